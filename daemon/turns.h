@@ -1,0 +1,33 @@
+/* Who is next: a pure function over what is active. Round robin over users (weighted: a user with
+ * weight 2 gets two turns where another gets one), inside a user by priority, then round robin over
+ * jobs. A job that cannot use a turn (blocked on its client, window full, all tiles handed out) is
+ * passed over without losing its place. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct turn_job {
+    uint32_t user;   /* uid */
+    uint32_t weight; /* of the user, at least 1 */
+    int priority;
+    bool is_ready;      /* a tile of it could start now */
+    uint64_t last_turn; /* the number of the turn that it had last; 0: none yet */
+};
+
+struct turn_user { /* kept by the caller, one per user that has jobs */
+    uint32_t user;
+    double virtual_time; /* seconds of service divided by weight */
+};
+
+/* Picks among n jobs; ready users with the least virtual_time first (ties: least uid), then the
+ * highest priority, then the least last_turn (ties: least index). -1: nobody is ready. */
+int turns_next(const struct turn_job *jobs, unsigned n_jobs, const struct turn_user *users,
+               unsigned n_users);
+
+/* Charges seconds of service to a user. */
+void turns_charge(struct turn_user *user, uint32_t weight, double seconds);
+
+/* A user that becomes active starts at the least virtual time of the active ones, so that nobody
+ * saves up turns. */
+void turns_enter(struct turn_user *user, const struct turn_user *active, unsigned n_active);

@@ -1,0 +1,53 @@
+/* The CPU engine: runs one pass of a program over one box of elements, strip by strip, in cache.
+ *
+ * Kernels are a table of function pointers per level, filled by the plain reference first and
+ * overridden by what the processor can do. Thread-safe: the engine is read-only after creation,
+ * scratch belongs to the calling thread.
+ */
+#pragma once
+
+#include "kernels/program.h"
+#include "kernels/reduce.h"
+
+enum cpu_level { CPU_LEVEL_PLAIN, CPU_LEVEL_BASELINE, CPU_LEVEL_AVX2, CPU_LEVEL_AVX512 };
+
+struct cpu_engine;
+
+/* The best level of this processor, at most max_level. The object is static: never freed. */
+const struct cpu_engine *cpu_engine_get(enum cpu_level max_level);
+enum cpu_level cpu_engine_level(const struct cpu_engine *engine);
+const char *cpu_level_name(enum cpu_level level); /* "plain" "baseline" "avx2" "avx512" */
+
+/* Where an operand's elements of the box are: base points at the box's first element. Any
+ * alignment; strides (bytes, one per axis of the box, arrays' axis order) may be 0 or negative. */
+struct cpu_view {
+    void *base;
+    int64_t strides[ARRAY_MAX_NDIM];
+    bool is_swapped;
+};
+
+/* What arithmetic met: counted, never trapped. */
+struct cpu_warnings {
+    uint64_t n_divide_by_zero; /* integer // and % by zero: elements */
+    uint64_t n_invalid_casts;  /* NaN, infinite or out-of-range float to integer: elements */
+};
+
+/* Bytes of scratch that every thread brings, 64-byte aligned; no other memory is used. */
+#define CPU_SCRATCH_BYTES (256u * 1024u)
+
+struct cpu_box {
+    int ndim;
+    const int64_t *count;  /* arrays' axis order, all > 0 */
+    const int *axis_order; /* slowest to fastest: elements are visited in this order */
+};
+
+/* inputs: one view per program->inputs (those of pass->inputs_used are read). outputs: one view per
+ * program->outputs (those of the pass's stores are written). reduced: one value per
+ * program->reductions (those of earlier passes are read). ret_partials: one per reduction of the
+ * pass, in order: the result over this box (sums pairwise in visiting order). Inputs and outputs
+ * may be the same memory element for element (in place). 0 or negative-integer-power. */
+int cpu_engine_run(const struct cpu_engine *engine, const struct program *program, unsigned pass,
+                   const struct cpu_box *box, const struct cpu_view *inputs,
+                   const struct cpu_view *outputs, const union scalar *reduced,
+                   struct partial *ret_partials, struct cpu_warnings *warnings,
+                   void *scratch) GAD_MUST_CHECK;

@@ -1,0 +1,342 @@
+/* Do an output's bytes meet another argument's? Pure code; the broker asks before it admits a job.
+ *
+ * Two arrays are compared by identity (device and inode), then by the range of bytes that each
+ * touches. Ranges that meet are still apart where the elements interleave: even and odd columns,
+ * left and right halves of rows. That is decided by remainders: modulo a stride M every element of
+ * an array lies in one arc of the circle of length M (axes whose stride is a multiple of M do not
+ * move along it); when the arcs of two arrays are apart for some M, no byte is shared. The test is
+ * sound, not complete: layouts that it cannot tell apart are refused.
+ *
+ * In place is only the same mapping from index to byte: then a grain reads what it will overwrite
+ * before it does, and touches nothing that another grain reads.
+ */
+#include "kernels/overlap.h"
+#include "proto/util.h"
+
+#include <assert.h>
+#include <inttypes.h>
+
+struct placed { /* an array at its place in an object */
+    const struct array *array;
+    const struct overlap_identity *identity;
+    const char *name;
+    int64_t offset, low, high; /* of element 0; the bytes touched are [low, high) of the object */
+};
+
+static uint64_t magnitude(int64_t value)
+{
+    return value < 0 ? -(uint64_t)value : (uint64_t)value;
+}
+
+static bool is_empty(const struct array *array)
+{
+    return array_n_elements(array) == 0;
+}
+
+/* True when it has a place that can meet others'. */
+static bool is_placed(const struct array *array, const struct overlap_identity *identity)
+{
+    bool is_region = array->at.kind == LOCATION_REGION;
+    bool is_file = array->at.kind == LOCATION_FILE && !array->at.file.is_grid;
+
+    return identity->has_identity && (is_region || is_file) && !is_empty(array);
+}
+
+static int place(const struct array *array, const struct overlap_identity *identity,
+                 const char *name, struct placed *ret, struct gad_error *error)
+{
+    bool is_region = array->at.kind == LOCATION_REGION;
+    uint64_t offset = is_region ? array->at.region.offset_bytes : array->at.file.offset_bytes;
+    int64_t low, high;
+
+    array_extent(array, &low, &high);
+    *ret = (struct placed){.array = array, .identity = identity, .name = name};
+    if (offset > INT64_MAX || add_overflows_i64((int64_t)offset, low, &ret->low) ||
+        add_overflows_i64((int64_t)offset, high, &ret->high) || ret->low < 0) {
+        error_set(error, GAD_BAD_EXTENT, name,
+                  "'%s' reaches from byte %" PRId64 " to %" PRId64 " around offset %" PRIu64
+                  ", outside of any object",
+                  name, low, high, offset);
+        error_found(error, "offset %" PRIu64, offset);
+        return GAD_BAD_EXTENT;
+    }
+    ret->offset = (int64_t)offset;
+    return 0;
+}
+
+static bool is_same_object(const struct overlap_identity *a, const struct overlap_identity *b)
+{
+    return a->has_identity && b->has_identity && a->device == b->device && a->inode == b->inode;
+}
+
+static bool is_same_mapping(const struct placed *a, const struct placed *b)
+{
+    if (a->offset != b->offset || a->array->ndim != b->array->ndim ||
+        dtype_size(a->array->dtype) != dtype_size(b->array->dtype))
+        return false;
+    for (int i = 0; i < a->array->ndim; i++) {
+        if (a->array->shape[i] != b->array->shape[i] ||
+            (a->array->shape[i] > 1 && a->array->strides[i] != b->array->strides[i]))
+            return false;
+    }
+    return true;
+}
+
+/* The arc of the circle of `modulus` bytes that an array's elements lie in. False when it is the
+ * whole circle. */
+static bool get_arc(const struct placed *p, uint64_t modulus, uint64_t *ret_start,
+                    uint64_t *ret_length)
+{
+    int64_t start = p->offset;
+    uint64_t length = dtype_size(p->array->dtype);
+
+    for (int i = 0; i < p->array->ndim; i++) {
+        uint64_t stride = magnitude(p->array->strides[i]), span;
+        if (p->array->shape[i] <= 1 || stride % modulus == 0)
+            continue;
+        if (__builtin_mul_overflow(stride, (uint64_t)p->array->shape[i] - 1, &span) ||
+            __builtin_add_overflow(length, span, &length) || length > modulus)
+            return false;
+        if (p->array->strides[i] < 0)
+            start -= (int64_t)span; /* stays above p->low */
+    }
+    *ret_start = (uint64_t)start % modulus;
+    *ret_length = length;
+    return length <= modulus;
+}
+
+static bool is_apart_modulo(const struct placed *a, const struct placed *b, uint64_t modulus)
+{
+    uint64_t a_start, a_length, b_start, b_length;
+
+    if (modulus == 0 || !get_arc(a, modulus, &a_start, &a_length) ||
+        !get_arc(b, modulus, &b_start, &b_length))
+        return false;
+    uint64_t a_to_b = b_start >= a_start ? b_start - a_start : b_start + (modulus - a_start);
+    uint64_t b_to_a = a_to_b == 0 ? 0 : modulus - a_to_b;
+    return a_length <= a_to_b && b_length <= b_to_a;
+}
+
+static uint64_t common_stride(const struct placed *p, uint64_t divisor)
+{
+    for (int i = 0; i < p->array->ndim; i++) {
+        uint64_t rest = p->array->shape[i] > 1 ? magnitude(p->array->strides[i]) : 0;
+        while (rest != 0) {
+            uint64_t next = divisor % rest;
+            divisor = rest;
+            rest = next;
+        }
+    }
+    return divisor;
+}
+
+static bool is_apart(const struct placed *a, const struct placed *b)
+{
+    if (!is_same_object(a->identity, b->identity) || a->high <= b->low || b->high <= a->low)
+        return true;
+    if (is_apart_modulo(a, b, common_stride(a, common_stride(b, 0))))
+        return true;
+    for (int i = 0; i < a->array->ndim; i++) {
+        if (a->array->shape[i] > 1 && is_apart_modulo(a, b, magnitude(a->array->strides[i])))
+            return true;
+    }
+    return false;
+}
+
+static int refuse(struct gad_error *error, const struct placed *output, const char *other_kind,
+                  const char *other_name, int64_t low, int64_t high)
+{
+    error_set(error, GAD_OVERLAPPING_OUTPUT, output->name,
+              "output '%s' (bytes %" PRId64 " to %" PRId64 ") overlaps %s '%s' (bytes %" PRId64
+              " to %" PRId64 " of the same file or region) without being the same array",
+              output->name, output->low, output->high, other_kind, other_name, low, high);
+    error_expected(error, "bytes apart, or the same offset, shape, strides and item size");
+    error_found(error, "%" PRId64 " to %" PRId64 " and %" PRId64 " to %" PRId64, output->low,
+                output->high, low, high);
+    return GAD_OVERLAPPING_OUTPUT;
+}
+
+/* Axes of more than one element, by stride: each must step over all that the faster ones cover. */
+static int check_self(const struct request_output *output, struct gad_error *error)
+{
+    const struct array *array = &output->to;
+    uint64_t covered = dtype_size(array->dtype);
+    uint32_t left = 0;
+
+    if (is_empty(array))
+        return 0;
+    for (int i = 0; i < array->ndim; i++) {
+        if (array->shape[i] > 1)
+            left |= UINT32_C(1) << i;
+    }
+    while (left != 0) {
+        int least = __builtin_ctz(left);
+        for (int i = least + 1; i < array->ndim; i++) {
+            if ((left >> i & 1) && magnitude(array->strides[i]) < magnitude(array->strides[least]))
+                least = i;
+        }
+        uint64_t stride = magnitude(array->strides[least]), span;
+        if (stride < covered) {
+            error_set(error, GAD_BAD_EXTENT, output->name,
+                      "output '%s' overlaps itself: its stride along axis %d is %" PRId64
+                      " bytes, its elements there cover %" PRIu64,
+                      output->name, least, array->strides[least], covered);
+            error_expected(error, "a stride of at least %" PRIu64 " bytes", covered);
+            error_found(error, "%" PRId64 " bytes", array->strides[least]);
+            return GAD_BAD_EXTENT;
+        }
+        bool overflows = __builtin_mul_overflow(stride, (uint64_t)array->shape[least] - 1, &span) ||
+                         __builtin_add_overflow(covered, span, &covered);
+        assert(!overflows); /* array_check() was there */
+        (void)overflows;
+        left &= ~(UINT32_C(1) << least);
+    }
+    return 0;
+}
+
+static int check_against_args(const struct job_request *request,
+                              const struct overlap_identity *args, const struct placed *output,
+                              bool *in_place, struct gad_error *error)
+{
+    for (unsigned i = 0; i < request->n_args; i++) {
+        const struct request_arg *arg = &request->args[i];
+        struct placed source;
+        if (arg->is_scalar || !is_placed(&arg->array, &args[i]))
+            continue;
+        int r = place(&arg->array, &args[i], arg->name, &source, error);
+        if (r != 0)
+            return r;
+        if (!is_same_object(output->identity, source.identity))
+            continue;
+        if (is_same_mapping(output, &source))
+            *in_place = true;
+        else if (!is_apart(output, &source))
+            return refuse(error, output, "argument", arg->name, source.low, source.high);
+    }
+    return 0;
+}
+
+static int check_against_outputs(const struct job_request *request,
+                                 const struct overlap_identity *outputs, unsigned n_before,
+                                 const struct placed *output, struct gad_error *error)
+{
+    for (unsigned i = 0; i < n_before; i++) {
+        const struct request_output *other = &request->outputs[i];
+        struct placed placed;
+        if (!other->has_to || !is_placed(&other->to, &outputs[i]))
+            continue;
+        int r = place(&other->to, &outputs[i], other->name, &placed, error);
+        if (r != 0)
+            return r;
+        if (!is_apart(output, &placed))
+            return refuse(error, output, "output", other->name, placed.low, placed.high);
+    }
+    return 0;
+}
+
+int overlap_check(const struct job_request *request, const struct overlap_identity *args,
+                  const struct overlap_identity *outputs, bool *ret_in_place,
+                  struct gad_error *error)
+{
+    bool in_place = false;
+
+    for (unsigned i = 0; i < request->n_outputs; i++) {
+        const struct request_output *output = &request->outputs[i];
+        struct placed placed;
+        if (!output->has_to)
+            continue;
+        int r = check_self(output, error);
+        if (r != 0)
+            return r;
+        if (!is_placed(&output->to, &outputs[i]))
+            continue;
+        r = place(&output->to, &outputs[i], output->name, &placed, error);
+        if (r == 0)
+            r = check_against_args(request, args, &placed, &in_place, error);
+        if (r == 0)
+            r = check_against_outputs(request, outputs, i, &placed, error);
+        if (r != 0)
+            return r;
+    }
+    *ret_in_place = in_place;
+    return 0;
+}
+
+int overlap_check_chunk(const struct job_request *request, const struct overlap_identity *outputs,
+                        unsigned arg, const struct overlap_identity *arg_identity,
+                        uint64_t offset_bytes, uint64_t size_bytes, struct gad_error *error)
+{
+    uint64_t end;
+
+    assert(arg < request->n_args);
+    if (size_bytes == 0 || !arg_identity->has_identity)
+        return 0;
+    if (__builtin_add_overflow(offset_bytes, size_bytes, &end) || end > INT64_MAX) {
+        error_set(error, GAD_BAD_CHUNK_TABLE, request->args[arg].name,
+                  "'%s' has a chunk of %" PRIu64 " bytes at offset %" PRIu64
+                  ", beyond the end of any file",
+                  request->args[arg].name, size_bytes, offset_bytes);
+        error_found(error, "offset %" PRIu64, offset_bytes);
+        return GAD_BAD_CHUNK_TABLE;
+    }
+    for (unsigned i = 0; i < request->n_outputs; i++) {
+        const struct request_output *output = &request->outputs[i];
+        struct placed placed;
+        if (!output->has_to || !is_placed(&output->to, &outputs[i]) ||
+            !is_same_object(&outputs[i], arg_identity))
+            continue;
+        int r = place(&output->to, &outputs[i], output->name, &placed, error);
+        if (r != 0)
+            return r;
+        if ((int64_t)offset_bytes < placed.high && placed.low < (int64_t)end)
+            return refuse(error, &placed, "a chunk of argument", request->args[arg].name,
+                          (int64_t)offset_bytes, (int64_t)end);
+    }
+    return 0;
+}
+
+/* The last pass that reads an argument; -1: none. */
+static int last_pass_reading(const struct program *program, unsigned arg)
+{
+    int last = -1;
+
+    for (unsigned i = 0; i < program->n_inputs; i++) {
+        for (int pass = last + 1; program->inputs[i].arg == arg && pass < program->n_passes;
+             pass++) {
+            if (program->passes[pass].inputs_used >> i & 1)
+                last = pass;
+        }
+    }
+    return last;
+}
+
+int overlap_check_passes(const struct job_request *request, const struct program *program,
+                         const struct overlap_identity *args,
+                         const struct overlap_identity *outputs, struct gad_error *error)
+{
+    for (unsigned o = 0; o < request->n_outputs; o++) {
+        const struct request_output *output = &request->outputs[o];
+        struct placed placed, source;
+        if (!output->has_to || !is_placed(&output->to, &outputs[o]))
+            continue;
+        int r = place(&output->to, &outputs[o], output->name, &placed, error);
+        for (unsigned a = 0; r == 0 && a < request->n_args; a++) {
+            const struct request_arg *arg = &request->args[a];
+            if (arg->is_scalar || !is_placed(&arg->array, &args[a]) ||
+                !is_same_object(&outputs[o], &args[a]))
+                continue;
+            r = place(&arg->array, &args[a], arg->name, &source, error);
+            if (r != 0 || is_apart(&placed, &source) ||
+                last_pass_reading(program, a) <= program->outputs[o].pass)
+                continue;
+            r = error_set(error, GAD_OVERLAPPING_OUTPUT, output->name,
+                          "output '%s' is written over argument '%s' before the expression has "
+                          "read it for the last time",
+                          output->name, arg->name);
+            error_expected(error, "another place for the output");
+        }
+        if (r != 0)
+            return r;
+    }
+    return 0;
+}

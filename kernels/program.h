@@ -1,0 +1,115 @@
+/* The compiled expression: what the compiler makes, the planner reads and the engines run.
+ *
+ * A program is a list of passes. A pass walks one iteration space (its `shape`) once; in it every
+ * instruction works on strips of elements: registers hold one strip each, inputs are read by
+ * broadcasting, constants and results of earlier passes' reductions are uniform. Reductions end a
+ * pass: their results are uniform operands of later passes. `sqrt(a*a)` is one pass;
+ * `a - mean(a)` is two; the scalar arithmetic after a reduction is a pass of shape ().
+ */
+#pragma once
+
+#include "proto/array.h"
+#include "proto/ops.h"
+#include "proto/request.h"
+
+#define PROGRAM_MAX_REGISTERS  32
+#define PROGRAM_MAX_INSNS      1024 /* over all passes */
+#define PROGRAM_MAX_CONSTS     256
+#define PROGRAM_MAX_PASSES     8
+#define PROGRAM_MAX_REDUCTIONS 32 /* over all passes */
+
+enum operand_kind {
+    OPERAND_NONE,
+    OPERAND_REGISTER, /* index of a register of this pass */
+    OPERAND_INPUT,    /* index into program->inputs, read at the pass's coordinates */
+    OPERAND_CONST,    /* index into program->consts */
+    OPERAND_REDUCED,  /* index into program->reductions: the result of an earlier pass */
+};
+
+struct operand {
+    uint8_t kind;
+    uint8_t dtype; /* enum dtype of the value */
+    uint16_t index;
+};
+
+/* dst = op(src...). All sources have the dtype `compute` (the compiler inserts CASTs), except
+ * - WHERE: src[0] is bool;
+ * - CAST: src[0] has its own dtype, `compute` equals it, the result is dst.dtype;
+ * - comparisons of int64 with uint64: compute is DTYPE_INT64, src[1].dtype DTYPE_UINT64 or the
+ *   other way round, exactly as given in the operands.
+ * dst.dtype is the result's. dst is always a register; it may equal a source's register. */
+struct insn {
+    uint16_t op; /* enum op; never a reduction */
+    uint8_t compute;
+    struct operand dst;
+    struct operand src[3];
+};
+
+/* op is OP_SUM, OP_MIN, OP_MAX or OP_COUNT_NONZERO (the compiler lowers MEAN to SUM and a divide).
+ * result: SUM of bool and signed: INT64, of unsigned: UINT64, of floats: FLOAT64 (accumulated in
+ * double; the compiler casts down afterwards); MIN, MAX: src.dtype; COUNT_NONZERO: INT64. */
+struct reduction {
+    uint16_t op;
+    uint8_t result; /* enum dtype */
+    uint16_t pass;  /* in which it is computed */
+    struct operand src;
+};
+
+/* One array that a pass writes. */
+struct store {
+    uint16_t output; /* index into program->outputs */
+    struct operand src; /* its dtype is the output's */
+};
+
+struct pass {
+    int ndim;
+    int64_t shape[ARRAY_MAX_NDIM]; /* the iteration space; also the shape of its stores */
+    uint16_t first_insn, n_insns;
+    uint16_t first_reduction, n_reductions;
+    uint16_t first_store, n_stores;
+    uint16_t n_registers;
+    uint64_t inputs_used; /* bit i: input i is read in this pass */
+};
+
+/* An array argument; index = position among the request's args that are arrays and are used. */
+struct program_input {
+    uint16_t arg; /* index into request->args */
+    enum dtype dtype;
+    int ndim;
+    int64_t shape[ARRAY_MAX_NDIM];
+};
+
+struct program_output {
+    enum dtype dtype;
+    int ndim;
+    int64_t shape[ARRAY_MAX_NDIM];
+    uint16_t pass; /* that stores it */
+};
+
+struct program_const {
+    enum dtype dtype;
+    union scalar value;
+};
+
+struct program {
+    uint16_t n_passes, n_insns, n_reductions, n_stores, n_inputs, n_outputs, n_consts;
+    struct pass passes[PROGRAM_MAX_PASSES];
+    struct insn *insns;
+    struct reduction reductions[PROGRAM_MAX_REDUCTIONS];
+    struct store stores[REQUEST_MAX_OUTPUTS];
+    struct program_input *inputs;
+    struct program_output *outputs;
+    struct program_const *consts;
+};
+
+/* Compiles all outputs of a request into one program (NumPy 2 semantics). Pure: no I/O, bounded by
+ * the limits above. Where an output has `to`, its shape must be the result's and its dtype one that
+ * numpy.can_cast(result, to.dtype, "same_kind") allows; the program then casts. Errors carry the
+ * column (from 1) in the message: "column 8: unknown name 'sqr', did you mean 'sqrt'?", and the
+ * output's name (or the offending argument's) as argument. */
+int program_compile(const struct job_request *request, struct program **ret_program,
+                    struct gad_error *error) GAD_MUST_CHECK;
+struct program *program_free(struct program *program); /* NULL */
+
+/* The program as text, one instruction a line, for --explain and tests. Truncates. */
+void program_print(const struct program *program, char *buffer, size_t n_bytes);

@@ -1,0 +1,10 @@
+/* Decoding one array of several that share a message's descriptors. Inside proto/. */
+#pragma once
+
+#include "proto/request.h"
+
+/* As array_decode(); bit i of *used_fds says that descriptor i is taken. *ret_array is overwritten
+ * also on failure. */
+int array_decode_with(const msgpack_object *map, const char *name, unsigned n_fds,
+                      uint64_t *used_fds, bool needs_at, struct array *ret_array,
+                      struct gad_error *error) GAD_MUST_CHECK;

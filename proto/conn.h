@@ -1,0 +1,43 @@
+/* Bytes and descriptors in, frames out. Knows no loop and never blocks: the caller says when the
+ * socket is readable or writable. Used by broker, worker and client alike. */
+#pragma once
+
+#include "proto/frame.h"
+
+#include <stdbool.h>
+
+struct conn;
+
+/* Takes a connected Unix stream socket and makes it non-blocking (MSG_DONTWAIT is used as well, so
+ * that a shared file description cannot undo it). close_fd (NULL: close) is called for every
+ * descriptor that was received and not taken: closing may block. */
+int conn_new(int fd_take, void (*close_fd)(int fd), struct conn **ret_conn) GAD_MUST_CHECK;
+struct conn *conn_free(struct conn *conn); /* NULL */
+
+int conn_fd(const struct conn *conn);
+
+/* One recvmsg() into the buffer. 0: something came; -EAGAIN (also when received frames have to be
+ * taken with conn_next() first: see conn_has_frame()); -EPIPE: end of file (between frames);
+ * -ECONNRESET: end inside a frame; -EPROTO: malformed, MSG_CTRUNC, descriptors without a message;
+ * -EMSGSIZE: over a limit; other errno of the system. After anything but 0 and -EAGAIN the
+ * connection is to be closed. */
+int conn_receive(struct conn *conn) GAD_MUST_CHECK;
+
+/* The next complete frame that was received. 0; -EAGAIN: none yet; -EPROTO, -EMSGSIZE. The body has
+ * passed frame_body_check(). The frame is the caller's. */
+int conn_next(struct conn *conn, struct frame *ret_frame) GAD_MUST_CHECK;
+
+/* Queues a frame: copies the body, takes the descriptors (also on failure). -EMSGSIZE, -ENOMEM;
+ * -EINVAL: an empty body (what a message_writer without memory leaves). */
+int conn_send(struct conn *conn, const void *body, size_t size_bytes, const int *fds_take,
+              unsigned n_fds) GAD_MUST_CHECK;
+
+/* Writes as much as goes (several frames in one sendmsg where no descriptors are between them).
+ * 0: all written; -EAGAIN: more is queued; -EPIPE and others: close. */
+int conn_flush(struct conn *conn) GAD_MUST_CHECK;
+
+size_t conn_n_queued_bytes(const struct conn *conn);
+bool conn_has_frame(const struct conn *conn); /* conn_next() would not say -EAGAIN */
+
+/* Gives back the memory of empty buffers; for a connection that has been quiet for a while. */
+void conn_trim(struct conn *conn);

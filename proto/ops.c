@@ -1,0 +1,113 @@
+/* The op catalogue as a table, and looking things up in it.
+ *
+ * The table is small and looked at only while an expression is compiled: a linear search does.
+ * Suggestions are for people who mistype: the nearest name by edit distance, where swapping two
+ * neighbours is one edit, at most two edits away and one for names of three characters or less
+ * (any three letters are two edits from `sin`).
+ */
+#include "proto/ops.h"
+
+#include "proto/dtype.h"
+#include "proto/util.h"
+
+#include <string.h>
+
+#define SUGGEST_MAX_CHARS 32
+
+static const struct op_info infos[OP_COUNT] = {
+#define OP(id, name, symbol, alias, n_args, rule, doc)                                             \
+    [OP_##id] = {name, symbol, alias, n_args, rule, doc},
+#include "proto/ops.def"
+#undef OP
+};
+
+const struct op_info *op_info(enum op op)
+{
+    return &infos[op];
+}
+
+static bool is_name(const char *name, const char *text, size_t n_chars)
+{
+    return name != NULL && strlen(name) == n_chars && memcmp(name, text, n_chars) == 0;
+}
+
+enum op op_find(const char *name, size_t n_chars)
+{
+    for (int i = 0; i < OP_COUNT; i++)
+        if (infos[i].rule != OP_RULE_CAST &&
+            (is_name(infos[i].name, name, n_chars) || is_name(infos[i].alias, name, n_chars)))
+            return (enum op)i;
+    return OP_COUNT;
+}
+
+int op_is_reduction(enum op op)
+{
+    switch (infos[op].rule) {
+    case OP_RULE_SUM:
+    case OP_RULE_EXTREMUM:
+    case OP_RULE_MEAN:
+    case OP_RULE_COUNT: return 1;
+    default: return 0;
+    }
+}
+
+static unsigned min3(unsigned a, unsigned b, unsigned c)
+{
+    unsigned least = a < b ? a : b;
+    return least < c ? least : c;
+}
+
+/* Optimal string alignment: insert, delete, replace, swap of neighbours. Rows of the usual table,
+ * three of them kept. Both lengths are at most SUGGEST_MAX_CHARS. */
+static unsigned edit_distance(const char *a, size_t n_a, const char *b, size_t n_b)
+{
+    unsigned rows[3][SUGGEST_MAX_CHARS + 1];
+    for (size_t j = 0; j <= n_b; j++)
+        rows[0][j] = (unsigned)j;
+    for (size_t i = 1; i <= n_a; i++) {
+        unsigned *row = rows[i % 3], *above = rows[(i + 2) % 3], *above2 = rows[(i + 1) % 3];
+        row[0] = (unsigned)i;
+        for (size_t j = 1; j <= n_b; j++) {
+            unsigned differs = a[i - 1] != b[j - 1];
+            row[j] = min3(above[j] + 1, row[j - 1] + 1, above[j - 1] + differs);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+                above2[j - 2] + 1 < row[j])
+                row[j] = above2[j - 2] + 1;
+        }
+    }
+    return rows[n_a % 3][n_b];
+}
+
+struct suggestion {
+    const char *text;
+    size_t n_chars;
+    const char *best;
+    unsigned best_distance;
+};
+
+static void consider(struct suggestion *s, const char *name)
+{
+    if (name == NULL || strlen(name) > SUGGEST_MAX_CHARS)
+        return;
+    unsigned distance = edit_distance(s->text, s->n_chars, name, strlen(name));
+    if (distance < s->best_distance) {
+        s->best = name;
+        s->best_distance = distance;
+    }
+}
+
+const char *op_suggest(const char *name, size_t n_chars)
+{
+    if (n_chars == 0 || n_chars > SUGGEST_MAX_CHARS)
+        return NULL;
+    struct suggestion s = {.text = name, .n_chars = n_chars, .best_distance = n_chars <= 3 ? 2 : 3};
+    for (int i = 0; i < OP_COUNT; i++) {
+        if (infos[i].rule == OP_RULE_CAST)
+            continue;
+        consider(&s, infos[i].name);
+        consider(&s, infos[i].alias);
+    }
+    for (int i = 0; i < DTYPE_COUNT; i++)
+        consider(&s, dtype_name((enum dtype)i));
+    return s.best;
+}

@@ -1,0 +1,71 @@
+/* The job request: what job.plan, job.run and job.submit carry. Decoded by the broker and the
+ * worker, encoded by the client. Decoding checks every number; compiling comes later.
+ *
+ *     { "outputs": [ {"expr": "sqrt(a*a)", "name": "r"?, "to": ARRAY?}, ... ],
+ *       "args":    { "a": ARRAY, "k": {"scalar": 2.5}, ... },
+ *       "engine": "auto"|"cpu"|"cuda"?, "priority": 0?, "label": ""?, "key": ""?,
+ *       "progress_ms": 0?, "settle": false? }
+ *
+ *     ARRAY = {"dtype": "<f8", "shape": [..], "strides": [..]?, "at": LOCATION}
+ *     LOCATION = {"kind": "inline", "data": bin}
+ *              | {"kind": "region", "id": u, "offset": u}
+ *              | {"kind": "file", "fd": i, "offset": u}
+ *              | {"kind": "file", "fd": i, "chunks": {"shape": [..], "table": i, "count": u}}
+ *              | {"kind": "provider", "ring": i, "request": i, "done": i, "slots": u,
+ *                 "slot_bytes": u}
+ *
+ * In job.plan an argument may come without "at" (LOCATION_NONE), and so may any output's "to".
+ */
+#pragma once
+
+#include "proto/array.h"
+#include "proto/message.h"
+
+#define REQUEST_MAX_ARGS       64
+#define REQUEST_MAX_OUTPUTS    16
+#define REQUEST_MAX_EXPR_CHARS 16384
+#define REQUEST_LABEL_SIZE     64
+
+enum engine_choice { ENGINE_AUTO, ENGINE_CPU, ENGINE_CUDA };
+
+struct request_arg {
+    char name[ARRAY_NAME_SIZE]; /* an identifier: letter or _, then letters, digits, _ */
+    bool is_scalar;             /* a Python scalar: weak promotion */
+    enum dtype scalar_dtype;    /* DTYPE_BOOL, DTYPE_INT64, DTYPE_UINT64 (beyond int64), FLOAT64 */
+    union scalar scalar;
+    struct array array; /* when not is_scalar */
+};
+
+struct request_output {
+    char name[ARRAY_NAME_SIZE]; /* "" when none was given */
+    const char *expr;           /* not NUL-terminated; points into the body */
+    size_t n_expr_chars;
+    bool has_to;
+    struct array to;
+};
+
+struct job_request {
+    unsigned n_args, n_outputs;
+    struct request_arg *args;
+    struct request_output *outputs;
+    enum engine_choice engine;
+    int priority;           /* -100..100, higher first */
+    char label[REQUEST_LABEL_SIZE]; /* shown in lists */
+    char key[REQUEST_LABEL_SIZE];   /* idempotency key, "" for none */
+    uint32_t progress_ms;   /* 0: no notifications; else at least 50 */
+    bool settle;            /* the owner will say job.settle when the output is in its place */
+};
+
+/* n_fds: how many descriptors came with the message (indices are checked, and that none is used
+ * twice). is_plan: locations may be absent. The body must outlive the request. One allocation. */
+int request_decode(const msgpack_object *params, unsigned n_fds, bool is_plan,
+                   struct job_request **ret_request, struct gad_error *error) GAD_MUST_CHECK;
+struct job_request *request_free(struct job_request *request); /* NULL */
+
+/* Packs the one map. */
+void request_encode(msgpack_packer *packer, const struct job_request *request);
+
+/* Also used by replies: one ARRAY map without / with its location. */
+void array_encode(msgpack_packer *packer, const struct array *array);
+int array_decode(const msgpack_object *map, const char *name, unsigned n_fds, bool needs_at,
+                 struct array *ret_array, struct gad_error *error) GAD_MUST_CHECK;

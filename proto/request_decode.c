@@ -1,0 +1,340 @@
+/* Decoding a job request.
+ *
+ * The broker decodes to inspect, compile and plan; the worker decodes the same bytes again with
+ * the same code, so both see the same job. What comes out holds no number that was not checked:
+ * counts are limited before memory is taken (one allocation for everything, sized by the counts),
+ * names are identifiers and occur once, every array has passed array_check(), every descriptor
+ * index is valid and used once. Expressions and inline data stay in the message's body.
+ *
+ * Errors name the argument or output they are about; one that has no name yet is "outputs[i]".
+ */
+#include "proto/request.h"
+
+#include "proto/array_decode.h"
+#include "proto/text.h"
+#include "proto/util.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MIN_PROGRESS_MS 50
+#define MAX_PRIORITY    100
+
+_Static_assert(FRAME_MAX_FDS <= 64, "used descriptors are bits of 64");
+_Static_assert(ARRAY_NAME_SIZE <= sizeof(((struct gad_error *)0)->argument), "a name fits");
+
+static int too_many(const char *what, uint32_t n, unsigned max, struct gad_error *error)
+{
+    int r = error_set(error, GAD_LIMIT_EXCEEDED, what, "%" PRIu32 " %s are too many", n, what);
+    error_expected(error, "at most %u", max);
+    error_found(error, "%" PRIu32, n);
+    return r;
+}
+
+/* Arguments --------------------------------------------------------------------------------- */
+
+static int decode_name(const msgpack_object *key, char *ret_name, struct gad_error *error)
+{
+    if (key->type != MSGPACK_OBJECT_STR)
+        return error_set(error, GAD_BAD_REQUEST, "args", "an argument's name is not a text");
+    int shown = (int)min_u64(key->via.str.size, ARRAY_NAME_SIZE - 1);
+    if (key->via.str.size >= ARRAY_NAME_SIZE ||
+        !text_is_identifier(key->via.str.ptr, key->via.str.size)) {
+        char quoted[ARRAY_NAME_SIZE];
+        snprintf(quoted, sizeof(quoted), "%.*s", shown, key->via.str.ptr);
+        int r = error_set(error, GAD_BAD_REQUEST, quoted, "'%s' cannot be the name of an argument",
+                          quoted);
+        error_expected(error, "a letter or _, then letters, digits and _, at most %d",
+                       ARRAY_NAME_SIZE - 1);
+        error_found(error, "%s", quoted);
+        return r;
+    }
+    memcpy(ret_name, key->via.str.ptr, key->via.str.size);
+    ret_name[key->via.str.size] = '\0';
+    return 0;
+}
+
+static int decode_scalar(const msgpack_object *value, struct request_arg *arg,
+                         struct gad_error *error)
+{
+    arg->is_scalar = true;
+    switch (value->type) {
+    case MSGPACK_OBJECT_BOOLEAN:
+        arg->scalar_dtype = DTYPE_BOOL;
+        arg->scalar.u64 = value->via.boolean;
+        return 0;
+    case MSGPACK_OBJECT_POSITIVE_INTEGER:
+        arg->scalar_dtype = value->via.u64 > INT64_MAX ? DTYPE_UINT64 : DTYPE_INT64;
+        arg->scalar.u64 = value->via.u64;
+        return 0;
+    case MSGPACK_OBJECT_NEGATIVE_INTEGER:
+        arg->scalar_dtype = DTYPE_INT64;
+        arg->scalar.i64 = value->via.i64;
+        return 0;
+    case MSGPACK_OBJECT_FLOAT32:
+    case MSGPACK_OBJECT_FLOAT64:
+        arg->scalar_dtype = DTYPE_FLOAT64;
+        arg->scalar.f64 = value->via.f64;
+        return 0;
+    default: break;
+    }
+    int r = error_set(error, GAD_BAD_REQUEST, arg->name, "the scalar is not a number");
+    error_expected(error, "an integer, a float or a bool");
+    return r;
+}
+
+struct decoding {
+    unsigned n_fds;
+    bool is_plan;
+    uint64_t used_fds;
+    struct gad_error *error;
+};
+
+static int decode_arg(struct decoding *d, const msgpack_object_kv *pair, struct request_arg *arg)
+{
+    int r = decode_name(&pair->key, arg->name, d->error);
+    if (r != 0)
+        return r;
+    const msgpack_object *scalar = map_find(&pair->val, "scalar");
+    if (scalar != NULL)
+        return decode_scalar(scalar, arg, d->error);
+    return array_decode_with(&pair->val, arg->name, d->n_fds, &d->used_fds, !d->is_plan,
+                             &arg->array, d->error);
+}
+
+static int decode_args(struct decoding *d, const msgpack_object *args, struct job_request *request)
+{
+    for (unsigned i = 0; i < request->n_args; i++) {
+        int r = decode_arg(d, &args->via.map.ptr[i], &request->args[i]);
+        if (r != 0)
+            return r;
+        const char *name = request->args[i].name;
+        for (unsigned j = 0; j < i; j++)
+            if (strcmp(request->args[j].name, name) == 0)
+                return error_set(d->error, GAD_BAD_REQUEST, name, "there are two arguments '%s'",
+                                 name);
+    }
+    return 0;
+}
+
+/* Outputs ------------------------------------------------------------------------------------ */
+
+static const char *name_of_output(const struct request_output *output, unsigned i, char *buffer,
+                                  size_t n_bytes)
+{
+    if (output->name[0] != '\0')
+        return output->name;
+    snprintf(buffer, n_bytes, "outputs[%u]", i);
+    return buffer;
+}
+
+static int decode_expr(const msgpack_object *map, const char *name, struct request_output *output,
+                       struct gad_error *error)
+{
+    const msgpack_object *expr = map_find(map, "expr");
+    if (expr == NULL || expr->type != MSGPACK_OBJECT_STR)
+        return error_set(error, GAD_BAD_REQUEST, name, "'expr' is missing or not a text");
+    if (expr->via.str.size > REQUEST_MAX_EXPR_CHARS) {
+        int r =
+            error_set(error, GAD_LIMIT_EXCEEDED, name,
+                      "an expression of %" PRIu32 " characters is too long", expr->via.str.size);
+        error_expected(error, "at most %d characters", REQUEST_MAX_EXPR_CHARS);
+        error_found(error, "%" PRIu32, expr->via.str.size);
+        return r;
+    }
+    output->expr = expr->via.str.ptr;
+    output->n_expr_chars = expr->via.str.size;
+    return 0;
+}
+
+static int decode_to(struct decoding *d, const msgpack_object *to, const char *name,
+                     struct request_output *output)
+{
+    int r = array_decode_with(to, name, d->n_fds, &d->used_fds, !d->is_plan, &output->to, d->error);
+    if (r != 0)
+        return r;
+    const struct location *at = &output->to.at;
+    if (at->kind == LOCATION_INLINE)
+        return error_set(d->error, GAD_BAD_REQUEST, name,
+                         "an output cannot be written inline: leave out 'to' to get it back so");
+    if (at->kind == LOCATION_FILE && at->file.is_grid)
+        return error_set(d->error, GAD_BAD_REQUEST, name,
+                         "an output cannot be written to a grid of chunks");
+    output->has_to = true;
+    return 0;
+}
+
+static int decode_output(struct decoding *d, const msgpack_object *map, unsigned i,
+                         struct request_output *output)
+{
+    char buffer[32];
+    const char *name = name_of_output(output, i, buffer, sizeof(buffer));
+    if (map->type != MSGPACK_OBJECT_MAP)
+        return error_set(d->error, GAD_BAD_REQUEST, name, "the output is not a map");
+    int r = map_copy_str(map, "name", output->name, sizeof(output->name), d->error);
+    if (r > 0 && d->error != NULL)
+        snprintf(d->error->argument, sizeof(d->error->argument), "%s", name);
+    if (r != 0)
+        return r;
+    name = name_of_output(output, i, buffer, sizeof(buffer));
+    r = decode_expr(map, name, output, d->error);
+    if (r != 0)
+        return r;
+    const msgpack_object *to = map_find(map, "to");
+    return to == NULL || to->type == MSGPACK_OBJECT_NIL ? 0 : decode_to(d, to, name, output);
+}
+
+static int decode_outputs(struct decoding *d, const msgpack_object *outputs,
+                          struct job_request *request)
+{
+    for (unsigned i = 0; i < request->n_outputs; i++) {
+        int r = decode_output(d, &outputs->via.array.ptr[i], i, &request->outputs[i]);
+        if (r != 0)
+            return r;
+    }
+    return 0;
+}
+
+/* The rest ----------------------------------------------------------------------------------- */
+
+static int decode_engine(const msgpack_object *params, enum engine_choice *ret,
+                         struct gad_error *error)
+{
+    static const char *const words[] = {
+        [ENGINE_AUTO] = "auto", [ENGINE_CPU] = "cpu", [ENGINE_CUDA] = "cuda"};
+    const char *word = NULL;
+    size_t n_chars = 0;
+    int r = map_str(params, "engine", &word, &n_chars, error);
+    if (r != 0 || word == NULL)
+        return r;
+    for (unsigned i = 0; i < ARRAY_LENGTH(words); i++) {
+        if (strlen(words[i]) == n_chars && memcmp(words[i], word, n_chars) == 0) {
+            *ret = (enum engine_choice)i;
+            return 0;
+        }
+    }
+    int shown = (int)min_u64(n_chars, 64);
+    r = error_set(error, GAD_NO_ENGINE, "engine", "there is no engine '%.*s'", shown, word);
+    error_expected(error, "auto, cpu or cuda");
+    error_found(error, "%.*s", shown, word);
+    return r;
+}
+
+static int decode_priority(const msgpack_object *params, int *ret, struct gad_error *error)
+{
+    int64_t priority = 0;
+    int r = map_i64(params, "priority", &priority, error);
+    if (r != 0)
+        return r;
+    if (priority < -MAX_PRIORITY || priority > MAX_PRIORITY) {
+        r = error_set(error, GAD_BAD_REQUEST, "priority", "priority %" PRId64 " is out of range",
+                      priority);
+        error_expected(error, "%d to %d", -MAX_PRIORITY, MAX_PRIORITY);
+        error_found(error, "%" PRId64, priority);
+        return r;
+    }
+    *ret = (int)priority;
+    return 0;
+}
+
+static int decode_progress(const msgpack_object *params, uint32_t *ret, struct gad_error *error)
+{
+    uint64_t progress_ms = 0;
+    int r = map_u64(params, "progress_ms", &progress_ms, error);
+    if (r != 0)
+        return r;
+    if (progress_ms > UINT32_MAX)
+        return error_set(error, GAD_BAD_REQUEST, "progress_ms", "'progress_ms' is too large");
+    *ret = progress_ms == 0 ? 0 : (uint32_t)max_u64(progress_ms, MIN_PROGRESS_MS);
+    return 0;
+}
+
+static int decode_options(const msgpack_object *params, struct job_request *request,
+                          struct gad_error *error)
+{
+    int r = decode_engine(params, &request->engine, error);
+    if (r == 0)
+        r = decode_priority(params, &request->priority, error);
+    if (r == 0)
+        r = map_copy_str(params, "label", request->label, sizeof(request->label), error);
+    if (r == 0)
+        r = map_copy_str(params, "key", request->key, sizeof(request->key), error);
+    if (r == 0)
+        r = decode_progress(params, &request->progress_ms, error);
+    if (r == 0)
+        r = map_bool(params, "settle", &request->settle, error);
+    return r;
+}
+
+/* Finds the two lists and checks their counts. *ret_args may be NULL: no arguments. */
+static int find_lists(const msgpack_object *params, const msgpack_object **ret_args,
+                      const msgpack_object **ret_outputs, struct gad_error *error)
+{
+    const msgpack_object *args = map_find(params, "args");
+    const msgpack_object *outputs = map_find(params, "outputs");
+    if (outputs == NULL || outputs->type != MSGPACK_OBJECT_ARRAY)
+        return error_set(error, GAD_BAD_REQUEST, "outputs", "'outputs' is missing or not an array");
+    if (args != NULL && args->type != MSGPACK_OBJECT_MAP)
+        return error_set(error, GAD_BAD_REQUEST, "args", "'args' is not a map");
+    if (outputs->via.array.size == 0)
+        return error_set(error, GAD_BAD_REQUEST, "outputs", "a job has at least one output");
+    if (outputs->via.array.size > REQUEST_MAX_OUTPUTS)
+        return too_many("outputs", outputs->via.array.size, REQUEST_MAX_OUTPUTS, error);
+    if (args != NULL && args->via.map.size > REQUEST_MAX_ARGS)
+        return too_many("args", args->via.map.size, REQUEST_MAX_ARGS, error);
+    *ret_args = args;
+    *ret_outputs = outputs;
+    return 0;
+}
+
+/* Request, arguments and outputs in one piece. */
+static struct job_request *request_new(unsigned n_args, unsigned n_outputs)
+{
+    _Static_assert(_Alignof(struct request_output) <= _Alignof(struct request_arg), "in a row");
+    struct {
+        struct job_request request;
+        struct request_arg args[];
+    } *block = calloc(1, sizeof(*block) + n_args * sizeof(struct request_arg) +
+                             n_outputs * sizeof(struct request_output));
+    if (block == NULL)
+        return NULL;
+    block->request.n_args = n_args;
+    block->request.n_outputs = n_outputs;
+    block->request.args = block->args;
+    block->request.outputs = (struct request_output *)(void *)(block->args + n_args);
+    return &block->request;
+}
+
+int request_decode(const msgpack_object *params, unsigned n_fds, bool is_plan,
+                   struct job_request **ret_request, struct gad_error *error)
+{
+    const msgpack_object *args = NULL, *outputs = NULL;
+    struct decoding d = {.n_fds = n_fds, .is_plan = is_plan, .error = error};
+    assert(n_fds <= FRAME_MAX_FDS);
+    int r = find_lists(params, &args, &outputs, error);
+    if (r != 0)
+        return r;
+    struct job_request *request =
+        request_new(args != NULL ? args->via.map.size : 0, outputs->via.array.size);
+    if (request == NULL)
+        return -ENOMEM;
+    r = decode_options(params, request, error);
+    if (r == 0)
+        r = decode_args(&d, args, request);
+    if (r == 0)
+        r = decode_outputs(&d, outputs, request);
+    if (r != 0) {
+        request_free(request);
+        return r;
+    }
+    *ret_request = request;
+    return 0;
+}
+
+struct job_request *request_free(struct job_request *request)
+{
+    free(request);
+    return NULL;
+}

@@ -1,0 +1,71 @@
+/* Small tools that every folder uses: ownership of descriptors and pointers, checked arithmetic. */
+#pragma once
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define ARRAY_LENGTH(a) (sizeof(a) / sizeof((a)[0]))
+
+#define steal_ptr(p)                                                                               \
+    __extension__({                                                                                \
+        __typeof__(p) *steal_p_ = &(p);                                                            \
+        __typeof__(p) steal_v_ = *steal_p_;                                                        \
+        *steal_p_ = NULL;                                                                          \
+        steal_v_;                                                                                  \
+    })
+
+static inline int steal_fd(int *fd)
+{
+    int taken = *fd;
+    *fd = -1;
+    return taken;
+}
+
+static inline void close_fd(int *fd)
+{
+    if (*fd >= 0) {
+        int saved = errno;
+        close(*fd);
+        errno = saved;
+        *fd = -1;
+    }
+}
+
+static inline void free_ptr(void *p)
+{
+    free(*(void **)p);
+    *(void **)p = NULL;
+}
+
+#define _cleanup_fd_   __attribute__((cleanup(close_fd)))
+#define _cleanup_free_ __attribute__((cleanup(free_ptr)))
+
+/* True when the result does not fit; the result is then undefined. */
+static inline bool mul_overflows_i64(int64_t a, int64_t b, int64_t *ret)
+{
+    return __builtin_mul_overflow(a, b, ret);
+}
+
+static inline bool add_overflows_i64(int64_t a, int64_t b, int64_t *ret)
+{
+    return __builtin_add_overflow(a, b, ret);
+}
+
+static inline uint64_t min_u64(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline uint64_t max_u64(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static inline uint64_t round_up_u64(uint64_t value, uint64_t power_of_two)
+{
+    return (value + power_of_two - 1) & ~(power_of_two - 1);
+}

@@ -1,0 +1,160 @@
+/* Turns: who is next in single situations, and fairness over simulated time. */
+#include "daemon/turns.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <signal.h>
+#include <stdlib.h>
+
+Test(turns, nobody_when_nobody_is_ready)
+{
+    const struct turn_user users[] = {{.user = 5}};
+    const struct turn_job jobs[] = {{.user = 5, .weight = 1}};
+
+    cr_assert(eq(int, turns_next(jobs, 1, users, 1), -1));
+    cr_assert(eq(int, turns_next(NULL, 0, NULL, 0), -1));
+}
+
+static const struct {
+    const char *what;
+    struct turn_user users[3];
+    struct turn_job jobs[4];
+    unsigned n_users, n_jobs;
+    int want;
+} table[] = {
+    {"the user with the least time",
+     {{1, 5.0}, {2, 4.0}, {3, 6.0}},
+     {{1, 1, 0, true, 0}, {2, 1, 0, true, 9}, {3, 1, 0, true, 0}},
+     3,
+     3,
+     1},
+    {"a tie goes to the least uid",
+     {{7, 1.0}, {3, 1.0}},
+     {{7, 1, 0, true, 0}, {3, 1, 0, true, 0}},
+     2,
+     2,
+     1},
+    {"priority counts inside a user only",
+     {{1, 2.0}, {2, 1.0}},
+     {{1, 1, 100, true, 0}, {2, 1, -5, true, 3}, {2, 1, 4, true, 8}, {2, 1, 4, true, 9}},
+     2,
+     4,
+     2},
+    {"among equals the one that waited longest",
+     {{1, 0.0}},
+     {{1, 1, 0, true, 9}, {1, 1, 0, true, 4}, {1, 1, 0, true, 6}},
+     1,
+     3,
+     1},
+    {"then the first", {{1, 0.0}}, {{1, 1, 0, true, 0}, {1, 1, 0, true, 0}}, 1, 2, 0},
+    {"blocked jobs and users are passed over",
+     {{1, 0.0}, {2, 9.0}},
+     {{1, 1, 9, false, 0}, {2, 1, 9, false, 0}, {2, 1, 0, true, 77}},
+     2,
+     3,
+     2},
+    {"jobs of several users in between",
+     {{1, 3.0}, {2, 2.0}},
+     {{1, 1, 0, true, 1}, {2, 1, 0, true, 8}, {1, 1, 0, true, 2}, {2, 1, 0, true, 5}},
+     2,
+     4,
+     3},
+};
+
+Test(turns, cases)
+{
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        int got = turns_next(table[i].jobs, table[i].n_jobs, table[i].users, table[i].n_users);
+        cr_assert(eq(int, got, table[i].want), "%s", table[i].what);
+    }
+}
+
+static int user_of_next(struct turn_job *jobs, unsigned n_jobs, struct turn_user *users,
+                        unsigned n_users, double seconds, uint64_t turn)
+{
+    int job = turns_next(jobs, n_jobs, users, n_users);
+
+    if (job < 0)
+        return -1;
+    jobs[job].last_turn = turn;
+    for (unsigned i = 0; i < n_users; i++) {
+        if (users[i].user == jobs[job].user)
+            turns_charge(&users[i], jobs[job].weight, seconds);
+    }
+    return (int)jobs[job].user;
+}
+
+Test(turns, one_job_beside_a_thousand_never_waits_more_than_two_turns)
+{
+    static struct turn_job jobs[1001];
+    struct turn_user users[] = {{.user = 1}, {.user = 2}};
+    unsigned wait = 0, n_many = 0;
+
+    for (unsigned i = 0; i < 1001; i++)
+        jobs[i] = (struct turn_job){.user = i == 600 ? 2 : 1, .weight = 1, .is_ready = true};
+    for (uint64_t turn = 1; turn <= 20000; turn++) {
+        if (user_of_next(jobs, 1001, users, 2, 0.01, turn) == 2) {
+            wait = 0;
+            continue;
+        }
+        n_many++;
+        cr_assert(le(uint, ++wait, 2));
+    }
+    cr_assert(ge(uint, n_many, 9998));
+    for (unsigned i = 0; i < 1001; i++) /* each of the thousand had its ten turns */
+        cr_assert(ge(u64, jobs[i].last_turn, 17990), "job %u", i);
+}
+
+Test(turns, time_counts_not_the_number_of_turns)
+{
+    struct turn_job jobs[] = {{.user = 1, .weight = 1, .is_ready = true},
+                              {.user = 2, .weight = 1, .is_ready = true}};
+    struct turn_user users[] = {{.user = 1}, {.user = 2}};
+    double seconds[3] = {0};
+
+    for (uint64_t turn = 1; turn <= 10000; turn++) {
+        int next = turns_next(jobs, 2, users, 2);
+        double cost = next == 0 ? 0.05 : 0.002;
+        seconds[jobs[next].user] += cost;
+        user_of_next(jobs, 2, users, 2, cost, turn);
+    }
+    cr_assert(lt(dbl, seconds[1] - seconds[2], 0.06));
+    cr_assert(gt(dbl, seconds[1] - seconds[2], -0.06));
+}
+
+Test(turns, weight_two_gets_two_turns_where_another_gets_one)
+{
+    struct turn_job jobs[] = {{.user = 1, .weight = 2, .is_ready = true},
+                              {.user = 2, .weight = 1, .is_ready = true}};
+    struct turn_user users[] = {{.user = 1}, {.user = 2}};
+    unsigned n[3] = {0};
+
+    for (uint64_t turn = 1; turn <= 3000; turn++)
+        n[user_of_next(jobs, 2, users, 2, 0.5, turn)]++;
+    cr_assert(eq(uint, n[1], 2000));
+    cr_assert(eq(uint, n[2], 1000));
+}
+
+Test(turns, who_comes_later_starts_level)
+{
+    const struct turn_user active[] = {{.user = 1, .virtual_time = 90},
+                                       {.user = 2, .virtual_time = 70},
+                                       {.user = 3, .virtual_time = 1}};
+    struct turn_user user = {.user = 3, .virtual_time = 1};
+
+    turns_enter(&user, active, 3); /* itself does not count */
+    cr_assert(eq(dbl, user.virtual_time, 70));
+    turns_enter(&user, NULL, 0);
+    cr_assert(eq(dbl, user.virtual_time, 0));
+    turns_charge(&user, 4, 2.0);
+    cr_assert(eq(dbl, user.virtual_time, 0.5));
+    turns_charge(&user, 4, -1.0); /* a clock that stood still is no gift */
+    cr_assert(eq(dbl, user.virtual_time, 0.5));
+}
+
+Test(turns, a_job_of_an_unknown_user_is_a_fault_of_the_caller, .signal = SIGABRT)
+{
+    const struct turn_job jobs[] = {{.user = 5, .weight = 1, .is_ready = true}};
+
+    (void)turns_next(jobs, 1, NULL, 0);
+}

@@ -1,0 +1,63 @@
+/* The catalogue, looked up and misspelt. */
+#include "proto/ops.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <string.h>
+
+Test(ops, every_row_is_complete_and_found_by_its_names)
+{
+    for (int i = 0; i < OP_COUNT; i++) {
+        const struct op_info *info = op_info((enum op)i);
+        cr_assert(info->name != NULL && info->doc[0] != '\0');
+        cr_assert(info->n_args >= 1 && info->n_args <= 3);
+        if (info->rule == OP_RULE_CAST)
+            continue;
+        cr_assert(eq(int, op_find(info->name, strlen(info->name)), i), "%s", info->name);
+        if (info->alias != NULL)
+            cr_assert(eq(int, op_find(info->alias, strlen(info->alias)), i), "%s", info->alias);
+    }
+}
+
+Test(ops, what_is_not_there_is_not_found)
+{
+    cr_assert(eq(int, op_find("sqr", 3), OP_COUNT));
+    cr_assert(eq(int, op_find("sqrt", 3), OP_COUNT));
+    cr_assert(eq(int, op_find("", 0), OP_COUNT));
+    cr_assert(eq(int, op_find("astype", 6), OP_COUNT));
+}
+
+Test(ops, reductions_are_those_over_all_elements)
+{
+    cr_assert(op_is_reduction(OP_SUM) && op_is_reduction(OP_MIN) && op_is_reduction(OP_MEAN));
+    cr_assert(op_is_reduction(OP_COUNT_NONZERO));
+    cr_assert(not(op_is_reduction(OP_MINIMUM)));
+    cr_assert(not(op_is_reduction(OP_ADD)));
+}
+
+Test(ops, suggests_the_nearest_name)
+{
+    static const struct {
+        const char *text, *want; /* NULL: nothing is near */
+    } rows[] = {
+        {"sqr", "sqrt"},    {"sqaure", "square"},   {"mni", "min"},
+        {"abss", "abs"},    {"flaot32", "float32"}, {"tahn", "tanh"},
+        {"wheer", "where"}, {"isnam", "isnan"},     {"floordivide", "floor_divide"},
+        {"xyz", NULL},      {"fourier", NULL},      {"q", NULL},
+        {"", NULL},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *got = op_suggest(rows[i].text, strlen(rows[i].text));
+        if (rows[i].want == NULL)
+            cr_assert(got == NULL, "%s: %s", rows[i].text, got);
+        else
+            cr_assert(got != NULL && strcmp(got, rows[i].want) == 0, "%s: %s", rows[i].text, got);
+    }
+}
+
+Test(ops, a_very_long_name_gets_no_suggestion)
+{
+    char text[1000];
+    memset(text, 's', sizeof(text));
+    cr_assert(op_suggest(text, sizeof(text)) == NULL);
+}
