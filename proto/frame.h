@@ -17,8 +17,8 @@
 #define FRAME_HEADER_BYTES   8u
 #define FRAME_MAX_BODY_BYTES (1024u * 1024u)
 #define FRAME_MAX_FDS        64u
-#define FRAME_MAX_DEPTH      32u     /* of nested arrays and maps; msgpack-c can do no more */
-#define FRAME_MAX_OBJECTS    65536u  /* msgpack objects in a body */
+#define FRAME_MAX_DEPTH      32u    /* of nested arrays and maps; msgpack-c can do no more */
+#define FRAME_MAX_OBJECTS    65536u /* msgpack objects in a body */
 
 struct frame {
     char *body; /* heap, owned */
@@ -32,8 +32,8 @@ void frame_deinit(struct frame *frame, void (*close_fd)(int fd));
 
 void frame_header_encode(unsigned n_fds, size_t body_bytes, uint8_t ret_header[8]);
 /* -EPROTO: bad magic; -EMSGSIZE: over a limit. */
-int frame_header_decode(const uint8_t header[8], unsigned *ret_n_fds, size_t *ret_body_bytes)
-    GAD_MUST_CHECK;
+int frame_header_decode(const uint8_t header[8], unsigned *ret_n_fds,
+                        size_t *ret_body_bytes) GAD_MUST_CHECK;
 
 /* One bounded pass, no allocation, no recursion: exactly one msgpack object, declared counts no
  * larger than the bytes left, depth, total of objects and of the memory that msgpack-c would take,

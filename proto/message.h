@@ -1,8 +1,8 @@
 /* msgpack-RPC envelopes, and reading named values out of maps.
  *
  *     request       [0, id, method, [params]]     params: one map
- *     response      [1, id, error, result]        error: nil or a map {code, argument, message, ...}
- *     notification  [2, method, [params]]
+ *     response      [1, id, error, result]        error: nil or a map {code, argument, message,
+ * ...} notification  [2, method, [params]]
  */
 #pragma once
 
@@ -31,7 +31,8 @@ struct message {
 
 /* The body must have passed frame_body_check() and outlive the message (strings and binaries point
  * into it). ret_message->id is set as soon as it is known, with *ret_has_id, so that a malformed
- * request can be answered (false after a malformed response: there is nothing to answer). 0, bad-request, -ENOMEM. */
+ * request can be answered (false after a malformed response: there is nothing to answer). 0,
+ * bad-request, -ENOMEM. */
 int message_decode(const void *body, size_t size_bytes, struct message *ret_message,
                    bool *ret_has_id, struct gad_error *error) GAD_MUST_CHECK;
 void message_deinit(struct message *message);
@@ -50,7 +51,8 @@ void message_writer_clear(struct message_writer *w); /* keeps its memory */
 void message_begin_request(struct message_writer *w, uint32_t id, const char *method);
 void message_begin_notification(struct message_writer *w, const char *method);
 void message_begin_result(struct message_writer *w, uint32_t id); /* then one object */
-void message_error(struct message_writer *w, uint32_t id, const struct gad_error *error); /* whole */
+void message_error(struct message_writer *w, uint32_t id,
+                   const struct gad_error *error); /* whole */
 
 /* Packing named values. */
 void pack_str(msgpack_packer *p, const char *text);
@@ -67,16 +69,16 @@ void pack_raw(msgpack_packer *p, const void *bytes, size_t n_bytes);
  * untouched and return 0 when the key is absent; bad-request when it is of another type or out of
  * range; `require` variants also when it is absent. */
 const msgpack_object *map_find(const msgpack_object *map, const char *key);
-int map_u64(const msgpack_object *map, const char *key, uint64_t *ret, struct gad_error *error)
-    GAD_MUST_CHECK;
+int map_u64(const msgpack_object *map, const char *key, uint64_t *ret,
+            struct gad_error *error) GAD_MUST_CHECK;
 int map_require_u64(const msgpack_object *map, const char *key, uint64_t *ret,
                     struct gad_error *error) GAD_MUST_CHECK;
-int map_i64(const msgpack_object *map, const char *key, int64_t *ret, struct gad_error *error)
-    GAD_MUST_CHECK;
-int map_f64(const msgpack_object *map, const char *key, double *ret, struct gad_error *error)
-    GAD_MUST_CHECK; /* integers are accepted too */
-int map_bool(const msgpack_object *map, const char *key, bool *ret, struct gad_error *error)
-    GAD_MUST_CHECK;
+int map_i64(const msgpack_object *map, const char *key, int64_t *ret,
+            struct gad_error *error) GAD_MUST_CHECK;
+int map_f64(const msgpack_object *map, const char *key, double *ret,
+            struct gad_error *error) GAD_MUST_CHECK; /* integers are accepted too */
+int map_bool(const msgpack_object *map, const char *key, bool *ret,
+             struct gad_error *error) GAD_MUST_CHECK;
 /* Points into the body, without NUL; *ret NULL stays when absent. */
 int map_str(const msgpack_object *map, const char *key, const char **ret, size_t *ret_n_chars,
             struct gad_error *error) GAD_MUST_CHECK;

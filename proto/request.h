@@ -49,11 +49,11 @@ struct job_request {
     struct request_arg *args;
     struct request_output *outputs;
     enum engine_choice engine;
-    int priority;           /* -100..100, higher first */
+    int priority;                   /* -100..100, higher first */
     char label[REQUEST_LABEL_SIZE]; /* shown in lists */
     char key[REQUEST_LABEL_SIZE];   /* idempotency key, "" for none */
-    uint32_t progress_ms;   /* 0: no notifications; else at least 50 */
-    bool settle;            /* the owner will say job.settle when the output is in its place */
+    uint32_t progress_ms;           /* 0: no notifications; else at least 50 */
+    bool settle; /* the owner will say job.settle when the output is in its place */
 };
 
 /* n_fds: how many descriptors came with the message (indices are checked, and that none is used
