@@ -26,7 +26,7 @@ struct cpu_view {
     bool is_swapped;
 };
 
-/* What arithmetic met: counted, never trapped. */
+/* What arithmetic met: counted, never trapped. cpu_engine_run() adds to it when it succeeds. */
 struct cpu_warnings {
     uint64_t n_divide_by_zero; /* integer // and % by zero: elements */
     uint64_t n_invalid_casts;  /* NaN, infinite or out-of-range float to integer: elements */

@@ -1,0 +1,288 @@
+/* Binding a pass to a box: where every value of a strip is. Called by run.c once per box.
+ *
+ * Registers are bound in order of the instructions. Where an instruction overwrites a register that
+ * it reads with items of another size, the result goes to the spare buffer, and the register's old
+ * one becomes the spare. The last definition of a register that is stored gets a slot of its own,
+ * so that it can be computed in the output's memory.
+ *
+ * In place. An output may lie exactly on an input. Everything has a time: instruction k happens
+ * at k, reductions at n_insns, store s at n_insns + 1 + s. An output is written directly only when
+ * no input under it is read later than the instruction that defines it; an input that a store reads
+ * after an earlier store has overwritten it is copied at the strip's beginning instead.
+ */
+#include "kernels/cpu/bind.h"
+
+#include "proto/util.h"
+
+#include <string.h>
+
+static uint16_t take_slot(struct binding *b)
+{
+    return (uint16_t)b->run->n_slots++;
+}
+
+/* A slot for each value that is used; when it is last used. */
+static void scan_operand(struct binding *b, const struct operand *operand, unsigned time)
+{
+    const struct program *program = b->run->program;
+    unsigned index = operand->index;
+    uint16_t *slot = NULL;
+    switch (operand->kind) {
+    case OPERAND_NONE: return;
+    case OPERAND_REGISTER: b->is_valid &= index < b->run->pass->n_registers; return;
+    case OPERAND_INPUT: slot = index < program->n_inputs ? &b->input_slot[index] : NULL; break;
+    case OPERAND_CONST: slot = index < program->n_consts ? &b->const_slot[index] : NULL; break;
+    case OPERAND_REDUCED:
+        slot = index < program->n_reductions ? &b->reduced_slot[index] : NULL;
+        break;
+    }
+    if (!slot) {
+        b->is_valid = false;
+        return;
+    }
+    if (*slot == NO_SLOT) {
+        *slot = take_slot(b);
+        b->n_values++;
+    }
+    if (operand->kind == OPERAND_INPUT)
+        b->input_last_use[index] = (uint16_t)time;
+}
+
+static const struct insn *insn_at(const struct run *run, unsigned i)
+{
+    return &run->program->insns[run->pass->first_insn + i];
+}
+
+static const struct store *store_at(const struct run *run, unsigned i)
+{
+    return &run->program->stores[run->pass->first_store + i];
+}
+
+static void scan_pass(struct binding *b)
+{
+    struct run *run = b->run;
+    b->register_bytes = 1;
+    for (unsigned i = 0; i < run->n_insns; i++) {
+        const struct insn *insn = insn_at(run, i);
+        for (unsigned j = 0; j < 3; j++)
+            scan_operand(b, &insn->src[j], i);
+        b->is_valid &= insn->dst.kind == OPERAND_REGISTER;
+        scan_operand(b, &insn->dst, i);
+        if (!b->is_valid)
+            return;
+        b->last_definition[insn->dst.index] = (uint16_t)i;
+        b->register_bytes = max_u64(b->register_bytes, dtype_size(insn->dst.dtype));
+    }
+    for (unsigned i = 0; i < run->n_reductions; i++)
+        scan_operand(b, &run->program->reductions[run->pass->first_reduction + i].src,
+                     run->n_insns);
+    for (unsigned i = 0; i < run->n_stores; i++) {
+        const struct store *store = store_at(run, i);
+        scan_operand(b, &store->src, run->n_insns + 1 + i);
+        b->register_bytes = max_u64(b->register_bytes, dtype_size(store->src.dtype));
+    }
+}
+
+static bool is_within_limits(const struct program *program, const struct pass *pass)
+{
+    return pass->n_registers <= PROGRAM_MAX_REGISTERS && program->n_insns <= PROGRAM_MAX_INSNS &&
+           program->n_inputs <= BIND_MAX_INPUTS && program->n_consts <= PROGRAM_MAX_CONSTS &&
+           program->n_reductions <= PROGRAM_MAX_REDUCTIONS &&
+           program->n_stores <= REQUEST_MAX_OUTPUTS &&
+           pass->first_insn + pass->n_insns <= program->n_insns &&
+           pass->first_reduction + pass->n_reductions <= program->n_reductions &&
+           pass->first_store + pass->n_stores <= program->n_stores;
+}
+
+static void init_streams(struct binding *b, const struct cpu_view *inputs,
+                         const struct cpu_view *outputs)
+{
+    struct run *run = b->run;
+    uint64_t limit = b->n_values <= BIND_FEW_VALUES ? BIND_PERIOD_MANY : BIND_PERIOD_FEW;
+    run->inputs = layout_take(b, BIND_MAX_INPUTS * sizeof(*run->inputs));
+    for (unsigned i = 0; i < run->program->n_inputs; i++) {
+        if (b->input_slot[i] == NO_SLOT)
+            continue;
+        struct stream *s = &run->inputs[run->n_inputs++];
+        stream_init(s, run->box, &inputs[i], run->program->inputs[i].dtype, limit);
+        s->slot = b->input_slot[i];
+    }
+    run->stores = layout_take(b, run->n_stores * sizeof(*run->stores));
+    for (unsigned i = 0; i < run->n_stores; i++) {
+        const struct store *store = store_at(run, i);
+        stream_init(&run->stores[i].stream, run->box, &outputs[store->output],
+                    (enum dtype)store->src.dtype, 0);
+    }
+}
+
+static unsigned last_use_of_stream(const struct binding *b, const struct stream *input)
+{
+    for (unsigned i = 0; i < BIND_MAX_INPUTS; i++) {
+        if (b->input_slot[i] == input->slot)
+            return b->input_last_use[i];
+    }
+    return 0;
+}
+
+/* Which stores may be written directly, which inputs must be copied (see the top). */
+static void settle_in_place(struct binding *b)
+{
+    struct run *run = b->run;
+    for (unsigned i = 0; i < run->n_stores; i++) {
+        struct bound_store *store = &run->stores[i];
+        const struct operand *src = &store_at(run, i)->src;
+        unsigned defined = src->kind == OPERAND_REGISTER ? b->last_definition[src->index] : NEVER;
+        store->is_direct = defined != NEVER && (store->stream.kind == STREAM_LINEAR ||
+                                                store->stream.kind == STREAM_RUNS);
+        for (unsigned j = 0; j < run->n_inputs; j++) {
+            struct stream *input = &run->inputs[j];
+            if (!stream_overlaps(&store->stream, input))
+                continue;
+            unsigned last_use = last_use_of_stream(b, input);
+            if (last_use > defined)
+                store->is_direct = false;
+            if (last_use > run->n_insns + 1 + i && input->kind != STREAM_PERIODIC)
+                input->kind = STREAM_COPIED;
+        }
+        if (store->is_direct) /* the first store of a register is the direct one */
+            for (unsigned j = 0; j < i; j++)
+                if (run->stores[j].is_direct && store_at(run, j)->src.index == src->index)
+                    store->is_direct = false;
+    }
+}
+
+static uint16_t slot_of(const struct binding *b, const struct operand *operand)
+{
+    switch (operand->kind) {
+    case OPERAND_REGISTER: return b->register_slot[operand->index];
+    case OPERAND_INPUT: return b->input_slot[operand->index];
+    case OPERAND_CONST: return b->const_slot[operand->index];
+    case OPERAND_REDUCED: return b->reduced_slot[operand->index];
+    default: return 0;
+    }
+}
+
+/* The register's buffer for the result, which no source of another item size may share. */
+static uint16_t settle_destination(struct binding *b, const struct insn *insn)
+{
+    uint16_t *slot = &b->register_slot[insn->dst.index];
+    for (unsigned j = 0; j < 3; j++) {
+        if (insn->src[j].kind == OPERAND_REGISTER && insn->src[j].index == insn->dst.index &&
+            dtype_size((enum dtype)insn->src[j].dtype) != dtype_size((enum dtype)insn->dst.dtype)) {
+            uint16_t taken = *slot;
+            *slot = b->spare_slot;
+            b->spare_slot = taken;
+            break;
+        }
+    }
+    return *slot;
+}
+
+static struct bound_store *direct_store_of(const struct binding *b, unsigned reg, unsigned time)
+{
+    const struct run *run = b->run;
+    if (b->last_definition[reg] != time)
+        return NULL;
+    for (unsigned i = 0; i < run->n_stores; i++) {
+        if (run->stores[i].is_direct && store_at(run, i)->src.index == reg)
+            return &run->stores[i];
+    }
+    return NULL;
+}
+
+static int bind_insn(struct binding *b, unsigned i)
+{
+    struct run *run = b->run;
+    const struct insn *insn = insn_at(run, i);
+    struct bound_insn *bound = &run->insns[i];
+    bool is_exchanged;
+    bound->kernel = engine_find_kernel(run->engine, insn, &is_exchanged);
+    if (!bound->kernel)
+        return -EINVAL;
+    for (unsigned j = 0; j < 3; j++)
+        bound->src[j] = slot_of(b, &insn->src[is_exchanged && j < 2 ? 1 - j : j]);
+    bound->dst = settle_destination(b, insn);
+    struct bound_store *store = direct_store_of(b, insn->dst.index, i);
+    if (store) {
+        store->stream.slot = take_slot(b);
+        store->stream.buffer = run->address[bound->dst];
+        b->register_slot[insn->dst.index] = bound->dst = store->stream.slot;
+    }
+    return 0;
+}
+
+static int bind_uses(struct binding *b)
+{
+    struct run *run = b->run;
+    for (unsigned i = 0; i < run->n_insns; i++) {
+        int r = bind_insn(b, i);
+        if (r)
+            return r;
+    }
+    run->spare = run->address[b->spare_slot];
+    for (unsigned i = 0; i < run->n_reductions; i++) {
+        struct bound_reduction *bound = &run->reductions[i];
+        bound->reduction = &run->program->reductions[run->pass->first_reduction + i];
+        bound->kernel = engine_find_reduction(run->engine, bound->reduction);
+        if (!bound->kernel)
+            return -EINVAL;
+        bound->src = slot_of(b, &bound->reduction->src);
+        reduce_state_init(&bound->state, bound->reduction);
+    }
+    for (unsigned i = 0; i < run->n_stores; i++)
+        run->stores[i].src = slot_of(b, &store_at(run, i)->src);
+    return 0;
+}
+
+static void init_binding(struct binding *b)
+{
+    struct run *run = b->run;
+    memset(b->input_slot, 0xff, sizeof(b->input_slot));
+    memset(b->const_slot, 0xff, sizeof(b->const_slot));
+    memset(b->reduced_slot, 0xff, sizeof(b->reduced_slot));
+    memset(b->last_definition, 0xff, sizeof(b->last_definition));
+    for (unsigned i = 0; i < run->pass->n_registers; i++)
+        b->register_slot[i] = take_slot(b);
+    b->spare_slot = take_slot(b);
+    b->is_valid = true;
+}
+
+int run_bind(const struct cpu_engine *engine, const struct program *program, unsigned pass_index,
+             const struct cpu_box *box, const struct cpu_view *inputs,
+             const struct cpu_view *outputs, const union scalar *reduced, void *scratch,
+             struct run **ret_run)
+{
+    const struct pass *pass = &program->passes[pass_index];
+    if (!is_within_limits(program, pass))
+        return -EINVAL;
+    struct binding b = {.scratch = scratch};
+    struct run *run = b.run = layout_take(&b, sizeof(*run));
+    *run = (struct run){
+        .engine = engine,
+        .program = program,
+        .pass = pass,
+        .box = box,
+        .n_elements = 1,
+        .n_insns = pass->n_insns,
+        .n_reductions = pass->n_reductions,
+        .n_stores = pass->n_stores,
+    };
+    for (int i = 0; i < box->ndim; i++)
+        run->n_elements *= (uint64_t)box->count[i];
+    run->insns = layout_take(&b, run->n_insns * sizeof(*run->insns));
+    run->reductions = layout_take(&b, run->n_reductions * sizeof(*run->reductions));
+    init_binding(&b);
+    scan_pass(&b);
+    if (!b.is_valid)
+        return -EINVAL;
+    init_streams(&b, inputs, outputs);
+    settle_in_place(&b);
+    run->address = layout_take(&b, (run->n_slots + run->n_stores) * sizeof(*run->address));
+    layout_choose_strip(&b);
+    layout_fill(&b, reduced);
+    int r = bind_uses(&b);
+    if (r)
+        return r;
+    *ret_run = run;
+    return 0;
+}

@@ -1,0 +1,33 @@
+/* What binding and layout share: the books kept while a pass is bound to a box. */
+#pragma once
+
+#include "kernels/cpu/run.h"
+
+#define NO_SLOT          UINT16_MAX
+#define NEVER            UINT16_MAX
+#define BIND_MAX_INPUTS  REQUEST_MAX_ARGS
+#define BIND_PERIOD_FEW  32 /* longest period that is kept; more where a pass has few values */
+#define BIND_PERIOD_MANY 512
+#define BIND_FEW_VALUES  16
+
+struct binding {
+    struct run *run;
+    char *scratch;
+    size_t used_bytes;
+    size_t register_bytes; /* of one item */
+    uint16_t register_slot[PROGRAM_MAX_REGISTERS], spare_slot;
+    uint16_t last_definition[PROGRAM_MAX_REGISTERS];
+    uint16_t input_slot[BIND_MAX_INPUTS], input_last_use[BIND_MAX_INPUTS];
+    uint16_t const_slot[PROGRAM_MAX_CONSTS], reduced_slot[PROGRAM_MAX_REDUCTIONS];
+    unsigned n_values; /* inputs, consts and reduced values that are used */
+    bool is_valid;
+};
+
+/* The next bytes of the scratch, 64-byte aligned. */
+void *layout_take(struct binding *b, size_t n_bytes);
+
+/* The strip's length, from what is left of the scratch. */
+void layout_choose_strip(struct binding *b);
+
+/* Gives every slot its strip and fills those that are the same for all strips. */
+void layout_fill(struct binding *b, const union scalar *reduced);

@@ -1,0 +1,118 @@
+/* The engine's levels: which kernels a processor gets.
+ *
+ * A level is a set of constant tables. What a level does not have is taken from the plain level,
+ * which has everything. Engines are constants; cpu_engine_get() asks the processor each time and
+ * keeps nothing. On processors other than x86-64 there are the plain level and the baseline, which
+ * is the same source vectorised for the processor that the build was for.
+ */
+#include "kernels/cpu/run.h"
+
+#include "proto/util.h"
+
+#define LEVEL(id, name)                                                                            \
+    [id] = {                                                                                       \
+        .level = id,                                                                               \
+        .families = {&arith_##name, &integer_##name, &compare_##name, &math_##name},               \
+        .casts = &casts_##name,                                                                    \
+        .mixed = &mixed_##name,                                                                    \
+        .reduce = &reduce_##name,                                                                  \
+        .move = &move_##name,                                                                      \
+    }
+
+static const struct cpu_engine engines[] = {
+    LEVEL(CPU_LEVEL_PLAIN, plain),
+    LEVEL(CPU_LEVEL_BASELINE, baseline),
+#if defined(__x86_64__)
+    LEVEL(CPU_LEVEL_AVX2, avx2),
+    LEVEL(CPU_LEVEL_AVX512, avx512),
+#endif
+};
+
+static bool is_supported(enum cpu_level level)
+{
+    switch (level) {
+    case CPU_LEVEL_PLAIN:
+    case CPU_LEVEL_BASELINE: return true;
+#if defined(__x86_64__)
+    case CPU_LEVEL_AVX2: return __builtin_cpu_supports("avx2");
+    case CPU_LEVEL_AVX512:
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+               __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+#endif
+    default: return false;
+    }
+}
+
+const struct cpu_engine *cpu_engine_get(enum cpu_level max_level)
+{
+    int level = max_level;
+    if (level < CPU_LEVEL_PLAIN || level > CPU_LEVEL_AVX512)
+        level = CPU_LEVEL_AVX512;
+    while (!is_supported((enum cpu_level)level))
+        level--;
+    return &engines[level];
+}
+
+enum cpu_level cpu_engine_level(const struct cpu_engine *engine)
+{
+    return engine->level;
+}
+
+const char *cpu_level_name(enum cpu_level level)
+{
+    static const char *const names[] = {"plain", "baseline", "avx2", "avx512"};
+    return (unsigned)level < ARRAY_LENGTH(names) ? names[level] : "unknown";
+}
+
+static kernel_fn *find_in_tables(const struct cpu_engine *engine, unsigned op, unsigned dtype)
+{
+    for (unsigned i = 0; i < CPU_KERNEL_FAMILIES; i++) {
+        kernel_fn *kernel = (*engine->families[i])[op][dtype];
+        if (kernel)
+            return kernel;
+    }
+    return engine->level == CPU_LEVEL_PLAIN ? scalar_kernels[op][dtype]
+                                            : find_in_tables(&engines[CPU_LEVEL_PLAIN], op, dtype);
+}
+
+/* The operator that says the same with its sources exchanged. */
+static unsigned mirrored(unsigned op)
+{
+    switch (op) {
+    case OP_LESS: return OP_GREATER;
+    case OP_LESS_EQUAL: return OP_GREATER_EQUAL;
+    case OP_GREATER: return OP_LESS;
+    case OP_GREATER_EQUAL: return OP_LESS_EQUAL;
+    default: return op;
+    }
+}
+
+static bool is_comparison(unsigned op)
+{
+    return op >= OP_EQUAL && op <= OP_GREATER_EQUAL;
+}
+
+kernel_fn *engine_find_kernel(const struct cpu_engine *engine, const struct insn *insn,
+                              bool *ret_is_exchanged)
+{
+    unsigned op = insn->op;
+    *ret_is_exchanged = false;
+    if (op >= OP_COUNT || insn->compute >= DTYPE_COUNT || insn->dst.dtype >= DTYPE_COUNT)
+        return NULL;
+    if (op == OP_CAST)
+        return (*engine->casts)[insn->compute][insn->dst.dtype];
+    if (is_comparison(op) && insn->src[0].dtype != insn->src[1].dtype) {
+        *ret_is_exchanged = insn->src[0].dtype == DTYPE_UINT64;
+        return (*engine->mixed)[*ret_is_exchanged ? mirrored(op) : op];
+    }
+    if (op == OP_GREATER || op == OP_GREATER_EQUAL) {
+        *ret_is_exchanged = true;
+        op = mirrored(op);
+    }
+    return find_in_tables(engine, op, insn->compute);
+}
+
+reduce_fn *engine_find_reduction(const struct cpu_engine *engine, const struct reduction *reduction)
+{
+    return (*engine->reduce)[reduction->op][reduction->src.dtype];
+}

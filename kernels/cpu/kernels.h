@@ -1,0 +1,74 @@
+/* The kernels: contiguous arrays in, one contiguous array out, in tables per dispatch level.
+ *
+ * Every kernel source is compiled once per level; each compilation gives one constant table a file
+ * (arith_plain, arith_avx2, ...), indexed by op and computing dtype. A hole in a level's table
+ * means that the plain kernel is as good. There is no mutable state.
+ *
+ * Contract of a kernel: `n` elements count, and every buffer has room for n rounded up to
+ * KERNEL_GRANULE, all of which are read and written: a tail goes through the same vector code as
+ * the rest, and its bits are the same as elsewhere. Buffers are aligned to their element. `dst` may
+ * be exactly a source when the element sizes are equal; otherwise buffers do not overlap. Events
+ * are counted over n elements exactly. Sources may be memory that another process writes to:
+ * whatever they read can make a result wrong, but must never trap.
+ */
+#pragma once
+
+#include "proto/dtype.h"
+#include "proto/ops.h"
+
+#define KERNEL_GRANULE 64
+
+struct kernel_events {
+    uint64_t n_divide_by_zero;
+    uint64_t n_invalid_casts;
+    bool has_negative_power;
+};
+
+typedef void kernel_fn(size_t n, void *dst, const void *a, const void *b, const void *c,
+                       struct kernel_events *events);
+
+/* By op and computing dtype; GREATER and GREATER_EQUAL are LESS and LESS_EQUAL with the sources
+ * exchanged, CAST has tables of its own. */
+typedef kernel_fn *kernel_table[OP_COUNT][DTYPE_COUNT];
+typedef kernel_fn *kernel_casts[DTYPE_COUNT][DTYPE_COUNT]; /* from, to */
+typedef kernel_fn *kernel_row[OP_COUNT];                   /* int64 compared with uint64 */
+
+/* A reduction's running state over the strips of a box. All strips but the last have a multiple of
+ * KERNEL_GRANULE elements. */
+#define REDUCE_LEVELS 40
+#define REDUCE_LANES  16
+struct reduce_state {
+    uint64_t n_blocks;
+    union {
+        double stack[REDUCE_LEVELS]; /* SUM of floats: pairwise, stack[i] holds 2^i blocks */
+        double lanes_f64[REDUCE_LANES];
+        float lanes_f32[REDUCE_LANES];
+        int64_t i64; /* integer MIN and MAX of signed, SUM, COUNT_NONZERO */
+        uint64_t u64;
+    };
+};
+
+typedef void reduce_fn(size_t n, const void *src, struct reduce_state *state);
+typedef reduce_fn *reduce_table[OP_COUNT][DTYPE_COUNT];
+
+/* Byte order and bool bytes, for loading and storing; `dst` may be `src`. */
+typedef void move_fn(size_t n, void *dst, const void *src);
+struct move_kernels {
+    move_fn *swap[4];   /* by log2 of the item size; [0] is NULL */
+    move_fn *normalise; /* any byte other than 0 becomes 1 */
+};
+
+#define KERNELS_DECLARE(level)                                                                     \
+    extern const kernel_table arith_##level, integer_##level, compare_##level, math_##level;       \
+    extern const kernel_casts casts_##level;                                                       \
+    extern const kernel_row mixed_##level;                                                         \
+    extern const reduce_table reduce_##level;                                                      \
+    extern const struct move_kernels move_##level;
+
+KERNELS_DECLARE(plain)
+KERNELS_DECLARE(baseline)
+KERNELS_DECLARE(avx2)
+KERNELS_DECLARE(avx512)
+
+/* Kernels that no vector unit helps; part of the plain level. */
+extern const kernel_table scalar_kernels;

@@ -1,0 +1,130 @@
+/* The layout of the scratch, and the strips that are filled once.
+ *
+ * Scratch:  | struct run | insns | reductions | inputs | stores | address[] | strips ... |
+ *
+ * The strip's length follows from what is left for the strips: registers (one spare more) hold the
+ * widest item of the pass, inputs that are copied and uniform values hold their own item. A static
+ * assertion shows that the largest program still has strips of KERNEL_GRANULE elements. Inputs that
+ * repeat after few elements are written out once, one period longer than a strip, so that a strip
+ * may begin anywhere in the period. Called by bind.c.
+ */
+#include "kernels/cpu/bind.h"
+
+#include "proto/util.h"
+
+#define STRIP_MAX   2048
+#define STRIP_USUAL 512           /* not less for the sake of the cache */
+#define CACHE_BYTES (32u * 1024u) /* what the strips of a pass should fit together */
+
+#define MAX_UNIFORMS (PROGRAM_MAX_CONSTS + PROGRAM_MAX_REDUCTIONS)
+#define MAX_SLOTS    (PROGRAM_MAX_REGISTERS + 1 + BIND_MAX_INPUTS + MAX_UNIFORMS + REQUEST_MAX_OUTPUTS)
+
+#define LARGEST_BOOKS                                                                              \
+    (sizeof(struct run) + PROGRAM_MAX_INSNS * sizeof(struct bound_insn) +                          \
+     PROGRAM_MAX_REDUCTIONS * sizeof(struct bound_reduction) +                                     \
+     BIND_MAX_INPUTS * sizeof(struct stream) + REQUEST_MAX_OUTPUTS * sizeof(struct bound_store) +  \
+     MAX_SLOTS * sizeof(void *) + 6 * 64)
+#define LARGEST_STRIPS                                                                             \
+    ((PROGRAM_MAX_REGISTERS + 1 + BIND_MAX_INPUTS + MAX_UNIFORMS) * KERNEL_GRANULE * 8 +           \
+     BIND_MAX_INPUTS * BIND_PERIOD_FEW * 8)
+_Static_assert(LARGEST_BOOKS + LARGEST_STRIPS <= CPU_SCRATCH_BYTES,
+               "the largest program must fit the scratch");
+
+void *layout_take(struct binding *b, size_t n_bytes)
+{
+    void *p = b->scratch + b->used_bytes;
+    b->used_bytes += round_up_u64(n_bytes, 64);
+    return p;
+}
+
+static size_t room_after(const struct stream *s)
+{
+    return s->kind == STREAM_PERIODIC ? round_up_u64((s->n_run - 1) << s->item_log2, 64) : 0;
+}
+
+/* Bytes of strips for one element; *ret_fixed: bytes besides. */
+static size_t bytes_per_element(const struct binding *b, size_t *ret_fixed)
+{
+    const struct run *run = b->run;
+    size_t n_bytes = (run->pass->n_registers + 1u) * b->register_bytes;
+    *ret_fixed = 0;
+    for (unsigned i = 0; i < run->n_inputs; i++) {
+        const struct stream *s = &run->inputs[i];
+        if (s->kind == STREAM_LINEAR)
+            *ret_fixed += (size_t)KERNEL_GRANULE << s->item_log2;
+        else
+            n_bytes += (size_t)1 << s->item_log2;
+        *ret_fixed += room_after(s);
+    }
+    for (unsigned i = 0; i < run->program->n_consts; i++)
+        if (b->const_slot[i] != NO_SLOT)
+            n_bytes += dtype_size(run->program->consts[i].dtype);
+    for (unsigned i = 0; i < run->program->n_reductions; i++)
+        if (b->reduced_slot[i] != NO_SLOT)
+            n_bytes += dtype_size((enum dtype)run->program->reductions[i].result);
+    return n_bytes;
+}
+
+void layout_choose_strip(struct binding *b)
+{
+    struct run *run = b->run;
+    size_t n_fixed, n_each = bytes_per_element(b, &n_fixed);
+    size_t n_fitting = (CPU_SCRATCH_BYTES - b->used_bytes - n_fixed) / n_each;
+    size_t n = max_u64(CACHE_BYTES / n_each, STRIP_USUAL);
+    n = min_u64(min_u64(n, n_fitting), STRIP_MAX) & ~(size_t)(KERNEL_GRANULE - 1);
+    run->n_strip = min_u64(n, round_up_u64(run->n_elements, KERNEL_GRANULE));
+}
+
+static void store_scalar(void *p, enum dtype dtype, const union scalar *value)
+{
+    switch (dtype) {
+    case DTYPE_BOOL: *(uint8_t *)p = value->u64 != 0; break;
+    case DTYPE_INT8:
+    case DTYPE_UINT8: *(uint8_t *)p = (uint8_t)value->u64; break;
+    case DTYPE_INT16:
+    case DTYPE_UINT16: *(uint16_t *)p = (uint16_t)value->u64; break;
+    case DTYPE_INT32:
+    case DTYPE_UINT32: *(uint32_t *)p = (uint32_t)value->u64; break;
+    case DTYPE_FLOAT32: *(float *)p = value->f32; break;
+    default: *(uint64_t *)p = value->u64; break;
+    }
+}
+
+static void fill_uniform(struct binding *b, uint16_t slot, enum dtype dtype,
+                         const union scalar *value)
+{
+    size_t item_bytes = dtype_size(dtype), n_bytes = b->run->n_strip * item_bytes;
+    void *strip = layout_take(b, n_bytes);
+    store_scalar(strip, dtype, value);
+    stream_repeat(strip, item_bytes, n_bytes);
+    b->run->address[slot] = strip;
+}
+
+static void fill_input(struct binding *b, struct stream *s)
+{
+    struct run *run = b->run;
+    size_t n = s->kind == STREAM_LINEAR ? KERNEL_GRANULE : run->n_strip;
+    size_t n_bytes = (n << s->item_log2) + room_after(s);
+    s->buffer = run->address[s->slot] = layout_take(b, n_bytes);
+    if (s->kind != STREAM_PERIODIC)
+        return;
+    stream_load(s, run->box, 0, s->n_run, run->engine->move, s->buffer);
+    stream_repeat(s->buffer, s->n_run << s->item_log2, n_bytes);
+}
+
+void layout_fill(struct binding *b, const union scalar *reduced)
+{
+    struct run *run = b->run;
+    const struct program *program = run->program;
+    for (unsigned i = 0; i <= run->pass->n_registers; i++)
+        run->address[i] = layout_take(b, run->n_strip * b->register_bytes);
+    for (unsigned i = 0; i < run->n_inputs; i++)
+        fill_input(b, &run->inputs[i]);
+    for (unsigned i = 0; i < program->n_consts; i++)
+        if (b->const_slot[i] != NO_SLOT)
+            fill_uniform(b, b->const_slot[i], program->consts[i].dtype, &program->consts[i].value);
+    for (unsigned i = 0; i < program->n_reductions; i++)
+        if (b->reduced_slot[i] != NO_SLOT)
+            fill_uniform(b, b->reduced_slot[i], (enum dtype)program->reductions[i].result,
+                         &reduced[i]);
+}

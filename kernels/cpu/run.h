@@ -1,0 +1,69 @@
+/* A pass bound to one box: what runs for every strip. Lives in the thread's scratch. */
+#pragma once
+
+#include "kernels/cpu/stream.h"
+
+#define CPU_KERNEL_FAMILIES 4
+
+struct cpu_engine {
+    enum cpu_level level;
+    const kernel_table *families[CPU_KERNEL_FAMILIES];
+    const kernel_casts *casts;
+    const kernel_row *mixed;
+    const reduce_table *reduce;
+    const struct move_kernels *move;
+};
+
+/* Never NULL for what the compiler makes; NULL for an op that its dtypes do not have. Where
+ * *ret_is_exchanged, the kernel takes the two sources in the other order. */
+kernel_fn *engine_find_kernel(const struct cpu_engine *engine, const struct insn *insn,
+                              bool *ret_is_exchanged);
+reduce_fn *engine_find_reduction(const struct cpu_engine *engine,
+                                 const struct reduction *reduction);
+
+/* Every value of a strip has a slot: run->address[slot] is where the strip's elements are. */
+struct bound_insn {
+    kernel_fn *kernel;
+    uint16_t dst, src[3];
+};
+
+struct bound_reduction {
+    reduce_fn *kernel;
+    const struct reduction *reduction;
+    uint16_t src;
+    struct reduce_state state;
+};
+
+struct bound_store {
+    struct stream stream;
+    uint16_t src;   /* slot to copy from */
+    bool is_direct; /* the strip's last definition may write to the stream's own memory */
+};
+
+struct run {
+    const struct cpu_engine *engine;
+    const struct program *program;
+    const struct pass *pass;
+    const struct cpu_box *box;
+    uint64_t n_elements;
+    size_t n_strip; /* a multiple of KERNEL_GRANULE */
+    unsigned n_slots, n_insns, n_inputs, n_reductions, n_stores;
+    void **address;
+    struct bound_insn *insns;
+    struct stream *inputs; /* those that the pass reads */
+    struct bound_reduction *reductions;
+    struct bound_store *stores;
+    void *spare; /* one strip of the widest item, free between insns and the next strip */
+    struct kernel_events events;
+};
+
+/* Lays out the scratch, fills what is the same in all strips. -EINVAL for a program that the
+ * compiler cannot have made. */
+int run_bind(const struct cpu_engine *engine, const struct program *program, unsigned pass,
+             const struct cpu_box *box, const struct cpu_view *inputs,
+             const struct cpu_view *outputs, const union scalar *reduced, void *scratch,
+             struct run **ret_run) GAD_MUST_CHECK;
+
+void reduce_state_init(struct reduce_state *state, const struct reduction *reduction);
+void reduce_state_finish(const struct reduce_state *state, const struct reduction *reduction,
+                         struct partial *ret_partial);

@@ -1,0 +1,50 @@
+/* One array of a pass, walked strip by strip in visiting order: where a strip can be used where it
+ * lies, and how it is copied where it cannot. Elements of a box are numbered in visiting order. */
+#pragma once
+
+#include "kernels/cpu/engine.h"
+#include "kernels/cpu/kernels.h"
+
+enum stream_kind {
+    STREAM_LINEAR,   /* one contiguous, native, aligned run: used in place */
+    STREAM_RUNS,     /* such runs of n_run elements: in place where a strip lies in one run */
+    STREAM_COPIED,   /* gathered or scattered */
+    STREAM_PERIODIC, /* repeats after n_run elements (1: the same everywhere): copied once */
+};
+
+struct stream {
+    enum stream_kind kind;
+    enum dtype dtype;
+    unsigned item_log2;
+    bool is_swapped;
+    uint64_t n_run;
+    char *base;
+    const int64_t *strides;
+    uintptr_t low, high; /* the bytes touched, [low, high) */
+    void *buffer;        /* for strips that are copied */
+    uint16_t slot;
+};
+
+/* period_limit: no longer period becomes STREAM_PERIODIC; 0 for outputs. */
+void stream_init(struct stream *s, const struct cpu_box *box, const struct cpu_view *view,
+                 enum dtype dtype, uint64_t period_limit);
+
+static inline bool stream_overlaps(const struct stream *a, const struct stream *b)
+{
+    return a->low < b->high && b->low < a->high;
+}
+
+/* The elements [first, first + n) where they lie, or NULL where they must be copied. */
+void *stream_direct(const struct stream *s, const struct cpu_box *box, uint64_t first, size_t n);
+
+/* Copies the elements to `buffer`, native, bools as 0 and 1, and repeats the last one up to
+ * KERNEL_GRANULE. */
+void stream_load(const struct stream *s, const struct cpu_box *box, uint64_t first, size_t n,
+                 const struct move_kernels *move, void *buffer);
+
+/* Copies a strip to its place. `spare` is a strip's buffer that may be overwritten. */
+void stream_store(const struct stream *s, const struct cpu_box *box, uint64_t first, size_t n,
+                  const struct move_kernels *move, const void *strip, void *spare);
+
+/* buffer[i] = buffer[i % n_first_bytes] up to n_bytes. */
+void stream_repeat(void *buffer, size_t n_first_bytes, size_t n_bytes);

@@ -1,0 +1,93 @@
+/* From the schedule to a program: the draft's arrays, its passes, and the packed result.
+ *
+ * The draft lives in the arena, its arrays as large as they could become. The finished program is
+ * one allocation of exactly its size, with its arrays behind it, so that it is cheap to make, to
+ * keep and to free.
+ *
+ * Called once by compile.c, after passes.c.
+ */
+#include "kernels/expr/internal.h"
+
+#include <string.h>
+
+static void list_inputs(struct emitter *e)
+{
+    struct program *p = &e->draft;
+    for (uint64_t rest = e->inputs_used; rest != 0; rest &= rest - 1) {
+        uint16_t arg = (uint16_t)__builtin_ctzll(rest);
+        const struct array *array = &e->c->request->args[arg].array;
+        struct program_input *input = &p->inputs[p->n_inputs++];
+        *input = (struct program_input){.arg = arg, .dtype = array->dtype, .ndim = array->ndim};
+        memcpy(input->shape, array->shape, (size_t)array->ndim * sizeof(*array->shape));
+    }
+}
+
+static int emitter_init(struct emitter *e, struct compiler *c, const struct schedule *s)
+{
+    struct program *p = &e->draft;
+    struct graph *g = &c->graph;
+    size_t n_insns = (size_t)g->n_nodes * s->n_passes + REQUEST_MAX_OUTPUTS;
+    size_t n_consts = g->n_nodes < PROGRAM_MAX_CONSTS ? g->n_nodes : PROGRAM_MAX_CONSTS;
+    e->c = c;
+    e->inputs_used = 0;
+    e->max_insns = n_insns < PROGRAM_MAX_INSNS ? (uint32_t)n_insns : PROGRAM_MAX_INSNS;
+    for (unsigned i = 0; i < s->n_roots; i++)
+        e->inputs_used |= g->nodes[s->roots[i].node].reads;
+    for (unsigned i = 0; i < g->n_nodes; i++)
+        g->nodes[i].index = NODE_NONE;
+    p->n_passes = s->n_passes;
+    p->n_insns = p->n_reductions = p->n_stores = p->n_inputs = p->n_consts = 0;
+    p->n_outputs = (uint16_t)c->request->n_outputs;
+    p->insns = arena_take(&c->arena, e->max_insns * sizeof(*p->insns));
+    p->consts = arena_take(&c->arena, n_consts * sizeof(*p->consts));
+    p->inputs = arena_take(&c->arena, REQUEST_MAX_ARGS * sizeof(*p->inputs));
+    p->outputs = arena_take(&c->arena, p->n_outputs * sizeof(*p->outputs));
+    e->stack = arena_take(&c->arena, ((size_t)g->n_nodes * 3 + 1) * sizeof(*e->stack));
+    if (p->insns == NULL || p->consts == NULL || p->inputs == NULL || p->outputs == NULL ||
+        e->stack == NULL)
+        return fail_no_memory(c);
+    list_inputs(e);
+    return 0;
+}
+
+static void *copy_part(char **at, const void *from, size_t n_bytes)
+{
+    void *part = memcpy(*at, from, n_bytes);
+    *at += (n_bytes + 7) & ~(size_t)7;
+    return part;
+}
+
+static struct program *pack_program(const struct program *draft)
+{
+    size_t inputs = draft->n_inputs * sizeof(*draft->inputs);
+    size_t outputs = draft->n_outputs * sizeof(*draft->outputs);
+    size_t consts = draft->n_consts * sizeof(*draft->consts);
+    size_t insns = draft->n_insns * sizeof(*draft->insns);
+    struct program *p = malloc(sizeof(*p) + inputs + outputs + consts + insns + 32);
+    if (p == NULL)
+        return NULL;
+    char *at = (char *)(p + 1);
+    *p = *draft;
+    p->inputs = copy_part(&at, draft->inputs, inputs);
+    p->outputs = copy_part(&at, draft->outputs, outputs);
+    p->consts = copy_part(&at, draft->consts, consts);
+    p->insns = copy_part(&at, draft->insns, insns);
+    return p;
+}
+
+int assemble_program(struct compiler *c, const struct schedule *schedule, struct program **ret)
+{
+    struct emitter e;
+    int r = emitter_init(&e, c, schedule);
+    for (unsigned i = 0; r == 0 && i < schedule->n_passes; i++) {
+        unsigned first = schedule->first_root[i], end = schedule->first_root[i + 1];
+        r = emit_pass(&e, &e.draft.passes[i], schedule->roots + first, end - first);
+    }
+    if (r != 0)
+        return r;
+    struct program *program = pack_program(&e.draft);
+    if (program == NULL)
+        return fail_no_memory(c);
+    *ret = program;
+    return 0;
+}

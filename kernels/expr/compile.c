@@ -1,0 +1,133 @@
+/* The entry: all outputs of a request, through the stages of internal.h, into one program.
+ *
+ * Runs twice for every job (in the broker, which must know what a job needs before it admits it,
+ * and in the worker), so it is quick: the arena starts on the stack, where an ordinary expression
+ * fits, and the program is the only allocation. It is pure, and bounded by the limits on text,
+ * depth, nodes, instructions and registers, whatever the text.
+ */
+#include "kernels/expr/internal.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#define STACK_BYTES (48 * 1024)
+#define CHUNK_BYTES (64 * 1024)
+
+struct arena_chunk {
+    struct arena_chunk *next;
+    _Alignas(16) char bytes[];
+};
+
+void *arena_take(struct arena *arena, size_t n_bytes)
+{
+    n_bytes = (n_bytes + 15) & ~(size_t)15;
+    if (n_bytes > (size_t)(arena->end - arena->at)) {
+        size_t size = n_bytes > CHUNK_BYTES ? n_bytes : CHUNK_BYTES;
+        struct arena_chunk *chunk = malloc(sizeof(*chunk) + size);
+        if (chunk == NULL)
+            return NULL;
+        chunk->next = arena->chunks;
+        arena->chunks = chunk;
+        arena->at = chunk->bytes;
+        arena->end = chunk->bytes + size;
+    }
+    void *taken = arena->at;
+    arena->at += n_bytes;
+    return taken;
+}
+
+static void arena_deinit(struct arena *arena)
+{
+    while (arena->chunks != NULL) {
+        struct arena_chunk *chunk = arena->chunks;
+        arena->chunks = chunk->next;
+        free(chunk);
+    }
+}
+
+int fail(struct compiler *c, enum gad_status status, uint32_t column, const char *format, ...)
+{
+    char text[sizeof(c->error->message)];
+    int n = column != 0 ? snprintf(text, sizeof(text), "column %u: ", column) : 0;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text + n, sizeof(text) - (size_t)n, format, args);
+    va_end(args);
+    return error_set(c->error, status, c->argument, "%s", text);
+}
+
+int fail_no_memory(struct compiler *c)
+{
+    return fail(c, GAD_NO_MEMORY, 0, "no memory to compile the expression");
+}
+
+static void set_output(struct compiler *c, unsigned index)
+{
+    const struct request_output *output = &c->request->outputs[index];
+    c->argument = output->name[0] != '\0' ? output->name : "expr";
+    c->text = output->expr;
+    c->n_chars = (uint32_t)output->n_expr_chars;
+}
+
+/* Ensures the limits of request_decode() also for callers without it. Sizes the arena's parts. */
+static int prepare(struct compiler *c)
+{
+    const struct job_request *request = c->request;
+    size_t n_chars = 0, most_chars = 0;
+    c->argument = "expr";
+    if (request->n_outputs == 0)
+        return fail(c, GAD_BAD_REQUEST, 0, "there is no expression");
+    if (request->n_outputs > REQUEST_MAX_OUTPUTS || request->n_args > REQUEST_MAX_ARGS)
+        return fail(c, GAD_LIMIT_EXCEEDED, 0, "more than %d outputs or %d arguments",
+                    REQUEST_MAX_OUTPUTS, REQUEST_MAX_ARGS);
+    for (unsigned i = 0; i < request->n_outputs; i++) {
+        size_t n = request->outputs[i].n_expr_chars;
+        if (n > REQUEST_MAX_EXPR_CHARS) {
+            c->argument = request->outputs[i].name[0] != '\0' ? request->outputs[i].name : "expr";
+            int r = fail(c, GAD_LIMIT_EXCEEDED, 0, "the expression is too long");
+            error_expected(c->error, "at most %d characters", REQUEST_MAX_EXPR_CHARS);
+            error_found(c->error, "%zu", n);
+            return r;
+        }
+        n_chars += n;
+        most_chars = n > most_chars ? n : most_chars;
+    }
+    c->ast.nodes = arena_take(&c->arena, (most_chars + 1) * sizeof(*c->ast.nodes));
+    return c->ast.nodes == NULL ? fail_no_memory(c) : graph_init(c, n_chars);
+}
+
+static int compile(struct compiler *c, struct program **ret)
+{
+    struct schedule schedule;
+    int r = prepare(c);
+    for (unsigned i = 0; r == 0 && i < c->request->n_outputs; i++) {
+        set_output(c, i);
+        r = parser_run(c);
+        if (r == 0)
+            r = types_resolve(c, i);
+    }
+    if (r != 0)
+        return r;
+    set_output(c, 0); /* for limits that no single output exceeds */
+    r = passes_assign(c, &schedule);
+    return r != 0 ? r : assemble_program(c, &schedule, ret);
+}
+
+int program_compile(const struct job_request *request, struct program **ret_program,
+                    struct gad_error *error)
+{
+    _Alignas(16) char memory[STACK_BYTES];
+    struct compiler c;
+    c.request = request;
+    c.error = error;
+    c.arena = (struct arena){.at = memory, .end = memory + sizeof(memory)};
+    int r = compile(&c, ret_program);
+    arena_deinit(&c.arena);
+    return r;
+}
+
+struct program *program_free(struct program *program)
+{
+    free(program);
+    return NULL;
+}

@@ -1,0 +1,305 @@
+/* One pass of the graph as instructions: their order and their registers.
+ *
+ * From the roots down every node is emitted once, sources first, the source that needs most
+ * registers before the others. A register is free again after the last use of its value, and the
+ * result of an instruction takes over a register of its sources where both have the same item
+ * size (an engine may then work in place without care for overlapping widths). Registers of roots
+ * live to the end of the pass, where they are reduced and stored.
+ *
+ * A root that is a bare input is read as late as it is reduced or stored, and another store of the
+ * pass may be in place over it (`a, b = b, a`): such an input is first copied to a register, so
+ * that no store changes what another one has still to read.
+ *
+ * Called by assemble.c, pass after pass.
+ */
+#include "kernels/expr/internal.h"
+
+#include <string.h>
+
+enum { STATE_NEW, STATE_DONE };
+
+#define IS_OPEN 0x8000u /* on the stack: sources are done, emit the node itself */
+
+static int too_many(struct emitter *e, const char *what, unsigned limit)
+{
+    int r = fail(e->c, GAD_LIMIT_EXCEEDED, 0, "the expression needs more than %u %s", limit, what);
+    error_expected(e->c->error, "at most %u %s", limit, what);
+    return r;
+}
+
+static struct node *node_at(struct emitter *e, uint16_t index)
+{
+    return &e->c->graph.nodes[index];
+}
+
+/* ---- registers ---- */
+
+static int take_register(struct emitter *e, uint8_t *ret)
+{
+    *ret = 0;
+    uint32_t free_registers = ~e->used_registers;
+    if (free_registers == 0)
+        return too_many(e, "registers", PROGRAM_MAX_REGISTERS);
+    uint32_t index = (uint32_t)__builtin_ctz(free_registers);
+    e->used_registers |= 1u << index;
+    if (index + 1 > e->most_registers)
+        e->most_registers = index + 1;
+    *ret = (uint8_t)index;
+    return 0;
+}
+
+/* One use of a source is made. */
+static void release(struct emitter *e, struct node *n)
+{
+    if (n->kind == NODE_INSN && --n->n_uses == 0)
+        e->used_registers &= ~(1u << n->register_index);
+}
+
+/* ---- operands ---- */
+
+static int const_operand(struct emitter *e, struct node *n, uint16_t *ret)
+{
+    struct program *p = &e->draft;
+    if (n->index == NODE_NONE) {
+        if (p->n_consts == PROGRAM_MAX_CONSTS)
+            return too_many(e, "constants", PROGRAM_MAX_CONSTS);
+        p->consts[p->n_consts] = (struct program_const){(enum dtype)n->dtype, n->value};
+        n->index = p->n_consts++;
+    }
+    *ret = n->index;
+    return 0;
+}
+
+static uint16_t input_index(const struct emitter *e, uint64_t arg)
+{
+    return (uint16_t)__builtin_popcountll(e->inputs_used & ((1ull << arg) - 1));
+}
+
+static int make_operand(struct emitter *e, struct pass *pass, struct node *n, struct operand *ret)
+{
+    *ret = (struct operand){.dtype = n->dtype};
+    switch (n->kind) {
+    case NODE_INPUT:
+        ret->kind = OPERAND_INPUT;
+        ret->index = input_index(e, n->arg);
+        pass->inputs_used |= 1ull << ret->index;
+        return 0;
+    case NODE_CONST: ret->kind = OPERAND_CONST; return const_operand(e, n, &ret->index);
+    case NODE_REDUCTION:
+        ret->kind = OPERAND_REDUCED;
+        ret->index = n->index;
+        return 0;
+    default:
+        ret->kind = OPERAND_REGISTER;
+        ret->index = n->register_index;
+        return 0;
+    }
+}
+
+/* ---- instructions ---- */
+
+/* NULL: there are too many, the error says so. */
+static struct insn *next_insn(struct emitter *e)
+{
+    if (e->draft.n_insns == e->max_insns) {
+        (void)too_many(e, "instructions", PROGRAM_MAX_INSNS);
+        return NULL;
+    }
+    struct insn *insn = &e->draft.insns[e->draft.n_insns++];
+    memset(insn, 0, sizeof(*insn));
+    return insn;
+}
+
+static int emit_insn(struct emitter *e, struct pass *pass, struct node *n)
+{
+    struct insn *insn = next_insn(e);
+    if (insn == NULL)
+        return GAD_LIMIT_EXCEEDED;
+    int r = 0;
+    insn->op = n->op;
+    insn->compute = n->compute;
+    for (unsigned i = 0; r == 0 && i < n->n_src; i++)
+        r = make_operand(e, pass, node_at(e, n->src[i]), &insn->src[i]);
+    bool is_widened[3] = {false};
+    for (unsigned i = 0; i < n->n_src; i++) {
+        struct node *src = node_at(e, n->src[i]);
+        is_widened[i] = dtype_size((enum dtype)src->dtype) != dtype_size((enum dtype)n->dtype);
+        if (!is_widened[i])
+            release(e, src);
+    }
+    if (r == 0)
+        r = take_register(e, &n->register_index);
+    for (unsigned i = 0; i < n->n_src; i++)
+        if (is_widened[i])
+            release(e, node_at(e, n->src[i]));
+    if (r != 0)
+        return r;
+    n->state = STATE_DONE;
+    insn->dst = (struct operand){OPERAND_REGISTER, n->dtype, n->register_index};
+    return 0;
+}
+
+/* Pushes the sources so that the one that needs most is popped first. */
+static unsigned push_sources(struct emitter *e, const struct node *n, unsigned depth)
+{
+    uint16_t order[3];
+    unsigned n_pending = 0;
+    for (unsigned i = 0; i < n->n_src; i++) {
+        const struct node *src = node_at(e, n->src[i]);
+        if (src->kind != NODE_INSN || src->state == STATE_DONE)
+            continue;
+        unsigned at = n_pending++;
+        for (; at > 0 && node_at(e, order[at - 1])->need >= src->need; at--)
+            order[at] = order[at - 1];
+        order[at] = n->src[i];
+    }
+    memcpy(e->stack + depth, order, n_pending * sizeof(*order));
+    return depth + n_pending;
+}
+
+/* The root and all that it needs and that is not there yet. */
+static int emit_tree(struct emitter *e, struct pass *pass, uint16_t root)
+{
+    unsigned depth = 0;
+    if (node_at(e, root)->kind == NODE_INSN)
+        e->stack[depth++] = root;
+    while (depth > 0) {
+        uint16_t top = e->stack[depth - 1];
+        struct node *n = node_at(e, top & ~IS_OPEN);
+        if (top & IS_OPEN || n->state == STATE_DONE) {
+            depth--;
+            int r = n->state == STATE_DONE ? 0 : emit_insn(e, pass, n);
+            if (r != 0)
+                return r;
+            continue;
+        }
+        e->stack[depth - 1] |= IS_OPEN;
+        depth = push_sources(e, n, depth);
+    }
+    return 0;
+}
+
+/* ---- passes ---- */
+
+/* How often each node's register is read in a pass. */
+static void count_uses(struct emitter *e, const struct root *roots, unsigned n_roots)
+{
+    struct graph *g = &e->c->graph;
+    unsigned end = 0;
+    for (unsigned i = 0; i < g->n_nodes; i++) {
+        g->nodes[i].n_uses = 0;
+        g->nodes[i].state = STATE_NEW;
+    }
+    for (unsigned i = 0; i < n_roots; i++) {
+        g->nodes[roots[i].node].n_uses++;
+        if (roots[i].node + 1u > end)
+            end = roots[i].node + 1u;
+    }
+    for (unsigned i = end; i-- > 0;) {
+        const struct node *n = &g->nodes[i];
+        if (n->n_uses > 0 && n->kind == NODE_INSN)
+            for (unsigned k = 0; k < n->n_src; k++)
+                g->nodes[n->src[k]].n_uses++;
+    }
+}
+
+/* Roots that need most registers come first, before others hold theirs. */
+static int emit_trees(struct emitter *e, struct pass *pass, const struct root *roots,
+                      unsigned n_roots)
+{
+    uint16_t order[SCHEDULE_MAX_ROOTS];
+    for (unsigned i = 0; i < n_roots; i++) {
+        unsigned at = i;
+        for (; at > 0 && node_at(e, order[at - 1])->need < node_at(e, roots[i].node)->need; at--)
+            order[at] = order[at - 1];
+        order[at] = roots[i].node;
+    }
+    for (unsigned i = 0; i < n_roots; i++) {
+        int r = emit_tree(e, pass, order[i]);
+        if (r != 0)
+            return r;
+    }
+    return 0;
+}
+
+/* An operation that leaves every value as it is. */
+static int emit_copy(struct emitter *e, struct operand *operand)
+{
+    uint8_t register_index;
+    struct insn *insn = next_insn(e);
+    if (insn == NULL)
+        return GAD_LIMIT_EXCEEDED;
+    int r = take_register(e, &register_index);
+    if (r != 0)
+        return r;
+    insn->op = dtype_is_float((enum dtype)operand->dtype) ? OP_MINIMUM : OP_BITWISE_OR;
+    insn->compute = operand->dtype;
+    insn->src[0] = insn->src[1] = *operand;
+    insn->dst = (struct operand){OPERAND_REGISTER, operand->dtype, register_index};
+    *operand = insn->dst;
+    return 0;
+}
+
+static int root_operand(struct emitter *e, struct pass *pass, const struct root *roots,
+                        unsigned n_roots, unsigned index, struct operand *ret)
+{
+    struct node *n = node_at(e, roots[index].node);
+    int r = make_operand(e, pass, n, ret);
+    if (r != 0 || n->kind != NODE_INPUT)
+        return r;
+    for (unsigned i = 0; i < n_roots; i++)
+        if (i != index && roots[i].is_output && passes_may_overwrite(e->c, &roots[i], n->reads))
+            return emit_copy(e, ret);
+    return 0;
+}
+
+static int emit_store(struct emitter *e, struct pass *pass, const struct root *roots,
+                      unsigned n_roots, unsigned index)
+{
+    struct program *p = &e->draft;
+    struct store *store = &p->stores[p->n_stores++];
+    struct program_output *output = &p->outputs[roots[index].target];
+    store->output = roots[index].target;
+    output->dtype = (enum dtype)node_at(e, roots[index].node)->dtype;
+    output->ndim = pass->ndim;
+    memcpy(output->shape, pass->shape, sizeof(output->shape));
+    output->pass = (uint16_t)(pass - p->passes);
+    return root_operand(e, pass, roots, n_roots, index, &store->src);
+}
+
+static int emit_reduction(struct emitter *e, struct pass *pass, const struct root *roots,
+                          unsigned n_roots, unsigned index)
+{
+    struct program *p = &e->draft;
+    struct node *n = node_at(e, roots[index].target);
+    struct reduction *reduction = &p->reductions[p->n_reductions];
+    n->index = p->n_reductions++;
+    reduction->op = n->op;
+    reduction->result = n->dtype;
+    reduction->pass = (uint16_t)(pass - p->passes);
+    return root_operand(e, pass, roots, n_roots, index, &reduction->src);
+}
+
+int emit_pass(struct emitter *e, struct pass *pass, const struct root *roots, unsigned n_roots)
+{
+    struct program *p = &e->draft;
+    const struct shape *shape = &e->c->graph.shapes[roots[0].shape];
+    memset(pass, 0, sizeof(*pass));
+    pass->ndim = shape->ndim;
+    if (shape->ndim > 0)
+        memcpy(pass->shape, shape->dims, (size_t)shape->ndim * sizeof(*shape->dims));
+    pass->first_insn = p->n_insns;
+    pass->first_reduction = p->n_reductions;
+    pass->first_store = p->n_stores;
+    e->used_registers = e->most_registers = 0;
+    count_uses(e, roots, n_roots);
+    int r = emit_trees(e, pass, roots, n_roots);
+    for (unsigned i = 0; r == 0 && i < n_roots; i++)
+        r = roots[i].is_output ? emit_store(e, pass, roots, n_roots, i)
+                               : emit_reduction(e, pass, roots, n_roots, i);
+    pass->n_insns = p->n_insns - pass->first_insn;
+    pass->n_reductions = p->n_reductions - pass->first_reduction;
+    pass->n_stores = p->n_stores - pass->first_store;
+    pass->n_registers = (uint16_t)e->most_registers;
+    return r;
+}

@@ -1,0 +1,294 @@
+/* The graph of typed values: one node for each different one, whatever the text repeats.
+ *
+ * A node's key is what it computes: operation, dtypes, sources; for a constant its bits and shape
+ * (`a < 300` over int8 is a constant with a's shape). Looking up before anything else is done
+ * bounds the work by the number of different nodes, not by the length of the text. Shapes are
+ * interned too; those of arguments are not copied.
+ *
+ * Invariants: sources have smaller indices than their users; a node's shape is the broadcast of
+ * its sources' shapes, and () for a reduction.
+ */
+#include "kernels/expr/internal.h"
+
+#include <string.h>
+
+static int too_many(struct compiler *c, uint32_t column, const char *what, unsigned limit)
+{
+    int r = fail(c, GAD_LIMIT_EXCEEDED, column, "too many different %s", what);
+    error_expected(c->error, "at most %u", limit);
+    return r;
+}
+
+int graph_init(struct compiler *c, size_t n_chars)
+{
+    struct graph *g = &c->graph;
+    size_t capacity = n_chars * 6 + 64;
+    if (capacity > EXPR_MAX_NODES)
+        capacity = EXPR_MAX_NODES;
+    size_t n_buckets = 64;
+    while (n_buckets < capacity / 2)
+        n_buckets *= 2;
+    g->nodes = arena_take(&c->arena, capacity * sizeof(*g->nodes));
+    g->shapes = arena_take(&c->arena, EXPR_MAX_SHAPES * sizeof(*g->shapes));
+    g->buckets = arena_take(&c->arena, n_buckets * sizeof(*g->buckets));
+    if (g->nodes == NULL || g->shapes == NULL || g->buckets == NULL)
+        return fail_no_memory(c);
+    memset(g->buckets, 0xff, n_buckets * sizeof(*g->buckets));
+    g->bucket_mask = (uint32_t)n_buckets - 1;
+    g->capacity = (uint16_t)capacity;
+    g->n_nodes = 0;
+    g->shapes[0] = (struct shape){.ndim = 0, .n_elements = 1};
+    g->n_shapes = 1;
+    return 0;
+}
+
+/* ---- shapes ---- */
+
+static bool is_shape(const struct shape *s, int ndim, const int64_t *dims)
+{
+    return s->ndim == ndim &&
+           (ndim == 0 || memcmp(s->dims, dims, (size_t)ndim * sizeof(*dims)) == 0);
+}
+
+/* Elements, zeros taken as ones for the check: bytes must fit 63 bits. */
+static bool count_elements(int ndim, const int64_t *dims, int64_t *ret)
+{
+    int64_t n = 1;
+    bool is_empty = false;
+    for (int i = 0; i < ndim; i++) {
+        is_empty |= dims[i] == 0;
+        if (dims[i] < 0 || mul_overflows_i64(n, dims[i] == 0 ? 1 : dims[i], &n))
+            return false;
+    }
+    *ret = is_empty ? 0 : n;
+    return n <= INT64_MAX / 8;
+}
+
+/* is_kept: dims outlive the compiler. */
+static int shape_intern(struct compiler *c, uint32_t column, int ndim, const int64_t *dims,
+                        bool is_kept, uint16_t *ret)
+{
+    struct graph *g = &c->graph;
+    for (uint16_t i = 0; i < g->n_shapes; i++)
+        if (is_shape(&g->shapes[i], ndim, dims)) {
+            *ret = i;
+            return 0;
+        }
+    if (g->n_shapes == EXPR_MAX_SHAPES)
+        return too_many(c, column, "shapes", EXPR_MAX_SHAPES);
+    struct shape *s = &g->shapes[g->n_shapes];
+    if (!count_elements(ndim, dims, &s->n_elements)) {
+        char text[96];
+        array_format_shape(ndim, dims, text, sizeof(text));
+        int r = fail(c, GAD_BAD_SHAPE, column, "an array of shape %s is too large", text);
+        error_found(c->error, "%s", text);
+        return r;
+    }
+    if (!is_kept) {
+        size_t n_bytes = (size_t)ndim * sizeof(*dims);
+        int64_t *copy = arena_take(&c->arena, n_bytes);
+        if (copy == NULL)
+            return fail_no_memory(c);
+        dims = memcpy(copy, dims, n_bytes);
+    }
+    s->ndim = ndim;
+    s->dims = dims;
+    *ret = g->n_shapes++;
+    return 0;
+}
+
+static int fail_broadcast(struct compiler *c, uint32_t column, const struct shape *a,
+                          const struct shape *b)
+{
+    char a_text[96], b_text[96];
+    array_format_shape(a->ndim, a->dims, a_text, sizeof(a_text));
+    array_format_shape(b->ndim, b->dims, b_text, sizeof(b_text));
+    int r = fail(c, GAD_BAD_SHAPE, column, "shapes %s and %s do not broadcast together", a_text,
+                 b_text);
+    error_expected(c->error, "shapes that broadcast");
+    error_found(c->error, "%.50s and %.50s", a_text, b_text);
+    return r;
+}
+
+static int shape_broadcast(struct compiler *c, uint32_t column, uint16_t a, uint16_t b,
+                           uint16_t *ret)
+{
+    const struct shape *x = &c->graph.shapes[a], *y = &c->graph.shapes[b];
+    if (a == b || y->ndim == 0) {
+        *ret = a;
+        return 0;
+    }
+    if (x->ndim == 0) {
+        *ret = b;
+        return 0;
+    }
+    int ndim = x->ndim;
+    int64_t dims[ARRAY_MAX_NDIM];
+    memcpy(dims, x->dims, (size_t)ndim * sizeof(*dims));
+    if (array_broadcast(&ndim, dims, y->ndim, y->dims, NULL) != 0)
+        return fail_broadcast(c, column, x, y);
+    return shape_intern(c, column, ndim, dims, false, ret);
+}
+
+/* ---- nodes ---- */
+
+static uint32_t hash_key(const struct node *key)
+{
+    uint64_t h = key->kind | (uint64_t)key->dtype << 8 | (uint64_t)key->compute << 16 |
+                 (uint64_t)key->op << 24 | (uint64_t)key->src[0] << 40;
+    h = h * 0x9e3779b97f4a7c15u + (key->src[1] | (uint64_t)key->src[2] << 16);
+    h = (h ^ h >> 29) * 0xbf58476d1ce4e5b9u + key->value.u64;
+    h = (h ^ h >> 32) * 0x94d049bb133111ebu;
+    return (uint32_t)(h >> 32);
+}
+
+static bool is_same(const struct node *a, const struct node *b)
+{
+    return a->kind == b->kind && a->dtype == b->dtype && a->compute == b->compute &&
+           a->op == b->op && a->src[0] == b->src[0] && a->src[1] == b->src[1] &&
+           a->src[2] == b->src[2] && a->value.u64 == b->value.u64 &&
+           (a->kind != NODE_CONST || a->shape == b->shape);
+}
+
+static bool find(const struct graph *g, const struct node *key, uint32_t hash, uint16_t *ret)
+{
+    for (uint16_t i = g->buckets[hash & g->bucket_mask]; i != NODE_NONE; i = g->nodes[i].next)
+        if (is_same(&g->nodes[i], key)) {
+            *ret = i;
+            return true;
+        }
+    return false;
+}
+
+static int add(struct compiler *c, const struct node *key, uint32_t hash, uint16_t *ret)
+{
+    struct graph *g = &c->graph;
+    if (g->n_nodes == g->capacity)
+        return too_many(c, 0, "subexpressions", g->capacity);
+    struct node *n = &g->nodes[g->n_nodes];
+    *n = *key;
+    n->next = g->buckets[hash & g->bucket_mask];
+    *ret = g->buckets[hash & g->bucket_mask] = g->n_nodes++;
+    return 0;
+}
+
+static struct node make_key(enum node_kind kind, enum dtype dtype)
+{
+    return (struct node){
+        .kind = (uint8_t)kind, .dtype = (uint8_t)dtype, .src = {NODE_NONE, NODE_NONE, NODE_NONE}};
+}
+
+int graph_input(struct compiler *c, uint16_t arg, uint16_t *ret)
+{
+    const struct array *array = &c->request->args[arg].array;
+    struct node key = make_key(NODE_INPUT, array->dtype);
+    key.arg = arg;
+    key.reads = 1ull << arg;
+    uint32_t hash = hash_key(&key);
+    if (find(&c->graph, &key, hash, ret))
+        return 0;
+    int r = shape_intern(c, 0, array->ndim, array->shape, true, &key.shape);
+    return r != 0 ? r : add(c, &key, hash, ret);
+}
+
+int graph_const(struct compiler *c, enum dtype dtype, union scalar value, uint16_t shape,
+                uint16_t *ret)
+{
+    struct node key = make_key(NODE_CONST, dtype);
+    key.value = value;
+    key.shape = shape;
+    uint32_t hash = hash_key(&key);
+    return find(&c->graph, &key, hash, ret) ? 0 : add(c, &key, hash, ret);
+}
+
+/* Registers for evaluating the sources one after the other, the most demanding first. */
+static uint16_t need_of(const struct graph *g, const struct node *n)
+{
+    unsigned needs[3] = {0}, most = 1;
+    for (unsigned i = 0; i < n->n_src; i++) {
+        unsigned need = g->nodes[n->src[i]].need, at = i;
+        for (unsigned k = 0; k < i; k++)
+            if (n->src[k] == n->src[i])
+                need = 0;
+        for (; at > 0 && needs[at - 1] < need; at--)
+            needs[at] = needs[at - 1];
+        needs[at] = need;
+    }
+    for (unsigned i = 0; i < n->n_src; i++)
+        if (needs[i] > 0 && needs[i] + i > most)
+            most = needs[i] + i;
+    return (uint16_t)most;
+}
+
+static int fold(struct compiler *c, const struct node *key, bool *ret_is_folded, uint16_t *ret)
+{
+    const struct graph *g = &c->graph;
+    union scalar src[3] = {{.u64 = 0}}, value;
+    for (unsigned i = 0; i < key->n_src; i++) {
+        const struct node *n = &g->nodes[key->src[i]];
+        if (n->kind != NODE_CONST)
+            return 0;
+        /* int64 against uint64 */
+        if (key->op != OP_CAST && key->op != OP_WHERE && n->dtype != key->compute)
+            return 0;
+        src[i] = n->value;
+    }
+    if (key->op == OP_CAST)
+        *ret_is_folded =
+            fold_cast((enum dtype)key->compute, src[0], (enum dtype)key->dtype, &value);
+    else
+        *ret_is_folded = fold_op((enum op)key->op, (enum dtype)key->compute, src, &value);
+    return *ret_is_folded ? graph_const(c, (enum dtype)key->dtype, value, key->shape, ret) : 0;
+}
+
+int graph_op(struct compiler *c, uint32_t column, enum op op, enum dtype compute, enum dtype dtype,
+             unsigned n_src, const uint16_t *src, uint16_t *ret)
+{
+    struct graph *g = &c->graph;
+    struct node key = make_key(NODE_INSN, dtype);
+    key.op = (uint16_t)op;
+    key.compute = (uint8_t)compute;
+    key.n_src = (uint8_t)n_src;
+    memcpy(key.src, src, n_src * sizeof(*src));
+    uint32_t hash = hash_key(&key);
+    if (find(g, &key, hash, ret))
+        return 0;
+    for (unsigned i = 0; i < n_src; i++) {
+        const struct node *n = &g->nodes[src[i]];
+        int r = shape_broadcast(c, column, key.shape, n->shape, &key.shape);
+        if (r != 0)
+            return r;
+        key.reads |= n->reads;
+        if (n->level > key.level)
+            key.level = n->level;
+    }
+    bool is_folded = false;
+    int r = fold(c, &key, &is_folded, ret);
+    if (r != 0 || is_folded)
+        return r;
+    key.need = need_of(g, &key);
+    return add(c, &key, hash, ret);
+}
+
+int graph_cast(struct compiler *c, uint16_t src, enum dtype dtype, uint16_t *ret)
+{
+    enum dtype from = (enum dtype)c->graph.nodes[src].dtype;
+    if (from == dtype) {
+        *ret = src;
+        return 0;
+    }
+    return graph_op(c, 0, OP_CAST, from, dtype, 1, &src, ret);
+}
+
+int graph_reduce(struct compiler *c, enum op op, enum dtype dtype, uint16_t src, uint16_t *ret)
+{
+    const struct node *n = &c->graph.nodes[src];
+    struct node key = make_key(NODE_REDUCTION, dtype);
+    key.op = (uint16_t)op;
+    key.compute = n->dtype;
+    key.n_src = 1;
+    key.src[0] = src;
+    key.level = n->level + 1;
+    uint32_t hash = hash_key(&key);
+    return find(&c->graph, &key, hash, ret) ? 0 : add(c, &key, hash, ret);
+}

@@ -1,0 +1,260 @@
+/* What the stages of the expression compiler share.
+ *
+ *     text -> tokens -> ast -> graph -> schedule -> program
+ *           lexer.c  parser.c  types.c   passes.c    assemble.c
+ *                              rules.c             emit.c
+ *                              reductions.c
+ *                              scalar.c
+ *                              graph.c fold.c
+ *
+ * All memory between text and program is one arena, given back at the end; the program is one
+ * allocation. No stage but the parser recurses, and the parser counts how deep it is.
+ */
+#pragma once
+
+#include "kernels/program.h"
+#include "proto/util.h"
+
+#define EXPR_MAX_DEPTH  200  /* of parentheses, calls, signs and powers inside each other */
+#define EXPR_MAX_NODES  4096 /* of the graph, over all outputs */
+#define EXPR_MAX_SHAPES 256  /* different ones of subexpressions */
+
+/* ---- arena (compile.c) ---- */
+
+struct arena {
+    char *at, *end;
+    struct arena_chunk *chunks;
+};
+
+/* 16-byte aligned, not cleared; NULL when there is no memory. */
+void *arena_take(struct arena *arena, size_t n_bytes);
+
+/* ---- tokens (lexer.c) ---- */
+
+/* A number as Python has it, or the node of a typed value. Integers hold -2^63 to 2^64 - 1. */
+enum value_kind { VALUE_NODE, VALUE_BOOL, VALUE_INTEGER, VALUE_FLOAT };
+
+struct value {
+    uint8_t kind;
+    uint16_t node; /* VALUE_NODE: index into the graph */
+    union {
+        __int128 integer; /* VALUE_BOOL (0, 1) and VALUE_INTEGER */
+        double number;    /* VALUE_FLOAT */
+    };
+};
+
+enum token_kind {
+    TOKEN_END,
+    TOKEN_NAME,
+    TOKEN_NUMBER,   /* value */
+    TOKEN_OPERATOR, /* op; "-" is OP_SUBTRACT, "+" OP_ADD also where they are signs */
+    TOKEN_OPEN,
+    TOKEN_CLOSE,
+    TOKEN_COMMA,
+    TOKEN_DOT,
+    TOKEN_ASSIGN,
+};
+
+struct token {
+    uint8_t kind;
+    uint16_t op;
+    uint32_t start, n_chars; /* in the text; column = start + 1 */
+    struct value value;
+};
+
+/* ---- ast (parser.c) ---- */
+
+enum ast_kind {
+    AST_VALUE, /* a number: `value` is set by the parser */
+    AST_ARG,   /* request->args[arg] */
+    AST_OP,    /* op of children; `dtype` is the target of OP_CAST */
+    AST_PLUS,  /* +x */
+};
+
+struct ast_node {
+    uint8_t kind;
+    uint8_t n_children;
+    uint8_t dtype;
+    bool is_operator; /* written with a symbol: on two Python numbers it is Python's */
+    uint16_t op;
+    uint16_t arg;
+    uint32_t column; /* from 1 */
+    uint32_t children[3];
+    struct value value; /* set by types_resolve() */
+};
+
+/* Children come before their parents; the last node is the whole expression. */
+struct ast {
+    struct ast_node *nodes;
+    uint32_t n_nodes;
+};
+
+/* ---- graph (graph.c) ---- */
+
+enum node_kind { NODE_INPUT, NODE_CONST, NODE_INSN, NODE_REDUCTION };
+
+#define NODE_NONE UINT16_MAX
+
+/* A typed value; equal ones are one node. Sources come before their users. */
+struct node {
+    uint8_t kind;
+    uint8_t dtype;
+    uint8_t compute;
+    uint8_t n_src;
+    uint16_t op;
+    uint16_t src[3];
+    uint16_t shape; /* index into graph->shapes */
+    uint16_t level; /* the first level of passes in which it can be used */
+    uint16_t need;  /* registers that computing it takes, 0 for what is no NODE_INSN */
+    uint16_t next;  /* in the same bucket */
+    uint64_t reads; /* bit i: request->args[i] is read, reductions not looked through */
+    union {
+        union scalar value; /* NODE_CONST; unused bytes are 0 */
+        uint64_t arg;       /* NODE_INPUT */
+    };
+    /* Of emit.c: */
+    uint16_t n_uses; /* not yet made, in the pass at hand */
+    uint16_t index;  /* of the constant or the reduction in the program */
+    uint8_t state;
+    uint8_t register_index;
+};
+
+struct shape {
+    int ndim;
+    const int64_t *dims;
+    int64_t n_elements;
+};
+
+struct graph {
+    struct node *nodes;
+    struct shape *shapes; /* [0] is () */
+    uint16_t *buckets;
+    uint32_t bucket_mask;
+    uint16_t n_nodes, capacity, n_shapes;
+};
+
+/* ---- the compiler as a whole ---- */
+
+struct compiler {
+    const struct job_request *request;
+    struct gad_error *error;
+    const char *argument; /* that errors name: the output, or "expr" */
+    const char *text;     /* of the output at hand */
+    uint32_t n_chars;
+    struct arena arena;
+    struct ast ast;
+    struct graph graph;
+    uint16_t outputs[REQUEST_MAX_OUTPUTS]; /* nodes */
+};
+
+/* Fills the error; column 0: none is named. Returns status. */
+int fail(struct compiler *c, enum gad_status status, uint32_t column, const char *format, ...)
+    GAD_PRINTF(4, 5);
+int fail_no_memory(struct compiler *c);
+/* An enum gad_status or 0; what they fill is in c->error. */
+
+/* lexer.c */
+int lexer_next(struct compiler *c, uint32_t at, struct token *ret_token) GAD_MUST_CHECK;
+
+/* parser.c: c->text to c->ast, whose array has room for a node per character. */
+int parser_run(struct compiler *c) GAD_MUST_CHECK;
+
+/* suggest.c: the nearest known name, or NULL. is_call: functions only, else arguments too. */
+const char *suggest_name(const struct job_request *request, const char *name, size_t n_chars,
+                         bool is_call);
+
+/* scalar.c: Python's numbers. */
+int scalar_fold(struct compiler *c, const struct ast_node *n, const struct value *args,
+                struct value *ret) GAD_MUST_CHECK;
+double scalar_as_double(const struct value *v);
+bool scalar_fits(const struct value *v, enum dtype dtype);
+/* As NumPy converts when the other operand has `dtype`: an integer must fit. */
+int scalar_convert(struct compiler *c, uint32_t column, const struct value *v, enum dtype dtype,
+                   union scalar *ret) GAD_MUST_CHECK;
+/* As the dtype's constructor does: fractions are cut off, bool is "not zero". */
+int scalar_construct(struct compiler *c, uint32_t column, const struct value *v, enum dtype dtype,
+                     union scalar *ret) GAD_MUST_CHECK;
+/* "-128 to 127", and a number as decimal text; return the buffer. */
+const char *scalar_format_range(enum dtype dtype, char buffer[static 64]);
+const char *scalar_format(__int128 value, char buffer[static 64]);
+
+/* types.c: from c->ast to a node of the graph, for output `index`; and what the rules share. */
+int types_resolve(struct compiler *c, unsigned index) GAD_MUST_CHECK;
+enum dtype types_of_node(const struct compiler *c, uint16_t node);
+/* What a number becomes when nothing else decides; or the node's. */
+enum dtype types_of(const struct compiler *c, const struct value *v);
+/* numpy.result_type */
+enum dtype types_common(const struct compiler *c, const struct value *a, const struct value *b);
+int types_as(struct compiler *c, uint32_t column, const struct value *v, enum dtype dtype,
+             uint16_t *ret) GAD_MUST_CHECK;
+int types_as_node(struct compiler *c, uint32_t column, const struct value *v,
+                  uint16_t *ret) GAD_MUST_CHECK;
+/* 0, so that it can end a function. */
+int types_set_node(uint16_t node, struct value *ret);
+/* For what is wrong with one argument. */
+uint32_t types_child_column(const struct compiler *c, const struct ast_node *n, unsigned child);
+/* Casts the arguments to `compute` and adds the operation. */
+int types_apply(struct compiler *c, const struct ast_node *n, enum op op, enum dtype compute,
+                enum dtype dtype, const struct value *args, struct value *ret) GAD_MUST_CHECK;
+
+/* rules.c: an operation by its rule in the catalogue. */
+int rules_apply(struct compiler *c, const struct ast_node *n, const struct value *args,
+                struct value *ret) GAD_MUST_CHECK;
+
+/* reductions.c */
+int reductions_apply(struct compiler *c, const struct ast_node *n, const struct value *args,
+                     struct value *ret) GAD_MUST_CHECK;
+
+/* graph.c */
+int graph_init(struct compiler *c, size_t n_chars) GAD_MUST_CHECK;
+int graph_input(struct compiler *c, uint16_t arg, uint16_t *ret) GAD_MUST_CHECK;
+int graph_const(struct compiler *c, enum dtype dtype, union scalar value, uint16_t shape,
+                uint16_t *ret) GAD_MUST_CHECK;
+/* Folds constants. The column is for shapes that do not fit together. */
+int graph_op(struct compiler *c, uint32_t column, enum op op, enum dtype compute, enum dtype dtype,
+             unsigned n_src, const uint16_t *src, uint16_t *ret) GAD_MUST_CHECK;
+int graph_cast(struct compiler *c, uint16_t src, enum dtype dtype, uint16_t *ret) GAD_MUST_CHECK;
+int graph_reduce(struct compiler *c, enum op op, enum dtype dtype, uint16_t src,
+                 uint16_t *ret) GAD_MUST_CHECK;
+
+/* fold.c: false when it is left to the engine. */
+bool fold_op(enum op op, enum dtype compute, const union scalar *src, union scalar *ret);
+bool fold_cast(enum dtype from, union scalar value, enum dtype to, union scalar *ret);
+
+/* passes.c: what is computed in which pass. A root is an output or a reduction. */
+struct root {
+    uint16_t node; /* that is stored or reduced */
+    uint16_t level, shape;
+    uint16_t target; /* the output's index, or the reduction's node */
+    bool is_output;
+};
+
+#define SCHEDULE_MAX_ROOTS (REQUEST_MAX_OUTPUTS + PROGRAM_MAX_REDUCTIONS)
+
+struct schedule {
+    struct root roots[SCHEDULE_MAX_ROOTS]; /* those of one pass are neighbours */
+    uint16_t n_roots;
+    uint16_t n_passes;
+    uint16_t first_root[PROGRAM_MAX_PASSES + 1];
+};
+
+int passes_assign(struct compiler *c, struct schedule *ret) GAD_MUST_CHECK;
+/* Could storing the output overwrite an array that `reads` names? */
+bool passes_may_overwrite(const struct compiler *c, const struct root *output, uint64_t reads);
+
+/* emit.c: one pass into the draft. */
+struct emitter {
+    struct compiler *c;
+    struct program draft; /* arrays in the arena */
+    uint64_t inputs_used; /* over all passes, by argument */
+    uint32_t used_registers, most_registers;
+    uint32_t max_insns;
+    uint16_t *stack;
+};
+
+int emit_pass(struct emitter *e, struct pass *pass, const struct root *roots,
+              unsigned n_roots) GAD_MUST_CHECK;
+
+/* assemble.c */
+int assemble_program(struct compiler *c, const struct schedule *schedule,
+                     struct program **ret) GAD_MUST_CHECK;

@@ -1,0 +1,159 @@
+/* What is computed in which pass.
+ *
+ * A pass walks one iteration space. Its roots, the values that it reduces or stores, have exactly
+ * its shape; all they need is evaluated in it, except reductions, which earlier passes have done.
+ * So every root has a level, one more than the highest of the reductions below it, and roots of
+ * one level and shape share a pass: arrays are read once for all of them.
+ *
+ * An output may move to a later pass of the same shape:
+ * - where it would need a pass of its own now and none then;
+ * - where it may be stored over an array that a later pass still reads. Within a level, passes of
+ *   larger shapes come first, so that a small array is overwritten after the last broadcast of it.
+ *
+ * Called once for each program, between types.c and emit.c.
+ */
+#include "kernels/expr/internal.h"
+
+/* Outputs, then the reductions that they need. */
+static int collect_roots(struct compiler *c, struct schedule *s)
+{
+    struct graph *g = &c->graph;
+    for (unsigned i = 0; i < g->n_nodes; i++)
+        g->nodes[i].state = 0;
+    for (uint16_t i = 0; i < c->request->n_outputs; i++) {
+        const struct node *n = &g->nodes[c->outputs[i]];
+        s->roots[s->n_roots++] = (struct root){.node = c->outputs[i],
+                                               .level = n->level,
+                                               .shape = n->shape,
+                                               .target = i,
+                                               .is_output = true};
+        g->nodes[c->outputs[i]].state = 1;
+    }
+    for (unsigned i = g->n_nodes; i-- > 0;) {
+        const struct node *n = &g->nodes[i];
+        if (!n->state)
+            continue;
+        for (unsigned k = 0; k < n->n_src; k++)
+            g->nodes[n->src[k]].state = 1;
+        if (n->kind != NODE_REDUCTION)
+            continue;
+        if (s->n_roots == c->request->n_outputs + PROGRAM_MAX_REDUCTIONS) {
+            int r = fail(c, GAD_LIMIT_EXCEEDED, 0, "too many reductions");
+            error_expected(c->error, "at most %d", PROGRAM_MAX_REDUCTIONS);
+            return r;
+        }
+        s->roots[s->n_roots++] = (struct root){.node = n->src[0],
+                                               .level = n->level - 1,
+                                               .shape = g->nodes[n->src[0]].shape,
+                                               .target = (uint16_t)i};
+    }
+    return 0;
+}
+
+static bool is_storage(const struct array *array)
+{
+    return array->at.kind == LOCATION_REGION || array->at.kind == LOCATION_FILE;
+}
+
+/* Only arrays of the same shape and item size may be stored in place; whether they are the same
+ * memory is not known here. */
+bool passes_may_overwrite(const struct compiler *c, const struct root *output, uint64_t reads)
+{
+    const struct array *to = &c->request->outputs[output->target].to;
+    if (!c->request->outputs[output->target].has_to || !is_storage(to))
+        return false;
+    for (; reads != 0; reads &= reads - 1) {
+        const struct array *from = &c->request->args[__builtin_ctzll(reads)].array;
+        bool is_alike = from->ndim == to->ndim && is_storage(from) &&
+                        dtype_size(from->dtype) == dtype_size(to->dtype);
+        for (int i = 0; is_alike && i < to->ndim; i++)
+            is_alike = from->shape[i] == to->shape[i];
+        if (is_alike)
+            return true;
+    }
+    return false;
+}
+
+/* The level to which an output moves, given where all others are; its own if it stays. */
+static uint16_t better_level(const struct compiler *c, const struct schedule *s,
+                             const struct root *output)
+{
+    uint16_t safe = output->level, shared = output->level;
+    bool has_company = false; /* a reduction keeps its pass in any case */
+    for (unsigned i = 0; i < s->n_roots; i++) {
+        const struct root *other = &s->roots[i];
+        if (other == output)
+            continue;
+        if (other->level > safe &&
+            passes_may_overwrite(c, output, c->graph.nodes[other->node].reads))
+            safe = other->level;
+        if (other->shape == output->shape && other->level > shared)
+            shared = other->level;
+        if (other->shape == output->shape && other->level == output->level && !other->is_output)
+            has_company = true;
+    }
+    return has_company || safe > shared ? safe : shared;
+}
+
+/* Levels only rise, so this ends. */
+static void move_outputs(const struct compiler *c, struct schedule *s)
+{
+    bool has_moved = s->n_roots > 1;
+    while (has_moved) {
+        has_moved = false;
+        for (unsigned i = 0; i < c->request->n_outputs; i++) {
+            uint16_t level = better_level(c, s, &s->roots[i]);
+            has_moved |= level != s->roots[i].level;
+            s->roots[i].level = level;
+        }
+    }
+}
+
+static int compare_roots(const struct graph *g, const struct root *a, const struct root *b)
+{
+    const struct shape *x = &g->shapes[a->shape], *y = &g->shapes[b->shape];
+    if (a->level != b->level)
+        return a->level < b->level ? -1 : 1;
+    if (x->n_elements != y->n_elements)
+        return x->n_elements > y->n_elements ? -1 : 1;
+    if (x->ndim != y->ndim)
+        return x->ndim > y->ndim ? -1 : 1;
+    if (a->shape != b->shape)
+        return a->shape < b->shape ? -1 : 1;
+    return (int)b->is_output - (int)a->is_output;
+}
+
+static void sort_roots(const struct compiler *c, struct schedule *s)
+{
+    for (unsigned i = 1; i < s->n_roots; i++) {
+        struct root root = s->roots[i];
+        unsigned at = i;
+        for (; at > 0 && compare_roots(&c->graph, &s->roots[at - 1], &root) > 0; at--)
+            s->roots[at] = s->roots[at - 1];
+        s->roots[at] = root;
+    }
+}
+
+int passes_assign(struct compiler *c, struct schedule *ret)
+{
+    ret->n_roots = ret->n_passes = 0;
+    int r = collect_roots(c, ret);
+    if (r != 0)
+        return r;
+    move_outputs(c, ret);
+    sort_roots(c, ret);
+    for (uint16_t i = 0; i < ret->n_roots; i++) {
+        const struct root *root = &ret->roots[i];
+        if (i > 0 && root->level == root[-1].level && root->shape == root[-1].shape)
+            continue;
+        if (ret->n_passes == PROGRAM_MAX_PASSES) {
+            r = fail(c, GAD_LIMIT_EXCEEDED, 0,
+                     "the reductions need more than %d passes over the data", PROGRAM_MAX_PASSES);
+            error_expected(c->error, "at most %d passes", PROGRAM_MAX_PASSES);
+            return r;
+        }
+        ret->first_root[ret->n_passes++] = i;
+    }
+    ret->first_root[ret->n_passes] = ret->n_roots;
+    return 0;
+}

@@ -1,0 +1,118 @@
+/* A program as text: what `--explain` shows and tests compare.
+ *
+ *     in0 = argument 0: float32 (3, 4)
+ *     pass 0 over (3, 4): 2 registers
+ *       r0 = multiply.float32 in0 in0
+ *       r0 = sqrt.float32 r0
+ *       out0 = r0 (float32)
+ */
+#include "kernels/program.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+struct text {
+    char *at;
+    size_t n_left; /* with the NUL */
+};
+
+static void add(struct text *t, const char *format, ...) GAD_PRINTF(2, 3);
+
+static void add(struct text *t, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(t->at, t->n_left, format, args);
+    va_end(args);
+    size_t taken = n < 0 ? 0 : (size_t)n < t->n_left ? (size_t)n : t->n_left - 1;
+    t->at += taken;
+    t->n_left -= taken;
+}
+
+static void add_shape(struct text *t, int ndim, const int64_t *shape)
+{
+    char buffer[ARRAY_MAX_NDIM * 22 + 8];
+    add(t, "%s", array_format_shape(ndim, shape, buffer, sizeof(buffer)));
+}
+
+static void add_const(struct text *t, const struct program_const *c)
+{
+    if (c->dtype == DTYPE_FLOAT32)
+        add(t, "%.9g", (double)c->value.f32);
+    else if (c->dtype == DTYPE_FLOAT64)
+        add(t, "%.17g", c->value.f64);
+    else if (c->dtype == DTYPE_BOOL)
+        add(t, "%s", c->value.u64 != 0 ? "True" : "False");
+    else if (dtype_is_signed(c->dtype))
+        add(t, "%" PRId64, c->value.i64);
+    else
+        add(t, "%" PRIu64, c->value.u64);
+}
+
+static void add_operand(struct text *t, const struct program *p, const struct operand *o)
+{
+    switch (o->kind) {
+    case OPERAND_REGISTER: add(t, "r%u", o->index); break;
+    case OPERAND_INPUT: add(t, "in%u", o->index); break;
+    case OPERAND_REDUCED: add(t, "red%u", o->index); break;
+    case OPERAND_CONST: add_const(t, &p->consts[o->index]); break;
+    default: add(t, "-"); break;
+    }
+}
+
+static void add_insn(struct text *t, const struct program *p, const struct insn *insn)
+{
+    add(t, "  r%u = ", insn->dst.index);
+    if (insn->op == OP_CAST)
+        add(t, "%s.%s", dtype_name((enum dtype)insn->dst.dtype),
+            dtype_name((enum dtype)insn->compute));
+    else
+        add(t, "%s.%s", op_info((enum op)insn->op)->name, dtype_name((enum dtype)insn->compute));
+    for (unsigned i = 0; i < op_info((enum op)insn->op)->n_args; i++) {
+        const struct operand *src = &insn->src[i];
+        bool is_other = src->kind == OPERAND_CONST && src->dtype != insn->compute;
+        add(t, " %s%s", is_other ? dtype_name((enum dtype)src->dtype) : "", is_other ? ":" : "");
+        add_operand(t, p, src);
+    }
+    add(t, "\n");
+}
+
+static void add_pass(struct text *t, const struct program *p, unsigned index)
+{
+    const struct pass *pass = &p->passes[index];
+    add(t, "pass %u over ", index);
+    add_shape(t, pass->ndim, pass->shape);
+    add(t, ": %u register%s\n", pass->n_registers, pass->n_registers == 1 ? "" : "s");
+    for (unsigned i = 0; i < pass->n_insns; i++)
+        add_insn(t, p, &p->insns[pass->first_insn + i]);
+    for (unsigned i = 0; i < pass->n_reductions; i++) {
+        unsigned r = pass->first_reduction + i;
+        add(t, "  red%u = %s.%s ", r, op_info((enum op)p->reductions[r].op)->name,
+            dtype_name((enum dtype)p->reductions[r].src.dtype));
+        add_operand(t, p, &p->reductions[r].src);
+        add(t, " (%s)\n", dtype_name((enum dtype)p->reductions[r].result));
+    }
+    for (unsigned i = 0; i < pass->n_stores; i++) {
+        const struct store *store = &p->stores[pass->first_store + i];
+        add(t, "  out%u = ", store->output);
+        add_operand(t, p, &store->src);
+        add(t, " (%s)\n", dtype_name((enum dtype)store->src.dtype));
+    }
+}
+
+void program_print(const struct program *program, char *buffer, size_t n_bytes)
+{
+    if (n_bytes == 0)
+        return;
+    struct text t = {buffer, n_bytes};
+    buffer[0] = '\0';
+    for (unsigned i = 0; i < program->n_inputs; i++) {
+        const struct program_input *input = &program->inputs[i];
+        add(&t, "in%u = argument %u: %s ", i, input->arg, dtype_name(input->dtype));
+        add_shape(&t, input->ndim, input->shape);
+        add(&t, "\n");
+    }
+    for (unsigned i = 0; i < program->n_passes; i++)
+        add_pass(&t, program, i);
+}

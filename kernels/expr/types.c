@@ -1,0 +1,183 @@
+/* NumPy 2's types: from the AST to nodes whose dtypes all agree.
+ *
+ * One loop over the AST, children first. A value is either a number of Python's (which takes the
+ * dtype of what it meets) or a node of the graph. Each rule of the catalogue finds the dtype to
+ * compute in (rules.c). Two numbers under an operator fold as in Python (scalar.c); under a
+ * function they are arrays, as in NumPy: `2**-1` is 0.5, `sqrt(2)` is float64 and no longer adapts.
+ */
+#include "kernels/expr/internal.h"
+
+#include <string.h>
+
+uint32_t types_child_column(const struct compiler *c, const struct ast_node *n, unsigned child)
+{
+    return c->ast.nodes[n->children[child]].column;
+}
+
+enum dtype types_of_node(const struct compiler *c, uint16_t node)
+{
+    return (enum dtype)c->graph.nodes[node].dtype;
+}
+
+enum dtype types_of(const struct compiler *c, const struct value *v)
+{
+    switch (v->kind) {
+    case VALUE_BOOL: return DTYPE_BOOL;
+    case VALUE_INTEGER: return scalar_fits(v, DTYPE_INT64) ? DTYPE_INT64 : DTYPE_UINT64;
+    case VALUE_FLOAT: return DTYPE_FLOAT64;
+    default: return types_of_node(c, v->node);
+    }
+}
+
+enum dtype types_common(const struct compiler *c, const struct value *a, const struct value *b)
+{
+    if (a->kind == VALUE_NODE && b->kind != VALUE_NODE) {
+        const struct value *swapped = a;
+        a = b;
+        b = swapped;
+    }
+    if (a->kind == VALUE_NODE || b->kind != VALUE_NODE) {
+        if (a->kind == VALUE_INTEGER && b->kind == VALUE_INTEGER)
+            return DTYPE_INT64;
+        return dtype_promote(types_of(c, a), types_of(c, b));
+    }
+    enum dtype strong = types_of_node(c, b->node);
+    if (a->kind == VALUE_BOOL || dtype_is_float(strong))
+        return strong;
+    if (a->kind == VALUE_FLOAT)
+        return DTYPE_FLOAT64;
+    return strong == DTYPE_BOOL ? DTYPE_INT64 : strong;
+}
+
+int types_as(struct compiler *c, uint32_t column, const struct value *v, enum dtype dtype,
+             uint16_t *ret)
+{
+    union scalar scalar;
+    if (v->kind == VALUE_NODE)
+        return graph_cast(c, v->node, dtype, ret);
+    int r = scalar_convert(c, column, v, dtype, &scalar);
+    return r != 0 ? r : graph_const(c, dtype, scalar, 0, ret);
+}
+
+int types_as_node(struct compiler *c, uint32_t column, const struct value *v, uint16_t *ret)
+{
+    return types_as(c, column, v, types_of(c, v), ret);
+}
+
+int types_set_node(uint16_t node, struct value *ret)
+{
+    *ret = (struct value){.kind = VALUE_NODE, .node = node};
+    return 0;
+}
+
+int types_apply(struct compiler *c, const struct ast_node *n, enum op op, enum dtype compute,
+                enum dtype dtype, const struct value *args, struct value *ret)
+{
+    uint16_t src[3], node;
+    for (unsigned i = 0; i < n->n_children; i++) {
+        int r = types_as(c, types_child_column(c, n, i), &args[i], compute, &src[i]);
+        if (r != 0)
+            return r;
+    }
+    int r = graph_op(c, n->column, op, compute, dtype, n->n_children, src, &node);
+    return r != 0 ? r : types_set_node(node, ret);
+}
+
+/* ---- the walk ---- */
+
+static int type_plus(struct compiler *c, const struct ast_node *n, const struct value *arg,
+                     struct value *ret)
+{
+    if (types_of(c, arg) == DTYPE_BOOL && arg->kind == VALUE_NODE) {
+        int r = fail(c, GAD_BAD_DTYPE, n->column, "+x is not defined for bools, write int8(x)");
+        error_expected(c->error, "numbers");
+        error_found(c->error, "bool");
+        return r;
+    }
+    *ret = *arg;
+    if (arg->kind == VALUE_BOOL)
+        ret->kind = VALUE_INTEGER;
+    return 0;
+}
+
+static int type_arg(struct compiler *c, const struct ast_node *n, struct value *ret)
+{
+    const struct request_arg *arg = &c->request->args[n->arg];
+    if (!arg->is_scalar) {
+        uint16_t node;
+        int r = graph_input(c, n->arg, &node);
+        return r != 0 ? r : types_set_node(node, ret);
+    }
+    *ret = (struct value){.kind = VALUE_INTEGER, .integer = arg->scalar.i64};
+    if (arg->scalar_dtype == DTYPE_BOOL)
+        *ret = (struct value){.kind = VALUE_BOOL, .integer = arg->scalar.u64 != 0};
+    else if (arg->scalar_dtype == DTYPE_UINT64)
+        ret->integer = arg->scalar.u64;
+    else if (arg->scalar_dtype == DTYPE_FLOAT64)
+        *ret = (struct value){.kind = VALUE_FLOAT, .number = arg->scalar.f64};
+    return 0;
+}
+
+static int type_op(struct compiler *c, const struct ast_node *n, const struct value *args,
+                   struct value *ret)
+{
+    bool has_node = false;
+    for (unsigned i = 0; i < n->n_children; i++)
+        has_node |= args[i].kind == VALUE_NODE;
+    return n->is_operator && !has_node ? scalar_fold(c, n, args, ret)
+                                       : rules_apply(c, n, args, ret);
+}
+
+static int type_node(struct compiler *c, struct ast_node *n)
+{
+    struct value args[3];
+    for (unsigned i = 0; i < n->n_children; i++)
+        args[i] = c->ast.nodes[n->children[i]].value;
+    switch (n->kind) {
+    case AST_ARG: return type_arg(c, n, &n->value);
+    case AST_PLUS: return type_plus(c, n, &args[0], &n->value);
+    case AST_OP: return type_op(c, n, args, &n->value);
+    default: return 0;
+    }
+}
+
+/* An output that exists already: the same shape, a dtype that takes the result. */
+static int fit_output(struct compiler *c, const struct array *to, uint16_t *node)
+{
+    const struct shape *shape = &c->graph.shapes[c->graph.nodes[*node].shape];
+    enum dtype dtype = types_of_node(c, *node);
+    if (shape->ndim != to->ndim ||
+        (to->ndim > 0 &&
+         memcmp(shape->dims, to->shape, (size_t)to->ndim * sizeof(*to->shape)) != 0)) {
+        char result[96], there[96];
+        array_format_shape(shape->ndim, shape->dims, result, sizeof(result));
+        array_format_shape(to->ndim, to->shape, there, sizeof(there));
+        int r = fail(c, GAD_BAD_SHAPE, 0, "the result has shape %s, the output %s", result, there);
+        error_expected(c->error, "%s", result);
+        error_found(c->error, "%s", there);
+        return r;
+    }
+    if (!dtype_can_cast_same_kind(dtype, to->dtype)) {
+        int r = fail(c, GAD_BAD_DTYPE, 0, "the result is %s, which cannot be stored as %s",
+                     dtype_name(dtype), dtype_name(to->dtype));
+        error_expected(c->error, "%s", dtype_name(dtype));
+        error_found(c->error, "%s", dtype_name(to->dtype));
+        return r;
+    }
+    return graph_cast(c, *node, to->dtype, node);
+}
+
+int types_resolve(struct compiler *c, unsigned index)
+{
+    struct ast *ast = &c->ast;
+    for (uint32_t i = 0; i < ast->n_nodes; i++) {
+        int r = type_node(c, &ast->nodes[i]);
+        if (r != 0)
+            return r;
+    }
+    const struct ast_node *root = &ast->nodes[ast->n_nodes - 1];
+    const struct request_output *output = &c->request->outputs[index];
+    uint16_t *node = &c->outputs[index];
+    int r = types_as_node(c, root->column, &root->value, node);
+    return r == 0 && output->has_to ? fit_output(c, &output->to, node) : r;
+}

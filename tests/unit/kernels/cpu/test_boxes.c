@@ -1,0 +1,236 @@
+/* Boxes, strips, registers, work in place, and the limits of the scratch. */
+#include "tests/unit/kernels/cpu/builder.h"
+
+#include "proto/util.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <math.h>
+#include <string.h>
+
+#define F32 DTYPE_FLOAT32
+#define F64 DTYPE_FLOAT64
+#define N   5000
+
+static struct built b;
+static struct cpu_warnings warnings;
+static const struct operand none;
+static float x[N], y[N], z[N], out[N], other[N];
+
+static void fill(void)
+{
+    built_init(&b);
+    for (int i = 0; i < N; i++) {
+        x[i] = (float)i;
+        y[i] = (float)(2 * i + 1);
+        z[i] = (float)(i % 7);
+    }
+}
+
+static void run(size_t n, const void *const *inputs, void *const *outputs)
+{
+    int r = run_flat(cpu_engine_get(CPU_LEVEL_AVX512), &b, n, inputs, outputs, NULL, &warnings);
+    cr_assert(zero(int, r));
+}
+
+TestSuite(boxes, .init = fill);
+
+Test(boxes, exchange_two_arrays_in_place)
+{
+    struct operand a = built_input(&b, F32), c = built_input(&b, F32);
+    built_store(&b, c);
+    built_store(&b, a);
+    run(N, (const void *[]){x, y}, (void *[]){x, y});
+    for (int i = 0; i < N; i++) {
+        cr_assert(eq(flt, x[i], (float)(2 * i + 1)));
+        cr_assert(eq(flt, y[i], (float)i));
+    }
+}
+
+Test(boxes, keep_an_input_that_is_read_after_its_output_is_defined)
+{
+    struct operand a = built_input(&b, F32), c = built_input(&b, F32);
+    struct operand sum = built_insn(&b, OP_ADD, F32, F32, 0, a, c, none);
+    struct operand difference = built_insn(&b, OP_SUBTRACT, F32, F32, 1, a, c, none);
+    built_store(&b, sum); /* over a, which the second instruction still reads */
+    built_store(&b, difference);
+    run(N, (const void *[]){x, y}, (void *[]){x, out});
+    for (int i = 0; i < N; i++) {
+        cr_assert(eq(flt, x[i], (float)(3 * i + 1)));
+        cr_assert(eq(flt, out[i], (float)(-i - 1)));
+    }
+}
+
+Test(boxes, reduce_an_input_that_is_overwritten)
+{
+    struct operand a = built_input(&b, F32);
+    struct operand negative = built_insn(&b, OP_NEGATIVE, F32, F32, 0, a, none, none);
+    built_store(&b, negative);
+    built_reduction(&b, OP_SUM, F64, a);
+    built_reduction(&b, OP_MIN, F32, negative);
+    struct partial partials[2];
+    cr_assert(zero(int, run_flat(cpu_engine_get(CPU_LEVEL_AVX512), &b, N, (const void *[]){x},
+                                 (void *[]){x}, partials, &warnings)));
+    cr_assert(eq(dbl, partials[0].value.f64, (double)N * (N - 1) / 2));
+    cr_assert(eq(flt, partials[1].value.f32, (float)(1 - N)));
+    cr_assert(eq(flt, x[N - 1], (float)(1 - N)));
+}
+
+Test(boxes, store_one_register_twice)
+{
+    struct operand a = built_input(&b, F32);
+    struct operand square = built_insn(&b, OP_SQUARE, F32, F32, 0, a, none, none);
+    built_store(&b, square);
+    built_store(&b, square);
+    run(N, (const void *[]){z}, (void *[]){out, other});
+    for (int i = 0; i < N; i++)
+        cr_assert(out[i] == z[i] * z[i] && other[i] == z[i] * z[i]);
+}
+
+Test(boxes, store_constants_inputs_and_reduced_values)
+{
+    union scalar value = {.f32 = 2.5f};
+    struct operand a = built_input(&b, F32);
+    built_store(&b, a);
+    built_store(&b, built_const(&b, F32, value));
+    b.program.reductions[0] = (struct reduction){.op = OP_SUM, .result = F32};
+    b.program.n_reductions = 1;
+    built_store(&b, (struct operand){OPERAND_REDUCED, F32, 0});
+    static float third[N];
+    struct cpu_view in = {.base = x, .strides = {4}};
+    struct cpu_view outs[3] = {{.base = out, .strides = {4}},
+                               {.base = other, .strides = {4}},
+                               {.base = third, .strides = {4}}};
+    union scalar reduced = {.f32 = -1.5f};
+    struct cpu_box box = {.ndim = 1, .count = (int64_t[]){N}, .axis_order = (int[]){0}};
+    cr_assert(zero(int, cpu_engine_run(cpu_engine_get(CPU_LEVEL_AVX2), &b.program, 0, &box, &in,
+                                       outs, &reduced, NULL, &warnings, test_scratch())));
+    for (int i = 0; i < N; i++)
+        cr_assert(out[i] == x[i] && other[i] == 2.5f && third[i] == -1.5f);
+}
+
+Test(boxes, change_the_item_size_within_one_register)
+{
+    struct operand a = built_input(&b, F32);
+    struct operand doubled = built_insn(&b, OP_ADD, F32, F32, 1, a, a, none);
+    struct operand wide = built_insn(&b, OP_ADD, F32, F32, 0, a, a, none);
+    wide = built_insn(&b, OP_CAST, F32, F64, 0, wide, none, none);
+    struct operand flag = built_insn(&b, OP_GREATER, F64, DTYPE_BOOL, 0, wide,
+                                     built_const(&b, F64, (union scalar){.f64 = 100}), none);
+    struct operand chosen = built_insn(&b, OP_WHERE, F32, F32, 0, flag, a, doubled);
+    struct operand small = built_insn(&b, OP_CAST, F32, DTYPE_UINT8, 0, chosen, none, none);
+    struct operand back = built_insn(&b, OP_CAST, DTYPE_UINT8, F64, 0, small, none, none);
+    built_store(&b, built_insn(&b, OP_CAST, F64, F32, 0, back, none, none));
+    run(N, (const void *[]){z}, (void *[]){out});
+    for (int i = 0; i < N; i++)
+        cr_assert(eq(flt, out[i], 2 * z[i]));
+    run(N, (const void *[]){x}, (void *[]){out});
+    for (int i = 0; i < N; i++)
+        cr_assert(eq(flt, out[i], (float)(uint8_t)(2 * i > 100 ? i : 2 * i)));
+}
+
+Test(boxes, of_no_axes_hold_one_element)
+{
+    built_store(&b, built_insn(&b, OP_SQRT, F64, F64, 0,
+                               built_const(&b, F64, (union scalar){.f64 = 9}), none, none));
+    double root = 0;
+    struct cpu_view view = {.base = &root};
+    struct cpu_box box = {.ndim = 0};
+    cr_assert(zero(int, cpu_engine_run(cpu_engine_get(CPU_LEVEL_AVX512), &b.program, 0, &box, NULL,
+                                       &view, NULL, NULL, &warnings, test_scratch())));
+    cr_assert(eq(dbl, root, 3));
+}
+
+/* rows x 3: a contiguous array, a row, a column, a single value. */
+Test(boxes, broadcast_rows_and_columns_of_narrow_arrays)
+{
+    enum { ROWS = 1500 };
+    struct operand a = built_input(&b, F32), row = built_input(&b, F32),
+                   column = built_input(&b, F32), one = built_input(&b, F32);
+    struct operand t = built_insn(&b, OP_ADD, F32, F32, 0, a, row, none);
+    t = built_insn(&b, OP_MULTIPLY, F32, F32, 0, t, column, none);
+    built_store(&b, built_insn(&b, OP_SUBTRACT, F32, F32, 0, t, one, none));
+    struct cpu_view in[] = {{.base = x, .strides = {12, 4}},
+                            {.base = y, .strides = {0, 4}},
+                            {.base = z, .strides = {4, 0}},
+                            {.base = y + 9, .strides = {0, 0}}};
+    struct cpu_view to = {.base = out, .strides = {12, 4}};
+    struct cpu_box box = {.ndim = 2, .count = (int64_t[]){ROWS, 3}, .axis_order = (int[]){0, 1}};
+    for (int level = CPU_LEVEL_PLAIN; level <= CPU_LEVEL_AVX512; level++) {
+        memset(out, 0, sizeof(out));
+        cr_assert(zero(int, cpu_engine_run(cpu_engine_get((enum cpu_level)level), &b.program, 0,
+                                           &box, in, &to, NULL, NULL, &warnings, test_scratch())));
+        for (int i = 0; i < ROWS * 3; i++)
+            cr_assert(eq(flt, out[i], (x[i] + y[i % 3]) * z[i / 3] - y[9]), "element %d", i);
+    }
+}
+
+Test(boxes, of_32_axes_are_walked)
+{
+    int64_t count[ARRAY_MAX_NDIM], in_stride = 4;
+    int order[ARRAY_MAX_NDIM];
+    struct cpu_view in = {.base = x}, to = {.base = out};
+    for (int i = 0; i < ARRAY_MAX_NDIM; i++) {
+        count[i] = i % 3 == 0 ? 2 : 1;
+        order[i] = ARRAY_MAX_NDIM - 1 - i; /* the first axis is the fastest */
+        in.strides[i] = in_stride;
+        to.strides[i] = in_stride;
+        if (i % 3 == 0)
+            in_stride *= 2;
+    }
+    built_store(&b, built_insn(&b, OP_NEGATIVE, F32, F32, 0, built_input(&b, F32), none, none));
+    struct cpu_box box = {.ndim = ARRAY_MAX_NDIM, .count = count, .axis_order = order};
+    cr_assert(zero(int, cpu_engine_run(cpu_engine_get(CPU_LEVEL_AVX512), &b.program, 0, &box, &in,
+                                       &to, NULL, NULL, &warnings, test_scratch())));
+    for (int i = 0; i < 2048; i++)
+        cr_assert(eq(flt, out[i], -x[i]));
+}
+
+/* Every kind of value as many times as a program may have it, all 8 bytes wide. */
+Test(boxes, of_the_largest_program_fit_the_scratch)
+{
+    static char memory[CPU_SCRATCH_BYTES + 128] __attribute__((aligned(64)));
+    static double values[1000], got[1000];
+    struct operand sources[REQUEST_MAX_ARGS + PROGRAM_MAX_CONSTS + PROGRAM_MAX_REDUCTIONS];
+    struct cpu_view in[REQUEST_MAX_ARGS], to = {.base = got, .strides = {16, 8}};
+    union scalar reduced[PROGRAM_MAX_REDUCTIONS];
+    unsigned n = 0;
+    double constants = 0;
+    for (int i = 0; i < REQUEST_MAX_ARGS; i++) { /* rows of two: periodic */
+        sources[n++] = built_input(&b, F64);
+        in[i] = (struct cpu_view){.base = values + i, .strides = {i % 2 ? 16 : 0, 8}};
+    }
+    for (int i = 0; i < PROGRAM_MAX_CONSTS; i++, constants += i)
+        sources[n++] = built_const(&b, F64, (union scalar){.f64 = i});
+    constants -= PROGRAM_MAX_CONSTS;
+    for (int i = 0; i < PROGRAM_MAX_REDUCTIONS; i++) {
+        b.program.reductions[i] = (struct reduction){.op = OP_SUM, .result = F64};
+        reduced[i].f64 = 1;
+        sources[n++] = (struct operand){OPERAND_REDUCED, F64, (uint16_t)i};
+    }
+    b.program.n_reductions = PROGRAM_MAX_REDUCTIONS;
+    struct operand sum = built_insn(&b, OP_ADD, F64, F64, 0, sources[0], sources[1], none);
+    for (unsigned i = 2; i < n; i++)
+        sum = built_insn(&b, OP_ADD, F64, F64, i % PROGRAM_MAX_REGISTERS, sum, sources[i], none);
+    while (b.program.n_insns < PROGRAM_MAX_INSNS)
+        sum = built_insn(&b, OP_ABSOLUTE, F64, F64, 31, sum, none, none);
+    for (int i = 0; i < REQUEST_MAX_OUTPUTS; i++)
+        built_store(&b, sum);
+    for (int i = 0; i < 1000; i++)
+        values[i] = i;
+    struct cpu_view outs[REQUEST_MAX_OUTPUTS];
+    for (int i = 0; i < REQUEST_MAX_OUTPUTS; i++)
+        outs[i] = to;
+    memset(memory + CPU_SCRATCH_BYTES, 0x5a, 128);
+    struct cpu_box box = {.ndim = 2, .count = (int64_t[]){400, 2}, .axis_order = (int[]){0, 1}};
+    cr_assert(zero(int, cpu_engine_run(cpu_engine_get(CPU_LEVEL_AVX512), &b.program, 0, &box, in,
+                                       outs, reduced, NULL, &warnings, memory)));
+    for (int i = 0; i < 128; i++)
+        cr_assert(eq(chr, memory[CPU_SCRATCH_BYTES + i], 0x5a));
+    for (int e = 0; e < 800; e++) {
+        double wanted = PROGRAM_MAX_REDUCTIONS + 255 * 256 / 2;
+        for (int i = 0; i < REQUEST_MAX_ARGS; i++)
+            wanted += i + e % 2 + (i % 2 ? e / 2 * 2 : 0);
+        cr_assert(eq(dbl, got[e], wanted), "element %d", e);
+    }
+}

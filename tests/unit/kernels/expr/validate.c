@@ -1,0 +1,190 @@
+/* Walks a program as an engine would and checks every promise that engines rely on: indices in
+ * range, registers written before they are read, dtypes that agree, results of reductions used in
+ * later passes only, every output stored once with its shape. Used by the unit tests and by the
+ * fuzz target.
+ */
+#include "tests/unit/kernels/expr/validate.h"
+
+#include <string.h>
+
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            return #condition;                                                                     \
+    } while (0)
+
+struct walk {
+    const struct program *program;
+    const struct pass *pass;
+    unsigned pass_index;
+    bool is_written[PROGRAM_MAX_REGISTERS];
+    uint8_t register_dtype[PROGRAM_MAX_REGISTERS];
+    uint64_t inputs_used;
+};
+
+static const char *check_input(struct walk *w, const struct operand *o)
+{
+    CHECK(o->index < w->program->n_inputs);
+    const struct program_input *input = &w->program->inputs[o->index];
+    CHECK(o->dtype == input->dtype);
+    CHECK(input->ndim <= w->pass->ndim);
+    const int64_t *shape = w->pass->shape + (w->pass->ndim - input->ndim);
+    for (int i = 0; i < input->ndim; i++)
+        CHECK(input->shape[i] == 1 || input->shape[i] == shape[i]);
+    w->inputs_used |= 1ull << o->index;
+    return NULL;
+}
+
+static const char *check_operand(struct walk *w, const struct operand *o)
+{
+    CHECK(o->dtype < DTYPE_COUNT);
+    switch (o->kind) {
+    case OPERAND_INPUT: return check_input(w, o);
+    case OPERAND_CONST:
+        CHECK(o->index < w->program->n_consts);
+        CHECK(o->dtype == w->program->consts[o->index].dtype);
+        return NULL;
+    case OPERAND_REDUCED:
+        CHECK(o->index < w->program->n_reductions);
+        CHECK(o->dtype == w->program->reductions[o->index].result);
+        CHECK(w->program->reductions[o->index].pass < w->pass_index);
+        return NULL;
+    case OPERAND_REGISTER:
+        CHECK(o->index < w->pass->n_registers);
+        CHECK(w->is_written[o->index]);
+        CHECK(o->dtype == w->register_dtype[o->index]);
+        return NULL;
+    default: return "an operand of no kind";
+    }
+}
+
+static const char *check_insn_dtypes(const struct insn *insn)
+{
+    const struct op_info *info = op_info((enum op)insn->op);
+    unsigned first = insn->op == OP_WHERE ? 1 : 0;
+    if (insn->op == OP_WHERE)
+        CHECK(insn->src[0].dtype == DTYPE_BOOL);
+    if (info->rule == OP_RULE_COMPARE && insn->src[0].dtype != insn->src[1].dtype) {
+        CHECK(insn->compute == insn->src[0].dtype);
+        CHECK((insn->src[0].dtype == DTYPE_INT64 && insn->src[1].dtype == DTYPE_UINT64) ||
+              (insn->src[0].dtype == DTYPE_UINT64 && insn->src[1].dtype == DTYPE_INT64));
+    } else {
+        for (unsigned i = first; i < info->n_args; i++)
+            CHECK(insn->src[i].dtype == insn->compute);
+    }
+    if (info->rule == OP_RULE_COMPARE || info->rule == OP_RULE_PREDICATE)
+        CHECK(insn->dst.dtype == DTYPE_BOOL);
+    else if (insn->op == OP_CAST)
+        CHECK(insn->dst.dtype != insn->compute);
+    else
+        CHECK(insn->dst.dtype == insn->compute);
+    return NULL;
+}
+
+static const char *check_insn(struct walk *w, const struct insn *insn)
+{
+    CHECK(insn->op < OP_COUNT && !op_is_reduction((enum op)insn->op));
+    for (unsigned i = 0; i < op_info((enum op)insn->op)->n_args; i++) {
+        const char *fault = check_operand(w, &insn->src[i]);
+        if (fault != NULL)
+            return fault;
+    }
+    for (unsigned i = op_info((enum op)insn->op)->n_args; i < 3; i++)
+        CHECK(insn->src[i].kind == OPERAND_NONE);
+    const char *fault = check_insn_dtypes(insn);
+    if (fault != NULL)
+        return fault;
+    CHECK(insn->dst.kind == OPERAND_REGISTER && insn->dst.index < w->pass->n_registers);
+    w->is_written[insn->dst.index] = true;
+    w->register_dtype[insn->dst.index] = insn->dst.dtype;
+    return NULL;
+}
+
+static enum dtype sum_dtype(enum dtype d)
+{
+    if (dtype_is_float(d))
+        return DTYPE_FLOAT64;
+    return dtype_is_unsigned(d) ? DTYPE_UINT64 : DTYPE_INT64;
+}
+
+static const char *check_reduction(struct walk *w, const struct reduction *r)
+{
+    CHECK(r->pass == w->pass_index);
+    switch (r->op) {
+    case OP_SUM: CHECK(r->result == sum_dtype((enum dtype)r->src.dtype)); break;
+    case OP_MIN:
+    case OP_MAX: CHECK(r->result == r->src.dtype); break;
+    case OP_COUNT_NONZERO: CHECK(r->result == DTYPE_INT64); break;
+    default: return "not a reduction that engines have";
+    }
+    return check_operand(w, &r->src);
+}
+
+static const char *check_store(struct walk *w, const struct store *store)
+{
+    CHECK(store->output < w->program->n_outputs);
+    const struct program_output *output = &w->program->outputs[store->output];
+    CHECK(output->pass == w->pass_index);
+    CHECK(output->dtype == store->src.dtype);
+    CHECK(output->ndim == w->pass->ndim);
+    for (int i = 0; i < output->ndim; i++)
+        CHECK(output->shape[i] == w->pass->shape[i]);
+    return check_operand(w, &store->src);
+}
+
+static const char *check_pass(const struct program *p, unsigned index)
+{
+    struct walk w = {.program = p, .pass = &p->passes[index], .pass_index = index};
+    const struct pass *pass = w.pass;
+    const char *fault = NULL;
+    CHECK(pass->ndim >= 0 && pass->ndim <= ARRAY_MAX_NDIM);
+    CHECK(pass->n_registers <= PROGRAM_MAX_REGISTERS);
+    CHECK(pass->n_reductions + pass->n_stores > 0);
+    for (unsigned i = 0; fault == NULL && i < pass->n_insns; i++)
+        fault = check_insn(&w, &p->insns[pass->first_insn + i]);
+    for (unsigned i = 0; fault == NULL && i < pass->n_reductions; i++)
+        fault = check_reduction(&w, &p->reductions[pass->first_reduction + i]);
+    for (unsigned i = 0; fault == NULL && i < pass->n_stores; i++)
+        fault = check_store(&w, &p->stores[pass->first_store + i]);
+    if (fault == NULL)
+        CHECK(w.inputs_used == pass->inputs_used);
+    return fault;
+}
+
+static const char *check_tables(const struct job_request *request, const struct program *p)
+{
+    CHECK(p->n_passes >= 1 && p->n_passes <= PROGRAM_MAX_PASSES);
+    CHECK(p->n_insns <= PROGRAM_MAX_INSNS && p->n_consts <= PROGRAM_MAX_CONSTS);
+    CHECK(p->n_reductions <= PROGRAM_MAX_REDUCTIONS);
+    CHECK(p->n_outputs == request->n_outputs && p->n_stores == p->n_outputs);
+    unsigned n_insns = 0, n_reductions = 0, n_stores = 0, outputs = 0;
+    for (unsigned i = 0; i < p->n_passes; i++) {
+        CHECK(p->passes[i].first_insn == n_insns);
+        CHECK(p->passes[i].first_reduction == n_reductions);
+        CHECK(p->passes[i].first_store == n_stores);
+        n_insns += p->passes[i].n_insns;
+        n_reductions += p->passes[i].n_reductions;
+        n_stores += p->passes[i].n_stores;
+    }
+    CHECK(n_insns == p->n_insns && n_reductions == p->n_reductions && n_stores == p->n_stores);
+    for (unsigned i = 0; i < p->n_stores; i++)
+        outputs |= 1u << p->stores[i].output;
+    CHECK(outputs == (1u << p->n_outputs) - 1);
+    uint64_t used = 0;
+    for (unsigned i = 0; i < p->n_passes; i++)
+        used |= p->passes[i].inputs_used;
+    for (unsigned i = 0; i < p->n_inputs; i++) {
+        CHECK(used >> i & 1);
+        CHECK(p->inputs[i].arg < request->n_args && !request->args[p->inputs[i].arg].is_scalar);
+        CHECK(i == 0 || p->inputs[i].arg > p->inputs[i - 1].arg);
+    }
+    return NULL;
+}
+
+const char *program_validate(const struct job_request *request, const struct program *program)
+{
+    const char *fault = check_tables(request, program);
+    for (unsigned i = 0; fault == NULL && i < program->n_passes; i++)
+        fault = check_pass(program, i);
+    return fault;
+}
