@@ -1,0 +1,324 @@
+/* The broker as a whole: building it, the loop's turn, and how it leaves.
+ *
+ *     turn:  busy sessions -> dispatch -> flush worker -> flush sessions -> reap -> check
+ *
+ *     SIGTERM --> drain: no more connections, queued jobs `shutting-down`
+ *             --> running jobs end, settling ones get SETTLE_NS
+ *             --> sessions are sent what waits for them and closed
+ *             --> the worker leaves --> exit 0
+ *
+ * A second signal ends the loop at once. A private daemon leaves the same way when it had neither
+ * session nor job for a while; who knocks while it is leaving is taken in first. broker_check()
+ * only notes that something changed: the decision is made at the end of the turn, where nobody up
+ * the stack holds anything.
+ *
+ * Called by main.c.
+ */
+#define LOG_TOPIC "broker"
+#include "daemon/broker/broker.h"
+#include "daemon/broker/dispatch.h"
+#include "daemon/broker/finish.h"
+#include "daemon/broker/log.h"
+#include "daemon/broker/server.h"
+#include "daemon/broker/session.h"
+#include "daemon/broker/worker.h"
+#include "daemon/poolmap.h"
+#include "proto/util.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#define SETTLE_NS              UINT64_C(10000000000)
+#define TIDY_NS                UINT64_C(30000000000)
+#define MAX_ACTIVE             256u
+#define USER_GUARANTEE         4u
+#define MAX_USER_SESSIONS      64u
+#define MAX_USER_JOBS          4096u
+#define MAX_USER_REQUEST_BYTES (64u * 1024u * 1024u)
+
+void broker_set_deadline(struct broker *broker, struct deadline *deadline, uint64_t delay_ns,
+                         void (*func)(struct deadline *deadline))
+{
+    if (deadline_set(loop_deadlines(broker->loop), deadline, loop_now_ns() + delay_ns, func) < 0)
+        log_error(NULL, "no memory for a time-out");
+}
+
+void broker_clear_deadline(struct broker *broker, struct deadline *deadline)
+{
+    deadline_clear(loop_deadlines(broker->loop), deadline);
+}
+
+int broker_set_pool(struct broker *broker, uint64_t pool_bytes, uint64_t slot_bytes,
+                    unsigned n_threads)
+{
+    if (!broker->pool || broker->limits.pool_bytes != pool_bytes) {
+        struct poolmap *pool;
+        int r = poolmap_new(pool_bytes, &pool);
+        if (r != 0)
+            return r;
+        poolmap_free(broker->pool);
+        broker->pool = pool;
+    }
+    broker->limits = (struct plan_limits){
+        .pool_bytes = pool_bytes,
+        .slot_bytes = slot_bytes,
+        .carry_limit_bytes = poolmap_carry_limit_bytes(broker->pool),
+        .n_threads = n_threads,
+    };
+    return 0;
+}
+
+/* Leaving ------------------------------------------------------------------------------------- */
+
+static void end_all_sessions(struct broker *broker)
+{
+    struct list *next;
+    for (struct list *it = broker->sessions.next; it != &broker->sessions; it = next) {
+        next = it->next;
+        session_end(list_entry(it, struct session, link));
+    }
+}
+
+static void leave(struct broker *broker)
+{
+    broker->is_leaving = true;
+    end_all_sessions(broker);
+    broker_check(broker);
+}
+
+static void on_settle_time(struct deadline *deadline)
+{
+    struct broker *broker = list_entry(deadline, struct broker, drain_deadline);
+    log_warn(NULL, "%u jobs are not settled by their owners", jobs_n_live(broker->jobs));
+    leave(broker);
+}
+
+void broker_drain(struct broker *broker)
+{
+    struct gad_error error = {0};
+    struct queue_item *item;
+    if (broker->is_draining)
+        return;
+    log_info(NULL, "leaving: %u jobs run, %u wait", queue_n_active(broker->queue),
+             queue_n_waiting(broker->queue));
+    broker->is_draining = true;
+    broker->server = server_free(broker->server);
+    error_set(&error, GAD_SHUTTING_DOWN, NULL, "the daemon is leaving");
+    while ((item = queue_any_waiting(broker->queue)))
+        finish_error(broker, list_entry(item, struct job, item), &error);
+    broker_check(broker);
+}
+
+static void check_drained(struct broker *broker)
+{
+    if (!broker->is_leaving) {
+        if (jobs_n_live(broker->jobs) == 0)
+            leave(broker);
+        else if (queue_n_active(broker->queue) + queue_n_waiting(broker->queue) == 0 &&
+                 !deadline_is_set(&broker->drain_deadline))
+            broker_set_deadline(broker, &broker->drain_deadline, SETTLE_NS, on_settle_time);
+    }
+    if (broker->is_leaving && broker->n_sessions == 0)
+        worker_stop(broker->worker);
+    if (worker_info(broker->worker)->state == WORKER_STOPPED)
+        loop_stop(broker->loop);
+}
+
+static bool is_idle(const struct broker *broker)
+{
+    return broker->n_sessions == 0 && jobs_n_live(broker->jobs) == 0;
+}
+
+static void on_idle_time(struct deadline *deadline)
+{
+    struct broker *broker = list_entry(deadline, struct broker, idle_deadline);
+    if (broker->server && server_accept(broker->server) == 0 && is_idle(broker))
+        broker_drain(broker);
+    else
+        broker_check(broker);
+}
+
+static void check_idle(struct broker *broker)
+{
+    uint64_t idle_ns = broker->options.idle_exit_ns;
+    if (idle_ns == 0)
+        return;
+    if (!is_idle(broker))
+        broker_clear_deadline(broker, &broker->idle_deadline);
+    else if (!deadline_is_set(&broker->idle_deadline))
+        broker_set_deadline(broker, &broker->idle_deadline, idle_ns, on_idle_time);
+}
+
+/* The turn ------------------------------------------------------------------------------------ */
+
+static void on_tidy_time(struct deadline *deadline)
+{
+    struct broker *broker = list_entry(deadline, struct broker, tidy_deadline);
+    jobs_expire(broker->jobs, loop_now_ns());
+    list_for_each (it, &broker->sessions)
+        conn_trim(list_entry(it, struct session, link)->conn);
+    broker_check(broker);
+}
+
+static void check_tidy(struct broker *broker)
+{
+    bool is_needed = broker->n_sessions > 0 || jobs_n_kept(broker->jobs) > 0;
+    if (is_needed && !deadline_is_set(&broker->tidy_deadline))
+        broker_set_deadline(broker, &broker->tidy_deadline, TIDY_NS, on_tidy_time);
+}
+
+void broker_check(struct broker *broker)
+{
+    broker->needs_check = true;
+}
+
+static void check(struct broker *broker)
+{
+    broker->needs_check = false;
+    if (broker->is_draining)
+        check_drained(broker);
+    else
+        check_idle(broker);
+    check_tidy(broker);
+}
+
+static void turn(void *userdata)
+{
+    struct broker *broker = userdata;
+    session_work_busy(broker);
+    do {
+        dispatch_turn(broker);
+        worker_flush(broker->worker);
+        session_flush_dirty(broker);
+        worker_flush(broker->worker); /* cancellations of who left */
+        session_reap(broker);
+        if (broker->needs_check)
+            check(broker);
+    } while (!list_is_empty(&broker->dirty) || !list_is_empty(&broker->closed) ||
+             broker->needs_check);
+}
+
+static void on_signal(void *userdata, int signal_number)
+{
+    struct broker *broker = userdata;
+    if (broker->is_draining) {
+        log_warn(NULL, "signal %d again: leaving at once", signal_number);
+        broker->exit_status = 1;
+        loop_stop(broker->loop);
+        return;
+    }
+    broker_drain(broker);
+}
+
+/* Building it --------------------------------------------------------------------------------- */
+
+static int make_accounts(struct broker *broker)
+{
+    struct rlimit files = {.rlim_cur = 1024};
+    getrlimit(RLIMIT_NOFILE, &files);
+    const uint64_t limits[ACCOUNT_N_RESOURCES] = {
+        [ACCOUNT_SESSIONS] = MAX_USER_SESSIONS,
+        [ACCOUNT_JOBS] = MAX_USER_JOBS,
+        [ACCOUNT_REGION_BYTES] = broker->options.region_limit_bytes,
+        [ACCOUNT_DESCRIPTORS] = files.rlim_cur / 4,
+        [ACCOUNT_REQUEST_BYTES] = MAX_USER_REQUEST_BYTES,
+    };
+    return accounts_new(limits, &broker->accounts);
+}
+
+static int make_parts(struct broker *broker)
+{
+    const struct queue_limits queue_limits = {
+        .max_waiting = broker->options.max_queue,
+        .max_active = MAX_ACTIVE,
+        .user_guarantee = USER_GUARANTEE,
+    };
+    int r = loop_new(&broker->loop);
+    if (r == 0)
+        r = make_accounts(broker);
+    if (r == 0)
+        r = jobs_new(&broker->jobs);
+    if (r == 0)
+        r = queue_new(&queue_limits, &broker->queue);
+    if (r == 0)
+        r = mounts_new(NULL, &broker->mounts);
+    if (r == 0)
+        r = broker_set_pool(broker, broker->options.pool_bytes, GRAIN_MAX_TOTAL_BYTES,
+                            broker->options.n_threads);
+    if (r == 0)
+        r = worker_new(broker, &broker->worker);
+    return r;
+}
+
+int broker_init(struct broker *broker, const struct options *options)
+{
+    *broker = (struct broker){.options = *options, .started_ns = loop_now_ns()};
+    struct list *lists[] = {&broker->sessions, &broker->regions, &broker->dirty,
+                            &broker->busy,     &broker->closed,  &broker->stats_waits};
+    for (unsigned i = 0; i < ARRAY_LENGTH(lists); i++)
+        list_init(lists[i]);
+    for (unsigned i = 0; i < BROKER_REGION_BUCKETS; i++)
+        list_init(&broker->regions_by_id[i]);
+    message_writer_init(&broker->writer);
+    message_writer_init(&broker->scratch);
+    int r = make_parts(broker);
+    if (r == 0)
+        r = loop_add_signal(broker->loop, SIGTERM, on_signal, broker);
+    if (r == 0)
+        r = loop_add_signal(broker->loop, SIGINT, on_signal, broker);
+    if (r == 0)
+        r = server_new(broker, &broker->server);
+    return r;
+}
+
+static void close_all_sessions(struct broker *broker)
+{
+    struct list *first;
+    while ((first = list_first(&broker->sessions)))
+        session_close(list_entry(first, struct session, link));
+    session_reap(broker);
+}
+
+/* After a loop that was stopped at once: whatever still runs has lost its worker. */
+static void end_all_jobs(struct broker *broker)
+{
+    struct gad_error error = {0};
+    struct list *active = queue_active(broker->queue), *first;
+    error_set(&error, GAD_SHUTTING_DOWN, NULL, "the daemon is leaving");
+    while ((first = list_first(active)))
+        finish_error(broker,
+                     list_entry(list_entry(first, struct queue_item, link), struct job, item),
+                     &error);
+}
+
+void broker_deinit(struct broker *broker)
+{
+    broker->server = server_free(broker->server);
+    if (broker->worker) {
+        close_all_sessions(broker);
+        end_all_jobs(broker);
+    }
+    broker->worker = worker_free(broker->worker);
+    broker->queue = queue_free(broker->queue);
+    broker->jobs = jobs_free(broker->jobs);
+    broker->accounts = accounts_free(broker->accounts);
+    broker->mounts = mounts_free(broker->mounts);
+    broker->pool = poolmap_free(broker->pool);
+    message_writer_deinit(&broker->writer);
+    message_writer_deinit(&broker->scratch);
+    broker->loop = loop_free(broker->loop);
+}
+
+int broker_run(struct broker *broker)
+{
+    loop_set_turn(broker->loop, turn, broker);
+    worker_begin(broker->worker);
+    broker_check(broker);
+    int r = loop_run(broker->loop);
+    if (r < 0) {
+        log_error(NULL, "the loop ended: %s", strerror(-r));
+        return 1;
+    }
+    return broker->exit_status;
+}

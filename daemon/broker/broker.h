@@ -1,0 +1,72 @@
+/* The broker: what its modules share. One loop, one thread. */
+#pragma once
+
+#include "daemon/broker/account.h"
+#include "daemon/broker/job.h"
+#include "daemon/broker/list.h"
+#include "daemon/broker/loop.h"
+#include "daemon/broker/mounts.h"
+#include "daemon/broker/options.h"
+#include "daemon/broker/queue.h"
+#include "kernels/plan.h"
+#include "proto/message.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define BROKER_REGION_BUCKETS 256u
+
+struct server;
+struct worker;
+
+struct broker {
+    struct options options;
+    struct loop *loop;
+    struct accounts *accounts;
+    struct jobs *jobs;
+    struct queue *queue;
+    struct mounts *mounts;
+    struct poolmap *pool;
+    struct plan_limits limits; /* of the pool as it is, or as it will be */
+    struct worker *worker;
+    struct server *server;
+
+    struct list sessions, regions;
+    struct list regions_by_id[BROKER_REGION_BUCKETS];
+    struct list dirty;  /* sessions with something to send */
+    struct list busy;   /* sessions with frames left over */
+    struct list closed; /* sessions to be freed */
+    unsigned n_sessions, n_regions;
+    uint64_t last_region_id;
+
+    struct list stats_waits; /* server.info that waits for the worker */
+    struct deadline idle_deadline, drain_deadline, tidy_deadline;
+
+    struct message_writer writer;  /* for one reply at a time */
+    struct message_writer scratch; /* for a part of one */
+    uint64_t started_ns;
+    bool needs_check, is_draining, is_leaving;
+    int exit_status;
+};
+
+int broker_init(struct broker *broker, const struct options *options) GAD_MUST_CHECK;
+void broker_deinit(struct broker *broker); /* also half-built */
+
+/* Serves until it is told to leave; the process's exit status. */
+int broker_run(struct broker *broker);
+
+/* The pool is of this size from now on (no carry is lent). */
+int broker_set_pool(struct broker *broker, uint64_t pool_bytes, uint64_t slot_bytes,
+                    unsigned n_threads) GAD_MUST_CHECK;
+
+/* Stops accepting, lets running jobs end, refuses the rest, then leaves. */
+void broker_drain(struct broker *broker);
+
+/* Something ended: at the end of the turn, look whether the drain is complete or the daemon idle.
+ */
+void broker_check(struct broker *broker);
+
+/* deadline_set() that cannot fail: without memory it is set to nothing and logged. */
+void broker_set_deadline(struct broker *broker, struct deadline *deadline, uint64_t delay_ns,
+                         void (*func)(struct deadline *deadline));
+void broker_clear_deadline(struct broker *broker, struct deadline *deadline);

@@ -1,0 +1,223 @@
+/* Dispatch: from the queue to the worker and back.
+ *
+ *     queue_admit --> job.start --> ... --> answer --> finish
+ *          ^                          |
+ *          +-- back to the front -----+-- the worker ended
+ *
+ * Admission happens once in every turn of the loop, as long as the worker takes what is sent. When
+ * the worker ends, what was active and can run again goes back to the front of the queue in the old
+ * order; what cannot ends `worker-lost`. A job that had a tile in hand when the worker died of its
+ * own doing has a strike and is a suspect: it runs next, alone, so a second death is its own:
+ * `poisoned`. Deaths from outside count for nobody, but not for ever (MAX_ATTEMPTS).
+ *
+ * Called by broker.c (turn) and worker.c.
+ */
+#define LOG_TOPIC "dispatch"
+#include "daemon/broker/dispatch.h"
+#include "daemon/broker/broker.h"
+#include "daemon/broker/finish.h"
+#include "daemon/broker/log.h"
+#include "daemon/broker/session.h"
+#include "daemon/broker/submit.h"
+#include "daemon/broker/worker.h"
+#include "proto/util.h"
+
+#include <string.h>
+
+#define MAX_STRIKES          2u
+#define MAX_ATTEMPTS         100u
+#define PROGRESS_QUEUE_BYTES (256u * 1024u) /* a client that lags gets no more of it */
+
+static struct job *job_of(struct list *link)
+{
+    return list_entry(list_entry(link, struct queue_item, link), struct job, item);
+}
+
+static void fail_start(struct broker *broker, struct job *job, int r, struct gad_error *error)
+{
+    if (r == -EMSGSIZE)
+        error_set(error, GAD_LIMIT_EXCEEDED, NULL,
+                  "the request does not fit a message to the worker");
+    else if (r < 0)
+        error_from_errno(error, -r, NULL, "the job cannot be given to the worker");
+    finish_error(broker, job, error);
+}
+
+static void start(struct broker *broker, struct job *job)
+{
+    struct gad_error error = {0};
+    int r = 0;
+    if (job->planned_pool_bytes != broker->limits.pool_bytes)
+        r = submit_plan_again(broker, job, &error);
+    if (r == 0) {
+        job_set_state(job, JOB_RUNNING);
+        job->n_attempts++;
+        job->n_tiles_done = job->read_bytes = job->write_bytes = 0;
+        job->started_ns = loop_now_ns();
+        r = worker_send_job(broker->worker, job);
+    }
+    if (r != 0) {
+        fail_start(broker, job, r, &error);
+        return;
+    }
+    log_debug(LOG_JOB(job->id, job_uid(job)), "started, attempt %u", job->n_attempts);
+}
+
+static void refuse_carry(struct broker *broker, struct job *job)
+{
+    struct gad_error error = {0};
+    unsigned long long needed = job->item.carry_bytes, there = broker->limits.carry_limit_bytes;
+    error_set(&error, GAD_TOO_LARGE_FOR_POOL, NULL,
+              "the job keeps %llu bytes of the pool, at most %llu can be lent", needed, there);
+    error_expected(&error, "at most %llu bytes", there);
+    error_found(&error, "%llu bytes", needed);
+    finish_error(broker, job, &error);
+}
+
+void dispatch_turn(struct broker *broker)
+{
+    bool has_started = false;
+    while (worker_has_room(broker->worker)) {
+        struct queue_item *item;
+        int r = queue_admit(broker->queue, broker->pool, &item);
+        if (r == -EAGAIN)
+            break;
+        struct job *job = list_entry(item, struct job, item);
+        if (r == 0) {
+            start(broker, job);
+            has_started = true;
+        } else {
+            refuse_carry(broker, job);
+        }
+    }
+    if (has_started)
+        worker_watch_hangs(broker->worker);
+}
+
+void dispatch_answered(struct broker *broker, struct job *job, const struct message *message,
+                       struct frame *frame)
+{
+    struct gad_error error = {0};
+    if (message->error.type != MSGPACK_OBJECT_NIL) {
+        error_from_map(&message->error, &error);
+        if (error.status == GAD_OK)
+            error.status = GAD_INTERNAL;
+        finish_error(broker, job, &error);
+    } else if (message->result.type != MSGPACK_OBJECT_MAP) {
+        error_set(&error, GAD_INTERNAL, NULL, "the worker's result is not a map");
+        finish_error(broker, job, &error);
+    } else {
+        finish_result(broker, job, message, frame);
+    }
+}
+
+static void tell_progress(struct broker *broker, struct job *job)
+{
+    struct message_writer *w = &broker->writer;
+    struct session *owner = job->owner;
+    if (!owner || job->progress_ms == 0 || !session_is_alive(owner) ||
+        conn_n_queued_bytes(owner->conn) > PROGRESS_QUEUE_BYTES)
+        return;
+    message_begin_notification(w, "job.progress");
+    msgpack_pack_map(&w->packer, 5);
+    pack_key_u64(&w->packer, "job", job->id);
+    pack_key_u64(&w->packer, "tiles_done", job->n_tiles_done);
+    pack_key_u64(&w->packer, "tiles", job->n_tiles);
+    pack_key_u64(&w->packer, "read_bytes", job->read_bytes);
+    pack_key_u64(&w->packer, "write_bytes", job->write_bytes);
+    session_send(owner);
+}
+
+void dispatch_progress(struct broker *broker, const struct message *message)
+{
+    const msgpack_object *map = &message->params;
+    struct gad_error ignored;
+    uint64_t id;
+    if (map_require_u64(map, "job", &id, &ignored) != 0)
+        return;
+    struct job *job = jobs_find_any(broker->jobs, id);
+    if (!job || job->state != JOB_RUNNING)
+        return; /* it ended while this was under way */
+    if (map_u64(map, "tiles_done", &job->n_tiles_done, &ignored) != 0 ||
+        map_u64(map, "tiles", &job->n_tiles, &ignored) != 0 ||
+        map_u64(map, "read_bytes", &job->read_bytes, &ignored) != 0 ||
+        map_u64(map, "write_bytes", &job->write_bytes, &ignored) != 0)
+        return;
+    tell_progress(broker, job);
+}
+
+/* After the worker's end ---------------------------------------------------------------------- */
+
+static bool is_struck(const struct job *job, const uint64_t *struck, unsigned n_struck)
+{
+    for (unsigned i = 0; i < n_struck; i++)
+        if (struck[i] == job->id)
+            return true;
+    return false;
+}
+
+/* Why it cannot run again, or GAD_OK. */
+static enum gad_status judge(const struct job *job)
+{
+    if (job->is_cancelling)
+        return GAD_CANCELLED;
+    if (job->n_strikes >= MAX_STRIKES)
+        return GAD_POISONED;
+    if (!job->is_restartable || job->n_attempts >= MAX_ATTEMPTS)
+        return GAD_WORKER_LOST;
+    return GAD_OK;
+}
+
+static void end_lost(struct broker *broker, struct job *job, enum gad_status status,
+                     const char *cause)
+{
+    struct gad_error error = {0};
+    switch (status) {
+    case GAD_POISONED:
+        error_set(&error, status, NULL, "the job stopped the worker twice, the second time by %s",
+                  cause);
+        break;
+    case GAD_CANCELLED: error_set(&error, status, NULL, "the job was cancelled"); break;
+    default:
+        error_set(&error, status, NULL,
+                  "the worker ended by %s; the job cannot run again; last heard: %llu of %llu "
+                  "tiles were done",
+                  cause, (unsigned long long)job->n_tiles_done, (unsigned long long)job->n_tiles);
+        error_found(&error, "%llu of %llu tiles", (unsigned long long)job->n_tiles_done,
+                    (unsigned long long)job->n_tiles);
+        break;
+    }
+    if (status == GAD_POISONED)
+        log_warn(LOG_JOB(job->id, job_uid(job)), "poisoned: %s", cause);
+    finish_error(broker, job, &error);
+}
+
+void dispatch_worker_lost(struct broker *broker, const struct death *death, const uint64_t *struck,
+                          unsigned n_struck)
+{
+    struct list *active = queue_active(broker->queue);
+    char cause[64];
+    strikes_describe(death, cause, sizeof(cause));
+    while (!list_is_empty(active)) {
+        struct job *job = job_of(active->prev); /* from the last: each goes to the front */
+        if (is_struck(job, struck, n_struck))
+            job->n_strikes++;
+        enum gad_status status = judge(job);
+        if (status != GAD_OK) {
+            end_lost(broker, job, status, cause);
+            continue;
+        }
+        log_info(LOG_JOB(job->id, job_uid(job)), "goes back to the queue, %u strikes",
+                 job->n_strikes);
+        job_set_state(job, JOB_QUEUED);
+        job->item.is_suspect = job->n_strikes > 0;
+        queue_push_back_to_front(broker->queue, broker->pool, &job->item);
+    }
+}
+
+void dispatch_refuse_all(struct broker *broker, const struct gad_error *error)
+{
+    struct queue_item *item;
+    while ((item = queue_any_waiting(broker->queue)))
+        finish_error(broker, list_entry(item, struct job, item), error);
+}

@@ -1,0 +1,273 @@
+/* The end of jobs.
+ *
+ *     worker's result --+--> DONE --------------------------------+--> waiters answered, record
+ * kept
+ *                       +--> SETTLING --> job.settle, owner gone -+
+ *     any error ---------------------------> FAILED, CANCELLED ---+
+ *
+ * A job that needs settling is computed, but its output has still to be put in its place by the
+ * owner: the owner is told at once, everybody else when that has happened. What the job took of the
+ * broker and the pool goes back as soon as it is computed.
+ *
+ * Answering may close a session, and closing a session ends its jobs: every loop here takes the
+ * first element until there is none, and a job's outcome is complete before anybody is told.
+ *
+ * Called by dispatch.c, session.c and the methods.
+ */
+#define LOG_TOPIC "job"
+#include "daemon/broker/finish.h"
+#include "daemon/broker/broker.h"
+#include "daemon/broker/closer.h"
+#include "daemon/broker/log.h"
+#include "daemon/broker/region.h"
+#include "daemon/broker/session.h"
+#include "daemon/broker/splice.h"
+#include "daemon/broker/worker.h"
+#include "proto/util.h"
+
+#include <string.h>
+
+/* Waiters ------------------------------------------------------------------------------------- */
+
+static void unlink_waiter(struct waiter *waiter)
+{
+    broker_clear_deadline(waiter->session->broker, &waiter->deadline);
+    list_remove(&waiter->job_link);
+    list_remove(&waiter->session_link);
+    waiter->session->n_pending--;
+}
+
+void finish_drop_waiter(struct waiter *waiter)
+{
+    unlink_waiter(waiter);
+    if (waiter->is_heap)
+        free(waiter);
+}
+
+/* The worker's result, one key longer. */
+static void pack_result(msgpack_packer *p, const struct job *job)
+{
+    uint32_t n_pairs;
+    const char *pairs;
+    size_t n_bytes;
+    splice_map(job->result, job->n_result_bytes, &n_pairs, &pairs, &n_bytes);
+    msgpack_pack_map(p, n_pairs + 1);
+    pack_raw(p, pairs, n_bytes);
+    pack_key_u64(p, "job", job->id);
+}
+
+static void answer(struct session *session, uint32_t id, struct job *job)
+{
+    struct broker *broker = session->broker;
+    struct gad_error error = {0};
+    if (job->error) {
+        session_reply_error(session, id, job->error);
+        return;
+    }
+    if (!job->result) {
+        error_set(&error, GAD_OUTCOME_UNKNOWN, "job",
+                  "job %llu is done, its result has been dropped", (unsigned long long)job->id);
+        session_reply_error(session, id, &error);
+        return;
+    }
+    message_begin_result(&broker->writer, id);
+    pack_result(&broker->writer.packer, job);
+    if (broker->writer.buffer.size > FRAME_MAX_BODY_BYTES) {
+        error_set(&error, GAD_LIMIT_EXCEEDED, "outputs", "the inline results do not fit a message");
+        message_error(&broker->writer, id, &error);
+    }
+    job_fetched(job); /* before sending: that may close sessions, and records may go */
+    session_send(session);
+}
+
+static void answer_waiter(struct waiter *waiter)
+{
+    struct session *session = waiter->session;
+    struct job *job = waiter->job;
+    uint32_t id = waiter->id;
+    finish_drop_waiter(waiter);
+    answer(session, id, job);
+}
+
+static bool is_owners(const struct waiter *waiter)
+{
+    return waiter->session == waiter->job->owner;
+}
+
+static void answer_waiters(struct job *job, bool owner_only)
+{
+    bool found = true;
+    while (found) {
+        found = false;
+        list_for_each (it, &job->waiters) {
+            struct waiter *waiter = list_entry(it, struct waiter, job_link);
+            if (owner_only && !is_owners(waiter))
+                continue;
+            answer_waiter(waiter);
+            found = true;
+            break;
+        }
+    }
+}
+
+static void link_waiter(struct waiter *waiter, struct session *session, uint32_t id,
+                        struct job *job)
+{
+    waiter->job = job;
+    waiter->session = session;
+    waiter->id = id;
+    list_push_back(&job->waiters, &waiter->job_link);
+    list_push_back(&session->waiters, &waiter->session_link);
+    session->n_pending++;
+}
+
+static void on_timeout(struct deadline *deadline)
+{
+    struct waiter *waiter = list_entry(deadline, struct waiter, deadline);
+    struct session *session = waiter->session;
+    uint32_t id = waiter->id;
+    struct gad_error error = {0};
+    error_set(&error, GAD_TIMEOUT, "timeout_ms", "job %llu is %s",
+              (unsigned long long)waiter->job->id, job_state_name(waiter->job->state));
+    finish_drop_waiter(waiter);
+    session_reply_error(session, id, &error);
+}
+
+static bool can_answer(const struct session *session, const struct job *job)
+{
+    return job_has_ended(job) || (job->state == JOB_SETTLING && job->owner == session);
+}
+
+int finish_wait(struct session *session, uint32_t id, struct job *job, uint64_t timeout_ns)
+{
+    if (can_answer(session, job)) {
+        answer(session, id, job);
+        return 0;
+    }
+    struct waiter *waiter = calloc(1, sizeof(*waiter));
+    if (!waiter)
+        return -ENOMEM;
+    waiter->is_heap = true;
+    link_waiter(waiter, session, id, job);
+    if (timeout_ns != UINT64_MAX)
+        broker_set_deadline(session->broker, &waiter->deadline, timeout_ns, on_timeout);
+    return 0;
+}
+
+void finish_wait_run(struct session *session, uint32_t id, struct job *job)
+{
+    link_waiter(&job->runner, session, id, job);
+}
+
+/* Jobs ---------------------------------------------------------------------------------------- */
+
+void finish_release(struct broker *broker, struct job *job)
+{
+    queue_remove(broker->queue, broker->pool, &job->item);
+    for (unsigned i = 0; i < job->n_regions; i++)
+        region_unref(job->regions[i]);
+    free(steal_ptr(job->regions));
+    job->n_regions = 0;
+    for (unsigned i = 0; i < job->n_fds; i++)
+        closer_close(job->fds[i]);
+    free(steal_ptr(job->fds));
+    job->n_fds = 0;
+    free(steal_ptr(job->body));
+    job->params = NULL;
+    charge_release(&job->request_charge);
+    charge_release(&job->fd_charge);
+    if (job->state != JOB_SETTLING)
+        charge_release(&job->job_charge);
+}
+
+static void conclude(struct broker *broker, struct job *job, enum job_state state)
+{
+    job_set_state(job, state);
+    finish_release(broker, job);
+    job->ended_ns = loop_now_ns();
+    list_remove(&job->owner_link);
+    job->owner = NULL;
+    answer_waiters(job, false);
+    log_debug(LOG_JOB(job->id, job_uid(job)), "%s after %.3f s", job_state_name(state),
+              (double)(job->ended_ns - job->submitted_ns) / 1e9);
+    job_keep(broker->jobs, job, job->ended_ns);
+    broker_check(broker);
+}
+
+static void read_numbers(struct job *job, const msgpack_object *result)
+{
+    struct gad_error ignored;
+    job->n_tiles_done = job->n_tiles;
+    if (map_u64(result, "read_bytes", &job->read_bytes, &ignored) != 0 ||
+        map_u64(result, "write_bytes", &job->write_bytes, &ignored) != 0)
+        log_warn(LOG_JOB(job->id, job_uid(job)), "the result's numbers cannot be read");
+}
+
+void finish_result(struct broker *broker, struct job *job, const struct message *message,
+                   struct frame *frame)
+{
+    job->result_body = steal_ptr(frame->body);
+    job->n_result_body_bytes = frame->size_bytes;
+    job->result = message->payload;
+    job->n_result_bytes = message->n_payload_bytes;
+    read_numbers(job, &message->result);
+    if (!job->needs_settling) {
+        conclude(broker, job, JOB_DONE);
+        return;
+    }
+    job_set_state(job, JOB_SETTLING);
+    finish_release(broker, job);
+    if (!job->owner)
+        finish_owner_gone(broker, job);
+    else
+        answer_waiters(job, true);
+}
+
+void finish_error(struct broker *broker, struct job *job, const struct gad_error *error)
+{
+    job->error = malloc(sizeof(*job->error));
+    if (job->error)
+        *job->error = *error;
+    else
+        job->result = NULL; /* nobody may take it for a success */
+    conclude(broker, job, error->status == GAD_CANCELLED ? JOB_CANCELLED : JOB_FAILED);
+}
+
+void finish_settled(struct broker *broker, struct job *job, const struct gad_error *error)
+{
+    if (error)
+        finish_error(broker, job, error);
+    else
+        conclude(broker, job, JOB_DONE);
+}
+
+static void cancel_now(struct broker *broker, struct job *job)
+{
+    struct gad_error error = {0};
+    error_set(&error, GAD_CANCELLED, NULL, "the job was cancelled");
+    finish_error(broker, job, &error);
+}
+
+void finish_cancel(struct broker *broker, struct job *job)
+{
+    if (job->state == JOB_QUEUED) {
+        cancel_now(broker, job);
+    } else if (job->state == JOB_RUNNING && !job->is_cancelling) {
+        job->is_cancelling = true;
+        worker_cancel(broker->worker, job->id);
+    }
+}
+
+void finish_owner_gone(struct broker *broker, struct job *job)
+{
+    struct gad_error error = {0};
+    list_remove(&job->owner_link);
+    job->owner = NULL;
+    if (job->state != JOB_SETTLING) {
+        finish_cancel(broker, job);
+        return;
+    }
+    error_set(&error, GAD_OUTCOME_UNKNOWN, NULL,
+              "the job is computed, but its owner left before the output was in its place");
+    finish_error(broker, job, &error);
+}

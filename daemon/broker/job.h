@@ -1,0 +1,122 @@
+/* Jobs and where they are found: states, ids, idempotency keys, and what is kept of those that have
+ * ended. Knows no sockets; what a job's end means for its waiters is in finish.c. */
+#pragma once
+
+#include "daemon/broker/account.h"
+#include "daemon/broker/deadline.h"
+#include "daemon/broker/list.h"
+#include "daemon/broker/queue.h"
+#include "proto/request.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define JOB_MAX_REGIONS    (REQUEST_MAX_ARGS + REQUEST_MAX_OUTPUTS)
+#define JOBS_MAX_KEPT      256u
+#define JOBS_KEPT_NS       UINT64_C(600000000000) /* ten minutes */
+#define JOBS_FETCHED_BYTES (512u * 1024u)         /* of results that somebody has got, per user */
+#define JOBS_UNREAD_BYTES  (16u * 1024u * 1024u)  /* of results that nobody has got yet */
+
+struct region;
+struct session;
+
+enum job_state {
+    JOB_QUEUED,
+    JOB_RUNNING,
+    JOB_SETTLING, /* computed; its owner puts the output in its place */
+    JOB_DONE,
+    JOB_FAILED,
+    JOB_CANCELLED,
+    JOB_N_STATES
+};
+
+/* Somebody who gets a response when the job has ended. */
+struct waiter {
+    struct list job_link, session_link;
+    struct job *job;
+    struct session *session;
+    uint32_t id; /* of the request */
+    bool is_heap;
+    struct deadline deadline;
+};
+
+struct job {
+    uint64_t id;
+    enum job_state state;
+    struct job_user *user;
+    struct list id_link, key_link, user_link, data_link;
+
+    struct session *owner; /* NULL: gone, or the job has ended */
+    struct list owner_link;
+    struct list waiters;
+    struct waiter runner; /* of job.run */
+
+    /* What was asked, held until it can no longer be asked of a worker. */
+    char *body;
+    const char *params;
+    size_t n_params_bytes;
+    int *fds;
+    unsigned n_fds;
+    struct region **regions; /* a reference each */
+    unsigned n_regions;
+    char label[REQUEST_LABEL_SIZE], key[REQUEST_LABEL_SIZE];
+    int priority;
+    uint32_t progress_ms;
+    bool needs_settling;
+    struct charge job_charge, fd_charge, request_charge;
+
+    /* The plan. */
+    uint64_t planned_pool_bytes;
+    bool is_in_place, is_restartable;
+
+    /* At the worker. */
+    struct queue_item item;
+    uint32_t pending_id;
+    bool is_cancelling;
+    unsigned n_attempts, n_strikes;
+
+    uint64_t n_tiles, n_tiles_done, read_bytes, write_bytes;
+    uint64_t submitted_ns, started_ns, ended_ns; /* started: of the last attempt */
+
+    /* The outcome, once it has ended (the result also while settling). */
+    struct gad_error *error;
+    char *result_body;
+    const char *result;
+    size_t n_result_bytes, n_result_body_bytes;
+    bool was_fetched;
+};
+
+struct jobs;
+
+int jobs_new(struct jobs **ret_jobs) GAD_MUST_CHECK;
+struct jobs *jobs_free(struct jobs *jobs); /* NULL; no live jobs */
+
+/* A new job, queued; live until job_keep() or job_discard(). -ENOMEM. */
+int jobs_add(struct jobs *jobs, uid_t uid, struct job **ret_job) GAD_MUST_CHECK;
+void job_set_key(struct jobs *jobs, struct job *job); /* by job->key, makes it found */
+
+struct job *jobs_find(const struct jobs *jobs, uid_t uid, uint64_t id); /* live or kept, or NULL */
+/* Whoever's it is: for what the worker says. */
+struct job *jobs_find_any(const struct jobs *jobs, uint64_t id);
+/* A job with this key that is alive and not being cancelled, or done; or NULL. */
+struct job *jobs_find_key(const struct jobs *jobs, uid_t uid, const char *key);
+
+bool job_can_move(enum job_state from, enum job_state to);
+void job_set_state(struct job *job, enum job_state state); /* asserts job_can_move() */
+bool job_has_ended(const struct job *job);
+const char *job_state_name(enum job_state state);
+uid_t job_uid(const struct job *job);
+
+/* A job that has ended becomes a record; older ones may go. */
+void job_keep(struct jobs *jobs, struct job *job, uint64_t now_ns);
+void job_discard(struct jobs *jobs, struct job *job); /* as if it had never been */
+void job_fetched(struct job *job);                    /* somebody has got the result */
+
+void jobs_expire(struct jobs *jobs, uint64_t now_ns);
+unsigned jobs_n_live(const struct jobs *jobs);
+unsigned jobs_n_kept(const struct jobs *jobs);
+
+/* Calls func for the user's jobs, latest first, until it returns false. */
+void jobs_for_each(const struct jobs *jobs, uid_t uid,
+                   bool (*func)(void *userdata, const struct job *job), void *userdata);

@@ -1,0 +1,239 @@
+/* The event loop on libuv.
+ *
+ *     uv_run:  timers -> idle -> prepare -> poll -> check -> closing
+ *                                   |
+ *                                   +-- turn(): dispatch, flush; then the timer is set
+ *
+ * Everything that events queue is sent in one turn before the loop sleeps, so replies that were
+ * made in the same round share system calls. One uv_timer_t serves all deadlines; an idle handle
+ * keeps the loop awake while work is left over. Watches are heap objects: watch_close() forgets the
+ * owner's function at once and frees the handle in its close callback.
+ *
+ * Called by broker.c, server.c, session.c and worker.c; only this file and child.c include uv.h.
+ */
+#include "daemon/broker/loop.h"
+#include "proto/util.h"
+
+#include <time.h>
+#include <uv.h>
+
+#define MAX_SIGNALS 4
+
+struct loop_signal {
+    uv_signal_t handle;
+    signal_func func;
+    void *userdata;
+};
+
+struct loop {
+    uv_loop_t uv;
+    uv_prepare_t prepare;
+    uv_idle_t idle;
+    uv_timer_t timer;
+    struct loop_signal signals[MAX_SIGNALS];
+    unsigned n_signals;
+    struct deadlines deadlines;
+    uint64_t armed_ns; /* what the timer is set to */
+    loop_func turn;
+    void *turn_userdata;
+};
+
+struct watch {
+    uv_poll_t handle;
+    unsigned events;
+    watch_func func; /* NULL: closed */
+    void *userdata;
+};
+
+uint64_t loop_now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+static void on_timer(uv_timer_t *handle)
+{
+    struct loop *loop = handle->data;
+    loop->armed_ns = UINT64_MAX;
+    deadlines_run(&loop->deadlines, loop_now_ns());
+}
+
+static void on_idle(uv_idle_t *handle)
+{
+    (void)handle; /* its being active is what counts */
+}
+
+static void arm_timer(struct loop *loop)
+{
+    uint64_t next_ns = deadlines_next_ns(&loop->deadlines);
+    if (next_ns == loop->armed_ns)
+        return;
+    loop->armed_ns = next_ns;
+    if (next_ns == UINT64_MAX) {
+        uv_timer_stop(&loop->timer);
+        return;
+    }
+    uint64_t now_ns = loop_now_ns();
+    uint64_t delay_ms = next_ns > now_ns ? (next_ns - now_ns) / 1000000 + 1 : 0;
+    uv_update_time(&loop->uv);
+    uv_timer_start(&loop->timer, on_timer, delay_ms, 0);
+}
+
+static void on_prepare(uv_prepare_t *handle)
+{
+    struct loop *loop = handle->data;
+    if (loop->turn)
+        loop->turn(loop->turn_userdata);
+    arm_timer(loop);
+}
+
+int loop_new(struct loop **ret_loop)
+{
+    struct loop *loop = calloc(1, sizeof(*loop));
+    if (!loop)
+        return -ENOMEM;
+    int r = uv_loop_init(&loop->uv);
+    if (r < 0) {
+        free(loop);
+        return r; /* libuv's errors are negative errnos here */
+    }
+    loop->armed_ns = UINT64_MAX;
+    uv_prepare_init(&loop->uv, &loop->prepare);
+    uv_idle_init(&loop->uv, &loop->idle);
+    uv_timer_init(&loop->uv, &loop->timer);
+    loop->prepare.data = loop->timer.data = loop;
+    uv_prepare_start(&loop->prepare, on_prepare);
+    *ret_loop = loop;
+    return 0;
+}
+
+struct loop *loop_free(struct loop *loop)
+{
+    if (!loop)
+        return NULL;
+    uv_close((uv_handle_t *)&loop->prepare, NULL);
+    uv_close((uv_handle_t *)&loop->idle, NULL);
+    uv_close((uv_handle_t *)&loop->timer, NULL);
+    for (unsigned i = 0; i < loop->n_signals; i++)
+        uv_close((uv_handle_t *)&loop->signals[i].handle, NULL);
+    uv_run(&loop->uv, UV_RUN_NOWAIT);
+    uv_loop_close(&loop->uv);
+    deadlines_deinit(&loop->deadlines);
+    free(loop);
+    return NULL;
+}
+
+int loop_run(struct loop *loop)
+{
+    int r = uv_run(&loop->uv, UV_RUN_DEFAULT);
+    return r < 0 ? r : 0;
+}
+
+void loop_stop(struct loop *loop)
+{
+    uv_stop(&loop->uv);
+}
+
+void loop_set_turn(struct loop *loop, loop_func func, void *userdata)
+{
+    loop->turn = func;
+    loop->turn_userdata = userdata;
+}
+
+void loop_set_busy(struct loop *loop, bool is_busy)
+{
+    if (is_busy)
+        uv_idle_start(&loop->idle, on_idle);
+    else
+        uv_idle_stop(&loop->idle);
+}
+
+static void on_signal(uv_signal_t *handle, int signal_number)
+{
+    struct loop_signal *s = handle->data;
+    s->func(s->userdata, signal_number);
+}
+
+int loop_add_signal(struct loop *loop, int signal_number, signal_func func, void *userdata)
+{
+    if (loop->n_signals == MAX_SIGNALS)
+        return -ENOSPC;
+    struct loop_signal *s = &loop->signals[loop->n_signals];
+    int r = uv_signal_init(&loop->uv, &s->handle);
+    if (r < 0)
+        return r;
+    loop->n_signals++;
+    s->handle.data = s;
+    s->func = func;
+    s->userdata = userdata;
+    return uv_signal_start(&s->handle, on_signal, signal_number);
+}
+
+struct deadlines *loop_deadlines(struct loop *loop)
+{
+    return &loop->deadlines;
+}
+
+/* For child.c. */
+uv_loop_t *loop_uv(struct loop *loop);
+uv_loop_t *loop_uv(struct loop *loop)
+{
+    return &loop->uv;
+}
+
+static void on_poll(uv_poll_t *handle, int status, int events)
+{
+    struct watch *watch = handle->data;
+    unsigned seen = 0;
+    if (status < 0 || (events & (UV_READABLE | UV_DISCONNECT)))
+        seen |= WATCH_READ;
+    if (events & UV_WRITABLE)
+        seen |= WATCH_WRITE;
+    if (watch->func)
+        watch->func(watch->userdata, seen);
+}
+
+static void on_watch_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+int watch_new(struct loop *loop, int fd, watch_func func, void *userdata, struct watch **ret_watch)
+{
+    struct watch *watch = calloc(1, sizeof(*watch));
+    if (!watch)
+        return -ENOMEM;
+    int r = uv_poll_init(&loop->uv, &watch->handle, fd);
+    if (r < 0) {
+        free(watch);
+        return r;
+    }
+    watch->handle.data = watch;
+    watch->func = func;
+    watch->userdata = userdata;
+    *ret_watch = watch;
+    return 0;
+}
+
+int watch_set(struct watch *watch, unsigned events)
+{
+    if (watch->events == events)
+        return 0;
+    /* Whoever is not listened to may still leave: a hang-up is always asked for. */
+    int uv_events = UV_DISCONNECT | (events & WATCH_READ ? UV_READABLE : 0) |
+                    (events & WATCH_WRITE ? UV_WRITABLE : 0);
+    int r = uv_poll_start(&watch->handle, uv_events, on_poll);
+    if (r == 0)
+        watch->events = events;
+    return r;
+}
+
+struct watch *watch_close(struct watch *watch)
+{
+    if (watch) {
+        watch->func = NULL;
+        uv_close((uv_handle_t *)&watch->handle, on_watch_closed);
+    }
+    return NULL;
+}

@@ -1,0 +1,50 @@
+/* The event loop, as the rest of the broker sees it: watched sockets, deadlines, signals, a child,
+ * and a function that runs once before each wait. libuv stays behind it: a handle may be freed only
+ * in its close callback, so watches close in two steps here and their owners need not. */
+#pragma once
+
+#include "daemon/broker/deadline.h"
+
+#include <sys/types.h>
+
+struct loop;
+struct watch;
+struct child;
+
+enum { WATCH_READ = 1, WATCH_WRITE = 2 };
+
+typedef void (*loop_func)(void *userdata);
+typedef void (*watch_func)(void *userdata, unsigned events);
+typedef void (*signal_func)(void *userdata, int signal_number);
+typedef void (*exit_func)(void *userdata, int exit_code, int term_signal);
+
+int loop_new(struct loop **ret_loop) GAD_MUST_CHECK;
+struct loop *loop_free(struct loop *loop);      /* NULL; watches and children were closed before */
+int loop_run(struct loop *loop) GAD_MUST_CHECK; /* until loop_stop() */
+void loop_stop(struct loop *loop);
+
+/* Called before each wait: the place to send what the events of this round brought about. */
+void loop_set_turn(struct loop *loop, loop_func func, void *userdata);
+/* While set, a wait only looks and does not sleep: there is work left over. */
+void loop_set_busy(struct loop *loop, bool is_busy);
+int loop_add_signal(struct loop *loop, int signal_number, signal_func func,
+                    void *userdata) GAD_MUST_CHECK; /* at most 4 */
+
+uint64_t loop_now_ns(void); /* CLOCK_MONOTONIC */
+
+struct deadlines *loop_deadlines(struct loop *loop);
+
+/* Watches a socket that stays the caller's, for nothing at first. It must stay open until
+ * watch_close(). An error or hang-up is reported as WATCH_READ: reading then says what it is. */
+int watch_new(struct loop *loop, int fd, watch_func func, void *userdata,
+              struct watch **ret_watch) GAD_MUST_CHECK;
+int watch_set(struct watch *watch, unsigned events) GAD_MUST_CHECK;
+struct watch *watch_close(struct watch *watch); /* NULL; no more calls from here on */
+
+/* Starts a program in a session of its own; fds[i] becomes its descriptor 3 + i; it has no input,
+ * its output is dropped, its stderr is ours. */
+int child_start(struct loop *loop, char *const *argv, const int *fds, unsigned n_fds,
+                exit_func func, void *userdata, struct child **ret_child) GAD_MUST_CHECK;
+pid_t child_pid(const struct child *child);
+void child_kill(struct child *child, int signal_number); /* not after its exit */
+struct child *child_close(struct child *child);          /* NULL; also after its exit */

@@ -1,0 +1,167 @@
+/* The table of methods, and those that are not about jobs.
+ *
+ * A session begins with hello: the version is agreed before anything else is understood, and the
+ * client learns the limits. Unknown keys are ignored, unknown methods are an error, so that clients
+ * and daemons of different age can talk.
+ *
+ * Called by session.c. Handlers answer through session_send() or return why not.
+ */
+#define LOG_TOPIC "session"
+#include "daemon/broker/methods.h"
+#include "daemon/broker/broker.h"
+#include "daemon/broker/info.h"
+#include "daemon/broker/log.h"
+#include "daemon/broker/region.h"
+#include "daemon/broker/session.h"
+#include "proto/util.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PROTOCOL_VERSION 1u
+
+static void pack_limits(msgpack_packer *p)
+{
+    pack_str(p, "limits");
+    msgpack_pack_map(p, 7);
+    pack_key_u64(p, "body_bytes", FRAME_MAX_BODY_BYTES);
+    pack_key_u64(p, "descriptors", FRAME_MAX_FDS);
+    pack_key_u64(p, "inline_bytes", ARRAY_MAX_INLINE_BYTES);
+    pack_key_u64(p, "ndim", ARRAY_MAX_NDIM);
+    pack_key_u64(p, "args", REQUEST_MAX_ARGS);
+    pack_key_u64(p, "outputs", REQUEST_MAX_OUTPUTS);
+    pack_key_u64(p, "expr_chars", REQUEST_MAX_EXPR_CHARS);
+}
+
+static void reply_hello(const struct request *q)
+{
+    struct broker *broker = q->session->broker;
+    msgpack_packer *p = &broker->writer.packer;
+    message_begin_result(&broker->writer, q->id);
+    msgpack_pack_map(p, 7);
+    pack_key_u64(p, "version", PROTOCOL_VERSION);
+    pack_key_str(p, "server", "gpuarrayd " GPUARRAYD_VERSION);
+    pack_key_u64(p, "pid", (uint64_t)getpid());
+    pack_str(p, "engines");
+    msgpack_pack_array(p, 1);
+    pack_str(p, "cpu");
+    pack_key_u64(p, "pool_bytes", broker->limits.pool_bytes);
+    pack_key_u64(p, "slot_bytes", broker->limits.slot_bytes);
+    pack_limits(p);
+    session_send(q->session);
+}
+
+static int handle_hello(const struct request *q, struct gad_error *error)
+{
+    struct session *session = q->session;
+    uint64_t version = 0;
+    if (session->state != SESSION_NEW)
+        return error_set(error, GAD_BAD_REQUEST, NULL, "hello was said before");
+    int r = map_require_u64(q->params, "version", &version, error);
+    if (r == 0)
+        r = map_copy_str(q->params, "client", session->client, sizeof(session->client), error);
+    if (r != 0)
+        return r;
+    if (version != PROTOCOL_VERSION) {
+        error_set(error, GAD_VERSION, "version", "this server speaks version %u, not %llu",
+                  PROTOCOL_VERSION, (unsigned long long)version);
+        error_expected(error, "%u", PROTOCOL_VERSION);
+        error_found(error, "%llu", (unsigned long long)version);
+        return GAD_VERSION;
+    }
+    session->state = SESSION_OPEN;
+    log_info(LOG_UID(session->uid), "client '%s' (pid %d) came", session->client,
+             (int)session->pid);
+    reply_hello(q);
+    return 0;
+}
+
+static int handle_ping(const struct request *q, struct gad_error *error)
+{
+    (void)error;
+    session_reply_empty(q->session, q->id);
+    return 0;
+}
+
+static int handle_server_info(const struct request *q, struct gad_error *error)
+{
+    if (q->session->n_pending >= SESSION_MAX_PENDING)
+        return error_set(error, GAD_LIMIT_EXCEEDED, NULL, "%u requests wait for an answer",
+                         q->session->n_pending);
+    return info_request(q->session, q->id);
+}
+
+static int handle_server_ops(const struct request *q, struct gad_error *error)
+{
+    struct message_writer *w = &q->session->broker->writer;
+    (void)error;
+    message_begin_result(w, q->id);
+    info_pack_ops(&w->packer);
+    session_send(q->session);
+    return 0;
+}
+
+static int handle_region_attach(const struct request *q, struct gad_error *error)
+{
+    uint64_t size_bytes = 0;
+    bool is_writable = false;
+    int r = map_require_u64(q->params, "size", &size_bytes, error);
+    if (r == 0)
+        r = map_bool(q->params, "writable", &is_writable, error);
+    if (r == 0 && q->frame->n_fds != 1) {
+        error_set(error, GAD_BAD_REQUEST, NULL, "region.attach comes with one descriptor");
+        error_expected(error, "1 descriptor");
+        error_found(error, "%u descriptors", q->frame->n_fds);
+        r = GAD_BAD_REQUEST;
+    }
+    if (r != 0)
+        return r;
+    return region_attach(q->session, q->id, steal_fd(&q->frame->fds[0]), size_bytes, is_writable,
+                         error);
+}
+
+static int handle_region_detach(const struct request *q, struct gad_error *error)
+{
+    uint64_t region = 0;
+    int r = map_require_u64(q->params, "region", &region, error);
+    if (r == 0)
+        r = region_detach(q->session, region, error);
+    if (r == 0)
+        session_reply_empty(q->session, q->id);
+    return r;
+}
+
+static const struct {
+    const char *name;
+    int (*handle)(const struct request *q, struct gad_error *error);
+} table[] = {
+    {"job.run", handle_job_run},
+    {"job.submit", handle_job_submit},
+    {"job.wait", handle_job_wait},
+    {"job.status", handle_job_status},
+    {"job.plan", handle_job_plan},
+    {"job.cancel", handle_job_cancel},
+    {"job.settle", handle_job_settle},
+    {"job.list", handle_job_list},
+    {"region.attach", handle_region_attach},
+    {"region.detach", handle_region_detach},
+    {"ping", handle_ping},
+    {"hello", handle_hello},
+    {"server.info", handle_server_info},
+    {"server.ops", handle_server_ops},
+};
+
+int methods_handle(const struct request *q, struct gad_error *error)
+{
+    const struct message *m = q->message;
+    if (q->session->state == SESSION_NEW && !message_is(m, "hello"))
+        return error_set(error, GAD_BAD_REQUEST, NULL, "the first request is hello");
+    for (unsigned i = 0; i < ARRAY_LENGTH(table); i++)
+        if (message_is(m, table[i].name))
+            return table[i].handle(q, error);
+    error_set(error, GAD_UNKNOWN_METHOD, NULL, "there is no method '%.*s'", (int)m->n_method_chars,
+              m->method);
+    error_found(error, "%.*s", (int)m->n_method_chars, m->method);
+    return GAD_UNKNOWN_METHOD;
+}

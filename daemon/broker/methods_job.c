@@ -1,0 +1,280 @@
+/* The methods about jobs.
+ *
+ * job.run is job.submit and job.wait in one, without the second request; both attach to a job with
+ * the same key instead of making another. A job is looked up inside the caller's user, so every
+ * connection of a user can wait for, look at and cancel what another one submitted; only settling
+ * is the owner's, who alone knows where the output belongs.
+ *
+ * Called through the table in methods.c.
+ */
+#include "daemon/broker/broker.h"
+#include "daemon/broker/finish.h"
+#include "daemon/broker/methods.h"
+#include "daemon/broker/session.h"
+#include "daemon/broker/submit.h"
+#include "proto/util.h"
+
+#define LIST_BYTES    (FRAME_MAX_BODY_BYTES - 16384u) /* of statuses: the latest that fit */
+#define PROGRAM_CHARS 65536u
+
+static int find_job(const struct request *q, struct job **ret_job, struct gad_error *error)
+{
+    uint64_t id = 0;
+    int r = map_require_u64(q->params, "job", &id, error);
+    if (r != 0)
+        return r;
+    *ret_job = jobs_find(q->session->broker->jobs, q->session->uid, id);
+    if (!*ret_job)
+        return error_set(error, GAD_UNKNOWN_JOB, "job", "there is no job %llu",
+                         (unsigned long long)id);
+    return 0;
+}
+
+/* job.plan ------------------------------------------------------------------------------------ */
+
+static void pack_shape(msgpack_packer *p, const char *key, int ndim, const int64_t *shape)
+{
+    pack_str(p, key);
+    msgpack_pack_array(p, (size_t)ndim);
+    for (int i = 0; i < ndim; i++)
+        msgpack_pack_int64(p, shape[i]);
+}
+
+static void pack_plan_outputs(msgpack_packer *p, const struct submission *s)
+{
+    pack_str(p, "outputs");
+    msgpack_pack_array(p, s->program->n_outputs);
+    for (unsigned i = 0; i < s->program->n_outputs; i++) {
+        const struct program_output *output = &s->program->outputs[i];
+        msgpack_pack_map(p, 4);
+        pack_key_str(p, "name", s->request->outputs[i].name);
+        pack_key_str(p, "dtype", dtype_typestr(output->dtype, false));
+        pack_shape(p, "shape", output->ndim, output->shape);
+        pack_key_str(p, "order", s->plan.is_fortran_order ? "F" : "C");
+    }
+}
+
+static void pack_passes(msgpack_packer *p, const struct plan *plan)
+{
+    pack_str(p, "passes");
+    msgpack_pack_array(p, plan->n_passes);
+    for (unsigned i = 0; i < plan->n_passes; i++) {
+        const struct plan_pass *pass = &plan->passes[i];
+        const struct geometry *g = &pass->geometry;
+        msgpack_pack_map(p, 5);
+        pack_shape(p, "shape", g->ndim, g->shape);
+        pack_shape(p, "grain_shape", g->ndim, g->grain_shape);
+        pack_key_u64(p, "grains", g->n_grains);
+        pack_key_u64(p, "tiles", pass->n_tiles);
+        pack_key_bool(p, "needs_slot", pass->needs_slot);
+    }
+}
+
+static int reply_plan(const struct request *q, const struct submission *s)
+{
+    struct message_writer *w = &q->session->broker->writer;
+    msgpack_packer *p = &w->packer;
+    const struct plan *plan = &s->plan;
+    _cleanup_free_ char *text = malloc(PROGRAM_CHARS);
+    if (!text)
+        return -ENOMEM;
+    program_print(s->program, text, PROGRAM_CHARS);
+    message_begin_result(w, q->id);
+    msgpack_pack_map(p, 10);
+    pack_plan_outputs(p, s);
+    pack_key_str(p, "engine", "cpu");
+    pack_passes(p, plan);
+    pack_key_u64(p, "tiles", plan->n_tiles);
+    pack_key_u64(p, "carry_bytes", plan->carry_bytes);
+    pack_key_u64(p, "read_bytes", plan->read_bytes);
+    pack_key_u64(p, "write_bytes", plan->write_bytes);
+    pack_key_f64(p, "seconds", plan->seconds);
+    pack_key_bool(p, "restartable", plan->is_restartable && !s->has_provider);
+    pack_key_str(p, "program", text);
+    session_send(q->session);
+    return 0;
+}
+
+int handle_job_plan(const struct request *q, struct gad_error *error)
+{
+    struct submission s;
+    int r = submission_make(q->session, q->message, q->frame, true, &s, error);
+    if (r == 0)
+        r = reply_plan(q, &s);
+    submission_deinit(&s);
+    return r;
+}
+
+/* job.run, job.submit, job.wait --------------------------------------------------------------- */
+
+static int check_pending(const struct session *session, struct gad_error *error)
+{
+    if (session->n_pending < SESSION_MAX_PENDING)
+        return 0;
+    error_set(error, GAD_LIMIT_EXCEEDED, NULL, "%u requests of this connection wait already",
+              session->n_pending);
+    error_expected(error, "at most %u", SESSION_MAX_PENDING);
+    return GAD_LIMIT_EXCEEDED;
+}
+
+int handle_job_run(const struct request *q, struct gad_error *error)
+{
+    struct job *job;
+    bool is_new;
+    int r = check_pending(q->session, error);
+    if (r == 0)
+        r = submit(q->session, q->message, q->frame, &job, &is_new, error);
+    if (r != 0)
+        return r;
+    if (!is_new)
+        return finish_wait(q->session, q->id, job, UINT64_MAX);
+    finish_wait_run(q->session, q->id, job);
+    return 0;
+}
+
+int handle_job_submit(const struct request *q, struct gad_error *error)
+{
+    struct message_writer *w = &q->session->broker->writer;
+    struct job *job;
+    bool is_new;
+    int r = submit(q->session, q->message, q->frame, &job, &is_new, error);
+    if (r != 0)
+        return r;
+    message_begin_result(w, q->id);
+    msgpack_pack_map(&w->packer, 1);
+    pack_key_u64(&w->packer, "job", job->id);
+    session_send(q->session);
+    return 0;
+}
+
+int handle_job_wait(const struct request *q, struct gad_error *error)
+{
+    struct job *job;
+    uint64_t timeout_ms = UINT64_MAX;
+    int r = find_job(q, &job, error);
+    if (r == 0)
+        r = map_u64(q->params, "timeout_ms", &timeout_ms, error);
+    if (r == 0)
+        r = check_pending(q->session, error);
+    if (r != 0)
+        return r;
+    bool is_forever = timeout_ms > UINT64_MAX / 2 / 1000000;
+    return finish_wait(q->session, q->id, job, is_forever ? UINT64_MAX : timeout_ms * 1000000);
+}
+
+/* job.status, job.list ------------------------------------------------------------------------ */
+
+static double seconds_between(uint64_t from_ns, uint64_t to_ns)
+{
+    return to_ns > from_ns ? (double)(to_ns - from_ns) / 1e9 : 0;
+}
+
+static void pack_status(msgpack_packer *p, const struct job *job)
+{
+    uint64_t until_ns = job->ended_ns ? job->ended_ns : loop_now_ns();
+    uint64_t started_ns = job->state == JOB_QUEUED ? 0 : job->started_ns;
+    msgpack_pack_map(p, job->error ? 10 : 9);
+    pack_key_u64(p, "job", job->id);
+    pack_key_str(p, "state", job_state_name(job->state));
+    pack_key_str(p, "label", job->label);
+    pack_key_u64(p, "tiles_done", job->n_tiles_done);
+    pack_key_u64(p, "tiles", job->n_tiles);
+    pack_key_u64(p, "read_bytes", job->read_bytes);
+    pack_key_u64(p, "write_bytes", job->write_bytes);
+    pack_key_f64(p, "queued_s",
+                 seconds_between(job->submitted_ns, started_ns ? started_ns : until_ns));
+    pack_key_f64(p, "running_s", started_ns ? seconds_between(started_ns, until_ns) : 0);
+    if (job->error) {
+        pack_str(p, "error");
+        pack_error_map(p, job->error);
+    }
+}
+
+int handle_job_status(const struct request *q, struct gad_error *error)
+{
+    struct message_writer *w = &q->session->broker->writer;
+    struct job *job;
+    int r = find_job(q, &job, error);
+    if (r != 0)
+        return r;
+    message_begin_result(w, q->id);
+    pack_status(&w->packer, job);
+    session_send(q->session);
+    return 0;
+}
+
+struct listing {
+    struct message_writer *w;
+    unsigned n;
+};
+
+static bool list_job(void *userdata, const struct job *job)
+{
+    struct listing *listing = userdata;
+    pack_status(&listing->w->packer, job);
+    listing->n++;
+    return listing->w->buffer.size < LIST_BYTES;
+}
+
+int handle_job_list(const struct request *q, struct gad_error *error)
+{
+    struct broker *broker = q->session->broker;
+    struct listing listing = {.w = &broker->scratch};
+    (void)error;
+    message_writer_clear(listing.w);
+    jobs_for_each(broker->jobs, q->session->uid, list_job, &listing);
+    message_begin_result(&broker->writer, q->id);
+    msgpack_pack_array(&broker->writer.packer, listing.n);
+    pack_raw(&broker->writer.packer, listing.w->buffer.data, listing.w->buffer.size);
+    message_writer_clear(listing.w); /* a long list's memory goes back at once */
+    session_send(q->session);
+    return 0;
+}
+
+/* job.cancel, job.settle ---------------------------------------------------------------------- */
+
+int handle_job_cancel(const struct request *q, struct gad_error *error)
+{
+    struct job *job;
+    int r = find_job(q, &job, error);
+    if (r != 0)
+        return r;
+    finish_cancel(q->session->broker, job);
+    session_reply_empty(q->session, q->id);
+    return 0;
+}
+
+static int read_settle_error(const struct request *q, struct gad_error *ret, bool *ret_has,
+                             struct gad_error *error)
+{
+    const msgpack_object *map = map_find(q->params, "error");
+    *ret_has = map && map->type != MSGPACK_OBJECT_NIL;
+    if (!*ret_has)
+        return 0;
+    if (map->type != MSGPACK_OBJECT_MAP)
+        return error_set(error, GAD_BAD_REQUEST, "error", "'error' is not a map");
+    error_from_map(map, ret);
+    if (ret->status == GAD_OK)
+        ret->status = GAD_INTERNAL;
+    return 0;
+}
+
+int handle_job_settle(const struct request *q, struct gad_error *error)
+{
+    struct gad_error outcome = {0};
+    struct job *job;
+    bool has_error;
+    int r = find_job(q, &job, error);
+    if (r != 0)
+        return r;
+    if (job->owner != q->session || job->state != JOB_SETTLING)
+        return error_set(error, GAD_BAD_REQUEST, "job",
+                         "job %llu is not this connection's to settle",
+                         (unsigned long long)job->id);
+    r = read_settle_error(q, &outcome, &has_error, error);
+    if (r != 0)
+        return r;
+    finish_settled(q->session->broker, job, has_error ? &outcome : NULL);
+    session_reply_empty(q->session, q->id);
+    return 0;
+}

@@ -1,0 +1,296 @@
+/* The queue and admission. Pure code but for the pool's map, which is only numbers.
+ *
+ *     queue.ring --> user --> user --> ...        the user at the head is asked first and
+ *                     |                           goes to the tail when it got something
+ *                     +-- plain:   items without a carry     both sorted by priority, then
+ *                     +-- carrying: items with one           by sequence
+ *     queue.suspects: items that may have stopped a worker; before everybody, alone
+ *     queue.active:   items at the worker
+ *
+ * Invariants: an item is in exactly one list, the one that its place and kind say; a user exists
+ * while it has an item that is not out; n_active of the users sums up to the queue's; `starving` is
+ * the item that was first refused a carry and still waits: no other carry is lent meanwhile.
+ *
+ * Called by submit.c (push), dispatch.c (admit, back to front) and finish.c (remove).
+ */
+#include "daemon/broker/queue.h"
+#include "proto/util.h"
+
+#include <assert.h>
+
+#define HARD_MAX_ACTIVE_FACTOR 4 /* the guarantees of all users end here */
+
+struct queue_user {
+    struct list link; /* in the ring */
+    uid_t uid;
+    struct list plain, carrying;
+    unsigned n_items, n_active;
+};
+
+struct queue {
+    struct queue_limits limits;
+    struct list ring, suspects, active;
+    struct queue_item *starving;
+    unsigned n_waiting, n_active, n_carries;
+    bool is_alone; /* the active item is a suspect */
+    int64_t last_sequence, first_sequence;
+};
+
+int queue_new(const struct queue_limits *limits, struct queue **ret_queue)
+{
+    struct queue *queue = calloc(1, sizeof(*queue));
+    if (!queue)
+        return -ENOMEM;
+    queue->limits = *limits;
+    list_init(&queue->ring);
+    list_init(&queue->suspects);
+    list_init(&queue->active);
+    *ret_queue = queue;
+    return 0;
+}
+
+struct queue *queue_free(struct queue *queue)
+{
+    if (queue)
+        assert(list_is_empty(&queue->ring));
+    free(queue);
+    return NULL;
+}
+
+static struct queue_user *user_find_or_add(struct queue *queue, uid_t uid)
+{
+    list_for_each (it, &queue->ring) {
+        struct queue_user *user = list_entry(it, struct queue_user, link);
+        if (user->uid == uid)
+            return user;
+    }
+    struct queue_user *user = calloc(1, sizeof(*user));
+    if (!user)
+        return NULL;
+    user->uid = uid;
+    list_init(&user->plain);
+    list_init(&user->carrying);
+    list_push_back(&queue->ring, &user->link);
+    return user;
+}
+
+static bool goes_before(const struct queue_item *a, const struct queue_item *b)
+{
+    return a->priority != b->priority ? a->priority > b->priority : a->sequence < b->sequence;
+}
+
+static void insert(struct queue *queue, struct queue_item *item)
+{
+    struct list *head = item->is_suspect    ? &queue->suspects
+                        : item->carry_bytes ? &item->user->carrying
+                                            : &item->user->plain;
+    struct list *where = head;
+    while (where->prev != head &&
+           goes_before(item, list_entry(where->prev, struct queue_item, link)))
+        where = where->prev;
+    list_insert_before(where, &item->link);
+    item->place = QUEUE_WAITING;
+    queue->n_waiting++;
+}
+
+int queue_push(struct queue *queue, uid_t uid, struct queue_item *item, struct gad_error *error)
+{
+    assert(item->place == QUEUE_OUT);
+    if (queue->n_waiting >= queue->limits.max_waiting) {
+        error_set(error, GAD_QUEUE_FULL, NULL, "the queue is full: %u of %u jobs wait",
+                  queue->n_waiting, queue->limits.max_waiting);
+        error_expected(error, "at most %u", queue->limits.max_waiting);
+        error_found(error, "%u waiting", queue->n_waiting);
+        return GAD_QUEUE_FULL;
+    }
+    struct queue_user *user = user_find_or_add(queue, uid);
+    if (!user)
+        return -ENOMEM;
+    user->n_items++;
+    item->user = user;
+    item->sequence = ++queue->last_sequence;
+    insert(queue, item);
+    return 0;
+}
+
+static void leave_active(struct queue *queue, struct poolmap *map, struct queue_item *item)
+{
+    list_remove(&item->link);
+    queue->n_active--;
+    item->user->n_active--;
+    if (item->is_suspect)
+        queue->is_alone = false;
+    if (item->carry.size_bytes > 0) {
+        poolmap_return(map, &item->carry);
+        item->carry = (struct extent){0};
+        queue->n_carries--;
+    }
+}
+
+static void leave_waiting(struct queue *queue, struct queue_item *item)
+{
+    list_remove(&item->link);
+    queue->n_waiting--;
+    if (queue->starving == item)
+        queue->starving = NULL;
+}
+
+static void go_out(struct queue_item *item)
+{
+    struct queue_user *user = steal_ptr(item->user);
+    item->place = QUEUE_OUT;
+    if (--user->n_items == 0) {
+        list_remove(&user->link);
+        free(user);
+    }
+}
+
+void queue_push_back_to_front(struct queue *queue, struct poolmap *map, struct queue_item *item)
+{
+    assert(item->place == QUEUE_ACTIVE);
+    leave_active(queue, map, item);
+    item->sequence = --queue->first_sequence;
+    insert(queue, item);
+}
+
+void queue_remove(struct queue *queue, struct poolmap *map, struct queue_item *item)
+{
+    if (item->place == QUEUE_OUT)
+        return;
+    if (item->place == QUEUE_ACTIVE)
+        leave_active(queue, map, item);
+    else
+        leave_waiting(queue, item);
+    go_out(item);
+}
+
+/* 0, -EAGAIN, -E2BIG */
+static int lend_carry(struct queue *queue, struct poolmap *map, struct queue_item *item)
+{
+    if (item->carry_bytes == 0)
+        return 0;
+    if (queue->starving && queue->starving != item)
+        return -EAGAIN;
+    int r = poolmap_lend(map, item->carry_bytes, &item->carry);
+    if (r == -EAGAIN)
+        queue->starving = item;
+    if (r == 0)
+        queue->n_carries++;
+    return r;
+}
+
+static void activate(struct queue *queue, struct queue_item *item)
+{
+    struct queue_user *user = item->user;
+    leave_waiting(queue, item);
+    list_push_back(&queue->active, &item->link);
+    item->place = QUEUE_ACTIVE;
+    queue->n_active++;
+    queue->is_alone = item->is_suspect;
+    user->n_active++;
+    list_remove(&user->link);
+    list_push_back(&queue->ring, &user->link);
+}
+
+/* 0: active; -EAGAIN; -E2BIG: out */
+static int try_item(struct queue *queue, struct poolmap *map, struct queue_item *item)
+{
+    int r = lend_carry(queue, map, item);
+    if (r == 0) {
+        activate(queue, item);
+    } else if (r != -EAGAIN) {
+        leave_waiting(queue, item);
+        go_out(item);
+    }
+    return r;
+}
+
+static bool has_room(const struct queue *queue, const struct queue_user *user)
+{
+    if (queue->n_active < queue->limits.max_active)
+        return true;
+    return user->n_active < queue->limits.user_guarantee &&
+           queue->n_active < HARD_MAX_ACTIVE_FACTOR * queue->limits.max_active;
+}
+
+static struct queue_item *head_of(const struct list *items)
+{
+    struct list *first = list_first(items);
+    return first ? list_entry(first, struct queue_item, link) : NULL;
+}
+
+static int try_user(struct queue *queue, struct poolmap *map, struct queue_user *user,
+                    struct queue_item **ret_item)
+{
+    struct queue_item *plain = head_of(&user->plain), *carrying = head_of(&user->carrying);
+    if (carrying && (!plain || goes_before(carrying, plain))) {
+        *ret_item = carrying;
+        int r = try_item(queue, map, carrying);
+        if (r != -EAGAIN)
+            return r;
+        carrying = NULL; /* a plain one may pass it */
+    }
+    *ret_item = plain ? plain : carrying;
+    return *ret_item ? try_item(queue, map, *ret_item) : -EAGAIN;
+}
+
+int queue_admit(struct queue *queue, struct poolmap *map, struct queue_item **ret_item)
+{
+    if (queue->n_waiting == 0 || queue->is_alone)
+        return -EAGAIN;
+    struct queue_item *item = head_of(&queue->suspects);
+    if (item) {
+        if (queue->n_active > 0)
+            return -EAGAIN;
+        *ret_item = item;
+        queue->starving = NULL; /* everything is free: nobody starves */
+        return try_item(queue, map, item);
+    }
+    list_for_each (it, &queue->ring) {
+        struct queue_user *user = list_entry(it, struct queue_user, link);
+        if (!has_room(queue, user))
+            continue;
+        int r = try_user(queue, map, user, &item);
+        if (r != -EAGAIN) {
+            *ret_item = item;
+            return r;
+        }
+    }
+    return -EAGAIN;
+}
+
+struct list *queue_active(struct queue *queue)
+{
+    return &queue->active;
+}
+
+struct list *queue_suspects(struct queue *queue)
+{
+    return &queue->suspects;
+}
+
+unsigned queue_n_waiting(const struct queue *queue)
+{
+    return queue->n_waiting;
+}
+
+unsigned queue_n_active(const struct queue *queue)
+{
+    return queue->n_active;
+}
+
+unsigned queue_n_carries(const struct queue *queue)
+{
+    return queue->n_carries;
+}
+
+struct queue_item *queue_any_waiting(const struct queue *queue)
+{
+    struct queue_item *item = head_of(&queue->suspects);
+    list_for_each (it, &queue->ring) {
+        const struct queue_user *user = list_entry(it, struct queue_user, link);
+        item = item ? item : head_of(&user->plain);
+        item = item ? item : head_of(&user->carrying);
+    }
+    return item;
+}

@@ -1,0 +1,63 @@
+/* The queue: which job goes to the worker next, and what of the pool it holds there.
+ *
+ * Users take turns; inside a user the higher priority goes first, then who came first. A job whose
+ * carry does not fit now waits; jobs without a carry pass it, other jobs with one do not, so that
+ * it cannot starve. A suspect (see strikes.h) goes first and alone. */
+#pragma once
+
+#include "daemon/broker/list.h"
+#include "daemon/poolmap.h"
+#include "proto/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct queue;
+struct queue_user;
+
+enum queue_place { QUEUE_OUT, QUEUE_WAITING, QUEUE_ACTIVE };
+
+struct queue_item { /* embedded in the job; zeroed at first */
+    struct list link;
+    enum queue_place place;
+    struct queue_user *user; /* while not out */
+    int64_t sequence;
+    int priority;
+    uint64_t carry_bytes;
+    bool is_suspect;
+    struct extent carry; /* while active */
+};
+
+struct queue_limits {
+    unsigned max_waiting;
+    unsigned max_active;     /* at the worker, as long as nobody needs the guarantee */
+    unsigned user_guarantee; /* so many of each user may be active whatever others have there */
+};
+
+int queue_new(const struct queue_limits *limits, struct queue **ret_queue) GAD_MUST_CHECK;
+struct queue *queue_free(struct queue *queue); /* NULL; all items are out */
+
+/* 0, queue-full with limit and use, -ENOMEM. */
+int queue_push(struct queue *queue, uid_t uid, struct queue_item *item,
+               struct gad_error *error) GAD_MUST_CHECK;
+
+/* An active item goes back, before all others of its user and priority; never refused. */
+void queue_push_back_to_front(struct queue *queue, struct poolmap *map, struct queue_item *item);
+
+/* Out of the queue, wherever it is; its carry goes back to the map. */
+void queue_remove(struct queue *queue, struct poolmap *map, struct queue_item *item);
+
+/* The next one to start: it is then active and has its carry. 0; -EAGAIN: nobody now; -E2BIG:
+ * *ret_item can never fit this pool and is out of the queue. */
+int queue_admit(struct queue *queue, struct poolmap *map,
+                struct queue_item **ret_item) GAD_MUST_CHECK;
+
+struct list *queue_active(struct queue *queue); /* of queue_item.link */
+struct list *queue_suspects(struct queue *queue);
+unsigned queue_n_waiting(const struct queue *queue);
+unsigned queue_n_active(const struct queue *queue);
+unsigned queue_n_carries(const struct queue *queue);
+
+/* Some item that waits, or NULL. */
+struct queue_item *queue_any_waiting(const struct queue *queue);

@@ -1,0 +1,137 @@
+/* The listening socket: who knocks is accepted, asked who it is (SO_PEERCRED, which cannot lie) and
+ * becomes a session. A user with too many sessions gets one more that answers its first request
+ * with the refusal, so that the reason is seen; beyond MAX_REFUSED of these nobody is told.
+ *
+ * Without descriptors left accept() would fail for ever with the socket readable: a spare one is
+ * given up for a moment, to take the connection and close it.
+ *
+ * Called by broker.c.
+ */
+#define LOG_TOPIC "server"
+#include "daemon/broker/server.h"
+#include "daemon/broker/broker.h"
+#include "daemon/broker/log.h"
+#include "daemon/broker/rundir.h"
+#include "daemon/broker/session.h"
+#include "proto/util.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define ACCEPTS_PER_WAKE_UP 16u
+#define MAX_REFUSED         64u
+
+struct server {
+    struct broker *broker;
+    int lock_fd, listen_fd, spare_fd;
+    struct watch *watch;
+};
+
+static int open_spare(void)
+{
+    return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+static unsigned count_refused(const struct broker *broker)
+{
+    unsigned n = 0;
+    list_for_each (it, &broker->sessions)
+        if (list_entry(it, struct session, link)->refusal)
+            n++;
+    return n;
+}
+
+static void welcome(struct broker *broker, int fd_take)
+{
+    _cleanup_fd_ int fd = fd_take;
+    struct ucred peer;
+    socklen_t n_bytes = sizeof(peer);
+    struct gad_error error = {0};
+    struct charge charge = {0};
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n_bytes) < 0)
+        return;
+    int r = account_charge(broker->accounts, peer.uid, ACCOUNT_SESSIONS, 1, &charge, &error);
+    if (r < 0 || (r > 0 && count_refused(broker) >= MAX_REFUSED))
+        return;
+    if (r > 0)
+        log_warn(LOG_UID(peer.uid), "%s", error.message);
+    r = session_new(broker, steal_fd(&fd), peer.uid, peer.pid, &charge, r > 0 ? &error : NULL);
+    if (r < 0)
+        log_error(LOG_UID(peer.uid), "no session: %s", strerror(-r));
+}
+
+static void turn_away(struct server *server)
+{
+    close_fd(&server->spare_fd);
+    int fd = accept4(server->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd >= 0)
+        close(fd);
+    server->spare_fd = open_spare();
+    log_error(NULL, "no descriptors left: a connection was turned away");
+}
+
+unsigned server_accept(struct server *server)
+{
+    unsigned n = 0;
+    while (n < ACCEPTS_PER_WAKE_UP) {
+        int fd = accept4(server->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd >= 0) {
+            welcome(server->broker, fd);
+            n++;
+        } else if (errno == EMFILE || errno == ENFILE) {
+            turn_away(server);
+            break;
+        } else if (errno != ECONNABORTED && errno != EINTR) {
+            break;
+        }
+    }
+    return n;
+}
+
+static void on_event(void *userdata, unsigned events)
+{
+    (void)events;
+    server_accept(userdata);
+}
+
+int server_new(struct broker *broker, struct server **ret_server)
+{
+    const struct options *o = &broker->options;
+    struct server *server = calloc(1, sizeof(*server));
+    if (!server)
+        return -ENOMEM;
+    server->broker = broker;
+    server->lock_fd = server->listen_fd = -1;
+    server->spare_fd = open_spare();
+    int r = o->is_private ? rundir_prepare(o->socket_path) : 0;
+    if (r == 0)
+        r = rundir_lock(o->socket_path, &server->lock_fd);
+    if (r == 0)
+        r = rundir_listen(o->socket_path, o->socket_mode, &server->listen_fd);
+    if (r == 0)
+        r = watch_new(broker->loop, server->listen_fd, on_event, server, &server->watch);
+    if (r == 0)
+        r = watch_set(server->watch, WATCH_READ);
+    if (r < 0) {
+        server_free(server);
+        return r;
+    }
+    *ret_server = server;
+    return 0;
+}
+
+struct server *server_free(struct server *server)
+{
+    if (!server)
+        return NULL;
+    watch_close(server->watch);
+    if (server->listen_fd >= 0)
+        unlink(server->broker->options.socket_path);
+    close_fd(&server->listen_fd);
+    close_fd(&server->lock_fd);
+    close_fd(&server->spare_fd);
+    free(server);
+    return NULL;
+}

@@ -1,0 +1,14 @@
+/* The listening socket. */
+#pragma once
+
+#include "proto/error.h"
+
+struct broker;
+struct server;
+
+/* Takes the lock, binds and listens. -EWOULDBLOCK: another daemon serves this socket. */
+int server_new(struct broker *broker, struct server **ret_server) GAD_MUST_CHECK;
+struct server *server_free(struct server *server); /* NULL; the socket's name goes */
+
+/* Takes whoever knocked meanwhile. How many. */
+unsigned server_accept(struct server *server);

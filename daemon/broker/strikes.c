@@ -1,0 +1,104 @@
+/* Strikes: reads the crash page of a worker.
+ *
+ * The page is written by the worker's threads with relaxed stores; after its death it stands still,
+ * and while it lives a torn reading can at worst mix two tiles of one thread, whose time stamps are
+ * both recent: never a false hang. `job` is stored last when a tile is begun and cleared first when
+ * it ends, so a thread without a job has nothing in hand whatever its other fields say.
+ *
+ * Called by worker.c, once a second while jobs are active, and when the worker has ended.
+ */
+#include "daemon/broker/strikes.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+bool strikes_count(const struct death *death)
+{
+    if (death->was_hanging)
+        return true;
+    if (death->was_bad_peer)
+        return false;
+    switch (death->term_signal) {
+    case 0: return death->exit_code != 0;
+    case SIGSEGV:
+    case SIGBUS:
+    case SIGILL:
+    case SIGFPE:
+    case SIGABRT:
+    case SIGTRAP:
+    case SIGSYS: return true;
+    default: return false;
+    }
+}
+
+bool strikes_is_hanging(const struct crashpage_thread *thread, uint64_t now_ns,
+                        const struct hang_limits *limits)
+{
+    if (atomic_load_explicit(&thread->job, memory_order_acquire) == 0)
+        return false;
+    uint64_t since_ns = atomic_load_explicit(&thread->since_ns, memory_order_relaxed);
+    uint32_t state = atomic_load_explicit(&thread->state, memory_order_relaxed);
+    if (since_ns >= now_ns)
+        return false;
+    switch (state) {
+    case CRASHPAGE_COMPUTING: return now_ns - since_ns > limits->computing_ns;
+    case CRASHPAGE_BLOCKING: return now_ns - since_ns > limits->blocking_ns;
+    default: return false;
+    }
+}
+
+static unsigned n_threads(const struct crashpage *page)
+{
+    unsigned n = atomic_load_explicit(&page->n_threads, memory_order_relaxed);
+    return n < CRASHPAGE_MAX_THREADS ? n : CRASHPAGE_MAX_THREADS;
+}
+
+bool strikes_any_hanging(const struct crashpage *page, uint64_t now_ns,
+                         const struct hang_limits *limits)
+{
+    for (unsigned i = 0; i < n_threads(page); i++)
+        if (strikes_is_hanging(&page->threads[i], now_ns, limits))
+            return true;
+    return false;
+}
+
+static bool is_among(const uint64_t *jobs, unsigned n, uint64_t job)
+{
+    for (unsigned i = 0; i < n; i++)
+        if (jobs[i] == job)
+            return true;
+    return false;
+}
+
+unsigned strikes_judge(const struct crashpage *page, const struct death *death, uint64_t now_ns,
+                       const struct hang_limits *limits, uint64_t *ret_jobs, unsigned max)
+{
+    unsigned n = 0;
+    if (!strikes_count(death))
+        return 0;
+    for (unsigned i = 0; i < n_threads(page) && n < max; i++) {
+        const struct crashpage_thread *thread = &page->threads[i];
+        uint64_t job = atomic_load_explicit(&thread->job, memory_order_acquire);
+        if (job == 0 || is_among(ret_jobs, n, job))
+            continue;
+        if (death->was_hanging && !strikes_is_hanging(thread, now_ns, limits))
+            continue;
+        ret_jobs[n++] = job;
+    }
+    return n;
+}
+
+const char *strikes_describe(const struct death *death, char *buffer, unsigned n_bytes)
+{
+    if (death->was_hanging)
+        snprintf(buffer, n_bytes, "a tile that hung");
+    else if (death->was_bad_peer)
+        snprintf(buffer, n_bytes, "a message that made no sense");
+    else if (death->term_signal != 0)
+        snprintf(buffer, n_bytes, "signal %d (%s)", death->term_signal,
+                 strsignal(death->term_signal));
+    else
+        snprintf(buffer, n_bytes, "exit status %d", death->exit_code);
+    return buffer;
+}

@@ -1,0 +1,36 @@
+/* Who is to blame when a worker ends, and who hangs: pure functions on the crash page. */
+#pragma once
+
+#include "daemon/crashpage.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct death {     /* how the worker ended */
+    int exit_code; /* when term_signal is 0 */
+    int term_signal;
+    bool was_hanging;  /* we ended it, because a tile took too long */
+    bool was_bad_peer; /* we ended it, because of what it said */
+};
+
+struct hang_limits {
+    uint64_t computing_ns; /* a tile may be in arithmetic so long */
+    uint64_t blocking_ns;  /* and so long in system calls that can block */
+};
+
+/* It died of its own doing: a fault's signal, an exit code that is not 0, or a hang that we ended;
+ * not of a SIGKILL or SIGTERM from outside. */
+bool strikes_count(const struct death *death);
+
+bool strikes_is_hanging(const struct crashpage_thread *thread, uint64_t now_ns,
+                        const struct hang_limits *limits);
+bool strikes_any_hanging(const struct crashpage *page, uint64_t now_ns,
+                         const struct hang_limits *limits);
+
+/* The jobs that get a strike, each once, at most `max`; returns how many. After a hang only those
+ * whose tile hung, else all with a tile in hand. */
+unsigned strikes_judge(const struct crashpage *page, const struct death *death, uint64_t now_ns,
+                       const struct hang_limits *limits, uint64_t *ret_jobs, unsigned max);
+
+/* "signal 11 (Segmentation fault)", "exit status 1", "a tile that hung". */
+const char *strikes_describe(const struct death *death, char *buffer, unsigned n_bytes);

@@ -1,0 +1,232 @@
+/* Submission: everything that can be known about a job before it runs.
+ *
+ *     decode -> same key? -> compile -> places (descriptors, regions) -> overlap -> plan -> charges
+ *     -> queue
+ *
+ * The first fault found is the answer, and then nothing of the request is left. A job that passed
+ * holds the message's body (the params go to the worker verbatim), the descriptors (they may have
+ * to be sent again to the next worker), a reference to each region, and three charges.
+ *
+ * job.plan takes the same path up to the plan. Called by methods_job.c and dispatch.c.
+ */
+#define LOG_TOPIC "submit"
+#include "daemon/broker/submit.h"
+#include "daemon/broker/closer.h"
+#include "daemon/broker/finish.h"
+#include "daemon/broker/log.h"
+#include "daemon/broker/places.h"
+#include "daemon/broker/region.h"
+#include "daemon/broker/session.h"
+#include "daemon/broker/worker.h"
+#include "proto/util.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int check_engine(const struct broker *broker, enum engine_choice engine,
+                        struct gad_error *error)
+{
+    if (engine == ENGINE_CUDA) {
+        error_set(error, GAD_NO_ENGINE, "engine", "there is no engine cuda here");
+        error_expected(error, "auto or cpu");
+        error_found(error, "cuda");
+        return GAD_NO_ENGINE;
+    }
+    return worker_check(broker->worker, error);
+}
+
+static int check_overlap(const struct submission *s, const struct places *places, bool *ret,
+                         struct gad_error *error)
+{
+    int r = overlap_check(s->request, places->args, places->outputs, ret, error);
+    if (r == 0 && *ret)
+        r = overlap_check_passes(s->request, s->program, places->args, places->outputs, error);
+    return r;
+}
+
+/* What comes after decoding. */
+static int judge(struct session *session, const struct frame *frame, struct submission *s,
+                 struct gad_error *error)
+{
+    const struct broker *broker = session->broker;
+    struct places places;
+    int r = check_engine(broker, s->request->engine, error);
+    if (r == 0)
+        r = program_compile(s->request, &s->program, error);
+    if (r == 0)
+        r = places_check(broker, session->uid, s->request, frame, &places, error);
+    if (r == 0)
+        r = check_overlap(s, &places, &s->is_in_place, error);
+    if (r == 0)
+        r = plan_make(s->request, s->program, s->is_in_place, &broker->limits, &s->plan, error);
+    if (r == 0) {
+        s->has_provider = places.has_provider;
+        s->n_regions = places.n_regions;
+        memcpy(s->regions, places.regions, places.n_regions * sizeof(s->regions[0]));
+    }
+    return r;
+}
+
+static int decode(const struct message *message, const struct frame *frame, bool is_plan,
+                  struct submission *ret, struct gad_error *error)
+{
+    ret->request = NULL;
+    ret->program = NULL;
+    ret->is_in_place = ret->has_provider = false;
+    ret->n_regions = 0;
+    return request_decode(&message->params, frame->n_fds, is_plan, &ret->request, error);
+}
+
+int submission_make(struct session *session, const struct message *message,
+                    const struct frame *frame, bool is_plan, struct submission *ret,
+                    struct gad_error *error)
+{
+    int r = decode(message, frame, is_plan, ret, error);
+    return r == 0 ? judge(session, frame, ret, error) : r;
+}
+
+void submission_deinit(struct submission *s)
+{
+    s->program = program_free(s->program);
+    s->request = request_free(s->request);
+}
+
+static int charge_job(struct broker *broker, uid_t uid, const struct frame *frame, struct job *job,
+                      struct gad_error *error)
+{
+    struct accounts *accounts = broker->accounts;
+    int r = account_charge(accounts, uid, ACCOUNT_JOBS, 1, &job->job_charge, error);
+    if (r == 0)
+        r = account_charge(accounts, uid, ACCOUNT_REQUEST_BYTES, frame->size_bytes,
+                           &job->request_charge, error);
+    if (r == 0 && frame->n_fds > 0)
+        r = account_charge(accounts, uid, ACCOUNT_DESCRIPTORS, frame->n_fds, &job->fd_charge,
+                           error);
+    return r;
+}
+
+static int take_regions(struct job *job, const struct submission *s)
+{
+    if (s->n_regions == 0)
+        return 0;
+    job->regions = malloc(s->n_regions * sizeof(*job->regions));
+    if (!job->regions)
+        return -ENOMEM;
+    for (unsigned i = 0; i < s->n_regions; i++) {
+        job->regions[i] = s->regions[i];
+        region_ref(job->regions[i]);
+    }
+    job->n_regions = s->n_regions;
+    return 0;
+}
+
+static int take_frame(struct job *job, const struct message *message, struct frame *frame)
+{
+    if (frame->n_fds > 0) {
+        job->fds = malloc(frame->n_fds * sizeof(*job->fds));
+        if (!job->fds)
+            return -ENOMEM;
+        for (unsigned i = 0; i < frame->n_fds; i++)
+            job->fds[i] = steal_fd(&frame->fds[i]);
+        job->n_fds = frame->n_fds;
+    }
+    job->body = steal_ptr(frame->body);
+    job->params = message->payload;
+    job->n_params_bytes = message->n_payload_bytes;
+    return 0;
+}
+
+static void describe(struct job *job, const struct submission *s, uint64_t pool_bytes)
+{
+    const struct job_request *request = s->request;
+    const struct plan *plan = &s->plan;
+    memcpy(job->label, request->label, sizeof(job->label));
+    memcpy(job->key, request->key, sizeof(job->key));
+    job->item.priority = request->priority;
+    job->item.carry_bytes = plan->carry_bytes;
+    job->progress_ms = request->progress_ms;
+    job->needs_settling = request->settle;
+    job->planned_pool_bytes = pool_bytes;
+    job->is_in_place = s->is_in_place;
+    job->is_restartable = plan->is_restartable && !s->is_in_place && !s->has_provider;
+    job->n_tiles = plan->n_tiles;
+    job->submitted_ns = loop_now_ns();
+}
+
+static int make_job(struct session *session, const struct message *message, struct frame *frame,
+                    const struct submission *s, struct job **ret_job, struct gad_error *error)
+{
+    struct broker *broker = session->broker;
+    struct job *job;
+    int r = jobs_add(broker->jobs, session->uid, &job);
+    if (r != 0)
+        return r;
+    describe(job, s, broker->limits.pool_bytes);
+    r = charge_job(broker, session->uid, frame, job, error);
+    if (r == 0)
+        r = take_regions(job, s);
+    if (r == 0)
+        r = queue_push(broker->queue, session->uid, &job->item, error);
+    if (r == 0)
+        r = take_frame(job, message, frame);
+    if (r != 0) {
+        finish_release(broker, job);
+        job_discard(broker->jobs, job);
+        return r;
+    }
+    job_set_key(broker->jobs, job);
+    job->owner = session;
+    list_push_back(&session->jobs, &job->owner_link);
+    *ret_job = job;
+    return 0;
+}
+
+int submit(struct session *session, const struct message *message, struct frame *frame,
+           struct job **ret_job, bool *ret_is_new, struct gad_error *error)
+{
+    struct broker *broker = session->broker;
+    struct submission s;
+    if (broker->is_draining)
+        return error_set(error, GAD_SHUTTING_DOWN, NULL, "the daemon is leaving");
+    int r = decode(message, frame, false, &s, error);
+    struct job *twin = r == 0 && s.request->key[0]
+                           ? jobs_find_key(broker->jobs, session->uid, s.request->key)
+                           : NULL;
+    *ret_is_new = !twin;
+    if (twin) {
+        *ret_job = twin;
+    } else {
+        if (r == 0)
+            r = judge(session, frame, &s, error);
+        if (r == 0)
+            r = make_job(session, message, frame, &s, ret_job, error);
+        if (r == 0)
+            log_debug(LOG_JOB((*ret_job)->id, session->uid), "queued");
+    }
+    submission_deinit(&s);
+    return r;
+}
+
+int submit_plan_again(struct broker *broker, struct job *job, struct gad_error *error)
+{
+    struct submission s;
+    msgpack_unpacked unpacked;
+    msgpack_unpacked_init(&unpacked);
+    if (msgpack_unpack_next(&unpacked, job->params, job->n_params_bytes, NULL) !=
+        MSGPACK_UNPACK_SUCCESS)
+        return -EPROTO;
+    struct message message = {.params = unpacked.data};
+    struct frame frame = {.n_fds = job->n_fds};
+    int r = decode(&message, &frame, false, &s, error);
+    if (r == 0)
+        r = program_compile(s.request, &s.program, error);
+    if (r == 0)
+        r = plan_make(s.request, s.program, job->is_in_place, &broker->limits, &s.plan, error);
+    if (r == 0) {
+        job->planned_pool_bytes = broker->limits.pool_bytes;
+        job->n_tiles = s.plan.n_tiles;
+    }
+    submission_deinit(&s);
+    msgpack_unpacked_destroy(&unpacked);
+    return r;
+}

@@ -1,0 +1,154 @@
+/* What the worker is told: jobs, regions, cancellations, and what it is asked about itself.
+ *
+ * A job goes as the client packed it, with where it stands and what of the pool is its own in
+ * front. Descriptors are copied before they are sent if they may have to be sent again, to the next
+ * worker; else they are given away. Everything waits in the connection until the end of the turn.
+ *
+ * Called by dispatch.c, region.c, info.c and broker.c.
+ */
+#define LOG_TOPIC "worker"
+#include "daemon/broker/closer.h"
+#include "daemon/broker/log.h"
+#include "daemon/broker/region.h"
+#include "daemon/broker/worker_impl.h"
+#include "proto/util.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+void worker_flush(struct worker *w)
+{
+    if (!w->conn)
+        return;
+    int r = conn_flush(w->conn);
+    if (r == 0 || r == -EAGAIN)
+        r = watch_set(w->watch, WATCH_READ | (r == -EAGAIN ? WATCH_WRITE : 0u));
+    if (r < 0)
+        worker_lose_connection(w, r);
+}
+
+static int send_request(struct worker *w, uint32_t pending_id, const int *fds_take, unsigned n_fds)
+{
+    const msgpack_sbuffer *body = &w->broker->writer.buffer;
+    int r = conn_send(w->conn, body->data, body->size, fds_take, n_fds);
+    void *object;
+    if (r < 0)
+        pending_take(&w->pending, pending_id, &object);
+    return r;
+}
+
+static void begin(struct worker *w, enum pending_kind kind, uint32_t id)
+{
+    static const char *const methods[] = {
+        [PENDING_JOB] = "job.start", [PENDING_REGION] = "region.attach", [PENDING_STATS] = "stats"};
+    message_begin_request(&w->broker->writer, id, methods[kind]);
+}
+
+/* The job keeps its descriptors if it may have to be sent again. */
+static int copy_fds(struct job *job, int *ret_fds)
+{
+    for (unsigned i = 0; i < job->n_fds; i++) {
+        ret_fds[i] =
+            job->is_restartable ? fcntl(job->fds[i], F_DUPFD_CLOEXEC, 3) : steal_fd(&job->fds[i]);
+        if (ret_fds[i] < 0) {
+            int r = -errno;
+            while (i-- > 0)
+                closer_close(ret_fds[i]);
+            return r;
+        }
+    }
+    return 0;
+}
+
+static void pack_job(msgpack_packer *p, const struct job *job)
+{
+    msgpack_pack_map(p, 8);
+    pack_key_u64(p, "job", job->id);
+    pack_key_u64(p, "user", job_uid(job));
+    pack_key_u64(p, "weight", 1);
+    pack_key_i64(p, "priority", job->item.priority);
+    pack_key_u64(p, "attempt", job->n_attempts);
+    pack_key_u64(p, "carry_offset", job->item.carry.offset_bytes);
+    pack_key_u64(p, "carry_size", job->item.carry.size_bytes);
+    pack_str(p, "request");
+    pack_raw(p, job->params, job->n_params_bytes);
+}
+
+int worker_send_job(struct worker *w, struct job *job)
+{
+    int fds[FRAME_MAX_FDS];
+    uint32_t id;
+    int r = pending_add(&w->pending, PENDING_JOB, job, &id);
+    if (r < 0)
+        return r;
+    begin(w, PENDING_JOB, id);
+    pack_job(&w->broker->writer.packer, job);
+    r = copy_fds(job, fds);
+    if (r < 0) {
+        void *object;
+        pending_take(&w->pending, id, &object);
+        return r;
+    }
+    return send_request(w, id, fds, job->n_fds);
+}
+
+int worker_send_region(struct worker *w, struct region *region)
+{
+    msgpack_packer *p = &w->broker->writer.packer;
+    int fd = fcntl(region->fd, F_DUPFD_CLOEXEC, 3);
+    if (fd < 0)
+        return -errno;
+    int r = pending_add(&w->pending, PENDING_REGION, region, &region->pending_id);
+    if (r < 0) {
+        closer_close(fd);
+        return r;
+    }
+    begin(w, PENDING_REGION, region->pending_id);
+    msgpack_pack_map(p, 3);
+    pack_key_u64(p, "region", region->id);
+    pack_key_u64(p, "size", region->size_bytes);
+    pack_key_bool(p, "writable", region->is_writable);
+    r = send_request(w, region->pending_id, &fd, 1);
+    region->is_pending = r == 0;
+    return r;
+}
+
+int worker_ask_stats(struct worker *w, struct stats_wait *wait, uint32_t *ret_pending_id)
+{
+    if (!worker_is_ready(w))
+        return -EAGAIN;
+    int r = pending_add(&w->pending, PENDING_STATS, wait, ret_pending_id);
+    if (r < 0)
+        return r;
+    begin(w, PENDING_STATS, *ret_pending_id);
+    msgpack_pack_map(&w->broker->writer.packer, 0);
+    return send_request(w, *ret_pending_id, NULL, 0);
+}
+
+static void notify(struct worker *w, const char *method, const char *key, uint64_t id)
+{
+    struct message_writer *writer = &w->broker->writer;
+    if (!worker_is_ready(w))
+        return;
+    message_begin_notification(writer, method);
+    msgpack_pack_map(&writer->packer, 1);
+    pack_key_u64(&writer->packer, key, id);
+    int r = conn_send(w->conn, writer->buffer.data, writer->buffer.size, NULL, 0);
+    if (r < 0)
+        log_error(NULL, "%s cannot be sent to the worker: %s", method, strerror(-r));
+}
+
+void worker_cancel(struct worker *w, uint64_t job_id)
+{
+    notify(w, "job.cancel", "job", job_id);
+}
+
+void worker_detach_region(struct worker *w, uint64_t region_id)
+{
+    notify(w, "region.detach", "region", region_id);
+}
+
+void worker_forget(struct worker *w, uint32_t pending_id)
+{
+    pending_forget(&w->pending, pending_id);
+}

@@ -1,0 +1,283 @@
+/* Boxes between files and memory.
+ *
+ * A box is axes with a stride in the file and one in memory. First axes that run on in both are
+ * merged; what is left is a run of bytes, contiguous in both, and the outer axes over it:
+ *
+ *     file     |run|..gap..|run|..gap..|run|......................|run|..gap..|run|..gap..|run|
+ *              `----------- span ----------'
+ *
+ * Long runs are read straight into their place. Short ones that lie near each other are read
+ * together, gaps included, as a span into the thread's bounce buffer and copied from there: a
+ * system call costs about as much as copying GAP_MAX_BYTES. What is written goes run by run: bytes
+ * between the elements belong to somebody else and must not be written back.
+ *
+ * Reads that may not block use RWF_NOWAIT; where a file system does not know it the answer is the
+ * same as for data that is not in the page cache. Calls that may block say so in the crash page.
+ *
+ * Called by the ports of files and grids, on compute and I/O threads.
+ */
+#include "daemon/worker/boxio.h"
+#include "proto/util.h"
+
+#include <string.h>
+#include <sys/statvfs.h>
+#include <sys/uio.h>
+
+#define GAP_MAX_BYTES  4096
+#define LONG_RUN_BYTES (16 * 1024)
+
+struct layout {
+    int64_t run_bytes;
+    int n_outer;
+    struct boxio_axis outer[ARRAY_MAX_NDIM]; /* fastest first */
+    /* Whole outer axes [0, n_inside) and `partial` steps of the next are one span. */
+    int n_inside;
+    int64_t partial;
+    int64_t inside_bytes; /* of the axes inside alone */
+};
+
+static void layout_merge(struct layout *l, const struct boxio *b)
+{
+    l->run_bytes = b->item_bytes;
+    l->n_outer = 0;
+    for (int i = b->n_axes - 1; i >= 0; i--) {
+        const struct boxio_axis *axis = &b->axes[i];
+        struct boxio_axis *last = l->n_outer > 0 ? &l->outer[l->n_outer - 1] : NULL;
+        if (axis->count == 1)
+            continue;
+        if (!last && axis->file_stride == l->run_bytes && axis->memory_stride == l->run_bytes)
+            l->run_bytes *= axis->count;
+        else if (last && axis->file_stride == last->file_stride * last->count &&
+                 axis->memory_stride == last->memory_stride * last->count)
+            last->count *= axis->count;
+        else
+            l->outer[l->n_outer++] = *axis;
+    }
+}
+
+static void layout_span(struct layout *l)
+{
+    l->n_inside = 0;
+    l->partial = 1;
+    l->inside_bytes = l->run_bytes;
+    if (l->run_bytes >= LONG_RUN_BYTES)
+        return;
+    for (; l->n_inside < l->n_outer; l->n_inside++) {
+        const struct boxio_axis *axis = &l->outer[l->n_inside];
+        int64_t stride = axis->file_stride;
+        if (stride - l->inside_bytes > GAP_MAX_BYTES)
+            return;
+        if (stride > 0 && axis->count - 1 > (BOXIO_BOUNCE_BYTES - l->inside_bytes) / stride) {
+            l->partial = (BOXIO_BOUNCE_BYTES - l->inside_bytes) / stride + 1;
+            return;
+        }
+        l->inside_bytes += (axis->count - 1) * stride;
+    }
+}
+
+/* Counts through axes[0..n), fastest first; false after the last. */
+struct counter {
+    int64_t index[ARRAY_MAX_NDIM];
+    int64_t file, memory; /* offsets */
+};
+
+static bool counter_next(struct counter *c, int n, const struct boxio_axis *axes)
+{
+    for (int i = 0; i < n; i++) {
+        if (++c->index[i] < axes[i].count) {
+            c->file += axes[i].file_stride;
+            c->memory += axes[i].memory_stride;
+            return true;
+        }
+        c->file -= (axes[i].count - 1) * axes[i].file_stride;
+        c->memory -= (axes[i].count - 1) * axes[i].memory_stride;
+        c->index[i] = 0;
+    }
+    return false;
+}
+
+static void copy_runs(char *to, int64_t to_stride, const char *from, int64_t from_stride,
+                      int64_t count, int64_t run_bytes)
+{
+#define COPY_RUNS(n)                                                                               \
+    for (int64_t i = 0; i < count; i++)                                                            \
+    memcpy(to + i * to_stride, from + i * from_stride, (size_t)(n))
+    switch (run_bytes) {
+    case 1: COPY_RUNS(1); return;
+    case 2: COPY_RUNS(2); return;
+    case 4: COPY_RUNS(4); return;
+    case 8: COPY_RUNS(8); return;
+    default: COPY_RUNS(run_bytes); return;
+    }
+#undef COPY_RUNS
+}
+
+/* One span out of the bounce buffer: `axes` fastest first, the first one counts the runs. */
+static void copy_span(char *memory, const char *bounce, int n, const struct boxio_axis *axes,
+                      int64_t run_bytes)
+{
+    struct counter c = {.file = 0};
+    do
+        copy_runs(memory + c.memory, axes[0].memory_stride, bounce + c.file, axes[0].file_stride,
+                  axes[0].count, run_bytes);
+    while (n > 1 && counter_next(&c, n - 1, axes + 1));
+}
+
+static void enter_blocking(const struct port_io *io, enum crashpage_state state)
+{
+    if (io->page)
+        atomic_store_explicit(&io->page->state, state, memory_order_relaxed);
+}
+
+static int read_failed(const struct boxio *b, int number, struct gad_error *error)
+{
+    if (number == EBADF)
+        return error_set(error, GAD_BAD_DESCRIPTOR, b->name, "the file is not open for reading");
+    return error_from_errno(error, number, b->name, "reading the file");
+}
+
+static int read_short(const struct boxio *b, int64_t found, int64_t expected,
+                      struct gad_error *error)
+{
+    error_set(error, GAD_SHORT_READ, b->name, "the file ends before the array does");
+    error_expected(error, "bytes up to %lld", (long long)expected);
+    error_found(error, "an end at byte %lld", (long long)found);
+    return GAD_SHORT_READ;
+}
+
+static ssize_t read_some(const struct boxio *b, char *memory, size_t n_bytes, int64_t offset,
+                         const struct port_io *io)
+{
+    struct iovec vector = {.iov_base = memory, .iov_len = n_bytes};
+    ssize_t n;
+    if (b->is_in_memory)
+        return pread(b->fd, memory, n_bytes, offset);
+    if (!io->may_block) {
+        n = preadv2(b->fd, &vector, 1, offset, RWF_NOWAIT);
+        if (n < 0 && (errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL))
+            errno = EAGAIN;
+        return n;
+    }
+    enter_blocking(io, CRASHPAGE_BLOCKING);
+    n = pread(b->fd, memory, n_bytes, offset);
+    enter_blocking(io, CRASHPAGE_COMPUTING);
+    return n;
+}
+
+static int read_exactly(const struct boxio *b, char *memory, int64_t n_bytes, int64_t offset,
+                        const struct port_io *io, struct gad_error *error)
+{
+    for (int64_t done = 0; done < n_bytes;) {
+        ssize_t n = read_some(b, memory + done, (size_t)(n_bytes - done), offset + done, io);
+        if (n > 0)
+            done += n;
+        else if (n == 0)
+            return read_short(b, offset + done, offset + n_bytes, error);
+        else if (errno == EAGAIN && !io->may_block)
+            return -EAGAIN;
+        else if (errno != EINTR)
+            return read_failed(b, errno, error);
+    }
+    return 0;
+}
+
+/* One place of the axes outside the spans: all spans along the axis that is cut. */
+static int read_spans(const struct boxio *b, const struct layout *l, char *memory, int64_t offset,
+                      const struct port_io *io, struct gad_error *error)
+{
+    struct boxio_axis axes[ARRAY_MAX_NDIM + 1];
+    int n_axes = l->n_inside;
+    memcpy(axes, l->outer, (size_t)n_axes * sizeof(axes[0]));
+    struct boxio_axis cut = {.count = 1};
+    if (l->n_inside < l->n_outer)
+        cut = l->outer[l->n_inside];
+    for (int64_t i = 0; i < cut.count; i += l->partial) {
+        int64_t n_steps = (int64_t)min_u64((uint64_t)l->partial, (uint64_t)(cut.count - i));
+        int64_t n_bytes = (n_steps - 1) * cut.file_stride + l->inside_bytes;
+        int64_t from = offset + i * cut.file_stride;
+        char *to = memory + i * cut.memory_stride;
+        bool is_run = n_steps == 1 && n_axes == 0;
+        int r = read_exactly(b, is_run ? to : io->bounce, n_bytes, from, io, error);
+        if (r)
+            return r;
+        if (is_run)
+            continue;
+        axes[n_axes] = cut;
+        axes[n_axes].count = n_steps;
+        copy_span(to, io->bounce, n_axes + 1, axes, l->run_bytes);
+    }
+    return 0;
+}
+
+int boxio_read(const struct boxio *b, void *memory, const struct port_io *io,
+               struct gad_error *error)
+{
+    struct layout l;
+    layout_merge(&l, b);
+    layout_span(&l);
+    int n_cut = l.n_inside < l.n_outer ? 1 : 0;
+    int n_outside = l.n_outer - l.n_inside - n_cut;
+    const struct boxio_axis *outside = &l.outer[l.n_outer - n_outside];
+    struct counter c = {.file = 0};
+    do {
+        int r = read_spans(b, &l, (char *)memory + c.memory, b->offset + c.file, io, error);
+        if (r)
+            return r;
+    } while (counter_next(&c, n_outside, outside));
+    return 0;
+}
+
+static int write_failed(const struct boxio *b, int number, int64_t offset, int64_t n_bytes,
+                        struct gad_error *error)
+{
+    struct statvfs fs;
+    if (number == EBADF)
+        return error_set(error, GAD_READ_ONLY, b->name, "the file is not open for writing");
+    int r = error_from_errno(error, number, b->name, "writing the file");
+    if (r == GAD_NO_SPACE) {
+        error_expected(error, "%lld bytes at byte %lld", (long long)n_bytes, (long long)offset);
+        if (fstatvfs(b->fd, &fs) == 0)
+            error_found(error, "%llu bytes free",
+                        (unsigned long long)fs.f_bavail * (unsigned long long)fs.f_frsize);
+    }
+    return r;
+}
+
+static int write_exactly(const struct boxio *b, const char *memory, int64_t n_bytes, int64_t offset,
+                         struct gad_error *error)
+{
+    for (int64_t done = 0; done < n_bytes;) {
+        ssize_t n = pwrite(b->fd, memory + done, (size_t)(n_bytes - done), offset + done);
+        if (n > 0)
+            done += n;
+        else if (n == 0 || errno != EINTR)
+            return write_failed(b, n == 0 ? ENOSPC : errno, offset + done, n_bytes - done, error);
+    }
+    return 0;
+}
+
+int boxio_write(const struct boxio *b, const void *memory, const struct port_io *io,
+                struct gad_error *error)
+{
+    struct layout l;
+    layout_merge(&l, b);
+    struct counter c = {.file = 0};
+    int r;
+    enter_blocking(io, CRASHPAGE_BLOCKING);
+    do
+        r = write_exactly(b, (const char *)memory + c.memory, l.run_bytes, b->offset + c.file,
+                          error);
+    while (!r && counter_next(&c, l.n_outer, l.outer));
+    enter_blocking(io, CRASHPAGE_COMPUTING);
+    return r;
+}
+
+void boxio_zero(const struct boxio *b, void *memory)
+{
+    struct layout l;
+    layout_merge(&l, b);
+    struct counter c = {.file = 0};
+    do
+        memset((char *)memory + c.memory, 0, (size_t)l.run_bytes);
+    while (counter_next(&c, l.n_outer, l.outer));
+}

@@ -1,0 +1,33 @@
+/* Moving an n-dimensional box between a file and memory with few system calls. */
+#pragma once
+
+#include "daemon/worker/port.h"
+
+#define BOXIO_BOUNCE_BYTES (64 * 1024)
+
+struct boxio_axis {
+    int64_t count;                      /* > 0 */
+    int64_t file_stride, memory_stride; /* bytes; file_stride >= 0 */
+};
+
+struct boxio {
+    int fd;
+    bool is_in_memory; /* never waits, so may be read whatever the caller allows */
+    const char *name;  /* of the array, for errors */
+    int64_t offset;    /* in the file, of the box's first element; all of the box fits 63 bits */
+    int64_t item_bytes;
+    int n_axes;
+    struct boxio_axis axes[ARRAY_MAX_NDIM]; /* slowest in the file first */
+};
+
+/* 0; -EAGAIN (only without io->may_block): part of it is not in the page cache; short-read with the
+ * numbers; io-error and others from errno. */
+int boxio_read(const struct boxio *b, void *memory, const struct port_io *io,
+               struct gad_error *error) GAD_MUST_CHECK;
+
+/* 0; no-space, read-only, io-error. Writes the elements and nothing between them. */
+int boxio_write(const struct boxio *b, const void *memory, const struct port_io *io,
+                struct gad_error *error) GAD_MUST_CHECK;
+
+/* The box as zeros, without a file. */
+void boxio_zero(const struct boxio *b, void *memory);

@@ -1,0 +1,51 @@
+/* What a thread needs for its whole life, taken once: the engine's scratch, the bounce buffer of
+ * reads, room for the boxes and views of the grain in hand. Main, compute and I/O threads bring the
+ * same; pages that a thread never uses are never there.
+ *
+ * worker_fault_point() is here, in a file of its own with nothing else that a test replaces, as a
+ * weak symbol: programs that test crashes bring another.
+ */
+#include "daemon/worker/boxio.h"
+#include "daemon/worker/tile.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+__attribute__((weak)) void worker_fault_point(const char *label, uint64_t tile, uint64_t n_tiles)
+{
+    (void)label;
+    (void)tile;
+    (void)n_tiles;
+}
+
+int thread_context_new(unsigned index, const struct cpu_engine *engine,
+                       struct crashpage_thread *page, bool is_compute,
+                       struct thread_context **ret_context)
+{
+    struct thread_context *th = calloc(1, sizeof(*th));
+    if (!th)
+        return -ENOMEM;
+    th->index = index;
+    th->engine = engine;
+    th->page = page;
+    th->io.page = page;
+    th->io.may_block = !is_compute;
+    th->io.bounce = malloc(BOXIO_BOUNCE_BYTES);
+    th->scratch = is_compute ? aligned_alloc(64, CPU_SCRATCH_BYTES) : NULL;
+    if (!th->io.bounce || (is_compute && !th->scratch)) {
+        thread_context_free(th);
+        return -ENOMEM;
+    }
+    *ret_context = th;
+    return 0;
+}
+
+struct thread_context *thread_context_free(struct thread_context *th)
+{
+    if (th) {
+        free(th->scratch);
+        free(th->io.bounce);
+        free(th);
+    }
+    return NULL;
+}

@@ -1,0 +1,212 @@
+/* What the broker asks for, one function a message.
+ *
+ * A job that is small is run here and now: on the way of a message of a few KiB, waking a thread
+ * costs more than computing. All others go to the scheduler, and their answer follows when they
+ * have ended. The broker is trusted: what it asks must be well-formed, or the connection is over.
+ */
+#include "daemon/worker/ring.h"
+#include "daemon/worker/worker.h"
+#include "proto/util.h"
+
+#include <string.h>
+#include <sys/epoll.h>
+
+static int send_written(struct worker *w)
+{
+    return conn_send(w->conn, w->writer.buffer.data, w->writer.buffer.size, NULL, 0);
+}
+
+/* The answer to a request that failed: a status in `error`, or -errno. */
+static int send_error(struct worker *w, uint32_t message_id, int r, struct gad_error *error)
+{
+    if (r < 0)
+        (void)error_from_errno(error, -r, NULL, "preparing the job");
+    message_writer_clear(&w->writer);
+    message_error(&w->writer, message_id, error);
+    return send_written(w);
+}
+
+static int attach(struct worker *w, const struct message *message, struct frame *frame,
+                  struct gad_error *error)
+{
+    uint64_t id, size_bytes;
+    bool is_writable = false;
+    int r = map_require_u64(&message->params, "region", &id, error);
+    if (!r)
+        r = map_require_u64(&message->params, "size", &size_bytes, error);
+    if (!r)
+        r = map_bool(&message->params, "writable", &is_writable, error);
+    if (r)
+        return r;
+    if (frame->n_fds != 1)
+        return error_set(error, GAD_BAD_REQUEST, "region", "a region is one descriptor");
+    return region_attach(w->regions, id, size_bytes, is_writable, steal_fd(&frame->fds[0]), error);
+}
+
+static int handle_region_attach(struct worker *w, const struct message *message,
+                                struct frame *frame)
+{
+    struct gad_error error = {0};
+    int r = attach(w, message, frame, &error);
+    if (r)
+        return send_error(w, message->id, r, &error);
+    message_writer_clear(&w->writer);
+    message_begin_result(&w->writer, message->id);
+    msgpack_pack_map(&w->writer.packer, 0);
+    return send_written(w);
+}
+
+static int handle_region_detach(struct worker *w, const struct message *message,
+                                struct frame *frame)
+{
+    (void)frame;
+    uint64_t id;
+    if (map_require_u64(&message->params, "region", &id, NULL))
+        return -EPROTO;
+    region_detach(w->regions, id);
+    return 0;
+}
+
+/* Nothing of a small job needs the scheduler: no slot, no ring, a single tile a pass. */
+static void run_small(struct worker *w, struct wjob *job)
+{
+    struct partial partials[PROGRAM_MAX_REDUCTIONS];
+    wjob_set_state(job, WJOB_RUNNING);
+    wjob_begin(job, NULL);
+    while (!job->is_complete && !job->status) {
+        struct tile *tile = w->tile;
+        tile_init(tile, job, wjob_next_tile(job));
+        if (tile_run(tile, w->context) != TILE_DONE) {
+            wjob_fail(job, w->context->status, &w->context->error);
+            break;
+        }
+        tile_result(tile, partials);
+        wjob_tile_done(job, tile->index, partials, &tile->measure);
+        wjob_advance(job);
+    }
+    job->ended_ns = clock_ns();
+}
+
+static int watch_rings(struct worker *w, struct wjob *job, struct gad_error *error)
+{
+    struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.u64 = job->serial};
+    for (unsigned i = 0; i < job->n_ports; i++) {
+        const struct port *port = &job->ports[i];
+        if (port->ring &&
+            epoll_ctl(w->epoll_fd, EPOLL_CTL_ADD, ring_done_fd(port->ring), &event) < 0)
+            return error_from_errno(error, errno, port->name, "watching the ring");
+    }
+    return 0;
+}
+
+static void unwatch_rings(struct worker *w, struct wjob *job)
+{
+    for (unsigned i = 0; i < job->n_ports; i++)
+        if (job->ports[i].ring)
+            (void)epoll_ctl(w->epoll_fd, EPOLL_CTL_DEL, ring_done_fd(job->ports[i].ring), NULL);
+}
+
+static int end_job(struct worker *w, struct wjob *job)
+{
+    wjob_check_regions(job);
+    int r = worker_reply(w, job);
+    wjob_free(job);
+    return r;
+}
+
+static int handle_job_start(struct worker *w, const struct message *message, struct frame *frame)
+{
+    struct gad_error error = {0};
+    struct wjob *job;
+    const struct wjob_context context = {
+        .regions = w->regions, .limits = &w->limits, .lock = sched_lock(w->sched)};
+    uint64_t begun_ns = clock_ns();
+    int r = wjob_new(frame, message, &context, &job, &error);
+    if (r)
+        return send_error(w, message->id, r, &error);
+    job->serial = ++w->n_jobs;
+    job->begun_ns = begun_ns;
+    if (job->plan.is_small) {
+        run_small(w, job);
+        return end_job(w, job);
+    }
+    r = watch_rings(w, job, &error);
+    if (!r)
+        r = sched_add(w->sched, job, &error);
+    if (r) {
+        unwatch_rings(w, job);
+        wjob_free(job);
+        return send_error(w, message->id, r, &error);
+    }
+    return 0;
+}
+
+static int handle_job_cancel(struct worker *w, const struct message *message, struct frame *frame)
+{
+    (void)frame;
+    uint64_t id;
+    if (map_require_u64(&message->params, "job", &id, NULL))
+        return -EPROTO;
+    sched_cancel(w->sched, id);
+    return 0;
+}
+
+static int handle_stats(struct worker *w, const struct message *message, struct frame *frame)
+{
+    (void)frame;
+    return worker_send_stats(w, message->id);
+}
+
+static const struct {
+    const char *method;
+    enum message_kind kind;
+    int (*handle)(struct worker *w, const struct message *message, struct frame *frame);
+} handlers[] = {
+    {"job.start", MESSAGE_REQUEST, handle_job_start},
+    {"job.cancel", MESSAGE_NOTIFICATION, handle_job_cancel},
+    {"region.attach", MESSAGE_REQUEST, handle_region_attach},
+    {"region.detach", MESSAGE_NOTIFICATION, handle_region_detach},
+    {"stats", MESSAGE_REQUEST, handle_stats},
+};
+
+static int dispatch(struct worker *w, const struct message *message, struct frame *frame)
+{
+    struct gad_error error;
+    for (unsigned i = 0; i < ARRAY_LENGTH(handlers); i++)
+        if (message->kind == handlers[i].kind && message_is(message, handlers[i].method))
+            return handlers[i].handle(w, message, frame);
+    if (message->kind != MESSAGE_REQUEST)
+        return 0;
+    (void)error_set(&error, GAD_UNKNOWN_METHOD, NULL, "a worker has no such method");
+    return send_error(w, message->id, GAD_UNKNOWN_METHOD, &error);
+}
+
+int worker_handle(struct worker *w, struct frame *frame_take)
+{
+    struct message message = {.zone = NULL};
+    struct gad_error error;
+    bool has_id = false;
+    int r = message_decode(frame_take->body, frame_take->size_bytes, &message, &has_id, &error);
+    if (r > 0)
+        r = has_id ? send_error(w, message.id, r, &error) : -EPROTO;
+    else if (!r)
+        r = dispatch(w, &message, frame_take);
+    message_deinit(&message);
+    frame_deinit(frame_take, NULL);
+    return r;
+}
+
+int worker_reply_ended(struct worker *w)
+{
+    struct wjob *job = sched_take_ended(w->sched);
+    int r = 0;
+    while (job) {
+        struct wjob *next = job->next;
+        if (r)
+            wjob_free(job);
+        else
+            r = end_job(w, job);
+        job = next;
+    }
+    return r;
+}

@@ -1,0 +1,200 @@
+/* Who is next: the worker's tiles put to the pure functions of turns.h, and the I/O queues.
+ *
+ * A job is ready when a tile of it could go on now: one whose reads are done, one whose client has
+ * answered, or a new one. A new tile (and one that comes back without) needs a slot if something of
+ * the pass is staged, and its blocks in all rings; the tiles of a job that exist at a time are
+ * limited, so that the pool serves many jobs and memory is bounded.
+ *
+ * Threads are woken in a chain: one that takes a turn and sees another one ready wakes the next.
+ */
+#include "daemon/worker/ring.h"
+#include "daemon/worker/scheduler_internal.h"
+#include "proto/util.h"
+
+static bool can_have_slot(const struct sched *s, const struct wjob *job)
+{
+    return !job->pass_needs_slot || slots_can_lend(s->slots, job->is_express);
+}
+
+static bool is_tile_ready(const struct sched *s, const struct wjob *job, const struct tile *tile)
+{
+    if (tile->state == TILE_STAGED)
+        return true;
+    return can_have_slot(s, job) && (!job->has_rings || wjob_has_blocks(job, tile->grain));
+}
+
+/* The ready one that comes first in the array. */
+static struct tile **find_waiting(const struct sched *s, struct wjob *job)
+{
+    struct tile **found = NULL;
+    for (struct tile **p = &job->waiting; *p; p = &(*p)->next)
+        if ((!found || (*p)->index < (*found)->index) && is_tile_ready(s, job, *p))
+            found = p;
+    return found;
+}
+
+static bool can_begin_tile(const struct sched *s, const struct wjob *job)
+{
+    if (!wjob_has_next_tile(job) || job->n_tiles >= s->config.n_threads + SCHED_N_IO)
+        return false;
+    uint64_t first_grain = job->next_tile << job->plan.passes[job->pass].tile_log2;
+    return can_have_slot(s, job) && (!job->has_rings || wjob_has_blocks(job, first_grain));
+}
+
+/* The slots under its carry have come back: the job begins. */
+static void try_begin(struct sched *s, struct wjob *job)
+{
+    const struct wjob_identity *id = &job->identity;
+    char *carry = NULL;
+    if (id->carry_size_bytes > 0) {
+        if (!slots_claim_is_clear(s->slots, id->carry_offset_bytes, id->carry_size_bytes))
+            return;
+        carry = slots_carry(s->slots, id->carry_offset_bytes, id->carry_size_bytes);
+    }
+    wjob_set_state(job, WJOB_RUNNING);
+    wjob_begin(job, carry);
+}
+
+static bool is_ready(struct sched *s, struct wjob *job)
+{
+    if (job->state == WJOB_CLAIMING)
+        try_begin(s, job);
+    if (job->state != WJOB_RUNNING || job->status || job->is_complete)
+        return false;
+    return can_begin_tile(s, job) || find_waiting(s, job);
+}
+
+/* Jobs that began and are over at once (nothing to compute), or could not begin. */
+static bool settle_one(struct sched *s)
+{
+    for (unsigned i = 0; i < s->n_jobs; i++) {
+        struct wjob *job = s->jobs[i];
+        if (job->state == WJOB_RUNNING && (job->status || job->is_complete)) {
+            sched_job_changed(s, job);
+            return true;
+        }
+    }
+    return false;
+}
+
+static int next_job(struct sched *s)
+{
+    do
+        for (unsigned i = 0; i < s->n_jobs; i++)
+            s->turns[i].is_ready = is_ready(s, s->jobs[i]);
+    while (settle_one(s));
+    return turns_next(s->turns, s->n_jobs, s->users, s->n_users);
+}
+
+bool sched_anything_ready(struct sched *s)
+{
+    for (unsigned i = 0; i < s->n_jobs; i++)
+        if (s->jobs[i]->wants_signal)
+            return true;
+    return next_job(s) >= 0;
+}
+
+static bool pick_signal(struct sched *s, struct turn *ret_turn)
+{
+    for (unsigned i = 0; i < s->n_jobs; i++) {
+        struct wjob *job = s->jobs[i];
+        if (!job->wants_signal || job->state != WJOB_RUNNING || job->status)
+            continue;
+        job->wants_signal = false;
+        job->n_in_flight++;
+        *ret_turn = (struct turn){.job = job};
+        return true;
+    }
+    return false;
+}
+
+static struct tile *take_tile(struct sched *s, struct wjob *job)
+{
+    struct tile **waiting = find_waiting(s, job);
+    struct tile *tile;
+    if (waiting) {
+        tile = *waiting;
+        *waiting = tile->next;
+        tile->next = NULL;
+    } else {
+        tile = malloc(sizeof(*tile));
+        if (!tile)
+            return NULL;
+        tile_init(tile, job, wjob_next_tile(job));
+        job->n_tiles++;
+    }
+    if (job->pass_needs_slot && !tile->slot)
+        tile->slot = slots_lend(s->slots, job->is_express);
+    tile->state = TILE_IN_HAND;
+    return tile;
+}
+
+bool sched_pick(struct sched *s, struct turn *ret_turn)
+{
+    for (;;) {
+        int i = next_job(s);
+        if (pick_signal(s, ret_turn))
+            return true;
+        if (i < 0)
+            return false;
+        struct wjob *job = s->jobs[i];
+        struct tile *tile = take_tile(s, job);
+        if (!tile) {
+            wjob_fail(job, -ENOMEM, NULL);
+            sched_job_changed(s, job);
+            continue;
+        }
+        s->turns[i].last_turn = ++s->n_turns;
+        job->n_in_flight++;
+        if (job->idle_since_ns) {
+            job->client_ns += clock_ns() - job->idle_since_ns;
+            job->idle_since_ns = 0;
+        }
+        *ret_turn = (struct turn){.job = job, .tile = tile};
+        return true;
+    }
+}
+
+/* I/O threads -------------------------------------------------------------------------------- */
+
+static bool may_serve(const struct sched *s, uint32_t user)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < SCHED_N_IO; i++)
+        n += s->io[i].is_busy && s->io[i].user == user;
+    return n < SCHED_IO_PER_USER;
+}
+
+struct tile *sched_pick_read(struct sched *s, unsigned io_index)
+{
+    for (struct tile **p = &s->reads; *p; p = &(*p)->next) {
+        struct tile *tile = *p;
+        uint32_t user = tile->job->identity.user;
+        if (!may_serve(s, user))
+            continue;
+        *p = tile->next;
+        if (!tile->next)
+            s->reads_end = p;
+        tile->next = NULL;
+        tile->job->n_in_flight++;
+        s->io[io_index] = (struct io_slot){.is_busy = true, .user = user};
+        return tile;
+    }
+    return NULL;
+}
+
+struct wjob *sched_pick_closing(struct sched *s, unsigned io_index)
+{
+    for (struct wjob **p = &s->closings; *p; p = &(*p)->next) {
+        struct wjob *job = *p;
+        if (!may_serve(s, job->identity.user))
+            continue;
+        *p = job->next;
+        if (!job->next)
+            s->closings_end = p;
+        job->next = NULL;
+        s->io[io_index] = (struct io_slot){.is_busy = true, .user = job->identity.user};
+        return job;
+    }
+    return NULL;
+}

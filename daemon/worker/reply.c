@@ -1,0 +1,85 @@
+/* What a job's end looks like on the wire (RESULT in daemon/WORKER.md), and its progress before
+ * that. Runs on the main thread; a job that has ended is nobody else's.
+ */
+#include "daemon/worker/worker.h"
+#include "proto/util.h"
+
+static void pack_output(msgpack_packer *p, const struct wjob *job, unsigned index)
+{
+    const struct port *port = &job->ports[job->program->n_inputs + index];
+    bool is_inline = port->array.at.kind == LOCATION_NONE;
+    msgpack_pack_map(p, is_inline ? 4 : 3);
+    pack_key_str(p, "name", job->request->outputs[index].name);
+    pack_key_str(p, "dtype", dtype_typestr(port->array.dtype, port->array.is_swapped));
+    pack_str(p, "shape");
+    msgpack_pack_array(p, (size_t)port->array.ndim);
+    for (int i = 0; i < port->array.ndim; i++)
+        msgpack_pack_int64(p, port->array.shape[i]);
+    if (is_inline) {
+        size_t n_bytes = (size_t)array_n_bytes(&port->array);
+        pack_str(p, "data");
+        msgpack_pack_bin(p, n_bytes);
+        msgpack_pack_bin_body(p, port->base, n_bytes);
+    }
+}
+
+static void pack_seconds(msgpack_packer *p, const struct wjob *job)
+{
+    const struct measure *m = &job->measure;
+    msgpack_pack_map(p, 5);
+    pack_key_f64(p, "total", (double)(job->ended_ns - job->begun_ns) * 1e-9);
+    pack_key_f64(p, "source", (double)m->source_ns * 1e-9);
+    pack_key_f64(p, "kernel", (double)m->kernel_ns * 1e-9);
+    pack_key_f64(p, "sink", (double)m->sink_ns * 1e-9);
+    pack_key_f64(p, "client", (double)job->client_ns * 1e-9);
+}
+
+static void pack_result(struct worker *w, msgpack_packer *p, const struct wjob *job)
+{
+    const struct measure *m = &job->measure;
+    msgpack_pack_map(p, 8);
+    pack_str(p, "outputs");
+    msgpack_pack_array(p, job->program->n_outputs);
+    for (unsigned i = 0; i < job->program->n_outputs; i++)
+        pack_output(p, job, i);
+    pack_key_str(p, "engine", "cpu");
+    pack_key_str(p, "level", cpu_level_name(cpu_engine_level(w->engine)));
+    pack_key_u64(p, "tiles", job->n_all_tiles_done);
+    pack_key_u64(p, "read_bytes", m->read_bytes);
+    pack_key_u64(p, "write_bytes", m->write_bytes);
+    pack_str(p, "seconds");
+    pack_seconds(p, job);
+    pack_str(p, "warnings");
+    msgpack_pack_map(p, 2);
+    pack_key_u64(p, "divide_by_zero", m->warnings.n_divide_by_zero);
+    pack_key_u64(p, "invalid_cast", m->warnings.n_invalid_casts);
+}
+
+int worker_reply(struct worker *w, const struct wjob *job)
+{
+    message_writer_clear(&w->writer);
+    if (job->status) {
+        message_error(&w->writer, job->identity.message_id, &job->error);
+    } else {
+        message_begin_result(&w->writer, job->identity.message_id);
+        pack_result(w, &w->writer.packer, job);
+    }
+    return conn_send(w->conn, w->writer.buffer.data, w->writer.buffer.size, NULL, 0);
+}
+
+void worker_report_progress(struct wjob *job, void *worker)
+{
+    struct worker *w = worker;
+    message_writer_clear(&w->writer);
+    message_begin_notification(&w->writer, "job.progress");
+    msgpack_packer *p = &w->writer.packer;
+    msgpack_pack_map(p, 5);
+    pack_key_u64(p, "job", job->identity.id);
+    pack_key_u64(p, "tiles_done", job->n_all_tiles_done);
+    pack_key_u64(p, "tiles", job->plan.n_tiles);
+    pack_key_u64(p, "read_bytes", job->measure.read_bytes);
+    pack_key_u64(p, "write_bytes", job->measure.write_bytes);
+    /* Without memory there is no notification; the next one may have some. */
+    if (conn_send(w->conn, w->writer.buffer.data, w->writer.buffer.size, NULL, 0))
+        return;
+}

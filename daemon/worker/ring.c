@@ -1,0 +1,392 @@
+/* A provider's ring: the worker's side.
+ *
+ * The client can write all of the ring at any time. So everything that is decided on is kept here,
+ * in `blocks`: what was asked, under which sequence, for which grains. Of the ring itself only
+ * `done` (compared with our own sequence, nothing else) and `status` are read; a client that writes
+ * nonsense waits for ever or fails its own job. Touching the ring can raise SIGBUS (huge pages that
+ * are not there): all accesses to entries are guarded; those to data are guarded by the tiles.
+ *
+ *     source:   FREE --ask--> ASKED --done--> READY --last grain given--> FREE
+ *     sink:     FREE --take--> LENT --give--> ASKED --done--> FREE
+ *
+ * A source asks in the order of the grains. Grains that follow each other and need the same box (an
+ * operand that is broadcast) share one block; the block stays open for more such grains while it is
+ * the last one asked for, but not more than GRAINS_AHEAD beyond those that were given back.
+ */
+#include "daemon/worker/ring.h"
+#include "proto/util.h"
+
+#include <assert.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#define GRAINS_AHEAD 256u
+
+enum block_state { BLOCK_FREE, BLOCK_ASKED, BLOCK_READY, BLOCK_LENT };
+
+struct block {
+    enum block_state state;
+    uint64_t sequence;   /* of this slot, as in the entry's `request` */
+    uint64_t first, end; /* source: the grains that use it */
+    uint64_t n_given;    /* of those */
+    int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
+};
+
+struct ring {
+    const struct array *array;
+    const char *name;
+    bool is_output, wants_signal;
+    int request_fd, done_fd;
+    void *memory;
+    size_t size_bytes;
+    uint64_t slot_bytes;
+    const struct geometry *geometry;
+    uint64_t next_grain, n_given; /* source: to be asked for next; given back so far */
+    uint32_t last;                /* source: the slot asked for last, n_slots: none */
+    uint32_t n_slots, n_busy;
+    struct block blocks[];
+};
+
+static int ring_check(const struct ring *ring, int fd, struct gad_error *error)
+{
+    struct stat st;
+    if (ring->size_bytes == 0) {
+        error_set(error, GAD_BAD_DESCRIPTOR, ring->name, "the ring's slots are out of limits");
+        error_expected(error, "1 to %u slots of %u to %u bytes", RING_MAX_SLOTS,
+                       RING_MIN_SLOT_BYTES, RING_MAX_SLOT_BYTES);
+        error_found(error, "%u slots of %llu bytes", ring->n_slots,
+                    (unsigned long long)ring->slot_bytes);
+        return GAD_BAD_DESCRIPTOR;
+    }
+    int seals = fcntl(fd, F_GET_SEALS);
+    if (seals < 0 || (seals & (F_SEAL_SHRINK | F_SEAL_GROW)) != (F_SEAL_SHRINK | F_SEAL_GROW))
+        return error_set(error, GAD_BAD_DESCRIPTOR, ring->name,
+                         "the ring must be a memfd sealed against shrinking and growing");
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    if ((uint64_t)st.st_size < ring->size_bytes) {
+        error_set(error, GAD_BAD_DESCRIPTOR, ring->name, "the ring is smaller than announced");
+        error_expected(error, "%zu bytes", ring->size_bytes);
+        error_found(error, "%lld bytes", (long long)st.st_size);
+        return GAD_BAD_DESCRIPTOR;
+    }
+    return 0;
+}
+
+/* Writing to anything else, a pipe say, would mean something else. */
+static bool is_eventfd(int fd)
+{
+    char link[64], target[64];
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(link, target, sizeof(target) - 1);
+    if (n < 0)
+        return false;
+    target[n] = '\0';
+    return strcmp(target, "anon_inode:[eventfd]") == 0;
+}
+
+struct guard_range ring_range(const struct ring *ring)
+{
+    return (struct guard_range){ring->memory, ring->size_bytes};
+}
+
+int ring_done_fd(const struct ring *ring)
+{
+    return ring->done_fd;
+}
+
+bool ring_is_output(const struct ring *ring)
+{
+    return ring->is_output;
+}
+
+bool ring_is_idle(const struct ring *ring)
+{
+    return !ring->is_output || ring->n_busy == 0;
+}
+
+void *ring_slot_memory(const struct ring *ring, uint32_t slot)
+{
+    return (char *)ring->memory + ring_slot_offset_bytes(ring->n_slots, ring->slot_bytes, slot);
+}
+
+/* The entries' side of things runs under the guard. */
+struct entry_call {
+    struct ring *ring;
+    uint32_t slot;
+    uint64_t done;
+    uint32_t status;
+};
+
+static int entry_write(void *argument)
+{
+    struct entry_call *call = argument;
+    const struct block *block = &call->ring->blocks[call->slot];
+    struct ring_entry *entry = ring_entry_at(call->ring->memory, call->slot);
+    size_t n_bytes = (size_t)call->ring->array->ndim * sizeof(block->start[0]);
+    entry->ndim = (uint32_t)call->ring->array->ndim;
+    memcpy(entry->start, block->start, n_bytes);
+    memcpy(entry->count, block->count, n_bytes);
+    atomic_store_explicit(&entry->request, block->sequence, memory_order_release);
+    return 0;
+}
+
+static int entry_read(void *argument)
+{
+    struct entry_call *call = argument;
+    struct ring_entry *entry = ring_entry_at(call->ring->memory, call->slot);
+    call->done = atomic_load_explicit(&entry->done, memory_order_acquire);
+    call->status = *(volatile uint32_t *)&entry->status;
+    return 0;
+}
+
+/* A ring may have served a worker that is gone: the sequences go on where they stopped, so that an
+ * answer that is still under way is not taken for one of ours. */
+static int entries_adopt(void *argument)
+{
+    struct entry_call *call = argument;
+    for (uint32_t i = 0; i < call->ring->n_slots; i++)
+        call->ring->blocks[i].sequence = atomic_load_explicit(
+            &ring_entry_at(call->ring->memory, i)->request, memory_order_relaxed);
+    return 0;
+}
+
+static int entry_call(struct entry_call *call, int (*function)(void *), struct gad_error *error)
+{
+    struct guard_range range = ring_range(call->ring);
+    const void *address;
+    if (guard_call(&range, 1, function, call, &address) == 0)
+        return 0;
+    return error_set(error, GAD_REGION_FAULT, call->ring->name, "the ring has no memory");
+}
+
+int ring_new(const struct array *array, const char *name, int ring_fd, int request_fd, int done_fd,
+             bool is_output, struct ring **ret_ring, struct gad_error *error)
+{
+    uint32_t n_slots = array->at.provider.n_slots;
+    uint64_t slot_bytes = array->at.provider.slot_bytes;
+    struct ring *ring =
+        calloc(1, sizeof(*ring) + min_u64(n_slots, RING_MAX_SLOTS) * sizeof(ring->blocks[0]));
+    if (!ring)
+        return -ENOMEM;
+    ring->array = array;
+    ring->name = name;
+    ring->is_output = is_output;
+    ring->request_fd = request_fd;
+    ring->done_fd = done_fd;
+    ring->n_slots = n_slots;
+    ring->slot_bytes = slot_bytes;
+    ring->size_bytes = ring_size_bytes(n_slots, slot_bytes);
+    int r = ring_check(ring, ring_fd, error);
+    if (!r && (!is_eventfd(request_fd) || !is_eventfd(done_fd)))
+        r = error_set(error, GAD_BAD_DESCRIPTOR, name, "the ring is signalled by eventfds only");
+    if (!r) {
+        ring->memory = mmap(NULL, ring->size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring_fd, 0);
+        if (ring->memory == MAP_FAILED) {
+            ring->memory = NULL;
+            r = error_set(error, GAD_BAD_DESCRIPTOR, name, "the ring cannot be mapped: %s",
+                          strerrordesc_np(errno));
+        }
+    }
+    struct entry_call call = {.ring = ring};
+    if (!r)
+        r = entry_call(&call, entries_adopt, error);
+    if (r) {
+        ring_free(ring);
+        return r;
+    }
+    *ret_ring = ring;
+    return 0;
+}
+
+struct ring *ring_free(struct ring *ring)
+{
+    if (ring) {
+        if (ring->memory)
+            munmap(ring->memory, ring->size_bytes);
+        free(ring);
+    }
+    return NULL;
+}
+
+static int block_request(struct ring *ring, uint32_t slot, struct gad_error *error)
+{
+    struct entry_call call = {.ring = ring, .slot = slot};
+    ring->blocks[slot].sequence++;
+    ring->blocks[slot].state = BLOCK_ASKED;
+    ring->wants_signal = true;
+    return entry_call(&call, entry_write, error);
+}
+
+void ring_begin(struct ring *ring, const struct geometry *geometry)
+{
+    ring->geometry = geometry;
+    ring->next_grain = ring->n_given = 0;
+    ring->last = ring->n_slots;
+    for (uint32_t i = 0; i < ring->n_slots; i++)
+        ring->blocks[i].state = BLOCK_FREE;
+    ring->n_busy = 0;
+}
+
+static void grain_box(const struct ring *ring, uint64_t grain, int64_t *ret_start,
+                      int64_t *ret_count)
+{
+    int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
+    geometry_grain(ring->geometry, grain, start, count);
+    geometry_operand_box(ring->geometry->ndim, start, count, ring->array->ndim, ring->array->shape,
+                         ret_start, ret_count);
+}
+
+/* Whether the last block can serve this box too; if so it does. */
+static bool last_block_extend(struct ring *ring, const int64_t *start, const int64_t *count)
+{
+    if (ring->last == ring->n_slots)
+        return false;
+    struct block *block = &ring->blocks[ring->last];
+    size_t n_bytes = (size_t)ring->array->ndim * sizeof(*start);
+    if (block->state == BLOCK_FREE || memcmp(block->start, start, n_bytes) != 0 ||
+        memcmp(block->count, count, n_bytes) != 0)
+        return false;
+    block->end++;
+    return true;
+}
+
+static uint32_t free_slot(const struct ring *ring)
+{
+    uint32_t i = 0;
+    while (i < ring->n_slots && ring->blocks[i].state != BLOCK_FREE)
+        i++;
+    return i;
+}
+
+int ring_ask(struct ring *ring, struct gad_error *error)
+{
+    int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
+    while (ring->next_grain < ring->geometry->n_grains &&
+           ring->next_grain - ring->n_given < GRAINS_AHEAD) {
+        grain_box(ring, ring->next_grain, start, count);
+        if (!last_block_extend(ring, start, count)) {
+            uint32_t slot = free_slot(ring);
+            if (slot == ring->n_slots)
+                return 0;
+            struct block *block = &ring->blocks[slot];
+            size_t n_bytes = (size_t)ring->array->ndim * sizeof(*start);
+            memcpy(block->start, start, n_bytes);
+            memcpy(block->count, count, n_bytes);
+            block->first = ring->next_grain;
+            block->end = ring->next_grain + 1;
+            block->n_given = 0;
+            ring->last = slot;
+            ring->n_busy++;
+            int r = block_request(ring, slot, error);
+            if (r)
+                return r;
+        }
+        ring->next_grain++;
+    }
+    return 0;
+}
+
+int ring_collect(struct ring *ring, bool *ret_has_news, struct gad_error *error)
+{
+    *ret_has_news = false;
+    for (uint32_t i = 0; i < ring->n_slots; i++) {
+        struct block *block = &ring->blocks[i];
+        struct entry_call call = {.ring = ring, .slot = i};
+        if (block->state != BLOCK_ASKED)
+            continue;
+        int r = entry_call(&call, entry_read, error);
+        if (r)
+            return r;
+        if (call.done != block->sequence)
+            continue;
+        if (call.status != 0) {
+            error_set(error, GAD_PROVIDER_FAILED, ring->name, "the client could not %s a block",
+                      ring->is_output ? "store" : "provide");
+            error_found(error, "errno %u", call.status);
+            return GAD_PROVIDER_FAILED;
+        }
+        *ret_has_news = true;
+        block->state = ring->is_output ? BLOCK_FREE : BLOCK_READY;
+        ring->n_busy -= ring->is_output ? 1 : 0;
+    }
+    return 0;
+}
+
+static uint32_t slot_of(const struct ring *ring, uint64_t grain)
+{
+    uint32_t i = 0;
+    if (ring->is_output)
+        return free_slot(ring);
+    for (; i < ring->n_slots; i++) {
+        const struct block *block = &ring->blocks[i];
+        if (block->state == BLOCK_READY && grain >= block->first && grain < block->end)
+            break;
+    }
+    return i;
+}
+
+bool ring_has(const struct ring *ring, uint64_t grain)
+{
+    return slot_of(ring, grain) < ring->n_slots;
+}
+
+bool ring_take(struct ring *ring, uint64_t grain, uint32_t *ret_slot)
+{
+    uint32_t slot = slot_of(ring, grain);
+    if (slot == ring->n_slots)
+        return false;
+    if (ring->is_output) {
+        ring->blocks[slot].state = BLOCK_LENT;
+        ring->n_busy++;
+    }
+    *ret_slot = slot;
+    return true;
+}
+
+int ring_give(struct ring *ring, uint64_t grain, uint32_t slot, struct gad_error *error)
+{
+    struct block *block = &ring->blocks[slot];
+    if (ring->is_output) {
+        assert(block->state == BLOCK_LENT);
+        grain_box(ring, grain, block->start, block->count);
+        return block_request(ring, slot, error);
+    }
+    assert(block->state == BLOCK_READY);
+    ring->n_given++;
+    block->n_given++;
+    if (block->n_given == block->end - block->first) {
+        /* An open block may end early here: the next grain of the same box asks for it again. */
+        block->state = BLOCK_FREE;
+        ring->n_busy--;
+    }
+    return ring_ask(ring, error);
+}
+
+void ring_drop(struct ring *ring, uint32_t slot)
+{
+    if (ring->is_output && ring->blocks[slot].state == BLOCK_LENT) {
+        ring->blocks[slot].state = BLOCK_FREE;
+        ring->n_busy--;
+    }
+}
+
+bool ring_wants_signal(struct ring *ring)
+{
+    bool wants = ring->wants_signal;
+    ring->wants_signal = false;
+    return wants;
+}
+
+int ring_signal(const struct ring *ring, struct gad_error *error)
+{
+    const uint64_t one = 1;
+    if (write(ring->request_fd, &one, sizeof(one)) == (ssize_t)sizeof(one))
+        return 0;
+    error_set(error, GAD_PROVIDER_FAILED, ring->name, "the client cannot be told: %s",
+              strerrordesc_np(errno));
+    return GAD_PROVIDER_FAILED;
+}

@@ -1,0 +1,55 @@
+/* A provider's ring in the worker: which blocks are asked for, there, lent or being drained.
+ *
+ * One ring is one array, a source or a sink. A block is the part of the array that one grain needs
+ * (or several grains in a row, when they need the same part). Not thread-safe: the scheduler's lock
+ * is held around every call but ring_signal() and ring_slot_memory().
+ */
+#pragma once
+
+#include "daemon/worker/guard.h"
+#include "kernels/geometry.h"
+#include "proto/ring.h"
+
+struct ring;
+
+/* Maps the memfd after checking its seals and size; the descriptors stay the caller's. `array` must
+ * outlive the ring. bad-descriptor, -errno. */
+int ring_new(const struct array *array, const char *name, int ring_fd, int request_fd, int done_fd,
+             bool is_output, struct ring **ret_ring, struct gad_error *error) GAD_MUST_CHECK;
+struct ring *ring_free(struct ring *ring); /* NULL */
+
+struct guard_range ring_range(const struct ring *ring);
+int ring_done_fd(const struct ring *ring);
+bool ring_is_output(const struct ring *ring);
+
+/* A pass begins that uses this ring: no block is in use. `geometry` must outlive the pass. */
+void ring_begin(struct ring *ring, const struct geometry *geometry);
+
+/* Sources: asks for as many blocks ahead as there are free slots. 0, or region-fault. Afterwards
+ * ring_wants_signal() says whether the client must be told. */
+int ring_ask(struct ring *ring, struct gad_error *error) GAD_MUST_CHECK;
+
+/* Reads what the client answered. *ret_has_news: a block came or a slot was drained.
+ * provider-failed, region-fault. */
+int ring_collect(struct ring *ring, bool *ret_has_news, struct gad_error *error) GAD_MUST_CHECK;
+
+/* Sources: the slot with the block of a grain. Sinks: a free slot, whatever the grain. false: not
+ * now. ring_has() only asks. */
+bool ring_has(const struct ring *ring, uint64_t grain);
+bool ring_take(struct ring *ring, uint64_t grain, uint32_t *ret_slot);
+/* The grain was computed. Sources: its claim on the block ends. Sinks: the client is asked to drain
+ * the slot. 0, or region-fault. */
+int ring_give(struct ring *ring, uint64_t grain, uint32_t slot,
+              struct gad_error *error) GAD_MUST_CHECK;
+/* The tile is given up: a sink's slot is free again. */
+void ring_drop(struct ring *ring, uint32_t slot);
+
+bool ring_is_idle(const struct ring *ring); /* no sink slot is lent or being drained */
+
+/* Tells the client, once for all that was asked since. ring_wants_signal() clears the wish; then
+ * ring_signal() may be called without the lock. It may block when a client has filled its eventfd:
+ * the caller arranges for a signal; then provider-failed. */
+bool ring_wants_signal(struct ring *ring);
+int ring_signal(const struct ring *ring, struct gad_error *error) GAD_MUST_CHECK;
+
+void *ring_slot_memory(const struct ring *ring, uint32_t slot);

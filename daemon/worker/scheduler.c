@@ -1,0 +1,349 @@
+/* Jobs in and out of the scheduler, and the threads' start and end.
+ *
+ * One mutex covers all of the scheduling and all of the jobs' progress: it is taken per turn (a
+ * tile, some ms), per grain only by jobs with rings. Nothing under it blocks or is long.
+ *
+ *     main --sched_add--> jobs --pick--> compute thread --turn over--+--> jobs
+ *                          ^                                         +--> reads --> I/O thread
+ *                          |                                         |               |
+ *                          +------------------ staged ------------------------------+
+ *     main <--ended-- (closings: I/O thread) <-- the last turn of a job
+ *
+ * A job ends when it is complete, has failed or was cancelled, and no thread is at it: whoever
+ * changes something of it calls sched_job_changed(), which decides. Descriptors are closed by an
+ * I/O thread, because the last close of a large deleted file takes long, and before the job's reply
+ * is sent, so that a client that has its answer finds nothing left behind.
+ */
+#include "daemon/worker/ring.h"
+#include "daemon/worker/scheduler_internal.h"
+#include "proto/util.h"
+
+#include <sys/epoll.h>
+
+static unsigned user_index(const struct sched *s, uint32_t user)
+{
+    unsigned i = 0;
+    while (i < s->n_users && s->users[i].user != user)
+        i++;
+    return i;
+}
+
+/* A realloc for two arrays that belong together. */
+static int grow(void **a, size_t a_bytes, void **b, size_t b_bytes, unsigned n, unsigned *n_room)
+{
+    if (n < *n_room)
+        return 0;
+    unsigned n_new = *n_room ? *n_room * 2 : 16;
+    void *p = realloc(*a, n_new * a_bytes);
+    if (p)
+        *a = p;
+    void *q = realloc(*b, n_new * b_bytes);
+    if (q)
+        *b = q;
+    if (!p || !q)
+        return -ENOMEM;
+    *n_room = n_new;
+    return 0;
+}
+
+static int make_room(struct sched *s)
+{
+    int r = grow((void **)&s->jobs, sizeof(*s->jobs), (void **)&s->turns, sizeof(*s->turns),
+                 s->n_jobs, &s->n_jobs_room);
+    return r ? r
+             : grow((void **)&s->users, sizeof(*s->users), (void **)&s->n_user_jobs,
+                    sizeof(*s->n_user_jobs), s->n_users, &s->n_users_room);
+}
+
+static void enter_user(struct sched *s, uint32_t user)
+{
+    unsigned i = user_index(s, user);
+    if (i == s->n_users) {
+        s->users[i] = (struct turn_user){.user = user};
+        s->n_user_jobs[i] = 0;
+        turns_enter(&s->users[i], s->users, s->n_users);
+        s->n_users++;
+    }
+    s->n_user_jobs[i]++;
+}
+
+static void leave_user(struct sched *s, uint32_t user)
+{
+    unsigned i = user_index(s, user);
+    if (--s->n_user_jobs[i] > 0)
+        return;
+    s->n_users--;
+    s->users[i] = s->users[s->n_users];
+    s->n_user_jobs[i] = s->n_user_jobs[s->n_users];
+}
+
+static unsigned count_rings(const struct wjob *job)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < job->n_ports; i++)
+        n += job->ports[i].ring != NULL;
+    return n;
+}
+
+static int claim_carry(struct sched *s, struct wjob *job, struct gad_error *error)
+{
+    const struct wjob_identity *id = &job->identity;
+    if (id->carry_size_bytes == 0)
+        return 0;
+    if (slots_claim(s->slots, id->carry_offset_bytes, id->carry_size_bytes) == 0)
+        return 0;
+    return error_set(error, GAD_BAD_REQUEST, "carry_offset", "the carry is not inside the pool");
+}
+
+int sched_add(struct sched *s, struct wjob *job, struct gad_error *error)
+{
+    const struct wjob_identity *id = &job->identity;
+    pthread_mutex_lock(&s->lock);
+    int r = make_room(s);
+    if (!r)
+        r = claim_carry(s, job, error);
+    if (r) {
+        pthread_mutex_unlock(&s->lock);
+        return r;
+    }
+    enter_user(s, id->user);
+    s->jobs[s->n_jobs] = job;
+    s->turns[s->n_jobs] = (struct turn_job){
+        .user = id->user, .weight = id->weight, .priority = id->priority, .last_turn = 0};
+    s->n_jobs++;
+    s->n_rings += count_rings(job);
+    wjob_set_state(job, WJOB_CLAIMING); /* the first pick takes the carry and begins */
+    sched_job_changed(s, job);
+    pthread_cond_signal(&s->compute_wake);
+    pthread_mutex_unlock(&s->lock);
+    return 0;
+}
+
+void sched_cancel(struct sched *s, uint64_t job_id)
+{
+    struct gad_error error;
+    pthread_mutex_lock(&s->lock);
+    for (unsigned i = 0; i < s->n_jobs; i++) {
+        struct wjob *job = s->jobs[i];
+        if (job->identity.id != job_id)
+            continue;
+        wjob_fail(job, error_set(&error, GAD_CANCELLED, NULL, "the job was cancelled"), &error);
+        sched_job_changed(s, job);
+        break;
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+void sched_ring_event(struct sched *s, uint64_t serial)
+{
+    pthread_mutex_lock(&s->lock);
+    for (unsigned i = 0; i < s->n_jobs; i++) {
+        struct wjob *job = s->jobs[i];
+        if (job->serial != serial)
+            continue;
+        if (job->state == WJOB_RUNNING && wjob_collect(job)) {
+            sched_job_changed(s, job);
+            pthread_cond_signal(&s->compute_wake);
+        }
+        break;
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void wake_main(struct sched *s)
+{
+    const uint64_t one = 1;
+    if (s->is_wake_written)
+        return;
+    s->is_wake_written = true;
+    if (write(s->config.wake_fd, &one, sizeof(one)) < 0)
+        return; /* only when it is full, and then main is awake */
+}
+
+struct wjob *sched_take_ended(struct sched *s)
+{
+    pthread_mutex_lock(&s->lock);
+    struct wjob *ended = steal_ptr(s->ended);
+    s->is_wake_written = false;
+    pthread_mutex_unlock(&s->lock);
+    return ended;
+}
+
+static void give_to_main(struct sched *s, struct wjob *job)
+{
+    job->next = s->ended;
+    s->ended = job;
+    wake_main(s);
+}
+
+void sched_closed(struct sched *s, struct wjob *job)
+{
+    give_to_main(s, job);
+}
+
+/* Out of the active jobs: its place goes to the last one, its carry back. */
+static void job_end(struct sched *s, struct wjob *job)
+{
+    unsigned i = 0;
+    while (s->jobs[i] != job)
+        i++;
+    s->n_jobs--;
+    s->jobs[i] = s->jobs[s->n_jobs];
+    s->turns[i] = s->turns[s->n_jobs];
+    leave_user(s, job->identity.user);
+    if (job->identity.carry_size_bytes > 0)
+        slots_unclaim(s->slots, job->identity.carry_offset_bytes, job->identity.carry_size_bytes);
+    wjob_set_state(job, WJOB_ENDED);
+    job->ended_ns = clock_ns();
+    job->next = NULL;
+    for (unsigned k = 0; k < job->n_ports; k++)
+        if (job->ports[k].ring)
+            (void)epoll_ctl(s->config.epoll_fd, EPOLL_CTL_DEL, ring_done_fd(job->ports[k].ring),
+                            NULL);
+    s->n_rings -= count_rings(job);
+    if (job->frame.n_fds == 0) {
+        give_to_main(s, job);
+        return;
+    }
+    *s->closings_end = job;
+    s->closings_end = &job->next;
+    pthread_cond_signal(&s->io_wake);
+}
+
+static void drop_tile(struct sched *s, struct tile *tile)
+{
+    tile_drop_blocks(tile);
+    if (tile->slot)
+        slots_return(s->slots, tile->slot);
+    tile->job->n_tiles--;
+    free(tile);
+}
+
+/* The tiles that no thread is at. */
+static void drop_tiles(struct sched *s, struct wjob *job)
+{
+    while (job->waiting) {
+        struct tile *tile = job->waiting;
+        job->waiting = tile->next;
+        drop_tile(s, tile);
+    }
+    struct tile **p = &s->reads;
+    while (*p) {
+        struct tile *tile = *p;
+        if (tile->job != job) {
+            p = &tile->next;
+            continue;
+        }
+        *p = tile->next;
+        drop_tile(s, tile);
+    }
+    s->reads_end = p;
+}
+
+void sched_job_changed(struct sched *s, struct wjob *job)
+{
+    if (job->state == WJOB_RUNNING && !job->status)
+        wjob_advance(job);
+    if (job->state <= WJOB_RUNNING && (job->status || job->is_complete)) {
+        wjob_set_state(job, WJOB_ENDING);
+        drop_tiles(s, job);
+    }
+    if (job->state == WJOB_ENDING && job->n_in_flight == 0)
+        job_end(s, job);
+}
+
+static void read_failed(struct wjob *job, struct tile *tile, int status,
+                        const struct gad_error *error)
+{
+    tile->next = job->waiting; /* dropped with the others */
+    job->waiting = tile;
+    tile->state = TILE_WAITING_CLIENT;
+    if (status)
+        wjob_fail(job, status, error);
+}
+
+static void tile_over(struct sched *s, struct tile *tile, struct thread_context *th,
+                      enum tile_outcome outcome)
+{
+    struct wjob *job = tile->job;
+    switch (outcome) {
+    case TILE_DONE:
+        if (!job->status) {
+            struct partial partials[PROGRAM_MAX_REDUCTIONS];
+            tile_result(tile, partials);
+            wjob_tile_done(job, tile->index, partials, &tile->measure);
+        }
+        drop_tile(s, tile);
+        break;
+    case TILE_NEEDS_READ:
+        tile->state = TILE_READING;
+        tile->next = NULL;
+        *s->reads_end = tile;
+        s->reads_end = &tile->next;
+        pthread_cond_signal(&s->io_wake);
+        break;
+    case TILE_NEEDS_CLIENT:
+        if (tile->slot)
+            slots_return(s->slots, steal_ptr(tile->slot));
+        tile->state = TILE_WAITING_CLIENT;
+        tile->next = job->waiting;
+        job->waiting = tile;
+        break;
+    case TILE_FAILED:
+        if (th->status)
+            wjob_fail(job, th->status, &th->error);
+        drop_tile(s, tile);
+        break;
+    }
+}
+
+void sched_turn_over(struct sched *s, const struct turn *turn, struct thread_context *th,
+                     enum tile_outcome outcome, uint64_t elapsed_ns)
+{
+    struct wjob *job = turn->job;
+    unsigned user = user_index(s, job->identity.user);
+    turns_charge(&s->users[user], job->identity.weight, (double)elapsed_ns * 1e-9);
+    job->n_in_flight--;
+    if (turn->tile)
+        tile_over(s, turn->tile, th, outcome);
+    else if (outcome == TILE_FAILED)
+        wjob_fail(job, th->status, &th->error);
+    if (job->has_rings && job->n_in_flight == 0 && job->idle_since_ns == 0)
+        job->idle_since_ns = clock_ns();
+    if (job->status && job->state == WJOB_ENDING)
+        drop_tiles(s, job);
+    sched_job_changed(s, job);
+}
+
+void sched_read_over(struct sched *s, struct tile *tile, int status, const struct gad_error *error)
+{
+    struct wjob *job = tile->job;
+    job->n_in_flight--;
+    if (status || job->status) {
+        read_failed(job, tile, status, error);
+        if (job->state == WJOB_ENDING)
+            drop_tiles(s, job);
+    } else {
+        tile->state = TILE_STAGED;
+        tile->next = job->waiting;
+        job->waiting = tile;
+        pthread_cond_signal(&s->compute_wake);
+    }
+    sched_job_changed(s, job);
+}
+
+pthread_mutex_t *sched_lock(struct sched *s)
+{
+    return &s->lock;
+}
+
+struct sched_stats sched_stats(struct sched *s)
+{
+    pthread_mutex_lock(&s->lock);
+    struct sched_stats stats = {.slots = slots_use(s->slots),
+                                .n_jobs = s->n_jobs,
+                                .n_busy = s->n_busy,
+                                .n_rings = s->n_rings};
+    pthread_mutex_unlock(&s->lock);
+    return stats;
+}

@@ -1,0 +1,47 @@
+/* The scheduler: which thread does what next. Jobs come from the main thread, turns go to compute
+ * threads, reads and the closing of descriptors to I/O threads, ended jobs back to the main thread.
+ */
+#pragma once
+
+#include "daemon/worker/slots.h"
+#include "daemon/worker/wjob.h"
+
+#define SCHED_N_IO        4u /* I/O threads */
+#define SCHED_IO_PER_USER 2u /* of them, at most this many at one user's files */
+#define SCHED_TICK_MS     100u
+
+struct sched;
+
+struct sched_config {
+    unsigned n_threads; /* compute */
+    uint64_t pool_bytes;
+    const struct cpu_engine *engine;
+    struct crashpage *page; /* NULL: none. Main is thread 0, then compute, then I/O */
+    int wake_fd;            /* eventfd, written when jobs have ended */
+    int epoll_fd;           /* rings' done_fd are taken out of it before they are closed */
+};
+
+/* Starts the threads. -errno. */
+int sched_new(const struct sched_config *config, struct sched **ret_sched) GAD_MUST_CHECK;
+/* Stops them at the next boundary and frees the jobs that are left. NULL. */
+struct sched *sched_free(struct sched *s);
+
+pthread_mutex_t *sched_lock(struct sched *s); /* for the jobs */
+
+/* Takes the job, unless it fails: bad-request, -ENOMEM. */
+int sched_add(struct sched *s, struct wjob *job, struct gad_error *error) GAD_MUST_CHECK;
+void sched_cancel(struct sched *s, uint64_t job_id);
+/* A client has answered on a ring of the job. */
+void sched_ring_event(struct sched *s, uint64_t serial);
+/* The jobs that have ended since, as a list; the caller's. */
+struct wjob *sched_take_ended(struct sched *s);
+
+/* Calls report(job, argument) for every job whose progress is due, under the lock. Returns when to
+ * come again, in ms, -1: never. Also frees threads that hang in a client's eventfd. */
+int sched_tick(struct sched *s, void (*report)(struct wjob *job, void *argument), void *argument);
+
+struct sched_stats {
+    struct slots_use slots;
+    unsigned n_jobs, n_busy, n_rings;
+};
+struct sched_stats sched_stats(struct sched *s);

@@ -1,0 +1,61 @@
+/* What scheduler.c, pick.c, and the threads in threads.c share. */
+#pragma once
+
+#include "daemon/turns.h"
+#include "daemon/worker/scheduler.h"
+#include "daemon/worker/tile.h"
+
+struct io_slot { /* what an I/O thread is at */
+    bool is_busy;
+    uint32_t user;
+};
+
+struct sched {
+    struct sched_config config;
+    pthread_mutex_t lock;
+    pthread_cond_t compute_wake, io_wake;
+    bool is_stopping;
+    struct slots *slots;
+
+    /* Active jobs: jobs[i] and turns[i] belong together. */
+    struct wjob **jobs;
+    struct turn_job *turns;
+    unsigned n_jobs, n_jobs_room;
+    uint64_t n_turns;
+    /* Users that have active jobs: users[i] and n_user_jobs[i] belong together. */
+    struct turn_user *users;
+    unsigned *n_user_jobs;
+    unsigned n_users, n_users_room;
+
+    unsigned n_idle, n_busy;               /* compute threads */
+    unsigned n_rings;                      /* of all jobs that were not closed yet */
+    struct tile *reads, **reads_end;       /* for I/O threads, in order */
+    struct wjob *closings, **closings_end; /* ended, with descriptors to be closed */
+    struct wjob *ended;
+    bool is_wake_written;
+
+    struct io_slot io[SCHED_N_IO];
+    struct thread_context **threads; /* compute, then I/O */
+    unsigned n_threads;              /* all of them, as far as they were started */
+};
+
+struct turn { /* of a compute thread */
+    struct wjob *job;
+    struct tile *tile; /* NULL: tell the job's clients what was asked */
+};
+
+/* All under the lock. pick: false when there is nothing to do now. */
+bool sched_pick(struct sched *s, struct turn *ret_turn);
+bool sched_anything_ready(struct sched *s);
+void sched_turn_over(struct sched *s, const struct turn *turn, struct thread_context *th,
+                     enum tile_outcome outcome, uint64_t elapsed_ns);
+struct tile *sched_pick_read(struct sched *s, unsigned io_index);
+struct wjob *sched_pick_closing(struct sched *s, unsigned io_index);
+void sched_read_over(struct sched *s, struct tile *tile, int status, const struct gad_error *error);
+void sched_closed(struct sched *s, struct wjob *job);
+/* Something of the job has changed: go on to its next pass, or end it. */
+void sched_job_changed(struct sched *s, struct wjob *job);
+
+/* Of the threads, with their struct thread_context. */
+void *sched_compute_main(void *context);
+void *sched_io_main(void *context);

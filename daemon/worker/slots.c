@@ -1,0 +1,169 @@
+/* The pool's memory and who has which part of it.
+ *
+ *     0        S        2S       3S       4S  ...                n S      pool
+ *     +--------+--------+--------+--------+---- ... ----+--------+--------+--+
+ *     | carry | carry   |                                  slots, lent from the top
+ *     +--------+--------+--------+--------+---- ... ----+--------+--------+--+
+ *       carries from the bottom
+ *
+ * S is GRAIN_MAX_TOTAL_BYTES. The slab is mapped once and never grows; pages come as they are
+ * touched, and lending from the top downward touches the same few again. A block that a carry
+ * claims is counted (small carries share blocks) and not lent while its count is not 0. One slot is
+ * kept for express jobs as long as there are at least SLOTS_FOR_RESERVE, so that a small job finds
+ * one while a large one fills the pool.
+ *
+ * What leaves a slot is only what a job wrote there: builds with GAD_POISON fill every slot that is
+ * lent with a pattern, so that a test sees anything else. Carries are zeroed when they are lent.
+ *
+ * Called by the scheduler, under its lock.
+ */
+#include "daemon/worker/slots.h"
+#include "kernels/geometry.h"
+#include "proto/util.h"
+
+#include <assert.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define SLOT_BYTES        ((uint64_t)GRAIN_MAX_TOTAL_BYTES)
+#define SLOTS_FOR_RESERVE 4
+
+struct slot_block {
+    bool is_lent;
+    uint16_t n_claims;
+};
+
+struct slots {
+    char *pool;
+    uint64_t pool_bytes;
+    unsigned n_slots, n_lent, n_free, n_carries; /* n_free: neither lent nor claimed */
+    uint64_t carry_bytes;
+    struct slot_block blocks[];
+};
+
+int slots_new(uint64_t pool_bytes, struct slots **ret_slots)
+{
+    uint64_t n_slots = pool_bytes / SLOT_BYTES;
+    if (pool_bytes == 0 || pool_bytes > SIZE_MAX / 2 || n_slots > UINT32_MAX / 2)
+        return -EINVAL;
+    struct slots *s = calloc(1, sizeof(*s) + n_slots * sizeof(s->blocks[0]));
+    if (!s)
+        return -ENOMEM;
+    s->pool = mmap(NULL, pool_bytes, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (s->pool == MAP_FAILED) {
+        int r = -errno;
+        free(s);
+        return r;
+    }
+    s->pool_bytes = pool_bytes;
+    s->n_slots = s->n_free = (unsigned)n_slots;
+    *ret_slots = s;
+    return 0;
+}
+
+struct slots *slots_free(struct slots *s)
+{
+    if (s) {
+        munmap(s->pool, s->pool_bytes);
+        free(s);
+    }
+    return NULL;
+}
+
+bool slots_can_lend(const struct slots *s, bool is_express)
+{
+    unsigned n_kept = !is_express && s->n_slots >= SLOTS_FOR_RESERVE ? 1 : 0;
+    return s->n_free > n_kept;
+}
+
+void *slots_lend(struct slots *s, bool is_express)
+{
+    if (!slots_can_lend(s, is_express))
+        return NULL;
+    unsigned i = s->n_slots;
+    do
+        i--;
+    while (s->blocks[i].is_lent || s->blocks[i].n_claims > 0);
+    s->blocks[i].is_lent = true;
+    s->n_lent++;
+    s->n_free--;
+    char *slot = s->pool + i * SLOT_BYTES;
+#ifdef GAD_POISON
+    memset(slot, 0xa5, SLOT_BYTES);
+#endif
+    return slot;
+}
+
+void slots_return(struct slots *s, void *slot)
+{
+    uint64_t i = (uint64_t)((char *)slot - s->pool) / SLOT_BYTES;
+    assert(i < s->n_slots && s->blocks[i].is_lent);
+    s->blocks[i].is_lent = false;
+    s->n_lent--;
+    if (s->blocks[i].n_claims == 0)
+        s->n_free++;
+}
+
+/* The blocks [*first, *end) that an extent touches; what lies beyond the last slot is in none. */
+static void blocks_of(const struct slots *s, uint64_t offset_bytes, uint64_t size_bytes,
+                      unsigned *ret_first, unsigned *ret_end)
+{
+    *ret_first = (unsigned)min_u64(offset_bytes / SLOT_BYTES, s->n_slots);
+    *ret_end =
+        (unsigned)min_u64((offset_bytes + size_bytes + SLOT_BYTES - 1) / SLOT_BYTES, s->n_slots);
+}
+
+int slots_claim(struct slots *s, uint64_t offset_bytes, uint64_t size_bytes)
+{
+    if (size_bytes == 0 || size_bytes > s->pool_bytes || offset_bytes > s->pool_bytes - size_bytes)
+        return -EINVAL;
+    unsigned first, end;
+    blocks_of(s, offset_bytes, size_bytes, &first, &end);
+    for (unsigned i = first; i < end; i++)
+        if (s->blocks[i].n_claims == UINT16_MAX)
+            return -EINVAL;
+    for (unsigned i = first; i < end; i++)
+        if (s->blocks[i].n_claims++ == 0 && !s->blocks[i].is_lent)
+            s->n_free--;
+    s->n_carries++;
+    s->carry_bytes += size_bytes;
+    return 0;
+}
+
+bool slots_claim_is_clear(const struct slots *s, uint64_t offset_bytes, uint64_t size_bytes)
+{
+    unsigned first, end;
+    blocks_of(s, offset_bytes, size_bytes, &first, &end);
+    for (unsigned i = first; i < end; i++)
+        if (s->blocks[i].is_lent)
+            return false;
+    return true;
+}
+
+void *slots_carry(struct slots *s, uint64_t offset_bytes, uint64_t size_bytes)
+{
+    assert(slots_claim_is_clear(s, offset_bytes, size_bytes));
+    return memset(s->pool + offset_bytes, 0, size_bytes);
+}
+
+void slots_unclaim(struct slots *s, uint64_t offset_bytes, uint64_t size_bytes)
+{
+    unsigned first, end;
+    blocks_of(s, offset_bytes, size_bytes, &first, &end);
+    for (unsigned i = first; i < end; i++) {
+        assert(s->blocks[i].n_claims > 0);
+        if (--s->blocks[i].n_claims == 0 && !s->blocks[i].is_lent)
+            s->n_free++;
+    }
+    s->n_carries--;
+    s->carry_bytes -= size_bytes;
+}
+
+struct slots_use slots_use(const struct slots *s)
+{
+    return (struct slots_use){.n_slots = s->n_slots,
+                              .n_lent = s->n_lent,
+                              .n_carries = s->n_carries,
+                              .carry_bytes = s->carry_bytes};
+}

@@ -1,0 +1,104 @@
+/* What the worker tells about itself: once when it is ready, later when it is asked. The numbers
+ * are what a test compares before and after it was bad to a worker; descriptors are counted by the
+ * kernel, memory by the kernel too, the rest by whoever owns it.
+ *
+ * Private memory is what nobody else has: anonymous pages of the process, the touched part of the
+ * pool included. Mappings of clients' memory are theirs.
+ */
+#include "daemon/worker/worker.h"
+#include "proto/util.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+
+static uint64_t count_descriptors(void)
+{
+    uint64_t n = 0;
+    DIR *dir = opendir("/proc/self/fd");
+    if (!dir)
+        return 0;
+    for (const struct dirent *e = readdir(dir); e; e = readdir(dir))
+        n += isdigit((unsigned char)e->d_name[0]) != 0;
+    closedir(dir);
+    return n > 0 ? n - 1 : 0; /* the directory's own */
+}
+
+/* The value of "key: N kB" in a file of /proc. */
+static uint64_t proc_kilobytes(const char *path, const char *key)
+{
+    char line[256];
+    unsigned long long n = 0;
+    size_t n_chars = strlen(key);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return 0;
+    while (fgets(line, sizeof(line), file))
+        if (strncmp(line, key, n_chars) == 0 && line[n_chars] == ':')
+            sscanf(line + n_chars + 1, "%llu", &n);
+    fclose(file);
+    return n;
+}
+
+static uint64_t private_bytes(void)
+{
+    return proc_kilobytes("/proc/self/smaps_rollup", "Anonymous") * 1024;
+}
+
+static void device_name(char *ret_name, size_t n_bytes)
+{
+    char line[256];
+    snprintf(ret_name, n_bytes, "cpu");
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    if (!file)
+        return;
+    while (fgets(line, sizeof(line), file)) {
+        char *value = strchr(line, ':');
+        if (!value || strncmp(line, "model name", 10) != 0)
+            continue;
+        value += strspn(value, ": \t");
+        value[strcspn(value, "\n")] = '\0';
+        snprintf(ret_name, n_bytes, "%s", value);
+        break;
+    }
+    fclose(file);
+}
+
+int worker_send_ready(struct worker *w)
+{
+    char device[256];
+    device_name(device, sizeof(device));
+    message_writer_clear(&w->writer);
+    message_begin_notification(&w->writer, "worker.ready");
+    msgpack_packer *p = &w->writer.packer;
+    msgpack_pack_map(p, 8);
+    pack_key_str(p, "engine", "cpu");
+    pack_key_str(p, "device", device);
+    pack_key_str(p, "level", cpu_level_name(cpu_engine_level(w->engine)));
+    pack_key_u64(p, "pool_bytes", w->config.pool_bytes);
+    pack_key_u64(p, "slot_bytes", GRAIN_MAX_TOTAL_BYTES);
+    pack_key_u64(p, "threads", w->config.n_threads);
+    pack_key_u64(p, "overhead_bytes", private_bytes());
+    pack_key_str(p, "version", GPUARRAYD_VERSION);
+    return conn_send(w->conn, w->writer.buffer.data, w->writer.buffer.size, NULL, 0);
+}
+
+int worker_send_stats(struct worker *w, uint32_t message_id)
+{
+    struct sched_stats stats = sched_stats(w->sched);
+    message_writer_clear(&w->writer);
+    message_begin_result(&w->writer, message_id);
+    msgpack_packer *p = &w->writer.packer;
+    msgpack_pack_map(p, 9);
+    pack_key_u64(p, "descriptors", count_descriptors());
+    pack_key_u64(p, "mappings", regions_n_mappings(w->regions) + stats.n_rings);
+    pack_key_u64(p, "slots_lent", stats.slots.n_lent);
+    pack_key_u64(p, "slots", stats.slots.n_slots);
+    pack_key_u64(p, "carries", stats.slots.n_carries);
+    pack_key_u64(p, "carry_bytes", stats.slots.carry_bytes);
+    pack_key_u64(p, "jobs", stats.n_jobs);
+    pack_key_u64(p, "threads_busy", stats.n_busy);
+    pack_key_u64(p, "private_bytes", private_bytes());
+    return conn_send(w->conn, w->writer.buffer.data, w->writer.buffer.size, NULL, 0);
+}

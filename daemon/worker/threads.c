@@ -1,0 +1,247 @@
+/* The worker's threads: what they do between turns, how they start and stop.
+ *
+ * A compute thread takes a turn, works on it without the lock and says how it went; without work it
+ * sleeps on a condition. An I/O thread does the same with reads and closings. Both see a stop at
+ * the end of what they have in hand; a tile in hand sees it at its next grain.
+ *
+ * A thread that tells a client something writes to the client's eventfd, and a client can have
+ * filled that so that the write waits. The main thread's tick notices such a thread and sends it a
+ * signal, whose handler does nothing: the write returns EINTR and the job fails.
+ */
+#include "daemon/worker/scheduler_internal.h"
+#include "proto/util.h"
+
+#include <assert.h>
+#include <signal.h>
+
+#define THREAD_STACK_BYTES (256u * 1024u)
+#define KICK_SIGNAL        SIGUSR2
+#define SIGNAL_LIMIT_NS    (UINT64_C(100) * 1000 * 1000)
+
+static void on_kick(int number)
+{
+    (void)number;
+}
+
+static enum tile_outcome take_turn(const struct turn *turn, struct thread_context *th)
+{
+    if (turn->tile)
+        return tile_run(turn->tile, th);
+    th->status = wjob_signal(turn->job, th);
+    return th->status ? TILE_FAILED : TILE_DONE;
+}
+
+void *sched_compute_main(void *argument)
+{
+    struct thread_context *th = argument;
+    struct sched *s = th->sched;
+    struct turn turn;
+    pthread_mutex_lock(&s->lock);
+    while (!s->is_stopping) {
+        if (!sched_pick(s, &turn)) {
+            s->n_idle++;
+            pthread_cond_wait(&s->compute_wake, &s->lock);
+            s->n_idle--;
+            continue;
+        }
+        s->n_busy++;
+        if (s->n_idle > 0 && sched_anything_ready(s))
+            pthread_cond_signal(&s->compute_wake);
+        pthread_mutex_unlock(&s->lock);
+        uint64_t begin = clock_ns();
+        enum tile_outcome outcome = take_turn(&turn, th);
+        uint64_t elapsed = clock_ns() - begin;
+        pthread_mutex_lock(&s->lock);
+        s->n_busy--;
+        sched_turn_over(s, &turn, th, outcome, elapsed);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+static void io_read(struct sched *s, struct tile *tile, struct thread_context *th)
+{
+    pthread_mutex_unlock(&s->lock);
+    int r = tile_read(tile, th);
+    pthread_mutex_lock(&s->lock);
+    sched_read_over(s, tile, r, &th->error);
+}
+
+static void io_close(struct sched *s, struct wjob *job)
+{
+    pthread_mutex_unlock(&s->lock);
+    wjob_close(job);
+    pthread_mutex_lock(&s->lock);
+    sched_closed(s, job);
+}
+
+void *sched_io_main(void *argument)
+{
+    struct thread_context *th = argument;
+    struct sched *s = th->sched;
+    unsigned io_index = th->index - 1 - s->config.n_threads;
+    pthread_mutex_lock(&s->lock);
+    while (!s->is_stopping) {
+        struct tile *tile = sched_pick_read(s, io_index);
+        struct wjob *job = tile ? NULL : sched_pick_closing(s, io_index);
+        if (!tile && !job) {
+            pthread_cond_wait(&s->io_wake, &s->lock);
+            continue;
+        }
+        if (tile)
+            io_read(s, tile, th);
+        else
+            io_close(s, job);
+        s->io[io_index].is_busy = false;
+        /* Whoever was held back by the limit a user can go on now. */
+        if (s->reads || s->closings)
+            pthread_cond_signal(&s->io_wake);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+static void kick_threads(struct sched *s, uint64_t now)
+{
+    for (unsigned i = 0; i < s->n_threads; i++) {
+        uint64_t since = atomic_load(&s->threads[i]->signalling_since_ns);
+        if (since && now > since && now - since > SIGNAL_LIMIT_NS)
+            pthread_kill(s->threads[i]->thread, KICK_SIGNAL);
+    }
+}
+
+int sched_tick(struct sched *s, void (*report)(struct wjob *job, void *argument), void *argument)
+{
+    uint64_t now = clock_ns(), next = UINT64_MAX;
+    pthread_mutex_lock(&s->lock);
+    if (s->n_rings > 0) {
+        kick_threads(s, now);
+        next = now + SCHED_TICK_MS * UINT64_C(1000000);
+    }
+    for (unsigned i = 0; i < s->n_jobs; i++) {
+        struct wjob *job = s->jobs[i];
+        uint64_t interval = job->request->progress_ms * UINT64_C(1000000);
+        if (interval == 0)
+            continue;
+        if (job->next_progress_ns <= now) {
+            if (job->next_progress_ns > 0)
+                report(job, argument);
+            job->next_progress_ns = now + interval;
+        }
+        next = min_u64(next, job->next_progress_ns);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return next == UINT64_MAX ? -1 : (int)((next - now) / 1000000 + 1);
+}
+
+static int start_thread(struct sched *s, unsigned index, bool is_compute)
+{
+    struct crashpage *page = s->config.page;
+    struct thread_context *th;
+    pthread_attr_t attributes;
+    int r = thread_context_new(index, s->config.engine, page ? &page->threads[index] : NULL,
+                               is_compute, &th);
+    if (r)
+        return r;
+    th->sched = s;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, THREAD_STACK_BYTES);
+    r = pthread_create(&th->thread, &attributes, is_compute ? sched_compute_main : sched_io_main,
+                       th);
+    pthread_attr_destroy(&attributes);
+    if (r) {
+        thread_context_free(th);
+        return -r;
+    }
+    pthread_setname_np(th->thread, is_compute ? "compute" : "io");
+    s->threads[s->n_threads++] = th;
+    return 0;
+}
+
+static int start_threads(struct sched *s)
+{
+    unsigned n = s->config.n_threads + SCHED_N_IO;
+    struct sigaction kick = {.sa_handler = on_kick};
+    int r = 0;
+    sigemptyset(&kick.sa_mask);
+    if (sigaction(KICK_SIGNAL, &kick, NULL) < 0)
+        return -errno;
+    s->threads = calloc(n, sizeof(*s->threads));
+    if (!s->threads)
+        return -ENOMEM;
+    for (unsigned i = 0; i < n && !r; i++)
+        r = start_thread(s, 1 + i, i < s->config.n_threads);
+    return r;
+}
+
+int sched_new(const struct sched_config *config, struct sched **ret_sched)
+{
+    struct sched *s = calloc(1, sizeof(*s));
+    if (!s)
+        return -ENOMEM;
+    s->config = *config;
+    s->reads_end = &s->reads;
+    s->closings_end = &s->closings;
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->compute_wake, NULL);
+    pthread_cond_init(&s->io_wake, NULL);
+    int r = slots_new(config->pool_bytes, &s->slots);
+    if (!r)
+        r = start_threads(s);
+    if (r) {
+        sched_free(s);
+        return r;
+    }
+    *ret_sched = s;
+    return 0;
+}
+
+/* No thread is left: every job goes through its end, and out of every list. */
+static void free_jobs(struct sched *s)
+{
+    struct gad_error error;
+    pthread_mutex_lock(&s->lock);
+    while (s->n_jobs > 0) {
+        struct wjob *job = s->jobs[0];
+        wjob_fail(job, error_set(&error, GAD_SHUTTING_DOWN, NULL, "the worker ends"), &error);
+        sched_job_changed(s, job);
+    }
+    pthread_mutex_unlock(&s->lock);
+    for (struct wjob *job = s->closings, *next; job; job = next) {
+        next = job->next;
+        wjob_free(job);
+    }
+    for (struct wjob *job = s->ended, *next; job; job = next) {
+        next = job->next;
+        wjob_free(job);
+    }
+}
+
+struct sched *sched_free(struct sched *s)
+{
+    if (!s)
+        return NULL;
+    pthread_mutex_lock(&s->lock);
+    s->is_stopping = true;
+    for (unsigned i = 0; i < s->n_jobs; i++)
+        atomic_store_explicit(&s->jobs[i]->is_stopped, true, memory_order_relaxed);
+    pthread_cond_broadcast(&s->compute_wake);
+    pthread_cond_broadcast(&s->io_wake);
+    pthread_mutex_unlock(&s->lock);
+    for (unsigned i = 0; i < s->n_threads; i++)
+        pthread_join(s->threads[i]->thread, NULL);
+    free_jobs(s);
+    for (unsigned i = 0; i < s->n_threads; i++)
+        thread_context_free(s->threads[i]);
+    free(s->threads);
+    s->slots = slots_free(s->slots);
+    free(s->jobs);
+    free(s->turns);
+    free(s->users);
+    free(s->n_user_jobs);
+    pthread_cond_destroy(&s->io_wake);
+    pthread_cond_destroy(&s->compute_wake);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+    return NULL;
+}

@@ -1,0 +1,136 @@
+/* A job in the worker: what it computes, with which arrays, and how far it is.
+ *
+ * The main thread makes and frees it. While it is with the scheduler everything below "walk" is
+ * written under the scheduler's lock; what lies above does not change. Tiles refer to their job,
+ * and it lives as long as it has tiles.
+ */
+#pragma once
+
+#include "daemon/worker/port.h"
+#include "daemon/worker/slots.h"
+#include "kernels/plan.h"
+#include "kernels/reduce.h"
+#include "proto/frame.h"
+#include "proto/message.h"
+
+#include <pthread.h>
+
+enum wjob_state {
+    WJOB_NEW,
+    WJOB_CLAIMING, /* its carry is claimed, lent slots in it have to return */
+    WJOB_RUNNING,
+    WJOB_ENDING, /* complete, failed or cancelled: no turn begins, some may not be over */
+    WJOB_ENDED,
+};
+
+struct wjob_identity { /* as the broker says */
+    uint64_t id;
+    uint32_t message_id; /* of the request to be answered */
+    uint32_t user, weight;
+    int priority;
+    uint64_t carry_offset_bytes, carry_size_bytes;
+};
+
+/* What was done, added up over tiles. */
+struct measure {
+    uint64_t read_bytes, write_bytes;
+    uint64_t source_ns, kernel_ns, sink_ns;
+    struct cpu_warnings warnings;
+};
+
+struct pass_port { /* a port that the current pass uses */
+    struct port *port;
+    unsigned index; /* among the program's inputs or outputs */
+};
+
+struct tile;
+
+struct wjob {
+    struct wjob_identity identity;
+    uint64_t serial; /* unique in this worker; names the job in epoll's data */
+    struct frame frame;
+    struct job_request *request;
+    struct program *program;
+    struct plan plan;
+    struct port *ports; /* the program's inputs, then its outputs */
+    unsigned n_ports;
+    struct guard_range *ranges; /* client memory that tiles touch */
+    unsigned n_ranges;
+    char *inline_results;
+    bool has_rings, is_express;
+    uint64_t begun_ns;
+    pthread_mutex_t *lock; /* the scheduler's */
+
+    /* walk */
+    enum wjob_state state;
+    unsigned pass;
+    uint64_t next_tile, n_tiles_done; /* of this pass */
+    uint64_t oldest_tile;             /* not done yet; and which of those behind it are */
+    uint64_t done_window[REDUCE_WINDOW / 64];
+    struct pass_port inputs[REQUEST_MAX_ARGS], outputs[REQUEST_MAX_OUTPUTS]; /* of this pass */
+    unsigned n_inputs, n_outputs;
+    bool pass_needs_slot, is_complete;
+    char *carry;
+    struct reduce_tree *tree; /* NULL: no reductions, or a single tile */
+    union scalar reduced[PROGRAM_MAX_REDUCTIONS];
+
+    /* turns */
+    unsigned n_in_flight;   /* turns and reads that threads are at */
+    unsigned n_tiles;       /* tiles that exist */
+    struct tile *waiting;   /* those that no thread is at: staged, or waiting for the client */
+    bool wants_signal;      /* some ring has asked and its client was not told yet */
+    uint64_t idle_since_ns; /* with rings: no tile is in hand since; 0: some is */
+
+    /* outcome */
+    _Atomic bool is_stopped; /* read by tiles between grains */
+    int status;
+    struct gad_error error;
+    uint64_t n_all_tiles_done, client_ns, ended_ns;
+    struct measure measure;
+    uint64_t next_progress_ns;
+    struct wjob *next; /* in a list of the scheduler's */
+};
+
+struct wjob_context {
+    struct regions *regions;
+    const struct plan_limits *limits;
+    pthread_mutex_t *lock;
+};
+
+/* Takes the frame (also on failure) whose message is given. A status or -errno. */
+int wjob_new(struct frame *frame_take, const struct message *message,
+             const struct wjob_context *context, struct wjob **ret_job,
+             struct gad_error *error) GAD_MUST_CHECK;
+/* Main thread; no tile is left. NULL. */
+struct wjob *wjob_free(struct wjob *job);
+/* Descriptors and rings; may take long. Rings are out of the epoll set by then. */
+void wjob_close(struct wjob *job);
+/* Whether the regions still have their memory; else the job fails. Main thread. */
+void wjob_check_regions(struct wjob *job);
+
+void wjob_set_state(struct wjob *job, enum wjob_state state);
+/* The first failure stays. */
+void wjob_fail(struct wjob *job, int status, const struct gad_error *error);
+
+/* walk.c: the passes and their tiles ------------------------------------------------------ */
+
+/* The first pass begins; the carry is there. Passes without tiles are over at once: the job may be
+ * complete afterwards, or have failed. */
+void wjob_begin(struct wjob *job, char *carry);
+/* As long as the current pass is over, goes to the next. */
+void wjob_advance(struct wjob *job);
+/* Whether the window of reductions allows another tile and there is one. */
+bool wjob_has_next_tile(const struct wjob *job);
+uint64_t wjob_next_tile(struct wjob *job);
+/* A tile is done; partials of the pass's reductions, if it has any. */
+void wjob_tile_done(struct wjob *job, uint64_t tile, const struct partial *partials,
+                    const struct measure *measure);
+/* Whether every ring of this pass has what a grain needs. */
+bool wjob_has_blocks(const struct wjob *job, uint64_t grain);
+/* Reads the clients' answers on all rings of this pass; fails the job. True: there was news. */
+bool wjob_collect(struct wjob *job);
+
+static inline const struct pass *wjob_pass(const struct wjob *job)
+{
+    return &job->program->passes[job->pass];
+}

@@ -1,0 +1,199 @@
+/* The worker's main thread: one epoll loop over the broker's socket, the eventfd by which threads
+ * say that jobs have ended, and the eventfds by which clients say that ring blocks are done.
+ *
+ * Several frames may come with one wake-up; each is handled, their replies are queued and written
+ * together at the end of the turn. A turn handles at most FRAMES_A_TURN of them, so that ended jobs
+ * and rings are not kept waiting.
+ *
+ * Clients' eventfds are watched edge-triggered and never read: reading or writing one could be made
+ * to block by whoever shares it. They carry the job's serial number, since a registration may
+ * outlive the job by one turn.
+ *
+ * End of file on the socket ends the loop: without its broker a worker has nothing to do.
+ */
+#include "daemon/worker/worker.h"
+#include "proto/util.h"
+
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#define FRAMES_A_TURN 64
+#define EVENTS_A_TURN 32
+#define TAG_SOCKET    UINT64_MAX
+#define TAG_WAKE      (UINT64_MAX - 1)
+
+static int watch(struct worker *w, int operation, int fd, uint32_t events, uint64_t tag)
+{
+    struct epoll_event event = {.events = events, .data.u64 = tag};
+    return epoll_ctl(w->epoll_fd, operation, fd, &event) < 0 ? -errno : 0;
+}
+
+static int make_context(struct worker *w)
+{
+    struct crashpage_thread *page = w->page ? &w->page->threads[0] : NULL;
+    w->tile = calloc(1, sizeof(*w->tile));
+    return w->tile ? thread_context_new(0, w->engine, page, true, &w->context) : -ENOMEM;
+}
+
+static int make_page(struct worker *w)
+{
+    uint32_t n_threads = 1 + w->config.n_threads + SCHED_N_IO;
+    if (n_threads > CRASHPAGE_MAX_THREADS)
+        return -EINVAL;
+    if (w->config.crash_page_fd < 0)
+        return 0;
+    int r = crashpage_map(w->config.crash_page_fd, &w->page);
+    if (!r)
+        atomic_store(&w->page->n_threads, n_threads);
+    return r;
+}
+
+static int make_sched(struct worker *w)
+{
+    const struct sched_config config = {.n_threads = w->config.n_threads,
+                                        .pool_bytes = w->config.pool_bytes,
+                                        .engine = w->engine,
+                                        .page = w->page,
+                                        .wake_fd = w->wake_fd,
+                                        .epoll_fd = w->epoll_fd};
+    return sched_new(&config, &w->sched);
+}
+
+static int worker_init(struct worker *w)
+{
+    w->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    w->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (w->epoll_fd < 0 || w->wake_fd < 0)
+        return -errno;
+    int r = watch(w, EPOLL_CTL_ADD, w->wake_fd, EPOLLIN, TAG_WAKE);
+    if (!r)
+        r = watch(w, EPOLL_CTL_ADD, conn_fd(w->conn), EPOLLIN, TAG_SOCKET);
+    if (!r)
+        r = guard_install();
+    if (!r)
+        r = make_page(w);
+    if (!r)
+        r = regions_new(&w->regions);
+    if (!r)
+        r = make_context(w);
+    if (!r)
+        r = make_sched(w);
+    return r ? r : worker_send_ready(w);
+}
+
+int worker_new(const struct worker_config *config, struct worker **ret_worker)
+{
+    _cleanup_fd_ int fd = config->fd_take;
+    if (config->n_threads == 0 || config->pool_bytes == 0)
+        return -EINVAL;
+    struct worker *w = calloc(1, sizeof(*w));
+    if (!w)
+        return -ENOMEM;
+    w->config = *config;
+    w->epoll_fd = w->wake_fd = -1;
+    w->engine = cpu_engine_get(config->max_level);
+    w->limits = (struct plan_limits){.pool_bytes = config->pool_bytes,
+                                     .slot_bytes = GRAIN_MAX_TOTAL_BYTES,
+                                     .carry_limit_bytes = config->pool_bytes,
+                                     .n_threads = config->n_threads};
+    message_writer_init(&w->writer);
+    int r = conn_new(steal_fd(&fd), NULL, &w->conn);
+    if (!r)
+        r = worker_init(w);
+    if (r) {
+        worker_free(w);
+        return r;
+    }
+    *ret_worker = w;
+    return 0;
+}
+
+struct worker *worker_free(struct worker *w)
+{
+    if (!w)
+        return NULL;
+    w->sched = sched_free(w->sched);
+    w->context = thread_context_free(w->context);
+    free(w->tile);
+    w->regions = regions_free(w->regions);
+    if (w->page)
+        crashpage_unmap(w->page);
+    w->conn = conn_free(w->conn);
+    message_writer_deinit(&w->writer);
+    close_fd(&w->wake_fd);
+    close_fd(&w->epoll_fd);
+    free(w);
+    return NULL;
+}
+
+static int receive_frames(struct worker *w)
+{
+    struct frame frame;
+    int r = conn_receive(w->conn);
+    if (r && r != -EAGAIN)
+        return r;
+    for (unsigned i = 0; i < FRAMES_A_TURN; i++) {
+        r = conn_next(w->conn, &frame);
+        if (r)
+            return r == -EAGAIN ? 0 : r;
+        r = worker_handle(w, &frame);
+        if (r)
+            return r;
+    }
+    return 0;
+}
+
+static int flush(struct worker *w)
+{
+    int r = conn_flush(w->conn);
+    if (r && r != -EAGAIN)
+        return r;
+    bool wants_writable = r == -EAGAIN;
+    if (wants_writable == w->wants_writable)
+        return 0;
+    w->wants_writable = wants_writable;
+    return watch(w, EPOLL_CTL_MOD, conn_fd(w->conn),
+                 EPOLLIN | (wants_writable ? (uint32_t)EPOLLOUT : 0), TAG_SOCKET);
+}
+
+static int handle_event(struct worker *w, const struct epoll_event *event)
+{
+    uint64_t count;
+    switch (event->data.u64) {
+    case TAG_SOCKET: return event->events & ~(uint32_t)EPOLLOUT ? receive_frames(w) : 0;
+    case TAG_WAKE:
+        if (read(w->wake_fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
+            return -errno;
+        return worker_reply_ended(w);
+    default: sched_ring_event(w->sched, event->data.u64); return 0;
+    }
+}
+
+/* One turn of the loop. */
+static int turn(struct worker *w)
+{
+    struct epoll_event events[EVENTS_A_TURN];
+    bool has_frames = conn_has_frame(w->conn);
+    int timeout = has_frames ? 0 : sched_tick(w->sched, worker_report_progress, w);
+    int r = flush(w);
+    if (r)
+        return r;
+    int n = epoll_wait(w->epoll_fd, events, EVENTS_A_TURN, timeout);
+    if (n < 0 && errno != EINTR)
+        return -errno;
+    for (int i = 0; i < n && !r; i++)
+        r = handle_event(w, &events[i]);
+    if (!r && has_frames)
+        r = receive_frames(w);
+    return r;
+}
+
+int worker_run(struct worker *w)
+{
+    int r;
+    do
+        r = turn(w);
+    while (!r);
+    return r == -EPIPE || r == -ECONNRESET ? 0 : r;
+}

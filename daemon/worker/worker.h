@@ -1,0 +1,55 @@
+/* The worker: owns the pool and the arrays' I/O, computes what the broker sends (daemon/WORKER.md).
+ * One main thread with a loop over the broker's socket, compute threads and I/O threads. */
+#pragma once
+
+#include "daemon/worker/scheduler.h"
+#include "daemon/worker/tile.h"
+#include "kernels/cpu/engine.h"
+#include "proto/conn.h"
+
+struct worker_config {
+    int fd_take;       /* connected to the broker */
+    int crash_page_fd; /* -1: none; stays the caller's */
+    uint64_t pool_bytes;
+    unsigned n_threads; /* compute */
+    enum cpu_level max_level;
+};
+
+struct worker {
+    struct worker_config config;
+    struct conn *conn;
+    int epoll_fd, wake_fd;
+    bool wants_writable;
+    struct crashpage *page; /* NULL: none */
+    const struct cpu_engine *engine;
+    struct plan_limits limits;
+    struct regions *regions;
+    struct sched *sched;
+    struct thread_context *context; /* the main thread's, for small jobs */
+    struct tile *tile;              /* of a small job */
+    struct message_writer writer;
+    uint64_t n_jobs; /* so far */
+};
+
+/* Takes the pool, starts the threads and queues worker.ready. -errno. */
+int worker_new(const struct worker_config *config, struct worker **ret_worker) GAD_MUST_CHECK;
+/* Waits for what threads have in hand. NULL. */
+struct worker *worker_free(struct worker *w);
+
+/* Serves the broker until its end of file: 0; or -errno when the connection fails otherwise. */
+int worker_run(struct worker *w) GAD_MUST_CHECK;
+
+/* Parts of it, called by the loop ------------------------------------------------------------- */
+
+/* handle.c: one frame of the broker's; its own afterwards. 0 or -errno: the connection is over. */
+int worker_handle(struct worker *w, struct frame *frame_take) GAD_MUST_CHECK;
+/* The jobs that have ended: their replies. */
+int worker_reply_ended(struct worker *w) GAD_MUST_CHECK;
+
+/* reply.c: the job's answer, a result or an error. */
+int worker_reply(struct worker *w, const struct wjob *job) GAD_MUST_CHECK;
+void worker_report_progress(struct wjob *job, void *worker);
+
+/* stats.c */
+int worker_send_ready(struct worker *w) GAD_MUST_CHECK;
+int worker_send_stats(struct worker *w, uint32_t message_id) GAD_MUST_CHECK;

@@ -1,0 +1,131 @@
+/* The log: the form of a line, and that nobody is ever waited for. */
+#define LOG_TOPIC "test"
+#include "daemon/broker/log.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+Test(log, a_line_has_level_topic_text_and_fields)
+{
+    char line[128];
+
+    log_format(line, sizeof(line), false, LOG_LEVEL_WARN, "queue", LOG_JOB(7, 1000), "is full");
+    cr_assert(eq(str, line, "gpuarrayd: warn: queue: is full JOB=7 UID=1000\n"));
+    log_format(line, sizeof(line), true, LOG_LEVEL_ERROR, "queue", NULL, "is full");
+    cr_assert(eq(str, line, "<3>queue: is full\n"));
+    log_format(line, sizeof(line), true, LOG_LEVEL_DEBUG, "queue", LOG_UID(0), "x");
+    cr_assert(eq(str, line, "<7>queue: x UID=0\n"));
+}
+
+Test(log, a_clients_text_cannot_make_lines)
+{
+    char line[128];
+
+    log_format(line, sizeof(line), false, LOG_LEVEL_INFO, "t", NULL, "a\nb\x1b[0m\x7f");
+    cr_assert(eq(str, line, "gpuarrayd: info: t: a?b?[0m?\n"));
+}
+
+Test(log, a_long_line_is_cut_and_ends)
+{
+    char text[600], line[64];
+
+    memset(text, 'x', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    size_t n = log_format(line, sizeof(line), false, LOG_LEVEL_INFO, "t", LOG_JOB(1, 1), text);
+    cr_assert(eq(sz, n, sizeof(line) - 1));
+    cr_assert(eq(chr, line[n - 1], '\n'));
+    cr_assert(eq(sz, strlen(line), n));
+    cr_assert(eq(sz, log_format(line, 1, false, LOG_LEVEL_INFO, "t", NULL, text), 0));
+    cr_assert(eq(sz, log_format(line, 2, false, LOG_LEVEL_INFO, "t", NULL, text), 1));
+}
+
+static void fill(int fd, uint64_t n_lines)
+{
+    log_open(fd, LOG_LEVEL_INFO);
+    for (uint64_t i = 0; i < n_lines; i++)
+        log_info(NULL, "a line that is some fifty characters long: %llu", (unsigned long long)i);
+}
+
+Test(log, a_full_pipe_drops_lines_and_says_so_later, .timeout = 10)
+{
+    int ends[2];
+    char buffer[200000];
+
+    cr_assert(eq(int, pipe(ends), 0));
+    fill(ends[1], 5000);
+    cr_assert(gt(u64, log_n_dropped(), 0));
+    cr_assert(eq(int, fcntl(ends[1], F_GETFL) & O_NONBLOCK, 0));
+    cr_assert(gt(int, (int)read(ends[0], buffer, sizeof(buffer)), 0));
+    log_info(NULL, "after");
+    ssize_t n = read(ends[0], buffer, sizeof(buffer) - 1);
+    cr_assert(gt(int, (int)n, 0));
+    buffer[n] = '\0';
+    cr_assert(ne(ptr, strstr(buffer, "lines found no room"), NULL));
+    cr_assert(ne(ptr, strstr(buffer, "test: after\n"), NULL));
+    log_close();
+}
+
+Test(log, a_full_socket_drops_lines, .timeout = 10)
+{
+    int ends[2];
+
+    cr_assert(eq(int, socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0));
+    fill(ends[1], 20000);
+    cr_assert(gt(u64, log_n_dropped(), 0));
+    log_close();
+}
+
+Test(log, lines_below_the_level_are_not_written)
+{
+    int ends[2];
+    char c;
+
+    cr_assert(eq(int, pipe(ends), 0));
+    log_open(ends[1], LOG_LEVEL_WARN);
+    cr_assert(not(log_is_on(LOG_LEVEL_INFO)));
+    log_info(NULL, "no");
+    log_write(LOG_LEVEL_DEBUG, "t", NULL, "no");
+    log_close();
+    close(ends[1]);
+    cr_assert(eq(int, (int)read(ends[0], &c, 1), 0));
+}
+
+Test(log, the_journals_stream_gets_priorities)
+{
+    int ends[2];
+    char stream[64], line[64] = "";
+    struct stat st;
+
+    cr_assert(eq(int, socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0));
+    cr_assert(eq(int, fstat(ends[1], &st), 0));
+    snprintf(stream, sizeof(stream), "%llu:%llu", (unsigned long long)st.st_dev,
+             (unsigned long long)st.st_ino);
+    setenv("JOURNAL_STREAM", stream, 1);
+    log_open(ends[1], LOG_LEVEL_WARN);
+    log_error(NULL, "no");
+    cr_assert(gt(int, (int)read(ends[0], line, sizeof(line) - 1), 0));
+    cr_assert(eq(str, line, "<3>test: no\n"));
+    setenv("JOURNAL_STREAM", "1:2", 1);
+    log_open(ends[1], LOG_LEVEL_WARN);
+    log_error(NULL, "no");
+    memset(line, 0, sizeof(line));
+    cr_assert(gt(int, (int)read(ends[0], line, sizeof(line) - 1), 0));
+    cr_assert(eq(str, line, "gpuarrayd: error: test: no\n"));
+    log_close();
+}
+
+Test(log, levels_have_names)
+{
+    enum log_level level;
+
+    cr_assert(log_level_from_name("debug", &level));
+    cr_assert(eq(int, level, LOG_LEVEL_DEBUG));
+    cr_assert(not(log_level_from_name("loud", &level)));
+}

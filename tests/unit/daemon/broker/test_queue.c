@@ -1,0 +1,258 @@
+/* The queue: turns of users, priorities, carries that wait, suspects, limits. */
+#include "daemon/broker/queue.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <errno.h>
+#include <string.h>
+
+#define POOL_BYTES (UINT64_C(1) << 20) /* carries: half of it */
+
+static struct queue *queue;
+static struct poolmap *map;
+static struct queue_item items[64];
+
+static void set_up_with(unsigned max_waiting, unsigned max_active, unsigned guarantee)
+{
+    const struct queue_limits limits = {max_waiting, max_active, guarantee};
+    cr_assert(eq(int, queue_new(&limits, &queue), 0));
+    cr_assert(eq(int, poolmap_new(POOL_BYTES, &map), 0));
+}
+
+static void set_up(void)
+{
+    set_up_with(100, 100, 2);
+}
+
+static void tear_down(void)
+{
+    for (unsigned i = 0; i < 64; i++)
+        queue_remove(queue, map, &items[i]);
+    cr_assert(eq(u64, poolmap_carry_used_bytes(map), 0));
+    cr_assert(eq(uint, queue_n_waiting(queue), 0));
+    cr_assert(eq(uint, queue_n_active(queue), 0));
+    cr_assert(eq(uint, queue_n_carries(queue), 0));
+    queue = queue_free(queue);
+    map = poolmap_free(map);
+}
+
+static void push(unsigned i, uid_t uid, int priority, uint64_t carry_bytes)
+{
+    items[i].priority = priority;
+    items[i].carry_bytes = carry_bytes;
+    cr_assert(eq(int, queue_push(queue, uid, &items[i], NULL), 0));
+}
+
+/* The index of the next one, or a negative errno. */
+static int admit(void)
+{
+    struct queue_item *item = NULL;
+    int r = queue_admit(queue, map, &item);
+    return r == 0 ? (int)(item - items) : r;
+}
+
+Test(queue, first_come_first_served, .init = set_up, .fini = tear_down)
+{
+    cr_assert(eq(int, admit(), -EAGAIN));
+    for (unsigned i = 0; i < 5; i++)
+        push(i, 1, 0, 0);
+    cr_assert(eq(uint, queue_n_waiting(queue), 5));
+    for (int i = 0; i < 5; i++)
+        cr_assert(eq(int, admit(), i));
+    cr_assert(eq(int, admit(), -EAGAIN));
+    cr_assert(eq(uint, queue_n_active(queue), 5));
+}
+
+Test(queue, users_take_turns, .init = set_up, .fini = tear_down)
+{
+    for (unsigned i = 0; i < 4; i++)
+        push(i, 1, 0, 0);
+    push(4, 2, 0, 0);
+    push(5, 3, 0, 0);
+    push(6, 2, 0, 0);
+    static const int want[] = {0, 4, 5, 1, 6, 2, 3};
+    for (unsigned i = 0; i < 7; i++)
+        cr_assert(eq(int, admit(), want[i]));
+}
+
+Test(queue, a_higher_priority_goes_first_inside_its_user_only, .init = set_up, .fini = tear_down)
+{
+    push(0, 1, 0, 0);
+    push(1, 1, 5, 0);
+    push(2, 1, -5, 0);
+    push(3, 1, 5, 4096);
+    push(4, 2, 100, 0);
+    static const int want[] = {1, 4, 3, 0, 2};
+    for (unsigned i = 0; i < 5; i++)
+        cr_assert(eq(int, admit(), want[i]));
+}
+
+Test(queue, a_carry_is_lent_and_given_back, .init = set_up, .fini = tear_down)
+{
+    push(0, 1, 0, 5000);
+    cr_assert(eq(int, admit(), 0));
+    cr_assert(ge(u64, items[0].carry.size_bytes, 5000));
+    cr_assert(eq(u64, poolmap_carry_used_bytes(map), items[0].carry.size_bytes));
+    cr_assert(eq(uint, queue_n_carries(queue), 1));
+    queue_remove(queue, map, &items[0]);
+    cr_assert(eq(u64, poolmap_carry_used_bytes(map), 0));
+    cr_assert(eq(uint, queue_n_carries(queue), 0));
+}
+
+Test(queue, who_waits_for_a_carry_is_passed_by_those_without, .init = set_up, .fini = tear_down)
+{
+    push(0, 1, 0, POOL_BYTES / 2);
+    push(1, 1, 0, POOL_BYTES / 2);
+    push(2, 1, 0, 0);
+    push(3, 2, 0, 0);
+    cr_assert(eq(int, admit(), 0));
+    cr_assert(eq(int, admit(), 3));
+    cr_assert(eq(int, admit(), 2));
+    cr_assert(eq(int, admit(), -EAGAIN));
+    queue_remove(queue, map, &items[0]);
+    cr_assert(eq(int, admit(), 1));
+}
+
+Test(queue, who_waits_for_a_large_carry_is_not_starved_by_small_ones, .init = set_up,
+     .fini = tear_down)
+{
+    push(0, 1, 0, POOL_BYTES / 4);
+    push(1, 1, 0, POOL_BYTES / 2);
+    push(2, 2, 0, 4096);
+    push(3, 2, 0, 4096);
+    cr_assert(eq(int, admit(), 0));
+    cr_assert(eq(int, admit(), 2)); /* it came before anybody had to wait */
+    cr_assert(eq(int, admit(), -EAGAIN));
+    queue_remove(queue, map, &items[0]);
+    cr_assert(eq(int, admit(), -EAGAIN));
+    queue_remove(queue, map, &items[2]);
+    cr_assert(eq(int, admit(), 1));
+    cr_assert(eq(int, admit(), -EAGAIN));
+    queue_remove(queue, map, &items[1]);
+    cr_assert(eq(int, admit(), 3));
+}
+
+Test(queue, who_was_waiting_for_a_carry_and_leaves_lets_others_have_it, .init = set_up,
+     .fini = tear_down)
+{
+    push(0, 1, 0, POOL_BYTES / 4);
+    push(1, 1, 0, POOL_BYTES / 2);
+    cr_assert(eq(int, admit(), 0));
+    cr_assert(eq(int, admit(), -EAGAIN));
+    push(2, 2, 0, 4096);
+    cr_assert(eq(int, admit(), -EAGAIN));
+    queue_remove(queue, map, &items[1]);
+    cr_assert(eq(int, admit(), 2));
+}
+
+Test(queue, a_carry_that_never_fits_is_said_and_put_out, .init = set_up, .fini = tear_down)
+{
+    push(0, 1, 0, POOL_BYTES);
+    push(1, 1, 0, 0);
+    cr_assert(eq(int, admit(), -E2BIG));
+    cr_assert(eq(int, items[0].place, QUEUE_OUT));
+    cr_assert(eq(int, admit(), 1));
+}
+
+Test(queue, is_full_with_limit_and_use)
+{
+    struct gad_error error = {0};
+
+    set_up_with(2, 100, 2);
+    push(0, 1, 0, 0);
+    push(1, 2, 0, 0);
+    cr_assert(eq(int, queue_push(queue, 1, &items[2], &error), GAD_QUEUE_FULL));
+    cr_assert(ne(ptr, strstr(error.expected, "2"), NULL));
+    cr_assert(ne(ptr, strstr(error.found, "2"), NULL));
+    cr_assert(eq(int, admit(), 0));
+    push(2, 1, 0, 0);
+    tear_down();
+}
+
+Test(queue, so_many_are_active_and_each_user_has_a_guarantee)
+{
+    set_up_with(100, 3, 2);
+    for (unsigned i = 0; i < 6; i++)
+        push(i, 1, 0, 0);
+    for (int i = 0; i < 3; i++)
+        cr_assert(eq(int, admit(), i));
+    cr_assert(eq(int, admit(), -EAGAIN));
+    for (unsigned i = 6; i < 9; i++)
+        push(i, 2, 0, 0);
+    cr_assert(eq(int, admit(), 6));
+    cr_assert(eq(int, admit(), 7));
+    cr_assert(eq(int, admit(), -EAGAIN));
+    tear_down();
+}
+
+Test(queue, guarantees_end_somewhere)
+{
+    set_up_with(100, 2, 1);
+    for (unsigned i = 0; i < 20; i++)
+        push(i, i, 0, 0);
+    for (int i = 0; i < 8; i++)
+        cr_assert(eq(int, admit(), i));
+    cr_assert(eq(int, admit(), -EAGAIN));
+    tear_down();
+}
+
+Test(queue, what_goes_back_is_first_again_in_the_old_order, .init = set_up, .fini = tear_down)
+{
+    for (unsigned i = 0; i < 5; i++)
+        push(i, 1, 0, i == 1 ? 4096 : 0);
+    for (int i = 0; i < 3; i++)
+        cr_assert(eq(int, admit(), i));
+    while (!list_is_empty(queue_active(queue)))
+        queue_push_back_to_front(queue, map,
+                                 list_entry(queue_active(queue)->prev, struct queue_item, link));
+    cr_assert(eq(u64, poolmap_carry_used_bytes(map), 0));
+    for (int i = 0; i < 5; i++)
+        cr_assert(eq(int, admit(), i));
+}
+
+Test(queue, a_suspect_goes_first_and_alone, .init = set_up, .fini = tear_down)
+{
+    for (unsigned i = 0; i < 4; i++)
+        push(i, 1, 0, 4096);
+    for (int i = 0; i < 3; i++)
+        cr_assert(eq(int, admit(), i));
+    items[2].is_suspect = items[1].is_suspect = true;
+    while (!list_is_empty(queue_active(queue)))
+        queue_push_back_to_front(queue, map,
+                                 list_entry(queue_active(queue)->prev, struct queue_item, link));
+    cr_assert(eq(int, admit(), 1));
+    cr_assert(eq(int, admit(), -EAGAIN));
+    queue_remove(queue, map, &items[1]);
+    cr_assert(eq(int, admit(), 2));
+    cr_assert(eq(int, admit(), -EAGAIN));
+    queue_remove(queue, map, &items[2]);
+    cr_assert(eq(int, admit(), 0));
+    cr_assert(eq(int, admit(), 3));
+}
+
+Test(queue, a_suspect_waits_for_those_that_run, .init = set_up, .fini = tear_down)
+{
+    push(0, 1, 0, 0);
+    push(1, 1, 0, 0);
+    push(2, 1, 0, 0);
+    cr_assert(eq(int, admit(), 0));
+    cr_assert(eq(int, admit(), 1));
+    items[0].is_suspect = true;
+    queue_push_back_to_front(queue, map, &items[0]);
+    cr_assert(eq(int, admit(), -EAGAIN));
+    queue_remove(queue, map, &items[1]);
+    cr_assert(eq(int, admit(), 0));
+}
+
+Test(queue, somebody_who_waits_can_be_found, .init = set_up, .fini = tear_down)
+{
+    cr_assert(eq(ptr, queue_any_waiting(queue), NULL));
+    push(0, 1, 0, 4096);
+    cr_assert(eq(ptr, queue_any_waiting(queue), &items[0]));
+    cr_assert(eq(int, admit(), 0));
+    cr_assert(eq(ptr, queue_any_waiting(queue), NULL));
+    push(1, 1, 0, 0);
+    cr_assert(eq(ptr, queue_any_waiting(queue), &items[1]));
+    queue_remove(queue, map, &items[1]);
+    queue_remove(queue, map, &items[1]);
+}

@@ -1,0 +1,129 @@
+/* Strikes: who is to blame for a worker's end. */
+#include "daemon/broker/strikes.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SECOND UINT64_C(1000000000)
+
+static const struct hang_limits limits = {.computing_ns = 60 * SECOND, .blocking_ns = 600 * SECOND};
+
+static struct crashpage *new_page(unsigned n_threads)
+{
+    struct crashpage *page = calloc(1, sizeof(*page));
+    atomic_store(&page->n_threads, n_threads);
+    return page;
+}
+
+static unsigned judge(const struct crashpage *page, struct death death, uint64_t *jobs)
+{
+    return strikes_judge(page, &death, 1000 * SECOND, &limits, jobs, 8);
+}
+
+Test(strikes, faults_count_and_what_comes_from_outside_does_not)
+{
+    static const int own[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
+    static const int outside[] = {SIGKILL, SIGTERM, SIGINT, SIGHUP};
+
+    for (unsigned i = 0; i < 5; i++)
+        cr_assert(strikes_count(&(struct death){.term_signal = own[i]}));
+    for (unsigned i = 0; i < 4; i++)
+        cr_assert(not(strikes_count(&(struct death){.term_signal = outside[i]})));
+    cr_assert(strikes_count(&(struct death){.term_signal = SIGKILL, .was_hanging = true}));
+    cr_assert(not(strikes_count(&(struct death){.term_signal = SIGKILL, .was_bad_peer = true})));
+    cr_assert(strikes_count(&(struct death){.exit_code = 1}));
+    cr_assert(not(strikes_count(&(struct death){.exit_code = 0})));
+}
+
+Test(strikes, every_job_with_a_tile_in_hand_gets_one_once)
+{
+    struct crashpage *page = new_page(4);
+    uint64_t jobs[8];
+
+    crashpage_enter(&page->threads[0], 5, 1, SECOND, CRASHPAGE_COMPUTING);
+    crashpage_enter(&page->threads[1], 6, 0, SECOND, CRASHPAGE_BLOCKING);
+    crashpage_enter(&page->threads[3], 5, 2, SECOND, CRASHPAGE_COMPUTING);
+    cr_assert(eq(uint, judge(page, (struct death){.term_signal = SIGSEGV}, jobs), 2));
+    cr_assert(eq(u64, jobs[0], 5));
+    cr_assert(eq(u64, jobs[1], 6));
+    cr_assert(eq(uint, judge(page, (struct death){.term_signal = SIGKILL}, jobs), 0));
+    free(page);
+}
+
+Test(strikes, idle_threads_and_those_beyond_the_count_have_nothing_in_hand)
+{
+    struct crashpage *page = new_page(2);
+    uint64_t jobs[8];
+
+    crashpage_enter(&page->threads[0], 5, 1, SECOND, CRASHPAGE_COMPUTING);
+    crashpage_leave(&page->threads[0]);
+    crashpage_enter(&page->threads[2], 6, 1, SECOND, CRASHPAGE_COMPUTING);
+    cr_assert(eq(uint, judge(page, (struct death){.term_signal = SIGBUS}, jobs), 0));
+    free(page);
+}
+
+Test(strikes, a_count_of_threads_that_makes_no_sense_is_cut)
+{
+    struct crashpage *page = new_page(UINT32_MAX);
+    uint64_t jobs[8];
+
+    crashpage_enter(&page->threads[CRASHPAGE_MAX_THREADS - 1], 9, 1, SECOND, CRASHPAGE_COMPUTING);
+    cr_assert(eq(uint, judge(page, (struct death){.term_signal = SIGBUS}, jobs), 1));
+    free(page);
+}
+
+Test(strikes, no_more_jobs_than_there_is_room_for)
+{
+    struct crashpage *page = new_page(20);
+    uint64_t jobs[8];
+
+    for (unsigned i = 0; i < 20; i++)
+        crashpage_enter(&page->threads[i], i + 1, 0, SECOND, CRASHPAGE_COMPUTING);
+    cr_assert(eq(uint, judge(page, (struct death){.term_signal = SIGBUS}, jobs), 8));
+    free(page);
+}
+
+Test(strikes, a_hang_is_blamed_on_who_hangs_alone)
+{
+    struct crashpage *page = new_page(4);
+    uint64_t jobs[8], now = 1000 * SECOND;
+
+    crashpage_enter(&page->threads[0], 5, 1, now - 59 * SECOND, CRASHPAGE_COMPUTING);
+    crashpage_enter(&page->threads[1], 6, 1, now - 61 * SECOND, CRASHPAGE_COMPUTING);
+    crashpage_enter(&page->threads[2], 7, 1, now - 61 * SECOND, CRASHPAGE_BLOCKING);
+    cr_assert(strikes_any_hanging(page, now, &limits));
+    cr_assert(eq(uint, judge(page, (struct death){.was_hanging = true}, jobs), 1));
+    cr_assert(eq(u64, jobs[0], 6));
+    free(page);
+}
+
+Test(strikes, system_calls_may_take_longer_but_not_for_ever)
+{
+    struct crashpage *page = new_page(1);
+    uint64_t now = 1000 * SECOND;
+
+    crashpage_enter(&page->threads[0], 5, 1, now - 599 * SECOND, CRASHPAGE_BLOCKING);
+    cr_assert(not(strikes_any_hanging(page, now, &limits)));
+    crashpage_enter(&page->threads[0], 5, 1, now - 601 * SECOND, CRASHPAGE_BLOCKING);
+    cr_assert(strikes_any_hanging(page, now, &limits));
+    crashpage_leave(&page->threads[0]);
+    cr_assert(not(strikes_any_hanging(page, now, &limits)));
+    crashpage_enter(&page->threads[0], 5, 1, now + SECOND, CRASHPAGE_COMPUTING);
+    cr_assert(not(strikes_any_hanging(page, now, &limits)));
+    free(page);
+}
+
+Test(strikes, an_end_is_described)
+{
+    char text[64];
+
+    cr_assert(
+        ne(ptr,
+           strstr(strikes_describe(&(struct death){.term_signal = SIGSEGV}, text, 64), "signal 11"),
+           NULL));
+    cr_assert(eq(str, (char *)strikes_describe(&(struct death){.exit_code = 3}, text, 64),
+                 "exit status 3"));
+}

@@ -1,0 +1,391 @@
+#include "tests/unit/daemon/worker/harness.h"
+#include "proto/ring.h"
+#include "proto/util.h"
+
+#include <poll.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+
+#define MIB        (1024u * 1024u)
+#define SLOT_BYTES (256u * 1024u)
+
+/* The client's side of one ring over a dense array in its heap. */
+struct client {
+    char *values;
+    int ndim;
+    int64_t shape[3];
+    int64_t item_bytes;
+    bool is_output;
+    unsigned n_slots;
+    int fds[3];
+    char *memory;
+    pthread_t thread;
+    _Atomic bool is_over;
+    unsigned n_answers;
+    _Atomic unsigned fail_at; /* 0: never */
+    _Atomic bool is_silent;
+};
+
+static void copy_block(struct client *c, const struct ring_entry *entry, char *slot)
+{
+    int64_t strides[3], row = c->item_bytes;
+    array_c_strides(c->ndim, c->shape, c->item_bytes, strides);
+    int64_t count[3] = {1, 1, 1}, offset = 0;
+    for (int i = 0; i < c->ndim; i++) {
+        count[3 - c->ndim + i] = entry->count[i];
+        offset += entry->start[i] * strides[i];
+    }
+    row *= count[2];
+    for (int64_t x = 0; x < count[0]; x++)
+        for (int64_t y = 0; y < count[1]; y++, slot += row) {
+            char *at = c->values + offset + (c->ndim > 2 ? x * strides[0] : 0) +
+                       (c->ndim > 1 ? y * strides[c->ndim - 2] : 0);
+            if (c->is_output)
+                memcpy(at, slot, (size_t)row);
+            else
+                memcpy(slot, at, (size_t)row);
+        }
+}
+
+static void answer(struct client *c, uint32_t slot, uint64_t *last)
+{
+    struct ring_entry *entry = ring_entry_at(c->memory, slot);
+    uint64_t request = atomic_load(&entry->request);
+    const uint64_t one = 1;
+    if (request == last[slot])
+        return;
+    last[slot] = request;
+    copy_block(c, entry, c->memory + ring_slot_offset_bytes(c->n_slots, SLOT_BYTES, slot));
+    entry->status = ++c->n_answers == c->fail_at ? 5 : 0;
+    atomic_store(&entry->done, request);
+    cr_assert(eq(i64, write(c->fds[2], &one, sizeof(one)), 8));
+}
+
+static void *serve(void *argument)
+{
+    struct client *c = argument;
+    uint64_t last[RING_MAX_SLOTS] = {0}, count;
+    while (!c->is_over) {
+        struct pollfd p = {.fd = c->fds[1], .events = POLLIN};
+        if (poll(&p, 1, 5) <= 0 || c->is_silent)
+            continue;
+        cr_assert(eq(i64, read(c->fds[1], &count, sizeof(count)), 8));
+        for (uint32_t i = 0; i < c->n_slots; i++)
+            answer(c, i, last);
+    }
+    return NULL;
+}
+
+static void client_start(struct client *c, void *values, int64_t item_bytes, int ndim,
+                         const int64_t *shape, unsigned n_slots, bool is_output)
+{
+    memset(c, 0, sizeof(*c));
+    c->values = values;
+    c->item_bytes = item_bytes;
+    c->ndim = ndim;
+    memcpy(c->shape, shape, (size_t)ndim * sizeof(*shape));
+    c->n_slots = n_slots;
+    c->is_output = is_output;
+    size_t n_bytes = ring_size_bytes(n_slots, SLOT_BYTES);
+    c->fds[0] = make_memfd(n_bytes, F_SEAL_SHRINK | F_SEAL_GROW);
+    c->fds[1] = eventfd(0, EFD_CLOEXEC);
+    c->fds[2] = eventfd(0, EFD_CLOEXEC);
+    c->memory = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, c->fds[0], 0);
+    cr_assert(eq(int, pthread_create(&c->thread, NULL, serve, c), 0));
+}
+
+static void client_stop(struct client *c)
+{
+    c->is_over = true;
+    pthread_join(c->thread, NULL);
+    munmap(c->memory, ring_size_bytes(c->n_slots, SLOT_BYTES));
+    for (int i = 0; i < 3; i++)
+        close(c->fds[i]);
+}
+
+static void at_provider(struct test_job *j, struct array *array, const struct client *c)
+{
+    array->at.kind = LOCATION_PROVIDER;
+    array->at.provider.ring_fd_index = j->n_fds;
+    array->at.provider.request_fd_index = j->n_fds + 1;
+    array->at.provider.done_fd_index = j->n_fds + 2;
+    array->at.provider.n_slots = c->n_slots;
+    array->at.provider.slot_bytes = SLOT_BYTES;
+    for (int i = 0; i < 3; i++)
+        j->fds[j->n_fds++] = c->fds[i];
+}
+
+static float *floats(unsigned n)
+{
+    float *values = malloc(n * sizeof(float));
+    for (unsigned i = 0; i < n; i++)
+        values[i] = (float)(i % 100003);
+    return values;
+}
+
+static void check_unused(struct harness *h, uint64_t descriptors)
+{
+    cr_assert(eq(u64, harness_stat(h, "slots_lent"), 0));
+    cr_assert(eq(u64, harness_stat(h, "jobs"), 0));
+    cr_assert(eq(u64, harness_stat(h, "mappings"), 0));
+    cr_assert(eq(u64, harness_stat(h, "descriptors"), descriptors));
+}
+
+static void heap_to_heap(unsigned n_slots, unsigned n_threads)
+{
+    struct harness h;
+    struct test_job j;
+    struct outcome o;
+    struct client in, out;
+    const int64_t shape[] = {30, 333, 500};
+    const unsigned n = 30 * 333 * 500;
+    float *a = floats(n), *r = calloc(n, sizeof(float));
+    harness_start(&h, 2 * MIB, n_threads);
+    client_start(&in, a, 4, 3, shape, n_slots, false);
+    client_start(&out, r, 4, 3, shape, n_slots, true);
+    uint64_t descriptors = harness_stat(&h, "descriptors");
+    job_init(&j, 1);
+    at_provider(&j, job_arg(&j, "a", DTYPE_FLOAT32, 3, shape), &in);
+    at_provider(&j, job_output_to(&j, "a * 2 + 1", "r", DTYPE_FLOAT32, 3, shape), &out);
+    harness_run(&h, &j, &o);
+    cr_assert(eq(int, o.status, 0), "%s: %s", o.error.argument, o.error.message);
+    outcome_free(&o);
+    check_unused(&h, descriptors);
+    client_stop(&in);
+    client_stop(&out);
+    for (unsigned i = 0; i < n; i++)
+        cr_assert(r[i] == a[i] * 2 + 1, "element %u", i);
+    harness_stop(&h);
+    free(a);
+    free(r);
+}
+
+Test(provider, heap_arrays_go_through_rings_of_any_length)
+{
+    heap_to_heap(1, 2);
+    heap_to_heap(2, 1);
+    heap_to_heap(8, 2);
+    heap_to_heap(64, 4);
+}
+
+Test(provider, two_passes_read_the_array_twice_and_broadcast_it)
+{
+    struct harness h;
+    struct test_job j;
+    struct outcome o;
+    struct client in, row;
+    const int64_t shape[] = {400, 5000}, row_shape[] = {5000};
+    float *a = floats(400 * 5000), *b = floats(5000);
+    harness_start(&h, 2 * MIB, 2);
+    client_start(&in, a, 4, 2, shape, 4, false);
+    client_start(&row, b, 4, 1, row_shape, 2, false);
+    job_init(&j, 1);
+    j.needs_carry = true;
+    at_provider(&j, job_arg(&j, "a", DTYPE_FLOAT32, 2, shape), &in);
+    at_provider(&j, job_arg(&j, "b", DTYPE_FLOAT32, 1, row_shape), &row);
+    job_output(&j, "max(a - min(a + b) - b)", "");
+    harness_run(&h, &j, &o);
+    float low = a[0] + b[0], want = -1e30f, got;
+    for (int i = 0; i < 400; i++)
+        for (int k = 0; k < 5000; k++)
+            low = a[i * 5000 + k] + b[k] < low ? a[i * 5000 + k] + b[k] : low;
+    for (int i = 0; i < 400; i++)
+        for (int k = 0; k < 5000; k++)
+            want = a[i * 5000 + k] - low - b[k] > want ? a[i * 5000 + k] - low - b[k] : want;
+    memcpy(&got, outcome_data(&o, 0, NULL), sizeof(got));
+    cr_assert(eq(flt, got, want));
+    outcome_free(&o);
+    client_stop(&in);
+    client_stop(&row);
+    harness_stop(&h);
+    free(a);
+    free(b);
+}
+
+Test(provider, a_file_and_a_ring_meet_in_one_pass)
+{
+    struct harness h;
+    struct test_job j;
+    struct outcome o;
+    struct client in, out;
+    const int64_t shape[] = {1000, 3000};
+    const unsigned n = 3000000;
+    float *a = floats(n), *r = calloc(n, sizeof(float));
+    int fd = make_file(a, n * sizeof(float));
+    fsync(fd);
+    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    harness_start(&h, 2 * MIB, 2);
+    client_start(&in, a, 4, 2, shape, 3, false);
+    client_start(&out, r, 4, 2, shape, 2, true);
+    job_init(&j, 1);
+    at_provider(&j, job_arg(&j, "a", DTYPE_FLOAT32, 2, shape), &in);
+    at_file(&j, job_arg(&j, "f", DTYPE_FLOAT32, 2, shape), fd, 0);
+    at_provider(&j, job_output_to(&j, "a + f", "r", DTYPE_FLOAT32, 2, shape), &out);
+    harness_run(&h, &j, &o);
+    cr_assert(eq(int, o.status, 0), "%s", o.error.message);
+    outcome_free(&o);
+    client_stop(&in);
+    client_stop(&out);
+    for (unsigned i = 0; i < n; i++)
+        cr_assert(r[i] == 2 * a[i], "element %u", i);
+    harness_stop(&h);
+    free(a);
+    free(r);
+    close(fd);
+}
+
+Test(provider, a_client_that_fails_fails_its_job)
+{
+    struct harness h;
+    struct test_job j;
+    struct outcome o;
+    struct client in, out;
+    const int64_t shape[] = {1000, 1000};
+    float *a = floats(1000000), *r = calloc(1000000, sizeof(float));
+    harness_start(&h, 2 * MIB, 2);
+    for (int is_sink = 0; is_sink < 2; is_sink++) {
+        client_start(&in, a, 4, 2, shape, 3, false);
+        client_start(&out, r, 4, 2, shape, 2, true);
+        uint64_t descriptors = harness_stat(&h, "descriptors");
+        atomic_store(is_sink ? &out.fail_at : &in.fail_at, 7);
+        job_init(&j, 1);
+        at_provider(&j, job_arg(&j, "a", DTYPE_FLOAT32, 2, shape), &in);
+        at_provider(&j, job_output_to(&j, "a", "r", DTYPE_FLOAT32, 2, shape), &out);
+        harness_run(&h, &j, &o);
+        cr_assert(eq(int, o.status, GAD_PROVIDER_FAILED), "%s", o.error.message);
+        cr_assert(eq(str, o.error.argument, text(is_sink ? "r" : "a")));
+        outcome_free(&o);
+        check_unused(&h, descriptors);
+        client_stop(&in);
+        client_stop(&out);
+    }
+    harness_stop(&h);
+    free(a);
+    free(r);
+}
+
+Test(provider, a_client_that_never_answers_holds_no_slot_and_can_be_cancelled)
+{
+    struct harness h;
+    struct test_job j;
+    struct outcome o;
+    struct client in;
+    const int64_t shape[] = {1000, 1000};
+    float *a = floats(1000000);
+    int fd = make_file(a, 4000000);
+    harness_start(&h, 2 * MIB, 2);
+    client_start(&in, a, 4, 2, shape, 3, false);
+    in.is_silent = true;
+    uint64_t descriptors = harness_stat(&h, "descriptors");
+    job_init(&j, 4);
+    at_provider(&j, job_arg(&j, "a", DTYPE_FLOAT32, 2, shape), &in);
+    at_file(&j, job_arg(&j, "f", DTYPE_FLOAT32, 2, shape), fd, 0);
+    job_output(&j, "sum(a + f)", "");
+    j.needs_carry = true;
+    harness_send(&h, &j);
+    usleep(50000);
+    cr_assert(eq(u64, harness_stat(&h, "jobs"), 1));
+    cr_assert(eq(u64, harness_stat(&h, "slots_lent"), 0));
+    cr_assert(eq(u64, harness_stat(&h, "threads_busy"), 0));
+    harness_cancel(&h, 4);
+    harness_receive(&h, &o, NULL);
+    cr_assert(eq(int, o.status, GAD_CANCELLED));
+    outcome_free(&o);
+    check_unused(&h, descriptors);
+    client_stop(&in);
+    harness_stop(&h);
+    free(a);
+    close(fd);
+}
+
+/* Everything in the ring changes all the time: wrong answers are the client's own business. */
+static void *scribble(void *argument)
+{
+    struct client *c = argument;
+    size_t n_bytes = 4096 + c->n_slots * RING_ENTRY_BYTES;
+    for (unsigned i = 0; !c->is_over; i++) {
+        memset(c->memory, (int)(i % 256), n_bytes);
+        for (uint32_t k = 0; k < c->n_slots; k++)
+            atomic_store(&ring_entry_at(c->memory, k)->done, i / 256 % 64);
+        const uint64_t one = 1;
+        if (i % 64 == 0)
+            cr_assert(eq(i64, write(c->fds[2], &one, sizeof(one)), 8));
+    }
+    return NULL;
+}
+
+Test(provider, a_client_that_scribbles_harms_only_itself)
+{
+    struct harness h;
+    struct test_job j;
+    struct outcome o;
+    struct client in;
+    const int64_t shape[] = {1000, 1000};
+    float *a = floats(1000000);
+    double b[100] = {1};
+    const int64_t small_shape[] = {100};
+    harness_start(&h, 2 * MIB, 2);
+    client_start(&in, a, 4, 2, shape, 3, false);
+    in.is_over = true;
+    pthread_join(in.thread, NULL);
+    in.is_over = false;
+    uint64_t descriptors = harness_stat(&h, "descriptors");
+    cr_assert(eq(int, pthread_create(&in.thread, NULL, scribble, &in), 0));
+    job_init(&j, 4);
+    j.needs_carry = true;
+    at_provider(&j, job_arg(&j, "a", DTYPE_FLOAT32, 2, shape), &in);
+    job_output(&j, "sum(a)", "");
+    uint32_t scribbled = harness_send(&h, &j);
+    bool has_ended = false;
+    for (int i = 0; i < 200; i++) {
+        job_init(&j, 5);
+        at_inline(job_arg(&j, "b", DTYPE_FLOAT64, 1, small_shape), b, sizeof(b));
+        job_output(&j, "b + 1", "");
+        uint32_t id = harness_send(&h, &j);
+        harness_receive(&h, &o, NULL);
+        if (o.id == scribbled) {
+            has_ended = true;
+            outcome_free(&o);
+            harness_receive(&h, &o, NULL);
+        }
+        cr_assert(eq(u32, o.id, id));
+        cr_assert(eq(int, o.status, 0));
+        outcome_free(&o);
+    }
+    if (!has_ended) {
+        harness_cancel(&h, 4);
+        harness_receive(&h, &o, NULL);
+        cr_assert(eq(u32, o.id, scribbled));
+        outcome_free(&o);
+    }
+    check_unused(&h, descriptors);
+    client_stop(&in);
+    harness_stop(&h);
+    free(a);
+}
+
+Test(provider, an_eventfd_that_is_full_fails_the_job_and_blocks_nobody)
+{
+    struct harness h;
+    struct test_job j;
+    struct outcome o;
+    struct client in;
+    const int64_t shape[] = {1000, 1000};
+    const uint64_t most = UINT64_MAX - 1;
+    float *a = floats(1000000);
+    harness_start(&h, 2 * MIB, 1);
+    client_start(&in, a, 4, 2, shape, 3, false);
+    in.is_silent = true;
+    cr_assert(eq(i64, write(in.fds[1], &most, sizeof(most)), 8));
+    job_init(&j, 4);
+    j.needs_carry = true;
+    at_provider(&j, job_arg(&j, "a", DTYPE_FLOAT32, 2, shape), &in);
+    job_output(&j, "sum(a)", "");
+    harness_run(&h, &j, &o);
+    cr_assert(eq(int, o.status, GAD_PROVIDER_FAILED), "%s", o.error.message);
+    outcome_free(&o);
+    client_stop(&in);
+    harness_stop(&h);
+    free(a);
+}

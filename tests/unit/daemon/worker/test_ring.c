@@ -1,0 +1,235 @@
+#include "daemon/worker/ring.h"
+#include "tests/unit/daemon/worker/harness.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+
+#define SLOT_BYTES (256u * 1024u)
+#define SEALS      (F_SEAL_SHRINK | F_SEAL_GROW)
+
+struct fixture {
+    struct array array;
+    struct geometry geometry;
+    struct ring *ring;
+    void *memory; /* the client's mapping */
+    int fds[3];
+};
+
+/* A column of n rows of 32768 float64: a grain is a row. */
+static void set_up(struct fixture *f, int64_t n_rows, unsigned n_slots, bool is_output)
+{
+    memset(f, 0, sizeof(*f));
+    f->array = (struct array){
+        .dtype = DTYPE_FLOAT64, .ndim = 2, .shape = {n_rows, 32768}, .strides = {262144, 8}};
+    f->array.at.kind = LOCATION_PROVIDER;
+    f->array.at.provider.n_slots = n_slots;
+    f->array.at.provider.slot_bytes = SLOT_BYTES;
+    const struct geometry_operand operand = {
+        .dtype = DTYPE_FLOAT64, .ndim = 2, .shape = f->array.shape, .is_output = is_output};
+    geometry_init(&f->geometry, 2, f->array.shape, 1, &operand);
+    size_t n_bytes = ring_size_bytes(n_slots, SLOT_BYTES);
+    f->fds[0] = make_memfd(n_bytes, SEALS);
+    f->fds[1] = eventfd(0, EFD_CLOEXEC);
+    f->fds[2] = eventfd(0, EFD_CLOEXEC);
+    f->memory = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, f->fds[0], 0);
+}
+
+static void open_ring(struct fixture *f, bool is_output)
+{
+    struct gad_error error;
+    cr_assert(
+        eq(int,
+           ring_new(&f->array, "a", f->fds[0], f->fds[1], f->fds[2], is_output, &f->ring, &error),
+           0),
+        "%s", error.message);
+    ring_begin(f->ring, &f->geometry);
+}
+
+static void tear_down(struct fixture *f)
+{
+    f->ring = ring_free(f->ring);
+    munmap(f->memory, ring_size_bytes(f->array.at.provider.n_slots, SLOT_BYTES));
+    for (int i = 0; i < 3; i++)
+        close(f->fds[i]);
+}
+
+static void answer(struct fixture *f, uint32_t slot, uint32_t status)
+{
+    struct ring_entry *entry = ring_entry_at(f->memory, slot);
+    entry->status = status;
+    atomic_store(&entry->done, atomic_load(&entry->request));
+}
+
+static bool collect(struct fixture *f)
+{
+    bool has_news;
+    struct gad_error error;
+    cr_assert(eq(int, ring_collect(f->ring, &has_news, &error), 0));
+    return has_news;
+}
+
+Test(ring, asks_ahead_in_order_and_no_more_than_there_are_slots)
+{
+    struct fixture f;
+    struct gad_error error;
+    set_up(&f, 10, 3, false);
+    cr_assert(eq(u64, f.geometry.n_grains, 10));
+    open_ring(&f, false);
+    cr_assert(eq(int, ring_ask(f.ring, &error), 0));
+    for (uint32_t i = 0; i < 3; i++) {
+        struct ring_entry *entry = ring_entry_at(f.memory, i);
+        cr_assert(eq(u64, entry->request, 1));
+        cr_assert(eq(i64, entry->start[0], i));
+        cr_assert(eq(i64, entry->count[0], 1));
+        cr_assert(eq(i64, entry->count[1], 32768));
+    }
+    cr_assert(ring_wants_signal(f.ring));
+    cr_assert(not(ring_wants_signal(f.ring)));
+    cr_assert(not(collect(&f)));
+    cr_assert(not(ring_has(f.ring, 0)));
+    answer(&f, 1, 0);
+    cr_assert(collect(&f));
+    cr_assert(ring_has(f.ring, 1) && !ring_has(f.ring, 0));
+    uint32_t slot;
+    cr_assert(ring_take(f.ring, 1, &slot));
+    cr_assert(eq(u32, slot, 1));
+    cr_assert(eq(int, ring_give(f.ring, 1, slot, &error), 0));
+    cr_assert(eq(i64, ring_entry_at(f.memory, 1)->start[0], 3));
+    cr_assert(eq(u64, ring_entry_at(f.memory, 1)->request, 2));
+    tear_down(&f);
+}
+
+Test(ring, shares_a_block_among_grains_that_need_the_same)
+{
+    struct fixture f;
+    struct gad_error error;
+    const int64_t shape[] = {1000, 32768};
+    set_up(&f, 1, 2, false);
+    const struct geometry_operand operand = {
+        .dtype = DTYPE_FLOAT64, .ndim = 2, .shape = shape, .is_output = true};
+    geometry_init(&f.geometry, 2, shape, 1, &operand);
+    open_ring(&f, false);
+    cr_assert(eq(int, ring_ask(f.ring, &error), 0));
+    answer(&f, 0, 0);
+    collect(&f);
+    for (uint64_t grain = 0; grain < f.geometry.n_grains; grain++) {
+        uint32_t slot;
+        cr_assert(ring_take(f.ring, grain, &slot), "grain %llu", (unsigned long long)grain);
+        cr_assert(eq(int, ring_give(f.ring, grain, slot, &error), 0));
+    }
+    cr_assert(eq(u64, ring_entry_at(f.memory, 0)->request, 1));
+    cr_assert(eq(u64, ring_entry_at(f.memory, 1)->request, 0));
+    tear_down(&f);
+}
+
+Test(ring, lends_drains_and_becomes_idle_again)
+{
+    struct fixture f;
+    struct gad_error error;
+    uint32_t first, second, none;
+    set_up(&f, 10, 2, true);
+    open_ring(&f, true);
+    cr_assert(ring_is_idle(f.ring));
+    cr_assert(ring_take(f.ring, 0, &first) && ring_take(f.ring, 1, &second));
+    cr_assert(not(ring_take(f.ring, 2, &none)));
+    cr_assert(eq(int, ring_give(f.ring, 0, first, &error), 0));
+    ring_drop(f.ring, second);
+    cr_assert(ring_has(f.ring, 2));
+    cr_assert(not(ring_is_idle(f.ring)));
+    answer(&f, first, 0);
+    cr_assert(collect(&f));
+    cr_assert(ring_is_idle(f.ring));
+    tear_down(&f);
+}
+
+Test(ring, fails_with_the_clients_errno)
+{
+    struct fixture f;
+    struct gad_error error;
+    bool has_news;
+    set_up(&f, 10, 2, false);
+    open_ring(&f, false);
+    cr_assert(eq(int, ring_ask(f.ring, &error), 0));
+    answer(&f, 0, 5);
+    cr_assert(eq(int, ring_collect(f.ring, &has_news, &error), GAD_PROVIDER_FAILED));
+    cr_assert(eq(str, error.argument, text("a")));
+    cr_assert(eq(str, error.found, text("errno 5")));
+    tear_down(&f);
+}
+
+Test(ring, is_not_moved_by_nonsense_in_its_entries)
+{
+    struct fixture f;
+    struct gad_error error;
+    set_up(&f, 10, 2, false);
+    open_ring(&f, false);
+    cr_assert(eq(int, ring_ask(f.ring, &error), 0));
+    memset(f.memory, 0xff, 4096 + 2 * RING_ENTRY_BYTES);
+    cr_assert(not(collect(&f)));
+    atomic_store(&ring_entry_at(f.memory, 0)->done, 1);
+    ring_entry_at(f.memory, 0)->status = 0;
+    cr_assert(collect(&f));
+    cr_assert(ring_has(f.ring, 0));
+    tear_down(&f);
+}
+
+Test(ring, goes_on_where_an_earlier_worker_stopped)
+{
+    struct fixture f;
+    struct gad_error error;
+    set_up(&f, 10, 2, false);
+    atomic_store(&ring_entry_at(f.memory, 0)->request, 7);
+    atomic_store(&ring_entry_at(f.memory, 0)->done, 6);
+    open_ring(&f, false);
+    cr_assert(eq(int, ring_ask(f.ring, &error), 0));
+    cr_assert(eq(u64, ring_entry_at(f.memory, 0)->request, 8));
+    atomic_store(&ring_entry_at(f.memory, 0)->done, 7); /* the old answer arrives */
+    cr_assert(not(collect(&f)));
+    tear_down(&f);
+}
+
+static void refused(struct fixture *f, const char *why)
+{
+    struct gad_error error = {0};
+    cr_assert(eq(int,
+                 ring_new(&f->array, "a", f->fds[0], f->fds[1], f->fds[2], false, &f->ring, &error),
+                 GAD_BAD_DESCRIPTOR),
+              "%s", why);
+    cr_assert(eq(str, error.argument, text("a")));
+    cr_assert(eq(ptr, f->ring, NULL));
+}
+
+Test(ring, refuses_what_is_not_one)
+{
+    struct fixture f;
+    set_up(&f, 10, 2, false);
+    int memfd = f.fds[0], event = f.fds[1], pipes[2];
+    f.fds[0] = make_memfd(ring_size_bytes(2, SLOT_BYTES), F_SEAL_SHRINK);
+    refused(&f, "it can grow");
+    close(f.fds[0]);
+    f.fds[0] = make_memfd(ring_size_bytes(2, SLOT_BYTES) - 4096, SEALS);
+    refused(&f, "it is short");
+    close(f.fds[0]);
+    f.fds[0] = make_memfd(ring_size_bytes(2, SLOT_BYTES), SEALS | F_SEAL_WRITE);
+    refused(&f, "it cannot be written");
+    close(f.fds[0]);
+    f.fds[0] = memfd;
+    cr_assert(eq(int, pipe2(pipes, O_CLOEXEC), 0));
+    f.fds[1] = pipes[1];
+    refused(&f, "a pipe is no eventfd");
+    f.fds[1] = event;
+    f.array.at.provider.n_slots = RING_MAX_SLOTS + 1;
+    refused(&f, "too many slots");
+    f.array.at.provider.n_slots = 0;
+    refused(&f, "no slots");
+    f.array.at.provider.n_slots = 2;
+    f.array.at.provider.slot_bytes = UINT64_MAX - 4095;
+    refused(&f, "sizes that overflow");
+    close(pipes[0]);
+    close(pipes[1]);
+    close(memfd);
+    close(event);
+    close(f.fds[2]);
+}
