@@ -1,0 +1,143 @@
+/* Arrays: making one, its public questions, and its end.
+ *
+ * An array belongs to the client that it was made from and counts references: the caller's own and
+ * one for every job that uses it, so that a caller who releases too early only keeps the array
+ * alive until the job is freed. The last release undoes an output that was never committed, frees
+ * the format's state, gives shared memory back to the arena and closes the descriptors.
+ *
+ * The formats make arrays with array_new() and fill in the rest; gad_array_new() and
+ * gad_array_from_memory() are in memory.c.
+ */
+#include "client/array.h"
+#include "client/formats.h"
+#include "client/memory.h"
+#include "proto/util.h"
+
+#include <string.h>
+
+static const char *access_name(enum access access)
+{
+    static const char *const names[] = {
+        [ACCESS_FILE] = "file",     [ACCESS_CHUNKS] = "chunks", [ACCESS_PROVIDER] = "provider",
+        [ACCESS_REGION] = "region", [ACCESS_MEMORY] = "memory",
+    };
+    return names[access];
+}
+
+struct gad_array *array_new(struct gad_client *client, const char *format, enum access access,
+                            const char *path)
+{
+    struct gad_array *array = calloc(1, sizeof(*array));
+    if (!array)
+        return NULL;
+    *array = (struct gad_array){
+        .client = client,
+        .n_refs = 1,
+        .access = access,
+        .fd = -1,
+        .table_fd = -1,
+        .info = {.format = format, .access = access_name(access)},
+    };
+    if (path) {
+        array->info.path = strdup(path);
+        if (!array->info.path) {
+            free(array);
+            return NULL;
+        }
+    }
+    return array;
+}
+
+struct gad_array *array_ref(struct gad_array *array)
+{
+    array->n_refs++;
+    return array;
+}
+
+bool array_use_provider(struct gad_array *array)
+{
+    if (!array->provider || (array->access != ACCESS_FILE && array->access != ACCESS_CHUNKS))
+        return false;
+    array->access = ACCESS_PROVIDER;
+    array->info.access = access_name(ACCESS_PROVIDER);
+    return true;
+}
+
+void gad_array_release(struct gad_array *array)
+{
+    if (!array || --array->n_refs > 0)
+        return;
+    if (array->discard && !array->is_committed)
+        array->discard(array);
+    if (array->format_free)
+        array->format_free(array);
+    memory_array_deinit(array);
+    close_fd(&array->fd);
+    close_fd(&array->table_fd);
+    free((char *)array->info.path);
+    free(array);
+}
+
+const struct gad_array_info *gad_array_info(const struct gad_array *array)
+{
+    return array ? &array->info : NULL;
+}
+
+void *gad_array_data(struct gad_array *array)
+{
+    return array ? array->data : NULL;
+}
+
+enum gad_status gad_array_commit(struct gad_array *array, struct gad_error *error)
+{
+    if (!array)
+        return error_set(error, GAD_BAD_ARGUMENT, "array", "array is NULL");
+    if (!array->commit || array->is_committed)
+        return GAD_OK;
+    int r = array->commit(array, error);
+    if (r < 0)
+        return error_from_errno(error, -r, array->info.path, "commit");
+    if (r == 0)
+        array->is_committed = true;
+    return r;
+}
+
+static enum gad_status check_call(const char *spec, struct gad_array **ret_array,
+                                  struct gad_error *error)
+{
+    if (!spec)
+        return error_set(error, GAD_BAD_ARGUMENT, "spec", "spec is NULL");
+    if (!ret_array)
+        return error_set(error, GAD_BAD_ARGUMENT, "ret_array", "ret_array is NULL");
+    return GAD_OK;
+}
+
+enum gad_status gad_array_open(struct gad_client *client, const char *spec,
+                               struct gad_array **ret_array, struct gad_error *error)
+{
+    enum gad_status status = check_call(spec, ret_array, error);
+    return status ? status : (enum gad_status)format_open(client, spec, false, ret_array, error);
+}
+
+enum gad_status gad_array_open_in_place(struct gad_client *client, const char *spec,
+                                        struct gad_array **ret_array, struct gad_error *error)
+{
+    enum gad_status status = check_call(spec, ret_array, error);
+    return status ? status : (enum gad_status)format_open(client, spec, true, ret_array, error);
+}
+
+enum gad_status gad_array_create(struct gad_client *client, const char *spec, bool replace,
+                                 enum gad_dtype dtype, int ndim, const int64_t *shape,
+                                 bool fortran_order, struct gad_array **ret_array,
+                                 struct gad_error *error)
+{
+    enum gad_status status = check_call(spec, ret_array, error);
+    if (status)
+        return status;
+    struct array described;
+    status = memory_describe(dtype, ndim, shape, NULL, &described, error);
+    if (status)
+        return status;
+    return format_create(client, spec, replace, described.dtype, ndim, described.shape,
+                         fortran_order, ret_array, error);
+}

@@ -1,0 +1,61 @@
+/* What an array is inside the library: how it travels to the daemon, and what its format must do
+ * at the end. Formats (npy, raw, HDF5) make these; the core turns them into locations of a request.
+ */
+#pragma once
+
+#include "client/gpuarrayd.h"
+#include "proto/array.h"
+
+enum access {
+    ACCESS_FILE,     /* descriptor + offset + strides */
+    ACCESS_CHUNKS,   /* descriptor + sealed memfd of struct chunk_entry */
+    ACCESS_PROVIDER, /* the pump calls provider->fill or ->drain */
+    ACCESS_REGION,   /* shared memory of the client's arena */
+    ACCESS_MEMORY,   /* the caller's memory: inline when small, else through the pump */
+};
+
+/* Called by the pump's thread, one call at a time for one array. A block is start/count in the
+ * array's own axes, packed in C order, in the array's dtype and byte order. Return 0 or a positive
+ * errno. */
+struct provider {
+    int (*fill)(void *state, const int64_t *start, const int64_t *count, void *ret_block);
+    int (*drain)(void *state, const int64_t *start, const int64_t *count, const void *block);
+};
+
+struct gad_array {
+    struct gad_client *client; /* NULL: made without one (tests of formats) */
+    unsigned n_refs;
+    struct gad_array_info info; /* info.path is owned by the array */
+    enum access access;
+    bool is_writable;
+
+    int fd; /* FILE, CHUNKS: owned, opened for exactly what the array is used for; else -1 */
+    uint64_t offset_bytes; /* FILE: of element 0 */
+    int64_t chunk_shape[ARRAY_MAX_NDIM];
+    int table_fd; /* CHUNKS: owned; else -1 */
+    uint64_t n_chunks;
+
+    const struct provider *provider; /* PROVIDER; for FILE: what to use when the daemon says
+                                        use-provider (fd must stay open) */
+    void *provider_state;
+
+    uint64_t region_offset_bytes; /* REGION: in the arena's region `region` */
+    struct region *region;
+    void *data; /* REGION, MEMORY */
+
+    /* Of a created output; NULL for sources. commit puts it in its place (once), discard undoes
+     * (called at release when it was not committed). format_free frees format_state, always. */
+    int (*commit)(struct gad_array *array, struct gad_error *error);
+    void (*discard)(struct gad_array *array);
+    void (*format_free)(struct gad_array *array);
+    void *format_state;
+    bool is_committed;
+};
+
+/* A zeroed array with fds -1 and one reference; path is copied. NULL: no memory. */
+struct gad_array *array_new(struct gad_client *client, const char *format, enum access access,
+                            const char *path);
+/* One more reference, undone by gad_array_release(). */
+struct gad_array *array_ref(struct gad_array *array);
+/* From now on through its provider; false when it has none, or uses it already. */
+bool array_use_provider(struct gad_array *array);

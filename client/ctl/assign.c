@@ -1,0 +1,164 @@
+/* The words of a command line: expressions, arguments, destinations.
+ *
+ *     'mag = sqrt(u*u + v*v); m = mean(u)'    outputs, by name
+ *     u=winds.h5:/UWND  k=2.5                 arguments: a source, or a Python-like scalar
+ *     -o mag=speed.npy                        where an output goes
+ *
+ * A word that reads as a number is a scalar; a file with such a name is written ./2.5.
+ */
+#include "client/ctl/ctl.h"
+
+#include "proto/error.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+static size_t identifier_chars(const char *text)
+{
+    size_t n = 0;
+    if (isalpha((unsigned char)text[0]) || text[0] == '_')
+        for (n = 1; isalnum((unsigned char)text[n]) || text[n] == '_'; n++)
+            ;
+    return n;
+}
+
+/* Cuts "name = expr" in place; the name stays NULL when there is none. */
+static void split_name(char *text, const char **ret_name, const char **ret_expr)
+{
+    text += strspn(text, " \t\n");
+    size_t n = identifier_chars(text);
+    char *after = text + n + strspn(text + n, " \t\n");
+    if (n > 0 && after[0] == '=' && after[1] != '=') {
+        *ret_expr = after + 1 + strspn(after + 1, " \t\n");
+        text[n] = '\0';
+        *ret_name = text;
+        return;
+    }
+    *ret_name = NULL;
+    *ret_expr = text;
+}
+
+int ctl_parse_expressions(struct ctl_job *job, const char *text, struct gad_error *error)
+{
+    job->text = strdup(text);
+    if (!job->text)
+        return error_set(error, GAD_NO_MEMORY, NULL, "no memory for the expression");
+    char *rest = job->text;
+    while (rest) {
+        char *part = strsep(&rest, ";");
+        if (part[strspn(part, " \t\n")] == '\0' && (job->n_outputs > 0 || rest))
+            continue;
+        if (job->n_outputs == CTL_MAX_OUTPUTS)
+            return error_set(error, GAD_LIMIT_EXCEEDED, NULL, "at most %d expressions in a job",
+                             CTL_MAX_OUTPUTS);
+        struct gad_output *output = &job->outputs[job->n_outputs++];
+        split_name(part, &output->name, &output->expr);
+    }
+    for (unsigned i = 0; job->n_outputs > 1 && i < job->n_outputs; i++)
+        if (!job->outputs[i].name)
+            return error_set(error, GAD_BAD_EXPRESSION, NULL,
+                             "several expressions need names: 'name = %s'", job->outputs[i].expr);
+    return 0;
+}
+
+static bool parse_scalar(const char *text, struct gad_argument *argument)
+{
+    if (strcmp(text, "True") == 0 || strcmp(text, "False") == 0) {
+        argument->scalar = GAD_SCALAR_BOOL;
+        argument->int_value = text[0] == 'T';
+        return true;
+    }
+    char *end;
+    errno = 0;
+    long long integer = strtoll(text, &end, 0);
+    if (end != text && *end == '\0' && errno == 0) {
+        argument->scalar = GAD_SCALAR_INT;
+        argument->int_value = integer;
+        return true;
+    }
+    double number = strtod(text, &end);
+    if (end == text || *end != '\0')
+        return false;
+    argument->scalar = GAD_SCALAR_FLOAT;
+    argument->float_value = number;
+    return true;
+}
+
+int ctl_parse_argument(struct ctl_job *job, char *word, struct gad_error *error)
+{
+    size_t n = identifier_chars(word);
+    if (n == 0 || word[n] != '=' || word[n + 1] == '\0')
+        return error_set(error, GAD_BAD_ARGUMENT, word,
+                         "'%s' is no argument; arguments are NAME=SOURCE, as in u=winds.h5:/UWND",
+                         word);
+    if (job->n_args == CTL_MAX_ARGS)
+        return error_set(error, GAD_LIMIT_EXCEEDED, word, "at most %d arguments", CTL_MAX_ARGS);
+    word[n] = '\0';
+    for (unsigned i = 0; i < job->n_args; i++)
+        if (strcmp(job->args[i].name, word) == 0)
+            return error_set(error, GAD_BAD_ARGUMENT, word, "argument '%s' is given twice", word);
+    struct gad_argument *argument = &job->args[job->n_args];
+    argument->name = word;
+    if (!parse_scalar(word + n + 1, argument))
+        job->sources[job->n_args] = word + n + 1;
+    job->n_args++;
+    return 0;
+}
+
+static struct gad_output *output_named(struct ctl_job *job, const char *name)
+{
+    for (unsigned i = 0; i < job->n_outputs; i++)
+        if (job->outputs[i].name && strcmp(job->outputs[i].name, name) == 0)
+            return &job->outputs[i];
+    return NULL;
+}
+
+int ctl_parse_destination(struct ctl_job *job, char *word, struct gad_error *error)
+{
+    size_t n = identifier_chars(word);
+    struct gad_output *output = NULL;
+    if (n > 0 && word[n] == '=') {
+        word[n] = '\0';
+        output = output_named(job, word);
+        if (!output)
+            return error_set(error, GAD_UNKNOWN_NAME, word,
+                             "-o %s=...: no expression has this name; write '%s = EXPRESSION'",
+                             word, word);
+        word += n + 1;
+    } else if (job->n_outputs == 1) {
+        output = &job->outputs[0];
+    } else {
+        return error_set(error, GAD_BAD_ARGUMENT, word,
+                         "there are %u expressions: say which one goes to '%s' with -o NAME=%s",
+                         job->n_outputs, word, word);
+    }
+    if (output->to_path)
+        return error_set(error, GAD_BAD_ARGUMENT, word, "an expression has two destinations");
+    output->to_path = word;
+    return 0;
+}
+
+int ctl_open_sources(struct ctl_job *job, struct gad_client *client, struct gad_error *error)
+{
+    for (unsigned i = 0; i < job->n_args; i++) {
+        if (!job->sources[i])
+            continue;
+        int r = (int)gad_array_open(client, job->sources[i], &job->args[i].array, error);
+        if (r)
+            return r;
+    }
+    return 0;
+}
+
+void ctl_job_deinit(struct ctl_job *job)
+{
+    for (unsigned i = 0; i < job->n_args; i++)
+        gad_array_release(job->args[i].array);
+    for (unsigned i = 0; i < job->n_outputs; i++)
+        gad_array_release(job->outputs[i].to);
+    free(job->text);
+    memset(job, 0, sizeof(*job));
+}

@@ -1,0 +1,70 @@
+/* Connecting, failing and being interrupted: the same for every verb. */
+#include "client/ctl/ctl.h"
+
+#include <string.h>
+
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int number)
+{
+    (void)number;
+    interrupted = 1;
+}
+
+void ctl_watch_signals(void)
+{
+    /* Without SA_RESTART, so that a poll in the library ends and the verb sees the flag. A second
+     * Ctrl-C ends the process the hard way: what was not committed has no name yet. */
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
+}
+
+bool ctl_was_interrupted(void)
+{
+    return interrupted != 0;
+}
+
+int ctl_connect(struct gad_client **ret_client, struct gad_error *error)
+{
+    struct gad_connect_options options = {.client_name = "gpuarrayctl"};
+    return (int)gad_connect(&options, ret_client, error);
+}
+
+static int exit_code_of(int status)
+{
+    switch (status) {
+    case GAD_OK: return EXIT_OK;
+    case GAD_NO_DAEMON:
+    case GAD_DISCONNECTED:
+    case GAD_UNTRUSTED:
+    case GAD_PROTOCOL:
+    case GAD_VERSION:
+    case GAD_SHUTTING_DOWN:
+    case GAD_OUTCOME_UNKNOWN: return EXIT_CONNECTION;
+    case GAD_TIMEOUT: return EXIT_TIMEOUT;
+    case GAD_CANCELLED: return ctl_was_interrupted() ? EXIT_INTERRUPTED : EXIT_FAILED;
+    default: return EXIT_FAILED;
+    }
+}
+
+int ctl_fail(const struct gad_error *error, bool json)
+{
+    if (json) {
+        struct json_object *object = json_object_new_object();
+        json_object_object_add(object, "error", ctl_error_json(error));
+        ctl_put_json(object);
+        return exit_code_of((int)error->status);
+    }
+    fprintf(stderr, "gpuarrayctl: %s",
+            error->message[0] ? error->message : gad_status_text((int)error->status));
+    if (error->argument[0] && !strstr(error->message, error->argument))
+        fprintf(stderr, " (%s)", error->argument);
+    fprintf(stderr, " [%s]\n", gad_status_word((int)error->status));
+    if (error->expected[0] || error->found[0])
+        fprintf(stderr, "  expected: %s\n  found:    %s\n",
+                error->expected[0] ? error->expected : "-", error->found[0] ? error->found : "-");
+    return exit_code_of((int)error->status);
+}

@@ -1,0 +1,82 @@
+/* What the verbs of gpuarrayctl share.
+ *
+ * Exit codes: 0 done; 1 the request or the job failed; 2 the command line is wrong; 3 no daemon or
+ * the connection was lost; 4 the time is over (wait --timeout); 130 cancelled by Ctrl-C.
+ */
+#pragma once
+
+#include "client/gpuarrayd.h"
+
+#include <argp.h>
+#include <signal.h>
+#include <stdio.h>
+
+#include <json-c/json.h>
+
+enum exit_code {
+    EXIT_OK = 0,
+    EXIT_FAILED = 1,
+    EXIT_USAGE = 2,
+    EXIT_CONNECTION = 3,
+    EXIT_TIMEOUT = 4,
+    EXIT_INTERRUPTED = 130,
+};
+
+/* A verb's entry: argv[0] is "gpuarrayctl VERB". Returns an exit code. */
+typedef int verb_fn(int argc, char **argv);
+
+verb_fn verb_run, verb_submit, verb_wait, verb_status, verb_cancel, verb_jobs, verb_info, verb_ping,
+    verb_show;
+
+/* ---- connect.c */
+int ctl_connect(struct gad_client **ret_client, struct gad_error *error);
+/* Prints "gpuarrayctl: ..." with what was expected and found; or, with json, one JSON map on
+ * standard output. Returns the exit code that belongs to the status. */
+int ctl_fail(const struct gad_error *error, bool json);
+/* True once Ctrl-C (or SIGTERM) was seen; handlers are installed by ctl_watch_signals(). */
+bool ctl_was_interrupted(void);
+void ctl_watch_signals(void);
+
+/* ---- assign.c: the words of a command line */
+#define CTL_MAX_OUTPUTS 16
+#define CTL_MAX_ARGS    64
+
+struct ctl_job {
+    unsigned n_args, n_outputs;
+    struct gad_argument args[CTL_MAX_ARGS];
+    const char *sources[CTL_MAX_ARGS]; /* spec of an array argument, NULL for a scalar */
+    struct gad_output outputs[CTL_MAX_OUTPUTS];
+    char *text; /* the expressions, cut up in place */
+};
+
+/* "mag = sqrt(u*u); m = mean(u)" or one expression without a name. */
+int ctl_parse_expressions(struct ctl_job *job, const char *text, struct gad_error *error);
+/* "u=winds.h5:/UWND" or "k=2.5" (a number or True/False is a scalar). */
+int ctl_parse_argument(struct ctl_job *job, char *word, struct gad_error *error);
+/* "-o DEST" (one output) or "-o NAME=DEST". */
+int ctl_parse_destination(struct ctl_job *job, char *word, struct gad_error *error);
+int ctl_open_sources(struct ctl_job *job, struct gad_client *client, struct gad_error *error);
+void ctl_job_deinit(struct ctl_job *job);
+
+/* ---- progress.c: one line on standard error, drawn in place; nothing when it is no terminal */
+struct ctl_progress {
+    bool is_shown, has_drawn;
+    double began_s;
+};
+void ctl_progress_begin(struct ctl_progress *progress, bool is_quiet);
+gad_progress_fn ctl_progress_draw;
+void ctl_progress_end(struct ctl_progress *progress);
+
+/* ---- values.c: elements and sizes as text and JSON */
+double ctl_element_f64(enum gad_dtype dtype, const void *data, size_t index);
+void ctl_print_array(FILE *file, const struct gad_plan_output *what, const void *data);
+struct json_object *ctl_array_json(const struct gad_plan_output *what, const void *data);
+struct json_object *ctl_error_json(const struct gad_error *error);
+struct json_object *ctl_stats_json(const struct gad_job_stats *stats);
+struct json_object *ctl_status_json(const struct gad_job_status *status);
+/* "3.21 GB" (decimal units) into a buffer of 32; returns it. */
+char *ctl_format_bytes(double n_bytes, char buffer[32]);
+char *ctl_format_shape(int ndim, const int64_t *shape, char *buffer, size_t n_bytes);
+/* Prints and frees. */
+void ctl_put_json(struct json_object *object);
+double ctl_now_s(void);

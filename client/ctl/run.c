@@ -1,0 +1,272 @@
+/* gpuarrayctl run: expressions over arrays. Waits, draws progress, and on Ctrl-C cancels the job
+ * and leaves nothing behind. Its words are shared with submit.c.
+ */
+#include "client/ctl/run.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#define WAIT_STEP_MS 100
+
+enum { OPTION_EXPLAIN = 0x100, OPTION_JSON, OPTION_ENGINE, OPTION_IN_PLACE, OPTION_PRIORITY };
+
+static const struct argp_option run_argp_options[] = {
+    {"output", 'o', "[NAME=]DEST", 0,
+     "where a result goes: file.npy, file.h5:/dataset, file.raw; without it the result is printed",
+     0},
+    {"explain", OPTION_EXPLAIN, NULL, 0, "print the plan and run nothing", 0},
+    {"engine", OPTION_ENGINE, "NAME", 0, "auto, cpu or cuda", 0},
+    {"in-place", OPTION_IN_PLACE, NULL, 0,
+     "write into existing files, which may be sources of the same job", 0},
+    {"priority", OPTION_PRIORITY, "N", 0, "-100 to 100 among your own jobs", 0},
+    {"label", 'l', "TEXT", 0, "shown in lists of jobs", 0},
+    {"json", OPTION_JSON, NULL, 0, "print the outcome as JSON", 0},
+    {"quiet", 'q', NULL, 0, "no progress bar", 0},
+    {"verbose", 'v', NULL, 0, "say how long it took and why", 0},
+    {0},
+};
+
+static error_t parse_run_option(int key, char *arg, struct argp_state *state)
+{
+    struct run_options *o = state->input;
+    switch (key) {
+    case 'o':
+        if (o->n_destinations == CTL_MAX_OUTPUTS)
+            argp_error(state, "at most %d destinations", CTL_MAX_OUTPUTS);
+        o->destinations[o->n_destinations++] = arg;
+        return 0;
+    case 'l': o->label = arg; return 0;
+    case 'q': o->quiet = true; return 0;
+    case 'v': o->verbose = true; return 0;
+    case OPTION_JSON: o->json = true; return 0;
+    case OPTION_EXPLAIN: o->explain = true; return 0;
+    case OPTION_IN_PLACE: o->in_place = true; return 0;
+    case OPTION_ENGINE: o->engine = arg; return 0;
+    case OPTION_PRIORITY: {
+        char *end;
+        long priority = strtol(arg, &end, 10);
+        if (end == arg || *end || priority < -100 || priority > 100)
+            argp_error(state, "a priority is a number from -100 to 100, not '%s'", arg);
+        o->priority = (int)priority;
+        return 0;
+    }
+    case ARGP_KEY_ARG:
+        if (!o->expression) {
+            o->expression = arg;
+            return 0;
+        }
+        if (!o->error.status && ctl_parse_argument(&o->job, arg, &o->error))
+            return 0; /* reported once, after the options are known */
+        return 0;
+    case ARGP_KEY_NO_ARGS: argp_error(state, "an expression is needed, as in 'sqrt(a)' a=x.npy");
+    /* fallthrough */
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp run_argp = {
+    run_argp_options,
+    parse_run_option,
+    "EXPRESSION [NAME=SOURCE...]",
+    "Computes an expression over arrays of any size.\v"
+    "Several results in one pass: 'lo = min(a); r = a - lo' -o r=out.npy\n"
+    "Sources: file.npy, file.h5:/dataset, file.raw:f4:1000x1000, or a number.",
+    NULL,
+    NULL,
+    NULL};
+
+/* 0, an exit code, or EXIT_USAGE after the message was printed. */
+int run_parse_words(struct run_options *o, int argc, char **argv)
+{
+    if (argp_parse(&run_argp, argc, argv, 0, NULL, o))
+        return EXIT_USAGE;
+    int r = (int)o->error.status;
+    if (!r)
+        r = ctl_parse_expressions(&o->job, o->expression, &o->error);
+    for (unsigned i = 0; i < o->n_destinations && !r; i++)
+        r = ctl_parse_destination(&o->job, o->destinations[i], &o->error);
+    if (!r)
+        return 0;
+    ctl_fail(&o->error, o->json);
+    return EXIT_USAGE;
+}
+
+int run_open_all(struct run_options *o, struct gad_client *client)
+{
+    int r = ctl_open_sources(&o->job, client, &o->error);
+    for (unsigned i = 0; i < o->job.n_outputs && !r && o->in_place; i++) {
+        struct gad_output *output = &o->job.outputs[i];
+        if (!output->to_path)
+            continue;
+        r = (int)gad_array_open_in_place(client, output->to_path, &output->to, &o->error);
+        output->to_path = NULL;
+    }
+    return r;
+}
+
+/* A fill value is a number like any other to an expression: say so once. */
+static void note_fill_values(const struct run_options *o)
+{
+    for (unsigned i = 0; i < o->job.n_args && !o->quiet && isatty(STDERR_FILENO); i++) {
+        const struct gad_array *array = o->job.args[i].array;
+        if (array && gad_array_info(array)->has_fill)
+            fprintf(stderr,
+                    "note: %s has the fill value %g; where(%s == %g, nan, ...) leaves it out\n",
+                    o->job.args[i].name, gad_array_info(array)->fill, o->job.args[i].name,
+                    gad_array_info(array)->fill);
+    }
+}
+
+struct gad_job_options run_job_options(struct run_options *o, struct ctl_progress *progress)
+{
+    return (struct gad_job_options){
+        .n_args = o->job.n_args,
+        .args = o->job.args,
+        .n_outputs = o->job.n_outputs,
+        .outputs = o->job.outputs,
+        .engine = o->engine,
+        .priority = o->priority,
+        .label = o->label ? o->label : o->expression,
+        .progress = progress && progress->is_shown ? ctl_progress_draw : NULL,
+        .progress_data = progress,
+        .progress_ms = 100,
+    };
+}
+
+static int explain(struct run_options *o, struct gad_client *client)
+{
+    struct gad_job_options options = run_job_options(o, NULL);
+    struct gad_plan *plan;
+    int r = (int)gad_plan(client, &options, &plan, &o->error);
+    if (r)
+        return r;
+    if (o->json) {
+        struct json_object *object = json_object_new_object();
+        struct json_object *outputs = json_object_new_array();
+        for (unsigned i = 0; i < plan->n_outputs; i++)
+            json_object_array_add(outputs, ctl_array_json(&plan->outputs[i], NULL));
+        json_object_object_add(object, "engine", json_object_new_string(plan->engine));
+        json_object_object_add(object, "outputs", outputs);
+        json_object_object_add(object, "tiles", json_object_new_uint64(plan->n_tiles));
+        json_object_object_add(object, "read_bytes", json_object_new_uint64(plan->read_bytes));
+        json_object_object_add(object, "write_bytes", json_object_new_uint64(plan->write_bytes));
+        json_object_object_add(object, "carry_bytes", json_object_new_uint64(plan->carry_bytes));
+        json_object_object_add(object, "seconds", json_object_new_double(plan->seconds));
+        json_object_object_add(object, "restartable",
+                               json_object_new_boolean(plan->is_restartable));
+        ctl_put_json(object);
+    } else {
+        fputs(plan->text, stdout);
+    }
+    gad_plan_free(plan);
+    return 0;
+}
+
+static void print_verbose(const struct gad_job_stats *s)
+{
+    char moved[32], rate[32];
+    double bytes = (double)s->read_bytes + (double)s->write_bytes;
+    fprintf(stderr,
+            "%s: %s in %.3f s, %s/s (thread-seconds: source %.3f, kernel %.3f, sink %.3f, "
+            "client %.3f)\n",
+            s->engine, ctl_format_bytes(bytes, moved), s->total_s,
+            ctl_format_bytes(s->total_s > 0 ? bytes / s->total_s : 0, rate), s->source_s,
+            s->kernel_s, s->sink_s, s->client_s);
+}
+
+static void print_outcome(const struct run_options *o, const struct gad_job *job)
+{
+    const struct gad_job_stats *stats = gad_job_stats(job);
+    struct json_object *outputs = o->json ? json_object_new_array() : NULL;
+    for (unsigned i = 0; i < o->job.n_outputs; i++) {
+        struct gad_plan_output what = {0};
+        const void *data = gad_job_result(job, i, &what);
+        const char *name = o->job.outputs[i].name;
+        if (o->json) {
+            struct json_object *entry =
+                data ? ctl_array_json(&what, data) : json_object_new_object();
+            if (name)
+                json_object_object_add(entry, "name", json_object_new_string(name));
+            if (o->job.outputs[i].to_path)
+                json_object_object_add(entry, "to",
+                                       json_object_new_string(o->job.outputs[i].to_path));
+            json_object_array_add(outputs, entry);
+        } else if (data) {
+            if (name)
+                printf("%s = ", name);
+            ctl_print_array(stdout, &what, data);
+        }
+    }
+    if (o->json) {
+        struct json_object *object = stats ? ctl_stats_json(stats) : json_object_new_object();
+        json_object_object_add(object, "outputs", outputs);
+        ctl_put_json(object);
+        return;
+    }
+    if (!stats)
+        return;
+    if (o->verbose)
+        print_verbose(stats);
+    if (stats->n_divide_by_zero)
+        fprintf(stderr, "warning: %llu integer divisions by zero gave 0\n",
+                (unsigned long long)stats->n_divide_by_zero);
+    if (stats->n_invalid_casts)
+        fprintf(stderr, "warning: %llu values did not fit the integer that they were cast to\n",
+                (unsigned long long)stats->n_invalid_casts);
+}
+
+/* Waits in steps, so that Ctrl-C is seen; the job is cancelled once. */
+static int wait_for(struct gad_job *job, struct gad_error *error)
+{
+    bool has_cancelled = false;
+    for (;;) {
+        int r = (int)gad_job_wait(job, WAIT_STEP_MS, error);
+        if (r != GAD_TIMEOUT)
+            return r;
+        if (ctl_was_interrupted() && !has_cancelled) {
+            has_cancelled = true;
+            r = (int)gad_job_cancel(job, error);
+            if (r)
+                return r;
+        }
+    }
+}
+
+static int run_job(struct run_options *o, struct gad_client *client)
+{
+    struct ctl_progress progress;
+    ctl_progress_begin(&progress, o->quiet || o->json);
+    struct gad_job_options options = run_job_options(o, &progress);
+    struct gad_job *job;
+    int r = (int)gad_submit(client, &options, &job, &o->error);
+    if (r)
+        return r;
+    r = wait_for(job, &o->error);
+    ctl_progress_end(&progress);
+    if (!r)
+        print_outcome(o, job);
+    gad_job_free(job);
+    return r;
+}
+
+int verb_run(int argc, char **argv)
+{
+    struct run_options o = {0};
+    int code = run_parse_words(&o, argc, argv);
+    if (code) {
+        ctl_job_deinit(&o.job);
+        return code;
+    }
+    ctl_watch_signals();
+    struct gad_client *client = NULL;
+    int r = ctl_connect(&client, &o.error);
+    if (!r)
+        r = run_open_all(&o, client);
+    if (!r) {
+        note_fill_values(&o);
+        r = o.explain ? explain(&o, client) : run_job(&o, client);
+    }
+    ctl_job_deinit(&o.job);
+    gad_close(client);
+    return r ? ctl_fail(&o.error, o.json) : EXIT_OK;
+}

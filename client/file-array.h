@@ -1,0 +1,26 @@
+/* An array that lies whole in one file, in C or Fortran order: what npy, raw and contiguous HDF5
+ * have in common. */
+#pragma once
+
+#include "client/array.h"
+
+struct file_layout {
+    enum dtype dtype;
+    bool is_swapped;
+    bool fortran_order;
+    int ndim;
+    const int64_t *shape;
+    uint64_t offset_bytes;
+};
+
+/* Fills `array` (of array_new(), ACCESS_FILE): info, offset, and the provider that serves when the
+ * daemon says use-provider. Checked by array_check(): bad-shape, bad-extent. */
+int file_array_describe(struct gad_array *array, const struct file_layout *layout, const char *name,
+                        struct gad_error *error) GAD_MUST_CHECK;
+
+/* Bytes of the elements of a described array. */
+uint64_t file_array_n_bytes(const struct gad_array *array);
+
+/* short-read when a file of file_bytes does not hold the described array. */
+int file_array_check_size(const struct gad_array *array, uint64_t file_bytes, const char *name,
+                          struct gad_error *error) GAD_MUST_CHECK;

@@ -1,0 +1,33 @@
+/* The file formats: from a spec (`file.npy`, `file.h5:/dataset`, `file.raw:f4:100x100:128`) to an
+ * array, and from an array's dtype and shape to a new file. No connection is needed. All return
+ * 0, or a positive gad_status with `error` filled; argument = the spec. */
+#pragma once
+
+#include "client/array.h"
+
+enum format { FORMAT_NPY, FORMAT_RAW, FORMAT_HDF5 };
+
+/* A spec taken apart. `path` and `dataset` are heap strings. */
+struct spec {
+    enum format format;
+    char *path;
+    char *dataset; /* HDF5 */
+    bool has_type; /* raw */
+    enum dtype dtype;
+    bool is_swapped;
+    int ndim;
+    int64_t shape[ARRAY_MAX_NDIM];
+    uint64_t offset_bytes;
+};
+int spec_parse(const char *text, bool is_output, struct spec *ret_spec,
+               struct gad_error *error) GAD_MUST_CHECK;
+void spec_deinit(struct spec *spec);
+
+/* for_writing: in place (npy, raw, contiguous HDF5). */
+int format_open(struct gad_client *client, const char *spec, bool for_writing,
+                struct gad_array **ret_array, struct gad_error *error) GAD_MUST_CHECK;
+/* replace: a dataset that is there; files of npy and raw are always replaced. fortran_order: npy
+ * only, the others are made in C order (info.strides tells). */
+int format_create(struct gad_client *client, const char *spec, bool replace, enum dtype dtype,
+                  int ndim, const int64_t *shape, bool fortran_order, struct gad_array **ret_array,
+                  struct gad_error *error) GAD_MUST_CHECK;

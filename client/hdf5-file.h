@@ -1,0 +1,44 @@
+/* HDF5 files, opened with care: one thread at a time, errors silent, the same file that was
+ * checked.
+ *
+ * The only headers that show HDF5's own types are the hdf5-*.h of this folder. */
+#pragma once
+
+#include "proto/error.h"
+
+#include <hdf5.h>
+#include <stdbool.h>
+#include <sys/stat.h>
+
+/* Between enter and leave this thread alone is in HDF5, and HDF5 prints nothing. Every function of
+ * these files that does not say otherwise wants to be called inside. */
+struct hdf5_scope {
+    H5E_auto2_t print;
+    void *print_data;
+};
+void hdf5_enter(struct hdf5_scope *ret_scope);
+void hdf5_leave(struct hdf5_scope *scope);
+#define HDF5_SCOPE(scope)                                                                          \
+    __attribute__((cleanup(hdf5_leave))) struct hdf5_scope scope;                                  \
+    hdf5_enter(&scope)
+
+/* Any id: file, dataset, type, ... Objects are closed before their file when they are declared
+ * after it. */
+void hdf5_close(hid_t *id);
+#define _cleanup_hid_ __attribute__((cleanup(hdf5_close)))
+
+/* What HDF5 said last, innermost; "" when nothing. */
+const char *hdf5_reason(char *buffer, size_t n_bytes);
+
+/* Opens the file at `path`, which must be the one of `st`. `shown` is the path for messages.
+ * bad-format, short-read (truncated), busy (somebody has it open for writing, or for reading when
+ * we want to write), not-found (it is another file now). */
+int hdf5_file_open(const char *path, const struct stat *st, bool for_writing, const char *shown,
+                   const char *name, hid_t *ret_file, struct gad_error *error) GAD_MUST_CHECK;
+
+/* Whether the object lies in the file of `st` itself, and not behind an external link. */
+bool hdf5_is_in_file(hid_t object, const struct stat *st);
+
+/* bad-format for netCDF classic files, with what helps. Needs no scope. */
+int hdf5_check_magic(int fd, const char *shown, const char *name,
+                     struct gad_error *error) GAD_MUST_CHECK;

@@ -1,0 +1,19 @@
+/* Links of an HDF5 file: where an output may go, and moving it there. Inside a scope. */
+#pragma once
+
+#include "proto/error.h"
+
+#include <hdf5.h>
+#include <stdbool.h>
+#include <sys/stat.h>
+
+/* Whether a dataset can be put at the path: the groups before it are groups or absent, and nothing
+ * is there, or with `replace` a dataset. exists, bad-argument (a dataset in the place of a group,
+ * or a group in another file). */
+int hdf5_tree_check(hid_t file, const struct stat *st, const char *dataset, bool replace,
+                    const char *name, struct gad_error *error) GAD_MUST_CHECK;
+
+/* Moves the root link `hidden` to the path, making groups; a dataset that is there goes (replace).
+ * On failure everything is as it was. exists, bad-argument, io-error. */
+int hdf5_tree_move(hid_t file, const struct stat *st, const char *hidden, const char *dataset,
+                   bool replace, const char *name, struct gad_error *error) GAD_MUST_CHECK;

@@ -1,0 +1,141 @@
+/* Specs: which format, which path, and every way to write one wrong. */
+#include "support.h"
+
+static const char *word(const char *text, bool is_output)
+{
+    struct spec spec;
+    int r = spec_parse(text, is_output, &spec, &last_error);
+    if (r == 0)
+        spec_deinit(&spec);
+    return error_word(r);
+}
+
+Test(spec, takes_the_format_from_the_extension)
+{
+    static const struct {
+        const char *text;
+        enum format format;
+        const char *path;
+    } cases[] = {
+        {"a.npy", FORMAT_NPY, "a.npy"},         {"/x/y z/A.NPY", FORMAT_NPY, "/x/y z/A.NPY"},
+        {"10:30.npy", FORMAT_NPY, "10:30.npy"}, {"a.raw:f4:2x3", FORMAT_RAW, "a.raw"},
+        {"a.bin:f4:2", FORMAT_RAW, "a.bin"},    {"a.dat:u1:7:100", FORMAT_RAW, "a.dat"},
+        {"a.h5:/d", FORMAT_HDF5, "a.h5"},       {"a.b/c.Nc4:d", FORMAT_HDF5, "a.b/c.Nc4"},
+        {"a.cdf:/d.npy", FORMAT_HDF5, "a.cdf"}, {"a.hdf5:/d", FORMAT_HDF5, "a.hdf5"},
+        {"a.he5:/d", FORMAT_HDF5, "a.he5"},     {"a:b.nc:/d:e", FORMAT_HDF5, "a:b.nc"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct spec spec;
+        cr_assert(eq(int, spec_parse(cases[i].text, false, &spec, &last_error), 0), "%s",
+                  cases[i].text);
+        cr_assert(eq(int, spec.format, cases[i].format));
+        cr_assert(eq(str, spec.path, (char *)cases[i].path));
+        spec_deinit(&spec);
+    }
+}
+
+Test(spec, normalises_the_path_of_a_dataset)
+{
+    static const char *const cases[][2] = {{"a.h5:d", "/d"},
+                                           {"a.h5:/g//d/", "/g/d"},
+                                           {"a.h5:/./g/./d", "/g/d"},
+                                           {"a.h5:/d:e", "/d:e"}};
+    for (size_t i = 0; i < 4; i++) {
+        struct spec spec;
+        cr_assert(eq(int, spec_parse(cases[i][0], true, &spec, &last_error), 0));
+        cr_assert(eq(str, spec.dataset, (char *)cases[i][1]));
+        spec_deinit(&spec);
+    }
+}
+
+Test(spec, reads_dtype_shape_and_offset_of_a_raw_file)
+{
+    struct spec spec;
+    cr_assert(eq(int, spec_parse("d/x.raw:>f8:3x0x5:4096", false, &spec, &last_error), 0));
+    cr_assert(spec.has_type);
+    cr_assert(eq(int, spec.dtype, DTYPE_FLOAT64));
+    cr_assert(spec.is_swapped);
+    cr_assert(eq(int, spec.ndim, 3));
+    cr_assert(eq(i64, spec.shape[0], 3));
+    cr_assert(eq(i64, spec.shape[1], 0));
+    cr_assert(eq(i64, spec.shape[2], 5));
+    cr_assert(eq(u64, spec.offset_bytes, 4096));
+    spec_deinit(&spec);
+    cr_assert(eq(int, spec_parse("x.raw:float32:7", false, &spec, &last_error), 0));
+    cr_assert(eq(int, spec.dtype, DTYPE_FLOAT32));
+    spec_deinit(&spec);
+}
+
+Test(spec, allows_a_raw_output_without_a_type)
+{
+    struct spec spec;
+    cr_assert(eq(int, spec_parse("x.raw", true, &spec, &last_error), 0));
+    cr_assert(not(spec.has_type));
+    spec_deinit(&spec);
+}
+
+Test(spec, refuses_what_it_cannot_read)
+{
+    static const struct {
+        const char *text;
+        bool is_output;
+        const char *word;
+    } cases[] = {
+        {"", false, "bad-argument"},
+        {"a", false, "bad-argument"},
+        {".npy", false, "bad-argument"},
+        {"dir/.npy", false, "bad-argument"},
+        {"a.txt", false, "bad-argument"},
+        {"a.npz:x", false, "bad-argument"},
+        {"a.npy:x", false, "bad-argument"},
+        {"a.raw", false, "bad-argument"},
+        {"a.raw:f4", false, "bad-argument"},
+        {"a.raw:f4:2:0:0", false, "bad-argument"},
+        {"a.raw:q4:2", false, "bad-dtype"},
+        {"a.raw::2", false, "bad-dtype"},
+        {"a.raw:f4:", false, "bad-shape"},
+        {"a.raw:f4:2x", false, "bad-shape"},
+        {"a.raw:f4:x2", false, "bad-shape"},
+        {"a.raw:f4:-1", false, "bad-shape"},
+        {"a.raw:f4:2X3", false, "bad-shape"},
+        {"a.raw:f4: 2", false, "bad-shape"},
+        {"a.raw:f4:9223372036854775808", false, "bad-shape"},
+        {"a.raw:f4:99999999999999999999999", false, "bad-shape"},
+        {"a.raw:f4:2:-8", false, "bad-extent"},
+        {"a.raw:f4:2:", false, "bad-extent"},
+        {"a.raw:f4:2:1e3", false, "bad-extent"},
+        {"a.raw:f4:2:8", true, "bad-argument"},
+        {"a.h5", false, "bad-argument"},
+        {"a.h5:", false, "bad-argument"},
+        {"a.h5:/", true, "bad-argument"},
+        {"a.h5:/./", true, "bad-argument"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        cr_assert(eq(str, (char *)word(cases[i].text, cases[i].is_output), (char *)cases[i].word),
+                  "%s", cases[i].text);
+}
+
+Test(spec, refuses_more_than_32_dimensions)
+{
+    char text[128] = "a.raw:f4:1";
+    for (int i = 1; i < 32; i++)
+        strcat(text, "x1");
+    cr_assert(eq(str, (char *)word(text, false), "ok"));
+    strcat(text, "x1");
+    cr_assert(eq(str, (char *)word(text, false), "bad-shape"));
+}
+
+Test(spec, refuses_texts_without_end)
+{
+    char *text = malloc(100001);
+    memset(text, 'a', 100000);
+    text[100000] = '\0';
+    cr_assert(eq(str, (char *)word(text, false), "bad-argument"));
+    memcpy(text + 99996, ".npy", 4);
+    cr_assert(eq(str, (char *)word(text, false), "bad-argument"));
+    memcpy(text, "a.h5:/", 6);
+    cr_assert(eq(str, (char *)word(text, false), "bad-argument"));
+    memcpy(text, "a.raw:", 6);
+    cr_assert(eq(str, (char *)word(text, false), "bad-argument"));
+    free(text);
+}
