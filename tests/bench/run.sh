@@ -1,0 +1,18 @@
+#!/bin/sh
+# The benchmarks, each beside its physical limit and its peer in the same run, as ratios.
+# Usage: run.sh [GIB]: size of the large files (4). Needs three times that free in TMPDIR or /tmp.
+. "$(dirname "$0")/../setup.sh"
+gib=${1:-4}
+if [ ! -x "$build/client/ctl/gpuarrayctl" ]; then
+    echo "nothing is built in $build; sh tests/quickstart.sh does" >&2
+    exit 2
+fi
+work=$(mktemp -d "${TMPDIR:-/tmp}/gpuarrayd-bench.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+uname -srm
+sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1
+nproc | sed 's/$/ CPUs/'
+sh "$top/tests/run-uninstalled.sh" -- sh "$top/tests/bench/files.sh" "$work" "$gib"
+sh "$top/tests/run-uninstalled.sh" -- sh -c "'$build/tests/bench/latency' \"\$GPUARRAYD_SOCKET\""
+sh "$top/tests/run-uninstalled.sh" -- sh -c "'$build/tests/bench/throughput' \"\$GPUARRAYD_SOCKET\""
+sh "$top/tests/bench/first.sh" "$build" "$work"

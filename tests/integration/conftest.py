@@ -1,0 +1,138 @@
+"""A real daemon for each test that asks for one, on a private socket, with a time-out."""
+
+import os
+import pathlib
+import select
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+import pytest
+
+import wire
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("GPUARRAYD_BUILD", TOP / "build"))
+DAEMON = BUILD / "daemon/broker/gpuarrayd"
+WORKER = BUILD / "daemon/worker/gpuarrayd-worker-cpu"
+FAULTY_WORKER = BUILD / "tests/integration/gpuarrayd-worker-faults"
+CTL = BUILD / "client/ctl/gpuarrayctl"
+IS_SANITIZED = "asan" in BUILD.name or "tsan" in BUILD.name
+
+# What must be as before, once everybody has gone.
+COUNTS = ("sessions", "regions", "region_bytes", "jobs_running", "jobs_queued", "descriptors",
+          "mappings", "slots_lent", "carries")
+
+
+class Daemon:
+    def __init__(self, pool="8M", threads=2, worker=WORKER, args=(), env=None, user=None):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="gpuarrayd-test-"))
+        if user is not None:
+            self.dir.chmod(0o755)
+        self.socket = str(self.dir / "socket")
+        self.log = open(self.dir / "log", "w+b")
+        ready, tell = os.pipe()
+        os.set_inheritable(tell, True)
+        command = [DAEMON, "--socket", self.socket, "--pool", pool, "--threads", str(threads),
+                   "--worker", worker, "--ready-fd", str(tell), *args]
+        self.process = subprocess.Popen([str(c) for c in command], stdin=subprocess.DEVNULL,
+                                        stdout=self.log, stderr=self.log, pass_fds=[tell],
+                                        env={**os.environ, **(env or {})})
+        os.close(tell)
+        if not select.select([ready], [], [], 20)[0] or not os.read(ready, 1):
+            self.process.kill()
+            raise RuntimeError("the daemon did not start:\n" + self.text())
+        os.close(ready)
+
+    def text(self):
+        return (self.dir / "log").read_text(errors="replace")
+
+    def connect(self, **kwargs):
+        return wire.Wire(self.socket, **kwargs)
+
+    def info(self):
+        with self.connect() as w:
+            return w.call("server.info")
+
+    def counts(self):
+        end = time.monotonic() + 20
+        while "mappings" not in (counts := self.info()["counts"]):  # the worker is not ready yet
+            assert time.monotonic() < end, counts
+            time.sleep(0.02)
+        return {name: counts[name] for name in COUNTS}
+
+    def wait_for_counts(self, wanted, seconds=20):
+        """Closing is asynchronous: waits until the counts are as before."""
+        end = time.monotonic() + seconds
+        while (counts := self.counts()) != wanted and time.monotonic() < end:
+            time.sleep(0.05)
+        assert counts == wanted
+
+    def worker_pid(self):
+        end = time.monotonic() + 20
+        while time.monotonic() < end:
+            children = pathlib.Path(
+                f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+            if children:
+                return int(children[0])
+            time.sleep(0.01)
+        raise RuntimeError("there is no worker")
+
+    def ctl(self, *words, check=True, timeout=120, **kwargs):
+        done = subprocess.run([str(CTL), *map(str, words)], capture_output=True, text=True,
+                              timeout=timeout,
+                              env={**os.environ, "GPUARRAYD_SOCKET": self.socket,
+                                   **kwargs.pop("env", {})}, **kwargs)
+        if check and done.returncode != 0:
+            raise AssertionError(f"{words}: exit {done.returncode}\n{done.stdout}{done.stderr}\n"
+                                 + self.text())
+        return done
+
+    def stop(self):
+        """Ends it as systemd does; it must leave cleanly, and have reported no sanitizer fault."""
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            code = self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            code = "killed: it did not leave within 30 s"
+        text = self.text()
+        self.log.close()
+        shutil.rmtree(self.dir, ignore_errors=True)
+        assert code == 0, f"exit {code}\n{text}"
+        for mark in ("AddressSanitizer", "LeakSanitizer", "runtime error:", "ThreadSanitizer"):
+            assert mark not in text, text
+
+
+@pytest.fixture
+def start():
+    """start(pool=..., ...) -> Daemon; all are stopped at the end and must have been well."""
+    running = []
+
+    def make(**kwargs):
+        running.append(Daemon(**kwargs))
+        return running[-1]
+
+    yield make
+    for daemon in running:
+        daemon.stop()
+
+
+@pytest.fixture(scope="module")
+def daemon():
+    """One daemon for a module, with a pool of 8 MiB."""
+    d = Daemon()
+    yield d
+    d.stop()
+
+
+@pytest.fixture
+def w(daemon):
+    """A connection to the module's daemon; afterwards the counts are what they were before."""
+    before = daemon.counts()
+    with daemon.connect() as connection:
+        yield connection
+    daemon.wait_for_counts(before)

@@ -1,0 +1,340 @@
+"""gpuarrayctl as a person uses it: files of all formats, errors that say what to do, exit codes."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import h5py
+import numpy as np
+import pytest
+
+import conftest
+
+
+
+@pytest.fixture
+def folder():
+    with tempfile.TemporaryDirectory(prefix="gpuarrayd-test-") as path:
+        yield pathlib.Path(path)
+
+
+@pytest.fixture
+def files(folder):
+    rng = np.random.default_rng(20)
+    a = rng.normal(size=(132, 73, 144)).astype("f4")
+    np.save(folder / "a.npy", a)
+    np.save(folder / "f.npy", np.asfortranarray(a))
+    np.save(folder / "big-endian.npy", a.astype(">f4"))
+    with h5py.File(folder / "x.h5", "w", userblock_size=512) as f:
+        f["plain"] = a
+        f.create_dataset("chunks", data=a, chunks=(1, 73, 144))
+        f.create_dataset("odd", data=a, chunks=(50, 17, 40))
+        f.create_dataset("packed", data=a, chunks=(10, 73, 144), compression="gzip", shuffle=True)
+        f.create_dataset("many", data=a[:, :, 0], chunks=(1, 1))
+        f.create_dataset("filled", shape=(100, 100), dtype="f4", chunks=(10, 10), fillvalue=7)
+        f["filled"][:10, :10] = 1
+        f["group/ints"] = np.arange(1000, dtype="i2")
+        f["flags"] = np.array([True, False, True])
+        f["text"] = "hello"
+        f["scalar"] = 2.5
+        f["winds"] = np.array([1, 2, -99.9, 4], "f4")
+        f["winds"].attrs["_FillValue"] = np.float32(-99.9)
+    a.tofile(folder / "a.raw")
+    return folder, a
+
+
+@pytest.mark.parametrize("source", ["a.npy", "f.npy", "big-endian.npy", "x.h5:/plain", "x.h5:/chunks",
+                                    "x.h5:/odd", "x.h5:/packed", "a.raw:f4:132x73x144"])
+@pytest.mark.parametrize("target", ["r.npy", "r.h5:/deep/in/r", "r.raw"])
+def test_every_source_to_every_destination(daemon, files, source, target):
+    folder, a = files
+    daemon.ctl("run", "a*a + 1", f"a={source}", "-o", target, cwd=folder)
+    if target == "r.npy":
+        got = np.load(folder / target)
+    elif target == "r.raw":
+        got = np.fromfile(folder / target, "f4").reshape(a.shape)
+    else:
+        with h5py.File(folder / "r.h5") as f:
+            got = f["deep/in/r"][:]
+    assert got.dtype == np.float32 and np.array_equal(got, a * a + np.float32(1))
+    assert not [p for p in os.listdir(folder) if p.startswith(".")]
+
+
+def test_other_datasets(daemon, files):
+    folder, a = files
+    for source, want in (("many", a[:, :, 0]), ("group/ints", np.arange(1000)), ("scalar", 2.5)):
+        daemon.ctl("run", "a + a", f"a=x.h5:/{source}", "-o", "r.npy", cwd=folder)
+        assert np.array_equal(np.load(folder / "r.npy"), np.asarray(want) + want)
+    daemon.ctl("run", "a + a", "a=x.h5:/filled", "-o", "r.npy", cwd=folder)
+    want = np.full((100, 100), 14, "f4")
+    want[:10, :10] = 2
+    assert np.array_equal(np.load(folder / "r.npy"), want)
+    done = daemon.ctl("run", "~a", "a=x.h5:/flags", cwd=folder)
+    assert done.stdout.split() == ["bool", "(3,)", "False", "True", "False"]
+    daemon.ctl("run", "~a", "a=x.h5:/flags", "-o", "b.h5:/not", cwd=folder)
+    with h5py.File(folder / "b.h5") as f:
+        assert f["not"].dtype == bool and f["not"][:].tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
+def test_npy_versions(daemon, folder, version):
+    with open(folder / "v.npy", "wb") as f:
+        np.lib.format.write_array(f, np.arange(10.0), version=version)
+    daemon.ctl("run", "v * 2", "v=v.npy", "-o", "r.npy", cwd=folder)
+    assert np.array_equal(np.load(folder / "r.npy"), np.arange(10.0) * 2)
+    with open(folder / "r.npy", "rb") as f:
+        assert np.lib.format.read_magic(f) == (1, 0)
+        np.lib.format.read_array_header_1_0(f)
+        assert f.tell() == 4096
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3, 0, 2), (1,), (1, 1, 1)])
+def test_small_and_empty_shapes(daemon, folder, shape):
+    a = np.ones(shape)
+    np.save(folder / "a.npy", a)
+    for target in ("r.npy", "r.h5:/r"):
+        daemon.ctl("run", "a + 1", "a=a.npy", "-o", target, cwd=folder)
+    assert np.array_equal(np.load(folder / "r.npy"), a + 1)
+    with h5py.File(folder / "r.h5") as f:
+        assert f["r"].shape == shape and np.array_equal(f["r"][()], a + 1)
+
+
+def test_an_existing_hdf5_file_keeps_its_other_datasets(daemon, files):
+    folder, a = files
+    daemon.ctl("run", "sqrt(abs(a))", "a=x.h5:/chunks", "-o", "x.h5:/group/root", cwd=folder)
+    with h5py.File(folder / "x.h5") as f:
+        assert np.array_equal(f["group/root"][:], np.sqrt(np.abs(a)))
+        assert np.array_equal(f["plain"][:], a) and f["group/ints"].shape == (1000,)
+        assert sorted(f) == sorted(["plain", "chunks", "odd", "packed", "many", "filled", "group",
+                                    "flags", "text", "scalar", "winds"])
+
+
+def test_outputs_are_whole_or_not_at_all(daemon, files):
+    folder, a = files
+    before = (folder / "a.npy").stat()
+    os.chmod(folder / "a.npy", 0o640)
+    os.symlink("a.npy", folder / "link.npy")
+    for expr in ("a / 'x'", "a + nothing", "a[", "min(a, a)"):
+        assert daemon.ctl("run", expr, "a=a.npy", "-o", "a.npy", cwd=folder, check=False).returncode
+    assert np.array_equal(np.load(folder / "a.npy"), a)
+    daemon.ctl("run", "a + 1", "a=a.npy", "-o", "link.npy", cwd=folder)
+    assert np.array_equal(np.load(folder / "a.npy"), a + 1)
+    assert (folder / "link.npy").is_symlink()
+    after = (folder / "a.npy").stat()
+    assert after.st_mode & 0o777 == 0o640 and after.st_ino != before.st_ino
+    assert not [p for p in os.listdir(folder) if p.startswith(".")]
+
+
+def test_in_place(daemon, files):
+    folder, a = files
+    daemon.ctl("run", "a * 2", "a=a.npy", "-o", "a.npy", "--in-place", cwd=folder)
+    assert np.array_equal(np.load(folder / "a.npy"), a * 2)
+
+
+def test_several_outputs_scalars_and_json(daemon, files):
+    folder, a = files
+    done = daemon.ctl("run", "r = a * k; lo = min(a); n = count_nonzero(a > 0)", "a=a.npy", "k=2.5",
+                      "-o", "r=r.npy", "--json", cwd=folder)
+    outcome = json.loads(done.stdout)
+    values = {o["name"]: o.get("data") for o in outcome["outputs"]}
+    assert np.float32(values["lo"]) == a.min() and values["n"] == np.count_nonzero(a > 0)
+    assert np.array_equal(np.load(folder / "r.npy"), a * np.float32(2.5))
+    assert outcome["read_bytes"] >= a.nbytes
+    plan = json.loads(daemon.ctl("run", "a * k", "a=a.npy", "k=2.5", "--explain", "--json",
+                                 cwd=folder).stdout)
+    assert plan["outputs"][0]["shape"] == list(a.shape) and plan["restartable"]
+    text = daemon.ctl("run", "sqrt(a) + mean(a)", "a=a.npy", "--explain", cwd=folder).stdout
+    assert "float32" in text and "pass" in text
+
+
+def test_fortran_order_is_kept_as_numpy_keeps_it(daemon, files):
+    folder, a = files
+    daemon.ctl("run", "f + 1", "f=f.npy", "-o", "r.npy", cwd=folder)
+    assert np.load(folder / "r.npy").flags.f_contiguous
+    daemon.ctl("run", "f + a", "f=f.npy", "a=a.npy", "-o", "r.npy", cwd=folder)
+    assert np.array_equal(np.load(folder / "r.npy"), a + a)
+
+
+def test_show(daemon, files):
+    folder, a = files
+    shown = json.loads(daemon.ctl("show", "a.npy", "--json", cwd=folder).stdout)
+    assert np.float32(shown["min"]) == a.min() and np.float32(shown["max"]) == a.max()
+    assert np.isclose(shown["mean"], a.mean(dtype="f8"), rtol=1e-12) and shown["nan"] == 0
+    n = len(shown["histogram"])
+    want = np.histogram(a.astype("f8"), bins=n)[0]
+    assert sum(shown["histogram"]) == a.size and np.abs(want - shown["histogram"]).max() <= 2
+    winds = json.loads(daemon.ctl("show", "x.h5:/winds", "--json", cwd=folder).stdout)
+    assert winds["n_fill"] == 1 and winds["min"] == 1 and winds["max"] == 4
+    text = daemon.ctl("show", "x.h5:/winds", cwd=folder).stdout
+    assert "fill value -99.9" in text and "#" in text
+    np.save(folder / "n.npy", np.array([np.nan, 1, np.inf, 3]))
+    odd = json.loads(daemon.ctl("show", "n.npy", "--json", cwd=folder).stdout)
+    assert odd["nan"] == 1 and odd["max"] == "inf" and odd["min"] == 1
+    np.save(folder / "e.npy", np.zeros((0, 3)))
+    assert "0 elements" in daemon.ctl("show", "e.npy", cwd=folder).stdout
+
+
+REFUSED = [
+    (["run", "a + 1", "a=missing.npy"], 1, "not-found", "missing.npy"),
+    (["run", "a + 1", "a=x.h5:/nothing"], 1, "not-found", "'/chunks'"),
+    (["run", "a + 1", "a=x.h5:/text"], 1, "bad-dtype", "text"),
+    (["run", "a + 1", "a=."], 1, "", ""),
+    (["run", "a + 1", "a=dir.npy"], 1, "bad-descriptor", "directory"),
+    (["run", "a + 1", "a=fifo.npy"], 1, "bad-descriptor", ""),
+    (["run", "a + 1", "a=zero.npy"], 1, "bad-descriptor", "device"),
+    (["run", "a + 1", "a=proc.npy"], 1, "bad-descriptor", ""),
+    (["run", "a + 1", "a=short.npy"], 1, "short-read", "short.npy"),
+    (["run", "a + 1", "a=object.npy"], 1, "bad-dtype", "object"),
+    (["run", "a + 1", "a=garbage.npy"], 1, "bad-format", "garbage.npy"),
+    (["run", "a + 1", "a=garbage.h5:/x"], 1, "bad-format", ""),
+    (["run", "a + 1", "a=a.raw:f4:1000x1000x1000"], 1, "short-read", ""),
+    (["run", "a + 1", "a=a.raw"], 1, "bad-argument", "dtype and shape"),
+    (["run", "a + sqr(a)", "a=a.npy"], 1, "unknown-name", "did you mean 'sqrt'"),
+    (["run", "a + 1", "a=a.npy", "-o", "no/such/folder/r.npy"], 1, "not-found", ""),
+    (["run", "a + 1", "a=a.npy", "-o", "dir.npy"], 1, "", ""),
+    (["run", "a + 1", "a=a.npy", "-o", "r.xyz"], 1, "", ""),
+    (["run", "a + 1", "a=a.npy"], 1, "too-large-for-inline", ""),
+    (["run", "a + 1", "a"], 2, "bad-argument", "NAME=SOURCE"),
+    (["run"], 2, "", "expression"),
+    (["run", "a", "a=a.npy", "--engine", "cuda"], 1, "no-engine", ""),
+    (["status", "4711"], 1, "unknown-job", ""),
+    (["wait", "x"], 2, "", "number of a job"),
+    (["levitate"], 2, "", "no verb"),
+    (["show", "missing.npy"], 1, "not-found", ""),
+]
+
+
+@pytest.mark.parametrize("words, code, word, text", REFUSED, ids=lambda v: str(v)[:50])
+def test_what_is_refused_and_how(daemon, files, words, code, word, text):
+    folder, a = files
+    (folder / "dir.npy").mkdir()
+    os.mkfifo(folder / "fifo.npy")
+    os.symlink("/dev/zero", folder / "zero.npy")
+    os.symlink("/proc/self/status", folder / "proc.npy")
+    data = (folder / "a.npy").read_bytes()
+    (folder / "short.npy").write_bytes(data[:-1])
+    np.save(folder / "object.npy", np.array([{}], object), allow_pickle=True)
+    (folder / "garbage.npy").write_bytes(os.urandom(5000))
+    (folder / "garbage.h5").write_bytes(os.urandom(5000))
+    done = daemon.ctl(*words, check=False, cwd=folder, timeout=20)
+    assert done.returncode == code, done
+    assert word in done.stderr and text in done.stderr, done.stderr
+    assert not (folder / "r.npy").exists()
+    assert not [p for p in os.listdir(folder) if p.startswith(".")]
+
+
+def test_permissions(daemon, files):
+    if os.geteuid() == 0:
+        pytest.skip("root may read everything")
+    folder, a = files
+    os.chmod(folder / "a.npy", 0)
+    done = daemon.ctl("run", "a + 1", "a=a.npy", "-o", "r.npy", check=False, cwd=folder)
+    assert done.returncode == 1 and "permission-denied" in done.stderr
+
+
+def test_submit_wait_status_cancel_jobs(daemon, files):
+    folder, a = files
+    job = daemon.ctl("submit", "exp(sin(a))", "a=a.npy", "-o", "s.npy", "-l", "night shift",
+                     cwd=folder).stdout.strip()
+    daemon.ctl("wait", job)
+    assert np.allclose(np.load(folder / "s.npy"), np.exp(np.sin(a)), rtol=1e-6)
+    status = json.loads(daemon.ctl("status", job, "--json").stdout)
+    assert status["state"] == "done" and status["label"] == "night shift"
+    assert "night shift" in daemon.ctl("jobs").stdout
+    refused = daemon.ctl("submit", "exp(q)", "a=a.npy", "-o", "t.npy", check=False, cwd=folder)
+    assert refused.returncode == 1 and "unknown-name" in refused.stderr
+
+
+def test_cancel_of_a_submitted_job_leaves_nothing(daemon, folder):
+    n = 512 << 20
+    with open(folder / "big.raw", "wb") as f:
+        f.truncate(4 * n)
+    job = daemon.ctl("submit", "tanh(exp(sin(exp(sin(a)))))", f"a=big.raw:f4:{n}", "-o", "r.npy",
+                     cwd=folder).stdout.strip()
+    daemon.ctl("cancel", job)
+    waited = daemon.ctl("wait", job, check=False)
+    assert waited.returncode == 1 and "cancelled" in waited.stderr
+    assert os.listdir(folder) == ["big.raw"]
+
+
+def test_ctrl_c_cancels_and_leaves_nothing(daemon, folder):
+    n = 512 << 20
+    with open(folder / "big.raw", "wb") as f:
+        f.truncate(4 * n)
+    for target in ("r.npy", "r.h5:/r"):
+        process = subprocess.Popen([conftest.CTL, "run", "tanh(exp(sin(exp(sin(a)))))", f"a=big.raw:f4:{n}",
+                                    "-o", target], cwd=folder, stderr=subprocess.PIPE,
+                                   env={**os.environ, "GPUARRAYD_SOCKET": daemon.socket})
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        _, text = process.communicate(timeout=30)
+        assert process.returncode == 130, text
+        assert os.listdir(folder) == ["big.raw"]
+
+
+def test_silent_in_a_pipe_and_a_bar_on_a_terminal(daemon, folder):
+    np.save(folder / "big.npy", np.zeros(64 << 20, "f4"))
+    done = daemon.ctl("run", "exp(sin(a))", "a=big.npy", "-o", "r.npy", cwd=folder)
+    assert done.stdout == "" and done.stderr == ""
+    import pty
+    leader, follower = pty.openpty()
+    process = subprocess.Popen([conftest.CTL, "run", "exp(sin(a))", "a=big.npy", "-o", "r.npy"],
+                               cwd=folder, stderr=follower, stdout=subprocess.PIPE,
+                               env={**os.environ, "GPUARRAYD_SOCKET": daemon.socket})
+    os.close(follower)
+    seen = b""
+    while True:
+        try:
+            data = os.read(leader, 4096)
+        except OSError:
+            break
+        if not data:
+            break
+        seen += data
+    assert process.wait() == 0
+    assert b"%" in seen and b"GB/s" in seen or b"MB/s" in seen, seen
+
+
+def test_ping_info_and_help(daemon):
+    assert "round trips" in daemon.ctl("ping", "-c", "10").stdout
+    info = json.loads(daemon.ctl("info", "--json").stdout)
+    assert info["pool"]["bytes"] == 8 << 20 and info["engines"][0]["name"] == "cpu"
+    assert "Exit codes" in daemon.ctl("--help").stdout
+    for verb in "run submit wait status cancel jobs info show ping".split():
+        assert "Usage" in daemon.ctl(verb, "--help").stdout
+
+
+def test_a_private_daemon_starts_and_leaves(folder):
+    (folder / "run").mkdir(mode=0o700)
+    np.save(folder / "a.npy", np.arange(100000.0))
+    env = {**os.environ, "XDG_RUNTIME_DIR": str(folder / "run"),
+           "GPUARRAYD_DAEMON": str(conftest.DAEMON)}
+    env.pop("GPUARRAYD_SOCKET", None)
+    done = subprocess.run([conftest.CTL, "run", "a + 1", "a=a.npy", "-o", "r.npy"], cwd=folder,
+                          env=env, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 0, done.stderr
+    assert np.array_equal(np.load(folder / "r.npy"), np.arange(100000.0) + 1)
+    info = json.loads(subprocess.run([conftest.CTL, "info", "--json"], env=env, check=True,
+                                     capture_output=True, timeout=30).stdout)
+    os.kill(info["pid"], signal.SIGTERM)
+    end = time.monotonic() + 10
+    while os.path.exists(f"/proc/{info['pid']}") and time.monotonic() < end:
+        time.sleep(0.02)
+    assert not os.path.exists(f"/proc/{info['pid']}")
+
+
+def test_no_daemon_has_its_exit_code(folder):
+    done = subprocess.run([conftest.CTL, "ping"], capture_output=True, text=True,
+                          env={**os.environ, "GPUARRAYD_SOCKET": str(folder / "nothing")})
+    assert done.returncode == 3 and "no-daemon" in done.stderr
+
+
+def test_wire_client_needs_nothing_of_ours():
+    """The plain client of these tests imports no module of the project."""
+    text = (pathlib.Path(__file__).parent / "wire.py").read_text()
+    assert "import gpuarrayd" not in text and "ctypes" not in text and sys.version_info >= (3, 10)

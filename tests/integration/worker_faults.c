@@ -1,0 +1,55 @@
+/* The worker with faults: a job's label says how its worker is to go wrong, when a tile begins.
+ *
+ *     fault:segv        SIGSEGV at tile 1, or at the only one
+ *     fault:abort       SIGABRT, the same
+ *     fault:hang        never ends, the same
+ *     fault:slow        50 ms a tile, every tile
+ *     fault:segv-once   SIGSEGV at tile 1, unless the file $GPUARRAYD_FAULT_MARKER exists, which it
+ *                       makes before: so only the first attempt dies
+ *
+ * Linked with the worker's own main and library; the function here takes the place of the empty one
+ * there. Never installed.
+ */
+#include "daemon/worker/tile.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static bool is_first_attempt(void)
+{
+    const char *path = getenv("GPUARRAYD_FAULT_MARKER");
+    int fd = path ? open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
+    if (fd < 0)
+        return false;
+    close(fd);
+    return true;
+}
+
+static void sleep_ms(long ms)
+{
+    const struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+    nanosleep(&time, NULL);
+}
+
+void worker_fault_point(const char *label, uint64_t tile, uint64_t n_tiles)
+{
+    if (strncmp(label, "fault:", 6) != 0)
+        return;
+    const char *fault = label + 6;
+    if (strcmp(fault, "slow") == 0)
+        sleep_ms(50);
+    if (tile != (n_tiles > 1 ? 1 : 0))
+        return;
+    if (strcmp(fault, "segv") == 0 || (strcmp(fault, "segv-once") == 0 && is_first_attempt())) {
+        signal(SIGSEGV, SIG_DFL);
+        raise(SIGSEGV);
+    } else if (strcmp(fault, "abort") == 0) {
+        abort();
+    }
+    while (strcmp(fault, "hang") == 0)
+        sleep_ms(1000);
+}

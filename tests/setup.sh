@@ -1,0 +1,91 @@
+# Sourced by quickstart.sh and check.sh: packages, build, Python. Needs only POSIX sh, apt and dpkg.
+set -eu
+top=$(cd "$(dirname "$0")/.." && pwd)
+build=${GPUARRAYD_BUILD:-$top/build}
+
+say() { printf '\n== %s\n' "$*"; }
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+is_installed() {
+    dpkg-query -W -f '${db:Status-Abbrev}\n' "$1" 2>/dev/null | grep -q '^ii'
+}
+
+is_known() {
+    apt-cache show "$1" >/dev/null 2>&1
+}
+
+# need PURPOSE...: installs what of the list is missing, and nothing when nothing is.
+need() {
+    missing=
+    for purpose; do
+        for choice in $(sed -n "s/^$purpose //p" "$top/tests/packages.txt"); do
+            found=
+            for package in $(printf '%s' "$choice" | tr '|' ' '); do
+                if is_installed "$package"; then found=yes; fi
+            done
+            if [ -z "$found" ]; then missing="$missing $choice"; fi
+        done
+    done
+    if [ -z "$missing" ]; then return 0; fi
+    say "installing:$missing"
+    as_root apt-get update -qq
+    chosen=
+    for choice in $missing; do
+        found=
+        for package in $(printf '%s' "$choice" | tr '|' ' '); do
+            if [ -z "$found" ] && is_known "$package"; then found=$package; fi
+        done
+        if [ -z "$found" ]; then
+            echo "no package of '$choice' is known to apt" >&2
+            return 1
+        fi
+        chosen="$chosen $found"
+    done
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+        $chosen >"${TMPDIR:-/tmp}/gpuarrayd-apt.log" 2>&1 || {
+        tail -n 20 "${TMPDIR:-/tmp}/gpuarrayd-apt.log" >&2
+        return 1
+    }
+}
+
+# compile DIR [MESON OPTION...]: configures once, builds; the log is shown only when it fails.
+compile() {
+    dir=$1
+    shift
+    mkdir -p "$(dirname "$dir")"
+    log=$dir.log
+    if [ ! -f "$dir/build.ninja" ]; then
+        meson setup "$dir" "$top" "$@" >"$log" 2>&1 || {
+            cat "$log" >&2
+            return 1
+        }
+    fi
+    ninja -C "$dir" >"$log" 2>&1 || {
+        tail -n 40 "$log" >&2
+        return 1
+    }
+}
+
+# The Python of the tests: NumPy 2 of the index in a virtual environment under the build folder;
+# where the index does not answer, the distribution's NumPy with NEP 50 promotion switched on.
+python_for_tests() {
+    python=$build/venv/bin/python
+    if [ ! -f "$build/venv/ready" ]; then
+        rm -rf "$build/venv"
+        if python3 -m venv "$build/venv" >"$build/venv.log" 2>&1 &&
+            "$python" -m pip install -q --disable-pip-version-check \
+                -r "$top/tests/requirements.txt" >>"$build/venv.log" 2>&1; then
+            touch "$build/venv/ready"
+        else
+            echo "the Python index does not answer: using the distribution's NumPy" >&2
+            need fallback
+            python=python3
+            NPY_PROMOTION_STATE=weak
+            export NPY_PROMOTION_STATE
+        fi
+    fi
+    export python
+}
