@@ -12,8 +12,6 @@
 
 #include <string.h>
 
-#define SUGGEST_MAX_CHARS 32
-
 static const struct op_info infos[OP_COUNT] = {
 #define OP(id, name, symbol, alias, n_args, rule, doc)                                             \
     [OP_##id] = {name, symbol, alias, n_args, rule, doc},
@@ -58,10 +56,10 @@ static unsigned min3(unsigned a, unsigned b, unsigned c)
 }
 
 /* Optimal string alignment: insert, delete, replace, swap of neighbours. Rows of the usual table,
- * three of them kept. Both lengths are at most SUGGEST_MAX_CHARS. */
-static unsigned edit_distance(const char *a, size_t n_a, const char *b, size_t n_b)
+ * three of them kept. */
+unsigned op_name_distance(const char *a, size_t n_a, const char *b, size_t n_b)
 {
-    unsigned rows[3][SUGGEST_MAX_CHARS + 1];
+    unsigned rows[3][OP_NAME_MAX_CHARS + 1];
     for (size_t j = 0; j <= n_b; j++)
         rows[0][j] = (unsigned)j;
     for (size_t i = 1; i <= n_a; i++) {
@@ -87,9 +85,9 @@ struct suggestion {
 
 static void consider(struct suggestion *s, const char *name)
 {
-    if (name == NULL || strlen(name) > SUGGEST_MAX_CHARS)
+    if (name == NULL || strlen(name) > OP_NAME_MAX_CHARS)
         return;
-    unsigned distance = edit_distance(s->text, s->n_chars, name, strlen(name));
+    unsigned distance = op_name_distance(s->text, s->n_chars, name, strlen(name));
     if (distance < s->best_distance) {
         s->best = name;
         s->best_distance = distance;
@@ -98,7 +96,7 @@ static void consider(struct suggestion *s, const char *name)
 
 const char *op_suggest(const char *name, size_t n_chars)
 {
-    if (n_chars == 0 || n_chars > SUGGEST_MAX_CHARS)
+    if (n_chars == 0 || n_chars > OP_NAME_MAX_CHARS)
         return NULL;
     struct suggestion s = {.text = name, .n_chars = n_chars, .best_distance = n_chars <= 3 ? 2 : 3};
     for (int i = 0; i < OP_COUNT; i++) {

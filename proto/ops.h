@@ -4,6 +4,8 @@
 
 #include <stddef.h>
 
+#define OP_NAME_MAX_CHARS 32 /* of names that are compared for a suggestion */
+
 /* How result and computing dtypes follow from the arguments' (NumPy 2's rules). */
 enum op_rule {
     OP_RULE_ARITHMETIC, /* common dtype; bool allowed where NumPy does (add: or, multiply: and) */
@@ -50,3 +52,7 @@ int op_is_reduction(enum op op);
 
 /* The nearest known name for a misspelt one (edit distance at most 2), or NULL. */
 const char *op_suggest(const char *name, size_t n_chars);
+
+/* The distance behind it, for callers with names of their own to suggest. Both lengths are at most
+ * OP_NAME_MAX_CHARS. */
+unsigned op_name_distance(const char *a, size_t n_a, const char *b, size_t n_b);

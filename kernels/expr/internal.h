@@ -2,7 +2,7 @@
  *
  *     text -> tokens -> ast -> graph -> schedule -> program
  *           lexer.c  parser.c  types.c   passes.c    assemble.c
- *                              rules.c             emit.c
+ *                    names.c   rules.c             emit.c
  *                              reductions.c
  *                              scalar.c
  *                              graph.c fold.c

@@ -162,6 +162,7 @@ Test(expr_syntax, says_where_and_what_is_wrong)
         {"()", "bad-expression: column 2: an operand expected, not ')'"},
         {"f4 f8", "bad-expression: column 4: an operator expected, not 'f8'"},
         {"f4, f8", "bad-expression: column 3: an operator expected, not ','"},
+        {"row(1)", "bad-expression: column 1: 'row' is an argument and cannot be called"},
         {"f4(1)", "bad-expression: column 1: 'f4' is an argument and cannot be called; np.f4 is "
                   "the function"},
         {"0 < f4 < 1", "bad-expression: column 8: chained comparisons are not supported, write "

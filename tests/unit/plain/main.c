@@ -1,0 +1,46 @@
+/* Runs the tests of this program in the order of their registration; see criterion/criterion.h.
+ * The last line counts them as Criterion does.
+ */
+#include <criterion/criterion.h>
+
+#include <stdarg.h>
+
+static struct plain_test *first, **end = &first;
+static const struct plain_test *current;
+static unsigned n_passed;
+
+static void print_counts(unsigned n_failed)
+{
+    fprintf(stderr, "[====] Synthesis: Tested: %u | Passing: %u | Failing: %u | Crashing: 0\n",
+            n_passed + n_failed, n_passed, n_failed);
+}
+
+void plain_register(struct plain_test *test)
+{
+    *end = test;
+    end = &test->next;
+}
+
+void plain_fail(const char *file, int line, const char *condition, const char *format, ...)
+{
+    va_list arguments;
+    fprintf(stderr, "%s:%d: %s::%s: %s", file, line, current->suite, current->name, condition);
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fprintf(stderr, "\n");
+    print_counts(1);
+    _Exit(EXIT_FAILURE);
+}
+
+int main(void)
+{
+    for (current = first; current; current = current->next) {
+        if (current->signal)
+            continue;
+        current->run();
+        n_passed++;
+    }
+    print_counts(0);
+    return EXIT_SUCCESS;
+}
