@@ -3,14 +3,12 @@
  * An array belongs to the client that it was made from and counts references: the caller's own and
  * one for every job that uses it, so that a caller who releases too early only keeps the array
  * alive until the job is freed. The last release undoes an output that was never committed, frees
- * the format's state, gives shared memory back to the arena and closes the descriptors.
+ * what its maker keeps for it (a format's state, shared memory of the arena) and closes the
+ * descriptors.
  *
- * The formats make arrays with array_new() and fill in the rest; gad_array_new() and
- * gad_array_from_memory() are in memory.c.
+ * Whoever makes arrays, a format or the library's memory, calls array_new() and fills in the rest.
  */
 #include "client/array.h"
-#include "client/formats.h"
-#include "client/memory.h"
 #include "proto/util.h"
 
 #include <string.h>
@@ -69,9 +67,8 @@ void gad_array_release(struct gad_array *array)
         return;
     if (array->discard && !array->is_committed)
         array->discard(array);
-    if (array->format_free)
-        array->format_free(array);
-    memory_array_deinit(array);
+    if (array->maker_free)
+        array->maker_free(array);
     close_fd(&array->fd);
     close_fd(&array->table_fd);
     free((char *)array->info.path);
@@ -100,44 +97,4 @@ enum gad_status gad_array_commit(struct gad_array *array, struct gad_error *erro
     if (r == 0)
         array->is_committed = true;
     return r;
-}
-
-static enum gad_status check_call(const char *spec, struct gad_array **ret_array,
-                                  struct gad_error *error)
-{
-    if (!spec)
-        return error_set(error, GAD_BAD_ARGUMENT, "spec", "spec is NULL");
-    if (!ret_array)
-        return error_set(error, GAD_BAD_ARGUMENT, "ret_array", "ret_array is NULL");
-    return GAD_OK;
-}
-
-enum gad_status gad_array_open(struct gad_client *client, const char *spec,
-                               struct gad_array **ret_array, struct gad_error *error)
-{
-    enum gad_status status = check_call(spec, ret_array, error);
-    return status ? status : (enum gad_status)format_open(client, spec, false, ret_array, error);
-}
-
-enum gad_status gad_array_open_in_place(struct gad_client *client, const char *spec,
-                                        struct gad_array **ret_array, struct gad_error *error)
-{
-    enum gad_status status = check_call(spec, ret_array, error);
-    return status ? status : (enum gad_status)format_open(client, spec, true, ret_array, error);
-}
-
-enum gad_status gad_array_create(struct gad_client *client, const char *spec, bool replace,
-                                 enum gad_dtype dtype, int ndim, const int64_t *shape,
-                                 bool fortran_order, struct gad_array **ret_array,
-                                 struct gad_error *error)
-{
-    enum gad_status status = check_call(spec, ret_array, error);
-    if (status)
-        return status;
-    struct array described;
-    status = memory_describe(dtype, ndim, shape, NULL, &described, error);
-    if (status)
-        return status;
-    return format_create(client, spec, replace, described.dtype, ndim, described.shape,
-                         fortran_order, ret_array, error);
 }

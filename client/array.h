@@ -44,10 +44,11 @@ struct gad_array {
     void *data; /* REGION, MEMORY */
 
     /* Of a created output; NULL for sources. commit puts it in its place (once), discard undoes
-     * (called at release when it was not committed). format_free frees format_state, always. */
+     * (called at release when it was not committed). maker_free frees what the
+     * maker keeps for the array (format_state, shared memory), always. */
     int (*commit)(struct gad_array *array, struct gad_error *error);
     void (*discard)(struct gad_array *array);
-    void (*format_free)(struct gad_array *array);
+    void (*maker_free)(struct gad_array *array);
     void *format_state;
     bool is_committed;
 };

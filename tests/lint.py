@@ -15,7 +15,7 @@ MAY_INCLUDE = {
 PLACES = {
     "uv.h": ("daemon/broker/",),
     "cuda_runtime.h": ("kernels/cuda/",),
-    "hdf5.h": ("client/hdf5",),
+    "hdf5.h": ("client/formats/hdf5",),
     "pthread.h": ("daemon/worker/", "daemon/broker/closer.c", "daemon/broker/log.c", "client/"),
 }
 LEFT_OVER = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")

@@ -29,10 +29,26 @@ done
 awk -v a="$(median <ours)" -v b="$(median <theirs)" -v gib="$2" 'BEGIN {
     printf "npy to npy, sqrt float32, %d GiB in page cache: %.2f s; cp: %.2f s; ratio %.2f (at most 1.0)\n",
         gib, a / 1e9, b / 1e9, a / b }'
-gpuarrayctl info --json | awk -F'[:,]' '
-    /"broker_private_bytes"/ { printf "private memory of the broker: %.1f MiB (at most 16)\n", $2 / 1048576 }
-    /"pool_bytes"/ { pool = $2 }
-    /"private_bytes"/ { worker = $2 }
-    END { printf "private memory of the worker: %.1f MiB, of them pool %.1f (at most pool + 16)\n",
-        worker / 1048576, pool / 1048576 }'
+
+# Private memory (anonymous; neither process has a memfd of its own but the crash page) while a job
+# of this size runs.
+broker=$(gpuarrayctl info --json | sed -n 's/^ *"pid": *\([0-9]*\),*$/\1/p' | head -n 1)
+worker=$(tr -d ' ' <"/proc/$broker/task/$broker/children")
+pool=$(gpuarrayctl info --json | sed -n 's/^ *"bytes": *\([0-9]*\),*$/\1/p' | head -n 1)
+gpuarrayctl run -q 'r = sqrt(x*x); s = sum(x)' x=in.npy -o r=out.npy >/dev/null &
+job=$!
+while kill -0 $job 2>/dev/null; do
+    for pid in $broker $worker; do
+        sed -n "s/^Anonymous: *\([0-9]*\) kB/$pid \1/p" "/proc/$pid/smaps_rollup"
+    done
+    sleep 0.02
+done >memory
+wait $job
+rm out.npy
+awk -v broker="$broker" -v worker="$worker" -v pool="$pool" '
+    $2 > most[$1] { most[$1] = $2 }
+    END {
+        printf "private memory, most seen: broker %.1f MiB (at most 16); worker %.1f MiB with a pool of %.0f (at most %.0f)\n",
+            most[broker] / 1024, most[worker] / 1024, pool / 1048576, pool / 1048576 + 16
+    }' memory
 rm in.npy

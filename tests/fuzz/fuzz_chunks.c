@@ -4,7 +4,7 @@
  * until the bytes end. Checked: an accepted grid covers the array, its chunks begin inside it and
  * in C order, and an accepted table points into the file.
  */
-#include "client/chunk-grid.h"
+#include "client/formats/chunk_grid.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <assert.h>

@@ -2,7 +2,7 @@
  * array read the way that its access says. */
 #pragma once
 
-#include "client/formats.h"
+#include "client/formats/formats.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

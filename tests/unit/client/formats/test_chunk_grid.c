@@ -1,5 +1,5 @@
 /* Grids of chunks as arithmetic. */
-#include "client/chunk-grid.h"
+#include "client/formats/chunk_grid.h"
 #include "support.h"
 
 Test(chunk_grid, counts_chunks_with_cut_edges)

@@ -1,0 +1,25 @@
+/* Serves the blocks of an HDF5 dataset through the HDF5 library: whatever the daemon cannot read
+ * from the file by itself (filters, many chunks, fill values, external and virtual storage). */
+#pragma once
+
+#include "client/array.h"
+#include "client/formats/chunk_grid.h"
+
+#include <sys/stat.h>
+
+struct hdf5_provider;
+
+extern const struct provider hdf5_dataset_provider; /* its state is a struct hdf5_provider */
+
+/* For the array's dtype and shape in `dataset` of the file at `path`, the one of `st`. The blocks
+ * are in the dataset's own byte order. grid: NULL when it is not chunked. The file is opened with
+ * the first block. Needs no scope. NULL: no memory, or a path that cannot be resolved. */
+struct hdf5_provider *hdf5_provider_new(const char *path, const char *dataset,
+                                        const struct stat *st, const struct gad_array_info *info,
+                                        const struct chunk_grid *grid);
+/* NULL allowed; needs no scope, must not be called inside one. Returns NULL. */
+struct hdf5_provider *hdf5_provider_free(struct hdf5_provider *provider);
+
+/* Closes this file in all providers of the process; each opens it again with its next block.
+ * Inside a scope. */
+void hdf5_provider_suspend(const struct stat *st);

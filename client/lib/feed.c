@@ -1,0 +1,149 @@
+/* The client's end of a ring: blocks of an array are filled or stored as the worker asks for them.
+ *
+ *     worker: start, count, request = n  --request eventfd-->  client: reads them once, checks
+ * them, worker: reads done, status         <--done eventfd-----  fills or stores, status, done = n
+ *
+ * A slot has work when its `request` is not its `done`: both are in the ring, so that a worker that
+ * takes the place of one that is gone may begin counting anew. The worker is trusted with the
+ * array's data, but what it writes is still checked against the array before memory is touched.
+ * A provider's failure is that block's status; the worker fails the job with it.
+ */
+#include "client/lib/feed.h"
+#include "client/lib/block.h"
+#include "client/lib/region.h"
+#include "proto/ring.h"
+#include "proto/util.h"
+
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+
+static int open_ring(struct feed *feed, uint64_t array_bytes, struct gad_error *error)
+{
+    uint64_t n_slots = array_bytes / FEED_SLOT_BYTES + 1;
+    feed->n_slots = (uint32_t)min_u64(n_slots, FEED_N_SLOTS);
+    feed->slot_bytes = FEED_SLOT_BYTES;
+    feed->ring_bytes = ring_size_bytes(feed->n_slots, feed->slot_bytes);
+    int r =
+        region_map_memfd("gpuarrayd-ring", feed->ring_bytes, &feed->ring_fd, &feed->ring, error);
+    if (r)
+        return r;
+    *(struct ring_head *)feed->ring = (struct ring_head){
+        .magic = RING_MAGIC,
+        .n_slots = feed->n_slots,
+        .ndim = (uint32_t)feed->ndim,
+        .slot_bytes = feed->slot_bytes,
+        .data_offset_bytes = ring_slot_offset_bytes(feed->n_slots, feed->slot_bytes, 0),
+    };
+    feed->request_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    feed->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (feed->request_fd < 0 || feed->done_fd < 0)
+        return error_from_errno(error, errno, NULL, "eventfd");
+    return 0;
+}
+
+int feed_new(struct gad_array *array, bool is_sink, struct feed **ret_feed, struct gad_error *error)
+{
+    struct feed *feed = calloc(1, sizeof(*feed));
+    if (!feed)
+        return error_from_errno(error, ENOMEM, NULL, "a ring");
+    const struct gad_array_info *info = &array->info;
+    uint64_t array_bytes = gad_dtype_size(info->dtype);
+    feed->ring_fd = feed->request_fd = feed->done_fd = -1;
+    feed->is_sink = is_sink;
+    feed->ndim = info->ndim;
+    feed->item_bytes = gad_dtype_size(info->dtype);
+    for (int i = 0; i < info->ndim; i++) {
+        feed->shape[i] = info->shape[i];
+        feed->strides[i] = info->strides[i];
+        array_bytes *= (uint64_t)info->shape[i]; /* was checked when the array was made */
+    }
+    feed->data = array->access == ACCESS_MEMORY ? array->data : NULL;
+    feed->provider = array->provider;
+    feed->provider_state = array->provider_state;
+    int r = open_ring(feed, array_bytes, error);
+    if (r) {
+        feed_free(feed);
+        return r;
+    }
+    *ret_feed = feed;
+    return 0;
+}
+
+struct feed *feed_free(struct feed *feed)
+{
+    if (!feed)
+        return NULL;
+    if (feed->ring)
+        munmap(feed->ring, (size_t)feed->ring_bytes);
+    close_fd(&feed->ring_fd);
+    close_fd(&feed->request_fd);
+    close_fd(&feed->done_fd);
+    free(feed);
+    return NULL;
+}
+
+struct box {
+    int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
+};
+
+/* Copies what the worker asks for, once, and checks it. */
+static int take_box(const struct feed *feed, const struct ring_entry *entry, struct box *ret_box)
+{
+    uint64_t n_bytes = feed->item_bytes;
+    for (int i = 0; i < feed->ndim; i++) {
+        int64_t start = *(const volatile int64_t *)&entry->start[i];
+        int64_t count = *(const volatile int64_t *)&entry->count[i];
+        if (start < 0 || count < 0 || start > feed->shape[i] || count > feed->shape[i] - start)
+            return EINVAL;
+        if (__builtin_mul_overflow(n_bytes, (uint64_t)count, &n_bytes))
+            return EINVAL;
+        ret_box->start[i] = start;
+        ret_box->count[i] = count;
+    }
+    return n_bytes > feed->slot_bytes ? EINVAL : 0;
+}
+
+static void copy_memory(const struct feed *feed, const struct box *box, char *slot)
+{
+    char *first = feed->data;
+    for (int i = 0; i < feed->ndim; i++)
+        first += box->start[i] * feed->strides[i];
+    if (feed->is_sink)
+        block_scatter(first, slot, feed->ndim, box->count, feed->strides, feed->item_bytes);
+    else
+        block_gather(slot, first, feed->ndim, box->count, feed->strides, feed->item_bytes);
+}
+
+/* Returns 0 or a positive errno. */
+static int serve_slot(struct feed *feed, const struct ring_entry *entry, uint32_t index)
+{
+    struct box box;
+    char *slot =
+        (char *)feed->ring + ring_slot_offset_bytes(feed->n_slots, feed->slot_bytes, index);
+    int status = take_box(feed, entry, &box);
+    if (status)
+        return status;
+    if (feed->data) {
+        copy_memory(feed, &box, slot);
+        return 0;
+    }
+    if (feed->is_sink)
+        return feed->provider->drain(feed->provider_state, box.start, box.count, slot);
+    return feed->provider->fill(feed->provider_state, box.start, box.count, slot);
+}
+
+void feed_serve(struct feed *feed)
+{
+    eventfd_t ignored;
+    eventfd_read(feed->request_fd, &ignored); /* before looking: what comes later signals again */
+    for (uint32_t i = 0; i < feed->n_slots; i++) {
+        struct ring_entry *entry = ring_entry_at(feed->ring, i);
+        uint64_t request = atomic_load_explicit(&entry->request, memory_order_acquire);
+        if (request == atomic_load_explicit(&entry->done, memory_order_relaxed))
+            continue;
+        entry->status = (uint32_t)serve_slot(feed, entry, i);
+        atomic_store_explicit(&entry->done, request, memory_order_release);
+        eventfd_write(feed->done_fd, 1); /* fails only when full: then it is signalled anyway */
+    }
+}

@@ -1,0 +1,43 @@
+/* The public way to a file: the arguments are checked here, the formats do the rest. */
+#include "client/formats/formats.h"
+#include "client/lib/memory.h"
+
+static enum gad_status check_call(const char *spec, struct gad_array **ret_array,
+                                  struct gad_error *error)
+{
+    if (!spec)
+        return error_set(error, GAD_BAD_ARGUMENT, "spec", "spec is NULL");
+    if (!ret_array)
+        return error_set(error, GAD_BAD_ARGUMENT, "ret_array", "ret_array is NULL");
+    return GAD_OK;
+}
+
+enum gad_status gad_array_open(struct gad_client *client, const char *spec,
+                               struct gad_array **ret_array, struct gad_error *error)
+{
+    enum gad_status status = check_call(spec, ret_array, error);
+    return status ? status : (enum gad_status)format_open(client, spec, false, ret_array, error);
+}
+
+enum gad_status gad_array_open_in_place(struct gad_client *client, const char *spec,
+                                        struct gad_array **ret_array, struct gad_error *error)
+{
+    enum gad_status status = check_call(spec, ret_array, error);
+    return status ? status : (enum gad_status)format_open(client, spec, true, ret_array, error);
+}
+
+enum gad_status gad_array_create(struct gad_client *client, const char *spec, bool replace,
+                                 enum gad_dtype dtype, int ndim, const int64_t *shape,
+                                 bool fortran_order, struct gad_array **ret_array,
+                                 struct gad_error *error)
+{
+    enum gad_status status = check_call(spec, ret_array, error);
+    if (status)
+        return status;
+    struct array described;
+    status = memory_describe(dtype, ndim, shape, NULL, &described, error);
+    if (status)
+        return status;
+    return format_create(client, spec, replace, described.dtype, ndim, described.shape,
+                         fortran_order, ret_array, error);
+}

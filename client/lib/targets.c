@@ -1,0 +1,187 @@
+/* The outputs of a job.
+ *
+ *     output of the caller     what the request names        at the end
+ *     (none)                   nothing: inline               read from the answer
+ *     array: file, region      the array itself              nothing
+ *     array in memory          the array itself, by a ring   nothing
+ *       small, or shared       shared memory (stand-in)      copied
+ *         with a source
+ *     path                     a new file, as planned        committed
+ *
+ * A stand-in spares small results the ring. It also makes outputs in memory that overlap sources in
+ * memory safe: the daemon cannot see that two rings lead to the same bytes, so nothing is stored
+ * before everything was read, and such a job can be run again.
+ *
+ * Called by job.c.
+ */
+#include "client/lib/targets.h"
+#include "client/lib/block.h"
+#include "client/formats/formats.h"
+#include "client/lib/memory.h"
+#include "client/lib/plan.h"
+#include "proto/util.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+static bool shares_memory_with_source(const struct gad_job_options *options,
+                                      const struct gad_array *to)
+{
+    for (unsigned i = 0; i < options->n_args; i++)
+        if (options->args[i].array && memory_overlaps(options->args[i].array, to))
+            return true;
+    return false;
+}
+
+static int make_stand_in(struct gad_job *job, struct job_target *target, struct gad_error *error)
+{
+    const struct gad_array *to = target->to;
+    struct array described;
+    if (to->access != ACCESS_MEMORY ||
+        (!build_is_small(to) && !shares_memory_with_source(&job->options, to)))
+        return 0;
+    int r = memory_describe(to->info.dtype, to->info.ndim, to->info.shape, NULL, &described, error);
+    return r ? r : memory_new_array(job->client, &described, &target->stand_in, error);
+}
+
+static int create(struct gad_job *job, struct job_target *target, const char *path,
+                  const struct gad_plan_output *planned, struct gad_error *error)
+{
+    int r = format_create(job->client, path, true, (enum dtype)planned->dtype, planned->ndim,
+                          planned->shape, planned->fortran_order, &target->to, error);
+    if (r == 0)
+        target->is_created = job->needs_settling = true;
+    return r;
+}
+
+static bool has_paths(const struct gad_job_options *options)
+{
+    for (unsigned i = 0; i < options->n_outputs; i++)
+        if (options->outputs[i].to_path)
+            return true;
+    return false;
+}
+
+int targets_init(struct gad_job *job, struct gad_error *error)
+{
+    const struct gad_job_options *options = &job->options;
+    struct gad_plan *plan = NULL;
+    job->targets = calloc(options->n_outputs, sizeof(*job->targets));
+    job->to = calloc(options->n_outputs, sizeof(struct gad_array *));
+    if (!job->targets || !job->to)
+        return -ENOMEM;
+    int r = 0;
+    if (has_paths(options) || options->progress)
+        r = plan_ask(job->client, options, BUILD_SHAPES, &plan, error);
+    if (plan)
+        job->total_bytes = plan->read_bytes + plan->write_bytes;
+    for (unsigned i = 0; i < options->n_outputs && r == 0; i++) {
+        const struct gad_output *output = &options->outputs[i];
+        struct job_target *target = &job->targets[i];
+        if (output->to_path) {
+            r = create(job, target, output->to_path, &plan->outputs[i], error);
+        } else if (output->to) {
+            target->to = array_ref(output->to);
+            r = make_stand_in(job, target, error);
+        }
+        job->to[i] = target->stand_in ? target->stand_in : target->to;
+    }
+    gad_plan_free(plan);
+    return r;
+}
+
+static void copy_out(const struct job_target *target)
+{
+    const struct gad_array_info *info = &target->to->info;
+    block_scatter(target->to->data, target->stand_in->data, info->ndim, info->shape, info->strides,
+                  gad_dtype_size(info->dtype));
+}
+
+int targets_finish(struct gad_job *job, struct gad_error *error)
+{
+    int r = 0;
+    for (unsigned i = 0; i < job->options.n_outputs && r == 0; i++) {
+        struct job_target *target = &job->targets[i];
+        if (target->stand_in)
+            copy_out(target);
+        if (target->is_created)
+            r = (int)gad_array_commit(target->to, error);
+    }
+    return r;
+}
+
+void targets_deinit(struct gad_job *job)
+{
+    for (unsigned i = 0; i < job->options.n_outputs && job->targets; i++) {
+        gad_array_release(job->targets[i].stand_in);
+        gad_array_release(job->targets[i].to);
+    }
+    free(steal_ptr(job->targets));
+    free(steal_ptr(job->to));
+}
+
+static bool is_same_file(const struct gad_array *a, const struct gad_array *b)
+{
+    struct stat st_a, st_b;
+    return a->fd >= 0 && b->fd >= 0 && fstat(a->fd, &st_a) == 0 && fstat(b->fd, &st_b) == 0 &&
+           st_a.st_dev == st_b.st_dev && st_a.st_ino == st_b.st_ino;
+}
+
+/* false for grids of chunks, which are never outputs: other datasets of the file are elsewhere. */
+static bool file_range(const struct gad_array *array, uint64_t *ret_begin, uint64_t *ret_end)
+{
+    struct array sized = {.dtype = (enum dtype)array->info.dtype, .ndim = array->info.ndim};
+    int64_t low, high;
+    if (array->n_chunks > 0)
+        return false;
+    memcpy(sized.shape, array->info.shape, sizeof(sized.shape));
+    memcpy(sized.strides, array->info.strides, sizeof(sized.strides));
+    array_extent(&sized, &low, &high);
+    *ret_begin = array->offset_bytes + (uint64_t)low;
+    *ret_end = array->offset_bytes + (uint64_t)high;
+    return true;
+}
+
+static bool files_overlap(const struct gad_array *a, const struct gad_array *b)
+{
+    uint64_t a_begin, a_end, b_begin, b_end;
+    return is_same_file(a, b) && file_range(a, &a_begin, &a_end) &&
+           file_range(b, &b_begin, &b_end) && a_begin < b_end && b_begin < a_end;
+}
+
+bool targets_are_repeatable(const struct gad_job *job)
+{
+    for (unsigned i = 0; i < job->options.n_outputs; i++) {
+        const struct gad_array *to = job->to[i];
+        for (unsigned j = 0; to && j < job->options.n_args; j++) {
+            const struct gad_array *source = job->options.args[j].array;
+            if (source && (memory_overlaps(source, to) || files_overlap(source, to)))
+                return false;
+        }
+    }
+    return true;
+}
+
+static bool meets_unseen(const struct gad_array *to, const struct gad_array *other)
+{
+    return other && (to->access == ACCESS_PROVIDER || other->access == ACCESS_PROVIDER) &&
+           files_overlap(to, other);
+}
+
+int targets_check_unseen(const struct gad_job *job, struct gad_error *error)
+{
+    const struct gad_job_options *options = &job->options;
+    for (unsigned i = 0; i < options->n_outputs; i++) {
+        const struct gad_array *to = job->to[i];
+        bool is_shared = false;
+        for (unsigned j = 0; to && j < options->n_args; j++)
+            is_shared |= meets_unseen(to, options->args[j].array);
+        for (unsigned j = 0; to && j < i; j++)
+            is_shared |= meets_unseen(to, job->to[j]);
+        if (is_shared)
+            return error_set(error, GAD_OVERLAPPING_OUTPUT, to->info.path,
+                             "%s: working in place is not possible on its file system",
+                             to->info.path);
+    }
+    return 0;
+}

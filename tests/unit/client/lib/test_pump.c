@@ -1,0 +1,341 @@
+/* Rings, served by the pump; the test is the worker at the other end. */
+#include "client/lib/block.h"
+#include "client/lib/client.h"
+#include "client/lib/memory.h"
+#include "client/lib/pump.h"
+#include "proto/ring.h"
+#include "proto/util.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+
+struct end { /* of the worker: its own mapping of the same memfd */
+    struct feed *feed;
+    void *ring;
+};
+
+static struct end end_of(struct feed *feed)
+{
+    void *ring = mmap(NULL, feed->ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, feed->ring_fd, 0);
+    cr_assert(ne(ptr, ring, MAP_FAILED));
+    return (struct end){feed, ring};
+}
+
+static char *slot_of(const struct end *end, uint32_t slot)
+{
+    return (char *)end->ring +
+           ring_slot_offset_bytes(end->feed->n_slots, end->feed->slot_bytes, slot);
+}
+
+static void ask(const struct end *end, uint32_t slot, uint64_t request, const int64_t *start,
+                const int64_t *count)
+{
+    struct ring_entry *entry = ring_entry_at(end->ring, slot);
+    entry->ndim = (uint32_t)end->feed->ndim;
+    for (int i = 0; i < end->feed->ndim; i++) {
+        entry->start[i] = start[i];
+        entry->count[i] = count[i];
+    }
+    atomic_store_explicit(&entry->request, request, memory_order_release);
+    cr_assert(zero(int, eventfd_write(end->feed->request_fd, 1)));
+}
+
+/* Returns the status of the answer. */
+static uint32_t wait_done(const struct end *end, uint32_t slot, uint64_t request)
+{
+    struct ring_entry *entry = ring_entry_at(end->ring, slot);
+    while (atomic_load_explicit(&entry->done, memory_order_acquire) != request) {
+        struct pollfd polled = {.fd = end->feed->done_fd, .events = POLLIN};
+        eventfd_t ignored;
+        cr_assert(gt(int, poll(&polled, 1, 5000), 0), "the pump does not answer");
+        eventfd_read(end->feed->done_fd, &ignored);
+    }
+    return entry->status;
+}
+
+static struct gad_array *array_in(void *data, int ndim, const int64_t *shape,
+                                  const int64_t *strides)
+{
+    struct gad_array *array;
+    struct gad_error error = {0};
+    enum gad_status status =
+        gad_array_from_memory(NULL, GAD_FLOAT64, ndim, shape, strides, data, true, &array, &error);
+    cr_assert(zero(int, (int)status), "%s", error.message);
+    return array;
+}
+
+struct bench {
+    struct pump *pump;
+    struct gad_array *array;
+    struct feed *feed;
+    struct end end;
+};
+
+static void bench_init(struct bench *b, struct gad_array *array, bool is_sink)
+{
+    b->array = array;
+    cr_assert(zero(int, pump_new(&b->pump, NULL)));
+    cr_assert(zero(int, feed_new(array, is_sink, &b->feed, NULL)));
+    cr_assert(zero(int, pump_add(b->pump, b->feed, NULL)));
+    b->end = end_of(b->feed);
+}
+
+static void bench_deinit(struct bench *b)
+{
+    munmap(b->end.ring, b->feed->ring_bytes);
+    pump_remove(b->pump, b->feed);
+    feed_free(b->feed);
+    pump_free(b->pump);
+    gad_array_release(b->array);
+}
+
+Test(pump, makes_a_ring_that_the_daemon_takes, .timeout = 20)
+{
+    double data[4] = {0};
+    int64_t shape[] = {4};
+    struct bench b;
+    bench_init(&b, array_in(data, 1, shape, NULL), false);
+    int seals = fcntl(b.feed->ring_fd, F_GET_SEALS);
+    cr_assert(eq(int, seals &(F_SEAL_SHRINK | F_SEAL_GROW), F_SEAL_SHRINK | F_SEAL_GROW));
+    cr_assert(eq(u32, b.feed->n_slots, 1), "small arrays have small rings");
+    cr_assert(eq(u64, b.feed->ring_bytes, ring_size_bytes(1, RING_MIN_SLOT_BYTES)));
+    cr_assert(eq(u64, ((struct ring_head *)b.end.ring)->magic, RING_MAGIC));
+    bench_deinit(&b);
+}
+
+Test(pump, fills_blocks_of_a_strided_array, .timeout = 20)
+{
+    enum { ROWS = 300, COLUMNS = 400 };
+    double *data = malloc(sizeof(double) * ROWS * COLUMNS * 2);
+    for (int i = 0; i < ROWS * COLUMNS * 2; i++)
+        data[i] = i;
+    int64_t shape[] = {ROWS, COLUMNS}, strides[] = {-COLUMNS * 16, 16};
+    struct bench b;
+    bench_init(&b, array_in(data + (ROWS - 1) * COLUMNS * 2, 2, shape, strides), false);
+    cr_assert(eq(u32, b.feed->n_slots, 4));
+    int64_t start[] = {7, 30}, count[] = {100, 200};
+    for (uint64_t request = 1; request <= 3; request++) {
+        ask(&b.end, 2, request, start, count);
+        cr_assert(zero(u32, wait_done(&b.end, 2, request)));
+        const double *block = (const double *)(void *)slot_of(&b.end, 2);
+        for (int64_t i = 0; i < count[0]; i++)
+            for (int64_t j = 0; j < count[1]; j++)
+                cr_assert(
+                    eq(dbl, block[i * count[1] + j],
+                       (double)((ROWS - 1 - start[0] - i) * COLUMNS * 2 + (start[1] + j) * 2)));
+        start[0] += 50;
+    }
+    bench_deinit(&b);
+    free(data);
+}
+
+Test(pump, drains_all_slots_into_place, .timeout = 20)
+{
+    enum { N = 8 * 1024 };
+    double *data = calloc(2 * N, sizeof(double));
+    int64_t shape[] = {2 * N}, count[] = {N / 4};
+    struct bench b;
+    bench_init(&b, array_in(data, 1, shape, NULL), true);
+    uint32_t n_slots = b.feed->n_slots;
+    uint64_t request = 1;
+    for (int64_t start = 0; start < 2 * N; request++)
+        for (uint32_t s = 0; s < n_slots && start < 2 * N; s++, start += N / 4) {
+            if (request > 1)
+                wait_done(&b.end, s, request - 1);
+            double *block = (double *)(void *)slot_of(&b.end, s);
+            for (int64_t i = 0; i < N / 4; i++)
+                block[i] = (double)(start + i);
+            ask(&b.end, s, request, &start, count);
+        }
+    for (uint32_t s = 0; s < n_slots; s++) {
+        struct ring_entry *entry = ring_entry_at(b.end.ring, s);
+        cr_assert(zero(u32, wait_done(&b.end, s, entry->request)));
+    }
+    for (int i = 0; i < 2 * N; i++)
+        cr_assert(eq(dbl, data[i], (double)i));
+    bench_deinit(&b);
+    free(data);
+}
+
+Test(pump, refuses_boxes_outside_of_the_array, .timeout = 20)
+{
+    double data[100] = {0};
+    int64_t shape[] = {10, 10};
+    static const int64_t boxes[][4] = {
+        {0, 0, 11, 1},         {10, 0, 1, 1},        {-1, 0, 1, 1},        {0, 5, 1, 6},
+        {0, 0, -1, 1},         {INT64_MAX, 0, 1, 1}, {1, 1, INT64_MAX, 1}, {0, 0, INT64_MIN, 1},
+        {INT64_MIN, 0, 10, 1}, {0, 0, 1, INT64_MAX}, {5, 5, 6, 5},
+    };
+    struct bench b;
+    bench_init(&b, array_in(data, 2, shape, NULL), true);
+    uint64_t request = 0;
+    for (size_t i = 0; i < ARRAY_LENGTH(boxes); i++) {
+        ask(&b.end, 0, ++request, boxes[i], boxes[i] + 2);
+        cr_assert(eq(u32, wait_done(&b.end, 0, request), EINVAL), "box %zu", i);
+    }
+    int64_t start[] = {0, 0}, count[] = {10, 10};
+    ask(&b.end, 0, ++request, start, count);
+    cr_assert(zero(u32, wait_done(&b.end, 0, request)), "and serves on");
+    bench_deinit(&b);
+}
+
+Test(pump, refuses_blocks_larger_than_a_slot, .timeout = 20)
+{
+    int64_t shape[] = {1 << 20}, start[] = {0}, count[] = {(RING_MIN_SLOT_BYTES / 8) + 1};
+    double *data = calloc(1 << 20, sizeof(double));
+    struct bench b;
+    bench_init(&b, array_in(data, 1, shape, NULL), false);
+    ask(&b.end, 0, 1, start, count);
+    cr_assert(eq(u32, wait_done(&b.end, 0, 1), EINVAL));
+    count[0]--;
+    ask(&b.end, 0, 2, start, count);
+    cr_assert(zero(u32, wait_done(&b.end, 0, 2)));
+    bench_deinit(&b);
+    free(data);
+}
+
+Test(pump, serves_a_worker_that_continues_the_sequence, .timeout = 20)
+{
+    double data[2] = {1, 2};
+    int64_t shape[] = {2}, start[] = {0}, count[] = {2};
+    struct bench b;
+    bench_init(&b, array_in(data, 1, shape, NULL), false);
+    ask(&b.end, 0, 41, start, count);
+    wait_done(&b.end, 0, 41);
+    ask(&b.end, 0, 1, start, count);
+    cr_assert(zero(u32, wait_done(&b.end, 0, 1)), "or begins anew");
+    bench_deinit(&b);
+}
+
+static int fail_fill(void *state, const int64_t *start, const int64_t *count, void *ret_block)
+{
+    (void)start;
+    (void)count;
+    (void)ret_block;
+    return ++*(int *)state == 1 ? EIO : 0;
+}
+
+Test(pump, passes_a_providers_errno_on, .timeout = 20)
+{
+    static const struct provider provider = {.fill = fail_fill};
+    int n_calls = 0;
+    int64_t start[] = {0}, count[] = {1};
+    struct gad_array *array = array_new(NULL, "npy", ACCESS_PROVIDER, NULL);
+    array->info.dtype = GAD_FLOAT64;
+    array->info.ndim = 1;
+    array->info.shape[0] = 5;
+    array->provider = &provider;
+    array->provider_state = &n_calls;
+    struct bench b;
+    bench_init(&b, array, false);
+    ask(&b.end, 0, 1, start, count);
+    cr_assert(eq(u32, wait_done(&b.end, 0, 1), EIO));
+    ask(&b.end, 0, 2, start, count);
+    cr_assert(zero(u32, wait_done(&b.end, 0, 2)));
+    cr_assert(eq(int, n_calls, 2));
+    bench_deinit(&b);
+}
+
+static int check_mask(void *state, const int64_t *start, const int64_t *count, void *ret_block)
+{
+    sigset_t mask;
+    (void)start;
+    (void)count;
+    (void)ret_block;
+    pthread_sigmask(SIG_SETMASK, NULL, &mask);
+    *(int *)state =
+        sigismember(&mask, SIGINT) && sigismember(&mask, SIGALRM) && sigismember(&mask, SIGCHLD);
+    return 0;
+}
+
+Test(pump, blocks_all_signals_in_its_thread, .timeout = 20)
+{
+    static const struct provider provider = {.fill = check_mask};
+    int are_blocked = 0;
+    int64_t start[] = {0}, count[] = {1};
+    struct gad_array *array = array_new(NULL, "npy", ACCESS_PROVIDER, NULL);
+    array->info.ndim = 1;
+    array->info.shape[0] = 1;
+    array->provider = &provider;
+    array->provider_state = &are_blocked;
+    struct bench b;
+    bench_init(&b, array, false);
+    ask(&b.end, 0, 1, start, count);
+    wait_done(&b.end, 0, 1);
+    cr_assert(are_blocked);
+    sigset_t mask;
+    pthread_sigmask(SIG_SETMASK, NULL, &mask);
+    cr_assert(not(sigismember(&mask, SIGUSR2)), "and leaves the caller's alone");
+    bench_deinit(&b);
+}
+
+static int fill_slowly(void *state, const int64_t *start, const int64_t *count, void *ret_block)
+{
+    (void)start;
+    (void)count;
+    (void)ret_block;
+    atomic_store((atomic_int *)state, 1);
+    clock_sleep_ms(100);
+    atomic_store((atomic_int *)state, 2);
+    return 0;
+}
+
+Test(pump, lets_go_of_a_feed_only_after_its_block, .timeout = 20)
+{
+    static const struct provider provider = {.fill = fill_slowly};
+    atomic_int progress = 0;
+    int64_t start[] = {0}, count[] = {1};
+    struct gad_array *array = array_new(NULL, "npy", ACCESS_PROVIDER, NULL);
+    array->info.ndim = 1;
+    array->info.shape[0] = 1;
+    array->provider = &provider;
+    array->provider_state = &progress;
+    struct bench b;
+    bench_init(&b, array, false);
+    ask(&b.end, 0, 1, start, count);
+    while (atomic_load(&progress) == 0)
+        clock_sleep_ms(1);
+    pump_remove(b.pump, b.feed);
+    cr_assert(eq(int, atomic_load(&progress), 2));
+    bench_deinit(&b);
+}
+
+Test(pump, serves_many_feeds_that_come_and_go, .timeout = 60)
+{
+    double data[16];
+    int64_t shape[] = {16}, start[] = {0}, count[] = {16};
+    struct pump *pump;
+    struct feed *feeds[24];
+    for (int i = 0; i < 16; i++)
+        data[i] = i;
+    struct gad_array *array = array_in(data, 1, shape, NULL);
+    cr_assert(zero(int, pump_new(&pump, NULL)));
+    for (int round = 0; round < 20; round++) {
+        for (size_t i = 0; i < ARRAY_LENGTH(feeds); i++) {
+            cr_assert(zero(int, feed_new(array, false, &feeds[i], NULL)));
+            cr_assert(zero(int, pump_add(pump, feeds[i], NULL)));
+        }
+        for (size_t i = 0; i < ARRAY_LENGTH(feeds); i++) {
+            struct end end = end_of(feeds[i]);
+            ask(&end, 0, 1, start, count);
+            if (i % 3 != 0) {
+                cr_assert(zero(u32, wait_done(&end, 0, 1)));
+                cr_assert(zero(int, memcmp(slot_of(&end, 0), data, sizeof(data))));
+            }
+            munmap(end.ring, feeds[i]->ring_bytes);
+        }
+        for (size_t i = 0; i < ARRAY_LENGTH(feeds); i++) {
+            pump_remove(pump, feeds[i]);
+            feed_free(feeds[i]);
+        }
+    }
+    pump_free(pump);
+    gad_array_release(array);
+}
