@@ -4,6 +4,7 @@
 . "$(dirname "$0")/setup.sh"
 need build
 say "building in $build"
+targets="daemon/broker/gpuarrayd daemon/worker/gpuarrayd-worker-cpu client/ctl/gpuarrayctl"
 compile "$build"
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/gpuarrayd-quickstart.XXXXXX")

@@ -51,7 +51,8 @@ need() {
     }
 }
 
-# compile DIR [MESON OPTION...]: configures once, builds; the log is shown only when it fails.
+# compile DIR [MESON OPTION...]: configures once, builds $targets (everything when unset); the log is
+# shown only when it fails.
 compile() {
     dir=$1
     shift
@@ -63,7 +64,8 @@ compile() {
             return 1
         }
     fi
-    ninja -C "$dir" >"$log" 2>&1 || {
+    # shellcheck disable=SC2086
+    ninja -C "$dir" ${targets:-} >"$log" 2>&1 || {
         tail -n 40 "$log" >&2
         return 1
     }

@@ -70,6 +70,16 @@ class Daemon:
             time.sleep(0.05)
         assert counts == wanted
 
+    def wait_for_restarts(self, at_least, seconds=20):
+        """Until the worker was replaced so many times and the new one is ready."""
+        end = time.monotonic() + seconds
+        while True:
+            engine = self.info()["engines"][0]
+            if engine["restarts"] >= at_least and engine["state"] == "ready":
+                return
+            assert time.monotonic() < end, engine
+            time.sleep(0.02)
+
     def worker_pid(self):
         end = time.monotonic() + 20
         while time.monotonic() < end:
