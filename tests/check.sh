@@ -32,8 +32,8 @@ attempt() {
 unit() {
     dir=$1
     shift
-    meson test -C "$dir" --no-rebuild --print-errorlogs "$@" >"$dir.test.log" 2>&1 || {
-        tail -n 150 "$dir.test.log"
+    meson test -C "$dir" --no-rebuild --print-errorlogs "$@" >"$dir/test.log" 2>&1 || {
+        tail -n 150 "$dir/test.log"
     }
     # shellcheck disable=SC2046
     count $("$python" "$top/tests/tally.py" "$dir/meson-logs/testlog.json")
@@ -43,9 +43,9 @@ unit() {
 integration() {
     dir=$1
     shift
-    report=$dir.junit.xml
+    report=$dir/junit.xml
     rm -f "$report"
-    GPUARRAYD_BUILD=$dir "$python" -m pytest -q -x --maxfail=20 -p no:cacheprovider \
+    GPUARRAYD_BUILD=$dir "$python" -m pytest -q -p no:cacheprovider \
         --junitxml="$report" "$top/tests/integration" "$@" || true
     # shellcheck disable=SC2046
     count $("$python" "$top/tests/tally.py" "$report")

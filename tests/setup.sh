@@ -56,8 +56,8 @@ need() {
 compile() {
     dir=$1
     shift
-    mkdir -p "$(dirname "$dir")"
-    log=$dir.log
+    mkdir -p "$dir"
+    log=$dir/compile.log
     if [ ! -f "$dir/build.ninja" ]; then
         meson setup "$dir" "$top" "$@" >"$log" 2>&1 || {
             cat "$log" >&2

@@ -12,7 +12,7 @@
  * between the elements belong to somebody else and must not be written back.
  *
  * Reads that may not block use RWF_NOWAIT; where a file system does not know it the answer is the
- * same as for data that is not in the page cache. Calls that may block say so in the crash page.
+ * same as for data that is not in the page cache. Writes say in the crash page that they may block.
  *
  * Called by the ports of files and grids, on compute and I/O threads.
  */
@@ -123,10 +123,20 @@ static void copy_span(char *memory, const char *bounce, int n, const struct boxi
     while (n > 1 && counter_next(&c, n - 1, axes + 1));
 }
 
-static void enter_blocking(const struct port_io *io, enum crashpage_state state)
+/* A compute thread that writes may wait for a disk, which is no hang: its time begins anew after
+ * it. I/O threads count as blocked all along. */
+static void enter_blocking(const struct port_io *io)
 {
-    if (io->page)
-        atomic_store_explicit(&io->page->state, state, memory_order_relaxed);
+    if (io->page && !io->may_block)
+        atomic_store_explicit(&io->page->state, CRASHPAGE_BLOCKING, memory_order_relaxed);
+}
+
+static void leave_blocking(const struct port_io *io)
+{
+    if (io->page && !io->may_block) {
+        atomic_store_explicit(&io->page->since_ns, clock_ns(), memory_order_relaxed);
+        atomic_store_explicit(&io->page->state, CRASHPAGE_COMPUTING, memory_order_relaxed);
+    }
 }
 
 static int read_failed(const struct boxio *b, int number, struct gad_error *error)
@@ -149,18 +159,11 @@ static ssize_t read_some(const struct boxio *b, char *memory, size_t n_bytes, in
                          const struct port_io *io)
 {
     struct iovec vector = {.iov_base = memory, .iov_len = n_bytes};
-    ssize_t n;
-    if (b->is_in_memory)
+    if (b->is_in_memory || io->may_block)
         return pread(b->fd, memory, n_bytes, offset);
-    if (!io->may_block) {
-        n = preadv2(b->fd, &vector, 1, offset, RWF_NOWAIT);
-        if (n < 0 && (errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL))
-            errno = EAGAIN;
-        return n;
-    }
-    enter_blocking(io, CRASHPAGE_BLOCKING);
-    n = pread(b->fd, memory, n_bytes, offset);
-    enter_blocking(io, CRASHPAGE_COMPUTING);
+    ssize_t n = preadv2(b->fd, &vector, 1, offset, RWF_NOWAIT);
+    if (n < 0 && (errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL))
+        errno = EAGAIN;
     return n;
 }
 
@@ -263,12 +266,12 @@ int boxio_write(const struct boxio *b, const void *memory, const struct port_io 
     layout_merge(&l, b);
     struct counter c = {.file = 0};
     int r;
-    enter_blocking(io, CRASHPAGE_BLOCKING);
+    enter_blocking(io);
     do
         r = write_exactly(b, (const char *)memory + c.memory, l.run_bytes, b->offset + c.file,
                           error);
     while (!r && counter_next(&c, l.n_outer, l.outer));
-    enter_blocking(io, CRASHPAGE_COMPUTING);
+    leave_blocking(io);
     return r;
 }
 

@@ -7,7 +7,14 @@
 #include "daemon/worker/ring.h"
 #include "proto/util.h"
 
-#include <assert.h>
+#include <time.h>
+
+uint64_t clock_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
 
 int port_open(struct port *p, const struct port_context *context, void *inline_result,
               struct gad_error *error)

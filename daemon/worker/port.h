@@ -38,6 +38,8 @@ struct port_io {
     struct crashpage_thread *page; /* told when a call may block; NULL: nobody */
 };
 
+uint64_t clock_ns(void); /* CLOCK_MONOTONIC */
+
 struct port;
 struct ring;
 

@@ -116,9 +116,11 @@ void *ring_slot_memory(const struct ring *ring, uint32_t slot)
 /* The entries' side of things runs under the guard. */
 struct entry_call {
     struct ring *ring;
-    uint32_t slot;
-    uint64_t done;
-    uint32_t status;
+    uint32_t slot;        /* to be written */
+    struct entry_answer { /* read */
+        uint64_t done;
+        uint32_t status;
+    } answers[RING_MAX_SLOTS];
 };
 
 static int entry_write(void *argument)
@@ -134,12 +136,17 @@ static int entry_write(void *argument)
     return 0;
 }
 
-static int entry_read(void *argument)
+/* The answers of all slots that were asked. */
+static int entries_read(void *argument)
 {
     struct entry_call *call = argument;
-    struct ring_entry *entry = ring_entry_at(call->ring->memory, call->slot);
-    call->done = atomic_load_explicit(&entry->done, memory_order_acquire);
-    call->status = *(volatile uint32_t *)&entry->status;
+    for (uint32_t i = 0; i < call->ring->n_slots; i++) {
+        struct ring_entry *entry = ring_entry_at(call->ring->memory, i);
+        if (call->ring->blocks[i].state != BLOCK_ASKED)
+            continue;
+        call->answers[i].done = atomic_load_explicit(&entry->done, memory_order_acquire);
+        call->answers[i].status = *(volatile uint32_t *)&entry->status;
+    }
     return 0;
 }
 
@@ -191,7 +198,8 @@ int ring_new(const struct array *array, const char *name, int ring_fd, int reque
                           strerrordesc_np(errno));
         }
     }
-    struct entry_call call = {.ring = ring};
+    struct entry_call call;
+    call.ring = ring;
     if (!r)
         r = entry_call(&call, entries_adopt, error);
     if (r) {
@@ -214,7 +222,9 @@ struct ring *ring_free(struct ring *ring)
 
 static int block_request(struct ring *ring, uint32_t slot, struct gad_error *error)
 {
-    struct entry_call call = {.ring = ring, .slot = slot};
+    struct entry_call call;
+    call.ring = ring;
+    call.slot = slot;
     ring->blocks[slot].sequence++;
     ring->blocks[slot].state = BLOCK_ASKED;
     ring->wants_signal = true;
@@ -290,30 +300,34 @@ int ring_ask(struct ring *ring, struct gad_error *error)
     return 0;
 }
 
+static int block_answered(struct ring *ring, struct block *block, uint32_t status,
+                          struct gad_error *error)
+{
+    if (status != 0) {
+        error_set(error, GAD_PROVIDER_FAILED, ring->name, "the client could not %s a block",
+                  ring->is_output ? "store" : "provide");
+        error_found(error, "errno %u", status);
+        return GAD_PROVIDER_FAILED;
+    }
+    block->state = ring->is_output ? BLOCK_FREE : BLOCK_READY;
+    ring->n_busy -= ring->is_output ? 1 : 0;
+    return 0;
+}
+
 int ring_collect(struct ring *ring, bool *ret_has_news, struct gad_error *error)
 {
+    struct entry_call call;
+    call.ring = ring;
     *ret_has_news = false;
-    for (uint32_t i = 0; i < ring->n_slots; i++) {
+    int r = entry_call(&call, entries_read, error);
+    for (uint32_t i = 0; i < ring->n_slots && !r; i++) {
         struct block *block = &ring->blocks[i];
-        struct entry_call call = {.ring = ring, .slot = i};
-        if (block->state != BLOCK_ASKED)
+        if (block->state != BLOCK_ASKED || call.answers[i].done != block->sequence)
             continue;
-        int r = entry_call(&call, entry_read, error);
-        if (r)
-            return r;
-        if (call.done != block->sequence)
-            continue;
-        if (call.status != 0) {
-            error_set(error, GAD_PROVIDER_FAILED, ring->name, "the client could not %s a block",
-                      ring->is_output ? "store" : "provide");
-            error_found(error, "errno %u", call.status);
-            return GAD_PROVIDER_FAILED;
-        }
         *ret_has_news = true;
-        block->state = ring->is_output ? BLOCK_FREE : BLOCK_READY;
-        ring->n_busy -= ring->is_output ? 1 : 0;
+        r = block_answered(ring, block, call.answers[i].status, error);
     }
-    return 0;
+    return r;
 }
 
 static uint32_t slot_of(const struct ring *ring, uint64_t grain)

@@ -124,8 +124,7 @@ int sched_tick(struct sched *s, void (*report)(struct wjob *job, void *argument)
         if (interval == 0)
             continue;
         if (job->next_progress_ns <= now) {
-            if (job->next_progress_ns > 0)
-                report(job, argument);
+            report(job, argument); /* the first one at once: the job has begun */
             job->next_progress_ns = now + interval;
         }
         next = min_u64(next, job->next_progress_ns);

@@ -17,22 +17,13 @@
  * Partials of reductions go into the tile's stack grain by grain, in order.
  */
 #include "daemon/worker/tile.h"
-#include "daemon/worker/boxio.h"
 #include "daemon/worker/ring.h"
 #include "proto/util.h"
 
 #include <assert.h>
 #include <string.h>
-#include <time.h>
 
 #define PREFETCH_GRAINS 8
-
-uint64_t clock_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
 
 void tile_init(struct tile *t, struct wjob *job, uint64_t index)
 {
@@ -252,83 +243,6 @@ static void grain_count(struct tile *t, const struct thread_context *th)
         count_port(job->inputs[i].port, &th->input_boxes[i], is_first, &t->measure.read_bytes);
     for (unsigned i = 0; i < job->n_outputs; i++)
         count_port(job->outputs[i].port, &th->output_boxes[i], is_first, &t->measure.write_bytes);
-}
-
-/* Rings -------------------------------------------------------------------------------------- */
-
-static void take_blocks(struct tile *t)
-{
-    const struct wjob *job = t->job;
-    uint32_t slot = 0;
-    for (unsigned i = 0; i < job->n_inputs; i++)
-        if (job->inputs[i].port->ring && ring_take(job->inputs[i].port->ring, t->grain, &slot))
-            t->ring_slots[i] = (uint8_t)slot;
-    for (unsigned i = 0; i < job->n_outputs; i++)
-        if (job->outputs[i].port->ring && ring_take(job->outputs[i].port->ring, t->grain, &slot))
-            t->ring_slots[REQUEST_MAX_ARGS + i] = (uint8_t)slot;
-    t->has_blocks = true;
-}
-
-static bool tile_take_blocks(struct tile *t)
-{
-    struct wjob *job = t->job;
-    pthread_mutex_lock(job->lock);
-    if (!wjob_has_blocks(job, t->grain))
-        wjob_collect(job);
-    if (!job->status && wjob_has_blocks(job, t->grain))
-        take_blocks(t);
-    pthread_mutex_unlock(job->lock);
-    return t->has_blocks;
-}
-
-void tile_drop_blocks(struct tile *t)
-{
-    const struct wjob *job = t->job;
-    for (unsigned i = 0; i < job->n_outputs && t->has_blocks; i++)
-        if (job->outputs[i].port->ring)
-            ring_drop(job->outputs[i].port->ring, t->ring_slots[REQUEST_MAX_ARGS + i]);
-    t->has_blocks = false;
-}
-
-static int give_blocks(struct tile *t, struct gad_error *error)
-{
-    const struct wjob *job = t->job;
-    int r = 0;
-    for (unsigned i = 0; i < job->n_inputs && !r; i++)
-        if (job->inputs[i].port->ring)
-            r = ring_give(job->inputs[i].port->ring, t->grain, t->ring_slots[i], error);
-    for (unsigned i = 0; i < job->n_outputs && !r; i++)
-        if (job->outputs[i].port->ring)
-            r = ring_give(job->outputs[i].port->ring, t->grain, t->ring_slots[REQUEST_MAX_ARGS + i],
-                          error);
-    t->has_blocks = false;
-    return r;
-}
-
-static int tile_give_blocks(struct tile *t, struct thread_context *th)
-{
-    pthread_mutex_lock(t->job->lock);
-    int r = give_blocks(t, &th->error);
-    pthread_mutex_unlock(t->job->lock);
-    return r ? r : wjob_signal(t->job, th);
-}
-
-int wjob_signal(struct wjob *job, struct thread_context *th)
-{
-    const struct ring *rings[REQUEST_MAX_ARGS + REQUEST_MAX_OUTPUTS];
-    unsigned n_rings = 0;
-    int r = 0;
-    pthread_mutex_lock(job->lock);
-    for (unsigned i = 0; i < job->n_ports; i++)
-        if (job->ports[i].ring && ring_wants_signal(job->ports[i].ring))
-            rings[n_rings++] = job->ports[i].ring;
-    pthread_mutex_unlock(job->lock);
-    for (unsigned i = 0; i < n_rings && !r; i++) {
-        atomic_store(&th->signalling_since_ns, clock_ns());
-        r = ring_signal(rings[i], &th->error);
-        atomic_store(&th->signalling_since_ns, 0);
-    }
-    return r;
 }
 
 /* Tiles -------------------------------------------------------------------------------------- */

@@ -62,15 +62,18 @@ void tile_init(struct tile *t, struct wjob *job, uint64_t index);
 enum tile_outcome tile_run(struct tile *t, struct thread_context *th);
 /* I/O threads: reads the inputs of the grain in hand, waiting for disks, and tells the system about
  * the grains behind it. 0 or a status in th->error. */
-int tile_read(struct tile *t, struct thread_context *th);
+int tile_read(struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
 /* The root of the tile's reductions; nothing without. */
 void tile_result(struct tile *t, struct partial *ret_partials);
+/* blocks.c: the blocks of the grain in hand, in all rings. Take: false when some client has to do
+ * something first. Give: the grain was computed; the clients are told. 0 or a status in th->error.
+ */
+bool tile_take_blocks(struct tile *t);
+int tile_give_blocks(struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
 /* Gives up what it holds of rings. Lock held. */
 void tile_drop_blocks(struct tile *t);
-
 /* Tells the clients of the job's rings what was asked. */
-int wjob_signal(struct wjob *job, struct thread_context *th);
+int wjob_signal(struct wjob *job, struct thread_context *th) GAD_MUST_CHECK;
 
-uint64_t clock_ns(void);
 /* Called as a tile begins; does nothing here. Test programs put their own in its place. */
 void worker_fault_point(const char *label, uint64_t tile, uint64_t n_tiles);

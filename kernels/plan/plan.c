@@ -177,7 +177,10 @@ static uint64_t work_per_element(const struct pass *pass)
     return 1u + pass->n_insns + pass->n_reductions;
 }
 
-static void choose_tiles(struct plan_pass *planned, const struct pass *pass, unsigned n_threads)
+/* A provider's blocks come one by one into few slots: with several grains a tile, few tiles would
+ * hold all of them. */
+static void choose_tiles(struct plan_pass *planned, const struct pass *pass, unsigned n_threads,
+                         bool has_provider)
 {
     const struct geometry *g = &planned->geometry;
     uint64_t n_wanted = (uint64_t)MIN_TILES_PER_THREAD * n_threads, work = work_per_element(pass);
@@ -189,8 +192,8 @@ static void choose_tiles(struct plan_pass *planned, const struct pass *pass, uns
     uint64_t bytes = (planned->read_bytes + planned->write_bytes) / g->n_grains;
     for (int i = 0; i < g->ndim; i++)
         work *= (uint64_t)g->grain_shape[i]; /* a grain has at most 2^18 elements */
-    while ((bytes << (k + 1)) <= TILE_TARGET_BYTES && (work << (k + 1)) <= TILE_MAX_WORK &&
-           ceil_shift(g->n_grains, k + 1) >= n_wanted)
+    while (!has_provider && (bytes << (k + 1)) <= TILE_TARGET_BYTES &&
+           (work << (k + 1)) <= TILE_MAX_WORK && ceil_shift(g->n_grains, k + 1) >= n_wanted)
         k++;
     planned->tile_log2 = k;
     planned->n_tiles = ceil_shift(g->n_grains, k);
@@ -203,6 +206,7 @@ static int plan_pass(struct planner *p, unsigned index)
     struct geometry_operand operands[MAX_OPERANDS];
     unsigned n_threads = p->limits->n_threads > 0 ? p->limits->n_threads : 1;
     int64_t n_elements;
+    bool has_provider = false;
 
     collect_operands(p, pass);
     int r = check_space(p, pass, &n_elements);
@@ -211,6 +215,7 @@ static int plan_pass(struct planner *p, unsigned index)
     for (unsigned i = 0; i < p->n_operands; i++) {
         operands[i] = p->operands[i].shape;
         planned->needs_slot |= p->operands[i].kind == LOCATION_FILE;
+        has_provider |= p->operands[i].kind == LOCATION_PROVIDER;
     }
     geometry_init(&planned->geometry, pass->ndim, pass->shape, p->n_operands, operands);
     planned->needs_slot &= n_elements > 0;
@@ -219,7 +224,7 @@ static int plan_pass(struct planner *p, unsigned index)
         if (r != 0)
             return r;
     }
-    choose_tiles(planned, pass, n_threads);
+    choose_tiles(planned, pass, n_threads, has_provider);
     if (add_checked(&p->plan->n_tiles, planned->n_tiles)) {
         p->work += (double)n_elements * (double)work_per_element(pass);
         return 0;

@@ -63,6 +63,16 @@ class Daemon:
             time.sleep(0.02)
         return {name: counts[name] for name in COUNTS}
 
+    def quiet_counts(self, seconds=20):
+        """The counts once the sessions of earlier tests have gone: only ours, and the same twice."""
+        end = time.monotonic() + seconds
+        last = None
+        while (counts := self.counts()) != last or counts["sessions"] != 1:
+            assert time.monotonic() < end, (last, counts)
+            last = counts
+            time.sleep(0.01)
+        return counts
+
     def wait_for_counts(self, wanted, seconds=20):
         """Closing is asynchronous: waits until the counts are as before."""
         end = time.monotonic() + seconds
@@ -142,7 +152,7 @@ def daemon():
 @pytest.fixture
 def w(daemon):
     """A connection to the module's daemon; afterwards the counts are what they were before."""
-    before = daemon.counts()
+    before = daemon.quiet_counts()
     with daemon.connect() as connection:
         yield connection
     daemon.wait_for_counts(before)

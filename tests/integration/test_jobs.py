@@ -243,7 +243,7 @@ def test_progress_wait_and_pipelining(start, big):
     source = os.open(folder / "big.raw", os.O_RDONLY)
     with daemon.connect() as w:
         long = w.send("job.run", fds=[source], args={"a": described(a, file_at(0))},
-                      outputs=[{"expr": "sum(exp(sin(a)))"}], progress_ms=50)
+                      outputs=[{"expr": "sum(tanh(exp(sin(exp(sin(a))))) ** 0.3)"}], progress_ms=50)
         small = [w.send("job.run", args={"b": wire.argument(np.arange(10.0) + i)},
                         outputs=[{"expr": "b * 2"}]) for i in range(200)]
         for i, ident in enumerate(small):

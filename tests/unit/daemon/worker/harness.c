@@ -147,7 +147,7 @@ uint32_t harness_send(struct harness *h, struct test_job *j)
     pack_key_u64(&w.packer, "weight", 1);
     pack_key_i64(&w.packer, "priority", j->request.priority);
     pack_key_u64(&w.packer, "attempt", 1);
-    pack_key_u64(&w.packer, "carry_offset", 0);
+    pack_key_u64(&w.packer, "carry_offset", j->carry_offset);
     pack_key_u64(&w.packer, "carry_size", j->needs_carry ? CARRY_BYTES : 0);
     pack_str(&w.packer, "request");
     request_encode(&w.packer, &j->request);

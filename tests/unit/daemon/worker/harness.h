@@ -36,7 +36,8 @@ struct test_job {
     unsigned n_fds;
     uint64_t id;
     uint32_t user;
-    bool needs_carry; /* [0, CARRY_BYTES) of the pool */
+    bool needs_carry; /* CARRY_BYTES of the pool at carry_offset */
+    uint64_t carry_offset;
 };
 
 #define CARRY_BYTES (256u * 1024u)

@@ -204,6 +204,58 @@ Test(files, with_reductions_have_the_same_bits_whatever_the_pool)
     close(fd);
 }
 
+/* Reads, writes, reductions and cancels of three users, with a pool of 16 slots. */
+Test(files, many_jobs_of_all_kinds_run_at_once)
+{
+    struct harness h;
+    struct test_job j;
+    struct outcome o;
+    const int64_t shape[] = {2 * MIB};
+    float *a;
+    int in = make_floats(2 * MIB, &a), outs[6];
+    harness_start(&h, 8 * MIB, 3);
+    for (int i = 0; i < 6; i++)
+        outs[i] = make_file("", 0);
+    uint64_t descriptors = harness_stat(&h, "descriptors");
+    fsync(in);
+    for (unsigned round = 0; round < 4; round++) {
+        posix_fadvise(in, 0, 0, POSIX_FADV_DONTNEED);
+        for (unsigned i = 0; i < 18; i++) {
+            job_init(&j, round * 100 + i);
+            j.user = 1000 + i % 3;
+            j.request.priority = (int)(i % 5);
+            at_file(&j, job_arg(&j, "a", DTYPE_FLOAT32, 1, shape), in, 0);
+            if (i % 3 == 0) {
+                at_file(&j, job_output_to(&j, "a + 1", "r", DTYPE_FLOAT32, 1, shape), outs[i / 3],
+                        0);
+            } else {
+                job_output(&j, i % 3 == 1 ? "sum(a - mean(a))" : "max(a)", "");
+                j.needs_carry = true;
+                j.carry_offset = i / 3 * CARRY_BYTES + (i % 3 == 1 ? 0 : 2 * MIB);
+            }
+            harness_send(&h, &j);
+        }
+        for (unsigned i = 0; i < 18; i += 7)
+            harness_cancel(&h, round * 100 + i);
+        for (unsigned i = 0; i < 18; i++) {
+            harness_receive(&h, &o, NULL);
+            bool is_expected = o.status == 0 || o.status == GAD_CANCELLED;
+            cr_assert(is_expected, "%s", o.error.message);
+            outcome_free(&o);
+        }
+    }
+    float *got = read_floats(outs[1], 2 * MIB);
+    for (unsigned i = 0; i < 2 * MIB; i++)
+        cr_assert(got[i] == a[i] + 1);
+    check_unused(&h, descriptors);
+    harness_stop(&h);
+    free(got);
+    free(a);
+    close(in);
+    for (int i = 0; i < 6; i++)
+        close(outs[i]);
+}
+
 Test(files, that_end_too_early_are_refused_with_the_numbers)
 {
     struct harness h;
