@@ -21,7 +21,8 @@
  * batch's descriptors when it starts there. The kernel attaches them to the first byte it takes,
  * so whatever was written, they are gone: never twice.
  *
- * Once anything failed, the connection stays failed. Called by broker, worker and client.
+ * Once anything failed, the connection stays failed; but when sending failed, because the peer has
+ * gone, what it sent before can still be received. Called by broker, worker and client.
  */
 #include "proto/conn.h"
 
@@ -50,7 +51,8 @@ struct fd_batch {
 
 struct conn {
     int fd;
-    int failed; /* 0 or negative errno */
+    int failed;     /* 0 or negative errno: of both ways */
+    int out_failed; /* of sending alone: what the peer said before it went can still be read */
     void (*close_fd)(int fd);
 
     struct buffer in;
@@ -117,7 +119,7 @@ struct conn *conn_free(struct conn *conn)
     frame_deinit(&conn->partial, conn->close_fd);
     buffer_deinit(&conn->in);
     buffer_deinit(&conn->out);
-    close(conn->fd);
+    conn->close_fd(conn->fd); /* descriptors that were never received are closed with it */
     free(conn);
     return NULL;
 }
@@ -399,8 +401,9 @@ static int queue_fds(struct conn *conn, const int *fds, unsigned n_fds)
 static int queue_frame(struct conn *conn, const void *body, size_t size_bytes, const int *fds,
                        unsigned n_fds)
 {
-    if (conn->failed != 0)
-        return conn->failed;
+    int failed = conn->failed != 0 ? conn->failed : conn->out_failed;
+    if (failed != 0)
+        return failed;
     if (size_bytes == 0)
         return -EINVAL;
     if (size_bytes > FRAME_MAX_BODY_BYTES || n_fds > FRAME_MAX_FDS)
@@ -455,15 +458,15 @@ static ssize_t send_once(struct conn *conn)
 
 int conn_flush(struct conn *conn)
 {
-    if (conn->failed != 0)
-        return conn->failed;
+    if (conn->failed != 0 || conn->out_failed != 0)
+        return conn->failed != 0 ? conn->failed : conn->out_failed;
     while (buffer_n_bytes(&conn->out) > 0) {
         ssize_t n = send_once(conn);
         /* ETOOMANYREFS: too many of the user's descriptors are under way, until the peer reads. */
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == ETOOMANYREFS))
+            return -EAGAIN;
         if (n < 0)
-            return errno == EAGAIN || errno == EWOULDBLOCK || errno == ETOOMANYREFS
-                       ? -EAGAIN
-                       : fail(conn, -errno);
+            return conn->out_failed = -errno;
         if (n > 0 && conn->batches != NULL && conn->batches->position == conn->out_position)
             drop_first_batch(conn);
         conn->out_position += (uint64_t)n;

@@ -10,7 +10,7 @@ struct conn;
 
 /* Takes a connected Unix stream socket and makes it non-blocking (MSG_DONTWAIT is used as well, so
  * that a shared file description cannot undo it). close_fd (NULL: close) is called for every
- * descriptor that was received and not taken: closing may block. */
+ * descriptor that was received and not taken, and for the socket: closing may block. */
 int conn_new(int fd_take, void (*close_fd)(int fd), struct conn **ret_conn) GAD_MUST_CHECK;
 struct conn *conn_free(struct conn *conn); /* NULL */
 

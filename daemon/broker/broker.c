@@ -1,6 +1,7 @@
 /* The broker as a whole: building it, the loop's turn, and how it leaves.
  *
- *     turn:  busy sessions -> dispatch -> flush worker -> flush sessions -> reap -> check
+ *     turn:  busy sessions -> dispatch -> flush worker -> resume and flush sessions
+ *            -> reap -> check
  *
  *     SIGTERM --> drain: no more connections, queued jobs `shutting-down`
  *             --> running jobs end, settling ones get SETTLE_NS
@@ -25,12 +26,14 @@
 #include "daemon/poolmap.h"
 #include "proto/util.h"
 
+#include <malloc.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
 
 #define SETTLE_NS              UINT64_C(10000000000)
-#define TIDY_NS                UINT64_C(30000000000)
+#define TIDY_NS                UINT64_C(10000000000)
+#define TRIM_PAD_BYTES         (256u * 1024u)
 #define MAX_ACTIVE             256u
 #define USER_GUARANTEE         4u
 #define MAX_USER_SESSIONS      64u
@@ -158,6 +161,8 @@ static void on_tidy_time(struct deadline *deadline)
     jobs_expire(broker->jobs, loop_now_ns());
     list_for_each (it, &broker->sessions)
         conn_trim(list_entry(it, struct session, link)->conn);
+    worker_trim(broker->worker);
+    malloc_trim(TRIM_PAD_BYTES); /* also what is free below what is kept */
     broker_check(broker);
 }
 
@@ -190,6 +195,7 @@ static void turn(void *userdata)
     do {
         dispatch_turn(broker);
         worker_flush(broker->worker);
+        session_resume_paused(broker);
         session_flush_dirty(broker);
         worker_flush(broker->worker); /* cancellations of who left */
         session_reap(broker);
@@ -254,8 +260,8 @@ static int make_parts(struct broker *broker)
 int broker_init(struct broker *broker, const struct options *options)
 {
     *broker = (struct broker){.options = *options, .started_ns = loop_now_ns()};
-    struct list *lists[] = {&broker->sessions, &broker->regions, &broker->dirty,
-                            &broker->busy,     &broker->closed,  &broker->stats_waits};
+    struct list *lists[] = {&broker->sessions, &broker->regions, &broker->dirty,      &broker->busy,
+                            &broker->paused,   &broker->closed,  &broker->stats_waits};
     for (unsigned i = 0; i < ARRAY_LENGTH(lists); i++)
         list_init(lists[i]);
     for (unsigned i = 0; i < BROKER_REGION_BUCKETS; i++)

@@ -35,8 +35,10 @@ struct broker {
     struct list regions_by_id[BROKER_REGION_BUCKETS];
     struct list dirty;  /* sessions with something to send */
     struct list busy;   /* sessions with frames left over */
+    struct list paused; /* sessions that are not read from, because they hold too much */
     struct list closed; /* sessions to be freed */
     unsigned n_sessions, n_regions;
+    uint64_t request_bytes, reply_bytes; /* sums of those of sessions and jobs */
     uint64_t last_region_id;
 
     struct list stats_waits; /* server.info that waits for the worker */

@@ -8,7 +8,8 @@
  * the worker ends, what was active and can run again goes back to the front of the queue in the old
  * order; what cannot ends `worker-lost`. A job that had a tile in hand when the worker died of its
  * own doing has a strike and is a suspect: it runs next, alone, so a second death is its own:
- * `poisoned`. Deaths from outside count for nobody, but not for ever (MAX_ATTEMPTS).
+ * `poisoned`. Where no tile was in hand (the worker died while it took a job in, say) all that were
+ * active are suspects. Deaths from outside count for nobody, but not for ever (MAX_ATTEMPTS).
  *
  * Called by broker.c (turn) and worker.c.
  */
@@ -196,11 +197,12 @@ void dispatch_worker_lost(struct broker *broker, const struct death *death, cons
                           unsigned n_struck)
 {
     struct list *active = queue_active(broker->queue);
+    bool is_all = strikes_all(death, n_struck);
     char cause[64];
     strikes_describe(death, cause, sizeof(cause));
     while (!list_is_empty(active)) {
         struct job *job = job_of(active->prev); /* from the last: each goes to the front */
-        if (is_struck(job, struck, n_struck))
+        if (is_all || is_struck(job, struck, n_struck))
             job->n_strikes++;
         enum gad_status status = judge(job);
         if (status != GAD_OK) {

@@ -1,16 +1,15 @@
 /* The end of jobs.
  *
- *     worker's result --+--> DONE --------------------------------+--> waiters answered, record
- * kept
- *                       +--> SETTLING --> job.settle, owner gone -+
+ *     worker's result --+--> DONE --------------------------------+--> waiters answered,
+ *                       +--> SETTLING --> job.settle, owner gone -+    record kept
  *     any error ---------------------------> FAILED, CANCELLED ---+
  *
  * A job that needs settling is computed, but its output has still to be put in its place by the
  * owner: the owner is told at once, everybody else when that has happened. What the job took of the
  * broker and the pool goes back as soon as it is computed.
  *
- * Answering may close a session, and closing a session ends its jobs: every loop here takes the
- * first element until there is none, and a job's outcome is complete before anybody is told.
+ * Answering closes no session before the end of the turn, so nobody up the stack loses what it
+ * holds; a job's outcome is complete before anybody is told.
  *
  * Called by dispatch.c, session.c and the methods.
  */
@@ -76,7 +75,7 @@ static void answer(struct session *session, uint32_t id, struct job *job)
         error_set(&error, GAD_LIMIT_EXCEEDED, "outputs", "the inline results do not fit a message");
         message_error(&broker->writer, id, &error);
     }
-    job_fetched(job); /* before sending: that may close sessions, and records may go */
+    job_fetched(job);
     session_send(session);
 }
 
@@ -96,17 +95,10 @@ static bool is_owners(const struct waiter *waiter)
 
 static void answer_waiters(struct job *job, bool owner_only)
 {
-    bool found = true;
-    while (found) {
-        found = false;
-        list_for_each (it, &job->waiters) {
-            struct waiter *waiter = list_entry(it, struct waiter, job_link);
-            if (owner_only && !is_owners(waiter))
-                continue;
+    list_for_each_safe (it, next, &job->waiters) {
+        struct waiter *waiter = list_entry(it, struct waiter, job_link);
+        if (!owner_only || is_owners(waiter))
             answer_waiter(waiter);
-            found = true;
-            break;
-        }
     }
 }
 
@@ -174,6 +166,10 @@ void finish_release(struct broker *broker, struct job *job)
     job->n_fds = 0;
     free(steal_ptr(job->body));
     job->params = NULL;
+    if (job->owner)
+        job->owner->request_bytes -= job->held_bytes;
+    broker->request_bytes -= job->held_bytes;
+    job->held_bytes = 0;
     charge_release(&job->request_charge);
     charge_release(&job->fd_charge);
     if (job->state != JOB_SETTLING)

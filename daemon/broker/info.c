@@ -75,12 +75,13 @@ static void pack_engines(msgpack_packer *p, const struct broker *broker,
         splice_map(stats->payload, stats->n_payload_bytes, &n_pairs, &pairs, &n_bytes);
     pack_str(p, "engines");
     msgpack_pack_array(p, 1);
-    msgpack_pack_map(p, 8 + n_pairs);
+    msgpack_pack_map(p, 9 + n_pairs);
     pack_key_str(p, "name", info->engine);
     pack_key_str(p, "device", info->device);
     pack_key_str(p, "level", info->level);
     pack_key_str(p, "state", state_name(info->state));
     pack_key_u64(p, "restarts", info->n_restarts);
+    pack_key_u64(p, "failed_starts", info->n_failed_starts);
     pack_key_u64(p, "threads", info->n_threads);
     pack_key_u64(p, "pid", (uint64_t)info->pid);
     pack_key_u64(p, "overhead_bytes", info->overhead_bytes);

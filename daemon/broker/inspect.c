@@ -3,10 +3,12 @@
  * The client opened them as itself, so what it may read or write is settled; what is left to find
  * out is whether serving them can hurt anybody else:
  *
- *     flags      no O_PATH, O_APPEND (moves our writes) or O_DIRECT (flags are the client's, and
- * can change under us); open for what they are used for kind       regular files only place      a
- * local file system from the list: no server, no process of the user's behind it. memfds are on a
- * mount that no table shows: F_GET_SEALS works on them and says so
+ *     flags  no O_PATH, O_APPEND (moves our writes) or O_DIRECT (flags are the client's, and can
+ *            change under us); open for what they are used for
+ *     kind   regular files only
+ *     place  a local file system from the list: no server, no process of the user's behind it
+ *
+ * memfds are on a mount that no table shows: F_GET_SEALS works on them and says so.
  *
  * statx() with AT_STATX_DONT_SYNC answers from what the kernel knows already. The size is only good
  * for an early refusal: a file can shrink at any time, and the worker copes with it.

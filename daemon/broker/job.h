@@ -16,7 +16,7 @@
 #define JOBS_MAX_KEPT      256u
 #define JOBS_KEPT_NS       UINT64_C(600000000000) /* ten minutes */
 #define JOBS_FETCHED_BYTES (512u * 1024u)         /* of results that somebody has got, per user */
-#define JOBS_UNREAD_BYTES  (16u * 1024u * 1024u)  /* of results that nobody has got yet */
+#define JOBS_UNREAD_BYTES  (4u * 1024u * 1024u)   /* of results that nobody has got yet */
 
 struct region;
 struct session;
@@ -56,6 +56,7 @@ struct job {
     char *body;
     const char *params;
     size_t n_params_bytes;
+    uint64_t held_bytes; /* as counted at its owner and the broker */
     int *fds;
     unsigned n_fds;
     struct region **regions; /* a reference each */
@@ -72,7 +73,6 @@ struct job {
 
     /* At the worker. */
     struct queue_item item;
-    uint32_t pending_id;
     bool is_cancelling;
     unsigned n_attempts, n_strikes;
 

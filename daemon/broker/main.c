@@ -45,12 +45,13 @@ static unsigned raise_file_limit(void)
     return (unsigned)min_u64(files.rlim_cur, 1u << 24);
 }
 
-/* One arena, and what is free at its end goes back soon: bursts of messages leave no trace. */
+/* One arena, and what is free at its end goes back soon. Large messages are mapped, each by itself:
+ * among others they would leave holes, and bursts of them a heap several times what it holds. */
 static void tame_malloc(void)
 {
     mallopt(M_ARENA_MAX, 1);
     mallopt(M_TRIM_THRESHOLD, 1024 * 1024);
-    mallopt(M_MMAP_THRESHOLD, 256 * 1024);
+    mallopt(M_MMAP_THRESHOLD, 32 * 1024);
 }
 
 static void tell_ready(int fd)

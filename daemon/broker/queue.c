@@ -9,7 +9,8 @@
  *
  * Invariants: an item is in exactly one list, the one that its place and kind say; a user exists
  * while it has an item that is not out; n_active of the users sums up to the queue's; `starving` is
- * the item that was first refused a carry and still waits: no other carry is lent meanwhile.
+ * the item that was first refused a carry and still waits: no other carry is lent meanwhile, but to
+ * those of the same user that have come in front of it.
  *
  * Called by submit.c (push), dispatch.c (admit, back to front) and finish.c (remove).
  */
@@ -164,12 +165,19 @@ void queue_remove(struct queue *queue, struct poolmap *map, struct queue_item *i
     go_out(item);
 }
 
+/* Only the first of a user's is ever asked: one that came in front of the starving item starves in
+ * its place, or both would wait for ever. */
+static bool overtakes(const struct queue_item *item, const struct queue_item *starving)
+{
+    return item->user == starving->user && goes_before(item, starving);
+}
+
 /* 0, -EAGAIN, -E2BIG */
 static int lend_carry(struct queue *queue, struct poolmap *map, struct queue_item *item)
 {
     if (item->carry_bytes == 0)
         return 0;
-    if (queue->starving && queue->starving != item)
+    if (queue->starving && queue->starving != item && !overtakes(item, queue->starving))
         return -EAGAIN;
     int r = poolmap_lend(map, item->carry_bytes, &item->carry);
     if (r == -EAGAIN)

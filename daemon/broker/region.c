@@ -21,21 +21,22 @@
 #include "proto/util.h"
 
 #include <fcntl.h>
+#include <string.h>
 
-static void announce(struct region *region)
+/* Without descriptors or memory for it the region is of no use at this worker. */
+static int announce(struct region *region, struct gad_error *error)
 {
     struct broker *broker = region->broker;
     if (region->is_at_worker || !worker_is_ready(broker->worker))
-        return;
+        return 0;
     int r = worker_send_region(broker->worker, region);
-    if (r == 0) {
-        region->is_at_worker = true;
-        region->is_broken = false;
-    } else {
-        log_error(LOG_UID(region->uid), "region %llu cannot be announced",
-                  (unsigned long long)region->id);
-        region->is_broken = true;
-    }
+    region->is_at_worker = r == 0;
+    region->is_broken = r != 0;
+    if (r == 0)
+        return 0;
+    log_error(LOG_UID(region->uid), "region %llu cannot be announced: %s",
+              (unsigned long long)region->id, strerror(-r));
+    return error_from_errno(error, -r, "region", "the region cannot be given to the worker");
 }
 
 static void free_region(struct region *region)
@@ -57,19 +58,12 @@ static void free_region(struct region *region)
 void region_ref(struct region *region)
 {
     region->n_refs++;
-    region->n_jobs++;
-}
-
-static void drop_ref(struct region *region)
-{
-    if (--region->n_refs == 0)
-        free_region(region);
 }
 
 void region_unref(struct region *region)
 {
-    region->n_jobs--;
-    drop_ref(region);
+    if (--region->n_refs == 0)
+        free_region(region);
 }
 
 void region_session_gone(struct region *region)
@@ -77,7 +71,7 @@ void region_session_gone(struct region *region)
     list_remove(&region->session_link);
     region->session = NULL;
     region->has_waiter = false;
-    drop_ref(region);
+    region_unref(region);
 }
 
 static int charge_region(struct broker *broker, struct region *region, struct gad_error *error)
@@ -138,8 +132,10 @@ int region_attach(struct session *session, uint32_t id, int fd_take, uint64_t si
     list_push_back(&broker->regions_by_id[region->id % BROKER_REGION_BUCKETS], &region->id_link);
     list_push_back(&session->regions, &region->session_link);
     broker->n_regions++;
-    announce(region);
-    return 0;
+    r = announce(region, error);
+    if (r != 0)
+        region_session_gone(region); /* nobody else knows it */
+    return r;
 }
 
 struct region *region_find(const struct broker *broker, uid_t uid, uint64_t id)
@@ -147,7 +143,7 @@ struct region *region_find(const struct broker *broker, uid_t uid, uint64_t id)
     list_for_each (it, &broker->regions_by_id[id % BROKER_REGION_BUCKETS]) {
         struct region *region = list_entry(it, struct region, id_link);
         if (region->id == id)
-            return region->uid == uid && region->session ? region : NULL;
+            return region->uid == uid && region->session && !region->has_waiter ? region : NULL;
     }
     return NULL;
 }
@@ -158,17 +154,8 @@ int region_detach(struct session *session, uint64_t region_id, struct gad_error 
     if (!region || region->session != session)
         return error_set(error, GAD_UNKNOWN_REGION, "region", "there is no region %llu",
                          (unsigned long long)region_id);
-    if (region->n_jobs > 0)
-        return error_set(error, GAD_BAD_REGION, "region", "region %llu is in use by %u jobs",
-                         (unsigned long long)region_id, region->n_jobs);
     region_session_gone(region);
     return 0;
-}
-
-void regions_worker_ready(struct broker *broker)
-{
-    list_for_each (it, &broker->regions)
-        announce(list_entry(it, struct region, link));
 }
 
 void regions_worker_lost(struct broker *broker)
@@ -188,6 +175,16 @@ static void refuse_client(struct region *region, const struct gad_error *error)
         return;
     region_session_gone(region);
     session_reply_error(session, id, error);
+}
+
+void regions_worker_ready(struct broker *broker)
+{
+    list_for_each_safe (it, next, &broker->regions) {
+        struct region *region = list_entry(it, struct region, link);
+        struct gad_error error = {0};
+        if (announce(region, &error) != 0)
+            refuse_client(region, &error); /* may free it, and closes no session */
+    }
 }
 
 static void answer_client(struct region *region)
@@ -218,16 +215,6 @@ void region_answered(struct region *region, const struct message *message)
 
 void regions_refuse(struct broker *broker, const struct gad_error *error)
 {
-    bool found = true;
-    while (found) {
-        found = false;
-        list_for_each (it, &broker->regions) {
-            struct region *region = list_entry(it, struct region, link);
-            if (region->has_waiter && region->session) {
-                refuse_client(region, error);
-                found = true; /* the list may have changed */
-                break;
-            }
-        }
-    }
+    list_for_each_safe (it, next, &broker->regions)
+        refuse_client(list_entry(it, struct region, link), error);
 }

@@ -18,7 +18,6 @@ struct region {
     struct list link, id_link, session_link;
     uint64_t id;
     unsigned n_refs; /* its session, and the jobs that use it */
-    unsigned n_jobs;
     uid_t uid;
     struct session *session; /* NULL: detached or gone */
     int fd;
@@ -40,9 +39,9 @@ int region_detach(struct session *session, uint64_t region_id,
                   struct gad_error *error) GAD_MUST_CHECK;
 void region_session_gone(struct region *region);
 
-/* Looked up inside the user; NULL when there is none that is attached. */
+/* Looked up inside the user; NULL when there is none that is attached and was answered. */
 struct region *region_find(const struct broker *broker, uid_t uid, uint64_t id);
-void region_ref(struct region *region); /* by a job */
+void region_ref(struct region *region);
 void region_unref(struct region *region);
 
 void regions_worker_ready(struct broker *broker);

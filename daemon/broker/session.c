@@ -8,6 +8,13 @@
  * replies wait for it; if that lasts CLOG_NS, or the queue grows beyond SESSION_MAX_QUEUED_BYTES
  * (by jobs that were under way), it is dropped.
  *
+ * What all sessions together hold of large requests that wait, and of replies that were not sent
+ * yet, is bounded too: beyond SESSION_HELD_BYTES whoever has more than SESSION_SHARE_BYTES of such
+ * requests is paused: not read from until its jobs have ended or others hold less. Its bytes wait
+ * in its own socket. Only arrays inside the message make a request large, so these jobs are short,
+ * and they end whether their client reads or not. Requests that only name files and regions are
+ * never counted: a long queue of long jobs keeps nobody from asking about it.
+ *
  * A session closes in two steps. session_close() gives back everything that it holds and leaves a
  * husk, so that whoever is up the stack may still look at its state; session_reap() frees it at the
  * end of the turn. Nothing else frees a session.
@@ -37,7 +44,23 @@ static void on_event(void *userdata, unsigned events);
 
 static bool is_reading(const struct session *s)
 {
-    return (s->state == SESSION_NEW || s->state == SESSION_OPEN) && !s->is_clogged;
+    return session_is_alive(s) && !s->has_failed && !s->is_clogged && !s->is_paused;
+}
+
+static uint64_t held_by_all(const struct broker *broker)
+{
+    return broker->request_bytes + broker->reply_bytes;
+}
+
+static bool holds_too_much(const struct session *s)
+{
+    return s->request_bytes > SESSION_SHARE_BYTES && held_by_all(s->broker) > SESSION_HELD_BYTES;
+}
+
+static void count_replies(struct session *s, uint64_t n_bytes)
+{
+    s->broker->reply_bytes += n_bytes - s->reply_bytes;
+    s->reply_bytes = n_bytes;
 }
 
 bool session_is_alive(const struct session *s)
@@ -78,7 +101,7 @@ int session_new(struct broker *broker, int fd_take, uid_t uid, pid_t pid,
                           .charge = charge,
                           .refusal = s->refusal};
     snprintf(s->client, sizeof(s->client), "?");
-    struct list *lists[] = {&s->dirty_link, &s->busy_link,   &s->jobs,
+    struct list *lists[] = {&s->dirty_link, &s->busy_link,   &s->paused_link, &s->jobs,
                             &s->waiters,    &s->stats_waits, &s->regions};
     for (unsigned i = 0; i < ARRAY_LENGTH(lists); i++)
         list_init(lists[i]);
@@ -114,6 +137,8 @@ void session_close(struct session *s)
     broker_clear_deadline(s->broker, &s->patience);
     list_remove(&s->dirty_link);
     list_remove(&s->busy_link);
+    list_remove(&s->paused_link);
+    count_replies(s, 0);
     list_remove(&s->link);
     list_push_back(&s->broker->closed, &s->link);
     s->broker->n_sessions--;
@@ -155,7 +180,8 @@ void session_end(struct session *s)
         return;
     s->state = SESSION_ENDING;
     list_remove(&s->busy_link);
-    s->is_clogged = false;
+    list_remove(&s->paused_link);
+    s->is_clogged = s->is_paused = false;
     broker_set_deadline(s->broker, &s->patience, ENDING_NS, on_patience_over);
     mark_dirty(s);
 }
@@ -165,16 +191,16 @@ void session_end(struct session *s)
 void session_send(struct session *s)
 {
     const msgpack_sbuffer *body = &s->broker->writer.buffer;
-    if (s->state == SESSION_CLOSED)
+    if (s->state == SESSION_CLOSED || s->has_failed)
         return;
     int r = conn_send(s->conn, body->data, body->size, NULL, 0);
     if (r == 0 && conn_n_queued_bytes(s->conn) > SESSION_MAX_QUEUED_BYTES)
         r = -ENOBUFS;
     if (r < 0) {
         log_warn(LOG_UID(s->uid), "client '%s': cannot reply: %s", s->client, strerror(-r));
-        session_close(s);
-        return;
+        s->has_failed = true;
     }
+    count_replies(s, conn_n_queued_bytes(s->conn));
     mark_dirty(s);
 }
 
@@ -217,11 +243,14 @@ static void update_clog(struct session *s)
 
 static void flush(struct session *s)
 {
-    int r = conn_flush(s->conn);
+    int r = s->has_failed ? -EPIPE : conn_flush(s->conn);
     if ((r < 0 && r != -EAGAIN) || (r == 0 && s->state == SESSION_ENDING)) {
         session_close(s);
         return;
     }
+    count_replies(s, conn_n_queued_bytes(s->conn));
+    if (held_by_all(s->broker) > SESSION_HELD_BYTES / 4 * 3)
+        conn_trim(s->conn); /* room that is not used now is wanted elsewhere */
     update_clog(s);
     unsigned events = (is_reading(s) ? WATCH_READ : 0u) | (r == -EAGAIN ? WATCH_WRITE : 0u);
     if (watch_set(s->watch, events) < 0)
@@ -239,6 +268,29 @@ void session_flush_dirty(struct broker *broker)
 }
 
 /* Receiving ----------------------------------------------------------------------------------- */
+
+static void pause_if_needed(struct session *s)
+{
+    if (!is_reading(s) || !holds_too_much(s))
+        return;
+    s->is_paused = true;
+    list_remove(&s->busy_link);
+    list_push_back(&s->broker->paused, &s->paused_link);
+    mark_dirty(s); /* there its watch is set */
+}
+
+void session_resume_paused(struct broker *broker)
+{
+    list_for_each_safe (it, next, &broker->paused) {
+        struct session *s = list_entry(it, struct session, paused_link);
+        if (holds_too_much(s))
+            continue;
+        list_remove(it);
+        s->is_paused = false;
+        mark_busy(s);
+        mark_dirty(s);
+    }
+}
 
 static void answer_request(struct session *s, uint32_t id, int r, const struct gad_error *error)
 {
@@ -320,6 +372,7 @@ static int handle_frames(struct session *s, unsigned *n_left)
         --*n_left;
         handle_frame(s, &frame);
         frame_deinit(&frame, closer_close);
+        pause_if_needed(s);
     }
     if (r < 0 && r != -EAGAIN)
         close_on(s, r);

@@ -14,6 +14,9 @@
 #define SESSION_MAX_PENDING      8192u                /* requests without an answer yet */
 #define SESSION_CLOG_BYTES       (4u * 1024u * 1024u) /* of replies: then it is not read from */
 #define SESSION_MAX_QUEUED_BYTES (64u * 1024u * 1024u)
+#define SESSION_HELD_BYTES       (3u * 1024u * 1024u) /* of requests and replies, of all sessions */
+#define SESSION_LARGE_BYTES      4096u         /* a request from this size on is counted there */
+#define SESSION_SHARE_BYTES      (32u * 1024u) /* of requests, whatever others hold */
 
 struct broker;
 struct watch;
@@ -27,7 +30,7 @@ enum session_state {
 
 struct session {
     struct broker *broker;
-    struct list link, dirty_link, busy_link;
+    struct list link, dirty_link, busy_link, paused_link;
     enum session_state state;
     struct conn *conn;
     struct watch *watch;
@@ -41,7 +44,11 @@ struct session {
     struct list stats_waits;   /* of session_link */
     struct list regions;       /* of session_link */
     unsigned n_pending;
-    bool is_clogged;
+    uint64_t request_bytes; /* large ones, of its jobs that have not been computed */
+    uint64_t reply_bytes;   /* that wait for it, as last counted */
+    bool has_failed;        /* it cannot be answered: closes at the end of the turn */
+    bool is_clogged;        /* it does not read: it is not read from */
+    bool is_paused;         /* the broker holds too much, much of it for this one: neither */
     struct deadline patience;
 };
 
@@ -54,7 +61,8 @@ int session_new(struct broker *broker, int fd_take, uid_t uid, pid_t pid,
 void session_close(struct session *session);
 void session_end(struct session *session); /* closes once all was sent */
 
-/* Replies go out at the end of the turn. The writer is the broker's, already filled. */
+/* Replies go out at the end of the turn, and nothing is closed before: callers may go on with what
+ * they hold. The writer is the broker's, already filled. */
 void session_send(struct session *session);
 void session_reply_error(struct session *session, uint32_t id, const struct gad_error *error);
 void session_reply_empty(struct session *session, uint32_t id);
@@ -63,4 +71,5 @@ bool session_is_alive(const struct session *session); /* not ending, not closed 
 /* The loop's turn. */
 void session_flush_dirty(struct broker *broker);
 void session_work_busy(struct broker *broker);
+void session_resume_paused(struct broker *broker);
 void session_reap(struct broker *broker);

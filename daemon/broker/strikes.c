@@ -32,6 +32,11 @@ bool strikes_count(const struct death *death)
     }
 }
 
+bool strikes_all(const struct death *death, unsigned n_struck)
+{
+    return n_struck == 0 && !death->was_hanging && (death->was_bad_peer || strikes_count(death));
+}
+
 bool strikes_is_hanging(const struct crashpage_thread *thread, uint64_t now_ns,
                         const struct hang_limits *limits)
 {

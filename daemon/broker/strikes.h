@@ -22,6 +22,10 @@ struct hang_limits {
  * not of a SIGKILL or SIGTERM from outside. */
 bool strikes_count(const struct death *death);
 
+/* It died of its own doing, or of what it said, and no tile was in hand (n_struck is 0): any of its
+ * jobs may have done that. */
+bool strikes_all(const struct death *death, unsigned n_struck);
+
 bool strikes_is_hanging(const struct crashpage_thread *thread, uint64_t now_ns,
                         const struct hang_limits *limits);
 bool strikes_any_hanging(const struct crashpage *page, uint64_t now_ns,

@@ -176,6 +176,10 @@ static int make_job(struct session *session, const struct message *message, stru
     }
     job_set_key(broker->jobs, job);
     job->owner = session;
+    job->held_bytes =
+        job->request_charge.amount >= SESSION_LARGE_BYTES ? job->request_charge.amount : 0;
+    session->request_bytes += job->held_bytes;
+    broker->request_bytes += job->held_bytes;
     list_push_back(&session->jobs, &job->owner_link);
     *ret_job = job;
     return 0;

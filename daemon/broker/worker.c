@@ -12,8 +12,9 @@
  * the crash page says who had a tile in hand (strikes.c).
  *
  * A worker that ends again and again is started at longer intervals; one that served a job, or
- * lived for a while, starts the row afresh. After MAX_FAILED_STARTS ends without getting ready jobs
- * are refused (no-engine) until one does.
+ * lived for a while, starts the row afresh. Where none ever got ready, jobs are refused (no-engine)
+ * after MAX_FAILED_STARTS attempts, until one does. Where one did, what is in its way may pass:
+ * jobs wait in the queue, and server.info says what they wait for.
  *
  * Called by broker.c, dispatch.c, region.c and info.c.
  */
@@ -40,7 +41,7 @@
 #define STOP_NS              UINT64_C(5000000000)
 #define HANG_CHECK_NS        UINT64_C(1000000000)
 #define BLOCKING_FACTOR      10u
-#define QUEUE_BYTES          (1024u * 1024u) /* to the worker: more waits in the job queue */
+#define QUEUE_BYTES          (256u * 1024u) /* to the worker: more waits in the job queue */
 #define RECEIVES_PER_WAKE_UP 8u
 #define SOCKET_BUFFER_BYTES  (1024 * 1024)
 
@@ -66,7 +67,8 @@ bool worker_has_room(const struct worker *w)
 
 int worker_check(const struct worker *w, struct gad_error *error)
 {
-    if (worker_is_ready(w) || w->info.n_failed_starts < MAX_FAILED_STARTS)
+    bool is_hopeless = !w->was_ready || w->broker->is_draining;
+    if (worker_is_ready(w) || w->info.n_failed_starts < MAX_FAILED_STARTS || !is_hopeless)
         return 0;
     return error_set(error, GAD_NO_ENGINE, "engine",
                      "the engine cpu does not start (%u attempts); see the daemon's log",

@@ -42,7 +42,7 @@ bool worker_has_room(const struct worker *worker);
 /* 0: sent with the next flush; the answer comes to the object's module. */
 int worker_send_job(struct worker *worker, struct job *job) GAD_MUST_CHECK;
 int worker_send_region(struct worker *worker, struct region *region) GAD_MUST_CHECK;
-/* no-engine when it does not come up. */
+/* no-engine when it does not come up, and never did. */
 int worker_check(const struct worker *worker, struct gad_error *error) GAD_MUST_CHECK;
 int worker_ask_stats(struct worker *worker, struct stats_wait *wait,
                      uint32_t *ret_pending_id) GAD_MUST_CHECK;
@@ -51,5 +51,6 @@ void worker_detach_region(struct worker *worker, uint64_t region_id);
 void worker_forget(struct worker *worker, uint32_t pending_id);
 
 void worker_flush(struct worker *worker);
+void worker_trim(struct worker *worker); /* gives back room that was used for messages */
 /* Jobs are active: look at the crash page from time to time. */
 void worker_watch_hangs(struct worker *worker);

@@ -20,6 +20,7 @@ struct worker {
     uint64_t started_ns;
     unsigned n_deaths; /* in a row */
     bool has_served, was_hanging, was_bad_peer, was_started;
+    bool was_ready; /* one of them, ever */
 };
 
 /* One worker's life is over for us: its socket is no use any more, its exit is still to come. */

@@ -51,6 +51,7 @@ static int on_ready(struct worker *w, const struct message *message)
         return -EPROTO;
     }
     w->info.state = WORKER_READY;
+    w->was_ready = true;
     w->info.n_failed_starts = 0;
     log_info(NULL, "worker ready after %.1f ms: %s, %u threads, pool of %" PRIu64 " bytes",
              (double)(loop_now_ns() - w->started_ns) / 1e6, w->info.level, w->info.n_threads,

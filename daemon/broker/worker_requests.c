@@ -14,6 +14,7 @@
 #include "proto/util.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 
 void worker_flush(struct worker *w)
@@ -23,8 +24,16 @@ void worker_flush(struct worker *w)
     int r = conn_flush(w->conn);
     if (r == 0 || r == -EAGAIN)
         r = watch_set(w->watch, WATCH_READ | (r == -EAGAIN ? WATCH_WRITE : 0u));
-    if (r < 0)
+    else
+        r = worker_read(w, UINT_MAX); /* it is gone: what it said before counts */
+    if (r < 0 && w->conn)
         worker_lose_connection(w, r);
+}
+
+void worker_trim(struct worker *w)
+{
+    if (w->conn)
+        conn_trim(w->conn);
 }
 
 static int send_request(struct worker *w, uint32_t pending_id, const int *fds_take, unsigned n_fds)

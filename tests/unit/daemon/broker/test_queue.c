@@ -132,6 +132,25 @@ Test(queue, who_waits_for_a_large_carry_is_not_starved_by_small_ones, .init = se
     cr_assert(eq(int, admit(), 3));
 }
 
+Test(queue, who_comes_in_front_of_a_starving_job_of_its_user_does_not_block_both, .init = set_up,
+     .fini = tear_down)
+{
+    push(0, 1, 0, POOL_BYTES / 4);
+    push(1, 1, 0, POOL_BYTES / 2);
+    cr_assert(eq(int, admit(), 0));
+    cr_assert(eq(int, admit(), -EAGAIN)); /* 1 starves */
+    push(2, 1, 10, POOL_BYTES / 2);
+    push(3, 2, 0, 4096);
+    cr_assert(eq(int, admit(), -EAGAIN)); /* 2 starves in its place, 3 must wait */
+    queue_remove(queue, map, &items[0]);
+    cr_assert(eq(int, admit(), 2));
+    queue_remove(queue, map, &items[2]);
+    cr_assert(eq(int, admit(), 3)); /* its user's turn */
+    cr_assert(eq(int, admit(), -EAGAIN));
+    queue_remove(queue, map, &items[3]);
+    cr_assert(eq(int, admit(), 1));
+}
+
 Test(queue, who_was_waiting_for_a_carry_and_leaves_lets_others_have_it, .init = set_up,
      .fini = tear_down)
 {

@@ -38,6 +38,19 @@ Test(strikes, faults_count_and_what_comes_from_outside_does_not)
     cr_assert(not(strikes_count(&(struct death){.exit_code = 0})));
 }
 
+Test(strikes, all_are_suspects_where_no_tile_was_in_hand)
+{
+    cr_assert(strikes_all(&(struct death){.term_signal = SIGSEGV}, 0));
+    cr_assert(strikes_all(&(struct death){.exit_code = 1}, 0));
+    cr_assert(strikes_all(&(struct death){.term_signal = SIGKILL, .was_bad_peer = true}, 0));
+    cr_assert(not(strikes_all(&(struct death){.term_signal = SIGSEGV}, 1)));
+    cr_assert(not(strikes_all(&(struct death){.term_signal = SIGKILL}, 0)));
+    cr_assert(not(strikes_all(&(struct death){.term_signal = SIGTERM}, 0)));
+    cr_assert(not(strikes_all(&(struct death){.exit_code = 0}, 0)));
+    /* The tile that hung ended before the worker did. */
+    cr_assert(not(strikes_all(&(struct death){.term_signal = SIGKILL, .was_hanging = true}, 0)));
+}
+
 Test(strikes, every_job_with_a_tile_in_hand_gets_one_once)
 {
     struct crashpage *page = new_page(4);
