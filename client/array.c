@@ -52,6 +52,18 @@ struct gad_array *array_ref(struct gad_array *array)
     return array;
 }
 
+struct array array_described(const struct gad_array *array)
+{
+    struct array described = {
+        .dtype = (enum dtype)array->info.dtype,
+        .is_swapped = array->info.is_swapped,
+        .ndim = array->info.ndim,
+    };
+    memcpy(described.shape, array->info.shape, sizeof(described.shape));
+    memcpy(described.strides, array->info.strides, sizeof(described.strides));
+    return described;
+}
+
 bool array_use_provider(struct gad_array *array)
 {
     if (!array->provider || (array->access != ACCESS_FILE && array->access != ACCESS_CHUNKS))

@@ -49,6 +49,9 @@ struct gad_array {
     int (*commit)(struct gad_array *array, struct gad_error *error);
     void (*discard)(struct gad_array *array);
     void (*maker_free)(struct gad_array *array);
+    /* Whether both commits would put something in the same place. Called with arrays of the same
+     * function only. */
+    bool (*is_same_target)(const struct gad_array *array, const struct gad_array *other);
     void *format_state;
     bool is_committed;
 };
@@ -58,5 +61,7 @@ struct gad_array *array_new(struct gad_client *client, const char *format, enum 
                             const char *path);
 /* One more reference, undone by gad_array_release(). */
 struct gad_array *array_ref(struct gad_array *array);
+/* Its dtype, shape and strides as the protocol has them; no location. */
+struct array array_described(const struct gad_array *array);
 /* From now on through its provider; false when it has none, or uses it already. */
 bool array_use_provider(struct gad_array *array);

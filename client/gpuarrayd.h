@@ -99,7 +99,8 @@ bool gad_wants_write(const struct gad_client *client);
 
 /** Reads and writes what is there and calls progress callbacks; waits at most timeout_ms for
  * something to happen (0: not at all, -1: for ever). For callers with an event loop of their own.
- * GAD_TIMEOUT when nothing happened; GAD_DISCONNECTED. */
+ * GAD_TIMEOUT when nothing happened; GAD_DISCONNECTED when the connection is lost: it is made anew,
+ * and jobs are sent again, by gad_job_wait() (with any time-out) for each that is not done. */
 enum gad_status gad_dispatch(struct gad_client *client, int timeout_ms, struct gad_error *error);
 
 /** One round trip to the daemon. */
@@ -189,7 +190,8 @@ struct gad_output {
     const char *expr;
     const char *name;     /**< for errors and results; may be NULL */
     struct gad_array *to; /**< of exactly the result's shape */
-    const char *to_path;  /**< created with the planned dtype and shape, committed at the end */
+    const char *to_path;  /**< created with the planned dtype and shape, committed at the end; no
+                               other output may go there */
 };
 
 struct gad_progress {

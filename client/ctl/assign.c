@@ -15,6 +15,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 static size_t identifier_chars(const char *text)
 {
@@ -73,7 +74,9 @@ static bool parse_scalar(const char *text, struct gad_argument *argument)
     }
     char *end;
     errno = 0;
-    long long integer = strtoll(text, &end, 0);
+    size_t n_signs = text[0] == '-' || text[0] == '+';
+    bool is_hexadecimal = strncasecmp(text + n_signs, "0x", 2) == 0;
+    long long integer = strtoll(text, &end, is_hexadecimal ? 16 : 10); /* 010 is ten */
     if (end != text && *end == '\0' && errno == 0) {
         argument->scalar = GAD_SCALAR_INT;
         argument->int_value = integer;

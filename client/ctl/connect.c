@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#define WAIT_STEP_MS 100
+
 static volatile sig_atomic_t interrupted;
 
 static void on_signal(int number)
@@ -14,7 +16,8 @@ static void on_signal(int number)
 void ctl_watch_signals(void)
 {
     /* Without SA_RESTART, so that a poll in the library ends and the verb sees the flag. A second
-     * Ctrl-C ends the process the hard way: what was not committed has no name yet. */
+     * Ctrl-C ends the process the hard way: what was not committed has no name yet, or a hidden one
+     * where HDF5 needs it. */
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
@@ -25,6 +28,19 @@ void ctl_watch_signals(void)
 bool ctl_was_interrupted(void)
 {
     return interrupted != 0;
+}
+
+int ctl_wait(struct gad_job *job, struct gad_error *error)
+{
+    for (;;) { /* in steps, so that a signal is seen */
+        int r = (int)gad_job_wait(job, WAIT_STEP_MS, error);
+        if (r == GAD_TIMEOUT && ctl_was_interrupted())
+            r = (int)gad_job_cancel(job, error); /* the second time does nothing */
+        else if (r != GAD_TIMEOUT)
+            return r;
+        if (r && r != GAD_TIMEOUT)
+            return r;
+    }
 }
 
 int ctl_connect(struct gad_client **ret_client, struct gad_error *error)

@@ -36,6 +36,8 @@ int ctl_fail(const struct gad_error *error, bool json);
 /* True once Ctrl-C (or SIGTERM) was seen; handlers are installed by ctl_watch_signals(). */
 bool ctl_was_interrupted(void);
 void ctl_watch_signals(void);
+/* Waits for the job's end; when interrupted cancels it first. */
+int ctl_wait(struct gad_job *job, struct gad_error *error);
 
 /* ---- assign.c: the words of a command line */
 #define CTL_MAX_OUTPUTS 16

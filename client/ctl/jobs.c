@@ -1,6 +1,7 @@
 /* gpuarrayctl wait, status, cancel, jobs: jobs by their number, from anywhere, by the same user. */
 #include "client/ctl/ctl.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,8 +39,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         return 0;
     }
     case ARGP_KEY_ARG:
+        errno = 0;
         o->job = strtoull(arg, &end, 10);
-        if (!o->needs_job || o->has_job || end == arg || *end || o->job == 0)
+        if (!o->needs_job || o->has_job || end == arg || *end || errno || o->job == 0)
             argp_error(state, "'%s' is not the number of a job", arg);
         o->has_job = true;
         return 0;

@@ -40,6 +40,15 @@ static void usage(FILE *file)
           file);
 }
 
+/* A result that could not be written was not delivered. */
+static int finish(int code)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return code;
+    perror("gpuarrayctl: standard output");
+    return code == EXIT_OK ? EXIT_FAILED : code;
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2) {
@@ -49,11 +58,11 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
         strcmp(argv[1], "help") == 0) {
         usage(stdout);
-        return EXIT_OK;
+        return finish(EXIT_OK);
     }
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
         printf("gpuarrayctl %s\n", gad_version());
-        return EXIT_OK;
+        return finish(EXIT_OK);
     }
     argp_err_exit_status = EXIT_USAGE;
     for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
@@ -61,7 +70,7 @@ int main(int argc, char **argv)
             char name[64];
             snprintf(name, sizeof(name), "gpuarrayctl %s", verbs[i].name);
             argv[1] = name;
-            return verbs[i].run(argc - 1, argv + 1);
+            return finish(verbs[i].run(argc - 1, argv + 1));
         }
     }
     fprintf(stderr, "gpuarrayctl: there is no verb '%s'; see 'gpuarrayctl --help'\n", argv[1]);

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define WAIT_STEP_MS 100
-
 enum { OPTION_EXPLAIN = 0x100, OPTION_JSON, OPTION_ENGINE, OPTION_IN_PLACE, OPTION_PRIORITY };
 
 static const struct argp_option run_argp_options[] = {
@@ -69,7 +67,7 @@ static const struct argp run_argp = {
     parse_run_option,
     "EXPRESSION [NAME=SOURCE...]",
     "Computes an expression over arrays of any size.\v"
-    "Several results in one pass: 'lo = min(a); r = a - lo' -o r=out.npy\n"
+    "Several results at once: gpuarrayctl run 'm = mean(a); r = a / 2' a=a.npy -o r=out.npy\n"
     "Sources: file.npy, file.h5:/dataset, file.raw:f4:1000x1000, or a number.",
     NULL,
     NULL,
@@ -215,23 +213,6 @@ static void print_outcome(const struct run_options *o, const struct gad_job *job
                 (unsigned long long)stats->n_invalid_casts);
 }
 
-/* Waits in steps, so that Ctrl-C is seen; the job is cancelled once. */
-static int wait_for(struct gad_job *job, struct gad_error *error)
-{
-    bool has_cancelled = false;
-    for (;;) {
-        int r = (int)gad_job_wait(job, WAIT_STEP_MS, error);
-        if (r != GAD_TIMEOUT)
-            return r;
-        if (ctl_was_interrupted() && !has_cancelled) {
-            has_cancelled = true;
-            r = (int)gad_job_cancel(job, error);
-            if (r)
-                return r;
-        }
-    }
-}
-
 static int run_job(struct run_options *o, struct gad_client *client)
 {
     struct ctl_progress progress;
@@ -241,7 +222,7 @@ static int run_job(struct run_options *o, struct gad_client *client)
     int r = (int)gad_submit(client, &options, &job, &o->error);
     if (r)
         return r;
-    r = wait_for(job, &o->error);
+    r = ctl_wait(job, &o->error);
     ctl_progress_end(&progress);
     if (!r)
         print_outcome(o, job);

@@ -78,9 +78,7 @@ static int reduce(struct gad_client *client, struct gad_array *x, unsigned n_out
     int r = (int)gad_submit(client, &options, &job, error);
     if (r)
         return r;
-    while ((r = (int)gad_job_wait(job, 100, error)) == GAD_TIMEOUT)
-        if (ctl_was_interrupted())
-            (void)gad_job_cancel(job, NULL);
+    r = ctl_wait(job, error);
     for (unsigned i = 0; i < n_outputs && !r; i++) {
         struct gad_plan_output what;
         const void *data = gad_job_result(job, i, &what);
@@ -190,6 +188,12 @@ static double summary_mean(const struct summary *s)
     return s->sum / (double)n_counted(s);
 }
 
+/* Digits of least and greatest: integers whole, floats as far as float32 goes. */
+static int value_digits(const struct gad_array_info *info)
+{
+    return info->dtype == GAD_FLOAT32 || info->dtype == GAD_FLOAT64 ? 9 : 17;
+}
+
 static void print_summary(const struct show_options *o, const struct gad_array_info *info,
                           const struct summary *s)
 {
@@ -197,10 +201,11 @@ static void print_summary(const struct show_options *o, const struct gad_array_i
     printf("%s  %s  %s %s  %llu elements\n", o->source, info->format, gad_dtype_name(info->dtype),
            ctl_format_shape(info->ndim, info->shape, shape, sizeof(shape)),
            (unsigned long long)s->n);
-    printf("min %.9g   mean %.9g   max %.9g   NaN %llu\n", summary_min(s), summary_mean(s),
-           summary_max(s), (unsigned long long)s->n_nan);
+    int digits = value_digits(info);
+    printf("min %.*g   mean %.9g   max %.*g   NaN %llu\n", digits, summary_min(s), summary_mean(s),
+           digits, summary_max(s), (unsigned long long)s->n_nan);
     if (info->has_fill)
-        printf("fill value %g: %llu elements, left out\n", info->fill,
+        printf("fill value %.*g: %llu elements, left out\n", digits > 9 ? digits : 6, info->fill,
                (unsigned long long)s->n_fill);
     uint64_t most = 1;
     for (int i = 0; i < N_BINS; i++)

@@ -18,19 +18,23 @@ struct submit_report {
     struct gad_error error; /* status 0: taken */
 };
 
-static void tell(int fd, const struct submit_report *report)
+/* False when nobody hears it any more. */
+static bool tell(int fd, const struct submit_report *report)
 {
     ssize_t n;
     do
         n = write(fd, report, sizeof(*report)); /* below PIPE_BUF: whole or not at all */
     while (n < 0 && errno == EINTR);
+    return n == (ssize_t)sizeof(*report);
 }
 
 static void detach(void)
 {
     setsid();
+    ctl_watch_signals(); /* SIGTERM cancels the job, so that nothing is left behind */
     signal(SIGHUP, SIG_IGN);
     signal(SIGINT, SIG_IGN);
+    signal(SIGPIPE, SIG_IGN);
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int fd = 0; fd <= 2 && null >= 0; fd++)
         dup2(null, fd);
@@ -56,17 +60,20 @@ static int agent_run(struct run_options *o, int report_fd)
     }
     while (!r && gad_job_id(job) == 0 && !gad_job_is_done(job)) {
         int waited = (int)gad_dispatch(client, -1, &report.error);
-        if (waited != 0 && waited != GAD_TIMEOUT)
+        if (waited == GAD_TIMEOUT && ctl_was_interrupted())
+            (void)gad_job_cancel(job, NULL);
+        else if (waited != 0 && waited != GAD_TIMEOUT)
             r = waited;
     }
     if (!r && gad_job_id(job) == 0)
         r = (int)gad_job_wait(job, 0, &report.error); /* refused: its error is the report */
     report.error.status = (enum gad_status)r;
     report.job = job ? gad_job_id(job) : 0;
-    tell(report_fd, &report);
+    if (!tell(report_fd, &report) && !r)
+        r = GAD_CANCELLED; /* a job whose number nobody has: gad_job_free() cancels it */
     close(report_fd);
     if (!r)
-        r = (int)gad_job_wait(job, -1, NULL);
+        r = ctl_wait(job, NULL);
     gad_job_free(job);
     ctl_job_deinit(&o->job);
     gad_close(client);
@@ -88,11 +95,32 @@ static int hear(int fd, struct submit_report *ret_report)
     return (int)ret_report->error.status;
 }
 
+/* Nobody is there to print a result, nor a plan. */
+static int check_words(struct run_options *o)
+{
+    int r = 0;
+    if (o->explain)
+        r = error_set(&o->error, GAD_BAD_ARGUMENT, NULL, "submit explains nothing: use run");
+    for (unsigned i = 0; i < o->job.n_outputs && !r; i++) {
+        const struct gad_output *output = &o->job.outputs[i];
+        if (!output->to_path)
+            r = error_set(&o->error, GAD_BAD_ARGUMENT, output->name,
+                          "in the background every result needs a destination: -o %s%sFILE",
+                          output->name ? output->name : "", output->name ? "=" : "");
+    }
+    if (!r)
+        return 0;
+    ctl_fail(&o->error, o->json);
+    return EXIT_USAGE;
+}
+
 int verb_submit(int argc, char **argv)
 {
     struct run_options o = {0};
     int code = run_parse_words(&o, argc, argv);
     int fds[2];
+    if (!code)
+        code = check_words(&o);
     if (!code && pipe2(fds, O_CLOEXEC)) {
         perror("gpuarrayctl: pipe");
         code = EXIT_FAILED;

@@ -32,12 +32,21 @@ double ctl_element_f64(enum gad_dtype dtype, const void *data, size_t i)
     }
 }
 
+/* Without the sign that printf gives to some NaN. */
+static void print_float(FILE *file, int n_digits, double value)
+{
+    if (isnan(value))
+        fputs("nan", file);
+    else
+        fprintf(file, "%.*g", n_digits, value);
+}
+
 static void print_element(FILE *file, enum gad_dtype dtype, const void *data, size_t i)
 {
     switch (dtype) {
     case GAD_BOOL: fputs(element_i64(dtype, data, i) ? "True" : "False", file); break;
-    case GAD_FLOAT32: fprintf(file, "%.9g", (double)((const float *)data)[i]); break;
-    case GAD_FLOAT64: fprintf(file, "%.17g", ((const double *)data)[i]); break;
+    case GAD_FLOAT32: print_float(file, 9, (double)((const float *)data)[i]); break;
+    case GAD_FLOAT64: print_float(file, 17, ((const double *)data)[i]); break;
     case GAD_UINT64: fprintf(file, "%" PRIu64, ((const uint64_t *)data)[i]); break;
     default: fprintf(file, "%" PRId64, element_i64(dtype, data, i)); break;
     }

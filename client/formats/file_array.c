@@ -7,6 +7,7 @@
  */
 #include "client/formats/file_array.h"
 #include "client/formats/file_provider.h"
+#include "client/formats/formats.h"
 #include "proto/util.h"
 
 #include <inttypes.h>
@@ -54,10 +55,26 @@ int file_array_describe(struct gad_array *array, const struct file_layout *layou
     return 0;
 }
 
+int file_array_open(struct gad_client *client, const char *format, const struct spec *spec,
+                    const char *name, bool for_writing, file_array_open_fn *open_array,
+                    struct gad_array **ret_array, struct gad_error *error)
+{
+    struct gad_array *array = array_new(client, format, ACCESS_FILE, spec->path);
+    if (!array)
+        return error_from_errno(error, ENOMEM, name, "array");
+    array->is_writable = for_writing;
+    int r = open_array(array, spec, name, error);
+    if (r) {
+        gad_array_release(array);
+        return r;
+    }
+    *ret_array = array;
+    return 0;
+}
+
 uint64_t file_array_n_bytes(const struct gad_array *array)
 {
-    struct array described = {.dtype = (enum dtype)array->info.dtype, .ndim = array->info.ndim};
-    memcpy(described.shape, array->info.shape, sizeof(described.shape));
+    struct array described = array_described(array);
     return (uint64_t)array_n_bytes(&described);
 }
 

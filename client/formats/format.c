@@ -1,7 +1,7 @@
 /* From a spec to the format that it names.
  *
- * Called by the public functions of array.c (gad_array_open() and its kin), which work without a
- * connection too.
+ * Called by the public functions of open.c (gad_array_open() and its kin), which work without a
+ * connection too, and by targets.c for new files.
  */
 #include "client/formats/format_impl.h"
 #include "proto/util.h"

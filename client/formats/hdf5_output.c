@@ -7,10 +7,12 @@
  *     discard  the hidden link deleted; a new file is simply never named
  *
  * Between create and commit the file is not locked: other programs may read it, and write to it.
- * When the commit or discard finds it locked it waits a little, since the work is done by then.
+ * Whoever finds it locked waits a little, since others like us hold it for a moment only; the
+ * commit waits longest, since the work is done by then.
  *
  * Called by format.c (create) and through the array (commit, discard, free).
  */
+#include "client/clock.h"
 #include "client/formats/file_array.h"
 #include "client/formats/file_output.h"
 #include "client/formats/format_impl.h"
@@ -25,8 +27,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
+#define CREATE_WAIT_MS  5000
 #define COMMIT_WAIT_MS  5000
 #define DISCARD_WAIT_MS 1000
 #define RETRY_MS        50
@@ -103,13 +105,11 @@ static int add_dataset(struct hdf5_output *output, const struct format_target *w
                            wanted->name, &file, error);
     if (r == 0)
         r = hdf5_tree_check(file, st, output->dataset, output->replace, wanted->name, error);
-    if (r == 0)
-        r = make_dataset(file, output, wanted, n_bytes, ret_offset_bytes, error);
-    if (r == 0) {
-        output->is_made = true;
-        r = close_file(&file, wanted->name, error);
-    }
-    return r;
+    if (r)
+        return r;
+    output->is_made = true; /* or half made: discard deletes what there is */
+    r = make_dataset(file, output, wanted, n_bytes, ret_offset_bytes, error);
+    return r ? r : close_file(&file, wanted->name, error);
 }
 
 static int commit_once(struct hdf5_output *output, const char *shown, struct gad_error *error)
@@ -137,12 +137,6 @@ static int delete_once(struct hdf5_output *output, struct gad_error *error)
     return r;
 }
 
-static void sleep_ms(int ms)
-{
-    struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
-    nanosleep(&time, NULL);
-}
-
 static int commit(struct gad_array *array, struct gad_error *error)
 {
     struct hdf5_output *output = array->format_state;
@@ -150,7 +144,7 @@ static int commit(struct gad_array *array, struct gad_error *error)
         return error_from_errno(error, errno, array->info.path, "writing");
     int r = commit_once(output, array->info.path, error);
     for (int ms = 0; r == GAD_BUSY && ms < COMMIT_WAIT_MS; ms += RETRY_MS) {
-        sleep_ms(RETRY_MS);
+        clock_sleep_ms(RETRY_MS);
         r = commit_once(output, array->info.path, error);
     }
     if (r)
@@ -167,7 +161,7 @@ static void discard(struct gad_array *array)
         return;
     int r = delete_once(output, &error);
     for (int ms = 0; r == GAD_BUSY && ms < DISCARD_WAIT_MS; ms += RETRY_MS) {
-        sleep_ms(RETRY_MS);
+        clock_sleep_ms(RETRY_MS);
         r = delete_once(output, &error);
     }
 }
@@ -178,6 +172,21 @@ static void format_free(struct gad_array *array)
     hdf5_target_unref(output->target);
     free(output->dataset);
     free(output);
+}
+
+/* `above` is `path`, or one of the groups on the way to it. */
+static bool is_on_the_way(const char *above, const char *path)
+{
+    size_t n = strlen(above);
+    return strncmp(above, path, n) == 0 && (path[n] == '\0' || path[n] == '/');
+}
+
+static bool is_same_target(const struct gad_array *array, const struct gad_array *other)
+{
+    const struct hdf5_output *a = array->format_state, *b = other->format_state;
+    const struct stat *st_a = hdf5_target_stat(a->target), *st_b = hdf5_target_stat(b->target);
+    return st_a->st_dev == st_b->st_dev && st_a->st_ino == st_b->st_ino &&
+           (is_on_the_way(a->dataset, b->dataset) || is_on_the_way(b->dataset, a->dataset));
 }
 
 static int add_state(struct gad_array *array, const struct format_target *wanted,
@@ -191,6 +200,7 @@ static int add_state(struct gad_array *array, const struct format_target *wanted
     array->maker_free = format_free;
     array->commit = commit;
     array->discard = discard;
+    array->is_same_target = is_same_target;
     array->is_writable = true;
     output->replace = wanted->replace;
     output->dataset = strdup(wanted->spec->dataset);
@@ -225,6 +235,10 @@ static int make(struct gad_array *array, const struct format_target *wanted,
     r = file_check_room(array->fd, n_bytes, wanted->spec->path, wanted->name, error);
     if (r == 0)
         r = add_dataset(output, wanted, n_bytes, &layout.offset_bytes, error);
+    for (int ms = 0; r == GAD_BUSY && ms < CREATE_WAIT_MS; ms += RETRY_MS) {
+        clock_sleep_ms(RETRY_MS);
+        r = add_dataset(output, wanted, n_bytes, &layout.offset_bytes, error);
+    }
     if (r == 0)
         r = file_array_describe(array, &layout, wanted->name, error);
     if (r == 0)

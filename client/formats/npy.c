@@ -62,17 +62,7 @@ static int open_array(struct gad_array *array, const struct spec *spec, const ch
 int npy_open(struct gad_client *client, const struct spec *spec, const char *name, bool for_writing,
              struct gad_array **ret_array, struct gad_error *error)
 {
-    struct gad_array *array = array_new(client, "npy", ACCESS_FILE, spec->path);
-    if (!array)
-        return error_from_errno(error, ENOMEM, name, "array");
-    array->is_writable = for_writing;
-    int r = open_array(array, spec, name, error);
-    if (r) {
-        gad_array_release(array);
-        return r;
-    }
-    *ret_array = array;
-    return 0;
+    return file_array_open(client, "npy", spec, name, for_writing, open_array, ret_array, error);
 }
 
 int npy_create(struct gad_client *client, const struct format_target *target,

@@ -24,6 +24,11 @@ static void discard(struct gad_array *array)
     array->format_state = file_output_free(array->format_state);
 }
 
+static bool is_same_target(const struct gad_array *array, const struct gad_array *other)
+{
+    return file_output_is_for(array->format_state, other->format_state);
+}
+
 static int make(struct gad_array *array, const struct format_target *target, const void *header,
                 size_t n_header_bytes, struct gad_error *error)
 {
@@ -45,6 +50,7 @@ static int make(struct gad_array *array, const struct format_target *target, con
     array->commit = commit;
     array->discard = discard;
     array->maker_free = discard;
+    array->is_same_target = is_same_target;
     array->is_writable = true;
     r = file_output_reserve(output, 0, n_header_bytes + file_array_n_bytes(array), target->name,
                             error);

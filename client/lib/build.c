@@ -91,8 +91,7 @@ static int place_provider(struct build *build, struct gad_array *array, bool is_
 
 bool build_is_small(const struct gad_array *array)
 {
-    struct array sized = {.dtype = (enum dtype)array->info.dtype, .ndim = array->info.ndim};
-    memcpy(sized.shape, array->info.shape, sizeof(sized.shape));
+    struct array sized = array_described(array);
     return array->access == ACCESS_MEMORY && array_n_bytes(&sized) <= ARRAY_MAX_INLINE_BYTES;
 }
 
@@ -139,14 +138,7 @@ static int place(struct build *build, struct gad_client *client, const struct bu
                  struct gad_array *array, bool is_output, struct array *ret,
                  struct gad_error *error)
 {
-    const struct gad_array_info *info = &array->info;
-    *ret = (struct array){
-        .dtype = (enum dtype)info->dtype,
-        .is_swapped = info->is_swapped,
-        .ndim = info->ndim,
-    };
-    memcpy(ret->shape, info->shape, sizeof(ret->shape));
-    memcpy(ret->strides, info->strides, sizeof(ret->strides));
+    *ret = array_described(array);
     if (!has_strides(array))
         array_c_strides(ret->ndim, ret->shape, (int64_t)dtype_size(ret->dtype), ret->strides);
     if (source->purpose == BUILD_SHAPES)

@@ -36,6 +36,11 @@ static int ask(struct gad_client *client, const char *method, uint64_t job, int 
     return client_finish_call(client, &call, id, NULL, 0, deadline, ret_reply, error);
 }
 
+enum gad_status gad_ping(struct gad_client *client, struct gad_error *error)
+{
+    return client_status(ask(client, "ping", 0, -1, NULL, error), error);
+}
+
 static int check_job(uint64_t job, struct gad_error *error)
 {
     return job ? 0 : error_set(error, GAD_UNKNOWN_JOB, "job", "there is no job 0");

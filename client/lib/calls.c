@@ -19,6 +19,15 @@ struct reply *reply_free(struct reply *reply)
     return NULL;
 }
 
+void call_ignore(void *userdata, int status, struct reply *reply_take,
+                 const struct gad_error *error)
+{
+    (void)userdata;
+    (void)status;
+    (void)error;
+    reply_free(reply_take);
+}
+
 static struct call **find(struct calls *calls, uint32_t id)
 {
     struct call **link = &calls->buckets[id % CALLS_N_BUCKETS];

@@ -15,6 +15,9 @@ struct reply *reply_free(struct reply *reply); /* NULL */
 typedef void call_func(void *userdata, int status, struct reply *reply_take,
                        const struct gad_error *error);
 
+/* For requests whose answer nobody waits for. */
+call_func call_ignore;
+
 #define CALLS_N_BUCKETS 64u
 
 struct call {

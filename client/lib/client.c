@@ -78,7 +78,9 @@ int client_send(struct gad_client *client, uint32_t id, const int *fds_take, uns
     int r = conn_send(client->conn, w->buffer.data, w->buffer.size, fds_take, n_fds);
     if (r) {
         client_abandon(client, id);
-        return (int)client_status(r == -EINVAL ? -ENOMEM : r, error);
+        if (r == -EINVAL || r == -ENOMEM || r == -EMSGSIZE)
+            return (int)client_status(r == -EINVAL ? -ENOMEM : r, error);
+        return lost(error); /* sending failed before: the loss itself is met in client_wait() */
     }
     (void)!conn_flush(client->conn); /* a failure stays and is met in client_wait() */
     return 0;
@@ -135,14 +137,12 @@ static int poll_conn(struct gad_client *client, int64_t deadline)
         return -errno;
     if (n == 0)
         return GAD_TIMEOUT;
-    if (polled.revents & POLLOUT) {
-        int r = conn_flush(client->conn);
-        if (r && r != -EAGAIN)
-            return r;
-    }
-    if (!(polled.revents & ~POLLOUT))
-        return 0;
-    int r = conn_receive(client->conn);
+    int sent = polled.revents & POLLOUT ? conn_flush(client->conn) : 0;
+    int r = 0;
+    if (polled.revents & ~POLLOUT) /* before a failure to send: its last words say why it left */
+        r = conn_receive(client->conn);
+    else if (sent != -EAGAIN)
+        r = sent;
     return r == -EAGAIN ? 0 : r;
 }
 
@@ -214,13 +214,6 @@ int client_finish_call(struct gad_client *client, struct client_call *call, uint
     return 0;
 }
 
-int client_check_map(const struct reply *reply, struct gad_error *error)
-{
-    if (reply->message.result.type == MSGPACK_OBJECT_MAP)
-        return 0;
-    return error_set(error, GAD_PROTOCOL, NULL, "the daemon's answer is no map");
-}
-
 /* Connecting ----------------------------------------------------------------------------------- */
 
 static int say_hello(struct gad_client *client, int64_t deadline, struct gad_error *error)
@@ -253,17 +246,20 @@ static int say_hello(struct gad_client *client, int64_t deadline, struct gad_err
     return GAD_VERSION;
 }
 
-static int connect_once(struct gad_client *client, int64_t deadline, struct gad_error *error)
+static int connect_once(struct gad_client *client, bool may_start, int64_t deadline,
+                        struct gad_error *error)
 {
     struct start_options options = {
         .socket = client->socket,
         .daemon_path = client->daemon_path,
-        .no_private_daemon = client->no_private_daemon,
+        .no_private_daemon = client->no_private_daemon || !may_start,
     };
     int fd;
-    int r = start_connect(&options, deadline, &fd, &client->is_private, error);
+    bool is_private;
+    int r = start_connect(&options, deadline, &fd, &is_private, error);
     if (r)
         return r;
+    client->had_service = !is_private;
     r = conn_new(fd, NULL, &client->conn);
     if (r)
         return (int)client_status(r, error);
@@ -275,23 +271,36 @@ static int connect_once(struct gad_client *client, int64_t deadline, struct gad_
 }
 
 /* A private daemon may leave for want of work between connect() and hello: then another is
- * started. */
+ * started. A service that was there before is waited for, and no private daemon takes its place,
+ * until the patience is over. */
 static int connect_patiently(struct gad_client *client, int64_t patience, int64_t deadline,
                              struct gad_error *error)
 {
     for (;;) {
-        int r = connect_once(client, deadline, error);
-        bool may_retry = r == GAD_DISCONNECTED ||
-                         (r == GAD_NO_DAEMON && !client->is_private && patience > clock_now_ms());
+        bool is_patient = patience > clock_now_ms();
+        int r = connect_once(client, !is_patient || !client->had_service, deadline, error);
+        bool may_retry = r == GAD_DISCONNECTED || (r == GAD_NO_DAEMON && is_patient);
         if (!may_retry || deadline_left_ms(deadline) == 0)
             return r;
         clock_sleep_ms(RETRY_MS);
     }
 }
 
+/* The daemon may have left while nobody looked. What it said before is handled first. */
+static void notice_loss(struct gad_client *client)
+{
+    while (client->conn) {
+        struct pollfd polled = {.fd = conn_fd(client->conn)}; /* asks for POLLHUP, POLLERR alone */
+        if (poll(&polled, 1, 0) <= 0)
+            return;
+        (void)!client_wait(client, 0, NULL);
+    }
+}
+
 int client_ensure(struct gad_client *client, int64_t deadline, int64_t patience,
                   struct gad_error *error)
 {
+    notice_loss(client);
     if (client->conn)
         return 0;
     int64_t own = deadline_after_ms(client->timeout_ms);
@@ -373,21 +382,5 @@ enum gad_status gad_dispatch(struct gad_client *client, int timeout_ms, struct g
     int r = client_wait(client, deadline_after_ms(timeout_ms), error);
     if (r == -EINTR)
         return error_set(error, GAD_TIMEOUT, NULL, "interrupted by a signal");
-    return client_status(r, error);
-}
-
-enum gad_status gad_ping(struct gad_client *client, struct gad_error *error)
-{
-    struct client_call call;
-    uint32_t id;
-    if (!client)
-        return error_set(error, GAD_BAD_ARGUMENT, "client", "client is NULL");
-    int r = client_ensure(client, DEADLINE_NEVER, 0, error);
-    if (r == 0)
-        r = client_begin_call(client, "ping", &call, &id, error);
-    if (r)
-        return client_status(r, error);
-    msgpack_pack_map(&client->writer.packer, 0);
-    r = client_finish_call(client, &call, id, NULL, 0, DEADLINE_NEVER, NULL, error);
     return client_status(r, error);
 }

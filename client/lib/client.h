@@ -3,7 +3,7 @@
 
 #include "client/lib/arena.h"
 #include "client/lib/calls.h"
-#include "client/lib/clock.h"
+#include "client/clock.h"
 #include "client/gpuarrayd.h"
 #include "proto/conn.h"
 
@@ -15,8 +15,8 @@ struct gad_client {
     int timeout_ms;
 
     struct conn *conn; /* NULL: lost */
-    bool is_private;
-    uint64_t session; /* number of the connection, from 1 */
+    bool had_service;  /* the last connection was not to a private daemon */
+    uint64_t session;  /* number of the connection, from 1 */
     struct calls calls;
     struct message_writer writer; /* of the request that is being made */
 
@@ -57,9 +57,6 @@ int client_begin_call(struct gad_client *client, const char *method, struct clie
 int client_finish_call(struct gad_client *client, struct client_call *call, uint32_t id,
                        const int *fds_take, unsigned n_fds, int64_t deadline,
                        struct reply **ret_reply, struct gad_error *error) GAD_MUST_CHECK;
-
-/* For functions that the daemon answers with a map: protocol-error when it is no map. */
-int client_check_map(const struct reply *reply, struct gad_error *error) GAD_MUST_CHECK;
 
 /* A negative errno of an internal function as a status of the public interface. */
 enum gad_status client_status(int r, struct gad_error *error);

@@ -157,15 +157,6 @@ static int send_about(struct gad_job *job, const char *method, call_func *func, 
     return client_send(client, id, NULL, 0, &job->error);
 }
 
-static void ignore_reply(void *userdata, int status, struct reply *reply_take,
-                         const struct gad_error *error)
-{
-    (void)userdata;
-    (void)status;
-    (void)error;
-    reply_free(reply_take);
-}
-
 /* Answers -------------------------------------------------------------------------------------- */
 
 /* A job that was refused or failed may be worth another try of ours. */
@@ -218,7 +209,7 @@ static void on_submitted(void *userdata, int status, struct reply *reply_take,
     }
     job->state = JOB_WAITING;
     if (job->wants_cancel)
-        r = send_about(job, "job.cancel", ignore_reply, NULL, NULL);
+        r = send_about(job, "job.cancel", call_ignore, NULL, NULL);
     if (r == 0)
         r = send_about(job, "job.wait", on_outcome, job, NULL);
     if (r == GAD_DISCONNECTED)
@@ -289,7 +280,7 @@ static int submit(struct gad_client *client, const struct gad_job_options *optio
 {
     struct gad_job *job = calloc(1, sizeof(*job));
     if (!job)
-        return -ENOMEM;
+        return (int)client_status(-ENOMEM, error);
     job->client = client;
     job->next = client->jobs;
     if (client->jobs)
@@ -431,7 +422,7 @@ enum gad_status gad_job_cancel(struct gad_job *job, struct gad_error *error)
         job->wants_cancel = true;
     if (job->state != JOB_WAITING || !is_first)
         return GAD_OK;
-    int r = send_about(job, "job.cancel", ignore_reply, NULL, NULL);
+    int r = send_about(job, "job.cancel", call_ignore, NULL, NULL);
     if (r && r != GAD_DISCONNECTED && error)
         *error = job->error;
     return r == GAD_DISCONNECTED ? GAD_OK : (enum gad_status)r;

@@ -1,7 +1,7 @@
 /* msgpack to JSON, for what the daemon says of itself.
  *
  * Recursion is bounded: the object came out of a frame, whose nesting was checked. Floats that JSON
- * has no word for (NaN, infinities) become null. Called by info.c.
+ * has no word for (NaN, infinities) become null. Called by byid.c.
  */
 #include "client/lib/json.h"
 #include "proto/util.h"

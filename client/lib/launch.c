@@ -10,7 +10,7 @@
  * Called by start.c, which has checked the directory.
  */
 #include "client/lib/launch.h"
-#include "client/lib/clock.h"
+#include "client/clock.h"
 #include "client/lib/spawn.h"
 #include "proto/util.h"
 

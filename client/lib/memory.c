@@ -45,10 +45,8 @@ static void fill_info(struct gad_array *array, const struct array *described)
     struct gad_array_info *info = &array->info;
     info->dtype = (enum gad_dtype)described->dtype;
     info->ndim = described->ndim;
-    for (int i = 0; i < described->ndim; i++) {
-        info->shape[i] = described->shape[i];
-        info->strides[i] = described->strides[i];
-    }
+    memcpy(info->shape, described->shape, sizeof(info->shape));
+    memcpy(info->strides, described->strides, sizeof(info->strides));
 }
 
 /* Attaching ------------------------------------------------------------------------------------ */
@@ -82,21 +80,12 @@ int memory_attach(struct gad_client *client, struct region *region, struct gad_e
     return r;
 }
 
-static void ignore_reply(void *userdata, int status, struct reply *reply_take,
-                         const struct gad_error *error)
-{
-    (void)userdata;
-    (void)status;
-    (void)error;
-    reply_free(reply_take);
-}
-
 /* Nobody waits for this, and nothing is lost if it fails: the session's end detaches as well. */
 static void detach(struct gad_client *client, const struct region *region)
 {
     uint32_t id;
     if (!client->conn || region->session != client->session ||
-        client_begin(client, "region.detach", ignore_reply, NULL, &id, NULL))
+        client_begin(client, "region.detach", call_ignore, NULL, &id, NULL))
         return;
     msgpack_pack_map(&client->writer.packer, 1);
     pack_key_u64(&client->writer.packer, "region", region->id);
@@ -149,11 +138,8 @@ bool memory_overlaps(const struct gad_array *a, const struct gad_array *b)
     const struct gad_array *both[] = {a, b};
     uintptr_t begin[2], end[2];
     for (int i = 0; i < 2; i++) {
-        const struct gad_array_info *info = &both[i]->info;
-        struct array array = {.dtype = (enum dtype)info->dtype, .ndim = info->ndim};
+        struct array array = array_described(both[i]);
         int64_t low, high;
-        memcpy(array.shape, info->shape, sizeof(array.shape));
-        memcpy(array.strides, info->strides, sizeof(array.strides));
         array_extent(&array, &low, &high);
         begin[i] = (uintptr_t)both[i]->data + (uintptr_t)low;
         end[i] = (uintptr_t)both[i]->data + (uintptr_t)high;

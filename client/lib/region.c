@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #define RESERVE_STEP_BYTES (UINT64_C(4) << 20)
 #define CHECK_FROM_BYTES   (UINT64_C(16) << 20)
@@ -54,6 +55,10 @@ static bool is_beyond_memory(uint64_t size_bytes)
  * fast timer would never see the end of a large one. Returns a positive errno. */
 static int reserve(int fd, uint64_t size_bytes)
 {
+    struct rlimit limit; /* on the size of files, memfds too: SIGXFSZ to who oversteps it */
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+        size_bytes > limit.rlim_cur)
+        return EFBIG;
     if (ftruncate(fd, (off_t)size_bytes))
         return errno;
     for (uint64_t done = 0; done < size_bytes;) {

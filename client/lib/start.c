@@ -13,7 +13,7 @@
  * Called by client.c, when connecting and when connecting anew.
  */
 #include "client/lib/start.h"
-#include "client/lib/clock.h"
+#include "client/clock.h"
 #include "client/lib/launch.h"
 #include "proto/util.h"
 

@@ -54,6 +54,19 @@ static int create(struct gad_job *job, struct job_target *target, const char *pa
     return r;
 }
 
+/* Of two new files for one name the second would silently replace the first. */
+static int check_target(const struct gad_job *job, unsigned i, struct gad_error *error)
+{
+    const struct gad_array *to = job->targets[i].to;
+    for (unsigned j = 0; to && to->is_same_target && j < i; j++) {
+        const struct gad_array *other = job->targets[j].to;
+        if (other && other->is_same_target == to->is_same_target && to->is_same_target(to, other))
+            return error_set(error, GAD_OVERLAPPING_OUTPUT, to->info.path,
+                             "two results cannot both go to %s", to->info.path);
+    }
+    return 0;
+}
+
 static bool has_paths(const struct gad_job_options *options)
 {
     for (unsigned i = 0; i < options->n_outputs; i++)
@@ -84,6 +97,8 @@ int targets_init(struct gad_job *job, struct gad_error *error)
             target->to = array_ref(output->to);
             r = make_stand_in(job, target, error);
         }
+        if (r == 0)
+            r = check_target(job, i, error);
         job->to[i] = target->stand_in ? target->stand_in : target->to;
     }
     gad_plan_free(plan);
@@ -130,12 +145,10 @@ static bool is_same_file(const struct gad_array *a, const struct gad_array *b)
 /* false for grids of chunks, which are never outputs: other datasets of the file are elsewhere. */
 static bool file_range(const struct gad_array *array, uint64_t *ret_begin, uint64_t *ret_end)
 {
-    struct array sized = {.dtype = (enum dtype)array->info.dtype, .ndim = array->info.ndim};
+    struct array sized = array_described(array);
     int64_t low, high;
     if (array->n_chunks > 0)
         return false;
-    memcpy(sized.shape, array->info.shape, sizeof(sized.shape));
-    memcpy(sized.strides, array->info.strides, sizeof(sized.strides));
     array_extent(&sized, &low, &high);
     *ret_begin = array->offset_bytes + (uint64_t)low;
     *ret_end = array->offset_bytes + (uint64_t)high;

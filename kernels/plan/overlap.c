@@ -15,6 +15,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <string.h>
 
 struct placed { /* an array at its place in an object */
     const struct array *array;
@@ -146,11 +147,15 @@ static bool is_apart(const struct placed *a, const struct placed *b)
 static int refuse(struct gad_error *error, const struct placed *output, const char *other_kind,
                   const char *other_name, int64_t low, int64_t high)
 {
+    bool may_be_same = strcmp(other_kind, "argument") == 0; /* in place */
     error_set(error, GAD_OVERLAPPING_OUTPUT, output->name,
               "output '%s' (bytes %" PRId64 " to %" PRId64 ") overlaps %s '%s' (bytes %" PRId64
-              " to %" PRId64 " of the same file or region) without being the same array",
-              output->name, output->low, output->high, other_kind, other_name, low, high);
-    error_expected(error, "bytes apart, or the same offset, shape, strides and item size");
+              " to %" PRId64 " of the same file or region)%s",
+              output->name, output->low, output->high, other_kind, other_name, low, high,
+              may_be_same ? " without being the same array" : "");
+    error_expected(error, may_be_same
+                              ? "bytes apart, or the same offset, shape, strides and item size"
+                              : "bytes apart");
     error_found(error, "%" PRId64 " to %" PRId64 " and %" PRId64 " to %" PRId64, output->low,
                 output->high, low, high);
     return GAD_OVERLAPPING_OUTPUT;

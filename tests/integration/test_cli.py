@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 import conftest
-
+import wire
 
 
 @pytest.fixture
@@ -130,6 +131,34 @@ def test_outputs_are_whole_or_not_at_all(daemon, files):
     assert not [p for p in os.listdir(folder) if p.startswith(".")]
 
 
+@pytest.mark.parametrize("first, second", [
+    ("r.npy", "r.npy"), ("r.npy", "./r.npy"), ("r.npy", "link.npy"), ("r.raw", "./r.raw"),
+    ("new.h5:/x", "./new.h5:x"), ("new.h5:/x", "new.h5:/x/y"), ("x.h5:/new", "./x.h5:/new"),
+    ("x.h5:/g/new/y", "./x.h5:/g/new")])
+def test_two_results_cannot_go_to_one_place(daemon, files, first, second):
+    folder, a = files
+    os.symlink("r.npy", folder / "link.npy")
+    before = sorted(os.listdir(folder))
+    done = daemon.ctl("run", "p = a + 1; q = a * 2", "a=a.npy", "-o", f"p={first}", "-o",
+                      f"q={second}", check=False, cwd=folder)
+    assert done.returncode == 1 and "overlapping-output" in done.stderr, done.stderr
+    assert sorted(os.listdir(folder)) == before
+    with h5py.File(folder / "x.h5") as f:
+        assert not [name for name in f if name.startswith(".") or name in ("new", "g")]
+
+
+def test_many_write_into_one_hdf5_file_at_once(daemon, files):
+    folder, a = files
+    running = [subprocess.Popen([conftest.CTL, "run", f"a + {i}", "a=a.npy", "-o", f"x.h5:/new/{i}"],
+                                cwd=folder, stderr=subprocess.PIPE, text=True,
+                                env={**os.environ, "GPUARRAYD_SOCKET": daemon.socket})
+               for i in range(6)]
+    said = [process.communicate(timeout=60)[1] for process in running]
+    assert [process.returncode for process in running] == [0] * len(running), said
+    with h5py.File(folder / "x.h5") as f:
+        assert all(np.array_equal(f[f"new/{i}"][()], a + np.float32(i)) for i in range(6))
+
+
 def test_in_place(daemon, files):
     folder, a = files
     daemon.ctl("run", "a * 2", "a=a.npy", "-o", "a.npy", "--in-place", cwd=folder)
@@ -158,6 +187,17 @@ def test_fortran_order_is_kept_as_numpy_keeps_it(daemon, files):
     assert np.load(folder / "r.npy").flags.f_contiguous
     daemon.ctl("run", "f + a", "f=f.npy", "a=a.npy", "-o", "r.npy", cwd=folder)
     assert np.array_equal(np.load(folder / "r.npy"), a + a)
+
+
+def test_values_are_printed_as_numpy_names_them(daemon, folder):
+    np.save(folder / "e.npy", np.zeros((0, 3)))
+    np.save(folder / "v.npy", np.array([np.nan, -np.nan, np.inf, -np.inf, -0.0]))
+    assert daemon.ctl("run", "mean(e)", "e=e.npy", cwd=folder).stdout == "nan\n"
+    np.save(folder / "i.npy", np.array([1234567890123, 9007199254740991]))
+    assert "min 1234567890123 " in (text := daemon.ctl("show", "i.npy", cwd=folder).stdout)
+    assert "max 9007199254740991 " in text
+    values = daemon.ctl("run", "+v", "v=v.npy", cwd=folder).stdout.split()[-5:]
+    assert values == ["nan", "nan", "inf", "-inf", "-0"]
 
 
 def test_show(daemon, files):
@@ -250,6 +290,15 @@ def test_submit_wait_status_cancel_jobs(daemon, files):
     assert refused.returncode == 1 and "unknown-name" in refused.stderr
 
 
+def test_in_the_background_every_result_needs_a_destination(daemon, files):
+    folder, a = files
+    for words in (["sum(a)", "a=a.npy"], ["m = sum(a); r = a + 1", "a=a.npy", "-o", "r=r.npy"],
+                  ["a + 1", "a=a.npy", "-o", "r.npy", "--explain"]):
+        done = daemon.ctl("submit", *words, check=False, cwd=folder)
+        assert done.returncode == 2 and "bad-argument" in done.stderr and done.stdout == ""
+    assert not (folder / "r.npy").exists()
+
+
 def test_cancel_of_a_submitted_job_leaves_nothing(daemon, folder):
     n = 512 << 20
     with open(folder / "big.raw", "wb") as f:
@@ -278,13 +327,16 @@ def test_ctrl_c_cancels_and_leaves_nothing(daemon, folder):
 
 
 def test_silent_in_a_pipe_and_a_bar_on_a_terminal(daemon, folder):
-    np.save(folder / "big.npy", np.zeros(64 << 20, "f4"))
-    done = daemon.ctl("run", "exp(sin(a))", "a=big.npy", "-o", "r.npy", cwd=folder)
+    n = 128 << 20
+    with open(folder / "big.raw", "wb") as f:
+        f.truncate(4 * n)
+    words = ["run", "tanh(exp(sin(exp(sin(a)))))", f"a=big.raw:f4:{n}", "-o", "r.npy"]
+    done = daemon.ctl(*words, cwd=folder)
     assert done.stdout == "" and done.stderr == ""
     import pty
     leader, follower = pty.openpty()
-    process = subprocess.Popen([conftest.CTL, "run", "exp(sin(a))", "a=big.npy", "-o", "r.npy"],
-                               cwd=folder, stderr=follower, stdout=subprocess.PIPE,
+    process = subprocess.Popen([conftest.CTL, *words], cwd=folder, stderr=follower,
+                               stdout=subprocess.PIPE,
                                env={**os.environ, "GPUARRAYD_SOCKET": daemon.socket})
     os.close(follower)
     seen = b""
@@ -298,6 +350,19 @@ def test_silent_in_a_pipe_and_a_bar_on_a_terminal(daemon, folder):
         seen += data
     assert process.wait() == 0
     assert b"%" in seen and b"GB/s" in seen or b"MB/s" in seen, seen
+
+
+def test_the_examples_of_readme_and_help_are_true(daemon):
+    texts = [(conftest.TOP / "README.md").read_text(), daemon.ctl("--help").stdout,
+             daemon.ctl("run", "--help").stdout]
+    examples = re.findall(r"gpuarrayctl (?:run|submit) '([^']+)'((?: \w+=\S+)*)", "\n".join(texts))
+    assert len(examples) >= 6
+    with daemon.connect() as w:
+        for text, words in examples:
+            args = {word.split("=")[0]: np.ones(3) for word in words.split()}
+            outputs = [{"expr": part.split(" = ")[-1].strip()} for part in text.split(";")]
+            w.call("job.plan", outputs=outputs,
+                   args={name: wire.argument(value) for name, value in args.items()})
 
 
 def test_ping_info_and_help(daemon):

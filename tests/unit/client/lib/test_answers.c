@@ -1,5 +1,5 @@
 /* What comes back: responses to calls, results, JSON; and that nonsense is refused. */
-#include "client/lib/calls.h"
+#include "client/lib/client.h"
 #include "client/lib/json.h"
 #include "client/lib/result.h"
 #include "proto/util.h"
@@ -8,6 +8,7 @@
 #include <criterion/new/assert.h>
 #include <math.h>
 #include <string.h>
+#include <sys/socket.h>
 
 struct heard {
     unsigned n;
@@ -112,6 +113,76 @@ Test(calls, pass_over_ids_in_use_when_they_wrap)
     error_set(&error, GAD_DISCONNECTED, NULL, "gone");
     calls_fail_all(&calls, &error);
     cr_assert(eq(uint, heard.n, 1));
+}
+
+/* Connections --------------------------------------------------------------------------------- */
+
+/* The other end of the socket is the daemon's. */
+static struct conn *connect_to(struct gad_client *client)
+{
+    int fds[2];
+    struct conn *daemon;
+    *client = (struct gad_client){.timeout_ms = 1000};
+    message_writer_init(&client->writer);
+    cr_assert(zero(int, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds)));
+    cr_assert(zero(int, conn_new(fds[0], NULL, &client->conn)));
+    cr_assert(zero(int, conn_new(fds[1], NULL, &daemon)));
+    return daemon;
+}
+
+static void disconnect(struct gad_client *client)
+{
+    conn_free(client->conn);
+    message_writer_deinit(&client->writer);
+}
+
+static int begin_ping(struct gad_client *client, struct client_call *call, uint32_t *ret_id)
+{
+    int r = client_begin_call(client, "ping", call, ret_id, NULL);
+    if (r == 0)
+        msgpack_pack_map(&client->writer.packer, 0);
+    return r;
+}
+
+Test(connection, hears_the_last_words_of_a_daemon_that_left)
+{
+    struct gad_client client;
+    struct client_call call;
+    struct gad_error error = {0};
+    struct message_writer w;
+    uint32_t id;
+    struct conn *daemon = connect_to(&client);
+    cr_assert(zero(int, begin_ping(&client, &call, &id)));
+    error_set(&error, GAD_QUOTA_EXCEEDED, "sessions", "too many sessions");
+    message_writer_init(&w);
+    message_error(&w, id, &error);
+    cr_assert(zero(int, conn_send(daemon, w.buffer.data, w.buffer.size, NULL, 0)));
+    cr_assert(zero(int, conn_flush(daemon)));
+    message_writer_deinit(&w);
+    conn_free(daemon); /* so that sending fails */
+    cr_assert(eq(
+        int, client_finish_call(&client, &call, id, NULL, 0, deadline_after_ms(1000), NULL, &error),
+        GAD_QUOTA_EXCEEDED));
+    cr_assert(eq(str, error.message, (char *)"too many sessions"));
+    disconnect(&client);
+}
+
+Test(connection, is_lost_when_sending_fails)
+{
+    struct gad_client client;
+    struct client_call first, second;
+    struct gad_error error = {0};
+    uint32_t id;
+    conn_free(connect_to(&client));
+    cr_assert(zero(int, begin_ping(&client, &first, &id)));
+    cr_assert(zero(int, client_send(&client, id, NULL, 0, &error)), "noticed by waiting");
+    cr_assert(zero(int, begin_ping(&client, &second, &id)));
+    cr_assert(eq(int, client_send(&client, id, NULL, 0, &error), GAD_DISCONNECTED));
+    cr_assert(not(first.is_done));
+    cr_assert(eq(int, client_wait(&client, deadline_after_ms(1000), &error), GAD_DISCONNECTED));
+    cr_assert(eq(int, first.status, GAD_DISCONNECTED));
+    cr_assert(not(second.is_done), "it was never sent");
+    disconnect(&client);
 }
 
 /* Results ------------------------------------------------------------------------------------- */

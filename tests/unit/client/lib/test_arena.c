@@ -6,6 +6,7 @@
 #include <criterion/new/assert.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 static uint64_t lend(struct arena *arena, uint64_t n_bytes, struct region **ret_region)
@@ -47,6 +48,17 @@ Test(region, refuses_sizes_beyond_all_memory)
     cr_assert(eq(int, region_new((uint64_t)INT64_MAX, &region, &error), GAD_NO_MEMORY));
     cr_assert(eq(int, region_new(UINT64_C(1) << 60, &region, &error), GAD_NO_MEMORY));
     cr_assert(zero(ptr, region));
+}
+
+Test(region, respects_the_limit_on_file_sizes)
+{
+    struct region *region = NULL;
+    struct gad_error error;
+    struct rlimit limit = {.rlim_cur = 1 << 20, .rlim_max = RLIM_INFINITY};
+    cr_assert(zero(int, setrlimit(RLIMIT_FSIZE, &limit)));
+    cr_assert(eq(int, region_new(2 << 20, &region, &error), GAD_NO_MEMORY)); /* and no SIGXFSZ */
+    cr_assert(zero(int, region_new(1 << 20, &region, &error)));
+    region_free(region);
 }
 
 Test(region, lends_blocks_of_whole_pages_first_fit)

@@ -5,7 +5,7 @@
 
 #include "proto/util.h"
 
-#include "client/lib/clock.h"
+#include "client/clock.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

@@ -1,11 +1,18 @@
 /* The daemon or its worker goes away under the library's hands. */
 #include "daemon_fixture.h"
 
-#include "client/lib/clock.h"
+#include "client/clock.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
+#include <sched.h>
 #include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 TestSuite(loss, .init = set_up, .fini = tear_down, .timeout = 60);
 
@@ -27,6 +34,61 @@ Test(loss, starts_another_daemon_when_its_own_is_gone)
     wait_gone(pid);
     cr_assert(eq(dbl, ask("sum(a)", a), 5), "its region was attached again");
     cr_assert(ne(int, daemon_pid(), pid));
+    gad_array_release(a);
+}
+
+static void end_daemon(void)
+{
+    pid_t pid = daemon_pid();
+    kill(pid, SIGKILL);
+    wait_gone(pid);
+}
+
+Test(loss, is_noticed_by_whatever_is_asked_next)
+{
+    double data[3] = {1, 2, 3};
+    int64_t shape[] = {3};
+    struct gad_array *a = wrap(data, 1, shape, NULL), *shared;
+    struct gad_error error = {0};
+    end_daemon();
+    run_well("a + 1", a, NULL, path_in("r.npy")); /* begins with a plan */
+    cr_assert(eq(int, n_files(), 1));
+    end_daemon();
+    cr_assert(zero(int, (int)gad_ping(client, &error)), "%s", error.message);
+    end_daemon();
+    cr_assert(zero(int, (int)gad_array_new(client, GAD_FLOAT64, 1, shape, &shared, &error)), "%s",
+              error.message);
+    gad_array_release(shared);
+    gad_array_release(a);
+}
+
+Test(loss, does_not_end_jobs_that_were_sent_one_behind_the_other)
+{
+    enum { N = 20 };
+    double data[3] = {1, 2, 3};
+    int64_t shape[] = {3};
+    struct gad_array *a = wrap(data, 1, shape, NULL);
+    struct gad_job *jobs[N];
+    struct gad_error error = {0};
+    pid_t pid = daemon_pid();
+    kill(pid, SIGSTOP); /* it reads none of them */
+    for (int i = 0; i < N; i++) {
+        struct gad_argument args[] = {{.name = "a", .array = a}};
+        struct gad_output outputs[] = {{.expr = "sum(a)"}};
+        struct gad_job_options options = {
+            .n_args = 1, .args = args, .n_outputs = 1, .outputs = outputs};
+        if (i == N / 2) {
+            kill(pid, SIGKILL);
+            wait_gone(pid);
+        }
+        cr_assert(zero(int, (int)gad_submit(client, &options, &jobs[i], &error)), "%s",
+                  error.message);
+    }
+    for (int i = 0; i < N; i++) {
+        cr_assert(zero(int, (int)gad_job_wait(jobs[i], -1, &error)), "%d: %s", i, error.message);
+        cr_assert(eq(dbl, *(const double *)gad_job_result(jobs[i], 0, NULL), 6));
+        gad_job_free(jobs[i]);
+    }
     gad_array_release(a);
 }
 
@@ -117,4 +179,74 @@ Test(loss, survives_the_worker_while_it_feeds_it)
     pair_release(p);
     free(a);
     free(r);
+}
+
+Test(loss, is_told_to_the_callers_own_loop_and_mended_by_waiting)
+{
+    struct pair p = make_pair();
+    struct gad_error error = {0};
+    int64_t row[] = {1, 10000};
+    struct gad_array *to;
+    cr_assert(zero(int, (int)gad_array_new(client, GAD_FLOAT64, 2, row, &to, NULL)));
+    struct gad_job *job = submit_long(p.a, p.b, to, path_in("r.npy"));
+    kill(daemon_pid(), SIGKILL);
+    enum gad_status status;
+    do
+        status = gad_dispatch(client, 1000, &error);
+    while (status == GAD_OK);
+    cr_assert(eq(int, (int)status, GAD_DISCONNECTED));
+    cr_assert(eq(int, gad_fd(client), -1));
+    cr_assert(not(gad_wants_write(client)));
+    cr_assert(not(gad_job_is_done(job)));
+    status = gad_job_wait(job, 0, &error);
+    cr_assert(eq(int, (int)status, GAD_TIMEOUT), "%s", error.message);
+    cr_assert(ge(int, gad_fd(client), 0), "there is a connection again");
+    while (!gad_job_is_done(job)) {
+        status = gad_dispatch(client, 10000, &error);
+        cr_assert(zero(int, (int)status), "%s", error.message);
+    }
+    cr_assert(zero(int, (int)gad_job_wait(job, 0, &error)), "%s", error.message);
+    gad_job_free(job);
+    gad_array_release(to);
+    pair_release(p);
+}
+
+static pid_t start_service(void)
+{
+    char *const words[] = {getenv("GPUARRAYD_DAEMON"), (char *)"--socket",
+                           (char *)"/run/gpuarrayd/socket", NULL};
+    pid_t pid;
+    cr_assert(zero(int, posix_spawn(&pid, words[0], NULL, NULL, words, environ)));
+    return pid;
+}
+
+Test(loss, waits_for_the_service_and_starts_nothing_in_its_place)
+{
+    if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+        mount("none", "/run", "tmpfs", 0, NULL) || mkdir("/run/gpuarrayd", 0755))
+        cr_skip_test("only root may have a /run of its own");
+    end_daemon();
+    gad_close(client);
+    pid_t pid = start_service();
+    struct gad_connect_options no_private = {.no_private_daemon = true};
+    struct gad_connect_options any = {0};
+    while (gad_connect(&no_private, &client, NULL) != GAD_OK)
+        clock_sleep_ms(5);
+    gad_close(client);
+    cr_assert(zero(int, (int)gad_connect(&any, &client, NULL)));
+    struct pair p = make_pair();
+    int64_t row[] = {1, 10000};
+    struct gad_array *to;
+    struct gad_error error = {0};
+    cr_assert(zero(int, (int)gad_array_new(client, GAD_FLOAT64, 2, row, &to, NULL)));
+    struct gad_job *job = submit_long(p.a, p.b, to, path_in("r.npy"));
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    cr_assert(eq(int, (int)gad_job_wait(job, 300, &error), GAD_TIMEOUT));
+    pid = start_service();
+    cr_assert(zero(int, (int)gad_job_wait(job, -1, &error)), "%s", error.message);
+    cr_assert(eq(int, daemon_pid(), pid));
+    gad_job_free(job);
+    gad_array_release(to);
+    pair_release(p);
 }

@@ -1,5 +1,5 @@
 /* Finding and starting the daemon: directories, trust, locks; scripts play the daemon. */
-#include "client/lib/clock.h"
+#include "client/clock.h"
 #include "client/gpuarrayd.h"
 #include "client/lib/launch.h"
 #include "client/lib/spawn.h"

@@ -88,6 +88,28 @@ Test(program, waits_until_the_old_one_has_left_the_pool)
     close(fd);
 }
 
+/* Its broker was gone before it could ask to be told: it must not wait for the pool. */
+Test(program, does_not_wait_for_the_pool_without_a_broker, .timeout = 60)
+{
+    char path[] = "/tmp/gpuarrayd-lock-XXXXXX";
+    int fds[2], fd = mkostemp(path, O_CLOEXEC);
+    cr_assert(eq(int, flock(fd, LOCK_EX), 0));
+    cr_assert(eq(int, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0));
+    close(fds[0]);
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (fds[1] != 3)
+            dup2(fds[1], 3);
+        fcntl(3, F_SETFD, 0);
+        execl(WORKER_PATH, WORKER_PATH, "--fd", "3", "--pool", "8388608", "--lock", path, NULL);
+        _exit(127);
+    }
+    close(fds[1]);
+    cr_assert(eq(int, end_of(pid), 0));
+    unlink(path);
+    close(fd);
+}
+
 Test(program, garbage_from_the_broker_ends_it_without_a_signal)
 {
     struct harness h;

@@ -389,3 +389,45 @@ Test(provider, an_eventfd_that_is_full_fails_the_job_and_blocks_nobody)
     harness_stop(&h);
     free(a);
 }
+
+/* The pool's only slot lies under the carry of a job whose client is silent; when that is
+ * cancelled, the main thread gives the memory back, and somebody has to be woken. */
+Test(provider, a_job_that_ends_gives_its_place_in_the_pool_to_one_that_waits, .timeout = 60)
+{
+    struct harness h;
+    struct test_job j;
+    struct outcome o;
+    struct client in;
+    const int64_t shape[] = {1000, 1000};
+    float *a = floats(1000000);
+    int fd = make_file(a, 4000000), out = make_file("", 0);
+    harness_start(&h, GRAIN_MAX_TOTAL_BYTES, 2);
+    client_start(&in, a, 4, 2, shape, 3, false);
+    in.is_silent = true;
+    uint64_t descriptors = harness_stat(&h, "descriptors");
+    job_init(&j, 4);
+    at_provider(&j, job_arg(&j, "a", DTYPE_FLOAT32, 2, shape), &in);
+    job_output(&j, "sum(a)", "");
+    j.needs_carry = true;
+    harness_send(&h, &j);
+    job_init(&j, 5);
+    at_file(&j, job_arg(&j, "f", DTYPE_FLOAT32, 2, shape), fd, 0);
+    at_file(&j, job_output_to(&j, "f + 1", "r", DTYPE_FLOAT32, 2, shape), out, 0);
+    harness_send(&h, &j);
+    usleep(100000);
+    cr_assert(eq(u64, harness_stat(&h, "jobs"), 2));
+    cr_assert(eq(u64, harness_stat(&h, "slots_lent"), 0));
+    harness_cancel(&h, 4);
+    harness_receive(&h, &o, NULL);
+    cr_assert(eq(int, o.status, GAD_CANCELLED));
+    outcome_free(&o);
+    harness_receive(&h, &o, NULL);
+    cr_assert(eq(int, o.status, 0), "%s: %s", o.error.argument, o.error.message);
+    outcome_free(&o);
+    check_unused(&h, descriptors);
+    client_stop(&in);
+    harness_stop(&h);
+    free(a);
+    close(fd);
+    close(out);
+}

@@ -233,3 +233,20 @@ Test(ring, refuses_what_is_not_one)
     close(event);
     close(f.fds[2]);
 }
+
+Test(ring, does_not_wait_for_a_client_that_has_filled_its_eventfd, .timeout = 20)
+{
+    struct fixture f;
+    struct gad_error error;
+    const uint64_t most = UINT64_MAX - 1;
+    set_up(&f, 2, 2, false);
+    open_ring(&f, false);
+    cr_assert(eq(int, ring_signal(f.ring, &error), 0));
+    uint64_t count;
+    cr_assert(eq(i64, read(f.fds[1], &count, sizeof(count)), 8));
+    cr_assert(eq(u64, count, 1));
+    cr_assert(eq(i64, write(f.fds[1], &most, sizeof(most)), 8));
+    cr_assert(eq(int, ring_signal(f.ring, &error), GAD_PROVIDER_FAILED));
+    cr_assert(eq(str, error.argument, text("a")));
+    tear_down(&f);
+}

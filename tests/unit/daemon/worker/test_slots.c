@@ -115,3 +115,22 @@ Test(slots, refuses_claims_outside_the_pool)
     cr_assert(eq(int, slots_new(0, &none), -EINVAL));
     slots_free(s);
 }
+
+/* Carries never have more than half the pool: whoever holds them finds slots beside them. */
+Test(slots, of_any_pool_are_there_beside_all_carries)
+{
+    for (uint64_t pool_bytes = 2 * SLOT; pool_bytes <= 9 * SLOT; pool_bytes += 12345) {
+        struct slots *s = make(pool_bytes);
+        uint64_t half_bytes = pool_bytes / 2 / 4096 * 4096;
+        cr_assert(eq(int, slots_claim(s, 0, half_bytes), 0));
+        char *slot = slots_lend(s, false);
+        cr_assert(slot != NULL, "a pool of %llu bytes", (unsigned long long)pool_bytes);
+        char *carry = slots_carry(s, 0, half_bytes);
+        bool is_apart = slot >= carry + half_bytes && slot + SLOT <= carry + pool_bytes;
+        cr_assert(is_apart, "a pool of %llu bytes", (unsigned long long)pool_bytes);
+        cr_assert(eq(u64, (uintptr_t)slot % 4096, 0));
+        slots_return(s, slot);
+        slots_unclaim(s, 0, half_bytes);
+        slots_free(s);
+    }
+}

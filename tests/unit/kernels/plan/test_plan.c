@@ -283,6 +283,26 @@ Test(plan, carries_hold_the_trees_and_the_results)
     cr_assert(eq(str, error.argument, (char *)"pool"));
 }
 
+Test(plan, a_slot_and_a_carry_need_a_pool_of_two_slots)
+{
+    const int64_t shape[] = {MIB};
+    struct plan_limits limits = default_limits;
+    struct gad_error error;
+    struct job job;
+    struct plan plan;
+
+    job_init(&job, DTYPE_FLOAT32, 1, shape, LOCATION_FILE);
+    make_sum(&job, 1);
+    limits.pool_bytes = 2 * limits.slot_bytes;
+    limits.carry_limit_bytes = limits.pool_bytes / 2;
+    cr_assert(eq(int, make_with(&job, &limits, &plan, &error), 0));
+    limits.pool_bytes--;
+    cr_assert(eq(int, make_with(&job, &limits, &plan, &error), GAD_TOO_LARGE_FOR_POOL));
+    cr_assert(eq(str, error.argument, (char *)"pool"));
+    cr_assert(eq(str, error.expected, (char *)"1048576 bytes"));
+    cr_assert(eq(str, error.found, (char *)"1048575 bytes"));
+}
+
 Test(plan, trees_of_several_passes_lie_behind_each_other)
 {
     const int64_t shape[] = {1000};

@@ -1,0 +1,21 @@
+"""What the shared library shows: every function of the header, and nothing else.
+Usage: exports.py LIBRARY HEADER."""
+
+import re
+import subprocess
+import sys
+
+library, header = sys.argv[1:]
+lines = subprocess.run(["nm", "-D", "--defined-only", library], check=True, text=True,
+                       capture_output=True).stdout.splitlines()
+shown = {line.split()[-1].split("@")[0] for line in lines}
+with open(header) as f:
+    text = re.sub(r"/\*.*?\*/", "", f.read(), flags=re.S)
+declared = set(re.findall(r"\b(gad_\w+)\s*\([^()]*\)\s*;", text))
+# A callback's type is no function.
+declared -= set(re.findall(r"typedef\s+\w+\s+(gad_\w+)\s*\(", text))
+if not declared:
+    sys.exit(f"no function found in {header}")
+for what, names in (("not in the header", shown - declared), ("not shown", declared - shown)):
+    if names:
+        sys.exit(f"{what}: {', '.join(sorted(names))}")
