@@ -12,6 +12,7 @@
 #include <argp.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -88,6 +89,13 @@ static void set_signals(void)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
+/* Whether the broker was gone before prctl(): nobody sends a signal then. */
+static bool is_alone(int fd)
+{
+    struct pollfd broker = {.fd = fd, .events = POLLRDHUP};
+    return poll(&broker, 1, 0) == 1 && (broker.revents & (POLLRDHUP | POLLHUP | POLLERR));
+}
+
 static int take_lock(const char *path)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -119,6 +127,8 @@ int main(int argc, char **argv)
     if (o.config.fd_take < 0 || o.config.pool_bytes == 0 || o.config.n_threads == 0)
         return failed("--fd, --pool and --threads", -EINVAL);
     set_signals();
+    if (is_alone(o.config.fd_take))
+        return EXIT_SUCCESS;
     mallopt(M_ARENA_MAX, 2);
     mallopt(M_MMAP_THRESHOLD, 256 * 1024);
     int r = o.lock_path ? take_lock(o.lock_path) : 0;

@@ -3,7 +3,8 @@
  * A job is ready when a tile of it could go on now: one whose reads are done, one whose client has
  * answered, or a new one. A new tile (and one that comes back without) needs a slot if something of
  * the pass is staged, and its blocks in all rings; the tiles of a job that exist at a time are
- * limited, so that the pool serves many jobs and memory is bounded.
+ * limited, so that the pool serves many jobs and memory is bounded. So are, beside other users, a
+ * user's tiles that wait for disks: their slots are of no use to anybody meanwhile.
  *
  * Threads are woken in a chain: one that takes a turn and sees another one ready wakes the next.
  */
@@ -36,6 +37,9 @@ static struct tile **find_waiting(const struct sched *s, struct wjob *job)
 static bool can_begin_tile(const struct sched *s, const struct wjob *job)
 {
     if (!wjob_has_next_tile(job) || job->n_tiles >= s->config.n_threads + SCHED_N_IO)
+        return false;
+    if (job->pass_needs_slot &&
+        sched_reads_are_enough(s, job->identity.user, slots_use(s->slots).n_slots))
         return false;
     uint64_t first_grain = job->next_tile << job->plan.passes[job->pass].tile_log2;
     return can_have_slot(s, job) && (!job->has_rings || wjob_has_blocks(job, first_grain));
@@ -157,44 +161,76 @@ bool sched_pick(struct sched *s, struct turn *ret_turn)
 
 /* I/O threads -------------------------------------------------------------------------------- */
 
-static bool may_serve(const struct sched *s, uint32_t user)
+static unsigned n_serving(const struct sched *s, uint32_t user)
 {
     unsigned n = 0;
     for (unsigned i = 0; i < SCHED_N_IO; i++)
         n += s->io[i].is_busy && s->io[i].user == user;
-    return n < SCHED_IO_PER_USER;
+    return n;
 }
 
-struct tile *sched_pick_read(struct sched *s, unsigned io_index)
+bool sched_reads_are_enough(const struct sched *s, uint32_t user, unsigned n_slots)
 {
-    for (struct tile **p = &s->reads; *p; p = &(*p)->next) {
-        struct tile *tile = *p;
-        uint32_t user = tile->job->identity.user;
-        if (!may_serve(s, user))
-            continue;
-        *p = tile->next;
-        if (!tile->next)
-            s->reads_end = p;
-        tile->next = NULL;
-        tile->job->n_in_flight++;
-        s->io[io_index] = (struct io_slot){.is_busy = true, .user = user};
-        return tile;
-    }
-    return NULL;
+    uint64_t most = max_u64(min_u64(SCHED_READS_PER_USER, n_slots > 0 ? (n_slots - 1) / 2 : 0), 1);
+    if (s->n_users < 2)
+        return false;
+    unsigned n = 0;
+    for (unsigned i = 0; i < SCHED_N_IO; i++)
+        n += s->io[i].is_busy && s->io[i].is_reading && s->io[i].user == user;
+    for (const struct tile *tile = s->reads; tile && n < most; tile = tile->next)
+        n += tile->job->identity.user == user;
+    return n >= most;
 }
 
-struct wjob *sched_pick_closing(struct sched *s, unsigned io_index)
+/* The oldest read of those users who have the fewest I/O threads. */
+static struct tile *pick_read(struct sched *s)
+{
+    struct tile **found = NULL;
+    unsigned least = SCHED_IO_PER_USER;
+    for (struct tile **p = &s->reads; *p && least > 0; p = &(*p)->next) {
+        unsigned n = n_serving(s, (*p)->job->identity.user);
+        if (n >= least)
+            continue;
+        least = n;
+        found = p;
+    }
+    if (!found)
+        return NULL;
+    struct tile *tile = *found;
+    *found = tile->next;
+    if (!tile->next)
+        s->reads_end = found;
+    tile->next = NULL;
+    tile->job->n_in_flight++;
+    return tile;
+}
+
+static struct wjob *pick_closing(struct sched *s)
 {
     for (struct wjob **p = &s->closings; *p; p = &(*p)->next) {
         struct wjob *job = *p;
-        if (!may_serve(s, job->identity.user))
+        if (n_serving(s, job->identity.user) >= SCHED_IO_PER_USER)
             continue;
         *p = job->next;
         if (!job->next)
             s->closings_end = p;
         job->next = NULL;
-        s->io[io_index] = (struct io_slot){.is_busy = true, .user = job->identity.user};
         return job;
     }
     return NULL;
+}
+
+/* Closing comes first: a reply waits for it, and the reads behind it may never end. */
+bool sched_pick_io(struct sched *s, unsigned io_index, struct io_work *ret_work)
+{
+    struct io_work work = {.closing = pick_closing(s)};
+    if (!work.closing)
+        work.read = pick_read(s);
+    if (!work.closing && !work.read)
+        return false;
+    const struct wjob *job = work.closing ? work.closing : work.read->job;
+    s->io[io_index] = (struct io_slot){
+        .is_busy = true, .is_reading = work.read != NULL, .user = job->identity.user};
+    *ret_work = work;
+    return true;
 }

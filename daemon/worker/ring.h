@@ -47,8 +47,9 @@ void ring_drop(struct ring *ring, uint32_t slot);
 bool ring_is_idle(const struct ring *ring); /* no sink slot is lent or being drained */
 
 /* Tells the client, once for all that was asked since. ring_wants_signal() clears the wish; then
- * ring_signal() may be called without the lock. It may block when a client has filled its eventfd:
- * the caller arranges for a signal; then provider-failed. */
+ * ring_signal() may be called without the lock. A client that has filled its eventfd gets
+ * provider-failed. One that fills it at this very moment can make the call block: the caller
+ * arranges for a signal; then provider-failed. */
 bool ring_wants_signal(struct ring *ring);
 int ring_signal(const struct ring *ring, struct gad_error *error) GAD_MUST_CHECK;
 

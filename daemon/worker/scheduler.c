@@ -191,8 +191,10 @@ static void job_end(struct sched *s, struct wjob *job)
     s->jobs[i] = s->jobs[s->n_jobs];
     s->turns[i] = s->turns[s->n_jobs];
     leave_user(s, job->identity.user);
-    if (job->identity.carry_size_bytes > 0)
+    if (job->identity.carry_size_bytes > 0) {
         slots_unclaim(s->slots, job->identity.carry_offset_bytes, job->identity.carry_size_bytes);
+        pthread_cond_signal(&s->compute_wake);
+    }
     wjob_set_state(job, WJOB_ENDED);
     job->ended_ns = clock_ns();
     job->next = NULL;
@@ -210,11 +212,20 @@ static void job_end(struct sched *s, struct wjob *job)
     pthread_cond_signal(&s->io_wake);
 }
 
+/* Whoever gives memory back may be a thread that takes no turns (main, I/O): others may have waited
+ * for it, so a compute thread has to look. */
+static void return_slot(struct sched *s, struct tile *tile)
+{
+    if (tile->slot) {
+        slots_return(s->slots, steal_ptr(tile->slot));
+        pthread_cond_signal(&s->compute_wake);
+    }
+}
+
 static void drop_tile(struct sched *s, struct tile *tile)
 {
     tile_drop_blocks(tile);
-    if (tile->slot)
-        slots_return(s->slots, tile->slot);
+    return_slot(s, tile);
     tile->job->n_tiles--;
     free(tile);
 }
@@ -283,8 +294,7 @@ static void tile_over(struct sched *s, struct tile *tile, struct thread_context 
         pthread_cond_signal(&s->io_wake);
         break;
     case TILE_NEEDS_CLIENT:
-        if (tile->slot)
-            slots_return(s->slots, steal_ptr(tile->slot));
+        return_slot(s, tile);
         tile->state = TILE_WAITING_CLIENT;
         tile->next = job->waiting;
         job->waiting = tile;

@@ -10,6 +10,9 @@
 #define SCHED_IO_PER_USER 2u /* of them, at most this many at one user's files */
 #define SCHED_TICK_MS     100u
 
+/* So many of a user's tiles may wait for disks, each with its slot, while others are there too. */
+#define SCHED_READS_PER_USER (2 * SCHED_IO_PER_USER)
+
 struct sched;
 
 struct sched_config {

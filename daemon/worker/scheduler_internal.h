@@ -6,7 +6,7 @@
 #include "daemon/worker/tile.h"
 
 struct io_slot { /* what an I/O thread is at */
-    bool is_busy;
+    bool is_busy, is_reading;
     uint32_t user;
 };
 
@@ -44,13 +44,19 @@ struct turn { /* of a compute thread */
     struct tile *tile; /* NULL: tell the job's clients what was asked */
 };
 
+struct io_work { /* of an I/O thread: one of the two */
+    struct tile *read;
+    struct wjob *closing;
+};
+
 /* All under the lock. pick: false when there is nothing to do now. */
 bool sched_pick(struct sched *s, struct turn *ret_turn);
 bool sched_anything_ready(struct sched *s);
 void sched_turn_over(struct sched *s, const struct turn *turn, struct thread_context *th,
                      enum tile_outcome outcome, uint64_t elapsed_ns);
-struct tile *sched_pick_read(struct sched *s, unsigned io_index);
-struct wjob *sched_pick_closing(struct sched *s, unsigned io_index);
+bool sched_pick_io(struct sched *s, unsigned io_index, struct io_work *ret_work);
+/* Whether the user's tiles that wait for disks hold as many of the n_slots as they may. */
+bool sched_reads_are_enough(const struct sched *s, uint32_t user, unsigned n_slots);
 void sched_read_over(struct sched *s, struct tile *tile, int status, const struct gad_error *error);
 void sched_closed(struct sched *s, struct wjob *job);
 /* Something of the job has changed: go on to its next pass, or end it. */

@@ -1,16 +1,18 @@
 /* The pool's memory and who has which part of it.
  *
- *     0        S        2S       3S       4S  ...                n S      pool
- *     +--------+--------+--------+--------+---- ... ----+--------+--------+--+
+ *     0  rest                                                            pool
+ *     +--+--------+--------+--------+--------+---- ... ----+--------+--------+
  *     | carry | carry   |                                  slots, lent from the top
- *     +--------+--------+--------+--------+---- ... ----+--------+--------+--+
+ *     +--+--------+--------+--------+--------+---- ... ----+--------+--------+
  *       carries from the bottom
  *
- * S is GRAIN_MAX_TOTAL_BYTES. The slab is mapped once and never grows; pages come as they are
- * touched, and lending from the top downward touches the same few again. A block that a carry
- * claims is counted (small carries share blocks) and not lent while its count is not 0. One slot is
- * kept for express jobs as long as there are at least SLOTS_FOR_RESERVE, so that a small job finds
- * one while a large one fills the pool.
+ * Slots are of GRAIN_MAX_TOTAL_BYTES. What a pool has beyond whole slots lies below them: so
+ * carries, which have at most the lower half, reach into no more than half of the slots (rounded
+ * up), and with two slots or more there is always one for whoever holds the carries. The slab is
+ * mapped once and never grows; pages come as they are touched, and lending from the top downward
+ * touches the same few again. A block that a carry claims is counted (small carries share blocks)
+ * and not lent while its count is not 0. One slot is kept for express jobs as long as there are at
+ * least SLOTS_FOR_RESERVE, so that a small job finds one while a large one fills the pool.
  *
  * What leaves a slot is only what a job wrote there: builds with GAD_POISON fill every slot that is
  * lent with a pattern, so that a test sees anything else. Carries are zeroed when they are lent.
@@ -27,6 +29,7 @@
 
 #define SLOT_BYTES        ((uint64_t)GRAIN_MAX_TOTAL_BYTES)
 #define SLOTS_FOR_RESERVE 4
+#define PAGE_BYTES        4096u
 
 struct slot_block {
     bool is_lent;
@@ -35,7 +38,7 @@ struct slot_block {
 
 struct slots {
     char *pool;
-    uint64_t pool_bytes;
+    uint64_t pool_bytes, rest_bytes;             /* rest: below the first slot, whole pages */
     unsigned n_slots, n_lent, n_free, n_carries; /* n_free: neither lent nor claimed */
     uint64_t carry_bytes;
     struct slot_block blocks[];
@@ -57,6 +60,7 @@ int slots_new(uint64_t pool_bytes, struct slots **ret_slots)
         return r;
     }
     s->pool_bytes = pool_bytes;
+    s->rest_bytes = (pool_bytes - n_slots * SLOT_BYTES) / PAGE_BYTES * PAGE_BYTES;
     s->n_slots = s->n_free = (unsigned)n_slots;
     *ret_slots = s;
     return 0;
@@ -88,7 +92,7 @@ void *slots_lend(struct slots *s, bool is_express)
     s->blocks[i].is_lent = true;
     s->n_lent++;
     s->n_free--;
-    char *slot = s->pool + i * SLOT_BYTES;
+    char *slot = s->pool + s->rest_bytes + i * SLOT_BYTES;
 #ifdef GAD_POISON
     memset(slot, 0xa5, SLOT_BYTES);
 #endif
@@ -97,7 +101,7 @@ void *slots_lend(struct slots *s, bool is_express)
 
 void slots_return(struct slots *s, void *slot)
 {
-    uint64_t i = (uint64_t)((char *)slot - s->pool) / SLOT_BYTES;
+    uint64_t i = (uint64_t)((char *)slot - s->pool - s->rest_bytes) / SLOT_BYTES;
     assert(i < s->n_slots && s->blocks[i].is_lent);
     s->blocks[i].is_lent = false;
     s->n_lent--;
@@ -105,13 +109,14 @@ void slots_return(struct slots *s, void *slot)
         s->n_free++;
 }
 
-/* The blocks [*first, *end) that an extent touches; what lies beyond the last slot is in none. */
+/* The blocks [*first, *end) that an extent touches; what lies below or beyond all is in none. */
 static void blocks_of(const struct slots *s, uint64_t offset_bytes, uint64_t size_bytes,
                       unsigned *ret_first, unsigned *ret_end)
 {
-    *ret_first = (unsigned)min_u64(offset_bytes / SLOT_BYTES, s->n_slots);
-    *ret_end =
-        (unsigned)min_u64((offset_bytes + size_bytes + SLOT_BYTES - 1) / SLOT_BYTES, s->n_slots);
+    uint64_t low = max_u64(offset_bytes, s->rest_bytes) - s->rest_bytes;
+    uint64_t high = max_u64(offset_bytes + size_bytes, s->rest_bytes) - s->rest_bytes;
+    *ret_first = (unsigned)min_u64(low / SLOT_BYTES, s->n_slots);
+    *ret_end = (unsigned)min_u64((high + SLOT_BYTES - 1) / SLOT_BYTES, s->n_slots);
 }
 
 int slots_claim(struct slots *s, uint64_t offset_bytes, uint64_t size_bytes)

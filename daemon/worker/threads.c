@@ -4,8 +4,8 @@
  * sleeps on a condition. An I/O thread does the same with reads and closings. Both see a stop at
  * the end of what they have in hand; a tile in hand sees it at its next grain.
  *
- * A thread that tells a client something writes to the client's eventfd, and a client can have
- * filled that so that the write waits. The main thread's tick notices such a thread and sends it a
+ * A thread that tells a client something writes to the client's eventfd, and a client can fill that
+ * just before, so that the write waits. The main thread's tick notices such a thread and sends it a
  * signal, whose handler does nothing: the write returns EINTR and the job fails.
  */
 #include "daemon/worker/scheduler_internal.h"
@@ -82,16 +82,15 @@ void *sched_io_main(void *argument)
     unsigned io_index = th->index - 1 - s->config.n_threads;
     pthread_mutex_lock(&s->lock);
     while (!s->is_stopping) {
-        struct tile *tile = sched_pick_read(s, io_index);
-        struct wjob *job = tile ? NULL : sched_pick_closing(s, io_index);
-        if (!tile && !job) {
+        struct io_work work;
+        if (!sched_pick_io(s, io_index, &work)) {
             pthread_cond_wait(&s->io_wake, &s->lock);
             continue;
         }
-        if (tile)
-            io_read(s, tile, th);
+        if (work.read)
+            io_read(s, work.read, th);
         else
-            io_close(s, job);
+            io_close(s, work.closing);
         s->io[io_index].is_busy = false;
         /* Whoever was held back by the limit a user can go on now. */
         if (s->reads || s->closings)
@@ -130,7 +129,7 @@ int sched_tick(struct sched *s, void (*report)(struct wjob *job, void *argument)
         next = min_u64(next, job->next_progress_ns);
     }
     pthread_mutex_unlock(&s->lock);
-    return next == UINT64_MAX ? -1 : (int)((next - now) / 1000000 + 1);
+    return next == UINT64_MAX ? -1 : (int)min_u64((next - now) / 1000000 + 1, INT32_MAX);
 }
 
 static int start_thread(struct sched *s, unsigned index, bool is_compute)

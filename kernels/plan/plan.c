@@ -268,6 +268,11 @@ static int check_pool(const struct planner *p)
     for (unsigned i = 0; i < p->plan->n_passes; i++) {
         if (p->plan->passes[i].needs_slot && limits->pool_bytes < slot_bytes)
             return refuse(p->error, slot_bytes, limits->pool_bytes, "one slot");
+        /* The carry may lie where the only slot is. */
+        if (p->plan->passes[i].needs_slot && p->plan->carry_bytes > 0 &&
+            limits->pool_bytes / 2 < slot_bytes)
+            return refuse(p->error, 2 * slot_bytes, limits->pool_bytes,
+                          "a slot beside partial results");
     }
     if (p->plan->carry_bytes > limits->carry_limit_bytes)
         return refuse(p->error, p->plan->carry_bytes, limits->carry_limit_bytes, "partial results");

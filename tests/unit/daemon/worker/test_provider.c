@@ -392,7 +392,7 @@ Test(provider, an_eventfd_that_is_full_fails_the_job_and_blocks_nobody)
 
 /* The pool's only slot lies under the carry of a job whose client is silent; when that is
  * cancelled, the main thread gives the memory back, and somebody has to be woken. */
-Test(provider, a_job_that_ends_gives_its_place_in_the_pool_to_one_that_waits, .timeout = 60)
+Test(provider, a_job_that_ends_gives_its_place_in_the_pool_to_one_that_waits)
 {
     struct harness h;
     struct test_job j;
@@ -413,17 +413,16 @@ Test(provider, a_job_that_ends_gives_its_place_in_the_pool_to_one_that_waits, .t
     job_init(&j, 5);
     at_file(&j, job_arg(&j, "f", DTYPE_FLOAT32, 2, shape), fd, 0);
     at_file(&j, job_output_to(&j, "f + 1", "r", DTYPE_FLOAT32, 2, shape), out, 0);
-    harness_send(&h, &j);
+    uint32_t waiting = harness_send(&h, &j);
     usleep(100000);
     cr_assert(eq(u64, harness_stat(&h, "jobs"), 2));
     cr_assert(eq(u64, harness_stat(&h, "slots_lent"), 0));
     harness_cancel(&h, 4);
-    harness_receive(&h, &o, NULL);
-    cr_assert(eq(int, o.status, GAD_CANCELLED));
-    outcome_free(&o);
-    harness_receive(&h, &o, NULL);
-    cr_assert(eq(int, o.status, 0), "%s: %s", o.error.argument, o.error.message);
-    outcome_free(&o);
+    for (int i = 0; i < 2; i++) { /* in any order */
+        harness_receive(&h, &o, NULL);
+        cr_assert(eq(int, o.status, o.id == waiting ? 0 : GAD_CANCELLED), "%s", o.error.message);
+        outcome_free(&o);
+    }
     check_unused(&h, descriptors);
     client_stop(&in);
     harness_stop(&h);

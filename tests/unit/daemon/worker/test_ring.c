@@ -234,7 +234,7 @@ Test(ring, refuses_what_is_not_one)
     close(f.fds[2]);
 }
 
-Test(ring, does_not_wait_for_a_client_that_has_filled_its_eventfd, .timeout = 20)
+Test(ring, does_not_wait_for_a_client_that_has_filled_its_eventfd)
 {
     struct fixture f;
     struct gad_error error;
