@@ -75,6 +75,7 @@ compile() {
 # where the index does not answer, the distribution's NumPy with NEP 50 promotion switched on.
 python_for_tests() {
     python=$build/venv/bin/python
+    mkdir -p "$build"
     if [ ! -f "$build/venv/ready" ]; then
         rm -rf "$build/venv"
         if python3 -m venv "$build/venv" >"$build/venv.log" 2>&1 &&
@@ -84,7 +85,7 @@ python_for_tests() {
         else
             echo "the Python index does not answer: using the distribution's NumPy" >&2
             need fallback
-            python=python3
+            python=/usr/bin/python3 # the distribution's, whatever else is on PATH
             NPY_PROMOTION_STATE=weak
             export NPY_PROMOTION_STATE
         fi
