@@ -1,6 +1,6 @@
 # Sourced by quickstart.sh and check.sh: packages, build, Python. Needs only POSIX sh, apt and dpkg.
 set -eu
-top=$(cd "$(dirname "$0")/.." && pwd)
+top=${top:-$(cd "$(dirname "$0")/.." && pwd)}
 build=${GPUARRAYD_BUILD:-$top/build}
 
 say() { printf '\n== %s\n' "$*"; }

@@ -1,7 +1,8 @@
 #!/bin/sh
 # The benchmarks, each beside its physical limit and its peer in the same run, as ratios.
 # Usage: run.sh [GIB]: size of the large files (4). Needs three times that free in TMPDIR or /tmp.
-. "$(dirname "$0")/../setup.sh"
+top=$(cd "$(dirname "$0")/../.." && pwd)
+. "$top/tests/setup.sh"
 gib=${1:-4}
 if [ ! -x "$build/client/ctl/gpuarrayctl" ]; then
     echo "nothing is built in $build; sh tests/quickstart.sh does" >&2
