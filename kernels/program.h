@@ -5,6 +5,10 @@
  * broadcasting, constants and results of earlier passes' reductions are uniform. Reductions end a
  * pass: their results are uniform operands of later passes. `sqrt(a*a)` is one pass;
  * `a - mean(a)` is two; the scalar arithmetic after a reduction is a pass of shape ().
+ *
+ * index(axis) has no shape of its own; its axis is one of the pass that evaluates it, so of the
+ * output, or of the array that is reduced, whatever the shape of the part that it stands in: in
+ * `column + row * index(0)` it counts along the first axis of the sum.
  */
 #pragma once
 
@@ -24,6 +28,7 @@ enum operand_kind {
     OPERAND_INPUT,    /* index into program->inputs, read at the pass's coordinates */
     OPERAND_CONST,    /* index into program->consts */
     OPERAND_REDUCED,  /* index into program->reductions: the result of an earlier pass */
+    OPERAND_INDEX,    /* index: an axis of the pass; the element's coordinate along it, int64 */
 };
 
 struct operand {
@@ -35,9 +40,16 @@ struct operand {
 /* dst = op(src...). All sources have the dtype `compute` (the compiler inserts CASTs), except
  * - WHERE: src[0] is bool;
  * - CAST: src[0] has its own dtype, `compute` equals it, the result is dst.dtype;
+ * - LDEXP: src[1] is int32 where compute is float32, int64 where it is float64 (any value);
  * - comparisons of int64 with uint64: compute is DTYPE_INT64, src[1].dtype DTYPE_UINT64 or the
  *   other way round, exactly as given in the operands.
- * dst.dtype is the result's. dst is always a register; it may equal a source's register. */
+ * dst.dtype is the result's: compute, or bool (comparisons, predicates), uint8 (BITWISE_COUNT),
+ * int32 (FREXP_EXPONENT). dst is always a register; it may equal a source's register.
+ * Operations that the compiler writes with others never come here: POSITIVE, FABS, LOGICAL_*,
+ * DIVMOD, FLOAT_POWER, DEG2RAD, RAD2DEG, SINC, SELECT, CLIP, ISCLOSE, NAN_TO_NUM, ROUND, INDEX;
+ * RECIPROCAL of floats; FMIN and FMAX of integers; FLOOR, CEIL, TRUNC, predicates (but SIGNBIT of
+ * signed integers, which is LESS) of integers and bool; all arithmetic of bools. FREXP and MODF
+ * give their first results, FREXP_EXPONENT frexp's second; modf's second is TRUNC. */
 struct insn {
     uint16_t op; /* enum op; never a reduction */
     uint8_t compute;
@@ -57,7 +69,7 @@ struct reduction {
 
 /* One array that a pass writes. */
 struct store {
-    uint16_t output; /* index into program->outputs */
+    uint16_t output;    /* index into program->outputs */
     struct operand src; /* its dtype is the output's */
 };
 

@@ -3,7 +3,8 @@
  * The table is small and looked at only while an expression is compiled: a linear search does.
  * Suggestions are for people who mistype: the nearest name by edit distance, where swapping two
  * neighbours is one edit, at most two edits away and one for names of three characters or less
- * (any three letters are two edits from `sin`).
+ * (any three letters are two edits from `sin`). Of equally near ones a name of the same length
+ * wins: `tahn` is tanh with two letters swapped, rather than tan with one too many.
  */
 #include "proto/ops.h"
 
@@ -13,8 +14,8 @@
 #include <string.h>
 
 static const struct op_info infos[OP_COUNT] = {
-#define OP(id, name, symbol, alias, n_args, rule, doc)                                             \
-    [OP_##id] = {name, symbol, alias, n_args, rule, doc},
+#define OP(id, name, symbol, alias, n_args, n_results, keywords, rule, doc)                        \
+    [OP_##id] = {name, symbol, alias, n_args, n_results, keywords, rule, doc},
 #include "proto/ops.def"
 #undef OP
 };
@@ -29,10 +30,15 @@ static bool is_name(const char *name, const char *text, size_t n_chars)
     return name != NULL && strlen(name) == n_chars && memcmp(name, text, n_chars) == 0;
 }
 
+static bool is_written(const struct op_info *op)
+{
+    return op->rule != OP_RULE_CAST && op->rule != OP_RULE_INTERNAL;
+}
+
 enum op op_find(const char *name, size_t n_chars)
 {
     for (int i = 0; i < OP_COUNT; i++)
-        if (infos[i].rule != OP_RULE_CAST &&
+        if (is_written(&infos[i]) &&
             (is_name(infos[i].name, name, n_chars) || is_name(infos[i].alias, name, n_chars)))
             return (enum op)i;
     return OP_COUNT;
@@ -88,7 +94,9 @@ static void consider(struct suggestion *s, const char *name)
     if (name == NULL || strlen(name) > OP_NAME_MAX_CHARS)
         return;
     unsigned distance = op_name_distance(s->text, s->n_chars, name, strlen(name));
-    if (distance < s->best_distance) {
+    bool has_other_length = s->best != NULL && strlen(s->best) != s->n_chars;
+    if (distance < s->best_distance ||
+        (distance == s->best_distance && has_other_length && strlen(name) == s->n_chars)) {
         s->best = name;
         s->best_distance = distance;
     }
@@ -100,7 +108,7 @@ const char *op_suggest(const char *name, size_t n_chars)
         return NULL;
     struct suggestion s = {.text = name, .n_chars = n_chars, .best_distance = n_chars <= 3 ? 2 : 3};
     for (int i = 0; i < OP_COUNT; i++) {
-        if (infos[i].rule == OP_RULE_CAST)
+        if (!is_written(&infos[i]))
             continue;
         consider(&s, infos[i].name);
         consider(&s, infos[i].alias);

@@ -12,39 +12,55 @@ enum op_rule {
     OP_RULE_DIVIDE,     /* integers and bool become float64 */
     OP_RULE_POWER,      /* common dtype; bool becomes int8 */
     OP_RULE_FLOAT,      /* a floating function: integers become the float that holds them */
+    OP_RULE_FLOAT64,    /* computed in float64 */
     OP_RULE_COMPARE,    /* common dtype in, bool out; int64 with uint64 compares exactly */
     OP_RULE_BITWISE,    /* integers and bool */
     OP_RULE_SHIFT,      /* integers; bool becomes int8 */
+    OP_RULE_BITCOUNT,   /* integers in, uint8 out */
+    OP_RULE_INTEGER,    /* integers of a common dtype */
+    OP_RULE_LOGICAL,    /* any dtype, as bool; bool out */
     OP_RULE_SAME,       /* any dtype, unchanged */
     OP_RULE_FLOOR,      /* floats; integers and bool unchanged */
+    OP_RULE_ROUND,      /* the same, to a number of decimals */
+    OP_RULE_LDEXP,      /* a float and an integer */
     OP_RULE_PREDICATE,  /* any dtype in, bool out */
     OP_RULE_WHERE,      /* condition (any dtype, as bool), then two of a common dtype */
+    OP_RULE_SELECT,     /* lists of bools and of choices, which have a common dtype */
+    OP_RULE_CLIP,       /* common dtype of the array and the limits that are given */
+    OP_RULE_ISCLOSE,    /* any dtype in, bool out */
+    OP_RULE_NAN_TO_NUM, /* any dtype, unchanged */
+    OP_RULE_SINC,       /* floats; integers become float64 */
+    OP_RULE_INDEX,      /* an axis, written as a number; int64 out */
     OP_RULE_CAST,       /* a dtype's name as a function: float32(x) */
     OP_RULE_SUM,        /* reduction; integers and bool accumulate in 64 bits */
     OP_RULE_EXTREMUM,   /* reduction; same dtype; an empty array is refused */
     OP_RULE_MEAN,       /* reduction; integers and bool become float64 */
     OP_RULE_COUNT,      /* reduction; int64 */
+    OP_RULE_INTERNAL,   /* an instruction without a name in expressions */
 };
 
 enum op {
-#define OP(id, name, symbol, alias, n_args, rule, doc) OP_##id,
+#define OP(id, name, symbol, alias, n_args, n_results, keywords, rule, doc) OP_##id,
 #include "proto/ops.def"
 #undef OP
     OP_COUNT
 };
 
 struct op_info {
-    const char *name;   /* NumPy's name, "floor_divide" */
-    const char *symbol; /* how it is written as an operator, "//", or NULL */
-    const char *alias;  /* another of NumPy's names for the same, "abs", or NULL */
-    unsigned n_args;
+    const char *name;     /* NumPy's name, "floor_divide" */
+    const char *symbol;   /* how it is written as an operator, "//", or NULL */
+    const char *alias;    /* another of NumPy's names for the same, "abs", or NULL */
+    unsigned n_args;      /* that must be given */
+    unsigned n_results;   /* 2: written divmod(a, b)[0] and divmod(a, b)[1] */
+    const char *keywords; /* "decimals=0": optional parameters and their defaults, or NULL */
     enum op_rule rule;
     const char *doc; /* one line */
 };
 
 const struct op_info *op_info(enum op op);
 
-/* By name or alias; OP_COUNT when there is none. Casts are not here: see dtype_from_name(). */
+/* By name or alias; OP_COUNT when there is none. Casts are not here, see dtype_from_name(); nor are
+ * internal ones. */
 enum op op_find(const char *name, size_t n_chars);
 
 /* Whether it reduces its argument to one value. */

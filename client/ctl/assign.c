@@ -1,6 +1,7 @@
 /* The words of a command line: expressions, arguments, destinations.
  *
  *     'mag = sqrt(u*u + v*v); m = mean(u)'    outputs, by name
+ *     'q, r = divmod(u, v)'                   two outputs, see pairs.c
  *     u=winds.h5:/UWND  k=2.5                 arguments: a source, or a Python-like scalar
  *     -o mag=speed.npy                        where an output goes
  *
@@ -26,20 +27,41 @@ static size_t identifier_chars(const char *text)
     return n;
 }
 
-/* Cuts "name = expr" in place; the name stays NULL when there is none. */
-static void split_name(char *text, const char **ret_name, const char **ret_expr)
+/* Cuts "name = expr" or "name, name = expr" in place; names stay NULL where there are none. */
+static void split_names(char *text, const char *ret_names[2], const char **ret_expr)
 {
-    text += strspn(text, " \t\n");
-    size_t n = identifier_chars(text);
-    char *after = text + n + strspn(text + n, " \t\n");
-    if (n > 0 && after[0] == '=' && after[1] != '=') {
-        *ret_expr = after + 1 + strspn(after + 1, " \t\n");
-        text[n] = '\0';
-        *ret_name = text;
-        return;
+    char *ends[2] = {NULL, NULL}, *at = text + strspn(text, " \t\n");
+    *ret_expr = at;
+    ret_names[0] = ret_names[1] = NULL;
+    for (int i = 0; i < 2; i++) {
+        size_t n = identifier_chars(at);
+        char *after = at + n + strspn(at + n, " \t\n");
+        ends[i] = at + n;
+        ret_names[i] = at;
+        if (n > 0 && after[0] == '=' && after[1] != '=') {
+            *ret_expr = after + 1 + strspn(after + 1, " \t\n");
+            for (int k = 0; k <= i; k++)
+                *ends[k] = '\0';
+            return;
+        }
+        if (n == 0 || after[0] != ',')
+            break;
+        at = after + 1 + strspn(after + 1, " \t\n");
     }
-    *ret_name = NULL;
-    *ret_expr = text;
+    ret_names[0] = ret_names[1] = NULL;
+}
+
+static int add_expression(struct ctl_job *job, char *text, struct gad_error *error)
+{
+    const char *names[2], *expr;
+    split_names(text, names, &expr);
+    if (names[1])
+        return ctl_add_pair(job, names, expr, error);
+    if (job->n_outputs == CTL_MAX_OUTPUTS)
+        return error_set(error, GAD_LIMIT_EXCEEDED, NULL, "at most %d expressions in a job",
+                         CTL_MAX_OUTPUTS);
+    job->outputs[job->n_outputs++] = (struct gad_output){.name = names[0], .expr = expr};
+    return 0;
 }
 
 int ctl_parse_expressions(struct ctl_job *job, const char *text, struct gad_error *error)
@@ -52,11 +74,9 @@ int ctl_parse_expressions(struct ctl_job *job, const char *text, struct gad_erro
         char *part = strsep(&rest, ";");
         if (part[strspn(part, " \t\n")] == '\0' && (job->n_outputs > 0 || rest))
             continue;
-        if (job->n_outputs == CTL_MAX_OUTPUTS)
-            return error_set(error, GAD_LIMIT_EXCEEDED, NULL, "at most %d expressions in a job",
-                             CTL_MAX_OUTPUTS);
-        struct gad_output *output = &job->outputs[job->n_outputs++];
-        split_name(part, &output->name, &output->expr);
+        int r = add_expression(job, part, error);
+        if (r)
+            return r;
     }
     for (unsigned i = 0; job->n_outputs > 1 && i < job->n_outputs; i++)
         if (!job->outputs[i].name)
@@ -162,6 +182,8 @@ void ctl_job_deinit(struct ctl_job *job)
         gad_array_release(job->args[i].array);
     for (unsigned i = 0; i < job->n_outputs; i++)
         gad_array_release(job->outputs[i].to);
+    for (unsigned i = 0; i < CTL_MAX_OUTPUTS; i++)
+        free(job->pair_texts[i]);
     free(job->text);
     memset(job, 0, sizeof(*job));
 }

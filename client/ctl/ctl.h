@@ -48,10 +48,11 @@ struct ctl_job {
     struct gad_argument args[CTL_MAX_ARGS];
     const char *sources[CTL_MAX_ARGS]; /* spec of an array argument, NULL for a scalar */
     struct gad_output outputs[CTL_MAX_OUTPUTS];
-    char *text; /* the expressions, cut up in place */
+    char *text;                        /* the expressions, cut up in place */
+    char *pair_texts[CTL_MAX_OUTPUTS]; /* of outputs that are made of one expression for two */
 };
 
-/* "mag = sqrt(u*u); m = mean(u)" or one expression without a name. */
+/* "mag = sqrt(u*u); q, r = divmod(u, v)" or one expression without a name. */
 int ctl_parse_expressions(struct ctl_job *job, const char *text, struct gad_error *error);
 /* "u=winds.h5:/UWND" or "k=2.5" (a number or True/False is a scalar). */
 int ctl_parse_argument(struct ctl_job *job, char *word, struct gad_error *error);
@@ -59,6 +60,10 @@ int ctl_parse_argument(struct ctl_job *job, char *word, struct gad_error *error)
 int ctl_parse_destination(struct ctl_job *job, char *word, struct gad_error *error);
 int ctl_open_sources(struct ctl_job *job, struct gad_client *client, struct gad_error *error);
 void ctl_job_deinit(struct ctl_job *job);
+
+/* ---- pairs.c: "q, r = divmod(a, b)" as two outputs */
+int ctl_add_pair(struct ctl_job *job, const char *const names[2], const char *expr,
+                 struct gad_error *error);
 
 /* ---- progress.c: one line on standard error, drawn in place; nothing when it is no terminal */
 struct ctl_progress {

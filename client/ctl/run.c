@@ -68,6 +68,7 @@ static const struct argp run_argp = {
     "EXPRESSION [NAME=SOURCE...]",
     "Computes an expression over arrays of any size.\v"
     "Several results at once: gpuarrayctl run 'm = mean(a); r = a / 2' a=a.npy -o r=out.npy\n"
+    "Both results of a function that has two: 'q, r = divmod(a, 7)'\n"
     "Sources: file.npy, file.h5:/dataset, file.raw:f4:1000x1000, or a number.",
     NULL,
     NULL,

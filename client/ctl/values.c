@@ -168,6 +168,7 @@ struct json_object *ctl_stats_json(const struct gad_job_stats *stats)
     add_u64(object, "tiles", stats->n_tiles);
     add_u64(object, "read_bytes", stats->read_bytes);
     add_u64(object, "write_bytes", stats->write_bytes);
+    add_u64(object, "around_cache_bytes", stats->around_cache_bytes);
     add_f64(seconds, "total", stats->total_s);
     add_f64(seconds, "source", stats->source_s);
     add_f64(seconds, "kernel", stats->kernel_s);

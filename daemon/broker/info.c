@@ -196,14 +196,21 @@ static void pack_text_or_nil(msgpack_packer *p, const char *key, const char *tex
 
 void info_pack_ops(msgpack_packer *p)
 {
-    msgpack_pack_array(p, OP_COUNT);
+    unsigned n = 0;
+    for (unsigned i = 0; i < OP_COUNT; i++)
+        n += op_info((enum op)i)->rule != OP_RULE_INTERNAL;
+    msgpack_pack_array(p, n);
     for (unsigned i = 0; i < OP_COUNT; i++) {
         const struct op_info *op = op_info((enum op)i);
-        msgpack_pack_map(p, 5);
+        if (op->rule == OP_RULE_INTERNAL)
+            continue;
+        msgpack_pack_map(p, 7);
         pack_key_str(p, "name", op->name);
         pack_text_or_nil(p, "symbol", op->symbol);
         pack_text_or_nil(p, "alias", op->alias);
         pack_key_u64(p, "args", op->n_args);
+        pack_key_u64(p, "results", op->n_results);
+        pack_text_or_nil(p, "keywords", op->keywords);
         pack_key_str(p, "doc", op->doc);
     }
 }

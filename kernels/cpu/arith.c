@@ -1,7 +1,7 @@
 /* Arithmetic on floats and integers, and what selects or copies.
  *
  * Integers wrap around; where the sign does not matter one kernel serves both of a width. MINIMUM
- * and MAXIMUM propagate NaN. Bools are bytes 0 and 1: their sum is `or`, their product `and`.
+ * and MAXIMUM propagate NaN, FMIN and FMAX prefer a number; of equal ones the second is taken.
  * Each kernel reads its sources once and writes once; all operations are exactly rounded, so that
  * every level gives the same bits. Reached through the tables of kernels.h.
  */
@@ -31,8 +31,6 @@ UNARY(absolute, f64, f64, __builtin_fabs(a))
 
 UNARY(sqrt, f32, f32, __builtin_sqrtf(a))
 UNARY(sqrt, f64, f64, __builtin_sqrt(a))
-UNARY(floor, f32, f32, __builtin_floorf(a))
-UNARY(floor, f64, f64, __builtin_floor(a))
 
 FOR_WIDTHS(BINARY, minimum, a < b ? a : b)
 FOR_SIGNED(BINARY, minimum, a < b ? a : b)
@@ -40,9 +38,8 @@ FOR_FLOATS(BINARY, minimum, ((a < b) | (a != a)) ? a : b)
 FOR_WIDTHS(BINARY, maximum, a > b ? a : b)
 FOR_SIGNED(BINARY, maximum, a > b ? a : b)
 FOR_FLOATS(BINARY, maximum, ((a > b) | (a != a)) ? a : b)
-
-BINARY(bool_or, u8, u8, a | b)
-BINARY(bool_and, u8, u8, a &b)
+FOR_FLOATS(BINARY, fmin, ((a < b) | (b != b)) ? a : b)
+FOR_FLOATS(BINARY, fmax, ((a > b) | (b != b)) ? a : b)
 
 /* pa: bool, pb and pc: the same width. */
 #define WHERE(T)                                                                                   \
@@ -65,20 +62,18 @@ WHERE(u64)
 
 /* clang-format off */
 const kernel_table KERNEL_SYMBOL(arith) = {
-    [OP_ADD] = {[DTYPE_BOOL] = bool_or_u8, ROW_WIDTHS(add), ROW_FLOATS(add)},
+    [OP_ADD] = {ROW_WIDTHS(add), ROW_FLOATS(add)},
     [OP_SUBTRACT] = {ROW_WIDTHS(subtract), ROW_FLOATS(subtract)},
-    [OP_MULTIPLY] = {[DTYPE_BOOL] = bool_and_u8, ROW_WIDTHS(multiply), ROW_FLOATS(multiply)},
+    [OP_MULTIPLY] = {ROW_WIDTHS(multiply), ROW_FLOATS(multiply)},
     [OP_DIVIDE] = {ROW_FLOATS(divide)},
     [OP_NEGATIVE] = {ROW_WIDTHS(negative), ROW_FLOATS(negative)},
-    [OP_SQUARE] = {[DTYPE_BOOL] = copy_u8, ROW_WIDTHS(square), ROW_FLOATS(square)},
-    [OP_ABSOLUTE] = {[DTYPE_BOOL] = copy_u8, ROW_SIGNED(absolute), ROW_UNSIGNED(copy),
-                     ROW_FLOATS(absolute)},
+    [OP_SQUARE] = {ROW_WIDTHS(square), ROW_FLOATS(square)},
+    [OP_ABSOLUTE] = {ROW_SIGNED(absolute), ROW_UNSIGNED(copy), ROW_FLOATS(absolute)},
     [OP_SQRT] = {ROW_FLOATS(sqrt)},
-    [OP_FLOOR] = {[DTYPE_BOOL] = copy_u8, ROW_WIDTHS(copy), ROW_FLOATS(floor)},
-    [OP_MINIMUM] = {[DTYPE_BOOL] = bool_and_u8, ROW_SIGNED(minimum), ROW_UNSIGNED(minimum),
-                    ROW_FLOATS(minimum)},
-    [OP_MAXIMUM] = {[DTYPE_BOOL] = bool_or_u8, ROW_SIGNED(maximum), ROW_UNSIGNED(maximum),
-                    ROW_FLOATS(maximum)},
+    [OP_MINIMUM] = {ROW_SIGNED(minimum), ROW_UNSIGNED(minimum), ROW_FLOATS(minimum)},
+    [OP_MAXIMUM] = {ROW_SIGNED(maximum), ROW_UNSIGNED(maximum), ROW_FLOATS(maximum)},
+    [OP_FMIN] = {ROW_FLOATS(fmin)},
+    [OP_FMAX] = {ROW_FLOATS(fmax)},
     [OP_WHERE] = {[DTYPE_BOOL] = where_u8, ROW_WIDTHS(where), [DTYPE_FLOAT32] = where_u32,
                   [DTYPE_FLOAT64] = where_u64},
 };

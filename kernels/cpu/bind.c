@@ -3,7 +3,9 @@
  * Registers are bound in order of the instructions. Where an instruction overwrites a register that
  * it reads with items of another size, the result goes to the spare buffer, and the register's old
  * one becomes the spare. The last definition of a register that is stored gets a slot of its own,
- * so that it can be computed in the output's memory.
+ * so that it can be computed in the output's memory. Where that output goes past the cache instead,
+ * it is computed piece by piece in the strip's buffer, and each piece goes out while the next is
+ * computed; a buffer that nobody else reads is used for one piece after the other.
  *
  * In place. An output may lie exactly on an input. Everything has a time: instruction k happens
  * at k, reductions at n_insns, store s at n_insns + 1 + s. An output is written directly only when
@@ -29,11 +31,18 @@ static void scan_operand(struct binding *b, const struct operand *operand, unsig
     uint16_t *slot = NULL;
     switch (operand->kind) {
     case OPERAND_NONE: return;
-    case OPERAND_REGISTER: b->is_valid &= index < b->run->pass->n_registers; return;
+    case OPERAND_REGISTER:
+        b->is_valid &= index < b->run->pass->n_registers;
+        if (b->is_valid && time <= b->run->n_insns)
+            b->last_read[index] = (uint16_t)time;
+        return;
     case OPERAND_INPUT: slot = index < program->n_inputs ? &b->input_slot[index] : NULL; break;
     case OPERAND_CONST: slot = index < program->n_consts ? &b->const_slot[index] : NULL; break;
     case OPERAND_REDUCED:
         slot = index < program->n_reductions ? &b->reduced_slot[index] : NULL;
+        break;
+    case OPERAND_INDEX:
+        slot = index < (unsigned)b->run->box->ndim ? &b->index_slot[index] : NULL;
         break;
     }
     if (!slot) {
@@ -67,7 +76,7 @@ static void scan_pass(struct binding *b)
         for (unsigned j = 0; j < 3; j++)
             scan_operand(b, &insn->src[j], i);
         b->is_valid &= insn->dst.kind == OPERAND_REGISTER;
-        scan_operand(b, &insn->dst, i);
+        b->is_valid &= insn->dst.index < run->pass->n_registers;
         if (!b->is_valid)
             return;
         b->last_definition[insn->dst.index] = (uint16_t)i;
@@ -106,6 +115,16 @@ static void init_streams(struct binding *b, const struct cpu_view *inputs,
         struct stream *s = &run->inputs[run->n_inputs++];
         stream_init(s, run->box, &inputs[i], run->program->inputs[i].dtype, limit);
         s->slot = b->input_slot[i];
+    }
+    run->fetches = layout_take(b, run->n_inputs * sizeof(*run->fetches));
+    for (int i = 0; i < run->box->ndim; i++)
+        run->n_indices += b->index_slot[i] != NO_SLOT;
+    run->indices = layout_take(b, run->n_indices * sizeof(*run->indices));
+    for (unsigned i = 0, axis = 0; i < run->n_indices; axis++) {
+        if (b->index_slot[axis] == NO_SLOT)
+            continue;
+        index_stream_init(&run->indices[i], run->box, axis);
+        run->indices[i++].slot = b->index_slot[axis];
     }
     run->stores = layout_take(b, run->n_stores * sizeof(*run->stores));
     for (unsigned i = 0; i < run->n_stores; i++) {
@@ -158,6 +177,7 @@ static uint16_t slot_of(const struct binding *b, const struct operand *operand)
     case OPERAND_INPUT: return b->input_slot[operand->index];
     case OPERAND_CONST: return b->const_slot[operand->index];
     case OPERAND_REDUCED: return b->reduced_slot[operand->index];
+    case OPERAND_INDEX: return b->index_slot[operand->index];
     default: return 0;
     }
 }
@@ -190,6 +210,38 @@ static struct bound_store *direct_store_of(const struct binding *b, unsigned reg
     return NULL;
 }
 
+static bool is_read_behind(const struct binding *b, const struct bound_store *store, unsigned reg,
+                           unsigned time)
+{
+    const struct run *run = b->run;
+    if (b->last_read[reg] != NEVER && b->last_read[reg] > time)
+        return true;
+    for (unsigned i = 0; i < run->n_stores; i++) {
+        const struct operand *src = &store_at(run, i)->src;
+        if (&run->stores[i] != store && src->kind == OPERAND_REGISTER && src->index == reg)
+            return true;
+    }
+    return false;
+}
+
+/* The definition of a stored register, insn i: into the output's memory or past the cache. */
+static void bind_direct(struct binding *b, unsigned i, bool is_exchanged, struct bound_store *store)
+{
+    const struct insn *insn = insn_at(b->run, i);
+    struct bound_insn *bound = &b->run->insns[i];
+    store->stream.slot = take_slot(b);
+    store->stream.buffer = b->run->address[bound->dst];
+    b->register_slot[insn->dst.index] = bound->dst = store->stream.slot;
+    if (!store->stream.bypasses_cache)
+        return;
+    bound->streamed = (uint16_t)(store - b->run->stores);
+    store->is_read_again = is_read_behind(b, store, insn->dst.index, i);
+    for (unsigned j = 0; j < 3; j++) {
+        const struct operand *src = &insn->src[is_exchanged && j < 2 ? 1 - j : j];
+        store->src_log2[j] = (uint8_t)__builtin_ctzl(dtype_size((enum dtype)src->dtype));
+    }
+}
+
 static int bind_insn(struct binding *b, unsigned i)
 {
     struct run *run = b->run;
@@ -202,12 +254,10 @@ static int bind_insn(struct binding *b, unsigned i)
     for (unsigned j = 0; j < 3; j++)
         bound->src[j] = slot_of(b, &insn->src[is_exchanged && j < 2 ? 1 - j : j]);
     bound->dst = settle_destination(b, insn);
+    bound->streamed = NO_STORE;
     struct bound_store *store = direct_store_of(b, insn->dst.index, i);
-    if (store) {
-        store->stream.slot = take_slot(b);
-        store->stream.buffer = run->address[bound->dst];
-        b->register_slot[insn->dst.index] = bound->dst = store->stream.slot;
-    }
+    if (store)
+        bind_direct(b, i, is_exchanged, store);
     return 0;
 }
 
@@ -240,7 +290,9 @@ static void init_binding(struct binding *b)
     memset(b->input_slot, 0xff, sizeof(b->input_slot));
     memset(b->const_slot, 0xff, sizeof(b->const_slot));
     memset(b->reduced_slot, 0xff, sizeof(b->reduced_slot));
+    memset(b->index_slot, 0xff, sizeof(b->index_slot));
     memset(b->last_definition, 0xff, sizeof(b->last_definition));
+    memset(b->last_read, 0xff, sizeof(b->last_read));
     for (unsigned i = 0; i < run->pass->n_registers; i++)
         b->register_slot[i] = take_slot(b);
     b->spare_slot = take_slot(b);

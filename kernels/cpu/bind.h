@@ -16,9 +16,10 @@ struct binding {
     size_t used_bytes;
     size_t register_bytes; /* of one item */
     uint16_t register_slot[PROGRAM_MAX_REGISTERS], spare_slot;
-    uint16_t last_definition[PROGRAM_MAX_REGISTERS];
+    uint16_t last_definition[PROGRAM_MAX_REGISTERS], last_read[PROGRAM_MAX_REGISTERS];
     uint16_t input_slot[BIND_MAX_INPUTS], input_last_use[BIND_MAX_INPUTS];
     uint16_t const_slot[PROGRAM_MAX_CONSTS], reduced_slot[PROGRAM_MAX_REDUCTIONS];
+    uint16_t index_slot[ARRAY_MAX_NDIM];
     unsigned n_values; /* inputs, consts and reduced values that are used */
     bool is_valid;
 };

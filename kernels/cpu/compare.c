@@ -29,16 +29,12 @@ TO_BOOL_FLOATS(BINARY, less_equal, a <= b)
 TO_BOOL_FLOATS(UNARY, isnan, a != a)
 UNARY(isfinite, f32, u8, __builtin_fabsf(a) <= __FLT_MAX__)
 UNARY(isfinite, f64, u8, __builtin_fabs(a) <= __DBL_MAX__)
-
-static void never(KERNEL_ARGS)
-{
-    __builtin_memset(dst, 0, KERNEL_ROUND(n));
-}
-
-static void always(KERNEL_ARGS)
-{
-    __builtin_memset(dst, 1, KERNEL_ROUND(n));
-}
+UNARY(isinf, f32, u8, __builtin_fabsf(a) > __FLT_MAX__)
+UNARY(isinf, f64, u8, __builtin_fabs(a) > __DBL_MAX__)
+UNARY(isposinf, f32, u8, a > __FLT_MAX__)
+UNARY(isposinf, f64, u8, a > __DBL_MAX__)
+UNARY(isneginf, f32, u8, a < -__FLT_MAX__)
+UNARY(isneginf, f64, u8, a < -__DBL_MAX__)
 
 #define MIXED(name, expression)                                                                    \
     static void mixed_##name(KERNEL_ARGS)                                                          \
@@ -61,11 +57,6 @@ MIXED(less_equal, (a < 0) | ((u64)a <= b))
 MIXED(greater, (a >= 0) & ((u64)a > b))
 MIXED(greater_equal, (a >= 0) & ((u64)a >= b))
 
-#define ROW_ALL_INTEGERS(kernel)                                                                   \
-    [DTYPE_BOOL] = kernel, [DTYPE_INT8] = kernel, [DTYPE_INT16] = kernel, [DTYPE_INT32] = kernel,  \
-    [DTYPE_INT64] = kernel, [DTYPE_UINT8] = kernel, [DTYPE_UINT16] = kernel,                       \
-    [DTYPE_UINT32] = kernel, [DTYPE_UINT64] = kernel
-
 /* clang-format off */
 const kernel_table KERNEL_SYMBOL(compare) = {
     [OP_EQUAL] = {[DTYPE_BOOL] = equal_u8, ROW_WIDTHS(equal), ROW_FLOATS(equal)},
@@ -73,8 +64,11 @@ const kernel_table KERNEL_SYMBOL(compare) = {
     [OP_LESS] = {[DTYPE_BOOL] = less_u8, ROW_SIGNED(less), ROW_UNSIGNED(less), ROW_FLOATS(less)},
     [OP_LESS_EQUAL] = {[DTYPE_BOOL] = less_equal_u8, ROW_SIGNED(less_equal),
                        ROW_UNSIGNED(less_equal), ROW_FLOATS(less_equal)},
-    [OP_ISNAN] = {ROW_ALL_INTEGERS(never), ROW_FLOATS(isnan)},
-    [OP_ISFINITE] = {ROW_ALL_INTEGERS(always), ROW_FLOATS(isfinite)},
+    [OP_ISNAN] = {ROW_FLOATS(isnan)},
+    [OP_ISFINITE] = {ROW_FLOATS(isfinite)},
+    [OP_ISINF] = {ROW_FLOATS(isinf)},
+    [OP_ISPOSINF] = {ROW_FLOATS(isposinf)},
+    [OP_ISNEGINF] = {ROW_FLOATS(isneginf)},
 };
 
 const kernel_row KERNEL_SYMBOL(mixed) = {

@@ -12,7 +12,8 @@
 #define LEVEL(id, name)                                                                            \
     [id] = {                                                                                       \
         .level = id,                                                                               \
-        .families = {&arith_##name, &integer_##name, &compare_##name, &math_##name},               \
+        .families = {&arith_##name, &integer_##name, &compare_##name, &math_##name,                \
+                     &special_##name, &bits_##name, &modulo_##name},                               \
         .casts = &casts_##name,                                                                    \
         .mixed = &mixed_##name,                                                                    \
         .reduce = &reduce_##name,                                                                  \
@@ -34,7 +35,8 @@ static bool is_supported(enum cpu_level level)
     case CPU_LEVEL_PLAIN:
     case CPU_LEVEL_BASELINE: return true;
 #if defined(__x86_64__)
-    case CPU_LEVEL_AVX2: return __builtin_cpu_supports("avx2");
+    case CPU_LEVEL_AVX2: /* SLEEF's functions for AVX2 need FMA too */
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     case CPU_LEVEL_AVX512:
         return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
                __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");

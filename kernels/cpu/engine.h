@@ -24,6 +24,9 @@ struct cpu_view {
     void *base;
     int64_t strides[ARRAY_MAX_NDIM];
     bool is_swapped;
+    /* Where the pass moves more than the cache holds: */
+    bool bypasses_cache;   /* outputs: they are written past it, see cpu_engine_fence() */
+    bool is_fetched_ahead; /* inputs: what comes next is asked for while this is computed */
 };
 
 /* What arithmetic met: counted, never trapped. cpu_engine_run() adds to it when it succeeds. */
@@ -33,12 +36,13 @@ struct cpu_warnings {
 };
 
 /* Bytes of scratch that every thread brings, 64-byte aligned; no other memory is used. */
-#define CPU_SCRATCH_BYTES (256u * 1024u)
+#define CPU_SCRATCH_BYTES (320u * 1024u)
 
 struct cpu_box {
     int ndim;
     const int64_t *count;  /* arrays' axis order, all > 0 */
     const int *axis_order; /* slowest to fastest: elements are visited in this order */
+    const int64_t *start;  /* of the box in the pass's space; NULL: all 0 */
 };
 
 /* inputs: one view per program->inputs (those of pass->inputs_used are read). outputs: one view per
@@ -51,3 +55,12 @@ int cpu_engine_run(const struct cpu_engine *engine, const struct program *progra
                    const struct cpu_view *outputs, const union scalar *reduced,
                    struct partial *ret_partials, struct cpu_warnings *warnings,
                    void *scratch) GAD_MUST_CHECK;
+
+/* What was written past the cache comes before whatever the calling thread writes after this. To be
+ * called before anybody is told that outputs with `bypasses_cache` are written. */
+void cpu_engine_fence(void);
+
+/* The data caches of this machine: a core's first, and the last, bounded to what is sensible where
+ * the system does not say. Asked once. */
+size_t cpu_first_cache_bytes(void);
+size_t cpu_last_cache_bytes(void);

@@ -51,15 +51,19 @@ struct reduce_state {
 typedef void reduce_fn(size_t n, const void *src, struct reduce_state *state);
 typedef reduce_fn *reduce_table[OP_COUNT][DTYPE_COUNT];
 
-/* Byte order and bool bytes, for loading and storing; `dst` may be `src`. */
+/* Byte order and bool bytes, for loading and storing; `dst` may be `src`. stream: n bytes, any
+ * alignment, no overlap, nothing beyond them is touched; whole lines of `dst` go past the cache
+ * where the processor can, and are in order for other threads after cpu_engine_fence(). */
 typedef void move_fn(size_t n, void *dst, const void *src);
 struct move_kernels {
     move_fn *swap[4];   /* by log2 of the item size; [0] is NULL */
     move_fn *normalise; /* any byte other than 0 becomes 1 */
+    move_fn *stream;
 };
 
 #define KERNELS_DECLARE(level)                                                                     \
-    extern const kernel_table arith_##level, integer_##level, compare_##level, math_##level;       \
+    extern const kernel_table arith_##level, integer_##level, compare_##level, math_##level,       \
+        special_##level, bits_##level, modulo_##level;                                             \
     extern const kernel_casts casts_##level;                                                       \
     extern const kernel_row mixed_##level;                                                         \
     extern const reduce_table reduce_##level;                                                      \

@@ -1,31 +1,37 @@
 /* The layout of the scratch, and the strips that are filled once.
  *
- * Scratch:  | struct run | insns | reductions | inputs | stores | address[] | strips ... |
+ * Scratch:  | struct run | insns | reductions | inputs | indices | stores | address[] | strips ...
+ * |
  *
- * The strip's length follows from what is left for the strips: registers (one spare more) hold the
- * widest item of the pass, inputs that are copied and uniform values hold their own item. A static
- * assertion shows that the largest program still has strips of KERNEL_GRANULE elements. Inputs that
- * repeat after few elements are written out once, one period longer than a strip, so that a strip
- * may begin anywhere in the period. Called by bind.c.
+ * The strip's length is such that all that a strip touches fits the first-level cache, in powers of
+ * two: whole pages of an input are read one after the other, which suits the memory. Registers (one
+ * spare more) hold the widest item of the pass, inputs that are copied and uniform values hold
+ * their own item. Where the scratch has no room for that, it decides. A static assertion shows that
+ * the largest program still has strips of KERNEL_GRANULE elements. Inputs that repeat after few
+ * elements are written out once, one period longer than a strip, so that a strip may begin anywhere
+ * in the period. Called by bind.c.
  */
 #include "kernels/cpu/bind.h"
 
 #include "proto/util.h"
 
 #define STRIP_MAX   2048
-#define STRIP_USUAL 512           /* not less for the sake of the cache */
-#define CACHE_BYTES (32u * 1024u) /* what the strips of a pass should fit together */
+#define STRIP_LEAST 512 /* for the sake of the cache; the scratch may have room for less */
 
 #define MAX_UNIFORMS (PROGRAM_MAX_CONSTS + PROGRAM_MAX_REDUCTIONS)
-#define MAX_SLOTS    (PROGRAM_MAX_REGISTERS + 1 + BIND_MAX_INPUTS + MAX_UNIFORMS + REQUEST_MAX_OUTPUTS)
+#define MAX_SLOTS                                                                                  \
+    (PROGRAM_MAX_REGISTERS + 1 + BIND_MAX_INPUTS + ARRAY_MAX_NDIM + MAX_UNIFORMS +                 \
+     REQUEST_MAX_OUTPUTS)
 
 #define LARGEST_BOOKS                                                                              \
     (sizeof(struct run) + PROGRAM_MAX_INSNS * sizeof(struct bound_insn) +                          \
      PROGRAM_MAX_REDUCTIONS * sizeof(struct bound_reduction) +                                     \
-     BIND_MAX_INPUTS * sizeof(struct stream) + REQUEST_MAX_OUTPUTS * sizeof(struct bound_store) +  \
-     MAX_SLOTS * sizeof(void *) + 6 * 64)
+     BIND_MAX_INPUTS * (sizeof(struct stream) + sizeof(struct fetch)) +                            \
+     ARRAY_MAX_NDIM * sizeof(struct index_stream) +                                                \
+     REQUEST_MAX_OUTPUTS * sizeof(struct bound_store) + MAX_SLOTS * sizeof(void *) + 8 * 64)
 #define LARGEST_STRIPS                                                                             \
-    ((PROGRAM_MAX_REGISTERS + 1 + BIND_MAX_INPUTS + MAX_UNIFORMS) * KERNEL_GRANULE * 8 +           \
+    ((PROGRAM_MAX_REGISTERS + 1 + BIND_MAX_INPUTS + ARRAY_MAX_NDIM + MAX_UNIFORMS) *               \
+         KERNEL_GRANULE * 8 +                                                                      \
      BIND_MAX_INPUTS * BIND_PERIOD_FEW * 8)
 _Static_assert(LARGEST_BOOKS + LARGEST_STRIPS <= CPU_SCRATCH_BYTES,
                "the largest program must fit the scratch");
@@ -47,6 +53,7 @@ static size_t bytes_per_element(const struct binding *b, size_t *ret_fixed)
 {
     const struct run *run = b->run;
     size_t n_bytes = (run->pass->n_registers + 1u) * b->register_bytes;
+    n_bytes += run->n_indices * sizeof(int64_t);
     *ret_fixed = 0;
     for (unsigned i = 0; i < run->n_inputs; i++) {
         const struct stream *s = &run->inputs[i];
@@ -65,13 +72,28 @@ static size_t bytes_per_element(const struct binding *b, size_t *ret_fixed)
     return n_bytes;
 }
 
+/* Bytes that are read or written in place for one element. */
+static size_t bytes_in_place(const struct run *run)
+{
+    size_t n_bytes = 0;
+    for (unsigned i = 0; i < run->n_inputs; i++)
+        if (run->inputs[i].kind == STREAM_LINEAR)
+            n_bytes += (size_t)1 << run->inputs[i].item_log2;
+    for (unsigned i = 0; i < run->n_stores; i++)
+        if (run->stores[i].is_direct && !run->stores[i].stream.bypasses_cache)
+            n_bytes += (size_t)1 << run->stores[i].stream.item_log2;
+    return n_bytes;
+}
+
 void layout_choose_strip(struct binding *b)
 {
     struct run *run = b->run;
     size_t n_fixed, n_each = bytes_per_element(b, &n_fixed);
     size_t n_fitting = (CPU_SCRATCH_BYTES - b->used_bytes - n_fixed) / n_each;
-    size_t n = max_u64(CACHE_BYTES / n_each, STRIP_USUAL);
-    n = min_u64(min_u64(n, n_fitting), STRIP_MAX) & ~(size_t)(KERNEL_GRANULE - 1);
+    size_t n_cached = cpu_first_cache_bytes() / (n_each + bytes_in_place(run)), n = STRIP_MAX;
+    while (n > STRIP_LEAST && n > n_cached)
+        n /= 2;
+    n = min_u64(n, n_fitting) & ~(size_t)(KERNEL_GRANULE - 1);
     run->n_strip = min_u64(n, round_up_u64(run->n_elements, KERNEL_GRANULE));
 }
 
@@ -120,6 +142,10 @@ void layout_fill(struct binding *b, const union scalar *reduced)
         run->address[i] = layout_take(b, run->n_strip * b->register_bytes);
     for (unsigned i = 0; i < run->n_inputs; i++)
         fill_input(b, &run->inputs[i]);
+    for (unsigned i = 0; i < run->n_indices; i++) {
+        struct index_stream *s = &run->indices[i];
+        s->buffer = run->address[s->slot] = layout_take(b, run->n_strip * sizeof(int64_t));
+    }
     for (unsigned i = 0; i < program->n_consts; i++)
         if (b->const_slot[i] != NO_SLOT)
             fill_uniform(b, b->const_slot[i], program->consts[i].dtype, &program->consts[i].value);

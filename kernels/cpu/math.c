@@ -1,73 +1,74 @@
-/* exp, log, sin, cos and tanh over arrays.
+/* Exponentials, logarithms, trigonometric and hyperbolic functions, erf, erfc, pow, hypot.
  *
- * On x86-64 with glibc the vector functions of libmvec (vector ABI: _ZGV, b = SSE, d = AVX2,
- * e = AVX-512, N = no mask, lanes, v = one vector) do the work; their results are within 4 ulp of
- * exact, special values are libm's, and a lane does not depend on its neighbours. Their bits may
- * differ between levels. The plain level, and any level without libmvec, is libm in a loop.
+ * Each is a vector function of libmvec or SLEEF, as math_table.h says, or libm's. Errors are within
+ * 4 ulp of exact (kernels/ACCURACY.md has what was measured), special values are C's Annex F, and a
+ * lane does not depend on its neighbours. Bits may differ between levels.
+ *
+ * sin, cos and tan: libmvec reduces arguments of any size but calls libm for each that is large.
+ * From about there on a block is computed by SLEEF as well and each element takes the one that its
+ * own size says.
  */
-#include "kernels/cpu/template.h"
+#include "kernels/cpu/vector_math.h"
 
-#include <math.h>
-#include <string.h>
+ROWS_UNARY(BLOCK1_ROW)
+ROWS_UNARY(KERNEL1_ROW)
+ROWS_BINARY(BLOCK2_ROW)
+ROWS_BINARY(KERNEL2_ROW)
 
-#if defined(KERNEL_HAS_MVEC)
+#if defined(KERNEL_HAS_SLEEF) && defined(KERNEL_HAS_MVEC_2_35)
+#define SOURCE_PERIODIC(op, ...) [OP_##op] = {"libmvec, SLEEF", "libmvec, SLEEF"},
 
-#define VECTOR_PASTE_(a, b) a##b
-#define VECTOR_PASTE(a, b)  VECTOR_PASTE_(a, b)
-#if KERNEL_VECTOR_BYTES == 64
-#define VECTOR_F64 _ZGVeN8v_
-#define VECTOR_F32 _ZGVeN16v_
-#elif KERNEL_VECTOR_BYTES == 32
-#define VECTOR_F64 _ZGVdN4v_
-#define VECTOR_F32 _ZGVdN8v_
-#else
-#define VECTOR_F64 _ZGVbN2v_
-#define VECTOR_F32 _ZGVbN4v_
-#endif
-
-typedef f64 vector_f64 __attribute__((vector_size(KERNEL_VECTOR_BYTES)));
-typedef f32 vector_f32 __attribute__((vector_size(KERNEL_VECTOR_BYTES)));
-
-#define VECTOR_LOOP(name, T, V, function)                                                          \
-    V function(V) __attribute__((const));                                                          \
-    static void name##_##T(KERNEL_ARGS)                                                            \
+/* clang-format off */
+#define PERIODIC(name, near, T, is_near)                                                           \
+    KERNEL_PASTE(BLOCK1, near)(name##_near, name, T)                                               \
+    BLOCK1_SAME(name##_far, name, T)                                                               \
+    ALL_OF(name##_all_near, T, is_near)                                                            \
+    static inline void name##_split_##T(T *d, const T *as)                                         \
     {                                                                                              \
-        T *d = dst;                                                                                \
-        const T *as = pa;                                                                          \
-        n = KERNEL_ROUND(n);                                                                       \
-        for (size_t i = 0; i < n; i += sizeof(V) / sizeof(T)) {                                    \
-            V v;                                                                                   \
-            memcpy(&v, as + i, sizeof(v));                                                         \
-            v = function(v);                                                                       \
-            memcpy(d + i, &v, sizeof(v));                                                          \
+        T near_ones[BLOCK], far_ones[BLOCK];                                                       \
+        name##_far_##T(far_ones, as);                                                              \
+        for (unsigned i = 0; i < BLOCK; i++) {                                                     \
+            T a = as[i];                                                                           \
+            near_ones[i] = (is_near) ? a : 0;                                                      \
         }                                                                                          \
+        name##_near_##T(near_ones, near_ones);                                                     \
+        KERNEL_LOOP                                                                                \
+        for (unsigned i = 0; i < BLOCK; i++) {                                                     \
+            T a = as[i];                                                                           \
+            d[i] = (is_near) ? near_ones[i] : far_ones[i];                                         \
+        }                                                                                          \
+    }                                                                                              \
+    static inline void name##_block_##T(T *d, const T *as)                                         \
+    {                                                                                              \
+        if (name##_all_near_##T(as))                                                               \
+            name##_near_##T(d, as);                                                                \
+        else                                                                                       \
+            name##_split_##T(d, as);                                                               \
     }
-#define MATH(name)                                                                                 \
-    VECTOR_LOOP(name, f32, vector_f32, VECTOR_PASTE(VECTOR_F32, name##f))                          \
-    VECTOR_LOOP(name, f64, vector_f64, VECTOR_PASTE(VECTOR_F64, name))
+/* Where libmvec 2.36 begins to call libm: 10^4 and 8256, 2^23 and 128000. */
+PERIODIC(sin, M, f32, __builtin_fabsf(a) < 8192)
+PERIODIC(cos, M, f32, __builtin_fabsf(a) < 8192)
+PERIODIC(tan, N, f32, __builtin_fabsf(a) < 8192)
+PERIODIC(sin, M, f64, __builtin_fabs(a) < 0x1.fp22)
+PERIODIC(cos, M, f64, __builtin_fabs(a) < 0x1.fp22)
+PERIODIC(tan, N, f64, __builtin_fabs(a) < 0x1.fp16)
+/* clang-format on */
 
-#endif
-
-#define MATH_LIBM(name)                                                                            \
-    UNARY(name, f32, f32, name##f(a))                                                              \
-    UNARY(name, f64, f64, name(a))
-
-#if !defined(KERNEL_HAS_MVEC)
-#define MATH      MATH_LIBM
-#define MATH_TANH MATH_LIBM
-#elif !defined(KERNEL_HAS_MVEC_TANH) /* glibc before 2.35 */
-#define MATH_TANH MATH_LIBM
 #else
-#define MATH_TANH MATH
+#define SOURCE_PERIODIC SOURCE_ROW
+ROWS_PERIODIC(BLOCK1_ROW)
 #endif
+ROWS_PERIODIC(KERNEL1_ROW)
 
-MATH(exp)
-MATH(log)
-MATH(sin)
-MATH(cos)
-MATH_TANH(tanh)
-
+/* clang-format off */
 const kernel_table KERNEL_SYMBOL(math) = {
-    [OP_EXP] = {ROW_FLOATS(exp)}, [OP_LOG] = {ROW_FLOATS(log)},   [OP_SIN] = {ROW_FLOATS(sin)},
-    [OP_COS] = {ROW_FLOATS(cos)}, [OP_TANH] = {ROW_FLOATS(tanh)},
+    ROWS_UNARY(TABLE_ROW)
+    ROWS_PERIODIC(TABLE_ROW)
+    ROWS_BINARY(TABLE_ROW)
 };
+const math_sources KERNEL_SYMBOL(math_sources) = {
+    ROWS_UNARY(SOURCE_ROW)
+    ROWS_PERIODIC(SOURCE_PERIODIC)
+    ROWS_BINARY(SOURCE_ROW)
+};
+/* clang-format on */

@@ -6,14 +6,47 @@
  * memory each way. All strips have a multiple of KERNEL_GRANULE elements but the box's last, which
  * is split: its tail is shorter than that and runs in scratch buffers, padded.
  *
+ * Where a pass moves more than the cache holds, memory works at the same time as the arithmetic:
+ * before each instruction a share of the next strip's inputs is asked for, and the outputs leave
+ * past the cache in small pieces.
+ *
  * Nothing is allocated and nothing is locked: a fault in a mapping may leave by longjmp() from any
  * load or store. Called by the worker, for each grain, and by tests.
  */
 #include "kernels/cpu/run.h"
 
+#include "proto/util.h"
+
+#define STREAM_PIECE_BYTES 1024
+#define FETCH_BYTES        64
+
+/* What follows on a strip that is used in place. Beyond the end of the box that is mostly the next
+ * box; wherever it is, asking for it does no harm. */
+static void plan_fetch(struct run *run, const struct stream *s, const void *strip, size_t n)
+{
+    size_t n_bytes = n << s->item_log2;
+    uintptr_t at = (uintptr_t)strip + n_bytes;
+    run->fetches[run->n_fetches++] = (struct fetch){.at = at, .end = at + n_bytes};
+    run->n_fetch_lines += n_bytes / FETCH_BYTES;
+}
+
+/* Asks for the next n_lines, one input after the other: memory likes neighbours. */
+static void fetch_ahead(struct run *run, size_t n_lines)
+{
+    while (run->next_fetch < run->n_fetches && n_lines > 0) {
+        struct fetch *f = &run->fetches[run->next_fetch];
+        for (; n_lines > 0 && f->at < f->end; f->at += FETCH_BYTES, n_lines--)
+            __builtin_prefetch((const void *)f->at, 0, 2); /* into the second level */
+        if (f->at >= f->end)
+            run->next_fetch++;
+    }
+}
+
 static void load_inputs(struct run *run, uint64_t first, size_t n)
 {
     bool is_tail = n % KERNEL_GRANULE != 0;
+    run->n_fetches = run->next_fetch = 0;
+    run->n_fetch_lines = 0;
     for (unsigned i = 0; i < run->n_inputs; i++) {
         const struct stream *s = &run->inputs[i];
         void *p;
@@ -22,12 +55,19 @@ static void load_inputs(struct run *run, uint64_t first, size_t n)
         } else if (is_tail || !(p = stream_direct(s, run->box, first, n))) {
             p = s->buffer;
             stream_load(s, run->box, first, n, run->engine->move, p);
+        } else if (s->is_fetched_ahead) {
+            plan_fetch(run, s, p, n);
         }
         run->address[s->slot] = p;
     }
+    if (run->n_insns < 2 && run->n_fetches < 2)
+        run->n_fetches = 0; /* one array read straight through: the processor sees that itself */
+    for (unsigned i = 0; i < run->n_indices; i++)
+        index_stream_load(&run->indices[i], first, n);
 }
 
-/* Returns a bit for each store whose strip is computed in the output's own memory. */
+/* Returns a bit for each store that is done when its register is defined: computed in the output's
+ * own memory, or streamed there. */
 static uint32_t place_outputs(struct run *run, uint64_t first, size_t n)
 {
     bool is_tail = n % KERNEL_GRANULE != 0;
@@ -37,10 +77,38 @@ static uint32_t place_outputs(struct run *run, uint64_t first, size_t n)
         if (!store->is_direct)
             continue;
         void *p = is_tail ? NULL : stream_direct(&store->stream, run->box, first, n);
-        run->address[store->stream.slot] = p ? p : store->stream.buffer;
+        bool is_streamed = store->stream.bypasses_cache;
+        run->address[store->stream.slot] = p && !is_streamed ? p : store->stream.buffer;
+        store->place = is_streamed ? p : NULL;
         placed |= (uint32_t)(p != NULL) << i;
     }
     return placed;
+}
+
+/* The last definition of a store that bypasses the cache, in pieces that stay in the first-level
+ * cache: the processor reads and computes the next while the stores of the last one drain. */
+static void run_streamed(struct run *run, const struct bound_insn *insn, size_t n, size_t n_lines)
+{
+    const struct bound_store *store = &run->stores[insn->streamed];
+    unsigned item_log2 = store->stream.item_log2;
+    size_t n_piece = n;
+    if (store->place)
+        n_piece = max_u64(STREAM_PIECE_BYTES >> item_log2, KERNEL_GRANULE);
+    char *dst = run->address[insn->dst], *src[3];
+    for (unsigned j = 0; j < 3; j++)
+        src[j] = run->address[insn->src[j]];
+    size_t n_share = (n_lines * n_piece + n - 1) / n;
+    for (size_t done = 0; done < n; done += n_piece) {
+        size_t n_now = min_u64(n_piece, n - done);
+        fetch_ahead(run, n_share);
+        char *piece = store->is_read_again ? dst + (done << item_log2) : dst;
+        insn->kernel(n_now, piece, src[0] + (done << store->src_log2[0]),
+                     src[1] + (done << store->src_log2[1]), src[2] + (done << store->src_log2[2]),
+                     &run->events);
+        if (store->place)
+            run->engine->move->stream(n_now << item_log2, store->place + (done << item_log2),
+                                      piece);
+    }
 }
 
 static void run_strip(struct run *run, uint64_t first, size_t n)
@@ -48,8 +116,14 @@ static void run_strip(struct run *run, uint64_t first, size_t n)
     load_inputs(run, first, n);
     uint32_t placed = place_outputs(run, first, n);
     void *const *address = run->address;
+    size_t n_share = run->n_insns ? (run->n_fetch_lines + run->n_insns - 1) / run->n_insns : 0;
     for (unsigned i = 0; i < run->n_insns; i++) {
         const struct bound_insn *insn = &run->insns[i];
+        if (insn->streamed != NO_STORE) {
+            run_streamed(run, insn, n, n_share);
+            continue;
+        }
+        fetch_ahead(run, n_share);
         insn->kernel(n, address[insn->dst], address[insn->src[0]], address[insn->src[1]],
                      address[insn->src[2]], &run->events);
     }
@@ -72,6 +146,13 @@ static size_t strip_length(const struct run *run, uint64_t first)
     if (left >= run->n_strip)
         return run->n_strip;
     return left > KERNEL_GRANULE ? left & ~(uint64_t)(KERNEL_GRANULE - 1) : left;
+}
+
+void cpu_engine_fence(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_sfence();
+#endif
 }
 
 int cpu_engine_run(const struct cpu_engine *engine, const struct program *program, unsigned pass,

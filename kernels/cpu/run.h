@@ -3,7 +3,7 @@
 
 #include "kernels/cpu/stream.h"
 
-#define CPU_KERNEL_FAMILIES 4
+#define CPU_KERNEL_FAMILIES 7
 
 struct cpu_engine {
     enum cpu_level level;
@@ -25,7 +25,10 @@ reduce_fn *engine_find_reduction(const struct cpu_engine *engine,
 struct bound_insn {
     kernel_fn *kernel;
     uint16_t dst, src[3];
+    uint16_t
+        streamed; /* the store that takes the result past the cache, piece by piece; NO_STORE */
 };
+#define NO_STORE UINT16_MAX
 
 struct bound_reduction {
     reduce_fn *kernel;
@@ -38,6 +41,15 @@ struct bound_store {
     struct stream stream;
     uint16_t src;   /* slot to copy from */
     bool is_direct; /* the strip's last definition may write to the stream's own memory */
+    /* Of a direct one that bypasses the cache: it is computed in the strip's buffer. */
+    bool is_read_again;  /* the buffer is used behind the definition */
+    uint8_t src_log2[3]; /* item sizes of the definition's sources */
+    char *place;         /* of this strip, in the stream's own memory */
+};
+
+/* Lines of an input that will be read in the next strip. */
+struct fetch {
+    uintptr_t at, end;
 };
 
 struct run {
@@ -47,10 +59,14 @@ struct run {
     const struct cpu_box *box;
     uint64_t n_elements;
     size_t n_strip; /* a multiple of KERNEL_GRANULE */
-    unsigned n_slots, n_insns, n_inputs, n_reductions, n_stores;
+    unsigned n_slots, n_insns, n_inputs, n_indices, n_reductions, n_stores;
     void **address;
     struct bound_insn *insns;
     struct stream *inputs; /* those that the pass reads */
+    struct index_stream *indices;
+    struct fetch *fetches; /* the first n_fetches are to be done, beginning at next_fetch */
+    unsigned n_fetches, next_fetch;
+    size_t n_fetch_lines; /* of the whole strip */
     struct bound_reduction *reductions;
     struct bound_store *stores;
     void *spare; /* one strip of the widest item, free between insns and the next strip */

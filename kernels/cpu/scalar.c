@@ -1,5 +1,5 @@
-/* Kernels that no vector unit helps: 64-bit integer division, powers, float division with floor
- * semantics. Compiled once, as part of the plain level.
+/* The plain level of what the vectorised levels do by other means: division of floats and of 64-bit
+ * integers, divisors, powers. One element after the other, by libm and the processor's division.
  *
  * 64-bit divisors are pinned in a register between the check and the division: a source may be
  * memory that another process writes, and the compiler could read it twice. Float // and % follow
@@ -13,44 +13,80 @@
 
 #define PINNED(x) __asm__("" : "+r"(x))
 
+#define DIVISION_KERNEL(name, T, function)                                                         \
+    static void name##_##T(KERNEL_ARGS)                                                            \
+    {                                                                                              \
+        T *d = dst;                                                                                \
+        const T *as = pa, *bs = pb;                                                                \
+        for (size_t i = 0; i < n; i++)                                                             \
+            events->n_divide_by_zero += bs[i] == 0;                                                \
+        n = KERNEL_ROUND(n);                                                                       \
+        for (size_t i = 0; i < n; i++)                                                             \
+            d[i] = function(as[i], bs[i]);                                                         \
+    }
+
 #define DIVISION_64(T, is_unsafe, is_above)                                                        \
-    static inline T divide_##T(T a, T b, T *ret_remainder)                                         \
+    static inline T truncated_##T(T a, T b, T *ret_remainder)                                      \
     {                                                                                              \
         PINNED(a);                                                                                 \
         PINNED(b);                                                                                 \
         T safe = (is_unsafe) ? 1 : b;                                                              \
-        T q = a / safe, r = a % safe;                                                              \
-        *ret_remainder = (is_above) ? r + safe : r;                                                \
+        *ret_remainder = a % safe;                                                                 \
+        return a / safe;                                                                           \
+    }                                                                                              \
+    static T floor_quotient_##T(T a, T b)                                                          \
+    {                                                                                              \
+        T r, q = truncated_##T(a, b, &r);                                                          \
         return b == 0 ? 0 : q - (is_above);                                                        \
     }                                                                                              \
-    static void count_zeros_##T(size_t n, const T *x, struct kernel_events *events)                \
+    static T floor_remainder_##T(T a, T b)                                                         \
     {                                                                                              \
-        for (size_t i = 0; i < n; i++)                                                             \
-            events->n_divide_by_zero += x[i] == 0;                                                 \
+        T r;                                                                                       \
+        truncated_##T(a, b, &r);                                                                   \
+        return (is_above) ? r + b : r;                                                             \
     }                                                                                              \
-    static void floor_divide_##T(KERNEL_ARGS)                                                      \
+    static T remainder_of_##T(T a, T b)                                                            \
     {                                                                                              \
-        T *d = dst, unused;                                                                        \
-        const T *as = pa, *bs = pb;                                                                \
-        count_zeros_##T(n, bs, events);                                                            \
-        n = KERNEL_ROUND(n);                                                                       \
-        for (size_t i = 0; i < n; i++)                                                             \
-            d[i] = divide_##T(as[i], bs[i], &unused);                                              \
+        T r;                                                                                       \
+        truncated_##T(a, b, &r);                                                                   \
+        return r;                                                                                  \
     }                                                                                              \
-    static void remainder_##T(KERNEL_ARGS)                                                         \
-    {                                                                                              \
-        T *d = dst;                                                                                \
-        const T *as = pa, *bs = pb;                                                                \
-        count_zeros_##T(n, bs, events);                                                            \
-        n = KERNEL_ROUND(n);                                                                       \
-        for (size_t i = 0; i < n; i++) {                                                           \
-            T r;                                                                                   \
-            divide_##T(as[i], bs[i], &r);                                                          \
-            d[i] = r;                                                                              \
-        }                                                                                          \
-    }
-DIVISION_64(i64, (b == 0) | ((b == -1) & (a == INT64_MIN)), (r != 0) & ((r ^ safe) < 0))
+    DIVISION_KERNEL(floor_divide, T, floor_quotient_##T)                                           \
+    DIVISION_KERNEL(remainder, T, floor_remainder_##T)                                             \
+    DIVISION_KERNEL(fmod, T, remainder_of_##T)
+DIVISION_64(i64, (b == 0) | ((b == -1) & (a == INT64_MIN)), (r != 0) & ((r ^ b) < 0))
 DIVISION_64(u64, b == 0, 0)
+
+/* Euclid's; the least integer's magnitude wraps. */
+static u64 gcd(u64 a, u64 b)
+{
+    while (b) {
+        u64 r = a % b;
+        a = b;
+        b = r;
+    }
+    return a;
+}
+
+static u64 lcm(u64 a, u64 b)
+{
+    u64 divisor = gcd(a, b);
+    return divisor ? a / divisor * b : 0;
+}
+
+#define DIVISORS(S, U)                                                                             \
+    static u64 magnitude_##S(S a)                                                                  \
+    {                                                                                              \
+        return a < 0 ? 0 - (u64)a : (u64)a;                                                        \
+    }                                                                                              \
+    BINARY(gcd, S, S, gcd(magnitude_##S(a), magnitude_##S(b)))                                     \
+    BINARY(gcd, U, U, gcd(a, b))                                                                   \
+    BINARY(lcm, S, S, lcm(magnitude_##S(a), magnitude_##S(b)))                                     \
+    BINARY(lcm, U, U, lcm(a, b))
+DIVISORS(i8, u8)
+DIVISORS(i16, u16)
+DIVISORS(i32, u32)
+DIVISORS(i64, u64)
 
 #define POWER(T, W)                                                                                \
     static inline T wrapped_power_##T(T a, T exponent)                                             \
@@ -82,9 +118,6 @@ POWER_SIGNED(i8, u8)
 POWER_SIGNED(i16, u16)
 POWER_SIGNED(i32, u32)
 POWER_SIGNED(i64, u64)
-
-BINARY(power, f32, f32, powf(a, b))
-BINARY(power, f64, f64, pow(a, b))
 
 #define FLOAT_DIVISION(T, f)                                                                       \
     static T divmod_##T(T a, T b, T *ret_modulus)                                                  \
@@ -119,15 +152,20 @@ BINARY(power, f64, f64, pow(a, b))
         return modulus;                                                                            \
     }                                                                                              \
     BINARY(floor_divide, T, T, floor_quotient_##T(a, b))                                           \
-    BINARY(remainder, T, T, floor_modulus_##T(a, b))
+    BINARY(remainder, T, T, floor_modulus_##T(a, b))                                               \
+    BINARY(fmod, T, T, fmod##f(a, b))
 FLOAT_DIVISION(f32, f)
 FLOAT_DIVISION(f64, )
 
+/* clang-format off */
 const kernel_table scalar_kernels = {
-    [OP_FLOOR_DIVIDE] = {[DTYPE_INT64] = floor_divide_i64,
-                         [DTYPE_UINT64] = floor_divide_u64,
+    [OP_FLOOR_DIVIDE] = {[DTYPE_INT64] = floor_divide_i64, [DTYPE_UINT64] = floor_divide_u64,
                          ROW_FLOATS(floor_divide)},
-    [OP_REMAINDER] =
-        {[DTYPE_INT64] = remainder_i64, [DTYPE_UINT64] = remainder_u64, ROW_FLOATS(remainder)},
-    [OP_POWER] = {ROW_SIGNED(power), ROW_UNSIGNED(power), ROW_FLOATS(power)},
+    [OP_REMAINDER] = {[DTYPE_INT64] = remainder_i64, [DTYPE_UINT64] = remainder_u64,
+                      ROW_FLOATS(remainder)},
+    [OP_FMOD] = {[DTYPE_INT64] = fmod_i64, [DTYPE_UINT64] = fmod_u64, ROW_FLOATS(fmod)},
+    [OP_GCD] = {ROW_SIGNED(gcd), ROW_UNSIGNED(gcd)},
+    [OP_LCM] = {ROW_SIGNED(lcm), ROW_UNSIGNED(lcm)},
+    [OP_POWER] = {ROW_SIGNED(power), ROW_UNSIGNED(power)},
 };
+/* clang-format on */

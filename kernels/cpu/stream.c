@@ -137,6 +137,8 @@ void stream_init(struct stream *s, const struct cpu_box *box, const struct cpu_v
         .dtype = dtype,
         .item_log2 = (unsigned)__builtin_ctzl(dtype_size(dtype)),
         .is_swapped = view->is_swapped && dtype_size(dtype) > 1,
+        .bypasses_cache = view->bypasses_cache,
+        .is_fetched_ahead = view->is_fetched_ahead,
         .base = view->base,
         .strides = view->strides,
         .kind = STREAM_COPIED,
@@ -203,6 +205,11 @@ void stream_store(const struct stream *s, const struct cpu_box *box, uint64_t fi
     if (s->is_swapped) {
         move->swap[s->item_log2](n, spare, strip);
         strip = spare;
+    }
+    void *place = s->bypasses_cache ? stream_direct(s, box, first, n) : NULL;
+    if (place) {
+        move->stream(n << s->item_log2, place, strip);
+        return;
     }
     /* A walk's strip is either side of a copy. */
     walk_copy(s, box, first, n, (char *)(uintptr_t)strip, true);

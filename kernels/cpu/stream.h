@@ -16,7 +16,7 @@ struct stream {
     enum stream_kind kind;
     enum dtype dtype;
     unsigned item_log2;
-    bool is_swapped;
+    bool is_swapped, bypasses_cache, is_fetched_ahead;
     uint64_t n_run;
     char *base;
     const int64_t *strides;
@@ -42,9 +42,22 @@ void *stream_direct(const struct stream *s, const struct cpu_box *box, uint64_t 
 void stream_load(const struct stream *s, const struct cpu_box *box, uint64_t first, size_t n,
                  const struct move_kernels *move, void *buffer);
 
-/* Copies a strip to its place. `spare` is a strip's buffer that may be overwritten. */
+/* Copies a strip to its place, past the cache where it should and is contiguous. `spare` is a
+ * strip's buffer that may be overwritten. */
 void stream_store(const struct stream *s, const struct cpu_box *box, uint64_t first, size_t n,
                   const struct move_kernels *move, const void *strip, void *spare);
+
+/* An operand without memory: the elements' coordinates along one axis of the pass, as int64. */
+struct index_stream {
+    unsigned axis;
+    int64_t start;           /* of the box, along the axis */
+    uint64_t count, n_inner; /* the axis's extent; the elements of all faster axes together */
+    int64_t *buffer;
+    uint16_t slot;
+};
+void index_stream_init(struct index_stream *s, const struct cpu_box *box, unsigned axis);
+/* The coordinates of the elements [first, first + n), n rounded up to KERNEL_GRANULE. */
+void index_stream_load(const struct index_stream *s, uint64_t first, size_t n);
 
 /* buffer[i] = buffer[i % n_first_bytes] up to n_bytes. */
 void stream_repeat(void *buffer, size_t n_first_bytes, size_t n_bytes);

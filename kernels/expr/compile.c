@@ -61,10 +61,18 @@ int fail_no_memory(struct compiler *c)
     return fail(c, GAD_NO_MEMORY, 0, "no memory to compile the expression");
 }
 
+/* The output is what errors are about from here on. */
+static void name_output(struct compiler *c, unsigned index)
+{
+    const struct request_output *output = &c->request->outputs[index];
+    snprintf(c->unnamed, sizeof(c->unnamed), "outputs[%u]", index);
+    c->argument = output->name[0] != '\0' ? output->name : c->unnamed;
+}
+
 static void set_output(struct compiler *c, unsigned index)
 {
     const struct request_output *output = &c->request->outputs[index];
-    c->argument = output->name[0] != '\0' ? output->name : "expr";
+    name_output(c, index);
     c->text = output->expr;
     c->n_chars = (uint32_t)output->n_expr_chars;
 }
@@ -74,7 +82,7 @@ static int prepare(struct compiler *c)
 {
     const struct job_request *request = c->request;
     size_t n_chars = 0, most_chars = 0;
-    c->argument = "expr";
+    c->argument = "outputs";
     if (request->n_outputs == 0)
         return fail(c, GAD_BAD_REQUEST, 0, "there is no expression");
     if (request->n_outputs > REQUEST_MAX_OUTPUTS || request->n_args > REQUEST_MAX_ARGS)
@@ -83,7 +91,7 @@ static int prepare(struct compiler *c)
     for (unsigned i = 0; i < request->n_outputs; i++) {
         size_t n = request->outputs[i].n_expr_chars;
         if (n > REQUEST_MAX_EXPR_CHARS) {
-            c->argument = request->outputs[i].name[0] != '\0' ? request->outputs[i].name : "expr";
+            name_output(c, i);
             int r = fail(c, GAD_LIMIT_EXCEEDED, 0, "the expression is too long");
             error_expected(c->error, "at most %d characters", REQUEST_MAX_EXPR_CHARS);
             error_found(c->error, "%zu", n);

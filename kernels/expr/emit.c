@@ -8,7 +8,8 @@
  *
  * A root that is a bare input is read as late as it is reduced or stored, and another store of the
  * pass may be in place over it (`a, b = b, a`): such an input is first copied to a register, so
- * that no store changes what another one has still to read.
+ * that no store changes what another one has still to read. A bare index(axis) is copied to one
+ * too: engines make indices for instructions only.
  *
  * Called by assemble.c, pass after pass.
  */
@@ -88,6 +89,10 @@ static int make_operand(struct emitter *e, struct pass *pass, struct node *n, st
     case NODE_REDUCTION:
         ret->kind = OPERAND_REDUCED;
         ret->index = n->index;
+        return 0;
+    case NODE_INDEX:
+        ret->kind = OPERAND_INDEX;
+        ret->index = (uint16_t)(n->axis < 0 ? n->axis + pass->ndim : n->axis);
         return 0;
     default:
         ret->kind = OPERAND_REGISTER;
@@ -245,6 +250,8 @@ static int root_operand(struct emitter *e, struct pass *pass, const struct root 
 {
     struct node *n = node_at(e, roots[index].node);
     int r = make_operand(e, pass, n, ret);
+    if (r == 0 && n->kind == NODE_INDEX)
+        return emit_copy(e, ret);
     if (r != 0 || n->kind != NODE_INPUT)
         return r;
     for (unsigned i = 0; i < n_roots; i++)

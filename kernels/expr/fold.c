@@ -41,6 +41,16 @@ static union scalar make_integer(enum dtype dtype, uint64_t value)
     return (union scalar){.u64 = value << unused >> unused};
 }
 
+/* Which of two equal ones (0.0 and -0.0) or which NaN it is, is the engine's affair. */
+static bool fold_extremum(enum op op, enum dtype dtype, double a, double b, union scalar *ret)
+{
+    bool wants_less = op == OP_MINIMUM || op == OP_FMIN;
+    if (a == b ? signbit(a) != signbit(b) : !(a < b || a > b))
+        return false;
+    *ret = make_float(dtype, (a < b) == wants_less ? a : b);
+    return true;
+}
+
 static bool fold_floats(enum op op, enum dtype dtype, double a, double b, union scalar *ret)
 {
     double value;
@@ -60,6 +70,15 @@ static bool fold_floats(enum op op, enum dtype dtype, double a, double b, union 
     case OP_COS: value = cos(a); break;
     case OP_TANH: value = tanh(a); break;
     case OP_FLOOR: value = floor(a); break;
+    case OP_CEIL: value = ceil(a); break;
+    case OP_TRUNC: value = trunc(a); break;
+    case OP_RINT: value = rint(a); break;
+    case OP_SIGN: value = isnan(a) ? a : (double)((a > 0) - (a < 0)); break;
+    case OP_COPYSIGN: value = copysign(a, b); break;
+    case OP_MINIMUM:
+    case OP_MAXIMUM:
+    case OP_FMIN:
+    case OP_FMAX: return fold_extremum(op, dtype, a, b, ret);
     case OP_EQUAL: *ret = make_bool(a == b); return true;
     case OP_NOT_EQUAL: *ret = make_bool(a != b); return true;
     case OP_LESS: *ret = make_bool(a < b); return true;
@@ -68,10 +87,20 @@ static bool fold_floats(enum op op, enum dtype dtype, double a, double b, union 
     case OP_GREATER_EQUAL: *ret = make_bool(a >= b); return true;
     case OP_ISNAN: *ret = make_bool(isnan(a)); return true;
     case OP_ISFINITE: *ret = make_bool(isfinite(a)); return true;
+    case OP_ISINF: *ret = make_bool(isinf(a)); return true;
+    case OP_ISPOSINF: *ret = make_bool(a == INFINITY); return true;
+    case OP_ISNEGINF: *ret = make_bool(a == -INFINITY); return true;
+    case OP_SIGNBIT: *ret = make_bool(signbit(a)); return true;
     default: return false;
     }
     *ret = make_float(dtype, value);
     return true;
+}
+
+static union scalar count_bits(enum dtype dtype, union scalar a)
+{
+    uint64_t magnitude = dtype_is_signed(dtype) && a.i64 < 0 ? 0 - a.u64 : a.u64;
+    return (union scalar){.u64 = (uint64_t)__builtin_popcountll(magnitude)};
 }
 
 static bool fold_integers(enum op op, enum dtype dtype, union scalar a, union scalar b,
@@ -93,6 +122,8 @@ static bool fold_integers(enum op op, enum dtype dtype, union scalar a, union sc
     case OP_INVERT: value = ~a.u64; break;
     case OP_MINIMUM: value = is_less ? a.u64 : b.u64; break;
     case OP_MAXIMUM: value = is_less ? b.u64 : a.u64; break;
+    case OP_SIGN: value = is_signed ? (uint64_t)((a.i64 > 0) - (a.i64 < 0)) : a.u64 > 0; break;
+    case OP_BITWISE_COUNT: *ret = count_bits(dtype, a); return true;
     case OP_EQUAL: *ret = make_bool(a.u64 == b.u64); return true;
     case OP_NOT_EQUAL: *ret = make_bool(a.u64 != b.u64); return true;
     case OP_LESS: *ret = make_bool(is_less); return true;

@@ -97,6 +97,11 @@ static int shape_intern(struct compiler *c, uint32_t column, int ndim, const int
     return 0;
 }
 
+int graph_shape(struct compiler *c, int ndim, const int64_t *dims, uint16_t *ret)
+{
+    return shape_intern(c, 0, ndim, dims, true, ret);
+}
+
 static int fail_broadcast(struct compiler *c, uint32_t column, const struct shape *a,
                           const struct shape *b)
 {
@@ -201,6 +206,15 @@ int graph_const(struct compiler *c, enum dtype dtype, union scalar value, uint16
     return find(&c->graph, &key, hash, ret) ? 0 : add(c, &key, hash, ret);
 }
 
+int graph_index(struct compiler *c, int64_t axis, uint16_t *ret)
+{
+    struct node key = make_key(NODE_INDEX, DTYPE_INT64);
+    key.axis = axis;
+    key.axes = 1ull << (axis + ARRAY_MAX_NDIM);
+    uint32_t hash = hash_key(&key);
+    return find(&c->graph, &key, hash, ret) ? 0 : add(c, &key, hash, ret);
+}
+
 /* Registers for evaluating the sources one after the other, the most demanding first. */
 static uint16_t need_of(const struct graph *g, const struct node *n)
 {
@@ -241,8 +255,8 @@ static int fold(struct compiler *c, const struct node *key, bool *ret_is_folded,
     return *ret_is_folded ? graph_const(c, (enum dtype)key->dtype, value, key->shape, ret) : 0;
 }
 
-int graph_op(struct compiler *c, uint32_t column, enum op op, enum dtype compute, enum dtype dtype,
-             unsigned n_src, const uint16_t *src, uint16_t *ret)
+static int add_op(struct compiler *c, uint32_t column, enum op op, enum dtype compute,
+                  enum dtype dtype, unsigned n_src, const uint16_t *src, uint16_t *ret)
 {
     struct graph *g = &c->graph;
     struct node key = make_key(NODE_INSN, dtype);
@@ -259,6 +273,7 @@ int graph_op(struct compiler *c, uint32_t column, enum op op, enum dtype compute
         if (r != 0)
             return r;
         key.reads |= n->reads;
+        key.axes |= n->axes;
         if (n->level > key.level)
             key.level = n->level;
     }
@@ -272,12 +287,29 @@ int graph_op(struct compiler *c, uint32_t column, enum op op, enum dtype compute
 
 int graph_cast(struct compiler *c, uint16_t src, enum dtype dtype, uint16_t *ret)
 {
+    src = narrow_cast_source(&c->graph, src, dtype);
     enum dtype from = (enum dtype)c->graph.nodes[src].dtype;
     if (from == dtype) {
         *ret = src;
         return 0;
     }
-    return graph_op(c, 0, OP_CAST, from, dtype, 1, &src, ret);
+    return add_op(c, 0, OP_CAST, from, dtype, 1, &src, ret);
+}
+
+int graph_op(struct compiler *c, uint32_t column, enum op op, enum dtype compute, enum dtype dtype,
+             unsigned n_src, const uint16_t *src, uint16_t *ret)
+{
+    bool is_narrower;
+    struct narrowed narrow;
+    int r = narrow_op(c, op, compute, n_src, src, &is_narrower, &narrow);
+    if (r != 0)
+        return r;
+    if (!is_narrower)
+        return add_op(c, column, op, compute, dtype, n_src, src, ret);
+    bool is_compute = dtype == compute; /* else a comparison, whose result is bool */
+    r = add_op(c, column, narrow.op, narrow.compute, is_compute ? narrow.compute : dtype, n_src,
+               narrow.src, ret);
+    return r == 0 && is_compute ? graph_cast(c, *ret, dtype, ret) : r;
 }
 
 int graph_reduce(struct compiler *c, enum op op, enum dtype dtype, uint16_t src, uint16_t *ret)

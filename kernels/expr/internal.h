@@ -1,11 +1,14 @@
 /* What the stages of the expression compiler share.
  *
- *     text -> tokens -> ast -> graph -> schedule -> program
- *           lexer.c  parser.c  types.c   passes.c    assemble.c
- *                    names.c   rules.c             emit.c
- *                              reductions.c
- *                              scalar.c
- *                              graph.c fold.c
+ *     text -> tokens -> ast ------> graph ---> schedule -> program
+ *           lexer.c  parser.c    types.c    passes.c   assemble.c
+ *                    names.c     rules.c               emit.c
+ *                    calls.c     powers.c floats.c
+ *                    arguments.c bits.c choices.c
+ *                    keywords.c  closeness.c lower.c
+ *                                reductions.c axes.c
+ *                                scalar.c
+ *                                graph.c fold.c narrow.c
  *
  * All memory between text and program is one arena, given back at the end; the program is one
  * allocation. No stage but the parser recurses, and the parser counts how deep it is.
@@ -18,6 +21,7 @@
 #define EXPR_MAX_DEPTH  200  /* of parentheses, calls, signs and powers inside each other */
 #define EXPR_MAX_NODES  4096 /* of the graph, over all outputs */
 #define EXPR_MAX_SHAPES 256  /* different ones of subexpressions */
+#define EXPR_MAX_SELECT 64   /* conditions of one select() */
 
 /* ---- arena (compile.c) ---- */
 
@@ -50,6 +54,8 @@ enum token_kind {
     TOKEN_OPERATOR, /* op; "-" is OP_SUBTRACT, "+" OP_ADD also where they are signs */
     TOKEN_OPEN,
     TOKEN_CLOSE,
+    TOKEN_LIST_OPEN,
+    TOKEN_LIST_CLOSE,
     TOKEN_COMMA,
     TOKEN_DOT,
     TOKEN_ASSIGN,
@@ -71,16 +77,20 @@ enum ast_kind {
     AST_PLUS,  /* +x */
 };
 
+/* In place of a child: an optional argument that is not given, or is None. */
+#define AST_ABSENT UINT32_MAX
+
 struct ast_node {
     uint8_t kind;
-    uint8_t n_children;
+    uint8_t n_children; /* select: conditions, as many choices, the default */
     uint8_t dtype;
+    uint8_t result;   /* which one of an operation that has two */
     bool is_operator; /* written with a symbol: on two Python numbers it is Python's */
     uint16_t op;
     uint16_t arg;
-    uint32_t column; /* from 1 */
-    uint32_t children[3];
-    struct value value; /* set by types_resolve() */
+    uint32_t column;          /* from 1 */
+    const uint32_t *children; /* arguments, then what the catalogue's keywords name */
+    struct value value;       /* set by types_resolve() */
 };
 
 /* Children come before their parents; the last node is the whole expression. */
@@ -91,11 +101,16 @@ struct ast {
 
 /* ---- graph (graph.c) ---- */
 
-enum node_kind { NODE_INPUT, NODE_CONST, NODE_INSN, NODE_REDUCTION };
+enum node_kind { NODE_INPUT, NODE_CONST, NODE_INSN, NODE_REDUCTION, NODE_INDEX };
 
 #define NODE_NONE UINT16_MAX
 
-/* A typed value; equal ones are one node. Sources come before their users. */
+/* A typed value; equal ones are one node. Sources come before their users.
+ *
+ * A NODE_INDEX, index(axis), has no shape of its own: like a number it takes the shape of what it
+ * meets, so its shape here is (). Its axis is one of the pass that evaluates it, which has the
+ * shape of the output or of the array that is reduced: in `f8 + row * index(0)` it is an axis of
+ * the sum, though `row` alone has fewer. axes.c checks that every such pass has the axis. */
 struct node {
     uint8_t kind;
     uint8_t dtype;
@@ -108,9 +123,11 @@ struct node {
     uint16_t need;  /* registers that computing it takes, 0 for what is no NODE_INSN */
     uint16_t next;  /* in the same bucket */
     uint64_t reads; /* bit i: request->args[i] is read, reductions not looked through */
+    uint64_t axes;  /* bit 32 + i: index(i) is read, in the same way */
     union {
         union scalar value; /* NODE_CONST; unused bytes are 0 */
         uint64_t arg;       /* NODE_INPUT */
+        int64_t axis;       /* NODE_INDEX; below 0: from the end */
     };
     /* Of emit.c: */
     uint16_t n_uses; /* not yet made, in the pass at hand */
@@ -138,13 +155,16 @@ struct graph {
 struct compiler {
     const struct job_request *request;
     struct gad_error *error;
-    const char *argument; /* that errors name: the output, or "expr" */
+    const char *argument; /* that errors name: the output's name, or "outputs[i]" */
+    char unnamed[24];
     const char *text;     /* of the output at hand */
     uint32_t n_chars;
     struct arena arena;
     struct ast ast;
     struct graph graph;
-    uint16_t outputs[REQUEST_MAX_OUTPUTS]; /* nodes */
+    uint16_t outputs[REQUEST_MAX_OUTPUTS];       /* nodes */
+    uint16_t output_shapes[REQUEST_MAX_OUTPUTS]; /* theirs, but for index()s alone */
+    uint32_t axis_columns[2 * ARRAY_MAX_NDIM];   /* where index(i - 32) is in the text */
 };
 
 /* Fills the error; column 0: none is named. Returns status. */
@@ -158,6 +178,22 @@ int lexer_next(struct compiler *c, uint32_t at, struct token *ret_token) GAD_MUS
 
 /* parser.c: c->text to c->ast, whose array has room for a node per character. */
 int parser_run(struct compiler *c) GAD_MUST_CHECK;
+
+/* keywords.c: what the catalogue's text "decimals=0" says. */
+#define KEYWORDS_MAX 5
+
+struct keyword {
+    const char *name; /* not terminated */
+    unsigned n_chars;
+    bool allows_none;
+};
+unsigned keywords_count(enum op op);
+/* i < keywords_count(op) */
+struct keyword keywords_get(enum op op, unsigned i);
+/* Its number; keywords_count(op) where there is none. */
+unsigned keywords_find(enum op op, const char *name, size_t n_chars);
+/* The nearest known one, or n_chars 0. */
+struct keyword keywords_suggest(enum op op, const char *name, size_t n_chars);
 
 /* suggest.c: the nearest known name, or NULL. is_call: functions only, else arguments too. */
 const char *suggest_name(const struct job_request *request, const char *name, size_t n_chars,
@@ -192,14 +228,45 @@ int types_as_node(struct compiler *c, uint32_t column, const struct value *v,
 /* 0, so that it can end a function. */
 int types_set_node(uint16_t node, struct value *ret);
 /* For what is wrong with one argument. */
+/* numpy.result_type of any number of values. */
+enum dtype types_common_of(const struct compiler *c, const struct value *const *values,
+                           unsigned n_values);
+/* The child's value; NULL where it is absent. */
+const struct value *types_child(const struct compiler *c, const struct ast_node *n, unsigned child);
 uint32_t types_child_column(const struct compiler *c, const struct ast_node *n, unsigned child);
 /* Casts the arguments to `compute` and adds the operation. */
 int types_apply(struct compiler *c, const struct ast_node *n, enum op op, enum dtype compute,
-                enum dtype dtype, const struct value *args, struct value *ret) GAD_MUST_CHECK;
+                enum dtype dtype, unsigned n_args, const struct value *args,
+                struct value *ret) GAD_MUST_CHECK;
 
-/* rules.c: an operation by its rule in the catalogue. */
+/* rules.c: an operation by its rule in the catalogue. `args` are the first three children. */
 int rules_apply(struct compiler *c, const struct ast_node *n, const struct value *args,
                 struct value *ret) GAD_MUST_CHECK;
+/* As if `op` were written in n's place: what operations are lowered with. As an operator it is
+ * Python's on two numbers. */
+int rules_lower(struct compiler *c, const struct ast_node *n, enum op op, unsigned n_args,
+                const struct value *args, struct value *ret) GAD_MUST_CHECK;
+int rules_lower_operator(struct compiler *c, const struct ast_node *n, enum op op,
+                         const struct value *a, const struct value *b,
+                         struct value *ret) GAD_MUST_CHECK;
+int rules_bad_dtype(struct compiler *c, const struct ast_node *n, enum dtype found,
+                    const char *wanted, const char *why);
+/* A bool constant of the shape. */
+int rules_known(struct compiler *c, bool value, uint16_t shape, struct value *ret) GAD_MUST_CHECK;
+
+/* One rule of the catalogue, or a few: */
+typedef int rule_fn(struct compiler *c, const struct ast_node *n, const struct value *args,
+                    struct value *ret) GAD_MUST_CHECK;
+rule_fn powers_apply, powers_apply_float64;                                  /* powers.c */
+rule_fn floats_apply, floats_floor, floats_round, floats_ldexp, floats_sinc; /* floats.c */
+rule_fn floats_predicate;
+rule_fn closeness_isclose, closeness_nan_to_num;            /* closeness.c */
+rule_fn bits_apply, bits_count, bits_integer, bits_logical; /* bits.c */
+rule_fn choices_where, choices_select, choices_clip;        /* choices.c */
+rule_fn axes_apply;                                         /* axes.c */
+
+/* axes.c: that all of the node's index()s are axes of `shape`, in which it is evaluated. */
+int axes_check(struct compiler *c, uint16_t node, const struct shape *shape) GAD_MUST_CHECK;
 
 /* reductions.c */
 int reductions_apply(struct compiler *c, const struct ast_node *n, const struct value *args,
@@ -208,6 +275,7 @@ int reductions_apply(struct compiler *c, const struct ast_node *n, const struct 
 /* graph.c */
 int graph_init(struct compiler *c, size_t n_chars) GAD_MUST_CHECK;
 int graph_input(struct compiler *c, uint16_t arg, uint16_t *ret) GAD_MUST_CHECK;
+int graph_index(struct compiler *c, int64_t axis, uint16_t *ret) GAD_MUST_CHECK;
 int graph_const(struct compiler *c, enum dtype dtype, union scalar value, uint16_t shape,
                 uint16_t *ret) GAD_MUST_CHECK;
 /* Folds constants. The column is for shapes that do not fit together. */
@@ -216,10 +284,42 @@ int graph_op(struct compiler *c, uint32_t column, enum op op, enum dtype compute
 int graph_cast(struct compiler *c, uint16_t src, enum dtype dtype, uint16_t *ret) GAD_MUST_CHECK;
 int graph_reduce(struct compiler *c, enum op op, enum dtype dtype, uint16_t src,
                  uint16_t *ret) GAD_MUST_CHECK;
+/* A shape that outlives the compiler. */
+int graph_shape(struct compiler *c, int ndim, const int64_t *dims, uint16_t *ret) GAD_MUST_CHECK;
+
+/* lower.c: operations in a row. After a failure, which `r` keeps, the others do nothing. */
+struct lower {
+    struct compiler *c;
+    const struct ast_node *n; /* that is lowered: errors name its column */
+    int r;
+};
+uint16_t lower_value(struct lower *l, const struct value *v, enum dtype dtype);
+uint16_t lower_float(struct lower *l, enum dtype dtype, double number);
+uint16_t lower_cast(struct lower *l, uint16_t src, enum dtype dtype);
+/* In the dtype of their (last) source; predicates and comparisons give a bool. */
+uint16_t lower_unary(struct lower *l, enum op op, uint16_t a);
+uint16_t lower_binary(struct lower *l, enum op op, uint16_t a, uint16_t b);
+uint16_t lower_where(struct lower *l, uint16_t condition, uint16_t a, uint16_t b);
+/* l->r; and the node as the value. */
+int lower_finish(const struct lower *l, uint16_t node, struct value *ret) GAD_MUST_CHECK;
 
 /* fold.c: false when it is left to the engine. */
 bool fold_op(enum op op, enum dtype compute, const union scalar *src, union scalar *ret);
 bool fold_cast(enum dtype from, union scalar value, enum dtype to, union scalar *ret);
+
+/* narrow.c: the same operation before the casts of its sources instead of behind them. */
+struct narrowed {
+    enum op op;
+    enum dtype compute;
+    uint16_t src[3];
+};
+/* Whether there is one, which then gives the same to the bit. */
+int narrow_op(struct compiler *c, enum op op, enum dtype compute, unsigned n_src,
+              const uint16_t *src, bool *ret_is_narrower, struct narrowed *ret) GAD_MUST_CHECK;
+/* Whether every value of `from` is one of `to`. */
+bool narrow_is_lossless(enum dtype from, enum dtype to);
+/* The node that may be cast to `dtype` in place of `src`, a cast itself perhaps. */
+uint16_t narrow_cast_source(const struct graph *g, uint16_t src, enum dtype dtype);
 
 /* passes.c: what is computed in which pass. A root is an output or a reduction. */
 struct root {

@@ -2,8 +2,9 @@
  *
  * The tokens are Python's, as far as an expression over arrays needs them: names, numbers (decimal
  * and 0x 0o 0b integers, floats with exponents, underscores between digits), operators,
- * parentheses. What people type out of habit (`&&`, `a[0]`, `x!`) gets an answer that says what to
- * write. Nothing depends on the locale: the slow path of strtod() never sees a decimal point.
+ * parentheses and brackets. What people type out of habit (`&&`, `x!`) gets an answer that says
+ * what to write. Nothing depends on the locale: the slow path of strtod() never sees a decimal
+ * point.
  *
  * Called by the parser alone. The text is not NUL-terminated and may hold any bytes.
  */
@@ -186,9 +187,7 @@ static int unexpected_character(struct compiler *c, uint32_t at)
 {
     unsigned char ch = (unsigned char)c->text[at];
     const char *hint = "";
-    if (ch == '[')
-        hint = "; indexing is not supported";
-    else if (ch == '!')
+    if (ch == '!')
         hint = "; write ~x for not";
     else if (ch == '@')
         hint = "; matrix products are not supported";
@@ -279,6 +278,8 @@ int lexer_next(struct compiler *c, uint32_t at, struct token *ret)
     switch (ch) {
     case '(': ret->kind = TOKEN_OPEN; return 0;
     case ')': ret->kind = TOKEN_CLOSE; return 0;
+    case '[': ret->kind = TOKEN_LIST_OPEN; return 0;
+    case ']': ret->kind = TOKEN_LIST_CLOSE; return 0;
     case ',': ret->kind = TOKEN_COMMA; return 0;
     case '.': ret->kind = TOKEN_DOT; return 0;
     default: ret->kind = TOKEN_OPERATOR; return lex_operator(c, at, ret);

@@ -4,11 +4,11 @@
  *     |  ^  &  << >>  + -  * / // %      left to right, each binding tighter than the one before
  *     -x +x ~x
  *     x ** y                             right to left, tighter than a sign on its left
- *     f(x, y)  (x)  name  number
+ *     f(x, y)  f(x)[0]  (x)  name  number
  *
  * Nodes are appended children first, so that later stages are loops, not recursions. The parser
  * itself recurses once per parenthesis, call, sign and power, and refuses more than EXPR_MAX_DEPTH
- * of them inside each other. What begins with a name is left to names.c.
+ * of them inside each other. What begins with a name is left to names.c, calls to calls.c.
  */
 #include "kernels/expr/parser.h"
 
@@ -53,6 +53,15 @@ struct ast_node *parser_append(struct parser *p, enum ast_kind kind, uint32_t at
     return n;
 }
 
+void parser_found(struct parser *p)
+{
+    const struct token *t = &p->token;
+    if (t->kind == TOKEN_END)
+        error_found(p->c->error, "the end");
+    else
+        error_found(p->c->error, "'%.*s'", parser_shown_chars(t), parser_text(p, t));
+}
+
 /* What stands where an operand, an operator or the end should be. */
 int parser_unexpected(struct parser *p, const char *wanted)
 {
@@ -85,14 +94,15 @@ int parser_unexpected(struct parser *p, const char *wanted)
                  "'=' is not an operator, write == to compare");
     else if (t->kind == TOKEN_DOT)
         r = fail(p->c, GAD_BAD_EXPRESSION, parser_column(p), "attributes are not supported");
+    else if (t->kind == TOKEN_LIST_OPEN)
+        r = fail(p->c, GAD_BAD_EXPRESSION, parser_column(p), "unexpected '['; %s",
+                 strcmp(wanted, "an operand") == 0 ? "only select([...], [...]) takes lists"
+                                                   : "indexing is not supported");
     else
         r = fail(p->c, GAD_BAD_EXPRESSION, parser_column(p), "%s expected, not '%.*s'", wanted,
                  parser_shown_chars(t), parser_text(p, t));
     error_expected(p->c->error, "%s", wanted);
-    if (t->kind == TOKEN_END)
-        error_found(p->c->error, "the end");
-    else
-        error_found(p->c->error, "'%.*s'", parser_shown_chars(t), parser_text(p, t));
+    parser_found(p);
     return r;
 }
 
@@ -126,16 +136,24 @@ static int parse_primary(struct parser *p, uint32_t *ret)
     }
 }
 
+int parser_set_children(struct parser *p, uint32_t node, const uint32_t *children, unsigned n)
+{
+    struct ast_node *parent = &p->c->ast.nodes[node];
+    uint32_t *kept = arena_take(&p->c->arena, n * sizeof(*children));
+    if (kept == NULL)
+        return fail_no_memory(p->c);
+    parent->children = memcpy(kept, children, n * sizeof(*children));
+    parent->n_children = (uint8_t)n;
+    return 0;
+}
+
 static int append_op(struct parser *p, enum op op, uint32_t at_column, uint32_t left,
                      uint32_t right, uint32_t *ret)
 {
     struct ast_node *n = parser_append(p, AST_OP, at_column, ret);
     n->op = (uint16_t)op;
     n->is_operator = true;
-    n->n_children = (uint8_t)op_info(op)->n_args;
-    n->children[0] = left;
-    n->children[1] = right;
-    return 0;
+    return parser_set_children(p, *ret, (uint32_t[]){left, right}, op_info(op)->n_args);
 }
 
 /* A primary and, if there is one, its exponent. */
@@ -167,10 +185,8 @@ static int parse_sign(struct parser *p, uint32_t *ret)
         return r;
     if (op != OP_ADD)
         return append_op(p, op == OP_INVERT ? OP_INVERT : OP_NEGATIVE, at_column, operand, 0, ret);
-    struct ast_node *n = parser_append(p, AST_PLUS, at_column, ret);
-    n->n_children = 1;
-    n->children[0] = operand;
-    return 0;
+    parser_append(p, AST_PLUS, at_column, ret);
+    return parser_set_children(p, *ret, &operand, 1);
 }
 
 static int parse_unary(struct parser *p, uint32_t *ret)

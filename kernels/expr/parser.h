@@ -1,4 +1,4 @@
-/* What parser.c and names.c share: the parser's position, and reading on from it. */
+/* What parser.c, names.c and calls.c share: the parser's position, and reading on from it. */
 #pragma once
 
 #include "kernels/expr/internal.h"
@@ -18,6 +18,11 @@ bool parser_is_word(const struct parser *p, const struct token *t, const char *w
 int parser_shown_chars(const struct token *t);
 struct ast_node *parser_append(struct parser *p, enum ast_kind kind, uint32_t column,
                                uint32_t *ret);
+/* Copies them. */
+int parser_set_children(struct parser *p, uint32_t node, const uint32_t *children,
+                        unsigned n) GAD_MUST_CHECK;
+/* Sets `found` of the error: the token. */
+void parser_found(struct parser *p);
 /* What stands where an operand, an operator or the end should be. */
 int parser_unexpected(struct parser *p, const char *wanted);
 int parser_expect_close(struct parser *p, uint32_t open_column) GAD_MUST_CHECK;
@@ -26,3 +31,33 @@ int parser_binary(struct parser *p, int min_binding, uint32_t *ret) GAD_MUST_CHE
 
 /* names.c: the token is a name. */
 int names_parse(struct parser *p, uint32_t *ret) GAD_MUST_CHECK;
+/* `np.` or `numpy.`, if that is the name; then it becomes the name behind it. */
+int names_skip_prefix(struct parser *p, struct token *name, bool *ret_has_prefix) GAD_MUST_CHECK;
+bool names_find_arg(const struct parser *p, const struct token *name, uint16_t *ret);
+int names_unknown(struct parser *p, const struct token *name, bool is_call);
+
+/* calls.c: the token is the "(" behind the function's name. */
+int calls_parse(struct parser *p, const struct token *name, uint32_t *ret) GAD_MUST_CHECK;
+
+/* arguments.c: those of one call, as far as they are read. */
+#define CALL_MAX_CHILDREN (3 + KEYWORDS_MAX)
+
+struct call {
+    const struct token *name;
+    enum op op;
+    uint32_t open_column;
+    unsigned n_required, n_keywords;
+    unsigned n_positional; /* given by position, may be too many */
+    bool has_named;
+    bool is_given[CALL_MAX_CHILDREN]; /* keywords */
+    uint32_t children[CALL_MAX_CHILDREN];
+};
+
+/* The token is the "(". */
+void arguments_init(struct call *call, const struct parser *p, const struct token *name,
+                    enum op op);
+/* From behind the "(" to behind the ")". */
+int arguments_parse(struct parser *p, struct call *call) GAD_MUST_CHECK;
+/* OP_COUNT: an operation without keywords. */
+int arguments_check(struct parser *p, const struct token *name, enum op op, unsigned wanted,
+                    unsigned given) GAD_MUST_CHECK;

@@ -24,7 +24,7 @@ static int collect_roots(struct compiler *c, struct schedule *s)
         const struct node *n = &g->nodes[c->outputs[i]];
         s->roots[s->n_roots++] = (struct root){.node = c->outputs[i],
                                                .level = n->level,
-                                               .shape = n->shape,
+                                               .shape = c->output_shapes[i],
                                                .target = i,
                                                .is_output = true};
         g->nodes[c->outputs[i]].state = 1;

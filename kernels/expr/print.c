@@ -57,6 +57,7 @@ static void add_operand(struct text *t, const struct program *p, const struct op
     case OPERAND_INPUT: add(t, "in%u", o->index); break;
     case OPERAND_REDUCED: add(t, "red%u", o->index); break;
     case OPERAND_CONST: add_const(t, &p->consts[o->index]); break;
+    case OPERAND_INDEX: add(t, "index%u", o->index); break;
     default: add(t, "-"); break;
     }
 }

@@ -61,6 +61,8 @@ int reductions_apply(struct compiler *c, const struct ast_node *n, const struct 
 {
     uint16_t src, node;
     int r = types_as_node(c, n->column, &args[0], &src);
+    if (r == 0)
+        r = axes_check(c, src, &c->graph.shapes[c->graph.nodes[src].shape]);
     if (r != 0)
         return r;
     switch (op_info((enum op)n->op)->rule) {

@@ -9,8 +9,16 @@
 
 #include <string.h>
 
+const struct value *types_child(const struct compiler *c, const struct ast_node *n, unsigned child)
+{
+    uint32_t index = n->children[child];
+    return index != AST_ABSENT ? &c->ast.nodes[index].value : NULL;
+}
+
 uint32_t types_child_column(const struct compiler *c, const struct ast_node *n, unsigned child)
 {
+    if (n->children == NULL || child >= n->n_children || n->children[child] == AST_ABSENT)
+        return n->column;
     return c->ast.nodes[n->children[child]].column;
 }
 
@@ -49,6 +57,35 @@ enum dtype types_common(const struct compiler *c, const struct value *a, const s
     return strong == DTYPE_BOOL ? DTYPE_INT64 : strong;
 }
 
+/* Of arrays first, numbers adapt to that. Not pairwise: int16, uint16 and float32 have float32 in
+ * common, though int32 and float32 have float64. */
+enum dtype types_common_of(const struct compiler *c, const struct value *const *values,
+                           unsigned n_values)
+{
+    enum dtype whole = DTYPE_COUNT, inexact = DTYPE_COUNT; /* of integers, of floats */
+    unsigned most_kind = VALUE_NODE;                       /* of the numbers */
+    for (unsigned i = 0; i < n_values; i++) {
+        enum dtype d = types_of(c, values[i]);
+        if (values[i]->kind != VALUE_NODE) {
+            most_kind = values[i]->kind > most_kind ? values[i]->kind : most_kind;
+            continue;
+        }
+        enum dtype *sum = dtype_is_float(d) ? &inexact : &whole;
+        *sum = *sum == DTYPE_COUNT ? d : dtype_promote(*sum, d);
+    }
+    if (inexact != DTYPE_COUNT) {
+        for (unsigned i = 0; i < n_values; i++)
+            if (values[i]->kind == VALUE_NODE)
+                inexact = dtype_promote(inexact, types_of(c, values[i]));
+        return inexact;
+    }
+    if (most_kind == VALUE_FLOAT)
+        return DTYPE_FLOAT64;
+    if (most_kind == VALUE_INTEGER && (whole == DTYPE_COUNT || whole == DTYPE_BOOL))
+        return DTYPE_INT64;
+    return whole == DTYPE_COUNT ? DTYPE_BOOL : whole;
+}
+
 int types_as(struct compiler *c, uint32_t column, const struct value *v, enum dtype dtype,
              uint16_t *ret)
 {
@@ -71,15 +108,15 @@ int types_set_node(uint16_t node, struct value *ret)
 }
 
 int types_apply(struct compiler *c, const struct ast_node *n, enum op op, enum dtype compute,
-                enum dtype dtype, const struct value *args, struct value *ret)
+                enum dtype dtype, unsigned n_args, const struct value *args, struct value *ret)
 {
     uint16_t src[3], node;
-    for (unsigned i = 0; i < n->n_children; i++) {
+    for (unsigned i = 0; i < n_args; i++) {
         int r = types_as(c, types_child_column(c, n, i), &args[i], compute, &src[i]);
         if (r != 0)
             return r;
     }
-    int r = graph_op(c, n->column, op, compute, dtype, n->n_children, src, &node);
+    int r = graph_op(c, n->column, op, compute, dtype, n_args, src, &node);
     return r != 0 ? r : types_set_node(node, ret);
 }
 
@@ -121,18 +158,18 @@ static int type_arg(struct compiler *c, const struct ast_node *n, struct value *
 static int type_op(struct compiler *c, const struct ast_node *n, const struct value *args,
                    struct value *ret)
 {
-    bool has_node = false;
-    for (unsigned i = 0; i < n->n_children; i++)
+    bool has_node = !n->is_operator;
+    for (unsigned i = 0; n->is_operator && i < n->n_children; i++)
         has_node |= args[i].kind == VALUE_NODE;
-    return n->is_operator && !has_node ? scalar_fold(c, n, args, ret)
-                                       : rules_apply(c, n, args, ret);
+    return has_node ? rules_apply(c, n, args, ret) : scalar_fold(c, n, args, ret);
 }
 
 static int type_node(struct compiler *c, struct ast_node *n)
 {
     struct value args[3];
-    for (unsigned i = 0; i < n->n_children; i++)
-        args[i] = c->ast.nodes[n->children[i]].value;
+    for (unsigned i = 0; i < n->n_children && i < 3; i++)
+        if (types_child(c, n, i) != NULL)
+            args[i] = *types_child(c, n, i);
     switch (n->kind) {
     case AST_ARG: return type_arg(c, n, &n->value);
     case AST_PLUS: return type_plus(c, n, &args[0], &n->value);
@@ -141,11 +178,18 @@ static int type_node(struct compiler *c, struct ast_node *n)
     }
 }
 
-/* An output that exists already: the same shape, a dtype that takes the result. */
-static int fit_output(struct compiler *c, const struct array *to, uint16_t *node)
+/* An output that exists already: the same shape, a dtype that takes the result. What has no shape
+ * where index()s are takes the output's. */
+static int fit_output(struct compiler *c, const struct array *to, uint16_t *shape_index,
+                      uint16_t *node)
 {
-    const struct shape *shape = &c->graph.shapes[c->graph.nodes[*node].shape];
+    const struct node *n = &c->graph.nodes[*node];
     enum dtype dtype = types_of_node(c, *node);
+    int fitted =
+        n->axes != 0 && *shape_index == 0 ? graph_shape(c, to->ndim, to->shape, shape_index) : 0;
+    if (fitted != 0)
+        return fitted;
+    const struct shape *shape = &c->graph.shapes[*shape_index];
     if (shape->ndim != to->ndim ||
         (to->ndim > 0 &&
          memcmp(shape->dims, to->shape, (size_t)to->ndim * sizeof(*to->shape)) != 0)) {
@@ -177,7 +221,12 @@ int types_resolve(struct compiler *c, unsigned index)
     }
     const struct ast_node *root = &ast->nodes[ast->n_nodes - 1];
     const struct request_output *output = &c->request->outputs[index];
-    uint16_t *node = &c->outputs[index];
+    uint16_t *node = &c->outputs[index], *shape = &c->output_shapes[index];
     int r = types_as_node(c, root->column, &root->value, node);
-    return r == 0 && output->has_to ? fit_output(c, &output->to, node) : r;
+    if (r != 0)
+        return r;
+    *shape = c->graph.nodes[*node].shape;
+    if (output->has_to)
+        r = fit_output(c, &output->to, shape, node);
+    return r != 0 ? r : axes_check(c, *node, &c->graph.shapes[*shape]);
 }

@@ -2,7 +2,8 @@
  *
  * Checked besides the sanitizers' own: a refusal names itself, a program keeps the promises of
  * kernels/program.h, and compiling again for outputs that are there and lie over arguments gives a
- * program too, with the dtypes that were asked for.
+ * program too, with the dtypes that were asked for. What is refused is tried once more for outputs
+ * of a shape, which index() needs where there are no arrays.
  */
 #include "tests/fuzz/fuzz.h"
 #include "tests/unit/kernels/expr/validate.h"
@@ -92,6 +93,16 @@ static void compile_in_place(struct job *job, const struct program *first)
     program_free(program);
 }
 
+static void compile_into_a_shape(struct job *job)
+{
+    for (unsigned i = 0; i < job->request.n_outputs; i++) {
+        job->outputs[i].has_to = true;
+        job->outputs[i].to = (struct array){.dtype = DTYPE_FLOAT64, .ndim = 3, .shape = {2, 3, 4}};
+        job->outputs[i].to.at.kind = LOCATION_REGION;
+    }
+    program_free(compile(job));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 {
     struct job *job = calloc(1, sizeof(*job));
@@ -114,6 +125,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
     struct program *program = compile(job);
     if (program != NULL)
         compile_in_place(job, program);
+    else
+        compile_into_a_shape(job);
     program_free(program);
     free(text);
     free(job);

@@ -105,6 +105,30 @@ def test_small_and_empty_shapes(daemon, folder, shape):
         assert f["r"].shape == shape and np.array_equal(f["r"][()], a + 1)
 
 
+def test_two_names_take_the_two_results_of_a_function(daemon, files):
+    folder, a = files
+    daemon.ctl("run", "q, r = np.divmod(a, k); m = max(a) ;f , e=frexp( a*2 )", "a=a.npy", "k=0.7",
+               "-o", "q=q.npy", "-o", "r=r.h5:/r", "-o", "f=f.npy", "-o", "e=e.npy", cwd=folder)
+    with h5py.File(folder / "r.h5") as f:
+        quotient, remainder = np.divmod(a, np.float32(0.7))
+        assert np.array_equal(np.load(folder / "q.npy"), quotient)
+        assert np.array_equal(f["r"][:], remainder)
+    fraction, exponent = np.frexp(a * np.float32(2))
+    assert np.array_equal(np.load(folder / "f.npy"), fraction)
+    assert np.load(folder / "e.npy").dtype == np.int32
+    assert np.array_equal(np.load(folder / "e.npy"), exponent)
+    done = daemon.ctl("run", "q, r = divmod(5, 3)", cwd=folder)
+    assert done.stdout.split() == ["q", "=", "1", "r", "=", "2"], done.stdout
+
+
+@pytest.mark.parametrize("text", ["q, r = a", "q, r = sqrt(a)", "q, r = divmod(a, 1) + 1",
+                                  "q, r = divmod(a, 1)[0]", "q, r = divmod", "q, r = 1 + frexp(a)"])
+def test_two_names_need_a_function_with_two_results(daemon, files, text):
+    folder, _ = files
+    done = daemon.ctl("run", text, "a=a.npy", cwd=folder, check=False)
+    assert done.returncode == 2 and "two results" in done.stderr, done.stderr
+
+
 def test_an_existing_hdf5_file_keeps_its_other_datasets(daemon, files):
     folder, a = files
     daemon.ctl("run", "sqrt(abs(a))", "a=x.h5:/chunks", "-o", "x.h5:/group/root", cwd=folder)

@@ -11,7 +11,8 @@ Test(ops, every_row_is_complete_and_found_by_its_names)
         const struct op_info *info = op_info((enum op)i);
         cr_assert(info->name != NULL && info->doc[0] != '\0');
         cr_assert(info->n_args >= 1 && info->n_args <= 3);
-        if (info->rule == OP_RULE_CAST)
+        cr_assert(info->n_results == 1 || info->n_results == 2);
+        if (info->rule == OP_RULE_CAST || info->rule == OP_RULE_INTERNAL)
             continue;
         cr_assert(eq(int, op_find(info->name, strlen(info->name)), i), "%s", info->name);
         if (info->alias != NULL)
@@ -25,6 +26,41 @@ Test(ops, what_is_not_there_is_not_found)
     cr_assert(eq(int, op_find("sqrt", 3), OP_COUNT));
     cr_assert(eq(int, op_find("", 0), OP_COUNT));
     cr_assert(eq(int, op_find("astype", 6), OP_COUNT));
+    cr_assert(eq(int, op_find("frexp exponent", 14), OP_COUNT));
+}
+
+/* "name=default, name=default", as Python writes a signature. */
+static void check_keywords(const char *text)
+{
+    for (const char *at = text;; at += strspn(at, ", ")) {
+        size_t n_name = strcspn(at, "="), n_value = strcspn(at + n_name, ",");
+        cr_assert(n_name > 0 && strcspn(at, ", ") > n_name && n_value > 1, "%s", text);
+        at += n_name + n_value;
+        if (*at == '\0')
+            return;
+        cr_assert(at[1] == ' ', "%s", text);
+    }
+}
+
+Test(ops, optional_arguments_are_written_as_in_python)
+{
+    unsigned n = 0;
+    for (int i = 0; i < OP_COUNT; i++) {
+        const char *keywords = op_info((enum op)i)->keywords;
+        if (keywords == NULL)
+            continue;
+        check_keywords(keywords);
+        n++;
+    }
+    cr_assert(eq(u32, n, 5));
+    cr_assert(eq(str, (char *)op_info(OP_ROUND)->keywords, (char *)"decimals=0"));
+}
+
+Test(ops, two_results_have_three_functions)
+{
+    for (int i = 0; i < OP_COUNT; i++)
+        cr_assert(eq(int, op_info((enum op)i)->n_results == 2,
+                     i == OP_DIVMOD || i == OP_FREXP || i == OP_MODF));
 }
 
 Test(ops, reductions_are_those_over_all_elements)
@@ -40,10 +76,13 @@ Test(ops, suggests_the_nearest_name)
     static const struct {
         const char *text, *want; /* NULL: nothing is near */
     } rows[] = {
-        {"sqr", "sqrt"},    {"sqaure", "square"},   {"mni", "min"},
-        {"abss", "abs"},    {"flaot32", "float32"}, {"tahn", "tanh"},
-        {"wheer", "where"}, {"isnam", "isnan"},     {"floordivide", "floor_divide"},
-        {"xyz", NULL},      {"fourier", NULL},      {"q", NULL},
+        {"sqr", "sqrt"},     {"sqaure", "square"},   {"mni", "min"},
+        {"abss", "abs"},     {"flaot32", "float32"}, {"tahn", "tanh"},
+        {"wheer", "where"},  {"isnam", "isnan"},     {"floordivide", "floor_divide"},
+        {"arcsn", "arcsin"}, {"degree", "degrees"},  {"logicalor", "logical_or"},
+        {"selct", "select"}, {"divmd", "divmod"},    {"nantonum", "nan_to_num"},
+        {"ceal", "ceil"},    {"indx", "index"},      {"bitcount", NULL},
+        {"xyz", NULL},       {"fourier", NULL},      {"q", NULL},
         {"", NULL},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -1,5 +1,9 @@
-/* Elements a second, per op, dtype and level, over arrays that stay in the second-level cache; then
- * fused expressions, awkward layouts, and arrays in memory beside memcpy. */
+/* Elements a second, per op, dtype and level.
+ *
+ * Over arrays that stay in the second-level cache; then fused expressions, awkward layouts, arrays
+ * in memory, and reductions. First of all comes how fast memcpy is in the same run: no kernel of
+ * one source can be faster. Arguments are of moderate size, those that the runner draws.
+ */
 #include "tests/unit/kernels/cpu/check.h"
 
 #include <stdio.h>
@@ -63,7 +67,7 @@ static void print_line(const char *name, const struct bench *m)
 {
     printf("%-44s", name);
     for (int level = CPU_LEVEL_PLAIN; level <= CPU_LEVEL_AVX512; level++)
-        if (cpu_engine_level(cpu_engine_get((enum cpu_level)level)) == (enum cpu_level)level)
+        if (check_has_level(level))
             printf(" %8.3f", measure((enum cpu_level)level, m));
     printf("\n");
 }
@@ -73,8 +77,8 @@ static void bench_case(struct check *c, const struct check_case *k)
     static struct built b;
     static const int64_t count = N_CACHED;
     check_build(&b, k);
-    for (unsigned i = 0; i < k->n_src; i++)
-        check_fill(arrays[i], k->src[i], N_CACHED, true);
+    check_restart(c, k->name, 0);
+    check_fill_sources(k, (void *const[]){arrays[0], arrays[1], arrays[2]}, N_CACHED, true);
     struct bench m = flat_bench(&b, &count);
     print_line(k->name, &m);
     c->n_run++;
@@ -167,10 +171,26 @@ static void bench_memory(void)
     build_magnitude(&b);
     m = flat_bench(&b, &count);
     print_line("sqrt(a*a + b*b) float32, 64 MiB each", &m);
-    double begin = now();
-    for (int i = 0; i < 5; i++)
-        memcpy(arrays[4], arrays[i % 2], N_MEMORY * 4);
-    printf("%-44s %8.3f\n", "memcpy of the same", 5 * (double)N_MEMORY / (now() - begin) * 1e-9);
+}
+
+/* What no kernel of one source can beat: a copy of as many items, in cache and in memory. */
+static void bench_copies(void)
+{
+    static const size_t lengths[] = {N_CACHED, N_MEMORY};
+    for (size_t item_bytes = 1; item_bytes <= 8; item_bytes *= 2) {
+        for (int i = 0; i < 2; i++) {
+            size_t n = lengths[i], n_bytes = n * item_bytes, n_runs = 0;
+            if (n_bytes > N_MEMORY * 4)
+                n_bytes = N_MEMORY * 4;
+            double begin = now(), seconds;
+            do {
+                memcpy(arrays[4], arrays[n_runs++ % 2], n_bytes);
+                seconds = now() - begin;
+            } while (seconds < MIN_SECONDS);
+            printf("copy of %zu-byte items in %-22s %8.3f\n", item_bytes, i ? "memory" : "cache",
+                   (double)n_runs * (double)(n_bytes / item_bytes) / seconds * 1e-9);
+        }
+    }
 }
 
 void bench_kernels(struct check *c)
@@ -183,9 +203,10 @@ void bench_kernels(struct check *c)
     }
     printf("%-44s", "1e9 elements a second");
     for (int level = CPU_LEVEL_PLAIN; level <= CPU_LEVEL_AVX512; level++)
-        if (cpu_engine_level(cpu_engine_get((enum cpu_level)level)) == (enum cpu_level)level)
+        if (check_has_level(level))
             printf(" %8s", cpu_level_name((enum cpu_level)level));
     printf("\n");
+    bench_copies();
     check_each_case(c, bench_case);
     if (!c->filter || strstr("fused", c->filter)) {
         static const int64_t count = N_CACHED;

@@ -5,6 +5,7 @@
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
+#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -233,4 +234,61 @@ Test(boxes, of_the_largest_program_fit_the_scratch)
             wanted += i + e % 2 + (i % 2 ? e / 2 * 2 : 0);
         cr_assert(eq(dbl, got[e], wanted), "element %d", e);
     }
+}
+
+/* The coordinates of a box that begins anywhere, visited in every order of its axes. */
+Test(boxes, know_the_coordinates_of_their_elements)
+{
+    enum { A = 5, B = 13, C = 71 };
+    static const int orders[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+                                    {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    static int64_t got[3][A * B * C];
+    int64_t start[] = {100, INT64_C(1) << 40, 0};
+    struct cpu_view outs[3];
+    for (unsigned axis = 0; axis < 3; axis++) {
+        built_store(&b, (struct operand){OPERAND_INDEX, DTYPE_INT64, (uint16_t)axis});
+        outs[axis] = (struct cpu_view){.base = got[axis], .strides = {8 * B * C, 8 * C, 8}};
+    }
+    for (unsigned i = 0; i < ARRAY_LENGTH(orders); i++) {
+        struct cpu_box box = {.ndim = 3,
+                              .count = (int64_t[]){A, B, C},
+                              .axis_order = orders[i],
+                              .start = i % 2 ? NULL : start};
+        memset(got, 0xff, sizeof(got));
+        cr_assert(zero(int, cpu_engine_run(cpu_engine_get(CPU_LEVEL_AVX512), &b.program, 0, &box,
+                                           NULL, outs, NULL, NULL, &warnings, test_scratch())));
+        for (int e = 0; e < A * B * C; e++) {
+            int64_t wanted[] = {e / (B * C), e / C % B, e % C};
+            for (int axis = 0; axis < 3; axis++)
+                cr_assert(eq(i64, got[axis][e], wanted[axis] + (i % 2 ? 0 : start[axis])),
+                          "order %u, axis %d, element %d", i, axis, e);
+        }
+    }
+}
+
+Test(boxes, compute_with_coordinates_and_reduce_them)
+{
+    struct operand i = {OPERAND_INDEX, DTYPE_INT64, 0};
+    struct operand wide = built_insn(&b, OP_CAST, DTYPE_INT64, F64, 0, i, none, none);
+    struct operand narrow = built_insn(&b, OP_CAST, F64, F32, 0, wide, none, none);
+    built_store(&b, built_insn(&b, OP_SUBTRACT, F32, F32, 0, built_input(&b, F32), narrow, none));
+    built_reduction(&b, OP_SUM, DTYPE_INT64, i);
+    struct partial sum;
+    cr_assert(zero(int, run_flat(cpu_engine_get(CPU_LEVEL_AVX512), &b, N, (const void *[]){y},
+                                 (void *[]){out}, &sum, &warnings)));
+    for (int e = 0; e < N; e++)
+        cr_assert(eq(flt, out[e], (float)(e + 1)));
+    cr_assert(eq(i64, sum.value.i64, (int64_t)N * (N - 1) / 2));
+}
+
+Test(boxes, refuse_the_coordinate_along_an_axis_that_is_not_there)
+{
+    built_store(&b, (struct operand){OPERAND_INDEX, DTYPE_INT64, 1});
+    int64_t got[4];
+    struct cpu_view to = {.base = got, .strides = {8}};
+    struct cpu_box box = {.ndim = 1, .count = (int64_t[]){4}, .axis_order = (int[]){0}};
+    cr_assert(eq(int,
+                 cpu_engine_run(cpu_engine_get(CPU_LEVEL_AVX512), &b.program, 0, &box, NULL, &to,
+                                NULL, NULL, &warnings, test_scratch()),
+                 -EINVAL));
 }

@@ -1,13 +1,46 @@
-/* The compiler and the engine agree: every instruction that an expression of one operation on any
- * two dtypes compiles to has a kernel, at every level. */
-#include "kernels/cpu/run.h"
+/* The catalogue, the compiler and the engine agree.
+ *
+ * Every function of the catalogue, written with any two dtypes, is refused for its dtypes or
+ * compiles to instructions that have kernels, runs, and gives the same at every level. And the
+ * kernel runner knows every instruction that comes up, so that none goes untested there.
+ */
+#include "tests/unit/kernels/cpu/check.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <stdio.h>
 #include <string.h>
 
-static struct program *compile(const char *expr, enum dtype a, enum dtype c)
+#define N         130 /* two granules and a tail */
+#define MAX_FORMS 4
+#define MAX_ULP   16 /* of two functions, one on the other */
+
+/* What is not written as name(a, b). */
+static const struct written {
+    enum op op;
+    const char *forms[MAX_FORMS];
+} written[] = {
+    {OP_DIVMOD, {"divmod(a, b)[0]", "divmod(a, b)[1]"}},
+    {OP_FREXP, {"frexp(b)[0]", "frexp(b)[1]"}},
+    {OP_MODF, {"modf(b)[0]", "modf(b)[1]"}},
+    {OP_SELECT, {"select([a > 0], [b], default=0)", "select([a > 1, b > 2], [a, b])"}},
+    {OP_CLIP, {"clip(a, 1, 5)", "clip(a, min=b)", "clip(a, a_max=b)"}},
+    {OP_ROUND, {"round(b)", "round(b, 2)", "round(b, decimals=-1)"}},
+    {OP_ISCLOSE, {"isclose(a, b)", "isclose(a, b, rtol=0.25, equal_nan=True)"}},
+    {OP_NAN_TO_NUM, {"nan_to_num(b)", "nan_to_num(b, nan=1.5, posinf=2.0, neginf=-2.0)"}},
+    {OP_INDEX, {"index(0) + b"}},
+};
+
+static bool is_expected[OP_COUNT][DTYPE_COUNT]; /* by the runner */
+static bool is_seen[OP_COUNT][DTYPE_COUNT];
+static char values[2][DTYPE_COUNT][N * 8];
+
+static void expect(struct check *c, const struct check_case *k)
+{
+    is_expected[k->op][k->compute] = true;
+}
+
+static struct program *compile(const char *expr, enum dtype a, enum dtype b)
 {
     static struct request_arg args[2];
     static struct request_output output;
@@ -17,56 +50,134 @@ static struct program *compile(const char *expr, enum dtype a, enum dtype c)
     memset(&output, 0, sizeof(output));
     for (int i = 0; i < 2; i++) {
         args[i].name[0] = "ab"[i];
-        args[i].array = (struct array){.dtype = i ? c : a, .ndim = 1, .shape = {10}};
-        args[i].array.strides[0] = (int64_t)dtype_size(i ? c : a);
+        args[i].array = (struct array){.dtype = i ? b : a, .ndim = 1, .shape = {N}};
+        args[i].array.strides[0] = (int64_t)dtype_size(i ? b : a);
     }
     output.expr = expr;
     output.n_expr_chars = strlen(expr);
     struct program *program = NULL;
-    return program_compile(&request, &program, &error) ? NULL : program;
+    int r = program_compile(&request, &program, &error);
+    cr_assert(r == 0 || r == GAD_BAD_DTYPE, "%s of %s, %s: %s", expr, dtype_name(a), dtype_name(b),
+              error.message);
+    return r ? NULL : program;
 }
 
-static void check_program(const struct program *program, const char *expr)
+/* All passes, over boxes of the whole space. */
+static int run(const struct cpu_engine *engine, const struct program *program,
+               const enum dtype *dtypes, void *out)
 {
-    for (int level = CPU_LEVEL_PLAIN; level <= CPU_LEVEL_AVX512; level++) {
-        const struct cpu_engine *engine = cpu_engine_get((enum cpu_level)level);
-        bool is_exchanged;
-        for (unsigned i = 0; i < program->n_insns; i++)
-            cr_assert(engine_find_kernel(engine, &program->insns[i], &is_exchanged) != NULL,
-                      "%s: %s of %s", expr, op_info((enum op)program->insns[i].op)->name,
-                      dtype_name((enum dtype)program->insns[i].compute));
-        for (unsigned i = 0; i < program->n_reductions; i++)
-            cr_assert(engine_find_reduction(engine, &program->reductions[i]) != NULL, "%s", expr);
+    struct cpu_view inputs[2], output = {.base = out};
+    union scalar reduced[PROGRAM_MAX_REDUCTIONS];
+    struct partial partials[PROGRAM_MAX_REDUCTIONS];
+    struct cpu_warnings warnings = {0};
+    output.strides[0] = (int64_t)dtype_size(program->outputs[0].dtype);
+    for (unsigned i = 0; i < program->n_inputs; i++) {
+        unsigned arg = program->inputs[i].arg;
+        inputs[i] = (struct cpu_view){.base = values[arg][dtypes[arg]],
+                                      .strides = {(int64_t)dtype_size(dtypes[arg])}};
+    }
+    for (unsigned i = 0; i < program->n_passes; i++) {
+        const struct pass *pass = &program->passes[i];
+        struct cpu_box box = {
+            .ndim = pass->ndim, .count = pass->shape, .axis_order = (const int[]){0}};
+        int r = cpu_engine_run(engine, program, i, &box, inputs, &output, reduced, partials,
+                               &warnings, test_scratch());
+        if (r)
+            return r;
+        for (unsigned j = 0; j < pass->n_reductions; j++)
+            reduced[pass->first_reduction + j] = partials[j].value;
+    }
+    return 0;
+}
+
+static void check_instructions(const struct program *program, const char *expr)
+{
+    bool is_exchanged;
+    for (unsigned i = 0; i < program->n_insns; i++) {
+        const struct insn *insn = &program->insns[i];
+        cr_assert(is_expected[insn->op][insn->compute],
+                  "%s: %s of %s is an instruction that the kernel runner does not know", expr,
+                  op_info((enum op)insn->op)->name, dtype_name((enum dtype)insn->compute));
+        is_seen[insn->op][insn->compute] = true;
+        for (int level = CPU_LEVEL_PLAIN; level <= CPU_LEVEL_AVX512; level++)
+            cr_assert(engine_find_kernel(cpu_engine_get((enum cpu_level)level), insn,
+                                         &is_exchanged) != NULL,
+                      "%s: %s of %s has no kernel", expr, op_info((enum op)insn->op)->name,
+                      dtype_name((enum dtype)insn->compute));
     }
 }
 
-static unsigned check_op(enum op op)
+static void check_program(const struct program *program, const char *expr, enum dtype a,
+                          enum dtype b)
 {
-    char expr[64];
+    static char wanted[N * 8], got[N * 8];
+    const enum dtype dtypes[] = {a, b};
+    enum dtype result = program->outputs[0].dtype;
+    size_t n = program->outputs[0].ndim ? N : 1, item_bytes = dtype_size(result);
+    check_instructions(program, expr);
+    for (int level = CPU_LEVEL_PLAIN; level <= CPU_LEVEL_AVX512; level++) {
+        void *out = level == CPU_LEVEL_PLAIN ? wanted : got;
+        int r = run(cpu_engine_get((enum cpu_level)level), program, dtypes, out);
+        cr_assert(eq(int, r, 0), "%s of %s, %s", expr, dtype_name(a), dtype_name(b));
+        for (size_t i = 0; i < n && out == got; i++) {
+            const char *x = got + i * item_bytes, *y = wanted + i * item_bytes;
+            bool is_good = dtype_is_float(result) ? check_is_near(x, y, result, MAX_ULP)
+                                                  : check_same(x, y, result);
+            cr_assert(is_good, "%s of %s, %s: element %zu, level %s", expr, dtype_name(a),
+                      dtype_name(b), i, cpu_level_name((enum cpu_level)level));
+        }
+    }
+}
+
+static unsigned check_form(const char *form)
+{
     unsigned n_compiled = 0;
-    const char *name = op_info(op)->name;
     for (int a = 0; a < DTYPE_COUNT; a++)
-        for (int c = 0; c < DTYPE_COUNT; c++) {
-            if (op == OP_CAST)
-                snprintf(expr, sizeof(expr), "%s(a)", dtype_name((enum dtype)c));
-            else if (op_info(op)->n_args == 1)
-                snprintf(expr, sizeof(expr), "%s(b)", name);
-            else if (op_info(op)->n_args == 2)
-                snprintf(expr, sizeof(expr), "%s(a, b)", name);
-            else
-                snprintf(expr, sizeof(expr), "%s(a, b, a)", name);
-            struct program *program = compile(expr, (enum dtype)a, (enum dtype)c);
+        for (int b = 0; b < DTYPE_COUNT; b++) {
+            struct program *program = compile(form, (enum dtype)a, (enum dtype)b);
             if (!program)
-                continue; /* a dtype that the operation does not have */
+                continue; /* dtypes that the operation does not have */
             n_compiled++;
-            check_program(program, expr);
+            check_program(program, form, (enum dtype)a, (enum dtype)b);
             program_free(program);
         }
     return n_compiled;
 }
 
-Test(coverage, every_operation_that_compiles_has_its_kernels)
+static void check_op(enum op op)
 {
+    const struct op_info *info = op_info(op);
+    static const char *const arguments[] = {"", "(b)", "(a, b)", "(a, b, a)"};
+    char form[64];
+    for (size_t i = 0; i < sizeof(written) / sizeof(written[0]); i++) {
+        if (written[i].op != op)
+            continue;
+        for (int j = 0; j < MAX_FORMS && written[i].forms[j]; j++)
+            cr_assert(gt(u32, check_form(written[i].forms[j]), 0), "%s", written[i].forms[j]);
+        return;
+    }
+    for (int to = 0; info->rule == OP_RULE_CAST && to < DTYPE_COUNT; to++) {
+        snprintf(form, sizeof(form), "%s(b)", dtype_name((enum dtype)to));
+        cr_assert(gt(u32, check_form(form), 0), "%s", form);
+    }
+    if (info->rule == OP_RULE_CAST || info->rule == OP_RULE_INTERNAL)
+        return;
+    snprintf(form, sizeof(form), "%s%s", info->name, arguments[info->n_args]);
+    cr_assert(gt(u32, check_form(form), 0), "%s", form);
+}
+
+Test(coverage, every_operation_of_the_catalogue_compiles_and_runs_at_every_level)
+{
+    struct check c = {.seed = 1};
+    check_each_case(&c, expect);
+    cr_assert(eq(u64, c.n_failed, 0), "an instruction has no kernel");
+    for (int i = 0; i < 2; i++)
+        for (int d = 0; d < DTYPE_COUNT; d++)
+            check_fill(values[i][d], (enum dtype)d, N, true);
     for (int op = 0; op < OP_COUNT; op++)
-        cr_assert(gt(u32, check_op((enum op)op), 0), "%s", op_info((enum op)op)->name);
+        check_op((enum op)op);
+    for (int op = 0; op < OP_COUNT; op++)
+        if (op_info((enum op)op)->rule == OP_RULE_INTERNAL)
+            cr_assert(is_seen[op][DTYPE_FLOAT32] && is_seen[op][DTYPE_FLOAT64], "%s",
+                      op_info((enum op)op)->name);
 }

@@ -54,8 +54,60 @@ static const char *check_operand(struct walk *w, const struct operand *o)
         CHECK(w->is_written[o->index]);
         CHECK(o->dtype == w->register_dtype[o->index]);
         return NULL;
+    case OPERAND_INDEX:
+        CHECK(o->dtype == DTYPE_INT64);
+        CHECK(o->index < w->pass->ndim);
+        return NULL;
     default: return "an operand of no kind";
     }
+}
+
+/* What engines have for no dtype, or not for this one. */
+static const char *check_insn_is_engines(const struct insn *insn)
+{
+    enum dtype d = (enum dtype)insn->compute;
+    switch (op_info((enum op)insn->op)->rule) {
+    case OP_RULE_LOGICAL:
+    case OP_RULE_FLOAT64:
+    case OP_RULE_ROUND:
+    case OP_RULE_SELECT:
+    case OP_RULE_CLIP:
+    case OP_RULE_ISCLOSE:
+    case OP_RULE_NAN_TO_NUM:
+    case OP_RULE_SINC:
+    case OP_RULE_INDEX: return "an operation that is written with others";
+    case OP_RULE_ARITHMETIC: CHECK(d != DTYPE_BOOL); break;
+    case OP_RULE_INTEGER:
+    case OP_RULE_BITCOUNT: CHECK(dtype_is_integer(d)); break;
+    case OP_RULE_FLOAT:
+    case OP_RULE_FLOOR:
+    case OP_RULE_PREDICATE:
+    case OP_RULE_LDEXP: CHECK(dtype_is_float(d)); break;
+    default: break;
+    }
+    switch (insn->op) {
+    case OP_POSITIVE:
+    case OP_DIVMOD:
+    case OP_FABS:
+    case OP_DEG2RAD:
+    case OP_RAD2DEG: return "an operation that is written with others";
+    case OP_RECIPROCAL: CHECK(dtype_is_integer(d)); break;
+    case OP_FMIN:
+    case OP_FMAX:
+    case OP_FREXP_EXPONENT: CHECK(dtype_is_float(d)); break;
+    default: break;
+    }
+    return NULL;
+}
+
+static enum dtype result_dtype(const struct insn *insn)
+{
+    enum op_rule rule = op_info((enum op)insn->op)->rule;
+    if (rule == OP_RULE_COMPARE || rule == OP_RULE_PREDICATE)
+        return DTYPE_BOOL;
+    if (insn->op == OP_BITWISE_COUNT)
+        return DTYPE_UINT8;
+    return insn->op == OP_FREXP_EXPONENT ? DTYPE_INT32 : (enum dtype)insn->compute;
 }
 
 static const char *check_insn_dtypes(const struct insn *insn)
@@ -68,17 +120,18 @@ static const char *check_insn_dtypes(const struct insn *insn)
         CHECK(insn->compute == insn->src[0].dtype);
         CHECK((insn->src[0].dtype == DTYPE_INT64 && insn->src[1].dtype == DTYPE_UINT64) ||
               (insn->src[0].dtype == DTYPE_UINT64 && insn->src[1].dtype == DTYPE_INT64));
+    } else if (insn->op == OP_LDEXP) {
+        CHECK(insn->src[0].dtype == insn->compute);
+        CHECK(insn->src[1].dtype == (insn->compute == DTYPE_FLOAT32 ? DTYPE_INT32 : DTYPE_INT64));
     } else {
         for (unsigned i = first; i < info->n_args; i++)
             CHECK(insn->src[i].dtype == insn->compute);
     }
-    if (info->rule == OP_RULE_COMPARE || info->rule == OP_RULE_PREDICATE)
-        CHECK(insn->dst.dtype == DTYPE_BOOL);
-    else if (insn->op == OP_CAST)
+    if (insn->op == OP_CAST)
         CHECK(insn->dst.dtype != insn->compute);
     else
-        CHECK(insn->dst.dtype == insn->compute);
-    return NULL;
+        CHECK(insn->dst.dtype == result_dtype(insn));
+    return check_insn_is_engines(insn);
 }
 
 static const char *check_insn(struct walk *w, const struct insn *insn)

@@ -1,0 +1,156 @@
+/* The arguments of a call: by position, then by name.
+ *
+ *     round(x, 2)   round(x, decimals=2)   clip(x, None, 5)   clip(x, max=5)
+ *
+ * What an operation must have comes by position. What the catalogue's keywords name (keywords.c)
+ * may stand behind it or come by name, each once, and is AST_ABSENT where it is not given, or is
+ * None where that is allowed. Too many or too few are counted here and refused by
+ * arguments_check(), when the whole call is read and its parentheses are known to be right.
+ *
+ * Called by calls.c.
+ */
+#include "kernels/expr/parser.h"
+
+int arguments_check(struct parser *p, const struct token *name, enum op op, unsigned wanted,
+                    unsigned given)
+{
+    unsigned n_keywords = op != OP_COUNT ? keywords_count(op) : 0;
+    const char *keywords = n_keywords > 0 ? op_info(op)->keywords : "";
+    const char *plural = wanted == 1 ? "" : "s", *then = n_keywords > 0 ? ", then " : "";
+    if (wanted <= given && given <= wanted + n_keywords)
+        return 0;
+    int r =
+        fail(p->c, GAD_BAD_ARITY, name->start + 1, "%.*s takes %u argument%s%s%s; %u given",
+             parser_shown_chars(name), parser_text(p, name), wanted, plural, then, keywords, given);
+    if (n_keywords == 0)
+        r = fail(p->c, GAD_BAD_ARITY, name->start + 1, "%.*s takes %u argument%s, %u given",
+                 parser_shown_chars(name), parser_text(p, name), wanted, plural, given);
+    error_expected(p->c->error, "%u argument%s%s%s", wanted, plural, then, keywords);
+    error_found(p->c->error, "%u", given);
+    return r;
+}
+
+/* ---- named arguments ---- */
+
+/* Whether the token is the name in `name=value`. */
+static int peek_named(struct parser *p, bool *ret)
+{
+    struct token next;
+    *ret = false;
+    if (p->token.kind != TOKEN_NAME)
+        return 0;
+    int r = lexer_next(p->c, p->token.start + p->token.n_chars, &next);
+    *ret = r == 0 && next.kind == TOKEN_ASSIGN;
+    return r;
+}
+
+static int unknown_keyword(struct parser *p, const struct call *call, const struct token *name)
+{
+    const char *text = parser_text(p, name), *function = op_info(call->op)->name;
+    int shown = parser_shown_chars(name), r;
+    if (call->n_keywords == 0)
+        return fail(p->c, GAD_BAD_EXPRESSION, name->start + 1,
+                    "'%.*s=' is not supported: %s has no named arguments, == compares", shown, text,
+                    call->op == OP_CAST ? "a cast" : function);
+    struct keyword near = keywords_suggest(call->op, text, name->n_chars);
+    if (near.n_chars > 0)
+        r = fail(p->c, GAD_UNKNOWN_NAME, name->start + 1,
+                 "%s has no argument '%.*s', did you mean '%.*s'?", function, shown, text,
+                 (int)near.n_chars, near.name);
+    else
+        r = fail(p->c, GAD_UNKNOWN_NAME, name->start + 1, "%s has no argument '%.*s'; there are %s",
+                 function, shown, text, op_info(call->op)->keywords);
+    error_expected(p->c->error, "%s", op_info(call->op)->keywords);
+    error_found(p->c->error, "'%.*s'", shown, text);
+    return r;
+}
+
+static int given_twice(struct parser *p, const struct call *call, unsigned keyword, uint32_t column)
+{
+    struct keyword k = keywords_get(call->op, keyword);
+    int r = fail(p->c, GAD_BAD_EXPRESSION, column, "%s: '%.*s' is given twice",
+                 op_info(call->op)->name, (int)k.n_chars, k.name);
+    error_found(p->c->error, "'%.*s'", (int)k.n_chars, k.name);
+    return r;
+}
+
+/* The value of an optional argument; None is as if it were not there. */
+static int parse_optional(struct parser *p, struct call *call, unsigned keyword, uint32_t *ret)
+{
+    struct token word = p->token;
+    struct keyword k = keywords_get(call->op, keyword);
+    uint16_t arg;
+    if (!parser_is_word(p, &word, "None") || names_find_arg(p, &word, &arg))
+        return parser_binary(p, 0, ret);
+    if (!k.allows_none) {
+        int r = fail(p->c, GAD_BAD_EXPRESSION, parser_column(p), "%s: '%.*s' cannot be None",
+                     op_info(call->op)->name, (int)k.n_chars, k.name);
+        error_found(p->c->error, "None");
+        return r;
+    }
+    *ret = AST_ABSENT;
+    return parser_advance(p);
+}
+
+static int set_keyword(struct parser *p, struct call *call, unsigned keyword, uint32_t column)
+{
+    unsigned at = call->n_required + keyword;
+    if (call->is_given[at])
+        return given_twice(p, call, keyword, column);
+    call->is_given[at] = true;
+    return parse_optional(p, call, keyword, &call->children[at]);
+}
+
+static int parse_named(struct parser *p, struct call *call)
+{
+    struct token name = p->token;
+    unsigned keyword = keywords_find(call->op, parser_text(p, &name), name.n_chars);
+    if (keyword == call->n_keywords)
+        return unknown_keyword(p, call, &name);
+    call->has_named = true;
+    int r = parser_advance(p); /* the name */
+    if (r == 0)
+        r = parser_advance(p); /* = */
+    return r != 0 ? r : set_keyword(p, call, keyword, name.start + 1);
+}
+
+/* ---- arguments ---- */
+
+static int parse_positional(struct parser *p, struct call *call)
+{
+    uint32_t column = parser_column(p), child;
+    unsigned at = call->n_positional++;
+    if (call->has_named)
+        return fail(p->c, GAD_BAD_EXPRESSION, column,
+                    "an argument without a name behind one that has a name");
+    if (at >= call->n_required && at < call->n_required + call->n_keywords)
+        return set_keyword(p, call, at - call->n_required, column);
+    int r = parser_binary(p, 0, &child);
+    if (r == 0 && at < call->n_required)
+        call->children[at] = child;
+    return r;
+}
+
+int arguments_parse(struct parser *p, struct call *call)
+{
+    int r = 0;
+    while (r == 0 && p->token.kind != TOKEN_CLOSE) {
+        bool is_named;
+        r = peek_named(p, &is_named);
+        if (r == 0)
+            r = is_named ? parse_named(p, call) : parse_positional(p, call);
+        if (r != 0 || p->token.kind != TOKEN_COMMA)
+            break;
+        r = parser_advance(p);
+    }
+    return r != 0 ? r : parser_expect_close(p, call->open_column);
+}
+
+void arguments_init(struct call *call, const struct parser *p, const struct token *name, enum op op)
+{
+    *call = (struct call){.name = name, .op = op, .open_column = parser_column(p)};
+    call->n_required = op_info(op)->n_args;
+    call->n_keywords = keywords_count(op);
+    for (unsigned i = 0; i < CALL_MAX_CHILDREN; i++)
+        call->children[i] = AST_ABSENT;
+}
