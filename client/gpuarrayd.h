@@ -247,6 +247,7 @@ struct gad_job_stats {
     uint64_t n_tiles, read_bytes, write_bytes;
     double total_s, source_s, kernel_s, sink_s, client_s; /**< thread-seconds but for total */
     uint64_t n_divide_by_zero, n_invalid_casts;
+    uint64_t around_cache_bytes; /**< of write_bytes: those written past the page cache */
 };
 
 /** Starts a job and returns at once. The arrays must stay until the job is freed. A job that is

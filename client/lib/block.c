@@ -4,21 +4,25 @@
  * become one axis. What is left is walked by an odometer over the outer axes, with one of three
  * copies inside:
  *
- *     run        the last axis is contiguous: memcpy()
+ *     run        the last axis is contiguous: memcpy(), or past the cache
  *     transpose  another axis is the dense one (Fortran order): squares of TRANSPOSE_TILE elements
- * a side, so that the cache lines of both sides are used whole strided    neither: element by
- * element
+ *                a side, so that the cache lines of both sides are used whole
+ *     strided    neither: element by element
  *
- * Reads every element of the box once and writes it once. Called by the pump's thread, by request
+ * Reads every element of the box once and writes it once. Called by the pump's threads, by request
  * building for inline arrays, and at the end of a job for staged outputs.
  */
 #include "client/lib/block.h"
+#include "client/lib/stream.h"
 #include "proto/array.h"
 
 #include <stdbool.h>
 #include <string.h>
 
-#define TRANSPOSE_TILE 32
+#define TRANSPOSE_TILE   32
+#define STREAM_MIN_BYTES 1024 /* of a run: below, the two ends weigh too much */
+
+enum direction { GATHER, SCATTER, SCATTER_STREAM };
 
 struct axes { /* at least one; at least two where the last is not dense in the array */
     int n;
@@ -117,13 +121,17 @@ static void axes_pair_dense(struct axes *axes, int64_t item_bytes)
     }
 }
 
-static void copy_inner(char *strided, char *packed, const struct axes *axes, bool is_gather,
-                       size_t item_bytes)
+static void copy_inner(char *strided, char *packed, const struct axes *axes,
+                       enum direction direction, size_t item_bytes)
 {
     int last = axes->n - 1;
+    bool is_gather = direction == GATHER;
     if (axes->strided[last] == (int64_t)item_bytes) {
-        memcpy(is_gather ? packed : strided, is_gather ? strided : packed,
-               (size_t)axes->count[last] * item_bytes);
+        size_t n_bytes = (size_t)axes->count[last] * item_bytes;
+        if (direction == SCATTER_STREAM && n_bytes >= STREAM_MIN_BYTES)
+            stream_copy(strided, packed, n_bytes, NULL, 0);
+        else
+            memcpy(is_gather ? packed : strided, is_gather ? strided : packed, n_bytes);
         return;
     }
     struct side a = {strided, axes->strided[last - 1], axes->strided[last]};
@@ -149,7 +157,7 @@ static bool step(char **strided, char **packed, int64_t *index, const struct axe
 }
 
 static void copy_box(char *strided, char *packed, int ndim, const int64_t *count,
-                     const int64_t *strides, bool is_gather, size_t item_bytes)
+                     const int64_t *strides, enum direction direction, size_t item_bytes)
 {
     struct axes axes;
     if (!axes_reduce(&axes, ndim, count, strides, (int64_t)item_bytes))
@@ -161,18 +169,30 @@ static void copy_box(char *strided, char *packed, int ndim, const int64_t *count
     }
     int64_t index[ARRAY_MAX_NDIM] = {0};
     do
-        copy_inner(strided, packed, &axes, is_gather, item_bytes);
+        copy_inner(strided, packed, &axes, direction, item_bytes);
     while (step(&strided, &packed, index, &axes, n_outer));
 }
 
 void block_gather(void *packed, const void *first, int ndim, const int64_t *count,
                   const int64_t *strides, size_t item_bytes)
 {
-    copy_box((char *)first, packed, ndim, count, strides, true, item_bytes);
+    copy_box((char *)first, packed, ndim, count, strides, GATHER, item_bytes);
 }
 
 void block_scatter(void *first, const void *packed, int ndim, const int64_t *count,
-                   const int64_t *strides, size_t item_bytes)
+                   const int64_t *strides, size_t item_bytes, bool is_streamed)
 {
-    copy_box(first, (char *)packed, ndim, count, strides, false, item_bytes);
+    copy_box(first, (char *)packed, ndim, count, strides, is_streamed ? SCATTER_STREAM : SCATTER,
+             item_bytes);
+}
+
+bool block_is_run(int ndim, const int64_t *count, const int64_t *strides, size_t item_bytes)
+{
+    int64_t step = (int64_t)item_bytes;
+    for (int i = ndim - 1; i >= 0; i--) {
+        if (count[i] != 1 && strides[i] != step)
+            return false;
+        step *= count[i];
+    }
+    return true;
 }

@@ -4,19 +4,22 @@
  * them, worker: reads done, status         <--done eventfd-----  fills or stores, status, done = n
  *
  * A slot has work when its `request` is not its `done`: both are in the ring, so that a worker that
- * takes the place of one that is gone may begin counting anew. The worker is trusted with the
- * array's data, but what it writes is still checked against the array before memory is touched.
- * A provider's failure is that block's status; the worker fails the job with it.
+ * takes the place of one that is gone may begin counting anew. Which thread serves which slot is
+ * the pump's business. The worker is trusted with the array's data, but what it writes is still
+ * checked against the array before memory is touched. A provider's failure is that block's status;
+ * the worker fails the job with it.
  */
 #include "client/lib/feed.h"
 #include "client/lib/block.h"
 #include "client/lib/region.h"
-#include "proto/ring.h"
+#include "client/lib/stream.h"
 #include "proto/util.h"
 
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+
+#define LARGE_BYTES (UINT64_C(16) << 20)
 
 static int open_ring(struct feed *feed, uint64_t array_bytes, struct gad_error *error)
 {
@@ -58,6 +61,7 @@ int feed_new(struct gad_array *array, bool is_sink, struct feed **ret_feed, stru
         feed->strides[i] = info->strides[i];
         array_bytes *= (uint64_t)info->shape[i]; /* was checked when the array was made */
     }
+    feed->is_large = array_bytes >= LARGE_BYTES;
     feed->data = array->access == ACCESS_MEMORY ? array->data : NULL;
     feed->provider = array->provider;
     feed->provider_state = array->provider_state;
@@ -104,19 +108,49 @@ static int take_box(const struct feed *feed, const struct ring_entry *entry, str
     return n_bytes > feed->slot_bytes ? EINVAL : 0;
 }
 
-static void copy_memory(const struct feed *feed, const struct box *box, char *slot)
+struct run { /* of memory */
+    char *first;
+    size_t n_bytes; /* 0: the box is not one */
+};
+
+static struct run run_of(const struct feed *feed, const struct box *box)
 {
-    char *first = feed->data;
+    struct run run = {.first = feed->data};
     for (int i = 0; i < feed->ndim; i++)
-        first += box->start[i] * feed->strides[i];
-    if (feed->is_sink)
-        block_scatter(first, slot, feed->ndim, box->count, feed->strides, feed->item_bytes);
+        run.first += box->start[i] * feed->strides[i];
+    if (!block_is_run(feed->ndim, box->count, feed->strides, feed->item_bytes))
+        return run;
+    run.n_bytes = feed->item_bytes;
+    for (int i = 0; i < feed->ndim; i++)
+        run.n_bytes *= (size_t)box->count[i];
+    return run;
+}
+
+/* A slot of a source, to be fetched into the cache: nothing where that cannot be said. */
+static struct run next_run(const struct feed *feed, uint32_t slot)
+{
+    struct box box;
+    if (!feed || take_box(feed, ring_entry_at(feed->ring, slot), &box))
+        return (struct run){.first = NULL};
+    return run_of(feed, &box);
+}
+
+static void copy_memory(const struct feed *feed, const struct box *box, char *slot,
+                        const struct run *next)
+{
+    struct run run = run_of(feed, box);
+    if (feed->is_sink && feed->is_large && run.n_bytes > 0)
+        stream_copy(run.first, slot, run.n_bytes, next->first, next->n_bytes);
+    else if (feed->is_sink)
+        block_scatter(run.first, slot, feed->ndim, box->count, feed->strides, feed->item_bytes,
+                      feed->is_large);
     else
-        block_gather(slot, first, feed->ndim, box->count, feed->strides, feed->item_bytes);
+        block_gather(slot, run.first, feed->ndim, box->count, feed->strides, feed->item_bytes);
 }
 
 /* Returns 0 or a positive errno. */
-static int serve_slot(struct feed *feed, const struct ring_entry *entry, uint32_t index)
+static int serve_slot(struct feed *feed, const struct ring_entry *entry, uint32_t index,
+                      const struct run *next)
 {
     struct box box;
     char *slot =
@@ -125,7 +159,7 @@ static int serve_slot(struct feed *feed, const struct ring_entry *entry, uint32_
     if (status)
         return status;
     if (feed->data) {
-        copy_memory(feed, &box, slot);
+        copy_memory(feed, &box, slot, next);
         return 0;
     }
     if (feed->is_sink)
@@ -133,17 +167,40 @@ static int serve_slot(struct feed *feed, const struct ring_entry *entry, uint32_
     return feed->provider->fill(feed->provider_state, box.start, box.count, slot);
 }
 
-void feed_serve(struct feed *feed)
+bool feed_has_request(const struct feed *feed, uint32_t slot)
 {
-    eventfd_t ignored;
-    eventfd_read(feed->request_fd, &ignored); /* before looking: what comes later signals again */
-    for (uint32_t i = 0; i < feed->n_slots; i++) {
-        struct ring_entry *entry = ring_entry_at(feed->ring, i);
-        uint64_t request = atomic_load_explicit(&entry->request, memory_order_acquire);
-        if (request == atomic_load_explicit(&entry->done, memory_order_relaxed))
-            continue;
-        entry->status = (uint32_t)serve_slot(feed, entry, i);
-        atomic_store_explicit(&entry->done, request, memory_order_release);
+    struct ring_entry *entry = ring_entry_at(feed->ring, slot);
+    return atomic_load_explicit(&entry->request, memory_order_acquire) !=
+           atomic_load_explicit(&entry->done, memory_order_relaxed);
+}
+
+void feed_serve(struct feed *feed, uint32_t slot, const struct feed *next_feed, uint32_t next_slot)
+{
+    struct run next = next_run(next_feed, next_slot);
+    struct ring_entry *entry = ring_entry_at(feed->ring, slot);
+    uint64_t request = atomic_load_explicit(&entry->request, memory_order_acquire);
+    entry->status = (uint32_t)serve_slot(feed, entry, slot, &next);
+    atomic_store_explicit(&entry->done, request, memory_order_release);
+}
+
+static struct ring_head *head_of(const struct feed *feed)
+{
+    return feed->ring;
+}
+
+bool feed_is_waited_for(const struct feed *feed)
+{
+    return atomic_load_explicit(&head_of(feed)->worker_wish, memory_order_relaxed) !=
+           RING_TELL_NOTHING;
+}
+
+void feed_tell(struct feed *feed)
+{
+    if (ring_take_wish(&head_of(feed)->worker_wish))
         eventfd_write(feed->done_fd, 1); /* fails only when full: then it is signalled anyway */
-    }
+}
+
+void feed_wish(struct feed *feed, enum ring_wish wish)
+{
+    ring_set_wish(&head_of(feed)->client_wish, wish);
 }

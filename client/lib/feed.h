@@ -2,16 +2,22 @@
 #pragma once
 
 #include "client/array.h"
+#include "proto/ring.h"
 
 #include <stdint.h>
 
-#define FEED_N_SLOTS    8u
+#define FEED_N_SLOTS    16u /* used in turn, so that a slot has left the other side's own cache */
 #define FEED_SLOT_BYTES (256u * 1024u)
 
 struct feed {
-    struct feed *next;      /* of the job */
-    struct feed *pump_next; /* of the pump */
-    uint64_t pump_id;       /* 0: not in a pump */
+    struct feed *next; /* of the job */
+
+    /* The pump's, under its lock. */
+    struct feed *pump_next;
+    bool is_in_pump, has_untold; /* the latter: blocks that the worker was not told of */
+    bool is_in_hand[FEED_N_SLOTS];
+    unsigned n_in_hand;
+    uint64_t told_ns;
 
     int ring_fd, request_fd, done_fd; /* owned */
     void *ring;
@@ -26,7 +32,8 @@ struct feed {
     int64_t shape[ARRAY_MAX_NDIM];
     int64_t strides[ARRAY_MAX_NDIM]; /* of data */
     size_t item_bytes;
-    char *data; /* NULL: provider */
+    bool is_large; /* larger than a cache */
+    char *data;    /* NULL: provider */
     const struct provider *provider;
     void *provider_state;
 };
@@ -36,5 +43,14 @@ int feed_new(struct gad_array *array, bool is_sink, struct feed **ret_feed,
              struct gad_error *error) GAD_MUST_CHECK;
 struct feed *feed_free(struct feed *feed); /* NULL; it is in no pump */
 
-/* Answers every request that is there. Called by the pump's thread alone. */
-void feed_serve(struct feed *feed);
+/* Whether the worker asks for the block of a slot. */
+bool feed_has_request(const struct feed *feed, uint32_t slot);
+/* Answers it. No two threads at one slot at a time, nor in one provider. next_feed (may be NULL),
+ * of an array in memory: its slot next_slot is served next by this thread. */
+void feed_serve(struct feed *feed, uint32_t slot, const struct feed *next_feed, uint32_t next_slot);
+/* Whether the worker waits for a signal: what it could do is done. */
+bool feed_is_waited_for(const struct feed *feed);
+/* Signals what was answered, if the worker wishes to know. */
+void feed_tell(struct feed *feed);
+/* What the client wants to be told of the worker's requests from now on. */
+void feed_wish(struct feed *feed, enum ring_wish wish);

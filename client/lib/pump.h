@@ -1,4 +1,4 @@
-/* The pump: the one thread of a client that serves the rings of its jobs. */
+/* The pump: the threads of a client that serve the rings of its jobs. */
 #pragma once
 
 #include "client/lib/feed.h"
@@ -10,5 +10,5 @@ struct pump *pump_free(struct pump *pump); /* NULL; all feeds were removed */
 
 /* The feed is served from here on. no-memory, io-error. */
 int pump_add(struct pump *pump, struct feed *feed, struct gad_error *error) GAD_MUST_CHECK;
-/* Returns when the thread has let go of it. */
+/* Returns when the threads have let go of it. */
 void pump_remove(struct pump *pump, struct feed *feed);

@@ -101,6 +101,7 @@ static int read_stats(const msgpack_object *map, struct gad_job_stats *stats,
         {map, "tiles", &stats->n_tiles},
         {map, "read_bytes", &stats->read_bytes},
         {map, "write_bytes", &stats->write_bytes},
+        {map, "around_cache_bytes", &stats->around_cache_bytes},
         {warnings, "divide_by_zero", &stats->n_divide_by_zero},
         {warnings, "invalid_cast", &stats->n_invalid_casts},
     };

@@ -109,7 +109,7 @@ static void copy_out(const struct job_target *target)
 {
     const struct gad_array_info *info = &target->to->info;
     block_scatter(target->to->data, target->stand_in->data, info->ndim, info->shape, info->strides,
-                  gad_dtype_size(info->dtype));
+                  gad_dtype_size(info->dtype), false);
 }
 
 int targets_finish(struct gad_job *job, struct gad_error *error)

@@ -1,7 +1,7 @@
 /* A tile and the rings of its job: blocks are taken before a grain's arithmetic, all or none, and
- * given back after it, under the lock; clients are told afterwards without it, since writing to
- * their eventfds may block. When that happens is noted for the main thread, which sends a signal to
- * a thread that does not come back.
+ * given back after it, under the lock; clients are told afterwards (after some grains together,
+ * when those are short) without it, since writing to their eventfds may block. When that happens is
+ * noted for the main thread, which sends a signal to a thread that does not come back.
  *
  * A tile that cannot have all blocks looks once at what clients have answered since. If that does
  * not help it is put aside, and whoever sees the next answer wakes a thread for it.
@@ -43,17 +43,23 @@ void tile_drop_blocks(struct tile *t)
     t->has_blocks = false;
 }
 
+static int give_block(struct tile *t, struct ring *ring, unsigned index, struct gad_error *error)
+{
+    int r = ring_give(ring, t->grain, t->ring_slots[index], error);
+    t->job->wants_signal |= ring_has_asked(ring);
+    return r;
+}
+
 static int give_blocks(struct tile *t, struct gad_error *error)
 {
     const struct wjob *job = t->job;
     int r = 0;
     for (unsigned i = 0; i < job->n_inputs && !r; i++)
         if (job->inputs[i].port->ring)
-            r = ring_give(job->inputs[i].port->ring, t->grain, t->ring_slots[i], error);
+            r = give_block(t, job->inputs[i].port->ring, i, error);
     for (unsigned i = 0; i < job->n_outputs && !r; i++)
         if (job->outputs[i].port->ring)
-            r = ring_give(job->outputs[i].port->ring, t->grain, t->ring_slots[REQUEST_MAX_ARGS + i],
-                          error);
+            r = give_block(t, job->outputs[i].port->ring, REQUEST_MAX_ARGS + i, error);
     t->has_blocks = false;
     return r;
 }
@@ -62,8 +68,9 @@ int tile_give_blocks(struct tile *t, struct thread_context *th)
 {
     pthread_mutex_lock(t->job->lock);
     int r = give_blocks(t, &th->error);
+    bool must_tell = wjob_must_tell(t->job, false);
     pthread_mutex_unlock(t->job->lock);
-    return r ? r : wjob_signal(t->job, th);
+    return r || !must_tell ? r : wjob_signal(t->job, th);
 }
 
 int wjob_signal(struct wjob *job, struct thread_context *th)
@@ -72,6 +79,8 @@ int wjob_signal(struct wjob *job, struct thread_context *th)
     unsigned n_rings = 0;
     int r = 0;
     pthread_mutex_lock(job->lock);
+    job->wants_signal = false;
+    job->told_ns = clock_ns();
     for (unsigned i = 0; i < job->n_ports; i++)
         if (job->ports[i].ring && ring_wants_signal(job->ports[i].ring))
             rings[n_rings++] = job->ports[i].ring;

@@ -17,10 +17,10 @@
  * Called by the ports of files and grids, on compute and I/O threads.
  */
 #include "daemon/worker/boxio.h"
+#include "daemon/worker/writer.h"
 #include "proto/util.h"
 
 #include <string.h>
-#include <sys/statvfs.h>
 #include <sys/uio.h>
 
 #define GAP_MAX_BYTES  4096
@@ -230,35 +230,6 @@ int boxio_read(const struct boxio *b, void *memory, const struct port_io *io,
     return 0;
 }
 
-static int write_failed(const struct boxio *b, int number, int64_t offset, int64_t n_bytes,
-                        struct gad_error *error)
-{
-    struct statvfs fs;
-    if (number == EBADF)
-        return error_set(error, GAD_READ_ONLY, b->name, "the file is not open for writing");
-    int r = error_from_errno(error, number, b->name, "writing the file");
-    if (r == GAD_NO_SPACE) {
-        error_expected(error, "%lld bytes at byte %lld", (long long)n_bytes, (long long)offset);
-        if (fstatvfs(b->fd, &fs) == 0)
-            error_found(error, "%llu bytes free",
-                        (unsigned long long)fs.f_bavail * (unsigned long long)fs.f_frsize);
-    }
-    return r;
-}
-
-static int write_exactly(const struct boxio *b, const char *memory, int64_t n_bytes, int64_t offset,
-                         struct gad_error *error)
-{
-    for (int64_t done = 0; done < n_bytes;) {
-        ssize_t n = pwrite(b->fd, memory + done, (size_t)(n_bytes - done), offset + done);
-        if (n > 0)
-            done += n;
-        else if (n == 0 || errno != EINTR)
-            return write_failed(b, n == 0 ? ENOSPC : errno, offset + done, n_bytes - done, error);
-    }
-    return 0;
-}
-
 int boxio_write(const struct boxio *b, const void *memory, const struct port_io *io,
                 struct gad_error *error)
 {
@@ -268,8 +239,8 @@ int boxio_write(const struct boxio *b, const void *memory, const struct port_io 
     int r;
     enter_blocking(io);
     do
-        r = write_exactly(b, (const char *)memory + c.memory, l.run_bytes, b->offset + c.file,
-                          error);
+        r = writer_write(b->fd, b->writing, b->name, (const char *)memory + c.memory, l.run_bytes,
+                         b->offset + c.file, error);
     while (!r && counter_next(&c, l.n_outer, l.outer));
     leave_blocking(io);
     return r;

@@ -12,9 +12,10 @@ struct boxio_axis {
 
 struct boxio {
     int fd;
-    bool is_in_memory; /* never waits, so may be read whatever the caller allows */
-    const char *name;  /* of the array, for errors */
-    int64_t offset;    /* in the file, of the box's first element; all of the box fits 63 bits */
+    bool is_in_memory;       /* never waits, so may be read whatever the caller allows */
+    const char *name;        /* of the array, for errors */
+    struct writing *writing; /* NULL: writes go through the page cache */
+    int64_t offset; /* in the file, of the box's first element; all of the box fits 63 bits */
     int64_t item_bytes;
     int n_axes;
     struct boxio_axis axes[ARRAY_MAX_NDIM]; /* slowest in the file first */

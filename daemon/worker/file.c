@@ -25,6 +25,7 @@ static void file_layout(const struct port *p, const struct port_box *box, char *
     *ret_io = (struct boxio){.fd = p->file.fd,
                              .is_in_memory = p->file.is_in_memory,
                              .name = p->name,
+                             .writing = p->file.writing,
                              .offset = (int64_t)p->array.at.file.offset_bytes,
                              .item_bytes = p->item_bytes,
                              .n_axes = p->array.ndim};
@@ -110,6 +111,7 @@ int port_file_init(struct port *p, const struct port_context *context, uint32_t 
     if (!S_ISREG(st.st_mode))
         return error_set(error, GAD_BAD_DESCRIPTOR, p->name, "the file is not a regular one");
     p->file.size_bytes = st.st_size;
+    p->file.device = st.st_dev;
     p->file.is_in_memory = fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC ||
                            (unsigned long)fs.f_type == HUGETLBFS_MAGIC;
     return 0;
@@ -124,6 +126,16 @@ static void order_axes(struct port *p)
             p->file.order[place] = p->file.order[place - 1];
         p->file.order[place] = i;
     }
+}
+
+/* What is large and not in memory anyhow may go around the cache. */
+static void choose_writing(struct port *p, const struct port_context *context, int64_t first_byte)
+{
+    if (p->file.is_in_memory || !writing_is_large((uint64_t)array_n_bytes(&p->array)))
+        return;
+    p->file.writing = context->writing;
+    p->file.writing->device = writing_find(context->devices, p->file.device);
+    p->file.writing->first_byte = first_byte;
 }
 
 int port_open_file(struct port *p, const struct port_context *context, struct gad_error *error)
@@ -145,5 +157,7 @@ int port_open_file(struct port *p, const struct port_context *context, struct ga
         return GAD_SHORT_READ;
     }
     order_axes(p);
+    if (context->is_output)
+        choose_writing(p, context, first);
     return 0;
 }

@@ -118,8 +118,10 @@ static int handle_job_start(struct worker *w, const struct message *message, str
 {
     struct gad_error error = {0};
     struct wjob *job;
-    const struct wjob_context context = {
-        .regions = w->regions, .limits = &w->limits, .lock = sched_lock(w->sched)};
+    const struct wjob_context context = {.regions = w->regions,
+                                         .devices = &w->devices,
+                                         .limits = &w->limits,
+                                         .lock = sched_lock(w->sched)};
     uint64_t begun_ns = clock_ns();
     int r = wjob_new(frame, message, &context, &job, &error);
     if (r)

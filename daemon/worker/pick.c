@@ -90,19 +90,20 @@ static int next_job(struct sched *s)
     return turns_next(s->turns, s->n_jobs, s->users, s->n_users);
 }
 
-bool sched_anything_ready(struct sched *s)
+bool sched_wants_another(struct sched *s)
 {
     for (unsigned i = 0; i < s->n_jobs; i++)
-        if (s->jobs[i]->wants_signal)
+        if (wjob_must_tell(s->jobs[i], false))
             return true;
-    return next_job(s) >= 0;
+    int i = next_job(s);
+    return i >= 0 && !(s->jobs[i]->has_rings && wjob_is_for_one(s->jobs[i]));
 }
 
-static bool pick_signal(struct sched *s, struct turn *ret_turn)
+static bool pick_signal(struct sched *s, bool is_idle, struct turn *ret_turn)
 {
     for (unsigned i = 0; i < s->n_jobs; i++) {
         struct wjob *job = s->jobs[i];
-        if (!job->wants_signal || job->state != WJOB_RUNNING || job->status)
+        if (job->state != WJOB_RUNNING || job->status || !wjob_must_tell(job, is_idle))
             continue;
         job->wants_signal = false;
         job->n_in_flight++;
@@ -133,14 +134,30 @@ static struct tile *take_tile(struct sched *s, struct wjob *job)
     return tile;
 }
 
+/* A thread without work looks at the rings itself. True: something of a job has changed. */
+static bool look_at_rings(struct sched *s, bool (*look)(struct wjob *job))
+{
+    for (unsigned i = 0; i < s->n_jobs; i++) {
+        struct wjob *job = s->jobs[i];
+        if (job->has_rings && job->state == WJOB_RUNNING && !job->status && look(job)) {
+            sched_job_changed(s, job);
+            return true;
+        }
+    }
+    return false;
+}
+
 bool sched_pick(struct sched *s, struct turn *ret_turn)
 {
     for (;;) {
         int i = next_job(s);
-        if (pick_signal(s, ret_turn))
+        if (pick_signal(s, i < 0, ret_turn))
             return true;
-        if (i < 0)
+        if (i < 0) {
+            if (look_at_rings(s, wjob_collect))
+                continue;
             return false;
+        }
         struct wjob *job = s->jobs[i];
         struct tile *tile = take_tile(s, job);
         if (!tile) {
@@ -157,6 +174,17 @@ bool sched_pick(struct sched *s, struct turn *ret_turn)
         *ret_turn = (struct turn){.job = job, .tile = tile};
         return true;
     }
+}
+
+/* Where a thread is at work that will look itself, and soon, no other is woken. */
+static bool wish_signals(struct wjob *job)
+{
+    return (job->n_in_flight == 0 || !wjob_is_for_one(job)) && wjob_collect_last(job);
+}
+
+bool sched_wish_signals(struct sched *s)
+{
+    return look_at_rings(s, wish_signals);
 }
 
 /* I/O threads -------------------------------------------------------------------------------- */

@@ -16,6 +16,7 @@
 #include "daemon/crashpage.h"
 #include "daemon/worker/guard.h"
 #include "daemon/worker/region.h"
+#include "daemon/worker/writing.h"
 #include "kernels/cpu/engine.h"
 #include "proto/array.h"
 
@@ -62,7 +63,9 @@ struct port_file {
     int fd;
     bool is_in_memory;         /* reading never waits for a disk */
     int64_t size_bytes;        /* when the job began */
+    uint64_t device;           /* st_dev */
     int order[ARRAY_MAX_NDIM]; /* axes by distance in the file, slowest first */
+    struct writing *writing;   /* of a large output; NULL: through the page cache */
     int table_fd;              /* of a grid */
     int64_t chunk_bytes;
     int64_t chunk_strides[ARRAY_MAX_NDIM];
@@ -86,6 +89,8 @@ struct port_context {
     const int *fds;
     unsigned n_fds;
     struct regions *regions;
+    struct write_devices *devices;
+    struct writing *writing; /* of the output that is opened */
     bool is_output;
 };
 

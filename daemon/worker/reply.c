@@ -34,10 +34,18 @@ static void pack_seconds(msgpack_packer *p, const struct wjob *job)
     pack_key_f64(p, "client", (double)job->client_ns * 1e-9);
 }
 
+static uint64_t around_bytes(const struct wjob *job)
+{
+    uint64_t n_bytes = 0;
+    for (unsigned i = 0; i < job->program->n_outputs; i++)
+        n_bytes += atomic_load(&job->writings[i].around_bytes);
+    return n_bytes;
+}
+
 static void pack_result(struct worker *w, msgpack_packer *p, const struct wjob *job)
 {
     const struct measure *m = &job->measure;
-    msgpack_pack_map(p, 8);
+    msgpack_pack_map(p, 9);
     pack_str(p, "outputs");
     msgpack_pack_array(p, job->program->n_outputs);
     for (unsigned i = 0; i < job->program->n_outputs; i++)
@@ -47,6 +55,7 @@ static void pack_result(struct worker *w, msgpack_packer *p, const struct wjob *
     pack_key_u64(p, "tiles", job->n_all_tiles_done);
     pack_key_u64(p, "read_bytes", m->read_bytes);
     pack_key_u64(p, "write_bytes", m->write_bytes);
+    pack_key_u64(p, "around_cache_bytes", around_bytes(job));
     pack_str(p, "seconds");
     pack_seconds(p, job);
     pack_str(p, "warnings");

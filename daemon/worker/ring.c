@@ -2,9 +2,10 @@
  *
  * The client can write all of the ring at any time. So everything that is decided on is kept here,
  * in `blocks`: what was asked, under which sequence, for which grains. Of the ring itself only
- * `done` (compared with our own sequence, nothing else) and `status` are read; a client that writes
- * nonsense waits for ever or fails its own job. Touching the ring can raise SIGBUS (huge pages that
- * are not there): all accesses to entries are guarded; those to data are guarded by the tiles.
+ * `done` (compared with our own sequence, nothing else), `status` and the client's wish are read; a
+ * client that writes nonsense waits for ever or fails its own job. Touching the ring can raise
+ * SIGBUS (huge pages that are not there): all accesses to head and entries are guarded; those to
+ * data are guarded by the tiles.
  *
  *     source:   FREE --ask--> ASKED --done--> READY --last grain given--> FREE
  *     sink:     FREE --take--> LENT --give--> ASKED --done--> FREE
@@ -39,7 +40,8 @@ struct block {
 struct ring {
     const struct array *array;
     const char *name;
-    bool is_output, wants_signal;
+    bool is_output;
+    bool has_asked, was_told; /* since the client was told; the client, ever */
     int request_fd, done_fd;
     void *memory;
     size_t size_bytes;
@@ -47,6 +49,7 @@ struct ring {
     const struct geometry *geometry;
     uint64_t next_grain, n_given; /* source: to be asked for next; given back so far */
     uint32_t last;                /* source: the slot asked for last, n_slots: none */
+    uint32_t newest;              /* the slot that was used last */
     uint32_t n_slots, n_busy;
     struct block blocks[];
 };
@@ -114,10 +117,16 @@ void *ring_slot_memory(const struct ring *ring, uint32_t slot)
     return (char *)ring->memory + ring_slot_offset_bytes(ring->n_slots, ring->slot_bytes, slot);
 }
 
+static struct ring_head *head_of(const struct ring *ring)
+{
+    return ring->memory;
+}
+
 /* The entries' side of things runs under the guard. */
 struct entry_call {
     struct ring *ring;
     uint32_t slot;        /* to be written */
+    bool is_wanted;       /* the client's wish, read */
     struct entry_answer { /* read */
         uint64_t done;
         uint32_t status;
@@ -151,11 +160,26 @@ static int entries_read(void *argument)
     return 0;
 }
 
+static int wish_write(void *argument)
+{
+    const struct entry_call *call = argument;
+    ring_set_wish(&head_of(call->ring)->worker_wish, RING_TELL_ONCE);
+    return 0;
+}
+
+static int wish_read(void *argument)
+{
+    struct entry_call *call = argument;
+    call->is_wanted = ring_take_wish(&head_of(call->ring)->client_wish);
+    return 0;
+}
+
 /* A ring may have served a worker that is gone: the sequences go on where they stopped, so that an
  * answer that is still under way is not taken for one of ours. */
 static int entries_adopt(void *argument)
 {
     struct entry_call *call = argument;
+    ring_set_wish(&head_of(call->ring)->worker_wish, RING_TELL_ONCE);
     for (uint32_t i = 0; i < call->ring->n_slots; i++)
         call->ring->blocks[i].sequence = atomic_load_explicit(
             &ring_entry_at(call->ring->memory, i)->request, memory_order_relaxed);
@@ -228,7 +252,7 @@ static int block_request(struct ring *ring, uint32_t slot, struct gad_error *err
     call.slot = slot;
     ring->blocks[slot].sequence++;
     ring->blocks[slot].state = BLOCK_ASKED;
-    ring->wants_signal = true;
+    ring->has_asked = true;
     return entry_call(&call, entry_write, error);
 }
 
@@ -237,6 +261,7 @@ void ring_begin(struct ring *ring, const struct geometry *geometry)
     ring->geometry = geometry;
     ring->next_grain = ring->n_given = 0;
     ring->last = ring->n_slots;
+    ring->newest = ring->n_slots - 1;
     for (uint32_t i = 0; i < ring->n_slots; i++)
         ring->blocks[i].state = BLOCK_FREE;
     ring->n_busy = 0;
@@ -265,12 +290,16 @@ static bool last_block_extend(struct ring *ring, const int64_t *start, const int
     return true;
 }
 
+/* The one that was used longest ago: its lines have left the other side's own cache. Writing to
+ * lines that still are there is several times slower. */
 static uint32_t free_slot(const struct ring *ring)
 {
-    uint32_t i = 0;
-    while (i < ring->n_slots && ring->blocks[i].state != BLOCK_FREE)
-        i++;
-    return i;
+    for (uint32_t i = 1; i <= ring->n_slots; i++) {
+        uint32_t slot = (ring->newest + i) % ring->n_slots;
+        if (ring->blocks[slot].state == BLOCK_FREE)
+            return slot;
+    }
+    return ring->n_slots;
 }
 
 int ring_ask(struct ring *ring, struct gad_error *error)
@@ -290,7 +319,7 @@ int ring_ask(struct ring *ring, struct gad_error *error)
             block->first = ring->next_grain;
             block->end = ring->next_grain + 1;
             block->n_given = 0;
-            ring->last = slot;
+            ring->last = ring->newest = slot;
             ring->n_busy++;
             int r = block_request(ring, slot, error);
             if (r)
@@ -344,6 +373,15 @@ static uint32_t slot_of(const struct ring *ring, uint64_t grain)
     return i;
 }
 
+unsigned ring_n_ready(const struct ring *ring)
+{
+    enum block_state ready = ring->is_output ? BLOCK_FREE : BLOCK_READY;
+    unsigned n = 0;
+    for (uint32_t i = 0; i < ring->n_slots; i++)
+        n += ring->blocks[i].state == ready;
+    return n;
+}
+
 bool ring_has(const struct ring *ring, uint64_t grain)
 {
     return slot_of(ring, grain) < ring->n_slots;
@@ -356,6 +394,7 @@ bool ring_take(struct ring *ring, uint64_t grain, uint32_t *ret_slot)
         return false;
     if (ring->is_output) {
         ring->blocks[slot].state = BLOCK_LENT;
+        ring->newest = slot;
         ring->n_busy++;
     }
     *ret_slot = slot;
@@ -389,11 +428,29 @@ void ring_drop(struct ring *ring, uint32_t slot)
     }
 }
 
+bool ring_has_asked(const struct ring *ring)
+{
+    return ring->has_asked;
+}
+
 bool ring_wants_signal(struct ring *ring)
 {
-    bool wants = ring->wants_signal;
-    ring->wants_signal = false;
-    return wants;
+    struct entry_call call;
+    struct gad_error ignored; /* a ring without memory fails the job when its answers are read */
+    if (!ring->has_asked)
+        return false;
+    call.ring = ring;
+    bool is_wanted = entry_call(&call, wish_read, &ignored) || call.is_wanted || !ring->was_told;
+    ring->has_asked = false;
+    ring->was_told |= is_wanted;
+    return is_wanted;
+}
+
+int ring_wish_signal(struct ring *ring, struct gad_error *error)
+{
+    struct entry_call call;
+    call.ring = ring;
+    return entry_call(&call, wish_write, error);
 }
 
 /* Asked first whether there is room: the write itself can only be made not to wait for the client

@@ -26,12 +26,15 @@ bool ring_is_output(const struct ring *ring);
 void ring_begin(struct ring *ring, const struct geometry *geometry);
 
 /* Sources: asks for as many blocks ahead as there are free slots. 0, or region-fault. Afterwards
- * ring_wants_signal() says whether the client must be told. */
+ * the client must be told, see below. */
 int ring_ask(struct ring *ring, struct gad_error *error) GAD_MUST_CHECK;
 
 /* Reads what the client answered. *ret_has_news: a block came or a slot was drained.
  * provider-failed, region-fault. */
 int ring_collect(struct ring *ring, bool *ret_has_news, struct gad_error *error) GAD_MUST_CHECK;
+
+/* Sources: blocks that are there. Sinks: free slots. */
+unsigned ring_n_ready(const struct ring *ring);
 
 /* Sources: the slot with the block of a grain. Sinks: a free slot, whatever the grain. false: not
  * now. ring_has() only asks. */
@@ -46,11 +49,17 @@ void ring_drop(struct ring *ring, uint32_t slot);
 
 bool ring_is_idle(const struct ring *ring); /* no sink slot is lent or being drained */
 
-/* Tells the client, once for all that was asked since. ring_wants_signal() clears the wish; then
- * ring_signal() may be called without the lock. A client that has filled its eventfd gets
+/* Tells the client, once for all that was asked since. ring_wants_signal(): whether there is
+ * anything that the client is not told yet and wishes to be; what was asked counts as told then.
+ * After it ring_signal() may be called without the lock. A client that has filled its eventfd gets
  * provider-failed. One that fills it at this very moment can make the call block: the caller
  * arranges for a signal; then provider-failed. */
+bool ring_has_asked(const struct ring *ring);
 bool ring_wants_signal(struct ring *ring);
 int ring_signal(const struct ring *ring, struct gad_error *error) GAD_MUST_CHECK;
+
+/* The client is to signal its next answer. Answers that came before may not have been signalled:
+ * look at them afterwards. region-fault. */
+int ring_wish_signal(struct ring *ring, struct gad_error *error) GAD_MUST_CHECK;
 
 void *ring_slot_memory(const struct ring *ring, uint32_t slot);

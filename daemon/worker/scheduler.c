@@ -134,20 +134,32 @@ void sched_cancel(struct sched *s, uint64_t job_id)
     pthread_mutex_unlock(&s->lock);
 }
 
+/* True: a thread can go on. */
+static bool ring_event(struct sched *s, struct wjob *job)
+{
+    if (job->state != WJOB_RUNNING || job->status)
+        return false;
+    bool has_news = wjob_collect(job);
+    /* The signal fulfilled the wishes of all who wait: they wish again. */
+    if (s->n_idle > has_news && (job->n_in_flight == 0 || !wjob_is_for_one(job)))
+        has_news |= wjob_collect_last(job);
+    if (has_news)
+        sched_job_changed(s, job);
+    return has_news;
+}
+
 void sched_ring_event(struct sched *s, uint64_t serial)
 {
+    bool has_news = false;
     pthread_mutex_lock(&s->lock);
-    for (unsigned i = 0; i < s->n_jobs; i++) {
-        struct wjob *job = s->jobs[i];
-        if (job->serial != serial)
-            continue;
-        if (job->state == WJOB_RUNNING && wjob_collect(job)) {
-            sched_job_changed(s, job);
-            pthread_cond_signal(&s->compute_wake);
+    for (unsigned i = 0; i < s->n_jobs; i++)
+        if (s->jobs[i]->serial == serial) {
+            has_news = ring_event(s, s->jobs[i]);
+            break;
         }
-        break;
-    }
     pthread_mutex_unlock(&s->lock);
+    if (has_news)
+        pthread_cond_signal(&s->compute_wake);
 }
 
 static void wake_main(struct sched *s)
@@ -314,6 +326,8 @@ void sched_turn_over(struct sched *s, const struct turn *turn, struct thread_con
     unsigned user = user_index(s, job->identity.user);
     turns_charge(&s->users[user], job->identity.weight, (double)elapsed_ns * 1e-9);
     job->n_in_flight--;
+    if (turn->tile)
+        job->turn_ns = (3 * job->turn_ns + elapsed_ns) / 4;
     if (turn->tile)
         tile_over(s, turn->tile, th, outcome);
     else if (outcome == TILE_FAILED)

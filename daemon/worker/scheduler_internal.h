@@ -51,7 +51,11 @@ struct io_work { /* of an I/O thread: one of the two */
 
 /* All under the lock. pick: false when there is nothing to do now. */
 bool sched_pick(struct sched *s, struct turn *ret_turn);
-bool sched_anything_ready(struct sched *s);
+/* After a pick that found nothing: clients are asked to signal. True: there is news already, do not
+ * wait. */
+bool sched_wish_signals(struct sched *s);
+/* Whether there is work for one thread more. */
+bool sched_wants_another(struct sched *s);
 void sched_turn_over(struct sched *s, const struct turn *turn, struct thread_context *th,
                      enum tile_outcome outcome, uint64_t elapsed_ns);
 bool sched_pick_io(struct sched *s, unsigned io_index, struct io_work *ret_work);

@@ -31,6 +31,19 @@ static enum tile_outcome take_turn(const struct turn *turn, struct thread_contex
     return th->status ? TILE_FAILED : TILE_DONE;
 }
 
+/* Waits where there is nothing; false: look again. */
+static bool find_turn(struct sched *s, struct turn *ret_turn)
+{
+    if (sched_pick(s, ret_turn))
+        return true;
+    if (sched_wish_signals(s))
+        return false;
+    s->n_idle++;
+    pthread_cond_wait(&s->compute_wake, &s->lock);
+    s->n_idle--;
+    return false;
+}
+
 void *sched_compute_main(void *argument)
 {
     struct thread_context *th = argument;
@@ -38,16 +51,13 @@ void *sched_compute_main(void *argument)
     struct turn turn;
     pthread_mutex_lock(&s->lock);
     while (!s->is_stopping) {
-        if (!sched_pick(s, &turn)) {
-            s->n_idle++;
-            pthread_cond_wait(&s->compute_wake, &s->lock);
-            s->n_idle--;
+        if (!find_turn(s, &turn))
             continue;
-        }
         s->n_busy++;
-        if (s->n_idle > 0 && sched_anything_ready(s))
-            pthread_cond_signal(&s->compute_wake);
+        bool wakes_another = s->n_idle > 0 && sched_wants_another(s);
         pthread_mutex_unlock(&s->lock);
+        if (wakes_another)
+            pthread_cond_signal(&s->compute_wake);
         uint64_t begin = clock_ns();
         enum tile_outcome outcome = take_turn(&turn, th);
         uint64_t elapsed = clock_ns() - begin;

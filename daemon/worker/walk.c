@@ -15,6 +15,10 @@
 #include <assert.h>
 #include <string.h>
 
+#define TELL_NS      UINT64_C(100000)
+#define LONG_TURN_NS UINT64_C(100000)
+#define MANY_READY   4u /* grains */
+
 static void collect_pass_ports(struct wjob *job)
 {
     const struct pass *pass = wjob_pass(job);
@@ -50,6 +54,7 @@ static void begin_rings(struct wjob *job)
         if (r)
             wjob_fail(job, r, &error);
         job->wants_signal = true;
+        job->told_ns = 0;
     }
 }
 
@@ -191,22 +196,53 @@ bool wjob_has_blocks(const struct wjob *job, uint64_t grain)
     return true;
 }
 
-static bool collect_one(struct wjob *job, struct ring *ring)
+static bool collect_one(struct wjob *job, struct ring *ring, bool is_last)
 {
     struct gad_error error;
     bool has_news = false;
-    int r = ring ? ring_collect(ring, &has_news, &error) : 0;
+    int r = ring && is_last ? ring_wish_signal(ring, &error) : 0;
+    if (ring && !r)
+        r = ring_collect(ring, &has_news, &error);
     if (r)
         wjob_fail(job, r, &error);
     return has_news || r;
 }
 
-bool wjob_collect(struct wjob *job)
+static bool collect(struct wjob *job, bool is_last)
 {
     bool has_news = false;
     for (unsigned i = 0; i < job->n_inputs; i++)
-        has_news |= collect_one(job, job->inputs[i].port->ring);
+        has_news |= collect_one(job, job->inputs[i].port->ring, is_last);
     for (unsigned i = 0; i < job->n_outputs; i++)
-        has_news |= collect_one(job, job->outputs[i].port->ring);
+        has_news |= collect_one(job, job->outputs[i].port->ring, is_last);
     return has_news;
+}
+
+bool wjob_collect(struct wjob *job)
+{
+    return collect(job, false);
+}
+
+bool wjob_collect_last(struct wjob *job)
+{
+    return collect(job, true);
+}
+
+bool wjob_is_for_one(const struct wjob *job)
+{
+    unsigned n_ready = MANY_READY;
+    if (job->pass_needs_slot || job->turn_ns == 0 || job->turn_ns >= LONG_TURN_NS)
+        return false;
+    for (unsigned i = 0; i < job->n_inputs; i++)
+        if (job->inputs[i].port->ring)
+            n_ready = (unsigned)min_u64(n_ready, ring_n_ready(job->inputs[i].port->ring));
+    for (unsigned i = 0; i < job->n_outputs; i++)
+        if (job->outputs[i].port->ring)
+            n_ready = (unsigned)min_u64(n_ready, ring_n_ready(job->outputs[i].port->ring));
+    return n_ready < MANY_READY;
+}
+
+bool wjob_must_tell(const struct wjob *job, bool is_idle)
+{
+    return job->wants_signal && (is_idle || clock_ns() - job->told_ns >= TELL_NS);
 }

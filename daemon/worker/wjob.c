@@ -154,6 +154,7 @@ static int open_outputs(struct wjob *job, struct port_context *context, struct g
     if (!job->inline_results)
         return -ENOMEM;
     for (unsigned i = 0; i < job->program->n_outputs && !r; i++) {
+        context->writing = &job->writings[i];
         r = port_open(&outputs[i], context, job->inline_results + offset, error);
         if (outputs[i].array.at.kind == LOCATION_NONE)
             offset += round_up_u64((uint64_t)array_n_bytes(&outputs[i].array), 64);
@@ -178,10 +179,12 @@ static int collect_ranges(struct wjob *job)
     return 0;
 }
 
-static int open_ports(struct wjob *job, struct regions *regions, struct gad_error *error)
+static int open_ports(struct wjob *job, const struct wjob_context *with, struct gad_error *error)
 {
-    struct port_context context = {
-        .fds = job->frame.fds, .n_fds = job->frame.n_fds, .regions = regions};
+    struct port_context context = {.fds = job->frame.fds,
+                                   .n_fds = job->frame.n_fds,
+                                   .regions = with->regions,
+                                   .devices = with->devices};
     unsigned n_ports = (unsigned)job->program->n_inputs + job->program->n_outputs;
     job->ports = calloc(n_ports + 1, sizeof(*job->ports));
     if (!job->ports)
@@ -209,7 +212,7 @@ int wjob_new(struct frame *frame_take, const struct message *message,
     if (!r)
         r = compile(job, &message->params, context->limits, error);
     if (!r)
-        r = open_ports(job, context->regions, error);
+        r = open_ports(job, context, error);
     if (r) {
         wjob_free(job);
         return r;

@@ -57,6 +57,7 @@ struct wjob {
     struct guard_range *ranges; /* client memory that tiles touch */
     unsigned n_ranges;
     char *inline_results;
+    struct writing writings[REQUEST_MAX_OUTPUTS];
     bool has_rings, is_express;
     uint64_t begun_ns;
     pthread_mutex_t *lock; /* the scheduler's */
@@ -79,6 +80,8 @@ struct wjob {
     unsigned n_tiles;       /* tiles that exist */
     struct tile *waiting;   /* those that no thread is at: staged, or waiting for the client */
     bool wants_signal;      /* some ring has asked and its client was not told yet */
+    uint64_t told_ns;       /* when clients were told last */
+    uint64_t turn_ns;       /* with rings: what a turn takes, lately */
     uint64_t idle_since_ns; /* with rings: no tile is in hand since; 0: some is */
 
     /* outcome */
@@ -93,6 +96,7 @@ struct wjob {
 
 struct wjob_context {
     struct regions *regions;
+    struct write_devices *devices;
     const struct plan_limits *limits;
     pthread_mutex_t *lock;
 };
@@ -129,6 +133,14 @@ void wjob_tile_done(struct wjob *job, uint64_t tile, const struct partial *parti
 bool wjob_has_blocks(const struct wjob *job, uint64_t grain);
 /* Reads the clients' answers on all rings of this pass; fails the job. True: there was news. */
 bool wjob_collect(struct wjob *job);
+/* The clients are to signal their next answers on these rings; then reads as above. */
+bool wjob_collect_last(struct wjob *job);
+/* Whether one thread does what the clients of its rings provide in less time than it takes to wake
+ * another. */
+bool wjob_is_for_one(const struct wjob *job);
+/* Whether clients are to be told now what was asked: they are told together what is asked within a
+ * short time, unless nothing is left to be done meanwhile (is_idle). */
+bool wjob_must_tell(const struct wjob *job, bool is_idle);
 
 static inline const struct pass *wjob_pass(const struct wjob *job)
 {

@@ -8,12 +8,19 @@ if [ ! -x "$build/client/ctl/gpuarrayctl" ]; then
     echo "nothing is built in $build; sh tests/quickstart.sh does" >&2
     exit 2
 fi
+python=$build/venv/bin/python # made by check.sh; NumPy is the peer
+[ -x "$python" ] || python=python3
 work=$(mktemp -d "${TMPDIR:-/tmp}/gpuarrayd-bench.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 uname -srm
 sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1
 nproc | sed 's/$/ CPUs/'
-sh "$top/tests/run-uninstalled.sh" -- sh "$top/tests/bench/files.sh" "$work" "$gib"
+for name in regions expression; do
+    sh "$top/tests/run-uninstalled.sh" -- "$build/tests/bench/$name" "$python" "$top/tests/bench/peer.py"
+done
+sh "$top/tests/run-uninstalled.sh" -- sh "$top/tests/bench/files.sh" "$work" "$gib" "$python"
+sh "$top/tests/run-uninstalled.sh" -- sh "$top/tests/bench/sum.sh" "$build" "$work" 2 "$python"
+sh "$top/tests/run-uninstalled.sh" -- sh -c "'$build/tests/bench/heap' \"\$GPUARRAYD_SOCKET\""
 sh "$top/tests/run-uninstalled.sh" -- sh -c "'$build/tests/bench/latency' \"\$GPUARRAYD_SOCKET\""
 sh "$top/tests/run-uninstalled.sh" -- sh -c "'$build/tests/bench/throughput' \"\$GPUARRAYD_SOCKET\""
 sh "$top/tests/bench/first.sh" "$build" "$work"

@@ -1,5 +1,6 @@
 /* Packing and unpacking against the plainest possible loop, over shapes and strides. */
 #include "client/lib/block.h"
+#include "client/lib/stream.h"
 #include "proto/array.h"
 
 #include <criterion/criterion.h>
@@ -46,11 +47,13 @@ static void check(int ndim, const int64_t *count, const int64_t *strides, size_t
     cr_assert(zero(int, memcmp(packed, packed_plain, sizeof(packed))));
     if (!also_scatter)
         return;
-    memcpy(memory_plain, memory, sizeof(memory));
-    fill_random(packed, sizeof(packed), &seed);
-    block_scatter(memory + offset, packed, ndim, count, strides, item);
-    copy_plainly(packed, memory_plain + offset, ndim, count, strides, item, false);
-    cr_assert(zero(int, memcmp(memory, memory_plain, sizeof(memory))));
+    for (int is_streamed = 0; is_streamed < 2; is_streamed++) {
+        memcpy(memory_plain, memory, sizeof(memory));
+        fill_random(packed, sizeof(packed), &seed);
+        block_scatter(memory + offset, packed, ndim, count, strides, item, is_streamed);
+        copy_plainly(packed, memory_plain + offset, ndim, count, strides, item, false);
+        cr_assert(zero(int, memcmp(memory, memory_plain, sizeof(memory))));
+    }
 }
 
 Test(block, copies_a_scalar_and_nothing)
@@ -132,4 +135,29 @@ Test(block, copies_thirty_two_axes)
         strides[i] = INT64_C(8) << (i / 3);
     }
     check(ARRAY_MAX_NDIM, count, strides, 8, 0, true);
+}
+
+Test(block, streams_any_length_at_any_alignment_with_any_hint)
+{
+    static char from[1024], to[1024], plain[1024];
+    unsigned seed = 3;
+    fill_random(from, sizeof(from), &seed);
+    for (size_t offset = 0; offset < 67; offset++)
+        for (size_t n = 0; n < 400; n += n < 140 ? 1 : 37) {
+            memset(to, 0, sizeof(to));
+            memset(plain, 0, sizeof(plain));
+            memcpy(plain + offset, from + 5, n);
+            stream_copy(to + offset, from + 5, n, from, n * (offset % 3));
+            cr_assert(zero(int, memcmp(to, plain, sizeof(to))), "%zu bytes at %zu", n, offset);
+        }
+}
+
+Test(block, knows_what_is_one_run_of_memory)
+{
+    const int64_t count[] = {3, 1, 4};
+    cr_assert(block_is_run(3, count, (const int64_t[]){32, 999, 8}, 8));
+    cr_assert(block_is_run(0, NULL, NULL, 8));
+    cr_assert(not(block_is_run(3, count, (const int64_t[]){40, 999, 8}, 8)));
+    cr_assert(not(block_is_run(3, count, (const int64_t[]){8, 999, 24}, 8)));
+    cr_assert(not(block_is_run(3, count, (const int64_t[]){-32, 999, 8}, 8)));
 }

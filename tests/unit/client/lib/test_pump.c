@@ -339,3 +339,73 @@ Test(pump, serves_many_feeds_that_come_and_go, .timeout = 60)
     pump_free(pump);
     gad_array_release(array);
 }
+
+Test(pump, takes_its_wish_back_before_it_waits, .timeout = 20)
+{
+    double data[2] = {1, 2};
+    int64_t shape[] = {2}, start[] = {0}, count[] = {2};
+    struct bench b;
+    bench_init(&b, array_in(data, 1, shape, NULL), false);
+    struct ring_head *head = b.end.ring;
+    for (uint64_t request = 1; request <= 200; request++) {
+        struct ring_entry *entry = ring_entry_at(b.end.ring, 0);
+        entry->ndim = 1;
+        entry->start[0] = start[0];
+        entry->count[0] = count[0];
+        ring_set_wish(&head->worker_wish, RING_TELL_ONCE);
+        atomic_store_explicit(&entry->request, request, memory_order_release);
+        if (ring_take_wish(&head->client_wish)) /* else somebody looks, and must find it */
+            eventfd_write(b.feed->request_fd, 1);
+        cr_assert(zero(u32, wait_done(&b.end, 0, request)));
+    }
+    bench_deinit(&b);
+}
+
+struct slow {
+    atomic_int is_in;
+    atomic_int may_leave;
+};
+
+static int fill_when_told(void *state, const int64_t *start, const int64_t *count, void *ret_block)
+{
+    struct slow *slow = state;
+    (void)start;
+    (void)count;
+    (void)ret_block;
+    atomic_store(&slow->is_in, 1);
+    while (!atomic_load(&slow->may_leave))
+        clock_sleep_ms(1);
+    return 0;
+}
+
+Test(pump, serves_memory_again_after_a_slow_provider, .timeout = 20)
+{
+    static const struct provider provider = {.fill = fill_when_told};
+    struct slow slow = {0};
+    double data[2] = {1, 2};
+    int64_t shape[] = {2}, start[] = {0}, count[] = {1};
+    struct gad_array *slow_array = array_new(NULL, "npy", ACCESS_PROVIDER, NULL);
+    slow_array->info.ndim = 1;
+    slow_array->info.shape[0] = 1;
+    slow_array->provider = &provider;
+    slow_array->provider_state = &slow;
+    struct bench b;
+    struct feed *memory;
+    bench_init(&b, slow_array, false);
+    struct gad_array *array = array_in(data, 1, shape, NULL);
+    cr_assert(zero(int, feed_new(array, false, &memory, NULL)));
+    cr_assert(zero(int, pump_add(b.pump, memory, NULL)));
+    struct end end = end_of(memory);
+    ask(&b.end, 0, 1, start, count);
+    while (!atomic_load(&slow.is_in))
+        clock_sleep_ms(1);
+    ask(&end, 0, 1, start, count);
+    atomic_store(&slow.may_leave, 1);
+    cr_assert(zero(u32, wait_done(&b.end, 0, 1)));
+    cr_assert(zero(u32, wait_done(&end, 0, 1)));
+    munmap(end.ring, memory->ring_bytes);
+    pump_remove(b.pump, memory);
+    feed_free(memory);
+    gad_array_release(array);
+    bench_deinit(&b);
+}

@@ -190,6 +190,71 @@ Test(ring, goes_on_where_an_earlier_worker_stopped)
     tear_down(&f);
 }
 
+static bool tells(struct fixture *f, uint32_t slot)
+{
+    struct gad_error error;
+    answer(f, slot, 0);
+    cr_assert(collect(f));
+    for (uint64_t grain = 0; grain < f->geometry.n_grains; grain++)
+        if (ring_has(f->ring, grain)) {
+            uint32_t taken;
+            cr_assert(ring_take(f->ring, grain, &taken));
+            cr_assert(eq(int, ring_give(f->ring, grain, taken, &error), 0));
+        }
+    cr_assert(ring_has_asked(f->ring));
+    return ring_wants_signal(f->ring);
+}
+
+Test(ring, signals_as_the_client_wishes_but_always_first)
+{
+    struct fixture f;
+    struct gad_error error;
+    set_up(&f, 20, 2, false);
+    struct ring_head *head = f.memory;
+    ring_set_wish(&head->client_wish, RING_TELL_NOTHING);
+    open_ring(&f, false);
+    cr_assert(eq(int, ring_ask(f.ring, &error), 0));
+    cr_assert(ring_wants_signal(f.ring), "whatever an earlier worker left there");
+    cr_assert(not(tells(&f, 0)));
+    ring_set_wish(&head->client_wish, RING_TELL_ONCE);
+    cr_assert(tells(&f, 1));
+    cr_assert(not(tells(&f, 0)), "once");
+    atomic_store(&head->client_wish, 77);
+    cr_assert(tells(&f, 1) && tells(&f, 0), "nonsense is always");
+    tear_down(&f);
+}
+
+Test(ring, wishes_to_be_told_once)
+{
+    struct fixture f;
+    struct gad_error error;
+    set_up(&f, 20, 2, false);
+    struct ring_head *head = f.memory;
+    open_ring(&f, false);
+    cr_assert(ring_take_wish(&head->worker_wish));
+    cr_assert(not(ring_take_wish(&head->worker_wish)));
+    cr_assert(eq(int, ring_wish_signal(f.ring, &error), 0));
+    cr_assert(ring_take_wish(&head->worker_wish));
+    tear_down(&f);
+}
+
+Test(ring, uses_its_slots_in_turn)
+{
+    struct fixture f;
+    struct gad_error error;
+    uint32_t slot;
+    set_up(&f, 10, 3, true);
+    open_ring(&f, true);
+    for (uint32_t grain = 0; grain < 7; grain++) {
+        cr_assert(ring_take(f.ring, grain, &slot));
+        cr_assert(eq(u32, slot, grain % 3));
+        cr_assert(eq(int, ring_give(f.ring, grain, slot, &error), 0));
+        answer(&f, slot, 0);
+        cr_assert(collect(&f));
+    }
+    tear_down(&f);
+}
+
 static void refused(struct fixture *f, const char *why)
 {
     struct gad_error error = {0};
