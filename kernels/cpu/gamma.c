@@ -174,9 +174,10 @@ static inline f64 gamma_exact(f64 a)
 }
 
 #if defined(KERNEL_HAS_SLEEF)
-#define GAMMA_LEAST_F64 -169.0
+/* SLEEF's results below -169 are not near enough, and its last finite argument is one too low. */
+#define GAMMA_IS_COMMON(a) (((a) > -169.0) & !(((a) > 171.6) & ((a) < 171.7)))
 /* clang-format off */
-ALL_OF(gamma_is_common, f64, a > GAMMA_LEAST_F64)
+ALL_OF(gamma_is_common, f64, GAMMA_IS_COMMON(a))
 ROW_tgamma(BLOCK1_ROW_F64)
 
 static inline void gamma_block_f64(f64 *d, const f64 *as)
@@ -187,10 +188,10 @@ static inline void gamma_block_f64(f64 *d, const f64 *as)
     }
     f64 x[BLOCK];
     for (unsigned i = 0; i < BLOCK; i++)
-        x[i] = as[i] > GAMMA_LEAST_F64 ? as[i] : 1;
+        x[i] = GAMMA_IS_COMMON(as[i]) ? as[i] : 1;
     tgamma_block_f64(x, x);
     for (unsigned i = 0; i < BLOCK; i++)
-        d[i] = as[i] > GAMMA_LEAST_F64 ? x[i] : gamma_exact(as[i]);
+        d[i] = GAMMA_IS_COMMON(as[i]) ? x[i] : gamma_exact(as[i]);
 }
 #else
 static inline void gamma_block_f64(f64 *d, const f64 *as)

@@ -92,19 +92,23 @@ static int find_limits(struct compiler *c, const struct ast_node *n, unsigned *r
     return r;
 }
 
-/* One limit: of a common dtype, with the rules for bools of minimum and maximum, which give the
- * second of two equal arguments: as in NumPy, a zero keeps its sign at a limit that is a number,
- * and takes that of a limit that is an array. */
+static bool is_single(const struct compiler *c, const struct value *v)
+{
+    return v->kind != VALUE_NODE || c->graph.nodes[v->node].shape == 0;
+}
+
+/* One limit: of a common dtype, with the rules for bools of minimum and maximum. Of two equal
+ * arguments these give the second. As in NumPy, a zero keeps its sign between two limits that are
+ * single numbers (is_first), and takes that of any other limit. */
 static int clip_at(struct compiler *c, const struct ast_node *n, unsigned child, enum dtype d,
-                   enum op op, struct value *x)
+                   enum op op, bool is_first, struct value *x)
 {
     uint16_t node;
     const struct value *limit = types_child(c, n, child);
-    bool is_number = limit->kind != VALUE_NODE;
     struct value args[2] = {*x, *x};
     int r = types_as(c, types_child_column(c, n, child), limit, d, &node);
     if (r == 0)
-        r = types_set_node(node, &args[is_number ? 0 : 1]);
+        r = types_set_node(node, &args[is_first ? 0 : 1]);
     return r != 0 ? r : rules_lower(c, n, op, 2, args, x);
 }
 
@@ -132,10 +136,12 @@ int choices_clip(struct compiler *c, const struct ast_node *n, const struct valu
     if (n_values == 1 && own == DTYPE_BOOL)
         return rules_bad_dtype(c, n, own, "numbers", "without limits is of numbers");
     enum dtype d = types_common_of(c, values, n_values);
+    bool is_first =
+        n_values == 3 && dtype_is_float(d) && is_single(c, values[1]) && is_single(c, values[2]);
     if (is_limited[0])
-        r = clip_at(c, n, at[0], d, OP_MAXIMUM, &x);
+        r = clip_at(c, n, at[0], d, OP_MAXIMUM, is_first, &x);
     if (r == 0 && is_limited[1])
-        r = clip_at(c, n, at[1], d, OP_MINIMUM, &x);
+        r = clip_at(c, n, at[1], d, OP_MINIMUM, is_first, &x);
     *ret = x;
     return r;
 }

@@ -120,7 +120,7 @@ Test(expr_lowering, of_choices)
         {"select([f4 < 0, b], [f4, i1], default=2)",
          "  r0 = less.float32 in2 0\n  r1 = where.int8 in0 in1 2\n  r2 = float32.int8 r1\n"
          "  r1 = where.float32 r0 in2 r2\n  out0 = r1 (float32)\n"},
-        {"clip(f4, 1, 2)", "  r0 = maximum.float32 in0 1\n  r0 = minimum.float32 r0 2\n"
+        {"clip(f4, 1, 2)", "  r0 = maximum.float32 1 in0\n  r0 = minimum.float32 2 r0\n"
                            "  out0 = r0 (float32)\n"},
         {"clip(u1, 0, 9)", "  r0 = minimum.uint8 in0 9\n  out0 = r0 (uint8)\n"},
         {"clip(i1, -128, 127)", "  out0 = in0 (int8)\n"},
