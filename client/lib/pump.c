@@ -92,10 +92,12 @@ static void wish_all(struct pump *pump, enum ring_wish wish)
         feed_wish(feed, wish);
 }
 
-static struct feed *find_untold(const struct pump *pump)
+/* One that was not told for so long, or NULL. */
+static struct feed *find_untold(const struct pump *pump, uint64_t for_ns)
 {
     struct feed *feed = pump->feeds;
-    while (feed && !feed->has_untold)
+    uint64_t now = for_ns > 0 ? now_ns() : 0;
+    while (feed && !(feed->has_untold && (for_ns == 0 || now - feed->told_ns >= for_ns)))
         feed = feed->pump_next;
     return feed;
 }
@@ -269,7 +271,7 @@ static void serve_memory(struct pump *pump, const struct work *work, bool is_kic
 static void serve_provider(struct pump *pump, const struct block *block)
 {
     struct work others;
-    for (struct feed *untold; (untold = find_untold(pump));)
+    for (struct feed *untold; (untold = find_untold(pump, 0));)
         tell(pump, untold);
     look_away(pump);
     bool is_kick = find_work(pump, &others) > 0 && needs_kick(pump);
@@ -298,11 +300,15 @@ static void serve(struct pump *pump, const struct work *work, bool is_kick)
 static void work_on(struct pump *pump)
 {
     struct work work;
-    struct feed *untold;
+    struct feed *untold = find_untold(pump, TELL_NS); /* while others have work for us */
+    if (untold) {
+        tell(pump, untold);
+        return;
+    }
     unsigned n = find_work(pump, &work);
     if (n > (pump->n_looking > 1))
         serve(pump, &work, n > BACKLOG && is_waited_for(pump) && needs_kick(pump));
-    else if ((untold = find_untold(pump)))
+    else if ((untold = find_untold(pump, 0)))
         tell(pump, untold);
     else
         wait_for_events(pump);

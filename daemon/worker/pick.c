@@ -95,15 +95,24 @@ bool sched_wants_another(struct sched *s)
     for (unsigned i = 0; i < s->n_jobs; i++)
         if (wjob_must_tell(s->jobs[i], false))
             return true;
-    int i = next_job(s);
-    return i >= 0 && !(s->jobs[i]->has_rings && wjob_is_for_one(s->jobs[i]));
+    if (next_job(s) < 0)
+        return false;
+    for (unsigned i = 0; i < s->n_jobs; i++) {
+        const struct wjob *job = s->jobs[i];
+        bool has_its_thread = job->has_rings && job->n_in_flight > 0 && wjob_is_for_one(job);
+        if (s->turns[i].is_ready && !has_its_thread)
+            return true;
+    }
+    return false;
 }
 
-static bool pick_signal(struct sched *s, bool is_idle, struct turn *ret_turn)
+/* next: the job that the thread goes on with, or -1. What it has to tell may wait for more; what
+ * another has to tell may not, since nobody may be there for long. */
+static bool pick_signal(struct sched *s, int next, struct turn *ret_turn)
 {
     for (unsigned i = 0; i < s->n_jobs; i++) {
         struct wjob *job = s->jobs[i];
-        if (job->state != WJOB_RUNNING || job->status || !wjob_must_tell(job, is_idle))
+        if (job->state != WJOB_RUNNING || job->status || !wjob_must_tell(job, (int)i != next))
             continue;
         job->wants_signal = false;
         job->n_in_flight++;
@@ -134,12 +143,31 @@ static struct tile *take_tile(struct sched *s, struct wjob *job)
     return tile;
 }
 
-/* A thread without work looks at the rings itself. True: something of a job has changed. */
+/* A thread without work looks at the rings itself. True: something of a job has changed. From the
+ * end, since a job that ends leaves its place to the last one. */
 static bool look_at_rings(struct sched *s, bool (*look)(struct wjob *job))
+{
+    bool has_news = false;
+    for (unsigned i = s->n_jobs; i-- > 0;) {
+        struct wjob *job = s->jobs[i];
+        if (job->has_rings && job->state == WJOB_RUNNING && !job->status && look(job)) {
+            sched_job_changed(s, job);
+            has_news = true;
+        }
+    }
+    return has_news;
+}
+
+/* Before a thread turns to one job for as long as that may take: jobs that nobody is at have their
+ * clients signal, or their answers would be seen by nobody. True: there is news already. */
+static bool leave_others(struct sched *s, int next)
 {
     for (unsigned i = 0; i < s->n_jobs; i++) {
         struct wjob *job = s->jobs[i];
-        if (job->has_rings && job->state == WJOB_RUNNING && !job->status && look(job)) {
+        if ((int)i == next || !job->has_rings || job->is_wished || job->n_in_flight > 0 ||
+            job->state != WJOB_RUNNING || job->status)
+            continue;
+        if (wjob_collect_last(job)) {
             sched_job_changed(s, job);
             return true;
         }
@@ -151,13 +179,15 @@ bool sched_pick(struct sched *s, struct turn *ret_turn)
 {
     for (;;) {
         int i = next_job(s);
-        if (pick_signal(s, i < 0, ret_turn))
+        if (pick_signal(s, i, ret_turn))
             return true;
         if (i < 0) {
             if (look_at_rings(s, wjob_collect))
                 continue;
             return false;
         }
+        if (leave_others(s, i))
+            continue;
         struct wjob *job = s->jobs[i];
         struct tile *tile = take_tile(s, job);
         if (!tile) {

@@ -137,6 +137,7 @@ void sched_cancel(struct sched *s, uint64_t job_id)
 /* True: a thread can go on. */
 static bool ring_event(struct sched *s, struct wjob *job)
 {
+    job->is_wished = false;
     if (job->state != WJOB_RUNNING || job->status)
         return false;
     bool has_news = wjob_collect(job);

@@ -225,6 +225,7 @@ bool wjob_collect(struct wjob *job)
 
 bool wjob_collect_last(struct wjob *job)
 {
+    job->is_wished = true;
     return collect(job, true);
 }
 

@@ -80,6 +80,7 @@ struct wjob {
     unsigned n_tiles;       /* tiles that exist */
     struct tile *waiting;   /* those that no thread is at: staged, or waiting for the client */
     bool wants_signal;      /* some ring has asked and its client was not told yet */
+    bool is_wished;         /* clients were asked to signal and none has */
     uint64_t told_ns;       /* when clients were told last */
     uint64_t turn_ns;       /* with rings: what a turn takes, lately */
     uint64_t idle_since_ns; /* with rings: no tile is in hand since; 0: some is */

@@ -90,15 +90,17 @@ static int write_pages(const struct run *run, struct writing *writing, bool *ret
                        struct gad_error *error)
 {
     int r = -EOPNOTSUPP;
+    bool is_refused = false;
     *ret_is_around = true;
     if (writing_around(writing->device) == AROUND_DONTCACHE) {
         r = write_all(run, RWF_DONTCACHE, error);
-        if (r == -EOPNOTSUPP)
-            writing_lost(writing->device, AROUND_DONTCACHE);
+        is_refused = r == -EOPNOTSUPP;
     }
     if (r == -EOPNOTSUPP) {
-        *ret_is_around = writing_around(writing->device) == AROUND_BEHIND;
         r = write_all(run, 0, error);
+        if (!r && is_refused) /* it was the flag, not this file */
+            writing_lost(writing->device, AROUND_DONTCACHE);
+        *ret_is_around = writing_around(writing->device) == AROUND_BEHIND;
         if (!r && *ret_is_around)
             drop_behind(run, writing);
     }

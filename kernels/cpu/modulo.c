@@ -161,6 +161,10 @@ static f64 far_modulus(f64 x, f64 y)
     FLOAT_KERNEL(fmod, F, I, limit)                                                                \
     FLOAT_KERNEL(remainder, F, I, limit)                                                           \
     FLOAT_KERNEL(floor_divide, F, I, floor_limit)
+
+/* What was checked is what is divided: the source may be memory that another process writes. */
+#define PINNED_FLOAT(x) __asm__("" : "+m"(x))
+
 #define FLOAT_KERNEL(name, F, I, most)                                                             \
     static void name##_##F(KERNEL_ARGS)                                                            \
     {                                                                                              \
@@ -177,6 +181,8 @@ static f64 far_modulus(f64 x, f64 y)
             }                                                                                      \
             for (size_t i = 0; has_far && i < KERNEL_GRANULE; i++) {                               \
                 F a = as[i], b = bs[i];                                                            \
+                PINNED_FLOAT(a);                                                                   \
+                PINNED_FLOAT(b);                                                                   \
                 if (is_far_##F(a, b, most))                                                        \
                     block[i] = far_##name##_of_##F(a, b);                                          \
             }                                                                                      \

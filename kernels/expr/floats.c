@@ -107,8 +107,7 @@ int floats_predicate(struct compiler *c, const struct ast_node *n, const struct 
         struct value both[2] = {args[0], {.kind = VALUE_INTEGER, .integer = 0}};
         return rules_lower(c, n, OP_LESS, 2, both, ret);
     }
-    uint16_t shape = args[0].kind == VALUE_NODE ? c->graph.nodes[args[0].node].shape : 0;
-    return rules_known(c, n->op == OP_ISFINITE, shape, ret);
+    return rules_known(c, n, n->op == OP_ISFINITE, &args[0], ret);
 }
 
 /* ---- round ---- */

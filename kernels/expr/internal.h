@@ -251,8 +251,9 @@ int rules_lower_operator(struct compiler *c, const struct ast_node *n, enum op o
                          struct value *ret) GAD_MUST_CHECK;
 int rules_bad_dtype(struct compiler *c, const struct ast_node *n, enum dtype found,
                     const char *wanted, const char *why);
-/* A bool constant of the shape. */
-int rules_known(struct compiler *c, bool value, uint16_t shape, struct value *ret) GAD_MUST_CHECK;
+/* A bool that is the same for every element of `like`, of whose shape it is. */
+int rules_known(struct compiler *c, const struct ast_node *n, bool value, const struct value *like,
+                struct value *ret) GAD_MUST_CHECK;
 
 /* One rule of the catalogue, or a few: */
 typedef int rule_fn(struct compiler *c, const struct ast_node *n, const struct value *args,

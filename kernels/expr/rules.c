@@ -20,10 +20,18 @@ int rules_bad_dtype(struct compiler *c, const struct ast_node *n, enum dtype fou
     return r;
 }
 
-int rules_known(struct compiler *c, bool value, uint16_t shape, struct value *ret)
+int rules_known(struct compiler *c, const struct ast_node *n, bool value, const struct value *like,
+                struct value *ret)
 {
+    const struct node *of = like->kind == VALUE_NODE ? &c->graph.nodes[like->node] : NULL;
+    if (of != NULL && of->axes != 0) {
+        /* It has no shape yet: computed after all, x == x or x != x of integers. */
+        const struct value both[2] = {*like, *like};
+        return rules_lower(c, n, value ? OP_EQUAL : OP_NOT_EQUAL, 2, both, ret);
+    }
     uint16_t node;
-    int r = graph_const(c, DTYPE_BOOL, (union scalar){.u64 = value}, shape, &node);
+    int r =
+        graph_const(c, DTYPE_BOOL, (union scalar){.u64 = value}, of != NULL ? of->shape : 0, &node);
     return r != 0 ? r : types_set_node(node, ret);
 }
 
@@ -127,14 +135,15 @@ static int type_compare(struct compiler *c, const struct ast_node *n, const stru
     struct value folded;
     if (args[0].kind != VALUE_NODE && args[1].kind != VALUE_NODE) {
         int r = scalar_fold(c, n, args, &folded);
-        return r != 0 ? r : rules_known(c, folded.integer != 0, 0, ret);
+        return r != 0 ? r : rules_known(c, n, folded.integer != 0, &folded, ret);
     }
     for (unsigned i = 0; i < 2; i++) {
         const struct value *number = &args[i], *other = &args[1 - i];
         if (number->kind == VALUE_INTEGER && other->kind == VALUE_NODE && dtype_is_integer(d) &&
             !scalar_fits(number, d))
-            return rules_known(c, compare_out_of_range((enum op)n->op, i == 0, number->integer > 0),
-                               c->graph.nodes[other->node].shape, ret);
+            return rules_known(c, n,
+                               compare_out_of_range((enum op)n->op, i == 0, number->integer > 0),
+                               other, ret);
     }
     if (args[0].kind == VALUE_NODE && args[1].kind == VALUE_NODE) {
         enum dtype a = types_of_node(c, args[0].node), b = types_of_node(c, args[1].node);

@@ -427,3 +427,27 @@ def test_wire_client_needs_nothing_of_ours():
     """The plain client of these tests imports no module of the project."""
     text = (pathlib.Path(__file__).parent / "wire.py").read_text()
     assert "import gpuarrayd" not in text and "ctypes" not in text and sys.version_info >= (3, 10)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_provider_job_goes_on_beside_one_that_never_pauses(folder, start, threads):
+    """The client's answers are seen although no thread of the worker is ever without work."""
+    d = start(threads=threads)
+    a = np.random.default_rng(3).normal(size=(400, 64, 256)).astype("f4")
+    with h5py.File(folder / "x.h5", "w") as f:
+        f.create_dataset("packed", data=a, chunks=(4, 64, 256), compression="gzip", compression_opts=1)
+    with open(folder / "zeros.raw", "wb") as f:
+        f.truncate(1 << 40)
+    busy = subprocess.Popen([conftest.CTL, "run", "-q", "sum(lgamma(x + 2.5))",
+                             f"x={folder}/zeros.raw:f8:{1 << 37}"], stdout=subprocess.DEVNULL,
+                            env={**os.environ, "GPUARRAYD_SOCKET": d.socket})
+    try:
+        time.sleep(0.3)
+        for _ in range(3):
+            d.ctl("run", "-q", "sqrt(abs(a))", f"a={folder}/x.h5:/packed", "-o",
+                  f"{folder}/r.npy", timeout=60)
+            assert np.array_equal(np.load(folder / "r.npy"), np.sqrt(np.abs(a)))
+        assert busy.poll() is None
+    finally:
+        busy.send_signal(signal.SIGINT)
+        busy.wait(30)

@@ -427,3 +427,13 @@ def test_python_integers_that_do_not_fit(w):
     assert refused.value.code == "bad-expression"
     assert_same(w.compute("a < 1000", a=a), np.array([True] * 3), what="comparison out of range")
     assert_same(w.compute("a == -1000", a=a), np.array([False] * 3), what="comparison out of range")
+
+
+def test_what_is_known_of_an_index_still_has_its_shape(w):
+    a = np.zeros((3, 5), "f4")
+    for text, want in (("isfinite(index(0)) & (a == 0)", True), ("isnan(index(1)) | (a != 0)", False),
+                       ("(index(0) < 2**63) & (a == 0)", True)):
+        assert_same(ask(w, [text], {"a": a})[0], np.full(a.shape, want), what=text)
+    with pytest.raises(wire.Error) as refused:
+        w.compute("a + isnan(index(9))", a=a)
+    assert refused.value.code == "bad-shape"
