@@ -135,7 +135,8 @@ static void print_head(uint64_t n)
            "last place (ulp)\nof the exact result, rounded up, and the library behind each: per "
            "function, dtype and dispatch\nlevel. Nothing is beyond %.0f ulp. What is not in the "
            "table (arithmetic, sqrt, rounding,\ncomparisons, remainders, what works on bits) is "
-           "exact or correctly rounded.\n\n",
+           "exact or correctly rounded;\nsinc, round to decimals, deg2rad and rad2deg take NumPy's "
+           "steps, and have NumPy's errors.\n\n",
            ACCURACY_MAX_ULP);
     printf("- %llu arguments a row: neighbours of special points, any bits at all (denormals, huge "
            "arguments),\n  uniform in the ranges where the function does something, uniform in "
