@@ -4,7 +4,8 @@
  * it reads with items of another size, the result goes to the spare buffer, and the register's old
  * one becomes the spare. The last definition of a register that is stored gets a slot of its own,
  * so that it can be computed in the output's memory. Where that output goes past the cache instead,
- * it is computed piece by piece in the strip's buffer, and each piece goes out while the next is
+ * a kernel that stores past the cache writes it, if there is one and nobody else reads the result;
+ * or it is computed piece by piece in the strip's buffer, and each piece goes out while the next is
  * computed; a buffer that nobody else reads is used for one piece after the other.
  *
  * In place. An output may lie exactly on an input. Everything has a time: instruction k happens
@@ -236,6 +237,8 @@ static void bind_direct(struct binding *b, unsigned i, bool is_exchanged, struct
         return;
     bound->streamed = (uint16_t)(store - b->run->stores);
     store->is_read_again = is_read_behind(b, store, insn->dst.index, i);
+    if (!store->is_read_again)
+        bound->past = engine_find_past(b->run->engine, insn);
     for (unsigned j = 0; j < 3; j++) {
         const struct operand *src = &insn->src[is_exchanged && j < 2 ? 1 - j : j];
         store->src_log2[j] = (uint8_t)__builtin_ctzl(dtype_size((enum dtype)src->dtype));
@@ -254,6 +257,7 @@ static int bind_insn(struct binding *b, unsigned i)
     for (unsigned j = 0; j < 3; j++)
         bound->src[j] = slot_of(b, &insn->src[is_exchanged && j < 2 ? 1 - j : j]);
     bound->dst = settle_destination(b, insn);
+    bound->past = NULL;
     bound->streamed = NO_STORE;
     struct bound_store *store = direct_store_of(b, insn->dst.index, i);
     if (store)

@@ -14,6 +14,7 @@
         .level = id,                                                                               \
         .families = {&arith_##name, &integer_##name, &compare_##name, &math_##name,                \
                      &special_##name, &bits_##name, &modulo_##name},                               \
+        .past = &past_##name,                                                                      \
         .casts = &casts_##name,                                                                    \
         .mixed = &mixed_##name,                                                                    \
         .reduce = &reduce_##name,                                                                  \
@@ -112,6 +113,11 @@ kernel_fn *engine_find_kernel(const struct cpu_engine *engine, const struct insn
         op = mirrored(op);
     }
     return find_in_tables(engine, op, insn->compute);
+}
+
+kernel_fn *engine_find_past(const struct cpu_engine *engine, const struct insn *insn)
+{
+    return (*engine->past)[insn->op][insn->compute];
 }
 
 reduce_fn *engine_find_reduction(const struct cpu_engine *engine, const struct reduction *reduction)

@@ -27,7 +27,11 @@ struct kernel_events {
 typedef void kernel_fn(size_t n, void *dst, const void *a, const void *b, const void *c,
                        struct kernel_events *events);
 
-/* By op and computing dtype; GREATER and GREATER_EQUAL are LESS and LESS_EQUAL with the sources
+/* The tables `past_*` hold second kernels of functions that are faster than memory, with the same
+ * results: `n` is a multiple of KERNEL_GRANULE, and `dst`, which begins a line of the cache, is
+ * written past it (see move_kernels.stream). Only the table's ops and dtypes have one.
+ *
+ * By op and computing dtype; GREATER and GREATER_EQUAL are LESS and LESS_EQUAL with the sources
  * exchanged, CAST has tables of its own. */
 typedef kernel_fn *kernel_table[OP_COUNT][DTYPE_COUNT];
 typedef kernel_fn *kernel_casts[DTYPE_COUNT][DTYPE_COUNT]; /* from, to */
@@ -63,7 +67,7 @@ struct move_kernels {
 
 #define KERNELS_DECLARE(level)                                                                     \
     extern const kernel_table arith_##level, integer_##level, compare_##level, math_##level,       \
-        special_##level, bits_##level, modulo_##level;                                             \
+        special_##level, bits_##level, modulo_##level, past_##level;                               \
     extern const kernel_casts casts_##level;                                                       \
     extern const kernel_row mixed_##level;                                                         \
     extern const reduce_table reduce_##level;                                                      \

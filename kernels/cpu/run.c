@@ -15,6 +15,7 @@
  */
 #include "kernels/cpu/run.h"
 
+#include "kernels/cpu/lines.h"
 #include "proto/util.h"
 
 #define STREAM_PIECE_BYTES 1024
@@ -85,29 +86,35 @@ static uint32_t place_outputs(struct run *run, uint64_t first, size_t n)
     return placed;
 }
 
+/* Writes n elements, from the strip's element `done` on, where they go. */
+static void run_piece(struct run *run, const struct bound_insn *insn, size_t done, size_t n)
+{
+    const struct bound_store *store = &run->stores[insn->streamed];
+    const char *src[3];
+    for (unsigned j = 0; j < 3; j++)
+        src[j] = (char *)run->address[insn->src[j]] + (done << store->src_log2[j]);
+    unsigned item_log2 = store->stream.item_log2;
+    char *buffer = run->address[insn->dst], *place = store->place + (done << item_log2);
+    if (insn->past && ((uintptr_t)place & (LINE_BYTES - 1)) == 0) {
+        insn->past(n, place, src[0], src[1], src[2], &run->events);
+        return;
+    }
+    if (store->is_read_again)
+        buffer += done << item_log2;
+    insn->kernel(n, buffer, src[0], src[1], src[2], &run->events);
+    run->engine->move->stream(n << item_log2, place, buffer);
+}
+
 /* The last definition of a store that bypasses the cache, in pieces that stay in the first-level
  * cache: the processor reads and computes the next while the stores of the last one drain. */
 static void run_streamed(struct run *run, const struct bound_insn *insn, size_t n, size_t n_lines)
 {
     const struct bound_store *store = &run->stores[insn->streamed];
-    unsigned item_log2 = store->stream.item_log2;
-    size_t n_piece = n;
-    if (store->place)
-        n_piece = max_u64(STREAM_PIECE_BYTES >> item_log2, KERNEL_GRANULE);
-    char *dst = run->address[insn->dst], *src[3];
-    for (unsigned j = 0; j < 3; j++)
-        src[j] = run->address[insn->src[j]];
+    size_t n_piece = max_u64(STREAM_PIECE_BYTES >> store->stream.item_log2, KERNEL_GRANULE);
     size_t n_share = (n_lines * n_piece + n - 1) / n;
     for (size_t done = 0; done < n; done += n_piece) {
-        size_t n_now = min_u64(n_piece, n - done);
         fetch_ahead(run, n_share);
-        char *piece = store->is_read_again ? dst + (done << item_log2) : dst;
-        insn->kernel(n_now, piece, src[0] + (done << store->src_log2[0]),
-                     src[1] + (done << store->src_log2[1]), src[2] + (done << store->src_log2[2]),
-                     &run->events);
-        if (store->place)
-            run->engine->move->stream(n_now << item_log2, store->place + (done << item_log2),
-                                      piece);
+        run_piece(run, insn, done, min_u64(n_piece, n - done));
     }
 }
 
@@ -119,7 +126,7 @@ static void run_strip(struct run *run, uint64_t first, size_t n)
     size_t n_share = run->n_insns ? (run->n_fetch_lines + run->n_insns - 1) / run->n_insns : 0;
     for (unsigned i = 0; i < run->n_insns; i++) {
         const struct bound_insn *insn = &run->insns[i];
-        if (insn->streamed != NO_STORE) {
+        if (insn->streamed != NO_STORE && run->stores[insn->streamed].place) {
             run_streamed(run, insn, n, n_share);
             continue;
         }

@@ -8,6 +8,7 @@
 struct cpu_engine {
     enum cpu_level level;
     const kernel_table *families[CPU_KERNEL_FAMILIES];
+    const kernel_table *past;
     const kernel_casts *casts;
     const kernel_row *mixed;
     const reduce_table *reduce;
@@ -18,15 +19,19 @@ struct cpu_engine {
  * *ret_is_exchanged, the kernel takes the two sources in the other order. */
 kernel_fn *engine_find_kernel(const struct cpu_engine *engine, const struct insn *insn,
                               bool *ret_is_exchanged);
+/* The one that writes past the cache, of an instruction that has a kernel; NULL where there is
+ * none. */
+kernel_fn *engine_find_past(const struct cpu_engine *engine, const struct insn *insn);
 reduce_fn *engine_find_reduction(const struct cpu_engine *engine,
                                  const struct reduction *reduction);
 
 /* Every value of a strip has a slot: run->address[slot] is where the strip's elements are. */
 struct bound_insn {
     kernel_fn *kernel;
+    kernel_fn
+        *past; /* of one that is streamed: the same, to the store's place; NULL: in two steps */
     uint16_t dst, src[3];
-    uint16_t
-        streamed; /* the store that takes the result past the cache, piece by piece; NO_STORE */
+    uint16_t streamed; /* the store that takes the result past the cache; NO_STORE */
 };
 #define NO_STORE UINT16_MAX
 

@@ -65,6 +65,40 @@ typedef double f64;
         }                                                                                          \
     }
 
+/* The same past the cache (see kernels.h): a block at a time, which the compiler keeps
+ * in registers or else in the first-level cache. */
+#define UNARY_PAST(name, T, R, expression)                                                         \
+    static void name##_##T(KERNEL_ARGS)                                                            \
+    {                                                                                              \
+        R *d = dst;                                                                                \
+        const T *as = pa;                                                                          \
+        for (size_t k = 0; k < n; k += KERNEL_GRANULE) {                                           \
+            R block[KERNEL_GRANULE] __attribute__((aligned(LINE_BYTES)));                          \
+            KERNEL_LOOP                                                                            \
+            for (size_t i = 0; i < KERNEL_GRANULE; i++) {                                          \
+                T a = as[k + i];                                                                   \
+                block[i] = (R)(expression);                                                        \
+            }                                                                                      \
+            lines_stream(d + k, block, sizeof(block));                                             \
+        }                                                                                          \
+    }
+
+#define BINARY_PAST(name, T, R, expression)                                                        \
+    static void name##_##T(KERNEL_ARGS)                                                            \
+    {                                                                                              \
+        R *d = dst;                                                                                \
+        const T *as = pa, *bs = pb;                                                                \
+        for (size_t k = 0; k < n; k += KERNEL_GRANULE) {                                           \
+            R block[KERNEL_GRANULE] __attribute__((aligned(LINE_BYTES)));                          \
+            KERNEL_LOOP                                                                            \
+            for (size_t i = 0; i < KERNEL_GRANULE; i++) {                                          \
+                T a = as[k + i], b = bs[k + i];                                                    \
+                block[i] = (R)(expression);                                                        \
+            }                                                                                      \
+            lines_stream(d + k, block, sizeof(block));                                             \
+        }                                                                                          \
+    }
+
 /* The same for a family of types; result of the same type. */
 #define FOR_WIDTHS(M, name, expression)                                                            \
     M(name, u8, u8, expression)                                                                    \
