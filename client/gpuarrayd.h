@@ -17,12 +17,30 @@
  *
  * Statuses. Every function that can fail returns an enum gad_status: GAD_OK (0) or why not; `error`
  * may be NULL, and is filled on failure only. On failure no `ret_` parameter is set and nothing has
- * changed, unless said otherwise.
+ * changed, unless said otherwise. Any of them may return
+ *
+ *     GAD_BAD_ARGUMENT  a pointer that must not be NULL is, or a value is out of its range
+ *     GAD_NO_MEMORY     the process has no memory left
+ *     GAD_IO_ERROR      the system refused something else; the message has its words
+ *
+ * and those that talk to the daemon ("connection statuses" below) also
+ *
+ *     GAD_DISCONNECTED  the connection was lost on the way. The next call, or gad_job_wait(), makes
+ *                       it anew; what was asked for may or may not have been done
+ *     GAD_NO_DAEMON GAD_TIMEOUT GAD_PERMISSION GAD_UNTRUSTED GAD_VERSION
+ *                       it could not be made (again): see gad_connect()
+ *     GAD_PROTOCOL      the daemon's answer is not of the protocol; the connection is closed
+ *     GAD_SHUTTING_DOWN the daemon is leaving and takes nothing new
+ *     GAD_INTERNAL      a fault of gpuarrayd; the daemon's log says more
+ *
+ * Strings and structures that are given to a function are the caller's, and are needed until it
+ * returns, unless said otherwise.
  *
  * Threads. A client and everything made from it belongs to one thread at a time. Different clients
- * are independent. The library starts threads of its own only for clients that provide or drain
- * blocks (arrays in ordinary memory, files that only the client can read); they call nothing of the
- * caller's. Signals are blocked in them.
+ * are independent. Functions without a client may be called from any thread. The library starts
+ * threads of its own only for clients that provide or drain blocks (arrays in ordinary memory,
+ * files that only the client can read); they call nothing of the caller's. Signals are blocked in
+ * them.
  *
  * fork. A child must not use its parent's client; it connects anew.
  */
@@ -61,62 +79,110 @@ struct gad_job;
 
 /* ---- Texts -------------------------------------------------------------------------------- */
 
-/** The stable word of a status ("too-large-for-pool"), "ok" for 0. Static, never NULL. */
+/** The stable word of a status: "too-large-for-pool".
+ * status: any number; 0 is "ok", one that is no status is "internal". Static text, never NULL. */
 const char *gad_status_word(int status);
-/** One sentence about a status. Static, never NULL. */
+
+/** One sentence about a status, without the particulars that a gad_error has.
+ * status: any number. Static text, never NULL. */
 const char *gad_status_text(int status);
-/** "float32". Static. */
+
+/** NumPy's name of a dtype: "float32".
+ * dtype: any number; "unknown" when it is none. Static text, never NULL. */
 const char *gad_dtype_name(enum gad_dtype dtype);
-/** Bytes of one element. */
+
+/** Bytes of one element: 1, 2, 4 or 8.
+ * dtype: any number; 0 when it is none. */
 size_t gad_dtype_size(enum gad_dtype dtype);
-/** The library's version, "0.1.0". */
+
+/** The library's version: "0.1.0". Static text. */
 const char *gad_version(void);
+
+/** Versions of the library and of what it uses, as text: "gpuarrayd 0.1.0, protocol 1, HDF5
+ * 1.10.8, msgpack 4.0.0, json-c 0.16". New parts are appended. Static; any thread. */
+const char *gad_versions(void);
 
 /* ---- Connection --------------------------------------------------------------------------- */
 
 struct gad_connect_options {
     const char *socket; /**< path, or NULL: $GPUARRAYD_SOCKET, else the service, else private */
-    const char *client_name; /**< shown to whoever administers the machine; NULL: the program's */
+    const char *client_name; /**< shown to whoever administers the machine; at most 63 characters
+                                  are; NULL: the program's */
     bool no_private_daemon;  /**< fail with GAD_NO_DAEMON rather than start one */
     const char *daemon_path; /**< of gpuarrayd for a private one; NULL: $GPUARRAYD_DAEMON, else the
                                   installed one */
-    int timeout_ms;          /**< for the connection to be ready; 0: 10 seconds */
+    int timeout_ms;          /**< milliseconds for the connection to be ready; 0: 10 seconds */
 };
 
-/** Connects. options may be NULL. The server must be root, the service's user or the caller itself
- * (GAD_UNTRUSTED otherwise). GAD_NO_DAEMON, GAD_VERSION, GAD_TIMEOUT, GAD_PERMISSION. */
+/** Connects to the daemon, and starts a private one where that is allowed and none is there.
+ * options: where to and how long; NULL: the defaults of every member. Copied.
+ * ret_client: the caller's, ended by gad_close().
+ * GAD_NO_DAEMON: none listens and none could be started. GAD_PERMISSION: the socket may not be
+ * used; it is for its owner and its group. GAD_UNTRUSTED: the server is neither root nor the
+ * service's user nor the caller, or the private directory is open to others; nothing was sent.
+ * GAD_VERSION: it speaks another version of the protocol. GAD_TIMEOUT: not ready in time; a daemon
+ * that was started goes on starting. GAD_QUOTA_EXCEEDED: the user has too many connections. */
 enum gad_status gad_connect(const struct gad_connect_options *options,
                             struct gad_client **ret_client, struct gad_error *error);
 
-/** Closes the connection, cancels its jobs, frees the client. Arrays must have been released and
- * jobs freed before. NULL is allowed. */
+/** Closes the connection, cancels what still runs, frees the client. A private daemon leaves by
+ * itself when it has been idle for a while.
+ * client: arrays made from it must have been released and jobs freed before; NULL is allowed. */
 void gad_close(struct gad_client *client);
 
-/** The descriptor to poll for reading (and for writing when gad_wants_write()); -1 while the
- * connection is lost, and another one when the library has connected anew. */
+/** The descriptor to poll for reading, and for writing when gad_wants_write() says so. It stays
+ * the library's.
+ * client: may be NULL. -1 while the connection is lost; another one, which may have the same
+ * number, when the library has connected anew: ask before every poll. */
 int gad_fd(const struct gad_client *client);
+
+/** Whether something waits to be sent, so that gad_fd() is to be polled for writing too.
+ * client: may be NULL; then, and while the connection is lost, false. */
 bool gad_wants_write(const struct gad_client *client);
 
-/** Reads and writes what is there and calls progress callbacks; waits at most timeout_ms for
- * something to happen (0: not at all, -1: for ever). For callers with an event loop of their own.
- * GAD_TIMEOUT when nothing happened; GAD_DISCONNECTED when the connection is lost: it is made anew,
- * and jobs are sent again, by gad_job_wait() (with any time-out) for each that is not done. */
+/** Reads and writes what is there and calls progress callbacks, for callers with an event loop of
+ * their own.
+ * client: not NULL.
+ * timeout_ms: milliseconds to wait for something to happen; 0: not at all, -1: for ever.
+ * GAD_TIMEOUT: nothing happened, or a signal came. GAD_DISCONNECTED: the connection is lost; it is
+ * made anew, and jobs are sent again, by gad_job_wait() (with any time-out) for each that is not
+ * done. GAD_PROTOCOL: likewise, because of what the daemon sent. */
 enum gad_status gad_dispatch(struct gad_client *client, int timeout_ms, struct gad_error *error);
 
-/** One round trip to the daemon. */
+/** One round trip to the daemon; connects anew when the connection is lost.
+ * client: not NULL. Connection statuses. */
 enum gad_status gad_ping(struct gad_client *client, struct gad_error *error);
 
-/** What the daemon says of itself, as JSON text (the map of server.info); free() it. */
+/** What the daemon says of itself: version, pool, engines, counts.
+ * client: not NULL.
+ * ret_json: JSON text, the map of server.info; the caller's, to be given to free().
+ * Connection statuses. */
 enum gad_status gad_info_json(struct gad_client *client, char **ret_json, struct gad_error *error);
+
+/** What the daemon has done since it started and what it does now, users and jobs included.
+ * client: not NULL.
+ * ret_json: JSON text, the map of server.stats; the caller's, to be given to free().
+ * Connection statuses; GAD_TIMEOUT also when the answer takes longer than the client's timeout_ms.
+ */
+enum gad_status gad_stats_json(struct gad_client *client, char **ret_json, struct gad_error *error);
+
+/** What can be written in an expression.
+ * client: not NULL.
+ * ret_json: JSON text, the list of server.ops: a map for each operation with name, symbol, alias,
+ * args, results, keywords, dtypes, doc; the caller's, to be given to free().
+ * Connection statuses. */
+enum gad_status gad_ops_json(struct gad_client *client, char **ret_json, struct gad_error *error);
 
 /* ---- Arrays ------------------------------------------------------------------------------- */
 
+/** What an array is, and how it travels. */
 struct gad_array_info {
     enum gad_dtype dtype;
     bool is_swapped; /**< stored in the byte order that is not this machine's */
     int ndim;
     int64_t shape[GAD_MAX_NDIM];
-    int64_t strides[GAD_MAX_NDIM]; /**< bytes; of the elements in file or memory; zeros: chunked */
+    int64_t strides[GAD_MAX_NDIM]; /**< bytes, of either sign; of the elements in file or memory;
+                                        zeros: chunked, or read by the library */
     bool has_fill;                 /**< the source names a fill value (_FillValue) */
     double fill;
     const char *format; /**< "npy", "raw", "hdf5", "region", "memory" */
@@ -124,51 +190,104 @@ struct gad_array_info {
     const char *access; /**< "file", "chunks", "provider", "region", "memory": how it travels */
 };
 
-/** Opens a source: `file.npy`, `file.h5:/dataset` (also .hdf5 .nc .cdf .h5p), or
- * `file.raw:DTYPE:SHAPE[:OFFSET]` with SHAPE as 1000x1000 (also .bin .dat). Opened as the calling
- * user, read only. GAD_NOT_FOUND, GAD_PERMISSION, GAD_BAD_FORMAT, GAD_BAD_DTYPE (object dtype and
- * others that are not served), GAD_SHORT_READ (shorter than its header says), GAD_BAD_DESCRIPTOR (a
- * directory, pipe, device, file under /proc). */
+/** Opens a source, as the calling user, for reading. The daemon is not asked.
+ * client: not NULL; whose jobs may use the array.
+ * spec: `file.npy`, `file.h5:/dataset` (also .hdf5 .he5 .h5p .nc .nc4 .cdf), or
+ * `file.raw:DTYPE:SHAPE[:OFFSET]` with SHAPE as 1000x1000 and OFFSET in bytes (also .bin .dat).
+ * ret_array: the caller's, given up by gad_array_release().
+ *
+ * Behind the name there may be a selection in NumPy's basic indexing, `file.npy[10:20, ::-2]`:
+ * integers (negative: from the end) drop their axis, slices clip to it, `...` once for the axes
+ * that are not named, `newaxis` or `None`; blanks are allowed. The array is then what is selected,
+ * its shape and strides too; nothing is copied where the file is contiguous. Where a file (npy) or
+ * dataset has the whole text as its name, brackets included, that one is opened: `x.npy[0][1:]` is
+ * a selection of a file `x.npy[0]`.
+ *
+ * GAD_BAD_ARGUMENT (a spec or selection that cannot be read, an index out of bounds, too many of
+ * them, a step of 0), GAD_NOT_FOUND, GAD_PERMISSION, GAD_BUSY (an HDF5 file that another program
+ * has locked for writing; the message names the process where the system tells), GAD_BAD_FORMAT,
+ * GAD_BAD_DTYPE (object dtype and others that are not served), GAD_SHORT_READ (shorter than its
+ * header says), GAD_BAD_DESCRIPTOR (a directory, pipe, device, file under /proc). */
 enum gad_status gad_array_open(struct gad_client *client, const char *spec,
                                struct gad_array **ret_array, struct gad_error *error);
 
-/** Makes the output `spec` (as above; raw: `file.raw`) of the given dtype (native byte order) and
- * shape, C order or Fortran order (npy only). Its space is reserved at once (GAD_NO_SPACE). The
- * file appears, or replaces an existing one, only with gad_array_commit(); a dataset in an existing
- * HDF5 file likewise, other datasets stay. GAD_EXISTS: the dataset is there and `replace` false. */
+/** Makes an output. The file appears, or replaces an existing one, only with gad_array_commit(); a
+ * dataset in an existing HDF5 file likewise, other datasets stay. Its space is reserved at once.
+ * client: not NULL; whose jobs may use the array.
+ * spec: as for gad_array_open(), raw as `file.raw`; without a selection, which only an array that
+ * exists can have (GAD_BAD_ARGUMENT).
+ * replace: whether a dataset of that name may be replaced; files are.
+ * dtype: of the elements, stored in this machine's byte order.
+ * ndim, shape: 0 to GAD_MAX_NDIM sizes, each 0 or more; shape may be NULL when ndim is 0.
+ * fortran_order: the first axis is the densest (npy only); else C order.
+ * ret_array: the caller's; released without a commit it leaves nothing behind.
+ * GAD_EXISTS: the dataset is there and `replace` is false, or something else has its name.
+ * GAD_NO_SPACE: the file system or the user's quota is full. GAD_NOT_FOUND: no such folder.
+ * GAD_PERMISSION, GAD_READ_ONLY: as the system says. GAD_BUSY: another program has the HDF5 file
+ * locked, for more than some seconds. GAD_BAD_FORMAT: the existing file is no HDF5 file.
+ * GAD_BAD_SHAPE: sizes that no array can have. */
 enum gad_status gad_array_create(struct gad_client *client, const char *spec, bool replace,
                                  enum gad_dtype dtype, int ndim, const int64_t *shape,
                                  bool fortran_order, struct gad_array **ret_array,
                                  struct gad_error *error);
 
-/** Puts a created output in its place, whole. To be called after the job that wrote it. */
+/** Puts a created output in its place, whole: after the job that wrote it has ended well. Outputs
+ * that a job made for `to_path` are committed by gad_job_wait().
+ * array: not NULL; nothing happens for one that was not created, or is committed already.
+ * GAD_EXISTS: somebody made the file or dataset meanwhile. GAD_BUSY, GAD_PERMISSION, GAD_NO_SPACE:
+ * as the system says. After a failure what was there before is untouched, and the call may be
+ * repeated. */
 enum gad_status gad_array_commit(struct gad_array *array, struct gad_error *error);
 
-/** Opens an existing npy or raw file, or contiguous HDF5 dataset, for reading and writing in
- * place: the one way an output may be seen half-written. Where the daemon does not read the file
- * system itself, it cannot be a source of the same job (GAD_OVERLAPPING_OUTPUT). */
+/** Opens an existing npy or raw file, or contiguous HDF5 dataset, or a selection of one (then only
+ * the selected elements are written), for reading and writing in place: the one way an output may
+ * be seen half-written. Where the daemon does not read the file system itself, it cannot be a
+ * source of the same job (GAD_OVERLAPPING_OUTPUT).
+ * client, spec, ret_array: as for gad_array_open().
+ * The statuses of gad_array_open(). GAD_PERMISSION, GAD_READ_ONLY: also when it may be read and not
+ * written; GAD_READ_ONLY: also a dataset that is compressed or stored in chunks. */
 enum gad_status gad_array_open_in_place(struct gad_client *client, const char *spec,
                                         struct gad_array **ret_array, struct gad_error *error);
 
-/** A new array in shared memory (zeroed, C order), from an arena that reuses its pages. No copy on
- * the way to the daemon. GAD_QUOTA_EXCEEDED, GAD_NO_MEMORY. */
+/** Makes an array in shared memory, zeroed, in C order. It is not copied on the way to the daemon,
+ * and its pages are used again by later arrays.
+ * client: not NULL; whose jobs may use the array.
+ * dtype, ndim, shape: as for gad_array_create().
+ * ret_array: the caller's, given up by gad_array_release().
+ * GAD_QUOTA_EXCEEDED: the user has too much shared memory with the daemon. GAD_NO_MEMORY: the
+ * system has none left. GAD_BAD_SHAPE: sizes that no array can have. Connection statuses. */
 enum gad_status gad_array_new(struct gad_client *client, enum gad_dtype dtype, int ndim,
                               const int64_t *shape, struct gad_array **ret_array,
                               struct gad_error *error);
 
-/** An array in the caller's ordinary memory, which must stay until the array is released. strides
- * in bytes, NULL: C order. Writable ones may be outputs. Small ones travel inside the message,
- * others through a ring that a thread of the library serves. */
+/** Describes an array in the caller's ordinary memory. Small ones travel inside the message, others
+ * through a ring that a thread of the library serves.
+ * client: not NULL; whose jobs may use the array.
+ * dtype, ndim, shape: as for gad_array_create().
+ * strides: ndim numbers of bytes, 0 and negative ones too; copied; NULL: C order.
+ * data: element [0, ..., 0]; the caller's; stays where it is until the array is released, and is
+ * neither changed nor read by others than the library while a job uses it. NULL only for an array
+ * without elements.
+ * is_writable: whether it may be an output.
+ * ret_array: the caller's, given up by gad_array_release(), which leaves `data` alone.
+ * GAD_BAD_SHAPE: sizes that no array can have. GAD_BAD_EXTENT: strides that reach around the end of
+ * the address space. */
 enum gad_status gad_array_from_memory(struct gad_client *client, enum gad_dtype dtype, int ndim,
                                       const int64_t *shape, const int64_t *strides, void *data,
                                       bool is_writable, struct gad_array **ret_array,
                                       struct gad_error *error);
 
-/** Valid as long as the array. */
+/** What an array is.
+ * array: NULL gives NULL. The answer is the library's and as long valid as the array. */
 const struct gad_array_info *gad_array_info(const struct gad_array *array);
-/** Element [0, ..., 0] of an array of gad_array_new() or gad_array_from_memory(), else NULL. */
+
+/** Where the elements are, for the program to read and write.
+ * array: of gad_array_new() or gad_array_from_memory(): element [0, ..., 0], valid as long as the
+ * array, not to be touched while a job writes it; any other, or NULL: NULL. */
 void *gad_array_data(struct gad_array *array);
-/** Releases; an output that was not committed disappears. No job may be using it. NULL allowed. */
+
+/** Gives an array up; an output that was not committed disappears.
+ * array: no job may be using it; NULL is allowed. */
 void gad_array_release(struct gad_array *array);
 
 /* ---- Jobs --------------------------------------------------------------------------------- */
@@ -177,8 +296,8 @@ enum gad_scalar_kind { GAD_SCALAR_NONE, GAD_SCALAR_BOOL, GAD_SCALAR_INT, GAD_SCA
 
 /** A named argument: an array, or a scalar with NumPy's rules for Python scalars. */
 struct gad_argument {
-    const char *name;
-    struct gad_array *array;
+    const char *name; /**< as in the expressions; not NULL, at most 63 characters, no other's */
+    struct gad_array *array;     /**< of the same client; NULL for a scalar */
     enum gad_scalar_kind scalar; /**< GAD_SCALAR_NONE: `array` is the argument */
     int64_t int_value;
     double float_value;
@@ -187,25 +306,30 @@ struct gad_argument {
 /** One result: an expression and where it goes. With neither `to` nor `to_path` it comes inline
  * (at most 64 KiB), see gad_job_result(). */
 struct gad_output {
-    const char *expr;
-    const char *name;     /**< for errors and results; may be NULL */
+    const char *expr;     /**< not NULL, at most 16 KiB */
+    const char *name;     /**< for errors and results, at most 63 characters; may be NULL */
     struct gad_array *to; /**< of exactly the result's shape */
     const char *to_path;  /**< created with the planned dtype and shape, committed at the end; no
                                other output may go there */
 };
 
+/** How far a job is. */
 struct gad_progress {
-    uint64_t job;
+    uint64_t job; /**< its id */
     uint64_t tiles_done, n_tiles;
     uint64_t read_bytes, write_bytes; /**< so far */
     uint64_t total_bytes;             /**< read and written at the end, as planned; 0: unknown */
 };
 
-/** Called from gad_dispatch() and the waiting functions. May cancel jobs, must not free them. */
+/** Told how far a job is, from gad_dispatch() and the waiting functions, in the caller's thread.
+ * data: `progress_data` of the job.
+ * progress: valid during the call.
+ * It may cancel jobs; it must neither free any nor close the client. */
 typedef void gad_progress_fn(void *data, const struct gad_progress *progress);
 
+/** A job. Everything is copied but the arrays. */
 struct gad_job_options {
-    unsigned n_args, n_outputs;
+    unsigned n_args, n_outputs; /**< at most 64 and 16; at least one output */
     const struct gad_argument *args;
     const struct gad_output *outputs;
     const char *engine; /**< "auto" (NULL), "cpu", "cuda" */
@@ -213,20 +337,21 @@ struct gad_job_options {
     const char *label;  /**< shown in lists; may be NULL */
     gad_progress_fn *progress;
     void *progress_data;
-    uint32_t progress_ms; /**< between calls; 0 with a callback: 200 */
+    uint32_t progress_ms; /**< milliseconds between calls, at least 50; 0 with a callback: 200 */
 };
 
-/** What a job would do. */
+/** A result as it is, or would be. */
 struct gad_plan_output {
-    char name[64];
+    char name[64]; /**< as given, or "" */
     enum gad_dtype dtype;
     int ndim;
     int64_t shape[GAD_MAX_NDIM];
     bool fortran_order; /**< NumPy's K order */
 };
 
+/** What a job would do. */
 struct gad_plan {
-    char engine[16];
+    char engine[16]; /**< that would compute it */
     unsigned n_outputs;
     struct gad_plan_output outputs[16];
     uint64_t n_tiles, read_bytes, write_bytes, carry_bytes;
@@ -235,50 +360,98 @@ struct gad_plan {
     char *text; /**< the whole plan for a reader, several lines */
 };
 
-/** Plans without running. Free with gad_plan_free(). */
+/** Says what a job would do, and runs nothing: no output is created.
+ * client: not NULL.
+ * options: the job, as for gad_submit().
+ * ret_plan: the caller's, ended by gad_plan_free().
+ * The statuses of gad_submit() and those that gad_job_wait() has for a job that cannot be run.
+ * Connection statuses. */
 enum gad_status gad_plan(struct gad_client *client, const struct gad_job_options *options,
                          struct gad_plan **ret_plan, struct gad_error *error);
+
+/** Frees a plan and its text.
+ * plan: of gad_plan(); NULL is allowed. */
 void gad_plan_free(struct gad_plan *plan);
 
-/** How a job went. data of output i: gad_job_result(). */
+/** How a job went. */
 struct gad_job_stats {
-    uint64_t job;
-    char engine[16];
+    uint64_t job;    /**< its id */
+    char engine[16]; /**< that computed it */
     uint64_t n_tiles, read_bytes, write_bytes;
     double total_s, source_s, kernel_s, sink_s, client_s; /**< thread-seconds but for total */
     uint64_t n_divide_by_zero, n_invalid_casts;
     uint64_t around_cache_bytes; /**< of write_bytes: those written past the page cache */
 };
 
-/** Starts a job and returns at once. The arrays must stay until the job is freed. A job that is
- * invalid is refused by gad_job_wait(), or here when that is known at once. */
+/** Starts a job and returns at once. What is wrong with it is said here when the library sees it,
+ * else by gad_job_wait().
+ * client: not NULL.
+ * options: the job; may be forgotten at once, but for the arrays, which stay until the job is
+ * freed. ret_job: the caller's, ended by gad_job_free(). GAD_LIMIT_EXCEEDED: too many arguments or
+ * outputs, too long an expression. GAD_READ_ONLY: an output goes into an array that was opened for
+ * reading. GAD_OVERLAPPING_OUTPUT: outputs share memory or a file. And, with `to_path`, the
+ * statuses of gad_plan() and gad_array_create(). Connection statuses; nothing runs then. */
 enum gad_status gad_submit(struct gad_client *client, const struct gad_job_options *options,
                            struct gad_job **ret_job, struct gad_error *error);
 
-/** Waits until the job has ended and its files are in their place: GAD_OK or its error; GAD_TIMEOUT
- * when timeout_ms (-1: for ever) is over and it goes on. */
+/** Waits until the job has ended and its files are in their place. When the connection is lost it
+ * is made anew, and the job is sent again if that cannot change its results. job: not NULL; waiting
+ * again for a job that has ended says the same again. timeout_ms: milliseconds; 0: only look, -1:
+ * for ever. GAD_OK, or why the job failed; `error` names the argument or output. Outputs with
+ * `to_path` are then not there, or as they were before; outputs in arrays may be partly written.
+ * Most often: GAD_BAD_EXPRESSION GAD_UNKNOWN_NAME GAD_BAD_ARITY GAD_BAD_SHAPE GAD_BAD_DTYPE: it
+ * cannot be computed. GAD_TOO_LARGE_FOR_POOL GAD_QUOTA_EXCEEDED GAD_QUEUE_FULL: there is no room
+ * for it. GAD_TOO_LARGE_FOR_INLINE: a result of more than 64 KiB without a destination.
+ * GAD_SHORT_READ GAD_IO_ERROR GAD_NO_SPACE GAD_PROVIDER_FAILED: its files. GAD_OVERLAPPING_OUTPUT:
+ * it would write over what it reads. GAD_NEGATIVE_POWER. GAD_NO_ENGINE. GAD_CANCELLED.
+ * GAD_WORKER_LOST GAD_POISONED GAD_DEVICE_FAULT: the worker ended under it. GAD_OUTCOME_UNKNOWN:
+ * the connection was lost and the job could not be sent again. GAD_TIMEOUT: the time is over, or
+ * the daemon is not back yet; the job goes on. */
 enum gad_status gad_job_wait(struct gad_job *job, int timeout_ms, struct gad_error *error);
+
+/** Whether a job has ended, well or not: gad_job_wait() would not wait.
+ * job: NULL is not done. */
 bool gad_job_is_done(const struct gad_job *job);
-/** Asks for its end; gad_job_wait() then returns GAD_CANCELLED (or GAD_OK if it was faster). */
+
+/** Asks for a job's end; gad_job_wait() then returns GAD_CANCELLED, or GAD_OK if the job was
+ * faster. job: not NULL; of one that has ended nothing changes. Connection statuses but
+ * GAD_DISCONNECTED: with the connection the job ends anyway. */
 enum gad_status gad_job_cancel(struct gad_job *job, struct gad_error *error);
-/** The daemon's id; 0 while it is not known yet (of a very small job: before its end). */
+
+/** The daemon's number of a job, for lists and other processes of the user.
+ * job: may be NULL. 0 while it is not known yet (of a very small job: before its end). */
 uint64_t gad_job_id(const struct gad_job *job);
-const struct gad_job_stats *gad_job_stats(const struct gad_job *job); /**< NULL before its end */
-/** An inline result: dtype and shape in ret_output (may be NULL), the elements as the return value,
- * in C order, valid as long as the job. NULL when output i is not inline or the job failed. */
+
+/** How a job went.
+ * job: may be NULL. NULL before its end and for a job that failed; else the library's, as long
+ * valid as the job. */
+const struct gad_job_stats *gad_job_stats(const struct gad_job *job);
+
+/** A result that came back with the answer: of an output with neither `to` nor `to_path`.
+ * job: may be NULL.
+ * i: the output's index in the options.
+ * ret_output: gets dtype and shape; may be NULL.
+ * The elements, in C order and this machine's byte order, as long valid as the job; NULL when the
+ * job has not ended well or output i is not inline. */
 const void *gad_job_result(const struct gad_job *job, unsigned i,
                            struct gad_plan_output *ret_output);
-/** Cancels if it runs, waits for its end, frees. NULL allowed. */
+/** Cancels a job if it runs, waits for its end, frees it.
+ * job: NULL is allowed. */
 void gad_job_free(struct gad_job *job);
 
-/** gad_submit(), gad_job_wait(), gad_job_free() in one. ret_stats may be NULL. */
+/** Runs a job: gad_submit(), gad_job_wait() without a time-out, gad_job_free(). Results without a
+ * destination are lost.
+ * client, options: as for gad_submit().
+ * ret_stats: how it went; may be NULL.
+ * The statuses of both. */
 enum gad_status gad_run(struct gad_client *client, const struct gad_job_options *options,
                         struct gad_job_stats *ret_stats, struct gad_error *error);
 
 /* ---- Jobs of other processes of the same user ----------------------------------------------- */
 
+/** A job as the daemon has it. */
 struct gad_job_status {
-    uint64_t job;
+    uint64_t job;   /**< its id */
     char state[16]; /**< "queued" "running" "settling" "done" "failed" "cancelled" */
     char label[64];
     uint64_t tiles_done, n_tiles, read_bytes, write_bytes;
@@ -286,14 +459,35 @@ struct gad_job_status {
     struct gad_error error; /**< status 0 when there is none */
 };
 
+/** Says how a job of the same user is doing.
+ * client: not NULL.
+ * job: its id.
+ * ret_status: the caller's structure.
+ * GAD_UNKNOWN_JOB: the user has no such job, or the daemon has forgotten it. Connection statuses.
+ */
 enum gad_status gad_job_status_by_id(struct gad_client *client, uint64_t job,
                                      struct gad_job_status *ret_status, struct gad_error *error);
-/** Waits until the job has ended and its files are in their place; its error is this error. */
+/** Waits until a job of the same user has ended and its files are in their place.
+ * client: not NULL.
+ * job: its id.
+ * timeout_ms: milliseconds; 0: only look, -1: for ever.
+ * GAD_OK, or the job's own status and error, as of gad_job_wait(). GAD_TIMEOUT: the time is over,
+ * the job goes on. GAD_UNKNOWN_JOB: the user has no such job. Connection statuses. */
 enum gad_status gad_job_wait_by_id(struct gad_client *client, uint64_t job, int timeout_ms,
                                    struct gad_error *error);
+
+/** Asks for the end of a job of the same user.
+ * client: not NULL.
+ * job: its id; of one that has ended nothing changes.
+ * GAD_UNKNOWN_JOB: the user has no such job. Connection statuses. */
 enum gad_status gad_job_cancel_by_id(struct gad_client *client, uint64_t job,
                                      struct gad_error *error);
-/** All of the user's jobs that the daemon knows, newest last; free() the array. */
+
+/** Lists all of the user's jobs that the daemon knows.
+ * client: not NULL.
+ * ret_jobs: an array, newest last, never NULL; the caller's, to be given to free().
+ * ret_n_jobs: how many they are.
+ * Connection statuses. */
 enum gad_status gad_job_list(struct gad_client *client, struct gad_job_status **ret_jobs,
                              size_t *ret_n_jobs, struct gad_error *error);
 

@@ -13,6 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define PROTOCOL_VERSION 1u /* agreed in hello */
+
 enum message_kind { MESSAGE_REQUEST, MESSAGE_RESPONSE, MESSAGE_NOTIFICATION };
 
 struct message {

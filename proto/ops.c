@@ -44,6 +44,25 @@ enum op op_find(const char *name, size_t n_chars)
     return OP_COUNT;
 }
 
+const char *op_dtypes(enum op op)
+{
+    switch (infos[op].rule) {
+    case OP_RULE_ARITHMETIC:
+        if (op == OP_SUBTRACT || op == OP_NEGATIVE || op == OP_POSITIVE || op == OP_SIGN)
+            return "int float";
+        break;
+    case OP_RULE_BITWISE:
+    case OP_RULE_SHIFT:
+    case OP_RULE_BITCOUNT: return "bool int";
+    case OP_RULE_INTEGER:
+    case OP_RULE_INDEX: return "int";
+    case OP_RULE_LDEXP: return "bool int float, bool int but uint64";
+    case OP_RULE_SELECT: return "bool, bool int float";
+    default: break;
+    }
+    return "bool int float";
+}
+
 int op_is_reduction(enum op op)
 {
     switch (infos[op].rule) {

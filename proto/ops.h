@@ -63,6 +63,11 @@ const struct op_info *op_info(enum op op);
  * internal ones. */
 enum op op_find(const char *name, size_t n_chars);
 
+/* The dtypes that its arrays may have, by the rule: some of "bool int float", where int stands for
+ * all signed and unsigned integers. "bool, bool int float" where the first argument differs from
+ * the others; "but uint64" takes one out again. Static text. */
+const char *op_dtypes(enum op op);
+
 /* Whether it reduces its argument to one value. */
 int op_is_reduction(enum op op);
 

@@ -49,7 +49,13 @@ int ctl_connect(struct gad_client **ret_client, struct gad_error *error)
     return (int)gad_connect(&options, ret_client, error);
 }
 
-static int exit_code_of(int status)
+int ctl_connect_existing(struct gad_client **ret_client, struct gad_error *error)
+{
+    struct gad_connect_options options = {.client_name = "gpuarrayctl", .no_private_daemon = true};
+    return (int)gad_connect(&options, ret_client, error);
+}
+
+int ctl_exit_code(int status)
 {
     switch (status) {
     case GAD_OK: return EXIT_OK;
@@ -66,13 +72,15 @@ static int exit_code_of(int status)
     }
 }
 
-int ctl_fail(const struct gad_error *error, bool json)
+int ctl_fail_hint(const struct gad_error *error, const char *hint, bool json)
 {
     if (json) {
         struct json_object *object = json_object_new_object();
-        json_object_object_add(object, "error", ctl_error_json(error));
+        struct json_object *map = ctl_error_json(error);
+        json_object_object_add(map, "hint", json_object_new_string(hint));
+        json_object_object_add(object, "error", map);
         ctl_put_json(object);
-        return exit_code_of((int)error->status);
+        return ctl_exit_code((int)error->status);
     }
     fprintf(stderr, "gpuarrayctl: %s",
             error->message[0] ? error->message : gad_status_text((int)error->status));
@@ -82,5 +90,14 @@ int ctl_fail(const struct gad_error *error, bool json)
     if (error->expected[0] || error->found[0])
         fprintf(stderr, "  expected: %s\n  found:    %s\n",
                 error->expected[0] ? error->expected : "-", error->found[0] ? error->found : "-");
-    return exit_code_of((int)error->status);
+    if (hint[0])
+        fprintf(stderr, "  try: %s\n", hint);
+    return ctl_exit_code((int)error->status);
+}
+
+int ctl_fail(const struct gad_error *error, bool json)
+{
+    char hint[CTL_HINT_SIZE];
+    ctl_hint(error, hint, sizeof(hint));
+    return ctl_fail_hint(error, hint, json);
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "client/gpuarrayd.h"
+#include "proto/error.h"
 
 #include <argp.h>
 #include <signal.h>
@@ -26,13 +27,52 @@ enum exit_code {
 typedef int verb_fn(int argc, char **argv);
 
 verb_fn verb_run, verb_submit, verb_wait, verb_status, verb_cancel, verb_jobs, verb_info, verb_ping,
-    verb_show;
+    verb_show, verb_convert, verb_ops, verb_version, verb_watch, verb_daemon, verb_stats, verb_top,
+    verb_doctor;
+
+/* ---- usage.c: wrong words. Messages end in the exit code EXIT_USAGE. */
+/* Instead of argp_parse(): unknown options get the nearest name. 0 or EXIT_USAGE. */
+int ctl_parse(const struct argp *argp, int argc, char **argv, void *input) GAD_MUST_CHECK;
+/* Instead of argp_error(), for parsers: prints, and returns EINVAL for the parser to return. */
+int ctl_usage_error(const struct argp_state *state, const char *format, ...) GAD_PRINTF(2, 3);
+/* Prints as text, or with json as a map; hint is what to try. Returns EXIT_USAGE. */
+int ctl_usage_report(const char *name, bool json, const char *hint, const char *format, ...)
+    GAD_PRINTF(4, 5);
+bool ctl_wants_json(int argc, char *const *argv);
+
+/* The nearest of several names: set `word`, consider each name, read `best` (NULL: none is near).
+ */
+struct ctl_nearest {
+    const char *word, *best;
+    unsigned distance;
+};
+void ctl_nearest_consider(struct ctl_nearest *nearest, const char *name);
+
+/* ---- hints.c: what to try */
+#define CTL_HINT_SIZE      240
+#define CTL_SERVICE_SOCKET "/run/gpuarrayd/socket"
+/* "" when there is nothing to try. */
+void ctl_hint(const struct gad_error *error, char *ret_hint, size_t n_bytes);
+/* $GPUARRAYD_SOCKET, else the service's. */
+const char *ctl_socket_path(void);
+
+/* The last lines of every --help. */
+#define CTL_EXIT_CODES                                                                             \
+    "\nExit codes: 0 done, 1 failed, 2 wrong command line, 3 no daemon, 130 Ctrl-C."
+#define CTL_EXIT_CODES_WAIT                                                                        \
+    "\nExit codes: 0 done, 1 failed, 2 wrong command line, 3 no daemon, 4 the time is over, "      \
+    "130 Ctrl-C."
 
 /* ---- connect.c */
 int ctl_connect(struct gad_client **ret_client, struct gad_error *error);
-/* Prints "gpuarrayctl: ..." with what was expected and found; or, with json, one JSON map on
- * standard output. Returns the exit code that belongs to the status. */
+/* The same, but a private daemon is not started: for verbs that only look. */
+int ctl_connect_existing(struct gad_client **ret_client, struct gad_error *error);
+/* Prints "gpuarrayctl: ..." with what was expected and found, and what to try; or, with json, one
+ * JSON map on standard output. Returns the exit code that belongs to the status. */
 int ctl_fail(const struct gad_error *error, bool json);
+/* The same with another hint than the one that belongs to the status. */
+int ctl_fail_hint(const struct gad_error *error, const char *hint, bool json);
+int ctl_exit_code(int status);
 /* True once Ctrl-C (or SIGTERM) was seen; handlers are installed by ctl_watch_signals(). */
 bool ctl_was_interrupted(void);
 void ctl_watch_signals(void);

@@ -1,13 +1,14 @@
 /* gpuarrayctl info and ping: what the daemon is, what an array is, how far away they are. */
 #include "client/ctl/ctl.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct info_options {
     const char *source;
     bool json, takes_source;
-    int n_round_trips;
+    long n_round_trips;
 };
 
 enum { OPTION_JSON = 0x100 };
@@ -25,16 +26,17 @@ static const struct argp_option ping_argp_options[] = {
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
     struct info_options *o = state->input;
+    char *end;
     switch (key) {
     case OPTION_JSON: o->json = true; return 0;
     case 'c':
-        o->n_round_trips = atoi(arg);
-        if (o->n_round_trips < 1 || o->n_round_trips > 1000000)
-            argp_error(state, "a count is a number from 1 to 1000000, not '%s'", arg);
+        o->n_round_trips = strtol(arg, &end, 10);
+        if (end == arg || *end || o->n_round_trips < 1 || o->n_round_trips > 1000000)
+            return ctl_usage_error(state, "a count is a number from 1 to 1000000, not '%s'", arg);
         return 0;
     case ARGP_KEY_ARG:
         if (!o->takes_source || o->source)
-            argp_error(state, "too many arguments: '%s'", arg);
+            return ctl_usage_error(state, "'%s' is too much", arg);
         o->source = arg;
         return 0;
     default: return ARGP_ERR_UNKNOWN;
@@ -45,12 +47,38 @@ static const struct argp info_argp = {
     info_argp_options,
     parse_option,
     "[SOURCE]",
-    "What the daemon is and holds; with a SOURCE: dtype, shape and layout of that array.",
+    "An array's dtype, shape and layout, without reading it; without a SOURCE what the daemon is "
+    "and holds.\v"
+    "Examples:\n"
+    "  gpuarrayctl info winds.h5:/UWND\n"
+    "  gpuarrayctl info\n"
+    "  gpuarrayctl info --json" CTL_EXIT_CODES,
     NULL,
     NULL,
     NULL};
 static const struct argp ping_argp = {
-    ping_argp_options, parse_option, "", "One round trip to the daemon.", NULL, NULL, NULL};
+    ping_argp_options,
+    parse_option,
+    "",
+    "Round trips to the daemon: whether it answers, and how soon.\v"
+    "Examples:\n"
+    "  gpuarrayctl ping\n"
+    "  gpuarrayctl ping -c 1000" CTL_EXIT_CODES,
+    NULL,
+    NULL,
+    NULL};
+
+/* "bytes" and "..._bytes" with a unit, seconds too; the rest as it is. */
+static const char *value_text(const char *key, struct json_object *value, char buffer[32])
+{
+    size_t n = strlen(key);
+    if (n >= 5 && strcmp(key + n - 5, "bytes") == 0)
+        return ctl_format_bytes(json_object_get_double(value), buffer);
+    if (n < 2 || strcmp(key + n - 2, "_s") != 0)
+        return json_object_get_string(value);
+    snprintf(buffer, 32, "%.3f s", json_object_get_double(value));
+    return buffer;
+}
 
 /* Nested maps as indented lines: keys as the protocol names them. */
 static void print_value(const char *key, struct json_object *value, int depth)
@@ -67,8 +95,9 @@ static void print_value(const char *key, struct json_object *value, int depth)
             print_value(key, json_object_array_get_idx(value, i), depth);
         return;
     }
+    char buffer[32];
     printf("%*s%-*s %s\n", depth * 2, "", 22 - depth * 2, key ? key : "",
-           json_object_get_string(value));
+           value_text(key ? key : "", value, buffer));
 }
 
 static int print_server(struct gad_client *client, bool json, struct gad_error *error)
@@ -98,19 +127,27 @@ static int print_source(struct gad_client *client, const struct info_options *o,
     const struct gad_array_info *info = gad_array_info(array);
     struct gad_plan_output what = {.dtype = info->dtype, .ndim = info->ndim};
     memcpy(what.shape, info->shape, sizeof(what.shape));
-    char shape[256];
+    char shape[256], size[32];
+    uint64_t n = 1;
+    for (int i = 0; i < info->ndim; i++)
+        n *= (uint64_t)info->shape[i];
+    double n_bytes = (double)n * (double)gad_dtype_size(info->dtype);
     if (o->json) {
         struct json_object *object = ctl_array_json(&what, NULL);
         json_object_object_add(object, "format", json_object_new_string(info->format));
         json_object_object_add(object, "access", json_object_new_string(info->access));
         json_object_object_add(object, "swapped", json_object_new_boolean(info->is_swapped));
+        json_object_object_add(object, "elements", json_object_new_uint64(n));
+        json_object_object_add(object, "bytes", json_object_new_uint64((uint64_t)n_bytes));
         if (info->has_fill)
             json_object_object_add(object, "fill", json_object_new_double(info->fill));
         ctl_put_json(object);
     } else {
-        printf("format  %s\naccess  %s\ndtype   %s%s\nshape   %s\n", info->format, info->access,
-               gad_dtype_name(info->dtype), info->is_swapped ? ", byte-swapped" : "",
-               ctl_format_shape(info->ndim, info->shape, shape, sizeof(shape)));
+        printf("format  %s\naccess  %s\ndtype   %s%s\nshape   %s\nsize    %s, %llu elements\n",
+               info->format, info->access, gad_dtype_name(info->dtype),
+               info->is_swapped ? ", byte-swapped" : "",
+               ctl_format_shape(info->ndim, info->shape, shape, sizeof(shape)),
+               ctl_format_bytes(n_bytes, size), (unsigned long long)n);
         if (info->has_fill)
             printf("fill    %g\n", info->fill);
     }
@@ -121,7 +158,7 @@ static int print_source(struct gad_client *client, const struct info_options *o,
 int verb_info(int argc, char **argv)
 {
     struct info_options o = {.takes_source = true};
-    if (argp_parse(&info_argp, argc, argv, 0, NULL, &o))
+    if (ctl_parse(&info_argp, argc, argv, &o))
         return EXIT_USAGE;
     struct gad_client *client = NULL;
     struct gad_error error = {0};
@@ -132,35 +169,60 @@ int verb_info(int argc, char **argv)
     return r ? ctl_fail(&error, o.json) : EXIT_OK;
 }
 
+struct ping_times {
+    double least, greatest, sum;
+};
+
+static int ping(struct gad_client *client, long n_round_trips, struct ping_times *ret,
+                struct gad_error *error)
+{
+    *ret = (struct ping_times){.least = INFINITY};
+    for (long i = 0; i < n_round_trips; i++) {
+        double began = ctl_now_s();
+        int r = (int)gad_ping(client, error);
+        if (r)
+            return r;
+        double seconds = ctl_now_s() - began;
+        ret->least = fmin(ret->least, seconds);
+        ret->greatest = fmax(ret->greatest, seconds);
+        ret->sum += seconds;
+    }
+    return 0;
+}
+
+static void print_ping(const struct info_options *o, const struct ping_times *times)
+{
+    double mean = times->sum / (double)o->n_round_trips;
+    if (o->json) {
+        struct json_object *object = json_object_new_object();
+        json_object_object_add(object, "round_trips", json_object_new_int64(o->n_round_trips));
+        json_object_object_add(object, "least_us", json_object_new_double(times->least * 1e6));
+        json_object_object_add(object, "mean_us", json_object_new_double(mean * 1e6));
+        json_object_object_add(object, "greatest_us",
+                               json_object_new_double(times->greatest * 1e6));
+        ctl_put_json(object);
+    } else if (o->n_round_trips == 1) {
+        printf("one round trip: %.1f us\n", mean * 1e6);
+    } else {
+        printf("%ld round trips: least %.1f us, mean %.1f us, greatest %.1f us\n", o->n_round_trips,
+               times->least * 1e6, mean * 1e6, times->greatest * 1e6);
+    }
+}
+
 int verb_ping(int argc, char **argv)
 {
     struct info_options o = {.n_round_trips = 1};
-    if (argp_parse(&ping_argp, argc, argv, 0, NULL, &o))
-        return EXIT_USAGE;
     struct gad_client *client = NULL;
     struct gad_error error = {0};
+    struct ping_times times;
+    if (ctl_parse(&ping_argp, argc, argv, &o))
+        return EXIT_USAGE;
     int r = ctl_connect(&client, &error);
-    double least = 0, sum = 0;
-    for (int i = 0; i < o.n_round_trips && !r; i++) {
-        double began = ctl_now_s();
-        r = (int)gad_ping(client, &error);
-        double seconds = ctl_now_s() - began;
-        least = i == 0 || seconds < least ? seconds : least;
-        sum += seconds;
-    }
+    if (!r)
+        r = ping(client, o.n_round_trips, &times, &error);
     gad_close(client);
     if (r)
         return ctl_fail(&error, o.json);
-    if (o.json) {
-        struct json_object *object = json_object_new_object();
-        json_object_object_add(object, "round_trips", json_object_new_int(o.n_round_trips));
-        json_object_object_add(object, "least_us", json_object_new_double(least * 1e6));
-        json_object_object_add(object, "mean_us",
-                               json_object_new_double(sum / o.n_round_trips * 1e6));
-        ctl_put_json(object);
-    } else {
-        printf("%d round trips: least %.1f us, mean %.1f us\n", o.n_round_trips, least * 1e6,
-               sum / o.n_round_trips * 1e6);
-    }
+    print_ping(&o, &times);
     return EXIT_OK;
 }

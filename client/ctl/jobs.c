@@ -1,29 +1,73 @@
-/* gpuarrayctl wait, status, cancel, jobs: jobs by their number, from anywhere, by the same user. */
+/* gpuarrayctl wait, status, cancel, jobs: jobs by their number, from anywhere, by the same user.
+ *
+ * They only look at what is there, so they never start a daemon: without one there are no jobs.
+ * Several numbers are taken one after the other; the exit code is that of the first that failed.
+ * As JSON one number gives one map, several numbers or --all give a list of them.
+ */
 #include "client/ctl/ctl.h"
+
+#include "client/ctl/joblist.h"
+#include "client/ctl/numbers.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#define MAX_JOBS 4096 /* on a command line */
+
 struct jobs_options {
-    uint64_t job;
-    bool has_job, needs_job, json;
-    int timeout_ms;
+    uint64_t *jobs;
+    size_t n_jobs;
+    bool needs_jobs, all, json, is_list;
+    const char *state; /* jobs --state */
+    double timeout_s;
+    struct gad_error error;
 };
 
-enum { OPTION_JSON = 0x100, OPTION_TIMEOUT };
+enum { OPTION_JSON = 0x100, OPTION_TIMEOUT, OPTION_ALL, OPTION_STATE };
 
-static const struct argp_option plain_options[] = {
+static const struct argp_option status_options[] = {
+    {"json", OPTION_JSON, NULL, 0, "print JSON", 0},
+    {0},
+};
+
+static const struct argp_option cancel_options[] = {
+    {"all", OPTION_ALL, NULL, 0, "all of yours that have not ended", 0},
     {"json", OPTION_JSON, NULL, 0, "print JSON", 0},
     {0},
 };
 
 static const struct argp_option wait_options[] = {
-    {"json", OPTION_JSON, NULL, 0, "print JSON", 0},
+    {"all", OPTION_ALL, NULL, 0, "all of yours that have not ended", 0},
     {"timeout", OPTION_TIMEOUT, "SECONDS", 0, "give up waiting (exit code 4), the job goes on", 0},
+    {"json", OPTION_JSON, NULL, 0, "print JSON", 0},
     {0},
 };
+
+static const struct argp_option list_options[] = {
+    {"state", OPTION_STATE, "STATE", 0,
+     "only those: queued, running, settling, done, failed, cancelled, or active for the first "
+     "three",
+     0},
+    {"json", OPTION_JSON, NULL, 0, "print JSON", 0},
+    {0},
+};
+
+static int add_job(struct jobs_options *o, const char *word, struct argp_state *state)
+{
+    char *end;
+    errno = 0;
+    uint64_t job = strtoull(word, &end, 10);
+    if (!o->needs_jobs)
+        return ctl_usage_error(state, "'%s' is too much: the list has all of yours", word);
+    if (word[0] < '0' || word[0] > '9' || *end || errno || job == 0)
+        return ctl_usage_error(state, "'%s' is not the number of a job", word);
+    if (o->n_jobs == MAX_JOBS)
+        return ctl_usage_error(state, "more than %d jobs", MAX_JOBS);
+    o->jobs[o->n_jobs++] = job;
+    return 0;
+}
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
@@ -31,133 +75,238 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     char *end;
     switch (key) {
     case OPTION_JSON: o->json = true; return 0;
+    case OPTION_ALL: o->all = true; return 0;
+    case OPTION_STATE:
+        if (!joblist_is_state(arg))
+            return ctl_usage_error(state,
+                                   "'%s' is no state; there are queued, running, settling, done, "
+                                   "failed, cancelled and active",
+                                   arg);
+        o->state = arg;
+        return 0;
     case OPTION_TIMEOUT: {
-        double seconds = strtod(arg, &end);
-        if (end == arg || *end || !(seconds >= 0) || seconds > 1e6)
-            argp_error(state, "a time-out is a number of seconds, not '%s'", arg);
-        o->timeout_ms = (int)(seconds * 1000);
+        o->timeout_s = strtod(arg, &end);
+        if (end == arg || *end || !(o->timeout_s >= 0) || o->timeout_s > 1e6)
+            return ctl_usage_error(state, "a time-out is a number of seconds, not '%s'", arg);
         return 0;
     }
-    case ARGP_KEY_ARG:
-        errno = 0;
-        o->job = strtoull(arg, &end, 10);
-        if (!o->needs_job || o->has_job || end == arg || *end || errno || o->job == 0)
-            argp_error(state, "'%s' is not the number of a job", arg);
-        o->has_job = true;
-        return 0;
+    case ARGP_KEY_ARG: return add_job(o, arg, state);
     case ARGP_KEY_END:
-        if (o->needs_job && !o->has_job)
-            argp_error(state, "the number of a job is needed; 'gpuarrayctl jobs' lists yours");
+        if (o->all && o->n_jobs > 0)
+            return ctl_usage_error(state, "either numbers of jobs or --all");
+        if (o->needs_jobs && o->n_jobs == 0 && !o->all)
+            return ctl_usage_error(state,
+                                   "the number of a job is needed; 'gpuarrayctl jobs' lists yours");
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
 
-static const struct argp job_argp = {plain_options, parse_option, "JOB", NULL, NULL, NULL, NULL};
-static const struct argp wait_argp = {wait_options, parse_option, "JOB", NULL, NULL, NULL, NULL};
-static const struct argp list_argp = {plain_options, parse_option, "", NULL, NULL, NULL, NULL};
+static const struct argp status_argp = {
+    status_options,
+    parse_option,
+    "JOB...",
+    "Says how jobs are doing: state, progress, bytes moved, times, and the error of a failed one.\v"
+    "Examples:\n"
+    "  gpuarrayctl status 17\n"
+    "  gpuarrayctl status 17 18 --json" CTL_EXIT_CODES,
+    NULL,
+    NULL,
+    NULL};
+static const struct argp cancel_argp = {
+    cancel_options,
+    parse_option,
+    "JOB...",
+    "Ends jobs. What they had written so far disappears, but for outputs in place.\v"
+    "Examples:\n"
+    "  gpuarrayctl cancel 18\n"
+    "  gpuarrayctl cancel --all" CTL_EXIT_CODES,
+    NULL,
+    NULL,
+    NULL};
+static const struct argp wait_argp = {
+    wait_options,
+    parse_option,
+    "JOB...",
+    "Waits until jobs have ended and their files are in their place. A job that failed gives its "
+    "error, as run does.\v"
+    "Examples:\n"
+    "  gpuarrayctl wait 17\n"
+    "  gpuarrayctl wait 17 18 --timeout 60\n"
+    "  gpuarrayctl wait --all" CTL_EXIT_CODES_WAIT,
+    NULL,
+    NULL,
+    NULL};
+static const struct argp list_argp = {
+    list_options,
+    parse_option,
+    "",
+    "Lists your jobs: those that wait or run, and the last ones that have ended.\v"
+    "Examples:\n"
+    "  gpuarrayctl jobs\n"
+    "  gpuarrayctl jobs --state active\n"
+    "  gpuarrayctl jobs --json" CTL_EXIT_CODES,
+    NULL,
+    NULL,
+    NULL};
 
-static int begin(const struct argp *argp, int argc, char **argv, struct jobs_options *o,
-                 struct gad_client **ret_client, struct gad_error *error)
+/* Those of --all. */
+static int take_all(struct jobs_options *o)
 {
-    o->timeout_ms = -1;
-    if (argp_parse(argp, argc, argv, 0, NULL, o))
-        exit(EXIT_USAGE);
-    return ctl_connect(ret_client, error);
+    struct gad_job_status *list;
+    size_t n;
+    int r = numbers_list(&list, &n, &o->error);
+    for (size_t i = 0; !r && i < n && o->n_jobs < MAX_JOBS; i++)
+        if (joblist_is_active(&list[i]))
+            o->jobs[o->n_jobs++] = list[i].job;
+    if (!r)
+        free(list);
+    return r;
 }
 
-static int finish(struct gad_client *client, int r, const struct gad_error *error, bool json)
+/* 0, or a positive status with o->error; EXIT_USAGE is in *ret_code then, after its message. */
+static int begin(const struct argp *argp, int argc, char **argv, struct jobs_options *o,
+                 int *ret_code)
 {
-    gad_close(client);
-    return r ? ctl_fail(error, json) : EXIT_OK;
+    o->timeout_s = -1;
+    o->jobs = calloc(MAX_JOBS, sizeof(*o->jobs));
+    *ret_code = !o->jobs ? EXIT_FAILED : ctl_parse(argp, argc, argv, o);
+    if (*ret_code)
+        return *ret_code;
+    o->is_list = o->all || o->n_jobs > 1;
+    int r = o->all ? take_all(o) : 0;
+    if (r)
+        *ret_code = ctl_fail(&o->error, o->json);
+    return r;
+}
+
+static int finish(struct jobs_options *o, int code)
+{
+    free(o->jobs);
+    return code;
+}
+
+typedef int job_fn(struct jobs_options *o, uint64_t job, struct json_object **ret_json);
+
+static struct json_object *error_json(uint64_t job, const struct gad_error *error)
+{
+    struct json_object *map = json_object_new_object();
+    if (job)
+        json_object_object_add(map, "job", json_object_new_uint64(job));
+    json_object_object_add(map, "error", ctl_error_json(error));
+    return map;
+}
+
+/* Calls it for each job; what it made as JSON is printed at the end, as one document. */
+static int for_each(struct jobs_options *o, job_fn *function)
+{
+    struct json_object *list = json_object_new_array();
+    int code = EXIT_OK;
+    for (size_t i = 0; i < o->n_jobs; i++) {
+        struct json_object *entry = NULL;
+        int r = function(o, o->jobs[i], &entry);
+        if (r && code == EXIT_OK)
+            code = ctl_exit_code(r);
+        if (r && !o->json && o->is_list)
+            fprintf(stderr, "gpuarrayctl: job %" PRIu64 ":\n", o->jobs[i]);
+        if (r && !o->json)
+            ctl_fail(&o->error, false);
+        json_object_array_add(list, r ? error_json(o->is_list ? o->jobs[i] : 0, &o->error) : entry);
+    }
+    if (o->json && !o->is_list)
+        ctl_put_json(json_object_get(json_object_array_get_idx(list, 0)));
+    else if (o->json)
+        ctl_put_json(json_object_get(list));
+    json_object_put(list);
+    return code;
+}
+
+static struct json_object *state_json(uint64_t job, const char *state)
+{
+    struct json_object *object = json_object_new_object();
+    json_object_object_add(object, "job", json_object_new_uint64(job));
+    json_object_object_add(object, "state", json_object_new_string(state));
+    return object;
+}
+
+static int wait_for(struct jobs_options *o, uint64_t job, struct json_object **ret_json)
+{
+    double left = o->timeout_s - ctl_now_s();
+    int timeout_ms = o->timeout_s < 0 ? -1 : left < 0 ? 0 : (int)(left * 1000);
+    int r = numbers_wait(job, timeout_ms, &o->error);
+    if (!r)
+        *ret_json = state_json(job, "done");
+    return r;
 }
 
 int verb_wait(int argc, char **argv)
 {
-    struct jobs_options o = {.needs_job = true};
-    struct gad_client *client = NULL;
-    struct gad_error error = {0};
-    int r = begin(&wait_argp, argc, argv, &o, &client, &error);
-    if (!r)
-        r = (int)gad_job_wait_by_id(client, o.job, o.timeout_ms, &error);
-    if (!r && o.json) {
-        struct json_object *object = json_object_new_object();
-        json_object_object_add(object, "job", json_object_new_uint64(o.job));
-        json_object_object_add(object, "state", json_object_new_string("done"));
-        ctl_put_json(object);
+    struct jobs_options o = {.needs_jobs = true};
+    int code;
+    if (begin(&wait_argp, argc, argv, &o, &code) == 0) {
+        if (o.timeout_s >= 0)
+            o.timeout_s += ctl_now_s();
+        code = for_each(&o, wait_for);
     }
-    return finish(client, r, &error, o.json);
+    return finish(&o, code);
 }
 
-static void print_status(const struct gad_job_status *s)
+static int status_of(struct jobs_options *o, uint64_t job, struct json_object **ret_json)
 {
-    char moved[32];
-    printf("job %" PRIu64 ": %s\n", s->job, s->state);
-    if (s->label[0])
-        printf("  label    %s\n", s->label);
-    printf("  tiles    %" PRIu64 " of %" PRIu64 "\n", s->tiles_done, s->n_tiles);
-    printf("  moved    %s\n", ctl_format_bytes((double)(s->read_bytes + s->write_bytes), moved));
-    printf("  queued   %.3f s\n  running  %.3f s\n", s->queued_s, s->running_s);
-    if (s->error.status)
-        printf("  error    %s [%s]\n", s->error.message, gad_status_word((int)s->error.status));
+    struct gad_job_status status;
+    int r = numbers_status(job, &status, &o->error);
+    if (!r && !o->json)
+        joblist_print_status(&status);
+    if (!r)
+        *ret_json = ctl_status_json(&status);
+    return r;
 }
 
 int verb_status(int argc, char **argv)
 {
-    struct jobs_options o = {.needs_job = true};
-    struct gad_client *client = NULL;
-    struct gad_error error = {0};
-    struct gad_job_status status;
-    int r = begin(&job_argp, argc, argv, &o, &client, &error);
+    struct jobs_options o = {.needs_jobs = true};
+    int code;
+    if (begin(&status_argp, argc, argv, &o, &code) == 0)
+        code = for_each(&o, status_of);
+    return finish(&o, code);
+}
+
+static int cancel(struct jobs_options *o, uint64_t job, struct json_object **ret_json)
+{
+    int r = numbers_cancel(job, &o->error);
     if (!r)
-        r = (int)gad_job_status_by_id(client, o.job, &status, &error);
-    if (!r && o.json)
-        ctl_put_json(ctl_status_json(&status));
-    else if (!r)
-        print_status(&status);
-    return finish(client, r, &error, o.json);
+        *ret_json = state_json(job, "cancelling");
+    return r;
 }
 
 int verb_cancel(int argc, char **argv)
 {
-    struct jobs_options o = {.needs_job = true};
-    struct gad_client *client = NULL;
-    struct gad_error error = {0};
-    int r = begin(&job_argp, argc, argv, &o, &client, &error);
-    if (!r)
-        r = (int)gad_job_cancel_by_id(client, o.job, &error);
-    return finish(client, r, &error, o.json);
-}
-
-static void print_list(const struct gad_job_status *jobs, size_t n_jobs)
-{
-    printf("%8s  %-9s  %13s  %9s  %s\n", "JOB", "STATE", "TILES", "RUNNING", "LABEL");
-    for (size_t i = 0; i < n_jobs; i++) {
-        char tiles[48];
-        snprintf(tiles, sizeof(tiles), "%" PRIu64 "/%" PRIu64, jobs[i].tiles_done, jobs[i].n_tiles);
-        printf("%8" PRIu64 "  %-9s  %13s  %7.2f s  %s\n", jobs[i].job, jobs[i].state, tiles,
-               jobs[i].running_s, jobs[i].label);
-    }
+    struct jobs_options o = {.needs_jobs = true};
+    int code;
+    if (begin(&cancel_argp, argc, argv, &o, &code) == 0)
+        code = for_each(&o, cancel);
+    return finish(&o, code);
 }
 
 int verb_jobs(int argc, char **argv)
 {
     struct jobs_options o = {0};
-    struct gad_client *client = NULL;
-    struct gad_error error = {0};
-    struct gad_job_status *jobs = NULL;
-    size_t n_jobs = 0;
-    int r = begin(&list_argp, argc, argv, &o, &client, &error);
-    if (!r)
-        r = (int)gad_job_list(client, &jobs, &n_jobs, &error);
-    if (!r && o.json) {
-        struct json_object *list = json_object_new_array();
-        for (size_t i = 0; i < n_jobs; i++)
-            json_object_array_add(list, ctl_status_json(&jobs[i]));
-        ctl_put_json(list);
-    } else if (!r) {
-        print_list(jobs, n_jobs);
+    struct gad_job_status *list = NULL;
+    size_t n = 0;
+    int code;
+    if (begin(&list_argp, argc, argv, &o, &code))
+        return finish(&o, code);
+    if (numbers_list(&list, &n, &o.error))
+        return finish(&o, ctl_fail(&o.error, o.json));
+    n = joblist_keep(list, n, o.state);
+    if (o.json) {
+        struct json_object *array = json_object_new_array();
+        for (size_t i = 0; i < n; i++)
+            json_object_array_add(array, ctl_status_json(&list[i]));
+        ctl_put_json(array);
+    } else {
+        joblist_print(list, n);
     }
-    free(jobs);
-    return finish(client, r, &error, o.json);
+    free(list);
+    return finish(&o, EXIT_OK);
 }

@@ -2,33 +2,76 @@
  *
  * Each verb is a function with options of its own (argp); this file only finds the verb. Results
  * go to standard output, all else to standard error. The exit codes are listed in ctl.h and in the
- * help text.
+ * help text. A word that is no verb gets the nearest one, by spelling or by what other programs
+ * call the same thing.
  */
 #include "client/ctl/ctl.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
+
+enum group { GROUP_DAEMON, GROUP_COMPUTE, GROUP_JOBS, GROUP_ARRAYS, N_GROUPS };
+
+static const char *const group_titles[N_GROUPS] = {
+    [GROUP_COMPUTE] = "Compute",
+    [GROUP_JOBS] = "Your jobs",
+    [GROUP_ARRAYS] = "Arrays",
+    [GROUP_DAEMON] = "The daemon",
+};
+
+static const enum group group_order[N_GROUPS] = {GROUP_COMPUTE, GROUP_JOBS, GROUP_ARRAYS,
+                                                 GROUP_DAEMON};
 
 static const struct verb {
     const char *name;
     verb_fn *run;
     const char *doc;
+    enum group group;
+    const char *also; /* what others call it */
 } verbs[] = {
-    {"run", verb_run, "compute expressions over arrays and wait for the result"},
-    {"submit", verb_submit, "the same in the background: prints the job's number at once"},
-    {"wait", verb_wait, "wait until a job has ended and its files are in their place"},
-    {"status", verb_status, "say how a job is doing"},
-    {"cancel", verb_cancel, "end a job"},
-    {"jobs", verb_jobs, "list your jobs"},
-    {"info", verb_info, "what the daemon is and holds; or an array's dtype and shape"},
-    {"show", verb_show, "an array's shape, statistics and histogram"},
-    {"ping", verb_ping, "one round trip to the daemon"},
+    {"run", verb_run, "compute expressions over arrays and wait for the result", GROUP_COMPUTE,
+     "eval compute exec calc"},
+    {"submit", verb_submit, "the same in the background: prints the job's number at once",
+     GROUP_COMPUTE, "start batch queue spawn"},
+    {"convert", verb_convert, "copy an array into another file, format or dtype", GROUP_COMPUTE,
+     "copy cp export cast"},
+    {"ops", verb_ops, "list the operations of expressions", GROUP_COMPUTE, "functions operators"},
+    {"wait", verb_wait, "wait until jobs have ended and their files are in their place", GROUP_JOBS,
+     "join"},
+    {"watch", verb_watch, "follow a job, or all of yours, until they have ended", GROUP_JOBS,
+     "follow tail progress"},
+    {"status", verb_status, "say how jobs are doing", GROUP_JOBS, "state"},
+    {"cancel", verb_cancel, "end jobs", GROUP_JOBS, "kill abort rm delete"},
+    {"jobs", verb_jobs, "list your jobs", GROUP_JOBS, "list ls ps"},
+    {"info", verb_info, "an array's dtype and shape; or what the daemon is and holds", GROUP_ARRAYS,
+     "describe header"},
+    {"show", verb_show, "an array's shape, statistics and histogram", GROUP_ARRAYS,
+     "head print summary histogram cat"},
+    {"stats", verb_stats, "what the daemon has done so far, also for Prometheus", GROUP_DAEMON,
+     "metrics statistics counters"},
+    {"top", verb_top, "users, jobs, rates and waits, refreshed in place", GROUP_DAEMON,
+     "htop monitor load"},
+    {"ping", verb_ping, "round trips to the daemon", GROUP_DAEMON, "hello"},
+    {"daemon", verb_daemon, "say which daemon answers; start or stop a private one", GROUP_DAEMON,
+     "server service stop restart"},
+    {"doctor", verb_doctor, "look for what is wrong on this machine, and say what to do",
+     GROUP_DAEMON, "check diagnose health"},
+    {"version", verb_version, "versions of command, library and daemon", GROUP_DAEMON, "about"},
 };
+#define N_VERBS (sizeof(verbs) / sizeof(verbs[0]))
+
+static const char *const own_words[] = {"help", "--help", "--version"};
 
 static void usage(FILE *file)
 {
-    fputs("Usage: gpuarrayctl VERB [OPTION...] [ARGUMENT...]\n\nVerbs:\n", file);
-    for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
-        fprintf(file, "  %-8s %s\n", verbs[i].name, verbs[i].doc);
+    fputs("Usage: gpuarrayctl VERB [OPTION...] [ARGUMENT...]\n", file);
+    for (unsigned g = 0; g < N_GROUPS; g++) {
+        fprintf(file, "\n%s:\n", group_titles[group_order[g]]);
+        for (size_t i = 0; i < N_VERBS; i++)
+            if (verbs[i].group == group_order[g])
+                fprintf(file, "  %-8s %s\n", verbs[i].name, verbs[i].doc);
+    }
     fputs("\nExamples:\n"
           "  gpuarrayctl run 'sqrt(u*u + v*v)' u=winds.h5:/UWND v=winds.h5:/VWND -o speed.npy\n"
           "  gpuarrayctl run 'lo = min(a); hi = max(a)' a=big.npy\n"
@@ -49,11 +92,74 @@ static int finish(int code)
     return code == EXIT_OK ? EXIT_FAILED : code;
 }
 
+static bool is_listed(const char *list, const char *word)
+{
+    size_t n = strlen(word);
+    for (const char *at = list; at && n > 0; at = strchr(at, ' ')) {
+        at += strspn(at, " ");
+        if (strncmp(at, word, n) == 0 && (at[n] == ' ' || at[n] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+static const char *nearest_verb(const char *word)
+{
+    struct ctl_nearest nearest = {.word = word};
+    for (size_t i = 0; i < N_VERBS; i++)
+        if (is_listed(verbs[i].also, word))
+            return verbs[i].name;
+    for (size_t i = 0; i < N_VERBS; i++)
+        ctl_nearest_consider(&nearest, verbs[i].name);
+    for (size_t i = 0; i < sizeof(own_words) / sizeof(own_words[0]); i++)
+        ctl_nearest_consider(&nearest, own_words[i]);
+    return nearest.best;
+}
+
+static int no_such_verb(int argc, char **argv)
+{
+    const char *nearest = nearest_verb(argv[1]);
+    bool json = ctl_wants_json(argc, argv);
+    if (nearest)
+        return ctl_usage_report("gpuarrayctl", json, "gpuarrayctl --help",
+                                "there is no verb '%s'; did you mean '%s'?", argv[1], nearest);
+    return ctl_usage_report("gpuarrayctl", json, "gpuarrayctl --help", "there is no verb '%s'",
+                            argv[1]);
+}
+
+static int run_verb(int argc, char **argv)
+{
+    for (size_t i = 0; i < N_VERBS; i++) {
+        if (strcmp(argv[1], verbs[i].name) == 0) {
+            char name[64];
+            snprintf(name, sizeof(name), "gpuarrayctl %s", verbs[i].name);
+            argv[1] = name;
+            return verbs[i].run(argc - 1, argv + 1);
+        }
+    }
+    return no_such_verb(argc, argv);
+}
+
+/* A closed one would become the number of the next file or socket, and texts would go there. The
+ * wrong way round, so that writing to it is still an error. */
+static void occupy_standard_descriptors(void)
+{
+    for (int fd = 0; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
 int main(int argc, char **argv)
 {
+    occupy_standard_descriptors();
     if (argc < 2) {
         usage(stderr);
         return EXIT_USAGE;
+    }
+    argp_err_exit_status = EXIT_USAGE;
+    if (strcmp(argv[1], "help") == 0 && argc > 2 && argv[2][0] != '-') {
+        char help[] = "--help", *words[] = {argv[0], argv[2], help, NULL};
+        return finish(run_verb(3, words));
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
         strcmp(argv[1], "help") == 0) {
@@ -64,15 +170,5 @@ int main(int argc, char **argv)
         printf("gpuarrayctl %s\n", gad_version());
         return finish(EXIT_OK);
     }
-    argp_err_exit_status = EXIT_USAGE;
-    for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
-        if (strcmp(argv[1], verbs[i].name) == 0) {
-            char name[64];
-            snprintf(name, sizeof(name), "gpuarrayctl %s", verbs[i].name);
-            argv[1] = name;
-            return finish(verbs[i].run(argc - 1, argv + 1));
-        }
-    }
-    fprintf(stderr, "gpuarrayctl: there is no verb '%s'; see 'gpuarrayctl --help'\n", argv[1]);
-    return EXIT_USAGE;
+    return finish(run_verb(argc, argv));
 }

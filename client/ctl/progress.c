@@ -52,12 +52,13 @@ void ctl_progress_draw(void *data, const struct gad_progress *now)
         ctl_format_bytes(now->total_bytes ? (double)now->total_bytes : done / fraction, total_text),
         ctl_format_bytes(rate, rate_text), left_text);
     char bar[64];
-    int width = terminal_columns() - (int)strlen(text) - 3;
+    int columns = terminal_columns() - 3;
+    int width = columns - (int)strlen(text);
     width = width > 40 ? 40 : width < 0 ? 0 : width;
     for (int i = 0; i < width; i++)
         bar[i] = i < fraction * width ? '#' : '.';
     bar[width] = '\0';
-    fprintf(stderr, "\r\033[K[%s]%s", bar, text);
+    fprintf(stderr, "\r\033[K[%s]%.*s", bar, columns > 0 ? columns : 0, text);
     fflush(stderr);
     progress->has_drawn = true;
 }

@@ -3,7 +3,11 @@
  */
 #include "client/ctl/run.h"
 
+#include "proto/text.h"
+
+#include <ctype.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { OPTION_EXPLAIN = 0x100, OPTION_JSON, OPTION_ENGINE, OPTION_IN_PLACE, OPTION_PRIORITY };
@@ -30,7 +34,7 @@ static error_t parse_run_option(int key, char *arg, struct argp_state *state)
     switch (key) {
     case 'o':
         if (o->n_destinations == CTL_MAX_OUTPUTS)
-            argp_error(state, "at most %d destinations", CTL_MAX_OUTPUTS);
+            return ctl_usage_error(state, "at most %d destinations", CTL_MAX_OUTPUTS);
         o->destinations[o->n_destinations++] = arg;
         return 0;
     case 'l': o->label = arg; return 0;
@@ -44,7 +48,7 @@ static error_t parse_run_option(int key, char *arg, struct argp_state *state)
         char *end;
         long priority = strtol(arg, &end, 10);
         if (end == arg || *end || priority < -100 || priority > 100)
-            argp_error(state, "a priority is a number from -100 to 100, not '%s'", arg);
+            return ctl_usage_error(state, "a priority is a number from -100 to 100, not '%s'", arg);
         o->priority = (int)priority;
         return 0;
     }
@@ -56,8 +60,8 @@ static error_t parse_run_option(int key, char *arg, struct argp_state *state)
         if (!o->error.status && ctl_parse_argument(&o->job, arg, &o->error))
             return 0; /* reported once, after the options are known */
         return 0;
-    case ARGP_KEY_NO_ARGS: argp_error(state, "an expression is needed, as in 'sqrt(a)' a=x.npy");
-    /* fallthrough */
+    case ARGP_KEY_NO_ARGS:
+        return ctl_usage_error(state, "an expression is needed, as in 'sqrt(a)' a=x.npy");
     default: return ARGP_ERR_UNKNOWN;
     }
 }
@@ -67,18 +71,83 @@ static const struct argp run_argp = {
     parse_run_option,
     "EXPRESSION [NAME=SOURCE...]",
     "Computes an expression over arrays of any size.\v"
-    "Several results at once: gpuarrayctl run 'm = mean(a); r = a / 2' a=a.npy -o r=out.npy\n"
-    "Both results of a function that has two: 'q, r = divmod(a, 7)'\n"
-    "Sources: file.npy, file.h5:/dataset, file.raw:f4:1000x1000, or a number.",
+    "Several expressions, with names and separated by ';', are computed in one pass. Both results "
+    "of a function that has two: 'q, r = divmod(a, 7)'. 'gpuarrayctl ops' lists the functions.\n"
+    "Sources: file.npy, file.h5:/dataset, file.raw:f4:1000x1000, or a number; of an array also a "
+    "selection as in NumPy: 'a=file.npy[10:20, ::2]', in quotes.\n"
+    "Write -- before an expression that begins with a minus sign.\n"
+    "\nExamples:\n"
+    "  gpuarrayctl run 'hypot(u, v)' u=winds.h5:/UWND v=winds.h5:/VWND -o w.npy\n"
+    "  gpuarrayctl run 'm = mean(a); r = a / 2' a=a.npy -o r=out.npy\n"
+    "  gpuarrayctl run 'a * k' a=scan.raw:u2:4096x4096 k=0.5 --explain\n"
+    "  gpuarrayctl run 'mean(a)' 'a=winds.h5:/UWND[-1, ::2]'\n"
+    "  gpuarrayctl run 'max(a)' a=a.npy --json" CTL_EXIT_CODES,
     NULL,
     NULL,
     NULL};
 
+/* The same options, but for those of somebody who waits: they are understood, to be refused. */
+static const struct argp_option submit_argp_options[] = {
+    {"output", 'o', "[NAME=]DEST", 0,
+     "where a result goes: file.npy, file.h5:/dataset, file.raw; each result needs one", 0},
+    {"engine", OPTION_ENGINE, "NAME", 0, "auto, cpu or cuda", 0},
+    {"in-place", OPTION_IN_PLACE, NULL, 0,
+     "write into existing files, which may be sources of the same job", 0},
+    {"priority", OPTION_PRIORITY, "N", 0, "-100 to 100 among your own jobs", 0},
+    {"label", 'l', "TEXT", 0, "shown in lists of jobs", 0},
+    {"json", OPTION_JSON, NULL, 0, "print the number as JSON", 0},
+    {"explain", OPTION_EXPLAIN, NULL, OPTION_HIDDEN, "", 0},
+    {"quiet", 'q', NULL, OPTION_HIDDEN, "", 0},
+    {"verbose", 'v', NULL, OPTION_HIDDEN, "", 0},
+    {0},
+};
+
+static const struct argp submit_argp = {
+    submit_argp_options,
+    parse_run_option,
+    "EXPRESSION [NAME=SOURCE...]",
+    "Computes an expression in the background and prints the job's number as soon as the daemon "
+    "has taken it. A small process of yours stays until the files are in their place.\v"
+    "Expressions, sources and destinations are those of run.\n"
+    "The process survives the shell and the terminal, and a restart of the daemon: the job then "
+    "runs "
+    "again under the same number. Where you have a service manager of your own (systemd --user) it "
+    "moves there, and lives until your last login ends, or beyond that with 'loginctl "
+    "enable-linger'. When it is killed, its job is cancelled. The outcome is kept for a day.\n"
+    "\nExamples:\n"
+    "  gpuarrayctl submit 'exp(a)' a=big.npy -o e.npy\n"
+    "  gpuarrayctl submit 'm = a * 2; r = a / 2' a=a.npy -o m=m.npy -o r=r.npy\n"
+    "  gpuarrayctl submit 'a / 2' a=a.npy -o h.h5:/half -l 'night shift' --json" CTL_EXIT_CODES,
+    NULL,
+    NULL,
+    NULL};
+
+void run_set_label(struct run_options *o, const char *text)
+{
+    size_t used = 0;
+    for (size_t left = strlen(text), n; left > 0; text += n, left -= n) {
+        n = text_character_bytes(text, left);
+        n = n ? n : 1;
+        if (used + n >= sizeof(o->own_label))
+            break;
+        memcpy(o->own_label + used, text, n);
+        if (isspace((unsigned char)text[0]))
+            o->own_label[used] = ' ';
+        used += n;
+    }
+    o->own_label[used] = '\0';
+    text_make_printable(o->own_label);
+    o->label = o->own_label;
+}
+
 /* 0, an exit code, or EXIT_USAGE after the message was printed. */
 int run_parse_words(struct run_options *o, int argc, char **argv)
 {
-    if (argp_parse(&run_argp, argc, argv, 0, NULL, o))
+    bool is_submit = strstr(argv[0], "submit") != NULL;
+    if (ctl_parse(is_submit ? &submit_argp : &run_argp, argc, argv, o))
         return EXIT_USAGE;
+    if (!o->label)
+        run_set_label(o, o->expression);
     int r = (int)o->error.status;
     if (!r)
         r = ctl_parse_expressions(&o->job, o->expression, &o->error);
@@ -125,7 +194,7 @@ struct gad_job_options run_job_options(struct run_options *o, struct ctl_progres
         .outputs = o->job.outputs,
         .engine = o->engine,
         .priority = o->priority,
-        .label = o->label ? o->label : o->expression,
+        .label = o->label,
         .progress = progress && progress->is_shown ? ctl_progress_draw : NULL,
         .progress_data = progress,
         .progress_ms = 100,
@@ -207,10 +276,11 @@ static void print_outcome(const struct run_options *o, const struct gad_job *job
     if (o->verbose)
         print_verbose(stats);
     if (stats->n_divide_by_zero)
-        fprintf(stderr, "warning: %llu integer divisions by zero gave 0\n",
+        fprintf(stderr, "warning: integer divisions by zero, which gave 0: %llu\n",
                 (unsigned long long)stats->n_divide_by_zero);
     if (stats->n_invalid_casts)
-        fprintf(stderr, "warning: %llu values did not fit the integer that they were cast to\n",
+        fprintf(stderr,
+                "warning: values that did not fit the integer that they were cast to: %llu\n",
                 (unsigned long long)stats->n_invalid_casts);
 }
 
@@ -231,6 +301,22 @@ static int run_job(struct run_options *o, struct gad_client *client)
     return r;
 }
 
+int run_execute(struct run_options *o)
+{
+    ctl_watch_signals();
+    struct gad_client *client = NULL;
+    int r = ctl_connect(&client, &o->error);
+    if (!r)
+        r = run_open_all(o, client);
+    if (!r) {
+        note_fill_values(o);
+        r = o->explain ? explain(o, client) : run_job(o, client);
+    }
+    ctl_job_deinit(&o->job);
+    gad_close(client);
+    return r ? ctl_fail(&o->error, o->json) : EXIT_OK;
+}
+
 int verb_run(int argc, char **argv)
 {
     struct run_options o = {0};
@@ -239,16 +325,5 @@ int verb_run(int argc, char **argv)
         ctl_job_deinit(&o.job);
         return code;
     }
-    ctl_watch_signals();
-    struct gad_client *client = NULL;
-    int r = ctl_connect(&client, &o.error);
-    if (!r)
-        r = run_open_all(&o, client);
-    if (!r) {
-        note_fill_values(&o);
-        r = o.explain ? explain(&o, client) : run_job(&o, client);
-    }
-    ctl_job_deinit(&o.job);
-    gad_close(client);
-    return r ? ctl_fail(&o.error, o.json) : EXIT_OK;
+    return run_execute(&o);
 }

@@ -3,9 +3,12 @@
 
 #include "client/ctl/ctl.h"
 
+#define RUN_LABEL_SIZE 64 /* as much as a daemon keeps */
+
 struct run_options {
     struct ctl_job job;
-    const char *engine, *label;
+    const char *engine, *label; /* the label is never NULL after the words were read */
+    char own_label[RUN_LABEL_SIZE];
     int priority;
     bool json, explain, quiet, verbose, in_place;
     const char *expression;
@@ -14,9 +17,13 @@ struct run_options {
     struct gad_error error;
 };
 
+/* The label of a job that got none: as much of the text as fits, on one line and printable. */
+void run_set_label(struct run_options *o, const char *text);
 /* 0 or EXIT_USAGE, after the message was printed. Whatever it returns, ctl_job_deinit(&o->job). */
 int run_parse_words(struct run_options *o, int argc, char **argv);
 /* Opens sources, and destinations that are written in place. */
 int run_open_all(struct run_options *o, struct gad_client *client);
+/* Connects, opens, runs (or explains) and prints; frees the job. Returns an exit code. */
+int run_execute(struct run_options *o);
 /* progress may be NULL. The result points into o. */
 struct gad_job_options run_job_options(struct run_options *o, struct ctl_progress *progress);

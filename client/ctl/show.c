@@ -44,11 +44,11 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case OPTION_JSON: o->json = true; return 0;
     case ARGP_KEY_ARG:
         if (o->source)
-            argp_error(state, "one source only: '%s' is too much", arg);
+            return ctl_usage_error(state, "one source only: '%s' is too much", arg);
         o->source = arg;
         return 0;
-    case ARGP_KEY_NO_ARGS: argp_error(state, "a source is needed, as in 'show speed.npy'");
-    /* fallthrough */
+    case ARGP_KEY_NO_ARGS:
+        return ctl_usage_error(state, "a source is needed, as in 'show speed.npy'");
     default: return ARGP_ERR_UNKNOWN;
     }
 }
@@ -57,7 +57,11 @@ static const struct argp show_argp = {
     show_argp_options,
     parse_option,
     "SOURCE",
-    "An array's dtype, shape, least, mean and greatest element, and a histogram.",
+    "An array's dtype, shape, least, mean and greatest element, and a histogram. NaN and the fill "
+    "value that a source names are counted and left out.\v"
+    "Examples:\n"
+    "  gpuarrayctl show speed.npy\n"
+    "  gpuarrayctl show winds.h5:/UWND --json" CTL_EXIT_CODES,
     NULL,
     NULL,
     NULL};
@@ -275,7 +279,7 @@ static int show(struct gad_client *client, const struct show_options *o, struct 
 int verb_show(int argc, char **argv)
 {
     struct show_options o = {0};
-    if (argp_parse(&show_argp, argc, argv, 0, NULL, &o))
+    if (ctl_parse(&show_argp, argc, argv, &o))
         return EXIT_USAGE;
     ctl_watch_signals();
     struct gad_client *client = NULL;

@@ -1,98 +1,45 @@
 /* gpuarrayctl submit: the same job as run's, in the background.
  *
- * Leaves a small process of the user's, which holds the descriptors, feeds and drains what only the
- * client can, and puts the files in their place. The number of the job is printed as soon as the
- * daemon has taken it; a job that is refused fails here, as it would in run.
+ * Leaves an agent (agent.c) and prints the number of the job as soon as the daemon has taken it; a
+ * job that is refused fails here, as it would in run. The agent is started out of the login's reach
+ * where that can be had (agent_scope.c), else as a child that leaves this session; which of the two
+ * worked is known by the byte that an agent says first.
  */
-#include "client/ctl/run.h"
+#include "client/ctl/agent.h"
 
 #include "proto/error.h"
+#include "proto/util.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-/* What the background process tells the one that waits for the job's number. */
-struct submit_report {
-    uint64_t job;
-    struct gad_error error; /* status 0: taken */
-};
+#define BEGIN_MS 5000 /* for a service manager that is asked and does not answer */
 
-/* False when nobody hears it any more. */
-static bool tell(int fd, const struct submit_report *report)
-{
-    ssize_t n;
-    do
-        n = write(fd, report, sizeof(*report)); /* below PIPE_BUF: whole or not at all */
-    while (n < 0 && errno == EINTR);
-    return n == (ssize_t)sizeof(*report);
-}
-
-static void detach(void)
-{
-    setsid();
-    ctl_watch_signals(); /* SIGTERM cancels the job, so that nothing is left behind */
-    signal(SIGHUP, SIG_IGN);
-    signal(SIGINT, SIG_IGN);
-    signal(SIGPIPE, SIG_IGN);
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    for (int fd = 0; fd <= 2 && null >= 0; fd++)
-        dup2(null, fd);
-    if (null > 2)
-        close(null);
-}
-
-/* The background process: from connecting to the last file in its place. */
-static int agent_run(struct run_options *o, int report_fd)
-{
-    struct submit_report report = {0};
-    struct gad_client *client = NULL;
-    struct gad_job *job = NULL;
-    detach();
-    int r = ctl_connect(&client, &report.error);
-    if (!r) {
-        r = run_open_all(o, client);
-        report.error = o->error;
-    }
-    if (!r) {
-        struct gad_job_options options = run_job_options(o, NULL);
-        r = (int)gad_submit(client, &options, &job, &report.error);
-    }
-    while (!r && gad_job_id(job) == 0 && !gad_job_is_done(job)) {
-        int waited = (int)gad_dispatch(client, -1, &report.error);
-        if (waited == GAD_TIMEOUT && ctl_was_interrupted())
-            (void)gad_job_cancel(job, NULL);
-        else if (waited != 0 && waited != GAD_TIMEOUT)
-            r = waited;
-    }
-    if (!r && gad_job_id(job) == 0)
-        r = (int)gad_job_wait(job, 0, &report.error); /* refused: its error is the report */
-    report.error.status = (enum gad_status)r;
-    report.job = job ? gad_job_id(job) : 0;
-    if (!tell(report_fd, &report) && !r)
-        r = GAD_CANCELLED; /* a job whose number nobody has: gad_job_free() cancels it */
-    close(report_fd);
-    if (!r)
-        r = ctl_wait(job, NULL);
-    gad_job_free(job);
-    ctl_job_deinit(&o->job);
-    gad_close(client);
-    return r ? EXIT_FAILED : EXIT_OK;
-}
-
-static int hear(int fd, struct submit_report *ret_report)
+/* Until it has all of it; false: the other end is closed. */
+static bool hear(int fd, void *ret, size_t n_bytes)
 {
     size_t used = 0;
-    while (used < sizeof(*ret_report)) {
-        ssize_t n = read(fd, (char *)ret_report + used, sizeof(*ret_report) - used);
+    while (used < n_bytes) {
+        ssize_t n = read(fd, (char *)ret + used, n_bytes - used);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return error_set(&ret_report->error, GAD_INTERNAL, NULL,
-                             "the background process ended before it said a word");
+            return false;
         used += (size_t)n;
     }
-    return (int)ret_report->error.status;
+    return true;
+}
+
+static bool hear_begun(int fd, int timeout_ms)
+{
+    char byte;
+    struct pollfd polled = {.fd = fd, .events = POLLIN};
+    return poll(&polled, 1, timeout_ms) > 0 && hear(fd, &byte, 1) && byte == AGENT_BEGUN;
 }
 
 /* Nobody is there to print a result, nor a plan. */
@@ -114,40 +61,141 @@ static int check_words(struct run_options *o)
     return EXIT_USAGE;
 }
 
-int verb_submit(int argc, char **argv)
+static char **free_words(char **words)
 {
-    struct run_options o = {0};
-    int code = run_parse_words(&o, argc, argv);
+    for (char **word = words; word && *word; word++)
+        free(*word);
+    free(words);
+    return NULL;
+}
+
+/* Parsing cuts words up, an agent's title goes over the kernel's own, and a scope needs them as
+ * they were given. */
+static char **copy_words(int argc, char **argv)
+{
+    char **copy = calloc((size_t)argc + 1, sizeof(*copy));
+    for (int i = 0; copy && i < argc; i++) {
+        copy[i] = strdup(argv[i]);
+        if (!copy[i])
+            return free_words(copy);
+    }
+    return copy;
+}
+
+struct start {
+    struct run_options *o;
+    int argc;
+    char *const *argv; /* as they were given */
+};
+
+/* Neither end takes the place of a standard stream that was closed. */
+static bool make_pipe(int fds[2])
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC))
+        return false;
+    for (int i = 0; i < 2; i++) {
+        fds[i] = fcntl(ends[i], F_DUPFD_CLOEXEC, 3);
+        close(ends[i]);
+    }
+    if (fds[0] >= 0 && fds[1] >= 0)
+        return true;
+    for (int i = 0; i < 2; i++)
+        close_fd(&fds[i]);
+    return false;
+}
+
+/* The child is the agent, or becomes it. Returns the end to hear it by; -errno. */
+static int start_agent(const struct start *start, bool in_scope, pid_t *ret_pid)
+{
     int fds[2];
-    if (!code)
-        code = check_words(&o);
-    if (!code && pipe2(fds, O_CLOEXEC)) {
-        perror("gpuarrayctl: pipe");
-        code = EXIT_FAILED;
-    }
-    if (code) {
-        ctl_job_deinit(&o.job);
-        return code;
-    }
+    if (!make_pipe(fds))
+        return -errno;
     fflush(NULL);
     pid_t pid = fork();
     if (pid == 0) {
         close(fds[0]);
-        _exit(agent_run(&o, fds[1]));
+        if (in_scope) {
+            scope_exec(start->argc, start->argv, fds[1]);
+            _exit(EXIT_FAILED);
+        }
+        agent_detach(fds[1], -1);
+        _exit(agent_run(start->o, fds[1]));
     }
+    int r = pid < 0 ? -errno : fds[0];
     close(fds[1]);
-    struct submit_report report = {0};
-    int r = pid < 0 ? error_from_errno(&report.error, errno, NULL, "fork") : hear(fds[0], &report);
-    close(fds[0]);
-    ctl_job_deinit(&o.job);
-    if (r)
-        return ctl_fail(&report.error, o.json);
-    if (o.json) {
+    if (pid < 0)
+        close(fds[0]);
+    *ret_pid = pid;
+    return r;
+}
+
+/* An agent that has begun, by its descriptor; or -errno. */
+static int start_somewhere(const struct start *start)
+{
+    pid_t pid;
+    int fd = scope_is_reachable() ? start_agent(start, true, &pid) : -ENOENT;
+    if (fd >= 0) {
+        if (hear_begun(fd, BEGIN_MS))
+            return fd;
+        close(fd);
+        kill(pid, SIGKILL); /* our child until it is waited for, so the number is still its own */
+        waitpid(pid, NULL, 0);
+    }
+    fd = start_agent(start, false, &pid);
+    if (fd < 0 || hear_begun(fd, -1))
+        return fd;
+    close(fd);
+    return -ECHILD;
+}
+
+static int submit(const struct start *start, struct agent_report *ret_report)
+{
+    int fd = start_somewhere(start);
+    if (fd < 0)
+        return error_from_errno(&ret_report->error, -fd, NULL, "starting the background process");
+    if (!hear(fd, ret_report, sizeof(*ret_report)))
+        error_set(&ret_report->error, GAD_INTERNAL, NULL,
+                  "the background process ended before it said a word");
+    close(fd);
+    return (int)ret_report->error.status;
+}
+
+static int print_number(uint64_t job, bool json)
+{
+    if (json) {
         struct json_object *object = json_object_new_object();
-        json_object_object_add(object, "job", json_object_new_uint64(report.job));
+        json_object_object_add(object, "job", json_object_new_uint64(job));
         ctl_put_json(object);
     } else {
-        printf("%llu\n", (unsigned long long)report.job);
+        printf("%llu\n", (unsigned long long)job);
     }
     return EXIT_OK;
+}
+
+int verb_submit(int argc, char **argv)
+{
+    struct run_options o = {0};
+    struct agent_report report = {0};
+    int report_fd = -1;
+    char **given = argv;
+    bool is_agent = scope_inherit(&argc, &given, &report_fd);
+    struct start start = {.o = &o, .argc = argc, .argv = given};
+    char **parsed = copy_words(argc, given);
+    if (!parsed) {
+        fputs("gpuarrayctl: no memory\n", stderr);
+        return EXIT_FAILED;
+    }
+    int code = run_parse_words(&o, argc, parsed);
+    if (!code)
+        code = check_words(&o);
+    if (!code && is_agent) {
+        code = agent_run(&o, report_fd);
+    } else if (!code) {
+        int r = submit(&start, &report);
+        code = r ? ctl_fail(&report.error, o.json) : print_number(report.job, o.json);
+    }
+    ctl_job_deinit(&o.job);
+    free_words(parsed);
+    return code;
 }

@@ -1,6 +1,8 @@
 /* Elements, sizes, statuses: as text for a reader and as JSON for a program. */
 #include "client/ctl/ctl.h"
 
+#include "proto/text.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -149,12 +151,15 @@ static void add_f64(struct json_object *object, const char *key, double value)
 struct json_object *ctl_error_json(const struct gad_error *error)
 {
     struct json_object *object = json_object_new_object();
+    char hint[CTL_HINT_SIZE];
+    ctl_hint(error, hint, sizeof(hint));
     add_text(object, "code", gad_status_word((int)error->status));
     add_text(object, "argument", error->argument);
     add_text(object, "expected", error->expected);
     add_text(object, "found", error->found);
     add_text(object, "message",
              error->message[0] ? error->message : gad_status_text((int)error->status));
+    add_text(object, "hint", hint);
     return object;
 }
 
@@ -222,9 +227,24 @@ char *ctl_format_shape(int ndim, const int64_t *shape, char *buffer, size_t n_by
     return buffer;
 }
 
+/* Names of files may be any bytes, JSON is UTF-8. */
+static void put_utf8(const char *text)
+{
+    for (size_t left = strlen(text); left > 0;) {
+        size_t n = text_character_bytes(text, left);
+        if (n > 0)
+            fwrite(text, 1, n, stdout);
+        else
+            putchar('?');
+        text += n ? n : 1;
+        left -= n ? n : 1;
+    }
+    putchar('\n');
+}
+
 void ctl_put_json(struct json_object *object)
 {
-    puts(json_object_to_json_string_ext(object,
-                                        JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
+    put_utf8(json_object_to_json_string_ext(object, JSON_C_TO_STRING_PRETTY |
+                                                        JSON_C_TO_STRING_NOSLASHESCAPE));
     json_object_put(object);
 }

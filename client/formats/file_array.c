@@ -8,6 +8,7 @@
 #include "client/formats/file_array.h"
 #include "client/formats/file_provider.h"
 #include "client/formats/formats.h"
+#include "client/formats/selection.h"
 #include "proto/util.h"
 
 #include <inttypes.h>
@@ -55,6 +56,24 @@ int file_array_describe(struct gad_array *array, const struct file_layout *layou
     return 0;
 }
 
+int file_array_select(struct gad_array *array, const struct spec *spec, const char *name,
+                      struct gad_error *error)
+{
+    struct selection selection;
+    struct array described = array_described(array);
+    if (!spec->selection_at)
+        return 0;
+    int r = selection_read(name, spec->selection_at, described.ndim, described.shape, &selection,
+                           error);
+    if (r)
+        return r;
+    selection_apply(&selection, &described, &array->offset_bytes);
+    array->info.ndim = described.ndim;
+    memcpy(array->info.shape, described.shape, sizeof(described.shape));
+    memcpy(array->info.strides, described.strides, sizeof(described.strides));
+    return 0;
+}
+
 int file_array_open(struct gad_client *client, const char *format, const struct spec *spec,
                     const char *name, bool for_writing, file_array_open_fn *open_array,
                     struct gad_array **ret_array, struct gad_error *error)
@@ -64,6 +83,8 @@ int file_array_open(struct gad_client *client, const char *format, const struct 
         return error_from_errno(error, ENOMEM, name, "array");
     array->is_writable = for_writing;
     int r = open_array(array, spec, name, error);
+    if (r == 0)
+        r = file_array_select(array, spec, name, error);
     if (r) {
         gad_array_release(array);
         return r;

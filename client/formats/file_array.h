@@ -18,13 +18,18 @@ struct file_layout {
 int file_array_describe(struct gad_array *array, const struct file_layout *layout, const char *name,
                         struct gad_error *error) GAD_MUST_CHECK;
 
-/* A new array of ACCESS_FILE, filled in by `open_array`; the whole of npy_open() and raw_open(). */
+/* A new array of ACCESS_FILE, filled in by `open_array`, and the selection of it; the whole of
+ * npy_open() and raw_open(). */
 struct spec;
 typedef int file_array_open_fn(struct gad_array *array, const struct spec *spec, const char *name,
                                struct gad_error *error);
 int file_array_open(struct gad_client *client, const char *format, const struct spec *spec,
                     const char *name, bool for_writing, file_array_open_fn *open_array,
                     struct gad_array **ret_array, struct gad_error *error) GAD_MUST_CHECK;
+
+/* Makes the described array the part of it that the spec selects, if it has a selection. */
+int file_array_select(struct gad_array *array, const struct spec *spec, const char *name,
+                      struct gad_error *error) GAD_MUST_CHECK;
 
 /* Bytes of the elements of a described array. */
 uint64_t file_array_n_bytes(const struct gad_array *array);

@@ -8,6 +8,8 @@
  *     file    ....[run 0]......[run 1]......[run 2]....
  *              \__ one span: read at once when the gaps are small __/
  *
+ * An axis that goes downwards in the file is walked upwards, and downwards in the block.
+ *
  * Where a run is adjacent in the block too (C order) it is read into its place; otherwise elements
  * are scattered from a bounce buffer. When runs are short and close together, reads take a whole
  * span of them with the gaps. Writes join runs only where there is no gap. A run longer than the
@@ -17,6 +19,7 @@
  */
 #include "client/formats/file_provider.h"
 #include "client/formats/file_source.h"
+#include "client/formats/strided.h"
 #include "proto/util.h"
 
 #include <string.h>
@@ -36,6 +39,7 @@ struct walk {
     int n_axes;
     struct axis axes[ARRAY_MAX_NDIM + 1]; /* outermost in the file first; the last is the run */
     int64_t run_bytes;
+    int64_t block_offset; /* of the block's element that comes first in the file */
 };
 
 static void sort_axes(struct walk *walk)
@@ -80,11 +84,16 @@ static bool walk_init(struct walk *walk, const struct gad_array *array, const in
     for (int i = array->info.ndim - 1; i >= 0; i--) {
         if (count[i] == 0)
             return false;
-        walk->file_offset += (uint64_t)(start[i] * array->info.strides[i]);
+        struct axis axis = {count[i], array->info.strides[i], block_stride};
+        walk->file_offset += (uint64_t)(start[i] * axis.file_stride);
+        if (axis.file_stride < 0) {
+            walk->file_offset += (uint64_t)((count[i] - 1) * axis.file_stride);
+            walk->block_offset += (count[i] - 1) * block_stride;
+            axis.file_stride = -axis.file_stride;
+            axis.block_stride = -block_stride;
+        }
         if (count[i] > 1)
-            walk->axes[walk->n_axes++] = (struct axis){.count = count[i],
-                                                       .file_stride = array->info.strides[i],
-                                                       .block_stride = block_stride};
+            walk->axes[walk->n_axes++] = axis;
         block_stride *= count[i];
     }
     sort_axes(walk);
@@ -95,24 +104,6 @@ static bool walk_init(struct walk *walk, const struct gad_array *array, const in
             (struct axis){.count = 1, .file_stride = item, .block_stride = item};
     walk->run_bytes = walk->axes[walk->n_axes - 1].count * item;
     return true;
-}
-
-/* Copies n elements with strides; the sizes are constants so that the copies are plain moves. */
-static void copy_elements(char *to, int64_t to_stride, const char *from, int64_t from_stride,
-                          int64_t n, size_t item_bytes)
-{
-    if (to_stride == (int64_t)item_bytes && from_stride == to_stride) {
-        memcpy(to, from, (size_t)n * item_bytes);
-        return;
-    }
-    for (int64_t i = 0; i < n; i++, to += to_stride, from += from_stride) {
-        switch (item_bytes) {
-        case 1: memcpy(to, from, 1); break;
-        case 2: memcpy(to, from, 2); break;
-        case 4: memcpy(to, from, 4); break;
-        default: memcpy(to, from, 8); break;
-        }
-    }
 }
 
 static int read_all(int fd, void *buffer, size_t n_bytes, uint64_t offset)
@@ -140,13 +131,13 @@ static int move_run(const struct walk *walk, uint64_t offset, char *block, char 
         size_t n_bytes = (size_t)(n * item);
         int r = 0;
         if (!is_fill)
-            copy_elements(bounce, item, at, run->block_stride, n, walk->item_bytes);
+            strided_copy(bounce, item, at, run->block_stride, n, walk->item_bytes);
         r = is_fill ? read_all(walk->fd, bounce, n_bytes, offset + (uint64_t)(i * item))
                     : -file_write(walk->fd, bounce, n_bytes, offset + (uint64_t)(i * item));
         if (r)
             return r;
         if (is_fill)
-            copy_elements(at, run->block_stride, bounce, item, n, walk->item_bytes);
+            strided_copy(at, run->block_stride, bounce, item, n, walk->item_bytes);
     }
     return 0;
 }
@@ -174,9 +165,9 @@ static int move_span(const struct walk *walk, uint64_t offset, char *block, char
     for (int64_t i = 0; i < n_runs; i++) {
         char *in_block = block + i * next->block_stride, *in_span = bounce + i * next->file_stride;
         if (is_fill)
-            copy_elements(in_block, run->block_stride, in_span, item, run->count, walk->item_bytes);
+            strided_copy(in_block, run->block_stride, in_span, item, run->count, walk->item_bytes);
         else
-            copy_elements(in_span, item, in_block, run->block_stride, run->count, walk->item_bytes);
+            strided_copy(in_span, item, in_block, run->block_stride, run->count, walk->item_bytes);
     }
     return is_fill ? 0 : -file_write(walk->fd, bounce, span, offset);
 }
@@ -213,7 +204,7 @@ static int move_block(const struct gad_array *array, const int64_t *start, const
     int n_outer = walk.n_axes > 2 ? walk.n_axes - 2 : 0;
     for (;;) {
         uint64_t offset = walk.file_offset;
-        char *at = block;
+        char *at = block + walk.block_offset;
         for (int i = 0; i < n_outer; i++) {
             offset += (uint64_t)(index[i] * walk.axes[i].file_stride);
             at += index[i] * walk.axes[i].block_stride;

@@ -1,9 +1,11 @@
 /* Reserving the space of an output before anything is written.
  *
- * fallocate() finds out about a full disk or quota now, instead of in the middle of a job. Where a
- * file system has no fallocate(), glibc's posix_fallocate() would write every block; instead the
- * free space is compared and the file given its size. The process's own limit on file sizes is
- * compared first, since the kernel sends SIGXFSZ to who oversteps it.
+ * fallocate() finds out about a full disk or quota now, instead of in the middle of a job. It may
+ * take all that is free before it finds that this is too little, and others would meet a full disk
+ * for that moment, so the free space is compared first. Where a file system has no fallocate(),
+ * glibc's posix_fallocate() would write every block; instead the file is given its size. The
+ * process's own limit on file sizes is compared first, since the kernel sends SIGXFSZ to who
+ * oversteps it.
  *
  * Called by file_output.c and by HDF5 outputs.
  */
@@ -16,6 +18,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 static uint64_t free_bytes(int fd)
 {
@@ -23,8 +26,16 @@ static uint64_t free_bytes(int fd)
     uint64_t bytes;
     if (fstatvfs(fd, &fs) < 0 || fs.f_blocks == 0) /* some file systems do not count */
         return UINT64_MAX;
-    return __builtin_mul_overflow((uint64_t)fs.f_bavail, (uint64_t)fs.f_frsize, &bytes) ? UINT64_MAX
-                                                                                        : bytes;
+    uint64_t n_blocks = geteuid() == 0 ? fs.f_bfree : fs.f_bavail;
+    return __builtin_mul_overflow(n_blocks, (uint64_t)fs.f_frsize, &bytes) ? UINT64_MAX : bytes;
+}
+
+/* Whether n_bytes more are surely too many: all that the file has so far may lie among them. */
+static bool is_too_much(int fd, uint64_t n_bytes)
+{
+    struct stat st;
+    uint64_t has_bytes = fstat(fd, &st) == 0 ? (uint64_t)st.st_blocks * 512 : n_bytes;
+    return n_bytes > has_bytes && n_bytes - has_bytes > free_bytes(fd);
 }
 
 static int no_space(int fd, int error_number, uint64_t n_bytes, const char *path, const char *name,
@@ -94,6 +105,8 @@ int file_reserve(int fd, uint64_t offset_bytes, uint64_t n_bytes, const char *pa
     int r = check_limit(end, path, name, error);
     if (r)
         return r;
+    if (is_too_much(fd, n_bytes))
+        return no_space(fd, ENOSPC, n_bytes, path, name, error);
     do
         r = fallocate(fd, 0, (off_t)offset_bytes, (off_t)n_bytes) < 0 ? errno : 0;
     while (r == EINTR);

@@ -1,5 +1,9 @@
 /* From a spec to the format that it names.
  *
+ * Where the text ends in a bracket, what exists under the whole text wins: a file `x.npy[0]`, a
+ * dataset `/d[0]`. Otherwise the bracket is a selection, which the formats apply to what they open;
+ * a new file has none.
+ *
  * Called by the public functions of open.c (gad_array_open() and its kin), which work without a
  * connection too, and by targets.c for new files.
  */
@@ -7,6 +11,35 @@
 #include "proto/util.h"
 
 #include <string.h>
+#include <sys/stat.h>
+
+static bool has_literal(const struct spec *spec)
+{
+    struct stat st;
+    if (!spec->literal)
+        return false;
+    return spec->format == FORMAT_HDF5 ? hdf5_has_dataset(spec->path, spec->literal)
+                                       : stat(spec->literal, &st) == 0;
+}
+
+/* The name with its brackets, where there is such a thing. */
+static void choose_name(struct spec *spec)
+{
+    if (!has_literal(spec))
+        return;
+    char **name = spec->format == FORMAT_HDF5 ? &spec->dataset : &spec->path;
+    free(*name);
+    *name = steal_ptr(spec->literal);
+    spec->selection_at = 0;
+}
+
+static int parse(const char *text, bool is_output, struct spec *ret_spec, struct gad_error *error)
+{
+    int r = spec_parse(text, is_output, ret_spec, error);
+    if (r == 0)
+        choose_name(ret_spec);
+    return r;
+}
 
 static int open_spec(struct gad_client *client, const struct spec *spec, const char *name,
                      bool for_writing, struct gad_array **ret_array, struct gad_error *error)
@@ -34,7 +67,7 @@ int format_open(struct gad_client *client, const char *text, bool for_writing,
                 struct gad_array **ret_array, struct gad_error *error)
 {
     struct spec spec;
-    int r = spec_parse(text, false, &spec, error);
+    int r = parse(text, false, &spec, error);
     if (r)
         return r;
     r = open_spec(client, &spec, text, for_writing, ret_array, error);
@@ -42,14 +75,33 @@ int format_open(struct gad_client *client, const char *text, bool for_writing,
     return r;
 }
 
+/* A new file is written whole. */
+static int refuse_selection(const struct spec *spec, const char *text, struct gad_error *error)
+{
+    const char *selection = text + spec->selection_at;
+    error_set(
+        error, GAD_BAD_ARGUMENT, text,
+        "a new output has no selection %.80s: it is written whole; in place a selection of an "
+        "existing array can be written",
+        selection);
+    error_expected(error, "%.100s", spec->dataset ? spec->dataset : spec->path);
+    error_found(error, "%.80s behind it", selection);
+    return GAD_BAD_ARGUMENT;
+}
+
 int format_create(struct gad_client *client, const char *text, bool replace, enum dtype dtype,
                   int ndim, const int64_t *shape, bool fortran_order, struct gad_array **ret_array,
                   struct gad_error *error)
 {
     struct spec spec;
-    int r = spec_parse(text, true, &spec, error);
+    int r = parse(text, true, &spec, error);
     if (r)
         return r;
+    if (spec.selection_at) {
+        r = refuse_selection(&spec, text, error);
+        spec_deinit(&spec);
+        return r;
+    }
     struct array described = {.dtype = dtype, .ndim = ndim};
     if (ndim > 0 && ndim <= ARRAY_MAX_NDIM)
         memcpy(described.shape, shape, (size_t)ndim * sizeof(int64_t));

@@ -1,4 +1,5 @@
-/* What each format implements for format.c. `name` is the spec as the user wrote it. */
+/* What each format implements for format.c. `name` is the spec as the user wrote it; its selection,
+ * if it has one, stands at name[spec->selection_at]. */
 #pragma once
 
 #include "client/formats/formats.h"
@@ -23,6 +24,8 @@ int raw_open(struct gad_client *client, const struct spec *spec, const char *nam
 int raw_create(struct gad_client *client, const struct format_target *target,
                struct gad_array **ret_array, struct gad_error *error) GAD_MUST_CHECK;
 
+/* Whether the file has a dataset of this path (normalised). */
+bool hdf5_has_dataset(const char *path, const char *dataset);
 int hdf5_open(struct gad_client *client, const struct spec *spec, const char *name,
               bool for_writing, struct gad_array **ret_array,
               struct gad_error *error) GAD_MUST_CHECK;

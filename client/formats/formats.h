@@ -1,5 +1,5 @@
-/* The file formats: from a spec (`file.npy`, `file.h5:/dataset`, `file.raw:f4:100x100:128`) to an
- * array, and from an array's dtype and shape to a new file. No connection is needed. All return
+/* The file formats: from a spec (`file.npy`, `file.h5:/dataset[0]`, `file.raw:f4:100x100:128`) to
+ * an array, and from an array's dtype and shape to a new file. No connection is needed. All return
  * 0, or a positive gad_status with `error` filled; argument = the spec. */
 #pragma once
 
@@ -7,7 +7,7 @@
 
 enum format { FORMAT_NPY, FORMAT_RAW, FORMAT_HDF5 };
 
-/* A spec taken apart. `path` and `dataset` are heap strings. */
+/* A spec taken apart. The texts are heap strings. */
 struct spec {
     enum format format;
     char *path;
@@ -18,6 +18,8 @@ struct spec {
     int ndim;
     int64_t shape[ARRAY_MAX_NDIM];
     uint64_t offset_bytes;
+    size_t selection_at; /* where the selection's bracket stands in the text; 0: there is none */
+    char *literal;       /* npy: path, HDF5: dataset, if the brackets belong to the name; or NULL */
 };
 int spec_parse(const char *text, bool is_output, struct spec *ret_spec,
                struct gad_error *error) GAD_MUST_CHECK;

@@ -6,6 +6,11 @@
  *     chunked, no filter, not many   chunks    descriptor and a table
  *     everything else                provider  blocks read through HDF5
  *
+ * A selection of a contiguous dataset is an offset and strides; of a chunked one a part of the
+ * table, where it cuts through no chunk in a way that a table cannot tell (chunk_pick.h); otherwise
+ * HDF5 reads what is selected. So a frame of a stack may be a table where the whole stack has too
+ * many chunks for one.
+ *
  * HDF5 opens the file only while the array is described (and, for the provider, while blocks are
  * read), so that an output may go into the same file.
  *
@@ -30,12 +35,14 @@ struct source {
     const char *name;
     struct stat st;
     hid_t file, dataset, create_plist;
-    struct file_layout layout;
-    int64_t shape[ARRAY_MAX_NDIM];
+    struct file_layout layout;     /* of the whole dataset */
+    int64_t shape[ARRAY_MAX_NDIM]; /* the same */
     uint64_t offset_bytes;
+    struct selection selection;
     enum access access;
     bool has_grid;
     struct chunk_grid grid;
+    struct chunk_pick pick;
 };
 
 static int read_type(struct source *source, struct gad_error *error)
@@ -119,12 +126,38 @@ static int check_filters(const struct source *source, struct gad_error *error)
     return 0;
 }
 
+static int read_selection(struct source *source, struct gad_error *error)
+{
+    const struct file_layout *layout = &source->layout;
+    if (source->spec->selection_at)
+        return selection_read(source->name, source->spec->selection_at, layout->ndim, layout->shape,
+                              &source->selection, error);
+    selection_whole(layout->ndim, layout->shape, &source->selection);
+    return 0;
+}
+
+/* A table of the chunks that are needed, if there can be one. */
+static int locate_chunks(struct source *source, struct gad_error *error)
+{
+    struct gad_array *array = source->array;
+    int64_t item_bytes = (int64_t)dtype_size(source->layout.dtype);
+    source->has_grid = hdf5_chunk_grid(source->create_plist, source->layout.ndim, source->shape,
+                                       item_bytes, &source->grid);
+    if (!source->has_grid ||
+        !chunk_pick_init(&source->pick, &source->grid, &source->selection, item_bytes))
+        return 0;
+    int r =
+        hdf5_chunk_table(source->file, source->dataset, source->create_plist, &source->pick,
+                         source->grid.n_chunks, array->fd, source->name, &array->table_fd, error);
+    if (array->table_fd >= 0)
+        source->access = ACCESS_CHUNKS;
+    return r;
+}
+
 /* Decides file, chunks or provider. */
 static int locate(struct source *source, struct gad_error *error)
 {
-    bool is_empty = false;
-    for (int i = 0; i < source->layout.ndim; i++)
-        is_empty |= source->shape[i] == 0;
+    bool is_empty = selection_is_empty(&source->selection);
     source->access = ACCESS_PROVIDER;
     if (is_empty)
         source->access = ACCESS_FILE;
@@ -133,24 +166,15 @@ static int locate(struct source *source, struct gad_error *error)
     switch (H5Pget_layout(source->create_plist)) {
     case H5D_CONTIGUOUS: {
         haddr_t offset = H5Dget_offset(source->dataset);
-        if (H5Pget_external_count(source->create_plist) == 0 && offset != HADDR_UNDEF) {
+        /* Without storage the offset means nothing: behind a user block it even looks like one. */
+        if (H5Pget_external_count(source->create_plist) == 0 && offset != HADDR_UNDEF &&
+            H5Dget_storage_size(source->dataset) > 0) {
             source->access = ACCESS_FILE;
             source->offset_bytes = offset;
         }
         return 0;
     }
-    case H5D_CHUNKED: {
-        source->has_grid =
-            hdf5_chunk_grid(source->create_plist, source->layout.ndim, source->shape,
-                            (int64_t)dtype_size(source->layout.dtype), &source->grid);
-        int r = 0;
-        if (source->has_grid)
-            r = hdf5_chunk_table(source->file, source->dataset, source->create_plist, &source->grid,
-                                 source->array->fd, source->name, &source->array->table_fd, error);
-        if (source->array->table_fd >= 0)
-            source->access = ACCESS_CHUNKS;
-        return r;
-    }
+    case H5D_CHUNKED: return locate_chunks(source, error);
     default: return 0;
     }
 }
@@ -172,6 +196,8 @@ static int describe(struct source *source, struct gad_error *error)
     /* The shape's product is checked before the table is computed with it. */
     if (r == 0)
         r = file_array_describe(source->array, &source->layout, source->name, error);
+    if (r == 0)
+        r = read_selection(source, error);
     if (r == 0)
         r = locate(source, error);
     if (r == 0)
@@ -201,17 +227,32 @@ static void format_free(struct gad_array *array)
 static int add_provider(struct source *source, struct gad_error *error)
 {
     struct gad_array *array = source->array;
-    struct hdf5_provider *provider =
-        hdf5_provider_new(source->spec->path, source->spec->dataset, &source->st, &array->info,
-                          source->has_grid ? &source->grid : NULL);
+    struct hdf5_provider *provider = hdf5_provider_new(
+        source->spec->path, source->spec->dataset, &source->st, dtype_size(source->layout.dtype),
+        source->shape, &source->selection, source->has_grid ? &source->grid : NULL);
     if (!provider)
         return error_from_errno(error, errno, source->name, source->spec->path);
     array->format_state = provider;
     array->maker_free = format_free;
     array->provider = &hdf5_dataset_provider;
     array->provider_state = provider;
+    array->info.ndim = source->selection.ndim;
+    memset(array->info.shape, 0, sizeof(array->info.shape));
     memset(array->info.strides, 0, sizeof(array->info.strides));
+    for (int i = 0; i < array->info.ndim; i++)
+        array->info.shape[i] = selection_size(&source->selection, i);
     return 0;
+}
+
+/* Contiguous, or without elements: then nothing is where the layout says. */
+static int set_file(struct source *source, struct gad_error *error)
+{
+    struct gad_array *array = source->array;
+    source->layout.offset_bytes = source->offset_bytes;
+    int r = file_array_describe(array, &source->layout, source->name, error);
+    if (r == 0 && !selection_is_empty(&source->selection))
+        r = file_array_check_size(array, (uint64_t)source->st.st_size, source->name, error);
+    return r ? r : file_array_select(array, source->spec, source->name, error);
 }
 
 static int set_access(struct source *source, struct gad_error *error)
@@ -219,16 +260,11 @@ static int set_access(struct source *source, struct gad_error *error)
     struct gad_array *array = source->array;
     array->access = source->access;
     switch (source->access) {
-    case ACCESS_FILE: {
-        source->layout.offset_bytes = source->offset_bytes;
-        int r = file_array_describe(array, &source->layout, source->name, error);
-        return r ? r
-                 : file_array_check_size(array, (uint64_t)source->st.st_size, source->name, error);
-    }
+    case ACCESS_FILE: return set_file(source, error);
     case ACCESS_CHUNKS:
         array->info.access = "chunks";
-        memcpy(array->chunk_shape, source->grid.chunk_shape, sizeof(array->chunk_shape));
-        array->n_chunks = source->grid.n_chunks;
+        memcpy(array->chunk_shape, source->pick.grid.chunk_shape, sizeof(array->chunk_shape));
+        array->n_chunks = source->pick.grid.n_chunks;
         return add_provider(source, error);
     default:
         array->info.access = "provider";
@@ -253,6 +289,19 @@ static int open_array(struct source *source, struct gad_error *error)
                          "only contiguous datasets can be written in place; '%.160s' is not",
                          source->spec->dataset);
     return set_access(source, error);
+}
+
+bool hdf5_has_dataset(const char *path, const char *dataset)
+{
+    struct stat st;
+    if (stat(path, &st) < 0 || !S_ISREG(st.st_mode))
+        return false;
+    HDF5_SCOPE(scope);
+    _cleanup_hid_ hid_t file = H5I_INVALID_HID;
+    if (hdf5_file_open(path, &st, false, path, NULL, &file, NULL))
+        return false;
+    _cleanup_hid_ hid_t found = H5Dopen2(file, dataset, H5P_DEFAULT);
+    return found > 0;
 }
 
 int hdf5_open(struct gad_client *client, const struct spec *spec, const char *name,

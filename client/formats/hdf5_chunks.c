@@ -56,21 +56,27 @@ static bool is_fill_zero(hid_t dataset, hid_t create_plist)
            memcmp(bytes, zero, sizeof(bytes)) == 0;
 }
 
-static bool look_up(hid_t dataset, const struct chunk_grid *grid, struct chunk_entry *entries)
+/* Where chunk i of the pick begins in the dataset. */
+static void chunk_place(const struct chunk_pick *pick, uint64_t i, hsize_t *ret_offsets)
 {
-    for (uint64_t i = 0; i < grid->n_chunks; i++) {
-        int64_t start[ARRAY_MAX_NDIM];
+    int64_t start[ARRAY_MAX_NDIM];
+    chunk_grid_start(&pick->box, i, start);
+    for (int k = 0; k < pick->box.ndim; k++)
+        ret_offsets[k] = (hsize_t)(pick->origin[k] + start[k]);
+}
+
+static bool look_up(hid_t dataset, const struct chunk_pick *pick, struct chunk_entry *entries)
+{
+    for (uint64_t i = 0; i < pick->box.n_chunks; i++) {
         hsize_t offsets[H5S_MAX_RANK] = {0}, n_bytes = 0;
         haddr_t address = HADDR_UNDEF;
         unsigned mask;
-        chunk_grid_start(grid, i, start);
-        for (int k = 0; k < grid->ndim; k++)
-            offsets[k] = (hsize_t)start[k];
+        chunk_place(pick, i, offsets);
         if (H5Dget_chunk_info_by_coord(dataset, offsets, &mask, &address, &n_bytes) < 0)
             return false;
         bool is_there = address != HADDR_UNDEF && n_bytes > 0;
         entries[i].offset_bytes = is_there ? address : CHUNK_ABSENT;
-        entries[i].size_bytes = grid->chunk_bytes;
+        entries[i].size_bytes = pick->box.chunk_bytes;
         if (is_there)
             entries[i].size_bytes = n_bytes;
     }
@@ -85,9 +91,10 @@ static bool holds(int fd, uint64_t offset_bytes, const void *wanted, void *scrat
 }
 
 /* Whether addresses are relative to the end of the user block. False: it cannot be told. */
-static bool find_base(hid_t dataset, const struct chunk_grid *grid,
+static bool find_base(hid_t dataset, const struct chunk_pick *pick,
                       const struct chunk_entry *entries, uint64_t block, int fd, uint64_t *ret_base)
 {
+    const struct chunk_grid *grid = &pick->box;
     if (grid->chunk_bytes > MAX_COMPARED_BYTES)
         return false;
     size_t n_bytes = (size_t)grid->chunk_bytes;
@@ -97,13 +104,10 @@ static bool find_base(hid_t dataset, const struct chunk_grid *grid,
     unsigned n_compared = 0;
     for (uint64_t i = 0; i < grid->n_chunks && n_compared < MAX_COMPARED; i++) {
         hsize_t offsets[H5S_MAX_RANK] = {0};
-        int64_t start[ARRAY_MAX_NDIM];
         uint32_t mask;
         if (entries[i].offset_bytes == CHUNK_ABSENT || entries[i].size_bytes != grid->chunk_bytes)
             continue;
-        chunk_grid_start(grid, i, start);
-        for (int k = 0; k < grid->ndim; k++)
-            offsets[k] = (hsize_t)start[k];
+        chunk_place(pick, i, offsets);
         if (H5Dread_chunk(dataset, H5P_DEFAULT, offsets, &mask, wanted) < 0)
             return false;
         uint64_t address = entries[i].offset_bytes;
@@ -119,7 +123,7 @@ static bool find_base(hid_t dataset, const struct chunk_grid *grid,
 }
 
 /* Makes the addresses those of the file. */
-static bool add_base(hid_t file, hid_t dataset, const struct chunk_grid *grid,
+static bool add_base(hid_t file, hid_t dataset, const struct chunk_pick *pick,
                      struct chunk_entry *entries, int fd)
 {
     hsize_t block = 0;
@@ -129,9 +133,9 @@ static bool add_base(hid_t file, hid_t dataset, const struct chunk_grid *grid,
         return false;
     if (block == 0)
         return true;
-    if (!find_base(dataset, grid, entries, block, fd, &base))
+    if (!find_base(dataset, pick, entries, block, fd, &base))
         return false;
-    for (uint64_t i = 0; i < grid->n_chunks; i++)
+    for (uint64_t i = 0; i < pick->box.n_chunks; i++)
         if (entries[i].offset_bytes != CHUNK_ABSENT &&
             __builtin_add_overflow(entries[i].offset_bytes, base, &entries[i].offset_bytes))
             return false;
@@ -153,24 +157,37 @@ static int make_table(const struct chunk_entry *entries, uint64_t n_entries, con
     return 0;
 }
 
-int hdf5_chunk_table(hid_t file, hid_t dataset, hid_t create_plist, const struct chunk_grid *grid,
-                     int fd, const char *name, int *ret_table_fd, struct gad_error *error)
+/* Of each chunk only the part that the pick needs. */
+static void cut_chunks(const struct chunk_pick *pick, struct chunk_entry *entries)
+{
+    for (uint64_t i = 0; i < pick->grid.n_chunks; i++) {
+        if (entries[i].offset_bytes != CHUNK_ABSENT)
+            entries[i].offset_bytes += pick->skip_bytes;
+        entries[i].size_bytes = pick->grid.chunk_bytes;
+    }
+}
+
+int hdf5_chunk_table(hid_t file, hid_t dataset, hid_t create_plist, const struct chunk_pick *pick,
+                     uint64_t n_chunks, int fd, const char *name, int *ret_table_fd,
+                     struct gad_error *error)
 {
     struct stat st;
-    uint64_t n_absent;
+    uint64_t n_absent, n_entries = pick->box.n_chunks;
     *ret_table_fd = -1;
-    if (grid->n_chunks > HDF5_MAX_TABLE_CHUNKS || H5Pget_nfilters(create_plist) != 0)
+    if (n_entries > HDF5_MAX_TABLE_CHUNKS || n_chunks > HDF5_MAX_LOOK_UPS / n_entries ||
+        H5Pget_nfilters(create_plist) != 0)
         return 0;
     if (fstat(fd, &st) < 0)
         return error_from_errno(error, errno, name, "chunk table");
-    _cleanup_free_ struct chunk_entry *entries = calloc(grid->n_chunks, sizeof(*entries));
+    _cleanup_free_ struct chunk_entry *entries = calloc(n_entries, sizeof(*entries));
     if (!entries)
         return error_from_errno(error, ENOMEM, name, "chunk table");
-    if (!look_up(dataset, grid, entries) || !add_base(file, dataset, grid, entries, fd))
+    if (!look_up(dataset, pick, entries) || !add_base(file, dataset, pick, entries, fd))
         return 0;
-    int r = chunk_table_check(grid, entries, grid->n_chunks, (uint64_t)st.st_size, name, &n_absent,
+    int r = chunk_table_check(&pick->box, entries, n_entries, (uint64_t)st.st_size, name, &n_absent,
                               error);
     if (r || (n_absent > 0 && !is_fill_zero(dataset, create_plist)))
         return r;
-    return make_table(entries, grid->n_chunks, name, ret_table_fd, error);
+    cut_chunks(pick, entries);
+    return make_table(entries, n_entries, name, ret_table_fd, error);
 }

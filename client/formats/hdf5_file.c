@@ -9,11 +9,16 @@
  * lock counts between our own descriptors too.
  *
  * HDF5 reports a stack of texts. Its innermost text tells a truncated file (with numbers) and a
- * file left marked as open from others; a lock is recognised by trying the same lock.
+ * file left marked as open from others; a lock is recognised by trying the same lock. A file that
+ * is marked by a writer that lets others read meanwhile (SWMR) is read as such.
+ *
+ * Whether files are locked at all is HDF5's own setting, $HDF5_USE_FILE_LOCKING; without it locks
+ * are used where the file system has them.
  *
  * Called by all hdf5-*.c.
  */
 #include "client/formats/hdf5_file.h"
+#include "client/formats/file_lock.h"
 #include "client/formats/file_source.h"
 #include "client/formats/hdf5_provider.h"
 #include "proto/util.h"
@@ -107,21 +112,43 @@ static int truncated_error(const char *reason, const char *shown, const char *na
     return GAD_SHORT_READ;
 }
 
-static int open_error(const char *path, bool for_writing, const char *shown, const char *name,
-                      struct gad_error *error)
+static int locked_error(const struct stat *st, bool for_writing, const char *shown,
+                        const char *name, struct gad_error *error)
+{
+    char holder[64];
+    const char *does = for_writing ? "reads or writes" : "writes";
+    if (file_lock_holder(st, !for_writing, holder, sizeof(holder)))
+        error_set(error, GAD_BUSY, name, "'%.200s' is locked by %s, which %s it", shown, holder,
+                  does);
+    else
+        error_set(error, GAD_BUSY, name, "'%.200s' is locked by a program that %s it", shown, does);
+    error_expected(error, "a file that no other program %s", does);
+    error_found(error, "a lock of %s", *holder ? holder : "a program that is not known");
+    return GAD_BUSY;
+}
+
+static int marked_error(const char *shown, const char *name, struct gad_error *error)
+{
+    error_set(error, GAD_BUSY, name,
+              "'%.160s' is marked as open for writing; if nobody has it open, clear the mark with "
+              "h5clear -s",
+              shown);
+    error_expected(error, "a file that was closed by its writer");
+    error_found(error, "the mark of a writer");
+    return GAD_BUSY;
+}
+
+static int open_error(const char *path, const struct stat *st, bool for_writing, const char *shown,
+                      const char *name, struct gad_error *error)
 {
     char reason[REASON_CHARS];
     hdf5_reason(reason, sizeof(reason));
     if (strstr(reason, "truncated file"))
         return truncated_error(reason, shown, name, error);
     if (strstr(reason, "already open for"))
-        return error_set(error, GAD_BUSY, name,
-                         "'%.160s' is marked as open for writing; if nobody has it open, clear the "
-                         "mark with h5clear -s",
-                         shown);
+        return marked_error(shown, name, error);
     if (is_locked(path, for_writing))
-        return error_set(error, GAD_BUSY, name, "'%.200s' is locked by a program that %s it", shown,
-                         for_writing ? "reads or writes" : "writes");
+        return locked_error(st, for_writing, shown, name, error);
     if (H5Fis_hdf5(path) <= 0)
         return error_set(error, GAD_BAD_FORMAT, name, "'%.200s' is no HDF5 file", shown);
     return error_set(error, GAD_BAD_FORMAT, name, "'%.140s' cannot be opened by HDF5: %.120s",
@@ -136,6 +163,16 @@ static bool is_same_file(hid_t file, const struct stat *st)
            fstat(*fd, &opened) == 0 && opened.st_dev == st->st_dev && opened.st_ino == st->st_ino;
 }
 
+/* Opens to read, also what a writer is writing in a way that lets others read. */
+static hid_t open_to_read(const char *path, hid_t fapl)
+{
+    char reason[REASON_CHARS];
+    hid_t file = H5Fopen(path, H5F_ACC_RDONLY, fapl);
+    if (file >= 0 || !strstr(hdf5_reason(reason, sizeof(reason)), "already open for"))
+        return file;
+    return H5Fopen(path, H5F_ACC_RDONLY | H5F_ACC_SWMR_READ, fapl);
+}
+
 int hdf5_file_open(const char *path, const struct stat *st, bool for_writing, const char *shown,
                    const char *name, hid_t *ret_file, struct gad_error *error)
 {
@@ -144,9 +181,9 @@ int hdf5_file_open(const char *path, const struct stat *st, bool for_writing, co
     _cleanup_hid_ hid_t fapl = access_properties();
     if (fapl <= 0)
         return error_set(error, GAD_NO_MEMORY, name, "HDF5 cannot be used");
-    hid_t file = H5Fopen(path, for_writing ? H5F_ACC_RDWR : H5F_ACC_RDONLY, fapl);
+    hid_t file = for_writing ? H5Fopen(path, H5F_ACC_RDWR, fapl) : open_to_read(path, fapl);
     if (file < 0)
-        return open_error(path, for_writing, shown, name, error);
+        return open_error(path, st, for_writing, shown, name, error);
     if (!is_same_file(file, st)) {
         H5Fclose(file);
         return error_set(error, GAD_NOT_FOUND, name, "'%.200s' was replaced meanwhile", shown);

@@ -4,6 +4,7 @@
 
 #include "client/array.h"
 #include "client/formats/chunk_grid.h"
+#include "client/formats/selection.h"
 
 #include <sys/stat.h>
 
@@ -11,11 +12,13 @@ struct hdf5_provider;
 
 extern const struct provider hdf5_dataset_provider; /* its state is a struct hdf5_provider */
 
-/* For the array's dtype and shape in `dataset` of the file at `path`, the one of `st`. The blocks
- * are in the dataset's own byte order. grid: NULL when it is not chunked. The file is opened with
- * the first block. Needs no scope. NULL: no memory, or a path that cannot be resolved. */
+/* For what is selected of `dataset`, of this shape and item size, in the file at `path`, the one of
+ * `st`. The blocks are in the selection's axes and the dataset's own byte order. grid: of the
+ * dataset, NULL when it is not chunked. The file is opened with the first block. Needs no scope.
+ * NULL: no memory, or a path that cannot be resolved. */
 struct hdf5_provider *hdf5_provider_new(const char *path, const char *dataset,
-                                        const struct stat *st, const struct gad_array_info *info,
+                                        const struct stat *st, size_t item_bytes,
+                                        const int64_t *shape, const struct selection *selection,
                                         const struct chunk_grid *grid);
 /* NULL allowed; needs no scope, must not be called inside one. Returns NULL. */
 struct hdf5_provider *hdf5_provider_free(struct hdf5_provider *provider);

@@ -79,13 +79,13 @@ static int place_provider(struct build *build, struct gad_array *array, bool is_
     feed->next = build->feeds;
     build->feeds = feed;
     ret->at.kind = LOCATION_PROVIDER;
-    ret->at.provider.n_slots = feed->n_slots;
-    ret->at.provider.slot_bytes = feed->slot_bytes;
-    r = add_fd(build, feed->ring_fd, &ret->at.provider.ring_fd_index, error);
+    ret->at.provider.n_slots = feed->ring.n_slots;
+    ret->at.provider.slot_bytes = feed->ring.slot_bytes;
+    r = add_fd(build, feed->ring.fd, &ret->at.provider.ring_fd_index, error);
     if (r == 0)
-        r = add_fd(build, feed->request_fd, &ret->at.provider.request_fd_index, error);
+        r = add_fd(build, feed->ring.request_fd, &ret->at.provider.request_fd_index, error);
     if (r == 0)
-        r = add_fd(build, feed->done_fd, &ret->at.provider.done_fd_index, error);
+        r = add_fd(build, feed->ring.done_fd, &ret->at.provider.done_fd_index, error);
     return r;
 }
 

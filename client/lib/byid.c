@@ -46,12 +46,13 @@ static int check_job(uint64_t job, struct gad_error *error)
     return job ? 0 : error_set(error, GAD_UNKNOWN_JOB, "job", "there is no job 0");
 }
 
-enum gad_status gad_info_json(struct gad_client *client, char **ret_json, struct gad_error *error)
+static enum gad_status ask_json(struct gad_client *client, const char *method, char **ret_json,
+                                struct gad_error *error)
 {
     struct reply *reply;
     if (!ret_json)
         return error_set(error, GAD_BAD_ARGUMENT, "ret_json", "ret_json is NULL");
-    int r = ask(client, "server.info", 0, -1, &reply, error);
+    int r = ask(client, method, 0, -1, &reply, error);
     if (r)
         return client_status(r, error);
     r = json_from_msgpack(&reply->message.result, ret_json);
@@ -59,6 +60,16 @@ enum gad_status gad_info_json(struct gad_client *client, char **ret_json, struct
     if (r == -EPROTO)
         r = error_set(error, GAD_PROTOCOL, NULL, "the daemon's map has a key that is no text");
     return client_status(r, error);
+}
+
+enum gad_status gad_info_json(struct gad_client *client, char **ret_json, struct gad_error *error)
+{
+    return ask_json(client, "server.info", ret_json, error);
+}
+
+enum gad_status gad_ops_json(struct gad_client *client, char **ret_json, struct gad_error *error)
+{
+    return ask_json(client, "server.ops", ret_json, error);
 }
 
 /* A label may be longer, or of bytes that are no text for us: as much as fits. */

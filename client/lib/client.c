@@ -22,7 +22,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PROTOCOL_VERSION   1
 #define DEFAULT_TIMEOUT_MS 10000
 #define CLIENT_NAME_SIZE   64
 #define RETRY_MS           20
@@ -241,7 +240,7 @@ static int say_hello(struct gad_client *client, int64_t deadline, struct gad_err
     if (version == PROTOCOL_VERSION)
         return 0;
     error_set(error, GAD_VERSION, "version", "the daemon speaks another version of the protocol");
-    error_expected(error, "%d", PROTOCOL_VERSION);
+    error_expected(error, "%u", PROTOCOL_VERSION);
     error_found(error, "%llu", (unsigned long long)version);
     return GAD_VERSION;
 }
@@ -355,6 +354,7 @@ void gad_close(struct gad_client *client)
         lose(client, "closed");
     }
     pump_free(client->pump);
+    rings_deinit(&client->rings);
     arena_deinit(&client->arena);
     message_writer_deinit(&client->writer);
     free(client->socket);

@@ -3,6 +3,7 @@
 
 #include "client/lib/arena.h"
 #include "client/lib/calls.h"
+#include "client/lib/rings.h"
 #include "client/clock.h"
 #include "client/gpuarrayd.h"
 #include "proto/conn.h"
@@ -21,6 +22,7 @@ struct gad_client {
     struct message_writer writer; /* of the request that is being made */
 
     struct arena arena;
+    struct rings rings; /* for jobs to come */
     struct pump *pump;    /* NULL: no job has needed it */
     struct gad_job *jobs; /* those that have not ended, for progress */
 };

@@ -11,38 +11,20 @@
  */
 #include "client/lib/feed.h"
 #include "client/lib/block.h"
-#include "client/lib/region.h"
+#include "client/lib/client.h"
 #include "client/lib/stream.h"
 #include "proto/util.h"
 
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 
 #define LARGE_BYTES (UINT64_C(16) << 20)
 
 static int open_ring(struct feed *feed, uint64_t array_bytes, struct gad_error *error)
 {
-    uint64_t n_slots = array_bytes / FEED_SLOT_BYTES + 1;
-    feed->n_slots = (uint32_t)min_u64(n_slots, FEED_N_SLOTS);
-    feed->slot_bytes = FEED_SLOT_BYTES;
-    feed->ring_bytes = ring_size_bytes(feed->n_slots, feed->slot_bytes);
-    int r =
-        region_map_memfd("gpuarrayd-ring", feed->ring_bytes, &feed->ring_fd, &feed->ring, error);
-    if (r)
-        return r;
-    *(struct ring_head *)feed->ring = (struct ring_head){
-        .magic = RING_MAGIC,
-        .n_slots = feed->n_slots,
-        .ndim = (uint32_t)feed->ndim,
-        .slot_bytes = feed->slot_bytes,
-        .data_offset_bytes = ring_slot_offset_bytes(feed->n_slots, feed->slot_bytes, 0),
-    };
-    feed->request_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    feed->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (feed->request_fd < 0 || feed->done_fd < 0)
-        return error_from_errno(error, errno, NULL, "eventfd");
-    return 0;
+    uint64_t n_slots = min_u64(array_bytes / FEED_SLOT_BYTES + 1, FEED_N_SLOTS);
+    return rings_take(feed->kept, (uint32_t)n_slots, FEED_SLOT_BYTES, feed->ndim, &feed->ring,
+                      error);
 }
 
 int feed_new(struct gad_array *array, bool is_sink, struct feed **ret_feed, struct gad_error *error)
@@ -52,7 +34,7 @@ int feed_new(struct gad_array *array, bool is_sink, struct feed **ret_feed, stru
         return error_from_errno(error, ENOMEM, NULL, "a ring");
     const struct gad_array_info *info = &array->info;
     uint64_t array_bytes = gad_dtype_size(info->dtype);
-    feed->ring_fd = feed->request_fd = feed->done_fd = -1;
+    feed->kept = array->client ? &array->client->rings : NULL;
     feed->is_sink = is_sink;
     feed->ndim = info->ndim;
     feed->item_bytes = gad_dtype_size(info->dtype);
@@ -67,7 +49,7 @@ int feed_new(struct gad_array *array, bool is_sink, struct feed **ret_feed, stru
     feed->provider_state = array->provider_state;
     int r = open_ring(feed, array_bytes, error);
     if (r) {
-        feed_free(feed);
+        free(feed);
         return r;
     }
     *ret_feed = feed;
@@ -78,13 +60,18 @@ struct feed *feed_free(struct feed *feed)
 {
     if (!feed)
         return NULL;
-    if (feed->ring)
-        munmap(feed->ring, (size_t)feed->ring_bytes);
-    close_fd(&feed->ring_fd);
-    close_fd(&feed->request_fd);
-    close_fd(&feed->done_fd);
+    client_ring_close(&feed->ring);
     free(feed);
     return NULL;
+}
+
+void feed_free_done(struct feed *feed)
+{
+    if (feed->kept)
+        rings_keep(feed->kept, &feed->ring);
+    else
+        client_ring_close(&feed->ring);
+    free(feed);
 }
 
 struct box {
@@ -105,7 +92,7 @@ static int take_box(const struct feed *feed, const struct ring_entry *entry, str
         ret_box->start[i] = start;
         ret_box->count[i] = count;
     }
-    return n_bytes > feed->slot_bytes ? EINVAL : 0;
+    return n_bytes > feed->ring.slot_bytes ? EINVAL : 0;
 }
 
 struct run { /* of memory */
@@ -130,7 +117,7 @@ static struct run run_of(const struct feed *feed, const struct box *box)
 static struct run next_run(const struct feed *feed, uint32_t slot)
 {
     struct box box;
-    if (!feed || take_box(feed, ring_entry_at(feed->ring, slot), &box))
+    if (!feed || take_box(feed, ring_entry_at(feed->ring.memory, slot), &box))
         return (struct run){.first = NULL};
     return run_of(feed, &box);
 }
@@ -153,8 +140,8 @@ static int serve_slot(struct feed *feed, const struct ring_entry *entry, uint32_
                       const struct run *next)
 {
     struct box box;
-    char *slot =
-        (char *)feed->ring + ring_slot_offset_bytes(feed->n_slots, feed->slot_bytes, index);
+    char *slot = (char *)feed->ring.memory +
+                 ring_slot_offset_bytes(feed->ring.n_slots, feed->ring.slot_bytes, index);
     int status = take_box(feed, entry, &box);
     if (status)
         return status;
@@ -169,7 +156,7 @@ static int serve_slot(struct feed *feed, const struct ring_entry *entry, uint32_
 
 bool feed_has_request(const struct feed *feed, uint32_t slot)
 {
-    struct ring_entry *entry = ring_entry_at(feed->ring, slot);
+    struct ring_entry *entry = ring_entry_at(feed->ring.memory, slot);
     return atomic_load_explicit(&entry->request, memory_order_acquire) !=
            atomic_load_explicit(&entry->done, memory_order_relaxed);
 }
@@ -177,7 +164,7 @@ bool feed_has_request(const struct feed *feed, uint32_t slot)
 void feed_serve(struct feed *feed, uint32_t slot, const struct feed *next_feed, uint32_t next_slot)
 {
     struct run next = next_run(next_feed, next_slot);
-    struct ring_entry *entry = ring_entry_at(feed->ring, slot);
+    struct ring_entry *entry = ring_entry_at(feed->ring.memory, slot);
     uint64_t request = atomic_load_explicit(&entry->request, memory_order_acquire);
     entry->status = (uint32_t)serve_slot(feed, entry, slot, &next);
     atomic_store_explicit(&entry->done, request, memory_order_release);
@@ -185,7 +172,7 @@ void feed_serve(struct feed *feed, uint32_t slot, const struct feed *next_feed, 
 
 static struct ring_head *head_of(const struct feed *feed)
 {
-    return feed->ring;
+    return feed->ring.memory;
 }
 
 bool feed_is_waited_for(const struct feed *feed)
@@ -197,7 +184,8 @@ bool feed_is_waited_for(const struct feed *feed)
 void feed_tell(struct feed *feed)
 {
     if (ring_take_wish(&head_of(feed)->worker_wish))
-        eventfd_write(feed->done_fd, 1); /* fails only when full: then it is signalled anyway */
+        eventfd_write(feed->ring.done_fd,
+                      1); /* fails only when full: then it is signalled anyway */
 }
 
 void feed_wish(struct feed *feed, enum ring_wish wish)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "client/array.h"
+#include "client/lib/rings.h"
 #include "proto/ring.h"
 
 #include <stdint.h>
@@ -19,11 +20,8 @@ struct feed {
     unsigned n_in_hand;
     uint64_t told_ns;
 
-    int ring_fd, request_fd, done_fd; /* owned */
-    void *ring;
-    uint64_t ring_bytes;
-    uint32_t n_slots;
-    uint64_t slot_bytes;
+    struct client_ring ring; /* owned */
+    struct rings *kept;      /* where it goes when the job was done; NULL: nowhere */
 
     /* What is served: the array's own axes. Blocks go to and from memory at `data`, or through the
      * provider. Everything here is the caller's until the feed is freed. */
@@ -38,10 +36,13 @@ struct feed {
     void *provider_state;
 };
 
-/* Serves `array` (ACCESS_MEMORY, or one with a provider). no-memory, io-error. */
+/* Serves `array` (ACCESS_MEMORY, or one with a provider). The ring comes from those that the
+ * array's client has kept, if there is one. no-memory, io-error. */
 int feed_new(struct gad_array *array, bool is_sink, struct feed **ret_feed,
              struct gad_error *error) GAD_MUST_CHECK;
 struct feed *feed_free(struct feed *feed); /* NULL; it is in no pump */
+/* Instead, after the daemon has said that the job is done: its client keeps the ring. */
+void feed_free_done(struct feed *feed);
 
 /* Whether the worker asks for the block of a slot. */
 bool feed_has_request(const struct feed *feed, uint32_t slot);

@@ -43,6 +43,17 @@ static void drop_feeds(struct gad_job *job)
     }
 }
 
+/* The daemon has let go of the rings. */
+static void end_feeds(struct gad_job *job)
+{
+    while (job->feeds) {
+        struct feed *feed = job->feeds;
+        job->feeds = feed->next;
+        pump_remove(job->client->pump, feed);
+        feed_free_done(feed);
+    }
+}
+
 static int start_feeds(struct gad_job *job, struct build *build, struct gad_error *error)
 {
     int r = 0;
@@ -244,7 +255,7 @@ static void on_outcome(void *userdata, int status, struct reply *reply_take,
     reply_free(reply_take);
     if (r == 0) {
         job->id = job->result.stats.job;
-        drop_feeds(job); /* before the outputs are read: nothing writes to them any more */
+        end_feeds(job); /* before the outputs are read: nothing writes to them any more */
         r = targets_finish(job, &job->error);
     }
     if (job->needs_settling)

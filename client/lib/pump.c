@@ -107,7 +107,7 @@ static struct feed *find_untold(const struct pump *pump, uint64_t for_ns)
 static unsigned find_blocks(struct feed *feed, unsigned most, struct block *ret_block)
 {
     unsigned n = 0;
-    for (uint32_t i = 0; i < feed->n_slots && n < most; i++)
+    for (uint32_t i = 0; i < feed->ring.n_slots && n < most; i++)
         if (!feed->is_in_hand[i] && feed_has_request(feed, i) && n++ == 0)
             *ret_block = (struct block){feed, i};
     return n;
@@ -398,7 +398,7 @@ int pump_add(struct pump *pump, struct feed *feed, struct gad_error *error)
     feeds_append(pump, feed);
     feed_wish(feed, RING_TELL_ONCE); /* what is awake may not come by before it waits */
     pthread_mutex_unlock(&pump->lock);
-    int r = watch(pump, feed->request_fd);
+    int r = watch(pump, feed->ring.request_fd);
     if (r == 0)
         return 0;
     pump_remove(pump, feed);
@@ -409,7 +409,7 @@ void pump_remove(struct pump *pump, struct feed *feed)
 {
     if (!feed->is_in_pump)
         return;
-    epoll_ctl(pump->epoll_fd, EPOLL_CTL_DEL, feed->request_fd, NULL);
+    epoll_ctl(pump->epoll_fd, EPOLL_CTL_DEL, feed->ring.request_fd, NULL);
     pthread_mutex_lock(&pump->lock);
     feeds_unlink(pump, feed);
     while (feed->n_in_hand > 0)

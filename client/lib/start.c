@@ -75,8 +75,7 @@ static int connect_error(int error_number, const char *path, struct gad_error *e
     if (error_number == ETIMEDOUT)
         return error_set(error, GAD_TIMEOUT, path, "the daemon on %s does not answer", path);
     if (error_number == EACCES || error_number == EPERM)
-        return error_set(error, GAD_PERMISSION, path,
-                         "no permission to use %s (the service's group is " SERVICE_USER ")", path);
+        return error_set(error, GAD_PERMISSION, path, "no permission to use the socket %s", path);
     return error_from_errno(error, error_number, path, "connect");
 }
 
@@ -88,6 +87,18 @@ static bool is_service_user(uid_t uid)
            found->pw_uid == uid;
 }
 
+/* "65534 (nobody)" into a buffer of 64; returns it. */
+static const char *user_text(uid_t uid, char text[64])
+{
+    struct passwd entry, *found = NULL;
+    char buffer[4096];
+    if (getpwuid_r(uid, &entry, buffer, sizeof(buffer), &found) == 0 && found)
+        snprintf(text, 64, "%u (%s)", uid, found->pw_name);
+    else
+        snprintf(text, 64, "%u", uid);
+    return text;
+}
+
 int start_check_peer(int fd, struct gad_error *error)
 {
     struct ucred peer;
@@ -96,9 +107,10 @@ int start_check_peer(int fd, struct gad_error *error)
         return error_from_errno(error, errno, "socket", "SO_PEERCRED");
     if (peer.uid == 0 || peer.uid == geteuid() || is_service_user(peer.uid))
         return 0;
-    error_set(error, GAD_UNTRUSTED, "socket", "the server belongs to user %u", peer.uid);
-    error_expected(error, "root, user %u or the user " SERVICE_USER, geteuid());
-    error_found(error, "user %u", peer.uid);
+    char text[64];
+    error_set(error, GAD_UNTRUSTED, "socket", "the server belongs to another user");
+    error_expected(error, "user %s, root or " SERVICE_USER, user_text(geteuid(), text));
+    error_found(error, "user %s", user_text(peer.uid, text));
     return GAD_UNTRUSTED;
 }
 

@@ -4,7 +4,8 @@
  * points at its account, so giving back needs no look-up and cannot fail. Limits are the same for
  * every user. There are as many accounts as users that are connected: a list is enough.
  *
- * Invariant: use[r] is the sum of the amounts of the charges on r, and never above limits[r].
+ * Invariant: use[r] is the sum of the amounts of the charges on r, and never above limits[r] but
+ * where that was lowered later.
  * Called by server.c (sessions), submit.c (jobs) and region.c.
  */
 #include "daemon/broker/account.h"
@@ -45,6 +46,11 @@ int accounts_new(const uint64_t *limits, struct accounts **ret_accounts)
     memcpy(accounts->limits, limits, sizeof(accounts->limits));
     *ret_accounts = accounts;
     return 0;
+}
+
+void accounts_set_limits(struct accounts *accounts, const uint64_t *limits)
+{
+    memcpy(accounts->limits, limits, sizeof(accounts->limits));
 }
 
 struct accounts *accounts_free(struct accounts *accounts)
@@ -107,7 +113,7 @@ int account_charge(struct accounts *accounts, uid_t uid, enum account_resource r
     if (!account)
         return -ENOMEM;
     uint64_t limit = accounts->limits[resource], use = account->use[resource];
-    if (amount > limit - use) {
+    if (use > limit || amount > limit - use) {
         drop_if_unused(account);
         return refuse(error, resource, limit, use, amount);
     }

@@ -29,6 +29,9 @@ struct charge { /* zeroed: none */
 int accounts_new(const uint64_t *limits, struct accounts **ret_accounts) GAD_MUST_CHECK;
 struct accounts *accounts_free(struct accounts *accounts); /* NULL; all charges were released */
 
+/* From now on. Who has more keeps it, and gets no more. */
+void accounts_set_limits(struct accounts *accounts, const uint64_t *limits);
+
 /* 0, quota-exceeded (with limit and use), -ENOMEM. The charge must be none before. */
 int account_charge(struct accounts *accounts, uid_t uid, enum account_resource resource,
                    uint64_t amount, struct charge *ret_charge,

@@ -4,14 +4,14 @@
  *            -> reap -> check
  *
  *     SIGTERM --> drain: no more connections, queued jobs `shutting-down`
- *             --> running jobs end, settling ones get SETTLE_NS
+ *             --> running jobs end, settling ones get the setting settle-time
  *             --> sessions are sent what waits for them and closed
  *             --> the worker leaves --> exit 0
  *
- * A second signal ends the loop at once. A private daemon leaves the same way when it had neither
- * session nor job for a while; who knocks while it is leaving is taken in first. broker_check()
- * only notes that something changed: the decision is made at the end of the turn, where nobody up
- * the stack holds anything.
+ * SIGHUP reads the settings again (reload.c). A second SIGTERM ends the loop at once. A private
+ * daemon leaves the same way when it had neither session nor job for a while; who knocks while it
+ * is leaving is taken in first. broker_check() only notes that something changed: the decision is
+ * made at the end of the turn, where nobody up the stack holds anything.
  *
  * Called by main.c.
  */
@@ -20,6 +20,8 @@
 #include "daemon/broker/dispatch.h"
 #include "daemon/broker/finish.h"
 #include "daemon/broker/log.h"
+#include "daemon/broker/notify.h"
+#include "daemon/broker/reload.h"
 #include "daemon/broker/server.h"
 #include "daemon/broker/session.h"
 #include "daemon/broker/worker.h"
@@ -29,16 +31,9 @@
 #include <malloc.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/resource.h>
 
-#define SETTLE_NS              UINT64_C(10000000000)
-#define TIDY_NS                UINT64_C(10000000000)
-#define TRIM_PAD_BYTES         (256u * 1024u)
-#define MAX_ACTIVE             256u
-#define USER_GUARANTEE         4u
-#define MAX_USER_SESSIONS      64u
-#define MAX_USER_JOBS          4096u
-#define MAX_USER_REQUEST_BYTES (64u * 1024u * 1024u)
+#define TIDY_NS        UINT64_C(10000000000)
+#define TRIM_PAD_BYTES (256u * 1024u)
 
 void broker_set_deadline(struct broker *broker, struct deadline *deadline, uint64_t delay_ns,
                          void (*func)(struct deadline *deadline))
@@ -105,6 +100,8 @@ void broker_drain(struct broker *broker)
         return;
     log_info(NULL, "leaving: %u jobs run, %u wait", queue_n_active(broker->queue),
              queue_n_waiting(broker->queue));
+    notifier_send(broker->notifier, "STOPPING=1");
+    notifier_status(broker->notifier, "leaving: %u jobs run", queue_n_active(broker->queue));
     broker->is_draining = true;
     broker->server = server_free(broker->server);
     error_set(&error, GAD_SHUTTING_DOWN, NULL, "the daemon is leaving");
@@ -120,7 +117,8 @@ static void check_drained(struct broker *broker)
             leave(broker);
         else if (queue_n_active(broker->queue) + queue_n_waiting(broker->queue) == 0 &&
                  !deadline_is_set(&broker->drain_deadline))
-            broker_set_deadline(broker, &broker->drain_deadline, SETTLE_NS, on_settle_time);
+            broker_set_deadline(broker, &broker->drain_deadline, broker->options.settle_ns,
+                                on_settle_time);
     }
     if (broker->is_leaving && broker->n_sessions == 0)
         worker_stop(broker->worker);
@@ -155,6 +153,14 @@ static void check_idle(struct broker *broker)
 
 /* The turn ------------------------------------------------------------------------------------ */
 
+static void tell_status(struct broker *broker)
+{
+    if (!broker->is_draining)
+        notifier_status(broker->notifier, "serving: %u sessions, %u jobs run, %u wait",
+                        broker->n_sessions, queue_n_active(broker->queue),
+                        queue_n_waiting(broker->queue));
+}
+
 static void on_tidy_time(struct deadline *deadline)
 {
     struct broker *broker = list_entry(deadline, struct broker, tidy_deadline);
@@ -163,6 +169,7 @@ static void on_tidy_time(struct deadline *deadline)
         conn_trim(list_entry(it, struct session, link)->conn);
     worker_trim(broker->worker);
     malloc_trim(TRIM_PAD_BYTES); /* also what is free below what is kept */
+    tell_status(broker);
     broker_check(broker);
 }
 
@@ -217,41 +224,82 @@ static void on_signal(void *userdata, int signal_number)
     broker_drain(broker);
 }
 
-/* Building it --------------------------------------------------------------------------------- */
-
-static int make_accounts(struct broker *broker)
+static void on_hangup(void *userdata, int signal_number)
 {
-    struct rlimit files = {.rlim_cur = 1024};
-    getrlimit(RLIMIT_NOFILE, &files);
-    const uint64_t limits[ACCOUNT_N_RESOURCES] = {
-        [ACCOUNT_SESSIONS] = MAX_USER_SESSIONS,
-        [ACCOUNT_JOBS] = MAX_USER_JOBS,
-        [ACCOUNT_REGION_BYTES] = broker->options.region_limit_bytes,
-        [ACCOUNT_DESCRIPTORS] = files.rlim_cur / 4,
-        [ACCOUNT_REQUEST_BYTES] = MAX_USER_REQUEST_BYTES,
-    };
-    return accounts_new(limits, &broker->accounts);
+    struct broker *broker = userdata;
+    (void)signal_number;
+    if (!broker->is_draining)
+        reload_begin(broker);
 }
+
+/* Limits -------------------------------------------------------------------------------------- */
+
+static void account_limits(const struct options *o, uint64_t *ret_limits)
+{
+    ret_limits[ACCOUNT_SESSIONS] = o->user_sessions;
+    ret_limits[ACCOUNT_JOBS] = o->user_jobs;
+    ret_limits[ACCOUNT_REGION_BYTES] = o->region_limit_bytes;
+    ret_limits[ACCOUNT_DESCRIPTORS] = o->user_descriptors;
+    ret_limits[ACCOUNT_REQUEST_BYTES] = o->user_request_bytes;
+}
+
+static struct queue_limits queue_limits_of(const struct options *o)
+{
+    return (struct queue_limits){
+        .max_waiting = o->max_queue,
+        .max_active = o->max_active,
+        .user_guarantee = o->user_active,
+    };
+}
+
+static struct jobs_limits jobs_limits_of(const struct options *o)
+{
+    return (struct jobs_limits){
+        .max_kept = o->keep_jobs,
+        .kept_ns = o->keep_ns,
+        .unread_bytes = o->keep_result_bytes,
+    };
+}
+
+void broker_apply_limits(struct broker *broker)
+{
+    const struct options *o = &broker->options;
+    uint64_t accounts[ACCOUNT_N_RESOURCES];
+    struct queue_limits queue = queue_limits_of(o);
+    struct jobs_limits jobs = jobs_limits_of(o);
+    account_limits(o, accounts);
+    accounts_set_limits(broker->accounts, accounts);
+    queue_set_limits(broker->queue, &queue);
+    jobs_set_limits(broker->jobs, &jobs);
+    worker_set_hang_timeout(broker->worker, o->hang_timeout_ns);
+    broker_clear_deadline(broker, &broker->idle_deadline);
+    broker_check(broker); /* which sets it anew */
+}
+
+/* Building it --------------------------------------------------------------------------------- */
 
 static int make_parts(struct broker *broker)
 {
-    const struct queue_limits queue_limits = {
-        .max_waiting = broker->options.max_queue,
-        .max_active = MAX_ACTIVE,
-        .user_guarantee = USER_GUARANTEE,
-    };
+    const struct options *o = &broker->options;
+    const struct queue_limits queue_limits = queue_limits_of(o);
+    const struct jobs_limits jobs_limits = jobs_limits_of(o);
+    uint64_t accounts[ACCOUNT_N_RESOURCES];
+    account_limits(o, accounts);
     int r = loop_new(&broker->loop);
     if (r == 0)
-        r = make_accounts(broker);
+        r = notifier_new(broker->loop, &broker->notifier);
+    if (r == 0)
+        r = accounts_new(accounts, &broker->accounts);
     if (r == 0)
         r = jobs_new(&broker->jobs);
+    if (r == 0)
+        jobs_set_limits(broker->jobs, &jobs_limits);
     if (r == 0)
         r = queue_new(&queue_limits, &broker->queue);
     if (r == 0)
         r = mounts_new(NULL, &broker->mounts);
     if (r == 0)
-        r = broker_set_pool(broker, broker->options.pool_bytes, GRAIN_MAX_TOTAL_BYTES,
-                            broker->options.n_threads);
+        r = broker_set_pool(broker, o->pool_bytes, GRAIN_MAX_TOTAL_BYTES, o->n_threads);
     if (r == 0)
         r = worker_new(broker, &broker->worker);
     return r;
@@ -266,6 +314,7 @@ int broker_init(struct broker *broker, const struct options *options)
         list_init(lists[i]);
     for (unsigned i = 0; i < BROKER_REGION_BUCKETS; i++)
         list_init(&broker->regions_by_id[i]);
+    metrics_init(&broker->metrics);
     message_writer_init(&broker->writer);
     message_writer_init(&broker->scratch);
     int r = make_parts(broker);
@@ -273,6 +322,8 @@ int broker_init(struct broker *broker, const struct options *options)
         r = loop_add_signal(broker->loop, SIGTERM, on_signal, broker);
     if (r == 0)
         r = loop_add_signal(broker->loop, SIGINT, on_signal, broker);
+    if (r == 0)
+        r = loop_add_signal(broker->loop, SIGHUP, on_hangup, broker);
     if (r == 0)
         r = server_new(broker, &broker->server);
     return r;
@@ -300,6 +351,9 @@ static void end_all_jobs(struct broker *broker)
 
 void broker_deinit(struct broker *broker)
 {
+    broker->is_stuck = broker->loop && !loop_finish_work(broker->loop);
+    broker->reload = reload_free(broker->reload);
+    broker->notifier = notifier_free(broker->notifier);
     broker->server = server_free(broker->server);
     if (broker->worker) {
         close_all_sessions(broker);
@@ -309,6 +363,7 @@ void broker_deinit(struct broker *broker)
     broker->queue = queue_free(broker->queue);
     broker->jobs = jobs_free(broker->jobs);
     broker->accounts = accounts_free(broker->accounts);
+    metrics_deinit(&broker->metrics);
     broker->mounts = mounts_free(broker->mounts);
     broker->pool = poolmap_free(broker->pool);
     message_writer_deinit(&broker->writer);
@@ -320,6 +375,8 @@ int broker_run(struct broker *broker)
 {
     loop_set_turn(broker->loop, turn, broker);
     worker_begin(broker->worker);
+    notifier_send(broker->notifier, "READY=1");
+    tell_status(broker);
     broker_check(broker);
     int r = loop_run(broker->loop);
     if (r < 0) {

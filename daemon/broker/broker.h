@@ -5,6 +5,7 @@
 #include "daemon/broker/job.h"
 #include "daemon/broker/list.h"
 #include "daemon/broker/loop.h"
+#include "daemon/broker/metrics.h"
 #include "daemon/broker/mounts.h"
 #include "daemon/broker/options.h"
 #include "daemon/broker/queue.h"
@@ -16,6 +17,8 @@
 
 #define BROKER_REGION_BUCKETS 256u
 
+struct notifier;
+struct reload;
 struct server;
 struct worker;
 
@@ -30,6 +33,9 @@ struct broker {
     struct plan_limits limits; /* of the pool as it is, or as it will be */
     struct worker *worker;
     struct server *server;
+    struct notifier *notifier; /* NULL: nobody wants to be told */
+    struct reload *reload;     /* NULL: there was none yet */
+    struct metrics metrics;
 
     struct list sessions, regions;
     struct list regions_by_id[BROKER_REGION_BUCKETS];
@@ -48,6 +54,7 @@ struct broker {
     struct message_writer scratch; /* for a part of one */
     uint64_t started_ns;
     bool needs_check, is_draining, is_leaving;
+    bool is_stuck; /* after broker_deinit(): a thread still waits for a disk or the like */
     int exit_status;
 };
 
@@ -56,6 +63,9 @@ void broker_deinit(struct broker *broker); /* also half-built */
 
 /* Serves until it is told to leave; the process's exit status. */
 int broker_run(struct broker *broker);
+
+/* Gives what broker->options says now to the modules that keep a copy. */
+void broker_apply_limits(struct broker *broker);
 
 /* The pool is of this size from now on (no carry is lent). */
 int broker_set_pool(struct broker *broker, uint64_t pool_bytes, uint64_t slot_bytes,

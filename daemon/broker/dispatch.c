@@ -55,6 +55,7 @@ static void start(struct broker *broker, struct job *job)
         job->n_attempts++;
         job->n_tiles_done = job->read_bytes = job->write_bytes = 0;
         job->started_ns = loop_now_ns();
+        metrics_started(&broker->metrics, job);
         r = worker_send_job(broker->worker, job);
     }
     if (r != 0) {
@@ -129,22 +130,36 @@ static void tell_progress(struct broker *broker, struct job *job)
     session_send(owner);
 }
 
-void dispatch_progress(struct broker *broker, const struct message *message)
+/* The job that the worker tells of, with its numbers taken over; NULL: there is nothing to tell. */
+static struct job *read_numbers(struct broker *broker, const msgpack_object *map)
 {
-    const msgpack_object *map = &message->params;
     struct gad_error ignored;
     uint64_t id;
     if (map_require_u64(map, "job", &id, &ignored) != 0)
-        return;
+        return NULL;
     struct job *job = jobs_find_any(broker->jobs, id);
     if (!job || job->state != JOB_RUNNING)
-        return; /* it ended while this was under way */
+        return NULL; /* it ended while this was under way */
     if (map_u64(map, "tiles_done", &job->n_tiles_done, &ignored) != 0 ||
         map_u64(map, "tiles", &job->n_tiles, &ignored) != 0 ||
         map_u64(map, "read_bytes", &job->read_bytes, &ignored) != 0 ||
         map_u64(map, "write_bytes", &job->write_bytes, &ignored) != 0)
-        return;
-    tell_progress(broker, job);
+        return NULL;
+    return job;
+}
+
+void dispatch_progress(struct broker *broker, const struct message *message)
+{
+    struct job *job = read_numbers(broker, &message->params);
+    if (job)
+        tell_progress(broker, job);
+}
+
+void dispatch_moved(struct broker *broker, const struct message *message)
+{
+    struct job *job = read_numbers(broker, &message->params);
+    if (job)
+        metrics_moved(&broker->metrics, job, &message->params);
 }
 
 /* After the worker's end ---------------------------------------------------------------------- */
@@ -212,6 +227,7 @@ void dispatch_worker_lost(struct broker *broker, const struct death *death, cons
         log_info(LOG_JOB(job->id, job_uid(job)), "goes back to the queue, %u strikes",
                  job->n_strikes);
         job_set_state(job, JOB_QUEUED);
+        metrics_requeued(&broker->metrics, job, loop_now_ns());
         job->item.is_suspect = job->n_strikes > 0;
         queue_push_back_to_front(broker->queue, broker->pool, &job->item);
     }

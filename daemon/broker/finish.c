@@ -17,6 +17,7 @@
 #include "daemon/broker/finish.h"
 #include "daemon/broker/broker.h"
 #include "daemon/broker/closer.h"
+#include "daemon/broker/joblog.h"
 #include "daemon/broker/log.h"
 #include "daemon/broker/region.h"
 #include "daemon/broker/session.h"
@@ -181,11 +182,11 @@ static void conclude(struct broker *broker, struct job *job, enum job_state stat
     job_set_state(job, state);
     finish_release(broker, job);
     job->ended_ns = loop_now_ns();
+    metrics_ended(&broker->metrics, job, job->ended_ns);
     list_remove(&job->owner_link);
     job->owner = NULL;
     answer_waiters(job, false);
-    log_debug(LOG_JOB(job->id, job_uid(job)), "%s after %.3f s", job_state_name(state),
-              (double)(job->ended_ns - job->submitted_ns) / 1e9);
+    joblog_ended(broker, job);
     job_keep(broker->jobs, job, job->ended_ns);
     broker_check(broker);
 }
@@ -207,11 +208,13 @@ void finish_result(struct broker *broker, struct job *job, const struct message 
     job->result = message->payload;
     job->n_result_bytes = message->n_payload_bytes;
     read_numbers(job, &message->result);
+    metrics_moved(&broker->metrics, job, &message->result);
     if (!job->needs_settling) {
         conclude(broker, job, JOB_DONE);
         return;
     }
     job_set_state(job, JOB_SETTLING);
+    metrics_settling(&broker->metrics, job);
     finish_release(broker, job);
     if (!job->owner)
         finish_owner_gone(broker, job);
@@ -222,7 +225,10 @@ void finish_result(struct broker *broker, struct job *job, const struct message 
 void finish_error(struct broker *broker, struct job *job, const struct gad_error *error)
 {
     job->error = malloc(sizeof(*job->error));
-    if (job->error)
+    if (job->error && error->status == GAD_CANCELLED && job->was_deserted)
+        error_set(job->error, GAD_CANCELLED, NULL,
+                  "the job was cancelled: the process that submitted it is gone");
+    else if (job->error)
         *job->error = *error;
     else
         job->result = NULL; /* nobody may take it for a success */
@@ -260,6 +266,7 @@ void finish_owner_gone(struct broker *broker, struct job *job)
     list_remove(&job->owner_link);
     job->owner = NULL;
     if (job->state != JOB_SETTLING) {
+        job->was_deserted = !job->is_cancelling;
         finish_cancel(broker, job);
         return;
     }

@@ -25,6 +25,7 @@
 struct stats_wait {
     struct list link, session_link;
     struct session *session;
+    info_reply *reply;
     uint32_t id, pending_id;
     struct deadline deadline;
 };
@@ -109,13 +110,10 @@ static void pack_counts(msgpack_packer *p, const struct broker *broker, const st
     }
 }
 
-static void reply(struct session *session, uint32_t id, const struct message *stats)
+void info_reply_info(struct session *session, uint32_t id, const struct message *stats)
 {
     struct broker *broker = session->broker;
     msgpack_packer *p = &broker->writer.packer;
-    if (stats &&
-        (stats->error.type != MSGPACK_OBJECT_NIL || stats->result.type != MSGPACK_OBJECT_MAP))
-        stats = NULL;
     message_begin_result(&broker->writer, id);
     msgpack_pack_map(p, 6);
     pack_key_str(p, "version", GPUARRAYD_VERSION);
@@ -140,9 +138,12 @@ static void drop_wait(struct stats_wait *wait)
 void info_stats_arrived(struct stats_wait *wait, const struct message *message)
 {
     struct session *session = wait->session;
+    info_reply *reply = wait->reply;
     uint32_t id = wait->id;
+    bool is_usable = message && message->error.type == MSGPACK_OBJECT_NIL &&
+                     message->result.type == MSGPACK_OBJECT_MAP;
     drop_wait(wait);
-    reply(session, id, message);
+    reply(session, id, is_usable ? message : NULL);
 }
 
 static void on_deadline(struct deadline *deadline)
@@ -150,24 +151,33 @@ static void on_deadline(struct deadline *deadline)
     info_stats_arrived(list_entry(deadline, struct stats_wait, deadline), NULL);
 }
 
-int info_request(struct session *session, uint32_t id)
+int info_ask(struct session *session, uint32_t id, bool with_jobs, info_reply *reply)
 {
     struct broker *broker = session->broker;
     struct stats_wait *wait = calloc(1, sizeof(*wait));
     if (!wait)
         return -ENOMEM;
-    if (worker_ask_stats(broker->worker, wait, &wait->pending_id) != 0) {
+    if (worker_ask_stats(broker->worker, wait, with_jobs, &wait->pending_id) != 0) {
         free(wait);
         reply(session, id, NULL);
         return 0;
     }
     wait->session = session;
     wait->id = id;
+    wait->reply = reply;
     list_push_back(&broker->stats_waits, &wait->link);
     list_push_back(&session->stats_waits, &wait->session_link);
     session->n_pending++;
     broker_set_deadline(broker, &wait->deadline, STATS_NS, on_deadline);
     return 0;
+}
+
+unsigned info_n_waiting(const struct session *session)
+{
+    unsigned n = 0;
+    list_for_each (it, &session->stats_waits)
+        n++;
+    return n;
 }
 
 void info_worker_lost(struct broker *broker)
@@ -204,13 +214,14 @@ void info_pack_ops(msgpack_packer *p)
         const struct op_info *op = op_info((enum op)i);
         if (op->rule == OP_RULE_INTERNAL)
             continue;
-        msgpack_pack_map(p, 7);
+        msgpack_pack_map(p, 8);
         pack_key_str(p, "name", op->name);
         pack_text_or_nil(p, "symbol", op->symbol);
         pack_text_or_nil(p, "alias", op->alias);
         pack_key_u64(p, "args", op->n_args);
         pack_key_u64(p, "results", op->n_results);
         pack_text_or_nil(p, "keywords", op->keywords);
+        pack_key_str(p, "dtypes", op_dtypes((enum op)i));
         pack_key_str(p, "doc", op->doc);
     }
 }

@@ -54,10 +54,15 @@ static int get_stat(int fd, const char *name, struct statx *ret, struct gad_erro
     return 0;
 }
 
+static uint64_t device_of(const struct statx *st)
+{
+    return (uint64_t)st->stx_dev_major << 32 | st->stx_dev_minor;
+}
+
 static void fill(const struct statx *st, struct inspected *ret)
 {
     *ret = (struct inspected){
-        .device = (uint64_t)st->stx_dev_major << 32 | st->stx_dev_minor,
+        .device = device_of(st),
         .inode = st->stx_ino,
         .size_bytes = st->stx_size,
     };
@@ -122,17 +127,40 @@ static bool mount_id_of(int fd, const struct statx *st, uint64_t *ret_id)
     return true;
 }
 
+/* Files on subvolumes of btrfs have devices of their own, which no table has. Their handles tell
+ * them: of the kernel's own numbers (exportfs.h) these three are btrfs's. Making one is done
+ * without asking any disk, server or process. */
+static bool is_on_btrfs(int fd)
+{
+    union {
+        struct file_handle handle;
+        char bytes[sizeof(struct file_handle) + MAX_HANDLE_SZ];
+    } made = {.handle.handle_bytes = MAX_HANDLE_SZ};
+    int mount_id;
+    return name_to_handle_at(fd, "", &made.handle, &mount_id, AT_EMPTY_PATH) == 0 &&
+           made.handle.handle_type >= 0x4d && made.handle.handle_type <= 0x4f;
+}
+
+/* By the mount, else, for a client in another mount namespace, by the device. */
+static const char *type_of(struct mounts *mounts, int fd, const struct statx *st)
+{
+    uint64_t mount_id;
+    const char *type = mount_id_of(fd, st, &mount_id) ? mounts_type(mounts, mount_id) : NULL;
+    if (!type)
+        type = mounts_type_of_device(mounts, device_of(st));
+    return type || !is_on_btrfs(fd) ? type : "btrfs";
+}
+
 static int check_place(struct mounts *mounts, int fd, const struct statx *st, const char *name,
                        struct gad_error *error)
 {
-    uint64_t mount_id;
     char found[MOUNT_TYPE_SIZE + 32];
     if (fcntl(fd, F_GET_SEALS) >= 0)
         return 0; /* the kernel's own memory file system */
-    const char *type = mount_id_of(fd, st, &mount_id) ? mounts_type(mounts, mount_id) : NULL;
-    switch (mount_classify(type)) {
-    case MOUNT_LOCAL: return 0;
-    case MOUNT_PSEUDO:
+    const char *type = type_of(mounts, fd, st);
+    switch (file_system_classify(type)) {
+    case FILE_SYSTEM_LOCAL: return 0;
+    case FILE_SYSTEM_PSEUDO:
         snprintf(found, sizeof(found), "a file of %s", type);
         return refuse(error, GAD_BAD_DESCRIPTOR, name, "a regular file", found);
     default:

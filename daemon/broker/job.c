@@ -6,11 +6,13 @@
  *                          |  +---- worker lost ----+  |  +--> DONE       +--> FAILED
  *                          +--> CANCELLED, FAILED      +--> CANCELLED, FAILED
  *
- * Ids increase and are never used again while the daemon lives. A job is looked up by its id or key
- * inside its user: what belongs to another user does not exist. A job that has ended stays as a
- * record, so that a later job.wait or a repeated key finds its outcome; per user at most
- * JOBS_MAX_KEPT records for JOBS_KEPT_NS. Results in them are bounded apart: those that somebody
- * has got already go first.
+ * Ids increase and are never used again while the daemon lives. They begin at the hundredths of a
+ * second since the machine started: a daemon that takes the place of another begins above the ids
+ * of that one, unless they were given faster than that on average, and they stay short. A job is
+ * looked up by its id or key inside its user: what belongs to another user does not exist. A job
+ * that has ended stays as a record, so that a later job.wait or a repeated key finds its outcome;
+ * per user as many records for as long as the limits say. Results in them are bounded apart: those
+ * that somebody has got already go first.
  *
  * Invariants: a job is in the id table from jobs_add() to its end; user->live and user->kept hold
  * each job of the user once, in the order of its beginning or its end; data_link is in
@@ -23,11 +25,13 @@
 
 #include <assert.h>
 #include <string.h>
+#include <time.h>
 
 #define N_ID_BUCKETS  4096u
 #define N_KEY_BUCKETS 256u
 
 struct job_user {
+    struct jobs *jobs;
     struct list link;
     uid_t uid;
     struct list live, kept; /* of user_link */
@@ -41,6 +45,7 @@ struct jobs {
     struct list by_id[N_ID_BUCKETS], by_key[N_KEY_BUCKETS];
     uint64_t last_id;
     unsigned n_live, n_kept;
+    struct jobs_limits limits;
 };
 
 static const bool moves[JOB_N_STATES][JOB_N_STATES] = {
@@ -84,12 +89,22 @@ uid_t job_uid(const struct job *job)
     return job->user->uid;
 }
 
+static uint64_t hundredths_since_boot(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (uint64_t)now.tv_sec * 100 + (uint64_t)now.tv_nsec / 10000000;
+}
+
 int jobs_new(struct jobs **ret_jobs)
 {
     struct jobs *jobs = calloc(1, sizeof(*jobs));
     if (!jobs)
         return -ENOMEM;
     list_init(&jobs->users);
+    jobs->last_id = hundredths_since_boot();
+    jobs->limits = (struct jobs_limits){
+        .max_kept = JOBS_MAX_KEPT, .kept_ns = JOBS_KEPT_NS, .unread_bytes = JOBS_UNREAD_BYTES};
     for (unsigned i = 0; i < N_ID_BUCKETS; i++)
         list_init(&jobs->by_id[i]);
     for (unsigned i = 0; i < N_KEY_BUCKETS; i++)
@@ -116,6 +131,7 @@ static struct job_user *find_or_add_user(struct jobs *jobs, uid_t uid)
     user = calloc(1, sizeof(*user));
     if (!user)
         return NULL;
+    user->jobs = jobs;
     user->uid = uid;
     list_init(&user->live);
     list_init(&user->kept);
@@ -247,9 +263,11 @@ static void file_result(struct job *job)
 /* The newest may stay even if it is over the bound by itself. */
 static void bound_results(struct job_user *user)
 {
-    while (user->fetched_bytes > JOBS_FETCHED_BYTES && user->fetched.next != user->fetched.prev)
+    uint64_t most = user->jobs->limits.unread_bytes;
+    while (user->fetched_bytes > most / JOBS_FETCHED_SHARE &&
+           user->fetched.next != user->fetched.prev)
         drop_result(list_entry(user->fetched.next, struct job, data_link));
-    while (user->unread_bytes > JOBS_UNREAD_BYTES && user->unread.next != user->unread.prev)
+    while (user->unread_bytes > most && user->unread.next != user->unread.prev)
         drop_result(list_entry(user->unread.next, struct job, data_link));
 }
 
@@ -267,7 +285,7 @@ void job_keep(struct jobs *jobs, struct job *job, uint64_t now_ns)
     if (job->result_body)
         file_result(job);
     bound_results(user);
-    if (user->n_kept > JOBS_MAX_KEPT)
+    while (user->n_kept > jobs->limits.max_kept)
         drop_record(jobs, list_entry(user->kept.next, struct job, user_link));
 }
 
@@ -304,12 +322,17 @@ void jobs_expire(struct jobs *jobs, uint64_t now_ns)
         struct list *first;
         while ((first = list_first(&user->kept))) {
             struct job *job = list_entry(first, struct job, user_link);
-            if (now_ns - job->ended_ns < JOBS_KEPT_NS)
+            if (now_ns - job->ended_ns < jobs->limits.kept_ns)
                 break;
             drop_record(jobs, job);
         }
         drop_user_if_unused(user);
     }
+}
+
+void jobs_set_limits(struct jobs *jobs, const struct jobs_limits *limits)
+{
+    jobs->limits = *limits;
 }
 
 struct jobs *jobs_free(struct jobs *jobs)
@@ -335,6 +358,17 @@ unsigned jobs_n_live(const struct jobs *jobs)
 unsigned jobs_n_kept(const struct jobs *jobs)
 {
     return jobs->n_kept;
+}
+
+void jobs_for_each_live(const struct jobs *jobs, uid_t uid,
+                        bool (*func)(void *userdata, const struct job *job), void *userdata)
+{
+    const struct job_user *user = find_user(jobs, uid);
+    if (!user)
+        return;
+    list_for_each (it, &user->live)
+        if (!func(userdata, list_entry(it, struct job, user_link)))
+            return;
 }
 
 void jobs_for_each(const struct jobs *jobs, uid_t uid,

@@ -6,6 +6,7 @@
 #include "daemon/broker/deadline.h"
 #include "daemon/broker/list.h"
 #include "daemon/broker/queue.h"
+#include "daemon/traffic.h"
 #include "proto/request.h"
 
 #include <stdbool.h>
@@ -15,9 +16,11 @@
 #define JOB_MAX_REGIONS    (REQUEST_MAX_ARGS + REQUEST_MAX_OUTPUTS)
 #define JOBS_MAX_KEPT      256u
 #define JOBS_KEPT_NS       UINT64_C(600000000000) /* ten minutes */
-#define JOBS_FETCHED_BYTES (512u * 1024u)         /* of results that somebody has got, per user */
 #define JOBS_UNREAD_BYTES  (4u * 1024u * 1024u)   /* of results that nobody has got yet */
+#define JOBS_FETCHED_SHARE 8u                     /* a part of that for results that were fetched */
+#define JOBS_FETCHED_BYTES (JOBS_UNREAD_BYTES / JOBS_FETCHED_SHARE)
 
+struct metrics_user;
 struct region;
 struct session;
 
@@ -74,10 +77,15 @@ struct job {
     /* At the worker. */
     struct queue_item item;
     bool is_cancelling;
+    bool was_deserted; /* is being cancelled because its owner left */
     unsigned n_attempts, n_strikes;
 
     uint64_t n_tiles, n_tiles_done, read_bytes, write_bytes;
     uint64_t submitted_ns, started_ns, ended_ns; /* started: of the last attempt */
+    uint64_t queued_since_ns;                    /* last */
+    struct traffic traffic;                      /* of this attempt, as far as it was told */
+    struct metrics_user *metrics_user;           /* until it ends; NULL: none */
+    unsigned counted_as;                         /* an enum metrics_state */
 
     /* The outcome, once it has ended (the result also while settling). */
     struct gad_error *error;
@@ -89,7 +97,13 @@ struct job {
 
 struct jobs;
 
+struct jobs_limits { /* of each user's records; at first those above */
+    unsigned max_kept;
+    uint64_t kept_ns, unread_bytes;
+};
+
 int jobs_new(struct jobs **ret_jobs) GAD_MUST_CHECK;
+void jobs_set_limits(struct jobs *jobs, const struct jobs_limits *limits); /* from now on */
 struct jobs *jobs_free(struct jobs *jobs); /* NULL; no live jobs */
 
 /* A new job, queued; live until job_keep() or job_discard(). -ENOMEM. */
@@ -117,6 +131,9 @@ void jobs_expire(struct jobs *jobs, uint64_t now_ns);
 unsigned jobs_n_live(const struct jobs *jobs);
 unsigned jobs_n_kept(const struct jobs *jobs);
 
+/* Calls func for the user's jobs that have not ended, oldest first, until it returns false. */
+void jobs_for_each_live(const struct jobs *jobs, uid_t uid,
+                        bool (*func)(void *userdata, const struct job *job), void *userdata);
 /* Calls func for the user's jobs, latest first, until it returns false. */
 void jobs_for_each(const struct jobs *jobs, uid_t uid,
                    bool (*func)(void *userdata, const struct job *job), void *userdata);

@@ -11,7 +11,10 @@
  *     anything else            written only while poll() says that there is room
  *
  * Lines get an `<n>` prefix when stderr is the journal's stream (JOURNAL_STREAM names its device
- * and inode). Control characters become '?', so that a client's text cannot forge lines.
+ * and inode). Fields stand at the line's end as KEY=VALUE there too: the journal's own protocol
+ * would make fields of them, but sd_journal_send() waits while the journal does not read, and a log
+ * that is dropped costs less than a loop that stands. Control characters become '?', so that a
+ * client's text cannot forge lines.
  *
  * Called by every file of the broker, from the loop's thread only.
  */
@@ -26,7 +29,8 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#define LINE_BYTES 1024
+#define LINE_BYTES 2048
+#define TEXT_BYTES 1024 /* of the text: fields always find room behind it */
 
 enum sink { SINK_PLAIN, SINK_SOCKET, SINK_POLLED };
 
@@ -103,6 +107,11 @@ void log_close(void)
     state.has_priority = false;
 }
 
+void log_set_level(enum log_level level)
+{
+    state.level = level;
+}
+
 bool log_is_on(enum log_level level)
 {
     return level <= state.level;
@@ -142,6 +151,8 @@ size_t log_format(char *buffer, size_t n_bytes, bool has_priority, enum log_leve
         append(buffer, n_bytes, &length, " JOB=%llu", (unsigned long long)fields->job);
     if (fields && fields->has_uid)
         append(buffer, n_bytes, &length, " UID=%u", fields->uid);
+    if (fields && fields->more)
+        append(buffer, n_bytes, &length, " %s", fields->more);
     for (size_t i = 0; i < length; i++)
         if ((unsigned char)buffer[i] < 0x20 || buffer[i] == 0x7f)
             buffer[i] = '?';
@@ -169,7 +180,7 @@ static bool emit(const char *line, size_t n_bytes)
 void log_write(enum log_level level, const char *topic, const struct log_fields *fields,
                const char *format, ...)
 {
-    char text[LINE_BYTES - 128], line[LINE_BYTES];
+    char text[TEXT_BYTES], line[LINE_BYTES];
     va_list ap;
 
     if (!log_is_on(level))

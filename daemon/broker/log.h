@@ -1,6 +1,6 @@
 /* The log: one line to stderr, never waiting for whoever reads it. A file that logs defines
  * LOG_TOPIC before it includes this. Levels by volume: error: someone must act; warn: a peer's
- * fault; info: per session; debug: per job. */
+ * fault; info: per session, and once for each job, when it ends; debug: more per job. */
 #pragma once
 
 #include "proto/error.h"
@@ -15,12 +15,14 @@ struct log_fields {
     uint64_t job; /* 0: none */
     bool has_uid;
     uint32_t uid;
+    const char *more; /* "CODE=ok ENGINE=cpu": goes behind the others; or NULL */
 };
 
 /* Where lines go from now on. `fd` stays the caller's and must stay open. */
 void log_open(int fd, enum log_level level);
 void log_close(void);
 
+void log_set_level(enum log_level level);
 bool log_level_from_name(const char *name, enum log_level *ret_level);
 bool log_is_on(enum log_level level);
 

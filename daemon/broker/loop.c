@@ -7,7 +7,9 @@
  * Everything that events queue is sent in one turn before the loop sleeps, so replies that were
  * made in the same round share system calls. One uv_timer_t serves all deadlines; an idle handle
  * keeps the loop awake while work is left over. Watches are heap objects: watch_close() forgets the
- * owner's function at once and frees the handle in its close callback.
+ * owner's function at once and frees the handle in its close callback. What may wait for a disk or
+ * another process goes to libuv's threads (loop_work); a thread that is stuck at the end keeps the
+ * loop it belongs to, and the process ends without it.
  *
  * Called by broker.c, server.c, session.c and worker.c; only this file and child.c include uv.h.
  */
@@ -17,7 +19,9 @@
 #include <time.h>
 #include <uv.h>
 
-#define MAX_SIGNALS 4
+#define MAX_SIGNALS   4
+#define FINISH_TRIES  500u
+#define FINISH_TRY_NS 1000000
 
 struct loop_signal {
     uv_signal_t handle;
@@ -36,6 +40,14 @@ struct loop {
     uint64_t armed_ns; /* what the timer is set to */
     loop_func turn;
     void *turn_userdata;
+    unsigned n_works;
+};
+
+struct loop_task {
+    uv_work_t request;
+    struct loop *loop;
+    loop_func work, done;
+    void *userdata;
 };
 
 struct watch {
@@ -110,7 +122,7 @@ int loop_new(struct loop **ret_loop)
 
 struct loop *loop_free(struct loop *loop)
 {
-    if (!loop)
+    if (!loop || loop->n_works > 0)
         return NULL;
     uv_close((uv_handle_t *)&loop->prepare, NULL);
     uv_close((uv_handle_t *)&loop->idle, NULL);
@@ -173,6 +185,49 @@ int loop_add_signal(struct loop *loop, int signal_number, signal_func func, void
 struct deadlines *loop_deadlines(struct loop *loop)
 {
     return &loop->deadlines;
+}
+
+static void on_work(uv_work_t *request)
+{
+    struct loop_task *task = request->data;
+    task->work(task->userdata);
+}
+
+static void on_work_done(uv_work_t *request, int status)
+{
+    struct loop_task *task = request->data;
+    (void)status; /* nothing is ever cancelled */
+    task->loop->n_works--;
+    task->done(task->userdata);
+    free(task);
+}
+
+int loop_work(struct loop *loop, loop_func work, loop_func done, void *userdata)
+{
+    struct loop_task *task = calloc(1, sizeof(*task));
+    if (!task)
+        return -ENOMEM;
+    *task = (struct loop_task){.loop = loop, .work = work, .done = done, .userdata = userdata};
+    task->request.data = task;
+    int r = uv_queue_work(&loop->uv, &task->request, on_work, on_work_done);
+    if (r < 0) {
+        free(task);
+        return r;
+    }
+    loop->n_works++;
+    return 0;
+}
+
+bool loop_finish_work(struct loop *loop)
+{
+    const struct timespec pause = {.tv_nsec = FINISH_TRY_NS};
+    loop->turn = NULL;
+    for (unsigned i = 0; loop->n_works > 0 && i < FINISH_TRIES; i++) {
+        uv_run(&loop->uv, UV_RUN_NOWAIT);
+        if (loop->n_works > 0)
+            nanosleep(&pause, NULL);
+    }
+    return loop->n_works == 0;
 }
 
 /* For child.c. */

@@ -19,7 +19,8 @@ typedef void (*signal_func)(void *userdata, int signal_number);
 typedef void (*exit_func)(void *userdata, int exit_code, int term_signal);
 
 int loop_new(struct loop **ret_loop) GAD_MUST_CHECK;
-struct loop *loop_free(struct loop *loop);      /* NULL; watches and children were closed before */
+/* NULL; watches and children were closed before. What a thread still works on is left to it. */
+struct loop *loop_free(struct loop *loop);
 int loop_run(struct loop *loop) GAD_MUST_CHECK; /* until loop_stop() */
 void loop_stop(struct loop *loop);
 
@@ -33,6 +34,13 @@ int loop_add_signal(struct loop *loop, int signal_number, signal_func func,
 uint64_t loop_now_ns(void); /* CLOCK_MONOTONIC */
 
 struct deadlines *loop_deadlines(struct loop *loop);
+
+/* Calls `work` in a thread, then `done` in the loop: for what may wait. -ENOMEM and the like:
+ * neither is called. */
+int loop_work(struct loop *loop, loop_func work, loop_func done, void *userdata) GAD_MUST_CHECK;
+/* Before the end: waits a moment for work that is under way. False: some is stuck; exit() would
+ * wait for it. */
+bool loop_finish_work(struct loop *loop) GAD_MUST_CHECK;
 
 /* Watches a socket that stays the caller's, for nothing at first. It must stay open until
  * watch_close(). An error or hang-up is reported as WATCH_READ: reading then says what it is. */

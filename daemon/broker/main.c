@@ -1,12 +1,13 @@
-/* gpuarrayd: the broker's program. Parses the command line, sets the process up, serves.
+/* gpuarrayd: the broker's program. Reads the settings, sets the process up, serves.
  *
- * Exit status: 0 after a drain; 1 a fault; 2 a mistake on the command line; 3 another daemon serves
- * this socket (a starter then simply connects to it).
+ * Exit status: 0 after a drain; 1 a fault; 2 a mistake on the command line or in the configuration
+ * file; 3 another daemon serves this socket (a starter then simply connects to it).
  */
 #define LOG_TOPIC "main"
 #include "daemon/broker/broker.h"
 #include "daemon/broker/closer.h"
 #include "daemon/broker/log.h"
+#include "daemon/broker/notify.h"
 #include "daemon/broker/options.h"
 #include "proto/util.h"
 
@@ -16,6 +17,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#define EXIT_MISTAKE      2
 #define EXIT_OTHER_DAEMON 3
 #define WANTED_FILES      65536u
 #define CLOSER_TIMEOUT_MS 2000u
@@ -76,26 +78,90 @@ static int serve(const struct options *options)
                   r == -EWOULDBLOCK ? "another daemon serves this socket" : strerror(-r));
     }
     broker_deinit(&broker);
+    if (broker.is_stuck) {
+        log_warn(NULL, "leaving without a thread that waits for a disk or the service manager");
+        _exit(status); /* exit() would wait for it */
+    }
     return status;
+}
+
+static void tell_mistakes(const struct options *options, const struct config_faults *faults)
+{
+    char text[SETTING_PATH_SIZE + CONFIG_FAULT_SIZE];
+    for (unsigned i = 0; i < faults->n_kept; i++) {
+        config_fault_format(options, faults, i, text, sizeof(text));
+        fprintf(stderr, "gpuarrayd: %s\n", text);
+    }
+    if (faults->n > faults->n_kept)
+        fprintf(stderr, "gpuarrayd: and %u mistakes more\n", faults->n - faults->n_kept);
+}
+
+static int tell_config(const struct options *options)
+{
+    if (options->is_without_config)
+        printf("a private daemon reads no file: the settings are good\n");
+    else if (access(options->config_path, F_OK) == 0)
+        printf("%s: the settings are good\n", options->config_path);
+    else
+        printf("%s: there is no such file; the defaults are used\n", options->config_path);
+    return fflush(stdout) == 0 ? 0 : 1;
+}
+
+static int print_config(void)
+{
+    settings_print(stdout);
+    return fflush(stdout) == 0 ? 0 : 1;
+}
+
+/* What is handed over must be looked at before anything else gets a descriptor. */
+static int take_socket(struct options *options)
+{
+    char path[SETTING_SOCKET_SIZE] = "";
+    int r = notify_take_socket(&options->listen_fd, path, sizeof(path));
+    if (r < 0 || path[0] == '\0')
+        return r;
+    snprintf(options->socket_path, sizeof(options->socket_path), "%s", path);
+    options->sources[SETTING_SOCKET].origin = SETTING_OF_COMMAND_LINE;
+    return 0;
+}
+
+static int set_up(struct options *options, unsigned n_files)
+{
+    int r = options_find_worker(options);
+    if (r < 0) {
+        log_error(NULL, "the worker's program '%s': %s", options->worker_path, strerror(-r));
+        return r;
+    }
+    r = take_socket(options);
+    if (r < 0)
+        return r;
+    r = closer_start(n_files);
+    if (r < 0)
+        log_error(NULL, "no closer: %s", strerror(-r));
+    return r;
 }
 
 int main(int argc, char **argv)
 {
+    static struct config_faults faults;
     struct options options;
+    enum options_action action;
     fill_standard_streams();
-    int r = options_parse(argc, argv, &options);
-    log_open(STDERR_FILENO, options.log_level);
-    if (r < 0) {
-        log_error(NULL, "the worker's program '%s': %s", options.worker_path, strerror(-r));
-        return 1;
+    unsigned n_files = raise_file_limit();
+    if (options_parse(argc, argv, &options, &action, &faults) < 0)
+        return EXIT_MISTAKE;
+    if (faults.n > 0) {
+        tell_mistakes(&options, &faults);
+        return EXIT_MISTAKE;
     }
+    if (action != OPTIONS_SERVE)
+        return action == OPTIONS_PRINT_CONFIG ? print_config() : tell_config(&options);
+    log_open(STDERR_FILENO, options.log_level);
     tame_malloc();
     signal(SIGPIPE, SIG_IGN);
-    r = closer_start(raise_file_limit());
-    if (r < 0) {
-        log_error(NULL, "no closer: %s", strerror(-r));
+    signal(SIGHUP, SIG_IGN); /* until the loop takes it */
+    if (set_up(&options, n_files) < 0)
         return 1;
-    }
     int status = serve(&options);
     closer_stop(CLOSER_TIMEOUT_MS);
     log_close();

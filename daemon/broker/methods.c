@@ -13,13 +13,12 @@
 #include "daemon/broker/log.h"
 #include "daemon/broker/region.h"
 #include "daemon/broker/session.h"
+#include "daemon/broker/stats.h"
 #include "proto/util.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-#define PROTOCOL_VERSION 1u
 
 static void pack_limits(msgpack_packer *p)
 {
@@ -86,10 +85,22 @@ static int handle_ping(const struct request *q, struct gad_error *error)
 
 static int handle_server_info(const struct request *q, struct gad_error *error)
 {
-    if (q->session->n_pending >= SESSION_MAX_PENDING)
+    if (q->session->n_pending >= q->session->broker->options.session_requests)
         return error_set(error, GAD_LIMIT_EXCEEDED, NULL, "%u requests wait for an answer",
                          q->session->n_pending);
-    return info_request(q->session, q->id);
+    return info_ask(q->session, q->id, false, info_reply_info);
+}
+
+static int handle_server_stats(const struct request *q, struct gad_error *error)
+{
+    unsigned n_waiting = info_n_waiting(q->session);
+    if (n_waiting >= STATS_MAX_WAITING) {
+        error_set(error, GAD_LIMIT_EXCEEDED, NULL, "%u requests for numbers wait for an answer",
+                  n_waiting);
+        error_expected(error, "at most %u", STATS_MAX_WAITING);
+        return GAD_LIMIT_EXCEEDED;
+    }
+    return info_ask(q->session, q->id, true, stats_reply);
 }
 
 static int handle_server_ops(const struct request *q, struct gad_error *error)
@@ -150,6 +161,7 @@ static const struct {
     {"hello", handle_hello},
     {"server.info", handle_server_info},
     {"server.ops", handle_server_ops},
+    {"server.stats", handle_server_stats},
 };
 
 int methods_handle(const struct request *q, struct gad_error *error)

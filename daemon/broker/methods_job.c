@@ -15,6 +15,7 @@
 #include "proto/util.h"
 
 #define LIST_BYTES    (FRAME_MAX_BODY_BYTES - 16384u) /* of statuses: the latest that fit */
+#define LIST_JOBS     1900u /* of them: a status has up to 33 of a body's 65536 objects */
 #define PROGRAM_CHARS 65536u
 
 static int find_job(const struct request *q, struct job **ret_job, struct gad_error *error)
@@ -109,11 +110,11 @@ int handle_job_plan(const struct request *q, struct gad_error *error)
 
 static int check_pending(const struct session *session, struct gad_error *error)
 {
-    if (session->n_pending < SESSION_MAX_PENDING)
+    if (session->n_pending < session->broker->options.session_requests)
         return 0;
     error_set(error, GAD_LIMIT_EXCEEDED, NULL, "%u requests of this connection wait already",
               session->n_pending);
-    error_expected(error, "at most %u", SESSION_MAX_PENDING);
+    error_expected(error, "at most %u", session->broker->options.session_requests);
     return GAD_LIMIT_EXCEEDED;
 }
 
@@ -213,7 +214,7 @@ static bool list_job(void *userdata, const struct job *job)
     struct listing *listing = userdata;
     pack_status(&listing->w->packer, job);
     listing->n++;
-    return listing->w->buffer.size < LIST_BYTES;
+    return listing->w->buffer.size < LIST_BYTES && listing->n < LIST_JOBS;
 }
 
 int handle_job_list(const struct request *q, struct gad_error *error)

@@ -3,9 +3,13 @@
  * A line of mountinfo (proc(5)):
  *
  *     36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue
- *     ^id                                          ^type, behind " - "
+ *     ^id   ^device                                ^type, behind " - "
  *
- * Mount ids are reused, so an old table could take a server's files for local ones. poll() on the
+ * A service has a mount namespace of its own, and there the mounts of its clients' files have other
+ * ids. The device is the same in all namespaces, and as long as a mount of ours holds it, nothing
+ * else can have its number.
+ *
+ * Both are reused, so an old table could take a server's files for local ones. poll() on the
  * open mountinfo reports POLLPRI once the mounts changed since it was last asked; that is asked
  * before every look-up and costs no more than a system call. Reading it never asks a file system.
  *
@@ -22,7 +26,7 @@
 #define MAX_TABLE_BYTES (4u * 1024u * 1024u)
 
 struct mount {
-    uint64_t id;
+    uint64_t id, device;
     char type[MOUNT_TYPE_SIZE];
 };
 
@@ -32,35 +36,6 @@ struct mounts {
     unsigned n, capacity;
     bool is_read;
 };
-
-static const char *const local_types[] = {
-    "ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "tmpfs", "overlay",
-};
-
-static const char *const pseudo_types[] = {
-    "proc",    "sysfs",    "cgroup", "cgroup2", "debugfs",    "tracefs",     "securityfs",
-    "devpts",  "configfs", "bpf",    "pstore",  "efivarfs",   "binfmt_misc", "selinuxfs",
-    "fusectl", "mqueue",   "nsfs",   "autofs",  "rpc_pipefs", "resctrl",     "smackfs",
-};
-
-static bool is_in(const char *const *list, unsigned n, const char *type)
-{
-    for (unsigned i = 0; i < n; i++)
-        if (strcmp(list[i], type) == 0)
-            return true;
-    return false;
-}
-
-enum mount_class mount_classify(const char *type)
-{
-    if (!type)
-        return MOUNT_OTHER;
-    if (is_in(local_types, ARRAY_LENGTH(local_types), type))
-        return MOUNT_LOCAL;
-    if (is_in(pseudo_types, ARRAY_LENGTH(pseudo_types), type))
-        return MOUNT_PSEUDO;
-    return MOUNT_OTHER;
-}
 
 int mounts_new(const char *path, struct mounts **ret_mounts)
 {
@@ -87,7 +62,8 @@ struct mounts *mounts_free(struct mounts *mounts)
     return NULL;
 }
 
-static int add(struct mounts *mounts, uint64_t id, const char *type, size_t n_chars)
+static int add(struct mounts *mounts, uint64_t id, uint64_t device, const char *type,
+               size_t n_chars)
 {
     if (n_chars >= MOUNT_TYPE_SIZE)
         n_chars = MOUNT_TYPE_SIZE - 1; /* no name of the lists is that long */
@@ -100,7 +76,7 @@ static int add(struct mounts *mounts, uint64_t id, const char *type, size_t n_ch
         mounts->capacity = capacity;
     }
     struct mount *mount = &mounts->table[mounts->n++];
-    *mount = (struct mount){.id = id};
+    *mount = (struct mount){.id = id, .device = device};
     memcpy(mount->type, type, n_chars);
     return 0;
 }
@@ -108,13 +84,15 @@ static int add(struct mounts *mounts, uint64_t id, const char *type, size_t n_ch
 static int parse_line(struct mounts *mounts, const char *line)
 {
     char *end;
+    unsigned major, minor;
     errno = 0;
     unsigned long long id = strtoull(line, &end, 10);
     const char *dash = strstr(line, " - ");
-    if (errno || end == line || *end != ' ' || !dash)
+    if (errno || end == line || *end != ' ' || !dash ||
+        sscanf(end, " %*u %u:%u ", &major, &minor) != 2)
         return 0; /* a line of another form names nothing that we serve */
     const char *type = dash + 3;
-    return add(mounts, id, type, strcspn(type, " \n"));
+    return add(mounts, id, (uint64_t)major << 32 | minor, type, strcspn(type, " \n"));
 }
 
 static int read_all(int fd, char **ret_text)
@@ -169,13 +147,28 @@ static bool has_changed(const struct mounts *mounts)
     return poll(&p, 1, 0) > 0 && (p.revents & (POLLPRI | POLLERR));
 }
 
+/* Asked first, so that a change while we read is seen the next time. */
+static bool refresh(struct mounts *mounts)
+{
+    return !(has_changed(mounts) || !mounts->is_read) || read_table(mounts) == 0;
+}
+
 const char *mounts_type(struct mounts *mounts, uint64_t mount_id)
 {
-    /* Asked first, so that a change while we read is seen the next time. */
-    if ((has_changed(mounts) || !mounts->is_read) && read_table(mounts) < 0)
+    if (!refresh(mounts))
         return NULL;
     for (unsigned i = 0; i < mounts->n; i++)
         if (mounts->table[i].id == mount_id)
+            return mounts->table[i].type;
+    return NULL;
+}
+
+const char *mounts_type_of_device(struct mounts *mounts, uint64_t device)
+{
+    if (!refresh(mounts))
+        return NULL;
+    for (unsigned i = 0; i < mounts->n; i++)
+        if (mounts->table[i].device == device)
             return mounts->table[i].type;
     return NULL;
 }

@@ -1,8 +1,9 @@
-/* Which file system a mount id belongs to, from /proc/self/mountinfo. Asking the file system itself
- * (statfs) could block on a server that is away. */
+/* Which file system a mount id or device belongs to, from /proc/self/mountinfo. Asking the file
+ * system itself (statfs) could block on a server that is away. */
 #pragma once
 
 #include "proto/error.h"
+#include "proto/file_systems.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -18,11 +19,6 @@ struct mounts *mounts_free(struct mounts *mounts); /* NULL */
 /* "ext4"; NULL when there is no such mount here (of another mount namespace, or detached). Valid
  * until the next call. */
 const char *mounts_type(struct mounts *mounts, uint64_t mount_id);
-
-/* What we do with regular files of such a file system. */
-enum mount_class {
-    MOUNT_LOCAL,  /* served */
-    MOUNT_PSEUDO, /* made up by the kernel: not data */
-    MOUNT_OTHER,  /* may block or fail in ways of its own: through a provider */
-};
-enum mount_class mount_classify(const char *type); /* NULL: other */
+/* The same by the number of the device (major << 32 | minor) that a mount here holds. Files on
+ * subvolumes of btrfs, and some of overlay, have numbers of their own and are not found by it. */
+const char *mounts_type_of_device(struct mounts *mounts, uint64_t device);

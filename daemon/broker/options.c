@@ -1,176 +1,252 @@
-/* The command line: argp's table, numbers with units, and where the worker's program is.
+/* The command line, and what the file adds to it.
+ *
+ *     defaults <-- file <-- command line <-- (reload: the file again, under the same command line)
+ *
+ * argp's options are made from the table of settings, so every setting has one. Values of the
+ * command line are checked when argp meets them; the file is read afterwards and leaves alone what
+ * the command line has set. Limits are compared when both are known.
+ *
+ * A private daemon belongs to one user: the file of the system is not for it, and it reads none but
+ * one that --config names.
  *
  * The worker is looked for beside our own executable (an installation in one folder), then in
- * ../worker (a build tree), then in the libexec directory. Called by main.c.
+ * ../worker (a build tree), then in the libexec directory. Called by main.c and reload.c.
  */
 #include "daemon/broker/options.h"
-#include "daemon/crashpage.h"
+#include "daemon/broker/contradictions.h"
+#include "proto/ops.h"
 #include "proto/util.h"
 
 #include <argp.h>
-#include <ctype.h>
-#include <math.h>
-#include <sched.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#define WORKER_NAME        "gpuarrayd-worker-cpu"
-#define DEFAULT_SOCKET     "/run/gpuarrayd/socket"
-#define DEFAULT_POOL_BYTES (32u * 1024u * 1024u)
-#define MIN_POOL_BYTES     (64u * 1024u)
+#define WORKER_NAME    "gpuarrayd-worker-cpu"
+#define DEFAULT_CONFIG GAD_SYSCONFDIR "/gpuarrayd/gpuarrayd.conf"
+#define MAX_FD         (1u << 20)
+#define DOC_SIZE       320
 
 enum {
-    KEY_SOCKET = 256,
-    KEY_POOL,
-    KEY_THREADS,
-    KEY_WORKER,
-    KEY_IDLE_EXIT,
+    KEY_SETTING = 256, /* and the setting's number */
+    KEY_CONFIG = KEY_SETTING + SETTING_COUNT,
+    KEY_CHECK_CONFIG,
+    KEY_PRINT_CONFIG,
     KEY_PRIVATE,
-    KEY_HANG_TIMEOUT,
-    KEY_LOG_LEVEL,
-    KEY_MAX_QUEUE,
-    KEY_LEVEL,
     KEY_READY_FD,
-    KEY_SOCKET_MODE,
-    KEY_REGION_LIMIT,
 };
 
-static const struct argp_option table[] = {
-    {"socket", KEY_SOCKET, "PATH", 0, "listen here (default " DEFAULT_SOCKET ")", 0},
-    {"socket-mode", KEY_SOCKET_MODE, "OCTAL", 0, "mode of the socket (660; private: 600)", 0},
-    {"private", KEY_PRIVATE, NULL, 0, "for this user alone: the socket's directory is 0700", 0},
-    {"pool", KEY_POOL, "SIZE", 0, "bytes that jobs run in, with K, M or G (default 32M)", 0},
-    {"threads", KEY_THREADS, "N", 0, "threads that compute (default: all CPUs)", 0},
-    {"level", KEY_LEVEL, "NAME", 0, "instructions to use: baseline, avx2, avx512", 0},
-    {"worker", KEY_WORKER, "PATH", 0, "the worker's program", 0},
-    {"idle-exit", KEY_IDLE_EXIT, "SECONDS", 0, "leave after so long without session or job", 0},
-    {"hang-timeout", KEY_HANG_TIMEOUT, "SECONDS", 0, "a tile may take so long (default 60)", 0},
-    {"max-queue", KEY_MAX_QUEUE, "N", 0, "jobs that may wait (default 16384)", 0},
-    {"region-limit", KEY_REGION_LIMIT, "SIZE", 0, "bytes of regions per user (half the RAM)", 0},
-    {"log-level", KEY_LOG_LEVEL, "NAME", 0, "error, warn, info or debug (default warn)", 0},
+static const struct argp_option others[] = {
+    {"config", KEY_CONFIG, "FILE", 0, "read settings from FILE, not from " DEFAULT_CONFIG, 0},
+    {"check-config", KEY_CHECK_CONFIG, NULL, 0,
+     "say what is wrong with the settings, and leave: 0 nothing, 2 something", 0},
+    {"print-config", KEY_PRINT_CONFIG, NULL, 0, "print a file with all defaults, and leave", 0},
+    {"private", KEY_PRIVATE, NULL, 0,
+     "for this user alone: the socket's directory is 0700, and the system's file is not read", 0},
     {"ready-fd", KEY_READY_FD, "N", 0, "write one byte to this descriptor when listening", 0},
-    {0},
 };
 
-bool options_parse_size(const char *text, uint64_t *ret_bytes)
+static const struct argp_option of_argp[] = {
+    {.name = "help"}, {.name = "usage"}, {.name = "version"}};
+
+struct command_line {
+    const char *given[SETTING_COUNT];
+    const char *config, *ready_fd;
+    bool is_private;
+    enum options_action action;
+};
+
+const char *argp_program_version = "gpuarrayd " GPUARRAYD_VERSION;
+
+static const char *value_name(const struct setting *setting)
 {
-    char *end;
-    if (!isdigit((unsigned char)text[0]))
-        return false;
-    errno = 0;
-    unsigned long long value = strtoull(text, &end, 10);
-    unsigned shift = 0;
-    switch (*end) {
-    case 'K':
-    case 'k': shift = 10; break;
-    case 'M':
-    case 'm': shift = 20; break;
-    case 'G':
-    case 'g': shift = 30; break;
-    case '\0': break;
-    default: return false;
-    }
-    if (errno || (shift && end[1] != '\0') || value > (UINT64_MAX >> 1) >> shift)
-        return false;
-    *ret_bytes = (uint64_t)value << shift;
-    return true;
+    static const char *const names[] = {
+        [SETTING_IS_SIZE] = "SIZE",   [SETTING_IS_SECONDS] = "TIME",
+        [SETTING_IS_NUMBER] = "N",    [SETTING_IS_MODE] = "OCTAL",
+        [SETTING_IS_LEVEL] = "NAME",  [SETTING_IS_LOG_LEVEL] = "NAME",
+        [SETTING_IS_TEXT] = "STRING",
+    };
+    return names[setting->kind];
 }
 
-bool options_parse_seconds(const char *text, uint64_t *ret_ns)
+static void check_value(const struct argp_state *state, enum setting_id id, const char *value)
 {
-    char *end;
-    if (!isdigit((unsigned char)text[0]))
-        return false;
-    double seconds = strtod(text, &end);
-    if (*end != '\0' || !isfinite(seconds) || seconds > 1e9)
-        return false;
-    *ret_ns = (uint64_t)(seconds * 1e9);
-    return true;
-}
-
-static bool parse_unsigned(const char *text, int base, unsigned min, unsigned max, unsigned *ret)
-{
-    char *end;
-    if (!isdigit((unsigned char)text[0]))
-        return false;
-    errno = 0;
-    unsigned long value = strtoul(text, &end, base);
-    if (errno || *end != '\0' || value < min || value > max)
-        return false;
-    *ret = (unsigned)value;
-    return true;
-}
-
-static bool set_option(struct options *o, int key, const char *value)
-{
-    unsigned number = 0;
-    switch (key) {
-    case KEY_POOL:
-        return options_parse_size(value, &o->pool_bytes) && o->pool_bytes >= MIN_POOL_BYTES;
-    case KEY_REGION_LIMIT: return options_parse_size(value, &o->region_limit_bytes);
-    case KEY_THREADS: return parse_unsigned(value, 10, 1, CRASHPAGE_MAX_THREADS, &o->n_threads);
-    case KEY_IDLE_EXIT: return options_parse_seconds(value, &o->idle_exit_ns);
-    case KEY_HANG_TIMEOUT:
-        return options_parse_seconds(value, &o->hang_timeout_ns) && o->hang_timeout_ns > 0;
-    case KEY_LOG_LEVEL: return log_level_from_name(value, &o->log_level);
-    case KEY_MAX_QUEUE: return parse_unsigned(value, 10, 1, 1u << 20, &o->max_queue);
-    case KEY_SOCKET_MODE:
-        if (!parse_unsigned(value, 8, 0, 0777, &number))
-            return false;
-        o->socket_mode = (mode_t)number;
-        return true;
-    case KEY_READY_FD:
-        if (!parse_unsigned(value, 10, 1, 1u << 20, &number))
-            return false;
-        o->ready_fd = (int)number;
-        return true;
-    default: return false;
-    }
+    struct options unused;
+    char expected[160];
+    if (!setting_parse(setting_at(id), value, &unused, expected, sizeof(expected)))
+        argp_error(state, "--%s: expected %s; found '%s'", setting_at(id)->name, expected, value);
 }
 
 static error_t on_option(int key, char *value, struct argp_state *state)
 {
-    struct options *o = state->input;
-    switch (key) {
-    case KEY_SOCKET: o->socket_path = value; return 0;
-    case KEY_LEVEL: o->level = value; return 0;
-    case KEY_PRIVATE: o->is_private = true; return 0;
-    case KEY_WORKER:
-        if (strlen(value) >= sizeof(o->worker_path))
-            argp_error(state, "the worker's path is too long");
-        snprintf(o->worker_path, sizeof(o->worker_path), "%s", value);
+    struct command_line *line = state->input;
+    if (key >= KEY_SETTING && key < KEY_CONFIG) {
+        enum setting_id id = (enum setting_id)(key - KEY_SETTING);
+        check_value(state, id, value);
+        line->given[id] = value;
         return 0;
-    case ARGP_KEY_ARG: argp_error(state, "unexpected argument '%s'", value); return 0;
-    default: break;
     }
-    for (const struct argp_option *option = table; option->name; option++) {
-        if (option->key == key) {
-            if (!set_option(o, key, value))
-                argp_error(state, "--%s: '%s' is not usable", option->name, value);
-            return 0;
+    switch (key) {
+    case KEY_CONFIG:
+        if (line->config)
+            argp_error(state, "--config: expected once, found twice: '%s' and '%s'", line->config,
+                       value);
+        if (strlen(value) >= SETTING_PATH_SIZE)
+            argp_error(state, "--config: expected a path of less than %d bytes", SETTING_PATH_SIZE);
+        line->config = value;
+        return 0;
+    case KEY_CHECK_CONFIG: line->action = OPTIONS_CHECK_CONFIG; return 0;
+    case KEY_PRINT_CONFIG: line->action = OPTIONS_PRINT_CONFIG; return 0;
+    case KEY_PRIVATE: line->is_private = true; return 0;
+    case KEY_READY_FD: line->ready_fd = value; return 0;
+    case ARGP_KEY_ARG: argp_error(state, "unexpected argument '%s'", value); return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* The table of argp, and room for the texts in it. */
+struct argp_table {
+    struct argp_option options[SETTING_COUNT + ARRAY_LENGTH(others) + 1];
+    char docs[SETTING_COUNT][DOC_SIZE];
+};
+
+static void fill_table(struct argp_table *table)
+{
+    *table = (struct argp_table){0};
+    for (unsigned i = 0; i < SETTING_COUNT; i++) {
+        const struct setting *setting = setting_at((enum setting_id)i);
+        snprintf(table->docs[i], DOC_SIZE, "%s (default %s)", setting->doc, setting->by_default);
+        table->options[i] = (struct argp_option){.name = setting->name,
+                                                 .key = (int)(KEY_SETTING + i),
+                                                 .arg = value_name(setting),
+                                                 .doc = table->docs[i]};
+    }
+    memcpy(table->options + SETTING_COUNT, others, sizeof(others));
+}
+
+static const struct argp_option *find_option(const struct argp_table *table, const char *name,
+                                             size_t n)
+{
+    for (const struct argp_option *option = table->options; option->name; option++)
+        if (strncmp(option->name, name, n) == 0) /* argp takes beginnings of names too */
+            return option;
+    for (unsigned i = 0; i < ARRAY_LENGTH(of_argp); i++)
+        if (strncmp(of_argp[i].name, name, n) == 0)
+            return &of_argp[i];
+    return NULL;
+}
+
+static const char *nearest_option(const struct argp_table *table, const char *name, size_t n)
+{
+    const char *best = NULL;
+    unsigned best_distance = 4;
+    for (const struct argp_option *option = table->options; option->name; option++) {
+        unsigned distance = n > OP_NAME_MAX_CHARS
+                                ? best_distance
+                                : op_name_distance(name, n, option->name, strlen(option->name));
+        if (distance < best_distance) {
+            best_distance = distance;
+            best = option->name;
         }
     }
-    return ARGP_ERR_UNKNOWN;
+    return best;
 }
 
-static unsigned count_cpus(void)
+/* What argp would only call unrecognized is told with the nearest name. */
+static bool are_options_known(int argc, char **argv, const struct argp_table *table)
 {
-    cpu_set_t set;
-    int n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-    return n < 1 ? 1 : n > (int)CRASHPAGE_MAX_THREADS ? CRASHPAGE_MAX_THREADS : (unsigned)n;
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strncmp(argv[i], "--", 2) != 0)
+            continue;
+        const char *name = argv[i] + 2;
+        size_t n = strcspn(name, "=");
+        const struct argp_option *option = find_option(table, name, n);
+        const char *nearest = option ? NULL : nearest_option(table, name, n);
+        if (nearest) {
+            fprintf(stderr, "gpuarrayd: unknown option '%s'; did you mean '--%s'?\n", argv[i],
+                    nearest);
+            return false;
+        }
+        i += option && option->arg && name[n] == '\0';
+    }
+    return true;
 }
 
-static uint64_t half_of_memory(void)
+static int read_command_line(int argc, char **argv, struct command_line *line)
 {
-    long n_pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
-    return n_pages > 0 && page_bytes > 0 ? (uint64_t)n_pages / 2 * (uint64_t)page_bytes
-                                         : UINT64_C(1) << 30;
+    struct argp_table table;
+    fill_table(&table);
+    if (!are_options_known(argc, argv, &table))
+        return -EINVAL;
+    const struct argp argp = {
+        .options = table.options,
+        .parser = on_option,
+        .doc = "Serves array jobs to the users of this machine.\vSettings have the same names in "
+               "the file, see gpuarrayd.conf(5); the command line wins. SIGHUP reads the file "
+               "again.",
+    };
+    argp_err_exit_status = 2;
+    return -argp_parse(&argp, argc, argv, 0, NULL, line);
 }
 
-static int find_worker(char *path, size_t n_bytes)
+static void apply_command_line(const struct command_line *line, struct options *o)
 {
-    static const char *const beside[] = {"", "../worker/"};
+    char unused[160];
+    for (unsigned i = 0; i < SETTING_COUNT; i++)
+        if (line->given[i] && setting_parse(setting_at((enum setting_id)i), line->given[i], o,
+                                            unused, sizeof(unused)))
+            o->sources[i].origin = SETTING_OF_COMMAND_LINE;
+}
+
+static int parse_fd(const char *text)
+{
+    char *end;
+    errno = 0;
+    unsigned long fd = strtoul(text, &end, 10);
+    return errno == 0 && end != text && *end == '\0' && fd > 0 && fd <= MAX_FD ? (int)fd : -1;
+}
+
+int options_parse(int argc, char **argv, struct options *ret_options,
+                  enum options_action *ret_action, struct config_faults *faults)
+{
+    struct command_line line = {.action = OPTIONS_SERVE};
+    struct options o = {.ready_fd = -1, .listen_fd = -1};
+    int r = read_command_line(argc, argv, &line);
+    if (r < 0)
+        return r;
+    o.is_private = line.is_private;
+    o.has_config = line.config != NULL;
+    o.is_without_config = line.is_private && !line.config;
+    snprintf(o.config_path, sizeof(o.config_path), "%s",
+             line.config ? line.config : DEFAULT_CONFIG);
+    settings_set_defaults(&o, o.is_private);
+    apply_command_line(&line, &o);
+    if (line.ready_fd && (o.ready_fd = parse_fd(line.ready_fd)) < 0)
+        config_fault(faults, 0, "--ready-fd: expected a descriptor, found '%s'", line.ready_fd);
+    if (line.action != OPTIONS_PRINT_CONFIG)
+        config_load(&o, faults);
+    contradictions_check(&o, faults);
+    *ret_action = line.action;
+    *ret_options = o;
+    return 0;
+}
+
+void options_reload(const struct options *running, struct options *ret_options,
+                    struct config_faults *faults)
+{
+    struct options o = *running;
+    settings_set_defaults(&o, running->is_private);
+    for (unsigned i = 0; i < SETTING_COUNT; i++)
+        if (running->sources[i].origin == SETTING_OF_COMMAND_LINE)
+            setting_copy((enum setting_id)i, running, &o);
+    config_load(&o, faults);
+    contradictions_check(&o, faults);
+    *ret_options = o;
+}
+
+/* The worker ---------------------------------------------------------------------------------- */
+
+static int look_for_worker(char *path, size_t n_bytes)
+{
+    static const char *const beside[] = {"", "../worker/", "../libexec/gpuarrayd/"};
     char directory[256];
     ssize_t n = readlink("/proc/self/exe", directory, sizeof(directory) - 1);
     if (n > 0) {
@@ -187,31 +263,11 @@ static int find_worker(char *path, size_t n_bytes)
     return access(path, X_OK) == 0 ? 0 : -ENOENT;
 }
 
-int options_parse(int argc, char **argv, struct options *ret_options)
+int options_find_worker(struct options *o)
 {
-    static const struct argp argp = {
-        .options = table,
-        .parser = on_option,
-        .doc = "Serves array jobs to the users of this machine.",
-    };
-    struct options o = {
-        .pool_bytes = DEFAULT_POOL_BYTES,
-        .region_limit_bytes = half_of_memory(),
-        .n_threads = count_cpus(),
-        .hang_timeout_ns = UINT64_C(60000000000),
-        .socket_mode = (mode_t)-1,
-        .max_queue = 16384,
-        .ready_fd = -1,
-        .log_level = LOG_LEVEL_WARN,
-        .socket_path = DEFAULT_SOCKET,
-    };
-    argp_err_exit_status = 2;
-    if (argp_parse(&argp, argc, argv, 0, NULL, &o) != 0)
-        return -EINVAL;
-    if (o.socket_mode == (mode_t)-1)
-        o.socket_mode = o.is_private ? 0600 : 0660;
-    int r = o.worker_path[0] ? (access(o.worker_path, X_OK) == 0 ? 0 : -ENOENT)
-                             : find_worker(o.worker_path, sizeof(o.worker_path));
-    *ret_options = o;
-    return r;
+    if (o->worker[0]) {
+        snprintf(o->worker_path, sizeof(o->worker_path), "%s", o->worker);
+        return access(o->worker_path, X_OK) == 0 ? 0 : -ENOENT;
+    }
+    return look_for_worker(o->worker_path, sizeof(o->worker_path));
 }

@@ -50,6 +50,11 @@ int queue_new(const struct queue_limits *limits, struct queue **ret_queue)
     return 0;
 }
 
+void queue_set_limits(struct queue *queue, const struct queue_limits *limits)
+{
+    queue->limits = *limits;
+}
+
 struct queue *queue_free(struct queue *queue)
 {
     if (queue)

@@ -36,6 +36,8 @@ struct queue_limits {
 };
 
 int queue_new(const struct queue_limits *limits, struct queue **ret_queue) GAD_MUST_CHECK;
+/* From now on; what waits and what is active stays. */
+void queue_set_limits(struct queue *queue, const struct queue_limits *limits);
 struct queue *queue_free(struct queue *queue); /* NULL; all items are out */
 
 /* 0, queue-full with limit and use, -ENOMEM. */

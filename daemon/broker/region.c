@@ -173,6 +173,7 @@ static void refuse_client(struct region *region, const struct gad_error *error)
     uint32_t id = region->waiter_id;
     if (!region->has_waiter || !session)
         return;
+    metrics_refused(&session->broker->metrics, (int)error->status);
     region_session_gone(region);
     session_reply_error(session, id, error);
 }
@@ -193,6 +194,7 @@ static void answer_client(struct region *region)
     if (!region->has_waiter || !region->session)
         return;
     region->has_waiter = false;
+    region->broker->metrics.n_regions++;
     message_begin_result(w, region->waiter_id);
     msgpack_pack_map(&w->packer, 1);
     pack_key_u64(&w->packer, "region", region->id);

@@ -11,7 +11,9 @@
 #include "daemon/broker/rundir.h"
 #include "proto/util.h"
 
+#include <ctype.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
@@ -54,7 +56,23 @@ int rundir_lock(const char *socket_path, int *ret_fd)
     return 0;
 }
 
-int rundir_listen(const char *socket_path, mode_t mode, int *ret_fd)
+int rundir_find_group(const char *name, gid_t *ret_group)
+{
+    char *end;
+    errno = 0;
+    const struct group *group = getgrnam(name);
+    if (group) {
+        *ret_group = group->gr_gid;
+        return 0;
+    }
+    unsigned long number = strtoul(name, &end, 10);
+    if (!isdigit((unsigned char)name[0]) || *end != '\0' || number >= (gid_t)-1)
+        return -ENOENT;
+    *ret_group = (gid_t)number;
+    return 0;
+}
+
+int rundir_listen(const char *socket_path, mode_t mode, gid_t group, int *ret_fd)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (strlen(socket_path) >= sizeof(address.sun_path))
@@ -73,6 +91,8 @@ int rundir_listen(const char *socket_path, mode_t mode, int *ret_fd)
     mode_t before = umask(0177); /* nobody else gets in before the mode is set */
     int r = bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;
     umask(before);
+    if (r == 0 && group != (gid_t)-1 && lchown(socket_path, (uid_t)-1, group) < 0)
+        r = -errno;
     if (r == 0 && chmod(socket_path, mode) < 0)
         r = -errno;
     if (r == 0 && listen(fd, BACKLOG) < 0)

@@ -5,6 +5,9 @@
  * Without descriptors left accept() would fail for ever with the socket readable: a spare one is
  * given up for a moment, to take the connection and close it.
  *
+ * A socket that was handed over belongs to who listens on it: nothing of it is changed, its name
+ * stays, and who knocks while nobody serves is kept in its queue for the next daemon.
+ *
  * Called by broker.c.
  */
 #define LOG_TOPIC "server"
@@ -26,6 +29,7 @@
 struct server {
     struct broker *broker;
     int lock_fd, listen_fd, spare_fd;
+    bool is_ours; /* the socket's name: it goes with us */
     struct watch *watch;
 };
 
@@ -96,6 +100,30 @@ static void on_event(void *userdata, unsigned events)
     server_accept(userdata);
 }
 
+static int listen_anew(struct server *server, const struct options *o)
+{
+    gid_t group = (gid_t)-1;
+    int r = o->is_private ? rundir_prepare(o->socket_path) : 0;
+    if (r == 0 && o->group[0]) {
+        r = rundir_find_group(o->group, &group);
+        if (r < 0)
+            log_error(NULL, "group '%s': %s", o->group,
+                      r == -ENOENT ? "there is no such group" : strerror(-r));
+    }
+    if (r == 0)
+        r = rundir_lock(o->socket_path, &server->lock_fd);
+    if (r == 0)
+        r = rundir_listen(o->socket_path, o->socket_mode, group, &server->listen_fd);
+    server->is_ours = r == 0;
+    return r;
+}
+
+static int take_over(struct server *server, const struct options *o)
+{
+    server->listen_fd = o->listen_fd;
+    return rundir_lock(o->socket_path, &server->lock_fd);
+}
+
 int server_new(struct broker *broker, struct server **ret_server)
 {
     const struct options *o = &broker->options;
@@ -105,11 +133,7 @@ int server_new(struct broker *broker, struct server **ret_server)
     server->broker = broker;
     server->lock_fd = server->listen_fd = -1;
     server->spare_fd = open_spare();
-    int r = o->is_private ? rundir_prepare(o->socket_path) : 0;
-    if (r == 0)
-        r = rundir_lock(o->socket_path, &server->lock_fd);
-    if (r == 0)
-        r = rundir_listen(o->socket_path, o->socket_mode, &server->listen_fd);
+    int r = o->listen_fd >= 0 ? take_over(server, o) : listen_anew(server, o);
     if (r == 0)
         r = watch_new(broker->loop, server->listen_fd, on_event, server, &server->watch);
     if (r == 0)
@@ -127,7 +151,7 @@ struct server *server_free(struct server *server)
     if (!server)
         return NULL;
     watch_close(server->watch);
-    if (server->listen_fd >= 0)
+    if (server->is_ours)
         unlink(server->broker->options.socket_path);
     close_fd(&server->listen_fd);
     close_fd(&server->lock_fd);

@@ -6,9 +6,10 @@
 struct broker;
 struct server;
 
-/* Takes the lock, binds and listens. -EWOULDBLOCK: another daemon serves this socket. */
+/* Takes the lock, binds and listens, or takes over the socket of options.listen_fd. -EWOULDBLOCK:
+ * another daemon serves this socket. */
 int server_new(struct broker *broker, struct server **ret_server) GAD_MUST_CHECK;
-struct server *server_free(struct server *server); /* NULL; the socket's name goes */
+struct server *server_free(struct server *server); /* NULL; the socket's name goes, if it is ours */
 
 /* Takes whoever knocked meanwhile. How many. */
 unsigned server_accept(struct server *server);

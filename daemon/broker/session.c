@@ -5,11 +5,11 @@
  *     replies  --> conn's queue --> broker->dirty --> one flush at the end of the turn
  *
  * A client that sends and does not read is not read from while more than SESSION_CLOG_BYTES of
- * replies wait for it; if that lasts CLOG_NS, or the queue grows beyond SESSION_MAX_QUEUED_BYTES
- * (by jobs that were under way), it is dropped.
+ * replies wait for it; if that lasts client-timeout, or the queue grows beyond session-replies (by
+ * jobs that were under way), it is dropped.
  *
  * What all sessions together hold of large requests that wait, and of replies that were not sent
- * yet, is bounded too: beyond SESSION_HELD_BYTES whoever has more than SESSION_SHARE_BYTES of such
+ * yet, is bounded too: beyond message-memory whoever has more than SESSION_SHARE_BYTES of such
  * requests is paused: not read from until its jobs have ended or others hold less. Its bytes wait
  * in its own socket. Only arrays inside the message make a request large, so these jobs are short,
  * and they end whether their client reads or not. Requests that only name files and regions are
@@ -37,7 +37,6 @@
 #define FRAMES_PER_WAKE_UP   32u
 #define RECEIVES_PER_WAKE_UP 4u
 #define UNCLOG_BYTES         (SESSION_CLOG_BYTES / 2)
-#define CLOG_NS              UINT64_C(30000000000)
 #define ENDING_NS            UINT64_C(5000000000)
 
 static void on_event(void *userdata, unsigned events);
@@ -54,7 +53,8 @@ static uint64_t held_by_all(const struct broker *broker)
 
 static bool holds_too_much(const struct session *s)
 {
-    return s->request_bytes > SESSION_SHARE_BYTES && held_by_all(s->broker) > SESSION_HELD_BYTES;
+    return s->request_bytes > SESSION_SHARE_BYTES &&
+           held_by_all(s->broker) > s->broker->options.message_memory_bytes;
 }
 
 static void count_replies(struct session *s, uint64_t n_bytes)
@@ -114,6 +114,7 @@ int session_new(struct broker *broker, int fd_take, uid_t uid, pid_t pid,
     }
     list_push_back(&broker->sessions, &s->link);
     broker->n_sessions++;
+    metrics_session(&broker->metrics, uid);
     if (refusal)
         broker_set_deadline(broker, &s->patience, ENDING_NS, on_patience_over);
     return 0;
@@ -194,7 +195,7 @@ void session_send(struct session *s)
     if (s->state == SESSION_CLOSED || s->has_failed)
         return;
     int r = conn_send(s->conn, body->data, body->size, NULL, 0);
-    if (r == 0 && conn_n_queued_bytes(s->conn) > SESSION_MAX_QUEUED_BYTES)
+    if (r == 0 && conn_n_queued_bytes(s->conn) > s->broker->options.session_reply_bytes)
         r = -ENOBUFS;
     if (r < 0) {
         log_warn(LOG_UID(s->uid), "client '%s': cannot reply: %s", s->client, strerror(-r));
@@ -233,7 +234,8 @@ static void update_clog(struct session *s)
     if (!s->is_clogged && n_queued > SESSION_CLOG_BYTES) {
         s->is_clogged = true;
         list_remove(&s->busy_link);
-        broker_set_deadline(s->broker, &s->patience, CLOG_NS, on_patience_over);
+        broker_set_deadline(s->broker, &s->patience, s->broker->options.client_timeout_ns,
+                            on_patience_over);
     } else if (s->is_clogged && n_queued < UNCLOG_BYTES) {
         s->is_clogged = false;
         broker_clear_deadline(s->broker, &s->patience);
@@ -249,7 +251,7 @@ static void flush(struct session *s)
         return;
     }
     count_replies(s, conn_n_queued_bytes(s->conn));
-    if (held_by_all(s->broker) > SESSION_HELD_BYTES / 4 * 3)
+    if (held_by_all(s->broker) > s->broker->options.message_memory_bytes / 4 * 3)
         conn_trim(s->conn); /* room that is not used now is wanted elsewhere */
     update_clog(s);
     unsigned events = (is_reading(s) ? WATCH_READ : 0u) | (r == -EAGAIN ? WATCH_WRITE : 0u);
@@ -299,6 +301,7 @@ static void answer_request(struct session *s, uint32_t id, int r, const struct g
         session_close(s);
         return;
     }
+    metrics_refused(&s->broker->metrics, (int)error->status);
     session_reply_error(s, id, error);
     if (s->state == SESSION_NEW) /* it did not get past hello */
         session_end(s);
@@ -318,6 +321,7 @@ static void handle_message(struct session *s, const struct message *message, str
         return;
     }
     if (s->refusal) {
+        metrics_refused(&s->broker->metrics, (int)s->refusal->status);
         session_reply_error(s, message->id, s->refusal);
         session_end(s);
         return;
@@ -343,6 +347,7 @@ static void handle_frame(struct session *s, struct frame *frame)
         message_deinit(&message);
         return;
     }
+    metrics_refused(&s->broker->metrics, GAD_PROTOCOL);
     log_warn(LOG_UID(s->uid), "client '%s' (pid %d): malformed message", s->client, (int)s->pid);
     if (r < 0 || !has_id) {
         session_close(s);
@@ -354,9 +359,11 @@ static void handle_frame(struct session *s, struct frame *frame)
 
 static void close_on(struct session *s, int r)
 {
-    if (r == -EPROTO || r == -EMSGSIZE)
+    if (r == -EPROTO || r == -EMSGSIZE) {
+        metrics_refused(&s->broker->metrics, GAD_PROTOCOL);
         log_warn(LOG_UID(s->uid), "client '%s' (pid %d): %s", s->client, (int)s->pid,
                  r == -EPROTO ? "does not speak the protocol" : "a message over the limit");
+    }
     session_close(s);
 }
 

@@ -10,13 +10,10 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#define SESSION_CLIENT_SIZE      64
-#define SESSION_MAX_PENDING      8192u                /* requests without an answer yet */
-#define SESSION_CLOG_BYTES       (4u * 1024u * 1024u) /* of replies: then it is not read from */
-#define SESSION_MAX_QUEUED_BYTES (64u * 1024u * 1024u)
-#define SESSION_HELD_BYTES       (3u * 1024u * 1024u) /* of requests and replies, of all sessions */
-#define SESSION_LARGE_BYTES      4096u         /* a request from this size on is counted there */
-#define SESSION_SHARE_BYTES      (32u * 1024u) /* of requests, whatever others hold */
+#define SESSION_CLIENT_SIZE 64
+#define SESSION_CLOG_BYTES  (4u * 1024u * 1024u) /* of replies: then it is not read from */
+#define SESSION_LARGE_BYTES 4096u         /* a request from this size on counts as message-memory */
+#define SESSION_SHARE_BYTES (32u * 1024u) /* of requests, whatever others hold */
 
 struct broker;
 struct watch;

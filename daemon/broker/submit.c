@@ -205,6 +205,8 @@ int submit(struct session *session, const struct message *message, struct frame 
         if (r == 0)
             r = make_job(session, message, frame, &s, ret_job, error);
         if (r == 0)
+            metrics_submitted(&broker->metrics, *ret_job);
+        if (r == 0)
             log_debug(LOG_JOB((*ret_job)->id, session->uid), "queued");
     }
     submission_deinit(&s);

@@ -84,10 +84,15 @@ int worker_new(struct broker *broker, struct worker **ret_worker)
     w->info.state = WORKER_STARTING;
     w->info.n_threads = broker->options.n_threads;
     snprintf(w->info.engine, sizeof(w->info.engine), "cpu");
-    w->hang_limits.computing_ns = broker->options.hang_timeout_ns;
-    w->hang_limits.blocking_ns = BLOCKING_FACTOR * broker->options.hang_timeout_ns;
+    worker_set_hang_timeout(w, broker->options.hang_timeout_ns);
     *ret_worker = w;
     return 0;
+}
+
+void worker_set_hang_timeout(struct worker *w, uint64_t timeout_ns)
+{
+    w->hang_limits.computing_ns = timeout_ns;
+    w->hang_limits.blocking_ns = BLOCKING_FACTOR * timeout_ns;
 }
 
 static void drop_connection(struct worker *w)
@@ -171,12 +176,18 @@ static void judge(struct worker *w, const struct death *death)
     dispatch_worker_lost(w->broker, death, struck, n_struck);
 }
 
+static void count_failed_start(struct worker *w)
+{
+    w->info.n_failed_starts++;
+    w->broker->metrics.n_failed_starts++;
+}
+
 static void count_death(struct worker *w, const struct death *death)
 {
     char cause[64];
     bool was_ready = w->info.state == WORKER_READY;
     if (!was_ready && w->info.state == WORKER_STARTING)
-        w->info.n_failed_starts++;
+        count_failed_start(w);
     if (w->has_served || (was_ready && loop_now_ns() - w->started_ns > STABLE_NS))
         w->n_deaths = 0;
     if (w->info.state != WORKER_STOPPING)
@@ -196,7 +207,7 @@ static int spawn(struct worker *w, int worker_fd, int page_fd)
     snprintf(lock, sizeof(lock), "%s.pool", o->socket_path);
     const char *argv[] = {
         o->worker_path, "--fd",      "3",     "--crash-page", "4",  "--pool",
-        pool,           "--threads", threads, "--lock",       lock, o->level ? "--level" : NULL,
+        pool,           "--threads", threads, "--lock",       lock, o->level[0] ? "--level" : NULL,
         o->level,       NULL};
     int fds[] = {worker_fd, page_fd};
     return child_start(w->broker->loop, (char *const *)argv, fds, 2, on_exit_status, w, &w->child);
@@ -262,7 +273,7 @@ static void start(struct worker *w)
     if (w->child)
         child_kill(w->child, SIGKILL);
     drop_process(w);
-    w->info.n_failed_starts++;
+    count_failed_start(w);
     schedule_restart(w);
 }
 

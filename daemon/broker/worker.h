@@ -44,7 +44,8 @@ int worker_send_job(struct worker *worker, struct job *job) GAD_MUST_CHECK;
 int worker_send_region(struct worker *worker, struct region *region) GAD_MUST_CHECK;
 /* no-engine when it does not come up, and never did. */
 int worker_check(const struct worker *worker, struct gad_error *error) GAD_MUST_CHECK;
-int worker_ask_stats(struct worker *worker, struct stats_wait *wait,
+/* with_jobs: it tells before the answer what its jobs have moved. */
+int worker_ask_stats(struct worker *worker, struct stats_wait *wait, bool with_jobs,
                      uint32_t *ret_pending_id) GAD_MUST_CHECK;
 void worker_cancel(struct worker *worker, uint64_t job_id);
 void worker_detach_region(struct worker *worker, uint64_t region_id);
@@ -52,5 +53,7 @@ void worker_forget(struct worker *worker, uint32_t pending_id);
 
 void worker_flush(struct worker *worker);
 void worker_trim(struct worker *worker); /* gives back room that was used for messages */
+/* How long a tile may take from now on. */
+void worker_set_hang_timeout(struct worker *worker, uint64_t timeout_ns);
 /* Jobs are active: look at the crash page from time to time. */
 void worker_watch_hangs(struct worker *worker);

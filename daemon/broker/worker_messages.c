@@ -95,6 +95,8 @@ static int handle(struct worker *w, struct frame *frame)
         r = on_ready(w, &message);
     else if (message.kind == MESSAGE_NOTIFICATION && message_is(&message, "job.progress"))
         dispatch_progress(w->broker, &message);
+    else if (message.kind == MESSAGE_NOTIFICATION && message_is(&message, "job.moved"))
+        dispatch_moved(w->broker, &message);
     else
         r = -EPROTO;
     message_deinit(&message);

@@ -122,7 +122,8 @@ int worker_send_region(struct worker *w, struct region *region)
     return r;
 }
 
-int worker_ask_stats(struct worker *w, struct stats_wait *wait, uint32_t *ret_pending_id)
+int worker_ask_stats(struct worker *w, struct stats_wait *wait, bool with_jobs,
+                     uint32_t *ret_pending_id)
 {
     if (!worker_is_ready(w))
         return -EAGAIN;
@@ -130,7 +131,8 @@ int worker_ask_stats(struct worker *w, struct stats_wait *wait, uint32_t *ret_pe
     if (r < 0)
         return r;
     begin(w, PENDING_STATS, *ret_pending_id);
-    msgpack_pack_map(&w->broker->writer.packer, 0);
+    msgpack_pack_map(&w->broker->writer.packer, 1);
+    pack_key_bool(&w->broker->writer.packer, "jobs", with_jobs);
     return send_request(w, *ret_pending_id, NULL, 0);
 }
 

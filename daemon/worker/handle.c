@@ -156,7 +156,10 @@ static int handle_job_cancel(struct worker *w, const struct message *message, st
 static int handle_stats(struct worker *w, const struct message *message, struct frame *frame)
 {
     (void)frame;
-    return worker_send_stats(w, message->id);
+    bool with_jobs = false;
+    if (map_bool(&message->params, "jobs", &with_jobs, NULL))
+        return -EPROTO;
+    return worker_send_stats(w, message->id, with_jobs);
 }
 
 static const struct {

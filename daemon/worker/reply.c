@@ -26,8 +26,9 @@ static void pack_output(msgpack_packer *p, const struct wjob *job, unsigned inde
 static void pack_seconds(msgpack_packer *p, const struct wjob *job)
 {
     const struct measure *m = &job->measure;
+    uint64_t until_ns = job->ended_ns ? job->ended_ns : clock_ns();
     msgpack_pack_map(p, 5);
-    pack_key_f64(p, "total", (double)(job->ended_ns - job->begun_ns) * 1e-9);
+    pack_key_f64(p, "total", (double)(until_ns - job->begun_ns) * 1e-9);
     pack_key_f64(p, "source", (double)m->source_ns * 1e-9);
     pack_key_f64(p, "kernel", (double)m->kernel_ns * 1e-9);
     pack_key_f64(p, "sink", (double)m->sink_ns * 1e-9);
@@ -42,10 +43,23 @@ static uint64_t around_bytes(const struct wjob *job)
     return n_bytes;
 }
 
+/* The five pairs that tell what was moved and how long it took. */
+static void pack_traffic(msgpack_packer *p, const struct wjob *job)
+{
+    const struct measure *m = &job->measure;
+    pack_key_u64(p, "read_bytes", traffic_sum(m->read_bytes));
+    pack_key_u64(p, "write_bytes", traffic_sum(m->write_bytes));
+    pack_key_u64(p, "around_cache_bytes", around_bytes(job));
+    pack_str(p, "bytes");
+    traffic_pack_bytes(p, m->read_bytes, m->write_bytes);
+    pack_str(p, "seconds");
+    pack_seconds(p, job);
+}
+
 static void pack_result(struct worker *w, msgpack_packer *p, const struct wjob *job)
 {
     const struct measure *m = &job->measure;
-    msgpack_pack_map(p, 9);
+    msgpack_pack_map(p, 10);
     pack_str(p, "outputs");
     msgpack_pack_array(p, job->program->n_outputs);
     for (unsigned i = 0; i < job->program->n_outputs; i++)
@@ -53,19 +67,38 @@ static void pack_result(struct worker *w, msgpack_packer *p, const struct wjob *
     pack_key_str(p, "engine", "cpu");
     pack_key_str(p, "level", cpu_level_name(cpu_engine_level(w->engine)));
     pack_key_u64(p, "tiles", job->n_all_tiles_done);
-    pack_key_u64(p, "read_bytes", m->read_bytes);
-    pack_key_u64(p, "write_bytes", m->write_bytes);
-    pack_key_u64(p, "around_cache_bytes", around_bytes(job));
-    pack_str(p, "seconds");
-    pack_seconds(p, job);
+    pack_traffic(p, job);
     pack_str(p, "warnings");
     msgpack_pack_map(p, 2);
     pack_key_u64(p, "divide_by_zero", m->warnings.n_divide_by_zero);
     pack_key_u64(p, "invalid_cast", m->warnings.n_invalid_casts);
 }
 
+static int send_moved(struct worker *w, const struct wjob *job)
+{
+    message_writer_clear(&w->writer);
+    message_begin_notification(&w->writer, "job.moved");
+    msgpack_packer *p = &w->writer.packer;
+    msgpack_pack_map(p, 8);
+    pack_key_u64(p, "job", job->identity.id);
+    pack_key_u64(p, "tiles_done", job->n_all_tiles_done);
+    pack_key_u64(p, "tiles", job->plan.n_tiles);
+    pack_traffic(p, job);
+    return conn_send(w->conn, w->writer.buffer.data, w->writer.buffer.size, NULL, 0);
+}
+
+void worker_report_moved(struct wjob *job, void *worker)
+{
+    /* Without memory there is no notification; the next one may have some. */
+    if (send_moved(worker, job))
+        return;
+}
+
 int worker_reply(struct worker *w, const struct wjob *job)
 {
+    int r = job->status && job->n_all_tiles_done > 0 ? send_moved(w, job) : 0;
+    if (r)
+        return r;
     message_writer_clear(&w->writer);
     if (job->status) {
         message_error(&w->writer, job->identity.message_id, &job->error);
@@ -86,8 +119,8 @@ void worker_report_progress(struct wjob *job, void *worker)
     pack_key_u64(p, "job", job->identity.id);
     pack_key_u64(p, "tiles_done", job->n_all_tiles_done);
     pack_key_u64(p, "tiles", job->plan.n_tiles);
-    pack_key_u64(p, "read_bytes", job->measure.read_bytes);
-    pack_key_u64(p, "write_bytes", job->measure.write_bytes);
+    pack_key_u64(p, "read_bytes", traffic_sum(job->measure.read_bytes));
+    pack_key_u64(p, "write_bytes", traffic_sum(job->measure.write_bytes));
     /* Without memory there is no notification; the next one may have some. */
     if (conn_send(w->conn, w->writer.buffer.data, w->writer.buffer.size, NULL, 0))
         return;

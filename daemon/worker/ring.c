@@ -25,7 +25,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#define GRAINS_AHEAD 256u
+#define GRAINS_AHEAD       256u
+#define POPULATE_MAX_BYTES (16u << 20)
 
 enum block_state { BLOCK_FREE, BLOCK_ASKED, BLOCK_READY, BLOCK_LENT };
 
@@ -115,6 +116,15 @@ bool ring_is_idle(const struct ring *ring)
 void *ring_slot_memory(const struct ring *ring, uint32_t slot)
 {
     return (char *)ring->memory + ring_slot_offset_bytes(ring->n_slots, ring->slot_bytes, slot);
+}
+
+/* By reading: the kernel then maps what is there in runs of pages, writable ones too, whereas the
+ * first write to a page that is not mapped maps that page alone. Without it the pages come one by
+ * one, later. */
+static void map_pages(const struct ring *ring)
+{
+    if (ring->size_bytes <= POPULATE_MAX_BYTES)
+        (void)madvise(ring->memory, ring->size_bytes, MADV_POPULATE_READ);
 }
 
 static struct ring_head *head_of(const struct ring *ring)
@@ -223,6 +233,8 @@ int ring_new(const struct array *array, const char *name, int ring_fd, int reque
                           strerrordesc_np(errno));
         }
     }
+    if (!r)
+        map_pages(ring);
     struct entry_call call;
     call.ring = ring;
     if (!r)

@@ -362,6 +362,14 @@ pthread_mutex_t *sched_lock(struct sched *s)
     return &s->lock;
 }
 
+void sched_each(struct sched *s, void (*report)(struct wjob *job, void *argument), void *argument)
+{
+    pthread_mutex_lock(&s->lock);
+    for (unsigned i = 0; i < s->n_jobs; i++)
+        report(s->jobs[i], argument);
+    pthread_mutex_unlock(&s->lock);
+}
+
 struct sched_stats sched_stats(struct sched *s)
 {
     pthread_mutex_lock(&s->lock);

@@ -43,6 +43,9 @@ struct wjob *sched_take_ended(struct sched *s);
  * come again, in ms, -1: never. Also frees threads that hang in a client's eventfd. */
 int sched_tick(struct sched *s, void (*report)(struct wjob *job, void *argument), void *argument);
 
+/* Calls report(job, argument) for every job that has not ended, under the lock. */
+void sched_each(struct sched *s, void (*report)(struct wjob *job, void *argument), void *argument);
+
 struct sched_stats {
     struct slots_use slots;
     unsigned n_jobs, n_busy, n_rings;

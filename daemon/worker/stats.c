@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define MOVED_NS UINT64_C(50000000)
+
 static uint64_t count_descriptors(void)
 {
     uint64_t n = 0;
@@ -84,21 +86,41 @@ int worker_send_ready(struct worker *w)
     return conn_send(w->conn, w->writer.buffer.data, w->writer.buffer.size, NULL, 0);
 }
 
-int worker_send_stats(struct worker *w, uint32_t message_id)
+/* What all jobs have moved; whoever asks more often gets what is at most so old. */
+static void report_jobs(struct worker *w)
 {
+    uint64_t now = clock_ns();
+    if (w->moved_ns && now - w->moved_ns < MOVED_NS)
+        return;
+    w->moved_ns = now;
+    sched_each(w->sched, worker_report_moved, w);
+}
+
+/* What the kernel must look through its tables for. */
+static void pack_costly(msgpack_packer *p, struct worker *w, const struct sched_stats *stats)
+{
+    pack_key_u64(p, "descriptors", count_descriptors());
+    pack_key_u64(p, "mappings", regions_n_mappings(w->regions) + stats->n_rings);
+    pack_key_u64(p, "private_bytes", private_bytes());
+}
+
+/* Whoever wants to know of jobs asks often: all that is then told is at hand. */
+int worker_send_stats(struct worker *w, uint32_t message_id, bool with_jobs)
+{
+    if (with_jobs)
+        report_jobs(w);
     struct sched_stats stats = sched_stats(w->sched);
     message_writer_clear(&w->writer);
     message_begin_result(&w->writer, message_id);
     msgpack_packer *p = &w->writer.packer;
-    msgpack_pack_map(p, 9);
-    pack_key_u64(p, "descriptors", count_descriptors());
-    pack_key_u64(p, "mappings", regions_n_mappings(w->regions) + stats.n_rings);
+    msgpack_pack_map(p, with_jobs ? 6 : 9);
     pack_key_u64(p, "slots_lent", stats.slots.n_lent);
     pack_key_u64(p, "slots", stats.slots.n_slots);
     pack_key_u64(p, "carries", stats.slots.n_carries);
     pack_key_u64(p, "carry_bytes", stats.slots.carry_bytes);
     pack_key_u64(p, "jobs", stats.n_jobs);
     pack_key_u64(p, "threads_busy", stats.n_busy);
-    pack_key_u64(p, "private_bytes", private_bytes());
+    if (!with_jobs)
+        pack_costly(p, w, &stats);
     return conn_send(w->conn, w->writer.buffer.data, w->writer.buffer.size, NULL, 0);
 }

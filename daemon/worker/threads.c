@@ -17,6 +17,7 @@
 #define THREAD_STACK_BYTES (256u * 1024u)
 #define KICK_SIGNAL        SIGUSR2
 #define SIGNAL_LIMIT_NS    (UINT64_C(100) * 1000 * 1000)
+#define UNASKED_MS         500 /* between reports of a job whose client asked for none: for others */
 
 static void on_kick(int number)
 {
@@ -129,11 +130,12 @@ int sched_tick(struct sched *s, void (*report)(struct wjob *job, void *argument)
     }
     for (unsigned i = 0; i < s->n_jobs; i++) {
         struct wjob *job = s->jobs[i];
-        uint64_t interval = job->request->progress_ms * UINT64_C(1000000);
-        if (interval == 0)
-            continue;
+        uint32_t asked_ms = job->request->progress_ms;
+        uint64_t interval = (asked_ms ? asked_ms : UNASKED_MS) * UINT64_C(1000000);
+        bool is_first = job->next_progress_ns == 0;
         if (job->next_progress_ns <= now) {
-            report(job, argument); /* the first one at once: the job has begun */
+            if (asked_ms || !is_first) /* asked for: the first one at once, the job has begun */
+                report(job, argument);
             job->next_progress_ns = now + interval;
         }
         next = min_u64(next, job->next_progress_ns);

@@ -40,7 +40,7 @@ void tile_init(struct tile *t, struct wjob *job, uint64_t index)
     t->end = t->grain + n_grains;
     t->slot = NULL;
     t->has_begun = t->has_blocks = t->is_staged = false;
-    t->measure = (struct measure){.read_bytes = 0};
+    t->measure = (struct measure){.source_ns = 0};
     if (wjob_pass(job)->n_reductions > 0)
         reduce_stack_init(&t->stack, wjob_pass(job)->n_reductions);
 }
@@ -258,8 +258,9 @@ static int grain_compute(struct tile *t, struct thread_context *th)
 
 /* Bytes as the plan counts them: small arrays in memory once, others box by box. */
 static void count_port(const struct port *port, const struct port_box *box, bool is_first,
-                       uint64_t *n_bytes)
+                       uint64_t *by_path)
 {
+    uint64_t *n_bytes = &by_path[traffic_path_of(&port->array.at)];
     if (!port_can(port, PORT_MAPPED) || array_n_bytes(&port->array) > GRAIN_MAX_OPERAND_BYTES)
         *n_bytes += (uint64_t)port_box_bytes(port, box);
     else if (is_first)
@@ -271,9 +272,9 @@ static void grain_count(struct tile *t, const struct thread_context *th)
     const struct wjob *job = t->job;
     bool is_first = t->grain == 0;
     for (unsigned i = 0; i < job->n_inputs; i++)
-        count_port(job->inputs[i].port, &th->input_boxes[i], is_first, &t->measure.read_bytes);
+        count_port(job->inputs[i].port, &th->input_boxes[i], is_first, t->measure.read_bytes);
     for (unsigned i = 0; i < job->n_outputs; i++)
-        count_port(job->outputs[i].port, &th->output_boxes[i], is_first, &t->measure.write_bytes);
+        count_port(job->outputs[i].port, &th->output_boxes[i], is_first, t->measure.write_bytes);
 }
 
 /* Tiles -------------------------------------------------------------------------------------- */

@@ -160,8 +160,10 @@ static void window_done(struct wjob *job, uint64_t tile)
 
 static void measure_add(struct measure *sum, const struct measure *m)
 {
-    sum->read_bytes += m->read_bytes;
-    sum->write_bytes += m->write_bytes;
+    for (unsigned i = 0; i < TRAFFIC_N_PATHS; i++) {
+        sum->read_bytes[i] += m->read_bytes[i];
+        sum->write_bytes[i] += m->write_bytes[i];
+    }
     sum->source_ns += m->source_ns;
     sum->kernel_ns += m->kernel_ns;
     sum->sink_ns += m->sink_ns;

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "daemon/traffic.h"
 #include "daemon/worker/port.h"
 #include "daemon/worker/slots.h"
 #include "kernels/plan.h"
@@ -33,7 +34,7 @@ struct wjob_identity { /* as the broker says */
 
 /* What was done, added up over tiles. */
 struct measure {
-    uint64_t read_bytes, write_bytes;
+    uint64_t read_bytes[TRAFFIC_N_PATHS], write_bytes[TRAFFIC_N_PATHS];
     uint64_t source_ns, kernel_ns, sink_ns;
     struct cpu_warnings warnings;
 };

@@ -29,7 +29,8 @@ struct worker {
     struct thread_context *context; /* the main thread's, for small jobs */
     struct tile *tile;              /* of a small job */
     struct message_writer writer;
-    uint64_t n_jobs; /* so far */
+    uint64_t n_jobs;   /* so far */
+    uint64_t moved_ns; /* when all jobs were last told of with job.moved */
 };
 
 /* Takes the pool, starts the threads and queues worker.ready. -errno. */
@@ -47,10 +48,11 @@ int worker_handle(struct worker *w, struct frame *frame_take) GAD_MUST_CHECK;
 /* The jobs that have ended: their replies. */
 int worker_reply_ended(struct worker *w) GAD_MUST_CHECK;
 
-/* reply.c: the job's answer, a result or an error. */
+/* reply.c: the job's answer, a result or an error (what it had moved by then goes before). */
 int worker_reply(struct worker *w, const struct wjob *job) GAD_MUST_CHECK;
+void worker_report_moved(struct wjob *job, void *worker);
 void worker_report_progress(struct wjob *job, void *worker);
 
 /* stats.c */
 int worker_send_ready(struct worker *w) GAD_MUST_CHECK;
-int worker_send_stats(struct worker *w, uint32_t message_id) GAD_MUST_CHECK;
+int worker_send_stats(struct worker *w, uint32_t message_id, bool with_jobs) GAD_MUST_CHECK;

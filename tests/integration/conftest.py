@@ -11,6 +11,7 @@ import time
 
 import pytest
 
+import installed as installation
 import wire
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
@@ -27,7 +28,8 @@ COUNTS = ("sessions", "regions", "region_bytes", "jobs_running", "jobs_queued", 
 
 
 class Daemon:
-    def __init__(self, pool="8M", threads=2, worker=WORKER, args=(), env=None, user=None):
+    def __init__(self, pool="8M", threads=2, worker=WORKER, args=(), env=None, user=None,
+                 program=DAEMON, under=()):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="gpuarrayd-test-"))
         if user is not None:
             self.dir.chmod(0o755)
@@ -35,7 +37,7 @@ class Daemon:
         self.log = open(self.dir / "log", "w+b")
         ready, tell = os.pipe()
         os.set_inheritable(tell, True)
-        command = [DAEMON, "--socket", self.socket, "--pool", pool, "--threads", str(threads),
+        command = [*under, program, "--socket", self.socket, "--pool", pool, "--threads", str(threads),
                    "--worker", worker, "--ready-fd", str(tell), *args]
         self.process = subprocess.Popen([str(c) for c in command], stdin=subprocess.DEVNULL,
                                         stdout=self.log, stderr=self.log, pass_fds=[tell],
@@ -127,6 +129,16 @@ class Daemon:
             assert mark not in text, text
 
 
+@pytest.fixture(scope="session")
+def installed():
+    """The build, installed below a folder of its own."""
+    if IS_SANITIZED:
+        pytest.skip("a sanitizer's build is not what is installed")
+    place = installation.Installed(BUILD)
+    yield place
+    place.remove()
+
+
 @pytest.fixture
 def start():
     """start(pool=..., ...) -> Daemon; all are stopped at the end and must have been well."""
@@ -139,6 +151,13 @@ def start():
     yield make
     for daemon in running:
         daemon.stop()
+
+
+@pytest.fixture
+def folder():
+    """An empty folder, gone after the test."""
+    with tempfile.TemporaryDirectory(prefix="gpuarrayd-test-") as path:
+        yield pathlib.Path(path)
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@ on as before (the `w` fixture compares the counts)."""
 
 import os
 import socket
-import tempfile
 
 import numpy as np
 import pytest
@@ -22,12 +21,6 @@ def refused(w, code, expr="a + 1", argument=None, fds=(), to=None, method="job.r
         assert error.argument == argument, error.fields
     w.call("ping")
     return error
-
-
-@pytest.fixture
-def folder():
-    with tempfile.TemporaryDirectory(prefix="gpuarrayd-test-") as path:
-        yield path
 
 
 def file_of(folder, array, name="a.raw", flags=os.O_RDONLY):

@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 
 import h5py
@@ -16,12 +15,6 @@ import pytest
 
 import conftest
 import wire
-
-
-@pytest.fixture
-def folder():
-    with tempfile.TemporaryDirectory(prefix="gpuarrayd-test-") as path:
-        yield pathlib.Path(path)
 
 
 @pytest.fixture
@@ -376,14 +369,14 @@ def test_silent_in_a_pipe_and_a_bar_on_a_terminal(daemon, folder):
     assert b"%" in seen and b"GB/s" in seen or b"MB/s" in seen, seen
 
 
-def test_the_examples_of_readme_and_help_are_true(daemon):
-    texts = [(conftest.TOP / "README.md").read_text(), daemon.ctl("--help").stdout,
-             daemon.ctl("run", "--help").stdout]
-    examples = re.findall(r"gpuarrayctl (?:run|submit) '([^']+)'((?: \w+=\S+)*)", "\n".join(texts))
+def test_the_examples_of_help_are_true(daemon):
+    texts = [daemon.ctl(*words, "--help").stdout for words in ([], ["run"], ["submit"])]
+    examples = re.findall(r"gpuarrayctl (?:run|submit) '([^']+)'((?: \w+=\S+| '\w+=[^']+')*)",
+                          "\n".join(texts))
     assert len(examples) >= 6
     with daemon.connect() as w:
         for text, words in examples:
-            args = {word.split("=")[0]: np.ones(3) for word in words.split()}
+            args = {name: np.ones(3) for name in re.findall(r" '?(\w+)=", words)}
             outputs = [{"expr": part.split(" = ")[-1].strip()} for part in text.split(";")]
             w.call("job.plan", outputs=outputs,
                    args={name: wire.argument(value) for name, value in args.items()})

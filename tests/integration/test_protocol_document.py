@@ -122,6 +122,13 @@ def test_the_keys_of_replies(daemon, w):
     for name in ("pool", "counts"):
         assert keys_of(text, name) == set(info[name])
     assert keys_of(text, "engines") <= set(info["engines"][0])
+    stats = w.call("server.stats")
+    text = " ".join(documented("server.stats").split())
+    assert keys_of(text) == set(stats)
+    for name in ("jobs", "bytes", "seconds", "pool", "sessions", "regions", "log", "left_out"):
+        assert keys_of(text, name) == set(stats[name]), name
+    for name in ("engines", "users"):
+        assert keys_of(text, name) == set(stats[name][0]), name
     plan = w.call("job.plan", args={"a": {"dtype": "<f8", "shape": [3]}}, outputs=[{"expr": "a + 1"}])
     text = documented("job.plan")
     assert keys_of(text) == set(plan)

@@ -3,6 +3,7 @@
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
+#include <stdio.h>
 #include <string.h>
 
 Test(ops, every_row_is_complete_and_found_by_its_names)
@@ -99,4 +100,23 @@ Test(ops, a_very_long_name_gets_no_suggestion)
     char text[1000];
     memset(text, 's', sizeof(text));
     cr_assert(op_suggest(text, sizeof(text)) == NULL);
+}
+
+Test(ops, the_dtypes_of_every_row_are_of_the_three_kinds)
+{
+    for (int i = 0; i < OP_COUNT; i++) {
+        char text[64];
+        snprintf(text, sizeof(text), "%s", op_dtypes((enum op)i));
+        unsigned n_words = 0;
+        for (char *rest = text, *word; (word = strsep(&rest, " ,"));) {
+            bool is_known = strcmp(word, "bool") == 0 || strcmp(word, "int") == 0 ||
+                            strcmp(word, "float") == 0 || strcmp(word, "but") == 0 ||
+                            strcmp(word, "uint64") == 0 || word[0] == '\0';
+            cr_assert(is_known, "%s: '%s'", op_info((enum op)i)->name, word);
+            n_words += word[0] != '\0';
+        }
+        cr_assert(ge(uint, n_words, 1));
+    }
+    cr_assert(eq(str, (char *)op_dtypes(OP_SUBTRACT), "int float"));
+    cr_assert(eq(str, (char *)op_dtypes(OP_BITWISE_AND), "bool int"));
 }

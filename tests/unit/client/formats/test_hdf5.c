@@ -179,6 +179,20 @@ Test(hdf5, what_was_never_written_has_the_fill_value)
     expect_unwritten("a.h5:never", ACCESS_PROVIDER, 0, false);
 }
 
+/* HDF5 adds the user block even to the address of what has none. */
+Test(hdf5, what_was_never_written_is_nowhere_behind_a_user_block)
+{
+    const hsize_t chunk[2] = {10, 10};
+    hid_t file = h5_create("a.h5", 2048);
+    put_unwritten(file, "contiguous", 7, NULL, H5D_FILL_TIME_IFSET);
+    put_unwritten(file, "zero", 0, chunk, H5D_FILL_TIME_IFSET);
+    h5_put(file, "large", H5T_IEEE_F64LE, 2, dims, NULL, 0); /* long enough to be mistaken for it */
+    H5Fclose(file);
+    expect_unwritten("a.h5:contiguous", ACCESS_PROVIDER, 7, false);
+    expect_unwritten("a.h5:zero", ACCESS_CHUNKS, 0, true);
+    cr_assert(eq(str, (char *)open_in_place_word("a.h5:contiguous"), "read-only"));
+}
+
 Test(hdf5, datasets_without_elements_are_empty_files)
 {
     const hsize_t empty[2] = {0, 5}, chunk[2] = {2, 5}, limit[2] = {H5S_UNLIMITED, 5};

@@ -5,6 +5,8 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -238,6 +240,46 @@ Test(outputs, tell_when_the_disk_cannot_hold_them)
     cr_assert(eq(str, last_error.expected, "9007199254745088 bytes"));
     cr_assert(last_error.found[0] != '\0');
     cr_assert(eq(int, folder_count(), 0));
+}
+
+static unsigned n_fallocate; /* calls so far */
+
+/* Instead of libc's. */
+int fallocate(int fd, int mode, off_t offset, off_t n_bytes)
+{
+    n_fallocate++;
+    return (int)syscall(SYS_fallocate, fd, mode, offset, n_bytes);
+}
+
+static int reserve(int fd, uint64_t n_bytes)
+{
+    bool is_reserved;
+    return file_reserve(fd, 0, n_bytes, "a.npy", "a", &is_reserved, &last_error);
+}
+
+Test(outputs, take_nothing_of_a_disk_that_is_too_small)
+{
+    int fd = open("f", O_RDWR | O_CREAT, 0600);
+    struct statvfs fs;
+    cr_assert(fstatvfs(fd, &fs) == 0);
+    uint64_t n_bytes = (uint64_t)fs.f_bfree * fs.f_frsize + (UINT64_C(1) << 30);
+    cr_assert(eq(int, reserve(fd, n_bytes), GAD_NO_SPACE));
+    cr_assert(eq(u32, n_fallocate, 0));
+    cr_assert(eq(int, reserve(fd, 10000), 0));
+    cr_assert(eq(u32, n_fallocate, 1));
+    close(fd);
+}
+
+Test(outputs, have_what_was_reserved_before_on_a_full_disk)
+{
+    mount_small_tmpfs("t");
+    int fd = open("t/f", O_RDWR | O_CREAT, 0600);
+    cr_assert(eq(int, reserve(fd, 900000), 0));
+    cr_assert(eq(int, reserve(fd, 900000), 0));
+    cr_assert(eq(int, reserve(fd, 1040000), 0));
+    cr_assert(eq(int, reserve(fd, 1100000), GAD_NO_SPACE));
+    close(fd);
+    unmount("t");
 }
 
 Test(outputs, respect_the_limit_on_file_sizes)

@@ -66,6 +66,43 @@ Test(spec, reads_dtype_shape_and_offset_of_a_raw_file)
     spec_deinit(&spec);
 }
 
+Test(spec, tells_a_selection_from_the_name_before_it)
+{
+    static const struct {
+        const char *text, *path, *dataset, *literal;
+        size_t at;
+    } cases[] = {
+        {"a.npy[1:2, ...]", "a.npy", NULL, "a.npy[1:2, ...]", 5},
+        {"a.npy [1] ", "a.npy", NULL, "a.npy [1] ", 6},
+        {"a.npy[0][1]", "a.npy[0]", NULL, "a.npy[0][1]", 8},
+        {"a[0].npy", "a[0].npy", NULL, NULL, 0},
+        {"d[0]/a.npy[::2]", "d[0]/a.npy", NULL, "d[0]/a.npy[::2]", 10},
+        {"10:30.npy[1:2]", "10:30.npy", NULL, "10:30.npy[1:2]", 9},
+        {"a.raw:f4:2x3:8[0]", "a.raw", NULL, NULL, 14},
+        {"a.raw[1]:f4:2x3", "a.raw[1]", NULL, NULL, 0},
+        {"a.h5:g//d[0:1]", "a.h5", "/g/d", "/g/d[0:1]", 9},
+        {"a.h5:/d[0]/e", "a.h5", "/d[0]/e", NULL, 0},
+        {"a.h5:/d]", "a.h5", "/d]", NULL, 0},
+        {"a.h5[1]:/d[0]", "a.h5[1]", "/d", "/d[0]", 10},
+        {"a.h5:/[0]", "a.h5", "/[0]", NULL, 0},
+        {"a.h5:[0]", "a.h5", "/[0]", NULL, 0},
+        {"a.h5://[0][1]", "a.h5", "/[0]", "/[0][1]", 10},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct spec spec;
+        cr_assert(eq(int, spec_parse(cases[i].text, false, &spec, &last_error), 0), "%s",
+                  cases[i].text);
+        cr_assert(eq(str, spec.path, (char *)cases[i].path));
+        cr_assert(eq(sz, spec.selection_at, cases[i].at), "%s", cases[i].text);
+        cr_assert(eq(int, spec.literal != NULL, cases[i].literal != NULL), "%s", cases[i].text);
+        if (cases[i].dataset)
+            cr_assert(eq(str, spec.dataset, (char *)cases[i].dataset));
+        if (cases[i].literal)
+            cr_assert(eq(str, spec.literal, (char *)cases[i].literal));
+        spec_deinit(&spec);
+    }
+}
+
 Test(spec, allows_a_raw_output_without_a_type)
 {
     struct spec spec;
@@ -105,6 +142,16 @@ Test(spec, refuses_what_it_cannot_read)
         {"a.raw:f4:2:", false, "bad-extent"},
         {"a.raw:f4:2:1e3", false, "bad-extent"},
         {"a.raw:f4:2:8", true, "bad-argument"},
+        {"a.npy[1", false, "bad-argument"},
+        {"a.npy]", false, "bad-argument"},
+        {"a.npy[1]]", false, "bad-argument"},
+        {"[1]", false, "bad-argument"},
+        {"a[1]", false, "bad-argument"},
+        {"a.raw[1]", false, "bad-argument"},
+        {"a.raw:f4:2[1", false, "bad-argument"},
+        {"a.raw:f4:2]", false, "bad-argument"},
+        {"a.raw:f4[1]", false, "bad-argument"},
+        {"a.h5[0]", false, "bad-argument"},
         {"a.h5", false, "bad-argument"},
         {"a.h5:", false, "bad-argument"},
         {"a.h5:/", true, "bad-argument"},

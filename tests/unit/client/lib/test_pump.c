@@ -23,7 +23,8 @@ struct end { /* of the worker: its own mapping of the same memfd */
 
 static struct end end_of(struct feed *feed)
 {
-    void *ring = mmap(NULL, feed->ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, feed->ring_fd, 0);
+    void *ring =
+        mmap(NULL, feed->ring.n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, feed->ring.fd, 0);
     cr_assert(ne(ptr, ring, MAP_FAILED));
     return (struct end){feed, ring};
 }
@@ -31,7 +32,7 @@ static struct end end_of(struct feed *feed)
 static char *slot_of(const struct end *end, uint32_t slot)
 {
     return (char *)end->ring +
-           ring_slot_offset_bytes(end->feed->n_slots, end->feed->slot_bytes, slot);
+           ring_slot_offset_bytes(end->feed->ring.n_slots, end->feed->ring.slot_bytes, slot);
 }
 
 static void ask(const struct end *end, uint32_t slot, uint64_t request, const int64_t *start,
@@ -44,7 +45,7 @@ static void ask(const struct end *end, uint32_t slot, uint64_t request, const in
         entry->count[i] = count[i];
     }
     atomic_store_explicit(&entry->request, request, memory_order_release);
-    cr_assert(zero(int, eventfd_write(end->feed->request_fd, 1)));
+    cr_assert(zero(int, eventfd_write(end->feed->ring.request_fd, 1)));
 }
 
 /* Returns the status of the answer. */
@@ -52,10 +53,10 @@ static uint32_t wait_done(const struct end *end, uint32_t slot, uint64_t request
 {
     struct ring_entry *entry = ring_entry_at(end->ring, slot);
     while (atomic_load_explicit(&entry->done, memory_order_acquire) != request) {
-        struct pollfd polled = {.fd = end->feed->done_fd, .events = POLLIN};
+        struct pollfd polled = {.fd = end->feed->ring.done_fd, .events = POLLIN};
         eventfd_t ignored;
         cr_assert(gt(int, poll(&polled, 1, 5000), 0), "the pump does not answer");
-        eventfd_read(end->feed->done_fd, &ignored);
+        eventfd_read(end->feed->ring.done_fd, &ignored);
     }
     return entry->status;
 }
@@ -89,7 +90,7 @@ static void bench_init(struct bench *b, struct gad_array *array, bool is_sink)
 
 static void bench_deinit(struct bench *b)
 {
-    munmap(b->end.ring, b->feed->ring_bytes);
+    munmap(b->end.ring, b->feed->ring.n_bytes);
     pump_remove(b->pump, b->feed);
     feed_free(b->feed);
     pump_free(b->pump);
@@ -102,10 +103,10 @@ Test(pump, makes_a_ring_that_the_daemon_takes, .timeout = 20)
     int64_t shape[] = {4};
     struct bench b;
     bench_init(&b, array_in(data, 1, shape, NULL), false);
-    int seals = fcntl(b.feed->ring_fd, F_GET_SEALS);
+    int seals = fcntl(b.feed->ring.fd, F_GET_SEALS);
     cr_assert(eq(int, seals &(F_SEAL_SHRINK | F_SEAL_GROW), F_SEAL_SHRINK | F_SEAL_GROW));
-    cr_assert(eq(u32, b.feed->n_slots, 1), "small arrays have small rings");
-    cr_assert(eq(u64, b.feed->ring_bytes, ring_size_bytes(1, RING_MIN_SLOT_BYTES)));
+    cr_assert(eq(u32, b.feed->ring.n_slots, 1), "small arrays have small rings");
+    cr_assert(eq(u64, b.feed->ring.n_bytes, ring_size_bytes(1, RING_MIN_SLOT_BYTES)));
     cr_assert(eq(u64, ((struct ring_head *)b.end.ring)->magic, RING_MAGIC));
     bench_deinit(&b);
 }
@@ -119,7 +120,7 @@ Test(pump, fills_blocks_of_a_strided_array, .timeout = 20)
     int64_t shape[] = {ROWS, COLUMNS}, strides[] = {-COLUMNS * 16, 16};
     struct bench b;
     bench_init(&b, array_in(data + (ROWS - 1) * COLUMNS * 2, 2, shape, strides), false);
-    cr_assert(eq(u32, b.feed->n_slots, 4));
+    cr_assert(eq(u32, b.feed->ring.n_slots, 4));
     int64_t start[] = {7, 30}, count[] = {100, 200};
     for (uint64_t request = 1; request <= 3; request++) {
         ask(&b.end, 2, request, start, count);
@@ -143,7 +144,7 @@ Test(pump, drains_all_slots_into_place, .timeout = 20)
     int64_t shape[] = {2 * N}, count[] = {N / 4};
     struct bench b;
     bench_init(&b, array_in(data, 1, shape, NULL), true);
-    uint32_t n_slots = b.feed->n_slots;
+    uint32_t n_slots = b.feed->ring.n_slots;
     uint64_t request = 1;
     for (int64_t start = 0; start < 2 * N; request++)
         for (uint32_t s = 0; s < n_slots && start < 2 * N; s++, start += N / 4) {
@@ -329,7 +330,7 @@ Test(pump, serves_many_feeds_that_come_and_go, .timeout = 60)
                 cr_assert(zero(u32, wait_done(&end, 0, 1)));
                 cr_assert(zero(int, memcmp(slot_of(&end, 0), data, sizeof(data))));
             }
-            munmap(end.ring, feeds[i]->ring_bytes);
+            munmap(end.ring, feeds[i]->ring.n_bytes);
         }
         for (size_t i = 0; i < ARRAY_LENGTH(feeds); i++) {
             pump_remove(pump, feeds[i]);
@@ -355,7 +356,7 @@ Test(pump, takes_its_wish_back_before_it_waits, .timeout = 20)
         ring_set_wish(&head->worker_wish, RING_TELL_ONCE);
         atomic_store_explicit(&entry->request, request, memory_order_release);
         if (ring_take_wish(&head->client_wish)) /* else somebody looks, and must find it */
-            eventfd_write(b.feed->request_fd, 1);
+            eventfd_write(b.feed->ring.request_fd, 1);
         cr_assert(zero(u32, wait_done(&b.end, 0, request)));
     }
     bench_deinit(&b);
@@ -403,9 +404,74 @@ Test(pump, serves_memory_again_after_a_slow_provider, .timeout = 20)
     atomic_store(&slow.may_leave, 1);
     cr_assert(zero(u32, wait_done(&b.end, 0, 1)));
     cr_assert(zero(u32, wait_done(&end, 0, 1)));
-    munmap(end.ring, memory->ring_bytes);
+    munmap(end.ring, memory->ring.n_bytes);
     pump_remove(b.pump, memory);
     feed_free(memory);
     gad_array_release(array);
     bench_deinit(&b);
+}
+
+Test(rings, serve_the_next_job_when_the_daemon_has_let_go, .timeout = 20)
+{
+    struct gad_client client = {.conn = NULL};
+    double data[4] = {1, 2, 3, 4};
+    int64_t shape[] = {4}, start[] = {1}, count[] = {2};
+    struct bench b;
+    struct gad_array *array = array_in(data, 1, shape, NULL);
+    array->client = &client;
+    bench_init(&b, array, false);
+    void *memory = b.feed->ring.memory;
+    atomic_store(&ring_entry_at(b.end.ring, 0)->request, 7);
+    munmap(b.end.ring, b.feed->ring.n_bytes);
+    pump_remove(b.pump, b.feed);
+    feed_free_done(b.feed);
+    cr_assert(eq(u32, client.rings.n_kept, 1));
+    cr_assert(zero(int, feed_new(array, false, &b.feed, NULL)));
+    cr_assert(eq(ptr, b.feed->ring.memory, memory));
+    cr_assert(zero(u32, client.rings.n_kept));
+    cr_assert(not(feed_has_request(b.feed, 0)), "what was not answered is not asked any more");
+    cr_assert(zero(int, pump_add(b.pump, b.feed, NULL)));
+    b.end = end_of(b.feed);
+    ask(&b.end, 0, 8, start, count);
+    cr_assert(zero(u32, wait_done(&b.end, 0, 8)));
+    cr_assert(eq(dbl, *(double *)(void *)slot_of(&b.end, 0), 2));
+    bench_deinit(&b);
+    rings_deinit(&client.rings);
+}
+
+Test(rings, are_closed_when_the_daemon_may_still_use_them, .timeout = 20)
+{
+    struct gad_client client = {.conn = NULL};
+    double data[4] = {0};
+    int64_t shape[] = {4};
+    struct feed *feed;
+    struct gad_array *array = array_in(data, 1, shape, NULL);
+    array->client = &client;
+    cr_assert(zero(int, feed_new(array, true, &feed, NULL)));
+    int fd = feed->ring.fd;
+    feed_free(feed);
+    cr_assert(zero(u32, client.rings.n_kept));
+    cr_assert(eq(int, fcntl(fd, F_GETFD), -1));
+    gad_array_release(array);
+}
+
+Test(rings, are_kept_up_to_a_number_and_the_larger_ones_first, .timeout = 20)
+{
+    struct rings rings = {.n_kept = 0};
+    struct client_ring made[RINGS_KEPT + 1], ring;
+    for (uint32_t i = 0; i <= RINGS_KEPT; i++) /* 2, 3, 4 .. slots */
+        cr_assert(zero(int, rings_take(&rings, i + 2, RING_MIN_SLOT_BYTES, 1, &made[i], NULL)));
+    for (uint32_t i = 0; i <= RINGS_KEPT; i++)
+        rings_keep(&rings, &made[i]);
+    cr_assert(eq(u32, rings.n_kept, RINGS_KEPT));
+    cr_assert(eq(int, fcntl(made[0].fd, F_GETFD), -1), "the smallest gave way");
+    cr_assert(zero(int, rings_take(&rings, 1, RING_MIN_SLOT_BYTES, 1, &ring, NULL)));
+    cr_assert(eq(u32, ring.n_slots, 3), "the smallest that is large enough");
+    rings_keep(&rings, &ring);
+    cr_assert(zero(int, rings_take(&rings, RINGS_KEPT + 3, RING_MIN_SLOT_BYTES, 1, &ring, NULL)));
+    cr_assert(eq(u32, ring.n_slots, RINGS_KEPT + 3), "none fits: a new one");
+    cr_assert(eq(u32, rings.n_kept, RINGS_KEPT));
+    client_ring_close(&ring);
+    rings_deinit(&rings);
+    cr_assert(zero(u32, rings.n_kept));
 }

@@ -1,4 +1,4 @@
-"""What the shared library shows: every function of the header, and nothing else.
+"""What the shared library shows: every function of the header, under the version node, and nothing else.
 Usage: exports.py LIBRARY HEADER."""
 
 import re
@@ -8,7 +8,11 @@ import sys
 library, header = sys.argv[1:]
 lines = subprocess.run(["nm", "-D", "--defined-only", library], check=True, text=True,
                        capture_output=True).stdout.splitlines()
-shown = {line.split()[-1].split("@")[0] for line in lines}
+symbols = [line.split()[-1] for line in lines if line.split()[-2] != "A"]  # A: the node itself
+unversioned = [symbol for symbol in symbols if not symbol.endswith("@@GPUARRAYD_0")]
+if unversioned:
+    sys.exit(f"not of version GPUARRAYD_0: {', '.join(unversioned)}")
+shown = {symbol.split("@")[0] for symbol in symbols}
 with open(header) as f:
     text = re.sub(r"/\*.*?\*/", "", f.read(), flags=re.S)
 declared = set(re.findall(r"\b(gad_\w+)\s*\([^()]*\)\s*;", text))

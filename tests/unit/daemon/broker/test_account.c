@@ -84,6 +84,25 @@ Test(account, sums_do_not_wrap_around)
     accounts_free(accounts);
 }
 
+Test(account, a_limit_that_became_lower_takes_nothing_and_gives_nothing)
+{
+    static const uint64_t lower[ACCOUNT_N_RESOURCES] = {[ACCOUNT_DESCRIPTORS] = 3};
+    struct accounts *accounts = new_accounts();
+    struct charge first = {0}, second = {0};
+    struct gad_error error = {0};
+
+    cr_assert(eq(int, account_charge(accounts, 7, ACCOUNT_DESCRIPTORS, 8, &first, NULL), 0));
+    accounts_set_limits(accounts, lower);
+    cr_assert(eq(u64, account_use(accounts, 7, ACCOUNT_DESCRIPTORS), 8));
+    cr_assert(eq(int, account_charge(accounts, 7, ACCOUNT_DESCRIPTORS, 1, &second, &error),
+                 GAD_QUOTA_EXCEEDED));
+    cr_assert(ne(ptr, strstr(error.expected, "3"), NULL));
+    charge_release(&first);
+    cr_assert(eq(int, account_charge(accounts, 7, ACCOUNT_DESCRIPTORS, 3, &second, NULL), 0));
+    charge_release(&second);
+    accounts_free(accounts);
+}
+
 Test(account, a_refused_first_charge_leaves_no_account)
 {
     struct accounts *accounts = new_accounts();

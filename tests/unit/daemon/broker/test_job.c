@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static struct jobs *jobs;
 
@@ -114,6 +115,24 @@ Test(job, no_more_than_256_are_kept_for_a_user, .init = set_up, .fini = tear_dow
     cr_assert(ne(ptr, jobs_find(jobs, 2, other_id), NULL));
 }
 
+Test(job, fewer_are_kept_once_the_limit_is_lower, .init = set_up, .fini = tear_down)
+{
+    const struct jobs_limits lower = {.max_kept = 3, .kept_ns = 5000, .unread_bytes = 80};
+
+    for (unsigned i = 0; i < 10; i++)
+        end(add(1, ""), 20, false, 1000);
+    jobs_set_limits(jobs, &lower);
+    cr_assert(eq(uint, jobs_n_kept(jobs), 10));
+    struct job *last = add(1, "");
+    end(last, 61, false, 2000);
+    cr_assert(eq(uint, jobs_n_kept(jobs), 3));
+    cr_assert(ne(ptr, (void *)last->result, NULL)); /* the oldest results went */
+    jobs_expire(jobs, 5999);
+    cr_assert(eq(uint, jobs_n_kept(jobs), 3));
+    jobs_expire(jobs, 6000);
+    cr_assert(eq(uint, jobs_n_kept(jobs), 1));
+}
+
 Test(job, records_go_after_ten_minutes, .init = set_up, .fini = tear_down)
 {
     end(add(1, ""), 5, true, 1000);
@@ -157,24 +176,45 @@ Test(job, results_that_nobody_fetches_are_bounded_too, .init = set_up, .fini = t
     cr_assert(ne(ptr, (void *)second->result, NULL));
 }
 
+static uint64_t second_id;
+
 static bool count(void *userdata, const struct job *job)
 {
     uint64_t *last = userdata;
     cr_assert(lt(u64, job->id, *last));
     *last = job->id;
-    return job->id > 2;
+    return job->id > second_id;
 }
 
 Test(job, a_list_is_the_users_own_latest_first, .init = set_up, .fini = tear_down)
 {
     uint64_t last = UINT64_MAX;
 
-    for (unsigned i = 0; i < 3; i++)
-        end(add(1, ""), 0, true, 0);
+    for (unsigned i = 0; i < 3; i++) {
+        struct job *job = add(1, "");
+        second_id = i == 1 ? job->id : second_id;
+        end(job, 0, true, 0);
+    }
     struct job *foreign = add(2, ""), *live = add(1, "");
     jobs_for_each(jobs, 1, count, &last);
-    cr_assert(eq(u64, last, 2));
+    cr_assert(eq(u64, last, second_id));
     jobs_for_each(jobs, 77, count, &last);
     job_discard(jobs, foreign);
     job_discard(jobs, live);
+}
+
+/* A user who holds a number of the daemon before must not get another job by it. */
+Test(job, ids_begin_above_those_of_a_registry_before, .init = set_up, .fini = tear_down)
+{
+    struct jobs *later;
+    struct job *first = add(1, ""), *second;
+
+    usleep(20000);
+    cr_assert(eq(int, jobs_new(&later), 0));
+    cr_assert(eq(int, jobs_add(later, 1, &second), 0));
+    cr_assert(gt(u64, second->id, first->id));
+    cr_assert(lt(u64, second->id, UINT64_C(100000000000)));
+    job_discard(later, second);
+    jobs_free(later);
+    job_discard(jobs, first);
 }

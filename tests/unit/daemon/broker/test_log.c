@@ -24,6 +24,39 @@ Test(log, a_line_has_level_topic_text_and_fields)
     cr_assert(eq(str, line, "<7>queue: x UID=0\n"));
 }
 
+Test(log, more_fields_go_behind_the_others)
+{
+    char line[128];
+    const struct log_fields fields = {
+        .job = 7, .has_uid = true, .uid = 1, .more = "CODE=ok A=\"\n\""};
+
+    log_format(line, sizeof(line), false, LOG_LEVEL_INFO, "job", &fields, "done");
+    cr_assert(eq(str, line, "gpuarrayd: info: job: done JOB=7 UID=1 CODE=ok A=\"?\"\n"));
+}
+
+Test(log, a_long_text_leaves_room_for_the_fields)
+{
+    int ends[2];
+    char text[4000], line[4000] = "";
+
+    memset(text, 'x', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    cr_assert(eq(int, pipe(ends), 0));
+    log_open(ends[1], LOG_LEVEL_INFO);
+    log_info(LOG_JOB(7, 1), "%s", text);
+    cr_assert(gt(int, (int)read(ends[0], line, sizeof(line) - 1), 0));
+    cr_assert(ne(ptr, strstr(line, "x JOB=7 UID=1\n"), NULL));
+    log_close();
+}
+
+Test(log, the_level_can_change)
+{
+    log_set_level(LOG_LEVEL_DEBUG);
+    cr_assert(log_is_on(LOG_LEVEL_DEBUG));
+    log_set_level(LOG_LEVEL_ERROR);
+    cr_assert(not(log_is_on(LOG_LEVEL_WARN)));
+}
+
 Test(log, a_clients_text_cannot_make_lines)
 {
     char line[128];

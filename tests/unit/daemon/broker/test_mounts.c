@@ -36,6 +36,21 @@ Test(mounts, reads_id_and_type_of_every_line)
     mounts_free(m);
 }
 
+Test(mounts, finds_the_type_by_the_device_where_the_mount_is_not_ours)
+{
+    struct mounts *m = from_text("36 35 98:7 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw\n"
+                                 "37 35 0:40 / /home/a\\040b rw shared:2 - nfs4 server:/x rw\n"
+                                 "38 35 98:8 / /else rw - xfs /dev/sdb rw\n"
+                                 "39 35 98 / /else rw - ext4 /dev/sdb rw\n");
+
+    cr_assert(eq(str, (char *)mounts_type_of_device(m, (uint64_t)98 << 32 | 7), "ext3"));
+    cr_assert(eq(str, (char *)mounts_type_of_device(m, (uint64_t)98 << 32 | 8), "xfs"));
+    cr_assert(eq(str, (char *)mounts_type_of_device(m, 40), "nfs4"));
+    cr_assert(eq(ptr, (void *)mounts_type_of_device(m, 98), NULL));
+    cr_assert(eq(ptr, (void *)mounts_type(m, 39), NULL));
+    mounts_free(m);
+}
+
 Test(mounts, lines_of_another_form_name_nothing)
 {
     struct mounts *m = from_text("\n36\n37 - \nx y - ext4 z\n"
@@ -44,8 +59,8 @@ Test(mounts, lines_of_another_form_name_nothing)
 
     cr_assert(eq(ptr, (void *)mounts_type(m, 36), NULL));
     cr_assert(eq(ptr, (void *)mounts_type(m, UINT64_MAX), NULL));
-    cr_assert(eq(int, mount_classify(mounts_type(m, 37)), MOUNT_OTHER));
-    cr_assert(eq(int, mount_classify(mounts_type(m, 40)), MOUNT_OTHER));
+    cr_assert(eq(int, file_system_classify(mounts_type(m, 37)), FILE_SYSTEM_OTHER));
+    cr_assert(eq(int, file_system_classify(mounts_type(m, 40)), FILE_SYSTEM_OTHER));
     mounts_free(m);
 }
 
@@ -81,9 +96,9 @@ Test(mounts, local_pseudo_and_other_file_systems)
                                         "9p",  "virtiofs", "ceph", "ext",  "ext44",      ""};
 
     for (unsigned i = 0; i < sizeof(local) / sizeof(local[0]); i++)
-        cr_assert(eq(int, mount_classify(local[i]), MOUNT_LOCAL));
+        cr_assert(eq(int, file_system_classify(local[i]), FILE_SYSTEM_LOCAL));
     for (unsigned i = 0; i < sizeof(other) / sizeof(other[0]); i++)
-        cr_assert(eq(int, mount_classify(other[i]), MOUNT_OTHER));
-    cr_assert(eq(int, mount_classify("proc"), MOUNT_PSEUDO));
-    cr_assert(eq(int, mount_classify(NULL), MOUNT_OTHER));
+        cr_assert(eq(int, file_system_classify(other[i]), FILE_SYSTEM_OTHER));
+    cr_assert(eq(int, file_system_classify("proc"), FILE_SYSTEM_PSEUDO));
+    cr_assert(eq(int, file_system_classify(NULL), FILE_SYSTEM_OTHER));
 }

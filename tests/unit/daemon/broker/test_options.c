@@ -1,52 +1,46 @@
-/* Numbers on the command line. */
+/* The command line, and the file under it. */
 #include "daemon/broker/options.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
-Test(options, sizes_have_units)
+static struct config_faults faults;
+static enum options_action action;
+static char path[64];
+
+static int parse(char **argv, struct options *ret)
 {
-    uint64_t bytes;
-
-    cr_assert(options_parse_size("4096", &bytes));
-    cr_assert(eq(u64, bytes, 4096));
-    cr_assert(options_parse_size("2K", &bytes));
-    cr_assert(eq(u64, bytes, 2048));
-    cr_assert(options_parse_size("32M", &bytes));
-    cr_assert(eq(u64, bytes, 32u << 20));
-    cr_assert(options_parse_size("3g", &bytes));
-    cr_assert(eq(u64, bytes, UINT64_C(3) << 30));
+    int n = 0;
+    while (argv[n])
+        n++;
+    return options_parse(n, argv, ret, &action, &faults);
 }
 
-Test(options, sizes_that_make_no_sense_are_refused)
+static void write_file(const char *text)
 {
-    static const char *const bad[] = {"",
-                                      "M",
-                                      "-1",
-                                      " 1",
-                                      "1MB",
-                                      "1T",
-                                      "99999999999999999999",
-                                      "18446744073709551615",
-                                      "17179869184G",
-                                      "1.5M"};
-    uint64_t bytes;
-
-    for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-        cr_assert(not(options_parse_size(bad[i], &bytes)), "%s", bad[i]);
+    snprintf(path, sizeof(path), "/tmp/gpuarrayd-options-XXXXXX");
+    int fd = mkstemp(path);
+    cr_assert(ge(int, fd, 0));
+    cr_assert(eq(sz, (size_t)write(fd, text, strlen(text)), strlen(text)));
+    close(fd);
 }
 
-Test(options, seconds_may_have_a_fraction)
+static void rewrite_file(const char *text)
 {
-    static const char *const bad[] = {"", "-1", "x", "1s", "nan", "inf", "1e30"};
-    uint64_t ns;
+    FILE *file = fopen(path, "w");
+    cr_assert(ne(ptr, file, NULL));
+    fputs(text, file);
+    fclose(file);
+}
 
-    cr_assert(options_parse_seconds("60", &ns));
-    cr_assert(eq(u64, ns, UINT64_C(60000000000)));
-    cr_assert(options_parse_seconds("0.25", &ns));
-    cr_assert(eq(u64, ns, 250000000));
-    for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-        cr_assert(not(options_parse_seconds(bad[i], &ns)), "%s", bad[i]);
+static void remove_file(void)
+{
+    if (path[0])
+        unlink(path);
 }
 
 Test(options, the_command_line_fills_them)
@@ -58,13 +52,17 @@ Test(options, the_command_line_fills_them)
                     "2",           "--max-queue", "9",           "--ready-fd", "7",
                     "--log-level", "debug",       NULL};
 
-    cr_assert(eq(int, options_parse((int)(sizeof(argv) / sizeof(argv[0])) - 1, argv, &o), 0));
-    cr_assert(eq(str, (char *)o.socket_path, "/x/y"));
+    cr_assert(eq(int, parse(argv, &o), 0));
+    cr_assert(eq(uint, faults.n, 0));
+    cr_assert(eq(int, action, OPTIONS_SERVE));
+    cr_assert(eq(str, o.socket_path, "/x/y"));
     cr_assert(eq(u64, o.pool_bytes, 8u << 20));
     cr_assert(eq(uint, o.n_threads, 3));
     cr_assert(o.is_private);
     cr_assert(eq(uint, o.socket_mode, 0600));
+    cr_assert(eq(int, options_find_worker(&o), 0));
     cr_assert(eq(str, o.worker_path, "/bin/true"));
+    cr_assert(eq(str, o.level, "avx2"));
     cr_assert(eq(u64, o.idle_exit_ns, 1500000000));
     cr_assert(eq(u64, o.hang_timeout_ns, 2000000000));
     cr_assert(eq(uint, o.max_queue, 9));
@@ -75,9 +73,11 @@ Test(options, the_command_line_fills_them)
 Test(options, a_worker_that_is_not_there_is_said)
 {
     struct options o;
-    char *argv[] = {"gpuarrayd", "--worker", "/nonexistent/worker", NULL};
+    char *argv[] = {"gpuarrayd", "--private", "--worker", "/nonexistent/worker", NULL};
 
-    cr_assert(lt(int, options_parse(3, argv, &o), 0));
+    cr_assert(eq(int, parse(argv, &o), 0));
+    cr_assert(lt(int, options_find_worker(&o), 0));
+    cr_assert(eq(str, o.worker_path, "/nonexistent/worker"));
 }
 
 Test(options, a_mistake_ends_the_program_with_status_2, .exit_code = 2)
@@ -85,5 +85,142 @@ Test(options, a_mistake_ends_the_program_with_status_2, .exit_code = 2)
     struct options o;
     char *argv[] = {"gpuarrayd", "--threads", "0", NULL};
 
-    (void)!options_parse(3, argv, &o);
+    (void)!parse(argv, &o);
+}
+
+Test(options, two_files_end_the_program_with_status_2, .exit_code = 2)
+{
+    struct options o;
+    char *argv[] = {"gpuarrayd", "--config", "/a", "--config=/b", NULL};
+
+    (void)!parse(argv, &o);
+}
+
+Test(options, an_unknown_one_is_refused)
+{
+    struct options o;
+    char *argv[] = {"gpuarrayd", "--poll=5M", NULL};
+    char *value[] = {"gpuarrayd", "--private", "--worker", "--poll", NULL};
+
+    cr_assert(lt(int, parse(argv, &o), 0));
+    cr_assert(eq(int, parse(value, &o), 0)); /* a value may look like anything */
+}
+
+Test(options, a_private_daemon_has_no_file_but_one_that_is_named, .fini = remove_file)
+{
+    struct options o;
+    char *without[] = {"gpuarrayd", "--private", NULL};
+    char *with[] = {"gpuarrayd", "--private", "--config", path, NULL};
+
+    write_file("[queue]\nmax-queue = 5\n");
+    cr_assert(eq(int, parse(without, &o), 0));
+    cr_assert(o.is_without_config);
+    cr_assert(eq(uint, o.max_queue, 16384));
+    cr_assert(eq(int, parse(with, &o), 0));
+    cr_assert(not(o.is_without_config));
+    cr_assert(eq(uint, o.max_queue, 5));
+}
+
+Test(options, the_command_line_wins_over_the_file, .fini = remove_file)
+{
+    struct options o;
+    char *argv[] = {"gpuarrayd", "--max-queue=7", "--config", path, NULL};
+
+    write_file("[queue]\nmax-queue = 5\nmax-active = 6\n");
+    cr_assert(eq(int, parse(argv, &o), 0));
+    cr_assert(eq(uint, faults.n, 0));
+    cr_assert(eq(uint, o.max_queue, 7));
+    cr_assert(eq(uint, o.max_active, 6));
+    cr_assert(eq(int, o.sources[SETTING_MAX_QUEUE].origin, SETTING_OF_COMMAND_LINE));
+    cr_assert(eq(int, o.sources[SETTING_MAX_ACTIVE].origin, SETTING_OF_FILE));
+    cr_assert(eq(int, o.sources[SETTING_POOL].origin, SETTING_DEFAULT));
+}
+
+Test(options, what_the_command_line_overrules_is_still_checked, .fini = remove_file)
+{
+    struct options o;
+    char *argv[] = {"gpuarrayd", "--max-queue=7", "--config", path, NULL};
+
+    write_file("[queue]\nmax-queue = five\n");
+    cr_assert(eq(int, parse(argv, &o), 0));
+    cr_assert(eq(uint, faults.n, 1));
+    cr_assert(eq(uint, faults.kept[0].line, 2));
+    cr_assert(eq(uint, o.max_queue, 7));
+}
+
+Test(options, a_reload_keeps_the_command_line_and_goes_back_to_defaults, .fini = remove_file)
+{
+    struct options o, again;
+    char *argv[] = {"gpuarrayd", "--max-queue=7", "--config", path, NULL};
+
+    write_file("[queue]\nmax-queue = 5\nmax-active = 6\n");
+    cr_assert(eq(int, parse(argv, &o), 0));
+    rewrite_file("[users]\nuser-jobs = 3\n");
+    options_reload(&o, &again, &faults);
+    cr_assert(eq(uint, faults.n, 0));
+    cr_assert(eq(uint, again.max_queue, 7));
+    cr_assert(eq(uint, again.max_active, 256));
+    cr_assert(eq(uint, again.user_jobs, 3));
+    cr_assert(eq(uint, o.user_jobs, 4096));
+}
+
+Test(options, a_file_that_was_named_must_be_there)
+{
+    struct options o;
+    char *argv[] = {"gpuarrayd", "--config", "/nonexistent/c", NULL};
+
+    cr_assert(eq(int, parse(argv, &o), 0));
+    cr_assert(eq(uint, faults.n, 1));
+    cr_assert(eq(uint, faults.kept[0].line, 0));
+    cr_assert(eq(str, faults.kept[0].text, "/nonexistent/c: No such file or directory"));
+}
+
+/* Contradictions ------------------------------------------------------------------------------ */
+
+static const char *contradiction(const char *text, const char *option)
+{
+    static struct options o;
+    char *argv[] = {"gpuarrayd", "--config", path, (char *)option, NULL};
+    memset(&faults, 0, sizeof(faults));
+    write_file(text);
+    cr_assert(eq(int, parse(argv, &o), 0));
+    remove_file();
+    return faults.n == 1 ? faults.kept[0].text : faults.n == 0 ? "" : "several";
+}
+
+Test(options, a_users_part_is_not_more_than_the_whole)
+{
+    cr_assert(eq(str, (char *)contradiction("[queue]\nuser-active=9\nmax-active=8\n", NULL),
+                 "user-active: expected at most max-active, which is 8 (line 3), found 9"));
+    cr_assert(eq(uint, faults.kept[0].line, 2));
+    cr_assert(
+        eq(str, (char *)contradiction("[queue]\nuser-active=9\n", "--max-active=8"),
+           "user-active: expected at most max-active, which is 8 (the command line), found 9"));
+    cr_assert(eq(str, (char *)contradiction("[users]\nuser-jobs=300\n", "--max-queue=43"),
+                 "user-jobs: expected at most the sum of max-queue, which is 43 (the command "
+                 "line), and max-active, which is 256 (the default), found 300"));
+    cr_assert(eq(str, (char *)contradiction("[users]\nuser-jobs=299\n", "--max-queue=43"), ""));
+}
+
+Test(options, a_default_never_contradicts)
+{
+    struct options o;
+    char *argv[] = {"gpuarrayd", "--private", "--max-active=2", "--max-queue=1", NULL};
+
+    cr_assert(eq(int, parse(argv, &o), 0));
+    cr_assert(eq(uint, faults.n, 0));
+    cr_assert(eq(uint, o.user_active, 2));
+}
+
+Test(options, no_limit_is_more_than_the_machine_has)
+{
+    cr_assert(ne(ptr,
+                 strstr(contradiction("[engine]\npool=1T\n", NULL),
+                        "pool: expected at most the memory of this machine"),
+                 NULL));
+    cr_assert(ne(ptr,
+                 strstr(contradiction("[users]\nregion-limit=9999T\n", NULL),
+                        "region-limit: expected at most the memory of this machine"),
+                 NULL));
+    cr_assert(eq(str, (char *)contradiction("[users]\nregion-limit=100%\n", NULL), ""));
 }

@@ -275,3 +275,22 @@ Test(queue, somebody_who_waits_can_be_found, .init = set_up, .fini = tear_down)
     queue_remove(queue, map, &items[1]);
     queue_remove(queue, map, &items[1]);
 }
+
+Test(queue, limits_can_change, .init = set_up, .fini = tear_down)
+{
+    const struct queue_limits lower = {.max_waiting = 2, .max_active = 1, .user_guarantee = 1};
+    const struct queue_limits higher = {.max_waiting = 4, .max_active = 3, .user_guarantee = 1};
+    struct gad_error error = {0};
+
+    for (unsigned i = 0; i < 3; i++)
+        push(i, 1, 0, 0);
+    queue_set_limits(queue, &lower);
+    cr_assert(eq(uint, queue_n_waiting(queue), 3)); /* who waits stays */
+    cr_assert(eq(int, queue_push(queue, 1, &items[3], &error), GAD_QUEUE_FULL));
+    cr_assert(eq(str, error.expected, "at most 2"));
+    cr_assert(eq(int, admit(), 0));
+    cr_assert(eq(int, admit(), -EAGAIN));
+    queue_set_limits(queue, &higher);
+    cr_assert(eq(int, admit(), 1));
+    push(3, 1, 0, 0);
+}

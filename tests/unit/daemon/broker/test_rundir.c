@@ -88,9 +88,9 @@ Test(rundir, replaces_the_socket_of_a_dead_daemon_and_sets_the_mode, .init = set
     int first = -1, second = -1;
 
     cr_assert(eq(int, rundir_prepare(path), 0));
-    cr_assert(eq(int, rundir_listen(path, 0600, &first), 0));
+    cr_assert(eq(int, rundir_listen(path, 0600, (gid_t)-1, &first), 0));
     close(first);
-    cr_assert(eq(int, rundir_listen(path, 0660, &second), 0));
+    cr_assert(eq(int, rundir_listen(path, 0660, (gid_t)-1, &second), 0));
     cr_assert(eq(int, stat(path, &st), 0));
     cr_assert(eq(uint, st.st_mode & 0777, 0660));
     close(second);
@@ -103,7 +103,7 @@ Test(rundir, does_not_touch_what_is_no_socket, .init = set_up, .fini = tear_down
     cr_assert(eq(int, rundir_prepare(path), 0));
     fd = open(path, O_CREAT | O_WRONLY, 0600);
     close(fd);
-    cr_assert(eq(int, rundir_listen(path, 0600, &unused), -EEXIST));
+    cr_assert(eq(int, rundir_listen(path, 0600, (gid_t)-1, &unused), -EEXIST));
     cr_assert(eq(int, access(path, F_OK), 0));
 }
 
@@ -115,5 +115,29 @@ Test(rundir, a_path_that_does_not_fit_is_refused, .init = set_up, .fini = tear_d
     memset(longer, 'x', sizeof(longer) - 1);
     longer[sizeof(longer) - 1] = '\0';
     memcpy(longer, "/tmp/", 5);
-    cr_assert(eq(int, rundir_listen(longer, 0600, &unused), -ENAMETOOLONG));
+    cr_assert(eq(int, rundir_listen(longer, 0600, (gid_t)-1, &unused), -ENAMETOOLONG));
+}
+
+Test(rundir, the_socket_goes_to_the_group_that_is_wanted, .init = set_up, .fini = tear_down)
+{
+    struct stat st;
+    gid_t group = getegid(), none = 7;
+    int fd;
+
+    if (geteuid() == 0)
+        group = 65534;
+    cr_assert(eq(int, rundir_prepare(path), 0));
+    cr_assert(eq(int, rundir_listen(path, 0660, group, &fd), 0));
+    cr_assert(eq(int, stat(path, &st), 0));
+    cr_assert(eq(uint, st.st_gid, group));
+    cr_assert(eq(uint, st.st_mode & 0777, 0660));
+    close(fd);
+    cr_assert(eq(int, rundir_find_group("root", &group), 0));
+    cr_assert(eq(uint, group, 0));
+    cr_assert(eq(int, rundir_find_group("4711", &group), 0));
+    cr_assert(eq(uint, group, 4711));
+    cr_assert(eq(int, rundir_find_group("no-such-group", &none), -ENOENT));
+    cr_assert(eq(int, rundir_find_group("-1", &none), -ENOENT));
+    cr_assert(eq(int, rundir_find_group("4294967295", &none), -ENOENT));
+    cr_assert(eq(uint, none, 7));
 }

@@ -23,18 +23,13 @@ static struct message_writer writer;
 static int serve(const char *worker, uint64_t idle_exit_ns, int ready_fd)
 {
     static struct broker broker;
-    struct options options = {
-        .socket_path = path,
-        .pool_bytes = 2u << 20,
-        .region_limit_bytes = 1u << 20,
-        .n_threads = 1,
-        .hang_timeout_ns = UINT64_C(1000000000),
-        .idle_exit_ns = idle_exit_ns,
-        .is_private = true,
-        .socket_mode = 0600,
-        .max_queue = 8,
-        .ready_fd = -1,
-    };
+    struct options options = {.is_private = true, .ready_fd = -1, .listen_fd = -1};
+    settings_set_defaults(&options, true);
+    snprintf(options.socket_path, sizeof(options.socket_path), "%s", path);
+    options.pool_bytes = 2u << 20;
+    options.n_threads = 1;
+    options.hang_timeout_ns = UINT64_C(1000000000);
+    options.idle_exit_ns = idle_exit_ns;
     snprintf(options.worker_path, sizeof(options.worker_path), "%s", worker);
     log_open(STDERR_FILENO, LOG_LEVEL_ERROR);
     signal(SIGPIPE, SIG_IGN);

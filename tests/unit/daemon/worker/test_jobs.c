@@ -438,3 +438,26 @@ Test(jobs, an_unknown_method_is_answered)
     message_writer_deinit(&w);
     harness_stop(&h);
 }
+
+Test(jobs, asked_with_the_jobs_the_numbers_at_hand_are_told)
+{
+    struct harness h;
+    struct outcome o;
+    struct message_writer w;
+    harness_start(&h, 2 * MIB, 1);
+    message_writer_init(&w);
+    message_begin_request(&w, 77, "stats");
+    msgpack_pack_map(&w.packer, 1);
+    pack_key_bool(&w.packer, "jobs", true);
+    cr_assert(eq(int, conn_send(h.conn, w.buffer.data, w.buffer.size, NULL, 0), 0));
+    cr_assert(eq(int, conn_flush(h.conn), 0));
+    harness_receive(&h, &o, NULL);
+    cr_assert(eq(u32, o.id, 77));
+    cr_assert(gt(u64, outcome_u64(&o, "slots"), 0));
+    cr_assert(eq(u64, outcome_u64(&o, "threads_busy"), 0));
+    cr_assert(not(map_find(&o.message.result, "descriptors")));
+    cr_assert(not(map_find(&o.message.result, "private_bytes")));
+    outcome_free(&o);
+    message_writer_deinit(&w);
+    harness_stop(&h);
+}

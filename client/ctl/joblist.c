@@ -1,0 +1,77 @@
+/* Jobs as text: one in full, or a list of lines; and which of them are meant.
+ *
+ *          JOB  STATE              TILES    RUNNING  LABEL
+ *           17  running             3/12     0.41 s  night shift
+ *
+ * Called by jobs.c and watch.c.
+ */
+#include "client/ctl/joblist.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static const char *const states[] = {"queued", "running",   "settling", "done",
+                                     "failed", "cancelled", "active",   "reconnecting"};
+
+bool joblist_is_state(const char *state)
+{
+    for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++)
+        if (strcmp(states[i], state) == 0)
+            return true;
+    return false;
+}
+
+bool joblist_is_active(const struct gad_job_status *job)
+{
+    return strcmp(job->state, "queued") == 0 || strcmp(job->state, "running") == 0 ||
+           strcmp(job->state, "settling") == 0 || strcmp(job->state, "reconnecting") == 0;
+}
+
+static bool is_of(const struct gad_job_status *job, const char *state)
+{
+    if (!state)
+        return true;
+    return strcmp(state, "active") == 0 ? joblist_is_active(job) : strcmp(state, job->state) == 0;
+}
+
+size_t joblist_keep(struct gad_job_status *jobs, size_t n_jobs, const char *state)
+{
+    size_t n_kept = 0;
+    for (size_t i = 0; i < n_jobs; i++)
+        if (is_of(&jobs[i], state))
+            jobs[n_kept++] = jobs[i];
+    return n_kept;
+}
+
+void joblist_print_status(const struct gad_job_status *s)
+{
+    char moved[32], hint[CTL_HINT_SIZE];
+    printf("job %" PRIu64 ": %s\n", s->job, s->state);
+    if (s->label[0])
+        printf("  label    %s\n", s->label);
+    printf("  tiles    %" PRIu64 " of %" PRIu64 "\n", s->tiles_done, s->n_tiles);
+    printf("  moved    %s\n", ctl_format_bytes((double)(s->read_bytes + s->write_bytes), moved));
+    printf("  queued   %.3f s\n  running  %.3f s\n", s->queued_s, s->running_s);
+    if (!s->error.status)
+        return;
+    printf("  error    %s [%s]\n", s->error.message, gad_status_word((int)s->error.status));
+    ctl_hint(&s->error, hint, sizeof(hint));
+    if (hint[0])
+        printf("  try      %s\n", hint);
+}
+
+size_t joblist_print(const struct gad_job_status *jobs, size_t n_jobs)
+{
+    if (n_jobs == 0) {
+        puts("no jobs");
+        return 1;
+    }
+    printf("%8s  %-9s  %13s  %9s  %s\n", "JOB", "STATE", "TILES", "RUNNING", "LABEL");
+    for (size_t i = 0; i < n_jobs; i++) {
+        char tiles[48];
+        snprintf(tiles, sizeof(tiles), "%" PRIu64 "/%" PRIu64, jobs[i].tiles_done, jobs[i].n_tiles);
+        printf("%8" PRIu64 "  %-9s  %13s  %7.2f s  %s\n", jobs[i].job, jobs[i].state, tiles,
+               jobs[i].running_s, jobs[i].label);
+    }
+    return n_jobs + 1;
+}

@@ -1,0 +1,29 @@
+/* The numbers of server.stats, for 'gpuarrayctl stats' and 'gpuarrayctl top'. */
+#pragma once
+
+#include "client/ctl/ctl.h"
+
+/* ---- stats_value.c: reading the map. What is absent is 0, "" or NULL. */
+/* Members of members: "pool.bytes". */
+struct json_object *stats_at(struct json_object *map, const char *path);
+uint64_t stats_u64(struct json_object *map, const char *path);
+double stats_f64(struct json_object *map, const char *path);
+const char *stats_text(struct json_object *map, const char *path);
+
+#define STATS_USER_SIZE 64
+/* The user's name, or its number where it has none. Returns `buffer`. */
+char *stats_user_name(uint32_t uid, char buffer[STATS_USER_SIZE]);
+/* "12.3 s", "12:34 m", "1:23 h", "12 d": at most seven characters. Returns `buffer`. */
+char *stats_format_time(double seconds, char buffer[16]);
+
+/* ---- stats_table.c: for a reader */
+void stats_write_table(FILE *file, struct json_object *stats);
+
+/* ---- stats_prometheus.c: the Prometheus text exposition format, version 0.0.4 */
+void stats_write_prometheus(FILE *file, struct json_object *stats);
+/* A label's value: backslash, quote and newline escaped. */
+void stats_write_label_value(FILE *file, const char *text);
+
+/* ---- stats_file.c */
+/* Writes a file whole or not at all: beside it under a hidden name, then renamed. Mode 0644. */
+int stats_replace_file(const char *path, const char *data, size_t n_bytes, struct gad_error *error);

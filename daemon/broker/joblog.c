@@ -1,0 +1,70 @@
+/* The line of the log that says how a job ended: one for each, at info, with the numbers that an
+ * administrator asks about later.
+ *
+ *     job: done JOB=17 UID=1000 CODE=ok ENGINE=cpu QUEUED_SECONDS=0.001 RUN_SECONDS=1.234
+ *     READ_BYTES=800 WRITTEN_BYTES=400 LABEL="night run"
+ *
+ * CODE is the outcome's word of the wire; ENGINE is `none` for a job that never ran. QUEUED_SECONDS
+ * are those until its last attempt began, RUN_SECONDS the rest, with what its owner took to put the
+ * output in its place. The label is a client's text: it is between quotation marks, those inside
+ * and backslashes have a backslash in front, and what is not printable was refused or becomes '?'.
+ *
+ * Called by finish.c.
+ */
+#define LOG_TOPIC "job"
+#include "daemon/broker/joblog.h"
+#include "daemon/broker/broker.h"
+#include "daemon/broker/log.h"
+#include "daemon/broker/worker.h"
+#include "proto/text.h"
+#include "proto/util.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FIELDS_SIZE (256 + 2 * REQUEST_LABEL_SIZE)
+
+static void quote(const char *label, char *text)
+{
+    char printable[REQUEST_LABEL_SIZE];
+    snprintf(printable, sizeof(printable), "%s", label);
+    text_make_printable(printable);
+    for (const char *c = printable; *c; c++) {
+        if (*c == '"' || *c == '\\')
+            *text++ = '\\';
+        *text++ = *c;
+    }
+    *text = '\0';
+}
+
+static const char *code_of(const struct job *job)
+{
+    if (job->state == JOB_DONE)
+        return error_word(GAD_OK);
+    return error_word(job->error ? (int)job->error->status : (int)GAD_NO_MEMORY);
+}
+
+static double seconds(uint64_t from_ns, uint64_t to_ns)
+{
+    return to_ns > from_ns ? (double)(to_ns - from_ns) / 1e9 : 0;
+}
+
+void joblog_ended(const struct broker *broker, const struct job *job)
+{
+    char fields[FIELDS_SIZE], label[2 * REQUEST_LABEL_SIZE];
+    if (!log_is_on(LOG_LEVEL_INFO))
+        return;
+    bool has_run = job->started_ns > 0;
+    uint64_t started_ns = has_run ? job->started_ns : job->ended_ns;
+    quote(job->label, label);
+    snprintf(fields, sizeof(fields),
+             "CODE=%s ENGINE=%s QUEUED_SECONDS=%.6f RUN_SECONDS=%.6f READ_BYTES=%" PRIu64
+             " WRITTEN_BYTES=%" PRIu64 " LABEL=\"%s\"",
+             code_of(job), has_run ? worker_info(broker->worker)->engine : "none",
+             seconds(job->submitted_ns, started_ns), seconds(started_ns, job->ended_ns),
+             job->read_bytes, job->write_bytes, label);
+    const struct log_fields all = {
+        .job = job->id, .has_uid = true, .uid = job_uid(job), .more = fields};
+    log_info(&all, "%s", job_state_name(job->state));
+}

@@ -1,0 +1,138 @@
+/* The settings of gpuarrayd: one table that feeds the command line, the file and what is written
+ * about them. A setting's name is its key in the file and, with two dashes, its option. */
+#pragma once
+
+#include "daemon/broker/log.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#define SETTING_WORD_SIZE   32
+#define SETTING_SOCKET_SIZE 108 /* of sun_path */
+#define SETTING_PATH_SIZE   512
+#define SETTING_VALUE_SIZE  SETTING_PATH_SIZE
+
+enum setting_id {
+    SETTING_SOCKET,
+    SETTING_SOCKET_MODE,
+    SETTING_GROUP,
+    SETTING_IDLE_EXIT,
+    SETTING_SETTLE_TIME,
+    SETTING_CLIENT_TIMEOUT,
+    SETTING_SESSION_REQUESTS,
+    SETTING_SESSION_REPLIES,
+    SETTING_MESSAGE_MEMORY,
+    SETTING_POOL,
+    SETTING_THREADS,
+    SETTING_LEVEL,
+    SETTING_HANG_TIMEOUT,
+    SETTING_WORKER,
+    SETTING_MAX_QUEUE,
+    SETTING_MAX_ACTIVE,
+    SETTING_USER_ACTIVE,
+    SETTING_USER_SESSIONS,
+    SETTING_USER_JOBS,
+    SETTING_USER_REQUESTS,
+    SETTING_USER_DESCRIPTORS,
+    SETTING_REGION_LIMIT,
+    SETTING_KEEP_JOBS,
+    SETTING_KEEP_TIME,
+    SETTING_KEEP_RESULTS,
+    SETTING_LOG_LEVEL,
+    SETTING_COUNT
+};
+
+enum setting_kind {
+    SETTING_IS_SIZE,    /* uint64_t bytes: 32M, 50% of the memory */
+    SETTING_IS_SECONDS, /* uint64_t ns: 60, 500ms, 10min */
+    SETTING_IS_NUMBER,  /* unsigned */
+    SETTING_IS_MODE,    /* mode_t: octal */
+    SETTING_IS_TEXT,    /* char array: a path or a name */
+    SETTING_IS_LEVEL,   /* char array: instructions of the processor; "" for auto */
+    SETTING_IS_LOG_LEVEL,
+};
+
+enum setting_origin { SETTING_DEFAULT, SETTING_OF_FILE, SETTING_OF_COMMAND_LINE };
+
+struct setting {
+    const char *name, *section;
+    enum setting_kind kind;
+    const char *by_default, *least, *most; /* as written in the file; least and most may be NULL */
+    const char *word;                      /* instead of a value: "auto", "own", or NULL */
+    bool is_reloadable;                    /* SIGHUP applies it */
+    size_t offset, size;                   /* in struct options */
+    const char *doc;                       /* one line: what it is, without a full stop */
+    const char *why;                       /* sentences: why this default, what else to know */
+};
+
+struct setting_source {
+    enum setting_origin origin;
+    unsigned line; /* of the file */
+};
+
+struct options {
+    char socket_path[SETTING_SOCKET_SIZE];
+    mode_t socket_mode;
+    char group[SETTING_WORD_SIZE]; /* "": the daemon's own */
+    uint64_t idle_exit_ns;         /* 0: stay */
+    uint64_t settle_ns;
+
+    uint64_t client_timeout_ns;
+    unsigned session_requests;
+    uint64_t session_reply_bytes, message_memory_bytes;
+
+    uint64_t pool_bytes;
+    unsigned n_threads;
+    char level[SETTING_WORD_SIZE]; /* "": the best there is */
+    uint64_t hang_timeout_ns;
+    char worker[SETTING_PATH_SIZE]; /* "": looked for */
+
+    unsigned max_queue, max_active, user_active;
+    unsigned user_sessions, user_jobs, user_descriptors;
+    uint64_t user_request_bytes, region_limit_bytes;
+
+    unsigned keep_jobs;
+    uint64_t keep_ns, keep_result_bytes;
+    enum log_level log_level;
+
+    struct setting_source sources[SETTING_COUNT];
+
+    char worker_path[SETTING_PATH_SIZE]; /* where it was found */
+
+    /* Of the command line alone. */
+    bool is_private;
+    int ready_fd;  /* -1: none */
+    int listen_fd; /* -1, or a listening socket that was handed over */
+    char config_path[SETTING_PATH_SIZE];
+    bool has_config;        /* --config: the file must be there */
+    bool is_without_config; /* private, and no --config */
+};
+
+const struct setting *setting_at(enum setting_id id);
+/* By name, SETTING_COUNT for none. */
+enum setting_id setting_find(const char *name);
+/* The nearest name of a setting, or of a section, for a misspelt one; or NULL. */
+const char *setting_suggest(const char *name);
+const char *section_suggest(const char *name);
+bool section_is_known(const char *name);
+
+/* Fills what the table has; the rest of *o stays. */
+void settings_set_defaults(struct options *o, bool is_private);
+/* Reads a value. False: what was expected is in `expected`. *o is changed only on success. */
+bool setting_parse(const struct setting *setting, const char *text, struct options *o,
+                   char *expected, size_t n_bytes) GAD_MUST_CHECK;
+/* The value as the file would say it. */
+void setting_format(const struct setting *setting, const struct options *o, char *text,
+                    size_t n_bytes);
+bool setting_is_same(const struct setting *setting, const struct options *a,
+                     const struct options *b);
+void setting_copy(enum setting_id id, const struct options *from, struct options *to);
+
+/* "a size", "seconds": what kind of value it takes, for people. */
+const char *setting_kind_name(const struct setting *setting);
+const char *setting_when(const struct setting *setting); /* "by a reload" */
+
+/* The commented file that says what goes without saying. */
+void settings_print(FILE *out);

@@ -1,0 +1,10 @@
+/* server.stats: what the daemon has done so far and what it does now, for everybody to see. */
+#pragma once
+
+#include "daemon/broker/info.h"
+
+#define STATS_MAX_USERS   1024u
+#define STATS_MAX_JOBS    1024u
+#define STATS_MAX_WAITING 8u /* requests of a connection, not answered yet */
+
+info_reply stats_reply;

@@ -1,0 +1,46 @@
+/* What jobs move, by the way it takes, and where their time goes: the worker counts, the broker
+ * adds up. Both read and write the same maps (RESULT and job.moved in daemon/WORKER.md). */
+#pragma once
+
+#include "proto/array.h"
+#include "proto/message.h"
+
+#include <stdint.h>
+
+enum traffic_path {
+    TRAFFIC_FILE,   /* contiguous in a file */
+    TRAFFIC_CHUNKS, /* a grid of chunks in a file */
+    TRAFFIC_REGION,
+    TRAFFIC_PROVIDER,
+    TRAFFIC_INLINE, /* in the request or the reply */
+    TRAFFIC_N_PATHS
+};
+
+enum traffic_stage {
+    TRAFFIC_SOURCE,
+    TRAFFIC_KERNEL,
+    TRAFFIC_SINK,
+    TRAFFIC_CLIENT, /* waited for a provider */
+    TRAFFIC_N_STAGES
+};
+
+struct traffic {
+    uint64_t read_bytes[TRAFFIC_N_PATHS], write_bytes[TRAFFIC_N_PATHS];
+    uint64_t around_cache_bytes; /* of those written to files: past the page cache */
+    uint64_t stage_ns[TRAFFIC_N_STAGES];
+};
+
+/* The way of an array at this location. */
+enum traffic_path traffic_path_of(const struct location *at);
+const char *traffic_path_name(enum traffic_path path);
+const char *traffic_stage_name(enum traffic_stage stage);
+
+uint64_t traffic_sum(const uint64_t *by_path); /* of TRAFFIC_N_PATHS */
+void traffic_add(struct traffic *sum, const struct traffic *t);
+
+/* {read: {PATH: bytes}, write: {PATH: bytes}}, ways that were not used left out. */
+void traffic_pack_bytes(msgpack_packer *p, const uint64_t *read_by_path,
+                        const uint64_t *write_by_path);
+/* From a map with the keys bytes, around_cache_bytes and seconds. What is absent stays; nothing
+ * becomes less than it was in *t. */
+void traffic_update(struct traffic *t, const msgpack_object *map);

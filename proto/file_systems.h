@@ -1,0 +1,12 @@
+/* Which file systems the daemon reads and writes by itself. */
+#pragma once
+
+/* What becomes of regular files of a file system. */
+enum file_system_class {
+    FILE_SYSTEM_LOCAL,  /* the daemon reads and writes them */
+    FILE_SYSTEM_PSEUDO, /* made up by the kernel: not data */
+    FILE_SYSTEM_OTHER,  /* may block or fail in ways of its own: through a provider */
+};
+
+/* By the type that mountinfo names, "ext4"; NULL: other. */
+enum file_system_class file_system_classify(const char *type);

@@ -1,0 +1,188 @@
+"""gpuarrayctl where little is as usual: closed descriptors, narrow terminals, names that are no text, and
+a daemon that changes while it is being stopped.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import pty
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import tempfile
+import termios
+import time
+
+import msgpack
+import numpy as np
+import pytest
+
+import conftest
+import test_sessions
+
+CTL = str(conftest.CTL)
+
+
+@pytest.fixture
+def place(daemon):
+    with tempfile.TemporaryDirectory(prefix="gpuarrayd-test-") as path:
+        here = test_sessions.Place(path)
+        here.env["GPUARRAYD_SOCKET"] = daemon.socket
+        yield here
+
+
+def run(place, *words, **kwargs):
+    return subprocess.run([CTL, *words], cwd=place.path / "work", env=place.env, capture_output=True,
+                          timeout=60, **kwargs)
+
+
+def shell(place, line):
+    return subprocess.run(["bash", "-c", line], cwd=place.path / "work", env=place.env, capture_output=True,
+                          timeout=60)
+
+
+def test_what_is_printed_never_goes_to_the_daemon_or_into_a_file(daemon, place):
+    for closed in ("2>&-", "<&- 2>&-", "<&- >&- 2>&-"):
+        done = shell(place, f"{CTL} run 'i // 0' i=ints.npy -o o.npy -v {closed}")
+        assert done.returncode == 0
+        assert np.load(place.path / "work/o.npy").tolist() == [0, 0, 0]
+    assert shell(place, f"{CTL} info a.npy <&- >&-").returncode == 1
+    assert shell(place, f"{CTL} info a.npy >/dev/full").returncode == 1
+    assert b"protocol-error" not in run(place, "stats").stdout
+
+
+def test_labels_are_one_line_of_text_whatever_the_words_are(daemon, place):
+    assert run(place, "run", "max(a\n +\ta)", "a=a.npy").stdout == b"22\n"
+    shutil.copy(place.path / "work/a.npy", os.fsencode(place.path) + b"/work/x\xff.npy")
+    assert run(place, "convert", b"x\xff.npy", "y.npy").returncode == 0
+    labels = [job["label"] for job in json.loads(run(place, "jobs", "--json").stdout)]
+    assert labels[-2:] == ["max(a  + a)", "convert x?.npy"]
+
+
+def test_json_is_utf_8_whatever_the_names_of_files_are(daemon, place):
+    done = run(place, "run", "a + 1", "a=a.npy", "-o", b"o\xff\xc3\xa9.npy", "--json")
+    assert json.loads(done.stdout.decode())["outputs"][0]["to"] == "o?\u00e9.npy"
+    assert os.path.exists(os.fsencode(place.path) + b"/work/o\xff\xc3\xa9.npy")
+
+
+def submit_long(place):
+    with open(place.path / "work/zeros.raw", "wb") as f:
+        f.truncate(1 << 36)
+    return run(place, "submit", "sum(tanh(exp(sin(a))))", f"a=zeros.raw:f8:{1 << 33}", "-o", "r.npy",
+               text=True).stdout.strip()
+
+
+@contextlib.contextmanager
+def screen(place, rows, columns, *words):
+    """The command on a terminal of that size, and a function that reads on until it has seen that many
+    drawings of something."""
+    leader, follower = pty.openpty()
+    fcntl.ioctl(leader, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    process = subprocess.Popen([CTL, *words], cwd=place.path / "work", env=place.env, stdin=follower,
+                               stdout=follower, stderr=follower)
+    os.close(follower)
+    seen = b""
+
+    def read_until(what, n):
+        nonlocal seen
+        end = time.monotonic() + 20
+        while seen.count(what) < n and time.monotonic() < end:
+            seen += os.read(leader, 4096)
+        assert seen.count(what) >= n, seen
+        return seen
+
+    try:
+        yield read_until
+    finally:
+        process.send_signal(signal.SIGINT)
+        while process.poll() is None:
+            with contextlib.suppress(OSError):
+                os.read(leader, 4096)
+        os.close(leader)
+
+
+def test_others_see_the_progress_of_a_job_on_any_screen(daemon, place):
+    job = submit_long(place)
+    with screen(place, 24, 20, "watch", job) as read_until:
+        drawn = read_until(b"\r\033[K", 3)
+    frames = drawn.split(b"\r\033[K")[1:-1]
+    assert b"%" in drawn and all(0 < len(frame) < 20 for frame in frames), frames
+    for _ in range(8):
+        run(place, "run", "max(a)", "a=a.npy", "-l", "a label that is far too long for this screen")
+    with screen(place, 5, 20, "watch") as read_until:
+        drawn = read_until(b"\033[J", 3)
+    for frame in drawn.split(b"\033[J")[1:-1]:
+        assert frame.startswith(b"\033[?7l") and frame.count(b"\n") == 4, frame
+    assert json.loads(run(place, "status", job, "--json").stdout)["tiles_done"] > 0
+    run(place, "cancel", job)
+
+
+def test_the_place_of_the_log_is_the_librarys(daemon, place):
+    place.env["XDG_RUNTIME_DIR"] = long = f"{place.path}/{'d' * 90}"
+    os.mkdir(long, 0o700)
+    said = json.loads(run(place, "daemon", "log", "--json").stdout)
+    path = said["path"] if "path" in said else said["error"]["argument"]
+    assert path == f"/tmp/gpuarrayd-{os.geteuid()}/log"
+
+
+def test_a_pipe_is_no_log(daemon, place):
+    (place.path / "run/gpuarrayd").mkdir(mode=0o700)
+    os.mkfifo(place.path / "run/gpuarrayd/log")
+    done = run(place, "daemon", "log", "--json")
+    assert done.returncode == 1 and json.loads(done.stdout)["error"]["code"] == "not-found"
+
+
+def answer(connection, result):
+    head = connection.recv(8, socket.MSG_WAITALL)
+    if len(head) < 8:
+        return None
+    _, n = struct.unpack("<HI", head[2:])
+    _, number, method, _ = msgpack.unpackb(connection.recv(n, socket.MSG_WAITALL))
+    connection.sendall(test_sessions.frame(msgpack.packb([1, number, None, result(method)])))
+    return method
+
+
+def serve(path, leaves, successor):
+    """A daemon that says its number and serves; the one that leaves puts the other in its place first."""
+    ready, tell = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with contextlib.suppress(BaseException):
+            listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            listener.bind(path)
+            listener.listen(8)
+            os.write(tell, b"+")
+            counts = {"jobs_running": 0, "jobs_queued": 0}
+            while True:
+                connection, _ = listener.accept()
+                method = True
+                while method and not (leaves and method == "server.info"):
+                    method = answer(connection, lambda method: {"version": 1} if method == "hello" else
+                                    {"pid": os.getpid(), "counts": counts})
+                if method:
+                    os.rename(successor, path)
+                    connection.close()
+                    time.sleep(60)
+        os._exit(0)
+    assert os.read(ready, 1) == b"+"
+    return child
+
+
+def test_stop_signals_nobody_when_the_daemon_has_left_meanwhile(place):
+    path, successor = f"{place.path}/s", f"{place.path}/s2"
+    second = serve(successor, False, None)
+    first = serve(path, True, successor)
+    place.env["GPUARRAYD_SOCKET"] = path
+    try:
+        done = run(place, "daemon", "stop", "--json")
+        assert done.returncode == 3, done
+        assert "another one answers" in json.loads(done.stdout)["error"]["message"]
+        time.sleep(0.1)
+        assert os.waitpid(first, os.WNOHANG) == os.waitpid(second, os.WNOHANG) == (0, 0)
+    finally:
+        for child in (first, second):
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)

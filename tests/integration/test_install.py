@@ -1,0 +1,173 @@
+"""What 'meson install' makes: every file in its place, and programs of others that need no more than
+pkg-config and a compiler."""
+
+import contextlib
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import tempfile
+import time
+
+import h5py
+import numpy as np
+import pytest
+
+import conftest
+
+EXAMPLES = conftest.TOP / "client/examples"
+STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+COMPILERS = [c for c in ("gcc", "clang") if shutil.which(c)]
+
+
+def expected_files(installed):
+    o = installed.path
+    data = o("datadir")
+    return {
+        o("bindir") / "gpuarrayd", o("bindir") / "gpuarrayctl",
+        o("libexecdir") / "gpuarrayd/gpuarrayd-worker-cpu",
+        o("libdir") / "libgpuarrayd.so", o("libdir") / "libgpuarrayd.so.0",
+        o("libdir") / "libgpuarrayd.so.0.1.0", o("libdir") / "pkgconfig/gpuarrayd.pc",
+        o("includedir") / "gpuarrayd.h", o("includedir") / "gpuarrayd-status.h",
+        o("mandir") / "man1/gpuarrayctl.1", o("mandir") / "man3/libgpuarrayd.3",
+        o("mandir") / "man5/gpuarrayd.conf.5", o("mandir") / "man8/gpuarrayd.8",
+        data / "bash-completion/completions/gpuarrayctl", data / "zsh/site-functions/_gpuarrayctl",
+        o("sysconfdir") / "gpuarrayd/gpuarrayd.conf",
+        *(data / "doc/gpuarrayd/examples" / name
+          for name in ("50-nvidia.conf", "gpuarrayd.conf", "windspeed.c", "shared.c", "progress.c")),
+    }
+
+
+def test_every_file_is_in_its_place_and_no_other(installed):
+    files = installed.files()
+    expected = expected_files(installed)
+    assert expected - files == set()
+    units = {(p.parts[-2], p.name) for p in files - expected}
+    assert units == {("system", "gpuarrayd.service"), ("system", "gpuarrayd.socket"),
+                     ("user", "gpuarrayd.service"), ("user", "gpuarrayd.socket"),
+                     ("sysusers.d", "gpuarrayd.conf"), ("tmpfiles.d", "gpuarrayd.conf")}
+    if (prefix := installed.options["prefix"]) != "/usr":
+        assert all(p.is_relative_to(prefix) for p in files)
+    for name in files:
+        mode = (installed.root / name.relative_to("/")).stat().st_mode
+        assert mode & 0o022 == 0 and mode & 0o444 == 0o444, (name, oct(mode))
+
+
+def test_a_configuration_that_is_there_is_kept(installed):
+    config = installed.at("sysconfdir") / "gpuarrayd/gpuarrayd.conf"
+    shipped = config.read_text()
+    config.write_text("# mine\n")
+    with installed.kept_log():
+        installed.install()
+    assert config.read_text() == "# mine\n"
+    config.write_text(shipped)
+
+
+def test_uninstallation_leaves_the_configuration_alone(installed, folder):
+    with installed.kept_log():
+        installed.install(folder)
+        installed.uninstall()
+    assert [p.name for p in folder.rglob("*") if not p.is_dir()] == ["gpuarrayd.conf"]
+
+
+def test_pkg_config_asks_for_this_library_alone(installed):
+    prefix = installed.at("includedir").parent
+    assert installed.flags("--modversion") == ["0.1.0"]
+    assert installed.flags("--cflags") == [f"-I{prefix}/include"]
+    assert installed.flags("--libs") == [f"-L{installed.at('libdir')}", "-lgpuarrayd"]
+    assert installed.flags("--print-requires", "--print-requires-private") == []
+
+
+def test_installed_programs_name_no_folder_of_the_build(installed):
+    for program in ("bin/gpuarrayd", "bin/gpuarrayctl", "libexec/gpuarrayd/gpuarrayd-worker-cpu"):
+        folder, name = program.split("/", 1)
+        path = installed.at(folder + "dir") / name
+        dynamic = subprocess.run(["readelf", "-d", str(path)], check=True, text=True,
+                                 capture_output=True).stdout
+        assert str(conftest.BUILD) not in dynamic
+
+
+def compile_with(installed, compiler, source, program, *flags):
+    done = subprocess.run([compiler, *flags, *STRICT, str(source), "-o", str(program),
+                           *installed.flags("--cflags", "--libs")], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_the_header_compiles_alone_as_cpp(installed, compiler, tmp_path):
+    compiler = {"gcc": "g++", "clang": "clang++"}[compiler]
+    if not shutil.which(compiler):
+        pytest.skip(f"there is no {compiler}")
+    source = tmp_path / "alone.cpp"
+    source.write_text("#include <gpuarrayd.h>\nint main() { return gad_version() ? 0 : 1; }\n")
+    compile_with(installed, compiler, source, tmp_path / "alone", "-std=c++17")
+
+
+def is_alive(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@contextlib.contextmanager
+def private_daemons(installed):
+    """An environment in which the library starts the installed daemon, which ends afterwards."""
+    if os.path.exists("/run/gpuarrayd/socket"):
+        pytest.skip("a service runs here, and the library would use it")
+    with tempfile.TemporaryDirectory(prefix="gpuarrayd-test-") as folder:
+        os.chmod(folder, 0o700)
+        pid = None
+        try:
+            yield installed.environment(XDG_RUNTIME_DIR=folder), pathlib.Path(folder)
+            with socket.socket(socket.AF_UNIX) as s:
+                s.connect(folder + "/gpuarrayd/socket")
+                credentials = s.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+            pid = struct.unpack("3i", credentials)[0]
+            assert os.readlink(f"/proc/{pid}/exe") == str(installed.at("bindir") / "gpuarrayd")
+            workers = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+            assert {os.readlink(f"/proc/{worker}/exe") for worker in workers} == {
+                str(installed.at("libexecdir") / "gpuarrayd/gpuarrayd-worker-cpu")}
+        finally:
+            if pid is not None:
+                os.kill(pid, signal.SIGTERM)
+                end = time.monotonic() + 20
+                while is_alive(pid) and time.monotonic() < end:
+                    time.sleep(0.01)
+
+
+def run(program, *words, env, cwd):
+    return subprocess.run([str(cwd / program), *words], env=env, cwd=cwd, text=True,
+                          capture_output=True, timeout=60)
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_the_examples_run_with_the_installed_library_and_daemon(installed, compiler, tmp_path):
+    assert sorted(p.name for p in EXAMPLES.glob("*.c")) == ["progress.c", "shared.c", "windspeed.c"]
+    for source in EXAMPLES.glob("*.c"):
+        compile_with(installed, compiler, source, tmp_path / source.stem, "-std=c11", "-Wshadow")
+    rng = np.random.default_rng(3)
+    u, v = rng.normal(size=(2, 40, 73, 144)).astype("f4")
+    with h5py.File(tmp_path / "winds.h5", "w") as f:
+        f.create_dataset("u", data=u, compression="gzip")
+        f["v"] = v
+    with private_daemons(installed) as (env, _):
+        done = run("windspeed", "winds.h5", "/u", "/v", "speed.npy", env=env, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        speed = np.sqrt(u * u + v * v)
+        np.testing.assert_array_equal(np.load(tmp_path / "speed.npy"), speed)
+        assert done.stdout.startswith(f"mean speed {speed.mean(dtype='f8'):.3f}, ")
+        done = run("windspeed", "winds.h5", "/u", "/w", "other.npy", env=env, cwd=tmp_path)
+        assert done.returncode == 1 and "(not-found)" in done.stderr
+        assert not (tmp_path / "other.npy").exists()
+
+        done = run("shared", env=env, cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (
+            0, "after 10 steps: 977.5153 at the centre, 0.9527 at the edge\n"), done.stderr
+
+        done = run("progress", "0.2", env=env, cwd=tmp_path)
+        assert done.returncode == 1 and "(cancelled)" in done.stderr, done.stdout
+        assert "of 1025 tiles" in done.stdout and not done.stdout.startswith("0 reports")

@@ -1,0 +1,123 @@
+"""README.md is a promise: every command of its tour is run, in order, in one shell with a daemon, and must
+print what the README shows, but for times, rates and numbers of jobs (masked as in test_sessions).
+
+`python3 test_readme.py --update` writes today's output into README.md.
+"""
+
+import difflib
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+import conftest
+import test_sessions
+
+README = conftest.TOP / "README.md"
+DATA = pathlib.Path("/usr/share/ferret-vis/data/monthly_navy_winds.cdf")
+
+
+def read():
+    """README.md as pieces: (text, None) to be kept, (command, what it shows)."""
+    pieces, kept = [], []
+    lines = README.read_text().splitlines()
+    while lines:
+        line = lines.pop(0)
+        kept.append(line)
+        if line.startswith("    $ "):
+            shown = []
+            while lines and lines[0].startswith("    ") and not lines[0].startswith("    $ "):
+                shown.append(lines.pop(0)[4:])
+            pieces.append(("\n".join(kept), line[6:], shown))
+            kept = []
+    return pieces, kept
+
+
+def play(commands):
+    """What each command prints, and its exit code when it is not 0, in one folder and one shell."""
+    script = "".join(f"{command}\nprintf '\\001%d\\001' $?\n" for command in commands)
+    with tempfile.TemporaryDirectory(prefix="gpuarrayd-test-") as folder:
+        (pathlib.Path(folder) / "bin").mkdir()
+        os.symlink(conftest.CTL, f"{folder}/bin/gpuarrayctl")
+        (pathlib.Path(folder) / "work").mkdir()
+        daemon = conftest.Daemon(pool="32M")
+        try:
+            env = {**os.environ, "PATH": f"{folder}/bin:{os.environ['PATH']}", "LC_ALL": "C",
+                   "GPUARRAYD_SOCKET": daemon.socket, "XDG_RUNTIME_DIR": folder}
+            done = subprocess.run(["bash", "-c", script], cwd=f"{folder}/work", env=env, timeout=120,
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True)
+        finally:
+            daemon.stop()
+    parts = done.stdout.split("\001")
+    assert len(parts) == 2 * len(commands) + 1, done.stdout
+    return [printed.splitlines() + ([f"[exit {code}]"] if code != "0" else [])
+            for printed, code in zip(parts[::2], parts[1::2])]
+
+
+def mask(lines):
+    text = "\n".join(lines)
+    for pattern, stands_for in test_sessions.MASKS:
+        text = re.sub(pattern, stands_for, text)
+    return text.splitlines()
+
+
+def test_the_tour_prints_what_the_readme_shows():
+    if not DATA.exists() or not shutil.which("nccopy"):
+        pytest.skip("the quickstart's data (ferret-datasets, netcdf-bin) are not installed")
+    pieces, _ = read()
+    assert len(pieces) >= 10
+    for (_, command, shown), printed in zip(pieces, play([command for _, command, _ in pieces])):
+        difference = "\n".join(difflib.unified_diff(mask(shown), mask(printed), "README.md",
+                                                    "printed today", lineterm=""))
+        assert not difference, f"\n$ {command}\n{difference}"
+
+
+def test_commands_outside_the_tour_are_those_that_other_tests_run():
+    """The two commands are check.sh itself; those of the installation are run by install-trial.sh."""
+    inside = (conftest.TOP / "tests/install-trial-inside.sh").read_text()
+    text = "\n".join(line for line in README.read_text().splitlines())
+    commands = re.findall(r"^    ((?:sh|sudo|meson|gpuarrayctl|systemctl|pip|cc) [^#\n]*)", text, re.M)
+    assert len(commands) >= 6
+    for command in map(str.strip, commands):
+        words = command.removeprefix("sudo ")
+        if words.startswith("sh tests/"):
+            assert (conftest.TOP / words.split()[1]).exists(), command
+            continue
+        if words.startswith("systemctl"):
+            unit = words.split()[-1]
+            assert (conftest.TOP / "systemd" / unit).exists(), command
+            continue
+        for part in words.split(" && "):
+            tool = part.removeprefix("sudo ").split()
+            assert " ".join(tool[:2]) in inside or tool[0] in inside, command
+
+
+def test_every_link_leads_somewhere():
+    for target in re.findall(r"\]\(([^)#]+)\)", README.read_text()):
+        assert (conftest.TOP / target).exists(), target
+
+
+def test_every_verb_that_is_named_is_there(daemon):
+    verbs = set(test_sessions.verbs(daemon.ctl("--help").stdout))
+    named = set(re.findall(r"\bgpuarrayctl ([a-z]+)\b", README.read_text()))
+    assert named and named <= verbs, named - verbs
+
+
+def update():
+    pieces, rest = read()
+    printed = play([command for _, command, _ in pieces])
+    lines = []
+    for (text, _, _), said in zip(pieces, printed):
+        lines += [text, *(f"    {line}".rstrip() for line in said)]
+    README.write_text("\n".join([*lines, *rest]) + "\n")
+
+
+if __name__ == "__main__":
+    assert sys.argv[1:] == ["--update"], __doc__
+    update()
