@@ -192,7 +192,7 @@ static double summary_mean(const struct summary *s)
     return s->sum / (double)n_counted(s);
 }
 
-/* Digits of least and greatest: integers whole, floats as far as float32 goes. */
+/* Digits of least and greatest: integers whole (up to 2^53), floats as far as float32 goes. */
 static int value_digits(const struct gad_array_info *info)
 {
     return info->dtype == GAD_FLOAT32 || info->dtype == GAD_FLOAT64 ? 9 : 17;

@@ -1,5 +1,6 @@
 """A real daemon for each test that asks for one, on a private socket, with a time-out."""
 
+import atexit
 import os
 import pathlib
 import select
@@ -25,6 +26,12 @@ IS_SANITIZED = "asan" in BUILD.name or "tsan" in BUILD.name
 # What must be as before, once everybody has gone.
 COUNTS = ("sessions", "regions", "region_bytes", "jobs_running", "jobs_queued", "descriptors",
           "mappings", "slots_lent", "carries")
+
+
+# Private daemons and the numbers of detached jobs are the tests' own, not those of whoever runs them.
+RUNTIME = tempfile.mkdtemp(prefix="gpuarrayd-test-")
+os.environ["XDG_RUNTIME_DIR"] = RUNTIME
+atexit.register(shutil.rmtree, RUNTIME, ignore_errors=True)
 
 
 class Daemon:

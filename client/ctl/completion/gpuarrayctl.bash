@@ -52,7 +52,7 @@ _gpuarrayctl() {
         case "$verb" in
         run | submit | convert | info | show) # sources and destinations, also behind NAME=
             compopt -o filenames 2>/dev/null
-            COMPREPLY+=($(compgen -f -- "$current"))
+            mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -- "$current")
             ;;
         esac
     fi
