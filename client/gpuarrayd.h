@@ -435,6 +435,7 @@ const struct gad_job_stats *gad_job_stats(const struct gad_job *job);
  * job has not ended well or output i is not inline. */
 const void *gad_job_result(const struct gad_job *job, unsigned i,
                            struct gad_plan_output *ret_output);
+
 /** Cancels a job if it runs, waits for its end, frees it.
  * job: NULL is allowed. */
 void gad_job_free(struct gad_job *job);
@@ -467,6 +468,7 @@ struct gad_job_status {
  */
 enum gad_status gad_job_status_by_id(struct gad_client *client, uint64_t job,
                                      struct gad_job_status *ret_status, struct gad_error *error);
+
 /** Waits until a job of the same user has ended and its files are in their place.
  * client: not NULL.
  * job: its id.

@@ -10,7 +10,9 @@
 #include "daemon/traffic.h"
 #include "proto/util.h"
 
-#define MAX_SECONDS 1e9 /* of one job; more is no time */
+/* Of one job; more is no time, and no number of bytes: sums would wrap around, and fall. */
+#define MAX_SECONDS 1e9
+#define MAX_BYTES   (UINT64_C(1) << 56)
 
 static const char *const path_names[TRAFFIC_N_PATHS] = {
     [TRAFFIC_FILE] = "file",         [TRAFFIC_CHUNKS] = "chunks", [TRAFFIC_REGION] = "region",
@@ -95,7 +97,7 @@ static void update_u64(uint64_t *number, const msgpack_object *map, const char *
 {
     uint64_t value = 0;
     struct gad_error ignored;
-    if (map && map_u64(map, key, &value, &ignored) == 0)
+    if (map && map_u64(map, key, &value, &ignored) == 0 && value <= MAX_BYTES)
         raise_to(number, value);
 }
 

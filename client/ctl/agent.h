@@ -20,7 +20,8 @@ int agent_run(struct run_options *o, int report_fd_take);
 void agent_detach(int kept_fd, int second_fd);
 
 /* ---- agent_scope.c: out of the login's reach */
-/* True when the user has a service manager of their own and the program to ask it is there. */
+/* True when the user lingers, so has a service manager that stays, and the program to ask it is
+ * there. */
 bool scope_is_reachable(void);
 /* Becomes, through systemd-run, an agent in a scope of the user's manager, with these words as its
  * command line; returns only when that cannot even be tried. */

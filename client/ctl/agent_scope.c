@@ -1,9 +1,10 @@
 /* Out of the login's reach.
  *
- * Where systemd-logind runs with KillUserProcesses=yes, the end of a login ends every process in
- * the login's scope, however detached. What lives in a scope of the user's own service manager
- * stays as long as that manager does: to the end of the user's last login, and beyond it where
- * lingering is on (loginctl enable-linger). Elsewhere a process in a session of its own is enough.
+ * A process in a session of its own outlives its login, except where systemd-logind runs with
+ * KillUserProcesses=yes. A user who lingers (loginctl enable-linger) has a service manager that
+ * stays, and what lives in a scope of that manager stays with it in either case. Without lingering
+ * the manager ends with the user's last login and takes its scopes along, so then a session is
+ * better than a scope.
  *
  *     submit --fork--> setsid() --exec--> systemd-run --user --scope --exec--> gpuarrayctl submit
  *                                              | no manager answers                  agent_run()
@@ -20,12 +21,14 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <pwd.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#define VARIABLE        "GPUARRAYD_AGENT" /* "REPORT,WORDS": two descriptors */
-#define MAX_WORDS_BYTES (4 << 20)         /* more than the kernel allows on a command line */
+#define VARIABLE        "GPUARRAYD_AGENT"         /* "REPORT,WORDS": two descriptors */
+#define LINGER_FOLDER   "/var/lib/systemd/linger" /* of systemd-logind: a file for each user */
+#define MAX_WORDS_BYTES (4 << 20) /* more than the kernel allows on a command line */
 
 static bool is_socket(const char *directory, const char *name)
 {
@@ -60,10 +63,20 @@ static bool find_program(char *ret_path, size_t n_bytes)
     return false;
 }
 
+static bool is_lingering(void)
+{
+    char path[PATH_MAX];
+    const struct passwd *user = getpwuid(geteuid());
+    if (!user)
+        return false;
+    int n = snprintf(path, sizeof(path), LINGER_FOLDER "/%s", user->pw_name);
+    return n > 0 && (size_t)n < sizeof(path) && access(path, F_OK) == 0;
+}
+
 bool scope_is_reachable(void)
 {
     char path[PATH_MAX];
-    return find_manager(path, sizeof(path)) && find_program(path, sizeof(path));
+    return is_lingering() && find_manager(path, sizeof(path)) && find_program(path, sizeof(path));
 }
 
 static int put_words(int argc, char *const *argv)

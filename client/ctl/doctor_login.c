@@ -1,8 +1,8 @@
 /* doctor: how long a detached job may live after the login.
  *
- * Without a service manager of the user's there is nothing that ends processes with the login. With
- * one, jobs of `submit` live in it: to the user's last login, and beyond where lingering is on.
- * Called by doctor.c.
+ * Agents of `submit` are in sessions of their own, which systemd-logind ends with the login only
+ * where it was told to (KillUserProcesses=yes; Debian and Ubuntu do not). Where lingering is on
+ * they live in a scope of the user's service manager, which stays in any case. Called by doctor.c.
  */
 #include "client/ctl/doctor.h"
 
@@ -13,20 +13,18 @@
 
 void doctor_login(struct doctor *d)
 {
-    char path[160], advice[160];
+    char advice[160];
     const struct passwd *user = getpwuid(geteuid());
-    if (!scope_is_reachable() || !user) {
-        doctor_say(d, FINDING_OK, NULL,
-                   "no service manager of yours: detached jobs outlive the "
-                   "login unless the system ends all of its processes");
+    if (access("/run/systemd/seats", F_OK) || !user) {
+        doctor_say(d, FINDING_OK, NULL, "no systemd-logind: detached jobs outlive the login");
         return;
     }
-    snprintf(path, sizeof(path), "/var/lib/systemd/linger/%.64s", user->pw_name);
-    if (access(path, F_OK) == 0) {
+    if (scope_is_reachable()) {
         doctor_say(d, FINDING_OK, NULL, "lingering is on: detached jobs outlive the login");
         return;
     }
-    snprintf(advice, sizeof(advice), "loginctl enable-linger %.64s, for jobs that outlive it",
+    snprintf(advice, sizeof(advice), "loginctl enable-linger %.64s, so that they do in any case",
              user->pw_name);
-    doctor_say(d, FINDING_NOTE, advice, "detached jobs end with your last login on this machine");
+    doctor_say(d, FINDING_NOTE, advice,
+               "detached jobs outlive the login unless logind.conf says KillUserProcesses=yes");
 }

@@ -155,6 +155,11 @@ void ctl_hint(const struct gad_error *error, char *ret_hint, size_t n_bytes)
         hint_no_daemon(error, ret_hint, n_bytes);
     else if (status == GAD_VERSION)
         hint_version(error, ret_hint, n_bytes);
+    else if (status == GAD_UNTRUSTED && error->argument[0] == '/')
+        snprintf(ret_hint, n_bytes,
+                 "'ls -ld %s' shows whose it is and who may enter: it has to be yours alone (chmod "
+                 "700)",
+                 error->argument);
     else if (status == GAD_UNTRUSTED)
         snprintf(ret_hint, n_bytes,
                  "'ls -l %s' shows whose it is: tell whoever administers the machine; nothing was "

@@ -1,13 +1,15 @@
 /* Chunk tables.
  *
  * Unfiltered chunks lie in the file as they are, so the daemon can read them without HDF5 once it
- * knows where they are. Three things stand in the way, and each sends the dataset to the provider:
+ * knows where they are. Four things stand in the way, and each sends the dataset to the provider:
  *
  * - HDF5 1.10 walks its index from the start for each chunk that is asked for, so a table costs the
  *   square of its length (4096 chunks: an eighth of a second).
  * - Where the file begins with a user block, some versions of HDF5 give addresses relative to its
  *   end and others absolute ones. Which it is, is found out by comparing chunks: as HDF5 reads them
  *   and as they are in the file. Without a decision there is no table.
+ * - HDF5 1.10 gives wrong places of chunks where the index is an array (newer file formats) that
+ *   leaves room for the dataset to grow along another axis than the first.
  * - A chunk that was never written reads as the fill value, which the table can only say when it is
  *   zero.
  *
@@ -79,6 +81,26 @@ static bool look_up(hid_t dataset, const struct chunk_pick *pick, struct chunk_e
         entries[i].size_bytes = pick->box.chunk_bytes;
         if (is_there)
             entries[i].size_bytes = n_bytes;
+    }
+    return true;
+}
+
+/* Whether what HDF5 says of places can be believed. */
+static bool has_true_index(hid_t dataset, const struct chunk_grid *grid)
+{
+    H5D_chunk_index_t kind;
+    hsize_t dims[H5S_MAX_RANK], max[H5S_MAX_RANK];
+    if (H5Dget_chunk_index_type(dataset, &kind) < 0)
+        return false;
+    if (kind != H5D_CHUNK_IDX_FARRAY && kind != H5D_CHUNK_IDX_EARRAY)
+        return true;
+    _cleanup_hid_ hid_t space = H5Dget_space(dataset);
+    if (space <= 0 || H5Sget_simple_extent_dims(space, dims, max) != grid->ndim)
+        return false;
+    for (int i = 1; i < grid->ndim; i++) {
+        hsize_t chunk = (hsize_t)grid->chunk_shape[i];
+        if (max[i] == H5S_UNLIMITED || (max[i] - 1) / chunk != (dims[i] - 1) / chunk)
+            return false;
     }
     return true;
 }
@@ -182,7 +204,8 @@ int hdf5_chunk_table(hid_t file, hid_t dataset, hid_t create_plist, const struct
     _cleanup_free_ struct chunk_entry *entries = calloc(n_entries, sizeof(*entries));
     if (!entries)
         return error_from_errno(error, ENOMEM, name, "chunk table");
-    if (!look_up(dataset, pick, entries) || !add_base(file, dataset, pick, entries, fd))
+    if (!has_true_index(dataset, &pick->box) || !look_up(dataset, pick, entries) ||
+        !add_base(file, dataset, pick, entries, fd))
         return 0;
     int r = chunk_table_check(&pick->box, entries, n_entries, (uint64_t)st.st_size, name, &n_absent,
                               error);

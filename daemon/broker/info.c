@@ -172,11 +172,14 @@ int info_ask(struct session *session, uint32_t id, bool with_jobs, info_reply *r
     return 0;
 }
 
-unsigned info_n_waiting(const struct session *session)
+unsigned info_n_waiting(const struct broker *broker, uid_t uid, unsigned most)
 {
     unsigned n = 0;
-    list_for_each (it, &session->stats_waits)
-        n++;
+    list_for_each (it, &broker->stats_waits) {
+        n += list_entry(it, struct stats_wait, link)->session->uid == uid;
+        if (n >= most)
+            break;
+    }
     return n;
 }
 

@@ -3,6 +3,8 @@
 
 #include "proto/message.h"
 
+#include <sys/types.h>
+
 struct broker;
 struct session;
 
@@ -16,7 +18,8 @@ info_reply info_reply_info;
  * after a second without; not at all when the session has gone. */
 int info_ask(struct session *session, uint32_t id, bool with_jobs,
              info_reply *reply) GAD_MUST_CHECK;
-unsigned info_n_waiting(const struct session *session);
+/* Requests of the user that wait for the worker's numbers, counted up to `most`. */
+unsigned info_n_waiting(const struct broker *broker, uid_t uid, unsigned most);
 void info_stats_arrived(struct stats_wait *wait, const struct message *message);
 void info_worker_lost(struct broker *broker);
 void info_session_gone(struct session *session);

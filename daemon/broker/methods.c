@@ -93,7 +93,7 @@ static int handle_server_info(const struct request *q, struct gad_error *error)
 
 static int handle_server_stats(const struct request *q, struct gad_error *error)
 {
-    unsigned n_waiting = info_n_waiting(q->session);
+    unsigned n_waiting = info_n_waiting(q->session->broker, q->session->uid, STATS_MAX_WAITING);
     if (n_waiting >= STATS_MAX_WAITING) {
         error_set(error, GAD_LIMIT_EXCEEDED, NULL, "%u requests for numbers wait for an answer",
                   n_waiting);

@@ -5,6 +5,6 @@
 
 #define STATS_MAX_USERS   1024u
 #define STATS_MAX_JOBS    1024u
-#define STATS_MAX_WAITING 8u /* requests of a connection, not answered yet */
+#define STATS_MAX_WAITING 8u /* requests of a user, not answered yet: they come at once */
 
 info_reply stats_reply;

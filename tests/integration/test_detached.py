@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import pty
+import pwd
 import shutil
 import signal
 import socket
@@ -81,9 +82,10 @@ def jobs_folder(home):
 
 
 def entries(home):
+    """Without those that are on their way to become one."""
     jobs = jobs_folder(home)
-    found = [json.loads((jobs / name).read_text()) for name in os.listdir(jobs)] \
-        if jobs.exists() else []
+    found = [json.loads((jobs / name).read_text()) for name in os.listdir(jobs)
+             if name[0] != "."] if jobs.exists() else []
     return [one for one in found if "pid" in one]
 
 
@@ -438,7 +440,14 @@ def test_a_registry_that_others_could_write_is_not_used(daemon, home, folder):
 
 @pytest.fixture
 def manager(home):
-    """What is there when the user has a service manager, and a systemd-run that the test writes."""
+    """What is there when the user lingers and has a service manager, and a systemd-run that the test
+    writes."""
+    lingers = pathlib.Path("/var/lib/systemd/linger") / pwd.getpwuid(os.geteuid()).pw_name
+    is_made = not lingers.exists()
+    if is_made and os.geteuid() != 0:
+        pytest.skip("lingering needs root")
+    lingers.parent.mkdir(parents=True, exist_ok=True)
+    lingers.touch()
     (home / "systemd").mkdir()
     (home / "bin").mkdir()
     with socket.socket(socket.AF_UNIX) as listener:
@@ -451,6 +460,8 @@ def manager(home):
             return {"PATH": f"{home}/bin:{os.environ['PATH']}"}
 
         yield program
+    if is_made:
+        lingers.unlink()
 
 
 def test_in_a_scope_of_the_users_manager(daemon, home, folder, manager):

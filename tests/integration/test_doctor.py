@@ -128,6 +128,18 @@ def test_no_service_and_no_private_daemon(folder):
     assert "GPUARRAYD_DAEMON" in one(found["daemon"], "problem", "/nowhere")
 
 
+def test_a_private_folder_that_is_open_to_others(folder):
+    if os.path.exists("/run/gpuarrayd/socket"):
+        pytest.skip("a service runs here")
+    private = folder / "run/gpuarrayd"
+    private.mkdir(parents=True)
+    private.parent.chmod(0o700)
+    private.chmod(0o777)
+    found = doctor(None, XDG_RUNTIME_DIR=str(folder / "run"))
+    advice = one(found["daemon"], "problem", f"{private} is open to other users [untrusted-server]")
+    assert f"ls -ld {private}'" in advice
+
+
 def test_a_socket_that_nobody_serves(folder):
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(folder / "socket"))

@@ -4,6 +4,7 @@ reader takes, and nothing in them that another user should not know."""
 import json
 import os
 import re
+import signal
 import time
 
 import h5py
@@ -231,6 +232,25 @@ def test_many_questions_at_once(daemon, w):
             codes.append(error.code)
     assert set(codes) == {"", "limit-exceeded"} and codes.count("") >= 8
     assert w.call("server.stats")["users"]
+
+
+def test_connections_of_a_user_share_the_places_of_questions(start):
+    daemon = start()
+    with daemon.connect() as w, daemon.connect() as other:
+        daemon.counts()  # the worker is ready
+        worker = daemon.worker_pid()
+        os.kill(worker, signal.SIGSTOP)
+        try:
+            wait_for(lambda: open(f"/proc/{worker}/stat").read().split()[2] == "T")
+            ids = [w.send("server.stats") for _ in range(8)]
+            w.call("ping")  # all of them were read
+            with pytest.raises(wire.Error) as caught:
+                other.call("server.stats")
+        finally:
+            os.kill(worker, signal.SIGCONT)
+        assert caught.value.code == "limit-exceeded"
+        assert all(w.reply(ident)["users"] for ident in ids)
+        assert other.call("server.stats")["users"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="other users need root")

@@ -63,6 +63,45 @@ Test(hdf5, unfiltered_chunks_are_a_table)
     }
 }
 
+/* A counting dataset of 50 x 30 in chunks of 10 x 10 that may grow. */
+static void put_growing(hid_t file, const char *name, hsize_t max_rows, hsize_t max_columns)
+{
+    const hsize_t chunk[2] = {10, 10}, max[2] = {max_rows, max_columns};
+    double values[50 * 30];
+    for (int i = 0; i < 50 * 30; i++)
+        values[i] = i;
+    hid_t space = H5Screate_simple(2, dims, max), dcpl = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_chunk(dcpl, 2, chunk);
+    hid_t dataset = H5Dcreate2(file, name, H5T_IEEE_F64LE, space, H5P_DEFAULT, dcpl, H5P_DEFAULT);
+    cr_assert(H5Dwrite(dataset, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0);
+    H5Dclose(dataset);
+    H5Pclose(dcpl);
+    H5Sclose(space);
+}
+
+Test(hdf5, indexes_that_are_arrays_are_believed_where_only_rows_may_be_added)
+{
+    hid_t fapl = H5Pcreate(H5P_FILE_ACCESS);
+    cr_assert(H5Pset_libver_bounds(fapl, H5F_LIBVER_LATEST, H5F_LIBVER_LATEST) >= 0);
+    hid_t file = H5Fcreate("a.h5", H5F_ACC_TRUNC, H5P_DEFAULT, fapl);
+    H5Pclose(fapl);
+    put_growing(file, "fixed", 50, 30);
+    put_growing(file, "rows", H5S_UNLIMITED, 30);
+    put_growing(file, "some_rows", 70, 30);
+    put_growing(file, "columns", 50, H5S_UNLIMITED);
+    put_growing(file, "some_columns", 50, 60);
+    put_growing(file, "rows_some_columns", H5S_UNLIMITED, 60);
+    put_growing(file, "both", H5S_UNLIMITED, H5S_UNLIMITED);
+    H5Fclose(file);
+    expect("a.h5:fixed", ACCESS_CHUNKS);
+    expect("a.h5:rows", ACCESS_CHUNKS);
+    expect("a.h5:some_rows", ACCESS_CHUNKS);
+    expect("a.h5:columns", ACCESS_PROVIDER);
+    expect("a.h5:some_columns", ACCESS_PROVIDER);
+    expect("a.h5:rows_some_columns", ACCESS_PROVIDER);
+    expect("a.h5:both", ACCESS_CHUNKS);
+}
+
 Test(hdf5, chunk_tables_are_sealed)
 {
     const hsize_t chunk[2] = {10, 10};

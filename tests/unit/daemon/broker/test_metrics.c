@@ -107,6 +107,20 @@ Test(metrics, a_tiding_that_is_less_takes_nothing_back)
     end(job, GAD_OK, 200);
 }
 
+Test(metrics, what_no_job_can_move_is_not_believed)
+{
+    struct job *job = submit(7, 100);
+    start(job, 100);
+    tell(job, 4000, 40, 2);
+    tell(job, UINT64_MAX, UINT64_MAX, 1e300);
+    cr_assert(eq(u64, metrics.traffic.read_bytes[TRAFFIC_FILE], 4000));
+    cr_assert(eq(u64, metrics.traffic.write_bytes[TRAFFIC_REGION], 40));
+    cr_assert(eq(u64, metrics.traffic.around_cache_bytes, 20));
+    cr_assert(eq(u64, metrics.traffic.stage_ns[TRAFFIC_KERNEL], 2000000000));
+    cr_assert(eq(u64, first_user()->read_bytes, 4000));
+    end(job, GAD_OK, 200);
+}
+
 Test(metrics, a_second_attempt_counts_beside_the_first)
 {
     struct job *job = submit(7, 100);

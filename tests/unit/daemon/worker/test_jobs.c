@@ -455,8 +455,8 @@ Test(jobs, asked_with_the_jobs_the_numbers_at_hand_are_told)
     cr_assert(eq(u32, o.id, 77));
     cr_assert(gt(u64, outcome_u64(&o, "slots"), 0));
     cr_assert(eq(u64, outcome_u64(&o, "threads_busy"), 0));
-    cr_assert(not(map_find(&o.message.result, "descriptors")));
-    cr_assert(not(map_find(&o.message.result, "private_bytes")));
+    cr_assert(eq(ptr, (void *)map_find(&o.message.result, "descriptors"), NULL));
+    cr_assert(eq(ptr, (void *)map_find(&o.message.result, "private_bytes"), NULL));
     outcome_free(&o);
     message_writer_deinit(&w);
     harness_stop(&h);
