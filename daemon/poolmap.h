@@ -29,6 +29,6 @@ uint64_t poolmap_carry_limit_bytes(const struct poolmap *map);
 uint64_t poolmap_carry_used_bytes(const struct poolmap *map);
 
 /* 0; -EAGAIN: no room now, wait; -E2BIG: would not fit an empty pool either. */
-int poolmap_lend(struct poolmap *map, uint64_t size_bytes, struct extent *ret_extent)
-    GAD_MUST_CHECK;
+int poolmap_lend(struct poolmap *map, uint64_t size_bytes,
+                 struct extent *ret_extent) GAD_MUST_CHECK;
 void poolmap_return(struct poolmap *map, const struct extent *extent);

@@ -16,7 +16,7 @@ PLACES = {
     "uv.h": ("daemon/broker/",),
     "cuda_runtime.h": ("kernels/cuda/",),
     "hdf5.h": ("client/formats/hdf5",),
-    "curses.h": ("client/ctl/top_",),
+    "curses.h": ("client/ctl/stats/top_",),
     "pthread.h": ("daemon/worker/", "daemon/broker/closer.c", "daemon/broker/log.c", "client/"),
 }
 LEFT_OVER = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")

@@ -5,7 +5,7 @@
  * where that can be had (agent_scope.c), else as a child that leaves this session; which of the two
  * worked is known by the byte that an agent says first.
  */
-#include "client/ctl/agent.h"
+#include "client/ctl/agent/agent.h"
 
 #include "proto/error.h"
 #include "proto/util.h"

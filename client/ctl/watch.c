@@ -9,7 +9,7 @@
 #include "client/ctl/ctl.h"
 
 #include "client/ctl/joblist.h"
-#include "client/ctl/numbers.h"
+#include "client/ctl/agent/numbers.h"
 
 #include <errno.h>
 #include <inttypes.h>

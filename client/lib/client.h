@@ -22,7 +22,7 @@ struct gad_client {
     struct message_writer writer; /* of the request that is being made */
 
     struct arena arena;
-    struct rings rings; /* for jobs to come */
+    struct rings rings;   /* for jobs to come */
     struct pump *pump;    /* NULL: no job has needed it */
     struct gad_job *jobs; /* those that have not ended, for progress */
 };

@@ -21,7 +21,7 @@
 #include "daemon/broker/finish.h"
 #include "daemon/broker/log.h"
 #include "daemon/broker/notify.h"
-#include "daemon/broker/reload.h"
+#include "daemon/broker/config/reload.h"
 #include "daemon/broker/server.h"
 #include "daemon/broker/session.h"
 #include "daemon/broker/worker.h"

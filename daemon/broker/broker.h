@@ -7,7 +7,7 @@
 #include "daemon/broker/loop.h"
 #include "daemon/broker/metrics.h"
 #include "daemon/broker/mounts.h"
-#include "daemon/broker/options.h"
+#include "daemon/broker/config/options.h"
 #include "daemon/broker/queue.h"
 #include "kernels/plan.h"
 #include "proto/message.h"

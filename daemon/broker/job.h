@@ -104,7 +104,7 @@ struct jobs_limits { /* of each user's records; at first those above */
 
 int jobs_new(struct jobs **ret_jobs) GAD_MUST_CHECK;
 void jobs_set_limits(struct jobs *jobs, const struct jobs_limits *limits); /* from now on */
-struct jobs *jobs_free(struct jobs *jobs); /* NULL; no live jobs */
+struct jobs *jobs_free(struct jobs *jobs);                                 /* NULL; no live jobs */
 
 /* A new job, queued; live until job_keep() or job_discard(). -ENOMEM. */
 int jobs_add(struct jobs *jobs, uid_t uid, struct job **ret_job) GAD_MUST_CHECK;

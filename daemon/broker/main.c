@@ -8,7 +8,7 @@
 #include "daemon/broker/closer.h"
 #include "daemon/broker/log.h"
 #include "daemon/broker/notify.h"
-#include "daemon/broker/options.h"
+#include "daemon/broker/config/options.h"
 #include "proto/util.h"
 
 #include <fcntl.h>

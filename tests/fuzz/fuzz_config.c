@@ -4,7 +4,7 @@
  * within its bounds, for it is written and read back the same; and the same bytes are judged the
  * same again. Reloading relies on all of it.
  */
-#include "daemon/broker/config.h"
+#include "daemon/broker/config/config.h"
 #include "proto/text.h"
 #include "tests/fuzz/fuzz.h"
 

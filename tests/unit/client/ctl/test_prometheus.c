@@ -1,5 +1,5 @@
 /* The exposition format: what is told becomes samples, what is not leaves its family out. */
-#include "client/ctl/stats.h"
+#include "client/ctl/stats/stats.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

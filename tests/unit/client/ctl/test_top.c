@@ -1,5 +1,5 @@
 /* top without a terminal: rates between two answers, the order of rows, what fits a line. */
-#include "client/ctl/top.h"
+#include "client/ctl/stats/top.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

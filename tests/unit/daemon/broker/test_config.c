@@ -1,5 +1,5 @@
 /* The configuration file: every mistake with its line, what was expected and what was found. */
-#include "daemon/broker/config.h"
+#include "daemon/broker/config/config.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

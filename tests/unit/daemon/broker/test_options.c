@@ -1,5 +1,5 @@
 /* The command line, and the file under it. */
-#include "daemon/broker/options.h"
+#include "daemon/broker/config/options.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

@@ -1,5 +1,5 @@
 /* The table of settings, and that everything written about them says the same. */
-#include "daemon/broker/config.h"
+#include "daemon/broker/config/config.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

@@ -1,0 +1,98 @@
+/* Limits that contradict each other, or this machine.
+ *
+ * A part that is larger than its whole would never be reached: whoever wrote it expects something
+ * that will not happen. So it is refused, with both numbers and where the other one comes from. A
+ * default that is too large for a whole that somebody made smaller is no mistake of theirs; where
+ * it would have an effect it is made smaller too.
+ *
+ * Called by options.c, on the command line and the file together.
+ */
+#include "daemon/broker/config/contradictions.h"
+#include "daemon/broker/config/units.h"
+#include "proto/util.h"
+
+#include <string.h>
+#include <sys/resource.h>
+
+#define TEXT_SIZE 64
+
+static bool is_given(const struct options *o, enum setting_id id)
+{
+    return o->sources[id].origin != SETTING_DEFAULT;
+}
+
+static unsigned line_of(const struct options *o, enum setting_id id)
+{
+    const struct setting_source *source = &o->sources[id];
+    return source->origin == SETTING_OF_FILE ? source->line : 0;
+}
+
+/* "max-active, which is 8 (line 12)" */
+static void describe(const struct options *o, enum setting_id id, char *text, size_t n_bytes)
+{
+    char value[TEXT_SIZE], where[TEXT_SIZE];
+    const struct setting_source *source = &o->sources[id];
+    setting_format(setting_at(id), o, value, sizeof(value));
+    if (source->origin == SETTING_OF_FILE)
+        snprintf(where, sizeof(where), "line %u", source->line);
+    else
+        snprintf(where, sizeof(where), "%s",
+                 source->origin == SETTING_DEFAULT ? "the default" : "the command line");
+    snprintf(text, n_bytes, "%s, which is %s (%s)", setting_at(id)->name, value, where);
+}
+
+static void refuse(const struct options *o, enum setting_id id, const char *whole,
+                   struct config_faults *faults)
+{
+    char value[TEXT_SIZE];
+    setting_format(setting_at(id), o, value, sizeof(value));
+    config_fault(faults, line_of(o, id), "%s: expected at most %s, found %s", setting_at(id)->name,
+                 whole, value);
+}
+
+static void check_queue(struct options *o, struct config_faults *faults)
+{
+    char active[TEXT_SIZE * 3], queue[TEXT_SIZE * 3], both[TEXT_SIZE * 7];
+    describe(o, SETTING_MAX_ACTIVE, active, sizeof(active));
+    describe(o, SETTING_MAX_QUEUE, queue, sizeof(queue));
+    snprintf(both, sizeof(both), "the sum of %s, and %s", queue, active);
+    if (!is_given(o, SETTING_USER_ACTIVE))
+        o->user_active = (unsigned)min_u64(o->user_active, o->max_active);
+    else if (o->user_active > o->max_active)
+        refuse(o, SETTING_USER_ACTIVE, active, faults);
+    if (is_given(o, SETTING_USER_JOBS) &&
+        o->user_jobs > (uint64_t)o->max_queue + (uint64_t)o->max_active)
+        refuse(o, SETTING_USER_JOBS, both, faults);
+}
+
+static void check_memory(const struct options *o, struct config_faults *faults)
+{
+    static const enum setting_id sizes[] = {SETTING_POOL, SETTING_REGION_LIMIT,
+                                            SETTING_USER_REQUESTS};
+    const uint64_t values[] = {o->pool_bytes, o->region_limit_bytes, o->user_request_bytes};
+    char memory[TEXT_SIZE], whole[TEXT_SIZE * 2];
+    value_format_size(value_memory_bytes(), memory, sizeof(memory));
+    snprintf(whole, sizeof(whole), "the memory of this machine, %s", memory);
+    for (unsigned i = 0; i < ARRAY_LENGTH(sizes); i++)
+        if (is_given(o, sizes[i]) && values[i] > value_memory_bytes())
+            refuse(o, sizes[i], whole, faults);
+}
+
+static void check_files(const struct options *o, struct config_faults *faults)
+{
+    struct rlimit files;
+    char whole[TEXT_SIZE * 2];
+    if (!is_given(o, SETTING_USER_DESCRIPTORS) || getrlimit(RLIMIT_NOFILE, &files) < 0 ||
+        o->user_descriptors <= files.rlim_max)
+        return;
+    snprintf(whole, sizeof(whole), "the descriptors that the daemon may have, %llu",
+             (unsigned long long)files.rlim_max);
+    refuse(o, SETTING_USER_DESCRIPTORS, whole, faults);
+}
+
+void contradictions_check(struct options *o, struct config_faults *faults)
+{
+    check_queue(o, faults);
+    check_memory(o, faults);
+    check_files(o, faults);
+}

@@ -1,0 +1,373 @@
+/* The table of settings: every limit that an administrator may move, with its unit, its default and
+ * why it is what it is. The command line, the file, the manual page and gpuarrayd.conf all say what
+ * is written here (tests compare them), so a setting is added here and nowhere else.
+ *
+ * A row's `doc` is one line for --help, `why` the sentences that follow it in the file. Defaults,
+ * bounds and words are written as the file writes them, and are read by the same code.
+ *
+ * Called by settings.c.
+ */
+#include "daemon/broker/config/settings_table.h"
+
+#define FIELD(member)                                                                              \
+    .offset = offsetof(struct options, member), .size = sizeof(((struct options *)NULL)->member)
+
+const struct setting settings_table[SETTING_COUNT] = {
+    /* server: the socket, and how the daemon leaves. */
+    [SETTING_SOCKET] =
+        {
+            .name = "socket",
+            .section = "server",
+            .kind = SETTING_IS_TEXT,
+            .by_default = "/run/gpuarrayd/socket",
+            FIELD(socket_path),
+            .doc = "path of the socket",
+            .why = "Clients look for the service at the default; another path must be given to "
+                   "them in GPUARRAYD_SOCKET. A socket that was handed over by systemd is used "
+                   "instead.",
+        },
+    [SETTING_SOCKET_MODE] =
+        {
+            .name = "socket-mode",
+            .section = "server",
+            .kind = SETTING_IS_MODE,
+            .by_default = "0660",
+            .least = "0",
+            .most = "0777",
+            FIELD(socket_mode),
+            .doc = "mode of the socket, octal",
+            .why = "Who may write to the socket may use the daemon: its owner and its group. A "
+                   "private daemon's is 0600.",
+        },
+    [SETTING_GROUP] =
+        {
+            .name = "group",
+            .section = "server",
+            .kind = SETTING_IS_TEXT,
+            .by_default = "own",
+            .word = "own",
+            FIELD(group),
+            .doc = "group of the socket, by name or number",
+            .why = "own: the daemon's own group. Whoever is in it may use the daemon. The daemon "
+                   "must be root or a member to give its socket to another group.",
+        },
+    [SETTING_IDLE_EXIT] =
+        {
+            .name = "idle-exit",
+            .section = "server",
+            .kind = SETTING_IS_SECONDS,
+            .by_default = "0",
+            .is_reloadable = true,
+            FIELD(idle_exit_ns),
+            .doc = "leave after so long without session or job",
+            .why = "0: stay. With socket activation the next client starts it again; a daemon "
+                   "that stays answers at once.",
+        },
+    [SETTING_SETTLE_TIME] =
+        {
+            .name = "settle-time",
+            .section = "server",
+            .kind = SETTING_IS_SECONDS,
+            .by_default = "10",
+            .least = "0",
+            .most = "1h",
+            .is_reloadable = true,
+            FIELD(settle_ns),
+            .doc = "at the end, wait so long for owners to put computed outputs in their places",
+            .why =
+                "Renaming a file takes milliseconds, a full disk cache that is written out first "
+                "takes seconds. It should be less than the service manager's stop time-out.",
+        },
+    /* sessions: what one connection may make wait. */
+    [SETTING_CLIENT_TIMEOUT] =
+        {
+            .name = "client-timeout",
+            .section = "sessions",
+            .kind = SETTING_IS_SECONDS,
+            .by_default = "30",
+            .least = "1",
+            .most = "24h",
+            .is_reloadable = true,
+            FIELD(client_timeout_ns),
+            .doc = "drop a client that leaves more than 4 MiB of replies unread for so long",
+            .why = "Replies wait in the daemon's memory. A client that is stopped in a debugger "
+                   "may need more.",
+        },
+    [SETTING_SESSION_REQUESTS] =
+        {
+            .name = "session-requests",
+            .section = "sessions",
+            .kind = SETTING_IS_NUMBER,
+            .by_default = "8192",
+            .least = "16",
+            .most = "1048576",
+            .is_reloadable = true,
+            FIELD(session_requests),
+            .doc = "requests of a connection that may wait for their answers",
+            .why = "A client sends many without waiting, to keep the worker busy. More than "
+                   "user-jobs are of little use.",
+        },
+    [SETTING_SESSION_REPLIES] =
+        {
+            .name = "session-replies",
+            .section = "sessions",
+            .kind = SETTING_IS_SIZE,
+            .by_default = "64M",
+            .least = "8M",
+            .most = "1T",
+            .is_reloadable = true,
+            FIELD(session_reply_bytes),
+            .doc = "drop a client at once that leaves so many bytes of replies unread",
+            .why = "From 4 MiB on it is not read from, so only jobs that were under way can bring "
+                   "it here.",
+        },
+    [SETTING_MESSAGE_MEMORY] =
+        {
+            .name = "message-memory",
+            .section = "sessions",
+            .kind = SETTING_IS_SIZE,
+            .by_default = "3M",
+            .least = "1M",
+            .most = "1T",
+            .is_reloadable = true,
+            FIELD(message_memory_bytes),
+            .doc = "memory for large requests and unsent replies of all connections",
+            .why = "Beyond it those who hold much are not read from until others hold less: the "
+                   "daemon stays small, and nobody is refused.",
+        },
+
+    /* engine: what the worker is given. */
+    [SETTING_POOL] =
+        {
+            .name = "pool",
+            .section = "engine",
+            .kind = SETTING_IS_SIZE,
+            .by_default = "32M",
+            .least = "64K",
+            .most = "1T",
+            FIELD(pool_bytes),
+            .doc = "memory that all jobs run in, taken once",
+            .why = "Element-wise work and sums stream through it: more makes them no faster. A job "
+                   "that keeps accumulators may use half of it.",
+        },
+    [SETTING_THREADS] =
+        {
+            .name = "threads",
+            .section = "engine",
+            .kind = SETTING_IS_NUMBER,
+            .by_default = "auto",
+            .least = "1",
+            .most = "1024",
+            .word = "auto",
+            FIELD(n_threads),
+            .doc = "threads that compute",
+            .why = "auto: one for each processor that the daemon may use. Fewer leave the rest to "
+                   "programs that do not ask the daemon.",
+        },
+    [SETTING_LEVEL] =
+        {
+            .name = "level",
+            .section = "engine",
+            .kind = SETTING_IS_LEVEL,
+            .by_default = "auto",
+            .word = "auto",
+            FIELD(level),
+            .doc = "instructions of the processor: plain, baseline, avx2 or avx512",
+            .why = "auto: the best that the processor has. Last bits of a few functions differ "
+                   "between them: name one to get the same results on different machines.",
+        },
+    [SETTING_HANG_TIMEOUT] =
+        {
+            .name = "hang-timeout",
+            .section = "engine",
+            .kind = SETTING_IS_SECONDS,
+            .by_default = "60",
+            .least = "0.01",
+            .most = "24h",
+            .is_reloadable = true,
+            FIELD(hang_timeout_ns),
+            .doc = "time that a tile may take before the worker is replaced",
+            .why = "A tile takes milliseconds; a minute means a fault. Ten times as long is given "
+                   "to a tile that waits for a disk.",
+        },
+    [SETTING_WORKER] =
+        {
+            .name = "worker",
+            .section = "engine",
+            .kind = SETTING_IS_TEXT,
+            .by_default = "auto",
+            .word = "auto",
+            FIELD(worker),
+            .doc = "path of the worker's program",
+            .why = "auto: beside the daemon's own program, then in the installation's libexec "
+                   "directory.",
+        },
+
+    /* queue: what all users share. */
+    [SETTING_MAX_QUEUE] =
+        {
+            .name = "max-queue",
+            .section = "queue",
+            .kind = SETTING_IS_NUMBER,
+            .by_default = "16384",
+            .least = "1",
+            .most = "1048576",
+            .is_reloadable = true,
+            FIELD(max_queue),
+            .doc = "jobs that may wait, of all users",
+            .why = "A waiting job takes about 2 KiB and its descriptors. One more is refused with "
+                   "queue-full.",
+        },
+    [SETTING_MAX_ACTIVE] =
+        {
+            .name = "max-active",
+            .section = "queue",
+            .kind = SETTING_IS_NUMBER,
+            .by_default = "256",
+            .least = "1",
+            .most = "16384",
+            .is_reloadable = true,
+            FIELD(max_active),
+            .doc = "jobs that the worker has in hand at a time",
+            .why = "They take turns tile by tile. Enough that threads never wait for the broker; "
+                   "few enough that the others can still be put in order.",
+        },
+    [SETTING_USER_ACTIVE] =
+        {
+            .name = "user-active",
+            .section = "queue",
+            .kind = SETTING_IS_NUMBER,
+            .by_default = "4",
+            .least = "1",
+            .most = "16384",
+            .is_reloadable = true,
+            FIELD(user_active),
+            .doc = "so many jobs of each user are active whatever others have there",
+            .why = "At most max-active. With it a newcomer's job starts at once while somebody's "
+                   "thousand jobs fill the worker.",
+        },
+
+    /* users: what one user may hold. */
+    [SETTING_USER_SESSIONS] =
+        {
+            .name = "user-sessions",
+            .section = "users",
+            .kind = SETTING_IS_NUMBER,
+            .by_default = "64",
+            .least = "1",
+            .most = "65536",
+            .is_reloadable = true,
+            FIELD(user_sessions),
+            .doc = "connections of a user",
+            .why = "A program needs one, a submitted job one. Each takes a descriptor.",
+        },
+    [SETTING_USER_JOBS] =
+        {
+            .name = "user-jobs",
+            .section = "users",
+            .kind = SETTING_IS_NUMBER,
+            .by_default = "4096",
+            .least = "1",
+            .most = "1048576",
+            .is_reloadable = true,
+            FIELD(user_jobs),
+            .doc = "jobs of a user that wait, run or settle",
+            .why = "A quarter of the queue: one user cannot fill it for the others. At most "
+                   "max-queue and max-active together.",
+        },
+    [SETTING_USER_REQUESTS] =
+        {
+            .name = "user-requests",
+            .section = "users",
+            .kind = SETTING_IS_SIZE,
+            .by_default = "64M",
+            .least = "1M",
+            .most = "1T",
+            .is_reloadable = true,
+            FIELD(user_request_bytes),
+            .doc = "memory for the messages of a user's jobs that have not ended",
+            .why = "A message has at most 1 MiB, and only arrays inside it make it large.",
+        },
+    [SETTING_USER_DESCRIPTORS] =
+        {
+            .name = "user-descriptors",
+            .section = "users",
+            .kind = SETTING_IS_NUMBER,
+            .by_default = "auto",
+            .least = "16",
+            .most = "1048576",
+            .word = "auto",
+            .is_reloadable = true,
+            FIELD(user_descriptors),
+            .doc = "open files that the daemon keeps for a user's jobs and regions",
+            .why = "auto: a quarter of what the daemon may open (LimitNOFILE= of the service).",
+        },
+    [SETTING_REGION_LIMIT] =
+        {
+            .name = "region-limit",
+            .section = "users",
+            .kind = SETTING_IS_SIZE,
+            .by_default = "50%",
+            .is_reloadable = true,
+            FIELD(region_limit_bytes),
+            .doc = "shared memory that a user may attach",
+            .why = "It is the clients' own memory, or a share of the machine's. The daemon keeps "
+                   "what is attached alive until it is detached. 0: none.",
+        },
+
+    /* records: jobs that have ended. */
+    [SETTING_KEEP_JOBS] =
+        {
+            .name = "keep-jobs",
+            .section = "records",
+            .kind = SETTING_IS_NUMBER,
+            .by_default = "256",
+            .least = "1",
+            .most = "65536",
+            .is_reloadable = true,
+            FIELD(keep_jobs),
+            .doc = "ended jobs of a user that are remembered",
+            .why = "wait, status and a repeated request find the outcome there.",
+        },
+    [SETTING_KEEP_TIME] =
+        {
+            .name = "keep-time",
+            .section = "records",
+            .kind = SETTING_IS_SECONDS,
+            .by_default = "600",
+            .least = "1",
+            .most = "24h",
+            .is_reloadable = true,
+            FIELD(keep_ns),
+            .doc = "time that an ended job is remembered",
+            .why = "Long enough for a client to come back after its connection was lost.",
+        },
+    [SETTING_KEEP_RESULTS] =
+        {
+            .name = "keep-results",
+            .section = "records",
+            .kind = SETTING_IS_SIZE,
+            .by_default = "4M",
+            .least = "64K",
+            .most = "1G",
+            .is_reloadable = true,
+            FIELD(keep_result_bytes),
+            .doc = "memory for the results of a user that nobody has fetched yet",
+            .why = "Only results inside messages, at most 64 KiB each. An eighth of it is for "
+                   "results that were fetched.",
+        },
+
+    /* log */
+    [SETTING_LOG_LEVEL] =
+        {
+            .name = "log-level",
+            .section = "log",
+            .kind = SETTING_IS_LOG_LEVEL,
+            .by_default = "warn",
+            .is_reloadable = true,
+            FIELD(log_level),
+            .doc = "error, warn, info or debug",
+            .why = "warn: what somebody should know. info: also one line for each job that ends, "
+                   "with its user, outcome, times and bytes.",
+        },
+};

@@ -1,8 +1,0 @@
-/* The rows of the table; settings.h has what can be asked of them. */
-#pragma once
-
-#include "daemon/broker/settings.h"
-
-#include <stddef.h>
-
-extern const struct setting settings_table[SETTING_COUNT];
