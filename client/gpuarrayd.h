@@ -28,7 +28,9 @@
  *     GAD_DISCONNECTED  the connection was lost on the way. The next call, or gad_job_wait(), makes
  *                       it anew; what was asked for may or may not have been done
  *     GAD_NO_DAEMON GAD_TIMEOUT GAD_PERMISSION GAD_UNTRUSTED GAD_VERSION
- *                       it could not be made (again): see gad_connect()
+ *                       it could not be made (again): see gad_connect(). GAD_TIMEOUT also: the
+ *                       answer to a plain question (ping, info, ops, stats, jobs by number) did
+ *                       not come within the timeout_ms of gad_connect()
  *     GAD_PROTOCOL      the daemon's answer is not of the protocol; the connection is closed
  *     GAD_SHUTTING_DOWN the daemon is leaving and takes nothing new
  *     GAD_INTERNAL      a fault of gpuarrayd; the daemon's log says more
@@ -111,7 +113,8 @@ struct gad_connect_options {
     bool no_private_daemon;  /**< fail with GAD_NO_DAEMON rather than start one */
     const char *daemon_path; /**< of gpuarrayd for a private one; NULL: $GPUARRAYD_DAEMON, else the
                                   installed one */
-    int timeout_ms;          /**< milliseconds for the connection to be ready; 0: 10 seconds */
+    int timeout_ms;          /**< milliseconds for the connection to be ready, and for answers to
+                                  plain questions; 0: 10 seconds */
 };
 
 /** Connects to the daemon, and starts a private one where that is allowed and none is there.
@@ -162,8 +165,7 @@ enum gad_status gad_info_json(struct gad_client *client, char **ret_json, struct
 /** What the daemon has done since it started and what it does now, users and jobs included.
  * client: not NULL.
  * ret_json: JSON text, the map of server.stats; the caller's, to be given to free().
- * Connection statuses; GAD_TIMEOUT also when the answer takes longer than the client's timeout_ms.
- */
+ * Connection statuses. */
 enum gad_status gad_stats_json(struct gad_client *client, char **ret_json, struct gad_error *error);
 
 /** What can be written in an expression.
@@ -387,19 +389,22 @@ struct gad_job_stats {
  * else by gad_job_wait().
  * client: not NULL.
  * options: the job; may be forgotten at once, but for the arrays, which stay until the job is
- * freed. ret_job: the caller's, ended by gad_job_free(). GAD_LIMIT_EXCEEDED: too many arguments or
- * outputs, too long an expression. GAD_READ_ONLY: an output goes into an array that was opened for
- * reading. GAD_OVERLAPPING_OUTPUT: outputs share memory or a file. And, with `to_path`, the
- * statuses of gad_plan() and gad_array_create(). Connection statuses; nothing runs then. */
+ * freed.
+ * ret_job: the caller's, ended by gad_job_free().
+ * GAD_LIMIT_EXCEEDED: too many arguments or outputs, too long an expression. GAD_READ_ONLY: an
+ * output goes into an array that was opened for reading. GAD_OVERLAPPING_OUTPUT: outputs share
+ * memory or a file. And, with `to_path`, the statuses of gad_plan() and gad_array_create().
+ * Connection statuses. Nothing runs after any of them. */
 enum gad_status gad_submit(struct gad_client *client, const struct gad_job_options *options,
                            struct gad_job **ret_job, struct gad_error *error);
 
 /** Waits until the job has ended and its files are in their place. When the connection is lost it
- * is made anew, and the job is sent again if that cannot change its results. job: not NULL; waiting
- * again for a job that has ended says the same again. timeout_ms: milliseconds; 0: only look, -1:
- * for ever. GAD_OK, or why the job failed; `error` names the argument or output. Outputs with
- * `to_path` are then not there, or as they were before; outputs in arrays may be partly written.
- * Most often: GAD_BAD_EXPRESSION GAD_UNKNOWN_NAME GAD_BAD_ARITY GAD_BAD_SHAPE GAD_BAD_DTYPE: it
+ * is made anew, and the job is sent again if that cannot change its results.
+ * job: not NULL; waiting again for a job that has ended says the same again.
+ * timeout_ms: milliseconds; 0: only look, -1: for ever.
+ * GAD_OK, or why the job failed; `error` names the argument or output. Outputs with `to_path` are
+ * then not there, or as they were before; outputs in arrays may be partly written. Most often:
+ * GAD_BAD_EXPRESSION GAD_UNKNOWN_NAME GAD_BAD_ARITY GAD_BAD_SHAPE GAD_BAD_DTYPE: it
  * cannot be computed. GAD_TOO_LARGE_FOR_POOL GAD_QUOTA_EXCEEDED GAD_QUEUE_FULL: there is no room
  * for it. GAD_TOO_LARGE_FOR_INLINE: a result of more than 64 KiB without a destination.
  * GAD_SHORT_READ GAD_IO_ERROR GAD_NO_SPACE GAD_PROVIDER_FAILED: its files. GAD_OVERLAPPING_OUTPUT:
@@ -414,8 +419,9 @@ enum gad_status gad_job_wait(struct gad_job *job, int timeout_ms, struct gad_err
 bool gad_job_is_done(const struct gad_job *job);
 
 /** Asks for a job's end; gad_job_wait() then returns GAD_CANCELLED, or GAD_OK if the job was
- * faster. job: not NULL; of one that has ended nothing changes. Connection statuses but
- * GAD_DISCONNECTED: with the connection the job ends anyway. */
+ * faster.
+ * job: not NULL; of one that has ended nothing changes.
+ * Connection statuses but GAD_DISCONNECTED: with the connection the job ends anyway. */
 enum gad_status gad_job_cancel(struct gad_job *job, struct gad_error *error);
 
 /** The daemon's number of a job, for lists and other processes of the user.

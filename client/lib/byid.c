@@ -1,8 +1,9 @@
 /* The daemon's state and the user's other jobs: plain questions, each one request.
  *
  * A job is named by its number here and belongs to whoever submitted it, in this process or in
- * another one of the same user. Waiting uses the daemon's own time-out, so the request is over when
- * this function returns.
+ * another one of the same user. Nobody stands still with a daemon that does: an answer is waited
+ * for no longer than for a connection, and a late one is dropped. Waiting for a job uses the
+ * daemon's own time-out, so the request is over when this function returns.
  */
 #include "client/lib/client.h"
 #include "client/lib/json.h"
@@ -13,14 +14,12 @@
 #define ANSWER_GRACE_MS 5000 /* for the daemon to say that its time-out is over */
 
 /* One request whose map has a job, unless 0, and a time-out, unless negative. */
-static int ask(struct gad_client *client, const char *method, uint64_t job, int timeout_ms,
-               struct reply **ret_reply, struct gad_error *error)
+static int ask_until(struct gad_client *client, const char *method, uint64_t job, int timeout_ms,
+                     int64_t deadline, struct reply **ret_reply, struct gad_error *error)
 {
     struct client_call call;
     uint32_t id;
-    if (!client)
-        return error_set(error, GAD_BAD_ARGUMENT, "client", "client is NULL");
-    int r = client_ensure(client, DEADLINE_NEVER, 0, error);
+    int r = client_ensure(client, deadline, 0, error);
     if (r == 0)
         r = client_begin_call(client, method, &call, &id, error);
     if (r)
@@ -31,14 +30,26 @@ static int ask(struct gad_client *client, const char *method, uint64_t job, int 
         pack_key_u64(p, "job", job);
     if (timeout_ms >= 0)
         pack_key_u64(p, "timeout_ms", (uint64_t)timeout_ms);
-    int64_t deadline =
-        timeout_ms < 0 ? DEADLINE_NEVER : deadline_after_ms((int64_t)timeout_ms + ANSWER_GRACE_MS);
     return client_finish_call(client, &call, id, NULL, 0, deadline, ret_reply, error);
+}
+
+static int check_client(const struct gad_client *client, struct gad_error *error)
+{
+    return client ? 0 : error_set(error, GAD_BAD_ARGUMENT, "client", "client is NULL");
+}
+
+static int ask(struct gad_client *client, const char *method, uint64_t job,
+               struct reply **ret_reply, struct gad_error *error)
+{
+    int r = check_client(client, error);
+    return r ? r
+             : ask_until(client, method, job, -1, deadline_after_ms(client->timeout_ms), ret_reply,
+                         error);
 }
 
 enum gad_status gad_ping(struct gad_client *client, struct gad_error *error)
 {
-    return client_status(ask(client, "ping", 0, -1, NULL, error), error);
+    return client_status(ask(client, "ping", 0, NULL, error), error);
 }
 
 static int check_job(uint64_t job, struct gad_error *error)
@@ -52,7 +63,7 @@ static enum gad_status ask_json(struct gad_client *client, const char *method, c
     struct reply *reply;
     if (!ret_json)
         return error_set(error, GAD_BAD_ARGUMENT, "ret_json", "ret_json is NULL");
-    int r = ask(client, method, 0, -1, &reply, error);
+    int r = ask(client, method, 0, &reply, error);
     if (r)
         return client_status(r, error);
     r = json_from_msgpack(&reply->message.result, ret_json);
@@ -65,6 +76,11 @@ static enum gad_status ask_json(struct gad_client *client, const char *method, c
 enum gad_status gad_info_json(struct gad_client *client, char **ret_json, struct gad_error *error)
 {
     return ask_json(client, "server.info", ret_json, error);
+}
+
+enum gad_status gad_stats_json(struct gad_client *client, char **ret_json, struct gad_error *error)
+{
+    return ask_json(client, "server.stats", ret_json, error);
 }
 
 enum gad_status gad_ops_json(struct gad_client *client, char **ret_json, struct gad_error *error)
@@ -113,7 +129,7 @@ enum gad_status gad_job_status_by_id(struct gad_client *client, uint64_t job,
         return error_set(error, GAD_BAD_ARGUMENT, "ret_status", "ret_status is NULL");
     int r = check_job(job, error);
     if (r == 0)
-        r = ask(client, "job.status", job, -1, &reply, error);
+        r = ask(client, "job.status", job, &reply, error);
     if (r)
         return client_status(r, error);
     r = read_status(&reply->message.result, ret_status, error);
@@ -124,9 +140,13 @@ enum gad_status gad_job_status_by_id(struct gad_client *client, uint64_t job,
 enum gad_status gad_job_wait_by_id(struct gad_client *client, uint64_t job, int timeout_ms,
                                    struct gad_error *error)
 {
+    int64_t deadline =
+        timeout_ms < 0 ? DEADLINE_NEVER : deadline_after_ms((int64_t)timeout_ms + ANSWER_GRACE_MS);
     int r = check_job(job, error);
     if (r == 0)
-        r = ask(client, "job.wait", job, timeout_ms, NULL, error);
+        r = check_client(client, error);
+    if (r == 0)
+        r = ask_until(client, "job.wait", job, timeout_ms, deadline, NULL, error);
     return client_status(r, error);
 }
 
@@ -135,7 +155,7 @@ enum gad_status gad_job_cancel_by_id(struct gad_client *client, uint64_t job,
 {
     int r = check_job(job, error);
     if (r == 0)
-        r = ask(client, "job.cancel", job, -1, NULL, error);
+        r = ask(client, "job.cancel", job, NULL, error);
     return client_status(r, error);
 }
 
@@ -171,7 +191,7 @@ enum gad_status gad_job_list(struct gad_client *client, struct gad_job_status **
     struct reply *reply;
     if (!ret_jobs || !ret_n_jobs)
         return error_set(error, GAD_BAD_ARGUMENT, ret_jobs ? "ret_n_jobs" : "ret_jobs", "is NULL");
-    int r = ask(client, "job.list", 0, -1, &reply, error);
+    int r = ask(client, "job.list", 0, &reply, error);
     if (r)
         return client_status(r, error);
     r = read_list(&reply->message.result, ret_jobs, ret_n_jobs, error);

@@ -8,6 +8,9 @@
 struct broker;
 struct session;
 
+/* Questions of a user that may wait: each makes the worker look at itself. */
+#define INFO_MAX_WAITING 64u
+
 struct stats_wait;
 
 /* Answers request `id`; stats: what the worker said, with a map as its result, or NULL. */

@@ -83,24 +83,28 @@ static int handle_ping(const struct request *q, struct gad_error *error)
     return 0;
 }
 
+/* What a user asks of the worker takes its time, so only so many questions may wait. */
+static int check_waiting(const struct session *session, unsigned limit, struct gad_error *error)
+{
+    unsigned n_waiting = info_n_waiting(session->broker, session->uid, limit);
+    if (n_waiting < limit)
+        return 0;
+    error_set(error, GAD_LIMIT_EXCEEDED, NULL, "%u requests for numbers wait for an answer",
+              n_waiting);
+    error_expected(error, "at most %u", limit);
+    return GAD_LIMIT_EXCEEDED;
+}
+
 static int handle_server_info(const struct request *q, struct gad_error *error)
 {
-    if (q->session->n_pending >= q->session->broker->options.session_requests)
-        return error_set(error, GAD_LIMIT_EXCEEDED, NULL, "%u requests wait for an answer",
-                         q->session->n_pending);
-    return info_ask(q->session, q->id, false, info_reply_info);
+    int r = check_waiting(q->session, INFO_MAX_WAITING, error);
+    return r ? r : info_ask(q->session, q->id, false, info_reply_info);
 }
 
 static int handle_server_stats(const struct request *q, struct gad_error *error)
 {
-    unsigned n_waiting = info_n_waiting(q->session->broker, q->session->uid, STATS_MAX_WAITING);
-    if (n_waiting >= STATS_MAX_WAITING) {
-        error_set(error, GAD_LIMIT_EXCEEDED, NULL, "%u requests for numbers wait for an answer",
-                  n_waiting);
-        error_expected(error, "at most %u", STATS_MAX_WAITING);
-        return GAD_LIMIT_EXCEEDED;
-    }
-    return info_ask(q->session, q->id, true, stats_reply);
+    int r = check_waiting(q->session, STATS_MAX_WAITING, error);
+    return r ? r : info_ask(q->session, q->id, true, stats_reply);
 }
 
 static int handle_server_ops(const struct request *q, struct gad_error *error)

@@ -234,7 +234,9 @@ def test_many_questions_at_once(daemon, w):
     assert w.call("server.stats")["users"]
 
 
-def test_connections_of_a_user_share_the_places_of_questions(start):
+@pytest.mark.parametrize("method, limit, key", [("server.stats", 8, "users"),
+                                                 ("server.info", 64, "engines")])
+def test_connections_of_a_user_share_the_places_of_questions(start, method, limit, key):
     daemon = start()
     with daemon.connect() as w, daemon.connect() as other:
         daemon.counts()  # the worker is ready
@@ -242,15 +244,15 @@ def test_connections_of_a_user_share_the_places_of_questions(start):
         os.kill(worker, signal.SIGSTOP)
         try:
             wait_for(lambda: open(f"/proc/{worker}/stat").read().split()[2] == "T")
-            ids = [w.send("server.stats") for _ in range(8)]
+            ids = [w.send(method) for _ in range(limit)]
             w.call("ping")  # all of them were read
             with pytest.raises(wire.Error) as caught:
-                other.call("server.stats")
+                other.call(method)
         finally:
             os.kill(worker, signal.SIGCONT)
         assert caught.value.code == "limit-exceeded"
-        assert all(w.reply(ident)["users"] for ident in ids)
-        assert other.call("server.stats")["users"]
+        assert all(w.reply(ident)[key] for ident in ids)
+        assert other.call(method)[key]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="other users need root")

@@ -7,6 +7,7 @@
 #include <criterion/new/assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static char hint[CTL_HINT_SIZE];
 
@@ -45,9 +46,14 @@ Test(hints, the_older_side_is_to_be_upgraded_whoever_complains)
 
 Test(hints, a_refused_socket_is_not_taken_for_a_refused_file)
 {
-    setenv("GPUARRAYD_SOCKET", "/run/somewhere/socket", 1);
-    cr_assert(strstr(hint_of(GAD_PERMISSION, "/run/somewhere/socket", "", ""), "group") != NULL);
+    char folder[] = "/tmp/gad-hints.XXXXXX", path[64];
+    cr_assert(mkdtemp(folder) != NULL);
+    snprintf(path, sizeof(path), "%s/socket", folder);
+    setenv("GPUARRAYD_SOCKET", path, 1);
+    cr_assert(strstr(hint_of(GAD_PERMISSION, path, "", ""), "for the group") != NULL);
     cr_assert(strstr(hint_of(GAD_PERMISSION, "/data/a.npy", "", ""), "ls -l") != NULL);
+    rmdir(folder);
+    cr_assert(strstr(hint_of(GAD_PERMISSION, path, "", ""), "owns the folder") != NULL);
 }
 
 Test(hints, no_daemon_depends_on_where_it_was_looked_for)

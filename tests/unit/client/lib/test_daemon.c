@@ -13,6 +13,7 @@
 #include <math.h>
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -313,6 +314,28 @@ Test(client, knows_the_users_jobs_by_their_numbers)
     cr_assert(eq(int, (int)gad_job_status_by_id(client, 0, &status, &error), GAD_UNKNOWN_JOB));
     free(jobs);
     gad_array_release(array);
+}
+
+Test(client, does_not_stand_still_with_a_daemon_that_does)
+{
+    struct gad_connect_options options = {.timeout_ms = 100};
+    struct gad_client *hasty;
+    struct gad_job_status *jobs;
+    size_t n_jobs;
+    char *text;
+    cr_assert(zero(int, (int)gad_connect(&options, &hasty, NULL)));
+    pid_t pid = daemon_pid();
+    kill(pid, SIGSTOP);
+    cr_assert(eq(int, (int)gad_ping(hasty, NULL), GAD_TIMEOUT));
+    cr_assert(eq(int, (int)gad_info_json(hasty, &text, NULL), GAD_TIMEOUT));
+    cr_assert(eq(int, (int)gad_stats_json(hasty, &text, NULL), GAD_TIMEOUT));
+    cr_assert(eq(int, (int)gad_job_list(hasty, &jobs, &n_jobs, NULL), GAD_TIMEOUT));
+    kill(pid, SIGCONT);
+    gad_close(hasty);
+    options.timeout_ms = 0; /* the default is patient enough for a busy machine */
+    cr_assert(zero(int, (int)gad_connect(&options, &hasty, NULL)));
+    cr_assert(zero(int, (int)gad_ping(hasty, NULL)));
+    gad_close(hasty);
 }
 
 Test(client, leaves_no_descriptors_threads_or_mappings_behind)
