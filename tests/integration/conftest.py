@@ -119,6 +119,10 @@ class Daemon:
                                  + self.text())
         return done
 
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
     def stop(self):
         """Ends it as systemd does; it must leave cleanly, and have reported no sanitizer fault."""
         self.process.send_signal(signal.SIGTERM)
@@ -158,6 +162,16 @@ def start():
     yield make
     for daemon in running:
         daemon.stop()
+
+
+@pytest.fixture
+def mortal():
+    """A daemon that the test kills."""
+    daemon = Daemon()
+    yield daemon
+    daemon.kill()
+    daemon.log.close()
+    shutil.rmtree(daemon.dir, ignore_errors=True)
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ Exit codes, and that nothing is left behind."""
 import json
 import os
 import pathlib
-import shutil
 import signal
 import subprocess
 import time
@@ -44,28 +43,13 @@ def running(daemon):
     return daemon.counts()["jobs_running"]
 
 
-@pytest.fixture
-def mortal():
-    """A daemon that the test kills."""
-    daemon = conftest.Daemon()
-    yield daemon
-    kill(daemon)
-    daemon.log.close()
-    shutil.rmtree(daemon.dir, ignore_errors=True)
-
-
-def kill(daemon):
-    daemon.process.kill()
-    daemon.process.wait()
-
-
 @pytest.mark.parametrize("target", ["r.npy", "r.h5:/r", "there.h5:/group/r"])
 def test_a_daemon_that_does_not_come_back(mortal, folder, big, target):
     with h5py.File(folder / "there.h5", "w") as f:
         f["other"] = np.arange(5)
     process = begin(mortal.socket, folder, "run", LONG, big, "-o", target)
     wait_for(lambda: running(mortal))
-    kill(mortal)
+    mortal.kill()
     began = time.monotonic()
     out, text = process.communicate(timeout=40)
     assert process.returncode == 3 and "outcome-unknown" in text, text
@@ -82,7 +66,7 @@ def test_a_daemon_that_comes_back_runs_the_job_again(mortal, start, folder):
     process = begin(mortal.socket, folder, "run", "r = a + 1; s = sum(exp(sin(a) * cos(b)))",
                     "a=a.npy", "b=b.npy", "-o", "r=r.npy", "-o", "s=s.npy")
     wait_for(lambda: running(mortal))
-    kill(mortal)
+    mortal.kill()
     assert process.poll() is None
     second = start(args=["--socket", mortal.socket])
     _, text = process.communicate(timeout=60)
@@ -97,7 +81,7 @@ def test_a_daemon_that_comes_back_runs_the_job_again(mortal, start, folder):
 def test_ctrl_c_while_the_daemon_is_away(mortal, folder, big):
     process = begin(mortal.socket, folder, "run", LONG, big, "-o", "r.npy")
     wait_for(lambda: running(mortal))
-    kill(mortal)
+    mortal.kill()
     time.sleep(0.3)
     process.send_signal(signal.SIGINT)
     _, text = process.communicate(timeout=5)
@@ -109,7 +93,7 @@ def test_others_who_wait_are_told(mortal, folder, big):
     job = mortal.ctl("submit", LONG, big, "-o", "r.npy", cwd=folder).stdout.strip()
     process = begin(mortal.socket, folder, "wait", job)
     time.sleep(0.3)
-    kill(mortal)
+    mortal.kill()
     _, text = process.communicate(timeout=20)
     assert process.returncode == 3 and "outcome-unknown" in text, text
     agents = agents_in(folder)

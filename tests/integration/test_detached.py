@@ -7,7 +7,6 @@ import os
 import pathlib
 import pty
 import pwd
-import shutil
 import signal
 import socket
 import subprocess
@@ -39,21 +38,6 @@ def home():
     with tempfile.TemporaryDirectory(prefix="gpuarrayd-test-") as path:
         yield pathlib.Path(path)
         assert wait_for(lambda: not any(map(is_alive, entries(path))))
-
-
-@pytest.fixture
-def mortal():
-    """A daemon that the test kills."""
-    daemon = conftest.Daemon()
-    yield daemon
-    kill(daemon)
-    daemon.log.close()
-    shutil.rmtree(daemon.dir, ignore_errors=True)
-
-
-def kill(daemon):
-    daemon.process.kill()
-    daemon.process.wait()
 
 
 def process_start(pid):
@@ -250,7 +234,7 @@ def test_the_outcomes_outlive_the_daemon(mortal, home, folder):
     assert ctl(home, "wait", failed, check=False).returncode == 1
     os.kill(pid, signal.SIGKILL)
     wait_for(lambda: entry(home, done)["has_ended"] and entry(home, failed)["has_ended"])
-    kill(mortal)
+    mortal.kill()
     assert ctl(home, "wait", done).stderr == ""
     for job, word in ((failed, "negative-integer-power"), (killed, f"{pid} was killed")):
         waited = ctl(home, "wait", job, check=False)
@@ -273,7 +257,7 @@ def test_the_daemon_restarts_under_the_agent(mortal, start, home, folder):
     waiting = subprocess.Popen([conftest.CTL, "wait", str(job)], env=environment(home),
                                stderr=subprocess.PIPE, text=True)
     wait_for(lambda: mortal.counts()["jobs_running"] and mortal.counts()["sessions"] == 3)
-    kill(mortal)
+    mortal.kill()
     assert json.loads(ctl(home, "status", job, "--json").stdout)["state"] == "reconnecting"
     timed = ctl(home, "wait", job, "--timeout", "0.1", check=False)
     assert timed.returncode == 4 and "on its way back" in timed.stderr
@@ -294,7 +278,7 @@ def test_the_daemon_restarts_under_the_agent(mortal, start, home, folder):
 
 def test_cancel_while_the_daemon_is_away(mortal, home, folder):
     job = submit_long(home, mortal, folder)
-    kill(mortal)
+    mortal.kill()
     ctl(home, "cancel", job)
     wait_for(lambda: entry(home, job)["has_ended"], 5)
     waited = ctl(home, "wait", job, check=False)
@@ -378,7 +362,7 @@ def test_a_relative_socket_when_the_daemon_restarts(mortal, start, home, folder)
     relative = os.path.relpath(mortal.socket, folder)
     job = int(ctl(home, "submit", EXPRESSION, "a=a.npy", "b=b.npy", "-o", "r=r.npy", "-o", "s=s.npy",
                   cwd=folder, socket_path=relative).stdout)
-    kill(mortal)
+    mortal.kill()
     start(args=["--socket", mortal.socket])
     ctl(home, "wait", job)
     check_result(folder)
@@ -401,7 +385,7 @@ def test_a_full_registry_tells_no_lies(mortal, home, folder):
         pid = entry(home, job)["pid"]
         ctl(home, "wait", job, socket_path=mortal.socket)
         wait_for(lambda: process_start(pid) == 0)
-        kill(mortal)
+        mortal.kill()
         ctl(home, "wait", job)
         assert entry(home, job)["last"]["state"] == "done"
     finally:
