@@ -83,13 +83,15 @@ static void usage(FILE *file)
           file);
 }
 
-/* A result that could not be written was not delivered. */
-static int finish(int code)
+/* A result that could not be written was not delivered. At the exit, since argp calls it by itself
+ * after --help. */
+static void check_output(int code, void *data)
 {
+    (void)data;
     if (fflush(stdout) == 0 && !ferror(stdout))
-        return code;
+        return;
     perror("gpuarrayctl: standard output");
-    return code == EXIT_OK ? EXIT_FAILED : code;
+    _exit(code == EXIT_OK ? EXIT_FAILED : code);
 }
 
 static bool is_listed(const char *list, const char *word)
@@ -152,6 +154,7 @@ static void occupy_standard_descriptors(void)
 int main(int argc, char **argv)
 {
     occupy_standard_descriptors();
+    on_exit(check_output, NULL);
     if (argc < 2) {
         usage(stderr);
         return EXIT_USAGE;
@@ -159,16 +162,16 @@ int main(int argc, char **argv)
     argp_err_exit_status = EXIT_USAGE;
     if (strcmp(argv[1], "help") == 0 && argc > 2 && argv[2][0] != '-') {
         char help[] = "--help", *words[] = {argv[0], argv[2], help, NULL};
-        return finish(run_verb(3, words));
+        return run_verb(3, words);
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
         strcmp(argv[1], "help") == 0) {
         usage(stdout);
-        return finish(EXIT_OK);
+        return EXIT_OK;
     }
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
         printf("gpuarrayctl %s\n", gad_version());
-        return finish(EXIT_OK);
+        return EXIT_OK;
     }
-    return finish(run_verb(argc, argv));
+    return run_verb(argc, argv);
 }

@@ -50,7 +50,9 @@ def test_what_is_printed_never_goes_to_the_daemon_or_into_a_file(daemon, place):
         assert done.returncode == 0
         assert np.load(place.path / "work/o.npy").tolist() == [0, 0, 0]
     assert shell(place, f"{CTL} info a.npy <&- >&-").returncode == 1
-    assert shell(place, f"{CTL} info a.npy >/dev/full").returncode == 1
+    for words in ("info a.npy", "run --help", "--help", "--version"):
+        done = shell(place, f"{CTL} {words} >/dev/full")
+        assert done.returncode == 1 and b"standard output" in done.stderr, words
     assert b"protocol-error" not in run(place, "stats").stdout
 
 
