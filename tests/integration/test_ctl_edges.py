@@ -181,7 +181,8 @@ def test_stop_signals_nobody_when_the_daemon_has_left_meanwhile(place):
     try:
         done = run(place, "daemon", "stop", "--json")
         assert done.returncode == 3, done
-        assert "another one answers" in json.loads(done.stdout)["error"]["message"]
+        # Lost under the question, or another one answers it: a matter of microseconds.
+        assert json.loads(done.stdout)["error"]["code"] == "disconnected"
         time.sleep(0.1)
         assert os.waitpid(first, os.WNOHANG) == os.waitpid(second, os.WNOHANG) == (0, 0)
     finally:
