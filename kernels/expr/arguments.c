@@ -32,18 +32,6 @@ int arguments_check(struct parser *p, const struct token *name, enum op op, unsi
 
 /* ---- named arguments ---- */
 
-/* Whether the token is the name in `name=value`. */
-static int peek_named(struct parser *p, bool *ret)
-{
-    struct token next;
-    *ret = false;
-    if (p->token.kind != TOKEN_NAME)
-        return 0;
-    int r = lexer_next(p->c, p->token.start + p->token.n_chars, &next);
-    *ret = r == 0 && next.kind == TOKEN_ASSIGN;
-    return r;
-}
-
 static int unknown_keyword(struct parser *p, const struct call *call, const struct token *name)
 {
     const char *text = parser_text(p, name), *function = op_info(call->op)->name;
@@ -135,10 +123,10 @@ int arguments_parse(struct parser *p, struct call *call)
 {
     int r = 0;
     while (r == 0 && p->token.kind != TOKEN_CLOSE) {
-        bool is_named;
-        r = peek_named(p, &is_named);
+        enum token_kind next;
+        r = parser_peek_behind_name(p, &next);
         if (r == 0)
-            r = is_named ? parse_named(p, call) : parse_positional(p, call);
+            r = next == TOKEN_ASSIGN ? parse_named(p, call) : parse_positional(p, call);
         if (r != 0 || p->token.kind != TOKEN_COMMA)
             break;
         r = parser_advance(p);

@@ -52,7 +52,7 @@ static int parse_list(struct parser *p, uint32_t *children, unsigned *ret_n)
         r = parser_advance(p);
     }
     *ret_n = n;
-    if (r == 0 && p->token.kind == TOKEN_END)
+    if (r == 0 && (p->token.kind == TOKEN_END || p->token.kind == TOKEN_SEMICOLON))
         return fail(p->c, GAD_BAD_EXPRESSION, open_column, "this bracket is not closed");
     if (r == 0 && p->token.kind != TOKEN_LIST_CLOSE)
         return parser_unexpected(p, "']'");

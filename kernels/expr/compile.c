@@ -65,8 +65,7 @@ int fail_no_memory(struct compiler *c)
 static void name_output(struct compiler *c, unsigned index)
 {
     const struct request_output *output = &c->request->outputs[index];
-    snprintf(c->unnamed, sizeof(c->unnamed), "outputs[%u]", index);
-    c->argument = output->name[0] != '\0' ? output->name : c->unnamed;
+    c->argument = request_output_name(output, index, c->unnamed);
 }
 
 static void set_output(struct compiler *c, unsigned index)

@@ -2,11 +2,11 @@
  *
  *     text -> tokens -> ast ------> graph ---> schedule -> program
  *           lexer.c  parser.c    types.c    passes.c   assemble.c
- *                    names.c     rules.c               emit.c
- *                    calls.c     powers.c floats.c
- *                    arguments.c bits.c choices.c
- *                    keywords.c  closeness.c lower.c
- *                                reductions.c axes.c
+ *                    bindings.c  rules.c               emit.c
+ *                    names.c     powers.c floats.c
+ *                    calls.c     bits.c choices.c
+ *                    arguments.c closeness.c lower.c
+ *                    keywords.c  reductions.c axes.c
  *                                scalar.c
  *                                graph.c fold.c narrow.c
  *
@@ -59,6 +59,7 @@ enum token_kind {
     TOKEN_COMMA,
     TOKEN_DOT,
     TOKEN_ASSIGN,
+    TOKEN_SEMICOLON,
 };
 
 struct token {
@@ -75,6 +76,7 @@ enum ast_kind {
     AST_ARG,   /* request->args[arg] */
     AST_OP,    /* op of children; `dtype` is the target of OP_CAST */
     AST_PLUS,  /* +x */
+    AST_BOUND, /* a name given in the text: its child's value */
 };
 
 /* In place of a child: an optional argument that is not given, or is None. */
@@ -93,7 +95,8 @@ struct ast_node {
     struct value value;       /* set by types_resolve() */
 };
 
-/* Children come before their parents; the last node is the whole expression. */
+/* Children come before their parents; the last node is the result. A node may have several parents
+ * where a name is bound to it, and none where the name is not used: that is checked too. */
 struct ast {
     struct ast_node *nodes;
     uint32_t n_nodes;
@@ -156,8 +159,8 @@ struct compiler {
     const struct job_request *request;
     struct gad_error *error;
     const char *argument; /* that errors name: the output's name, or "outputs[i]" */
-    char unnamed[24];
-    const char *text;     /* of the output at hand */
+    char unnamed[REQUEST_UNNAMED_SIZE];
+    const char *text; /* of the output at hand */
     uint32_t n_chars;
     struct arena arena;
     struct ast ast;
@@ -194,10 +197,6 @@ struct keyword keywords_get(enum op op, unsigned i);
 unsigned keywords_find(enum op op, const char *name, size_t n_chars);
 /* The nearest known one, or n_chars 0. */
 struct keyword keywords_suggest(enum op op, const char *name, size_t n_chars);
-
-/* suggest.c: the nearest known name, or NULL. is_call: functions only, else arguments too. */
-const char *suggest_name(const struct job_request *request, const char *name, size_t n_chars,
-                         bool is_call);
 
 /* scalar.c: Python's numbers. */
 int scalar_fold(struct compiler *c, const struct ast_node *n, const struct value *args,

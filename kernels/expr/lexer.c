@@ -2,9 +2,9 @@
  *
  * The tokens are Python's, as far as an expression over arrays needs them: names, numbers (decimal
  * and 0x 0o 0b integers, floats with exponents, underscores between digits), operators,
- * parentheses and brackets. What people type out of habit (`&&`, `x!`) gets an answer that says
- * what to write. Nothing depends on the locale: the slow path of strtod() never sees a decimal
- * point.
+ * parentheses, brackets and semicolons. What people type out of habit (`&&`, `x!`) gets an answer
+ * that says what to write. Nothing depends on the locale: the slow path of strtod() never sees a
+ * decimal point.
  *
  * Called by the parser alone. The text is not NUL-terminated and may hold any bytes.
  */
@@ -282,6 +282,7 @@ int lexer_next(struct compiler *c, uint32_t at, struct token *ret)
     case ']': ret->kind = TOKEN_LIST_CLOSE; return 0;
     case ',': ret->kind = TOKEN_COMMA; return 0;
     case '.': ret->kind = TOKEN_DOT; return 0;
+    case ';': ret->kind = TOKEN_SEMICOLON; return 0;
     default: ret->kind = TOKEN_OPERATOR; return lex_operator(c, at, ret);
     }
 }

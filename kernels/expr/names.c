@@ -1,7 +1,8 @@
-/* Names: arguments, constants, functions, casts.
+/* Names: arguments, what the text binds, constants, functions, casts.
  *
  * Names are resolved while parsing, since what a name means is part of the syntax. An argument wins
- * over everything of its name; `np.` and `numpy.` reach past it to the catalogue.
+ * over everything of its name; `np.` and `numpy.` reach past it to the catalogue. What the text
+ * binds (bindings.c) has no other meaning.
  *
  * Called by parser.c for every name that stands where an operand may.
  */
@@ -17,7 +18,7 @@ int names_unknown(struct parser *p, const struct token *name, bool is_call)
         return fail(p->c, GAD_BAD_EXPRESSION, name->start + 1,
                     "'%.*s=' has no place here: == compares, named arguments stand in calls",
                     parser_shown_chars(name), text);
-    const char *near = suggest_name(p->c->request, text, name->n_chars, is_call);
+    const char *near = suggest_name(p, name, is_call);
     int r;
     if (near != NULL)
         r = fail(p->c, GAD_UNKNOWN_NAME, name->start + 1, "unknown name '%.*s', did you mean '%s'?",
@@ -48,7 +49,7 @@ bool names_find_arg(const struct parser *p, const struct token *name, uint16_t *
     return false;
 }
 
-static bool find_constant(const struct parser *p, const struct token *name, struct value *ret)
+bool names_find_constant(const struct parser *p, const struct token *name, struct value *ret)
 {
     static const struct {
         const char *word;
@@ -85,22 +86,27 @@ int names_skip_prefix(struct parser *p, struct token *name, bool *ret_has_prefix
     return parser_advance(p);
 }
 
-static bool is_function(const struct parser *p, const struct token *name)
+bool names_is_dtype(const struct parser *p, const struct token *name)
 {
     enum dtype dtype;
-    return op_find(parser_text(p, name), name->n_chars) != OP_COUNT ||
-           dtype_from_name(parser_text(p, name), name->n_chars, &dtype);
+    return dtype_from_name(parser_text(p, name), name->n_chars, &dtype);
 }
 
-static int called_argument(struct parser *p, const struct token *name)
+bool names_is_function(const struct parser *p, const struct token *name)
+{
+    return op_find(parser_text(p, name), name->n_chars) != OP_COUNT ||
+           parser_is_word(p, name, "astype") || names_is_dtype(p, name);
+}
+
+static int called_value(struct parser *p, const struct token *name, const char *what)
 {
     const char *text = parser_text(p, name);
-    if (is_function(p, name))
+    if (names_is_function(p, name))
         return fail(p->c, GAD_BAD_EXPRESSION, name->start + 1,
-                    "'%.*s' is an argument and cannot be called; np.%.*s is the function",
-                    parser_shown_chars(name), text, parser_shown_chars(name), text);
-    return fail(p->c, GAD_BAD_EXPRESSION, name->start + 1,
-                "'%.*s' is an argument and cannot be called", parser_shown_chars(name), text);
+                    "'%.*s' is %s and cannot be called; np.%.*s is the function",
+                    parser_shown_chars(name), text, what, parser_shown_chars(name), text);
+    return fail(p->c, GAD_BAD_EXPRESSION, name->start + 1, "'%.*s' is %s and cannot be called",
+                parser_shown_chars(name), text, what);
 }
 
 int names_parse(struct parser *p, uint32_t *ret)
@@ -108,16 +114,18 @@ int names_parse(struct parser *p, uint32_t *ret)
     struct token name = p->token;
     bool has_prefix = false;
     uint16_t arg = 0;
+    uint32_t bound = 0;
     int r = parser_advance(p);
     if (r == 0)
         r = names_skip_prefix(p, &name, &has_prefix);
     if (r != 0)
         return r;
     bool is_arg = !has_prefix && names_find_arg(p, &name, &arg);
+    bool is_bound = !has_prefix && !is_arg && bindings_find(p, &name, &bound);
     const char *text = parser_text(p, &name);
     if (p->token.kind == TOKEN_OPEN) {
-        if (is_arg)
-            return called_argument(p, &name);
+        if (is_arg || is_bound)
+            return called_value(p, &name, is_arg ? "an argument" : "a name bound here");
         if (!parser_is_word(p, &name, "not") && !parser_is_word(p, &name, "and") &&
             !parser_is_word(p, &name, "or"))
             return calls_parse(p, &name, ret);
@@ -126,15 +134,19 @@ int names_parse(struct parser *p, uint32_t *ret)
         parser_append(p, AST_ARG, name.start + 1, ret)->arg = arg;
         return 0;
     }
+    if (is_bound) {
+        parser_append(p, AST_BOUND, name.start + 1, ret);
+        return parser_set_children(p, *ret, &bound, 1);
+    }
     struct value value;
-    if (find_constant(p, &name, &value)) {
+    if (names_find_constant(p, &name, &value)) {
         parser_append(p, AST_VALUE, name.start + 1, ret)->value = value;
         return 0;
     }
     if (parser_is_word(p, &name, "None"))
         return fail(p->c, GAD_BAD_EXPRESSION, name.start + 1,
                     "None is no value: it only stands for an optional argument that is left out");
-    if (is_function(p, &name))
+    if (names_is_function(p, &name))
         return fail(p->c, GAD_BAD_EXPRESSION, name.start + 1,
                     "'%.*s' is a function, write %.*s(...)", parser_shown_chars(&name), text,
                     parser_shown_chars(&name), text);

@@ -6,6 +6,8 @@
  *     x ** y                             right to left, tighter than a sign on its left
  *     f(x, y)  f(x)[0]  (x)  name  number
  *
+ * before which names may be given to parts of it: `t = x*x; sqrt(t + 1)` (bindings.c).
+ *
  * Nodes are appended children first, so that later stages are loops, not recursions. The parser
  * itself recurses once per parenthesis, call, sign and power, and refuses more than EXPR_MAX_DEPTH
  * of them inside each other. What begins with a name is left to names.c, calls to calls.c.
@@ -110,11 +112,11 @@ int parser_expect_close(struct parser *p, uint32_t open_column)
 {
     if (p->token.kind == TOKEN_CLOSE)
         return parser_advance(p);
-    if (p->token.kind != TOKEN_END)
+    if (p->token.kind != TOKEN_END && p->token.kind != TOKEN_SEMICOLON)
         return parser_unexpected(p, "')'");
     int r = fail(p->c, GAD_BAD_EXPRESSION, open_column, "this parenthesis is not closed");
     error_expected(p->c->error, "')'");
-    error_found(p->c->error, "the end");
+    parser_found(p);
     return r;
 }
 
@@ -256,22 +258,34 @@ int parser_binary(struct parser *p, int min_binding, uint32_t *ret)
     return r;
 }
 
+int parser_unexpected_behind(struct parser *p)
+{
+    if (p->token.kind == TOKEN_CLOSE)
+        return fail(p->c, GAD_BAD_EXPRESSION, parser_column(p),
+                    "this parenthesis was never opened");
+    return parser_unexpected(p, "an operator");
+}
+
+int parser_peek_behind_name(struct parser *p, enum token_kind *ret)
+{
+    struct token next;
+    *ret = TOKEN_END;
+    if (p->token.kind != TOKEN_NAME)
+        return 0;
+    int r = lexer_next(p->c, p->token.start + p->token.n_chars, &next);
+    if (r == 0)
+        *ret = (enum token_kind)next.kind;
+    return r;
+}
+
 int parser_run(struct compiler *c)
 {
     struct parser p = {.c = c};
-    uint32_t root;
     c->ast.n_nodes = 0;
     int r = parser_advance(&p);
     if (r != 0)
         return r;
     if (p.token.kind == TOKEN_END)
         return fail(c, GAD_BAD_EXPRESSION, 1, "the expression is empty");
-    r = parser_binary(&p, 0, &root);
-    if (r != 0)
-        return r;
-    if (p.token.kind == TOKEN_END)
-        return 0;
-    if (p.token.kind == TOKEN_CLOSE)
-        return fail(c, GAD_BAD_EXPRESSION, parser_column(&p), "this parenthesis was never opened");
-    return parser_unexpected(&p, "an operator");
+    return bindings_parse(&p);
 }

@@ -1,4 +1,5 @@
-/* What parser.c, names.c and calls.c share: the parser's position, and reading on from it. */
+/* What parser.c, bindings.c, names.c and calls.c share: the parser's position, and reading on from
+ * it. */
 #pragma once
 
 #include "kernels/expr/internal.h"
@@ -7,6 +8,7 @@ struct parser {
     struct compiler *c;
     struct token token; /* not yet consumed */
     unsigned depth;
+    struct binding **bindings; /* NULL: there are none */
 };
 
 /* parser.c. All that return int: 0, or an enum gad_status whose error is filled. */
@@ -25,16 +27,31 @@ int parser_set_children(struct parser *p, uint32_t node, const uint32_t *childre
 void parser_found(struct parser *p);
 /* What stands where an operand, an operator or the end should be. */
 int parser_unexpected(struct parser *p, const char *wanted);
+/* The same behind a whole expression. */
+int parser_unexpected_behind(struct parser *p);
+/* What comes behind the token, if that is a name; else TOKEN_END. */
+int parser_peek_behind_name(struct parser *p, enum token_kind *ret) GAD_MUST_CHECK;
 int parser_expect_close(struct parser *p, uint32_t open_column) GAD_MUST_CHECK;
 /* Operators that bind at least as tightly as min_binding (0: any expression). */
 int parser_binary(struct parser *p, int min_binding, uint32_t *ret) GAD_MUST_CHECK;
+
+/* bindings.c: the whole text, from its first token on. */
+int bindings_parse(struct parser *p) GAD_MUST_CHECK;
+bool bindings_find(const struct parser *p, const struct token *name, uint32_t *ret_node);
+void bindings_each(const struct parser *p, void (*visit)(void *data, const char *name), void *data);
 
 /* names.c: the token is a name. */
 int names_parse(struct parser *p, uint32_t *ret) GAD_MUST_CHECK;
 /* `np.` or `numpy.`, if that is the name; then it becomes the name behind it. */
 int names_skip_prefix(struct parser *p, struct token *name, bool *ret_has_prefix) GAD_MUST_CHECK;
 bool names_find_arg(const struct parser *p, const struct token *name, uint16_t *ret);
+bool names_find_constant(const struct parser *p, const struct token *name, struct value *ret);
+bool names_is_dtype(const struct parser *p, const struct token *name);
+bool names_is_function(const struct parser *p, const struct token *name); /* or a dtype */
 int names_unknown(struct parser *p, const struct token *name, bool is_call);
+
+/* suggest.c: the nearest known name, or NULL. is_call: functions only, else arguments too. */
+const char *suggest_name(const struct parser *p, const struct token *name, bool is_call);
 
 /* calls.c: the token is the "(" behind the function's name. */
 int calls_parse(struct parser *p, const struct token *name, uint32_t *ret) GAD_MUST_CHECK;

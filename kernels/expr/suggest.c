@@ -1,12 +1,13 @@
 /* The nearest known name for one that is not known.
  *
- * Candidates are the request's arguments, the constants, and the catalogue's names and dtypes, the
- * nearest of which op_suggest() knows. Where two are equally near, the argument is meant. Names of
- * one character get no suggestion, since any two of them are a single edit apart.
+ * Candidates are the request's arguments, what the text has bound so far, the constants, and the
+ * catalogue's names and dtypes, the nearest of which op_suggest() knows. Where two are equally
+ * near, the argument is meant. Names of one character get no suggestion, since any two of them are
+ * a single edit apart.
  *
  * Called by names.c, once, when a compilation fails.
  */
-#include "kernels/expr/internal.h"
+#include "kernels/expr/parser.h"
 
 #include <string.h>
 
@@ -29,16 +30,24 @@ static void consider(struct search *s, const char *candidate)
     }
 }
 
-const char *suggest_name(const struct job_request *request, const char *name, size_t n_chars,
-                         bool is_call)
+static void consider_bound(void *data, const char *candidate)
+{
+    consider(data, candidate);
+}
+
+const char *suggest_name(const struct parser *p, const struct token *token, bool is_call)
 {
     static const char *const constants[] = {"pi", "inf", "nan", "True", "False"};
+    const struct job_request *request = p->c->request;
+    const char *name = parser_text(p, token);
+    size_t n_chars = token->n_chars;
     if (n_chars < 2 || n_chars > OP_NAME_MAX_CHARS)
         return NULL;
     struct search s = {.name = name, .n_chars = n_chars, .best_distance = n_chars <= 3 ? 2 : 3};
     if (!is_call) {
         for (unsigned i = 0; i < request->n_args; i++)
             consider(&s, request->args[i].name);
+        bindings_each(p, consider_bound, &s);
         for (size_t i = 0; i < ARRAY_LENGTH(constants); i++)
             consider(&s, constants[i]);
     }

@@ -1,4 +1,4 @@
-/* Any bytes as the expressions of a job, separated by ';', over a fixed set of arguments.
+/* Any bytes as the expressions of a job, separated by '$', over a fixed set of arguments.
  *
  * Checked besides the sanitizers' own: a refusal names itself, a program keeps the promises of
  * kernels/program.h, and compiling again for outputs that are there and lie over arguments gives a
@@ -114,7 +114,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
     job->request.outputs = job->outputs;
     add_args(job);
     while (job->request.n_outputs < REQUEST_MAX_OUTPUTS) {
-        char *stop = memchr(at, ';', (size_t)(end - at));
+        char *stop = memchr(at, '$', (size_t)(end - at));
         struct request_output *output = &job->outputs[job->request.n_outputs++];
         output->expr = at;
         output->n_expr_chars = (size_t)((stop != NULL ? stop : end) - at);

@@ -181,7 +181,9 @@ Test(expr_syntax, says_where_and_what_is_wrong)
         {"f4 \xc3\x97 2", "bad-expression: column 4: unexpected byte 0xc3"},
         {"f4.T", "bad-expression: column 3: attributes are not supported"},
         {"np.", "bad-expression: column 4: the expression ends where a name should be"},
-        {"f4 = 3", "bad-expression: column 4: '=' is not an operator, write == to compare"},
+        {"f4 = 3", "bad-expression: column 1: 'f4' is an argument (== compares) and cannot be "
+                   "bound to another value"},
+        {"f4 + 1 = 3", "bad-expression: column 8: '=' is not an operator, write == to compare"},
         {"sum(f4, axis=0)", "bad-expression: column 9: 'axis=' is not supported: sum has no named "
                             "arguments, == compares"},
         {"sqrt", "bad-expression: column 1: 'sqrt' is a function, write sqrt(...)"},
