@@ -27,7 +27,7 @@ struct gad_array {
     unsigned n_refs;
     struct gad_array_info info; /* info.path is owned by the array */
     enum access access;
-    bool is_writable;
+    bool is_writable, is_write_only;
 
     int fd; /* FILE, CHUNKS: owned, opened for exactly what the array is used for; else -1 */
     uint64_t offset_bytes; /* FILE: of element 0 */

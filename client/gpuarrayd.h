@@ -41,10 +41,10 @@
  * Threads. A client and everything made from it belongs to one thread at a time. Different clients
  * are independent. Functions without a client may be called from any thread. The library starts
  * threads of its own only for clients that provide or drain blocks (arrays in ordinary memory,
- * files that only the client can read); they call nothing of the caller's. Signals are blocked in
- * them.
+ * files that only the client can read); of the caller's they call the functions of a struct
+ * gad_blocks, nothing else. Signals are blocked in them.
  *
- * fork. A child must not use its parent's client; it connects anew.
+ * fork. A child must not use its parent's client: it gives it up (gad_forget()) and connects anew.
  */
 #pragma once
 
@@ -133,6 +133,14 @@ enum gad_status gad_connect(const struct gad_connect_options *options,
  * client: arrays made from it must have been released and jobs freed before; NULL is allowed. */
 void gad_close(struct gad_client *client);
 
+/** In a child after fork(): gives up the parent's client. The child's copies of the client's
+ * descriptors (not those of arrays in files) are closed, so that the parent's end is noticed; the
+ * daemon is told nothing, and no memory is freed: arrays in shared memory stay as they are, the
+ * parent's, until the child ends. Calls nothing that takes a lock.
+ * client: the parent's; nothing else may be done with it, nor with its arrays and jobs; NULL is
+ * allowed. */
+void gad_forget(struct gad_client *client);
+
 /** The descriptor to poll for reading, and for writing when gad_wants_write() says so. It stays
  * the library's.
  * client: may be NULL. -1 while the connection is lost; another one, which may have the same
@@ -187,7 +195,8 @@ struct gad_array_info {
                                         zeros: chunked, or read by the library */
     bool has_fill;                 /**< the source names a fill value (_FillValue) */
     double fill;
-    const char *format; /**< "npy", "raw", "hdf5", "region", "memory" */
+    const char *format; /**< "npy", "raw", "hdf5", "region", "memory", "file",
+                           "blocks" */
     const char *path;   /**< of the file, or NULL */
     const char *access; /**< "file", "chunks", "provider", "region", "memory": how it travels */
 };
@@ -252,7 +261,9 @@ enum gad_status gad_array_open_in_place(struct gad_client *client, const char *s
                                         struct gad_array **ret_array, struct gad_error *error);
 
 /** Makes an array in shared memory, zeroed, in C order. It is not copied on the way to the daemon,
- * and its pages are used again by later arrays.
+ * and its pages are used again by later arrays: memory of arrays that were released stays the
+ * client's, 64 MiB of it always, more (as far as a 32nd of the machine's memory) while it was used
+ * in the last seconds; it is given back when the quota or the machine has no other.
  * client: not NULL; whose jobs may use the array.
  * dtype, ndim, shape: as for gad_array_create().
  * ret_array: the caller's, given up by gad_array_release().
@@ -262,21 +273,79 @@ enum gad_status gad_array_new(struct gad_client *client, enum gad_dtype dtype, i
                               const int64_t *shape, struct gad_array **ret_array,
                               struct gad_error *error);
 
-/** Describes an array in the caller's ordinary memory. Small ones travel inside the message, others
- * through a ring that a thread of the library serves.
+/** As gad_array_new(), with whatever earlier arrays of this client have left in it.
+ * client, dtype, ndim, shape, ret_array: as for gad_array_new(), and the statuses too. */
+enum gad_status gad_array_empty(struct gad_client *client, enum gad_dtype dtype, int ndim,
+                                const int64_t *shape, struct gad_array **ret_array,
+                                struct gad_error *error);
+
+/** How the elements of an array lie in memory or in a file. */
+struct gad_layout {
+    enum gad_dtype dtype;
+    bool is_swapped; /**< stored in the byte order that is not this machine's */
+    int ndim;
+    const int64_t *shape;   /**< ndim sizes, each 0 or more; may be NULL when ndim is 0 */
+    const int64_t *strides; /**< ndim numbers of bytes, 0 and negative ones too; NULL: C order */
+};
+
+/** Describes an array in the caller's memory. What lies within arrays of gad_array_new() or
+ * gad_array_empty() of the same client is used where it is, as shared memory; they must stay as
+ * long. Of other memory small arrays travel inside the message, larger ones through a ring that
+ * threads of the library serve.
  * client: not NULL; whose jobs may use the array.
- * dtype, ndim, shape: as for gad_array_create().
- * strides: ndim numbers of bytes, 0 and negative ones too; copied; NULL: C order.
+ * layout: not NULL; copied.
  * data: element [0, ..., 0]; the caller's; stays where it is until the array is released, and is
  * neither changed nor read by others than the library while a job uses it. NULL only for an array
  * without elements.
- * is_writable: whether it may be an output.
+ * is_writable: whether it may be an output: over the very array that is an argument, or apart from
+ * all of them. One whose elements lie over each other (a stride of 0) may be a source only.
  * ret_array: the caller's, given up by gad_array_release(), which leaves `data` alone.
  * GAD_BAD_SHAPE: sizes that no array can have. GAD_BAD_EXTENT: strides that reach around the end of
  * the address space. */
-enum gad_status gad_array_from_memory(struct gad_client *client, enum gad_dtype dtype, int ndim,
-                                      const int64_t *shape, const int64_t *strides, void *data,
-                                      bool is_writable, struct gad_array **ret_array,
+enum gad_status gad_array_from_memory(struct gad_client *client, const struct gad_layout *layout,
+                                      void *data, bool is_writable, struct gad_array **ret_array,
+                                      struct gad_error *error);
+
+/** Describes an array that lies in an open file, whatever its format.
+ * client: not NULL; whose jobs may use the array.
+ * fd: of a regular file, open for reading, and for writing when is_writable; not for appending. It
+ * is duplicated and stays the caller's; its position is not used.
+ * layout: not NULL; copied.
+ * offset_bytes: of element [0, ..., 0] in the file.
+ * is_writable: whether it may be an output; it is then written in place.
+ * ret_array: the caller's, given up by gad_array_release().
+ * GAD_BAD_DESCRIPTOR: not a regular file, or not open for what is asked. GAD_SHORT_READ: the file
+ * is shorter than the array. GAD_BAD_SHAPE, GAD_BAD_EXTENT: as of gad_array_from_memory(), or
+ * elements before the file's beginning. */
+enum gad_status gad_array_from_file(struct gad_client *client, int fd,
+                                    const struct gad_layout *layout, uint64_t offset_bytes,
+                                    bool is_writable, struct gad_array **ret_array,
+                                    struct gad_error *error);
+
+/** Moves blocks of an array that only the caller can read or write. Called in a thread of the
+ * library, one call at a time for a client; the functions must not use the client. A block is the
+ * elements from `start` on, `count` of them along each axis, packed in C order, in the array's
+ * dtype and byte order. Returns 0, or a positive errno, which fails the job with
+ * GAD_PROVIDER_FAILED. */
+struct gad_blocks {
+    int (*read)(void *data, const int64_t *start, const int64_t *count,
+                void *ret_block); /**< NULL: not a source */
+    int (*write)(void *data, const int64_t *start, const int64_t *count,
+                 const void *block); /**< NULL: not an output */
+    void (*free)(void *data);        /**< called once, in the thread that releases the array or
+                                          frees the last job that uses it; may be NULL */
+    void *data;
+};
+
+/** Describes an array that the caller moves block by block: a format that the library does not
+ * know, a compressed store.
+ * client: not NULL; whose jobs may use the array.
+ * layout: not NULL; copied; its strides are not used.
+ * blocks: not NULL, with at least one way to go; copied. After a failure `free` was not called.
+ * ret_array: the caller's, given up by gad_array_release().
+ * GAD_BAD_SHAPE: sizes that no array can have. */
+enum gad_status gad_array_from_blocks(struct gad_client *client, const struct gad_layout *layout,
+                                      const struct gad_blocks *blocks, struct gad_array **ret_array,
                                       struct gad_error *error);
 
 /** What an array is.
@@ -284,8 +353,8 @@ enum gad_status gad_array_from_memory(struct gad_client *client, enum gad_dtype 
 const struct gad_array_info *gad_array_info(const struct gad_array *array);
 
 /** Where the elements are, for the program to read and write.
- * array: of gad_array_new() or gad_array_from_memory(): element [0, ..., 0], valid as long as the
- * array, not to be touched while a job writes it; any other, or NULL: NULL. */
+ * array: of gad_array_new(), gad_array_empty() or gad_array_from_memory(): element [0, ..., 0],
+ * valid as long as the array, not to be touched while a job writes it; any other, or NULL: NULL. */
 void *gad_array_data(struct gad_array *array);
 
 /** Gives an array up; an output that was not committed disappears.
@@ -308,7 +377,8 @@ struct gad_argument {
 /** One result: an expression and where it goes. With neither `to` nor `to_path` it comes inline
  * (at most 64 KiB), see gad_job_result(). */
 struct gad_output {
-    const char *expr;     /**< not NULL, at most 16 KiB */
+    const char *expr;     /**< not NULL, at most 16 KiB. Names may be given to parts of it before
+                               the result: "d = x - mean(x); d*d" */
     const char *name;     /**< for errors and results, at most 63 characters; may be NULL */
     struct gad_array *to; /**< of exactly the result's shape */
     const char *to_path;  /**< created with the planned dtype and shape, committed at the end; no
@@ -392,8 +462,10 @@ struct gad_job_stats {
  * freed.
  * ret_job: the caller's, ended by gad_job_free().
  * GAD_LIMIT_EXCEEDED: too many arguments or outputs, too long an expression. GAD_READ_ONLY: an
- * output goes into an array that was opened for reading. GAD_OVERLAPPING_OUTPUT: outputs share
- * memory or a file. And, with `to_path`, the statuses of gad_plan() and gad_array_create().
+ * output goes into an array that was opened for reading. GAD_BAD_EXTENT: elements of an output lie
+ * over each other. GAD_OVERLAPPING_OUTPUT: outputs share memory or a file, or an output shares
+ * memory with an argument without being the same array. And, with `to_path`, the statuses of
+ * gad_plan() and gad_array_create().
  * Connection statuses. Nothing runs after any of them. */
 enum gad_status gad_submit(struct gad_client *client, const struct gad_job_options *options,
                            struct gad_job **ret_job, struct gad_error *error);

@@ -62,6 +62,7 @@ struct conn {
     size_t partial_received; /* of partial.size_bytes */
     uint64_t in_position;    /* in the stream: where the next frame to be taken begins */
     uint64_t in_received;    /* in the stream: received so far */
+    bool was_filled;         /* by the last recvmsg(): all the room that it had */
     struct waiting_fd waiting[MAX_WAITING_FDS];
     unsigned n_waiting;
 
@@ -106,6 +107,16 @@ static void drop_first_batch(struct conn *conn)
         conn->batches_end = &conn->batches;
     close_fds(conn, batch->fds, batch->n_fds);
     free(batch);
+}
+
+void conn_forget(struct conn *conn)
+{
+    for (struct fd_batch *batch = conn->batches; batch != NULL; batch = batch->next)
+        for (unsigned i = 0; i < batch->n_fds; i++)
+            close_fd(&batch->fds[i]);
+    for (unsigned i = 0; i < conn->n_waiting; i++)
+        close_fd(&conn->waiting[i].fd);
+    close_fd(&conn->fd);
 }
 
 struct conn *conn_free(struct conn *conn)
@@ -298,6 +309,7 @@ int conn_receive(struct conn *conn)
         parts[n_parts++] = (struct iovec){conn->partial.body + conn->partial_received,
                                           conn->partial.size_bytes - conn->partial_received};
     parts[n_parts++] = (struct iovec){conn->in.bytes + conn->in.end, conn->read_bytes};
+    size_t n_room = parts[0].iov_len + (n_parts > 1 ? parts[1].iov_len : 0);
     union control control;
     struct msghdr message = {.msg_iov = parts,
                              .msg_iovlen = n_parts,
@@ -313,11 +325,17 @@ int conn_receive(struct conn *conn)
     if (n == 0)
         return end_of_file(conn);
     take_bytes(conn, (size_t)n, n_waiting_before);
+    conn->was_filled = (size_t)n == n_room;
     if ((size_t)n >= conn->read_bytes && conn->read_bytes < READ_MAX_BYTES)
         conn->read_bytes *= 2;
     else if ((size_t)n < conn->read_bytes / 8 && conn->read_bytes > READ_MIN_BYTES)
         conn->read_bytes /= 2;
     return 0;
+}
+
+bool conn_may_have_more(const struct conn *conn)
+{
+    return conn->was_filled;
 }
 
 /* The next n waiting descriptors become the frame's. */
@@ -398,35 +416,45 @@ static int queue_fds(struct conn *conn, const int *fds, unsigned n_fds)
     return 0;
 }
 
-static int queue_frame(struct conn *conn, const void *body, size_t size_bytes, const int *fds,
-                       unsigned n_fds)
+static int queue_frame(struct conn *conn, const void *body, size_t size_bytes, const void *tail,
+                       size_t n_tail_bytes, const int *fds, unsigned n_fds)
 {
     int failed = conn->failed != 0 ? conn->failed : conn->out_failed;
     if (failed != 0)
         return failed;
     if (size_bytes == 0)
         return -EINVAL;
-    if (size_bytes > FRAME_MAX_BODY_BYTES || n_fds > FRAME_MAX_FDS)
+    if (size_bytes > FRAME_MAX_BODY_BYTES || n_tail_bytes > FRAME_MAX_BODY_BYTES - size_bytes ||
+        n_fds > FRAME_MAX_FDS)
         return -EMSGSIZE;
-    int r = buffer_reserve(&conn->out, FRAME_HEADER_BYTES + size_bytes);
+    size_t n_bytes = size_bytes + n_tail_bytes;
+    int r = buffer_reserve(&conn->out, FRAME_HEADER_BYTES + n_bytes);
     if (r == 0 && n_fds > 0)
         r = queue_fds(conn, fds, n_fds);
     if (r != 0)
         return r;
     uint8_t *to = conn->out.bytes + conn->out.end;
-    frame_header_encode(n_fds, size_bytes, to);
+    frame_header_encode(n_fds, n_bytes, to);
     memcpy(to + FRAME_HEADER_BYTES, body, size_bytes);
-    buffer_produced(&conn->out, FRAME_HEADER_BYTES + size_bytes);
+    if (n_tail_bytes > 0)
+        memcpy(to + FRAME_HEADER_BYTES + size_bytes, tail, n_tail_bytes);
+    buffer_produced(&conn->out, FRAME_HEADER_BYTES + n_bytes);
     return 0;
+}
+
+int conn_send_with(struct conn *conn, const void *body, size_t size_bytes, const void *tail,
+                   size_t n_tail_bytes, const int *fds_take, unsigned n_fds)
+{
+    int r = queue_frame(conn, body, size_bytes, tail, n_tail_bytes, fds_take, n_fds);
+    if (r != 0)
+        close_fds(conn, fds_take, n_fds);
+    return r;
 }
 
 int conn_send(struct conn *conn, const void *body, size_t size_bytes, const int *fds_take,
               unsigned n_fds)
 {
-    int r = queue_frame(conn, body, size_bytes, fds_take, n_fds);
-    if (r != 0)
-        close_fds(conn, fds_take, n_fds);
-    return r;
+    return conn_send_with(conn, body, size_bytes, NULL, 0, fds_take, n_fds);
 }
 
 /* The bytes up to the next batch of descriptors, with the one that begins here. */

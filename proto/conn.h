@@ -14,6 +14,10 @@ struct conn;
 int conn_new(int fd_take, void (*close_fd)(int fd), struct conn **ret_conn) GAD_MUST_CHECK;
 struct conn *conn_free(struct conn *conn); /* NULL */
 
+/* In a child of fork(): closes its copies of the socket and of all descriptors that wait in here,
+ * and does nothing else: the memory stays. */
+void conn_forget(struct conn *conn);
+
 int conn_fd(const struct conn *conn);
 
 /* One recvmsg() into the buffer. 0: something came; -EAGAIN (also when received frames have to be
@@ -23,6 +27,9 @@ int conn_fd(const struct conn *conn);
  * connection is to be closed. */
 int conn_receive(struct conn *conn) GAD_MUST_CHECK;
 
+/* Whether the last conn_receive() filled all the room that it had, so that more may be there. */
+bool conn_may_have_more(const struct conn *conn);
+
 /* The next complete frame that was received. 0; -EAGAIN: none yet; -EPROTO, -EMSGSIZE. The body has
  * passed frame_body_check(). The frame is the caller's. */
 int conn_next(struct conn *conn, struct frame *ret_frame) GAD_MUST_CHECK;
@@ -31,6 +38,11 @@ int conn_next(struct conn *conn, struct frame *ret_frame) GAD_MUST_CHECK;
  * -EINVAL: an empty body (what a message_writer without memory leaves). */
 int conn_send(struct conn *conn, const void *body, size_t size_bytes, const int *fds_take,
               unsigned n_fds) GAD_MUST_CHECK;
+
+/* The same for a body that is in two pieces, `tail` behind `body`: large bytes go to the queue from
+ * where they are. */
+int conn_send_with(struct conn *conn, const void *body, size_t size_bytes, const void *tail,
+                   size_t n_tail_bytes, const int *fds_take, unsigned n_fds) GAD_MUST_CHECK;
 
 /* Writes as much as goes (several frames in one sendmsg where no descriptors are between them).
  * 0: all written; -EAGAIN: more is queued; -EPIPE and others: close. */

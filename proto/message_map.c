@@ -84,6 +84,7 @@ void pack_error_map(msgpack_packer *p, const struct gad_error *error)
 static bool is_text(const msgpack_object *object, const char *text, size_t n_chars)
 {
     return object->type == MSGPACK_OBJECT_STR && object->via.str.size == n_chars &&
+           (n_chars == 0 || object->via.str.ptr[0] == text[0]) &&
            memcmp(object->via.str.ptr, text, n_chars) == 0;
 }
 

@@ -27,7 +27,8 @@ const struct op_info *op_info(enum op op)
 
 static bool is_name(const char *name, const char *text, size_t n_chars)
 {
-    return name != NULL && strlen(name) == n_chars && memcmp(name, text, n_chars) == 0;
+    return name != NULL && n_chars > 0 && name[0] == text[0] && strlen(name) == n_chars &&
+           memcmp(name, text, n_chars) == 0;
 }
 
 static bool is_written(const struct op_info *op)

@@ -62,6 +62,11 @@ int request_decode(const msgpack_object *params, unsigned n_fds, bool is_plan,
                    struct job_request **ret_request, struct gad_error *error) GAD_MUST_CHECK;
 struct job_request *request_free(struct job_request *request); /* NULL */
 
+/* What errors call an output: its name, or "outputs[index]" in the buffer. */
+#define REQUEST_UNNAMED_SIZE 16
+const char *request_output_name(const struct request_output *output, unsigned index,
+                                char buffer[static REQUEST_UNNAMED_SIZE]);
+
 /* Packs the one map. */
 void request_encode(msgpack_packer *packer, const struct job_request *request);
 

@@ -121,12 +121,21 @@ static int decode_args(struct decoding *d, const msgpack_object *args, struct jo
 
 /* Outputs ------------------------------------------------------------------------------------ */
 
-static const char *name_of_output(const struct request_output *output, unsigned i, char *buffer,
-                                  size_t n_bytes)
+/* Every job passes here several times: no printf. */
+const char *request_output_name(const struct request_output *output, unsigned index,
+                                char buffer[static REQUEST_UNNAMED_SIZE])
 {
+    static const char start[] = "outputs[";
+    char *at = buffer + sizeof(start) - 1;
     if (output->name[0] != '\0')
         return output->name;
-    snprintf(buffer, n_bytes, "outputs[%u]", i);
+    assert(index < REQUEST_MAX_OUTPUTS);
+    memcpy(buffer, start, sizeof(start));
+    if (index >= 10)
+        *at++ = (char)('0' + index / 10);
+    *at++ = (char)('0' + index % 10);
+    *at++ = ']';
+    *at = '\0';
     return buffer;
 }
 
@@ -169,8 +178,8 @@ static int decode_to(struct decoding *d, const msgpack_object *to, const char *n
 static int decode_output(struct decoding *d, const msgpack_object *map, unsigned i,
                          struct request_output *output)
 {
-    char buffer[32];
-    const char *name = name_of_output(output, i, buffer, sizeof(buffer));
+    char buffer[REQUEST_UNNAMED_SIZE];
+    const char *name = request_output_name(output, i, buffer);
     if (map->type != MSGPACK_OBJECT_MAP)
         return error_set(d->error, GAD_BAD_REQUEST, name, "the output is not a map");
     int r = map_copy_str(map, "name", output->name, sizeof(output->name), d->error);
@@ -178,7 +187,7 @@ static int decode_output(struct decoding *d, const msgpack_object *map, unsigned
         snprintf(d->error->argument, sizeof(d->error->argument), "%s", name);
     if (r != 0)
         return r;
-    name = name_of_output(output, i, buffer, sizeof(buffer));
+    name = request_output_name(output, i, buffer);
     r = decode_expr(map, name, output, d->error);
     if (r != 0)
         return r;

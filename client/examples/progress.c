@@ -54,6 +54,8 @@ int main(int argc, char **argv)
 {
     static const int64_t shape[] = {32 * 1024 * 1024};
     static const int64_t strides[] = {0}; /* one element in memory, seen everywhere */
+    static const struct gad_layout layout = {
+        .dtype = GAD_FLOAT64, .ndim = 1, .shape = shape, .strides = strides};
     double one = 1, seconds = argc > 1 ? atof(argv[1]) : 0;
     unsigned n_calls = 0;
     struct gad_client *client = NULL;
@@ -63,8 +65,7 @@ int main(int argc, char **argv)
 
     int r = (int)gad_connect(NULL, &client, &error);
     if (r == GAD_OK)
-        r = (int)gad_array_from_memory(client, GAD_FLOAT64, 1, shape, strides, &one, false, &ones,
-                                       &error);
+        r = (int)gad_array_from_memory(client, &layout, &one, false, &ones, &error);
     if (r == GAD_OK)
         r = start(client, ones, &n_calls, &job, &error);
     if (r == GAD_OK)

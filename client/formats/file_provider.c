@@ -1,7 +1,7 @@
 /* A provider over pread and pwrite.
  *
  * A block is a hyper-rectangle of the array, packed in C order of the array's axes; the file has
- * the array in C or Fortran order. The axes are sorted by their stride in the file. Innermost axes
+ * the array in any order. The axes are sorted by their stride in the file. Innermost axes
  * that the block covers whole are merged, so that what remains innermost is a run: elements that
  * are adjacent in the file. The runs are walked in file order:
  *
@@ -42,12 +42,18 @@ struct walk {
     int64_t block_offset; /* of the block's element that comes first in the file */
 };
 
+/* An axis that repeats the same elements is walked outermost: inside it are whole runs. */
+static int64_t rank(const struct axis *axis)
+{
+    return axis->file_stride > 0 ? axis->file_stride : INT64_MAX;
+}
+
 static void sort_axes(struct walk *walk)
 {
     for (int i = 1; i < walk->n_axes; i++) {
         struct axis axis = walk->axes[i];
         int k = i;
-        for (; k > 0 && walk->axes[k - 1].file_stride < axis.file_stride; k--)
+        for (; k > 0 && rank(&walk->axes[k - 1]) < rank(&axis); k--)
             walk->axes[k] = walk->axes[k - 1];
         walk->axes[k] = axis;
     }
@@ -149,6 +155,8 @@ static int64_t runs_per_span(const struct walk *walk, bool is_fill)
     int64_t max_stride = is_fill ? 2 * walk->run_bytes + 4096 : walk->run_bytes;
     if (walk->run_bytes > SHORT_RUN_BYTES || next->file_stride > max_stride)
         return 1;
+    if (next->file_stride == 0)
+        return next->count;
     int64_t n = (BOUNCE_BYTES - walk->run_bytes) / next->file_stride + 1;
     return n < next->count ? n : next->count;
 }

@@ -86,12 +86,10 @@ static const char *virtual_file_system(int fd)
     return NULL;
 }
 
-static int check_opened(int fd, const char *path, const char *name, struct stat *ret_stat,
-                        struct gad_error *error)
+int file_check_stored(int fd, mode_t mode, const char *path, const char *name,
+                      struct gad_error *error)
 {
-    if (fstat(fd, ret_stat) < 0)
-        return file_path_error(error, errno, path, name);
-    int r = file_check_kind(ret_stat->st_mode, path, name, error);
+    int r = file_check_kind(mode, path, name, error);
     if (r)
         return r;
     const char *fs = virtual_file_system(fd);
@@ -102,6 +100,17 @@ static int check_opened(int fd, const char *path, const char *name, struct stat 
         error_found(error, "a file of %s", fs);
         return GAD_BAD_DESCRIPTOR;
     }
+    return 0;
+}
+
+static int check_opened(int fd, const char *path, const char *name, struct stat *ret_stat,
+                        struct gad_error *error)
+{
+    if (fstat(fd, ret_stat) < 0)
+        return file_path_error(error, errno, path, name);
+    int r = file_check_stored(fd, ret_stat->st_mode, path, name, error);
+    if (r)
+        return r;
     int flags = fcntl(fd, F_GETFL);
     if (flags < 0 || fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) < 0)
         return file_path_error(error, errno, path, name);

@@ -23,5 +23,9 @@ int file_write(int fd, const void *buffer, size_t n_bytes, uint64_t offset_bytes
 int file_check_kind(mode_t mode, const char *path, const char *name,
                     struct gad_error *error) GAD_MUST_CHECK;
 
+/* The same, and for files that the kernel makes up when they are read (/proc). */
+int file_check_stored(int fd, mode_t mode, const char *path, const char *name,
+                      struct gad_error *error) GAD_MUST_CHECK;
+
 /* An errno of a call on a path as a status. `error_number` is positive. */
 int file_path_error(struct gad_error *error, int error_number, const char *path, const char *name);

@@ -125,13 +125,14 @@ static int place_memory(struct build *build, const struct build_source *source,
     return source->purpose != BUILD_RUN ? 0 : place_provider(build, array, is_output, ret, error);
 }
 
-/* Chunked sources have none, whether they are read by the daemon or provided. */
+/* Chunked sources and blocks have none, whether they are read by the daemon or provided. */
 static bool has_strides(const struct gad_array *array)
 {
     for (int i = 0; i < array->info.ndim; i++)
         if (array->info.strides[i] != 0)
             return true;
-    return array->access == ACCESS_MEMORY || array->access == ACCESS_REGION;
+    return array->access == ACCESS_MEMORY || array->access == ACCESS_REGION ||
+           array->access == ACCESS_FILE;
 }
 
 static int place(struct build *build, struct gad_client *client, const struct build_source *source,

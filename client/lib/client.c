@@ -41,7 +41,8 @@ static void lose(struct gad_client *client, const char *why)
 {
     struct gad_error error;
     error_set(&error, GAD_DISCONNECTED, NULL, "the connection to the daemon is lost: %s", why);
-    client->conn = conn_free(client->conn);
+    struct conn *conn = steal_ptr(client->conn); /* a child of fork() never sees it half-freed */
+    conn_free(conn);
     calls_fail_all(&client->calls, &error);
 }
 

@@ -10,40 +10,46 @@
  */
 #include "client/lib/memory.h"
 #include "client/lib/client.h"
+#include "proto/overlap.h"
 #include "proto/util.h"
 
 #include <fcntl.h>
 #include <string.h>
 
-int memory_describe(enum gad_dtype dtype, int ndim, const int64_t *shape, const int64_t *strides,
-                    struct array *ret_array, struct gad_error *error)
+int memory_describe(const struct gad_layout *layout, struct array *ret_array,
+                    struct gad_error *error)
 {
-    if ((int)dtype < 0 || dtype >= (enum gad_dtype)DTYPE_COUNT)
-        return error_set(error, GAD_BAD_ARGUMENT, "dtype", "%d is no dtype", (int)dtype);
+    if (!layout)
+        return error_set(error, GAD_BAD_ARGUMENT, "layout", "layout is NULL");
+    int ndim = layout->ndim;
+    if ((int)layout->dtype < 0 || layout->dtype >= (enum gad_dtype)DTYPE_COUNT)
+        return error_set(error, GAD_BAD_ARGUMENT, "dtype", "%d is no dtype", (int)layout->dtype);
     if (ndim < 0 || ndim > ARRAY_MAX_NDIM)
         return error_set(error, GAD_BAD_SHAPE, "ndim", "%d dimensions: 0 to %d are possible", ndim,
                          ARRAY_MAX_NDIM);
-    if (ndim > 0 && !shape)
+    if (ndim > 0 && !layout->shape)
         return error_set(error, GAD_BAD_ARGUMENT, "shape", "shape is NULL");
-    struct array array = {.dtype = (enum dtype)dtype, .ndim = ndim};
+    struct array array = {.dtype = (enum dtype)layout->dtype, .ndim = ndim};
+    array.is_swapped = layout->is_swapped && dtype_size(array.dtype) > 1;
     for (int i = 0; i < ndim; i++)
-        array.shape[i] = shape[i];
+        array.shape[i] = layout->shape[i];
     int r = array_check(&array, "shape", error); /* before strides are made of it */
     if (r)
         return r;
     array_c_strides(ndim, array.shape, (int64_t)dtype_size(array.dtype), array.strides);
-    for (int i = 0; i < ndim && strides; i++)
-        array.strides[i] = strides[i];
+    for (int i = 0; i < ndim && layout->strides; i++)
+        array.strides[i] = layout->strides[i];
     r = array_check(&array, "strides", error);
     if (r == 0)
         *ret_array = array;
     return r;
 }
 
-static void fill_info(struct gad_array *array, const struct array *described)
+void memory_fill_info(struct gad_array *array, const struct array *described)
 {
     struct gad_array_info *info = &array->info;
     info->dtype = (enum gad_dtype)described->dtype;
+    info->is_swapped = described->is_swapped;
     info->ndim = described->ndim;
     memcpy(info->shape, described->shape, sizeof(info->shape));
     memcpy(info->strides, described->strides, sizeof(info->strides));
@@ -51,12 +57,10 @@ static void fill_info(struct gad_array *array, const struct array *described)
 
 /* Attaching ------------------------------------------------------------------------------------ */
 
-int memory_attach(struct gad_client *client, struct region *region, struct gad_error *error)
+static int attach(struct gad_client *client, struct region *region, struct gad_error *error)
 {
     struct client_call call;
     uint32_t id;
-    if (region->session == client->session)
-        return 0;
     int fd = fcntl(region->fd, F_DUPFD_CLOEXEC, 3);
     if (fd < 0)
         return error_from_errno(error, errno, NULL, "dup of a region");
@@ -92,6 +96,35 @@ static void detach(struct gad_client *client, const struct region *region)
     (void)!client_send(client, id, NULL, 0, NULL);
 }
 
+static void drop(struct gad_client *client, struct region *region)
+{
+    detach(client, region);
+    region_free(region);
+}
+
+/* Gives up empty regions: those that are not worth keeping, or all. Returns whether there was one.
+ */
+static bool trim(struct gad_client *client, bool is_all)
+{
+    struct region *region;
+    bool has_dropped = false;
+    while ((region = arena_take_surplus(&client->arena, is_all, clock_now_ms()))) {
+        drop(client, region);
+        has_dropped = true;
+    }
+    return has_dropped;
+}
+
+int memory_attach(struct gad_client *client, struct region *region, struct gad_error *error)
+{
+    if (region->session == client->session)
+        return 0;
+    int r = attach(client, region, error);
+    if (r == GAD_QUOTA_EXCEEDED && trim(client, true)) /* detached before this is asked again */
+        r = attach(client, region, error);
+    return r;
+}
+
 /* Arrays --------------------------------------------------------------------------------------- */
 
 /* The array's maker_free: gives its shared memory back. */
@@ -99,67 +132,71 @@ static void give_back(struct gad_array *array)
 {
     struct gad_client *client = array->client;
     struct region *region = array->region;
-    struct region *unused = arena_give_back(&client->arena, region, array->region_offset_bytes);
-    if (!unused && region->used_bytes == 0 && region->session == 0) {
+    arena_give_back(&client->arena, region, array->region_offset_bytes, clock_now_ms());
+    if (region->used_bytes == 0 && region->session == 0) {
         arena_remove(&client->arena, region); /* never attached: not worth keeping */
-        unused = region;
+        region_free(region);
     }
-    if (unused) {
-        detach(client, unused);
-        region_free(unused);
-    }
+    trim(client, false);
 }
 
-int memory_new_array(struct gad_client *client, const struct array *described,
+static int lend(struct gad_client *client, uint64_t n_bytes, bool is_cleared,
+                struct gad_array *array, struct gad_error *error)
+{
+    bool is_new;
+    int r = arena_lend(&client->arena, n_bytes, is_cleared, &array->region,
+                       &array->region_offset_bytes, &is_new, error);
+    if (r == GAD_NO_MEMORY && trim(client, true))
+        r = arena_lend(&client->arena, n_bytes, is_cleared, &array->region,
+                       &array->region_offset_bytes, &is_new, error);
+    trim(client, false);
+    return r;
+}
+
+int memory_new_array(struct gad_client *client, const struct array *described, bool is_cleared,
                      struct gad_array **ret_array, struct gad_error *error)
 {
     struct gad_array *array = array_new(client, "region", ACCESS_REGION, NULL);
-    bool is_new;
     if (!array)
         return -ENOMEM;
-    int r = arena_lend(&client->arena, (uint64_t)array_n_bytes(described), &array->region,
-                       &array->region_offset_bytes, &is_new, error);
+    int r = lend(client, (uint64_t)array_n_bytes(described), is_cleared, array, error);
     if (r) {
         gad_array_release(array);
         return r;
     }
     array->maker_free = give_back;
-    fill_info(array, described);
+    memory_fill_info(array, described);
     array->is_writable = true;
     array->data = array->region->map + array->region_offset_bytes;
     *ret_array = array;
     return 0;
 }
 
-bool memory_overlaps(const struct gad_array *a, const struct gad_array *b)
+enum memory_meeting memory_meet(const struct gad_array *a, const struct gad_array *b)
 {
     if (!a->data || !b->data)
-        return false;
-    const struct gad_array *both[] = {a, b};
-    uintptr_t begin[2], end[2];
-    for (int i = 0; i < 2; i++) {
-        struct array array = array_described(both[i]);
-        int64_t low, high;
-        array_extent(&array, &low, &high);
-        begin[i] = (uintptr_t)both[i]->data + (uintptr_t)low;
-        end[i] = (uintptr_t)both[i]->data + (uintptr_t)high;
-    }
-    return begin[0] < end[1] && begin[1] < end[0];
+        return MEMORY_APART;
+    struct array of_a = array_described(a), of_b = array_described(b);
+    int64_t a_offset = (int64_t)(uintptr_t)a->data, b_offset = (int64_t)(uintptr_t)b->data;
+    if (array_is_apart(&of_a, a_offset, &of_b, b_offset))
+        return MEMORY_APART;
+    return array_is_same_mapping(&of_a, a_offset, &of_b, b_offset) ? MEMORY_IS_SAME
+                                                                   : MEMORY_OVERLAPS;
 }
 
-enum gad_status gad_array_new(struct gad_client *client, enum gad_dtype dtype, int ndim,
-                              const int64_t *shape, struct gad_array **ret_array,
-                              struct gad_error *error)
+static enum gad_status new_array(struct gad_client *client, const struct gad_layout *layout,
+                                 bool is_cleared, struct gad_array **ret_array,
+                                 struct gad_error *error)
 {
     struct array described;
     struct gad_array *array;
     if (!client || !ret_array)
         return error_set(error, GAD_BAD_ARGUMENT, client ? "ret_array" : "client", "is NULL");
-    int r = memory_describe(dtype, ndim, shape, NULL, &described, error);
+    int r = memory_describe(layout, &described, error);
     if (r == 0)
         r = client_ensure(client, DEADLINE_NEVER, 0, error);
     if (r == 0)
-        r = memory_new_array(client, &described, &array, error);
+        r = memory_new_array(client, &described, is_cleared, &array, error);
     if (r)
         return client_status(r, error);
     r = memory_attach(client, array->region, error);
@@ -171,25 +208,18 @@ enum gad_status gad_array_new(struct gad_client *client, enum gad_dtype dtype, i
     return GAD_OK;
 }
 
-enum gad_status gad_array_from_memory(struct gad_client *client, enum gad_dtype dtype, int ndim,
-                                      const int64_t *shape, const int64_t *strides, void *data,
-                                      bool is_writable, struct gad_array **ret_array,
-                                      struct gad_error *error)
+enum gad_status gad_array_new(struct gad_client *client, enum gad_dtype dtype, int ndim,
+                              const int64_t *shape, struct gad_array **ret_array,
+                              struct gad_error *error)
 {
-    struct array described;
-    if (!ret_array)
-        return error_set(error, GAD_BAD_ARGUMENT, "ret_array", "ret_array is NULL");
-    int r = memory_describe(dtype, ndim, shape, strides, &described, error);
-    if (r)
-        return client_status(r, error);
-    if (!data && array_n_elements(&described) > 0)
-        return error_set(error, GAD_BAD_ARGUMENT, "data", "data is NULL");
-    struct gad_array *array = array_new(client, "memory", ACCESS_MEMORY, NULL);
-    if (!array)
-        return client_status(-ENOMEM, error);
-    fill_info(array, &described);
-    array->is_writable = is_writable;
-    array->data = data;
-    *ret_array = array;
-    return GAD_OK;
+    struct gad_layout layout = {.dtype = dtype, .ndim = ndim, .shape = shape};
+    return new_array(client, &layout, true, ret_array, error);
+}
+
+enum gad_status gad_array_empty(struct gad_client *client, enum gad_dtype dtype, int ndim,
+                                const int64_t *shape, struct gad_array **ret_array,
+                                struct gad_error *error)
+{
+    struct gad_layout layout = {.dtype = dtype, .ndim = ndim, .shape = shape};
+    return new_array(client, &layout, false, ret_array, error);
 }

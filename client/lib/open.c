@@ -34,8 +34,9 @@ enum gad_status gad_array_create(struct gad_client *client, const char *spec, bo
     enum gad_status status = check_call(spec, ret_array, error);
     if (status)
         return status;
+    struct gad_layout layout = {.dtype = dtype, .ndim = ndim, .shape = shape};
     struct array described;
-    status = memory_describe(dtype, ndim, shape, NULL, &described, error);
+    status = memory_describe(&layout, &described, error);
     if (status)
         return status;
     return format_create(client, spec, replace, described.dtype, ndim, described.shape,

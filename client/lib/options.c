@@ -10,6 +10,7 @@
 #include "client/lib/build.h"
 #include "client/lib/job.h"
 #include "client/lib/memory.h"
+#include "proto/overlap.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -36,6 +37,8 @@ static int check_args(const struct gad_job_options *o, struct gad_error *error)
             return bad(error, arg->name, "its kind of scalar does not exist");
         if (arg->scalar == GAD_SCALAR_NONE && !arg->array)
             return bad(error, arg->name, "is neither an array nor a scalar");
+        if (arg->scalar == GAD_SCALAR_NONE && arg->array->is_write_only)
+            return bad(error, arg->name, "its blocks can be written only: there is no read()");
         for (unsigned j = 0; j < i; j++)
             if (strcmp(arg->name, o->args[j].name) == 0)
                 return bad(error, arg->name, "there are two arguments of this name");
@@ -43,39 +46,37 @@ static int check_args(const struct gad_job_options *o, struct gad_error *error)
     return 0;
 }
 
-/* Axes from the densest: each must step over all that the denser ones cover. Arrays that pass do
- * not cover themselves; a few strange ones that do not either are refused. */
-static bool covers_itself(const struct gad_array_info *info)
+static int check_self(const struct gad_array *to, const char *name, struct gad_error *error)
 {
-    uint64_t extent = gad_dtype_size(info->dtype);
-    bool is_used[GAD_MAX_NDIM] = {false};
-    for (int n = 0; n < info->ndim; n++) {
-        int best = -1;
-        uint64_t best_step = 0;
-        for (int i = 0; i < info->ndim; i++) {
-            uint64_t step =
-                info->strides[i] < 0 ? 0 - (uint64_t)info->strides[i] : (uint64_t)info->strides[i];
-            if (is_used[i] || info->shape[i] <= 1 || (best >= 0 && step >= best_step))
-                continue;
-            best = i;
-            best_step = step;
-        }
-        if (best < 0)
-            return false;
-        if (best_step < extent)
-            return true;
-        is_used[best] = true;
-        extent += best_step * (uint64_t)(info->shape[best] - 1);
-    }
-    return false;
+    struct array described = array_described(to);
+    int axis;
+    uint64_t covered;
+    if (to->access == ACCESS_CHUNKS || to->access == ACCESS_PROVIDER ||
+        !array_covers_itself(&described, &axis, &covered))
+        return 0;
+    error_set(error, GAD_BAD_EXTENT, name,
+              "%s: elements of the output lie over each other: its stride along axis %d is %lld "
+              "bytes, its elements there cover %llu",
+              name, axis, (long long)described.strides[axis], (unsigned long long)covered);
+    error_expected(error, "a stride of at least %llu bytes", (unsigned long long)covered);
+    error_found(error, "%lld bytes", (long long)described.strides[axis]);
+    return GAD_BAD_EXTENT;
 }
 
-static bool is_empty(const struct gad_array_info *info)
+static int check_against_args(const struct gad_job_options *o, const struct gad_array *to,
+                              const char *name, struct gad_error *error)
 {
-    for (int i = 0; i < info->ndim; i++)
-        if (info->shape[i] == 0)
-            return true;
-    return false;
+    for (unsigned i = 0; i < o->n_args; i++) {
+        const struct gad_argument *arg = &o->args[i];
+        if (arg->scalar != GAD_SCALAR_NONE || memory_meet(to, arg->array) != MEMORY_OVERLAPS)
+            continue;
+        error_set(error, GAD_OVERLAPPING_OUTPUT, name,
+                  "%s overlaps argument '%s' in memory without being the same array", name,
+                  arg->name);
+        error_expected(error, "memory apart, or the same address, shape, strides and item size");
+        return GAD_OVERLAPPING_OUTPUT;
+    }
+    return 0;
 }
 
 static int check_target(const struct gad_job_options *o, unsigned i, const char *name,
@@ -85,14 +86,14 @@ static int check_target(const struct gad_job_options *o, unsigned i, const char 
     if (!to->is_writable)
         return error_set(error, GAD_READ_ONLY, name, "%s: the array was opened for reading only",
                          name);
-    if (to->access == ACCESS_MEMORY && !is_empty(&to->info) && covers_itself(&to->info))
-        return error_set(error, GAD_OVERLAPPING_OUTPUT, name,
-                         "%s: elements of the output cover each other", name);
-    for (unsigned j = 0; j < i; j++)
-        if (o->outputs[j].to && memory_overlaps(to, o->outputs[j].to))
-            return error_set(error, GAD_OVERLAPPING_OUTPUT, name,
-                             "%s: shares memory with another output", name);
-    return 0;
+    int r = check_self(to, name, error);
+    if (r == 0)
+        r = check_against_args(o, to, name, error);
+    for (unsigned j = 0; j < i && r == 0; j++)
+        if (o->outputs[j].to && memory_meet(to, o->outputs[j].to) != MEMORY_APART)
+            r = error_set(error, GAD_OVERLAPPING_OUTPUT, name,
+                          "%s: shares memory with another output", name);
+    return r;
 }
 
 static int check_outputs(const struct gad_job_options *o, struct gad_error *error)

@@ -391,6 +391,12 @@ struct pump *pump_free(struct pump *pump)
     return NULL;
 }
 
+void pump_forget(struct pump *pump)
+{
+    close_fd(&pump->epoll_fd);
+    close_fd(&pump->kick_fd);
+}
+
 int pump_add(struct pump *pump, struct feed *feed, struct gad_error *error)
 {
     pthread_mutex_lock(&pump->lock);

@@ -7,10 +7,13 @@
  *                                            ^ dirty_end: all beyond is zero
  *
  * Invariants: blocks cover the region without gaps, in order; no two neighbours are free; lent
- * blocks are whole pages. Every page is there from the start (fallocate), so nothing that anybody
- * does with the memory later can end in SIGBUS, and the seals promise the daemon that this stays
- * so. A block is zero when it is lent: what was lent before is cleared then, and not when it is
- * given back, so that giving back costs nothing.
+ * blocks are whole pages; none before first_free is free. So a program may have thousands of small
+ * arrays: lending begins where there is something, giving back looks its block up. Every page is
+ * there from the start (fallocate), so nothing that anybody does with the memory later can end in
+ * SIGBUS, and the seals promise the daemon that this stays so. A block that must be zero is cleared
+ * when it is lent, as far as anything was lent there before, and not when it is given back: giving
+ * back costs nothing, and whoever writes all of it does not pay. What is not cleared shows this
+ * process's own earlier bytes and nobody else's: the kernel hands out pages of zeros.
  *
  * Called by the arena, and by the pump's rings for the memfd alone.
  */
@@ -104,7 +107,9 @@ int region_new(uint64_t size_bytes, struct region **ret_region, struct gad_error
     size_bytes = round_up_u64(max_u64(size_bytes, 1), REGION_BLOCK_BYTES);
     _cleanup_free_ struct region *region = calloc(1, sizeof(*region));
     _cleanup_free_ struct region_block *block = calloc(1, sizeof(*block));
-    if (!region || !block)
+    _cleanup_free_ struct region_block **lent_at =
+        calloc((size_t)(size_bytes / REGION_BLOCK_BYTES), sizeof(struct region_block *));
+    if (!region || !block || !lent_at)
         return error_from_errno(error, ENOMEM, NULL, "a region");
     void *map;
     int r = region_map_memfd("gpuarrayd-region", size_bytes, &region->fd, &map, error);
@@ -114,7 +119,9 @@ int region_new(uint64_t size_bytes, struct region **ret_region, struct gad_error
     block->is_free = true;
     region->map = map;
     region->size_bytes = size_bytes;
+    region->first_free = block;
     region->blocks = steal_ptr(block);
+    region->lent_at = steal_ptr(lent_at);
     *ret_region = steal_ptr(region);
     return 0;
 }
@@ -130,6 +137,7 @@ struct region *region_free(struct region *region)
     }
     munmap(region->map, (size_t)region->size_bytes);
     close_fd(&region->fd);
+    free(region->lent_at);
     free(region);
     return NULL;
 }
@@ -156,21 +164,31 @@ static int split(struct region_block *block, uint64_t size_bytes)
     return 0;
 }
 
-static void clear_lent_before(struct region *region, const struct region_block *block)
+static void mark_lent(struct region *region, const struct region_block *block, bool is_cleared)
 {
     uint64_t end = block->offset_bytes + block->size_bytes;
-    if (block->offset_bytes < region->dirty_end)
+    if (is_cleared && block->offset_bytes < region->dirty_end)
         memset(region->map + block->offset_bytes, 0,
                (size_t)(min_u64(end, region->dirty_end) - block->offset_bytes));
     region->dirty_end = max_u64(region->dirty_end, end);
 }
 
-int region_lend(struct region *region, uint64_t size_bytes, uint64_t *ret_offset_bytes)
+static struct region_block *next_free(struct region_block *block)
+{
+    while (block && !block->is_free)
+        block = block->next;
+    return block;
+}
+
+int region_lend(struct region *region, uint64_t size_bytes, bool is_cleared,
+                uint64_t *ret_offset_bytes)
 {
     if (size_bytes > region->size_bytes)
         return -ENOSPC;
     size_bytes = round_up_u64(max_u64(size_bytes, 1), REGION_BLOCK_BYTES);
-    struct region_block *block = region->blocks;
+    if (size_bytes > region->size_bytes - region->used_bytes)
+        return -ENOSPC;
+    struct region_block *block = region->first_free;
     while (block && (!block->is_free || block->size_bytes < size_bytes))
         block = block->next;
     if (!block)
@@ -179,8 +197,11 @@ int region_lend(struct region *region, uint64_t size_bytes, uint64_t *ret_offset
     if (r)
         return r;
     block->is_free = false;
+    if (block == region->first_free)
+        region->first_free = next_free(block);
+    region->lent_at[block->offset_bytes / REGION_BLOCK_BYTES] = block;
     region->used_bytes += size_bytes;
-    clear_lent_before(region, block);
+    mark_lent(region, block, is_cleared);
     *ret_offset_bytes = block->offset_bytes;
     return 0;
 }
@@ -200,13 +221,16 @@ static void merge_next(struct region_block *block)
 
 void region_give_back(struct region *region, uint64_t offset_bytes)
 {
-    struct region_block *block = region->blocks;
-    while (block && block->offset_bytes != offset_bytes)
-        block = block->next;
+    struct region_block **lent = &region->lent_at[offset_bytes / REGION_BLOCK_BYTES];
+    struct region_block *block = steal_ptr(*lent);
     assert(block && !block->is_free);
     block->is_free = true;
     region->used_bytes -= block->size_bytes;
-    merge_next(block);
     if (block->previous && block->previous->is_free)
-        merge_next(block->previous);
+        block = block->previous;
+    bool is_first = !region->first_free || block->offset_bytes <= region->first_free->offset_bytes;
+    if (is_first)
+        region->first_free = block; /* before its neighbours, which may have been it, go */
+    merge_next(block);
+    merge_next(block);
 }

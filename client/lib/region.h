@@ -23,6 +23,9 @@ struct region {
     uint64_t size_bytes, used_bytes;
     uint64_t dirty_end; /* beyond it no byte was ever lent: still zero */
     struct region_block *blocks;
+    struct region_block *first_free; /* none before it is free; NULL: none at all */
+    struct region_block **lent_at;   /* by page: the lent block that begins there */
+    int64_t used_ms;                 /* of the arena: when it was lent from or given back to */
 
     /* Of the connection: the daemon's id, valid while session is the client's session number. */
     uint64_t id;
@@ -38,7 +41,7 @@ int region_new(uint64_t size_bytes, struct region **ret_region,
                struct gad_error *error) GAD_MUST_CHECK;
 struct region *region_free(struct region *region); /* NULL */
 
-/* First fit, zeroed. 0; -ENOSPC: no free block is large enough; -ENOMEM. */
-int region_lend(struct region *region, uint64_t size_bytes,
+/* First fit. is_cleared: zeroed. 0; -ENOSPC: no free block is large enough; -ENOMEM. */
+int region_lend(struct region *region, uint64_t size_bytes, bool is_cleared,
                 uint64_t *ret_offset_bytes) GAD_MUST_CHECK;
 void region_give_back(struct region *region, uint64_t offset_bytes);

@@ -4,13 +4,12 @@
  *     (none)                   nothing: inline               read from the answer
  *     array: file, region      the array itself              nothing
  *     array in memory          the array itself, by a ring   nothing
- *       small, or shared       shared memory (stand-in)      copied
- *         with a source
+ *       small, or a source     shared memory (stand-in)      copied
  *     path                     a new file, as planned        committed
  *
- * A stand-in spares small results the ring. It also makes outputs in memory that overlap sources in
- * memory safe: the daemon cannot see that two rings lead to the same bytes, so nothing is stored
- * before everything was read, and such a job can be run again.
+ * A stand-in spares small results the ring. It also makes work in place safe in the caller's
+ * memory: the daemon cannot see that two rings lead to the same bytes, so nothing is stored before
+ * everything was read, and such a job can be run again.
  *
  * Called by job.c.
  */
@@ -19,17 +18,22 @@
 #include "client/formats/formats.h"
 #include "client/lib/memory.h"
 #include "client/lib/plan.h"
+#include "proto/overlap.h"
 #include "proto/util.h"
 
 #include <string.h>
 #include <sys/stat.h>
 
-static bool shares_memory_with_source(const struct gad_job_options *options,
-                                      const struct gad_array *to)
+/* The daemon sees that two regions are the same bytes; of the caller's memory behind a ring it
+ * knows nothing. */
+static bool is_hidden_source(const struct gad_job_options *options, const struct gad_array *to)
 {
-    for (unsigned i = 0; i < options->n_args; i++)
-        if (options->args[i].array && memory_overlaps(options->args[i].array, to))
+    for (unsigned i = 0; i < options->n_args; i++) {
+        const struct gad_array *source = options->args[i].array;
+        if (source && (source->access == ACCESS_MEMORY || to->access == ACCESS_MEMORY) &&
+            memory_meet(source, to) != MEMORY_APART)
             return true;
+    }
     return false;
 }
 
@@ -37,11 +41,16 @@ static int make_stand_in(struct gad_job *job, struct job_target *target, struct 
 {
     const struct gad_array *to = target->to;
     struct array described;
-    if (to->access != ACCESS_MEMORY ||
-        (!build_is_small(to) && !shares_memory_with_source(&job->options, to)))
+    if (!build_is_small(to) && !is_hidden_source(&job->options, to))
         return 0;
-    int r = memory_describe(to->info.dtype, to->info.ndim, to->info.shape, NULL, &described, error);
-    return r ? r : memory_new_array(job->client, &described, &target->stand_in, error);
+    struct gad_layout layout = {
+        .dtype = to->info.dtype,
+        .is_swapped = to->info.is_swapped, /* its bytes are copied as they are */
+        .ndim = to->info.ndim,
+        .shape = to->info.shape,
+    };
+    int r = memory_describe(&layout, &described, error);
+    return r ? r : memory_new_array(job->client, &described, false, &target->stand_in, error);
 }
 
 static int create(struct gad_job *job, struct job_target *target, const char *path,
@@ -142,24 +151,13 @@ static bool is_same_file(const struct gad_array *a, const struct gad_array *b)
            st_a.st_dev == st_b.st_dev && st_a.st_ino == st_b.st_ino;
 }
 
-/* false for grids of chunks, which are never outputs: other datasets of the file are elsewhere. */
-static bool file_range(const struct gad_array *array, uint64_t *ret_begin, uint64_t *ret_end)
-{
-    struct array sized = array_described(array);
-    int64_t low, high;
-    if (array->n_chunks > 0)
-        return false;
-    array_extent(&sized, &low, &high);
-    *ret_begin = array->offset_bytes + (uint64_t)low;
-    *ret_end = array->offset_bytes + (uint64_t)high;
-    return true;
-}
-
+/* Where they lie in one file, as far as that is known: not of chunks, which are never outputs, and
+ * whose file's other datasets are elsewhere. */
 static bool files_overlap(const struct gad_array *a, const struct gad_array *b)
 {
-    uint64_t a_begin, a_end, b_begin, b_end;
-    return is_same_file(a, b) && file_range(a, &a_begin, &a_end) &&
-           file_range(b, &b_begin, &b_end) && a_begin < b_end && b_begin < a_end;
+    struct array of_a = array_described(a), of_b = array_described(b);
+    return a->n_chunks == 0 && b->n_chunks == 0 && is_same_file(a, b) &&
+           !array_is_apart(&of_a, (int64_t)a->offset_bytes, &of_b, (int64_t)b->offset_bytes);
 }
 
 bool targets_are_repeatable(const struct gad_job *job)
@@ -168,7 +166,7 @@ bool targets_are_repeatable(const struct gad_job *job)
         const struct gad_array *to = job->to[i];
         for (unsigned j = 0; to && j < job->options.n_args; j++) {
             const struct gad_array *source = job->options.args[j].array;
-            if (source && (memory_overlaps(source, to) || files_overlap(source, to)))
+            if (source && (memory_meet(source, to) != MEMORY_APART || files_overlap(source, to)))
                 return false;
         }
     }
@@ -194,7 +192,7 @@ int targets_check_unseen(const struct gad_job *job, struct gad_error *error)
         if (is_shared)
             return error_set(error, GAD_OVERLAPPING_OUTPUT, to->info.path,
                              "%s: working in place is not possible on its file system",
-                             to->info.path);
+                             to->info.path ? to->info.path : "the output");
     }
     return 0;
 }

@@ -1,16 +1,13 @@
 /* Do an output's bytes meet another argument's? Pure code; the broker asks before it admits a job.
  *
- * Two arrays are compared by identity (device and inode), then by the range of bytes that each
- * touches. Ranges that meet are still apart where the elements interleave: even and odd columns,
- * left and right halves of rows. That is decided by remainders: modulo a stride M every element of
- * an array lies in one arc of the circle of length M (axes whose stride is a multiple of M do not
- * move along it); when the arcs of two arrays are apart for some M, no byte is shared. The test is
- * sound, not complete: layouts that it cannot tell apart are refused.
+ * Two arrays are compared by identity (device and inode), then by their bytes (proto/overlap.h).
+ * That test is sound, not complete: layouts that it cannot tell apart are refused.
  *
  * In place is only the same mapping from index to byte: then a grain reads what it will overwrite
  * before it does, and touches nothing that another grain reads.
  */
 #include "kernels/overlap.h"
+#include "proto/overlap.h"
 #include "proto/util.h"
 
 #include <assert.h>
@@ -23,11 +20,6 @@ struct placed { /* an array at its place in an object */
     const char *name;
     int64_t offset, low, high; /* of element 0; the bytes touched are [low, high) of the object */
 };
-
-static uint64_t magnitude(int64_t value)
-{
-    return value < 0 ? -(uint64_t)value : (uint64_t)value;
-}
 
 static bool is_empty(const struct array *array)
 {
@@ -72,76 +64,13 @@ static bool is_same_object(const struct overlap_identity *a, const struct overla
 
 static bool is_same_mapping(const struct placed *a, const struct placed *b)
 {
-    if (a->offset != b->offset || a->array->ndim != b->array->ndim ||
-        dtype_size(a->array->dtype) != dtype_size(b->array->dtype))
-        return false;
-    for (int i = 0; i < a->array->ndim; i++) {
-        if (a->array->shape[i] != b->array->shape[i] ||
-            (a->array->shape[i] > 1 && a->array->strides[i] != b->array->strides[i]))
-            return false;
-    }
-    return true;
-}
-
-/* The arc of the circle of `modulus` bytes that an array's elements lie in. False when it is the
- * whole circle. */
-static bool get_arc(const struct placed *p, uint64_t modulus, uint64_t *ret_start,
-                    uint64_t *ret_length)
-{
-    int64_t start = p->offset;
-    uint64_t length = dtype_size(p->array->dtype);
-
-    for (int i = 0; i < p->array->ndim; i++) {
-        uint64_t stride = magnitude(p->array->strides[i]), span;
-        if (p->array->shape[i] <= 1 || stride % modulus == 0)
-            continue;
-        if (__builtin_mul_overflow(stride, (uint64_t)p->array->shape[i] - 1, &span) ||
-            __builtin_add_overflow(length, span, &length) || length > modulus)
-            return false;
-        if (p->array->strides[i] < 0)
-            start -= (int64_t)span; /* stays above p->low */
-    }
-    *ret_start = (uint64_t)start % modulus;
-    *ret_length = length;
-    return length <= modulus;
-}
-
-static bool is_apart_modulo(const struct placed *a, const struct placed *b, uint64_t modulus)
-{
-    uint64_t a_start, a_length, b_start, b_length;
-
-    if (modulus == 0 || !get_arc(a, modulus, &a_start, &a_length) ||
-        !get_arc(b, modulus, &b_start, &b_length))
-        return false;
-    uint64_t a_to_b = b_start >= a_start ? b_start - a_start : b_start + (modulus - a_start);
-    uint64_t b_to_a = a_to_b == 0 ? 0 : modulus - a_to_b;
-    return a_length <= a_to_b && b_length <= b_to_a;
-}
-
-static uint64_t common_stride(const struct placed *p, uint64_t divisor)
-{
-    for (int i = 0; i < p->array->ndim; i++) {
-        uint64_t rest = p->array->shape[i] > 1 ? magnitude(p->array->strides[i]) : 0;
-        while (rest != 0) {
-            uint64_t next = divisor % rest;
-            divisor = rest;
-            rest = next;
-        }
-    }
-    return divisor;
+    return array_is_same_mapping(a->array, a->offset, b->array, b->offset);
 }
 
 static bool is_apart(const struct placed *a, const struct placed *b)
 {
-    if (!is_same_object(a->identity, b->identity) || a->high <= b->low || b->high <= a->low)
-        return true;
-    if (is_apart_modulo(a, b, common_stride(a, common_stride(b, 0))))
-        return true;
-    for (int i = 0; i < a->array->ndim; i++) {
-        if (a->array->shape[i] > 1 && is_apart_modulo(a, b, magnitude(a->array->strides[i])))
-            return true;
-    }
-    return false;
+    return !is_same_object(a->identity, b->identity) ||
+           array_is_apart(a->array, a->offset, b->array, b->offset);
 }
 
 static int refuse(struct gad_error *error, const struct placed *output, const char *other_kind,
@@ -161,42 +90,20 @@ static int refuse(struct gad_error *error, const struct placed *output, const ch
     return GAD_OVERLAPPING_OUTPUT;
 }
 
-/* Axes of more than one element, by stride: each must step over all that the faster ones cover. */
 static int check_self(const struct request_output *output, struct gad_error *error)
 {
-    const struct array *array = &output->to;
-    uint64_t covered = dtype_size(array->dtype);
-    uint32_t left = 0;
+    int axis;
+    uint64_t covered;
 
-    if (is_empty(array))
+    if (!array_covers_itself(&output->to, &axis, &covered))
         return 0;
-    for (int i = 0; i < array->ndim; i++) {
-        if (array->shape[i] > 1)
-            left |= UINT32_C(1) << i;
-    }
-    while (left != 0) {
-        int least = __builtin_ctz(left);
-        for (int i = least + 1; i < array->ndim; i++) {
-            if ((left >> i & 1) && magnitude(array->strides[i]) < magnitude(array->strides[least]))
-                least = i;
-        }
-        uint64_t stride = magnitude(array->strides[least]), span;
-        if (stride < covered) {
-            error_set(error, GAD_BAD_EXTENT, output->name,
-                      "output '%s' overlaps itself: its stride along axis %d is %" PRId64
-                      " bytes, its elements there cover %" PRIu64,
-                      output->name, least, array->strides[least], covered);
-            error_expected(error, "a stride of at least %" PRIu64 " bytes", covered);
-            error_found(error, "%" PRId64 " bytes", array->strides[least]);
-            return GAD_BAD_EXTENT;
-        }
-        bool overflows = __builtin_mul_overflow(stride, (uint64_t)array->shape[least] - 1, &span) ||
-                         __builtin_add_overflow(covered, span, &covered);
-        assert(!overflows); /* array_check() was there */
-        (void)overflows;
-        left &= ~(UINT32_C(1) << least);
-    }
-    return 0;
+    error_set(error, GAD_BAD_EXTENT, output->name,
+              "output '%s' overlaps itself: its stride along axis %d is %" PRId64
+              " bytes, its elements there cover %" PRIu64,
+              output->name, axis, output->to.strides[axis], covered);
+    error_expected(error, "a stride of at least %" PRIu64 " bytes", covered);
+    error_found(error, "%" PRId64 " bytes", output->to.strides[axis]);
+    return GAD_BAD_EXTENT;
 }
 
 static int check_against_args(const struct job_request *request,

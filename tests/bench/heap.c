@@ -123,9 +123,8 @@ int main(int argc, char **argv)
     check(gad_connect(&(struct gad_connect_options){.socket = argv[1]}, &client, &error), &error);
     for (int i = 0; i < 2; i++) {
         check(gad_array_new(client, GAD_FLOAT64, 1, &n, &regions[i], &error), &error);
-        check(gad_array_from_memory(client, GAD_FLOAT64, 1, &n, NULL, memory[i], true, &heaps[i],
-                                    &error),
-              &error);
+        struct gad_layout layout = {.dtype = GAD_FLOAT64, .ndim = 1, .shape = &n};
+        check(gad_array_from_memory(client, &layout, memory[i], true, &heaps[i], &error), &error);
     }
     fill(gad_array_data(regions[0]), gad_array_data(regions[1]), n);
     fill(memory[0], memory[1], n);

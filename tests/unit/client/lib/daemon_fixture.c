@@ -94,8 +94,9 @@ struct gad_array *wrap(void *data, int ndim, const int64_t *shape, const int64_t
 {
     struct gad_array *array;
     struct gad_error error = {0};
-    cr_assert(zero(int, (int)gad_array_from_memory(client, GAD_FLOAT64, ndim, shape, strides, data,
-                                                   true, &array, &error)),
+    struct gad_layout layout = {
+        .dtype = GAD_FLOAT64, .ndim = ndim, .shape = shape, .strides = strides};
+    cr_assert(zero(int, (int)gad_array_from_memory(client, &layout, data, true, &array, &error)),
               "%s", error.message);
     return array;
 }

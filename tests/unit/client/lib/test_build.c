@@ -16,9 +16,10 @@ static struct gad_array *memory(enum gad_dtype dtype, int ndim, const int64_t *s
 {
     struct gad_array *array;
     struct gad_error error = {0};
-    cr_assert(zero(int, (int)gad_array_from_memory(NULL, dtype, ndim, shape, strides, data,
-                                                   is_writable, &array, &error)),
-              "%s", error.message);
+    struct gad_layout layout = {.dtype = dtype, .ndim = ndim, .shape = shape, .strides = strides};
+    cr_assert(
+        zero(int, (int)gad_array_from_memory(NULL, &layout, data, is_writable, &array, &error)),
+        "%s", error.message);
     return array;
 }
 
@@ -87,10 +88,10 @@ Test(options, refuse_outputs_that_cannot_be)
     cr_assert(eq(str, error.argument, "outputs[0]"));
     cr_assert(
         eq(int, refused_output((struct gad_output){.expr = "1", .name = "r", .to = zeroed}, &error),
-           GAD_OVERLAPPING_OUTPUT));
+           GAD_BAD_EXTENT));
     cr_assert(eq(str, error.argument, "r"));
     cr_assert(eq(int, refused_output((struct gad_output){.expr = "1", .to = crossed}, &error),
-                 GAD_OVERLAPPING_OUTPUT));
+                 GAD_BAD_EXTENT));
     cr_assert(zero(int, refused_output((struct gad_output){.expr = "1", .to = fortran}, &error)));
     cr_assert(eq(
         int,
@@ -130,31 +131,39 @@ Test(memory, refuses_shapes_that_cannot_be)
         {11, 1, shape, NULL, &data, GAD_BAD_ARGUMENT},
         {-1, 1, shape, NULL, &data, GAD_BAD_ARGUMENT},
     };
-    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++)
-        cr_assert(eq(int,
-                     (int)gad_array_from_memory(NULL, (enum gad_dtype)cases[i].dtype, cases[i].ndim,
-                                                cases[i].shape, cases[i].strides, cases[i].data,
-                                                false, &array, &error),
-                     (int)cases[i].status),
-                  "case %zu: %s", i, error.message);
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct gad_layout layout = {.dtype = (enum gad_dtype)cases[i].dtype,
+                                    .ndim = cases[i].ndim,
+                                    .shape = cases[i].shape,
+                                    .strides = cases[i].strides};
+        cr_assert(
+            eq(int, (int)gad_array_from_memory(NULL, &layout, cases[i].data, false, &array, &error),
+               (int)cases[i].status),
+            "case %zu: %s", i, error.message);
+    }
 }
 
-Test(memory, finds_overlap_by_address_range)
+Test(memory, sees_how_arrays_meet)
 {
     double data[100];
-    int64_t shape[] = {10}, back[] = {-8};
+    int64_t shape[] = {10}, back[] = {-8}, wide[] = {16};
     struct gad_array *low = memory(GAD_FLOAT64, 1, shape, NULL, data, true);
+    struct gad_array *again = memory(GAD_INT64, 1, shape, NULL, data, true);
     struct gad_array *next = memory(GAD_FLOAT64, 1, shape, NULL, data + 10, true);
     struct gad_array *across = memory(GAD_FLOAT64, 1, shape, NULL, data + 9, true);
     struct gad_array *backwards = memory(GAD_FLOAT64, 1, shape, back, data + 18, true);
-    cr_assert(not(memory_overlaps(low, next)));
-    cr_assert(memory_overlaps(low, across));
-    cr_assert(memory_overlaps(low, low));
-    cr_assert(memory_overlaps(low, backwards));
-    gad_array_release(low);
-    gad_array_release(next);
-    gad_array_release(across);
-    gad_array_release(backwards);
+    struct gad_array *even = memory(GAD_FLOAT64, 1, shape, wide, data, true);
+    struct gad_array *odd = memory(GAD_FLOAT64, 1, shape, wide, data + 1, true);
+    cr_assert(eq(int, memory_meet(low, next), MEMORY_APART));
+    cr_assert(eq(int, memory_meet(low, across), MEMORY_OVERLAPS));
+    cr_assert(eq(int, memory_meet(low, low), MEMORY_IS_SAME));
+    cr_assert(eq(int, memory_meet(low, again), MEMORY_IS_SAME));
+    cr_assert(eq(int, memory_meet(low, backwards), MEMORY_OVERLAPS));
+    cr_assert(eq(int, memory_meet(low, even), MEMORY_OVERLAPS));
+    cr_assert(eq(int, memory_meet(odd, even), MEMORY_APART));
+    struct gad_array *all[] = {low, again, next, across, backwards, even, odd};
+    for (size_t i = 0; i < ARRAY_LENGTH(all); i++)
+        gad_array_release(all[i]);
 }
 
 /* Encodes, decodes, and leaves the decoded request in *ret; body keeps what it points into. */

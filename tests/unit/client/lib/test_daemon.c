@@ -110,22 +110,29 @@ Test(client, computes_in_ordinary_memory_whatever_its_strides)
     free(r);
 }
 
-Test(client, stores_into_memory_that_it_reads)
+Test(client, works_in_place_in_ordinary_memory)
 {
     enum { N = 1 << 20 };
     double *a = malloc(sizeof(double) * N);
-    int64_t shape[] = {N}, back[] = {-8};
+    int64_t shape[] = {N}, back[] = {-8}, half[] = {N / 2}, wide[] = {16};
+    struct gad_error error = {0};
     for (int i = 0; i < N; i++)
         a[i] = i;
     struct gad_array *forwards = wrap(a, 1, shape, NULL);
     struct gad_array *backwards = wrap(a + N - 1, 1, shape, back);
-    run_well("a", forwards, backwards, NULL);
-    for (int i = 0; i < N; i++)
-        cr_assert(eq(dbl, a[i], N - 1 - i));
+    struct gad_array *even = wrap(a, 1, half, wide), *odd = wrap(a + 1, 1, half, wide);
     run_well("a - mean(a)", forwards, forwards, NULL);
-    cr_assert(eq(dbl, a[0], (N - 1) / 2.0));
+    cr_assert(eq(dbl, a[0], -(N - 1) / 2.0));
+    cr_assert(eq(int, (int)run("a", forwards, backwards, NULL, &error), GAD_OVERLAPPING_OUTPUT));
+    cr_assert(eq(str, error.argument, "outputs[0]"));
+    cr_assert(eq(dbl, a[0], -(N - 1) / 2.0), "nothing was written");
+    run_well("a * 2", even, odd, NULL);
+    for (int i = 0; i < N; i += 2)
+        cr_assert(eq(dbl, a[i + 1], 2 * a[i]), "what interleaves does not overlap");
     gad_array_release(forwards);
     gad_array_release(backwards);
+    gad_array_release(even);
+    gad_array_release(odd);
     free(a);
 }
 
@@ -136,8 +143,8 @@ Test(client, casts_small_results_into_the_callers_array)
     int64_t shape[] = {3}, gaps[] = {8};
     struct gad_array *to, *in = wrap(a, 1, shape, NULL);
     struct gad_error error = {0};
-    cr_assert(zero(
-        int, (int)gad_array_from_memory(client, GAD_FLOAT32, 1, shape, gaps, r, true, &to, NULL)));
+    struct gad_layout layout = {.dtype = GAD_FLOAT32, .ndim = 1, .shape = shape, .strides = gaps};
+    cr_assert(zero(int, (int)gad_array_from_memory(client, &layout, r, true, &to, NULL)));
     run_well("a / 2", in, to, NULL);
     cr_assert(eq(flt, r[4], 1.5f));
     cr_assert(zero(flt, r[1]));

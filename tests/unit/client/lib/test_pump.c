@@ -66,8 +66,9 @@ static struct gad_array *array_in(void *data, int ndim, const int64_t *shape,
 {
     struct gad_array *array;
     struct gad_error error = {0};
-    enum gad_status status =
-        gad_array_from_memory(NULL, GAD_FLOAT64, ndim, shape, strides, data, true, &array, &error);
+    struct gad_layout layout = {
+        .dtype = GAD_FLOAT64, .ndim = ndim, .shape = shape, .strides = strides};
+    enum gad_status status = gad_array_from_memory(NULL, &layout, data, true, &array, &error);
     cr_assert(zero(int, (int)status), "%s", error.message);
     return array;
 }
