@@ -104,6 +104,7 @@ struct program_const {
 };
 
 struct program {
+    unsigned n_refs; /* changed by one thread alone */
     uint16_t n_passes, n_insns, n_reductions, n_stores, n_inputs, n_outputs, n_consts;
     struct pass passes[PROGRAM_MAX_PASSES];
     struct insn *insns;
@@ -121,7 +122,8 @@ struct program {
  * output's name (or the offending argument's) as argument. */
 int program_compile(const struct job_request *request, struct program **ret_program,
                     struct gad_error *error) GAD_MUST_CHECK;
-struct program *program_free(struct program *program); /* NULL */
+struct program *program_ref(struct program *program);
+struct program *program_free(struct program *program); /* NULL; the last reference frees it */
 
 /* The program as text, one instruction a line, for --explain and tests. Truncates. */
 void program_print(const struct program *program, char *buffer, size_t n_bytes);

@@ -119,10 +119,12 @@ static int place_memory(struct build *build, const struct build_source *source,
                         struct gad_array *array, bool is_output, struct array *ret,
                         struct gad_error *error)
 {
+    if (source->purpose != BUILD_RUN)
+        return 0; /* its strides decide the order of the result */
     if (!is_output && build_is_small(array) &&
         build->inline_bytes + (uint64_t)array_n_bytes(ret) <= BUILD_INLINE_BYTES)
         return place_inline(build, array, ret, error);
-    return source->purpose != BUILD_RUN ? 0 : place_provider(build, array, is_output, ret, error);
+    return place_provider(build, array, is_output, ret, error);
 }
 
 /* Chunked sources and blocks have none, whether they are read by the daemon or provided. */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define SMALL_JOB_ELEMENTS (1 << 20)
+#define SMALL_REGION_BYTES (1 << 20)
 
 static int copy_text(const char *text, const char **ret)
 {
@@ -108,16 +109,24 @@ static bool has_small_space(const struct gad_job_options *options)
     return true;
 }
 
+/* What has to be moved is in the message already, or in memory that the worker has mapped. */
+static bool is_small(const struct gad_array *array)
+{
+    struct array sized = array_described(array);
+    return build_is_small(array) ||
+           (array->access == ACCESS_REGION && array_n_bytes(&sized) <= SMALL_REGION_BYTES);
+}
+
 bool job_options_are_small(const struct gad_job_options *options)
 {
     if (options->progress)
         return false;
     for (unsigned i = 0; i < options->n_args; i++)
-        if (options->args[i].scalar == GAD_SCALAR_NONE && !build_is_small(options->args[i].array))
+        if (options->args[i].scalar == GAD_SCALAR_NONE && !is_small(options->args[i].array))
             return false;
     for (unsigned i = 0; i < options->n_outputs; i++)
         if (options->outputs[i].to_path ||
-            (options->outputs[i].to && !build_is_small(options->outputs[i].to)))
+            (options->outputs[i].to && !is_small(options->outputs[i].to)))
             return false;
     return has_small_space(options);
 }

@@ -10,5 +10,5 @@
 int job_options_copy(const struct gad_job_options *options, struct gad_job_options *ret);
 void job_options_deinit(struct gad_job_options *options); /* also zeroed and half-copied ones */
 
-/* Everything travels in the two messages and it takes milliseconds: worth no third message. */
+/* No blocks have to be moved and it takes milliseconds: worth no third message. */
 bool job_options_are_small(const struct gad_job_options *options);

@@ -107,21 +107,24 @@ int region_new(uint64_t size_bytes, struct region **ret_region, struct gad_error
     size_bytes = round_up_u64(max_u64(size_bytes, 1), REGION_BLOCK_BYTES);
     _cleanup_free_ struct region *region = calloc(1, sizeof(*region));
     _cleanup_free_ struct region_block *block = calloc(1, sizeof(*block));
-    _cleanup_free_ struct region_block **lent_at =
-        calloc((size_t)(size_bytes / REGION_BLOCK_BYTES), sizeof(struct region_block *));
-    if (!region || !block || !lent_at)
+    if (!region || !block)
         return error_from_errno(error, ENOMEM, NULL, "a region");
     void *map;
     int r = region_map_memfd("gpuarrayd-region", size_bytes, &region->fd, &map, error);
     if (r)
         return r;
-    block->size_bytes = size_bytes;
-    block->is_free = true;
     region->map = map;
     region->size_bytes = size_bytes;
+    region->lent_at =
+        calloc((size_t)(size_bytes / REGION_BLOCK_BYTES), sizeof(struct region_block *));
+    if (!region->lent_at) {
+        region_free(steal_ptr(region));
+        return error_from_errno(error, ENOMEM, NULL, "a region");
+    }
+    block->size_bytes = size_bytes;
+    block->is_free = true;
     region->first_free = block;
     region->blocks = steal_ptr(block);
-    region->lent_at = steal_ptr(lent_at);
     *ret_region = steal_ptr(region);
     return 0;
 }

@@ -26,6 +26,7 @@
 #include "daemon/broker/session.h"
 #include "daemon/broker/worker.h"
 #include "daemon/poolmap.h"
+#include "kernels/programs.h"
 #include "proto/util.h"
 
 #include <malloc.h>
@@ -299,6 +300,8 @@ static int make_parts(struct broker *broker)
     if (r == 0)
         r = mounts_new(NULL, &broker->mounts);
     if (r == 0)
+        r = programs_new(&broker->programs);
+    if (r == 0)
         r = broker_set_pool(broker, o->pool_bytes, GRAIN_MAX_TOTAL_BYTES, o->n_threads);
     if (r == 0)
         r = worker_new(broker, &broker->worker);
@@ -365,6 +368,7 @@ void broker_deinit(struct broker *broker)
     broker->accounts = accounts_free(broker->accounts);
     metrics_deinit(&broker->metrics);
     broker->mounts = mounts_free(broker->mounts);
+    broker->programs = programs_free(broker->programs);
     broker->pool = poolmap_free(broker->pool);
     message_writer_deinit(&broker->writer);
     message_writer_deinit(&broker->scratch);

@@ -18,6 +18,7 @@
 #define BROKER_REGION_BUCKETS 256u
 
 struct notifier;
+struct programs;
 struct reload;
 struct server;
 struct worker;
@@ -29,6 +30,7 @@ struct broker {
     struct jobs *jobs;
     struct queue *queue;
     struct mounts *mounts;
+    struct programs *programs; /* compiled lately */
     struct poolmap *pool;
     struct plan_limits limits; /* of the pool as it is, or as it will be */
     struct worker *worker;

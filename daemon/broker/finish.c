@@ -44,21 +44,28 @@ void finish_drop_waiter(struct waiter *waiter)
         free(waiter);
 }
 
-/* The worker's result, one key longer. */
-static void pack_result(msgpack_packer *p, const struct job *job)
+/* The worker's result, one key longer: its pairs go from where they are. */
+static void send_result(struct session *session, uint32_t id, const struct job *job)
 {
+    struct message_writer *w = &session->broker->writer;
+    struct gad_error error = {0};
     uint32_t n_pairs;
     const char *pairs;
     size_t n_bytes;
     splice_map(job->result, job->n_result_bytes, &n_pairs, &pairs, &n_bytes);
-    msgpack_pack_map(p, n_pairs + 1);
-    pack_raw(p, pairs, n_bytes);
-    pack_key_u64(p, "job", job->id);
+    message_begin_result(w, id);
+    msgpack_pack_map(&w->packer, n_pairs + 1);
+    pack_key_u64(&w->packer, "job", job->id);
+    if (w->buffer.size + n_bytes <= FRAME_MAX_BODY_BYTES) {
+        session_send_with(session, pairs, n_bytes);
+        return;
+    }
+    error_set(&error, GAD_LIMIT_EXCEEDED, "outputs", "the inline results do not fit a message");
+    session_reply_error(session, id, &error);
 }
 
 static void answer(struct session *session, uint32_t id, struct job *job)
 {
-    struct broker *broker = session->broker;
     struct gad_error error = {0};
     if (job->error) {
         session_reply_error(session, id, job->error);
@@ -70,14 +77,8 @@ static void answer(struct session *session, uint32_t id, struct job *job)
         session_reply_error(session, id, &error);
         return;
     }
-    message_begin_result(&broker->writer, id);
-    pack_result(&broker->writer.packer, job);
-    if (broker->writer.buffer.size > FRAME_MAX_BODY_BYTES) {
-        error_set(&error, GAD_LIMIT_EXCEEDED, "outputs", "the inline results do not fit a message");
-        message_error(&broker->writer, id, &error);
-    }
+    send_result(session, id, job);
     job_fetched(job);
-    session_send(session);
 }
 
 static void answer_waiter(struct waiter *waiter)

@@ -16,7 +16,6 @@
 #include "proto/util.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 
 struct visit { /* of one array */
     const struct broker *broker;
@@ -183,11 +182,10 @@ static int visit_outputs(struct visit *v, const struct job_request *request, str
     int r = 0;
     for (unsigned i = 0; i < request->n_outputs && r == 0; i++) {
         const struct request_output *output = &request->outputs[i];
-        char unnamed[24];
-        snprintf(unnamed, sizeof(unnamed), "outputs[%u]", i);
+        char unnamed[REQUEST_UNNAMED_SIZE];
         ret->outputs[i] = (struct overlap_identity){0};
         v->array = &output->to;
-        v->name = output->name[0] ? output->name : unnamed;
+        v->name = request_output_name(output, i, unnamed);
         v->identity = &ret->outputs[i];
         if (output->has_to)
             r = visit_array(v, error);

@@ -191,10 +191,15 @@ void session_end(struct session *s)
 
 void session_send(struct session *s)
 {
+    session_send_with(s, NULL, 0);
+}
+
+void session_send_with(struct session *s, const char *tail, size_t n_tail_bytes)
+{
     const msgpack_sbuffer *body = &s->broker->writer.buffer;
     if (s->state == SESSION_CLOSED || s->has_failed)
         return;
-    int r = conn_send(s->conn, body->data, body->size, NULL, 0);
+    int r = conn_send_with(s->conn, body->data, body->size, tail, n_tail_bytes, NULL, 0);
     if (r == 0 && conn_n_queued_bytes(s->conn) > s->broker->options.session_reply_bytes)
         r = -ENOBUFS;
     if (r < 0) {

@@ -61,6 +61,8 @@ void session_end(struct session *session); /* closes once all was sent */
 /* Replies go out at the end of the turn, and nothing is closed before: callers may go on with what
  * they hold. The writer is the broker's, already filled. */
 void session_send(struct session *session);
+/* The same with bytes behind what was packed. */
+void session_send_with(struct session *session, const char *tail, size_t n_tail_bytes);
 void session_reply_error(struct session *session, uint32_t id, const struct gad_error *error);
 void session_reply_empty(struct session *session, uint32_t id);
 bool session_is_alive(const struct session *session); /* not ending, not closed */

@@ -18,6 +18,7 @@
 #include "daemon/broker/region.h"
 #include "daemon/broker/session.h"
 #include "daemon/broker/worker.h"
+#include "kernels/programs.h"
 #include "proto/util.h"
 
 #include <stdio.h>
@@ -52,7 +53,7 @@ static int judge(struct session *session, const struct frame *frame, struct subm
     struct places places;
     int r = check_engine(broker, s->request->engine, error);
     if (r == 0)
-        r = program_compile(s->request, &s->program, error);
+        r = programs_compile(broker->programs, session->uid, s->request, &s->program, error);
     if (r == 0)
         r = places_check(broker, session->uid, s->request, frame, &places, error);
     if (r == 0)
@@ -225,7 +226,7 @@ int submit_plan_again(struct broker *broker, struct job *job, struct gad_error *
     struct frame frame = {.n_fds = job->n_fds};
     int r = decode(&message, &frame, false, &s, error);
     if (r == 0)
-        r = program_compile(s.request, &s.program, error);
+        r = programs_compile(broker->programs, job_uid(job), s.request, &s.program, error);
     if (r == 0)
         r = plan_make(s.request, s.program, job->is_in_place, &broker->limits, &s.plan, error);
     if (r == 0) {

@@ -9,7 +9,7 @@ struct session;
 
 struct submission {
     struct job_request *request;
-    struct program *program;
+    struct program *program; /* shared: not to be changed */
     struct plan plan; /* filled last */
     bool is_in_place, has_provider;
     struct region *regions[JOB_MAX_REGIONS]; /* no references */

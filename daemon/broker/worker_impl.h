@@ -26,6 +26,6 @@ struct worker {
 /* One worker's life is over for us: its socket is no use any more, its exit is still to come. */
 void worker_lose_connection(struct worker *w, int r);
 
-/* Reads and handles what it said, at most n_receives times. 0: there may be more; -EAGAIN; other:
- * the connection is of no use. */
+/* Reads and handles what it said, at most n_receives times (UINT_MAX: to its end). 0: there may be
+ * more; -EAGAIN; other: the connection is of no use. */
 int worker_read(struct worker *w, unsigned n_receives) GAD_MUST_CHECK;

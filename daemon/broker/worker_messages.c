@@ -16,6 +16,7 @@
 #include "proto/util.h"
 
 #include <inttypes.h>
+#include <limits.h>
 
 static int become_ready(struct worker *w, const msgpack_object *map, struct gad_error *error)
 {
@@ -119,6 +120,7 @@ static int handle_frames(struct worker *w)
 
 int worker_read(struct worker *w, unsigned n_receives)
 {
+    bool is_to_the_end = n_receives == UINT_MAX;
     int r = 0;
     for (unsigned i = 0; i < n_receives && w->conn; i++) {
         r = conn_receive(w->conn);
@@ -127,6 +129,8 @@ int worker_read(struct worker *w, unsigned n_receives)
         r = handle_frames(w);
         if (r < 0 && r != -EAGAIN)
             return r;
+        if (!is_to_the_end && w->conn && !conn_may_have_more(w->conn))
+            break; /* the loop tells when there is more */
     }
     return 0;
 }

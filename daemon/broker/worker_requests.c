@@ -36,10 +36,12 @@ void worker_trim(struct worker *w)
         conn_trim(w->conn);
 }
 
-static int send_request(struct worker *w, uint32_t pending_id, const int *fds_take, unsigned n_fds)
+/* What was packed, and the tail behind it. */
+static int send_request(struct worker *w, uint32_t pending_id, const char *tail,
+                        size_t n_tail_bytes, const int *fds_take, unsigned n_fds)
 {
     const msgpack_sbuffer *body = &w->broker->writer.buffer;
-    int r = conn_send(w->conn, body->data, body->size, fds_take, n_fds);
+    int r = conn_send_with(w->conn, body->data, body->size, tail, n_tail_bytes, fds_take, n_fds);
     void *object;
     if (r < 0)
         pending_take(&w->pending, pending_id, &object);
@@ -69,6 +71,7 @@ static int copy_fds(struct job *job, int *ret_fds)
     return 0;
 }
 
+/* All but the request itself, which stands behind it. */
 static void pack_job(msgpack_packer *p, const struct job *job)
 {
     msgpack_pack_map(p, 8);
@@ -80,7 +83,6 @@ static void pack_job(msgpack_packer *p, const struct job *job)
     pack_key_u64(p, "carry_offset", job->item.carry.offset_bytes);
     pack_key_u64(p, "carry_size", job->item.carry.size_bytes);
     pack_str(p, "request");
-    pack_raw(p, job->params, job->n_params_bytes);
 }
 
 int worker_send_job(struct worker *w, struct job *job)
@@ -98,7 +100,7 @@ int worker_send_job(struct worker *w, struct job *job)
         pending_take(&w->pending, id, &object);
         return r;
     }
-    return send_request(w, id, fds, job->n_fds);
+    return send_request(w, id, job->params, job->n_params_bytes, fds, job->n_fds);
 }
 
 int worker_send_region(struct worker *w, struct region *region)
@@ -117,7 +119,7 @@ int worker_send_region(struct worker *w, struct region *region)
     pack_key_u64(p, "region", region->id);
     pack_key_u64(p, "size", region->size_bytes);
     pack_key_bool(p, "writable", region->is_writable);
-    r = send_request(w, region->pending_id, &fd, 1);
+    r = send_request(w, region->pending_id, NULL, 0, &fd, 1);
     region->is_pending = r == 0;
     return r;
 }
@@ -133,7 +135,7 @@ int worker_ask_stats(struct worker *w, struct stats_wait *wait, bool with_jobs,
     begin(w, PENDING_STATS, *ret_pending_id);
     msgpack_pack_map(&w->broker->writer.packer, 1);
     pack_key_bool(&w->broker->writer.packer, "jobs", with_jobs);
-    return send_request(w, *ret_pending_id, NULL, 0);
+    return send_request(w, *ret_pending_id, NULL, 0, NULL, 0);
 }
 
 static void notify(struct worker *w, const char *method, const char *key, uint64_t id)

@@ -119,6 +119,7 @@ static int handle_job_start(struct worker *w, const struct message *message, str
     struct gad_error error = {0};
     struct wjob *job;
     const struct wjob_context context = {.regions = w->regions,
+                                         .programs = w->programs,
                                          .devices = &w->devices,
                                          .limits = &w->limits,
                                          .lock = sched_lock(w->sched)};

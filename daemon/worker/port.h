@@ -73,9 +73,9 @@ struct port_file {
 };
 
 struct port {
-    const struct port_ops *ops; /* NULL: not opened */
-    const char *name;           /* for errors */
-    char own_name[16];          /* of an output without one */
+    const struct port_ops *ops;          /* NULL: not opened */
+    const char *name;                    /* for errors */
+    char own_name[REQUEST_UNNAMED_SIZE]; /* of an output without one */
     struct array array;
     int64_t item_bytes;
     char *base;            /* mapped: element 0 */

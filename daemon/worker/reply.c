@@ -4,10 +4,19 @@
 #include "daemon/worker/worker.h"
 #include "proto/util.h"
 
-static void pack_output(msgpack_packer *p, const struct wjob *job, unsigned index)
+/* Bytes that end a message, and go into it from where they are. */
+struct tail {
+    const char *bytes;
+    size_t n_bytes;
+};
+
+/* The elements of the last output, if they are in the reply, are left to the tail. */
+static void pack_output(msgpack_packer *p, const struct wjob *job, unsigned index,
+                        struct tail *ret_tail)
 {
     const struct port *port = &job->ports[job->program->n_inputs + index];
     bool is_inline = port->array.at.kind == LOCATION_NONE;
+    bool is_last = index + 1u == job->program->n_outputs;
     msgpack_pack_map(p, is_inline ? 4 : 3);
     pack_key_str(p, "name", job->request->outputs[index].name);
     pack_key_str(p, "dtype", dtype_typestr(port->array.dtype, port->array.is_swapped));
@@ -19,7 +28,10 @@ static void pack_output(msgpack_packer *p, const struct wjob *job, unsigned inde
         size_t n_bytes = (size_t)array_n_bytes(&port->array);
         pack_str(p, "data");
         msgpack_pack_bin(p, n_bytes);
-        msgpack_pack_bin_body(p, port->base, n_bytes);
+        if (is_last)
+            *ret_tail = (struct tail){port->base, n_bytes};
+        else
+            msgpack_pack_bin_body(p, port->base, n_bytes);
     }
 }
 
@@ -56,14 +68,11 @@ static void pack_traffic(msgpack_packer *p, const struct wjob *job)
     pack_seconds(p, job);
 }
 
-static void pack_result(struct worker *w, msgpack_packer *p, const struct wjob *job)
+static void pack_result(struct worker *w, msgpack_packer *p, const struct wjob *job,
+                        struct tail *ret_tail)
 {
     const struct measure *m = &job->measure;
     msgpack_pack_map(p, 10);
-    pack_str(p, "outputs");
-    msgpack_pack_array(p, job->program->n_outputs);
-    for (unsigned i = 0; i < job->program->n_outputs; i++)
-        pack_output(p, job, i);
     pack_key_str(p, "engine", "cpu");
     pack_key_str(p, "level", cpu_level_name(cpu_engine_level(w->engine)));
     pack_key_u64(p, "tiles", job->n_all_tiles_done);
@@ -72,6 +81,10 @@ static void pack_result(struct worker *w, msgpack_packer *p, const struct wjob *
     msgpack_pack_map(p, 2);
     pack_key_u64(p, "divide_by_zero", m->warnings.n_divide_by_zero);
     pack_key_u64(p, "invalid_cast", m->warnings.n_invalid_casts);
+    pack_str(p, "outputs");
+    msgpack_pack_array(p, job->program->n_outputs);
+    for (unsigned i = 0; i < job->program->n_outputs; i++)
+        pack_output(p, job, i, ret_tail);
 }
 
 static int send_moved(struct worker *w, const struct wjob *job)
@@ -96,6 +109,7 @@ void worker_report_moved(struct wjob *job, void *worker)
 
 int worker_reply(struct worker *w, const struct wjob *job)
 {
+    struct tail tail = {NULL, 0};
     int r = job->status && job->n_all_tiles_done > 0 ? send_moved(w, job) : 0;
     if (r)
         return r;
@@ -104,9 +118,10 @@ int worker_reply(struct worker *w, const struct wjob *job)
         message_error(&w->writer, job->identity.message_id, &job->error);
     } else {
         message_begin_result(&w->writer, job->identity.message_id);
-        pack_result(w, &w->writer.packer, job);
+        pack_result(w, &w->writer.packer, job, &tail);
     }
-    return conn_send(w->conn, w->writer.buffer.data, w->writer.buffer.size, NULL, 0);
+    return conn_send_with(w->conn, w->writer.buffer.data, w->writer.buffer.size, tail.bytes,
+                          tail.n_bytes, NULL, 0);
 }
 
 void worker_report_progress(struct wjob *job, void *worker)

@@ -346,8 +346,9 @@ static int block_answered(struct ring *ring, struct block *block, uint32_t statu
                           struct gad_error *error)
 {
     if (status != 0) {
-        error_set(error, GAD_PROVIDER_FAILED, ring->name, "the client could not %s a block",
-                  ring->is_output ? "store" : "provide");
+        const char *why = status <= INT32_MAX ? strerrordesc_np((int)status) : NULL;
+        error_set(error, GAD_PROVIDER_FAILED, ring->name, "the client could not %s a block: %s",
+                  ring->is_output ? "store" : "provide", why ? why : "an unknown error");
         error_found(error, "errno %u", status);
         return GAD_PROVIDER_FAILED;
     }

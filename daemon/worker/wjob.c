@@ -9,10 +9,10 @@
  */
 #include "daemon/worker/wjob.h"
 #include "daemon/worker/ring.h"
+#include "kernels/programs.h"
 #include "proto/util.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
 #define MAX_INLINE_RESULTS (FRAME_MAX_BODY_BYTES - 64u * 1024u)
@@ -53,17 +53,18 @@ static int read_identity(const msgpack_object *params, struct wjob_identity *ide
     return r;
 }
 
-static int compile(struct wjob *job, const msgpack_object *params, const struct plan_limits *limits,
-                   struct gad_error *error)
+static int compile(struct wjob *job, const msgpack_object *params,
+                   const struct wjob_context *context, struct gad_error *error)
 {
     const msgpack_object *request = map_find(params, "request");
     if (!request)
         return error_set(error, GAD_BAD_REQUEST, "request", "the request is missing");
     int r = request_decode(request, job->frame.n_fds, false, &job->request, error);
     if (!r)
-        r = program_compile(job->request, &job->program, error);
+        r = programs_compile(context->programs, job->identity.user, job->request, &job->program,
+                             error);
     if (!r)
-        r = plan_make(job->request, job->program, false, limits, &job->plan, error);
+        r = plan_make(job->request, job->program, false, context->limits, &job->plan, error);
     if (r)
         return r;
     if (!job->plan.is_small && job->plan.carry_bytes > job->identity.carry_size_bytes)
@@ -79,11 +80,7 @@ static void describe_output(const struct wjob *job, unsigned index, struct port 
 {
     const struct program_output *output = &job->program->outputs[index];
     const struct request_output *request = &job->request->outputs[index];
-    port->name = request->name;
-    if (!port->name[0]) {
-        snprintf(port->own_name, sizeof(port->own_name), "outputs[%u]", index);
-        port->name = port->own_name;
-    }
+    port->name = request_output_name(request, index, port->own_name);
     if (request->has_to) {
         port->array = request->to;
         return;
@@ -210,7 +207,7 @@ int wjob_new(struct frame *frame_take, const struct message *message,
     job->identity.message_id = message->id;
     int r = read_identity(&message->params, &job->identity, error);
     if (!r)
-        r = compile(job, &message->params, context->limits, error);
+        r = compile(job, &message->params, context, error);
     if (!r)
         r = open_ports(job, context, error);
     if (r) {

@@ -51,7 +51,7 @@ struct wjob {
     uint64_t serial; /* unique in this worker; names the job in epoll's data */
     struct frame frame;
     struct job_request *request;
-    struct program *program;
+    struct program *program; /* shared: not to be changed */
     struct plan plan;
     struct port *ports; /* the program's inputs, then its outputs */
     unsigned n_ports;
@@ -98,6 +98,7 @@ struct wjob {
 
 struct wjob_context {
     struct regions *regions;
+    struct programs *programs;
     struct write_devices *devices;
     const struct plan_limits *limits;
     pthread_mutex_t *lock;

@@ -12,6 +12,7 @@
  * End of file on the socket ends the loop: without its broker a worker has nothing to do.
  */
 #include "daemon/worker/worker.h"
+#include "kernels/programs.h"
 #include "proto/util.h"
 
 #include <string.h>
@@ -76,6 +77,8 @@ static int worker_init(struct worker *w)
     if (!r)
         r = regions_new(&w->regions);
     if (!r)
+        r = programs_new(&w->programs);
+    if (!r)
         r = make_context(w);
     if (!r)
         r = make_sched(w);
@@ -117,6 +120,7 @@ struct worker *worker_free(struct worker *w)
     w->context = thread_context_free(w->context);
     free(w->tile);
     w->regions = regions_free(w->regions);
+    w->programs = programs_free(w->programs);
     if (w->page)
         crashpage_unmap(w->page);
     w->conn = conn_free(w->conn);

@@ -24,6 +24,7 @@ struct worker {
     const struct cpu_engine *engine;
     struct plan_limits limits;
     struct regions *regions;
+    struct programs *programs;    /* compiled lately */
     struct write_devices devices; /* what was learnt about writing to them */
     struct sched *sched;
     struct thread_context *context; /* the main thread's, for small jobs */

@@ -68,6 +68,7 @@ static struct program *pack_program(const struct program *draft)
         return NULL;
     char *at = (char *)(p + 1);
     *p = *draft;
+    p->n_refs = 1;
     p->inputs = copy_part(&at, draft->inputs, inputs);
     p->outputs = copy_part(&at, draft->outputs, outputs);
     p->consts = copy_part(&at, draft->consts, consts);

@@ -133,8 +133,15 @@ int program_compile(const struct job_request *request, struct program **ret_prog
     return r;
 }
 
+struct program *program_ref(struct program *program)
+{
+    program->n_refs++;
+    return program;
+}
+
 struct program *program_free(struct program *program)
 {
-    free(program);
+    if (program != NULL && --program->n_refs == 0)
+        free(program);
     return NULL;
 }

@@ -146,6 +146,36 @@ Test(conn, a_frame_goes_across_both_ways)
     conn_free(NULL);
 }
 
+Test(conn, a_body_in_two_pieces_is_one_body)
+{
+    struct pair pair = pair_new();
+    char got[32];
+    cr_assert(eq(int, conn_send_with(pair.conn, "\xa4pi", 3, "ng", 2, NULL, 0), 0));
+    cr_expect(eq(int, conn_send_with(pair.conn, "", 0, "ng", 2, NULL, 0), -EINVAL));
+    cr_expect(
+        eq(int, conn_send_with(pair.conn, "a", 1, "", FRAME_MAX_BODY_BYTES, NULL, 0), -EMSGSIZE));
+    cr_assert(eq(int, conn_flush(pair.conn), 0));
+    cr_assert(eq(i64, read(pair.peer, got, sizeof(got)), 13));
+    cr_expect(eq(int, memcmp(got, "GA\0\0\5\0\0\0\xa4ping", 13), 0));
+    pair_free(&pair);
+}
+
+Test(conn, tells_when_more_may_be_there)
+{
+    struct pair pair = pair_new();
+    struct frame frame;
+    static uint8_t bytes[8 + 5 + 40000];
+    size_t n_bytes = make_frame(bytes, 1, 40000, 0);
+    put(pair.peer, bytes, n_bytes, NULL, 0);
+    cr_assert(eq(int, conn_receive(pair.conn), 0));
+    cr_expect(conn_may_have_more(pair.conn));
+    while (conn_next(pair.conn, &frame) == -EAGAIN)
+        cr_assert(eq(int, conn_receive(pair.conn), 0));
+    cr_expect(not(conn_may_have_more(pair.conn)));
+    frame_deinit(&frame, NULL);
+    pair_free(&pair);
+}
+
 Test(conn, the_socket_is_made_non_blocking)
 {
     struct pair pair = pair_new();

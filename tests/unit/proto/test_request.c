@@ -446,3 +446,15 @@ Test(request, one_array_alone_is_encoded_and_decoded)
     msgpack_unpacked_destroy(&unpacked);
     message_writer_deinit(&w);
 }
+
+Test(request, an_output_without_a_name_is_called_by_its_number)
+{
+    struct request_output output = {.name = ""};
+    char buffer[REQUEST_UNNAMED_SIZE], want[REQUEST_UNNAMED_SIZE];
+    for (unsigned i = 0; i < REQUEST_MAX_OUTPUTS; i++) {
+        snprintf(want, sizeof(want), "outputs[%u]", i);
+        cr_expect(eq(str, (char *)request_output_name(&output, i, buffer), want));
+    }
+    strcpy(output.name, "speed");
+    cr_expect(eq(str, (char *)request_output_name(&output, 3, buffer), "speed"));
+}

@@ -298,6 +298,25 @@ Test(client, plans_without_running)
     gad_array_release(a);
 }
 
+Test(client, plans_the_order_of_results_by_that_of_small_arrays_too)
+{
+    double a[12];
+    int64_t shape[] = {3, 4}, fortran[] = {8, 24};
+    for (int is_fortran = 0; is_fortran < 2; is_fortran++) {
+        struct gad_array *array = wrap(a, 2, shape, is_fortran ? fortran : NULL);
+        struct gad_argument args[] = {{.name = "a", .array = array}};
+        struct gad_output outputs[] = {{.expr = "a + 1"}};
+        struct gad_job_options options = {
+            .n_args = 1, .args = args, .n_outputs = 1, .outputs = outputs};
+        struct gad_plan *plan;
+        struct gad_error error = {0};
+        cr_assert(zero(int, (int)gad_plan(client, &options, &plan, &error)), "%s", error.message);
+        cr_assert(eq(int, plan->outputs[0].fortran_order, is_fortran));
+        gad_plan_free(plan);
+        gad_array_release(array);
+    }
+}
+
 Test(client, knows_the_users_jobs_by_their_numbers)
 {
     double a[] = {1, 2};

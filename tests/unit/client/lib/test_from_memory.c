@@ -73,6 +73,28 @@ Test(from_memory, uses_views_of_shared_memory_where_they_are)
     gad_array_release(to);
 }
 
+Test(from_memory, runs_small_jobs_in_one_message_each_way)
+{
+    struct gad_array *small = shared(1000), *large = shared(N);
+    for (int i = 0; i < 2; i++) {
+        struct gad_array *a = i ? large : small;
+        struct gad_argument args[] = {{.name = "a", .array = a}};
+        struct gad_output outputs[] = {{.expr = "a + 1", .to = a}};
+        struct gad_job_options options = {
+            .n_args = 1, .args = args, .n_outputs = 1, .outputs = outputs};
+        struct gad_job *job;
+        cr_assert(zero(int, (int)gad_submit(client, &options, &job, NULL)));
+        while (gad_job_id(job) == 0)
+            (void)!gad_dispatch(client, -1, NULL);
+        cr_assert(i == 1 || gad_job_is_done(job), "its number came with its end");
+        cr_assert(zero(int, (int)gad_job_wait(job, -1, NULL)));
+        cr_assert(eq(dbl, ((double *)gad_array_data(a))[999], 1000));
+        gad_job_free(job);
+    }
+    gad_array_release(small);
+    gad_array_release(large);
+}
+
 Test(from_memory, wants_no_alignment)
 {
     struct gad_array *whole = shared(N);
