@@ -2,7 +2,8 @@
 # Everything that can be tested here: installs what is missing, builds, then
 #   unit tests, the kernel runner and the replayed fuzz corpora under ASan and UBSan,
 #   the threaded worker and client under TSan (built with clang),
-#   integration tests on real daemons, plain and under ASan and UBSan,
+#   integration tests on real daemons, the Python package's among them, plain and under ASan and
+#   UBSan,
 #   the quickstart.
 # Ends with a line `N passed, N failed` and exits 0 only when nothing failed.
 . "$(dirname "$0")/setup.sh"
@@ -39,16 +40,48 @@ unit() {
     count $("$python" "$top/tests/tally.py" "$dir/meson-logs/testlog.json")
 }
 
-# integration BUILD [PYTEST OPTION...]
+# integration BUILD [PYTEST OPTION OR PATH...]
 integration() {
     dir=$1
     shift
     report=$dir/junit.xml
     rm -f "$report"
-    GPUARRAYD_BUILD=$dir "$python" -m pytest -q -p no:cacheprovider \
-        --junitxml="$report" "$top/tests/integration" "$@" || true
+    GPUARRAYD_BUILD=$dir PYTHONPATH=$dir/python "$python" -m pytest -q -p no:cacheprovider \
+        --junitxml="$report" "$@" || true
     # shellcheck disable=SC2046
     count $("$python" "$top/tests/tally.py" "$report")
+}
+
+# The package and its library under ASan and UBSan, inside a Python that is not: the sanitizers'
+# libraries come first, every byte is malloc's, and what they say goes into files, because a report
+# in a child or in the daemon must not be lost either. Python itself leaks. Of the tests those in
+# which the extension and the library do most.
+integration_of_package() {
+    reports=$build/asan/python-report
+    rm -f "$reports".* "$build/asan/python-count"
+    (
+        cd "$top/tests/integration/python"
+        LD_PRELOAD="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libubsan.so)"
+        ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:exitcode=99:log_path=$reports
+        UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1:exitcode=99:log_path=$reports
+        PYTHONMALLOC=malloc
+        export LD_PRELOAD ASAN_OPTIONS UBSAN_OPTIONS PYTHONMALLOC
+        passed=0
+        failed=0
+        integration "$build/asan" -m "not slow" test_core.py test_core_refusals.py \
+            test_core_threads.py test_arguments.py test_evaluate.py test_fork.py test_futures.py \
+            test_interrupt.py test_loss.py
+        echo "$passed $failed" >"$build/asan/python-count"
+    ) || true
+    # shellcheck disable=SC2046
+    count $(cat "$build/asan/python-count" || echo 0 1)
+    for file in "$reports".*; do
+        if [ -e "$file" ]; then
+            count 0 1
+            echo "FAILED: a sanitizer's report"
+            head -n 60 "$file"
+        fi
+    done
 }
 
 PYTHONDONTWRITEBYTECODE=1
@@ -63,6 +96,9 @@ attempt "build with gcc, ASan and UBSan" compile "$build/asan" --werror \
     -Db_sanitize=address,undefined -Db_lundef=false
 attempt "build with clang, TSan" env CC=clang sh -c '. "$1/tests/setup.sh"; compile "$2" --werror \
     -Db_sanitize=thread -Db_lundef=false' "$0" "$top" "$build/tsan"
+attempt "build the Python package" python_package "$build" --werror
+attempt "build the Python package, ASan and UBSan" python_package "$build/asan" --werror \
+    -Db_sanitize=address,undefined -Db_lundef=false
 attempt "includes point one way" "$python" "$top/tests/lint.py" "$top"
 
 say "unit tests, ASan and UBSan"
@@ -70,9 +106,12 @@ unit "$build/asan"
 say "unit tests of threaded code, TSan"
 unit "$build/tsan" --suite threads
 say "integration tests"
-integration "$build"
+integration "$build" "$top/tests/integration"
 say "integration tests, ASan and UBSan"
-integration "$build/asan" -m "not slow"
+integration "$build/asan" "$top/tests/integration" -m "not slow" \
+    --ignore="$top/tests/integration/python"
+say "integration tests of the Python package, ASan and UBSan"
+integration_of_package
 attempt "quickstart" sh "$top/tests/quickstart.sh"
 
 printf '\n%d passed, %d failed\n' "$passed" "$failed"

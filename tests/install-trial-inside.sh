@@ -102,6 +102,15 @@ check "alice sees her job" says "\\b$job\\b"
 person alice sh -c 'cc -o windspeed /usr/share/doc/gpuarrayd/examples/windspeed.c \
     $(pkg-config --cflags --libs gpuarrayd) && ./windspeed winds.h5 /UWND /VWND again.npy'
 check "her own program computes the same" cmp /home/alice/speed.npy /home/alice/again.npy
+person alice sh -c 'site=$(python3 -m site --user-site) &&
+    meson setup python /src/gpuarrayd/client/python -Dpython.platlibdir="$site" \
+        -Dpython.purelibdir="$site" && meson install -C python'
+check "alice installs the Python package, with the distribution's programs alone" test $code = 0
+person alice python3 -c 'import gpuarrayd as gd, numpy as np
+u, v = gd.open("winds.h5:/UWND"), gd.open("winds.h5:/VWND")
+assert np.array_equal(gd.evaluate("sqrt(u*u + v*v)"), np.load("speed.npy"))
+print("every element is equal; the service is", gd.info()["version"])'
+check "and computes the same in Python" test $code = 0
 person bob gpuarrayctl jobs --json
 check "bob sees no job of hers" test "$(printf '%s' "$said" | tr -d ' \n')" = '[]'
 person bob gpuarrayctl status "$job"

@@ -17,10 +17,13 @@ PLACES = {
     "cuda_runtime.h": ("kernels/cuda/",),
     "hdf5.h": ("client/formats/hdf5",),
     "curses.h": ("client/ctl/stats/top_",),
+    "Python.h": ("client/python/core/",),
+    "structmember.h": ("client/python/core/",),
     "pthread.h": ("daemon/worker/", "daemon/broker/closer.c", "daemon/broker/log.c", "client/"),
 }
 LEFT_OVER = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 MAX_LINES = 600
+MAX_COLUMNS = 100
 TOP_ENTRIES = {"proto", "kernels", "daemon", "client", "tests", "systemd", "meson.build",
                "meson_options.txt", "README.md", "LICENSE", "build"}
 
@@ -41,6 +44,37 @@ for folder, allowed in MAY_INCLUDE.items():
                 faults.append(f"{name}: includes {included}, which points the wrong way")
             if included in PLACES and not name.startswith(PLACES[included]):
                 faults.append(f"{name}: {included} belongs to {', '.join(PLACES[included])}")
+
+# The Python package is a client like others: C that sees the public header alone, and a list of
+# its files in its own meson.build, from which none must be missing.
+PACKAGE = TOP / "client/python"
+PUBLIC = {"gpuarrayd.h", "gpuarrayd-status.h"}
+for path in sorted(PACKAGE.glob("core/*.[ch]")):
+    for included in re.findall(r'^\s*#\s*include\s+"([^"]+)"', path.read_text(), re.M):
+        if included not in PUBLIC and not (PACKAGE / included).exists():
+            faults.append(f"{path.relative_to(TOP)}: {included} is not the library's public header")
+listed = (PACKAGE / "meson.build").read_text()
+for path in sorted([*PACKAGE.glob("core/*.c"), *PACKAGE.glob("gpuarrayd/**/*")]):
+    if path.is_dir() or "__pycache__" in path.parts:
+        continue
+    if f"'{path.relative_to(PACKAGE)}'" not in listed:
+        faults.append(f"{path.relative_to(TOP)}: not in client/python/meson.build")
+for name in re.findall(r"'((?:core|gpuarrayd)/[^']+)'", listed):
+    if not (PACKAGE / name).exists():
+        faults.append(f"client/python/meson.build: there is no {name}")
+for path in sorted([*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.pyi"), *(TOP / "tests").rglob("*.py")]):
+    name = path.relative_to(TOP).as_posix()
+    lines = path.read_text().split("\n")
+    if len(lines) > MAX_LINES:
+        faults.append(f"{name}: over {MAX_LINES} lines")
+    if any(len(line) > MAX_COLUMNS for line in lines) and path.is_relative_to(PACKAGE):
+        faults.append(f"{name}: a line over {MAX_COLUMNS} columns")
+    if path.name != "lint.py" and LEFT_OVER.search("\n".join(lines)):
+        faults.append(f"{name}: something is left for later")
+versions = [re.search(r"version: '([^']+)'", path.read_text())[1]
+            for path in (TOP / "meson.build", PACKAGE / "meson.build")]
+if versions[0] != versions[1]:
+    faults.append(f"meson.build says {versions[0]}, client/python/meson.build {versions[1]}")
 
 graph = {}
 for path in TOP.glob("*/**/*.[ch]"):

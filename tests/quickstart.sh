@@ -1,11 +1,15 @@
 #!/bin/sh
 # From a bare Debian or Ubuntu to wind speeds: installs what is missing, builds, starts a daemon of
-# its own, computes on real measurements, then on an array thirty times larger than the pool.
+# its own, computes on real measurements, by command and in Python, then on an array thirty times
+# larger than the pool.
 . "$(dirname "$0")/setup.sh"
 need build
 say "building in $build"
-targets="daemon/broker/gpuarrayd daemon/worker/gpuarrayd-worker-cpu client/ctl/gpuarrayctl"
+targets="daemon/broker/gpuarrayd daemon/worker/gpuarrayd-worker-cpu client/ctl/gpuarrayctl
+    client/libgpuarrayd.so.0.1.0"
 compile "$build"
+python_package "$build"
+python=$(python_with_numpy)
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/gpuarrayd-quickstart.XXXXXX")
 trap 'rm -rf "$work"' EXIT
@@ -25,6 +29,22 @@ show "gpuarrayctl run 'sqrt(u*u + v*v)' u=winds.h5:/UWND v=winds.h5:/VWND -o spe
 gpuarrayctl run -v 'sqrt(u*u + v*v)' u=winds.h5:/UWND v=winds.h5:/VWND -o speed.npy
 show "gpuarrayctl show speed.npy"
 gpuarrayctl show speed.npy
+
+say "the same in Python"
+cat >wind.py <<'PYTHON'
+import gpuarrayd as gd
+u, v = gd.open("winds.h5:/UWND"), gd.open("winds.h5:/VWND")
+speed = gd.evaluate("sqrt(u*u + v*v)")
+PYTHON
+show "python3 wind.py"
+cat wind.py - >all.py <<'PYTHON'
+
+import numpy as np
+assert np.array_equal(speed, np.load("speed.npy")), "not the command's result"
+print(f"\n{type(speed).__name__} of {speed.dtype}, {speed.shape}: every element equals speed.npy")
+PYTHON
+cat wind.py
+"$2" all.py
 
 say "the same speeds 200 times over: 1.1 GB, thirty times the daemon's pool of 32 MiB"
 tail -c +4097 speed.npy >one.raw
@@ -53,5 +73,5 @@ printf '(%s bytes in, as many out; the whole commands, one after the other)\n' "
 show "gpuarrayctl info"
 gpuarrayctl info
 TOUR
-sh "$top/tests/run-uninstalled.sh" --pool 32M -- sh "$work/tour.sh" "$work"
+sh "$top/tests/run-uninstalled.sh" --pool 32M -- sh "$work/tour.sh" "$work" "$python"
 say "done; 'sh tests/run-uninstalled.sh' gives a shell with a daemon, 'sh tests/check.sh' tests"

@@ -1,7 +1,8 @@
 #!/bin/sh
 # run-uninstalled.sh [--pool SIZE] [--threads N] [--] [COMMAND...]
-# Runs a command (default: a shell) with the built gpuarrayctl on PATH and a daemon of its own on a
-# private socket, and ends the daemon afterwards. Exits as the command did.
+# Runs a command (default: a shell) with the built gpuarrayctl on PATH, the built package on
+# PYTHONPATH and a daemon of its own on a private socket, and ends the daemon afterwards. Exits as
+# the command did.
 set -eu
 top=$(cd "$(dirname "$0")/.." && pwd)
 build=${GPUARRAYD_BUILD:-$top/build}
@@ -49,5 +50,6 @@ if [ "$(head -c 1 "$dir/ready" | wc -c)" != 1 ]; then
 fi
 PATH=$build/client/ctl:$build/daemon/broker:$PATH
 GPUARRAYD_SOCKET=$dir/socket
-export PATH GPUARRAYD_SOCKET
+PYTHONPATH=$build/python${PYTHONPATH:+:$PYTHONPATH}
+export PATH GPUARRAYD_SOCKET PYTHONPATH
 "$@"

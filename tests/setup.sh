@@ -71,6 +71,41 @@ compile() {
     }
 }
 
+# python_package BUILD [MESON OPTION...]: the Python package on the libgpuarrayd of BUILD, in
+# BUILD/python, which is what PYTHONPATH names for tests and run-uninstalled.sh. By meson alone, so
+# that no index is needed; pip's way is test_package.py's.
+python_package() {
+    library=$1
+    shift
+    made=$library/python-build
+    log=$library/python.log
+    if [ ! -f "$made/build.ninja" ]; then
+        PKG_CONFIG_PATH=$library/meson-uninstalled meson setup "$made" "$top/client/python" \
+            -Dpython.platlibdir="$library/python" -Dpython.purelibdir="$library/python" \
+            "$@" >"$log" 2>&1 || {
+            cat "$log" >&2
+            return 1
+        }
+    fi
+    if ! ninja -C "$made" >"$log" 2>&1 || ! rm -rf "$library/python" ||
+        ! meson install -C "$made" >"$log" 2>&1; then
+        tail -n 40 "$log" >&2
+        return 1
+    fi
+}
+
+# python_with_numpy: prints a Python that has NumPy: the tests' own, else one of the system.
+python_with_numpy() {
+    for candidate in "$build/venv/bin/python" python3 /usr/bin/python3; do
+        if "$candidate" -c 'import numpy' >/dev/null 2>&1; then
+            echo "$candidate"
+            return 0
+        fi
+    done
+    echo "no Python has NumPy: install python3-numpy" >&2
+    return 1
+}
+
 # The Python of the tests: NumPy 2 of the index in a virtual environment under the build folder;
 # where the index does not answer, the distribution's NumPy with NEP 50 promotion switched on.
 python_for_tests() {

@@ -23,4 +23,5 @@ sh "$top/tests/run-uninstalled.sh" -- sh "$top/tests/bench/sum.sh" "$build" "$wo
 sh "$top/tests/run-uninstalled.sh" -- sh -c "'$build/tests/bench/heap' \"\$GPUARRAYD_SOCKET\""
 sh "$top/tests/run-uninstalled.sh" -- sh -c "'$build/tests/bench/latency' \"\$GPUARRAYD_SOCKET\""
 sh "$top/tests/run-uninstalled.sh" -- sh -c "'$build/tests/bench/throughput' \"\$GPUARRAYD_SOCKET\""
+sh "$top/tests/run-uninstalled.sh" -- "$python" "$top/tests/bench/python.py" "$build/tests/bench/rounds"
 sh "$top/tests/bench/first.sh" "$build" "$work"

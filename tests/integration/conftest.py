@@ -1,6 +1,7 @@
 """A real daemon for each test that asks for one, on a private socket, with a time-out."""
 
 import atexit
+import gc
 import os
 import pathlib
 import select
@@ -195,4 +196,17 @@ def w(daemon):
     before = daemon.quiet_counts()
     with daemon.connect() as connection:
         yield connection
+    daemon.wait_for_counts(before)
+
+
+@pytest.fixture
+def gd(daemon):
+    """The package `gpuarrayd`, connected to the module's daemon. After the test it leaves, and the
+    daemon's counts are as before."""
+    import gpuarrayd
+    before = daemon.quiet_counts()
+    gpuarrayd.connect(daemon.socket)
+    yield gpuarrayd
+    gc.collect()
+    gpuarrayd.close()
     daemon.wait_for_counts(before)

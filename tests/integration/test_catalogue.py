@@ -54,9 +54,9 @@ def test_keywords_have_the_names_and_defaults_of_numpy(daemon):
                 assert theirs[name].default == eval(default), f"{op['name']}: {name}"
 
 
-def compare(w, requests):
+def compare(w, requests, ask=ask):
     """requests: (name, text, result, arguments by name). Sends those that NumPy does not refuse
-    together, and each that it does alone. Returns what is wrong."""
+    together, and each that it does alone, by ask(w, texts, arguments). Returns what is wrong."""
     failures, texts, wanted, shared = [], [], [], {}
     for name, text, result, arguments in requests:
         operands = list(arguments.values())

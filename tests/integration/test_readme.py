@@ -1,5 +1,6 @@
 """README.md is a promise: every command of its tour is run, in order, in one shell with a daemon, and must
-print what the README shows, but for times, rates and numbers of jobs (masked as in test_sessions).
+print what the README shows, but for times, rates and numbers of jobs (masked as in test_sessions). The
+Python session is run as a doctest, in the folder of the tour.
 
 `python3 test_readme.py --update` writes today's output into README.md.
 """
@@ -8,6 +9,7 @@ import difflib
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -48,7 +50,8 @@ def play(commands):
         daemon = conftest.Daemon(pool="32M")
         try:
             env = {**os.environ, "PATH": f"{folder}/bin:{os.environ['PATH']}", "LC_ALL": "C",
-                   "GPUARRAYD_SOCKET": daemon.socket, "XDG_RUNTIME_DIR": folder}
+                   "GPUARRAYD_SOCKET": daemon.socket, "XDG_RUNTIME_DIR": folder,
+                   "PYTHONPATH": f"{os.environ.get('PYTHONPATH', '')}:{conftest.BUILD}/python"}
             done = subprocess.run(["bash", "-c", script], cwd=f"{folder}/work", env=env, timeout=120,
                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, text=True)
@@ -78,6 +81,26 @@ def test_the_tour_prints_what_the_readme_shows():
         assert not difference, f"\n$ {command}\n{difference}"
 
 
+SESSION = """
+import doctest, sys
+failed, attempted = doctest.testfile(sys.argv[1], module_relative=False, encoding="utf-8")
+print(attempted)
+sys.exit(failed > 0)
+"""
+
+
+def test_the_python_session_prints_what_the_readme_shows():
+    if not DATA.exists() or not shutil.which("nccopy"):
+        pytest.skip("the quickstart's data (ferret-datasets, netcdf-bin) are not installed")
+    if conftest.IS_SANITIZED:
+        pytest.skip("a sanitizer's package needs a Python that is started for it")
+    commands = [command for _, command, _ in read()[0]][:3]
+    assert commands[0].startswith("nccopy") and commands[2].endswith("-o speed.npy")
+    printed = play([*commands, shlex.join([sys.executable, "-c", SESSION, str(README)])])[-1]
+    assert "[exit" not in printed[-1], "\n".join(printed)
+    assert int(printed[-1]) >= 20
+
+
 # What the README shows outside the tour, and who runs it.
 ELSEWHERE = {
     "gpuarrayctl run 'sqrt(u*u + v*v)' u=winds.h5:/UWND v=winds.h5:/VWND -o speed.npy": "the tour",
@@ -89,6 +112,7 @@ ELSEWHERE = {
     "sudo systemctl enable --now gpuarrayd.socket": "test_units.py verifies the unit",
     'sudo usermod -aG gpuarrayd "$USER"': "install-trial.sh",
     "gpuarrayctl doctor": "test_doctor.py",
+    "pip install ./client/python": "python/test_package.py",
 }
 
 

@@ -1,0 +1,251 @@
+/* The Python type Array: what is known of a source or destination, and its memory as a buffer.
+ *
+ * An Array may outlive everything but its session, of which it holds a reference. Jobs hold
+ * references to the Arrays that they use, and buffers that were exported (memoryviews, NumPy
+ * arrays) hold one too, so when an Array dies nobody uses its memory. Its gad_array is then given
+ * up without waiting (link.c), and after that the buffer that it was made of.
+ *
+ * Shapes and strides that are exported lie in the gad_array, which lives as long as the Array.
+ */
+#include "core/array.h"
+#include "core/blocks.h"
+#include "core/typestr.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert(sizeof(Py_ssize_t) == sizeof(int64_t), "shapes are exported as they are");
+
+struct array *array_new(struct session *session)
+{
+    struct release *release = calloc(1, sizeof(*release));
+    if (!release)
+        return (struct array *)PyErr_NoMemory();
+    struct array *array = (struct array *)module_new_object(session->state->array_type);
+    if (!array) {
+        free(release);
+        return NULL;
+    }
+    array->release = release;
+    array->session = session;
+    Py_INCREF((PyObject *)session);
+    return array;
+}
+
+void array_joined(struct array *array)
+{
+    array->session->link.n_holders++;
+}
+
+/* The end -------------------------------------------------------------------------------------- */
+
+static int array_traverse(PyObject *self, visitproc visit, void *arg)
+{
+    struct array *array = (struct array *)self;
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT((PyObject *)array->session);
+    if (array->has_buffer)
+        Py_VISIT(array->buffer.obj);
+    return array->blocks ? blocks_traverse(array->blocks, visit, arg) : 0;
+}
+
+/* Only the functions of from_blocks() can be part of a cycle that the user has made. */
+static int array_clear(PyObject *self)
+{
+    struct array *array = (struct array *)self;
+    if (array->blocks)
+        blocks_clear(array->blocks);
+    return 0;
+}
+
+static void array_dealloc(PyObject *self)
+{
+    struct array *array = (struct array *)self;
+    PyObject_GC_UnTrack(self);
+    array_clear(self);
+    if (array->array) {
+        array->release->array = array->array;
+        session_release(array->session, array->release);
+    } else {
+        free(array->release);
+        blocks_free(array->blocks);
+    }
+    if (array->has_buffer)
+        PyBuffer_Release(&array->buffer);
+    Py_XDECREF((PyObject *)array->session);
+    module_free_object(self);
+}
+
+/* Properties ----------------------------------------------------------------------------------- */
+
+static const struct gad_array_info *info_of(PyObject *self)
+{
+    return gad_array_info(((struct array *)self)->array);
+}
+
+static PyObject *array_get_typestr(PyObject *self, void *unused)
+{
+    char text[TYPESTR_SIZE];
+    typestr_write(info_of(self)->dtype, info_of(self)->is_swapped, text);
+    return PyUnicode_FromString(text);
+}
+
+static PyObject *array_get_shape(PyObject *self, void *unused)
+{
+    return module_as_tuple(info_of(self)->ndim, info_of(self)->shape);
+}
+
+static PyObject *array_get_strides(PyObject *self, void *unused)
+{
+    const struct gad_array_info *info = info_of(self);
+    if (!strcmp(info->access, "chunks") || !strcmp(info->access, "provider"))
+        Py_RETURN_NONE;
+    return module_as_tuple(info->ndim, info->strides);
+}
+
+static PyObject *array_get_fill(PyObject *self, void *unused)
+{
+    if (!info_of(self)->has_fill)
+        Py_RETURN_NONE;
+    return PyFloat_FromDouble(info_of(self)->fill);
+}
+
+static PyObject *array_get_format(PyObject *self, void *unused)
+{
+    return PyUnicode_FromString(info_of(self)->format);
+}
+
+static PyObject *array_get_path(PyObject *self, void *unused)
+{
+    if (!info_of(self)->path)
+        Py_RETURN_NONE;
+    return PyUnicode_DecodeFSDefault(info_of(self)->path);
+}
+
+static PyObject *array_get_access(PyObject *self, void *unused)
+{
+    return PyUnicode_FromString(info_of(self)->access);
+}
+
+static PyObject *array_get_session(PyObject *self, void *unused)
+{
+    PyObject *session = (PyObject *)((struct array *)self)->session;
+    Py_INCREF((PyObject *)session);
+    return session;
+}
+
+static PyObject *array_commit(PyObject *self, PyObject *unused)
+{
+    struct array *array = (struct array *)self;
+    struct gad_error error;
+    if (!session_check(array->session))
+        return NULL;
+    struct section section = session_enter(array->session, true);
+    bool is_refused = session_is_closed(array->session, &error) ||
+                      gad_array_commit(array->array, &error) != GAD_OK;
+    session_leave(array->session, section);
+    if (is_refused)
+        return error_raise(array->session->state, &error);
+    Py_RETURN_NONE;
+}
+
+/* The buffer ----------------------------------------------------------------------------------- */
+
+static int64_t n_bytes(const struct gad_array_info *info)
+{
+    int64_t n = (int64_t)gad_dtype_size(info->dtype);
+    for (int i = 0; i < info->ndim; i++)
+        n *= info->shape[i];
+    return n;
+}
+
+static const char *find_refusal(struct array *array, const Py_buffer *view, int flags)
+{
+    if (!array->has_memory)
+        return "this array is not in memory";
+    if ((flags & PyBUF_WRITABLE) == PyBUF_WRITABLE && !array->is_writable)
+        return "this array may not be written";
+    bool is_c = PyBuffer_IsContiguous(view, 'C'), is_fortran = PyBuffer_IsContiguous(view, 'F');
+    if ((flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS && !is_c)
+        return "this array is not contiguous in C order";
+    if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && !is_fortran)
+        return "this array is not contiguous in Fortran order";
+    if ((flags & PyBUF_ANY_CONTIGUOUS) == PyBUF_ANY_CONTIGUOUS && !is_c && !is_fortran)
+        return "this array is not contiguous";
+    if ((flags & PyBUF_STRIDES) != PyBUF_STRIDES && !is_c)
+        return "this array is not contiguous in C order";
+    return NULL;
+}
+
+static int array_getbuffer(PyObject *self, Py_buffer *view, int flags)
+{
+    struct array *array = (struct array *)self;
+    const struct gad_array_info *info = info_of(self);
+    *view = (Py_buffer){
+        .buf = gad_array_data(array->array),
+        .len = n_bytes(info),
+        .itemsize = (Py_ssize_t)gad_dtype_size(info->dtype),
+        .readonly = !array->is_writable,
+        .ndim = info->ndim,
+        .format = (char *)format_of(info->dtype, info->is_swapped),
+        .shape = (Py_ssize_t *)info->shape,
+        .strides = (Py_ssize_t *)info->strides,
+    };
+    const char *refusal = find_refusal(array, view, flags);
+    if (refusal) {
+        PyErr_SetString(PyExc_BufferError, refusal);
+        return -1;
+    }
+    if (!(flags & PyBUF_FORMAT))
+        view->format = NULL;
+    if ((flags & PyBUF_ND) != PyBUF_ND)
+        view->shape = NULL;
+    if ((flags & PyBUF_STRIDES) != PyBUF_STRIDES)
+        view->strides = NULL;
+    view->obj = self;
+    Py_INCREF(self);
+    return 0;
+}
+
+/* The type ------------------------------------------------------------------------------------- */
+
+static PyMethodDef methods[] = {
+    {"commit", array_commit, METH_NOARGS, "commit()\n--\n\nPuts what create() made in its place."},
+    {NULL},
+};
+
+static PyGetSetDef properties[] = {
+    {"typestr", array_get_typestr, NULL, "NumPy's array-interface string of the dtype."},
+    {"shape", array_get_shape, NULL, "Sizes of the axes."},
+    {"strides", array_get_strides, NULL, "In bytes; None: chunked, or read by the library."},
+    {"fill", array_get_fill, NULL, "The fill value that the source names, or None."},
+    {"format", array_get_format, NULL, "npy, raw, hdf5, region, memory, file or blocks."},
+    {"path", array_get_path, NULL, "Of the file, or None."},
+    {"access", array_get_access, NULL, "How it travels: file, chunks, provider, region, memory."},
+    {"session", array_get_session, NULL, "The session that it was made from."},
+    {NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_doc, (char *)"A source or destination. Those with memory export it as a buffer."},
+    {Py_tp_dealloc, array_dealloc},
+    {Py_tp_traverse, array_traverse},
+    {Py_tp_clear, array_clear},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, properties},
+    {Py_bf_getbuffer, array_getbuffer},
+    {0},
+};
+
+static PyType_Spec spec = {
+    .name = "gpuarrayd._core.Array",
+    .basicsize = sizeof(struct array),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE |
+             Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = slots,
+};
+
+PyTypeObject *array_add_type(PyObject *module, struct module_state *state)
+{
+    return state->array_type = module_add_type(module, &spec);
+}

@@ -1,0 +1,21 @@
+/* Arrays that Python functions move. See blocks.c. */
+#pragma once
+
+#include "core/module.h"
+
+#include "gpuarrayd.h"
+
+struct blocks;
+
+PyTypeObject *blocks_add_type(PyObject *module, struct module_state *state);
+
+/* read, write: callables, or NULL; references are taken. NULL with an exception. */
+struct blocks *blocks_new(struct module_state *state, PyObject *read, PyObject *write,
+                          const struct gad_layout *layout);
+struct gad_blocks blocks_for_library(struct blocks *blocks);
+/* Of one that the library did not take; NULL is allowed. */
+void blocks_free(struct blocks *blocks);
+void blocks_clear(struct blocks *blocks);
+int blocks_traverse(struct blocks *blocks, visitproc visit, void *arg);
+/* The last exception of its functions, which is then no longer kept; a reference, or NULL. */
+PyObject *blocks_take_error(struct blocks *blocks);

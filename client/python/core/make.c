@@ -1,0 +1,345 @@
+/* The ways to arrays: methods of Session.
+ *
+ * Each reads its arguments into C first, makes an empty Array object, and lets the library fill it
+ * in a section. When something fails the object dies as it is: array_dealloc() gives back what
+ * there is. Making arrays in shared memory and opening files may take long and happens without the
+ * GIL; the others only describe.
+ */
+#include "core/make.h"
+#include "core/blocks.h"
+#include "core/typestr.h"
+
+#include <stdio.h>
+
+/* Arguments ------------------------------------------------------------------------------------ */
+
+struct form { /* what gad_layout points to */
+    struct gad_layout layout;
+    int64_t shape[GAD_MAX_NDIM], strides[GAD_MAX_NDIM];
+};
+
+bool make_has_count(const char *name, Py_ssize_t n, Py_ssize_t wanted)
+{
+    if (n == wanted)
+        return true;
+    PyErr_Format(PyExc_TypeError, "%s() takes %zd arguments (%zd given)", name, wanted, n);
+    return false;
+}
+
+static bool read_typestr(struct module_state *state, PyObject *object, struct gad_layout *layout)
+{
+    const char *text = PyUnicode_AsUTF8AndSize(object, NULL);
+    if (!text)
+        return false;
+    if (typestr_parse(text, &layout->dtype, &layout->is_swapped))
+        return true;
+    error_raise_own(state, GAD_BAD_DTYPE, "dtype", NULL, text, "no dtype that is computed: %s",
+                    text);
+    return false;
+}
+
+/* Whether new elements may have this dtype: this machine's byte order. */
+static bool read_native_typestr(struct module_state *state, PyObject *object,
+                                struct gad_layout *layout)
+{
+    if (!read_typestr(state, object, layout))
+        return false;
+    if (!layout->is_swapped)
+        return true;
+    error_raise_own(state, GAD_BAD_DTYPE, "dtype", "this machine's byte order",
+                    PyUnicode_AsUTF8AndSize(object, NULL),
+                    "new arrays are stored in this machine's byte order");
+    return false;
+}
+
+static bool raise_ndim(struct module_state *state, Py_ssize_t ndim)
+{
+    char found[32];
+    snprintf(found, sizeof(found), "%zd", ndim);
+    error_raise_own(state, GAD_BAD_SHAPE, "shape", "at most 32 dimensions", found,
+                    "%zd dimensions: at most %d are possible", ndim, GAD_MAX_NDIM);
+    return false;
+}
+
+static bool read_number(PyObject *item, int64_t *ret)
+{
+    PyObject *number = PyNumber_Index(item);
+    if (!number)
+        return false;
+    *ret = PyLong_AsLongLong(number);
+    Py_DECREF(number);
+    return !(*ret == -1 && PyErr_Occurred());
+}
+
+/* Returns how many numbers there are, or -1 with an exception. */
+static int read_numbers(struct module_state *state, PyObject *object, int64_t *ret_numbers)
+{
+    PyObject *tuple = PySequence_Tuple(object);
+    if (!tuple)
+        return -1;
+    Py_ssize_t n = PyTuple_Size(tuple);
+    bool is_good = n <= GAD_MAX_NDIM || raise_ndim(state, n);
+    for (Py_ssize_t i = 0; i < n && is_good; i++)
+        is_good = read_number(PyTuple_GetItem(tuple, i), &ret_numbers[i]);
+    Py_DECREF(tuple);
+    return is_good ? (int)n : -1;
+}
+
+static bool read_shape(struct module_state *state, PyObject *object, struct form *form)
+{
+    form->layout.ndim = read_numbers(state, object, form->shape);
+    form->layout.shape = form->shape;
+    return form->layout.ndim >= 0;
+}
+
+static bool read_strides(struct module_state *state, PyObject *object, struct form *form)
+{
+    if (object == Py_None)
+        return true;
+    int n = read_numbers(state, object, form->strides);
+    if (n >= 0 && n != form->layout.ndim) {
+        error_raise_own(state, GAD_BAD_SHAPE, "strides", NULL, NULL, "%d strides for %d dimensions",
+                        n, form->layout.ndim);
+        return false;
+    }
+    form->layout.strides = form->strides;
+    return n >= 0;
+}
+
+static bool read_bool(PyObject *object, bool *ret)
+{
+    int truth = PyObject_IsTrue(object);
+    *ret = truth > 0;
+    return truth >= 0;
+}
+
+/* Making --------------------------------------------------------------------------------------- */
+
+/* Everything that the library needs for one of the ways. */
+struct making {
+    enum gad_status (*func)(struct making *making, struct gad_client *client,
+                            struct gad_array **ret_array, struct gad_error *error);
+    bool may_wait;
+    struct form form;
+    const char *spec;
+    bool flag, is_fortran, is_writable;
+    void *data;
+    int fd;
+    uint64_t offset_bytes;
+    struct gad_blocks blocks;
+};
+
+static PyObject *make(struct array *array, struct making *making)
+{
+    struct session *session = array->session;
+    struct gad_error error;
+    struct section section = session_enter(session, making->may_wait);
+    bool is_refused = session_is_closed(session, &error);
+    if (!is_refused) {
+        is_refused = making->func(making, session->link.client, &array->array, &error) != GAD_OK;
+        if (making->may_wait)
+            link_talked(&session->link);
+        if (!is_refused)
+            array_joined(array);
+    }
+    session_leave(session, section);
+    if (!is_refused)
+        return (PyObject *)array;
+    error_raise(session->state, &error);
+    Py_DECREF((PyObject *)array);
+    return NULL;
+}
+
+static enum gad_status call_new(struct making *m, struct gad_client *client,
+                                struct gad_array **ret_array, struct gad_error *error)
+{
+    return (m->flag ? gad_array_new : gad_array_empty)(
+        client, m->form.layout.dtype, m->form.layout.ndim, m->form.shape, ret_array, error);
+}
+
+PyObject *make_new(PyObject *self, PyObject *const *args, Py_ssize_t n)
+{
+    struct session *session = (struct session *)self;
+    struct making making = {.func = call_new, .may_wait = true};
+    struct array *array;
+    if (!make_has_count("new", n, 3) || !session_check(session) ||
+        !read_native_typestr(session->state, args[0], &making.form.layout) ||
+        !read_shape(session->state, args[1], &making.form) || !read_bool(args[2], &making.flag) ||
+        !(array = array_new(session)))
+        return NULL;
+    array->has_memory = array->is_writable = true;
+    return make(array, &making);
+}
+
+static enum gad_status call_open(struct making *m, struct gad_client *client,
+                                 struct gad_array **ret_array, struct gad_error *error)
+{
+    return (m->flag ? gad_array_open_in_place : gad_array_open)(client, m->spec, ret_array, error);
+}
+
+PyObject *make_open(PyObject *self, PyObject *const *args, Py_ssize_t n)
+{
+    struct session *session = (struct session *)self;
+    struct making making = {.func = call_open, .may_wait = true};
+    struct array *array = NULL;
+    PyObject *spec, *made = NULL;
+    if (!make_has_count("open", n, 2) || !session_check(session) ||
+        !read_bool(args[1], &making.flag) || !PyUnicode_FSConverter(args[0], &spec))
+        return NULL;
+    making.spec = PyBytes_AsString(spec);
+    if ((array = array_new(session)))
+        made = make(array, &making);
+    Py_DECREF(spec);
+    return made;
+}
+
+static enum gad_status call_create(struct making *m, struct gad_client *client,
+                                   struct gad_array **ret_array, struct gad_error *error)
+{
+    return gad_array_create(client, m->spec, m->flag, m->form.layout.dtype, m->form.layout.ndim,
+                            m->form.shape, m->is_fortran, ret_array, error);
+}
+
+PyObject *make_create(PyObject *self, PyObject *const *args, Py_ssize_t n)
+{
+    struct session *session = (struct session *)self;
+    struct making making = {.func = call_create, .may_wait = true};
+    struct array *array = NULL;
+    PyObject *spec, *made = NULL;
+    if (!make_has_count("create", n, 5) || !session_check(session) ||
+        !read_native_typestr(session->state, args[1], &making.form.layout) ||
+        !read_shape(session->state, args[2], &making.form) ||
+        !read_bool(args[3], &making.is_fortran) || !read_bool(args[4], &making.flag) ||
+        !PyUnicode_FSConverter(args[0], &spec))
+        return NULL;
+    making.spec = PyBytes_AsString(spec);
+    if ((array = array_new(session)))
+        made = make(array, &making);
+    Py_DECREF(spec);
+    return made;
+}
+
+/* From a buffer -------------------------------------------------------------------------------- */
+
+static enum gad_status call_from_memory(struct making *m, struct gad_client *client,
+                                        struct gad_array **ret_array, struct gad_error *error)
+{
+    return gad_array_from_memory(client, &m->form.layout, m->data, m->is_writable, ret_array,
+                                 error);
+}
+
+static bool read_buffer(struct module_state *state, const Py_buffer *buffer, struct making *making)
+{
+    struct gad_layout *layout = &making->form.layout;
+    if (!format_parse(buffer->format, buffer->itemsize, &layout->dtype, &layout->is_swapped)) {
+        error_raise_own(state, GAD_BAD_DTYPE, "buffer",
+                        "bool, int8 to int64, uint8 to uint64, "
+                        "float32 or float64",
+                        buffer->format, "elements of format '%s' are not computed", buffer->format);
+        return false;
+    }
+    if (buffer->ndim > GAD_MAX_NDIM)
+        return raise_ndim(state, buffer->ndim);
+    if (making->is_writable && buffer->readonly) {
+        error_raise_own(state, GAD_READ_ONLY, "buffer", NULL, NULL,
+                        "the buffer may not be written");
+        return false;
+    }
+    layout->ndim = buffer->ndim;
+    layout->shape = (const int64_t *)buffer->shape;
+    layout->strides = (const int64_t *)buffer->strides;
+    making->data = buffer->buf;
+    return true;
+}
+
+PyObject *make_from_buffer(PyObject *self, PyObject *const *args, Py_ssize_t n)
+{
+    struct session *session = (struct session *)self;
+    struct making making = {.func = call_from_memory};
+    struct array *array;
+    if (!make_has_count("from_buffer", n, 2) || !session_check(session) ||
+        !read_bool(args[1], &making.is_writable) || !(array = array_new(session)))
+        return NULL;
+    array->has_buffer = PyObject_GetBuffer(args[0], &array->buffer, PyBUF_RECORDS_RO) == 0;
+    if (!array->has_buffer || !read_buffer(session->state, &array->buffer, &making)) {
+        Py_DECREF((PyObject *)array);
+        return NULL;
+    }
+    array->has_memory = true;
+    array->is_writable = making.is_writable;
+    return make(array, &making);
+}
+
+/* From a file, from functions ------------------------------------------------------------------ */
+
+static enum gad_status call_from_file(struct making *m, struct gad_client *client,
+                                      struct gad_array **ret_array, struct gad_error *error)
+{
+    return gad_array_from_file(client, m->fd, &m->form.layout, m->offset_bytes, m->is_writable,
+                               ret_array, error);
+}
+
+static bool read_fd_and_offset(struct module_state *state, PyObject *const *args,
+                               struct making *making)
+{
+    int64_t fd, offset;
+    if (!read_number(args[0], &fd) || !read_number(args[1], &offset))
+        return false;
+    making->fd = fd < 0 || fd > INT32_MAX ? -1 : (int)fd;
+    making->offset_bytes = (uint64_t)offset;
+    if (offset >= 0)
+        return true;
+    error_raise_own(state, GAD_BAD_EXTENT, "offset", "0 or more", NULL,
+                    "the offset %lld is before the file", (long long)offset);
+    return false;
+}
+
+PyObject *make_from_file(PyObject *self, PyObject *const *args, Py_ssize_t n)
+{
+    struct session *session = (struct session *)self;
+    struct module_state *state = session->state;
+    struct making making = {.func = call_from_file, .may_wait = true};
+    struct array *array;
+    if (!make_has_count("from_file", n, 6) || !session_check(session) ||
+        !read_fd_and_offset(state, args, &making) ||
+        !read_typestr(state, args[2], &making.form.layout) ||
+        !read_shape(state, args[3], &making.form) || !read_strides(state, args[4], &making.form) ||
+        !read_bool(args[5], &making.is_writable) || !(array = array_new(session)))
+        return NULL;
+    return make(array, &making);
+}
+
+static enum gad_status call_from_blocks(struct making *m, struct gad_client *client,
+                                        struct gad_array **ret_array, struct gad_error *error)
+{
+    return gad_array_from_blocks(client, &m->form.layout, &m->blocks, ret_array, error);
+}
+
+static bool read_function(PyObject *object, PyObject **ret)
+{
+    *ret = object == Py_None ? NULL : object;
+    if (!*ret || PyCallable_Check(object))
+        return true;
+    PyErr_Format(PyExc_TypeError, "a callable or None is wanted, not %R", Py_TYPE(object));
+    return false;
+}
+
+PyObject *make_from_blocks(PyObject *self, PyObject *const *args, Py_ssize_t n)
+{
+    struct session *session = (struct session *)self;
+    struct making making = {.func = call_from_blocks};
+    PyObject *read, *write;
+    struct array *array;
+    if (!make_has_count("from_blocks", n, 4) || !session_check(session) ||
+        !read_typestr(session->state, args[0], &making.form.layout) ||
+        !read_shape(session->state, args[1], &making.form) || !read_function(args[2], &read) ||
+        !read_function(args[3], &write) || !(array = array_new(session)))
+        return NULL;
+    array->blocks = blocks_new(session->state, read, write, &making.form.layout);
+    if (!array->blocks) {
+        Py_DECREF((PyObject *)array);
+        return NULL;
+    }
+    making.blocks = blocks_for_library(array->blocks);
+    return make(array, &making);
+}

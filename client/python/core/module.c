@@ -1,0 +1,188 @@
+/* The extension module: libgpuarrayd for Python, and nothing else.
+ *
+ *     module.c                    types, forks, the interpreter's end
+ *     session.c array.c job.c     the types with a connection; plan.c the one without
+ *     make.c blocks.c             the ways to arrays
+ *     request.c                   a job's description
+ *     errors.c typestr.c          exceptions; dtypes as texts
+ *     link.c wait.c               the connection between threads; these know nothing of Python
+ *
+ * Written to the limited interface of Python 3.11 and to the buffer protocol alone, so one binary
+ * serves every newer Python and every NumPy. All lasting state is in the module or in its objects.
+ *
+ * When the interpreter ends, sessions are closed by atexit, while threads still run: callbacks of
+ * from_blocks() that came later would wait for an interpreter that is no more.
+ */
+#include "core/array.h"
+#include "core/blocks.h"
+#include "core/job.h"
+#include "core/module.h"
+#include "core/plan.h"
+#include "core/session.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+static unsigned generation;
+
+static void count_fork(void)
+{
+    generation++;
+}
+
+unsigned module_generation(void)
+{
+    return generation;
+}
+
+bool module_is_main_thread(void)
+{
+    static _Thread_local unsigned known_generation = UINT_MAX;
+    static _Thread_local bool is_main;
+    if (known_generation != generation) {
+        is_main = gettid() == getpid(); /* also of the thread that a child of fork() begins with */
+        known_generation = generation;
+    }
+    return is_main;
+}
+
+/* Once in a process, however many interpreters import the module. */
+static void watch_forks(void)
+{
+    (void)!pthread_atfork(NULL, NULL, count_fork);
+}
+
+/* Objects -------------------------------------------------------------------------------------- */
+
+PyObject *module_new_object(PyTypeObject *type)
+{
+    return PyType_GenericAlloc(type, 0);
+}
+
+void module_free_object(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    freefunc free_object = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    free_object(self);
+    Py_DECREF(type);
+}
+
+PyObject *module_as_tuple(int n, const int64_t *numbers)
+{
+    PyObject *tuple = PyTuple_New(n);
+    for (int i = 0; tuple && i < n; i++) {
+        PyObject *number = PyLong_FromLongLong(numbers[i]);
+        if (!number || PyTuple_SetItem(tuple, i, number))
+            Py_CLEAR(tuple);
+    }
+    return tuple;
+}
+
+PyTypeObject *module_add_type(PyObject *module, PyType_Spec *spec)
+{
+    PyObject *type = PyType_FromModuleAndSpec(module, spec, NULL);
+    if (type && PyModule_AddType(module, (PyTypeObject *)type)) {
+        Py_DECREF(type);
+        return NULL;
+    }
+    return (PyTypeObject *)type;
+}
+
+/* Functions ------------------------------------------------------------------------------------ */
+
+static PyObject *versions(PyObject *module, PyObject *unused)
+{
+    return PyUnicode_FromString(gad_versions());
+}
+
+static PyObject *close_all(PyObject *module, PyObject *unused)
+{
+    struct module_state *state = PyModule_GetState(module);
+    session_close_all(state);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"versions", versions, METH_NOARGS,
+     "versions()\n--\n\nVersions of the library and of what it uses, as text."},
+    {"_close_all", close_all, METH_NOARGS,
+     "_close_all()\n--\n\nCloses every session; for the interpreter's end."},
+    {NULL},
+};
+
+/* The module ----------------------------------------------------------------------------------- */
+
+static int register_end(PyObject *module)
+{
+    PyObject *atexit = PyImport_ImportModule("atexit");
+    PyObject *func = atexit ? PyObject_GetAttrString(module, "_close_all") : NULL;
+    PyObject *done = func ? PyObject_CallMethod(atexit, "register", "O", func) : NULL;
+    Py_XDECREF(atexit);
+    Py_XDECREF(func);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
+static int exec(PyObject *module)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    struct module_state *state = PyModule_GetState(module);
+    pthread_once(&once, watch_forks);
+    if (!session_add_type(module, state) || !array_add_type(module, state) ||
+        !job_add_type(module, state) || !plan_add_type(module, state) ||
+        !blocks_add_type(module, state))
+        return -1;
+    return register_end(module);
+}
+
+static int traverse(PyObject *module, visitproc visit, void *arg)
+{
+    struct module_state *state = PyModule_GetState(module);
+    Py_VISIT(state->session_type);
+    Py_VISIT(state->array_type);
+    Py_VISIT(state->job_type);
+    Py_VISIT(state->plan_type);
+    Py_VISIT(state->block_type);
+    Py_VISIT(state->from_status);
+    return 0;
+}
+
+static int clear(PyObject *module)
+{
+    struct module_state *state = PyModule_GetState(module);
+    Py_CLEAR(state->from_status);
+    Py_CLEAR(state->session_type);
+    Py_CLEAR(state->array_type);
+    Py_CLEAR(state->job_type);
+    Py_CLEAR(state->plan_type);
+    Py_CLEAR(state->block_type);
+    return 0;
+}
+
+static void free_module(void *module)
+{
+    clear(module);
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, exec},
+    {0},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "gpuarrayd._core",
+    .m_doc = "The extension: libgpuarrayd for Python.",
+    .m_size = sizeof(struct module_state),
+    .m_methods = functions,
+    .m_slots = slots,
+    .m_traverse = traverse,
+    .m_clear = clear,
+    .m_free = free_module,
+};
+
+PyMODINIT_FUNC PyInit__core(void);
+PyMODINIT_FUNC PyInit__core(void)
+{
+    return PyModuleDef_Init(&definition);
+}

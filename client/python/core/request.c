@@ -1,0 +1,200 @@
+/* A job's description, from Python's objects to the library's options.
+ *
+ * Lists are copied into tuples first, and their items must be tuples: another thread may change a
+ * list while the library reads the texts without the GIL. The tuples are kept as long as the job
+ * runs, and hold its arrays. Nothing is allocated but those tuples and the paths' bytes.
+ *
+ * Scalars are Python's own: bool, int, float. They are weak, as in NumPy; what has a dtype of its
+ * own arrives here as an Array.
+ */
+#include "core/request.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Text of the object's own, or NULL with an exception. */
+static const char *read_text(PyObject *object, const char *what)
+{
+    Py_ssize_t size;
+    if (!PyUnicode_Check(object)) {
+        PyErr_Format(PyExc_TypeError, "%s: a str is wanted, not %R", what, Py_TYPE(object));
+        return NULL;
+    }
+    const char *text = PyUnicode_AsUTF8AndSize(object, &size);
+    if (text && strlen(text) != (size_t)size) {
+        PyErr_Format(PyExc_ValueError, "%s: a character of value 0", what);
+        return NULL;
+    }
+    return text;
+}
+
+static bool read_optional_text(PyObject *object, const char *what, const char **ret)
+{
+    if (!object || object == Py_None)
+        return true;
+    *ret = read_text(object, what);
+    return *ret;
+}
+
+/* The items of an entry of a list. */
+static bool open_entry(PyObject *tuple, Py_ssize_t i, Py_ssize_t n, const char *what,
+                       PyObject **ret_items)
+{
+    PyObject *entry = PyTuple_GetItem(tuple, i);
+    if (!PyTuple_Check(entry) || PyTuple_Size(entry) != n) {
+        PyErr_Format(PyExc_TypeError, "%s %zd: a tuple of %zd is wanted", what, i, n);
+        return false;
+    }
+    for (Py_ssize_t j = 0; j < n; j++)
+        ret_items[j] = PyTuple_GetItem(entry, j);
+    return true;
+}
+
+static bool read_array(struct session *session, PyObject *object, const char *name,
+                       struct gad_array **ret)
+{
+    struct array *array = (struct array *)object;
+    *ret = array->array;
+    if (array->session == session)
+        return true;
+    error_raise_own(session->state, GAD_BAD_ARGUMENT, name, "an array of this session", NULL,
+                    "%s: the array is of another session", name);
+    return false;
+}
+
+static bool read_scalar(PyObject *object, struct gad_argument *arg)
+{
+    if (PyBool_Check(object)) {
+        arg->scalar = GAD_SCALAR_BOOL;
+        arg->int_value = object == Py_True;
+        return true;
+    }
+    if (PyFloat_Check(object)) {
+        arg->scalar = GAD_SCALAR_FLOAT;
+        arg->float_value = PyFloat_AsDouble(object);
+        return true;
+    }
+    if (!PyLong_Check(object)) {
+        PyErr_Format(PyExc_TypeError, "%s: an Array, bool, int or float is wanted, not %R",
+                     arg->name, Py_TYPE(object));
+        return false;
+    }
+    int overflow;
+    arg->scalar = GAD_SCALAR_INT;
+    arg->int_value = PyLong_AsLongLongAndOverflow(object, &overflow);
+    if (overflow)
+        PyErr_Format(PyExc_OverflowError, "%s: the int does not fit int64", arg->name);
+    return !overflow;
+}
+
+static bool read_arg(struct session *session, PyObject *tuple, Py_ssize_t i,
+                     struct gad_argument *arg)
+{
+    PyObject *items[2];
+    if (!open_entry(tuple, i, 2, "argument", items))
+        return false;
+    *arg = (struct gad_argument){.name = read_text(items[0], "an argument's name")};
+    if (!arg->name)
+        return false;
+    if (Py_IS_TYPE(items[1], session->state->array_type))
+        return read_array(session, items[1], arg->name, &arg->array);
+    return read_scalar(items[1], arg);
+}
+
+static bool read_path(struct request *request, PyObject *object, const char **ret)
+{
+    PyObject **bytes = &request->paths[request->n_paths];
+    if (!PyUnicode_FSConverter(object, bytes))
+        return false;
+    request->n_paths++;
+    *ret = PyBytes_AsString(*bytes);
+    return true;
+}
+
+static bool read_output(struct request *request, struct session *session, Py_ssize_t i,
+                        struct gad_output *output)
+{
+    PyObject *items[3];
+    if (!open_entry(request->output_tuple, i, 3, "output", items))
+        return false;
+    *output = (struct gad_output){.expr = read_text(items[0], "an expression")};
+    if (!output->expr || !read_optional_text(items[1], "an output's name", &output->name))
+        return false;
+    if (items[2] == Py_None)
+        return true;
+    if (Py_IS_TYPE(items[2], session->state->array_type))
+        return read_array(session, items[2], output->name ? output->name : "out", &output->to);
+    return read_path(request, items[2], &output->to_path);
+}
+
+static bool is_within(struct session *session, const char *what, Py_ssize_t n, Py_ssize_t most)
+{
+    char expected[32], found[32];
+    if (n <= most)
+        return true;
+    snprintf(expected, sizeof(expected), "at most %zd", most);
+    snprintf(found, sizeof(found), "%zd", n);
+    error_raise_own(session->state, GAD_LIMIT_EXCEEDED, what, expected, found,
+                    "a job has at most %zd %s", most, what);
+    return false;
+}
+
+static bool read_priority(struct session *session, PyObject *object, int *ret)
+{
+    long priority = object ? PyLong_AsLong(object) : 0;
+    if (priority == -1 && PyErr_Occurred())
+        return false;
+    if (priority < -100 || priority > 100) {
+        error_raise_own(session->state, GAD_BAD_ARGUMENT, "priority", "-100 to 100", NULL,
+                        "the priority %ld is out of its range", priority);
+        return false;
+    }
+    *ret = (int)priority;
+    return true;
+}
+
+static bool read_lists(struct request *request, struct session *session)
+{
+    Py_ssize_t n_args = PyTuple_Size(request->arg_tuple);
+    Py_ssize_t n_outputs = PyTuple_Size(request->output_tuple);
+    if (!is_within(session, "args", n_args, REQUEST_MAX_ARGS) ||
+        !is_within(session, "outputs", n_outputs, REQUEST_MAX_OUTPUTS))
+        return false;
+    for (Py_ssize_t i = 0; i < n_args; i++)
+        if (!read_arg(session, request->arg_tuple, i, &request->args[i]))
+            return false;
+    for (Py_ssize_t i = 0; i < n_outputs; i++)
+        if (!read_output(request, session, i, &request->outputs[i]))
+            return false;
+    request->options.n_args = (unsigned)n_args;
+    request->options.n_outputs = (unsigned)n_outputs;
+    return true;
+}
+
+bool request_init(struct request *request, struct session *session, PyObject *outputs,
+                  PyObject *args, PyObject *engine, PyObject *priority, PyObject *label)
+{
+    request->options = (struct gad_job_options){.args = request->args, .outputs = request->outputs};
+    request->n_paths = 0;
+    request->output_tuple = PySequence_Tuple(outputs);
+    request->arg_tuple = request->output_tuple ? PySequence_Tuple(args) : NULL;
+    return request->arg_tuple && read_lists(request, session) &&
+           read_optional_text(engine, "engine", &request->options.engine) &&
+           read_optional_text(label, "label", &request->options.label) &&
+           read_priority(session, priority, &request->options.priority);
+}
+
+void request_deinit(struct request *request)
+{
+    for (unsigned i = 0; i < request->n_paths; i++)
+        Py_DECREF(request->paths[i]);
+    Py_XDECREF(request->output_tuple);
+    Py_XDECREF(request->arg_tuple);
+}
+
+void request_move_tuples(struct request *request, void *ret_keeps[2])
+{
+    ret_keeps[0] = request->output_tuple;
+    ret_keeps[1] = request->arg_tuple;
+    request->output_tuple = request->arg_tuple = NULL;
+}

@@ -1,0 +1,25 @@
+/* A job's description, from Python's objects to the library's options. With the GIL. */
+#pragma once
+
+#include "core/array.h"
+
+#define REQUEST_MAX_ARGS    64
+#define REQUEST_MAX_OUTPUTS 16
+
+struct request {
+    struct gad_job_options options; /* points into the rest and into the objects */
+    struct gad_argument args[REQUEST_MAX_ARGS];
+    struct gad_output outputs[REQUEST_MAX_OUTPUTS];
+    PyObject *paths[REQUEST_MAX_OUTPUTS]; /* of to_path, as bytes */
+    unsigned n_paths;
+    PyObject *output_tuple, *arg_tuple; /* references; they hold arrays and texts */
+};
+
+/* Fills in what the lists say; engine, priority and label may be None or NULL. Returns false with
+ * an exception; request_deinit() either way. The texts of engine and label must be held by the
+ * caller. */
+bool request_init(struct request *request, struct session *session, PyObject *outputs,
+                  PyObject *args, PyObject *engine, PyObject *priority, PyObject *label);
+void request_deinit(struct request *request);
+/* Hands the references of the tuples over. */
+void request_move_tuples(struct request *request, void *ret_keeps[2]);

@@ -1,0 +1,271 @@
+/* The Python type Session: one connection, used by all threads of the process that made it.
+ *
+ * Arrays and jobs hold a reference to their session, so the connection's memory lives as long as
+ * any array in it. close() leaves the daemon at once all the same: the socket is shut, the memory
+ * stays. A child of fork() has a copy of all this whose lock may be held by a thread that it does
+ * not have, so there nothing is touched but by forget().
+ */
+#include "core/session.h"
+#include "core/ask.h"
+#include "core/make.h"
+#include "core/plan.h"
+#include "core/run.h"
+#include "core/wait.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Beginning ------------------------------------------------------------------------------------ */
+
+static void join_list(struct session *session)
+{
+    struct module_state *state = session->state;
+    session->next = state->sessions;
+    if (state->sessions)
+        state->sessions->previous = session;
+    state->sessions = session;
+}
+
+static void leave_list(struct session *session)
+{
+    if (session->previous)
+        session->previous->next = session->next;
+    else if (session->state->sessions == session)
+        session->state->sessions = session->next;
+    if (session->next)
+        session->next->previous = session->previous;
+    session->previous = session->next = NULL;
+}
+
+/* Returns -1 with an exception. */
+static int parse_timeout(struct module_state *state, double seconds, int *ret_ms)
+{
+    if (!(seconds > 0)) {
+        error_raise_own(state, GAD_BAD_ARGUMENT, "timeout", "seconds, more than 0", NULL,
+                        "the time-out must be more than 0 seconds");
+        return -1;
+    }
+    double ms = ceil(seconds * 1000);
+    *ret_ms = ms < INT_MAX ? (int)ms : INT_MAX;
+    return 0;
+}
+
+static int connect_session(struct session *session, const struct gad_connect_options *options)
+{
+    struct gad_client *client = NULL;
+    struct gad_error error;
+    enum gad_status status;
+    int r = 0;
+    Py_BEGIN_ALLOW_THREADS status = gad_connect(options, &client, &error);
+    if (status == GAD_OK && (r = link_init(&session->link, client)))
+        gad_close(client);
+    Py_END_ALLOW_THREADS if (status)
+    {
+        error_raise(session->state, &error);
+        return -1;
+    }
+    if (r) {
+        error_raise_own(session->state, GAD_IO_ERROR, NULL, NULL, NULL,
+                        "a descriptor for waking threads: %s", strerror(r));
+        return -1;
+    }
+    session->has_link = true;
+    join_list(session);
+    return 0;
+}
+
+static PyObject *session_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    static const char *const names[] = {"socket", "client_name", "start",
+                                        "daemon", "timeout",     NULL};
+    struct gad_connect_options options = {0};
+    PyObject *socket = NULL, *daemon = NULL;
+    int start;
+    double timeout;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OzpOd:Session", (char **)names, &socket,
+                                     &options.client_name, &start, &daemon, &timeout))
+        return NULL;
+    PyObject *paths[2] = {NULL};
+    struct session *session = NULL;
+    if ((socket == Py_None || PyUnicode_FSConverter(socket, &paths[0])) &&
+        (daemon == Py_None || PyUnicode_FSConverter(daemon, &paths[1])))
+        session = (struct session *)module_new_object(type);
+    if (session) {
+        options.no_private_daemon = !start;
+        options.socket = paths[0] ? PyBytes_AsString(paths[0]) : NULL;
+        options.daemon_path = paths[1] ? PyBytes_AsString(paths[1]) : NULL;
+        session->state = PyType_GetModuleState(type);
+        session->generation = module_generation();
+        session->pid = (long)getpid();
+        if (parse_timeout(session->state, timeout, &options.timeout_ms) ||
+            connect_session(session, &options))
+            Py_CLEAR(session);
+    }
+    Py_XDECREF(paths[0]);
+    Py_XDECREF(paths[1]);
+    return (PyObject *)session;
+}
+
+/* The end -------------------------------------------------------------------------------------- */
+
+static void session_dealloc(PyObject *self)
+{
+    struct session *session = (struct session *)self;
+    leave_list(session);
+    if (session->has_link && session_is_ours(session)) {
+        Py_BEGIN_ALLOW_THREADS link_deinit(&session->link);
+        Py_END_ALLOW_THREADS session_collect(session);
+    }
+    module_free_object(self);
+}
+
+static void close_session(struct session *session)
+{
+    struct section section = session_enter(session, true);
+    link_close(&session->link);
+    session_leave(session, section);
+}
+
+static PyObject *session_close(PyObject *self, PyObject *unused)
+{
+    struct session *session = (struct session *)self;
+    if (!session_check(session))
+        return NULL;
+    close_session(session);
+    Py_RETURN_NONE;
+}
+
+static PyObject *session_forget(PyObject *self, PyObject *unused)
+{
+    struct session *session = (struct session *)self;
+    if (session->generation != module_generation() && !session->is_forgotten) {
+        session->is_forgotten = true;
+        gad_forget(session->link.client);
+        close(session->link.wake_fd);
+    }
+    Py_RETURN_NONE;
+}
+
+static struct session *find_open(struct module_state *state)
+{
+    struct session *session = state->sessions;
+    while (session && (!session_is_ours(session) || session->link.is_closed))
+        session = session->next;
+    return session;
+}
+
+void session_close_all(struct module_state *state)
+{
+    struct session *session;
+    while ((session = find_open(state))) {
+        Py_INCREF((PyObject *)session);
+        close_session(session);
+        Py_DECREF((PyObject *)session);
+    }
+}
+
+/* Questions ------------------------------------------------------------------------------------ */
+
+static PyObject *session_get_is_open(PyObject *self, void *unused)
+{
+    struct session *session = (struct session *)self;
+    return PyBool_FromLong(session_is_ours(session) && !session->link.is_closed);
+}
+
+static PyObject *session_get_pid(PyObject *self, void *unused)
+{
+    return PyLong_FromLong(((struct session *)self)->pid);
+}
+
+static PyObject *session_wake(PyObject *self, PyObject *unused)
+{
+    struct session *session = (struct session *)self;
+    if (!session_check(session))
+        return NULL;
+    struct section section = session_enter(session, false);
+    link_wake(&session->link);
+    session_leave(session, section);
+    Py_RETURN_NONE;
+}
+
+/* The type ------------------------------------------------------------------------------------- */
+
+#define FAST(func) (PyCFunction)(void (*)(void))(func), METH_FASTCALL
+
+static PyMethodDef methods[] = {
+    {"close", session_close, METH_NOARGS,
+     "close()\n--\n\nCancels what still runs and leaves the daemon, which sees the connection end "
+     "at once.\nMemory of arrays stays until their last view has gone. Using the session "
+     "afterwards raises no-daemon."},
+    {"forget", session_forget, METH_NOARGS,
+     "forget()\n--\n\nFor a child after fork(): gives up the parent's connection without a word; "
+     "arrays keep\ntheir memory, which is the parent's. In the process that made the session "
+     "nothing happens."},
+    {"ping", ask_ping, METH_NOARGS, "ping()\n--\n\nOne round trip to the daemon."},
+    {"info_json", ask_info_json, METH_NOARGS, "info_json()\n--\n\nWhat the daemon says of itself."},
+    {"stats_json", ask_stats_json, METH_NOARGS,
+     "stats_json()\n--\n\nWhat the daemon has done and does."},
+    {"ops_json", ask_ops_json, METH_NOARGS,
+     "ops_json()\n--\n\nWhat can be written in an expression."},
+    {"new", FAST(make_new),
+     "new(typestr, shape, zeroed, /)\n--\n\nAn array in shared memory, in C order."},
+    {"open", FAST(make_open),
+     "open(spec, in_place, /)\n--\n\nA file, dataset or a selection of one."},
+    {"create", FAST(make_create),
+     "create(spec, typestr, shape, fortran_order, replace, /)\n--\n\nAn output that appears with "
+     "commit()."},
+    {"from_buffer", FAST(make_from_buffer),
+     "from_buffer(buffer, writable, /)\n--\n\nAny strides. Holds the buffer."},
+    {"from_file", FAST(make_from_file),
+     "from_file(fd, offset, typestr, shape, strides, writable, /)\n--\n\nAn array in an open "
+     "file. The descriptor is duplicated."},
+    {"from_blocks", FAST(make_from_blocks),
+     "from_blocks(typestr, shape, read, write, /)\n--\n\nAn array that Python functions move "
+     "block by block."},
+    {"submit", FAST(run_submit),
+     "submit(outputs, args, engine, priority, label, progress, /)\n--\n\nStarts a job."},
+    {"run", FAST(run_run),
+     "run(outputs, args, engine, priority, label, /)\n--\n\nRuns a job; it is done when this "
+     "returns."},
+    {"plan", FAST(plan_make),
+     "plan(outputs, args, engine, /)\n--\n\nWhat a job would do. Nothing is run."},
+    {"wait_any", FAST(run_wait_any),
+     "wait_any(jobs, timeout, /)\n--\n\nThose that have ended; waits until there is one, the "
+     "time is over or wake() is called."},
+    {"wake", session_wake, METH_NOARGS,
+     "wake()\n--\n\nMakes a wait_any() in another thread return; if there is none, the next one."},
+    {NULL},
+};
+
+static PyGetSetDef properties[] = {
+    {"is_open", session_get_is_open, NULL, "Whether it can be used, by this process."},
+    {"pid", session_get_pid, NULL, "The process that made it."},
+    {NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_doc,
+     (char *)"Session(socket, client_name, start, daemon, timeout)\n--\n\nOne connection to a "
+             "daemon. It connects again by itself when it was lost."},
+    {Py_tp_new, session_new},
+    {Py_tp_dealloc, session_dealloc},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, properties},
+    {0},
+};
+
+static PyType_Spec spec = {
+    .name = "gpuarrayd._core.Session",
+    .basicsize = sizeof(struct session),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = slots,
+};
+
+PyTypeObject *session_add_type(PyObject *module, struct module_state *state)
+{
+    return state->session_type = module_add_type(module, &spec);
+}

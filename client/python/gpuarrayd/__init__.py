@@ -1,0 +1,74 @@
+"""Array jobs on this machine's GPU or CPU, in memory that a daemon took once, as with NumPy.
+
+    import gpuarrayd as gd
+    r = gd.evaluate("sqrt(a*a + b*b)", a=a, b=b)         # a, b: NumPy arrays of any kind
+    x = gd.open("big.npy")                               # never loaded
+    gd.save("y.npy", (gd.sqrt(x*x + 1) - x.mean()).astype("f4"))
+
+Arrays may be larger than the device and larger than memory. Results are NumPy's.
+
+    text form      evaluate; submit, which gives a Future
+    lazy form      open, lazy: Lazy; compute, save; NumPy's functions by name: sqrt, where, sum
+    shared memory  empty, zeros, empty_like, zeros_like, asarray
+    the daemon     connect, close, info, stats, ops
+    errors         Error, and below it a class for each code (gpuarrayd.errors); Unsupported
+    Dask           gpuarrayd.dask
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from . import _core, errors
+from ._arrays import asarray, empty, empty_like, zeros, zeros_like
+from ._jobs.evaluate import evaluate, submit
+from ._lazy.functions import *  # noqa: F403
+from ._lazy.functions_of_one import *  # noqa: F403
+from ._lazy.functions_of_two import *  # noqa: F403
+from ._lazy.array import Lazy, lazy, open
+from ._lazy.results import compute, save
+from ._session import close, connect, info, ops, stats
+from .errors import *  # noqa: F403
+
+if TYPE_CHECKING:
+    from . import dask as dask
+    from ._jobs.future import Future as Future
+
+__version__ = _core.versions().split(",")[0].split()[1]
+
+__all__ = [
+    "evaluate", "submit", "Future", "open", "lazy", "Lazy", "compute", "save", "empty",
+    "empty_like", "zeros", "zeros_like", "asarray", "connect", "close", "info", "stats", "ops",
+    "errors",
+    # functions
+    "negative", "positive", "reciprocal", "sign", "invert", "bitwise_count", "logical_not",
+    "absolute", "fabs", "sqrt", "square", "cbrt", "exp", "exp2", "expm1", "log", "log2",
+    "log10", "log1p", "sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh",
+    "arcsinh", "arccosh", "arctanh", "deg2rad", "rad2deg", "sinc", "erf", "erfc", "gamma",
+    "lgamma", "expit", "logit", "floor", "ceil", "trunc", "rint", "spacing", "isnan",
+    "isfinite", "isinf", "isposinf", "isneginf", "signbit", "bitwise_not", "abs", "asin",
+    "acos", "atan", "asinh", "acosh", "atanh", "radians", "degrees", "gammaln", "fix", "add",
+    "subtract", "multiply", "divide", "floor_divide", "remainder", "fmod", "power",
+    "float_power", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
+    "bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift", "gcd", "lcm",
+    "logical_and", "logical_or", "logical_xor", "minimum", "maximum", "fmin", "fmax", "hypot",
+    "logaddexp", "logaddexp2", "arctan2", "heaviside", "copysign", "nextafter", "ldexp",
+    "true_divide", "mod", "pow", "atan2", "where", "select", "clip", "round", "around",
+    "isclose", "nan_to_num", "index", "astype", "divmod", "frexp", "modf", "sum", "min", "amin",
+    "max", "amax", "mean", "count_nonzero",
+    # errors; those of single codes (`except gd.BadShape`) are in the reference of gpuarrayd.errors
+    "Error", "RequestError", "SessionError", "DaemonError", "Unsupported",
+]
+
+if not TYPE_CHECKING:  # the checker would believe in every name
+    def __getattr__(name: str) -> Any:
+        """What is loaded when it is asked for: Dask, and what futures need."""
+        if name == "dask":
+            import importlib
+            return importlib.import_module("gpuarrayd.dask")
+        if name == "Future":
+            from ._jobs.future import Future
+            return Future
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "dask"})

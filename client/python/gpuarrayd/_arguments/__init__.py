@@ -1,0 +1,1 @@
+"""What users hand over: arrays of all kinds, as sources and destinations of jobs."""

@@ -1,0 +1,128 @@
+"""NumPy arrays over shared memory: what the daemon reads and writes where it is.
+
+They are plain ndarrays. Their memory comes from the session's arena and goes back to it with the
+last view.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from ._arguments import convert as _arguments
+from ._jobs.request import new_array
+from ._session import current
+from .errors import BadDtype, BadShape
+
+Shape: TypeAlias = int | tuple[int, ...] | list[int]
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+
+def empty(shape: Shape, dtype: DTypeLike = np.float64, *,
+          order: Literal["C", "F"] = "C") -> Array:
+    """A new array in shared memory, its elements not set, as np.empty().
+
+    Parameters
+    ----------
+    shape : int or tuple of ints
+    dtype : data-type
+        One that is computed: bool, int8 to int64, uint8 to uint64, float32, float64; native order.
+    order : "C" or "F"
+        Which axis is the densest: the last or the first.
+
+    Returns
+    -------
+    ndarray
+        Over shared memory; when the user's quota of that is used up, over ordinary memory. It is
+        given back with the last view.
+
+    Raises
+    ------
+    BadDtype, BadShape
+    NoMemory
+        The system has no shared memory left.
+    """
+    return _new(shape, np.dtype(dtype), order, False)
+
+
+def zeros(shape: Shape, dtype: DTypeLike = np.float64, *,
+          order: Literal["C", "F"] = "C") -> Array:
+    """A new array of zeros in shared memory, as np.zeros(). See empty()."""
+    return _new(shape, np.dtype(dtype), order, True)
+
+
+def empty_like(prototype: ArrayLike, dtype: DTypeLike | None = None) -> Array:
+    """A new array in shared memory with the shape, dtype and memory order of another.
+
+    Parameters
+    ----------
+    prototype : array_like
+    dtype : data-type, optional
+        Another one.
+
+    Returns
+    -------
+    ndarray
+        As of empty(); in Fortran order where the prototype is and is not in C order too.
+    """
+    return _new_like(prototype, dtype, False)
+
+
+def zeros_like(prototype: ArrayLike, dtype: DTypeLike | None = None) -> Array:
+    """A new array of zeros in shared memory, shaped as another. See empty_like()."""
+    return _new_like(prototype, dtype, True)
+
+
+def asarray(x: ArrayLike, dtype: DTypeLike | None = None) -> Array:
+    """`x` in shared memory: itself where it lies there with this dtype, else a copy.
+
+    Parameters
+    ----------
+    x : array_like
+        All that np.asarray() takes, and what gd.open() gives, which is computed.
+    dtype : data-type, optional
+        None: that of x.
+
+    Returns
+    -------
+    ndarray
+        As of empty(); of the same memory as x where that is shared memory of this session.
+    """
+    array = np.asanyarray(x)
+    _arguments.check_array(array, "x")
+    array = np.asarray(array)
+    wanted = (array.dtype if dtype is None else np.dtype(dtype)).newbyteorder("=")
+    if array.dtype == wanted and current().from_buffer(array, False).access == "region":
+        return array
+    made = _new_like(array, wanted, False)
+    made[...] = array
+    return made
+
+
+def _new_like(prototype: ArrayLike, dtype: DTypeLike | None, zeroed: bool) -> Array:
+    array = np.asanyarray(prototype)
+    order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
+    wanted = (array.dtype if dtype is None else np.dtype(dtype)).newbyteorder("=")
+    return _new(array.shape, wanted, order, zeroed)
+
+
+def _new(shape: Shape, dtype: np.dtype[Any], order: str, zeroed: bool) -> Array:
+    if dtype.num > _arguments.LAST_NUM:
+        _arguments.refuse_dtype(dtype, "the array")
+    if not dtype.isnative:
+        raise BadDtype("new arrays have this machine's byte order",
+                       expected=dtype.newbyteorder("=").str, found=dtype.str)
+    try:
+        sizes = (shape.__index__(),) if hasattr(shape, "__index__") \
+            else tuple([size.__index__() for size in shape])
+    except (TypeError, AttributeError):
+        raise BadShape(f"{shape!r} is no shape", expected="an int or a tuple of ints",
+                       found=repr(shape)) from None
+    if min(sizes, default=0) < 0:
+        raise BadShape(f"a negative size in {sizes}", expected="sizes of 0 or more",
+                       found=str(sizes))
+    if order not in ("C", "F"):
+        raise BadShape(f"order is {order!r}", expected="'C' or 'F'", found=repr(order))
+    return new_array(current(), dtype, sizes, order, zeroed)[0]

@@ -1,0 +1,165 @@
+"""The extension: libgpuarrayd for Python. Nothing here knows NumPy; arrays are buffers, dtypes are
+NumPy's array-interface strings ("<f8"). Failures raise what errors.from_status() returns.
+
+Everything may be called from any thread. No function holds the interpreter's lock while it waits.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias, final
+
+Scalar: TypeAlias = bool | int | float
+MoveBlock: TypeAlias = Callable[[tuple[int, ...], tuple[int, ...], memoryview], None]
+
+def versions() -> str:
+    """gad_versions()"""
+    ...
+
+@final
+class Session:
+    """One connection to a daemon. It connects again by itself when it was lost."""
+
+    def __init__(self, socket: str | None, client_name: str | None, start: bool,
+                 daemon: str | None, timeout: float) -> None:
+        """timeout: seconds to connect, and for answers to plain questions."""
+        ...
+    def close(self) -> None:
+        """Cancels what still runs and leaves the daemon, which sees the connection end at once.
+        Memory of arrays stays until their last view has gone. Using the session afterwards raises
+        no-daemon; jobs that had ended still answer, others have ended as cancelled."""
+        ...
+    def forget(self) -> None:
+        """For a child after fork(): the parent's connection is given up without a word; arrays keep
+        their memory, which is the parent's."""
+        ...
+    @property
+    def is_open(self) -> bool: ...
+    @property
+    def pid(self) -> int:
+        """The process that made it."""
+        ...
+    def ping(self) -> None: ...
+    def info_json(self) -> str: ...
+    def stats_json(self) -> str: ...
+    def ops_json(self) -> str: ...
+
+    # Arrays. typestr None: as the buffer says. strides None: C order. In bytes.
+    def new(self, typestr: str, shape: Sequence[int], zeroed: bool, /) -> Array:
+        """In shared memory, C order."""
+        ...
+    def open(self, spec: str, in_place: bool, /) -> Array: ...
+    def create(self, spec: str, typestr: str, shape: Sequence[int], fortran_order: bool,
+               replace: bool, /) -> Array: ...
+    def from_buffer(self, buffer: object, writable: bool, /) -> Array:
+        """What lies in shared memory of this session travels as such, other memory through a ring.
+        Any strides. Holds the buffer. bad-dtype for formats that are not computed, bad-shape for
+        more than 32 dimensions, read-only when `writable` and it is not."""
+        ...
+    def from_file(self, fd: int, offset: int, typestr: str, shape: Sequence[int],
+                  strides: Sequence[int] | None, writable: bool, /) -> Array:
+        """fd: the caller's, duplicated."""
+        ...
+    def from_blocks(self, typestr: str, shape: Sequence[int],
+                    read: MoveBlock | None, write: MoveBlock | None, /) -> Array:
+        """read(start, count, block) fills the bytes of a block (C order, writable memoryview of
+        bytes, valid during the call); write stores them. Called in a thread of the library, one
+        call at a time. An exception fails the job with provider-failed and becomes its __cause__;
+        so does a view of the block that is kept after the call."""
+        ...
+
+    # Jobs. outputs: (expression, name or None, destination). args: (name, value).
+    def submit(self, outputs: Sequence[tuple[str, str | None, Array | str | None]],
+               args: Sequence[tuple[str, Array | Scalar]], engine: str | None, priority: int,
+               label: str | None, progress: bool, /) -> Job:
+        """A destination that is a str is created (to_path). ints beyond int64 raise OverflowError.
+        The job keeps its arrays until it dies; one that dies before its end is cancelled."""
+        ...
+    def run(self, outputs: Sequence[tuple[str, str | None, Array | str | None]],
+            args: Sequence[tuple[str, Array | Scalar]], engine: str | None, priority: int,
+            label: str | None, /) -> Job:
+        """submit() and wait(None) in one; the job is done. A signal's exception cancels the job
+        first and waits for its end, at most 10 seconds."""
+        ...
+    def plan(self, outputs: Sequence[tuple[str, str | None, Array | str | None]],
+             args: Sequence[tuple[str, Array | Scalar]], engine: str | None, /) -> Plan: ...
+    def wait_any(self, jobs: Sequence[Job], timeout: float | None, /) -> list[Job]:
+        """Those that have ended; empty when the time is over or wake() was called."""
+        ...
+    def wake(self) -> None:
+        """Makes every wait_any() in other threads return; if there is none, the next one."""
+        ...
+
+@final
+class Plan:
+    @property
+    def outputs(self) -> list[tuple[str, tuple[int, ...], bool]]:
+        """(typestr, shape, fortran_order) of each"""
+        ...
+    @property
+    def engine(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def n_tiles(self) -> int: ...
+    @property
+    def read_bytes(self) -> int: ...
+    @property
+    def write_bytes(self) -> int: ...
+    @property
+    def seconds(self) -> float: ...
+
+@final
+class Array:
+    """A source or destination. Those with memory (new, from_buffer) export it as a buffer with
+    dtype, shape and strides; the memory stays while a view of it is there."""
+
+    @property
+    def typestr(self) -> str: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def strides(self) -> tuple[int, ...] | None:
+        """None: chunked, or read by the library"""
+        ...
+    @property
+    def fill(self) -> float | None: ...
+    @property
+    def format(self) -> str: ...
+    @property
+    def path(self) -> str | None: ...
+    @property
+    def access(self) -> str: ...
+    @property
+    def session(self) -> Session: ...
+    def commit(self) -> None:
+        """Puts what create() made in its place."""
+        ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+@final
+class Job:
+    def wait(self, timeout: float | None, /) -> bool:
+        """False: the time is over. Raises the job's error, each time. Signals' exceptions come
+        through; the job goes on, and is_done says which of the two it was."""
+        ...
+    @property
+    def is_done(self) -> bool:
+        """Without asking; moves when somebody waits."""
+        ...
+    def cancel(self) -> None: ...
+    @property
+    def id(self) -> int:
+        """The daemon's number; 0 while it is not known (of a very small job: before its end)"""
+        ...
+    @property
+    def session(self) -> Session: ...
+    @property
+    def progress(self) -> tuple[int, int, int, int, int]:
+        """tiles done, tiles, bytes read, written, in all (0: not known yet)"""
+        ...
+    @property
+    def stats(self) -> dict[str, int | float | str] | None:
+        """The members of struct gad_job_stats; None before the end and of a job that failed"""
+        ...
+    def result(self, i: int, /) -> tuple[str, tuple[int, ...], bytes] | None:
+        """Of output i, when it had no destination: typestr, shape, elements in C order"""
+        ...

@@ -1,0 +1,230 @@
+"""The text form: gd.evaluate("sqrt(a*a + b*b)"), and gd.submit() of it.
+
+What the names in a text stand for comes from keywords, else from the caller's variables. Finding
+them is on the way of every call, so it is a lookup for texts that were seen before.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from . import quick as _quick
+from .names import names_of
+from .request import Request, To
+from ..errors import BadArgument, LimitExceeded, UnknownName
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from .future import Future
+
+Path: TypeAlias = str | os.PathLike[str]
+
+_OPTIONS = ("out", "to", "engine", "priority", "label", "progress")
+_MAX_OUTPUTS = 16  # of one job
+
+
+def evaluate(expr: str | Sequence[str], /, *, out: Any = None, to: Any = None,
+             engine: str | None = None, priority: int = 0, label: str | None = None,
+             progress: Any = False, **arrays: Any) -> Any:
+    """Computes an expression over arrays, with NumPy's names and results.
+
+        gd.evaluate("sqrt(a*a + b*b)", a=a, b=b)
+        gd.evaluate("d = x - mean(x); d*d", x=x, out=r)
+        low, high = gd.evaluate(["min(x)", "max(x)"], x=x)
+
+    Parameters
+    ----------
+    expr : str, or list of str
+        gd.ops() lists the functions; `np.` in front is allowed. Names may be given to parts before
+        the result. A list is computed in one pass over the data.
+    out : array, or list of arrays, optional
+        Where the result goes: an ndarray that can be written, np.memmap, h5py.Dataset, or
+        gd.open(path, "r+"). Of exactly the result's shape; its dtype as in NumPy's `out=`: the
+        result must be castable by the rule "same_kind". For a list of expressions a list, None in
+        it for a new array.
+    to : path, or list of paths, optional
+        A new file for the result: "file.npy", "file.h5:/dataset", "file.raw". It appears whole, at
+        the end.
+    engine : str, optional
+        "auto", "cpu" or "cuda".
+    priority : int
+        -100 to 100; higher first among the user's own jobs.
+    label : str, optional
+        Shown in lists of jobs.
+    progress : bool or callable
+        True shows a bar.
+    **arrays
+        What the names in the expression stand for; those not given are the caller's variables,
+        local ones first. Arrays are read where they are: ndarrays of any strides and byte order,
+        np.memmap, h5py.Dataset, gd.open(). Python's numbers are weak, as in NumPy; NumPy's scalars,
+        lists and objects with __array__ are arrays.
+
+    Returns
+    -------
+    ndarray
+        New, over shared memory, in the memory order that NumPy would choose; freed with its last
+        view. A NumPy scalar where the result is 0-d. With `out`: that object. With `to`: the new
+        file, as of gd.open(). For a list of expressions: a list of these.
+
+    Raises
+    ------
+    UnknownName, BadExpression, BadArity, BadShape, BadDtype
+        It cannot be computed; the message says where and why.
+    OverlappingOutput, ReadOnly
+        `out` cannot be written, or is part of an argument and not the same elements.
+    TooLargeForPool, QuotaExceeded, QueueFull
+        There is no room for it.
+    KeyboardInterrupt
+        Ctrl-C cancels the job.
+    """
+    if to is None and progress is False and type(expr) is str:
+        result = _quick.evaluate(expr, out, engine, priority, label, arrays)
+        if result is not NotImplemented:
+            return result
+    frame = sys._getframe(1)
+    if type(expr) is str:
+        args = arguments((expr,), arrays, frame)
+        return Request([(expr, None)], args, [out if to is None else _target(out, to)], engine,
+                       priority, label).run(progress)[0]
+    texts = _texts(expr)
+    args = arguments(texts, arrays, frame)
+    results = Request([(text, None) for text in texts], args, _targets(expr, out, to), engine,
+                      priority, label).run(progress)
+    return results[0] if isinstance(expr, str) else results
+
+
+def submit(expr: Any, /, *, out: Any = None, to: Any = None, engine: str | None = None,
+           priority: int = 0, label: str | None = None, **arrays: Any) -> "Future[Any]":
+    """Starts what evaluate() would compute, and returns at once.
+
+    Parameters
+    ----------
+    expr : str, list of str, lazy array, or list of lazy arrays
+    out, to, engine, priority, label, **arrays
+        As of evaluate(). Arrays must not be changed until the job has ended.
+
+    Returns
+    -------
+    Future
+        A concurrent.futures.Future whose result() is evaluate()'s; it can be awaited, too.
+
+    Raises
+    ------
+    UnknownName, BadArgument, BadDtype, ReadOnly
+        What is wrong at first sight. All else is raised by result().
+    """
+    from .future import start
+    frame = sys._getframe(1)
+    is_many = isinstance(expr, (list, tuple))
+    if isinstance(expr[0] if is_many and expr else expr, str):
+        texts = _texts(expr)
+        args = arguments(texts, arrays, frame)
+        request = Request([(text, None) for text in texts], args, _targets(expr, out, to), engine,
+                          priority, label)
+    else:
+        from .._lazy import array as _lazy
+        if arrays:
+            name = next(iter(arrays))
+            raise BadArgument(f"{name}= stands beside a lazy array, which knows its arguments",
+                              argument=name)
+        request = _lazy.request(list(expr) if is_many else [expr], _targets(expr, out, to), engine,
+                                priority, label)
+    return start(request, list if is_many else _first)
+
+
+def arguments(texts: "tuple[str, ...]", given: dict[str, object],
+              frame: "FrameType") -> dict[str, object]:
+    """What the names in the texts stand for: `given`, else variables of a frame."""
+    needed, optional = names_of(*texts)
+    args = {}
+    for name in needed:
+        if name in given:
+            args[name] = given[name]
+        else:
+            args[name] = _variable(name, given, frame)
+    if optional:
+        args.update((name, given[name]) for name in optional if name in given)
+    if len(args) < len(given):
+        _check_unused(args, given)
+    return args
+
+
+def _variable(name: str, given: dict[str, object], frame: "FrameType") -> object:
+    for variables in (frame.f_locals, frame.f_globals):
+        if name in variables:
+            return variables[name]
+    from difflib import get_close_matches
+    known = [other for other in {**frame.f_globals, **frame.f_locals, **given}
+             if not other.startswith("_")]
+    near = get_close_matches(name, known, 1)
+    hint = f", did you mean {near[0]!r}?" if near else ""
+    raise UnknownName(
+        f"unknown name {name!r}{hint or ';'} arguments are given as {name}=array, or are variables "
+        "of the caller", expected=repr(near[0]) if near else "a name that is given",
+        found=repr(name))
+
+
+def _check_unused(args: dict[str, object], given: dict[str, object]) -> None:
+    """Names that no text uses are allowed, so that a dict of columns can be given, but not what
+    looks like an option."""
+    for name in given:
+        if name not in args:
+            from difflib import get_close_matches
+            near = get_close_matches(name, _OPTIONS, 1, 0.75)
+            if near:
+                raise BadArgument(f"{name}= is neither an option nor used in the expression, did "
+                                  f"you mean {near[0]}=?", argument=name, expected=f"{near[0]}=",
+                                  found=f"{name}=")
+
+
+def _texts(expr: Any) -> "tuple[str, ...]":
+    texts = (expr,) if isinstance(expr, str) or not isinstance(expr, (list, tuple)) else tuple(expr)
+    for text in texts:
+        if not isinstance(text, str):
+            raise BadArgument(f"an expression is a str, or a list of them, not {text!r}",
+                              expected="str", found=type(text).__name__)
+    if not texts:
+        raise BadArgument("an empty list of expressions", expected="at least one", found="none")
+    if len(texts) > _MAX_OUTPUTS:
+        raise LimitExceeded(f"{len(texts)} expressions in one job",
+                            expected=f"at most {_MAX_OUTPUTS}", found=str(len(texts)))
+    return texts
+
+
+def _targets(expr: Any, out: Any, to: Any) -> list[object]:
+    """A destination for each expression."""
+    if not isinstance(expr, (list, tuple)):
+        return [_target(out, to)]
+    n = len(expr)
+    return [_target(one, path) for one, path in
+            zip(_listed(n, out, "out"), _listed(n, to, "to"), strict=True)]
+
+
+def _target(out: object, to: object) -> object:
+    if to is None:
+        return out
+    if out is not None:
+        raise BadArgument("out= and to= both say where the result goes", argument="to",
+                          expected="one of them", found="both")
+    if not isinstance(to, (str, os.PathLike)):
+        raise BadArgument(f"to is {to!r}, not the path of a file", argument="to",
+                          expected="a path", found=type(to).__name__)
+    return To(os.fsdecode(to))
+
+
+def _listed(n: int, value: Any, option: str) -> list[object]:
+    if value is None:
+        return [None] * n
+    if not isinstance(value, (list, tuple)) or len(value) != n:
+        found = f"{len(value)} of them" if isinstance(value, (list, tuple)) else repr(type(value))
+        raise BadArgument(f"{option} must be a list as long as that of the expressions",
+                          argument=option, expected=f"a list of {n}", found=found)
+    return list(value)
+
+
+def _first(results: list[Any]) -> Any:
+    return results[0]

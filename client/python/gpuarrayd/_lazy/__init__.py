@@ -1,0 +1,1 @@
+"""The lazy form: arrays that are computed when they are asked for."""

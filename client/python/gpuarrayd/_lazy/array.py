@@ -1,0 +1,323 @@
+"""Lazy arrays: expressions that look like NumPy arrays and are computed when they are asked for.
+
+    x = gd.open("big.npy")                                # a file, never loaded
+    y = (gd.sqrt(x*x + 1) - x.mean()).astype("f4")        # nothing is computed
+    y.shape, y.dtype                                      # known from the daemon's plan
+    gd.save("y.npy", y)                                   # one pass over the file
+
+A lazy is a node of a graph (graph.py) and what is known of it. Operators are in operators.py,
+functions in functions.py, NumPy's in protocols.py; a request is made of text (text.py) and sources
+(leaves.py). Computed is only by compute(), save(), submit(), out= and np.asarray(); all else that
+would need the elements raises, and so does all that the daemon does not compute.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import errors
+from .graph import Call, Node, Shape, Source, dtype_name
+from .indexing import indexed
+from .operands import Operand, call, pair, source_of
+from .operators import Operators
+from .._arguments.refusals import is_dataset
+from .._jobs.request import Request
+from .leaves import ArraySource, FileSource, open_file
+from .text import written
+from .unanswered import Unanswered, refuse, refuse_of_reduction, refuse_unusual
+
+if TYPE_CHECKING:
+    from .. import _core
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Progress = bool | Callable[..., object]
+
+
+class Lazy(Operators, Unanswered):
+    """An array that is not computed yet, made by gd.open(), gd.lazy() and all that is done with
+    their results. It never changes; what it reads may.
+
+    It takes part in expressions as an ndarray does: operators, NumPy's functions (np.sqrt(x),
+    np.where(x > 0, x, y)), basic indexing, broadcasting. Nothing falls back to NumPy: what the
+    daemon does not compute raises Unsupported with its name.
+    """
+
+    __slots__ = ("__weakref__", "_planned", "_written")
+    _planned: tuple[np.dtype[Any], Shape] | None
+    _written: tuple[str, dict[str, Source]] | None
+
+    @classmethod
+    def _of(cls, node: Node) -> Self:
+        lazy = cls.__new__(cls)
+        lazy._node = node
+        lazy._planned = lazy._written = None
+        return lazy
+
+    def __init__(self) -> None:
+        raise errors.Unsupported("lazies are made by gd.open(path) and gd.lazy(array)",
+                                 argument="Lazy")
+
+    # What it is.
+
+    def _facts(self) -> tuple[np.dtype[Any], Shape]:
+        if self._planned is None:
+            node = self._node
+            if isinstance(node, Source):
+                self._planned = node.dtype, node.shape
+            else:
+                [(dtype, shape, _)] = told(request([self], [None]), Request.plan)
+                self._planned = dtype, shape
+        return self._planned
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the result, in this machine's byte order. Asks the daemon once."""
+        return self._facts()[0]
+
+    @property
+    def shape(self) -> Shape:
+        """Of the result. Asks the daemon once."""
+        return self._facts()[1]
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the result."""
+        return self.size * self.itemsize
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        from .show import shown
+        return shown(self)
+
+    # Computing.
+
+    def compute(self, out: object = None, *, engine: str | None = None, priority: int = 0,
+                label: str | None = None, progress: Progress = False) -> Any:
+        """The elements.
+
+        Parameters
+        ----------
+        out : ndarray, memmap, h5py.Dataset or gd.open(path, "r+"), optional
+            Where they go: of exactly this shape, of a dtype that NumPy would cast to. It may be
+            what is read, element by element.
+        engine : {"auto", "cpu", "cuda"}, optional
+        priority : int
+            -100 to 100; the user's own jobs with higher numbers go first.
+        label : str, optional
+            Shown in lists of jobs.
+        progress : bool or callable
+            Whether a bar is shown; or what is told how far the job is.
+
+        Returns
+        -------
+        ndarray or NumPy scalar
+            An array over shared memory, the caller's; a scalar where the result is 0-d; `out`
+            where it was given.
+
+        Raises
+        ------
+        Error
+            Its subclass says what; nothing is computed by NumPy instead.
+        """
+        return told(request([self], [out], engine, priority, label), Request.run, progress)[0]
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
+        """np.asarray(x) computes."""
+        if copy is False:
+            raise ValueError("a lazy is computed into a new array: np.asarray(x) without "
+                             "copy=False")
+        wanted = self if dtype is None else self.astype(dtype)
+        return np.asarray(wanted.compute())
+
+    def __getitem__(self, key: object) -> Self:
+        node = indexed(self._node, key)
+        return self if node is self._node else self._of(node)
+
+    def astype(self, dtype: npt.DTypeLike, order: str = "K", casting: str = "unsafe",
+               subok: bool = True, copy: bool = True) -> Self:
+        """Cast to another dtype that the daemon computes in; as NumPy casts, but for values that
+        do not fit (README.md). order and casting have these values alone; copy means nothing."""
+        refuse_unusual("astype", order=(order, "K"), casting=(casting, "unsafe"))
+        return self._of(Call("astype", (self._node,), dtype=dtype_name(dtype)))
+
+    def clip(self, min: Operand | None = None, max: Operand | None = None,
+             **others: object) -> Self:
+        """The elements, limited to min and max; None: no limit on that side."""
+        refuse("clip", others)
+        return self._of(call("clip", self, min=min, max=max))
+
+    def round(self, decimals: int = 0, **others: object) -> Self:
+        """Rounded to decimals, halves to even."""
+        refuse("round", others)
+        return self._of(call("round", self, decimals=decimals))
+
+    def sum(self, axis: None = None, **others: object) -> Self:
+        """The sum of all elements, 0-d."""
+        return self._reduced("sum", axis, others)
+
+    def mean(self, axis: None = None, **others: object) -> Self:
+        """The mean of all elements, 0-d."""
+        return self._reduced("mean", axis, others)
+
+    def min(self, axis: None = None, **others: object) -> Self:
+        """The smallest of all elements, 0-d; NaN if there is one."""
+        return self._reduced("min", axis, others)
+
+    def max(self, axis: None = None, **others: object) -> Self:
+        """The largest of all elements, 0-d; NaN if there is one."""
+        return self._reduced("max", axis, others)
+
+    def _reduced(self, op: str, axis: object, others: Mapping[str, object]) -> Self:
+        refuse_of_reduction(op, axis, others)
+        return self._of(call(op, self))
+
+    # NumPy's protocols; and those of the others here.
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object,
+                        **kwargs: object) -> Any:
+        from . import protocols as _numpy
+        return _numpy.apply_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, func: Callable[..., Any], types: object,
+                           args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
+        from . import protocols as _numpy
+        return _numpy.apply_function(func, args, kwargs)
+
+    def __gad_source__(self, session: "_core.Session") -> "_core.Array":
+        return self._leaf("an argument").__gad_source__(session)
+
+    def __gad_sink__(self, session: "_core.Session") -> "_core.Array":
+        return self._leaf("an output").__gad_sink__(session)
+
+    def _leaf(self, place: str) -> ArraySource | FileSource:
+        if isinstance(self._node, (ArraySource, FileSource)):
+            return self._node
+        raise errors.Unsupported(
+            f"an expression that is not computed yet cannot be {place}: compute() it, or write all "
+            "of it with lazies", argument="Lazy", expected="gd.open(path) or an array",
+            found="a lazy expression")
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[object, ...]]:
+        from . import pickling as _pickling
+        return _unpickled, (type(self), _pickling.flattened(self._node), self._planned)
+
+
+def _unpickled(kind: type[Lazy], flat: list[tuple[Any, ...]],
+               planned: tuple[np.dtype[Any], Shape] | None) -> Lazy:
+    from . import pickling as _pickling
+    made = kind._of(_pickling.restored(flat))
+    made._planned = planned
+    return made
+
+
+def lazy_call(op: str, *operands: object, **options: object) -> Lazy:
+    """A function of the catalogue as a lazy; options that are None are not given."""
+    return Lazy._of(call(op, *operands, **options))
+
+
+def lazy_pair(op: str, *operands: object) -> tuple[Lazy, Lazy]:
+    """Of two results."""
+    first, second = pair(op, *operands)
+    return Lazy._of(first), Lazy._of(second)
+
+
+def lazy(array: Operand) -> Lazy:
+    """An array of this process as a lazy; its elements are read when a result is computed.
+
+    Parameters
+    ----------
+    array : ndarray, memmap, h5py.Dataset, list, number, Lazy
+        Not copied, and never loaded where it is a file's. A number is an array of no dimensions,
+        with its dtype.
+
+    Raises
+    ------
+    BadDtype, BadShape, BadArgument, Unsupported
+        It cannot be computed (object dtype, a masked array); the message says what to use instead.
+    """
+    return array if isinstance(array, Lazy) else Lazy._of(source_of(array))
+
+
+def open(spec: str | os.PathLike[str], mode: str = "r") -> Lazy:
+    """An array in a file, which is not loaded.
+
+    Parameters
+    ----------
+    spec : str or path
+        "file.npy", "file.h5:/dataset" (also .nc, .nc4, .cdf), "file.raw:f4:100x100"; behind it
+        there may be a selection: "file.npy[10:20, ::-1]".
+    mode : {"r", "r+"}
+        "r+": it may be an output, too, and is then written in place.
+
+    Returns
+    -------
+    Lazy
+        Of the file's dtype and shape. It holds the file open; other processes open it by its name.
+
+    Raises
+    ------
+    NotFound, Permission, BadFormat, BadDtype, Busy, ReadOnly
+        It cannot be opened.
+    """
+    if mode not in ("r", "r+"):
+        raise errors.BadArgument(f"mode must be 'r' or 'r+', not {mode!r}", argument="mode",
+                                 expected="'r' or 'r+'", found=repr(mode))
+    return Lazy._of(open_file(os.fspath(spec), mode))
+
+
+def request(lazies: Sequence[Lazy], outs: Sequence[object], engine: str | None = None,
+            priority: int = 0, label: str | None = None) -> Request:
+    """One job for several lazies. outs: as of Request."""
+    if len(lazies) == 1:
+        one = lazies[0]
+        if one._written is None:
+            [text], sources = written([one._node])
+            one._written = text, sources
+        texts, sources = [one._written[0]], one._written[1]
+    else:
+        texts, sources = written([one._node for one in lazies])
+    args = {name: source.argument() for name, source in sources.items()}
+    for out in outs:
+        if out is not None and is_dataset(out):
+            from .._arguments.hdf5_part import refuse_overlap
+            refuse_overlap(args.values(), out)
+    return Request([(text, None) for text in texts], args, outs, engine, priority, label)
+
+
+def told(made: Request, do: Callable[..., Any], *args: object) -> Any:
+    """do(made); its error says which expression and which argument it was."""
+    try:
+        return do(made, *args)
+    except errors.Error as error:
+        from .show import notes
+        for note in notes(made, error):
+            error.add_note(note)
+        raise

@@ -1,0 +1,41 @@
+"""Graphs as plain lists, so that lazies go between processes, however deep they are.
+
+Sources of files go by their place in the file system, arrays of the process with their elements.
+What a list has several times, the other side has once.
+"""
+
+from typing import Any
+
+from .graph import Call, Node, Number, ordered
+from .leaves import ArraySource, FileSource, unpickled
+
+
+def flattened(root: Node) -> list[tuple[Any, ...]]:
+    """One entry for each node, parts first."""
+    flat: list[tuple[Any, ...]] = []
+    numbers: dict[int, int] = {}
+    for node in ordered(root):
+        numbers[id(node)] = len(flat)
+        if isinstance(node, Call):
+            parts = tuple([numbers[id(part)] for part in node.parts])
+            flat.append(("call", node.op, parts, node.options, node.result, node.dtype))
+        elif isinstance(node, Number):
+            flat.append(("number", node.value, node.dtype))
+        else:
+            assert isinstance(node, (ArraySource, FileSource))
+            flat.append(node.pickled())
+    return flat
+
+
+def restored(flat: list[tuple[Any, ...]]) -> Node:
+    """The last node of a list of flattened()."""
+    nodes: list[Node] = []
+    for kind, *rest in flat:
+        if kind == "call":
+            op, parts, options, result, dtype = rest
+            nodes.append(Call(op, tuple([nodes[i] for i in parts]), options, result, dtype))
+        elif kind == "number":
+            nodes.append(Number(*rest))
+        else:
+            nodes.append(unpickled((kind, *rest)))
+    return nodes[-1]

@@ -1,0 +1,190 @@
+"""NumPy's functions of lazies: np.sqrt(x), np.where(x > 0, x, y), np.add(a, x, out=a).
+
+NumPy hands over every ufunc and every function that is called with a lazy. Those of the catalogue
+become parts of the expression, and with out= they are computed there. All others raise with their
+names, so that nothing is computed by NumPy unless somebody wrote np.asarray(x).
+
+What belongs to which is found by identity, not by name: another package's ufunc may have the name
+of one here and another meaning.
+"""
+
+import functools
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+import numpy as np
+
+from . import functions as functions
+from .. import errors
+from .array import Lazy, lazy_call, lazy_pair
+from .array import lazy as as_lazy
+from .results import compute_into
+from .unanswered import refuse, refuse_of_reduction
+
+_USUAL: dict[str, object] = {"where": True, "casting": "same_kind", "order": "K", "dtype": None,
+                             "subok": True, "signature": None, "sig": None, "extobj": None,
+                             "keepdims": False, "initial": None, "axis": None}
+_REDUCED = {"add": "sum", "minimum": "min", "maximum": "max"}
+_SCIPY = {"erf": "erf", "erfc": "erfc", "gamma": "gamma", "gammaln": "lgamma", "expit": "expit",
+          "logit": "logit"}
+
+
+def _is_usual(name: str, value: object) -> bool:
+    if value is np._NoValue:
+        return True
+    return name in _USUAL and (value is _USUAL[name] or (
+        isinstance(value, str) and value == _USUAL[name]))
+
+
+def _refuse_unusual(function: str, kwargs: Mapping[str, object]) -> None:
+    refuse(function, {name: "" if value is None else value for name, value in kwargs.items()
+                      if not _is_usual(name, value)})
+
+
+def _name_of(ufunc: np.ufunc) -> str | None:
+    """The catalogue's name of a ufunc of NumPy's or SciPy's."""
+    found = _ufuncs().get(ufunc)
+    if found is None and ufunc.__name__ in _SCIPY:
+        special = sys.modules.get("scipy.special")
+        if special is not None and getattr(special, ufunc.__name__, None) is ufunc:
+            found = _SCIPY[ufunc.__name__]
+    return found
+
+
+@functools.cache
+def _ufuncs() -> dict[Any, str]:
+    """NumPy's, with the first of their names here."""
+    names = {getattr(np, name, None): name for name in reversed(functions.__all__)}
+    return {own: name for own, name in names.items() if isinstance(own, np.ufunc)}
+
+
+def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[object, ...],
+                kwargs: dict[str, object]) -> Any:
+    """Lazy.__array_ufunc__()."""
+    name = _name_of(ufunc)
+    out: Any = kwargs.pop("out", None)
+    if method == "reduce" and name in _REDUCED:
+        return _reduced(ufunc, name, inputs, out, kwargs)
+    if name is None or method != "__call__":
+        module = "" if getattr(np, ufunc.__name__, None) is not ufunc else "np."
+        _refuse_function(module + ufunc.__name__ + ("" if method == "__call__" else f".{method}"))
+    _refuse_unusual(f"np.{ufunc.__name__}", kwargs)
+    if ufunc.nout == 2:
+        pair = lazy_pair(name, *inputs)
+        return pair if out is None else compute_into(pair, out)
+    made = lazy_call(name, *inputs)
+    return made if out is None else compute_into((made,), out)[0]
+
+
+def _reduced(ufunc: np.ufunc, name: str, inputs: tuple[object, ...], out: object,
+             kwargs: dict[str, object]) -> Lazy:
+    axis = inputs[1] if len(inputs) > 1 else kwargs.pop("axis", 0)
+    function = f"np.{ufunc.__name__}.reduce"
+    refuse_of_reduction(function, axis, {"out": out})
+    _refuse_unusual(function, kwargs)
+    return lazy_call(_REDUCED[name], inputs[0])
+
+
+def _refuse_function(name: str) -> NoReturn:
+    raise errors.Unsupported(
+        f"{name} is not computed by the daemon; np.asarray(x) computes x for NumPy's function",
+        argument=name, expected="a function of gd.ops()", found=name)
+
+
+# Functions that are no ufuncs: with NumPy's own parameters, since NumPy hands over what was given.
+
+
+def _where(condition: object, x: object = None, y: object = None) -> Lazy:
+    if x is None or y is None:
+        _refuse_function("np.where(condition) without x and y")
+    return lazy_call("where", condition, x, y)
+
+
+def _clip(a: object, a_min: object = None, a_max: object = None, out: object = None,
+          **kwargs: object) -> Any:
+    limits = {name: kwargs.pop(name) for name in ("min", "max")
+              if kwargs.get(name, np._NoValue) is not np._NoValue}
+    given = {"a_min": a_min, "a_max": a_max, **limits}
+    _refuse_unusual("np.clip", {k: v for k, v in kwargs.items() if k not in ("min", "max")})
+    made = lazy_call("clip", a, **{k: None if v is np._NoValue else v for k, v in given.items()})
+    return made if out is None else compute_into((made,), (out,))[0]
+
+
+def _round(a: object, decimals: int = 0, out: object = None) -> Any:
+    made = functions.round(a, decimals)  # type: ignore[arg-type]
+    return made if out is None else compute_into((made,), (out,))[0]
+
+
+def _of_one(name: str) -> Callable[..., Any]:
+    def call(x: object, out: object = None) -> Any:
+        made = lazy_call(name, x)
+        return made if out is None else compute_into((made,), (out,))[0]
+    return call
+
+
+def _reduction(name: str) -> Callable[..., Lazy]:
+    def call(a: object, axis: object = None, dtype: object = None, out: object = None,
+             keepdims: object = False, **kwargs: object) -> Lazy:
+        keepdims = None if keepdims is np._NoValue else keepdims
+        refuse_of_reduction(f"np.{name}", axis, {"dtype": dtype, "out": out, "keepdims": keepdims})
+        _refuse_unusual(f"np.{name}", kwargs)
+        return lazy_call(name, a)
+    return call
+
+
+def _extremum(name: str) -> Callable[..., Lazy]:
+    reduction = _reduction(name)
+
+    def call(a: object, axis: object = None, out: object = None, keepdims: object = False,
+             **kwargs: object) -> Lazy:
+        return reduction(a, axis, None, out, keepdims, **kwargs)
+    return call
+
+
+def _count_nonzero(a: object, axis: object = None, *, keepdims: object = False) -> Lazy:
+    refuse_of_reduction("np.count_nonzero", axis, {"keepdims": keepdims})
+    return lazy_call("count_nonzero", a)
+
+
+def _size(a: object, axis: int | None = None) -> int:
+    one = as_lazy(a)  # type: ignore[arg-type]
+    return one.size if axis is None else one.shape[axis]
+
+
+def _result_type(*arrays_and_dtypes: object) -> np.dtype[Any]:
+    return np.result_type(*[one.dtype if isinstance(one, Lazy) else one
+                            for one in arrays_and_dtypes])  # type: ignore[arg-type]
+
+
+def _astype(x: object, dtype: Any, /, *, copy: bool = True, device: object = None) -> Lazy:
+    refuse("np.astype", {"device": device})
+    return functions.astype(x, dtype)  # type: ignore[arg-type]
+
+
+_BY_NAME: dict[str, Callable[..., Any]] = {
+    "where": _where, "clip": _clip, "round": _round, "around": _round, "round_": _round,
+    "select": functions.select, "isclose": functions.isclose, "nan_to_num": functions.nan_to_num,
+    "sinc": _of_one("sinc"), "fix": _of_one("trunc"), "isposinf": _of_one("isposinf"),
+    "isneginf": _of_one("isneginf"), "sum": _reduction("sum"), "mean": _reduction("mean"),
+    "min": _extremum("min"), "amin": _extremum("min"), "max": _extremum("max"),
+    "amax": _extremum("max"), "count_nonzero": _count_nonzero, "astype": _astype,
+    "shape": lambda a: as_lazy(a).shape, "ndim": lambda a: as_lazy(a).ndim, "size": _size,
+    "result_type": _result_type,
+}
+
+
+@functools.cache
+def _functions() -> dict[Any, Callable[..., Any]]:
+    """By NumPy's own."""
+    return {getattr(np, name): own for name, own in _BY_NAME.items() if hasattr(np, name)}
+
+
+def apply_function(func: Callable[..., Any], args: tuple[object, ...],
+                   kwargs: dict[str, object]) -> Any:
+    """Lazy.__array_function__()."""
+    found = _functions().get(func)
+    if found is None:
+        module = getattr(func, "__module__", "numpy").replace("numpy", "np")
+        _refuse_function(f"{module}.{func.__name__}")
+    return found(*args, **kwargs)

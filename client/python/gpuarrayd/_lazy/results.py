@@ -1,0 +1,93 @@
+"""Several results in one pass over the data, and results in files: gd.compute() and gd.save()."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, overload
+
+from .. import errors
+from .array import Lazy, Progress, lazy, request, told
+from .operands import Operand
+from .._jobs.request import Request, To
+
+
+def compute(*lazies: Operand, out: Sequence[object] | None = None, engine: str | None = None,
+            priority: int = 0, label: str | None = None,
+            progress: Progress = False) -> tuple[Any, ...]:
+    """Several results in one pass over the data, as one job.
+
+    Parameters
+    ----------
+    *lazies : Lazy
+        At most 16, which read at most 64 arrays.
+    out : sequence, optional
+        For each of them None or where it goes.
+    engine, priority, label, progress
+        As of Lazy.compute().
+
+    Returns
+    -------
+    tuple
+        For each what Lazy.compute() gives.
+    """
+    made = [lazy(one) for one in lazies]
+    if not made:
+        return ()
+    outs = [None] * len(made) if out is None else list(out)
+    if len(outs) != len(made):
+        raise errors.BadArgument(f"out has {len(outs)} places for {len(made)} results",
+                                 argument="out", expected=str(len(made)), found=str(len(outs)))
+    return tuple(told(request(made, outs, engine, priority, label), Request.run, progress))
+
+
+Path = str | os.PathLike[str]
+
+
+@overload
+def save(path: Path, array: Operand, *, engine: str | None = None, priority: int = 0,
+         label: str | None = None, progress: Progress = False) -> Lazy: ...
+
+
+@overload
+def save(path: Mapping[Any, Operand], array: None = None, *, engine: str | None = None,
+         priority: int = 0, label: str | None = None,
+         progress: Progress = False) -> dict[Any, Lazy]: ...
+
+
+def save(path: Path | Mapping[Any, Operand], array: Operand | None = None, *,
+         engine: str | None = None, priority: int = 0, label: str | None = None,
+         progress: Progress = False) -> Lazy | dict[Any, Lazy]:
+    """Computes into files: each appears whole when the job is done, or not at all.
+
+    Parameters
+    ----------
+    path : str or path, or a dict
+        "file.npy", "file.h5:/dataset" or "file.raw"; existing ones are replaced, other datasets
+        stay. A dict {path: lazy} gives several in one pass over the data, as one job.
+    array : Lazy
+        What is computed; not with a dict.
+    engine, priority, label, progress
+        As of Lazy.compute().
+
+    Returns
+    -------
+    Lazy, or a dict of them
+        Opened on the new files.
+    """
+    pairs: Mapping[Any, Any] = path if isinstance(path, Mapping) else {path: array}
+    if isinstance(path, Mapping) == (array is not None):
+        raise errors.BadArgument("save takes a path and a lazy, or a dict of both",
+                                 argument="save", expected="save(path, lazy)",
+                                 found="a dict and a lazy" if array is not None else "a path alone")
+    if not pairs:
+        return {}
+    made = request([lazy(one) for one in pairs.values()],
+                   [To(os.fspath(one)) for one in pairs], engine, priority, label)
+    results = told(made, Request.run, progress)
+    return dict(zip(pairs, results, strict=True)) if pairs is path else results[0]
+
+
+def compute_into(lazies: Sequence[Lazy], outs: Sequence[object]) -> tuple[Any, ...]:
+    """What NumPy's out= means: computed there. New arrays where a place is None."""
+    return tuple(told(request(lazies, outs), Request.run))

@@ -1,0 +1,83 @@
+"""The examples of the package, as a reader would run them. Each checks its own results."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import gpuarrayd
+
+EXAMPLES = pathlib.Path(__file__).resolve().parents[3] / "client/python/examples"
+WINDS = pathlib.Path("/usr/share/ferret-vis/data/monthly_navy_winds.cdf")
+PACKAGE = pathlib.Path(gpuarrayd.__file__).parents[1]
+
+
+@pytest.fixture
+def run(daemon, folder):
+    """run("x.py", ...) -> the lines that it prints. Nothing stays with the daemon or on disk."""
+    before = daemon.quiet_counts()
+    temporary = folder / "tmp"
+    temporary.mkdir()
+    env = {**os.environ, "GPUARRAYD_SOCKET": daemon.socket, "TMPDIR": str(temporary),
+           "DASK_TEMPORARY_DIRECTORY": str(folder / "dask"),
+           "PYTHONPATH": f"{PACKAGE}:{os.environ.get('PYTHONPATH', '')}"}
+
+    def start(name, *args, status=0, words=""):
+        done = subprocess.run([sys.executable, str(EXAMPLES / name), *map(str, args)], env=env,
+                              capture_output=True, text=True, timeout=120, cwd=folder)
+        assert (done.returncode, done.stderr) == (status, words)
+        return done.stdout.splitlines()
+
+    yield start
+    assert not list(temporary.iterdir())
+    daemon.wait_for_counts(before)
+
+
+def test_wind_speed_of_winds_that_it_makes(run):
+    pytest.importorskip("h5py")
+    lines = run("windspeed.py")
+    assert lines[0] == "speed float32 (132, 73, 144)"
+    assert lines[1].startswith("mean 6.2")  # 5 sqrt(pi / 2)
+    assert lines[-1] == "the last month is what NumPy computes"
+
+
+@pytest.mark.skipif(not WINDS.exists() or not shutil.which("nccopy"), reason="no measured winds")
+def test_wind_speed_of_measured_winds(run, folder):
+    h5py = pytest.importorskip("h5py")
+    subprocess.run(["nccopy", "-k", "nc4", str(WINDS), str(folder / "winds.h5")], check=True)
+    lines = run("windspeed.py", folder / "winds.h5", folder / "speed.npy")
+    with h5py.File(folder / "winds.h5") as file:
+        u, v = file["UWND"][:], file["VWND"][:]
+    speed = np.load(folder / "speed.npy")
+    np.testing.assert_array_equal(speed, np.sqrt(u * u + v * v))
+    told = f"mean {speed.mean(dtype='f8'):.3f} m/s, highest {speed.max():.3f} m/s"
+    assert lines[1] == f"{told}, gales: {np.count_nonzero(speed > 17.2)} of {speed.size}"
+
+
+def test_an_array_larger_than_memory(run):
+    lines = run("larger_than_memory.py")
+    assert len(lines) == 2 and lines[0].startswith("NumPy: ")
+    assert lines[1] == "gpuarrayd: mean 0.015984, highest 999, and 0.125 GB written"
+
+
+def test_an_array_that_fits_is_no_example_of_one_that_does_not(run):
+    lines = run("larger_than_memory.py", "--gigabytes", 0.001, status=1,
+                words="the array fits into memory: give more --gigabytes\n")
+    assert lines == []
+
+
+def test_a_loop_over_blocks_in_one_line(run):
+    lines = run("spectral_cube.py", "--rows", 256)
+    assert [line.split(":")[0] for line in lines] == ["loop over blocks", "one line", "they agree"]
+
+
+def test_the_same_with_dask(run):
+    pytest.importorskip("distributed")
+    lines = run("spectral_cube_dask.py", "--rows", 256)
+    assert lines[0] == "4 workers, 1 daemon(s)"
+    assert [line.split(":")[0] for line in lines[1:]] == ["loop over blocks", "with Dask",
+                                                         "they agree"]

@@ -1,0 +1,62 @@
+"""A user's program, for the type checker alone: test_types.py checks that it has no complaint, and
+that each line with an `ignore` deserves one (--strict reports those that do not). It is not run.
+"""
+
+from typing import Any, assert_type
+
+import numpy as np
+
+import gpuarrayd as gd
+
+a = np.linspace(0.0, 1.0, 1000)
+
+# The text form.
+r = gd.empty(1000)
+r[:] = 2 * a
+gd.evaluate("sqrt(a)", a=a, out=r)
+low, high = gd.evaluate(["min(a)", "max(a)"], a=a)
+same: np.ndarray[Any, Any] = gd.asarray([1.0, 2.0])
+gd.evaluate(3)  # type: ignore[arg-type]
+gd.evaluate("a", engin="cpu", priority="high")  # type: ignore[arg-type]
+
+# The lazy form.
+x = gd.open("x.npy")
+assert_type(x, gd.Lazy)
+assert_type(x.shape, tuple[int, ...])
+assert_type(x.dtype, np.dtype[Any])
+assert_type(x.ndim, int)
+assert_type(1 + x * a - x**2, gd.Lazy)
+assert_type(x > 0, gd.Lazy)
+assert_type(-abs(x), gd.Lazy)
+assert_type(gd.sqrt(x * x + 1), gd.Lazy)
+assert_type(gd.where(x > 0, x, 0.0), gd.Lazy)
+assert_type((x - x.mean()).astype("f4"), gd.Lazy)
+assert_type(x[10:20, ::2], gd.Lazy)
+gd.save("y.npy", gd.hypot(x, 1.0))
+gd.save({"y.npy": x, "z.h5:/z": x + 1})
+array: np.ndarray[Any, Any] = np.asarray(x)
+gd.open(3)  # type: ignore[arg-type]
+gd.sqrt()  # type: ignore[call-arg]
+gd.hypot(x)  # type: ignore[call-arg]
+gd.squareroot(x)  # type: ignore[attr-defined]
+
+# Jobs.
+future = gd.submit("sqrt(a)", a=a)
+assert_type(future, gd.Future[Any])
+assert_type(future.done(), bool)
+assert_type(future.cancel(), bool)
+
+
+async def wait() -> Any:
+    return await future
+
+
+# What the daemon says.
+assert_type(gd.info(), dict[str, Any])
+assert_type(gd.__version__, str)
+try:
+    gd.connect("/run/gpuarrayd/socket", timeout=3.0)
+except gd.Error as error:
+    assert_type(error.code, str)
+except gd.TooLargeForPool as error:
+    memory: MemoryError = error
