@@ -298,7 +298,9 @@ struct gad_layout {
  * neither changed nor read by others than the library while a job uses it. NULL only for an array
  * without elements.
  * is_writable: whether it may be an output: over the very array that is an argument, or apart from
- * all of them. One whose elements lie over each other (a stride of 0) may be a source only.
+ * all of them. Over an argument, the result of a job is first made in shared memory of the same
+ * size (GAD_QUOTA_EXCEEDED), and copied at its end, unless `data` is shared memory itself. One
+ * whose elements lie over each other (a stride of 0) may be a source only.
  * ret_array: the caller's, given up by gad_array_release(), which leaves `data` alone.
  * GAD_BAD_SHAPE: sizes that no array can have. GAD_BAD_EXTENT: strides that reach around the end of
  * the address space. */
@@ -308,8 +310,8 @@ enum gad_status gad_array_from_memory(struct gad_client *client, const struct ga
 
 /** Describes an array that lies in an open file, whatever its format.
  * client: not NULL; whose jobs may use the array.
- * fd: of a regular file, open for reading, and for writing when is_writable; not for appending. It
- * is duplicated and stays the caller's; its position is not used.
+ * fd: of a regular file, open for reading, and for writing when is_writable; not for appending, nor
+ * with O_DIRECT. It is duplicated and stays the caller's; its position is not used.
  * layout: not NULL; copied.
  * offset_bytes: of element [0, ..., 0] in the file.
  * is_writable: whether it may be an output; it is then written in place.
@@ -464,8 +466,8 @@ struct gad_job_stats {
  * GAD_LIMIT_EXCEEDED: too many arguments or outputs, too long an expression. GAD_READ_ONLY: an
  * output goes into an array that was opened for reading. GAD_BAD_EXTENT: elements of an output lie
  * over each other. GAD_OVERLAPPING_OUTPUT: outputs share memory or a file, or an output shares
- * memory with an argument without being the same array. And, with `to_path`, the statuses of
- * gad_plan() and gad_array_create().
+ * memory with an argument without being the same array, or strides cross so that it cannot be told.
+ * And, with `to_path`, the statuses of gad_plan() and gad_array_create().
  * Connection statuses. Nothing runs after any of them. */
 enum gad_status gad_submit(struct gad_client *client, const struct gad_job_options *options,
                            struct gad_job **ret_job, struct gad_error *error);

@@ -41,6 +41,8 @@ static int check_mode(int fd, bool is_writable, struct gad_error *error)
         return bad_descriptor(error, "open for reading and writing", "open for reading only");
     if (is_writable && (flags & O_APPEND))
         return bad_descriptor(error, "open without O_APPEND", "open for appending");
+    if (flags & O_DIRECT) /* offsets and lengths would have to be whole sectors */
+        return bad_descriptor(error, "open without O_DIRECT", "open with O_DIRECT");
     return 0;
 }
 

@@ -25,7 +25,7 @@ struct region {
     struct region_block *blocks;
     struct region_block *first_free; /* none before it is free; NULL: none at all */
     struct region_block **lent_at;   /* by page: the lent block that begins there */
-    int64_t used_ms;                 /* of the arena: when it was lent from or given back to */
+    int64_t used_ms;                 /* of the arena: when something was last given back to it */
 
     /* Of the connection: the daemon's id, valid while session is the client's session number. */
     uint64_t id;

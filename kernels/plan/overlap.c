@@ -4,7 +4,8 @@
  * That test is sound, not complete: layouts that it cannot tell apart are refused.
  *
  * In place is only the same mapping from index to byte: then a grain reads what it will overwrite
- * before it does, and touches nothing that another grain reads.
+ * before it does, and touches nothing that another grain reads. A memfd that was attached twice is
+ * at two addresses: in place is only through one of its regions.
  */
 #include "kernels/overlap.h"
 #include "proto/overlap.h"
@@ -67,6 +68,15 @@ static bool is_same_mapping(const struct placed *a, const struct placed *b)
     return array_is_same_mapping(a->array, a->offset, b->array, b->offset);
 }
 
+/* The engine orders reads and writes by address, so it must see the bytes at one. Files are not
+ * mapped: what is read of them is a copy. */
+static bool is_mapped_twice(const struct placed *a, const struct placed *b)
+{
+    const struct array *x = a->array, *y = b->array;
+    return x->at.kind == LOCATION_REGION && y->at.kind == LOCATION_REGION &&
+           x->at.region.id != y->at.region.id;
+}
+
 static bool is_apart(const struct placed *a, const struct placed *b)
 {
     return !is_same_object(a->identity, b->identity) ||
@@ -120,10 +130,16 @@ static int check_against_args(const struct job_request *request,
             return r;
         if (!is_same_object(output->identity, source.identity))
             continue;
-        if (is_same_mapping(output, &source))
+        bool is_same = is_same_mapping(output, &source),
+             is_twice = is_mapped_twice(output, &source);
+        if (is_same && !is_twice) {
             *in_place = true;
-        else if (!is_apart(output, &source))
-            return refuse(error, output, "argument", arg->name, source.low, source.high);
+        } else if (!is_apart(output, &source)) {
+            r = refuse(error, output, "argument", arg->name, source.low, source.high);
+            if (is_same)
+                error_expected(error, "the same region id for both");
+            return r;
+        }
     }
     return 0;
 }

@@ -257,6 +257,9 @@ def test_overlapping_outputs(w, folder):
     source = described(A, region.at(0))
     for offset in (8, 4096, 7992):
         refused(w, "overlapping-output", expr="a + 1", a=source, to=described(A, region.at(offset)))
+    second = w.call("region.attach", fds=[region.fd], size=1 << 16, writable=True)["region"]
+    refused(w, "overlapping-output", expr="a + 1", a=source,
+            to=described(A, {"kind": "region", "id": second, "offset": 0}))
     fd = file_of(folder, np.arange(2000.0), flags=os.O_RDWR)
     again = os.open(os.path.join(folder, "a.raw"), os.O_RDWR)
     refused(w, "overlapping-output", expr="a + 1", fds=[fd, again],
@@ -267,6 +270,7 @@ def test_overlapping_outputs(w, folder):
                         {"expr": "a + 1", "to": described(A, region.at(8))}])
     assert caught.value.code == "overlapping-output"
     os.close(fd), os.close(again)
+    w.call("region.detach", region=second)
     w.call("region.detach", region=region.id)
 
 

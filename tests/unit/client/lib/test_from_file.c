@@ -183,6 +183,7 @@ Test(from_file, refuses_descriptors_that_will_not_do)
     int read_only = open(path_in("a.bin"), O_RDONLY | O_CLOEXEC);
     int write_only = open(path_in("a.bin"), O_WRONLY | O_CLOEXEC);
     int append = open(path_in("a.bin"), O_RDWR | O_APPEND | O_CLOEXEC);
+    int direct = open(path_in("a.bin"), O_RDONLY | O_DIRECT | O_CLOEXEC);
     int path_only = open(path_in("a.bin"), O_PATH | O_CLOEXEC);
     int directory = open(scratch, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int proc = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
@@ -195,6 +196,8 @@ Test(from_file, refuses_descriptors_that_will_not_do)
     cr_assert(eq(int, (int)refused(write_only, &layout, 0, false), GAD_BAD_DESCRIPTOR));
     cr_assert(eq(int, (int)refused(read_only, &layout, 0, true), GAD_BAD_DESCRIPTOR));
     cr_assert(eq(int, (int)refused(append, &layout, 0, true), GAD_BAD_DESCRIPTOR));
+    if (direct >= 0) /* not every file system has it */
+        cr_assert(eq(int, (int)refused(direct, &layout, 0, false), GAD_BAD_DESCRIPTOR));
     cr_assert(eq(int, (int)refused(fd, &layout, HEAD + 8 * N - 79, false), GAD_SHORT_READ));
     cr_assert(eq(int, (int)refused(fd, &layout, HEAD + 8 * N - 79, true), GAD_SHORT_READ));
     cr_assert(eq(int, (int)refused(fd, &layout, INT64_MAX, false), GAD_BAD_EXTENT));
@@ -212,7 +215,8 @@ Test(from_file, refuses_descriptors_that_will_not_do)
     cr_assert(zero(int, (int)gad_array_from_file(client, fd, &layout, 0, false, &array, NULL)));
     cr_assert(zero(dbl, ask("sum(a)", array)), "without elements");
     gad_array_release(array);
-    int fds[] = {fd, read_only, write_only, append, path_only, directory, proc, pipes[0], pipes[1]};
+    int fds[] = {fd,        read_only, write_only, append,   direct,
+                 path_only, directory, proc,       pipes[0], pipes[1]};
     for (size_t i = 0; i < ARRAY_LENGTH(fds); i++)
         close(fds[i]);
 }

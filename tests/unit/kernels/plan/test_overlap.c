@@ -149,6 +149,25 @@ Test(overlap, another_item_size_is_not_in_place)
     cr_assert(strstr(error.message, "'r'") && strstr(error.message, "'a'"));
 }
 
+Test(overlap, memory_attached_twice_is_not_in_place_through_both_regions)
+{
+    struct case_arrays c;
+    struct gad_error error = {.status = GAD_OK};
+    bool in_place = false;
+    case_init(&c);
+    set_array(&c.args[0].array, 64, 1, ten, NULL);
+    set_array(&c.outputs[0].to, 64, 1, ten, NULL);
+    c.args[0].array.at.region.id = c.outputs[0].to.at.region.id = 3;
+    cr_assert(eq(int, check(&c, &in_place, &error), 0));
+    cr_assert(in_place);
+    c.outputs[0].to.at.region.id = 4;
+    cr_assert(eq(int, check(&c, &in_place, &error), GAD_OVERLAPPING_OUTPUT));
+    cr_assert(eq(str, error.expected, (char *)"the same region id for both"));
+    set_array(&c.outputs[0].to, 144, 1, ten, NULL);
+    c.outputs[0].to.at.region.id = 4;
+    cr_assert(eq(int, check(&c, &in_place, &error), 0), "apart, whatever the region");
+}
+
 Test(overlap, two_outputs_may_never_meet)
 {
     struct case_arrays c;
