@@ -8,8 +8,7 @@ if [ ! -x "$build/client/ctl/gpuarrayctl" ]; then
     echo "nothing is built in $build; sh tests/quickstart.sh does" >&2
     exit 2
 fi
-python=$build/venv/bin/python # made by check.sh; NumPy is the peer
-[ -x "$python" ] || python=python3
+python=$(python_with_numpy) # NumPy is the peer
 work=$(mktemp -d "${TMPDIR:-/tmp}/gpuarrayd-bench.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 uname -srm

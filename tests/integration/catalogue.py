@@ -245,7 +245,8 @@ def own_function(name):
     """NumPy's or SciPy's; for SciPy's without SciPy, one in long double with its dtypes."""
     spec = how(name)
     if spec.scipy and scipy:
-        return getattr(scipy.special, spec.scipy)
+        own = getattr(scipy.special, spec.scipy)
+        return own if NUMPY_2 else lambda a: own(np.asarray(a, float_of(a)))
     if spec.scipy:
         return lambda a: wide_result(name, [a], float_of(a)).astype(float_of(a))
     return getattr(np, name, None) if NUMPY_2 else of_old_numpy(name)

@@ -2,6 +2,7 @@
 an earlier job never shows in a later one."""
 
 import itertools
+import random
 
 import numpy as np
 
@@ -70,5 +71,73 @@ def test_users_of_one_text_on_many_connections(daemon):
     for i in range(5):
         for n, connection in enumerate(connections):
             assert_same(of(connection, "a*k + b", a + i, a, n), (a + i) * n + a)
+    for connection in connections:
+        connection.close()
+
+
+def answer(w, outputs, args):
+    """What a request gives, an error's words included, in a form that can be compared."""
+    try:
+        made = w.call("job.run", outputs=outputs, args=args)["outputs"]
+    except wire.Error as error:
+        return error.fields
+    return [(output["name"], output["dtype"], output["shape"], output["data"]) for output in made]
+
+
+def some_argument(rnd):
+    if rnd.random() < 0.3:
+        return {"scalar": rnd.choice([0, 1, 2, -1, True, False, 0.0, -0.0, 0.5, 300, 2**64 - 1])}
+    shape = rnd.choice([(), (1,), (6,), (2, 3), (3, 2), (6, 1), (1, 6), (0,)])
+    values = [rnd.choice([0, 1, 2, 100]) for _ in range(int(np.prod(shape)))]
+    dtype = rnd.choice(["?", "i1", "u1", "<i4", ">i4", "<u8", "<f4", "<f8", ">f8"])
+    return wire.argument(np.array(values).astype(dtype).reshape(shape))
+
+
+def twin(argument):
+    """The same eight bytes with another dtype."""
+    value = argument.get("scalar", 0.5)
+    others = {(bool, 1): 1, (int, 1): True, (int, -1): 2**64 - 1, (int, 2**64 - 1): -1}
+    return {"scalar": others[type(value), value]} if (type(value), value) in others else argument
+
+
+def changed(rnd, outputs, args):
+    """The same request with another argument, order or letter."""
+    outputs, args = [dict(output) for output in outputs], dict(args)
+    one, other = rnd.sample(sorted(args), 2)
+    what = rnd.randrange(6)
+    if what == 0:
+        args[one] = some_argument(rnd)
+    elif what == 1:
+        args[one], args[other] = args[other], args[one]
+    elif what == 2:
+        args = dict(rnd.sample(list(args.items()), len(args)))
+    elif what == 3:
+        rnd.shuffle(outputs)
+    elif what == 4:
+        args = {name: twin(argument) for name, argument in args.items()}
+    else:
+        output = rnd.choice(outputs)
+        at = rnd.randrange(len(output["expr"]))
+        output["expr"] = output["expr"][:at] + rnd.choice("abc+-*0123 ") + output["expr"][at + 1:]
+    return outputs, args
+
+
+def test_a_request_answers_as_one_that_never_was_before(daemon):
+    """An argument that no text names makes a request new, and changes nothing else."""
+    rnd = random.Random(20)
+    texts = ["a + b", "a * b - c", "where(a > b, b, c)", "sum(a) + b", "m = max(a); b - m", "a * 300"]
+    asked = [([{"expr": rnd.choice(texts)} for _ in range(rnd.choice([1, 1, 2]))],
+              {name: some_argument(rnd) for name in "abc"}) for _ in range(30)]
+    connections = [daemon.connect() for _ in range(2)]
+    n_results = 0
+    for i in range(1500):
+        place = rnd.randrange(len(asked))
+        if rnd.random() < 0.4:
+            asked[place] = changed(rnd, *asked[place])
+        outputs, args = asked[place]
+        want = answer(connections[i % 2], outputs, {**args, f"unnamed_{i}": {"scalar": 1}})
+        assert answer(rnd.choice(connections), outputs, args) == want, (outputs, args)
+        n_results += isinstance(want, list)
+    assert n_results > 300
     for connection in connections:
         connection.close()

@@ -69,7 +69,7 @@ def test_clip(w, names, dtype):
         clip(a, False, True)|clip(a, 0, int16(7))|clip(a, float32(0.1), None)|clip(2.5, a, b)
         clip(a, a, a)|clip(a, max=b, min=0)""".replace("\n", "|").split("|")
     if not NUMPY_2:
-        texts = [t for t in texts if not re.search(r"\bm(ax|in)=|nan|int16", t)]
+        texts = [t for t in texts if not re.search(r"\bm(ax|in)=|nan|int16|False", t)]
     # Of two zeros: the array's where the limit is a number, the limit's where it is an array. With
     # one limit NumPy calls minimum or maximum, whose zero depends on the element's position.
     texts = [t.strip() for t in texts]

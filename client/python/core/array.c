@@ -21,7 +21,7 @@ struct array *array_new(struct session *session)
     struct release *release = calloc(1, sizeof(*release));
     if (!release)
         return (struct array *)PyErr_NoMemory();
-    struct array *array = (struct array *)module_new_object(session->state->array_type);
+    struct array *array = (struct array *)base_new_object(session->state->array_type);
     if (!array) {
         free(release);
         return NULL;
@@ -73,7 +73,7 @@ static void array_dealloc(PyObject *self)
     if (array->has_buffer)
         PyBuffer_Release(&array->buffer);
     Py_XDECREF((PyObject *)array->session);
-    module_free_object(self);
+    base_free_object(self);
 }
 
 /* Properties ----------------------------------------------------------------------------------- */
@@ -92,7 +92,7 @@ static PyObject *array_get_typestr(PyObject *self, void *unused)
 
 static PyObject *array_get_shape(PyObject *self, void *unused)
 {
-    return module_as_tuple(info_of(self)->ndim, info_of(self)->shape);
+    return base_as_tuple(info_of(self)->ndim, info_of(self)->shape);
 }
 
 static PyObject *array_get_strides(PyObject *self, void *unused)
@@ -100,7 +100,7 @@ static PyObject *array_get_strides(PyObject *self, void *unused)
     const struct gad_array_info *info = info_of(self);
     if (!strcmp(info->access, "chunks") || !strcmp(info->access, "provider"))
         Py_RETURN_NONE;
-    return module_as_tuple(info->ndim, info->strides);
+    return base_as_tuple(info->ndim, info->strides);
 }
 
 static PyObject *array_get_fill(PyObject *self, void *unused)
@@ -247,5 +247,5 @@ static PyType_Spec spec = {
 
 PyTypeObject *array_add_type(PyObject *module, struct module_state *state)
 {
-    return state->array_type = module_add_type(module, &spec);
+    return state->array_type = base_add_type(module, &spec);
 }

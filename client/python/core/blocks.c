@@ -18,7 +18,7 @@
 struct blocks {
     PyObject *read, *write; /* NULL: not that way, or cleared by the garbage collector */
     PyObject *error;
-    PyTypeObject *block_type; /* the module's, which lives as long as its sessions */
+    struct module_state *state; /* lives as long as its sessions */
     int ndim;
     int64_t element_bytes;
 };
@@ -34,7 +34,7 @@ struct blocks *blocks_new(struct module_state *state, PyObject *read, PyObject *
     *blocks = (struct blocks){
         .read = read,
         .write = write,
-        .block_type = state->block_type,
+        .state = state,
         .ndim = layout->ndim,
         .element_bytes = (int64_t)gad_dtype_size(layout->dtype),
     };
@@ -95,7 +95,7 @@ static void block_releasebuffer(PyObject *self, Py_buffer *view)
 
 static PyType_Slot slots[] = {
     {Py_tp_doc, (char *)"The memory of one block, during one call."},
-    {Py_tp_dealloc, module_free_object},
+    {Py_tp_dealloc, base_free_object},
     {Py_bf_getbuffer, block_getbuffer},
     {Py_bf_releasebuffer, block_releasebuffer},
     {0},
@@ -110,7 +110,7 @@ static PyType_Spec spec = {
 
 PyTypeObject *blocks_add_type(PyObject *module, struct module_state *state)
 {
-    return state->block_type = module_add_type(module, &spec);
+    return state->block_type = base_add_type(module, &spec);
 }
 
 /* In the library's thread ---------------------------------------------------------------------- */
@@ -145,7 +145,7 @@ static void keep_error(struct blocks *blocks)
 static struct block *new_block(const struct blocks *blocks, const int64_t *count, void *data,
                                bool is_readonly)
 {
-    struct block *block = (struct block *)module_new_object(blocks->block_type);
+    struct block *block = (struct block *)base_new_object(blocks->state->block_type);
     if (!block)
         return NULL;
     block->data = data;
@@ -159,8 +159,8 @@ static struct block *new_block(const struct blocks *blocks, const int64_t *count
 static PyObject *call_function(const struct blocks *blocks, PyObject *func, const int64_t *start,
                                const int64_t *count, PyObject *block)
 {
-    PyObject *done = NULL, *at = module_as_tuple(blocks->ndim, start);
-    PyObject *size = module_as_tuple(blocks->ndim, count);
+    PyObject *done = NULL, *at = base_as_tuple(blocks->ndim, start);
+    PyObject *size = base_as_tuple(blocks->ndim, count);
     PyObject *view = PyMemoryView_FromObject(block);
     if (at && size && view)
         done = PyObject_CallFunctionObjArgs(func, at, size, view, NULL);
@@ -189,16 +189,36 @@ static int call(struct blocks *blocks, PyObject *func, const int64_t *start, con
     return r;
 }
 
+unsigned blocks_n_calls(const struct module_state *state)
+{
+    return state->calls_in == base_generation() ? state->n_calls : 0;
+}
+
+static void count_call(struct module_state *state)
+{
+    state->n_calls = blocks_n_calls(state) + 1;
+    state->calls_in = base_generation();
+}
+
+static void uncount_call(struct module_state *state)
+{
+    if (blocks_n_calls(state) > 0) /* else the function has called fork(), and this is the child */
+        state->n_calls--;
+}
+
 static int move(struct blocks *blocks, bool is_write, const int64_t *start, const int64_t *count,
                 void *block)
 {
     PyGILState_STATE gil = PyGILState_Ensure();
     PyObject *func = is_write ? blocks->write : blocks->read;
+    struct module_state *state = blocks->state;
     int r = ECANCELED;
-    if (func) {
+    if (func && !state->is_ending) {
+        count_call(state);
         Py_INCREF(func);
         r = call(blocks, func, start, count, block, is_write);
         Py_DECREF(func);
+        uncount_call(state);
     }
     PyGILState_Release(gil);
     return r;

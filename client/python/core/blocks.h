@@ -1,7 +1,7 @@
 /* Arrays that Python functions move. See blocks.c. */
 #pragma once
 
-#include "core/module.h"
+#include "core/base.h"
 
 #include "gpuarrayd.h"
 
@@ -17,5 +17,7 @@ struct gad_blocks blocks_for_library(struct blocks *blocks);
 void blocks_free(struct blocks *blocks);
 void blocks_clear(struct blocks *blocks);
 int blocks_traverse(struct blocks *blocks, visitproc visit, void *arg);
+/* How many functions run, in this process. */
+unsigned blocks_n_calls(const struct module_state *state);
 /* The last exception of its functions, which is then no longer kept; a reference, or NULL. */
 PyObject *blocks_take_error(struct blocks *blocks);

@@ -1,7 +1,7 @@
 /* Failures of the library as Python exceptions. With the GIL. */
 #pragma once
 
-#include "core/module.h"
+#include "core/base.h"
 
 #include "gpuarrayd.h"
 

@@ -23,7 +23,7 @@ struct job *job_new(struct session *session)
     if (!work)
         return (struct job *)PyErr_NoMemory();
     work->release.work = work;
-    struct job *job = (struct job *)module_new_object(session->state->job_type);
+    struct job *job = (struct job *)base_new_object(session->state->job_type);
     if (!job) {
         free(work);
         return NULL;
@@ -62,7 +62,7 @@ int job_wait_for(struct session *session, struct work *const *works, size_t n_wo
                  bool is_wakable, int64_t deadline_ns, enum wait_end *ret_end)
 {
     do {
-        bool sees_signals = module_is_main_thread();
+        bool sees_signals = base_is_main_thread();
         struct section section = session_enter(session, true);
         *ret_end = link_wait(&session->link, works, n_works, is_wakable, deadline_ns, sees_signals);
         session_leave(session, section);
@@ -225,7 +225,7 @@ static PyObject *job_result(PyObject *self, PyObject *index)
     for (int axis = 0; axis < what.ndim; axis++)
         n_bytes *= what.shape[axis];
     typestr_write(what.dtype, false, typestr);
-    return Py_BuildValue("(sNN)", typestr, module_as_tuple(what.ndim, what.shape),
+    return Py_BuildValue("(sNN)", typestr, base_as_tuple(what.ndim, what.shape),
                          PyBytes_FromStringAndSize(data, n_bytes));
 }
 
@@ -258,7 +258,7 @@ static void job_dealloc(PyObject *self)
     else
         free(job->work);
     Py_XDECREF((PyObject *)job->session);
-    module_free_object(self);
+    base_free_object(self);
 }
 
 static PyMethodDef methods[] = {
@@ -303,5 +303,5 @@ static PyType_Spec spec = {
 
 PyTypeObject *job_add_type(PyObject *module, struct module_state *state)
 {
-    return state->job_type = module_add_type(module, &spec);
+    return state->job_type = base_add_type(module, &spec);
 }

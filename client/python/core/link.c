@@ -28,6 +28,7 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Lists ---------------------------------------------------------------------------------------- */
@@ -159,12 +160,27 @@ static void give_up_all(struct link *link)
     }
 }
 
-void link_release(struct link *link, struct release *node)
+/* Something was left to be done by whoever has the lock. That may be somebody who goes to sleep
+ * with it; then there is one who polls, and does it. */
+static void announce(struct link *link)
 {
-    release_push(&link->released, node);
     atomic_thread_fence(memory_order_seq_cst);
     if (link_try_lock(link))
         link_unlock(link);
+    else
+        eventfd_write(link->wake_fd, 1);
+}
+
+void link_release(struct link *link, struct release *node)
+{
+    release_push(&link->released, node);
+    announce(link);
+}
+
+void link_wake_soon(struct link *link)
+{
+    atomic_store(&link->wants_wake, true);
+    announce(link);
 }
 
 /* The lock ------------------------------------------------------------------------------------- */
@@ -172,6 +188,13 @@ void link_release(struct link *link, struct release *node)
 bool link_try_lock(struct link *link)
 {
     return pthread_mutex_trylock(&link->mutex) == 0;
+}
+
+bool link_lock_until(struct link *link, int64_t deadline_ns)
+{
+    struct timespec deadline = {.tv_sec = deadline_ns / 1000000000,
+                                .tv_nsec = deadline_ns % 1000000000};
+    return pthread_mutex_clocklock(&link->mutex, CLOCK_MONOTONIC, &deadline) == 0;
 }
 
 void link_lock(struct link *link)
@@ -184,6 +207,8 @@ void link_unlock(struct link *link)
     do {
         give_up_all(link);
         link_settle(link);
+        if (atomic_load(&link->wants_wake) && atomic_exchange(&link->wants_wake, false))
+            link_wake(link);
         waiters_tell_poller(link);
         if (link->is_closed && link->n_holders == 0 && link->client) {
             gad_close(link->client);
@@ -191,7 +216,8 @@ void link_unlock(struct link *link)
         }
         pthread_mutex_unlock(&link->mutex);
         atomic_thread_fence(memory_order_seq_cst);
-    } while (atomic_load(&link->released) && link_try_lock(link));
+    } while ((atomic_load(&link->released) || atomic_load(&link->wants_wake)) &&
+             link_try_lock(link));
 }
 
 /* Beginning and end ---------------------------------------------------------------------------- */

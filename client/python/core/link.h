@@ -11,10 +11,11 @@ struct waiter;
 
 struct link {
     pthread_mutex_t mutex;
-    int wake_fd;           /* wakes the one who polls */
-    release_list released; /* pushed without the lock */
-    release_list garbage;  /* works whose `keeps` are to be given back, with the GIL */
-    atomic_bool is_closed; /* set under the lock */
+    int wake_fd;            /* wakes the one who polls */
+    release_list released;  /* pushed without the lock */
+    release_list garbage;   /* works whose `keeps` are to be given back, with the GIL */
+    atomic_bool is_closed;  /* set under the lock */
+    atomic_bool wants_wake; /* link_wake() is to be called */
     /* Under the lock. */
     struct gad_client *client; /* NULL once it is closed and nothing is left of it */
     struct work *running;
@@ -38,6 +39,8 @@ int link_init(struct link *link, struct gad_client *client_take);
 void link_deinit(struct link *link);
 
 bool link_try_lock(struct link *link);
+/* Returns whether it has the lock; waits until then at most. */
+bool link_lock_until(struct link *link, int64_t deadline_ns);
 void link_lock(struct link *link);
 /* Wakes those whose jobs have ended, and does what others left to be done. */
 void link_unlock(struct link *link);
@@ -45,6 +48,9 @@ void link_unlock(struct link *link);
 /* Without the lock: gives up an array or a job, now if nobody has the lock, else whoever has it
  * does. Never waits. */
 void link_release(struct link *link, struct release *node);
+
+/* Without the lock: has link_wake() called, by whoever has the lock. Never waits. */
+void link_wake_soon(struct link *link);
 
 /* The rest is done under the lock. */
 

@@ -1,6 +1,7 @@
 /* The extension module: libgpuarrayd for Python, and nothing else.
  *
- *     module.c                    types, forks, the interpreter's end
+ *     module.c                    the types together, the interpreter's end
+ *     base.c                      objects, forks
  *     session.c array.c job.c     the types with a connection; plan.c the one without
  *     make.c blocks.c             the ways to arrays
  *     request.c                   a job's description
@@ -14,79 +15,11 @@
  * from_blocks() that came later would wait for an interpreter that is no more.
  */
 #include "core/array.h"
+#include "core/base.h"
 #include "core/blocks.h"
 #include "core/job.h"
-#include "core/module.h"
 #include "core/plan.h"
 #include "core/session.h"
-
-#include <pthread.h>
-#include <unistd.h>
-
-static unsigned generation;
-
-static void count_fork(void)
-{
-    generation++;
-}
-
-unsigned module_generation(void)
-{
-    return generation;
-}
-
-bool module_is_main_thread(void)
-{
-    static _Thread_local unsigned known_generation = UINT_MAX;
-    static _Thread_local bool is_main;
-    if (known_generation != generation) {
-        is_main = gettid() == getpid(); /* also of the thread that a child of fork() begins with */
-        known_generation = generation;
-    }
-    return is_main;
-}
-
-/* Once in a process, however many interpreters import the module. */
-static void watch_forks(void)
-{
-    (void)!pthread_atfork(NULL, NULL, count_fork);
-}
-
-/* Objects -------------------------------------------------------------------------------------- */
-
-PyObject *module_new_object(PyTypeObject *type)
-{
-    return PyType_GenericAlloc(type, 0);
-}
-
-void module_free_object(PyObject *self)
-{
-    PyTypeObject *type = Py_TYPE(self);
-    freefunc free_object = (freefunc)PyType_GetSlot(type, Py_tp_free);
-    free_object(self);
-    Py_DECREF(type);
-}
-
-PyObject *module_as_tuple(int n, const int64_t *numbers)
-{
-    PyObject *tuple = PyTuple_New(n);
-    for (int i = 0; tuple && i < n; i++) {
-        PyObject *number = PyLong_FromLongLong(numbers[i]);
-        if (!number || PyTuple_SetItem(tuple, i, number))
-            Py_CLEAR(tuple);
-    }
-    return tuple;
-}
-
-PyTypeObject *module_add_type(PyObject *module, PyType_Spec *spec)
-{
-    PyObject *type = PyType_FromModuleAndSpec(module, spec, NULL);
-    if (type && PyModule_AddType(module, (PyTypeObject *)type)) {
-        Py_DECREF(type);
-        return NULL;
-    }
-    return (PyTypeObject *)type;
-}
 
 /* Functions ------------------------------------------------------------------------------------ */
 
@@ -125,9 +58,8 @@ static int register_end(PyObject *module)
 
 static int exec(PyObject *module)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct module_state *state = PyModule_GetState(module);
-    pthread_once(&once, watch_forks);
+    base_watch_forks();
     if (!session_add_type(module, state) || !array_add_type(module, state) ||
         !job_add_type(module, state) || !plan_add_type(module, state) ||
         !blocks_add_type(module, state))

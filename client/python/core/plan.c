@@ -46,7 +46,7 @@ PyObject *plan_make(PyObject *self, PyObject *const *args, Py_ssize_t n)
     request_deinit(&request);
     if (!plan)
         return NULL;
-    struct plan *made = (struct plan *)module_new_object(session->state->plan_type);
+    struct plan *made = (struct plan *)base_new_object(session->state->plan_type);
     if (!made) {
         gad_plan_free(plan);
         return NULL;
@@ -58,7 +58,7 @@ PyObject *plan_make(PyObject *self, PyObject *const *args, Py_ssize_t n)
 static void plan_dealloc(PyObject *self)
 {
     gad_plan_free(plan_of(self));
-    module_free_object(self);
+    base_free_object(self);
 }
 
 /* Properties ----------------------------------------------------------------------------------- */
@@ -67,7 +67,7 @@ static PyObject *describe_output(const struct gad_plan_output *output)
 {
     char typestr[TYPESTR_SIZE];
     typestr_write(output->dtype, false, typestr);
-    return Py_BuildValue("(sNN)", typestr, module_as_tuple(output->ndim, output->shape),
+    return Py_BuildValue("(sNN)", typestr, base_as_tuple(output->ndim, output->shape),
                          PyBool_FromLong(output->fortran_order));
 }
 
@@ -143,5 +143,5 @@ static PyType_Spec spec = {
 
 PyTypeObject *plan_add_type(PyObject *module, struct module_state *state)
 {
-    return state->plan_type = module_add_type(module, &spec);
+    return state->plan_type = base_add_type(module, &spec);
 }

@@ -52,7 +52,7 @@ static struct job *start_request(struct session *session, struct request *reques
         request->options.progress = note_progress;
         request->options.progress_data = job->work;
     }
-    bool sees_signals = module_is_main_thread();
+    bool sees_signals = base_is_main_thread();
     struct section section = session_enter(session, true);
     bool is_started = start(job, &request->options, &error);
     if (is_started && ret_end)

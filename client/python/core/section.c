@@ -17,16 +17,19 @@ _Static_assert(offsetof(struct session, ob_base) == 0, "objects begin with their
 
 bool session_is_ours(const struct session *session)
 {
-    return session->generation == module_generation() && !session->is_forgotten;
+    return session->generation == base_generation() && !session->is_forgotten;
 }
 
 bool session_check(struct session *session)
 {
     if (session_is_ours(session))
         return true;
-    error_raise_own(session->state, GAD_NO_DAEMON, NULL, NULL, NULL,
-                    "this session belongs to process %ld, the parent of this one: connect anew",
-                    session->pid);
+    if (session->generation == base_generation())
+        error_raise_own(session->state, GAD_NO_DAEMON, NULL, NULL, NULL, "the interpreter ends");
+    else
+        error_raise_own(session->state, GAD_NO_DAEMON, NULL, NULL, NULL,
+                        "this session belongs to process %ld, the parent of this one: connect anew",
+                        session->pid);
     return false;
 }
 
@@ -67,8 +70,8 @@ static void drop_keeps(struct work *work)
 void session_release(struct session *session, struct release *node)
 {
     if (!session_is_ours(session)) {
-        if (node->work)
-            drop_keeps(node->work);
+        if (node->work && session->generation != base_generation())
+            drop_keeps(node->work); /* else threads of the library may still use its arrays */
         return;
     }
     link_release(&session->link, node);

@@ -7,6 +7,7 @@
  */
 #include "core/session.h"
 #include "core/ask.h"
+#include "core/blocks.h"
 #include "core/make.h"
 #include "core/plan.h"
 #include "core/run.h"
@@ -17,7 +18,10 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
+
+#define END_PATIENCE_NS INT64_C(5000000000)
 
 /* Beginning ------------------------------------------------------------------------------------ */
 
@@ -93,13 +97,13 @@ static PyObject *session_new(PyTypeObject *type, PyObject *args, PyObject *keywo
     struct session *session = NULL;
     if ((socket == Py_None || PyUnicode_FSConverter(socket, &paths[0])) &&
         (daemon == Py_None || PyUnicode_FSConverter(daemon, &paths[1])))
-        session = (struct session *)module_new_object(type);
+        session = (struct session *)base_new_object(type);
     if (session) {
         options.no_private_daemon = !start;
         options.socket = paths[0] ? PyBytes_AsString(paths[0]) : NULL;
         options.daemon_path = paths[1] ? PyBytes_AsString(paths[1]) : NULL;
         session->state = PyType_GetModuleState(type);
-        session->generation = module_generation();
+        session->generation = base_generation();
         session->pid = (long)getpid();
         if (parse_timeout(session->state, timeout, &options.timeout_ms) ||
             connect_session(session, &options))
@@ -120,7 +124,7 @@ static void session_dealloc(PyObject *self)
         Py_BEGIN_ALLOW_THREADS link_deinit(&session->link);
         Py_END_ALLOW_THREADS session_collect(session);
     }
-    module_free_object(self);
+    base_free_object(self);
 }
 
 static void close_session(struct session *session)
@@ -133,6 +137,8 @@ static void close_session(struct session *session)
 static PyObject *session_close(PyObject *self, PyObject *unused)
 {
     struct session *session = (struct session *)self;
+    if (session->is_forgotten && session->generation == base_generation())
+        Py_RETURN_NONE;
     if (!session_check(session))
         return NULL;
     close_session(session);
@@ -142,7 +148,7 @@ static PyObject *session_close(PyObject *self, PyObject *unused)
 static PyObject *session_forget(PyObject *self, PyObject *unused)
 {
     struct session *session = (struct session *)self;
-    if (session->generation != module_generation() && !session->is_forgotten) {
+    if (session->generation != base_generation() && !session->is_forgotten) {
         session->is_forgotten = true;
         gad_forget(session->link.client);
         close(session->link.wake_fd);
@@ -158,14 +164,50 @@ static struct session *find_open(struct module_state *state)
     return session;
 }
 
+/* Closing waits for functions of from_blocks() that run: returns whether they have ended in time.
+ */
+static bool wait_for_calls(const struct module_state *state)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    int64_t until = wait_now_ns() + END_PATIENCE_NS;
+    while (blocks_n_calls(state) > 0 && wait_now_ns() < until) {
+        Py_BEGIN_ALLOW_THREADS nanosleep(&pause, NULL);
+        Py_END_ALLOW_THREADS
+    }
+    return blocks_n_calls(state) == 0;
+}
+
+/* Returns false if somebody keeps the connection: the daemon stands still in the middle of a call.
+ */
+static bool close_soon(struct session *session)
+{
+    bool is_locked;
+    Py_BEGIN_ALLOW_THREADS is_locked =
+        link_lock_until(&session->link, wait_now_ns() + END_PATIENCE_NS);
+    if (is_locked) {
+        link_close(&session->link);
+        link_unlock(&session->link);
+    }
+    Py_END_ALLOW_THREADS session_collect(session);
+    return is_locked;
+}
+
+/* What runs or waits may never end. Then the sessions are left as they are, for the end of the
+ * process to close. */
 void session_close_all(struct module_state *state)
 {
-    struct session *session;
+    struct session *session = find_open(state);
+    if (!session)
+        return;
+    state->is_ending = true;
+    bool is_quiet = wait_for_calls(state);
     while ((session = find_open(state))) {
         Py_INCREF((PyObject *)session);
-        close_session(session);
+        is_quiet = is_quiet && close_soon(session);
+        session->is_forgotten = !session->link.is_closed;
         Py_DECREF((PyObject *)session);
     }
+    state->is_ending = !is_quiet;
 }
 
 /* Questions ------------------------------------------------------------------------------------ */
@@ -186,9 +228,8 @@ static PyObject *session_wake(PyObject *self, PyObject *unused)
     struct session *session = (struct session *)self;
     if (!session_check(session))
         return NULL;
-    struct section section = session_enter(session, false);
-    link_wake(&session->link);
-    session_leave(session, section);
+    link_wake_soon(&session->link);
+    session_collect(session);
     Py_RETURN_NONE;
 }
 
@@ -267,5 +308,5 @@ static PyType_Spec spec = {
 
 PyTypeObject *session_add_type(PyObject *module, struct module_state *state)
 {
-    return state->session_type = module_add_type(module, &spec);
+    return state->session_type = base_add_type(module, &spec);
 }

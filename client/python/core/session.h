@@ -10,8 +10,8 @@ struct session {
     struct session *previous, *next; /* in state->sessions */
     struct link link;
     bool has_link;       /* false: connecting failed */
-    bool is_forgotten;   /* in a child that gave it up */
-    unsigned generation; /* module_generation() where it was made */
+    bool is_forgotten;   /* given up: in a child, or at the interpreter's end */
+    unsigned generation; /* base_generation() where it was made */
     long pid;
 };
 

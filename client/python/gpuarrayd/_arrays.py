@@ -59,6 +59,7 @@ def empty_like(prototype: ArrayLike, dtype: DTypeLike | None = None) -> Array:
     Parameters
     ----------
     prototype : array_like
+        Only looked at: a lazy array is not computed, an h5py.Dataset not read.
     dtype : data-type, optional
         Another one.
 
@@ -81,7 +82,7 @@ def asarray(x: ArrayLike, dtype: DTypeLike | None = None) -> Array:
     Parameters
     ----------
     x : array_like
-        All that np.asarray() takes, and what gd.open() gives, which is computed.
+        All that np.asarray() takes; a lazy array is computed, an h5py.Dataset read.
     dtype : data-type, optional
         None: that of x.
 
@@ -90,7 +91,7 @@ def asarray(x: ArrayLike, dtype: DTypeLike | None = None) -> Array:
     ndarray
         As of empty(); of the same memory as x where that is shared memory of this session.
     """
-    array = np.asanyarray(x)
+    array = _computed(x, dtype)
     _arguments.check_array(array, "x")
     array = np.asarray(array)
     wanted = (array.dtype if dtype is None else np.dtype(dtype)).newbyteorder("=")
@@ -101,11 +102,29 @@ def asarray(x: ArrayLike, dtype: DTypeLike | None = None) -> Array:
     return made
 
 
-def _new_like(prototype: ArrayLike, dtype: DTypeLike | None, zeroed: bool) -> Array:
-    array = np.asanyarray(prototype)
-    order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
+def _computed(x: Any, dtype: DTypeLike | None) -> Array:
+    """Lazies and datasets by the daemon, in this dtype; all else by NumPy, as it is."""
+    known = _known(x)
+    if isinstance(known, np.ndarray):
+        return known
+    wanted = known if dtype is None else known.astype(np.dtype(dtype).newbyteorder("="))
+    return np.asarray(wanted.compute())
+
+
+def _known(x: Any) -> Any:
+    """A lazy of what has its elements not in memory; an array of all else."""
+    if not hasattr(type(x), "__gad_source__") and not _arguments.is_dataset(x):
+        return np.asanyarray(x)
+    from ._lazy.array import lazy
+    return lazy(x)
+
+
+def _new_like(prototype: Any, dtype: DTypeLike | None, zeroed: bool) -> Array:
+    array = _known(prototype)
+    is_fortran = isinstance(array, np.ndarray) \
+        and array.flags.f_contiguous and not array.flags.c_contiguous
     wanted = (array.dtype if dtype is None else np.dtype(dtype)).newbyteorder("=")
-    return _new(array.shape, wanted, order, zeroed)
+    return _new(array.shape, wanted, "F" if is_fortran else "C", zeroed)
 
 
 def _new(shape: Shape, dtype: np.dtype[Any], order: str, zeroed: bool) -> Array:

@@ -14,6 +14,11 @@ def versions() -> str:
     """gad_versions()"""
     ...
 
+def _close_all() -> None:
+    """For the interpreter's end: closes every session. Gives those up whose functions of
+    from_blocks() still run after some seconds."""
+    ...
+
 @final
 class Session:
     """One connection to a daemon. It connects again by itself when it was lost."""

@@ -12,16 +12,18 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 import threading
 from typing import Any
 
 from . import _core
+from .errors import NoDaemon
 
 _Settings = tuple[str | None, bool, str | None, float, str | None]
 
 _DEFAULTS: _Settings = (None, True, None, 10.0, None)
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # a signal's handler may come while it is held
 _session: _core.Session | None = None
 _settings: _Settings = _DEFAULTS
 _kept: list[dict[Any, Any]] = []
@@ -50,6 +52,8 @@ def current() -> _core.Session:
 def _open(wanted: _Settings | None) -> _core.Session:
     """The session with these settings; None: whatever is there, or with the settings last used."""
     global _session, _settings
+    if sys.is_finalizing():  # the lock may be held by a thread that is no more
+        raise NoDaemon("the interpreter ends")
     with _lock:
         if _session is not None and wanted in (None, _settings):
             return _session
@@ -102,6 +106,8 @@ def close() -> None:
     ordinary memory. Without a session nothing happens.
     """
     global _session
+    if sys.is_finalizing():
+        return
     with _lock:
         old, _session = _session, None
         _forget_kept()
@@ -178,12 +184,18 @@ def ops() -> list[dict[str, Any]]:
 def forget() -> None:
     """For a child after fork(): gives the parent's session up without a word to the daemon."""
     global _session, _lock
-    _lock = threading.Lock()  # another thread of the parent may have held it
+    _lock = threading.RLock()  # another thread of the parent may have held it
     old, _session = _session, None
     _forget_kept()
     if old is not None:
         old.forget()
 
 
+def _end() -> None:
+    """The interpreter ends: does not wait for ever for functions of from_blocks() that run."""
+    _core._close_all()
+    close()
+
+
 os.register_at_fork(after_in_child=forget)
-atexit.register(close)
+atexit.register(_end)

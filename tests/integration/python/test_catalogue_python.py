@@ -7,7 +7,7 @@ import pytest
 
 import wire
 from catalogue import (DTYPES, ELSEWHERE, OUTPUTS, assert_none, assert_same, calls, functions,
-                       specials, used)
+                       numpy_result, specials, used)
 from test_catalogue import compare, pairs
 
 
@@ -111,7 +111,11 @@ def test_where_select_and_index(gd, left):
         assert_same(gd.evaluate("where(a == a, a, b)", a=a, b=b), np.where(a == a, a, b))
         chosen = gd.evaluate("select([a > b, a < b], [a, b])", a=a, b=b)
         with np.errstate(invalid="ignore"):
-            assert_same(chosen, np.select([a > b, a < b], np.broadcast_arrays(a, b)))
+            conditions = [np.asarray(numpy_result(name, (a, b))) for name in ("greater", "less")]
+            choices = [x.astype(chosen.dtype) for x in np.broadcast_arrays(a, b)]
+            common = np.result_type(a, b)  # with 0, where neither is true: no number of bool's
+            assert chosen.dtype == (np.int64 if common == np.bool_ else common)
+            assert_same(chosen, np.select(conditions, choices, chosen.dtype.type(0)))
     rows, columns = np.indices((61, 7))
     assert_same(gd.evaluate("index(0) * 1000 + index(1)", out=np.empty((61, 7), "i8")),
                 rows * 1000 + columns)

@@ -74,6 +74,20 @@ def test_results_are_those_of_numpy(gd, case):
         assert block.compute(scheduler="sync").dtype == expected.dtype
 
 
+def test_blocks_of_files_are_read_by_the_daemon(gd, folder):
+    np.save(folder / "x.npy", X)
+    file = gd.open(folder / "x.npy")
+    before = gd.stats()["bytes"]["read"]
+    for x, want in [(da.from_array(file, chunks=2), X), (da.from_array(file * 2, chunks=2), X * 2),
+                    (da.from_array(file, chunks=3)[::-1] + 1, X[::-1] + 1)]:
+        for scheduler in ("sync", "threads"):
+            got = gd.dask.evaluate("x - 1", x=x).compute(scheduler=scheduler)
+            assert np.array_equal(got, want - 1)
+        assert gd.dask.map_blocks("x - max(x)", x=x).max().compute() == 0
+    after = gd.stats()["bytes"]["read"]
+    assert after["file"] - before["file"] >= 2 * X.nbytes and after["provider"] == before["provider"]
+
+
 def test_chunks_are_those_of_dask(gd):
     args = CASES["unequal chunks"][1]
     expected = operator.mul(args["x"], args["y"])

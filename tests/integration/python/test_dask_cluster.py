@@ -12,7 +12,7 @@ import gpuarrayd
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
-distributed = pytest.importorskip("distributed")
+distributed = pytest.importorskip("distributed", "2023.9.2")
 
 N_WORKERS = 4
 POOL = "1M"

@@ -76,7 +76,7 @@ def test_a_loop_over_blocks_in_one_line(run):
 
 
 def test_the_same_with_dask(run):
-    pytest.importorskip("distributed")
+    pytest.importorskip("distributed", "2023.9.2")
     lines = run("spectral_cube_dask.py", "--rows", 256)
     assert lines[0] == "4 workers, 1 daemon(s)"
     assert [line.split(":")[0] for line in lines[1:]] == ["loop over blocks", "with Dask",

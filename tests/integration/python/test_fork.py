@@ -66,6 +66,27 @@ def in_child(call):
     assert wait(fork(call)) == 0
 
 
+def test_while_the_thread_sets_a_future(gd):
+    """The child's copy is not set by anybody: it raises, as all that were not done."""
+    from gpuarrayd._jobs import future as _future
+
+    gate = Gate()
+    future = gd.submit("sum(a)", a=gate)
+    entry, = _future._server._table.values()
+    entry.is_taken = True
+    assert future._claim()
+
+    def child():
+        with pytest.raises(errors.Disconnected):
+            future.result(20)
+
+    pid = fork(child)
+    vars(future)["_state"], entry.is_taken = "PENDING", False
+    assert wait(pid) == 0
+    gate.is_open.set()
+    assert future.result(60) == 10
+
+
 def test_a_child_connects_anew(gd):
     a = np.arange(10.0)
     assert gd.evaluate("sum(a)") == 45

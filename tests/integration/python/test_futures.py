@@ -380,6 +380,43 @@ def test_the_interpreter_ends_with_jobs_that_run(gd, daemon, end):
     until(lambda: gd.info()["counts"]["jobs_running"] == 0)
 
 
+@pytest.mark.parametrize("error", [RuntimeError("can't start new thread"), KeyboardInterrupt()])
+def test_a_thread_that_does_not_start(gd, monkeypatch, error):
+    """The next future has one."""
+    until(lambda: not thread_is_there())
+
+    def refuse(thread):
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(type(error)):
+            gd.submit("sum(a)", a=ENDLESS)
+    until(lambda: gd.info()["counts"]["jobs_running"] == 0)
+    assert gd.submit("1+1").result(60) == 2
+
+
+def test_interrupted_while_its_thread_starts(gd, monkeypatch):
+    """The thread is there, and its starter does not know it: there is one thread all the same."""
+    until(lambda: not thread_is_there())
+    start = threading.Thread.start
+
+    def interrupted(thread):
+        start(thread)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            gd.submit("1+1")
+    gate = Gate()
+    futures = [gd.submit("a+1", a=gate), gd.submit("1+2")]
+    assert futures[1].result(60) == 3
+    until(lambda: sum(t.name == "gpuarrayd" for t in threading.enumerate()) == 1)
+    gate.open()
+    assert futures[0].result(60)[0] == 2
+
+
 def test_concurrent_futures_is_loaded_by_submit_alone(gd, daemon):
     done = run("""
         import sys, gpuarrayd as gd

@@ -191,6 +191,7 @@ def test_ten_thousand_calls_leave_nothing(gd, daemon, folder):
 
 
 def test_sessions_come_and_go(gd, daemon):
+    gc.collect()
     no_thread_of_futures()
     gd.connect(daemon.socket, start=False, name="a")
     assert gd.evaluate("1+1") == 2

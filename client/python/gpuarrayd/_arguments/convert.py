@@ -24,8 +24,8 @@ from .refusals import (LAST_NUM, check, check_apart, check_array, is_dataset, no
 
 Source: TypeAlias = _core.Array | bool | int | float
 
-__all__ = ["LAST_NUM", "Source", "check", "check_apart", "check_array", "describe", "refuse_dtype",
-           "sink", "source"]
+__all__ = ["LAST_NUM", "Source", "check", "check_apart", "check_array", "describe", "is_dataset",
+           "refuse_dtype", "sink", "source"]
 
 _PLAIN = frozenset((bool, int, float))
 _ndarray, _Shared = np.ndarray, _core.Array

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from . import quick as _quick
 from .names import names_of
 from .request import Request, To
-from ..errors import BadArgument, LimitExceeded, UnknownName
+from ..errors import BadArgument, BadExpression, LimitExceeded, UnknownName
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 Path: TypeAlias = str | os.PathLike[str]
 
 _OPTIONS = ("out", "to", "engine", "priority", "label", "progress")
+_OTHERS_OPTIONS = frozenset((  # of NumPy's functions and of numexpr's
+    "axis", "casting", "copy", "dtype", "global_dict", "keepdims", "local_dict", "optimization",
+    "order", "sanitize", "subok", "truediv", "where"))
 _MAX_OUTPUTS = 16  # of one job
 
 
@@ -58,17 +61,18 @@ def evaluate(expr: str | Sequence[str], /, *, out: Any = None, to: Any = None,
     progress : bool or callable
         True shows a bar.
     **arrays
-        What the names in the expression stand for; those not given are the caller's variables,
-        local ones first. Arrays are read where they are: ndarrays of any strides and byte order,
-        np.memmap, h5py.Dataset, gd.open(). Python's numbers are weak, as in NumPy; NumPy's scalars,
-        lists and objects with __array__ are arrays.
+        What the names in the expression stand for; names that it does not use are allowed. Those
+        not given are the caller's variables, local ones first; of the functions around it those
+        that it names itself, as Python has them. Arrays are read where they are: ndarrays of any
+        strides and byte order, np.memmap, h5py.Dataset, gd.open(). Python's numbers are weak, as
+        in NumPy; NumPy's scalars, lists and objects with __array__ are arrays.
 
     Returns
     -------
     ndarray
-        New, over shared memory, in the memory order that NumPy would choose; freed with its last
-        view. A NumPy scalar where the result is 0-d. With `out`: that object. With `to`: the new
-        file, as of gd.open(). For a list of expressions: a list of these.
+        New, over shared memory, in C order, or in Fortran order where the arrays are; freed with
+        its last view. A NumPy scalar where the result is 0-d. With `out`: that object. With `to`:
+        the new file, as of gd.open(). For a list of expressions: a list of these.
 
     Raises
     ------
@@ -139,22 +143,23 @@ def submit(expr: Any, /, *, out: Any = None, to: Any = None, engine: str | None 
 def arguments(texts: "tuple[str, ...]", given: dict[str, object],
               frame: "FrameType") -> dict[str, object]:
     """What the names in the texts stand for: `given`, else variables of a frame."""
-    needed, optional = names_of(*texts)
+    needed, optional, bound = names_of(*texts)
     args = {}
     for name in needed:
         if name in given:
             args[name] = given[name]
         else:
-            args[name] = _variable(name, given, frame)
+            args[name] = _variable(name, given, frame, bound)
     if optional:
         args.update((name, given[name]) for name in optional if name in given)
-    if len(args) < len(given):
+    if not given.keys() <= args.keys():
         _check_unused(args, given)
     return args
 
 
-def _variable(name: str, given: dict[str, object], frame: "FrameType") -> object:
-    for variables in (frame.f_locals, frame.f_globals):
+def _variable(name: str, given: dict[str, object], frame: "FrameType",
+              bound: frozenset[str]) -> object:
+    for variables in _variables(frame):
         if name in variables:
             return variables[name]
     from difflib import get_close_matches
@@ -162,28 +167,54 @@ def _variable(name: str, given: dict[str, object], frame: "FrameType") -> object
              if not other.startswith("_")]
     near = get_close_matches(name, known, 1)
     hint = f", did you mean {near[0]!r}?" if near else ""
+    if name in bound:
+        raise BadExpression(f"{name!r} is used in its own statement: statements end with ';', as "
+                            f"in '{name} = x + 1; {name} * 2'", argument=name,
+                            expected="';' behind the statement", found="none")
     raise UnknownName(
         f"unknown name {name!r}{hint or ';'} arguments are given as {name}=array, or are variables "
         "of the caller", expected=repr(near[0]) if near else "a name that is given",
         found=repr(name))
 
 
+def _variables(frame: "FrameType") -> "Iterator[dict[str, Any]]":
+    """Of the caller, the innermost first. Until Python 3.11 a comprehension is a function that the
+    one around it calls; since then its variables are the other's."""
+    while frame.f_code.co_name in ("<listcomp>", "<setcomp>", "<dictcomp>") \
+            and frame.f_back is not None:
+        yield frame.f_locals
+        frame = frame.f_back
+    yield frame.f_locals
+    yield frame.f_globals
+
+
 def _check_unused(args: dict[str, object], given: dict[str, object]) -> None:
     """Names that no text uses are allowed, so that a dict of columns can be given, but not what
     looks like an option."""
     for name in given:
-        if name not in args:
-            from difflib import get_close_matches
-            near = get_close_matches(name, _OPTIONS, 1, 0.75)
-            if near:
-                raise BadArgument(f"{name}= is neither an option nor used in the expression, did "
-                                  f"you mean {near[0]}=?", argument=name, expected=f"{near[0]}=",
-                                  found=f"{name}=")
+        if name in args:
+            continue
+        is_column = name != "where" and hasattr(type(given[name]), "__array__")
+        if name in _OPTIONS or (name in _OTHERS_OPTIONS and not is_column):
+            hint = "submit() has none, a Future tells its progress" if name == "progress" \
+                else "write the cast into it, float32(...)" if name == "dtype" \
+                else "the options are " + ", ".join(_OPTIONS)
+            raise BadArgument(f"{name}= is no option here, nor used in the expression; {hint}",
+                              argument=name, found=f"{name}=")
+        from difflib import get_close_matches
+        near = get_close_matches(name, _OPTIONS, 1, 0.81)
+        if near:
+            raise BadArgument(f"{name}= is neither an option nor used in the expression, did "
+                              f"you mean {near[0]}=?", argument=name, expected=f"{near[0]}=",
+                              found=f"{name}=")
 
 
 def _texts(expr: Any) -> "tuple[str, ...]":
     texts = (expr,) if isinstance(expr, str) or not isinstance(expr, (list, tuple)) else tuple(expr)
     for text in texts:
+        if hasattr(type(text), "__gad_source__"):
+            raise BadArgument("evaluate() computes texts; lazies are computed by gd.compute(x, y) "
+                              "and x.compute()", expected="str", found=type(text).__name__)
         if not isinstance(text, str):
             raise BadArgument(f"an expression is a str, or a list of them, not {text!r}",
                               expected="str", found=type(text).__name__)

@@ -17,6 +17,7 @@ copied raise. Loaded by submit() only, because of concurrent.futures.
 import atexit
 import logging
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -195,35 +196,53 @@ class _Server:
     """The table of what runs, and the thread that serves it."""
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
+        # Both of C: a signal's exception in the midst of a Condition would leave it locked.
+        self._lock = threading.RLock()
+        self._bell = threading.Lock()  # released: something has changed
         self._table: dict[Job, _Entry] = {}
         self._thread: threading.Thread | None = None
         self._is_ending = False
 
     def add(self, job: "Job", entry: _Entry) -> None:
-        with self._changed:
+        """Raises what keeps the thread from starting; then the job is not in the table."""
+        with self._lock:
             if self._is_ending:
                 raise errors.Cancelled("the interpreter ends")
-            self._table[job] = entry
-            self._changed.notify()
-            has_thread = self._thread is not None
-            if not has_thread:
-                self._thread = threading.Thread(target=self._serve, name="gpuarrayd", daemon=True)
-                self._thread.start()
+            try:
+                self._table[job] = entry
+                self._ring()
+                has_thread = self._thread is not None
+                if not has_thread:
+                    threading.Thread(target=self._serve, name="gpuarrayd", daemon=True).start()
+            except BaseException:
+                self._table.pop(job, None)
+                raise
         if has_thread:
             job.session.wake()
 
     def _serve(self) -> None:
+        # The thread itself says that it is there: who starts it may meet a signal's exception.
+        with self._lock:
+            if self._thread is not None:
+                return
+            self._thread = threading.current_thread()
         while self._has_work():
             try:
                 self._step(None)
             except BaseException:  # of a callback: SystemExit; the others must go on
                 _log.exception("exception in a callback of a gpuarrayd future")
 
+    def _ring(self) -> None:
+        try:
+            self._bell.release()
+        except RuntimeError:
+            pass  # it rings already
+
     def _has_work(self) -> bool:
-        with self._changed:
-            if not self._table and not self._is_ending:
-                self._changed.wait(_LINGER)
+        self._bell.acquire(blocking=False)
+        if not self._table and not self._is_ending:
+            self._bell.acquire(timeout=_LINGER)
+        with self._lock:
             if self._table and not self._is_ending:
                 return True
             self._thread = None
@@ -243,13 +262,13 @@ class _Server:
             for job in ended:
                 self._settle(job)
 
-    def _pause(self) -> None:
-        with self._changed:
-            self._changed.wait(_SHARE)
+    @staticmethod
+    def _pause() -> None:
+        time.sleep(_SHARE)
 
     def _by_session(self) -> "dict[Session, list[Job]]":
         sessions: dict[Session, list[Job]] = {}
-        with self._changed:
+        with self._lock:
             for job, entry in self._table.items():
                 if not entry.is_taken:
                     sessions.setdefault(job.session, []).append(job)
@@ -272,7 +291,7 @@ class _Server:
             entry.future._let_go()
             entry.future._set(result, error)
         finally:
-            with self._changed:
+            with self._lock:
                 self._table.pop(job, None)
             del error, result, entry, job  # the error's traceback may hold this frame
 
@@ -289,11 +308,11 @@ class _Server:
 
     def end(self) -> None:
         """The interpreter ends: the thread too, before the session is closed."""
-        with self._changed:
+        with self._lock:
             self._is_ending = True
             thread = self._thread
             entries = list(self._table.items())
-            self._changed.notify()
+            self._ring()
         for job, _ in entries:
             job.session.wake()
         if thread is not None and thread is not threading.current_thread():
@@ -305,6 +324,8 @@ class _Server:
         """In a forked child. Other threads of the parent may have held the futures' locks."""
         for entry in self._table.values():
             future = entry.future
+            if entry.is_taken and not future.done():
+                vars(future)["_state"] = "PENDING"  # the thread was setting it
             future._condition = threading.Condition()
             future._waiters = []
             vars(future)["_done_callbacks"] = []
@@ -336,7 +357,13 @@ def start(request: "Request", pick: Callable[[list[Any]], T]) -> Future[T]:
     pick : callable
         Makes what result() gives of the list of results.
     """
+    if sys.is_finalizing():  # there are no threads any more, and their locks are as they left them
+        raise errors.Cancelled("the interpreter ends")
     job, finish = request.start()
     future: Future[T] = Future(job)
-    _server.add(job, _Entry(future, lambda: pick(finish())))
+    try:
+        _server.add(job, _Entry(future, lambda: pick(finish())))
+    except BaseException:  # nobody will have the future
+        future.cancel()
+        raise
     return future

@@ -1,8 +1,8 @@
 """The names that an expression needs from outside, found without the daemon.
 
 Not those of functions (`sqrt(`, `np.sqrt(`), of parameters (`clip(x, max=1)`), nor what the text
-itself binds (`t = a*a; t + 1`). Constants and dtypes are told apart: they are arguments only where
-somebody gives some of that name.
+itself binds (`t = a*a; t + 1`). Constants, dtypes and Python's words are told apart: they are
+arguments only where somebody gives some of that name.
 
 A text is read once; what was found is kept.
 """
@@ -16,31 +16,41 @@ CONSTANTS = frozenset((
 
 
 class Names(NamedTuple):
-    """needed: in the order of the text. optional: of CONSTANTS."""
+    """needed: in the order of the text. optional: where given. bound: by the texts."""
 
     needed: tuple[str, ...]
     optional: tuple[str, ...]
+    bound: frozenset[str]
 
 
 @functools.lru_cache(maxsize=512)
 def names_of(*texts: str) -> Names:
     """What stands where an operand may, in all of the texts."""
     found: dict[str, None] = {}
+    bound: set[str] = set()
     for text in texts:
-        _read(_tokens(text), found)
-    return Names(tuple(name for name in found if name not in CONSTANTS),
-                 tuple(name for name in found if name in CONSTANTS))
+        bound.update(_read(_tokens(text), found))
+    needed = tuple(name for name in found if not _is_optional(name))
+    return Names(needed, tuple(name for name in found if name not in needed), frozenset(bound))
+
+
+def _is_optional(name: str) -> bool:
+    """A column may have the name of a constant, or of a word of Python's, such as class."""
+    from keyword import iskeyword
+    return name in CONSTANTS or iskeyword(name)
 
 
 def _tokens(text: str) -> list[str]:
+    """Up to what the language has not (a comment, a string), where the daemon will refuse it."""
     import re
+    text = re.split(r"[^\w\s.,;()\[\]+*/%&|^~<>=!-]", text, maxsplit=1, flags=re.ASCII)[0]
     number = r"(?:\d|\.\d)[\w.]*(?:(?<=[eE])[+-]\d\w*)?"
     return re.findall(rf"{number}|[A-Za-z_]\w*|[=<>!]=|\S", text, re.ASCII)
 
 
-def _read(tokens: list[str], found: dict[str, None]) -> None:
-    """Adds what the text needs to `found`. A name is bound from the end of its statement on."""
-    from keyword import iskeyword
+def _read(tokens: list[str], found: dict[str, None]) -> list[str]:
+    """Adds what the text needs to `found`, and gives the names that it binds. A name is bound from
+    the end of its statement on."""
     bound: set[str] = set()
     waiting: list[str] = []
     depth = 0
@@ -56,6 +66,6 @@ def _read(tokens: list[str], found: dict[str, None]) -> None:
         if after == "=":
             waiting += [token] if depth == 0 else []
         elif after != "(" and token not in bound \
-                and not (after == "." and token in ("np", "numpy")) \
-                and (token in CONSTANTS or not iskeyword(token)):
+                and not (after == "." and token in ("np", "numpy")):
             found.setdefault(token)
+    return waiting

@@ -28,7 +28,7 @@ def evaluate(text: str, out: Any, engine: str | None, priority: int, label: str 
              given: dict[str, Any]) -> Any:
     """As gd.evaluate(), which calls it: the caller's variables are two frames above."""
     session = _session._session
-    needed, optional = names_of(text)
+    needed, optional, _ = names_of(text)
     if session is None or optional or (type(out) is not _ndarray and out is not None):
         return NotImplemented
     variables = given

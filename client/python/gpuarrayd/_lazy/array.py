@@ -30,13 +30,15 @@ from .._arguments.refusals import is_dataset
 from .._jobs.request import Request
 from .leaves import ArraySource, FileSource, open_file
 from .text import written
-from .unanswered import Unanswered, refuse, refuse_of_reduction, refuse_unusual
+from .unanswered import (Unanswered, refuse, refuse_number, refuse_of_reduction,
+                         refuse_unusual)
 
 if TYPE_CHECKING:
     from .. import _core
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Progress = bool | Callable[..., object]
+Axis = int | tuple[int, ...] | None
 
 
 class Lazy(Operators, Unanswered):
@@ -110,6 +112,22 @@ class Lazy(Operators, Unanswered):
             raise TypeError("len() of unsized object")
         return self.shape[0]
 
+    # A lazy without axes is a number to whoever asks for one; that computes it.
+
+    def _one(self, kind: str) -> Any:
+        if self.shape:
+            refuse_number(kind, self.shape)
+        return self.compute()
+
+    def __bool__(self) -> bool:
+        return bool(self._one("bool"))
+
+    def __float__(self) -> float:
+        return float(self._one("float"))
+
+    def __int__(self) -> int:
+        return int(self._one("int"))
+
     def __repr__(self) -> str:
         from .show import shown
         return shown(self)
@@ -176,24 +194,24 @@ class Lazy(Operators, Unanswered):
         refuse("round", others)
         return self._of(call("round", self, decimals=decimals))
 
-    def sum(self, axis: None = None, **others: object) -> Self:
-        """The sum of all elements, 0-d."""
+    def sum(self, axis: Axis = None, **others: object) -> Self:
+        """The sum of all elements, 0-d. axis: None, or all axes; so of the others."""
         return self._reduced("sum", axis, others)
 
-    def mean(self, axis: None = None, **others: object) -> Self:
+    def mean(self, axis: Axis = None, **others: object) -> Self:
         """The mean of all elements, 0-d."""
         return self._reduced("mean", axis, others)
 
-    def min(self, axis: None = None, **others: object) -> Self:
+    def min(self, axis: Axis = None, **others: object) -> Self:
         """The smallest of all elements, 0-d; NaN if there is one."""
         return self._reduced("min", axis, others)
 
-    def max(self, axis: None = None, **others: object) -> Self:
+    def max(self, axis: Axis = None, **others: object) -> Self:
         """The largest of all elements, 0-d; NaN if there is one."""
         return self._reduced("max", axis, others)
 
     def _reduced(self, op: str, axis: object, others: Mapping[str, object]) -> Self:
-        refuse_of_reduction(op, axis, others)
+        refuse_of_reduction(op, axis, others, len(self._node.shape))
         return self._of(call(op, self))
 
     # NumPy's protocols; and those of the others here.

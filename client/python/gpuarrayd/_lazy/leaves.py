@@ -44,11 +44,20 @@ class ArraySource(Source):
         return found.newbyteorder("=")
 
     def argument(self) -> object:
+        if self.is_open() and tuple(self.array.shape) != self.shape:
+            raise errors.BadArgument(
+                f"the shape of {self.text()} has changed since the lazy was made of it; make "
+                "another one", argument="x", expected=str(self.shape),
+                found=str(tuple(self.array.shape)))
         return self.array
+
+    def is_open(self) -> bool:
+        """Not so for a dataset whose file was closed."""
+        return not is_dataset(self.array) or bool(self.array)
 
     def same(self) -> Hashable:
         """h5py makes a new object for a dataset each time that it is named."""
-        if is_dataset(self.array):
+        if is_dataset(self.array) and self.is_open():
             return self.array.file.id, self.array.id
         return id(self.array)
 
@@ -237,7 +246,10 @@ def open_file(spec: str, mode: str) -> FileSource:
 
 def _file_of(dataset: Any) -> FileSource | None:
     """An h5py.Dataset as the dataset of its file; None where only h5py can read it."""
-    if dataset.file.mode != "r" or dataset.file.driver != "sec2" or not dataset.name:
+    from .._arguments import hdf5 as _h5py
+    _h5py.check(dataset, "x")
+    if dataset.file.mode != "r" or dataset.file.driver != "sec2" or not dataset.name \
+            or dataset.name[-1].isspace():  # a blank before a selection is none of the name
         return None
     path = os.path.abspath(dataset.file.filename)
     try:

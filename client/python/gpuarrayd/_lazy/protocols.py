@@ -19,6 +19,7 @@ from . import functions as functions
 from .. import errors
 from .array import Lazy, lazy_call, lazy_pair
 from .array import lazy as as_lazy
+from .operands import node_of
 from .results import compute_into
 from .unanswered import refuse, refuse_of_reduction
 
@@ -81,7 +82,7 @@ def _reduced(ufunc: np.ufunc, name: str, inputs: tuple[object, ...], out: object
              kwargs: dict[str, object]) -> Lazy:
     axis = inputs[1] if len(inputs) > 1 else kwargs.pop("axis", 0)
     function = f"np.{ufunc.__name__}.reduce"
-    refuse_of_reduction(function, axis, {"out": out})
+    refuse_of_reduction(function, axis, {"out": out}, len(node_of(inputs[0]).shape))
     _refuse_unusual(function, kwargs)
     return lazy_call(_REDUCED[name], inputs[0])
 
@@ -127,7 +128,8 @@ def _reduction(name: str) -> Callable[..., Lazy]:
     def call(a: object, axis: object = None, dtype: object = None, out: object = None,
              keepdims: object = False, **kwargs: object) -> Lazy:
         keepdims = None if keepdims is np._NoValue else keepdims
-        refuse_of_reduction(f"np.{name}", axis, {"dtype": dtype, "out": out, "keepdims": keepdims})
+        refuse_of_reduction(f"np.{name}", axis, {"dtype": dtype, "out": out, "keepdims": keepdims},
+                            len(node_of(a).shape))
         _refuse_unusual(f"np.{name}", kwargs)
         return lazy_call(name, a)
     return call
@@ -143,7 +145,7 @@ def _extremum(name: str) -> Callable[..., Lazy]:
 
 
 def _count_nonzero(a: object, axis: object = None, *, keepdims: object = False) -> Lazy:
-    refuse_of_reduction("np.count_nonzero", axis, {"keepdims": keepdims})
+    refuse_of_reduction("np.count_nonzero", axis, {"keepdims": keepdims}, len(node_of(a).shape))
     return lazy_call("count_nonzero", a)
 
 

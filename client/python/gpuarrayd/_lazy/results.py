@@ -75,6 +75,10 @@ def save(path: Path | Mapping[Any, Operand], array: Operand | None = None, *,
     Lazy, or a dict of them
         Opened on the new files.
     """
+    if not isinstance(path, (str, os.PathLike, Mapping)):
+        raise errors.BadArgument(f"the path comes first: save(path, lazy), not {type(path)}",
+                                 argument="path", expected="a path, or a dict of them",
+                                 found=type(path).__name__)
     pairs: Mapping[Any, Any] = path if isinstance(path, Mapping) else {path: array}
     if isinstance(path, Mapping) == (array is not None):
         raise errors.BadArgument("save takes a path and a lazy, or a dict of both",

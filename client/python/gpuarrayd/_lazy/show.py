@@ -1,6 +1,6 @@
 """Lazies for readers: repr(), and what an error says of the expression that it is about."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -57,7 +57,10 @@ def notes(request: "Request", error: errors.Error) -> list[str]:
     if isinstance(argument, Source):
         found.append(f"{error.argument} is {_source_text(argument)}")
     elif argument is not None:
-        dtype = np.dtype(getattr(argument, "dtype", None) or object).name
-        found.append(f"{error.argument} is {type(argument).__name__} {dtype} "
-                     f"{getattr(argument, 'shape', ())}")
+        try:
+            known: Any = argument
+            facts = f"{np.dtype(known.dtype).name} {known.shape}"
+        except Exception:  # h5py's, of a dataset whose file is closed
+            facts = ""
+        found.append(f"{error.argument} is {type(argument).__name__} {facts}".rstrip())
     return found

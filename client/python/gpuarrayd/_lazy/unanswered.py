@@ -15,6 +15,10 @@ from .. import errors
 from .graph import Held
 
 
+class NoNumber(errors.Unsupported, ValueError):
+    """A number is asked of a lazy that has axes."""
+
+
 class NoAttribute(errors.Unsupported, AttributeError):
     """An attribute of NumPy's arrays that lazies do not have."""
 
@@ -24,11 +28,6 @@ class Unanswered(Held):
 
     __slots__ = ()
 
-    def __bool__(self) -> NoReturn:
-        raise errors.Unsupported(
-            "whether a lazy is true is not known before it is computed: bool(x.compute()); & | ~ "
-            "and gd.where() choose element by element", argument="bool")
-
     def __iter__(self) -> NoReturn:
         raise errors.Unsupported("a lazy has no elements to go through: x.compute() has, and "
                                  "x[i] is a part of it", argument="iter")
@@ -36,15 +35,6 @@ class Unanswered(Held):
     def __contains__(self, value: object) -> NoReturn:
         raise errors.Unsupported("whether a value is in a lazy is not known before it is computed: "
                                  "gd.count_nonzero(x == value).compute()", argument="in")
-
-    def __float__(self) -> NoReturn:
-        raise errors.Unsupported("a lazy is not a number before it is computed: "
-                                 "float(x.compute()); np.sqrt and its like take lazies, math.sqrt "
-                                 "does not", argument="float")
-
-    def __int__(self) -> NoReturn:
-        raise errors.Unsupported("a lazy is not a number before it is computed: int(x.compute())",
-                                 argument="int")
 
     def __setitem__(self, key: object, value: object) -> NoReturn:
         raise errors.Unsupported("a lazy cannot be assigned to; y.compute(out=...) writes into an "
@@ -62,6 +52,14 @@ class Unanswered(Held):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
+def refuse_number(kind: str, shape: tuple[int, ...]) -> NoReturn:
+    """bool(x), float(x) or int(x) of a lazy with axes."""
+    instead = "& | ~ and gd.where() choose element by element, gd.count_nonzero() counts" \
+        if kind == "bool" else "np.sqrt and its like take lazies, math.sqrt does not"
+    raise NoNumber(f"{kind}() of a lazy of shape {shape}, which is not one number: {instead}",
+                   argument=kind, expected="shape ()", found=f"shape {shape}")
+
+
 def refuse(function: str, others: Mapping[str, object]) -> None:
     """Of arguments that NumPy's function has and this has not; those left at None are none."""
     for name, value in others.items():
@@ -76,9 +74,16 @@ def refuse_unusual(function: str, **given: tuple[object, object]) -> None:
     refuse(function, {name: value for name, (value, usual) in given.items() if value != usual})
 
 
-def refuse_of_reduction(op: str, axis: object, others: Mapping[str, object]) -> None:
-    """All but whole-array reductions."""
-    if axis is not None:
+def _is_all(axis: object, ndim: int) -> bool:
+    """Whether an axis, or a tuple of them, names each axis once."""
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    return all(isinstance(one, (int, np.integer)) and -ndim <= one < ndim for one in axes) \
+        and sorted(one % ndim for one in axes) == list(range(ndim))
+
+
+def refuse_of_reduction(op: str, axis: object, others: Mapping[str, object], ndim: int) -> None:
+    """All but whole-array reductions; an axis that is all of the ndim axes is one."""
+    if axis is not None and not _is_all(axis, ndim):
         raise errors.Unsupported(f"{op}: axis= is not computed by the daemon; axis=None is, over "
                                  "the whole array", argument="axis", expected="None",
                                  found=f"{axis}")

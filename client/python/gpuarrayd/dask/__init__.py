@@ -5,9 +5,12 @@
     r = gd.dask.evaluate("sqrt(a*a + b*b)", a=a, b=b)    # a, b: dask arrays; r too
     r.compute()
 
+Blocks of da.from_array(gd.open("big.npy"), chunks=...) are parts of the file, read by the daemon.
+
 A task of the graph is one job of the daemon on the host where the task runs, so the processes and
-threads of Dask on a host share one daemon, its pool and its GPU. It works with Dask's threads, with
-its processes, and with a cluster of dask.distributed, where the plugin connects the workers:
+threads of Dask on a host share one daemon, its pool and its engine. It works with Dask's threads,
+with its processes, and with a cluster of dask.distributed (2023.9.2 and newer), where the plugin
+connects the workers:
 
     client = distributed.Client("tcp://head:8786")
     client.register_plugin(gd.dask.DaemonPlugin())

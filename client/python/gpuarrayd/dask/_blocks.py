@@ -17,6 +17,8 @@ import numpy as np
 
 from . import _memory, _process
 from .._jobs.request import Request
+from .._lazy.array import Lazy
+from .._lazy.graph import Source
 from ..errors import Disconnected, Error, NoDaemon, OutcomeUnknown, ShuttingDown, WorkerLost
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -74,6 +76,13 @@ class Block:
         outputs: list[tuple[str, str | None]] = [(expr, None) for expr in self.exprs]
         Request(outputs, args, results, self.engine, self.priority, self.label).run()
         return results
+
+
+def source(block: Any) -> Any:
+    """A block that is a lazy, as what a job reads: a part of a file or array as it is, an
+    expression computed."""
+    return block if isinstance(block, Lazy) and isinstance(block._node, Source) \
+        else np.asarray(block)
 
 
 class _Loss:

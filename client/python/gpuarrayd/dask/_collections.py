@@ -29,7 +29,8 @@ from .._jobs.evaluate import _texts as texts
 from .._jobs.evaluate import arguments
 from .._jobs.request import Request
 from ..errors import BadArgument, BadShape, NoDaemon, Unsupported
-from ._blocks import Block
+from .._lazy.array import Lazy
+from ._blocks import Block, source
 
 _untyped: Any = da  # most of its functions have no types
 
@@ -206,6 +207,10 @@ def _array(value: Any, name: str) -> da.Array:
         _refuse_other(value, name)
         value = _untyped.asanyarray(value)
     meta = value._meta
+    if isinstance(meta, Lazy):
+        value = value.map_blocks(source, dtype=value.dtype,
+                                 meta=np.empty((0,) * value.ndim, value.dtype))
+        meta = value._meta
     if not isinstance(meta, np.ndarray):
         kind = _kind(meta)
         raise Unsupported(f"the blocks of {name} are {kind}, not ndarrays: convert them",
