@@ -140,3 +140,10 @@ def test_an_axis_that_is_all_of_them(gd):
     for axis in (0, (0, 0), (0,), 2, (), (0, 1, 1), 0.0, [0, 1]):
         with pytest.raises(gd.Unsupported, match="axis="):
             x.sum(axis)
+
+
+def test_a_name_that_is_given_and_bound(gd):
+    a = np.arange(3.0)
+    with pytest.raises(gd.BadArgument, match="binds t itself"):
+        gd.evaluate("t = a + 1; t * 2", a=a, t=a)
+    assert np.array_equal(gd.evaluate("t = a + 1; t * 2", a=a, u=a), (a + 1) * 2)

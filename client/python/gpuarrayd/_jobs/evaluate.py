@@ -153,7 +153,7 @@ def arguments(texts: "tuple[str, ...]", given: dict[str, object],
     if optional:
         args.update((name, given[name]) for name in optional if name in given)
     if not given.keys() <= args.keys():
-        _check_unused(args, given)
+        _check_unused(args, given, bound)
     return args
 
 
@@ -188,12 +188,16 @@ def _variables(frame: "FrameType") -> "Iterator[dict[str, Any]]":
     yield frame.f_globals
 
 
-def _check_unused(args: dict[str, object], given: dict[str, object]) -> None:
+def _check_unused(args: dict[str, object], given: dict[str, object],
+                  bound: frozenset[str]) -> None:
     """Names that no text uses are allowed, so that a dict of columns can be given, but not what
-    looks like an option."""
+    looks like an option, nor what the text gives another meaning."""
     for name in given:
         if name in args:
             continue
+        if name in bound:
+            raise BadArgument(f"{name}= is given, and the text binds {name} itself",
+                              argument=name, expected="another name", found=f"{name} =")
         is_column = name != "where" and hasattr(type(given[name]), "__array__")
         if name in _OPTIONS or (name in _OTHERS_OPTIONS and not is_column):
             hint = "submit() has none, a Future tells its progress" if name == "progress" \
