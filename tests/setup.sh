@@ -51,8 +51,8 @@ need() {
     }
 }
 
-# compile DIR [MESON OPTION...]: configures once, builds $targets (everything when unset); the log is
-# shown only when it fails.
+# compile DIR [MESON OPTION...]: configures once, builds $targets, or what targets.py picks by $pick
+# (everything when both are unset); the log is shown only when it fails.
 compile() {
     dir=$1
     shift
@@ -65,7 +65,9 @@ compile() {
         }
     fi
     # shellcheck disable=SC2086
-    ninja -C "$dir" ${targets:-} >"$log" 2>&1 || {
+    picked=${pick:+$(python3 "$top/tests/targets.py" "$dir" $pick)}
+    # shellcheck disable=SC2086
+    ninja -C "$dir" ${targets:-} $picked >"$log" 2>&1 || {
         tail -n 40 "$log" >&2
         return 1
     }

@@ -43,20 +43,26 @@ def running(daemon):
     return daemon.counts()["jobs_running"]
 
 
-@pytest.mark.parametrize("target", ["r.npy", "r.h5:/r", "there.h5:/group/r"])
-def test_a_daemon_that_does_not_come_back(mortal, folder, big, target):
-    with h5py.File(folder / "there.h5", "w") as f:
-        f["other"] = np.arange(5)
-    process = begin(mortal.socket, folder, "run", LONG, big, "-o", target)
-    wait_for(lambda: running(mortal))
+def test_a_daemon_that_does_not_come_back(mortal, folder, big):
+    """Three at once, since each waits as long as the library's patience."""
+    targets = {"npy": "r.npy", "new": "r.h5:/r", "old": "there.h5:/group/r"}
+    processes = {}
+    for place, target in targets.items():
+        (folder / place).mkdir()
+        os.link(folder / "big.raw", folder / place / "big.raw")
+        with h5py.File(folder / place / "there.h5", "w") as f:
+            f["other"] = np.arange(5)
+        processes[place] = begin(mortal.socket, folder / place, "run", LONG, big, "-o", target)
+    wait_for(lambda: running(mortal) == len(targets))
     mortal.kill()
     began = time.monotonic()
-    out, text = process.communicate(timeout=40)
-    assert process.returncode == 3 and "outcome-unknown" in text, text
-    assert time.monotonic() - began < 20 and out == ""
-    assert sorted(os.listdir(folder)) == ["big.raw", "there.h5"]
-    with h5py.File(folder / "there.h5") as f:
-        assert list(f) == ["other"]
+    for place, process in processes.items():
+        out, text = process.communicate(timeout=40)
+        assert process.returncode == 3 and "outcome-unknown" in text, text
+        assert out == "" and sorted(os.listdir(folder / place)) == ["big.raw", "there.h5"]
+        with h5py.File(folder / place / "there.h5") as f:
+            assert list(f) == ["other"]
+    assert time.monotonic() - began < 20
 
 
 def test_a_daemon_that_comes_back_runs_the_job_again(mortal, start, folder):
