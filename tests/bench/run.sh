@@ -22,5 +22,8 @@ sh "$top/tests/run-uninstalled.sh" -- sh "$top/tests/bench/sum.sh" "$build" "$wo
 sh "$top/tests/run-uninstalled.sh" -- sh -c "'$build/tests/bench/heap' \"\$GPUARRAYD_SOCKET\""
 sh "$top/tests/run-uninstalled.sh" -- sh -c "'$build/tests/bench/latency' \"\$GPUARRAYD_SOCKET\""
 sh "$top/tests/run-uninstalled.sh" -- sh -c "'$build/tests/bench/throughput' \"\$GPUARRAYD_SOCKET\""
+echo "on one processor:"
+taskset -c 0 sh "$top/tests/run-uninstalled.sh" --threads 1 -- "$python" "$top/tests/bench/python.py" \
+    "$build/tests/bench/rounds" 0
 sh "$top/tests/run-uninstalled.sh" -- "$python" "$top/tests/bench/python.py" "$build/tests/bench/rounds"
 sh "$top/tests/bench/first.sh" "$build" "$work"
