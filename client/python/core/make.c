@@ -177,20 +177,28 @@ static enum gad_status call_open(struct making *m, struct gad_client *client,
     return (m->flag ? gad_array_open_in_place : gad_array_open)(client, m->spec, ret_array, error);
 }
 
+/* What the library makes of a spec, which is text or a path. */
+static PyObject *make_at(struct session *session, PyObject *spec, struct making *making)
+{
+    PyObject *bytes, *made = NULL;
+    if (!PyUnicode_FSConverter(spec, &bytes))
+        return NULL;
+    making->spec = PyBytes_AsString(bytes);
+    struct array *array = array_new(session);
+    if (array)
+        made = make(array, making);
+    Py_DECREF(bytes);
+    return made;
+}
+
 PyObject *make_open(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
     struct session *session = (struct session *)self;
     struct making making = {.func = call_open, .may_wait = true};
-    struct array *array = NULL;
-    PyObject *spec, *made = NULL;
     if (!make_has_count("open", n, 2) || !session_check(session) ||
-        !read_bool(args[1], &making.flag) || !PyUnicode_FSConverter(args[0], &spec))
+        !read_bool(args[1], &making.flag))
         return NULL;
-    making.spec = PyBytes_AsString(spec);
-    if ((array = array_new(session)))
-        made = make(array, &making);
-    Py_DECREF(spec);
-    return made;
+    return make_at(session, args[0], &making);
 }
 
 static enum gad_status call_create(struct making *m, struct gad_client *client,
@@ -204,19 +212,12 @@ PyObject *make_create(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
     struct session *session = (struct session *)self;
     struct making making = {.func = call_create, .may_wait = true};
-    struct array *array = NULL;
-    PyObject *spec, *made = NULL;
     if (!make_has_count("create", n, 5) || !session_check(session) ||
         !read_native_typestr(session->state, args[1], &making.form.layout) ||
         !read_shape(session->state, args[2], &making.form) ||
-        !read_bool(args[3], &making.is_fortran) || !read_bool(args[4], &making.flag) ||
-        !PyUnicode_FSConverter(args[0], &spec))
+        !read_bool(args[3], &making.is_fortran) || !read_bool(args[4], &making.flag))
         return NULL;
-    making.spec = PyBytes_AsString(spec);
-    if ((array = array_new(session)))
-        made = make(array, &making);
-    Py_DECREF(spec);
-    return made;
+    return make_at(session, args[0], &making);
 }
 
 /* From a buffer -------------------------------------------------------------------------------- */
