@@ -14,23 +14,8 @@ import zlib
 import numpy as np
 import pytest
 
+from core_session import connect, session  # noqa: F401
 from gpuarrayd import _core, errors
-
-
-def connect(daemon, **options):
-    return _core.Session(**{"socket": daemon.socket, "client_name": "test_core", "start": False,
-                            "daemon": None, "timeout": 10.0, **options})
-
-
-@pytest.fixture
-def session(daemon):
-    """A session of its own; afterwards the daemon's counts are as before."""
-    before = daemon.quiet_counts()
-    made = connect(daemon)
-    yield made
-    gc.collect()
-    made.close()
-    daemon.wait_for_counts(before)
 
 
 def run(session, expression, *args, **named):

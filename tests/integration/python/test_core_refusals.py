@@ -7,22 +7,11 @@ import sys
 import tracemalloc
 
 import numpy as np
-import pytest
 
+from core_session import session  # noqa: F401
 from gpuarrayd import _core
 
 N_BAD_CALLS = 50_000
-
-
-@pytest.fixture
-def session(daemon):
-    """A session of its own; afterwards the daemon's counts are as before."""
-    before = daemon.quiet_counts()
-    made = _core.Session(daemon.socket, "test_core", False, None, 10.0)
-    yield made
-    gc.collect()
-    made.close()
-    daemon.wait_for_counts(before)
 
 
 def bad_calls(session, fd):

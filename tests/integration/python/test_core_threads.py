@@ -14,25 +14,11 @@ import numpy as np
 import pytest
 
 import conftest
+from core_session import connect, session  # noqa: F401
 from gpuarrayd import _core, errors
 
 N_THREADS = 8
 N_JOBS = 1000
-
-
-def connect(daemon, **options):
-    return _core.Session(**{"socket": daemon.socket, "client_name": "test_core", "start": False,
-                            "daemon": None, "timeout": 10.0, **options})
-
-
-@pytest.fixture
-def session(daemon):
-    before = daemon.quiet_counts()
-    made = connect(daemon)
-    yield made
-    gc.collect()
-    made.close()
-    daemon.wait_for_counts(before)
 
 
 def in_threads(functions):
