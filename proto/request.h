@@ -3,7 +3,7 @@
  *
  *     { "outputs": [ {"expr": "sqrt(a*a)", "name": "r"?, "to": ARRAY?}, ... ],
  *       "args":    { "a": ARRAY, "k": {"scalar": 2.5}, ... },
- *       "engine": "auto"|"cpu"|"cuda"?, "priority": 0?, "label": ""?, "key": ""?,
+ *       "engine": "auto"|"cpu"|"cuda"|"cuda:N"?, "priority": 0?, "label": ""?, "key": ""?,
  *       "progress_ms": 0?, "settle": false? }
  *
  *     ARRAY = {"dtype": "<f8", "shape": [..], "strides": [..]?, "at": LOCATION}
@@ -26,7 +26,13 @@
 #define REQUEST_MAX_EXPR_CHARS 16384
 #define REQUEST_LABEL_SIZE     64
 
+#define ENGINE_MAX_DEVICES 16
+
 enum engine_choice { ENGINE_AUTO, ENGINE_CPU, ENGINE_CUDA };
+
+/* "auto", "cpu", "cuda", "cuda:3". *ret_index: the device; -1: none was named. -EINVAL. */
+int engine_parse(const char *word, size_t n_chars, enum engine_choice *ret_engine,
+                 int *ret_index) GAD_MUST_CHECK;
 
 struct request_arg {
     char name[ARRAY_NAME_SIZE]; /* an identifier: letter or _, then letters, digits, _ */
@@ -49,6 +55,7 @@ struct job_request {
     struct request_arg *args;
     struct request_output *outputs;
     enum engine_choice engine;
+    int engine_index;               /* of ENGINE_CUDA: the device; -1: whichever */
     int priority;                   /* -100..100, higher first */
     char label[REQUEST_LABEL_SIZE]; /* shown in lists */
     char key[REQUEST_LABEL_SIZE];   /* idempotency key, "" for none */

@@ -208,25 +208,48 @@ static int decode_outputs(struct decoding *d, const msgpack_object *outputs,
 
 /* The rest ----------------------------------------------------------------------------------- */
 
-static int decode_engine(const msgpack_object *params, enum engine_choice *ret,
-                         struct gad_error *error)
+int engine_parse(const char *word, size_t n_chars, enum engine_choice *ret_engine, int *ret_index)
 {
     static const char *const words[] = {
         [ENGINE_AUTO] = "auto", [ENGINE_CPU] = "cpu", [ENGINE_CUDA] = "cuda"};
-    const char *word = NULL;
-    size_t n_chars = 0;
-    int r = map_str(params, "engine", &word, &n_chars, error);
-    if (r != 0 || word == NULL)
-        return r;
+    static const char prefix[] = "cuda:";
+    size_t n_prefix = sizeof(prefix) - 1, index = 0;
     for (unsigned i = 0; i < ARRAY_LENGTH(words); i++) {
         if (strlen(words[i]) == n_chars && memcmp(words[i], word, n_chars) == 0) {
-            *ret = (enum engine_choice)i;
+            *ret_engine = (enum engine_choice)i;
+            *ret_index = -1;
             return 0;
         }
     }
+    if (n_chars <= n_prefix || n_chars > n_prefix + 2 || memcmp(word, prefix, n_prefix) != 0)
+        return -EINVAL;
+    for (size_t i = n_prefix; i < n_chars; i++) {
+        if (word[i] < '0' || word[i] > '9')
+            return -EINVAL;
+        index = index * 10 + (size_t)(word[i] - '0');
+    }
+    bool is_padded = word[n_prefix] == '0' && n_chars > n_prefix + 1;
+    if (is_padded || index >= ENGINE_MAX_DEVICES)
+        return -EINVAL;
+    *ret_engine = ENGINE_CUDA;
+    *ret_index = (int)index;
+    return 0;
+}
+
+static int decode_engine(const msgpack_object *params, struct job_request *request,
+                         struct gad_error *error)
+{
+    const char *word = NULL;
+    size_t n_chars = 0;
+    request->engine_index = -1;
+    int r = map_str(params, "engine", &word, &n_chars, error);
+    if (r != 0 || word == NULL)
+        return r;
+    if (engine_parse(word, n_chars, &request->engine, &request->engine_index) == 0)
+        return 0;
     int shown = (int)min_u64(n_chars, 64);
     r = error_set(error, GAD_NO_ENGINE, "engine", "there is no engine '%.*s'", shown, word);
-    error_expected(error, "auto, cpu or cuda");
+    error_expected(error, "auto, cpu, cuda, or cuda:0 to cuda:%d", ENGINE_MAX_DEVICES - 1);
     error_found(error, "%.*s", shown, word);
     return r;
 }
@@ -263,7 +286,7 @@ static int decode_progress(const msgpack_object *params, uint32_t *ret, struct g
 static int decode_options(const msgpack_object *params, struct job_request *request,
                           struct gad_error *error)
 {
-    int r = decode_engine(params, &request->engine, error);
+    int r = decode_engine(params, request, error);
     if (r == 0)
         r = decode_priority(params, &request->priority, error);
     if (r == 0)

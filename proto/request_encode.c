@@ -8,6 +8,7 @@
 
 #include "proto/util.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static void pack_shape(msgpack_packer *p, const char *key, int ndim, const int64_t *values)
@@ -148,13 +149,12 @@ static void pack_outputs(msgpack_packer *p, const struct job_request *request)
         pack_output(p, &request->outputs[i]);
 }
 
-static const char *engine_word(enum engine_choice engine)
+static void pack_engine(msgpack_packer *p, enum engine_choice engine, int index)
 {
-    switch (engine) {
-    case ENGINE_CPU: return "cpu";
-    case ENGINE_CUDA: return "cuda";
-    default: return "auto";
-    }
+    char word[16] = "cpu";
+    if (engine == ENGINE_CUDA)
+        snprintf(word, sizeof(word), index < 0 ? "cuda" : "cuda:%d", index);
+    pack_key_str(p, "engine", word);
 }
 
 void request_encode(msgpack_packer *packer, const struct job_request *request)
@@ -167,7 +167,7 @@ void request_encode(msgpack_packer *packer, const struct job_request *request)
     pack_outputs(packer, request);
     pack_args(packer, request);
     if (has_engine)
-        pack_key_str(packer, "engine", engine_word(request->engine));
+        pack_engine(packer, request->engine, request->engine_index);
     if (has_priority)
         pack_key_i64(packer, "priority", request->priority);
     if (has_label)

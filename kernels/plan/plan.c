@@ -2,53 +2,26 @@
  * again to carry out; the same input gives the same plan.
  *
  * Per pass: the geometry (which alone decides the bits of the results), how many grains make a
- * tile, what is read and written, where the tree of its reductions lies in the carry. Of the pool a
- * job needs a slot (lent for a turn) when an operand is a file, and the carry (for its life).
+ * tile (tiles.c), what is read and written, where the tree of its reductions lies in the carry. Of
+ * the pool a job needs a slot (lent for a turn, or while a tile is with a device) when an operand
+ * is a file or the engine has a device, and the carry (for its life). At last, how long it would
+ * take (estimate.c).
  *
- * A tile is the unit of turns, of cancelling and of time measured: about TILE_TARGET_BYTES of
- * traffic, less where arithmetic is heavy, and small enough that every thread gets
- * MIN_TILES_PER_THREAD of them. The size of tiles never changes results.
+ * A tile is the unit of turns, of cancelling and of time measured.
  *
  * All numbers come from a client: counts of elements and bytes are multiplied with checks.
  */
-#include "kernels/plan.h"
+#include "kernels/cuda/tile.h"
+#include "kernels/plan/planner.h"
 #include "kernels/reduce.h"
 #include "proto/util.h"
 
 #include <assert.h>
 #include <inttypes.h>
 
-#define MAX_OPERANDS         (REQUEST_MAX_ARGS + REQUEST_MAX_OUTPUTS)
-#define CARRY_ALIGN_BYTES    64
-#define TILE_TARGET_BYTES    (2u * 1024 * 1024)
-#define TILE_MAX_WORK        (UINT64_C(1) << 24) /* elements x instructions: some 20 ms */
-#define MIN_TILES_PER_THREAD 4
-#define SMALL_MAX_BYTES      (256u * 1024)
-#define SMALL_MAX_WORK       (UINT64_C(1) << 20)
-
-/* For the estimate, where nothing was measured yet: bytes, and elements x instructions, a second.
- */
-#define DEFAULT_MEMORY_RATE 4e9
-#define DEFAULT_FILE_RATE   1e9
-#define DEFAULT_WORK_RATE   5e8 /* of one thread */
-#define JOB_SECONDS         50e-6
-
-struct planned_operand {
-    struct geometry_operand shape;
-    enum location_kind kind;
-};
-
-struct planner {
-    const struct job_request *request;
-    const struct program *program;
-    const struct plan_limits *limits;
-    struct plan *plan;
-    struct gad_error *error;
-    uint64_t memory_bytes, file_bytes; /* moved, over all passes */
-    double work;                       /* elements x instructions, over all passes */
-    unsigned n_operands;               /* of the pass in hand: inputs, then outputs */
-    struct planned_operand operands[MAX_OPERANDS];
-};
+#define CARRY_ALIGN_BYTES 64
+#define SMALL_MAX_BYTES   (256u * 1024)
+#define SMALL_MAX_WORK    (UINT64_C(1) << 20)
 
 static void add_input(struct planner *p, const struct program_input *input)
 {
@@ -124,9 +97,10 @@ static bool is_in_memory(enum location_kind kind)
     return kind == LOCATION_NONE || kind == LOCATION_INLINE || kind == LOCATION_REGION;
 }
 
-/* The bytes of an operand's boxes over all grains; false when 63 bits do not count them. */
+/* The bytes of an operand's boxes over all grains, and of them what is read or written where it
+ * lies; false when 63 bits do not count them. */
 static bool moved_bytes(const struct geometry *g, const struct planned_operand *operand,
-                        uint64_t *ret_bytes)
+                        uint64_t *ret_boxes, uint64_t *ret_bytes)
 {
     int64_t once = (int64_t)dtype_size(operand->shape.dtype), moved = once;
 
@@ -138,6 +112,7 @@ static bool moved_bytes(const struct geometry *g, const struct planned_operand *
             return false;
     }
     bool is_kept = is_in_memory(operand->kind) && once <= GRAIN_MAX_OPERAND_BYTES;
+    *ret_boxes = (uint64_t)moved;
     *ret_bytes = (uint64_t)(is_kept && g->n_grains > 0 ? once : moved);
     return true;
 }
@@ -147,17 +122,29 @@ static bool add_checked(uint64_t *sum, uint64_t value)
     return !__builtin_add_overflow(*sum, value, sum) && *sum <= INT64_MAX;
 }
 
-static int count_bytes(struct planner *p, struct plan_pass *pass)
+static void add_traffic(struct planned_traffic *traffic, const struct planned_operand *operand,
+                        uint64_t n_bytes, uint64_t n_box_bytes)
 {
+    bool is_file = !is_in_memory(operand->kind);
+    *(is_file ? &traffic->file : &traffic->memory) += (double)n_bytes;
+    *(is_file ? &traffic->staged_file : &traffic->staged_memory) += (double)n_box_bytes;
+    *(operand->shape.is_output ? &traffic->from_device : &traffic->to_device) +=
+        (double)n_box_bytes;
+}
+
+static int count_bytes(struct planner *p, unsigned index)
+{
+    struct plan_pass *pass = &p->plan->passes[index];
     for (unsigned i = 0; i < p->n_operands; i++) {
         const struct planned_operand *operand = &p->operands[i];
-        bool is_file = !is_in_memory(operand->kind), is_output = operand->shape.is_output;
-        uint64_t n_bytes;
-        if (moved_bytes(&pass->geometry, operand, &n_bytes) &&
+        bool is_output = operand->shape.is_output;
+        uint64_t n_bytes, n_box_bytes;
+        if (moved_bytes(&pass->geometry, operand, &n_box_bytes, &n_bytes) &&
             add_checked(is_output ? &pass->write_bytes : &pass->read_bytes, n_bytes) &&
-            add_checked(is_output ? &p->plan->write_bytes : &p->plan->read_bytes, n_bytes) &&
-            add_checked(is_file ? &p->file_bytes : &p->memory_bytes, n_bytes))
+            add_checked(is_output ? &p->plan->write_bytes : &p->plan->read_bytes, n_bytes)) {
+            add_traffic(&p->traffic[index], operand, n_bytes, n_box_bytes);
             continue;
+        }
         error_set(p->error, GAD_LIMIT_EXCEEDED, "shape",
                   "the job would move more bytes than 63 bits count");
         error_expected(p->error, "at most %" PRId64 " bytes", INT64_MAX);
@@ -166,45 +153,11 @@ static int count_bytes(struct planner *p, struct plan_pass *pass)
     return 0;
 }
 
-static uint64_t ceil_shift(uint64_t value, unsigned shift)
-{
-    return (value >> shift) + ((value & ((UINT64_C(1) << shift) - 1)) != 0);
-}
-
-/* Instructions per element, with one more for reading and writing it. */
-static uint64_t work_per_element(const struct pass *pass)
-{
-    return 1u + pass->n_insns + pass->n_reductions;
-}
-
-/* A provider's blocks come one by one into few slots: with several grains a tile, few tiles would
- * hold all of them. */
-static void choose_tiles(struct plan_pass *planned, const struct pass *pass, unsigned n_threads,
-                         bool has_provider)
-{
-    const struct geometry *g = &planned->geometry;
-    uint64_t n_wanted = (uint64_t)MIN_TILES_PER_THREAD * n_threads, work = work_per_element(pass);
-    unsigned k = 0;
-
-    planned->n_tiles = g->n_grains;
-    if (g->n_grains == 0)
-        return;
-    uint64_t bytes = (planned->read_bytes + planned->write_bytes) / g->n_grains;
-    for (int i = 0; i < g->ndim; i++)
-        work *= (uint64_t)g->grain_shape[i]; /* a grain has at most 2^18 elements */
-    while (!has_provider && (bytes << (k + 1)) <= TILE_TARGET_BYTES &&
-           (work << (k + 1)) <= TILE_MAX_WORK && ceil_shift(g->n_grains, k + 1) >= n_wanted)
-        k++;
-    planned->tile_log2 = k;
-    planned->n_tiles = ceil_shift(g->n_grains, k);
-}
-
 static int plan_pass(struct planner *p, unsigned index)
 {
     const struct pass *pass = &p->program->passes[index];
     struct plan_pass *planned = &p->plan->passes[index];
-    struct geometry_operand operands[MAX_OPERANDS];
-    unsigned n_threads = p->limits->n_threads > 0 ? p->limits->n_threads : 1;
+    struct geometry_operand operands[PLANNER_MAX_OPERANDS];
     int64_t n_elements;
     bool has_provider = false;
 
@@ -218,15 +171,16 @@ static int plan_pass(struct planner *p, unsigned index)
         has_provider |= p->operands[i].kind == LOCATION_PROVIDER;
     }
     geometry_init(&planned->geometry, pass->ndim, pass->shape, p->n_operands, operands);
+    planned->needs_slot |= p->limits->is_device;
     planned->needs_slot &= n_elements > 0;
     if (n_elements > 0) {
-        r = count_bytes(p, planned);
+        r = count_bytes(p, index);
         if (r != 0)
             return r;
     }
-    choose_tiles(planned, pass, n_threads, has_provider);
+    planner_choose_tiles(p, index, has_provider);
     if (add_checked(&p->plan->n_tiles, planned->n_tiles)) {
-        p->work += (double)n_elements * (double)work_per_element(pass);
+        p->work += (double)n_elements * (double)planner_work_per_element(pass);
         return 0;
     }
     return error_set(p->error, GAD_LIMIT_EXCEEDED, "shape", "the job would have too many tiles");
@@ -260,20 +214,44 @@ static int refuse(struct gad_error *error, uint64_t needed, uint64_t there, cons
     return GAD_TOO_LARGE_FOR_POOL;
 }
 
-static int check_pool(const struct planner *p)
+/* What the slot of a tile must hold: one grain, whatever it is made of; for a device, of this very
+ * pass. */
+static uint64_t least_slot_bytes(const struct planner *p, unsigned index)
+{
+    const struct plan_pass *pass = &p->plan->passes[index];
+    if (!p->limits->is_device)
+        return GRAIN_MAX_TOTAL_BYTES;
+    return cuda_tile_need_bytes(p->program, index, 1, pass->grain_input_bytes,
+                                pass->grain_output_bytes);
+}
+
+static int check_slots(const struct planner *p)
 {
     const struct plan_limits *limits = p->limits;
-    uint64_t slot_bytes = max_u64(limits->slot_bytes, GRAIN_MAX_TOTAL_BYTES);
 
     for (unsigned i = 0; i < p->plan->n_passes; i++) {
-        if (p->plan->passes[i].needs_slot && limits->pool_bytes < slot_bytes)
+        if (!p->plan->passes[i].needs_slot)
+            continue;
+        uint64_t least_bytes = least_slot_bytes(p, i);
+        uint64_t slot_bytes = max_u64(limits->slot_bytes, least_bytes);
+        if (limits->is_device && least_bytes > limits->slot_bytes)
+            return refuse(p->error, least_bytes, limits->slot_bytes, "one grain in a slot");
+        if (limits->pool_bytes < slot_bytes)
             return refuse(p->error, slot_bytes, limits->pool_bytes, "one slot");
         /* The carry may lie where the only slot is. */
-        if (p->plan->passes[i].needs_slot && p->plan->carry_bytes > 0 &&
-            limits->pool_bytes / 2 < slot_bytes)
+        if (p->plan->carry_bytes > 0 && limits->pool_bytes / 2 < slot_bytes)
             return refuse(p->error, 2 * slot_bytes, limits->pool_bytes,
                           "a slot beside partial results");
     }
+    return 0;
+}
+
+static int check_pool(const struct planner *p)
+{
+    const struct plan_limits *limits = p->limits;
+    int r = check_slots(p);
+    if (r != 0)
+        return r;
     if (p->plan->carry_bytes > limits->carry_limit_bytes)
         return refuse(p->error, p->plan->carry_bytes, limits->carry_limit_bytes, "partial results");
     return 0;
@@ -325,18 +303,6 @@ static bool is_fortran_order(const struct planner *p)
     return has_fortran;
 }
 
-static double estimate_seconds(const struct planner *p)
-{
-    const struct plan_limits *limits = p->limits;
-    double memory_rate = limits->memory_rate > 0 ? limits->memory_rate : DEFAULT_MEMORY_RATE;
-    double file_rate = limits->file_rate > 0 ? limits->file_rate : DEFAULT_FILE_RATE;
-    unsigned n_threads = limits->n_threads > 0 ? limits->n_threads : 1;
-    unsigned n_busy = p->plan->n_tiles < n_threads ? (unsigned)p->plan->n_tiles : n_threads;
-
-    return JOB_SECONDS + (double)p->memory_bytes / memory_rate + (double)p->file_bytes / file_rate +
-           p->work / (DEFAULT_WORK_RATE * (n_busy > 0 ? n_busy : 1));
-}
-
 int plan_make(const struct job_request *request, const struct program *program, bool in_place,
               const struct plan_limits *limits, struct plan *ret_plan, struct gad_error *error)
 {
@@ -354,7 +320,7 @@ int plan_make(const struct job_request *request, const struct program *program, 
     int r = check_pool(&planner);
     if (r != 0)
         return r;
-    plan.seconds = estimate_seconds(&planner);
+    planner_estimate(&planner);
     plan.is_small = is_small(&planner);
     plan.is_fortran_order = is_fortran_order(&planner);
     *ret_plan = plan;

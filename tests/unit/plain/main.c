@@ -1,9 +1,16 @@
 /* Runs the tests of this program in the order of their registration; see criterion/criterion.h.
- * The last line counts them as Criterion does.
+ * The last line counts them as Criterion does. With PLAIN_FORKS each test has a child of its own,
+ * which is made while there is one thread: for what is set up once in a process.
  */
 #include <criterion/criterion.h>
 
 #include <stdarg.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#ifndef PLAIN_FORKS
+#define PLAIN_FORKS 0
+#endif
 
 static struct plain_test *first, **end = &first;
 static const struct plain_test *current;
@@ -33,12 +40,30 @@ void plain_fail(const char *file, int line, const char *condition, const char *f
     _Exit(EXIT_FAILURE);
 }
 
+static void run_in_child(void)
+{
+    int status = 0;
+    const pid_t child = fork();
+    if (child == 0) {
+        current->run();
+        _Exit(EXIT_SUCCESS);
+    }
+    if (child < 0 || waitpid(child, &status, 0) != child || status != 0) {
+        fprintf(stderr, "%s::%s: status %#x\n", current->suite, current->name, status);
+        print_counts(1);
+        _Exit(EXIT_FAILURE);
+    }
+}
+
 int main(void)
 {
     for (current = first; current; current = current->next) {
         if (current->signal)
             continue;
-        current->run();
+        if (PLAIN_FORKS)
+            run_in_child();
+        else
+            current->run();
         n_passed++;
     }
     print_counts(0);

@@ -117,6 +117,45 @@ Test(request, encoding_leads_back_to_the_same)
     params_free(params);
 }
 
+/* Decodes the request that says this engine, encodes it, decodes that. */
+static void check_engine(const char *word, enum engine_choice engine, int index)
+{
+    struct params *params;
+    struct job_request *request, *again;
+    struct gad_error error;
+    struct message_writer w;
+    struct message message;
+    bool has_id;
+    char text[128];
+    snprintf(text, sizeof(text), "{'outputs': [{'expr': '1'}], 'engine': '%s'}", word);
+    cr_assert(eq(int, decode(text, false, &params, &request, &error), 0), "%s", error.message);
+    message_writer_init(&w);
+    message_begin_request(&w, 1, "job.run");
+    request_encode(&w.packer, request);
+    cr_assert(eq(int, message_decode(w.buffer.data, w.buffer.size, &message, &has_id, &error), 0));
+    cr_assert(eq(int, request_decode(&message.params, N_FDS, false, &again, &error), 0));
+    const struct job_request *both[] = {request, again};
+    for (int i = 0; i < 2; i++) {
+        cr_assert(eq(int, both[i]->engine, engine), "%s", word);
+        cr_assert(eq(int, both[i]->engine_index, index), "%s", word);
+    }
+    request_free(again);
+    request_free(request);
+    message_deinit(&message);
+    message_writer_deinit(&w);
+    params_free(params);
+}
+
+Test(request, an_engine_may_name_its_device)
+{
+    check_engine("auto", ENGINE_AUTO, -1);
+    check_engine("cpu", ENGINE_CPU, -1);
+    check_engine("cuda", ENGINE_CUDA, -1);
+    check_engine("cuda:0", ENGINE_CUDA, 0);
+    check_engine("cuda:9", ENGINE_CUDA, 9);
+    check_engine("cuda:15", ENGINE_CUDA, 15);
+}
+
 Test(request, the_least_that_can_be_said_is_enough)
 {
     struct params *params;
@@ -126,6 +165,7 @@ Test(request, the_least_that_can_be_said_is_enough)
         eq(int, decode("{'outputs': [{'expr': '1+1'}]}", false, &params, &request, &error), 0));
     cr_assert(eq(uint, request->n_args, 0));
     cr_assert(eq(int, request->engine, ENGINE_AUTO));
+    cr_assert(eq(int, request->engine_index, -1));
     cr_assert(eq(int, request->priority, 0));
     cr_assert(eq(u32, request->progress_ms, 0));
     cr_assert(not(request->settle));
@@ -210,6 +250,9 @@ Test(request, refuses_malformed_params)
          GAD_BAD_REQUEST, "r"},
         {"{" O ", 'args': []}", GAD_BAD_REQUEST, "args"},
         {"{" O ", 'engine': 'tpu'}", GAD_NO_ENGINE, "engine"},
+        {"{" O ", 'engine': 'cuda:16'}", GAD_NO_ENGINE, "engine"},
+        {"{" O ", 'engine': 'cuda:'}", GAD_NO_ENGINE, "engine"},
+        {"{" O ", 'engine': 'cuda:00'}", GAD_NO_ENGINE, "engine"},
         {"{" O ", 'engine': 5}", GAD_BAD_REQUEST, "engine"},
         {"{" O ", 'priority': 101}", GAD_BAD_REQUEST, "priority"},
         {"{" O ", 'priority': -9223372036854775808}", GAD_BAD_REQUEST, "priority"},

@@ -4,6 +4,8 @@
 #include "kernels/cpu/run.h"
 #include "tests/unit/kernels/cpu/builder.h"
 
+#define CHECK_MAX_ULP 8 /* between two libraries, each within 4 of the truth */
+
 struct check {
     const char *filter; /* only cases whose name contains it; NULL: all */
     uint64_t seed;
@@ -41,6 +43,11 @@ void check_fill_sources(const struct check_case *k, void *const *src, size_t n, 
 bool check_same(const void *a, const void *b, enum dtype dtype);
 /* Numbers at most max_ulp floats apart; NaN, infinities and zeros must agree. */
 bool check_is_near(const void *a, const void *b, enum dtype dtype, uint64_t max_ulp);
+/* Results of one element of a function by two libraries, of sources x (and y), close enough to each
+ * other where each is within its tolerance. Where terms cancel, the last place is the larger
+ * term's. */
+bool check_is_close(const struct check_case *k, const void *x, const void *y, const void *got,
+                    const void *wanted);
 void check_print(const char *what, const void *p, enum dtype dtype);
 
 /* What element i of an exact case must be and what it counts, by plain C and libm, one element at a

@@ -7,7 +7,7 @@
  * change. Math functions may differ from the plain level within their accuracy (see
  * check_accuracy.c); here they must give the same bits wherever an element lies.
  */
-#include "tests/unit/kernels/cpu/check.h"
+#include "tests/unit/kernels/cpu/laid.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,128 +16,28 @@
 #define MAX_ELEMENTS 20000
 #define ARENA_BYTES  (MAX_ELEMENTS * 8 * 16 + 4096)
 
-struct shape {
-    int ndim, order[3];
-    int64_t count[3];
-    size_t n;
-};
-
-struct laid { /* an operand in memory */
-    char *arena;
-    struct cpu_view view;
-    bool is_broadcast[3];
-    int misalignment;
-    size_t n_bytes; /* of the arena, with a margin on both sides */
-};
-
 static struct laid laid_inputs[3], laid_output;
 static char logical[3][MAX_ELEMENTS * 8], expected[MAX_ELEMENTS * 8], before[ARENA_BYTES];
-
-static void draw_shape(struct shape *s, unsigned trial)
-{
-    static const int64_t lengths[] = {1, 2, 3, 7, 63, 64, 65, 127, 129, 500, 1000, 2049, 4100};
-    static const int64_t shorts[] = {1, 2, 3, 5, 8, 17, 64, 70};
-    s->ndim = 1 + (int)(trial % 3);
-    s->n = 1;
-    for (int i = 0; i < s->ndim; i++) {
-        s->count[i] = s->ndim == 1 ? lengths[trial / 3 % 13] : shorts[check_below(8)];
-        if (s->ndim == 2 && i == (int)(trial & 1))
-            s->count[i] = lengths[check_below(10)];
-        s->n *= (size_t)s->count[i];
-        s->order[i] = i;
-    }
-    if (s->n > MAX_ELEMENTS) {
-        draw_shape(s, trial);
-        return;
-    }
-    for (int i = s->ndim - 1; i > 0 && check_below(3) == 0; i--) {
-        int j = (int)check_below((uint64_t)i + 1), swapped = s->order[i];
-        s->order[i] = s->order[j];
-        s->order[j] = swapped;
-    }
-}
-
-static void draw_layout(struct laid *l, const struct shape *s, enum dtype dtype, bool is_output)
-{
-    int64_t item_bytes = (int64_t)dtype_size(dtype), step = item_bytes;
-    bool is_odd = check_below(3) == 0;
-    bool is_any_order = check_below(4) == 0;
-    l->misalignment = check_below(4) == 0 ? (int)check_below(8) : 0;
-    l->view.is_swapped = check_below(4) == 0;
-    int64_t offset = 64 + l->misalignment;
-    int axes[3];
-    for (int i = 0; i < s->ndim; i++)
-        axes[i] = is_any_order ? i : s->ndim - 1 - i;
-    for (int i = 0; i < s->ndim; i++) {
-        int axis = axes[i];
-        l->is_broadcast[axis] = !is_output && check_below(5) == 0;
-        l->view.strides[axis] = 0;
-        if (l->is_broadcast[axis])
-            continue;
-        if (is_odd && check_below(2))
-            step *= 2;
-        l->view.strides[axis] = step;
-        if (is_odd && check_below(2)) {
-            l->view.strides[axis] = -step;
-            offset += (s->count[axis] - 1) * step;
-        }
-        step *= s->count[axis];
-    }
-    l->view.base = l->arena + offset;
-    l->n_bytes = (size_t)(64 + l->misalignment + step + 64);
-}
-
-static char *place_of(const struct laid *l, const struct shape *s, size_t element)
-{
-    char *p = l->view.base;
-    for (int i = s->ndim - 1; i >= 0; i--) {
-        p += (int64_t)(element % (size_t)s->count[i]) * l->view.strides[i];
-        element /= (size_t)s->count[i];
-    }
-    return p;
-}
-
-static void copy_item(void *dst, const void *src, size_t n_bytes, bool is_swapped)
-{
-    for (size_t i = 0; i < n_bytes; i++)
-        ((char *)dst)[i] = ((const char *)src)[is_swapped ? n_bytes - 1 - i : i];
-}
 
 /* Random values into the operand, and the same, contiguous, into `flat`. */
 static void fill_operand(const struct laid *l, const struct shape *s, enum dtype dtype, char *flat,
                          bool is_moderate)
 {
-    size_t item_bytes = dtype_size(dtype);
     check_fill(flat, dtype, s->n, is_moderate);
-    for (size_t i = 0; i < s->n; i++)
-        copy_item(place_of(l, s, i), flat + i * item_bytes, item_bytes, l->view.is_swapped);
-    for (size_t i = 0; i < s->n; i++) /* where broadcast, the last one counts */
-        copy_item(flat + i * item_bytes, place_of(l, s, i), item_bytes, l->view.is_swapped);
-}
-
-static void print_operand(const char *what, const struct laid *l, const struct shape *s)
-{
-    printf("    %s: strides", what);
-    for (int i = 0; i < s->ndim; i++)
-        printf(" %lld", (long long)l->view.strides[i]);
-    printf(", misaligned by %d%s\n", l->misalignment, l->view.is_swapped ? ", swapped" : "");
+    laid_store(l, s, dtype, flat);
 }
 
 static void report(struct check *c, const struct check_case *k, enum cpu_level level,
                    const struct shape *s, bool is_in_place, const char *what)
 {
     c->n_failed++;
-    printf("FAILED %s, level %s: %s\n    seed %llu, shape", k->name, cpu_level_name(level), what,
+    printf("FAILED %s, level %s: %s\n    seed %llu, ", k->name, cpu_level_name(level), what,
            (unsigned long long)c->seed);
-    for (int i = 0; i < s->ndim; i++)
-        printf(" %lld", (long long)s->count[i]);
-    printf(", walked");
-    for (int i = 0; i < s->ndim; i++)
-        printf(" %d", s->order[i]);
+    shape_print(s);
     printf("%s\n", is_in_place ? ", in place" : "");
     for (unsigned i = 0; i < k->n_src; i++)
-        print_operand("input", &laid_inputs[i], s);
-    print_operand("output", &laid_output, s);
+        laid_print("input", &laid_inputs[i], s);
+    laid_print("output", &laid_output, s);
 }
 
 static bool compare_output(struct check *c, const struct check_case *k, enum cpu_level level,
@@ -146,7 +46,7 @@ static bool compare_output(struct check *c, const struct check_case *k, enum cpu
     size_t item_bytes = dtype_size(k->result);
     for (size_t i = 0; i < s->n; i++) {
         char item[8];
-        copy_item(item, place_of(out, s, i), item_bytes, out->view.is_swapped);
+        laid_copy_item(item, laid_item(out, s, i), item_bytes, out->view.is_swapped);
         if (!check_same(item, expected + i * item_bytes, k->result)) {
             report(c, k, level, s, is_in_place, "another result");
             printf("    element %zu\n", i);
@@ -156,7 +56,7 @@ static bool compare_output(struct check *c, const struct check_case *k, enum cpu
             check_print("got   ", item, k->result);
             return false;
         }
-        memcpy(place_of(out, s, i), before + (place_of(out, s, i) - out->arena), item_bytes);
+        memcpy(laid_item(out, s, i), before + (laid_item(out, s, i) - out->arena), item_bytes);
     }
     if (memcmp(out->arena, before, out->n_bytes) == 0)
         return true;
@@ -168,11 +68,11 @@ static bool run_trial(struct check *c, const struct check_case *k, enum cpu_leve
                       unsigned trial)
 {
     struct shape s;
-    draw_shape(&s, trial);
+    shape_draw(&s, trial, MAX_ELEMENTS);
     bool is_moderate = check_below(3) == 0 || k->op == OP_POWER;
     const void *flat[3];
     for (unsigned i = 0; i < k->n_src; i++) {
-        draw_layout(&laid_inputs[i], &s, k->src[i], false);
+        laid_draw(&laid_inputs[i], &s, k->src[i], false);
         fill_operand(&laid_inputs[i], &s, k->src[i], logical[i], is_moderate);
         flat[i] = logical[i];
     }
@@ -181,7 +81,7 @@ static bool run_trial(struct check *c, const struct check_case *k, enum cpu_leve
         is_in_place &= !laid_inputs[0].is_broadcast[i];
     struct laid out = laid_inputs[0];
     if (!is_in_place) {
-        draw_layout(&laid_output, &s, k->result, true);
+        laid_draw(&laid_output, &s, k->result, true);
         out = laid_output;
     }
     memcpy(before, out.arena, out.n_bytes);

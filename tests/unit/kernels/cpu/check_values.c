@@ -251,6 +251,20 @@ bool check_is_near(const void *a, const void *b, enum dtype dtype, uint64_t max_
     return (uint64_t)(distance < 0 ? -distance : distance) <= max_ulp;
 }
 
+bool check_is_close(const struct check_case *k, const void *x, const void *y, const void *got,
+                    const void *wanted)
+{
+    enum dtype dtype = k->result;
+    if (check_is_near(got, wanted, dtype, CHECK_MAX_ULP))
+        return true;
+    if (k->op != OP_LOGADDEXP && k->op != OP_LOGADDEXP2)
+        return false;
+    double epsilon = dtype == DTYPE_FLOAT32 ? 0x1p-23 : 0x1p-52;
+    double largest = fabs(fmax(as_double(x, dtype), as_double(y, dtype)));
+    return fabs(as_double(got, dtype) - as_double(wanted, dtype)) <=
+           CHECK_MAX_ULP * epsilon * largest;
+}
+
 void check_print(const char *what, const void *p, enum dtype dtype)
 {
     uint64_t bits = 0;

@@ -17,6 +17,7 @@ static const struct plan_limits default_limits = {.pool_bytes = 32 * MIB,
 struct job {
     struct request_arg args[2];
     struct request_output outputs[1];
+    struct insn insns[PROGRAM_MAX_INSNS]; /* additions of one byte: of the least weight */
     struct program_input inputs[2];
     struct program_output program_outputs[1];
     struct job_request request;
@@ -51,6 +52,7 @@ static void job_init(struct job *job, enum dtype dtype, int ndim, const int64_t 
     job->program = (struct program){.n_passes = 1,
                                     .n_stores = 1,
                                     .n_outputs = 1,
+                                    .insns = job->insns,
                                     .inputs = job->inputs,
                                     .outputs = job->program_outputs};
     struct pass *pass = &job->program.passes[0];

@@ -1,0 +1,62 @@
+/* Exponentials, logarithms, trigonometric and hyperbolic functions, erf, pow, hypot: CUDA's, or
+ * libm's on the host, under the names of the operations; some float32 ones are in math_float32.h.
+ *
+ * Special values are C's (Annex F) with both. Errors: kernels/cuda/ACCURACY.md.
+ */
+#pragma once
+
+#include "kernels/cuda/device/math_float32.h"
+
+#define MATH_UNARY_F64(op, function)                                                               \
+    DEVICE_CALL f64 fn_##op##_f64(f64 a)                                                           \
+    {                                                                                              \
+        return function(a);                                                                        \
+    }
+
+#define MATH_UNARY(op, function)                                                                   \
+    DEVICE_CALL f32 fn_##op##_f32(f32 a)                                                           \
+    {                                                                                              \
+        return function##f(a);                                                                     \
+    }                                                                                              \
+    MATH_UNARY_F64(op, function)
+
+#define MATH_BINARY(op, function)                                                                  \
+    DEVICE_CALL f32 fn_##op##_f32(f32 a, f32 b)                                                    \
+    {                                                                                              \
+        return function##f(a, b);                                                                  \
+    }                                                                                              \
+    DEVICE_CALL f64 fn_##op##_f64(f64 a, f64 b)                                                    \
+    {                                                                                              \
+        return function(a, b);                                                                     \
+    }
+
+/* clang-format off */
+MATH_UNARY(cbrt, cbrt)
+MATH_UNARY_F64(exp, exp)
+MATH_UNARY_F64(exp2, exp2)
+MATH_UNARY(expm1, expm1)
+MATH_UNARY(log, log)
+MATH_UNARY(log2, log2)
+MATH_UNARY(log10, log10)
+MATH_UNARY(log1p, log1p)
+MATH_UNARY(sin, sin)
+MATH_UNARY(cos, cos)
+MATH_UNARY_F64(tan, tan)
+MATH_UNARY(arcsin, asin)
+MATH_UNARY(arccos, acos)
+MATH_UNARY(arctan, atan)
+MATH_UNARY_F64(sinh, sinh)
+MATH_UNARY_F64(cosh, cosh)
+MATH_UNARY(tanh, tanh)
+MATH_UNARY(arcsinh, asinh)
+MATH_UNARY(arccosh, acosh)
+MATH_UNARY_F64(arctanh, atanh)
+MATH_UNARY(erf, erf)
+MATH_BINARY(arctan2, atan2)
+MATH_BINARY(hypot, hypot)
+MATH_BINARY(power, pow)
+/* clang-format on */
+
+#undef MATH_UNARY
+#undef MATH_UNARY_F64
+#undef MATH_BINARY

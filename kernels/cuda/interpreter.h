@@ -1,0 +1,22 @@
+/* The interpreter, as the host sees it: one launch computes all grains of a tile. Implemented by
+ * interpreter.cu on the device, and by device/host_launch.c with device/host.c where the same
+ * source is compiled for the host, for tests. */
+#pragma once
+
+#include "kernels/cuda/code.h"
+#include "kernels/cuda/runtime.h"
+
+struct interpreter_launch {
+    struct code_header header;
+    uint32_t n_grains, n_blocks; /* the grid: blocks of the grain that has the most */
+    /* What it touches of the slot: it reads [0, read_bytes) and writes what is written. */
+    uint64_t read_bytes, write_offset, write_bytes;
+};
+
+/* Puts the kernel into the stream. 0 or a runtime error. */
+int cuda_interpreter_launch(const struct interpreter_launch *launch, void *device_slot,
+                            cuda_stream stream) GAD_MUST_CHECK;
+
+/* device/host.c: computes it here and now. Any thread; -ENOMEM. */
+int cuda_interpreter_run_on_host(const struct interpreter_launch *launch,
+                                 void *device_slot) GAD_MUST_CHECK;

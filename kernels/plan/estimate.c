@@ -1,0 +1,196 @@
+/* How long a job would take by itself, from what a worker measured as it started.
+ *
+ * A pass is a row of stages that its tiles go through. With many tiles the slowest stage alone
+ * counts; the others add the time that one tile spends in them:
+ *
+ *     seconds = slowest + (sum of all - slowest) / tiles
+ *
+ *     CPU:     | file + the slower of memory and arithmetic |
+ *     device:  | memory + file | link there | device's memory, arithmetic | link back |
+ *
+ * Threads that compute read files too, while arithmetic hides behind memory. For a device the
+ * host's threads copy each box into a slot and each result out of it, which reads and writes every
+ * byte; both ways of the link work at once. Broadcast operands are copied for every grain.
+ *
+ * An instruction costs as many cheap ones as `costs` says: in the measured rate of work an
+ * instruction is an addition or multiplication of float32. The CPU's column is what `checkkernels
+ * --bench` shows, rounded to few classes; the device's is an estimate from the number of machine
+ * instructions. Elements of 8 bytes cost twice as much.
+ *
+ * Files are taken to be in the page cache. Called by plan.c.
+ */
+#include "kernels/plan/planner.h"
+#include "proto/util.h"
+
+/* Where nothing was measured: bytes, and elements x instructions, a second. */
+#define DEFAULT_MEMORY_RATE        4e9
+#define DEFAULT_FILE_RATE          1e9
+#define DEFAULT_WORK_RATE          5e8 /* of one thread */
+#define DEFAULT_JOB_SECONDS        50e-6
+#define DEFAULT_LINK_RATE          6e9
+#define DEFAULT_DEVICE_RATE        1e11
+#define DEFAULT_DEVICE_WORK_RATE   1e11
+#define DEFAULT_DEVICE_JOB_SECONDS 100e-6
+
+#define N_BOUNDS (PLAN_BOUND_WORK + 1)
+
+struct cost { /* in cheap instructions; 0: one */
+    uint8_t cpu, device;
+};
+
+#define SOME                                                                                       \
+    {                                                                                              \
+        4, 3                                                                                       \
+    }
+#define MUCH                                                                                       \
+    {                                                                                              \
+        30, 8                                                                                      \
+    }
+static const struct cost costs[OP_COUNT] = {
+    [OP_FLOOR_DIVIDE] = SOME, [OP_REMAINDER] = SOME, [OP_FMOD] = SOME,    [OP_CBRT] = SOME,
+    [OP_HYPOT] = SOME,        [OP_LOG] = SOME,       [OP_SIN] = SOME,     [OP_COS] = SOME,
+    [OP_TAN] = SOME,          [OP_ARCSIN] = SOME,    [OP_ARCCOS] = SOME,  [OP_ARCTAN] = SOME,
+    [OP_ARCTAN2] = SOME,      [OP_TANH] = SOME,      [OP_ARCSINH] = SOME, [OP_ERF] = SOME,
+    [OP_GCD] = MUCH,          [OP_LCM] = MUCH,       [OP_POWER] = MUCH,   [OP_EXP] = MUCH,
+    [OP_EXP2] = MUCH,         [OP_EXPM1] = MUCH,     [OP_LOG2] = MUCH,    [OP_LOG10] = MUCH,
+    [OP_LOG1P] = MUCH,        [OP_LOGADDEXP] = MUCH, [OP_SINH] = MUCH,    [OP_COSH] = MUCH,
+    [OP_ARCCOSH] = MUCH,      [OP_ARCTANH] = MUCH,   [OP_ERFC] = MUCH,    [OP_GAMMA] = MUCH,
+    [OP_LGAMMA] = MUCH,       [OP_EXPIT] = MUCH,     [OP_LOGIT] = MUCH,   [OP_LOGADDEXP2] = MUCH,
+};
+
+struct rates {
+    struct plan_rates measured; /* or defaults: none is 0 */
+    bool is_device;
+    unsigned n_threads;
+};
+
+static double or_default(double measured, double by_default)
+{
+    return measured > 0 ? measured : by_default;
+}
+
+static struct rates complete_rates(const struct plan_limits *limits)
+{
+    const struct plan_rates *m = &limits->rates;
+    unsigned n_threads = limits->n_threads > 0 ? limits->n_threads : 1;
+    bool is_device = limits->is_device;
+    return (struct rates){
+        .is_device = is_device,
+        .n_threads = n_threads,
+        .measured = {.memory = or_default(m->memory, DEFAULT_MEMORY_RATE),
+                     /* Reading a cached file is a copy: each byte is read and written. */
+                     .file = or_default(m->file, m->memory > 0 ? m->memory / 2 : DEFAULT_FILE_RATE),
+                     .to_device = or_default(m->to_device, DEFAULT_LINK_RATE),
+                     .from_device = or_default(m->from_device, DEFAULT_LINK_RATE),
+                     .device = or_default(m->device, DEFAULT_DEVICE_RATE),
+                     .work = or_default(m->work, is_device ? DEFAULT_DEVICE_WORK_RATE
+                                                           : DEFAULT_WORK_RATE * n_threads),
+                     .job_seconds =
+                         or_default(m->job_seconds,
+                                    is_device ? DEFAULT_DEVICE_JOB_SECONDS : DEFAULT_JOB_SECONDS)}};
+}
+
+static double max_f64(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static double work_per_element(const struct program *program, const struct pass *pass,
+                               bool is_device)
+{
+    double work = 1 + pass->n_reductions;
+    for (unsigned i = 0; i < pass->n_insns; i++) {
+        const struct insn *insn = &program->insns[pass->first_insn + i];
+        const struct cost *cost = &costs[insn->op];
+        double own = max_f64(is_device ? cost->device : cost->cpu, 1);
+        work += dtype_size((enum dtype)insn->compute) == 8 ? 2 * own : own;
+    }
+    return work;
+}
+
+static double n_elements(const struct pass *pass)
+{
+    double n = 1;
+    for (int i = 0; i < pass->ndim; i++)
+        n *= (double)pass->shape[i];
+    return n;
+}
+
+static double pass_work(const struct planner *p, unsigned index, const struct rates *rates)
+{
+    const struct pass *pass = &p->program->passes[index];
+    uint64_t n_tiles = p->plan->passes[index].n_tiles;
+    double rate = rates->measured.work;
+    if (!rates->is_device && n_tiles < rates->n_threads) /* the other threads have nothing to do */
+        rate *= (double)n_tiles / rates->n_threads;
+    return n_elements(pass) * work_per_element(p->program, pass, rates->is_device) / rate;
+}
+
+static double pipelined(double slowest, double sum, uint64_t n_tiles)
+{
+    return slowest + (sum - slowest) / (double)n_tiles;
+}
+
+static double cpu_seconds(const struct planner *p, unsigned index, const struct rates *rates,
+                          enum plan_bound *ret_bound)
+{
+    const struct planned_traffic *traffic = &p->traffic[index];
+    double memory = traffic->memory / rates->measured.memory;
+    double file = traffic->file / rates->measured.file;
+    double work = pass_work(p, index, rates), slower = max_f64(memory, work);
+    *ret_bound = file > slower   ? PLAN_BOUND_FILE
+                 : memory > work ? PLAN_BOUND_MEMORY
+                                 : PLAN_BOUND_WORK;
+    return pipelined(file + slower, file + memory + work, p->plan->passes[index].n_tiles);
+}
+
+static double device_seconds(const struct planner *p, unsigned index, const struct rates *rates,
+                             enum plan_bound *ret_bound)
+{
+    const struct planned_traffic *traffic = &p->traffic[index];
+    const struct plan_rates *m = &rates->measured;
+    double memory = 2 * traffic->staged_memory / m->memory, file = traffic->staged_file / m->file;
+    double there = traffic->to_device / m->to_device, back = traffic->from_device / m->from_device;
+    double device = (traffic->to_device + traffic->from_device) / m->device;
+    double work = pass_work(p, index, rates);
+    double host = memory + file, link = max_f64(there, back), kernel = max_f64(device, work);
+    if (host >= link && host >= kernel)
+        *ret_bound = memory > file ? PLAN_BOUND_MEMORY : PLAN_BOUND_FILE;
+    else if (link >= kernel)
+        *ret_bound = PLAN_BOUND_LINK;
+    else
+        *ret_bound = device > work ? PLAN_BOUND_MEMORY : PLAN_BOUND_WORK;
+    return pipelined(max_f64(host, max_f64(link, kernel)), host + there + kernel + back,
+                     p->plan->passes[index].n_tiles);
+}
+
+/* A device drains between passes, so that each has the floor of a job; threads go on at once. */
+void planner_estimate(const struct planner *p)
+{
+    struct plan *plan = p->plan;
+    struct rates rates = complete_rates(p->limits);
+    double spent[N_BOUNDS] = {[PLAN_BOUND_START] = rates.measured.job_seconds};
+
+    for (unsigned i = 0; i < plan->n_passes; i++) {
+        enum plan_bound bound;
+        if (plan->passes[i].n_tiles == 0)
+            continue;
+        double seconds = rates.is_device ? device_seconds(p, i, &rates, &bound)
+                                         : cpu_seconds(p, i, &rates, &bound);
+        spent[bound] += seconds;
+        if (rates.is_device && i > 0)
+            spent[PLAN_BOUND_START] += rates.measured.job_seconds;
+    }
+    plan->seconds = 0;
+    for (unsigned i = 0; i < N_BOUNDS; i++) {
+        plan->seconds += spent[i];
+        if (spent[i] > spent[plan->bound])
+            plan->bound = (enum plan_bound)i;
+    }
+}
+
+const char *plan_bound_name(enum plan_bound bound)
+{
+    static const char *const names[N_BOUNDS] = {"start", "memory", "file", "link", "work"};
+    return names[bound];
+}

@@ -1,0 +1,158 @@
+/* Copies and kernels of the test double: what is checked when they are put into a stream's queue.
+ *
+ * Called by kernels/cuda/runtime.c (copies) and by the host compilation of the kernels (launches).
+ */
+#include "tests/double/internal.h"
+
+#include <string.h>
+
+/* One more copy or launch: is the device lost before it? */
+static bool is_lost_locked(void)
+{
+    const uint64_t limit = the_double.settings.lost_after;
+    if (!limit || !is_armed() || ++the_double.n_operations <= limit)
+        return false;
+    stream_lose_locked();
+    return true;
+}
+
+struct side {
+    const char *address, *real;
+    const struct memory *memory;
+};
+
+static struct side find_side(const void *address, size_t n_bytes, bool is_device, bool is_written,
+                             const char *what)
+{
+    const struct memory *m = memory_find_locked(address, n_bytes);
+    if (!m && is_device)
+        double_abort("%s: %zu bytes at %p are not of one piece of device memory", what, n_bytes,
+                     address);
+    if (!m)
+        double_abort("%s: %zu bytes at %p are not pinned: the copy would wait", what, n_bytes,
+                     address);
+    if ((m->kind == MEMORY_DEVICE) != is_device)
+        double_abort("%s: the memory at %p is on the wrong side", what, address);
+    if (is_written && m->kind == MEMORY_READ_ONLY)
+        double_abort("%s: the memory at %p is registered for reading only", what, address);
+    const char *begin = address;
+    return (struct side){begin, m->real + (begin - m->address), m};
+}
+
+static const char *count_copy_locked(enum cudaMemcpyKind kind, size_t n_bytes)
+{
+    struct double_stats *s = the_double.stats;
+    switch (kind) {
+    case cudaMemcpyHostToDevice:
+        s->n_to_device++;
+        s->bytes_to_device += n_bytes;
+        return "a copy to the device";
+    case cudaMemcpyDeviceToHost:
+        s->n_from_device++;
+        s->bytes_from_device += n_bytes;
+        return "a copy from the device";
+    case cudaMemcpyDeviceToDevice:
+        s->n_on_device++;
+        s->bytes_on_device += n_bytes;
+        return "a copy on the device";
+    }
+    double_abort("a copy that goes nowhere");
+}
+
+static void set_faults_locked(struct operation *o, uint64_t sticky, uint64_t hang, uint64_t *count)
+{
+    const bool is_counted = (sticky || hang) && is_armed();
+    if (!is_counted)
+        return;
+    ++*count;
+    o->is_faulty = sticky == EVERY || sticky == *count;
+    o->is_hanging = hang == EVERY || hang == *count;
+}
+
+static void put_copy_locked(void *to, const void *from, size_t n_bytes, enum cudaMemcpyKind kind,
+                            struct CUstream_st *stream)
+{
+    const char *what = count_copy_locked(kind, n_bytes);
+    const struct side source =
+        find_side(from, n_bytes, kind != cudaMemcpyHostToDevice, false, what);
+    const struct side target = find_side(to, n_bytes, kind != cudaMemcpyDeviceToHost, true, what);
+    struct operation *o = operation_new(OPERATION_COPY);
+    o->direction = kind;
+    o->to = (char *)target.real;
+    o->from = source.real;
+    o->n_bytes = n_bytes;
+    o->is_source_guarded =
+        source.memory->kind == MEMORY_PINNED && order_is_quiet(source.address, n_bytes);
+    if (o->is_source_guarded)
+        o->source_sum = sum_memory(source.real, n_bytes);
+    set_faults_locked(o, the_double.settings.sticky_copy, the_double.settings.hang_copy,
+                      &the_double.n_copies);
+    const struct clock *clock = stream_tick_locked(stream);
+    order_touch(clock, stream->index, what, source.address, n_bytes, false);
+    order_touch(clock, stream->index, what, target.address, n_bytes, true);
+    stream_put_locked(stream, o);
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t n_bytes, enum cudaMemcpyKind kind,
+                            cudaStream_t stream)
+{
+    cudaError_t error = double_enter(true);
+    if (!error && is_lost_locked())
+        error = the_double.sticky;
+    if (!error && n_bytes) {
+        stream_check_locked(stream, "cudaMemcpyAsync");
+        put_copy_locked(to, from, n_bytes, kind, stream);
+    }
+    return double_leave(error);
+}
+
+static struct operation *kernel_new_locked(const struct cuda_host_launch *launch)
+{
+    if (launch->n_argument_bytes > CUDA_HOST_MAX_ARGUMENTS)
+        double_abort("a launch with too many arguments");
+    struct operation *o = operation_new(OPERATION_KERNEL);
+    o->kernel = launch->kernel;
+    if (launch->n_argument_bytes)
+        memcpy(o->arguments, launch->arguments, launch->n_argument_bytes);
+    o->read_bytes = launch->read_bytes;
+    o->write_offset = launch->write_offset;
+    o->write_bytes = launch->write_bytes;
+    return o;
+}
+
+static void put_kernel_locked(const struct cuda_host_launch *launch, struct CUstream_st *stream)
+{
+    static const char what[] = "a kernel";
+    if (launch->read_bytes > launch->slot_bytes ||
+        launch->write_offset + launch->write_bytes > launch->slot_bytes)
+        double_abort("a kernel reads or writes outside of its slot");
+    const struct side slot = find_side(launch->device_slot, launch->slot_bytes, true, true, what);
+    struct operation *o = kernel_new_locked(launch);
+    o->memory = (char *)slot.real;
+    if (!launch->is_warm_up)
+        set_faults_locked(o, the_double.settings.sticky_launch, the_double.settings.hang_launch,
+                          &the_double.n_launches);
+    const struct clock *clock = stream_tick_locked(stream);
+    order_touch(clock, stream->index, what, slot.address, launch->read_bytes, false);
+    order_touch(clock, stream->index, what, slot.address + launch->write_offset,
+                launch->write_bytes, true);
+    the_double.stats->n_launches++;
+    stream_put_locked(stream, o);
+}
+
+int cuda_host_launch(const struct cuda_host_launch *launch, cuda_stream stream)
+{
+    cudaError_t error = double_enter(true);
+    if (!error && !launch->is_warm_up) {
+        if (is_lost_locked())
+            error = the_double.sticky;
+        else if (is_nth(the_double.settings.fail_launch, &the_double.n_refused))
+            error = cudaErrorLaunchOutOfResources;
+    }
+    if (!error) {
+        stream_check_locked(stream, "a launch");
+        put_kernel_locked(launch, stream);
+    }
+    /* A launch's error is asked for, and so taken back, by who launches. */
+    return double_leave(error) ? (int)cudaGetLastError() : 0;
+}

@@ -1,0 +1,68 @@
+/* The parts of the runner of the device's kernels: a rig that takes tiles there and back, and what
+ * is compared. */
+#pragma once
+
+#include "kernels/cuda/runtime.h"
+#include "kernels/cuda/tile.h"
+#include "tests/unit/kernels/cpu/laid.h"
+
+#define RIG_SLOT_BYTES   (32u * 1024 * 1024)
+#define RIG_FILL_BYTE    0x5a /* what the device's slot holds before a tile comes */
+#define RIG_DOUBLES_BYTE 0xa5 /* what the test double puts where a kernel may write */
+#define RIG_ALIGNED(n)   (((n) + CUDA_TILE_ALIGN - 1) / CUDA_TILE_ALIGN * CUDA_TILE_ALIGN)
+
+struct rig {
+    struct cuda_device device;
+    cuda_stream stream;
+    cuda_event begin, end;
+    char *slot, *fill, *back; /* pinned */
+    char *device_slot;
+};
+
+/* 0; a runtime's error, with words on stderr. */
+int rig_open(struct rig *rig, int index);
+void rig_close(struct rig *rig);
+
+/* Fills the device's slot with RIG_FILL_BYTE, takes the tile there, computes, brings the results
+ * back into the slot and everything into rig->back. Ends the program when the runtime fails: after
+ * that no result of the device may be believed. */
+void rig_run(struct rig *rig, const struct cuda_tile *tile);
+/* Nothing but results and outputs has changed on the device. */
+bool rig_is_input_whole(const struct rig *rig, const struct cuda_tile *tile);
+/* Ends the program with the runtime's words unless error is 0. */
+void rig_must(int error, const char *what);
+
+/* One grain of a tile of the checks. */
+struct grain {
+    struct shape shape;
+    const int64_t *start; /* NULL: 0 */
+    struct laid inputs[REQUEST_MAX_ARGS], outputs[REQUEST_MAX_OUTPUTS];
+};
+
+/* Gives the program's pass a space that boxes of all grains lie in. */
+void grain_space(struct built *b);
+/* Bytes of slot of a grain's boxes. */
+uint64_t grain_input_bytes(const struct grain *g, const struct program *program);
+uint64_t grain_output_bytes(const struct grain *g, const struct program *program);
+/* Takes its boxes from the slot: to be called before its inputs are stored. */
+void grain_place(struct grain *g, struct cuda_tile *tile);
+void grain_add(const struct grain *g, struct cuda_tile *tile);
+/* Begins a tile in the rig's slot that has room for the grains; ends the program when it does not.
+ */
+void rig_begin(struct rig *rig, struct cuda_tile *tile, const struct program *program,
+               unsigned pass, const union scalar *reduced, const struct grain *grains,
+               unsigned n_grains);
+/* Whether what lies in the output's arena beside its elements is as it was. Changes the arena. */
+bool grain_is_margin_whole(const struct grain *g, unsigned output, enum dtype dtype);
+
+struct checkcuda {
+    struct check check;
+    struct rig *rig;
+};
+
+void checkcuda_cases(struct checkcuda *c);
+void checkcuda_accuracy(struct checkcuda *c);
+void checkcuda_reductions(struct checkcuda *c);
+void checkcuda_programs(struct checkcuda *c);
+/* max_bytes: of the device, 0: as much as is polite. */
+void checkcuda_bench(struct checkcuda *c, uint64_t max_bytes);

@@ -1,0 +1,104 @@
+/* Encoding passes: what fits where, and what is refused. */
+#include "kernels/cuda/encode.h"
+
+#include "kernels/cuda/encode_actions.h"
+#include "tests/unit/kernels/cpu/check.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <errno.h>
+
+static struct built built;
+
+static struct code_header header_of(const struct built *b)
+{
+    struct code_header h;
+    uint64_t n_bytes;
+    cr_assert(eq(i32, encode_pass(&b->program, 0, NULL, NULL, &h, &n_bytes), 0));
+    return h;
+}
+
+static void expect_action(struct check *c, const struct check_case *k)
+{
+    bool is_exchanged;
+    struct insn insn = {.op = (uint16_t)k->op,
+                        .compute = (uint8_t)k->compute,
+                        .dst = {OPERAND_REGISTER, (uint8_t)k->result, 0}};
+    for (unsigned i = 0; i < k->n_src; i++)
+        insn.src[i] = (struct operand){OPERAND_REGISTER, (uint8_t)k->src[i], 0};
+    cr_assert(encode_action(&insn, &is_exchanged) != ACTION_NONE, "%s", k->name);
+    c->n_run++;
+}
+
+Test(encode, has_an_action_for_every_instruction)
+{
+    struct check c = {.n_trials = 0};
+    check_each_case(&c, expect_action);
+    cr_assert(gt(u64, c.n_run, 500));
+}
+
+static struct operand add(unsigned reg, struct operand a, struct operand b)
+{
+    return built_insn(&built, OP_ADD, DTYPE_FLOAT32, DTYPE_FLOAT32, reg, a, b, (struct operand){0});
+}
+
+Test(encode, loads_ahead_and_lightly_where_little_is_computed)
+{
+    built_init(&built);
+    struct operand a = built_input(&built, DTYPE_FLOAT32), b = built_input(&built, DTYPE_FLOAT32);
+    built_store(&built, add(0, a, b));
+    struct code_header h = header_of(&built);
+    cr_assert(eq(u32, h.kernel, CODE_KERNEL_LIGHT));
+    cr_assert(eq(u32, h.n_threads, CODE_MAX_THREADS));
+    cr_assert(eq(u32, h.depth, CODE_MAX_DEPTH));
+    cr_assert(eq(u32, h.n_insns, 2));
+    cr_assert(eq(u32, h.shared_bytes, ((3 * 2 + 1) * CODE_MAX_THREADS + 3) * 16));
+}
+
+Test(encode, moves_sixteen_bytes_of_any_item_of_four_or_eight)
+{
+    built_init(&built);
+    built_store(&built, built_input(&built, DTYPE_FLOAT32));
+    cr_assert(eq(u32, header_of(&built).group_log2, 2));
+    built_init(&built);
+    built_store(&built, built_input(&built, DTYPE_FLOAT64));
+    cr_assert(eq(u32, header_of(&built).group_log2, 1));
+}
+
+Test(encode, fits_the_largest_pass_into_the_memory_of_every_device)
+{
+    built_init(&built);
+    struct operand sum = built_input(&built, DTYPE_FLOAT64);
+    for (unsigned i = 1; i < REQUEST_MAX_ARGS; i++)
+        (void)built_input(&built, DTYPE_FLOAT64);
+    for (unsigned i = 0; i < PROGRAM_MAX_CONSTS; i++) {
+        struct operand one = built_const(&built, DTYPE_FLOAT64, (union scalar){.f64 = i});
+        struct operand in = {OPERAND_INPUT, DTYPE_FLOAT64, (uint16_t)(i % REQUEST_MAX_ARGS)};
+        unsigned reg = i % PROGRAM_MAX_REGISTERS;
+        struct operand t = built_insn(&built, OP_ADD, DTYPE_FLOAT64, DTYPE_FLOAT64, reg, one, in,
+                                      (struct operand){0});
+        sum = built_insn(&built, OP_ADD, DTYPE_FLOAT64, DTYPE_FLOAT64, reg, t, sum,
+                         (struct operand){0});
+    }
+    for (unsigned i = 0; i < PROGRAM_MAX_REDUCTIONS; i++)
+        built_reduction(&built, OP_SUM, DTYPE_FLOAT64, sum);
+    struct code_header h = header_of(&built);
+    cr_assert(le(u32, h.shared_bytes, CODE_MAX_SHARED_BYTES));
+    cr_assert(eq(u32, h.depth, 0));
+    cr_assert(ge(u32, h.n_threads, CODE_MIN_THREADS));
+}
+
+Test(encode, refuses_what_the_compiler_cannot_have_made)
+{
+    struct code_header h;
+    uint64_t n_bytes;
+    built_init(&built);
+    struct operand a = built_input(&built, DTYPE_FLOAT32);
+    built_store(&built, add(0, a, (struct operand){OPERAND_REGISTER, DTYPE_FLOAT32, 9}));
+    cr_assert(eq(i32, encode_pass(&built.program, 0, NULL, NULL, &h, &n_bytes), -EINVAL));
+    built_init(&built);
+    a = built_input(&built, DTYPE_FLOAT32);
+    built_store(&built, built_insn(&built, OP_GCD, DTYPE_FLOAT32, DTYPE_FLOAT32, 0, a, a,
+                                   (struct operand){0}));
+    cr_assert(eq(i32, encode_pass(&built.program, 0, NULL, NULL, &h, &n_bytes), -EINVAL));
+}

@@ -1,0 +1,216 @@
+/* Tiles: how a slot is divided, grains that share operands, what comes back. The kernel runs on the
+ * host, in the slot itself. */
+#include "kernels/cuda/tile.h"
+
+#include "tests/unit/kernels/cpu/builder.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SLOT_BYTES (8u * 1024 * 1024)
+#define N          20000 /* elements: three blocks */
+
+static struct built built;
+static char *slot;
+static struct cuda_tile tile;
+static struct cpu_warnings warnings;
+static const int axes[] = {0, 1, 2};
+
+static void begin(void)
+{
+    slot = aligned_alloc(CUDA_TILE_ALIGN, SLOT_BYTES);
+    cr_assert(ne(ptr, slot, NULL));
+    memset(slot, 0xee, SLOT_BYTES);
+    built_init(&built);
+    warnings = (struct cpu_warnings){0};
+}
+
+static void end(void)
+{
+    free(slot);
+}
+
+TestSuite(tile, .init = begin, .fini = end);
+
+static void begin_tile(unsigned max_grains, int64_t n_elements, uint64_t input_bytes,
+                       uint64_t output_bytes)
+{
+    struct pass *pass = &built.program.passes[0];
+    pass->ndim = 1;
+    pass->shape[0] = n_elements;
+    int r = cuda_tile_begin(&tile, &built.program, 0, NULL, max_grains, input_bytes, output_bytes,
+                            slot, SLOT_BYTES);
+    cr_assert(eq(i32, r, 0));
+}
+
+static void add_grain(int64_t n, int64_t start, void *input, int64_t stride, void *output)
+{
+    struct cpu_view in = {.base = input, .strides = {stride}}, out = {.base = output};
+    struct cpu_box box = {.ndim = 1, .count = &n, .axis_order = axes, .start = &start};
+    out.strides[0] = (int64_t)dtype_size(built.outputs[0].dtype);
+    cuda_tile_add(&tile, &box, &in, &out);
+}
+
+static void run(void)
+{
+    struct interpreter_launch launch = cuda_tile_describe(&tile);
+    cr_assert(eq(i32, cuda_interpreter_run_on_host(&launch, slot), 0));
+}
+
+static double sum_of(const double *items, int64_t n)
+{
+    double *copy = cuda_tile_place_input(&tile, (uint64_t)n * sizeof(*items));
+    struct partial partial;
+    memcpy(copy, items, (size_t)n * sizeof(*items));
+    add_grain(n, 0, copy, sizeof(double), NULL);
+    run();
+    cr_assert(eq(i32, cuda_tile_result(&tile, tile.n_grains - 1, &partial, &warnings), 0));
+    return partial.value.f64;
+}
+
+static void begin_sum(unsigned max_grains)
+{
+    built_reduction(&built, OP_SUM, DTYPE_FLOAT64, built_input(&built, DTYPE_FLOAT64));
+    begin_tile(max_grains, N, N * sizeof(double) + CUDA_TILE_ALIGN, 0);
+}
+
+Test(tile, sums_lose_nothing_that_cancels)
+{
+    static double items[N];
+    begin_sum(1);
+    for (int i = 0; i < N; i++)
+        items[i] = i % 2 ? -1e100 : 1e100;
+    items[N / 3] += 0;
+    items[0] = 1;
+    items[1] = 1e-30;
+    cr_assert(eq(dbl, sum_of(items, N), 1 + 1e-30));
+}
+
+Test(tile, sums_keep_infinities_nan_and_the_sign_of_zero)
+{
+    static double items[N];
+    begin_sum(4);
+    for (int i = 0; i < N; i++)
+        items[i] = -0.0;
+    double sum = sum_of(items, N);
+    cr_assert(sum == 0 && signbit(sum));
+    items[9000] = INFINITY;
+    items[17] = 1e308;
+    items[18] = -1e308;
+    cr_assert(eq(dbl, sum_of(items, N), INFINITY));
+    items[3] = -INFINITY;
+    cr_assert(isnan(sum_of(items, N)));
+    items[3] = NAN;
+    items[9000] = 0;
+    cr_assert(isnan(sum_of(items, N)));
+}
+
+Test(tile, a_grain_gives_the_same_bits_wherever_it_lies)
+{
+    static double items[N];
+    for (int i = 0; i < N; i++)
+        items[i] = sin(i) * pow(10, i % 300 - 150);
+    begin_sum(3);
+    double first = sum_of(items, N);
+    (void)sum_of(items, N / 7);
+    double last = sum_of(items, N);
+    cr_assert(eq(i32, memcmp(&first, &last, sizeof(first)), 0));
+}
+
+Test(tile, grains_share_an_operand)
+{
+    struct operand in = built_input(&built, DTYPE_INT32);
+    struct operand index = {OPERAND_INDEX, DTYPE_INT64, 0}, none = {0};
+    struct operand wide = built_insn(&built, OP_CAST, DTYPE_INT32, DTYPE_INT64, 0, in, none, none);
+    built_store(&built, built_insn(&built, OP_ADD, DTYPE_INT64, DTYPE_INT64, 0, wide, index, none));
+    begin_tile(3, 30, CUDA_TILE_ALIGN, CUDA_TILE_ALIGN);
+    int32_t *shared = cuda_tile_place_input(&tile, sizeof(*shared));
+    int64_t *outputs[3];
+    *shared = -5;
+    for (int i = 0; i < 3; i++) {
+        outputs[i] = cuda_tile_place_output(&tile, 10 * sizeof(int64_t));
+        add_grain(10, 10 * i, shared, 0, outputs[i]);
+    }
+    run();
+    for (int i = 0; i < 30; i++)
+        cr_assert(eq(i64, outputs[i / 10][i % 10], i - 5));
+    uint64_t offset, n_bytes;
+    cuda_tile_from_device(&tile, &offset, &n_bytes);
+    cr_assert(ge(u64, offset, cuda_tile_to_device_bytes(&tile)));
+    cr_assert(le(ptr, outputs[2] + 10, slot + offset + n_bytes));
+}
+
+Test(tile, counts_what_arithmetic_met_in_every_block)
+{
+    struct operand in = built_input(&built, DTYPE_INT16), none = {0};
+    struct operand one = built_const(&built, DTYPE_INT16, (union scalar){.i64 = 1});
+    built_store(&built,
+                built_insn(&built, OP_FLOOR_DIVIDE, DTYPE_INT16, DTYPE_INT16, 0, one, in, none));
+    begin_tile(1, N, N * 2 + CUDA_TILE_ALIGN, N * 2 + CUDA_TILE_ALIGN);
+    int16_t *input = cuda_tile_place_input(&tile, N * 2);
+    for (int i = 0; i < N; i++)
+        input[i] = i % 1000 ? -1 : 0;
+    add_grain(N, 0, input, 2, cuda_tile_place_output(&tile, N * 2));
+    run();
+    cr_assert(eq(i32, cuda_tile_result(&tile, 0, NULL, &warnings), 0));
+    cr_assert(eq(u64, warnings.n_divide_by_zero, N / 1000));
+    cr_assert(eq(u64, warnings.n_invalid_casts, 0));
+}
+
+Test(tile, reports_a_negative_power)
+{
+    struct operand in = built_input(&built, DTYPE_INT64), none = {0};
+    built_store(&built, built_insn(&built, OP_POWER, DTYPE_INT64, DTYPE_INT64, 0, in, in, none));
+    begin_tile(1, 3, CUDA_TILE_ALIGN, CUDA_TILE_ALIGN);
+    int64_t *input = cuda_tile_place_input(&tile, 24), *output = cuda_tile_place_output(&tile, 24);
+    for (int i = 0; i < 3; i++)
+        input[i] = i + 3;
+    add_grain(3, 0, input, 8, output);
+    run();
+    cr_assert(eq(i32, cuda_tile_result(&tile, 0, NULL, &warnings), 0));
+    cr_assert(eq(i64, output[2], 5 * 5 * 5 * 5 * 5));
+    input[1] = -1;
+    run();
+    cr_assert(eq(i32, cuda_tile_result(&tile, 0, NULL, &warnings), GAD_NEGATIVE_POWER));
+}
+
+Test(tile, says_how_much_it_needs)
+{
+    built_store(&built, built_input(&built, DTYPE_FLOAT32));
+    built.program.passes[0].ndim = 1;
+    built.program.passes[0].shape[0] = N;
+    uint64_t need = cuda_tile_need_bytes(&built.program, 0, 5, 4096, 8192);
+    cr_assert(ge(u64, need, 5 * (4096 + 8192)));
+    struct cuda_tile t;
+    cr_assert(eq(i32, cuda_tile_begin(&t, &built.program, 0, NULL, 5, 4096, 8192, slot, need), 0));
+    cr_assert(eq(i32, cuda_tile_begin(&t, &built.program, 0, NULL, 5, 4096, 8192, slot, need - 1),
+                 -ENOSPC));
+}
+
+Test(tile, one_grain_of_the_largest_job_fits_the_least_slot)
+{
+    for (unsigned i = 0; i < REQUEST_MAX_ARGS; i++)
+        (void)built_input(&built, DTYPE_FLOAT64);
+    for (unsigned i = 0; i < PROGRAM_MAX_INSNS - 1; i++) {
+        struct operand a = {OPERAND_INPUT, DTYPE_FLOAT64, (uint16_t)(i % 64)}, none = {0};
+        struct operand b = {OPERAND_INPUT, DTYPE_FLOAT64, (uint16_t)((i * 7 + 3) % 64)};
+        built_insn(&built, OP_ADD, DTYPE_FLOAT64, DTYPE_FLOAT64, i % 32, a, b, none);
+    }
+    for (unsigned i = 0; i < PROGRAM_MAX_REDUCTIONS; i++)
+        built_reduction(&built, OP_SUM, DTYPE_FLOAT64,
+                        (struct operand){OPERAND_INPUT, DTYPE_FLOAT64, (uint16_t)i});
+    for (unsigned i = 0; i < REQUEST_MAX_OUTPUTS; i++)
+        built_store(&built, (struct operand){OPERAND_REGISTER, DTYPE_FLOAT64, (uint16_t)i});
+    struct pass *pass = &built.program.passes[0];
+    pass->ndim = ARRAY_MAX_NDIM;
+    for (int i = 0; i < ARRAY_MAX_NDIM; i++)
+        pass->shape[i] = 3;
+    uint64_t inputs = GRAIN_MAX_TOTAL_BYTES + REQUEST_MAX_ARGS * CUDA_TILE_ALIGN;
+    uint64_t outputs = REQUEST_MAX_OUTPUTS * CUDA_TILE_ALIGN;
+    cr_assert(
+        le(u64, cuda_tile_need_bytes(&built.program, 0, 1, inputs, outputs), CUDA_SLOT_MIN_BYTES));
+}
