@@ -1,12 +1,12 @@
 /* The broker as a whole: building it, the loop's turn, and how it leaves.
  *
- *     turn:  busy sessions -> dispatch -> flush worker -> resume and flush sessions
+ *     turn:  busy sessions -> dispatch -> flush workers -> resume and flush sessions
  *            -> reap -> check
  *
  *     SIGTERM --> drain: no more connections, queued jobs `shutting-down`
  *             --> running jobs end, settling ones get the setting settle-time
  *             --> sessions are sent what waits for them and closed
- *             --> the worker leaves --> exit 0
+ *             --> the workers leave --> exit 0
  *
  * SIGHUP reads the settings again (reload.c). A second SIGTERM ends the loop at once. A private
  * daemon leaves the same way when it had neither session nor job for a while; who knocks while it
@@ -24,14 +24,14 @@
 #include "daemon/broker/config/reload.h"
 #include "daemon/broker/server.h"
 #include "daemon/broker/session.h"
-#include "daemon/broker/worker.h"
-#include "daemon/poolmap.h"
+#include "daemon/broker/workers.h"
 #include "kernels/programs.h"
 #include "proto/util.h"
 
 #include <malloc.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #define TIDY_NS        UINT64_C(10000000000)
 #define TRIM_PAD_BYTES (256u * 1024u)
@@ -46,26 +46,6 @@ void broker_set_deadline(struct broker *broker, struct deadline *deadline, uint6
 void broker_clear_deadline(struct broker *broker, struct deadline *deadline)
 {
     deadline_clear(loop_deadlines(broker->loop), deadline);
-}
-
-int broker_set_pool(struct broker *broker, uint64_t pool_bytes, uint64_t slot_bytes,
-                    unsigned n_threads)
-{
-    if (!broker->pool || broker->limits.pool_bytes != pool_bytes) {
-        struct poolmap *pool;
-        int r = poolmap_new(pool_bytes, &pool);
-        if (r != 0)
-            return r;
-        poolmap_free(broker->pool);
-        broker->pool = pool;
-    }
-    broker->limits = (struct plan_limits){
-        .pool_bytes = pool_bytes,
-        .slot_bytes = slot_bytes,
-        .carry_limit_bytes = poolmap_carry_limit_bytes(broker->pool),
-        .n_threads = n_threads,
-    };
-    return 0;
 }
 
 /* Leaving ------------------------------------------------------------------------------------- */
@@ -96,18 +76,18 @@ static void on_settle_time(struct deadline *deadline)
 void broker_drain(struct broker *broker)
 {
     struct gad_error error = {0};
-    struct queue_item *item;
+    struct job *job;
     if (broker->is_draining)
         return;
-    log_info(NULL, "leaving: %u jobs run, %u wait", queue_n_active(broker->queue),
-             queue_n_waiting(broker->queue));
+    log_info(NULL, "leaving: %u jobs run, %u wait", workers_n_active(broker),
+             workers_n_waiting(broker));
     notifier_send(broker->notifier, "STOPPING=1");
-    notifier_status(broker->notifier, "leaving: %u jobs run", queue_n_active(broker->queue));
+    notifier_status(broker->notifier, "leaving: %u jobs run", workers_n_active(broker));
     broker->is_draining = true;
     broker->server = server_free(broker->server);
     error_set(&error, GAD_SHUTTING_DOWN, NULL, "the daemon is leaving");
-    while ((item = queue_any_waiting(broker->queue)))
-        finish_error(broker, list_entry(item, struct job, item), &error);
+    while ((job = workers_any_waiting(broker)))
+        finish_error(broker, job, &error);
     broker_check(broker);
 }
 
@@ -116,14 +96,14 @@ static void check_drained(struct broker *broker)
     if (!broker->is_leaving) {
         if (jobs_n_live(broker->jobs) == 0)
             leave(broker);
-        else if (queue_n_active(broker->queue) + queue_n_waiting(broker->queue) == 0 &&
+        else if (workers_n_active(broker) + workers_n_waiting(broker) == 0 &&
                  !deadline_is_set(&broker->drain_deadline))
             broker_set_deadline(broker, &broker->drain_deadline, broker->options.settle_ns,
                                 on_settle_time);
     }
     if (broker->is_leaving && broker->n_sessions == 0)
-        worker_stop(broker->worker);
-    if (worker_info(broker->worker)->state == WORKER_STOPPED)
+        workers_stop(broker);
+    if (workers_have_stopped(broker))
         loop_stop(broker->loop);
 }
 
@@ -158,8 +138,7 @@ static void tell_status(struct broker *broker)
 {
     if (!broker->is_draining)
         notifier_status(broker->notifier, "serving: %u sessions, %u jobs run, %u wait",
-                        broker->n_sessions, queue_n_active(broker->queue),
-                        queue_n_waiting(broker->queue));
+                        broker->n_sessions, workers_n_active(broker), workers_n_waiting(broker));
 }
 
 static void on_tidy_time(struct deadline *deadline)
@@ -168,7 +147,7 @@ static void on_tidy_time(struct deadline *deadline)
     jobs_expire(broker->jobs, loop_now_ns());
     list_for_each (it, &broker->sessions)
         conn_trim(list_entry(it, struct session, link)->conn);
-    worker_trim(broker->worker);
+    workers_trim(broker);
     malloc_trim(TRIM_PAD_BYTES); /* also what is free below what is kept */
     tell_status(broker);
     broker_check(broker);
@@ -202,10 +181,10 @@ static void turn(void *userdata)
     session_work_busy(broker);
     do {
         dispatch_turn(broker);
-        worker_flush(broker->worker);
+        workers_flush(broker);
         session_resume_paused(broker);
         session_flush_dirty(broker);
-        worker_flush(broker->worker); /* cancellations of who left */
+        workers_flush(broker); /* cancellations of who left */
         session_reap(broker);
         if (broker->needs_check)
             check(broker);
@@ -244,15 +223,6 @@ static void account_limits(const struct options *o, uint64_t *ret_limits)
     ret_limits[ACCOUNT_REQUEST_BYTES] = o->user_request_bytes;
 }
 
-static struct queue_limits queue_limits_of(const struct options *o)
-{
-    return (struct queue_limits){
-        .max_waiting = o->max_queue,
-        .max_active = o->max_active,
-        .user_guarantee = o->user_active,
-    };
-}
-
 static struct jobs_limits jobs_limits_of(const struct options *o)
 {
     return (struct jobs_limits){
@@ -266,13 +236,12 @@ void broker_apply_limits(struct broker *broker)
 {
     const struct options *o = &broker->options;
     uint64_t accounts[ACCOUNT_N_RESOURCES];
-    struct queue_limits queue = queue_limits_of(o);
     struct jobs_limits jobs = jobs_limits_of(o);
     account_limits(o, accounts);
     accounts_set_limits(broker->accounts, accounts);
-    queue_set_limits(broker->queue, &queue);
     jobs_set_limits(broker->jobs, &jobs);
-    worker_set_hang_timeout(broker->worker, o->hang_timeout_ns);
+    workers_apply_limits(broker);
+    workers_retry(broker); /* who reads the settings again may have changed more than them */
     broker_clear_deadline(broker, &broker->idle_deadline);
     broker_check(broker); /* which sets it anew */
 }
@@ -282,7 +251,6 @@ void broker_apply_limits(struct broker *broker)
 static int make_parts(struct broker *broker)
 {
     const struct options *o = &broker->options;
-    const struct queue_limits queue_limits = queue_limits_of(o);
     const struct jobs_limits jobs_limits = jobs_limits_of(o);
     uint64_t accounts[ACCOUNT_N_RESOURCES];
     account_limits(o, accounts);
@@ -296,15 +264,11 @@ static int make_parts(struct broker *broker)
     if (r == 0)
         jobs_set_limits(broker->jobs, &jobs_limits);
     if (r == 0)
-        r = queue_new(&queue_limits, &broker->queue);
-    if (r == 0)
         r = mounts_new(NULL, &broker->mounts);
     if (r == 0)
         r = programs_new(&broker->programs);
     if (r == 0)
-        r = broker_set_pool(broker, o->pool_bytes, GRAIN_MAX_TOTAL_BYTES, o->n_threads);
-    if (r == 0)
-        r = worker_new(broker, &broker->worker);
+        r = workers_new(broker);
     return r;
 }
 
@@ -344,12 +308,13 @@ static void close_all_sessions(struct broker *broker)
 static void end_all_jobs(struct broker *broker)
 {
     struct gad_error error = {0};
-    struct list *active = queue_active(broker->queue), *first;
+    struct list *first;
     error_set(&error, GAD_SHUTTING_DOWN, NULL, "the daemon is leaving");
-    while ((first = list_first(active)))
-        finish_error(broker,
-                     list_entry(list_entry(first, struct queue_item, link), struct job, item),
-                     &error);
+    for (unsigned i = 0; i < broker->n_workers; i++)
+        while ((first = list_first(queue_active(worker_queue(broker->workers[i])))))
+            finish_error(broker,
+                         list_entry(list_entry(first, struct queue_item, link), struct job, item),
+                         &error);
 }
 
 void broker_deinit(struct broker *broker)
@@ -358,28 +323,57 @@ void broker_deinit(struct broker *broker)
     broker->reload = reload_free(broker->reload);
     broker->notifier = notifier_free(broker->notifier);
     broker->server = server_free(broker->server);
-    if (broker->worker) {
+    if (broker->n_workers > 0) {
         close_all_sessions(broker);
         end_all_jobs(broker);
     }
-    broker->worker = worker_free(broker->worker);
-    broker->queue = queue_free(broker->queue);
+    workers_free(broker);
     broker->jobs = jobs_free(broker->jobs);
     broker->accounts = accounts_free(broker->accounts);
     metrics_deinit(&broker->metrics);
     broker->mounts = mounts_free(broker->mounts);
     broker->programs = programs_free(broker->programs);
-    broker->pool = poolmap_free(broker->pool);
     message_writer_deinit(&broker->writer);
     message_writer_deinit(&broker->scratch);
     broker->loop = loop_free(broker->loop);
 }
 
+static void tell_ready(struct broker *broker)
+{
+    int fd = broker->options.ready_fd;
+    broker->has_told_ready = true;
+    notifier_send(broker->notifier, "READY=1");
+    if (fd < 0)
+        return;
+    if (write(fd, "R", 1) != 1)
+        log_warn(NULL, "nobody waits for readiness: %s", strerror(errno));
+    close(fd);
+    broker->options.ready_fd = -1;
+}
+
+/* A daemon that may use devices alone is of no use without one, and says so instead of being ready;
+ * whatever else is wrong with its worker may pass. */
+void broker_started_one(struct broker *broker, const struct worker *worker)
+{
+    const struct worker_info *info = worker_info(worker);
+    if (broker->has_told_ready || broker->is_draining)
+        return;
+    if (info->state != WORKER_ABSENT && info->state != WORKER_SHORT) {
+        tell_ready(broker);
+        return;
+    }
+    log_error(NULL, "the settings say engine = cuda, and %s is not there: %s", info->engine,
+              info->why);
+    broker->exit_status = BROKER_EXIT_NO_ENGINE;
+    loop_stop(broker->loop);
+}
+
 int broker_run(struct broker *broker)
 {
     loop_set_turn(broker->loop, turn, broker);
-    worker_begin(broker->worker);
-    notifier_send(broker->notifier, "READY=1");
+    if (broker->options.engine != ENGINE_CUDA)
+        tell_ready(broker);
+    workers_begin(broker);
     tell_status(broker);
     broker_check(broker);
     int r = loop_run(broker->loop);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "daemon/broker/account.h"
+#include "daemon/broker/engines.h"
 #include "daemon/broker/job.h"
 #include "daemon/broker/list.h"
 #include "daemon/broker/loop.h"
@@ -16,6 +17,7 @@
 #include <stdint.h>
 
 #define BROKER_REGION_BUCKETS 256u
+#define BROKER_EXIT_NO_ENGINE 4 /* the only engine that may be used is not there */
 
 struct notifier;
 struct programs;
@@ -28,12 +30,13 @@ struct broker {
     struct loop *loop;
     struct accounts *accounts;
     struct jobs *jobs;
-    struct queue *queue;
     struct mounts *mounts;
-    struct programs *programs; /* compiled lately */
-    struct poolmap *pool;
-    struct plan_limits limits; /* of the pool as it is, or as it will be */
-    struct worker *worker;
+    struct programs *programs;           /* compiled lately */
+    struct worker *workers[ENGINES_MAX]; /* see workers.h */
+    unsigned n_workers, n_offers;
+    struct engine_offer *offers; /* of the decision that was made last */
+    struct engine_decision *decision;
+    uint32_t last_limits_serial;
     struct server *server;
     struct notifier *notifier; /* NULL: nobody wants to be told */
     struct reload *reload;     /* NULL: there was none yet */
@@ -49,13 +52,14 @@ struct broker {
     uint64_t request_bytes, reply_bytes; /* sums of those of sessions and jobs */
     uint64_t last_region_id;
 
-    struct list stats_waits; /* server.info that waits for the worker */
+    struct list stats_waits; /* server.info that waits for workers */
     struct deadline idle_deadline, drain_deadline, tidy_deadline;
 
     struct message_writer writer;  /* for one reply at a time */
     struct message_writer scratch; /* for a part of one */
     uint64_t started_ns;
     bool needs_check, is_draining, is_leaving;
+    bool has_told_ready;
     bool is_stuck; /* after broker_deinit(): a thread still waits for a disk or the like */
     int exit_status;
 };
@@ -69,9 +73,8 @@ int broker_run(struct broker *broker);
 /* Gives what broker->options says now to the modules that keep a copy. */
 void broker_apply_limits(struct broker *broker);
 
-/* The pool is of this size from now on (no carry is lent). */
-int broker_set_pool(struct broker *broker, uint64_t pool_bytes, uint64_t slot_bytes,
-                    unsigned n_threads) GAD_MUST_CHECK;
+/* A worker became ready, or its start ended otherwise: is the daemon ready, or of no use? */
+void broker_started_one(struct broker *broker, const struct worker *worker);
 
 /* Stops accepting, lets running jobs end, refuses the rest, then leaves. */
 void broker_drain(struct broker *broker);

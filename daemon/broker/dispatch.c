@@ -1,11 +1,13 @@
-/* Dispatch: from the queue to the worker and back.
+/* Dispatch: from the workers' queues to the workers and back.
  *
  *     queue_admit --> job.start --> ... --> answer --> finish
  *          ^                          |
  *          +-- back to the front -----+-- the worker ended
  *
- * Admission happens once in every turn of the loop, as long as the worker takes what is sent. When
- * the worker ends, what was active and can run again goes back to the front of the queue in the old
+ * Admission happens once in every turn of the loop, at each worker as long as it takes what is
+ * sent. A job that was planned for other limits than its worker has by then, or a region of which
+ * the worker cannot map, is decided upon again first, and may go to another worker. When
+ * a worker ends, what was active and can run again goes back to the front of the queue in the old
  * order; what cannot ends `worker-lost`. A job that had a tile in hand when the worker died of its
  * own doing has a strike and is a suspect: it runs next, alone, so a second death is its own:
  * `poisoned`. Where no tile was in hand (the worker died while it took a job in, say) all that were
@@ -20,7 +22,8 @@
 #include "daemon/broker/log.h"
 #include "daemon/broker/session.h"
 #include "daemon/broker/submit.h"
-#include "daemon/broker/worker.h"
+#include "daemon/broker/region.h"
+#include "daemon/broker/workers.h"
 #include "proto/util.h"
 
 #include <string.h>
@@ -44,56 +47,81 @@ static void fail_start(struct broker *broker, struct job *job, int r, struct gad
     finish_error(broker, job, error);
 }
 
-static void start(struct broker *broker, struct job *job)
+static bool is_as_planned(const struct worker *w, const struct job *job)
 {
-    struct gad_error error = {0};
-    int r = 0;
-    if (job->planned_pool_bytes != broker->limits.pool_bytes)
-        r = submit_plan_again(broker, job, &error);
-    if (r == 0) {
-        job_set_state(job, JOB_RUNNING);
-        job->n_attempts++;
-        job->n_tiles_done = job->read_bytes = job->write_bytes = 0;
-        job->started_ns = loop_now_ns();
-        metrics_started(&broker->metrics, job);
-        r = worker_send_job(broker->worker, job);
-    }
-    if (r != 0) {
-        fail_start(broker, job, r, &error);
-        return;
-    }
-    log_debug(LOG_JOB(job->id, job_uid(job)), "started, attempt %u", job->n_attempts);
+    for (unsigned i = 0; i < job->n_regions; i++)
+        if (region_is_broken_at(job->regions[i], w))
+            return false;
+    return job->planned_serial == worker_limits_serial(w);
 }
 
-static void refuse_carry(struct broker *broker, struct job *job)
+static void give(struct broker *broker, struct worker *w, struct job *job)
 {
     struct gad_error error = {0};
-    unsigned long long needed = job->item.carry_bytes, there = broker->limits.carry_limit_bytes;
+    job_set_state(job, JOB_RUNNING);
+    job->n_attempts++;
+    job->n_tiles_done = job->read_bytes = job->write_bytes = 0;
+    job->started_ns = loop_now_ns();
+    metrics_started(&broker->metrics, job);
+    int r = worker_send_job(w, job);
+    if (r != 0)
+        fail_start(broker, job, r, &error);
+    else
+        log_debug(LOG_JOB(job->id, job_uid(job)), "started at %s, attempt %u",
+                  worker_info(w)->engine, job->n_attempts);
+}
+
+/* It is active and has its carry. */
+static void start(struct broker *broker, struct worker *w, struct job *job)
+{
+    struct gad_error error = {0};
+    uint64_t carry_bytes = job->item.carry_bytes;
+    int r = is_as_planned(w, job) ? 0 : submit_decide_again(broker, job, &error);
+    if (r != 0)
+        fail_start(broker, job, r, &error);
+    else if (job->worker == w && job->item.carry_bytes != carry_bytes)
+        queue_push_back_to_front(worker_queue(w), worker_pool(w), &job->item);
+    else if (job->worker == w)
+        give(broker, w, job);
+}
+
+static void refuse_carry(struct broker *broker, const struct worker *w, struct job *job)
+{
+    struct gad_error error = {0};
+    unsigned long long needed = job->item.carry_bytes, there = worker_limits(w)->carry_limit_bytes;
     error_set(&error, GAD_TOO_LARGE_FOR_POOL, NULL,
               "the job keeps %llu bytes of the pool, at most %llu can be lent", needed, there);
     error_expected(&error, "at most %llu bytes", there);
     error_found(&error, "%llu bytes", needed);
+    worker_forget_seconds(job);
     finish_error(broker, job, &error);
 }
 
-void dispatch_turn(struct broker *broker)
+static void admit(struct broker *broker, struct worker *w)
 {
     bool has_started = false;
-    while (worker_has_room(broker->worker)) {
+    worker_look_after(w);
+    while (worker_has_room(w)) {
         struct queue_item *item;
-        int r = queue_admit(broker->queue, broker->pool, &item);
+        int r = queue_admit(worker_queue(w), worker_pool(w), &item);
         if (r == -EAGAIN)
             break;
         struct job *job = list_entry(item, struct job, item);
         if (r == 0) {
-            start(broker, job);
+            start(broker, w, job);
             has_started = true;
         } else {
-            refuse_carry(broker, job);
+            refuse_carry(broker, w, job);
         }
     }
     if (has_started)
-        worker_watch_hangs(broker->worker);
+        worker_watch_hangs(w);
+}
+
+void dispatch_turn(struct broker *broker)
+{
+    for (unsigned i = 0; i < broker->n_workers; i++)
+        admit(broker, broker->workers[i]);
 }
 
 void dispatch_answered(struct broker *broker, struct job *job, const struct message *message,
@@ -208,10 +236,20 @@ static void end_lost(struct broker *broker, struct job *job, enum gad_status sta
     finish_error(broker, job, &error);
 }
 
-void dispatch_worker_lost(struct broker *broker, const struct death *death, const uint64_t *struck,
-                          unsigned n_struck)
+static void send_back(struct broker *broker, struct worker *w, struct job *job)
 {
-    struct list *active = queue_active(broker->queue);
+    log_info(LOG_JOB(job->id, job_uid(job)), "goes back to the queue of %s, %u strikes",
+             worker_info(w)->engine, job->n_strikes);
+    job_set_state(job, JOB_QUEUED);
+    metrics_requeued(&broker->metrics, job, loop_now_ns());
+    job->item.is_suspect = job->n_strikes > 0;
+    queue_push_back_to_front(worker_queue(w), worker_pool(w), &job->item);
+}
+
+void dispatch_worker_lost(struct broker *broker, struct worker *w, const struct death *death,
+                          const uint64_t *struck, unsigned n_struck)
+{
+    struct list *active = queue_active(worker_queue(w));
     bool is_all = strikes_all(death, n_struck);
     char cause[64];
     strikes_describe(death, cause, sizeof(cause));
@@ -220,22 +258,27 @@ void dispatch_worker_lost(struct broker *broker, const struct death *death, cons
         if (is_all || is_struck(job, struck, n_struck))
             job->n_strikes++;
         enum gad_status status = judge(job);
-        if (status != GAD_OK) {
+        if (status != GAD_OK)
             end_lost(broker, job, status, cause);
-            continue;
-        }
-        log_info(LOG_JOB(job->id, job_uid(job)), "goes back to the queue, %u strikes",
-                 job->n_strikes);
-        job_set_state(job, JOB_QUEUED);
-        metrics_requeued(&broker->metrics, job, loop_now_ns());
-        job->item.is_suspect = job->n_strikes > 0;
-        queue_push_back_to_front(broker->queue, broker->pool, &job->item);
+        else
+            send_back(broker, w, job);
     }
 }
 
-void dispatch_refuse_all(struct broker *broker, const struct gad_error *error)
+void dispatch_decide_again(struct broker *broker, struct worker *w)
 {
-    struct queue_item *item;
-    while ((item = queue_any_waiting(broker->queue)))
-        finish_error(broker, list_entry(item, struct job, item), error);
+    unsigned n = queue_n_waiting(worker_queue(w));
+    _cleanup_free_ struct queue_item **items = calloc(n + 1, sizeof(struct queue_item *));
+    if (!items) {
+        log_error(NULL, "no memory: the jobs of %s wait for it", worker_info(w)->engine);
+        return;
+    }
+    n = queue_list_waiting(worker_queue(w), items, n);
+    for (unsigned i = 0; i < n; i++) {
+        struct gad_error error = {0};
+        struct job *job = list_entry(items[i], struct job, item);
+        int r = submit_decide_again(broker, job, &error);
+        if (r != 0)
+            fail_start(broker, job, r, &error);
+    }
 }

@@ -1,4 +1,4 @@
-/* Between the queue and the worker. */
+/* Between the queues and the workers. */
 #pragma once
 
 #include "daemon/broker/job.h"
@@ -7,6 +7,7 @@
 struct broker;
 struct frame;
 struct message;
+struct worker;
 
 void dispatch_turn(struct broker *broker); /* starts what can start */
 void dispatch_answered(struct broker *broker, struct job *job, const struct message *message,
@@ -14,8 +15,8 @@ void dispatch_answered(struct broker *broker, struct job *job, const struct mess
 void dispatch_progress(struct broker *broker, const struct message *message);
 void dispatch_moved(struct broker *broker, const struct message *message); /* no client is told */
 
-/* The worker is gone: its jobs go back to the queue or end. `struck`: ids of the suspects. */
-void dispatch_worker_lost(struct broker *broker, const struct death *death, const uint64_t *struck,
-                          unsigned n_struck);
-/* The worker does not come up: nobody need wait. */
-void dispatch_refuse_all(struct broker *broker, const struct gad_error *error);
+/* The worker is gone: its jobs go back to its queue or end. `struck`: ids of the suspects. */
+void dispatch_worker_lost(struct broker *broker, struct worker *worker, const struct death *death,
+                          const uint64_t *struck, unsigned n_struck);
+/* The worker does not come up, or not soon: what waits there goes elsewhere, stays or ends. */
+void dispatch_decide_again(struct broker *broker, struct worker *worker);

@@ -44,7 +44,7 @@ void finish_drop_waiter(struct waiter *waiter)
         free(waiter);
 }
 
-/* The worker's result, one key longer: its pairs go from where they are. */
+/* The worker's result, two keys longer: its pairs go from where they are. */
 static void send_result(struct session *session, uint32_t id, const struct job *job)
 {
     struct message_writer *w = &session->broker->writer;
@@ -54,8 +54,9 @@ static void send_result(struct session *session, uint32_t id, const struct job *
     size_t n_bytes;
     splice_map(job->result, job->n_result_bytes, &n_pairs, &pairs, &n_bytes);
     message_begin_result(w, id);
-    msgpack_pack_map(&w->packer, n_pairs + 1);
+    msgpack_pack_map(&w->packer, n_pairs + 2);
     pack_key_u64(&w->packer, "job", job->id);
+    pack_key_str(&w->packer, "engine_why", job->engine_why);
     if (w->buffer.size + n_bytes <= FRAME_MAX_BODY_BYTES) {
         session_send_with(session, pairs, n_bytes);
         return;
@@ -157,7 +158,7 @@ void finish_wait_run(struct session *session, uint32_t id, struct job *job)
 
 void finish_release(struct broker *broker, struct job *job)
 {
-    queue_remove(broker->queue, broker->pool, &job->item);
+    worker_dequeue(job);
     for (unsigned i = 0; i < job->n_regions; i++)
         region_unref(job->regions[i]);
     free(steal_ptr(job->regions));
@@ -184,6 +185,8 @@ static void conclude(struct broker *broker, struct job *job, enum job_state stat
     finish_release(broker, job);
     job->ended_ns = loop_now_ns();
     metrics_ended(&broker->metrics, job, job->ended_ns);
+    if (job->started_ns > 0)
+        worker_count_ended(job->worker);
     list_remove(&job->owner_link);
     job->owner = NULL;
     answer_waiters(job, false);
@@ -257,7 +260,7 @@ void finish_cancel(struct broker *broker, struct job *job)
         cancel_now(broker, job);
     } else if (job->state == JOB_RUNNING && !job->is_cancelling) {
         job->is_cancelling = true;
-        worker_cancel(broker->worker, job->id);
+        worker_cancel(job->worker, job->id);
     }
 }
 

@@ -1,18 +1,18 @@
 /* server.info and server.ops.
  *
- * server.info asks the worker for its own numbers and waits a second for them: one that is busy
- * starting or hangs must not keep anybody from seeing that it does. What the worker says becomes
- * part of its engine's map as it is. Counts are of this moment; descriptors that wait for the
- * closer are as good as closed and not counted.
+ * server.info tells what the daemon is made of at this moment: its workers, one map each, the pool
+ * of the main one, and what everybody holds. What a worker says of itself becomes part of its
+ * engine's map as it is (ask.c has bounded it). Counts are of this moment; descriptors that wait
+ * for the closer are as good as closed and not counted.
  *
- * Called by methods.c, worker_messages.c, worker.c and session.c.
+ * Called by methods.c and ask.c.
  */
 #include "daemon/broker/info.h"
 #include "daemon/broker/broker.h"
 #include "daemon/broker/closer.h"
 #include "daemon/broker/session.h"
 #include "daemon/broker/splice.h"
-#include "daemon/broker/worker.h"
+#include "daemon/broker/workers.h"
 #include "daemon/poolmap.h"
 #include "proto/ops.h"
 #include "proto/util.h"
@@ -20,15 +20,7 @@
 #include <dirent.h>
 #include <unistd.h>
 
-#define STATS_NS UINT64_C(1000000000)
-
-struct stats_wait {
-    struct list link, session_link;
-    struct session *session;
-    info_reply *reply;
-    uint32_t id, pending_id;
-    struct deadline deadline;
-};
+#define N_ENGINE_PAIRS 15u
 
 static unsigned count_descriptors(void)
 {
@@ -43,74 +35,107 @@ static unsigned count_descriptors(void)
     return n > n_not_ours ? n - n_not_ours : 0;
 }
 
-static const char *state_name(enum worker_state state)
+static void pack_pool(msgpack_packer *p, const struct worker *worker)
 {
-    switch (state) {
-    case WORKER_STARTING: return "starting";
-    case WORKER_READY: return "ready";
-    case WORKER_RESTARTING: return "restarting";
-    case WORKER_STOPPING:
-    case WORKER_STOPPED: break;
-    }
-    return "stopping";
-}
-
-static void pack_pool(msgpack_packer *p, const struct broker *broker)
-{
+    const struct plan_limits *limits = worker_limits(worker);
     pack_str(p, "pool");
     msgpack_pack_map(p, 4);
-    pack_key_u64(p, "bytes", broker->limits.pool_bytes);
-    pack_key_u64(p, "slot_bytes", broker->limits.slot_bytes);
-    pack_key_u64(p, "carry_limit_bytes", broker->limits.carry_limit_bytes);
-    pack_key_u64(p, "carry_used_bytes", poolmap_carry_used_bytes(broker->pool));
+    pack_key_u64(p, "bytes", limits->pool_bytes);
+    pack_key_u64(p, "slot_bytes", limits->slot_bytes);
+    pack_key_u64(p, "carry_limit_bytes", limits->carry_limit_bytes);
+    pack_key_u64(p, "carry_used_bytes", poolmap_carry_used_bytes(worker_pool(worker)));
 }
 
-static void pack_engines(msgpack_packer *p, const struct broker *broker,
-                         const struct message *stats)
+static void pack_rates(msgpack_packer *p, const struct plan_rates *rates)
 {
-    const struct worker_info *info = worker_info(broker->worker);
-    uint32_t n_pairs = 0;
-    const char *pairs = "";
-    size_t n_bytes = 0;
-    if (stats)
-        splice_map(stats->payload, stats->n_payload_bytes, &n_pairs, &pairs, &n_bytes);
-    pack_str(p, "engines");
-    msgpack_pack_array(p, 1);
-    msgpack_pack_map(p, 9 + n_pairs);
-    pack_key_str(p, "name", info->engine);
-    pack_key_str(p, "device", info->device);
-    pack_key_str(p, "level", info->level);
-    pack_key_str(p, "state", state_name(info->state));
+    pack_str(p, "rates");
+    msgpack_pack_map(p, 7);
+    pack_key_f64(p, "memory", rates->memory);
+    pack_key_f64(p, "file", rates->file);
+    pack_key_f64(p, "to_device", rates->to_device);
+    pack_key_f64(p, "from_device", rates->from_device);
+    pack_key_f64(p, "device", rates->device);
+    pack_key_f64(p, "work", rates->work);
+    pack_key_f64(p, "job_seconds", rates->job_seconds);
+}
+
+static void pack_life(msgpack_packer *p, const struct worker *worker,
+                      const struct worker_info *info)
+{
+    pack_key_str(p, "state", worker_state_name(info->state));
     pack_key_u64(p, "restarts", info->n_restarts);
     pack_key_u64(p, "failed_starts", info->n_failed_starts);
+    pack_key_u64(p, "faults", info->n_faults);
+    pack_key_u64(p, "jobs_running", queue_n_active(worker_queue(worker)));
+    pack_key_u64(p, "jobs_queued", queue_n_waiting(worker_queue(worker)));
     pack_key_u64(p, "threads", info->n_threads);
     pack_key_u64(p, "pid", (uint64_t)info->pid);
     pack_key_u64(p, "overhead_bytes", info->overhead_bytes);
+}
+
+/* Of a worker that is not ready: why, and when it is tried again. */
+static void pack_absence(msgpack_packer *p, const struct worker *worker)
+{
+    pack_key_str(p, "why", worker_why(worker));
+    pack_key_f64(p, "retry_s", worker_retry_seconds(worker));
+}
+
+static void pack_engine(msgpack_packer *p, const struct worker *worker,
+                        const struct info_answer *answer)
+{
+    const struct worker_info *info = worker_info(worker);
+    bool is_absent = worker_why(worker)[0] != '\0';
+    uint32_t n_pairs = 0;
+    const char *pairs = "";
+    size_t n_bytes = 0;
+    if (answer->bytes)
+        splice_map(answer->bytes, answer->n_bytes, &n_pairs, &pairs, &n_bytes);
+    n_pairs += N_ENGINE_PAIRS + (is_absent ? 2 : 0) + (info->memory ? 1 : 0);
+    msgpack_pack_map(p, n_pairs);
+    pack_key_str(p, "name", info->engine);
+    pack_key_i64(p, "index", info->index);
+    pack_key_str(p, "device", info->device);
+    pack_key_str(p, "level", info->level);
+    pack_life(p, worker, info);
+    pack_pool(p, worker);
+    pack_rates(p, &worker_limits(worker)->rates);
+    if (is_absent)
+        pack_absence(p, worker);
+    if (info->memory) {
+        pack_str(p, "memory");
+        pack_raw(p, info->memory, info->n_memory_bytes);
+    }
     pack_raw(p, pairs, n_bytes);
 }
 
-static void pack_counts(msgpack_packer *p, const struct broker *broker, const struct message *stats)
+static void pack_engines(msgpack_packer *p, const struct broker *broker,
+                         const struct info_answer *answers)
 {
-    uint64_t n_mappings = 0, n_slots = 0;
-    struct gad_error ignored;
-    bool has_stats = stats && map_u64(&stats->result, "mappings", &n_mappings, &ignored) == 0 &&
-                     map_u64(&stats->result, "slots_lent", &n_slots, &ignored) == 0;
+    pack_str(p, "engines");
+    msgpack_pack_array(p, broker->n_workers);
+    for (unsigned i = 0; i < broker->n_workers; i++)
+        pack_engine(p, broker->workers[i], &answers[i]);
+}
+
+static void pack_counts(msgpack_packer *p, const struct broker *broker,
+                        const struct info_answer *answer)
+{
     pack_str(p, "counts");
-    msgpack_pack_map(p, has_stats ? 9 : 7);
+    msgpack_pack_map(p, answer->bytes ? 9 : 7);
     pack_key_u64(p, "sessions", broker->n_sessions);
     pack_key_u64(p, "regions", broker->n_regions);
     pack_key_u64(p, "region_bytes", accounts_total(broker->accounts, ACCOUNT_REGION_BYTES));
-    pack_key_u64(p, "jobs_running", queue_n_active(broker->queue));
-    pack_key_u64(p, "jobs_queued", queue_n_waiting(broker->queue));
+    pack_key_u64(p, "jobs_running", workers_n_active(broker));
+    pack_key_u64(p, "jobs_queued", workers_n_waiting(broker));
     pack_key_u64(p, "descriptors", count_descriptors());
-    pack_key_u64(p, "carries", queue_n_carries(broker->queue));
-    if (has_stats) {
-        pack_key_u64(p, "mappings", n_mappings);
-        pack_key_u64(p, "slots_lent", n_slots);
+    pack_key_u64(p, "carries", workers_n_carries(broker));
+    if (answer->bytes) {
+        pack_key_u64(p, "mappings", info_number(answer, "mappings"));
+        pack_key_u64(p, "slots_lent", info_number(answer, "slots_lent"));
     }
 }
 
-void info_reply_info(struct session *session, uint32_t id, const struct message *stats)
+void info_reply_info(struct session *session, uint32_t id, const struct info_answer *answers)
 {
     struct broker *broker = session->broker;
     msgpack_packer *p = &broker->writer.packer;
@@ -119,82 +144,10 @@ void info_reply_info(struct session *session, uint32_t id, const struct message 
     pack_key_str(p, "version", GPUARRAYD_VERSION);
     pack_key_u64(p, "pid", (uint64_t)getpid());
     pack_key_f64(p, "uptime_s", (double)(loop_now_ns() - broker->started_ns) / 1e9);
-    pack_pool(p, broker);
-    pack_engines(p, broker, stats);
-    pack_counts(p, broker, stats);
+    pack_pool(p, workers_main(broker));
+    pack_engines(p, broker, answers);
+    pack_counts(p, broker, &answers[0]);
     session_send(session);
-}
-
-static void drop_wait(struct stats_wait *wait)
-{
-    broker_clear_deadline(wait->session->broker, &wait->deadline);
-    worker_forget(wait->session->broker->worker, wait->pending_id);
-    wait->session->n_pending--;
-    list_remove(&wait->link);
-    list_remove(&wait->session_link);
-    free(wait);
-}
-
-void info_stats_arrived(struct stats_wait *wait, const struct message *message)
-{
-    struct session *session = wait->session;
-    info_reply *reply = wait->reply;
-    uint32_t id = wait->id;
-    bool is_usable = message && message->error.type == MSGPACK_OBJECT_NIL &&
-                     message->result.type == MSGPACK_OBJECT_MAP;
-    drop_wait(wait);
-    reply(session, id, is_usable ? message : NULL);
-}
-
-static void on_deadline(struct deadline *deadline)
-{
-    info_stats_arrived(list_entry(deadline, struct stats_wait, deadline), NULL);
-}
-
-int info_ask(struct session *session, uint32_t id, bool with_jobs, info_reply *reply)
-{
-    struct broker *broker = session->broker;
-    struct stats_wait *wait = calloc(1, sizeof(*wait));
-    if (!wait)
-        return -ENOMEM;
-    if (worker_ask_stats(broker->worker, wait, with_jobs, &wait->pending_id) != 0) {
-        free(wait);
-        reply(session, id, NULL);
-        return 0;
-    }
-    wait->session = session;
-    wait->id = id;
-    wait->reply = reply;
-    list_push_back(&broker->stats_waits, &wait->link);
-    list_push_back(&session->stats_waits, &wait->session_link);
-    session->n_pending++;
-    broker_set_deadline(broker, &wait->deadline, STATS_NS, on_deadline);
-    return 0;
-}
-
-unsigned info_n_waiting(const struct broker *broker, uid_t uid, unsigned most)
-{
-    unsigned n = 0;
-    list_for_each (it, &broker->stats_waits) {
-        n += list_entry(it, struct stats_wait, link)->session->uid == uid;
-        if (n >= most)
-            break;
-    }
-    return n;
-}
-
-void info_worker_lost(struct broker *broker)
-{
-    struct list *first;
-    while ((first = list_first(&broker->stats_waits)))
-        info_stats_arrived(list_entry(first, struct stats_wait, link), NULL);
-}
-
-void info_session_gone(struct session *session)
-{
-    struct list *first;
-    while ((first = list_first(&session->stats_waits)))
-        drop_wait(list_entry(first, struct stats_wait, session_link));
 }
 
 static void pack_text_or_nil(msgpack_packer *p, const char *key, const char *text)

@@ -4,6 +4,7 @@
 
 #include "daemon/broker/account.h"
 #include "daemon/broker/deadline.h"
+#include "daemon/broker/engines.h"
 #include "daemon/broker/list.h"
 #include "daemon/broker/queue.h"
 #include "daemon/traffic.h"
@@ -23,6 +24,7 @@
 struct metrics_user;
 struct region;
 struct session;
+struct worker;
 
 enum job_state {
     JOB_QUEUED,
@@ -71,10 +73,13 @@ struct job {
     struct charge job_charge, fd_charge, request_charge;
 
     /* The plan. */
-    uint64_t planned_pool_bytes;
+    uint32_t planned_serial; /* of the limits that it was made with */
+    double planned_seconds;
+    char engine_why[ENGINE_WHY_SIZE];
     bool is_in_place, is_restartable;
 
     /* At the worker. */
+    struct worker *worker; /* where it is, waits or was; NULL: it was never queued */
     struct queue_item item;
     bool is_cancelling;
     bool was_deserted; /* is being cancelled because its owner left */

@@ -61,7 +61,7 @@ void joblog_ended(const struct broker *broker, const struct job *job)
     snprintf(fields, sizeof(fields),
              "CODE=%s ENGINE=%s QUEUED_SECONDS=%.6f RUN_SECONDS=%.6f READ_BYTES=%" PRIu64
              " WRITTEN_BYTES=%" PRIu64 " LABEL=\"%s\"",
-             code_of(job), has_run ? worker_info(broker->worker)->engine : "none",
+             code_of(job), has_run ? worker_info(job->worker)->engine : "none",
              seconds(job->submitted_ns, started_ns), seconds(started_ns, job->ended_ns),
              job->read_bytes, job->write_bytes, label);
     const struct log_fields all = {

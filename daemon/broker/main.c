@@ -1,7 +1,8 @@
 /* gpuarrayd: the broker's program. Reads the settings, sets the process up, serves.
  *
  * Exit status: 0 after a drain; 1 a fault; 2 a mistake on the command line or in the configuration
- * file; 3 another daemon serves this socket (a starter then simply connects to it).
+ * file; 3 another daemon serves this socket (a starter then simply connects to it); 4 there is no
+ * device, or not the memory of one, and the settings say engine = cuda.
  */
 #define LOG_TOPIC "main"
 #include "daemon/broker/broker.h"
@@ -56,21 +57,11 @@ static void tame_malloc(void)
     mallopt(M_MMAP_THRESHOLD, 32 * 1024);
 }
 
-static void tell_ready(int fd)
-{
-    if (fd < 0)
-        return;
-    if (write(fd, "R", 1) != 1)
-        log_warn(NULL, "nobody waits for readiness: %s", strerror(errno));
-    close(fd);
-}
-
 static int serve(const struct options *options)
 {
     static struct broker broker;
     int r = broker_init(&broker, options), status;
     if (r == 0) {
-        tell_ready(options->ready_fd);
         status = broker_run(&broker);
     } else {
         status = r == -EWOULDBLOCK ? EXIT_OTHER_DAEMON : 1;
@@ -125,14 +116,32 @@ static int take_socket(struct options *options)
     return 0;
 }
 
+/* Only what the settings name must be there: without a program for devices the CPU computes. */
+static int find_workers(struct options *options)
+{
+    int r = options->engine == ENGINE_CUDA ? 0 : options_find_worker(options);
+    if (r < 0)
+        log_error(NULL, "the worker's program '%s': %s", options->worker_path, strerror(-r));
+    if (r < 0 || options->engine == ENGINE_CPU)
+        return r;
+    r = options_find_cuda_worker(options);
+    if (r == 0)
+        return 0;
+    bool is_fault = options->engine == ENGINE_CUDA || options->cuda_worker[0];
+    if (is_fault)
+        log_error(NULL, "the CUDA worker's program '%s': %s", options->cuda_worker_path,
+                  strerror(-r));
+    else
+        log_info(NULL, "there is no CUDA worker's program: the CPU computes");
+    options->cuda_worker_path[0] = '\0';
+    return is_fault ? r : 0;
+}
+
 static int set_up(struct options *options, unsigned n_files)
 {
-    int r = options_find_worker(options);
-    if (r < 0) {
-        log_error(NULL, "the worker's program '%s': %s", options->worker_path, strerror(-r));
-        return r;
-    }
-    r = take_socket(options);
+    int r = find_workers(options);
+    if (r == 0)
+        r = take_socket(options);
     if (r < 0)
         return r;
     r = closer_start(n_files);

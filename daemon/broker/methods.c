@@ -14,6 +14,7 @@
 #include "daemon/broker/region.h"
 #include "daemon/broker/session.h"
 #include "daemon/broker/stats.h"
+#include "daemon/broker/workers.h"
 #include "proto/util.h"
 
 #include <stdio.h>
@@ -36,6 +37,7 @@ static void pack_limits(msgpack_packer *p)
 static void reply_hello(const struct request *q)
 {
     struct broker *broker = q->session->broker;
+    const struct plan_limits *limits = worker_limits(workers_main(broker));
     msgpack_packer *p = &broker->writer.packer;
     message_begin_result(&broker->writer, q->id);
     msgpack_pack_map(p, 7);
@@ -43,10 +45,11 @@ static void reply_hello(const struct request *q)
     pack_key_str(p, "server", "gpuarrayd " GPUARRAYD_VERSION);
     pack_key_u64(p, "pid", (uint64_t)getpid());
     pack_str(p, "engines");
-    msgpack_pack_array(p, 1);
-    pack_str(p, "cpu");
-    pack_key_u64(p, "pool_bytes", broker->limits.pool_bytes);
-    pack_key_u64(p, "slot_bytes", broker->limits.slot_bytes);
+    msgpack_pack_array(p, broker->n_workers);
+    for (unsigned i = 0; i < broker->n_workers; i++)
+        pack_str(p, worker_info(broker->workers[i])->engine);
+    pack_key_u64(p, "pool_bytes", limits->pool_bytes);
+    pack_key_u64(p, "slot_bytes", limits->slot_bytes);
     pack_limits(p);
     session_send(q->session);
 }

@@ -8,6 +8,7 @@
  * Called through the table in methods.c.
  */
 #include "daemon/broker/broker.h"
+#include "daemon/broker/engines.h"
 #include "daemon/broker/finish.h"
 #include "daemon/broker/methods.h"
 #include "daemon/broker/session.h"
@@ -51,7 +52,7 @@ static void pack_plan_outputs(msgpack_packer *p, const struct submission *s)
         pack_key_str(p, "name", s->request->outputs[i].name);
         pack_key_str(p, "dtype", dtype_typestr(output->dtype, false));
         pack_shape(p, "shape", output->ndim, output->shape);
-        pack_key_str(p, "order", s->plan.is_fortran_order ? "F" : "C");
+        pack_key_str(p, "order", s->plan->is_fortran_order ? "F" : "C");
     }
 }
 
@@ -71,19 +72,48 @@ static void pack_passes(msgpack_packer *p, const struct plan *plan)
     }
 }
 
+/* What an engine would take, or why it cannot be asked for an estimate. */
+static void pack_plan_engine(msgpack_packer *p, const struct submission *s, unsigned offer)
+{
+    const struct engine_estimate *e = engines_estimate_of(s->decision, offer);
+    bool has_seconds = e && e->is_possible, is_chosen = offer == s->decision->offer;
+    char why_not[ENGINE_WHY_SIZE];
+    engines_why_not(s->request, s->offers, s->decision, offer, why_not);
+    msgpack_pack_map(p, 2u + 3u * has_seconds + !is_chosen);
+    pack_key_str(p, "engine", s->offers[offer].name);
+    if (has_seconds) {
+        pack_key_f64(p, "seconds", e->plan.seconds);
+        pack_key_str(p, "bound", plan_bound_name(e->plan.bound));
+        pack_key_f64(p, "behind_seconds", s->offers[offer].busy_seconds);
+    }
+    pack_key_bool(p, "chosen", is_chosen);
+    if (!is_chosen)
+        pack_key_str(p, "why_not", why_not);
+}
+
+static void pack_plan_engines(msgpack_packer *p, const struct submission *s)
+{
+    pack_key_str(p, "engine", s->offers[s->decision->offer].name);
+    pack_key_str(p, "engine_why", s->decision->why);
+    pack_str(p, "engines");
+    msgpack_pack_array(p, s->n_offers);
+    for (unsigned i = 0; i < s->n_offers; i++)
+        pack_plan_engine(p, s, i);
+}
+
 static int reply_plan(const struct request *q, const struct submission *s)
 {
     struct message_writer *w = &q->session->broker->writer;
     msgpack_packer *p = &w->packer;
-    const struct plan *plan = &s->plan;
+    const struct plan *plan = s->plan;
     _cleanup_free_ char *text = malloc(PROGRAM_CHARS);
     if (!text)
         return -ENOMEM;
     program_print(s->program, text, PROGRAM_CHARS);
     message_begin_result(w, q->id);
-    msgpack_pack_map(p, 10);
+    msgpack_pack_map(p, 12);
     pack_plan_outputs(p, s);
-    pack_key_str(p, "engine", "cpu");
+    pack_plan_engines(p, s);
     pack_passes(p, plan);
     pack_key_u64(p, "tiles", plan->n_tiles);
     pack_key_u64(p, "carry_bytes", plan->carry_bytes);

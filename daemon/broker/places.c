@@ -68,7 +68,7 @@ static int check_region(const struct visit *v, struct gad_error *error)
     if (!region)
         return error_set(error, GAD_UNKNOWN_REGION, v->name, "%s: there is no region %llu", v->name,
                          (unsigned long long)v->array->at.region.id);
-    if (region->is_broken)
+    if (region_is_broken(region))
         return error_set(error, GAD_BAD_REGION, v->name,
                          "%s: region %llu cannot be mapped any more", v->name,
                          (unsigned long long)region->id);

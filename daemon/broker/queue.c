@@ -99,16 +99,18 @@ static void insert(struct queue *queue, struct queue_item *item)
     queue->n_waiting++;
 }
 
-int queue_push(struct queue *queue, uid_t uid, struct queue_item *item, struct gad_error *error)
+int queue_refuse(unsigned n_waiting, unsigned most, struct gad_error *error)
+{
+    error_set(error, GAD_QUEUE_FULL, NULL, "the queue is full: %u of %u jobs wait", n_waiting,
+              most);
+    error_expected(error, "at most %u", most);
+    error_found(error, "%u waiting", n_waiting);
+    return GAD_QUEUE_FULL;
+}
+
+int queue_push_again(struct queue *queue, uid_t uid, struct queue_item *item)
 {
     assert(item->place == QUEUE_OUT);
-    if (queue->n_waiting >= queue->limits.max_waiting) {
-        error_set(error, GAD_QUEUE_FULL, NULL, "the queue is full: %u of %u jobs wait",
-                  queue->n_waiting, queue->limits.max_waiting);
-        error_expected(error, "at most %u", queue->limits.max_waiting);
-        error_found(error, "%u waiting", queue->n_waiting);
-        return GAD_QUEUE_FULL;
-    }
     struct queue_user *user = user_find_or_add(queue, uid);
     if (!user)
         return -ENOMEM;
@@ -117,6 +119,13 @@ int queue_push(struct queue *queue, uid_t uid, struct queue_item *item, struct g
     item->sequence = ++queue->last_sequence;
     insert(queue, item);
     return 0;
+}
+
+int queue_push(struct queue *queue, uid_t uid, struct queue_item *item, struct gad_error *error)
+{
+    if (queue->n_waiting >= queue->limits.max_waiting)
+        return queue_refuse(queue->n_waiting, queue->limits.max_waiting, error);
+    return queue_push_again(queue, uid, item);
 }
 
 static void leave_active(struct queue *queue, struct poolmap *map, struct queue_item *item)
@@ -295,6 +304,26 @@ unsigned queue_n_active(const struct queue *queue)
 unsigned queue_n_carries(const struct queue *queue)
 {
     return queue->n_carries;
+}
+
+static unsigned list_items(const struct list *items, struct queue_item **ret, unsigned n,
+                           unsigned max)
+{
+    list_for_each (it, items)
+        if (n < max)
+            ret[n++] = list_entry(it, struct queue_item, link);
+    return n;
+}
+
+unsigned queue_list_waiting(const struct queue *queue, struct queue_item **ret_items, unsigned max)
+{
+    unsigned n = list_items(&queue->suspects, ret_items, 0, max);
+    list_for_each (it, &queue->ring) {
+        const struct queue_user *user = list_entry(it, struct queue_user, link);
+        n = list_items(&user->plain, ret_items, n, max);
+        n = list_items(&user->carrying, ret_items, n, max);
+    }
+    return n;
 }
 
 struct queue_item *queue_any_waiting(const struct queue *queue)

@@ -44,6 +44,11 @@ struct queue *queue_free(struct queue *queue); /* NULL; all items are out */
 int queue_push(struct queue *queue, uid_t uid, struct queue_item *item,
                struct gad_error *error) GAD_MUST_CHECK;
 
+/* From another queue: never refused but for -ENOMEM. */
+int queue_push_again(struct queue *queue, uid_t uid, struct queue_item *item) GAD_MUST_CHECK;
+/* What queue_push() says; `n_waiting` of `most` do, in several queues together. */
+int queue_refuse(unsigned n_waiting, unsigned most, struct gad_error *error);
+
 /* An active item goes back, before all others of its user and priority; never refused. */
 void queue_push_back_to_front(struct queue *queue, struct poolmap *map, struct queue_item *item);
 
@@ -61,5 +66,7 @@ unsigned queue_n_waiting(const struct queue *queue);
 unsigned queue_n_active(const struct queue *queue);
 unsigned queue_n_carries(const struct queue *queue);
 
+/* Those that wait, at most `max`; how many. */
+unsigned queue_list_waiting(const struct queue *queue, struct queue_item **ret_items, unsigned max);
 /* Some item that waits, or NULL. */
 struct queue_item *queue_any_waiting(const struct queue *queue);

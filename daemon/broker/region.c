@@ -1,12 +1,14 @@
 /* Regions.
  *
- *     attach: memfd checked, charged --> worker maps it --> the client gets its id
+ *     attach: memfd checked, charged --> the workers map it --> the client gets its id
  *     detach, or the session goes: no new job finds it; it lives on until the last job that uses it
- *     has ended; then the worker forgets it, the descriptor is closed, the charges go back
+ *     has ended; then the workers forget it, the descriptor is closed, the charges go back
  *
- * The descriptor is kept because the next worker needs it: regions_worker_ready() announces all
- * again. An answer to the client waits for a worker that can map it, so it says whether the region
- * is usable at all (a memfd with holes is not).
+ * The descriptor is kept because workers that come later need it: regions_worker_ready() announces
+ * all to each. An answer to the client waits for a worker that can map it, and for all that are
+ * ready, so it says whether the region is usable at all (a memfd with holes is not), and a job that
+ * comes next finds it wherever it can be. A worker that refuses a region that another one mapped
+ * gets no job with it.
  *
  * Ids are never used again and looked up inside the user. Called by methods.c, submit.c, worker.c.
  */
@@ -17,41 +19,53 @@
 #include "daemon/broker/inspect.h"
 #include "daemon/broker/log.h"
 #include "daemon/broker/session.h"
-#include "daemon/broker/worker.h"
+#include "daemon/broker/workers.h"
 #include "proto/util.h"
 
 #include <fcntl.h>
 #include <string.h>
 
-/* Without descriptors or memory for it the region is of no use at this worker. */
-static int announce(struct region *region, struct gad_error *error)
+static struct region_place *place_at(struct region *region, const struct worker *worker)
 {
-    struct broker *broker = region->broker;
-    if (region->is_at_worker || !worker_is_ready(broker->worker))
+    return &region->places[worker_place(worker)];
+}
+
+/* Without descriptors or memory for it the region is of no use at this worker. */
+static int announce(struct region *region, struct worker *worker, struct gad_error *error)
+{
+    struct region_place *place = place_at(region, worker);
+    if (place->state != REGION_NOWHERE || !worker_is_ready(worker))
         return 0;
-    int r = worker_send_region(broker->worker, region);
-    region->is_at_worker = r == 0;
-    region->is_broken = r != 0;
+    int r = worker_send_region(worker, region, &place->pending_id);
+    place->state = r == 0 ? REGION_ANNOUNCED : REGION_BROKEN;
     if (r == 0)
         return 0;
-    log_error(LOG_UID(region->uid), "region %llu cannot be announced: %s",
-              (unsigned long long)region->id, strerror(-r));
+    log_error(LOG_UID(region->uid), "region %llu cannot be announced to %s: %s",
+              (unsigned long long)region->id, worker_info(worker)->engine, strerror(-r));
     return error_from_errno(error, -r, "region", "the region cannot be given to the worker");
+}
+
+static void leave_worker(struct region *region, struct worker *worker)
+{
+    struct region_place *place = place_at(region, worker);
+    if (place->state == REGION_ANNOUNCED)
+        worker_forget(worker, place->pending_id);
+    if (place->state == REGION_ANNOUNCED || place->state == REGION_MAPPED)
+        worker_detach_region(worker, region->id);
 }
 
 static void free_region(struct region *region)
 {
     struct broker *broker = region->broker;
-    if (region->is_pending)
-        worker_forget(broker->worker, region->pending_id);
-    if (region->is_at_worker)
-        worker_detach_region(broker->worker, region->id);
+    for (unsigned i = 0; i < broker->n_workers; i++)
+        leave_worker(region, broker->workers[i]);
     list_remove(&region->link);
     list_remove(&region->id_link);
     broker->n_regions--;
     closer_close(region->fd);
     charge_release(&region->bytes_charge);
     charge_release(&region->fd_charge);
+    free(region->refusal);
     free(region);
 }
 
@@ -83,6 +97,25 @@ static int charge_region(struct broker *broker, struct region *region, struct ga
                            &region->fd_charge, error);
     if (r != 0)
         charge_release(&region->bytes_charge);
+    return r;
+}
+
+/* Of a region that nobody else knows: it goes again where it can be told to no worker. */
+static int announce_first(struct region *region, struct gad_error *error)
+{
+    const struct broker *broker = region->broker;
+    unsigned n_failed = 0, n_ready = 0;
+    int r = 0;
+    for (unsigned i = 0; i < broker->n_workers; i++) {
+        struct worker *worker = broker->workers[i];
+        int failure = announce(region, worker, error);
+        n_ready += worker_is_ready(worker);
+        n_failed += failure != 0;
+        r = failure != 0 ? failure : r;
+    }
+    if (n_failed == 0 || n_failed < n_ready)
+        return 0;
+    region_session_gone(region);
     return r;
 }
 
@@ -119,7 +152,7 @@ int region_attach(struct session *session, uint32_t id, int fd_take, uint64_t si
     if (broker->is_draining)
         r = error_set(error, GAD_SHUTTING_DOWN, NULL, "the daemon is leaving");
     if (r == 0)
-        r = worker_check(broker->worker, error);
+        r = workers_check(broker, error);
     if (r == 0)
         r = charge_region(broker, region, error);
     if (r != 0) {
@@ -132,10 +165,8 @@ int region_attach(struct session *session, uint32_t id, int fd_take, uint64_t si
     list_push_back(&broker->regions_by_id[region->id % BROKER_REGION_BUCKETS], &region->id_link);
     list_push_back(&session->regions, &region->session_link);
     broker->n_regions++;
-    r = announce(region, error);
-    if (r != 0)
-        region_session_gone(region); /* nobody else knows it */
-    return r;
+    workers_need_one(broker);
+    return announce_first(region, error);
 }
 
 struct region *region_find(const struct broker *broker, uid_t uid, uint64_t id)
@@ -158,12 +189,23 @@ int region_detach(struct session *session, uint64_t region_id, struct gad_error 
     return 0;
 }
 
-void regions_worker_lost(struct broker *broker)
+static unsigned n_places(const struct region *region, enum region_state state)
 {
-    list_for_each (it, &broker->regions) {
-        struct region *region = list_entry(it, struct region, link);
-        region->is_at_worker = region->is_pending = false;
-    }
+    unsigned n = 0;
+    for (unsigned i = 0; i < region->broker->n_workers; i++)
+        n += region->places[i].state == state;
+    return n;
+}
+
+bool region_is_broken_at(const struct region *region, const struct worker *worker)
+{
+    return region->places[worker_place(worker)].state == REGION_BROKEN;
+}
+
+bool region_is_broken(const struct region *region)
+{
+    return n_places(region, REGION_BROKEN) > 0 && n_places(region, REGION_MAPPED) == 0 &&
+           n_places(region, REGION_ANNOUNCED) == 0;
 }
 
 /* The region may be gone afterwards. */
@@ -171,28 +213,17 @@ static void refuse_client(struct region *region, const struct gad_error *error)
 {
     struct session *session = region->session;
     uint32_t id = region->waiter_id;
+    struct gad_error copy = *error; /* which may be the region's own */
     if (!region->has_waiter || !session)
         return;
-    metrics_refused(&session->broker->metrics, (int)error->status);
+    metrics_refused(&session->broker->metrics, (int)copy.status);
     region_session_gone(region);
-    session_reply_error(session, id, error);
-}
-
-void regions_worker_ready(struct broker *broker)
-{
-    list_for_each_safe (it, next, &broker->regions) {
-        struct region *region = list_entry(it, struct region, link);
-        struct gad_error error = {0};
-        if (announce(region, &error) != 0)
-            refuse_client(region, &error); /* may free it, and closes no session */
-    }
+    session_reply_error(session, id, &copy);
 }
 
 static void answer_client(struct region *region)
 {
     struct message_writer *w = &region->broker->writer;
-    if (!region->has_waiter || !region->session)
-        return;
     region->has_waiter = false;
     region->broker->metrics.n_regions++;
     message_begin_result(w, region->waiter_id);
@@ -201,18 +232,63 @@ static void answer_client(struct region *region)
     session_send(region->session);
 }
 
-void region_answered(struct region *region, const struct message *message)
+/* Some worker answered or is gone: is there an answer for the client? The region may be gone
+ * afterwards. */
+static void settle(struct region *region)
 {
-    region->is_pending = false;
-    if (message->error.type == MSGPACK_OBJECT_NIL) {
-        answer_client(region);
-        return;
-    }
     struct gad_error error = {0};
-    error_from_map(&message->error, &error);
-    region->is_at_worker = false; /* it did not map it */
-    region->is_broken = true;
-    refuse_client(region, &error);
+    if (!region->has_waiter || !region->session || n_places(region, REGION_ANNOUNCED) > 0)
+        return;
+    if (n_places(region, REGION_MAPPED) > 0) {
+        answer_client(region);
+    } else if (n_places(region, REGION_BROKEN) > 0) {
+        error_set(&error, GAD_BAD_REGION, "region", "no worker can map the region");
+        refuse_client(region, region->refusal ? region->refusal : &error);
+    }
+}
+
+static void keep_refusal(struct region *region, const struct gad_error *error)
+{
+    if (!region->refusal)
+        region->refusal = malloc(sizeof(*region->refusal));
+    if (region->refusal)
+        *region->refusal = *error;
+}
+
+void regions_worker_lost(struct broker *broker, struct worker *worker)
+{
+    list_for_each_safe (it, next, &broker->regions) {
+        struct region *region = list_entry(it, struct region, link);
+        place_at(region, worker)->state = REGION_NOWHERE;
+        settle(region);
+    }
+}
+
+void regions_worker_ready(struct broker *broker, struct worker *worker)
+{
+    list_for_each_safe (it, next, &broker->regions) {
+        struct region *region = list_entry(it, struct region, link);
+        struct gad_error error = {0};
+        if (announce(region, worker, &error) != 0) {
+            keep_refusal(region, &error);
+            settle(region);
+        }
+    }
+}
+
+void region_answered(struct region *region, struct worker *worker, const struct message *message)
+{
+    struct gad_error error = {0};
+    struct region_place *place = place_at(region, worker);
+    place->state = REGION_MAPPED;
+    if (message->error.type != MSGPACK_OBJECT_NIL) {
+        place->state = REGION_BROKEN;
+        error_from_map(&message->error, &error);
+        log_warn(LOG_UID(region->uid), "region %llu is refused by %s: %s",
+                 (unsigned long long)region->id, worker_info(worker)->engine, error.message);
+        keep_refusal(region, &error);
+    }
+    settle(region);
 }
 
 void regions_refuse(struct broker *broker, const struct gad_error *error)

@@ -1,8 +1,9 @@
 /* Regions: memfds that a session attached. The broker checks and keeps the descriptor (to attach it
- * again to the next worker); only the worker maps. */
+ * to the workers that come later); only the workers map. */
 #pragma once
 
 #include "daemon/broker/account.h"
+#include "daemon/broker/engines.h"
 #include "daemon/broker/list.h"
 
 #include <stdbool.h>
@@ -12,6 +13,19 @@
 struct broker;
 struct message;
 struct session;
+struct worker;
+
+enum region_state {
+    REGION_NOWHERE,
+    REGION_ANNOUNCED, /* the worker has not answered */
+    REGION_MAPPED,
+    REGION_BROKEN, /* the worker refused it, or could not be told */
+};
+
+struct region_place { /* what it is to one worker that lives now */
+    enum region_state state;
+    uint32_t pending_id; /* while announced */
+};
 
 struct region {
     struct broker *broker;
@@ -23,16 +37,15 @@ struct region {
     int fd;
     uint64_t size_bytes, device, inode;
     bool is_writable;
-    bool is_at_worker; /* announced to the worker that lives now */
-    uint32_t pending_id;
-    bool is_pending;
-    bool is_broken;  /* the worker refused it */
-    bool has_waiter; /* the session waits for the answer to waiter_id */
+    struct region_place places[ENGINES_MAX]; /* by the worker's place */
+    struct gad_error *refusal;               /* of a worker, while the session waits; NULL: none */
+    bool has_waiter;                         /* the session waits for the answer to waiter_id */
     uint32_t waiter_id;
     struct charge bytes_charge, fd_charge;
 };
 
-/* Takes the descriptor; answers the request when the worker has mapped it. */
+/* Takes the descriptor; answers the request when the workers that are ready have said whether they
+ * can map it, and one could. */
 int region_attach(struct session *session, uint32_t id, int fd_take, uint64_t size_bytes,
                   bool is_writable, struct gad_error *error) GAD_MUST_CHECK;
 int region_detach(struct session *session, uint64_t region_id,
@@ -44,8 +57,13 @@ struct region *region_find(const struct broker *broker, uid_t uid, uint64_t id);
 void region_ref(struct region *region);
 void region_unref(struct region *region);
 
-void regions_worker_ready(struct broker *broker);
-void regions_worker_lost(struct broker *broker);
-/* The worker does not come up: nobody need wait to attach. */
+/* It cannot be mapped by the worker. */
+bool region_is_broken_at(const struct region *region, const struct worker *worker);
+/* By none of those that are ready. */
+bool region_is_broken(const struct region *region);
+
+void regions_worker_ready(struct broker *broker, struct worker *worker);
+void regions_worker_lost(struct broker *broker, struct worker *worker);
+/* No worker comes up: nobody need wait to attach. */
 void regions_refuse(struct broker *broker, const struct gad_error *error);
-void region_answered(struct region *region, const struct message *message);
+void region_answered(struct region *region, struct worker *worker, const struct message *message);

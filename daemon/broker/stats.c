@@ -8,16 +8,16 @@
  * and STATS_MAX_JOBS jobs of eleven pairs are told, and how many were left out. Jobs that run come
  * before jobs that wait, and of those no user takes more than its part of the places.
  *
- * What the worker has to say arrives with the request's wait (info.c); its jobs' traffic was taken
- * in before. Where it does not answer its numbers are absent, all others are there.
+ * What the workers have to say arrives with the request's wait (ask.c); their jobs' traffic was
+ * taken in before. Where one does not answer its numbers are absent, all others are there.
  *
- * Called by info.c, after methods.c asked it.
+ * Called by ask.c, after methods.c asked it.
  */
 #include "daemon/broker/stats.h"
 #include "daemon/broker/broker.h"
 #include "daemon/broker/log.h"
 #include "daemon/broker/session.h"
-#include "daemon/broker/worker.h"
+#include "daemon/broker/workers.h"
 #include "daemon/poolmap.h"
 #include "proto/util.h"
 
@@ -92,28 +92,27 @@ static void pack_traffic(msgpack_packer *p, const struct metrics *m, uint64_t no
         pack_key_f64(p, traffic_stage_name((enum traffic_stage)i), seconds(m->traffic.stage_ns[i]));
 }
 
-/* A number of the worker's answer. */
-static void pack_of_worker(msgpack_packer *p, const struct message *stats, const char *key)
+static void pack_of_worker(msgpack_packer *p, const struct info_answer *answer, const char *key)
 {
-    uint64_t value = 0;
-    struct gad_error ignored;
-    if (map_u64(&stats->result, key, &value, &ignored) != 0)
-        value = 0;
-    pack_key_u64(p, key, value);
+    pack_key_u64(p, key, info_number(answer, key));
 }
 
-static void pack_pool(msgpack_packer *p, const struct broker *broker, const struct message *stats)
+/* The main worker's. */
+static void pack_pool(msgpack_packer *p, const struct broker *broker,
+                      const struct info_answer *answer)
 {
+    const struct worker *worker = workers_main(broker);
+    const struct plan_limits *limits = worker_limits(worker);
     pack_str(p, "pool");
-    msgpack_pack_map(p, stats ? 7 : 5);
-    pack_key_u64(p, "bytes", broker->limits.pool_bytes);
-    pack_key_u64(p, "slot_bytes", broker->limits.slot_bytes);
-    pack_key_u64(p, "carry_limit_bytes", broker->limits.carry_limit_bytes);
-    pack_key_u64(p, "carry_used_bytes", poolmap_carry_used_bytes(broker->pool));
-    pack_key_u64(p, "carries", queue_n_carries(broker->queue));
-    if (stats) {
-        pack_of_worker(p, stats, "slots");
-        pack_of_worker(p, stats, "slots_lent");
+    msgpack_pack_map(p, answer->bytes ? 7 : 5);
+    pack_key_u64(p, "bytes", limits->pool_bytes);
+    pack_key_u64(p, "slot_bytes", limits->slot_bytes);
+    pack_key_u64(p, "carry_limit_bytes", limits->carry_limit_bytes);
+    pack_key_u64(p, "carry_used_bytes", poolmap_carry_used_bytes(worker_pool(worker)));
+    pack_key_u64(p, "carries", queue_n_carries(worker_queue(worker)));
+    if (answer->bytes) {
+        pack_of_worker(p, answer, "slots");
+        pack_of_worker(p, answer, "slots_lent");
     }
 }
 
@@ -134,21 +133,36 @@ static void pack_counts(msgpack_packer *p, const struct broker *broker)
     pack_key_u64(p, "dropped_lines", log_n_dropped());
 }
 
-static void pack_engines(msgpack_packer *p, const struct broker *broker,
-                         const struct message *stats)
+static void pack_engine(msgpack_packer *p, const struct worker *worker,
+                        const struct info_answer *answer)
 {
-    const struct worker_info *info = worker_info(broker->worker);
-    pack_str(p, "engines");
-    msgpack_pack_array(p, 1);
-    msgpack_pack_map(p, stats ? 7 : 6);
+    const struct worker_info *info = worker_info(worker);
+    msgpack_pack_map(p, answer->bytes ? 14 : 11);
     pack_key_str(p, "name", info->engine);
     pack_key_str(p, "level", info->level);
-    pack_key_bool(p, "ready", worker_is_ready(broker->worker));
+    pack_key_bool(p, "ready", worker_is_ready(worker));
+    pack_key_str(p, "state", worker_state_name(info->state));
     pack_key_u64(p, "threads", info->n_threads);
     pack_key_u64(p, "restarts", info->n_restarts);
-    pack_key_u64(p, "failed_starts", broker->metrics.n_failed_starts);
-    if (stats)
-        pack_of_worker(p, stats, "threads_busy");
+    pack_key_u64(p, "failed_starts", info->n_all_failed_starts);
+    pack_key_u64(p, "faults", info->n_all_faults);
+    pack_key_u64(p, "jobs_running", queue_n_active(worker_queue(worker)));
+    pack_key_u64(p, "jobs_queued", queue_n_waiting(worker_queue(worker)));
+    pack_key_u64(p, "jobs_ended", info->n_jobs_ended);
+    if (answer->bytes) {
+        pack_of_worker(p, answer, "threads_busy");
+        pack_of_worker(p, answer, "slots");
+        pack_of_worker(p, answer, "slots_lent");
+    }
+}
+
+static void pack_engines(msgpack_packer *p, const struct broker *broker,
+                         const struct info_answer *answers)
+{
+    pack_str(p, "engines");
+    msgpack_pack_array(p, broker->n_workers);
+    for (unsigned i = 0; i < broker->n_workers; i++)
+        pack_engine(p, broker->workers[i], &answers[i]);
 }
 
 /* Users --------------------------------------------------------------------------------------- */
@@ -192,7 +206,7 @@ static void pack_job(const struct listing *l, const struct job *job)
     pack_key_u64(p, "job", job->id);
     pack_key_u64(p, "uid", job_uid(job));
     pack_key_str(p, "state", job_state_name(job->state));
-    pack_key_str(p, "engine", worker_info(l->broker->worker)->engine);
+    pack_key_str(p, "engine", worker_info(job->worker)->engine);
     pack_key_u64(p, "tiles_done", job->n_tiles_done);
     pack_key_u64(p, "tiles", job->n_tiles);
     pack_key_u64(p, "read_bytes", job->read_bytes);
@@ -262,7 +276,7 @@ static void pack_listing(msgpack_packer *p, const struct listing *l)
     pack_key_u64(p, "jobs", metrics_n_live(&m->jobs) - l->n);
 }
 
-void stats_reply(struct session *session, uint32_t id, const struct message *stats)
+void stats_reply(struct session *session, uint32_t id, const struct info_answer *answers)
 {
     struct broker *broker = session->broker;
     msgpack_packer *p = &broker->writer.packer;
@@ -278,9 +292,9 @@ void stats_reply(struct session *session, uint32_t id, const struct message *sta
     pack_key_f64(p, "uptime_s", seconds_between(broker->started_ns, now_ns));
     pack_jobs(p, &broker->metrics);
     pack_traffic(p, &broker->metrics, now_ns);
-    pack_pool(p, broker, stats);
+    pack_pool(p, broker, &answers[0]);
     pack_counts(p, broker);
-    pack_engines(p, broker, stats);
+    pack_engines(p, broker, answers);
     pack_users(p, broker, now_ns);
     pack_listing(p, &listing);
     session_send(session);

@@ -8,6 +8,7 @@
  * Called by worker.c, once a second while jobs are active, and when the worker has ended.
  */
 #include "daemon/broker/strikes.h"
+#include "daemon/worker_exit.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -20,7 +21,9 @@ bool strikes_count(const struct death *death)
     if (death->was_bad_peer)
         return false;
     switch (death->term_signal) {
-    case 0: return death->exit_code != 0;
+    case 0:
+        return death->exit_code != 0 && death->exit_code != WORKER_EXIT_ABSENT &&
+               death->exit_code != WORKER_EXIT_NO_MEMORY;
     case SIGSEGV:
     case SIGBUS:
     case SIGILL:
@@ -34,7 +37,9 @@ bool strikes_count(const struct death *death)
 
 bool strikes_all(const struct death *death, unsigned n_struck)
 {
-    return n_struck == 0 && !death->was_hanging && (death->was_bad_peer || strikes_count(death));
+    bool is_of_device = death->term_signal == 0 && death->exit_code == WORKER_EXIT_FAULT;
+    return n_struck == 0 && !death->was_hanging &&
+           (death->was_bad_peer || (strikes_count(death) && !is_of_device));
 }
 
 bool strikes_is_hanging(const struct crashpage_thread *thread, uint64_t now_ns,
@@ -103,6 +108,8 @@ const char *strikes_describe(const struct death *death, char *buffer, unsigned n
     else if (death->term_signal != 0)
         snprintf(buffer, n_bytes, "signal %d (%s)", death->term_signal,
                  strsignal(death->term_signal));
+    else if (death->exit_code == WORKER_EXIT_FAULT)
+        snprintf(buffer, n_bytes, "a fault of the device");
     else
         snprintf(buffer, n_bytes, "exit status %d", death->exit_code);
     return buffer;

@@ -19,11 +19,11 @@ struct hang_limits {
 };
 
 /* It died of its own doing: a fault's signal, an exit code that is not 0, or a hang that we ended;
- * not of a SIGKILL or SIGTERM from outside. */
+ * not of a SIGKILL or SIGTERM from outside, and not because it has no device or memory there. */
 bool strikes_count(const struct death *death);
 
 /* It died of its own doing, or of what it said, and no tile was in hand (n_struck is 0): any of its
- * jobs may have done that. */
+ * jobs may have done that. A device that faults with no tile at it does so for no job. */
 bool strikes_all(const struct death *death, unsigned n_struck);
 
 bool strikes_is_hanging(const struct crashpage_thread *thread, uint64_t now_ns,

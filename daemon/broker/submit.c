@@ -1,7 +1,7 @@
 /* Submission: everything that can be known about a job before it runs.
  *
- *     decode -> same key? -> compile -> places (descriptors, regions) -> overlap -> plan -> charges
- *     -> queue
+ *     decode -> same key? -> compile -> places (descriptors, regions) -> overlap
+ *     -> plan for each worker, choose one -> charges -> its queue
  *
  * The first fault found is the answer, and then nothing of the request is left. A job that passed
  * holds the message's body (the params go to the worker verbatim), the descriptors (they may have
@@ -17,24 +17,12 @@
 #include "daemon/broker/places.h"
 #include "daemon/broker/region.h"
 #include "daemon/broker/session.h"
-#include "daemon/broker/worker.h"
+#include "daemon/broker/workers.h"
 #include "kernels/programs.h"
 #include "proto/util.h"
 
 #include <stdio.h>
 #include <string.h>
-
-static int check_engine(const struct broker *broker, enum engine_choice engine,
-                        struct gad_error *error)
-{
-    if (engine == ENGINE_CUDA) {
-        error_set(error, GAD_NO_ENGINE, "engine", "there is no engine cuda here");
-        error_expected(error, "auto or cpu");
-        error_found(error, "cuda");
-        return GAD_NO_ENGINE;
-    }
-    return worker_check(broker->worker, error);
-}
 
 static int check_overlap(const struct submission *s, const struct places *places, bool *ret,
                          struct gad_error *error)
@@ -45,21 +33,36 @@ static int check_overlap(const struct submission *s, const struct places *places
     return r;
 }
 
+static int decide(struct broker *broker, struct submission *s, struct region *const *regions,
+                  unsigned n_regions, struct gad_error *error)
+{
+    const struct engine_decision *decision = broker->decision;
+    int r = workers_decide(broker, s->request, s->program, s->is_in_place, regions, n_regions,
+                           &s->worker, error);
+    if (r != 0)
+        return r;
+    s->decision = decision;
+    s->offers = broker->offers;
+    s->n_offers = broker->n_offers;
+    for (unsigned i = 0; i < decision->n_estimates; i++)
+        if (decision->estimates[i].offer == decision->offer)
+            s->plan = &decision->estimates[i].plan;
+    return 0;
+}
+
 /* What comes after decoding. */
 static int judge(struct session *session, const struct frame *frame, struct submission *s,
                  struct gad_error *error)
 {
-    const struct broker *broker = session->broker;
+    struct broker *broker = session->broker;
     struct places places;
-    int r = check_engine(broker, s->request->engine, error);
-    if (r == 0)
-        r = programs_compile(broker->programs, session->uid, s->request, &s->program, error);
+    int r = programs_compile(broker->programs, session->uid, s->request, &s->program, error);
     if (r == 0)
         r = places_check(broker, session->uid, s->request, frame, &places, error);
     if (r == 0)
         r = check_overlap(s, &places, &s->is_in_place, error);
     if (r == 0)
-        r = plan_make(s->request, s->program, s->is_in_place, &broker->limits, &s->plan, error);
+        r = decide(broker, s, places.regions, places.n_regions, error);
     if (r == 0) {
         s->has_provider = places.has_provider;
         s->n_regions = places.n_regions;
@@ -137,21 +140,39 @@ static int take_frame(struct job *job, const struct message *message, struct fra
     return 0;
 }
 
-static void describe(struct job *job, const struct submission *s, uint64_t pool_bytes)
+/* What was decided. */
+static void take_plan(struct job *job, const struct submission *s)
+{
+    const struct plan *plan = s->plan;
+    job->item.carry_bytes = plan->carry_bytes;
+    job->planned_serial = worker_limits_serial(s->worker);
+    job->planned_seconds = plan->seconds;
+    job->n_tiles = plan->n_tiles;
+    memcpy(job->engine_why, s->decision->why, sizeof(job->engine_why));
+}
+
+static void describe(struct job *job, const struct submission *s)
 {
     const struct job_request *request = s->request;
-    const struct plan *plan = &s->plan;
     memcpy(job->label, request->label, sizeof(job->label));
     memcpy(job->key, request->key, sizeof(job->key));
     job->item.priority = request->priority;
-    job->item.carry_bytes = plan->carry_bytes;
     job->progress_ms = request->progress_ms;
     job->needs_settling = request->settle;
-    job->planned_pool_bytes = pool_bytes;
     job->is_in_place = s->is_in_place;
-    job->is_restartable = plan->is_restartable && !s->is_in_place && !s->has_provider;
-    job->n_tiles = plan->n_tiles;
+    job->is_restartable = s->plan->is_restartable && !s->is_in_place && !s->has_provider;
     job->submitted_ns = loop_now_ns();
+    take_plan(job, s);
+}
+
+/* The limit counts jobs at whatever worker. */
+static int enqueue(struct broker *broker, const struct submission *s, struct job *job,
+                   struct gad_error *error)
+{
+    unsigned n_waiting = workers_n_waiting(broker), most = broker->options.max_queue;
+    if (n_waiting >= most)
+        return queue_refuse(n_waiting, most, error);
+    return worker_enqueue(s->worker, job, false, error);
 }
 
 static int make_job(struct session *session, const struct message *message, struct frame *frame,
@@ -162,12 +183,12 @@ static int make_job(struct session *session, const struct message *message, stru
     int r = jobs_add(broker->jobs, session->uid, &job);
     if (r != 0)
         return r;
-    describe(job, s, broker->limits.pool_bytes);
+    describe(job, s);
     r = charge_job(broker, session->uid, frame, job, error);
     if (r == 0)
         r = take_regions(job, s);
     if (r == 0)
-        r = queue_push(broker->queue, session->uid, &job->item, error);
+        r = enqueue(broker, s, job, error);
     if (r == 0)
         r = take_frame(job, message, frame);
     if (r != 0) {
@@ -202,37 +223,66 @@ int submit(struct session *session, const struct message *message, struct frame 
         *ret_job = twin;
     } else {
         if (r == 0)
+            workers_name_device(broker, s.request);
+        if (r == 0)
             r = judge(session, frame, &s, error);
         if (r == 0)
             r = make_job(session, message, frame, &s, ret_job, error);
         if (r == 0)
             metrics_submitted(&broker->metrics, *ret_job);
-        if (r == 0)
+        if (r == 0) {
+            workers_wake_for(broker, s.request);
             log_debug(LOG_JOB((*ret_job)->id, session->uid), "queued");
+        }
     }
     submission_deinit(&s);
     return r;
 }
 
-int submit_plan_again(struct broker *broker, struct job *job, struct gad_error *error)
+/* The job's request as it came. */
+static int decode_again(struct broker *broker, const struct job *job, msgpack_unpacked *unpacked,
+                        struct submission *s, struct gad_error *error)
 {
-    struct submission s;
-    msgpack_unpacked unpacked;
-    msgpack_unpacked_init(&unpacked);
-    if (msgpack_unpack_next(&unpacked, job->params, job->n_params_bytes, NULL) !=
+    if (msgpack_unpack_next(unpacked, job->params, job->n_params_bytes, NULL) !=
         MSGPACK_UNPACK_SUCCESS)
         return -EPROTO;
-    struct message message = {.params = unpacked.data};
+    struct message message = {.params = unpacked->data};
     struct frame frame = {.n_fds = job->n_fds};
-    int r = decode(&message, &frame, false, &s, error);
+    int r = decode(&message, &frame, false, s, error);
+    s->is_in_place = job->is_in_place;
     if (r == 0)
-        r = programs_compile(broker->programs, job_uid(job), s.request, &s.program, error);
-    if (r == 0)
-        r = plan_make(s.request, s.program, job->is_in_place, &broker->limits, &s.plan, error);
-    if (r == 0) {
-        job->planned_pool_bytes = broker->limits.pool_bytes;
-        job->n_tiles = s.plan.n_tiles;
+        r = programs_compile(broker->programs, job_uid(job), s->request, &s->program, error);
+    return r;
+}
+
+static int move(struct job *job, const struct submission *s, struct gad_error *error)
+{
+    bool is_here = job->worker == s->worker;
+    if (is_here && job->item.place == QUEUE_WAITING)
+        return 0; /* planned again when it is to start */
+    if (is_here) {
+        worker_forget_seconds(job);
+        take_plan(job, s);
+        worker_count_seconds(job);
+        return 0;
     }
+    log_info(LOG_JOB(job->id, job_uid(job)), "goes to %s: %s", worker_info(s->worker)->engine,
+             s->decision->why);
+    worker_dequeue(job);
+    take_plan(job, s);
+    return worker_enqueue(s->worker, job, true, error);
+}
+
+int submit_decide_again(struct broker *broker, struct job *job, struct gad_error *error)
+{
+    struct submission s = {.request = NULL};
+    msgpack_unpacked unpacked;
+    msgpack_unpacked_init(&unpacked);
+    int r = decode_again(broker, job, &unpacked, &s, error);
+    if (r == 0)
+        r = decide(broker, &s, job->regions, job->n_regions, error);
+    if (r == 0)
+        r = move(job, &s, error);
     submission_deinit(&s);
     msgpack_unpacked_destroy(&unpacked);
     return r;

@@ -10,7 +10,12 @@ struct session;
 struct submission {
     struct job_request *request;
     struct program *program; /* shared: not to be changed */
-    struct plan plan; /* filled last */
+    /* Filled last; the broker's, until something else is decided upon. */
+    const struct engine_decision *decision;
+    const struct engine_offer *offers;
+    unsigned n_offers;
+    const struct plan *plan; /* of the worker that was chosen */
+    struct worker *worker;
     bool is_in_place, has_provider;
     struct region *regions[JOB_MAX_REGIONS]; /* no references */
     unsigned n_regions;
@@ -28,6 +33,8 @@ void submission_deinit(struct submission *s);
 int submit(struct session *session, const struct message *message, struct frame *frame,
            struct job **ret_job, bool *ret_is_new, struct gad_error *error) GAD_MUST_CHECK;
 
-/* The pool changed since the job was planned: is it still possible? */
-int submit_plan_again(struct broker *broker, struct job *job,
-                      struct gad_error *error) GAD_MUST_CHECK;
+/* Things changed since it was decided which worker computes the job: its limits, or whether it is
+ * there. Plans again; a job that another worker is to compute now goes to the end of its queue; one
+ * that waits where it was is left as it is. The job stays as it was where that fails. */
+int submit_decide_again(struct broker *broker, struct job *job,
+                        struct gad_error *error) GAD_MUST_CHECK;

@@ -1,6 +1,7 @@
-/* The worker's supervision and the wire to it. */
+/* One engine's worker: its supervision, the wire to it, and what waits for it. */
 #pragma once
 
+#include "daemon/broker/engines.h"
 #include "daemon/broker/job.h"
 #include "daemon/broker/strikes.h"
 #include "proto/message.h"
@@ -14,36 +15,82 @@ struct stats_wait;
 struct worker;
 
 enum worker_state {
+    WORKER_ASLEEP, /* not needed yet, or not needed any more */
     WORKER_STARTING,
     WORKER_READY,
     WORKER_RESTARTING, /* waits before it is started again */
+    WORKER_ABSENT,     /* there is no device for it; looked for again from time to time */
+    WORKER_SHORT,      /* of the device's memory; tried again */
+    WORKER_DOZING,     /* was told to leave, because nobody needs it */
     WORKER_STOPPING,
     WORKER_STOPPED,
 };
 
-struct worker_info { /* what it said when it was ready, and its supervision */
+#define WORKER_WHY_SIZE 512
+
+struct worker_info { /* what it said of itself, and its supervision */
     enum worker_state state;
-    unsigned n_restarts, n_failed_starts, n_threads;
-    char engine[16], device[64], level[16];
-    uint64_t pool_bytes, slot_bytes, overhead_bytes;
-    pid_t pid; /* 0: none */
+    unsigned n_restarts, n_threads;
+    unsigned n_failed_starts;     /* since it was ready last */
+    unsigned n_all_failed_starts; /* ever */
+    unsigned n_faults;            /* of the device, in a row */
+    unsigned n_all_faults;
+    uint64_t n_jobs_ended; /* of those that it was given */
+    char engine[ENGINE_NAME_SIZE], device[128], level[32];
+    int index;          /* of the device; -1: the CPU */
+    unsigned n_devices; /* that it saw; 0: it has not said */
+    uint64_t overhead_bytes;
+    pid_t pid;                 /* 0: none */
+    char why[WORKER_WHY_SIZE]; /* it is not ready; "" where there is nothing to say */
+    char *memory;              /* what the device's memory is made of: a packed map; NULL: unsaid */
+    size_t n_memory_bytes;
 };
 
-int worker_new(struct broker *broker, struct worker **ret_worker) GAD_MUST_CHECK;
+/* index: of the CUDA device; -1: the CPU. It has `place` among the broker's workers. */
+int worker_new(struct broker *broker, int index, unsigned place,
+               struct worker **ret_worker) GAD_MUST_CHECK;
 struct worker *worker_free(struct worker *worker); /* NULL; kills what still runs */
-void worker_begin(struct worker *worker);          /* starts it, and again when it ends */
-void worker_stop(struct worker *worker);           /* asks it to leave; broker_check() follows */
+void worker_begin(struct worker *worker); /* starts it, and again when it ends; or lets it sleep */
+void worker_stop(struct worker *worker);  /* asks it to leave; broker_check() follows */
+void worker_wake(struct worker *worker);  /* if it sleeps */
+void worker_retry(struct worker *worker); /* if it waits for a device or its memory: now */
 
 const struct worker_info *worker_info(const struct worker *worker);
+const char *worker_state_name(enum worker_state state);
+/* Until it is started again; 0 where that is not waited for. */
+double worker_retry_seconds(const struct worker *worker);
+unsigned worker_place(const struct worker *worker);
+bool worker_is_device(const struct worker *worker);
 bool worker_is_ready(const struct worker *worker);
+/* Not ready, but jobs may wait for it. */
+bool worker_is_coming(const struct worker *worker);
+/* Neither (or coming, and for long): why, for people. */
+const char *worker_why(const struct worker *worker);
 /* Ready, and what was sent before has mostly been taken. */
 bool worker_has_room(const struct worker *worker);
 
+/* What waits for it and what it has in hand. */
+struct queue *worker_queue(const struct worker *worker);
+struct poolmap *worker_pool(const struct worker *worker);
+/* Of the pool as it is, or as it will be. */
+const struct plan_limits *worker_limits(const struct worker *worker);
+/* Another number whenever the limits are others; no two workers have the same. */
+uint32_t worker_limits_serial(const struct worker *worker);
+double worker_busy_seconds(const struct worker *worker);
+void worker_count_ended(struct worker *worker); /* a job */
+
+/* Queues the job here, with job->planned_seconds; queue-full unless is_again, -ENOMEM. */
+int worker_enqueue(struct worker *worker, struct job *job, bool is_again,
+                   struct gad_error *error) GAD_MUST_CHECK;
+void worker_dequeue(struct job *job); /* wherever it is; also when it is nowhere */
+/* job->planned_seconds counts at its worker, or no more. */
+void worker_count_seconds(struct job *job);
+void worker_forget_seconds(struct job *job);
+
 /* 0: sent with the next flush; the answer comes to the object's module. */
 int worker_send_job(struct worker *worker, struct job *job) GAD_MUST_CHECK;
-int worker_send_region(struct worker *worker, struct region *region) GAD_MUST_CHECK;
-/* no-engine when it does not come up, and never did. */
-int worker_check(const struct worker *worker, struct gad_error *error) GAD_MUST_CHECK;
+int worker_send_region(struct worker *worker, struct region *region,
+                       uint32_t *ret_pending_id) GAD_MUST_CHECK;
 /* with_jobs: it tells before the answer what its jobs have moved. */
 int worker_ask_stats(struct worker *worker, struct stats_wait *wait, bool with_jobs,
                      uint32_t *ret_pending_id) GAD_MUST_CHECK;
@@ -55,5 +102,8 @@ void worker_flush(struct worker *worker);
 void worker_trim(struct worker *worker); /* gives back room that was used for messages */
 /* How long a tile may take from now on. */
 void worker_set_hang_timeout(struct worker *worker, uint64_t timeout_ns);
+void worker_apply_limits(struct worker *worker); /* what the settings say from now on */
 /* Jobs are active: look at the crash page from time to time. */
 void worker_watch_hangs(struct worker *worker);
+/* Once a turn: wakes it when something waits for it, lets it sleep when nothing has for a while. */
+void worker_look_after(struct worker *worker);

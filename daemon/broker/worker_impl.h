@@ -1,5 +1,6 @@
-/* The worker's insides, shared by worker.c (its life), worker_messages.c (what it says) and
- * worker_requests.c (what it is told). */
+/* The worker's insides, shared by worker.c (its life), worker_start.c, worker_limits.c (what jobs
+ * are planned and queued with), worker_messages.c (what it says) and worker_requests.c (what it is
+ * told). */
 #pragma once
 
 #include "daemon/broker/broker.h"
@@ -9,19 +10,31 @@
 
 struct worker {
     struct broker *broker;
+    unsigned place;
     struct worker_info info;
     struct child *child;
     struct conn *conn;
     struct watch *watch;
     struct crashpage *page;
     struct pending pending;
-    struct deadline restart, hang_check, kill;
+    struct deadline restart, hang_check, kill, sleep;
     struct hang_limits hang_limits;
     uint64_t started_ns;
     unsigned n_deaths; /* in a row */
     bool has_served, was_hanging, was_bad_peer, was_started;
-    bool was_ready; /* one of them, ever */
+    bool was_ready;                /* one of them, ever */
+    enum worker_state waited_as;   /* ABSENT or SHORT: so its last start ended; else STARTING */
+    char failure[WORKER_WHY_SIZE]; /* worker.failed of the one that lives; "": it said none */
+
+    struct queue *queue;
+    struct poolmap *pool;
+    struct plan_limits limits;
+    uint32_t limits_serial;
+    double busy_seconds;
 };
+
+/* A process of it is started: its connection, its crash page, w->child. -errno. */
+int worker_start_process(struct worker *w, exit_func on_exit_status) GAD_MUST_CHECK;
 
 /* One worker's life is over for us: its socket is no use any more, its exit is still to come. */
 void worker_lose_connection(struct worker *w, int r);
@@ -29,3 +42,9 @@ void worker_lose_connection(struct worker *w, int r);
 /* Reads and handles what it said, at most n_receives times (UINT_MAX: to its end). 0: there may be
  * more; -EAGAIN; other: the connection is of no use. */
 int worker_read(struct worker *w, unsigned n_receives) GAD_MUST_CHECK;
+
+/* The queue, and limits to plan with before it said its own. */
+int worker_limits_init(struct worker *w) GAD_MUST_CHECK;
+void worker_limits_deinit(struct worker *w);
+/* The pool is of this size from now on (no carry is lent). carry_limit_bytes is found out. */
+int worker_set_limits(struct worker *w, const struct plan_limits *limits) GAD_MUST_CHECK;

@@ -1,4 +1,5 @@
-/* What the worker says: that it is ready, how far jobs are, and the answers to requests.
+/* What the worker says: that it is ready or cannot be, how far jobs are, and the answers to
+ * requests.
  *
  * The worker is ours, but a fault in it must not become ours: an answer to nothing, a message of
  * another form or an unknown notification is -EPROTO, and the worker is then replaced. An answer
@@ -13,32 +14,113 @@
 #include "daemon/broker/log.h"
 #include "daemon/broker/region.h"
 #include "daemon/broker/worker_impl.h"
+#include "daemon/broker/workers.h"
+#include "daemon/crashpage.h"
+#include "proto/text.h"
 #include "proto/util.h"
 
 #include <inttypes.h>
 #include <limits.h>
+#include <math.h>
+#include <string.h>
 
-static int become_ready(struct worker *w, const msgpack_object *map, struct gad_error *error)
+#define MAX_MEMORY_PAIRS 64u
+#define MAX_MEMORY_BYTES 4096u
+
+static int read_rates(const msgpack_object *map, struct plan_rates *ret, struct gad_error *error)
 {
-    struct worker_info *info = &w->info;
-    uint64_t n_threads = info->n_threads;
-    int r = map_copy_str(map, "engine", info->engine, sizeof(info->engine), error);
+    const struct {
+        const char *key;
+        double *rate;
+    } all[] = {
+        {"memory", &ret->memory},           {"file", &ret->file},
+        {"to_device", &ret->to_device},     {"from_device", &ret->from_device},
+        {"device", &ret->device},           {"work", &ret->work},
+        {"job_seconds", &ret->job_seconds},
+    };
+    const msgpack_object *rates = map_find(map, "rates");
+    int r = 0;
+    for (unsigned i = 0; rates && r == 0 && i < ARRAY_LENGTH(all); i++)
+        r = map_f64(rates, all[i].key, all[i].rate, error);
+    for (unsigned i = 0; r == 0 && i < ARRAY_LENGTH(all); i++)
+        if (!isfinite(*all[i].rate) || *all[i].rate < 0)
+            *all[i].rate = 0; /* as good as not measured */
+    return r;
+}
+
+static int read_limits(const msgpack_object *map, unsigned n_threads, struct plan_limits *ret,
+                       struct gad_error *error)
+{
+    uint64_t n = n_threads;
+    int r = map_require_u64(map, "pool_bytes", &ret->pool_bytes, error);
+    if (r == 0)
+        r = map_require_u64(map, "slot_bytes", &ret->slot_bytes, error);
+    if (r == 0)
+        r = map_u64(map, "threads", &n, error);
+    if (r == 0)
+        r = map_bool(map, "is_device", &ret->is_device, error);
+    if (r == 0)
+        r = read_rates(map, &ret->rates, error);
+    ret->n_threads = (unsigned)min_u64(n, CRASHPAGE_MAX_THREADS);
+    return r;
+}
+
+static int read_info(const msgpack_object *map, struct worker_info *info, struct gad_error *error)
+{
+    uint64_t n_devices = 0;
+    char engine[sizeof(info->engine)] = "";
+    int r = map_copy_str(map, "engine", engine, sizeof(engine), error);
+    if (r == 0 && strncmp(engine, info->index < 0 ? "cpu" : "cuda", 3) != 0)
+        r = error_set(error, GAD_INTERNAL, "engine", "it is a worker of %s", engine);
     if (r == 0)
         r = map_copy_str(map, "device", info->device, sizeof(info->device), error);
     if (r == 0)
         r = map_copy_str(map, "level", info->level, sizeof(info->level), error);
     if (r == 0)
-        r = map_require_u64(map, "pool_bytes", &info->pool_bytes, error);
-    if (r == 0)
-        r = map_require_u64(map, "slot_bytes", &info->slot_bytes, error);
-    if (r == 0)
-        r = map_u64(map, "threads", &n_threads, error);
-    if (r == 0)
         r = map_u64(map, "overhead_bytes", &info->overhead_bytes, error);
+    if (r == 0)
+        r = map_u64(map, "devices", &n_devices, error);
+    info->n_devices = (unsigned)min_u64(n_devices, ENGINES_MAX - 1);
+    return r;
+}
+
+/* What the device's memory is made of is passed on as it is, within bounds. */
+static int keep_memory(struct worker_info *info, const msgpack_object *map)
+{
+    const msgpack_object *memory = map_find(map, "memory");
+    msgpack_sbuffer buffer;
+    if (!memory || memory->type != MSGPACK_OBJECT_MAP || memory->via.map.size > MAX_MEMORY_PAIRS)
+        return 0;
+    msgpack_sbuffer_init(&buffer);
+    msgpack_packer packer;
+    msgpack_packer_init(&packer, &buffer, msgpack_sbuffer_write);
+    if (msgpack_pack_object(&packer, *memory) != 0) {
+        msgpack_sbuffer_destroy(&buffer);
+        return -ENOMEM;
+    }
+    if (buffer.size > MAX_MEMORY_BYTES) {
+        log_warn(NULL, "what %s says of its memory is too long", info->engine);
+        msgpack_sbuffer_destroy(&buffer);
+        return 0;
+    }
+    info->n_memory_bytes = buffer.size;
+    info->memory = msgpack_sbuffer_release(&buffer);
+    return 0;
+}
+
+static int become_ready(struct worker *w, const msgpack_object *map, struct gad_error *error)
+{
+    struct worker_info *info = &w->info;
+    struct plan_limits limits = {.is_device = info->index >= 0};
+    int r = read_info(map, info, error);
+    if (r == 0)
+        r = read_limits(map, info->n_threads, &limits, error);
+    if (r == 0)
+        r = keep_memory(info, map);
     if (r != 0)
         return r;
-    info->n_threads = (unsigned)min_u64(n_threads, CRASHPAGE_MAX_THREADS);
-    return broker_set_pool(w->broker, info->pool_bytes, info->slot_bytes, info->n_threads);
+    info->n_threads = limits.n_threads;
+    return worker_set_limits(w, &limits);
 }
 
 static int on_ready(struct worker *w, const struct message *message)
@@ -48,16 +130,36 @@ static int on_ready(struct worker *w, const struct message *message)
         return -EPROTO;
     int r = become_ready(w, &message->params, &error);
     if (r != 0) {
-        log_error(NULL, "worker.ready cannot be used: %s", error.message);
+        log_error(NULL, "worker.ready of %s cannot be used: %s", w->info.engine, error.message);
         return -EPROTO;
     }
     w->info.state = WORKER_READY;
     w->was_ready = true;
+    w->waited_as = WORKER_STARTING;
+    broker_clear_deadline(w->broker, &w->kill);
     w->info.n_failed_starts = 0;
-    log_info(NULL, "worker ready after %.1f ms: %s, %u threads, pool of %" PRIu64 " bytes",
-             (double)(loop_now_ns() - w->started_ns) / 1e6, w->info.level, w->info.n_threads,
-             w->info.pool_bytes);
-    regions_worker_ready(w->broker);
+    w->info.why[0] = '\0';
+    log_info(NULL, "worker of %s ready after %.1f ms: %s, %u threads, pool of %" PRIu64 " bytes",
+             w->info.engine, (double)(loop_now_ns() - w->started_ns) / 1e6, w->info.level,
+             w->info.n_threads, w->limits.pool_bytes);
+    regions_worker_ready(w->broker, w);
+    workers_found_devices(w->broker, w->info.n_devices);
+    broker_started_one(w->broker, w);
+    return 0;
+}
+
+/* Its last words, for people: why it cannot start. */
+static int on_failed(struct worker *w, const struct message *message)
+{
+    struct gad_error error = {0};
+    if (message->params.type != MSGPACK_OBJECT_MAP)
+        return -EPROTO;
+    error_from_map(&message->params, &error);
+    int n = snprintf(w->failure, sizeof(w->failure), "%s", error.message);
+    if (error.expected[0] || error.found[0])
+        snprintf(w->failure + n, sizeof(w->failure) - (size_t)n, " (expected %s; found %s)",
+                 error.expected, error.found);
+    text_make_printable(w->failure);
     return 0;
 }
 
@@ -71,11 +173,11 @@ static int on_response(struct worker *w, const struct message *message, struct f
         return 0;
     case PENDING_REGION:
         if (object)
-            region_answered(object, message);
+            region_answered(object, w, message);
         return 0;
     case PENDING_STATS:
         if (object)
-            info_stats_arrived(object, message);
+            info_stats_arrived(object, w, message);
         return 0;
     case PENDING_NONE: break;
     }
@@ -94,6 +196,8 @@ static int handle(struct worker *w, struct frame *frame)
         r = on_response(w, &message, frame);
     else if (message.kind == MESSAGE_NOTIFICATION && message_is(&message, "worker.ready"))
         r = on_ready(w, &message);
+    else if (message.kind == MESSAGE_NOTIFICATION && message_is(&message, "worker.failed"))
+        r = on_failed(w, &message);
     else if (message.kind == MESSAGE_NOTIFICATION && message_is(&message, "job.progress"))
         dispatch_progress(w->broker, &message);
     else if (message.kind == MESSAGE_NOTIFICATION && message_is(&message, "job.moved"))

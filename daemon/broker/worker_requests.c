@@ -103,25 +103,23 @@ int worker_send_job(struct worker *w, struct job *job)
     return send_request(w, id, job->params, job->n_params_bytes, fds, job->n_fds);
 }
 
-int worker_send_region(struct worker *w, struct region *region)
+int worker_send_region(struct worker *w, struct region *region, uint32_t *ret_pending_id)
 {
     msgpack_packer *p = &w->broker->writer.packer;
     int fd = fcntl(region->fd, F_DUPFD_CLOEXEC, 3);
     if (fd < 0)
         return -errno;
-    int r = pending_add(&w->pending, PENDING_REGION, region, &region->pending_id);
+    int r = pending_add(&w->pending, PENDING_REGION, region, ret_pending_id);
     if (r < 0) {
         closer_close(fd);
         return r;
     }
-    begin(w, PENDING_REGION, region->pending_id);
+    begin(w, PENDING_REGION, *ret_pending_id);
     msgpack_pack_map(p, 3);
     pack_key_u64(p, "region", region->id);
     pack_key_u64(p, "size", region->size_bytes);
     pack_key_bool(p, "writable", region->is_writable);
-    r = send_request(w, region->pending_id, NULL, 0, &fd, 1);
-    region->is_pending = r == 0;
-    return r;
+    return send_request(w, *ret_pending_id, NULL, 0, &fd, 1);
 }
 
 int worker_ask_stats(struct worker *w, struct stats_wait *wait, bool with_jobs,
@@ -148,7 +146,8 @@ static void notify(struct worker *w, const char *method, const char *key, uint64
     pack_key_u64(&writer->packer, key, id);
     int r = conn_send(w->conn, writer->buffer.data, writer->buffer.size, NULL, 0);
     if (r < 0)
-        log_error(NULL, "%s cannot be sent to the worker: %s", method, strerror(-r));
+        log_error(NULL, "%s cannot be sent to the worker of %s: %s", method, w->info.engine,
+                  strerror(-r));
 }
 
 void worker_cancel(struct worker *w, uint64_t job_id)

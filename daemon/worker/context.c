@@ -1,6 +1,6 @@
-/* What a thread needs for its whole life, taken once: the engine's scratch, the bounce buffer of
- * reads, room for the boxes and views of the grain in hand. Main, compute and I/O threads bring the
- * same; pages that a thread never uses are never there.
+/* What a thread needs for its whole life, taken once: the CPU engine's scratch, the bounce buffer
+ * of reads, room for the boxes and views of the grain in hand. Main, compute and I/O threads bring
+ * the same; pages that a thread never uses are never there.
  *
  * worker_fault_point() is here, in a file of its own with nothing else that a test replaces, as a
  * weak symbol: programs that test crashes bring another.
@@ -18,21 +18,21 @@ __attribute__((weak)) void worker_fault_point(const char *label, uint64_t tile, 
     (void)n_tiles;
 }
 
-int thread_context_new(unsigned index, const struct cpu_engine *engine,
-                       struct crashpage_thread *page, bool is_compute,
-                       struct thread_context **ret_context)
+int thread_context_new(unsigned index, const struct cpu_engine *cpu, struct crashpage_thread *page,
+                       bool is_compute, struct thread_context **ret_context)
 {
     struct thread_context *th = calloc(1, sizeof(*th));
     if (!th)
         return -ENOMEM;
     th->index = index;
-    th->engine = engine;
+    th->cpu = cpu;
     th->page = page;
     th->io.page = page;
     th->io.may_block = !is_compute;
     th->io.bounce = malloc(BOXIO_BOUNCE_BYTES);
-    th->scratch = is_compute ? aligned_alloc(64, CPU_SCRATCH_BYTES) : NULL;
-    if (!th->io.bounce || (is_compute && !th->scratch)) {
+    bool has_scratch = is_compute && cpu;
+    th->scratch = has_scratch ? aligned_alloc(64, CPU_SCRATCH_BYTES) : NULL;
+    if (!th->io.bounce || (has_scratch && !th->scratch)) {
         thread_context_free(th);
         return -ENOMEM;
     }

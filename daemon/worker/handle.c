@@ -67,7 +67,8 @@ static int handle_region_detach(struct worker *w, const struct message *message,
     return 0;
 }
 
-/* Nothing of a small job needs the scheduler: no slot, no ring, a single tile a pass. */
+/* Nothing of a small job needs the scheduler: no slot of the pool, no ring, a single tile a pass.
+ */
 static void run_small(struct worker *w, struct wjob *job)
 {
     struct partial partials[PROGRAM_MAX_REDUCTIONS];
@@ -76,7 +77,7 @@ static void run_small(struct worker *w, struct wjob *job)
     while (!job->is_complete && !job->status) {
         struct tile *tile = w->tile;
         tile_init(tile, job, wjob_next_tile(job));
-        if (tile_run(tile, w->context) != TILE_DONE) {
+        if (tile_run_small(w->engine, tile, w->context) != TILE_DONE) {
             wjob_fail(job, w->context->status, &w->context->error);
             break;
         }
@@ -121,7 +122,7 @@ static int handle_job_start(struct worker *w, const struct message *message, str
     const struct wjob_context context = {.regions = w->regions,
                                          .programs = w->programs,
                                          .devices = &w->devices,
-                                         .limits = &w->limits,
+                                         .limits = &w->engine->limits,
                                          .lock = sched_lock(w->sched)};
     uint64_t begun_ns = clock_ns();
     int r = wjob_new(frame, message, &context, &job, &error);

@@ -1,9 +1,10 @@
 /* Who is next: the worker's tiles put to the pure functions of turns.h, and the I/O queues.
  *
- * A job is ready when a tile of it could go on now: one whose reads are done, one whose client has
- * answered, or a new one. A new tile (and one that comes back without) needs a slot if something of
- * the pass is staged, and its blocks in all rings; the tiles of a job that exist at a time are
- * limited, so that the pool serves many jobs and memory is bounded. So are, beside other users, a
+ * A job is ready when a tile of it could go on now: one whose reads are done, one that the device
+ * has computed, one whose client has answered, or a new one. A new tile (and one that comes back
+ * without) needs a slot if something of the pass is staged, and its blocks in all rings; the tiles
+ * of a job that exist at a time are limited, so that the pool serves many jobs and memory is
+ * bounded; no new one begins while the device has as many as it may. So are, beside other users, a
  * user's tiles that wait for disks: their slots are of no use to anybody meanwhile.
  *
  * Threads are woken in a chain: one that takes a turn and sees another one ready wakes the next.
@@ -19,7 +20,7 @@ static bool can_have_slot(const struct sched *s, const struct wjob *job)
 
 static bool is_tile_ready(const struct sched *s, const struct wjob *job, const struct tile *tile)
 {
-    if (tile->state == TILE_STAGED)
+    if (tile->state == TILE_STAGED || tile->state == TILE_COMPUTED)
         return true;
     return can_have_slot(s, job) && (!job->has_rings || wjob_has_blocks(job, tile->grain));
 }
@@ -36,7 +37,11 @@ static struct tile **find_waiting(const struct sched *s, struct wjob *job)
 
 static bool can_begin_tile(const struct sched *s, const struct wjob *job)
 {
-    if (!wjob_has_next_tile(job) || job->n_tiles >= s->config.n_threads + SCHED_N_IO)
+    const struct engine *e = s->config.engine;
+    if (!wjob_has_next_tile(job) ||
+        job->n_tiles >= s->n_threads_compute + SCHED_N_IO + e->n_device_tiles)
+        return false;
+    if (e->n_device_tiles > 0 && s->n_with_device >= e->n_device_tiles && !job->is_express)
         return false;
     if (job->pass_needs_slot &&
         sched_reads_are_enough(s, job->identity.user, slots_use(s->slots).n_slots))

@@ -30,6 +30,7 @@
 struct regions {
     int fault_fd; /* userfaultfd, or -1 */
     unsigned n_mappings;
+    struct regions_watch watch; /* mapped NULL: nobody */
     struct region *buckets[N_BUCKETS];
 };
 
@@ -65,6 +66,11 @@ struct regions *regions_free(struct regions *t)
     close_fd(&t->fault_fd);
     free(t);
     return NULL;
+}
+
+void regions_watch(struct regions *t, const struct regions_watch *watch)
+{
+    t->watch = *watch;
 }
 
 unsigned regions_n_mappings(const struct regions *t)
@@ -168,6 +174,8 @@ int region_attach(struct regions *t, uint64_t id, uint64_t size_bytes, bool is_w
     }
     steal_fd(&fd);
     *place = region;
+    if (t->watch.mapped)
+        t->watch.mapped(t->watch.argument, region);
     return 0;
 }
 
@@ -193,6 +201,9 @@ struct region *region_ref(struct regions *t, uint64_t id)
 struct region *region_unref(struct region *region)
 {
     if (region && --region->n_refs == 0) {
+        const struct regions_watch *watch = &region->table->watch;
+        if (watch->mapped)
+            watch->unmapped(watch->argument, region);
         munmap(region->base, region->size_bytes);
         close(region->fd);
         region->table->n_mappings--;

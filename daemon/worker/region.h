@@ -21,8 +21,16 @@ struct region {
 
 struct regions;
 
+/* Who is told of mappings: behind mmap(), before munmap(). */
+struct regions_watch {
+    void (*mapped)(void *argument, struct region *region);
+    void (*unmapped)(void *argument, struct region *region);
+    void *argument;
+};
+
 int regions_new(struct regions **ret_regions) GAD_MUST_CHECK;
 struct regions *regions_free(struct regions *t); /* NULL; no job holds a reference */
+void regions_watch(struct regions *t, const struct regions_watch *watch); /* at most one */
 unsigned regions_n_mappings(const struct regions *t);
 
 /* Takes the descriptor, also on failure. bad-region, -errno. */

@@ -39,10 +39,12 @@ static void pack_seconds(msgpack_packer *p, const struct wjob *job)
 {
     const struct measure *m = &job->measure;
     uint64_t until_ns = job->ended_ns ? job->ended_ns : clock_ns();
-    msgpack_pack_map(p, 5);
+    msgpack_pack_map(p, 7);
     pack_key_f64(p, "total", (double)(until_ns - job->begun_ns) * 1e-9);
     pack_key_f64(p, "source", (double)m->source_ns * 1e-9);
+    pack_key_f64(p, "to_device", (double)m->to_device_ns * 1e-9);
     pack_key_f64(p, "kernel", (double)m->kernel_ns * 1e-9);
+    pack_key_f64(p, "from_device", (double)m->from_device_ns * 1e-9);
     pack_key_f64(p, "sink", (double)m->sink_ns * 1e-9);
     pack_key_f64(p, "client", (double)job->client_ns * 1e-9);
 }
@@ -73,8 +75,8 @@ static void pack_result(struct worker *w, msgpack_packer *p, const struct wjob *
 {
     const struct measure *m = &job->measure;
     msgpack_pack_map(p, 10);
-    pack_key_str(p, "engine", "cpu");
-    pack_key_str(p, "level", cpu_level_name(cpu_engine_level(w->engine)));
+    pack_key_str(p, "engine", w->engine->name);
+    pack_key_str(p, "level", w->engine->level);
     pack_key_u64(p, "tiles", job->n_all_tiles_done);
     pack_traffic(p, job);
     pack_str(p, "warnings");

@@ -7,6 +7,7 @@
  *                          ^                                         +--> reads --> I/O thread
  *                          |                                         |               |
  *                          +------------------ staged ------------------------------+
+ *                          +-- computed <- the engine's device <-- turn over (engine.h)
  *     main <--ended-- (closings: I/O thread) <-- the last turn of a job
  *
  * A job ends when it is complete, has failed or was cancelled, and no thread is at it: whoever
@@ -237,7 +238,10 @@ static void return_slot(struct sched *s, struct tile *tile)
 
 static void drop_tile(struct sched *s, struct tile *tile)
 {
+    struct engine *e = s->config.engine;
     tile_drop_blocks(tile);
+    if (e->ops->drop)
+        e->ops->drop(e, tile);
     return_slot(s, tile);
     tile->job->n_tiles--;
     free(tile);
@@ -272,7 +276,7 @@ void sched_job_changed(struct sched *s, struct wjob *job)
         wjob_set_state(job, WJOB_ENDING);
         drop_tiles(s, job);
     }
-    if (job->state == WJOB_ENDING && job->n_in_flight == 0)
+    if (job->state == WJOB_ENDING && job->n_in_flight == 0 && job->n_with_device == 0)
         job_end(s, job);
 }
 
@@ -284,6 +288,53 @@ static void read_failed(struct wjob *job, struct tile *tile, int status,
     tile->state = TILE_WAITING_CLIENT;
     if (status)
         wjob_fail(job, status, error);
+}
+
+static void wait_for_turn(struct sched *s, struct tile *tile, enum tile_state state)
+{
+    tile->state = state;
+    tile->next = tile->job->waiting;
+    tile->job->waiting = tile;
+    pthread_cond_signal(&s->compute_wake);
+}
+
+/* The device may have been faster than the thread that gave it the tile. */
+static void with_device(struct sched *s, struct tile *tile)
+{
+    if (tile->is_computed) {
+        wait_for_turn(s, tile, TILE_COMPUTED);
+        return;
+    }
+    tile->state = TILE_WITH_DEVICE;
+    tile->job->n_with_device++;
+    s->n_with_device++;
+}
+
+/* Users share the device by the time that it spends on them. */
+static void charge_device(struct sched *s, const struct tile *tile)
+{
+    const struct wjob_identity *id = &tile->job->identity;
+    const struct measure *m = &tile->measure;
+    uint64_t longest_ns = max_u64(m->kernel_ns, max_u64(m->to_device_ns, m->from_device_ns));
+    turns_charge(&s->users[user_index(s, id->user)], id->weight, (double)longest_ns * 1e-9);
+}
+
+void sched_device_done(struct sched *s, struct tile *tile, int error)
+{
+    pthread_mutex_lock(&s->lock);
+    struct wjob *job = tile->job;
+    tile->device_error = error;
+    tile->is_computed = true;
+    if (tile->state == TILE_WITH_DEVICE) {
+        job->n_with_device--;
+        s->n_with_device--;
+        charge_device(s, tile);
+        wait_for_turn(s, tile, TILE_COMPUTED);
+        if (job->state == WJOB_ENDING)
+            drop_tiles(s, job);
+        sched_job_changed(s, job);
+    }
+    pthread_mutex_unlock(&s->lock);
 }
 
 static void tile_over(struct sched *s, struct tile *tile, struct thread_context *th,
@@ -299,6 +350,7 @@ static void tile_over(struct sched *s, struct tile *tile, struct thread_context 
         }
         drop_tile(s, tile);
         break;
+    case TILE_ON_DEVICE: with_device(s, tile); break;
     case TILE_NEEDS_READ:
         tile->state = TILE_READING;
         tile->next = NULL;
@@ -333,7 +385,8 @@ void sched_turn_over(struct sched *s, const struct turn *turn, struct thread_con
         tile_over(s, turn->tile, th, outcome);
     else if (outcome == TILE_FAILED)
         wjob_fail(job, th->status, &th->error);
-    if (job->has_rings && job->n_in_flight == 0 && job->idle_since_ns == 0)
+    if (job->has_rings && job->n_in_flight == 0 && job->n_with_device == 0 &&
+        job->idle_since_ns == 0)
         job->idle_since_ns = clock_ns();
     if (job->status && job->state == WJOB_ENDING)
         drop_tiles(s, job);
@@ -349,10 +402,7 @@ void sched_read_over(struct sched *s, struct tile *tile, int status, const struc
         if (job->state == WJOB_ENDING)
             drop_tiles(s, job);
     } else {
-        tile->state = TILE_STAGED;
-        tile->next = job->waiting;
-        job->waiting = tile;
-        pthread_cond_signal(&s->compute_wake);
+        wait_for_turn(s, tile, TILE_STAGED);
     }
     sched_job_changed(s, job);
 }

@@ -13,12 +13,11 @@
 /* So many of a user's tiles may wait for disks, each with its slot, while others are there too. */
 #define SCHED_READS_PER_USER (2 * SCHED_IO_PER_USER)
 
+struct engine;
 struct sched;
 
 struct sched_config {
-    unsigned n_threads; /* compute */
-    uint64_t pool_bytes;
-    const struct cpu_engine *engine;
+    struct engine *engine;  /* not owned */
     struct crashpage *page; /* NULL: none. Main is thread 0, then compute, then I/O */
     int wake_fd;            /* eventfd, written when jobs have ended */
     int epoll_fd;           /* rings' done_fd are taken out of it before they are closed */
@@ -34,6 +33,9 @@ pthread_mutex_t *sched_lock(struct sched *s); /* for the jobs */
 /* Takes the job, unless it fails: bad-request, -ENOMEM. */
 int sched_add(struct sched *s, struct wjob *job, struct gad_error *error) GAD_MUST_CHECK;
 void sched_cancel(struct sched *s, uint64_t job_id);
+/* The engine's: the device has ended with the tile; error: 0 or the engine's. Maybe before the turn
+ * that began it is over. */
+void sched_device_done(struct sched *s, struct tile *tile, int error);
 /* A client has answered on a ring of the job. */
 void sched_ring_event(struct sched *s, uint64_t serial);
 /* The jobs that have ended since, as a list; the caller's. */

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "daemon/turns.h"
+#include "daemon/worker/engine.h"
 #include "daemon/worker/scheduler.h"
-#include "daemon/worker/tile.h"
 
 struct io_slot { /* what an I/O thread is at */
     bool is_busy, is_reading;
@@ -28,6 +28,8 @@ struct sched {
     unsigned n_users, n_users_room;
 
     unsigned n_idle, n_busy;               /* compute threads */
+    unsigned n_threads_compute;            /* as the engine's limits say */
+    unsigned n_with_device;                /* tiles */
     unsigned n_rings;                      /* of all jobs that were not closed yet */
     struct tile *reads, **reads_end;       /* for I/O threads, in order */
     struct wjob *closings, **closings_end; /* ended, with descriptors to be closed */

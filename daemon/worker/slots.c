@@ -6,13 +6,13 @@
  *     +--+--------+--------+--------+--------+---- ... ----+--------+--------+
  *       carries from the bottom
  *
- * Slots are of GRAIN_MAX_TOTAL_BYTES. What a pool has beyond whole slots lies below them: so
+ * Slots are of one size, the engine's. What a pool has beyond whole slots lies below them: so
  * carries, which have at most the lower half, reach into no more than half of the slots (rounded
  * up), and with two slots or more there is always one for whoever holds the carries. The slab is
- * mapped once and never grows; pages come as they are touched, and lending from the top downward
- * touches the same few again. A block that a carry claims is counted (small carries share blocks)
- * and not lent while its count is not 0. One slot is kept for express jobs as long as there are at
- * least SLOTS_FOR_RESERVE, so that a small job finds one while a large one fills the pool.
+ * the engine's and never grows; lending from the top downward touches the same few pages again. A
+ * block that a carry claims is counted (small carries share blocks) and not lent while its count is
+ * not 0. One slot is kept for express jobs as long as there are at least SLOTS_FOR_RESERVE, so that
+ * a small job finds one while a large one fills the pool.
  *
  * What leaves a slot is only what a job wrote there: builds with GAD_POISON fill every slot that is
  * lent with a pattern, so that a test sees anything else. Carries are zeroed when they are lent.
@@ -20,14 +20,11 @@
  * Called by the scheduler, under its lock.
  */
 #include "daemon/worker/slots.h"
-#include "kernels/geometry.h"
 #include "proto/util.h"
 
 #include <assert.h>
 #include <string.h>
-#include <sys/mman.h>
 
-#define SLOT_BYTES        ((uint64_t)GRAIN_MAX_TOTAL_BYTES)
 #define SLOTS_FOR_RESERVE 4
 #define PAGE_BYTES        4096u
 
@@ -38,29 +35,26 @@ struct slot_block {
 
 struct slots {
     char *pool;
-    uint64_t pool_bytes, rest_bytes;             /* rest: below the first slot, whole pages */
+    uint64_t pool_bytes, slot_bytes, rest_bytes; /* rest: below the first slot, whole pages */
     unsigned n_slots, n_lent, n_free, n_carries; /* n_free: neither lent nor claimed */
     uint64_t carry_bytes;
     struct slot_block blocks[];
 };
 
-int slots_new(uint64_t pool_bytes, struct slots **ret_slots)
+int slots_new(void *pool, uint64_t pool_bytes, uint64_t slot_bytes, struct slots **ret_slots)
 {
-    uint64_t n_slots = pool_bytes / SLOT_BYTES;
-    if (pool_bytes == 0 || pool_bytes > SIZE_MAX / 2 || n_slots > UINT32_MAX / 2)
+    if (pool_bytes == 0 || slot_bytes == 0 || slot_bytes % PAGE_BYTES != 0)
+        return -EINVAL;
+    uint64_t n_slots = pool_bytes / slot_bytes;
+    if (n_slots > UINT32_MAX / 2)
         return -EINVAL;
     struct slots *s = calloc(1, sizeof(*s) + n_slots * sizeof(s->blocks[0]));
     if (!s)
         return -ENOMEM;
-    s->pool = mmap(NULL, pool_bytes, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (s->pool == MAP_FAILED) {
-        int r = -errno;
-        free(s);
-        return r;
-    }
+    s->pool = pool;
     s->pool_bytes = pool_bytes;
-    s->rest_bytes = (pool_bytes - n_slots * SLOT_BYTES) / PAGE_BYTES * PAGE_BYTES;
+    s->slot_bytes = slot_bytes;
+    s->rest_bytes = (pool_bytes - n_slots * slot_bytes) / PAGE_BYTES * PAGE_BYTES;
     s->n_slots = s->n_free = (unsigned)n_slots;
     *ret_slots = s;
     return 0;
@@ -68,11 +62,15 @@ int slots_new(uint64_t pool_bytes, struct slots **ret_slots)
 
 struct slots *slots_free(struct slots *s)
 {
-    if (s) {
-        munmap(s->pool, s->pool_bytes);
-        free(s);
-    }
+    free(s);
     return NULL;
+}
+
+static unsigned slot_index(const struct slots *s, const void *slot)
+{
+    uint64_t i = (uint64_t)((const char *)slot - s->pool - s->rest_bytes) / s->slot_bytes;
+    assert(i < s->n_slots);
+    return (unsigned)i;
 }
 
 bool slots_can_lend(const struct slots *s, bool is_express)
@@ -92,17 +90,17 @@ void *slots_lend(struct slots *s, bool is_express)
     s->blocks[i].is_lent = true;
     s->n_lent++;
     s->n_free--;
-    char *slot = s->pool + s->rest_bytes + i * SLOT_BYTES;
+    char *slot = s->pool + s->rest_bytes + i * s->slot_bytes;
 #ifdef GAD_POISON
-    memset(slot, 0xa5, SLOT_BYTES);
+    memset(slot, 0xa5, s->slot_bytes);
 #endif
     return slot;
 }
 
 void slots_return(struct slots *s, void *slot)
 {
-    uint64_t i = (uint64_t)((char *)slot - s->pool - s->rest_bytes) / SLOT_BYTES;
-    assert(i < s->n_slots && s->blocks[i].is_lent);
+    unsigned i = slot_index(s, slot);
+    assert(s->blocks[i].is_lent);
     s->blocks[i].is_lent = false;
     s->n_lent--;
     if (s->blocks[i].n_claims == 0)
@@ -115,8 +113,8 @@ static void blocks_of(const struct slots *s, uint64_t offset_bytes, uint64_t siz
 {
     uint64_t low = max_u64(offset_bytes, s->rest_bytes) - s->rest_bytes;
     uint64_t high = max_u64(offset_bytes + size_bytes, s->rest_bytes) - s->rest_bytes;
-    *ret_first = (unsigned)min_u64(low / SLOT_BYTES, s->n_slots);
-    *ret_end = (unsigned)min_u64((high + SLOT_BYTES - 1) / SLOT_BYTES, s->n_slots);
+    *ret_first = (unsigned)min_u64(low / s->slot_bytes, s->n_slots);
+    *ret_end = (unsigned)min_u64((high + s->slot_bytes - 1) / s->slot_bytes, s->n_slots);
 }
 
 int slots_claim(struct slots *s, uint64_t offset_bytes, uint64_t size_bytes)

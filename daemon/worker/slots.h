@@ -1,4 +1,4 @@
-/* The pool in the worker: one slab, lent as slots (to a tile, for one turn) and as carries (to a
+/* The pool in the worker: one slab, the engine's, lent as slots (to a tile) and as carries (to a
  * job, for its life). The broker keeps the map of the carries; here it is only carried out. Not
  * thread-safe: the scheduler's lock is held around every call. */
 #pragma once
@@ -10,8 +10,9 @@
 
 struct slots;
 
-/* Maps pool_bytes, faulted in as they are touched. -errno. */
-int slots_new(uint64_t pool_bytes, struct slots **ret_slots) GAD_MUST_CHECK;
+/* The memory stays the caller's and outlives the slots. slot_bytes: a multiple of 4096. -errno. */
+int slots_new(void *pool, uint64_t pool_bytes, uint64_t slot_bytes,
+              struct slots **ret_slots) GAD_MUST_CHECK;
 struct slots *slots_free(struct slots *s); /* NULL */
 
 /* The highest slot that is free and under no claim. The last one is kept for express jobs. NULL:

@@ -5,6 +5,7 @@
  * Private memory is what nobody else has: anonymous pages of the process, the touched part of the
  * pool included. Mappings of clients' memory are theirs.
  */
+#include "daemon/worker/measure.h"
 #include "daemon/worker/worker.h"
 #include "proto/util.h"
 
@@ -48,41 +49,27 @@ static uint64_t private_bytes(void)
     return proc_kilobytes("/proc/self/smaps_rollup", "Anonymous") * 1024;
 }
 
-static void device_name(char *ret_name, size_t n_bytes)
-{
-    char line[256];
-    snprintf(ret_name, n_bytes, "cpu");
-    FILE *file = fopen("/proc/cpuinfo", "re");
-    if (!file)
-        return;
-    while (fgets(line, sizeof(line), file)) {
-        char *value = strchr(line, ':');
-        if (!value || strncmp(line, "model name", 10) != 0)
-            continue;
-        value += strspn(value, ": \t");
-        value[strcspn(value, "\n")] = '\0';
-        snprintf(ret_name, n_bytes, "%s", value);
-        break;
-    }
-    fclose(file);
-}
-
 int worker_send_ready(struct worker *w)
 {
-    char device[256];
-    device_name(device, sizeof(device));
+    const struct engine *e = w->engine;
+    unsigned n_pairs = e->ops->n_ready_pairs ? e->ops->n_ready_pairs(e) : 0;
     message_writer_clear(&w->writer);
     message_begin_notification(&w->writer, "worker.ready");
     msgpack_packer *p = &w->writer.packer;
-    msgpack_pack_map(p, 8);
-    pack_key_str(p, "engine", "cpu");
-    pack_key_str(p, "device", device);
-    pack_key_str(p, "level", cpu_level_name(cpu_engine_level(w->engine)));
-    pack_key_u64(p, "pool_bytes", w->config.pool_bytes);
-    pack_key_u64(p, "slot_bytes", GRAIN_MAX_TOTAL_BYTES);
-    pack_key_u64(p, "threads", w->config.n_threads);
+    msgpack_pack_map(p, 11 + n_pairs);
+    pack_key_str(p, "engine", e->kind);
+    pack_key_str(p, "device", e->device);
+    pack_key_str(p, "level", e->level);
+    pack_key_u64(p, "pool_bytes", e->limits.pool_bytes);
+    pack_key_u64(p, "slot_bytes", e->limits.slot_bytes);
+    pack_key_u64(p, "carry_limit", e->limits.carry_limit_bytes);
+    pack_key_bool(p, "is_device", e->limits.is_device);
+    pack_rates(p, &e->limits.rates);
+    pack_key_u64(p, "threads", e->limits.n_threads);
     pack_key_u64(p, "overhead_bytes", private_bytes());
     pack_key_str(p, "version", GPUARRAYD_VERSION);
+    if (n_pairs > 0)
+        e->ops->pack_ready(e, p);
     return conn_send(w->conn, w->writer.buffer.data, w->writer.buffer.size, NULL, 0);
 }
 
@@ -107,13 +94,15 @@ static void pack_costly(msgpack_packer *p, struct worker *w, const struct sched_
 /* Whoever wants to know of jobs asks often: all that is then told is at hand. */
 int worker_send_stats(struct worker *w, uint32_t message_id, bool with_jobs)
 {
+    const struct engine *e = w->engine;
+    unsigned n_pairs = !with_jobs && e->ops->n_stats_pairs ? e->ops->n_stats_pairs(e) : 0;
     if (with_jobs)
         report_jobs(w);
     struct sched_stats stats = sched_stats(w->sched);
     message_writer_clear(&w->writer);
     message_begin_result(&w->writer, message_id);
     msgpack_packer *p = &w->writer.packer;
-    msgpack_pack_map(p, with_jobs ? 6 : 9);
+    msgpack_pack_map(p, (with_jobs ? 6 : 9) + n_pairs);
     pack_key_u64(p, "slots_lent", stats.slots.n_lent);
     pack_key_u64(p, "slots", stats.slots.n_slots);
     pack_key_u64(p, "carries", stats.slots.n_carries);
@@ -122,5 +111,7 @@ int worker_send_stats(struct worker *w, uint32_t message_id, bool with_jobs)
     pack_key_u64(p, "threads_busy", stats.n_busy);
     if (!with_jobs)
         pack_costly(p, w, &stats);
+    if (n_pairs > 0)
+        e->ops->pack_stats(e, p);
     return conn_send(w->conn, w->writer.buffer.data, w->writer.buffer.size, NULL, 0);
 }

@@ -24,10 +24,11 @@ static void on_kick(int number)
     (void)number;
 }
 
-static enum tile_outcome take_turn(const struct turn *turn, struct thread_context *th)
+static enum tile_outcome take_turn(struct engine *engine, const struct turn *turn,
+                                   struct thread_context *th)
 {
     if (turn->tile)
-        return tile_run(turn->tile, th);
+        return tile_run(engine, turn->tile, th);
     th->status = wjob_signal(turn->job, th);
     return th->status ? TILE_FAILED : TILE_DONE;
 }
@@ -60,7 +61,7 @@ void *sched_compute_main(void *argument)
         if (wakes_another)
             pthread_cond_signal(&s->compute_wake);
         uint64_t begin = clock_ns();
-        enum tile_outcome outcome = take_turn(&turn, th);
+        enum tile_outcome outcome = take_turn(s->config.engine, &turn, th);
         uint64_t elapsed = clock_ns() - begin;
         pthread_mutex_lock(&s->lock);
         s->n_busy--;
@@ -73,7 +74,7 @@ void *sched_compute_main(void *argument)
 static void io_read(struct sched *s, struct tile *tile, struct thread_context *th)
 {
     pthread_mutex_unlock(&s->lock);
-    int r = tile_read(tile, th);
+    int r = tile_read(s->config.engine, tile, th);
     pthread_mutex_lock(&s->lock);
     sched_read_over(s, tile, r, &th->error);
 }
@@ -90,7 +91,7 @@ void *sched_io_main(void *argument)
 {
     struct thread_context *th = argument;
     struct sched *s = th->sched;
-    unsigned io_index = th->index - 1 - s->config.n_threads;
+    unsigned io_index = th->index - 1 - s->n_threads_compute;
     pthread_mutex_lock(&s->lock);
     while (!s->is_stopping) {
         struct io_work work;
@@ -149,7 +150,7 @@ static int start_thread(struct sched *s, unsigned index, bool is_compute)
     struct crashpage *page = s->config.page;
     struct thread_context *th;
     pthread_attr_t attributes;
-    int r = thread_context_new(index, s->config.engine, page ? &page->threads[index] : NULL,
+    int r = thread_context_new(index, s->config.engine->cpu, page ? &page->threads[index] : NULL,
                                is_compute, &th);
     if (r)
         return r;
@@ -170,7 +171,7 @@ static int start_thread(struct sched *s, unsigned index, bool is_compute)
 
 static int start_threads(struct sched *s)
 {
-    unsigned n = s->config.n_threads + SCHED_N_IO;
+    unsigned n = s->n_threads_compute + SCHED_N_IO;
     struct sigaction kick = {.sa_handler = on_kick};
     int r = 0;
     sigemptyset(&kick.sa_mask);
@@ -180,7 +181,7 @@ static int start_threads(struct sched *s)
     if (!s->threads)
         return -ENOMEM;
     for (unsigned i = 0; i < n && !r; i++)
-        r = start_thread(s, 1 + i, i < s->config.n_threads);
+        r = start_thread(s, 1 + i, i < s->n_threads_compute);
     return r;
 }
 
@@ -195,7 +196,11 @@ int sched_new(const struct sched_config *config, struct sched **ret_sched)
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->compute_wake, NULL);
     pthread_cond_init(&s->io_wake, NULL);
-    int r = slots_new(config->pool_bytes, &s->slots);
+    struct engine *e = config->engine;
+    s->n_threads_compute = e->limits.n_threads;
+    int r = slots_new(e->pool, e->limits.pool_bytes, e->limits.slot_bytes, &s->slots);
+    if (!r && e->ops->start)
+        r = e->ops->start(e, s);
     if (!r)
         r = start_threads(s);
     if (r) {
@@ -240,6 +245,8 @@ struct sched *sched_free(struct sched *s)
     pthread_mutex_unlock(&s->lock);
     for (unsigned i = 0; i < s->n_threads; i++)
         pthread_join(s->threads[i]->thread, NULL);
+    if (s->config.engine->ops->stop)
+        s->config.engine->ops->stop(s->config.engine);
     free_jobs(s);
     for (unsigned i = 0; i < s->n_threads; i++)
         thread_context_free(s->threads[i]);

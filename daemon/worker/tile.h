@@ -1,5 +1,6 @@
-/* Tiles: an aligned run of grains of one pass, worked through by whichever thread has it, grain by
- * grain: inputs into their place, arithmetic, outputs to theirs. */
+/* Tiles: an aligned run of grains of one pass, worked through by whichever thread has it: inputs
+ * into their place, arithmetic, outputs to theirs. How is the engine's business (engine.h); here is
+ * what all engines share. */
 #pragma once
 
 #include "daemon/worker/wjob.h"
@@ -9,11 +10,14 @@ enum tile_state {
     TILE_READING,        /* in the queue of the I/O threads, or one is at it */
     TILE_STAGED,         /* its grain's inputs were read, it keeps its slot */
     TILE_WAITING_CLIENT, /* some block is not there; holds no slot */
+    TILE_WITH_DEVICE,    /* the engine gives it back */
+    TILE_COMPUTED,       /* the device has ended; its outputs lie in its slot */
 };
 
 /* Why a thread puts a tile out of its hands. */
-enum tile_outcome { TILE_DONE, TILE_NEEDS_READ, TILE_NEEDS_CLIENT, TILE_FAILED };
+enum tile_outcome { TILE_DONE, TILE_NEEDS_READ, TILE_NEEDS_CLIENT, TILE_ON_DEVICE, TILE_FAILED };
 
+struct engine;
 struct sched;
 
 struct tile {
@@ -23,6 +27,9 @@ struct tile {
     uint64_t index, grain, end;            /* of the pass; the grain in hand; behind the last */
     void *slot;                            /* NULL: none */
     bool has_begun, has_blocks, is_staged; /* the last two: of the grain in hand */
+    bool is_in_slot;                       /* with a device: it has begun to fill its slot */
+    bool is_computed;                      /* the device has ended, maybe before the turn did */
+    int device_error;                      /* then: 0 or the engine's */
     uint8_t ring_slots[REQUEST_MAX_ARGS + REQUEST_MAX_OUTPUTS]; /* inputs, outputs of the pass */
     struct measure measure;
     struct reduce_stack stack; /* last: touched only as deep as the tile is */
@@ -32,11 +39,11 @@ struct tile {
 struct thread_context {
     unsigned index; /* in the crash page */
     pthread_t thread;
-    struct sched *sched; /* NULL: the main thread's */
-    const struct cpu_engine *engine;
+    struct sched *sched;          /* NULL: the main thread's */
+    const struct cpu_engine *cpu; /* NULL: the engine needs none */
     struct crashpage_thread *page;
     struct port_io io;
-    void *scratch;                        /* CPU_SCRATCH_BYTES */
+    void *scratch;                        /* CPU_SCRATCH_BYTES, with cpu */
     _Atomic uint64_t signalling_since_ns; /* in the write to a client's eventfd; 0: not */
     /* The grain in hand. */
     struct port_box input_boxes[REQUEST_MAX_ARGS], output_boxes[REQUEST_MAX_OUTPUTS];
@@ -50,19 +57,34 @@ struct thread_context {
 };
 
 /* page may be NULL. Takes the memory for the thread's life. */
-int thread_context_new(unsigned index, const struct cpu_engine *engine,
-                       struct crashpage_thread *page, bool is_compute,
-                       struct thread_context **ret_context) GAD_MUST_CHECK;
+int thread_context_new(unsigned index, const struct cpu_engine *cpu, struct crashpage_thread *page,
+                       bool is_compute, struct thread_context **ret_context) GAD_MUST_CHECK;
 struct thread_context *thread_context_free(struct thread_context *th);
 
 void tile_init(struct tile *t, struct wjob *job, uint64_t index);
 
-/* Works on the tile until it is done or cannot go on, without the lock. TILE_FAILED: th->status
- * and th->error, or nothing when the job was stopped (status 0). */
-enum tile_outcome tile_run(struct tile *t, struct thread_context *th);
-/* I/O threads: reads the inputs of the grain in hand, waiting for disks, and tells the system about
- * the grains behind it. 0 or a status in th->error. */
-int tile_read(struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
+/* A turn, the whole of a small job's tile, a read of an I/O thread: the engine's functions of these
+ * names (engine.h), with the thread's entry in the crash page. */
+enum tile_outcome tile_run(struct engine *e, struct tile *t, struct thread_context *th);
+enum tile_outcome tile_run_small(struct engine *e, struct tile *t, struct thread_context *th);
+int tile_read(struct engine *e, struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
+
+/* What engines do it with -------------------------------------------------------------------- */
+
+/* The boxes of a grain's operands, into th. */
+void tile_boxes(const struct tile *t, uint64_t grain, struct thread_context *th);
+/* From an array's own axes to those of the pass: aligned to the right, what is broadcast stands
+ * still. */
+void tile_broadcast_view(struct cpu_view *view, const struct array *array, int ndim);
+/* Whether what its pass writes has left the cache before anybody reads it. */
+bool tile_is_of_large_pass(const struct tile *t);
+/* The grain in hand as the engines' box; it refers to th. */
+struct cpu_box tile_box(const struct tile *t, const struct thread_context *th);
+/* The grain in hand was computed: its bytes, its partials, in order. On to the next. */
+void tile_grain_done(struct tile *t, struct thread_context *th);
+/* What an engine's arithmetic answered that was not 0, and -EFAULT of guard_call(): the status. */
+int tile_engine_error(const struct tile *t, int r, const void *address, struct gad_error *error);
+
 /* The root of the tile's reductions; nothing without. */
 void tile_result(struct tile *t, struct partial *ret_partials);
 /* blocks.c: the blocks of the grain in hand, in all rings. Take: false when some client has to do

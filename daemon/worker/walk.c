@@ -23,7 +23,7 @@ static void collect_pass_ports(struct wjob *job)
 {
     const struct pass *pass = wjob_pass(job);
     job->n_inputs = job->n_outputs = 0;
-    job->pass_needs_slot = false;
+    job->pass_needs_slot = job->is_device;
     for (unsigned i = 0; i < job->program->n_inputs; i++)
         if (pass->inputs_used >> i & 1)
             job->inputs[job->n_inputs++] = (struct pass_port){&job->ports[i], i};
@@ -165,7 +165,9 @@ static void measure_add(struct measure *sum, const struct measure *m)
         sum->write_bytes[i] += m->write_bytes[i];
     }
     sum->source_ns += m->source_ns;
+    sum->to_device_ns += m->to_device_ns;
     sum->kernel_ns += m->kernel_ns;
+    sum->from_device_ns += m->from_device_ns;
     sum->sink_ns += m->sink_ns;
     sum->warnings.n_divide_by_zero += m->warnings.n_divide_by_zero;
     sum->warnings.n_invalid_casts += m->warnings.n_invalid_casts;

@@ -35,7 +35,7 @@ struct wjob_identity { /* as the broker says */
 /* What was done, added up over tiles. */
 struct measure {
     uint64_t read_bytes[TRAFFIC_N_PATHS], write_bytes[TRAFFIC_N_PATHS];
-    uint64_t source_ns, kernel_ns, sink_ns;
+    uint64_t source_ns, to_device_ns, kernel_ns, from_device_ns, sink_ns;
     struct cpu_warnings warnings;
 };
 
@@ -60,6 +60,7 @@ struct wjob {
     char *inline_results;
     struct writing writings[REQUEST_MAX_OUTPUTS];
     bool has_rings, is_express;
+    bool is_device; /* every tile needs a slot, see struct plan_limits */
     uint64_t begun_ns;
     pthread_mutex_t *lock; /* the scheduler's */
 
@@ -78,8 +79,9 @@ struct wjob {
 
     /* turns */
     unsigned n_in_flight;   /* turns and reads that threads are at */
+    unsigned n_with_device; /* tiles */
     unsigned n_tiles;       /* tiles that exist */
-    struct tile *waiting;   /* those that no thread is at: staged, or waiting for the client */
+    struct tile *waiting;   /* those that could go on: staged, computed, waiting for the client */
     bool wants_signal;      /* some ring has asked and its client was not told yet */
     bool is_wished;         /* clients were asked to signal and none has */
     uint64_t told_ns;       /* when clients were told last */

@@ -34,34 +34,57 @@ static int make_context(struct worker *w)
 {
     struct crashpage_thread *page = w->page ? &w->page->threads[0] : NULL;
     w->tile = calloc(1, sizeof(*w->tile));
-    return w->tile ? thread_context_new(0, w->engine, page, true, &w->context) : -ENOMEM;
+    return w->tile ? thread_context_new(0, w->engine->cpu, page, true, &w->context) : -ENOMEM;
 }
 
-static int make_page(struct worker *w)
+/* Main, compute, I/O, and one entry for each tile that may be with the device. */
+static int make_page(struct worker *w, int fd)
 {
-    uint32_t n_threads = 1 + w->config.n_threads + SCHED_N_IO;
-    if (n_threads > CRASHPAGE_MAX_THREADS)
+    uint32_t n_threads = 1 + w->engine->limits.n_threads + SCHED_N_IO;
+    if (n_threads + w->engine->n_device_tiles > CRASHPAGE_MAX_THREADS)
         return -EINVAL;
-    if (w->config.crash_page_fd < 0)
+    if (fd < 0)
         return 0;
-    int r = crashpage_map(w->config.crash_page_fd, &w->page);
-    if (!r)
-        atomic_store(&w->page->n_threads, n_threads);
-    return r;
+    int r = crashpage_map(fd, &w->page);
+    if (r)
+        return r;
+    atomic_store(&w->page->n_threads, n_threads + w->engine->n_device_tiles);
+    w->engine->device_pages = &w->page->threads[n_threads];
+    return 0;
 }
 
 static int make_sched(struct worker *w)
 {
-    const struct sched_config config = {.n_threads = w->config.n_threads,
-                                        .pool_bytes = w->config.pool_bytes,
-                                        .engine = w->engine,
-                                        .page = w->page,
-                                        .wake_fd = w->wake_fd,
-                                        .epoll_fd = w->epoll_fd};
+    const struct sched_config config = {
+        .engine = w->engine, .page = w->page, .wake_fd = w->wake_fd, .epoll_fd = w->epoll_fd};
     return sched_new(&config, &w->sched);
 }
 
-static int worker_init(struct worker *w)
+static void region_mapped(void *argument, struct region *region)
+{
+    struct engine *e = argument;
+    if (e->ops->region_mapped)
+        e->ops->region_mapped(e, region);
+}
+
+static void region_unmapped(void *argument, struct region *region)
+{
+    struct engine *e = argument;
+    if (e->ops->region_unmapped)
+        e->ops->region_unmapped(e, region);
+}
+
+static int make_regions(struct worker *w)
+{
+    const struct regions_watch watch = {
+        .mapped = region_mapped, .unmapped = region_unmapped, .argument = w->engine};
+    int r = regions_new(&w->regions);
+    if (!r)
+        regions_watch(w->regions, &watch);
+    return r;
+}
+
+static int worker_init(struct worker *w, int crash_page_fd)
 {
     w->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     w->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -73,9 +96,9 @@ static int worker_init(struct worker *w)
     if (!r)
         r = guard_install();
     if (!r)
-        r = make_page(w);
+        r = make_page(w, crash_page_fd);
     if (!r)
-        r = regions_new(&w->regions);
+        r = make_regions(w);
     if (!r)
         r = programs_new(&w->programs);
     if (!r)
@@ -88,22 +111,18 @@ static int worker_init(struct worker *w)
 int worker_new(const struct worker_config *config, struct worker **ret_worker)
 {
     _cleanup_fd_ int fd = config->fd_take;
-    if (config->n_threads == 0 || config->pool_bytes == 0)
-        return -EINVAL;
+    struct engine *engine = config->engine_take;
     struct worker *w = calloc(1, sizeof(*w));
-    if (!w)
+    if (!w) {
+        engine->ops->free(engine);
         return -ENOMEM;
-    w->config = *config;
+    }
+    w->engine = engine;
     w->epoll_fd = w->wake_fd = -1;
-    w->engine = cpu_engine_get(config->max_level);
-    w->limits = (struct plan_limits){.pool_bytes = config->pool_bytes,
-                                     .slot_bytes = GRAIN_MAX_TOTAL_BYTES,
-                                     .carry_limit_bytes = config->pool_bytes,
-                                     .n_threads = config->n_threads};
     message_writer_init(&w->writer);
     int r = conn_new(steal_fd(&fd), NULL, &w->conn);
     if (!r)
-        r = worker_init(w);
+        r = worker_init(w, config->crash_page_fd);
     if (r) {
         worker_free(w);
         return r;
@@ -121,6 +140,7 @@ struct worker *worker_free(struct worker *w)
     free(w->tile);
     w->regions = regions_free(w->regions);
     w->programs = programs_free(w->programs);
+    w->engine = w->engine->ops->free(w->engine);
     if (w->page)
         crashpage_unmap(w->page);
     w->conn = conn_free(w->conn);

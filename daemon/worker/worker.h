@@ -2,27 +2,22 @@
  * One main thread with a loop over the broker's socket, compute threads and I/O threads. */
 #pragma once
 
+#include "daemon/worker/engine.h"
 #include "daemon/worker/scheduler.h"
-#include "daemon/worker/tile.h"
-#include "kernels/cpu/engine.h"
 #include "proto/conn.h"
 
 struct worker_config {
     int fd_take;       /* connected to the broker */
     int crash_page_fd; /* -1: none; stays the caller's */
-    uint64_t pool_bytes;
-    unsigned n_threads; /* compute */
-    enum cpu_level max_level;
+    struct engine *engine_take;
 };
 
 struct worker {
-    struct worker_config config;
+    struct engine *engine;
     struct conn *conn;
     int epoll_fd, wake_fd;
     bool wants_writable;
     struct crashpage *page; /* NULL: none */
-    const struct cpu_engine *engine;
-    struct plan_limits limits;
     struct regions *regions;
     struct programs *programs;    /* compiled lately */
     struct write_devices devices; /* what was learnt about writing to them */
@@ -34,7 +29,7 @@ struct worker {
     uint64_t moved_ns; /* when all jobs were last told of with job.moved */
 };
 
-/* Takes the pool, starts the threads and queues worker.ready. -errno. */
+/* Takes the engine (also on failure), starts the threads and queues worker.ready. -errno. */
 int worker_new(const struct worker_config *config, struct worker **ret_worker) GAD_MUST_CHECK;
 /* Waits for what threads have in hand. NULL. */
 struct worker *worker_free(struct worker *w);

@@ -65,17 +65,49 @@ static void check_queue(struct options *o, struct config_faults *faults)
         refuse(o, SETTING_USER_JOBS, both, faults);
 }
 
+/* A size that was given, and is more than `whole` has. */
+static void check_part(const struct options *o, enum setting_id id, uint64_t whole_bytes,
+                       const char *whole, struct config_faults *faults)
+{
+    const struct setting *s = setting_at(id);
+    uint64_t n_bytes = *(const uint64_t *)(const void *)((const char *)o + s->offset);
+    if (is_given(o, id) && n_bytes != OPTIONS_AUTO && n_bytes > whole_bytes)
+        refuse(o, id, whole, faults);
+}
+
 static void check_memory(const struct options *o, struct config_faults *faults)
 {
-    static const enum setting_id sizes[] = {SETTING_POOL, SETTING_REGION_LIMIT,
+    static const enum setting_id sizes[] = {SETTING_POOL, SETTING_PINNED_BYTES,
+                                            SETTING_REGISTER_BYTES, SETTING_REGION_LIMIT,
                                             SETTING_USER_REQUESTS};
-    const uint64_t values[] = {o->pool_bytes, o->region_limit_bytes, o->user_request_bytes};
     char memory[TEXT_SIZE], whole[TEXT_SIZE * 2];
     value_format_size(value_memory_bytes(), memory, sizeof(memory));
     snprintf(whole, sizeof(whole), "the memory of this machine, %s", memory);
     for (unsigned i = 0; i < ARRAY_LENGTH(sizes); i++)
-        if (is_given(o, sizes[i]) && values[i] > value_memory_bytes())
-            refuse(o, sizes[i], whole, faults);
+        check_part(o, sizes[i], value_memory_bytes(), whole, faults);
+}
+
+/* A piece passes both kinds of memory, and as many as the depth says have to be there. */
+static void check_device(const struct options *o, struct config_faults *faults)
+{
+    static const enum setting_id wholes[] = {SETTING_DEVICE_BYTES, SETTING_PINNED_BYTES};
+    const uint64_t values[] = {o->device_bytes, o->pinned_bytes};
+    char whole[TEXT_SIZE * 3], least[TEXT_SIZE];
+    for (unsigned i = 0; i < ARRAY_LENGTH(wholes); i++) {
+        if (!is_given(o, wholes[i]) || values[i] == OPTIONS_AUTO)
+            continue;
+        describe(o, wholes[i], whole, sizeof(whole));
+        check_part(o, SETTING_CHUNK_BYTES, values[i], whole, faults);
+        uint64_t chunk_bytes = o->chunk_bytes == OPTIONS_AUTO ? 0 : o->chunk_bytes;
+        if (chunk_bytes == 0 || chunk_bytes > values[i] || o->device_depth == 0 ||
+            o->device_depth <= values[i] / chunk_bytes)
+            continue;
+        value_format_size(chunk_bytes * o->device_depth, least, sizeof(least));
+        config_fault(faults, line_of(o, SETTING_DEVICE_DEPTH),
+                     "device-depth: expected pieces that fit %s; found %u of chunk-bytes, "
+                     "together %s",
+                     whole, o->device_depth, least);
+    }
 }
 
 static void check_files(const struct options *o, struct config_faults *faults)
@@ -94,5 +126,6 @@ void contradictions_check(struct options *o, struct config_faults *faults)
 {
     check_queue(o, faults);
     check_memory(o, faults);
+    check_device(o, faults);
     check_files(o, faults);
 }

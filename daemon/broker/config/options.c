@@ -9,7 +9,7 @@
  * A private daemon belongs to one user: the file of the system is not for it, and it reads none but
  * one that --config names.
  *
- * The worker is looked for beside our own executable (an installation in one folder), then in
+ * A worker is looked for beside our own executable (an installation in one folder), then in
  * ../worker (a build tree), then in the libexec directory. Called by main.c and reload.c.
  */
 #include "daemon/broker/config/options.h"
@@ -20,10 +20,11 @@
 #include <argp.h>
 #include <string.h>
 
-#define WORKER_NAME    "gpuarrayd-worker-cpu"
-#define DEFAULT_CONFIG GAD_SYSCONFDIR "/gpuarrayd/gpuarrayd.conf"
-#define MAX_FD         (1u << 20)
-#define DOC_SIZE       320
+#define WORKER_NAME      "gpuarrayd-worker-cpu"
+#define CUDA_WORKER_NAME "gpuarrayd-worker-cuda"
+#define DEFAULT_CONFIG   GAD_SYSCONFDIR "/gpuarrayd/gpuarrayd.conf"
+#define MAX_FD           (1u << 20)
+#define DOC_SIZE         320
 
 enum {
     KEY_SETTING = 256, /* and the setting's number */
@@ -59,10 +60,11 @@ const char *argp_program_version = "gpuarrayd " GPUARRAYD_VERSION;
 static const char *value_name(const struct setting *setting)
 {
     static const char *const names[] = {
-        [SETTING_IS_SIZE] = "SIZE",   [SETTING_IS_SECONDS] = "TIME",
-        [SETTING_IS_NUMBER] = "N",    [SETTING_IS_MODE] = "OCTAL",
-        [SETTING_IS_LEVEL] = "NAME",  [SETTING_IS_LOG_LEVEL] = "NAME",
-        [SETTING_IS_TEXT] = "STRING",
+        [SETTING_IS_SIZE] = "SIZE",    [SETTING_IS_SECONDS] = "TIME",
+        [SETTING_IS_NUMBER] = "N",     [SETTING_IS_MODE] = "OCTAL",
+        [SETTING_IS_LEVEL] = "NAME",   [SETTING_IS_LOG_LEVEL] = "NAME",
+        [SETTING_IS_TEXT] = "STRING",  [SETTING_IS_ENGINE] = "NAME",
+        [SETTING_IS_DEVICES] = "LIST",
     };
     return names[setting->kind];
 }
@@ -244,7 +246,7 @@ void options_reload(const struct options *running, struct options *ret_options,
 
 /* The worker ---------------------------------------------------------------------------------- */
 
-static int look_for_worker(char *path, size_t n_bytes)
+static int look_for_worker(const char *name, char *path, size_t n_bytes)
 {
     static const char *const beside[] = {"", "../worker/", "../libexec/gpuarrayd/"};
     char directory[256];
@@ -254,20 +256,30 @@ static int look_for_worker(char *path, size_t n_bytes)
         char *slash = strrchr(directory, '/');
         slash[1] = '\0';
         for (unsigned i = 0; i < ARRAY_LENGTH(beside); i++) {
-            snprintf(path, n_bytes, "%s%s" WORKER_NAME, directory, beside[i]);
+            snprintf(path, n_bytes, "%s%s%s", directory, beside[i], name);
             if (access(path, X_OK) == 0)
                 return 0;
         }
     }
-    snprintf(path, n_bytes, "%s", GAD_LIBEXECDIR "/gpuarrayd/" WORKER_NAME);
+    snprintf(path, n_bytes, "%s/%s", GAD_LIBEXECDIR "/gpuarrayd", name);
+    return access(path, X_OK) == 0 ? 0 : -ENOENT;
+}
+
+static int find_worker(const char *set, const char *name, char *path, size_t n_bytes)
+{
+    if (!set[0])
+        return look_for_worker(name, path, n_bytes);
+    snprintf(path, n_bytes, "%s", set);
     return access(path, X_OK) == 0 ? 0 : -ENOENT;
 }
 
 int options_find_worker(struct options *o)
 {
-    if (o->worker[0]) {
-        snprintf(o->worker_path, sizeof(o->worker_path), "%s", o->worker);
-        return access(o->worker_path, X_OK) == 0 ? 0 : -ENOENT;
-    }
-    return look_for_worker(o->worker_path, sizeof(o->worker_path));
+    return find_worker(o->worker, WORKER_NAME, o->worker_path, sizeof(o->worker_path));
+}
+
+int options_find_cuda_worker(struct options *o)
+{
+    return find_worker(o->cuda_worker, CUDA_WORKER_NAME, o->cuda_worker_path,
+                       sizeof(o->cuda_worker_path));
 }

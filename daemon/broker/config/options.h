@@ -17,3 +17,5 @@ void options_reload(const struct options *running, struct options *ret_options,
 
 /* Fills worker_path where it is not set. -ENOENT: there is no such program. */
 int options_find_worker(struct options *o) GAD_MUST_CHECK;
+/* The same for cuda_worker_path. */
+int options_find_cuda_worker(struct options *o) GAD_MUST_CHECK;

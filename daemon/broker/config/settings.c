@@ -18,6 +18,8 @@
 #include <sys/resource.h>
 
 static const char *const levels[] = {"plain", "baseline", "avx2", "avx512"};
+static const char *const engine_words[] = {
+    [ENGINE_AUTO] = "auto", [ENGINE_CPU] = "cpu", [ENGINE_CUDA] = "cuda"};
 static const char *const log_levels[] = {"error", "warn", "info", "debug"};
 
 static const struct {
@@ -26,6 +28,7 @@ static const struct {
     {"server", "The socket, and how the daemon leaves."},
     {"sessions", "What connections may make wait."},
     {"engine", "What jobs run in."},
+    {"cuda", "What jobs on NVIDIA devices run in; each device has as much of its own."},
     {"queue", "What all users share."},
     {"users", "What one user may hold. What is over a limit is refused with quota-exceeded."},
     {"records", "What is remembered of jobs that have ended, for each user."},
@@ -119,7 +122,9 @@ static bool parse_number(const struct setting *s, const char *text, uint64_t *re
     case SETTING_IS_NUMBER: return value_parse_number(text, 10, ret);
     case SETTING_IS_TEXT:
     case SETTING_IS_LEVEL:
-    case SETTING_IS_LOG_LEVEL: break;
+    case SETTING_IS_LOG_LEVEL:
+    case SETTING_IS_ENGINE:
+    case SETTING_IS_DEVICES: break;
     }
     return false;
 }
@@ -141,6 +146,8 @@ const char *setting_kind_name(const struct setting *s)
     case SETTING_IS_MODE: return "an octal mode";
     case SETTING_IS_LEVEL: return "plain, baseline, avx2 or avx512";
     case SETTING_IS_LOG_LEVEL: return "error, warn, info or debug";
+    case SETTING_IS_ENGINE: return "auto, cpu or cuda";
+    case SETTING_IS_DEVICES: return "numbers of devices from 0 to 15, as in 0,2";
     case SETTING_IS_TEXT: break;
     }
     return s->size == SETTING_WORD_SIZE ? "a name" : "a path";
@@ -189,6 +196,12 @@ static bool store_word(const struct setting *s, struct options *o)
         return store_number(s, count_cpus(s), o);
     if (s - settings_table == SETTING_USER_DESCRIPTORS)
         return store_number(s, max_u64(quarter_of_files(), 16), o);
+    if (s->kind == SETTING_IS_SIZE)
+        return *(uint64_t *)field(s, o) = OPTIONS_AUTO, true;
+    if (s->kind == SETTING_IS_NUMBER)
+        return *(uint32_t *)field(s, o) = 0, true;
+    if (s->kind == SETTING_IS_DEVICES)
+        return *(uint32_t *)field(s, o) = OPTIONS_ALL_DEVICES, true;
     return store_text(s, "", o);
 }
 
@@ -198,6 +211,40 @@ static bool store_level(const struct setting *s, const char *text, struct option
         if (strcmp(text, levels[i]) == 0)
             return store_text(s, text, o);
     return false;
+}
+
+static bool store_engine(const char *text, struct options *o)
+{
+    for (unsigned i = 0; i < ARRAY_LENGTH(engine_words); i++) {
+        if (strcmp(text, engine_words[i]) == 0) {
+            o->engine = (enum engine_choice)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "0,2": each once. */
+static bool store_devices(const char *text, struct options *o)
+{
+    char number[SETTING_WORD_SIZE];
+    uint64_t index;
+    uint32_t mask = 0;
+    for (bool is_last = false; !is_last;) {
+        size_t n = strcspn(text, ",");
+        is_last = text[n] == '\0';
+        if (n >= sizeof(number))
+            return false;
+        memcpy(number, text, n);
+        number[n] = '\0';
+        if (!value_parse_number(number, 10, &index) || index >= ENGINE_MAX_DEVICES ||
+            (mask >> index & 1) != 0)
+            return false;
+        mask |= UINT32_C(1) << index;
+        text += n + 1;
+    }
+    o->device_mask = mask;
+    return true;
 }
 
 bool setting_parse(const struct setting *s, const char *text, struct options *o, char *expected,
@@ -213,6 +260,10 @@ bool setting_parse(const struct setting *s, const char *text, struct options *o,
         is_good = store_level(s, text, o);
     else if (s->kind == SETTING_IS_LOG_LEVEL)
         is_good = log_level_from_name(text, &o->log_level);
+    else if (s->kind == SETTING_IS_ENGINE)
+        is_good = store_engine(text, o);
+    else if (s->kind == SETTING_IS_DEVICES)
+        is_good = store_devices(text, o);
     else if (parse_number(s, text, &value))
         is_good = store_number(s, value, o);
     if (!is_good)
@@ -220,20 +271,45 @@ bool setting_parse(const struct setting *s, const char *text, struct options *o,
     return is_good;
 }
 
+static void format_devices(uint32_t mask, char *text, size_t n_bytes)
+{
+    size_t n = 0;
+    for (unsigned i = 0; i < ENGINE_MAX_DEVICES && n < n_bytes; i++)
+        if (mask >> i & 1)
+            n += (size_t)snprintf(text + n, n_bytes - n, "%s%u", n > 0 ? "," : "", i);
+}
+
+/* What `auto` has left to the worker. */
+static bool is_left_open(const struct setting *s, const void *at)
+{
+    switch (s->kind) {
+    case SETTING_IS_SIZE: return *(const uint64_t *)at == OPTIONS_AUTO;
+    case SETTING_IS_NUMBER: return s->word && *(const uint32_t *)at == 0;
+    case SETTING_IS_DEVICES: return *(const uint32_t *)at == OPTIONS_ALL_DEVICES;
+    case SETTING_IS_TEXT:
+    case SETTING_IS_LEVEL: return *(const char *)at == '\0';
+    default: return false;
+    }
+}
+
 void setting_format(const struct setting *s, const struct options *o, char *text, size_t n_bytes)
 {
     const void *at = field(s, o);
     uint64_t value = s->size == sizeof(uint64_t) ? *(const uint64_t *)at : 0;
+    if (is_left_open(s, at)) {
+        snprintf(text, n_bytes, "%s", s->word);
+        return;
+    }
     switch (s->kind) {
     case SETTING_IS_SIZE: value_format_size(value, text, n_bytes); break;
     case SETTING_IS_SECONDS: value_format_seconds(value, text, n_bytes); break;
     case SETTING_IS_NUMBER: snprintf(text, n_bytes, "%u", *(const uint32_t *)at); break;
     case SETTING_IS_MODE: snprintf(text, n_bytes, "%04o", *(const uint32_t *)at); break;
     case SETTING_IS_LOG_LEVEL: snprintf(text, n_bytes, "%s", log_levels[o->log_level]); break;
+    case SETTING_IS_ENGINE: snprintf(text, n_bytes, "%s", engine_words[o->engine]); break;
+    case SETTING_IS_DEVICES: format_devices(*(const uint32_t *)at, text, n_bytes); break;
     case SETTING_IS_TEXT:
-    case SETTING_IS_LEVEL:
-        snprintf(text, n_bytes, "%s", *(const char *)at ? (const char *)at : s->word);
-        break;
+    case SETTING_IS_LEVEL: snprintf(text, n_bytes, "%s", (const char *)at); break;
     }
 }
 

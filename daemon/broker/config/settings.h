@@ -3,6 +3,7 @@
 #pragma once
 
 #include "daemon/broker/log.h"
+#include "proto/request.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,6 +15,9 @@
 #define SETTING_PATH_SIZE   512
 #define SETTING_VALUE_SIZE  SETTING_PATH_SIZE
 
+#define OPTIONS_AUTO        UINT64_MAX /* of a size: the worker chooses */
+#define OPTIONS_ALL_DEVICES ((UINT32_C(1) << ENGINE_MAX_DEVICES) - 1)
+
 enum setting_id {
     SETTING_SOCKET,
     SETTING_SOCKET_MODE,
@@ -24,11 +28,19 @@ enum setting_id {
     SETTING_SESSION_REQUESTS,
     SETTING_SESSION_REPLIES,
     SETTING_MESSAGE_MEMORY,
+    SETTING_ENGINE,
     SETTING_POOL,
     SETTING_THREADS,
     SETTING_LEVEL,
     SETTING_HANG_TIMEOUT,
     SETTING_WORKER,
+    SETTING_DEVICES,
+    SETTING_DEVICE_BYTES,
+    SETTING_PINNED_BYTES,
+    SETTING_CHUNK_BYTES,
+    SETTING_DEVICE_DEPTH,
+    SETTING_REGISTER_BYTES,
+    SETTING_CUDA_WORKER,
     SETTING_MAX_QUEUE,
     SETTING_MAX_ACTIVE,
     SETTING_USER_ACTIVE,
@@ -52,6 +64,8 @@ enum setting_kind {
     SETTING_IS_TEXT,    /* char array: a path or a name */
     SETTING_IS_LEVEL,   /* char array: instructions of the processor; "" for auto */
     SETTING_IS_LOG_LEVEL,
+    SETTING_IS_ENGINE,  /* enum engine_choice */
+    SETTING_IS_DEVICES, /* uint32_t: bit i is device i */
 };
 
 enum setting_origin { SETTING_DEFAULT, SETTING_OF_FILE, SETTING_OF_COMMAND_LINE };
@@ -83,11 +97,18 @@ struct options {
     unsigned session_requests;
     uint64_t session_reply_bytes, message_memory_bytes;
 
+    enum engine_choice engine; /* auto: the CPU's, and devices where there are any */
     uint64_t pool_bytes;
     unsigned n_threads;
     char level[SETTING_WORD_SIZE]; /* "": the best there is */
     uint64_t hang_timeout_ns;
     char worker[SETTING_PATH_SIZE]; /* "": looked for */
+
+    uint32_t device_mask;                             /* devices that may be used */
+    uint64_t device_bytes, pinned_bytes, chunk_bytes; /* or OPTIONS_AUTO */
+    unsigned device_depth;                            /* 0: the worker chooses */
+    uint64_t register_bytes;                          /* 0: none; or OPTIONS_AUTO */
+    char cuda_worker[SETTING_PATH_SIZE];              /* "": looked for */
 
     unsigned max_queue, max_active, user_active;
     unsigned user_sessions, user_jobs, user_descriptors;
@@ -99,7 +120,7 @@ struct options {
 
     struct setting_source sources[SETTING_COUNT];
 
-    char worker_path[SETTING_PATH_SIZE]; /* where it was found */
+    char worker_path[SETTING_PATH_SIZE], cuda_worker_path[SETTING_PATH_SIZE]; /* as found */
 
     /* Of the command line alone. */
     bool is_private;
@@ -109,6 +130,11 @@ struct options {
     bool has_config;        /* --config: the file must be there */
     bool is_without_config; /* private, and no --config */
 };
+
+static inline bool options_has_device(const struct options *o, unsigned index)
+{
+    return index < ENGINE_MAX_DEVICES && (o->device_mask >> index & 1) != 0;
+}
 
 const struct setting *setting_at(enum setting_id id);
 /* By name, SETTING_COUNT for none. */

@@ -136,7 +136,19 @@ const struct setting settings_table[SETTING_COUNT] = {
                    "daemon stays small, and nobody is refused.",
         },
 
-    /* engine: what the worker is given. */
+    /* engine: what computes, and what the worker is given. */
+    [SETTING_ENGINE] =
+        {
+            .name = "engine",
+            .section = "engine",
+            .kind = SETTING_IS_ENGINE,
+            .by_default = "auto",
+            FIELD(engine),
+            .doc = "what computes: auto, cpu or cuda",
+            .why = "auto: the processor, and NVIDIA devices where there are any; each job goes "
+                   "where it ends sooner. cpu: no device is opened. cuda: devices alone, and the "
+                   "daemon refuses to start without one.",
+        },
     [SETTING_POOL] =
         {
             .name = "pool",
@@ -201,6 +213,104 @@ const struct setting settings_table[SETTING_COUNT] = {
             .doc = "path of the worker's program",
             .why = "auto: beside the daemon's own program, then in the installation's libexec "
                    "directory.",
+        },
+
+    /* cuda: what a device's worker is given. */
+    [SETTING_DEVICES] =
+        {
+            .name = "devices",
+            .section = "cuda",
+            .kind = SETTING_IS_DEVICES,
+            .by_default = "all",
+            .word = "all",
+            FIELD(device_mask),
+            .doc = "NVIDIA devices that may be used, by number",
+            .why = "Their numbers are those that gpuarrayctl info shows. Each has a worker and a "
+                   "queue of its own.",
+        },
+    [SETTING_DEVICE_BYTES] =
+        {
+            .name = "device-bytes",
+            .section = "cuda",
+            .kind = SETTING_IS_SIZE,
+            .by_default = "auto",
+            .least = "10M",
+            .most = "1T",
+            .word = "auto",
+            FIELD(device_bytes),
+            .doc = "memory of a device that all its jobs run in, taken once",
+            .why = "auto: 1G, less on a small card. The rest of the card stays free for programs "
+                   "that do not ask the daemon. Jobs stream through it: more makes few of them "
+                   "faster.",
+        },
+    [SETTING_PINNED_BYTES] =
+        {
+            .name = "pinned-bytes",
+            .section = "cuda",
+            .kind = SETTING_IS_SIZE,
+            .by_default = "auto",
+            .least = "10M",
+            .most = "1T",
+            .word = "auto",
+            FIELD(pinned_bytes),
+            .doc = "locked memory of the machine that copies to and from a device pass, taken once",
+            .why = "auto: 512M, less where the machine or the card has less. It cannot be swapped "
+                   "out. The pool of a device is the smaller of this and device-bytes.",
+        },
+    [SETTING_CHUNK_BYTES] =
+        {
+            .name = "chunk-bytes",
+            .section = "cuda",
+            .kind = SETTING_IS_SIZE,
+            .by_default = "auto",
+            .least = "2M",
+            .most = "16M",
+            .word = "auto",
+            FIELD(chunk_bytes),
+            .doc = "piece of the pool that one copy to a device and back passes",
+            .why = "auto: by a measurement of the link at start. Larger pieces make the most of "
+                   "the link, smaller ones let more of them overlap and jobs take turns sooner.",
+        },
+    [SETTING_DEVICE_DEPTH] =
+        {
+            .name = "device-depth",
+            .section = "cuda",
+            .kind = SETTING_IS_NUMBER,
+            .by_default = "auto",
+            .least = "3",
+            .most = "16",
+            .word = "auto",
+            FIELD(device_depth),
+            .doc = "pieces that may be at a device at a time",
+            .why = "auto: by the same measurement, at least three: one is copied there while one "
+                   "is computed and one is copied back.",
+        },
+    [SETTING_REGISTER_BYTES] =
+        {
+            .name = "register-bytes",
+            .section = "cuda",
+            .kind = SETTING_IS_SIZE,
+            .by_default = "auto",
+            .least = "0",
+            .most = "1T",
+            .word = "auto",
+            FIELD(register_bytes),
+            .doc = "shared memory of clients that may be locked so that a device reads it itself",
+            .why = "auto: as the machine's memory and the measurement of the link advise. Only "
+                   "memory that is used again is locked, and it is let go when idle. 0: none; "
+                   "everything is copied through pinned-bytes.",
+        },
+    [SETTING_CUDA_WORKER] =
+        {
+            .name = "cuda-worker",
+            .section = "cuda",
+            .kind = SETTING_IS_TEXT,
+            .by_default = "auto",
+            .word = "auto",
+            FIELD(cuda_worker),
+            .doc = "path of the program that works with a device",
+            .why = "auto: looked for where the worker's program is. Without it there are no "
+                   "devices.",
         },
 
     /* queue: what all users share. */

@@ -3,6 +3,7 @@
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -200,6 +201,39 @@ Test(options, a_users_part_is_not_more_than_the_whole)
                  "user-jobs: expected at most the sum of max-queue, which is 43 (the command "
                  "line), and max-active, which is 256 (the default), found 300"));
     cr_assert(eq(str, (char *)contradiction("[users]\nuser-jobs=299\n", "--max-queue=43"), ""));
+}
+
+Test(options, pieces_for_a_device_fit_its_memory)
+{
+    cr_assert(eq(str, (char *)contradiction("[cuda]\nchunk-bytes=16M\ndevice-bytes=12M\n", NULL),
+                 "chunk-bytes: expected at most device-bytes, which is 12M (line 3), found 16M"));
+    cr_assert(
+        eq(str,
+           (char *)contradiction("[cuda]\nchunk-bytes=8M\npinned-bytes=32M\n", "--device-depth=5"),
+           "device-depth: expected pieces that fit pinned-bytes, which is 32M (line 3); found "
+           "5 of chunk-bytes, together 40M"));
+    cr_assert(
+        eq(str,
+           (char *)contradiction("[cuda]\nchunk-bytes=8M\npinned-bytes=32M\n", "--device-depth=4"),
+           ""));
+    cr_assert(eq(str, (char *)contradiction("[cuda]\ndevice-bytes=10M\n", "--device-depth=9"), ""));
+    cr_assert(ne(ptr,
+                 strstr(contradiction("[cuda]\npinned-bytes=1T\n", NULL),
+                        "pinned-bytes: expected at most the memory of this machine"),
+                 NULL));
+}
+
+Test(options, the_cuda_worker_is_found_or_not)
+{
+    struct options o;
+    char *argv[] = {"gpuarrayd", "--private", "--cuda-worker", "/nonexistent/worker", NULL};
+
+    cr_assert(eq(int, parse(argv, &o), 0));
+    cr_assert(eq(int, options_find_cuda_worker(&o), -ENOENT));
+    cr_assert(eq(str, o.cuda_worker_path, "/nonexistent/worker"));
+    snprintf(o.cuda_worker, sizeof(o.cuda_worker), "/bin/true");
+    cr_assert(eq(int, options_find_cuda_worker(&o), 0));
+    cr_assert(eq(str, o.cuda_worker_path, "/bin/true"));
 }
 
 Test(options, a_default_never_contradicts)

@@ -294,3 +294,45 @@ Test(queue, limits_can_change, .init = set_up, .fini = tear_down)
     cr_assert(eq(int, admit(), 1));
     push(3, 1, 0, 0);
 }
+
+Test(queue, all_that_wait_are_listed_by_user_with_suspects_first, .init = set_up, .fini = tear_down)
+{
+    struct queue_item *found[8];
+
+    cr_assert(eq(uint, queue_list_waiting(queue, found, 8), 0));
+    for (unsigned i = 0; i < 4; i++)
+        push(i, i % 2, 0, i == 2 ? 4096 : 0);
+    cr_assert(eq(int, admit(), 0));
+    items[0].is_suspect = true;
+    queue_push_back_to_front(queue, map, &items[0]);
+    cr_assert(eq(uint, queue_list_waiting(queue, found, 8), 4));
+    cr_assert(eq(ptr, found[0], &items[0]));
+    for (unsigned i = 0; i < 4; i++)
+        for (unsigned k = 0; k < i; k++)
+            cr_assert(ne(ptr, found[i], found[k]));
+    cr_assert(eq(uint, queue_list_waiting(queue, found, 2), 2));
+}
+
+Test(queue, what_comes_from_another_queue_is_not_refused)
+{
+    struct gad_error error = {0};
+
+    set_up_with(1, 1, 1);
+    push(0, 1, 0, 0);
+    cr_assert(eq(int, queue_push(queue, 1, &items[1], &error), GAD_QUEUE_FULL));
+    cr_assert(eq(int, queue_push_again(queue, 1, &items[1]), 0));
+    cr_assert(eq(uint, queue_n_waiting(queue), 2));
+    cr_assert(eq(int, admit(), 0));
+    queue_remove(queue, map, &items[0]);
+    cr_assert(eq(int, admit(), 1));
+    tear_down();
+}
+
+Test(queue, several_queues_are_full_together_with_limit_and_use)
+{
+    struct gad_error error = {0};
+
+    cr_assert(eq(int, queue_refuse(7, 6, &error), GAD_QUEUE_FULL));
+    cr_assert(eq(str, error.expected, "at most 6"));
+    cr_assert(eq(str, error.found, "7 waiting"));
+}

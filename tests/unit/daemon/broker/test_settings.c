@@ -115,6 +115,55 @@ Test(settings, words_stand_for_values)
     cr_assert(not(setting_parse(setting_at(SETTING_POOL), "auto", &o, expected, sizeof(expected))));
 }
 
+Test(settings, auto_leaves_a_size_to_the_worker)
+{
+    static const enum setting_id ids[] = {SETTING_DEVICE_BYTES, SETTING_PINNED_BYTES,
+                                          SETTING_CHUNK_BYTES, SETTING_REGISTER_BYTES};
+    struct options o;
+    char expected[160], text[SETTING_VALUE_SIZE];
+
+    settings_set_defaults(&o, false);
+    cr_assert(eq(u64, o.device_bytes, OPTIONS_AUTO));
+    cr_assert(eq(uint, o.device_depth, 0));
+    for (unsigned i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
+        const struct setting *s = setting_at(ids[i]);
+        cr_assert(setting_parse(s, "16M", &o, expected, sizeof(expected)), "%s", s->name);
+        setting_format(s, &o, text, sizeof(text));
+        cr_assert(eq(str, text, "16M"));
+        cr_assert(setting_parse(s, "auto", &o, expected, sizeof(expected)), "%s", s->name);
+        setting_format(s, &o, text, sizeof(text));
+        cr_assert(eq(str, text, "auto"));
+    }
+    cr_assert(setting_parse(setting_at(SETTING_REGISTER_BYTES), "0", &o, expected, 160));
+    cr_assert(eq(u64, o.register_bytes, 0));
+    cr_assert(not(setting_parse(setting_at(SETTING_DEVICE_DEPTH), "2", &o, expected, 160)));
+}
+
+Test(settings, an_engine_and_its_devices_are_named)
+{
+    static const char *const wrong[] = {"", ",", "0,", "0,0", "16", "a", "0 2", "-1", "0,2,"};
+    const struct setting *devices = setting_at(SETTING_DEVICES);
+    struct options o;
+    char expected[160], text[SETTING_VALUE_SIZE];
+
+    settings_set_defaults(&o, false);
+    cr_assert(eq(int, o.engine, ENGINE_AUTO));
+    cr_assert(options_has_device(&o, 15));
+    cr_assert(setting_parse(setting_at(SETTING_ENGINE), "cuda", &o, expected, sizeof(expected)));
+    cr_assert(eq(int, o.engine, ENGINE_CUDA));
+    cr_assert(not(setting_parse(setting_at(SETTING_ENGINE), "gpu", &o, expected, 160)));
+    cr_assert(eq(str, expected, "auto, cpu or cuda"));
+    cr_assert(setting_parse(devices, "2,0,15", &o, expected, sizeof(expected)));
+    cr_assert(options_has_device(&o, 0) && options_has_device(&o, 2) && !options_has_device(&o, 1));
+    setting_format(devices, &o, text, sizeof(text));
+    cr_assert(eq(str, text, "0,2,15"));
+    for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+        cr_assert(not(setting_parse(devices, wrong[i], &o, expected, 160)), "%s", wrong[i]);
+    cr_assert(setting_parse(devices, "all", &o, expected, sizeof(expected)));
+    cr_assert(eq(u32, o.device_mask, OPTIONS_ALL_DEVICES));
+    cr_assert(not(options_has_device(&o, 16)));
+}
+
 Test(settings, texts_that_do_not_fit_are_refused)
 {
     struct options o;

@@ -1,5 +1,6 @@
 /* Strikes: who is to blame for a worker's end. */
 #include "daemon/broker/strikes.h"
+#include "daemon/worker_exit.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
@@ -49,6 +50,34 @@ Test(strikes, all_are_suspects_where_no_tile_was_in_hand)
     cr_assert(not(strikes_all(&(struct death){.exit_code = 0}, 0)));
     /* The tile that hung ended before the worker did. */
     cr_assert(not(strikes_all(&(struct death){.term_signal = SIGKILL, .was_hanging = true}, 0)));
+}
+
+Test(strikes, a_device_that_is_not_there_is_nobodys_fault)
+{
+    const struct death absent = {.exit_code = WORKER_EXIT_ABSENT};
+    const struct death no_memory = {.exit_code = WORKER_EXIT_NO_MEMORY};
+
+    cr_assert(not(strikes_count(&absent)));
+    cr_assert(not(strikes_count(&no_memory)));
+    cr_assert(not(strikes_all(&absent, 0)));
+    cr_assert(not(strikes_all(&no_memory, 0)));
+}
+
+Test(strikes, a_device_that_faults_strikes_only_what_was_in_hand)
+{
+    const struct death fault = {.exit_code = WORKER_EXIT_FAULT};
+    struct crashpage *page = new_page(2);
+    uint64_t jobs[8];
+    char text[64];
+
+    cr_assert(strikes_count(&fault));
+    cr_assert(not(strikes_all(&fault, 0)));
+    crashpage_enter(&page->threads[1], 7, 3, SECOND, CRASHPAGE_COMPUTING);
+    cr_assert(eq(uint, judge(page, fault, jobs), 1));
+    cr_assert(eq(u64, jobs[0], 7));
+    strikes_describe(&fault, text, sizeof(text));
+    cr_assert(eq(str, text, "a fault of the device"));
+    free(page);
 }
 
 Test(strikes, every_job_with_a_tile_in_hand_gets_one_once)

@@ -28,9 +28,7 @@ void harness_start(struct harness *h, uint64_t pool_bytes, unsigned n_threads)
     cr_assert(eq(int, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0));
     const struct worker_config config = {.fd_take = fds[1],
                                          .crash_page_fd = h->page_fd,
-                                         .pool_bytes = pool_bytes,
-                                         .n_threads = n_threads,
-                                         .max_level = CPU_LEVEL_AVX512};
+                                         .engine_take = harness_engine(pool_bytes, n_threads)};
     cr_assert(eq(int, worker_new(&config, &h->worker), 0));
     cr_assert(eq(int, conn_new(fds[0], NULL, &h->conn), 0));
     cr_assert(eq(int, pthread_create(&h->thread, NULL, run, h), 0));

@@ -1,4 +1,5 @@
-/* A worker in this process, with the test in the broker's place, and jobs made from C. */
+/* A worker in this process, with the test in the broker's place, and jobs made from C. Its engine
+ * is the CPU, or CUDA on the test double: the tests are built once for each. */
 #pragma once
 
 #include "daemon/worker/worker.h"
@@ -19,6 +20,9 @@ struct harness {
     int page_fd;
     uint32_t n_messages;
 };
+
+/* harness_cpu.c, harness_cuda.c: the engine, its slots as many as a CPU engine's of such a pool. */
+struct engine *harness_engine(uint64_t pool_bytes, unsigned n_threads);
 
 void harness_start(struct harness *h, uint64_t pool_bytes, unsigned n_threads);
 void harness_stop(struct harness *h); /* end of file, and everything is given back */

@@ -364,6 +364,7 @@ Test(files, that_cannot_be_written_fail_their_job)
     close(reader);
 }
 
+#if !HARNESS_IS_CUDA /* whose pool is never without slots */
 Test(files, need_a_slot_and_say_so_when_the_pool_has_none)
 {
     struct harness h;
@@ -382,6 +383,7 @@ Test(files, need_a_slot_and_say_so_when_the_pool_has_none)
     free(a);
     close(in);
 }
+#endif
 
 /* Grids of chunks ---------------------------------------------------------------------------- */
 

@@ -8,10 +8,13 @@
 
 #define SLOT ((uint64_t)GRAIN_MAX_TOTAL_BYTES)
 
+static char pool[16 * SLOT] __attribute__((aligned(4096)));
+
 static struct slots *make(uint64_t pool_bytes)
 {
     struct slots *s = NULL;
-    cr_assert(eq(int, slots_new(pool_bytes, &s), 0));
+    cr_assert(le(u64, pool_bytes, sizeof(pool)));
+    cr_assert(eq(int, slots_new(pool, pool_bytes, SLOT, &s), 0));
     return s;
 }
 
@@ -112,7 +115,9 @@ Test(slots, refuses_claims_outside_the_pool)
     cr_assert(eq(int, slots_claim(s, UINT64_MAX, 2), -EINVAL));
     cr_assert(eq(int, slots_claim(s, 2, UINT64_MAX), -EINVAL));
     struct slots *none = NULL;
-    cr_assert(eq(int, slots_new(0, &none), -EINVAL));
+    cr_assert(eq(int, slots_new(pool, 0, SLOT, &none), -EINVAL));
+    cr_assert(eq(int, slots_new(pool, SLOT, 0, &none), -EINVAL));
+    cr_assert(eq(int, slots_new(pool, SLOT, 100, &none), -EINVAL));
     slots_free(s);
 }
 

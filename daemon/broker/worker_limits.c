@@ -1,0 +1,152 @@
+/* What jobs are planned and queued with, one of each for a worker: its queue, the map of its pool,
+ * its limits, and how long what it has in hand will take.
+ *
+ * Before a worker has said how large its pool is, jobs are planned with what the settings say it
+ * will be; a job remembers the serial number of the limits that it was planned with and is planned
+ * again, before it starts, where they are others by then. The pool's map is replaced while no carry
+ * is lent: when a worker says that it is ready nothing is active there.
+ *
+ * busy_seconds is a sum of estimates. It is set to 0 whenever nothing is left, so that errors of
+ * rounding do not add up.
+ *
+ * Called by worker.c, worker_messages.c, submit.c and finish.c.
+ */
+#include "daemon/broker/worker_impl.h"
+#include "daemon/poolmap.h"
+#include "proto/util.h"
+
+#define DEVICE_POOL_BYTES (512u * 1024u * 1024u)
+#define DEVICE_SLOT_BYTES (8u * 1024u * 1024u)
+
+static bool is_same(const struct plan_limits *a, const struct plan_limits *b)
+{
+    return a->pool_bytes == b->pool_bytes && a->slot_bytes == b->slot_bytes &&
+           a->carry_limit_bytes == b->carry_limit_bytes && a->n_threads == b->n_threads &&
+           a->is_device == b->is_device;
+}
+
+int worker_set_limits(struct worker *w, const struct plan_limits *limits)
+{
+    struct plan_limits now = *limits;
+    if (!w->pool || w->limits.pool_bytes != now.pool_bytes) {
+        struct poolmap *pool;
+        int r = poolmap_new(now.pool_bytes, &pool);
+        if (r != 0)
+            return r;
+        poolmap_free(w->pool);
+        w->pool = pool;
+    }
+    now.carry_limit_bytes = poolmap_carry_limit_bytes(w->pool);
+    if (!is_same(&now, &w->limits))
+        w->limits_serial = ++w->broker->last_limits_serial;
+    w->limits = now;
+    return 0;
+}
+
+static struct plan_limits limits_of_settings(const struct worker *w)
+{
+    const struct options *o = &w->broker->options;
+    struct plan_limits limits = {.n_threads = o->n_threads};
+    if (w->info.index < 0) {
+        limits.pool_bytes = o->pool_bytes;
+        limits.slot_bytes = GRAIN_MAX_TOTAL_BYTES;
+        return limits;
+    }
+    limits.is_device = true;
+    limits.pool_bytes = o->pinned_bytes == OPTIONS_AUTO ? DEVICE_POOL_BYTES : o->pinned_bytes;
+    limits.slot_bytes = o->chunk_bytes == OPTIONS_AUTO ? DEVICE_SLOT_BYTES : o->chunk_bytes;
+    return limits;
+}
+
+static struct queue_limits queue_limits_of(const struct options *o)
+{
+    return (struct queue_limits){
+        .max_waiting = o->max_queue,
+        .max_active = o->max_active,
+        .user_guarantee = o->user_active,
+    };
+}
+
+int worker_limits_init(struct worker *w)
+{
+    const struct queue_limits queue_limits = queue_limits_of(&w->broker->options);
+    const struct plan_limits limits = limits_of_settings(w);
+    int r = queue_new(&queue_limits, &w->queue);
+    return r == 0 ? worker_set_limits(w, &limits) : r;
+}
+
+void worker_limits_deinit(struct worker *w)
+{
+    w->queue = queue_free(w->queue);
+    w->pool = poolmap_free(w->pool);
+}
+
+void worker_apply_limits(struct worker *w)
+{
+    const struct queue_limits limits = queue_limits_of(&w->broker->options);
+    queue_set_limits(w->queue, &limits);
+    worker_set_hang_timeout(w, w->broker->options.hang_timeout_ns);
+}
+
+struct queue *worker_queue(const struct worker *w)
+{
+    return w->queue;
+}
+
+struct poolmap *worker_pool(const struct worker *w)
+{
+    return w->pool;
+}
+
+const struct plan_limits *worker_limits(const struct worker *w)
+{
+    return &w->limits;
+}
+
+uint32_t worker_limits_serial(const struct worker *w)
+{
+    return w->limits_serial;
+}
+
+double worker_busy_seconds(const struct worker *w)
+{
+    return w->busy_seconds;
+}
+
+void worker_count_ended(struct worker *w)
+{
+    w->info.n_jobs_ended++;
+}
+
+void worker_count_seconds(struct job *job)
+{
+    job->worker->busy_seconds += job->planned_seconds;
+}
+
+void worker_forget_seconds(struct job *job)
+{
+    struct worker *w = job->worker;
+    w->busy_seconds -= job->planned_seconds;
+    if (queue_n_active(w->queue) + queue_n_waiting(w->queue) == 0 || w->busy_seconds < 0)
+        w->busy_seconds = 0;
+}
+
+int worker_enqueue(struct worker *w, struct job *job, bool is_again, struct gad_error *error)
+{
+    int r = is_again ? queue_push_again(w->queue, job_uid(job), &job->item)
+                     : queue_push(w->queue, job_uid(job), &job->item, error);
+    if (r != 0)
+        return r;
+    job->worker = w;
+    worker_count_seconds(job);
+    return 0;
+}
+
+void worker_dequeue(struct job *job)
+{
+    struct worker *w = job->worker;
+    if (!w || job->item.place == QUEUE_OUT)
+        return;
+    queue_remove(w->queue, w->pool, &job->item);
+    worker_forget_seconds(job);
+}

@@ -1,0 +1,19 @@
+/* The CPU as an engine of the worker: slots of GRAIN_MAX_TOTAL_BYTES on memory of its own. */
+#pragma once
+
+#include "daemon/worker/engine.h"
+#include "kernels/cpu/engine.h"
+
+struct engine_cpu_config {
+    uint64_t pool_bytes;
+    unsigned n_threads; /* compute */
+    enum cpu_level max_level;
+};
+
+/* Maps the pool, faulted in as it is touched. -EINVAL: no pool or no threads; -errno. */
+int engine_cpu_new(const struct engine_cpu_config *config,
+                   struct engine **ret_engine) GAD_MUST_CHECK;
+
+/* tile.c: its turns and reads. */
+enum tile_outcome engine_cpu_run(struct engine *e, struct tile *t, struct thread_context *th);
+int engine_cpu_read(struct engine *e, struct tile *t, struct thread_context *th) GAD_MUST_CHECK;

@@ -1,0 +1,239 @@
+/* Opening the device, and what the worker tells of it.
+ *
+ *     count -> context -> every kernel once -> slabs -> streams -> measurement -> (the engine's
+ *     events) -> baseline
+ *
+ * Code is loaded whole and at once (CUDA_MODULE_LOADING), and every kernel runs once, so that no
+ * later launch loads anything or makes the driver take memory for it. After the baseline nothing
+ * that allocates is called any more; the counts are in `stats` for everybody to see.
+ *
+ * Whatever goes wrong here ends the process with one of daemon/worker_exit.h, and `error` has the
+ * words for the broker. What was opened half-way is given back first, as far as a faulted device
+ * lets itself be told.
+ *
+ * Called by the engine and its program, on the main thread.
+ */
+#include "daemon/worker/cuda/card.h"
+#include "daemon/worker/cuda/rates.h"
+#include "daemon/worker/cuda/refuse.h"
+#include "daemon/worker/cuda/sizes.h"
+#include "daemon/worker_exit.h"
+#include "kernels/cuda/tile.h"
+#include "proto/util.h"
+
+#include <stdio.h>
+
+#define HOLDERS_BYTES 200
+
+static int open_device(struct card *card, int index, struct gad_error *error)
+{
+    int r = cuda_device_count(&card->n_devices);
+    if (r || card->n_devices == 0)
+        return card_refuse_driver(r, error);
+    if (index < 0 || index >= card->n_devices)
+        return card_refuse_index(index, card->n_devices, error);
+    r = cuda_device_open(index, &card->device);
+    if (r)
+        return card_refuse_error("opening the device", r, error);
+    card_memory_has_context(card->memory, &card->device);
+    return 0;
+}
+
+static int make_streams(struct card *card)
+{
+    int r = cuda_stream_new(false, &card->to_device);
+    if (!r)
+        r = cuda_stream_new(false, &card->compute);
+    if (!r)
+        r = cuda_stream_new(false, &card->from_device);
+    if (!r)
+        r = cuda_stream_new(true, &card->small);
+    return r;
+}
+
+static int wait_for(cuda_stream stream)
+{
+    cuda_event event;
+    int r = cuda_event_new(true, &event);
+    if (r)
+        return r;
+    r = cuda_event_record(event, stream);
+    if (!r)
+        r = cuda_event_wait(event);
+    cuda_event_free(event);
+    return r;
+}
+
+static int warm_up(struct card *card, struct gad_error *error)
+{
+    void *scratch;
+    int r = make_streams(card);
+    if (r)
+        return card_refuse_error("making the streams", r, error);
+    r = cuda_malloc(CUDA_SLOT_MIN_BYTES, &scratch);
+    if (r)
+        return card_refuse_error("taking memory for the first run of the kernels", r, error);
+    r = cuda_interpreter_warm_up(scratch, card->compute);
+    if (!r)
+        r = wait_for(card->compute);
+    if (r)
+        return card_refuse_error("running every kernel once", r, error);
+    cuda_free(scratch);
+    card_memory_has_modules(card->memory);
+    return 0;
+}
+
+static int take_slabs(struct card *card, const struct card_sizes *sizes, const char *holders,
+                      const struct card_room *room, struct gad_error *error)
+{
+    void *slab, *pinned;
+    int r = cuda_malloc(sizes->device_bytes, &slab);
+    if (r)
+        return card_refuse_slab("device-bytes", sizes->device_bytes, room->device_free_bytes,
+                                holders, r, error);
+    card->slab = slab;
+    card->slab_bytes = sizes->device_bytes;
+    r = cuda_host_alloc(sizes->pinned_bytes, &pinned);
+    if (r)
+        return card_refuse_slab("pinned-bytes", sizes->pinned_bytes, room->host_available_bytes, "",
+                                r, error);
+    card->pinned = pinned;
+    card->pinned_bytes = sizes->pinned_bytes;
+    return 0;
+}
+
+static int take_memory(struct card *card, const struct card_config *config,
+                       struct card_sizes *sizes, struct gad_error *error)
+{
+    char holders[HOLDERS_BYTES];
+    struct card_room room = {.holders = holders};
+    int r = cuda_memory_info(&room.device_free_bytes, &room.device_total_bytes);
+    if (r)
+        return card_refuse_error("asking for the device's free memory", r, error);
+    card_host_memory(&room.host_total_bytes, &room.host_available_bytes);
+    card_memory_holders(card->memory, holders, sizeof(holders));
+    if (card_sizes_choose(config, &room, sizes, error) != 0)
+        return WORKER_EXIT_NO_MEMORY;
+    return take_slabs(card, sizes, holders, &room, error);
+}
+
+static int measure(struct card *card, const struct card_config *config, struct card_sizes *sizes,
+                   struct gad_error *error)
+{
+    struct card_rates found;
+    int r = card_rates_measure(card, config->n_threads, &found);
+    if (r)
+        return card_refuse_error("measuring the link and the device", r, error);
+    card_sizes_cut(sizes, config->chunk_bytes, found.overhead_seconds, found.slower);
+    card->rates = found.rates;
+    card->both_ways = found.both_ways;
+    card->slot_bytes = sizes->slot_bytes;
+    card->pool_bytes = card->small_offset = sizes->pool_bytes;
+    card->depth = card_sizes_depth(sizes, config->depth, found.rates.job_seconds, found.slower);
+    return 0;
+}
+
+static int open_all(struct card *card, const struct card_config *config, struct gad_error *error)
+{
+    struct card_sizes sizes;
+    int r = open_device(card, config->index, error);
+    if (!r)
+        r = warm_up(card, error);
+    if (!r)
+        r = take_memory(card, config, &sizes, error);
+    if (!r)
+        r = measure(card, config, &sizes, error);
+    return r;
+}
+
+int card_open(const struct card_config *config, struct card **ret_card, struct gad_error *error)
+{
+    struct card *card = calloc(1, sizeof(*card));
+    struct card_memory *memory = calloc(1, sizeof(*memory));
+    if (!card || !memory) {
+        free(card);
+        free(memory);
+        error_set(error, GAD_NO_MEMORY, "engine", "the process has no memory left");
+        return WORKER_EXIT_NO_MEMORY;
+    }
+    card->memory = memory;
+    setenv("CUDA_MODULE_LOADING", "EAGER", 1);
+    card_memory_begin(memory);
+    int r = open_all(card, config, error);
+    if (r) {
+        card_free(card);
+        return r;
+    }
+    *ret_card = card;
+    return 0;
+}
+
+struct card *card_free(struct card *card)
+{
+    if (!card)
+        return NULL;
+    cuda_stream streams[] = {card->small, card->from_device, card->compute, card->to_device};
+    if (card->pinned)
+        cuda_host_free(card->pinned);
+    if (card->slab)
+        cuda_free(card->slab);
+    for (unsigned i = 0; i < ARRAY_LENGTH(streams); i++)
+        if (streams[i])
+            cuda_stream_free(streams[i]);
+    card_memory_end(card->memory);
+    free(card->memory);
+    free(card);
+    return NULL;
+}
+
+void card_baseline(struct card *card)
+{
+    card->baseline = cuda_allocations();
+    card_memory_has_all(card->memory, &card->baseline);
+}
+
+/* What is told ----------------------------------------------------------------------------------
+ */
+
+static void pack_version(msgpack_packer *p, const char *key, int version)
+{
+    char text[32];
+    snprintf(text, sizeof(text), "%d.%d", version / 1000, version % 1000 / 10);
+    pack_key_str(p, key, text);
+}
+
+unsigned card_n_ready_pairs(const struct card *card)
+{
+    (void)card;
+    return 9;
+}
+
+void card_pack_ready(const struct card *card, msgpack_packer *p)
+{
+    pack_key_i64(p, "index", card->device.index);
+    pack_key_i64(p, "devices", card->n_devices);
+    pack_version(p, "driver", card->device.driver_version);
+    pack_version(p, "runtime", card->device.runtime_version);
+    pack_key_str(p, "uuid", card->device.uuid);
+    pack_key_str(p, "pci", card->device.pci);
+    pack_key_u64(p, "depth", card->depth);
+    pack_key_f64(p, "both_ways", card->both_ways);
+    card_memory_pack(card->memory, p);
+}
+
+unsigned card_n_stats_pairs(const struct card *card)
+{
+    (void)card;
+    return 5;
+}
+
+void card_pack_stats(const struct card *card, msgpack_packer *p)
+{
+    struct cuda_allocations now = cuda_allocations();
+    card_memory_refresh(card->memory);
+    pack_key_u64(p, "device_allocations", now.n_device);
+    pack_key_u64(p, "host_allocations", now.n_host);
+    pack_key_u64(p, "registered_bytes", now.registered_bytes);
+    pack_key_u64(p, "process_device_bytes", card->memory->process_bytes);
+    pack_key_u64(p, "device_free_bytes", card->memory->free_bytes);
+}

@@ -1,0 +1,169 @@
+/* The engine of a CUDA worker: the card, and what tiles need on it. See engine.h.
+ *
+ * Everything is taken here, once: after cuda_engine_new() nothing of a job's life allocates memory
+ * of the device or pinned memory, or makes streams or events.
+ *
+ * Called by the worker's program, and by the worker as its engine.
+ */
+#include "daemon/worker/cuda/engine.h"
+#include "proto/util.h"
+
+#include <string.h>
+
+static int start(struct engine *base, struct sched *sched)
+{
+    struct cuda_engine *e = (struct cuda_engine *)base;
+    e->sched = sched;
+    return cuda_pipeline_start(e);
+}
+
+static void stop(struct engine *base)
+{
+    cuda_pipeline_stop((struct cuda_engine *)base);
+}
+
+static struct engine *free_engine(struct engine *base)
+{
+    struct cuda_engine *e = (struct cuda_engine *)base;
+    if (!e)
+        return NULL;
+    for (unsigned i = 0; i < CARD_MAX_DEPTH; i++)
+        cuda_flight_deinit(&e->flights[i]);
+    cuda_flight_deinit(&e->small_flight);
+    e->registered = registered_free(e->registered);
+    e->card = card_free(e->card);
+    pthread_cond_destroy(&e->wake);
+    pthread_mutex_destroy(&e->lock);
+    free(e->small_work);
+    free(e->works);
+    free(e);
+    return NULL;
+}
+
+static unsigned n_ready_pairs(const struct engine *base)
+{
+    return card_n_ready_pairs(((const struct cuda_engine *)base)->card);
+}
+
+static void pack_ready(const struct engine *base, msgpack_packer *p)
+{
+    card_pack_ready(((const struct cuda_engine *)base)->card, p);
+}
+
+static unsigned n_stats_pairs(const struct engine *base)
+{
+    return card_n_stats_pairs(((const struct cuda_engine *)base)->card);
+}
+
+static void pack_stats(const struct engine *base, msgpack_packer *p)
+{
+    card_pack_stats(((const struct cuda_engine *)base)->card, p);
+}
+
+static void region_mapped(struct engine *base, struct region *region)
+{
+    struct cuda_engine *e = (struct cuda_engine *)base;
+    if (e->registered &&
+        registered_add(e->registered, region->base, region->size_bytes, region->is_writable))
+        return; /* without memory for it: its bytes are staged */
+}
+
+static void region_unmapped(struct engine *base, struct region *region)
+{
+    struct cuda_engine *e = (struct cuda_engine *)base;
+    if (e->registered)
+        registered_remove(e->registered, region->base);
+}
+
+static const struct engine_ops ops = {
+    .start = start,
+    .stop = stop,
+    .free = free_engine,
+    .run = cuda_engine_run,
+    .run_small = cuda_engine_run_small,
+    .read = cuda_engine_read,
+    .drop = cuda_engine_drop,
+    .n_ready_pairs = n_ready_pairs,
+    .pack_ready = pack_ready,
+    .n_stats_pairs = n_stats_pairs,
+    .pack_stats = pack_stats,
+    .region_mapped = region_mapped,
+    .region_unmapped = region_unmapped,
+};
+
+static void describe(struct cuda_engine *e, unsigned n_threads)
+{
+    const struct card *card = e->card;
+    const struct cuda_device *device = &card->device;
+    e->base = (struct engine){.ops = &ops,
+                              .kind = "cuda",
+                              .pool = card->pinned,
+                              .n_device_tiles = card->depth,
+                              .limits = {.pool_bytes = card->pool_bytes,
+                                         .slot_bytes = card->slot_bytes,
+                                         .carry_limit_bytes = card->pool_bytes / 2,
+                                         .n_threads = n_threads,
+                                         .is_device = true,
+                                         .rates = card->rates}};
+    snprintf(e->base.name, sizeof(e->base.name), "cuda:%d", device->index);
+    snprintf(e->base.device, sizeof(e->base.device), "%s", device->name);
+    snprintf(e->base.level, sizeof(e->base.level), "sm_%d%d", device->major, device->minor);
+}
+
+static int make_works(struct cuda_engine *e)
+{
+    const struct card *card = e->card;
+    uint64_t n_slots = card->pool_bytes / card->slot_bytes;
+    e->works = calloc(n_slots + 1, sizeof(*e->works));
+    e->small_work = calloc(1, sizeof(*e->small_work));
+    if (!e->works || !e->small_work)
+        return -ENOMEM;
+    for (uint64_t i = 0; i < n_slots; i++) {
+        e->works[i].device_slot = card->slab + i * card->slot_bytes;
+        e->works[i].registered = e->registered;
+    }
+    e->small_work->device_slot = card->slab + card->small_offset;
+    return 0;
+}
+
+static int make_flights(struct cuda_engine *e)
+{
+    int r = cuda_flight_init(&e->small_flight);
+    for (unsigned i = 0; i < e->base.n_device_tiles && !r; i++)
+        r = cuda_flight_init(&e->flights[i]);
+    return r;
+}
+
+static int make_registered(struct cuda_engine *e, uint64_t budget_bytes)
+{
+    const struct registered_config config = {.budget_bytes = budget_bytes,
+                                             .window_bytes = REGISTERED_WINDOW_BYTES,
+                                             .idle_ns = REGISTERED_IDLE_NS};
+    return budget_bytes > 0 ? registered_new(&config, &e->registered) : 0;
+}
+
+int cuda_engine_new(const struct cuda_engine_config *config, struct engine **ret_engine)
+{
+    struct cuda_engine *e = calloc(1, sizeof(*e));
+    if (!e) {
+        card_free(config->card_take);
+        return -ENOMEM;
+    }
+    e->card = config->card_take;
+    e->queue_end = &e->queue;
+    pthread_mutex_init(&e->lock, NULL);
+    pthread_cond_init(&e->wake, NULL);
+    describe(e, config->n_threads);
+    int r = make_registered(e, config->register_bytes);
+    if (!r)
+        r = make_works(e);
+    if (!r)
+        r = make_flights(e);
+    if (r) {
+        free_engine(&e->base);
+        return r;
+    }
+    card_baseline(e->card);
+    *ret_engine = &e->base;
+    return 0;
+}

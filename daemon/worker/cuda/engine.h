@@ -1,0 +1,118 @@
+/* A CUDA device as an engine of the worker.
+ *
+ *     compute thread      pipeline's lock                      device thread     compute thread
+ *     stage into slot --> to_device | compute | from_device --> wait, give back --> store outputs
+ *                         `---------- a flight ----------'
+ *
+ * Threads stage and store, one thread waits for the device. A flight is what one tile needs while
+ * it is with the device: events, an entry of the crash page. There are as many as tiles may be with
+ * the device; a tile that finds none waits in a queue, and the device thread submits it. A tile's
+ * slot is lent again only when the device has ended with it.
+ */
+#pragma once
+
+#include "daemon/worker/cuda/card.h"
+#include "daemon/worker/cuda/direct.h"
+#include "daemon/worker/engine.h"
+#include "kernels/cuda/tile.h"
+
+#include <pthread.h>
+
+/* What fills a slot: one a slot of the pool, and one for small jobs. */
+struct cuda_work {
+    struct cuda_tile code;
+    char *device_slot;
+    struct registered *registered; /* NULL: everything goes through the slot */
+    struct direct in, out;         /* what does not */
+    bool has_places;               /* of the grain in hand */
+    /* Of the pass's inputs, by their place among them: of the grain in hand, or the one before. */
+    struct port_box boxes[REQUEST_MAX_ARGS];
+    char *memory[REQUEST_MAX_ARGS];
+    bool is_shared[REQUEST_MAX_ARGS]; /* the grain in hand needs what the one before needed */
+    bool is_direct[REQUEST_MAX_ARGS]; /* it is in `in` */
+    uint32_t output_offsets[CUDA_TILE_MAX_GRAINS][REQUEST_MAX_OUTPUTS];
+};
+
+enum cuda_mark {
+    MARK_TO_BEGIN,
+    MARK_TO_END,
+    MARK_KERNEL_BEGIN,
+    MARK_KERNEL_END,
+    MARK_FROM_BEGIN,
+    MARK_FROM_END, /* the last: waited for */
+    MARK_N,
+};
+
+struct cuda_flight {
+    struct tile *tile; /* NULL: free */
+    cuda_event marks[MARK_N];
+};
+
+struct cuda_engine {
+    struct engine base;
+    struct card *card;             /* owned */
+    struct registered *registered; /* owned; NULL: none */
+    struct sched *sched;
+    struct cuda_work *works, *small_work;
+    struct cuda_flight small_flight;
+
+    pthread_mutex_t lock; /* of all below, and around submissions; taken before the scheduler's */
+    pthread_cond_t wake;
+    pthread_t thread;
+    bool has_thread, is_stopping;
+    struct cuda_flight flights[CARD_MAX_DEPTH]; /* a ring, the oldest first */
+    unsigned oldest, n_flying;
+    struct tile *queue, **queue_end; /* staged, by tile->next */
+};
+
+struct cuda_engine_config {
+    struct card *card_take;
+    unsigned n_threads;      /* that stage and store */
+    uint64_t register_bytes; /* of clients' regions, at most; 0: none */
+};
+
+/* Takes the card (also on failure). -errno; a runtime error: see cuda_error_text(). */
+int cuda_engine_new(const struct cuda_engine_config *config,
+                    struct engine **ret_engine) GAD_MUST_CHECK;
+
+/* tile.c ----------------------------------------------------------------------------------------
+ */
+
+enum tile_outcome cuda_engine_run(struct engine *base, struct tile *t, struct thread_context *th);
+int cuda_engine_read(struct engine *base, struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
+
+/* The parts of a tile's life on the host. Stage: TILE_DONE when the slot is ready for the device;
+ * finish: TILE_DONE. Else why not, with th->status and th->error. */
+enum tile_outcome cuda_tile_stage(struct cuda_work *work, struct tile *t, struct thread_context *th,
+                                  char *slot, uint64_t slot_bytes);
+enum tile_outcome cuda_tile_finish(struct cuda_work *work, struct tile *t,
+                                   struct thread_context *th);
+void cuda_engine_drop(struct engine *base, struct tile *t);
+
+/* small.c */
+enum tile_outcome cuda_engine_run_small(struct engine *base, struct tile *t,
+                                        struct thread_context *th);
+
+/* pipeline.c ------------------------------------------------------------------------------------
+ */
+
+/* The events of the flights, the device thread. stop: when nothing is with the device. */
+int cuda_pipeline_start(struct cuda_engine *e) GAD_MUST_CHECK;
+void cuda_pipeline_stop(struct cuda_engine *e);
+/* The tile is staged: the caller has nothing to do with it any more. */
+void cuda_pipeline_submit(struct cuda_engine *e, struct tile *t);
+
+/* Events of one flight. 0 or a runtime error. */
+int cuda_flight_init(struct cuda_flight *f) GAD_MUST_CHECK;
+void cuda_flight_deinit(struct cuda_flight *f);
+/* Puts the copies and the kernel of what was staged into the streams, with marks. A runtime error:
+ * then nothing of it is with the device any more. Does not return when the device is lost. */
+int cuda_flight_submit(struct cuda_flight *f, const struct cuda_work *work, cuda_stream to_device,
+                       cuda_stream compute, cuda_stream from_device) GAD_MUST_CHECK;
+/* The device has ended: adds what it took. 0 or a runtime error. */
+int cuda_flight_measure(const struct cuda_flight *f, struct measure *m) GAD_MUST_CHECK;
+
+static inline struct cuda_work *cuda_work_of(const struct cuda_engine *e, const struct tile *t)
+{
+    return &e->works[(uint64_t)((char *)t->slot - e->base.pool) / e->base.limits.slot_bytes];
+}

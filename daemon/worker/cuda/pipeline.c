@@ -1,0 +1,253 @@
+/* Tiles on their way through the device.
+ *
+ * Per tile: one copy to the device on its own stream (more where direct.h has some), the kernel on
+ * another, one copy back on a third; events tie them together, so that copies of one tile run
+ * beside the kernel of another. All of it is put into the streams under the pipeline's lock, in the
+ * order in which tiles come. The device thread waits for the oldest tile, since tiles end in order,
+ * submits what has waited for a flight, and gives the tile back to the scheduler.
+ *
+ * A tile that was submitted is always waited for, whatever became of its job: until then the device
+ * writes into its slot. One that still waits for a flight is given back without having been there
+ * when its job was stopped.
+ *
+ * An error that loses the context ends the process (fault.h). After any other error of a submission
+ * the streams are waited for, so that nothing of the tile is with the device, and its job fails.
+ */
+#include "daemon/worker/cuda/engine.h"
+#include "daemon/worker/cuda/fault.h"
+#include "daemon/worker/scheduler.h"
+#include "proto/util.h"
+
+#include <string.h>
+
+#define THREAD_STACK_BYTES (256u * 1024u)
+
+/* Flights ------------------------------------------------------------------------------------ */
+
+int cuda_flight_init(struct cuda_flight *f)
+{
+    int r = 0;
+    *f = (struct cuda_flight){.tile = NULL};
+    for (unsigned i = 0; i < MARK_N && !r; i++)
+        r = cuda_event_new(i == MARK_FROM_END, &f->marks[i]);
+    return r;
+}
+
+void cuda_flight_deinit(struct cuda_flight *f)
+{
+    for (unsigned i = 0; i < MARK_N; i++)
+        if (f->marks[i])
+            cuda_event_free(steal_ptr(f->marks[i]));
+}
+
+static int submit_to(struct cuda_flight *f, const struct cuda_work *work, cuda_stream stream)
+{
+    int r = cuda_event_record(f->marks[MARK_TO_BEGIN], stream);
+    if (!r)
+        r = direct_copy_to(&work->in, work->device_slot, work->code.slot,
+                           cuda_tile_to_device_bytes(&work->code), stream);
+    return r ? r : cuda_event_record(f->marks[MARK_TO_END], stream);
+}
+
+static int submit_kernel(struct cuda_flight *f, const struct cuda_work *work, cuda_stream stream)
+{
+    int r = cuda_stream_wait(stream, f->marks[MARK_TO_END]);
+    if (!r)
+        r = cuda_event_record(f->marks[MARK_KERNEL_BEGIN], stream);
+    if (!r)
+        r = cuda_tile_launch(&work->code, work->device_slot, stream);
+    return r ? r : cuda_event_record(f->marks[MARK_KERNEL_END], stream);
+}
+
+static int submit_from(struct cuda_flight *f, const struct cuda_work *work, cuda_stream stream)
+{
+    uint64_t offset, n_bytes;
+    cuda_tile_from_device(&work->code, &offset, &n_bytes);
+    int r = cuda_stream_wait(stream, f->marks[MARK_KERNEL_END]);
+    if (!r)
+        r = cuda_event_record(f->marks[MARK_FROM_BEGIN], stream);
+    if (!r)
+        r = direct_copy_from(&work->out, work->code.slot, work->device_slot, offset, n_bytes,
+                             stream);
+    return r ? r : cuda_event_record(f->marks[MARK_FROM_END], stream);
+}
+
+static void drain(const struct cuda_flight *f, cuda_stream stream)
+{
+    int r = cuda_event_record(f->marks[MARK_FROM_END], stream);
+    if (!r)
+        r = cuda_event_wait(f->marks[MARK_FROM_END]);
+    if (r)
+        device_fault("waiting for the device after a failed submission", r);
+}
+
+int cuda_flight_submit(struct cuda_flight *f, const struct cuda_work *work, cuda_stream to_device,
+                       cuda_stream compute, cuda_stream from_device)
+{
+    int r = submit_to(f, work, to_device);
+    if (!r)
+        r = submit_kernel(f, work, compute);
+    if (!r)
+        r = submit_from(f, work, from_device);
+    if (!r)
+        return 0;
+    if (cuda_error_is_sticky(r))
+        device_fault("giving a tile to the device", r);
+    drain(f, to_device);
+    drain(f, compute);
+    drain(f, from_device);
+    return r;
+}
+
+int cuda_flight_measure(const struct cuda_flight *f, struct measure *m)
+{
+    uint64_t to_ns = 0, kernel_ns = 0, from_ns = 0;
+    int r = cuda_event_elapsed_ns(f->marks[MARK_TO_BEGIN], f->marks[MARK_TO_END], &to_ns);
+    if (!r)
+        r = cuda_event_elapsed_ns(f->marks[MARK_KERNEL_BEGIN], f->marks[MARK_KERNEL_END],
+                                  &kernel_ns);
+    if (!r)
+        r = cuda_event_elapsed_ns(f->marks[MARK_FROM_BEGIN], f->marks[MARK_FROM_END], &from_ns);
+    m->to_device_ns += to_ns;
+    m->kernel_ns += kernel_ns;
+    m->from_device_ns += from_ns;
+    return r;
+}
+
+/* The ring of flights ------------------------------------------------------------------------ */
+
+static void enter_page(const struct cuda_engine *e, unsigned i, const struct tile *t)
+{
+    if (e->base.device_pages)
+        crashpage_enter(&e->base.device_pages[i], t->job->identity.id, t->index, clock_ns(),
+                        CRASHPAGE_COMPUTING);
+}
+
+static void leave_page(const struct cuda_engine *e, unsigned i)
+{
+    if (e->base.device_pages)
+        crashpage_leave(&e->base.device_pages[i]);
+}
+
+/* There is a free flight. 0: the tile is with the device; else it is not, and the error. */
+static int fly(struct cuda_engine *e, struct tile *t)
+{
+    unsigned i = (e->oldest + e->n_flying) % e->base.n_device_tiles;
+    struct cuda_flight *f = &e->flights[i];
+    enter_page(e, i, t);
+    int r = cuda_flight_submit(f, cuda_work_of(e, t), e->card->to_device, e->card->compute,
+                               e->card->from_device);
+    if (r) {
+        leave_page(e, i);
+        return r;
+    }
+    f->tile = t;
+    e->n_flying++;
+    pthread_cond_signal(&e->wake);
+    return 0;
+}
+
+void cuda_pipeline_submit(struct cuda_engine *e, struct tile *t)
+{
+    int r = 0;
+    pthread_mutex_lock(&e->lock);
+    if (e->queue || e->n_flying == e->base.n_device_tiles) {
+        t->next = NULL;
+        *e->queue_end = t;
+        e->queue_end = &t->next;
+    } else {
+        r = fly(e, t);
+    }
+    pthread_mutex_unlock(&e->lock);
+    if (r)
+        sched_device_done(e->sched, t, r);
+}
+
+static struct tile *take_queued(struct cuda_engine *e)
+{
+    struct tile *t = e->queue;
+    e->queue = t->next;
+    if (!e->queue)
+        e->queue_end = &e->queue;
+    t->next = NULL;
+    return t;
+}
+
+/* Queued tiles into free flights. Those that are not with the device after all are given back. */
+static void fly_queued(struct cuda_engine *e)
+{
+    while (e->queue && e->n_flying < e->base.n_device_tiles) {
+        struct tile *t = take_queued(e);
+        bool is_stopped = atomic_load_explicit(&t->job->is_stopped, memory_order_relaxed);
+        int r = is_stopped ? 0 : fly(e, t);
+        if (is_stopped || r)
+            sched_device_done(e->sched, t, r);
+    }
+}
+
+/* Waits for the oldest flight, without the lock meanwhile. */
+static struct tile *land(struct cuda_engine *e, int *ret_error)
+{
+    unsigned i = e->oldest;
+    struct cuda_flight *f = &e->flights[i];
+    struct tile *t = f->tile;
+    pthread_mutex_unlock(&e->lock);
+    int r = cuda_event_wait(f->marks[MARK_FROM_END]);
+    if (!r)
+        r = cuda_flight_measure(f, &t->measure);
+    if (r && cuda_error_is_sticky(r))
+        device_fault("waiting for a tile", r);
+    leave_page(e, i);
+    pthread_mutex_lock(&e->lock);
+    f->tile = NULL;
+    e->oldest = (i + 1) % e->base.n_device_tiles;
+    e->n_flying--;
+    *ret_error = r;
+    return t;
+}
+
+static void *device_main(void *argument)
+{
+    struct cuda_engine *e = argument;
+    pthread_mutex_lock(&e->lock);
+    while (!e->is_stopping || e->n_flying > 0) {
+        int r = 0;
+        if (e->n_flying == 0) {
+            pthread_cond_wait(&e->wake, &e->lock);
+            continue;
+        }
+        struct tile *t = land(e, &r);
+        fly_queued(e);
+        pthread_mutex_unlock(&e->lock);
+        sched_device_done(e->sched, t, r);
+        pthread_mutex_lock(&e->lock);
+    }
+    pthread_mutex_unlock(&e->lock);
+    return NULL;
+}
+
+int cuda_pipeline_start(struct cuda_engine *e)
+{
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, THREAD_STACK_BYTES);
+    int r = pthread_create(&e->thread, &attributes, device_main, e);
+    pthread_attr_destroy(&attributes);
+    if (r)
+        return -r;
+    e->has_thread = true;
+    pthread_setname_np(e->thread, "device");
+    return 0;
+}
+
+void cuda_pipeline_stop(struct cuda_engine *e)
+{
+    if (!e->has_thread)
+        return;
+    pthread_mutex_lock(&e->lock);
+    e->is_stopping = true;
+    pthread_cond_signal(&e->wake);
+    pthread_mutex_unlock(&e->lock);
+    pthread_join(e->thread, NULL);
+    e->has_thread = false;
+}

@@ -1,0 +1,446 @@
+/* The CUDA engine's turns: what is done on the host with a tile before and after the device.
+ *
+ * Staging: grain by grain, every operand gets a place in the tile's slot (kernels/cuda/tile.h),
+ * wherever its array lives. Elements in clients' memory and in blocks of rings are copied there
+ * densely in visiting order, so that the device reads long runs; files are read there in the order
+ * of the file. A grain that needs the same part of an input as the one before shares its copy. A
+ * read that would wait for a disk puts the tile aside until an I/O thread has read the inputs of
+ * that grain; its places are kept with the slot. What lies in registered memory as it would in the
+ * slot is not copied at all: the device does that itself (direct.h).
+ *
+ * Finishing: outputs go from the slot to where they belong, partial results and warnings are added
+ * grain by grain, in order. Outputs of a tile are written after all of its inputs were read, and
+ * those of other tiles are other elements, so an output may lie on an input as on the CPU.
+ *
+ * Blocks of rings are taken before staging and given back at the end: passes with rings have tiles
+ * of one grain.
+ *
+ * Called by compute and I/O threads, and by the main thread for small jobs.
+ */
+#include "daemon/worker/cuda/boxcopy.h"
+#include "daemon/worker/cuda/engine.h"
+#include "daemon/worker/ring.h"
+#include "proto/util.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* Layouts ------------------------------------------------------------------------------------ */
+
+static const struct geometry *geometry_of(const struct tile *t)
+{
+    return &t->job->plan.passes[t->job->pass].geometry;
+}
+
+/* The box as it lies in the slot when it is copied there: dense in visiting order. Axes along which
+ * the array stands still are copied once. */
+static void place_in_slot(const struct tile *t, const struct port *port, const struct port_box *box,
+                          char *memory, struct cpu_view *ret_view)
+{
+    const struct geometry *g = geometry_of(t);
+    int64_t stride = port->item_bytes;
+    ret_view->base = memory;
+    ret_view->is_swapped = port->array.is_swapped;
+    for (int i = g->ndim - 1; i >= 0; i--) {
+        int axis = g->axis_order[i] - (g->ndim - port->array.ndim);
+        if (axis < 0)
+            continue;
+        bool stands = port_can(port, PORT_MAPPED) && port->array.strides[axis] == 0;
+        ret_view->strides[axis] = stands ? 0 : stride;
+        if (!stands)
+            stride *= box->count[axis];
+    }
+}
+
+static void place(const struct tile *t, const struct port *port, const struct port_box *box,
+                  char *memory, struct cpu_view *ret_view)
+{
+    if (port_can(port, PORT_STAGED))
+        port->ops->place(port, box, memory, ret_view);
+    else
+        place_in_slot(t, port, box, memory, ret_view);
+}
+
+/* Where the elements of a port that is not staged are themselves. */
+static void place_at_home(const struct tile *t, const struct port *port, const struct port_box *box,
+                          unsigned ring_index, struct cpu_view *ret_view)
+{
+    void *memory = port->ring ? ring_slot_memory(port->ring, t->ring_slots[ring_index]) : NULL;
+    port->ops->place(port, box, memory, ret_view);
+}
+
+/* What is copied to the slot is read next by the device, from memory. */
+static void copy_box(const struct tile *t, const struct port *port, const struct port_box *box,
+                     const struct cpu_view *from, const struct cpu_view *to, bool is_past_cache)
+{
+    const struct geometry *g = geometry_of(t);
+    struct boxcopy b = {.is_past_cache = is_past_cache, .item_bytes = port->item_bytes};
+    for (int i = 0; i < g->ndim; i++) {
+        int axis = g->axis_order[i] - (g->ndim - port->array.ndim);
+        if (axis < 0)
+            continue;
+        int64_t from_stride = from->strides[axis], to_stride = to->strides[axis];
+        bool stands = from_stride == 0 && to_stride == 0;
+        b.axes[b.n_axes++] =
+            (struct boxcopy_axis){stands ? 1 : box->count[axis], from_stride, to_stride};
+    }
+    boxcopy(&b, to->base, from->base);
+}
+
+/* Staging ------------------------------------------------------------------------------------ */
+
+static uint64_t box_room(const struct port *port, const struct port_box *box)
+{
+    return round_up_u64((uint64_t)port_box_bytes(port, box), CUDA_TILE_ALIGN);
+}
+
+static int begin(struct cuda_work *work, struct tile *t, struct thread_context *th, char *slot,
+                 uint64_t slot_bytes)
+{
+    const struct wjob *job = t->job;
+    uint64_t n_grains = t->end - t->grain, input_bytes = 0, output_bytes = 0;
+    assert(n_grains <= CUDA_TILE_MAX_GRAINS);
+    tile_boxes(t, 0, th); /* no grain is larger than the first */
+    for (unsigned i = 0; i < job->n_inputs; i++)
+        input_bytes += box_room(job->inputs[i].port, &th->input_boxes[i]);
+    for (unsigned i = 0; i < job->n_outputs; i++)
+        output_bytes += box_room(job->outputs[i].port, &th->output_boxes[i]);
+    work->has_places = false;
+    work->in.n = work->out.n = 0;
+    memset(work->memory, 0, job->n_inputs * sizeof(work->memory[0]));
+    int r = cuda_tile_begin(&work->code, job->program, job->pass, job->reduced, (unsigned)n_grains,
+                            input_bytes, output_bytes, slot, slot_bytes);
+    if (r)
+        return error_set(&th->error, GAD_INTERNAL, NULL,
+                         "%llu grains of %llu bytes do not fit a slot of %llu bytes",
+                         (unsigned long long)n_grains,
+                         (unsigned long long)(input_bytes + output_bytes),
+                         (unsigned long long)slot_bytes);
+    return 0;
+}
+
+static bool boxes_are_equal(const struct port_box *a, const struct port_box *b, int ndim)
+{
+    size_t n_bytes = (size_t)ndim * sizeof(a->start[0]);
+    return memcmp(a->start, b->start, n_bytes) == 0 && memcmp(a->count, b->count, n_bytes) == 0;
+}
+
+/* The places of the grain in hand. */
+static void take_places(struct cuda_work *work, const struct tile *t, struct thread_context *th)
+{
+    const struct wjob *job = t->job;
+    for (unsigned i = 0; i < job->n_inputs; i++) {
+        const struct port *port = job->inputs[i].port;
+        const struct port_box *box = &th->input_boxes[i];
+        work->is_shared[i] =
+            work->memory[i] && boxes_are_equal(box, &work->boxes[i], port->array.ndim);
+        if (work->is_shared[i])
+            continue;
+        work->memory[i] = cuda_tile_place_input(&work->code, (uint64_t)port_box_bytes(port, box));
+        memcpy(work->boxes[i].start, box->start, (size_t)port->array.ndim * sizeof(int64_t));
+        memcpy(work->boxes[i].count, box->count, (size_t)port->array.ndim * sizeof(int64_t));
+    }
+    for (unsigned i = 0; i < job->n_outputs; i++) {
+        const struct port *port = job->outputs[i].port;
+        const char *memory = cuda_tile_place_output(
+            &work->code, (uint64_t)port_box_bytes(port, &th->output_boxes[i]));
+        work->output_offsets[work->code.n_grains][i] = (uint32_t)(memory - work->code.slot);
+    }
+    work->has_places = true;
+}
+
+static void input_views(struct cuda_work *work, const struct tile *t, struct thread_context *th)
+{
+    const struct wjob *job = t->job;
+    for (unsigned i = 0; i < job->n_inputs; i++)
+        place(t, job->inputs[i].port, &th->input_boxes[i], work->memory[i],
+              &th->inputs[job->inputs[i].index]);
+}
+
+static void output_views(struct cuda_work *work, unsigned grain, const struct tile *t,
+                         struct thread_context *th)
+{
+    const struct wjob *job = t->job;
+    for (unsigned i = 0; i < job->n_outputs; i++) {
+        th->output_memory[i] = work->code.slot + work->output_offsets[grain][i];
+        place(t, job->outputs[i].port, &th->output_boxes[i], th->output_memory[i],
+              &th->outputs[job->outputs[i].index]);
+    }
+}
+
+/* Registered memory that lies as it would in the slot need not be copied there. */
+static bool is_direct(const struct cuda_work *work, struct direct *d, const struct tile *t,
+                      const struct port *port, const struct port_box *box,
+                      const struct cpu_view *in_slot)
+{
+    struct cpu_view home;
+    if (!work->registered || !port->region)
+        return false;
+    place_at_home(t, port, box, 0, &home);
+    for (int i = 0; i < port->array.ndim; i++)
+        if (box->count[i] > 1 && (home.strides[i] == 0 || home.strides[i] != in_slot->strides[i]))
+            return false;
+    return direct_take(d, work->registered, home.base, (uint64_t)port_box_bytes(port, box),
+                       (uint64_t)((char *)in_slot->base - work->code.slot), t->job->serial);
+}
+
+static void take_direct(struct cuda_work *work, const struct tile *t, struct thread_context *th)
+{
+    const struct wjob *job = t->job;
+    for (unsigned i = 0; i < job->n_inputs; i++)
+        work->is_direct[i] = !work->is_shared[i] &&
+                             is_direct(work, &work->in, t, job->inputs[i].port, &th->input_boxes[i],
+                                       &th->inputs[job->inputs[i].index]);
+    for (unsigned i = 0; i < job->n_outputs; i++)
+        (void)is_direct(work, &work->out, t, job->outputs[i].port, &th->output_boxes[i],
+                        &th->outputs[job->outputs[i].index]);
+}
+
+static int fill_from_files(struct cuda_work *work, const struct tile *t, struct thread_context *th)
+{
+    const struct wjob *job = t->job;
+    for (unsigned i = 0; i < job->n_inputs; i++) {
+        const struct port *port = job->inputs[i].port;
+        if (!port->ops->fill || work->is_shared[i])
+            continue;
+        int r = port->ops->fill(port, &th->input_boxes[i], work->memory[i], &th->io, &th->error);
+        if (r)
+            return r;
+    }
+    return 0;
+}
+
+struct copy_call {
+    const struct cuda_work *work;
+    const struct tile *t;
+    struct thread_context *th;
+};
+
+/* Inside guard_call(). */
+static int copy_inputs(void *argument)
+{
+    const struct copy_call *call = argument;
+    const struct wjob *job = call->t->job;
+    struct thread_context *th = call->th;
+    for (unsigned i = 0; i < job->n_inputs; i++) {
+        const struct port *port = job->inputs[i].port;
+        struct cpu_view home;
+        if (port_can(port, PORT_STAGED) || call->work->is_shared[i] || call->work->is_direct[i])
+            continue;
+        place_at_home(call->t, port, &th->input_boxes[i], i, &home);
+        copy_box(call->t, port, &th->input_boxes[i], &home, &th->inputs[job->inputs[i].index],
+                 !job->plan.is_small);
+    }
+    return 0;
+}
+
+static int copy_outputs(void *argument)
+{
+    const struct copy_call *call = argument;
+    const struct wjob *job = call->t->job;
+    struct thread_context *th = call->th;
+    bool is_large = tile_is_of_large_pass(call->t);
+    for (unsigned i = 0; i < job->n_outputs; i++) {
+        const struct port *port = job->outputs[i].port;
+        struct cpu_view home;
+        uint64_t offset = (uint64_t)((char *)th->output_memory[i] - call->work->code.slot);
+        if (port_can(port, PORT_STAGED) || direct_has(&call->work->out, offset))
+            continue;
+        place_at_home(call->t, port, &th->output_boxes[i], REQUEST_MAX_ARGS + i, &home);
+        copy_box(call->t, port, &th->output_boxes[i], &th->outputs[job->outputs[i].index], &home,
+                 is_large);
+    }
+    return 0;
+}
+
+static int copy_guarded(const struct cuda_work *work, const struct tile *t,
+                        struct thread_context *th, int (*copy)(void *argument))
+{
+    const struct wjob *job = t->job;
+    struct copy_call call = {.work = work, .t = t, .th = th};
+    const void *address = NULL;
+    int r = job->n_ranges > 0 ? guard_call(job->ranges, job->n_ranges, copy, &call, &address)
+                              : copy(&call);
+    return r ? tile_engine_error(t, r, address, &th->error) : 0;
+}
+
+/* The views are those of the ports' own axes until all is copied. */
+static void add_grain(struct cuda_work *work, const struct tile *t, struct thread_context *th)
+{
+    const struct wjob *job = t->job;
+    const struct cpu_box box = tile_box(t, th);
+    for (unsigned i = 0; i < job->n_inputs; i++)
+        tile_broadcast_view(&th->inputs[job->inputs[i].index], &job->inputs[i].port->array,
+                            box.ndim);
+    for (unsigned i = 0; i < job->n_outputs; i++)
+        tile_broadcast_view(&th->outputs[job->outputs[i].index], &job->outputs[i].port->array,
+                            box.ndim);
+    cuda_tile_add(&work->code, &box, th->inputs, th->outputs);
+}
+
+static int stage_grain(struct cuda_work *work, struct tile *t, struct thread_context *th)
+{
+    tile_boxes(t, t->grain, th);
+    if (!work->has_places)
+        take_places(work, t, th);
+    int r = t->is_staged ? 0 : fill_from_files(work, t, th);
+    if (r)
+        return r;
+    input_views(work, t, th);
+    output_views(work, work->code.n_grains, t, th);
+    take_direct(work, t, th);
+    r = copy_guarded(work, t, th, copy_inputs);
+    if (r)
+        return r;
+    add_grain(work, t, th);
+    work->has_places = t->is_staged = false;
+    t->grain++;
+    return 0;
+}
+
+static bool is_stopped(const struct tile *t)
+{
+    return atomic_load_explicit(&t->job->is_stopped, memory_order_relaxed);
+}
+
+static enum tile_outcome failed(struct thread_context *th, int r)
+{
+    th->status = r;
+    return TILE_FAILED;
+}
+
+static enum tile_outcome stage(struct cuda_work *work, struct tile *t, struct thread_context *th,
+                               char *slot, uint64_t slot_bytes)
+{
+    if (t->job->has_rings && !t->has_blocks && !tile_take_blocks(t))
+        return is_stopped(t) ? TILE_FAILED : TILE_NEEDS_CLIENT;
+    if (!t->is_in_slot) {
+        int r = begin(work, t, th, slot, slot_bytes);
+        if (r)
+            return failed(th, r);
+        t->is_in_slot = true;
+    }
+    while (t->grain < t->end) {
+        if (is_stopped(t))
+            return TILE_FAILED;
+        int r = stage_grain(work, t, th);
+        if (r)
+            return r == -EAGAIN ? TILE_NEEDS_READ : failed(th, r);
+    }
+    boxcopy_fence();
+    return TILE_DONE;
+}
+
+enum tile_outcome cuda_tile_stage(struct cuda_work *work, struct tile *t, struct thread_context *th,
+                                  char *slot, uint64_t slot_bytes)
+{
+    uint64_t begin_ns = clock_ns();
+    enum tile_outcome outcome = stage(work, t, th, slot, slot_bytes);
+    t->measure.source_ns += clock_ns() - begin_ns;
+    return outcome;
+}
+
+/* The inputs of the grain in hand that are files; the others are copied by the thread that goes on
+ * with the tile. */
+int cuda_engine_read(struct engine *base, struct tile *t, struct thread_context *th)
+{
+    const struct cuda_engine *e = (const struct cuda_engine *)base;
+    tile_boxes(t, t->grain, th);
+    return fill_from_files(cuda_work_of(e, t), t, th);
+}
+
+void cuda_engine_drop(struct engine *base, struct tile *t)
+{
+    const struct cuda_engine *e = (const struct cuda_engine *)base;
+    if (!t->is_in_slot)
+        return;
+    struct cuda_work *work = cuda_work_of(e, t);
+    direct_release(&work->in, work->registered);
+    direct_release(&work->out, work->registered);
+}
+
+/* Finishing ---------------------------------------------------------------------------------- */
+
+static int store_in_files(const struct tile *t, struct thread_context *th)
+{
+    const struct wjob *job = t->job;
+    for (unsigned i = 0; i < job->n_outputs; i++) {
+        const struct port *port = job->outputs[i].port;
+        if (!port->ops->store)
+            continue;
+        int r =
+            port->ops->store(port, &th->output_boxes[i], th->output_memory[i], &th->io, &th->error);
+        if (r)
+            return r;
+    }
+    return 0;
+}
+
+static int finish_grain(struct cuda_work *work, unsigned grain, struct tile *t,
+                        struct thread_context *th)
+{
+    tile_boxes(t, t->grain, th);
+    int r = cuda_tile_result(&work->code, grain, th->partials, &t->measure.warnings);
+    if (r)
+        return tile_engine_error(t, r, NULL, &th->error);
+    output_views(work, grain, t, th);
+    r = copy_guarded(work, t, th, copy_outputs);
+    if (!r)
+        r = store_in_files(t, th);
+    if (!r && t->job->has_rings && t->grain + 1 == t->end) {
+        boxcopy_fence();
+        r = tile_give_blocks(t, th);
+    }
+    if (!r)
+        tile_grain_done(t, th);
+    return r;
+}
+
+static enum tile_outcome finish(struct cuda_work *work, struct tile *t, struct thread_context *th)
+{
+    t->grain = t->end - work->code.n_grains;
+    for (unsigned grain = 0; t->grain < t->end; grain++) {
+        if (is_stopped(t))
+            return TILE_FAILED;
+        int r = finish_grain(work, grain, t, th);
+        if (r)
+            return failed(th, r);
+    }
+    return TILE_DONE;
+}
+
+/* Not one that loses the context: those end the process. */
+static int device_error(int r, struct gad_error *error)
+{
+    error_set(error, GAD_DEVICE_FAULT, NULL, "the device answered %s: %s", cuda_error_name(r),
+              cuda_error_text(r));
+    error_found(error, "%s", cuda_error_name(r));
+    return GAD_DEVICE_FAULT;
+}
+
+enum tile_outcome cuda_tile_finish(struct cuda_work *work, struct tile *t,
+                                   struct thread_context *th)
+{
+    uint64_t begin_ns = clock_ns();
+    direct_release(&work->in, work->registered);
+    direct_release(&work->out, work->registered);
+    if (t->device_error)
+        return failed(th, device_error(t->device_error, &th->error));
+    enum tile_outcome outcome = finish(work, t, th);
+    boxcopy_fence();
+    t->measure.sink_ns += clock_ns() - begin_ns;
+    return outcome;
+}
+
+enum tile_outcome cuda_engine_run(struct engine *base, struct tile *t, struct thread_context *th)
+{
+    struct cuda_engine *e = (struct cuda_engine *)base;
+    struct cuda_work *work = cuda_work_of(e, t);
+    if (t->is_computed)
+        return cuda_tile_finish(work, t, th);
+    enum tile_outcome outcome = cuda_tile_stage(work, t, th, t->slot, base->limits.slot_bytes);
+    if (outcome != TILE_DONE)
+        return outcome;
+    cuda_pipeline_submit(e, t);
+    return TILE_ON_DEVICE;
+}

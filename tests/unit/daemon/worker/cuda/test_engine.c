@@ -1,0 +1,326 @@
+/* What the jobs' own tests do not see: how tiles are with the device, and how that ends. The double
+ * reads its settings once a process, and every test is one. */
+#include "daemon/worker/cuda/engine.h"
+#include "daemon/worker/scheduler.h"
+#include "tests/double/double.h"
+#include "tests/unit/daemon/worker/harness.h"
+
+#include <poll.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define MIB   (1024u * 1024u)
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
+
+#define N_THREADS 2u
+
+static const int64_t many[] = {6 * MIB}; /* floats: 24 MiB */
+
+struct memory {
+    float *floats;
+    size_t n_bytes;
+    int fd;
+};
+
+static struct memory make_region(struct harness *h, uint64_t id, size_t n_bytes)
+{
+    struct memory m = {.n_bytes = n_bytes, .fd = make_memfd(n_bytes, SEALS)};
+    m.floats = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, m.fd, 0);
+    cr_assert(m.floats != MAP_FAILED);
+    cr_assert(eq(int, harness_attach(h, id, m.fd, n_bytes, true), 0));
+    return m;
+}
+
+static void drop(struct memory *m)
+{
+    munmap(m->floats, m->n_bytes);
+    close(m->fd);
+}
+
+/* out = a + 1, of many elements in a region of 48 MiB. */
+static void add_one(struct test_job *j, uint64_t id)
+{
+    job_init(j, id);
+    at_region(job_arg(j, "a", DTYPE_FLOAT32, 1, many), 1, 0);
+    at_region(job_output_to(j, "a + 1", "out", DTYPE_FLOAT32, 1, many), 1, 24 * MIB);
+}
+
+static void fill(struct memory *m)
+{
+    for (unsigned i = 0; i < 6 * MIB; i++)
+        m->floats[i] = (float)(i % 100000);
+    memset(m->floats + 6 * MIB, 0xff, 24 * MIB);
+}
+
+static void check_added(const struct memory *m)
+{
+    for (unsigned i = 0; i < 6 * MIB; i++)
+        cr_assert(m->floats[6 * MIB + i] == (float)(i % 100000) + 1, "element %u", i);
+}
+
+static void run_ok(struct harness *h, struct test_job *j, struct outcome *ret)
+{
+    harness_run(h, j, ret);
+    cr_assert(eq(int, ret->status, 0), "%s: %s", error_word(ret->status), ret->error.message);
+}
+
+static double seconds(const struct outcome *o, const char *key)
+{
+    const msgpack_object *map = map_find(&o->message.result, "seconds");
+    const msgpack_object *value = map ? map_find(map, key) : NULL;
+    cr_assert(value && value->type == MSGPACK_OBJECT_FLOAT, "%s", key);
+    return value->via.f64;
+}
+
+Test(cuda_engine, says_which_device_it_was_and_how_long_each_stage_took)
+{
+    struct harness h;
+    struct test_job j;
+    struct outcome o;
+    static const char *const stages[] = {"total",  "source",      "to_device",
+                                         "kernel", "from_device", "sink"};
+    harness_start(&h, 2 * MIB, N_THREADS);
+    struct memory m = make_region(&h, 1, 48 * MIB);
+    fill(&m);
+    add_one(&j, 1);
+    run_ok(&h, &j, &o);
+    const msgpack_object *engine = map_find(&o.message.result, "engine");
+    cr_assert(engine && engine->type == MSGPACK_OBJECT_STR && engine->via.str.size == 6);
+    cr_assert(eq(int, memcmp(engine->via.str.ptr, "cuda:0", 6), 0));
+    for (unsigned i = 0; i < sizeof(stages) / sizeof(stages[0]); i++)
+        cr_assert(gt(dbl, seconds(&o, stages[i]), 0), "%s", stages[i]);
+    cr_assert(eq(u64, outcome_u64(&o, "read_bytes"), 24 * MIB));
+    cr_assert(eq(u64, outcome_u64(&o, "write_bytes"), 24 * MIB));
+    outcome_free(&o);
+    check_added(&m);
+    drop(&m);
+    harness_stop(&h);
+}
+
+/* Every copy and kernel waits a little, so tiles come faster than they go. */
+Test(cuda_engine, has_several_tiles_at_the_device_and_takes_no_memory_for_them)
+{
+    struct harness h;
+    struct test_job j;
+    struct outcome o;
+    setenv("GPUARRAYD_DOUBLE", "delay-us=1000", 1);
+    harness_start(&h, 8 * MIB, N_THREADS);
+    struct memory m = make_region(&h, 1, 48 * MIB);
+    fill(&m);
+    (void)harness_stat(&h, "slots");
+    struct double_stats before = double_stats();
+    for (uint64_t i = 1; i <= 3; i++) {
+        add_one(&j, i);
+        run_ok(&h, &j, &o);
+        outcome_free(&o);
+    }
+    struct double_stats after = double_stats();
+    check_added(&m);
+    cr_assert(gt(u64, after.n_overlapped, before.n_overlapped));
+    cr_assert(gt(u64, after.n_launches - before.n_launches, 3));
+    cr_assert(
+        eq(u64, after.n_to_device - before.n_to_device, after.n_launches - before.n_launches));
+    cr_assert(
+        eq(u64, after.n_from_device - before.n_from_device, after.n_launches - before.n_launches));
+    cr_assert(eq(u64, after.n_mallocs, before.n_mallocs));
+    cr_assert(eq(u64, after.n_host_allocs, before.n_host_allocs));
+    cr_assert(eq(u64, after.n_streams, before.n_streams));
+    cr_assert(eq(u64, after.n_events, before.n_events));
+    cr_assert(eq(u64, after.n_frees, before.n_frees));
+    drop(&m);
+    harness_stop(&h);
+}
+
+Test(cuda_engine, copies_what_is_broadcast_once_a_tile)
+{
+    struct harness h;
+    struct test_job j;
+    struct outcome o;
+    const int64_t shape[] = {6 * 1024, 1024}, row[] = {1024};
+    float values[1024];
+    harness_start(&h, 2 * MIB, N_THREADS);
+    struct memory m = make_region(&h, 1, 48 * MIB);
+    fill(&m);
+    for (int i = 0; i < 1024; i++)
+        values[i] = (float)i;
+    job_init(&j, 1);
+    at_region(job_arg(&j, "a", DTYPE_FLOAT32, 2, shape), 1, 0);
+    at_inline(job_arg(&j, "b", DTYPE_FLOAT32, 1, row), values, sizeof(values));
+    at_region(job_output_to(&j, "a + b", "out", DTYPE_FLOAT32, 2, shape), 1, 24 * MIB);
+    struct double_stats before = double_stats();
+    run_ok(&h, &j, &o);
+    outcome_free(&o);
+    struct double_stats after = double_stats();
+    uint64_t n_tiles = after.n_launches - before.n_launches;
+    uint64_t n_beside = after.bytes_to_device - before.bytes_to_device - 24 * MIB;
+    cr_assert(le(u64, n_beside, n_tiles * 32 * 1024), "%llu bytes in %llu tiles",
+              (unsigned long long)n_beside, (unsigned long long)n_tiles);
+    for (unsigned i = 0; i < 6 * MIB; i++)
+        cr_assert(m.floats[6 * MIB + i] == (float)(i % 100000) + (float)(i % 1024), "element %u",
+                  i);
+    drop(&m);
+    harness_stop(&h);
+}
+
+/* A file whose existence arms the double's faults. */
+static void arm(const char *path)
+{
+    int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    cr_assert(ge(int, fd, 0));
+    close(fd);
+}
+
+static void set_faults(char *path, const char *fault)
+{
+    char settings[256];
+    int fd = mkostemp(path, O_CLOEXEC);
+    cr_assert(ge(int, fd, 0));
+    close(fd);
+    unlink(path);
+    snprintf(settings, sizeof(settings), "%s,armed=%s", fault, path);
+    setenv("GPUARRAYD_DOUBLE", settings, 1);
+}
+
+Test(cuda_engine, fails_the_job_whose_launch_failed_and_goes_on)
+{
+    struct harness h;
+    struct test_job j;
+    struct outcome o;
+    char path[] = "/tmp/gpuarrayd-armed-XXXXXX";
+    set_faults(path, "fail-launch=3");
+    harness_start(&h, 8 * MIB, N_THREADS);
+    struct memory m = make_region(&h, 1, 48 * MIB);
+    fill(&m);
+    arm(path);
+    add_one(&j, 1);
+    harness_run(&h, &j, &o);
+    cr_assert(eq(int, o.status, GAD_DEVICE_FAULT));
+    cr_assert(eq(str, o.error.found, text("cudaErrorLaunchOutOfResources")));
+    outcome_free(&o);
+    cr_assert(eq(u64, harness_stat(&h, "slots_lent"), 0));
+    add_one(&j, 2);
+    run_ok(&h, &j, &o);
+    outcome_free(&o);
+    check_added(&m);
+    cr_assert(eq(u64, harness_stat(&h, "slots_lent"), 0));
+    unlink(path);
+    drop(&m);
+    harness_stop(&h);
+}
+
+Test(cuda_engine, waits_for_the_tiles_of_a_job_that_is_cancelled)
+{
+    struct harness h;
+    struct test_job j;
+    struct outcome o;
+    setenv("GPUARRAYD_DOUBLE", "delay-us=20000", 1);
+    harness_start(&h, 8 * MIB, N_THREADS);
+    struct memory m = make_region(&h, 1, 48 * MIB);
+    fill(&m);
+    struct double_stats before = double_stats();
+    add_one(&j, 7);
+    harness_send(&h, &j);
+    while (double_stats().n_to_device == before.n_to_device)
+        poll(NULL, 0, 1);
+    harness_cancel(&h, 7);
+    harness_receive(&h, &o, NULL);
+    cr_assert(eq(int, o.status, GAD_CANCELLED));
+    outcome_free(&o);
+    struct double_stats after = double_stats();
+    cr_assert(eq(u64, after.n_from_device - before.n_from_device,
+                 after.n_to_device - before.n_to_device));
+    cr_assert(eq(u64, harness_stat(&h, "slots_lent"), 0));
+    cr_assert(eq(u64, harness_stat(&h, "jobs"), 0));
+    drop(&m);
+    harness_stop(&h);
+}
+
+static bool page_names(const struct harness *h, uint64_t job)
+{
+    unsigned n = atomic_load(&h->page->n_threads);
+    for (unsigned i = 1 + N_THREADS + SCHED_N_IO; i < n; i++)
+        if (atomic_load(&h->page->threads[i].job) == job)
+            return true;
+    return false;
+}
+
+/* The process ends with its threads at the device: nothing can be waited for. */
+Test(cuda_engine, names_the_tiles_at_a_device_that_hangs)
+{
+    struct harness h;
+    struct test_job j;
+    char path[] = "/tmp/gpuarrayd-armed-XXXXXX";
+    set_faults(path, "hang-launch=1");
+    harness_start(&h, 8 * MIB, N_THREADS);
+    cr_assert(
+        eq(u32, atomic_load(&h.page->n_threads), 1 + N_THREADS + SCHED_N_IO + CARD_MIN_DEPTH));
+    struct memory m = make_region(&h, 1, 48 * MIB);
+    fill(&m);
+    cr_assert(not(page_names(&h, 77)));
+    arm(path);
+    add_one(&j, 77);
+    harness_send(&h, &j);
+    for (int i = 0; i < 60000 && !page_names(&h, 77); i++)
+        poll(NULL, 0, 1);
+    cr_assert(page_names(&h, 77));
+    unlink(path);
+}
+
+/* The second job that uses a region has it registered; from then on the device copies from and to
+ * it by itself. */
+Test(cuda_engine, copies_registered_regions_without_staging_them)
+{
+    struct harness h;
+    struct test_job j;
+    struct outcome o;
+    setenv("HARNESS_REGISTER_BYTES", "268435456", 1);
+    harness_start(&h, 8 * MIB, N_THREADS);
+    struct memory m = make_region(&h, 1, 48 * MIB);
+    fill(&m);
+    uint64_t id = 0;
+    for (; id < 1000 && double_stats().registered_bytes < 48 * MIB; id++) {
+        add_one(&j, id + 1);
+        run_ok(&h, &j, &o);
+        outcome_free(&o);
+    }
+    cr_assert(eq(u64, double_stats().registered_bytes, 48 * MIB));
+    fill(&m);
+    struct double_stats before = double_stats();
+    add_one(&j, id + 1);
+    run_ok(&h, &j, &o);
+    outcome_free(&o);
+    struct double_stats after = double_stats();
+    check_added(&m);
+    cr_assert(
+        gt(u64, after.n_to_device - before.n_to_device, after.n_launches - before.n_launches));
+    cr_assert(
+        gt(u64, after.n_from_device - before.n_from_device, after.n_launches - before.n_launches));
+    harness_detach(&h, 1);
+    cr_assert(eq(u64, harness_stat(&h, "jobs"), 0));
+    cr_assert(eq(u64, double_stats().registered_bytes, 0));
+    drop(&m);
+    harness_stop(&h);
+}
+
+Test(cuda_engine, computes_small_jobs_without_a_slot_of_the_pool)
+{
+    struct harness h;
+    struct test_job j;
+    struct outcome o;
+    const int64_t shape[] = {100};
+    double a[100], got[100];
+    for (int i = 0; i < 100; i++)
+        a[i] = i;
+    harness_start(&h, 2 * MIB, N_THREADS);
+    job_init(&j, 1);
+    at_inline(job_arg(&j, "a", DTYPE_FLOAT64, 1, shape), a, sizeof(a));
+    job_output(&j, "a * 2 + mean(a)", "");
+    struct double_stats before = double_stats();
+    run_ok(&h, &j, &o);
+    memcpy(got, outcome_data(&o, 0, NULL), sizeof(got));
+    for (int i = 0; i < 100; i++)
+        cr_assert(got[i] == i * 2 + 49.5, "element %d", i);
+    cr_assert(eq(u64, double_stats().n_launches - before.n_launches, 2));
+    outcome_free(&o);
+    harness_stop(&h);
+}
