@@ -406,7 +406,8 @@ struct gad_job_options {
     unsigned n_args, n_outputs; /**< at most 64 and 16; at least one output */
     const struct gad_argument *args;
     const struct gad_output *outputs;
-    const char *engine; /**< "auto" (NULL), "cpu", "cuda" */
+    const char *engine; /**< "auto" (NULL): where it ends sooner; "cpu"; "cuda", or "cuda:0" to
+                             "cuda:15" for one device: waits for it rather than go elsewhere */
     int priority;       /**< -100..100, higher first among the user's own jobs */
     const char *label;  /**< shown in lists; may be NULL */
     gad_progress_fn *progress;
@@ -423,6 +424,17 @@ struct gad_plan_output {
     bool fortran_order; /**< NumPy's K order */
 };
 
+/** What one engine would take for a job. */
+struct gad_plan_engine {
+    char engine[16]; /**< "cpu", "cuda:0" */
+    bool is_chosen;
+    bool has_estimate;     /**< false: it cannot be used for this job; the numbers are 0 */
+    double seconds;        /**< by itself */
+    double behind_seconds; /**< what it has to do already */
+    char bound[16];        /**< what the time goes to: "start" "memory" "file" "link" "work" */
+    char why_not[256];     /**< of one that was not chosen */
+};
+
 /** What a job would do. */
 struct gad_plan {
     char engine[16]; /**< that would compute it */
@@ -431,7 +443,10 @@ struct gad_plan {
     uint64_t n_tiles, read_bytes, write_bytes, carry_bytes;
     double seconds; /**< estimate */
     bool is_restartable;
-    char *text; /**< the whole plan for a reader, several lines */
+    char *text;           /**< the whole plan for a reader, several lines */
+    char engine_why[256]; /**< why that engine */
+    unsigned n_engines;
+    struct gad_plan_engine engines[17]; /**< all that the daemon has, or would have */
 };
 
 /** Says what a job would do, and runs nothing: no output is created.
@@ -454,7 +469,10 @@ struct gad_job_stats {
     uint64_t n_tiles, read_bytes, write_bytes;
     double total_s, source_s, kernel_s, sink_s, client_s; /**< thread-seconds but for total */
     uint64_t n_divide_by_zero, n_invalid_casts;
-    uint64_t around_cache_bytes; /**< of write_bytes: those written past the page cache */
+    uint64_t around_cache_bytes;       /**< of write_bytes: those written past the page cache */
+    double to_device_s, from_device_s; /**< of copies to a device and back; they overlap with each
+                                            other and with the rest */
+    char engine_why[256];              /**< why that engine */
 };
 
 /** Starts a job and returns at once. What is wrong with it is said here when the library sees it,

@@ -1,19 +1,22 @@
 #!/bin/sh
-# run-uninstalled.sh [--pool SIZE] [--threads N] [--] [COMMAND...]
+# run-uninstalled.sh [--pool SIZE] [--threads N] [--options WORDS] [--] [COMMAND...]
 # Runs a command (default: a shell) with the built gpuarrayctl on PATH, the built package on
 # PYTHONPATH and a daemon of its own on a private socket, and ends the daemon afterwards. Exits as
-# the command did.
+# the command did. WORDS are more options of the daemon.
 set -eu
 top=$(cd "$(dirname "$0")/.." && pwd)
 build=${GPUARRAYD_BUILD:-$top/build}
 pool=32M
 threads=
+options=
 while [ $# -gt 0 ]; do
     case $1 in
     --pool) pool=$2; shift 2 ;;
     --threads) threads=$2; shift 2 ;;
+    --options) options=$2; shift 2 ;;
     --) shift; break ;;
-    -*) echo "usage: run-uninstalled.sh [--pool SIZE] [--threads N] [--] [COMMAND...]" >&2; exit 2 ;;
+    -*) echo "usage: run-uninstalled.sh [--pool SIZE] [--threads N] [--options WORDS] [--]" \
+        "[COMMAND...]" >&2; exit 2 ;;
     *) break ;;
     esac
 done
@@ -40,9 +43,10 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 
 mkfifo "$dir/ready"
+# shellcheck disable=SC2086
 "$build/daemon/broker/gpuarrayd" --socket "$dir/socket" --pool "$pool" \
     ${threads:+--threads "$threads"} --worker "$build/daemon/worker/gpuarrayd-worker-cpu" \
-    --ready-fd 3 3>"$dir/ready" &
+    $options --ready-fd 3 3>"$dir/ready" &
 daemon=$!
 if [ "$(head -c 1 "$dir/ready" | wc -c)" != 1 ]; then
     echo "run-uninstalled.sh: the daemon did not start" >&2

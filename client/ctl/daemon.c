@@ -113,10 +113,20 @@ static struct json_object *count_of(const struct daemon_facts *facts, const char
     return json_object_object_get(json_object_object_get(facts->info, "counts"), key);
 }
 
-static struct json_object *engine_of(const struct daemon_facts *facts)
+static void print_workers(const struct daemon_facts *facts)
 {
     struct json_object *engines = json_object_object_get(facts->info, "engines");
-    return engines ? json_object_array_get_idx(engines, 0) : NULL;
+    size_t n =
+        json_object_is_type(engines, json_type_array) ? json_object_array_length(engines) : 0;
+    for (size_t i = 0; i < n; i++) {
+        struct json_object *engine = json_object_array_get_idx(engines, i);
+        const char *why = json_object_get_string(json_object_object_get(engine, "why"));
+        printf("  worker   %s, %s, restarted %d times%s%s\n",
+               json_object_get_string(json_object_object_get(engine, "name")),
+               json_object_get_string(json_object_object_get(engine, "state")),
+               json_object_get_int(json_object_object_get(engine, "restarts")), why ? ": " : "",
+               why ? why : "");
+    }
 }
 
 static void print_facts_json(const struct daemon_facts *facts)
@@ -141,7 +151,6 @@ static void print_facts_json(const struct daemon_facts *facts)
 
 static void print_facts(const struct daemon_facts *facts)
 {
-    struct json_object *engine = engine_of(facts);
     char buffer[32];
     printf("gpuarrayd %s, %s\n", facts_text(facts, "version"), facts_kind_name(facts->kind));
     printf("  socket   %s\n", facts->socket);
@@ -149,11 +158,7 @@ static void print_facts(const struct daemon_facts *facts)
            json_object_get_double(json_object_object_get(facts->info, "uptime_s")));
     if (facts->program[0])
         printf("  program  %s\n", facts->program);
-    if (engine)
-        printf("  worker   %s, %s, restarted %d times\n",
-               json_object_get_string(json_object_object_get(engine, "name")),
-               json_object_get_string(json_object_object_get(engine, "state")),
-               json_object_get_int(json_object_object_get(engine, "restarts")));
+    print_workers(facts);
     printf("  jobs     %d running, %d queued\n",
            json_object_get_int(count_of(facts, "jobs_running")),
            json_object_get_int(count_of(facts, "jobs_queued")));

@@ -59,7 +59,8 @@ static const char *const hints[GAD_STATUS_COUNT] = {
     [GAD_POISONED] = "whoever administers the daemon: its log says how the worker ended",
     [GAD_WORKER_LOST] = "the same again; whoever administers the daemon finds the reason in its "
                         "log",
-    [GAD_NO_ENGINE] = "without --engine; 'gpuarrayctl info' lists the engines",
+    [GAD_NO_ENGINE] = "without --engine; 'gpuarrayctl info' lists the engines and why one is "
+                      "not there, 'gpuarrayctl doctor' looks for a GPU",
     [GAD_NOT_FOUND] = "'ls' for files, 'h5ls -r FILE' for datasets",
     [GAD_BAD_FORMAT] = "'file NAME' says what it is; raw data is named FILE.raw:DTYPE:SHAPE",
     [GAD_EXISTS] = "another name",

@@ -1,5 +1,5 @@
 /* gpuarrayctl info and ping: what the daemon is, what an array is, how far away they are. */
-#include "client/ctl/ctl.h"
+#include "client/ctl/info_engine.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -48,7 +48,8 @@ static const struct argp info_argp = {
     parse_option,
     "[SOURCE]",
     "An array's dtype, shape and layout, without reading it; without a SOURCE what the daemon is "
-    "and holds.\v"
+    "and holds: its engines with their state, pool and rates, of a device also what its memory is "
+    "made of.\v"
     "Examples:\n"
     "  gpuarrayctl info winds.h5:/UWND\n"
     "  gpuarrayctl info\n"
@@ -83,6 +84,14 @@ static const char *value_text(const char *key, struct json_object *value, char b
 /* Nested maps as indented lines: keys as the protocol names them. */
 static void print_value(const char *key, struct json_object *value, int depth)
 {
+    if (key && strcmp(key, "memory") == 0 && json_object_is_type(value, json_type_object)) {
+        info_print_memory(value, depth);
+        return;
+    }
+    if (key && strcmp(key, "rates") == 0 && json_object_is_type(value, json_type_object)) {
+        info_print_rates(value, depth);
+        return;
+    }
     if (json_object_is_type(value, json_type_object)) {
         if (key)
             printf("%*s%s\n", depth * 2, "", key);

@@ -16,8 +16,9 @@ static const struct argp_option run_argp_options[] = {
     {"output", 'o', "[NAME=]DEST", 0,
      "where a result goes: file.npy, file.h5:/dataset, file.raw; without it the result is printed",
      0},
-    {"explain", OPTION_EXPLAIN, NULL, 0, "print the plan and run nothing", 0},
-    {"engine", OPTION_ENGINE, "NAME", 0, "auto, cpu or cuda", 0},
+    {"explain", OPTION_EXPLAIN, NULL, 0,
+     "print the plan, with what each engine would take, and run nothing", 0},
+    {"engine", OPTION_ENGINE, "NAME", 0, "auto, cpu, cuda, or cuda:N for one device", 0},
     {"in-place", OPTION_IN_PLACE, NULL, 0,
      "write into existing files, which may be sources of the same job", 0},
     {"priority", OPTION_PRIORITY, "N", 0, "-100 to 100 among your own jobs", 0},
@@ -90,7 +91,7 @@ static const struct argp run_argp = {
 static const struct argp_option submit_argp_options[] = {
     {"output", 'o', "[NAME=]DEST", 0,
      "where a result goes: file.npy, file.h5:/dataset, file.raw; each result needs one", 0},
-    {"engine", OPTION_ENGINE, "NAME", 0, "auto, cpu or cuda", 0},
+    {"engine", OPTION_ENGINE, "NAME", 0, "auto, cpu, cuda, or cuda:N for one device", 0},
     {"in-place", OPTION_IN_PLACE, NULL, 0,
      "write into existing files, which may be sources of the same job", 0},
     {"priority", OPTION_PRIORITY, "N", 0, "-100 to 100 among your own jobs", 0},
@@ -200,45 +201,19 @@ struct gad_job_options run_job_options(struct run_options *o, struct ctl_progres
     };
 }
 
-static int explain(struct run_options *o, struct gad_client *client)
-{
-    struct gad_job_options options = run_job_options(o, NULL);
-    struct gad_plan *plan;
-    int r = (int)gad_plan(client, &options, &plan, &o->error);
-    if (r)
-        return r;
-    if (o->json) {
-        struct json_object *object = json_object_new_object();
-        struct json_object *outputs = json_object_new_array();
-        for (unsigned i = 0; i < plan->n_outputs; i++)
-            json_object_array_add(outputs, ctl_array_json(&plan->outputs[i], NULL));
-        json_object_object_add(object, "engine", json_object_new_string(plan->engine));
-        json_object_object_add(object, "outputs", outputs);
-        json_object_object_add(object, "tiles", json_object_new_uint64(plan->n_tiles));
-        json_object_object_add(object, "read_bytes", json_object_new_uint64(plan->read_bytes));
-        json_object_object_add(object, "write_bytes", json_object_new_uint64(plan->write_bytes));
-        json_object_object_add(object, "carry_bytes", json_object_new_uint64(plan->carry_bytes));
-        json_object_object_add(object, "seconds", json_object_new_double(plan->seconds));
-        json_object_object_add(object, "restartable",
-                               json_object_new_boolean(plan->is_restartable));
-        ctl_put_json(object);
-    } else {
-        fputs(plan->text, stdout);
-    }
-    gad_plan_free(plan);
-    return 0;
-}
-
 static void print_verbose(const struct gad_job_stats *s)
 {
     char moved[32], rate[32];
     double bytes = (double)s->read_bytes + (double)s->write_bytes;
     fprintf(stderr,
             "%s: %s in %.3f s, %s/s (thread-seconds: source %.3f, kernel %.3f, sink %.3f, "
-            "client %.3f)\n",
+            "client %.3f",
             s->engine, ctl_format_bytes(bytes, moved), s->total_s,
             ctl_format_bytes(s->total_s > 0 ? bytes / s->total_s : 0, rate), s->source_s,
             s->kernel_s, s->sink_s, s->client_s);
+    if (s->to_device_s > 0 || s->from_device_s > 0)
+        fprintf(stderr, "; to the device %.3f s, back %.3f s", s->to_device_s, s->from_device_s);
+    fprintf(stderr, ")\n%s\n", s->engine_why);
 }
 
 static void print_outcome(const struct run_options *o, const struct gad_job *job)
@@ -309,7 +284,7 @@ int run_execute(struct run_options *o)
         r = run_open_all(o, client);
     if (!r) {
         note_fill_values(o);
-        r = o->explain ? explain(o, client) : run_job(o, client);
+        r = o->explain ? run_explain(o, client) : run_job(o, client);
     }
     ctl_job_deinit(&o->job);
     gad_close(client);

@@ -27,3 +27,6 @@ int run_open_all(struct run_options *o, struct gad_client *client);
 int run_execute(struct run_options *o);
 /* progress may be NULL. The result points into o. */
 struct gad_job_options run_job_options(struct run_options *o, struct ctl_progress *progress);
+
+/* explain.c: prints the plan, runs nothing. */
+int run_explain(struct run_options *o, struct gad_client *client);

@@ -170,6 +170,7 @@ struct json_object *ctl_stats_json(const struct gad_job_stats *stats)
     struct json_object *warnings = json_object_new_object();
     add_u64(object, "job", stats->job);
     add_text(object, "engine", stats->engine);
+    add_text(object, "engine_why", stats->engine_why);
     add_u64(object, "tiles", stats->n_tiles);
     add_u64(object, "read_bytes", stats->read_bytes);
     add_u64(object, "write_bytes", stats->write_bytes);
@@ -179,6 +180,8 @@ struct json_object *ctl_stats_json(const struct gad_job_stats *stats)
     add_f64(seconds, "kernel", stats->kernel_s);
     add_f64(seconds, "sink", stats->sink_s);
     add_f64(seconds, "client", stats->client_s);
+    add_f64(seconds, "to_device", stats->to_device_s);
+    add_f64(seconds, "from_device", stats->from_device_s);
     json_object_object_add(object, "seconds", seconds);
     add_u64(warnings, "divide_by_zero", stats->n_divide_by_zero);
     add_u64(warnings, "invalid_cast", stats->n_invalid_casts);

@@ -19,6 +19,7 @@
 #include "proto/ring.h"
 #include "proto/util.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -224,10 +225,10 @@ static void copy_label(char *ret, size_t n_bytes, const char *text)
 static void add_rest(struct job_request *request, const struct build_source *source)
 {
     const struct gad_job_options *options = source->options;
-    if (options->engine && strcmp(options->engine, "cpu") == 0)
-        request->engine = ENGINE_CPU;
-    else if (options->engine && strcmp(options->engine, "cuda") == 0)
-        request->engine = ENGINE_CUDA;
+    const char *engine = options->engine ? options->engine : "auto";
+    int r = engine_parse(engine, strlen(engine), &request->engine, &request->engine_index);
+    assert(r == 0); /* checked with the other options */
+    (void)r;
     request->priority = options->priority;
     copy_label(request->label, sizeof(request->label), options->label ? options->label : "");
     copy_label(request->key, sizeof(request->key), source->key ? source->key : "");

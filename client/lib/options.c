@@ -125,6 +125,18 @@ static int check_outputs(const struct gad_job_options *o, struct gad_error *erro
     return 0;
 }
 
+static int check_engine(const char *word, struct gad_error *error)
+{
+    enum engine_choice engine;
+    int index;
+    if (engine_parse(word, strlen(word), &engine, &index) == 0)
+        return 0;
+    error_set(error, GAD_BAD_ARGUMENT, "engine", "'%.64s' is no engine", word);
+    error_expected(error, "auto, cpu, cuda, or cuda:0 to cuda:%d", ENGINE_MAX_DEVICES - 1);
+    error_found(error, "%.64s", word);
+    return GAD_BAD_ARGUMENT;
+}
+
 int build_check_options(const struct gad_job_options *options, struct gad_error *error)
 {
     if (!options)
@@ -132,14 +144,9 @@ int build_check_options(const struct gad_job_options *options, struct gad_error 
     if (options->priority < -100 || options->priority > 100)
         return error_set(error, GAD_BAD_ARGUMENT, "priority",
                          "priority %d is not between -100 and 100", options->priority);
-    const char *engine = options->engine;
-    if (engine && strcmp(engine, "auto") != 0 && strcmp(engine, "cpu") != 0 &&
-        strcmp(engine, "cuda") != 0) {
-        error_set(error, GAD_BAD_ARGUMENT, "engine", "'%.64s' is no engine", engine);
-        error_expected(error, "auto, cpu or cuda");
-        return GAD_BAD_ARGUMENT;
-    }
-    int r = check_args(options, error);
+    int r = options->engine ? check_engine(options->engine, error) : 0;
+    if (r == 0)
+        r = check_args(options, error);
     return r ? r : check_outputs(options, error);
 }
 

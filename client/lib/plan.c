@@ -97,7 +97,7 @@ static int print_plan(const msgpack_object *map, struct gad_plan *plan)
     if (!out)
         return -ENOMEM;
     print_outputs(out, plan);
-    fprintf(out, "engine   %s\n", plan->engine);
+    plan_engines_print(out, plan);
     print_passes(out, map_find(map, "passes"));
     fputs("reads    ", out);
     print_bytes(out, plan->read_bytes);
@@ -124,8 +124,7 @@ static int read_plan(const msgpack_object *map, unsigned n_outputs, struct gad_p
 {
     const msgpack_object *outputs = map_find(map, "outputs");
     if (!outputs || outputs->type != MSGPACK_OBJECT_ARRAY || outputs->via.array.size != n_outputs ||
-        n_outputs > ARRAY_LENGTH(plan->outputs) ||
-        map_copy_str(map, "engine", plan->engine, sizeof(plan->engine), NULL) ||
+        n_outputs > ARRAY_LENGTH(plan->outputs) || plan_engines_read(map, plan) ||
         map_u64(map, "tiles", &plan->n_tiles, NULL) ||
         map_u64(map, "read_bytes", &plan->read_bytes, NULL) ||
         map_u64(map, "write_bytes", &plan->write_bytes, NULL) ||

@@ -109,8 +109,13 @@ static int read_stats(const msgpack_object *map, struct gad_job_stats *stats,
         const char *key;
         double *ret;
     } times[] = {
-        {"total", &stats->total_s}, {"source", &stats->source_s}, {"kernel", &stats->kernel_s},
-        {"sink", &stats->sink_s},   {"client", &stats->client_s},
+        {"total", &stats->total_s},
+        {"source", &stats->source_s},
+        {"kernel", &stats->kernel_s},
+        {"sink", &stats->sink_s},
+        {"client", &stats->client_s},
+        {"to_device", &stats->to_device_s},
+        {"from_device", &stats->from_device_s},
     };
     for (unsigned i = 0; i < ARRAY_LENGTH(counts); i++)
         if (map_u64(counts[i].map, counts[i].key, counts[i].ret, NULL))
@@ -120,6 +125,8 @@ static int read_stats(const msgpack_object *map, struct gad_job_stats *stats,
             return malformed(error, "seconds");
     if (map_copy_str(map, "engine", stats->engine, sizeof(stats->engine), NULL))
         return malformed(error, "engine");
+    if (map_copy_str(map, "engine_why", stats->engine_why, sizeof(stats->engine_why), NULL))
+        return malformed(error, "engine_why");
     return 0;
 }
 

@@ -12,6 +12,8 @@
 
 #define COPY_PIECE_BYTES ((size_t)1 << 20)
 
+unsigned bulk_n_threads = BULK_THREADS;
+
 double bulk_now(void)
 {
     return now_us() * 1e-6;
@@ -78,15 +80,15 @@ static void *parallel_main(void *argument)
 double bulk_parallel(bulk_work *work, void *data, size_t n, size_t piece)
 {
     struct parallel p = {.work = work, .data = data, .n = n, .piece = piece};
-    pthread_t threads[BULK_THREADS];
+    pthread_t threads[BULK_MAX_THREADS];
     double began = bulk_now();
-    for (int i = 0; i < BULK_THREADS; i++) {
+    for (unsigned i = 0; i < bulk_n_threads; i++) {
         if (pthread_create(&threads[i], NULL, parallel_main, &p)) {
             fprintf(stderr, "no thread\n");
             exit(1);
         }
     }
-    for (int i = 0; i < BULK_THREADS; i++)
+    for (unsigned i = 0; i < bulk_n_threads; i++)
         pthread_join(threads[i], NULL);
     return bulk_now() - began;
 }

@@ -8,6 +8,9 @@
 #define BULK_ROUNDS  15
 #define BULK_THREADS 2
 
+#define BULK_MAX_THREADS 64
+extern unsigned bulk_n_threads; /* BULK_THREADS until it is set */
+
 double bulk_now(void); /* seconds */
 double bulk_median(double *values, int n);
 
@@ -17,7 +20,7 @@ struct gad_array *bulk_array(struct gad_client *client, enum gad_dtype dtype, in
 /* Seconds of one job, from the call to its return. */
 double bulk_run_job(struct gad_client *client, const struct gad_job_options *options);
 
-/* Calls work(data, first, count) for pieces of [0, n) on BULK_THREADS threads; seconds. */
+/* Calls work(data, first, count) for pieces of [0, n) on bulk_n_threads threads; seconds. */
 typedef void bulk_work(void *data, size_t first, size_t count);
 double bulk_parallel(bulk_work *work, void *data, size_t n, size_t piece);
 

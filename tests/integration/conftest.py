@@ -20,6 +20,12 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("GPUARRAYD_BUILD", TOP / "build"))
 DAEMON = BUILD / "daemon/broker/gpuarrayd"
 WORKER = BUILD / "daemon/worker/gpuarrayd-worker-cpu"
+# The engine of daemons that do not say, and the program that works with a device: the one made with
+# the test double, or (GPUARRAYD_TEST_ENGINE=cuda GPUARRAYD_TEST_WORKER=PATH) one with a real device.
+ENGINE = os.environ.get("GPUARRAYD_TEST_ENGINE", "cpu")
+CUDA_WORKER = pathlib.Path(os.environ.get(
+    "GPUARRAYD_TEST_WORKER", BUILD / "tests/integration/gpuarrayd-worker-cuda-double"))
+IS_DOUBLE = CUDA_WORKER.name.endswith("-double")
 FAULTY_WORKER = BUILD / "tests/integration/gpuarrayd-worker-faults"
 CTL = BUILD / "client/ctl/gpuarrayctl"
 IS_SANITIZED = "asan" in BUILD.name or "tsan" in BUILD.name
@@ -35,9 +41,37 @@ os.environ["XDG_RUNTIME_DIR"] = RUNTIME
 atexit.register(shutil.rmtree, RUNTIME, ignore_errors=True)
 
 
+class NotStarted(RuntimeError):
+    """.code: the exit status; .text: what the daemon said."""
+
+    def __init__(self, code, text):
+        super().__init__(f"the daemon did not start: exit {code}\n{text}")
+        self.code, self.text = code, text
+
+
+def size_of(text):
+    """"8M" in bytes."""
+    return int(text[:-1]) << {"K": 10, "M": 20, "G": 30}[text[-1]]
+
+
+def engine_args(engine, pool):
+    """The daemon's options for an engine. A device's pool is 8 MiB at least, in slots of 2 MiB where
+    it is small; with one slot more, which is no part of it."""
+    if engine == "cpu":
+        return ["--engine", "cpu"]
+    n = max(size_of(pool), 8 << 20)
+    slot = 2 << 20 if n < 64 << 20 else 8 << 20
+    slab = f"{(n // slot + 1) * slot >> 20}M"
+    return ["--engine", engine, "--cuda-worker", CUDA_WORKER, "--device-bytes", slab,
+            "--pinned-bytes", slab, "--chunk-bytes", f"{slot >> 20}M"]
+
+
 class Daemon:
     def __init__(self, pool="8M", threads=2, worker=WORKER, args=(), env=None, user=None,
-                 program=DAEMON, under=()):
+                 program=DAEMON, under=(), engine=ENGINE):
+        if engine == "cuda" and worker is not WORKER:
+            pytest.skip("about a program in the CPU worker's place")
+        self.engine_name = "cuda:0" if engine == "cuda" else "cpu"
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="gpuarrayd-test-"))
         if user is not None:
             self.dir.chmod(0o755)
@@ -46,14 +80,23 @@ class Daemon:
         ready, tell = os.pipe()
         os.set_inheritable(tell, True)
         command = [*under, program, "--socket", self.socket, "--pool", pool, "--threads", str(threads),
-                   "--worker", worker, "--ready-fd", str(tell), *args]
+                   "--worker", worker, "--ready-fd", str(tell), *engine_args(engine, pool), *args]
         self.process = subprocess.Popen([str(c) for c in command], stdin=subprocess.DEVNULL,
                                         stdout=self.log, stderr=self.log, pass_fds=[tell],
                                         env={**os.environ, **(env or {})})
         os.close(tell)
         if not select.select([ready], [], [], 20)[0] or not os.read(ready, 1):
-            self.process.kill()
-            raise RuntimeError("the daemon did not start:\n" + self.text())
+            try:
+                code = self.process.wait(1)
+            except subprocess.TimeoutExpired:
+                code = "none after 20 s"
+                self.process.kill()
+                self.process.wait()
+            text = self.text()
+            os.close(ready)
+            self.log.close()
+            shutil.rmtree(self.dir, ignore_errors=True)
+            raise NotStarted(code, text)
         os.close(ready)
 
     def text(self):
@@ -94,11 +137,22 @@ class Daemon:
         """Until the worker was replaced so many times and the new one is ready."""
         end = time.monotonic() + seconds
         while True:
-            engine = self.info()["engines"][0]
+            engine = self.engine_info(self.engine_name)
             if engine["restarts"] >= at_least and engine["state"] == "ready":
                 return
             assert time.monotonic() < end, engine
             time.sleep(0.02)
+
+    def engine_info(self, name="cuda:0"):
+        """What server.info says of one engine."""
+        return {engine["name"]: engine for engine in self.info()["engines"]}[name]
+
+    def wait_for_state(self, state, name="cuda:0", seconds=20):
+        end = time.monotonic() + seconds
+        while (engine := self.engine_info(name))["state"] != state:
+            assert time.monotonic() < end, engine
+            time.sleep(0.02)
+        return engine
 
     def worker_pid(self):
         end = time.monotonic() + 20

@@ -194,8 +194,24 @@ def test_several_outputs_scalars_and_json(daemon, files):
     plan = json.loads(daemon.ctl("run", "a * k", "a=a.npy", "k=2.5", "--explain", "--json",
                                  cwd=folder).stdout)
     assert plan["outputs"][0]["shape"] == list(a.shape) and plan["restartable"]
+    assert outcome["engine"] == plan["engine"] and outcome["engine_why"].startswith("auto: ")
+    chosen, = [one for one in plan["engines"] if one["chosen"]]
+    assert chosen["engine"] == plan["engine"] and "why_not" not in chosen
+    assert chosen["seconds"] == plan["seconds"] and chosen["bound"] in "start memory file link work"
     text = daemon.ctl("run", "sqrt(a) + mean(a)", "a=a.npy", "--explain", cwd=folder).stdout
-    assert "float32" in text and "pass" in text
+    assert "float32" in text and "pass" in text and f"engine   {plan['engine']}\nwhy      auto" in text
+
+
+def test_an_engine_that_is_not_there_is_refused(daemon, files):
+    folder, _ = files
+    for word, code, expected in (("cuda:15", "no-engine", "cpu"), ("cuda:16", "bad-argument", "cuda:15"),
+                                 ("cuda:01", "bad-argument", "cuda:15"), ("gpu", "bad-argument", "auto")):
+        for more in ((), ("--explain",)):
+            done = daemon.ctl("run", "sum(a)", "a=a.npy", "--engine", word, "--json", *more,
+                              cwd=folder, check=False)
+            error = json.loads(done.stdout or done.stderr)["error"]
+            assert done.returncode and error["code"] == code, error
+            assert expected in error["expected"] and error["found"] == word
 
 
 def test_fortran_order_is_kept_as_numpy_keeps_it(daemon, files):

@@ -174,7 +174,7 @@ def test_every_function_over_many_tiles_of_a_tiny_pool(start, left, right):
                   for j, r in enumerate(some)]
             outputs = [{"expr": t, "to": at} for t, at in zip(texts, to)]
             reply = w.call("job.run", fds=fds, args=sent, outputs=outputs)
-            assert reply["tiles"] > 1
+            assert reply["tiles"] > 1 or daemon.engine_name != "cpu"
             got = [out.array(r.dtype, (n,), j * 8 * n) for j, r in enumerate(some)]
             check(got, [np.resize(r, n) for r in some], texts, "many tiles")
             del got

@@ -16,6 +16,11 @@ _gpuarrayctl_jobs() {
     gpuarrayctl jobs "$@" 2>/dev/null | awk 'NR > 1 {print $1}'
 }
 
+_gpuarrayctl_devices() {
+    gpuarrayctl daemon path >/dev/null 2>&1 &&
+        gpuarrayctl info 2>/dev/null | sed -n 's/^ *name  *\(cuda:[0-9]*\)$/\1/p'
+}
+
 _gpuarrayctl_operations() {
     gpuarrayctl daemon path >/dev/null 2>&1 &&
         gpuarrayctl ops 2>/dev/null | sed 's/^q, r = //; s/(.*//; /^DTYPE/d'
@@ -26,7 +31,7 @@ _gpuarrayctl_words() {
     case "$2" in
     --state) echo queued running settling done failed cancelled active; return ;;
     --dtype) echo bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64; return ;;
-    --engine) echo auto cpu cuda; return ;;
+    --engine) echo auto cpu cuda; _gpuarrayctl_devices; return ;;
     --priority | --label | -l | --timeout | --interval | -n | --count | -c | --lines) return ;;
     esac
     case "$1" in

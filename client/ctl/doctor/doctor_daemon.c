@@ -24,11 +24,21 @@ static void check_version(struct doctor *d)
                "the daemon is version %s, this command %s", version, gad_version());
 }
 
+/* Of a device that is not there, or sleeps until it is needed, doctor_gpu() speaks. */
+static bool is_device_away(const char *name, const char *state)
+{
+    return name && state && strncmp(name, "cuda", 4) == 0 &&
+           (strcmp(state, "absent") == 0 || strcmp(state, "asleep") == 0 ||
+            strcmp(state, "waiting-for-device-memory") == 0);
+}
+
 static void check_engine(struct doctor *d, struct json_object *engine)
 {
     const char *name = json_object_get_string(json_object_object_get(engine, "name"));
     const char *state = json_object_get_string(json_object_object_get(engine, "state"));
     uint64_t restarts = number(engine, "restarts"), failed = number(engine, "failed_starts");
+    if (is_device_away(name, state))
+        return;
     if (failed > 0)
         doctor_say(d, FINDING_PROBLEM,
                    "the daemon's log says why: journalctl -u gpuarrayd, or 'gpuarrayctl daemon "

@@ -200,12 +200,13 @@ static PyObject *job_get_stats(PyObject *self, void *unused)
     const struct gad_job_stats *s = stats_of((struct job *)self);
     if (!s)
         Py_RETURN_NONE;
-    return Py_BuildValue("{sKsssKsKsKsdsdsdsdsdsKsKsK}", "job", s->job, "engine", s->engine,
-                         "n_tiles", s->n_tiles, "read_bytes", s->read_bytes, "write_bytes",
-                         s->write_bytes, "total_s", s->total_s, "source_s", s->source_s, "kernel_s",
-                         s->kernel_s, "sink_s", s->sink_s, "client_s", s->client_s,
-                         "n_divide_by_zero", s->n_divide_by_zero, "n_invalid_casts",
-                         s->n_invalid_casts, "around_cache_bytes", s->around_cache_bytes);
+    return Py_BuildValue(
+        "{sKsssssKsKsKsdsdsdsdsdsdsdsKsKsK}", "job", s->job, "engine", s->engine, "engine_why",
+        s->engine_why, "n_tiles", s->n_tiles, "read_bytes", s->read_bytes, "write_bytes",
+        s->write_bytes, "total_s", s->total_s, "source_s", s->source_s, "kernel_s", s->kernel_s,
+        "sink_s", s->sink_s, "client_s", s->client_s, "to_device_s", s->to_device_s,
+        "from_device_s", s->from_device_s, "n_divide_by_zero", s->n_divide_by_zero,
+        "n_invalid_casts", s->n_invalid_casts, "around_cache_bytes", s->around_cache_bytes);
 }
 
 static PyObject *job_result(PyObject *self, PyObject *index)

@@ -88,6 +88,34 @@ static PyObject *plan_get_engine(PyObject *self, void *unused)
     return PyUnicode_FromString(plan_of(self)->engine);
 }
 
+static PyObject *plan_get_engine_why(PyObject *self, void *unused)
+{
+    return PyUnicode_FromString(plan_of(self)->engine_why);
+}
+
+/* What is not known is left out. */
+static PyObject *describe_engine(const struct gad_plan_engine *e)
+{
+    PyObject *chosen = PyBool_FromLong(e->is_chosen);
+    if (e->has_estimate)
+        return Py_BuildValue("{sssdsdsssNss}", "engine", e->engine, "seconds", e->seconds,
+                             "behind_seconds", e->behind_seconds, "bound", e->bound, "chosen",
+                             chosen, "why_not", e->why_not);
+    return Py_BuildValue("{sssNss}", "engine", e->engine, "chosen", chosen, "why_not", e->why_not);
+}
+
+static PyObject *plan_get_engines(PyObject *self, void *unused)
+{
+    const struct gad_plan *plan = plan_of(self);
+    PyObject *list = PyList_New(plan->n_engines);
+    for (unsigned i = 0; list && i < plan->n_engines; i++) {
+        PyObject *engine = describe_engine(&plan->engines[i]);
+        if (!engine || PyList_SetItem(list, i, engine))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
 static PyObject *plan_get_text(PyObject *self, void *unused)
 {
     const char *text = plan_of(self)->text ? plan_of(self)->text : "";
@@ -119,6 +147,8 @@ static PyObject *plan_get_seconds(PyObject *self, void *unused)
 static PyGetSetDef properties[] = {
     {"outputs", plan_get_outputs, NULL, "(typestr, shape, fortran_order) of each."},
     {"engine", plan_get_engine, NULL, "That would compute it."},
+    {"engine_why", plan_get_engine_why, NULL, "Why that engine."},
+    {"engines", plan_get_engines, NULL, "A dict for each engine: what it would take."},
     {"text", plan_get_text, NULL, "The whole plan for a reader, several lines."},
     {"n_tiles", plan_get_n_tiles, NULL, "Parts that are computed one by one."},
     {"read_bytes", plan_get_read_bytes, NULL, "Bytes that would be read."},

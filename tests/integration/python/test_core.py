@@ -460,6 +460,11 @@ def test_a_plan(session):
     plan = session.plan([("x * 2", "a", None), ("sum(x)", None, None)], [("x", x)], None)
     assert plan.outputs[0] == ("<f4", (500, 400), True) and plan.outputs[1][:2] == ("<f4", ())
     assert plan.engine == "cpu" and plan.n_tiles >= 1 and "float32" in plan.text
+    chosen = [one for one in plan.engines if one["chosen"]]
+    assert [one["engine"] for one in chosen] == [plan.engine] and chosen[0]["why_not"] == ""
+    assert chosen[0]["seconds"] == plan.seconds and chosen[0]["behind_seconds"] >= 0
+    assert chosen[0]["bound"] in ("start", "memory", "file", "link", "work")
+    assert plan.engine_why.startswith("auto: ") and plan.engine_why in plan.text
     assert plan.read_bytes == 800_000 and plan.write_bytes >= 800_004 and plan.seconds > 0
     with pytest.raises(errors.BadShape):
         session.plan([("x + y", None, None)], [("x", x), ("y", session.new("<f8", (3,), True))],

@@ -308,6 +308,8 @@ def test_engine_and_label(gd):
     assert_same(gd.evaluate("a + 1", a=a, engine="cpu", priority=3, label="mine"), a + 1)
     with pytest.raises(gd.errors.RequestError):
         gd.evaluate("a + 1", a=a, engine="abacus")
+    with pytest.raises(gd.errors.NoEngine, match="cuda:15 is not there"):
+        gd.evaluate("a + 1", a=a, engine="cuda:15")
 
 
 # -- the session --------------------------------------------------------------------------------

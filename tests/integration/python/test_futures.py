@@ -68,6 +68,7 @@ def test_a_result(gd):
     assert future.exception() is None and future.job > 0
     assert future.progress.fraction == 1.0
     assert future.stats["engine"] == "cpu" and future.stats["read_bytes"] >= 0
+    assert future.stats["engine_why"].startswith("auto: ") and future.stats["to_device_s"] == 0
 
 
 def test_several_results_and_lazies(gd):

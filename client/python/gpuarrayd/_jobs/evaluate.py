@@ -53,7 +53,8 @@ def evaluate(expr: str | Sequence[str], /, *, out: Any = None, to: Any = None,
         A new file for the result: "file.npy", "file.h5:/dataset", "file.raw". It appears whole, at
         the end.
     engine : str, optional
-        "auto", "cpu" or "cuda".
+        "auto" (where it ends sooner), "cpu", "cuda", or "cuda:0" for the first device, "cuda:1"
+        for the second. The stats of submit()'s future say which it was, and why.
     priority : int
         -100 to 100; higher first among the user's own jobs.
     label : str, optional

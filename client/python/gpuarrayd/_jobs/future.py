@@ -167,7 +167,7 @@ class Future(futures.Future[T], Generic[T]):
 
     @property
     def stats(self) -> dict[str, int | float | str] | None:
-        """How the job went: engine, bytes, seconds; None before its end and if it failed."""
+        """How the job went: engine, why, bytes, seconds; None before its end and if it failed."""
         return self._last[2] if self._last else None
 
 

@@ -143,7 +143,7 @@ class Lazy(Operators, Unanswered):
         out : ndarray, memmap, h5py.Dataset or gd.open(path, "r+"), optional
             Where they go: of exactly this shape, of a dtype that NumPy would cast to. It may be
             what is read, element by element.
-        engine : {"auto", "cpu", "cuda"}, optional
+        engine : {"auto", "cpu", "cuda", "cuda:0", ...}, optional
         priority : int
             -100 to 100; the user's own jobs with higher numbers go first.
         label : str, optional

@@ -99,9 +99,9 @@ def daemons(client: Client) -> dict[str, dict[str, Any]]:
     -------
     dict
         For the address of each worker a dict: host, the machine's name; process, the worker's
-        number; pid, the daemon's number on that host, equal for all that share it; engine, "cpu" or
-        "cuda"; version; socket, as the plugin was told, or None. A worker without a daemon has
-        host, process and error, the exception, instead.
+        number; pid, the daemon's number on that host, equal for all that share it; engine, its
+        first, "cpu" or "cuda:0"; version; socket, as the plugin was told, or None. A worker without
+        a daemon has host, process and error, the exception, instead.
     """
     found: dict[str, dict[str, Any]] = client.run(_process.whereabouts)
     return found

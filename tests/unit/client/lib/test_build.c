@@ -59,7 +59,14 @@ Test(options, refuse_what_would_be_cut_or_crash)
         eq(int, refused((struct gad_job_options){.priority = 101}, &error), GAD_BAD_ARGUMENT));
     cr_assert(
         eq(int, refused((struct gad_job_options){.engine = "gpu"}, &error), GAD_BAD_ARGUMENT));
+    static const char *const wrong[] = {"",        "cuda:",   "cuda:x", "cuda:16", "cuda:01",
+                                        "cuda: 1", "cuda:-1", "cpu:0",  "CUDA",    "cuda:1 "};
+    for (size_t i = 0; i < ARRAY_LENGTH(wrong); i++)
+        cr_assert(eq(int, refused((struct gad_job_options){.engine = wrong[i]}, &error),
+                     GAD_BAD_ARGUMENT));
+    cr_assert(eq(str, error.found, "cuda:1 "));
     cr_assert(zero(int, refused((struct gad_job_options){.engine = "cuda"}, &error)));
+    cr_assert(zero(int, refused((struct gad_job_options){.engine = "cuda:15"}, &error)));
 }
 
 static int refused_output(struct gad_output output, struct gad_error *error)

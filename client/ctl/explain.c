@@ -1,0 +1,63 @@
+/* gpuarrayctl run --explain: the plan of a job, and what each engine would take, without running
+ * it.
+ *
+ * The text is the library's; the JSON has the same. Called by run.c.
+ */
+#include "client/ctl/run.h"
+
+static void add_text(struct json_object *object, const char *key, const char *value)
+{
+    json_object_object_add(object, key, json_object_new_string(value));
+}
+
+static struct json_object *engine_json(const struct gad_plan_engine *engine)
+{
+    struct json_object *object = json_object_new_object();
+    add_text(object, "engine", engine->engine);
+    if (engine->has_estimate) {
+        json_object_object_add(object, "seconds", json_object_new_double(engine->seconds));
+        json_object_object_add(object, "behind_seconds",
+                               json_object_new_double(engine->behind_seconds));
+        add_text(object, "bound", engine->bound);
+    }
+    json_object_object_add(object, "chosen", json_object_new_boolean(engine->is_chosen));
+    if (!engine->is_chosen)
+        add_text(object, "why_not", engine->why_not);
+    return object;
+}
+
+static struct json_object *plan_json(const struct gad_plan *plan)
+{
+    struct json_object *object = json_object_new_object();
+    struct json_object *outputs = json_object_new_array(), *engines = json_object_new_array();
+    for (unsigned i = 0; i < plan->n_outputs; i++)
+        json_object_array_add(outputs, ctl_array_json(&plan->outputs[i], NULL));
+    for (unsigned i = 0; i < plan->n_engines; i++)
+        json_object_array_add(engines, engine_json(&plan->engines[i]));
+    add_text(object, "engine", plan->engine);
+    add_text(object, "engine_why", plan->engine_why);
+    json_object_object_add(object, "engines", engines);
+    json_object_object_add(object, "outputs", outputs);
+    json_object_object_add(object, "tiles", json_object_new_uint64(plan->n_tiles));
+    json_object_object_add(object, "read_bytes", json_object_new_uint64(plan->read_bytes));
+    json_object_object_add(object, "write_bytes", json_object_new_uint64(plan->write_bytes));
+    json_object_object_add(object, "carry_bytes", json_object_new_uint64(plan->carry_bytes));
+    json_object_object_add(object, "seconds", json_object_new_double(plan->seconds));
+    json_object_object_add(object, "restartable", json_object_new_boolean(plan->is_restartable));
+    return object;
+}
+
+int run_explain(struct run_options *o, struct gad_client *client)
+{
+    struct gad_job_options options = run_job_options(o, NULL);
+    struct gad_plan *plan;
+    int r = (int)gad_plan(client, &options, &plan, &o->error);
+    if (r)
+        return r;
+    if (o->json)
+        ctl_put_json(plan_json(plan));
+    else
+        fputs(plan->text, stdout);
+    gad_plan_free(plan);
+    return 0;
+}

@@ -1,0 +1,167 @@
+#!/bin/sh
+# run.sh [--double] [DIRECTORY]
+# Tests and measures a bundle (bundle.sh) on this host within 8 minutes. Each step has a time limit,
+# and the next one follows whatever it said. Logs and the table results.md are left in DIRECTORY
+# (./results). Ends with 1 when a step failed; a step that cannot be run here is skipped and says so.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+double=
+if [ "${1:-}" = --double ]; then
+    double=-double
+    shift
+fi
+results=${RUN_RESULTS:-${1:-$PWD/results}}
+mkdir -p "$results" || exit 2
+results=$(cd "$results" && pwd)
+build=$here/build
+GPUARRAYD_BUILD=$build
+GPUARRAYD_TEST_WORKER=$build/daemon/worker/gpuarrayd-worker-cuda
+if [ "$double" ]; then
+    GPUARRAYD_TEST_WORKER=$build/tests/integration/gpuarrayd-worker-cuda-double
+fi
+PYTHONDONTWRITEBYTECODE=1
+export GPUARRAYD_BUILD GPUARRAYD_TEST_WORKER PYTHONDONTWRITEBYTECODE
+python=${PYTHON:-python3}
+"$python" -c 'import msgpack, pytest' 2>/dev/null || {
+    PYTHONPATH=$here/pure${PYTHONPATH:+:$PYTHONPATH}
+    export PYTHONPATH
+}
+threads=$(nproc)
+[ "$threads" -le 8 ] || threads=8
+check=$build/tests/gpu/checkcuda$double
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+rows=$work/rows
+: >"$rows"
+failed=0
+
+# step NAME SECONDS COMMAND...: one row of the table; 77 is skipped.
+step() {
+    name=$1
+    limit=$2
+    shift 2
+    log=$results/$(echo "$name" | tr -c 'a-z0-9\n' '-').log
+    printf '%s ... ' "$name"
+    began=$(date +%s)
+    timeout -k 5 "$limit" "$@" >"$log" 2>&1
+    code=$?
+    took=$(($(date +%s) - began))
+    case $code in
+    0) verdict=passed ;;
+    77) verdict="skipped: $(tail -n 1 "$log")" ;;
+    124 | 137) verdict="FAILED: not done in $limit s" ;;
+    *) verdict="FAILED: exit $code, $(grep -v '^RESULT' "$log" | tail -n 1 | cut -c 1-120)" ;;
+    esac
+    case $verdict in FAILED*) failed=1 ;; esac
+    echo "$verdict ($took s)"
+    printf '| %s | %s | | | %s s |\n' "$name" "$(echo "$verdict" | tr '|' '/')" "$took" >>"$rows"
+    awk -F '\t' '/^RESULT/ { printf "| %s | %s | %s | %s | %s |\n", $2, $3, $4, $5, $6 }' \
+        "$log" >>"$rows"
+}
+
+# with_daemon COMMAND...: on a daemon whose jobs the device computes.
+with_daemon() {
+    sh "$here/tests/run-uninstalled.sh" --threads "$threads" \
+        --options "--engine cuda --cuda-worker $GPUARRAYD_TEST_WORKER" -- "$@"
+}
+
+# sanitize TOOL FILTER: NVIDIA's checker over a part of the runner.
+sanitize() {
+    tool=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null)
+    if [ -z "$tool" ] || [ "$double" ]; then
+        echo "there is no compute-sanitizer, or no device"
+        return 77
+    fi
+    "$tool" --tool "$1" --error-exitcode 1 "$check" --trials 1 "$2" && return 0
+    # It knows no device at all (some sandboxes): not our fault, and no pass.
+    "$tool" --tool "$1" --error-exitcode 1 "$check" --trials 1 "no such case" >/dev/null 2>&1 && return 1
+    echo "compute-sanitizer does not run here"
+    return 77
+}
+
+python_has() { "$python" -c "import $1" 2>/dev/null; }
+
+integration() {
+    cd "$here/tests/integration" || return 1
+    if ! python_has numpy || ! python_has h5py; then
+        echo "Python has no NumPy or no h5py"
+        return 77
+    fi
+    "$python" -m pytest -q -p no:cacheprovider "$@"
+}
+
+package() {
+    PYTHONPATH=$build/python${PYTHONPATH:+:$PYTHONPATH}
+    GPUARRAYD_TEST_ENGINE=cuda
+    export PYTHONPATH GPUARRAYD_TEST_ENGINE
+    if ! python_has gpuarrayd; then
+        echo "the Python package is not in the bundle, or not for this Python"
+        return 77
+    fi
+    integration python/test_evaluate.py python/test_futures.py
+}
+
+# The floor is of the same machine and minute: the ping-pong of latency, the copies of checkcuda.
+small_job() {
+    floor=$(sed -n 's/^FLOOR\t//p' "$results"/kernels--rates.log)
+    with_daemon sh -c "'$build/tests/bench/latency' \"\$GPUARRAYD_SOCKET\" 3000" >"$work/latency" ||
+        return 1
+    cat "$work/latency"
+    sed -n 's/.*: p50 \([0-9.]*\) us.*bare ping-pong: p50 \([0-9.]*\) us.*/\1 \2/p' "$work/latency" |
+        awk -v floor="${floor:-0}" '{
+            if (floor == 0) { print "there is no floor: kernels, rates was not run"; exit 1 }
+            limit = 2.2 * $2 + floor
+            printf "RESULT\tsmall job, 1,000 float64 inline, p50\t%.1f us\t2.2 x ping-pong %.1f us " \
+                "+ copy, kernel, copy %.1f us\t%.2f\tat most 1.00\n", $1, $2, floor, $1 / limit }'
+}
+
+if [ "${RUN_STEP:-}" ]; then
+    "$@"
+    exit
+fi
+mib=512
+pool=128M
+bench=
+fast="test_cuda.py test_cuda_jobs.py test_cuda_functions.py"
+if [ "$double" ]; then # the bundle is tried, not the double's speed
+    mib=8
+    pool=8M
+    bench="--mib 16"
+    fast="test_cuda.py"
+fi
+# part NAME SECONDS FUNCTION...: a step that is a function of this file, in a shell of its own.
+part() {
+    name=$1
+    limit=$2
+    shift 2
+    step "$name" "$limit" env RUN_STEP=1 RUN_RESULTS="$results" sh "$0" ${double:+--double} "$@"
+}
+
+step "kernels, all functions" 60 "$check"
+# shellcheck disable=SC2086
+step "kernels, rates" 45 "$check" --bench $bench
+# shellcheck disable=SC2086
+part "integration tests" 150 integration $fast
+part "the python package" 20 package
+part "compute-sanitizer memcheck" 25 sanitize memcheck sqrt
+part "compute-sanitizer racecheck" 25 sanitize racecheck "sum float"
+part "compute-sanitizer initcheck" 25 sanitize initcheck programs
+part "streaming" 60 with_daemon "$build/tests/gpu/stream$double" "$threads" "$mib" "$work" \
+    "$python" "$here/tests/gpu/cupy_peer.py"
+step "arrays beyond the pool" 50 "$python" "$here/tests/gpu/crowd.py" "$pool"
+part "small jobs" 15 small_job
+
+{
+    device=$(sed -n 1p "$results"/kernels--all-functions.log)
+    driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1)
+    echo "Device: ${device:-none}. Driver: ${driver:-none}. Date: $(date -u +%Y-%m-%d)."
+    echo "Host: $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) processors," \
+        "$threads threads of the daemon."
+    echo
+    echo '| what | measured | limit in the same run | ratio | target, or time taken |'
+    echo '| --- | --- | --- | --- | --- |'
+    cat "$rows"
+} >"$results/results.md"
+echo
+cat "$results/results.md"
+exit $failed

@@ -1,0 +1,48 @@
+"""The whole catalogue on a device: the tests of the CPU engine's, on daemons with a CUDA worker."""
+
+import pytest
+
+from cuda_daemons import daemon, start  # noqa: F401: fixtures
+from test_catalogue import (  # noqa: F401
+    test_every_alias_and_operator_is_its_function,
+    test_every_binary_function_on_every_pair_of_dtypes,
+    test_every_cast,
+    test_every_reduction,
+    test_every_unary_function,
+    test_numbers_are_weak_in_every_binary_function,
+    test_reductions_inside_expressions_and_beside_arrays,
+    test_scalar_arguments_are_as_numbers_in_the_text,
+)
+from test_layouts import (  # noqa: F401
+    test_every_function_at_every_length_and_alignment,
+    test_every_function_in_both_byte_orders,
+    test_every_function_in_every_layout,
+    test_every_function_on_every_shape,
+    test_every_function_over_many_tiles_of_a_tiny_pool,
+)
+from test_special_forms import (  # noqa: F401
+    names,
+    test_clip,
+    test_index,
+    test_index_in_every_memory_order,
+    test_index_is_of_the_array_that_is_computed,
+    test_index_over_many_tiles_of_a_tiny_pool,
+    test_integer_traps_are_results_with_a_count,
+    test_isclose,
+    test_nan_to_integer_is_one_written_rule,
+    test_nan_to_num,
+    test_powers_with_a_short_way_have_the_bits_of_numpys,
+    test_results_by_number,
+    test_round_to_decimals,
+    test_select,
+    test_where_on_every_pair_of_dtypes,
+)
+from test_trees import (  # noqa: F401
+    ops,
+    test_exact_trees_have_numpys_bits,
+    test_smooth_trees_are_within_what_their_functions_may_differ,
+)
+
+# The kernels run under the sanitizers in the runner of the device's kernels, the worker's host side
+# in test_cuda_jobs.py.
+pytestmark = pytest.mark.slow
