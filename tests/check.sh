@@ -8,6 +8,7 @@
 # Ends with a line `N passed, N failed` and exits 0 only when nothing failed.
 . "$(dirname "$0")/setup.sh"
 need build check
+if has_nvcc; then need cuda; fi
 python_for_tests
 passed=0
 failed=0
@@ -117,6 +118,10 @@ integration "$build/asan" "$top/tests/integration" -m "not slow" \
     --ignore="$top/tests/integration/python"
 say "integration tests of the Python package, ASan and UBSan"
 integration_of_package
+rm -rf "$build/bundle"
+if [ -x "$build/daemon/worker/cuda/gpuarrayd-worker-cuda" ]; then double=; else double=--double; fi
+# shellcheck disable=SC2086
+attempt "bundle for hosts with a device" sh "$top/tests/gpu/bundle.sh" $double "$build/bundle"
 attempt "quickstart" sh "$top/tests/quickstart.sh"
 
 printf '\n%d passed, %d failed\n' "$passed" "$failed"

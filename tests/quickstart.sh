@@ -7,6 +7,8 @@ need build
 say "building in $build"
 targets="daemon/broker/gpuarrayd daemon/worker/gpuarrayd-worker-cpu client/ctl/gpuarrayctl
     client/libgpuarrayd.so.0.1.0"
+optional=daemon/worker/cuda/gpuarrayd-worker-cuda
+if has_nvcc; then need cuda; fi
 compile "$build"
 python_package "$build"
 python=$(python_with_numpy)

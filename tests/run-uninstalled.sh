@@ -42,11 +42,13 @@ trap finish EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
+cuda=$build/daemon/worker/cuda/gpuarrayd-worker-cuda
+if [ ! -x "$cuda" ]; then cuda=; fi
 mkfifo "$dir/ready"
 # shellcheck disable=SC2086
 "$build/daemon/broker/gpuarrayd" --socket "$dir/socket" --pool "$pool" \
     ${threads:+--threads "$threads"} --worker "$build/daemon/worker/gpuarrayd-worker-cpu" \
-    $options --ready-fd 3 3>"$dir/ready" &
+    ${cuda:+--cuda-worker "$cuda"} $options --ready-fd 3 3>"$dir/ready" &
 daemon=$!
 if [ "$(head -c 1 "$dir/ready" | wc -c)" != 1 ]; then
     echo "run-uninstalled.sh: the daemon did not start" >&2

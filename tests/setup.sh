@@ -51,8 +51,15 @@ need() {
     }
 }
 
-# compile DIR [MESON OPTION...]: configures once, builds $targets, or what targets.py picks by $pick
-# (everything when both are unset); the log is shown only when it fails.
+# has_nvcc: whether the CUDA worker can be built, where kernels/cuda/meson.build looks too.
+has_nvcc() {
+    command -v nvcc >/dev/null || [ -x "${CUDA_PATH:-/usr/local/cuda}/bin/nvcc" ] ||
+        [ -x /usr/local/cuda/bin/nvcc ]
+}
+
+# compile DIR [MESON OPTION...]: configures once, builds $targets and those of $optional that are to
+# be had, or what targets.py picks by $pick (everything when all are unset); the log is shown only
+# when it fails.
 compile() {
     dir=$1
     shift
@@ -64,10 +71,14 @@ compile() {
             return 1
         }
     fi
+    found=
+    for target in ${optional:-}; do
+        if grep -q "^build $target:" "$dir/build.ninja"; then found="$found $target"; fi
+    done
     # shellcheck disable=SC2086
     picked=${pick:+$(python3 "$top/tests/targets.py" "$dir" $pick)}
     # shellcheck disable=SC2086
-    ninja -C "$dir" ${targets:-} $picked >"$log" 2>&1 || {
+    ninja -C "$dir" ${targets:-} $found $picked >"$log" 2>&1 || {
         tail -n 40 "$log" >&2
         return 1
     }

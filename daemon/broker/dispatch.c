@@ -278,7 +278,7 @@ void dispatch_decide_again(struct broker *broker, struct worker *w)
         struct gad_error error = {0};
         struct job *job = list_entry(items[i], struct job, item);
         int r = submit_decide_again(broker, job, &error);
-        if (r != 0)
+        if (r != 0 && !(r == GAD_NO_ENGINE && worker_may_return(w)))
             fail_start(broker, job, r, &error);
     }
 }

@@ -19,8 +19,9 @@
  * and the intervals grow further: a device that is broken stays broken, and starting costs. Where
  * no worker ever got ready, it is given up (no-engine) after MAX_FAILED_STARTS attempts, until one
  * does. Where one did, what is in its way may pass: jobs wait in the queue, and server.info says
- * what they wait for. A device that is not there is looked for every minute, and one whose memory
- * others have is tried at growing intervals.
+ * what they wait for. A device that was never there is looked for every minute; one that was there
+ * (it may come back with a driver that is loaded again), or whose memory others have, is tried at
+ * growing intervals.
  *
  * The device workers of a daemon that leaves when it is idle (that of one user) sleep: they are
  * started by the first job for which a device may be worth it, and leave when they had nothing to
@@ -116,6 +117,11 @@ bool worker_is_coming(const struct worker *w)
         return w->info.n_failed_starts < MAX_FAILED_STARTS ||
                (w->was_ready && !w->broker->is_draining);
     }
+}
+
+bool worker_may_return(const struct worker *w)
+{
+    return w->info.state == WORKER_ABSENT && w->was_ready && !w->broker->is_draining;
 }
 
 const char *worker_why(const struct worker *w)
@@ -347,7 +353,8 @@ static void go_on(struct worker *w, const struct death *death)
     } else if (w->info.state == WORKER_DOZING) {
         fall_asleep(w);
     } else if (has_exited_with(w, death, WORKER_EXIT_ABSENT)) {
-        wait_to_restart(w, WORKER_ABSENT, ABSENT_NS);
+        uint64_t delay_ns = w->was_ready ? next_delay_ns(w, true) : ABSENT_NS;
+        wait_to_restart(w, WORKER_ABSENT, delay_ns > 0 ? delay_ns : next_delay_ns(w, true));
     } else if (has_exited_with(w, death, WORKER_EXIT_NO_MEMORY)) {
         uint64_t delay_ns = next_delay_ns(w, true);
         wait_to_restart(w, WORKER_SHORT, delay_ns > 0 ? delay_ns : next_delay_ns(w, true));

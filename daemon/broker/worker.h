@@ -64,6 +64,8 @@ bool worker_is_device(const struct worker *worker);
 bool worker_is_ready(const struct worker *worker);
 /* Not ready, but jobs may wait for it. */
 bool worker_is_coming(const struct worker *worker);
+/* Its device was there before: what waits for it waits on. */
+bool worker_may_return(const struct worker *worker);
 /* Neither (or coming, and for long): why, for people. */
 const char *worker_why(const struct worker *worker);
 /* Ready, and what was sent before has mostly been taken. */

@@ -10,8 +10,8 @@
  *
  * A job is decided upon when it comes (engines.c) and waits in the queue of its worker. Where that
  * worker has no device any more, is short of memory or fails for long, what waits there is decided
- * upon again: jobs for any engine go elsewhere, jobs that named this one wait or end with the
- * reason. Nothing is moved from a worker that works.
+ * upon again: jobs for any engine go elsewhere; jobs that named this one wait where it was there
+ * before, else they end with the reason. Nothing is moved from a worker that works.
  *
  * Called by broker.c, submit.c, region.c, worker.c and worker_messages.c.
  */

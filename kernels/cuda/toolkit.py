@@ -16,6 +16,7 @@ import re
 import subprocess
 import sys
 
+OLDEST = (12, 0)
 USUAL = [75, 80, 86, 89, 90, 100, 120]
 ON_BOARDS = {72, 87, 88, 101, 110}  # in boards with an ARM processor only
 
@@ -62,6 +63,8 @@ def choose(known, wanted):
 nvcc = sys.argv[1]
 wanted = [int(number) for number in re.findall(r"\d+", " ".join(sys.argv[2:]))]
 version = re.search(r"release (\d+\.\d+)", ask(nvcc, "--version"))[1]
+if tuple(map(int, version.split("."))) < OLDEST:
+    sys.exit(f"this is CUDA {version}, needed is 12.0 or newer")
 known = sorted({int(n) for n in re.findall(r"^sm_(\d+)$", ask(nvcc, "--list-gpu-code"), re.M)})
 ask(nvcc, "-x", "cu", "-E", "/dev/null", "-o", "/dev/null")  # does it work with this g++?
 dry_run = ask(nvcc, "--dryrun", "-x", "cu", "-c", "/dev/null", "-o", "/dev/null")

@@ -20,7 +20,8 @@ if [ "$double" ]; then
     GPUARRAYD_TEST_WORKER=$build/tests/integration/gpuarrayd-worker-cuda-double
 fi
 PYTHONDONTWRITEBYTECODE=1
-export GPUARRAYD_BUILD GPUARRAYD_TEST_WORKER PYTHONDONTWRITEBYTECODE
+GPUARRAYD_TEST_ENGINE=cuda
+export GPUARRAYD_BUILD GPUARRAYD_TEST_WORKER GPUARRAYD_TEST_ENGINE PYTHONDONTWRITEBYTECODE
 python=${PYTHON:-python3}
 "$python" -c 'import msgpack, pytest' 2>/dev/null || {
     PYTHONPATH=$here/pure${PYTHONPATH:+:$PYTHONPATH}
@@ -92,8 +93,7 @@ integration() {
 
 package() {
     PYTHONPATH=$build/python${PYTHONPATH:+:$PYTHONPATH}
-    GPUARRAYD_TEST_ENGINE=cuda
-    export PYTHONPATH GPUARRAYD_TEST_ENGINE
+    export PYTHONPATH
     if ! python_has gpuarrayd; then
         echo "the Python package is not in the bundle, or not for this Python"
         return 77
@@ -122,7 +122,7 @@ fi
 mib=512
 pool=128M
 bench=
-fast="test_cuda.py test_cuda_jobs.py test_cuda_functions.py"
+fast="test_cuda.py test_cuda_jobs.py test_cuda_functions.py test_trees.py"
 if [ "$double" ]; then # the bundle is tried, not the double's speed
     mib=8
     pool=8M

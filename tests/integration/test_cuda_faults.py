@@ -54,6 +54,7 @@ def refused(**kwargs):
 
 # -- starting -----------------------------------------------------------------------------------
 
+SCARCE = double(device_bytes=1024 * MIB, used_bytes=500 * MIB)
 ABSENT = [("no-driver", "driver"), ("old-driver", "driver")]
 
 
@@ -87,14 +88,13 @@ def test_both_versions_of_an_old_driver_are_told():
 
 
 def test_a_pool_larger_than_what_is_free_is_refused_with_both_numbers():
-    code, text = refused(engine="cuda", env=double(device_bytes=64 * MIB, used_bytes=56 * MIB),
-                         pool="30M")
-    assert code == 4 and str(32 * MIB) in text.replace(",", "") and "free" in text, (code, text)
+    code, text = refused(engine="cuda", env=SCARCE, pool="592M")
+    assert code == 4 and str(600 * MIB) in text and str(1024 * MIB) in text, (code, text)
+    assert "free" in text, text
 
 
 def test_auto_waits_for_the_memory_of_others(start):
-    daemon = start(engine="auto", env=double(device_bytes=64 * MIB, used_bytes=56 * MIB),
-                   pool="30M")
+    daemon = start(engine="auto", env=SCARCE, pool="592M")
     engine = daemon.wait_for_state("waiting-for-device-memory")
     assert "free" in engine["why"], engine
     with daemon.connect() as w:

@@ -37,11 +37,6 @@ from test_special_forms import (  # noqa: F401
     test_select,
     test_where_on_every_pair_of_dtypes,
 )
-from test_trees import (  # noqa: F401
-    ops,
-    test_exact_trees_have_numpys_bits,
-    test_smooth_trees_are_within_what_their_functions_may_differ,
-)
 
 # The kernels run under the sanitizers in the runner of the device's kernels, the worker's host side
 # in test_cuda_jobs.py.

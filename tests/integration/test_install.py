@@ -26,7 +26,9 @@ COMPILERS = [c for c in ("gcc", "clang") if shutil.which(c)]
 def expected_files(installed):
     o = installed.path
     data = o("datadir")
+    is_built = (conftest.BUILD / "daemon/worker/cuda/gpuarrayd-worker-cuda").exists()  # by nvcc
     return {
+        *([o("libexecdir") / "gpuarrayd/gpuarrayd-worker-cuda"] if is_built else []),
         o("bindir") / "gpuarrayd", o("bindir") / "gpuarrayctl",
         o("libexecdir") / "gpuarrayd/gpuarrayd-worker-cpu",
         o("libdir") / "libgpuarrayd.so", o("libdir") / "libgpuarrayd.so.0",

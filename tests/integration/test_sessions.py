@@ -55,7 +55,9 @@ MASKS = [
     (r"(?m)^ *\d+  (queued|running|settling|done|failed|cancelled)", r"     JOB  \1"),
     (r"\bgpuarray(d|ctl) \d+\.\d+\.\d+", r"gpuarray\1 #"),       # versions
     (r"(HDF5|msgpack|json-c) \d[\d.]*", r"\1 #"),
-    (rf'"(job|\w+_us|\w+_s|seconds|total|source|kernel|sink|client|pid|stopped|descriptors|mappings|'
+    (r'"rates":\{[^}]*\}', '"rates":{#}'),                        # measured as it starts
+    (rf'"(job|\w+_us|\w+_s|seconds|behind_seconds|total|source|kernel|sink|client|to_device|'
+     rf'from_device|pid|stopped|descriptors|mappings|'
      rf'overhead_bytes|around_cache_bytes|threads)": ?{NUMBER}', r'"\1": #'),
     (r'"(version|gpuarrayctl|gpuarrayd|HDF5|msgpack|json-c|level|device|user)": ?"[^"]*"', r'"\1": "#"'),
 ]

@@ -178,10 +178,13 @@ def test_a_device_that_goes_away_leaves_its_jobs_to_others(begin, devices):
         devices.are("absent")
         os.kill(ready["pid"], signal.SIGKILL)
         assert w.reply(region)["region"] > 0
-        with pytest.raises(wire.Error) as caught:
-            w.reply(named)
-        assert caught.value.code == "no-engine" and "NVIDIA" in str(caught.value)
+        wait_for(daemon, "absent")
         assert w.call("job.run", **SMALL)["engine"] == "cpu"
+        error = refused(w, engine="cuda")
+        assert error.code == "no-engine" and "NVIDIA" in str(error)
+        assert engine(daemon)["jobs_queued"] == 1
+        devices.are("")
+        assert w.reply(named)["engine"] == "cuda:0"
 
 
 @pytest.mark.parametrize("mood, words", [("absent", "there is no NVIDIA driver"),

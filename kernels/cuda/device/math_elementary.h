@@ -30,6 +30,22 @@
         return function(a, b);                                                                     \
     }
 
+#if defined(__CUDACC__)
+#define MATH_SIN sin
+#define MATH_COS cos
+#define MATH_TAN tan
+#else /* libm loses digits where a large argument is next to a multiple of pi / 2 */
+#define MATH_SIN(a) (f64) sinl((long double)(a))
+#define MATH_COS(a) (f64) cosl((long double)(a))
+#define MATH_TAN(a) (f64) tanl((long double)(a))
+#endif
+
+#define MATH_UNARY_F32(op, function)                                                               \
+    DEVICE_CALL f32 fn_##op##_f32(f32 a)                                                           \
+    {                                                                                              \
+        return function##f(a);                                                                     \
+    }
+
 /* clang-format off */
 MATH_UNARY(cbrt, cbrt)
 MATH_UNARY_F64(exp, exp)
@@ -39,9 +55,11 @@ MATH_UNARY(log, log)
 MATH_UNARY(log2, log2)
 MATH_UNARY(log10, log10)
 MATH_UNARY(log1p, log1p)
-MATH_UNARY(sin, sin)
-MATH_UNARY(cos, cos)
-MATH_UNARY_F64(tan, tan)
+MATH_UNARY_F32(sin, sin)
+MATH_UNARY_F64(sin, MATH_SIN)
+MATH_UNARY_F32(cos, cos)
+MATH_UNARY_F64(cos, MATH_COS)
+MATH_UNARY_F64(tan, MATH_TAN)
 MATH_UNARY(arcsin, asin)
 MATH_UNARY(arccos, acos)
 MATH_UNARY(arctan, atan)
@@ -57,6 +75,10 @@ MATH_BINARY(hypot, hypot)
 MATH_BINARY(power, pow)
 /* clang-format on */
 
+#undef MATH_SIN
+#undef MATH_COS
+#undef MATH_TAN
 #undef MATH_UNARY
+#undef MATH_UNARY_F32
 #undef MATH_UNARY_F64
 #undef MATH_BINARY

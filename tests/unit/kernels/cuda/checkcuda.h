@@ -41,6 +41,8 @@ struct grain {
 
 /* Gives the program's pass a space that boxes of all grains lie in. */
 void grain_space(struct built *b);
+/* As laid_draw(), but aligned to items: what lies in a slot is, and devices ask for it. */
+void grain_draw(struct laid *l, const struct shape *s, enum dtype dtype, bool is_output);
 /* Bytes of slot of a grain's boxes. */
 uint64_t grain_input_bytes(const struct grain *g, const struct program *program);
 uint64_t grain_output_bytes(const struct grain *g, const struct program *program);

@@ -191,8 +191,8 @@ static void run_case(struct check *check, const struct check_case *k)
         for (unsigned g = 0; g < n; g++) {
             shape_draw(&grains[g].shape, done + g, N_ROWS);
             for (unsigned j = 0; j < k->n_src; j++)
-                laid_draw(&grains[g].inputs[j], &grains[g].shape, k->src[j], false);
-            laid_draw(&grains[g].outputs[0], &grains[g].shape, k->result, true);
+                grain_draw(&grains[g].inputs[j], &grains[g].shape, k->src[j], false);
+            grain_draw(&grains[g].outputs[0], &grains[g].shape, k->result, true);
         }
         if (!run_tile(c, k, n, false))
             return;

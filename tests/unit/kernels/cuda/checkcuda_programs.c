@@ -198,13 +198,13 @@ static void draw_grain(struct drawn *d, unsigned g)
         if (is_flat)
             laid_flat(&grain->inputs[i], &grain->shape, p->inputs[i].dtype);
         else
-            laid_draw(&grain->inputs[i], &grain->shape, p->inputs[i].dtype, false);
+            grain_draw(&grain->inputs[i], &grain->shape, p->inputs[i].dtype, false);
     }
     for (unsigned i = 0; i < p->n_outputs; i++) {
         if (is_flat)
             laid_flat(&grain->outputs[i], &grain->shape, p->outputs[i].dtype);
         else
-            laid_draw(&grain->outputs[i], &grain->shape, p->outputs[i].dtype, true);
+            grain_draw(&grain->outputs[i], &grain->shape, p->outputs[i].dtype, true);
     }
 }
 

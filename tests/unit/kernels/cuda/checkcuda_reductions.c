@@ -1,9 +1,9 @@
 /* Every reduction on the device: whole numbers, minima, maxima and counts are the plain level's to
  * the bit, sums of floats near a sum in long double.
  *
- * Lengths around everything that blocks count by, contiguous, in two rows, every other element
- * misaligned, and in the other byte order; all of them together in one tile. The bits of a sum must
- * be the same in every layout, and the same when a grain is alone in its tile.
+ * Lengths around everything that blocks count by, contiguous, in two rows, every other element, and
+ * in the other byte order; all of them together in one tile. The bits of a sum must be the same in
+ * every layout, and the same when a grain is alone in its tile.
  */
 #include "tests/unit/kernels/cuda/checkcuda.h"
 
@@ -74,7 +74,7 @@ static void lay_out(struct grain *g, size_t n, unsigned layout, enum dtype dtype
     l->view.strides[last] = layout == 1 ? 2 * item_bytes : item_bytes;
     if (last == 1)
         l->view.strides[0] = l->view.strides[1] * g->shape.count[1];
-    l->offset_bytes = layout == 1;
+    l->offset_bytes = layout == 1 ? (size_t)item_bytes : 0;
     l->n_bytes = l->offset_bytes + n * (size_t)l->view.strides[last];
 }
 

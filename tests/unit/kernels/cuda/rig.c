@@ -95,6 +95,13 @@ void grain_space(struct built *b)
         pass->shape[i] = 1 << 16;
 }
 
+void grain_draw(struct laid *l, const struct shape *s, enum dtype dtype, bool is_output)
+{
+    laid_draw(l, s, dtype, is_output);
+    l->offset_bytes -= (size_t)l->misalignment;
+    l->misalignment = 0;
+}
+
 uint64_t grain_input_bytes(const struct grain *g, const struct program *program)
 {
     uint64_t n_bytes = 0;

@@ -247,7 +247,7 @@ static bool page_names(const struct harness *h, uint64_t job)
 /* The process ends with its threads at the device: nothing can be waited for. */
 Test(cuda_engine, names_the_tiles_at_a_device_that_hangs)
 {
-    struct harness h;
+    static struct harness h; /* never stopped, and not lost */
     struct test_job j;
     char path[] = "/tmp/gpuarrayd-armed-XXXXXX";
     set_faults(path, "hang-launch=1");
