@@ -202,10 +202,19 @@ bool region_is_broken_at(const struct region *region, const struct worker *worke
     return region->places[worker_place(worker)].state == REGION_BROKEN;
 }
 
+/* At none of them is it of use, or may be. */
 bool region_is_broken(const struct region *region)
 {
-    return n_places(region, REGION_BROKEN) > 0 && n_places(region, REGION_MAPPED) == 0 &&
-           n_places(region, REGION_ANNOUNCED) == 0;
+    const struct broker *broker = region->broker;
+    unsigned n_broken = 0;
+    for (unsigned i = 0; i < broker->n_workers; i++) {
+        const struct worker *worker = broker->workers[i];
+        if (region_is_broken_at(region, worker))
+            n_broken++;
+        else if (worker_is_ready(worker) || worker_is_coming(worker))
+            return false;
+    }
+    return n_broken > 0;
 }
 
 /* The region may be gone afterwards. */

@@ -59,7 +59,7 @@ void region_unref(struct region *region);
 
 /* It cannot be mapped by the worker. */
 bool region_is_broken_at(const struct region *region, const struct worker *worker);
-/* By none of those that are ready. */
+/* By none of those that are ready or coming, and one said so. */
 bool region_is_broken(const struct region *region);
 
 void regions_worker_ready(struct broker *broker, struct worker *worker);

@@ -113,6 +113,7 @@ bool worker_is_coming(const struct worker *w)
     case WORKER_ABSENT:
     case WORKER_STOPPING:
     case WORKER_STOPPED: return false;
+    case WORKER_SHORT: return !w->broker->is_draining; /* others decide for how long */
     default:
         return w->info.n_failed_starts < MAX_FAILED_STARTS ||
                (w->was_ready && !w->broker->is_draining);
@@ -213,7 +214,7 @@ void worker_lose_connection(struct worker *w, int r)
         log_error(NULL, "the worker of %s does not speak the protocol: killed", w->info.engine);
         w->was_bad_peer = true;
         child_kill(w->child, SIGKILL);
-    } else if (!deadline_is_set(&w->kill)) {
+    } else {
         broker_set_deadline(w->broker, &w->kill, LINGER_NS, on_kill_time);
     }
     drop_connection(w);

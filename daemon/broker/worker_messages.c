@@ -21,11 +21,20 @@
 
 #include <inttypes.h>
 #include <limits.h>
-#include <math.h>
 #include <string.h>
 
 #define MAX_MEMORY_PAIRS 64u
 #define MAX_MEMORY_BYTES 4096u
+#define MIN_RATE         1e3 /* bytes, or elements x instructions, a second */
+#define MAX_RATE         1e18
+#define MAX_JOB_SECONDS  60.0
+
+/* Estimates are sums of what rates make of bytes: they have to stay finite, and what is no rate is
+ * as good as not measured. */
+static double sane(double value, double least, double most)
+{
+    return value >= least && value <= most ? value : 0;
+}
 
 static int read_rates(const msgpack_object *map, struct plan_rates *ret, struct gad_error *error)
 {
@@ -43,8 +52,8 @@ static int read_rates(const msgpack_object *map, struct plan_rates *ret, struct 
     for (unsigned i = 0; rates && r == 0 && i < ARRAY_LENGTH(all); i++)
         r = map_f64(rates, all[i].key, all[i].rate, error);
     for (unsigned i = 0; r == 0 && i < ARRAY_LENGTH(all); i++)
-        if (!isfinite(*all[i].rate) || *all[i].rate < 0)
-            *all[i].rate = 0; /* as good as not measured */
+        *all[i].rate = all[i].rate == &ret->job_seconds ? sane(*all[i].rate, 0, MAX_JOB_SECONDS)
+                                                        : sane(*all[i].rate, MIN_RATE, MAX_RATE);
     return r;
 }
 
