@@ -20,10 +20,9 @@ static const char *const path_names[TRAFFIC_N_PATHS] = {
 };
 
 static const char *const stage_names[TRAFFIC_N_STAGES] = {
-    [TRAFFIC_SOURCE] = "source",
-    [TRAFFIC_KERNEL] = "kernel",
-    [TRAFFIC_SINK] = "sink",
-    [TRAFFIC_CLIENT] = "client",
+    [TRAFFIC_SOURCE] = "source", [TRAFFIC_TO_DEVICE] = "to_device",
+    [TRAFFIC_KERNEL] = "kernel", [TRAFFIC_FROM_DEVICE] = "from_device",
+    [TRAFFIC_SINK] = "sink",     [TRAFFIC_CLIENT] = "client",
 };
 
 enum traffic_path traffic_path_of(const struct location *at)

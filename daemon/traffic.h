@@ -18,7 +18,9 @@ enum traffic_path {
 
 enum traffic_stage {
     TRAFFIC_SOURCE,
+    TRAFFIC_TO_DEVICE, /* copies over the link; they overlap with the rest */
     TRAFFIC_KERNEL,
+    TRAFFIC_FROM_DEVICE,
     TRAFFIC_SINK,
     TRAFFIC_CLIENT, /* waited for a provider */
     TRAFFIC_N_STAGES

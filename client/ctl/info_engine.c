@@ -1,7 +1,7 @@
 /* gpuarrayctl info: the rates of an engine, and what the memory of a device is made of, as a list
  * that adds up.
  *
- *     memory         85899345920 bytes  85.9 GB of the device
+ *     memory         85899345920 bytes  85.9 GB of the device, as its worker got ready
  *       free         80530636800 bytes  80.5 GB
  *       reserved       629145600 bytes  629 MB of the driver's own
  *       others        2147483648 bytes  2.15 GB of other processes: pid 77 (python3) 2.1 GB
@@ -68,13 +68,20 @@ static const char *source_text(const char *source)
     return "the daemon's worker, as far as its parts are known";
 }
 
+/* Without NVML the parts of the worker that are not known cannot be told from others'. */
+static const char *others_text(const char *source)
+{
+    return strcmp(source, "sum") == 0 ? ", other processes, and what of the worker is not known"
+                                      : ", other processes";
+}
+
 void info_print_memory(struct json_object *memory, int depth)
 {
-    print_line(memory, depth, "memory", "total", "the device");
+    print_line(memory, depth, "memory", "total", "the device, as its worker got ready");
     print_line(memory, depth + 1, "free", "free", "");
     print_line(memory, depth + 1, "reserved", "reserved", "the driver's own");
     begin_line(memory, depth + 1, "others", "used_by_others");
-    fputs(", other processes", stdout);
+    fputs(others_text(text(memory, "process_source")), stdout);
     print_holders(json_object_object_get(memory, "holders"));
     print_line(memory, depth + 1, "process", "process",
                source_text(text(memory, "process_source")));
@@ -85,10 +92,23 @@ void info_print_memory(struct json_object *memory, int depth)
     print_line(memory, depth, "pinned", "pinned", "locked memory of this machine");
 }
 
+static bool has_rate(struct json_object *rates)
+{
+    json_object_object_foreach(rates, kind, value)
+    {
+        (void)kind;
+        if (json_object_get_double(value) > 0)
+            return true;
+    }
+    return false;
+}
+
 void info_print_rates(struct json_object *rates, int depth)
 {
     static const char *const kinds[] = {"memory", "file", "to_device", "from_device", "device"};
     char text_of[32];
+    if (!has_rate(rates))
+        return;
     printf("%*srates\n", depth * 2, "");
     depth++;
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {

@@ -120,7 +120,7 @@ static bool is_better(const struct engine_offer *offers, const struct engine_est
 }
 
 static void add_estimate(struct line *line, const struct engine_offer *offer,
-                         const struct engine_estimate *e)
+                         const struct engine_offer *chosen, const struct engine_estimate *e)
 {
     add(line, offer->name);
     add(line, " ");
@@ -138,6 +138,38 @@ static void add_estimate(struct line *line, const struct engine_offer *offer,
         add(line, " behind ");
         add_seconds(line, offer->busy_seconds);
     }
+    if (rank(offer) < rank(chosen))
+        add(line, " once it is ready");
+}
+
+/* One engine after the other, from estimate number `first` on and then the others in their order.
+ * False: there was no room for all; none is cut, and "..." stands for those that are left out. */
+static bool add_estimates(struct line *line, const struct engine_offer *offers,
+                          const struct engine_decision *decision, unsigned first)
+{
+    static const char more[] = ", ...";
+    for (unsigned i = 0; i < decision->n_estimates; i++) {
+        unsigned at = i == 0 ? first : i <= first ? i - 1 : i;
+        const struct engine_estimate *e = &decision->estimates[at];
+        char text[ENGINE_WHY_SIZE] = "";
+        struct line entry = {.text = text, .size = sizeof(text)};
+        add(&entry, i == 0 ? ": " : ", ");
+        add_estimate(&entry, &offers[e->offer], &offers[decision->offer], e);
+        if (line->n + entry.n + sizeof(more) > line->size) {
+            add(line, more);
+            return false;
+        }
+        add(line, text);
+    }
+    return true;
+}
+
+static unsigned chosen_estimate(const struct engine_decision *decision)
+{
+    unsigned i = 0;
+    while (decision->estimates[i].offer != decision->offer)
+        i++;
+    return i;
 }
 
 static void tell_why(const struct job_request *request, const struct engine_offer *offers,
@@ -157,11 +189,11 @@ static void tell_why(const struct job_request *request, const struct engine_offe
         }
         return;
     }
-    for (unsigned i = 0; i < decision->n_estimates; i++) {
-        const struct engine_estimate *e = &decision->estimates[i];
-        add(&line, i == 0 ? ": " : ", ");
-        add_estimate(&line, &offers[e->offer], e);
-    }
+    size_t n = line.n;
+    if (add_estimates(&line, offers, decision, 0))
+        return;
+    line.n = n; /* too long for all: not without the one that was chosen */
+    add_estimates(&line, offers, decision, chosen_estimate(decision));
 }
 
 /* "cpu, cuda:0": what takes jobs, or will. */
@@ -176,6 +208,20 @@ static void list_there(const struct engine_offer *offers, unsigned n_offers, str
     add(line, line->n > 0 ? "" : "none");
 }
 
+/* No worker is of the kind that was asked for. */
+static const char *none_such(const struct job_request *request, const struct engine_offer *offers,
+                             unsigned n_offers)
+{
+    bool has_device = n_offers > 0 && offers[n_offers - 1].is_device; /* the CPU's comes first */
+    if (request->engine == ENGINE_AUTO)
+        return NULL;
+    if (request->engine == ENGINE_CPU)
+        return "the daemon's setting is engine = cuda";
+    if (has_device)
+        return "there is no such device, or the setting devices leaves it out";
+    return "the daemon's setting is engine = cpu, or gpuarrayd-worker-cuda is not installed";
+}
+
 static int refuse(const struct job_request *request, const struct engine_offer *offers,
                   unsigned n_offers, struct gad_error *error)
 {
@@ -185,6 +231,8 @@ static int refuse(const struct job_request *request, const struct engine_offer *
     for (unsigned i = 0; i < n_offers && !why; i++)
         if (is_allowed(request, &offers[i]))
             why = offers[i].absent_why;
+    if (!why)
+        why = none_such(request, offers, n_offers);
     list_there(offers, n_offers, &line);
     if (request->engine == ENGINE_AUTO)
         error_set(error, GAD_NO_ENGINE, "engine", "no engine is there%s%.300s", why ? ": " : "",

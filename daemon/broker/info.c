@@ -14,6 +14,7 @@
 #include "daemon/broker/splice.h"
 #include "daemon/broker/workers.h"
 #include "daemon/poolmap.h"
+#include "daemon/rates.h"
 #include "proto/ops.h"
 #include "proto/util.h"
 
@@ -44,19 +45,6 @@ static void pack_pool(msgpack_packer *p, const struct worker *worker)
     pack_key_u64(p, "slot_bytes", limits->slot_bytes);
     pack_key_u64(p, "carry_limit_bytes", limits->carry_limit_bytes);
     pack_key_u64(p, "carry_used_bytes", poolmap_carry_used_bytes(worker_pool(worker)));
-}
-
-static void pack_rates(msgpack_packer *p, const struct plan_rates *rates)
-{
-    pack_str(p, "rates");
-    msgpack_pack_map(p, 7);
-    pack_key_f64(p, "memory", rates->memory);
-    pack_key_f64(p, "file", rates->file);
-    pack_key_f64(p, "to_device", rates->to_device);
-    pack_key_f64(p, "from_device", rates->from_device);
-    pack_key_f64(p, "device", rates->device);
-    pack_key_f64(p, "work", rates->work);
-    pack_key_f64(p, "job_seconds", rates->job_seconds);
 }
 
 static void pack_life(msgpack_packer *p, const struct worker *worker,

@@ -5,10 +5,10 @@
  *     has ended; then the workers forget it, the descriptor is closed, the charges go back
  *
  * The descriptor is kept because workers that come later need it: regions_worker_ready() announces
- * all to each. An answer to the client waits for a worker that can map it, and for all that are
- * ready, so it says whether the region is usable at all (a memfd with holes is not), and a job that
- * comes next finds it wherever it can be. A worker that refuses a region that another one mapped
- * gets no job with it.
+ * all to each. An answer to the client waits for a worker that can map it, and for PATIENCE_NS more
+ * for all that are ready, so it says whether the region is usable at all (a memfd with holes is
+ * not), and a job that comes next finds it wherever it can be; but a worker that hangs keeps nobody
+ * from the others. A worker that refuses a region that another one mapped gets no job with it.
  *
  * Ids are never used again and looked up inside the user. Called by methods.c, submit.c, worker.c.
  */
@@ -24,6 +24,8 @@
 
 #include <fcntl.h>
 #include <string.h>
+
+#define PATIENCE_NS UINT64_C(1000000000)
 
 static struct region_place *place_at(struct region *region, const struct worker *worker)
 {
@@ -83,6 +85,7 @@ void region_unref(struct region *region)
 void region_session_gone(struct region *region)
 {
     list_remove(&region->session_link);
+    broker_clear_deadline(region->broker, &region->patience);
     region->session = NULL;
     region->has_waiter = false;
     region_unref(region);
@@ -202,6 +205,11 @@ bool region_is_broken_at(const struct region *region, const struct worker *worke
     return region->places[worker_place(worker)].state == REGION_BROKEN;
 }
 
+bool region_is_announced_at(const struct region *region, const struct worker *worker)
+{
+    return region->places[worker_place(worker)].state == REGION_ANNOUNCED;
+}
+
 /* At none of them is it of use, or may be. */
 bool region_is_broken(const struct region *region)
 {
@@ -233,6 +241,7 @@ static void refuse_client(struct region *region, const struct gad_error *error)
 static void answer_client(struct region *region)
 {
     struct message_writer *w = &region->broker->writer;
+    broker_clear_deadline(region->broker, &region->patience);
     region->has_waiter = false;
     region->broker->metrics.n_regions++;
     message_begin_result(w, region->waiter_id);
@@ -241,14 +250,27 @@ static void answer_client(struct region *region)
     session_send(region->session);
 }
 
+static void on_patience_end(struct deadline *deadline)
+{
+    struct region *region = list_entry(deadline, struct region, patience);
+    if (n_places(region, REGION_MAPPED) > 0)
+        answer_client(region);
+}
+
 /* Some worker answered or is gone: is there an answer for the client? The region may be gone
  * afterwards. */
 static void settle(struct region *region)
 {
     struct gad_error error = {0};
-    if (!region->has_waiter || !region->session || n_places(region, REGION_ANNOUNCED) > 0)
+    bool is_mapped = n_places(region, REGION_MAPPED) > 0;
+    if (!region->has_waiter || !region->session)
         return;
-    if (n_places(region, REGION_MAPPED) > 0) {
+    if (n_places(region, REGION_ANNOUNCED) > 0) {
+        if (is_mapped && !deadline_is_set(&region->patience))
+            broker_set_deadline(region->broker, &region->patience, PATIENCE_NS, on_patience_end);
+        return;
+    }
+    if (is_mapped) {
         answer_client(region);
     } else if (n_places(region, REGION_BROKEN) > 0) {
         error_set(&error, GAD_BAD_REGION, "region", "no worker can map the region");

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "daemon/broker/account.h"
+#include "daemon/broker/deadline.h"
 #include "daemon/broker/engines.h"
 #include "daemon/broker/list.h"
 
@@ -41,6 +42,7 @@ struct region {
     struct gad_error *refusal;               /* of a worker, while the session waits; NULL: none */
     bool has_waiter;                         /* the session waits for the answer to waiter_id */
     uint32_t waiter_id;
+    struct deadline patience; /* one worker can map it, and others do not answer */
     struct charge bytes_charge, fd_charge;
 };
 
@@ -59,6 +61,8 @@ void region_unref(struct region *region);
 
 /* It cannot be mapped by the worker. */
 bool region_is_broken_at(const struct region *region, const struct worker *worker);
+/* It was told of the region and has not answered: whether it can map it is not known. */
+bool region_is_announced_at(const struct region *region, const struct worker *worker);
 /* By none of those that are ready or coming, and one said so. */
 bool region_is_broken(const struct region *region);
 

@@ -207,11 +207,16 @@ static void make_offer(const struct worker *w, struct region *const *regions, un
     ret->absent_why = ret->is_ready || ret->is_coming ? NULL : worker_why(w);
     ret->limits = *worker_limits(w);
     ret->busy_seconds = worker_busy_seconds(w);
-    for (unsigned i = 0; i < n_regions; i++)
+    for (unsigned i = 0; i < n_regions; i++) {
+        if (ret->is_ready && region_is_announced_at(regions[i], w)) {
+            ret->is_ready = false;
+            ret->is_coming = true;
+        }
         if (region_is_broken_at(regions[i], w)) {
             ret->is_ready = ret->is_coming = false;
             ret->absent_why = "a region of the job cannot be mapped there";
         }
+    }
 }
 
 int workers_decide(struct broker *broker, const struct job_request *request,

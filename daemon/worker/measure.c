@@ -30,10 +30,10 @@
 #define STACK_BYTES      (256u * 1024u)
 #define CACHE_LINE_BYTES 64u
 #define COPY_MIN_BYTES   (2u * 1024 * 1024)
-#define COPY_ROUNDS      2
+#define COPY_ROUNDS      4
 #define WORK_ELEMENTS    4096
 #define WORK_REPEATS     8
-#define WORK_ROUNDS      2
+#define WORK_ROUNDS      16 /* of some 20 us: one that nothing else gets into */
 #define SMALL_ELEMENTS   1000
 
 /* Threads that begin together ------------------------------------------------------------------ */
@@ -276,17 +276,4 @@ void measure_cpu(const struct cpu_engine *engine, char *pool, uint64_t pool_byte
     madvise(pool, n_bytes, MADV_DONTNEED);
     if (measure_work(engine, n_threads, &ret_rates->work, &ret_rates->job_seconds) != 0)
         ret_rates->work = ret_rates->job_seconds = 0;
-}
-
-void pack_rates(msgpack_packer *p, const struct plan_rates *rates)
-{
-    pack_str(p, "rates");
-    msgpack_pack_map(p, 7);
-    pack_key_f64(p, "memory", rates->memory);
-    pack_key_f64(p, "file", rates->file);
-    pack_key_f64(p, "to_device", rates->to_device);
-    pack_key_f64(p, "from_device", rates->from_device);
-    pack_key_f64(p, "device", rates->device);
-    pack_key_f64(p, "work", rates->work);
-    pack_key_f64(p, "job_seconds", rates->job_seconds);
 }

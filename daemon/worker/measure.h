@@ -4,7 +4,6 @@
 
 #include "kernels/cpu/engine.h"
 #include "kernels/plan.h"
-#include "proto/message.h"
 
 /* Runs work(argument, thread) in n_threads threads that begin together. Returns the nanoseconds
  * from there until the last has ended; 0 where no thread could be started. */
@@ -29,6 +28,3 @@ int measure_work(const struct cpu_engine *engine, unsigned n_threads, double *re
 #define MEASURE_MAX_BYTES (16u * 1024 * 1024)
 void measure_cpu(const struct cpu_engine *engine, char *pool, uint64_t pool_bytes,
                  unsigned n_threads, struct plan_rates *ret_rates);
-
-/* "rates": {...}, one pair. */
-void pack_rates(msgpack_packer *p, const struct plan_rates *rates);

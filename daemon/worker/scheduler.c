@@ -298,18 +298,6 @@ static void wait_for_turn(struct sched *s, struct tile *tile, enum tile_state st
     pthread_cond_signal(&s->compute_wake);
 }
 
-/* The device may have been faster than the thread that gave it the tile. */
-static void with_device(struct sched *s, struct tile *tile)
-{
-    if (tile->is_computed) {
-        wait_for_turn(s, tile, TILE_COMPUTED);
-        return;
-    }
-    tile->state = TILE_WITH_DEVICE;
-    tile->job->n_with_device++;
-    s->n_with_device++;
-}
-
 /* Users share the device by the time that it spends on them. */
 static void charge_device(struct sched *s, const struct tile *tile)
 {
@@ -317,6 +305,19 @@ static void charge_device(struct sched *s, const struct tile *tile)
     const struct measure *m = &tile->measure;
     uint64_t longest_ns = max_u64(m->kernel_ns, max_u64(m->to_device_ns, m->from_device_ns));
     turns_charge(&s->users[user_index(s, id->user)], id->weight, (double)longest_ns * 1e-9);
+}
+
+/* The device may have been faster than the thread that gave it the tile. */
+static void with_device(struct sched *s, struct tile *tile)
+{
+    if (tile->is_computed) {
+        charge_device(s, tile);
+        wait_for_turn(s, tile, TILE_COMPUTED);
+        return;
+    }
+    tile->state = TILE_WITH_DEVICE;
+    tile->job->n_with_device++;
+    s->n_with_device++;
 }
 
 void sched_device_done(struct sched *s, struct tile *tile, int error)

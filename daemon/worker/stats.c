@@ -5,7 +5,7 @@
  * Private memory is what nobody else has: anonymous pages of the process, the touched part of the
  * pool included. Mappings of clients' memory are theirs.
  */
-#include "daemon/worker/measure.h"
+#include "daemon/rates.h"
 #include "daemon/worker/worker.h"
 #include "proto/util.h"
 

@@ -14,7 +14,7 @@
 #include <assert.h>
 #include <signal.h>
 
-#define THREAD_STACK_BYTES (256u * 1024u)
+#define THREAD_STACK_BYTES (1024u * 1024u) /* a device's driver is called there, too */
 #define KICK_SIGNAL        SIGUSR2
 #define SIGNAL_LIMIT_NS    (UINT64_C(100) * 1000 * 1000)
 #define UNASKED_MS         500 /* between reports of a job whose client asked for none: for others */

@@ -104,6 +104,21 @@ bool tile_is_of_large_pass(const struct tile *t)
     return plan->read_bytes + plan->write_bytes > LARGE_CACHES * cpu_last_cache_bytes();
 }
 
+int tile_store(const struct tile *t, struct thread_context *th)
+{
+    const struct wjob *job = t->job;
+    for (unsigned i = 0; i < job->n_outputs; i++) {
+        const struct port *port = job->outputs[i].port;
+        if (!port->ops->store)
+            continue;
+        int r =
+            port->ops->store(port, &th->output_boxes[i], th->output_memory[i], &th->io, &th->error);
+        if (r)
+            return r;
+    }
+    return 0;
+}
+
 void tile_grain_done(struct tile *t, struct thread_context *th)
 {
     const struct wjob *job = t->job;

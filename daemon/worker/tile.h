@@ -80,6 +80,8 @@ void tile_broadcast_view(struct cpu_view *view, const struct array *array, int n
 bool tile_is_of_large_pass(const struct tile *t);
 /* The grain in hand as the engines' box; it refers to th. */
 struct cpu_box tile_box(const struct tile *t, const struct thread_context *th);
+/* Writes the grain's outputs that are staged to where they belong. 0 or a status in th->error. */
+int tile_store(const struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
 /* The grain in hand was computed: its bytes, its partials, in order. On to the next. */
 void tile_grain_done(struct tile *t, struct thread_context *th);
 /* What an engine's arithmetic answered that was not 0, and -EFAULT of guard_call(): the status. */

@@ -94,6 +94,7 @@ bool cuda_error_is_absent(int error)
     case cudaErrorMpsMaxConnectionsReached:
     /* The device is older than all of our machine code, or the driver cannot translate our PTX. */
     case cudaErrorNoKernelImageForDevice:
+    case cudaErrorInvalidDeviceFunction:
     case cudaErrorInvalidPtx:
     case cudaErrorUnsupportedPtxVersion:
     case cudaErrorJitCompilerNotFound:

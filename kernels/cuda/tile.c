@@ -152,6 +152,15 @@ static unsigned merge_axes(const struct cpu_box *box, const int64_t *strides,
     return n;
 }
 
+static bool are_aligned(const struct code_axis *axes, unsigned n, int64_t offset,
+                        int64_t item_bytes)
+{
+    bool are = offset % item_bytes == 0;
+    for (unsigned i = 0; i < n; i++)
+        are &= axes[i].stride % item_bytes == 0;
+    return are;
+}
+
 static void write_view(const struct cuda_tile *t, const struct cpu_box *box,
                        const struct cpu_view *view, enum dtype dtype, struct code_place *place)
 {
@@ -159,6 +168,9 @@ static void write_view(const struct cuda_tile *t, const struct cpu_box *box,
     int64_t item_bytes = (int64_t)dtype_size(dtype), offset = (char *)view->base - t->slot;
     unsigned n = merge_axes(box, view->strides, axes);
     assert(sizeof(*place) + n * sizeof(*axes) <= t->header.place_bytes);
+    bool is_aligned = are_aligned(axes, n, offset, item_bytes);
+    assert(is_aligned);
+    (void)is_aligned;
     bool is_dense = n == 0 || (n == 1 && axes[0].stride == item_bytes);
     bool is_linear = is_dense && offset % LINEAR_ALIGN == 0;
     *place = (struct code_place){

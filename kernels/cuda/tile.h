@@ -56,7 +56,8 @@ void *cuda_tile_place_input(struct cuda_tile *t, uint64_t n_bytes);
 void *cuda_tile_place_output(struct cuda_tile *t, uint64_t n_bytes);
 
 /* The next grain. Views as for cpu_engine_run() (broadcast axes have stride 0), with bases in the
- * slot; several grains may share an input's box. */
+ * slot; several grains may share an input's box. Elements lie at multiples of their size, or the
+ * device would fault. */
 void cuda_tile_add(struct cuda_tile *t, const struct cpu_box *box, const struct cpu_view *inputs,
                    const struct cpu_view *outputs);
 

@@ -208,8 +208,9 @@ static cudaError_t register_locked(void *memory, size_t n_bytes, unsigned flags)
 {
     the_double.stats->n_registrations++;
     double_allocates_locked("cudaHostRegister");
-    if (is_nth(the_double.settings.fail_register, &the_double.n_registrations) ||
-        the_double.stats->registered_bytes + n_bytes > the_double.settings.register_bytes)
+    if (is_nth(the_double.settings.fail_register, &the_double.n_registrations))
+        return the_double.settings.strange_register ? cudaErrorUnknown : cudaErrorMemoryAllocation;
+    if (the_double.stats->registered_bytes + n_bytes > the_double.settings.register_bytes)
         return cudaErrorMemoryAllocation;
     if (n_bytes == 0 || !is_mapped(memory, n_bytes))
         return cudaErrorInvalidValue;

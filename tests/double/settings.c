@@ -13,6 +13,7 @@
  * - report=PATH: what is said before an abort is appended there too
  * Faults; =N: the N-th in the process, from 1; without: each
  * - fail-malloc, fail-host-alloc, fail-register: out of memory
+ * - strange-register: what fail-register refuses is an "unknown error", and hurts nothing
  * - fail-launch: a launch is refused, and hurts nothing
  * - sticky-launch, sticky-copy: ends with an illegal address, the context is lost
  * - hang-launch, hang-copy: never ends
@@ -56,6 +57,7 @@ static const struct key {
     KEY("fail-malloc", fail_malloc, TYPE_NTH),
     KEY("fail-host-alloc", fail_host_alloc, TYPE_NTH),
     KEY("fail-register", fail_register, TYPE_NTH),
+    KEY("strange-register", strange_register, TYPE_FLAG),
     KEY("fail-launch", fail_launch, TYPE_NTH),
     KEY("sticky-launch", sticky_launch, TYPE_NTH),
     KEY("sticky-copy", sticky_copy, TYPE_NTH),

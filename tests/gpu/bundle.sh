@@ -1,8 +1,9 @@
 #!/bin/sh
 # bundle.sh [--double] DIRECTORY
 # Makes DIRECTORY (it must not exist): the programs of a build, the libraries that they need, the
-# tests and the benchmarks, less than 64 MiB, to be copied to a host with an NVIDIA driver for CUDA 12
-# or 13 and nothing of ours. There `sh run.sh` tests and measures, within 8 minutes.
+# tests and the benchmarks, less than 64 MiB, to be copied to a host with nothing of ours and an
+# NVIDIA driver that is new enough for the CUDA of the build (580 for 13.0; a build by CUDA 12 for
+# older ones). There `sh run.sh` tests and measures, within 8 minutes.
 #
 # What the programs still take from that host is its C library, which must not be older than the one
 # here, and a Python 3.11 or newer with NumPy. With --double the programs are those with the test

@@ -5,8 +5,10 @@ worker compute. So the broker is tested with several workers where there is no d
 
 What it does is told by files of the folder $DEVICE_PROXY, read when it starts:
 
-    cuda0         "absent", "short", "fault", "mute": how its start fails; "deaf": it maps no region
+    cuda0         "absent", "short", "fault", "mute": how its start fails; "away": it hangs up as it
+                  starts, and stays; "deaf": it maps no region
     devices       how many devices there are (1)
+    ready         a JSON map that goes over what it says when it is ready
 
 and by a job's label: "fault:device" ends it as a device's fault does, with no tile in hand;
 "fault:tile" does with a tile of that job in hand; "fault:once" is the first, once.
@@ -14,6 +16,7 @@ and by a job's label: "fault:device" ends it as a device's fault does, with no t
 
 import argparse
 import array
+import json
 import os
 import pathlib
 import select
@@ -134,6 +137,7 @@ class Proxy:
                 devices=int(self.read("devices", "1")), memory={"pool": 4 << 20, "used": 5 << 20},
                 rates={"memory": 1e13, "file": 1e13, "to_device": 1e12, "from_device": 1e12,
                        "device": 1e13, "work": 1e15, "job_seconds": 1e-6})
+            message[2][0].update(json.loads(self.read("ready", "{}")))
         elif message[0] == 1 and message[3] and "engine" in message[3]:
             message[3]["engine"] = self.name
         self.broker.say(*message)
@@ -166,6 +170,9 @@ def main():
     proxy = Proxy(options)
     if proxy.mood in FAILURES:
         proxy.fail_to_start()
+    if proxy.mood == "away":
+        proxy.broker.sock.close()
+        signal.pause()
     proxy.start_worker()
     return proxy.serve()
 

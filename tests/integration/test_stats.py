@@ -203,7 +203,7 @@ def test_a_worker_that_does_not_start_is_counted(start):
     _, samples = scrape(daemon)
     assert value(samples, "worker_ready", engine="cpu") == 0
     assert ("gpuarrayd_pool_slots", ()) not in samples
-    assert "not ready" in daemon.ctl("stats").stdout
+    assert re.search(r"^engine cpu: (re)?starting, ", daemon.ctl("stats").stdout, re.M)
 
 
 def test_a_long_queue_is_cut_and_counted(start, zeros):

@@ -100,7 +100,7 @@ def test_the_screen_shows_what_runs_and_what_waits(busy):
     queued = row_of(rf"^ *{second} ")(display)
     assert re.search(r" queued +cpu +- +- +\d+\.\d s +- the one tha", queued), queued
     assert display.index(queued) == display.index(running) + 1
-    assert re.match(r"gpuarrayd \S+, up .* cpu ready, \d of 2 threads busy +\d\d:\d\d:\d\d$",
+    assert re.match(r"gpuarrayd \S+, up .* cpu ready, \d/2 threads busy +\d\d:\d\d:\d\d$",
                     display[0])
     assert re.match(r"1 running, 1 queued; 0 done, 0 failed or cancelled; 2 sessions", display[1])
     assert re.match(r"read \d\S* [kMG]B/s, write 0 B/s; \d+ of \d+ slots lent, ", display[2])

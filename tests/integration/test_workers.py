@@ -3,6 +3,8 @@
 The devices' workers are proxies that let a CPU worker compute (device_proxy.py).
 """
 
+import json
+import math
 import os
 import pathlib
 import signal
@@ -36,6 +38,9 @@ class Devices:
 
     def number(self, n):
         (self.folder / "devices").write_text(str(n))
+
+    def say(self, **ready):
+        (self.folder / "ready").write_text(json.dumps(ready))
 
     def args(self, *more):
         return ["--engine", "auto", "--cuda-worker", str(self.program), *more]
@@ -74,6 +79,14 @@ def refused(w, **params):
     with pytest.raises(wire.Error) as caught:
         w.call("job.run", **SMALL, **params)
     return caught.value
+
+
+def is_leaving(w):
+    try:
+        w.call("job.run", **SMALL, engine="cpu")
+    except wire.Error as error:
+        return error.code == "shutting-down"
+    return False
 
 
 def big_region(w):
@@ -148,6 +161,96 @@ def test_a_region_that_one_worker_cannot_map(begin, devices):
             total(w, region, a, engine="cuda")
         assert "region" in str(caught.value)
         assert w.call("job.run", **SMALL, engine="cuda")["engine"] == "cuda:0"
+
+
+RATES = ("memory", "file", "to_device", "from_device", "device", "work", "job_seconds")
+
+
+@pytest.mark.parametrize("rate", [math.nan, math.inf, -1.0, 0.0, 5e-324, 1e300])
+def test_rates_that_cannot_be(begin, devices, rate):
+    devices.say(rates=dict.fromkeys(RATES, rate))
+    daemon = begin()
+    wait_for(daemon, "ready")
+    with daemon.connect() as w:
+        region, a = big_region(w)
+        plan = w.call("job.plan", args={"a": described(a, region.at())},
+                      outputs=[{"expr": "sum(a)"}])
+        estimates = {e["engine"]: e["seconds"] for e in plan["engines"]}
+        assert 0 < estimates["cuda:0"] < 60, plan["engine_why"]
+        idents = [w.send("job.run", **SMALL, engine=name) for name in ("auto", "cuda") * 20]
+        assert all(w.reply(ident)["outputs"] for ident in idents)
+        plan = w.call("job.plan", **SMALL)
+        assert [e["behind_seconds"] for e in plan["engines"]] == [0, 0]
+
+
+@pytest.mark.parametrize("said", [{"engine": "cpu"}, {"engine": 1}, {"pool_bytes": "all"},
+                                  {"pool_bytes": 1 << 62}, {"rates": {"memory": "fast"}},
+                                  {"devices": -1}, {"device": "x" * 5000}])
+def test_a_ready_that_cannot_be_is_none(begin, devices, said):
+    devices.say(**said)
+    daemon = begin()
+    until(lambda: engine(daemon)["failed_starts"] >= 2)
+    with daemon.connect() as w:
+        assert w.call("job.run", **SMALL)["engine"] == "cpu"
+    assert "worker.ready of cuda:0 cannot be used" in daemon.text()
+
+
+@pytest.mark.parametrize("said", [{"slot_bytes": 0}, {"pool_bytes": 0}, {"devices": 1 << 62},
+                                  {"threads": 0}, {"memory": {str(i): i for i in range(65)}},
+                                  {"memory": {"text": "x" * 5000}}, {"memory": 7}])
+def test_a_ready_with_strange_numbers(begin, devices, said):
+    devices.say(**said)
+    daemon = begin("--devices", "0")
+    assert "x" not in str(wait_for(daemon, "ready").get("memory", {}))
+    with daemon.connect() as w:
+        assert w.call("job.run", **SMALL, engine="cpu")["engine"] == "cpu"
+        try:
+            assert w.call("job.run", **SMALL, engine="cuda")["engine"] == "cuda:0"
+        except wire.Error as error:
+            assert error.code == "too-large-for-pool"
+        assert [e["name"] for e in w.call("server.info")["engines"]] == ["cpu", "cuda:0"]
+
+
+def test_a_region_that_the_worker_that_comes_can_map(start, devices):
+    devices.are("deaf")
+    held = devices.folder / "held"
+    program = devices.folder / "cpu"
+    program.write_text(f'#!/bin/sh\nwhile [ -e "{held}" ]; do sleep 0.01; done\n'
+                       f'exec "{conftest.WORKER}" "$@"\n')
+    program.chmod(0o755)
+    daemon = start(engine="cpu", args=devices.args(), env=devices.env, worker=program)
+    wait_for(daemon, "ready")
+    with daemon.connect() as w:
+        region, a = big_region(w)
+        held.touch()
+        victim = engine(daemon, "cpu")
+        os.kill(victim["pid"], signal.SIGKILL)
+        until(lambda: engine(daemon, "cpu")["pid"] not in (0, victim["pid"]))
+        ident = w.send("job.run", outputs=[{"expr": "sum(a)"}],
+                       args={"a": described(a, region.at())})
+        assert w.call("job.run", **SMALL)["engine"] == "cuda:0"
+        held.unlink()
+        assert w.reply(ident)["engine"] == "cpu"
+
+
+def test_a_worker_that_hangs_keeps_nobody_from_the_others(begin):
+    daemon = begin()
+    pid = wait_for(daemon, "ready")["pid"]
+    with daemon.connect() as w:
+        os.kill(pid, signal.SIGSTOP)
+        region, a = big_region(w)
+        for _ in range(3):
+            assert total(w, region, a)["engine"] == "cpu"
+        os.kill(pid, signal.SIGCONT)
+        assert total(w, region, a, engine="cuda")["engine"] == "cuda:0"
+
+
+def test_a_worker_that_hangs_up_as_it_starts_is_replaced(begin, devices):
+    devices.are("away")
+    daemon = begin()
+    until(lambda: engine(daemon)["failed_starts"] >= 1)
+    devices.are("")
+    wait_for(daemon, "ready")
 
 
 def test_a_device_that_is_not_there_and_comes(begin, devices):
@@ -266,6 +369,21 @@ def test_a_job_that_faults_the_device_twice_is_poisoned(begin):
         assert other.call("job.run", **SMALL)["outputs"]
 
 
+def test_a_job_that_stopped_one_worker_and_then_another_is_poisoned(start, devices):
+    devices.env["DEVICE_PROXY_WORKER"] = str(conftest.FAULTY_WORKER)
+    daemon = start(engine="cpu", args=devices.args(), env=devices.env,
+                   worker=conftest.FAULTY_WORKER)
+    wait_for(daemon, "ready")
+    with daemon.connect() as w:
+        region, a = big_region(w)
+        devices.are("absent")
+        with pytest.raises(wire.Error) as caught:
+            total(w, region, a, label="fault:segv")
+        assert caught.value.code == "poisoned"
+        assert [engine(daemon, name)["restarts"] for name in ("cpu", "cuda:0")] == [1, 1]
+        assert total(w, region, a)["engine"] == "cpu"
+
+
 def test_a_device_that_keeps_faulting_keeps_the_queue(begin, devices):
     daemon = begin()
     ready = wait_for(daemon, "ready")
@@ -356,6 +474,23 @@ def test_devices_that_the_settings_leave_out(begin, devices):
     with daemon.connect() as w:
         assert w.call("job.run", **SMALL, engine="cuda")["engine"] == "cuda:1"
         assert refused(w, engine="cuda:0").code == "no-engine"
+
+
+def test_a_drain_waits_for_nobodys_memory(begin, devices):
+    daemon = begin()
+    ready = wait_for(daemon, "ready")
+    with daemon.connect() as w:
+        os.kill(ready["pid"], signal.SIGSTOP)
+        ident = w.send("job.run", **SMALL, engine="cuda")
+        until(lambda: engine(daemon)["jobs_running"] == 1)
+        daemon.process.send_signal(signal.SIGTERM)
+        until(lambda: is_leaving(w))
+        devices.are("short")
+        os.kill(ready["pid"], signal.SIGKILL)
+        with pytest.raises(wire.Error) as caught:
+            w.reply(ident)
+        assert caught.value.code == "no-engine" and "17 MiB free" in str(caught.value)
+    assert daemon.process.wait(30) == 0
 
 
 def test_a_drain_waits_for_all_workers(begin):

@@ -12,8 +12,7 @@ static void print_engine(FILE *file, struct json_object *engine)
 {
     fprintf(file, "engine %s%s%s: %s, %" PRIu64 " threads", stats_text(engine, "name"),
             stats_text(engine, "level")[0] ? ", " : "", stats_text(engine, "level"),
-            json_object_get_boolean(stats_at(engine, "ready")) ? "ready" : "not ready",
-            stats_u64(engine, "threads"));
+            stats_engine_state(engine), stats_u64(engine, "threads"));
     if (stats_at(engine, "threads_busy"))
         fprintf(file, ", %" PRIu64 " busy", stats_u64(engine, "threads_busy"));
     fprintf(file, "; %" PRIu64 " restarts, %" PRIu64 " failed starts\n",
@@ -98,9 +97,9 @@ static void print_seconds(FILE *file, struct json_object *stats)
     struct json_object *seconds = stats_at(stats, "seconds");
     if (!seconds)
         return;
-    fprintf(file, "\n%-10s %12s\n", "STAGE", "SECONDS");
+    fprintf(file, "\n%-11s %12s\n", "STAGE", "SECONDS");
     json_object_object_foreach(seconds, stage, value)
-        fprintf(file, "%-10s %12.3f\n", stage, json_object_get_double(value));
+        fprintf(file, "%-11s %12.3f\n", stage, json_object_get_double(value));
 }
 
 static void print_user(FILE *file, struct json_object *user)

@@ -45,6 +45,14 @@ const char *stats_text(struct json_object *map, const char *path)
     return json_object_is_type(value, json_type_string) ? json_object_get_string(value) : "";
 }
 
+const char *stats_engine_state(struct json_object *engine)
+{
+    const char *state = stats_text(engine, "state");
+    if (state[0])
+        return state;
+    return json_object_get_boolean(stats_at(engine, "ready")) ? "ready" : "not ready";
+}
+
 char *stats_user_name(uint32_t uid, char buffer[STATS_USER_SIZE])
 {
     struct passwd entry, *found = NULL;

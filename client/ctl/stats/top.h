@@ -23,12 +23,13 @@ struct top_job {
 };
 
 struct top_snapshot {
-    char version[32], engine[16];
-    double uptime_s; /* of the daemon: the clock of rates */
+    char version[32];
+    char engines[96]; /* ", cpu ready, cuda:0 absent" */
+    double uptime_s;  /* of the daemon: the clock of rates */
     uint64_t n_running, n_queued, n_settling, n_done, n_failed, n_sessions;
     uint64_t read_bytes, write_bytes;
     double read_rate, write_rate;
-    bool is_ready, has_worker; /* has: the worker told the numbers of the next line */
+    bool has_worker; /* the workers told the numbers of the next line, which are sums */
     uint64_t n_threads, n_busy, n_slots, n_lent;
     uint64_t n_carries, carry_bytes;
     struct top_user *users; /* the busiest first */

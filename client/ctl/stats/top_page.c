@@ -1,6 +1,6 @@
 /* A page of top: three lines about the daemon, then users, then jobs.
  *
- *     gpuarrayd 0.1.0, up 3:12 h, cpu ready, 2 of 2 threads busy                14:03:21
+ *     gpuarrayd 0.1.0, up 3:12 h, cpu ready, 2/2 threads busy                   14:03:21
  *     1 running, 4 queued; 120 done, 3 failed or cancelled; 3 sessions
  *     read 1.2 GB/s, write 600 MB/s; 3 of 16 slots lent, 1 carry (4.19 MB)
  *     (a message, or nothing)
@@ -81,12 +81,11 @@ static void add_title(struct top_page *page, const struct top_snapshot *s,
 {
     char left[160], fitted[TOP_LINE_BYTES], text[TOP_LINE_BYTES + 32], up[16];
     unsigned n_clock = (unsigned)strlen(frame->clock);
-    int n = s ? snprintf(left, sizeof(left), "gpuarrayd %s, up %s, %s %s", s->version,
-                         stats_format_time(s->uptime_s, up), s->engine,
-                         s->is_ready ? "ready" : "not ready")
+    int n = s ? snprintf(left, sizeof(left), "gpuarrayd %s, up %s%s", s->version,
+                         stats_format_time(s->uptime_s, up), s->engines)
               : snprintf(left, sizeof(left), "gpuarrayd");
     if (s && s->has_worker && n > 0 && (size_t)n < sizeof(left))
-        snprintf(left + n, sizeof(left) - (size_t)n, ", %" PRIu64 " of %" PRIu64 " threads busy",
+        snprintf(left + n, sizeof(left) - (size_t)n, ", %" PRIu64 "/%" PRIu64 " threads busy",
                  s->n_busy, s->n_threads);
     unsigned room = frame->columns > n_clock + 1 ? frame->columns - n_clock - 1 : frame->columns;
     top_fit(fitted, sizeof(fitted), left, room, n_clock > 0);

@@ -67,13 +67,27 @@ static void read_job(struct top_job *j, struct json_object *map)
     copy(j->label, sizeof(j->label), stats_text(map, "label"));
 }
 
+/* Threads and slots of those that are there; an engine that is not says so by its state. */
+static void read_engines(struct top_snapshot *s, struct json_object *engines)
+{
+    for (size_t i = 0, n = 0; i < length_of(engines); i++) {
+        struct json_object *engine = json_object_array_get_idx(engines, i);
+        if (n < sizeof(s->engines))
+            n += (size_t)snprintf(s->engines + n, sizeof(s->engines) - n, ", %s %s",
+                                  stats_text(engine, "name"), stats_engine_state(engine));
+        if (!stats_at(engine, "threads_busy"))
+            continue;
+        s->has_worker = true;
+        s->n_threads += stats_u64(engine, "threads");
+        s->n_busy += stats_u64(engine, "threads_busy");
+        s->n_slots += stats_u64(engine, "slots");
+        s->n_lent += stats_u64(engine, "slots_lent");
+    }
+}
+
 static void read_totals(struct top_snapshot *s, struct json_object *stats)
 {
-    struct json_object *engines = stats_at(stats, "engines");
-    struct json_object *engine =
-        length_of(engines) > 0 ? json_object_array_get_idx(engines, 0) : NULL;
     copy(s->version, sizeof(s->version), stats_text(stats, "version"));
-    copy(s->engine, sizeof(s->engine), stats_text(engine, "name"));
     s->uptime_s = stats_f64(stats, "uptime_s");
     s->n_running = stats_u64(stats, "jobs.running");
     s->n_queued = stats_u64(stats, "jobs.queued");
@@ -83,12 +97,6 @@ static void read_totals(struct top_snapshot *s, struct json_object *stats)
     s->n_sessions = stats_u64(stats, "sessions.open");
     s->read_bytes = sum_of(stats_at(stats, "bytes.read"));
     s->write_bytes = sum_of(stats_at(stats, "bytes.write"));
-    s->is_ready = json_object_get_boolean(stats_at(engine, "ready"));
-    s->has_worker = stats_at(stats, "pool.slots") != NULL;
-    s->n_threads = stats_u64(engine, "threads");
-    s->n_busy = stats_u64(engine, "threads_busy");
-    s->n_slots = stats_u64(stats, "pool.slots");
-    s->n_lent = stats_u64(stats, "pool.slots_lent");
     s->n_carries = stats_u64(stats, "pool.carries");
     s->carry_bytes = stats_u64(stats, "pool.carry_used_bytes");
     s->n_users_left_out = stats_u64(stats, "left_out.users");
@@ -108,6 +116,7 @@ struct top_snapshot *top_snapshot_new(struct json_object *stats)
     if (!s->users || !s->jobs)
         return top_snapshot_free(s);
     read_totals(s, stats);
+    read_engines(s, stats_at(stats, "engines"));
     s->read_rate = s->write_rate = NAN;
     for (size_t i = 0; i < s->n_users; i++)
         read_user(&s->users[i], json_object_array_get_idx(users, i));

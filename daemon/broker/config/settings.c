@@ -116,7 +116,8 @@ static bool parse_number(const struct setting *s, const char *text, uint64_t *re
 {
     switch (s->kind) {
     case SETTING_IS_SIZE:
-        return value_parse_size(text, ret) || value_parse_share(text, value_memory_bytes(), ret);
+        return value_parse_size(text, ret) ||
+               (!s->is_no_share && value_parse_share(text, value_memory_bytes(), ret));
     case SETTING_IS_SECONDS: return value_parse_seconds(text, ret);
     case SETTING_IS_MODE: return value_parse_number(text, 8, ret);
     case SETTING_IS_NUMBER: return value_parse_number(text, 10, ret);
@@ -140,7 +141,9 @@ static bool is_within(const struct setting *s, uint64_t value)
 const char *setting_kind_name(const struct setting *s)
 {
     switch (s->kind) {
-    case SETTING_IS_SIZE: return "bytes, with K, M, G or T, or a share of the memory as in 50%";
+    case SETTING_IS_SIZE:
+        return s->is_no_share ? "bytes, with K, M, G or T"
+                              : "bytes, with K, M, G or T, or a share of the memory as in 50%";
     case SETTING_IS_SECONDS: return "seconds, or with ms, min or h";
     case SETTING_IS_NUMBER: return "a number";
     case SETTING_IS_MODE: return "an octal mode";

@@ -76,6 +76,7 @@ struct setting {
     const char *by_default, *least, *most; /* as written in the file; least and most may be NULL */
     const char *word;                      /* instead of a value: "auto", "own", or NULL */
     bool is_reloadable;                    /* SIGHUP applies it */
+    bool is_no_share;                      /* a size that is not of the machine's memory: no 50% */
     size_t offset, size;                   /* in struct options */
     const char *doc;                       /* one line: what it is, without a full stop */
     const char *why;                       /* sentences: why this default, what else to know */

@@ -237,6 +237,7 @@ const struct setting settings_table[SETTING_COUNT] = {
             .least = "10M",
             .most = "1T",
             .word = "auto",
+            .is_no_share = true,
             FIELD(device_bytes),
             .doc = "memory of a device that all its jobs run in, taken once",
             .why = "auto: 1G, less on a small card. The rest of the card stays free for programs "
@@ -266,6 +267,7 @@ const struct setting settings_table[SETTING_COUNT] = {
             .least = "2M",
             .most = "16M",
             .word = "auto",
+            .is_no_share = true,
             FIELD(chunk_bytes),
             .doc = "piece of the pool that one copy to a device and back passes",
             .why = "auto: by a measurement of the link at start. Larger pieces make the most of "

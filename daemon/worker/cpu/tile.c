@@ -120,21 +120,6 @@ static int grain_fill(const struct tile *t, struct thread_context *th)
     return 0;
 }
 
-static int grain_store(const struct tile *t, struct thread_context *th)
-{
-    const struct wjob *job = t->job;
-    for (unsigned i = 0; i < job->n_outputs; i++) {
-        const struct port *port = job->outputs[i].port;
-        if (!port->ops->store)
-            continue;
-        int r =
-            port->ops->store(port, &th->output_boxes[i], th->output_memory[i], &th->io, &th->error);
-        if (r)
-            return r;
-    }
-    return 0;
-}
-
 struct engine_call {
     const struct tile *tile;
     struct thread_context *th;
@@ -179,7 +164,7 @@ static int grain_run(struct tile *t, struct thread_context *th)
         r = grain_compute(t, th);
     if (!r && job->pass_needs_slot) {
         uint64_t begin = clock_ns();
-        r = grain_store(t, th);
+        r = tile_store(t, th);
         t->measure.sink_ns += clock_ns() - begin;
     }
     if (!r && job->has_rings)

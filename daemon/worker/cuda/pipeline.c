@@ -20,7 +20,7 @@
 
 #include <string.h>
 
-#define THREAD_STACK_BYTES (256u * 1024u)
+#define THREAD_STACK_BYTES (1024u * 1024u) /* the driver says nowhere what it needs */
 
 /* Flights ------------------------------------------------------------------------------------ */
 

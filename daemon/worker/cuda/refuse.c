@@ -106,7 +106,8 @@ int card_refuse_error(const char *what, int cuda_error, struct gad_error *error)
                   cuda_error_name(cuda_error));
         return WORKER_EXIT_NO_MEMORY;
     }
-    if (is_named(cuda_error, "cudaErrorNoKernelImageForDevice")) {
+    if (is_named(cuda_error, "cudaErrorNoKernelImageForDevice") ||
+        is_named(cuda_error, "cudaErrorInvalidDeviceFunction")) {
         error_set(error, GAD_NO_ENGINE, "engine", "this build has no code for the device");
         error_expected(error, "%s", cuda_interpreter_architectures());
         return WORKER_EXIT_ABSENT;

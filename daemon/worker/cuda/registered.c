@@ -110,6 +110,15 @@ static void set_state(struct registered *r, struct registered_window *w, enum wi
     pthread_cond_broadcast(&r->changed);
 }
 
+/* The driver refuses strange memory with strange words: whether the context is lost is told by
+ * another call. */
+static bool is_lost(int error)
+{
+    uint64_t free_bytes, total_bytes;
+    return cuda_error_is_sticky(error) &&
+           cuda_error_is_sticky(cuda_memory_info(&free_bytes, &total_bytes));
+}
+
 /* Lock held, and released around the driver's call. */
 static void leave(struct registered *r, struct registered_window *w)
 {
@@ -117,7 +126,7 @@ static void leave(struct registered *r, struct registered_window *w)
     set_state(r, w, LEAVING);
     pthread_mutex_unlock(&r->lock);
     int error = cuda_host_unregister(w->base);
-    if (error && cuda_error_is_sticky(error))
+    if (is_lost(error))
         device_fault("unregistering a region", error);
     pthread_mutex_lock(&r->lock);
     r->registered_bytes -= w->n_bytes;
@@ -131,7 +140,7 @@ static void enter(struct registered *r, struct registered_window *w)
     r->registered_bytes += w->n_bytes;
     pthread_mutex_unlock(&r->lock);
     int error = cuda_host_register(w->base, w->n_bytes, !w->is_writable);
-    if (error && cuda_error_is_sticky(error))
+    if (is_lost(error))
         device_fault("registering a region", error);
     pthread_mutex_lock(&r->lock);
     w->used_ns = clock_ns();

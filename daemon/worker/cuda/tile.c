@@ -361,21 +361,6 @@ void cuda_engine_drop(struct engine *base, struct tile *t)
 
 /* Finishing ---------------------------------------------------------------------------------- */
 
-static int store_in_files(const struct tile *t, struct thread_context *th)
-{
-    const struct wjob *job = t->job;
-    for (unsigned i = 0; i < job->n_outputs; i++) {
-        const struct port *port = job->outputs[i].port;
-        if (!port->ops->store)
-            continue;
-        int r =
-            port->ops->store(port, &th->output_boxes[i], th->output_memory[i], &th->io, &th->error);
-        if (r)
-            return r;
-    }
-    return 0;
-}
-
 static int finish_grain(struct cuda_work *work, unsigned grain, struct tile *t,
                         struct thread_context *th)
 {
@@ -386,7 +371,7 @@ static int finish_grain(struct cuda_work *work, unsigned grain, struct tile *t,
     output_views(work, grain, t, th);
     r = copy_guarded(work, t, th, copy_outputs);
     if (!r)
-        r = store_in_files(t, th);
+        r = tile_store(t, th);
     if (!r && t->job->has_rings && t->grain + 1 == t->end) {
         boxcopy_fence();
         r = tile_give_blocks(t, th);

@@ -16,6 +16,7 @@
     X(cudaErrorInsufficientDriver, 35)                                                             \
     X(cudaErrorCallRequiresNewerDriver, 36)                                                        \
     X(cudaErrorDevicesUnavailable, 46)                                                             \
+    X(cudaErrorInvalidDeviceFunction, 98)                                                          \
     X(cudaErrorNoDevice, 100)                                                                      \
     X(cudaErrorInvalidDevice, 101)                                                                 \
     X(cudaErrorDeviceNotLicensed, 102)                                                             \

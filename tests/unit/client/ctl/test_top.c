@@ -136,9 +136,9 @@ Test(top, the_largest_numbers_fit_eighty_columns)
     struct top_snapshot *s = snapshot_of(
         "{\"version\": \"0.1.0\", \"uptime_s\": 99999999, \"jobs\": {\"running\": 256, \"queued\": "
         "16384, \"ended\": {\"ok\": 999999, \"no-space\": 99999}}, \"sessions\": {\"open\": 999},"
-        "\"pool\": {\"slots\": 1234, \"slots_lent\": 1234, \"carries\": 256, "
+        "\"pool\": {\"carries\": 256, "
         "\"carry_used_bytes\": 99900000000}, \"engines\": [{\"name\": \"cpu\", \"threads\": 128, "
-        "\"threads_busy\": 128, \"ready\": true}],"
+        "\"threads_busy\": 128, \"slots\": 1234, \"slots_lent\": 1234, \"ready\": true}],"
         "\"users\": [{\"uid\": 4294967294, \"sessions\": 64, \"jobs_running\": 256, "
         "\"jobs_queued\":"
         " 16384, \"region_bytes\": 999000000000, \"waited_s\": 359999}],"
@@ -161,6 +161,26 @@ Test(top, the_largest_numbers_fit_eighty_columns)
         cr_expect(le(uint, width_of(page.lines[i].text), 80), "%s", page.lines[i].text);
     cr_assert(eq(str, page.lines[0].text + 72, "12:34:56"));
     cr_assert(strstr(page.lines[page.n_lines - 1].text, " a label") != NULL);
+    top_page_deinit(&page);
+    top_snapshot_free(s);
+}
+
+Test(top, every_engine_has_a_state_and_those_that_are_there_are_added_up)
+{
+    struct top_snapshot *s = snapshot_of(
+        "{\"version\": \"0.1.0\", \"uptime_s\": 1, \"engines\": ["
+        "{\"name\": \"cpu\", \"state\": \"ready\", \"threads\": 8, \"threads_busy\": 3, "
+        "\"slots\": 64, \"slots_lent\": 5},"
+        "{\"name\": \"cuda:0\", \"state\": \"ready\", \"threads\": 4, \"threads_busy\": 2, "
+        "\"slots\": 31, \"slots_lent\": 7},"
+        "{\"name\": \"cuda:1\", \"state\": \"absent\", \"threads\": 4}]}");
+    const struct top_frame frame = {.columns = TOP_MAX_COLUMNS, .clock = "", .message = ""};
+    struct top_page page;
+    cr_assert(top_page_make(s, &frame, &page));
+    cr_expect(strstr(page.lines[0].text, ", cpu ready, cuda:0 ready, cuda:1 absent, 5/12 threads "
+                                         "busy") != NULL,
+              "%s", page.lines[0].text);
+    cr_expect(strstr(page.lines[2].text, "12 of 95 slots lent") != NULL, "%s", page.lines[2].text);
     top_page_deinit(&page);
     top_snapshot_free(s);
 }

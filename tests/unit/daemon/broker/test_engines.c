@@ -42,7 +42,7 @@ static struct engine_offer device(int index)
                                                       .device = 600e9,
                                                       .work = 1e12,
                                                       .job_seconds = 100e-6}}};
-    snprintf(offer.name, sizeof(offer.name), "cuda:%d", index);
+    snprintf(offer.name, sizeof(offer.name), "cuda:%u", (unsigned)index % 100u);
     return offer;
 }
 
@@ -85,6 +85,12 @@ static const char *why_not(enum engine_choice engine, int index, unsigned offer)
     struct job_request request = {.engine = engine, .engine_index = index};
     engines_why_not(&request, offers, &decision, offer, text);
     return text;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), n_end = strlen(end);
+    return n >= n_end && strcmp(text + n - n_end, end) == 0;
 }
 
 Test(engines, auto_takes_the_one_that_ends_sooner)
@@ -146,6 +152,7 @@ Test(engines, one_that_takes_jobs_goes_before_one_that_will)
     offers[1].is_coming = true;
     cr_assert(eq(int, decide(HEAVY, 64 * MIB, ENGINE_AUTO, -1, 2), 0));
     cr_assert(eq(str, (char *)chosen(), "cpu"));
+    cr_assert(ends_with(decision.why, " once it is ready"), "%s", decision.why);
     cr_assert(eq(str, (char *)why_not(ENGINE_AUTO, -1, 1), "takes no jobs yet"));
     cr_assert(eq(int, decide(HEAVY, 64 * MIB, ENGINE_CUDA, 0, 2), 0));
     cr_assert(eq(str, (char *)chosen(), "cuda:0"));
@@ -181,7 +188,13 @@ Test(engines, what_is_not_there_is_refused_with_what_is)
     cr_assert(eq(str, error.expected, "cpu"));
     cr_assert(eq(str, error.found, "cuda"));
     cr_assert(eq(int, decide(LIGHT, 1000, ENGINE_CUDA, 7, 2), GAD_NO_ENGINE));
-    cr_assert(eq(str, error.message, "the engine cuda:7 is not there"));
+    cr_assert(eq(str, error.message,
+                 "the engine cuda:7 is not there: there is no such device, or the setting devices "
+                 "leaves it out"));
+    cr_assert(eq(int, decide(LIGHT, 1000, ENGINE_CUDA, 7, 1), GAD_NO_ENGINE));
+    cr_assert(eq(str, error.message,
+                 "the engine cuda:7 is not there: the daemon's setting is engine = cpu, or "
+                 "gpuarrayd-worker-cuda is not installed"));
     cr_assert(eq(int, decide(LIGHT, 1000, ENGINE_AUTO, -1, 2), 0));
     cr_assert(eq(str, decision.why, "auto: only cpu takes jobs"));
     cr_assert(eq(str, (char *)why_not(ENGINE_AUTO, -1, 1), "no NVIDIA driver"));
@@ -200,5 +213,13 @@ Test(engines, many_devices_fit_the_text)
     }
     cr_assert(eq(int, decide(LIGHT, 64 * MIB, ENGINE_AUTO, -1, ENGINES_MAX), 0));
     cr_assert(eq(str, (char *)chosen(), "cpu"));
-    cr_assert(eq(sz, strlen(decision.why), ENGINE_WHY_SIZE - 1));
+    cr_assert(eq(ptr, strstr(decision.why, "auto: cpu "), decision.why), "%s", decision.why);
+    cr_assert(ends_with(decision.why, "), ...") || ends_with(decision.why, " s, ..."), "%s",
+              decision.why);
+    offers[0].busy_seconds = 1e10;
+    offers[12].busy_seconds = 1;
+    cr_assert(eq(int, decide(LIGHT, 64 * MIB, ENGINE_AUTO, -1, ENGINES_MAX), 0));
+    cr_assert(eq(str, (char *)chosen(), "cuda:11"));
+    cr_assert(eq(ptr, strstr(decision.why, "auto: cuda:11 "), decision.why), "%s", decision.why);
+    cr_assert(ends_with(decision.why, " s, ..."), "%s", decision.why);
 }

@@ -97,6 +97,20 @@ Test(settings, bounds_hold_and_one_beyond_is_refused)
     cr_assert(eq(uint, o.user_jobs, 1048576));
 }
 
+Test(settings, a_share_is_of_the_machines_memory_and_not_of_a_devices)
+{
+    struct options o;
+    char expected[160];
+    settings_set_defaults(&o, false);
+    cr_assert(
+        setting_parse(setting_at(SETTING_PINNED_BYTES), "1%", &o, expected, sizeof(expected)));
+    cr_assert(
+        not(setting_parse(setting_at(SETTING_DEVICE_BYTES), "1%", &o, expected, sizeof(expected))));
+    cr_assert(eq(str, expected, "bytes, with K, M, G or T, from 10M to 1T, or auto"));
+    cr_assert(
+        not(setting_parse(setting_at(SETTING_CHUNK_BYTES), "1%", &o, expected, sizeof(expected))));
+}
+
 Test(settings, words_stand_for_values)
 {
     struct options o;

@@ -140,7 +140,8 @@ static void print_how(void)
         "products, fused\n  products, divisions, square roots\n"
         "- a model: the approximate instructions (ex2, lg2, rcp, rsqrt, div `.approx`), of which "
         "PTX states only\n  bounds. One model is the rounded exact value, the other is off by as "
-        "much as the bound allows\n"
+        "much as the bound allows. The\n  bounds are those that `ptx_model.h` lists; they were not "
+        "checked on a device\n"
         "- of: CUDA's own function, or the project's (own) and what it calls. float32 functions "
         "of CUDA's that\n  would be beyond 4 ulp at the approximations' bounds are replaced by "
         "the project's\n");

@@ -1,10 +1,12 @@
 #include "daemon/worker/cuda/card.h"
+#include "daemon/worker/cuda/refuse.h"
 #include "daemon/worker_exit.h"
 #include "kernels/cuda/tile.h"
 #include "proto/frame.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
+#include <cuda_runtime_api.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -235,6 +237,18 @@ Test(card, a_device_that_faults_as_it_starts)
     cr_assert(eq(int, status, WORKER_EXIT_FAULT));
     cr_assert(eq(int, error.status, GAD_DEVICE_FAULT));
     cr_assert(ne(ptr, strstr(error.message, "cudaErrorIllegalAddress"), NULL));
+}
+
+/* Which of the two the runtime says depends on the call that looks for the kernel first. */
+Test(card, a_device_that_is_older_than_the_code)
+{
+    const int answers[] = {cudaErrorNoKernelImageForDevice, cudaErrorInvalidDeviceFunction};
+    for (unsigned i = 0; i < 2; i++) {
+        int status = card_refuse_error("running every kernel once", answers[i], &error);
+        cr_assert(eq(int, status, WORKER_EXIT_ABSENT));
+        check_refused(status, GAD_NO_ENGINE, cuda_interpreter_architectures(), "");
+        cr_assert(cuda_error_is_absent(answers[i]));
+    }
 }
 
 Test(card, a_device_that_is_lost_as_it_starts)

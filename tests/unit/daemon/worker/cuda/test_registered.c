@@ -188,6 +188,20 @@ Test(registered, what_fails_is_staged_and_left_alone_for_a_while)
     close_cache();
 }
 
+/* Of a context that is lost every call says so. */
+Test(registered, what_fails_without_a_reason_leaves_the_device_as_it_is)
+{
+    setenv("GPUARRAYD_DOUBLE", "fail-register=1,strange-register", 1);
+    open_cache(FOREVER, FOREVER, 2 * WINDOW);
+    for (uint64_t job = 1; job <= 2; job++)
+        cr_assert(eq(ptr, hold(0, 1, job), NULL));
+    for (uint64_t job = 1; job <= 2; job++)
+        cr_assert(eq(ptr, hold(WINDOW, 1, job), NULL));
+    registered_release(cache, wait_for_hold(WINDOW, 3));
+    cr_assert(eq(ptr, hold(0, 1, 4), NULL));
+    close_cache();
+}
+
 Test(registered, the_default_is_bounded)
 {
     cr_assert(gt(u64, registered_default_bytes(), 0));
