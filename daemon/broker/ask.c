@@ -7,14 +7,14 @@
  * one deadline for all. What a worker says goes into replies as it is, so it is bounded: an answer
  * of more than MAX_ANSWER_BYTES or MAX_ANSWER_PAIRS counts as none.
  *
- * Called by methods.c, worker_messages.c, worker.c and session.c.
+ * Called by methods.c, messages.c, worker.c and session.c.
  */
 #define LOG_TOPIC "info"
 #include "daemon/broker/broker.h"
 #include "daemon/broker/info.h"
 #include "daemon/broker/log.h"
 #include "daemon/broker/session.h"
-#include "daemon/broker/workers.h"
+#include "daemon/broker/workers/workers.h"
 #include "proto/util.h"
 
 #include <string.h>

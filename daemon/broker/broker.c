@@ -24,7 +24,7 @@
 #include "daemon/broker/config/reload.h"
 #include "daemon/broker/server.h"
 #include "daemon/broker/session.h"
-#include "daemon/broker/workers.h"
+#include "daemon/broker/workers/workers.h"
 #include "kernels/programs.h"
 #include "proto/util.h"
 

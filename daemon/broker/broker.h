@@ -2,7 +2,7 @@
 #pragma once
 
 #include "daemon/broker/account.h"
-#include "daemon/broker/engines.h"
+#include "daemon/broker/workers/engines.h"
 #include "daemon/broker/job.h"
 #include "daemon/broker/list.h"
 #include "daemon/broker/loop.h"

@@ -23,7 +23,7 @@
 #include "daemon/broker/session.h"
 #include "daemon/broker/submit.h"
 #include "daemon/broker/region.h"
-#include "daemon/broker/workers.h"
+#include "daemon/broker/workers/workers.h"
 #include "proto/util.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "daemon/broker/job.h"
-#include "daemon/broker/strikes.h"
+#include "daemon/broker/workers/strikes.h"
 
 struct broker;
 struct frame;

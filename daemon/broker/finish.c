@@ -22,7 +22,7 @@
 #include "daemon/broker/region.h"
 #include "daemon/broker/session.h"
 #include "daemon/broker/splice.h"
-#include "daemon/broker/worker.h"
+#include "daemon/broker/workers/worker.h"
 #include "proto/util.h"
 
 #include <string.h>

@@ -12,7 +12,7 @@
 #include "daemon/broker/closer.h"
 #include "daemon/broker/session.h"
 #include "daemon/broker/splice.h"
-#include "daemon/broker/workers.h"
+#include "daemon/broker/workers/workers.h"
 #include "daemon/poolmap.h"
 #include "daemon/rates.h"
 #include "proto/ops.h"

@@ -4,7 +4,7 @@
 
 #include "daemon/broker/account.h"
 #include "daemon/broker/deadline.h"
-#include "daemon/broker/engines.h"
+#include "daemon/broker/workers/engines.h"
 #include "daemon/broker/list.h"
 #include "daemon/broker/queue.h"
 #include "daemon/traffic.h"

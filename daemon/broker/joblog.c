@@ -15,7 +15,7 @@
 #include "daemon/broker/joblog.h"
 #include "daemon/broker/broker.h"
 #include "daemon/broker/log.h"
-#include "daemon/broker/worker.h"
+#include "daemon/broker/workers/worker.h"
 #include "proto/text.h"
 #include "proto/util.h"
 

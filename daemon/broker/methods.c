@@ -14,7 +14,7 @@
 #include "daemon/broker/region.h"
 #include "daemon/broker/session.h"
 #include "daemon/broker/stats.h"
-#include "daemon/broker/workers.h"
+#include "daemon/broker/workers/workers.h"
 #include "proto/util.h"
 
 #include <stdio.h>

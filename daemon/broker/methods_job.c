@@ -8,7 +8,7 @@
  * Called through the table in methods.c.
  */
 #include "daemon/broker/broker.h"
-#include "daemon/broker/engines.h"
+#include "daemon/broker/workers/engines.h"
 #include "daemon/broker/finish.h"
 #include "daemon/broker/methods.h"
 #include "daemon/broker/session.h"

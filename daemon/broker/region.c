@@ -19,7 +19,7 @@
 #include "daemon/broker/inspect.h"
 #include "daemon/broker/log.h"
 #include "daemon/broker/session.h"
-#include "daemon/broker/workers.h"
+#include "daemon/broker/workers/workers.h"
 #include "proto/util.h"
 
 #include <fcntl.h>

@@ -17,7 +17,7 @@
 #include "daemon/broker/broker.h"
 #include "daemon/broker/log.h"
 #include "daemon/broker/session.h"
-#include "daemon/broker/workers.h"
+#include "daemon/broker/workers/workers.h"
 #include "daemon/poolmap.h"
 #include "proto/util.h"
 

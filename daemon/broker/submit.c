@@ -17,7 +17,7 @@
 #include "daemon/broker/places.h"
 #include "daemon/broker/region.h"
 #include "daemon/broker/session.h"
-#include "daemon/broker/workers.h"
+#include "daemon/broker/workers/workers.h"
 #include "kernels/programs.h"
 #include "proto/util.h"
 

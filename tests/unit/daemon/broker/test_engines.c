@@ -1,5 +1,5 @@
 /* Which engine a job goes to, why, and what is said where none is there. */
-#include "daemon/broker/engines.h"
+#include "daemon/broker/workers/engines.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

@@ -1,5 +1,5 @@
 /* Open requests: ids find their objects once, never after they were used again. */
-#include "daemon/broker/pending.h"
+#include "daemon/broker/workers/pending.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

@@ -1,5 +1,5 @@
 /* Strikes: who is to blame for a worker's end. */
-#include "daemon/broker/strikes.h"
+#include "daemon/broker/workers/strikes.h"
 #include "daemon/worker_exit.h"
 
 #include <criterion/criterion.h>

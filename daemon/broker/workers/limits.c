@@ -9,9 +9,9 @@
  * busy_seconds is a sum of estimates. It is set to 0 whenever nothing is left, so that errors of
  * rounding do not add up.
  *
- * Called by worker.c, worker_messages.c, submit.c and finish.c.
+ * Called by worker.c, messages.c, submit.c and finish.c.
  */
-#include "daemon/broker/worker_impl.h"
+#include "daemon/broker/workers/worker_impl.h"
 #include "daemon/poolmap.h"
 #include "proto/util.h"
 

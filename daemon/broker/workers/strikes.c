@@ -7,7 +7,7 @@
  *
  * Called by worker.c, once a second while jobs are active, and when the worker has ended.
  */
-#include "daemon/broker/strikes.h"
+#include "daemon/broker/workers/strikes.h"
 #include "daemon/worker_exit.h"
 
 #include <signal.h>

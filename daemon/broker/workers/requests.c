@@ -10,7 +10,7 @@
 #include "daemon/broker/closer.h"
 #include "daemon/broker/log.h"
 #include "daemon/broker/region.h"
-#include "daemon/broker/worker_impl.h"
+#include "daemon/broker/workers/worker_impl.h"
 #include "proto/util.h"
 
 #include <fcntl.h>

@@ -30,12 +30,12 @@
  * Called by workers.c, dispatch.c, region.c and info.c.
  */
 #define LOG_TOPIC "worker"
-#include "daemon/broker/worker_impl.h"
+#include "daemon/broker/workers/worker_impl.h"
 #include "daemon/broker/dispatch.h"
 #include "daemon/broker/info.h"
 #include "daemon/broker/log.h"
 #include "daemon/broker/region.h"
-#include "daemon/broker/workers.h"
+#include "daemon/broker/workers/workers.h"
 #include "daemon/worker_exit.h"
 #include "proto/util.h"
 

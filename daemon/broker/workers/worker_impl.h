@@ -1,11 +1,10 @@
-/* The worker's insides, shared by worker.c (its life), worker_start.c, worker_limits.c (what jobs
- * are planned and queued with), worker_messages.c (what it says) and worker_requests.c (what it is
- * told). */
+/* The worker's insides, shared by worker.c (its life), start.c, limits.c (what jobs are planned and
+ * queued with), messages.c (what it says) and requests.c (what it is told). */
 #pragma once
 
 #include "daemon/broker/broker.h"
-#include "daemon/broker/pending.h"
-#include "daemon/broker/worker.h"
+#include "daemon/broker/workers/pending.h"
+#include "daemon/broker/workers/worker.h"
 #include "proto/conn.h"
 
 struct worker {

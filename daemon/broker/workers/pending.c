@@ -3,7 +3,7 @@
  *
  * Called by worker.c alone; it starts afresh with every worker.
  */
-#include "daemon/broker/pending.h"
+#include "daemon/broker/workers/pending.h"
 #include "proto/util.h"
 
 #define MAX_PLACES 65536u

@@ -1,8 +1,8 @@
 /* The workers together: which there are, what they have in hand, and which computes a job. */
 #pragma once
 
-#include "daemon/broker/engines.h"
-#include "daemon/broker/worker.h"
+#include "daemon/broker/workers/engines.h"
+#include "daemon/broker/workers/worker.h"
 
 struct program;
 

@@ -13,10 +13,10 @@
  * upon again: jobs for any engine go elsewhere; jobs that named this one wait where it was there
  * before, else they end with the reason. Nothing is moved from a worker that works.
  *
- * Called by broker.c, submit.c, region.c, worker.c and worker_messages.c.
+ * Called by broker.c, submit.c, region.c, worker.c and messages.c.
  */
 #define LOG_TOPIC "workers"
-#include "daemon/broker/workers.h"
+#include "daemon/broker/workers/workers.h"
 #include "daemon/broker/broker.h"
 #include "daemon/broker/dispatch.h"
 #include "daemon/broker/log.h"

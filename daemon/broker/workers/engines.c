@@ -10,7 +10,7 @@
  * Every job passes here, and its result says why it went where it did: the texts are put together
  * without printf. Pure code; called by workers.c, and by methods_job.c for job.plan.
  */
-#include "daemon/broker/engines.h"
+#include "daemon/broker/workers/engines.h"
 #include "proto/util.h"
 
 #include <assert.h>

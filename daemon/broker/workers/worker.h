@@ -1,9 +1,9 @@
 /* One engine's worker: its supervision, the wire to it, and what waits for it. */
 #pragma once
 
-#include "daemon/broker/engines.h"
+#include "daemon/broker/workers/engines.h"
 #include "daemon/broker/job.h"
-#include "daemon/broker/strikes.h"
+#include "daemon/broker/workers/strikes.h"
 #include "proto/message.h"
 
 #include <stdbool.h>

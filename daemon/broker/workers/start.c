@@ -10,7 +10,7 @@
 #define LOG_TOPIC "worker"
 #include "daemon/broker/closer.h"
 #include "daemon/broker/log.h"
-#include "daemon/broker/worker_impl.h"
+#include "daemon/broker/workers/worker_impl.h"
 #include "daemon/crashpage.h"
 #include "proto/util.h"
 
