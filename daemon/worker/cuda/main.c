@@ -62,13 +62,14 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     }
 }
 
-/* Says why to the broker and gives the exit status. */
+/* Says why to the broker, who decides what of it is news for the log, and gives the exit status. */
 static int refuse(const struct options *o, int status, const struct gad_error *error)
 {
-    fprintf(stderr, "<3>%s: %s\n", program_invocation_short_name, error->message);
     int r = worker_send_failed(o->program.fd, error);
-    if (r)
+    if (r) {
+        fprintf(stderr, "<3>%s: %s\n", program_invocation_short_name, error->message);
         (void)program_failed("worker.failed", r);
+    }
     return status;
 }
 
