@@ -25,7 +25,8 @@
 
 #define MAX_MEMORY_PAIRS 64u
 #define MAX_MEMORY_BYTES 4096u
-#define MIN_RATE         1e3 /* bytes, or elements x instructions, a second */
+#define MAX_POOL_BYTES   (UINT64_C(1) << 41) /* the settings end at half of that */
+#define MIN_RATE         1e3                 /* bytes, or elements x instructions, a second */
 #define MAX_RATE         1e18
 #define MAX_JOB_SECONDS  60.0
 
@@ -70,6 +71,9 @@ static int read_limits(const msgpack_object *map, unsigned n_threads, struct pla
         r = map_bool(map, "is_device", &ret->is_device, error);
     if (r == 0)
         r = read_rates(map, &ret->rates, error);
+    if (r == 0 && ret->pool_bytes > MAX_POOL_BYTES)
+        r = error_set(error, GAD_INTERNAL, "pool_bytes", "it says a pool of %" PRIu64 " bytes",
+                      ret->pool_bytes);
     ret->n_threads = (unsigned)min_u64(n, CRASHPAGE_MAX_THREADS);
     return r;
 }
