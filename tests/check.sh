@@ -111,26 +111,14 @@ say "unit tests, ASan and UBSan"
 unit "$build/asan"
 say "unit tests of threaded code, TSan"
 unit "$build/tsan" --suite threads
-# Real daemons wait more than they compute, so the two builds' tests run side by side. What runs on the
-# double alone runs once, with it under the sanitizers.
-say "integration tests, plain and under ASan and UBSan"
-rm -f "$build/count"
-(
-    passed=0
-    failed=0
-    integration "$build" "$top/tests/integration" \
-        --ignore="$top/tests/integration/test_cuda.py" \
-        --ignore="$top/tests/integration/test_cuda_faults.py" \
-        --ignore="$top/tests/integration/test_cuda_jobs.py"
-    echo "$passed $failed" >"$build/count"
-) >"$build/integration.log" 2>&1 &
-plain=$!
+# What runs on the double alone runs once, with it under the sanitizers.
+say "integration tests"
+integration "$build" "$top/tests/integration" --ignore="$top/tests/integration/test_cuda.py" \
+    --ignore="$top/tests/integration/test_cuda_faults.py" \
+    --ignore="$top/tests/integration/test_cuda_jobs.py"
+say "integration tests, ASan and UBSan"
 integration "$build/asan" "$top/tests/integration" -m "not slow" \
     --ignore="$top/tests/integration/python"
-wait "$plain" || true
-cat "$build/integration.log"
-# shellcheck disable=SC2046
-count $(cat "$build/count" || echo 0 1)
 say "integration tests of the Python package, ASan and UBSan"
 integration_of_package
 rm -rf "$build/bundle"

@@ -28,7 +28,8 @@ CTL = str(conftest.CTL)
 
 @pytest.fixture
 def place(daemon):
-    with tempfile.TemporaryDirectory(prefix="gpuarrayd-test-") as path:
+    # An agent of a detached job may still be putting its outcome there.
+    with tempfile.TemporaryDirectory(prefix="gpuarrayd-test-", ignore_cleanup_errors=True) as path:
         here = test_sessions.Place(path)
         here.env["GPUARRAYD_SOCKET"] = daemon.socket
         yield here
