@@ -111,9 +111,9 @@ say "unit tests, ASan and UBSan"
 unit "$build/asan"
 say "unit tests of threaded code, TSan"
 unit "$build/tsan" --suite threads
-# What runs on the double alone runs once, with it under the sanitizers.
+# Faults of the double, and every kind of job on it, run once: with it under the sanitizers.
 say "integration tests"
-integration "$build" "$top/tests/integration" --ignore="$top/tests/integration/test_cuda.py" \
+integration "$build" "$top/tests/integration" \
     --ignore="$top/tests/integration/test_cuda_faults.py" \
     --ignore="$top/tests/integration/test_cuda_jobs.py"
 say "integration tests, ASan and UBSan"
