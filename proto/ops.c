@@ -64,6 +64,22 @@ const char *op_dtypes(enum op op)
     return "bool int float";
 }
 
+int op_is_comparison(enum op op)
+{
+    return op >= OP_EQUAL && op <= OP_GREATER_EQUAL;
+}
+
+enum op op_mirrored(enum op op)
+{
+    switch (op) {
+    case OP_LESS: return OP_GREATER;
+    case OP_LESS_EQUAL: return OP_GREATER_EQUAL;
+    case OP_GREATER: return OP_LESS;
+    case OP_GREATER_EQUAL: return OP_LESS_EQUAL;
+    default: return op;
+    }
+}
+
 int op_is_reduction(enum op op)
 {
     switch (infos[op].rule) {

@@ -68,6 +68,11 @@ enum op op_find(const char *name, size_t n_chars);
  * the others; "but uint64" takes one out again. Static text. */
 const char *op_dtypes(enum op op);
 
+/* EQUAL to GREATER_EQUAL; and the operator that says the same with its sources exchanged, which for
+ * all but the four of order is itself. */
+int op_is_comparison(enum op op);
+enum op op_mirrored(enum op op);
+
 /* Whether it reduces its argument to one value. */
 int op_is_reduction(enum op op);
 

@@ -78,23 +78,6 @@ static kernel_fn *find_in_tables(const struct cpu_engine *engine, unsigned op, u
                                             : find_in_tables(&engines[CPU_LEVEL_PLAIN], op, dtype);
 }
 
-/* The operator that says the same with its sources exchanged. */
-static unsigned mirrored(unsigned op)
-{
-    switch (op) {
-    case OP_LESS: return OP_GREATER;
-    case OP_LESS_EQUAL: return OP_GREATER_EQUAL;
-    case OP_GREATER: return OP_LESS;
-    case OP_GREATER_EQUAL: return OP_LESS_EQUAL;
-    default: return op;
-    }
-}
-
-static bool is_comparison(unsigned op)
-{
-    return op >= OP_EQUAL && op <= OP_GREATER_EQUAL;
-}
-
 kernel_fn *engine_find_kernel(const struct cpu_engine *engine, const struct insn *insn,
                               bool *ret_is_exchanged)
 {
@@ -104,13 +87,13 @@ kernel_fn *engine_find_kernel(const struct cpu_engine *engine, const struct insn
         return NULL;
     if (op == OP_CAST)
         return (*engine->casts)[insn->compute][insn->dst.dtype];
-    if (is_comparison(op) && insn->src[0].dtype != insn->src[1].dtype) {
+    if (op_is_comparison((enum op)op) && insn->src[0].dtype != insn->src[1].dtype) {
         *ret_is_exchanged = insn->src[0].dtype == DTYPE_UINT64;
-        return (*engine->mixed)[*ret_is_exchanged ? mirrored(op) : op];
+        return (*engine->mixed)[*ret_is_exchanged ? op_mirrored((enum op)op) : op];
     }
     if (op == OP_GREATER || op == OP_GREATER_EQUAL) {
         *ret_is_exchanged = true;
-        op = mirrored(op);
+        op = op_mirrored((enum op)op);
     }
     return find_in_tables(engine, op, insn->compute);
 }

@@ -81,23 +81,6 @@ static enum code_action cast_action(enum dtype from, enum dtype to)
     return ACTION_NONE;
 }
 
-/* The operator that says the same with its sources exchanged. */
-static unsigned mirrored(unsigned op)
-{
-    switch (op) {
-    case OP_LESS: return OP_GREATER;
-    case OP_LESS_EQUAL: return OP_GREATER_EQUAL;
-    case OP_GREATER: return OP_LESS;
-    case OP_GREATER_EQUAL: return OP_LESS_EQUAL;
-    default: return op;
-    }
-}
-
-static bool is_comparison(unsigned op)
-{
-    return op >= OP_EQUAL && op <= OP_GREATER_EQUAL;
-}
-
 enum code_action encode_action(const struct insn *insn, bool *ret_is_exchanged)
 {
     unsigned op = insn->op;
@@ -107,13 +90,13 @@ enum code_action encode_action(const struct insn *insn, bool *ret_is_exchanged)
     enum dtype compute = (enum dtype)insn->compute;
     if (op == OP_CAST)
         return cast_action(compute, (enum dtype)insn->dst.dtype);
-    if (is_comparison(op) && insn->src[0].dtype != insn->src[1].dtype) {
+    if (op_is_comparison((enum op)op) && insn->src[0].dtype != insn->src[1].dtype) {
         *ret_is_exchanged = insn->src[0].dtype == DTYPE_UINT64;
-        return (enum code_action)mixed_actions[*ret_is_exchanged ? mirrored(op) : op];
+        return (enum code_action)mixed_actions[*ret_is_exchanged ? op_mirrored((enum op)op) : op];
     }
     if (op == OP_GREATER || op == OP_GREATER_EQUAL) {
         *ret_is_exchanged = true;
-        op = mirrored(op);
+        op = op_mirrored((enum op)op);
     }
     uint16_t action = op_actions[op][encode_type(compute)];
     if (!action && (!dtype_is_float(compute) || op == OP_WHERE))
