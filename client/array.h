@@ -31,8 +31,9 @@ struct gad_array {
 
     int fd; /* FILE, CHUNKS: owned, opened for exactly what the array is used for; else -1 */
     uint64_t offset_bytes; /* FILE: of element 0 */
-    int64_t chunk_shape[ARRAY_MAX_NDIM];
     int table_fd; /* CHUNKS: owned; else -1 */
+    /* CHUNKS: of the table. PROVIDER: as which it is stored; n_chunks 0: not known. */
+    int64_t chunk_shape[ARRAY_MAX_NDIM];
     uint64_t n_chunks;
 
     const struct provider *provider; /* PROVIDER; for FILE: what to use when the daemon says

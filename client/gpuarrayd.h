@@ -424,44 +424,6 @@ struct gad_plan_output {
     bool fortran_order; /**< NumPy's K order */
 };
 
-/** What one engine would take for a job. */
-struct gad_plan_engine {
-    char engine[16]; /**< "cpu", "cuda:0" */
-    bool is_chosen;
-    bool has_estimate;     /**< false: it cannot be used for this job; the numbers are 0 */
-    double seconds;        /**< by itself */
-    double behind_seconds; /**< what it has to do already */
-    char bound[16];        /**< what the time goes to: "start" "memory" "file" "link" "work" */
-    char why_not[256];     /**< of one that was not chosen */
-};
-
-/** What a job would do. */
-struct gad_plan {
-    char engine[16]; /**< that would compute it */
-    unsigned n_outputs;
-    struct gad_plan_output outputs[16];
-    uint64_t n_tiles, read_bytes, write_bytes, carry_bytes;
-    double seconds; /**< estimate */
-    bool is_restartable;
-    char *text;           /**< the whole plan for a reader, several lines */
-    char engine_why[256]; /**< why that engine */
-    unsigned n_engines;
-    struct gad_plan_engine engines[17]; /**< all that the daemon has, or would have */
-};
-
-/** Says what a job would do, and runs nothing: no output is created.
- * client: not NULL.
- * options: the job, as for gad_submit().
- * ret_plan: the caller's, ended by gad_plan_free().
- * The statuses of gad_submit() and those that gad_job_wait() has for a job that cannot be run.
- * Connection statuses. */
-enum gad_status gad_plan(struct gad_client *client, const struct gad_job_options *options,
-                         struct gad_plan **ret_plan, struct gad_error *error);
-
-/** Frees a plan and its text.
- * plan: of gad_plan(); NULL is allowed. */
-void gad_plan_free(struct gad_plan *plan);
-
 /** How a job went. */
 struct gad_job_stats {
     uint64_t job;    /**< its id */
@@ -594,3 +556,6 @@ enum gad_status gad_job_list(struct gad_client *client, struct gad_job_status **
 #ifdef __cplusplus
 }
 #endif
+
+#include "gpuarrayd-move.h"
+#include "gpuarrayd-plan.h"

@@ -137,11 +137,22 @@ struct poolmap *poolmap_free(struct poolmap *map)
     return NULL;
 }
 
-uint64_t poolmap_carry_limit_bytes(const struct poolmap *map)
+static uint64_t largest_run_bytes(unsigned n_orders)
 {
-    if (map->n_orders == 0)
-        return 0;
-    return (UINT64_C(1) << (map->n_orders - 1)) * POOLMAP_MIN_EXTENT_BYTES;
+    return n_orders == 0 ? 0 : (UINT64_C(1) << (n_orders - 1)) * POOLMAP_MIN_EXTENT_BYTES;
+}
+
+/* A quarter of it is left to others. */
+static uint64_t limit_bytes(unsigned n_orders)
+{
+    uint64_t run_bytes = largest_run_bytes(n_orders);
+    return run_bytes < 4 * POOLMAP_MIN_EXTENT_BYTES ? run_bytes : run_bytes - run_bytes / 4;
+}
+
+uint64_t poolmap_carry_limit_bytes(uint64_t pool_bytes)
+{
+    uint64_t n_blocks = pool_bytes / 2 / POOLMAP_MIN_EXTENT_BYTES;
+    return limit_bytes(n_blocks == 0 ? 0 : BITS_PER_WORD - (unsigned)__builtin_clzll(n_blocks));
 }
 
 uint64_t poolmap_carry_used_bytes(const struct poolmap *map)
@@ -157,7 +168,7 @@ int poolmap_lend(struct poolmap *map, uint64_t size_bytes, struct extent *ret_ex
         *ret_extent = (struct extent){.size_bytes = 0};
         return 0;
     }
-    if (size_bytes > poolmap_carry_limit_bytes(map))
+    if (size_bytes > limit_bytes(map->n_orders))
         return -E2BIG;
     unsigned order = order_for(n);
     while (order < map->n_orders && map->n_free[order] == 0)

@@ -23,9 +23,10 @@ struct extent {
 int poolmap_new(uint64_t pool_bytes, struct poolmap **ret_map) GAD_MUST_CHECK;
 struct poolmap *poolmap_free(struct poolmap *map); /* NULL */
 
-/* The largest single carry that an empty pool can lend (the largest power of two within half the
- * pool): what is above is -E2BIG for ever. */
-uint64_t poolmap_carry_limit_bytes(const struct poolmap *map);
+/* The largest single carry that a pool of this size lends, three quarters of the largest power of
+ * two within half the pool: beside it others of a modest size have room, however long its job
+ * takes. What is above is -E2BIG for ever. Broker and worker plan with it. */
+uint64_t poolmap_carry_limit_bytes(uint64_t pool_bytes);
 uint64_t poolmap_carry_used_bytes(const struct poolmap *map);
 
 /* 0; -EAGAIN: no room now, wait; -E2BIG: would not fit an empty pool either. */

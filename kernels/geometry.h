@@ -6,7 +6,17 @@
  * Where sources disagree (C against Fortran order) a grain is a block with runs of a useful length
  * on both sides; where a source is a grid of chunks, grains are made of whole chunks, or of parts
  * of one chunk. All of it is a function of shapes, dtypes and layouts only: results do not depend
- * on anything else. Grains are numbered in row-major order of `grid` (in walking order).
+ * on anything else.
+ *
+ * Grains are numbered in row-major order of `grid` in the order of `grid_order`: that of walking;
+ * where some axes are reduced the kept ones first, so that the grains of a chain (reduce.h) are
+ * neighbours; parts of a chunk along a reduced axis are neighbours too. The extents along reduced axes depend on the whole shapes, dtypes and layouts alone;
+ * those along kept axes, which change no bit, also on how many cells a node may have.
+ *
+ * Where the results of reductions for all kept elements together would not fit the job's memory,
+ * the passes are done in rounds: `round_axis`, a kept axis, is the slowest in grid_order, and each
+ * round is `round_length` of it (the last one may be shorter); no grain is in two rounds. A job's
+ * passes have the same number of rounds; a round is all passes for its part.
  */
 #pragma once
 
@@ -14,6 +24,7 @@
 
 #define GRAIN_MAX_OPERAND_BYTES (256u * 1024u) /* of one operand in one grain */
 #define GRAIN_MAX_TOTAL_BYTES   (512u * 1024u) /* of all operands together; also the slot size */
+#define GRAIN_MAX_OTHER_BYTES   (768u * 1024u) /* of what has_no_say, beside them */
 
 struct geometry_operand {
     enum dtype dtype;
@@ -22,6 +33,7 @@ struct geometry_operand {
     const int64_t *strides;     /* bytes; NULL: C order */
     const int64_t *chunk_shape; /* NULL: no grid of chunks */
     bool is_output;
+    bool has_no_say; /* no array of the job: it takes room, but no order is chosen for it */
 };
 
 struct geometry {
@@ -30,13 +42,39 @@ struct geometry {
     int axis_order[ARRAY_MAX_NDIM];      /* axes from slowest to fastest */
     int64_t grain_shape[ARRAY_MAX_NDIM]; /* in the arrays' axis order */
     int64_t grid[ARRAY_MAX_NDIM];        /* number of grains along each axis, arrays' axis order */
+    int grid_order[ARRAY_MAX_NDIM];      /* axes in which grains are numbered, slowest first */
     uint64_t n_grains;                   /* 0 for an empty space, 1 for shape () */
+    uint32_t reduced_axes;
+    uint64_t chain_grains;               /* of one chain; 1 without reduced axes */
+    int round_axis;                      /* -1: there is one round */
+    int64_t round_length;
+    uint64_t n_rounds, round_grains;     /* of a whole round: n_grains where there is one */
+};
+
+/* What beside the operands decides. */
+struct geometry_rules {
+    uint32_t reduced_axes;
+    uint64_t max_cells;   /* of a grain's kept axes; 0: any number */
+    uint64_t chunk_cells; /* where these are a whole chunk's: if they are more than max_cells */
+    int round_axis;       /* -1: none */
+    int64_t round_length; /* of that axis */
+    /* Blocks of these extents along two axes, and one element along all others, in any order; grains
+     * are numbered along the second first, and are chains along it. [0] = 0: as above. */
+    int strip_axes[2];
+    int64_t strip_extents[2];
 };
 
 /* The operands together must allow one element in GRAIN_MAX_TOTAL_BYTES (always true within
  * REQUEST_MAX_ARGS + REQUEST_MAX_OUTPUTS). */
 void geometry_init(struct geometry *g, int ndim, const int64_t *shape, unsigned n_operands,
-                   const struct geometry_operand *operands);
+                   const struct geometry_operand *operands, const struct geometry_rules *rules);
+
+/* The grains of a round are [first, first + n); none where there are fewer rounds. */
+void geometry_round(const struct geometry *g, uint64_t round, uint64_t *ret_first,
+                    uint64_t *ret_n);
+
+/* The kept elements of a box: the cells of its node. */
+uint64_t geometry_n_cells(const struct geometry *g, const int64_t *count);
 
 /* The box of one grain, in the arrays' axis order. */
 void geometry_grain(const struct geometry *g, uint64_t grain, int64_t *ret_start,

@@ -2,12 +2,15 @@
  * run by the broker at submission and again by the worker (same input, same plan). Its work is
  * O(passes x arguments x dimensions).
  *
- * A tile is an aligned run of 2^tile_log2 grains (the last one may be shorter): the unit of a turn.
+ * A tile is an aligned run of 2^tile_log2 grains (the last one of a round or of a chain may be
+ * shorter): the unit of a turn. Where a chain has more than one grain, a tile is of one chain alone.
  */
 #pragma once
 
+#include "kernels/cpu/engine.h"
+#include "kernels/cuda/tile.h"
 #include "kernels/geometry.h"
-#include "kernels/program.h"
+#include "kernels/reduce.h"
 
 /* Measured when a worker starts. Bytes a second; 0: not known, a default is taken. */
 struct plan_rates {
@@ -23,7 +26,7 @@ struct plan_rates {
 struct plan_limits {
     uint64_t pool_bytes;
     uint64_t slot_bytes; /* one size class */
-    uint64_t carry_limit_bytes; /* at most half the pool */
+    uint64_t carry_limit_bytes; /* less than half the pool */
     unsigned n_threads;
     /* An engine with a device: all operands of all grains of a tile lie in one slot together
      * (kernels/cuda/tile.h), wherever they come from. Else they pass it grain by grain, and only
@@ -40,25 +43,48 @@ const char *plan_bound_name(enum plan_bound bound); /* "start" "memory" "file" "
 struct plan_pass {
     struct geometry geometry;
     unsigned tile_log2;
-    uint64_t n_tiles;
+    uint64_t n_tiles;     /* over all rounds */
+    uint64_t round_tiles; /* of a whole round */
     bool needs_slot; /* some operand is a file, staged in a slot (providers bring their own); for a
                         device: always, but of an empty space */
-    /* For a device: all boxes of one grain at most, each rounded up to CUDA_TILE_ALIGN. */
-    uint64_t grain_input_bytes, grain_output_bytes;
+    struct cuda_tile_room room; /* for a device: of the largest grain */
     /* What the grains' boxes hold, summed over grains: a broadcast operand counts once a grain,
      * or once in all where it is in memory and small enough for one grain. */
     uint64_t read_bytes, write_bytes;
-    /* Of the carry: where this pass's reduce_tree lies (64-byte aligned); 0 without reductions. */
-    uint64_t carry_offset_bytes;
+    /* Of a pass with reductions. node_bytes: of the largest node. has_tree: chains have several
+     * tiles. Else no tree is needed: the memory at plan->tree_offset_bytes is `tree.window` stacks
+     * of stack_nodes nodes, one for each tile that exists: a single node where each grain is a
+     * chain, or reduce_stack_nodes(tile_log2). */
+    uint64_t node_bytes;
+    unsigned stack_nodes;
+    /* Of a pass that transposes a file (plan/strips.c): the memory of a stack is instead for what a
+     * tile reads of its source, each element along strip_axis strip_row_bytes behind the one
+     * before. 0: it does not. */
+    uint64_t strip_row_bytes;
+    int strip_axis;
+    bool has_tree;
+    struct reduce_tree_shape tree;
+};
+
+#define PLAN_MAX_WINDOW        256u            /* of tree.window */
+#define PLAN_SMALL_CARRY_BYTES (256u * 1024u) /* at most, where is_small */
+
+/* Where the values of a reduction lie: densely, in C order of its result's shape, of one round. */
+struct plan_result {
+    uint64_t offset_bytes; /* in the carry, 64-byte aligned */
+    int round_axis;        /* of the result; -1: it does not go in rounds */
 };
 
 struct plan {
     unsigned n_passes;
     struct plan_pass passes[PROGRAM_MAX_PASSES];
-    /* What the job holds of the pool for its life; 0 without reductions. The carry is: the trees of
-     * the passes that reduce, one behind the other, each rounded up to 64 bytes; then, at
-     * results_offset_bytes, one struct partial per program->reductions. */
-    uint64_t carry_bytes, results_offset_bytes;
+    /* Each of them all passes; 1 but where results would not fit the carry. A pass that has nothing
+     * to do with what is cut is done in the first round alone (its geometry has one round). */
+    uint64_t n_rounds;
+    /* What the job holds of the pool for its life; 0 without reductions. The carry is: the tree of
+     * the pass in hand, or its tiles' stacks; then the results of program->reductions. */
+    uint64_t carry_bytes, tree_offset_bytes;
+    struct plan_result results[PROGRAM_MAX_REDUCTIONS];
     uint64_t read_bytes, write_bytes, n_tiles;
     double seconds; /* estimate */
     enum plan_bound bound;
@@ -74,6 +100,23 @@ int plan_make(const struct job_request *request, const struct program *program, 
               const struct plan_limits *limits, struct plan *ret_plan, struct gad_error *error)
     GAD_MUST_CHECK;
 
-/* The grains [first, first + n) of a tile. */
+/* The grains [first, first + n) of a tile. Tiles are numbered through all rounds. */
 void plan_tile_grains(const struct plan_pass *pass, uint64_t tile, uint64_t *ret_first,
                       uint64_t *ret_n);
+/* The tiles [first, first + n) of a round. */
+void plan_round_tiles(const struct plan_pass *pass, uint64_t round, uint64_t *ret_first,
+                      uint64_t *ret_n);
+
+/* results.c: the carry's results. ----------------------------------------------------------- */
+
+/* What a box of `pass`, that begins at `start`, reads of a reduction's result: base and strides (in
+ * that pass's axes; 0 where it is broadcast) of native values. */
+void plan_result_view(const struct plan *plan, const struct program *program, unsigned reduction,
+                      unsigned pass, const int64_t *start, char *carry, struct cpu_view *ret_view);
+/* A chain of `pass` is complete (first_grain: any of its grains): its values to the results. */
+void plan_keep_results(const struct plan *plan, const struct program *program, unsigned pass,
+                       uint64_t first_grain, const struct reduce_layout *layout, const void *node,
+                       char *carry);
+/* The identities, where a pass has no elements: all results of the round. */
+void plan_keep_identities(const struct plan *plan, const struct program *program, unsigned pass,
+                          uint64_t round, char *carry);

@@ -6,6 +6,10 @@
  * pass: their results are uniform operands of later passes. `sqrt(a*a)` is one pass;
  * `a - mean(a)` is two; the scalar arithmetic after a reduction is a pass of shape ().
  *
+ * A pass reduces some of its axes, or all: its reductions have the same ones. A reduction gives an
+ * array of the kept axes, in which the reduced ones are missing or of length 1; like an input it
+ * is read by broadcasting, aligned to the right.
+ *
  * index(axis) has no shape of its own; its axis is one of the pass that evaluates it, so of the
  * output, or of the array that is reduced, whatever the shape of the part that it stands in: in
  * `column + row * index(0)` it counts along the first axis of the sum.
@@ -27,9 +31,13 @@ enum operand_kind {
     OPERAND_REGISTER, /* index of a register of this pass */
     OPERAND_INPUT,    /* index into program->inputs, read at the pass's coordinates */
     OPERAND_CONST,    /* index into program->consts */
-    OPERAND_REDUCED,  /* index into program->reductions: the result of an earlier pass */
-    OPERAND_INDEX,    /* index: an axis of the pass; the element's coordinate along it, int64 */
+    OPERAND_REDUCED,  /* index into program->reductions: the result of an earlier pass, read at
+                         the pass's coordinates; uniform where it has one element */
+    OPERAND_INDEX,    /* index: an axis of the pass; the element's coordinate along it, int64; or
+                         OPERAND_INDEX_FLAT */
 };
+/* The element's number in C order of the pass's shape, uint64. */
+#define OPERAND_INDEX_FLAT UINT16_MAX
 
 struct operand {
     uint8_t kind;
@@ -41,6 +49,11 @@ struct operand {
  * - WHERE: src[0] is bool;
  * - CAST: src[0] has its own dtype, `compute` equals it, the result is dst.dtype;
  * - LDEXP: src[1] is int32 where compute is float32, int64 where it is float64 (any value);
+ * - RANDOM_U32 and RANDOM_U64: three uint64 (the flat index, the seed, the stream, an enum
+ *   random_stream; seed and stream uniform), result uint32 and uint64;
+ * - STANDARD_UNIFORM, _NORMAL, _EXPONENTIAL: of uint32 float32, of uint64 float64;
+ * - RANDOM_POISSON: compute is float64, src[0] and src[1] are uint64 (flat index, uniform seed),
+ *   src[2] float64, result int64; RANDOM_PERMUTED: three uint64 (n uniform, not 0), result uint64;
  * - comparisons of int64 with uint64: compute is DTYPE_INT64, src[1].dtype DTYPE_UINT64 or the
  *   other way round, exactly as given in the operands.
  * dst.dtype is the result's: compute, or bool (comparisons, predicates), uint8 (BITWISE_COUNT),
@@ -57,13 +70,30 @@ struct insn {
     struct operand src[3];
 };
 
-/* op is OP_SUM, OP_MIN, OP_MAX or OP_COUNT_NONZERO (the compiler lowers MEAN to SUM and a divide).
- * result: SUM of bool and signed: INT64, of unsigned: UINT64, of floats: FLOAT64 (accumulated in
- * double; the compiler casts down afterwards); MIN, MAX: src.dtype; COUNT_NONZERO: INT64. */
+/* Distributions draw from different streams of one seed. The numbers are part of the results. */
+enum random_stream {
+    RANDOM_STREAM_UNIFORM = 1,
+    RANDOM_STREAM_NORMAL = 2, /* lognormal's too: exp(normal) is lognormal */
+    RANDOM_STREAM_EXPONENTIAL = 3,
+    RANDOM_STREAM_INTEGERS = 4, /* choice's too */
+    RANDOM_STREAM_BERNOULLI = 5,
+    RANDOM_STREAM_POISSON = 6,
+    RANDOM_STREAM_PERMUTATION = 7,
+};
+
+/* op is one of
+ * - SUM, PROD: result of bool and signed INT64, of unsigned UINT64, of floats FLOAT64 (accumulated
+ *   in double; the compiler casts down afterwards);
+ * - MIN, MAX: result is src.dtype;
+ * - COUNT_NONZERO: INT64;
+ * - ARGMIN, ARGMAX: INT64, the position among the reduced axes, in C order of these;
+ * - SQUARED_DEVIATIONS: FLOAT64, the sum of squared deviations from the mean; src is a float.
+ * All others are written with these. */
 struct reduction {
     uint16_t op;
-    uint8_t result; /* enum dtype */
-    uint16_t pass;  /* in which it is computed */
+    uint8_t result;   /* enum dtype */
+    bool keeps_dims;  /* the reduced axes are there with length 1; else they are missing */
+    uint16_t pass;    /* in which it is computed */
     struct operand src;
 };
 
@@ -81,6 +111,8 @@ struct pass {
     uint16_t first_store, n_stores;
     uint16_t n_registers;
     uint64_t inputs_used; /* bit i: input i is read in this pass */
+    uint32_t reduced_used; /* bit i: program->reductions[i] is read in this pass */
+    uint32_t reduced_axes; /* bit i: axis i is reduced by its reductions; 0 without any */
 };
 
 /* An array argument; index = position among the request's args that are arrays and are used. */
@@ -124,6 +156,10 @@ int program_compile(const struct job_request *request, struct program **ret_prog
                     struct gad_error *error) GAD_MUST_CHECK;
 struct program *program_ref(struct program *program);
 struct program *program_free(struct program *program); /* NULL; the last reference frees it */
+
+/* The shape of a reduction's result. Returns the number of axes. */
+int program_reduction_shape(const struct program *program, unsigned reduction,
+                            int64_t *ret_shape);
 
 /* The program as text, one instruction a line, for --explain and tests. Truncates. */
 void program_print(const struct program *program, char *buffer, size_t n_bytes);

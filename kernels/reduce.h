@@ -1,53 +1,106 @@
-/* Partial results of reductions, combined in one fixed binary tree by grain index.
+/* What reductions know of the elements that they have taken in, combined in one fixed binary tree
+ * by grain index.
  *
- * Leaves are grains. node(level, i) = combine(node(level-1, 2i), node(level-1, 2i+1)), or its left
- * child alone where the right one lies beyond the last grain. The shape of the tree, hence the
- * bits, depends on the number of grains only; the order in which tiles arrive does not matter.
- * A tile (an aligned run of 2^k grains) reduces its own subtree; the job's tree, in its carry,
- * combines as soon as both children are there, so it holds no more nodes than tiles in flight
- * plus one a level.
+ * A pass that reduces has axes that are reduced and axes that are kept (pass->reduced_axes). The
+ * grains that share their place along the kept axes are a chain: geometry numbers them one behind
+ * the other. Each grain gives a node: an accumulator per reduction and cell, a cell being one
+ * element of the grain's kept axes (a single one where all axes are reduced). The nodes of a chain
+ * are combined in a tree over the grain's index in the chain:
+ *
+ *     node(level, i) = combine(node(level - 1, 2i), node(level - 1, 2i + 1))
+ *
+ * or the left child alone where the right one lies beyond the chain's last grain. The shape of the
+ * tree, hence the bits, depends on the number of grains in a chain only. A tile (an aligned run of
+ * 2^k grains of one chain) reduces its own subtree in a stack; the tree combines tiles as soon as
+ * both children are there.
+ *
+ * A node's memory, 64-byte aligned: a header of 64 bytes, then for each reduction of the pass, in
+ * order, its planes: SUM PROD MIN MAX COUNT_NONZERO one (the value), ARGMIN and ARGMAX two (value,
+ * int64 index), SQUARED_DEVIATIONS two (float64 sum, float64 sum of squared deviations from the
+ * mean). A plane has `plane_bytes` bytes, of which n_cells values of its dtype lie densely at the
+ * beginning, in visiting order of the kept axes. Values: as in the reduction's result dtype, but
+ * ARGMIN's and ARGMAX's values, which have the source's.
+ *
+ * SUM and PROD of floats are added in float64, pairwise; integers wrap in 64 bits. MIN and MAX
+ * propagate NaN and keep the first of equals. ARGMIN and ARGMAX: of equal values the smallest
+ * index, of NaNs the first NaN. Squared deviations: Chan, Golub, LeVeque, Updating formulae and a
+ * pairwise algorithm for computing sample variances, 1979.
  */
 #pragma once
 
 #include "kernels/program.h"
 
-#define REDUCE_WINDOW 256 /* no tile is begun this far ahead of the oldest unfinished one */
+#define REDUCE_MAX_PLANES 2
 
-/* One reduction's partial result: 16 bytes, so that a later compensated sum finds room. */
-struct partial {
-    union scalar value;
-    uint64_t spare;
+/* The layout of the nodes of one box. */
+struct reduce_layout {
+    const struct reduction *reductions; /* of the pass */
+    unsigned n_reductions;
+    uint64_t n_cells;
+    uint64_t plane_bytes;
+    uint64_t n_bytes; /* of a node; a multiple of 64 */
 };
 
-void partial_identity(const struct reduction *reduction, struct partial *ret);
-/* left = combine(left, right); MIN and MAX propagate NaN; integer sums wrap. */
-void partial_combine(const struct reduction *reduction, struct partial *left,
-                     const struct partial *right);
+struct reduce_header { /* the node's first 64 bytes */
+    uint64_t n_elements; /* that each cell has taken in */
+};
 
-/* A small in-order stack: feeds grains of one tile in order, gives the tile's node. */
+void reduce_layout_init(struct reduce_layout *layout, const struct program *program, unsigned pass,
+                        uint64_t n_cells);
+unsigned reduce_n_planes(const struct reduction *reduction);
+/* The dtype of a plane's values. */
+enum dtype reduce_plane_dtype(const struct reduction *reduction, unsigned plane);
+/* Reduction i of the pass. */
+void *reduce_plane(const struct reduce_layout *layout, const void *node, unsigned i,
+                   unsigned plane);
+
+/* Nothing taken in. ARGMIN and ARGMAX have index -1. */
+void reduce_identity(const struct reduce_layout *layout, void *node);
+/* left = combine(left, right) */
+void reduce_combine(const struct reduce_layout *layout, void *left, const void *right);
+/* The result of reduction i: n_cells values of its result dtype, densely. Of SQUARED_DEVIATIONS
+ * the second plane, of ARGMIN and ARGMAX the index. */
+const void *reduce_values(const struct reduce_layout *layout, const void *node, unsigned i);
+
+/* A small in-order stack: takes the nodes of a tile's grains in order, gives the tile's node. Its
+ * memory is given: reduce_stack_nodes(k) nodes for 2^k grains. The next grain's node is written
+ * where reduce_stack_next() says, then pushed. */
 struct reduce_stack {
-    unsigned n_reductions, n_nodes;
+    struct reduce_layout layout;
+    char *memory;
+    unsigned n_nodes;
     uint64_t n_leaves;
-    struct partial nodes[64][PROGRAM_MAX_REDUCTIONS];
 };
-void reduce_stack_init(struct reduce_stack *s, unsigned n_reductions);
-void reduce_stack_add(struct reduce_stack *s, const struct reduction *reductions,
-                      const struct partial *partials);
-/* Needs at least one leaf. */
-void reduce_stack_finish(struct reduce_stack *s, const struct reduction *reductions,
-                         struct partial *ret_partials);
+unsigned reduce_stack_nodes(unsigned tile_log2);
+void reduce_stack_init(struct reduce_stack *s, const struct reduce_layout *layout, void *memory);
+void *reduce_stack_next(const struct reduce_stack *s);
+void reduce_stack_push(struct reduce_stack *s);
+/* The root; it is the memory's first node. At least one leaf. */
+void *reduce_stack_finish(struct reduce_stack *s);
 
-/* The job's tree over tiles, in memory given by the caller (the carry). Not thread-safe: the caller
- * holds the job's lock. */
+/* The chains' trees over tiles, in memory given by the caller (the carry). Tiles are numbered
+ * through all chains of a round, chain_tiles to a chain; they arrive in any order within `window`
+ * of the oldest missing, and are combined in order, so that one chain is open at a time. Not
+ * thread-safe: the caller holds a lock of the job's. */
 struct reduce_tree;
-size_t reduce_tree_size_bytes(unsigned n_reductions);
-struct reduce_tree *reduce_tree_init(void *memory, unsigned n_reductions, uint64_t n_tiles);
-/* Tile `index` is done. Tiles arrive in any order within REDUCE_WINDOW of the oldest missing. */
-void reduce_tree_add(struct reduce_tree *t, const struct reduction *reductions, uint64_t index,
-                     const struct partial *partials);
-/* Tiles below this one have all arrived; tiles from it + REDUCE_WINDOW on must not be begun. */
+struct reduce_tree_shape {
+    uint64_t node_bytes;  /* of the largest node */
+    uint64_t chain_tiles; /* tiles of one chain; at least 1 */
+    uint64_t n_tiles;     /* of all chains together */
+    unsigned tile_log2;
+    unsigned window; /* no tile is begun this far ahead of the oldest unfinished one */
+};
+size_t reduce_tree_size_bytes(const struct reduce_tree_shape *shape);
+struct reduce_tree *reduce_tree_init(void *memory, const struct reduce_tree_shape *shape);
+/* The memory for the stack of this tile; its own from the time the tile begins until it is
+ * combined. */
+void *reduce_tree_place(const struct reduce_tree *t, uint64_t tile);
+/* The tile's node is in its place, with this layout. Each chain that is complete now is given to
+ * done(argument, chain, layout, node), in order. */
+typedef void reduce_chain_done(void *argument, uint64_t chain, const struct reduce_layout *layout,
+                               const void *node);
+void reduce_tree_add(struct reduce_tree *t, uint64_t tile, const struct reduce_layout *layout,
+                     reduce_chain_done *done, void *argument);
+/* Tiles below this one have all been combined; tiles from it + window on must not be begun. */
 uint64_t reduce_tree_oldest_missing(const struct reduce_tree *t);
 bool reduce_tree_is_complete(const struct reduce_tree *t);
-/* The result when complete (identities when there are no tiles). */
-void reduce_tree_result(const struct reduce_tree *t, const struct reduction *reductions,
-                        struct partial *ret_partials);

@@ -130,19 +130,26 @@ static int check_inline(const struct array *array, const char *name, struct gad_
     return 0;
 }
 
-static int check_grid(const struct array *array, const char *name, struct gad_error *error)
+static int check_chunk_shape(const struct array *array, const int64_t *chunk_shape,
+                             const char *name, struct gad_error *error)
 {
-    const int64_t *chunk_shape = array->at.file.chunk_shape;
-    int64_t n_chunks = 1, n_bytes;
     for (int i = 0; i < array->ndim; i++) {
         if (chunk_shape[i] < 1)
             return error_set(error, GAD_BAD_CHUNK_TABLE, name,
                              "dimension %d of the chunks is %" PRId64, i, chunk_shape[i]);
-        n_chunks *= array->shape[i] / chunk_shape[i] + (array->shape[i] % chunk_shape[i] != 0);
     }
-    int r = check_shape(array->ndim, chunk_shape, (int64_t)dtype_size(array->dtype), name, error);
+    return check_shape(array->ndim, chunk_shape, (int64_t)dtype_size(array->dtype), name, error);
+}
+
+static int check_grid(const struct array *array, const char *name, struct gad_error *error)
+{
+    const int64_t *chunk_shape = array->at.file.chunk_shape;
+    int64_t n_chunks = 1, n_bytes;
+    int r = check_chunk_shape(array, chunk_shape, name, error);
     if (r != 0)
         return r;
+    for (int i = 0; i < array->ndim; i++)
+        n_chunks *= array->shape[i] / chunk_shape[i] + (array->shape[i] % chunk_shape[i] != 0);
     if (array->at.file.n_chunks != (uint64_t)n_chunks) {
         r = error_set(error, GAD_BAD_CHUNK_TABLE, name,
                       "the table has %" PRIu64 " chunks, the array %" PRId64,
@@ -159,7 +166,9 @@ static int check_grid(const struct array *array, const char *name, struct gad_er
 static int check_provider(const struct array *array, const char *name, struct gad_error *error)
 {
     if (ring_size_bytes(array->at.provider.n_slots, array->at.provider.slot_bytes) != 0)
-        return 0;
+        return array->at.provider.has_chunks
+                   ? check_chunk_shape(array, array->at.provider.chunk_shape, name, error)
+                   : 0;
     int r = error_set(error, GAD_LIMIT_EXCEEDED, name,
                       "a ring of %" PRIu32 " slots of %" PRIu64 " bytes is not possible",
                       array->at.provider.n_slots, array->at.provider.slot_bytes);

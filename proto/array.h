@@ -51,6 +51,8 @@ struct location {
             uint32_t done_fd_index;    /* eventfd, client to worker */
             uint32_t n_slots;
             uint64_t slot_bytes;
+            bool has_chunks; /* the client stores it in such chunks: one is best asked for whole */
+            int64_t chunk_shape[ARRAY_MAX_NDIM];
         } provider;
     };
 };
@@ -76,8 +78,8 @@ void array_c_strides(int ndim, const int64_t *shape, int64_t item_bytes, int64_t
 
 /* Checks ndim, each dimension >= 0, and that the number of elements, bytes and every address fit
  * 63 bits; with `array->strides`. Array name for the error. bad-shape, bad-extent. */
-int array_check(const struct array *array, const char *name, struct gad_error *error)
-    GAD_MUST_CHECK;
+int array_check(const struct array *array, const char *name,
+                struct gad_error *error) GAD_MUST_CHECK;
 
 /* Valid only after array_check(). */
 int64_t array_n_elements(const struct array *array);

@@ -177,8 +177,8 @@ static int decode_region(const struct decoder *d, const msgpack_object *map, str
     return r != 0 ? r : require_u64(d, map, "offset", &at->region.offset_bytes);
 }
 
-static int decode_chunks(const struct decoder *d, const msgpack_object *chunks, int ndim,
-                         struct location *at)
+static int decode_chunk_shape(const struct decoder *d, const msgpack_object *chunks, int ndim,
+                              int64_t *ret_shape)
 {
     if (chunks->type != MSGPACK_OBJECT_MAP)
         return bad(d, "'chunks' is not a map");
@@ -186,16 +186,22 @@ static int decode_chunks(const struct decoder *d, const msgpack_object *chunks, 
     if (shape == NULL)
         return bad(d, "'shape' of the chunks is missing");
     int n;
-    int r = decode_integers(d, shape, "chunks", at->file.chunk_shape, &n);
-    if (r != 0)
-        return r;
-    if (n != ndim) {
+    int r = decode_integers(d, shape, "chunks", ret_shape, &n);
+    if (r == 0 && n != ndim) {
         r = error_set(d->error, GAD_BAD_CHUNK_TABLE, d->name,
                       "chunks of %d dimensions for an array of %d", n, ndim);
         error_expected(d->error, "%d dimensions", ndim);
         error_found(d->error, "%d", n);
-        return r;
     }
+    return r;
+}
+
+static int decode_chunks(const struct decoder *d, const msgpack_object *chunks, int ndim,
+                         struct location *at)
+{
+    int r = decode_chunk_shape(d, chunks, ndim, at->file.chunk_shape);
+    if (r != 0)
+        return r;
     at->file.is_grid = true;
     r = require_fd(d, chunks, "table", &at->file.table_fd_index);
     return r != 0 ? r : require_u64(d, chunks, "count", &at->file.n_chunks);
@@ -212,8 +218,10 @@ static int decode_file(const struct decoder *d, const msgpack_object *map, int n
                           : require_u64(d, map, "offset", &at->file.offset_bytes);
 }
 
-static int decode_provider(const struct decoder *d, const msgpack_object *map, struct location *at)
+static int decode_provider(const struct decoder *d, const msgpack_object *map, int ndim,
+                           struct location *at)
 {
+    const msgpack_object *chunks = map_find(map, "chunks");
     int r = require_fd(d, map, "ring", &at->provider.ring_fd_index);
     if (r == 0)
         r = require_fd(d, map, "request", &at->provider.request_fd_index);
@@ -223,6 +231,9 @@ static int decode_provider(const struct decoder *d, const msgpack_object *map, s
         r = require_u32(d, map, "slots", &at->provider.n_slots);
     if (r == 0)
         r = require_u64(d, map, "slot_bytes", &at->provider.slot_bytes);
+    if (r == 0 && chunks != NULL)
+        r = decode_chunk_shape(d, chunks, ndim, at->provider.chunk_shape);
+    at->provider.has_chunks = chunks != NULL;
     return r;
 }
 
@@ -268,7 +279,7 @@ static int decode_location(const struct decoder *d, const msgpack_object *map, i
     case LOCATION_INLINE: return decode_inline(d, map, at);
     case LOCATION_REGION: return decode_region(d, map, at);
     case LOCATION_FILE: return decode_file(d, map, ndim, at);
-    case LOCATION_PROVIDER: return decode_provider(d, map, at);
+    case LOCATION_PROVIDER: return decode_provider(d, map, ndim, at);
     default: return bad(d, "the location is of no known kind");
     }
 }

@@ -56,7 +56,12 @@ const char *op_dtypes(enum op op)
     case OP_RULE_SHIFT:
     case OP_RULE_BITCOUNT: return "bool int";
     case OP_RULE_INTEGER:
+    case OP_RULE_RANDOM_INTEGERS:
     case OP_RULE_INDEX: return "int";
+    case OP_RULE_EXTREMUM:
+        if (op == OP_PTP)
+            return "int float";
+        break;
     case OP_RULE_LDEXP: return "bool int float, bool int but uint64";
     case OP_RULE_SELECT: return "bool, bool int float";
     default: break;
@@ -86,8 +91,13 @@ int op_is_reduction(enum op op)
     case OP_RULE_SUM:
     case OP_RULE_EXTREMUM:
     case OP_RULE_MEAN:
-    case OP_RULE_COUNT: return 1;
-    default: return 0;
+    case OP_RULE_COUNT:
+    case OP_RULE_ARGUMENT:
+    case OP_RULE_VARIANCE:
+    case OP_RULE_TRUTH:
+    case OP_RULE_NORM:
+    case OP_RULE_LOGSUMEXP: return 1;
+    default: return op == OP_SQUARED_DEVIATIONS;
     }
 }
 

@@ -36,6 +36,13 @@ enum op_rule {
     OP_RULE_EXTREMUM,   /* reduction; same dtype; an empty array is refused */
     OP_RULE_MEAN,       /* reduction; integers and bool become float64 */
     OP_RULE_COUNT,      /* reduction; int64 */
+    OP_RULE_ARGUMENT,   /* reduction; any dtype in, int64 out; an empty array is refused */
+    OP_RULE_VARIANCE,   /* reduction; integers and bool become float64 */
+    OP_RULE_TRUTH,      /* reduction; any dtype, as bool; bool out */
+    OP_RULE_NORM,       /* reduction; integers and bool become float64 */
+    OP_RULE_LOGSUMEXP,  /* reduction; a floating function */
+    OP_RULE_RANDOM,     /* random numbers; parameters are cast to their dtype */
+    OP_RULE_RANDOM_INTEGERS, /* random integers; parameters are integers */
     OP_RULE_INTERNAL,   /* an instruction without a name in expressions */
 };
 
@@ -52,7 +59,8 @@ struct op_info {
     const char *alias;    /* another of NumPy's names for the same, "abs", or NULL */
     unsigned n_args;      /* that must be given */
     unsigned n_results;   /* 2: written divmod(a, b)[0] and divmod(a, b)[1] */
-    const char *keywords; /* "decimals=0": optional parameters and their defaults, or NULL */
+    const char *keywords; /* "decimals=0": optional parameters and their defaults, or NULL; those
+                             behind a "*" come by name only, one without a default must be given */
     enum op_rule rule;
     const char *doc; /* one line */
 };
@@ -73,7 +81,7 @@ const char *op_dtypes(enum op op);
 int op_is_comparison(enum op op);
 enum op op_mirrored(enum op op);
 
-/* Whether it reduces its argument to one value. */
+/* Whether it reduces axes of its argument. */
 int op_is_reduction(enum op op);
 
 /* The nearest known name for a misspelt one (edit distance at most 2), or NULL. */

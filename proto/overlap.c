@@ -2,9 +2,9 @@
  *
  * First by the range of bytes that each touches. Ranges that meet are still apart where the
  * elements interleave: even and odd columns, left and right halves of rows. That is decided by
- * remainders: modulo a stride M every element of an array lies in one arc of the circle of length M
- * (axes whose stride is a multiple of M do not move along it); when the arcs of two arrays are
- * apart for some M, no byte is shared.
+ * remainders: modulo a stride M of either array every element of an array lies in one arc of the
+ * circle of length M (axes whose stride is a multiple of M do not move along it); when the arcs of
+ * two arrays are apart for some M, no byte is shared.
  *
  * An array meets itself where an axis steps over less than what the denser axes cover.
  *
@@ -92,6 +92,18 @@ static bool have_ranges_apart(const struct array *a, int64_t a_offset, const str
     return a_offset + a_high <= b_offset + b_low || b_offset + b_high <= a_offset + a_low;
 }
 
+/* By the strides of one of them. */
+static bool is_apart_by_strides(const struct array *of, const struct array *a, int64_t a_offset,
+                                const struct array *b, int64_t b_offset)
+{
+    for (int i = 0; i < of->ndim; i++) {
+        if (of->shape[i] > 1 &&
+            is_apart_modulo(a, a_offset, b, b_offset, magnitude(of->strides[i])))
+            return true;
+    }
+    return false;
+}
+
 bool array_is_apart(const struct array *a, int64_t a_offset, const struct array *b,
                     int64_t b_offset)
 {
@@ -100,11 +112,8 @@ bool array_is_apart(const struct array *a, int64_t a_offset, const struct array 
         return true;
     if (is_apart_modulo(a, a_offset, b, b_offset, common_stride(a, common_stride(b, 0))))
         return true;
-    for (int i = 0; i < a->ndim; i++) {
-        if (a->shape[i] > 1 && is_apart_modulo(a, a_offset, b, b_offset, magnitude(a->strides[i])))
-            return true;
-    }
-    return false;
+    return is_apart_by_strides(a, a, a_offset, b, b_offset) ||
+           is_apart_by_strides(b, a, a_offset, b, b_offset);
 }
 
 bool array_covers_itself(const struct array *array, int *ret_axis, uint64_t *ret_covered)

@@ -52,15 +52,20 @@ static void pack_file(msgpack_packer *p, const struct location *at, int ndim)
     pack_key_u64(p, "count", at->file.n_chunks);
 }
 
-static void pack_provider(msgpack_packer *p, const struct location *at)
+static void pack_provider(msgpack_packer *p, const struct location *at, int ndim)
 {
-    msgpack_pack_map(p, 6);
+    msgpack_pack_map(p, 6 + at->provider.has_chunks);
     pack_key_str(p, "kind", "provider");
     pack_key_u64(p, "ring", at->provider.ring_fd_index);
     pack_key_u64(p, "request", at->provider.request_fd_index);
     pack_key_u64(p, "done", at->provider.done_fd_index);
     pack_key_u64(p, "slots", at->provider.n_slots);
     pack_key_u64(p, "slot_bytes", at->provider.slot_bytes);
+    if (!at->provider.has_chunks)
+        return;
+    pack_str(p, "chunks");
+    msgpack_pack_map(p, 1);
+    pack_shape(p, "shape", ndim, at->provider.chunk_shape);
 }
 
 static void pack_location(msgpack_packer *p, const struct array *array)
@@ -71,7 +76,7 @@ static void pack_location(msgpack_packer *p, const struct array *array)
     case LOCATION_INLINE: pack_inline(p, at); break;
     case LOCATION_REGION: pack_region(p, at); break;
     case LOCATION_FILE: pack_file(p, at, array->ndim); break;
-    case LOCATION_PROVIDER: pack_provider(p, at); break;
+    case LOCATION_PROVIDER: pack_provider(p, at, array->ndim); break;
     }
 }
 

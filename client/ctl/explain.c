@@ -26,18 +26,42 @@ static struct json_object *engine_json(const struct gad_plan_engine *engine)
     return object;
 }
 
+static struct json_object *pass_json(const struct gad_plan_pass *pass)
+{
+    struct json_object *object = json_object_new_object();
+    struct json_object *shape = json_object_new_array(), *axes = json_object_new_array();
+    for (int i = 0; i < pass->ndim; i++) {
+        json_object_array_add(shape, json_object_new_int64(pass->shape[i]));
+        if (pass->reduced_axes >> i & 1)
+            json_object_array_add(axes, json_object_new_int(i));
+    }
+    json_object_object_add(object, "shape", shape);
+    json_object_object_add(object, "reduces", axes);
+    json_object_object_add(object, "reads", json_object_new_int((int)pass->n_reads));
+    json_object_object_add(object, "writes", json_object_new_int((int)pass->n_writes));
+    json_object_object_add(object, "tiles", json_object_new_uint64(pass->n_tiles));
+    json_object_object_add(object, "read_bytes", json_object_new_uint64(pass->read_bytes));
+    json_object_object_add(object, "write_bytes", json_object_new_uint64(pass->write_bytes));
+    return object;
+}
+
 static struct json_object *plan_json(const struct gad_plan *plan)
 {
     struct json_object *object = json_object_new_object();
     struct json_object *outputs = json_object_new_array(), *engines = json_object_new_array();
+    struct json_object *passes = json_object_new_array();
     for (unsigned i = 0; i < plan->n_outputs; i++)
         json_object_array_add(outputs, ctl_array_json(&plan->outputs[i], NULL));
     for (unsigned i = 0; i < plan->n_engines; i++)
         json_object_array_add(engines, engine_json(&plan->engines[i]));
+    for (unsigned i = 0; i < plan->n_passes; i++)
+        json_object_array_add(passes, pass_json(&plan->passes[i]));
     add_text(object, "engine", plan->engine);
     add_text(object, "engine_why", plan->engine_why);
     json_object_object_add(object, "engines", engines);
     json_object_object_add(object, "outputs", outputs);
+    json_object_object_add(object, "rounds", json_object_new_uint64(plan->n_rounds));
+    json_object_object_add(object, "passes", passes);
     json_object_object_add(object, "tiles", json_object_new_uint64(plan->n_tiles));
     json_object_object_add(object, "read_bytes", json_object_new_uint64(plan->read_bytes));
     json_object_object_add(object, "write_bytes", json_object_new_uint64(plan->write_bytes));

@@ -11,17 +11,16 @@
 #include <string.h>
 #include <unistd.h>
 
-enum group { GROUP_DAEMON, GROUP_COMPUTE, GROUP_JOBS, GROUP_ARRAYS, N_GROUPS };
+enum group { GROUP_DAEMON, GROUP_COMPUTE, GROUP_MOVE, GROUP_JOBS, GROUP_ARRAYS, N_GROUPS };
 
 static const char *const group_titles[N_GROUPS] = {
-    [GROUP_COMPUTE] = "Compute",
-    [GROUP_JOBS] = "Your jobs",
-    [GROUP_ARRAYS] = "Arrays",
+    [GROUP_COMPUTE] = "Compute",   [GROUP_MOVE] = "Move into another layout",
+    [GROUP_JOBS] = "Your jobs",    [GROUP_ARRAYS] = "Arrays",
     [GROUP_DAEMON] = "The daemon",
 };
 
-static const enum group group_order[N_GROUPS] = {GROUP_COMPUTE, GROUP_JOBS, GROUP_ARRAYS,
-                                                 GROUP_DAEMON};
+static const enum group group_order[N_GROUPS] = {GROUP_COMPUTE, GROUP_MOVE, GROUP_JOBS,
+                                                 GROUP_ARRAYS, GROUP_DAEMON};
 
 static const struct verb {
     const char *name;
@@ -36,7 +35,17 @@ static const struct verb {
      GROUP_COMPUTE, "start batch queue spawn"},
     {"convert", verb_convert, "copy an array into another file, format or dtype", GROUP_COMPUTE,
      "copy cp export cast"},
+    {"random", verb_random, "make an array of random numbers", GROUP_COMPUTE,
+     "rand generate sample normal uniform"},
     {"ops", verb_ops, "list the operations of expressions", GROUP_COMPUTE, "functions operators"},
+    {"transpose", verb_transpose, "permute the axes of an array", GROUP_MOVE, "permute swapaxes"},
+    {"concatenate", verb_concatenate, "join arrays along an axis", GROUP_MOVE,
+     "concat join append"},
+    {"stack", verb_stack, "join arrays along a new axis", GROUP_MOVE, "vstack hstack dstack"},
+    {"flip", verb_flip, "reverse an array along axes", GROUP_MOVE, "reverse mirror"},
+    {"roll", verb_roll, "move elements along axes, around the end", GROUP_MOVE, "shift rotate"},
+    {"tile", verb_tile, "repeat an array", GROUP_MOVE, "repeat"},
+    {"pad", verb_pad, "put a border around an array", GROUP_MOVE, "border extend"},
     {"wait", verb_wait, "wait until jobs have ended and their files are in their place", GROUP_JOBS,
      "join"},
     {"watch", verb_watch, "follow a job, or all of yours, until they have ended", GROUP_JOBS,
@@ -70,7 +79,7 @@ static void usage(FILE *file)
         fprintf(file, "\n%s:\n", group_titles[group_order[g]]);
         for (size_t i = 0; i < N_VERBS; i++)
             if (verbs[i].group == group_order[g])
-                fprintf(file, "  %-8s %s\n", verbs[i].name, verbs[i].doc);
+                fprintf(file, "  %-12s %s\n", verbs[i].name, verbs[i].doc);
     }
     fputs("\nExamples:\n"
           "  gpuarrayctl run 'sqrt(u*u + v*v)' u=winds.h5:/UWND v=winds.h5:/VWND -o speed.npy\n"

@@ -82,7 +82,8 @@ static void format_call(struct json_object *op, char *buffer, size_t n_bytes)
     for (int i = 0; i < n_args && used < n_bytes; i++)
         used += (size_t)snprintf(buffer + used, n_bytes - used, "%s%c", i ? ", " : "", 'a' + i);
     if (used < n_bytes)
-        snprintf(buffer + used, n_bytes - used, "%s%s)", keywords[0] ? ", " : "", keywords);
+        snprintf(buffer + used, n_bytes - used, "%s%s)", keywords[0] && n_args > 0 ? ", " : "",
+                 keywords);
 }
 
 static void print_op(struct json_object *op)

@@ -242,6 +242,8 @@ static void print_outcome(const struct run_options *o, const struct gad_job *job
     if (o->json) {
         struct json_object *object = stats ? ctl_stats_json(stats) : json_object_new_object();
         json_object_object_add(object, "outputs", outputs);
+        if (o->has_seed)
+            json_object_object_add(object, "seed", json_object_new_uint64(o->seed));
         ctl_put_json(object);
         return;
     }

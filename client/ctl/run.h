@@ -11,6 +11,8 @@ struct run_options {
     char own_label[RUN_LABEL_SIZE];
     int priority;
     bool json, explain, quiet, verbose, in_place;
+    bool has_seed; /* random: shown with the outcome */
+    uint64_t seed;
     const char *expression;
     char *destinations[CTL_MAX_OUTPUTS];
     unsigned n_destinations;

@@ -146,6 +146,8 @@ static int locate_chunks(struct source *source, struct gad_error *error)
     if (!source->has_grid ||
         !chunk_pick_init(&source->pick, &source->grid, &source->selection, item_bytes))
         return 0;
+    memcpy(array->chunk_shape, source->pick.grid.chunk_shape, sizeof(array->chunk_shape));
+    array->n_chunks = source->pick.grid.n_chunks;
     int r =
         hdf5_chunk_table(source->file, source->dataset, source->create_plist, &source->pick,
                          source->grid.n_chunks, array->fd, source->name, &array->table_fd, error);
@@ -261,11 +263,7 @@ static int set_access(struct source *source, struct gad_error *error)
     array->access = source->access;
     switch (source->access) {
     case ACCESS_FILE: return set_file(source, error);
-    case ACCESS_CHUNKS:
-        array->info.access = "chunks";
-        memcpy(array->chunk_shape, source->pick.grid.chunk_shape, sizeof(array->chunk_shape));
-        array->n_chunks = source->pick.grid.n_chunks;
-        return add_provider(source, error);
+    case ACCESS_CHUNKS: array->info.access = "chunks"; return add_provider(source, error);
     default:
         array->info.access = "provider";
         close_fd(&array->fd);

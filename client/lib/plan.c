@@ -2,7 +2,8 @@
  * text.
  *
  * The text is written into a growing buffer from the same answer that the numbers are read from, so
- * it also has what gad_plan has no members for: the passes, their grains and tiles, the program.
+ * it also has what gad_plan has no members for: the names that a pass reads, its grains, the
+ * program.
  *
  * Called by callers, and by targets.c for the shapes of new files.
  */
@@ -15,21 +16,6 @@
 #include <string.h>
 
 #define SHAPE_CHARS 512
-
-static void print_shape(FILE *out, const msgpack_object *shape)
-{
-    if (!shape || shape->type != MSGPACK_OBJECT_ARRAY) {
-        fputs("?", out);
-        return;
-    }
-    uint32_t n = shape->via.array.size;
-    fputs("(", out);
-    for (uint32_t i = 0; i < n; i++) {
-        if (shape->via.array.ptr[i].type == MSGPACK_OBJECT_POSITIVE_INTEGER)
-            fprintf(out, "%s%" PRIu64, i ? ", " : "", shape->via.array.ptr[i].via.u64);
-    }
-    fputs(n == 1 ? ",)" : ")", out);
-}
 
 static void print_bytes(FILE *out, uint64_t n_bytes)
 {
@@ -50,26 +36,6 @@ static void print_outputs(FILE *out, const struct gad_plan *plan)
                 gad_dtype_name(output->dtype),
                 array_format_shape(output->ndim, output->shape, shape, sizeof(shape)),
                 output->fortran_order ? ", Fortran order" : "");
-    }
-}
-
-static void print_passes(FILE *out, const msgpack_object *passes)
-{
-    if (!passes || passes->type != MSGPACK_OBJECT_ARRAY)
-        return;
-    for (uint32_t i = 0; i < passes->via.array.size; i++) {
-        const msgpack_object *pass = &passes->via.array.ptr[i];
-        uint64_t n_grains = 0, n_tiles = 0;
-        bool needs_slot = false;
-        if (map_u64(pass, "grains", &n_grains, NULL) || map_u64(pass, "tiles", &n_tiles, NULL) ||
-            map_bool(pass, "needs_slot", &needs_slot, NULL))
-            continue;
-        fprintf(out, "pass %-3" PRIu32 " over ", i + 1);
-        print_shape(out, map_find(pass, "shape"));
-        fprintf(out, ": %" PRIu64 " %s in %" PRIu64 " %s of ", n_tiles,
-                n_tiles == 1 ? "tile" : "tiles", n_grains, n_grains == 1 ? "grain" : "grains");
-        print_shape(out, map_find(pass, "grain_shape"));
-        fputs(needs_slot ? ", through slots\n" : ", in place\n", out);
     }
 }
 
@@ -98,7 +64,7 @@ static int print_plan(const msgpack_object *map, struct gad_plan *plan)
         return -ENOMEM;
     print_outputs(out, plan);
     plan_engines_print(out, plan);
-    print_passes(out, map_find(map, "passes"));
+    plan_passes_print(out, map, plan);
     fputs("reads    ", out);
     print_bytes(out, plan->read_bytes);
     fputs("\nwrites   ", out);
@@ -125,7 +91,7 @@ static int read_plan(const msgpack_object *map, unsigned n_outputs, struct gad_p
     const msgpack_object *outputs = map_find(map, "outputs");
     if (!outputs || outputs->type != MSGPACK_OBJECT_ARRAY || outputs->via.array.size != n_outputs ||
         n_outputs > ARRAY_LENGTH(plan->outputs) || plan_engines_read(map, plan) ||
-        map_u64(map, "tiles", &plan->n_tiles, NULL) ||
+        plan_passes_read(map, plan) || map_u64(map, "tiles", &plan->n_tiles, NULL) ||
         map_u64(map, "read_bytes", &plan->read_bytes, NULL) ||
         map_u64(map, "write_bytes", &plan->write_bytes, NULL) ||
         map_u64(map, "carry_bytes", &plan->carry_bytes, NULL) ||

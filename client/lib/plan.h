@@ -13,3 +13,7 @@ int plan_ask(struct gad_client *client, const struct gad_job_options *options,
  * text. -EPROTO: they are not of the protocol. */
 int plan_engines_read(const msgpack_object *map, struct gad_plan *plan) GAD_MUST_CHECK;
 void plan_engines_print(FILE *out, const struct gad_plan *plan);
+
+/* plan_passes.c: passes and rounds, likewise. */
+int plan_passes_read(const msgpack_object *map, struct gad_plan *plan) GAD_MUST_CHECK;
+void plan_passes_print(FILE *out, const msgpack_object *map, const struct gad_plan *plan);

@@ -56,19 +56,45 @@ static void pack_plan_outputs(msgpack_packer *p, const struct submission *s)
     }
 }
 
-static void pack_passes(msgpack_packer *p, const struct plan *plan)
+/* The axes that the pass reduces, the arrays that it reads and writes. */
+static void pack_pass_arrays(msgpack_packer *p, const struct submission *s, unsigned index)
 {
+    const struct pass *pass = &s->program->passes[index];
+    pack_str(p, "reduces");
+    msgpack_pack_array(p, (size_t)__builtin_popcount(pass->reduced_axes));
+    for (uint32_t left = pass->reduced_axes; left; left &= left - 1)
+        msgpack_pack_int(p, __builtin_ctz(left));
+    pack_str(p, "reads");
+    msgpack_pack_array(p, (size_t)__builtin_popcountll(pass->inputs_used));
+    for (uint64_t left = pass->inputs_used; left; left &= left - 1)
+        pack_str(p, s->request->args[s->program->inputs[__builtin_ctzll(left)].arg].name);
+    pack_str(p, "writes");
+    msgpack_pack_array(p, pass->n_stores);
+    for (unsigned i = 0; i < pass->n_stores; i++) {
+        unsigned output = s->program->stores[pass->first_store + i].output;
+        char name[REQUEST_UNNAMED_SIZE];
+        pack_str(p, request_output_name(&s->request->outputs[output], output, name));
+    }
+}
+
+static void pack_passes(msgpack_packer *p, const struct submission *s)
+{
+    const struct plan *plan = s->plan;
+    pack_key_u64(p, "rounds", plan->n_rounds);
     pack_str(p, "passes");
     msgpack_pack_array(p, plan->n_passes);
     for (unsigned i = 0; i < plan->n_passes; i++) {
         const struct plan_pass *pass = &plan->passes[i];
         const struct geometry *g = &pass->geometry;
-        msgpack_pack_map(p, 5);
+        msgpack_pack_map(p, 10);
         pack_shape(p, "shape", g->ndim, g->shape);
         pack_shape(p, "grain_shape", g->ndim, g->grain_shape);
         pack_key_u64(p, "grains", g->n_grains);
         pack_key_u64(p, "tiles", pass->n_tiles);
         pack_key_bool(p, "needs_slot", pass->needs_slot);
+        pack_key_u64(p, "read_bytes", pass->read_bytes);
+        pack_key_u64(p, "write_bytes", pass->write_bytes);
+        pack_pass_arrays(p, s, i);
     }
 }
 
@@ -111,10 +137,10 @@ static int reply_plan(const struct request *q, const struct submission *s)
         return -ENOMEM;
     program_print(s->program, text, PROGRAM_CHARS);
     message_begin_result(w, q->id);
-    msgpack_pack_map(p, 12);
+    msgpack_pack_map(p, 13);
     pack_plan_outputs(p, s);
     pack_plan_engines(p, s);
-    pack_passes(p, plan);
+    pack_passes(p, s);
     pack_key_u64(p, "tiles", plan->n_tiles);
     pack_key_u64(p, "carry_bytes", plan->carry_bytes);
     pack_key_u64(p, "read_bytes", plan->read_bytes);

@@ -10,7 +10,8 @@
  * Invariants: an item is in exactly one list, the one that its place and kind say; a user exists
  * while it has an item that is not out; n_active of the users sums up to the queue's; `starving` is
  * the item that was first refused a carry and still waits: no other carry is lent meanwhile, but to
- * those of the same user that have come in front of it.
+ * those of the same user that have come in front of it. While its own user holds a carry, which may
+ * be what it waits for, it holds nobody up.
  *
  * Called by submit.c (push), dispatch.c (admit, back to front) and finish.c (remove).
  */
@@ -25,7 +26,7 @@ struct queue_user {
     struct list link; /* in the ring */
     uid_t uid;
     struct list plain, carrying;
-    unsigned n_items, n_active;
+    unsigned n_items, n_active, n_carries;
 };
 
 struct queue {
@@ -138,6 +139,7 @@ static void leave_active(struct queue *queue, struct poolmap *map, struct queue_
     if (item->carry.size_bytes > 0) {
         poolmap_return(map, &item->carry);
         item->carry = (struct extent){0};
+        item->user->n_carries--;
         queue->n_carries--;
     }
 }
@@ -186,18 +188,27 @@ static bool overtakes(const struct queue_item *item, const struct queue_item *st
     return item->user == starving->user && goes_before(item, starving);
 }
 
+static bool must_wait(const struct queue *queue, const struct queue_item *item)
+{
+    const struct queue_item *starving = queue->starving;
+    return starving && starving != item && starving->user->n_carries == 0 &&
+           !overtakes(item, starving);
+}
+
 /* 0, -EAGAIN, -E2BIG */
 static int lend_carry(struct queue *queue, struct poolmap *map, struct queue_item *item)
 {
     if (item->carry_bytes == 0)
         return 0;
-    if (queue->starving && queue->starving != item && !overtakes(item, queue->starving))
+    if (must_wait(queue, item))
         return -EAGAIN;
     int r = poolmap_lend(map, item->carry_bytes, &item->carry);
     if (r == -EAGAIN)
         queue->starving = item;
-    if (r == 0)
+    if (r == 0) {
+        item->user->n_carries++;
         queue->n_carries++;
+    }
     return r;
 }
 

@@ -2,7 +2,7 @@
  *
  * Users take turns; inside a user the higher priority goes first, then who came first. A job whose
  * carry does not fit now waits; jobs without a carry pass it, other jobs with one do not, so that
- * it cannot starve. A suspect (see strikes.h) goes first and alone. */
+ * it cannot starve, unless its own user holds a carry. A suspect (see strikes.h) goes first and alone. */
 #pragma once
 
 #include "daemon/broker/list.h"

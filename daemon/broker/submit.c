@@ -144,7 +144,7 @@ static int take_frame(struct job *job, const struct message *message, struct fra
 static void take_plan(struct job *job, const struct submission *s)
 {
     const struct plan *plan = s->plan;
-    job->item.carry_bytes = plan->carry_bytes;
+    job->item.carry_bytes = plan->is_small ? 0 : plan->carry_bytes; /* that has its own memory */
     job->planned_serial = worker_limits_serial(s->worker);
     job->planned_seconds = plan->seconds;
     job->n_tiles = plan->n_tiles;

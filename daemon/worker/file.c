@@ -136,6 +136,8 @@ static void choose_writing(struct port *p, const struct port_context *context, i
     p->file.writing = context->writing;
     p->file.writing->device = writing_find(context->devices, p->file.device);
     p->file.writing->first_byte = first_byte;
+    p->file.writing->is_beyond_cache =
+        writing_is_beyond_cache((uint64_t)array_n_bytes(&p->array));
 }
 
 int port_open_file(struct port *p, const struct port_context *context, struct gad_error *error)

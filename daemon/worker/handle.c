@@ -4,6 +4,7 @@
  * costs more than computing. All others go to the scheduler, and their answer follows when they
  * have ended. The broker is trusted: what it asks must be well-formed, or the connection is over.
  */
+#include "daemon/worker/nodes.h"
 #include "daemon/worker/ring.h"
 #include "daemon/worker/worker.h"
 #include "proto/util.h"
@@ -67,22 +68,21 @@ static int handle_region_detach(struct worker *w, const struct message *message,
     return 0;
 }
 
-/* Nothing of a small job needs the scheduler: no slot of the pool, no ring, a single tile a pass.
- */
+/* Nothing of a small job needs the scheduler: no slot or carry of the pool, no ring, a single tile
+ * a pass. */
 static void run_small(struct worker *w, struct wjob *job)
 {
-    struct partial partials[PROGRAM_MAX_REDUCTIONS];
     wjob_set_state(job, WJOB_RUNNING);
-    wjob_begin(job, NULL);
+    wjob_begin(job, slots_poison(w->small_carry, job->plan.carry_bytes));
     while (!job->is_complete && !job->status) {
         struct tile *tile = w->tile;
-        tile_init(tile, job, wjob_next_tile(job));
+        tile_init(tile, job);
         if (tile_run_small(w->engine, tile, w->context) != TILE_DONE) {
             wjob_fail(job, w->context->status, &w->context->error);
             break;
         }
-        tile_result(tile, partials);
-        wjob_tile_done(job, tile->index, partials, &tile->measure);
+        wjob_tile_done(job, tile);
+        tile_drop_nodes(tile);
         wjob_advance(job);
     }
     job->ended_ns = clock_ns();

@@ -200,8 +200,8 @@ static void compute(const struct working *w, struct arrays *arrays, int64_t n)
     struct cpu_view input = {.base = arrays->input, .strides = {4}};
     struct cpu_view output = {.base = arrays->output, .strides = {4}};
     struct cpu_warnings warnings = {0};
-    int r = cpu_engine_run(w->engine, w->program, 0, &box, &input, &output, NULL, NULL, &warnings,
-                           arrays->scratch);
+    int r = cpu_engine_run(w->engine, w->program, 0, &box, &input, &output, NULL, NULL, NULL,
+                           &warnings, arrays->scratch);
     (void)r; /* this expression cannot fail */
 }
 

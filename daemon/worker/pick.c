@@ -46,7 +46,8 @@ static bool can_begin_tile(const struct sched *s, const struct wjob *job)
     if (job->pass_needs_slot &&
         sched_reads_are_enough(s, job->identity.user, slots_use(s->slots).n_slots))
         return false;
-    uint64_t first_grain = job->next_tile << job->plan.passes[job->pass].tile_log2;
+    uint64_t first_grain, n_grains;
+    plan_tile_grains(&job->plan.passes[job->pass], job->next_tile, &first_grain, &n_grains);
     return can_have_slot(s, job) && (!job->has_rings || wjob_has_blocks(job, first_grain));
 }
 
@@ -139,7 +140,7 @@ static struct tile *take_tile(struct sched *s, struct wjob *job)
         tile = malloc(sizeof(*tile));
         if (!tile)
             return NULL;
-        tile_init(tile, job, wjob_next_tile(job));
+        tile_init(tile, job);
         job->n_tiles++;
     }
     if (job->pass_needs_slot && !tile->slot)

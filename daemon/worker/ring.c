@@ -48,9 +48,10 @@ struct ring {
     size_t size_bytes;
     uint64_t slot_bytes;
     const struct geometry *geometry;
-    uint64_t next_grain, n_given; /* source: to be asked for next; given back so far */
-    uint32_t last;                /* source: the slot asked for last, n_slots: none */
-    uint32_t newest;              /* the slot that was used last */
+    uint64_t next_grain, end_grain; /* source: to be asked for next; behind the last */
+    uint64_t n_open;                /* source: grains that were asked for and not given back */
+    uint32_t last;                  /* source: the slot asked for last, n_slots: none */
+    uint32_t newest;                /* the slot that was used last */
     uint32_t n_slots, n_busy;
     struct block blocks[];
 };
@@ -268,10 +269,12 @@ static int block_request(struct ring *ring, uint32_t slot, struct gad_error *err
     return entry_call(&call, entry_write, error);
 }
 
-void ring_begin(struct ring *ring, const struct geometry *geometry)
+void ring_begin(struct ring *ring, const struct geometry *geometry, uint64_t first, uint64_t n)
 {
     ring->geometry = geometry;
-    ring->next_grain = ring->n_given = 0;
+    ring->next_grain = first;
+    ring->end_grain = first + n;
+    ring->n_open = 0;
     ring->last = ring->n_slots;
     ring->newest = ring->n_slots - 1;
     for (uint32_t i = 0; i < ring->n_slots; i++)
@@ -317,8 +320,7 @@ static uint32_t free_slot(const struct ring *ring)
 int ring_ask(struct ring *ring, struct gad_error *error)
 {
     int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
-    while (ring->next_grain < ring->geometry->n_grains &&
-           ring->next_grain - ring->n_given < GRAINS_AHEAD) {
+    while (ring->next_grain < ring->end_grain && ring->n_open < GRAINS_AHEAD) {
         grain_box(ring, ring->next_grain, start, count);
         if (!last_block_extend(ring, start, count)) {
             uint32_t slot = free_slot(ring);
@@ -338,6 +340,7 @@ int ring_ask(struct ring *ring, struct gad_error *error)
                 return r;
         }
         ring->next_grain++;
+        ring->n_open++;
     }
     return 0;
 }
@@ -423,7 +426,7 @@ int ring_give(struct ring *ring, uint64_t grain, uint32_t slot, struct gad_error
         return block_request(ring, slot, error);
     }
     assert(block->state == BLOCK_READY);
-    ring->n_given++;
+    ring->n_open--;
     block->n_given++;
     if (block->n_given == block->end - block->first) {
         /* An open block may end early here: the next grain of the same box asks for it again. */

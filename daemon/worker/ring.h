@@ -22,8 +22,9 @@ struct guard_range ring_range(const struct ring *ring);
 int ring_done_fd(const struct ring *ring);
 bool ring_is_output(const struct ring *ring);
 
-/* A pass begins that uses this ring: no block is in use. `geometry` must outlive the pass. */
-void ring_begin(struct ring *ring, const struct geometry *geometry);
+/* A pass begins that uses this ring, for the grains [first, first + n): no block is in use.
+ * `geometry` must outlive the pass. */
+void ring_begin(struct ring *ring, const struct geometry *geometry, uint64_t first, uint64_t n);
 
 /* Sources: asks for as many blocks ahead as there are free slots. 0, or region-fault. Afterwards
  * the client must be told, see below. */

@@ -1,7 +1,8 @@
 /* Jobs in and out of the scheduler, and the threads' start and end.
  *
  * One mutex covers all of the scheduling and all of the jobs' progress: it is taken per turn (a
- * tile, some ms), per grain only by jobs with rings. Nothing under it blocks or is long.
+ * tile, some ms), per grain only by jobs with rings. Nothing under it blocks or is long; reductions
+ * are combined under locks of their jobs, never beside this one.
  *
  *     main --sched_add--> jobs --pick--> compute thread --turn over--+--> jobs
  *                          ^                                         +--> reads --> I/O thread
@@ -15,6 +16,7 @@
  * I/O thread, because the last close of a large deleted file takes long, and before the job's reply
  * is sent, so that a client that has its answer finds nothing left behind.
  */
+#include "daemon/worker/nodes.h"
 #include "daemon/worker/ring.h"
 #include "daemon/worker/scheduler_internal.h"
 #include "proto/util.h"
@@ -240,6 +242,7 @@ static void drop_tile(struct sched *s, struct tile *tile)
 {
     struct engine *e = s->config.engine;
     tile_drop_blocks(tile);
+    tile_drop_nodes(tile);
     if (e->ops->drop)
         e->ops->drop(e, tile);
     return_slot(s, tile);
@@ -344,11 +347,8 @@ static void tile_over(struct sched *s, struct tile *tile, struct thread_context 
     struct wjob *job = tile->job;
     switch (outcome) {
     case TILE_DONE:
-        if (!job->status) {
-            struct partial partials[PROGRAM_MAX_REDUCTIONS];
-            tile_result(tile, partials);
-            wjob_tile_done(job, tile->index, partials, &tile->measure);
-        }
+        if (!job->status)
+            wjob_tile_done(job, tile);
         drop_tile(s, tile);
         break;
     case TILE_ON_DEVICE: with_device(s, tile); break;

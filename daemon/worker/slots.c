@@ -14,8 +14,9 @@
  * not 0. One slot is kept for express jobs as long as there are at least SLOTS_FOR_RESERVE, so that
  * a small job finds one while a large one fills the pool.
  *
- * What leaves a slot is only what a job wrote there: builds with GAD_POISON fill every slot that is
- * lent with a pattern, so that a test sees anything else. Carries are zeroed when they are lent.
+ * What leaves a slot or a carry is only what a job wrote there: builds with GAD_POISON fill both
+ * with a pattern when they are lent, so that a test sees anything else. They are not cleared: a
+ * carry may be half of the pool, and the lock is held.
  *
  * Called by the scheduler, under its lock.
  */
@@ -66,6 +67,16 @@ struct slots *slots_free(struct slots *s)
     return NULL;
 }
 
+void *slots_poison(void *memory, uint64_t n_bytes)
+{
+#ifdef GAD_POISON
+    memset(memory, 0xa5, n_bytes);
+#else
+    (void)n_bytes;
+#endif
+    return memory;
+}
+
 static unsigned slot_index(const struct slots *s, const void *slot)
 {
     uint64_t i = (uint64_t)((const char *)slot - s->pool - s->rest_bytes) / s->slot_bytes;
@@ -90,11 +101,7 @@ void *slots_lend(struct slots *s, bool is_express)
     s->blocks[i].is_lent = true;
     s->n_lent++;
     s->n_free--;
-    char *slot = s->pool + s->rest_bytes + i * s->slot_bytes;
-#ifdef GAD_POISON
-    memset(slot, 0xa5, s->slot_bytes);
-#endif
-    return slot;
+    return slots_poison(s->pool + s->rest_bytes + i * s->slot_bytes, s->slot_bytes);
 }
 
 void slots_return(struct slots *s, void *slot)
@@ -147,7 +154,7 @@ bool slots_claim_is_clear(const struct slots *s, uint64_t offset_bytes, uint64_t
 void *slots_carry(struct slots *s, uint64_t offset_bytes, uint64_t size_bytes)
 {
     assert(slots_claim_is_clear(s, offset_bytes, size_bytes));
-    return memset(s->pool + offset_bytes, 0, size_bytes);
+    return slots_poison(s->pool + offset_bytes, size_bytes);
 }
 
 void slots_unclaim(struct slots *s, uint64_t offset_bytes, uint64_t size_bytes)

@@ -25,8 +25,11 @@ void slots_return(struct slots *s, void *slot);
  * be taken when slots_claim_is_clear(). -EINVAL: not inside the pool. */
 int slots_claim(struct slots *s, uint64_t offset_bytes, uint64_t size_bytes) GAD_MUST_CHECK;
 bool slots_claim_is_clear(const struct slots *s, uint64_t offset_bytes, uint64_t size_bytes);
-void *slots_carry(struct slots *s, uint64_t offset_bytes, uint64_t size_bytes); /* zeroed */
+void *slots_carry(struct slots *s, uint64_t offset_bytes, uint64_t size_bytes);
 void slots_unclaim(struct slots *s, uint64_t offset_bytes, uint64_t size_bytes);
+
+/* Memory that is lent, in builds that look for what was not written: filled with a pattern. */
+void *slots_poison(void *memory, uint64_t n_bytes);
 
 struct slots_use {
     unsigned n_slots, n_lent, n_carries;

@@ -1,5 +1,5 @@
 /* What a thread does with a tile, as far as it is the same for all engines: the boxes of a grain's
- * operands, bytes as they are counted, partials in order, errors, the crash page.
+ * operands, bytes as they are counted, nodes in order, errors, the crash page.
  *
  * A tile stops being in hand at the boundary of a grain, or before the arithmetic of one: because a
  * read would wait for a disk (an I/O thread then reads the inputs of the grain in hand and the tile
@@ -7,39 +7,32 @@
  * tile comes back without a slot). Whatever the order of threads, places are the same, so a grain
  * that was staged by one thread can be computed by another.
  *
- * Partials of reductions go into the tile's stack grain by grain, in order.
+ * Nodes of reductions are pushed grain by grain, in order, and combined at the tile's end
+ * (nodes.c).
  */
 #include "daemon/worker/engine.h"
+#include "daemon/worker/nodes.h"
 #include "daemon/worker/ring.h"
 #include "proto/util.h"
 
 #define PREFETCH_GRAINS 8
 #define LARGE_CACHES    2 /* a pass that moves more than so many last-level caches is large */
 
-void tile_init(struct tile *t, struct wjob *job, uint64_t index)
+void tile_init(struct tile *t, struct wjob *job)
 {
     const struct plan_pass *plan = &job->plan.passes[job->pass];
     uint64_t n_grains;
     t->job = job;
     t->next = NULL;
     t->state = TILE_IN_HAND;
-    t->index = index;
-    plan_tile_grains(plan, index, &t->grain, &n_grains);
+    t->index = wjob_next_tile(job);
+    plan_tile_grains(plan, t->index, &t->grain, &n_grains);
     t->end = t->grain + n_grains;
     t->slot = NULL;
     t->has_begun = t->has_blocks = t->is_staged = t->is_in_slot = t->is_computed = false;
     t->device_error = 0;
     t->measure = (struct measure){.source_ns = 0};
-    if (wjob_pass(job)->n_reductions > 0)
-        reduce_stack_init(&t->stack, wjob_pass(job)->n_reductions);
-}
-
-void tile_result(struct tile *t, struct partial *ret_partials)
-{
-    const struct pass *pass = wjob_pass(t->job);
-    if (pass->n_reductions > 0)
-        reduce_stack_finish(&t->stack, &t->job->program->reductions[pass->first_reduction],
-                            ret_partials);
+    tile_take_nodes(t);
 }
 
 /* Grains ------------------------------------------------------------------------------------- */
@@ -121,10 +114,7 @@ int tile_store(const struct tile *t, struct thread_context *th)
 
 void tile_grain_done(struct tile *t, struct thread_context *th)
 {
-    const struct wjob *job = t->job;
-    const struct pass *pass = wjob_pass(job);
-    if (pass->n_reductions > 0)
-        reduce_stack_add(&t->stack, &job->program->reductions[pass->first_reduction], th->partials);
+    tile_push_node(t);
     grain_count(t, th);
     t->is_staged = false;
     t->grain++;
@@ -174,6 +164,8 @@ static enum tile_outcome run(struct engine *e, struct tile *t, struct thread_con
         worker_fault_point(job->request->label, t->index, job->plan.passes[job->pass].n_tiles);
     }
     enum tile_outcome outcome = call(e, t, th);
+    if (outcome == TILE_DONE)
+        tile_combine(t);
     if (th->page)
         crashpage_leave(th->page);
     return outcome;
@@ -192,8 +184,9 @@ enum tile_outcome tile_run_small(struct engine *e, struct tile *t, struct thread
 static void tile_prefetch(struct tile *t, struct thread_context *th)
 {
     const struct wjob *job = t->job;
-    uint64_t n_grains = job->plan.passes[job->pass].geometry.n_grains;
-    uint64_t end = min_u64(t->grain + 1 + PREFETCH_GRAINS, n_grains);
+    uint64_t first, n;
+    geometry_round(&job->plan.passes[job->pass].geometry, job->round, &first, &n);
+    uint64_t end = min_u64(t->grain + 1 + PREFETCH_GRAINS, first + n);
     for (uint64_t grain = t->grain + 1; grain < end; grain++) {
         tile_boxes(t, grain, th);
         for (unsigned i = 0; i < job->n_inputs; i++)

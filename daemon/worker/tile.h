@@ -32,7 +32,13 @@ struct tile {
     int device_error;                      /* then: 0 or the engine's */
     uint8_t ring_slots[REQUEST_MAX_ARGS + REQUEST_MAX_OUTPUTS]; /* inputs, outputs of the pass */
     struct measure measure;
-    struct reduce_stack stack; /* last: touched only as deep as the tile is */
+    /* nodes.c */
+    char *nodes;          /* memory for the stack, in the carry; NULL: no reductions */
+    unsigned stack_index; /* without a tree: which of the plan's stacks that is */
+    uint64_t oldest_tile; /* that the tree missed when this one was added */
+    struct reduce_stack stack;
+    char *block;    /* strips.c: memory for what it reads at once; NULL: grain by grain */
+    bool has_block; /* it was read */
 };
 
 /* What a thread brings along; only the memory that is used is ever touched. */
@@ -49,7 +55,7 @@ struct thread_context {
     struct port_box input_boxes[REQUEST_MAX_ARGS], output_boxes[REQUEST_MAX_OUTPUTS];
     void *input_memory[REQUEST_MAX_ARGS], *output_memory[REQUEST_MAX_OUTPUTS];
     struct cpu_view inputs[REQUEST_MAX_ARGS], outputs[REQUEST_MAX_OUTPUTS];
-    struct partial partials[PROGRAM_MAX_REDUCTIONS];
+    struct cpu_view results[PROGRAM_MAX_REDUCTIONS]; /* of earlier passes */
     int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
     /* Why the tile failed. */
     int status;
@@ -61,7 +67,8 @@ int thread_context_new(unsigned index, const struct cpu_engine *cpu, struct cras
                        bool is_compute, struct thread_context **ret_context) GAD_MUST_CHECK;
 struct thread_context *thread_context_free(struct thread_context *th);
 
-void tile_init(struct tile *t, struct wjob *job, uint64_t index);
+/* The job's next tile. Lock held. */
+void tile_init(struct tile *t, struct wjob *job);
 
 /* A turn, the whole of a small job's tile, a read of an I/O thread: the engine's functions of these
  * names (engine.h), with the thread's entry in the crash page. */
@@ -82,13 +89,11 @@ bool tile_is_of_large_pass(const struct tile *t);
 struct cpu_box tile_box(const struct tile *t, const struct thread_context *th);
 /* Writes the grain's outputs that are staged to where they belong. 0 or a status in th->error. */
 int tile_store(const struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
-/* The grain in hand was computed: its bytes, its partials, in order. On to the next. */
+/* The grain in hand was computed: its bytes, its node, in order. On to the next. */
 void tile_grain_done(struct tile *t, struct thread_context *th);
 /* What an engine's arithmetic answered that was not 0, and -EFAULT of guard_call(): the status. */
 int tile_engine_error(const struct tile *t, int r, const void *address, struct gad_error *error);
 
-/* The root of the tile's reductions; nothing without. */
-void tile_result(struct tile *t, struct partial *ret_partials);
 /* blocks.c: the blocks of the grain in hand, in all rings. Take: false when some client has to do
  * something first. Give: the grain was computed; the clients are told. 0 or a status in th->error.
  */

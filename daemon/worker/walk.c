@@ -1,15 +1,19 @@
-/* How a job walks its passes, and tiles within a pass. All of it under the scheduler's lock.
+/* How a job walks its rounds, passes in a round, and tiles in a pass. All of it under the
+ * scheduler's lock.
  *
- * Tiles begin in order and end in any. A pass with reductions keeps a window: no tile begins
- * REDUCE_WINDOW ahead of the oldest that is not done, so the tree in the carry is bounded; bits in
- * `done_window` remember which tiles behind the oldest are done. A pass of a single tile needs no
- * tree: the tile's own result is the root.
+ *     round 0: pass 0, pass 1, ...     round 1: pass 0, pass 1, ...     ...
+ *
+ * A round is a part of the arrays for which the results of all reductions fit the carry; most jobs
+ * have one. Tiles are numbered through all rounds: a pass in a round has those of
+ * [first_tile, end_tile). They begin in order and end in any; with reductions, the memory for their
+ * nodes bounds how many there are at a time and how far one is ahead of the oldest (nodes.c).
  *
  * A pass is over when its tiles are done and its sinks' rings are drained; then the results of its
- * reductions become operands of the passes behind it.
+ * reductions are there for the passes behind it.
  */
+#include "daemon/worker/nodes.h"
 #include "daemon/worker/ring.h"
-#include "daemon/worker/wjob.h"
+#include "daemon/worker/tile.h"
 #include "proto/util.h"
 
 #include <assert.h>
@@ -42,14 +46,16 @@ static void begin_rings(struct wjob *job)
 {
     const struct geometry *geometry = &job->plan.passes[job->pass].geometry;
     struct gad_error error;
+    uint64_t first, n;
+    geometry_round(geometry, job->round, &first, &n);
     for (unsigned i = 0; i < job->n_outputs; i++)
         if (job->outputs[i].port->ring)
-            ring_begin(job->outputs[i].port->ring, geometry);
+            ring_begin(job->outputs[i].port->ring, geometry, first, n);
     for (unsigned i = 0; i < job->n_inputs; i++) {
         struct ring *ring = job->inputs[i].port->ring;
         if (!ring)
             continue;
-        ring_begin(ring, geometry);
+        ring_begin(ring, geometry, first, n);
         int r = ring_ask(ring, &error);
         if (r)
             wjob_fail(job, r, &error);
@@ -60,45 +66,20 @@ static void begin_rings(struct wjob *job)
 
 static void begin_pass(struct wjob *job)
 {
-    const struct plan_pass *plan = &job->plan.passes[job->pass];
-    const struct pass *pass = wjob_pass(job);
-    job->next_tile = job->n_tiles_done = job->oldest_tile = 0;
-    memset(job->done_window, 0, sizeof(job->done_window));
-    job->tree = NULL;
-    if (pass->n_reductions > 0 && plan->n_tiles > 1)
-        job->tree = reduce_tree_init(job->carry + plan->carry_offset_bytes, pass->n_reductions,
-                                     plan->n_tiles);
+    uint64_t n_tiles;
+    plan_round_tiles(&job->plan.passes[job->pass], job->round, &job->first_tile, &n_tiles);
+    job->end_tile = job->first_tile + n_tiles;
+    job->next_tile = job->oldest_tile = job->first_tile;
+    job->n_tiles_done = 0;
+    nodes_begin_pass(job);
     collect_pass_ports(job);
     if (job->has_rings)
         begin_rings(job);
 }
 
-static void keep_results(struct wjob *job, const struct partial *partials)
-{
-    const struct pass *pass = wjob_pass(job);
-    for (unsigned i = 0; i < pass->n_reductions; i++)
-        job->reduced[pass->first_reduction + i] = partials[i].value;
-}
-
-static void end_pass(struct wjob *job)
-{
-    const struct pass *pass = wjob_pass(job);
-    struct partial partials[PROGRAM_MAX_REDUCTIONS];
-    const struct reduction *reductions = &job->program->reductions[pass->first_reduction];
-    if (job->tree) {
-        assert(reduce_tree_is_complete(job->tree));
-        reduce_tree_result(job->tree, reductions, partials);
-        keep_results(job, partials);
-    } else if (job->plan.passes[job->pass].n_tiles == 0) {
-        for (unsigned i = 0; i < pass->n_reductions; i++)
-            partial_identity(&reductions[i], &partials[i]);
-        keep_results(job, partials);
-    }
-}
-
 static bool is_pass_over(const struct wjob *job)
 {
-    if (job->n_tiles_done < job->plan.passes[job->pass].n_tiles)
+    if (job->n_tiles_done < job->end_tile - job->first_tile)
         return false;
     for (unsigned i = 0; i < job->n_outputs; i++)
         if (job->outputs[i].port->ring && !ring_is_idle(job->outputs[i].port->ring))
@@ -110,6 +91,7 @@ void wjob_begin(struct wjob *job, char *carry)
 {
     job->carry = carry;
     job->pass = 0;
+    job->round = 0;
     if (job->plan.n_passes == 0) {
         job->is_complete = true;
         return;
@@ -118,44 +100,36 @@ void wjob_begin(struct wjob *job, char *carry)
     wjob_advance(job);
 }
 
+static bool has_next_pass(struct wjob *job)
+{
+    if (++job->pass == job->plan.n_passes) {
+        job->pass = 0;
+        job->round++;
+    }
+    return job->round < job->plan.n_rounds;
+}
+
 void wjob_advance(struct wjob *job)
 {
     while (!job->is_complete && !job->status && is_pass_over(job)) {
-        end_pass(job);
-        if (job->pass + 1 == job->plan.n_passes) {
+        nodes_end_pass(job);
+        if (!has_next_pass(job)) {
             job->is_complete = true;
-        } else {
-            job->pass++;
-            begin_pass(job);
+            return;
         }
+        begin_pass(job);
     }
 }
 
 bool wjob_has_next_tile(const struct wjob *job)
 {
-    if (job->is_complete || job->next_tile == job->plan.passes[job->pass].n_tiles)
-        return false;
-    return !job->tree || job->next_tile - job->oldest_tile < REDUCE_WINDOW;
+    return !job->is_complete && job->next_tile < job->end_tile && nodes_can_begin_tile(job);
 }
 
 uint64_t wjob_next_tile(struct wjob *job)
 {
     assert(wjob_has_next_tile(job));
     return job->next_tile++;
-}
-
-static uint64_t *window_word(struct wjob *job, uint64_t tile)
-{
-    return &job->done_window[tile % REDUCE_WINDOW / 64];
-}
-
-static void window_done(struct wjob *job, uint64_t tile)
-{
-    *window_word(job, tile) |= UINT64_C(1) << (tile % 64);
-    while (*window_word(job, job->oldest_tile) >> (job->oldest_tile % 64) & 1) {
-        *window_word(job, job->oldest_tile) &= ~(UINT64_C(1) << (job->oldest_tile % 64));
-        job->oldest_tile++;
-    }
 }
 
 static void measure_add(struct measure *sum, const struct measure *m)
@@ -173,20 +147,13 @@ static void measure_add(struct measure *sum, const struct measure *m)
     sum->warnings.n_invalid_casts += m->warnings.n_invalid_casts;
 }
 
-void wjob_tile_done(struct wjob *job, uint64_t tile, const struct partial *partials,
-                    const struct measure *measure)
+/* Threads may come here in another order than they combined in. */
+void wjob_tile_done(struct wjob *job, const struct tile *tile)
 {
-    const struct pass *pass = wjob_pass(job);
     job->n_tiles_done++;
     job->n_all_tiles_done++;
-    measure_add(&job->measure, measure);
-    if (job->tree) {
-        reduce_tree_add(job->tree, &job->program->reductions[pass->first_reduction], tile,
-                        partials);
-        window_done(job, tile);
-    } else if (pass->n_reductions > 0) {
-        keep_results(job, partials);
-    }
+    measure_add(&job->measure, &tile->measure);
+    job->oldest_tile = max_u64(job->oldest_tile, tile->oldest_tile);
 }
 
 bool wjob_has_blocks(const struct wjob *job, uint64_t grain)

@@ -57,14 +57,17 @@ static int compile(struct wjob *job, const msgpack_object *params,
                    const struct wjob_context *context, struct gad_error *error)
 {
     const msgpack_object *request = map_find(params, "request");
+    bool in_place = false;
     if (!request)
         return error_set(error, GAD_BAD_REQUEST, "request", "the request is missing");
-    int r = request_decode(request, job->frame.n_fds, false, &job->request, error);
+    int r = map_bool(params, "in_place", &in_place, error);
+    if (!r)
+        r = request_decode(request, job->frame.n_fds, false, &job->request, error);
     if (!r)
         r = programs_compile(context->programs, job->identity.user, job->request, &job->program,
                              error);
     if (!r)
-        r = plan_make(job->request, job->program, false, context->limits, &job->plan, error);
+        r = plan_make(job->request, job->program, in_place, context->limits, &job->plan, error);
     if (r)
         return r;
     if (!job->plan.is_small && job->plan.carry_bytes > job->identity.carry_size_bytes)
@@ -205,6 +208,7 @@ int wjob_new(struct frame *frame_take, const struct message *message,
     job->frame = *frame_take;
     *frame_take = (struct frame){.body = NULL};
     job->lock = context->lock;
+    pthread_mutex_init(&job->nodes_lock, NULL);
     job->identity.message_id = message->id;
     int r = read_identity(&message->params, &job->identity, error);
     if (!r)
@@ -242,6 +246,7 @@ struct wjob *wjob_free(struct wjob *job)
     program_free(job->program);
     request_free(job->request);
     frame_deinit(&job->frame, NULL);
+    pthread_mutex_destroy(&job->nodes_lock);
     free(job);
     return NULL;
 }

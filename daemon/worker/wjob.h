@@ -67,15 +67,19 @@ struct wjob {
     /* walk */
     enum wjob_state state;
     unsigned pass;
-    uint64_t next_tile, n_tiles_done; /* of this pass */
-    uint64_t oldest_tile;             /* not done yet; and which of those behind it are */
-    uint64_t done_window[REDUCE_WINDOW / 64];
+    uint64_t round;
+    uint64_t first_tile, end_tile;    /* of this pass in this round */
+    uint64_t next_tile, n_tiles_done; /* of those */
     struct pass_port inputs[REQUEST_MAX_ARGS], outputs[REQUEST_MAX_OUTPUTS]; /* of this pass */
     unsigned n_inputs, n_outputs;
     bool pass_needs_slot, is_complete;
     char *carry;
-    struct reduce_tree *tree; /* NULL: no reductions, or a single tile */
-    union scalar reduced[PROGRAM_MAX_REDUCTIONS];
+
+    /* nodes.c: reductions of this pass */
+    uint64_t oldest_tile;                  /* that the tree misses */
+    uint64_t stacks[PLAN_MAX_WINDOW / 64]; /* without a tree: those that tiles have */
+    struct reduce_tree *tree;              /* NULL: none is needed. Changed under nodes_lock */
+    pthread_mutex_t nodes_lock;            /* never held together with the scheduler's */
 
     /* turns */
     unsigned n_in_flight;   /* turns and reads that threads are at */
@@ -126,14 +130,13 @@ void wjob_fail(struct wjob *job, int status, const struct gad_error *error);
 /* The first pass begins; the carry is there. Passes without tiles are over at once: the job may be
  * complete afterwards, or have failed. */
 void wjob_begin(struct wjob *job, char *carry);
-/* As long as the current pass is over, goes to the next. */
+/* As long as the current pass is over, goes to the next one, or to the next round's first. */
 void wjob_advance(struct wjob *job);
-/* Whether the window of reductions allows another tile and there is one. */
+/* Whether there is another tile in this pass, and memory for its nodes. */
 bool wjob_has_next_tile(const struct wjob *job);
 uint64_t wjob_next_tile(struct wjob *job);
-/* A tile is done; partials of the pass's reductions, if it has any. */
-void wjob_tile_done(struct wjob *job, uint64_t tile, const struct partial *partials,
-                    const struct measure *measure);
+/* A tile is done, and its node combined if it has any. */
+void wjob_tile_done(struct wjob *job, const struct tile *tile);
 /* Whether every ring of this pass has what a grain needs. */
 bool wjob_has_blocks(const struct wjob *job, uint64_t grain);
 /* Reads the clients' answers on all rings of this pass; fails the job. True: there was news. */

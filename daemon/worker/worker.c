@@ -34,6 +34,9 @@ static int make_context(struct worker *w)
 {
     struct crashpage_thread *page = w->page ? &w->page->threads[0] : NULL;
     w->tile = calloc(1, sizeof(*w->tile));
+    w->small_carry = aligned_alloc(64, PLAN_SMALL_CARRY_BYTES);
+    if (!w->small_carry)
+        return -ENOMEM;
     return w->tile ? thread_context_new(0, w->engine->cpu, page, true, &w->context) : -ENOMEM;
 }
 
@@ -138,6 +141,7 @@ struct worker *worker_free(struct worker *w)
     w->sched = sched_free(w->sched);
     w->context = thread_context_free(w->context);
     free(w->tile);
+    free(w->small_carry);
     w->regions = regions_free(w->regions);
     w->programs = programs_free(w->programs);
     w->engine = w->engine->ops->free(w->engine);

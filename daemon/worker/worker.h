@@ -24,6 +24,7 @@ struct worker {
     struct sched *sched;
     struct thread_context *context; /* the main thread's, for small jobs */
     struct tile *tile;              /* of a small job */
+    char *small_carry;              /* its carry: PLAN_SMALL_CARRY_BYTES */
     struct message_writer writer;
     uint64_t n_jobs;   /* so far */
     uint64_t moved_ns; /* when all jobs were last told of with job.moved */

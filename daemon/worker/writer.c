@@ -141,8 +141,10 @@ int writer_write(int fd, struct writing *writing, const char *name, const char *
     const struct run run = {fd, name, memory, n_bytes, offset};
     if (!writing || !writing->device || n_bytes < WRITING_MIN_BYTES)
         return write_all(&run, 0, error);
-    enum write_way way = writing_next(writing->device);
     bool is_around = false;
+    if (writing->is_beyond_cache && writing_around(writing->device) == AROUND_DONTCACHE)
+        return write_around(&run, writing, &is_around, error);
+    enum write_way way = writing_next(writing->device);
     uint64_t begin = clock_ns();
     int r = way == WRITE_AROUND ? write_around(&run, writing, &is_around, error)
                                 : write_all(&run, 0, error);

@@ -18,6 +18,10 @@
  * The mean of b follows its last dozens of pieces. One long wait does not turn the choice (a file
  * system's journal makes everybody wait now and then), a second one does.
  *
+ * An output beyond what the cache can hold dirty is not timed: through the cache it looks fast
+ * until the limit is reached. It goes around by RWF_DONTCACHE from its first piece on, where that
+ * is known.
+ *
  * Another descriptor with O_DIRECT is not among the ways: it needs alignment that npy data do not
  * have, and was slower than either way around the cache (DONTCACHE 3.5, behind 2.7, O_DIRECT 2.1
  * GB/s on one ext4 with two threads).
@@ -41,6 +45,7 @@
 #define WORTH_TENTHS  11 /* around is taken up to 11 tenths of the other way's time */
 #define ALWAYS_SMALL  (16u * 1024 * 1024)
 #define LARGE_SHARE   4 /* of the memory that is available */
+#define BEYOND_SHARE  8 /* the same */
 
 static uint32_t n_first(const struct write_choice *c)
 {
@@ -202,4 +207,9 @@ bool writing_is_large(uint64_t n_bytes)
     if (n_bytes < ALWAYS_SMALL)
         return false;
     return n_bytes >= WRITING_LARGE_BYTES || n_bytes >= available_bytes() / LARGE_SHARE;
+}
+
+bool writing_is_beyond_cache(uint64_t n_bytes)
+{
+    return n_bytes >= ALWAYS_SMALL && n_bytes >= available_bytes() / BEYOND_SHARE;
 }

@@ -56,6 +56,7 @@ struct write_device *writing_find(struct write_devices *table, uint64_t device);
 struct writing {
     struct write_device *device; /* NULL: all of it goes through the cache */
     int64_t first_byte;          /* of the array in the file */
+    bool is_beyond_cache;        /* no choice: see writing_is_beyond_cache() */
     _Atomic uint64_t around_bytes;
 };
 
@@ -67,3 +68,7 @@ void writing_lost(struct write_device *d, enum write_around around);
 
 /* Whether an output of so many bytes is large on this machine now. */
 bool writing_is_large(uint64_t n_bytes);
+/* Whether it is more than the kernel lets wait in the cache (a fifth of the memory, by default), by
+ * a margin: whatever the cache takes in at first, the writers wait for in the end, and longer than
+ * for the same bytes around it. */
+bool writing_is_beyond_cache(uint64_t n_bytes);

@@ -24,6 +24,13 @@ static uint16_t take_slot(struct binding *b)
     return (uint16_t)b->run->n_slots++;
 }
 
+static uint16_t *index_slot_of(struct binding *b, unsigned index)
+{
+    if (index == OPERAND_INDEX_FLAT)
+        return &b->index_slot[BIND_INDEX_FLAT];
+    return index < (unsigned)b->run->box->ndim ? &b->index_slot[index] : NULL;
+}
+
 /* A slot for each value that is used; when it is last used. */
 static void scan_operand(struct binding *b, const struct operand *operand, unsigned time)
 {
@@ -42,9 +49,7 @@ static void scan_operand(struct binding *b, const struct operand *operand, unsig
     case OPERAND_REDUCED:
         slot = index < program->n_reductions ? &b->reduced_slot[index] : NULL;
         break;
-    case OPERAND_INDEX:
-        slot = index < (unsigned)b->run->box->ndim ? &b->index_slot[index] : NULL;
-        break;
+    case OPERAND_INDEX: slot = index_slot_of(b, index); break;
     }
     if (!slot) {
         b->is_valid = false;
@@ -104,29 +109,46 @@ static bool is_within_limits(const struct program *program, const struct pass *p
            pass->first_store + pass->n_stores <= program->n_stores;
 }
 
-static void init_streams(struct binding *b, const struct cpu_view *inputs,
-                         const struct cpu_view *outputs)
+static void add_stream(struct binding *b, uint16_t slot, const struct cpu_view *view,
+                       enum dtype dtype)
+{
+    uint64_t limit = b->n_values <= BIND_FEW_VALUES ? BIND_PERIOD_MANY : BIND_PERIOD_FEW;
+    if (slot == NO_SLOT)
+        return;
+    struct stream *s = &b->run->inputs[b->run->n_inputs++];
+    stream_init(s, b->run->box, view, dtype, limit);
+    s->slot = slot;
+}
+
+static void init_indices(struct binding *b)
 {
     struct run *run = b->run;
-    uint64_t limit = b->n_values <= BIND_FEW_VALUES ? BIND_PERIOD_MANY : BIND_PERIOD_FEW;
-    run->inputs = layout_take(b, BIND_MAX_INPUTS * sizeof(*run->inputs));
-    for (unsigned i = 0; i < run->program->n_inputs; i++) {
-        if (b->input_slot[i] == NO_SLOT)
-            continue;
-        struct stream *s = &run->inputs[run->n_inputs++];
-        stream_init(s, run->box, &inputs[i], run->program->inputs[i].dtype, limit);
-        s->slot = b->input_slot[i];
-    }
-    run->fetches = layout_take(b, run->n_inputs * sizeof(*run->fetches));
-    for (int i = 0; i < run->box->ndim; i++)
+    for (unsigned i = 0; i <= BIND_INDEX_FLAT; i++)
         run->n_indices += b->index_slot[i] != NO_SLOT;
     run->indices = layout_take(b, run->n_indices * sizeof(*run->indices));
     for (unsigned i = 0, axis = 0; i < run->n_indices; axis++) {
         if (b->index_slot[axis] == NO_SLOT)
             continue;
-        index_stream_init(&run->indices[i], run->box, axis);
+        if (axis == BIND_INDEX_FLAT)
+            index_stream_init_flat(&run->indices[i], run->box, run->pass->shape, UINT32_MAX);
+        else
+            index_stream_init(&run->indices[i], run->box, axis);
         run->indices[i++].slot = b->index_slot[axis];
     }
+}
+
+static void init_streams(struct binding *b, const struct cpu_view *inputs,
+                         const struct cpu_view *outputs, const struct cpu_view *reduced)
+{
+    struct run *run = b->run;
+    const struct program *program = run->program;
+    run->inputs = layout_take(b, BIND_MAX_STREAMS * sizeof(*run->inputs));
+    for (unsigned i = 0; i < program->n_inputs; i++)
+        add_stream(b, b->input_slot[i], &inputs[i], program->inputs[i].dtype);
+    for (unsigned i = 0; i < program->n_reductions; i++)
+        add_stream(b, b->reduced_slot[i], &reduced[i], (enum dtype)program->reductions[i].result);
+    run->fetches = layout_take(b, run->n_inputs * sizeof(*run->fetches));
+    init_indices(b);
     run->stores = layout_take(b, run->n_stores * sizeof(*run->stores));
     for (unsigned i = 0; i < run->n_stores; i++) {
         const struct store *store = store_at(run, i);
@@ -178,7 +200,9 @@ static uint16_t slot_of(const struct binding *b, const struct operand *operand)
     case OPERAND_INPUT: return b->input_slot[operand->index];
     case OPERAND_CONST: return b->const_slot[operand->index];
     case OPERAND_REDUCED: return b->reduced_slot[operand->index];
-    case OPERAND_INDEX: return b->index_slot[operand->index];
+    case OPERAND_INDEX:
+        return b
+            ->index_slot[operand->index == OPERAND_INDEX_FLAT ? BIND_INDEX_FLAT : operand->index];
     default: return 0;
     }
 }
@@ -274,17 +298,92 @@ static int bind_uses(struct binding *b)
             return r;
     }
     run->spare = run->address[b->spare_slot];
-    for (unsigned i = 0; i < run->n_reductions; i++) {
-        struct bound_reduction *bound = &run->reductions[i];
-        bound->reduction = &run->program->reductions[run->pass->first_reduction + i];
-        bound->kernel = engine_find_reduction(run->engine, bound->reduction);
-        if (!bound->kernel)
-            return -EINVAL;
-        bound->src = slot_of(b, &bound->reduction->src);
-        reduce_state_init(&bound->state, bound->reduction);
-    }
+    for (unsigned i = 0; i < run->n_reductions; i++)
+        run->reductions[i].src = slot_of(b, &run->reductions[i].reduction->src);
     for (unsigned i = 0; i < run->n_stores; i++)
         run->stores[i].src = slot_of(b, &store_at(run, i)->src);
+    return 0;
+}
+
+static void *take_cells(struct binding *b)
+{
+    return layout_take(b, b->run->reducer.n_cells * sizeof(double));
+}
+
+static int bind_reduction(struct binding *b, unsigned i, const struct reduce_layout *layout,
+                          void *node)
+{
+    const struct reduction *reduction = &layout->reductions[i];
+    struct reducing *d = &b->run->reductions[i];
+    const struct reducer *r = &b->run->reducer;
+    unsigned n_planes = reduce_n_planes(reduction);
+    *d = (struct reducing){.reduction = reduction};
+    if (!engine_find_reduction(b->run->engine, reduction, d))
+        return -EINVAL;
+    d->item_log2 = (unsigned)__builtin_ctzl(dtype_size((enum dtype)reduction->src.dtype));
+    d->plane_log2 = (unsigned)__builtin_ctzl(dtype_size(reduce_plane_dtype(reduction, 0)));
+    for (unsigned k = 0; k < n_planes; k++) {
+        d->planes[k] = reduce_plane(layout, node, i, k);
+        if (d->is_ordered && r->n_rows > r->block)
+            d->totals[k] = take_cells(b);
+    }
+    if (reduction->op == OP_SQUARED_DEVIATIONS)
+        d->shift = take_cells(b);
+    if (d->is_ordered)
+        d->pending = layout_take(b, KERNEL_GRANULE * sizeof(double));
+    return 0;
+}
+
+/* What reductions keep of each cell beside the node. */
+static uint64_t cell_bytes(const struct run *run, const struct reduce_layout *layout)
+{
+    const struct reducer *r = &run->reducer;
+    uint64_t n_values = 0;
+    for (unsigned i = 0; i < run->n_reductions; i++) {
+        const struct reduction *reduction = &layout->reductions[i];
+        n_values += reduction->op == OP_SQUARED_DEVIATIONS;
+        n_values += r->n_rows > r->block ? reduce_n_planes(reduction) : 0;
+    }
+    return n_values * round_up_u64(r->n_cells * sizeof(double), 64);
+}
+
+/* SQUARED_DEVIATIONS of float32 has its elements' sum in its first plane, as SUM would. */
+static void find_twins(struct run *run)
+{
+    for (unsigned i = 0; i < run->n_reductions; i++) {
+        const struct reduction *sum = run->reductions[i].reduction;
+        if (sum->op != OP_SUM || sum->src.dtype != DTYPE_FLOAT32)
+            continue;
+        for (unsigned k = 0; k < run->n_reductions; k++) {
+            const struct reduction *other = run->reductions[k].reduction;
+            if (other->op == OP_SQUARED_DEVIATIONS && other->src.kind == sum->src.kind &&
+                other->src.index == sum->src.index && other->src.dtype == sum->src.dtype)
+                run->reductions[i].twin = &run->reductions[k];
+        }
+    }
+}
+
+static int bind_reductions(struct binding *b, const struct reduce_layout *layout, void *node)
+{
+    struct run *run = b->run;
+    if (run->n_reductions == 0)
+        return 0;
+    reducer_init(&run->reducer, run->box, run->pass);
+    if (!layout || layout->n_reductions != run->n_reductions ||
+        layout->n_cells != run->reducer.n_cells || cell_bytes(run, layout) > BIND_MAX_CELL_BYTES)
+        return -EINVAL;
+    run->reductions = layout_take(b, run->n_reductions * sizeof(*run->reductions));
+    for (unsigned i = 0; i < run->n_reductions; i++) {
+        int r = bind_reduction(b, i, layout, node);
+        if (r)
+            return r;
+        if (run->reductions[i].reduction->op == OP_ARGMIN ||
+            run->reductions[i].reduction->op == OP_ARGMAX)
+            run->positions = layout_take(b, sizeof(*run->positions));
+    }
+    find_twins(run);
+    if (run->positions)
+        index_stream_init_flat(run->positions, run->box, run->pass->shape, run->pass->reduced_axes);
     return 0;
 }
 
@@ -305,8 +404,8 @@ static void init_binding(struct binding *b)
 
 int run_bind(const struct cpu_engine *engine, const struct program *program, unsigned pass_index,
              const struct cpu_box *box, const struct cpu_view *inputs,
-             const struct cpu_view *outputs, const union scalar *reduced, void *scratch,
-             struct run **ret_run)
+             const struct cpu_view *outputs, const struct cpu_view *reduced,
+             const struct reduce_layout *layout, void *node, void *scratch, struct run **ret_run)
 {
     const struct pass *pass = &program->passes[pass_index];
     if (!is_within_limits(program, pass))
@@ -326,17 +425,19 @@ int run_bind(const struct cpu_engine *engine, const struct program *program, uns
     for (int i = 0; i < box->ndim; i++)
         run->n_elements *= (uint64_t)box->count[i];
     run->insns = layout_take(&b, run->n_insns * sizeof(*run->insns));
-    run->reductions = layout_take(&b, run->n_reductions * sizeof(*run->reductions));
     init_binding(&b);
     scan_pass(&b);
     if (!b.is_valid)
         return -EINVAL;
-    init_streams(&b, inputs, outputs);
+    init_streams(&b, inputs, outputs, reduced);
+    int r = bind_reductions(&b, layout, node);
+    if (r)
+        return r;
     settle_in_place(&b);
     run->address = layout_take(&b, (run->n_slots + run->n_stores) * sizeof(*run->address));
     layout_choose_strip(&b);
-    layout_fill(&b, reduced);
-    int r = bind_uses(&b);
+    layout_fill(&b);
+    r = bind_uses(&b);
     if (r)
         return r;
     *ret_run = run;

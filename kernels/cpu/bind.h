@@ -3,12 +3,15 @@
 
 #include "kernels/cpu/run.h"
 
-#define NO_SLOT          UINT16_MAX
-#define NEVER            UINT16_MAX
-#define BIND_MAX_INPUTS  REQUEST_MAX_ARGS
-#define BIND_PERIOD_FEW  32 /* longest period that is kept; more where a pass has few values */
-#define BIND_PERIOD_MANY 512
-#define BIND_FEW_VALUES  16
+#define NO_SLOT             UINT16_MAX
+#define NEVER               UINT16_MAX
+#define BIND_MAX_INPUTS     REQUEST_MAX_ARGS
+#define BIND_MAX_STREAMS    (BIND_MAX_INPUTS + PROGRAM_MAX_REDUCTIONS)
+#define BIND_MAX_CELL_BYTES (192u << 10)   /* of what reductions keep beside a node */
+#define BIND_INDEX_FLAT     ARRAY_MAX_NDIM /* in index_slot */
+#define BIND_PERIOD_FEW     32 /* longest period that is kept; more where a pass has few values */
+#define BIND_PERIOD_MANY    512
+#define BIND_FEW_VALUES     16
 
 struct binding {
     struct run *run;
@@ -19,8 +22,8 @@ struct binding {
     uint16_t last_definition[PROGRAM_MAX_REGISTERS], last_read[PROGRAM_MAX_REGISTERS];
     uint16_t input_slot[BIND_MAX_INPUTS], input_last_use[BIND_MAX_INPUTS];
     uint16_t const_slot[PROGRAM_MAX_CONSTS], reduced_slot[PROGRAM_MAX_REDUCTIONS];
-    uint16_t index_slot[ARRAY_MAX_NDIM];
-    unsigned n_values; /* inputs, consts and reduced values that are used */
+    uint16_t index_slot[ARRAY_MAX_NDIM + 1]; /* the last one: OPERAND_INDEX_FLAT */
+    unsigned n_values;                       /* inputs, consts and reduced values that are used */
     bool is_valid;
 };
 
@@ -31,4 +34,4 @@ void *layout_take(struct binding *b, size_t n_bytes);
 void layout_choose_strip(struct binding *b);
 
 /* Gives every slot its strip and fills those that are the same for all strips. */
-void layout_fill(struct binding *b, const union scalar *reduced);
+void layout_fill(struct binding *b);

@@ -13,11 +13,13 @@
     [id] = {                                                                                       \
         .level = id,                                                                               \
         .families = {&arith_##name, &integer_##name, &compare_##name, &math_##name,                \
-                     &special_##name, &bits_##name, &modulo_##name},                               \
+                     &special_##name, &bits_##name, &modulo_##name, &random_##name},               \
         .past = &past_##name,                                                                      \
         .casts = &casts_##name,                                                                    \
         .mixed = &mixed_##name,                                                                    \
         .reduce = &reduce_##name,                                                                  \
+        .extrema = &extrema_##name,                                                                \
+        .rows = &rows_##name,                                                                      \
         .move = &move_##name,                                                                      \
     }
 
@@ -103,7 +105,24 @@ kernel_fn *engine_find_past(const struct cpu_engine *engine, const struct insn *
     return (*engine->past)[insn->op][insn->compute];
 }
 
-reduce_fn *engine_find_reduction(const struct cpu_engine *engine, const struct reduction *reduction)
+bool engine_find_reduction(const struct cpu_engine *engine, const struct reduction *reduction,
+                           struct reducing *d)
 {
-    return (*engine->reduce)[reduction->op][reduction->src.dtype];
+    unsigned op = reduction->op, dtype = reduction->src.dtype;
+    if (op >= OP_COUNT || dtype >= DTYPE_COUNT)
+        return false;
+    bool is_float = dtype_is_float((enum dtype)dtype);
+    bool is_argument = op == OP_ARGMIN || op == OP_ARGMAX;
+    bool is_extremum = op == OP_MIN || op == OP_MAX;
+    d->run = is_argument   ? argument_kernels[op][dtype]
+             : is_extremum ? (*engine->extrema)[op][dtype]
+                           : (*engine->reduce)[op][dtype];
+    d->rows = is_argument ? argument_rows[op][dtype] : (*engine->rows)[op][dtype];
+    d->join =
+        is_argument || is_extremum
+            ? d->rows
+            : (*engine->rows)[op == OP_PROD ? OP_PROD : OP_SUM]
+                             [is_float && op != OP_COUNT_NONZERO ? DTYPE_FLOAT64 : DTYPE_UINT64];
+    d->is_ordered = is_float && (op == OP_SUM || op == OP_PROD || op == OP_SQUARED_DEVIATIONS);
+    return d->run && d->rows && d->join;
 }

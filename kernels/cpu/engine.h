@@ -36,7 +36,7 @@ struct cpu_warnings {
 };
 
 /* Bytes of scratch that every thread brings, 64-byte aligned; no other memory is used. */
-#define CPU_SCRATCH_BYTES (320u * 1024u)
+#define CPU_SCRATCH_BYTES (576u * 1024u)
 
 struct cpu_box {
     int ndim;
@@ -46,15 +46,18 @@ struct cpu_box {
 };
 
 /* inputs: one view per program->inputs (those of pass->inputs_used are read). outputs: one view per
- * program->outputs (those of the pass's stores are written). reduced: one value per
- * program->reductions (those of earlier passes are read). ret_partials: one per reduction of the
- * pass, in order: the result over this box (sums pairwise in visiting order). Inputs and outputs
- * may be the same memory element for element (in place). 0 or negative-integer-power. */
+ * program->outputs (those of the pass's stores are written). reduced: one view per
+ * program->reductions (those of pass->reduced_used are read; native, in the carry). layout: of the
+ * pass's node for this box, cells in visiting order of the kept axes; ret_node: its memory, all of
+ * it written. Both NULL for a pass without reductions. The bits of a cell depend on the extents of
+ * the box's reduced axes and the values alone: not on the kept ones, nor on where the box begins.
+ * Inputs and outputs may be the same memory element for element (in place). 0 or
+ * negative-integer-power. */
 int cpu_engine_run(const struct cpu_engine *engine, const struct program *program, unsigned pass,
                    const struct cpu_box *box, const struct cpu_view *inputs,
-                   const struct cpu_view *outputs, const union scalar *reduced,
-                   struct partial *ret_partials, struct cpu_warnings *warnings,
-                   void *scratch) GAD_MUST_CHECK;
+                   const struct cpu_view *outputs, const struct cpu_view *reduced,
+                   const struct reduce_layout *layout, void *ret_node,
+                   struct cpu_warnings *warnings, void *scratch) GAD_MUST_CHECK;
 
 /* What was written past the cache comes before whatever the calling thread writes after this. To be
  * called before anybody is told that outputs with `bypasses_cache` are written. */

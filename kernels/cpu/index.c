@@ -4,8 +4,9 @@
  *
  *     start x n_inner times, start + 1 x n_inner times, ... , all of it again and again
  *
- * where n_inner is 1 for the fastest axis: then whole runs count up. Nothing is kept between
- * strips. Called by run.c for every strip of a pass that uses such an operand.
+ * where n_inner is 1 for the fastest axis: then whole runs count up. Numbers in C order go up by
+ * the same step along a run of the fastest axis, whichever that is. Nothing is kept between strips.
+ * Called by run.c for every strip of a pass that uses such an operand.
  */
 #include "kernels/cpu/stream.h"
 
@@ -35,8 +36,77 @@ static void repeat(int64_t *to, size_t n, int64_t value)
         to[i] = value;
 }
 
+void index_stream_init_flat(struct index_stream *s, const struct cpu_box *box, const int64_t *shape,
+                            uint32_t axes)
+{
+    *s = (struct index_stream){.is_flat = true, .box = box};
+    int64_t stride = 1;
+    for (int i = box->ndim - 1; i >= 0; i--) {
+        if (!(axes >> i & 1))
+            continue;
+        s->flat_strides[i] = stride;
+        s->flat_start += (uint64_t)(box->start ? box->start[i] : 0) * (uint64_t)stride;
+        stride *= shape[i];
+    }
+}
+
+static void count_by(uint64_t *to, size_t n, uint64_t value, uint64_t step)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] = value + i * step;
+}
+
+/* The next element behind a run of the fastest axis. */
+static uint64_t carry(const struct index_stream *s, int64_t *at, uint64_t value)
+{
+    const struct cpu_box *box = s->box;
+    for (int i = box->ndim - 1; i >= 0; i--) {
+        int axis = box->axis_order[i];
+        if (i < box->ndim - 1) {
+            at[i]++;
+            value += (uint64_t)s->flat_strides[axis];
+        }
+        if (at[i] < box->count[axis])
+            break;
+        value -= (uint64_t)at[i] * (uint64_t)s->flat_strides[axis];
+        at[i] = 0;
+    }
+    return value;
+}
+
+static void load_flat(const struct index_stream *s, uint64_t first, size_t n)
+{
+    const struct cpu_box *box = s->box;
+    int64_t at[ARRAY_MAX_NDIM]; /* in order of walking */
+    uint64_t value = s->flat_start;
+    for (int i = box->ndim - 1; i >= 0; i--) {
+        int axis = box->axis_order[i];
+        at[i] = (int64_t)(first % (uint64_t)box->count[axis]);
+        first /= (uint64_t)box->count[axis];
+        value += (uint64_t)at[i] * (uint64_t)s->flat_strides[axis];
+    }
+    int last = box->ndim - 1;
+    int64_t count = last < 0 ? 1 : box->count[box->axis_order[last]];
+    uint64_t step = last < 0 ? 0 : (uint64_t)s->flat_strides[box->axis_order[last]];
+    uint64_t *to = (uint64_t *)s->buffer;
+    while (n > 0) {
+        size_t n_now = last < 0 ? n : min_u64(n, (uint64_t)(count - at[last]));
+        count_by(to, n_now, value, step);
+        to += n_now;
+        n -= n_now;
+        if (last < 0)
+            break;
+        at[last] += (int64_t)n_now;
+        value = carry(s, at, value + n_now * step);
+    }
+}
+
 void index_stream_load(const struct index_stream *s, uint64_t first, size_t n)
 {
+    if (s->is_flat) {
+        load_flat(s, first, round_up_u64(n, KERNEL_GRANULE));
+        return;
+    }
     bool is_fastest = s->n_inner == 1;
     uint64_t position = first / s->n_inner % s->count;
     /* What is left of the first run. */

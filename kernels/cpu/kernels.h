@@ -37,23 +37,43 @@ typedef kernel_fn *kernel_table[OP_COUNT][DTYPE_COUNT];
 typedef kernel_fn *kernel_casts[DTYPE_COUNT][DTYPE_COUNT]; /* from, to */
 typedef kernel_fn *kernel_row[OP_COUNT];                   /* int64 compared with uint64 */
 
-/* A reduction's running state over the strips of a box. All strips but the last have a multiple of
- * KERNEL_GRANULE elements. */
+/* A reduction's running state over one row of elements, which may come in several pieces: all but
+ * the last have a multiple of KERNEL_GRANULE elements. Nothing beyond a piece's n elements is read.
+ * indices: for ARGMIN and ARGMAX, the elements' positions; else NULL. */
 #define REDUCE_LEVELS 40
-#define REDUCE_LANES  16
 struct reduce_state {
     uint64_t n_blocks;
-    union {
-        double stack[REDUCE_LEVELS]; /* SUM of floats: pairwise, stack[i] holds 2^i blocks */
-        double lanes_f64[REDUCE_LANES];
-        float lanes_f32[REDUCE_LANES];
-        int64_t i64; /* integer MIN and MAX of signed, SUM, COUNT_NONZERO */
+    bool has_value;
+    double shift;                   /* SQUARED_DEVIATIONS: what elements are counted from */
+    double stack[2][REDUCE_LEVELS]; /* SUM, PROD of floats: [0][i] holds 2^i blocks;
+                                       SQUARED_DEVIATIONS: differences and their squares */
+    union {                         /* all others */
+        double f64;
+        float f32;
+        int64_t i64;
         uint64_t u64;
     };
+    int64_t index;
 };
+typedef void reduce_fn(size_t n, const void *src, const int64_t *indices,
+                       struct reduce_state *state);
 
-typedef void reduce_fn(size_t n, const void *src, struct reduce_state *state);
+/* Rows whose elements belong to cells: element i of every row goes into value[i] (and second[i]),
+ * one row after the other. is_first: the first row's elements begin the values. Strides in bytes;
+ * elements of a row are neighbours. Nothing else is read. */
+struct reduce_rows {
+    size_t n_rows, n_cells;
+    const char *src;
+    int64_t row_bytes;
+    const int64_t *indices; /* ARGMIN and ARGMAX: positions, n_cells to a row */
+    void *value, *second;
+    const double *shift; /* SQUARED_DEVIATIONS: of each cell */
+    bool is_first;
+};
+typedef void rows_fn(const struct reduce_rows *rows);
+
 typedef reduce_fn *reduce_table[OP_COUNT][DTYPE_COUNT];
+typedef rows_fn *rows_table[OP_COUNT][DTYPE_COUNT];
 
 /* Byte order and bool bytes, for loading and storing; `dst` may be `src`. stream: n bytes, any
  * alignment, no overlap, nothing beyond them is touched; whole lines of `dst` go past the cache
@@ -67,10 +87,11 @@ struct move_kernels {
 
 #define KERNELS_DECLARE(level)                                                                     \
     extern const kernel_table arith_##level, integer_##level, compare_##level, math_##level,       \
-        special_##level, bits_##level, modulo_##level, past_##level;                               \
+        special_##level, bits_##level, modulo_##level, random_##level, past_##level;               \
     extern const kernel_casts casts_##level;                                                       \
     extern const kernel_row mixed_##level;                                                         \
-    extern const reduce_table reduce_##level;                                                      \
+    extern const reduce_table reduce_##level, extrema_##level;                                     \
+    extern const rows_table rows_##level;                                                          \
     extern const struct move_kernels move_##level;
 
 KERNELS_DECLARE(plain)
@@ -80,3 +101,6 @@ KERNELS_DECLARE(avx512)
 
 /* Kernels that no vector unit helps; part of the plain level. */
 extern const kernel_table scalar_kernels;
+/* ARGMIN and ARGMAX, the same at all levels. */
+extern const reduce_table argument_kernels;
+extern const rows_table argument_rows;

@@ -20,20 +20,20 @@
 
 #define MAX_UNIFORMS (PROGRAM_MAX_CONSTS + PROGRAM_MAX_REDUCTIONS)
 #define MAX_SLOTS                                                                                  \
-    (PROGRAM_MAX_REGISTERS + 1 + BIND_MAX_INPUTS + ARRAY_MAX_NDIM + MAX_UNIFORMS +                 \
+    (PROGRAM_MAX_REGISTERS + 1 + BIND_MAX_INPUTS + ARRAY_MAX_NDIM + 1 + MAX_UNIFORMS +             \
      REQUEST_MAX_OUTPUTS)
 
 #define LARGEST_BOOKS                                                                              \
     (sizeof(struct run) + PROGRAM_MAX_INSNS * sizeof(struct bound_insn) +                          \
-     PROGRAM_MAX_REDUCTIONS * sizeof(struct bound_reduction) +                                     \
-     BIND_MAX_INPUTS * (sizeof(struct stream) + sizeof(struct fetch)) +                            \
-     ARRAY_MAX_NDIM * sizeof(struct index_stream) +                                                \
+     PROGRAM_MAX_REDUCTIONS * (sizeof(struct reducing) + KERNEL_GRANULE * sizeof(double)) +        \
+     BIND_MAX_STREAMS * (sizeof(struct stream) + sizeof(struct fetch)) +                           \
+     (ARRAY_MAX_NDIM + 2) * sizeof(struct index_stream) +                                          \
      REQUEST_MAX_OUTPUTS * sizeof(struct bound_store) + MAX_SLOTS * sizeof(void *) + 8 * 64)
 #define LARGEST_STRIPS                                                                             \
-    ((PROGRAM_MAX_REGISTERS + 1 + BIND_MAX_INPUTS + ARRAY_MAX_NDIM + MAX_UNIFORMS) *               \
+    ((PROGRAM_MAX_REGISTERS + 1 + BIND_MAX_INPUTS + ARRAY_MAX_NDIM + 2 + MAX_UNIFORMS) *           \
          KERNEL_GRANULE * 8 +                                                                      \
-     BIND_MAX_INPUTS * BIND_PERIOD_FEW * 8)
-_Static_assert(LARGEST_BOOKS + LARGEST_STRIPS <= CPU_SCRATCH_BYTES,
+     BIND_MAX_STREAMS * BIND_PERIOD_FEW * 8)
+_Static_assert(LARGEST_BOOKS + LARGEST_STRIPS + BIND_MAX_CELL_BYTES <= CPU_SCRATCH_BYTES,
                "the largest program must fit the scratch");
 
 void *layout_take(struct binding *b, size_t n_bytes)
@@ -53,7 +53,7 @@ static size_t bytes_per_element(const struct binding *b, size_t *ret_fixed)
 {
     const struct run *run = b->run;
     size_t n_bytes = (run->pass->n_registers + 1u) * b->register_bytes;
-    n_bytes += run->n_indices * sizeof(int64_t);
+    n_bytes += (run->n_indices + (run->positions != NULL)) * sizeof(int64_t);
     *ret_fixed = 0;
     for (unsigned i = 0; i < run->n_inputs; i++) {
         const struct stream *s = &run->inputs[i];
@@ -66,9 +66,6 @@ static size_t bytes_per_element(const struct binding *b, size_t *ret_fixed)
     for (unsigned i = 0; i < run->program->n_consts; i++)
         if (b->const_slot[i] != NO_SLOT)
             n_bytes += dtype_size(run->program->consts[i].dtype);
-    for (unsigned i = 0; i < run->program->n_reductions; i++)
-        if (b->reduced_slot[i] != NO_SLOT)
-            n_bytes += dtype_size((enum dtype)run->program->reductions[i].result);
     return n_bytes;
 }
 
@@ -134,7 +131,7 @@ static void fill_input(struct binding *b, struct stream *s)
     stream_repeat(s->buffer, s->n_run << s->item_log2, n_bytes);
 }
 
-void layout_fill(struct binding *b, const union scalar *reduced)
+void layout_fill(struct binding *b)
 {
     struct run *run = b->run;
     const struct program *program = run->program;
@@ -146,11 +143,9 @@ void layout_fill(struct binding *b, const union scalar *reduced)
         struct index_stream *s = &run->indices[i];
         s->buffer = run->address[s->slot] = layout_take(b, run->n_strip * sizeof(int64_t));
     }
+    if (run->positions)
+        run->positions->buffer = layout_take(b, run->n_strip * sizeof(int64_t));
     for (unsigned i = 0; i < program->n_consts; i++)
         if (b->const_slot[i] != NO_SLOT)
             fill_uniform(b, b->const_slot[i], program->consts[i].dtype, &program->consts[i].value);
-    for (unsigned i = 0; i < program->n_reductions; i++)
-        if (b->reduced_slot[i] != NO_SLOT)
-            fill_uniform(b, b->reduced_slot[i], (enum dtype)program->reductions[i].result,
-                         &reduced[i]);
 }

@@ -1,4 +1,4 @@
-/* Reductions of strips: sum, least, greatest, number of elements that are not zero.
+/* Sums, products, counts and squared deviations of one row of elements.
  *
  * The order of every sum is fixed and the same at all levels; strips do not show in it. Floats are
  * added in double: a block of 64 elements x[0..63] becomes
@@ -8,48 +8,62 @@
  *
  * and blocks are added pairwise as a binary counter counts: stack[i] holds the sum of 2^i blocks.
  * A last block that is not full is filled up with -0.0, which changes no sum. The error grows with
- * the logarithm of the number of elements, as with NumPy's pairwise sum.
+ * the logarithm of the number of elements, as with NumPy's pairwise sum. Products are multiplied in
+ * the same order, with 1 for what is missing.
  *
- * MIN and MAX of floats keep 16 lanes, element i in lane i % 16, and fold them in the same way at
- * the end; NaN propagates. Integer sums wrap in 64 bits. One pass over memory each.
+ * Squared deviations are two such sums in one pass: of d * d, where d = x - shift and shift is a
+ * value of the row, and of d, or of x itself where x is float32 (see reduce_state.c for why that is
+ * accurate). Integer sums wrap in 64 bits. One pass over memory each.
  */
 #include "kernels/cpu/template.h"
 
-#include <string.h>
 #if defined(__AVX__)
 #include <immintrin.h>
 #endif
 
 #define BLOCK KERNEL_GRANULE
 
-/* The sum of 2^level blocks that begin at a multiple of 2^level blocks. */
-static inline void push_blocks(struct reduce_state *state, f64 sum, unsigned level)
-{
-    u64 n = state->n_blocks >> level;
-    state->n_blocks += (u64)1 << level;
-    for (; (n & 1) && level < REDUCE_LEVELS - 1; n >>= 1)
-        sum = state->stack[level++] + sum;
-    /* The top level takes what a longer counter would carry further. */
-    if (level == REDUCE_LEVELS - 1 && state->n_blocks > (u64)1 << level)
-        sum = state->stack[level] + sum;
-    state->stack[level] = sum;
-}
+#define PLUS(a, b)  ((a) + (b))
+#define TIMES(a, b) ((a) * (b))
 
-#define SUM_BLOCK(T)                                                                               \
-    static inline f64 sum_block_##T(const T *x)                                                    \
+/* push: the sum of 2^level blocks that begin at a multiple of 2^level blocks, of which n_blocks
+ * came before. The top level takes what a longer counter would carry further. */
+#define BLOCKS(name, JOIN, identity)                                                               \
+    static inline void name##_push(f64 *stack, u64 n_blocks, f64 value, unsigned level)            \
+    {                                                                                              \
+        for (u64 n = n_blocks >> level; (n & 1) && level < REDUCE_LEVELS - 1; n >>= 1)             \
+            value = JOIN(stack[level++], value);                                                   \
+        if (level == REDUCE_LEVELS - 1 && n_blocks >= (u64)1 << level)                             \
+            value = JOIN(stack[level], value);                                                     \
+        stack[level] = value;                                                                      \
+    }                                                                                              \
+    static inline f64 name##_fold(f64 *lane)                                                       \
+    {                                                                                              \
+        for (int j = 0; j < 8; j++)                                                                \
+            lane[j] = JOIN(lane[j], lane[j + 8]);                                                  \
+        for (int j = 0; j < 4; j++)                                                                \
+            lane[j] = JOIN(lane[j], lane[j + 4]);                                                  \
+        return JOIN(JOIN(lane[0], lane[2]), JOIN(lane[1], lane[3]));                               \
+    }                                                                                              \
+    BLOCK_OF(name, JOIN, identity, f32) BLOCK_OF(name, JOIN, identity, f64)
+#define BLOCK_OF(name, JOIN, identity, T)                                                          \
+    static inline f64 name##_block_##T(const T *x)                                                 \
     {                                                                                              \
         f64 lane[16];                                                                              \
         KERNEL_LOOP                                                                                \
         for (int j = 0; j < 16; j++)                                                               \
-            lane[j] = ((f64)x[j] + (f64)x[16 + j]) + ((f64)x[32 + j] + (f64)x[48 + j]);            \
-        for (int j = 0; j < 8; j++)                                                                \
-            lane[j] += lane[j + 8];                                                                \
-        for (int j = 0; j < 4; j++)                                                                \
-            lane[j] += lane[j + 4];                                                                \
-        return (lane[0] + lane[2]) + (lane[1] + lane[3]);                                          \
+            lane[j] = JOIN(JOIN((f64)x[j], (f64)x[16 + j]), JOIN((f64)x[32 + j], (f64)x[48 + j])); \
+        return name##_fold(lane);                                                                  \
+    }                                                                                              \
+    static void name##_last_##T(size_t n, const T *as, struct reduce_state *state)                 \
+    {                                                                                              \
+        T last[BLOCK];                                                                             \
+        for (size_t i = 0; i < BLOCK; i++)                                                         \
+            last[i] = i < n ? as[i] : (T)identity;                                                 \
+        name##_push(state->stack[0], state->n_blocks++, name##_block_##T(last), 0);                \
     }
-SUM_BLOCK(f32)
-SUM_BLOCK(f64)
+BLOCKS(sum, PLUS, -0.0)
+BLOCKS(prod, TIMES, 1.0)
 
 /* Four blocks at a time, in registers: their lanes are folded side by side, so that no step but the
  * last works on single numbers. The same additions as above, hence the same bits. Vectors of 4
@@ -142,44 +156,176 @@ SUM_FOUR_BLOCKS(f32)
 SUM_FOUR_BLOCKS(f64)
 
 #define SUM_FLOATS(T)                                                                              \
-    static void sum_##T(size_t n, const void *src, struct reduce_state *state)                     \
+    static void sum_##T(size_t n, const void *src, const i64 *indices, struct reduce_state *state) \
     {                                                                                              \
         const T *as = src;                                                                         \
+        f64 *stack = state->stack[0];                                                              \
         for (; n >= BLOCK && state->n_blocks % 4; n -= BLOCK, as += BLOCK)                         \
-            push_blocks(state, sum_block_##T(as), 0);                                              \
-        for (; n >= 4 * BLOCK; n -= 4 * BLOCK, as += 4 * BLOCK)                                    \
-            push_blocks(state, sum_four_blocks_##T(as), 2);                                        \
+            sum_push(stack, state->n_blocks++, sum_block_##T(as), 0);                              \
+        for (; n >= 4 * BLOCK; n -= 4 * BLOCK, as += 4 * BLOCK, state->n_blocks += 4)              \
+            sum_push(stack, state->n_blocks, sum_four_blocks_##T(as), 2);                          \
         for (; n >= BLOCK; n -= BLOCK, as += BLOCK)                                                \
-            push_blocks(state, sum_block_##T(as), 0);                                              \
-        if (n) {                                                                                   \
-            T last[BLOCK];                                                                         \
-            for (size_t i = 0; i < BLOCK; i++)                                                     \
-                last[i] = i < n ? as[i] : (T)-0.0;                                                 \
-            push_blocks(state, sum_block_##T(last), 0);                                            \
-        }                                                                                          \
+            sum_push(stack, state->n_blocks++, sum_block_##T(as), 0);                              \
+        if (n)                                                                                     \
+            sum_last_##T(n, as, state);                                                            \
     }
 SUM_FLOATS(f32)
 SUM_FLOATS(f64)
 
-#define SUM_INTEGERS(T, W)                                                                         \
-    static void sum_##T(size_t n, const void *src, struct reduce_state *state)                     \
+#define PROD_FLOATS(T)                                                                             \
+    static void prod_##T(size_t n, const void *src, const i64 *indices,                            \
+                         struct reduce_state *state)                                               \
     {                                                                                              \
         const T *as = src;                                                                         \
-        u64 sum = 0;                                                                               \
-        for (size_t i = 0; i < n; i++)                                                             \
-            sum += (u64)(W)as[i];                                                                  \
-        state->u64 += sum;                                                                         \
+        for (; n >= BLOCK; n -= BLOCK, as += BLOCK)                                                \
+            prod_push(state->stack[0], state->n_blocks++, prod_block_##T(as), 0);                  \
+        if (n)                                                                                     \
+            prod_last_##T(n, as, state);                                                           \
     }
-SUM_INTEGERS(i8, i64)
-SUM_INTEGERS(i16, i64)
-SUM_INTEGERS(i32, i64)
-SUM_INTEGERS(u8, u64)
-SUM_INTEGERS(u16, u64)
-SUM_INTEGERS(u32, u64)
-SUM_INTEGERS(u64, u64)
+PROD_FLOATS(f32)
+PROD_FLOATS(f64)
+
+/* What is added up beside the squares of the differences d: of float32 the elements, which double
+ * adds with bits to spare; of float64 the differences. */
+#define ADDED_f32(x, d) (x)
+#define ADDED_f64(x, d) (d)
+
+#if defined(KERNEL_IS_VECTORISED)
+/* Column, eighth and block as for sums; two vectors, of what is added up and of the squares. */
+#define DEVIATIONS_OF_FOUR(T)                                                                      \
+    static inline void deviations_column_##T(const T *x, addends shift, addends *s, addends *q)    \
+    {                                                                                              \
+        addends x0 = load_##T(x), x1 = load_##T(x + 16);                                           \
+        addends x2 = load_##T(x + 32), x3 = load_##T(x + 48);                                      \
+        addends d0 = x0 - shift, d1 = x1 - shift, d2 = x2 - shift, d3 = x3 - shift;                \
+        *s = (ADDED_##T(x0, d0) + ADDED_##T(x1, d1)) + (ADDED_##T(x2, d2) + ADDED_##T(x3, d3));    \
+        *q = (d0 * d0 + d1 * d1) + (d2 * d2 + d3 * d3);                                            \
+    }                                                                                              \
+    static inline void deviations_eighth_##T(const T *x, addends shift, addends *s, addends *q)    \
+    {                                                                                              \
+        addends s1, q1;                                                                            \
+        deviations_column_##T(x, shift, s, q);                                                     \
+        deviations_column_##T(x + 8, shift, &s1, &q1);                                             \
+        *s = *s + s1;                                                                              \
+        *q = *q + q1;                                                                              \
+    }                                                                                              \
+    static inline void deviations_quarter_##T(const T *x, addends shift, addends *s, addends *q)   \
+    {                                                                                              \
+        addends s1, q1;                                                                            \
+        deviations_eighth_##T(x, shift, s, q);                                                     \
+        deviations_eighth_##T(x + 4, shift, &s1, &q1);                                             \
+        *s = *s + s1;                                                                              \
+        *q = *q + q1;                                                                              \
+    }                                                                                              \
+    static inline void deviations_vector_##T(const T *x, addends shift, addends *s, addends *q)    \
+    {                                                                                              \
+        addends s1, q1;                                                                            \
+        deviations_quarter_##T(x, shift, s, q);                                                    \
+        if (LANES == 4)                                                                            \
+            return;                                                                                \
+        deviations_quarter_##T(x + 2, shift, &s1, &q1);                                            \
+        *s = *s + s1;                                                                              \
+        *q = *q + q1;                                                                              \
+    }                                                                                              \
+    static inline void deviations_of_four_##T(const T *x, f64 shift, f64 *ret_s, f64 *ret_q)       \
+    {                                                                                              \
+        addends shifts = {0}, s[4], q[4];                                                          \
+        shifts = shifts + shift;                                                                   \
+        for (int i = 0; i < 4; i++)                                                                \
+            deviations_vector_##T(x + i * BLOCK, shifts, &s[i], &q[i]);                            \
+        *ret_s = fold_blocks(s[0], s[1], s[2], s[3]);                                              \
+        *ret_q = fold_blocks(q[0], q[1], q[2], q[3]);                                              \
+    }
+#else
+#define DEVIATIONS_OF_FOUR(T)                                                                      \
+    static inline void deviations_of_four_##T(const T *x, f64 shift, f64 *ret_s, f64 *ret_q)       \
+    {                                                                                              \
+        f64 s[4], q[4];                                                                            \
+        for (int i = 0; i < 4; i++)                                                                \
+            deviations_of_one_##T(x + i * BLOCK, shift, &s[i], &q[i]);                             \
+        *ret_s = (s[0] + s[1]) + (s[2] + s[3]);                                                    \
+        *ret_q = (q[0] + q[1]) + (q[2] + q[3]);                                                    \
+    }
+#endif
+
+#define DEVIATIONS(T)                                                                              \
+    static inline void deviations_of_one_##T(const T *x, f64 shift, f64 *ret_s, f64 *ret_q)        \
+    {                                                                                              \
+        f64 s[16], q[16];                                                                          \
+        KERNEL_LOOP                                                                                \
+        for (int j = 0; j < 16; j++) {                                                             \
+            f64 x0 = (f64)x[j], x1 = (f64)x[16 + j], x2 = (f64)x[32 + j], x3 = (f64)x[48 + j];     \
+            f64 d0 = x0 - shift, d1 = x1 - shift, d2 = x2 - shift, d3 = x3 - shift;                \
+            s[j] =                                                                                 \
+                (ADDED_##T(x0, d0) + ADDED_##T(x1, d1)) + (ADDED_##T(x2, d2) + ADDED_##T(x3, d3)); \
+            q[j] = (d0 * d0 + d1 * d1) + (d2 * d2 + d3 * d3);                                      \
+        }                                                                                          \
+        *ret_s = sum_fold(s);                                                                      \
+        *ret_q = sum_fold(q);                                                                      \
+    }                                                                                              \
+    DEVIATIONS_OF_FOUR(T)                                                                          \
+    static inline void deviations_push_##T(struct reduce_state *state, f64 s, f64 q,               \
+                                           unsigned level)                                         \
+    {                                                                                              \
+        sum_push(state->stack[0], state->n_blocks, s, level);                                      \
+        sum_push(state->stack[1], state->n_blocks, q, level);                                      \
+        state->n_blocks += (u64)1 << level;                                                        \
+    }                                                                                              \
+    /* What is missing of a last block adds nothing to either sum. */                              \
+    static void deviations_last_##T(size_t n, const T *as, struct reduce_state *state)             \
+    {                                                                                              \
+        f64 s[BLOCK], q[BLOCK];                                                                    \
+        for (size_t i = 0; i < BLOCK; i++) {                                                       \
+            f64 x = i < n ? (f64)as[i] : 0, d = x - state->shift;                                  \
+            s[i] = i < n ? ADDED_##T(x, d) : -0.0;                                                 \
+            q[i] = i < n ? d * d : -0.0;                                                           \
+        }                                                                                          \
+        deviations_push_##T(state, sum_block_f64(s), sum_block_f64(q), 0);                         \
+    }                                                                                              \
+    static void deviations_##T(size_t n, const void *src, const i64 *indices,                      \
+                               struct reduce_state *state)                                         \
+    {                                                                                              \
+        const T *as = src;                                                                         \
+        f64 s, q;                                                                                  \
+        while (n >= BLOCK) {                                                                       \
+            bool is_four = state->n_blocks % 4 == 0 && n >= 4 * BLOCK;                             \
+            if (is_four)                                                                           \
+                deviations_of_four_##T(as, state->shift, &s, &q);                                  \
+            else                                                                                   \
+                deviations_of_one_##T(as, state->shift, &s, &q);                                   \
+            size_t n_now = is_four ? 4 * BLOCK : BLOCK;                                            \
+            deviations_push_##T(state, s, q, is_four ? 2 : 0);                                     \
+            as += n_now;                                                                           \
+            n -= n_now;                                                                            \
+        }                                                                                          \
+        if (n)                                                                                     \
+            deviations_last_##T(n, as, state);                                                     \
+    }
+DEVIATIONS(f32)
+DEVIATIONS(f64)
+
+#define INTEGERS(name, T, W, JOIN)                                                                 \
+    static void name##_##T(size_t n, const void *src, const i64 *indices,                          \
+                           struct reduce_state *state)                                             \
+    {                                                                                              \
+        const T *as = src;                                                                         \
+        u64 value = state->u64;                                                                    \
+        for (size_t i = 0; i < n; i++)                                                             \
+            value = JOIN(value, (u64)(W)as[i]);                                                    \
+        state->u64 = value;                                                                        \
+    }
+#define INTEGERS_OF(name, JOIN)                                                                    \
+    INTEGERS(name, i8, i64, JOIN)                                                                  \
+    INTEGERS(name, i16, i64, JOIN)                                                                 \
+    INTEGERS(name, i32, i64, JOIN)                                                                 \
+    INTEGERS(name, u8, u64, JOIN)                                                                  \
+    INTEGERS(name, u16, u64, JOIN) INTEGERS(name, u32, u64, JOIN) INTEGERS(name, u64, u64, JOIN)
+INTEGERS_OF(sum, PLUS)
+INTEGERS_OF(prod, TIMES)
 
 #define COUNT(T)                                                                                   \
-    static void count_##T(size_t n, const void *src, struct reduce_state *state)                   \
+    static void count_##T(size_t n, const void *src, const i64 *indices,                           \
+                          struct reduce_state *state)                                              \
     {                                                                                              \
         const T *as = src;                                                                         \
         u64 n_nonzero = 0;                                                                         \
@@ -194,67 +340,15 @@ COUNT(u64)
 COUNT(f32)
 COUNT(f64)
 
-#define EXTREMUM_INTEGERS(name, T, member, is_better)                                              \
-    static void name##_##T(size_t n, const void *src, struct reduce_state *state)                  \
-    {                                                                                              \
-        const T *as = src;                                                                         \
-        T best = (T)state->member;                                                                 \
-        for (size_t i = 0; i < n; i++) {                                                           \
-            T a = as[i];                                                                           \
-            best = a is_better best ? a : best;                                                    \
-        }                                                                                          \
-        state->member = best;                                                                      \
-    }
-#define EXTREMA_INTEGERS(T, member)                                                                \
-    EXTREMUM_INTEGERS(min, T, member, <) EXTREMUM_INTEGERS(max, T, member, >)
-EXTREMA_INTEGERS(i8, i64)
-EXTREMA_INTEGERS(i16, i64)
-EXTREMA_INTEGERS(i32, i64)
-EXTREMA_INTEGERS(i64, i64)
-EXTREMA_INTEGERS(u8, u64)
-EXTREMA_INTEGERS(u16, u64)
-EXTREMA_INTEGERS(u32, u64)
-EXTREMA_INTEGERS(u64, u64)
-
-/* The lanes begin as the identity (an infinity), which also fills a last block that is not full. */
-#define EXTREMUM_FLOATS(name, T, is_better, identity)                                              \
-    static inline void name##_block_##T(T *lanes, const T *x)                                      \
-    {                                                                                              \
-        for (int k = 0; k < BLOCK; k += REDUCE_LANES) {                                            \
-            KERNEL_LOOP                                                                            \
-            for (int j = 0; j < REDUCE_LANES; j++) {                                               \
-                T best = lanes[j], a = x[k + j];                                                   \
-                lanes[j] = ((best is_better a) | (best != best)) ? best : a;                       \
-            }                                                                                      \
-        }                                                                                          \
-    }                                                                                              \
-    static void name##_##T(size_t n, const void *src, struct reduce_state *state)                  \
-    {                                                                                              \
-        const T *as = src;                                                                         \
-        T lanes[REDUCE_LANES];                                                                     \
-        memcpy(lanes, state->lanes_##T, sizeof(lanes));                                            \
-        for (; n >= BLOCK; n -= BLOCK, as += BLOCK)                                                \
-            name##_block_##T(lanes, as);                                                           \
-        if (n) {                                                                                   \
-            T last[BLOCK];                                                                         \
-            for (size_t i = 0; i < BLOCK; i++)                                                     \
-                last[i] = i < n ? as[i] : (T)identity;                                             \
-            name##_block_##T(lanes, last);                                                         \
-        }                                                                                          \
-        memcpy(state->lanes_##T, lanes, sizeof(lanes));                                            \
-    }
-#define EXTREMA_FLOATS(T)                                                                          \
-    EXTREMUM_FLOATS(min, T, <, __builtin_inf()) EXTREMUM_FLOATS(max, T, >, -__builtin_inf())
-EXTREMA_FLOATS(f32)
-EXTREMA_FLOATS(f64)
-
 /* clang-format off */
 const reduce_table KERNEL_SYMBOL(reduce) = {
     [OP_SUM] = {[DTYPE_BOOL] = sum_u8, [DTYPE_INT8] = sum_i8, [DTYPE_INT16] = sum_i16,
                 [DTYPE_INT32] = sum_i32, [DTYPE_INT64] = sum_u64, ROW_UNSIGNED(sum),
                 ROW_FLOATS(sum)},
-    [OP_MIN] = {[DTYPE_BOOL] = min_u8, ROW_SIGNED(min), ROW_UNSIGNED(min), ROW_FLOATS(min)},
-    [OP_MAX] = {[DTYPE_BOOL] = max_u8, ROW_SIGNED(max), ROW_UNSIGNED(max), ROW_FLOATS(max)},
+    [OP_PROD] = {[DTYPE_BOOL] = prod_u8, [DTYPE_INT8] = prod_i8, [DTYPE_INT16] = prod_i16,
+                 [DTYPE_INT32] = prod_i32, [DTYPE_INT64] = prod_u64, ROW_UNSIGNED(prod),
+                 ROW_FLOATS(prod)},
     [OP_COUNT_NONZERO] = {[DTYPE_BOOL] = count_u8, ROW_WIDTHS(count), ROW_FLOATS(count)},
+    [OP_SQUARED_DEVIATIONS] = {ROW_FLOATS(deviations)},
 };
 /* clang-format on */

@@ -1,83 +1,80 @@
-/* Beginning and end of a reduction over one box; the strips between are reduce.c's.
+/* Beginning and end of a reduction over one row; the pieces between are reduce.c's.
  *
- * The end folds what the strips left: the binary counter of block sums from its newest and smallest
- * entry to its oldest, and the lanes of float extremes as reduce.c folds a block. So the result
- * depends on the elements in visiting order and on nothing else.
+ * The end folds what the pieces left: the binary counter of block sums from its newest and smallest
+ * entry to its oldest. So the result depends on the elements in visiting order and on nothing else.
+ *
+ * Squared deviations. With d = x - shift, where shift is one of the elements,
+ *
+ *     sum = n shift + sum(d),     result = sum(d d) - sum(d)^2 / n
+ *
+ * The subtraction loses little: shift is an element, so the square of its own distance from the
+ * mean, n times, is at most n times the result, and where the first element is an ordinary one
+ * about as large as the result. A mean that is large beside the deviations does no harm. Of float32
+ * sum(x) is there instead, and sum(d) = sum(x) - n shift: its error, 2^-53 of the elements, is to
+ * the deviations at most as 2^-29 to 1, since float32 has 24 bits for both.
  */
-#include "kernels/cpu/run.h"
+#include "kernels/cpu/reducer.h"
 
 #include <math.h>
+#include <string.h>
 
-static void fill_lanes(struct reduce_state *state, enum dtype dtype, double value)
+void reduce_state_begin(struct reduce_state *state, const struct reduction *reduction)
 {
-    for (int i = 0; i < REDUCE_LANES; i++) {
-        if (dtype == DTYPE_FLOAT32)
-            state->lanes_f32[i] = (float)value;
-        else
-            state->lanes_f64[i] = value;
-    }
-}
-
-void reduce_state_init(struct reduce_state *state, const struct reduction *reduction)
-{
-    enum dtype dtype = reduction->src.dtype;
-    unsigned n_bits = 8 * (unsigned)dtype_size(dtype);
-    bool is_min = reduction->op == OP_MIN;
     state->n_blocks = 0;
-    state->u64 = 0;
-    if (reduction->op != OP_MIN && reduction->op != OP_MAX)
-        return;
-    if (dtype_is_float(dtype))
-        fill_lanes(state, dtype, is_min ? HUGE_VAL : -HUGE_VAL);
-    else if (dtype_is_signed(dtype))
-        state->i64 = is_min ? INT64_MAX >> (64 - n_bits) : INT64_MIN >> (64 - n_bits);
-    else if (dtype == DTYPE_BOOL)
-        state->u64 = is_min;
-    else
-        state->u64 = is_min ? UINT64_MAX >> (64 - n_bits) : 0;
+    state->has_value = false;
+    state->u64 = reduction->op == OP_PROD;
 }
 
-static double sum_of_blocks(const struct reduce_state *state)
+static double join_blocks(const double *stack, uint64_t n_blocks, bool is_product)
 {
-    double sum = -0.0;
-    for (unsigned level = 0; level < REDUCE_LEVELS - 1; level++) {
-        if (state->n_blocks >> level & 1)
-            sum = state->stack[level] + sum;
+    double value = is_product ? 1.0 : -0.0;
+    for (unsigned level = 0; level < REDUCE_LEVELS; level++) {
+        bool is_top = level == REDUCE_LEVELS - 1;
+        if (!(is_top ? n_blocks >> level : n_blocks >> level & 1))
+            continue;
+        value = is_product ? stack[level] * value : stack[level] + value;
     }
-    if (state->n_blocks >> (REDUCE_LEVELS - 1))
-        sum = state->stack[REDUCE_LEVELS - 1] + sum;
-    return sum;
+    return value;
 }
-
-#define FOLD(T)                                                                                    \
-    static T fold_##T(const T *lanes, bool is_min)                                                 \
-    {                                                                                              \
-        T lane[REDUCE_LANES];                                                                      \
-        for (int j = 0; j < REDUCE_LANES; j++)                                                     \
-            lane[j] = lanes[j];                                                                    \
-        for (int w = REDUCE_LANES / 2; w > 0; w /= 2) {                                            \
-            for (int j = 0; j < w; j++) {                                                          \
-                T a = lane[j], b = lane[j + w];                                                    \
-                bool is_first = is_min ? a < b : a > b;                                            \
-                lane[j] = is_first || isnan(a) ? a : b;                                            \
-            }                                                                                      \
-        }                                                                                          \
-        return lane[0];                                                                            \
-    }
-FOLD(float)
-FOLD(double)
 
 void reduce_state_finish(const struct reduce_state *state, const struct reduction *reduction,
-                         struct partial *ret_partial)
+                         void *ret_value, void *ret_second)
 {
-    bool is_min = reduction->op == OP_MIN, is_extremum = is_min || reduction->op == OP_MAX;
-    *ret_partial = (struct partial){.value.u64 = 0};
-    if (is_extremum && reduction->src.dtype == DTYPE_FLOAT32)
-        ret_partial->value.f32 = fold_float(state->lanes_f32, is_min);
-    else if (is_extremum && reduction->src.dtype == DTYPE_FLOAT64)
-        ret_partial->value.f64 = fold_double(state->lanes_f64, is_min);
-    else if (reduction->op == OP_SUM && dtype_is_float(reduction->src.dtype))
-        ret_partial->value.f64 = sum_of_blocks(state);
-    else
-        ret_partial->value.u64 = state->u64;
+    bool is_product = reduction->op == OP_PROD;
+    switch (reduction->op) {
+    case OP_SUM:
+    case OP_PROD:
+        if (!dtype_is_float((enum dtype)reduction->src.dtype))
+            memcpy(ret_value, &state->u64, sizeof(state->u64));
+        else
+            *(double *)ret_value = join_blocks(state->stack[0], state->n_blocks, is_product);
+        break;
+    case OP_SQUARED_DEVIATIONS:
+        *(double *)ret_value = join_blocks(state->stack[0], state->n_blocks, false);
+        *(double *)ret_second = join_blocks(state->stack[1], state->n_blocks, false);
+        break;
+    case OP_COUNT_NONZERO: memcpy(ret_value, &state->u64, sizeof(state->u64)); break;
+    default: /* little-endian: the low bytes of a wide integer are the narrow one */
+        if (reduction->src.dtype == DTYPE_FLOAT32)
+            memcpy(ret_value, &state->f32, sizeof(state->f32));
+        else
+            memcpy(ret_value, &state->u64, dtype_size((enum dtype)reduction->src.dtype));
+        if (reduction->op == OP_ARGMIN || reduction->op == OP_ARGMAX)
+            memcpy(ret_second, &state->index, sizeof(state->index));
+    }
+}
+
+void reduce_deviations(uint64_t n_elements, enum dtype dtype, size_t n_cells, const double *shift,
+                       double *sum, double *squares)
+{
+    double n = (double)n_elements;
+    for (size_t i = 0; i < n_cells; i++) {
+        double difference = dtype == DTYPE_FLOAT32 ? sum[i] - n * shift[i] : sum[i];
+        double result = squares[i] - difference * (difference / n);
+        if (squares[i] == HUGE_VAL && isfinite(sum[i]))
+            result = squares[i]; /* the squares are too large, not the elements */
+        squares[i] = result < 0 ? 0 : result;
+        if (dtype != DTYPE_FLOAT32)
+            sum[i] += n * shift[i];
+    }
 }

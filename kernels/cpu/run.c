@@ -134,9 +134,12 @@ static void run_strip(struct run *run, uint64_t first, size_t n)
         insn->kernel(n, address[insn->dst], address[insn->src[0]], address[insn->src[1]],
                      address[insn->src[2]], &run->events);
     }
+    if (run->positions)
+        index_stream_load(run->positions, first, n);
     for (unsigned i = 0; i < run->n_reductions; i++) {
-        struct bound_reduction *reduction = &run->reductions[i];
-        reduction->kernel(n, address[reduction->src], &reduction->state);
+        struct reducing *d = &run->reductions[i];
+        reducing_take(&run->reducer, d, first, n, address[d->src],
+                      run->positions ? run->positions->buffer : NULL);
     }
     for (unsigned i = 0; i < run->n_stores; i++) {
         if (placed >> i & 1)
@@ -162,25 +165,36 @@ void cpu_engine_fence(void)
 #endif
 }
 
+static void finish_reductions(const struct run *run, void *node)
+{
+    for (int is_twin = 0; is_twin < 2; is_twin++)
+        for (unsigned i = 0; i < run->n_reductions; i++)
+            if ((run->reductions[i].twin != NULL) == is_twin)
+                reducing_finish(&run->reducer, &run->reductions[i]);
+    if (run->n_reductions)
+        ((struct reduce_header *)node)->n_elements = run->reducer.n_elements;
+}
+
 int cpu_engine_run(const struct cpu_engine *engine, const struct program *program, unsigned pass,
                    const struct cpu_box *box, const struct cpu_view *inputs,
-                   const struct cpu_view *outputs, const union scalar *reduced,
-                   struct partial *ret_partials, struct cpu_warnings *warnings, void *scratch)
+                   const struct cpu_view *outputs, const struct cpu_view *reduced,
+                   const struct reduce_layout *layout, void *ret_node,
+                   struct cpu_warnings *warnings, void *scratch)
 {
     struct run *run;
-    int r = run_bind(engine, program, pass, box, inputs, outputs, reduced, scratch, &run);
+    int r = run_bind(engine, program, pass, box, inputs, outputs, reduced, layout, ret_node,
+                     scratch, &run);
     if (r)
         return r;
-    for (uint64_t first = 0; first < run->n_elements;) {
+    bool is_done = run_directly(run);
+    for (uint64_t first = 0; !is_done && first < run->n_elements;) {
         size_t n = strip_length(run, first);
         run_strip(run, first, n);
         if (run->events.has_negative_power)
             return GAD_NEGATIVE_POWER;
         first += n;
     }
-    for (unsigned i = 0; i < run->n_reductions; i++)
-        reduce_state_finish(&run->reductions[i].state, run->reductions[i].reduction,
-                            &ret_partials[i]);
+    finish_reductions(run, ret_node);
     warnings->n_divide_by_zero += run->events.n_divide_by_zero;
     warnings->n_invalid_casts += run->events.n_invalid_casts;
     return 0;

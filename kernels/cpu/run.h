@@ -1,9 +1,10 @@
 /* A pass bound to one box: what runs for every strip. Lives in the thread's scratch. */
 #pragma once
 
+#include "kernels/cpu/reducer.h"
 #include "kernels/cpu/stream.h"
 
-#define CPU_KERNEL_FAMILIES 7
+#define CPU_KERNEL_FAMILIES 8
 
 struct cpu_engine {
     enum cpu_level level;
@@ -11,7 +12,8 @@ struct cpu_engine {
     const kernel_table *past;
     const kernel_casts *casts;
     const kernel_row *mixed;
-    const reduce_table *reduce;
+    const reduce_table *reduce, *extrema;
+    const rows_table *rows;
     const struct move_kernels *move;
 };
 
@@ -22,8 +24,9 @@ kernel_fn *engine_find_kernel(const struct cpu_engine *engine, const struct insn
 /* The one that writes past the cache, of an instruction that has a kernel; NULL where there is
  * none. */
 kernel_fn *engine_find_past(const struct cpu_engine *engine, const struct insn *insn);
-reduce_fn *engine_find_reduction(const struct cpu_engine *engine,
-                                 const struct reduction *reduction);
+/* Sets run, rows and join. */
+bool engine_find_reduction(const struct cpu_engine *engine, const struct reduction *reduction,
+                           struct reducing *d);
 
 /* Every value of a strip has a slot: run->address[slot] is where the strip's elements are. */
 struct bound_insn {
@@ -34,13 +37,6 @@ struct bound_insn {
     uint16_t streamed; /* the store that takes the result past the cache; NO_STORE */
 };
 #define NO_STORE UINT16_MAX
-
-struct bound_reduction {
-    reduce_fn *kernel;
-    const struct reduction *reduction;
-    uint16_t src;
-    struct reduce_state state;
-};
 
 struct bound_store {
     struct stream stream;
@@ -67,24 +63,26 @@ struct run {
     unsigned n_slots, n_insns, n_inputs, n_indices, n_reductions, n_stores;
     void **address;
     struct bound_insn *insns;
-    struct stream *inputs; /* those that the pass reads */
+    struct stream *inputs; /* those that the pass reads; then earlier passes' results */
     struct index_stream *indices;
     struct fetch *fetches; /* the first n_fetches are to be done, beginning at next_fetch */
     unsigned n_fetches, next_fetch;
     size_t n_fetch_lines; /* of the whole strip */
-    struct bound_reduction *reductions;
+    struct reducer reducer;
+    struct reducing *reductions;
+    struct index_stream *positions; /* of ARGMIN and ARGMAX; NULL without */
     struct bound_store *stores;
     void *spare; /* one strip of the widest item, free between insns and the next strip */
     struct kernel_events events;
 };
 
 /* Lays out the scratch, fills what is the same in all strips. -EINVAL for a program that the
- * compiler cannot have made. */
+ * compiler cannot have made, or a node that the planner cannot. */
 int run_bind(const struct cpu_engine *engine, const struct program *program, unsigned pass,
              const struct cpu_box *box, const struct cpu_view *inputs,
-             const struct cpu_view *outputs, const union scalar *reduced, void *scratch,
+             const struct cpu_view *outputs, const struct cpu_view *reduced,
+             const struct reduce_layout *layout, void *node, void *scratch,
              struct run **ret_run) GAD_MUST_CHECK;
 
-void reduce_state_init(struct reduce_state *state, const struct reduction *reduction);
-void reduce_state_finish(const struct reduce_state *state, const struct reduction *reduction,
-                         struct partial *ret_partial);
+/* direct.c: takes in the whole box where no strip is needed; else returns false. */
+bool run_directly(struct run *run);

@@ -47,8 +47,13 @@ void stream_load(const struct stream *s, const struct cpu_box *box, uint64_t fir
 void stream_store(const struct stream *s, const struct cpu_box *box, uint64_t first, size_t n,
                   const struct move_kernels *move, const void *strip, void *spare);
 
-/* An operand without memory: the elements' coordinates along one axis of the pass, as int64. */
+/* An operand without memory: the elements' coordinates along one axis of the pass, as int64; or
+ * their numbers in C order of the pass's shape, as uint64. */
 struct index_stream {
+    bool is_flat;
+    const struct cpu_box *box;
+    uint64_t flat_start;                  /* of the box's first element */
+    int64_t flat_strides[ARRAY_MAX_NDIM]; /* how far a step along each axis goes */
     unsigned axis;
     int64_t start;           /* of the box, along the axis */
     uint64_t count, n_inner; /* the axis's extent; the elements of all faster axes together */
@@ -56,7 +61,10 @@ struct index_stream {
     uint16_t slot;
 };
 void index_stream_init(struct index_stream *s, const struct cpu_box *box, unsigned axis);
-/* The coordinates of the elements [first, first + n), n rounded up to KERNEL_GRANULE. */
+/* axes: bit i: axis i counts; the others are not there. */
+void index_stream_init_flat(struct index_stream *s, const struct cpu_box *box, const int64_t *shape,
+                            uint32_t axes);
+/* Those of the elements [first, first + n), n rounded up to KERNEL_GRANULE. */
 void index_stream_load(const struct index_stream *s, uint64_t first, size_t n);
 
 /* buffer[i] = buffer[i % n_first_bytes] up to n_bytes. */

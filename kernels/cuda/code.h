@@ -1,7 +1,7 @@
 /* A pass, encoded for the device: what the host writes into a slot and the interpreter reads there.
  * Plain structs of fixed size, shared by C and CUDA C++; offsets count from the slot's base.
  *
- *     code:  cells | instructions | operands | grains' records
+ *     code:  cells | instructions, reductions along axes | operands | grains' records
  *
  * A block of n_threads threads computes a run of elements of one grain in strips. In a strip every
  * thread has CODE_THREAD_ELEMENTS elements, in groups of 2^group_log2 neighbours (4 neighbours, or
@@ -16,18 +16,28 @@
  * on their way into further planes while earlier strips are computed: `depth` strips ahead, in
  * depth + 1 sets of planes taken in turn. Where there is no room for that, depth is 0 and the
  * program has instructions that load.
+ *
+ * Where all axes are reduced, every thread has a state for each reduction, and a block leaves one
+ * of each. Where some are kept, a second kernel (device/axes.inc) reads what is reduced from where
+ * it lies: an operand's own place, or one in the slot that the first kernel has stored to. Element
+ * r of a cell's n_reduced elements, in visiting order, belongs to part r % n_parts; a thread takes
+ * in a part, the parts are combined in a binary tree.
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
-#define CODE_THREAD_ELEMENTS  4u
-#define CODE_MAX_THREADS      256u
-#define CODE_MIN_THREADS      16u
-#define CODE_BLOCK_ELEMENTS   8192u
-#define CODE_MAX_BLOCKS       32u /* of a grain; more elements make longer blocks */
-#define CODE_MAX_SHARED_BYTES (48u * 1024u)
-#define CODE_MAX_DEPTH        2u
+#define CODE_THREAD_ELEMENTS   4u
+#define CODE_MAX_THREADS       256u
+#define CODE_MIN_THREADS       16u
+#define CODE_BLOCK_ELEMENTS    8192u
+#define CODE_MAX_BLOCKS        32u /* of a grain; more elements make longer blocks */
+#define CODE_MAX_SHARED_BYTES  (48u * 1024u)
+#define CODE_MAX_DEPTH         2u
+#define CODE_AXES_THREADS      256u /* of a block of the second kernel */
+#define CODE_NODE_HEADER_BYTES 64u
+#define CODE_PART_ELEMENTS     16u /* of a cell, in a part: more only where all threads have one */
 
 /* An operand: where its first plane begins, in units of 16 bytes, and two bits. */
 #define CODE_PLACE_MASK 0x0fffu
@@ -49,7 +59,7 @@ enum code_action {
     ACTION_NONE,
     ACTION_LOAD,   /* from place `index`, into dst */
     ACTION_STORE,  /* to place `index`, src[0] */
-    ACTION_REDUCE, /* into state `index`: kind, type, src[0] */
+    ACTION_REDUCE, /* reduction `index` into state dst: kind, type, src[0]; src[1]: the position */
 #define UNARY(op, T, R, expression)                   ACTION_##op##_##T,
 #define BINARY(op, T, R, expression)                  ACTION_##op##_##T,
 #define CHOICE(op, T)                                 ACTION_##op##_##T,
@@ -57,6 +67,8 @@ enum code_action {
 #define CAST(S, T, expression)                        ACTION_CAST_##S##_##T,
 #define CALL1(op, T, R, function)                     ACTION_##op##_##T,
 #define CALL2(op, T, S, R, function)                  ACTION_##op##_##T,
+#define CALL3(op, T, A, B, C, R, function, counted)   ACTION_##op##_##T,
+#define DRAW(op, R)                                   ACTION_##op##_u64,
 #define COUNTED(op, T, function, counter, is_counted) ACTION_##op##_##T,
 #define COUNTED_CAST(S, T)                            ACTION_CAST_##S##_##T,
 #include "kernels/cuda/device/actions_light.def"
@@ -69,6 +81,8 @@ enum code_action {
 #undef CAST
 #undef CALL1
 #undef CALL2
+#undef CALL3
+#undef DRAW
 #undef COUNTED
 #undef COUNTED_CAST
     ACTION_COUNT
@@ -77,7 +91,18 @@ enum code_action {
 enum code_kernel { CODE_KERNEL_LIGHT, CODE_KERNEL_FULL, CODE_KERNEL_COUNT };
 
 /* Of values that are widened to 64 bits: SUM of floats is compensated. */
-enum code_reduction { CODE_SUM, CODE_SUM_FLOAT, CODE_COUNT_NONZERO, CODE_MIN, CODE_MAX };
+enum code_reduction {
+    CODE_SUM,
+    CODE_SUM_FLOAT,
+    CODE_PROD,
+    CODE_PROD_FLOAT,
+    CODE_COUNT_NONZERO,
+    CODE_MIN,
+    CODE_MAX,
+    CODE_ARGMIN,
+    CODE_ARGMAX,
+    CODE_SQUARED_DEVIATIONS,
+};
 
 struct code_insn {
     uint16_t action;
@@ -89,7 +114,17 @@ struct code_insn {
     uint16_t unused;
 };
 
-/* Of each of a grain's places: first those that are loaded, then those that are stored. */
+/* A reduction along axes: after the instructions, in an instruction's place. */
+struct code_axes_reduction {
+    uint16_t place; /* from which it is read */
+    uint16_t plane; /* the first of its planes in a node */
+    uint8_t kind, type;
+    uint8_t plane_log2; /* of the first plane's items; those of a second have 8 bytes */
+    uint8_t unused[9];
+};
+
+/* Of each of a grain's places: first those that are loaded, then those that are reduced where they
+ * are, then those that are stored. */
 struct code_operand {
     uint16_t dst; /* of one that is loaded ahead: the thread's planes */
     uint8_t item_log2;
@@ -101,9 +136,10 @@ struct code_header {
     uint32_t cells_offset, insns_offset, operands_offset, grains_offset;
     uint32_t grain_bytes, place_bytes; /* of a record; of a place in it */
     uint32_t n_cells, n_insns, n_loads, n_places;
-    uint32_t n_ends;    /* the last of the instructions: reductions, stores and what they load */
+    uint32_t n_ends; /* the last of the instructions: reductions, stores and what they load */
+    uint32_t n_axes_reductions;
     uint32_t n_threads; /* a power of two */
-    uint32_t n_states;  /* one for each reduction; then the events', if there are any */
+    uint32_t n_states;  /* one for each reduction; then the counters, if anything is counted */
     uint32_t group_log2, depth;
     uint32_t set_bytes; /* from one set of inputs' planes to the next */
     uint32_t states;    /* where they begin in shared memory */
@@ -111,22 +147,38 @@ struct code_header {
     uint32_t result_bytes;    /* of one block: n_states states */
     uint32_t blocks_of_grain; /* for which there is room in the results */
     uint64_t results_offset;
-    uint32_t kernel; /* enum code_kernel */
-    uint32_t has_events;
+    uint64_t nodes_offset; /* of the first grain; reduce.h */
+    uint32_t node_bytes;   /* from grain to grain */
+    uint32_t kernel;       /* enum code_kernel */
+    uint32_t has_counters;
 };
 
 struct code_grain {
     uint32_t n_elements;
     uint32_t n_blocks;
     uint32_t block_elements;
-    uint32_t unused;
-    /* code_place [n_places], each of header.place_bytes */
+    /* Of reductions along axes. */
+    uint32_t n_cells, n_reduced;
+    uint32_t plane_bytes;
+    uint32_t n_parts; /* a power of two, at most CODE_AXES_THREADS */
+    uint8_t n_kept_runs, n_reduced_runs;
+    bool is_kept_fast; /* neighbours in visiting order are of different cells */
+    uint8_t unused;
+    int64_t position; /* of the first element among the reduced axes */
+    /* code_place [n_places], each of header.place_bytes; then code_run [], kept ones first */
+};
+
+/* Axes that follow each other in visiting order, fastest first. */
+struct code_run {
+    uint32_t count;
+    uint32_t stride;  /* elements in visiting order */
+    int64_t position; /* from one to the next, among the reduced axes */
 };
 
 enum code_place_kind {
     CODE_PLACE_LINEAR,  /* dense in visiting order and aligned to 16 bytes */
     CODE_PLACE_STRIDED, /* by axes, fastest first */
-    CODE_PLACE_INDEX,   /* a coordinate: offset + element / axes[0].stride % axes[0].count */
+    CODE_PLACE_INDEX,   /* no memory: the offset is the value */
 };
 
 struct code_axis {
@@ -135,25 +187,31 @@ struct code_axis {
 };
 
 struct code_place {
-    int64_t offset; /* of the box's first element */
+    int64_t offset; /* of the grain's first element */
     uint8_t kind, n_axes, is_swapped, unused[5];
     /* code_axis [n_axes] */
 };
 
 /* What a thread knows of a reduction, and a block leaves: 64 bits of value, and what a float sum
- * has lost. Events: three counters of 32 bits. */
+ * has lost, where the extremum is (-1: nothing was taken in), or, beside the sum, the squared
+ * deviations; these have a second state, whose value is the pivot. Counters: four of 32 bits. */
 struct code_state {
     union {
         uint64_t u64;
         int64_t i64;
         double f64;
-        uint32_t events[2];
+        uint32_t counters[2];
     } value;
     union {
         double lost;
-        uint32_t events[2];
+        double deviations;
+        int64_t index;
+        uint32_t counters[2];
     } more;
 };
-#define CODE_EVENT_DIVISIONS 0
-#define CODE_EVENT_CASTS     1
-#define CODE_EVENT_POWERS    2
+enum code_counter {
+    CODE_COUNTER_DIVISIONS,
+    CODE_COUNTER_CASTS,
+    CODE_COUNTER_POWERS,
+    CODE_COUNTER_ELEMENTS, /* taken in */
+};

@@ -19,30 +19,31 @@
 #include <errno.h>
 #include <string.h>
 
-#define MAX_LOADS   (REQUEST_MAX_ARGS + ARRAY_MAX_NDIM)
 #define MAX_CELLS   (PROGRAM_MAX_CONSTS + PROGRAM_MAX_REDUCTIONS)
 #define N_TEMPORARY 3u
 #define WIDE_PLANES 2u
 #define CELL_BYTES  16u
 #define NOT_THERE   UINT16_MAX
 
-_Static_assert((MAX_CELLS + MAX_LOADS + REQUEST_MAX_OUTPUTS) * CELL_BYTES +
+_Static_assert((MAX_CELLS + ENCODE_MAX_PLACES) * CELL_BYTES +
                        CODE_MIN_THREADS * CELL_BYTES *
                            (PROGRAM_MAX_REGISTERS * WIDE_PLANES + N_TEMPORARY * WIDE_PLANES +
-                            PROGRAM_MAX_REDUCTIONS + 1) <=
+                            PROGRAM_MAX_REDUCTIONS * 2 + 1) <=
                    CODE_MAX_SHARED_BYTES,
                "every pass fits");
+_Static_assert(sizeof(struct code_axes_reduction) == sizeof(struct code_insn),
+               "one follows the other");
 
 struct encoder {
     const struct program *program;
     const struct pass *pass;
-    const union scalar *reduced;
-    struct encode_places places;
+    const struct encode_places *places;
+    const struct cpu_view *reduced;
     struct code_header h;
     char *code; /* NULL: only counted */
     uint16_t const_cell[PROGRAM_MAX_CONSTS], reduced_cell[PROGRAM_MAX_REDUCTIONS];
-    uint8_t register_log2[PROGRAM_MAX_REGISTERS], load_log2[MAX_LOADS];
-    uint16_t register_at[PROGRAM_MAX_REGISTERS], load_at[MAX_LOADS];
+    uint8_t register_log2[PROGRAM_MAX_REGISTERS];
+    uint16_t register_at[PROGRAM_MAX_REGISTERS], load_at[ENCODE_MAX_READ];
     uint16_t temporary_at[N_TEMPORARY], temporary_load[N_TEMPORARY];
     unsigned next_temporary;
     unsigned n_insns;
@@ -64,68 +65,16 @@ static const struct insn *insn_at(const struct program *program, const struct pa
     return &program->insns[pass->first_insn + i];
 }
 
-/* Calls visit() for all operands that are read. */
-typedef int visit_fn(void *context, const struct operand *operand);
-static int visit_operands(const struct program *program, const struct pass *pass, visit_fn *visit,
-                          void *context)
-{
-    int r = 0;
-    for (unsigned i = 0; i < pass->n_insns; i++) {
-        for (unsigned j = 0; r == 0 && j < 3; j++)
-            r = visit(context, &insn_at(program, pass, i)->src[j]);
-    }
-    for (unsigned i = 0; r == 0 && i < pass->n_reductions; i++)
-        r = visit(context, &program->reductions[pass->first_reduction + i].src);
-    for (unsigned i = 0; r == 0 && i < pass->n_stores; i++)
-        r = visit(context, &program->stores[pass->first_store + i].src);
-    return r;
-}
-
-static bool is_within_limits(const struct program *program, const struct pass *pass)
-{
-    return pass->n_registers <= PROGRAM_MAX_REGISTERS && program->n_insns <= PROGRAM_MAX_INSNS &&
-           program->n_inputs <= REQUEST_MAX_ARGS && program->n_consts <= PROGRAM_MAX_CONSTS &&
-           program->n_reductions <= PROGRAM_MAX_REDUCTIONS &&
-           program->n_stores <= REQUEST_MAX_OUTPUTS &&
-           pass->first_insn + pass->n_insns <= program->n_insns &&
-           pass->first_reduction + pass->n_reductions <= program->n_reductions &&
-           pass->first_store + pass->n_stores <= program->n_stores;
-}
-
-static int note_place(void *context, const struct operand *operand)
-{
-    struct encode_places *places = context;
-    if (operand->kind == OPERAND_INPUT && operand->index < REQUEST_MAX_ARGS)
-        places->inputs |= (uint64_t)1 << operand->index;
-    if (operand->kind == OPERAND_INDEX && operand->index < ARRAY_MAX_NDIM)
-        places->axes |= (uint32_t)1 << operand->index;
-    return 0;
-}
-
-int encode_places_of(const struct program *program, unsigned pass_index,
-                     struct encode_places *ret_places)
-{
-    const struct pass *pass = &program->passes[pass_index];
-    struct encode_places places = {.n_stores = pass->n_stores};
-    if (!is_within_limits(program, pass))
-        return -EINVAL;
-    int r = visit_operands(program, pass, note_place, &places);
-    if (r)
-        return r;
-    places.n_loads =
-        (unsigned)__builtin_popcountll(places.inputs) + (unsigned)__builtin_popcount(places.axes);
-    *ret_places = places;
-    return 0;
-}
-
-/* Of an input or a coordinate: its load, which is also its place. */
+/* Where an operand that is loaded is in the places: its load. */
 static unsigned load_of(const struct encoder *e, const struct operand *operand)
 {
-    if (operand->kind == OPERAND_INPUT)
-        return (unsigned)__builtin_popcountll(e->places.inputs &
-                                              (((uint64_t)1 << operand->index) - 1));
-    return (unsigned)__builtin_popcountll(e->places.inputs) +
-           (unsigned)__builtin_popcount(e->places.axes & (((uint32_t)1 << operand->index) - 1));
+    switch (operand->kind) {
+    case OPERAND_INPUT: return e->places->input[operand->index];
+    case OPERAND_REDUCED: return e->places->reduced[operand->index];
+    default:
+        return operand->index == OPERAND_INDEX_FLAT ? e->places->flat
+                                                    : e->places->axis[operand->index];
+    }
 }
 
 static int take_cell(struct encoder *e, uint16_t *cell)
@@ -135,7 +84,7 @@ static int take_cell(struct encoder *e, uint16_t *cell)
     return 0;
 }
 
-/* Checks an operand; gives it a cell, or its load the item's size. */
+/* Checks an operand; gives it a cell. */
 static int scan_operand(void *context, const struct operand *operand)
 {
     struct encoder *e = context;
@@ -143,28 +92,46 @@ static int scan_operand(void *context, const struct operand *operand)
     if (operand->kind != OPERAND_NONE && operand->dtype >= DTYPE_COUNT)
         return -EINVAL;
     switch (operand->kind) {
-    case OPERAND_NONE: return 0;
+    case OPERAND_NONE:
+    case OPERAND_INPUT:
+    case OPERAND_INDEX: return 0; /* encode_places_of() has seen them */
     case OPERAND_REGISTER: return index < e->pass->n_registers ? 0 : -EINVAL;
     case OPERAND_CONST:
         return index < e->program->n_consts ? take_cell(e, &e->const_cell[index]) : -EINVAL;
     case OPERAND_REDUCED:
-        return index < e->program->n_reductions ? take_cell(e, &e->reduced_cell[index]) : -EINVAL;
-    case OPERAND_INPUT:
-    case OPERAND_INDEX:
-        if (index >= (operand->kind == OPERAND_INPUT ? e->program->n_inputs : ARRAY_MAX_NDIM))
-            return -EINVAL;
-        e->load_log2[load_of(e, operand)] = (uint8_t)log2_of(operand->dtype);
-        if (operand->kind == OPERAND_INPUT && log2_of(operand->dtype) == 3)
-            e->h.group_log2 = 1;
-        return 0;
+        return e->places->reduced[index] == ENCODE_NOT_THERE ? take_cell(e, &e->reduced_cell[index])
+                                                             : 0;
     default: return -EINVAL;
     }
 }
 
-static int scan_pass(struct encoder *e)
+/* Items of 8 bytes in memory ask for groups of two. */
+static void choose_groups(struct encoder *e)
 {
     e->h.group_log2 = 2;
-    int r = visit_operands(e->program, e->pass, scan_operand, e);
+    for (unsigned i = 0; i < e->places->n_places; i++) {
+        const struct encode_place *place = &e->places->places[i];
+        if (place->what != ENCODE_INDEX && log2_of(place->dtype) == 3)
+            e->h.group_log2 = 1;
+    }
+}
+
+/* Those of the interpreter before the i-th reduction: squared deviations have two. */
+static unsigned count_states(const struct encoder *e, unsigned i)
+{
+    unsigned n = 0;
+    for (unsigned j = 0; !e->places->reduces_axes && j < i; j++)
+        n += e->program->reductions[e->pass->first_reduction + j].op == OP_SQUARED_DEVIATIONS ? 2
+                                                                                              : 1;
+    return n;
+}
+
+static int scan_pass(struct encoder *e)
+{
+    int r = encode_visit_reading(e->program, e->pass, scan_operand, e);
+    unsigned n_states = count_states(e, e->pass->n_reductions);
+    /* How many elements a thread has taken in is counted where that is asked for. */
+    e->h.has_counters = !e->places->reduces_axes && n_states > e->pass->n_reductions;
     for (unsigned i = 0; r == 0 && i < e->pass->n_insns; i++) {
         const struct insn *insn = insn_at(e->program, e->pass, i);
         const struct operand *dst = &insn->dst;
@@ -173,14 +140,11 @@ static int scan_pass(struct encoder *e)
             return -EINVAL;
         uint8_t *log2 = &e->register_log2[dst->index];
         *log2 = (uint8_t)max_u64(*log2, log2_of(dst->dtype));
-        e->h.has_events |= encode_has_events(insn);
+        e->h.has_counters |= encode_has_events(insn);
     }
-    for (unsigned i = 0; i < e->pass->n_stores; i++) {
-        if (log2_of(e->program->stores[e->pass->first_store + i].src.dtype) == 3)
-            e->h.group_log2 = 1;
-    }
-    e->h.n_states = (e->pass->n_reductions + e->h.has_events);
-    e->h.n_places = (e->places.n_loads + e->places.n_stores);
+    choose_groups(e);
+    e->h.n_states = n_states + e->h.has_counters;
+    e->h.n_places = e->places->n_places;
     return r;
 }
 
@@ -193,13 +157,13 @@ static uint32_t lay_out(struct encoder *e, unsigned n_threads, unsigned depth)
         at += planes_of(e->register_log2[i]) * plane;
     }
     uint32_t first = at;
-    for (unsigned i = 0; depth > 0 && i < e->places.n_loads; i++) {
+    for (unsigned i = 0; depth > 0 && i < e->places->n_loads; i++) {
         e->load_at[i] = (uint16_t)at;
-        at += planes_of(e->load_log2[i]) * plane;
+        at += planes_of(log2_of(e->places->places[i].dtype)) * plane;
     }
     e->h.set_bytes = (at - first) * CELL_BYTES;
     at += depth * (at - first);
-    for (unsigned i = 0; depth == 0 && e->places.n_loads > 0 && i < N_TEMPORARY; i++) {
+    for (unsigned i = 0; depth == 0 && e->places->n_loads > 0 && i < N_TEMPORARY; i++) {
         e->temporary_at[i] = (uint16_t)at;
         e->temporary_load[i] = NOT_THERE;
         at += WIDE_PLANES * plane;
@@ -208,7 +172,7 @@ static uint32_t lay_out(struct encoder *e, unsigned n_threads, unsigned depth)
     at += e->h.n_states * plane;
     e->h.n_threads = n_threads;
     e->h.depth = depth;
-    e->h.n_loads = e->places.n_loads;
+    e->h.n_loads = e->places->n_loads;
     e->h.shared_bytes = at * CELL_BYTES;
     return at * CELL_BYTES;
 }
@@ -229,7 +193,7 @@ static void choose_layout(struct encoder *e)
         {32, 0, CODE_MAX_SHARED_BYTES},
     };
     for (unsigned i = 0; i < ARRAY_LENGTH(layouts); i++) {
-        unsigned depth = e->places.n_loads > 0 ? layouts[i].depth : 0;
+        unsigned depth = e->places->n_loads > 0 ? layouts[i].depth : 0;
         if (lay_out(e, layouts[i].n_threads, depth) <= layouts[i].limit_bytes)
             return;
     }
@@ -269,15 +233,16 @@ static uint16_t encode_operand(struct encoder *e, const struct operand *operand,
     switch (operand->kind) {
     case OPERAND_REGISTER: return e->register_at[operand->index];
     case OPERAND_CONST: return (uint16_t)(e->const_cell[operand->index] | CODE_UNIFORM);
-    case OPERAND_REDUCED: return (uint16_t)(e->reduced_cell[operand->index] | CODE_UNIFORM);
+    case OPERAND_REDUCED:
+        if (e->reduced_cell[operand->index] != NOT_THERE)
+            return (uint16_t)(e->reduced_cell[operand->index] | CODE_UNIFORM);
+        break;
     case OPERAND_INPUT:
-    case OPERAND_INDEX: {
-        unsigned load = load_of(e, operand);
-        return e->h.depth > 0 ? e->load_at[load] | CODE_ROTATES
-                              : load_into_temporary(e, load, is_kept);
-    }
+    case OPERAND_INDEX: break;
     default: return 0;
     }
+    unsigned load = load_of(e, operand);
+    return e->h.depth > 0 ? e->load_at[load] | CODE_ROTATES : load_into_temporary(e, load, is_kept);
 }
 
 static int encode_insn(struct encoder *e, const struct insn *insn)
@@ -299,32 +264,79 @@ static int encode_insn(struct encoder *e, const struct insn *insn)
     return 0;
 }
 
-static int encode_reduction(struct encoder *e, unsigned i)
+static int reduction_kind(const struct reduction *reduction, uint8_t *ret_kind)
 {
-    const struct reduction *reduction = &e->program->reductions[e->pass->first_reduction + i];
-    enum dtype dtype = (enum dtype)reduction->src.dtype;
-    unsigned is_kept = 0;
-    struct code_insn code = {
-        .action = ACTION_REDUCE, .index = (uint16_t)i, .type = (uint8_t)encode_type(dtype)};
+    bool is_float = dtype_is_float((enum dtype)reduction->src.dtype);
     switch (reduction->op) {
-    case OP_SUM: code.kind = dtype_is_float(dtype) ? CODE_SUM_FLOAT : CODE_SUM; break;
-    case OP_COUNT_NONZERO: code.kind = CODE_COUNT_NONZERO; break;
-    case OP_MIN: code.kind = CODE_MIN; break;
-    case OP_MAX: code.kind = CODE_MAX; break;
+    case OP_SUM: *ret_kind = is_float ? CODE_SUM_FLOAT : CODE_SUM; return 0;
+    case OP_PROD: *ret_kind = is_float ? CODE_PROD_FLOAT : CODE_PROD; return 0;
+    case OP_COUNT_NONZERO: *ret_kind = CODE_COUNT_NONZERO; return 0;
+    case OP_MIN: *ret_kind = CODE_MIN; return 0;
+    case OP_MAX: *ret_kind = CODE_MAX; return 0;
+    case OP_ARGMIN: *ret_kind = CODE_ARGMIN; return 0;
+    case OP_ARGMAX: *ret_kind = CODE_ARGMAX; return 0;
+    case OP_SQUARED_DEVIATIONS: *ret_kind = CODE_SQUARED_DEVIATIONS; return is_float ? 0 : -EINVAL;
     default: return -EINVAL;
     }
+}
+
+/* Of all axes, by the interpreter. */
+static int encode_reduction(struct encoder *e, unsigned i)
+{
+    static const struct operand position = {OPERAND_INDEX, DTYPE_INT64, OPERAND_INDEX_FLAT};
+    const struct reduction *reduction = &e->program->reductions[e->pass->first_reduction + i];
+    unsigned is_kept = 0;
+    struct code_insn code = {.action = ACTION_REDUCE,
+                             .dst = (uint16_t)count_states(e, i),
+                             .index = (uint16_t)i,
+                             .type = (uint8_t)encode_type((enum dtype)reduction->src.dtype)};
+    int r = reduction_kind(reduction, &code.kind);
+    if (r)
+        return r;
     code.src[0] = encode_operand(e, &reduction->src, &is_kept);
+    if (code.kind == CODE_ARGMIN || code.kind == CODE_ARGMAX)
+        code.src[1] = encode_operand(e, &position, &is_kept);
     emit(e, &code);
     return 0;
 }
 
-static void encode_store(struct encoder *e, unsigned i)
+/* Behind the instructions. */
+static int write_axes_reductions(const struct encoder *e)
 {
-    const struct store *store = &e->program->stores[e->pass->first_store + i];
+    struct code_axes_reduction *code =
+        (struct code_axes_reduction *)(e->code + e->h.insns_offset) + e->h.n_insns;
+    unsigned plane = 0;
+    int r = 0;
+    for (unsigned i = 0; r == 0 && i < e->h.n_axes_reductions; i++) {
+        const struct reduction *reduction = &e->program->reductions[e->pass->first_reduction + i];
+        code[i] = (struct code_axes_reduction){
+            .place = e->places->source[i],
+            .plane = (uint16_t)plane,
+            .type = (uint8_t)encode_type((enum dtype)reduction->src.dtype),
+            .plane_log2 = (uint8_t)log2_of(reduce_plane_dtype(reduction, 0)),
+        };
+        r = reduction_kind(reduction, &code[i].kind);
+        plane += reduce_n_planes(reduction);
+    }
+    return r;
+}
+
+static void encode_store(struct encoder *e, unsigned place, const struct operand *src)
+{
     unsigned is_kept = 0;
-    struct code_insn code = {.action = ACTION_STORE, .index = (uint16_t)(e->places.n_loads + i)};
-    code.src[0] = encode_operand(e, &store->src, &is_kept);
+    struct code_insn code = {.action = ACTION_STORE, .index = (uint16_t)place};
+    code.src[0] = encode_operand(e, src, &is_kept);
     emit(e, &code);
+}
+
+static void encode_stores(struct encoder *e)
+{
+    for (unsigned i = e->places->n_places - e->places->n_stored; i < e->places->n_places; i++) {
+        const struct encode_place *place = &e->places->places[i];
+        encode_store(e, i,
+                     place->what == ENCODE_STORE ? &e->program->stores[place->index].src
+                                                 : &e->program->reductions[place->index].src);
+    }
 }
 
 static int encode_insns(struct encoder *e)
@@ -335,18 +347,18 @@ static int encode_insns(struct encoder *e)
     for (unsigned i = 0; r == 0 && i < e->pass->n_insns; i++)
         r = encode_insn(e, insn_at(e->program, e->pass, i));
     unsigned first_end = e->n_insns;
-    for (unsigned i = 0; r == 0 && i < e->pass->n_reductions; i++)
+    for (unsigned i = 0; r == 0 && !e->places->reduces_axes && i < e->pass->n_reductions; i++)
         r = encode_reduction(e, i);
-    for (unsigned i = 0; r == 0 && i < e->pass->n_stores; i++)
-        encode_store(e, i);
+    if (r == 0)
+        encode_stores(e);
+    e->h.n_axes_reductions = e->places->reduces_axes ? e->pass->n_reductions : 0;
     e->h.n_insns = e->n_insns;
     e->h.n_ends = (e->n_insns - first_end);
     return r;
 }
 
 /* The value over and over. */
-static void fill_cell(const struct encoder *e, uint16_t cell, enum dtype dtype,
-                      const union scalar *value)
+static void fill_cell(const struct encoder *e, uint16_t cell, enum dtype dtype, const void *value)
 {
     if (cell == NOT_THERE)
         return;
@@ -363,45 +375,33 @@ static void write_cells(const struct encoder *e)
     for (unsigned i = 0; i < e->program->n_reductions; i++) {
         if (e->reduced_cell[i] != NOT_THERE)
             fill_cell(e, e->reduced_cell[i], (enum dtype)e->program->reductions[i].result,
-                      &e->reduced[i]);
+                      e->reduced[i].base);
     }
-}
-
-static bool is_bool_input(const struct encoder *e, unsigned load)
-{
-    uint64_t rest = e->places.inputs;
-    for (unsigned i = 0; rest != 0; rest &= rest - 1, i++) {
-        if (i == load)
-            return e->program->inputs[__builtin_ctzll(rest)].dtype == DTYPE_BOOL;
-    }
-    return false;
 }
 
 static void write_operands(const struct encoder *e)
 {
     struct code_operand *operands = (struct code_operand *)(e->code + e->h.operands_offset);
-    for (unsigned i = 0; i < e->places.n_loads; i++)
+    for (unsigned i = 0; i < e->places->n_places; i++) {
+        const struct encode_place *place = &e->places->places[i];
+        bool is_loaded = i < e->places->n_loads && e->h.depth > 0;
         operands[i] = (struct code_operand){
-            .dst = e->h.depth > 0 ? e->load_at[i] | CODE_ROTATES : 0,
-            .item_log2 = e->load_log2[i],
-            .is_bool = is_bool_input(e, i),
+            .dst = is_loaded ? e->load_at[i] | CODE_ROTATES : 0,
+            .item_log2 = (uint8_t)log2_of(place->dtype),
+            .is_bool = place->what == ENCODE_INPUT && place->dtype == DTYPE_BOOL,
         };
-    for (unsigned i = 0; i < e->places.n_stores; i++) {
-        const struct operand *src = &e->program->stores[e->pass->first_store + i].src;
-        operands[e->places.n_loads + i] =
-            (struct code_operand){.item_log2 = (uint8_t)log2_of(src->dtype)};
     }
 }
 
-int encode_pass(const struct program *program, unsigned pass, const union scalar *reduced,
-                char *code, struct code_header *ret_header, uint64_t *ret_n_bytes)
+int encode_pass(const struct program *program, unsigned pass, const struct encode_places *places,
+                const struct cpu_view *reduced, char *code, struct code_header *ret_header,
+                uint64_t *ret_n_bytes)
 {
-    struct encoder e = {.program = program, .pass = &program->passes[pass], .reduced = reduced};
+    struct encoder e = {
+        .program = program, .pass = &program->passes[pass], .places = places, .reduced = reduced};
     memset(e.const_cell, 0xff, sizeof(e.const_cell));
     memset(e.reduced_cell, 0xff, sizeof(e.reduced_cell));
-    int r = encode_places_of(program, pass, &e.places);
-    if (r == 0)
-        r = scan_pass(&e);
+    int r = scan_pass(&e);
     if (r)
         return r;
     choose_layout(&e);
@@ -409,7 +409,8 @@ int encode_pass(const struct program *program, unsigned pass, const union scalar
     if (r)
         return r;
     e.h.insns_offset = e.h.n_cells * CELL_BYTES;
-    e.h.operands_offset = e.h.insns_offset + e.h.n_insns * (uint32_t)sizeof(struct code_insn);
+    e.h.operands_offset = e.h.insns_offset + (e.h.n_insns + e.h.n_axes_reductions) *
+                                                 (uint32_t)sizeof(struct code_insn);
     *ret_n_bytes = e.h.operands_offset + e.h.n_places * sizeof(struct code_operand);
     e.code = code;
     if (code) {
@@ -417,6 +418,8 @@ int encode_pass(const struct program *program, unsigned pass, const union scalar
         r = encode_insns(&e);
         write_cells(&e);
         write_operands(&e);
+        if (r == 0)
+            r = write_axes_reductions(&e);
     }
     *ret_header = e.h;
     return r;

@@ -16,6 +16,8 @@
 #define CAST(S, T, expression)
 #define CALL1(op, T, R, function)                   ROW(op, T)
 #define CALL2(op, T, S, R, function)                ROW(op, T)
+#define CALL3(op, T, A, B, C, R, function, counted) ROW(op, T)
+#define DRAW(op, R)                                 ROW(op, u64)
 #define COUNTED(op, T, function, event, is_counted) ROW(op, T)
 #define COUNTED_CAST(S, T)
 static const uint16_t op_actions[OP_COUNT][CODE_TYPE_COUNT] = {
@@ -114,6 +116,7 @@ bool encode_has_events(const struct insn *insn)
     case OP_RECIPROCAL: return dtype_is_integer(compute);
     case OP_POWER: return dtype_is_signed(compute);
     case OP_CAST: return dtype_is_float(compute) && dtype_is_integer((enum dtype)insn->dst.dtype);
+    case OP_RANDOM_POISSON: return true;
     default: return false;
     }
 }

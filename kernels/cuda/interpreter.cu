@@ -1,17 +1,18 @@
-/* The kernels of the interpreter and their launches.
+/* The kernels of the interpreter, that of reductions along axes, and their launches.
  *
- * The family has two members: a light one for programs of arithmetic, comparisons, selections and
+ * The interpreter's family has two members: a light one for programs of arithmetic, comparisons, selections and
  * casts, which needs few registers, so that many threads run at a time and memory is busy; and one
  * that knows the whole catalogue. Both read what kernels/cuda/code.h says, by blocks of up to 256
  * threads, in strips of 4 elements a thread; every operand passes device memory once. Sums are
- * compensated and of fixed order (device/reduce.h). The code is device/interpret.inc, which the host
- * compiles too.
+ * compensated and of fixed order (device/reduce.h). The code is device/interpret.inc and
+ * device/axes.inc, which the host compiles too.
  *
  * Compile with -fmad=false: a product and a sum are two roundings, as on the CPU.
  */
 #include "kernels/cuda/device/integer.h"
 #include "kernels/cuda/device/math.h"
 #include "kernels/cuda/device/move.h"
+#include "kernels/cuda/device/random.h"
 #include "kernels/cuda/device/reduce.h"
 
 #include <cuda_runtime.h>
@@ -33,6 +34,8 @@ const char *cuda_interpreter_architectures(void);
 #undef INTERPRET_FULL
 #undef INTERPRET_NAME
 
+#include "kernels/cuda/device/axes.inc"
+
 /* Blocks of a multiprocessor that registers must leave room for: before sm_80, all its threads. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 #define LIGHT_BLOCKS 4
@@ -40,6 +43,7 @@ const char *cuda_interpreter_architectures(void);
 #define LIGHT_BLOCKS 5
 #endif
 #define FULL_BLOCKS  3
+#define AXES_BLOCKS  3
 
 /* Where n_grains is 0, nothing is read or written. */
 #define KERNEL(name, n_resident)                                                                   \
@@ -54,6 +58,14 @@ const char *cuda_interpreter_architectures(void);
 KERNEL(light, LIGHT_BLOCKS)
 KERNEL(full, FULL_BLOCKS)
 
+extern "C" __global__ void __launch_bounds__(CODE_AXES_THREADS, AXES_BLOCKS)
+    cuda_reduce_axes(const __grid_constant__ struct code_header header, char *slot, u32 n_grains)
+{
+    __shared__ struct code_state states[AXES_STATES];
+    if (blockIdx.y < n_grains)
+        run_axes_block(&header, slot, states, blockIdx.y, blockIdx.x);
+}
+
 static int launch(const struct code_header *header, dim3 grid, char *slot, u32 n_grains,
                   cuda_stream stream)
 {
@@ -67,11 +79,23 @@ static int launch(const struct code_header *header, dim3 grid, char *slot, u32 n
     return (int)cudaGetLastError();
 }
 
+static int launch_axes(const struct code_header *header, dim3 grid, char *slot, u32 n_grains,
+                       cuda_stream stream)
+{
+    cuda_reduce_axes<<<grid, CODE_AXES_THREADS, 0, (cudaStream_t)stream>>>(*header, slot, n_grains);
+    return (int)cudaGetLastError();
+}
+
 extern "C" int cuda_interpreter_launch(const struct interpreter_launch *l, void *device_slot,
                                        cuda_stream stream)
 {
-    dim3 grid(l->n_blocks, l->n_grains);
-    return launch(&l->header, grid, (char *)device_slot, l->n_grains, stream);
+    char *slot = (char *)device_slot;
+    int r = 0;
+    if (l->n_blocks > 0)
+        r = launch(&l->header, dim3(l->n_blocks, l->n_grains), slot, l->n_grains, stream);
+    if (r == 0 && l->n_axes_blocks > 0)
+        r = launch_axes(&l->header, dim3(l->n_axes_blocks, l->n_grains), slot, l->n_grains, stream);
+    return r;
 }
 
 /* As much of a multiprocessor's memory for values as it can give. */
@@ -93,14 +117,15 @@ extern "C" int cuda_interpreter_warm_up(void *scratch, cuda_stream stream)
         header.kernel = (uint8_t)kernel;
         r = launch(&header, dim3(1), (char *)scratch, 0, stream);
     }
-    return r;
+    return r ? r : launch_axes(&header, dim3(1), (char *)scratch, 0, stream);
 }
 
 /* A thread's local memory, for as many threads as the device runs at a time. */
 extern "C" int cuda_interpreter_local_bytes(uint64_t *ret_n_bytes)
 {
     const void *const kernels[] = {(const void *)cuda_interpret_light,
-                                   (const void *)cuda_interpret_full};
+                                   (const void *)cuda_interpret_full,
+                                   (const void *)cuda_reduce_axes};
     uint64_t most = 0;
     for (u32 i = 0; i < sizeof(kernels) / sizeof(kernels[0]); i++) {
         cudaFuncAttributes attributes;

@@ -1,4 +1,4 @@
-/* The one step of a tile that needs a device: its kernel goes into a stream. Apart from tile.c, so
+/* The one step of a tile that needs a device: its kernels go into a stream. Apart from tile.c, so
  * that who plans tiles is not linked with what runs them.
  */
 #include "kernels/cuda/interpreter.h"

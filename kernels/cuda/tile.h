@@ -1,14 +1,16 @@
 /* A tile on its way to the device: what the host writes into a slot, and what comes back.
  *
- *     slot: | header, code | grains | inputs, dense boxes ... | blocks' results | outputs ...   |
- *            ---------------- to the device -------------->     <----- from the device --------
+ *     slot: | code | grains | inputs ... | blocks' results | nodes | outputs ... | values |
+ *            ------- to the device ----->  <------ from the device ------------->
  *
  * A slot is a piece of pinned memory and a piece of device memory of the same size; what lies at an
  * offset of the one lies at the same offset of the other. The code is the pass, encoded; a grain's
  * record says how many elements it has, where its operands are and with which strides. One launch
  * computes all grains of the tile; a grain is computed by a number of thread blocks that depends on
- * its number of elements alone, each block leaves its partial results and warning counts, and the
- * host combines them in order: the bits depend on nothing but the grain.
+ * its number of elements alone. Where all axes are reduced each block leaves what it has taken in,
+ * and the host combines them in order; where some are kept, a second kernel reads what is reduced,
+ * operands where they are and values that were computed where the first has stored them, and makes
+ * the grain's node (kernels/reduce.h): the bits depend on nothing but the grain.
  *
  * Pure code on the host's memory: no CUDA call but in cuda_tile_launch(). Not thread-safe; the
  * struct may go from thread to thread.
@@ -35,31 +37,51 @@ struct cuda_tile {
     uint64_t grains_offset, grain_bytes; /* records */
     uint64_t inputs_end, inputs_limit;   /* of what is used; of what is reserved */
     uint64_t results_offset, outputs_end, outputs_limit;
-    unsigned n_blocks; /* of the grain so far that has the most */
+    uint64_t values_offset, values_bytes; /* values_bytes: of a grain */
+    unsigned n_blocks, n_axes_blocks;     /* of the grain so far that has the most */
     struct code_header header;
     struct encode_places places;
 };
 
-/* Bytes of slot that n_grains grains of a pass need at most. input_bytes, output_bytes: of all
- * boxes of one grain, each box rounded up to CUDA_TILE_ALIGN. */
-uint64_t cuda_tile_need_bytes(const struct program *program, unsigned pass, uint64_t n_grains,
-                              uint64_t input_bytes, uint64_t output_bytes);
+/* The largest grain of a tile. */
+struct cuda_tile_room {
+    /* Of all boxes, each rounded up to CUDA_TILE_ALIGN. What is copied to the slot: inputs, and the
+     * results of earlier passes that are not uniform. */
+    uint64_t input_bytes, output_bytes;
+    uint64_t n_elements; /* of its box */
+    uint64_t n_cells;    /* of its node; not read without reductions */
+};
 
-/* Writes the code. reduced: results of earlier passes' reductions. input_bytes, output_bytes as
- * above; max_grains grains will fit. -ENOSPC: they do not fit the slot. */
+/* Bytes of slot that n_grains grains of a pass need at most. */
+uint64_t cuda_tile_need_bytes(const struct program *program, unsigned pass, uint64_t n_grains,
+                              const struct cuda_tile_room *room);
+
+/* Whether a reduction's result is one element: cuda_tile_begin() writes it into the code. All
+ * others are read from the slot. */
+bool cuda_tile_is_uniform(const struct program *program, unsigned reduction);
+
+/* The values of a grain that are computed in a slot and are reduced from there, each densely, and
+ * their dtypes; 0 where all axes are reduced. No operand of the job, but a grain must have room for
+ * them beside its operands. ret_dtypes: PROGRAM_MAX_REDUCTIONS. */
+unsigned cuda_tile_values(const struct program *program, unsigned pass, enum dtype *ret_dtypes);
+
+/* Writes the code. reduced: views of earlier passes' results, one per program->reductions, as for
+ * cpu_engine_run(); the uniform ones are read here. max_grains grains will fit. -ENOSPC: they do
+ * not fit the slot. */
 int cuda_tile_begin(struct cuda_tile *t, const struct program *program, unsigned pass,
-                    const union scalar *reduced, unsigned max_grains, uint64_t input_bytes,
-                    uint64_t output_bytes, char *slot, uint64_t slot_bytes) GAD_MUST_CHECK;
+                    const struct cpu_view *reduced, unsigned max_grains,
+                    const struct cuda_tile_room *room, char *slot,
+                    uint64_t slot_bytes) GAD_MUST_CHECK;
 
 /* Memory in the slot for one operand's box of the grain that is added next. */
 void *cuda_tile_place_input(struct cuda_tile *t, uint64_t n_bytes);
 void *cuda_tile_place_output(struct cuda_tile *t, uint64_t n_bytes);
 
 /* The next grain. Views as for cpu_engine_run() (broadcast axes have stride 0), with bases in the
- * slot; several grains may share an input's box. Elements lie at multiples of their size, or the
- * device would fault. */
+ * slot; several grains may share an input's box. reduced: of those results that are not uniform.
+ * Elements lie at multiples of their size, or the device would fault. */
 void cuda_tile_add(struct cuda_tile *t, const struct cpu_box *box, const struct cpu_view *inputs,
-                   const struct cpu_view *outputs);
+                   const struct cpu_view *outputs, const struct cpu_view *reduced);
 
 /* The two copies. */
 uint64_t cuda_tile_to_device_bytes(const struct cuda_tile *t); /* from offset 0 */
@@ -68,17 +90,17 @@ void cuda_tile_from_device(const struct cuda_tile *t, uint64_t *ret_offset, uint
 /* What is launched. */
 struct interpreter_launch cuda_tile_describe(const struct cuda_tile *t);
 
-/* launch.c: puts the kernel into the stream. 0 or a runtime error. */
+/* launch.c: puts the kernels into the stream. 0 or a runtime error. */
 int cuda_tile_launch(const struct cuda_tile *t, void *device_slot,
                      cuda_stream stream) GAD_MUST_CHECK;
 
-/* Once the results are back: of one grain, as cpu_engine_run() gives them. 0 or
- * negative-integer-power. */
-int cuda_tile_result(const struct cuda_tile *t, unsigned grain, struct partial *ret_partials,
-                     struct cpu_warnings *warnings) GAD_MUST_CHECK;
+/* Once the results are back: of one grain, as cpu_engine_run() gives them. layout: of that grain's
+ * box; NULL as ret_node for a pass without reductions. 0 or negative-integer-power. */
+int cuda_tile_result(const struct cuda_tile *t, unsigned grain, const struct reduce_layout *layout,
+                     void *ret_node, struct cpu_warnings *warnings) GAD_MUST_CHECK;
 
 /* interpreter.cu; in programs with the test double, the same source compiled for the host. Loads
- * and runs every kernel of the family once in the stream (scratch: CUDA_SLOT_MIN_BYTES of device
+ * and runs every kernel once in the stream (scratch: CUDA_SLOT_MIN_BYTES of device
  * memory), so that no later launch loads anything. 0 or a runtime error. */
 int cuda_interpreter_warm_up(void *scratch, cuda_stream stream) GAD_MUST_CHECK;
 /* Bytes of device memory that kernels may need beside the slots (local memory), for information. */

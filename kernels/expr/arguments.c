@@ -5,7 +5,8 @@
  * What an operation must have comes by position. What the catalogue's keywords name (keywords.c)
  * may stand behind it or come by name, each once, and is AST_ABSENT where it is not given, or is
  * None where that is allowed. Too many or too few are counted here and refused by
- * arguments_check(), when the whole call is read and its parentheses are known to be right.
+ * arguments_check() and arguments_require(), when the whole call is read and its parentheses are
+ * known to be right.
  *
  * Called by calls.c.
  */
@@ -14,20 +15,35 @@
 int arguments_check(struct parser *p, const struct token *name, enum op op, unsigned wanted,
                     unsigned given)
 {
-    unsigned n_keywords = op != OP_COUNT ? keywords_count(op) : 0;
-    const char *keywords = n_keywords > 0 ? op_info(op)->keywords : "";
-    const char *plural = wanted == 1 ? "" : "s", *then = n_keywords > 0 ? ", then " : "";
+    unsigned n_keywords = op != OP_COUNT ? keywords_count_positional(op) : 0;
+    const char *keywords =
+        op != OP_COUNT && op_info(op)->keywords != NULL ? op_info(op)->keywords : "";
+    const char *plural = wanted == 1 ? "" : "s", *then = keywords[0] != '\0' ? ", then " : "";
     if (wanted <= given && given <= wanted + n_keywords)
         return 0;
     int r =
         fail(p->c, GAD_BAD_ARITY, name->start + 1, "%.*s takes %u argument%s%s%s; %u given",
              parser_shown_chars(name), parser_text(p, name), wanted, plural, then, keywords, given);
-    if (n_keywords == 0)
+    if (keywords[0] == '\0')
         r = fail(p->c, GAD_BAD_ARITY, name->start + 1, "%.*s takes %u argument%s, %u given",
                  parser_shown_chars(name), parser_text(p, name), wanted, plural, given);
     error_expected(p->c->error, "%u argument%s%s%s", wanted, plural, then, keywords);
     error_found(p->c->error, "%u", given);
     return r;
+}
+
+int arguments_require(struct parser *p, const struct call *call)
+{
+    for (unsigned i = 0; i < call->n_keywords; i++) {
+        struct keyword k = keywords_get(call->op, i);
+        if (!k.is_required || call->is_given[call->n_required + i])
+            continue;
+        int r = fail(p->c, GAD_BAD_ARITY, call->name->start + 1, "%s: '%.*s' must be given",
+                     op_info(call->op)->name, (int)k.n_chars, k.name);
+        error_expected(p->c->error, "%.*s=...", (int)k.n_chars, k.name);
+        return r;
+    }
+    return 0;
 }
 
 /* ---- named arguments ---- */
@@ -62,6 +78,34 @@ static int given_twice(struct parser *p, const struct call *call, unsigned keywo
     return r;
 }
 
+static int not_none(struct parser *p, const struct call *call, const struct keyword *k)
+{
+    int r = fail(p->c, GAD_BAD_EXPRESSION, parser_column(p),
+                 "%s: '%.*s' can only be None here; where results go is said with the outputs",
+                 op_info(call->op)->name, (int)k->n_chars, k->name);
+    error_expected(p->c->error, "None");
+    parser_found(p);
+    return r;
+}
+
+static int parse_value(struct parser *p, const struct call *call, const struct keyword *k,
+                       uint32_t *ret)
+{
+    uint32_t column = parser_column(p);
+    enum dtype dtype;
+    int r;
+    switch (k->kind) {
+    case KEYWORD_NONE: return not_none(p, call, k);
+    case KEYWORD_TUPLE: return literals_parse_tuple(p, ret);
+    case KEYWORD_DTYPE:
+        r = literals_parse_dtype(p, &dtype);
+        if (r == 0)
+            parser_append(p, AST_DTYPE, column, ret)->dtype = (uint8_t)dtype;
+        return r;
+    default: return parser_binary(p, 0, ret);
+    }
+}
+
 /* The value of an optional argument; None is as if it were not there. */
 static int parse_optional(struct parser *p, struct call *call, unsigned keyword, uint32_t *ret)
 {
@@ -69,7 +113,7 @@ static int parse_optional(struct parser *p, struct call *call, unsigned keyword,
     struct keyword k = keywords_get(call->op, keyword);
     uint16_t arg;
     if (!parser_is_word(p, &word, "None") || names_find_arg(p, &word, &arg))
-        return parser_binary(p, 0, ret);
+        return parse_value(p, call, &k, ret);
     if (!k.allows_none) {
         int r = fail(p->c, GAD_BAD_EXPRESSION, parser_column(p), "%s: '%.*s' cannot be None",
                      op_info(call->op)->name, (int)k.n_chars, k.name);
@@ -111,7 +155,7 @@ static int parse_positional(struct parser *p, struct call *call)
     if (call->has_named)
         return fail(p->c, GAD_BAD_EXPRESSION, column,
                     "an argument without a name behind one that has a name");
-    if (at >= call->n_required && at < call->n_required + call->n_keywords)
+    if (at >= call->n_required && at < call->n_required + keywords_count_positional(call->op))
         return set_keyword(p, call, at - call->n_required, column);
     int r = parser_binary(p, 0, &child);
     if (r == 0 && at < call->n_required)

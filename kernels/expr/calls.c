@@ -139,18 +139,10 @@ static int parse_astype(struct parser *p, const struct token *name, uint32_t *re
     r = parser_advance(p);
     if (r != 0)
         return r;
-    struct token word = p->token;
-    if (word.kind != TOKEN_NAME)
-        return parser_unexpected(p, "a dtype's name");
-    bool has_prefix;
-    r = parser_advance(p);
-    if (r == 0)
-        r = names_skip_prefix(p, &word, &has_prefix);
+    enum dtype dtype;
+    r = literals_parse_dtype(p, &dtype);
     if (r != 0)
         return r;
-    enum dtype dtype;
-    if (!dtype_from_name(parser_text(p, &word), word.n_chars, &dtype))
-        return names_unknown(p, &word, true);
     struct ast_node *n = parser_append(p, AST_OP, name->start + 1, ret);
     n->op = OP_CAST;
     n->dtype = (uint8_t)dtype;
@@ -215,6 +207,8 @@ int calls_parse(struct parser *p, const struct token *name, uint32_t *ret)
         r = arguments_parse(p, &call);
     if (r == 0)
         r = arguments_check(p, name, op, call.n_required, call.n_positional);
+    if (r == 0)
+        r = arguments_require(p, &call);
     if (r == 0 && op_info(op)->n_results == 2)
         r = parse_result(p, name, op, &result);
     if (r != 0)

@@ -132,16 +132,3 @@ int program_compile(const struct job_request *request, struct program **ret_prog
     arena_deinit(&c.arena);
     return r;
 }
-
-struct program *program_ref(struct program *program)
-{
-    program->n_refs++;
-    return program;
-}
-
-struct program *program_free(struct program *program)
-{
-    if (program != NULL && --program->n_refs == 0)
-        free(program);
-    return NULL;
-}

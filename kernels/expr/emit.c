@@ -89,10 +89,13 @@ static int make_operand(struct emitter *e, struct pass *pass, struct node *n, st
     case NODE_REDUCTION:
         ret->kind = OPERAND_REDUCED;
         ret->index = n->index;
+        pass->reduced_used |= 1u << n->index;
         return 0;
     case NODE_INDEX:
         ret->kind = OPERAND_INDEX;
         ret->index = (uint16_t)(n->axis < 0 ? n->axis + pass->ndim : n->axis);
+        if (n->axis == INDEX_FLAT)
+            ret->index = OPERAND_INDEX_FLAT;
         return 0;
     default:
         ret->kind = OPERAND_REGISTER;
@@ -281,8 +284,10 @@ static int emit_reduction(struct emitter *e, struct pass *pass, const struct roo
     struct node *n = node_at(e, roots[index].target);
     struct reduction *reduction = &p->reductions[p->n_reductions];
     n->index = p->n_reductions++;
+    pass->reduced_axes = n->reduced_axes;
     reduction->op = n->op;
     reduction->result = n->dtype;
+    reduction->keeps_dims = n->keeps_dims;
     reduction->pass = (uint16_t)(pass - p->passes);
     return root_operand(e, pass, roots, n_roots, index, &reduction->src);
 }

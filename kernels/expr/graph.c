@@ -6,7 +6,7 @@
  * interned too; those of arguments are not copied.
  *
  * Invariants: sources have smaller indices than their users; a node's shape is the broadcast of
- * its sources' shapes, and () for a reduction.
+ * its sources' shapes, and the axes that it keeps of its source's for a reduction.
  */
 #include "kernels/expr/internal.h"
 
@@ -97,9 +97,10 @@ static int shape_intern(struct compiler *c, uint32_t column, int ndim, const int
     return 0;
 }
 
-int graph_shape(struct compiler *c, int ndim, const int64_t *dims, uint16_t *ret)
+int graph_shape(struct compiler *c, uint32_t column, int ndim, const int64_t *dims, bool is_kept,
+                uint16_t *ret)
 {
-    return shape_intern(c, 0, ndim, dims, true, ret);
+    return shape_intern(c, column, ndim, dims, is_kept, ret);
 }
 
 static int fail_broadcast(struct compiler *c, uint32_t column, const struct shape *a,
@@ -152,7 +153,8 @@ static bool is_same(const struct node *a, const struct node *b)
     return a->kind == b->kind && a->dtype == b->dtype && a->compute == b->compute &&
            a->op == b->op && a->src[0] == b->src[0] && a->src[1] == b->src[1] &&
            a->src[2] == b->src[2] && a->value.u64 == b->value.u64 &&
-           (a->kind != NODE_CONST || a->shape == b->shape);
+           ((a->kind != NODE_CONST && a->kind != NODE_INDEX) ||
+            (a->shape == b->shape && a->sized == b->sized));
 }
 
 static bool find(const struct graph *g, const struct node *key, uint32_t hash, uint16_t *ret)
@@ -179,8 +181,10 @@ static int add(struct compiler *c, const struct node *key, uint32_t hash, uint16
 
 static struct node make_key(enum node_kind kind, enum dtype dtype)
 {
-    return (struct node){
-        .kind = (uint8_t)kind, .dtype = (uint8_t)dtype, .src = {NODE_NONE, NODE_NONE, NODE_NONE}};
+    return (struct node){.kind = (uint8_t)kind,
+                         .dtype = (uint8_t)dtype,
+                         .src = {NODE_NONE, NODE_NONE, NODE_NONE},
+                         .sized = NODE_NONE};
 }
 
 int graph_input(struct compiler *c, uint16_t arg, uint16_t *ret)
@@ -211,8 +215,31 @@ int graph_index(struct compiler *c, int64_t axis, uint16_t *ret)
     struct node key = make_key(NODE_INDEX, DTYPE_INT64);
     key.axis = axis;
     key.axes = 1ull << (axis + ARRAY_MAX_NDIM);
+    key.is_free = true;
     uint32_t hash = hash_key(&key);
     return find(&c->graph, &key, hash, ret) ? 0 : add(c, &key, hash, ret);
+}
+
+int graph_flat_index(struct compiler *c, bool is_sized, uint16_t shape, uint16_t *ret)
+{
+    struct node key = make_key(NODE_INDEX, DTYPE_UINT64);
+    key.axis = INDEX_FLAT;
+    key.shape = shape;
+    key.is_free = !is_sized;
+    key.sized = is_sized ? shape : NODE_NONE;
+    uint32_t hash = hash_key(&key);
+    return find(&c->graph, &key, hash, ret) ? 0 : add(c, &key, hash, ret);
+}
+
+/* Sizes of as many elements are one: they count them alike. */
+static uint16_t join_sizes(const struct graph *g, uint16_t a, uint16_t b)
+{
+    if (a == NODE_NONE || b == NODE_NONE || a == b)
+        return a == NODE_NONE ? b : a;
+    if (a == SIZED_DIFFERENTLY || b == SIZED_DIFFERENTLY ||
+        g->shapes[a].n_elements != g->shapes[b].n_elements)
+        return SIZED_DIFFERENTLY;
+    return a;
 }
 
 /* Registers for evaluating the sources one after the other, the most demanding first. */
@@ -274,6 +301,8 @@ static int add_op(struct compiler *c, uint32_t column, enum op op, enum dtype co
             return r;
         key.reads |= n->reads;
         key.axes |= n->axes;
+        key.is_free |= n->is_free;
+        key.sized = join_sizes(g, key.sized, n->sized);
         if (n->level > key.level)
             key.level = n->level;
     }
@@ -312,7 +341,22 @@ int graph_op(struct compiler *c, uint32_t column, enum op op, enum dtype compute
     return r == 0 && is_compute ? graph_cast(c, *ret, dtype, ret) : r;
 }
 
-int graph_reduce(struct compiler *c, enum op op, enum dtype dtype, uint16_t src, uint16_t *ret)
+int graph_shape_reduced(struct compiler *c, uint16_t shape, uint32_t axes, bool keeps_dims,
+                        uint16_t *ret)
+{
+    const struct shape *s = &c->graph.shapes[shape];
+    int64_t dims[ARRAY_MAX_NDIM];
+    int ndim = 0;
+    for (int i = 0; i < s->ndim; i++) {
+        bool is_reduced = axes >> i & 1;
+        if (!is_reduced || keeps_dims)
+            dims[ndim++] = is_reduced ? 1 : s->dims[i];
+    }
+    return shape_intern(c, 0, ndim, dims, false, ret);
+}
+
+int graph_reduce(struct compiler *c, enum op op, enum dtype dtype, uint16_t src, uint32_t axes,
+                 bool keeps_dims, uint16_t *ret)
 {
     const struct node *n = &c->graph.nodes[src];
     struct node key = make_key(NODE_REDUCTION, dtype);
@@ -321,6 +365,11 @@ int graph_reduce(struct compiler *c, enum op op, enum dtype dtype, uint16_t src,
     key.n_src = 1;
     key.src[0] = src;
     key.level = n->level + 1;
+    key.reduced_axes = axes;
+    key.keeps_dims = keeps_dims;
     uint32_t hash = hash_key(&key);
-    return find(&c->graph, &key, hash, ret) ? 0 : add(c, &key, hash, ret);
+    if (find(&c->graph, &key, hash, ret))
+        return 0;
+    int r = graph_shape_reduced(c, n->shape, axes, keeps_dims, &key.shape);
+    return r != 0 ? r : add(c, &key, hash, ret);
 }

@@ -6,8 +6,10 @@
  *                    names.c     powers.c floats.c
  *                    calls.c     bits.c choices.c
  *                    arguments.c closeness.c lower.c
- *                    keywords.c  reductions.c axes.c
- *                                scalar.c
+ *                    keywords.c  axes.c scalar.c
+ *                    literals.c  reductions.c reduce.c
+ *                                moments.c norms.c
+ *                                random.c integers.c
  *                                graph.c fold.c narrow.c
  *
  * All memory between text and program is one arena, given back at the end; the program is one
@@ -77,6 +79,8 @@ enum ast_kind {
     AST_OP,    /* op of children; `dtype` is the target of OP_CAST */
     AST_PLUS,  /* +x */
     AST_BOUND, /* a name given in the text: its child's value */
+    AST_TUPLE, /* of its children, as some arguments are */
+    AST_DTYPE, /* `dtype`, as some arguments are */
 };
 
 /* In place of a child: an optional argument that is not given, or is None. */
@@ -106,9 +110,15 @@ struct ast {
 
 enum node_kind { NODE_INPUT, NODE_CONST, NODE_INSN, NODE_REDUCTION, NODE_INDEX };
 
-#define NODE_NONE UINT16_MAX
+#define NODE_NONE         UINT16_MAX
+#define SIZED_DIFFERENTLY (UINT16_MAX - 1)
+#define INDEX_FLAT        INT64_MAX
 
 /* A typed value; equal ones are one node. Sources come before their users.
+ *
+ * The same holds for the element's number that a random number without `size` is made of; with
+ * `size` it has that shape, and must be evaluated in a pass of as many elements: in another one its
+ * numbers would repeat.
  *
  * A NODE_INDEX, index(axis), has no shape of its own: like a number it takes the shape of what it
  * meets, so its shape here is (). Its axis is one of the pass that evaluates it, which has the
@@ -127,10 +137,18 @@ struct node {
     uint16_t next;  /* in the same bucket */
     uint64_t reads; /* bit i: request->args[i] is read, reductions not looked through */
     uint64_t axes;  /* bit 32 + i: index(i) is read, in the same way */
+    bool is_free;   /* an index() or the number of an element is read that takes what shape it
+                       meets, in the same way */
+    uint16_t sized; /* the shape of the number of an element that has one; NODE_NONE: there is
+                       none, SIZED_DIFFERENTLY: they are of different sizes */
     union {
-        union scalar value; /* NODE_CONST; unused bytes are 0 */
-        uint64_t arg;       /* NODE_INPUT */
-        int64_t axis;       /* NODE_INDEX; below 0: from the end */
+        union scalar value;        /* NODE_CONST; unused bytes are 0 */
+        uint64_t arg;              /* NODE_INPUT */
+        int64_t axis;              /* NODE_INDEX; below 0: from the end; INDEX_FLAT: its number */
+        struct {                   /* NODE_REDUCTION */
+            uint32_t reduced_axes; /* bit i: axis i of the source */
+            uint32_t keeps_dims;   /* 1: they stay, with length 1 */
+        };
     };
     /* Of emit.c: */
     uint16_t n_uses; /* not yet made, in the pass at hand */
@@ -168,6 +186,7 @@ struct compiler {
     uint16_t outputs[REQUEST_MAX_OUTPUTS];       /* nodes */
     uint16_t output_shapes[REQUEST_MAX_OUTPUTS]; /* theirs, but for index()s alone */
     uint32_t axis_columns[2 * ARRAY_MAX_NDIM];   /* where index(i - 32) is in the text */
+    uint32_t random_column;                      /* where the last random number is */
 };
 
 /* Fills the error; column 0: none is named. Returns status. */
@@ -183,20 +202,40 @@ int lexer_next(struct compiler *c, uint32_t at, struct token *ret_token) GAD_MUS
 int parser_run(struct compiler *c) GAD_MUST_CHECK;
 
 /* keywords.c: what the catalogue's text "decimals=0" says. */
-#define KEYWORDS_MAX 5
+#define KEYWORDS_MAX 8
+
+enum keyword_kind { KEYWORD_EXPRESSION, KEYWORD_TUPLE, KEYWORD_DTYPE, KEYWORD_NONE };
 
 struct keyword {
     const char *name; /* not terminated */
     unsigned n_chars;
-    bool allows_none;
+    enum keyword_kind kind; /* KEYWORD_NONE: nothing but None */
+    bool allows_none, is_required;
 };
 unsigned keywords_count(enum op op);
+unsigned keywords_count_positional(enum op op); /* those that may come without their names */
 /* i < keywords_count(op) */
 struct keyword keywords_get(enum op op, unsigned i);
 /* Its number; keywords_count(op) where there is none. */
 unsigned keywords_find(enum op op, const char *name, size_t n_chars);
 /* The nearest known one, or n_chars 0. */
 struct keyword keywords_suggest(enum op op, const char *name, size_t n_chars);
+
+/* literals.c: arguments that must be known while the expression is compiled, by keyword. The
+ * operation must have the keyword. */
+const struct ast_node *literals_find(const struct compiler *c, const struct ast_node *n,
+                                     const char *keyword); /* NULL: not given */
+/* Of what is given: an integer or a tuple of them, at most ARRAY_MAX_NDIM; */
+int literals_integers(struct compiler *c, const struct ast_node *n, const char *keyword,
+                      __int128 *ret, unsigned *ret_n, bool *ret_is_tuple) GAD_MUST_CHECK;
+int literals_integer(struct compiler *c, const struct ast_node *n, const char *keyword,
+                     __int128 *ret) GAD_MUST_CHECK;
+int literals_number(struct compiler *c, const struct ast_node *n, const char *keyword,
+                    double *ret) GAD_MUST_CHECK;
+/* *ret stays where it is not given. */
+int literals_flag(struct compiler *c, const struct ast_node *n, const char *keyword,
+                  bool *ret) GAD_MUST_CHECK;
+enum dtype literals_dtype(const struct compiler *c, const struct ast_node *n, enum dtype otherwise);
 
 /* scalar.c: Python's numbers. */
 int scalar_fold(struct compiler *c, const struct ast_node *n, const struct value *args,
@@ -264,28 +303,36 @@ rule_fn closeness_isclose, closeness_nan_to_num;            /* closeness.c */
 rule_fn bits_apply, bits_count, bits_integer, bits_logical; /* bits.c */
 rule_fn choices_where, choices_select, choices_clip;        /* choices.c */
 rule_fn axes_apply;                                         /* axes.c */
+rule_fn reductions_apply;                                   /* reductions.c */
+rule_fn random_apply;                                       /* random.c */
+rule_fn random_integers;                                    /* integers.c */
 
-/* axes.c: that all of the node's index()s are axes of `shape`, in which it is evaluated. */
+/* axes.c: that all of the node's index()s are axes of `shape`, in which it is evaluated, and its
+ * random numbers as many as that has elements. */
 int axes_check(struct compiler *c, uint16_t node, const struct shape *shape) GAD_MUST_CHECK;
-
-/* reductions.c */
-int reductions_apply(struct compiler *c, const struct ast_node *n, const struct value *args,
-                     struct value *ret) GAD_MUST_CHECK;
 
 /* graph.c */
 int graph_init(struct compiler *c, size_t n_chars) GAD_MUST_CHECK;
 int graph_input(struct compiler *c, uint16_t arg, uint16_t *ret) GAD_MUST_CHECK;
 int graph_index(struct compiler *c, int64_t axis, uint16_t *ret) GAD_MUST_CHECK;
+/* The element's number, of a shape of its own or of none. */
+int graph_flat_index(struct compiler *c, bool is_sized, uint16_t shape,
+                     uint16_t *ret) GAD_MUST_CHECK;
 int graph_const(struct compiler *c, enum dtype dtype, union scalar value, uint16_t shape,
                 uint16_t *ret) GAD_MUST_CHECK;
 /* Folds constants. The column is for shapes that do not fit together. */
 int graph_op(struct compiler *c, uint32_t column, enum op op, enum dtype compute, enum dtype dtype,
              unsigned n_src, const uint16_t *src, uint16_t *ret) GAD_MUST_CHECK;
 int graph_cast(struct compiler *c, uint16_t src, enum dtype dtype, uint16_t *ret) GAD_MUST_CHECK;
-int graph_reduce(struct compiler *c, enum op op, enum dtype dtype, uint16_t src,
-                 uint16_t *ret) GAD_MUST_CHECK;
-/* A shape that outlives the compiler. */
-int graph_shape(struct compiler *c, int ndim, const int64_t *dims, uint16_t *ret) GAD_MUST_CHECK;
+/* axes: bits of the source's; the result has the others, or all where keeps_dims. */
+int graph_reduce(struct compiler *c, enum op op, enum dtype dtype, uint16_t src, uint32_t axes,
+                 bool keeps_dims, uint16_t *ret) GAD_MUST_CHECK;
+/* The axes of a shape that are left when `axes` are reduced. */
+int graph_shape_reduced(struct compiler *c, uint16_t shape, uint32_t axes, bool keeps_dims,
+                        uint16_t *ret) GAD_MUST_CHECK;
+/* is_kept: dims outlive the compiler. */
+int graph_shape(struct compiler *c, uint32_t column, int ndim, const int64_t *dims, bool is_kept,
+                uint16_t *ret) GAD_MUST_CHECK;
 
 /* lower.c: operations in a row. After a failure, which `r` keeps, the others do nothing. */
 struct lower {
@@ -327,6 +374,7 @@ struct root {
     uint16_t level, shape;
     uint16_t target; /* the output's index, or the reduction's node */
     bool is_output;
+    uint32_t reduced_axes;
 };
 
 #define SCHEDULE_MAX_ROOTS (REQUEST_MAX_OUTPUTS + PROGRAM_MAX_REDUCTIONS)

@@ -1,34 +1,74 @@
 /* Optional parameters, as the catalogue writes them: "rtol=1e-05, atol=1e-08, equal_nan=False".
  *
  * They stand behind the arguments that an operation must have, in this order where no name is
- * given. One whose default is None may be None. The defaults' values are known where the operation
- * is lowered; the text is what people read.
+ * given; those behind a "*" always come by name. One whose default is None may be None; one that
+ * has no default must be given. The defaults' values are known where the operation is lowered; the
+ * text is what people read. What may be written for a parameter follows from its name: axes and
+ * sizes are integers or tuples, a dtype is a name, all others are expressions.
  *
- * Called by calls.c while it parses a call.
+ * Called by arguments.c while a call is parsed, and by literals.c for what was given.
  */
 #include "kernels/expr/internal.h"
 
 #include <assert.h>
 #include <string.h>
 
+static const char *skip_marker(const char *text)
+{
+    return text != NULL && memcmp(text, "*, ", 3) == 0 ? text + 3 : text;
+}
+
+/* The parameter behind this one, or NULL. */
+static const char *behind(const char *text)
+{
+    text = strchr(text, ',');
+    return text != NULL ? text + 2 : NULL;
+}
+
 unsigned keywords_count(enum op op)
 {
-    const char *text = op_info(op)->keywords;
     unsigned n = 0;
-    for (; text != NULL; n++)
-        text = (text = strchr(text, ',')) != NULL ? text + 1 : NULL;
+    for (const char *at = skip_marker(op_info(op)->keywords); at != NULL; n++)
+        at = skip_marker(behind(at));
     assert(n <= KEYWORDS_MAX);
     return n;
 }
 
+unsigned keywords_count_positional(enum op op)
+{
+    unsigned n = 0;
+    for (const char *at = op_info(op)->keywords; at != NULL && *at != '*'; n++)
+        at = behind(at);
+    return n;
+}
+
+static enum keyword_kind kind_of(const struct keyword *k)
+{
+    static const struct {
+        const char *name;
+        enum keyword_kind kind;
+    } kinds[] = {
+        {"axis", KEYWORD_TUPLE},
+        {"size", KEYWORD_TUPLE},
+        {"dtype", KEYWORD_DTYPE},
+        {"out", KEYWORD_NONE},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(kinds); i++)
+        if (strlen(kinds[i].name) == k->n_chars && memcmp(kinds[i].name, k->name, k->n_chars) == 0)
+            return kinds[i].kind;
+    return KEYWORD_EXPRESSION;
+}
+
 struct keyword keywords_get(enum op op, unsigned i)
 {
-    const char *text = op_info(op)->keywords;
+    const char *text = skip_marker(op_info(op)->keywords);
     for (; i > 0; i--)
-        text = strchr(text, ',') + 2;
-    struct keyword k = {.name = text, .n_chars = (unsigned)strcspn(text, "=")};
+        text = skip_marker(behind(text));
+    struct keyword k = {.name = text, .n_chars = (unsigned)strcspn(text, "=,")};
+    k.is_required = text[k.n_chars] != '=';
+    k.kind = kind_of(&k);
     const char *initial = text + k.n_chars + 1;
-    k.allows_none = strcspn(initial, ",") == 4 && memcmp(initial, "None", 4) == 0;
+    k.allows_none = !k.is_required && strcspn(initial, ",") == 4 && memcmp(initial, "None", 4) == 0;
     return k;
 }
 

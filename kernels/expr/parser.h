@@ -50,6 +50,10 @@ bool names_is_dtype(const struct parser *p, const struct token *name);
 bool names_is_function(const struct parser *p, const struct token *name); /* or a dtype */
 int names_unknown(struct parser *p, const struct token *name, bool is_call);
 
+/* literals.c: a tuple of integers or one of them; a dtype's name. */
+int literals_parse_tuple(struct parser *p, uint32_t *ret) GAD_MUST_CHECK;
+int literals_parse_dtype(struct parser *p, enum dtype *ret) GAD_MUST_CHECK;
+
 /* suggest.c: the nearest known name, or NULL. is_call: functions only, else arguments too. */
 const char *suggest_name(const struct parser *p, const struct token *name, bool is_call);
 
@@ -75,6 +79,8 @@ void arguments_init(struct call *call, const struct parser *p, const struct toke
                     enum op op);
 /* From behind the "(" to behind the ")". */
 int arguments_parse(struct parser *p, struct call *call) GAD_MUST_CHECK;
+/* That all keywords are given that must be. */
+int arguments_require(struct parser *p, const struct call *call) GAD_MUST_CHECK;
 /* OP_COUNT: an operation without keywords. */
 int arguments_check(struct parser *p, const struct token *name, enum op op, unsigned wanted,
                     unsigned given) GAD_MUST_CHECK;

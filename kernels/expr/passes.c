@@ -2,13 +2,15 @@
  *
  * A pass walks one iteration space. Its roots, the values that it reduces or stores, have exactly
  * its shape; all they need is evaluated in it, except reductions, which earlier passes have done.
- * So every root has a level, one more than the highest of the reductions below it, and roots of
- * one level and shape share a pass: arrays are read once for all of them.
+ * So every root has a level, one more than the highest of the reductions below it. Roots of one
+ * level and shape share a pass, where they reduce the same axes, so that arrays are read once for
+ * all of them; an output is stored in any pass of its level and shape.
  *
  * An output may move to a later pass of the same shape:
  * - where it would need a pass of its own now and none then;
  * - where it may be stored over an array that a later pass still reads. Within a level, passes of
- *   larger shapes come first, so that a small array is overwritten after the last broadcast of it.
+ *   larger shapes come first, so that a small array is overwritten after the last broadcast of it;
+ *   of those of one shape the last one stores.
  *
  * Called once for each program, between types.c and emit.c.
  */
@@ -45,7 +47,8 @@ static int collect_roots(struct compiler *c, struct schedule *s)
         s->roots[s->n_roots++] = (struct root){.node = n->src[0],
                                                .level = n->level - 1,
                                                .shape = g->nodes[n->src[0]].shape,
-                                               .target = (uint16_t)i};
+                                               .target = (uint16_t)i,
+                                               .reduced_axes = n->reduced_axes};
     }
     return 0;
 }
@@ -120,7 +123,9 @@ static int compare_roots(const struct graph *g, const struct root *a, const stru
         return x->ndim > y->ndim ? -1 : 1;
     if (a->shape != b->shape)
         return a->shape < b->shape ? -1 : 1;
-    return (int)b->is_output - (int)a->is_output;
+    if (a->is_output != b->is_output)
+        return a->is_output ? 1 : -1;
+    return (a->reduced_axes > b->reduced_axes) - (a->reduced_axes < b->reduced_axes);
 }
 
 static void sort_roots(const struct compiler *c, struct schedule *s)
@@ -134,6 +139,13 @@ static void sort_roots(const struct compiler *c, struct schedule *s)
     }
 }
 
+/* Stores join any pass of their shape: they come last, so the last one. */
+static bool share_pass(const struct root *a, const struct root *b)
+{
+    return a->level == b->level && a->shape == b->shape &&
+           (b->is_output || a->reduced_axes == b->reduced_axes);
+}
+
 int passes_assign(struct compiler *c, struct schedule *ret)
 {
     ret->n_roots = ret->n_passes = 0;
@@ -144,7 +156,7 @@ int passes_assign(struct compiler *c, struct schedule *ret)
     sort_roots(c, ret);
     for (uint16_t i = 0; i < ret->n_roots; i++) {
         const struct root *root = &ret->roots[i];
-        if (i > 0 && root->level == root[-1].level && root->shape == root[-1].shape)
+        if (i > 0 && share_pass(&root[-1], root))
             continue;
         if (ret->n_passes == PROGRAM_MAX_PASSES) {
             r = fail(c, GAD_LIMIT_EXCEEDED, 0,

@@ -36,7 +36,7 @@ static int known_power(struct compiler *c, const struct ast_node *n, enum dtype 
         return fail(c, GAD_NEGATIVE_POWER, n->column,
                     "integers to negative integer powers are not allowed, write x ** -1.0");
     struct lower l = {c, n, 0};
-    switch (power_shortcut(d, exponent, shape->ndim > 0 || node->axes != 0)) {
+    switch (power_shortcut(d, exponent, shape->ndim > 0 || node->is_free)) {
     case OP_SQUARE: base = lower_unary(&l, OP_SQUARE, base); break;
     case OP_SQRT: base = lower_unary(&l, OP_SQRT, base); break;
     case OP_DIVIDE: base = lower_binary(&l, OP_DIVIDE, lower_float(&l, d, 1), base); break;

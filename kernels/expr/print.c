@@ -57,7 +57,12 @@ static void add_operand(struct text *t, const struct program *p, const struct op
     case OPERAND_INPUT: add(t, "in%u", o->index); break;
     case OPERAND_REDUCED: add(t, "red%u", o->index); break;
     case OPERAND_CONST: add_const(t, &p->consts[o->index]); break;
-    case OPERAND_INDEX: add(t, "index%u", o->index); break;
+    case OPERAND_INDEX:
+        if (o->index == OPERAND_INDEX_FLAT)
+            add(t, "index");
+        else
+            add(t, "index%u", o->index);
+        break;
     default: add(t, "-"); break;
     }
 }
@@ -79,6 +84,25 @@ static void add_insn(struct text *t, const struct program *p, const struct insn 
     add(t, "\n");
 }
 
+/* Where some axes are kept: the reduction's axes and its result's shape. */
+static void add_axes(struct text *t, const struct program *p, unsigned reduction)
+{
+    const struct reduction *r = &p->reductions[reduction];
+    const struct pass *pass = &p->passes[r->pass];
+    int64_t shape[ARRAY_MAX_NDIM];
+    int ndim = program_reduction_shape(p, reduction, shape);
+    if (ndim == 0)
+        return;
+    const char *before = " over axes ";
+    for (int i = 0; i < pass->ndim; i++)
+        if (pass->reduced_axes >> i & 1) {
+            add(t, "%s%d", before, i);
+            before = ", ";
+        }
+    add(t, ": ");
+    add_shape(t, ndim, shape);
+}
+
 static void add_pass(struct text *t, const struct program *p, unsigned index)
 {
     const struct pass *pass = &p->passes[index];
@@ -92,6 +116,7 @@ static void add_pass(struct text *t, const struct program *p, unsigned index)
         add(t, "  red%u = %s.%s ", r, op_info((enum op)p->reductions[r].op)->name,
             dtype_name((enum dtype)p->reductions[r].src.dtype));
         add_operand(t, p, &p->reductions[r].src);
+        add_axes(t, p, r);
         add(t, " (%s)\n", dtype_name((enum dtype)p->reductions[r].result));
     }
     for (unsigned i = 0; i < pass->n_stores; i++) {

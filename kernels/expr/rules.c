@@ -24,7 +24,7 @@ int rules_known(struct compiler *c, const struct ast_node *n, bool value, const 
                 struct value *ret)
 {
     const struct node *of = like->kind == VALUE_NODE ? &c->graph.nodes[like->node] : NULL;
-    if (of != NULL && of->axes != 0) {
+    if (of != NULL && of->is_free) {
         /* It has no shape yet: computed after all, x == x or x != x of integers. */
         const struct value both[2] = {*like, *like};
         return rules_lower(c, n, value ? OP_EQUAL : OP_NOT_EQUAL, 2, both, ret);
@@ -212,6 +212,8 @@ int rules_apply(struct compiler *c, const struct ast_node *n, const struct value
     case OP_RULE_NAN_TO_NUM: return closeness_nan_to_num(c, n, args, ret);
     case OP_RULE_INDEX: return axes_apply(c, n, args, ret);
     case OP_RULE_CAST: return type_cast(c, n, args, ret);
+    case OP_RULE_RANDOM: return random_apply(c, n, args, ret);
+    case OP_RULE_RANDOM_INTEGERS: return random_integers(c, n, args, ret);
     default: return reductions_apply(c, n, args, ret);
     }
 }

@@ -186,8 +186,9 @@ static int fit_output(struct compiler *c, const struct array *to, uint16_t *shap
 {
     const struct node *n = &c->graph.nodes[*node];
     enum dtype dtype = types_of_node(c, *node);
-    int fitted =
-        n->axes != 0 && *shape_index == 0 ? graph_shape(c, to->ndim, to->shape, shape_index) : 0;
+    int fitted = n->is_free && *shape_index == 0
+                     ? graph_shape(c, 0, to->ndim, to->shape, true, shape_index)
+                     : 0;
     if (fitted != 0)
         return fitted;
     const struct shape *shape = &c->graph.shapes[*shape_index];

@@ -17,7 +17,8 @@
  * --bench` shows, rounded to few classes; the device's is an estimate from the number of machine
  * instructions. Elements of 8 bytes cost twice as much.
  *
- * Files are taken to be in the page cache. Called by plan.c.
+ * What later passes read again is counted again, pass by pass. Files are taken to be in the page
+ * cache. Called by plan.c.
  */
 #include "kernels/plan/planner.h"
 #include "proto/util.h"
@@ -119,7 +120,7 @@ static double n_elements(const struct pass *pass)
 static double pass_work(const struct planner *p, unsigned index, const struct rates *rates)
 {
     const struct pass *pass = &p->program->passes[index];
-    uint64_t n_tiles = p->plan->passes[index].n_tiles;
+    uint64_t n_tiles = p->plan->passes[index].round_tiles;
     double rate = rates->measured.work;
     if (!rates->is_device && n_tiles < rates->n_threads) /* the other threads have nothing to do */
         rate *= (double)n_tiles / rates->n_threads;
@@ -164,7 +165,8 @@ static double device_seconds(const struct planner *p, unsigned index, const stru
                      p->plan->passes[index].n_tiles);
 }
 
-/* A device drains between passes, so that each has the floor of a job; threads go on at once. */
+/* A device drains between passes and rounds, so that each has the floor of a job; threads go on at
+ * once. */
 void planner_estimate(const struct planner *p)
 {
     struct plan *plan = p->plan;
@@ -178,8 +180,9 @@ void planner_estimate(const struct planner *p)
         double seconds = rates.is_device ? device_seconds(p, i, &rates, &bound)
                                          : cpu_seconds(p, i, &rates, &bound);
         spent[bound] += seconds;
-        if (rates.is_device && i > 0)
-            spent[PLAN_BOUND_START] += rates.measured.job_seconds;
+        if (rates.is_device)
+            spent[PLAN_BOUND_START] +=
+                rates.measured.job_seconds * (double)(plan->passes[i].geometry.n_rounds - (i == 0));
     }
     plan->seconds = 0;
     for (unsigned i = 0; i < N_BOUNDS; i++) {

@@ -2,206 +2,44 @@
  * again to carry out; the same input gives the same plan.
  *
  * Per pass: the geometry (which alone decides the bits of the results), how many grains make a
- * tile (tiles.c), what is read and written, where the tree of its reductions lies in the carry. Of
- * the pool a job needs a slot (lent for a turn, or while a tile is with a device) when an operand
- * is a file or the engine has a device, and the carry (for its life). At last, how long it would
- * take (estimate.c).
+ * tile, what is read and written (passes.c, tiles.c). Of the pool a job needs a slot (lent for a
+ * turn, or while a tile is with a device) when an operand is a file or the engine has a device, and
+ * the carry, for its life (carry.c). At last, how long it would take (estimate.c).
  *
  * A tile is the unit of turns, of cancelling and of time measured.
  *
- * All numbers come from a client: counts of elements and bytes are multiplied with checks.
+ * All numbers come from a client: counts of elements and bytes are added and multiplied with
+ * checks.
  */
 #include "kernels/cuda/tile.h"
 #include "kernels/plan/planner.h"
-#include "kernels/reduce.h"
 #include "proto/util.h"
 
 #include <assert.h>
 #include <inttypes.h>
 
-#define CARRY_ALIGN_BYTES 64
-#define SMALL_MAX_BYTES   (256u * 1024)
-#define SMALL_MAX_WORK    (UINT64_C(1) << 20)
+#define SMALL_MAX_BYTES (256u * 1024)
+#define SMALL_MAX_WORK  (UINT64_C(1) << 20)
 
-static void add_input(struct planner *p, const struct program_input *input)
+/* Over all passes. */
+static int add_up(const struct planner *p)
 {
-    const struct array *array = &p->request->args[input->arg].array;
-    bool is_grid = array->at.kind == LOCATION_FILE && array->at.file.is_grid;
+    struct plan *plan = p->plan;
 
-    assert(input->arg < p->request->n_args && array->ndim == input->ndim);
-    p->operands[p->n_operands++] = (struct planned_operand){
-        .shape = {.dtype = input->dtype,
-                  .ndim = input->ndim,
-                  .shape = input->shape,
-                  .strides = array->strides,
-                  .chunk_shape = is_grid ? array->at.file.chunk_shape : NULL},
-        .kind = array->at.kind,
-    };
-}
-
-static void add_output(struct planner *p, unsigned index)
-{
-    const struct program_output *output = &p->program->outputs[index];
-    const struct request_output *wanted = &p->request->outputs[index];
-
-    assert(!wanted->has_to || wanted->to.ndim == output->ndim);
-    p->operands[p->n_operands++] = (struct planned_operand){
-        .shape = {.dtype = output->dtype,
-                  .ndim = output->ndim,
-                  .shape = output->shape,
-                  .strides = wanted->has_to ? wanted->to.strides : NULL,
-                  .is_output = true},
-        .kind = wanted->has_to ? wanted->to.at.kind : LOCATION_NONE,
-    };
-}
-
-static void collect_operands(struct planner *p, const struct pass *pass)
-{
-    p->n_operands = 0;
-    for (unsigned i = 0; i < p->program->n_inputs; i++) {
-        if (pass->inputs_used >> i & 1)
-            add_input(p, &p->program->inputs[i]);
-    }
-    for (unsigned i = 0; i < pass->n_stores; i++)
-        add_output(p, p->program->stores[pass->first_store + i].output);
-}
-
-static int check_space(const struct planner *p, const struct pass *pass, int64_t *ret_n_elements)
-{
-    int64_t n_elements = 1;
-    char text[256];
-
-    for (int i = 0; i < pass->ndim; i++) {
-        if (pass->shape[i] == 0) {
-            *ret_n_elements = 0;
-            return 0;
+    for (unsigned i = 0; i < plan->n_passes; i++) {
+        const struct plan_pass *pass = &plan->passes[i];
+        if (!planner_add_checked(&plan->read_bytes, pass->read_bytes) ||
+            !planner_add_checked(&plan->write_bytes, pass->write_bytes)) {
+            error_set(p->error, GAD_LIMIT_EXCEEDED, "shape",
+                      "the job would move more bytes than 63 bits count");
+            error_expected(p->error, "at most %" PRId64 " bytes", INT64_MAX);
+            return GAD_LIMIT_EXCEEDED;
         }
-    }
-    for (int i = 0; i < pass->ndim; i++) {
-        if (mul_overflows_i64(n_elements, pass->shape[i], &n_elements)) {
-            array_format_shape(pass->ndim, pass->shape, text, sizeof(text));
-            error_set(p->error, GAD_BAD_SHAPE, "shape",
-                      "broadcasting makes the shape %.200s, more elements than 63 bits count",
-                      text);
-            error_expected(p->error, "at most %" PRId64 " elements", INT64_MAX);
-            error_found(p->error, "shape %.100s", text);
-            return GAD_BAD_SHAPE;
-        }
-    }
-    *ret_n_elements = n_elements;
-    return 0;
-}
-
-static bool is_in_memory(enum location_kind kind)
-{
-    return kind == LOCATION_NONE || kind == LOCATION_INLINE || kind == LOCATION_REGION;
-}
-
-/* The bytes of an operand's boxes over all grains, and of them what is read or written where it
- * lies; false when 63 bits do not count them. */
-static bool moved_bytes(const struct geometry *g, const struct planned_operand *operand,
-                        uint64_t *ret_boxes, uint64_t *ret_bytes)
-{
-    int64_t once = (int64_t)dtype_size(operand->shape.dtype), moved = once;
-
-    for (int i = 0; i < g->ndim; i++) {
-        int own = i - (g->ndim - operand->shape.ndim);
-        int64_t length = own >= 0 ? operand->shape.shape[own] : 1;
-        if (mul_overflows_i64(moved, length == 1 ? g->grid[i] : length, &moved) ||
-            mul_overflows_i64(once, length, &once))
-            return false;
-    }
-    bool is_kept = is_in_memory(operand->kind) && once <= GRAIN_MAX_OPERAND_BYTES;
-    *ret_boxes = (uint64_t)moved;
-    *ret_bytes = (uint64_t)(is_kept && g->n_grains > 0 ? once : moved);
-    return true;
-}
-
-static bool add_checked(uint64_t *sum, uint64_t value)
-{
-    return !__builtin_add_overflow(*sum, value, sum) && *sum <= INT64_MAX;
-}
-
-static void add_traffic(struct planned_traffic *traffic, const struct planned_operand *operand,
-                        uint64_t n_bytes, uint64_t n_box_bytes)
-{
-    bool is_file = !is_in_memory(operand->kind);
-    *(is_file ? &traffic->file : &traffic->memory) += (double)n_bytes;
-    *(is_file ? &traffic->staged_file : &traffic->staged_memory) += (double)n_box_bytes;
-    *(operand->shape.is_output ? &traffic->from_device : &traffic->to_device) +=
-        (double)n_box_bytes;
-}
-
-static int count_bytes(struct planner *p, unsigned index)
-{
-    struct plan_pass *pass = &p->plan->passes[index];
-    for (unsigned i = 0; i < p->n_operands; i++) {
-        const struct planned_operand *operand = &p->operands[i];
-        bool is_output = operand->shape.is_output;
-        uint64_t n_bytes, n_box_bytes;
-        if (moved_bytes(&pass->geometry, operand, &n_box_bytes, &n_bytes) &&
-            add_checked(is_output ? &pass->write_bytes : &pass->read_bytes, n_bytes) &&
-            add_checked(is_output ? &p->plan->write_bytes : &p->plan->read_bytes, n_bytes)) {
-            add_traffic(&p->traffic[index], operand, n_bytes, n_box_bytes);
-            continue;
-        }
-        error_set(p->error, GAD_LIMIT_EXCEEDED, "shape",
-                  "the job would move more bytes than 63 bits count");
-        error_expected(p->error, "at most %" PRId64 " bytes", INT64_MAX);
-        return GAD_LIMIT_EXCEEDED;
+        if (!planner_add_checked(&plan->n_tiles, pass->n_tiles))
+            return error_set(p->error, GAD_LIMIT_EXCEEDED, "shape",
+                             "the job would have too many tiles");
     }
     return 0;
-}
-
-static int plan_pass(struct planner *p, unsigned index)
-{
-    const struct pass *pass = &p->program->passes[index];
-    struct plan_pass *planned = &p->plan->passes[index];
-    struct geometry_operand operands[PLANNER_MAX_OPERANDS];
-    int64_t n_elements;
-    bool has_provider = false;
-
-    collect_operands(p, pass);
-    int r = check_space(p, pass, &n_elements);
-    if (r != 0)
-        return r;
-    for (unsigned i = 0; i < p->n_operands; i++) {
-        operands[i] = p->operands[i].shape;
-        planned->needs_slot |= p->operands[i].kind == LOCATION_FILE;
-        has_provider |= p->operands[i].kind == LOCATION_PROVIDER;
-    }
-    geometry_init(&planned->geometry, pass->ndim, pass->shape, p->n_operands, operands);
-    planned->needs_slot |= p->limits->is_device;
-    planned->needs_slot &= n_elements > 0;
-    if (n_elements > 0) {
-        r = count_bytes(p, index);
-        if (r != 0)
-            return r;
-    }
-    planner_choose_tiles(p, index, has_provider);
-    if (add_checked(&p->plan->n_tiles, planned->n_tiles)) {
-        p->work += (double)n_elements * (double)planner_work_per_element(pass);
-        return 0;
-    }
-    return error_set(p->error, GAD_LIMIT_EXCEEDED, "shape", "the job would have too many tiles");
-}
-
-static void plan_carry(struct planner *p)
-{
-    uint64_t offset = 0;
-
-    if (p->program->n_reductions == 0)
-        return;
-    for (unsigned i = 0; i < p->program->n_passes; i++) {
-        unsigned n_reductions = p->program->passes[i].n_reductions;
-        if (n_reductions == 0)
-            continue;
-        p->plan->passes[i].carry_offset_bytes = offset;
-        offset += round_up_u64(reduce_tree_size_bytes(n_reductions), CARRY_ALIGN_BYTES);
-    }
-    p->plan->results_offset_bytes = offset;
-    p->plan->carry_bytes =
-        offset + round_up_u64(p->program->n_reductions * sizeof(struct partial), CARRY_ALIGN_BYTES);
 }
 
 static int refuse(struct gad_error *error, uint64_t needed, uint64_t there, const char *what)
@@ -221,8 +59,7 @@ static uint64_t least_slot_bytes(const struct planner *p, unsigned index)
     const struct plan_pass *pass = &p->plan->passes[index];
     if (!p->limits->is_device)
         return GRAIN_MAX_TOTAL_BYTES;
-    return cuda_tile_need_bytes(p->program, index, 1, pass->grain_input_bytes,
-                                pass->grain_output_bytes);
+    return cuda_tile_need_bytes(p->program, index, 1, &pass->room);
 }
 
 static int check_slots(const struct planner *p)
@@ -246,15 +83,18 @@ static int check_slots(const struct planner *p)
     return 0;
 }
 
-static int check_pool(const struct planner *p)
+/* Elements x instructions, over all passes. */
+static double work_of(const struct program *program)
 {
-    const struct plan_limits *limits = p->limits;
-    int r = check_slots(p);
-    if (r != 0)
-        return r;
-    if (p->plan->carry_bytes > limits->carry_limit_bytes)
-        return refuse(p->error, p->plan->carry_bytes, limits->carry_limit_bytes, "partial results");
-    return 0;
+    double work = 0;
+
+    for (unsigned i = 0; i < program->n_passes; i++) {
+        double own = (double)planner_work_per_element(&program->passes[i]);
+        for (int axis = 0; axis < program->passes[i].ndim; axis++)
+            own *= (double)program->passes[i].shape[axis];
+        work += own;
+    }
+    return work;
 }
 
 static bool is_small(const struct planner *p)
@@ -266,16 +106,17 @@ static bool is_small(const struct planner *p)
             return false;
     }
     for (unsigned i = 0; i < p->program->n_inputs; i++) {
-        if (!is_in_memory(p->request->args[p->program->inputs[i].arg].array.at.kind))
+        if (!planner_is_in_memory(p->request->args[p->program->inputs[i].arg].array.at.kind))
             return false;
     }
     for (unsigned i = 0; i < p->program->n_outputs; i++) {
         const struct request_output *output = &p->request->outputs[i];
-        if (output->has_to && !is_in_memory(output->to.at.kind))
+        if (output->has_to && !planner_is_in_memory(output->to.at.kind))
             return false;
     }
     return plan->read_bytes <= SMALL_MAX_BYTES &&
-           plan->write_bytes <= SMALL_MAX_BYTES - plan->read_bytes && p->work <= SMALL_MAX_WORK;
+           plan->write_bytes <= SMALL_MAX_BYTES - plan->read_bytes && plan->n_rounds == 1 &&
+           plan->carry_bytes <= PLAN_SMALL_CARRY_BYTES && work_of(p->program) <= SMALL_MAX_WORK;
 }
 
 /* NumPy's order 'K' in its simple cases: the sources with as many axes as the result are in Fortran
@@ -307,18 +148,20 @@ int plan_make(const struct job_request *request, const struct program *program, 
               const struct plan_limits *limits, struct plan *ret_plan, struct gad_error *error)
 {
     struct plan plan = {.n_passes = program->n_passes, .is_restartable = !in_place};
-    struct planner planner = {
-        .request = request, .program = program, .limits = limits, .plan = &plan, .error = error};
+    struct planner planner = {.request = request,
+                              .program = program,
+                              .limits = limits,
+                              .plan = &plan,
+                              .error = error,
+                              .in_place = in_place};
 
     assert(program->n_passes <= PROGRAM_MAX_PASSES && program->n_outputs == request->n_outputs);
-    for (unsigned i = 0; i < program->n_passes; i++) {
-        int r = plan_pass(&planner, i);
-        if (r != 0)
-            return r;
-    }
-    plan_carry(&planner);
-    int r = check_pool(&planner);
-    if (r != 0)
+    int r = planner_cut_all(&planner);
+    if (!r)
+        r = add_up(&planner);
+    if (!r)
+        r = check_slots(&planner);
+    if (r)
         return r;
     planner_estimate(&planner);
     plan.is_small = is_small(&planner);
@@ -330,7 +173,27 @@ int plan_make(const struct job_request *request, const struct program *program, 
 void plan_tile_grains(const struct plan_pass *pass, uint64_t tile, uint64_t *ret_first,
                       uint64_t *ret_n)
 {
+    const struct geometry *g = &pass->geometry;
+    uint64_t first, n, index;
+
     assert(tile < pass->n_tiles);
-    *ret_first = tile << pass->tile_log2;
-    *ret_n = min_u64(UINT64_C(1) << pass->tile_log2, pass->geometry.n_grains - *ret_first);
+    geometry_round(g, tile / pass->round_tiles, &first, &n);
+    index = tile % pass->round_tiles;
+    if (g->chain_grains > 1) {
+        uint64_t chain_tiles = planner_ceil_shift(g->chain_grains, pass->tile_log2);
+        first += index / chain_tiles * g->chain_grains;
+        n = g->chain_grains;
+        index %= chain_tiles;
+    }
+    *ret_first = first + (index << pass->tile_log2);
+    *ret_n = min_u64(UINT64_C(1) << pass->tile_log2, n - (index << pass->tile_log2));
+}
+
+void plan_round_tiles(const struct plan_pass *pass, uint64_t round, uint64_t *ret_first,
+                      uint64_t *ret_n)
+{
+    bool is_there = round < pass->geometry.n_rounds;
+
+    *ret_first = is_there ? round * pass->round_tiles : pass->n_tiles;
+    *ret_n = min_u64(pass->round_tiles, pass->n_tiles - *ret_first);
 }

@@ -4,6 +4,7 @@
 #include "kernels/plan.h"
 
 #define PLANNER_MAX_OPERANDS (REQUEST_MAX_ARGS + REQUEST_MAX_OUTPUTS)
+#define PLANNER_CARRY_ALIGN  64
 
 struct planned_operand {
     struct geometry_operand shape;
@@ -18,20 +19,63 @@ struct planned_traffic {
     double to_device, from_device;
 };
 
+/* How much of the carry nodes may take, and how far they are made smaller for it. */
+struct planner_room {
+    uint64_t tree_bytes;   /* of a pass */
+    unsigned least_window; /* of tiles that exist at a time */
+    uint64_t least_share;  /* of a node's cells: down to 1 / least_share; 0: to a single one */
+};
+
 struct planner {
     const struct job_request *request;
     const struct program *program;
     const struct plan_limits *limits;
     struct plan *plan;
     struct gad_error *error;
-    double work; /* elements x instructions, over all passes */
+    bool in_place;
     struct planned_traffic traffic[PROGRAM_MAX_PASSES];
+    /* rounds.c: an axis of each pass; -1: it is not cut, and done in the first round. */
+    int round_axes[PROGRAM_MAX_PASSES];
+    int64_t round_length; /* 0: there is one round */
+    struct planner_room room;
     unsigned n_operands; /* of the pass in hand: inputs, then outputs */
     struct planned_operand operands[PLANNER_MAX_OPERANDS];
 };
 
-/* tiles.c: how many grains make a tile, and of a device's what a grain's boxes take. */
+/* passes.c: one pass with p->room and the rounds: its geometry, tiles, nodes, bytes. ret_fits:
+ * whether its nodes fit. Otherwise as plan_make(). */
+int planner_cut_pass(struct planner *p, unsigned pass, bool *ret_fits) GAD_MUST_CHECK;
+bool planner_is_in_memory(enum location_kind kind);
+bool planner_add_checked(uint64_t *sum, uint64_t value);
+
+/* tiles.c: how many grains make a tile, at best. The geometry is there, for a device the room. */
 void planner_choose_tiles(const struct planner *p, unsigned pass, bool has_provider);
+/* Numbers of tiles, from tile_log2. */
+void planner_count_tiles(struct plan_pass *planned);
+uint64_t planner_ceil_shift(uint64_t value, unsigned shift);
+
+/* nodes.c: the memory of a pass's nodes; tiles become smaller where that helps. False: it does not
+ * fit p->room. */
+bool planner_fit_nodes(const struct planner *p, unsigned pass);
+uint64_t planner_most_cells(const struct program *program, unsigned pass);  /* of a node */
+uint64_t planner_chunk_cells(const struct program *program, unsigned pass); /* of a whole chunk */
+uint64_t planner_tree_bytes(const struct plan_pass *planned);
+
+/* strips.c: whether a pass transposes a file so large that it is worth it, and there is room for
+ * its blocks. Then *rules gets the strips, and planned their memory once the geometry is there. */
+bool planner_choose_strips(const struct planner *p, unsigned pass, struct geometry_rules *rules);
+void planner_set_strips(const struct planner *p, unsigned pass, const struct geometry_rules *rules);
+
+/* carry.c: cuts all passes so that everything fits the carry, in rounds if need be. */
+int planner_cut_all(struct planner *p) GAD_MUST_CHECK;
+
+/* rounds.c: bytes of all results of a round, each aligned; UINT64_MAX: more than that. */
+uint64_t planner_result_bytes(const struct planner *p);
+uint64_t planner_one_result_bytes(const struct planner *p, unsigned reduction);
+/* The axis of a reduction's result that is cut; -1: none. */
+int planner_result_round_axis(const struct planner *p, unsigned reduction);
+/* Finds rounds whose results take at most so many bytes. False: there are none. */
+bool planner_choose_rounds(struct planner *p, uint64_t max_bytes);
 
 /* estimate.c: fills plan->seconds and plan->bound. */
 void planner_estimate(const struct planner *p);

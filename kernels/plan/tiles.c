@@ -12,7 +12,10 @@
  * A provider's blocks come one by one into few slots: with several grains a tile, few tiles would
  * hold all of them.
  *
- * Called by plan.c.
+ * Where the grains of a chain are several, a tile is of one chain alone, at most the whole of it;
+ * where each is a chain of its own, a tile is of several chains.
+ *
+ * Called by passes.c.
  */
 #include "kernels/cuda/tile.h"
 #include "kernels/plan/planner.h"
@@ -24,45 +27,54 @@
 #define MIN_DEVICE_TILES     8
 #define MIN_DEVICE_BYTES     (1024u * 1024)
 
-static uint64_t ceil_shift(uint64_t value, unsigned shift)
+uint64_t planner_ceil_shift(uint64_t value, unsigned shift)
 {
     return (value >> shift) + ((value & ((UINT64_C(1) << shift) - 1)) != 0);
 }
 
-/* The largest box that an operand has in a grain. */
-static uint64_t box_bytes(const struct geometry *g, const struct geometry_operand *operand)
+/* Of a round's grains, n in number: where chains have several, a tile is of one chain. */
+static uint64_t count_tiles(const struct geometry *g, uint64_t n, unsigned tile_log2)
 {
-    uint64_t n_bytes = dtype_size(operand->dtype); /* a grain has at most 2^18 elements */
-    for (int i = 0; i < operand->ndim; i++) {
-        int64_t count = g->grain_shape[g->ndim - operand->ndim + i];
-        n_bytes *= (uint64_t)(operand->shape[i] < count ? operand->shape[i] : count);
-    }
-    return round_up_u64(n_bytes, CUDA_TILE_ALIGN);
+    if (g->chain_grains == 1)
+        return planner_ceil_shift(n, tile_log2);
+    return n / g->chain_grains * planner_ceil_shift(g->chain_grains, tile_log2);
 }
 
-static void measure_grain(const struct planner *p, struct plan_pass *planned)
+void planner_count_tiles(struct plan_pass *planned)
 {
-    for (unsigned i = 0; i < p->n_operands; i++) {
-        const struct geometry_operand *operand = &p->operands[i].shape;
-        uint64_t n_bytes = box_bytes(&planned->geometry, operand);
-        if (operand->is_output)
-            planned->grain_output_bytes += n_bytes;
-        else
-            planned->grain_input_bytes += n_bytes;
-    }
+    const struct geometry *g = &planned->geometry;
+    uint64_t first, n;
+
+    geometry_round(g, g->n_rounds - 1, &first, &n);
+    planned->round_tiles = count_tiles(g, g->round_grains, planned->tile_log2);
+    planned->n_tiles =
+        (g->n_rounds - 1) * planned->round_tiles + count_tiles(g, n, planned->tile_log2);
+}
+
+/* Tiles of a round. */
+static uint64_t tiles_at(const struct plan_pass *planned, unsigned tile_log2)
+{
+    return count_tiles(&planned->geometry, planned->geometry.round_grains, tile_log2);
+}
+
+/* Whether larger tiles would still hold more grains. */
+static bool can_grow(const struct plan_pass *planned, unsigned tile_log2)
+{
+    const struct geometry *g = &planned->geometry;
+    uint64_t n = g->chain_grains > 1 ? g->chain_grains : g->round_grains;
+    return planner_ceil_shift(n, tile_log2) > 1;
 }
 
 static unsigned device_tile_log2(const struct planner *p, unsigned index)
 {
     const struct plan_pass *planned = &p->plan->passes[index];
-    uint64_t in = planned->grain_input_bytes, out = planned->grain_output_bytes;
-    uint64_t n_grains = planned->geometry.n_grains;
+    const struct cuda_tile_room *room = &planned->room;
+    uint64_t grain_bytes = room->input_bytes + room->output_bytes;
     unsigned k = 0;
-    while (
-        ceil_shift(n_grains, k) > 1 && (UINT64_C(2) << k) <= CUDA_TILE_MAX_GRAINS &&
-        cuda_tile_need_bytes(p->program, index, UINT64_C(2) << k, in, out) <=
-            p->limits->slot_bytes &&
-        (((in + out) << k) < MIN_DEVICE_BYTES || ceil_shift(n_grains, k + 1) >= MIN_DEVICE_TILES))
+    while (can_grow(planned, k) && (UINT64_C(2) << k) <= CUDA_TILE_MAX_GRAINS &&
+           cuda_tile_need_bytes(p->program, index, UINT64_C(2) << k, room) <=
+               p->limits->slot_bytes &&
+           ((grain_bytes << k) < MIN_DEVICE_BYTES || tiles_at(planned, k + 1) >= MIN_DEVICE_TILES))
         k++;
     return k;
 }
@@ -78,8 +90,8 @@ static unsigned cpu_tile_log2(const struct planner *p, unsigned index)
 
     for (int i = 0; i < g->ndim; i++)
         work *= (uint64_t)g->grain_shape[i]; /* a grain has at most 2^18 elements */
-    while ((bytes << (k + 1)) <= TARGET_BYTES && (work << (k + 1)) <= MAX_WORK &&
-           ceil_shift(g->n_grains, k + 1) >= n_wanted)
+    while (can_grow(planned, k) && (bytes << (k + 1)) <= TARGET_BYTES &&
+           (work << (k + 1)) <= MAX_WORK && tiles_at(planned, k + 1) >= n_wanted)
         k++;
     return k;
 }
@@ -88,13 +100,8 @@ void planner_choose_tiles(const struct planner *p, unsigned pass, bool has_provi
 {
     struct plan_pass *planned = &p->plan->passes[pass];
 
-    planned->n_tiles = planned->geometry.n_grains;
-    if (planned->n_tiles == 0)
-        return;
-    if (p->limits->is_device)
-        measure_grain(p, planned);
-    if (!has_provider)
+    if (planned->geometry.n_grains > 0 && !has_provider)
         planned->tile_log2 =
             p->limits->is_device ? device_tile_log2(p, pass) : cpu_tile_log2(p, pass);
-    planned->n_tiles = ceil_shift(planned->n_tiles, planned->tile_log2);
+    planner_count_tiles(planned);
 }

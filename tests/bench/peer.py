@@ -2,7 +2,8 @@
 
 peer.py sqrt N             sqrt of N float64 with out=
 peer.py expression DTYPE N the expression in blocks that stay in cache, on two threads
-peer.py sum NPY            sum of a file, mapped and unmapped each time, on two threads
+peer.py numpy WORK NPY     a reduction of a file, mapped and unmapped each time, on two threads
+peer.py dask WORK NPY      the same with Dask
 
 Writes a line when the arrays are there; then, for every line read, the seconds of one round.
 """
@@ -54,21 +55,50 @@ def expression(dtype, n):
     return one_round
 
 
-def sum_file(path):
+WORKS = {
+    "sum": [np.sum],
+    "max": [np.max],
+    "mean-std-min-max": [np.mean, np.std, np.min, np.max],
+    "mean-axis-0": [lambda a: np.mean(a, axis=0)],
+    "mean-axis-1": [lambda a: np.mean(a, axis=1)],
+}
+
+
+def reduce_file(work, path):
+    """Each thread reduces its half; the halves' results are not joined, which would take no time."""
     pool = ThreadPoolExecutor(THREADS)
 
     def one_round():
         a = np.load(path, mmap_mode="r")
-        bounds = [a.size * i // THREADS for i in range(THREADS + 1)]
-        return sum(pool.map(lambda i: float(np.sum(a[bounds[i]:bounds[i + 1]])), range(THREADS)))
+        axis = 1 if work == "mean-axis-0" else 0
+        halves = np.split(a, [a.shape[axis] // 2], axis)
+        return list(pool.map(lambda half: [np.asarray(f(half)) for f in WORKS[work]], halves))
+    return one_round
+
+
+def reduce_with_dask(work, path):
+    import dask
+    import dask.array as da
+
+    names = {"sum": ["sum"], "max": ["max"], "mean-std-min-max": ["mean", "std", "min", "max"]}
+
+    def one_round():
+        a = da.from_array(np.load(path, mmap_mode="r"), chunks="16 MiB")
+        if work in names:
+            wanted = [getattr(a, name)() for name in names[work]]
+        else:
+            wanted = [a.mean(axis=int(work[-1]))]
+        return dask.compute(*wanted, scheduler="threads", num_workers=THREADS)
     return one_round
 
 
 def main():
     if sys.argv[1] == "sqrt":
         one_round = sqrt(int(sys.argv[2]))
-    elif sys.argv[1] == "sum":
-        one_round = sum_file(sys.argv[2])
+    elif sys.argv[1] == "numpy":
+        one_round = reduce_file(sys.argv[2], sys.argv[3])
+    elif sys.argv[1] == "dask":
+        one_round = reduce_with_dask(sys.argv[2], sys.argv[3])
     else:
         one_round = expression(sys.argv[2], int(sys.argv[3]))
     one_round()

@@ -18,7 +18,9 @@ for name in regions expression; do
     sh "$top/tests/run-uninstalled.sh" -- "$build/tests/bench/$name" "$python" "$top/tests/bench/peer.py"
 done
 sh "$top/tests/run-uninstalled.sh" -- sh "$top/tests/bench/files.sh" "$work" "$gib" "$python"
-sh "$top/tests/run-uninstalled.sh" -- sh "$top/tests/bench/sum.sh" "$build" "$work" 2 "$python"
+sh "$top/tests/run-uninstalled.sh" -- sh "$top/tests/bench/reductions.sh" "$build" "$work" 2 "$python"
+sh "$top/tests/run-uninstalled.sh" -- "$build/tests/bench/random" 100 "$python" "$top/tests/bench/random_peer.py"
+sh "$top/tests/run-uninstalled.sh" -- "$python" "$top/tests/bench/random_file.py" "$work" "$((gib * 125)),2000,2000"
 sh "$top/tests/run-uninstalled.sh" -- sh -c "'$build/tests/bench/heap' \"\$GPUARRAYD_SOCKET\""
 sh "$top/tests/run-uninstalled.sh" -- sh -c "'$build/tests/bench/latency' \"\$GPUARRAYD_SOCKET\""
 sh "$top/tests/run-uninstalled.sh" -- sh -c "'$build/tests/bench/throughput' \"\$GPUARRAYD_SOCKET\""

@@ -116,8 +116,12 @@ ELSEWHERE = {
     "select": ("test_special_forms", "test_select"),
     "index": ("test_special_forms", "test_index"),
     "astype": ("test_catalogue", "test_every_cast"),
-    **{name: ("test_catalogue", "test_every_reduction")
-       for name in ("sum", "min", "max", "mean", "count_nonzero")},
+    **{name: ("test_reduction_functions", "test_every_reduction") for name in (
+        "sum prod mean var std min max ptp argmin argmax any all count_nonzero norm nansum nanprod "
+        "nanmean nanvar nanstd nanmin nanmax logsumexp").split()},
+    **{name: ("test_random_functions", "test_every_function_says_its_numbers") for name in (
+        "uniform normal lognormal exponential integers bernoulli poisson choice "
+        "permutation").split()},
 }
 # Optional parameters: compared by these tests, beside what the generator does without them.
 KEYWORDS = {

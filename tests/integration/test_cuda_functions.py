@@ -7,7 +7,6 @@ from test_catalogue import (  # noqa: F401
     test_every_alias_and_operator_is_its_function,
     test_every_binary_function_on_every_pair_of_dtypes,
     test_every_cast,
-    test_every_reduction,
     test_every_unary_function,
     test_numbers_are_weak_in_every_binary_function,
     test_reductions_inside_expressions_and_beside_arrays,
@@ -19,6 +18,16 @@ from test_layouts import (  # noqa: F401
     test_every_function_in_every_layout,
     test_every_function_on_every_shape,
     test_every_function_over_many_tiles_of_a_tiny_pool,
+)
+from test_reduction_functions import (  # noqa: F401
+    reductions,
+    test_every_reduction,
+    test_masks,
+    test_nan_and_infinities,
+    test_results_are_read_beside_their_sources,
+    test_special_values,
+    test_sums_are_at_least_as_accurate_as_numpys,
+    test_variances_keep_their_digits_far_from_zero,
 )
 from test_special_forms import (  # noqa: F401
     names,

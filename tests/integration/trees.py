@@ -14,7 +14,7 @@ import warnings
 
 import numpy as np
 
-from catalogue import (DTYPES, TABLE, float_of, how, named, numpy_names, specials,
+from catalogue import (DTYPES, ELSEWHERE, TABLE, float_of, how, named, numpy_names, specials,
                        wide_result)
 
 INEXACT = {name for name, spec in TABLE.items() if spec.wide is not None}
@@ -32,7 +32,12 @@ FORMS = ["where({x} > {y}, {z}, {y})", "where({x}, {y}, {z})", "-({x})", "~({x})
          "int32(clip(nan_to_num({x}), -100, 100))", "uint8(clip(nan_to_num({x}), 0, 255))",
          "int64(clip(nan_to_num({x}), -1e6, 1e6))", "float32({x})", "float64({x})", "bool({x})",
          "ldexp({x}, int16(clip(nan_to_num({y}), -9, 9)))", "(({x} - {y}) * ({x} - {y}))"]
-WHOLE = ["(0 + max({x}))", "(0 + min({x}))", "count_nonzero({x})"]
+WHOLE = ["(0 + max({x}))", "(0 + min({x}))", "count_nonzero({x})", "any({x} > {y})",
+         "(0 + max({x}, axis=0))", "(0 + min({x}, axis=-1, keepdims=True))",
+         "count_nonzero({x}, axis=0, keepdims=True)", "all({x} < {y}, axis=-1, keepdims=True)",
+         "argmax({x}, axis=0)", "argmin({x}, axis=-1, keepdims=True)",
+         "(0 + nanmax({x}, axis=0))", "sum(int32(clip(nan_to_num({x}), -9, 9)), axis=0)",
+         "(0 + max({x}, axis=0, where={y} > 1, initial=2))"]
 SMOOTH = ["({x} + {y})", "({x} - {y})", "({x} * {y})", "({x} / {y})", "where(a > b, {x}, {y})",
           "minimum({x}, {y})", "maximum({x}, {y})", "sqrt(abs({x}))", "abs({x})", "square({x})",
           "float32({x})", "({x} / 3)", "(1 / (1 + {x} * {x}))", "clip({x}, -1, 1)",
@@ -116,8 +121,7 @@ class Trees:
         plain = []
         for op in self.ops:
             name = op["name"]
-            if (op["keywords"] and name == "select") or name in (
-                    "where", "index", "astype", "sum", "mean", "min", "max", "count_nonzero"):
+            if name in ELSEWHERE:
                 continue
             if (name in INEXACT) != self.smooth:
                 continue

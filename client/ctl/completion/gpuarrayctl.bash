@@ -32,12 +32,14 @@ _gpuarrayctl_words() {
     --state) echo queued running settling done failed cancelled active; return ;;
     --dtype) echo bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64; return ;;
     --engine) echo auto cpu cuda; _gpuarrayctl_devices; return ;;
-    --priority | --label | -l | --timeout | --interval | -n | --count | -c | --lines) return ;;
+    --mode) echo constant edge reflect symmetric wrap; return ;;
+    --shape | --seed | --axes | --axis | --shift | --repeats | --width | --value | --priority | --label | -l | --timeout | --interval | -n | --count | -c | --lines) return ;;
     esac
     case "$1" in
     status | watch) _gpuarrayctl_jobs ;;
     wait | cancel) _gpuarrayctl_jobs --state active ;;
     daemon) echo status start stop path log ;;
+    random) [ "$2" = random ] && echo uniform normal lognormal exponential integers bernoulli poisson choice permutation ;;
     ops) _gpuarrayctl_operations ;;
     help) _gpuarrayctl_verbs ;;
     esac
@@ -55,7 +57,8 @@ _gpuarrayctl() {
     else
         COMPREPLY=($(compgen -W "$(_gpuarrayctl_words "$verb" "$previous")" -- "$current"))
         case "$verb" in
-        run | submit | convert | info | show) # sources and destinations, also behind NAME=
+        run | random | submit | convert | info | show | transpose | concatenate | stack | flip | roll | tile | pad)
+            # sources and destinations, also behind NAME=
             compopt -o filenames 2>/dev/null
             mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -- "$current")
             ;;

@@ -44,6 +44,7 @@ static int array_traverse(PyObject *self, visitproc visit, void *arg)
     struct array *array = (struct array *)self;
     Py_VISIT(Py_TYPE(self));
     Py_VISIT((PyObject *)array->session);
+    Py_VISIT((PyObject *)array->viewed);
     if (array->has_buffer)
         Py_VISIT(array->buffer.obj);
     return array->blocks ? blocks_traverse(array->blocks, visit, arg) : 0;
@@ -72,6 +73,7 @@ static void array_dealloc(PyObject *self)
     }
     if (array->has_buffer)
         PyBuffer_Release(&array->buffer);
+    Py_XDECREF((PyObject *)array->viewed);
     Py_XDECREF((PyObject *)array->session);
     base_free_object(self);
 }

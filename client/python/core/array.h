@@ -15,6 +15,7 @@ struct array {
     bool has_buffer;
     Py_buffer buffer;      /* of from_buffer() */
     struct blocks *blocks; /* of from_blocks(), else NULL */
+    struct array *viewed;  /* of view(): a reference, else NULL */
 };
 
 PyTypeObject *array_add_type(PyObject *module, struct module_state *state);

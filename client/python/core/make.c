@@ -127,6 +127,8 @@ struct making {
     int fd;
     uint64_t offset_bytes;
     struct gad_blocks blocks;
+    struct gad_array *viewed;
+    struct gad_view_axis axes[GAD_MAX_NDIM];
 };
 
 static PyObject *make(struct array *array, struct making *making)
@@ -342,5 +344,62 @@ PyObject *make_from_blocks(PyObject *self, PyObject *const *args, Py_ssize_t n)
         return NULL;
     }
     making.blocks = blocks_for_library(array->blocks);
+    return make(array, &making);
+}
+
+/* Views ---------------------------------------------------------------------------------------- */
+
+static enum gad_status call_view(struct making *m, struct gad_client *client,
+                                 struct gad_array **ret_array, struct gad_error *error)
+{
+    (void)client;
+    return gad_array_view(m->viewed, m->form.strides, m->form.layout.ndim, m->axes, ret_array,
+                          error);
+}
+
+/* A sequence of (axis, count, step); axis -1: none. */
+static bool read_axes(struct module_state *state, PyObject *object, struct making *making)
+{
+    PyObject *tuple = PySequence_Tuple(object);
+    if (!tuple)
+        return false;
+    Py_ssize_t n = PyTuple_Size(tuple);
+    bool is_good = n <= GAD_MAX_NDIM || raise_ndim(state, n);
+    for (Py_ssize_t i = 0; i < n && is_good; i++) {
+        int64_t numbers[GAD_MAX_NDIM];
+        is_good = read_numbers(state, PyTuple_GetItem(tuple, i), numbers) == 3;
+        if (is_good)
+            making->axes[i] = (struct gad_view_axis){
+                .axis = (int)numbers[0], .count = numbers[1], .step = numbers[2]};
+        else if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_TypeError, "an axis of a view is (axis, count, step)");
+    }
+    making->form.layout.ndim = (int)n;
+    Py_DECREF(tuple);
+    return is_good;
+}
+
+PyObject *make_view(PyObject *self, PyObject *const *args, Py_ssize_t n)
+{
+    struct session *session = (struct session *)self;
+    struct making making = {.func = call_view};
+    struct array *array;
+    if (!make_has_count("view", n, 3) || !session_check(session))
+        return NULL;
+    if (!PyObject_TypeCheck(args[0], session->state->array_type) ||
+        ((struct array *)args[0])->session != session) {
+        PyErr_SetString(PyExc_TypeError, "view() is of an Array of the same session");
+        return NULL;
+    }
+    struct array *viewed = (struct array *)args[0];
+    making.viewed = viewed->array;
+    int n_starts = read_numbers(session->state, args[1], making.form.strides);
+    if (n_starts >= 0 && n_starts != gad_array_info(viewed->array)->ndim)
+        PyErr_SetString(PyExc_TypeError, "view() takes a start for each axis of the array");
+    if (PyErr_Occurred() || !read_axes(session->state, args[2], &making) ||
+        !(array = array_new(session)))
+        return NULL;
+    array->viewed = viewed;
+    Py_INCREF(args[0]);
     return make(array, &making);
 }

@@ -267,6 +267,9 @@ static PyMethodDef methods[] = {
     {"from_blocks", FAST(make_from_blocks),
      "from_blocks(typestr, shape, read, write, /)\n--\n\nAn array that Python functions move "
      "block by block."},
+    {"view", FAST(make_view),
+     "view(array, start, axes, /)\n--\n\nThe array's elements in another order: start along each "
+     "of its axes, and for each\naxis of the view (axis of the array or -1, count, step)."},
     {"submit", FAST(run_submit),
      "submit(outputs, args, engine, priority, label, progress, /)\n--\n\nStarts a job."},
     {"run", FAST(run_run),

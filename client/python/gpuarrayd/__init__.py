@@ -8,7 +8,10 @@
 Arrays may be larger than the device and larger than memory. Results are NumPy's.
 
     text form      evaluate; submit, which gives a Future
-    lazy form      open, lazy: Lazy; compute, save; NumPy's functions by name: sqrt, where, sum
+    lazy form      open, lazy: Lazy; compute, save; NumPy's functions by name: sqrt, where, sum,
+                   mean, std ... with axis, keepdims, where, ddof (gpuarrayd._lazy.reductions);
+                   linalg.norm
+    random numbers random.default_rng(seed), NumPy's Generator; random.normal(seed=3) and its like
     shared memory  empty, zeros, empty_like, zeros_like, asarray
     the daemon     connect, close, info, stats, ops
     errors         Error, and below it a class for each code (gpuarrayd.errors); Unsupported
@@ -23,13 +26,17 @@ from ._jobs.evaluate import evaluate, submit
 from ._lazy.functions import *  # noqa: F403
 from ._lazy.functions_of_one import *  # noqa: F403
 from ._lazy.functions_of_two import *  # noqa: F403
+from ._lazy.reductions import *  # noqa: F403
 from ._lazy.array import Lazy, lazy, open
+from ._lazy.moves import *  # noqa: F403
 from ._lazy.results import compute, save
 from ._session import close, connect, info, ops, stats
 from .errors import *  # noqa: F403
 
 if TYPE_CHECKING:
     from . import dask as dask
+    from . import linalg as linalg
+    from . import random as random
     from ._jobs.future import Future as Future
 
 __version__ = _core.versions().split(",")[0].split()[1]
@@ -52,18 +59,25 @@ __all__ = [
     "logical_and", "logical_or", "logical_xor", "minimum", "maximum", "fmin", "fmax", "hypot",
     "logaddexp", "logaddexp2", "arctan2", "heaviside", "copysign", "nextafter", "ldexp",
     "true_divide", "mod", "pow", "atan2", "where", "select", "clip", "round", "around",
-    "isclose", "nan_to_num", "index", "astype", "divmod", "frexp", "modf", "sum", "min", "amin",
-    "max", "amax", "mean", "count_nonzero",
+    "isclose", "nan_to_num", "index", "astype", "divmod", "frexp", "modf",
+    # functions along axes
+    "sum", "prod", "mean", "var", "std", "min", "amin", "max", "amax", "ptp", "argmin", "argmax",
+    "any", "all", "count_nonzero", "norm", "nansum", "nanprod", "nanmean", "nanvar", "nanstd",
+    "nanmin", "nanmax", "logsumexp",
+    # elsewhere
+    "transpose", "permute_dims", "swapaxes", "moveaxis", "flip", "fliplr", "flipud",
+    "expand_dims", "squeeze", "concatenate", "concat", "stack", "vstack", "hstack", "dstack",
+    "roll", "tile", "pad",
     # errors; those of single codes (`except gd.BadShape`) are in the reference of gpuarrayd.errors
     "Error", "RequestError", "SessionError", "DaemonError", "Unsupported",
 ]
 
 if not TYPE_CHECKING:  # the checker would believe in every name
     def __getattr__(name: str) -> Any:
-        """What is loaded when it is asked for: Dask, and what futures need."""
-        if name == "dask":
+        """What is loaded when it is asked for: Dask, random numbers, and what futures need."""
+        if name in ("dask", "linalg", "random"):
             import importlib
-            return importlib.import_module("gpuarrayd.dask")
+            return importlib.import_module(f"gpuarrayd.{name}")
         if name == "Future":
             from ._jobs.future import Future
             return Future
@@ -71,4 +85,4 @@ if not TYPE_CHECKING:  # the checker would believe in every name
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, "dask"})
+    return sorted({*globals(), *__all__, "dask", "linalg", "random"})

@@ -71,6 +71,12 @@ class Session:
         so does a view of the block that is kept after the call."""
         ...
 
+    def view(self, array: Array, start: Sequence[int], axes: Sequence[tuple[int, int, int]],
+             /) -> Array:
+        """The elements of an array in another order. start: along each of its axes. axes: for each
+        axis of the view (axis of the array, count, step); -1: none, the same again and again."""
+        ...
+
     # Jobs. outputs: (expression, name or None, destination). args: (name, value).
     def submit(self, outputs: Sequence[tuple[str, str | None, Array | str | None]],
                args: Sequence[tuple[str, Array | Scalar]], engine: str | None, priority: int,

@@ -160,7 +160,7 @@ const struct setting settings_table[SETTING_COUNT] = {
             FIELD(pool_bytes),
             .doc = "memory that all jobs run in, taken once",
             .why = "Element-wise work and sums stream through it: more makes them no faster. A job "
-                   "that keeps accumulators may use half of it.",
+                   "that keeps accumulators may use three eighths of it.",
         },
     [SETTING_THREADS] =
         {

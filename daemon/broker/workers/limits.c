@@ -36,7 +36,7 @@ int worker_set_limits(struct worker *w, const struct plan_limits *limits)
         poolmap_free(w->pool);
         w->pool = pool;
     }
-    now.carry_limit_bytes = poolmap_carry_limit_bytes(w->pool);
+    now.carry_limit_bytes = poolmap_carry_limit_bytes(now.pool_bytes);
     if (!is_same(&now, &w->limits))
         w->limits_serial = ++w->broker->last_limits_serial;
     w->limits = now;

@@ -74,7 +74,7 @@ static int copy_fds(struct job *job, int *ret_fds)
 /* All but the request itself, which stands behind it. */
 static void pack_job(msgpack_packer *p, const struct job *job)
 {
-    msgpack_pack_map(p, 8);
+    msgpack_pack_map(p, 9);
     pack_key_u64(p, "job", job->id);
     pack_key_u64(p, "user", job_uid(job));
     pack_key_u64(p, "weight", 1);
@@ -82,6 +82,7 @@ static void pack_job(msgpack_packer *p, const struct job *job)
     pack_key_u64(p, "attempt", job->n_attempts);
     pack_key_u64(p, "carry_offset", job->item.carry.offset_bytes);
     pack_key_u64(p, "carry_size", job->item.carry.size_bytes);
+    pack_key_bool(p, "in_place", job->is_in_place);
     pack_str(p, "request");
 }
 

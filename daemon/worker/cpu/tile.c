@@ -12,7 +12,9 @@
  * Called by compute and I/O threads, and by the main thread for small jobs.
  */
 #include "daemon/worker/cpu/engine.h"
+#include "daemon/worker/nodes.h"
 #include "daemon/worker/ring.h"
+#include "daemon/worker/strips.h"
 #include "proto/util.h"
 
 #include <assert.h>
@@ -90,7 +92,10 @@ static void operand_views(const struct tile *t, struct thread_context *th)
     for (unsigned i = 0; i < job->n_inputs; i++) {
         const struct port *port = job->inputs[i].port;
         struct cpu_view *view = &th->inputs[job->inputs[i].index];
-        port->ops->place(port, &th->input_boxes[i], th->input_memory[i], view);
+        if (t->block)
+            strips_view(t, th, view);
+        else
+            port->ops->place(port, &th->input_boxes[i], th->input_memory[i], view);
         view->is_fetched_ahead = is_large && port->region;
         tile_broadcast_view(view, &port->array, ndim);
     }
@@ -105,9 +110,11 @@ static void operand_views(const struct tile *t, struct thread_context *th)
 
 /* The stages of a grain ---------------------------------------------------------------------- */
 
-static int grain_fill(const struct tile *t, struct thread_context *th)
+static int grain_fill(struct tile *t, struct thread_context *th)
 {
     const struct wjob *job = t->job;
+    if (t->block)
+        return strips_fill(t, th);
     for (unsigned i = 0; i < job->n_inputs; i++) {
         const struct port *port = job->inputs[i].port;
         if (!port->ops->fill)
@@ -123,6 +130,7 @@ static int grain_fill(const struct tile *t, struct thread_context *th)
 struct engine_call {
     const struct tile *tile;
     struct thread_context *th;
+    void *node; /* of this grain; NULL: no reductions */
     struct cpu_warnings *warnings;
 };
 
@@ -133,14 +141,17 @@ static int engine_call(void *argument)
     struct thread_context *th = call->th;
     const struct cpu_box box = tile_box(call->tile, th);
     return cpu_engine_run(th->cpu, job->program, job->pass, &box, th->inputs, th->outputs,
-                          job->reduced, th->partials, call->warnings, th->scratch);
+                          th->results, tile_node_layout(call->tile), call->node, call->warnings,
+                          th->scratch);
 }
 
 static int grain_compute(struct tile *t, struct thread_context *th)
 {
     const struct wjob *job = t->job;
     const void *address = NULL;
-    struct engine_call call = {.tile = t, .th = th, .warnings = &t->measure.warnings};
+    struct engine_call call = {
+        .tile = t, .th = th, .node = tile_node(t, th->count), .warnings = &t->measure.warnings};
+    tile_result_views(t, th->start, th->results);
     int r = job->n_ranges > 0 ? guard_call(job->ranges, job->n_ranges, engine_call, &call, &address)
                               : engine_call(&call);
     return r ? tile_engine_error(t, r, address, &th->error) : 0;

@@ -6,6 +6,7 @@
  * Called by the worker's program, and by the worker as its engine.
  */
 #include "daemon/worker/cuda/engine.h"
+#include "daemon/poolmap.h"
 #include "proto/util.h"
 
 #include <string.h>
@@ -95,16 +96,17 @@ static void describe(struct cuda_engine *e, unsigned n_threads)
 {
     const struct card *card = e->card;
     const struct cuda_device *device = &card->device;
-    e->base = (struct engine){.ops = &ops,
-                              .kind = "cuda",
-                              .pool = card->pinned,
-                              .n_device_tiles = card->depth,
-                              .limits = {.pool_bytes = card->pool_bytes,
-                                         .slot_bytes = card->slot_bytes,
-                                         .carry_limit_bytes = card->pool_bytes / 2,
-                                         .n_threads = n_threads,
-                                         .is_device = true,
-                                         .rates = card->rates}};
+    e->base =
+        (struct engine){.ops = &ops,
+                        .kind = "cuda",
+                        .pool = card->pinned,
+                        .n_device_tiles = card->depth,
+                        .limits = {.pool_bytes = card->pool_bytes,
+                                   .slot_bytes = card->slot_bytes,
+                                   .carry_limit_bytes = poolmap_carry_limit_bytes(card->pool_bytes),
+                                   .n_threads = n_threads,
+                                   .is_device = true,
+                                   .rates = card->rates}};
     snprintf(e->base.name, sizeof(e->base.name), "cuda:%d", device->index);
     snprintf(e->base.device, sizeof(e->base.device), "%s", device->name);
     snprintf(e->base.level, sizeof(e->base.level), "sm_%d%d", device->major, device->minor);

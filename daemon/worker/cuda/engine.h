@@ -13,6 +13,7 @@
 
 #include "daemon/worker/cuda/card.h"
 #include "daemon/worker/cuda/direct.h"
+#include "daemon/worker/cuda/results.h"
 #include "daemon/worker/engine.h"
 #include "kernels/cuda/tile.h"
 
@@ -31,6 +32,7 @@ struct cuda_work {
     bool is_shared[REQUEST_MAX_ARGS]; /* the grain in hand needs what the one before needed */
     bool is_direct[REQUEST_MAX_ARGS]; /* it is in `in` */
     uint32_t output_offsets[CUDA_TILE_MAX_GRAINS][REQUEST_MAX_OUTPUTS];
+    struct cuda_results results;
 };
 
 enum cuda_mark {

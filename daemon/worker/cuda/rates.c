@@ -215,7 +215,7 @@ static void add_grain(struct working *w, int64_t n_elements, bool is_first)
     float *values = input.base;
     for (int64_t i = 0; i < n_elements; i++)
         values[i] = (float)(i % 16);
-    cuda_tile_add(&w->tile, &box, &input, &output);
+    cuda_tile_add(&w->tile, &box, &input, &output, NULL);
     if (is_first) {
         w->input = input.base;
         w->output = output.base;
@@ -227,9 +227,11 @@ static int fill_tile(struct working *w, const struct card *card, const char *exp
 {
     uint64_t n_bytes = round_up_u64((uint64_t)n_elements * sizeof(float), CUDA_TILE_ALIGN);
     uint64_t slot_bytes = min_u64(card->pinned_bytes, card->slab_bytes);
+    const struct cuda_tile_room room = {
+        .input_bytes = n_bytes, .output_bytes = n_bytes, .n_elements = (uint64_t)n_elements};
     int r = measure_compile(expression, n_elements, &w->program);
     if (!r)
-        r = cuda_tile_begin(&w->tile, w->program, 0, NULL, n_grains, n_bytes, n_bytes, card->pinned,
+        r = cuda_tile_begin(&w->tile, w->program, 0, NULL, n_grains, &room, card->pinned,
                             slot_bytes);
     for (unsigned i = 0; i < n_grains && !r; i++)
         add_grain(w, n_elements, i == 0);

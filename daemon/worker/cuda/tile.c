@@ -6,11 +6,12 @@
  * of the file. A grain that needs the same part of an input as the one before shares its copy. A
  * read that would wait for a disk puts the tile aside until an I/O thread has read the inputs of
  * that grain; its places are kept with the slot. What lies in registered memory as it would in the
- * slot is not copied at all: the device does that itself (direct.h).
+ * slot is not copied at all: the device does that itself (direct.h). Results of earlier passes'
+ * reductions lie in the carry; those with more than one element are copied as inputs are.
  *
- * Finishing: outputs go from the slot to where they belong, partial results and warnings are added
- * grain by grain, in order. Outputs of a tile are written after all of its inputs were read, and
- * those of other tiles are other elements, so an output may lie on an input as on the CPU.
+ * Finishing: outputs go from the slot to where they belong, nodes of reductions and warnings are
+ * added grain by grain, in order. Outputs of a tile are written after all of its inputs were read,
+ * and those of other tiles are other elements, so an output may lie on an input as on the CPU.
  *
  * Blocks of rings are taken before staging and given back at the end: passes with rings have tiles
  * of one grain.
@@ -19,6 +20,8 @@
  */
 #include "daemon/worker/cuda/boxcopy.h"
 #include "daemon/worker/cuda/engine.h"
+#include "daemon/worker/cuda/results.h"
+#include "daemon/worker/nodes.h"
 #include "daemon/worker/ring.h"
 #include "proto/util.h"
 
@@ -94,27 +97,41 @@ static uint64_t box_room(const struct port *port, const struct port_box *box)
     return round_up_u64((uint64_t)port_box_bytes(port, box), CUDA_TILE_ALIGN);
 }
 
+/* Of the largest grain, which is the pass's first. */
+static struct cuda_tile_room grain_room(struct cuda_work *work, const struct tile *t,
+                                        struct thread_context *th)
+{
+    const struct wjob *job = t->job;
+    struct cuda_tile_room room = {.n_elements = 1};
+    tile_boxes(t, 0, th);
+    room.n_cells = geometry_n_cells(geometry_of(t), th->count);
+    for (int i = 0; i < wjob_pass(job)->ndim; i++)
+        room.n_elements *= (uint64_t)th->count[i];
+    for (unsigned i = 0; i < job->n_inputs; i++)
+        room.input_bytes += box_room(job->inputs[i].port, &th->input_boxes[i]);
+    for (unsigned i = 0; i < job->n_outputs; i++)
+        room.output_bytes += box_room(job->outputs[i].port, &th->output_boxes[i]);
+    room.input_bytes += cuda_results_begin(&work->results, t, th);
+    return room;
+}
+
 static int begin(struct cuda_work *work, struct tile *t, struct thread_context *th, char *slot,
                  uint64_t slot_bytes)
 {
     const struct wjob *job = t->job;
-    uint64_t n_grains = t->end - t->grain, input_bytes = 0, output_bytes = 0;
+    uint64_t n_grains = t->end - t->grain;
     assert(n_grains <= CUDA_TILE_MAX_GRAINS);
-    tile_boxes(t, 0, th); /* no grain is larger than the first */
-    for (unsigned i = 0; i < job->n_inputs; i++)
-        input_bytes += box_room(job->inputs[i].port, &th->input_boxes[i]);
-    for (unsigned i = 0; i < job->n_outputs; i++)
-        output_bytes += box_room(job->outputs[i].port, &th->output_boxes[i]);
+    const struct cuda_tile_room room = grain_room(work, t, th);
     work->has_places = false;
     work->in.n = work->out.n = 0;
     memset(work->memory, 0, job->n_inputs * sizeof(work->memory[0]));
-    int r = cuda_tile_begin(&work->code, job->program, job->pass, job->reduced, (unsigned)n_grains,
-                            input_bytes, output_bytes, slot, slot_bytes);
+    int r = cuda_tile_begin(&work->code, job->program, job->pass, th->results, (unsigned)n_grains,
+                            &room, slot, slot_bytes);
     if (r)
         return error_set(&th->error, GAD_INTERNAL, NULL,
                          "%llu grains of %llu bytes do not fit a slot of %llu bytes",
                          (unsigned long long)n_grains,
-                         (unsigned long long)(input_bytes + output_bytes),
+                         (unsigned long long)(room.input_bytes + room.output_bytes),
                          (unsigned long long)slot_bytes);
     return 0;
 }
@@ -275,7 +292,8 @@ static void add_grain(struct cuda_work *work, const struct tile *t, struct threa
     for (unsigned i = 0; i < job->n_outputs; i++)
         tile_broadcast_view(&th->outputs[job->outputs[i].index], &job->outputs[i].port->array,
                             box.ndim);
-    cuda_tile_add(&work->code, &box, th->inputs, th->outputs);
+    cuda_results_stage(&work->results, &work->code, t, th);
+    cuda_tile_add(&work->code, &box, th->inputs, th->outputs, th->results);
 }
 
 static int stage_grain(struct cuda_work *work, struct tile *t, struct thread_context *th)
@@ -365,7 +383,8 @@ static int finish_grain(struct cuda_work *work, unsigned grain, struct tile *t,
                         struct thread_context *th)
 {
     tile_boxes(t, t->grain, th);
-    int r = cuda_tile_result(&work->code, grain, th->partials, &t->measure.warnings);
+    void *node = tile_node(t, th->count);
+    int r = cuda_tile_result(&work->code, grain, tile_node_layout(t), node, &t->measure.warnings);
     if (r)
         return tile_engine_error(t, r, NULL, &th->error);
     output_views(work, grain, t, th);

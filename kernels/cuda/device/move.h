@@ -134,7 +134,7 @@ DEVICE void write_item(char *at, u64 item, u32 item_log2)
     }
 }
 
-/* Bytes from the slot's base. */
+/* Bytes from the slot's base; or the coordinate. */
 DEVICE i64 place_offset(const struct code_place *place, u32 element)
 {
     const struct code_axis *axes = (const struct code_axis *)(place + 1);
@@ -158,15 +158,15 @@ struct slow_move {
     bool is_bool;
 };
 
-DEVICE u64 place_read(struct slow_move m, u32 element)
+DEVICE u64 place_read(const struct slow_move *m, u32 element)
 {
-    const struct code_axis *axes = (const struct code_axis *)(m.place + 1);
-    if (m.place->kind == CODE_PLACE_INDEX)
-        return (u64)(m.place->offset + (i64)(element / (u32)axes[0].stride % axes[0].count));
-    u64 item = read_item(m.slot + place_offset(m.place, element), m.item_log2);
-    if (m.place->is_swapped)
-        item = swapped_item(item, m.item_log2);
-    return m.is_bool ? item != 0 : item;
+    i64 offset = place_offset(m->place, element);
+    if (m->place->kind == CODE_PLACE_INDEX)
+        return (u64)offset;
+    u64 item = read_item(m->slot + offset, m->item_log2);
+    if (m->place->is_swapped)
+        item = swapped_item(item, m->item_log2);
+    return m->is_bool ? item != 0 : item;
 }
 
 DEVICE_CALL void load_slowly(struct slow_move m)
@@ -175,7 +175,7 @@ DEVICE_CALL void load_slowly(struct slow_move m)
     ONE_BY_ONE for (u32 k = 0; k < CODE_THREAD_ELEMENTS; k++)
     {
         u32 element = m.first + (k >> m.group_log2) * m.step + (k & (length - 1));
-        u64 item = element < m.end ? place_read(m, element) : 0;
+        u64 item = element < m.end ? place_read(&m, element) : 0;
         write_item(item_at(m.value, 1u << m.item_log2, k), item, m.item_log2);
     }
 }

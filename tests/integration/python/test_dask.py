@@ -193,9 +193,19 @@ def test_every_function_of_the_catalogue_that_reduces_is_refused(gd):
     for op in gd.ops():
         names = [name for name in (op["name"], op["alias"]) if name and name.isidentifier()]
         if op["args"] == op["results"] == 1 and not {"index", "astype"} & set(names) \
-                and gd.evaluate(f"{op['name']}(x)", x=x).shape == ():
+                and "seed" not in (op["keywords"] or "") and gd.evaluate(f"{op['name']}(x)", x=x).shape == ():
             reduce.update(names)
     assert reduce == set(OF_THE_WHOLE)
+
+
+def test_random_numbers_are_refused(gd):
+    """In blocks of one kind and the other: each would have the same."""
+    from gpuarrayd.dask._collections import RANDOM
+    assert set(RANDOM) == {op["name"] for op in gd.ops() if "seed" in (op["keywords"] or "")}
+    for call in (gd.dask.evaluate, gd.dask.map_blocks):
+        for name in RANDOM:
+            with pytest.raises(gd.Unsupported, match="the same numbers"):
+                call(f"x + {name}(seed=1)", x=da.ones(3))
 
 
 def test_names_that_only_look_like_functions_of_the_whole(gd):

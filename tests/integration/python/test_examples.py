@@ -58,6 +58,22 @@ def test_wind_speed_of_measured_winds(run, folder):
     assert lines[1] == f"{told}, gales: {np.count_nonzero(speed > 17.2)} of {speed.size}"
 
 
+def test_standard_scores_of_random_numbers(run):
+    lines = run("standard_scores.py")
+    assert lines[0] == "scores float32 (20000, 400)"
+    assert lines[1].startswith("means within ") and "highest " in lines[2]
+    assert lines[3] == "the first are what NumPy computes"
+
+
+def test_standard_scores_along_another_axis(run, folder):
+    np.save(folder / "x.npy", np.random.default_rng(0).normal(3, 2, (30, 500)))
+    lines = run("standard_scores.py", folder / "x.npy", folder / "z.npy", "--axis", 1)
+    assert lines[0] == "scores float64 (30, 500)" and lines[3].startswith("the first are")
+    x = np.load(folder / "x.npy")
+    want = (x - x.mean(1, keepdims=True)) / x.std(1, ddof=1, keepdims=True)
+    np.testing.assert_allclose(np.load(folder / "z.npy"), want, rtol=1e-9, atol=1e-12)
+
+
 def test_an_array_larger_than_memory(run):
     lines = run("larger_than_memory.py")
     assert len(lines) == 2 and lines[0].startswith("NumPy: ")

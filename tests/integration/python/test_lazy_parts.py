@@ -96,10 +96,11 @@ def test_parts_that_are_not_there(gd, x):
                 one[key]
     with pytest.raises(ValueError, match="zero"):
         x[::0]
-    for one, key in [(x.sum(), None), (x + gd.index(0), 3)]:
+    for one, key in [(gd.add(1, 2), None), (x + gd.index(0), 3)]:
         with pytest.raises(gd.errors.Unsupported):
             one[key]
     assert x.sum()[()].compute() == x.sum().compute()
+    assert x.max()[None].compute().tolist() == [x.max().compute()]
 
 
 def test_only_the_part_is_read(gd, x):

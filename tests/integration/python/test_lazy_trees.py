@@ -20,7 +20,8 @@ def scope_of(gd, trees, folder, by_numpy):
     for op in gd.ops():
         for name in filter(None, (op["name"], op["alias"])):
             own = getattr(np, name, None) if by_numpy else None
-            functions[name] = getattr(gd, name) if own is None else of_lazies(gd, own, name)
+            ours = getattr(gd, name, None) or getattr(gd.random, name)
+            functions[name] = ours if own is None else of_lazies(gd, own, name)
     arguments = {}
     for i, (name, value) in enumerate(trees.arguments.items()):
         np.save(folder / f"{name}.npy", value)

@@ -40,6 +40,22 @@ gd.sqrt()  # type: ignore[call-arg]
 gd.hypot(x)  # type: ignore[call-arg]
 gd.squareroot(x)  # type: ignore[attr-defined]
 
+# Reductions and random numbers.
+assert_type(x.mean(axis=0, keepdims=True), gd.Lazy)
+assert_type(gd.std(x, axis=(0, 1), ddof=1, where=x > 0), gd.Lazy)
+assert_type(gd.sum(a, dtype="f4", out=r), gd.Lazy)
+assert_type(gd.linalg.norm(x, axis=-1), gd.Lazy)
+assert_type(gd.nanmax(x) + x.argmin(0), gd.Lazy)
+x.sum(axis="0")  # type: ignore[arg-type]
+gd.argmax(x, axis=(0, 1))  # type: ignore[arg-type]
+rng = gd.random.default_rng(3)
+assert_type(rng, gd.random.Generator)
+assert_type(rng.normal(x.mean(0), 1.5, size=(3, 4)), gd.Lazy)
+assert_type(rng.random(10, "f4", out=r), gd.Lazy)
+assert_type(gd.random.integers(6, seed=1) + x, gd.Lazy)
+gd.random.normal()  # type: ignore[call-arg]
+rng.choice([1, 2, 3])  # type: ignore[arg-type]
+
 # Jobs.
 future = gd.submit("sqrt(a)", a=a)
 assert_type(future, gd.Future[Any])

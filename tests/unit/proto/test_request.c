@@ -29,8 +29,9 @@ static const char everything[] =
     "          'b': {'dtype': '|u1', 'shape': [10, 10], 'at': {'kind': 'file', 'fd': 1,"
     "                'chunks': {'shape': [4, 4], 'table': 2, 'count': 9}}},"
     "          'c': {'dtype': '<i8', 'shape': [2], 'at': {'kind': 'inline', 'data': <16>}},"
-    "          'd': {'dtype': '<f8', 'shape': [], 'at': {'kind': 'provider', 'ring': 3,"
-    "                'request': 4, 'done': 5, 'slots': 2, 'slot_bytes': 262144}},"
+    "          'd': {'dtype': '<f8', 'shape': [8], 'at': {'kind': 'provider', 'ring': 3,"
+    "                'request': 4, 'done': 5, 'slots': 2, 'slot_bytes': 262144,"
+    "                'chunks': {'shape': [3]}}},"
     "          'k': {'scalar': 2.5}, 't': {'scalar': true}, 'n': {'scalar': -3},"
     "          'u': {'scalar': 18446744073709551615}, 'p': {'scalar': 9}},"
     " 'engine': 'cpu', 'priority': -5, 'label': 'a label', 'key': 'k1', 'progress_ms': 100,"
@@ -59,8 +60,10 @@ static void check_everything(const struct job_request *q)
     cr_assert(eq(u64, q->args[1].array.at.file.n_chunks, 9));
     cr_assert(eq(i64, q->args[1].array.at.file.chunk_shape[1], 4));
     cr_assert(eq(u64, q->args[2].array.at.inlined.size_bytes, 16));
-    cr_assert(eq(int, q->args[3].array.ndim, 0));
+    cr_assert(eq(int, q->args[3].array.ndim, 1));
     cr_assert(eq(u32, q->args[3].array.at.provider.done_fd_index, 5));
+    cr_assert(q->args[3].array.at.provider.has_chunks);
+    cr_assert(eq(i64, q->args[3].array.at.provider.chunk_shape[0], 3));
 
     cr_assert(eq(int, q->args[4].scalar_dtype, DTYPE_FLOAT64));
     cr_assert(eq(dbl, q->args[4].scalar.f64, 2.5));
@@ -350,6 +353,14 @@ Test(request, refuses_malformed_arrays_by_the_arguments_name)
          GAD_BAD_REQUEST, "x"},
         {"{" F8 ", 'at': {" PROVIDER ", 'slots': 2, 'slot_bytes': 262145}}", GAD_LIMIT_EXCEEDED,
          "x"},
+        {"{" F8 ", 'at': {" PROVIDER ", 'slots': 2, 'slot_bytes': 262144, 'chunks': [2]}}",
+         GAD_BAD_REQUEST, "x"},
+        {"{" F8 ", 'at': {" PROVIDER ", 'slots': 2, 'slot_bytes': 262144,"
+         " 'chunks': {'shape': [0]}}}",
+         GAD_BAD_CHUNK_TABLE, "x"},
+        {"{" F8 ", 'at': {" PROVIDER ", 'slots': 2, 'slot_bytes': 262144,"
+         " 'chunks': {'shape': [1, 1]}}}",
+         GAD_BAD_CHUNK_TABLE, "x"},
         {"{" F8 ", 'at': {'kind': 'provider', 'ring': 0, 'request': 0, 'done': 2, 'slots': 2,"
          " 'slot_bytes': 262144}}",
          GAD_BAD_DESCRIPTOR, "x"},

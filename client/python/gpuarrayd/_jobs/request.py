@@ -102,12 +102,14 @@ class Request:
     def plan(self) -> list[Planned]:
         """dtype, shape and order of each result, were it new. Nothing runs."""
         session = current()
-        sources = self._sources(session)
+        sources = self._sources(session, True)
         return _planned(session, self._key(sources, self.outputs), self, self.outputs, sources)
 
-    def _sources(self, session: "_core.Session") -> Named:
+    def _sources(self, session: "_core.Session", is_plan: bool = False) -> Named:
         source = _arguments.source
-        return [(name, source(session, value, name)) for name, value in self.args.items()]
+        return [(name, value.__gad_like__(session)
+                 if is_plan and hasattr(value, "__gad_like__") else source(session, value, name))
+                for name, value in self.args.items()]
 
     def _key(self, sources: Named, outputs: list[tuple[str, str | None]]) -> object:
         describe, args = _arguments.describe, self.args

@@ -6,16 +6,17 @@
     gd.save("y.npy", y)                                   # one pass over the file
 
 A lazy is a node of a graph (graph.py) and what is known of it. Operators are in operators.py,
-functions in functions.py, NumPy's in protocols.py; a request is made of text (text.py) and sources
-(leaves.py). Computed is only by compute(), save(), submit(), out= and np.asarray(); all else that
-would need the elements raises, and so does all that the daemon does not compute.
+reductions in methods.py, functions in functions.py, NumPy's in protocols.py; a request is made of
+text (text.py) and sources (leaves.py). Computed is only by compute(), save(), submit(), out= and
+np.asarray(); all else that would need the elements raises, and so does all that the daemon does not
+compute.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -29,19 +30,20 @@ from .operators import Operators
 from .._arguments.refusals import is_dataset
 from .._jobs.request import Request
 from .leaves import ArraySource, FileSource, open_file
+from .moved import Moved, MoveRequest
+from .methods import Reductions
 from .text import written
-from .unanswered import (Unanswered, refuse, refuse_number, refuse_of_reduction,
-                         refuse_unusual)
+from .turning import Turning
+from .unanswered import Unanswered, refuse, refuse_number, refuse_unusual
 
 if TYPE_CHECKING:
     from .. import _core
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Progress = bool | Callable[..., object]
-Axis = int | tuple[int, ...] | None
 
 
-class Lazy(Operators, Unanswered):
+class Lazy(Operators, Reductions, Turning, Unanswered):
     """An array that is not computed yet, made by gd.open(), gd.lazy() and all that is done with
     their results. It never changes; what it reads may.
 
@@ -194,26 +196,6 @@ class Lazy(Operators, Unanswered):
         refuse("round", others)
         return self._of(call("round", self, decimals=decimals))
 
-    def sum(self, axis: Axis = None, **others: object) -> Self:
-        """The sum of all elements, 0-d. axis: None, or all axes; so of the others."""
-        return self._reduced("sum", axis, others)
-
-    def mean(self, axis: Axis = None, **others: object) -> Self:
-        """The mean of all elements, 0-d."""
-        return self._reduced("mean", axis, others)
-
-    def min(self, axis: Axis = None, **others: object) -> Self:
-        """The smallest of all elements, 0-d; NaN if there is one."""
-        return self._reduced("min", axis, others)
-
-    def max(self, axis: Axis = None, **others: object) -> Self:
-        """The largest of all elements, 0-d; NaN if there is one."""
-        return self._reduced("max", axis, others)
-
-    def _reduced(self, op: str, axis: object, others: Mapping[str, object]) -> Self:
-        refuse_of_reduction(op, axis, others, len(self._node.shape))
-        return self._of(call(op, self))
-
     # NumPy's protocols; and those of the others here.
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object,
@@ -314,6 +296,8 @@ def open(spec: str | os.PathLike[str], mode: str = "r") -> Lazy:
 def request(lazies: Sequence[Lazy], outs: Sequence[object], engine: str | None = None,
             priority: int = 0, label: str | None = None) -> Request:
     """One job for several lazies. outs: as of Request."""
+    if any(isinstance(one._node, Moved) for one in lazies):
+        return MoveRequest(lazies, outs, engine, priority, label)
     if len(lazies) == 1:
         one = lazies[0]
         if one._written is None:
@@ -333,7 +317,7 @@ def request(lazies: Sequence[Lazy], outs: Sequence[object], engine: str | None =
 def told(made: Request, do: Callable[..., Any], *args: object) -> Any:
     """do(made); its error says which expression and which argument it was."""
     try:
-        return do(made, *args)
+        return getattr(made, do.__name__)(*args)
     except errors.Error as error:
         from .show import notes
         for note in notes(made, error):

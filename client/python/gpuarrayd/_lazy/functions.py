@@ -2,7 +2,8 @@
 
 They take lazies, arrays of any kind and numbers, and give lazies; nothing is computed. Here are
 those that are more than a function of one or two arrays; the others are in functions_of_one.py and
-functions_of_two.py. The first lines of their texts are the daemon's own.
+functions_of_two.py, functions along axes in reductions.py. The first lines of their texts are the
+daemon's own.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from .functions_of_two import __all__ as _of_two
 from .graph import Call, dtype_name
 from .array import Lazy, lazy_call, lazy_pair
 from .operands import Operand, node_of
+from .reductions import *  # noqa: F403
+from .reductions import __all__ as _reductions
 
 
 def where(condition: Operand, x: Operand, y: Operand, /) -> Lazy:
@@ -98,37 +101,8 @@ def modf(x: Operand, /) -> tuple[Lazy, Lazy]:
     return lazy_pair("modf", x)
 
 
-def sum(x: Operand, /) -> Lazy:
-    """sum of all elements"""
-    return lazy_call("sum", x)
-
-
-def min(x: Operand, /) -> Lazy:
-    """smallest element; NaN if there is one"""
-    return lazy_call("min", x)
-
-
-def max(x: Operand, /) -> Lazy:
-    """largest element; NaN if there is one"""
-    return lazy_call("max", x)
-
-
-def mean(x: Operand, /) -> Lazy:
-    """arithmetic mean of all elements"""
-    return lazy_call("mean", x)
-
-
-def count_nonzero(x: Operand, /) -> Lazy:
-    """number of elements that are not zero"""
-    return lazy_call("count_nonzero", x)
-
-
 around = round
-amin = min
-amax = max
-
 __all__ = [
-    *_of_one, *_of_two, "where", "select", "clip", "round", "around", "isclose", "nan_to_num",
-    "index", "astype", "divmod", "frexp", "modf", "sum", "min", "amin", "max", "amax", "mean",
-    "count_nonzero",
+    *_of_one, *_of_two, *_reductions, "where", "select", "clip", "round", "around", "isclose",
+    "nan_to_num", "index", "astype", "divmod", "frexp", "modf",
 ]

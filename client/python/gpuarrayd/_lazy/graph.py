@@ -18,10 +18,10 @@ import numpy.typing as npt
 from .. import errors
 
 Shape: TypeAlias = tuple[int, ...]
+Words: TypeAlias = tuple[tuple[str, str], ...]
 
 DTYPES = frozenset(["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
                     "uint64", "float32", "float64"])
-REDUCTIONS = frozenset(["sum", "min", "max", "mean", "count_nonzero"])
 
 
 class Node:
@@ -74,6 +74,10 @@ class Source(Node):
         """For readers."""
         raise NotImplementedError
 
+    def pickled(self) -> tuple[object, ...]:
+        """For another process."""
+        raise NotImplementedError
+
 
 class Call(Node):
     """A function or an operator of the catalogue.
@@ -92,12 +96,79 @@ class Call(Node):
         self.options = options
         self.result = result
         self.dtype = dtype
-        self.shape = () if op in REDUCTIONS else broadcast(op, parts)
+        self.shape = self._shape()
+
+    def _shape(self) -> Shape:
+        return broadcast(self.op, self.parts)
+
+    def words(self) -> Words:
+        """What stands behind the arguments and options, as text: "axis" and "0"."""
+        return ()
 
 
-def is_reduction(node: Node) -> bool:
-    """Of a whole array: of no dimensions, whatever it is made of."""
-    return isinstance(node, Call) and node.op in REDUCTIONS
+class Reduction(Call):
+    """A function along axes, which each are there once, in order. The first part is what is
+    reduced, the second, where there is one, its where= (of logsumexp: b=). `more`: options that are
+    no nodes."""
+
+    __slots__ = ("axes", "keepdims", "more")
+
+    def __init__(self, op: str, parts: tuple[Node, ...], axes: Shape, keepdims: bool,
+                 more: Words = ()) -> None:
+        self.axes = axes
+        self.keepdims = keepdims
+        self.more = more
+        super().__init__(op, parts, ("b" if op == "logsumexp" else "where",) * (len(parts) - 1))
+
+    def _shape(self) -> Shape:
+        sizes = enumerate(self.parts[0].shape)
+        if self.keepdims:
+            return tuple(1 if axis in self.axes else size for axis, size in sizes)
+        return tuple(size for axis, size in sizes if axis not in self.axes)
+
+    def words(self) -> Words:
+        ndim = len(self.parts[0].shape)
+        found = list(self.more)
+        if len(self.axes) < ndim:
+            axes = ",".join(map(str, self.axes))
+            found.append(("axis", axes if len(self.axes) == 1 else f"({axes})"))
+        if self.keepdims and ndim:
+            found.append(("keepdims", "True"))
+        return tuple(found)
+
+
+class Random(Call):
+    """Random numbers: of the seed, which is among `more`, and of an element's number. size None:
+    of the parameters' shape; of numbers, that of the arrays beside it, as index() does."""
+
+    __slots__ = ("more", "size")
+
+    def __init__(self, op: str, parts: tuple[Node, ...], options: tuple[str, ...],
+                 size: Shape | None, more: Words) -> None:
+        self.size = size
+        self.more = more
+        super().__init__(op, parts, options)
+
+    def _shape(self) -> Shape:
+        shape = broadcast(self.op, self.parts)
+        if self.size is None or self.size == shape:
+            return shape
+        if _broadcast_two(self.op, shape, self.size) != self.size:
+            raise errors.BadShape(
+                f"{self.op}: parameters of shape {shape} do not broadcast to the size {self.size}",
+                argument="size", expected=f"{shape}", found=f"{self.size}")
+        return self.size
+
+    def words(self) -> Words:
+        if self.size is None or self.op == "permutation":  # which has its own
+            return self.more
+        sizes = ",".join(map(str, self.size)) + ("," if len(self.size) == 1 else "")
+        return (*self.more, ("size", f"({sizes})"))
+
+
+def is_placed(node: Node) -> bool:
+    """Whether its elements depend on where they stand in the array that is computed."""
+    return isinstance(node, Call) and (node.op == "index" or isinstance(node, Random))
 
 
 def broadcast(op: str, parts: Sequence[Node]) -> Shape:
@@ -122,16 +193,14 @@ def _broadcast_two(op: str, a: Shape, b: Shape) -> Shape:
     return tuple(sizes)
 
 
-def ordered(root: Node, through_reductions: bool = True) -> list[Node]:
-    """All nodes that the root is made of, each once, parts first; or not those that only make a
-    reduction."""
+def ordered(root: Node) -> list[Node]:
+    """All nodes that the root is made of, each once, parts first."""
     seen: set[int] = set()
     nodes: list[Node] = []
     stack = [root]
     while stack:
         node = stack[-1]
-        parts = node.parts if through_reductions or not is_reduction(node) else ()
-        waiting = [part for part in parts if id(part) not in seen]
+        waiting = [part for part in node.parts if id(part) not in seen]
         if waiting and id(node) not in seen:
             stack.extend(reversed(waiting))
             continue

@@ -265,4 +265,14 @@ def _file_of(dataset: Any) -> FileSource | None:
 def unpickled(state: tuple[Any, ...]) -> Source:
     """What pickled() has told."""
     kind, *rest = state
+    if kind == "view":
+        from .views import ViewSource
+        base, start, axes = rest
+        return ViewSource(unpickled(base), start, axes)
+    if kind == "moved":
+        from .moved import Moved, Piece
+        from .pickling import restored
+        shape, pieces, dtype = rest
+        return Moved(shape, [Piece(restored(flat), start, axes) for flat, start, axes in pieces],
+                     dtype)
     return ArraySource(*rest) if kind == "array" else FileSource(*rest)

@@ -38,6 +38,8 @@ def node_of(value: object) -> Node:
     """
     if isinstance(value, Held):
         return value._node
+    if isinstance(value, Node):
+        return value
     if type(value) in _PLAIN:
         return number(value)  # type: ignore[arg-type]
     if isinstance(value, np.generic) and value.dtype.name in ("float64", "float32", "bool") \

@@ -6,8 +6,8 @@ What a list has several times, the other side has once.
 
 from typing import Any
 
-from .graph import Call, Node, Number, ordered
-from .leaves import ArraySource, FileSource, unpickled
+from .graph import Call, Node, Number, Random, Reduction, Source, ordered
+from .leaves import unpickled
 
 
 def flattened(root: Node) -> list[tuple[Any, ...]]:
@@ -18,22 +18,33 @@ def flattened(root: Node) -> list[tuple[Any, ...]]:
         numbers[id(node)] = len(flat)
         if isinstance(node, Call):
             parts = tuple([numbers[id(part)] for part in node.parts])
-            flat.append(("call", node.op, parts, node.options, node.result, node.dtype))
+            flat.append(_call(node, parts))
         elif isinstance(node, Number):
             flat.append(("number", node.value, node.dtype))
         else:
-            assert isinstance(node, (ArraySource, FileSource))
+            assert isinstance(node, Source)
             flat.append(node.pickled())
     return flat
+
+
+def _call(node: Call, parts: tuple[int, ...]) -> tuple[Any, ...]:
+    if isinstance(node, Reduction):
+        return "reduction", node.op, parts, node.axes, node.keepdims, node.more
+    if isinstance(node, Random):
+        return "random", node.op, parts, node.options, node.size, node.more
+    return "call", node.op, parts, node.options, node.result, node.dtype
+
+
+_CALLS = {"call": Call, "reduction": Reduction, "random": Random}
 
 
 def restored(flat: list[tuple[Any, ...]]) -> Node:
     """The last node of a list of flattened()."""
     nodes: list[Node] = []
     for kind, *rest in flat:
-        if kind == "call":
-            op, parts, options, result, dtype = rest
-            nodes.append(Call(op, tuple([nodes[i] for i in parts]), options, result, dtype))
+        if kind in _CALLS:
+            op, parts, *others = rest
+            nodes.append(_CALLS[kind](op, tuple([nodes[i] for i in parts]), *others))
         elif kind == "number":
             nodes.append(Number(*rest))
         else:

@@ -15,18 +15,17 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from . import functions as functions
+from . import functions, moves, reductions
 from .. import errors
 from .array import Lazy, lazy_call, lazy_pair
 from .array import lazy as as_lazy
-from .operands import node_of
 from .results import compute_into
-from .unanswered import refuse, refuse_of_reduction
+from .unanswered import refuse
 
 _USUAL: dict[str, object] = {"where": True, "casting": "same_kind", "order": "K", "dtype": None,
-                             "subok": True, "signature": None, "sig": None, "extobj": None,
-                             "keepdims": False, "initial": None, "axis": None}
-_REDUCED = {"add": "sum", "minimum": "min", "maximum": "max"}
+                             "subok": True, "signature": None, "sig": None, "extobj": None}
+_REDUCED = {"add": "sum", "multiply": "prod", "minimum": "min", "maximum": "max",
+            "fmin": "nanmin", "fmax": "nanmax", "logical_and": "all", "logical_or": "any"}
 _SCIPY = {"erf": "erf", "erfc": "erfc", "gamma": "gamma", "gammaln": "lgamma", "expit": "expit",
           "logit": "logit"}
 
@@ -78,13 +77,24 @@ def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[object, ...],
     return made if out is None else compute_into((made,), out)[0]
 
 
-def _reduced(ufunc: np.ufunc, name: str, inputs: tuple[object, ...], out: object,
-             kwargs: dict[str, object]) -> Lazy:
-    axis = inputs[1] if len(inputs) > 1 else kwargs.pop("axis", 0)
-    function = f"np.{ufunc.__name__}.reduce"
-    refuse_of_reduction(function, axis, {"out": out}, len(node_of(inputs[0]).shape))
-    _refuse_unusual(function, kwargs)
-    return lazy_call(_REDUCED[name], inputs[0])
+def _reduced(ufunc: np.ufunc, name: str, inputs: tuple[object, ...], out: Any,
+             kwargs: dict[str, object]) -> Any:
+    """np.add.reduce(x), whose axis is 0 where none is said."""
+    names = ("axis", "dtype", "out", "keepdims", "initial", "where")
+    given = {"axis": 0, **dict(zip(names, inputs[1:], strict=False)), **_given(kwargs)}
+    if out is not None:
+        given["out"] = out[0] if isinstance(out, tuple) else out
+    reduction = _REDUCED[name]
+    if given.get("dtype") is None or reduction not in ("sum", "prod"):
+        refuse(f"np.{ufunc.__name__}.reduce", {"dtype": given.pop("dtype", None)})
+    if reduction in ("all", "any"):
+        refuse(f"np.{ufunc.__name__}.reduce", {"initial": given.pop("initial", None)})
+    return getattr(functions, reduction)(inputs[0], **given)
+
+
+def _given(kwargs: Mapping[str, object]) -> dict[str, object]:
+    """Without what NumPy's own functions mean by nothing."""
+    return {name: value for name, value in kwargs.items() if value is not np._NoValue}
 
 
 def _refuse_function(name: str) -> NoReturn:
@@ -124,29 +134,13 @@ def _of_one(name: str) -> Callable[..., Any]:
     return call
 
 
-def _reduction(name: str) -> Callable[..., Lazy]:
-    def call(a: object, axis: object = None, dtype: object = None, out: object = None,
-             keepdims: object = False, **kwargs: object) -> Lazy:
-        keepdims = None if keepdims is np._NoValue else keepdims
-        refuse_of_reduction(f"np.{name}", axis, {"dtype": dtype, "out": out, "keepdims": keepdims},
-                            len(node_of(a).shape))
-        _refuse_unusual(f"np.{name}", kwargs)
-        return lazy_call(name, a)
+def _reduction(name: str) -> Callable[..., Any]:
+    """The function here, which has the parameters of NumPy's."""
+    own = getattr(functions, name)
+
+    def call(*args: object, **kwargs: object) -> Any:
+        return own(*args, **_given(kwargs))
     return call
-
-
-def _extremum(name: str) -> Callable[..., Lazy]:
-    reduction = _reduction(name)
-
-    def call(a: object, axis: object = None, out: object = None, keepdims: object = False,
-             **kwargs: object) -> Lazy:
-        return reduction(a, axis, None, out, keepdims, **kwargs)
-    return call
-
-
-def _count_nonzero(a: object, axis: object = None, *, keepdims: object = False) -> Lazy:
-    refuse_of_reduction("np.count_nonzero", axis, {"keepdims": keepdims}, len(node_of(a).shape))
-    return lazy_call("count_nonzero", a)
 
 
 def _size(a: object, axis: int | None = None) -> int:
@@ -168,9 +162,9 @@ _BY_NAME: dict[str, Callable[..., Any]] = {
     "where": _where, "clip": _clip, "round": _round, "around": _round, "round_": _round,
     "select": functions.select, "isclose": functions.isclose, "nan_to_num": functions.nan_to_num,
     "sinc": _of_one("sinc"), "fix": _of_one("trunc"), "isposinf": _of_one("isposinf"),
-    "isneginf": _of_one("isneginf"), "sum": _reduction("sum"), "mean": _reduction("mean"),
-    "min": _extremum("min"), "amin": _extremum("min"), "max": _extremum("max"),
-    "amax": _extremum("max"), "count_nonzero": _count_nonzero, "astype": _astype,
+    "isneginf": _of_one("isneginf"), "astype": _astype, "linalg.norm": _reduction("norm"),
+    **{name: _reduction(name) for name in reductions.__all__},
+    **{name: getattr(moves, name) for name in moves.__all__},
     "shape": lambda a: as_lazy(a).shape, "ndim": lambda a: as_lazy(a).ndim, "size": _size,
     "result_type": _result_type,
 }
@@ -179,7 +173,13 @@ _BY_NAME: dict[str, Callable[..., Any]] = {
 @functools.cache
 def _functions() -> dict[Any, Callable[..., Any]]:
     """By NumPy's own."""
-    return {getattr(np, name): own for name, own in _BY_NAME.items() if hasattr(np, name)}
+    found: dict[Any, Callable[..., Any]] = {}
+    for name, own in _BY_NAME.items():
+        *modules, last = name.split(".")
+        place = functools.reduce(getattr, modules, np)
+        if hasattr(place, last):
+            found[getattr(place, last)] = own
+    return found
 
 
 def apply_function(func: Callable[..., Any], args: tuple[object, ...],

@@ -14,6 +14,11 @@ import numpy as np
 from .. import errors
 from .graph import Held
 
+try:
+    from numpy.exceptions import AxisError
+except ImportError:  # before NumPy 1.25
+    from numpy import AxisError  # type: ignore[attr-defined, no-redef]
+
 
 class NoNumber(errors.Unsupported, ValueError):
     """A number is asked of a lazy that has axes."""
@@ -21,6 +26,10 @@ class NoNumber(errors.Unsupported, ValueError):
 
 class NoAttribute(errors.Unsupported, AttributeError):
     """An attribute of NumPy's arrays that lazies do not have."""
+
+
+class NoAxis(errors.BadShape, AxisError):
+    """An axis is out of range, or named twice."""
 
 
 class Unanswered(Held):
@@ -72,20 +81,3 @@ def refuse(function: str, others: Mapping[str, object]) -> None:
 def refuse_unusual(function: str, **given: tuple[object, object]) -> None:
     """Of arguments, each with the one value that it may have."""
     refuse(function, {name: value for name, (value, usual) in given.items() if value != usual})
-
-
-def _is_all(axis: object, ndim: int) -> bool:
-    """Whether an axis, or a tuple of them, names each axis once."""
-    axes = axis if isinstance(axis, tuple) else (axis,)
-    return all(isinstance(one, (int, np.integer)) and -ndim <= one < ndim for one in axes) \
-        and sorted(one % ndim for one in axes) == list(range(ndim))
-
-
-def refuse_of_reduction(op: str, axis: object, others: Mapping[str, object], ndim: int) -> None:
-    """All but whole-array reductions; an axis that is all of the ndim axes is one."""
-    if axis is not None and not _is_all(axis, ndim):
-        raise errors.Unsupported(f"{op}: axis= is not computed by the daemon; axis=None is, over "
-                                 "the whole array", argument="axis", expected="None",
-                                 found=f"{axis}")
-    refuse(op, {name: None if name == "keepdims" and value is False else value
-                 for name, value in others.items()})

@@ -4,6 +4,7 @@
     import gpuarrayd as gd
     r = gd.dask.evaluate("sqrt(a*a + b*b)", a=a, b=b)    # a, b: dask arrays; r too
     r.compute()
+    gd.dask.mean(r, axis=0)                              # sum prod var std min max any all, too
 
 Blocks of da.from_array(gd.open("big.npy"), chunks=...) are parts of the file, read by the daemon.
 
@@ -32,12 +33,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ._collections import evaluate, map_blocks
+from ._reductions import all, any, count_nonzero, max, mean, min, prod, std, sum, var
 
 if TYPE_CHECKING:
     from ._plugin import DaemonPlugin as DaemonPlugin
     from ._plugin import daemons as daemons
 
-__all__ = ["DaemonPlugin", "daemons", "evaluate", "map_blocks"]
+__all__ = [
+    "DaemonPlugin", "daemons", "evaluate", "map_blocks", "sum", "prod", "mean", "var", "std", "min",
+    "max", "any", "all", "count_nonzero",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -11,6 +11,7 @@ own; one that was never there is not.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -59,15 +60,8 @@ class Block:
 
     def __call__(self, *blocks: Array) -> Array | tuple[Array, ...]:
         args = {**dict(zip(self.names, blocks, strict=True)), **self.scalars}
-        loss = _Loss()
-        while True:
-            try:
-                _process.connect()
-                results = self._run(args, blocks)
-                return results[0] if len(results) == 1 else tuple(results)
-            except (*_GONE, WorkerLost) as error:
-                if not loss.may_try_again(error):
-                    raise
+        results = again(lambda: self._run(args, blocks))
+        return results[0] if len(results) == 1 else tuple(results)
 
     def _run(self, args: dict[str, object], blocks: tuple[Array, ...]) -> list[Array]:
         shape = np.broadcast_shapes(*map(np.shape, blocks))
@@ -76,6 +70,18 @@ class Block:
         outputs: list[tuple[str, str | None]] = [(expr, None) for expr in self.exprs]
         Request(outputs, args, results, self.engine, self.priority, self.label).run()
         return results
+
+
+def again(run: Callable[[], list[Any]]) -> list[Any]:
+    """run(), in this process's session; again, where the connection was lost meanwhile."""
+    loss = _Loss()
+    while True:
+        try:
+            _process.connect()
+            return run()
+        except (*_GONE, WorkerLost) as error:
+            if not loss.may_try_again(error):
+                raise
 
 
 def source(block: Any) -> Any:

@@ -27,7 +27,7 @@ from numpy.typing import DTypeLike
 from .._arguments import convert as _arguments
 from .._jobs.evaluate import _texts as texts
 from .._jobs.evaluate import arguments
-from .._jobs.request import Request
+from .._jobs.request import Planned, Request
 from ..errors import BadArgument, BadShape, NoDaemon, Unsupported
 from .._lazy.array import Lazy
 from ._blocks import Block, source
@@ -35,10 +35,20 @@ from ._blocks import Block, source
 _untyped: Any = da  # most of its functions have no types
 
 Dtypes: TypeAlias = DTypeLike | Sequence[DTypeLike] | None
+Options: TypeAlias = tuple[str | None, int, str | None]  # engine, priority, label
 
 # Functions whose value in one place depends on other places.
-OF_THE_WHOLE = ("sum", "min", "max", "amin", "amax", "mean", "count_nonzero", "index")
+OF_THE_WHOLE = ("sum", "prod", "mean", "var", "std", "min", "max", "amin", "amax", "ptp", "argmin",
+                "argmax", "any", "all", "count_nonzero", "norm", "nansum", "nanprod", "nanmean",
+                "nanvar", "nanstd", "nanmin", "nanmax", "logsumexp", "index")
+# Those whose value depends on a seed and a place: each block would have the same.
+RANDOM = ("uniform", "normal", "lognormal", "exponential", "integers", "bernoulli", "poisson",
+          "choice", "permutation")
+_RANDOM = re.compile(rf"\b({'|'.join(RANDOM)})\b\s*\(")
 _WHOLE = re.compile(rf"\b({'|'.join(OF_THE_WHOLE)})\b\s*\(")
+
+_OWN = ("sum", "prod", "mean", "var", "std", "min", "max", "any", "all", "count_nonzero")
+_DASKS = {"norm": "linalg.norm", "logsumexp": "reduction"}
 
 _NOT_HERE = {
     "out": "a dask array is new",
@@ -58,9 +68,10 @@ def evaluate(expr: str | Sequence[str], /, *, dtype: Dtypes = None, engine: str 
              **arrays: Any) -> da.Array | list[da.Array]:
     """An expression over dask arrays, as a dask array: gd.evaluate() for each block of the result.
 
-    The result does not depend on the chunks. `sum`, `mean`, `min`, `max`, `count_nonzero` and
-    `index` are refused, because their values depend on the whole array: Dask's own do that, as in
-    `evaluate("x - m", x=x, m=x.mean())`.
+    The result does not depend on the chunks. Reductions and `index` are refused, because their
+    values depend on the whole array: gd.dask.mean() and its like compute them, as in
+    `evaluate("x - m", x=x, m=gd.dask.mean(x, axis=0))`. So are random numbers, of which each block
+    would have the same.
 
     Parameters
     ----------
@@ -111,9 +122,9 @@ def map_blocks(expr: str | Sequence[str], /, *, dtype: Dtypes = None, engine: st
                **arrays: Any) -> da.Array | list[da.Array]:
     """An expression that takes each block for the whole: `map_blocks("x - mean(x)", x=x)`.
 
-    As evaluate(), but `sum`, `mean`, `min`, `max`, `count_nonzero` and `index` are allowed and mean
-    the block, so that the result depends on the chunks. Everything else is the same, and evaluate()
-    is to be preferred where both can be used.
+    As evaluate(), but reductions and `index` are allowed and mean the block, so that the result
+    depends on the chunks. Everything else is the same, and evaluate() is to be preferred where both
+    can be used.
 
     It differs from dask.array.map_blocks() in that it takes the text of an expression and named
     arrays, where that takes a Python function and arrays by position; in that the dtype is known
@@ -126,11 +137,11 @@ def map_blocks(expr: str | Sequence[str], /, *, dtype: Dtypes = None, engine: st
 
 
 def _graph(expr: str | Sequence[str], dtype: Dtypes, given: dict[str, Any],
-           options: tuple[str | None, int, str | None], frame: FrameType,
-           is_whole: bool) -> da.Array | list[da.Array]:
+           options: Options, frame: FrameType, is_whole: bool) -> da.Array | list[da.Array]:
     exprs = texts(expr)
-    if is_whole:
-        for text in exprs:
+    for text in exprs:
+        _refuse_random(text)
+        if is_whole:
             _refuse_whole(text)
     blocks, scalars = _operands(_values(exprs, given, frame))
     shape = _broadcast(blocks)
@@ -160,6 +171,15 @@ def _blockwise(task: Any, arrays: list[Any], dtype: np.dtype[Any], name: str) ->
     return made
 
 
+def _refuse_random(text: str) -> None:
+    found = _RANDOM.search(text)
+    if found is not None:
+        raise Unsupported(
+            f"{found[1]}() would give each block the same numbers: use dask.array.random, or "
+            "da.from_array() of a file that gd.save() has filled", argument="expr",
+            expected="no random numbers", found=f"{found[1]}()")
+
+
 def _refuse_whole(text: str) -> None:
     found = _WHOLE.search(text)
     if found is None:
@@ -169,7 +189,9 @@ def _refuse_whole(text: str) -> None:
         instead = "give the indices as an array: dask.array.arange() or indices()"
     else:
         own = {"amin": "min", "amax": "max"}.get(name, name)
-        instead = f"compute it with dask.array.{own}() and give it as an argument"
+        instead = f"compute it with gd.dask.{own}() and give it as an argument" \
+            if own in _OWN else f"compute it with dask.array.{_DASKS.get(own, own)}() and give " \
+            "it as an argument"
     raise Unsupported(
         f"{name}() depends on the whole array, and a task sees one block: {instead}, or use "
         f"gd.dask.map_blocks() if the {name} of each block alone is meant", argument="expr",
@@ -195,14 +217,15 @@ def _operands(values: Mapping[str, Any]) -> tuple[dict[str, da.Array], dict[str,
         if isinstance(value, (bool, int, float, np.generic)):
             scalars[name] = value
         else:
-            blocks[name] = _array(value, name)
+            blocks[name] = array_of(value, name)
     if not blocks:
         raise BadArgument("there is no array among the arguments: gd.evaluate() computes numbers",
                           expected="a dask array", found="numbers")
     return blocks, scalars
 
 
-def _array(value: Any, name: str) -> da.Array:
+def array_of(value: Any, name: str) -> da.Array:
+    """As a dask array whose blocks are ndarrays that the daemon computes."""
     if not isinstance(value, da.Array):
         _refuse_other(value, name)
         value = _untyped.asanyarray(value)
@@ -254,23 +277,29 @@ def _known(array: da.Array) -> tuple[int, ...]:
 
 def _planned(exprs: tuple[str, ...], blocks: Mapping[str, da.Array], scalars: Mapping[str, object],
              shape: tuple[int, ...], engine: str | None) -> tuple[np.dtype[Any], ...]:
+    """The dtypes of results that have the shape of all arguments."""
+    found = planned(exprs, blocks, scalars, engine)
+    for text, (_, own, _) in zip(exprs, found, strict=True):
+        if own != shape:
+            raise BadShape(f"{text!r} has the shape {own}, and all arguments together {shape}: "
+                           "a block of the result must be as large as those that it is made of",
+                           argument="expr", expected=str(shape), found=str(own))
+    return tuple(dtype for dtype, _, _ in found)
+
+
+def planned(exprs: tuple[str, ...], blocks: Mapping[str, da.Array], scalars: Mapping[str, object],
+            engine: str | None) -> list[Planned]:
     """What the daemon says of arrays of these dtypes and shapes, which take no memory."""
     args: dict[str, object] = {name: np.broadcast_to(np.zeros((), array.dtype), _known(array))
                                for name, array in blocks.items()}
     request = Request([(text, None) for text in exprs], {**args, **scalars}, [None] * len(exprs),
                       engine)
     try:
-        planned = request.plan()
+        return request.plan()
     except NoDaemon as error:
         raise NoDaemon(f"{error.message}; with dtype= a graph is made without a daemon",
                        argument=error.argument, expected=error.expected,
                        found=error.found) from error
-    for text, (_, own, _) in zip(exprs, planned, strict=True):
-        if own != shape:
-            raise BadShape(f"{text!r} has the shape {own}, and all arguments together {shape}: "
-                           "a block of the result must be as large as those that it is made of",
-                           argument="expr", expected=str(shape), found=str(own))
-    return tuple(dtype for dtype, _, _ in planned)
 
 
 def _said(dtype: Dtypes, n: int) -> tuple[np.dtype[Any], ...]:

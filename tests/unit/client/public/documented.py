@@ -1,11 +1,11 @@
-"""Whether every function of the public header says what it does: a comment of its own that begins
-with a sentence and names each parameter. Usage: documented.py HEADER."""
+"""Whether every function of the public headers says what it does: a comment of its own that begins
+with a sentence and names each parameter. Usage: documented.py HEADER..."""
 
+import pathlib
 import re
 import sys
 
-with open(sys.argv[1]) as f:
-    text = f.read()
+text = "".join(pathlib.Path(header).read_text() for header in sys.argv[1:])
 FUNCTION = re.compile(r"(/\*\*(?:[^*]|\*(?!/))*\*/\s*)?^(?!typedef)[a-z][\w ]*[ *](gad_\w+)\(([^()]*)\);",
                       re.M)
 TYPE = re.compile(r"(/\*\*(?:[^*]|\*(?!/))*\*/\s*)?^(?:typedef [\w ]*[ *](gad_\w+)\(([^()]*)\);)", re.M)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define POOL_BYTES (UINT64_C(1) << 20) /* carries: half of it */
+#define LARGEST    poolmap_carry_limit_bytes(POOL_BYTES)
 
 static struct queue *queue;
 static struct poolmap *map;
@@ -101,8 +102,8 @@ Test(queue, a_carry_is_lent_and_given_back, .init = set_up, .fini = tear_down)
 
 Test(queue, who_waits_for_a_carry_is_passed_by_those_without, .init = set_up, .fini = tear_down)
 {
-    push(0, 1, 0, POOL_BYTES / 2);
-    push(1, 1, 0, POOL_BYTES / 2);
+    push(0, 1, 0, LARGEST);
+    push(1, 1, 0, LARGEST);
     push(2, 1, 0, 0);
     push(3, 2, 0, 0);
     cr_assert(eq(int, admit(), 0));
@@ -116,8 +117,8 @@ Test(queue, who_waits_for_a_carry_is_passed_by_those_without, .init = set_up, .f
 Test(queue, who_waits_for_a_large_carry_is_not_starved_by_small_ones, .init = set_up,
      .fini = tear_down)
 {
-    push(0, 1, 0, POOL_BYTES / 4);
-    push(1, 1, 0, POOL_BYTES / 2);
+    push(0, 9, 0, POOL_BYTES / 4);
+    push(1, 1, 0, LARGEST);
     push(2, 2, 0, 4096);
     push(3, 2, 0, 4096);
     cr_assert(eq(int, admit(), 0));
@@ -135,11 +136,11 @@ Test(queue, who_waits_for_a_large_carry_is_not_starved_by_small_ones, .init = se
 Test(queue, who_comes_in_front_of_a_starving_job_of_its_user_does_not_block_both, .init = set_up,
      .fini = tear_down)
 {
-    push(0, 1, 0, POOL_BYTES / 4);
-    push(1, 1, 0, POOL_BYTES / 2);
+    push(0, 9, 0, POOL_BYTES / 4);
+    push(1, 1, 0, LARGEST);
     cr_assert(eq(int, admit(), 0));
     cr_assert(eq(int, admit(), -EAGAIN)); /* 1 starves */
-    push(2, 1, 10, POOL_BYTES / 2);
+    push(2, 1, 10, LARGEST);
     push(3, 2, 0, 4096);
     cr_assert(eq(int, admit(), -EAGAIN)); /* 2 starves in its place, 3 must wait */
     queue_remove(queue, map, &items[0]);
@@ -154,14 +155,32 @@ Test(queue, who_comes_in_front_of_a_starving_job_of_its_user_does_not_block_both
 Test(queue, who_was_waiting_for_a_carry_and_leaves_lets_others_have_it, .init = set_up,
      .fini = tear_down)
 {
-    push(0, 1, 0, POOL_BYTES / 4);
-    push(1, 1, 0, POOL_BYTES / 2);
+    push(0, 9, 0, POOL_BYTES / 4);
+    push(1, 1, 0, LARGEST);
     cr_assert(eq(int, admit(), 0));
     cr_assert(eq(int, admit(), -EAGAIN));
     push(2, 2, 0, 4096);
     cr_assert(eq(int, admit(), -EAGAIN));
     queue_remove(queue, map, &items[1]);
     cr_assert(eq(int, admit(), 2));
+}
+
+Test(queue, who_waits_for_a_carry_of_its_own_user_holds_nobody_up, .init = set_up,
+     .fini = tear_down)
+{
+    push(0, 1, 0, LARGEST);
+    push(1, 1, 0, LARGEST);
+    cr_assert(eq(int, admit(), 0));
+    cr_assert(eq(int, admit(), -EAGAIN));
+    push(2, 2, 0, 4096);
+    cr_assert(eq(int, admit(), 2));
+    queue_remove(queue, map, &items[0]);
+    cr_assert(eq(int, admit(), -EAGAIN)); /* it waits for another's, and starves */
+    push(3, 2, 0, 4096);
+    cr_assert(eq(int, admit(), -EAGAIN));
+    queue_remove(queue, map, &items[2]);
+    cr_assert(eq(int, admit(), 1));
+    cr_assert(eq(int, admit(), 3)); /* beside the largest that there is */
 }
 
 Test(queue, a_carry_that_never_fits_is_said_and_put_out, .init = set_up, .fini = tear_down)

@@ -146,7 +146,8 @@ uint32_t harness_send(struct harness *h, struct test_job *j)
     pack_key_i64(&w.packer, "priority", j->request.priority);
     pack_key_u64(&w.packer, "attempt", 1);
     pack_key_u64(&w.packer, "carry_offset", j->carry_offset);
-    pack_key_u64(&w.packer, "carry_size", j->needs_carry ? CARRY_BYTES : 0);
+    uint64_t carry_bytes = j->carry_bytes ? j->carry_bytes : CARRY_BYTES;
+    pack_key_u64(&w.packer, "carry_size", j->needs_carry ? carry_bytes : 0);
     pack_str(&w.packer, "request");
     request_encode(&w.packer, &j->request);
     send_body(h, &w, j->fds, j->n_fds);

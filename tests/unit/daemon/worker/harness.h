@@ -40,8 +40,8 @@ struct test_job {
     unsigned n_fds;
     uint64_t id;
     uint32_t user;
-    bool needs_carry; /* CARRY_BYTES of the pool at carry_offset */
-    uint64_t carry_offset;
+    bool needs_carry; /* carry_bytes of the pool (0: CARRY_BYTES) at carry_offset */
+    uint64_t carry_offset, carry_bytes;
 };
 
 #define CARRY_BYTES (256u * 1024u)

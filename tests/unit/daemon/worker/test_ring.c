@@ -9,6 +9,8 @@
 #define SLOT_BYTES (256u * 1024u)
 #define SEALS      (F_SEAL_SHRINK | F_SEAL_GROW)
 
+static const struct geometry_rules elementwise = {.round_axis = -1};
+
 struct fixture {
     struct array array;
     struct geometry geometry;
@@ -28,7 +30,7 @@ static void set_up(struct fixture *f, int64_t n_rows, unsigned n_slots, bool is_
     f->array.at.provider.slot_bytes = SLOT_BYTES;
     const struct geometry_operand operand = {
         .dtype = DTYPE_FLOAT64, .ndim = 2, .shape = f->array.shape, .is_output = is_output};
-    geometry_init(&f->geometry, 2, f->array.shape, 1, &operand);
+    geometry_init(&f->geometry, 2, f->array.shape, 1, &operand, &elementwise);
     size_t n_bytes = ring_size_bytes(n_slots, SLOT_BYTES);
     f->fds[0] = make_memfd(n_bytes, SEALS);
     f->fds[1] = eventfd(0, EFD_CLOEXEC);
@@ -44,7 +46,7 @@ static void open_ring(struct fixture *f, bool is_output)
            ring_new(&f->array, "a", f->fds[0], f->fds[1], f->fds[2], is_output, &f->ring, &error),
            0),
         "%s", error.message);
-    ring_begin(f->ring, &f->geometry);
+    ring_begin(f->ring, &f->geometry, 0, f->geometry.n_grains);
 }
 
 static void tear_down(struct fixture *f)
@@ -109,7 +111,7 @@ Test(ring, shares_a_block_among_grains_that_need_the_same)
     set_up(&f, 1, 2, false);
     const struct geometry_operand operand = {
         .dtype = DTYPE_FLOAT64, .ndim = 2, .shape = shape, .is_output = true};
-    geometry_init(&f.geometry, 2, shape, 1, &operand);
+    geometry_init(&f.geometry, 2, shape, 1, &operand, &elementwise);
     open_ring(&f, false);
     cr_assert(eq(int, ring_ask(f.ring, &error), 0));
     answer(&f, 0, 0);

@@ -93,19 +93,6 @@ Test(slots, a_block_shared_by_two_claims_waits_for_both)
     slots_free(s);
 }
 
-Test(slots, a_carry_is_zeroed_whatever_was_there)
-{
-    struct slots *s = make(SLOT);
-    char *slot = slots_lend(s, true);
-    memset(slot, 0x5a, SLOT);
-    slots_return(s, slot);
-    cr_assert(eq(int, slots_claim(s, 4096, 8192), 0));
-    const char *carry = slots_carry(s, 4096, 8192);
-    for (int i = 0; i < 8192; i++)
-        cr_assert(eq(int, carry[i], 0));
-    slots_free(s);
-}
-
 Test(slots, refuses_claims_outside_the_pool)
 {
     struct slots *s = make(SLOT);

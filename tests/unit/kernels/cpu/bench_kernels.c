@@ -27,18 +27,23 @@ struct bench {
     struct cpu_box box;
     struct cpu_view inputs[4], output;
     size_t n;
+    size_t n_cells; /* of its reductions; 0 without any */
 };
 
 /* Billions of elements a second. */
 static double measure(enum cpu_level level, const struct bench *m)
 {
-    struct partial partials[PROGRAM_MAX_REDUCTIONS];
+    static char node[1 << 20] __attribute__((aligned(64)));
+    struct reduce_layout layout;
     struct cpu_warnings warnings = {0};
+    if (m->n_cells)
+        reduce_layout_init(&layout, &m->built->program, 0, m->n_cells);
     double begin = now(), seconds;
     size_t n_runs = 0;
     do {
         if (cpu_engine_run(cpu_engine_get(level), &m->built->program, 0, &m->box, m->inputs,
-                           &m->output, NULL, partials, &warnings, test_scratch()))
+                           &m->output, NULL, m->n_cells ? &layout : NULL, node, &warnings,
+                           test_scratch()))
             return 0;
         n_runs++;
         seconds = now() - begin;
@@ -97,23 +102,69 @@ static void build_magnitude(struct built *b)
     built_store(b, built_insn(b, OP_SQRT, f, f, 0, sum, none, none));
 }
 
+/* Along axes of a box that fits the second-level cache, as a grain does. */
+static void bench_reduction(const char *name, enum dtype dtype, const int64_t *count, uint32_t axes,
+                            const enum op *ops)
+{
+    static struct built b;
+    built_init(&b);
+    struct operand x = built_input(&b, dtype);
+    struct bench m = {.built = &b,
+                      .n = 1,
+                      .n_cells = 1,
+                      .box = {.ndim = 3, .count = count, .axis_order = (const int[]){0, 1, 2}}};
+    for (; *ops; ops++) {
+        bool is_float = dtype_is_float(dtype) && (*ops == OP_SUM || *ops == OP_SQUARED_DEVIATIONS);
+        bool is_extremum = *ops == OP_MIN || *ops == OP_MAX;
+        built_reduction(&b, *ops, is_extremum ? dtype : is_float ? DTYPE_FLOAT64 : DTYPE_INT64, x);
+    }
+    struct pass *pass = &b.program.passes[0];
+    pass->reduced_axes = axes;
+    int64_t step = (int64_t)dtype_size(dtype);
+    for (int i = 2; i >= 0; i--) {
+        pass->shape[i] = count[i];
+        m.n *= (size_t)count[i];
+        m.n_cells *= axes >> i & 1 ? 1 : (size_t)count[i];
+        m.inputs[0].strides[i] = step;
+        step *= count[i];
+    }
+    m.inputs[0].base = arrays[0];
+    check_fill(arrays[0], dtype, m.n, true);
+    print_line(name, &m);
+}
+
 static void bench_reductions(void)
 {
-    static const enum op ops[] = {OP_SUM, OP_MIN, OP_COUNT_NONZERO};
-    static const enum dtype dtypes[] = {DTYPE_FLOAT32, DTYPE_FLOAT64, DTYPE_INT32, DTYPE_UINT8};
-    static const int64_t count = N_CACHED;
-    static struct built b;
-    for (int i = 0; i < 3; i++) {
-        for (int j = 0; j < 4; j++) {
-            char name[64];
-            snprintf(name, sizeof(name), "%s %s", op_info(ops[i])->name, dtype_name(dtypes[j]));
-            built_init(&b);
-            built_reduction(&b, ops[i], dtypes[j], built_input(&b, dtypes[j]));
-            check_fill(arrays[0], dtypes[j], N_CACHED, true);
-            struct bench m = flat_bench(&b, &count);
-            print_line(name, &m);
-        }
-    }
+    static const int64_t grain[] = {1, 1, 65536}, rows[] = {1, 16, 4096}, image[] = {1, 21845, 3};
+    static const int64_t many[] = {1, 655, 100}, planes[] = {16, 64, 64}, column[] = {1, 256, 256};
+    static const enum op sum[] = {OP_SUM, 0}, max[] = {OP_MAX, 0}, count[] = {OP_COUNT_NONZERO, 0};
+    static const enum op variance[] = {OP_SQUARED_DEVIATIONS, 0}, first[] = {OP_ARGMAX, 0};
+    static const enum op all[] = {OP_SUM, OP_SQUARED_DEVIATIONS, OP_MIN, OP_MAX, 0};
+    enum dtype f = DTYPE_FLOAT32;
+    bench_reduction("sum float32", f, grain, 7, sum);
+    bench_reduction("sum float64", DTYPE_FLOAT64, grain, 7, sum);
+    bench_reduction("sum int32", DTYPE_INT32, grain, 7, sum);
+    bench_reduction("sum uint8", DTYPE_UINT8, grain, 7, sum);
+    bench_reduction("max float32", f, grain, 7, max);
+    bench_reduction("max float64", DTYPE_FLOAT64, grain, 7, max);
+    bench_reduction("max uint8", DTYPE_UINT8, grain, 7, max);
+    bench_reduction("count_nonzero float32", f, grain, 7, count);
+    bench_reduction("squared deviations float32", f, grain, 7, variance);
+    bench_reduction("squared deviations float64", DTYPE_FLOAT64, grain, 7, variance);
+    bench_reduction("argmax float32", f, grain, 7, first);
+    bench_reduction("sum, deviations, min, max float32", f, grain, 7, all);
+    bench_reduction("sum float32 (16, 4096) axis 0", f, rows, 2, sum);
+    bench_reduction("sum float32 (256, 256) axis 0", f, column, 2, sum);
+    bench_reduction("sum float64 (16, 4096) axis 0", DTYPE_FLOAT64, rows, 2, sum);
+    bench_reduction("max float32 (16, 4096) axis 0", f, rows, 2, max);
+    bench_reduction("all four float32 (16, 4096) axis 0", f, rows, 2, all);
+    bench_reduction("sum float32 (16, 4096) axis 1", f, rows, 4, sum);
+    bench_reduction("sum float32 (655, 100) axis 1", f, many, 4, sum);
+    bench_reduction("sum float32 (21845, 3) axis 1", f, image, 4, sum);
+    bench_reduction("sum float32 (21845, 3) axis 0", f, image, 2, sum);
+    bench_reduction("sum uint8 (21845, 3) axis 0", DTYPE_UINT8, image, 2, sum);
+    bench_reduction("sum float32 (16, 64, 64) axes 0 2", f, planes, 5, sum);
+    bench_reduction("all four float32 (655, 100) axis 1", f, many, 4, all);
 }
 
 static void bench_layouts(void)
@@ -208,6 +259,8 @@ void bench_kernels(struct check *c)
     printf("\n");
     bench_copies();
     check_each_case(c, bench_case);
+    if (!c->filter || strstr("reductions", c->filter))
+        bench_reductions();
     if (!c->filter || strstr("fused", c->filter)) {
         static const int64_t count = N_CACHED;
         static struct built b;
@@ -218,7 +271,6 @@ void bench_kernels(struct check *c)
         print_line("fused sqrt(a*a + b*b) float32", &m);
         bench_layouts();
         bench_memory();
-        bench_reductions();
     }
     for (int i = 0; i < 5; i++)
         free(arrays[i]);

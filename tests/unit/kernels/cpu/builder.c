@@ -46,6 +46,7 @@ void built_reduction(struct built *b, enum op op, enum dtype result, struct oper
     b->program.reductions[b->program.n_reductions++] =
         (struct reduction){.op = (uint16_t)op, .result = (uint8_t)result, .src = src};
     b->program.passes[0].n_reductions++;
+    b->program.passes[0].reduced_axes = UINT32_MAX;
 }
 
 void built_store(struct built *b, struct operand src)
@@ -56,6 +57,19 @@ void built_store(struct built *b, struct operand src)
     b->program.passes[0].n_stores++;
 }
 
+union scalar built_value(const struct built *b, const struct built_node *node, unsigned i)
+{
+    struct reduce_layout layout;
+    reduce_layout_init(&layout, &b->program, 0, 1);
+    enum dtype dtype = (enum dtype)layout.reductions[i].result;
+    union scalar value = {.u64 = 0};
+    memcpy(&value, reduce_values(&layout, node, i), dtype_size(dtype));
+    unsigned n_spare = 64 - 8 * (unsigned)dtype_size(dtype);
+    if (dtype_is_signed(dtype))
+        value.i64 = (int64_t)(value.u64 << n_spare) >> n_spare;
+    return value;
+}
+
 void *test_scratch(void)
 {
     static char scratch[CPU_SCRATCH_BYTES] __attribute__((aligned(64)));
@@ -63,7 +77,7 @@ void *test_scratch(void)
 }
 
 int run_flat(const struct cpu_engine *engine, const struct built *b, size_t n,
-             const void *const *inputs, void *const *outputs, struct partial *ret_partials,
+             const void *const *inputs, void *const *outputs, void *ret_node,
              struct cpu_warnings *ret_warnings)
 {
     struct cpu_view in[REQUEST_MAX_ARGS] = {0}, out[REQUEST_MAX_OUTPUTS] = {0};
@@ -79,6 +93,9 @@ int run_flat(const struct cpu_engine *engine, const struct built *b, size_t n,
     int axis = 0;
     struct cpu_box box = {.ndim = 1, .count = &count, .axis_order = &axis};
     *ret_warnings = (struct cpu_warnings){0};
-    return cpu_engine_run(engine, &b->program, 0, &box, in, out, NULL, ret_partials, ret_warnings,
+    struct reduce_layout layout;
+    reduce_layout_init(&layout, &b->program, 0, 1);
+    return cpu_engine_run(engine, &b->program, 0, &box, in, out, NULL,
+                          b->program.n_reductions ? &layout : NULL, ret_node, ret_warnings,
                           test_scratch());
 }

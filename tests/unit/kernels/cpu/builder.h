@@ -19,13 +19,21 @@ struct operand built_const(struct built *b, enum dtype dtype, union scalar value
 /* Into register `reg`; unused sources: (struct operand){0}. */
 struct operand built_insn(struct built *b, enum op op, enum dtype compute, enum dtype result,
                           unsigned reg, struct operand x, struct operand y, struct operand z);
+/* Over all axes; set passes[0].reduced_axes for others. */
 void built_reduction(struct built *b, enum op op, enum dtype result, struct operand src);
 void built_store(struct built *b, struct operand src);
+
+/* A node of one cell, and a reduction's value in it (integers widened). */
+struct built_node {
+    _Alignas(64) char bytes[64 * (1 + PROGRAM_MAX_REDUCTIONS * REDUCE_MAX_PLANES)];
+};
+union scalar built_value(const struct built *b, const struct built_node *node, unsigned i);
 
 /* 64-byte aligned CPU_SCRATCH_BYTES, one for the process. */
 void *test_scratch(void);
 
-/* Runs pass 0 over contiguous native arrays of n elements (inputs and outputs in program order). */
+/* Runs pass 0 over contiguous native arrays of n elements (inputs and outputs in program order).
+ * ret_node: of a layout of one cell; NULL without reductions. */
 int run_flat(const struct cpu_engine *engine, const struct built *b, size_t n,
-             const void *const *inputs, void *const *outputs, struct partial *ret_partials,
+             const void *const *inputs, void *const *outputs, void *ret_node,
              struct cpu_warnings *ret_warnings);

@@ -22,7 +22,16 @@ static unsigned dtypes_of(enum op op)
     case OP_FABS:
     case OP_DIVMOD:
     case OP_DEG2RAD:
-    case OP_RAD2DEG: return NOT_WRITTEN;
+    case OP_RAD2DEG:
+    case OP_SQUARED_DEVIATIONS:
+    case OP_RANDOM_U32: /* what is random has tests of its own */
+    case OP_RANDOM_U64:
+    case OP_STANDARD_UNIFORM:
+    case OP_STANDARD_NORMAL:
+    case OP_STANDARD_EXPONENTIAL:
+    case OP_MULTIPLY_HIGH:
+    case OP_RANDOM_POISSON:
+    case OP_RANDOM_PERMUTED: return NOT_WRITTEN;
     case OP_RECIPROCAL: return INTEGERS;
     case OP_FMIN:
     case OP_FMAX: return FLOATS;
@@ -57,7 +66,14 @@ static unsigned dtypes_of(enum op op)
     case OP_RULE_SUM:
     case OP_RULE_EXTREMUM:
     case OP_RULE_MEAN:
-    case OP_RULE_COUNT: return NOT_WRITTEN;
+    case OP_RULE_COUNT:
+    case OP_RULE_ARGUMENT:
+    case OP_RULE_VARIANCE:
+    case OP_RULE_TRUTH:
+    case OP_RULE_NORM:
+    case OP_RULE_LOGSUMEXP:
+    case OP_RULE_RANDOM:
+    case OP_RULE_RANDOM_INTEGERS: return NOT_WRITTEN;
     }
     return ALL;
 }

@@ -94,7 +94,7 @@ static bool run_trial(struct check *c, const struct check_case *k, enum cpu_leve
     int wanted_r = run_flat(reference, &b, s.n, flat, (void *[]){expected}, NULL, &wanted);
     struct cpu_box box = {.ndim = s.ndim, .count = s.count, .axis_order = s.order};
     struct cpu_view in[3] = {laid_inputs[0].view, laid_inputs[1].view, laid_inputs[2].view};
-    int r = cpu_engine_run(engine, &b.program, 0, &box, in, &out.view, NULL, NULL, &got,
+    int r = cpu_engine_run(engine, &b.program, 0, &box, in, &out.view, NULL, NULL, NULL, &got,
                            test_scratch());
     c->n_run++;
     if (r != wanted_r) {

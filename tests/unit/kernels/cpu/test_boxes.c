@@ -69,11 +69,11 @@ Test(boxes, reduce_an_input_that_is_overwritten)
     built_store(&b, negative);
     built_reduction(&b, OP_SUM, F64, a);
     built_reduction(&b, OP_MIN, F32, negative);
-    struct partial partials[2];
+    struct built_node node;
     cr_assert(zero(int, run_flat(cpu_engine_get(CPU_LEVEL_AVX512), &b, N, (const void *[]){x},
-                                 (void *[]){x}, partials, &warnings)));
-    cr_assert(eq(dbl, partials[0].value.f64, (double)N * (N - 1) / 2));
-    cr_assert(eq(flt, partials[1].value.f32, (float)(1 - N)));
+                                 (void *[]){x}, &node, &warnings)));
+    cr_assert(eq(dbl, built_value(&b, &node, 0).f64, (double)N * (N - 1) / 2));
+    cr_assert(eq(flt, built_value(&b, &node, 1).f32, (float)(1 - N)));
     cr_assert(eq(flt, x[N - 1], (float)(1 - N)));
 }
 
@@ -102,10 +102,11 @@ Test(boxes, store_constants_inputs_and_reduced_values)
     struct cpu_view outs[3] = {{.base = out, .strides = {4}},
                                {.base = other, .strides = {4}},
                                {.base = third, .strides = {4}}};
-    union scalar reduced = {.f32 = -1.5f};
+    float value_of_sum = -1.5f;
+    struct cpu_view reduced = {.base = &value_of_sum};
     struct cpu_box box = {.ndim = 1, .count = (int64_t[]){N}, .axis_order = (int[]){0}};
     cr_assert(zero(int, cpu_engine_run(cpu_engine_get(CPU_LEVEL_AVX2), &b.program, 0, &box, &in,
-                                       outs, &reduced, NULL, &warnings, test_scratch())));
+                                       outs, &reduced, NULL, NULL, &warnings, test_scratch())));
     for (int i = 0; i < N; i++)
         cr_assert(out[i] == x[i] && other[i] == 2.5f && third[i] == -1.5f);
 }
@@ -138,7 +139,7 @@ Test(boxes, of_no_axes_hold_one_element)
     struct cpu_view view = {.base = &root};
     struct cpu_box box = {.ndim = 0};
     cr_assert(zero(int, cpu_engine_run(cpu_engine_get(CPU_LEVEL_AVX512), &b.program, 0, &box, NULL,
-                                       &view, NULL, NULL, &warnings, test_scratch())));
+                                       &view, NULL, NULL, NULL, &warnings, test_scratch())));
     cr_assert(eq(dbl, root, 3));
 }
 
@@ -159,8 +160,9 @@ Test(boxes, broadcast_rows_and_columns_of_narrow_arrays)
     struct cpu_box box = {.ndim = 2, .count = (int64_t[]){ROWS, 3}, .axis_order = (int[]){0, 1}};
     for (int level = CPU_LEVEL_PLAIN; level <= CPU_LEVEL_AVX512; level++) {
         memset(out, 0, sizeof(out));
-        cr_assert(zero(int, cpu_engine_run(cpu_engine_get((enum cpu_level)level), &b.program, 0,
-                                           &box, in, &to, NULL, NULL, &warnings, test_scratch())));
+        cr_assert(
+            zero(int, cpu_engine_run(cpu_engine_get((enum cpu_level)level), &b.program, 0, &box, in,
+                                     &to, NULL, NULL, NULL, &warnings, test_scratch())));
         for (int i = 0; i < ROWS * 3; i++)
             cr_assert(eq(flt, out[i], (x[i] + y[i % 3]) * z[i / 3] - y[9]), "element %d", i);
     }
@@ -182,7 +184,7 @@ Test(boxes, of_32_axes_are_walked)
     built_store(&b, built_insn(&b, OP_NEGATIVE, F32, F32, 0, built_input(&b, F32), none, none));
     struct cpu_box box = {.ndim = ARRAY_MAX_NDIM, .count = count, .axis_order = order};
     cr_assert(zero(int, cpu_engine_run(cpu_engine_get(CPU_LEVEL_AVX512), &b.program, 0, &box, &in,
-                                       &to, NULL, NULL, &warnings, test_scratch())));
+                                       &to, NULL, NULL, NULL, &warnings, test_scratch())));
     for (int i = 0; i < 2048; i++)
         cr_assert(eq(flt, out[i], -x[i]));
 }
@@ -194,7 +196,8 @@ Test(boxes, of_the_largest_program_fit_the_scratch)
     static double values[1000], got[1000];
     struct operand sources[REQUEST_MAX_ARGS + PROGRAM_MAX_CONSTS + PROGRAM_MAX_REDUCTIONS];
     struct cpu_view in[REQUEST_MAX_ARGS], to = {.base = got, .strides = {16, 8}};
-    union scalar reduced[PROGRAM_MAX_REDUCTIONS];
+    struct cpu_view reduced[PROGRAM_MAX_REDUCTIONS];
+    static double one = 1;
     unsigned n = 0;
     double constants = 0;
     for (int i = 0; i < REQUEST_MAX_ARGS; i++) { /* rows of two: periodic */
@@ -206,7 +209,7 @@ Test(boxes, of_the_largest_program_fit_the_scratch)
     constants -= PROGRAM_MAX_CONSTS;
     for (int i = 0; i < PROGRAM_MAX_REDUCTIONS; i++) {
         b.program.reductions[i] = (struct reduction){.op = OP_SUM, .result = F64};
-        reduced[i].f64 = 1;
+        reduced[i] = (struct cpu_view){.base = &one};
         sources[n++] = (struct operand){OPERAND_REDUCED, F64, (uint16_t)i};
     }
     b.program.n_reductions = PROGRAM_MAX_REDUCTIONS;
@@ -225,7 +228,7 @@ Test(boxes, of_the_largest_program_fit_the_scratch)
     memset(memory + CPU_SCRATCH_BYTES, 0x5a, 128);
     struct cpu_box box = {.ndim = 2, .count = (int64_t[]){400, 2}, .axis_order = (int[]){0, 1}};
     cr_assert(zero(int, cpu_engine_run(cpu_engine_get(CPU_LEVEL_AVX512), &b.program, 0, &box, in,
-                                       outs, reduced, NULL, &warnings, memory)));
+                                       outs, reduced, NULL, NULL, &warnings, memory)));
     for (int i = 0; i < 128; i++)
         cr_assert(eq(chr, memory[CPU_SCRATCH_BYTES + i], 0x5a));
     for (int e = 0; e < 800; e++) {
@@ -255,8 +258,9 @@ Test(boxes, know_the_coordinates_of_their_elements)
                               .axis_order = orders[i],
                               .start = i % 2 ? NULL : start};
         memset(got, 0xff, sizeof(got));
-        cr_assert(zero(int, cpu_engine_run(cpu_engine_get(CPU_LEVEL_AVX512), &b.program, 0, &box,
-                                           NULL, outs, NULL, NULL, &warnings, test_scratch())));
+        cr_assert(
+            zero(int, cpu_engine_run(cpu_engine_get(CPU_LEVEL_AVX512), &b.program, 0, &box, NULL,
+                                     outs, NULL, NULL, NULL, &warnings, test_scratch())));
         for (int e = 0; e < A * B * C; e++) {
             int64_t wanted[] = {e / (B * C), e / C % B, e % C};
             for (int axis = 0; axis < 3; axis++)
@@ -273,12 +277,12 @@ Test(boxes, compute_with_coordinates_and_reduce_them)
     struct operand narrow = built_insn(&b, OP_CAST, F64, F32, 0, wide, none, none);
     built_store(&b, built_insn(&b, OP_SUBTRACT, F32, F32, 0, built_input(&b, F32), narrow, none));
     built_reduction(&b, OP_SUM, DTYPE_INT64, i);
-    struct partial sum;
+    struct built_node node;
     cr_assert(zero(int, run_flat(cpu_engine_get(CPU_LEVEL_AVX512), &b, N, (const void *[]){y},
-                                 (void *[]){out}, &sum, &warnings)));
+                                 (void *[]){out}, &node, &warnings)));
     for (int e = 0; e < N; e++)
         cr_assert(eq(flt, out[e], (float)(e + 1)));
-    cr_assert(eq(i64, sum.value.i64, (int64_t)N * (N - 1) / 2));
+    cr_assert(eq(i64, built_value(&b, &node, 0).i64, (int64_t)N * (N - 1) / 2));
 }
 
 Test(boxes, refuse_the_coordinate_along_an_axis_that_is_not_there)
@@ -289,6 +293,73 @@ Test(boxes, refuse_the_coordinate_along_an_axis_that_is_not_there)
     struct cpu_box box = {.ndim = 1, .count = (int64_t[]){4}, .axis_order = (int[]){0}};
     cr_assert(eq(int,
                  cpu_engine_run(cpu_engine_get(CPU_LEVEL_AVX512), &b.program, 0, &box, NULL, &to,
-                                NULL, NULL, &warnings, test_scratch()),
+                                NULL, NULL, NULL, &warnings, test_scratch()),
+                 -EINVAL));
+}
+
+/* Results of an earlier pass are read by broadcasting, in every direction. */
+Test(boxes, read_reduced_values_along_kept_axes)
+{
+    enum { ROWS = 37, COLUMNS = 129 };
+    static double of_rows[ROWS], of_columns[COLUMNS], got[ROWS * COLUMNS];
+    struct operand sources[2];
+    for (uint16_t i = 0; i < 2; i++) {
+        b.program.reductions[i] = (struct reduction){.op = OP_SUM, .result = F64};
+        sources[i] = (struct operand){OPERAND_REDUCED, F64, i};
+    }
+    b.program.n_reductions = 2;
+    built_store(&b, built_insn(&b, OP_SUBTRACT, F64, F64, 0, sources[0], sources[1], none));
+    for (int i = 0; i < ROWS; i++)
+        of_rows[i] = 1000 * i;
+    for (int i = 0; i < COLUMNS; i++)
+        of_columns[i] = i;
+    struct cpu_view reduced[] = {{.base = of_rows, .strides = {8, 0}},
+                                 {.base = of_columns, .strides = {0, 8}}};
+    struct cpu_view to = {.base = got, .strides = {8 * COLUMNS, 8}};
+    for (int k = 0; k < 2; k++) {
+        int order[] = {k, 1 - k};
+        struct cpu_box box = {.ndim = 2, .count = (int64_t[]){ROWS, COLUMNS}, .axis_order = order};
+        memset(got, 0, sizeof(got));
+        cr_assert(
+            zero(int, cpu_engine_run(cpu_engine_get(CPU_LEVEL_AVX512), &b.program, 0, &box, NULL,
+                                     &to, reduced, NULL, NULL, &warnings, test_scratch())));
+        for (int i = 0; i < ROWS * COLUMNS; i++)
+            cr_assert(eq(dbl, got[i], 1000 * (i / COLUMNS) - i % COLUMNS), "element %d", i);
+    }
+}
+
+/* A box in the middle of a pass, for any order of walking. */
+Test(boxes, number_elements_in_c_order_of_the_pass)
+{
+    static const int64_t shape[] = {11, 30, 45}, count[] = {4, 13, 21}, start[] = {5, 10, 20};
+    static const int orders[][3] = {{0, 1, 2}, {2, 1, 0}, {1, 2, 0}, {0, 2, 1}};
+    static uint64_t got[4 * 13 * 21];
+    built_store(&b, (struct operand){OPERAND_INDEX, DTYPE_UINT64, OPERAND_INDEX_FLAT});
+    memcpy(b.program.passes[0].shape, shape, sizeof(shape));
+    struct cpu_view to = {.base = got, .strides = {8 * 13 * 21, 8 * 21, 8}};
+    for (int k = 0; k < 4; k++) {
+        struct cpu_box box = {.ndim = 3, .count = count, .axis_order = orders[k], .start = start};
+        memset(got, 0, sizeof(got));
+        cr_assert(
+            zero(int, cpu_engine_run(cpu_engine_get(CPU_LEVEL_AVX512), &b.program, 0, &box, NULL,
+                                     &to, NULL, NULL, NULL, &warnings, test_scratch())));
+        for (int i = 0; i < 4 * 13 * 21; i++) {
+            int64_t at = ((i / 273 + 5) * 30 + i / 21 % 13 + 10) * 45 + i % 21 + 20;
+            cr_assert(eq(u64, got[i], (uint64_t)at), "element %d, order %d", i, k);
+        }
+    }
+}
+
+Test(boxes, refuse_a_node_of_another_number_of_cells)
+{
+    built_reduction(&b, OP_SUM, F64, built_input(&b, F32));
+    struct reduce_layout layout;
+    struct built_node node;
+    reduce_layout_init(&layout, &b.program, 0, 2);
+    struct cpu_view in = {.base = x, .strides = {4}};
+    struct cpu_box box = {.ndim = 1, .count = (int64_t[]){N}, .axis_order = (int[]){0}};
+    cr_assert(eq(int,
+                 cpu_engine_run(cpu_engine_get(CPU_LEVEL_AVX512), &b.program, 0, &box, &in, NULL,
+                                NULL, &layout, &node, &warnings, test_scratch()),
                  -EINVAL));
 }

@@ -39,7 +39,7 @@ TestSuite(bypass, .init = fill);
 
 /* Runs over n elements of contiguous arrays, past the cache or not. */
 static void run(int level, bool is_large, int64_t n, void *const *inputs, void *const *outputs,
-                struct partial *ret_partials)
+                struct built_node *ret_node)
 {
     struct cpu_view in[REQUEST_MAX_ARGS] = {0}, out[REQUEST_MAX_OUTPUTS] = {0};
     for (unsigned i = 0; i < b.program.n_inputs; i++) {
@@ -53,8 +53,11 @@ static void run(int level, bool is_large, int64_t n, void *const *inputs, void *
         out[i].bypasses_cache = is_large;
     }
     struct cpu_box box = {.ndim = 1, .count = &n, .axis_order = (int[]){0}};
+    struct reduce_layout layout;
+    reduce_layout_init(&layout, &b.program, 0, 1);
     cr_assert(zero(int, cpu_engine_run(cpu_engine_get((enum cpu_level)level), &b.program, 0, &box,
-                                       in, out, NULL, ret_partials, &warnings, test_scratch())));
+                                       in, out, NULL, ret_node ? &layout : NULL, ret_node,
+                                       &warnings, test_scratch())));
     cpu_engine_fence();
 }
 
@@ -186,18 +189,18 @@ Test(bypass, keeps_a_value_that_is_used_again)
     void *outputs[] = {squares, again, halves};
     EACH_LEVEL(level)
     {
-        struct partial usual[2], partials[2];
-        run(level, false, N, (void *[]){x}, outputs, usual);
+        struct built_node usual, node;
+        run(level, false, N, (void *[]){x}, outputs, &usual);
         memset(squares, 0, sizeof(squares));
         memset(again, 0, sizeof(again));
         memset(halves, 0, sizeof(halves));
-        run(level, true, N, (void *[]){x}, outputs, partials);
+        run(level, true, N, (void *[]){x}, outputs, &node);
         for (int i = 0; i < N; i++)
             cr_assert(squares[i] == x[i] * x[i] && again[i] == squares[i] &&
                           halves[i] == squares[i] * 0.5,
                       "element %d", i);
-        cr_assert(eq(u64, partials[0].value.u64, usual[0].value.u64));
-        cr_assert(eq(u64, partials[1].value.u64, usual[1].value.u64));
+        cr_assert(eq(u64, built_value(&b, &node, 0).u64, built_value(&b, &usual, 0).u64));
+        cr_assert(eq(u64, built_value(&b, &node, 1).u64, built_value(&b, &usual, 1).u64));
     }
 }
 
@@ -218,8 +221,9 @@ Test(bypass, leaves_the_gaps_between_rows)
             .ndim = 2, .count = (int64_t[]){ROWS, ROW}, .axis_order = (int[]){0, 1}};
         for (int i = 0; i < ROWS * PITCH; i++)
             to[i] = 7;
-        cr_assert(zero(int, cpu_engine_run(cpu_engine_get(CPU_LEVEL_AVX512), &b.program, 0, &box,
-                                           &in, &out, NULL, NULL, &warnings, test_scratch())));
+        cr_assert(
+            zero(int, cpu_engine_run(cpu_engine_get(CPU_LEVEL_AVX512), &b.program, 0, &box, &in,
+                                     &out, NULL, NULL, NULL, &warnings, test_scratch())));
         cpu_engine_fence();
         for (int i = 0; i < ROWS * PITCH; i++) {
             double wanted = i % PITCH < ROW ? -x[i / PITCH * ROW + i % PITCH] : 7;

@@ -1,4 +1,4 @@
-/* Partial results over one box. */
+/* Reductions of one box: values where they could go wrong, along all axes and along some. */
 #include "tests/unit/kernels/cpu/builder.h"
 
 #include <criterion/criterion.h>
@@ -11,15 +11,14 @@ static struct built b;
 static struct cpu_warnings warnings;
 static enum cpu_level level = CPU_LEVEL_AVX512; /* the best there is */
 
-static struct partial reduce(enum op op, enum dtype dtype, enum dtype result, const void *x,
-                             size_t n)
+static union scalar reduce(enum op op, enum dtype dtype, enum dtype result, const void *x, size_t n)
 {
-    struct partial partial;
+    struct built_node node;
     built_init(&b);
     built_reduction(&b, op, result, built_input(&b, dtype));
-    int r = run_flat(cpu_engine_get(level), &b, n, (const void *[]){x}, NULL, &partial, &warnings);
+    int r = run_flat(cpu_engine_get(level), &b, n, (const void *[]){x}, NULL, &node, &warnings);
     cr_assert(zero(int, r));
-    return partial;
+    return built_value(&b, &node, 0);
 }
 
 Test(reductions, wrap_in_64_bits)
@@ -29,10 +28,10 @@ Test(reductions, wrap_in_64_bits)
     int8_t negative[300];
     memset(bytes, 255, sizeof(bytes));
     memset(negative, -128, sizeof(negative));
-    cr_assert(eq(i64, reduce(OP_SUM, DTYPE_INT64, DTYPE_INT64, x, 3).value.i64, INT64_MAX - 4));
-    cr_assert(eq(u64, reduce(OP_SUM, DTYPE_UINT8, DTYPE_UINT64, bytes, 300).value.u64, 76500));
-    cr_assert(eq(i64, reduce(OP_SUM, DTYPE_INT8, DTYPE_INT64, negative, 300).value.i64, -38400));
-    cr_assert(eq(i64, reduce(OP_SUM, DTYPE_BOOL, DTYPE_INT64, bytes, 300).value.i64, 300));
+    cr_assert(eq(i64, reduce(OP_SUM, DTYPE_INT64, DTYPE_INT64, x, 3).i64, INT64_MAX - 4));
+    cr_assert(eq(u64, reduce(OP_SUM, DTYPE_UINT8, DTYPE_UINT64, bytes, 300).u64, 76500));
+    cr_assert(eq(i64, reduce(OP_SUM, DTYPE_INT8, DTYPE_INT64, negative, 300).i64, -38400));
+    cr_assert(eq(i64, reduce(OP_SUM, DTYPE_BOOL, DTYPE_INT64, bytes, 300).i64, 300));
 }
 
 Test(reductions, find_extremes_of_every_sign)
@@ -40,13 +39,12 @@ Test(reductions, find_extremes_of_every_sign)
     int16_t x[] = {5, -3, 100};
     uint64_t large[] = {UINT64_MAX, UINT64_MAX - 1};
     uint8_t truths[] = {0, 2, 0};
-    cr_assert(eq(i64, reduce(OP_MIN, DTYPE_INT16, DTYPE_INT16, x, 3).value.i64, -3));
-    cr_assert(eq(i64, reduce(OP_MAX, DTYPE_INT16, DTYPE_INT16, x, 2).value.i64, 5));
-    cr_assert(
-        eq(u64, reduce(OP_MIN, DTYPE_UINT64, DTYPE_UINT64, large, 2).value.u64, UINT64_MAX - 1));
-    cr_assert(eq(u64, reduce(OP_MAX, DTYPE_BOOL, DTYPE_BOOL, truths, 3).value.u64, 1));
-    cr_assert(eq(u64, reduce(OP_MIN, DTYPE_BOOL, DTYPE_BOOL, truths, 3).value.u64, 0));
-    cr_assert(eq(u64, reduce(OP_MIN, DTYPE_BOOL, DTYPE_BOOL, truths + 1, 1).value.u64, 1));
+    cr_assert(eq(i64, reduce(OP_MIN, DTYPE_INT16, DTYPE_INT16, x, 3).i64, -3));
+    cr_assert(eq(i64, reduce(OP_MAX, DTYPE_INT16, DTYPE_INT16, x, 2).i64, 5));
+    cr_assert(eq(u64, reduce(OP_MIN, DTYPE_UINT64, DTYPE_UINT64, large, 2).u64, UINT64_MAX - 1));
+    cr_assert(eq(u64, reduce(OP_MAX, DTYPE_BOOL, DTYPE_BOOL, truths, 3).u64, 1));
+    cr_assert(eq(u64, reduce(OP_MIN, DTYPE_BOOL, DTYPE_BOOL, truths, 3).u64, 0));
+    cr_assert(eq(u64, reduce(OP_MIN, DTYPE_BOOL, DTYPE_BOOL, truths + 1, 1).u64, 1));
 }
 
 Test(reductions, propagate_nan_from_anywhere)
@@ -56,18 +54,18 @@ Test(reductions, propagate_nan_from_anywhere)
         x[i] = (float)i;
     for (int i = 0; i < 1000; i += 37) {
         x[i] = NAN;
-        cr_assert(isnan(reduce(OP_MIN, DTYPE_FLOAT32, DTYPE_FLOAT32, x, 1000).value.f32));
-        cr_assert(isnan(reduce(OP_MAX, DTYPE_FLOAT32, DTYPE_FLOAT32, x, 1000).value.f32));
+        cr_assert(isnan(reduce(OP_MIN, DTYPE_FLOAT32, DTYPE_FLOAT32, x, 1000).f32));
+        cr_assert(isnan(reduce(OP_MAX, DTYPE_FLOAT32, DTYPE_FLOAT32, x, 1000).f32));
         x[i] = (float)i;
     }
-    cr_assert(eq(flt, reduce(OP_MAX, DTYPE_FLOAT32, DTYPE_FLOAT32, x, 1000).value.f32, 999));
+    cr_assert(eq(flt, reduce(OP_MAX, DTYPE_FLOAT32, DTYPE_FLOAT32, x, 1000).f32, 999));
 }
 
 Test(reductions, of_infinities_alone_are_infinite)
 {
     double x[] = {INFINITY, INFINITY}, y[] = {-INFINITY};
-    cr_assert(eq(dbl, reduce(OP_MIN, DTYPE_FLOAT64, DTYPE_FLOAT64, x, 2).value.f64, INFINITY));
-    cr_assert(eq(dbl, reduce(OP_MAX, DTYPE_FLOAT64, DTYPE_FLOAT64, y, 1).value.f64, -INFINITY));
+    cr_assert(eq(dbl, reduce(OP_MIN, DTYPE_FLOAT64, DTYPE_FLOAT64, x, 2).f64, INFINITY));
+    cr_assert(eq(dbl, reduce(OP_MAX, DTYPE_FLOAT64, DTYPE_FLOAT64, y, 1).f64, -INFINITY));
 }
 
 Test(reductions, keep_the_sign_of_a_negative_zero)
@@ -78,14 +76,14 @@ Test(reductions, keep_the_sign_of_a_negative_zero)
     for (size_t n = 1; n <= 280; n++) {
         level = (enum cpu_level)(n % 4);
         size_t n_zeros = 1 + n / 4 % 70;
-        cr_assert(signbit(reduce(OP_SUM, DTYPE_FLOAT64, DTYPE_FLOAT64, x, n_zeros).value.f64));
+        cr_assert(signbit(reduce(OP_SUM, DTYPE_FLOAT64, DTYPE_FLOAT64, x, n_zeros).f64));
     }
 }
 
 Test(reductions, count_what_is_not_zero)
 {
     float x[] = {0, -0.0f, NAN, 1e-45f, 1};
-    cr_assert(eq(i64, reduce(OP_COUNT_NONZERO, DTYPE_FLOAT32, DTYPE_INT64, x, 5).value.i64, 3));
+    cr_assert(eq(i64, reduce(OP_COUNT_NONZERO, DTYPE_FLOAT32, DTYPE_INT64, x, 5).i64, 3));
 }
 
 Test(reductions, sum_many_floats_accurately)
@@ -96,7 +94,7 @@ Test(reductions, sum_many_floats_accurately)
     for (size_t i = 0; i < n; i++)
         x[i] = 0.1f;
     double wanted = (double)0.1f * (double)n;
-    double got = reduce(OP_SUM, DTYPE_FLOAT32, DTYPE_FLOAT64, x, n).value.f64;
+    double got = reduce(OP_SUM, DTYPE_FLOAT32, DTYPE_FLOAT64, x, n).f64;
     cr_assert(le(dbl, fabs(got - wanted), wanted * 0x1p-50));
     free(x);
 }
@@ -107,15 +105,118 @@ Test(reductions, do_not_depend_on_strides_or_neighbours)
     static double x[3000], spread[6000];
     for (int i = 0; i < 3000; i++)
         x[i] = spread[2 * i] = sin(i) * exp((double)(i % 50));
-    double wanted = reduce(OP_SUM, DTYPE_FLOAT64, DTYPE_FLOAT64, x, 3000).value.f64;
+    double wanted = reduce(OP_SUM, DTYPE_FLOAT64, DTYPE_FLOAT64, x, 3000).f64;
     static const int64_t counts[][2] = {{3000, 1}, {1, 3000}, {60, 50}, {3, 1000}};
     for (int i = 0; i < 4; i++) {
         struct cpu_view view = {.base = spread, .strides = {16 * counts[i][1], 16}};
         struct cpu_box box = {.ndim = 2, .count = counts[i], .axis_order = (int[]){0, 1}};
-        struct partial partial;
+        struct built_node node;
+        struct reduce_layout layout;
+        reduce_layout_init(&layout, &b.program, 0, 1);
         int r = cpu_engine_run(cpu_engine_get((enum cpu_level)i), &b.program, 0, &box, &view, NULL,
-                               NULL, &partial, &warnings, test_scratch());
+                               NULL, &layout, &node, &warnings, test_scratch());
         cr_assert(zero(int, r));
-        cr_assert(zero(int, memcmp(&partial.value.f64, &wanted, sizeof(wanted))));
+        double got = built_value(&b, &node, 0).f64;
+        cr_assert(zero(int, memcmp(&got, &wanted, sizeof(wanted))));
+    }
+}
+
+/* Sums of rows and of columns of a box, by hand. */
+static void reduce_along(uint32_t axes, enum op op, enum dtype result, const int64_t *count,
+                         const float *x, void *node)
+{
+    struct reduce_layout layout;
+    uint64_t n_cells = 1;
+    built_init(&b);
+    built_reduction(&b, op, result, built_input(&b, DTYPE_FLOAT32));
+    b.program.passes[0].reduced_axes = axes;
+    for (int i = 0; i < 3; i++) {
+        b.program.passes[0].shape[i] = count[i];
+        n_cells *= axes >> i & 1 ? 1 : (uint64_t)count[i];
+    }
+    reduce_layout_init(&layout, &b.program, 0, n_cells);
+    struct cpu_view view = {.base = (void *)(uintptr_t)x,
+                            .strides = {4 * count[1] * count[2], 4 * count[2], 4}};
+    struct cpu_box box = {.ndim = 3, .count = count, .axis_order = (int[]){0, 1, 2}};
+    cr_assert(zero(int, cpu_engine_run(cpu_engine_get(level), &b.program, 0, &box, &view, NULL,
+                                       NULL, &layout, node, &warnings, test_scratch())));
+    cr_assert(eq(u64, ((struct reduce_header *)node)->n_elements,
+                 (uint64_t)(count[0] * count[1] * count[2]) / n_cells));
+}
+
+Test(reductions, along_any_axes_take_in_every_element_once)
+{
+    static const int64_t count[] = {5, 70, 3};
+    static float x[5 * 70 * 3];
+    static char node[64 + 8 * 5 * 70 * 3 + 64] __attribute__((aligned(64)));
+    for (int i = 0; i < 5 * 70 * 3; i++)
+        x[i] = (float)(1 + i % 97);
+    for (uint32_t axes = 1; axes < 8; axes++) {
+        double wanted[5 * 70 * 3] = {0};
+        reduce_along(axes, OP_SUM, DTYPE_FLOAT64, count, x, node);
+        for (int i = 0; i < 5 * 70 * 3; i++) {
+            int at[] = {i / 210, i / 3 % 70, i % 3}, cell = 0;
+            for (int k = 0; k < 3; k++)
+                cell = axes >> k & 1 ? cell : cell * (int)count[k] + at[k];
+            wanted[cell] += (double)x[i];
+        }
+        int n = (int)(1050 / ((struct reduce_header *)node)->n_elements);
+        for (int i = 0; i < n; i++)
+            cr_assert(eq(dbl, ((double *)(node + 64))[i], wanted[i]), "axes %u, cell %d", axes, i);
+    }
+}
+
+Test(reductions, number_positions_in_c_order_of_the_reduced_axes)
+{
+    static const int64_t count[] = {4, 50, 6};
+    static float x[4 * 50 * 6];
+    static char node[64 + 2 * 512] __attribute__((aligned(64)));
+    x[2 * 300 + 7 * 6 + 4] = 9;
+    x[3 * 300 + 1 * 6 + 4] = 9; /* equal, and later */
+    reduce_along(3, OP_ARGMAX, DTYPE_INT64, count, x, node);
+    const int64_t *index = (const int64_t *)(node + 64 + 64);
+    for (int i = 0; i < 6; i++)
+        cr_assert(eq(i64, index[i], i == 4 ? 2 * 50 + 7 : 0), "cell %d", i);
+}
+
+/* A mean that is large beside the deviations, and a first element that is far from it. */
+Test(reductions, square_deviations_from_a_large_mean)
+{
+    static double x[10000];
+    for (int i = 0; i < 10000; i++)
+        x[i] = 1e9 + (double)(i % 4);
+    for (int level_now = CPU_LEVEL_PLAIN; level_now <= CPU_LEVEL_AVX512; level_now++) {
+        level = (enum cpu_level)level_now;
+        double got = reduce(OP_SQUARED_DEVIATIONS, DTYPE_FLOAT64, DTYPE_FLOAT64, x, 10000).f64;
+        cr_assert(le(dbl, fabs(got - 12500), 12500 * 1e-13), "%.17g", got);
+    }
+    x[0] = 0;
+    long double mean = 0, wanted = 0;
+    for (int i = 0; i < 10000; i++)
+        mean += (long double)x[i] / 10000;
+    for (int i = 0; i < 10000; i++)
+        wanted += ((long double)x[i] - mean) * ((long double)x[i] - mean);
+    double got = reduce(OP_SQUARED_DEVIATIONS, DTYPE_FLOAT64, DTYPE_FLOAT64, x, 10000).f64;
+    cr_assert(le(dbl, fabs(got - (double)wanted), (double)wanted * 1e-11), "%.17g", got);
+}
+
+Test(reductions, square_deviations_of_what_is_infinite_are_nan)
+{
+    double x[100] = {0};
+    x[50] = INFINITY;
+    cr_assert(isnan(reduce(OP_SQUARED_DEVIATIONS, DTYPE_FLOAT64, DTYPE_FLOAT64, x, 100).f64));
+    x[50] = 1e200;
+    cr_assert(
+        eq(dbl, reduce(OP_SQUARED_DEVIATIONS, DTYPE_FLOAT64, DTYPE_FLOAT64, x, 100).f64, INFINITY));
+}
+
+Test(reductions, keep_the_first_of_zeros)
+{
+    float x[300];
+    for (int first = 0; first < 300; first += 13) {
+        for (int i = 0; i < 300; i++)
+            x[i] = i < first ? 1 : i % 2 ? -0.0f : 0.0f;
+        float got = reduce(OP_MIN, DTYPE_FLOAT32, DTYPE_FLOAT32, x, 300).f32;
+        cr_assert(eq(int, !!signbit(got), first % 2));
     }
 }

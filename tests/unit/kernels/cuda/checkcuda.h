@@ -32,27 +32,36 @@ bool rig_is_input_whole(const struct rig *rig, const struct cuda_tile *tile);
 /* Ends the program with the runtime's words unless error is 0. */
 void rig_must(int error, const char *what);
 
+#define GRAIN_MAX_REDUCED 4
+#define NODE_MAX_BYTES    (2u * 1024 * 1024)
+
 /* One grain of a tile of the checks. */
 struct grain {
     struct shape shape;
     const int64_t *start; /* NULL: 0 */
     struct laid inputs[REQUEST_MAX_ARGS], outputs[REQUEST_MAX_OUTPUTS];
+    struct laid reduced[GRAIN_MAX_REDUCED]; /* of program->reductions that are not uniform */
 };
 
 /* Gives the program's pass a space that boxes of all grains lie in. */
 void grain_space(struct built *b);
 /* As laid_draw(), but aligned to items: what lies in a slot is, and devices ask for it. */
 void grain_draw(struct laid *l, const struct shape *s, enum dtype dtype, bool is_output);
-/* Bytes of slot of a grain's boxes. */
-uint64_t grain_input_bytes(const struct grain *g, const struct program *program);
-uint64_t grain_output_bytes(const struct grain *g, const struct program *program);
+/* What a grain needs of a slot. */
+struct cuda_tile_room grain_room(const struct grain *g, const struct program *program,
+                                 unsigned pass);
+/* Of its node, in a tile. */
+void grain_layout(const struct grain *g, const struct cuda_tile *tile,
+                  struct reduce_layout *ret_layout);
+/* Whether the pass reads it from the slot. */
+bool grain_reads(const struct program *program, unsigned pass, unsigned reduction);
 /* Takes its boxes from the slot: to be called before its inputs are stored. */
 void grain_place(struct grain *g, struct cuda_tile *tile);
 void grain_add(const struct grain *g, struct cuda_tile *tile);
 /* Begins a tile in the rig's slot that has room for the grains; ends the program when it does not.
  */
 void rig_begin(struct rig *rig, struct cuda_tile *tile, const struct program *program,
-               unsigned pass, const union scalar *reduced, const struct grain *grains,
+               unsigned pass, const struct cpu_view *reduced, const struct grain *grains,
                unsigned n_grains);
 /* Whether what lies in the output's arena beside its elements is as it was. Changes the arena. */
 bool grain_is_margin_whole(const struct grain *g, unsigned output, enum dtype dtype);
@@ -65,6 +74,7 @@ struct checkcuda {
 void checkcuda_cases(struct checkcuda *c);
 void checkcuda_accuracy(struct checkcuda *c);
 void checkcuda_reductions(struct checkcuda *c);
+void checkcuda_axes(struct checkcuda *c);
 void checkcuda_programs(struct checkcuda *c);
 /* max_bytes: of the device, 0: as much as is polite. */
 void checkcuda_bench(struct checkcuda *c, uint64_t max_bytes);

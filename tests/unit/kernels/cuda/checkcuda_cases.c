@@ -123,7 +123,7 @@ static bool compare_grain(struct checkcuda *c, const struct check_case *k,
 {
     const struct wanted *w = &wanted[g];
     struct cpu_warnings got = {0};
-    int r = cuda_tile_result(tile, g, NULL, &got);
+    int r = cuda_tile_result(tile, g, NULL, NULL, &got);
     c->check.n_run++;
     if (r != w->status) {
         report(c, k, g, "another status");

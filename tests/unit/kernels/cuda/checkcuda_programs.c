@@ -1,12 +1,14 @@
 /* Programs drawn at random on the device, against the plain level: what single ops do not show.
  *
  * Up to all registers and hundreds of instructions of exact ops in all dtypes; constants, indices
- * of axes in boxes that begin anywhere, values reduced in an earlier pass, inputs that several
- * instructions read, several stores and reductions at once. Each program runs over several grains
- * of different boxes and layouts in one tile. Values are compared to the bit; sums of floats only
- * with the same grain alone in its tile, where the bits must be the same too.
+ * of axes and of elements in boxes that begin anywhere, values and arrays reduced in earlier
+ * passes, inputs that several instructions read, several stores and reductions at once, along all
+ * axes or some. Each program runs over several grains of different boxes and layouts in one tile.
+ * Values are compared to the bit; sums, products and squared deviations of floats only with the
+ * same grain alone in its tile, where the bits must be the same too.
  */
 #include "tests/unit/kernels/cuda/checkcuda.h"
+#include "tests/unit/kernels/cuda/reference.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,21 +18,27 @@
 #define MAX_ELEMENTS 1100
 #define MAX_INPUTS   6
 #define MAX_OUTPUTS  4
-#define N_REDUCED    3
+#define N_UNIFORM    3 /* results of reductions: of one element */
+#define N_REDUCED    4 /* and of more */
 #define N_CONSTS     4
+#define PASS         2 /* that is drawn */
+#define NODE_BYTES   (256u * 1024)
 
 struct drawn {
     struct built built;
-    struct operand registers[PROGRAM_MAX_REGISTERS]; /* OPERAND_NONE: not written yet */
-    struct operand uniform[N_CONSTS + N_REDUCED + 3];
+    struct operand registers[PROGRAM_MAX_REGISTERS];  /* OPERAND_NONE: not written yet */
+    struct operand uniform[N_CONSTS + N_REDUCED + 4]; /* not all of them are */
     unsigned n_registers, n_uniform, ndim;
-    union scalar reduced[PROGRAM_MAX_REDUCTIONS];
+    union scalar reduced[N_UNIFORM];
+    struct cpu_view reduced_views[N_UNIFORM];
     int64_t starts[N_GRAINS][3];
 };
 
 static struct grain grains[N_GRAINS];
 static char *flat[N_GRAINS][MAX_INPUTS], *expected[N_GRAINS][MAX_OUTPUTS];
-static struct partial partials[N_GRAINS][PROGRAM_MAX_REDUCTIONS];
+static char reduced[N_GRAINS][MAX_ELEMENTS * 8];
+static char nodes[N_GRAINS][NODE_BYTES] __attribute__((aligned(64)));
+static char other_node[NODE_BYTES] __attribute__((aligned(64)));
 
 static enum dtype any_dtype(void)
 {
@@ -125,44 +133,59 @@ static void draw_operands(struct drawn *d)
         d->uniform[d->n_uniform++] = built_const(b, t, any_scalar(t));
     }
     for (uint16_t i = 0; i < N_REDUCED; i++) {
-        static const enum dtype results[] = {DTYPE_FLOAT64, DTYPE_INT64, DTYPE_UINT8};
+        static const enum dtype results[] = {DTYPE_FLOAT64, DTYPE_INT64, DTYPE_UINT8,
+                                             DTYPE_FLOAT64};
         b->program.reductions[i] =
             (struct reduction){.op = i == 2 ? OP_MAX : OP_SUM,
                                .result = (uint8_t)results[i],
+                               .keeps_dims = true,
+                               .pass = i < N_UNIFORM ? 0 : 1,
                                .src = {OPERAND_INPUT, (uint8_t)b->inputs[0].dtype, 0}};
-        d->reduced[i] = any_scalar(results[i]);
         d->uniform[d->n_uniform++] = (struct operand){OPERAND_REDUCED, (uint8_t)results[i], i};
+        if (i >= N_UNIFORM)
+            continue;
+        d->reduced[i] = any_scalar(results[i]);
+        d->reduced_views[i].base = &d->reduced[i];
     }
     b->program.n_reductions = b->program.passes[0].first_reduction = N_REDUCED;
     for (unsigned i = 0; i < d->ndim; i++)
         d->uniform[d->n_uniform++] = (struct operand){OPERAND_INDEX, DTYPE_INT64, (uint16_t)i};
+    d->uniform[d->n_uniform++] = (struct operand){OPERAND_INDEX, DTYPE_UINT64, OPERAND_INDEX_FLAT};
 }
 
 static void draw_reduction(struct drawn *d)
 {
-    static const enum op ops[] = {OP_SUM, OP_MIN, OP_MAX, OP_COUNT_NONZERO};
+    static const enum op ops[] = {OP_SUM,    OP_PROD,   OP_MIN,           OP_MAX,
+                                  OP_ARGMIN, OP_ARGMAX, OP_COUNT_NONZERO, OP_SQUARED_DEVIATIONS};
     struct operand src = any_operand(d);
-    enum dtype t = (enum dtype)src.dtype, result = t;
-    enum op op = ops[check_below(4)];
-    if (op == OP_SUM)
-        result = dtype_is_float(t)      ? DTYPE_FLOAT64
-                 : dtype_is_unsigned(t) ? DTYPE_UINT64
-                                        : DTYPE_INT64;
-    else if (op == OP_COUNT_NONZERO)
-        result = DTYPE_INT64;
-    built_reduction(&d->built, op, result, src);
+    enum dtype dtype = (enum dtype)src.dtype;
+    enum op op = ops[check_below(dtype_is_float(dtype) ? 8 : 7)];
+    built_reduction(&d->built, op, reference_result(op, dtype), src);
 }
 
-/* The drawn pass is the second: results of reductions are those of earlier ones. */
-static void make_second_pass(struct program *p)
+/* The drawn pass is the third: results of reductions are those of earlier ones. */
+static void make_third_pass(struct drawn *d)
 {
-    p->passes[1] = p->passes[0];
-    p->passes[0] = (struct pass){.n_reductions = N_REDUCED, .inputs_used = 1};
-    p->n_passes = 2;
+    struct program *p = &d->built.program;
+    uint32_t all = (1u << d->ndim) - 1;
+    p->passes[PASS] = p->passes[0];
+    p->passes[PASS].reduced_axes =
+        p->passes[PASS].n_reductions > 0 ? 1 + (uint32_t)check_below(all) : 0;
+    p->passes[0] = (struct pass){.n_reductions = N_UNIFORM, .inputs_used = 1};
+    p->n_passes = PASS + 1;
+    grain_space(&d->built);
+    p->passes[PASS].ndim = (int)d->ndim;
+    p->passes[1] = (struct pass){.ndim = (int)d->ndim,
+                                 .first_reduction = N_UNIFORM,
+                                 .n_reductions = N_REDUCED - N_UNIFORM,
+                                 .inputs_used = 1,
+                                 .reduced_axes = (uint32_t)check_below(all)};
+    memcpy(p->passes[1].shape, p->passes[PASS].shape, sizeof(p->passes[1].shape));
     for (unsigned i = N_REDUCED; i < p->n_reductions; i++)
-        p->reductions[i].pass = 1;
+        p->reductions[i].pass = PASS;
     for (unsigned i = 0; i < p->n_outputs; i++)
-        p->outputs[i].pass = 1;
+        p->outputs[i].pass = PASS;
+    p->passes[PASS].reduced_used = (1u << N_REDUCED) - 1;
 }
 
 static void draw_program(struct drawn *d, unsigned trial)
@@ -181,8 +204,7 @@ static void draw_program(struct drawn *d, unsigned trial)
         built_store(&d->built, any_operand(d));
     for (unsigned i = 0; i < n_reductions; i++)
         draw_reduction(d);
-    make_second_pass(&d->built.program);
-    grain_space(&d->built);
+    make_third_pass(d);
 }
 
 static void draw_grain(struct drawn *d, unsigned g)
@@ -200,6 +222,7 @@ static void draw_grain(struct drawn *d, unsigned g)
         else
             grain_draw(&grain->inputs[i], &grain->shape, p->inputs[i].dtype, false);
     }
+    grain_draw(&grain->reduced[N_UNIFORM], &grain->shape, DTYPE_FLOAT64, false);
     for (unsigned i = 0; i < p->n_outputs; i++) {
         if (is_flat)
             laid_flat(&grain->outputs[i], &grain->shape, p->outputs[i].dtype);
@@ -208,17 +231,22 @@ static void draw_grain(struct drawn *d, unsigned g)
     }
 }
 
-static int run_plain(const struct drawn *d, unsigned g, struct partial *ret_partials,
-                     struct cpu_warnings *ret_warnings)
+static int run_plain(const struct drawn *d, unsigned g, const struct reduce_layout *layout,
+                     void *ret_node, struct cpu_warnings *ret_warnings)
 {
     const struct program *p = &d->built.program;
     const struct shape *s = &grains[g].shape;
     struct cpu_view in[MAX_INPUTS] = {{0}}, out[MAX_OUTPUTS] = {{0}};
+    struct cpu_view views[PROGRAM_MAX_REDUCTIONS] = {{0}};
     int64_t step = 1, steps[3] = {0};
     for (int i = s->ndim - 1; i >= 0; i--) {
         steps[i] = step;
         step *= s->count[i];
     }
+    memcpy(views, d->reduced_views, sizeof(d->reduced_views));
+    views[N_UNIFORM].base = reduced[g];
+    for (int a = 0; a < s->ndim; a++)
+        views[N_UNIFORM].strides[a] = steps[a] * (int64_t)sizeof(double);
     for (unsigned i = 0; i < p->n_inputs; i++) {
         in[i].base = flat[g][i];
         for (int a = 0; a < s->ndim; a++)
@@ -232,8 +260,10 @@ static int run_plain(const struct drawn *d, unsigned g, struct partial *ret_part
     struct cpu_box box = {
         .ndim = s->ndim, .count = s->count, .axis_order = s->order, .start = grains[g].start};
     *ret_warnings = (struct cpu_warnings){0};
-    return cpu_engine_run(cpu_engine_get(CPU_LEVEL_PLAIN), p, 1, &box, in, out, d->reduced,
-                          ret_partials, ret_warnings, test_scratch());
+    bool has_node = layout->n_reductions > 0;
+    return cpu_engine_run(cpu_engine_get(CPU_LEVEL_PLAIN), p, PASS, &box, in, out, views,
+                          has_node ? layout : NULL, has_node ? ret_node : NULL, ret_warnings,
+                          test_scratch());
 }
 
 static void report(struct checkcuda *c, const struct drawn *d, unsigned trial, unsigned g,
@@ -278,29 +308,64 @@ static bool compare_outputs(struct checkcuda *c, const struct drawn *d, unsigned
     return true;
 }
 
+static bool is_rounded(const struct reduction *r)
+{
+    return r->op == OP_SQUARED_DEVIATIONS ||
+           ((r->op == OP_SUM || r->op == OP_PROD) && r->result == DTYPE_FLOAT64);
+}
+
+/* Zeros are equal. */
+static bool is_same_number(const void *a, const void *b, enum dtype dtype)
+{
+    uint64_t x = 0, y = 0, unsign = UINT64_MAX >> (65 - 8 * dtype_size(dtype));
+    memcpy(&x, a, dtype_size(dtype));
+    memcpy(&y, b, dtype_size(dtype));
+    return check_same(a, b, dtype) || (dtype_is_float(dtype) && !(x & unsign) && !(y & unsign));
+}
+
+static bool compare_cells(const struct reduce_layout *layout, const void *a, const void *b,
+                          bool is_same_engine)
+{
+    for (unsigned i = 0; i < layout->n_reductions; i++) {
+        const struct reduction *r = &layout->reductions[i];
+        for (unsigned plane = 0; plane < reduce_n_planes(r); plane++) {
+            enum dtype dtype = reduce_plane_dtype(r, plane);
+            const char *x = reduce_plane(layout, a, i, plane),
+                       *y = reduce_plane(layout, b, i, plane);
+            for (uint64_t k = 0; k < layout->n_cells;
+                 k++, x += dtype_size(dtype), y += dtype_size(dtype)) {
+                if (is_same_engine ? check_same(x, y, dtype)
+                                   : is_rounded(r) || is_same_number(x, y, dtype))
+                    continue;
+                printf("%s, cell %llu of %llu, plane %u\n", op_info((enum op)r->op)->name,
+                       (unsigned long long)k, (unsigned long long)layout->n_cells, plane);
+                check_print("wanted", y, dtype);
+                check_print("got   ", x, dtype);
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
 static bool compare_grain(struct checkcuda *c, const struct drawn *d, unsigned trial,
                           const struct cuda_tile *tile, unsigned g)
 {
-    const struct program *p = &d->built.program;
-    struct partial wanted[PROGRAM_MAX_REDUCTIONS];
+    struct reduce_layout layout;
     struct cpu_warnings got = {0}, counted;
-    int wanted_r = run_plain(d, g, wanted, &counted);
-    int r = cuda_tile_result(tile, g, partials[g], &got);
+    grain_layout(&grains[g], tile, &layout);
+    if (layout.n_bytes > NODE_BYTES)
+        exit(2);
+    int wanted_r = run_plain(d, g, &layout, other_node, &counted);
+    int r = cuda_tile_result(tile, g, &layout, nodes[g], &got);
     c->check.n_run++;
     if (r != wanted_r || (!r && (got.n_divide_by_zero != counted.n_divide_by_zero ||
                                  got.n_invalid_casts != counted.n_invalid_casts))) {
         report(c, d, trial, g, "another status or number of warnings");
         return false;
     }
-    for (unsigned i = N_REDUCED; i < p->n_reductions; i++) {
-        const struct reduction *reduction = &p->reductions[i];
-        const struct partial *x = &partials[g][i - N_REDUCED], *y = &wanted[i - N_REDUCED];
-        if ((reduction->op == OP_SUM && reduction->result == DTYPE_FLOAT64) ||
-            check_same(&x->value, &y->value, (enum dtype)reduction->result))
-            continue;
+    if (!compare_cells(&layout, nodes[g], other_node, false)) {
         report(c, d, trial, g, "another result of a reduction");
-        check_print("wanted", &y->value, (enum dtype)reduction->result);
-        check_print("got   ", &x->value, (enum dtype)reduction->result);
         return false;
     }
     return compare_outputs(c, d, trial, g);
@@ -310,11 +375,12 @@ static void run_grains(struct checkcuda *c, const struct drawn *d, struct cuda_t
                        unsigned first, unsigned n)
 {
     const struct program *p = &d->built.program;
-    rig_begin(c->rig, tile, p, 1, d->reduced, &grains[first], n);
+    rig_begin(c->rig, tile, p, PASS, d->reduced_views, &grains[first], n);
     for (unsigned g = first; g < first + n; g++) {
         grain_place(&grains[g], tile);
         for (unsigned i = 0; i < p->n_inputs; i++)
             laid_store(&grains[g].inputs[i], &grains[g].shape, p->inputs[i].dtype, flat[g][i]);
+        laid_store(&grains[g].reduced[N_UNIFORM], &grains[g].shape, DTYPE_FLOAT64, reduced[g]);
         grain_add(&grains[g], tile);
     }
     rig_run(c->rig, tile);
@@ -322,21 +388,16 @@ static void run_grains(struct checkcuda *c, const struct drawn *d, struct cuda_t
 
 static bool is_same_alone(struct checkcuda *c, const struct drawn *d, unsigned trial, unsigned g)
 {
-    const struct program *p = &d->built.program;
-    struct partial alone[PROGRAM_MAX_REDUCTIONS];
     struct cpu_warnings warnings = {0};
+    struct reduce_layout layout;
     struct cuda_tile tile;
     run_grains(c, d, &tile, g, 1);
-    if (cuda_tile_result(&tile, 0, alone, &warnings))
+    grain_layout(&grains[g], &tile, &layout);
+    if (cuda_tile_result(&tile, 0, &layout, other_node, &warnings) ||
+        compare_cells(&layout, other_node, nodes[g], true))
         return true; /* the same status was compared before */
-    for (unsigned i = 0; i < p->passes[1].n_reductions; i++) {
-        if (check_same(&alone[i].value, &partials[g][i].value,
-                       (enum dtype)p->reductions[N_REDUCED + i].result))
-            continue;
-        report(c, d, trial, g, "another result alone in its tile");
-        return false;
-    }
-    return true;
+    report(c, d, trial, g, "another result alone in its tile");
+    return false;
 }
 
 static bool run_trial(struct checkcuda *c, struct drawn *d, unsigned trial)
@@ -348,6 +409,7 @@ static bool run_trial(struct checkcuda *c, struct drawn *d, unsigned trial)
         draw_grain(d, g);
         for (unsigned i = 0; i < p->n_inputs; i++)
             check_fill(flat[g][i], p->inputs[i].dtype, grains[g].shape.n, check_below(3) == 0);
+        check_fill(reduced[g], DTYPE_FLOAT64, grains[g].shape.n, check_below(3) == 0);
     }
     run_grains(c, d, &tile, 0, N_GRAINS);
     for (unsigned g = 0; g < N_GRAINS; g++)
@@ -357,7 +419,7 @@ static bool run_trial(struct checkcuda *c, struct drawn *d, unsigned trial)
         report(c, d, trial, 0, "wrote to its inputs or to the code");
         return false;
     }
-    return p->passes[1].n_reductions == 0 || is_same_alone(c, d, trial, trial % N_GRAINS);
+    return p->passes[PASS].n_reductions == 0 || is_same_alone(c, d, trial, trial % N_GRAINS);
 }
 
 void checkcuda_programs(struct checkcuda *c)

@@ -4,6 +4,8 @@
  */
 #include "tests/unit/kernels/cuda/random_program.h"
 
+#include "tests/unit/kernels/cuda/reference.h"
+
 #include <string.h>
 
 #define MAX_CASES 2048
@@ -77,24 +79,14 @@ static struct operand random_source(struct maker *m, enum dtype dtype)
     return random_input(m, dtype);
 }
 
-static enum dtype sum_dtype(enum dtype dtype)
-{
-    if (dtype_is_float(dtype))
-        return DTYPE_FLOAT64;
-    return dtype_is_unsigned(dtype) ? DTYPE_UINT64 : DTYPE_INT64;
-}
-
 static void random_reduction(struct maker *m)
 {
-    static const enum op ops[] = {OP_SUM, OP_MIN, OP_MAX, OP_COUNT_NONZERO};
-    enum op op = ops[check_below(4)];
+    static const enum op ops[] = {OP_SUM,    OP_PROD,   OP_MIN,           OP_MAX,
+                                  OP_ARGMIN, OP_ARGMAX, OP_COUNT_NONZERO, OP_SQUARED_DEVIATIONS};
     struct operand src = random_source(m, random_dtype());
     enum dtype dtype = (enum dtype)src.dtype;
-    built_reduction(m->b, op,
-                    op == OP_SUM             ? sum_dtype(dtype)
-                    : op == OP_COUNT_NONZERO ? DTYPE_INT64
-                                             : dtype,
-                    src);
+    enum op op = ops[check_below(dtype_is_float(dtype) ? 8 : 7)];
+    built_reduction(m->b, op, reference_result(op, dtype), src);
 }
 
 void random_program(struct built *b, unsigned n_registers, unsigned n_insns, unsigned n_inputs,
@@ -117,6 +109,8 @@ void random_program(struct built *b, unsigned n_registers, unsigned n_insns, uns
     }
     for (unsigned n = (unsigned)check_below(4); n > 0; n--)
         random_reduction(&m);
+    b->program.passes[0].reduced_axes =
+        ndim > 0 && b->program.n_reductions > 0 ? 1 + (uint32_t)check_below((1u << ndim) - 1) : 0;
     for (unsigned n = 1 + (unsigned)check_below(4); n > 0; n--)
         built_store(b, random_source(&m, random_dtype()));
 }

@@ -102,43 +102,68 @@ void grain_draw(struct laid *l, const struct shape *s, enum dtype dtype, bool is
     l->misalignment = 0;
 }
 
-uint64_t grain_input_bytes(const struct grain *g, const struct program *program)
+bool grain_reads(const struct program *program, unsigned pass, unsigned reduction)
 {
-    uint64_t n_bytes = 0;
-    for (unsigned i = 0; i < program->n_inputs; i++)
-        n_bytes += RIG_ALIGNED(g->inputs[i].n_bytes);
-    return n_bytes;
+    return program->reductions[reduction].pass < pass && reduction < GRAIN_MAX_REDUCED &&
+           !cuda_tile_is_uniform(program, reduction);
 }
 
-uint64_t grain_output_bytes(const struct grain *g, const struct program *program)
+static uint64_t n_cells_of(const struct grain *g, const struct pass *pass)
 {
-    uint64_t n_bytes = 0;
+    uint64_t n = 1;
+    for (int i = 0; i < g->shape.ndim; i++)
+        n *= pass->reduced_axes >> i & 1 ? 1 : (uint64_t)g->shape.count[i];
+    return n;
+}
+
+struct cuda_tile_room grain_room(const struct grain *g, const struct program *program,
+                                 unsigned pass)
+{
+    struct cuda_tile_room room = {.n_elements = g->shape.n,
+                                  .n_cells = n_cells_of(g, &program->passes[pass])};
+    for (unsigned i = 0; i < program->n_inputs; i++)
+        room.input_bytes += RIG_ALIGNED(g->inputs[i].n_bytes);
+    for (unsigned i = 0; i < program->n_reductions; i++)
+        if (grain_reads(program, pass, i))
+            room.input_bytes += RIG_ALIGNED(g->reduced[i].n_bytes);
     for (unsigned i = 0; i < program->n_outputs; i++)
-        n_bytes += RIG_ALIGNED(g->outputs[i].n_bytes);
-    return n_bytes;
+        room.output_bytes += RIG_ALIGNED(g->outputs[i].n_bytes);
+    return room;
+}
+
+void grain_layout(const struct grain *g, const struct cuda_tile *tile,
+                  struct reduce_layout *ret_layout)
+{
+    reduce_layout_init(ret_layout, tile->program, tile->pass,
+                       n_cells_of(g, &tile->program->passes[tile->pass]));
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
 }
 
 void rig_begin(struct rig *rig, struct cuda_tile *tile, const struct program *program,
-               unsigned pass, const union scalar *reduced, const struct grain *grains,
+               unsigned pass, const struct cpu_view *reduced, const struct grain *grains,
                unsigned n_grains)
 {
-    uint64_t input_bytes = 0, output_bytes = 0;
+    struct cuda_tile_room room = {0};
     for (unsigned i = 0; i < n_grains; i++) {
-        uint64_t in = grain_input_bytes(&grains[i], program);
-        uint64_t out = grain_output_bytes(&grains[i], program);
-        input_bytes = in > input_bytes ? in : input_bytes;
-        output_bytes = out > output_bytes ? out : output_bytes;
+        struct cuda_tile_room one = grain_room(&grains[i], program, pass);
+        room.input_bytes = larger(room.input_bytes, one.input_bytes);
+        room.output_bytes = larger(room.output_bytes, one.output_bytes);
+        room.n_elements = larger(room.n_elements, one.n_elements);
+        room.n_cells = larger(room.n_cells, one.n_cells);
     }
-    int r = cuda_tile_begin(tile, program, pass, reduced, n_grains, input_bytes, output_bytes,
-                            rig->slot, RIG_SLOT_BYTES);
+    int r =
+        cuda_tile_begin(tile, program, pass, reduced, n_grains, &room, rig->slot, RIG_SLOT_BYTES);
     if (!r)
         return;
     printf("FAILED: no room in a slot of %u bytes for %u grains of %llu + %llu bytes (%s); needed "
            "were %llu\n",
-           RIG_SLOT_BYTES, n_grains, (unsigned long long)input_bytes,
-           (unsigned long long)output_bytes, strerror(-r),
-           (unsigned long long)cuda_tile_need_bytes(program, pass, n_grains, input_bytes,
-                                                    output_bytes));
+           RIG_SLOT_BYTES, n_grains, (unsigned long long)room.input_bytes,
+           (unsigned long long)room.output_bytes, strerror(-r),
+           (unsigned long long)cuda_tile_need_bytes(program, pass, n_grains, &room));
     exit(1);
 }
 
@@ -146,6 +171,9 @@ void grain_place(struct grain *g, struct cuda_tile *tile)
 {
     for (unsigned i = 0; i < tile->program->n_inputs; i++)
         laid_place(&g->inputs[i], cuda_tile_place_input(tile, g->inputs[i].n_bytes));
+    for (unsigned i = 0; i < tile->program->n_reductions; i++)
+        if (grain_reads(tile->program, tile->pass, i))
+            laid_place(&g->reduced[i], cuda_tile_place_input(tile, g->reduced[i].n_bytes));
     for (unsigned i = 0; i < tile->program->n_outputs; i++)
         laid_place(&g->outputs[i], cuda_tile_place_output(tile, g->outputs[i].n_bytes));
 }
@@ -153,6 +181,7 @@ void grain_place(struct grain *g, struct cuda_tile *tile)
 void grain_add(const struct grain *g, struct cuda_tile *tile)
 {
     struct cpu_view inputs[REQUEST_MAX_ARGS], outputs[REQUEST_MAX_OUTPUTS];
+    struct cpu_view reduced[GRAIN_MAX_REDUCED];
     struct cpu_box box = {.ndim = g->shape.ndim,
                           .count = g->shape.count,
                           .axis_order = g->shape.order,
@@ -161,7 +190,9 @@ void grain_add(const struct grain *g, struct cuda_tile *tile)
         inputs[i] = g->inputs[i].view;
     for (unsigned i = 0; i < tile->program->n_outputs; i++)
         outputs[i] = g->outputs[i].view;
-    cuda_tile_add(tile, &box, inputs, outputs);
+    for (unsigned i = 0; i < GRAIN_MAX_REDUCED; i++)
+        reduced[i] = g->reduced[i].view;
+    cuda_tile_add(tile, &box, inputs, outputs, reduced);
 }
 
 bool grain_is_margin_whole(const struct grain *g, unsigned output, enum dtype dtype)

@@ -12,9 +12,11 @@ static struct built built;
 
 static struct code_header header_of(const struct built *b)
 {
+    struct encode_places places;
     struct code_header h;
     uint64_t n_bytes;
-    cr_assert(eq(i32, encode_pass(&b->program, 0, NULL, NULL, &h, &n_bytes), 0));
+    cr_assert(eq(i32, encode_places_of(&b->program, 0, &places), 0));
+    cr_assert(eq(i32, encode_pass(&b->program, 0, &places, NULL, NULL, &h, &n_bytes), 0));
     return h;
 }
 
@@ -88,17 +90,62 @@ Test(encode, fits_the_largest_pass_into_the_memory_of_every_device)
     cr_assert(ge(u32, h.n_threads, CODE_MIN_THREADS));
 }
 
-Test(encode, refuses_what_the_compiler_cannot_have_made)
+static int encoded(const struct built *b)
 {
+    struct encode_places places;
     struct code_header h;
     uint64_t n_bytes;
+    int r = encode_places_of(&b->program, 0, &places);
+    return r ? r : encode_pass(&b->program, 0, &places, NULL, NULL, &h, &n_bytes);
+}
+
+Test(encode, refuses_what_the_compiler_cannot_have_made)
+{
     built_init(&built);
     struct operand a = built_input(&built, DTYPE_FLOAT32);
     built_store(&built, add(0, a, (struct operand){OPERAND_REGISTER, DTYPE_FLOAT32, 9}));
-    cr_assert(eq(i32, encode_pass(&built.program, 0, NULL, NULL, &h, &n_bytes), -EINVAL));
+    cr_assert(eq(i32, encoded(&built), -EINVAL));
     built_init(&built);
     a = built_input(&built, DTYPE_FLOAT32);
     built_store(&built, built_insn(&built, OP_GCD, DTYPE_FLOAT32, DTYPE_FLOAT32, 0, a, a,
                                    (struct operand){0}));
-    cr_assert(eq(i32, encode_pass(&built.program, 0, NULL, NULL, &h, &n_bytes), -EINVAL));
+    cr_assert(eq(i32, encoded(&built), -EINVAL));
+    built_init(&built);
+    built_store(&built, (struct operand){OPERAND_INPUT, DTYPE_FLOAT32, 1});
+    cr_assert(eq(i32, encoded(&built), -EINVAL));
+}
+
+static void keep_an_axis(void)
+{
+    struct pass *pass = &built.program.passes[0];
+    pass->ndim = 2;
+    pass->shape[0] = pass->shape[1] = 100;
+    pass->reduced_axes = 1;
+}
+
+Test(encode, stores_what_is_computed_and_reduced_along_axes_once)
+{
+    built_init(&built);
+    struct operand a = built_input(&built, DTYPE_FLOAT32), b = built_input(&built, DTYPE_FLOAT32);
+    struct operand sum = add(0, a, b);
+    built_reduction(&built, OP_SUM, DTYPE_FLOAT64, sum);
+    built_reduction(&built, OP_MAX, DTYPE_FLOAT32, sum);
+    built_reduction(&built, OP_MIN, DTYPE_FLOAT32, b);
+    keep_an_axis();
+    struct code_header h = header_of(&built);
+    cr_assert(eq(u32, h.n_insns, 2));
+    cr_assert(eq(u32, h.n_axes_reductions, 3));
+    cr_assert(eq(u32, h.n_places, 3));
+    cr_assert(eq(u32, h.n_states, 0));
+}
+
+Test(encode, leaves_an_input_that_is_only_reduced_where_it_is)
+{
+    built_init(&built);
+    built_reduction(&built, OP_SUM, DTYPE_FLOAT64, built_input(&built, DTYPE_FLOAT32));
+    keep_an_axis();
+    struct code_header h = header_of(&built);
+    cr_assert(eq(u32, h.n_insns, 0));
+    cr_assert(eq(u32, h.n_loads, 0));
+    cr_assert(eq(u32, h.n_places, 1));
 }

@@ -12,11 +12,12 @@
 #include <string.h>
 
 #define SLOT_BYTES (24u * 1024 * 1024)
+#define NODE_BYTES (4u * 1024 * 1024)
 #define PATTERN    0x77
 
 struct side {
     struct cpu_view outputs[REQUEST_MAX_OUTPUTS];
-    struct partial partials[PROGRAM_MAX_REDUCTIONS];
+    void *node;
     struct cpu_warnings warnings;
     int r;
 };
@@ -27,16 +28,21 @@ struct comparison {
     struct cpu_view inputs[REQUEST_MAX_ARGS];
     uint64_t n_input_bytes[REQUEST_MAX_ARGS], n_output_bytes[REQUEST_MAX_OUTPUTS];
     int64_t input_base[REQUEST_MAX_ARGS], output_base[REQUEST_MAX_OUTPUTS];
+    struct reduce_layout layout;
     struct side cpu, device;
-    char *slot;
 };
 
-static char *new_slot(void)
+/* A slot, and a node each. */
+static char *memory[3];
+
+static void make_memory(void)
 {
-    char *slot = aligned_alloc(CUDA_TILE_ALIGN, SLOT_BYTES);
-    cr_assert(ne(ptr, slot, NULL));
-    memset(slot, 0, SLOT_BYTES);
-    return slot;
+    static const size_t sizes[] = {SLOT_BYTES, NODE_BYTES, NODE_BYTES};
+    for (unsigned i = 0; i < 3 && !memory[i]; i++) {
+        memory[i] = aligned_alloc(CUDA_TILE_ALIGN, sizes[i]);
+        cr_assert(ne(ptr, memory[i], NULL));
+        memset(memory[i], 0, sizes[i]);
+    }
 }
 
 /* Bytes of all operands' boxes. */
@@ -63,42 +69,54 @@ static void place_operands(struct comparison *c, struct cuda_tile *t)
     const struct program *p = &c->program.program;
     for (unsigned i = 0; i < p->n_inputs; i++) {
         enum dtype dtype = p->inputs[i].dtype;
-        char *memory = cuda_tile_place_input(t, c->n_input_bytes[i]);
-        check_fill(memory, dtype, c->n_input_bytes[i] / dtype_size(dtype), true);
-        c->inputs[i].base = memory + c->input_base[i];
+        char *box = cuda_tile_place_input(t, c->n_input_bytes[i]);
+        check_fill(box, dtype, c->n_input_bytes[i] / dtype_size(dtype), true);
+        c->inputs[i].base = box + c->input_base[i];
     }
     for (unsigned i = 0; i < p->n_outputs; i++) {
         uint64_t n_bytes = c->n_output_bytes[i];
-        char *memory = cuda_tile_place_output(t, n_bytes), *other = malloc(n_bytes);
+        char *box = cuda_tile_place_output(t, n_bytes), *other = malloc(n_bytes);
         cr_assert(ne(ptr, other, NULL));
-        memset(memory, PATTERN, n_bytes);
+        memset(box, PATTERN, n_bytes);
         memset(other, PATTERN, n_bytes);
         c->cpu.outputs[i] = c->device.outputs[i];
-        c->device.outputs[i].base = memory + c->output_base[i];
+        c->device.outputs[i].base = box + c->output_base[i];
         c->cpu.outputs[i].base = other + c->output_base[i];
     }
+}
+
+static uint64_t n_cells_of(const struct comparison *c)
+{
+    uint64_t n = 1;
+    for (int i = 0; i < c->box.box.ndim; i++)
+        n *= c->program.program.passes[0].reduced_axes >> i & 1 ? 1 : (uint64_t)c->box.count[i];
+    return n;
 }
 
 static void run_device(struct comparison *c)
 {
     struct cuda_tile t;
-    uint64_t input_bytes, output_bytes;
-    choose_views(c, &input_bytes, &output_bytes);
-    int r = cuda_tile_begin(&t, &c->program.program, 0, NULL, 1, input_bytes, output_bytes, c->slot,
-                            SLOT_BYTES);
+    struct cuda_tile_room room = {.n_elements = c->box.n_elements, .n_cells = n_cells_of(c)};
+    choose_views(c, &room.input_bytes, &room.output_bytes);
+    int r = cuda_tile_begin(&t, &c->program.program, 0, NULL, 1, &room, memory[0], SLOT_BYTES);
     cr_assert(eq(i32, r, 0));
     place_operands(c, &t);
-    cuda_tile_add(&t, &c->box.box, c->inputs, c->device.outputs);
+    cuda_tile_add(&t, &c->box.box, c->inputs, c->device.outputs, NULL);
     struct interpreter_launch launch = cuda_tile_describe(&t);
-    cr_assert(eq(i32, cuda_interpreter_run_on_host(&launch, c->slot), 0));
-    c->device.r = cuda_tile_result(&t, 0, c->device.partials, &c->device.warnings);
+    cr_assert(eq(i32, cuda_interpreter_run_on_host(&launch, memory[0]), 0));
+    reduce_layout_init(&c->layout, &c->program.program, 0, room.n_cells);
+    cr_assert(le(u64, c->layout.n_bytes, NODE_BYTES));
+    c->device.node = memory[1];
+    c->device.r = cuda_tile_result(&t, 0, &c->layout, c->device.node, &c->device.warnings);
 }
 
 static void run_cpu(struct comparison *c)
 {
+    bool has_node = c->layout.n_reductions > 0;
+    c->cpu.node = memory[2];
     c->cpu.r = cpu_engine_run(cpu_engine_get(CPU_LEVEL_PLAIN), &c->program.program, 0, &c->box.box,
-                              c->inputs, c->cpu.outputs, NULL, c->cpu.partials, &c->cpu.warnings,
-                              test_scratch());
+                              c->inputs, c->cpu.outputs, NULL, has_node ? &c->layout : NULL,
+                              has_node ? c->cpu.node : NULL, &c->cpu.warnings, test_scratch());
 }
 
 static char *item_at_element(const struct cpu_view *view, const struct random_box *box,
@@ -133,33 +151,65 @@ static void compare_output(const struct comparison *c, unsigned i, unsigned seed
         memset(item_at_element(&c->device.outputs[i], &c->box, k), PATTERN, dtype_size(dtype));
     }
     /* Nothing else was written. */
-    const char *memory = (char *)c->device.outputs[i].base - c->output_base[i];
+    const char *box = (char *)c->device.outputs[i].base - c->output_base[i];
     for (uint64_t k = 0; k < c->n_output_bytes[i]; k++)
-        cr_assert(memory[k] == PATTERN, "program %u, output %u: byte %lu", seed, i,
-                  (unsigned long)k);
+        cr_assert(box[k] == PATTERN, "program %u, output %u: byte %lu", seed, i, (unsigned long)k);
 }
 
-static bool is_near(double a, double b, double scale)
+/* What overflows in one order may not in another. */
+static bool is_near(double a, double b, double tolerance)
 {
-    if (!isfinite(b))
-        return isnan(b) ? isnan(a) || isinf(a) : a == b || isnan(a) || isinf(a);
-    return a == b || fabs(a - b) <= scale * 1e-9;
+    if (!isfinite(a) || !isfinite(b))
+        return isnan(a) == isnan(b) || !isfinite(a) || fabs(a) > 1e300;
+    return a == b || fabs(a - b) <= tolerance;
 }
 
-static void compare_partial(const struct comparison *c, unsigned i, unsigned seed)
+static double number_at(const char *item, enum dtype dtype)
 {
-    const struct reduction *reduction = &c->program.program.reductions[i];
-    union scalar got = c->device.partials[i].value, wanted = c->cpu.partials[i].value;
-    bool is_good = got.u64 == wanted.u64;
-    if (reduction->result == DTYPE_FLOAT64 && reduction->op == OP_SUM)
-        is_good = is_near(got.f64, wanted.f64, fmax(fabs(wanted.f64), 1e300));
-    else if (reduction->result == DTYPE_FLOAT64)
-        is_good = got.f64 == wanted.f64 || (isnan(got.f64) && isnan(wanted.f64));
-    else if (reduction->result == DTYPE_FLOAT32)
-        is_good = got.f32 == wanted.f32 || (isnan(got.f32) && isnan(wanted.f32));
-    cr_assert(is_good, "program %u, reduction %u (%s of %s): %g, not %g; %lx, not %lx", seed, i,
-              op_info((enum op)reduction->op)->name, dtype_name((enum dtype)reduction->src.dtype),
-              got.f64, wanted.f64, (unsigned long)got.u64, (unsigned long)wanted.u64);
+    double wide;
+    float narrow;
+    memcpy(&narrow, item, sizeof(narrow));
+    if (dtype == DTYPE_FLOAT32)
+        return (double)narrow;
+    memcpy(&wide, item, sizeof(wide));
+    return wide;
+}
+
+/* Sums, products and squared deviations are rounded, these as the sum's square is. */
+static bool is_cell_right(const struct reduction *reduction, enum dtype dtype, const char *got,
+                          const char *wanted, double sum)
+{
+    if (!dtype_is_float(dtype))
+        return memcmp(got, wanted, dtype_size(dtype)) == 0;
+    double a = number_at(got, dtype), b = number_at(wanted, dtype);
+    if (reduction->op == OP_SUM || reduction->op == OP_PROD)
+        return is_near(a, b, fmax(fabs(b), 1e300) * 1e-9);
+    if (reduction->op == OP_SQUARED_DEVIATIONS)
+        return is_near(a, b, fabs(b) * 1e-9 + sum * 1e-13 * (sum * 1e-13));
+    return a == b || (isnan(a) && isnan(b));
+}
+
+static void compare_reduction(const struct comparison *c, unsigned i, unsigned seed)
+{
+    const struct reduction *reduction = &c->layout.reductions[i];
+    bool is_deviations = reduction->op == OP_SQUARED_DEVIATIONS; /* whose sum is its own affair */
+    for (unsigned plane = is_deviations; plane < reduce_n_planes(reduction); plane++) {
+        enum dtype dtype = reduce_plane_dtype(reduction, plane);
+        const char *got = reduce_plane(&c->layout, c->device.node, i, plane);
+        const char *wanted = reduce_plane(&c->layout, c->cpu.node, i, plane);
+        for (uint64_t k = 0; k < c->layout.n_cells; k++) {
+            size_t at = k * dtype_size(dtype);
+            const double *sums = reduce_plane(&c->layout, c->cpu.node, i, 0);
+            double sum = is_deviations ? sums[k] : 0;
+            cr_assert(
+                is_cell_right(reduction, dtype, got + at, wanted + at, sum),
+                "program %u, reduction %u (%s of %s) along %x, cell %lu, plane %u: %g, not %g",
+                seed, i, op_info((enum op)reduction->op)->name,
+                dtype_name((enum dtype)reduction->src.dtype),
+                c->program.program.passes[0].reduced_axes, (unsigned long)k, plane,
+                number_at(got + at, dtype), number_at(wanted + at, dtype));
+        }
+    }
 }
 
 static void compare(struct comparison *c, unsigned seed)
@@ -174,7 +224,7 @@ static void compare(struct comparison *c, unsigned seed)
         free((char *)c->cpu.outputs[i].base - c->output_base[i]);
     }
     for (unsigned i = 0; c->cpu.r == 0 && i < p->n_reductions; i++)
-        compare_partial(c, i, seed);
+        compare_reduction(c, i, seed);
     if (c->cpu.r == 0) {
         cr_assert(c->device.warnings.n_divide_by_zero == c->cpu.warnings.n_divide_by_zero,
                   "program %u", seed);
@@ -188,16 +238,16 @@ static void compare_random(unsigned seed, unsigned n_registers, unsigned n_insns
 {
     static struct comparison c;
     struct check start = {.seed = seed};
-    char *slot = c.slot ? c.slot : new_slot();
+    make_memory();
     memset(&c, 0, sizeof(c));
-    c.slot = slot;
     check_restart(&start, "interpreter", 0);
     int ndim = (int)check_below(5);
     random_program(&c.program, n_registers, n_insns, n_inputs, ndim);
     random_box(&c.box, ndim, max_elements);
     struct pass *pass = &c.program.program.passes[0];
     pass->ndim = ndim;
-    memcpy(pass->shape, c.box.count, sizeof(pass->shape));
+    for (int i = 0; i < ndim; i++)
+        pass->shape[i] = c.box.start[i] + c.box.count[i];
     compare(&c, seed);
 }
 

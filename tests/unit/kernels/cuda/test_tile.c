@@ -40,10 +40,10 @@ static void begin_tile(unsigned max_grains, int64_t n_elements, uint64_t input_b
                        uint64_t output_bytes)
 {
     struct pass *pass = &built.program.passes[0];
+    struct cuda_tile_room room = {input_bytes, output_bytes, (uint64_t)n_elements, 1};
     pass->ndim = 1;
     pass->shape[0] = n_elements;
-    int r = cuda_tile_begin(&tile, &built.program, 0, NULL, max_grains, input_bytes, output_bytes,
-                            slot, SLOT_BYTES);
+    int r = cuda_tile_begin(&tile, &built.program, 0, NULL, max_grains, &room, slot, SLOT_BYTES);
     cr_assert(eq(i32, r, 0));
 }
 
@@ -52,7 +52,7 @@ static void add_grain(int64_t n, int64_t start, void *input, int64_t stride, voi
     struct cpu_view in = {.base = input, .strides = {stride}}, out = {.base = output};
     struct cpu_box box = {.ndim = 1, .count = &n, .axis_order = axes, .start = &start};
     out.strides[0] = (int64_t)dtype_size(built.outputs[0].dtype);
-    cuda_tile_add(&tile, &box, &in, &out);
+    cuda_tile_add(&tile, &box, &in, &out, NULL);
 }
 
 static void run(void)
@@ -64,12 +64,15 @@ static void run(void)
 static double sum_of(const double *items, int64_t n)
 {
     double *copy = cuda_tile_place_input(&tile, (uint64_t)n * sizeof(*items));
-    struct partial partial;
+    struct reduce_layout layout;
+    uint64_t node[32] __attribute__((aligned(64)));
+    reduce_layout_init(&layout, &built.program, 0, 1);
+    cr_assert(le(u64, layout.n_bytes, sizeof(node)));
     memcpy(copy, items, (size_t)n * sizeof(*items));
     add_grain(n, 0, copy, sizeof(double), NULL);
     run();
-    cr_assert(eq(i32, cuda_tile_result(&tile, tile.n_grains - 1, &partial, &warnings), 0));
-    return partial.value.f64;
+    cr_assert(eq(i32, cuda_tile_result(&tile, tile.n_grains - 1, &layout, node, &warnings), 0));
+    return *(const double *)reduce_plane(&layout, node, 0, 0);
 }
 
 static void begin_sum(unsigned max_grains)
@@ -156,7 +159,7 @@ Test(tile, counts_what_arithmetic_met_in_every_block)
         input[i] = i % 1000 ? -1 : 0;
     add_grain(N, 0, input, 2, cuda_tile_place_output(&tile, N * 2));
     run();
-    cr_assert(eq(i32, cuda_tile_result(&tile, 0, NULL, &warnings), 0));
+    cr_assert(eq(i32, cuda_tile_result(&tile, 0, NULL, NULL, &warnings), 0));
     cr_assert(eq(u64, warnings.n_divide_by_zero, N / 1000));
     cr_assert(eq(u64, warnings.n_invalid_casts, 0));
 }
@@ -171,11 +174,11 @@ Test(tile, reports_a_negative_power)
         input[i] = i + 3;
     add_grain(3, 0, input, 8, output);
     run();
-    cr_assert(eq(i32, cuda_tile_result(&tile, 0, NULL, &warnings), 0));
+    cr_assert(eq(i32, cuda_tile_result(&tile, 0, NULL, NULL, &warnings), 0));
     cr_assert(eq(i64, output[2], 5 * 5 * 5 * 5 * 5));
     input[1] = -1;
     run();
-    cr_assert(eq(i32, cuda_tile_result(&tile, 0, NULL, &warnings), GAD_NEGATIVE_POWER));
+    cr_assert(eq(i32, cuda_tile_result(&tile, 0, NULL, NULL, &warnings), GAD_NEGATIVE_POWER));
 }
 
 Test(tile, says_how_much_it_needs)
@@ -183,12 +186,13 @@ Test(tile, says_how_much_it_needs)
     built_store(&built, built_input(&built, DTYPE_FLOAT32));
     built.program.passes[0].ndim = 1;
     built.program.passes[0].shape[0] = N;
-    uint64_t need = cuda_tile_need_bytes(&built.program, 0, 5, 4096, 8192);
+    struct cuda_tile_room room = {4096, 8192, 2048, 1};
+    uint64_t need = cuda_tile_need_bytes(&built.program, 0, 5, &room);
     cr_assert(ge(u64, need, 5 * (4096 + 8192)));
     struct cuda_tile t;
-    cr_assert(eq(i32, cuda_tile_begin(&t, &built.program, 0, NULL, 5, 4096, 8192, slot, need), 0));
-    cr_assert(eq(i32, cuda_tile_begin(&t, &built.program, 0, NULL, 5, 4096, 8192, slot, need - 1),
-                 -ENOSPC));
+    cr_assert(eq(i32, cuda_tile_begin(&t, &built.program, 0, NULL, 5, &room, slot, need), 0));
+    cr_assert(
+        eq(i32, cuda_tile_begin(&t, &built.program, 0, NULL, 5, &room, slot, need - 1), -ENOSPC));
 }
 
 Test(tile, one_grain_of_the_largest_job_fits_the_least_slot)
@@ -209,8 +213,67 @@ Test(tile, one_grain_of_the_largest_job_fits_the_least_slot)
     pass->ndim = ARRAY_MAX_NDIM;
     for (int i = 0; i < ARRAY_MAX_NDIM; i++)
         pass->shape[i] = 3;
-    uint64_t inputs = GRAIN_MAX_TOTAL_BYTES + REQUEST_MAX_ARGS * CUDA_TILE_ALIGN;
-    uint64_t outputs = REQUEST_MAX_OUTPUTS * CUDA_TILE_ALIGN;
-    cr_assert(
-        le(u64, cuda_tile_need_bytes(&built.program, 0, 1, inputs, outputs), CUDA_SLOT_MIN_BYTES));
+    struct cuda_tile_room room = {
+        .input_bytes =
+            GRAIN_MAX_TOTAL_BYTES + (REQUEST_MAX_ARGS + PROGRAM_MAX_REDUCTIONS) * CUDA_TILE_ALIGN,
+        .output_bytes = REQUEST_MAX_OUTPUTS * CUDA_TILE_ALIGN,
+        .n_elements = GRAIN_MAX_OTHER_BYTES / sizeof(double) / PROGRAM_MAX_REDUCTIONS,
+        .n_cells = 1024};
+    cr_assert(le(u64, cuda_tile_need_bytes(&built.program, 0, 1, &room), CUDA_SLOT_MIN_BYTES));
+    pass->reduced_axes = 1;
+    for (unsigned i = 0; i < PROGRAM_MAX_REDUCTIONS; i++)
+        built.program.reductions[i].src =
+            (struct operand){OPERAND_REGISTER, DTYPE_FLOAT64, (uint16_t)i};
+    enum dtype dtypes[PROGRAM_MAX_REDUCTIONS];
+    cr_assert(eq(u32, cuda_tile_values(&built.program, 0, dtypes), PROGRAM_MAX_REDUCTIONS));
+    cr_assert(eq(i32, dtypes[PROGRAM_MAX_REDUCTIONS - 1], DTYPE_FLOAT64));
+    cr_assert(le(u64, cuda_tile_need_bytes(&built.program, 0, 1, &room), CUDA_SLOT_MIN_BYTES));
+}
+
+#define ROWS    50
+#define COLUMNS 40
+
+/* The largest of column j is in row j; rows are those from 300 on. */
+static void add_columns(void)
+{
+    const int64_t count[] = {ROWS, COLUMNS}, start[] = {300, 0};
+    int32_t *items = cuda_tile_place_input(&tile, ROWS * COLUMNS * sizeof(*items));
+    for (int i = 0; i < ROWS; i++)
+        for (int j = 0; j < COLUMNS; j++)
+            items[i * COLUMNS + j] = i == j ? 1000 : j;
+    struct cpu_view in = {.base = items, .strides = {COLUMNS * 4, 4}};
+    struct cpu_box box = {.ndim = 2, .count = count, .axis_order = axes, .start = start};
+    cuda_tile_add(&tile, &box, &in, NULL, NULL);
+}
+
+Test(tile, reduces_along_axes_what_is_there_and_what_is_computed)
+{
+    struct operand x = built_input(&built, DTYPE_INT32), none = {0};
+    struct operand y = built_insn(&built, OP_NEGATIVE, DTYPE_INT32, DTYPE_INT32, 0, x, none, none);
+    built_reduction(&built, OP_SUM, DTYPE_INT64, x);
+    built_reduction(&built, OP_ARGMIN, DTYPE_INT64, y);
+    struct pass *pass = &built.program.passes[0];
+    *pass = (struct pass){.ndim = 2,
+                          .shape = {1000, COLUMNS},
+                          .n_insns = 1,
+                          .n_reductions = 2,
+                          .n_registers = 1,
+                          .inputs_used = 1,
+                          .reduced_axes = 1};
+    struct cuda_tile_room room = {ROWS * COLUMNS * 4 + CUDA_TILE_ALIGN, 0, ROWS * COLUMNS, COLUMNS};
+    int r = cuda_tile_begin(&tile, &built.program, 0, NULL, 1, &room, slot, SLOT_BYTES);
+    cr_assert(eq(i32, r, 0));
+    add_columns();
+    run();
+    struct reduce_layout layout;
+    char node[8192] __attribute__((aligned(64)));
+    reduce_layout_init(&layout, &built.program, 0, COLUMNS);
+    cr_assert(le(u64, layout.n_bytes, sizeof(node)));
+    cr_assert(eq(i32, cuda_tile_result(&tile, 0, &layout, node, &warnings), 0));
+    const int64_t *sums = reduce_values(&layout, node, 0);
+    const int64_t *places = reduce_values(&layout, node, 1);
+    for (int j = 0; j < COLUMNS; j++) {
+        cr_assert(eq(i64, sums[j], (ROWS - 1) * j + 1000));
+        cr_assert(eq(i64, places[j], 300 + j));
+    }
 }

@@ -111,7 +111,7 @@ Test(expr_bindings, are_known_behind_their_semicolon)
          "unknown-name: column 13: unknown name 'sped', did you mean 'speed'?"},
         {"speed = f8; sqr(speed)", "unknown-name: column 13: unknown name 'sqr', did you mean "
                                    "'sqrt'?"},
-        {"speed = f8; sped(1)", "unknown-name: column 13: unknown function 'sped'"},
+        {"speed = f8; speeed(1)", "unknown-name: column 13: unknown function 'speeed'"},
     };
     EXPECT_RESULTS(cases);
     struct fixture *f = fixture_new();

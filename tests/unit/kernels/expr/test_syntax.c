@@ -184,8 +184,8 @@ Test(expr_syntax, says_where_and_what_is_wrong)
         {"f4 = 3", "bad-expression: column 1: 'f4' is an argument (== compares) and cannot be "
                    "bound to another value"},
         {"f4 + 1 = 3", "bad-expression: column 8: '=' is not an operator, write == to compare"},
-        {"sum(f4, axis=0)", "bad-expression: column 9: 'axis=' is not supported: sum has no named "
-                            "arguments, == compares"},
+        {"sqrt(f4, axis=0)", "bad-expression: column 10: 'axis=' is not supported: sqrt has no "
+                             "named arguments, == compares"},
         {"sqrt", "bad-expression: column 1: 'sqrt' is a function, write sqrt(...)"},
         {"float32 + 1", "bad-expression: column 1: 'float32' is a function, write float32(...)"},
         {"2f4", "bad-expression: column 2: 'f' right after a number; is an operator missing?"},

@@ -2,6 +2,7 @@
  * that the expression has.
  */
 #include "kernels/cpu/engine.h"
+#include "kernels/reduce.h"
 #include "tests/unit/kernels/expr/support.h"
 
 #include <criterion/criterion.h>
@@ -26,18 +27,44 @@ static struct cpu_view view_of(const struct pass *pass, int ndim, const int64_t 
     return view;
 }
 
-/* All inputs and outputs are float64. */
+#define NODE_BYTES 4096
+
+/* The results of a pass's reductions, densely: cells are visited in C order. */
+static void keep_results(const struct program *p, const struct pass *pass,
+                         const struct reduce_layout *layout, const void *node, char (*ret)[N * 8])
+{
+    for (unsigned k = 0; k < pass->n_reductions; k++) {
+        unsigned r = pass->first_reduction + k;
+        memcpy(ret[r], reduce_values(layout, node, k),
+               layout->n_cells * dtype_size((enum dtype)p->reductions[r].result));
+    }
+}
+
+static uint64_t count_cells(const struct program *p, const struct pass *pass)
+{
+    int64_t shape[ARRAY_MAX_NDIM];
+    uint64_t n = 1;
+    int ndim =
+        pass->n_reductions > 0 ? program_reduction_shape(p, pass->first_reduction, shape) : 0;
+    for (int i = 0; i < ndim; i++)
+        n *= (uint64_t)shape[i];
+    return n;
+}
+
+/* All inputs, outputs and results of 8 bytes are read as such. */
 static void run(struct fixture *f, double (*ret)[N])
 {
+    static _Alignas(64) char node[NODE_BYTES];
+    static _Alignas(64) char results[PROGRAM_MAX_REDUCTIONS][N * 8];
     static _Alignas(64) char scratch[CPU_SCRATCH_BYTES];
     const struct cpu_engine *engine = cpu_engine_get(CPU_LEVEL_PLAIN);
     const struct program *p = f->program;
-    union scalar reduced[PROGRAM_MAX_REDUCTIONS];
-    struct partial partials[PROGRAM_MAX_REDUCTIONS];
     struct cpu_warnings warnings = {0};
     for (unsigned i = 0; i < p->n_passes; i++) {
         const struct pass *pass = &p->passes[i];
         struct cpu_view inputs[4] = {0}, outputs[REQUEST_MAX_OUTPUTS] = {0};
+        struct cpu_view reduced[PROGRAM_MAX_REDUCTIONS] = {0};
+        struct reduce_layout layout;
         int axis_order[2] = {0, 1};
         struct cpu_box box = {pass->ndim, pass->shape, axis_order};
         for (unsigned k = 0; k < p->n_inputs; k++) {
@@ -52,12 +79,20 @@ static void run(struct fixture *f, double (*ret)[N])
             unsigned output = p->stores[pass->first_store + k].output;
             outputs[output] = view_of(pass, pass->ndim, pass->shape, ret[output]);
         }
-        cr_assert(eq(int,
-                     cpu_engine_run(engine, p, i, &box, inputs, outputs, reduced, partials,
-                                    &warnings, scratch),
-                     0));
-        for (unsigned k = 0; k < pass->n_reductions; k++)
-            reduced[pass->first_reduction + k] = partials[k].value;
+        for (unsigned k = 0; k < p->n_reductions; k++) {
+            int64_t shape[ARRAY_MAX_NDIM];
+            int ndim = program_reduction_shape(p, k, shape);
+            if (pass->reduced_used >> k & 1)
+                reduced[k] = view_of(pass, ndim, shape, results[k]);
+        }
+        reduce_layout_init(&layout, p, i, count_cells(p, pass));
+        cr_assert(le(u64, layout.n_bytes, NODE_BYTES));
+        cr_assert(
+            eq(int,
+               cpu_engine_run(engine, p, i, &box, inputs, outputs, reduced,
+                              pass->n_reductions > 0 ? &layout : NULL, node, &warnings, scratch),
+               0));
+        keep_results(p, pass, &layout, node, results);
     }
 }
 
@@ -105,6 +140,48 @@ static double normalised(unsigned output, unsigned i)
 Test(expr_values, normalises_in_three_passes)
 {
     check("(f8 - mean(f8)) / sqrt(mean(square(f8 - mean(f8))))", 1, normalised, N);
+}
+
+static double mean_of_column(unsigned i)
+{
+    return (values[i % 4] + values[4 + i % 4] + values[8 + i % 4]) / 3;
+}
+
+static double deviation_of_column(unsigned i)
+{
+    double sum = 0;
+    for (unsigned k = 0; k < 3; k++)
+        sum += pow(values[k * 4 + i % 4] - mean_of_column(i), 2);
+    return sqrt(sum / 3);
+}
+
+static double normalised_by_column(unsigned output, unsigned i)
+{
+    return (x_of(i) - mean_of_column(i)) / deviation_of_column(i);
+}
+
+static double below_largest_of_row(unsigned output, unsigned i)
+{
+    double most = -INFINITY;
+    for (unsigned k = 0; k < 4; k++)
+        most = fmax(most, values[i / 4 * 4 + k]);
+    return most - x_of(i);
+}
+
+static double sum_of_column(unsigned output, unsigned i)
+{
+    return 3 * mean_of_column(i);
+}
+
+Test(expr_values, reduces_along_axes_and_reads_the_results_beside_the_source)
+{
+    check("(f8 - mean(f8, axis=0)) / std(f8, axis=0)", 1, normalised_by_column, N);
+    check("(f8 - mean(f8, 0, keepdims=True)) / sqrt(var(f8, axis=-2, where=f8 < 1e9))", 1,
+          normalised_by_column, N);
+    check("max(f8, axis=1, keepdims=True) - f8", 1, below_largest_of_row, N);
+    check("sum(f8, axis=0);nansum(f8, axis=(0,));sum(f8, axis=0, keepdims=True) + 0 * row", 3,
+          sum_of_column, 4);
+    check("sum(row - f8, axis=0) * -1 + 3 * row", 1, sum_of_column, 4);
 }
 
 static double broadcast(unsigned output, unsigned i)

@@ -20,19 +20,36 @@ struct walk {
     bool is_written[PROGRAM_MAX_REGISTERS];
     uint8_t register_dtype[PROGRAM_MAX_REGISTERS];
     uint64_t inputs_used;
+    uint32_t reduced_used;
 };
+
+/* That it broadcasts to the pass's. */
+static const char *check_shape(const struct walk *w, int ndim, const int64_t *dims)
+{
+    CHECK(ndim <= w->pass->ndim);
+    const int64_t *shape = w->pass->shape + (w->pass->ndim - ndim);
+    for (int i = 0; i < ndim; i++)
+        CHECK(dims[i] == 1 || dims[i] == shape[i]);
+    return NULL;
+}
 
 static const char *check_input(struct walk *w, const struct operand *o)
 {
     CHECK(o->index < w->program->n_inputs);
     const struct program_input *input = &w->program->inputs[o->index];
     CHECK(o->dtype == input->dtype);
-    CHECK(input->ndim <= w->pass->ndim);
-    const int64_t *shape = w->pass->shape + (w->pass->ndim - input->ndim);
-    for (int i = 0; i < input->ndim; i++)
-        CHECK(input->shape[i] == 1 || input->shape[i] == shape[i]);
     w->inputs_used |= 1ull << o->index;
-    return NULL;
+    return check_shape(w, input->ndim, input->shape);
+}
+
+static const char *check_reduced(struct walk *w, const struct operand *o)
+{
+    int64_t shape[ARRAY_MAX_NDIM];
+    CHECK(o->index < w->program->n_reductions);
+    CHECK(o->dtype == w->program->reductions[o->index].result);
+    CHECK(w->program->reductions[o->index].pass < w->pass_index);
+    w->reduced_used |= 1u << o->index;
+    return check_shape(w, program_reduction_shape(w->program, o->index, shape), shape);
 }
 
 static const char *check_operand(struct walk *w, const struct operand *o)
@@ -44,17 +61,17 @@ static const char *check_operand(struct walk *w, const struct operand *o)
         CHECK(o->index < w->program->n_consts);
         CHECK(o->dtype == w->program->consts[o->index].dtype);
         return NULL;
-    case OPERAND_REDUCED:
-        CHECK(o->index < w->program->n_reductions);
-        CHECK(o->dtype == w->program->reductions[o->index].result);
-        CHECK(w->program->reductions[o->index].pass < w->pass_index);
-        return NULL;
+    case OPERAND_REDUCED: return check_reduced(w, o);
     case OPERAND_REGISTER:
         CHECK(o->index < w->pass->n_registers);
         CHECK(w->is_written[o->index]);
         CHECK(o->dtype == w->register_dtype[o->index]);
         return NULL;
     case OPERAND_INDEX:
+        if (o->index == OPERAND_INDEX_FLAT) {
+            CHECK(o->dtype == DTYPE_UINT64);
+            return NULL;
+        }
         CHECK(o->dtype == DTYPE_INT64);
         CHECK(o->index < w->pass->ndim);
         return NULL;
@@ -75,6 +92,8 @@ static const char *check_insn_is_engines(const struct insn *insn)
     case OP_RULE_ISCLOSE:
     case OP_RULE_NAN_TO_NUM:
     case OP_RULE_SINC:
+    case OP_RULE_RANDOM:
+    case OP_RULE_RANDOM_INTEGERS:
     case OP_RULE_INDEX: return "an operation that is written with others";
     case OP_RULE_ARITHMETIC: CHECK(d != DTYPE_BOOL); break;
     case OP_RULE_INTEGER:
@@ -100,6 +119,33 @@ static const char *check_insn_is_engines(const struct insn *insn)
     return NULL;
 }
 
+static bool is_standard(const struct insn *insn)
+{
+    return insn->op == OP_STANDARD_UNIFORM || insn->op == OP_STANDARD_NORMAL ||
+           insn->op == OP_STANDARD_EXPONENTIAL;
+}
+
+/* Seeds, streams and sizes are constants, bits are of 32 or 64. */
+static const char *check_random(const struct insn *insn)
+{
+    switch (insn->op) {
+    case OP_RANDOM_U32:
+    case OP_RANDOM_U64:
+    case OP_RANDOM_PERMUTED:
+        CHECK(insn->compute == DTYPE_UINT64);
+        CHECK(insn->src[1].kind == OPERAND_CONST && insn->src[2].kind == OPERAND_CONST);
+        return NULL;
+    case OP_RANDOM_POISSON:
+        CHECK(insn->compute == DTYPE_FLOAT64 && insn->src[1].kind == OPERAND_CONST);
+        return NULL;
+    case OP_MULTIPLY_HIGH: CHECK(insn->compute == DTYPE_UINT64); return NULL;
+    default:
+        if (is_standard(insn))
+            CHECK(insn->compute == DTYPE_UINT32 || insn->compute == DTYPE_UINT64);
+        return NULL;
+    }
+}
+
 static enum dtype result_dtype(const struct insn *insn)
 {
     enum op_rule rule = op_info((enum op)insn->op)->rule;
@@ -107,6 +153,12 @@ static enum dtype result_dtype(const struct insn *insn)
         return DTYPE_BOOL;
     if (insn->op == OP_BITWISE_COUNT)
         return DTYPE_UINT8;
+    if (is_standard(insn))
+        return insn->compute == DTYPE_UINT32 ? DTYPE_FLOAT32 : DTYPE_FLOAT64;
+    if (insn->op == OP_RANDOM_U32)
+        return DTYPE_UINT32;
+    if (insn->op == OP_RANDOM_POISSON)
+        return DTYPE_INT64;
     return insn->op == OP_FREXP_EXPONENT ? DTYPE_INT32 : (enum dtype)insn->compute;
 }
 
@@ -123,6 +175,9 @@ static const char *check_insn_dtypes(const struct insn *insn)
     } else if (insn->op == OP_LDEXP) {
         CHECK(insn->src[0].dtype == insn->compute);
         CHECK(insn->src[1].dtype == (insn->compute == DTYPE_FLOAT32 ? DTYPE_INT32 : DTYPE_INT64));
+    } else if (insn->op == OP_RANDOM_POISSON) {
+        CHECK(insn->src[0].dtype == DTYPE_UINT64 && insn->src[1].dtype == DTYPE_UINT64);
+        CHECK(insn->src[2].dtype == DTYPE_FLOAT64);
     } else {
         for (unsigned i = first; i < info->n_args; i++)
             CHECK(insn->src[i].dtype == insn->compute);
@@ -131,7 +186,8 @@ static const char *check_insn_dtypes(const struct insn *insn)
         CHECK(insn->dst.dtype != insn->compute);
     else
         CHECK(insn->dst.dtype == result_dtype(insn));
-    return check_insn_is_engines(insn);
+    const char *fault = check_random(insn);
+    return fault != NULL ? fault : check_insn_is_engines(insn);
 }
 
 static const char *check_insn(struct walk *w, const struct insn *insn)
@@ -163,11 +219,18 @@ static enum dtype sum_dtype(enum dtype d)
 static const char *check_reduction(struct walk *w, const struct reduction *r)
 {
     CHECK(r->pass == w->pass_index);
+    CHECK(w->pass->reduced_axes != 0 && w->pass->reduced_axes >> (w->pass->ndim - 1) <= 1);
     switch (r->op) {
-    case OP_SUM: CHECK(r->result == sum_dtype((enum dtype)r->src.dtype)); break;
+    case OP_SUM:
+    case OP_PROD: CHECK(r->result == sum_dtype((enum dtype)r->src.dtype)); break;
     case OP_MIN:
     case OP_MAX: CHECK(r->result == r->src.dtype); break;
+    case OP_ARGMIN:
+    case OP_ARGMAX:
     case OP_COUNT_NONZERO: CHECK(r->result == DTYPE_INT64); break;
+    case OP_SQUARED_DEVIATIONS:
+        CHECK(r->result == DTYPE_FLOAT64 && dtype_is_float((enum dtype)r->src.dtype));
+        break;
     default: return "not a reduction that engines have";
     }
     return check_operand(w, &r->src);
@@ -199,8 +262,10 @@ static const char *check_pass(const struct program *p, unsigned index)
         fault = check_reduction(&w, &p->reductions[pass->first_reduction + i]);
     for (unsigned i = 0; fault == NULL && i < pass->n_stores; i++)
         fault = check_store(&w, &p->stores[pass->first_store + i]);
-    if (fault == NULL)
-        CHECK(w.inputs_used == pass->inputs_used);
+    if (fault == NULL) {
+        CHECK(w.inputs_used == pass->inputs_used && w.reduced_used == pass->reduced_used);
+        CHECK((pass->reduced_axes == 0) == (pass->n_reductions == 0));
+    }
     return fault;
 }
 

@@ -162,15 +162,9 @@ Test(device_tiles, hold_what_fits_the_slot)
     const struct plan_pass *pass = &plan.passes[0];
     uint64_t n = UINT64_C(1) << pass->tile_log2;
     cr_assert(pass->needs_slot);
-    cr_assert(eq(u64, pass->grain_input_bytes, 2 * pass->grain_output_bytes));
-    cr_assert(le(
-        u64,
-        cuda_tile_need_bytes(job.program, 0, n, pass->grain_input_bytes, pass->grain_output_bytes),
-        device.slot_bytes));
-    cr_assert(gt(u64,
-                 cuda_tile_need_bytes(job.program, 0, 2 * n, pass->grain_input_bytes,
-                                      pass->grain_output_bytes),
-                 device.slot_bytes));
+    cr_assert(eq(u64, pass->room.input_bytes, 2 * pass->room.output_bytes));
+    cr_assert(le(u64, cuda_tile_need_bytes(job.program, 0, n, &pass->room), device.slot_bytes));
+    cr_assert(gt(u64, cuda_tile_need_bytes(job.program, 0, 2 * n, &pass->room), device.slot_bytes));
     cr_assert(eq(u64, plan.read_bytes, 512 * MIB));
     cr_assert(eq(u64, plan.write_bytes, 256 * MIB));
     program_free(job.program);

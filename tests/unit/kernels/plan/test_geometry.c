@@ -9,6 +9,8 @@
 
 #define KIB 1024
 
+static const struct geometry_rules whole = {.round_axis = -1};
+
 static struct geometry_operand c_array(enum dtype dtype, int ndim, const int64_t *shape)
 {
     return (struct geometry_operand){.dtype = dtype, .ndim = ndim, .shape = shape};
@@ -70,7 +72,7 @@ static void check(const struct geometry *g, unsigned n, const struct geometry_op
 static void make(struct geometry *g, int ndim, const int64_t *shape, unsigned n,
                  const struct geometry_operand *operands)
 {
-    geometry_init(g, ndim, shape, n, operands);
+    geometry_init(g, ndim, shape, n, operands, &whole);
     check(g, n, operands);
 }
 
@@ -103,7 +105,7 @@ Test(geometry, an_empty_space_has_no_grains)
     struct geometry_operand operands[] = {c_array(DTYPE_FLOAT64, 3, shape)};
     struct geometry g;
 
-    geometry_init(&g, 3, shape, 1, operands);
+    geometry_init(&g, 3, shape, 1, operands, &whole);
     cr_assert(eq(u64, g.n_grains, 0));
     cr_assert(eq(i64, g.grid[1], 0));
 }
@@ -451,7 +453,7 @@ Test(geometry, generated_spaces_keep_the_limits_and_repeat_exactly)
         for (unsigned i = 0; i < n; i++)
             operands[i] = random_operand(&storage[i], space, ndim);
         make(&g, ndim, space, n, operands);
-        geometry_init(&again, ndim, space, n, operands);
+        geometry_init(&again, ndim, space, n, operands, &whole);
         cr_assert(eq(int, memcmp(&g, &again, sizeof(g)), 0));
     }
 }

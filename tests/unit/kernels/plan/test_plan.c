@@ -71,7 +71,11 @@ static void make_sum(struct job *job, unsigned n_reductions)
     job->program.n_passes = 2;
     job->program.n_reductions = (uint16_t)n_reductions;
     job->program.passes[0].n_reductions = (uint16_t)n_reductions;
+    job->program.passes[0].reduced_axes = (UINT32_C(1) << job->program.passes[0].ndim) - 1;
     job->program.passes[0].n_stores = 0;
+    for (unsigned i = 0; i < n_reductions; i++)
+        job->program.reductions[i] =
+            (struct reduction){.op = OP_SUM, .result = DTYPE_FLOAT64, .src.dtype = DTYPE_FLOAT64};
     job->program.passes[1] = (struct pass){.n_stores = 1};
     job->program_outputs[0].ndim = 0;
     job->program_outputs[0].pass = 1;
@@ -129,7 +133,14 @@ Test(plan, tiles_shrink_until_every_thread_has_some)
 
 Test(plan, tiles_cover_the_grains_exactly)
 {
-    struct plan_pass pass = {.tile_log2 = 3, .n_tiles = 13, .geometry.n_grains = 101};
+    struct plan_pass pass = {.tile_log2 = 3,
+                             .n_tiles = 13,
+                             .round_tiles = 13,
+                             .geometry = {.n_grains = 101,
+                                          .chain_grains = 1,
+                                          .n_rounds = 1,
+                                          .round_grains = 101,
+                                          .round_axis = -1}};
     uint64_t next = 0, first, n;
 
     for (uint64_t tile = 0; tile < pass.n_tiles; tile++) {
@@ -263,7 +274,7 @@ Test(plan, a_staged_job_is_refused_by_a_pool_without_a_slot)
     cr_assert(eq(int, make_with(&job, &limits, &plan, &error), 0));
 }
 
-Test(plan, carries_hold_the_trees_and_the_results)
+Test(plan, carries_hold_the_largest_tree_and_the_results)
 {
     const int64_t shape[] = {64 * MIB};
     struct plan_limits limits = default_limits;
@@ -274,15 +285,23 @@ Test(plan, carries_hold_the_trees_and_the_results)
     job_init(&job, DTYPE_FLOAT32, 1, shape, LOCATION_REGION);
     make_sum(&job, 5);
     make(&job, &plan);
-    cr_assert(ge(u64, plan.results_offset_bytes, reduce_tree_size_bytes(5)));
-    cr_assert(eq(u64, plan.results_offset_bytes % 64, 0));
-    cr_assert(ge(u64, plan.carry_bytes, plan.results_offset_bytes + 5 * sizeof(struct partial)));
+    const struct plan_pass *pass = &plan.passes[0];
+    cr_assert(pass->has_tree);
+    cr_assert(eq(u64, plan.tree_offset_bytes, 0));
+    cr_assert(ge(u64, plan.results[0].offset_bytes, reduce_tree_size_bytes(&pass->tree)));
+    for (unsigned i = 0; i < 5; i++) {
+        cr_assert(eq(u64, plan.results[i].offset_bytes % 64, 0));
+        cr_assert(eq(int, plan.results[i].round_axis, -1));
+    }
+    cr_assert(eq(u64, plan.carry_bytes, plan.results[4].offset_bytes + 64));
     cr_assert(eq(u64, plan.write_bytes, 4));
-    limits.carry_limit_bytes = plan.carry_bytes;
+    limits.carry_limit_bytes = plan.carry_bytes - 1; /* then with fewer tiles at a time */
     cr_assert(eq(int, make_with(&job, &limits, &plan, &error), 0));
-    limits.carry_limit_bytes--;
+    cr_assert(le(u64, plan.carry_bytes, limits.carry_limit_bytes));
+    limits.carry_limit_bytes = 1024;
     cr_assert(eq(int, make_with(&job, &limits, &plan, &error), GAD_TOO_LARGE_FOR_POOL));
     cr_assert(eq(str, error.argument, (char *)"pool"));
+    cr_assert(eq(str, error.found, (char *)"1024 bytes"));
 }
 
 Test(plan, a_slot_and_a_carry_need_a_pool_of_two_slots)
@@ -303,26 +322,6 @@ Test(plan, a_slot_and_a_carry_need_a_pool_of_two_slots)
     cr_assert(eq(str, error.argument, (char *)"pool"));
     cr_assert(eq(str, error.expected, (char *)"1048576 bytes"));
     cr_assert(eq(str, error.found, (char *)"1048575 bytes"));
-}
-
-Test(plan, trees_of_several_passes_lie_behind_each_other)
-{
-    const int64_t shape[] = {1000};
-    struct job job;
-    struct plan plan;
-
-    job_init(&job, DTYPE_FLOAT32, 1, shape, LOCATION_REGION);
-    make_sum(&job, 1);
-    job.program.n_passes = 3;
-    job.program.passes[2] = job.program.passes[1];
-    job.program.passes[1] = job.program.passes[0];
-    job.program.passes[1].first_reduction = 1;
-    job.program.n_reductions = 2;
-    make(&job, &plan);
-    cr_assert(eq(u64, plan.passes[0].carry_offset_bytes, 0));
-    cr_assert(ge(u64, plan.passes[1].carry_offset_bytes, reduce_tree_size_bytes(1)));
-    cr_assert(ge(u64, plan.results_offset_bytes,
-                 plan.passes[1].carry_offset_bytes + reduce_tree_size_bytes(1)));
 }
 
 Test(plan, a_space_beyond_63_bits_is_a_bad_shape)

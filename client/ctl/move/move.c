@@ -1,0 +1,374 @@
+/* gpuarrayctl transpose, concatenate, stack, flip, roll, tile, pad: arrays into another layout.
+ *
+ * The words are NumPy's: the verbs are its functions, the options their parameters. The movement is
+ * the library's, and runs as one job or several; Ctrl-C ends it and leaves nothing behind.
+ *
+ * Each verb has an option of its own at most beside those that all have; what is wrong with axes
+ * and shapes is said by the library.
+ */
+#include "client/ctl/move/move.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    OPTION_AXES = 0x100,
+    OPTION_AXIS,
+    OPTION_SHIFT,
+    OPTION_REPEATS,
+    OPTION_WIDTH,
+    OPTION_MODE,
+    OPTION_VALUE,
+    OPTION_ENGINE,
+    OPTION_IN_PLACE,
+    OPTION_PRIORITY,
+    OPTION_JSON,
+};
+
+/* Of every verb. */
+#define COMMON_OPTIONS                                                                              \
+    {"output", 'o', "DEST", 0, "where the result goes: file.npy, file.h5:/dataset, file.raw", 0},   \
+        {"in-place", OPTION_IN_PLACE, NULL, 0, "write into an existing file, or a selection of it", \
+         0},                                                                                        \
+        {"engine", OPTION_ENGINE, "NAME", 0, "auto, cpu, cuda, or cuda:N for one device", 0},       \
+        {"priority", OPTION_PRIORITY, "N", 0, "-100 to 100 among your own jobs", 0},                \
+        {"label", 'l', "TEXT", 0, "shown in lists of jobs", 0},                                     \
+        {"json", OPTION_JSON, NULL, 0, "print the outcome as JSON", 0},                             \
+        {"quiet", 'q', NULL, 0, "no progress bar", 0},                                              \
+        {"verbose", 'v', NULL, 0, "say how long it took and why", 0},                               \
+    {                                                                                               \
+        0                                                                                           \
+    }
+
+static int read_priority(struct move_options *o, const char *text, const struct argp_state *state)
+{
+    char *end;
+    long priority = strtol(text, &end, 10);
+    if (end == text || *end || priority < -100 || priority > 100)
+        return ctl_usage_error(state, "a priority is a number from -100 to 100, not '%s'", text);
+    o->move.priority = (int)priority;
+    return 0;
+}
+
+static int add_source(struct move_options *o, const char *text, const struct argp_state *state)
+{
+    bool takes_many = o->kind == MOVE_CONCATENATE || o->kind == MOVE_STACK;
+    if (!takes_many && o->n_sources == 1)
+        return ctl_usage_error(state, "one source: '%s' is too much", text);
+    if (o->n_sources == MOVE_MAX_SOURCES)
+        return ctl_usage_error(state, "at most %d sources", MOVE_MAX_SOURCES);
+    o->sources[o->n_sources++] = text;
+    return 0;
+}
+
+static int check_end(const struct move_options *o, const struct argp_state *state)
+{
+    if (o->n_sources == 0)
+        return ctl_usage_error(state, "a source is needed");
+    if (!o->destination)
+        return ctl_usage_error(state, "a destination is needed: -o file.npy");
+    if (o->kind == MOVE_ROLL && o->n_numbers == 0)
+        return ctl_usage_error(state, "by how much? --shift 3, or --shift 3,-1 --axes 0,1");
+    if (o->kind == MOVE_TILE && o->n_numbers == 0)
+        return ctl_usage_error(state, "how often? --repeats 2, or --repeats 2,3");
+    if (o->kind == MOVE_PAD && o->n_widths == 0)
+        return ctl_usage_error(state, "how wide? --width 1, or --width 1:2,0:0");
+    if (o->kind == MOVE_ROLL && o->has_axes && o->n_axes != o->n_numbers && o->n_numbers != 1)
+        return ctl_usage_error(state, "%d shifts along %d axes", o->n_numbers, o->n_axes);
+    return 0;
+}
+
+static error_t parse_common(int key, char *arg, struct argp_state *state)
+{
+    struct move_options *o = state->input;
+    switch (key) {
+    case 'o':
+        if (o->destination)
+            return ctl_usage_error(state, "there is one destination: '%s' is too much", arg);
+        o->destination = arg;
+        return 0;
+    case 'l': o->move.label = arg; return 0;
+    case 'q': o->quiet = true; return 0;
+    case 'v': o->verbose = true; return 0;
+    case OPTION_JSON: o->json = true; return 0;
+    case OPTION_IN_PLACE: o->in_place = true; return 0;
+    case OPTION_ENGINE: o->move.engine = arg; return 0;
+    case OPTION_PRIORITY: return read_priority(o, arg, state);
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static int read_axis(struct move_options *o, const char *text, const struct argp_state *state)
+{
+    int n, axes[GAD_MAX_NDIM];
+    if (!move_read_axes(text, &n, axes) || n != 1)
+        return ctl_usage_error(state, "an axis is a number, not '%s'", text);
+    o->axis = axes[0];
+    return 0;
+}
+
+static error_t parse_own(int key, char *arg, struct argp_state *state)
+{
+    struct move_options *o = state->input;
+    switch (key) {
+    case ARGP_KEY_ARG: return add_source(o, arg, state);
+    case ARGP_KEY_END: return check_end(o, state);
+    case OPTION_AXIS: return read_axis(o, arg, state);
+    case OPTION_AXES:
+        o->has_axes = true;
+        if (!move_read_axes(arg, &o->n_axes, o->axes))
+            return ctl_usage_error(state, "axes are numbers as in 2,0,1, not '%s'", arg);
+        return 0;
+    case OPTION_SHIFT:
+    case OPTION_REPEATS:
+        if (!move_read_numbers(arg, &o->n_numbers, o->numbers))
+            return ctl_usage_error(state, "numbers as in 3 or 3,-1 are needed, not '%s'", arg);
+        return 0;
+    case OPTION_WIDTH:
+        if (!move_read_pairs(arg, true, &o->n_widths, o->widths))
+            return ctl_usage_error(
+                state, "widths are BEFORE:AFTER of all axes or of each, as in 1:2,0:0, not '%s'",
+                arg);
+        return 0;
+    case OPTION_VALUE:
+        if (!move_read_pairs(arg, false, &o->n_values, o->values))
+            return ctl_usage_error(
+                state, "values are BEFORE:AFTER of all axes or of each, as in 0 or 1:2, not '%s'",
+                arg);
+        return 0;
+    case OPTION_MODE:
+        if (!move_read_mode(arg, &o->mode))
+            return ctl_usage_error(
+                state, "a mode is constant, edge, reflect, symmetric or wrap, not '%s'", arg);
+        return 0;
+    default: return parse_common(key, arg, state);
+    }
+}
+
+/* Running -------------------------------------------------------------------------------------- */
+
+static bool is_cancelled(const void *data)
+{
+    (void)data;
+    return ctl_was_interrupted();
+}
+
+/* Pairs for each axis from one for all, or from as many. */
+static int spread(const struct move_pair *pairs, int n, int ndim, const char *what,
+                  struct move_pair *ret, struct gad_error *error)
+{
+    if (n > 1 && n != ndim) {
+        error_set(error, GAD_BAD_ARGUMENT, what, "%d borders for %d axes", n, ndim);
+        error_expected(error, "one for all axes, or %d", ndim);
+        error_found(error, "%d", n);
+        return GAD_BAD_ARGUMENT;
+    }
+    for (int i = 0; i < ndim; i++)
+        ret[i] = n == 0 ? (struct move_pair){0} : pairs[n == 1 ? 0 : i];
+    return 0;
+}
+
+static int pad(struct move_options *o, struct gad_client *client, struct gad_array *source,
+               struct gad_job_stats *stats, struct gad_error *error)
+{
+    struct move_pair widths[GAD_MAX_NDIM], values[GAD_MAX_NDIM];
+    struct gad_pad pads[GAD_MAX_NDIM];
+    int ndim = gad_array_info(source)->ndim;
+    int r = spread(o->widths, o->n_widths, ndim, "--width", widths, error);
+    if (r == 0)
+        r = spread(o->values, o->n_values, ndim, "--value", values, error);
+    if (r)
+        return r;
+    for (int i = 0; i < ndim; i++)
+        pads[i] = (struct gad_pad){.before = (int64_t)widths[i].before,
+                                   .after = (int64_t)widths[i].after,
+                                   .before_value = values[i].before,
+                                   .after_value = values[i].after};
+    return (int)gad_pad(client, source, pads, o->mode, &o->move, stats, error);
+}
+
+static int transpose(struct move_options *o, struct gad_client *client, struct gad_array *source,
+                     struct gad_job_stats *stats, struct gad_error *error)
+{
+    int ndim = gad_array_info(source)->ndim;
+    if (o->has_axes && o->n_axes != ndim) {
+        error_set(error, GAD_BAD_ARGUMENT, "--axes", "%d axes of an array of %d", o->n_axes, ndim);
+        error_expected(error, "%d axes", ndim);
+        error_found(error, "%d", o->n_axes);
+        return GAD_BAD_ARGUMENT;
+    }
+    return (int)gad_transpose(client, source, o->has_axes ? o->axes : NULL, &o->move, stats, error);
+}
+
+/* One shift along several axes is the same along each. */
+static int roll(struct move_options *o, struct gad_client *client, struct gad_array *source,
+                struct gad_job_stats *stats, struct gad_error *error)
+{
+    int n = o->has_axes ? o->n_axes : o->n_numbers;
+    for (int i = o->n_numbers; i < n; i++)
+        o->numbers[i] = o->numbers[0];
+    return (int)gad_roll(client, source, n, o->numbers, o->has_axes ? o->axes : NULL, &o->move,
+                         stats, error);
+}
+
+static int move(struct move_options *o, struct gad_client *client, struct gad_array **sources,
+                struct gad_job_stats *stats, struct gad_error *error)
+{
+    const int *axes = o->has_axes ? o->axes : NULL;
+    switch (o->kind) {
+    case MOVE_TRANSPOSE: return transpose(o, client, sources[0], stats, error);
+    case MOVE_CONCATENATE:
+        return (int)gad_concatenate(client, o->n_sources, sources, o->axis, &o->move, stats, error);
+    case MOVE_STACK:
+        return (int)gad_stack(client, o->n_sources, sources, o->axis, &o->move, stats, error);
+    case MOVE_FLIP:
+        return (int)gad_flip(client, sources[0], o->n_axes, axes, &o->move, stats, error);
+    case MOVE_ROLL: return roll(o, client, sources[0], stats, error);
+    case MOVE_TILE:
+        return (int)gad_tile(client, sources[0], o->n_numbers, o->numbers, &o->move, stats, error);
+    case MOVE_PAD: break;
+    }
+    return pad(o, client, sources[0], stats, error);
+}
+
+static int open_all(struct move_options *o, struct gad_client *client, struct gad_array **sources,
+                    struct gad_error *error)
+{
+    int r = 0;
+    for (unsigned i = 0; i < o->n_sources && r == 0; i++)
+        r = (int)gad_array_open(client, o->sources[i], &sources[i], error);
+    if (r == 0 && o->in_place)
+        r = (int)gad_array_open_in_place(client, o->destination, &o->move.to, error);
+    else
+        o->move.to_path = o->destination;
+    return r;
+}
+
+static void print_outcome(const struct move_options *o, const struct gad_job_stats *stats)
+{
+    if (o->json) {
+        struct json_object *object = ctl_stats_json(stats);
+        json_object_object_add(object, "to", json_object_new_string(o->destination));
+        ctl_put_json(object);
+    } else if (o->verbose) {
+        char moved[32], rate[32];
+        double bytes = (double)stats->read_bytes + (double)stats->write_bytes;
+        fprintf(stderr, "%s: %s in %.3f s, %s/s\n", stats->engine, ctl_format_bytes(bytes, moved),
+                stats->total_s,
+                ctl_format_bytes(stats->total_s > 0 ? bytes / stats->total_s : 0, rate));
+    }
+}
+
+static int execute(struct move_options *o, struct gad_client *client, struct gad_error *error)
+{
+    struct gad_array *sources[MOVE_MAX_SOURCES] = {NULL};
+    struct gad_job_stats stats = {0};
+    struct ctl_progress progress;
+    ctl_progress_begin(&progress, o->quiet || o->json);
+    o->move.progress = progress.is_shown ? ctl_progress_draw : NULL;
+    o->move.progress_data = &progress;
+    o->move.progress_ms = 100;
+    o->move.is_cancelled = is_cancelled;
+    int r = open_all(o, client, sources, error);
+    if (!r)
+        r = move(o, client, sources, &stats, error);
+    ctl_progress_end(&progress);
+    if (!r)
+        print_outcome(o, &stats);
+    for (unsigned i = 0; i < o->n_sources; i++)
+        gad_array_release(sources[i]);
+    gad_array_release(o->move.to);
+    return r;
+}
+
+static int run_verb(const struct argp *argp, enum move_kind kind, int argc, char **argv)
+{
+    struct move_options o = {.kind = kind};
+    struct gad_error error = {0};
+    char label[64];
+    if (ctl_parse(argp, argc, argv, &o))
+        return EXIT_USAGE;
+    if (!o.move.label) {
+        snprintf(label, sizeof(label), "%s %s", strrchr(argv[0], ' ') + 1, o.sources[0]);
+        o.move.label = label;
+    }
+    ctl_watch_signals();
+    struct gad_client *client = NULL;
+    int r = ctl_connect(&client, &error);
+    if (!r)
+        r = execute(&o, client, &error);
+    gad_close(client);
+    return r ? ctl_fail(&error, o.json) : EXIT_OK;
+}
+
+/* The verbs ------------------------------------------------------------------------------------ */
+
+#define OWN_OPTION(name, key, argument, doc)                                                       \
+    {                                                                                              \
+        name, key, argument, 0, doc, 0                                                             \
+    }
+#define VERB(verb, kind, words, doc, ...)                                                          \
+    static const struct argp_option verb##_options[] = {__VA_ARGS__, COMMON_OPTIONS};              \
+    static const struct argp verb##_argp = {verb##_options, parse_own, words, doc CTL_EXIT_CODES,  \
+                                            NULL,           NULL,      NULL};                      \
+    int verb_##verb(int argc, char **argv)                                                         \
+    {                                                                                              \
+        return run_verb(&verb##_argp, kind, argc, argv);                                           \
+    }
+
+VERB(transpose, MOVE_TRANSPOSE, "SOURCE",
+     "Permutes the axes of an array, of any size, as numpy.transpose.\v"
+     "Examples:\n"
+     "  gpuarrayctl transpose a.npy -o b.npy\n"
+     "  gpuarrayctl transpose cube.h5:/d --axes 2,0,1 -o turned.h5:/d",
+     OWN_OPTION("axes", OPTION_AXES, "LIST",
+                "which axis comes where, as in 2,0,1; without it they are reversed"))
+
+VERB(concatenate, MOVE_CONCATENATE, "SOURCE...",
+     "Joins arrays along an axis, as numpy.concatenate; the dtype is the one that holds all.\v"
+     "Examples:\n"
+     "  gpuarrayctl concatenate x1.npy x2.npy x3.npy -o x.npy\n"
+     "  gpuarrayctl concatenate jan.h5:/u feb.h5:/u --axis 1 -o year.h5:/u",
+     OWN_OPTION("axis", OPTION_AXIS, "N", "along which; negative: from the end; without it 0"))
+
+VERB(stack, MOVE_STACK, "SOURCE...",
+     "Joins arrays of one shape along a new axis, as numpy.stack.\v"
+     "Examples:\n"
+     "  gpuarrayctl stack red.npy green.npy blue.npy --axis -1 -o rgb.npy",
+     OWN_OPTION("axis", OPTION_AXIS, "N",
+                "which of the result; negative: from the end; without it 0"))
+
+VERB(flip, MOVE_FLIP, "SOURCE",
+     "Reverses an array along axes, as numpy.flip.\v"
+     "Examples:\n"
+     "  gpuarrayctl flip a.npy --axes 0 -o upside_down.npy",
+     OWN_OPTION("axes", OPTION_AXES, "LIST", "along which, as in 0,2; without it all"))
+
+VERB(roll, MOVE_ROLL, "SOURCE",
+     "Moves elements along axes, those beyond the end to the beginning, as numpy.roll.\v"
+     "Examples:\n"
+     "  gpuarrayctl roll a.npy --shift 180 --axes 1 -o b.npy",
+     OWN_OPTION("shift", OPTION_SHIFT, "LIST", "by how many elements; negative: to the beginning"),
+     OWN_OPTION("axes", OPTION_AXES, "LIST",
+                "along which, as many as shifts; without it as if the array were flat"))
+
+VERB(tile, MOVE_TILE, "SOURCE",
+     "Repeats a whole array, as numpy.tile.\v"
+     "Examples:\n"
+     "  gpuarrayctl tile a.npy --repeats 2,3 -o six.npy",
+     OWN_OPTION("repeats", OPTION_REPEATS, "LIST",
+                "how often along the last axes; more than there are make new ones in front"))
+
+VERB(pad, MOVE_PAD, "SOURCE",
+     "Puts a border around an array, as numpy.pad.\v"
+     "Examples:\n"
+     "  gpuarrayctl pad a.npy --width 1 -o b.npy\n"
+     "  gpuarrayctl pad a.npy --width 2:0,1:1 --mode reflect -o b.npy\n"
+     "  gpuarrayctl pad a.npy --width 1 --value -1 -o b.npy",
+     OWN_OPTION("width", OPTION_WIDTH, "LIST",
+                "N, or BEFORE:AFTER, of all axes; or one of these for each, with commas between"),
+     OWN_OPTION("mode", OPTION_MODE, "NAME",
+                "constant, edge, reflect, symmetric or wrap; without it constant"),
+     OWN_OPTION("value", OPTION_VALUE, "LIST",
+                "of a constant border, written as widths are; without it 0"))

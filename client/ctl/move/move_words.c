@@ -1,0 +1,89 @@
+/* Words of the movement verbs: lists of numbers, borders, modes. Pure. */
+#include "client/ctl/move/move.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool move_read_numbers(const char *text, int *ret_n, int64_t *ret_numbers)
+{
+    int n = 0;
+    for (const char *at = text;; at++) {
+        char *end;
+        errno = 0;
+        long long number = strtoll(at, &end, 10);
+        if (end == at || errno != 0 || n == GAD_MAX_NDIM)
+            return false;
+        ret_numbers[n++] = number;
+        at = end + strspn(end, " ");
+        if (*at == '\0')
+            break;
+        if (*at != ',')
+            return false;
+    }
+    *ret_n = n;
+    return true;
+}
+
+bool move_read_axes(const char *text, int *ret_n, int *ret_axes)
+{
+    int64_t numbers[GAD_MAX_NDIM];
+    if (!move_read_numbers(text, ret_n, numbers))
+        return false;
+    for (int i = 0; i < *ret_n; i++) {
+        if (numbers[i] < INT_MIN || numbers[i] > INT_MAX)
+            return false;
+        ret_axes[i] = (int)numbers[i];
+    }
+    return true;
+}
+
+static bool read_one(const char **at, bool is_whole, double *ret)
+{
+    char *end;
+    *ret = strtod(*at, &end);
+    bool is_read = end != *at;
+    *at = end + strspn(end, " ");
+    return is_read && (!is_whole || (*ret == trunc(*ret) && fabs(*ret) < 0x1p53));
+}
+
+bool move_read_pairs(const char *text, bool is_whole, int *ret_n, struct move_pair *ret_pairs)
+{
+    int n = 0;
+    for (const char *at = text;; at++) {
+        struct move_pair pair;
+        if (n == GAD_MAX_NDIM || !read_one(&at, is_whole, &pair.before))
+            return false;
+        pair.after = pair.before;
+        if (*at == ':') {
+            at++;
+            if (!read_one(&at, is_whole, &pair.after))
+                return false;
+        }
+        ret_pairs[n++] = pair;
+        if (*at == '\0')
+            break;
+        if (*at != ',')
+            return false;
+    }
+    *ret_n = n;
+    return true;
+}
+
+bool move_read_mode(const char *text, enum gad_pad_mode *ret_mode)
+{
+    static const char *const modes[] = {
+        [GAD_PAD_CONSTANT] = "constant",   [GAD_PAD_EDGE] = "edge", [GAD_PAD_REFLECT] = "reflect",
+        [GAD_PAD_SYMMETRIC] = "symmetric", [GAD_PAD_WRAP] = "wrap",
+    };
+    for (unsigned i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+        if (strcmp(modes[i], text) == 0) {
+            *ret_mode = (enum gad_pad_mode)i;
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,271 @@
+/* gpuarrayctl random: an array of random numbers, as one expression that run's machinery carries
+ * out.
+ *
+ *     random normal 10 scale=2 --shape 500,2000 --dtype f4 --seed 1
+ *     normal(10, scale=2, seed=1, dtype=float32, size=(500,2000))
+ *
+ * A parameter is a number, by position or by name, or by name an array: NAME=SOURCE becomes an
+ * argument of the job. What a distribution takes is the daemon's to say. Without --seed one is
+ * drawn from the system and printed, so that the array can be made again.
+ */
+#include "client/ctl/run.h"
+#include "proto/dtype.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define TEXT_SIZE 2048
+#define MAX_AXES  32
+
+enum {
+    OPTION_SHAPE = 0x200,
+    OPTION_DTYPE,
+    OPTION_SEED,
+    OPTION_ENGINE,
+    OPTION_PRIORITY,
+    OPTION_EXPLAIN,
+    OPTION_JSON
+};
+
+struct random_options {
+    struct run_options run;
+    const char *name, *dtype;
+    char shape[MAX_AXES * 20], required[256], parameters[TEXT_SIZE / 2], text[TEXT_SIZE];
+    bool has_seed;
+};
+
+static const struct argp_option options[] = {
+    {"shape", OPTION_SHAPE, "N,N,...", 0, "of the array; without it one number", 0},
+    {"dtype", OPTION_DTYPE, "DTYPE", 0, "float32, f4, int64 ...: what the distribution has", 0},
+    {"seed", OPTION_SEED, "N", 0,
+     "0 to 2^64 - 1: the same seed, the same array; without it one is drawn and printed", 0},
+    {"output", 'o', "DEST", 0,
+     "where it goes: file.npy, file.h5:/dataset, file.raw; without it the result is printed", 0},
+    {"explain", OPTION_EXPLAIN, NULL, 0, "print the plan and run nothing", 0},
+    {"engine", OPTION_ENGINE, "NAME", 0, "auto, cpu, cuda, or cuda:N for one device", 0},
+    {"priority", OPTION_PRIORITY, "N", 0, "-100 to 100 among your own jobs", 0},
+    {"label", 'l', "TEXT", 0, "shown in lists of jobs", 0},
+    {"json", OPTION_JSON, NULL, 0, "print the outcome, with the seed, as JSON", 0},
+    {"quiet", 'q', NULL, 0, "no progress bar", 0},
+    {"verbose", 'v', NULL, 0, "say how long it took and why", 0},
+    {0},
+};
+
+/* "500,2000" as it is, but for what is no list of lengths. */
+static int set_shape(struct random_options *o, const char *arg, const struct argp_state *state)
+{
+    unsigned n_axes = 0;
+    const char *at = arg;
+    while (*arg) {
+        char *end;
+        errno = 0;
+        long long n = isdigit((unsigned char)*at) ? strtoll(at, &end, 10) : -1;
+        if (n < 0 || errno || n_axes == MAX_AXES || (*end != ',' && *end != '\0'))
+            return ctl_usage_error(state, "a shape is up to %d lengths, as in 500,2000; not '%s'",
+                                   MAX_AXES, arg);
+        n_axes++;
+        if (*end == '\0')
+            break;
+        at = end + 1;
+    }
+    if (strlen(arg) + sizeof(", size=(,)") >= sizeof(o->shape))
+        return ctl_usage_error(state, "the shape '%s' is too long", arg);
+    snprintf(o->shape, sizeof(o->shape), ", size=(%s%s)", arg, n_axes == 1 ? "," : "");
+    return 0;
+}
+
+static int set_dtype(struct random_options *o, const char *arg, const struct argp_state *state)
+{
+    enum dtype dtype;
+    bool is_swapped;
+    if (!dtype_from_name(arg, strlen(arg), &dtype) &&
+        dtype_from_typestr(arg, strlen(arg), &dtype, &is_swapped, NULL))
+        return ctl_usage_error(state,
+                               "'%s' is no dtype; there are float32, float64, int8 to "
+                               "int64, uint8 to uint64, and f4 and the like",
+                               arg);
+    o->dtype = dtype_name(dtype);
+    return 0;
+}
+
+static int set_seed(struct random_options *o, const char *arg, const struct argp_state *state)
+{
+    char *end;
+    errno = 0;
+    unsigned long long seed = strtoull(arg, &end, strncasecmp(arg, "0x", 2) == 0 ? 16 : 10);
+    if (!isdigit((unsigned char)arg[0]) || *end != '\0' || errno)
+        return ctl_usage_error(state,
+                               "a seed is an integer from 0 to 18446744073709551615, "
+                               "not '%s'",
+                               arg);
+    o->run.seed = seed;
+    o->has_seed = true;
+    return 0;
+}
+
+static int set_priority(struct random_options *o, const char *arg, const struct argp_state *state)
+{
+    char *end;
+    long priority = strtol(arg, &end, 10);
+    if (end == arg || *end || priority < -100 || priority > 100)
+        return ctl_usage_error(state, "a priority is a number from -100 to 100, not '%s'", arg);
+    o->run.priority = (int)priority;
+    return 0;
+}
+
+static bool is_literal(const char *text)
+{
+    char *end;
+    if (strcmp(text, "True") == 0 || strcmp(text, "False") == 0)
+        return true;
+    (void)strtod(text, &end);
+    return end != text && *end == '\0' && strpbrk(text, "xXpP") == NULL;
+}
+
+/* What must be given has no name in the text: integers(low), bernoulli(p), choice(n). */
+static bool is_required(const char *distribution, const char *word, size_t n_name)
+{
+    static const char *const names[][2] = {
+        {"integers", "low"}, {"bernoulli", "p"}, {"choice", "n"}, {"permutation", "n"}};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strcmp(names[i][0], distribution) == 0 && strlen(names[i][1]) == n_name &&
+            strncmp(names[i][1], word, n_name) == 0)
+            return true;
+    return false;
+}
+
+/* A parameter: "3", "scale=2", "loc=means.npy". */
+static int add_parameter(struct random_options *o, char *word, const struct argp_state *state)
+{
+    char *equals = strchr(word, '=');
+    bool is_first = equals && is_required(o->name, word, (size_t)(equals - word));
+    char *text = is_first ? o->required : o->parameters;
+    size_t used = is_first ? 0 : strlen(text);
+    size_t room = (is_first ? sizeof(o->required) : sizeof(o->parameters)) - used;
+    const char *separator = used > 0 ? ", " : "";
+    int n;
+    if (is_literal(equals ? equals + 1 : word)) {
+        n = snprintf(text + used, room, "%s%s", separator, is_first ? equals + 1 : word);
+    } else if (equals) {
+        if (ctl_parse_argument(&o->run.job, word, &o->run.error))
+            return ctl_usage_error(state, "%s", o->run.error.message);
+        n = snprintf(text + used, room, "%s%s%s%s", separator, is_first ? "" : word,
+                     is_first ? "" : "=", word);
+    } else {
+        return ctl_usage_error(state,
+                               "'%s' is no number; an array is NAME=SOURCE, as in "
+                               "loc=means.npy",
+                               word);
+    }
+    if (n < 0 || (size_t)n >= room)
+        return ctl_usage_error(state, "too many parameters");
+    return 0;
+}
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+    struct random_options *o = state->input;
+    switch (key) {
+    case OPTION_SHAPE: return set_shape(o, arg, state);
+    case OPTION_DTYPE: return set_dtype(o, arg, state);
+    case OPTION_SEED: return set_seed(o, arg, state);
+    case OPTION_PRIORITY: return set_priority(o, arg, state);
+    case OPTION_ENGINE: o->run.engine = arg; return 0;
+    case OPTION_EXPLAIN: o->run.explain = true; return 0;
+    case OPTION_JSON: o->run.json = true; return 0;
+    case 'l': o->run.label = arg; return 0;
+    case 'q': o->run.quiet = true; return 0;
+    case 'v': o->run.verbose = true; return 0;
+    case 'o':
+        if (o->run.n_destinations == 1)
+            return ctl_usage_error(state, "one destination only");
+        o->run.destinations[o->run.n_destinations++] = arg;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (o->name)
+            return add_parameter(o, arg, state);
+        o->name = arg;
+        return 0;
+    case ARGP_KEY_NO_ARGS:
+        return ctl_usage_error(state, "a distribution is needed, as in 'random normal'");
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp random_argp = {
+    options,
+    parse_option,
+    "DISTRIBUTION [VALUE...] [NAME=VALUE...]",
+    "Makes an array of random numbers, of any size.\v"
+    "Distributions and their parameters: uniform low high, normal loc scale, lognormal mean sigma, "
+    "exponential scale, integers low high, bernoulli p, poisson lam, choice n, permutation n. A "
+    "parameter may be an array, by name: loc=means.npy.\n"
+    "An element depends on the seed and its place in the array alone: not on the engine's threads, "
+    "its memory, or how the file is laid out.\n"
+    "\nExamples:\n"
+    "  gpuarrayctl random normal --shape 500,2000,2000 --dtype f4 --seed 1 -o big.h5:/data\n"
+    "  gpuarrayctl random integers 1 7 --shape 1000000 --seed 3 -o dice.npy\n"
+    "  gpuarrayctl random poisson lam=rates.npy --shape 1000,1000 -o counts.npy" CTL_EXIT_CODES,
+    NULL,
+    NULL,
+    NULL};
+
+static int choose_seed(struct random_options *o)
+{
+    o->run.has_seed = true;
+    if (o->has_seed)
+        return 0;
+    uint64_t seed;
+    if (getrandom(&seed, sizeof(seed), 0) != (ssize_t)sizeof(seed))
+        return error_set(&o->run.error, GAD_INTERNAL, NULL, "the system gave no random bytes: %s",
+                         strerror(errno));
+    o->run.seed = seed;
+    if (!o->run.json)
+        fprintf(stderr, "seed: %llu\n", (unsigned long long)seed);
+    return 0;
+}
+
+static int prepare(struct random_options *o)
+{
+    struct run_options *run = &o->run;
+    size_t n_letters = strspn(o->name, "abcdefghijklmnopqrstuvwxyz_");
+    if (n_letters == 0 || o->name[n_letters] != '\0')
+        return error_set(&run->error, GAD_BAD_ARGUMENT, o->name,
+                         "'%s' is no distribution; 'gpuarrayctl random --help' names them",
+                         o->name);
+    bool is_permutation = strcmp(o->name, "permutation") == 0;
+    if (is_permutation && o->shape[0])
+        return error_set(&run->error, GAD_BAD_ARGUMENT, "shape",
+                         "permutation has the shape of its length: leave --shape out");
+    int r = choose_seed(o);
+    if (r)
+        return r;
+    snprintf(o->text, sizeof(o->text), "%s(%s%s%s%sseed=%llu%s%s%s)", o->name, o->required,
+             o->required[0] ? ", " : "", o->parameters, o->parameters[0] ? ", " : "",
+             (unsigned long long)run->seed, o->dtype ? ", dtype=" : "", o->dtype ? o->dtype : "",
+             o->shape[0] || is_permutation ? o->shape : ", size=()");
+    run->expression = o->text;
+    if (!run->label)
+        run_set_label(run, o->text);
+    r = ctl_parse_expressions(&run->job, o->text, &run->error);
+    if (!r && run->n_destinations > 0)
+        r = ctl_parse_destination(&run->job, run->destinations[0], &run->error);
+    return r;
+}
+
+int verb_random(int argc, char **argv)
+{
+    struct random_options o = {.dtype = NULL};
+    int code = ctl_parse(&random_argp, argc, argv, &o) ? EXIT_USAGE : EXIT_OK;
+    if (code == EXIT_OK && prepare(&o)) {
+        ctl_fail(&o.run.error, o.run.json);
+        code = EXIT_USAGE;
+    }
+    if (code == EXIT_OK)
+        return run_execute(&o.run);
+    ctl_job_deinit(&o.run.job);
+    return code;
+}

@@ -1,0 +1,170 @@
+/** gpuarrayd: views of arrays, and moving arrays into another layout. Included by gpuarrayd.h.
+ *
+ * A view shows the elements of an array in another order, and copies nothing: an argument or an
+ * output of any job. Movements are jobs that write a new arrangement of their sources, of any size,
+ * from any array to any array, with the results and the rules of NumPy's functions of the same
+ * names.
+ *
+ *     struct gad_move_options move = {.to_path = "b.npy"};
+ *     gad_transpose(client, a, NULL, &move, NULL, &error)
+ */
+#pragma once
+
+#include "gpuarrayd.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Views -------------------------------------------------------------------------------- */
+
+/** One axis of a view. */
+struct gad_view_axis {
+    int axis; /**< of the array, along which it goes; -1: none, the same elements again and again.
+                   Several axes of a view may go along one of the array: a row of 6 as 2 times 3 */
+    int64_t count; /**< 0 or more elements */
+    int64_t step;  /**< in the array, from one to the next, of either sign; of -1: not used */
+};
+
+/** Makes a view of an array, which stays as it is.
+ * array: not NULL; it may be released before the view.
+ * start: for each axis of the array where the view's element [0, ..., 0] is; NULL: all 0.
+ * ndim, axes: the view's axes, at most GAD_MAX_NDIM; axes may be NULL when ndim is 0.
+ * ret_view: the caller's, given up by gad_array_release(). It can be written if the array can and
+ * no element is there twice; a view of a created output is a part of it, and the output is
+ * committed, not the view.
+ * GAD_BAD_ARGUMENT: an axis that the array does not have, a negative count, or elements outside of
+ * the array; the message says which. GAD_BAD_SHAPE: sizes that no array can have. */
+enum gad_status gad_array_view(struct gad_array *array, const int64_t *start, int ndim,
+                               const struct gad_view_axis *axes, struct gad_array **ret_view,
+                               struct gad_error *error);
+
+/** A view with the axes in another order, as numpy.transpose().
+ * array: not NULL.
+ * axes: as many numbers as the array has axes: which of them comes there, each once; negative ones
+ * count from the end. NULL: reversed.
+ * ret_view: as of gad_array_view().
+ * GAD_BAD_ARGUMENT: an axis out of range, or twice. */
+enum gad_status gad_array_transpose(struct gad_array *array, const int *axes,
+                                    struct gad_array **ret_view, struct gad_error *error);
+
+/** A view with the elements along some axes in reverse, as numpy.flip().
+ * array: not NULL.
+ * n_axes, axes: which, each once; negative ones count from the end. axes NULL: all.
+ * ret_view: as of gad_array_view().
+ * GAD_BAD_ARGUMENT: an axis out of range, or twice. */
+enum gad_status gad_array_flip(struct gad_array *array, int n_axes, const int *axes,
+                               struct gad_array **ret_view, struct gad_error *error);
+
+/* ---- Movements ---------------------------------------------------------------------------- */
+
+/** Where a movement goes, and how. Copied. */
+struct gad_move_options {
+    struct gad_array *to; /**< of exactly the result's shape, and of a dtype that the result can be
+                               cast to by NumPy's rule "same_kind"; shares nothing with a source */
+    const char *to_path;  /**< or a new file, in C order, with the dtype of the sources (of several:
+                               numpy.result_type), committed at the end */
+    const char *engine, *label; /**< as of struct gad_job_options */
+    int priority;               /**< likewise */
+    gad_progress_fn *progress;  /**< likewise; told of all of its jobs as one */
+    bool (*is_cancelled)(const void *progress_data); /**< asked some times a second; true: it ends
+                                                        with GAD_CANCELLED; may be NULL */
+    void *progress_data;
+    uint32_t progress_ms;
+};
+
+/* Each of these moves, and waits for the end. One movement is one job, or where its pieces are many
+ * several, one after the other. A new file appears whole or not at all; an array that was given may
+ * be partly written after a failure.
+ *
+ * client, options: not NULL. ret_stats: how it went, of several jobs together; may be NULL.
+ * Statuses of each: GAD_BAD_ARGUMENT (no destination or two; what the function says),
+ * GAD_BAD_SHAPE (of `to`, or a result that no array can be), GAD_BAD_DTYPE,
+ * GAD_OVERLAPPING_OUTPUT (`to` shares memory or a file's bytes with a source), and those of
+ * gad_run(). */
+
+/** Permutes axes, as numpy.transpose().
+ * client, options, ret_stats: see above.
+ * array, axes: as of gad_array_transpose(). */
+enum gad_status gad_transpose(struct gad_client *client, struct gad_array *array, const int *axes,
+                              const struct gad_move_options *options,
+                              struct gad_job_stats *ret_stats, struct gad_error *error);
+
+/** Reverses elements along axes, as numpy.flip().
+ * client, options, ret_stats: see above.
+ * array, n_axes, axes: as of gad_array_flip(). */
+enum gad_status gad_flip(struct gad_client *client, struct gad_array *array, int n_axes,
+                         const int *axes, const struct gad_move_options *options,
+                         struct gad_job_stats *ret_stats, struct gad_error *error);
+
+/** Joins arrays along an axis that they have, as numpy.concatenate().
+ * client, options, ret_stats: see above.
+ * n_arrays, arrays: at least one, none without axes; of the same shape but along `axis`.
+ * axis: negative: from the end.
+ * GAD_BAD_SHAPE: the shapes do not match. GAD_BAD_ARGUMENT: the axis is out of range. */
+enum gad_status gad_concatenate(struct gad_client *client, unsigned n_arrays,
+                                struct gad_array *const *arrays, int axis,
+                                const struct gad_move_options *options,
+                                struct gad_job_stats *ret_stats, struct gad_error *error);
+
+/** Joins arrays along a new axis, as numpy.stack().
+ * client, options, ret_stats: see above.
+ * n_arrays, arrays: at least one; all of the same shape.
+ * axis: of the result; negative: from its end.
+ * GAD_BAD_SHAPE: the shapes differ. GAD_BAD_ARGUMENT: the axis is out of range. */
+enum gad_status gad_stack(struct gad_client *client, unsigned n_arrays,
+                          struct gad_array *const *arrays, int axis,
+                          const struct gad_move_options *options, struct gad_job_stats *ret_stats,
+                          struct gad_error *error);
+
+/** Moves elements along axes, those beyond the end to the beginning, as numpy.roll().
+ * client, options, ret_stats: see above.
+ * array: not NULL.
+ * n_shifts, shifts: by how much; any numbers. Shifts along the same axis add up.
+ * axes: n_shifts of them; negative: from the end. NULL: the array is rolled as if it were flat, by
+ * the sum of the shifts.
+ * GAD_BAD_ARGUMENT: an axis is out of range. */
+enum gad_status gad_roll(struct gad_client *client, struct gad_array *array, int n_shifts,
+                         const int64_t *shifts, const int *axes,
+                         const struct gad_move_options *options, struct gad_job_stats *ret_stats,
+                         struct gad_error *error);
+
+/** Repeats a whole array, as numpy.tile().
+ * client, options, ret_stats: see above.
+ * array: not NULL.
+ * n_repeats, repeats: how often along each of the last axes, 0 or more; more of them than the array
+ * has axes give it new ones in front.
+ * GAD_BAD_ARGUMENT: a negative number of repeats. */
+enum gad_status gad_tile(struct gad_client *client, struct gad_array *array, int n_repeats,
+                         const int64_t *repeats, const struct gad_move_options *options,
+                         struct gad_job_stats *ret_stats, struct gad_error *error);
+
+/** What stands in the border. */
+enum gad_pad_mode {
+    GAD_PAD_CONSTANT,  /**< a value */
+    GAD_PAD_EDGE,      /**< the array's outermost elements */
+    GAD_PAD_REFLECT,   /**< its mirror image without the outermost: c b | a b c | b a */
+    GAD_PAD_SYMMETRIC, /**< its mirror image: b a | a b c | c b */
+    GAD_PAD_WRAP       /**< its other end: b c | a b c | a b */
+};
+
+/** The border of one axis: before and after the array. */
+struct gad_pad {
+    int64_t before, after;            /**< elements, 0 or more */
+    double before_value, after_value; /**< of GAD_PAD_CONSTANT, cast to the array's dtype */
+};
+
+/** Puts a border around an array, as numpy.pad().
+ * client, options, ret_stats: see above.
+ * array: not NULL.
+ * pads: one for each axis.
+ * mode: an enum gad_pad_mode.
+ * GAD_BAD_ARGUMENT: a negative width, or a border other than constant around an empty axis. */
+enum gad_status gad_pad(struct gad_client *client, struct gad_array *array,
+                        const struct gad_pad *pads, enum gad_pad_mode mode,
+                        const struct gad_move_options *options, struct gad_job_stats *ret_stats,
+                        struct gad_error *error);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,59 @@
+/* Movements: pieces of arrays to pieces of one destination, as jobs. */
+#pragma once
+
+#include "client/array.h"
+#include "client/gpuarrayd-move.h"
+
+/* What goes where along one axis of the destination:
+ *
+ *     destination  to, to + 1, ...           (count of them)
+ *     source       from, from + step, ...
+ *
+ * and the same n_repeats times, each count elements further in the destination. */
+struct move_segment {
+    int64_t to, from, step, count, n_repeats;
+};
+
+struct move_piece {
+    struct gad_array *source; /* a reference */
+    int *source_axes;         /* for each axis of the destination */
+    struct move_segment *segments;
+};
+
+struct move {
+    struct gad_client *client;
+    const struct gad_move_options *options;
+    struct gad_array *to; /* a reference */
+    bool is_created;
+    unsigned n_pieces, n_allocated;
+    struct move_piece *pieces;
+    uint64_t total_bytes; /* of pieces */
+    struct gad_job_stats stats;
+};
+
+/* What comes out: the destination is made, or checked against it. No source may share its bytes. */
+struct move_result {
+    enum gad_dtype dtype;
+    int ndim;
+    int64_t shape[ARRAY_MAX_NDIM];
+};
+/* *move is valid for move_deinit() whatever the outcome. bad-argument, bad-shape, read-only,
+ * overlapping-output, and those of creating. */
+int move_init(struct move *move, struct gad_client *client, const struct gad_move_options *options,
+              const struct move_result *result, unsigned n_sources,
+              struct gad_array *const *sources, struct gad_error *error) GAD_MUST_CHECK;
+void move_deinit(struct move *move);
+
+/* One piece: a segment for each axis of the destination, which goes along axis source_axes[i] of
+ * the source, or along none (-1: count and n_repeats say how often the same is there). Empty ones
+ * are left out. limit-exceeded: too many pieces. */
+int move_add(struct move *move, struct gad_array *source, const int *source_axes,
+             const struct move_segment *segments, struct gad_error *error) GAD_MUST_CHECK;
+
+/* Moves, waits, commits. ret_stats may be NULL. */
+int move_run(struct move *move, struct gad_job_stats *ret_stats,
+             struct gad_error *error) GAD_MUST_CHECK;
+
+/* Checks what every public function is given. */
+int move_check(const struct gad_client *client, unsigned n_arrays, struct gad_array *const *arrays,
+               const struct gad_move_options *options, struct gad_error *error) GAD_MUST_CHECK;

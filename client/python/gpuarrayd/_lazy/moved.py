@@ -1,0 +1,207 @@
+"""Arrays that are put together of pieces: what concatenate(), pad() and the like give.
+
+A piece is an expression and where its result goes: a view of the whole (views.py). Computed or
+saved, every piece is computed into its place, several in one job, so that nothing is copied twice,
+of any size. As a part of another expression the whole is made in shared memory first, when that is
+computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .. import errors
+from .._arguments import convert as _arguments
+from .._jobs.request import Planned, Request, Results, To, new_array
+from .._session import current
+from .graph import Node, Shape, Source
+from .leaves import ArraySource
+from .selection import Items
+from .text import written
+from .views import Axes, Start, ViewSource
+
+if TYPE_CHECKING:
+    from .. import _core
+    from .array import Lazy
+
+_MAX_PIECES = 8  # of one job: each may be a pass
+_MAX_ARRAYS = 20  # each may take three descriptors
+
+
+class Piece(NamedTuple):
+    """An expression of the shape that `axes` have, and where it goes."""
+
+    node: Node
+    start: Start
+    axes: Axes
+
+
+def whole(node: Node) -> Piece:
+    """All of an array."""
+    return Piece(node, (0,) * len(node.shape),
+                 tuple([(axis, size, 1) for axis, size in enumerate(node.shape)]))
+
+
+class Moved(Source):
+    """An array of pieces, which cover it. dtype: None, the one that holds all of theirs."""
+
+    __slots__ = ("_dtype", "pieces")
+
+    def __init__(self, shape: Shape, pieces: Sequence[Piece],
+                 dtype: np.dtype[Any] | None = None) -> None:
+        self.parts = ()
+        self.shape = shape
+        self.pieces = pieces
+        self._dtype = dtype
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        if self._dtype is None:
+            from .array import Lazy
+            kinds = {Lazy._of(piece.node).dtype for piece in self.pieces}
+            self._dtype = np.result_type(*kinds)
+        return self._dtype
+
+    def argument(self) -> object:
+        return self
+
+    def same(self) -> Hashable:
+        return id(self)
+
+    def text(self) -> str:
+        return "an array of pieces"
+
+    def selected(self, items: Items) -> ViewSource:
+        """A part of it, of which all is made when the part is read."""
+        axes = tuple([(axis, size, 1) for axis, size in enumerate(self.shape)])
+        return ViewSource(self, (0,) * len(self.shape), axes).selected(items)
+
+    def __gad_source__(self, session: "_core.Session") -> "_core.Array":
+        _, made = new_array(session, self.dtype, self.shape, "C")
+        fill(session, self, made)
+        return made
+
+    def __gad_like__(self, session: "_core.Session") -> "_core.Array":
+        """What has its shape and dtype, for plans."""
+        return session.from_blocks(self.dtype.str, self.shape, _unread, None)
+
+    def __gad_sink__(self, session: "_core.Session") -> "_core.Array":
+        raise errors.ReadOnly("an array of pieces is not written; save() it, and open the file",
+                              argument="out", expected="an array", found="a lazy array")
+
+    def pickled(self) -> tuple[object, ...]:
+        from .pickling import flattened
+        return "moved", self.shape, [(flattened(piece.node), piece.start, piece.axes)
+                                     for piece in self.pieces], self._dtype
+
+
+def _unread(start: object, count: object, block: object) -> None:
+    raise AssertionError("a plan reads nothing")
+
+
+def fill(session: "_core.Session", moved: Moved, to: "_core.Array", engine: str | None = None,
+         priority: int = 0, label: str | None = None, progress: object = False) -> None:
+    """Computes the pieces into their places."""
+    waiting = [piece for piece in moved.pieces if 0 not in piece.node.shape]
+    while waiting:
+        n = _n_together(waiting)
+        texts, sources = written([piece.node for piece in waiting[:n]])
+        args = {name: source.argument() for name, source in sources.items()}
+        request = Request([(text, None) for text in texts], args, [None] * n, engine, priority,
+                          label)
+        wanted: list[Any] = [(text, None, _place(session, to, piece))
+                             for text, piece in zip(texts, waiting, strict=False)]
+        request._wait(session, wanted, request._sources(session), progress)
+        waiting = waiting[n:]
+
+
+def _n_together(pieces: Sequence[Piece]) -> int:
+    """How many of them one job takes."""
+    n = 1
+    while n < min(_MAX_PIECES, len(pieces)):
+        _, sources = written([piece.node for piece in pieces[:n + 1]])
+        if len(sources) + n + 1 > _MAX_ARRAYS:
+            break
+        n += 1
+    return n
+
+
+def _place(session: "_core.Session", to: "_core.Array", piece: Piece) -> "_core.Array":
+    if piece.axes == tuple([(axis, size, 1) for axis, size in enumerate(to.shape)]):
+        return to
+    return session.view(to, piece.start, piece.axes)
+
+
+class MoveRequest(Request):
+    """As a Request, where some of the results are arrays of pieces."""
+
+    __slots__ = ("lazies",)
+
+    def __init__(self, lazies: "Sequence[Lazy]", outs: Sequence[object], engine: str | None,
+                 priority: int, label: str | None) -> None:
+        super().__init__([], {}, outs, engine, priority, label)
+        self.lazies = lazies
+
+    def run(self, progress: object = False) -> Results:
+        """One result after the other."""
+        return [self._one(lazy, out, progress)
+                for lazy, out in zip(self.lazies, self.outs, strict=True)]
+
+    def start(self) -> "tuple[_core.Job, Callable[[], Results]]":
+        """Several jobs are not started at once."""
+        raise errors.Unsupported("an array of pieces is computed by several jobs, one after the "
+                                 "other: compute() or save() it, in a thread of your own",
+                                 argument="submit", found="concatenate(), pad() or the like")
+
+    def plan(self) -> list[Planned]:
+        """dtype, shape and order of each result."""
+        return [(lazy.dtype, lazy.shape, "C") for lazy in self.lazies]
+
+    def _one(self, lazy: "Lazy", out: object, progress: object) -> object:
+        moved = lazy._node
+        if not isinstance(moved, Moved):
+            from .array import request
+            one = request([lazy], [out], self.engine, self.priority, self.label)
+            return one.run(progress)[0]
+        session = current()
+        result: object = out
+        if out is None:
+            result, made = new_array(session, moved.dtype, moved.shape, "C")
+        elif isinstance(out, To):
+            made = session.create(out.path, moved.dtype.str, moved.shape, False, True)
+        else:
+            made = _sink(session, moved, out)
+        fill(session, moved, made, self.engine, self.priority, self.label, progress)
+        if not isinstance(out, To):
+            return result
+        made.commit()
+        from .array import open as open_lazy
+        sizes = "x".join(map(str, moved.shape))
+        return open_lazy(f"{out.path}:{moved.dtype.str[1:]}:{sizes}" if out.is_raw else out.path)
+
+
+def _sink(session: "_core.Session", moved: Moved, out: Any) -> "_core.Array":
+    """An array of the caller's, which no piece may be read from: another may be there already."""
+    _, sources = written([piece.node for piece in moved.pieces])
+    read = [source.base if isinstance(source, ViewSource) else source
+            for source in sources.values()]
+    _arguments.check_apart(out, "out", [source.argument() for source in read])
+    for source in read:
+        if isinstance(source, ArraySource) and isinstance(source.array, np.ndarray) \
+                and isinstance(out, np.ndarray) and np.may_share_memory(source.array, out):
+            raise errors.OverlappingOutput(
+                "out shares memory with what is moved, which cannot be in place", argument="out",
+                expected="memory apart", found="the same memory")
+    made = _arguments.sink(session, out, "out")
+    if tuple(made.shape) != moved.shape:
+        raise errors.BadShape(f"the result has shape {moved.shape}, out {tuple(made.shape)}",
+                              argument="out", expected=str(moved.shape),
+                              found=str(tuple(made.shape)))
+    if not np.can_cast(moved.dtype, np.dtype(made.typestr), "same_kind"):
+        raise errors.BadDtype(f"the result is {moved.dtype.name}, which cannot be stored as "
+                              f"{np.dtype(made.typestr).name}", argument="out",
+                              expected=moved.dtype.name, found=np.dtype(made.typestr).name)
+    return made

@@ -1,0 +1,26 @@
+/* Results of earlier passes' reductions, as operands of a tile for the device. */
+#pragma once
+
+#include "daemon/worker/tile.h"
+#include "kernels/cuda/tile.h"
+
+struct cuda_result {
+    unsigned reduction; /* among the program's */
+    const void *home;   /* of the part that the slot holds; NULL: none yet */
+    struct cpu_view copy;
+};
+
+/* Those that the pass reads and that are not uniform (cuda_tile_is_uniform()). */
+struct cuda_results {
+    unsigned n;
+    struct cuda_result items[PROGRAM_MAX_REDUCTIONS];
+};
+
+/* A tile begins; th has the boxes of the pass's largest grain. Gives th->results with the results
+ * of one element, and the bytes that the others take in the slot for one grain. */
+uint64_t cuda_results_begin(struct cuda_results *results, const struct tile *t,
+                            struct thread_context *th);
+/* What the grain in hand reads of them is copied to the slot, where that is not there already, and
+ * th->results are views of it. */
+void cuda_results_stage(struct cuda_results *results, struct cuda_tile *code, const struct tile *t,
+                        struct thread_context *th);

@@ -1,0 +1,169 @@
+/* Reductions of rows whose elements belong to cells: element i of every row goes into cell i.
+ *
+ * One row after the other, so that a cell takes in its elements in their order, however many rows
+ * are given at a time. Four rows are joined in registers before a cell is written; cells are walked
+ * in bands that stay in the first-level cache. A few cells (NARROW at most) are kept in registers
+ * over all rows. Floats are added and multiplied in double. Of equal elements the first is the
+ * least, of NaNs the first NaN. One pass over memory.
+ */
+#include "kernels/cpu/template.h"
+
+#define BAND   1024
+#define NARROW 4
+
+/* FIRST(a, i): a cell's value of its first element; NEXT(v, a, i): of one more. */
+#define ROWS(name, T, R, FIRST, NEXT)                                                              \
+    static inline void name##_narrow_##T(const struct reduce_rows *rows, size_t n)                 \
+    {                                                                                              \
+        const char *at = rows->src;                                                                \
+        const f64 *shift = rows->shift;                                                            \
+        R v[NARROW] = {0}, *value = rows->value;                                                   \
+        for (size_t i = 0; i < n; i++)                                                             \
+            v[i] = rows->is_first ? FIRST(((const T *)at)[i], i) : value[i];                       \
+        for (size_t r = rows->is_first; r < rows->n_rows; r++) {                                   \
+            const T *as = (const T *)(at + (int64_t)r * rows->row_bytes);                          \
+            for (size_t i = 0; i < n; i++)                                                         \
+                v[i] = NEXT(v[i], as[i], i);                                                       \
+        }                                                                                          \
+        for (size_t i = 0; i < n; i++)                                                             \
+            value[i] = v[i];                                                                       \
+        (void)shift;                                                                               \
+    }                                                                                              \
+    static inline void name##_band_##T(const struct reduce_rows *rows, size_t begin, size_t n)     \
+    {                                                                                              \
+        int64_t row_bytes = rows->row_bytes;                                                       \
+        const char *at = rows->src + begin * sizeof(T);                                            \
+        const f64 *shift = rows->shift ? rows->shift + begin : NULL;                               \
+        R *value = (R *)rows->value + begin;                                                       \
+        size_t n_left = rows->n_rows;                                                              \
+        if (rows->is_first) {                                                                      \
+            const T *as = (const T *)at;                                                           \
+            KERNEL_LOOP                                                                            \
+            for (size_t i = 0; i < n; i++)                                                         \
+                value[i] = FIRST(as[i], i);                                                        \
+            at += row_bytes;                                                                       \
+            n_left--;                                                                              \
+        }                                                                                          \
+        for (; n_left >= 4; n_left -= 4, at += 4 * row_bytes) {                                    \
+            const T *as = (const T *)at, *bs = (const T *)(at + row_bytes);                        \
+            const T *cs = (const T *)(at + 2 * row_bytes), *ds = (const T *)(at + 3 * row_bytes);  \
+            KERNEL_LOOP                                                                            \
+            for (size_t i = 0; i < n; i++) {                                                       \
+                R v = value[i];                                                                    \
+                v = NEXT(v, as[i], i);                                                             \
+                v = NEXT(v, bs[i], i);                                                             \
+                v = NEXT(v, cs[i], i);                                                             \
+                v = NEXT(v, ds[i], i);                                                             \
+                value[i] = v;                                                                      \
+            }                                                                                      \
+        }                                                                                          \
+        for (; n_left > 0; n_left--, at += row_bytes) {                                            \
+            const T *as = (const T *)at;                                                           \
+            KERNEL_LOOP                                                                            \
+            for (size_t i = 0; i < n; i++)                                                         \
+                value[i] = NEXT(value[i], as[i], i);                                               \
+        }                                                                                          \
+        (void)shift;                                                                               \
+    }                                                                                              \
+    static void name##_##T(const struct reduce_rows *rows)                                         \
+    {                                                                                              \
+        switch (rows->n_cells) {                                                                   \
+        case 1: name##_narrow_##T(rows, 1); return;                                                \
+        case 2: name##_narrow_##T(rows, 2); return;                                                \
+        case 3: name##_narrow_##T(rows, 3); return;                                                \
+        case 4: name##_narrow_##T(rows, 4); return;                                                \
+        }                                                                                          \
+        for (size_t i = 0; i < rows->n_cells; i += BAND)                                           \
+            name##_band_##T(rows, i, rows->n_cells - i < BAND ? rows->n_cells - i : BAND);         \
+    }
+
+#define FLOAT_OF(a, i)   ((f64)(a))
+#define SUM(v, a, i)     ((v) + (f64)(a))
+#define PRODUCT(v, a, i) ((v) * (f64)(a))
+ROWS(sum, f32, f64, FLOAT_OF, SUM)
+ROWS(sum, f64, f64, FLOAT_OF, SUM)
+ROWS(prod, f32, f64, FLOAT_OF, PRODUCT)
+ROWS(prod, f64, f64, FLOAT_OF, PRODUCT)
+
+#define DIFFERENCE(a, i)     ((f64)(a)-shift[i])
+#define DIFFERENCES(v, a, i) ((v) + ((f64)(a)-shift[i]))
+#define SQUARE(a, i)         (((f64)(a)-shift[i]) * ((f64)(a)-shift[i]))
+#define SQUARES(v, a, i)     ((v) + ((f64)(a)-shift[i]) * ((f64)(a)-shift[i]))
+ROWS(differences, f64, f64, DIFFERENCE, DIFFERENCES)
+ROWS(squares, f32, f64, SQUARE, SQUARES)
+ROWS(squares, f64, f64, SQUARE, SQUARES)
+
+/* Of float32 the elements themselves are added up beside the squares. */
+#define DEVIATIONS(T, added)                                                                       \
+    static void deviations_##T(const struct reduce_rows *rows)                                     \
+    {                                                                                              \
+        struct reduce_rows squares = *rows;                                                        \
+        squares.value = rows->second;                                                              \
+        added##_##T(rows);                                                                         \
+        squares_##T(&squares);                                                                     \
+    }
+DEVIATIONS(f32, sum)
+DEVIATIONS(f64, differences)
+
+#define SIGNED_OF(a, i)           ((u64)(i64)(a))
+#define UNSIGNED_OF(a, i)         ((u64)(a))
+#define SUM_SIGNED(v, a, i)       ((v) + (u64)(i64)(a))
+#define SUM_UNSIGNED(v, a, i)     ((v) + (u64)(a))
+#define PRODUCT_SIGNED(v, a, i)   ((v) * (u64)(i64)(a))
+#define PRODUCT_UNSIGNED(v, a, i) ((v) * (u64)(a))
+#define INTEGERS(name, NAME)                                                                       \
+    ROWS(name, i8, u64, SIGNED_OF, NAME##_SIGNED)                                                  \
+    ROWS(name, i16, u64, SIGNED_OF, NAME##_SIGNED)                                                 \
+    ROWS(name, i32, u64, SIGNED_OF, NAME##_SIGNED)                                                 \
+    ROWS(name, u8, u64, UNSIGNED_OF, NAME##_UNSIGNED)                                              \
+    ROWS(name, u16, u64, UNSIGNED_OF, NAME##_UNSIGNED)                                             \
+    ROWS(name, u32, u64, UNSIGNED_OF, NAME##_UNSIGNED)                                             \
+    ROWS(name, u64, u64, UNSIGNED_OF, NAME##_UNSIGNED)
+INTEGERS(sum, SUM)
+INTEGERS(prod, PRODUCT)
+
+#define NONZERO(a, i)  ((u64)((a) != 0))
+#define COUNT(v, a, i) ((v) + (u64)((a) != 0))
+ROWS(count, u8, u64, NONZERO, COUNT)
+ROWS(count, u16, u64, NONZERO, COUNT)
+ROWS(count, u32, u64, NONZERO, COUNT)
+ROWS(count, u64, u64, NONZERO, COUNT)
+ROWS(count, f32, u64, NONZERO, COUNT)
+ROWS(count, f64, u64, NONZERO, COUNT)
+
+#define SAME(a, i)     (a)
+#define LEAST(v, a, i) ((a) < (v) ? (a) : (v))
+#define MOST(v, a, i)  ((a) > (v) ? (a) : (v))
+#define EXTREMA(T)                                                                                 \
+    ROWS(min, T, T, SAME, LEAST)                                                                   \
+    ROWS(max, T, T, SAME, MOST)
+EXTREMA(i8)
+EXTREMA(i16)
+EXTREMA(i32)
+EXTREMA(i64)
+EXTREMA(u8)
+EXTREMA(u16)
+EXTREMA(u32)
+EXTREMA(u64)
+
+#define LEAST_FLOAT(v, a, i) ((v) != (v) ? (v) : (a) >= (v) ? (v) : (a))
+#define MOST_FLOAT(v, a, i)  ((v) != (v) ? (v) : (a) <= (v) ? (v) : (a))
+ROWS(min, f32, f32, SAME, LEAST_FLOAT)
+ROWS(min, f64, f64, SAME, LEAST_FLOAT)
+ROWS(max, f32, f32, SAME, MOST_FLOAT)
+ROWS(max, f64, f64, SAME, MOST_FLOAT)
+
+/* clang-format off */
+const rows_table KERNEL_SYMBOL(rows) = {
+    [OP_SUM] = {[DTYPE_BOOL] = sum_u8, [DTYPE_INT8] = sum_i8, [DTYPE_INT16] = sum_i16,
+                [DTYPE_INT32] = sum_i32, [DTYPE_INT64] = sum_u64, ROW_UNSIGNED(sum),
+                ROW_FLOATS(sum)},
+    [OP_PROD] = {[DTYPE_BOOL] = prod_u8, [DTYPE_INT8] = prod_i8, [DTYPE_INT16] = prod_i16,
+                 [DTYPE_INT32] = prod_i32, [DTYPE_INT64] = prod_u64, ROW_UNSIGNED(prod),
+                 ROW_FLOATS(prod)},
+    [OP_MIN] = {[DTYPE_BOOL] = min_u8, ROW_SIGNED(min), ROW_UNSIGNED(min), ROW_FLOATS(min)},
+    [OP_MAX] = {[DTYPE_BOOL] = max_u8, ROW_SIGNED(max), ROW_UNSIGNED(max), ROW_FLOATS(max)},
+    [OP_COUNT_NONZERO] = {[DTYPE_BOOL] = count_u8, ROW_WIDTHS(count), ROW_FLOATS(count)},
+    [OP_SQUARED_DEVIATIONS] = {ROW_FLOATS(deviations)},
+};
+/* clang-format on */

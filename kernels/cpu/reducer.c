@@ -1,0 +1,428 @@
+/* Reductions of a box along some of its axes, strip by strip in visiting order.
+ *
+ * Neighbours in visiting order that are all reduced, or all kept, are one axis here. The fastest of
+ * these makes the rows:
+ *
+ *     reduced:  a row belongs to one cell        mean(a, axis=-1)
+ *     kept:     a row's elements to one each     mean(a, axis=0)
+ *
+ * The order in which a cell takes in its elements is that of the walk. Floats are added in double:
+ * within a row as reduce.c says (short rows one after the other), rows one after the other in
+ * blocks of r->block, and blocks one after the other. So the bits depend on the extents of the
+ * reduced axes alone. Axes of length 1 in the whole pass are not there; a kept axis of which the
+ * box has one element is, or the bits would depend on how many it has.
+ *
+ * A row that goes on in the next strip: its blocks of KERNEL_GRANULE elements begin where the row
+ * does, so elements that do not fill one wait in `pending`.
+ *
+ * Called by run.c for each strip, or for whole boxes where no instruction stands between an input
+ * and a reduction.
+ */
+#include "kernels/cpu/reducer.h"
+
+#include "kernels/cpu/strided.h"
+#include "proto/util.h"
+
+#include <string.h>
+
+#define GATHER_ROWS 64 /* whose values are found before they are joined to their cells */
+
+static void add_group(struct reducer *r, bool is_reduced, uint64_t count)
+{
+    struct reducer_group *last = r->n_groups ? &r->groups[r->n_groups - 1] : NULL;
+    if (last && (last->row_step != 0) == is_reduced) {
+        last->count *= count;
+        return;
+    }
+    r->groups[r->n_groups++] =
+        (struct reducer_group){.count = count, .cell_step = !is_reduced, .row_step = is_reduced};
+}
+
+static uint64_t block_for(uint64_t n_rows)
+{
+    uint64_t block = REDUCER_BLOCK;
+    while (block < n_rows / block)
+        block *= 2;
+    return block;
+}
+
+/* Of the axes beside the rows: the fastest, as far as it is of the last group. */
+static void find_next_axis(struct reducer *r, const struct cpu_box *box, const struct pass *pass)
+{
+    bool is_in_rows = true;
+    r->next_axis = -1;
+    r->next_length = 1;
+    for (int i = box->ndim - 1; i >= 0; i--) {
+        int axis = box->axis_order[i];
+        bool is_of_row = (pass->reduced_axes >> axis & 1) == r->is_along_rows;
+        if (pass->shape[axis] == 1)
+            continue;
+        is_in_rows &= is_of_row;
+        if (is_in_rows)
+            continue;
+        if (is_of_row)
+            return;
+        if (box->count[axis] > 1) {
+            r->next_axis = axis;
+            r->next_length = (uint64_t)box->count[axis];
+            return;
+        }
+    }
+}
+
+void reducer_init(struct reducer *r, const struct cpu_box *box, const struct pass *pass)
+{
+    *r = (struct reducer){.row = 1, .n_cells = 1, .n_rows = 1, .n_elements = 1};
+    for (int i = 0; i < box->ndim; i++) {
+        int axis = box->axis_order[i];
+        if (pass->shape[axis] != 1)
+            add_group(r, pass->reduced_axes >> axis & 1, (uint64_t)box->count[axis]);
+    }
+    if (r->n_groups == 0)
+        add_group(r, true, 1);
+    const struct reducer_group *fastest = &r->groups[--r->n_groups];
+    r->is_along_rows = fastest->row_step != 0;
+    r->row = fastest->count;
+    if (r->is_along_rows)
+        r->n_elements = r->row;
+    else
+        r->n_cells = r->row;
+    for (unsigned i = r->n_groups; i-- > 0;) {
+        struct reducer_group *g = &r->groups[i];
+        g->cell_step *= r->n_cells;
+        if (g->row_step) {
+            g->row_step = r->n_rows;
+            r->n_rows *= g->count;
+            r->n_elements *= g->count;
+        } else {
+            r->n_cells *= g->count;
+        }
+    }
+    r->block = block_for(r->n_rows);
+    find_next_axis(r, box, pass);
+}
+
+/* Where row number `row` of the box belongs: the first of its cells, and which of their rows it is.
+ * Returns how many rows, it and those behind it, are of one group. */
+static uint64_t locate_row(const struct reducer *r, uint64_t row, uint64_t *ret_cell,
+                           uint64_t *ret_row)
+{
+    uint64_t n_left = 1;
+    *ret_cell = *ret_row = 0;
+    for (unsigned i = r->n_groups; i-- > 0;) {
+        const struct reducer_group *g = &r->groups[i];
+        uint64_t at = row % g->count;
+        row /= g->count;
+        *ret_cell += at * g->cell_step;
+        *ret_row += at * g->row_step;
+        if (i == r->n_groups - 1)
+            n_left = g->count - at;
+    }
+    return n_left;
+}
+
+/* A new block of rows begins in these cells: what they hold goes to their totals. Returns whether
+ * the next row's elements begin the cells' values. */
+static bool begin_block(const struct reducer *r, struct reducing *d, uint64_t cell, size_t n_cells,
+                        uint64_t row)
+{
+    if (row == 0)
+        return true;
+    if (!d->is_ordered || row % r->block != 0)
+        return false;
+    for (int i = 0; i < 2 && d->totals[i]; i++) {
+        const double *value = (const double *)d->planes[i] + cell;
+        double *total = d->totals[i] + cell;
+        bool is_product = d->reduction->op == OP_PROD;
+        for (size_t k = 0; k < n_cells; k++)
+            total[k] = row == r->block ? value[k]
+                       : is_product    ? total[k] * value[k]
+                                       : total[k] + value[k];
+    }
+    return true;
+}
+
+static double element_as_double(const struct reducing *d, const char *src)
+{
+    return d->reduction->src.dtype == DTYPE_FLOAT32 ? (double)*(const float *)src
+                                                    : *(const double *)src;
+}
+
+static void *plane_at(const struct reducing *d, unsigned plane, uint64_t cell)
+{
+    unsigned item_log2 = plane == 0 ? d->plane_log2 : 3;
+    return d->planes[plane] ? (char *)d->planes[plane] + (cell << item_log2) : NULL;
+}
+
+/* Values of whole rows to their cells. */
+static void join_values(const struct reducer *r, struct reducing *d, uint64_t cell, size_t n_cells,
+                        uint64_t row, const void *values, const void *seconds)
+{
+    struct reduce_rows rows = {
+        .n_rows = 1,
+        .n_cells = n_cells,
+        .src = values,
+        .indices = seconds,
+        .value = plane_at(d, 0, cell),
+        .second = plane_at(d, 1, cell),
+        .is_first = begin_block(r, d, cell, n_cells, row),
+    };
+    d->join(&rows);
+    if (d->reduction->op != OP_SQUARED_DEVIATIONS)
+        return;
+    rows.src = seconds;
+    rows.value = rows.second;
+    d->join(&rows);
+}
+
+/* n_rows short rows that lie one behind the other: turned, so that elements of as many cells are
+ * neighbours. */
+static void take_short_rows(const struct reducer *r, struct reducing *d, uint64_t cell,
+                            size_t n_rows, const char *src, const int64_t *positions,
+                            void *ret_values, void *ret_seconds)
+{
+    char turned[REDUCER_SHORT_ROW * GATHER_ROWS * 8] __attribute__((aligned(64)));
+    int64_t turned_positions[REDUCER_SHORT_ROW * GATHER_ROWS];
+    size_t n = (size_t)r->row;
+    int64_t item_bytes = (int64_t)1 << d->item_log2;
+    struct strided_block turn = {.n_rows = n_rows,
+                                 .n = n,
+                                 .dst = turned,
+                                 .dst_row = item_bytes,
+                                 .dst_stride = (int64_t)n_rows * item_bytes,
+                                 .src = src,
+                                 .src_row = (int64_t)n * item_bytes,
+                                 .src_stride = item_bytes};
+    strided_copy(d->item_log2, &turn);
+    for (size_t i = 0; positions && i < n_rows; i++)
+        for (size_t k = 0; k < n; k++)
+            turned_positions[k * n_rows + i] = positions[i * n + k];
+    struct reduce_rows rows = {.n_rows = n,
+                               .n_cells = n_rows,
+                               .src = turned,
+                               .row_bytes = (int64_t)n_rows * item_bytes,
+                               .indices = turned_positions,
+                               .value = ret_values,
+                               .second = ret_seconds,
+                               .shift = d->shift ? d->shift + cell : NULL,
+                               .is_first = true};
+    d->rows(&rows);
+}
+
+static void take_long_rows(const struct reducer *r, struct reducing *d, uint64_t cell,
+                           size_t n_rows, const char *src, const int64_t *positions,
+                           char *ret_values, char *ret_seconds)
+{
+    size_t n = (size_t)r->row;
+    for (size_t i = 0; i < n_rows; i++) {
+        struct reduce_state state;
+        reduce_state_begin(&state, d->reduction);
+        if (d->shift)
+            state.shift = d->shift[cell + i];
+        d->run(n, src, positions, &state);
+        reduce_state_finish(&state, d->reduction, ret_values, ret_seconds);
+        src += n << d->item_log2;
+        positions = positions ? positions + n : NULL;
+        ret_values += (size_t)1 << d->plane_log2;
+        ret_seconds += sizeof(double);
+    }
+}
+
+/* Whole rows, of cells that follow on each other; all are their cells' row number `row`. */
+static void take_rows(const struct reducer *r, struct reducing *d, uint64_t cell, size_t n_rows,
+                      uint64_t row, const char *src, const int64_t *positions)
+{
+    uint64_t values[GATHER_ROWS], seconds[GATHER_ROWS];
+    for (size_t n_now; n_rows > 0; n_rows -= n_now, cell += n_now) {
+        n_now = min_u64(n_rows, GATHER_ROWS);
+        size_t n_bytes = (size_t)(n_now * r->row) << d->item_log2;
+        for (size_t i = 0; row == 0 && d->shift && i < n_now; i++)
+            d->shift[cell + i] = element_as_double(d, src + ((i * r->row) << d->item_log2));
+        if (r->row < REDUCER_SHORT_ROW)
+            take_short_rows(r, d, cell, n_now, src, positions, values, seconds);
+        else
+            take_long_rows(r, d, cell, n_now, src, positions, (char *)values, (char *)seconds);
+        join_values(r, d, cell, n_now, row, values, seconds);
+        src += n_bytes;
+        positions = positions ? positions + n_now * r->row : NULL;
+    }
+}
+
+/* A piece of a short row: one element after the other. */
+static void take_part_of_short(struct reducing *d, bool is_first, size_t n, const char *src,
+                               const int64_t *positions)
+{
+    struct reduce_state *state = &d->state;
+    struct reduce_rows rows = {.n_rows = n,
+                               .n_cells = 1,
+                               .src = src,
+                               .row_bytes = (int64_t)1 << d->item_log2,
+                               .indices = positions,
+                               .value = &state->u64,
+                               .second =
+                                   d->shift ? (void *)&state->stack[1][0] : (void *)&state->index,
+                               .shift = &state->shift,
+                               .is_first = is_first};
+    d->rows(&rows);
+}
+
+/* A piece of a row in blocks that begin where the row does. */
+static void take_part_of_long(struct reducing *d, bool is_last, size_t n, const char *src,
+                              const int64_t *positions)
+{
+    if (!d->is_ordered) {
+        d->run(n, src, positions, &d->state);
+        return;
+    }
+    if (d->n_pending) {
+        size_t n_more = min_u64(n, KERNEL_GRANULE - d->n_pending);
+        memcpy(d->pending + ((size_t)d->n_pending << d->item_log2), src, n_more << d->item_log2);
+        d->n_pending += (unsigned)n_more;
+        src += n_more << d->item_log2;
+        n -= n_more;
+        if (d->n_pending < KERNEL_GRANULE && !is_last)
+            return;
+        d->run(d->n_pending, d->pending, NULL, &d->state);
+        d->n_pending = 0;
+    }
+    size_t n_now = is_last ? n : n & ~(size_t)(KERNEL_GRANULE - 1);
+    if (n_now)
+        d->run(n_now, src, NULL, &d->state);
+    d->n_pending = (unsigned)(n - n_now);
+    memcpy(d->pending, src + (n_now << d->item_log2), (n - n_now) << d->item_log2);
+}
+
+static void finish_part(const struct reducer *r, struct reducing *d, uint64_t cell, uint64_t row)
+{
+    uint64_t value = 0, second = 0;
+    struct reduce_state *state = &d->state;
+    if (r->row >= REDUCER_SHORT_ROW) {
+        reduce_state_finish(state, d->reduction, &value, &second);
+    } else {
+        value = state->u64;
+        memcpy(&second, d->shift ? (void *)&state->stack[1][0] : (void *)&state->index,
+               sizeof(second));
+    }
+    join_values(r, d, cell, 1, row, &value, &second);
+}
+
+/* A piece of one row. */
+static void take_part(const struct reducer *r, struct reducing *d, uint64_t at, size_t n,
+                      uint64_t cell, uint64_t row, const char *src, const int64_t *positions)
+{
+    bool is_last = at + n == r->row;
+    if (at == 0) {
+        reduce_state_begin(&d->state, d->reduction);
+        d->n_pending = 0;
+        if (d->shift && row == 0)
+            d->shift[cell] = element_as_double(d, src);
+        if (d->shift)
+            d->state.shift = d->shift[cell];
+    }
+    if (r->row < REDUCER_SHORT_ROW)
+        take_part_of_short(d, at == 0, n, src, positions);
+    else
+        take_part_of_long(d, is_last, n, src, positions);
+    if (is_last)
+        finish_part(r, d, cell, row);
+}
+
+static size_t take_along_rows(const struct reducer *r, struct reducing *d, uint64_t first, size_t n,
+                              const char *src, const int64_t *positions)
+{
+    uint64_t cell, row, at = first % r->row;
+    uint64_t n_group = locate_row(r, first / r->row, &cell, &row);
+    if (at > 0 || n < r->row) {
+        size_t n_now = min_u64(n, r->row - at);
+        take_part(r, d, at, n_now, cell, row, src, positions);
+        return n_now;
+    }
+    /* Rows of a group belong to neighbouring cells, for what comes before reduced axes is kept. */
+    size_t n_rows = min_u64(n / r->row, n_group);
+    take_rows(r, d, cell, n_rows, row, src, positions);
+    return n_rows * r->row;
+}
+
+/* Rows of the same cells, row_bytes apart. */
+static void take_across(const struct reducer *r, struct reducing *d, uint64_t cell, size_t n_cells,
+                        uint64_t row, size_t n_rows, const char *src, int64_t row_bytes,
+                        const int64_t *positions)
+{
+    while (n_rows > 0) {
+        size_t n_now = min_u64(n_rows, r->block - row % r->block);
+        for (size_t i = 0; row == 0 && d->shift && i < n_cells; i++)
+            d->shift[cell + i] = element_as_double(d, src + (i << d->item_log2));
+        struct reduce_rows rows = {.n_rows = n_now,
+                                   .n_cells = n_cells,
+                                   .src = src,
+                                   .row_bytes = row_bytes,
+                                   .indices = positions,
+                                   .value = plane_at(d, 0, cell),
+                                   .second = plane_at(d, 1, cell),
+                                   .shift = d->shift ? d->shift + cell : NULL,
+                                   .is_first = begin_block(r, d, cell, n_cells, row)};
+        d->rows(&rows);
+        src += (int64_t)n_now * row_bytes;
+        positions = positions ? positions + n_now * n_cells : NULL;
+        row += n_now;
+        n_rows -= n_now;
+    }
+}
+
+static size_t take_across_rows(const struct reducer *r, struct reducing *d, uint64_t first,
+                               size_t n, const char *src, const int64_t *positions)
+{
+    uint64_t cell, row, at = first % r->row;
+    uint64_t n_group = locate_row(r, first / r->row, &cell, &row);
+    int64_t row_bytes = (int64_t)(r->row << d->item_log2);
+    if (at > 0 || n < r->row) {
+        size_t n_now = min_u64(n, r->row - at);
+        take_across(r, d, cell + at, n_now, row, 1, src, row_bytes, positions);
+        return n_now;
+    }
+    size_t n_rows = min_u64(n / r->row, n_group);
+    take_across(r, d, cell, (size_t)r->row, row, n_rows, src, row_bytes, positions);
+    return n_rows * (size_t)r->row;
+}
+
+void reducing_take(const struct reducer *r, struct reducing *d, uint64_t first, size_t n,
+                   const void *src, const int64_t *positions)
+{
+    const char *at = src;
+    while (n > 0 && !d->twin) {
+        size_t n_taken = r->is_along_rows ? take_along_rows(r, d, first, n, at, positions)
+                                          : take_across_rows(r, d, first, n, at, positions);
+        first += n_taken;
+        n -= n_taken;
+        at += n_taken << d->item_log2;
+        positions = positions ? positions + n_taken : NULL;
+    }
+}
+
+void reducing_take_rows(const struct reducer *r, struct reducing *d, uint64_t first, size_t n_cells,
+                        size_t n_rows, const void *src, int64_t row_bytes)
+{
+    uint64_t cell, row;
+    if (d->twin)
+        return;
+    (void)locate_row(r, first / r->row, &cell, &row);
+    take_across(r, d, cell + first % r->row, n_cells, row, n_rows, src, row_bytes, NULL);
+}
+
+void reducing_finish(const struct reducer *r, struct reducing *d)
+{
+    if (d->twin) {
+        memcpy(d->planes[0], d->twin->planes[0], r->n_cells * sizeof(double));
+        return;
+    }
+    for (int i = 0; i < 2 && d->totals[i]; i++) {
+        double *value = d->planes[i];
+        const double *total = d->totals[i];
+        bool is_product = d->reduction->op == OP_PROD;
+        for (size_t k = 0; k < r->n_cells; k++)
+            value[k] = is_product ? total[k] * value[k] : total[k] + value[k];
+    }
+    if (d->shift)
+        reduce_deviations(r->n_elements, (enum dtype)d->reduction->src.dtype, r->n_cells, d->shift,
+                          d->planes[0], d->planes[1]);
+}

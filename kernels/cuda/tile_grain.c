@@ -1,0 +1,233 @@
+/* A grain's record in the slot: how many elements it has, where its operands are, what is reduced.
+ *
+ * Axes are merged here, once a grain, so that the device sees most operands as one run, and the
+ * others with as few axes as they have. Coordinates are places too: an axis that is one further
+ * adds to the value what it would add to an address. How a grain is divided among blocks depends on
+ * its number of elements alone, how a cell of a reduction along axes is divided among threads on
+ * the number of elements that it takes in.
+ */
+#include "kernels/cuda/tile_parts.h"
+#include "proto/util.h"
+
+#include <assert.h>
+
+#define LINEAR_ALIGN   16u
+#define STRIP_ELEMENTS (CODE_MAX_THREADS * CODE_THREAD_ELEMENTS)
+
+/* One axis more than the array has: merge_axes() writes it before it knows that it is merged. */
+uint32_t tile_place_bytes(unsigned ndim)
+{
+    return (uint32_t)(sizeof(struct code_place) + (ndim + 1) * sizeof(struct code_axis));
+}
+
+uint32_t tile_runs_bytes(const struct encode_places *places, unsigned ndim)
+{
+    return places->reduces_axes ? ndim * (uint32_t)sizeof(struct code_run) : 0;
+}
+
+static struct code_place *place_in(const struct cuda_tile *t, struct code_grain *grain,
+                                   unsigned index)
+{
+    return (struct code_place *)((char *)(grain + 1) + (uint64_t)index * t->header.place_bytes);
+}
+
+/* Fastest axis first; axes that go on where the last one ends are one with it. */
+static unsigned merge_axes(const struct cpu_box *box, const int64_t *strides,
+                           struct code_axis *ret_axes)
+{
+    unsigned n = 0;
+    for (int i = box->ndim - 1; i >= 0; i--) {
+        int axis = box->axis_order[i];
+        int64_t count = box->count[axis], stride = strides[axis];
+        if (count == 1)
+            continue;
+        struct code_axis *last = n > 0 ? &ret_axes[n - 1] : NULL;
+        if (last && last->stride * last->count == stride)
+            last->count *= (uint32_t)count;
+        else
+            ret_axes[n++] = (struct code_axis){.count = (uint32_t)count, .stride = stride};
+    }
+    return n;
+}
+
+static bool are_aligned(const struct code_axis *axes, unsigned n, int64_t offset,
+                        int64_t item_bytes)
+{
+    bool are = offset % item_bytes == 0;
+    for (unsigned i = 0; i < n; i++)
+        are &= axes[i].stride % item_bytes == 0;
+    return are;
+}
+
+static void write_view(const struct cuda_tile *t, const struct cpu_box *box,
+                       const struct cpu_view *view, enum dtype dtype, struct code_place *place)
+{
+    struct code_axis *axes = (struct code_axis *)(place + 1);
+    int64_t item_bytes = (int64_t)dtype_size(dtype), offset = (char *)view->base - t->slot;
+    unsigned n = merge_axes(box, view->strides, axes);
+    assert(sizeof(*place) + n * sizeof(*axes) <= t->header.place_bytes);
+    bool is_aligned = are_aligned(axes, n, offset, item_bytes);
+    assert(is_aligned);
+    (void)is_aligned;
+    bool is_dense = n == 0 || (n == 1 && axes[0].stride == item_bytes);
+    bool is_linear = is_dense && offset % LINEAR_ALIGN == 0;
+    *place = (struct code_place){
+        .offset = offset,
+        .kind = is_linear ? CODE_PLACE_LINEAR : CODE_PLACE_STRIDED,
+        .n_axes = (uint8_t)n,
+        .is_swapped = view->is_swapped && item_bytes > 1,
+    };
+}
+
+/* The numbers of elements in C order of the pass, along the axes of a mask. */
+static void number_axes(const struct pass *pass, uint32_t axes, int64_t *ret_steps)
+{
+    int64_t n = 1;
+    for (int i = pass->ndim - 1; i >= 0; i--) {
+        bool is_there = axes >> i & 1;
+        ret_steps[i] = is_there ? n : 0;
+        n *= is_there ? pass->shape[i] : 1;
+    }
+}
+
+static int64_t start_number(const struct cpu_box *box, const int64_t *steps)
+{
+    int64_t number = 0;
+    for (int i = 0; box->start && i < box->ndim; i++)
+        number += box->start[i] * steps[i];
+    return number;
+}
+
+static void write_index(const struct pass *pass, const struct cpu_box *box, unsigned index,
+                        struct code_place *place)
+{
+    int64_t steps[ARRAY_MAX_NDIM] = {0};
+    if (index == OPERAND_INDEX_FLAT)
+        number_axes(pass, UINT32_MAX, steps);
+    else
+        steps[index] = 1;
+    unsigned n = merge_axes(box, steps, (struct code_axis *)(place + 1));
+    *place = (struct code_place){
+        .offset = start_number(box, steps), .kind = CODE_PLACE_INDEX, .n_axes = (uint8_t)n};
+}
+
+/* Dense, behind the outputs. Returns its bytes. */
+static uint64_t write_value(const struct cuda_tile *t, const struct code_grain *grain,
+                            uint64_t offset, enum dtype dtype, struct code_place *place)
+{
+    uint64_t values = t->values_offset + t->n_grains * t->values_bytes;
+    *place = (struct code_place){
+        .offset = (int64_t)(values + offset), .kind = CODE_PLACE_LINEAR, .n_axes = 1};
+    *(struct code_axis *)(place + 1) =
+        (struct code_axis){.count = grain->n_elements, .stride = (int64_t)dtype_size(dtype)};
+    return round_up_u64(grain->n_elements * dtype_size(dtype), CUDA_TILE_ALIGN);
+}
+
+static void write_places(const struct cuda_tile *t, const struct cpu_box *box,
+                         const struct cpu_view *inputs, const struct cpu_view *outputs,
+                         const struct cpu_view *reduced, struct code_grain *grain)
+{
+    uint64_t value_offset = 0;
+    for (unsigned i = 0; i < t->places.n_places; i++) {
+        const struct encode_place *place = &t->places.places[i];
+        enum dtype dtype = (enum dtype)place->dtype;
+        struct code_place *to = place_in(t, grain, i);
+        switch (place->what) {
+        case ENCODE_INPUT: write_view(t, box, &inputs[place->index], dtype, to); break;
+        case ENCODE_REDUCED: write_view(t, box, &reduced[place->index], dtype, to); break;
+        case ENCODE_INDEX: write_index(&t->program->passes[t->pass], box, place->index, to); break;
+        case ENCODE_STORE:
+            write_view(t, box, &outputs[t->program->stores[place->index].output], dtype, to);
+            break;
+        default: value_offset += write_value(t, grain, value_offset, dtype, to); break;
+        }
+    }
+}
+
+static struct code_grain divide_grain(const struct cuda_tile *t, uint64_t n_elements)
+{
+    uint64_t n_block = CODE_BLOCK_ELEMENTS;
+    if (n_elements > n_block * t->header.blocks_of_grain)
+        n_block = round_up_u64((n_elements - 1) / t->header.blocks_of_grain + 1, STRIP_ELEMENTS);
+    return (struct code_grain){
+        .n_elements = (uint32_t)n_elements,
+        .n_blocks = (uint32_t)((n_elements - 1) / n_block + 1),
+        .block_elements = (uint32_t)n_block,
+    };
+}
+
+/* The next axis of a box, slower than those before. Positions go on where addresses do, or it is a
+ * run of its own. */
+static void add_run(struct code_run *runs, uint8_t *n_runs, const struct code_run *run)
+{
+    struct code_run *last = *n_runs > 0 ? &runs[*n_runs - 1] : NULL;
+    if (last && last->stride * last->count == run->stride &&
+        last->position * last->count == run->position)
+        last->count *= run->count;
+    else
+        runs[(*n_runs)++] = *run;
+}
+
+static uint32_t choose_parts(uint64_t n_reduced)
+{
+    uint32_t n = 1;
+    while (n < CODE_AXES_THREADS && (uint64_t)n * CODE_PART_ELEMENTS < n_reduced)
+        n *= 2;
+    return n;
+}
+
+static void write_runs(struct cuda_tile *t, const struct cpu_box *box, struct code_grain *grain)
+{
+    const struct pass *pass = &t->program->passes[t->pass];
+    struct code_run reduced[ARRAY_MAX_NDIM],
+        *kept = (struct code_run *)place_in(t, grain, t->header.n_places);
+    int64_t steps[ARRAY_MAX_NDIM];
+    uint64_t n = 1, n_cells = 1;
+    number_axes(pass, pass->reduced_axes, steps);
+    for (int i = box->ndim - 1; i >= 0; i--) {
+        int axis = box->axis_order[i];
+        struct code_run run = {(uint32_t)box->count[axis], (uint32_t)n, steps[axis]};
+        bool is_reduced = pass->reduced_axes >> axis & 1;
+        if (run.count == 1)
+            continue;
+        if (n == 1)
+            grain->is_kept_fast = !is_reduced;
+        add_run(is_reduced ? reduced : kept,
+                is_reduced ? &grain->n_reduced_runs : &grain->n_kept_runs, &run);
+        n *= run.count;
+        n_cells *= is_reduced ? 1 : run.count;
+    }
+    memcpy(kept + grain->n_kept_runs, reduced, grain->n_reduced_runs * sizeof(*reduced));
+    grain->n_cells = (uint32_t)n_cells;
+    grain->n_reduced = (uint32_t)(n / n_cells);
+    grain->n_parts = choose_parts(grain->n_reduced);
+    grain->position = start_number(box, steps);
+}
+
+static void write_axes(struct cuda_tile *t, const struct cpu_box *box, struct code_grain *grain)
+{
+    struct reduce_layout layout;
+    write_runs(t, box, grain);
+    reduce_layout_init(&layout, t->program, t->pass, grain->n_cells);
+    assert(layout.n_bytes <= t->header.node_bytes);
+    grain->plane_bytes = (uint32_t)layout.plane_bytes;
+    uint64_t n_threads = (uint64_t)grain->n_cells * grain->n_parts;
+    t->n_axes_blocks = (unsigned)max_u64(t->n_axes_blocks, (n_threads - 1) / CODE_AXES_THREADS + 1);
+}
+
+void cuda_tile_add(struct cuda_tile *t, const struct cpu_box *box, const struct cpu_view *inputs,
+                   const struct cpu_view *outputs, const struct cpu_view *reduced)
+{
+    assert(t->n_grains < t->max_grains);
+    struct code_grain *grain = tile_grain_at(t, t->n_grains);
+    uint64_t n_elements = 1;
+    for (int i = 0; i < box->ndim; i++)
+        n_elements *= (uint64_t)box->count[i];
+    assert(n_elements > 0 && n_elements <= INT32_MAX);
+    *grain = divide_grain(t, n_elements);
+    write_places(t, box, inputs, outputs, reduced, grain);
+    if (t->places.reduces_axes)
+        write_axes(t, box, grain);
+    t->n_blocks = (unsigned)max_u64(t->n_blocks, grain->n_blocks);
+    t->n_grains++;
+}

@@ -1,0 +1,44 @@
+/* What the rules of reductions share: the call, and the steps that they are written with. */
+#pragma once
+
+#include "kernels/expr/internal.h"
+
+/* One call, with what its arguments say. */
+struct reduce {
+    struct lower l; /* steps behind a failure do nothing */
+    uint16_t src;
+    uint16_t mask; /* bool, of the source's shape or to be broadcast to it; NODE_NONE: all */
+    uint32_t axes; /* bits of the source's */
+    bool keeps_dims;
+    int64_t n_reduced; /* elements of the source for each of the result */
+};
+
+/* reduce.c */
+
+/* axis, keepdims and where, for operations that have them. */
+int reduce_begin(struct reduce *k, struct compiler *c, const struct ast_node *n,
+                 const struct value *args) GAD_MUST_CHECK;
+void reduce_all_axes(struct reduce *k);
+void reduce_these_axes(struct reduce *k, uint32_t axes);
+/* Takes what is NaN out of the mask. */
+void reduce_ignore_nan(struct reduce *k);
+/* The source where the mask is true, else the value. */
+uint16_t reduce_masked(struct reduce *k, uint16_t src, const struct value *otherwise);
+/* One reduction of the engines: its result in their dtype. */
+uint16_t reduce_by(struct reduce *k, enum op op, uint16_t src);
+/* The same with keepdims=True; and with it where that is needed to read it beside the source. */
+uint16_t reduce_by_keeping(struct reduce *k, enum op op, uint16_t src);
+uint16_t reduce_beside(struct reduce *k, enum op op, uint16_t src);
+/* How many elements the mask lets through, float64; is_beside: to be read beside the source. */
+uint16_t reduce_count(struct reduce *k, bool is_beside);
+/* One value for each element of the result. */
+uint16_t reduce_repeat(struct reduce *k, uint16_t value);
+/* That there is something to reduce where there is no identity. */
+int reduce_check_not_empty(struct reduce *k) GAD_MUST_CHECK;
+int reduce_finish(struct reduce *k, uint16_t node, struct value *ret) GAD_MUST_CHECK;
+
+/* moments.c, norms.c */
+int moments_mean(struct reduce *k, struct value *ret) GAD_MUST_CHECK;
+int moments_variance(struct reduce *k, struct value *ret) GAD_MUST_CHECK;
+int norms_norm(struct reduce *k, struct value *ret) GAD_MUST_CHECK;
+int norms_logsumexp(struct reduce *k, struct value *ret) GAD_MUST_CHECK;

@@ -1,0 +1,142 @@
+/* What a job holds of the pool for its life: nodes of the pass in hand, results of all reductions.
+ *
+ *     | tree or stacks of the pass in hand | result | result | ... |
+ *     0                                    results, each 64-byte aligned
+ *
+ * Tried in this order, until everything fits the limit for carries:
+ *
+ * 1. all results at once, with nodes of a good size;
+ * 2. rounds (rounds.c), unless an output overwrites an input: the parts that a round reads could
+ *    then be what an earlier one has written;
+ * 3. all results at once, with nodes as small as need be.
+ *
+ * Then the job is refused, with what it would need at least. The geometry along reduced axes is the
+ * same in all of them, and so are the bits of the results.
+ *
+ * Called by plan.c.
+ */
+#include "kernels/plan/planner.h"
+#include "proto/util.h"
+
+#include <inttypes.h>
+
+#define GOOD_SHARE 4 /* nodes of at least a quarter of their best size */
+
+static int cut_passes(struct planner *p, bool *ret_fits)
+{
+    *ret_fits = true;
+    for (unsigned i = 0; i < p->program->n_passes; i++) {
+        bool fits;
+        int r = planner_cut_pass(p, i, &fits);
+        if (r)
+            return r;
+        *ret_fits &= fits;
+    }
+    return 0;
+}
+
+static uint64_t most_tree_bytes(const struct planner *p)
+{
+    uint64_t most = 0;
+
+    for (unsigned i = 0; i < p->program->n_passes; i++)
+        most = max_u64(most, planner_tree_bytes(&p->plan->passes[i]));
+    return round_up_u64(most, PLANNER_CARRY_ALIGN);
+}
+
+static unsigned busy_window(const struct planner *p)
+{
+    return p->limits->n_threads + 2;
+}
+
+static int try_whole(struct planner *p, uint64_t result_bytes, bool is_tight, bool *ret_fits)
+{
+    uint64_t limit = p->limits->carry_limit_bytes;
+
+    *ret_fits = false;
+    p->round_length = 0;
+    p->room = (struct planner_room){.tree_bytes = limit > result_bytes ? limit - result_bytes : 0,
+                                    .least_window = is_tight ? 2 : busy_window(p),
+                                    .least_share = is_tight ? 0 : GOOD_SHARE};
+    return result_bytes <= limit ? cut_passes(p, ret_fits) : 0;
+}
+
+/* The passes' axes are walked in the same order in rounds, so they are cut without any first. */
+static int try_rounds(struct planner *p, bool *ret_fits)
+{
+    uint64_t limit = p->limits->carry_limit_bytes;
+
+    p->round_length = 0;
+    p->room = (struct planner_room){.tree_bytes = limit / 2, .least_window = 2};
+    int r = cut_passes(p, ret_fits);
+    if (r || !*ret_fits)
+        return r;
+    uint64_t tree_bytes = most_tree_bytes(p);
+    *ret_fits = planner_choose_rounds(p, limit - tree_bytes);
+    if (!*ret_fits)
+        return 0;
+    p->room.tree_bytes = tree_bytes;
+    return cut_passes(p, ret_fits);
+}
+
+static int refuse(struct planner *p, uint64_t result_bytes)
+{
+    uint64_t there = p->limits->carry_limit_bytes, needed = result_bytes;
+
+    p->room = (struct planner_room){.tree_bytes = 0, .least_window = 2};
+    bool fits;
+    int r =
+        cut_passes(p, &fits); /* the smallest nodes: what does not fit stays as small as it is */
+    if (r)
+        return r;
+    if (__builtin_add_overflow(needed, most_tree_bytes(p), &needed))
+        needed = UINT64_MAX;
+    error_set(p->error, GAD_TOO_LARGE_FOR_POOL, "pool",
+              "the job needs %" PRIu64 " bytes of the pool for the results of its reductions and "
+              "for partial results, there are %" PRIu64 ": %s",
+              needed, there,
+              p->in_place ? "write to another array than a source, so that it can go in rounds, or "
+                            "take a larger pool"
+                          : "reduce fewer arrays at a time, or take a larger pool");
+    error_expected(p->error, "%" PRIu64 " bytes", needed);
+    error_found(p->error, "%" PRIu64 " bytes", there);
+    return GAD_TOO_LARGE_FOR_POOL;
+}
+
+static int cut_to_fit(struct planner *p)
+{
+    uint64_t result_bytes = planner_result_bytes(p);
+    bool fits;
+
+    int r = try_whole(p, result_bytes, false, &fits);
+    if (!r && !fits && !p->in_place)
+        r = try_rounds(p, &fits);
+    if (!r && !fits)
+        r = try_whole(p, result_bytes, true, &fits);
+    return r || fits ? r : refuse(p, result_bytes);
+}
+
+static void place_results(struct planner *p)
+{
+    uint64_t offset = most_tree_bytes(p);
+
+    for (unsigned i = 0; i < p->program->n_reductions; i++) {
+        p->plan->results[i] = (struct plan_result){.offset_bytes = offset,
+                                                   .round_axis = planner_result_round_axis(p, i)};
+        offset += planner_one_result_bytes(p, i);
+    }
+    p->plan->carry_bytes = offset;
+}
+
+int planner_cut_all(struct planner *p)
+{
+    p->round_length = 0;
+    int r = cut_to_fit(p);
+    if (r)
+        return r;
+    place_results(p);
+    p->plan->n_rounds = 1;
+    for (unsigned i = 0; i < p->program->n_passes; i++)
+        p->plan->n_rounds = max_u64(p->plan->n_rounds, p->plan->passes[i].geometry.n_rounds);
+    return 0;
+}

@@ -1,0 +1,115 @@
+/* The memory of a pass's nodes: how large a node may be, how many tiles exist at a time.
+ *
+ * A node is at most NODE_BYTES, so that combining two stays in the cache; but it has at least
+ * NODE_LEAST_CELLS cells, however many reductions there are. Chunks that would be read several
+ * times may have larger ones.
+ *
+ * Tiles that exist at a time (the window): as many as keep all threads busy, also when the oldest
+ * is slow; more where that costs little, since nobody waits for the oldest then. In a small pool
+ * tiles become smaller first, then they become fewer; the geometry makes the nodes smaller if that
+ * is not enough (passes.c). None of it changes a bit of the results.
+ */
+#include "kernels/plan/planner.h"
+#include "proto/util.h"
+
+#define NODE_BYTES       (128u * 1024)
+#define NODE_LEAST_CELLS 256u
+#define CHUNK_NODE_BYTES (192u * 1024)
+#define CHEAP_BYTES      (1024u * 1024) /* for a window larger than is needed */
+#define LEAST_BUSY       8u
+#define TILES_PER_THREAD 4u
+#define DEVICE_TILES     16u
+
+static unsigned n_planes_of(const struct program *program, unsigned pass, unsigned n_extra)
+{
+    const struct pass *p = &program->passes[pass];
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < p->n_reductions; i++) {
+        const struct reduction *r = &program->reductions[p->first_reduction + i];
+        n += reduce_n_planes(r) + (r->op == OP_SQUARED_DEVIATIONS ? n_extra : 0);
+    }
+    return n;
+}
+
+uint64_t planner_most_cells(const struct program *program, unsigned pass)
+{
+    unsigned n_planes = n_planes_of(program, pass, 0);
+
+    if (n_planes == 0)
+        return 0;
+    return max_u64(NODE_BYTES / sizeof(union scalar) / n_planes, NODE_LEAST_CELLS);
+}
+
+/* What the CPU's engine can take (kernels/cpu/engine.h): squared deviations need one more. */
+uint64_t planner_chunk_cells(const struct program *program, unsigned pass)
+{
+    unsigned n_planes = n_planes_of(program, pass, 1);
+
+    return n_planes == 0 ? 0 : CHUNK_NODE_BYTES / sizeof(union scalar) / n_planes;
+}
+
+uint64_t planner_tree_bytes(const struct plan_pass *planned)
+{
+    if (planned->node_bytes == 0)
+        return 0;
+    return planned->has_tree ? reduce_tree_size_bytes(&planned->tree)
+                             : planned->tree.window * planned->stack_nodes * planned->node_bytes;
+}
+
+static void set_window(struct plan_pass *planned, unsigned window)
+{
+    planned->tree.window = (unsigned)min_u64(window, max_u64(planned->round_tiles, 1));
+}
+
+static void set_shape(struct plan_pass *planned)
+{
+    const struct geometry *g = &planned->geometry;
+
+    planner_count_tiles(planned);
+    planned->tree.node_bytes = planned->node_bytes;
+    planned->tree.tile_log2 = planned->tile_log2;
+    planned->tree.n_tiles = planned->round_tiles;
+    planned->tree.chain_tiles = 1;
+    if (g->chain_grains > 1)
+        planned->tree.chain_tiles = planner_ceil_shift(g->chain_grains, planned->tile_log2);
+    planned->has_tree = planned->tree.chain_tiles > 1;
+    planned->stack_nodes = g->chain_grains > 1 ? reduce_stack_nodes(planned->tile_log2) : 1;
+}
+
+/* The largest window that costs little, or the one that is needed. */
+static void set_good_window(const struct planner *p, struct plan_pass *planned)
+{
+    unsigned n_busy = DEVICE_TILES, window = PLAN_MAX_WINDOW;
+
+    if (!p->limits->is_device)
+        n_busy = (unsigned)max_u64(LEAST_BUSY, (uint64_t)TILES_PER_THREAD * p->limits->n_threads);
+    for (;; window /= 2) {
+        set_window(planned, window);
+        if (window <= n_busy || planner_tree_bytes(planned) <= CHEAP_BYTES)
+            return;
+    }
+}
+
+bool planner_fit_nodes(const struct planner *p, unsigned pass)
+{
+    struct plan_pass *planned = &p->plan->passes[pass];
+    struct reduce_layout layout;
+
+    if (p->program->passes[pass].n_reductions == 0 || planned->geometry.n_grains == 0)
+        return true;
+    reduce_layout_init(&layout, p->program, pass,
+                       geometry_n_cells(&planned->geometry, planned->geometry.grain_shape));
+    planned->node_bytes = layout.n_bytes;
+    for (;; planned->tile_log2--) {
+        set_shape(planned);
+        set_good_window(p, planned);
+        while (planner_tree_bytes(planned) > p->room.tree_bytes &&
+               planned->tree.window / 2 >= p->room.least_window)
+            set_window(planned, planned->tree.window / 2);
+        if (planner_tree_bytes(planned) <= p->room.tree_bytes)
+            return true;
+        if (planned->tile_log2 == 0)
+            return false;
+    }
+}

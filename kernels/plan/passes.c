@@ -1,0 +1,286 @@
+/* One pass: its operands, its geometry, its tiles, the bytes that it moves.
+ *
+ * The geometry alone decides the bits of the results: it is made from the whole arrays' shapes,
+ * dtypes and layouts. Beside the operands of the job a grain has room for two kinds of others,
+ * whatever the engine, so that all engines have the same grains: results of earlier passes, which a
+ * device copies to its slot, and values that a device computes there before it reduces them.
+ *
+ * Nodes are made smaller, by halves, until those of the pass fit what the carry has for them.
+ *
+ * All numbers come from a client: counts of elements and bytes are multiplied with checks. Called
+ * by carry.c.
+ */
+#include "kernels/plan/planner.h"
+#include "proto/util.h"
+
+#include <assert.h>
+#include <inttypes.h>
+
+#define CLOSE_SHARE           4 /* nodes so many times too large may fit after one step */
+#define MAX_GEOMETRY_OPERANDS (PLANNER_MAX_OPERANDS + 2 * PROGRAM_MAX_REDUCTIONS)
+
+struct operand_list {
+    unsigned n;
+    struct geometry_operand operands[MAX_GEOMETRY_OPERANDS];
+    int64_t shapes[PROGRAM_MAX_REDUCTIONS][ARRAY_MAX_NDIM]; /* of results */
+};
+
+/* A provider's chunks are not the grain's business where every element is asked for once anyway. */
+static const int64_t *chunk_shape_of(const struct array *array, const struct pass *pass)
+{
+    if (array->at.kind == LOCATION_FILE && array->at.file.is_grid)
+        return array->at.file.chunk_shape;
+    if (array->at.kind == LOCATION_PROVIDER && array->at.provider.has_chunks && pass->reduced_axes)
+        return array->at.provider.chunk_shape;
+    return NULL;
+}
+
+static void add_input(struct planner *p, const struct pass *pass, const struct program_input *input)
+{
+    const struct array *array = &p->request->args[input->arg].array;
+
+    assert(input->arg < p->request->n_args && array->ndim == input->ndim);
+    p->operands[p->n_operands++] = (struct planned_operand){
+        .shape = {.dtype = input->dtype,
+                  .ndim = input->ndim,
+                  .shape = input->shape,
+                  .strides = array->strides,
+                  .chunk_shape = chunk_shape_of(array, pass)},
+        .kind = array->at.kind,
+    };
+}
+
+static void add_output(struct planner *p, unsigned index)
+{
+    const struct program_output *output = &p->program->outputs[index];
+    const struct request_output *wanted = &p->request->outputs[index];
+
+    assert(!wanted->has_to || wanted->to.ndim == output->ndim);
+    p->operands[p->n_operands++] = (struct planned_operand){
+        .shape = {.dtype = output->dtype,
+                  .ndim = output->ndim,
+                  .shape = output->shape,
+                  .strides = wanted->has_to ? wanted->to.strides : NULL,
+                  .is_output = true},
+        .kind = wanted->has_to ? wanted->to.at.kind : LOCATION_NONE,
+    };
+}
+
+static void collect_operands(struct planner *p, const struct pass *pass)
+{
+    p->n_operands = 0;
+    for (unsigned i = 0; i < p->program->n_inputs; i++) {
+        if (pass->inputs_used >> i & 1)
+            add_input(p, pass, &p->program->inputs[i]);
+    }
+    for (unsigned i = 0; i < pass->n_stores; i++)
+        add_output(p, p->program->stores[pass->first_store + i].output);
+}
+
+static void list_results(const struct planner *p, const struct pass *pass,
+                         struct operand_list *list)
+{
+    for (unsigned i = 0; i < p->program->n_reductions; i++) {
+        if (!(pass->reduced_used >> i & 1) || cuda_tile_is_uniform(p->program, i))
+            continue;
+        list->operands[list->n++] = (struct geometry_operand){
+            .dtype = (enum dtype)p->program->reductions[i].result,
+            .ndim = program_reduction_shape(p->program, i, list->shapes[i]),
+            .shape = list->shapes[i],
+            .has_no_say = true,
+        };
+    }
+}
+
+static void list_values(const struct planner *p, unsigned index, struct operand_list *list)
+{
+    const struct pass *pass = &p->program->passes[index];
+    enum dtype dtypes[PROGRAM_MAX_REDUCTIONS];
+    unsigned n = cuda_tile_values(p->program, index, dtypes);
+
+    for (unsigned i = 0; i < n; i++)
+        list->operands[list->n++] = (struct geometry_operand){
+            .dtype = dtypes[i], .ndim = pass->ndim, .shape = pass->shape, .has_no_say = true};
+}
+
+static int check_space(const struct planner *p, const struct pass *pass)
+{
+    int64_t n_elements = 1;
+    char text[256];
+
+    for (int i = 0; i < pass->ndim; i++) {
+        if (pass->shape[i] == 0)
+            return 0;
+    }
+    for (int i = 0; i < pass->ndim; i++) {
+        if (mul_overflows_i64(n_elements, pass->shape[i], &n_elements)) {
+            array_format_shape(pass->ndim, pass->shape, text, sizeof(text));
+            error_set(p->error, GAD_BAD_SHAPE, "shape",
+                      "broadcasting makes the shape %.200s, more elements than 63 bits count",
+                      text);
+            error_expected(p->error, "at most %" PRId64 " elements", INT64_MAX);
+            error_found(p->error, "shape %.100s", text);
+            return GAD_BAD_SHAPE;
+        }
+    }
+    return 0;
+}
+
+bool planner_is_in_memory(enum location_kind kind)
+{
+    return kind == LOCATION_NONE || kind == LOCATION_INLINE || kind == LOCATION_REGION;
+}
+
+/* The bytes of an operand's boxes over all grains, and of them what is read or written where it
+ * lies; false when 63 bits do not count them. */
+static bool moved_bytes(const struct geometry *g, const struct planned_operand *operand,
+                        uint64_t *ret_boxes, uint64_t *ret_bytes)
+{
+    int64_t once = (int64_t)dtype_size(operand->shape.dtype), moved = once;
+
+    for (int i = 0; i < g->ndim; i++) {
+        int own = i - (g->ndim - operand->shape.ndim);
+        int64_t length = own >= 0 ? operand->shape.shape[own] : 1;
+        if (mul_overflows_i64(moved, length == 1 ? g->grid[i] : length, &moved) ||
+            mul_overflows_i64(once, length, &once))
+            return false;
+    }
+    bool is_kept = planner_is_in_memory(operand->kind) && once <= GRAIN_MAX_OPERAND_BYTES;
+    *ret_boxes = (uint64_t)moved;
+    *ret_bytes = (uint64_t)(is_kept && g->n_grains > 0 ? once : moved);
+    return true;
+}
+
+bool planner_add_checked(uint64_t *sum, uint64_t value)
+{
+    return !__builtin_add_overflow(*sum, value, sum) && *sum <= INT64_MAX;
+}
+
+static void add_traffic(struct planned_traffic *traffic, const struct planned_operand *operand,
+                        uint64_t n_bytes, uint64_t n_box_bytes)
+{
+    bool is_file = !planner_is_in_memory(operand->kind);
+    *(is_file ? &traffic->file : &traffic->memory) += (double)n_bytes;
+    *(is_file ? &traffic->staged_file : &traffic->staged_memory) += (double)n_box_bytes;
+    *(operand->shape.is_output ? &traffic->from_device : &traffic->to_device) +=
+        (double)n_box_bytes;
+}
+
+static int count_bytes(struct planner *p, unsigned index)
+{
+    struct plan_pass *planned = &p->plan->passes[index];
+
+    p->traffic[index] = (struct planned_traffic){.memory = 0};
+    for (unsigned i = 0; i < p->n_operands; i++) {
+        const struct planned_operand *operand = &p->operands[i];
+        uint64_t *sum = operand->shape.is_output ? &planned->write_bytes : &planned->read_bytes;
+        uint64_t n_bytes, n_box_bytes;
+        if (!moved_bytes(&planned->geometry, operand, &n_box_bytes, &n_bytes) ||
+            !planner_add_checked(sum, n_bytes)) {
+            error_set(p->error, GAD_LIMIT_EXCEEDED, "shape",
+                      "the job would move more bytes than 63 bits count");
+            error_expected(p->error, "at most %" PRId64 " bytes", INT64_MAX);
+            return GAD_LIMIT_EXCEEDED;
+        }
+        add_traffic(&p->traffic[index], operand, n_bytes, n_box_bytes);
+    }
+    return 0;
+}
+
+/* The largest box that an operand has in a grain. */
+static uint64_t box_bytes(const struct geometry *g, const struct geometry_operand *operand)
+{
+    uint64_t n_bytes = dtype_size(operand->dtype); /* a grain has at most 2^18 elements */
+    for (int i = 0; i < operand->ndim; i++) {
+        int64_t count = g->grain_shape[g->ndim - operand->ndim + i];
+        n_bytes *= (uint64_t)(operand->shape[i] < count ? operand->shape[i] : count);
+    }
+    return round_up_u64(n_bytes, CUDA_TILE_ALIGN);
+}
+
+static void measure_grain(struct plan_pass *planned, const struct operand_list *list,
+                          unsigned n_copied)
+{
+    const struct geometry *g = &planned->geometry;
+    struct cuda_tile_room room = {.n_elements = 1, .n_cells = geometry_n_cells(g, g->grain_shape)};
+
+    for (int i = 0; i < g->ndim; i++)
+        room.n_elements *= (uint64_t)g->grain_shape[i];
+    for (unsigned i = 0; i < n_copied; i++) {
+        uint64_t n_bytes = box_bytes(g, &list->operands[i]);
+        *(list->operands[i].is_output ? &room.output_bytes : &room.input_bytes) += n_bytes;
+    }
+    planned->room = room;
+}
+
+/* With nodes of at most so many cells; is_best: more where chunks are larger. */
+static int cut(struct planner *p, unsigned index, uint64_t max_cells, bool is_best, bool *ret_fits)
+{
+    const struct pass *pass = &p->program->passes[index];
+    struct plan_pass *planned = &p->plan->passes[index];
+    struct geometry_rules rules = {
+        .reduced_axes = pass->reduced_axes,
+        .max_cells = max_cells,
+        .chunk_cells = is_best ? planner_chunk_cells(p->program, index) : 0,
+        .round_axis = p->round_length > 0 ? p->round_axes[index] : -1,
+        .round_length = p->round_length,
+    };
+    struct operand_list list = {.n = p->n_operands};
+    bool has_provider = false;
+    bool has_strips = planner_choose_strips(p, index, &rules);
+
+    if (!has_strips)
+        rules.strip_extents[0] = 0;
+    *planned = (struct plan_pass){.tile_log2 = 0};
+    for (unsigned i = 0; i < p->n_operands; i++) {
+        list.operands[i] = p->operands[i].shape;
+        planned->needs_slot |= p->operands[i].kind == LOCATION_FILE;
+        has_provider |= p->operands[i].kind == LOCATION_PROVIDER;
+    }
+    list_results(p, pass, &list);
+    unsigned n_copied = list.n;
+    list_values(p, index, &list);
+    geometry_init(&planned->geometry, pass->ndim, pass->shape, list.n, list.operands, &rules);
+    planned->needs_slot |= p->limits->is_device;
+    planned->needs_slot &= planned->geometry.n_grains > 0;
+    if (planned->geometry.n_grains > 0) {
+        int r = count_bytes(p, index);
+        if (r)
+            return r;
+        measure_grain(planned, &list, n_copied);
+    }
+    planner_choose_tiles(p, index, has_provider);
+    if (has_strips)
+        planner_set_strips(p, index, &rules);
+    *ret_fits = has_strips || planner_fit_nodes(p, index);
+    return 0;
+}
+
+/* Half of them, or less where that is far from enough: nodes shrink about as their cells do. */
+static uint64_t fewer_cells(const struct planner *p, unsigned index, uint64_t cells)
+{
+    uint64_t n_bytes = planner_tree_bytes(&p->plan->passes[index]) / CLOSE_SHARE;
+
+    do {
+        cells /= 2;
+        n_bytes /= 2;
+    } while (n_bytes > p->room.tree_bytes && cells > 1);
+    return cells;
+}
+
+int planner_cut_pass(struct planner *p, unsigned index, bool *ret_fits)
+{
+    const struct pass *pass = &p->program->passes[index];
+    uint64_t most = planner_most_cells(p->program, index);
+    uint64_t least = p->room.least_share > 0 ? most / p->room.least_share : 1;
+
+    int r = check_space(p, pass);
+    if (r)
+        return r;
+    collect_operands(p, pass);
+    r = cut(p, index, most, true, ret_fits);
+    for (uint64_t cells = most; !r && !*ret_fits && cells > 0 && cells >= least;
+         cells = fewer_cells(p, index, cells))
+        r = cut(p, index, cells, false, ret_fits);
+    return r;
+}

@@ -1,0 +1,190 @@
+/* The results of reductions in the carry: who writes and who reads which of them.
+ *
+ * A result lies densely in C order of its shape; where the job goes in rounds and the result is cut
+ * along an axis, that axis has the length of a round, and the place is used again by every round.
+ * A node has its cells in visiting order of the kept axes (the geometry's walking order), so
+ * keeping a chain's values is a copy between two orders: of runs, where the fastest axis of both is
+ * the same. Different chains write different values, so any number of threads may keep at a time.
+ *
+ * Called by the worker: once a chain, and once a grain of a pass that reads results.
+ */
+#include "kernels/plan.h"
+#include "proto/util.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* Of a result: steps between neighbours along the axes of the pass that makes it (0 along the
+ * reduced ones). Returns the number of elements. */
+static uint64_t result_strides(const struct plan *plan, const struct program *program,
+                               unsigned reduction, int64_t *ret_strides)
+{
+    unsigned index = program->reductions[reduction].pass;
+    const struct pass *pass = &program->passes[index];
+    const struct geometry *g = &plan->passes[index].geometry;
+    int64_t stride = (int64_t)dtype_size((enum dtype)program->reductions[reduction].result);
+    uint64_t n = 1;
+
+    for (int axis = pass->ndim - 1; axis >= 0; axis--) {
+        int64_t length = axis == g->round_axis ? g->round_length : pass->shape[axis];
+        bool is_reduced = pass->reduced_axes >> axis & 1;
+        ret_strides[axis] = is_reduced ? 0 : stride;
+        if (is_reduced)
+            continue;
+        stride *= length;
+        n *= (uint64_t)length;
+    }
+    return n;
+}
+
+/* The axis of the reading pass that is this axis of the pass that makes the result; -1: none. */
+static int reader_axis(const struct program *program, unsigned reduction, int axis, int reader_ndim)
+{
+    const struct reduction *r = &program->reductions[reduction];
+    const struct pass *maker = &program->passes[r->pass];
+    int behind = 0; /* axes of the result behind this one */
+
+    if (maker->reduced_axes >> axis & 1)
+        return -1;
+    for (int i = axis + 1; i < maker->ndim; i++)
+        behind += r->keeps_dims || !(maker->reduced_axes >> i & 1);
+    assert(behind < reader_ndim);
+    return reader_ndim - 1 - behind;
+}
+
+void plan_result_view(const struct plan *plan, const struct program *program, unsigned reduction,
+                      unsigned pass, const int64_t *start, char *carry, struct cpu_view *ret_view)
+{
+    unsigned index = program->reductions[reduction].pass;
+    const struct pass *maker = &program->passes[index];
+    const struct geometry *g = &plan->passes[index].geometry;
+    int64_t strides[ARRAY_MAX_NDIM];
+
+    *ret_view = (struct cpu_view){.base = carry + plan->results[reduction].offset_bytes};
+    (void)result_strides(plan, program, reduction, strides);
+    for (int axis = 0; axis < maker->ndim; axis++) {
+        int own = reader_axis(program, reduction, axis, program->passes[pass].ndim);
+        if (own < 0 || maker->shape[axis] == 1)
+            continue;
+        int64_t place = axis == g->round_axis ? start[own] % g->round_length : start[own];
+        ret_view->strides[own] = strides[axis];
+        ret_view->base = (char *)ret_view->base + place * strides[axis];
+    }
+}
+
+#define COPY_STRIDED(T)                                                                            \
+    for (int64_t i = 0; i < n; i++)                                                                \
+    *(T *)(to + i * stride) = ((const T *)from)[i]
+
+static void copy_run(char *to, int64_t stride, const char *from, size_t item_bytes, int64_t n)
+{
+    if (stride == (int64_t)item_bytes) {
+        memcpy(to, from, (size_t)n * item_bytes);
+        return;
+    }
+    switch (item_bytes) {
+    case 1: COPY_STRIDED(uint8_t); break;
+    case 2: COPY_STRIDED(uint16_t); break;
+    case 4: COPY_STRIDED(uint32_t); break;
+    default: assert(item_bytes == 8); COPY_STRIDED(uint64_t);
+    }
+}
+
+/* A chain's kept axes in visiting order, from the fastest on. */
+struct kept_box {
+    int n;
+    int64_t count[ARRAY_MAX_NDIM], stride[ARRAY_MAX_NDIM];
+};
+
+/* Where the chain's first cell goes. */
+static char *place_chain(const struct geometry *g, const int64_t *strides, uint64_t grain, char *to,
+                         struct kept_box *ret_box)
+{
+    int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
+
+    geometry_grain(g, grain, start, count);
+    ret_box->n = 0;
+    for (int i = g->ndim - 1; i >= 0; i--) {
+        int axis = g->axis_order[i];
+        if (g->reduced_axes >> axis & 1)
+            continue;
+        to += (axis == g->round_axis ? start[axis] % g->round_length : start[axis]) * strides[axis];
+        if (count[axis] == 1)
+            continue;
+        ret_box->count[ret_box->n] = count[axis];
+        ret_box->stride[ret_box->n++] = strides[axis];
+    }
+    if (ret_box->n == 0) {
+        ret_box->n = 1;
+        ret_box->count[0] = 1;
+        ret_box->stride[0] = 0;
+    }
+    return to;
+}
+
+static void copy_cells(const struct kept_box *box, char *to, const char *from, size_t item_bytes)
+{
+    int64_t place[ARRAY_MAX_NDIM] = {0};
+    int i;
+
+    do {
+        copy_run(to, box->stride[0], from, item_bytes, box->count[0]);
+        from += (size_t)box->count[0] * item_bytes;
+        for (i = 1; i < box->n; i++) {
+            to += box->stride[i];
+            if (++place[i] < box->count[i])
+                break;
+            to -= box->stride[i] * box->count[i];
+            place[i] = 0;
+        }
+    } while (i < box->n);
+}
+
+void plan_keep_results(const struct plan *plan, const struct program *program, unsigned pass,
+                       uint64_t first_grain, const struct reduce_layout *layout, const void *node,
+                       char *carry)
+{
+    const struct geometry *g = &plan->passes[pass].geometry;
+    unsigned first = program->passes[pass].first_reduction;
+
+    for (unsigned i = 0; i < layout->n_reductions; i++) {
+        int64_t strides[ARRAY_MAX_NDIM];
+        struct kept_box box;
+        char *to = carry + plan->results[first + i].offset_bytes;
+        (void)result_strides(plan, program, first + i, strides);
+        to = place_chain(g, strides, first_grain, to, &box);
+        copy_cells(&box, to, reduce_values(layout, node, i),
+                   dtype_size((enum dtype)layout->reductions[i].result));
+    }
+}
+
+/* One identity, in a node of one cell, for all values. */
+static void keep_identity(const struct plan *plan, const struct program *program,
+                          const struct reduce_layout *layout, const void *node, unsigned i,
+                          char *carry)
+{
+    unsigned reduction = program->passes[layout->reductions[i].pass].first_reduction + i;
+    size_t item_bytes = dtype_size((enum dtype)layout->reductions[i].result);
+    int64_t strides[ARRAY_MAX_NDIM];
+    uint64_t n = result_strides(plan, program, reduction, strides);
+    char *to = carry + plan->results[reduction].offset_bytes;
+
+    for (uint64_t k = 0; k < n; k++)
+        memcpy(to + k * item_bytes, reduce_values(layout, node, i), item_bytes);
+}
+
+void plan_keep_identities(const struct plan *plan, const struct program *program, unsigned pass,
+                          uint64_t round, char *carry)
+{
+    _Alignas(64) char node[64 * (1 + REDUCE_MAX_PLANES * PROGRAM_MAX_REDUCTIONS)];
+    struct reduce_layout layout;
+
+    if (plan->passes[pass].n_tiles > 0)
+        return; /* it has elements, in the first round */
+    reduce_layout_init(&layout, program, pass, 1);
+    assert(layout.n_bytes <= sizeof(node));
+    reduce_identity(&layout, node);
+    for (unsigned i = 0; i < layout.n_reductions; i++)
+        keep_identity(plan, program, &layout, node, i, carry);
+    (void)round; /* a round's place is the same for all */
+}

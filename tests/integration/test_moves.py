@@ -1,0 +1,221 @@
+"""transpose, concatenate, stack, flip, roll, tile and pad of the command, and so of the C library: NumPy's
+results byte for byte, from every kind of file to every kind, and what is refused."""
+
+import json
+import random
+
+import h5py
+import numpy as np
+import pytest
+
+DTYPES = ["f4", "f8", "i1", "u2", "i8", "?", ">f4", ">i2"]
+N_CASES = 24
+
+
+class Files:
+    """Arrays in files of every kind."""
+
+    def __init__(self, folder, seed):
+        self.folder = folder
+        self.random, self.numbers = random.Random(seed), np.random.default_rng(seed)
+
+    def shape(self):
+        n = self.random.randint(1, 4)
+        return tuple(self.random.randint(1, 40 if n < 3 else 9) for _ in range(n))
+
+    def array(self, shape, name="s"):
+        a = self.numbers.integers(0, 100, shape).astype(self.random.choice(DTYPES))
+        kind = self.random.choice(["npy", "fortran", "raw", "plain", "chunks", "packed", "part"])
+        path = self.folder / name
+        if kind in ("npy", "fortran", "part"):
+            np.save(f"{path}.npy", np.repeat(a, 2, -1)[..., ::-1] if kind == "part"
+                    else np.asfortranarray(a) if kind == "fortran" else a)
+            return a, f"{path}.npy" + "[..., ::-2]" * (kind == "part")
+        if kind == "raw" and a.size:
+            a.tofile(f"{path}.raw")
+            dtype = a.dtype.str.lstrip("|").replace("b1", "bool")
+            return a, f"{path}.raw:{dtype}:{'x'.join(map(str, shape))}"
+        options = {} if kind in ("plain", "raw") or not a.size else {
+            "chunks": tuple(max(1, min(n, self.random.randint(1, 9))) for n in shape),
+            "compression": "gzip" if kind == "packed" else None}
+        with h5py.File(f"{path}.h5", "w") as f:
+            f.create_dataset("d", data=a, **options)
+        return a, f"{path}.h5:/d"
+
+    def moved(self, daemon, *words):
+        """What a verb writes; into a file that is new, or one that is there."""
+        to = self.random.choice([f"{self.folder}/o.npy", f"{self.folder}/o.h5:/x/y"])
+        daemon.ctl(*words, "-o", to)
+        if to.endswith(".npy"):
+            return np.load(to)
+        with h5py.File(to.split(":")[0]) as f:
+            return f["x/y"][()]
+
+
+def listed(numbers):
+    return ",".join(map(str, numbers))
+
+
+def same(got, want):
+    want = want.astype(want.dtype.newbyteorder("="))
+    assert (got.shape, got.dtype) == (want.shape, want.dtype)
+    assert got.tobytes() == want.tobytes()
+
+
+def transposed(files, daemon):
+    a, source = files.array(files.shape())
+    order = list(range(a.ndim))
+    files.random.shuffle(order)
+    same(files.moved(daemon, "transpose", source, "--axes", listed(order)), a.transpose(order))
+
+
+def flipped(files, daemon):
+    a, source = files.array(files.shape())
+    axes = tuple(files.random.sample(range(a.ndim), files.random.randint(1, a.ndim)))
+    same(files.moved(daemon, "flip", source, "--axes", listed(axes)), np.flip(a, axes))
+
+
+def rolled(files, daemon):
+    a, source = files.array(files.shape())
+    if files.random.random() < 0.4:
+        by = files.random.randint(-200, 200)
+        same(files.moved(daemon, "roll", source, f"--shift={by}"), np.roll(a, by))
+        return
+    axes = [files.random.randrange(a.ndim) for _ in range(files.random.randint(1, a.ndim))]
+    by = [files.random.randint(-50, 50) for _ in axes]
+    same(files.moved(daemon, "roll", source, f"--shift={listed(by)}", "--axes", listed(axes)),
+         np.roll(a, by, axes))
+
+
+def tiled(files, daemon):
+    a, source = files.array(files.shape())
+    times = [files.random.choice([0, 1, 2, 2, 3, 4]) for _ in range(files.random.randint(1, 4))]
+    same(files.moved(daemon, "tile", source, "--repeats", listed(times)), np.tile(a, times))
+
+
+def periodic(a, widths, mode):
+    """numpy.pad() also where the border is wider than the array, which not all versions get right."""
+    for axis, (before, after) in enumerate(widths):
+        n = a.shape[axis]
+        i = np.arange(-before, n + after)
+        if mode == "edge" or (mode == "reflect" and n == 1):
+            i = i.clip(0, n - 1)
+        elif mode == "wrap":
+            i %= n
+        else:
+            period = 2 * n - 2 if mode == "reflect" else 2 * n
+            i %= period
+            i = np.where(i >= n, period - i - (mode == "symmetric"), i)
+        a = a.take(i, axis)
+    return a
+
+
+def padded(files, daemon):
+    a, source = files.array(files.shape())
+    widths = [(files.random.choice([0, 1, 2, 30]), files.random.choice([0, 1, 3, 20]))
+              if a.ndim < 3 else (files.random.randint(0, 6), files.random.randint(0, 6))
+              for _ in a.shape]
+    mode = files.random.choice(["constant", "edge", "reflect", "symmetric", "wrap"])
+    text = listed(f"{before}:{after}" for before, after in widths)
+    got = files.moved(daemon, "pad", source, "--width", text, "--mode", mode, "--value", "1:0")
+    same(got, np.pad(a, widths, constant_values=((1, 0),) * a.ndim) if mode == "constant"
+         else periodic(a, widths, mode))
+
+
+def joined(files, daemon):
+    shape = files.shape()
+    axis = files.random.randrange(-len(shape), len(shape))
+    arrays = []
+    for i in range(files.random.choice([1, 2, 3, 25])):
+        longer = list(shape)
+        longer[axis] = files.random.randint(0, 9)
+        arrays.append(files.array(tuple(longer), f"s{i}"))
+    same(files.moved(daemon, "concatenate", *[source for _, source in arrays], f"--axis={axis}"),
+         np.concatenate([a for a, _ in arrays], axis))
+
+
+def stacked(files, daemon):
+    shape = files.shape()
+    axis = files.random.randrange(-len(shape) - 1, len(shape) + 1)
+    arrays = [files.array(shape, f"s{i}") for i in range(files.random.choice([1, 2, 3, 25]))]
+    same(files.moved(daemon, "stack", *[source for _, source in arrays], f"--axis={axis}"),
+         np.stack([a for a, _ in arrays], axis))
+
+
+@pytest.mark.parametrize("case", [transposed, flipped, rolled, tiled, padded, joined, stacked],
+                         ids=lambda case: case.__name__)
+def test_generated_movements_are_numpys(daemon, folder, case):
+    files = Files(folder, len(case.__name__))
+    for _ in range(N_CASES):
+        case(files, daemon)
+
+
+def test_arrays_much_larger_than_the_pool(start, folder):
+    daemon = start(pool="4M")
+    a = np.arange(3000 * 5000, dtype="f4").reshape(3000, 5000)
+    np.save(folder / "a.npy", a)
+    daemon.ctl("transpose", "a.npy", "-o", "t.npy", cwd=folder)
+    same(np.load(folder / "t.npy", mmap_mode="r"), a.T)
+    daemon.ctl("roll", "a.npy", "--shift=1234567", "-o", "r.h5:/r", cwd=folder)
+    with h5py.File(folder / "r.h5") as f:
+        same(f["r"][()], np.roll(a, 1234567))
+
+
+def test_into_a_part_of_an_existing_file(daemon, folder):
+    a = np.arange(12.).reshape(3, 4)
+    np.save(folder / "a.npy", a)
+    np.save(folder / "b.npy", np.zeros((8, 6)))
+    outcome = json.loads(daemon.ctl("transpose", "a.npy", "--in-place", "-o", "b.npy[::2, ::-2]",
+                                    "--json", cwd=folder).stdout)
+    assert outcome["write_bytes"] == 96
+    want = np.zeros((8, 6))
+    want[::2, ::-2] = a.T
+    same(np.load(folder / "b.npy"), want)
+
+
+@pytest.mark.parametrize(("words", "code", "expected"), [
+    (["transpose", "a.npy", "--axes", "0,0"], "bad-argument", "each axis once"),
+    (["transpose", "a.npy", "--axes", "0,2"], "bad-argument", "-2 to 1"),
+    (["transpose", "a.npy", "--axes", "0"], "bad-argument", "2 axes"),
+    (["flip", "a.npy", "--axes", "-3"], "bad-argument", "-2 to 1"),
+    (["concatenate", "a.npy", "b.npy"], "bad-shape", "the same shape but along axis 0"),
+    (["concatenate", "a.npy", "--axis", "2"], "bad-argument", "-2 to 1"),
+    (["concatenate", "a.npy[0, 0]"], "bad-shape", "at least one axis; stack makes a new one"),
+    (["stack", "a.npy", "b.npy"], "bad-shape", "the same shape"),
+    (["stack", "a.npy", "--axis", "3"], "bad-argument", "-3 to 2"),
+    (["roll", "a.npy", "--shift", "1", "--axes", "7"], "bad-argument", "-2 to 1"),
+    (["tile", "a.npy", "--repeats=-1"], "bad-argument", "0 or more"),
+    (["pad", "a.npy", "--width=-1"], "bad-argument", "0 or more elements"),
+    (["pad", "a.npy", "--width", "1,2,3"], "bad-argument", "one for all axes, or 2"),
+    (["pad", "a.npy[:0]", "--width", "1", "--mode", "edge"], "bad-argument", "a constant border"),
+    (["pad", "i.npy", "--width", "1", "--value", "300"], "bad-argument", "a value of int8"),
+])
+def test_what_does_not_fit_is_refused_and_leaves_nothing(daemon, folder, words, code, expected):
+    np.save(folder / "a.npy", np.zeros((3, 4)))
+    np.save(folder / "b.npy", np.zeros((4, 3)))
+    np.save(folder / "i.npy", np.zeros((3, 4), "i1"))
+    done = daemon.ctl(*words, "-o", "o.npy", "--json", cwd=folder, check=False)
+    error = json.loads(done.stdout)["error"]
+    assert (done.returncode, error["code"], error["expected"]) == (1, code, expected)
+    assert not (folder / "o.npy").exists()
+
+
+def test_a_movement_is_not_in_place(daemon, folder):
+    a = np.arange(20.)
+    np.save(folder / "a.npy", a)
+    done = daemon.ctl("roll", "a.npy", "--shift", "3", "--in-place", "-o", "a.npy", "--json", cwd=folder,
+                      check=False)
+    assert json.loads(done.stdout)["error"]["code"] == "overlapping-output"
+    same(np.load(folder / "a.npy"), a)
+
+
+@pytest.mark.parametrize("words", [["transpose", "a.npy"], ["transpose", "-o", "b.npy"],
+                                   ["roll", "a.npy", "-o", "b.npy"], ["tile", "a.npy", "-o", "b.npy"],
+                                   ["pad", "a.npy", "-o", "b.npy"],
+                                   ["pad", "a.npy", "--width", "x", "-o", "b.npy"],
+                                   ["pad", "a.npy", "--width", "1.5", "-o", "b.npy"],
+                                   ["pad", "a.npy", "--width", "1", "--mode", "mean", "-o", "b.npy"],
+                                   ["transpose", "a.npy", "--axes", "0,,1", "-o", "b.npy"],
+                                   ["flip", "a.npy", "b.npy", "-o", "c.npy"]])
+def test_wrong_words(daemon, folder, words):
+    assert daemon.ctl(*words, cwd=folder, check=False).returncode == 2

@@ -1,0 +1,66 @@
+/* Files that are transposed: when a pass has blocks of its source in the carry, and how many. */
+#include "kernels/plan.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <string.h>
+
+#define MIB (UINT64_C(1) << 20)
+
+/* float32, n by n, of one file into another; the source's first axis is its fastest. */
+static int plan_transpose(int64_t n, unsigned n_threads, uint64_t carry_limit_bytes,
+                          struct plan *ret_plan)
+{
+    struct request_arg arg = {.name = "a"};
+    struct request_output output = {.expr = "a", .n_expr_chars = 1, .has_to = true};
+    const struct array file = {
+        .dtype = DTYPE_FLOAT32, .ndim = 2, .shape = {n, n}, .at.kind = LOCATION_FILE};
+    const struct job_request request = {
+        .n_args = 1, .args = &arg, .n_outputs = 1, .outputs = &output, .engine_index = -1};
+    const struct plan_limits limits = {.pool_bytes = 4 * carry_limit_bytes,
+                                       .slot_bytes = GRAIN_MAX_TOTAL_BYTES,
+                                       .carry_limit_bytes = carry_limit_bytes,
+                                       .n_threads = n_threads};
+    struct gad_error error;
+    struct program *program;
+
+    arg.array = output.to = file;
+    array_c_strides(2, file.shape, 4, output.to.strides);
+    arg.array.strides[0] = output.to.strides[1];
+    arg.array.strides[1] = output.to.strides[0];
+    cr_assert(eq(int, program_compile(&request, &program, &error), 0), "%s", error.message);
+    int r = plan_make(&request, program, false, &limits, ret_plan, &error);
+    program_free(program);
+    return r;
+}
+
+Test(strips, each_thread_has_a_block_within_what_the_carry_has_room_for)
+{
+    struct plan plan;
+
+    cr_assert(eq(int, plan_transpose(8192, 2, 24 * MIB, &plan), 0));
+    const struct plan_pass *pass = &plan.passes[0];
+    cr_assert(gt(u64, pass->strip_row_bytes, 0));
+    cr_assert(eq(uint, pass->tree.window, 2));
+    cr_assert(eq(u64, plan.carry_bytes, 2 * pass->node_bytes));
+    cr_assert(le(u64, plan.carry_bytes, 24 * MIB));
+}
+
+Test(strips, there_are_no_more_blocks_than_a_job_can_count)
+{
+    struct plan plan;
+
+    cr_assert(eq(int, plan_transpose(16384, 1000, 8192 * MIB, &plan), 0));
+    cr_assert(gt(u64, plan.passes[0].strip_row_bytes, 0));
+    cr_assert(eq(uint, plan.passes[0].tree.window, PLAN_MAX_WINDOW));
+    cr_assert(le(u64, plan.carry_bytes, 8192 * MIB));
+}
+
+Test(strips, where_blocks_have_no_room_there_are_none)
+{
+    struct plan plan;
+
+    cr_assert(eq(int, plan_transpose(8192, 2, MIB, &plan), 0));
+    cr_assert(eq(u64, plan.passes[0].strip_row_bytes, 0));
+    cr_assert(eq(u64, plan.carry_bytes, 0));
+}
