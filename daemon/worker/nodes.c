@@ -45,7 +45,8 @@ void nodes_begin_pass(struct wjob *job)
 void nodes_end_pass(struct wjob *job)
 {
     assert(!job->tree || reduce_tree_is_complete(job->tree));
-    if (wjob_pass(job)->n_reductions > 0 && plan_of(job)->n_tiles == 0 && job->round == 0)
+    if (wjob_pass(job)->n_reductions > 0 && plan_of(job)->n_tiles == 0 && job->round == 0 &&
+        job->plan.n_tiles > 0) /* somebody reads them */
         plan_keep_identities(&job->plan, job->program, job->pass, job->round, job->carry);
 }
 

@@ -11,7 +11,7 @@
  * either; with it the array that is computed must have as many elements.
  *
  * The check is made where the shape is known: for an output by types.c, for what is reduced by
- * reductions.c. Then each pass that evaluates an index has its axis.
+ * reduce.c, with its mask. Then each pass that evaluates an index has its axis.
  */
 #include "kernels/expr/internal.h"
 

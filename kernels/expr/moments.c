@@ -81,7 +81,7 @@ static uint16_t degrees_of_freedom(struct reduce *k, double ddof, bool is_nan)
 {
     if (k->mask == NODE_NONE) {
         double n = (double)k->n_reduced - ddof;
-        return lower_float(&k->l, DTYPE_FLOAT64, n > 0 ? n : 0);
+        return lower_float(&k->l, DTYPE_FLOAT64, n < 0 ? 0 : n); /* NaN stays */
     }
     uint16_t none = lower_float(&k->l, DTYPE_FLOAT64, 0);
     uint16_t n = lower_binary(&k->l, OP_SUBTRACT, reduce_count(k, false),

@@ -204,6 +204,9 @@ static uint16_t reduce_as(struct reduce *k, enum op op, uint16_t src, bool keeps
         return node;
     if (k->axes == 0)
         return reduce_nothing(k, op, src);
+    k->l.r = axes_check(c, src, &c->graph.shapes[c->graph.nodes[src].shape]);
+    if (k->l.r != 0)
+        return node;
     src = before_widening(&c->graph, op, src);
     k->l.r = graph_reduce(c, op, result_dtype(op, types_of_node(c, src)), src, k->axes, keeps_dims,
                           &node);

@@ -34,8 +34,8 @@ static uint16_t initial_node(struct reduce *k, const struct ast_node *initial, e
     if (k->l.r != 0)
         return node;
     if (v->kind == VALUE_NODE) {
-        const struct shape *shape = &c->graph.shapes[c->graph.nodes[v->node].shape];
-        if (shape->ndim > 0) {
+        const struct node *given = &c->graph.nodes[v->node];
+        if (c->graph.shapes[given->shape].ndim > 0 || given->is_free) {
             k->l.r = fail(c, GAD_BAD_SHAPE, initial->column, "%s: 'initial' must be one number",
                           op_info((enum op)k->l.n->op)->name);
             error_expected(c->error, "a number");

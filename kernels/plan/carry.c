@@ -136,7 +136,10 @@ int planner_cut_all(struct planner *p)
         return r;
     place_results(p);
     p->plan->n_rounds = 1;
-    for (unsigned i = 0; i < p->program->n_passes; i++)
-        p->plan->n_rounds = max_u64(p->plan->n_rounds, p->plan->passes[i].geometry.n_rounds);
+    for (unsigned i = 0; i < p->program->n_passes; i++) {
+        const struct geometry *g = &p->plan->passes[i].geometry;
+        if (g->n_grains > 0) /* every round has something to do */
+            p->plan->n_rounds = max_u64(p->plan->n_rounds, g->n_rounds);
+    }
     return 0;
 }

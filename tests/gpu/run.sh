@@ -122,7 +122,8 @@ fi
 mib=512
 pool=128M
 bench=
-fast="test_cuda.py test_cuda_jobs.py test_cuda_functions.py test_trees.py"
+fast="test_cuda.py test_cuda_jobs.py test_cuda_functions.py test_cuda_random.py test_trees.py"
+fast="$fast test_reduction_functions.py test_random_functions.py"
 if [ "$double" ]; then # the bundle is tried, not the double's speed
     mib=8
     pool=8M

@@ -95,7 +95,7 @@ def variants(name, keywords):
             if name not in ("var", "std", "nanvar", "nanstd") or dtype.startswith("float"):
                 yield {"dtype": dtype}
     if "ddof" in keywords:
-        yield from ({"ddof": ddof} for ddof in (1, 2, 0.5, 20))
+        yield from ({"ddof": ddof} for ddof in (1, 2, 0.5, 20, math.nan))
         yield {"ddof": 1, "keepdims": True}
     if "initial" in keywords:
         yield {"initial": 3}

@@ -66,6 +66,9 @@ Test(expr_random, numbers_have_the_size_or_the_shape_of_what_they_meet)
         {"f8 + normal(size=4, seed=1)",
          "bad-shape: column 6: random numbers of size (4,) would repeat in an array of shape "
          "(3, 4); leave 'size' out for one of each element"},
+        {"sum(f8, where=bernoulli(0.5, size=4, seed=1))",
+         "bad-shape: column 15: random numbers of size (4,) would repeat in an array of shape "
+         "(3, 4); leave 'size' out for one of each element"},
         {"normal(seed=1)", "bad-shape: column 1: random numbers of no shape: write size=(...), or "
                            "let an array take part, or the output be there"},
         {"sum(normal(seed=1))", "bad-shape: column 5: random numbers of no shape: write "

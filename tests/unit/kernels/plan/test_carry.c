@@ -455,6 +455,20 @@ Test(carry, what_no_rounds_make_smaller_is_refused_with_the_numbers)
     program_free(job.program);
 }
 
+Test(carry, rounds_in_which_there_is_nothing_to_do_are_none)
+{
+    const int64_t shape[] = {0, INT64_C(1) << 44};
+    struct gad_error error;
+    struct plan plan;
+    struct job job;
+
+    job_init(&job, "b * sum(a, axis=0)", 2, shape); /* no element, and results without end */
+    cr_assert(eq(int, plan_job(&job, &roomy, false, &plan, &error), 0), "%s", error.message);
+    cr_assert(eq(u64, plan.n_tiles, 0));
+    cr_assert(eq(u64, plan.n_rounds, 1));
+    program_free(job.program);
+}
+
 Test(carry, in_place_there_are_no_rounds)
 {
     const int64_t shape[] = {100, 200000};
