@@ -247,7 +247,7 @@ static int run_request(struct move *move, const struct move_request *request,
 {
     struct gad_argument args[REQUEST_MAX_OUTPUTS];
     struct gad_output outputs[REQUEST_MAX_OUTPUTS];
-    char names[REQUEST_MAX_OUTPUTS][8];
+    char names[REQUEST_MAX_OUTPUTS][12]; /* "x" and 32 bits in decimal */
     const struct gad_move_options *options = move->options;
     struct gad_job *job;
     for (unsigned i = 0; i < request->n; i++) {

@@ -141,9 +141,12 @@ static void describe(const struct gad_array *array, const int64_t *strides, int 
         .dtype = (enum dtype)array->info.dtype, .is_swapped = array->info.is_swapped, .ndim = ndim};
     int64_t item = (int64_t)dtype_size(ret->dtype);
     for (int i = 0; i < ndim; i++) {
-        int64_t stride = axes[i].axis < 0 ? 0 : axes[i].step * strides[axes[i].axis];
+        int64_t stride = 0;
+        bool has_stride = axes[i].count > 1; /* of an empty view nobody has checked the steps */
+        if (has_stride && axes[i].axis >= 0)
+            has_stride = !mul_overflows_i64(axes[i].step, strides[axes[i].axis], &stride);
         ret->shape[i] = axes[i].count;
-        ret->strides[i] = axes[i].count > 1 ? stride : item;
+        ret->strides[i] = has_stride ? stride : item;
     }
 }
 
@@ -163,7 +166,8 @@ static int add_state(struct gad_array *view, struct gad_array *array, const int6
         return -ENOMEM;
     blocks->base = array_ref(array);
     blocks->ndim = ndim;
-    memcpy(blocks->axes, axes, (size_t)ndim * sizeof(*axes));
+    if (ndim > 0)
+        memcpy(blocks->axes, axes, (size_t)ndim * sizeof(*axes));
     memcpy(blocks->start, start, sizeof(blocks->start));
     view->format_state = blocks;
     view->maker_free = free_view;

@@ -145,7 +145,7 @@ static void init_streams(struct binding *b, const struct cpu_view *inputs,
     run->inputs = layout_take(b, BIND_MAX_STREAMS * sizeof(*run->inputs));
     for (unsigned i = 0; i < program->n_inputs; i++)
         add_stream(b, b->input_slot[i], &inputs[i], program->inputs[i].dtype);
-    for (unsigned i = 0; i < program->n_reductions; i++)
+    for (unsigned i = 0; reduced && i < program->n_reductions; i++)
         add_stream(b, b->reduced_slot[i], &reduced[i], (enum dtype)program->reductions[i].result);
     run->fetches = layout_take(b, run->n_inputs * sizeof(*run->fetches));
     init_indices(b);

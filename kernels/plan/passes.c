@@ -225,13 +225,14 @@ static int cut(struct planner *p, unsigned index, uint64_t max_cells, bool is_be
         .round_axis = p->round_length > 0 ? p->round_axes[index] : -1,
         .round_length = p->round_length,
     };
-    struct operand_list list = {.n = p->n_operands};
+    struct operand_list list; /* large, so only what is used of it is written */
     bool has_provider = false;
     bool has_strips = planner_choose_strips(p, index, &rules);
 
     if (!has_strips)
         rules.strip_extents[0] = 0;
     *planned = (struct plan_pass){.tile_log2 = 0};
+    list.n = p->n_operands;
     for (unsigned i = 0; i < p->n_operands; i++) {
         list.operands[i] = p->operands[i].shape;
         planned->needs_slot |= p->operands[i].kind == LOCATION_FILE;

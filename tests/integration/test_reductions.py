@@ -225,13 +225,13 @@ def test_results_that_do_not_fit_are_done_in_rounds(start, folder, kind):
 
 
 def test_results_without_end_that_nobody_reads_hold_nobody_up(start):
-    """Arrays without any element: the sums of the columns would be 2**44, the output is empty."""
+    """Arrays without any element: the sums of the columns would be 2**48, the output is empty."""
     daemon = start()
     with daemon.connect() as w, daemon.connect() as other:
-        empty = wire.argument(np.zeros((0, 1 << 44), "f4"))
+        empty = wire.argument(np.zeros((0, 1 << 48), "f4"))
         ident = w.send("job.run", args={"a": empty}, outputs=[{"expr": "a * sum(a, axis=0)"}])
         assert other.compute("a + 1", a=np.arange(3)).tolist() == [1, 2, 3]
-        assert w.reply(ident)["outputs"][0]["shape"] == [0, 1 << 44]
+        assert w.reply(ident)["outputs"][0]["shape"] == [0, 1 << 48]
 
 
 def test_rounds_through_providers_both_ways(start):

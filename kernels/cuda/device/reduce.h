@@ -252,28 +252,31 @@ DEVICE void reduce_sum(struct code_state *state, struct value from, u32 is_valid
         get_f32(from, narrow);
         UNROLLED for (u32 k = 0; k < CODE_THREAD_ELEMENTS; k++) items[k] = (f64)narrow[k];
     }
+    struct code_state sum = *state;
     UNROLLED for (u32 k = 0; k < CODE_THREAD_ELEMENTS; k++)
     {
         if (is_valid >> k & 1)
-            state_add(state, items[k]);
+            state_add(&sum, items[k]);
     }
+    *state = sum;
+}
+
+/* On its own, so that callers have their registers for themselves. */
+DEVICE_CALL void take_item(struct code_state *state, u32 stride, u64 item, i64 index, u32 n_before,
+                           u32 kind, u32 type)
+{
+    state_take(state, stride, item, index, n_before, kind, type);
 }
 
 /* One strip of the thread. Sums of floats, which are the most frequent, have their own way. */
 DEVICE_CALL void reduce_strip(struct reduce_call call)
 {
-    struct code_state *to = (struct code_state *)(call.shared + call.state) + call.thread;
-    struct code_state states[2], *second = second_state(to, call.plane);
-    bool has_second = call.kind == CODE_SQUARED_DEVIATIONS;
+    struct code_state *state = (struct code_state *)(call.shared + call.state) + call.thread;
     struct value from = reduce_source(call, call.sources & 0xffff);
-    states[0] = *to;
     if (call.kind == CODE_SUM_FLOAT) {
-        reduce_sum(&states[0], from, call.is_valid, call.type);
-        *to = states[0];
+        reduce_sum(state, from, call.is_valid, call.type);
         return;
     }
-    if (has_second)
-        states[1] = *second;
     bool has_index = call.kind == CODE_ARGMIN || call.kind == CODE_ARGMAX;
     struct value indices = reduce_source(call, call.sources >> 16);
     u32 n = 0;
@@ -284,10 +287,7 @@ DEVICE_CALL void reduce_strip(struct reduce_call call)
         if (!(call.is_valid >> k & 1))
             continue;
         i64 index = has_index ? *(const i64 *)item_at(indices, 8, k) : 0;
-        state_take(states, sizeof(states[0]), widened_item(from, k, call.type), index, n++,
-                   call.kind, call.type);
+        take_item(state, call.plane, widened_item(from, k, call.type), index, n++, call.kind,
+                  call.type);
     }
-    *to = states[0];
-    if (has_second)
-        *second = states[1];
 }

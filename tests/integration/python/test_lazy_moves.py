@@ -134,6 +134,15 @@ def test_borders_that_are_wider_than_the_array_go_on_periodically(gd):
                 np.concatenate([a, a[-2:0:-1]])[i % 8])
 
 
+def test_what_is_empty_stays_so_and_keeps_its_dtype(gd):
+    a = np.empty((0, 3), "i2")
+    for got, want in ((gd.roll(a, 2, 1), np.roll(a, 2, 1)), (gd.tile(a, 2), np.tile(a, 2)),
+                      (gd.pad(a, ((0, 0), (1, 1))), np.pad(a, ((0, 0), (1, 1)))),
+                      (gd.concatenate([a, a]), np.concatenate([a, a])), (gd.flip(a), np.flip(a))):
+        assert got.dtype == want.dtype
+        assert got.compute().shape == want.shape
+
+
 def test_in_corners_the_last_axis_wins(gd):
     a = np.ones((2, 3), "f4")
     values = ((1, 2), (3, 4))
@@ -149,6 +158,15 @@ def test_what_was_moved_takes_part_in_expressions(gd):
     assert_same(np.roll(np.pad(x - x.mean(axis=0), 1), 1, 0).sum(axis=1).compute(),
                 np.roll(np.pad(a - a.mean(axis=0), 1), 1, 0).sum(axis=1))
     assert_same((x - x.mean(axis=1, keepdims=True)).T.compute(), (a - a.mean(1, keepdims=True)).T)
+
+
+def test_many_pieces_of_what_reductions_gave(gd):
+    a = np.arange(24.0).reshape(4, 6)
+    x = gd.lazy(a)
+    b = a.max(axis=1, keepdims=True) * a - a.mean(axis=0)
+    y = gd.max(x, axis=1, keepdims=True) * x - gd.mean(x, axis=0)
+    np.testing.assert_array_equal(gd.pad(y, ((9, 9), (13, 13)), "edge").compute(),
+                                  np.pad(b, ((9, 9), (13, 13)), "edge"))
 
 
 def test_dtypes_are_promoted_as_numpy_does(gd):

@@ -17,7 +17,7 @@ from .. import errors
 from .._arguments import convert as _arguments
 from .._jobs.request import Planned, Request, Results, To, new_array
 from .._session import current
-from .graph import Node, Shape, Source
+from .graph import Node, Reduction, Shape, Source, ordered
 from .leaves import ArraySource
 from .selection import Items
 from .text import written
@@ -119,14 +119,18 @@ def fill(session: "_core.Session", moved: Moved, to: "_core.Array", engine: str 
 
 
 def _n_together(pieces: Sequence[Piece]) -> int:
-    """How many of them one job takes."""
+    """How many of them one job takes: one with reductions, which are passes too, goes alone."""
     n = 1
-    while n < min(_MAX_PIECES, len(pieces)):
+    while n < min(_MAX_PIECES, len(pieces)) and not _reduces(pieces[0]) and not _reduces(pieces[n]):
         _, sources = written([piece.node for piece in pieces[:n + 1]])
         if len(sources) + n + 1 > _MAX_ARRAYS:
             break
         n += 1
     return n
+
+
+def _reduces(piece: Piece) -> bool:
+    return any(isinstance(node, Reduction) for node in ordered(piece.node))
 
 
 def _place(session: "_core.Session", to: "_core.Array", piece: Piece) -> "_core.Array":

@@ -318,7 +318,8 @@ def roll(a: Operand, shift: Numbers, axis: Numbers | None = None) -> Lazy:
         by = by % size if size else 0
         parts = [Segment(0, size - by, 1, by), Segment(by, 0, 1, size - by)]
         segments.append([part for part in parts if part.count] or [_all(size)])
-    return Lazy._of(Moved(node.shape, _pieces(node, segments, range(ndim))))
+    return Lazy._of(Moved(node.shape, _pieces(node, segments, range(ndim)),
+                          Lazy._of(node).dtype))
 
 
 def tile(A: Operand, reps: Numbers) -> Lazy:  # noqa: N803

@@ -143,8 +143,9 @@ static bool compare_items(struct check *c, const struct trial *t, const char *go
 {
     for (size_t i = 0; i < t->n; i++) {
         const char *x = got + i * t->dst.item_bytes, *y = wanted + i * t->dst.item_bytes;
-        const char *sources[2] = {t->copy[0].items + i * t->copy[0].item_bytes,
-                                  t->copy[1].items + i * t->copy[1].item_bytes};
+        const char *sources[2] = {NULL, NULL};
+        for (int k = 0; k < 2 && t->copy[k].items; k++)
+            sources[k] = t->copy[k].items + i * t->copy[k].item_bytes;
         if (t->k->is_exact ? !check_same(x, y, t->k->result)
                            : !check_is_close(t->k, sources[0], sources[1], x, y)) {
             report(c, t, i, "not the plain level's result", x, y);

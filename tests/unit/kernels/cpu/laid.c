@@ -79,7 +79,7 @@ void laid_draw(struct laid *l, const struct shape *s, enum dtype dtype, bool is_
 void laid_place(struct laid *l, char *arena)
 {
     l->arena = arena;
-    l->view.base = arena + l->offset_bytes;
+    l->view.base = arena ? arena + l->offset_bytes : NULL;
 }
 
 char *laid_item(const struct laid *l, const struct shape *s, size_t element)
