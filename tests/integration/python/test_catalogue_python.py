@@ -88,7 +88,7 @@ def test_reductions_and_casts(gd, daemon, dtype):
     a = specials(dtype, 1009)
     if a.dtype.kind == "f":
         a = a[np.isfinite(a) & (np.abs(a) < 1e6)]
-    names = ["sum", "min", "max", "mean", "count_nonzero"]  # the others are in test_reductions.py
+    names = ["sum", "min", "max", "mean", "count_nonzero"]  # the others are in test_lazy_reductions.py
     assert set(names) <= set(ELSEWHERE)
     for array in (a, gd.asarray(a).reshape(-1, 1), a[:12].reshape(3, 4).T, a[5]):
         for name in names:
