@@ -206,7 +206,7 @@ static const struct argp random_argp = {
     "An element depends on the seed and its place in the array alone: not on the engine's threads, "
     "its memory, or how the file is laid out.\n"
     "\nExamples:\n"
-    "  gpuarrayctl random normal --shape 500,2000,2000 --dtype f4 --seed 1 -o big.h5:/data\n"
+    "  gpuarrayctl random normal --shape 100,200,300 --dtype f4 -o r.h5:/d\n"
     "  gpuarrayctl random integers 1 7 --shape 1000000 --seed 3 -o dice.npy\n"
     "  gpuarrayctl random poisson lam=rates.npy --shape 1000,1000 -o counts.npy" CTL_EXIT_CODES,
     NULL,

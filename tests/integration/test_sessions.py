@@ -90,6 +90,9 @@ class Place:
         np.save(folder / "ints.npy", np.array([3, 0, -4], "i2"))
         np.save(folder / "flags.npy", np.array([True, False]))
         np.save(folder / "speed.npy", np.sqrt(np.arange(1000, dtype="f4")))
+        np.save(folder / "rates.npy", np.full(1000, 4.5))
+        for name in ("x1", "x2", "x3", "red", "green", "blue"):
+            np.save(folder / f"{name}.npy", a)
         np.save(folder / "object.npy", np.array([{}], object), allow_pickle=True)
         (folder / "short.npy").write_bytes((folder / "a.npy").read_bytes()[:-1])
         (folder / "garbage.npy").write_bytes(bytes(range(200)))
@@ -101,6 +104,9 @@ class Place:
                 f[name].attrs["_FillValue"] = np.float32(11 * sign)
             f["deep/inside"] = a
             f["text"] = "hello"
+        for name, dataset, data in (("cube", "d", np.zeros((2, 3, 4))), ("jan", "u", a), ("feb", "u", a)):
+            with h5py.File(folder / f"{name}.h5", "w") as f:
+                f[dataset] = data
         np.zeros(16, "u2").tofile(folder / "small.raw")
         with open(folder / "scan.raw", "wb") as f:
             f.truncate(2 * 4096 * 4096)
@@ -392,7 +398,12 @@ def test_the_dtypes_of_every_operation_are_those_that_the_daemon_takes(daemon):
 
 def test_json_is_one_document_for_every_verb_and_every_error(daemon, place):
     words = {"run": ["max(a)", "a=a.npy"], "submit": ["a + 1", "a=a.npy", "-o", "j.npy"],
-             "convert": ["a.npy", "k.npy"], "wait": ["--all"], "cancel": ["--all"], "show": ["a.npy"]}
+             "convert": ["a.npy", "k.npy"], "wait": ["--all"], "cancel": ["--all"], "show": ["a.npy"], "random": ["normal", "--shape", "3"],
+             "transpose": ["a.npy", "-o", "m.npy"], "flip": ["a.npy", "-o", "m.npy"],
+             "concatenate": ["a.npy", "a.npy", "-o", "m.npy"], "stack": ["a.npy", "a.npy", "-o", "m.npy"],
+             "roll": ["a.npy", "--shift", "1", "-o", "m.npy"],
+             "tile": ["a.npy", "--repeats", "2", "-o", "m.npy"],
+             "pad": ["a.npy", "--width", "1", "-o", "m.npy"]}
     wrong = {"run": ["sqr(a)", "a=a.npy"], "submit": ["sqr(a)", "a=a.npy", "-o", "j.npy"],
              "convert": ["no.npy", "k.npy"], "wait": ["4711"], "cancel": ["4711"], "status": ["4711"],
              "watch": ["4711"], "show": ["no.npy"], "info": ["no.npy"], "ops": ["nothing"]}
