@@ -3,18 +3,11 @@
 # Usage: files.sh DIR GIB [PYTHON]
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
+. "$here/timing.sh"
 cd "$1"
 n=$(($2 * 1024 * 1024 * 256))
 python=${3:-python3}
 "$python" -c 'import numpy' 2>/dev/null || python=
-now() { date +%s%N; }
-median() { sort -n | awk '{ a[NR] = $1 } END { print a[int((NR + 1) / 2)] }'; }
-
-# Nobody pays for writing back what the other left, and the source is in the page cache.
-ready() {
-    sync
-    cat in.npy >/dev/null
-}
 
 # A first npy of ones; 0 * x + 1 over a file of zeros keeps Python out of it.
 truncate -s $((n * 4)) zeros.raw

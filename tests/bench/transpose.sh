@@ -3,19 +3,12 @@
 # Usage: transpose.sh DIR GIB [PYTHON]
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
+. "$here/timing.sh"
 cd "$1"
 rows=16384
 columns=$(($2 * 16384))
 python=${3:-python3}
 "$python" -c 'import numpy' 2>/dev/null || python=
-now() { date +%s%N; }
-median() { sort -n | awk '{ a[NR] = $1 } END { print a[int((NR + 1) / 2)] }'; }
-
-# Nobody pays for writing back what the other left, and the source is in the page cache.
-ready() {
-    sync
-    cat in.npy >/dev/null
-}
 
 truncate -s $((rows * columns * 4)) zeros.raw
 gpuarrayctl run -q 'x + float32(index(0) * 7 + index(1))' "x=zeros.raw:f4:${rows}x$columns" -o in.npy
