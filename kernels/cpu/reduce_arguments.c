@@ -5,20 +5,9 @@
  * not matter. A new best element is rare: blocks in which all are worse are passed over. The same
  * code at all levels.
  */
-#include "kernels/cpu/kernels.h"
+#include "kernels/cpu/template.h"
 
 #define BLOCK KERNEL_GRANULE
-
-typedef uint8_t u8;
-typedef uint16_t u16;
-typedef uint32_t u32;
-typedef uint64_t u64;
-typedef int8_t i8;
-typedef int16_t i16;
-typedef int32_t i32;
-typedef int64_t i64;
-typedef float f32;
-typedef double f64;
 
 /* Whether element a at `position` takes the place of `best` at `index`. */
 #define IS_BETTER(name, T, is_better)                                                              \
