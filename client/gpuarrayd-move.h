@@ -165,6 +165,23 @@ enum gad_status gad_pad(struct gad_client *client, struct gad_array *array,
                         const struct gad_move_options *options, struct gad_job_stats *ret_stats,
                         struct gad_error *error);
 
+/* ---- Differences -------------------------------------------------------------------------- */
+
+#define GAD_MAX_DIFF 16 /**< times that gad_diff() takes differences in one call */
+
+/** Differences of neighbours along an axis, as numpy.diff(): each element less the one before it;
+ * of bool whether they differ. A job that reads the array n + 1 times, and runs as movements do.
+ * client, options, ret_stats: see above; the dtype is the array's.
+ * array: not NULL, with at least one axis.
+ * n: how many times, 0 to GAD_MAX_DIFF; more only where nothing is left. The axis has n elements
+ * less, or none.
+ * axis: negative: from the end.
+ * GAD_BAD_ARGUMENT: n is negative or the axis out of range. GAD_BAD_SHAPE: the array has no axes.
+ * GAD_LIMIT_EXCEEDED: n is more than GAD_MAX_DIFF. */
+enum gad_status gad_diff(struct gad_client *client, struct gad_array *array, int n, int axis,
+                         const struct gad_move_options *options, struct gad_job_stats *ret_stats,
+                         struct gad_error *error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -27,6 +27,7 @@ struct gad_plan_pass {
     int ndim;
     int64_t shape[GAD_MAX_NDIM];
     uint32_t reduced_axes;      /**< bit i: axis i is reduced */
+    uint32_t scanned_axes;      /**< bit i: results run along axis i; one at most */
     unsigned n_reads, n_writes; /**< arguments that it reads, outputs that it writes */
     uint64_t n_tiles, read_bytes, write_bytes;
 };
@@ -44,7 +45,7 @@ struct gad_plan {
     unsigned n_engines;
     struct gad_plan_engine engines[17]; /**< all that the daemon has, or would have */
     unsigned n_passes;
-    struct gad_plan_pass passes[8]; /**< one after the other */
+    struct gad_plan_pass passes[32]; /**< one after the other */
     /** All passes for one part of the arrays, then all for the next: 1, or more where the results of
      * reductions would not fit the daemon's pool together. */
     uint64_t n_rounds;

@@ -10,8 +10,10 @@
  *
  * Grains are numbered in row-major order of `grid` in the order of `grid_order`: that of walking;
  * where some axes are reduced the kept ones first, so that the grains of a chain (reduce.h) are
- * neighbours; parts of a chunk along a reduced axis are neighbours too. The extents along reduced axes depend on the whole shapes, dtypes and layouts alone;
- * those along kept axes, which change no bit, also on how many cells a node may have.
+ * neighbours; parts of a chunk along a reduced axis are neighbours too. Of a scan it is the other
+ * way round: grains at the same place along the scanned axis are neighbours, since they do not wait
+ * for each other. The extents along reduced axes depend on the whole shapes, dtypes and layouts
+ * alone; those along kept axes, which change no bit, also on how many cells a node may have.
  *
  * Where the results of reductions for all kept elements together would not fit the job's memory,
  * the passes are done in rounds: `round_axis`, a kept axis, is the slowest in grid_order, and each
@@ -45,10 +47,12 @@ struct geometry {
     int grid_order[ARRAY_MAX_NDIM];      /* axes in which grains are numbered, slowest first */
     uint64_t n_grains;                   /* 0 for an empty space, 1 for shape () */
     uint32_t reduced_axes;
-    uint64_t chain_grains;               /* of one chain; 1 without reduced axes */
-    int round_axis;                      /* -1: there is one round */
+    uint64_t chain_grains; /* neighbours that are a chain; 1 without reduced axes, and of a scan */
+    uint64_t n_steps; /* of a scan: grains along its axis, else 0. Each step, which is all grains
+                         that are at one place along it, begins when the one before has ended */
+    int round_axis;   /* -1: there is one round */
     int64_t round_length;
-    uint64_t n_rounds, round_grains;     /* of a whole round: n_grains where there is one */
+    uint64_t n_rounds, round_grains; /* of a whole round: n_grains where there is one */
 };
 
 /* What beside the operands decides. */
@@ -58,8 +62,9 @@ struct geometry_rules {
     uint64_t chunk_cells; /* where these are a whole chunk's: if they are more than max_cells */
     int round_axis;       /* -1: none */
     int64_t round_length; /* of that axis */
-    /* Blocks of these extents along two axes, and one element along all others, in any order; grains
-     * are numbered along the second first, and are chains along it. [0] = 0: as above. */
+    bool is_scan; /* the one reduced axis is scanned: it is slower in grid_order than others */
+    /* Blocks of these extents along two axes, and one element along all others, in any order;
+     * grains are numbered along the second first, and are chains along it. [0] = 0: as above. */
     int strip_axes[2];
     int64_t strip_extents[2];
 };
@@ -70,8 +75,11 @@ void geometry_init(struct geometry *g, int ndim, const int64_t *shape, unsigned 
                    const struct geometry_operand *operands, const struct geometry_rules *rules);
 
 /* The grains of a round are [first, first + n); none where there are fewer rounds. */
-void geometry_round(const struct geometry *g, uint64_t round, uint64_t *ret_first,
-                    uint64_t *ret_n);
+void geometry_round(const struct geometry *g, uint64_t round, uint64_t *ret_first, uint64_t *ret_n);
+
+/* The grains of one step of a scan: neighbours. In rounds there are steps of their own for each place
+ * of a grain along the round axis, one place after the other. */
+uint64_t geometry_step_grains(const struct geometry *g);
 
 /* The kept elements of a box: the cells of its node. */
 uint64_t geometry_n_cells(const struct geometry *g, const int64_t *count);

@@ -12,6 +12,8 @@
 #include "kernels/geometry.h"
 #include "kernels/reduce.h"
 
+#include <stddef.h>
+
 /* Measured when a worker starts. Bytes a second; 0: not known, a default is taken. */
 struct plan_rates {
     double memory;      /* the host's copy, with the engine's threads: bytes read + written */
@@ -27,6 +29,7 @@ struct plan_limits {
     uint64_t pool_bytes;
     uint64_t slot_bytes; /* one size class */
     uint64_t carry_limit_bytes; /* less than half the pool */
+    uint64_t memory_bytes; /* the machine's, for what files leave in it; 0: not known */
     unsigned n_threads;
     /* An engine with a device: all operands of all grains of a tile lie in one slot together
      * (kernels/cuda/tile.h), wherever they come from. Else they pass it grain by grain, and only
@@ -57,9 +60,11 @@ struct plan_pass {
      * chain, or reduce_stack_nodes(tile_log2). */
     uint64_t node_bytes;
     unsigned stack_nodes;
-    /* Of a pass that transposes a file (plan/strips.c): the memory of a stack is instead for what a
-     * tile reads of its source, each element along strip_axis strip_row_bytes behind the one
-     * before. 0: it does not. */
+    /* Of a pass that transposes a file (plan/strips.c): the memory of a stack is instead a block of
+     * a tile's. strips_are_mapped: the source is mapped, the block is what the tile writes, dense as
+     * its port packs it. Else it is what the tile reads of its source, each element along strip_axis
+     * strip_row_bytes behind the one before. */
+    bool has_strips, strips_are_mapped;
     uint64_t strip_row_bytes;
     int strip_axis;
     bool has_tree;
@@ -77,25 +82,28 @@ struct plan_result {
 
 struct plan {
     unsigned n_passes;
-    struct plan_pass passes[PROGRAM_MAX_PASSES];
     /* Each of them all passes; 1 but where results would not fit the carry. A pass that has nothing
      * to do with what is cut is done in the first round alone (its geometry has one round). */
     uint64_t n_rounds;
     /* What the job holds of the pool for its life; 0 without reductions. The carry is: the tree of
      * the pass in hand, or its tiles' stacks; then the results of program->reductions. */
     uint64_t carry_bytes, tree_offset_bytes;
-    struct plan_result results[PROGRAM_MAX_REDUCTIONS];
     uint64_t read_bytes, write_bytes, n_tiles;
     double seconds; /* estimate */
     enum plan_bound bound;
     bool is_restartable; /* no output overwrites an input */
     bool is_small; /* one tile, all inline or region, little work: may run at once */
     bool is_fortran_order; /* the order NumPy's 'K' would choose for new outputs */
+    /* Large: what is not of a pass or reduction of the program is never written. */
+    struct plan_result results[PROGRAM_MAX_REDUCTIONS];
+    struct plan_pass passes[PROGRAM_MAX_PASSES];
 };
+#define PLAN_HEAD_BYTES offsetof(struct plan, results)
 
 /* Reads the request's locations for layouts (strides, chunk shapes, kinds). in_place: some output
  * covers exactly an input (see overlap.h). too-large-for-pool with the numbers; bad-shape where a
- * pass has more elements, limit-exceeded where it moves more bytes, than 63 bits count. */
+ * pass has more elements, limit-exceeded where it moves more bytes, than 63 bits count. After an error
+ * what *ret_plan holds means nothing. */
 int plan_make(const struct job_request *request, const struct program *program, bool in_place,
               const struct plan_limits *limits, struct plan *ret_plan, struct gad_error *error)
     GAD_MUST_CHECK;
@@ -103,6 +111,10 @@ int plan_make(const struct job_request *request, const struct program *program, 
 /* The grains [first, first + n) of a tile. Tiles are numbered through all rounds. */
 void plan_tile_grains(const struct plan_pass *pass, uint64_t tile, uint64_t *ret_first,
                       uint64_t *ret_n);
+/* Of a pass that scans: a tile may begin when all tiles of its round below the returned one are
+ * done: the one that has the states of its scans is the last of these. No tile has two grains of
+ * one chain. */
+uint64_t plan_scan_needs(const struct plan_pass *pass, uint64_t tile);
 /* The tiles [first, first + n) of a round. */
 void plan_round_tiles(const struct plan_pass *pass, uint64_t round, uint64_t *ret_first,
                       uint64_t *ret_n);
@@ -113,6 +125,12 @@ void plan_round_tiles(const struct plan_pass *pass, uint64_t round, uint64_t *re
  * that pass's axes; 0 where it is broadcast) of native values. */
 void plan_result_view(const struct plan *plan, const struct program *program, unsigned reduction,
                       unsigned pass, const int64_t *start, char *carry, struct cpu_view *ret_view);
+/* In whole, as a table. */
+void *plan_table(const struct plan *plan, unsigned reduction, char *carry);
+/* What a box of a pass that scans, which begins at `start`, has as the state of one of its own
+ * reductions. */
+void plan_state_view(const struct plan *plan, const struct program *program, unsigned reduction,
+                     const int64_t *start, char *carry, struct cpu_view *ret_view);
 /* A chain of `pass` is complete (first_grain: any of its grains): its values to the results. */
 void plan_keep_results(const struct plan *plan, const struct program *program, unsigned pass,
                        uint64_t first_grain, const struct reduce_layout *layout, const void *node,

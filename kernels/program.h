@@ -23,8 +23,12 @@
 #define PROGRAM_MAX_REGISTERS  32
 #define PROGRAM_MAX_INSNS      1024 /* over all passes */
 #define PROGRAM_MAX_CONSTS     256
-#define PROGRAM_MAX_PASSES     8
-#define PROGRAM_MAX_REDUCTIONS 32 /* over all passes */
+#define PROGRAM_MAX_PASSES     32
+#define PROGRAM_MAX_REDUCTIONS 64 /* over all passes */
+#define PROGRAM_MAX_CHECKS     8
+#define PASS_MAX_REDUCTIONS    32
+#define PASS_MAX_RESULTS       32 /* that it reads, tables included */
+#define PASS_MAX_TABLE_BYTES   (512u * 1024u) /* of all tables that it reads */
 
 enum operand_kind {
     OPERAND_NONE,
@@ -35,6 +39,8 @@ enum operand_kind {
                          the pass's coordinates; uniform where it has one element */
     OPERAND_INDEX,    /* index: an axis of the pass; the element's coordinate along it, int64; or
                          OPERAND_INDEX_FLAT */
+    OPERAND_TABLE,    /* index into program->reductions: the whole result of an earlier pass, which
+                         has one axis; SEARCH_LEFT, SEARCH_RIGHT and TAKE look things up in it */
 };
 /* The element's number in C order of the pass's shape, uint64. */
 #define OPERAND_INDEX_FLAT UINT16_MAX
@@ -54,6 +60,13 @@ struct operand {
  * - STANDARD_UNIFORM, _NORMAL, _EXPONENTIAL: of uint32 float32, of uint64 float64;
  * - RANDOM_POISSON: compute is float64, src[0] and src[1] are uint64 (flat index, uniform seed),
  *   src[2] float64, result int64; RANDOM_PERMUTED: three uint64 (n uniform, not 0), result uint64;
+ * - ORDERED_KEY: of float32 uint32, of float64 uint64, that are ordered as NumPy sorts: -0.0 is
+ *   0.0, all NaNs are the largest number; FROM_ORDERED_KEY: the way back, dst is the float;
+ * - SEARCH_LEFT, SEARCH_RIGHT: compute is float64, int64 or uint64, src[1] a table of the same, in
+ *   ascending order (in another order the result is some number in its range), result int64 as
+ *   numpy.searchsorted gives it, NaN being the largest;
+ * - TAKE: compute is int64, src[0] the index (one outside of the table is taken as the nearest
+ *   inside), src[1] a table of dst.dtype, any;
  * - comparisons of int64 with uint64: compute is DTYPE_INT64, src[1].dtype DTYPE_UINT64 or the
  *   other way round, exactly as given in the operands.
  * dst.dtype is the result's: compute, or bool (comparisons, predicates), uint8 (BITWISE_COUNT),
@@ -87,20 +100,40 @@ enum random_stream {
  * - MIN, MAX: result is src.dtype;
  * - COUNT_NONZERO: INT64;
  * - ARGMIN, ARGMAX: INT64, the position among the reduced axes, in C order of these;
- * - SQUARED_DEVIATIONS: FLOAT64, the sum of squared deviations from the mean; src is a float.
+ * - SQUARED_DEVIATIONS: FLOAT64, the sum of squared deviations from the mean; src is a float;
+ * - BINCOUNT: src is INT64, the number of a bin; what is not in 0 to n_bins - 1 is not counted. The
+ *   result has one axis more, of n_bins, behind all others: INT64, how many elements are in each
+ *   bin, or FLOAT64, the sum of their weights;
+ * - CUMSUM, CUMPROD: of a pass that scans, see struct store. Result dtypes as of SUM and PROD.
  * All others are written with these. */
 struct reduction {
     uint16_t op;
     uint8_t result;   /* enum dtype */
     bool keeps_dims;  /* the reduced axes are there with length 1; else they are missing */
+    bool is_cumulative; /* BINCOUNT without weights: the result is the running sum along the bins */
     uint16_t pass;    /* in which it is computed */
     struct operand src;
+    struct operand weights; /* BINCOUNT: FLOAT64, or OPERAND_NONE */
+    uint32_t n_bins;        /* BINCOUNT: at least 1; else 0 */
 };
 
-/* One array that a pass writes. */
+/* One array that a pass writes. In a pass that scans (scanned_axis) it is the running result of one
+ * of the pass's reductions: of CUMSUM or CUMPROD over the elements up to and with its own along
+ * that axis. It is kept in the reduction's dtype and cast to the output's when it is stored; floats
+ * are added one after the other in float64. The reduction's own result is the state of the scan:
+ * what all elements so far have given, for each place along the other axes. */
 struct store {
     uint16_t output;    /* index into program->outputs */
-    struct operand src; /* its dtype is the output's */
+    struct operand src; /* its dtype is the output's; where the pass scans, OPERAND_NONE */
+    uint16_t scan;      /* where the pass scans: index into program->reductions */
+};
+
+/* Something about the data that the program takes for granted: the result of this reduction, one
+ * INT64, is 0. Else the job ends with bad-argument when the reduction's pass is done, and this
+ * error, in which the number found stands in front of `found`. */
+struct program_check {
+    uint16_t reduction;
+    char argument[ARRAY_NAME_SIZE], message[160], expected[64], found[64];
 };
 
 struct pass {
@@ -111,8 +144,11 @@ struct pass {
     uint16_t first_store, n_stores;
     uint16_t n_registers;
     uint64_t inputs_used; /* bit i: input i is read in this pass */
-    uint32_t reduced_used; /* bit i: program->reductions[i] is read in this pass */
+    uint64_t reduced_used; /* bit i: program->reductions[i] is read in this pass, by broadcasting */
+    uint64_t tables_used;  /* bit i: in whole, as a table */
     uint32_t reduced_axes; /* bit i: axis i is reduced by its reductions; 0 without any */
+    int8_t scanned_axis;   /* -1: it does not scan. Else the one that its reductions reduce; they
+                              all are CUMSUM and CUMPROD, and its stores are of these */
 };
 
 /* An array argument; index = position among the request's args that are arrays and are used. */
@@ -137,7 +173,7 @@ struct program_const {
 
 struct program {
     unsigned n_refs; /* changed by one thread alone */
-    uint16_t n_passes, n_insns, n_reductions, n_stores, n_inputs, n_outputs, n_consts;
+    uint16_t n_passes, n_insns, n_reductions, n_stores, n_inputs, n_outputs, n_consts, n_checks;
     struct pass passes[PROGRAM_MAX_PASSES];
     struct insn *insns;
     struct reduction reductions[PROGRAM_MAX_REDUCTIONS];
@@ -145,6 +181,7 @@ struct program {
     struct program_input *inputs;
     struct program_output *outputs;
     struct program_const *consts;
+    struct program_check *checks;
 };
 
 /* Compiles all outputs of a request into one program (NumPy 2 semantics). Pure: no I/O, bounded by
@@ -157,7 +194,7 @@ int program_compile(const struct job_request *request, struct program **ret_prog
 struct program *program_ref(struct program *program);
 struct program *program_free(struct program *program); /* NULL; the last reference frees it */
 
-/* The shape of a reduction's result. Returns the number of axes. */
+/* The shape of a reduction's result, with the axis of bins. Returns the number of axes. */
 int program_reduction_shape(const struct program *program, unsigned reduction,
                             int64_t *ret_shape);
 

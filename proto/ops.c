@@ -54,6 +54,7 @@ const char *op_dtypes(enum op op)
         break;
     case OP_RULE_BITWISE:
     case OP_RULE_SHIFT:
+    case OP_RULE_BINCOUNT:
     case OP_RULE_BITCOUNT: return "bool int";
     case OP_RULE_INTEGER:
     case OP_RULE_RANDOM_INTEGERS:
@@ -63,6 +64,14 @@ const char *op_dtypes(enum op op)
             return "int float";
         break;
     case OP_RULE_LDEXP: return "bool int float, bool int but uint64";
+    case OP_RULE_TABLE:
+        if (op == OP_TAKE)
+            return "bool int float, bool int";
+        break;
+    case OP_RULE_QUANTILE:
+        if (infos[op].n_args == 2)
+            return "int float";
+        break;
     case OP_RULE_SELECT: return "bool, bool int float";
     default: break;
     }

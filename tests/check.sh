@@ -41,14 +41,15 @@ unit() {
     count $("$python" "$top/tests/tally.py" "$dir/meson-logs/testlog.json")
 }
 
-# integration BUILD [PYTEST OPTION OR PATH...]
+# integration BUILD [PYTEST OPTION OR PATH...]: files side by side, the tests of a file one after the
+# other. Tests wait half of the time, so that one file more than there are processors keeps them busy.
 integration() {
     dir=$1
     shift
     report=$dir/junit.xml
     rm -f "$report"
     GPUARRAYD_BUILD=$dir PYTHONPATH=$dir/python "$python" -m pytest -q -p no:cacheprovider \
-        --junitxml="$report" "$@" || true
+        -n $(($(nproc) + 1)) --dist loadfile --junitxml="$report" "$@" || true
     # shellcheck disable=SC2046
     count $("$python" "$top/tests/tally.py" "$report")
 }
@@ -94,14 +95,18 @@ export ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS
 
 # Where nvcc is, the CUDA worker is built once and for one architecture: it runs nowhere here. What it
 # does on the host runs on the test double of the CUDA runtime, in every build.
+# Under sanitizers with -O1 and line tables alone, which their reports need: half of the time to
+# compile. The kernels have levels of their own. At -O1 gcc warns of texts that are never cut short.
 pick="--but tests/unit --but tests/fuzz" # those run under sanitizers
 attempt "build with gcc" compile "$build" --werror -Dnvcc_architectures=75
 pick=
 attempt "build with gcc, ASan and UBSan" compile "$build/asan" --werror \
-    -Db_sanitize=address,undefined -Db_lundef=false -Dcuda=disabled
+    -Db_sanitize=address,undefined -Db_lundef=false -Dcuda=disabled \
+    -Doptimization=1 "-Dc_args=-g1 -Wno-format-truncation"
 attempt "build with clang, TSan" env CC=clang pick="--but tests --suite threads" sh -c '
     . "$1/tests/setup.sh"
-    compile "$2" --werror -Db_sanitize=thread -Db_lundef=false -Dcuda=disabled' "$0" "$top" "$build/tsan"
+    compile "$2" --werror -Db_sanitize=thread -Db_lundef=false -Dcuda=disabled \
+        -Doptimization=1 -Dc_args=-g1' "$0" "$top" "$build/tsan"
 attempt "build the Python package" python_package "$build" --werror
 attempt "build the Python package, ASan and UBSan" python_package "$build/asan" --werror \
     -Db_sanitize=address,undefined -Db_lundef=false

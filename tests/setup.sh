@@ -124,12 +124,12 @@ python_with_numpy() {
 python_for_tests() {
     python=$build/venv/bin/python
     mkdir -p "$build"
-    if [ ! -f "$build/venv/ready" ]; then
+    if ! cmp -s "$top/tests/requirements.txt" "$build/venv/ready"; then
         rm -rf "$build/venv"
         if python3 -m venv "$build/venv" >"$build/venv.log" 2>&1 &&
             "$python" -m pip install -q --disable-pip-version-check \
                 -r "$top/tests/requirements.txt" >>"$build/venv.log" 2>&1; then
-            touch "$build/venv/ready"
+            cp "$top/tests/requirements.txt" "$build/venv/ready"
         else
             echo "the Python index does not answer: using the distribution's NumPy" >&2
             need fallback

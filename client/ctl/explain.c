@@ -30,13 +30,17 @@ static struct json_object *pass_json(const struct gad_plan_pass *pass)
 {
     struct json_object *object = json_object_new_object();
     struct json_object *shape = json_object_new_array(), *axes = json_object_new_array();
+    struct json_object *scanned = json_object_new_array();
     for (int i = 0; i < pass->ndim; i++) {
         json_object_array_add(shape, json_object_new_int64(pass->shape[i]));
         if (pass->reduced_axes >> i & 1)
             json_object_array_add(axes, json_object_new_int(i));
+        if (pass->scanned_axes >> i & 1)
+            json_object_array_add(scanned, json_object_new_int(i));
     }
     json_object_object_add(object, "shape", shape);
     json_object_object_add(object, "reduces", axes);
+    json_object_object_add(object, "scans", scanned);
     json_object_object_add(object, "reads", json_object_new_int((int)pass->n_reads));
     json_object_object_add(object, "writes", json_object_new_int((int)pass->n_writes));
     json_object_object_add(object, "tiles", json_object_new_uint64(pass->n_tiles));

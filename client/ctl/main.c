@@ -46,6 +46,8 @@ static const struct verb {
     {"roll", verb_roll, "move elements along axes, around the end", GROUP_MOVE, "shift rotate"},
     {"tile", verb_tile, "repeat an array", GROUP_MOVE, "repeat"},
     {"pad", verb_pad, "put a border around an array", GROUP_MOVE, "border extend"},
+    {"diff", verb_diff, "differences of neighbours along an axis", GROUP_COMPUTE,
+     "difference gradient delta"},
     {"wait", verb_wait, "wait until jobs have ended and their files are in their place", GROUP_JOBS,
      "join"},
     {"watch", verb_watch, "follow a job, or all of yours, until they have ended", GROUP_JOBS,

@@ -9,7 +9,7 @@
  * not matter. The destination is committed when the last has ended well, so a new file appears
  * whole or not at all.
  *
- * Called by move_verbs.c, move_roll.c and move_pad.c.
+ * Called by move_verbs.c, move_roll.c and move_pad.c; move_diff.c has a job of its own.
  */
 #include "client/lib/move.h"
 #include "client/formats/formats.h"
@@ -113,7 +113,7 @@ int move_init(struct move *move, struct gad_client *client, const struct gad_mov
               const struct move_result *result, unsigned n_sources,
               struct gad_array *const *sources, struct gad_error *error)
 {
-    *move = (struct move){.client = client, .options = options};
+    *move = (struct move){.client = client, .options = options, .n_reads = 1};
     int r = check_result(result, error);
     if (r)
         return r;
@@ -198,7 +198,7 @@ static void on_progress(void *data, const struct gad_progress *now)
     all.tiles_done += before->n_tiles;
     all.read_bytes += before->read_bytes;
     all.write_bytes += before->write_bytes;
-    all.total_bytes = 2 * move->total_bytes;
+    all.total_bytes = (1 + (uint64_t)move->n_reads) * move->total_bytes;
     double share = (double)move->total_bytes / (double)(all.write_bytes ? all.write_bytes : 1);
     all.n_tiles += before->n_tiles;
     if (all.write_bytes > 0 && (double)all.tiles_done * share > (double)all.n_tiles)
@@ -242,23 +242,15 @@ static int wait_for(struct move *move, struct gad_job *job, struct gad_error *er
     return (int)status;
 }
 
-static int run_request(struct move *move, const struct move_request *request,
-                       struct gad_error *error)
+int move_run_job(struct move *move, unsigned n_args, const struct gad_argument *args,
+                 unsigned n_outputs, const struct gad_output *outputs, struct gad_error *error)
 {
-    struct gad_argument args[REQUEST_MAX_OUTPUTS];
-    struct gad_output outputs[REQUEST_MAX_OUTPUTS];
-    char names[REQUEST_MAX_OUTPUTS][12]; /* "x" and 32 bits in decimal */
     const struct gad_move_options *options = move->options;
     struct gad_job *job;
-    for (unsigned i = 0; i < request->n; i++) {
-        snprintf(names[i], sizeof(names[i]), "x%u", i);
-        args[i] = (struct gad_argument){.name = names[i], .array = request->parts[i].from};
-        outputs[i] = (struct gad_output){.expr = names[i], .to = request->parts[i].to};
-    }
     struct gad_job_options wanted = {
-        .n_args = request->n,
+        .n_args = n_args,
         .args = args,
-        .n_outputs = request->n,
+        .n_outputs = n_outputs,
         .outputs = outputs,
         .engine = options->engine,
         .priority = options->priority,
@@ -273,6 +265,20 @@ static int run_request(struct move *move, const struct move_request *request,
     int r = wait_for(move, job, error);
     gad_job_free(job);
     return r;
+}
+
+static int run_request(struct move *move, const struct move_request *request,
+                       struct gad_error *error)
+{
+    struct gad_argument args[REQUEST_MAX_OUTPUTS];
+    struct gad_output outputs[REQUEST_MAX_OUTPUTS];
+    char names[REQUEST_MAX_OUTPUTS][12]; /* "x" and 32 bits in decimal */
+    for (unsigned i = 0; i < request->n; i++) {
+        snprintf(names[i], sizeof(names[i]), "x%u", i);
+        args[i] = (struct gad_argument){.name = names[i], .array = request->parts[i].from};
+        outputs[i] = (struct gad_output){.expr = names[i], .to = request->parts[i].to};
+    }
+    return move_run_job(move, request->n, args, request->n, outputs, error);
 }
 
 static bool is_cancelled(const struct gad_move_options *options)
@@ -293,8 +299,12 @@ int move_run(struct move *move, struct gad_job_stats *ret_stats, struct gad_erro
         first += request.n;
         move_request_deinit(&request);
     }
-    if (r == 0 && move->is_created)
-        r = (int)gad_array_commit(move->to, error);
+    return r ? r : move_finish(move, ret_stats, error);
+}
+
+int move_finish(struct move *move, struct gad_job_stats *ret_stats, struct gad_error *error)
+{
+    int r = move->is_created ? (int)gad_array_commit(move->to, error) : 0;
     if (r == 0 && ret_stats)
         *ret_stats = move->stats;
     return r;

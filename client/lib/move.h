@@ -28,6 +28,7 @@ struct move {
     unsigned n_pieces, n_allocated;
     struct move_piece *pieces;
     uint64_t total_bytes; /* of pieces */
+    unsigned n_reads;     /* how often each of them is read */
     struct gad_job_stats stats;
 };
 
@@ -53,6 +54,14 @@ int move_add(struct move *move, struct gad_array *source, const int *source_axes
 /* Moves, waits, commits. ret_stats may be NULL. */
 int move_run(struct move *move, struct gad_job_stats *ret_stats,
              struct gad_error *error) GAD_MUST_CHECK;
+
+/* One job of the movement, and waiting for it; the destination is among the outputs. */
+int move_run_job(struct move *move, unsigned n_args, const struct gad_argument *args,
+                 unsigned n_outputs, const struct gad_output *outputs,
+                 struct gad_error *error) GAD_MUST_CHECK;
+/* The end of move_run(): commits. */
+int move_finish(struct move *move, struct gad_job_stats *ret_stats,
+                struct gad_error *error) GAD_MUST_CHECK;
 
 /* Checks what every public function is given. */
 int move_check(const struct gad_client *client, unsigned n_arrays, struct gad_array *const *arrays,

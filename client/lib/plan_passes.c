@@ -1,4 +1,4 @@
-/* Of a plan, the passes: what each goes over, reads, reduces and writes.
+/* Of a plan, the passes: what each goes over, reads, reduces or scans, and writes.
  *
  *     rounds   4
  *     pass 1   over (512, 8192): 64 tiles in 64 grains of (16, 4096), in place
@@ -41,13 +41,13 @@ static int read_shape(const msgpack_object *shape, struct gad_plan_pass *ret)
     return 0;
 }
 
-static int read_reduced(const msgpack_object *axes, struct gad_plan_pass *ret)
+static int read_axes(const msgpack_object *axes, uint32_t *ret)
 {
     for (uint32_t i = 0; i < array_size(axes); i++) {
         const msgpack_object *axis = &axes->via.array.ptr[i];
         if (axis->type != MSGPACK_OBJECT_POSITIVE_INTEGER || axis->via.u64 >= GAD_MAX_NDIM)
             return -EPROTO;
-        ret->reduced_axes |= UINT32_C(1) << axis->via.u64;
+        *ret |= UINT32_C(1) << axis->via.u64;
     }
     return 0;
 }
@@ -57,7 +57,9 @@ static int read_pass(const msgpack_object *map, struct gad_plan_pass *ret)
     if (map_u64(map, "tiles", &ret->n_tiles, NULL) ||
         map_u64(map, "read_bytes", &ret->read_bytes, NULL) ||
         map_u64(map, "write_bytes", &ret->write_bytes, NULL) ||
-        read_shape(find_array(map, "shape"), ret) || read_reduced(find_array(map, "reduces"), ret))
+        read_shape(find_array(map, "shape"), ret) ||
+        read_axes(find_array(map, "reduces"), &ret->reduced_axes) ||
+        read_axes(find_array(map, "scans"), &ret->scanned_axes))
         return -EPROTO;
     ret->n_reads = array_size(find_array(map, "reads"));
     ret->n_writes = array_size(find_array(map, "writes"));
@@ -122,6 +124,7 @@ static void print_pass(FILE *out, const msgpack_object *map, unsigned index)
     print_names(out, "reads", find_array(map, "reads"), &is_first);
     print_names(out, array_size(reduced) == 1 ? "reduces axis" : "reduces axes", reduced,
                 &is_first);
+    print_names(out, "scans axis", find_array(map, "scans"), &is_first);
     print_names(out, "writes", find_array(map, "writes"), &is_first);
     fputs(is_first ? "" : "\n", out);
 }

@@ -56,14 +56,21 @@ static void pack_plan_outputs(msgpack_packer *p, const struct submission *s)
     }
 }
 
-/* The axes that the pass reduces, the arrays that it reads and writes. */
+static void pack_axes(msgpack_packer *p, const char *key, uint32_t axes)
+{
+    pack_str(p, key);
+    msgpack_pack_array(p, (size_t)__builtin_popcount(axes));
+    for (uint32_t left = axes; left; left &= left - 1)
+        msgpack_pack_int(p, __builtin_ctz(left));
+}
+
+/* The axes that the pass reduces or scans, the arrays that it reads and writes. */
 static void pack_pass_arrays(msgpack_packer *p, const struct submission *s, unsigned index)
 {
     const struct pass *pass = &s->program->passes[index];
-    pack_str(p, "reduces");
-    msgpack_pack_array(p, (size_t)__builtin_popcount(pass->reduced_axes));
-    for (uint32_t left = pass->reduced_axes; left; left &= left - 1)
-        msgpack_pack_int(p, __builtin_ctz(left));
+    bool is_scan = pass->scanned_axis >= 0;
+    pack_axes(p, "reduces", is_scan ? 0 : pass->reduced_axes);
+    pack_axes(p, "scans", is_scan ? pass->reduced_axes : 0);
     pack_str(p, "reads");
     msgpack_pack_array(p, (size_t)__builtin_popcountll(pass->inputs_used));
     for (uint64_t left = pass->inputs_used; left; left &= left - 1)
@@ -86,7 +93,7 @@ static void pack_passes(msgpack_packer *p, const struct submission *s)
     for (unsigned i = 0; i < plan->n_passes; i++) {
         const struct plan_pass *pass = &plan->passes[i];
         const struct geometry *g = &pass->geometry;
-        msgpack_pack_map(p, 10);
+        msgpack_pack_map(p, 11);
         pack_shape(p, "shape", g->ndim, g->shape);
         pack_shape(p, "grain_shape", g->ndim, g->grain_shape);
         pack_key_u64(p, "grains", g->n_grains);

@@ -117,6 +117,19 @@ int port_file_init(struct port *p, const struct port_context *context, uint32_t 
     return 0;
 }
 
+int port_file_fault(const struct port *p, const char *address, struct gad_error *error)
+{
+    int64_t at = p->file.mapping_begin + (address - p->file.mapping);
+    struct stat st;
+    if (fstat(p->file.fd, &st) < 0 || at < st.st_size)
+        return error_from_errno(error, EIO, p->name, "reading the file");
+    error_set(error, GAD_SHORT_READ, p->name, "the file ends before the array does");
+    error_expected(error, "bytes up to %lld",
+                   (long long)(p->file.mapping_begin + p->file.mapping_bytes));
+    error_found(error, "an end at byte %lld", (long long)st.st_size);
+    return GAD_SHORT_READ;
+}
+
 static void order_axes(struct port *p)
 {
     for (int i = 0; i < p->array.ndim; i++) {

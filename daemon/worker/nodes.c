@@ -14,6 +14,11 @@
  * misses is noted in the tile, and wjob_tile_done() tells the walk. Whoever reads results is a tile
  * of a later pass, and begins after the scheduler's lock has seen all tiles of this one end.
  *
+ * A pass that scans has no nodes: its tiles read and write the states of the scans in the carry,
+ * each those that a tile of the step before it has written. So a tile begins when that one is done,
+ * and waits for nothing once it has begun: the oldest can always go on, whatever slots and rings
+ * hold.
+ *
  * Called by the walk (passes), the scheduler (a tile's memory), engines and tile.c (grains).
  */
 #include "daemon/worker/nodes.h"
@@ -21,6 +26,7 @@
 #include "proto/util.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <string.h>
 
 static const struct plan_pass *plan_of(const struct wjob *job)
@@ -30,32 +36,77 @@ static const struct plan_pass *plan_of(const struct wjob *job)
 
 /* Passes ------------------------------------------------------------------------------------- */
 
+static bool is_scan(const struct wjob *job)
+{
+    return wjob_pass(job)->scanned_axis >= 0;
+}
+
+static bool has_nodes(const struct wjob *job)
+{
+    return wjob_pass(job)->n_reductions > 0 && !is_scan(job);
+}
+
 void nodes_begin_pass(struct wjob *job)
 {
     const struct plan_pass *plan = plan_of(job);
     job->tree = NULL;
     memset(job->stacks, 0, sizeof(job->stacks));
-    if (wjob_pass(job)->n_reductions == 0 || job->first_tile == job->end_tile || !plan->has_tree)
+    if (!has_nodes(job) || job->first_tile == job->end_tile || !plan->has_tree)
         return;
     struct reduce_tree_shape shape = plan->tree;
     shape.n_tiles = job->end_tile - job->first_tile; /* the last round may have fewer */
     job->tree = reduce_tree_init(job->carry + job->plan.tree_offset_bytes, &shape);
 }
 
+/* What the program takes for granted about the results of this pass. */
+static void check(struct wjob *job, const struct program_check *check)
+{
+    const int64_t *value = plan_table(&job->plan, check->reduction, job->carry);
+    struct gad_error error;
+    if (*value == 0)
+        return;
+    error_set(&error, GAD_BAD_ARGUMENT, check->argument, "%s", check->message);
+    error_expected(&error, "%s", check->expected);
+    error_found(&error, "%" PRId64 " %s", *value, check->found);
+    wjob_fail(job, GAD_BAD_ARGUMENT, &error);
+}
+
 void nodes_end_pass(struct wjob *job)
 {
     assert(!job->tree || reduce_tree_is_complete(job->tree));
-    if (wjob_pass(job)->n_reductions > 0 && plan_of(job)->n_tiles == 0 && job->round == 0 &&
-        job->plan.n_tiles > 0) /* somebody reads them */
+    if (!has_nodes(job) || job->round > 0 || job->plan.n_tiles == 0)
+        return;
+    if (plan_of(job)->n_tiles == 0) /* somebody may read them */
         plan_keep_identities(&job->plan, job->program, job->pass, job->round, job->carry);
+    for (unsigned i = 0; i < job->program->n_checks; i++)
+        if (job->program->reductions[job->program->checks[i].reduction].pass == job->pass)
+            check(job, &job->program->checks[i]);
 }
 
 bool nodes_can_begin_tile(const struct wjob *job)
 {
     unsigned window = plan_of(job)->tree.window;
-    if (wjob_pass(job)->n_reductions == 0 && plan_of(job)->strip_row_bytes == 0)
+    if (is_scan(job))
+        return job->next_tile - job->oldest_tile < PLAN_MAX_WINDOW &&
+               job->oldest_tile >= plan_scan_needs(plan_of(job), job->next_tile);
+    if (!has_nodes(job) && !plan_of(job)->has_strips)
         return true;
     return job->tree ? job->next_tile - job->oldest_tile < window : job->n_tiles < window;
+}
+
+/* Tiles end in any order: done ones in front of the oldest are marked at their numbers' places. */
+void nodes_tile_done(struct wjob *job, const struct tile *t)
+{
+    if (!is_scan(job))
+        return;
+    job->stacks[t->index / 64 % ARRAY_LENGTH(job->stacks)] |= UINT64_C(1) << t->index % 64;
+    for (;; job->oldest_tile++) {
+        uint64_t *word = &job->stacks[job->oldest_tile / 64 % ARRAY_LENGTH(job->stacks)];
+        uint64_t bit = UINT64_C(1) << job->oldest_tile % 64;
+        if (!(*word & bit))
+            return;
+        *word &= ~bit;
+    }
 }
 
 /* Tiles -------------------------------------------------------------------------------------- */
@@ -78,11 +129,11 @@ void tile_take_nodes(struct tile *t)
     t->has_block = false;
     t->stack.n_leaves = 0;
     t->oldest_tile = job->first_tile;
-    if (plan->strip_row_bytes > 0) {
+    if (plan->has_strips) {
         t->stack_index = take_stack(job);
         t->block = job->carry + job->plan.tree_offset_bytes + t->stack_index * plan->node_bytes;
     }
-    if (wjob_pass(job)->n_reductions == 0)
+    if (!has_nodes(job))
         return;
     if (job->tree) {
         t->nodes = reduce_tree_place(job->tree, t->index - job->first_tile);
@@ -168,11 +219,26 @@ void tile_combine(struct tile *t)
 
 /* Results ------------------------------------------------------------------------------------ */
 
+static void state_views(const struct wjob *job, const int64_t *start, struct cpu_view *ret_views)
+{
+    const struct pass *pass = wjob_pass(job);
+    for (unsigned i = 0; i < pass->n_reductions; i++) {
+        unsigned k = pass->first_reduction + i;
+        plan_state_view(&job->plan, job->program, k, start, job->carry, &ret_views[k]);
+    }
+}
+
 void tile_result_views(const struct tile *t, const int64_t *start, struct cpu_view *ret_views)
 {
     const struct wjob *job = t->job;
-    for (uint32_t left = wjob_pass(job)->reduced_used; left; left &= left - 1) {
-        unsigned i = (unsigned)__builtin_ctz(left);
+    if (is_scan(job))
+        state_views(job, start, ret_views);
+    for (uint64_t left = wjob_pass(job)->tables_used; left; left &= left - 1) {
+        unsigned i = (unsigned)__builtin_ctzll(left);
+        ret_views[i] = (struct cpu_view){.base = plan_table(&job->plan, i, job->carry)};
+    }
+    for (uint64_t left = wjob_pass(job)->reduced_used; left; left &= left - 1) {
+        unsigned i = (unsigned)__builtin_ctzll(left);
         plan_result_view(&job->plan, job->program, i, job->pass, start, job->carry, &ret_views[i]);
     }
 }

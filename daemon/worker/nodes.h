@@ -9,8 +9,10 @@ struct tile;
  * tiles are done, so its results are there. */
 void nodes_begin_pass(struct wjob *job);
 void nodes_end_pass(struct wjob *job);
-/* Whether there is memory for the next tile's nodes. */
+/* Whether there is memory for the next tile's nodes; of a scan: whether its states are there. */
 bool nodes_can_begin_tile(const struct wjob *job);
+/* A tile of the pass is done: others may wait for it. */
+void nodes_tile_done(struct wjob *job, const struct tile *t);
 
 /* A tile's memory for nodes, from when it begins until it is dropped; the scheduler's lock is held.
  */
@@ -26,6 +28,6 @@ void tile_push_node(struct tile *t);
 /* All grains of the tile are: its node to those of other tiles. No lock is held. */
 void tile_combine(struct tile *t);
 
-/* What the box that begins at `start` reads of earlier passes' results: views by their index among
- * the program's reductions; others are left as they are. */
+/* What the box that begins at `start` reads of earlier passes' results, or has as the states of its
+ * own scans: views by their index among the program's reductions; others are left as they are. */
 void tile_result_views(const struct tile *t, const int64_t *start, struct cpu_view *ret_views);

@@ -7,6 +7,7 @@
 #include "daemon/worker/ring.h"
 #include "proto/util.h"
 
+#include <sys/mman.h>
 #include <time.h>
 
 uint64_t clock_ns(void)
@@ -36,6 +37,9 @@ int port_open(struct port *p, const struct port_context *context, void *inline_r
 void port_close_memory(struct port *p)
 {
     p->ring = ring_free(p->ring);
+    if (p->file.mapping)
+        munmap(p->file.mapping, (size_t)p->file.mapping_bytes);
+    p->file.mapping = NULL;
 }
 
 void port_close_region(struct port *p)

@@ -67,6 +67,8 @@ struct port_file {
     int order[ARRAY_MAX_NDIM]; /* axes by distance in the file, slowest first */
     struct writing *writing;   /* of a large output; NULL: through the page cache */
     int table_fd;              /* of a grid */
+    char *mapping; /* strips.c: of a source that is not read but mapped; NULL: it is not */
+    int64_t mapping_bytes, mapping_begin; /* its length; where it begins in the file */
     int64_t chunk_bytes;
     int64_t chunk_strides[ARRAY_MAX_NDIM];
     int64_t grid[ARRAY_MAX_NDIM]; /* number of chunks */
@@ -98,7 +100,7 @@ struct port_context {
  * output that goes into the reply. A status or -errno; the port may then be closed, too. */
 int port_open(struct port *p, const struct port_context *context, void *inline_result,
               struct gad_error *error) GAD_MUST_CHECK;
-void port_close_memory(struct port *p); /* the ring; may take long */
+void port_close_memory(struct port *p); /* the ring, the mapping; may take long */
 void port_close_region(struct port *p); /* main thread only */
 
 static inline bool port_can(const struct port *p, unsigned capability)
@@ -122,6 +124,10 @@ int port_open_grid(struct port *p, const struct port_context *context,
                    struct gad_error *error) GAD_MUST_CHECK;
 int port_open_provider(struct port *p, const struct port_context *context,
                        struct gad_error *error) GAD_MUST_CHECK;
+
+/* A page of its mapping could not be had: the status. */
+int port_file_fault(const struct port *p, const char *address,
+                    struct gad_error *error) GAD_MUST_CHECK;
 
 /* The regular file behind a descriptor of the message: its size and kind. */
 int port_file_init(struct port *p, const struct port_context *context, uint32_t fd_index,

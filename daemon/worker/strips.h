@@ -1,10 +1,20 @@
-/* What a tile reads of its source at once, where a pass transposes a file (kernels/plan/strips.c).
- */
+/* Blocks of tiles of passes that transpose a file (kernels/plan/strips.c). */
 #pragma once
 
 #include "daemon/worker/tile.h"
 
-/* Reads it, if that was not done. As the fill of a port. */
+/* Maps the sources of such passes that are to be mapped. Where a file system cannot, the source is
+ * read grain by grain. The ports are open. */
+void strips_map(struct wjob *job);
+
+/* As the fill of a port, for all of the tile's source: reads it into the block, or sees to it that
+ * what is mapped is in memory. Once for each tile. */
 int strips_fill(struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
-/* Of what was read the part of the grain in hand, whose boxes are set. */
-void strips_view(const struct tile *t, const struct thread_context *th, struct cpu_view *ret_view);
+/* The source of the grain in hand, whose boxes are set. False: it lies in the slot. */
+bool strips_input(const struct tile *t, const struct thread_context *th, struct cpu_view *ret_view);
+/* The output of the grain in hand. False: it lies in the slot. */
+bool strips_output(const struct tile *t, const struct thread_context *th,
+                   struct cpu_view *ret_view);
+/* The grain was computed: writes the tile's output with its last one, where that is the block. As
+ * tile_store(). */
+int strips_store(const struct tile *t, struct thread_context *th) GAD_MUST_CHECK;

@@ -125,6 +125,10 @@ static int region_fault(const struct wjob *job, const char *address, struct gad_
     const char *name = NULL;
     for (unsigned i = 0; i < job->n_ports; i++) {
         struct guard_range range = {0};
+        const struct port_file *file = &job->ports[i].file;
+        if (file->mapping && address >= file->mapping &&
+            address - file->mapping < file->mapping_bytes)
+            return port_file_fault(&job->ports[i], address, error);
         if (job->ports[i].region)
             range =
                 (struct guard_range){job->ports[i].region->base, job->ports[i].region->size_bytes};

@@ -37,8 +37,8 @@ struct tile {
     unsigned stack_index; /* without a tree: which of the plan's stacks that is */
     uint64_t oldest_tile; /* that the tree missed when this one was added */
     struct reduce_stack stack;
-    char *block;    /* strips.c: memory for what it reads at once; NULL: grain by grain */
-    bool has_block; /* it was read */
+    char *block;    /* strips.c: memory for what it reads or writes at once; NULL: grain by grain */
+    bool has_block; /* its source was read, or is in memory */
 };
 
 /* What a thread brings along; only the memory that is used is ever touched. */

@@ -113,6 +113,8 @@ void wjob_advance(struct wjob *job)
 {
     while (!job->is_complete && !job->status && is_pass_over(job)) {
         nodes_end_pass(job);
+        if (job->status)
+            return;
         if (!has_next_pass(job)) {
             job->is_complete = true;
             return;
@@ -154,6 +156,7 @@ void wjob_tile_done(struct wjob *job, const struct tile *tile)
     job->n_all_tiles_done++;
     measure_add(&job->measure, &tile->measure);
     job->oldest_tile = max_u64(job->oldest_tile, tile->oldest_tile);
+    nodes_tile_done(job, tile);
 }
 
 bool wjob_has_blocks(const struct wjob *job, uint64_t grain)

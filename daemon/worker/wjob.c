@@ -9,10 +9,12 @@
  */
 #include "daemon/worker/wjob.h"
 #include "daemon/worker/ring.h"
+#include "daemon/worker/strips.h"
 #include "kernels/programs.h"
 #include "proto/util.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <string.h>
 
 #define MAX_INLINE_RESULTS (FRAME_MAX_BODY_BYTES - 64u * 1024u)
@@ -175,6 +177,9 @@ static int collect_ranges(struct wjob *job)
                 (struct guard_range){port->region->base, port->region->size_bytes};
         if (port->ring)
             job->ranges[job->n_ranges++] = ring_range(port->ring);
+        if (port->file.mapping)
+            job->ranges[job->n_ranges++] =
+                (struct guard_range){port->file.mapping, (size_t)port->file.mapping_bytes};
         job->has_rings |= port->ring != NULL;
     }
     return 0;
@@ -194,17 +199,21 @@ static int open_ports(struct wjob *job, const struct wjob_context *with, struct 
     int r = open_inputs(job, &context, error);
     if (!r)
         r = open_outputs(job, &context, error);
-    return r ? r : collect_ranges(job);
+    if (r)
+        return r;
+    strips_map(job);
+    return collect_ranges(job);
 }
 
 int wjob_new(struct frame *frame_take, const struct message *message,
              const struct wjob_context *context, struct wjob **ret_job, struct gad_error *error)
 {
-    struct wjob *job = calloc(1, sizeof(*job));
+    struct wjob *job = malloc(sizeof(*job));
     if (!job) {
         frame_deinit(frame_take, NULL);
         return -ENOMEM;
     }
+    memset(job, 0, offsetof(struct wjob, plan) + PLAN_HEAD_BYTES);
     job->frame = *frame_take;
     *frame_take = (struct frame){.body = NULL};
     job->lock = context->lock;

@@ -52,7 +52,6 @@ struct wjob {
     struct frame frame;
     struct job_request *request;
     struct program *program; /* shared: not to be changed */
-    struct plan plan;
     struct port *ports; /* the program's inputs, then its outputs */
     unsigned n_ports;
     struct guard_range *ranges; /* client memory that tiles touch */
@@ -76,8 +75,9 @@ struct wjob {
     char *carry;
 
     /* nodes.c: reductions of this pass */
-    uint64_t oldest_tile;                  /* that the tree misses */
-    uint64_t stacks[PLAN_MAX_WINDOW / 64]; /* without a tree: those that tiles have */
+    uint64_t oldest_tile;                  /* that the tree misses; of a scan: that is not done */
+    uint64_t stacks[PLAN_MAX_WINDOW / 64]; /* without a tree: those that tiles have; of a scan:
+                                              tiles that are done */
     struct reduce_tree *tree;              /* NULL: none is needed. Changed under nodes_lock */
     pthread_mutex_t nodes_lock;            /* never held together with the scheduler's */
 
@@ -100,6 +100,8 @@ struct wjob {
     struct measure measure;
     uint64_t next_progress_ns;
     struct wjob *next; /* in a list of the scheduler's */
+
+    struct plan plan; /* large: only what the job uses of it is ever written */
 };
 
 struct wjob_context {

@@ -49,6 +49,7 @@ static void scan_operand(struct binding *b, const struct operand *operand, unsig
     case OPERAND_REDUCED:
         slot = index < program->n_reductions ? &b->reduced_slot[index] : NULL;
         break;
+    case OPERAND_TABLE: slot = index < program->n_reductions ? &b->table_slot[index] : NULL; break;
     case OPERAND_INDEX: slot = index_slot_of(b, index); break;
     }
     if (!slot) {
@@ -57,6 +58,8 @@ static void scan_operand(struct binding *b, const struct operand *operand, unsig
     }
     if (*slot == NO_SLOT) {
         *slot = take_slot(b);
+        if (operand->kind == OPERAND_TABLE)
+            (void)take_slot(b); /* of its length */
         b->n_values++;
     }
     if (operand->kind == OPERAND_INPUT)
@@ -71,6 +74,11 @@ static const struct insn *insn_at(const struct run *run, unsigned i)
 static const struct store *store_at(const struct run *run, unsigned i)
 {
     return &run->program->stores[run->pass->first_store + i];
+}
+
+static enum dtype stored_dtype(const struct run *run, const struct store *store)
+{
+    return run->n_scans ? run->program->outputs[store->output].dtype : (enum dtype)store->src.dtype;
 }
 
 static void scan_pass(struct binding *b)
@@ -88,13 +96,15 @@ static void scan_pass(struct binding *b)
         b->last_definition[insn->dst.index] = (uint16_t)i;
         b->register_bytes = max_u64(b->register_bytes, dtype_size(insn->dst.dtype));
     }
-    for (unsigned i = 0; i < run->n_reductions; i++)
-        scan_operand(b, &run->program->reductions[run->pass->first_reduction + i].src,
-                     run->n_insns);
+    for (unsigned i = 0; i < run->pass->n_reductions; i++) {
+        const struct reduction *reduction = bind_reduction_at(run, i);
+        scan_operand(b, &reduction->src, run->n_insns);
+        scan_operand(b, &reduction->weights, run->n_insns);
+    }
     for (unsigned i = 0; i < run->n_stores; i++) {
         const struct store *store = store_at(run, i);
         scan_operand(b, &store->src, run->n_insns + 1 + i);
-        b->register_bytes = max_u64(b->register_bytes, dtype_size(store->src.dtype));
+        b->register_bytes = max_u64(b->register_bytes, dtype_size(stored_dtype(run, store)));
     }
 }
 
@@ -153,7 +163,7 @@ static void init_streams(struct binding *b, const struct cpu_view *inputs,
     for (unsigned i = 0; i < run->n_stores; i++) {
         const struct store *store = store_at(run, i);
         stream_init(&run->stores[i].stream, run->box, &outputs[store->output],
-                    (enum dtype)store->src.dtype, 0);
+                    stored_dtype(run, store), 0);
     }
 }
 
@@ -166,6 +176,11 @@ static unsigned last_use_of_stream(const struct binding *b, const struct stream 
     return 0;
 }
 
+static bool reads_table(const struct insn *insn)
+{
+    return insn->src[1].kind == OPERAND_TABLE;
+}
+
 /* Which stores may be written directly, which inputs must be copied (see the top). */
 static void settle_in_place(struct binding *b)
 {
@@ -176,6 +191,8 @@ static void settle_in_place(struct binding *b)
         unsigned defined = src->kind == OPERAND_REGISTER ? b->last_definition[src->index] : NEVER;
         store->is_direct = defined != NEVER && (store->stream.kind == STREAM_LINEAR ||
                                                 store->stream.kind == STREAM_RUNS);
+        if (store->is_direct && store->stream.bypasses_cache) /* pieces of a table are not it */
+            store->is_direct = !reads_table(insn_at(run, defined));
         for (unsigned j = 0; j < run->n_inputs; j++) {
             struct stream *input = &run->inputs[j];
             if (!stream_overlaps(&store->stream, input))
@@ -200,6 +217,7 @@ static uint16_t slot_of(const struct binding *b, const struct operand *operand)
     case OPERAND_INPUT: return b->input_slot[operand->index];
     case OPERAND_CONST: return b->const_slot[operand->index];
     case OPERAND_REDUCED: return b->reduced_slot[operand->index];
+    case OPERAND_TABLE: return b->table_slot[operand->index];
     case OPERAND_INDEX:
         return b
             ->index_slot[operand->index == OPERAND_INDEX_FLAT ? BIND_INDEX_FLAT : operand->index];
@@ -280,12 +298,31 @@ static int bind_insn(struct binding *b, unsigned i)
         return -EINVAL;
     for (unsigned j = 0; j < 3; j++)
         bound->src[j] = slot_of(b, &insn->src[is_exchanged && j < 2 ? 1 - j : j]);
+    if (reads_table(insn))
+        bound->src[2] = (uint16_t)(bound->src[1] + 1);
     bound->dst = settle_destination(b, insn);
     bound->past = NULL;
     bound->streamed = NO_STORE;
     struct bound_store *store = direct_store_of(b, insn->dst.index, i);
     if (store)
         bind_direct(b, i, is_exchanged, store);
+    return 0;
+}
+
+static int bind_scan_uses(struct binding *b)
+{
+    struct run *run = b->run;
+    for (unsigned i = 0; i < run->n_scans; i++)
+        run->scans[i].src = slot_of(b, &run->scans[i].reduction->src);
+    for (unsigned i = 0; i < run->n_stores; i++) {
+        unsigned scan = store_at(run, i)->scan - run->pass->first_reduction;
+        if (scan >= run->n_scans)
+            return -EINVAL;
+        enum dtype from = (enum dtype)run->scans[scan].reduction->result;
+        enum dtype to = stored_dtype(run, store_at(run, i));
+        run->stores[i].src = (uint16_t)scan;
+        run->stores[i].cast = from == to ? NULL : (*run->engine->casts)[from][to];
+    }
     return 0;
 }
 
@@ -298,92 +335,16 @@ static int bind_uses(struct binding *b)
             return r;
     }
     run->spare = run->address[b->spare_slot];
-    for (unsigned i = 0; i < run->n_reductions; i++)
-        run->reductions[i].src = slot_of(b, &run->reductions[i].reduction->src);
+    for (unsigned i = 0; i < run->n_reductions; i++) {
+        struct reducing *d = &run->reductions[i];
+        d->src = slot_of(b, &d->reduction->src);
+        if (d->counting)
+            d->counting->weights = slot_of(b, &d->reduction->weights);
+    }
+    if (run->n_scans)
+        return bind_scan_uses(b);
     for (unsigned i = 0; i < run->n_stores; i++)
         run->stores[i].src = slot_of(b, &store_at(run, i)->src);
-    return 0;
-}
-
-static void *take_cells(struct binding *b)
-{
-    return layout_take(b, b->run->reducer.n_cells * sizeof(double));
-}
-
-static int bind_reduction(struct binding *b, unsigned i, const struct reduce_layout *layout,
-                          void *node)
-{
-    const struct reduction *reduction = &layout->reductions[i];
-    struct reducing *d = &b->run->reductions[i];
-    const struct reducer *r = &b->run->reducer;
-    unsigned n_planes = reduce_n_planes(reduction);
-    *d = (struct reducing){.reduction = reduction};
-    if (!engine_find_reduction(b->run->engine, reduction, d))
-        return -EINVAL;
-    d->item_log2 = (unsigned)__builtin_ctzl(dtype_size((enum dtype)reduction->src.dtype));
-    d->plane_log2 = (unsigned)__builtin_ctzl(dtype_size(reduce_plane_dtype(reduction, 0)));
-    for (unsigned k = 0; k < n_planes; k++) {
-        d->planes[k] = reduce_plane(layout, node, i, k);
-        if (d->is_ordered && r->n_rows > r->block)
-            d->totals[k] = take_cells(b);
-    }
-    if (reduction->op == OP_SQUARED_DEVIATIONS)
-        d->shift = take_cells(b);
-    if (d->is_ordered)
-        d->pending = layout_take(b, KERNEL_GRANULE * sizeof(double));
-    return 0;
-}
-
-/* What reductions keep of each cell beside the node. */
-static uint64_t cell_bytes(const struct run *run, const struct reduce_layout *layout)
-{
-    const struct reducer *r = &run->reducer;
-    uint64_t n_values = 0;
-    for (unsigned i = 0; i < run->n_reductions; i++) {
-        const struct reduction *reduction = &layout->reductions[i];
-        n_values += reduction->op == OP_SQUARED_DEVIATIONS;
-        n_values += r->n_rows > r->block ? reduce_n_planes(reduction) : 0;
-    }
-    return n_values * round_up_u64(r->n_cells * sizeof(double), 64);
-}
-
-/* SQUARED_DEVIATIONS of float32 has its elements' sum in its first plane, as SUM would. */
-static void find_twins(struct run *run)
-{
-    for (unsigned i = 0; i < run->n_reductions; i++) {
-        const struct reduction *sum = run->reductions[i].reduction;
-        if (sum->op != OP_SUM || sum->src.dtype != DTYPE_FLOAT32)
-            continue;
-        for (unsigned k = 0; k < run->n_reductions; k++) {
-            const struct reduction *other = run->reductions[k].reduction;
-            if (other->op == OP_SQUARED_DEVIATIONS && other->src.kind == sum->src.kind &&
-                other->src.index == sum->src.index && other->src.dtype == sum->src.dtype)
-                run->reductions[i].twin = &run->reductions[k];
-        }
-    }
-}
-
-static int bind_reductions(struct binding *b, const struct reduce_layout *layout, void *node)
-{
-    struct run *run = b->run;
-    if (run->n_reductions == 0)
-        return 0;
-    reducer_init(&run->reducer, run->box, run->pass);
-    if (!layout || layout->n_reductions != run->n_reductions ||
-        layout->n_cells != run->reducer.n_cells || cell_bytes(run, layout) > BIND_MAX_CELL_BYTES)
-        return -EINVAL;
-    run->reductions = layout_take(b, run->n_reductions * sizeof(*run->reductions));
-    for (unsigned i = 0; i < run->n_reductions; i++) {
-        int r = bind_reduction(b, i, layout, node);
-        if (r)
-            return r;
-        if (run->reductions[i].reduction->op == OP_ARGMIN ||
-            run->reductions[i].reduction->op == OP_ARGMAX)
-            run->positions = layout_take(b, sizeof(*run->positions));
-    }
-    find_twins(run);
-    if (run->positions)
-        index_stream_init_flat(run->positions, run->box, run->pass->shape, run->pass->reduced_axes);
     return 0;
 }
 
@@ -393,6 +354,7 @@ static void init_binding(struct binding *b)
     memset(b->input_slot, 0xff, sizeof(b->input_slot));
     memset(b->const_slot, 0xff, sizeof(b->const_slot));
     memset(b->reduced_slot, 0xff, sizeof(b->reduced_slot));
+    memset(b->table_slot, 0xff, sizeof(b->table_slot));
     memset(b->index_slot, 0xff, sizeof(b->index_slot));
     memset(b->last_definition, 0xff, sizeof(b->last_definition));
     memset(b->last_read, 0xff, sizeof(b->last_read));
@@ -419,7 +381,8 @@ int run_bind(const struct cpu_engine *engine, const struct program *program, uns
         .box = box,
         .n_elements = 1,
         .n_insns = pass->n_insns,
-        .n_reductions = pass->n_reductions,
+        .n_reductions = pass->scanned_axis < 0 ? pass->n_reductions : 0,
+        .n_scans = pass->scanned_axis < 0 ? 0 : pass->n_reductions,
         .n_stores = pass->n_stores,
     };
     for (int i = 0; i < box->ndim; i++)
@@ -430,11 +393,12 @@ int run_bind(const struct cpu_engine *engine, const struct program *program, uns
     if (!b.is_valid)
         return -EINVAL;
     init_streams(&b, inputs, outputs, reduced);
-    int r = bind_reductions(&b, layout, node);
+    int r = run->n_scans ? bind_scans(&b, reduced) : bind_reductions(&b, layout, node);
     if (r)
         return r;
     settle_in_place(&b);
     run->address = layout_take(&b, (run->n_slots + run->n_stores) * sizeof(*run->address));
+    bind_tables(&b, reduced);
     layout_choose_strip(&b);
     layout_fill(&b);
     r = bind_uses(&b);

@@ -13,14 +13,18 @@
     [id] = {                                                                                       \
         .level = id,                                                                               \
         .families = {&arith_##name, &integer_##name, &compare_##name, &math_##name,                \
-                     &special_##name, &bits_##name, &modulo_##name, &random_##name},               \
+                     &special_##name, &bits_##name, &modulo_##name, &random_##name, &table_##name, \
+                     &key_##name},                                                                 \
         .past = &past_##name,                                                                      \
         .casts = &casts_##name,                                                                    \
         .mixed = &mixed_##name,                                                                    \
         .reduce = &reduce_##name,                                                                  \
         .extrema = &extrema_##name,                                                                \
         .rows = &rows_##name,                                                                      \
+        .scan_sum = &scan_sum_##name,                                                              \
+        .scan_prod = &scan_prod_##name,                                                            \
         .move = &move_##name,                                                                      \
+        .transpose = &transpose_##name,                                                            \
     }
 
 static const struct cpu_engine engines[] = {
@@ -97,12 +101,27 @@ kernel_fn *engine_find_kernel(const struct cpu_engine *engine, const struct insn
         *ret_is_exchanged = true;
         op = op_mirrored((enum op)op);
     }
+    if (op == OP_TAKE)
+        return find_in_tables(engine, op, insn->dst.dtype);
     return find_in_tables(engine, op, insn->compute);
 }
 
 kernel_fn *engine_find_past(const struct cpu_engine *engine, const struct insn *insn)
 {
     return (*engine->past)[insn->op][insn->compute];
+}
+
+bool engine_find_scan(const struct cpu_engine *engine, const struct reduction *reduction,
+                      struct scanning *d)
+{
+    if (reduction->src.dtype >= DTYPE_COUNT || reduction->result >= DTYPE_COUNT ||
+        (reduction->op != OP_CUMSUM && reduction->op != OP_CUMPROD))
+        return false;
+    const struct scan_kernels *scans =
+        reduction->op == OP_CUMSUM ? engine->scan_sum : engine->scan_prod;
+    d->along = scans->along[reduction->src.dtype];
+    d->across = scans->across[reduction->src.dtype];
+    return true;
 }
 
 bool engine_find_reduction(const struct cpu_engine *engine, const struct reduction *reduction,

@@ -47,9 +47,12 @@ struct cpu_box {
 
 /* inputs: one view per program->inputs (those of pass->inputs_used are read). outputs: one view per
  * program->outputs (those of the pass's stores are written). reduced: one view per
- * program->reductions (those of pass->reduced_used are read; native, in the carry). layout: of the
+ * program->reductions (those of pass->reduced_used are read; native, in the carry; of those of
+ * pass->tables_used the base is the table's first element, and the elements lie densely). In a pass
+ * that scans, views of its own reductions are the scans' states, with stride 0 along the scanned
+ * axis: read where the box does not begin at that axis's beginning, and written. layout: of the
  * pass's node for this box, cells in visiting order of the kept axes; ret_node: its memory, all of
- * it written. Both NULL for a pass without reductions. The bits of a cell depend on the extents of
+ * it written. Both NULL for a pass without reductions or that scans. The bits of a cell depend on the extents of
  * the box's reduced axes and the values alone: not on the kept ones, nor on where the box begins.
  * Inputs and outputs may be the same memory element for element (in place). 0 or
  * negative-integer-power. */

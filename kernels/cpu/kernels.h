@@ -75,6 +75,15 @@ typedef void rows_fn(const struct reduce_rows *rows);
 typedef reduce_fn *reduce_table[OP_COUNT][DTYPE_COUNT];
 typedef rows_fn *rows_table[OP_COUNT][DTYPE_COUNT];
 
+/* Running results, 8 bytes each: of a row of n elements and one state; of n_rows rows whose element
+ * i belongs to state i, of n. By dtype. */
+typedef void scan_fn(size_t n, void *dst, const void *src, void *state);
+typedef void scan_rows_fn(size_t n_rows, size_t n, void *dst, const void *src, void *states);
+struct scan_kernels {
+    scan_fn *along[DTYPE_COUNT];
+    scan_rows_fn *across[DTYPE_COUNT];
+};
+
 /* Byte order and bool bytes, for loading and storing; `dst` may be `src`. stream: n bytes, any
  * alignment, no overlap, nothing beyond them is touched; whole lines of `dst` go past the cache
  * where the processor can, and are in order for other threads after cpu_engine_fence(). */
@@ -85,14 +94,32 @@ struct move_kernels {
     move_fn *stream;
 };
 
+/* Blocks whose rows become columns: column k of row i of `src` becomes element i of row k of `dst`.
+ * Elements of a row are neighbours on both sides; rows lie so many bytes apart, any number. The
+ * sides do not overlap; any alignment. By log2 of the item size. */
+struct transposing {
+    size_t n_rows, n_columns; /* of src */
+    const char *src;
+    int64_t src_row;
+    char *dst;
+    int64_t dst_row;
+};
+typedef void transpose_fn(const struct transposing *t);
+struct transpose_kernels {
+    transpose_fn *by_item[4];
+};
+
 #define KERNELS_DECLARE(level)                                                                     \
     extern const kernel_table arith_##level, integer_##level, compare_##level, math_##level,       \
-        special_##level, bits_##level, modulo_##level, random_##level, past_##level;               \
+        special_##level, bits_##level, modulo_##level, random_##level, past_##level,               \
+        table_##level, key_##level;                                                                \
     extern const kernel_casts casts_##level;                                                       \
     extern const kernel_row mixed_##level;                                                         \
     extern const reduce_table reduce_##level, extrema_##level;                                     \
     extern const rows_table rows_##level;                                                          \
-    extern const struct move_kernels move_##level;
+    extern const struct scan_kernels scan_sum_##level, scan_prod_##level;                          \
+    extern const struct move_kernels move_##level;                                                 \
+    extern const struct transpose_kernels transpose_##level;
 
 KERNELS_DECLARE(plain)
 KERNELS_DECLARE(baseline)

@@ -18,19 +18,21 @@
 #define STRIP_MAX   2048
 #define STRIP_LEAST 512 /* for the sake of the cache; the scratch may have room for less */
 
-#define MAX_UNIFORMS (PROGRAM_MAX_CONSTS + PROGRAM_MAX_REDUCTIONS)
+#define MAX_UNIFORMS (PROGRAM_MAX_CONSTS + PASS_MAX_RESULTS)
 #define MAX_SLOTS                                                                                  \
     (PROGRAM_MAX_REGISTERS + 1 + BIND_MAX_INPUTS + ARRAY_MAX_NDIM + 1 + MAX_UNIFORMS +             \
-     REQUEST_MAX_OUTPUTS)
+     PASS_MAX_RESULTS + REQUEST_MAX_OUTPUTS)
 
 #define LARGEST_BOOKS                                                                              \
     (sizeof(struct run) + PROGRAM_MAX_INSNS * sizeof(struct bound_insn) +                          \
-     PROGRAM_MAX_REDUCTIONS * (sizeof(struct reducing) + KERNEL_GRANULE * sizeof(double)) +        \
-     BIND_MAX_STREAMS * (sizeof(struct stream) + sizeof(struct fetch)) +                           \
+     PASS_MAX_REDUCTIONS * (sizeof(struct reducing) + KERNEL_GRANULE * sizeof(double)) +           \
+     PASS_MAX_REDUCTIONS * (sizeof(struct scanning) + sizeof(struct counting) + 64) +              \
+     PASS_MAX_RESULTS * 64 + BIND_MAX_STREAMS * (sizeof(struct stream) + sizeof(struct fetch)) +   \
      (ARRAY_MAX_NDIM + 2) * sizeof(struct index_stream) +                                          \
      REQUEST_MAX_OUTPUTS * sizeof(struct bound_store) + MAX_SLOTS * sizeof(void *) + 8 * 64)
 #define LARGEST_STRIPS                                                                             \
-    ((PROGRAM_MAX_REGISTERS + 1 + BIND_MAX_INPUTS + ARRAY_MAX_NDIM + 2 + MAX_UNIFORMS) *           \
+    ((PROGRAM_MAX_REGISTERS + 1 + BIND_MAX_INPUTS + ARRAY_MAX_NDIM + 2 + MAX_UNIFORMS +            \
+      PASS_MAX_REDUCTIONS + 1) *                                                                   \
          KERNEL_GRANULE * 8 +                                                                      \
      BIND_MAX_STREAMS * BIND_PERIOD_FEW * 8)
 _Static_assert(LARGEST_BOOKS + LARGEST_STRIPS + BIND_MAX_CELL_BYTES <= CPU_SCRATCH_BYTES,
@@ -54,6 +56,7 @@ static size_t bytes_per_element(const struct binding *b, size_t *ret_fixed)
     const struct run *run = b->run;
     size_t n_bytes = (run->pass->n_registers + 1u) * b->register_bytes;
     n_bytes += (run->n_indices + (run->positions != NULL)) * sizeof(int64_t);
+    n_bytes += (run->n_scans + (run->n_scans > 0)) * sizeof(int64_t);
     *ret_fixed = 0;
     for (unsigned i = 0; i < run->n_inputs; i++) {
         const struct stream *s = &run->inputs[i];
@@ -143,6 +146,10 @@ void layout_fill(struct binding *b)
         struct index_stream *s = &run->indices[i];
         s->buffer = run->address[s->slot] = layout_take(b, run->n_strip * sizeof(int64_t));
     }
+    for (unsigned i = 0; i < run->n_scans; i++)
+        run->scans[i].buffer = layout_take(b, run->n_strip * sizeof(int64_t));
+    if (run->n_scans)
+        run->cast_strip = layout_take(b, run->n_strip * sizeof(int64_t));
     if (run->positions)
         run->positions->buffer = layout_take(b, run->n_strip * sizeof(int64_t));
     for (unsigned i = 0; i < program->n_consts; i++)

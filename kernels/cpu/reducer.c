@@ -102,10 +102,8 @@ void reducer_init(struct reducer *r, const struct cpu_box *box, const struct pas
     find_next_axis(r, box, pass);
 }
 
-/* Where row number `row` of the box belongs: the first of its cells, and which of their rows it is.
- * Returns how many rows, it and those behind it, are of one group. */
-static uint64_t locate_row(const struct reducer *r, uint64_t row, uint64_t *ret_cell,
-                           uint64_t *ret_row)
+uint64_t reducer_locate_row(const struct reducer *r, uint64_t row, uint64_t *ret_cell,
+                            uint64_t *ret_row)
 {
     uint64_t n_left = 1;
     *ret_cell = *ret_row = 0;
@@ -331,7 +329,7 @@ static size_t take_along_rows(const struct reducer *r, struct reducing *d, uint6
                               const char *src, const int64_t *positions)
 {
     uint64_t cell, row, at = first % r->row;
-    uint64_t n_group = locate_row(r, first / r->row, &cell, &row);
+    uint64_t n_group = reducer_locate_row(r, first / r->row, &cell, &row);
     if (at > 0 || n < r->row) {
         size_t n_now = min_u64(n, r->row - at);
         take_part(r, d, at, n_now, cell, row, src, positions);
@@ -373,7 +371,7 @@ static size_t take_across_rows(const struct reducer *r, struct reducing *d, uint
                                size_t n, const char *src, const int64_t *positions)
 {
     uint64_t cell, row, at = first % r->row;
-    uint64_t n_group = locate_row(r, first / r->row, &cell, &row);
+    uint64_t n_group = reducer_locate_row(r, first / r->row, &cell, &row);
     int64_t row_bytes = (int64_t)(r->row << d->item_log2);
     if (at > 0 || n < r->row) {
         size_t n_now = min_u64(n, r->row - at);
@@ -405,7 +403,7 @@ void reducing_take_rows(const struct reducer *r, struct reducing *d, uint64_t fi
     uint64_t cell, row;
     if (d->twin)
         return;
-    (void)locate_row(r, first / r->row, &cell, &row);
+    (void)reducer_locate_row(r, first / r->row, &cell, &row);
     take_across(r, d, cell + first % r->row, n_cells, row, n_rows, src, row_bytes, NULL);
 }
 

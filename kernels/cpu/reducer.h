@@ -27,6 +27,10 @@ struct reducer {
     uint64_t next_length; /* its elements */
 };
 void reducer_init(struct reducer *r, const struct cpu_box *box, const struct pass *pass);
+/* Where row number `row` of the box belongs: the first of its cells, and which of their rows it is.
+ * Returns how many rows, it and those behind it, are of one group. */
+uint64_t reducer_locate_row(const struct reducer *r, uint64_t row, uint64_t *ret_cell,
+                            uint64_t *ret_row);
 
 /* One reduction of a pass. */
 struct reducing {
@@ -37,6 +41,7 @@ struct reducing {
     bool is_ordered; /* floats are added or multiplied: the order shows in the bits */
     unsigned item_log2;
     uint16_t src;
+    struct counting *counting;   /* BINCOUNT: it alone, and nothing else of what is here */
     const struct reducing *twin; /* that adds up the same float32 elements; NULL: none */
     void *planes[2];             /* in the node */
     unsigned plane_log2;

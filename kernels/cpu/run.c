@@ -16,6 +16,7 @@
 #include "kernels/cpu/run.h"
 
 #include "kernels/cpu/lines.h"
+#include "kernels/cpu/movement.h"
 #include "proto/util.h"
 
 #define STREAM_PIECE_BYTES 1024
@@ -118,6 +119,22 @@ static void run_streamed(struct run *run, const struct bound_insn *insn, size_t 
     }
 }
 
+static void take_strip(struct run *run, uint64_t first, size_t n)
+{
+    if (run->positions)
+        index_stream_load(run->positions, first, n);
+    for (unsigned i = 0; i < run->n_reductions; i++) {
+        struct reducing *d = &run->reductions[i];
+        struct counting *c = d->counting;
+        if (c)
+            counting_take(&run->reducer, c, first, n, run->address[d->src],
+                          c->has_weights ? run->address[c->weights] : NULL);
+        else
+            reducing_take(&run->reducer, d, first, n, run->address[d->src],
+                          run->positions ? run->positions->buffer : NULL);
+    }
+}
+
 static void run_strip(struct run *run, uint64_t first, size_t n)
 {
     load_inputs(run, first, n);
@@ -134,12 +151,10 @@ static void run_strip(struct run *run, uint64_t first, size_t n)
         insn->kernel(n, address[insn->dst], address[insn->src[0]], address[insn->src[1]],
                      address[insn->src[2]], &run->events);
     }
-    if (run->positions)
-        index_stream_load(run->positions, first, n);
-    for (unsigned i = 0; i < run->n_reductions; i++) {
-        struct reducing *d = &run->reductions[i];
-        reducing_take(&run->reducer, d, first, n, address[d->src],
-                      run->positions ? run->positions->buffer : NULL);
+    take_strip(run, first, n);
+    if (run->n_scans) {
+        run_scans(run, first, n);
+        return;
     }
     for (unsigned i = 0; i < run->n_stores; i++) {
         if (placed >> i & 1)
@@ -169,7 +184,9 @@ static void finish_reductions(const struct run *run, void *node)
 {
     for (int is_twin = 0; is_twin < 2; is_twin++)
         for (unsigned i = 0; i < run->n_reductions; i++)
-            if ((run->reductions[i].twin != NULL) == is_twin)
+            if (run->reductions[i].counting && !is_twin)
+                counting_finish(run->reductions[i].counting);
+            else if ((run->reductions[i].twin != NULL) == is_twin)
                 reducing_finish(&run->reducer, &run->reductions[i]);
     if (run->n_reductions)
         ((struct reduce_header *)node)->n_elements = run->reducer.n_elements;
@@ -182,11 +199,13 @@ int cpu_engine_run(const struct cpu_engine *engine, const struct program *progra
                    struct cpu_warnings *warnings, void *scratch)
 {
     struct run *run;
+    if (movement_run(engine->transpose, program, &program->passes[pass], box, inputs, outputs))
+        return 0;
     int r = run_bind(engine, program, pass, box, inputs, outputs, reduced, layout, ret_node,
                      scratch, &run);
     if (r)
         return r;
-    bool is_done = run_directly(run);
+    bool is_done = run->n_counts == 0 && run_directly(run);
     for (uint64_t first = 0; !is_done && first < run->n_elements;) {
         size_t n = strip_length(run, first);
         run_strip(run, first, n);

@@ -1,10 +1,12 @@
 /* A pass bound to one box: what runs for every strip. Lives in the thread's scratch. */
 #pragma once
 
+#include "kernels/cpu/count.h"
 #include "kernels/cpu/reducer.h"
+#include "kernels/cpu/scanner.h"
 #include "kernels/cpu/stream.h"
 
-#define CPU_KERNEL_FAMILIES 8
+#define CPU_KERNEL_FAMILIES 10
 
 struct cpu_engine {
     enum cpu_level level;
@@ -14,7 +16,9 @@ struct cpu_engine {
     const kernel_row *mixed;
     const reduce_table *reduce, *extrema;
     const rows_table *rows;
+    const struct scan_kernels *scan_sum, *scan_prod;
     const struct move_kernels *move;
+    const struct transpose_kernels *transpose;
 };
 
 /* Never NULL for what the compiler makes; NULL for an op that its dtypes do not have. Where
@@ -28,6 +32,10 @@ kernel_fn *engine_find_past(const struct cpu_engine *engine, const struct insn *
 bool engine_find_reduction(const struct cpu_engine *engine, const struct reduction *reduction,
                            struct reducing *d);
 
+/* Sets along and across. */
+bool engine_find_scan(const struct cpu_engine *engine, const struct reduction *reduction,
+                      struct scanning *d);
+
 /* Every value of a strip has a slot: run->address[slot] is where the strip's elements are. */
 struct bound_insn {
     kernel_fn *kernel;
@@ -40,8 +48,9 @@ struct bound_insn {
 
 struct bound_store {
     struct stream stream;
-    uint16_t src;   /* slot to copy from */
-    bool is_direct; /* the strip's last definition may write to the stream's own memory */
+    uint16_t src;    /* slot to copy from; where the pass scans: which of the scans */
+    kernel_fn *cast; /* of a scan's running results; NULL: they have the output's dtype */
+    bool is_direct;  /* the strip's last definition may write to the stream's own memory */
     /* Of a direct one that bypasses the cache: it is computed in the strip's buffer. */
     bool is_read_again;  /* the buffer is used behind the definition */
     uint8_t src_log2[3]; /* item sizes of the definition's sources */
@@ -70,9 +79,14 @@ struct run {
     size_t n_fetch_lines; /* of the whole strip */
     struct reducer reducer;
     struct reducing *reductions;
+    unsigned n_counts;              /* of the reductions: BINCOUNTs */
     struct index_stream *positions; /* of ARGMIN and ARGMAX; NULL without */
     struct bound_store *stores;
-    void *spare; /* one strip of the widest item, free between insns and the next strip */
+    unsigned n_scans; /* then there are no reductions, and stores are of these */
+    struct scanner scanner;
+    struct scanning *scans;
+    void *cast_strip; /* a strip of scans' results, cast */
+    void *spare;      /* one strip of the widest item, free between insns and the next strip */
     struct kernel_events events;
 };
 
@@ -83,6 +97,9 @@ int run_bind(const struct cpu_engine *engine, const struct program *program, uns
              const struct cpu_view *outputs, const struct cpu_view *reduced,
              const struct reduce_layout *layout, void *node, void *scratch,
              struct run **ret_run) GAD_MUST_CHECK;
+
+/* run_scans.c: a strip's scans and the stores of their running results. */
+void run_scans(struct run *run, uint64_t first, size_t n);
 
 /* direct.c: takes in the whole box where no strip is needed; else returns false. */
 bool run_directly(struct run *run);

@@ -1,7 +1,7 @@
 /* A pass, encoded for the device: what the host writes into a slot and the interpreter reads there.
  * Plain structs of fixed size, shared by C and CUDA C++; offsets count from the slot's base.
  *
- *     code:  cells | instructions, reductions along axes | operands | grains' records
+ *     code:  cells | instructions, tasks | operands, tables | grains' records | tables' values
  *
  * A block of n_threads threads computes a run of elements of one grain in strips. In a strip every
  * thread has CODE_THREAD_ELEMENTS elements, in groups of 2^group_log2 neighbours (4 neighbours, or
@@ -18,10 +18,10 @@
  * program has instructions that load.
  *
  * Where all axes are reduced, every thread has a state for each reduction, and a block leaves one
- * of each. Where some are kept, a second kernel (device/axes.inc) reads what is reduced from where
- * it lies: an operand's own place, or one in the slot that the first kernel has stored to. Element
- * r of a cell's n_reduced elements, in visiting order, belongs to part r % n_parts; a thread takes
- * in a part, the parts are combined in a binary tree.
+ * of each. The rest is tasks for kernels that come after the first: reductions where some axes are
+ * kept (device/axes.inc), counts (device/count.inc), scans (device/scan.inc). They read from where
+ * a thing lies: an operand's own place, or one in the slot that the first kernel has stored to.
+ * What they find for a cell, an element of the kept axes, is in the grain's node.
  */
 #pragma once
 
@@ -35,8 +35,10 @@
 #define CODE_MAX_BLOCKS        32u /* of a grain; more elements make longer blocks */
 #define CODE_MAX_SHARED_BYTES  (48u * 1024u)
 #define CODE_MAX_DEPTH         2u
-#define CODE_AXES_THREADS      256u /* of a block of the second kernel */
+#define CODE_TASK_THREADS      256u /* of a block of the later kernels */
 #define CODE_NODE_HEADER_BYTES 64u
+#define CODE_COUNT_BYTES       (32u * 1024u) /* of a block's counters, in shared memory */
+#define CODE_COUNT_ELEMENTS    4096u         /* that a block counts, where the cells are many */
 #define CODE_PART_ELEMENTS     16u /* of a cell, in a part: more only where all threads have one */
 
 /* An operand: where its first plane begins, in units of 16 bytes, and two bits. */
@@ -69,6 +71,7 @@ enum code_action {
 #define CALL2(op, T, S, R, function)                  ACTION_##op##_##T,
 #define CALL3(op, T, A, B, C, R, function, counted)   ACTION_##op##_##T,
 #define DRAW(op, R)                                   ACTION_##op##_u64,
+#define LOOK_UP(op, T, S, R, function)                ACTION_##op##_##T,
 #define COUNTED(op, T, function, counter, is_counted) ACTION_##op##_##T,
 #define COUNTED_CAST(S, T)                            ACTION_CAST_##S##_##T,
 #include "kernels/cuda/device/actions_light.def"
@@ -83,6 +86,7 @@ enum code_action {
 #undef CALL2
 #undef CALL3
 #undef DRAW
+#undef LOOK_UP
 #undef COUNTED
 #undef COUNTED_CAST
     ACTION_COUNT
@@ -102,6 +106,7 @@ enum code_reduction {
     CODE_ARGMIN,
     CODE_ARGMAX,
     CODE_SQUARED_DEVIATIONS,
+    CODE_BINCOUNT,
 };
 
 struct code_insn {
@@ -114,13 +119,25 @@ struct code_insn {
     uint16_t unused;
 };
 
-/* A reduction along axes: after the instructions, in an instruction's place. */
-struct code_axes_reduction {
-    uint16_t place; /* from which it is read */
-    uint16_t plane; /* the first of its planes in a node */
-    uint8_t kind, type;
-    uint8_t plane_log2; /* of the first plane's items; those of a second have 8 bytes */
-    uint8_t unused[9];
+/* What the later kernels do: after the instructions, in an instruction's place. Reductions along
+ * axes come first, then counts, then scans. Places that are not there: CODE_NO_PLACE. */
+struct code_task {
+    uint8_t place;       /* from which it is read */
+    uint8_t other;       /* of counts: the weights; of scans: the states */
+    uint8_t target;      /* of scans: where the running results go */
+    uint8_t kind, type;  /* type: of what is read */
+    uint8_t plane_log2;  /* of the first plane's items; those of a second have 8 bytes */
+    uint8_t result_type; /* of scans */
+    uint8_t target_type;
+    uint32_t plane;  /* bytes from a node's beginning to the first of its planes */
+    uint32_t n_bins; /* of counts */
+};
+#define CODE_NO_PLACE UINT8_MAX
+
+/* The whole of an earlier pass's result, in which instructions look things up. */
+struct code_table {
+    uint64_t offset; /* of its first value */
+    uint32_t n_values, unused;
 };
 
 /* Of each of a grain's places: first those that are loaded, then those that are reduced where they
@@ -137,9 +154,10 @@ struct code_header {
     uint32_t grain_bytes, place_bytes; /* of a record; of a place in it */
     uint32_t n_cells, n_insns, n_loads, n_places;
     uint32_t n_ends; /* the last of the instructions: reductions, stores and what they load */
-    uint32_t n_axes_reductions;
-    uint32_t n_threads; /* a power of two */
-    uint32_t n_states;  /* one for each reduction; then the counters, if anything is counted */
+    uint32_t n_axes_tasks, n_count_tasks, n_scan_tasks;
+    uint32_t tables_offset; /* code_table [] */
+    uint32_t n_threads;     /* a power of two */
+    uint32_t n_states;      /* one for each reduction; then the counters, if anything is counted */
     uint32_t group_log2, depth;
     uint32_t set_bytes; /* from one set of inputs' planes to the next */
     uint32_t states;    /* where they begin in shared memory */
@@ -149,6 +167,7 @@ struct code_header {
     uint64_t results_offset;
     uint64_t nodes_offset; /* of the first grain; reduce.h */
     uint32_t node_bytes;   /* from grain to grain */
+    uint32_t plane_bytes;  /* of planes that are not of counts */
     uint32_t kernel;       /* enum code_kernel */
     uint32_t has_counters;
 };
@@ -157,13 +176,13 @@ struct code_grain {
     uint32_t n_elements;
     uint32_t n_blocks;
     uint32_t block_elements;
-    /* Of reductions along axes. */
+    /* Of tasks. */
     uint32_t n_cells, n_reduced;
-    uint32_t plane_bytes;
-    uint32_t n_parts; /* a power of two, at most CODE_AXES_THREADS */
+    uint32_t n_parts; /* a power of two, at most CODE_TASK_THREADS */
     uint8_t n_kept_runs, n_reduced_runs;
     bool is_kept_fast; /* neighbours in visiting order are of different cells */
-    uint8_t unused;
+    bool is_first;     /* of its chain: scans begin here */
+    uint32_t unused;
     int64_t position; /* of the first element among the reduced axes */
     /* code_place [n_places], each of header.place_bytes; then code_run [], kept ones first */
 };

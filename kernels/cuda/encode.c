@@ -7,7 +7,7 @@
  * every use of an input that is in none of them. The number of threads and the depth are the first
  * of a list that fits into the shared memory that every device has; they are functions of the pass
  * alone, and so are the bits of its sums. The worst pass (PROGRAM_MAX_REGISTERS,
- * PROGRAM_MAX_CONSTS, PROGRAM_MAX_REDUCTIONS) fits with the last of the list.
+ * PROGRAM_MAX_CONSTS, PASS_MAX_REDUCTIONS) fits with the last of the list.
  *
  * Called by tile.c, and so by the planner for the number of bytes alone.
  */
@@ -19,7 +19,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define MAX_CELLS   (PROGRAM_MAX_CONSTS + PROGRAM_MAX_REDUCTIONS)
+#define MAX_CELLS   (PROGRAM_MAX_CONSTS + PASS_MAX_RESULTS)
 #define N_TEMPORARY 3u
 #define WIDE_PLANES 2u
 #define CELL_BYTES  16u
@@ -28,11 +28,10 @@
 _Static_assert((MAX_CELLS + ENCODE_MAX_PLACES) * CELL_BYTES +
                        CODE_MIN_THREADS * CELL_BYTES *
                            (PROGRAM_MAX_REGISTERS * WIDE_PLANES + N_TEMPORARY * WIDE_PLANES +
-                            PROGRAM_MAX_REDUCTIONS * 2 + 1) <=
+                            PASS_MAX_REDUCTIONS * 2 + 1) <=
                    CODE_MAX_SHARED_BYTES,
                "every pass fits");
-_Static_assert(sizeof(struct code_axes_reduction) == sizeof(struct code_insn),
-               "one follows the other");
+_Static_assert(sizeof(struct code_task) == sizeof(struct code_insn), "one follows the other");
 
 struct encoder {
     const struct program *program;
@@ -94,6 +93,7 @@ static int scan_operand(void *context, const struct operand *operand)
     switch (operand->kind) {
     case OPERAND_NONE:
     case OPERAND_INPUT:
+    case OPERAND_TABLE:
     case OPERAND_INDEX: return 0; /* encode_places_of() has seen them */
     case OPERAND_REGISTER: return index < e->pass->n_registers ? 0 : -EINVAL;
     case OPERAND_CONST:
@@ -116,22 +116,33 @@ static void choose_groups(struct encoder *e)
     }
 }
 
+static const struct reduction *reduction_at(const struct encoder *e, unsigned i)
+{
+    return &e->program->reductions[e->pass->first_reduction + i];
+}
+
 /* Those of the interpreter before the i-th reduction: squared deviations have two. */
-static unsigned count_states(const struct encoder *e, unsigned i)
+static unsigned count_states(const struct encoder *e, unsigned i, bool *ret_has_deviations)
 {
     unsigned n = 0;
-    for (unsigned j = 0; !e->places->reduces_axes && j < i; j++)
-        n += e->program->reductions[e->pass->first_reduction + j].op == OP_SQUARED_DEVIATIONS ? 2
-                                                                                              : 1;
+    *ret_has_deviations = false;
+    for (unsigned j = 0; j < i; j++) {
+        bool has_second = reduction_at(e, j)->op == OP_SQUARED_DEVIATIONS;
+        if (encode_is_task(e->places, reduction_at(e, j)))
+            continue;
+        n += has_second ? 2 : 1;
+        *ret_has_deviations |= has_second;
+    }
     return n;
 }
 
 static int scan_pass(struct encoder *e)
 {
     int r = encode_visit_reading(e->program, e->pass, scan_operand, e);
-    unsigned n_states = count_states(e, e->pass->n_reductions);
+    bool has_deviations;
+    unsigned n_states = count_states(e, e->pass->n_reductions, &has_deviations);
     /* How many elements a thread has taken in is counted where that is asked for. */
-    e->h.has_counters = !e->places->reduces_axes && n_states > e->pass->n_reductions;
+    e->h.has_counters = has_deviations;
     for (unsigned i = 0; r == 0 && i < e->pass->n_insns; i++) {
         const struct insn *insn = insn_at(e->program, e->pass, i);
         const struct operand *dst = &insn->dst;
@@ -245,6 +256,24 @@ static uint16_t encode_operand(struct encoder *e, const struct operand *operand,
     return e->h.depth > 0 ? e->load_at[load] | CODE_ROTATES : load_into_temporary(e, load, is_kept);
 }
 
+static bool looks_up(const struct insn *insn)
+{
+    return insn->op == OP_SEARCH_LEFT || insn->op == OP_SEARCH_RIGHT || insn->op == OP_TAKE;
+}
+
+/* Tables have values of one dtype, one behind the other. */
+static int encode_table(const struct encoder *e, const struct insn *insn, uint16_t *ret_index)
+{
+    const struct operand *table = &insn->src[1];
+    unsigned wanted = insn->op == OP_TAKE ? insn->dst.dtype : insn->compute;
+    if (table->kind != OPERAND_TABLE || e->program->reductions[table->index].result != wanted)
+        return -EINVAL;
+    *ret_index = 0;
+    while (e->places->tables[*ret_index] != table->index)
+        ++*ret_index;
+    return 0;
+}
+
 static int encode_insn(struct encoder *e, const struct insn *insn)
 {
     bool is_exchanged;
@@ -255,6 +284,8 @@ static int encode_insn(struct encoder *e, const struct insn *insn)
     if (action > ACTION_LIGHT_END)
         e->h.kernel = CODE_KERNEL_FULL;
     struct code_insn code = {.action = (uint16_t)action};
+    if (looks_up(insn) && encode_table(e, insn, &code.index) != 0)
+        return -EINVAL;
     for (unsigned j = 0; j < 3; j++)
         code.src[j] = encode_operand(e, &insn->src[is_exchanged && j < 2 ? 1 - j : j], &is_kept);
     if (insn->op == OP_RECIPROCAL)
@@ -264,33 +295,18 @@ static int encode_insn(struct encoder *e, const struct insn *insn)
     return 0;
 }
 
-static int reduction_kind(const struct reduction *reduction, uint8_t *ret_kind)
-{
-    bool is_float = dtype_is_float((enum dtype)reduction->src.dtype);
-    switch (reduction->op) {
-    case OP_SUM: *ret_kind = is_float ? CODE_SUM_FLOAT : CODE_SUM; return 0;
-    case OP_PROD: *ret_kind = is_float ? CODE_PROD_FLOAT : CODE_PROD; return 0;
-    case OP_COUNT_NONZERO: *ret_kind = CODE_COUNT_NONZERO; return 0;
-    case OP_MIN: *ret_kind = CODE_MIN; return 0;
-    case OP_MAX: *ret_kind = CODE_MAX; return 0;
-    case OP_ARGMIN: *ret_kind = CODE_ARGMIN; return 0;
-    case OP_ARGMAX: *ret_kind = CODE_ARGMAX; return 0;
-    case OP_SQUARED_DEVIATIONS: *ret_kind = CODE_SQUARED_DEVIATIONS; return is_float ? 0 : -EINVAL;
-    default: return -EINVAL;
-    }
-}
-
 /* Of all axes, by the interpreter. */
 static int encode_reduction(struct encoder *e, unsigned i)
 {
     static const struct operand position = {OPERAND_INDEX, DTYPE_INT64, OPERAND_INDEX_FLAT};
-    const struct reduction *reduction = &e->program->reductions[e->pass->first_reduction + i];
+    const struct reduction *reduction = reduction_at(e, i);
     unsigned is_kept = 0;
+    bool has_deviations;
     struct code_insn code = {.action = ACTION_REDUCE,
-                             .dst = (uint16_t)count_states(e, i),
+                             .dst = (uint16_t)count_states(e, i, &has_deviations),
                              .index = (uint16_t)i,
                              .type = (uint8_t)encode_type((enum dtype)reduction->src.dtype)};
-    int r = reduction_kind(reduction, &code.kind);
+    int r = encode_reduction_kind(reduction, &code.kind);
     if (r)
         return r;
     code.src[0] = encode_operand(e, &reduction->src, &is_kept);
@@ -298,27 +314,6 @@ static int encode_reduction(struct encoder *e, unsigned i)
         code.src[1] = encode_operand(e, &position, &is_kept);
     emit(e, &code);
     return 0;
-}
-
-/* Behind the instructions. */
-static int write_axes_reductions(const struct encoder *e)
-{
-    struct code_axes_reduction *code =
-        (struct code_axes_reduction *)(e->code + e->h.insns_offset) + e->h.n_insns;
-    unsigned plane = 0;
-    int r = 0;
-    for (unsigned i = 0; r == 0 && i < e->h.n_axes_reductions; i++) {
-        const struct reduction *reduction = &e->program->reductions[e->pass->first_reduction + i];
-        code[i] = (struct code_axes_reduction){
-            .place = e->places->source[i],
-            .plane = (uint16_t)plane,
-            .type = (uint8_t)encode_type((enum dtype)reduction->src.dtype),
-            .plane_log2 = (uint8_t)log2_of(reduce_plane_dtype(reduction, 0)),
-        };
-        r = reduction_kind(reduction, &code[i].kind);
-        plane += reduce_n_planes(reduction);
-    }
-    return r;
 }
 
 static void encode_store(struct encoder *e, unsigned place, const struct operand *src)
@@ -335,7 +330,7 @@ static void encode_stores(struct encoder *e)
         const struct encode_place *place = &e->places->places[i];
         encode_store(e, i,
                      place->what == ENCODE_STORE ? &e->program->stores[place->index].src
-                                                 : &e->program->reductions[place->index].src);
+                                                 : encode_value(e->program, place));
     }
 }
 
@@ -347,11 +342,11 @@ static int encode_insns(struct encoder *e)
     for (unsigned i = 0; r == 0 && i < e->pass->n_insns; i++)
         r = encode_insn(e, insn_at(e->program, e->pass, i));
     unsigned first_end = e->n_insns;
-    for (unsigned i = 0; r == 0 && !e->places->reduces_axes && i < e->pass->n_reductions; i++)
-        r = encode_reduction(e, i);
+    for (unsigned i = 0; r == 0 && i < e->pass->n_reductions; i++)
+        if (!encode_is_task(e->places, reduction_at(e, i)))
+            r = encode_reduction(e, i);
     if (r == 0)
         encode_stores(e);
-    e->h.n_axes_reductions = e->places->reduces_axes ? e->pass->n_reductions : 0;
     e->h.n_insns = e->n_insns;
     e->h.n_ends = (e->n_insns - first_end);
     return r;
@@ -394,8 +389,8 @@ static void write_operands(const struct encoder *e)
 }
 
 int encode_pass(const struct program *program, unsigned pass, const struct encode_places *places,
-                const struct cpu_view *reduced, char *code, struct code_header *ret_header,
-                uint64_t *ret_n_bytes)
+                const struct cpu_view *reduced, const struct encode_nodes *nodes, char *code,
+                struct code_header *ret_header, uint64_t *ret_n_bytes)
 {
     struct encoder e = {
         .program = program, .pass = &program->passes[pass], .places = places, .reduced = reduced};
@@ -408,10 +403,16 @@ int encode_pass(const struct program *program, unsigned pass, const struct encod
     r = encode_insns(&e); /* counts them */
     if (r)
         return r;
+    r = encode_tasks(program, pass, places, NULL, NULL, &e.h);
+    if (r)
+        return r;
+    uint32_t n_tasks = e.h.n_axes_tasks + e.h.n_count_tasks + e.h.n_scan_tasks;
     e.h.insns_offset = e.h.n_cells * CELL_BYTES;
-    e.h.operands_offset = e.h.insns_offset + (e.h.n_insns + e.h.n_axes_reductions) *
-                                                 (uint32_t)sizeof(struct code_insn);
-    *ret_n_bytes = e.h.operands_offset + e.h.n_places * sizeof(struct code_operand);
+    e.h.operands_offset =
+        e.h.insns_offset + (e.h.n_insns + n_tasks) * (uint32_t)sizeof(struct code_insn);
+    e.h.tables_offset = (uint32_t)round_up_u64(
+        e.h.operands_offset + e.h.n_places * sizeof(struct code_operand), CELL_BYTES);
+    *ret_n_bytes = e.h.tables_offset + places->n_tables * sizeof(struct code_table);
     e.code = code;
     if (code) {
         choose_layout(&e); /* the temporaries are empty again */
@@ -419,7 +420,8 @@ int encode_pass(const struct program *program, unsigned pass, const struct encod
         write_cells(&e);
         write_operands(&e);
         if (r == 0)
-            r = write_axes_reductions(&e);
+            r = encode_tasks(program, pass, places, nodes,
+                             (struct code_task *)(code + e.h.insns_offset) + e.h.n_insns, &e.h);
     }
     *ret_header = e.h;
     return r;

@@ -18,6 +18,7 @@
 #define CALL2(op, T, S, R, function)                ROW(op, T)
 #define CALL3(op, T, A, B, C, R, function, counted) ROW(op, T)
 #define DRAW(op, R)                                 ROW(op, u64)
+#define LOOK_UP(op, T, S, R, function)              ROW(op, T)
 #define COUNTED(op, T, function, event, is_counted) ROW(op, T)
 #define COUNTED_CAST(S, T)
 static const uint16_t op_actions[OP_COUNT][CODE_TYPE_COUNT] = {
@@ -100,6 +101,8 @@ enum code_action encode_action(const struct insn *insn, bool *ret_is_exchanged)
         *ret_is_exchanged = true;
         op = op_mirrored((enum op)op);
     }
+    if (op == OP_TAKE)
+        return (enum code_action)op_actions[op][unsigned_of((enum dtype)insn->dst.dtype)];
     uint16_t action = op_actions[op][encode_type(compute)];
     if (!action && (!dtype_is_float(compute) || op == OP_WHERE))
         action = op_actions[op][unsigned_of(compute)];

@@ -3,9 +3,10 @@
  * Inputs, results of earlier passes that have more than one element, and coordinates are loaded;
  * stores are stored. Where all axes are reduced the interpreter's threads take in what they have
  * computed, and reductions need no place, but for ARGMIN and ARGMAX the flat index, which is then
- * the position. Where some axes are kept, another kernel reads what is reduced: from the operand's
- * own place, where it has one, else from a place of its own, to which the interpreter stores it
- * ("value"). An input that is only reduced is not loaded.
+ * the position. Tasks are what other kernels do: reductions where some axes are kept, counts,
+ * scans. They read from places: the operand's own, where it has one, else one to which the
+ * interpreter stores it ("value"). An input that only they read is not loaded. Scans write the
+ * outputs, and have a place for the states with which a grain begins. Tables lie beside the grains.
  *
  * Called by encode.c and tile.c, and by the planner for the number of values.
  */
@@ -27,7 +28,7 @@ static bool is_within_limits(const struct program *program, const struct pass *p
     return pass->n_registers <= PROGRAM_MAX_REGISTERS && program->n_insns <= PROGRAM_MAX_INSNS &&
            program->n_inputs <= REQUEST_MAX_ARGS && program->n_consts <= PROGRAM_MAX_CONSTS &&
            program->n_reductions <= PROGRAM_MAX_REDUCTIONS &&
-           program->n_stores <= REQUEST_MAX_OUTPUTS &&
+           program->n_stores <= REQUEST_MAX_OUTPUTS && pass->n_reductions <= PASS_MAX_REDUCTIONS &&
            pass->first_insn + pass->n_insns <= program->n_insns &&
            pass->first_reduction + pass->n_reductions <= program->n_reductions &&
            pass->first_store + pass->n_stores <= program->n_stores;
@@ -50,6 +51,21 @@ static bool keeps_axes(const struct pass *pass)
     return false;
 }
 
+static bool is_scan(const struct reduction *reduction)
+{
+    return reduction->op == OP_CUMSUM || reduction->op == OP_CUMPROD;
+}
+
+bool encode_is_task(const struct encode_places *places, const struct reduction *reduction)
+{
+    return places->reduces_axes || is_scan(reduction) || reduction->op == OP_BINCOUNT;
+}
+
+static const struct reduction *reduction_at(const struct scan *s, unsigned i)
+{
+    return &s->program->reductions[s->pass->first_reduction + i];
+}
+
 static int visit_stored(const struct scan *s, encode_visit_fn *visit, void *context)
 {
     int r = 0;
@@ -62,11 +78,19 @@ static int visit_stored(const struct scan *s, encode_visit_fn *visit, void *cont
     return r;
 }
 
-static int visit_reduced(const struct scan *s, encode_visit_fn *visit, void *context)
+/* Of those that are tasks, or of the others. */
+static int visit_reduced(const struct scan *s, bool are_tasks, encode_visit_fn *visit,
+                         void *context)
 {
     int r = 0;
-    for (unsigned i = 0; r == 0 && i < s->pass->n_reductions; i++)
-        r = visit(context, &s->program->reductions[s->pass->first_reduction + i].src);
+    for (unsigned i = 0; r == 0 && i < s->pass->n_reductions; i++) {
+        const struct reduction *reduction = reduction_at(s, i);
+        if (encode_is_task(s->to, reduction) != are_tasks)
+            continue;
+        r = visit(context, &reduction->src);
+        if (r == 0)
+            r = visit(context, &reduction->weights);
+    }
     return r;
 }
 
@@ -75,7 +99,12 @@ int encode_visit_reading(const struct program *program, const struct pass *pass,
 {
     struct scan s = {.program = program, .pass = pass};
     int r = visit_stored(&s, visit, context);
-    return r ? r : visit_reduced(&s, visit, context);
+    for (unsigned i = 0; r == 0 && i < pass->n_reductions; i++) {
+        r = visit(context, &reduction_at(&s, i)->src);
+        if (r == 0)
+            r = visit(context, &reduction_at(&s, i)->weights);
+    }
+    return r;
 }
 
 static void add(struct encode_places *to, enum encode_what what, unsigned index, unsigned dtype,
@@ -88,10 +117,20 @@ static void add(struct encode_places *to, enum encode_what what, unsigned index,
         (struct encode_place){(uint8_t)what, (uint8_t)dtype, (uint16_t)index};
 }
 
-/* Of an operand that is read from a place. */
-static int note_read(void *context, const struct operand *operand)
+static int add_table(struct encode_places *to, unsigned reduction)
 {
-    const struct scan *s = context;
+    for (unsigned i = 0; i < to->n_tables; i++)
+        if (to->tables[i] == reduction)
+            return 0;
+    if (to->n_tables == PASS_MAX_RESULTS)
+        return -EINVAL;
+    to->tables[to->n_tables++] = (uint16_t)reduction;
+    return 0;
+}
+
+/* Of an operand that is read from a place. */
+static int note(const struct scan *s, const struct operand *operand)
+{
     struct encode_places *to = s->to;
     unsigned index = operand->index;
     if (operand->kind != OPERAND_NONE && operand->dtype >= DTYPE_COUNT)
@@ -114,8 +153,16 @@ static int note_read(void *context, const struct operand *operand)
         add(to, ENCODE_INDEX, index, operand->dtype,
             index == OPERAND_INDEX_FLAT ? &to->flat : &to->axis[index]);
         return 0;
+    case OPERAND_TABLE: return index < s->program->n_reductions ? add_table(to, index) : -EINVAL;
     default: return 0;
     }
+}
+
+static int note_read(void *context, const struct operand *operand)
+{
+    const struct scan *s = context;
+    int r = note(s, operand);
+    return r == 0 && s->to->n_places > ENCODE_MAX_READ ? -EINVAL : r;
 }
 
 /* Where the operand has a place of its own. */
@@ -135,26 +182,54 @@ static bool is_same(const struct operand *a, const struct operand *b)
     return a->kind == b->kind && a->dtype == b->dtype && a->index == b->index;
 }
 
-static void add_value(const struct scan *s, unsigned i)
+const struct operand *encode_value(const struct program *program, const struct encode_place *place)
 {
-    const struct reduction *reductions = &s->program->reductions[s->pass->first_reduction];
-    struct encode_places *to = s->to;
-    for (unsigned j = 0; j < i; j++)
-        if (is_same(&reductions[j].src, &reductions[i].src))
-            to->source[i] = to->source[j];
-    if (to->source[i] != ENCODE_NOT_THERE)
-        return;
-    add(to, ENCODE_VALUE, s->pass->first_reduction + i, reductions[i].src.dtype, &to->source[i]);
-    to->n_values++;
+    const struct reduction *reduction = &program->reductions[place->index];
+    return place->what == ENCODE_WEIGHT ? &reduction->weights : &reduction->src;
 }
 
-static int add_sources(const struct scan *s)
+/* Where a task reads an operand: its own place, or that of a value, which may be there already. */
+static uint8_t place_for_task(const struct scan *s, enum encode_what what, unsigned i,
+                              const struct operand *operand)
+{
+    struct encode_places *to = s->to;
+    uint8_t at = place_of(to, operand);
+    for (unsigned k = to->n_places - to->n_values; at == ENCODE_NOT_THERE && k < to->n_places; k++)
+        if (is_same(encode_value(s->program, &to->places[k]), operand))
+            at = (uint8_t)k;
+    if (at != ENCODE_NOT_THERE)
+        return at;
+    add(to, what, s->pass->first_reduction + i, operand->dtype, &at);
+    to->n_values++;
+    return at;
+}
+
+static void add_task_places(const struct scan *s)
 {
     for (unsigned i = 0; i < s->pass->n_reductions; i++) {
-        const struct operand *src = &s->program->reductions[s->pass->first_reduction + i].src;
-        s->to->source[i] = place_of(s->to, src);
-        if (s->to->source[i] == ENCODE_NOT_THERE)
-            add_value(s, i);
+        const struct reduction *reduction = reduction_at(s, i);
+        if (!encode_is_task(s->to, reduction))
+            continue;
+        s->to->source[i] = place_for_task(s, ENCODE_VALUE, i, &reduction->src);
+        if (reduction->weights.kind != OPERAND_NONE)
+            s->to->other[i] = place_for_task(s, ENCODE_WEIGHT, i, &reduction->weights);
+    }
+}
+
+static void add_states(const struct scan *s)
+{
+    for (unsigned i = 0; s->to->scans && i < s->pass->n_reductions; i++)
+        add(s->to, ENCODE_STATE, s->pass->first_reduction + i, reduction_at(s, i)->result,
+            &s->to->other[i]);
+}
+
+static int add_outputs(const struct scan *s)
+{
+    for (unsigned i = 0; i < s->pass->n_stores; i++) {
+        unsigned store = s->pass->first_store + i, output = s->program->stores[store].output;
+        if (output >= s->program->n_outputs || s->program->outputs[output].dtype >= DTYPE_COUNT)
+            return -EINVAL;
+        add(s->to, ENCODE_STORE, store, s->program->outputs[output].dtype, &s->to->output[i]);
     }
     return 0;
 }
@@ -163,40 +238,55 @@ static int add_sources(const struct scan *s)
 static void add_position(const struct scan *s)
 {
     for (unsigned i = 0; i < s->pass->n_reductions; i++) {
-        unsigned op = s->program->reductions[s->pass->first_reduction + i].op;
-        s->to->needs_position |= op == OP_ARGMIN || op == OP_ARGMAX;
+        unsigned op = reduction_at(s, i)->op;
+        s->to->needs_position |= !s->to->reduces_axes && (op == OP_ARGMIN || op == OP_ARGMAX);
     }
     if (s->to->needs_position)
         add(s->to, ENCODE_INDEX, OPERAND_INDEX_FLAT, DTYPE_INT64, &s->to->flat);
+}
+
+static void find_tasks(const struct scan *s)
+{
+    struct encode_places *to = s->to;
+    to->scans = s->pass->n_reductions > 0 && is_scan(reduction_at(s, 0));
+    to->reduces_axes = !to->scans && keeps_axes(s->pass);
+    to->has_tasks = false;
+    for (unsigned i = 0; i < s->pass->n_reductions; i++)
+        to->has_tasks |= encode_is_task(to, reduction_at(s, i));
+}
+
+/* What only tasks read, where it is, and what is written. */
+static int add_behind_loads(struct scan *s)
+{
+    struct encode_places *to = s->to;
+    int r = visit_reduced(s, true, note_read, s);
+    if (r)
+        return r;
+    add_states(s);
+    unsigned first = to->n_places;
+    r = add_outputs(s);
+    if (to->scans)
+        first = to->n_places;
+    add_task_places(s);
+    to->n_stored = to->n_places - first;
+    return r;
 }
 
 int encode_places_of(const struct program *program, unsigned pass, struct encode_places *ret_places)
 {
     struct scan s = {program, &program->passes[pass], ret_places};
     memset(ret_places, 0xff, sizeof(*ret_places));
-    ret_places->n_places = ret_places->n_values = 0;
+    ret_places->n_places = ret_places->n_values = ret_places->n_tables = 0;
     ret_places->needs_position = false;
-    ret_places->reduces_axes = keeps_axes(s.pass);
     if (!is_within_limits(program, s.pass))
         return -EINVAL;
+    find_tasks(&s);
     int r = visit_stored(&s, note_read, &s);
-    if (r == 0 && !ret_places->reduces_axes) {
-        r = visit_reduced(&s, note_read, &s);
-        add_position(&s);
-    }
-    ret_places->n_loads = ret_places->n_places;
-    if (r == 0 && ret_places->reduces_axes)
-        r = visit_reduced(&s, note_read, &s);
+    if (r == 0)
+        r = visit_reduced(&s, false, note_read, &s);
     if (r)
         return r;
-    unsigned first = ret_places->n_places;
-    for (unsigned i = 0; i < s.pass->n_stores; i++) {
-        uint8_t at = ENCODE_NOT_THERE;
-        unsigned store = s.pass->first_store + i;
-        add(ret_places, ENCODE_STORE, store, program->stores[store].src.dtype, &at);
-    }
-    if (ret_places->reduces_axes)
-        r = add_sources(&s);
-    ret_places->n_stored = ret_places->n_places - first;
-    return r;
+    add_position(&s);
+    ret_places->n_loads = ret_places->n_places;
+    return add_behind_loads(&s);
 }

@@ -1,19 +1,23 @@
-/* The kernels of the interpreter, that of reductions along axes, and their launches.
+/* The kernels of the interpreter, those of tasks behind it, and their launches.
  *
- * The interpreter's family has two members: a light one for programs of arithmetic, comparisons, selections and
- * casts, which needs few registers, so that many threads run at a time and memory is busy; and one
- * that knows the whole catalogue. Both read what kernels/cuda/code.h says, by blocks of up to 256
- * threads, in strips of 4 elements a thread; every operand passes device memory once. Sums are
- * compensated and of fixed order (device/reduce.h). The code is device/interpret.inc and
- * device/axes.inc, which the host compiles too.
+ * The interpreter's family has two members: a light one for programs of arithmetic, comparisons,
+ * selections and casts, which needs few registers, so that many threads run at a time and memory is
+ * busy; and one that knows the whole catalogue. Both read what kernels/cuda/code.h says, by blocks
+ * of up to 256 threads, in strips of 4 elements a thread; every operand passes device memory once.
+ * Sums are compensated and of fixed order (device/reduce.h). Tasks are reductions along axes,
+ * counts and scans: they read what is there already once, scans twice. The code is
+ * device/interpret.inc, axes.inc, count.inc and scan.inc, which the host compiles too.
  *
  * Compile with -fmad=false: a product and a sum are two roundings, as on the CPU.
  */
+#include "kernels/cuda/device/counters.h"
 #include "kernels/cuda/device/integer.h"
+#include "kernels/cuda/device/lookup.h"
 #include "kernels/cuda/device/math.h"
 #include "kernels/cuda/device/move.h"
 #include "kernels/cuda/device/random.h"
 #include "kernels/cuda/device/reduce.h"
+#include "kernels/cuda/device/task.h"
 
 #include <cuda_runtime.h>
 
@@ -35,6 +39,8 @@ const char *cuda_interpreter_architectures(void);
 #undef INTERPRET_NAME
 
 #include "kernels/cuda/device/axes.inc"
+#include "kernels/cuda/device/count.inc"
+#include "kernels/cuda/device/scan.inc"
 
 /* Blocks of a multiprocessor that registers must leave room for: before sm_80, all its threads. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
@@ -44,6 +50,7 @@ const char *cuda_interpreter_architectures(void);
 #endif
 #define FULL_BLOCKS  3
 #define AXES_BLOCKS  3
+#define TASK_BLOCKS  4
 
 /* Where n_grains is 0, nothing is read or written. */
 #define KERNEL(name, n_resident)                                                                   \
@@ -58,12 +65,28 @@ const char *cuda_interpreter_architectures(void);
 KERNEL(light, LIGHT_BLOCKS)
 KERNEL(full, FULL_BLOCKS)
 
-extern "C" __global__ void __launch_bounds__(CODE_AXES_THREADS, AXES_BLOCKS)
+extern "C" __global__ void __launch_bounds__(CODE_TASK_THREADS, AXES_BLOCKS)
     cuda_reduce_axes(const __grid_constant__ struct code_header header, char *slot, u32 n_grains)
 {
     __shared__ struct code_state states[AXES_STATES];
     if (blockIdx.y < n_grains)
         run_axes_block(&header, slot, states, blockIdx.y, blockIdx.x);
+}
+
+extern "C" __global__ void __launch_bounds__(CODE_TASK_THREADS, TASK_BLOCKS)
+    cuda_count(const __grid_constant__ struct code_header header, char *slot, u32 n_grains)
+{
+    __shared__ struct count_shared shared;
+    if (blockIdx.y < n_grains)
+        run_count_block(&header, slot, &shared, blockIdx.y, blockIdx.x);
+}
+
+extern "C" __global__ void __launch_bounds__(CODE_TASK_THREADS, TASK_BLOCKS)
+    cuda_scan(const __grid_constant__ struct code_header header, char *slot, u32 n_grains)
+{
+    __shared__ u64 states[CODE_TASK_THREADS];
+    if (blockIdx.y < n_grains)
+        run_scan_block(&header, slot, states, blockIdx.y, blockIdx.x);
 }
 
 static int launch(const struct code_header *header, dim3 grid, char *slot, u32 n_grains,
@@ -79,10 +102,12 @@ static int launch(const struct code_header *header, dim3 grid, char *slot, u32 n
     return (int)cudaGetLastError();
 }
 
-static int launch_axes(const struct code_header *header, dim3 grid, char *slot, u32 n_grains,
-                       cuda_stream stream)
+typedef void task_kernel(const struct code_header header, char *slot, u32 n_grains);
+
+static int launch_task(task_kernel *kernel, const struct code_header *header, dim3 grid, char *slot,
+                       u32 n_grains, cuda_stream stream)
 {
-    cuda_reduce_axes<<<grid, CODE_AXES_THREADS, 0, (cudaStream_t)stream>>>(*header, slot, n_grains);
+    kernel<<<grid, CODE_TASK_THREADS, 0, (cudaStream_t)stream>>>(*header, slot, n_grains);
     return (int)cudaGetLastError();
 }
 
@@ -90,11 +115,20 @@ extern "C" int cuda_interpreter_launch(const struct interpreter_launch *l, void 
                                        cuda_stream stream)
 {
     char *slot = (char *)device_slot;
+    const struct {
+        task_kernel *kernel;
+        u32 n_blocks;
+    } tasks[] = {{cuda_reduce_axes, l->n_axes_blocks},
+                 {cuda_count, l->n_count_blocks},
+                 {cuda_scan, l->n_scan_blocks}};
     int r = 0;
     if (l->n_blocks > 0)
         r = launch(&l->header, dim3(l->n_blocks, l->n_grains), slot, l->n_grains, stream);
-    if (r == 0 && l->n_axes_blocks > 0)
-        r = launch_axes(&l->header, dim3(l->n_axes_blocks, l->n_grains), slot, l->n_grains, stream);
+    for (u32 i = 0; r == 0 && i < sizeof(tasks) / sizeof(tasks[0]); i++) {
+        if (tasks[i].n_blocks > 0)
+            r = launch_task(tasks[i].kernel, &l->header, dim3(tasks[i].n_blocks, l->n_grains), slot,
+                            l->n_grains, stream);
+    }
     return r;
 }
 
@@ -117,7 +151,11 @@ extern "C" int cuda_interpreter_warm_up(void *scratch, cuda_stream stream)
         header.kernel = (uint8_t)kernel;
         r = launch(&header, dim3(1), (char *)scratch, 0, stream);
     }
-    return r ? r : launch_axes(&header, dim3(1), (char *)scratch, 0, stream);
+    if (r == 0)
+        r = launch_task(cuda_reduce_axes, &header, dim3(1), (char *)scratch, 0, stream);
+    if (r == 0)
+        r = launch_task(cuda_count, &header, dim3(1), (char *)scratch, 0, stream);
+    return r ? r : launch_task(cuda_scan, &header, dim3(1), (char *)scratch, 0, stream);
 }
 
 /* A thread's local memory, for as many threads as the device runs at a time. */
@@ -125,7 +163,8 @@ extern "C" int cuda_interpreter_local_bytes(uint64_t *ret_n_bytes)
 {
     const void *const kernels[] = {(const void *)cuda_interpret_light,
                                    (const void *)cuda_interpret_full,
-                                   (const void *)cuda_reduce_axes};
+                                   (const void *)cuda_reduce_axes, (const void *)cuda_count,
+                                   (const void *)cuda_scan};
     uint64_t most = 0;
     for (u32 i = 0; i < sizeof(kernels) / sizeof(kernels[0]); i++) {
         cudaFuncAttributes attributes;

@@ -1,4 +1,4 @@
-/* The kernels, as the host sees them: one launch computes all grains of a tile. Implemented by
+/* The kernels, as the host sees them: a launch computes all grains of a tile. Implemented by
  * interpreter.cu on the device, and by device/host_launch.c with device/host.c where the same
  * source is compiled for the host, for tests. */
 #pragma once
@@ -9,12 +9,13 @@
 struct interpreter_launch {
     struct code_header header;
     /* The grids: blocks of the grain that has the most. 0: the kernel has nothing to do. */
-    uint32_t n_grains, n_blocks, n_axes_blocks;
+    uint32_t n_grains, n_blocks, n_axes_blocks, n_count_blocks, n_scan_blocks;
     /* What they touch of the slot: they read [0, read_bytes) and what they have written. */
     uint64_t read_bytes, write_offset, write_bytes;
 };
 
-/* Puts the kernels into the stream, the interpreter first. 0 or a runtime error. */
+/* Puts the kernels that have something to do into the stream, the interpreter first. 0 or a runtime
+ * error. */
 int cuda_interpreter_launch(const struct interpreter_launch *launch, void *device_slot,
                             cuda_stream stream) GAD_MUST_CHECK;
 

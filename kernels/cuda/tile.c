@@ -4,7 +4,8 @@
  * operands are placed one behind the other in what is reserved for them. What a grain is, is
  * written by cuda_tile_add() (tile_grain.c), and read back by cuda_tile_result() (tile_result.c).
  * The slot's sizes are those of the largest grain; blocks' results and nodes lie at the same
- * distance for all grains. Values that are only reduced come last and are copied neither way.
+ * distance for all grains. Tables are written once. Values that are only read by tasks come last
+ * and are copied neither way.
  * Called by the CUDA worker's threads; the broker's planner asks cuda_tile_need_bytes().
  */
 #include "kernels/cuda/encode.h"
@@ -18,7 +19,7 @@
 #define RECORD_ALIGN 16u
 
 struct parts { /* of a slot: offsets */
-    uint64_t inputs, results, nodes, outputs, values, end;
+    uint64_t tables, inputs, results, nodes, outputs, values, end;
 };
 
 static uint64_t n_elements_of(const struct pass *pass)
@@ -31,14 +32,18 @@ static uint64_t n_elements_of(const struct pass *pass)
     return n;
 }
 
-/* What the header says of records and results; all offsets up to the grains'. */
+/* What the header says of records and results; all offsets up to the grains'. n_cells: of the
+ * largest node. */
 static int encode(const struct program *program, unsigned pass, const struct cpu_view *reduced,
-                  char *code, struct code_header *h, struct encode_places *ret_places)
+                  uint64_t n_cells, char *code, struct code_header *h,
+                  struct encode_places *ret_places, struct encode_nodes *ret_nodes)
 {
     uint64_t n_bytes;
     int r = encode_places_of(program, pass, ret_places);
-    if (r == 0)
-        r = encode_pass(program, pass, ret_places, reduced, code, h, &n_bytes);
+    if (r)
+        return r;
+    encode_nodes_init(ret_nodes, program, pass, ret_places, n_cells);
+    r = encode_pass(program, pass, ret_places, reduced, ret_nodes, code, h, &n_bytes);
     if (r)
         return r;
     unsigned ndim = (unsigned)program->passes[pass].ndim;
@@ -64,22 +69,40 @@ static uint64_t values_bytes(const struct encode_places *places, uint64_t n_elem
     return n_bytes;
 }
 
-/* Completes the header. */
-static void divide_slot(const struct program *program, unsigned pass, struct code_header *h,
-                        const struct encode_places *places, uint64_t n_grains,
-                        const struct cuda_tile_room *room, struct parts *ret)
+static uint64_t table_values(const struct program *program, unsigned reduction)
 {
-    struct reduce_layout layout = {.n_bytes = 0};
-    if (places->reduces_axes)
-        reduce_layout_init(&layout, program, pass, room->n_cells);
+    int64_t shape[ARRAY_MAX_NDIM];
+    uint64_t n = 1;
+    int ndim = program_reduction_shape(program, reduction, shape);
+    for (int i = 0; i < ndim; i++)
+        n *= (uint64_t)shape[i];
+    return n;
+}
+
+/* What a table takes of a slot. */
+static uint64_t table_bytes(const struct program *program, unsigned reduction)
+{
+    enum dtype dtype = (enum dtype)program->reductions[reduction].result;
+    return round_up_u64(table_values(program, reduction) * dtype_size(dtype), CUDA_TILE_ALIGN);
+}
+
+/* Completes the header. */
+static void divide_slot(const struct program *program, struct code_header *h,
+                        const struct encode_places *places, const struct encode_nodes *nodes,
+                        uint64_t n_grains, const struct cuda_tile_room *room, struct parts *ret)
+{
     uint64_t results_bytes = n_grains * h->blocks_of_grain * h->result_bytes;
-    ret->inputs = round_up_u64(h->grains_offset + n_grains * h->grain_bytes, CUDA_TILE_ALIGN);
+    ret->tables = round_up_u64(h->grains_offset + n_grains * h->grain_bytes, CUDA_TILE_ALIGN);
+    ret->inputs = ret->tables;
+    for (unsigned i = 0; i < places->n_tables; i++)
+        ret->inputs += table_bytes(program, places->tables[i]);
     ret->results = round_up_u64(ret->inputs + n_grains * room->input_bytes, CUDA_TILE_ALIGN);
     ret->nodes = round_up_u64(ret->results + results_bytes, CUDA_TILE_ALIGN);
-    ret->outputs = round_up_u64(ret->nodes + n_grains * layout.n_bytes, CUDA_TILE_ALIGN);
+    ret->outputs = round_up_u64(ret->nodes + n_grains * nodes->n_bytes, CUDA_TILE_ALIGN);
     ret->values = ret->outputs + n_grains * room->output_bytes;
     ret->end = ret->values + n_grains * values_bytes(places, room->n_elements);
-    h->node_bytes = (uint32_t)layout.n_bytes;
+    h->node_bytes = (uint32_t)nodes->n_bytes;
+    h->plane_bytes = nodes->plane_bytes;
     h->results_offset = ret->results;
     h->nodes_offset = ret->nodes;
 }
@@ -89,10 +112,11 @@ uint64_t cuda_tile_need_bytes(const struct program *program, unsigned pass, uint
 {
     struct code_header h;
     struct encode_places places;
+    struct encode_nodes nodes;
     struct parts parts;
-    if (encode(program, pass, NULL, NULL, &h, &places) != 0)
+    if (encode(program, pass, NULL, room->n_cells, NULL, &h, &places, &nodes) != 0)
         return UINT64_MAX; /* fits nowhere */
-    divide_slot(program, pass, &h, &places, n_grains, room, &parts);
+    divide_slot(program, &h, &places, &nodes, n_grains, room, &parts);
     return parts.end;
 }
 
@@ -111,6 +135,19 @@ unsigned cuda_tile_values(const struct program *program, unsigned pass, enum dty
     return places.n_values;
 }
 
+static void write_tables(const struct cuda_tile *t, const struct cpu_view *reduced, uint64_t offset)
+{
+    struct code_table *tables = (struct code_table *)(t->slot + t->header.tables_offset);
+    for (unsigned i = 0; i < t->places.n_tables; i++) {
+        unsigned reduction = t->places.tables[i];
+        uint64_t n = table_values(t->program, reduction);
+        tables[i] = (struct code_table){.offset = offset, .n_values = (uint32_t)n};
+        memcpy(t->slot + offset, reduced[reduction].base,
+               n * dtype_size((enum dtype)t->program->reductions[reduction].result));
+        offset += table_bytes(t->program, reduction);
+    }
+}
+
 int cuda_tile_begin(struct cuda_tile *t, const struct program *program, unsigned pass,
                     const struct cpu_view *reduced, unsigned max_grains,
                     const struct cuda_tile_room *room, char *slot, uint64_t slot_bytes)
@@ -126,10 +163,11 @@ int cuda_tile_begin(struct cuda_tile *t, const struct program *program, unsigned
     };
     if (slot_bytes < cuda_tile_need_bytes(program, pass, max_grains, room))
         return -ENOSPC;
-    int r = encode(program, pass, reduced, slot, &t->header, &t->places);
+    int r = encode(program, pass, reduced, room->n_cells, slot, &t->header, &t->places, &t->nodes);
     if (r)
         return r;
-    divide_slot(program, pass, &t->header, &t->places, max_grains, room, &parts);
+    divide_slot(program, &t->header, &t->places, &t->nodes, max_grains, room, &parts);
+    write_tables(t, reduced, parts.tables);
     t->grains_offset = t->header.grains_offset;
     t->grain_bytes = t->header.grain_bytes;
     t->inputs_end = parts.inputs;
@@ -176,7 +214,9 @@ struct interpreter_launch cuda_tile_describe(const struct cuda_tile *t)
         .header = t->header,
         .n_grains = t->n_grains,
         .n_blocks = t->header.n_insns > 0 ? t->n_blocks : 0,
-        .n_axes_blocks = t->n_axes_blocks,
+        .n_axes_blocks = t->header.n_axes_tasks > 0 ? t->n_task_blocks : 0,
+        .n_count_blocks = t->n_count_blocks,
+        .n_scan_blocks = t->header.n_scan_tasks > 0 ? t->n_task_blocks : 0,
         .read_bytes = cuda_tile_to_device_bytes(t),
         .write_offset = t->results_offset,
         .write_bytes = t->outputs_end - t->results_offset,

@@ -1,16 +1,18 @@
 /* A tile on its way to the device: what the host writes into a slot, and what comes back.
  *
- *     slot: | code | grains | inputs ... | blocks' results | nodes | outputs ... | values |
- *            ------- to the device ----->  <------ from the device ------------->
+ *     slot: | code | grains | tables | inputs ... | blocks' results | nodes | outputs ... | values
+ * |
+ *            ------- to the device -------------->  <------ from the device ------------->
  *
  * A slot is a piece of pinned memory and a piece of device memory of the same size; what lies at an
  * offset of the one lies at the same offset of the other. The code is the pass, encoded; a grain's
  * record says how many elements it has, where its operands are and with which strides. One launch
  * computes all grains of the tile; a grain is computed by a number of thread blocks that depends on
  * its number of elements alone. Where all axes are reduced each block leaves what it has taken in,
- * and the host combines them in order; where some are kept, a second kernel reads what is reduced,
- * operands where they are and values that were computed where the first has stored them, and makes
- * the grain's node (kernels/reduce.h): the bits depend on nothing but the grain.
+ * and the host combines them in order. Reductions where some are kept, counts and scans are tasks
+ * of other kernels: they read operands where they are and values that were computed where the first
+ * kernel has stored them, and make the grain's node (kernels/reduce.h), or write its outputs and
+ * leave the scans' states: the bits depend on nothing but the grain and the states before it.
  *
  * Pure code on the host's memory: no CUDA call but in cuda_tile_launch(). Not thread-safe; the
  * struct may go from thread to thread.
@@ -24,6 +26,7 @@
 
 #define CUDA_TILE_ALIGN      256u /* of every operand's box in the slot */
 #define CUDA_TILE_MAX_GRAINS 256u
+#define CUDA_TILE_MAX_VALUES (2 * PASS_MAX_REDUCTIONS)
 
 /* The least slot in which a tile of 2^0 grains of any job fits. */
 #define CUDA_SLOT_MIN_BYTES (2u * 1024 * 1024)
@@ -37,16 +40,17 @@ struct cuda_tile {
     uint64_t grains_offset, grain_bytes; /* records */
     uint64_t inputs_end, inputs_limit;   /* of what is used; of what is reserved */
     uint64_t results_offset, outputs_end, outputs_limit;
-    uint64_t values_offset, values_bytes; /* values_bytes: of a grain */
-    unsigned n_blocks, n_axes_blocks;     /* of the grain so far that has the most */
+    uint64_t values_offset, values_bytes;             /* values_bytes: of a grain */
+    unsigned n_blocks, n_task_blocks, n_count_blocks; /* of the grain so far that has the most */
     struct code_header header;
     struct encode_places places;
+    struct encode_nodes nodes; /* of the device */
 };
 
 /* The largest grain of a tile. */
 struct cuda_tile_room {
-    /* Of all boxes, each rounded up to CUDA_TILE_ALIGN. What is copied to the slot: inputs, and the
-     * results of earlier passes that are not uniform. */
+    /* Of all boxes, each rounded up to CUDA_TILE_ALIGN. What is copied to the slot: inputs, the
+     * results of earlier passes that are not uniform, the states of the pass's own scans. */
     uint64_t input_bytes, output_bytes;
     uint64_t n_elements; /* of its box */
     uint64_t n_cells;    /* of its node; not read without reductions */
@@ -60,14 +64,14 @@ uint64_t cuda_tile_need_bytes(const struct program *program, unsigned pass, uint
  * others are read from the slot. */
 bool cuda_tile_is_uniform(const struct program *program, unsigned reduction);
 
-/* The values of a grain that are computed in a slot and are reduced from there, each densely, and
- * their dtypes; 0 where all axes are reduced. No operand of the job, but a grain must have room for
- * them beside its operands. ret_dtypes: PROGRAM_MAX_REDUCTIONS. */
+/* The values of a grain that are computed in a slot and that tasks read from there, each densely,
+ * and their dtypes. No operand of the job, but a grain must have room for them beside its operands.
+ * ret_dtypes: CUDA_TILE_MAX_VALUES. */
 unsigned cuda_tile_values(const struct program *program, unsigned pass, enum dtype *ret_dtypes);
 
 /* Writes the code. reduced: views of earlier passes' results, one per program->reductions, as for
- * cpu_engine_run(); the uniform ones are read here. max_grains grains will fit. -ENOSPC: they do
- * not fit the slot. */
+ * cpu_engine_run(); the uniform ones and tables are read here. max_grains grains will fit. -ENOSPC:
+ * they do not fit the slot. */
 int cuda_tile_begin(struct cuda_tile *t, const struct program *program, unsigned pass,
                     const struct cpu_view *reduced, unsigned max_grains,
                     const struct cuda_tile_room *room, char *slot,
@@ -78,8 +82,10 @@ void *cuda_tile_place_input(struct cuda_tile *t, uint64_t n_bytes);
 void *cuda_tile_place_output(struct cuda_tile *t, uint64_t n_bytes);
 
 /* The next grain. Views as for cpu_engine_run() (broadcast axes have stride 0), with bases in the
- * slot; several grains may share an input's box. reduced: of those results that are not uniform.
- * Elements lie at multiples of their size, or the device would fault. */
+ * slot; several grains may share an input's box. reduced: of those results that are not uniform,
+ * and of scans their states, dense in visiting order; those of the grain that begins at the scanned
+ * axis's beginning are not read. Elements lie at multiples of their size, or the device would
+ * fault. */
 void cuda_tile_add(struct cuda_tile *t, const struct cpu_box *box, const struct cpu_view *inputs,
                    const struct cpu_view *outputs, const struct cpu_view *reduced);
 
@@ -98,6 +104,10 @@ int cuda_tile_launch(const struct cuda_tile *t, void *device_slot,
  * box; NULL as ret_node for a pass without reductions. 0 or negative-integer-power. */
 int cuda_tile_result(const struct cuda_tile *t, unsigned grain, const struct reduce_layout *layout,
                      void *ret_node, struct cpu_warnings *warnings) GAD_MUST_CHECK;
+
+/* The same of a pass that scans: the state that the pass's i-th reduction has behind the grain, one
+ * value for each cell, in visiting order of the kept axes. */
+const void *cuda_tile_states(const struct cuda_tile *t, unsigned grain, unsigned i);
 
 /* interpreter.cu; in programs with the test double, the same source compiled for the host. Loads
  * and runs every kernel once in the stream (scratch: CUDA_SLOT_MIN_BYTES of device

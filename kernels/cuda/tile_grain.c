@@ -7,6 +7,8 @@
  * the number of elements that it takes in.
  */
 #include "kernels/cuda/tile_parts.h"
+
+#include "kernels/cuda/device/counters.h"
 #include "proto/util.h"
 
 #include <assert.h>
@@ -22,7 +24,7 @@ uint32_t tile_place_bytes(unsigned ndim)
 
 uint32_t tile_runs_bytes(const struct encode_places *places, unsigned ndim)
 {
-    return places->reduces_axes ? ndim * (uint32_t)sizeof(struct code_run) : 0;
+    return places->has_tasks ? ndim * (uint32_t)sizeof(struct code_run) : 0;
 }
 
 static struct code_place *place_in(const struct cuda_tile *t, struct code_grain *grain,
@@ -134,6 +136,7 @@ static void write_places(const struct cuda_tile *t, const struct cpu_box *box,
         struct code_place *to = place_in(t, grain, i);
         switch (place->what) {
         case ENCODE_INPUT: write_view(t, box, &inputs[place->index], dtype, to); break;
+        case ENCODE_STATE:
         case ENCODE_REDUCED: write_view(t, box, &reduced[place->index], dtype, to); break;
         case ENCODE_INDEX: write_index(&t->program->passes[t->pass], box, place->index, to); break;
         case ENCODE_STORE:
@@ -171,7 +174,7 @@ static void add_run(struct code_run *runs, uint8_t *n_runs, const struct code_ru
 static uint32_t choose_parts(uint64_t n_reduced)
 {
     uint32_t n = 1;
-    while (n < CODE_AXES_THREADS && (uint64_t)n * CODE_PART_ELEMENTS < n_reduced)
+    while (n < CODE_TASK_THREADS && (uint64_t)n * CODE_PART_ELEMENTS < n_reduced)
         n *= 2;
     return n;
 }
@@ -204,15 +207,22 @@ static void write_runs(struct cuda_tile *t, const struct cpu_box *box, struct co
     grain->position = start_number(box, steps);
 }
 
-static void write_axes(struct cuda_tile *t, const struct cpu_box *box, struct code_grain *grain)
+static bool is_at_beginning(const struct pass *pass, const struct cpu_box *box)
 {
-    struct reduce_layout layout;
+    return pass->scanned_axis < 0 || !box->start || box->start[pass->scanned_axis] == 0;
+}
+
+static void write_tasks(struct cuda_tile *t, const struct cpu_box *box, struct code_grain *grain)
+{
+    const struct code_task *counts = (const struct code_task *)(t->slot + t->header.insns_offset) +
+                                     t->header.n_insns + t->header.n_axes_tasks;
     write_runs(t, box, grain);
-    reduce_layout_init(&layout, t->program, t->pass, grain->n_cells);
-    assert(layout.n_bytes <= t->header.node_bytes);
-    grain->plane_bytes = (uint32_t)layout.plane_bytes;
+    assert(grain->n_cells * sizeof(uint64_t) <= t->header.plane_bytes);
+    grain->is_first = is_at_beginning(&t->program->passes[t->pass], box);
     uint64_t n_threads = (uint64_t)grain->n_cells * grain->n_parts;
-    t->n_axes_blocks = (unsigned)max_u64(t->n_axes_blocks, (n_threads - 1) / CODE_AXES_THREADS + 1);
+    t->n_task_blocks = (unsigned)max_u64(t->n_task_blocks, (n_threads - 1) / CODE_TASK_THREADS + 1);
+    for (unsigned i = 0; i < t->header.n_count_tasks; i++)
+        t->n_count_blocks = (unsigned)max_u64(t->n_count_blocks, count_blocks(&counts[i], grain));
 }
 
 void cuda_tile_add(struct cuda_tile *t, const struct cpu_box *box, const struct cpu_view *inputs,
@@ -226,8 +236,8 @@ void cuda_tile_add(struct cuda_tile *t, const struct cpu_box *box, const struct 
     assert(n_elements > 0 && n_elements <= INT32_MAX);
     *grain = divide_grain(t, n_elements);
     write_places(t, box, inputs, outputs, reduced, grain);
-    if (t->places.reduces_axes)
-        write_axes(t, box, grain);
+    if (t->places.has_tasks)
+        write_tasks(t, box, grain);
     t->n_blocks = (unsigned)max_u64(t->n_blocks, grain->n_blocks);
     t->n_grains++;
 }

@@ -2,8 +2,8 @@
  * reductions.
  *
  * Where all axes are reduced, every block of the interpreter has left a state for each reduction;
- * they are combined here, in order. Where some are kept, the node is there and is copied. Called by
- * the CUDA worker's threads.
+ * they are combined here, in order. What tasks have found is in a node and is copied; that of scans
+ * are their states, which the caller reads where they are. Called by the CUDA worker's threads.
  */
 #include "kernels/cuda/tile_parts.h"
 
@@ -52,18 +52,29 @@ static void combine_blocks(const struct cuda_tile *t, unsigned grain, const stru
     }
 }
 
+static const char *node_of(const struct cuda_tile *t, unsigned grain)
+{
+    return t->slot + t->header.nodes_offset + (uint64_t)grain * t->header.node_bytes;
+}
+
 static void copy_planes(const struct cuda_tile *t, unsigned grain,
                         const struct reduce_layout *layout, void *node)
 {
-    const char *from = t->slot + t->header.nodes_offset + (uint64_t)grain * t->header.node_bytes;
-    assert(tile_grain_at(t, grain)->n_cells == layout->n_cells &&
-           tile_grain_at(t, grain)->plane_bytes == layout->plane_bytes);
+    assert(!t->places.has_tasks || tile_grain_at(t, grain)->n_cells == layout->n_cells);
     for (unsigned i = 0; i < layout->n_reductions; i++) {
         const struct reduction *reduction = &layout->reductions[i];
-        for (unsigned plane = 0; plane < reduce_n_planes(reduction); plane++)
-            memcpy(reduce_plane(layout, node, i, plane), reduce_plane(layout, from, i, plane),
-                   layout->n_cells * dtype_size(reduce_plane_dtype(reduction, plane)));
+        const char *from = node_of(t, grain) + t->nodes.planes[i];
+        unsigned n_planes = encode_is_task(&t->places, reduction) ? reduce_n_planes(reduction) : 0;
+        for (unsigned plane = 0; plane < n_planes; plane++, from += t->nodes.plane_bytes)
+            memcpy(reduce_plane(layout, node, i, plane), from,
+                   reduce_n_values(layout, i) * dtype_size(reduce_plane_dtype(reduction, plane)));
     }
+}
+
+const void *cuda_tile_states(const struct cuda_tile *t, unsigned grain, unsigned i)
+{
+    assert(t->places.scans && grain < t->n_grains);
+    return node_of(t, grain) + t->nodes.planes[i];
 }
 
 static void write_node(const struct cuda_tile *t, unsigned grain,
@@ -74,8 +85,7 @@ static void write_node(const struct cuda_tile *t, unsigned grain,
     struct reduce_header header = {tile_grain_at(t, grain)->n_elements / layout->n_cells};
     memset(node, 0, layout->n_bytes);
     memcpy(node, &header, sizeof(header));
-    if (t->places.reduces_axes)
-        copy_planes(t, grain, layout, node);
+    copy_planes(t, grain, layout, node);
     for (unsigned i = h->n_insns - h->n_ends; i < h->n_insns; i++) {
         if (insns[i].action == ACTION_REDUCE)
             combine_blocks(t, grain, &insns[i], layout, node);
@@ -93,7 +103,7 @@ int cuda_tile_result(const struct cuda_tile *t, unsigned grain, const struct red
     }
     if (counts[CODE_COUNTER_POWERS] > 0)
         return GAD_NEGATIVE_POWER;
-    if (t->program->passes[t->pass].n_reductions > 0)
+    if (t->program->passes[t->pass].n_reductions > 0 && !t->places.scans)
         write_node(t, grain, layout, ret_node);
     warnings->n_divide_by_zero += counts[CODE_COUNTER_DIVISIONS];
     warnings->n_invalid_casts += counts[CODE_COUNTER_CASTS];

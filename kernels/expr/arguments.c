@@ -97,6 +97,7 @@ static int parse_value(struct parser *p, const struct call *call, const struct k
     switch (k->kind) {
     case KEYWORD_NONE: return not_none(p, call, k);
     case KEYWORD_TUPLE: return literals_parse_tuple(p, ret);
+    case KEYWORD_WORD: return literals_parse_word(p, ret);
     case KEYWORD_DTYPE:
         r = literals_parse_dtype(p, &dtype);
         if (r == 0)
@@ -157,7 +158,9 @@ static int parse_positional(struct parser *p, struct call *call)
                     "an argument without a name behind one that has a name");
     if (at >= call->n_required && at < call->n_required + keywords_count_positional(call->op))
         return set_keyword(p, call, at - call->n_required, column);
-    int r = parser_binary(p, 0, &child);
+    bool is_list =
+        op_info(call->op)->rule == OP_RULE_QUANTILE && at == 1 && p->token.kind == TOKEN_LIST_OPEN;
+    int r = is_list ? literals_parse_tuple(p, &child) : parser_binary(p, 0, &child);
     if (r == 0 && at < call->n_required)
         call->children[at] = child;
     return r;

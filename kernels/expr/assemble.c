@@ -32,22 +32,34 @@ static int emitter_init(struct emitter *e, struct compiler *c, const struct sche
     e->inputs_used = 0;
     e->max_insns = n_insns < PROGRAM_MAX_INSNS ? (uint32_t)n_insns : PROGRAM_MAX_INSNS;
     for (unsigned i = 0; i < s->n_roots; i++)
-        e->inputs_used |= g->nodes[s->roots[i].node].reads;
+        e->inputs_used |= passes_reads(c, &s->roots[i]);
     for (unsigned i = 0; i < g->n_nodes; i++)
         g->nodes[i].index = NODE_NONE;
     p->n_passes = s->n_passes;
     p->n_insns = p->n_reductions = p->n_stores = p->n_inputs = p->n_consts = 0;
+    p->n_checks = (uint16_t)c->n_checks;
     p->n_outputs = (uint16_t)c->request->n_outputs;
     p->insns = arena_take(&c->arena, e->max_insns * sizeof(*p->insns));
     p->consts = arena_take(&c->arena, n_consts * sizeof(*p->consts));
     p->inputs = arena_take(&c->arena, REQUEST_MAX_ARGS * sizeof(*p->inputs));
     p->outputs = arena_take(&c->arena, p->n_outputs * sizeof(*p->outputs));
     e->stack = arena_take(&c->arena, ((size_t)g->n_nodes * 3 + 1) * sizeof(*e->stack));
+    p->checks = arena_take(&c->arena, p->n_checks * sizeof(*p->checks));
     if (p->insns == NULL || p->consts == NULL || p->inputs == NULL || p->outputs == NULL ||
-        e->stack == NULL)
+        p->checks == NULL || e->stack == NULL)
         return fail_no_memory(c);
     list_inputs(e);
     return 0;
+}
+
+/* When all reductions have their numbers. */
+static void list_checks(struct emitter *e)
+{
+    const struct compiler *c = e->c;
+    for (unsigned i = 0; i < c->n_checks; i++) {
+        e->draft.checks[i] = c->checks[i].check;
+        e->draft.checks[i].reduction = c->graph.nodes[c->checks[i].node].index;
+    }
 }
 
 static void *copy_part(char **at, const void *from, size_t n_bytes)
@@ -63,7 +75,8 @@ static struct program *pack_program(const struct program *draft)
     size_t outputs = draft->n_outputs * sizeof(*draft->outputs);
     size_t consts = draft->n_consts * sizeof(*draft->consts);
     size_t insns = draft->n_insns * sizeof(*draft->insns);
-    struct program *p = malloc(sizeof(*p) + inputs + outputs + consts + insns + 32);
+    size_t checks = draft->n_checks * sizeof(*draft->checks);
+    struct program *p = malloc(sizeof(*p) + inputs + outputs + consts + insns + checks + 40);
     if (p == NULL)
         return NULL;
     char *at = (char *)(p + 1);
@@ -73,6 +86,7 @@ static struct program *pack_program(const struct program *draft)
     p->outputs = copy_part(&at, draft->outputs, outputs);
     p->consts = copy_part(&at, draft->consts, consts);
     p->insns = copy_part(&at, draft->insns, insns);
+    p->checks = copy_part(&at, draft->checks, checks);
     return p;
 }
 
@@ -86,6 +100,7 @@ int assemble_program(struct compiler *c, const struct schedule *schedule, struct
     }
     if (r != 0)
         return r;
+    list_checks(&e);
     struct program *program = pack_program(&e.draft);
     if (program == NULL)
         return fail_no_memory(c);

@@ -127,6 +127,8 @@ int program_compile(const struct job_request *request, struct program **ret_prog
     struct compiler c;
     c.request = request;
     c.error = error;
+    c.checks = NULL;
+    c.n_checks = 0;
     c.arena = (struct arena){.at = memory, .end = memory + sizeof(memory)};
     int r = compile(&c, ret_program);
     arena_deinit(&c.arena);

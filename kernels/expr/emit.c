@@ -15,6 +15,7 @@
  */
 #include "kernels/expr/internal.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 enum { STATE_NEW, STATE_DONE };
@@ -89,7 +90,7 @@ static int make_operand(struct emitter *e, struct pass *pass, struct node *n, st
     case NODE_REDUCTION:
         ret->kind = OPERAND_REDUCED;
         ret->index = n->index;
-        pass->reduced_used |= 1u << n->index;
+        pass->reduced_used |= UINT64_C(1) << n->index;
         return 0;
     case NODE_INDEX:
         ret->kind = OPERAND_INDEX;
@@ -118,6 +119,14 @@ static struct insn *next_insn(struct emitter *e)
     return insn;
 }
 
+/* The whole result of a reduction. */
+static int make_table(struct pass *pass, const struct node *n, struct operand *ret)
+{
+    *ret = (struct operand){.kind = OPERAND_TABLE, .dtype = n->dtype, .index = n->index};
+    pass->tables_used |= UINT64_C(1) << n->index;
+    return 0;
+}
+
 static int emit_insn(struct emitter *e, struct pass *pass, struct node *n)
 {
     struct insn *insn = next_insn(e);
@@ -127,7 +136,9 @@ static int emit_insn(struct emitter *e, struct pass *pass, struct node *n)
     insn->op = n->op;
     insn->compute = n->compute;
     for (unsigned i = 0; r == 0 && i < n->n_src; i++)
-        r = make_operand(e, pass, node_at(e, n->src[i]), &insn->src[i]);
+        r = i == 1 && graph_is_lookup((enum op)n->op)
+                ? make_table(pass, node_at(e, n->src[i]), &insn->src[i])
+                : make_operand(e, pass, node_at(e, n->src[i]), &insn->src[i]);
     bool is_widened[3] = {false};
     for (unsigned i = 0; i < n->n_src; i++) {
         struct node *src = node_at(e, n->src[i]);
@@ -189,8 +200,20 @@ static int emit_tree(struct emitter *e, struct pass *pass, uint16_t root)
 
 /* ---- passes ---- */
 
+/* What is to be evaluated for the roots: their nodes and weights. */
+static unsigned list_values(const struct root *roots, unsigned n_roots, uint16_t *ret)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < n_roots; i++) {
+        ret[n++] = roots[i].node;
+        if (roots[i].weights != NODE_NONE)
+            ret[n++] = roots[i].weights;
+    }
+    return n;
+}
+
 /* How often each node's register is read in a pass. */
-static void count_uses(struct emitter *e, const struct root *roots, unsigned n_roots)
+static void count_uses(struct emitter *e, const uint16_t *values, unsigned n_values)
 {
     struct graph *g = &e->c->graph;
     unsigned end = 0;
@@ -198,10 +221,10 @@ static void count_uses(struct emitter *e, const struct root *roots, unsigned n_r
         g->nodes[i].n_uses = 0;
         g->nodes[i].state = STATE_NEW;
     }
-    for (unsigned i = 0; i < n_roots; i++) {
-        g->nodes[roots[i].node].n_uses++;
-        if (roots[i].node + 1u > end)
-            end = roots[i].node + 1u;
+    for (unsigned i = 0; i < n_values; i++) {
+        g->nodes[values[i]].n_uses++;
+        if (values[i] + 1u > end)
+            end = values[i] + 1u;
     }
     for (unsigned i = end; i-- > 0;) {
         const struct node *n = &g->nodes[i];
@@ -212,17 +235,17 @@ static void count_uses(struct emitter *e, const struct root *roots, unsigned n_r
 }
 
 /* Roots that need most registers come first, before others hold theirs. */
-static int emit_trees(struct emitter *e, struct pass *pass, const struct root *roots,
-                      unsigned n_roots)
+static int emit_trees(struct emitter *e, struct pass *pass, const uint16_t *values,
+                      unsigned n_values)
 {
-    uint16_t order[SCHEDULE_MAX_ROOTS];
-    for (unsigned i = 0; i < n_roots; i++) {
+    uint16_t order[2 * SCHEDULE_MAX_ROOTS];
+    for (unsigned i = 0; i < n_values; i++) {
         unsigned at = i;
-        for (; at > 0 && node_at(e, order[at - 1])->need < node_at(e, roots[i].node)->need; at--)
+        for (; at > 0 && node_at(e, order[at - 1])->need < node_at(e, values[i])->need; at--)
             order[at] = order[at - 1];
-        order[at] = roots[i].node;
+        order[at] = values[i];
     }
-    for (unsigned i = 0; i < n_roots; i++) {
+    for (unsigned i = 0; i < n_values; i++) {
         int r = emit_tree(e, pass, order[i]);
         if (r != 0)
             return r;
@@ -248,10 +271,11 @@ static int emit_copy(struct emitter *e, struct operand *operand)
     return 0;
 }
 
+/* Of root `index` its node, or its weights. */
 static int root_operand(struct emitter *e, struct pass *pass, const struct root *roots,
-                        unsigned n_roots, unsigned index, struct operand *ret)
+                        unsigned n_roots, unsigned index, uint16_t node, struct operand *ret)
 {
-    struct node *n = node_at(e, roots[index].node);
+    struct node *n = node_at(e, node);
     int r = make_operand(e, pass, n, ret);
     if (r == 0 && n->kind == NODE_INDEX)
         return emit_copy(e, ret);
@@ -263,33 +287,97 @@ static int root_operand(struct emitter *e, struct pass *pass, const struct root 
     return 0;
 }
 
+static void set_output(struct emitter *e, const struct pass *pass, const struct root *root,
+                       enum dtype dtype)
+{
+    struct program_output *output = &e->draft.outputs[root->target];
+    output->dtype = dtype;
+    output->ndim = pass->ndim;
+    memcpy(output->shape, pass->shape, sizeof(output->shape));
+    output->pass = (uint16_t)(pass - e->draft.passes);
+}
+
 static int emit_store(struct emitter *e, struct pass *pass, const struct root *roots,
                       unsigned n_roots, unsigned index)
 {
     struct program *p = &e->draft;
     struct store *store = &p->stores[p->n_stores++];
-    struct program_output *output = &p->outputs[roots[index].target];
-    store->output = roots[index].target;
-    output->dtype = (enum dtype)node_at(e, roots[index].node)->dtype;
-    output->ndim = pass->ndim;
-    memcpy(output->shape, pass->shape, sizeof(output->shape));
-    output->pass = (uint16_t)(pass - p->passes);
-    return root_operand(e, pass, roots, n_roots, index, &store->src);
+    const struct root *root = &roots[index];
+    *store = (struct store){.output = root->target};
+    set_output(e, pass, root, (enum dtype)node_at(e, root->node)->dtype);
+    return root_operand(e, pass, roots, n_roots, index, root->node, &store->src);
 }
 
 static int emit_reduction(struct emitter *e, struct pass *pass, const struct root *roots,
                           unsigned n_roots, unsigned index)
 {
     struct program *p = &e->draft;
-    struct node *n = node_at(e, roots[index].target);
+    const struct root *root = &roots[index];
+    struct node *n = node_at(e, root->target);
     struct reduction *reduction = &p->reductions[p->n_reductions];
     n->index = p->n_reductions++;
     pass->reduced_axes = n->reduced_axes;
-    reduction->op = n->op;
-    reduction->result = n->dtype;
-    reduction->keeps_dims = n->keeps_dims;
-    reduction->pass = (uint16_t)(pass - p->passes);
-    return root_operand(e, pass, roots, n_roots, index, &reduction->src);
+    *reduction = (struct reduction){.op = n->op,
+                                    .result = n->dtype,
+                                    .keeps_dims = n->keeps_dims,
+                                    .is_cumulative = n->is_cumulative,
+                                    .pass = (uint16_t)(pass - p->passes),
+                                    .n_bins = n->n_bins};
+    int r = root_operand(e, pass, roots, n_roots, index, root->node, &reduction->src);
+    if (r != 0 || root->weights == NODE_NONE)
+        return r;
+    return root_operand(e, pass, roots, n_roots, index, root->weights, &reduction->weights);
+}
+
+/* The state, and the output that its running values are stored to. */
+static int emit_scan(struct emitter *e, struct pass *pass, const struct root *roots,
+                     unsigned n_roots, unsigned index)
+{
+    struct program *p = &e->draft;
+    const struct root *root = &roots[index];
+    const struct node *n = node_at(e, root->scan);
+    uint16_t number = p->n_reductions++;
+    struct reduction *reduction = &p->reductions[number];
+    pass->reduced_axes = n->reduced_axes;
+    pass->scanned_axis = (int8_t)__builtin_ctz(n->reduced_axes);
+    *reduction =
+        (struct reduction){.op = n->op, .result = n->compute, .pass = (uint16_t)(pass - p->passes)};
+    p->stores[p->n_stores++] = (struct store){.output = root->target, .scan = number};
+    set_output(e, pass, root, (enum dtype)n->dtype);
+    return root_operand(e, pass, roots, n_roots, index, root->node, &reduction->src);
+}
+
+static int emit_root(struct emitter *e, struct pass *pass, const struct root *roots,
+                     unsigned n_roots, unsigned index)
+{
+    if (roots[index].scan != NODE_NONE)
+        return emit_scan(e, pass, roots, n_roots, index);
+    return roots[index].is_output ? emit_store(e, pass, roots, n_roots, index)
+                                  : emit_reduction(e, pass, roots, n_roots, index);
+}
+
+/* What the pass reads of earlier ones. */
+static int check_results(struct emitter *e, const struct pass *pass)
+{
+    const struct program *p = &e->draft;
+    uint64_t n_bytes = 0;
+    for (uint64_t rest = pass->tables_used; rest != 0; rest &= rest - 1) {
+        unsigned i = (unsigned)__builtin_ctzll(rest);
+        int64_t shape[ARRAY_MAX_NDIM];
+        int ndim = program_reduction_shape(p, i, shape);
+        n_bytes +=
+            (uint64_t)(ndim > 0 ? shape[0] : 1) * dtype_size((enum dtype)p->reductions[i].result);
+    }
+    if (__builtin_popcountll(pass->reduced_used) + __builtin_popcountll(pass->tables_used) >
+        PASS_MAX_RESULTS)
+        return too_many(e, "results of reductions in one pass", PASS_MAX_RESULTS);
+    if (n_bytes <= PASS_MAX_TABLE_BYTES)
+        return 0;
+    int r = fail(e->c, GAD_LIMIT_EXCEEDED, 0,
+                 "the arrays that are looked up in have %" PRIu64 " bytes together", n_bytes);
+    error_expected(e->c->error, "at most %u bytes", PASS_MAX_TABLE_BYTES);
+    error_found(e->c->error, "%" PRIu64, n_bytes);
+    return r;
 }
 
 int emit_pass(struct emitter *e, struct pass *pass, const struct root *roots, unsigned n_roots)
@@ -298,17 +386,21 @@ int emit_pass(struct emitter *e, struct pass *pass, const struct root *roots, un
     const struct shape *shape = &e->c->graph.shapes[roots[0].shape];
     memset(pass, 0, sizeof(*pass));
     pass->ndim = shape->ndim;
+    pass->scanned_axis = -1;
     if (shape->ndim > 0)
         memcpy(pass->shape, shape->dims, (size_t)shape->ndim * sizeof(*shape->dims));
     pass->first_insn = p->n_insns;
     pass->first_reduction = p->n_reductions;
     pass->first_store = p->n_stores;
     e->used_registers = e->most_registers = 0;
-    count_uses(e, roots, n_roots);
-    int r = emit_trees(e, pass, roots, n_roots);
+    uint16_t values[2 * SCHEDULE_MAX_ROOTS];
+    unsigned n_values = list_values(roots, n_roots, values);
+    count_uses(e, values, n_values);
+    int r = emit_trees(e, pass, values, n_values);
     for (unsigned i = 0; r == 0 && i < n_roots; i++)
-        r = roots[i].is_output ? emit_store(e, pass, roots, n_roots, i)
-                               : emit_reduction(e, pass, roots, n_roots, i);
+        r = emit_root(e, pass, roots, n_roots, i);
+    if (r == 0)
+        r = check_results(e, pass);
     pass->n_insns = p->n_insns - pass->first_insn;
     pass->n_reductions = p->n_reductions - pass->first_reduction;
     pass->n_stores = p->n_stores - pass->first_store;

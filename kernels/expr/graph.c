@@ -6,7 +6,7 @@
  * interned too; those of arguments are not copied.
  *
  * Invariants: sources have smaller indices than their users; a node's shape is the broadcast of
- * its sources' shapes, and the axes that it keeps of its source's for a reduction.
+ * its sources' shapes but a table's. Reductions and scans are added by reducing.c.
  */
 #include "kernels/expr/internal.h"
 
@@ -152,7 +152,8 @@ static bool is_same(const struct node *a, const struct node *b)
 {
     return a->kind == b->kind && a->dtype == b->dtype && a->compute == b->compute &&
            a->op == b->op && a->src[0] == b->src[0] && a->src[1] == b->src[1] &&
-           a->src[2] == b->src[2] && a->value.u64 == b->value.u64 &&
+           a->src[2] == b->src[2] && a->value.u64 == b->value.u64 && a->over == b->over &&
+           a->n_bins == b->n_bins &&
            ((a->kind != NODE_CONST && a->kind != NODE_INDEX) ||
             (a->shape == b->shape && a->sized == b->sized));
 }
@@ -167,11 +168,29 @@ static bool find(const struct graph *g, const struct node *key, uint32_t hash, u
     return false;
 }
 
+/* Some operations are many nodes. The old ones stay where they are for who still reads them. */
+static int grow(struct compiler *c)
+{
+    struct graph *g = &c->graph;
+    size_t capacity = (size_t)g->capacity * 4;
+    if (g->capacity == EXPR_MAX_NODES)
+        return too_many(c, 0, "subexpressions", EXPR_MAX_NODES);
+    if (capacity > EXPR_MAX_NODES)
+        capacity = EXPR_MAX_NODES;
+    struct node *nodes = arena_take(&c->arena, capacity * sizeof(*nodes));
+    if (nodes == NULL)
+        return fail_no_memory(c);
+    g->nodes = memcpy(nodes, g->nodes, g->n_nodes * sizeof(*nodes));
+    g->capacity = (uint16_t)capacity;
+    return 0;
+}
+
 static int add(struct compiler *c, const struct node *key, uint32_t hash, uint16_t *ret)
 {
     struct graph *g = &c->graph;
-    if (g->n_nodes == g->capacity)
-        return too_many(c, 0, "subexpressions", g->capacity);
+    int r = g->n_nodes == g->capacity ? grow(c) : 0;
+    if (r != 0)
+        return r;
     struct node *n = &g->nodes[g->n_nodes];
     *n = *key;
     n->next = g->buckets[hash & g->bucket_mask];
@@ -179,7 +198,7 @@ static int add(struct compiler *c, const struct node *key, uint32_t hash, uint16
     return 0;
 }
 
-static struct node make_key(enum node_kind kind, enum dtype dtype)
+struct node graph_key(enum node_kind kind, enum dtype dtype)
 {
     return (struct node){.kind = (uint8_t)kind,
                          .dtype = (uint8_t)dtype,
@@ -190,7 +209,7 @@ static struct node make_key(enum node_kind kind, enum dtype dtype)
 int graph_input(struct compiler *c, uint16_t arg, uint16_t *ret)
 {
     const struct array *array = &c->request->args[arg].array;
-    struct node key = make_key(NODE_INPUT, array->dtype);
+    struct node key = graph_key(NODE_INPUT, array->dtype);
     key.arg = arg;
     key.reads = 1ull << arg;
     uint32_t hash = hash_key(&key);
@@ -203,7 +222,7 @@ int graph_input(struct compiler *c, uint16_t arg, uint16_t *ret)
 int graph_const(struct compiler *c, enum dtype dtype, union scalar value, uint16_t shape,
                 uint16_t *ret)
 {
-    struct node key = make_key(NODE_CONST, dtype);
+    struct node key = graph_key(NODE_CONST, dtype);
     key.value = value;
     key.shape = shape;
     uint32_t hash = hash_key(&key);
@@ -212,7 +231,7 @@ int graph_const(struct compiler *c, enum dtype dtype, union scalar value, uint16
 
 int graph_index(struct compiler *c, int64_t axis, uint16_t *ret)
 {
-    struct node key = make_key(NODE_INDEX, DTYPE_INT64);
+    struct node key = graph_key(NODE_INDEX, DTYPE_INT64);
     key.axis = axis;
     key.axes = 1ull << (axis + ARRAY_MAX_NDIM);
     key.is_free = true;
@@ -222,13 +241,19 @@ int graph_index(struct compiler *c, int64_t axis, uint16_t *ret)
 
 int graph_flat_index(struct compiler *c, bool is_sized, uint16_t shape, uint16_t *ret)
 {
-    struct node key = make_key(NODE_INDEX, DTYPE_UINT64);
+    struct node key = graph_key(NODE_INDEX, DTYPE_UINT64);
     key.axis = INDEX_FLAT;
     key.shape = shape;
     key.is_free = !is_sized;
     key.sized = is_sized ? shape : NODE_NONE;
     uint32_t hash = hash_key(&key);
     return find(&c->graph, &key, hash, ret) ? 0 : add(c, &key, hash, ret);
+}
+
+int graph_find_or_add(struct compiler *c, const struct node *key, uint16_t *ret)
+{
+    uint32_t hash = hash_key(key);
+    return find(&c->graph, key, hash, ret) ? 0 : add(c, key, hash, ret);
 }
 
 /* Sizes of as many elements are one: they count them alike. */
@@ -286,7 +311,7 @@ static int add_op(struct compiler *c, uint32_t column, enum op op, enum dtype co
                   enum dtype dtype, unsigned n_src, const uint16_t *src, uint16_t *ret)
 {
     struct graph *g = &c->graph;
-    struct node key = make_key(NODE_INSN, dtype);
+    struct node key = graph_key(NODE_INSN, dtype);
     key.op = (uint16_t)op;
     key.compute = (uint8_t)compute;
     key.n_src = (uint8_t)n_src;
@@ -296,7 +321,10 @@ static int add_op(struct compiler *c, uint32_t column, enum op op, enum dtype co
         return 0;
     for (unsigned i = 0; i < n_src; i++) {
         const struct node *n = &g->nodes[src[i]];
-        int r = shape_broadcast(c, column, key.shape, n->shape, &key.shape);
+        if (n->kind == NODE_SCAN)
+            return graph_used_scan(c, column, (enum op)n->op);
+        bool is_table = i == 1 && graph_is_lookup(op);
+        int r = is_table ? 0 : shape_broadcast(c, column, key.shape, n->shape, &key.shape);
         if (r != 0)
             return r;
         key.reads |= n->reads;
@@ -339,37 +367,4 @@ int graph_op(struct compiler *c, uint32_t column, enum op op, enum dtype compute
     r = add_op(c, column, narrow.op, narrow.compute, is_compute ? narrow.compute : dtype, n_src,
                narrow.src, ret);
     return r == 0 && is_compute ? graph_cast(c, *ret, dtype, ret) : r;
-}
-
-int graph_shape_reduced(struct compiler *c, uint16_t shape, uint32_t axes, bool keeps_dims,
-                        uint16_t *ret)
-{
-    const struct shape *s = &c->graph.shapes[shape];
-    int64_t dims[ARRAY_MAX_NDIM];
-    int ndim = 0;
-    for (int i = 0; i < s->ndim; i++) {
-        bool is_reduced = axes >> i & 1;
-        if (!is_reduced || keeps_dims)
-            dims[ndim++] = is_reduced ? 1 : s->dims[i];
-    }
-    return shape_intern(c, 0, ndim, dims, false, ret);
-}
-
-int graph_reduce(struct compiler *c, enum op op, enum dtype dtype, uint16_t src, uint32_t axes,
-                 bool keeps_dims, uint16_t *ret)
-{
-    const struct node *n = &c->graph.nodes[src];
-    struct node key = make_key(NODE_REDUCTION, dtype);
-    key.op = (uint16_t)op;
-    key.compute = n->dtype;
-    key.n_src = 1;
-    key.src[0] = src;
-    key.level = n->level + 1;
-    key.reduced_axes = axes;
-    key.keeps_dims = keeps_dims;
-    uint32_t hash = hash_key(&key);
-    if (find(&c->graph, &key, hash, ret))
-        return 0;
-    int r = graph_shape_reduced(c, n->shape, axes, keeps_dims, &key.shape);
-    return r != 0 ? r : add(c, &key, hash, ret);
 }

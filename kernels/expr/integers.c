@@ -6,11 +6,14 @@
  * without rejecting any bits: no result is more likely than another by more than range / 2^64.
  * Bounds that are numbers must be in order and fit the dtype; of arrays each element gives `low`
  * where there is nothing between its bounds. choice() is integers() below n; without replacement it
- * is the first of a permutation, which has as many elements as it takes numbers.
+ * is the first of a permutation, which has as many elements as it takes numbers. Of an array both
+ * take elements by such numbers (lookups.c).
  *
  * Called by rules.c.
  */
 #include "kernels/expr/random.h"
+
+#include <stdio.h>
 
 static bool is_integer(const struct compiler *c, const struct value *v)
 {
@@ -140,10 +143,25 @@ static int make_permuted(struct draw *d, uint64_t n, struct value *ret)
     return lower_finish(&d->l, lower_cast(&d->l, node, DTYPE_INT64), ret);
 }
 
+/* Of an array, one of its elements is taken by each number. */
+static bool is_array(const struct draw *d, const struct value *v)
+{
+    return v->kind == VALUE_NODE &&
+           d->l.c->graph.shapes[d->l.c->graph.nodes[v->node].shape].ndim > 0;
+}
+
 static int read_population(struct draw *d, const struct value *v, __int128 least, __int128 *ret)
 {
     char text[64] = "an array";
     struct compiler *c = d->l.c;
+    if (is_array(d, v)) {
+        int64_t length = 0;
+        int r = lookups_length(c, d->l.n, v->node, "a", &length);
+        *ret = length;
+        if (r != 0 || length >= least)
+            return r;
+        snprintf(text, sizeof(text), "an empty array");
+    }
     if (v->kind == VALUE_INTEGER && v->integer >= least && v->integer <= INT64_MAX) {
         *ret = v->integer;
         return 0;
@@ -151,9 +169,9 @@ static int read_population(struct draw *d, const struct value *v, __int128 least
     if (v->kind == VALUE_INTEGER)
         scalar_format(v->integer, text);
     int r = fail(c, GAD_BAD_EXPRESSION, types_child_column(c, d->l.n, 0),
-                 "%s of n: n must be an integer of %d or more that is known here",
+                 "%s of n: n must be an integer of %d or more that is known here, or an array",
                  op_info((enum op)d->l.n->op)->name, (int)least);
-    error_expected(c->error, "an integer of %d or more", (int)least);
+    error_expected(c->error, "an integer of %d or more, or an array", (int)least);
     error_found(c->error, "%s",
                 v->kind == VALUE_NODE || v->kind == VALUE_INTEGER ? text : "another number");
     return r;
@@ -201,9 +219,13 @@ int random_integers(struct compiler *c, const struct ast_node *n, const struct v
     int r = random_begin(&d, c, n);
     if (r != 0)
         return r;
-    switch (n->op) {
-    case OP_CHOICE: return make_choice(&d, &args[0], ret);
-    case OP_PERMUTATION: return make_permutation(&d, &args[0], ret);
-    default: return make_integers(&d, &args[0], ret);
-    }
+    if (n->op == OP_INTEGERS)
+        return make_integers(&d, &args[0], ret);
+    r = n->op == OP_CHOICE ? make_choice(&d, &args[0], ret) : make_permutation(&d, &args[0], ret);
+    if (r != 0 || !is_array(&d, &args[0]))
+        return r;
+    enum dtype dtype = types_of_node(c, args[0].node);
+    if (c->graph.shapes[c->graph.nodes[args[0].node].shape].n_elements == 0)
+        return lower_finish(&d.l, lower_cast(&d.l, ret->node, dtype), ret);
+    return lower_finish(&d.l, lookups_take(&d.l, args[0].node, ret->node), ret);
 }

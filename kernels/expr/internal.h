@@ -8,7 +8,7 @@
  *                    arguments.c closeness.c lower.c
  *                    keywords.c  axes.c scalar.c
  *                    literals.c  reductions.c reduce.c
- *                                moments.c norms.c
+ *                                moments.c norms.c quantiles.c selection.c places.c
  *                                random.c integers.c
  *                                graph.c fold.c narrow.c
  *
@@ -53,6 +53,7 @@ enum token_kind {
     TOKEN_END,
     TOKEN_NAME,
     TOKEN_NUMBER,   /* value */
+    TOKEN_STRING,   /* with its quotes; only as a word */
     TOKEN_OPERATOR, /* op; "-" is OP_SUBTRACT, "+" OP_ADD also where they are signs */
     TOKEN_OPEN,
     TOKEN_CLOSE,
@@ -81,6 +82,7 @@ enum ast_kind {
     AST_BOUND, /* a name given in the text: its child's value */
     AST_TUPLE, /* of its children, as some arguments are */
     AST_DTYPE, /* `dtype`, as some arguments are */
+    AST_WORD,  /* `word`, as some arguments are */
 };
 
 /* In place of a child: an optional argument that is not given, or is None. */
@@ -97,6 +99,9 @@ struct ast_node {
     uint32_t column;          /* from 1 */
     const uint32_t *children; /* arguments, then what the catalogue's keywords name */
     struct value value;       /* set by types_resolve() */
+    struct {
+        uint32_t start, n_chars; /* in the text, without quotes */
+    } word;
 };
 
 /* Children come before their parents; the last node is the result. A node may have several parents
@@ -108,7 +113,7 @@ struct ast {
 
 /* ---- graph (graph.c) ---- */
 
-enum node_kind { NODE_INPUT, NODE_CONST, NODE_INSN, NODE_REDUCTION, NODE_INDEX };
+enum node_kind { NODE_INPUT, NODE_CONST, NODE_INSN, NODE_REDUCTION, NODE_INDEX, NODE_SCAN };
 
 #define NODE_NONE         UINT16_MAX
 #define SIZED_DIFFERENTLY (UINT16_MAX - 1)
@@ -123,7 +128,12 @@ enum node_kind { NODE_INPUT, NODE_CONST, NODE_INSN, NODE_REDUCTION, NODE_INDEX }
  * A NODE_INDEX, index(axis), has no shape of its own: like a number it takes the shape of what it
  * meets, so its shape here is (). Its axis is one of the pass that evaluates it, which has the
  * shape of the output or of the array that is reduced: in `f8 + row * index(0)` it is an axis of
- * the sum, though `row` alone has fewer. axes.c checks that every such pass has the axis. */
+ * the sum, though `row` alone has fewer. axes.c checks that every such pass has the axis.
+ *
+ * A NODE_REDUCTION is evaluated in a pass of the shape `over`, to which its sources broadcast: what
+ * is reduced, then BINCOUNT's weights. The second source of SEARCH_LEFT, SEARCH_RIGHT and TAKE is a
+ * NODE_REDUCTION of one axis, a table. A NODE_SCAN is a running result along one axis, of the dtype
+ * `compute`, stored as `dtype`; it is a whole output and no source of anything. */
 struct node {
     uint8_t kind;
     uint8_t dtype;
@@ -131,23 +141,26 @@ struct node {
     uint8_t n_src;
     uint16_t op;
     uint16_t src[3];
-    uint16_t shape; /* index into graph->shapes */
-    uint16_t level; /* the first level of passes in which it can be used */
-    uint16_t need;  /* registers that computing it takes, 0 for what is no NODE_INSN */
-    uint16_t next;  /* in the same bucket */
-    uint64_t reads; /* bit i: request->args[i] is read, reductions not looked through */
-    uint64_t axes;  /* bit 32 + i: index(i) is read, in the same way */
-    bool is_free;   /* an index() or the number of an element is read that takes what shape it
-                       meets, in the same way */
-    uint16_t sized; /* the shape of the number of an element that has one; NODE_NONE: there is
-                       none, SIZED_DIFFERENTLY: they are of different sizes */
+    uint16_t shape;  /* index into graph->shapes */
+    uint16_t level;  /* the first level of passes in which it can be used */
+    uint16_t need;   /* registers that computing it takes, 0 for what is no NODE_INSN */
+    uint16_t next;   /* in the same bucket */
+    uint64_t reads;  /* bit i: request->args[i] is read, reductions not looked through */
+    uint64_t axes;   /* bit 32 + i: index(i) is read, in the same way */
+    bool is_free;    /* an index() or the number of an element is read that takes what shape it
+                        meets, in the same way */
+    uint16_t sized;  /* the shape of the number of an element that has one; NODE_NONE: there is
+                        none, SIZED_DIFFERENTLY: they are of different sizes */
+    uint16_t over;   /* NODE_REDUCTION and NODE_SCAN: index into graph->shapes; else 0 */
+    uint32_t n_bins; /* BINCOUNT; else 0 */
     union {
-        union scalar value;        /* NODE_CONST; unused bytes are 0 */
-        uint64_t arg;              /* NODE_INPUT */
-        int64_t axis;              /* NODE_INDEX; below 0: from the end; INDEX_FLAT: its number */
-        struct {                   /* NODE_REDUCTION */
-            uint32_t reduced_axes; /* bit i: axis i of the source */
-            uint32_t keeps_dims;   /* 1: they stay, with length 1 */
+        union scalar value;         /* NODE_CONST; unused bytes are 0 */
+        uint64_t arg;               /* NODE_INPUT */
+        int64_t axis;               /* NODE_INDEX; below 0: from the end; INDEX_FLAT: its number */
+        struct {                    /* NODE_REDUCTION and NODE_SCAN */
+            uint32_t reduced_axes;  /* bit i: axis i of `over` */
+            uint16_t keeps_dims;    /* 1: they stay, with length 1 */
+            uint16_t is_cumulative; /* 1: of BINCOUNT, running sums along the bins */
         };
     };
     /* Of emit.c: */
@@ -173,6 +186,12 @@ struct graph {
 
 /* ---- the compiler as a whole ---- */
 
+/* A struct program_check before its reduction has a number. */
+struct check {
+    uint16_t node; /* NODE_REDUCTION, one int64 that must be 0 */
+    struct program_check check;
+};
+
 struct compiler {
     const struct job_request *request;
     struct gad_error *error;
@@ -187,6 +206,8 @@ struct compiler {
     uint16_t output_shapes[REQUEST_MAX_OUTPUTS]; /* theirs, but for index()s alone */
     uint32_t axis_columns[2 * ARRAY_MAX_NDIM];   /* where index(i - 32) is in the text */
     uint32_t random_column;                      /* where the last random number is */
+    struct check *checks;                        /* checks.c; NULL: none yet */
+    unsigned n_checks;
 };
 
 /* Fills the error; column 0: none is named. Returns status. */
@@ -204,7 +225,13 @@ int parser_run(struct compiler *c) GAD_MUST_CHECK;
 /* keywords.c: what the catalogue's text "decimals=0" says. */
 #define KEYWORDS_MAX 8
 
-enum keyword_kind { KEYWORD_EXPRESSION, KEYWORD_TUPLE, KEYWORD_DTYPE, KEYWORD_NONE };
+enum keyword_kind {
+    KEYWORD_EXPRESSION,
+    KEYWORD_TUPLE,
+    KEYWORD_DTYPE,
+    KEYWORD_WORD, /* one of a few */
+    KEYWORD_NONE,
+};
 
 struct keyword {
     const char *name; /* not terminated */
@@ -236,6 +263,9 @@ int literals_number(struct compiler *c, const struct ast_node *n, const char *ke
 int literals_flag(struct compiler *c, const struct ast_node *n, const char *keyword,
                   bool *ret) GAD_MUST_CHECK;
 enum dtype literals_dtype(const struct compiler *c, const struct ast_node *n, enum dtype otherwise);
+/* One of these words; *ret, its number, stays where none is given. */
+int literals_word(struct compiler *c, const struct ast_node *n, const char *keyword,
+                  const char *const *words, unsigned n_words, unsigned *ret) GAD_MUST_CHECK;
 
 /* scalar.c: Python's numbers. */
 int scalar_fold(struct compiler *c, const struct ast_node *n, const struct value *args,
@@ -306,12 +336,20 @@ rule_fn axes_apply;                                         /* axes.c */
 rule_fn reductions_apply;                                   /* reductions.c */
 rule_fn random_apply;                                       /* random.c */
 rule_fn random_integers;                                    /* integers.c */
+rule_fn scans_apply;                                        /* scans.c */
+rule_fn counts_apply;                                       /* counts.c */
+rule_fn lookups_apply;                                      /* lookups.c */
+rule_fn histograms_apply;                                   /* histograms.c */
 
 /* axes.c: that all of the node's index()s are axes of `shape`, in which it is evaluated, and its
  * random numbers as many as that has elements. */
 int axes_check(struct compiler *c, uint16_t node, const struct shape *shape) GAD_MUST_CHECK;
 
-/* graph.c */
+/* graph.c, and with reductions and scans reducing.c */
+struct node graph_key(enum node_kind kind, enum dtype dtype);
+int graph_find_or_add(struct compiler *c, const struct node *key, uint16_t *ret) GAD_MUST_CHECK;
+/* A scan that is no whole output. */
+int graph_used_scan(struct compiler *c, uint32_t column, enum op op);
 int graph_init(struct compiler *c, size_t n_chars) GAD_MUST_CHECK;
 int graph_input(struct compiler *c, uint16_t arg, uint16_t *ret) GAD_MUST_CHECK;
 int graph_index(struct compiler *c, int64_t axis, uint16_t *ret) GAD_MUST_CHECK;
@@ -327,6 +365,20 @@ int graph_cast(struct compiler *c, uint16_t src, enum dtype dtype, uint16_t *ret
 /* axes: bits of the source's; the result has the others, or all where keeps_dims. */
 int graph_reduce(struct compiler *c, enum op op, enum dtype dtype, uint16_t src, uint32_t axes,
                  bool keeps_dims, uint16_t *ret) GAD_MUST_CHECK;
+/* The same in a pass of the shape `over`, to which the source broadcasts. */
+int graph_reduce_over(struct compiler *c, enum op op, enum dtype dtype, uint16_t src, uint16_t over,
+                      uint32_t axes, bool keeps_dims, uint16_t *ret) GAD_MUST_CHECK;
+/* bins: int64; weights: float64 or NODE_NONE. */
+int graph_bincount(struct compiler *c, uint16_t bins, uint16_t weights, uint16_t over,
+                   uint32_t axes, bool keeps_dims, uint32_t n_bins, bool is_cumulative,
+                   uint16_t *ret) GAD_MUST_CHECK;
+/* CUMSUM or CUMPROD of the source, computed in `compute` and stored as `dtype`. */
+int graph_scan(struct compiler *c, enum op op, enum dtype compute, enum dtype dtype, uint16_t src,
+               int axis, uint16_t *ret) GAD_MUST_CHECK;
+/* A table: the node as a reduction of one axis, of length n. It is evaluated in a pass of the shape
+ * (1, n), to which it broadcasts: an index(-1) in it counts the table's elements. */
+int graph_table(struct compiler *c, uint16_t src, int64_t n, uint16_t *ret) GAD_MUST_CHECK;
+bool graph_is_lookup(enum op op); /* its second source is a table */
 /* The axes of a shape that are left when `axes` are reduced. */
 int graph_shape_reduced(struct compiler *c, uint16_t shape, uint32_t axes, bool keeps_dims,
                         uint16_t *ret) GAD_MUST_CHECK;
@@ -347,8 +399,23 @@ uint16_t lower_cast(struct lower *l, uint16_t src, enum dtype dtype);
 uint16_t lower_unary(struct lower *l, enum op op, uint16_t a);
 uint16_t lower_binary(struct lower *l, enum op op, uint16_t a, uint16_t b);
 uint16_t lower_where(struct lower *l, uint16_t condition, uint16_t a, uint16_t b);
+/* SEARCH_LEFT, SEARCH_RIGHT (of one dtype: float64, int64 or uint64) and TAKE (of int64) in a table
+ * of graph_table(). */
+uint16_t lower_lookup(struct lower *l, enum op op, uint16_t a, uint16_t table);
+uint16_t lower_table(struct lower *l, uint16_t src, int64_t n);
+/* A float to an unsigned integer of as many bits, and back. */
+uint16_t lower_ordered_key(struct lower *l, uint16_t a);
+uint16_t lower_from_ordered_key(struct lower *l, uint16_t a);
 /* l->r; and the node as the value. */
 int lower_finish(const struct lower *l, uint16_t node, struct value *ret) GAD_MUST_CHECK;
+
+/* scans.c: the scan as an output of another dtype. */
+int scans_fit(struct compiler *c, uint16_t scan, enum dtype to, uint16_t *ret) GAD_MUST_CHECK;
+/* lookups.c: elements of an array of one axis; the index, int64, is in its bounds. */
+uint16_t lookups_take(struct lower *l, uint16_t array, uint16_t index);
+/* That a node has one axis; its length. `name`: the argument's, for errors. */
+int lookups_length(struct compiler *c, const struct ast_node *n, uint16_t node, const char *name,
+                   int64_t *ret) GAD_MUST_CHECK;
 
 /* fold.c: false when it is left to the engine. */
 bool fold_op(enum op op, enum dtype compute, const union scalar *src, union scalar *ret);
@@ -368,13 +435,21 @@ bool narrow_is_lossless(enum dtype from, enum dtype to);
 /* The node that may be cast to `dtype` in place of `src`, a cast itself perhaps. */
 uint16_t narrow_cast_source(const struct graph *g, uint16_t src, enum dtype dtype);
 
+/* checks.c: what a job ends with where `wrong`, a bool of each element of the shape `over` (to
+ * which it broadcasts), is true anywhere. `found` stands behind the number of such elements. The
+ * message begins with the operation's name. */
+int checks_add(struct compiler *c, const struct ast_node *n, uint16_t wrong, uint16_t over,
+               const char *message, const char *expected, const char *found) GAD_MUST_CHECK;
+
 /* passes.c: what is computed in which pass. A root is an output or a reduction. */
 struct root {
-    uint16_t node; /* that is stored or reduced */
+    uint16_t node;    /* that is stored, reduced or scanned */
+    uint16_t weights; /* that goes with it, or NODE_NONE */
     uint16_t level, shape;
     uint16_t target; /* the output's index, or the reduction's node */
+    uint16_t scan;   /* an output's NODE_SCAN, or NODE_NONE */
     bool is_output;
-    uint32_t reduced_axes;
+    uint32_t reduced_axes; /* or the one that is scanned */
 };
 
 #define SCHEDULE_MAX_ROOTS (REQUEST_MAX_OUTPUTS + PROGRAM_MAX_REDUCTIONS)
@@ -383,10 +458,13 @@ struct schedule {
     struct root roots[SCHEDULE_MAX_ROOTS]; /* those of one pass are neighbours */
     uint16_t n_roots;
     uint16_t n_passes;
+    uint16_t n_scans; /* roots that are */
     uint16_t first_root[PROGRAM_MAX_PASSES + 1];
 };
 
 int passes_assign(struct compiler *c, struct schedule *ret) GAD_MUST_CHECK;
+/* The arguments that it reads, as a node's `reads`. */
+uint64_t passes_reads(const struct compiler *c, const struct root *root);
 /* Could storing the output overwrite an array that `reads` names? */
 bool passes_may_overwrite(const struct compiler *c, const struct root *output, uint64_t reads);
 

@@ -4,7 +4,8 @@
  * given; those behind a "*" always come by name. One whose default is None may be None; one that
  * has no default must be given. The defaults' values are known where the operation is lowered; the
  * text is what people read. What may be written for a parameter follows from its name: axes and
- * sizes are integers or tuples, a dtype is a name, all others are expressions.
+ * sizes are integers or tuples, a dtype is a name, a method one of a few words, all others are
+ * expressions.
  *
  * Called by arguments.c while a call is parsed, and by literals.c for what was given.
  */
@@ -48,10 +49,9 @@ static enum keyword_kind kind_of(const struct keyword *k)
         const char *name;
         enum keyword_kind kind;
     } kinds[] = {
-        {"axis", KEYWORD_TUPLE},
-        {"size", KEYWORD_TUPLE},
-        {"dtype", KEYWORD_DTYPE},
-        {"out", KEYWORD_NONE},
+        {"axis", KEYWORD_TUPLE}, {"size", KEYWORD_TUPLE},  {"dtype", KEYWORD_DTYPE},
+        {"out", KEYWORD_NONE},   {"method", KEYWORD_WORD}, {"side", KEYWORD_WORD},
+        {"mode", KEYWORD_WORD},  {"range", KEYWORD_TUPLE},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(kinds); i++)
         if (strlen(kinds[i].name) == k->n_chars && memcmp(kinds[i].name, k->name, k->n_chars) == 0)

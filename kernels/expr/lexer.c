@@ -1,10 +1,10 @@
 /* Characters to tokens, one at a time.
  *
  * The tokens are Python's, as far as an expression over arrays needs them: names, numbers (decimal
- * and 0x 0o 0b integers, floats with exponents, underscores between digits), operators,
- * parentheses, brackets and semicolons. What people type out of habit (`&&`, `x!`) gets an answer
- * that says what to write. Nothing depends on the locale: the slow path of strtod() never sees a
- * decimal point.
+ * and 0x 0o 0b integers, floats with exponents, underscores between digits), words in quotes,
+ * operators, parentheses, brackets and semicolons. What people type out of habit (`&&`, `x!`) gets
+ * an answer that says what to write. Nothing depends on the locale: the slow path of strtod() never
+ * sees a decimal point.
  *
  * Called by the parser alone. The text is not NUL-terminated and may hold any bytes.
  */
@@ -191,11 +191,22 @@ static int unexpected_character(struct compiler *c, uint32_t at)
         hint = "; write ~x for not";
     else if (ch == '@')
         hint = "; matrix products are not supported";
-    else if (ch == '\'' || ch == '"')
-        hint = "; there are no strings";
     if (ch > ' ' && ch < 0x7f)
         return fail(c, GAD_BAD_EXPRESSION, at + 1, "unexpected '%c'%s", ch, hint);
     return fail(c, GAD_BAD_EXPRESSION, at + 1, "unexpected byte 0x%02x", ch);
+}
+
+/* A word in quotes. */
+static int lex_string(struct compiler *c, uint32_t start, struct token *ret)
+{
+    uint32_t at = start + 1;
+    while (at < c->n_chars && c->text[at] != c->text[start] && c->text[at] != '\n')
+        at++;
+    if (char_at(c, at) != c->text[start])
+        return fail(c, GAD_BAD_EXPRESSION, start + 1, "this quote is not closed");
+    ret->kind = TOKEN_STRING;
+    ret->n_chars = at + 1 - start;
+    return 0;
 }
 
 static int lex_operator(struct compiler *c, uint32_t at, struct token *ret)
@@ -283,6 +294,8 @@ int lexer_next(struct compiler *c, uint32_t at, struct token *ret)
     case ',': ret->kind = TOKEN_COMMA; return 0;
     case '.': ret->kind = TOKEN_DOT; return 0;
     case ';': ret->kind = TOKEN_SEMICOLON; return 0;
+    case '\'':
+    case '"': return lex_string(c, at, ret);
     default: ret->kind = TOKEN_OPERATOR; return lex_operator(c, at, ret);
     }
 }

@@ -1,15 +1,18 @@
-/* Arguments that are no expressions: tuples of integers, dtypes, True and False.
+/* Arguments that are no expressions: tuples of numbers, dtypes, words, True and False.
  *
  *     sum(a, axis=(0, -1), keepdims=True, dtype=float32)     normal(size=[3, 4], seed=1)
+ *     quantile(a, [0.1, 0.9], method=nearest)
  *
  * The parser's part reads them to nodes of their own: AST_TUPLE, whose children are expressions
- * that must be integers when they are known, and AST_DTYPE. A single integer may stand for a tuple
- * of one. The rules' part gives their values, and refuses what is no such value with what it is.
+ * that must be numbers when they are known, AST_DTYPE and AST_WORD. A single integer may stand for
+ * a tuple of one. The rules' part gives their values, and refuses what is no such value with what
+ * it is.
  *
  * Called by arguments.c and calls.c while parsing, and by the rules of operations that have them.
  */
 #include "kernels/expr/parser.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- parsing ---- */
@@ -30,9 +33,22 @@ int literals_parse_dtype(struct parser *p, enum dtype *ret)
                : names_unknown(p, &word, true);
 }
 
+int literals_parse_word(struct parser *p, uint32_t *ret)
+{
+    struct token t = p->token;
+    uint32_t n_quotes = t.kind == TOKEN_STRING;
+    if (t.kind != TOKEN_NAME && t.kind != TOKEN_STRING)
+        return parser_unexpected(p, "a word");
+    struct ast_node *n = parser_append(p, AST_WORD, t.start + 1, ret);
+    n->word.start = t.start + n_quotes;
+    n->word.n_chars = t.n_chars - 2 * n_quotes;
+    return parser_advance(p);
+}
+
 static int too_many_elements(struct parser *p)
 {
-    int r = fail(p->c, GAD_LIMIT_EXCEEDED, parser_column(p), "more than %d axes", ARRAY_MAX_NDIM);
+    int r =
+        fail(p->c, GAD_LIMIT_EXCEEDED, parser_column(p), "more than %d numbers", ARRAY_MAX_NDIM);
     error_expected(p->c->error, "at most %d", ARRAY_MAX_NDIM);
     return r;
 }
@@ -172,4 +188,63 @@ enum dtype literals_dtype(const struct compiler *c, const struct ast_node *n, en
 {
     const struct ast_node *given = literals_find(c, n, "dtype");
     return given != NULL ? (enum dtype)given->dtype : otherwise;
+}
+
+/* The nearest of them, or NULL. */
+static const char *nearest_word(const char *text, size_t n_chars, const char *const *words,
+                                unsigned n_words)
+{
+    const char *best = NULL;
+    unsigned best_distance = 4;
+    for (unsigned i = 0; i < n_words && n_chars <= OP_NAME_MAX_CHARS; i++) {
+        unsigned distance = op_name_distance(text, n_chars, words[i], strlen(words[i]));
+        if (distance < best_distance) {
+            best_distance = distance;
+            best = words[i];
+        }
+    }
+    return best;
+}
+
+/* As many as there is room for in an error. */
+static const char *list_words(const char *const *words, unsigned n_words, char ret[static 96])
+{
+    size_t at = 0;
+    ret[0] = '\0';
+    for (unsigned i = 0; i < n_words; i++) {
+        bool has_room = at + strlen(words[i]) + sizeof(" ...") < 96;
+        const char *space = i > 0 ? " " : "";
+        at += (size_t)snprintf(ret + at, 96 - at, "%s%s", space, has_room ? words[i] : "...");
+        if (!has_room)
+            break;
+    }
+    return ret;
+}
+
+int literals_word(struct compiler *c, const struct ast_node *n, const char *keyword,
+                  const char *const *words, unsigned n_words, unsigned *ret)
+{
+    const struct ast_node *given = literals_find(c, n, keyword);
+    char list[96];
+    if (given == NULL)
+        return 0;
+    const char *text = c->text + given->word.start;
+    size_t n_chars = given->word.n_chars;
+    for (unsigned i = 0; i < n_words; i++)
+        if (strlen(words[i]) == n_chars && memcmp(words[i], text, n_chars) == 0) {
+            *ret = i;
+            return 0;
+        }
+    const char *near = nearest_word(text, n_chars, words, n_words);
+    int shown = n_chars < 48 ? (int)n_chars : 48;
+    int r = near != NULL
+                ? fail(c, GAD_BAD_EXPRESSION, given->column,
+                       "%s: unknown %s '%.*s', did you mean '%s'?", op_info((enum op)n->op)->name,
+                       keyword, shown, text, near)
+                : fail(c, GAD_BAD_EXPRESSION, given->column, "%s: unknown %s '%.*s'; there are %s",
+                       op_info((enum op)n->op)->name, keyword, shown, text,
+                       list_words(words, n_words, list));
+    error_expected(c->error, "%s", list_words(words, n_words, list));
+    error_found(c->error, "'%.*s'", shown, text);
+    return r;
 }

@@ -56,6 +56,44 @@ uint16_t lower_where(struct lower *l, uint16_t condition, uint16_t a, uint16_t b
     return step(l, OP_WHERE, 3, (uint16_t[]){condition, a, b});
 }
 
+uint16_t lower_lookup(struct lower *l, enum op op, uint16_t a, uint16_t table)
+{
+    uint16_t node = 0, src[2] = {a, table};
+    if (l->r != 0)
+        return node;
+    enum dtype result = op == OP_TAKE ? types_of_node(l->c, table) : DTYPE_INT64;
+    l->r = graph_op(l->c, l->n->column, op, types_of_node(l->c, a), result, 2, src, &node);
+    return node;
+}
+
+uint16_t lower_table(struct lower *l, uint16_t src, int64_t n)
+{
+    uint16_t node = 0;
+    if (l->r == 0)
+        l->r = graph_table(l->c, src, n, &node);
+    return node;
+}
+
+static uint16_t convert(struct lower *l, enum op op, uint16_t a, enum dtype dtype)
+{
+    uint16_t node = 0;
+    if (l->r == 0)
+        l->r = graph_op(l->c, l->n->column, op, types_of_node(l->c, a), dtype, 1, &a, &node);
+    return node;
+}
+
+uint16_t lower_ordered_key(struct lower *l, uint16_t a)
+{
+    bool is_wide = types_of_node(l->c, a) == DTYPE_FLOAT64;
+    return convert(l, OP_ORDERED_KEY, a, is_wide ? DTYPE_UINT64 : DTYPE_UINT32);
+}
+
+uint16_t lower_from_ordered_key(struct lower *l, uint16_t a)
+{
+    bool is_wide = types_of_node(l->c, a) == DTYPE_UINT64;
+    return convert(l, OP_FROM_ORDERED_KEY, a, is_wide ? DTYPE_FLOAT64 : DTYPE_FLOAT32);
+}
+
 int lower_finish(const struct lower *l, uint16_t node, struct value *ret)
 {
     return l->r != 0 ? l->r : types_set_node(node, ret);

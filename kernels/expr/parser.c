@@ -94,6 +94,9 @@ int parser_unexpected(struct parser *p, const char *wanted)
     else if (t->kind == TOKEN_ASSIGN)
         r = fail(p->c, GAD_BAD_EXPRESSION, parser_column(p),
                  "'=' is not an operator, write == to compare");
+    else if (t->kind == TOKEN_STRING)
+        r = fail(p->c, GAD_BAD_EXPRESSION, parser_column(p),
+                 "unexpected %.*s; there are no strings", parser_shown_chars(t), parser_text(p, t));
     else if (t->kind == TOKEN_DOT)
         r = fail(p->c, GAD_BAD_EXPRESSION, parser_column(p), "attributes are not supported");
     else if (t->kind == TOKEN_LIST_OPEN)

@@ -50,9 +50,10 @@ bool names_is_dtype(const struct parser *p, const struct token *name);
 bool names_is_function(const struct parser *p, const struct token *name); /* or a dtype */
 int names_unknown(struct parser *p, const struct token *name, bool is_call);
 
-/* literals.c: a tuple of integers or one of them; a dtype's name. */
+/* literals.c: a tuple or one of its elements; a dtype's name; a word, bare or in quotes. */
 int literals_parse_tuple(struct parser *p, uint32_t *ret) GAD_MUST_CHECK;
 int literals_parse_dtype(struct parser *p, enum dtype *ret) GAD_MUST_CHECK;
+int literals_parse_word(struct parser *p, uint32_t *ret) GAD_MUST_CHECK;
 
 /* suggest.c: the nearest known name, or NULL. is_call: functions only, else arguments too. */
 const char *suggest_name(const struct parser *p, const struct token *name, bool is_call);

@@ -4,7 +4,8 @@
  * its shape; all they need is evaluated in it, except reductions, which earlier passes have done.
  * So every root has a level, one more than the highest of the reductions below it. Roots of one
  * level and shape share a pass, where they reduce the same axes, so that arrays are read once for
- * all of them; an output is stored in any pass of its level and shape.
+ * all of them; an output is stored in any pass of its level and shape, one that is a scan in a pass
+ * of scans along the same axis alone. Those come first of their level and shape.
  *
  * An output may move to a later pass of the same shape:
  * - where it would need a pass of its own now and none then;
@@ -16,41 +17,73 @@
  */
 #include "kernels/expr/internal.h"
 
-/* Outputs, then the reductions that they need. */
+static void add_output(struct compiler *c, struct schedule *s, uint16_t index)
+{
+    const struct node *n = &c->graph.nodes[c->outputs[index]];
+    struct root *root = &s->roots[s->n_roots++];
+    *root = (struct root){.node = c->outputs[index],
+                          .weights = NODE_NONE,
+                          .level = n->level,
+                          .shape = c->output_shapes[index],
+                          .target = index,
+                          .scan = NODE_NONE,
+                          .is_output = true};
+    if (n->kind == NODE_SCAN) {
+        root->scan = root->node;
+        root->node = n->src[0];
+        root->reduced_axes = n->reduced_axes;
+        s->n_scans++;
+    }
+}
+
+static int add_reduction(struct compiler *c, struct schedule *s, uint16_t index)
+{
+    const struct node *n = &c->graph.nodes[index];
+    unsigned most = c->request->n_outputs - s->n_scans + PROGRAM_MAX_REDUCTIONS;
+    if (s->n_roots >= most) {
+        int r = fail(c, GAD_LIMIT_EXCEEDED, 0, "too many reductions");
+        error_expected(c->error, "at most %d", PROGRAM_MAX_REDUCTIONS);
+        return r;
+    }
+    s->roots[s->n_roots++] = (struct root){.node = n->src[0],
+                                           .weights = n->n_src > 1 ? n->src[1] : NODE_NONE,
+                                           .level = n->level - 1,
+                                           .shape = n->over,
+                                           .target = index,
+                                           .scan = NODE_NONE,
+                                           .reduced_axes = n->reduced_axes};
+    return 0;
+}
+
+/* Outputs, then the reductions that they and the checks need. */
 static int collect_roots(struct compiler *c, struct schedule *s)
 {
     struct graph *g = &c->graph;
     for (unsigned i = 0; i < g->n_nodes; i++)
         g->nodes[i].state = 0;
     for (uint16_t i = 0; i < c->request->n_outputs; i++) {
-        const struct node *n = &g->nodes[c->outputs[i]];
-        s->roots[s->n_roots++] = (struct root){.node = c->outputs[i],
-                                               .level = n->level,
-                                               .shape = c->output_shapes[i],
-                                               .target = i,
-                                               .is_output = true};
+        add_output(c, s, i);
         g->nodes[c->outputs[i]].state = 1;
     }
+    for (unsigned i = 0; i < c->n_checks; i++)
+        g->nodes[c->checks[i].node].state = 1;
     for (unsigned i = g->n_nodes; i-- > 0;) {
         const struct node *n = &g->nodes[i];
         if (!n->state)
             continue;
         for (unsigned k = 0; k < n->n_src; k++)
             g->nodes[n->src[k]].state = 1;
-        if (n->kind != NODE_REDUCTION)
-            continue;
-        if (s->n_roots == c->request->n_outputs + PROGRAM_MAX_REDUCTIONS) {
-            int r = fail(c, GAD_LIMIT_EXCEEDED, 0, "too many reductions");
-            error_expected(c->error, "at most %d", PROGRAM_MAX_REDUCTIONS);
+        int r = n->kind == NODE_REDUCTION ? add_reduction(c, s, (uint16_t)i) : 0;
+        if (r != 0)
             return r;
-        }
-        s->roots[s->n_roots++] = (struct root){.node = n->src[0],
-                                               .level = n->level - 1,
-                                               .shape = g->nodes[n->src[0]].shape,
-                                               .target = (uint16_t)i,
-                                               .reduced_axes = n->reduced_axes};
     }
     return 0;
+}
+
+uint64_t passes_reads(const struct compiler *c, const struct root *root)
+{
+    uint64_t reads = c->graph.nodes[root->node].reads;
+    return root->weights == NODE_NONE ? reads : reads | c->graph.nodes[root->weights].reads;
 }
 
 static bool is_storage(const struct array *array)
@@ -77,6 +110,31 @@ bool passes_may_overwrite(const struct compiler *c, const struct root *output, u
     return false;
 }
 
+static uint16_t highest(uint16_t a, uint16_t b)
+{
+    return a > b ? a : b;
+}
+
+static bool share_scan(const struct root *a, const struct root *b)
+{
+    return a->scan != NODE_NONE && b->scan != NODE_NONE && a->shape == b->shape &&
+           a->reduced_axes == b->reduced_axes;
+}
+
+/* Scans come first of their level and shape: what reads the array that one of them is stored over
+ * must be of a lower level. */
+static bool comes_before(const struct root *output, const struct root *other)
+{
+    return output->scan != NODE_NONE && !share_scan(output, other);
+}
+
+/* Whether the other's pass may be later than the output's, or is the same. */
+static bool is_behind(const struct root *output, const struct root *other)
+{
+    return other->level > output->level ||
+           (other->level == output->level && comes_before(output, other));
+}
+
 /* The level to which an output moves, given where all others are; its own if it stays. */
 static uint16_t better_level(const struct compiler *c, const struct schedule *s,
                              const struct root *output)
@@ -87,9 +145,10 @@ static uint16_t better_level(const struct compiler *c, const struct schedule *s,
         const struct root *other = &s->roots[i];
         if (other == output)
             continue;
-        if (other->level > safe &&
-            passes_may_overwrite(c, output, c->graph.nodes[other->node].reads))
-            safe = other->level;
+        if (is_behind(output, other) && passes_may_overwrite(c, output, passes_reads(c, other)))
+            safe = highest(safe, (uint16_t)(other->level + comes_before(output, other)));
+        if (output->scan != NODE_NONE || other->scan != NODE_NONE)
+            continue;
         if (other->shape == output->shape && other->level > shared)
             shared = other->level;
         if (other->shape == output->shape && other->level == output->level && !other->is_output)
@@ -98,18 +157,34 @@ static uint16_t better_level(const struct compiler *c, const struct schedule *s,
     return has_company || safe > shared ? safe : shared;
 }
 
-/* Levels only rise, so this ends. */
-static void move_outputs(const struct compiler *c, struct schedule *s)
+/* A scan stored over what another pass reads, which is stored over what the scan reads. */
+static int no_order(struct compiler *c)
+{
+    int r = fail(c, GAD_BAD_EXPRESSION, 0,
+                 "scans are stored over arrays that other outputs read, and these over theirs");
+    error_expected(c->error, "outputs that can be stored one after the other");
+    error_found(c->error, "outputs over each other's arguments");
+    return r;
+}
+
+/* Levels only rise, and no further than past all that there are. */
+static int move_outputs(struct compiler *c, struct schedule *s)
 {
     bool has_moved = s->n_roots > 1;
+    unsigned limit = 2u * s->n_roots;
+    for (unsigned i = 0; i < s->n_roots; i++)
+        limit += s->roots[i].level;
     while (has_moved) {
         has_moved = false;
         for (unsigned i = 0; i < c->request->n_outputs; i++) {
             uint16_t level = better_level(c, s, &s->roots[i]);
+            if (level > limit)
+                return no_order(c);
             has_moved |= level != s->roots[i].level;
             s->roots[i].level = level;
         }
     }
+    return 0;
 }
 
 static int compare_roots(const struct graph *g, const struct root *a, const struct root *b)
@@ -123,6 +198,8 @@ static int compare_roots(const struct graph *g, const struct root *a, const stru
         return x->ndim > y->ndim ? -1 : 1;
     if (a->shape != b->shape)
         return a->shape < b->shape ? -1 : 1;
+    if ((a->scan == NODE_NONE) != (b->scan == NODE_NONE))
+        return a->scan == NODE_NONE ? 1 : -1;
     if (a->is_output != b->is_output)
         return a->is_output ? 1 : -1;
     return (a->reduced_axes > b->reduced_axes) - (a->reduced_axes < b->reduced_axes);
@@ -142,22 +219,32 @@ static void sort_roots(const struct compiler *c, struct schedule *s)
 /* Stores join any pass of their shape: they come last, so the last one. */
 static bool share_pass(const struct root *a, const struct root *b)
 {
-    return a->level == b->level && a->shape == b->shape &&
-           (b->is_output || a->reduced_axes == b->reduced_axes);
+    if (a->level != b->level || a->shape != b->shape)
+        return false;
+    if (a->scan != NODE_NONE || b->scan != NODE_NONE)
+        return share_scan(a, b);
+    return b->is_output || a->reduced_axes == b->reduced_axes;
 }
 
 int passes_assign(struct compiler *c, struct schedule *ret)
 {
-    ret->n_roots = ret->n_passes = 0;
+    unsigned n_reductions = 0; /* of the pass at hand */
+    ret->n_roots = ret->n_passes = ret->n_scans = 0;
     int r = collect_roots(c, ret);
+    if (r == 0)
+        r = move_outputs(c, ret);
     if (r != 0)
         return r;
-    move_outputs(c, ret);
     sort_roots(c, ret);
     for (uint16_t i = 0; i < ret->n_roots; i++) {
         const struct root *root = &ret->roots[i];
-        if (i > 0 && share_pass(&root[-1], root))
+        bool is_store = root->is_output && root->scan == NODE_NONE;
+        if (i > 0 && share_pass(&root[-1], root) &&
+            (is_store || n_reductions < PASS_MAX_REDUCTIONS)) {
+            n_reductions += !is_store;
             continue;
+        }
+        n_reductions = !is_store;
         if (ret->n_passes == PROGRAM_MAX_PASSES) {
             r = fail(c, GAD_LIMIT_EXCEEDED, 0,
                      "the reductions need more than %d passes over the data", PROGRAM_MAX_PASSES);

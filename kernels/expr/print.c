@@ -56,6 +56,7 @@ static void add_operand(struct text *t, const struct program *p, const struct op
     case OPERAND_REGISTER: add(t, "r%u", o->index); break;
     case OPERAND_INPUT: add(t, "in%u", o->index); break;
     case OPERAND_REDUCED: add(t, "red%u", o->index); break;
+    case OPERAND_TABLE: add(t, "table red%u", o->index); break;
     case OPERAND_CONST: add_const(t, &p->consts[o->index]); break;
     case OPERAND_INDEX:
         if (o->index == OPERAND_INDEX_FLAT)
@@ -103,6 +104,19 @@ static void add_axes(struct text *t, const struct program *p, unsigned reduction
     add_shape(t, ndim, shape);
 }
 
+static void add_counts(struct text *t, const struct program *p, const struct reduction *r)
+{
+    if (r->n_bins == 0)
+        return;
+    add(t, " in %u bins", r->n_bins);
+    if (r->is_cumulative)
+        add(t, ", running");
+    if (r->weights.kind == OPERAND_NONE)
+        return;
+    add(t, ", of weights ");
+    add_operand(t, p, &r->weights);
+}
+
 static void add_pass(struct text *t, const struct program *p, unsigned index)
 {
     const struct pass *pass = &p->passes[index];
@@ -116,15 +130,22 @@ static void add_pass(struct text *t, const struct program *p, unsigned index)
         add(t, "  red%u = %s.%s ", r, op_info((enum op)p->reductions[r].op)->name,
             dtype_name((enum dtype)p->reductions[r].src.dtype));
         add_operand(t, p, &p->reductions[r].src);
+        add_counts(t, p, &p->reductions[r]);
         add_axes(t, p, r);
         add(t, " (%s)\n", dtype_name((enum dtype)p->reductions[r].result));
     }
     for (unsigned i = 0; i < pass->n_stores; i++) {
         const struct store *store = &p->stores[pass->first_store + i];
         add(t, "  out%u = ", store->output);
-        add_operand(t, p, &store->src);
-        add(t, " (%s)\n", dtype_name((enum dtype)store->src.dtype));
+        if (pass->scanned_axis >= 0)
+            add(t, "running red%u", store->scan);
+        else
+            add_operand(t, p, &store->src);
+        add(t, " (%s)\n", dtype_name(p->outputs[store->output].dtype));
     }
+    for (unsigned i = 0; i < p->n_checks; i++)
+        if (p->reductions[p->checks[i].reduction].pass == index)
+            add(t, "  red%u must be 0: %s\n", p->checks[i].reduction, p->checks[i].expected);
 }
 
 void program_print(const struct program *program, char *buffer, size_t n_bytes)

@@ -1,7 +1,8 @@
 /* What others ask of a finished program: references to it, and the shapes of what it reduces.
  *
  * A reduction's result is made in the shape of its pass without the axes that are reduced, or with
- * length 1 in their places. Planner, engines and worker all take it from here.
+ * length 1 in their places; counts have an axis of bins behind it. Planner, engines and worker all
+ * take it from here.
  */
 #include "kernels/program.h"
 
@@ -30,5 +31,7 @@ int program_reduction_shape(const struct program *program, unsigned reduction, i
         if (!is_reduced || r->keeps_dims)
             ret_shape[ndim++] = is_reduced ? 1 : pass->shape[i];
     }
+    if (r->n_bins > 0)
+        ret_shape[ndim++] = r->n_bins;
     return ndim;
 }

@@ -1,14 +1,16 @@
 /* The steps that reductions are written with: which axes, under which mask, and one reduction of
  * the engines.
  *
- * Engines know SUM, PROD, MIN, MAX, COUNT_NONZERO, ARGMIN, ARGMAX and SQUARED_DEVIATIONS, each over
- * some axes of one array. A mask is a choice in front of them: what it leaves out is replaced by a
- * value that changes nothing. Where no axis is reduced (of a single number, or of axis=()) they are
- * instructions: each element is its own sum.
+ * Engines know SUM, PROD, MIN, MAX, COUNT_NONZERO, ARGMIN, ARGMAX, SQUARED_DEVIATIONS and BINCOUNT,
+ * each over some axes of one array. A mask is a choice in front of them: what it leaves out is
+ * replaced by a value that changes nothing. Where no axis is reduced (of a single number, or of
+ * axis=()) they are instructions: each element is its own sum.
  *
  * Called by reductions.c, moments.c and norms.c.
  */
 #include "kernels/expr/reductions.h"
+
+#include <assert.h>
 
 static const struct shape *source_shape(const struct reduce *k)
 {
@@ -234,6 +236,23 @@ static bool must_keep(const struct reduce *k)
 uint16_t reduce_beside(struct reduce *k, enum op op, uint16_t src)
 {
     return reduce_as(k, op, src, must_keep(k));
+}
+
+uint16_t reduce_bincount(struct reduce *k, uint16_t bins, uint16_t weights, uint32_t n_bins,
+                         bool is_cumulative)
+{
+    struct compiler *c = k->l.c;
+    uint16_t node = 0, over = c->graph.nodes[k->src].shape;
+    uint32_t axes = k->axes;
+    if (k->l.r == 0 && source_shape(k)->ndim == 0) {
+        k->l.r = graph_shape(c, 0, 1, (int64_t[]){1}, false, &over);
+        axes = 1;
+    }
+    assert(axes != 0);
+    if (k->l.r == 0)
+        k->l.r = graph_bincount(c, bins, weights, over, axes, must_keep(k), n_bins, is_cumulative,
+                                &node);
+    return node;
 }
 
 uint16_t reduce_repeat(struct reduce *k, uint16_t value)

@@ -5,13 +5,14 @@
  *     any all         MAX and MIN of bools
  *     mean var std    moments.c
  *     norm logsumexp  norms.c
+ *     quantile median quantiles.c
  *
  * The nan* of them are the same under a mask that takes NaN out. What NumPy refuses is refused:
  * nothing to reduce where there is no identity, a mask without an initial value there.
  *
  * Called by rules.c.
  */
-#include "kernels/expr/reductions.h"
+#include "kernels/expr/quantiles.h"
 
 #include <math.h>
 
@@ -213,6 +214,7 @@ int reductions_apply(struct compiler *c, const struct ast_node *n, const struct 
         return reduce_finish(&k, truth(&k, n->op == OP_ANY ? OP_MAX : OP_MIN, k.src), ret);
     case OP_RULE_NORM: return norms_norm(&k, ret);
     case OP_RULE_LOGSUMEXP: return norms_logsumexp(&k, ret);
+    case OP_RULE_QUANTILE: return quantiles_apply(&k, ret);
     default: return reduce_finish(&k, reduce_by(&k, OP_COUNT_NONZERO, k.src), ret);
     }
 }

@@ -31,11 +31,20 @@ uint16_t reduce_by_keeping(struct reduce *k, enum op op, uint16_t src);
 uint16_t reduce_beside(struct reduce *k, enum op op, uint16_t src);
 /* How many elements the mask lets through, float64; is_beside: to be read beside the source. */
 uint16_t reduce_count(struct reduce *k, bool is_beside);
+/* BINCOUNT over the axes: bins is an int64 node of the source's shape, weights a float64 one or
+ * NODE_NONE. The result, to be read beside the source, has one axis more, of n_bins. At least one
+ * axis is reduced, or the source is a single number. */
+uint16_t reduce_bincount(struct reduce *k, uint16_t bins, uint16_t weights, uint32_t n_bins,
+                         bool is_cumulative);
 /* One value for each element of the result. */
 uint16_t reduce_repeat(struct reduce *k, uint16_t value);
 /* That there is something to reduce where there is no identity. */
 int reduce_check_not_empty(struct reduce *k) GAD_MUST_CHECK;
 int reduce_finish(struct reduce *k, uint16_t node, struct value *ret) GAD_MUST_CHECK;
+
+/* counts.c: weights=... in float64 and of what dtype they were, or NODE_NONE; an array (0,). */
+int counts_weights(struct reduce *k, uint16_t *ret, enum dtype *ret_dtype) GAD_MUST_CHECK;
+uint16_t counts_none(struct lower *l, enum dtype dtype);
 
 /* moments.c, norms.c */
 int moments_mean(struct reduce *k, struct value *ret) GAD_MUST_CHECK;

@@ -214,6 +214,10 @@ int rules_apply(struct compiler *c, const struct ast_node *n, const struct value
     case OP_RULE_CAST: return type_cast(c, n, args, ret);
     case OP_RULE_RANDOM: return random_apply(c, n, args, ret);
     case OP_RULE_RANDOM_INTEGERS: return random_integers(c, n, args, ret);
+    case OP_RULE_SCAN: return scans_apply(c, n, args, ret);
+    case OP_RULE_BINCOUNT: return counts_apply(c, n, args, ret);
+    case OP_RULE_HISTOGRAM: return histograms_apply(c, n, args, ret);
+    case OP_RULE_TABLE: return lookups_apply(c, n, args, ret);
     default: return reductions_apply(c, n, args, ret);
     }
 }

@@ -210,6 +210,8 @@ static int fit_output(struct compiler *c, const struct array *to, uint16_t *shap
         error_found(c->error, "%s", dtype_name(to->dtype));
         return r;
     }
+    if (n->kind == NODE_SCAN)
+        return scans_fit(c, *node, to->dtype, node);
     return graph_cast(c, *node, to->dtype, node);
 }
 

@@ -1,13 +1,13 @@
 /* What a job holds of the pool for its life: nodes of the pass in hand, results of all reductions.
  *
  *     | tree or stacks of the pass in hand | result | result | ... |
- *     0                                    results, each 64-byte aligned
+ *     0                                    results, each 64-byte aligned (places.c)
  *
  * Tried in this order, until everything fits the limit for carries:
  *
  * 1. all results at once, with nodes of a good size;
- * 2. rounds (rounds.c), unless an output overwrites an input: the parts that a round reads could
- *    then be what an earlier one has written;
+ * 2. rounds (rounds.c), unless an output overwrites an input of several passes: the parts that a
+ *    round reads could then be what an earlier one has written;
  * 3. all results at once, with nodes as small as need be.
  *
  * Then the job is refused, with what it would need at least. The geometry along reduced axes is the
@@ -79,6 +79,24 @@ static int try_rounds(struct planner *p, bool *ret_fits)
     return cut_passes(p, ret_fits);
 }
 
+/* A program of one pass reads an element only where it writes it. */
+static bool can_go_in_rounds(const struct planner *p)
+{
+    return !p->in_place || p->program->n_passes == 1;
+}
+
+static const char *advice(const struct planner *p)
+{
+    if (!can_go_in_rounds(p))
+        return "write to another array than a source, so that it can go in rounds, or take a "
+               "larger "
+               "pool";
+    for (unsigned i = 0; i < p->program->n_reductions; i++)
+        if (p->program->reductions[i].n_bins > 0)
+            return "count in fewer bins, or take a larger pool";
+    return "reduce fewer arrays at a time, or take a larger pool";
+}
+
 static int refuse(struct planner *p, uint64_t result_bytes)
 {
     uint64_t there = p->limits->carry_limit_bytes, needed = result_bytes;
@@ -94,10 +112,7 @@ static int refuse(struct planner *p, uint64_t result_bytes)
     error_set(p->error, GAD_TOO_LARGE_FOR_POOL, "pool",
               "the job needs %" PRIu64 " bytes of the pool for the results of its reductions and "
               "for partial results, there are %" PRIu64 ": %s",
-              needed, there,
-              p->in_place ? "write to another array than a source, so that it can go in rounds, or "
-                            "take a larger pool"
-                          : "reduce fewer arrays at a time, or take a larger pool");
+              needed, there, advice(p));
     error_expected(p->error, "%" PRIu64 " bytes", needed);
     error_found(p->error, "%" PRIu64 " bytes", there);
     return GAD_TOO_LARGE_FOR_POOL;
@@ -109,7 +124,7 @@ static int cut_to_fit(struct planner *p)
     bool fits;
 
     int r = try_whole(p, result_bytes, false, &fits);
-    if (!r && !fits && !p->in_place)
+    if (!r && !fits && can_go_in_rounds(p))
         r = try_rounds(p, &fits);
     if (!r && !fits)
         r = try_whole(p, result_bytes, true, &fits);
@@ -118,14 +133,12 @@ static int cut_to_fit(struct planner *p)
 
 static void place_results(struct planner *p)
 {
-    uint64_t offset = most_tree_bytes(p);
+    uint64_t offset = most_tree_bytes(p), offsets[PROGRAM_MAX_REDUCTIONS];
 
-    for (unsigned i = 0; i < p->program->n_reductions; i++) {
-        p->plan->results[i] = (struct plan_result){.offset_bytes = offset,
+    p->plan->carry_bytes = offset + planner_place_results(p, offsets);
+    for (unsigned i = 0; i < p->program->n_reductions; i++)
+        p->plan->results[i] = (struct plan_result){.offset_bytes = offset + offsets[i],
                                                    .round_axis = planner_result_round_axis(p, i)};
-        offset += planner_one_result_bytes(p, i);
-    }
-    p->plan->carry_bytes = offset;
 }
 
 int planner_cut_all(struct planner *p)

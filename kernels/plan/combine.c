@@ -76,6 +76,7 @@ static combine_kernel *find_kernel(enum op op, enum dtype dtype)
     bool is_float = dtype == DTYPE_FLOAT64;
     switch (op) {
     case OP_SUM:
+    case OP_BINCOUNT:
     case OP_COUNT_NONZERO: return is_float ? sum_f64 : sum_u64;
     case OP_PROD: return is_float ? prod_f64 : prod_u64;
     case OP_MIN: return minima[dtype];

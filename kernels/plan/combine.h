@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-/* op: SUM, PROD, MIN, MAX or COUNT_NONZERO; dtype: of the plane. */
+/* op: SUM, PROD, MIN, MAX, COUNT_NONZERO or BINCOUNT; dtype: of the plane. */
 void combine_values(enum op op, enum dtype dtype, size_t n, void *left, const void *right);
 
 /* ARGMIN, or ARGMAX. */

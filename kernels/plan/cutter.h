@@ -4,7 +4,7 @@
 #include "kernels/geometry.h"
 #include "proto/request.h"
 
-#define CUTTER_MAX_OPERANDS (REQUEST_MAX_ARGS + REQUEST_MAX_OUTPUTS + 64)
+#define CUTTER_MAX_OPERANDS (REQUEST_MAX_ARGS + REQUEST_MAX_OUTPUTS + 128)
 #define CUTTER_MAX_ELEMENTS ((int64_t)GRAIN_MAX_OPERAND_BYTES)
 #define CUTTER_MIN_ALIGN    16
 #define BROADCAST_STRIDE    0

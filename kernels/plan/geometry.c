@@ -200,15 +200,18 @@ static void set_rounds(struct geometry *g, const struct geometry_rules *rules)
     *extent = divisor_of(g->round_length, *extent < g->round_length ? *extent : g->round_length);
 }
 
-/* Rounds, kept axes, reduced axes, those of them along which chunks are in parts. */
+/* Rounds, kept axes, reduced axes, those of them along which chunks are in parts; of a scan the
+ * scanned axis before those that are kept. */
 static void set_grid_order(struct geometry *g, uint32_t divided_axes)
 {
     uint32_t round_axes = g->round_axis >= 0 ? UINT32_C(1) << g->round_axis : 0;
-    const uint32_t groups[] = {round_axes, ~(g->reduced_axes | round_axes),
-                               g->reduced_axes & ~divided_axes, divided_axes};
+    uint32_t scanned_axes = g->n_steps > 0 ? g->reduced_axes : 0;
+    const uint32_t groups[] = {round_axes, scanned_axes, ~(g->reduced_axes | round_axes),
+                               g->reduced_axes & ~divided_axes & ~scanned_axes,
+                               divided_axes & ~scanned_axes};
     int n = 0;
 
-    for (unsigned group = 0; group < 4; group++) {
+    for (unsigned group = 0; group < sizeof(groups) / sizeof(groups[0]); group++) {
         for (int i = 0; i < g->ndim; i++)
             if (groups[group] >> g->axis_order[i] & 1)
                 g->grid_order[n++] = g->axis_order[i];
@@ -242,7 +245,7 @@ static void set_strip_order(struct geometry *g, const struct geometry_rules *rul
     g->chain_grains = (uint64_t)g->grid[rules->strip_axes[1]];
 }
 
-static void set_grid(struct geometry *g)
+static void set_grid(struct geometry *g, const struct geometry_rules *rules)
 {
     g->n_grains = g->chain_grains = 1;
     for (int i = 0; i < g->ndim; i++) {
@@ -252,6 +255,10 @@ static void set_grid(struct geometry *g)
         (void)overflows;
         if (g->reduced_axes >> i & 1)
             g->chain_grains *= (uint64_t)g->grid[i];
+    }
+    if (rules->is_scan) {
+        g->n_steps = g->chain_grains;
+        g->chain_grains = 1;
     }
     g->round_grains = g->n_grains;
     if (g->round_axis >= 0)
@@ -296,7 +303,7 @@ void geometry_init(struct geometry *g, int ndim, const int64_t *shape, unsigned 
     if (is_empty)
         set_empty(g);
     else
-        set_grid(g);
+        set_grid(g, rules);
     set_grid_order(g, c.divided_axes);
     if (has_strips)
         set_strip_order(g, rules);
@@ -306,6 +313,13 @@ void geometry_round(const struct geometry *g, uint64_t round, uint64_t *ret_firs
 {
     *ret_first = round < g->n_rounds ? round * g->round_grains : g->n_grains;
     *ret_n = min_u64(g->round_grains, g->n_grains - *ret_first);
+}
+
+uint64_t geometry_step_grains(const struct geometry *g)
+{
+    uint64_t n_places = g->round_axis >= 0 ? (uint64_t)g->grid[g->round_axis] : 1;
+
+    return g->n_grains / (g->n_steps * n_places);
 }
 
 uint64_t geometry_n_cells(const struct geometry *g, const int64_t *count)

@@ -25,7 +25,22 @@
 #define RUN_BYTES       (32 * 1024)
 #define MAX_FAST_CELLS  8192  /* of one byte each they would be more */
 #define MAX_CHUNK_CELLS 24576 /* that are kept together */
-#define MIN_ALIGNED     64    /* extents from here on are rounded down */
+#define SCAN_PARTS      8
+#define SCAN_LEAST_RUN  1024
+#define MIN_ALIGNED     64 /* extents from here on are rounded down */
+
+/* Only the grains of one step of a scan are independent: there should be some. */
+static int64_t scan_elements(const struct cutter *c, int64_t n)
+{
+    int64_t n_kept = 1;
+
+    for (int axis = 0; axis < c->g->ndim; axis++)
+        if (!cutter_is_reduced(c, axis))
+            n_kept = multiply_saturating(n_kept, c->g->shape[axis]);
+    if (n_kept / SCAN_PARTS >= n)
+        return n;
+    return n_kept / SCAN_PARTS > SCAN_LEAST_RUN ? n_kept / SCAN_PARTS : SCAN_LEAST_RUN;
+}
 
 /* As many elements as make a run of the widest source. */
 static int64_t run_elements(const struct cutter *c)
@@ -39,8 +54,9 @@ static int64_t run_elements(const struct cutter *c)
             if (cutter_has_axis(c->g, operand, axis))
                 item_bytes = max_u64(item_bytes, dtype_size(operand->dtype));
     }
-    return item_bytes == 0 ? MAX_FAST_CELLS
-                           : (int64_t)min_u64(RUN_BYTES / item_bytes, MAX_FAST_CELLS);
+    int64_t n =
+        item_bytes == 0 ? MAX_FAST_CELLS : (int64_t)min_u64(RUN_BYTES / item_bytes, MAX_FAST_CELLS);
+    return c->rules->is_scan ? scan_elements(c, n) : n;
 }
 
 /* The product of the kept axes' extents but one's (-1: of all). */

@@ -1,10 +1,10 @@
 /* Nodes: where their planes lie, what they hold before anything was taken in, combining two.
  *
  *     | header | plane | plane | ...        reductions in order, each with one plane or two
- *       64       plane_bytes each
+ *       64
  *
- * Planes are as long as if their values had 8 bytes, whatever they have, so that a plane is found
- * with one multiplication. They begin at multiples of 64 bytes.
+ * Planes are as long as if their values had 8 bytes, whatever they have: all that are not of counts
+ * have plane_bytes. They begin at multiples of 64 bytes.
  *
  * Pure code on memory that is given. Called by both engines (layouts, planes), by stack.c and
  * tree.c (combining) and by results.c (values).
@@ -38,31 +38,61 @@ enum dtype reduce_plane_dtype(const struct reduction *reduction, unsigned plane)
     return (enum dtype)reduction->result;
 }
 
+uint64_t reduce_values_per_cell(const struct reduction *reduction)
+{
+    return max_u64(reduction->n_bins, 1);
+}
+
+uint64_t reduce_n_values(const struct reduce_layout *layout, unsigned i)
+{
+    return layout->n_cells * reduce_values_per_cell(&layout->reductions[i]);
+}
+
+/* All planes of reduction i. */
+static uint64_t planes_bytes(const struct reduce_layout *layout, unsigned i)
+{
+    const struct reduction *r = &layout->reductions[i];
+
+    if (r->n_bins == 0)
+        return reduce_n_planes(r) * layout->plane_bytes;
+    return round_up_u64(reduce_n_values(layout, i) * sizeof(union scalar), 64);
+}
+
+/* Whether it is exact in any order. */
+static bool is_exact(const struct reduction *r)
+{
+    return !dtype_is_float((enum dtype)r->result) && !is_argument(r);
+}
+
 void reduce_layout_init(struct reduce_layout *layout, const struct program *program, unsigned pass,
                         uint64_t n_cells)
 {
     const struct pass *p = &program->passes[pass];
-    unsigned n_planes = 0;
 
     *layout = (struct reduce_layout){
         .reductions = &program->reductions[p->first_reduction],
         .n_reductions = p->n_reductions,
         .n_cells = n_cells,
         .plane_bytes = round_up_u64(n_cells * sizeof(union scalar), 64),
+        .n_bytes = HEADER_BYTES,
     };
-    for (unsigned i = 0; i < p->n_reductions; i++)
-        n_planes += reduce_n_planes(&layout->reductions[i]);
-    layout->n_bytes = HEADER_BYTES + n_planes * layout->plane_bytes;
+    bool has_bins = false, are_exact = true;
+    for (unsigned i = 0; i < p->n_reductions; i++) {
+        layout->n_bytes += planes_bytes(layout, i);
+        has_bins |= layout->reductions[i].n_bins > 0;
+        are_exact &= is_exact(&layout->reductions[i]);
+    }
+    layout->is_flat = has_bins && are_exact;
 }
 
 void *reduce_plane(const struct reduce_layout *layout, const void *node, unsigned i, unsigned plane)
 {
-    unsigned n = plane;
+    uint64_t offset = HEADER_BYTES + plane * layout->plane_bytes;
 
     assert(i < layout->n_reductions && plane < reduce_n_planes(&layout->reductions[i]));
     for (unsigned k = 0; k < i; k++)
-        n += reduce_n_planes(&layout->reductions[k]);
-    return (char *)node + HEADER_BYTES + n * layout->plane_bytes;
+        offset += planes_bytes(layout, k);
+    return (char *)node + offset;
 }
 
 static union scalar largest(enum dtype dtype)
@@ -113,6 +143,13 @@ static void fill(char *values, size_t item_bytes, uint64_t n, union scalar value
         memcpy(values + i * item_bytes, &value, item_bytes);
 }
 
+void reduce_fill_identity(const struct reduction *reduction, uint64_t n, void *values)
+{
+    unsigned last = reduce_n_planes(reduction) - 1;
+
+    fill(values, dtype_size((enum dtype)reduction->result), n, identity_of(reduction, last));
+}
+
 void reduce_identity(const struct reduce_layout *layout, void *node)
 {
     ((struct reduce_header *)node)->n_elements = 0;
@@ -120,7 +157,7 @@ void reduce_identity(const struct reduce_layout *layout, void *node)
         const struct reduction *r = &layout->reductions[i];
         for (unsigned plane = 0; plane < reduce_n_planes(r); plane++)
             fill(reduce_plane(layout, node, i, plane), dtype_size(reduce_plane_dtype(r, plane)),
-                 layout->n_cells, identity_of(r, plane));
+                 reduce_n_values(layout, i), identity_of(r, plane));
     }
 }
 
@@ -132,7 +169,7 @@ static void combine_one(const struct reduce_layout *layout, unsigned i, void *le
     void *own = reduce_plane(layout, left, i, 0), *other = reduce_plane(layout, right, i, 0);
 
     if (reduce_n_planes(r) == 1) {
-        combine_values((enum op)r->op, dtype, layout->n_cells, own, other);
+        combine_values((enum op)r->op, dtype, reduce_n_values(layout, i), own, other);
         return;
     }
     void *second = reduce_plane(layout, left, i, 1), *others = reduce_plane(layout, right, i, 1);

@@ -2,7 +2,7 @@
  *
  * A node is at most NODE_BYTES, so that combining two stays in the cache; but it has at least
  * NODE_LEAST_CELLS cells, however many reductions there are. Chunks that would be read several
- * times may have larger ones.
+ * times may have larger ones, and so may counts: as many bytes as they have bins, if they must.
  *
  * Tiles that exist at a time (the window): as many as keep all threads busy, also when the oldest
  * is slow; more where that costs little, since nobody waits for the oldest then. In a small pool
@@ -15,38 +15,60 @@
 #define NODE_BYTES       (128u * 1024)
 #define NODE_LEAST_CELLS 256u
 #define CHUNK_NODE_BYTES (192u * 1024)
+#define BINS_NODE_BYTES  (256u * 1024)  /* with fewer cells the runs of files would be short */
+#define SCAN_CELLS       (256u * 1024)  /* any number that a grain may have: scans have no nodes */
 #define CHEAP_BYTES      (1024u * 1024) /* for a window larger than is needed */
 #define LEAST_BUSY       8u
 #define TILES_PER_THREAD 4u
 #define DEVICE_TILES     16u
 
-static unsigned n_planes_of(const struct program *program, unsigned pass, unsigned n_extra)
+/* The values of one cell; n_extra: more of squared deviations. */
+static uint64_t n_values_of(const struct program *program, unsigned pass, unsigned n_extra,
+                            bool *ret_has_bins)
 {
     const struct pass *p = &program->passes[pass];
-    unsigned n = 0;
+    uint64_t n = 0;
 
+    *ret_has_bins = false;
     for (unsigned i = 0; i < p->n_reductions; i++) {
         const struct reduction *r = &program->reductions[p->first_reduction + i];
-        n += reduce_n_planes(r) + (r->op == OP_SQUARED_DEVIATIONS ? n_extra : 0);
+        n += reduce_n_planes(r) * reduce_values_per_cell(r) +
+             (r->op == OP_SQUARED_DEVIATIONS ? n_extra : 0);
+        *ret_has_bins |= r->n_bins > 0;
     }
     return n;
 }
 
+static uint64_t cells_of(uint64_t n_bytes, uint64_t n_values)
+{
+    return max_u64(n_bytes / sizeof(union scalar) / n_values, 1);
+}
+
 uint64_t planner_most_cells(const struct program *program, unsigned pass)
 {
-    unsigned n_planes = n_planes_of(program, pass, 0);
+    bool has_bins;
+    uint64_t n_values = n_values_of(program, pass, 0, &has_bins);
 
-    if (n_planes == 0)
+    if (n_values == 0)
         return 0;
-    return max_u64(NODE_BYTES / sizeof(union scalar) / n_planes, NODE_LEAST_CELLS);
+    if (program->passes[pass].scanned_axis >= 0)
+        return SCAN_CELLS;
+    if (has_bins)
+        return cells_of(BINS_NODE_BYTES, n_values);
+    return max_u64(cells_of(NODE_BYTES, n_values), NODE_LEAST_CELLS);
 }
 
 /* What the CPU's engine can take (kernels/cpu/engine.h): squared deviations need one more. */
 uint64_t planner_chunk_cells(const struct program *program, unsigned pass)
 {
-    unsigned n_planes = n_planes_of(program, pass, 1);
+    bool has_bins;
+    uint64_t n_values = n_values_of(program, pass, 1, &has_bins);
 
-    return n_planes == 0 ? 0 : CHUNK_NODE_BYTES / sizeof(union scalar) / n_planes;
+    if (n_values == 0)
+        return 0;
+    if (program->passes[pass].scanned_axis >= 0)
+        return SCAN_CELLS;
+    return cells_of(has_bins ? BINS_NODE_BYTES : CHUNK_NODE_BYTES, n_values);
 }
 
 uint64_t planner_tree_bytes(const struct plan_pass *planned)
@@ -62,19 +84,21 @@ static void set_window(struct plan_pass *planned, unsigned window)
     planned->tree.window = (unsigned)min_u64(window, max_u64(planned->round_tiles, 1));
 }
 
-static void set_shape(struct plan_pass *planned)
+static void set_shape(struct plan_pass *planned, bool is_flat)
 {
     const struct geometry *g = &planned->geometry;
 
     planner_count_tiles(planned);
     planned->tree.node_bytes = planned->node_bytes;
     planned->tree.tile_log2 = planned->tile_log2;
+    planned->tree.is_flat = is_flat;
     planned->tree.n_tiles = planned->round_tiles;
     planned->tree.chain_tiles = 1;
     if (g->chain_grains > 1)
         planned->tree.chain_tiles = planner_ceil_shift(g->chain_grains, planned->tile_log2);
     planned->has_tree = planned->tree.chain_tiles > 1;
-    planned->stack_nodes = g->chain_grains > 1 ? reduce_stack_nodes(planned->tile_log2) : 1;
+    planned->stack_nodes =
+        g->chain_grains > 1 ? reduce_stack_nodes(planned->tile_log2, is_flat) : 1;
 }
 
 /* The largest window that costs little, or the one that is needed. */
@@ -96,13 +120,13 @@ bool planner_fit_nodes(const struct planner *p, unsigned pass)
     struct plan_pass *planned = &p->plan->passes[pass];
     struct reduce_layout layout;
 
-    if (p->program->passes[pass].n_reductions == 0 || planned->geometry.n_grains == 0)
+    if (!planner_has_nodes(&p->program->passes[pass]) || planned->geometry.n_grains == 0)
         return true;
     reduce_layout_init(&layout, p->program, pass,
                        geometry_n_cells(&planned->geometry, planned->geometry.grain_shape));
     planned->node_bytes = layout.n_bytes;
     for (;; planned->tile_log2--) {
-        set_shape(planned);
+        set_shape(planned, layout.is_flat);
         set_good_window(p, planned);
         while (planner_tree_bytes(planned) > p->room.tree_bytes &&
                planned->tree.window / 2 >= p->room.least_window)

@@ -10,19 +10,25 @@
  * All numbers come from a client: counts of elements and bytes are multiplied with checks. Called
  * by carry.c.
  */
+#include "kernels/plan/cutter.h"
 #include "kernels/plan/planner.h"
 #include "proto/util.h"
 
 #include <assert.h>
 #include <inttypes.h>
+#include <string.h>
 
 #define CLOSE_SHARE           4 /* nodes so many times too large may fit after one step */
-#define MAX_GEOMETRY_OPERANDS (PLANNER_MAX_OPERANDS + 2 * PROGRAM_MAX_REDUCTIONS)
+#define MAX_RESULTS           (PASS_MAX_RESULTS + PASS_MAX_REDUCTIONS)
+#define MAX_GEOMETRY_OPERANDS (PLANNER_MAX_OPERANDS + MAX_RESULTS + PROGRAM_MAX_REDUCTIONS)
+
+_Static_assert(MAX_GEOMETRY_OPERANDS <= CUTTER_MAX_OPERANDS, "the cutter takes them all");
 
 struct operand_list {
     unsigned n;
     struct geometry_operand operands[MAX_GEOMETRY_OPERANDS];
-    int64_t shapes[PROGRAM_MAX_REDUCTIONS][ARRAY_MAX_NDIM]; /* of results */
+    unsigned n_shapes;
+    int64_t shapes[MAX_RESULTS][ARRAY_MAX_NDIM]; /* of results */
 };
 
 /* A provider's chunks are not the grain's business where every element is asked for once anyway. */
@@ -83,10 +89,27 @@ static void list_results(const struct planner *p, const struct pass *pass,
     for (unsigned i = 0; i < p->program->n_reductions; i++) {
         if (!(pass->reduced_used >> i & 1) || cuda_tile_is_uniform(p->program, i))
             continue;
+        int64_t *shape = list->shapes[list->n_shapes++];
         list->operands[list->n++] = (struct geometry_operand){
             .dtype = (enum dtype)p->program->reductions[i].result,
-            .ndim = program_reduction_shape(p->program, i, list->shapes[i]),
-            .shape = list->shapes[i],
+            .ndim = program_reduction_shape(p->program, i, shape),
+            .shape = shape,
+            .has_no_say = true,
+        };
+    }
+}
+
+/* The states of a scan are read and written beside what it scans. */
+static void list_states(const struct planner *p, const struct pass *pass, struct operand_list *list)
+{
+    for (unsigned i = 0; pass->scanned_axis >= 0 && i < pass->n_reductions; i++) {
+        int64_t *shape = list->shapes[list->n_shapes++];
+        memcpy(shape, pass->shape, (size_t)pass->ndim * sizeof(*shape));
+        shape[pass->scanned_axis] = 1;
+        list->operands[list->n++] = (struct geometry_operand){
+            .dtype = (enum dtype)p->program->reductions[pass->first_reduction + i].result,
+            .ndim = pass->ndim,
+            .shape = shape,
             .has_no_say = true,
         };
     }
@@ -213,6 +236,18 @@ static void measure_grain(struct plan_pass *planned, const struct operand_list *
     planned->room = room;
 }
 
+/* A device makes nodes in its slot. What does not fit there with one cell, never does: refused by
+ * plan.c. */
+static bool nodes_fit_slot(const struct planner *p, unsigned index, uint64_t max_cells)
+{
+    const struct plan_pass *planned = &p->plan->passes[index];
+
+    if (!p->limits->is_device || !planner_has_nodes(&p->program->passes[index]) || max_cells <= 1 ||
+        planned->geometry.n_grains == 0)
+        return true;
+    return cuda_tile_need_bytes(p->program, index, 1, &planned->room) <= p->limits->slot_bytes;
+}
+
 /* With nodes of at most so many cells; is_best: more where chunks are larger. */
 static int cut(struct planner *p, unsigned index, uint64_t max_cells, bool is_best, bool *ret_fits)
 {
@@ -224,6 +259,7 @@ static int cut(struct planner *p, unsigned index, uint64_t max_cells, bool is_be
         .chunk_cells = is_best ? planner_chunk_cells(p->program, index) : 0,
         .round_axis = p->round_length > 0 ? p->round_axes[index] : -1,
         .round_length = p->round_length,
+        .is_scan = pass->scanned_axis >= 0,
     };
     struct operand_list list; /* large, so only what is used of it is written */
     bool has_provider = false;
@@ -233,12 +269,14 @@ static int cut(struct planner *p, unsigned index, uint64_t max_cells, bool is_be
         rules.strip_extents[0] = 0;
     *planned = (struct plan_pass){.tile_log2 = 0};
     list.n = p->n_operands;
+    list.n_shapes = 0;
     for (unsigned i = 0; i < p->n_operands; i++) {
         list.operands[i] = p->operands[i].shape;
         planned->needs_slot |= p->operands[i].kind == LOCATION_FILE;
         has_provider |= p->operands[i].kind == LOCATION_PROVIDER;
     }
     list_results(p, pass, &list);
+    list_states(p, pass, &list);
     unsigned n_copied = list.n;
     list_values(p, index, &list);
     geometry_init(&planned->geometry, pass->ndim, pass->shape, list.n, list.operands, &rules);
@@ -253,7 +291,7 @@ static int cut(struct planner *p, unsigned index, uint64_t max_cells, bool is_be
     planner_choose_tiles(p, index, has_provider);
     if (has_strips)
         planner_set_strips(p, index, &rules);
-    *ret_fits = has_strips || planner_fit_nodes(p, index);
+    *ret_fits = has_strips || (planner_fit_nodes(p, index) && nodes_fit_slot(p, index, max_cells));
     return 0;
 }
 

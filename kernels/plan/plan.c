@@ -17,6 +17,8 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stddef.h>
+#include <string.h>
 
 #define SMALL_MAX_BYTES (256u * 1024)
 #define SMALL_MAX_WORK  (UINT64_C(1) << 20)
@@ -147,13 +149,18 @@ static bool is_fortran_order(const struct planner *p)
 int plan_make(const struct job_request *request, const struct program *program, bool in_place,
               const struct plan_limits *limits, struct plan *ret_plan, struct gad_error *error)
 {
-    struct plan plan = {.n_passes = program->n_passes, .is_restartable = !in_place};
-    struct planner planner = {.request = request,
-                              .program = program,
-                              .limits = limits,
-                              .plan = &plan,
-                              .error = error,
-                              .in_place = in_place};
+    struct planner planner; /* large, as is the plan: only what a job uses is written */
+
+    memset(&planner, 0, offsetof(struct planner, traffic));
+    memset(ret_plan, 0, PLAN_HEAD_BYTES);
+    planner.request = request;
+    planner.program = program;
+    planner.limits = limits;
+    planner.plan = ret_plan;
+    planner.error = error;
+    planner.in_place = in_place;
+    ret_plan->n_passes = program->n_passes;
+    ret_plan->is_restartable = !in_place;
 
     assert(program->n_passes <= PROGRAM_MAX_PASSES && program->n_outputs == request->n_outputs);
     int r = planner_cut_all(&planner);
@@ -164,9 +171,8 @@ int plan_make(const struct job_request *request, const struct program *program, 
     if (r)
         return r;
     planner_estimate(&planner);
-    plan.is_small = is_small(&planner);
-    plan.is_fortran_order = is_fortran_order(&planner);
-    *ret_plan = plan;
+    ret_plan->is_small = is_small(&planner);
+    ret_plan->is_fortran_order = is_fortran_order(&planner);
     return 0;
 }
 
@@ -179,6 +185,13 @@ void plan_tile_grains(const struct plan_pass *pass, uint64_t tile, uint64_t *ret
     assert(tile < pass->n_tiles);
     geometry_round(g, tile / pass->round_tiles, &first, &n);
     index = tile % pass->round_tiles;
+    if (g->n_steps > 0) {
+        uint64_t step_grains = geometry_step_grains(g);
+        uint64_t step_tiles = planner_ceil_shift(step_grains, pass->tile_log2);
+        first += index / step_tiles * step_grains;
+        n = step_grains;
+        index %= step_tiles;
+    }
     if (g->chain_grains > 1) {
         uint64_t chain_tiles = planner_ceil_shift(g->chain_grains, pass->tile_log2);
         first += index / chain_tiles * g->chain_grains;
@@ -187,6 +200,16 @@ void plan_tile_grains(const struct plan_pass *pass, uint64_t tile, uint64_t *ret
     }
     *ret_first = first + (index << pass->tile_log2);
     *ret_n = min_u64(UINT64_C(1) << pass->tile_log2, n - (index << pass->tile_log2));
+}
+
+uint64_t plan_scan_needs(const struct plan_pass *pass, uint64_t tile)
+{
+    const struct geometry *g = &pass->geometry;
+    uint64_t index = tile % pass->round_tiles;
+    uint64_t step_tiles = planner_ceil_shift(geometry_step_grains(g), pass->tile_log2);
+    bool is_first_step = index / step_tiles % g->n_steps == 0;
+
+    return is_first_step ? tile - index : tile - step_tiles + 1;
 }
 
 void plan_round_tiles(const struct plan_pass *pass, uint64_t round, uint64_t *ret_first,

@@ -33,12 +33,14 @@ struct planner {
     struct plan *plan;
     struct gad_error *error;
     bool in_place;
-    struct planned_traffic traffic[PROGRAM_MAX_PASSES];
-    /* rounds.c: an axis of each pass; -1: it is not cut, and done in the first round. */
-    int round_axes[PROGRAM_MAX_PASSES];
     int64_t round_length; /* 0: there is one round */
     struct planner_room room;
     unsigned n_operands; /* of the pass in hand: inputs, then outputs */
+    /* From here on only what is used is ever written. */
+    struct planned_traffic traffic[PROGRAM_MAX_PASSES];
+    /* rounds.c, with round_length: an axis of each pass; -1: it is not cut, and done in the first
+     * round. */
+    int round_axes[PROGRAM_MAX_PASSES];
     struct planned_operand operands[PLANNER_MAX_OPERANDS];
 };
 
@@ -69,6 +71,10 @@ void planner_set_strips(const struct planner *p, unsigned pass, const struct geo
 /* carry.c: cuts all passes so that everything fits the carry, in rounds if need be. */
 int planner_cut_all(struct planner *p) GAD_MUST_CHECK;
 
+/* places.c: where the results of a round lie, from 0 on; how many bytes that are. UINT64_MAX: more
+ * than that. */
+uint64_t planner_place_results(const struct planner *p, uint64_t *ret_offsets);
+
 /* rounds.c: bytes of all results of a round, each aligned; UINT64_MAX: more than that. */
 uint64_t planner_result_bytes(const struct planner *p);
 uint64_t planner_one_result_bytes(const struct planner *p, unsigned reduction);
@@ -76,6 +82,12 @@ uint64_t planner_one_result_bytes(const struct planner *p, unsigned reduction);
 int planner_result_round_axis(const struct planner *p, unsigned reduction);
 /* Finds rounds whose results take at most so many bytes. False: there are none. */
 bool planner_choose_rounds(struct planner *p, uint64_t max_bytes);
+
+/* Its reductions are combined from nodes; a scan's are not. */
+static inline bool planner_has_nodes(const struct pass *pass)
+{
+    return pass->n_reductions > 0 && pass->scanned_axis < 0;
+}
 
 /* estimate.c: fills plan->seconds and plan->bound. */
 void planner_estimate(const struct planner *p);

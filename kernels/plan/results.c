@@ -5,6 +5,9 @@
  * A node has its cells in visiting order of the kept axes (the geometry's walking order), so
  * keeping a chain's values is a copy between two orders: of runs, where the fastest axis of both is
  * the same. Different chains write different values, so any number of threads may keep at a time.
+ * Counts have their bins behind everything else in both; running sums along the bins are made here.
+ *
+ * The states of scans are such results too, which tiles read and write as they go.
  *
  * Called by the worker: once a chain, and once a grain of a pass that reads results.
  */
@@ -15,15 +18,16 @@
 #include <string.h>
 
 /* Of a result: steps between neighbours along the axes of the pass that makes it (0 along the
- * reduced ones). Returns the number of elements. */
+ * reduced ones); an axis of bins is behind them. Returns the number of elements. */
 static uint64_t result_strides(const struct plan *plan, const struct program *program,
                                unsigned reduction, int64_t *ret_strides)
 {
     unsigned index = program->reductions[reduction].pass;
     const struct pass *pass = &program->passes[index];
     const struct geometry *g = &plan->passes[index].geometry;
-    int64_t stride = (int64_t)dtype_size((enum dtype)program->reductions[reduction].result);
-    uint64_t n = 1;
+    const struct reduction *r = &program->reductions[reduction];
+    int64_t stride = (int64_t)(dtype_size((enum dtype)r->result) * reduce_values_per_cell(r));
+    uint64_t n = reduce_values_per_cell(r);
 
     for (int axis = pass->ndim - 1; axis >= 0; axis--) {
         int64_t length = axis == g->round_axis ? g->round_length : pass->shape[axis];
@@ -42,7 +46,7 @@ static int reader_axis(const struct program *program, unsigned reduction, int ax
 {
     const struct reduction *r = &program->reductions[reduction];
     const struct pass *maker = &program->passes[r->pass];
-    int behind = 0; /* axes of the result behind this one */
+    int behind = r->n_bins > 0; /* axes of the result behind this one */
 
     if (maker->reduced_axes >> axis & 1)
         return -1;
@@ -50,6 +54,18 @@ static int reader_axis(const struct program *program, unsigned reduction, int ax
         behind += r->keeps_dims || !(maker->reduced_axes >> i & 1);
     assert(behind < reader_ndim);
     return reader_ndim - 1 - behind;
+}
+
+/* The axis of bins is the reader's last one. */
+static void add_bins(const struct reduction *r, int axis, const int64_t *start,
+                     struct cpu_view *view)
+{
+    int64_t stride = (int64_t)dtype_size((enum dtype)r->result);
+
+    if (r->n_bins < 2)
+        return;
+    view->strides[axis] = stride;
+    view->base = (char *)view->base + start[axis] * stride;
 }
 
 void plan_result_view(const struct plan *plan, const struct program *program, unsigned reduction,
@@ -69,6 +85,26 @@ void plan_result_view(const struct plan *plan, const struct program *program, un
         int64_t place = axis == g->round_axis ? start[own] % g->round_length : start[own];
         ret_view->strides[own] = strides[axis];
         ret_view->base = (char *)ret_view->base + place * strides[axis];
+    }
+    add_bins(&program->reductions[reduction], program->passes[pass].ndim - 1, start, ret_view);
+}
+
+void *plan_table(const struct plan *plan, unsigned reduction, char *carry)
+{
+    return carry + plan->results[reduction].offset_bytes;
+}
+
+void plan_state_view(const struct plan *plan, const struct program *program, unsigned reduction,
+                     const int64_t *start, char *carry, struct cpu_view *ret_view)
+{
+    unsigned index = program->reductions[reduction].pass;
+    const struct geometry *g = &plan->passes[index].geometry;
+
+    *ret_view = (struct cpu_view){.base = carry + plan->results[reduction].offset_bytes};
+    (void)result_strides(plan, program, reduction, ret_view->strides);
+    for (int axis = 0; axis < g->ndim; axis++) {
+        int64_t place = axis == g->round_axis ? start[axis] % g->round_length : start[axis];
+        ret_view->base = (char *)ret_view->base + place * ret_view->strides[axis];
     }
 }
 
@@ -122,14 +158,37 @@ static char *place_chain(const struct geometry *g, const int64_t *strides, uint6
     return to;
 }
 
-static void copy_cells(const struct kept_box *box, char *to, const char *from, size_t item_bytes)
+/* Cells with all of their bins. */
+static void copy_bins(const struct reduction *r, char *to, int64_t stride, const char *from,
+                      int64_t n)
 {
+    size_t cell_bytes = r->n_bins * sizeof(int64_t);
+
+    for (int64_t i = 0; i < n; i++, to += stride, from += cell_bytes) {
+        const int64_t *counts = (const int64_t *)from;
+        int64_t *sums = (int64_t *)to, sum = 0;
+        if (!r->is_cumulative) {
+            memcpy(to, from, cell_bytes);
+            continue;
+        }
+        for (uint32_t bin = 0; bin < r->n_bins; bin++)
+            sums[bin] = sum += counts[bin];
+    }
+}
+
+static void copy_cells(const struct reduction *r, const struct kept_box *box, char *to,
+                       const char *from)
+{
+    size_t item_bytes = dtype_size((enum dtype)r->result);
     int64_t place[ARRAY_MAX_NDIM] = {0};
     int i;
 
     do {
-        copy_run(to, box->stride[0], from, item_bytes, box->count[0]);
-        from += (size_t)box->count[0] * item_bytes;
+        if (r->n_bins > 0)
+            copy_bins(r, to, box->stride[0], from, box->count[0]);
+        else
+            copy_run(to, box->stride[0], from, item_bytes, box->count[0]);
+        from += (size_t)box->count[0] * item_bytes * reduce_values_per_cell(r);
         for (i = 1; i < box->n; i++) {
             to += box->stride[i];
             if (++place[i] < box->count[i])
@@ -153,38 +212,21 @@ void plan_keep_results(const struct plan *plan, const struct program *program, u
         char *to = carry + plan->results[first + i].offset_bytes;
         (void)result_strides(plan, program, first + i, strides);
         to = place_chain(g, strides, first_grain, to, &box);
-        copy_cells(&box, to, reduce_values(layout, node, i),
-                   dtype_size((enum dtype)layout->reductions[i].result));
+        copy_cells(&layout->reductions[i], &box, to, reduce_values(layout, node, i));
     }
-}
-
-/* One identity, in a node of one cell, for all values. */
-static void keep_identity(const struct plan *plan, const struct program *program,
-                          const struct reduce_layout *layout, const void *node, unsigned i,
-                          char *carry)
-{
-    unsigned reduction = program->passes[layout->reductions[i].pass].first_reduction + i;
-    size_t item_bytes = dtype_size((enum dtype)layout->reductions[i].result);
-    int64_t strides[ARRAY_MAX_NDIM];
-    uint64_t n = result_strides(plan, program, reduction, strides);
-    char *to = carry + plan->results[reduction].offset_bytes;
-
-    for (uint64_t k = 0; k < n; k++)
-        memcpy(to + k * item_bytes, reduce_values(layout, node, i), item_bytes);
 }
 
 void plan_keep_identities(const struct plan *plan, const struct program *program, unsigned pass,
                           uint64_t round, char *carry)
 {
-    _Alignas(64) char node[64 * (1 + REDUCE_MAX_PLANES * PROGRAM_MAX_REDUCTIONS)];
-    struct reduce_layout layout;
+    const struct pass *p = &program->passes[pass];
 
+    (void)round; /* a round's place is the same for all */
     if (plan->passes[pass].n_tiles > 0)
         return; /* it has elements, in the first round */
-    reduce_layout_init(&layout, program, pass, 1);
-    assert(layout.n_bytes <= sizeof(node));
-    reduce_identity(&layout, node);
-    for (unsigned i = 0; i < layout.n_reductions; i++)
-        keep_identity(plan, program, &layout, node, i, carry);
-    (void)round; /* a round's place is the same for all */
+    for (unsigned i = p->first_reduction; i < (unsigned)p->first_reduction + p->n_reductions; i++) {
+        int64_t strides[ARRAY_MAX_NDIM];
+        reduce_fill_identity(&program->reductions[i], result_strides(plan, program, i, strides),
+                             carry + plan->results[i].offset_bytes);
+    }
 }

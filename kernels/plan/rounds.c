@@ -11,7 +11,8 @@
  * same axis, which it must keep; all results of that pass are; and every pass that reads one of
  * them has to be cut along the axis with which it reads. Passes that this does not reach are done
  * once, in the first round, and their results are there for the others in whole. If these still are
- * too many, the largest of them is cut too, along an axis of the same length.
+ * too many, the largest of them is cut too, along an axis of the same length. A result that some
+ * pass reads as a table is not cut.
  *
  * A round is a number of chunks, where an array is a grid of chunks, unless one is too large, and a
  * power of two of them, so that grains of all passes divide it.
@@ -59,12 +60,22 @@ uint64_t planner_one_result_bytes(const struct planner *p, unsigned reduction)
 
 uint64_t planner_result_bytes(const struct planner *p)
 {
-    uint64_t sum = 0;
+    uint64_t offsets[PROGRAM_MAX_REDUCTIONS];
 
-    for (unsigned i = 0; i < p->program->n_reductions; i++)
-        if (!planner_add_checked(&sum, planner_one_result_bytes(p, i)))
-            return UINT64_MAX;
-    return sum;
+    return planner_place_results(p, offsets);
+}
+
+/* Some pass reads a result of this one in whole. */
+static bool has_table(const struct program *program, unsigned pass)
+{
+    uint64_t used = 0;
+
+    for (unsigned i = 0; i < program->n_passes; i++)
+        used |= program->passes[i].tables_used;
+    for (unsigned i = 0; i < program->n_reductions; i++)
+        if ((used >> i & 1) && program->reductions[i].pass == pass)
+            return true;
+    return false;
 }
 
 /* The pass is to be cut along this axis. False: it cannot be, or is along another one. */
@@ -75,7 +86,8 @@ static bool want(struct planner *p, unsigned pass, int axis, int64_t length, boo
 
     if (*own == axis)
         return true;
-    if (*own >= 0 || (which->reduced_axes >> axis & 1) || which->shape[axis] != length)
+    if (*own >= 0 || (which->reduced_axes >> axis & 1) || which->shape[axis] != length ||
+        has_table(p->program, pass))
         return false;
     *own = axis;
     *is_changed = true;
@@ -168,7 +180,7 @@ static bool choose_length(struct planner *p, int64_t length, uint64_t max_bytes)
     return fits_at(p, round_length, max_bytes);
 }
 
-/* The largest result of which the pass is not cut; n_reductions: there is none. */
+/* The largest result of which the pass is not cut, and may be; n_reductions: there is none. */
 static unsigned largest_whole(const struct planner *p)
 {
     unsigned best = p->program->n_reductions;
@@ -176,7 +188,8 @@ static unsigned largest_whole(const struct planner *p)
 
     for (unsigned i = 0; i < p->program->n_reductions; i++) {
         uint64_t n_bytes = planner_one_result_bytes(p, i);
-        if (p->round_axes[p->program->reductions[i].pass] < 0 && n_bytes > most) {
+        unsigned pass = p->program->reductions[i].pass;
+        if (p->round_axes[pass] < 0 && n_bytes > most && !has_table(p->program, pass)) {
             best = i;
             most = n_bytes;
         }

@@ -9,6 +9,8 @@
  * subtrees are combined from the right. This is exactly the tree of reduce.h: a node whose right
  * child lies beyond the last leaf is its left child.
  *
+ * Where the order does not matter (flat layouts) there is one subtree, of all leaves so far.
+ *
  * A leaf is written behind the last subtree and combined there, so nothing is copied. With 2^k
  * leaves at most k subtrees and the next leaf exist at a time. Used by the thread that has the
  * tile.
@@ -17,9 +19,9 @@
 
 #include <assert.h>
 
-unsigned reduce_stack_nodes(unsigned tile_log2)
+unsigned reduce_stack_nodes(unsigned tile_log2, bool is_flat)
 {
-    return tile_log2 + 1;
+    return is_flat && tile_log2 > 1 ? 2 : tile_log2 + 1;
 }
 
 void reduce_stack_init(struct reduce_stack *s, const struct reduce_layout *layout, void *memory)
@@ -40,7 +42,11 @@ void *reduce_stack_next(const struct reduce_stack *s)
 
 void reduce_stack_push(struct reduce_stack *s)
 {
-    for (uint64_t rest = s->n_leaves; rest & 1; rest >>= 1) {
+    uint64_t n_combined = s->n_leaves;
+
+    if (s->layout.is_flat && n_combined > 0)
+        n_combined = 1;
+    for (uint64_t rest = n_combined; rest & 1; rest >>= 1) {
         s->n_nodes--;
         reduce_combine(&s->layout, node_at(s, s->n_nodes), node_at(s, s->n_nodes + 1));
     }

@@ -13,7 +13,8 @@
  * hold all of them.
  *
  * Where the grains of a chain are several, a tile is of one chain alone, at most the whole of it;
- * where each is a chain of its own, a tile is of several chains.
+ * where each is a chain of its own, a tile is of several chains. A scan's tile is of one step
+ * alone: what a device computes at once does not depend on each other.
  *
  * Called by passes.c.
  */
@@ -32,9 +33,14 @@ uint64_t planner_ceil_shift(uint64_t value, unsigned shift)
     return (value >> shift) + ((value & ((UINT64_C(1) << shift) - 1)) != 0);
 }
 
-/* Of a round's grains, n in number: where chains have several, a tile is of one chain. */
+/* Of a round's grains, n in number: where chains have several, a tile is of one chain; where they
+ * are scanned, of one step. */
 static uint64_t count_tiles(const struct geometry *g, uint64_t n, unsigned tile_log2)
 {
+    if (g->n_steps > 0) {
+        uint64_t step_grains = geometry_step_grains(g);
+        return n / step_grains * planner_ceil_shift(step_grains, tile_log2);
+    }
     if (g->chain_grains == 1)
         return planner_ceil_shift(n, tile_log2);
     return n / g->chain_grains * planner_ceil_shift(g->chain_grains, tile_log2);
@@ -51,10 +57,14 @@ void planner_count_tiles(struct plan_pass *planned)
         (g->n_rounds - 1) * planned->round_tiles + count_tiles(g, n, planned->tile_log2);
 }
 
-/* Tiles of a round. */
+/* Tiles of a round, of a scan those of a step: that do not wait for each other. */
 static uint64_t tiles_at(const struct plan_pass *planned, unsigned tile_log2)
 {
-    return count_tiles(&planned->geometry, planned->geometry.round_grains, tile_log2);
+    const struct geometry *g = &planned->geometry;
+
+    if (g->n_steps > 0)
+        return planner_ceil_shift(geometry_step_grains(g), tile_log2);
+    return count_tiles(g, g->round_grains, tile_log2);
 }
 
 /* Whether larger tiles would still hold more grains. */
@@ -62,6 +72,8 @@ static bool can_grow(const struct plan_pass *planned, unsigned tile_log2)
 {
     const struct geometry *g = &planned->geometry;
     uint64_t n = g->chain_grains > 1 ? g->chain_grains : g->round_grains;
+    if (g->n_steps > 0)
+        n = geometry_step_grains(g);
     return planner_ceil_shift(n, tile_log2) > 1;
 }
 

@@ -38,20 +38,21 @@ static size_t head_bytes(const struct reduce_tree_shape *shape)
     return round_up_u64(sizeof(struct reduce_tree) + shape->window * sizeof(struct waiting), 64);
 }
 
-/* The most subtrees that a chain of n tiles has at a time: set bits of any number up to n. */
-static unsigned max_nodes(uint64_t n_tiles)
+/* The most subtrees that a chain of n tiles has at a time: set bits of any number up to n. A flat
+ * one has one. */
+static unsigned max_nodes(const struct reduce_tree_shape *shape)
 {
-    return 63 - (unsigned)__builtin_clzll(n_tiles + 1);
+    return shape->is_flat ? 1 : 63 - (unsigned)__builtin_clzll(shape->chain_tiles + 1);
 }
 
 static uint64_t place_bytes(const struct reduce_tree_shape *shape)
 {
-    return reduce_stack_nodes(shape->tile_log2) * shape->node_bytes;
+    return reduce_stack_nodes(shape->tile_log2, shape->is_flat) * shape->node_bytes;
 }
 
 size_t reduce_tree_size_bytes(const struct reduce_tree_shape *shape)
 {
-    return head_bytes(shape) + max_nodes(shape->chain_tiles) * shape->node_bytes +
+    return head_bytes(shape) + max_nodes(shape) * shape->node_bytes +
            shape->window * place_bytes(shape);
 }
 
@@ -64,7 +65,7 @@ struct reduce_tree *reduce_tree_init(void *memory, const struct reduce_tree_shap
     memset(t, 0, head_bytes(shape));
     t->shape = *shape;
     t->nodes = (char *)memory + head_bytes(shape);
-    t->places = t->nodes + max_nodes(shape->chain_tiles) * shape->node_bytes;
+    t->places = t->nodes + max_nodes(shape) * shape->node_bytes;
     t->place_bytes = place_bytes(shape);
     return t;
 }
@@ -83,6 +84,8 @@ static char *node_at(const struct reduce_tree *t, unsigned i)
 static void push(struct reduce_tree *t, uint64_t index, const struct reduce_layout *layout,
                  const void *node)
 {
+    if (layout->is_flat && index > 0)
+        index = 1;
     if (!(index & 1)) {
         memcpy(node_at(t, t->n_nodes++), node, layout->n_bytes);
         return;

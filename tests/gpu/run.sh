@@ -123,7 +123,7 @@ mib=512
 pool=128M
 bench=
 fast="test_cuda.py test_cuda_jobs.py test_cuda_functions.py test_cuda_random.py test_trees.py"
-fast="$fast test_reduction_functions.py test_random_functions.py"
+fast="$fast test_reduction_functions.py test_random_functions.py test_cuda_counts.py"
 if [ "$double" ]; then # the bundle is tried, not the double's speed
     mib=8
     pool=8M
@@ -146,6 +146,8 @@ part "integration tests" 150 integration $fast
 part "the python package" 20 package
 part "compute-sanitizer memcheck" 25 sanitize memcheck sqrt
 part "compute-sanitizer racecheck" 25 sanitize racecheck "sum float"
+part "compute-sanitizer racecheck, counts" 25 sanitize racecheck counts
+part "compute-sanitizer racecheck, scans" 25 sanitize racecheck "scans float"
 part "compute-sanitizer initcheck" 25 sanitize initcheck programs
 part "streaming" 60 with_daemon "$build/tests/gpu/stream$double" "$threads" "$mib" "$work" \
     "$python" "$here/tests/gpu/cupy_peer.py"

@@ -122,6 +122,16 @@ ELSEWHERE = {
     **{name: ("test_random_functions", "test_every_function_says_its_numbers") for name in (
         "uniform normal lognormal exponential integers bernoulli poisson choice "
         "permutation").split()},
+    "bincount": ("test_counts", "test_bincount_of_every_integer"),
+    "histogram": ("test_counts", "test_histogram_of_equal_bins"),
+    "histogram_bin_edges": ("test_counts", "test_histogram_of_equal_bins"),
+    "searchsorted": ("test_counts", "test_searchsorted_and_digitize"),
+    "digitize": ("test_counts", "test_searchsorted_and_digitize"),
+    "take": ("test_counts", "test_take"),
+    "cumsum": ("test_counts", "test_scans"),
+    "cumprod": ("test_counts", "test_scans"),
+    **{name: ("test_quantiles", "test_every_function") for name in (
+        "quantile percentile median nanquantile nanpercentile nanmedian").split()},
 }
 # Optional parameters: compared by these tests, beside what the generator does without them.
 KEYWORDS = {

@@ -38,6 +38,9 @@ COUNTS = ("sessions", "regions", "region_bytes", "jobs_running", "jobs_queued", 
 # Private daemons and the numbers of detached jobs are the tests' own, not those of whoever runs them.
 RUNTIME = tempfile.mkdtemp(prefix="gpuarrayd-test-")
 os.environ["XDG_RUNTIME_DIR"] = RUNTIME
+# A screen's size is its terminal's. (GNU readline, loaded by who starts us, may have set these.)
+for name in ("COLUMNS", "LINES"):
+    os.environ.pop(name, None)
 atexit.register(shutil.rmtree, RUNTIME, ignore_errors=True)
 
 

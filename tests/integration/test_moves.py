@@ -1,4 +1,4 @@
-"""transpose, concatenate, stack, flip, roll, tile and pad of the command, and so of the C library: NumPy's
+"""transpose, concatenate, stack, flip, roll, tile, pad and diff of the command, and so of the C library: NumPy's
 results byte for byte, from every kind of file to every kind, and what is refused."""
 
 import json
@@ -142,7 +142,18 @@ def stacked(files, daemon):
          np.stack([a for a, _ in arrays], axis))
 
 
-@pytest.mark.parametrize("case", [transposed, flipped, rolled, tiled, padded, joined, stacked],
+def differed(files, daemon):
+    """Of float32 every level is rounded, which numbers with a fraction show."""
+    a, source = files.array(files.shape())
+    if files.random.random() < 0.4:
+        a = files.numbers.normal(0, 1e3, a.shape).astype(files.random.choice(["f4", "f8"]))
+        np.save(f"{files.folder}/s.npy", a)
+        source = f"{files.folder}/s.npy"
+    axis, n = files.random.randrange(-a.ndim, a.ndim), files.random.choice([0, 1, 1, 2, 3, 5, 16])
+    same(files.moved(daemon, "diff", source, f"--axis={axis}", "--n", str(n)), np.diff(a, n, axis))
+
+
+@pytest.mark.parametrize("case", [transposed, flipped, rolled, tiled, padded, joined, stacked, differed],
                          ids=lambda case: case.__name__)
 def test_generated_movements_are_numpys(daemon, folder, case):
     files = Files(folder, len(case.__name__))
@@ -159,6 +170,18 @@ def test_arrays_much_larger_than_the_pool(start, folder):
     daemon.ctl("roll", "a.npy", "--shift=1234567", "-o", "r.h5:/r", cwd=folder)
     with h5py.File(folder / "r.h5") as f:
         same(f["r"][()], np.roll(a, 1234567))
+    daemon.ctl("diff", "a.npy", "--n", "2", "--axis", "0", "-o", "d.npy", cwd=folder)
+    same(np.load(folder / "d.npy", mmap_mode="r"), np.diff(a, 2, 0))
+
+
+def test_differences_without_options_are_the_first_along_the_last_axis(daemon, folder):
+    a = np.array([[True, False, False], [True, True, False]])
+    np.save(folder / "a.npy", a)
+    outcome = json.loads(daemon.ctl("diff", "a.npy", "-o", "d.npy", "--json", cwd=folder).stdout)
+    assert (outcome["to"], outcome["write_bytes"]) == ("d.npy", 4)
+    same(np.load(folder / "d.npy"), np.diff(a))
+    daemon.ctl("diff", "a.npy", "--n", "99", "-o", "d.npy", cwd=folder)
+    same(np.load(folder / "d.npy"), np.diff(a, 99))
 
 
 def test_into_a_part_of_an_existing_file(daemon, folder):
@@ -189,11 +212,16 @@ def test_into_a_part_of_an_existing_file(daemon, folder):
     (["pad", "a.npy", "--width", "1,2,3"], "bad-argument", "one for all axes, or 2"),
     (["pad", "a.npy[:0]", "--width", "1", "--mode", "edge"], "bad-argument", "a constant border"),
     (["pad", "i.npy", "--width", "1", "--value", "300"], "bad-argument", "a value of int8"),
+    (["diff", "a.npy", "--n=-1"], "bad-argument", "0 or more"),
+    (["diff", "a.npy", "--axis", "2"], "bad-argument", "-2 to 1"),
+    (["diff", "a.npy[0, 0]"], "bad-shape", "at least one axis"),
+    (["diff", "l.npy", "--n", "17"], "limit-exceeded", "at most 16; take those of its result"),
 ])
 def test_what_does_not_fit_is_refused_and_leaves_nothing(daemon, folder, words, code, expected):
     np.save(folder / "a.npy", np.zeros((3, 4)))
     np.save(folder / "b.npy", np.zeros((4, 3)))
     np.save(folder / "i.npy", np.zeros((3, 4), "i1"))
+    np.save(folder / "l.npy", np.zeros(30))
     done = daemon.ctl(*words, "-o", "o.npy", "--json", cwd=folder, check=False)
     error = json.loads(done.stdout)["error"]
     assert (done.returncode, error["code"], error["expected"]) == (1, code, expected)
@@ -216,6 +244,7 @@ def test_a_movement_is_not_in_place(daemon, folder):
                                    ["pad", "a.npy", "--width", "1.5", "-o", "b.npy"],
                                    ["pad", "a.npy", "--width", "1", "--mode", "mean", "-o", "b.npy"],
                                    ["transpose", "a.npy", "--axes", "0,,1", "-o", "b.npy"],
-                                   ["flip", "a.npy", "b.npy", "-o", "c.npy"]])
+                                   ["flip", "a.npy", "b.npy", "-o", "c.npy"],
+                                   ["diff", "a.npy"], ["diff", "a.npy", "--n", "x", "-o", "b.npy"]])
 def test_wrong_words(daemon, folder, words):
     assert daemon.ctl(*words, cwd=folder, check=False).returncode == 2

@@ -374,7 +374,9 @@ def test_the_dtypes_of_every_operation_are_those_that_the_daemon_takes(daemon):
             expected += [expected[-1]] * (n_args - len(expected))
             call = {"astype": "float32({})", "select": "select([{}], [{}])",
                     "clip": "clip({}, min=0, max=1)", "integers": "integers({}, seed=1)",
-                    "bernoulli": "bernoulli({}, seed=1)"}.get(
+                    "bernoulli": "bernoulli({}, seed=1)", "bincount": "bincount({}, length=3)",
+                    **{name: name + "({}, 0.5)" for name in (
+                        "quantile", "percentile", "nanquantile", "nanpercentile")}}.get(
                 op["name"], op["name"] + "(" + ", ".join(["{}"] * n_args) + ")" +
                 ("[0]" if op["results"] == 2 else ""))
             expr = call.format(*"abc"[:n_args])
@@ -403,7 +405,7 @@ def test_json_is_one_document_for_every_verb_and_every_error(daemon, place):
              "concatenate": ["a.npy", "a.npy", "-o", "m.npy"], "stack": ["a.npy", "a.npy", "-o", "m.npy"],
              "roll": ["a.npy", "--shift", "1", "-o", "m.npy"],
              "tile": ["a.npy", "--repeats", "2", "-o", "m.npy"],
-             "pad": ["a.npy", "--width", "1", "-o", "m.npy"]}
+             "pad": ["a.npy", "--width", "1", "-o", "m.npy"], "diff": ["a.npy", "-o", "m.npy"]}
     wrong = {"run": ["sqr(a)", "a=a.npy"], "submit": ["sqr(a)", "a=a.npy", "-o", "j.npy"],
              "convert": ["no.npy", "k.npy"], "wait": ["4711"], "cancel": ["4711"], "status": ["4711"],
              "watch": ["4711"], "show": ["no.npy"], "info": ["no.npy"], "ops": ["nothing"]}

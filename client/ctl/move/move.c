@@ -1,4 +1,5 @@
-/* gpuarrayctl transpose, concatenate, stack, flip, roll, tile, pad: arrays into another layout.
+/* gpuarrayctl transpose, concatenate, stack, flip, roll, tile, pad, diff: arrays into another
+ * layout, and differences of neighbours.
  *
  * The words are NumPy's: the verbs are its functions, the options their parameters. The movement is
  * the library's, and runs as one job or several; Ctrl-C ends it and leaves nothing behind.
@@ -20,6 +21,7 @@ enum {
     OPTION_WIDTH,
     OPTION_MODE,
     OPTION_VALUE,
+    OPTION_N,
     OPTION_ENGINE,
     OPTION_IN_PLACE,
     OPTION_PRIORITY,
@@ -108,6 +110,16 @@ static int read_axis(struct move_options *o, const char *text, const struct argp
     return 0;
 }
 
+static int read_n(struct move_options *o, const char *text, const struct argp_state *state)
+{
+    int n, numbers[GAD_MAX_NDIM];
+    if (!move_read_axes(text, &n, numbers) || n != 1)
+        return ctl_usage_error(state, "how often differences are taken is a number, not '%s'",
+                               text);
+    o->n = numbers[0];
+    return 0;
+}
+
 static error_t parse_own(int key, char *arg, struct argp_state *state)
 {
     struct move_options *o = state->input;
@@ -115,6 +127,7 @@ static error_t parse_own(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_ARG: return add_source(o, arg, state);
     case ARGP_KEY_END: return check_end(o, state);
     case OPTION_AXIS: return read_axis(o, arg, state);
+    case OPTION_N: return read_n(o, arg, state);
     case OPTION_AXES:
         o->has_axes = true;
         if (!move_read_axes(arg, &o->n_axes, o->axes))
@@ -227,6 +240,7 @@ static int move(struct move_options *o, struct gad_client *client, struct gad_ar
     case MOVE_ROLL: return roll(o, client, sources[0], stats, error);
     case MOVE_TILE:
         return (int)gad_tile(client, sources[0], o->n_numbers, o->numbers, &o->move, stats, error);
+    case MOVE_DIFF: return (int)gad_diff(client, sources[0], o->n, o->axis, &o->move, stats, error);
     case MOVE_PAD: break;
     }
     return pad(o, client, sources[0], stats, error);
@@ -284,7 +298,7 @@ static int execute(struct move_options *o, struct gad_client *client, struct gad
 
 static int run_verb(const struct argp *argp, enum move_kind kind, int argc, char **argv)
 {
-    struct move_options o = {.kind = kind};
+    struct move_options o = {.kind = kind, .axis = kind == MOVE_DIFF ? -1 : 0, .n = 1};
     struct gad_error error = {0};
     char label[64];
     if (ctl_parse(argp, argc, argv, &o))
@@ -372,3 +386,12 @@ VERB(pad, MOVE_PAD, "SOURCE",
                 "constant, edge, reflect, symmetric or wrap; without it constant"),
      OWN_OPTION("value", OPTION_VALUE, "LIST",
                 "of a constant border, written as widths are; without it 0"))
+
+VERB(diff, MOVE_DIFF, "SOURCE",
+     "Takes differences of neighbours along an axis, as numpy.diff; of bool whether they differ.\v"
+     "Examples:\n"
+     "  gpuarrayctl diff a.npy -o steps.npy\n"
+     "  gpuarrayctl diff cube.h5:/d --axis 0 --n 2 -o curvature.npy",
+     OWN_OPTION("axis", OPTION_AXIS, "N",
+                "along which; negative: from the end; without it the last"),
+     OWN_OPTION("n", OPTION_N, "N", "how many times, 0 to 16; without it once"))

@@ -13,6 +13,7 @@ enum move_kind {
     MOVE_ROLL,
     MOVE_TILE,
     MOVE_PAD,
+    MOVE_DIFF,
 };
 
 struct move_pair { /* of the border of an axis */
@@ -28,7 +29,7 @@ struct move_options {
     const char *sources[MOVE_MAX_SOURCES];
     bool has_axes;
     int n_axes, axes[GAD_MAX_NDIM];
-    int axis;
+    int axis, n;   /* n: times that differences are taken */
     int n_numbers; /* shifts or repeats */
     int64_t numbers[GAD_MAX_NDIM];
     enum gad_pad_mode mode;

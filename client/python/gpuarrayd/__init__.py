@@ -10,7 +10,7 @@ Arrays may be larger than the device and larger than memory. Results are NumPy's
     text form      evaluate; submit, which gives a Future
     lazy form      open, lazy: Lazy; compute, save; NumPy's functions by name: sqrt, where, sum,
                    mean, std ... with axis, keepdims, where, ddof (gpuarrayd._lazy.reductions);
-                   linalg.norm
+                   linalg.norm; median, quantile; cumsum, diff; histogram, bincount, take
     random numbers random.default_rng(seed), NumPy's Generator; random.normal(seed=3) and its like
     shared memory  empty, zeros, empty_like, zeros_like, asarray
     the daemon     connect, close, info, stats, ops
@@ -26,7 +26,10 @@ from ._jobs.evaluate import evaluate, submit
 from ._lazy.functions import *  # noqa: F403
 from ._lazy.functions_of_one import *  # noqa: F403
 from ._lazy.functions_of_two import *  # noqa: F403
+from ._lazy.counts import *  # noqa: F403
+from ._lazy.quantiles import *  # noqa: F403
 from ._lazy.reductions import *  # noqa: F403
+from ._lazy.scans import *  # noqa: F403
 from ._lazy.array import Lazy, lazy, open
 from ._lazy.moves import *  # noqa: F403
 from ._lazy.results import compute, save
@@ -63,7 +66,10 @@ __all__ = [
     # functions along axes
     "sum", "prod", "mean", "var", "std", "min", "amin", "max", "amax", "ptp", "argmin", "argmax",
     "any", "all", "count_nonzero", "norm", "nansum", "nanprod", "nanmean", "nanvar", "nanstd",
-    "nanmin", "nanmax", "logsumexp",
+    "nanmin", "nanmax", "logsumexp", "quantile", "percentile", "median", "nanquantile",
+    "nanpercentile", "nanmedian", "cumsum", "cumprod", "diff",
+    # counts and look-ups
+    "histogram", "histogram_bin_edges", "bincount", "searchsorted", "digitize", "take",
     # elsewhere
     "transpose", "permute_dims", "swapaxes", "moveaxis", "flip", "fliplr", "flipud",
     "expand_dims", "squeeze", "concatenate", "concat", "stack", "vstack", "hstack", "dstack",

@@ -12,6 +12,7 @@
  * Called by worker.c, messages.c, submit.c and finish.c.
  */
 #include "daemon/broker/workers/worker_impl.h"
+#include "daemon/memory.h"
 #include "daemon/poolmap.h"
 #include "proto/util.h"
 
@@ -37,6 +38,7 @@ int worker_set_limits(struct worker *w, const struct plan_limits *limits)
         w->pool = pool;
     }
     now.carry_limit_bytes = poolmap_carry_limit_bytes(now.pool_bytes);
+    now.memory_bytes = memory_bytes();
     if (!is_same(&now, &w->limits))
         w->limits_serial = ++w->broker->last_limits_serial;
     w->limits = now;

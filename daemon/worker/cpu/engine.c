@@ -6,6 +6,7 @@
  * Called by the worker's program, and by the worker as its engine.
  */
 #include "daemon/worker/cpu/engine.h"
+#include "daemon/memory.h"
 #include "daemon/poolmap.h"
 #include "daemon/worker/measure.h"
 #include "proto/util.h"
@@ -63,6 +64,7 @@ int engine_cpu_new(const struct engine_cpu_config *config, struct engine **ret_e
         .limits = {.pool_bytes = config->pool_bytes,
                    .slot_bytes = GRAIN_MAX_TOTAL_BYTES,
                    .carry_limit_bytes = poolmap_carry_limit_bytes(config->pool_bytes),
+                   .memory_bytes = memory_bytes(),
                    .n_threads = config->n_threads}};
     snprintf(e->level, sizeof(e->level), "%s", cpu_level_name(cpu_engine_level(e->cpu)));
     name_processor(e->device, sizeof(e->device));

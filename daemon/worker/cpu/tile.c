@@ -92,9 +92,7 @@ static void operand_views(const struct tile *t, struct thread_context *th)
     for (unsigned i = 0; i < job->n_inputs; i++) {
         const struct port *port = job->inputs[i].port;
         struct cpu_view *view = &th->inputs[job->inputs[i].index];
-        if (t->block)
-            strips_view(t, th, view);
-        else
+        if (!strips_input(t, th, view))
             port->ops->place(port, &th->input_boxes[i], th->input_memory[i], view);
         view->is_fetched_ahead = is_large && port->region;
         tile_broadcast_view(view, &port->array, ndim);
@@ -102,7 +100,8 @@ static void operand_views(const struct tile *t, struct thread_context *th)
     for (unsigned i = 0; i < job->n_outputs; i++) {
         const struct port *port = job->outputs[i].port;
         struct cpu_view *view = &th->outputs[job->outputs[i].index];
-        port->ops->place(port, &th->output_boxes[i], th->output_memory[i], view);
+        if (!strips_output(t, th, view))
+            port->ops->place(port, &th->output_boxes[i], th->output_memory[i], view);
         view->bypasses_cache = is_large && port->region;
         tile_broadcast_view(view, &port->array, ndim);
     }
@@ -175,7 +174,7 @@ static int grain_run(struct tile *t, struct thread_context *th)
         r = grain_compute(t, th);
     if (!r && job->pass_needs_slot) {
         uint64_t begin = clock_ns();
-        r = tile_store(t, th);
+        r = t->block ? strips_store(t, th) : tile_store(t, th);
         t->measure.sink_ns += clock_ns() - begin;
     }
     if (!r && job->has_rings)

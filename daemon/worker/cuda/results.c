@@ -1,11 +1,17 @@
-/* Results of earlier passes' reductions on their way to the device.
+/* Results of earlier passes' reductions on their way to the device, and states of scans there and
+ * back.
  *
  * They lie in the carry, in the host's memory. One of a single element is written into the code of
  * the tile; of the others each grain gets its part in the slot, dense in visiting order, as inputs
  * do. Along axes that were reduced a result stands still and is copied once; a grain that reads the
- * same part as the one before shares its copy.
+ * same part as the one before shares its copy. What is read as a table is copied whole, once a
+ * tile, by cuda_tile_begin().
  *
- * Called by tile.c while it stages.
+ * A pass that scans has the states of its own scans in the carry. They go to the slot as results
+ * do, and those that a grain leaves come back. Nobody else touches them meanwhile: the tile of the
+ * grains before has ended, and that of the grains behind has not begun.
+ *
+ * Called by tile.c while it stages and finishes.
  */
 #include "daemon/worker/cuda/results.h"
 #include "daemon/worker/cuda/boxcopy.h"
@@ -38,14 +44,19 @@ uint64_t cuda_results_begin(struct cuda_results *results, const struct tile *t,
 {
     int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
     uint64_t n_bytes = 0;
+    const struct pass *pass = wjob_pass(t->job);
+    uint64_t left = pass->reduced_used;
     results->n = 0;
-    if (wjob_pass(t->job)->reduced_used == 0)
+    if (pass->scanned_axis >= 0)
+        left |= ((UINT64_C(1) << pass->n_reductions) - 1) << pass->first_reduction;
+    if ((left | pass->tables_used) == 0)
         return 0;
     geometry_grain(geometry_of(t), t->grain, start, count); /* in the round in hand */
     tile_result_views(t, start, th->results);
-    for (uint32_t left = wjob_pass(t->job)->reduced_used; left; left &= left - 1) {
-        unsigned i = (unsigned)__builtin_ctz(left);
-        if (cuda_tile_is_uniform(t->job->program, i))
+    for (; left; left &= left - 1) {
+        unsigned i = (unsigned)__builtin_ctzll(left);
+        bool is_state = t->job->program->reductions[i].pass == t->job->pass;
+        if (!is_state && cuda_tile_is_uniform(t->job->program, i))
             continue;
         struct cuda_result *result = &results->items[results->n++];
         *result = (struct cuda_result){.reduction = i};
@@ -54,28 +65,42 @@ uint64_t cuda_results_begin(struct cuda_results *results, const struct tile *t,
     return n_bytes;
 }
 
-static void copy(const struct tile *t, struct cuda_result *result, const struct cpu_view *home,
-                 const int64_t *count, char *memory)
+/* Dense in visiting order, but for axes along which it stands still. */
+static struct cpu_view dense_view(const struct tile *t, const struct cpu_view *home,
+                                  const int64_t *count, int64_t stride, void *memory)
 {
     const struct geometry *g = geometry_of(t);
-    struct boxcopy b = {.is_past_cache = false, .item_bytes = item_bytes(t, result)};
-    int64_t stride = b.item_bytes;
-    result->home = home->base;
-    result->copy = (struct cpu_view){.base = memory};
+    struct cpu_view view = {.base = memory};
     for (int i = g->ndim - 1; i >= 0; i--) {
         int axis = g->axis_order[i];
         if (home->strides[axis] == 0)
             continue;
-        result->copy.strides[axis] = stride;
+        view.strides[axis] = stride;
         stride *= count[axis];
     }
+    return view;
+}
+
+static void copy(const struct tile *t, int64_t n_item_bytes, const int64_t *count,
+                 const struct cpu_view *from, const struct cpu_view *to)
+{
+    const struct geometry *g = geometry_of(t);
+    struct boxcopy b = {.is_past_cache = false, .item_bytes = n_item_bytes};
     for (int i = 0; i < g->ndim; i++) {
         int axis = g->axis_order[i];
-        if (home->strides[axis] != 0)
+        if (from->strides[axis] != 0)
             b.axes[b.n_axes++] =
-                (struct boxcopy_axis){count[axis], home->strides[axis], result->copy.strides[axis]};
+                (struct boxcopy_axis){count[axis], from->strides[axis], to->strides[axis]};
     }
-    boxcopy(&b, memory, home->base);
+    boxcopy(&b, to->base, from->base);
+}
+
+static void stage(const struct tile *t, struct cuda_result *result, const struct cpu_view *home,
+                  const int64_t *count, char *memory)
+{
+    result->home = home->base;
+    result->copy = dense_view(t, home, count, item_bytes(t, result), memory);
+    copy(t, item_bytes(t, result), count, home, &result->copy);
 }
 
 void cuda_results_stage(struct cuda_results *results, struct cuda_tile *code, const struct tile *t,
@@ -86,8 +111,24 @@ void cuda_results_stage(struct cuda_results *results, struct cuda_tile *code, co
         struct cuda_result *result = &results->items[k];
         struct cpu_view *view = &th->results[result->reduction];
         if (result->home != view->base)
-            copy(t, result, view, th->count,
-                 cuda_tile_place_input(code, room(t, result, view, th->count)));
+            stage(t, result, view, th->count,
+                  cuda_tile_place_input(code, room(t, result, view, th->count)));
         *view = result->copy;
+    }
+}
+
+void cuda_results_keep_states(const struct cuda_tile *code, unsigned grain, const struct tile *t,
+                              struct thread_context *th)
+{
+    const struct pass *pass = wjob_pass(t->job);
+    if (pass->scanned_axis < 0)
+        return;
+    tile_result_views(t, th->start, th->results);
+    for (unsigned i = 0; i < pass->n_reductions; i++) {
+        const struct cpu_view *home = &th->results[pass->first_reduction + i];
+        const void *states = cuda_tile_states(code, grain, i);
+        struct cpu_view from =
+            dense_view(t, home, th->count, sizeof(uint64_t), (void *)(uintptr_t)states);
+        copy(t, sizeof(uint64_t), th->count, &from, home);
     }
 }

@@ -1,4 +1,5 @@
-/* Results of earlier passes' reductions, as operands of a tile for the device. */
+/* Results of earlier passes' reductions and states of scans, as operands of a tile for the device.
+ */
 #pragma once
 
 #include "daemon/worker/tile.h"
@@ -10,17 +11,20 @@ struct cuda_result {
     struct cpu_view copy;
 };
 
-/* Those that the pass reads and that are not uniform (cuda_tile_is_uniform()). */
+/* Those that the pass reads and that are not uniform (cuda_tile_is_uniform()); its own states. */
 struct cuda_results {
     unsigned n;
     struct cuda_result items[PROGRAM_MAX_REDUCTIONS];
 };
 
 /* A tile begins; th has the boxes of the pass's largest grain. Gives th->results with the results
- * of one element, and the bytes that the others take in the slot for one grain. */
+ * of one element and the tables, and the bytes that the others take in the slot for one grain. */
 uint64_t cuda_results_begin(struct cuda_results *results, const struct tile *t,
                             struct thread_context *th);
 /* What the grain in hand reads of them is copied to the slot, where that is not there already, and
  * th->results are views of it. */
 void cuda_results_stage(struct cuda_results *results, struct cuda_tile *code, const struct tile *t,
                         struct thread_context *th);
+/* The states that the grain in hand, `grain` of the tile, has left go to the carry. */
+void cuda_results_keep_states(const struct cuda_tile *code, unsigned grain, const struct tile *t,
+                              struct thread_context *th);

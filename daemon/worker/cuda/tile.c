@@ -9,9 +9,10 @@
  * slot is not copied at all: the device does that itself (direct.h). Results of earlier passes'
  * reductions lie in the carry; those with more than one element are copied as inputs are.
  *
- * Finishing: outputs go from the slot to where they belong, nodes of reductions and warnings are
- * added grain by grain, in order. Outputs of a tile are written after all of its inputs were read,
- * and those of other tiles are other elements, so an output may lie on an input as on the CPU.
+ * Finishing: outputs go from the slot to where they belong, nodes of reductions, states of scans
+ * and warnings are added grain by grain, in order. Outputs of a tile are written after all of its
+ * inputs were read, and those of other tiles are other elements, so an output may lie on an input
+ * as on the CPU.
  *
  * Blocks of rings are taken before staging and given back at the end: passes with rings have tiles
  * of one grain.
@@ -395,8 +396,10 @@ static int finish_grain(struct cuda_work *work, unsigned grain, struct tile *t,
         boxcopy_fence();
         r = tile_give_blocks(t, th);
     }
-    if (!r)
+    if (!r) {
+        cuda_results_keep_states(&work->code, grain, t, th);
         tile_grain_done(t, th);
+    }
     return r;
 }
 

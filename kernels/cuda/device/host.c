@@ -7,11 +7,14 @@
  */
 #include "kernels/cuda/interpreter.h"
 
+#include "kernels/cuda/device/counters.h"
 #include "kernels/cuda/device/integer.h"
+#include "kernels/cuda/device/lookup.h"
 #include "kernels/cuda/device/math.h"
 #include "kernels/cuda/device/move.h"
 #include "kernels/cuda/device/random.h"
 #include "kernels/cuda/device/reduce.h"
+#include "kernels/cuda/device/task.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -27,51 +30,70 @@
 #undef INTERPRET_NAME
 
 #include "kernels/cuda/device/axes.inc"
+#include "kernels/cuda/device/count.inc"
+#include "kernels/cuda/device/scan.inc"
 
-#define SHARED_ALIGN      16u
-#define AXES_SHARED_BYTES (AXES_STATES * sizeof(struct code_state))
+#define SHARED_ALIGN 16u
 
-static void interpret(const struct interpreter_launch *launch, char *device_slot, char *shared)
+/* A block of a kernel. */
+typedef void block_function(const struct code_header *h, char *slot, void *shared, u32 grain,
+                            u32 block);
+
+static void interpret(const struct code_header *h, char *slot, void *shared, u32 grain, u32 block)
 {
-    const struct code_header *h = &launch->header;
-    for (uint32_t grain = 0; grain < launch->n_grains; grain++) {
-        for (uint32_t block = 0; block < launch->n_blocks; block++) {
-            memset(shared, 0xa5, h->shared_bytes);
-            if (h->kernel == CODE_KERNEL_LIGHT)
-                light_run_block(h, device_slot, shared, grain, block);
-            else
-                full_run_block(h, device_slot, shared, grain, block);
-            assert(late.n == 0); /* all that was asked for was waited for */
-        }
-    }
+    if (h->kernel == CODE_KERNEL_LIGHT)
+        light_run_block(h, slot, (char *)shared, grain, block);
+    else
+        full_run_block(h, slot, (char *)shared, grain, block);
+    assert(late.n == 0); /* all that was asked for was waited for */
 }
 
-static void reduce_axes(const struct interpreter_launch *launch, char *device_slot, char *shared)
+static void reduce_axes(const struct code_header *h, char *slot, void *shared, u32 grain, u32 block)
 {
-    for (uint32_t grain = 0; grain < launch->n_grains; grain++) {
-        for (uint32_t block = 0; block < launch->n_axes_blocks; block++) {
-            memset(shared, 0xa5, AXES_SHARED_BYTES);
-            run_axes_block(&launch->header, device_slot, (struct code_state *)shared, grain, block);
-        }
-    }
+    run_axes_block(h, slot, (struct code_state *)shared, grain, block);
 }
 
-static int with_shared(const struct interpreter_launch *launch, char *device_slot,
-                       uint64_t shared_bytes,
-                       void (*run)(const struct interpreter_launch *, char *, char *))
+static void count(const struct code_header *h, char *slot, void *shared, u32 grain, u32 block)
+{
+    run_count_block(h, slot, (struct count_shared *)shared, grain, block);
+}
+
+static void scan(const struct code_header *h, char *slot, void *shared, u32 grain, u32 block)
+{
+    run_scan_block(h, slot, (u64 *)shared, grain, block);
+}
+
+static int run_kernel(const struct interpreter_launch *launch, char *slot, block_function *run,
+                      u32 n_blocks, uint64_t shared_bytes)
 {
     char *shared = aligned_alloc(SHARED_ALIGN, shared_bytes + SHARED_ALIGN);
     if (!shared)
         return -ENOMEM;
-    run(launch, device_slot, shared);
+    for (u32 grain = 0; grain < launch->n_grains; grain++) {
+        for (u32 block = 0; block < n_blocks; block++) {
+            memset(shared, 0xa5, shared_bytes);
+            run(&launch->header, slot, shared, grain, block);
+        }
+    }
     free(shared);
     return 0;
 }
 
 int cuda_interpreter_run_on_host(const struct interpreter_launch *launch, void *device_slot)
 {
-    int r = with_shared(launch, device_slot, launch->header.shared_bytes, interpret);
-    if (r == 0 && launch->n_axes_blocks > 0)
-        r = with_shared(launch, device_slot, AXES_SHARED_BYTES, reduce_axes);
+    const struct {
+        block_function *run;
+        u32 n_blocks;
+        uint64_t shared_bytes;
+    } kernels[] = {
+        {interpret, launch->n_blocks, launch->header.shared_bytes},
+        {reduce_axes, launch->n_axes_blocks, AXES_STATES * sizeof(struct code_state)},
+        {count, launch->n_count_blocks, sizeof(struct count_shared)},
+        {scan, launch->n_scan_blocks, CODE_TASK_THREADS * sizeof(u64)},
+    };
+    int r = 0;
+    for (u32 i = 0; r == 0 && i < sizeof(kernels) / sizeof(kernels[0]); i++)
+        r = run_kernel(launch, device_slot, kernels[i].run, kernels[i].n_blocks,
+                       kernels[i].shared_bytes);
     return r;
 }

@@ -57,6 +57,8 @@ def test_parameters_are_numpys_and_more_by_name(name):
     (lambda r: r.poisson(seed=1), "poisson(lam=1.0,seed=1)"),
     (lambda r: r.choice(5, 2, False, seed=1), "choice(5,replace=False,seed=1,size=(2,))"),
     (lambda r: r.permutation(5, seed=1), "permutation(5,seed=1)"),
+    (lambda r: r.choice([7., 8], 2, seed=1), "take(_0,choice(2,seed=1,size=(2,)))"),
+    (lambda r: r.permutation([7., 8], seed=1), "take(_0,permutation(2,seed=1))"),
     (lambda r: r.normal(np.zeros(3), seed=1), "normal(loc=_0,scale=1.0,seed=1,dtype=float64)"),
 ])
 def test_texts(call, want):
@@ -162,10 +164,12 @@ def test_random_numbers_go_between_processes(rng):
     (lambda r: r.integers(0, 256, dtype="u1", endpoint=True, seed=1), "bad-argument", "high"),
     (lambda r: r.integers(5, dtype="f8", seed=1), "unsupported", "dtype"),
     (lambda r: r.uniform(dtype="i4", seed=1), "unsupported", "dtype"),
-    (lambda r: r.choice([1, 2, 3], seed=1), "unsupported", "a"),
+    (lambda r: r.choice([[1, 2, 3]], seed=1), "unsupported", "a"),
+    (lambda r: r.choice([], seed=1), "bad-argument", "a"),
+    (lambda r: r.choice([1, 2, 3], 4, False, seed=1), "bad-argument", "size"),
     (lambda r: r.choice(0, seed=1), "bad-argument", "a"),
     (lambda r: r.choice(3, 4, False, seed=1), "bad-argument", "size"),
-    (lambda r: r.permutation(np.arange(3), seed=1), "unsupported", "a"),
+    (lambda r: r.permutation(np.zeros((3, 2)), seed=1), "unsupported", "a"),
     (lambda r: r.permutation(-1, seed=1), "bad-argument", "a"),
     (lambda r: r.default_rng(1).choice(3, p=[0.1, 0.2, 0.7]), "unsupported", "p"),
     (lambda r: r.default_rng(1).binomial(10, 0.5), "unsupported", "n"),

@@ -54,7 +54,20 @@ assert_type(rng.normal(x.mean(0), 1.5, size=(3, 4)), gd.Lazy)
 assert_type(rng.random(10, "f4", out=r), gd.Lazy)
 assert_type(gd.random.integers(6, seed=1) + x, gd.Lazy)
 gd.random.normal()  # type: ignore[call-arg]
-rng.choice([1, 2, 3])  # type: ignore[arg-type]
+assert_type(rng.choice([1, 2, 3], 5), gd.Lazy)
+assert_type(rng.permutation(x), gd.Lazy)
+
+# Running sums, counts, quantiles.
+assert_type(x.cumsum(axis=1, dtype="f8"), gd.Lazy)
+assert_type(gd.diff(x, n=2, prepend=0), gd.Lazy)
+assert_type(gd.histogram(x, [0.0, 1.0, 2.0]), tuple[gd.Lazy, gd.Lazy])
+assert_type(gd.bincount(a, minlength=9), gd.Lazy)
+assert_type(gd.median(x, axis=(0, 1)) + gd.quantile(x, [0.1, 0.9])[0], gd.Lazy)
+assert_type(gd.searchsorted(a, x, side="right"), gd.Lazy)
+assert_type(x.take([1, 2], out=r), gd.Lazy)
+gd.cumsum(x, axis=(0, 1))  # type: ignore[arg-type]
+gd.histogram(x, range=3)  # type: ignore[arg-type]
+gd.quantile(x)  # type: ignore[call-arg]
 
 # Jobs.
 future = gd.submit("sqrt(a)", a=a)

@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import errors
-from .graph import Number, Random, Shape, Words, dtype_name
+from .graph import Held, Node, Number, Random, Shape, Words, dtype_name
+from .moves import array_of
 from .operands import node_of
 
 Size: TypeAlias = int | tuple[int, ...] | None
@@ -102,19 +103,26 @@ def check(op: str, name: str, value: object, low: float, high: float = math.inf)
                                  expected=wanted, found=str(found))
 
 
-def count_of(op: str, value: Any) -> int:
-    """The n of choice(n) and permutation(n).
+def row_of(op: str, value: Any) -> Node | None:
+    """The array of choice(a) and permutation(a); None of a number.
 
     Raises
     ------
     Unsupported
-        It is an array, of which elements would be taken by number.
+        It has another number of axes than one.
     """
-    if not hasattr(type(value), "__index__") or np.ndim(value) > 0:
+    if isinstance(value, SupportsIndex) and not isinstance(value, (np.ndarray, Held)):
+        return None
+    node = array_of(value)
+    if len(node.shape) != 1:
         raise errors.Unsupported(
-            f"{op} is of the integers below n; elements of an array are x[gd.random.{op}(len(x), "
-            "...).compute()]", argument="a", expected="an integer",
-            found=type(value).__name__)
+            f"{op} is of the integers below n or of the elements of an array of one axis",
+            argument="a", expected="an integer, or one axis", found=f"shape {node.shape}")
+    return node
+
+
+def count_of(op: str, value: SupportsIndex) -> int:
+    """The n of choice(n) and permutation(n)."""
     found = operator.index(value)
     if found < 1 and op == "choice" or found < 0:
         raise errors.BadArgument(f"{op}: a is {found}, not {'1' if op == 'choice' else '0'} or "

@@ -24,6 +24,9 @@ DTYPES = frozenset(["bool", "int8", "int16", "int32", "int64", "uint8", "uint16"
                     "uint64", "float32", "float64"])
 
 
+SCANS = frozenset(["cumsum", "cumprod"])
+
+
 class Node:
     """A part of an expression. Compared by identity."""
 
@@ -93,6 +96,10 @@ class Call(Node):
                  result: int | None = None, dtype: str | None = None) -> None:
         self.op = op
         self.parts = parts
+        for part in parts:
+            if isinstance(part, Whole) and part.is_alone:
+                self.parts = tuple([stored(one) for one in parts])
+                break
         self.options = options
         self.result = result
         self.dtype = dtype
@@ -164,6 +171,46 @@ class Random(Call):
             return self.more
         sizes = ",".join(map(str, self.size)) + ("," if len(self.size) == 1 else "")
         return (*self.more, ("size", f"({sizes})"))
+
+
+class Whole(Call):
+    """A function whose result has a shape of its own: counts, running sums, what is looked up.
+
+    `along`: that of its parts whose elements become the result's one by one, all others being read
+    in whole; None where there is none. `more`: options that are no nodes; those without a name
+    stand before the others."""
+
+    __slots__ = ("_stored", "along", "more")
+
+    def __init__(self, op: str, parts: tuple[Node, ...], options: tuple[str, ...], shape: Shape,
+                 more: Words = (), result: int | None = None, along: int | None = None) -> None:
+        self.along = along
+        self.more = more
+        self._stored: Node | None = None
+        self.shape = shape
+        super().__init__(op, parts, options, result)
+
+    def _shape(self) -> Shape:
+        return self.shape
+
+    def words(self) -> Words:
+        return self.more
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether the daemon computes it as a whole result, and not inside of an expression."""
+        return self.op in SCANS
+
+
+def stored(node: Node) -> Node:
+    """What stands for a node as a part of others: itself, but of what must be a whole result an
+    array, which is computed first when it is read."""
+    if not isinstance(node, Whole) or not node.is_alone:
+        return node
+    if node._stored is None:
+        from .moved import Moved, whole
+        node._stored = Moved(node.shape, [whole(node)])
+    return node._stored
 
 
 def is_placed(node: Node) -> bool:

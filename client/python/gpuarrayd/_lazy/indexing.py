@@ -14,10 +14,10 @@ from typing import TypeAlias
 import numpy as np
 
 from .. import errors
-from .graph import Call, Node, Reduction, Source, is_placed
+from .graph import Call, Node, Reduction, Source, Whole, is_placed, stored
 from .selection import Item, Items, carried, is_all, items_of, shape_of
 from .leaves import ArraySource, FileSource
-from .moved import Moved
+from .moved import Moved, whole
 from .views import ViewSource
 
 Wanted: TypeAlias = list[tuple[Node, Items]]
@@ -60,6 +60,9 @@ def _wanted(node: Node, items: Items) -> Wanted:
         source = node.parts[0]
         mine, _, _ = _before(node, items)
         return [(part, carried(mine, source.shape, part.shape)) for part in node.parts]
+    if isinstance(node, Whole):
+        is_parted = node.along is not None and not is_all(items, node.shape)
+        return [(node.parts[node.along or 0], items)] if is_parted else []
     if is_placed(node):
         raise errors.Unsupported(
             "an expression with an index() or random numbers has no parts, for these depend on an "
@@ -79,6 +82,13 @@ def _selected(node: Node, items: Items, parts: tuple[Node, ...]) -> Node:
             return node if is_all(items, node.shape) else _empty(node, items)
         _, axes, keepdims = _before(node, items)
         return Reduction(node.op, parts, axes, keepdims, node.more)
+    if isinstance(node, Whole):
+        if parts:
+            mine = tuple([parts[0] if i == node.along else part
+                          for i, part in enumerate(node.parts)])
+            return Whole(node.op, mine, node.options, parts[0].shape, node.more, node.result,
+                         node.along)
+        return node if is_all(items, node.shape) else _selected(_of_whole(node), items, ())
     if isinstance(node, Call):
         return Call(node.op, parts, node.options, node.result, node.dtype)
     assert not isinstance(node, Source)
@@ -87,6 +97,12 @@ def _selected(node: Node, items: Items, parts: tuple[Node, ...]) -> Node:
             "a new axis of a single number is not computed; use compute()", argument="[]",
             expected="an array with axes", found="a number")
     return node
+
+
+def _of_whole(node: Whole) -> Node:
+    """As an array, of which a part can be read."""
+    found = stored(node)
+    return found if found is not node else Moved(node.shape, [whole(node)])
 
 
 def _before(node: Reduction, items: Items) -> tuple[Items, tuple[int, ...], bool]:

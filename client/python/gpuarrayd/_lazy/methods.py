@@ -1,6 +1,7 @@
-"""The reductions of lazies as methods, with the parameters of NumPy's: x.mean(axis=0), x.any().
+"""The reductions of lazies as methods, with the parameters of NumPy's: x.mean(axis=0), x.any(); and
+x.cumsum(), x.take(i) and their like.
 
-Every one of them is also a function, gd.mean(x, axis=0); reductions.py has their texts.
+Every one of them is also a function, gd.mean(x, axis=0), whose module has its text.
 """
 
 from __future__ import annotations
@@ -95,3 +96,26 @@ class Reductions(Held):
             where: Operand = True) -> Self:
         """Whether no element along axes is zero; see gd.all()."""
         return self._reduced(reduced("all", self, axis, keepdims, where=where), out)
+
+    def cumsum(self, axis: int | None = None, dtype: npt.DTypeLike | None = None,
+               out: object = None) -> Self:
+        """The running sum along an axis; see gd.cumsum()."""
+        from .scans import scanned
+        return self._reduced(scanned("cumsum", self, axis, dtype), out)
+
+    def cumprod(self, axis: int | None = None, dtype: npt.DTypeLike | None = None,
+                out: object = None) -> Self:
+        """The running product along an axis; see gd.cumprod()."""
+        from .scans import scanned
+        return self._reduced(scanned("cumprod", self, axis, dtype), out)
+
+    def take(self, indices: Operand, axis: int | None = None, out: object = None,
+             mode: str = "raise") -> Self:
+        """Elements by their indices; see gd.take()."""
+        from .counts import taken
+        return self._reduced(taken(self, indices, axis, mode), out)
+
+    def searchsorted(self, v: Operand, side: str = "left", sorter: Operand | None = None) -> Self:
+        """Where elements would be put into this; see gd.searchsorted()."""
+        from .counts import searched
+        return self._of(searched(self, v, side, sorter))

@@ -17,7 +17,7 @@ from .. import errors
 from .._arguments import convert as _arguments
 from .._jobs.request import Planned, Request, Results, To, new_array
 from .._session import current
-from .graph import Node, Reduction, Shape, Source, ordered
+from .graph import Node, Reduction, Shape, Source, Whole, ordered
 from .leaves import ArraySource
 from .selection import Items
 from .text import written
@@ -84,6 +84,14 @@ class Moved(Source):
         fill(session, self, made)
         return made
 
+    def __gad_shared__(self, session: "_core.Session",
+                       made: "dict[int, _core.Array]") -> "_core.Array":
+        """The same, where `made` are the arrays that are made for one job, each once."""
+        found = made.get(id(self))
+        if found is None:
+            found = made[id(self)] = self.__gad_source__(session)
+        return found
+
     def __gad_like__(self, session: "_core.Session") -> "_core.Array":
         """What has its shape and dtype, for plans."""
         return session.from_blocks(self.dtype.str, self.shape, _unread, None)
@@ -119,7 +127,8 @@ def fill(session: "_core.Session", moved: Moved, to: "_core.Array", engine: str 
 
 
 def _n_together(pieces: Sequence[Piece]) -> int:
-    """How many of them one job takes: one with reductions, which are passes too, goes alone."""
+    """How many of them one job takes: one with reductions and their like, which
+    are passes too, goes alone."""
     n = 1
     while n < min(_MAX_PIECES, len(pieces)) and not _reduces(pieces[0]) and not _reduces(pieces[n]):
         _, sources = written([piece.node for piece in pieces[:n + 1]])
@@ -130,7 +139,7 @@ def _n_together(pieces: Sequence[Piece]) -> int:
 
 
 def _reduces(piece: Piece) -> bool:
-    return any(isinstance(node, Reduction) for node in ordered(piece.node))
+    return any(isinstance(node, (Reduction, Whole)) for node in ordered(piece.node))
 
 
 def _place(session: "_core.Session", to: "_core.Array", piece: Piece) -> "_core.Array":

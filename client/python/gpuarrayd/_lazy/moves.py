@@ -47,14 +47,14 @@ def _all(size: int, to: int = 0) -> Segment:
     return Segment(to, 0, 1, size)
 
 
-def _array(value: object) -> Node:
+def array_of(value: object) -> Node:
     """As a node of an array; numbers are arrays without axes."""
     node = node_of(value)
     return node if isinstance(node, Source) or node.shape or isinstance(value, Lazy) \
         else source_of(value)
 
 
-def _axis(axis: Any, ndim: int, name: str = "axis") -> int:
+def axis_of(axis: Any, ndim: int, name: str = "axis") -> int:
     try:
         number = operator.index(axis)
     except TypeError:
@@ -68,7 +68,7 @@ def _axis(axis: Any, ndim: int, name: str = "axis") -> int:
 
 
 def _axes(axes: Any, ndim: int, name: str = "axes") -> tuple[int, ...]:
-    found = tuple([_axis(axis, ndim, name)
+    found = tuple([axis_of(axis, ndim, name)
                    for axis in (axes if isinstance(axes, Iterable) else (axes,))])
     for axis in found:
         if found.count(axis) > 1:
@@ -81,7 +81,7 @@ def _axes(axes: Any, ndim: int, name: str = "axes") -> tuple[int, ...]:
 
 def transpose(a: Operand, axes: Sequence[int] | None = None) -> Lazy:
     """With its axes in another order, as numpy.transpose(); without `axes` reversed."""
-    node = _array(a)
+    node = array_of(a)
     ndim = len(node.shape)
     order = tuple(range(ndim))[::-1] if axes is None else _axes(axes, ndim)
     if len(order) != ndim:
@@ -95,16 +95,16 @@ permute_dims = transpose
 
 def swapaxes(a: Operand, axis1: int, axis2: int) -> Lazy:
     """With two axes exchanged, as numpy.swapaxes()."""
-    node = _array(a)
+    node = array_of(a)
     order = list(range(len(node.shape)))
-    first, second = _axis(axis1, len(order), "axis1"), _axis(axis2, len(order), "axis2")
+    first, second = axis_of(axis1, len(order), "axis1"), axis_of(axis2, len(order), "axis2")
     order[first], order[second] = second, first
     return Lazy._of(permuted(node, order))
 
 
 def moveaxis(a: Operand, source: Numbers, destination: Numbers) -> Lazy:
     """With axes moved to other places, as numpy.moveaxis()."""
-    node = _array(a)
+    node = array_of(a)
     ndim = len(node.shape)
     sources, places = _axes(source, ndim, "source"), _axes(destination, ndim, "destination")
     if len(sources) != len(places):
@@ -119,7 +119,7 @@ def moveaxis(a: Operand, source: Numbers, destination: Numbers) -> Lazy:
 
 def flip(m: Operand, axis: Numbers | None = None) -> Lazy:
     """Reversed along axes, as numpy.flip(); without `axis` along all."""
-    node = _array(m)
+    node = array_of(m)
     ndim = len(node.shape)
     axes = range(ndim) if axis is None else _axes(axis, ndim, "axis")
     return Lazy._of(node)[tuple([slice(None, None, -1) if one in axes else slice(None)
@@ -138,7 +138,7 @@ def flipud(m: Operand) -> Lazy:
 
 def expand_dims(a: Operand, axis: Numbers) -> Lazy:
     """With new axes of length 1, as numpy.expand_dims()."""
-    node = _array(a)
+    node = array_of(a)
     ndim = len(node.shape) + (len(axis) if isinstance(axis, (tuple, list)) else 1)
     new = _axes(axis, ndim, "axis")
     return Lazy._of(node)[tuple([None if one in new else slice(None) for one in range(ndim)])]
@@ -146,7 +146,7 @@ def expand_dims(a: Operand, axis: Numbers) -> Lazy:
 
 def squeeze(a: Operand, axis: Numbers | None = None) -> Lazy:
     """Without axes of length 1, as numpy.squeeze()."""
-    node = _array(a)
+    node = array_of(a)
     ones = [one for one, size in enumerate(node.shape) if size == 1]
     gone = ones if axis is None else _axes(axis, len(node.shape), "axis")
     if not set(gone) <= set(ones):
@@ -183,7 +183,7 @@ def _finished(moved: Moved, out: object) -> Lazy:
 
 
 def _given(arrays: Iterable[object]) -> list[Node]:
-    nodes = [_array(one) for one in arrays]
+    nodes = [array_of(one) for one in arrays]
     if not nodes:
         raise errors.BadArgument("there is nothing to join", argument="arrays",
                                  expected="at least one array", found="none")
@@ -215,7 +215,7 @@ def concatenate(arrays: Iterable[Operand], /, axis: int | None = 0, out: object 
     if not nodes[0].shape:
         raise errors.BadShape("arrays without axes cannot be concatenated; stack() joins them",
                               argument="arrays[0]", expected="at least one axis", found="()")
-    along = _axis(axis, len(nodes[0].shape))
+    along = axis_of(axis, len(nodes[0].shape))
     _check_alike(nodes, along)
     shape = list(nodes[0].shape)
     shape[along] = sum(node.shape[along] for node in nodes)
@@ -230,7 +230,7 @@ def stack(arrays: Iterable[Operand], axis: int = 0, out: object = None, *, dtype
     """Arrays of one shape behind each other along a new axis, as numpy.stack()."""
     nodes = _given(arrays)
     _check_alike(nodes, None)
-    along = _axis(axis, len(nodes[0].shape) + 1)
+    along = axis_of(axis, len(nodes[0].shape) + 1)
     return concatenate([expand_dims(Lazy._of(node), along) for node in nodes], along, out,
                        dtype=dtype, casting=casting)
 
@@ -298,12 +298,12 @@ def roll(a: Operand, shift: Numbers, axis: Numbers | None = None) -> Lazy:
 
     Without `axis` an array of several axes is refused, which would be rolled as if it were flat.
     """
-    node = _array(a)
+    node = array_of(a)
     ndim = len(node.shape)
     if axis is None and ndim > 1:
         raise errors.Unsupported("roll: axis=None would flatten the array; name the axes",
                                  argument="axis", expected="an integer or several", found="None")
-    axes = [_axis(one, ndim) for one in (axis if isinstance(axis, Iterable) else
+    axes = [axis_of(one, ndim) for one in (axis if isinstance(axis, Iterable) else
                                          (0 if axis is None else axis,))] if ndim else []
     shifts = list(shift) if isinstance(shift, Iterable) else [shift]
     if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
@@ -324,7 +324,7 @@ def roll(a: Operand, shift: Numbers, axis: Numbers | None = None) -> Lazy:
 
 def tile(A: Operand, reps: Numbers) -> Lazy:  # noqa: N803
     """Repeated, as numpy.tile()."""
-    node = _array(A)
+    node = array_of(A)
     counts = [operator.index(one) for one in (reps if isinstance(reps, Iterable) else (reps,))]
     if min(counts, default=0) < 0:
         raise errors.BadArgument(f"a negative number of repeats in {counts}", argument="reps",
@@ -343,4 +343,4 @@ def pad(array: Operand, pad_width: Any, mode: str = "constant", **kwargs: Any) -
     """With a border, as numpy.pad(): mode "constant" (constant_values=), "edge", "reflect",
     "symmetric" or "wrap"."""
     from .padding import padded
-    return padded(_array(array), pad_width, mode, kwargs)
+    return padded(array_of(array), pad_width, mode, kwargs)

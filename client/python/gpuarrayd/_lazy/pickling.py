@@ -6,7 +6,7 @@ What a list has several times, the other side has once.
 
 from typing import Any
 
-from .graph import Call, Node, Number, Random, Reduction, Source, ordered
+from .graph import Call, Node, Number, Random, Reduction, Source, Whole, ordered
 from .leaves import unpickled
 
 
@@ -32,10 +32,12 @@ def _call(node: Call, parts: tuple[int, ...]) -> tuple[Any, ...]:
         return "reduction", node.op, parts, node.axes, node.keepdims, node.more
     if isinstance(node, Random):
         return "random", node.op, parts, node.options, node.size, node.more
+    if isinstance(node, Whole):
+        return "whole", node.op, parts, node.options, node.shape, node.more, node.result, node.along
     return "call", node.op, parts, node.options, node.result, node.dtype
 
 
-_CALLS = {"call": Call, "reduction": Reduction, "random": Random}
+_CALLS = {"call": Call, "reduction": Reduction, "random": Random, "whole": Whole}
 
 
 def restored(flat: list[tuple[Any, ...]]) -> Node:

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from . import functions, moves, reductions
+from . import counts, functions, moves, quantiles, reductions, scans
 from .. import errors
 from .array import Lazy, lazy_call, lazy_pair
 from .array import lazy as as_lazy
@@ -26,6 +26,7 @@ _USUAL: dict[str, object] = {"where": True, "casting": "same_kind", "order": "K"
                              "subok": True, "signature": None, "sig": None, "extobj": None}
 _REDUCED = {"add": "sum", "multiply": "prod", "minimum": "min", "maximum": "max",
             "fmin": "nanmin", "fmax": "nanmax", "logical_and": "all", "logical_or": "any"}
+_ACCUMULATED = {"add": "cumsum", "multiply": "cumprod"}
 _SCIPY = {"erf": "erf", "erfc": "erfc", "gamma": "gamma", "gammaln": "lgamma", "expit": "expit",
           "logit": "logit"}
 
@@ -66,6 +67,8 @@ def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[object, ...],
     out: Any = kwargs.pop("out", None)
     if method == "reduce" and name in _REDUCED:
         return _reduced(ufunc, name, inputs, out, kwargs)
+    if method == "accumulate" and name in _ACCUMULATED:
+        return _accumulated(name, inputs, out, kwargs)
     if name is None or method != "__call__":
         module = "" if getattr(np, ufunc.__name__, None) is not ufunc else "np."
         _refuse_function(module + ufunc.__name__ + ("" if method == "__call__" else f".{method}"))
@@ -90,6 +93,15 @@ def _reduced(ufunc: np.ufunc, name: str, inputs: tuple[object, ...], out: Any,
     if reduction in ("all", "any"):
         refuse(f"np.{ufunc.__name__}.reduce", {"initial": given.pop("initial", None)})
     return getattr(functions, reduction)(inputs[0], **given)
+
+
+def _accumulated(name: str, inputs: tuple[object, ...], out: Any, kwargs: dict[str, object]) -> Any:
+    """np.add.accumulate(x), likewise."""
+    names = ("axis", "dtype", "out")
+    given = {"axis": 0, **dict(zip(names, inputs[1:], strict=False)), **_given(kwargs)}
+    if out is not None:
+        given["out"] = out[0] if isinstance(out, tuple) else out
+    return getattr(functions, _ACCUMULATED[name])(inputs[0], **given)
 
 
 def _given(kwargs: Mapping[str, object]) -> dict[str, object]:
@@ -134,9 +146,8 @@ def _of_one(name: str) -> Callable[..., Any]:
     return call
 
 
-def _reduction(name: str) -> Callable[..., Any]:
+def _own(own: Callable[..., Any]) -> Callable[..., Any]:
     """The function here, which has the parameters of NumPy's."""
-    own = getattr(functions, name)
 
     def call(*args: object, **kwargs: object) -> Any:
         return own(*args, **_given(kwargs))
@@ -162,8 +173,9 @@ _BY_NAME: dict[str, Callable[..., Any]] = {
     "where": _where, "clip": _clip, "round": _round, "around": _round, "round_": _round,
     "select": functions.select, "isclose": functions.isclose, "nan_to_num": functions.nan_to_num,
     "sinc": _of_one("sinc"), "fix": _of_one("trunc"), "isposinf": _of_one("isposinf"),
-    "isneginf": _of_one("isneginf"), "astype": _astype, "linalg.norm": _reduction("norm"),
-    **{name: _reduction(name) for name in reductions.__all__},
+    "isneginf": _of_one("isneginf"), "astype": _astype, "linalg.norm": _own(functions.norm),
+    **{name: _own(getattr(module, name)) for module in (reductions, quantiles, scans, counts)
+       for name in module.__all__},
     **{name: getattr(moves, name) for name in moves.__all__},
     "shape": lambda a: as_lazy(a).shape, "ndim": lambda a: as_lazy(a).ndim, "size": _size,
     "result_type": _result_type,

@@ -60,6 +60,7 @@ import numpy.typing as npt
 
 from .. import errors
 from .array import Lazy
+from .describing import describe
 from .graph import Node
 from .operands import Operand
 from .reducing import Axis, Initial, norm_of, place, reduced, spread, weighted
@@ -242,25 +243,5 @@ __all__ = [
     "nanmin", "nanmax", "logsumexp",
 ]
 
-
-def _describe() -> None:
-    """Adds to the text of each function what this module's says of its parameters, of what comes
-    back and of errors."""
-    before, _, rest = (__doc__ or "").partition("Parameters\n----------\n")
-    listed, _, after = rest.partition("\nReturns\n")
-    entries: list[str] = []
-    for line in listed.splitlines():
-        if line.startswith(" "):
-            entries[-1] += f"\n{line}"
-        else:
-            entries.append(line)
-    for function in {id(globals()[name]): globals()[name] for name in __all__}.values():
-        code = function.__code__
-        own = code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]
-        told = [one for one in entries if not {*one.split(" :")[0].split(", ")}.isdisjoint(own)]
-        text = "\n".join(["Parameters", "----------", *told, "", "Returns", after.rstrip()])
-        function.__doc__ = f"{function.__doc__}\n\n    " + text.replace("\n", "\n    ") + "\n    "
-
-
 if __doc__:  # not where they are left out
-    _describe()
+    describe(__doc__, [globals()[name] for name in __all__])

@@ -8,6 +8,7 @@ from typing import Any, overload
 
 from .. import errors
 from .array import Lazy, Progress, lazy, request, told
+from .graph import Node
 from .operands import Operand
 from .._jobs.request import Request, To
 
@@ -95,3 +96,9 @@ def save(path: Path | Mapping[Any, Operand], array: Operand | None = None, *,
 def compute_into(lazies: Sequence[Lazy], outs: Sequence[object]) -> tuple[Any, ...]:
     """What NumPy's out= means: computed there. New arrays where a place is None."""
     return tuple(told(request(lazies, outs), Request.run))
+
+
+def made(node: Node, out: object = None) -> Lazy:
+    """A lazy of the node; with out, what was computed there."""
+    found = Lazy._of(node)
+    return found if out is None else compute_into((found,), (out,))[0]

@@ -102,7 +102,7 @@ def _call(node: Call, parts: list[Piece]) -> Piece:
     else:
         n = len(parts) - len(node.options)
         words = [part.text for part in parts[:n]] + _named(node.options, parts[n:])
-        words += [f"{name}={word}" for name, word in node.words()]
+        words += [f"{name}={word}" if name else word for name, word in node.words()]
     result = "" if node.result is None else f"[{node.result}]"
     return Piece(f"{node.dtype or node.op}({','.join(words)}){result}", ATOM, _deepest(parts) + 1)
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from .. import errors
-from .graph import Call, Node, Reduction, Shape, Source, is_placed, ordered
+from .graph import Call, Node, Reduction, Shape, Source, Whole, is_placed, ordered, stored
 from .leaves import ArraySource, FileSource
 from .selection import Items, Several, key_of
 
@@ -73,6 +73,15 @@ class ViewSource(Source):
         base: Any = self.base
         return session.view(base.__gad_source__(session), self.start, self.axes)
 
+    def __gad_shared__(self, session: "_core.Session",
+                       made: "dict[int, _core.Array]") -> "_core.Array":
+        """The same, where `made` are the arrays that are made for one job, each once."""
+        base: Any = self.base
+        found = made.get(id(base))
+        if found is None:
+            found = made[id(base)] = base.__gad_source__(session)
+        return session.view(found, self.start, self.axes)
+
     def __gad_like__(self, session: "_core.Session") -> "_core.Array":
         """What has its shape and dtype, for plans."""
         like = getattr(self.base, "__gad_like__", None)
@@ -118,7 +127,7 @@ def viewed(node: Node, start: Start, axes: Axes) -> Node:
 
 def _is_whole(node: Node) -> bool:
     """Whether its elements cannot be had one by one from those of what it is made of."""
-    return isinstance(node, Reduction) or is_placed(node)
+    return isinstance(node, (Reduction, Whole)) or is_placed(node)
 
 
 def _counts(node: Node) -> bool:
@@ -127,6 +136,7 @@ def _counts(node: Node) -> bool:
 
 
 def _as_source(node: Node) -> Source:
+    node = stored(node)
     if isinstance(node, Source):
         return node
     from .moved import Moved, whole

@@ -40,7 +40,10 @@ Options: TypeAlias = tuple[str | None, int, str | None]  # engine, priority, lab
 # Functions whose value in one place depends on other places.
 OF_THE_WHOLE = ("sum", "prod", "mean", "var", "std", "min", "max", "amin", "amax", "ptp", "argmin",
                 "argmax", "any", "all", "count_nonzero", "norm", "nansum", "nanprod", "nanmean",
-                "nanvar", "nanstd", "nanmin", "nanmax", "logsumexp", "index")
+                "nanvar", "nanstd", "nanmin", "nanmax", "logsumexp", "index", "quantile",
+                "percentile", "median", "nanquantile", "nanpercentile", "nanmedian", "cumsum",
+                "cumprod", "bincount", "histogram", "histogram_bin_edges", "searchsorted",
+                "digitize", "take")
 # Those whose value depends on a seed and a place: each block would have the same.
 RANDOM = ("uniform", "normal", "lognormal", "exponential", "integers", "bernoulli", "poisson",
           "choice", "permutation")
@@ -48,7 +51,7 @@ _RANDOM = re.compile(rf"\b({'|'.join(RANDOM)})\b\s*\(")
 _WHOLE = re.compile(rf"\b({'|'.join(OF_THE_WHOLE)})\b\s*\(")
 
 _OWN = ("sum", "prod", "mean", "var", "std", "min", "max", "any", "all", "count_nonzero")
-_DASKS = {"norm": "linalg.norm", "logsumexp": "reduction"}
+_DASKS = {"norm": "linalg.norm", "logsumexp": "reduction", "histogram_bin_edges": "histogram"}
 
 _NOT_HERE = {
     "out": "a dask array is new",

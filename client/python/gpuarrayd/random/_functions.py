@@ -36,7 +36,8 @@ import numpy.typing as npt
 
 from .. import errors
 from .._lazy.array import Lazy
-from .._lazy.drawing import (Size, check, check_range, count_of, drawn, float_of,
+from .._lazy.counts import take
+from .._lazy.drawing import (Size, check, check_range, count_of, drawn, float_of, row_of,
                              size_of)
 from .._lazy.operands import Operand
 
@@ -97,11 +98,16 @@ def poisson(lam: Operand = 1.0, size: Size = None, *, seed: int) -> Lazy:
     return Lazy._of(drawn("poisson", {"lam": lam}, size, seed, None))
 
 
-def choice(a: int, size: Size = None, replace: bool = True, *, seed: int) -> Lazy:
-    """Integers from 0 to below a, each as likely, int64.
+def choice(a: Operand, size: Size = None, replace: bool = True, *, seed: int) -> Lazy:
+    """Integers from 0 to below a, each as likely, int64; or elements of a, an array of one axis.
 
-    replace False: each at most once, so size holds at most a of them."""
-    n, shape = count_of("choice", a), size_of(size)
+    replace False: each at most once, so size holds at most as many as there are. Of an array size
+    None means a single one."""
+    row = row_of("choice", a)
+    if row is not None:
+        places = choice(row.shape[0], () if size is None else size, replace, seed=seed)
+        return take(Lazy._of(row), places)
+    n, shape = count_of("choice", a), size_of(size)  # type: ignore[arg-type]
     if not replace and shape is not None and np.prod(shape, dtype=float) > n:
         raise errors.BadArgument(f"choice: {shape} of {n} without replacement", argument="size",
                                  expected=f"at most {n}", found=f"{shape}")
@@ -109,9 +115,14 @@ def choice(a: int, size: Size = None, replace: bool = True, *, seed: int) -> Laz
                           () if replace else (("replace", "False"),)))
 
 
-def permutation(x: int, *, seed: int) -> Lazy:
-    """The integers from 0 to below x in random order, int64, of shape (x,).
+def permutation(x: Operand, *, seed: int) -> Lazy:
+    """The integers from 0 to below x in random order, int64, of shape (x,); or the elements of
+    x, an array of one axis, in random order.
 
     One of 2**64 orders that the seeds choose; made element by element, without memory for all."""
-    n = count_of("permutation", x)
+    row = row_of("permutation", x)
+    if row is not None:
+        return take(Lazy._of(row), permutation(row.shape[0], seed=seed)) if row.shape[0] else \
+            Lazy._of(row)
+    n = count_of("permutation", x)  # type: ignore[arg-type]
     return Lazy._of(drawn("permutation", {"n": n}, (n,), seed, None))

@@ -171,22 +171,25 @@ class Generator:
             size = tuple(getattr(out, "shape", ()))
         return _into(self._drawn(draw.bernoulli, p, size=size, out=None).astype(np.int64), out)
 
-    def choice(self, a: int, size: Size = None, replace: bool = True, p: None = None,
+    def choice(self, a: Operand, size: Size = None, replace: bool = True, p: None = None,
                axis: int = 0, shuffle: bool = True, *, out: object = None) -> Lazy:
-        """Integers from 0 to below a, each as likely, int64; replace False: each at most once, in
-        random order. a is a number, not an array, p is not computed, axis and shuffle mean
-        nothing."""
+        """Integers from 0 to below a, each as likely, int64; or elements of a, an array of one
+        axis. replace False: each at most once, in random order. p is not computed, axis and shuffle
+        mean nothing."""
         if p is not None:
             raise errors.Unsupported("choice: p= is not computed by the daemon", argument="p",
                                      expected="None", found="p=")
-        return self._drawn(draw.choice, a, size=size, out=out, replace=replace)
 
-    def permutation(self, x: int, axis: int = 0, *, out: object = None) -> Lazy:
-        """The integers from 0 to below x in random order, int64. x is a number, not an array; axis
-        means nothing."""
-        def permuted(n: int, size: Size, seed: int) -> Lazy:
-            return draw.permutation(n, seed=seed)
-        return self._drawn(permuted, x, size=(), out=out)
+        def chosen(size: Size, seed: int) -> Lazy:
+            return draw.choice(a, size, replace, seed=seed)
+        return self._drawn(chosen, size=size, out=out)
+
+    def permutation(self, x: Operand, axis: int = 0, *, out: object = None) -> Lazy:
+        """The integers from 0 to below x in random order, int64; or the elements of x, an array of
+        one axis, in random order. axis means nothing."""
+        def permuted(size: Size, seed: int) -> Lazy:
+            return draw.permutation(x, seed=seed)
+        return self._drawn(permuted, size=(), out=out)
 
 
 def _restored(seed: int, n_calls: int) -> Generator:

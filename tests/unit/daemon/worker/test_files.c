@@ -1,4 +1,5 @@
 #include "tests/unit/daemon/worker/harness.h"
+#include "daemon/worker/tile.h"
 #include "proto/util.h"
 
 #include <math.h>
@@ -204,15 +205,19 @@ Test(files, with_reductions_have_the_same_bits_whatever_the_pool)
     close(fd);
 }
 
+/* Of what many jobs read each: several tiles, fewer on the test double, which computes each value
+ * some ten times as slowly as the CPU engine. */
+#define SHARED_VALUES ((HARNESS_IS_CUDA ? 1u : 4u) * MIB / 2)
+
 /* Reads, writes, reductions and cancels of three users, with a pool of 16 slots. */
 Test(files, many_jobs_of_all_kinds_run_at_once)
 {
     struct harness h;
     struct test_job j;
     struct outcome o;
-    const int64_t shape[] = {2 * MIB};
+    const int64_t shape[] = {SHARED_VALUES};
     float *a;
-    int in = make_floats(2 * MIB, &a), outs[6];
+    int in = make_floats(SHARED_VALUES, &a), outs[6];
     harness_start(&h, 8 * MIB, 3);
     for (int i = 0; i < 6; i++)
         outs[i] = make_file("", 0);
@@ -244,8 +249,8 @@ Test(files, many_jobs_of_all_kinds_run_at_once)
             outcome_free(&o);
         }
     }
-    float *got = read_floats(outs[1], 2 * MIB);
-    for (unsigned i = 0; i < 2 * MIB; i++)
+    float *got = read_floats(outs[1], SHARED_VALUES);
+    for (unsigned i = 0; i < SHARED_VALUES; i++)
         cr_assert(got[i] == a[i] + 1);
     check_unused(&h, descriptors);
     harness_stop(&h);
@@ -565,4 +570,79 @@ Test(files, in_chunks_with_a_bad_table_are_refused)
     harness_stop(&h);
     close(out);
     grid_free(&g);
+}
+
+/* Transposing: the source's file may be cut as the first tile begins. */
+#define N_ROWS    2048
+#define N_COLUMNS 4096
+
+static int fd_to_cut = -1;
+
+void worker_fault_point(const char *label, uint64_t tile, uint64_t n_tiles)
+{
+    (void)tile;
+    (void)n_tiles;
+    if (label && !strcmp(label, "cut"))
+        cr_assert(eq(int, ftruncate(fd_to_cut, 4096), 0));
+}
+
+static void init_transpose(struct test_job *j, int in, int out)
+{
+    const int64_t shape[] = {N_COLUMNS, N_ROWS};
+    job_init(j, 1);
+    struct array *a = job_arg(j, "a", DTYPE_FLOAT32, 2, shape);
+    a->strides[0] = 4;
+    a->strides[1] = N_COLUMNS * 4;
+    at_file(j, a, in, 0);
+    at_file(j, job_output_to(j, "a", "r", DTYPE_FLOAT32, 2, shape), out, 128);
+    j->needs_carry = true;
+    j->carry_bytes = 6 * MIB;
+}
+
+Test(files, that_are_transposed_are_read_whether_the_cache_has_them_or_not)
+{
+    struct harness h;
+    struct test_job j;
+    float *a;
+    int in = make_floats(N_ROWS * N_COLUMNS, &a), out = make_file("", 0);
+    harness_start(&h, 16 * MIB, 2);
+    uint64_t descriptors = harness_stat(&h, "descriptors");
+    for (int is_cold = 0; is_cold < 2; is_cold++) {
+        if (is_cold) {
+            fsync(in);
+            posix_fadvise(in, 0, 0, POSIX_FADV_DONTNEED);
+        }
+        init_transpose(&j, in, out);
+        run_ok(&h, &j);
+        float *r = read_floats(out, N_ROWS * N_COLUMNS + 32);
+        for (unsigned i = 0; i < N_ROWS * N_COLUMNS; i++)
+            cr_assert(r[32 + i % N_COLUMNS * N_ROWS + i / N_COLUMNS] == a[i], "element %u", i);
+        free(r);
+    }
+    check_unused(&h, descriptors);
+    harness_stop(&h);
+    free(a);
+    close(in);
+    close(out);
+}
+
+Test(files, that_are_cut_while_they_are_transposed_are_too_short)
+{
+    struct harness h;
+    struct test_job j;
+    int out = make_file("", 0);
+    harness_start(&h, 16 * MIB, 2);
+    for (int is_in_memory = 0; is_in_memory < 2; is_in_memory++) {
+        fd_to_cut = is_in_memory ? memfd_create("cut", MFD_CLOEXEC) : make_file("", 0);
+        cr_assert(ge(int, fd_to_cut, 0));
+        cr_assert(eq(int, ftruncate(fd_to_cut, (off_t)N_ROWS * N_COLUMNS * 4), 0));
+        uint64_t descriptors = harness_stat(&h, "descriptors");
+        init_transpose(&j, fd_to_cut, out);
+        memcpy(j.request.label, "cut", sizeof("cut"));
+        run_refused(&h, &j, GAD_SHORT_READ, "a");
+        check_unused(&h, descriptors);
+        close(fd_to_cut);
+    }
+    harness_stop(&h);
+    close(out);
 }

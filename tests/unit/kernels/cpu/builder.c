@@ -7,6 +7,7 @@ void built_init(struct built *b)
 {
     memset(b, 0, sizeof(*b));
     b->program.n_passes = 1;
+    b->program.passes[0].scanned_axis = -1;
     b->program.insns = b->insns;
     b->program.inputs = b->inputs;
     b->program.outputs = b->outputs;

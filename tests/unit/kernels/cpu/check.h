@@ -58,5 +58,7 @@ bool check_truth(const struct check_case *k, const void *const *src, size_t i, v
 void check_flat(struct check *c);
 void check_layouts(struct check *c);
 void check_reductions(struct check *c);
+void check_counts(struct check *c);
+void check_scans(struct check *c);
 void check_accuracy(struct check *c);
 void bench_kernels(struct check *c);

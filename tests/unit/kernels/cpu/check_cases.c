@@ -31,7 +31,11 @@ static unsigned dtypes_of(enum op op)
     case OP_STANDARD_EXPONENTIAL:
     case OP_MULTIPLY_HIGH:
     case OP_RANDOM_POISSON:
-    case OP_RANDOM_PERMUTED: return NOT_WRITTEN;
+    case OP_RANDOM_PERMUTED:
+    case OP_ORDERED_KEY: /* and so have keys and tables */
+    case OP_FROM_ORDERED_KEY:
+    case OP_SEARCH_LEFT:
+    case OP_SEARCH_RIGHT: return NOT_WRITTEN;
     case OP_RECIPROCAL: return INTEGERS;
     case OP_FMIN:
     case OP_FMAX: return FLOATS;
@@ -73,7 +77,12 @@ static unsigned dtypes_of(enum op op)
     case OP_RULE_NORM:
     case OP_RULE_LOGSUMEXP:
     case OP_RULE_RANDOM:
-    case OP_RULE_RANDOM_INTEGERS: return NOT_WRITTEN;
+    case OP_RULE_RANDOM_INTEGERS:
+    case OP_RULE_SCAN:
+    case OP_RULE_BINCOUNT:
+    case OP_RULE_HISTOGRAM:
+    case OP_RULE_TABLE:
+    case OP_RULE_QUANTILE: return NOT_WRITTEN;
     }
     return ALL;
 }

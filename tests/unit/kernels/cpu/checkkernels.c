@@ -35,6 +35,8 @@ int main(int argc, char **argv)
     check_flat(&c);
     check_layouts(&c);
     check_reductions(&c);
+    check_counts(&c);
+    check_scans(&c);
     check_accuracy(&c);
     printf("%llu checks up to level %s with seed %llu, %llu failed\n", (unsigned long long)c.n_run,
            cpu_level_name(cpu_engine_level(cpu_engine_get(CPU_LEVEL_AVX512))),

@@ -194,9 +194,9 @@ Test(boxes, of_the_largest_program_fit_the_scratch)
 {
     static char memory[CPU_SCRATCH_BYTES + 128] __attribute__((aligned(64)));
     static double values[1000], got[1000];
-    struct operand sources[REQUEST_MAX_ARGS + PROGRAM_MAX_CONSTS + PROGRAM_MAX_REDUCTIONS];
+    struct operand sources[REQUEST_MAX_ARGS + PROGRAM_MAX_CONSTS + PASS_MAX_RESULTS];
     struct cpu_view in[REQUEST_MAX_ARGS], to = {.base = got, .strides = {16, 8}};
-    struct cpu_view reduced[PROGRAM_MAX_REDUCTIONS];
+    struct cpu_view reduced[PASS_MAX_RESULTS];
     static double one = 1;
     unsigned n = 0;
     double constants = 0;
@@ -207,12 +207,12 @@ Test(boxes, of_the_largest_program_fit_the_scratch)
     for (int i = 0; i < PROGRAM_MAX_CONSTS; i++, constants += i)
         sources[n++] = built_const(&b, F64, (union scalar){.f64 = i});
     constants -= PROGRAM_MAX_CONSTS;
-    for (int i = 0; i < PROGRAM_MAX_REDUCTIONS; i++) {
+    for (int i = 0; i < PASS_MAX_RESULTS; i++) {
         b.program.reductions[i] = (struct reduction){.op = OP_SUM, .result = F64};
         reduced[i] = (struct cpu_view){.base = &one};
         sources[n++] = (struct operand){OPERAND_REDUCED, F64, (uint16_t)i};
     }
-    b.program.n_reductions = PROGRAM_MAX_REDUCTIONS;
+    b.program.n_reductions = PASS_MAX_RESULTS;
     struct operand sum = built_insn(&b, OP_ADD, F64, F64, 0, sources[0], sources[1], none);
     for (unsigned i = 2; i < n; i++)
         sum = built_insn(&b, OP_ADD, F64, F64, i % PROGRAM_MAX_REGISTERS, sum, sources[i], none);
@@ -232,7 +232,7 @@ Test(boxes, of_the_largest_program_fit_the_scratch)
     for (int i = 0; i < 128; i++)
         cr_assert(eq(chr, memory[CPU_SCRATCH_BYTES + i], 0x5a));
     for (int e = 0; e < 800; e++) {
-        double wanted = PROGRAM_MAX_REDUCTIONS + 255 * 256 / 2;
+        double wanted = PASS_MAX_RESULTS + 255 * 256 / 2;
         for (int i = 0; i < REQUEST_MAX_ARGS; i++)
             wanted += i + e % 2 + (i % 2 ? e / 2 * 2 : 0);
         cr_assert(eq(dbl, got[e], wanted), "element %d", e);

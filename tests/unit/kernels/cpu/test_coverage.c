@@ -9,6 +9,7 @@
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define N         130 /* two granules and a tail */
@@ -38,6 +39,20 @@ static const struct written {
     {OP_POISSON, {"poisson(3.5, seed=1) + b", "poisson(300, seed=1) + b"}},
     {OP_CHOICE, {"choice(10, seed=1) + b"}},
     {OP_PERMUTATION, {"permutation(130, seed=1) + b"}},
+    {OP_CUMSUM, {"cumsum(a)", "cumsum(a + b, axis=0)"}},
+    {OP_CUMPROD, {"cumprod(a)"}},
+    {OP_BINCOUNT, {"bincount(a, length=130)", "bincount(a, weights=b, length=9)"}},
+    {OP_HISTOGRAM, {"histogram(b, bins=7, range=(-3, 3))[0]", "histogram(a, bins=b)[0]"}},
+    {OP_HISTOGRAM_BIN_EDGES, {"histogram_bin_edges(b, bins=7)"}},
+    {OP_SEARCHSORTED, {"searchsorted(a, b)", "searchsorted(a, b, side=right)"}},
+    {OP_DIGITIZE, {"digitize(a, b)", "digitize(a, b, right=True)"}},
+    {OP_TAKE, {"take(b, a)", "take(a, b, mode=wrap)"}},
+    {OP_QUANTILE, {"quantile(b, [0.25, 0.5])", "quantile(a, 0.3, method=lower)"}},
+    {OP_PERCENTILE, {"percentile(b, 30)"}},
+    {OP_MEDIAN, {"median(b)"}},
+    {OP_NANQUANTILE, {"nanquantile(b, 0.25)"}},
+    {OP_NANPERCENTILE, {"nanpercentile(b, 30)"}},
+    {OP_NANMEDIAN, {"nanmedian(b)"}},
 };
 
 static bool is_expected[OP_COUNT][DTYPE_COUNT]; /* by the runner */
@@ -71,42 +86,99 @@ static struct program *compile(const char *expr, enum dtype a, enum dtype b)
     return r ? NULL : program;
 }
 
+/* What a pass reads of a result: in its axes, by broadcasting; in whole; or as a scan's state. */
+static struct cpu_view view_of(const struct program *program, unsigned reduction, unsigned pass,
+                               char *const *results)
+{
+    struct cpu_view view = {.base = results[reduction]};
+    int64_t shape[ARRAY_MAX_NDIM], step = sizeof(union scalar);
+    int ndim = program_reduction_shape(program, reduction, shape);
+    int n_more = program->passes[pass].ndim - ndim;
+    if (program->reductions[reduction].pass == pass)
+        return view;
+    step = (int64_t)dtype_size((enum dtype)program->reductions[reduction].result);
+    for (int i = ndim - 1; i >= 0; i--) {
+        if (i + n_more >= 0 && shape[i] != 1)
+            view.strides[i + n_more] = step;
+        step *= shape[i];
+    }
+    return view;
+}
+
+/* From a node to the results, as the planner keeps them. */
+static void keep(const struct program *program, unsigned pass, const struct reduce_layout *layout,
+                 const void *node, char **results)
+{
+    for (unsigned i = 0; i < layout->n_reductions; i++) {
+        const struct reduction *r = &layout->reductions[i];
+        unsigned index = program->passes[pass].first_reduction + i;
+        uint64_t n = reduce_n_values(layout, i);
+        results[index] = realloc(results[index], n * sizeof(union scalar) + 64);
+        memcpy(results[index], reduce_values(layout, node, i),
+               n * dtype_size((enum dtype)r->result));
+        int64_t *counts = (int64_t *)results[index];
+        for (uint64_t k = 1; r->is_cumulative && k < n; k++)
+            counts[k] += k % r->n_bins ? counts[k - 1] : 0;
+    }
+}
+
+static uint64_t n_cells_of(const struct pass *pass)
+{
+    uint64_t n = 1;
+    for (int i = 0; i < pass->ndim; i++)
+        n *= pass->reduced_axes >> i & 1 ? 1 : (uint64_t)pass->shape[i];
+    return n;
+}
+
+static int run_pass(const struct cpu_engine *engine, const struct program *program, unsigned i,
+                    const struct cpu_view *inputs, const struct cpu_view *output, char **results)
+{
+    static const int order[ARRAY_MAX_NDIM] = {0, 1, 2, 3, 4, 5, 6, 7};
+    const struct pass *pass = &program->passes[i];
+    struct cpu_view reduced[PROGRAM_MAX_REDUCTIONS];
+    struct cpu_warnings warnings = {0};
+    struct reduce_layout layout;
+    bool has_node = pass->n_reductions > 0 && pass->scanned_axis < 0;
+    struct cpu_box box = {.ndim = pass->ndim, .count = pass->shape, .axis_order = order};
+    for (unsigned k = 0; k < program->n_reductions; k++)
+        reduced[k] = view_of(program, k, i, results);
+    reduce_layout_init(&layout, program, i, n_cells_of(pass));
+    void *node = has_node ? aligned_alloc(64, layout.n_bytes) : NULL;
+    int r = cpu_engine_run(engine, program, i, &box, inputs, output, reduced,
+                           has_node ? &layout : NULL, node, &warnings, test_scratch());
+    if (!r && has_node)
+        keep(program, i, &layout, node, results);
+    free(node);
+    return r;
+}
+
 /* All passes, over boxes of the whole space. */
 static int run(const struct cpu_engine *engine, const struct program *program,
                const enum dtype *dtypes, void *out)
 {
     struct cpu_view inputs[2], output = {.base = out};
-    struct cpu_view reduced[PROGRAM_MAX_REDUCTIONS];
-    static struct built_node nodes[PROGRAM_MAX_PASSES];
-    struct cpu_warnings warnings = {0};
+    char *results[PROGRAM_MAX_REDUCTIONS];
+    int r = 0;
     output.strides[0] = (int64_t)dtype_size(program->outputs[0].dtype);
     for (unsigned i = 0; i < program->n_inputs; i++) {
         unsigned arg = program->inputs[i].arg;
         inputs[i] = (struct cpu_view){.base = values[arg][dtypes[arg]],
                                       .strides = {(int64_t)dtype_size(dtypes[arg])}};
     }
-    for (unsigned i = 0; i < program->n_passes; i++) {
-        const struct pass *pass = &program->passes[i];
-        struct cpu_box box = {
-            .ndim = pass->ndim, .count = pass->shape, .axis_order = (const int[]){0}};
-        struct reduce_layout layout;
-        reduce_layout_init(&layout, program, i, 1);
-        int r = cpu_engine_run(engine, program, i, &box, inputs, &output, reduced,
-                               pass->n_reductions ? &layout : NULL, &nodes[i], &warnings,
-                               test_scratch());
-        if (r)
-            return r;
-        for (unsigned j = 0; j < pass->n_reductions; j++)
-            reduced[pass->first_reduction + j] =
-                (struct cpu_view){.base = (void *)(uintptr_t)reduce_values(&layout, &nodes[i], j)};
-    }
-    return 0;
+    for (unsigned i = 0; i < program->n_reductions; i++)
+        results[i] = calloc(1, sizeof(union scalar)); /* a scan's state */
+    for (unsigned i = 0; i < program->n_passes && !r; i++)
+        r = run_pass(engine, program, i, inputs, &output, results);
+    for (unsigned i = 0; i < program->n_reductions; i++)
+        free(results[i]);
+    return r;
 }
 
-/* Not in the kernel runner: reductions, and what test_random.c is about. */
+/* Not in the kernel runner: reductions, and what test_random.c and test_tables.c are about. */
 static bool is_elsewhere(enum op op)
 {
-    return op == OP_SQUARED_DEVIATIONS || (op >= OP_RANDOM_U32 && op <= OP_RANDOM_PERMUTED);
+    return op == OP_SQUARED_DEVIATIONS || op == OP_TAKE ||
+           (op >= OP_RANDOM_U32 && op <= OP_SEARCH_RIGHT);
 }
 
 static void check_instructions(const struct program *program, const char *expr)
@@ -129,10 +201,12 @@ static void check_instructions(const struct program *program, const char *expr)
 static void check_program(const struct program *program, const char *expr, enum dtype a,
                           enum dtype b)
 {
-    static char wanted[N * 8], got[N * 8];
+    static char wanted[N * 8 + 8], got[N * 8 + 8];
     const enum dtype dtypes[] = {a, b};
     enum dtype result = program->outputs[0].dtype;
-    size_t n = program->outputs[0].ndim ? N : 1, item_bytes = dtype_size(result);
+    size_t n = 1, item_bytes = dtype_size(result);
+    for (int i = 0; i < program->outputs[0].ndim; i++)
+        n *= (size_t)program->outputs[0].shape[i];
     check_instructions(program, expr);
     for (int level = CPU_LEVEL_PLAIN; level <= CPU_LEVEL_AVX512; level++) {
         void *out = level == CPU_LEVEL_PLAIN ? wanted : got;
@@ -199,7 +273,7 @@ Test(coverage, every_operation_of_the_catalogue_compiles_and_runs_at_every_level
         if (op_info((enum op)op)->rule == OP_RULE_INTERNAL && !is_elsewhere((enum op)op))
             cr_assert(is_seen[op][DTYPE_FLOAT32] && is_seen[op][DTYPE_FLOAT64], "%s",
                       op_info((enum op)op)->name);
-    for (int op = OP_RANDOM_U32; op <= OP_RANDOM_PERMUTED; op++) {
+    for (int op = OP_RANDOM_U32; op <= OP_SEARCH_RIGHT; op++) {
         bool is_any = false;
         for (int d = 0; d < DTYPE_COUNT; d++)
             is_any |= is_seen[op][d];

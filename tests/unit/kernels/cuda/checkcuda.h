@@ -40,7 +40,7 @@ struct grain {
     struct shape shape;
     const int64_t *start; /* NULL: 0 */
     struct laid inputs[REQUEST_MAX_ARGS], outputs[REQUEST_MAX_OUTPUTS];
-    struct laid reduced[GRAIN_MAX_REDUCED]; /* of program->reductions that are not uniform */
+    struct laid reduced[GRAIN_MAX_REDUCED]; /* of program->reductions: not uniform ones, states */
 };
 
 /* Gives the program's pass a space that boxes of all grains lie in. */
@@ -75,6 +75,9 @@ void checkcuda_cases(struct checkcuda *c);
 void checkcuda_accuracy(struct checkcuda *c);
 void checkcuda_reductions(struct checkcuda *c);
 void checkcuda_axes(struct checkcuda *c);
+void checkcuda_counts(struct checkcuda *c);
+void checkcuda_scans(struct checkcuda *c);
+void checkcuda_tables(struct checkcuda *c);
 void checkcuda_programs(struct checkcuda *c);
 /* max_bytes: of the device, 0: as much as is polite. */
 void checkcuda_bench(struct checkcuda *c, uint64_t max_bytes);

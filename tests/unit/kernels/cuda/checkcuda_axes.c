@@ -220,6 +220,18 @@ static void draw_grain(struct axes_trial *t, unsigned g, unsigned draw)
     check_fill(values[g], t->dtype, s->n, t->is_moderate);
 }
 
+/* To the bit, but for which NaN it is. */
+static bool is_plane_same(const struct reduce_layout *cut, const char *wanted, unsigned i,
+                          unsigned plane)
+{
+    enum dtype dtype = reduce_plane_dtype(&cut->reductions[i], plane);
+    const char *got = reduce_plane(cut, other_node, i, plane);
+    for (uint64_t k = 0; k < cut->n_cells; k++)
+        if (!check_same(got + k * dtype_size(dtype), wanted + k * dtype_size(dtype), dtype))
+            return false;
+    return true;
+}
+
 /* The first cells of the slowest kept axis alone: all of its planes' values as before. */
 static bool is_same_cut(struct checkcuda *c, const struct axes_trial *t, unsigned g)
 {
@@ -251,10 +263,7 @@ static bool is_same_cut(struct checkcuda *c, const struct axes_trial *t, unsigne
     bool is_same = !cuda_tile_result(&tile, 0, &cut, other_node, &warnings);
     for (unsigned i = 0; is_same && i < cut.n_reductions; i++) {
         for (unsigned plane = 0; plane < reduce_n_planes(&cut.reductions[i]); plane++)
-            is_same &= memcmp(reduce_plane(&cut, other_node, i, plane),
-                              reduce_plane(&layout, nodes[g], i, plane),
-                              cut.n_cells *
-                                  dtype_size(reduce_plane_dtype(&cut.reductions[i], plane))) == 0;
+            is_same &= is_plane_same(&cut, reduce_plane(&layout, nodes[g], i, plane), i, plane);
     }
     if (!is_same)
         report(c, t, g, "other bits alone and cut along a kept axis");

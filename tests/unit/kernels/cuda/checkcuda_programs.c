@@ -171,7 +171,7 @@ static void make_third_pass(struct drawn *d)
     p->passes[PASS] = p->passes[0];
     p->passes[PASS].reduced_axes =
         p->passes[PASS].n_reductions > 0 ? 1 + (uint32_t)check_below(all) : 0;
-    p->passes[0] = (struct pass){.n_reductions = N_UNIFORM, .inputs_used = 1};
+    p->passes[0] = (struct pass){.n_reductions = N_UNIFORM, .inputs_used = 1, .scanned_axis = -1};
     p->n_passes = PASS + 1;
     grain_space(&d->built);
     p->passes[PASS].ndim = (int)d->ndim;
@@ -179,7 +179,8 @@ static void make_third_pass(struct drawn *d)
                                  .first_reduction = N_UNIFORM,
                                  .n_reductions = N_REDUCED - N_UNIFORM,
                                  .inputs_used = 1,
-                                 .reduced_axes = (uint32_t)check_below(all)};
+                                 .reduced_axes = (uint32_t)check_below(all),
+                                 .scanned_axis = -1};
     memcpy(p->passes[1].shape, p->passes[PASS].shape, sizeof(p->passes[1].shape));
     for (unsigned i = N_REDUCED; i < p->n_reductions; i++)
         p->reductions[i].pass = PASS;

@@ -104,8 +104,10 @@ void grain_draw(struct laid *l, const struct shape *s, enum dtype dtype, bool is
 
 bool grain_reads(const struct program *program, unsigned pass, unsigned reduction)
 {
-    return program->reductions[reduction].pass < pass && reduction < GRAIN_MAX_REDUCED &&
-           !cuda_tile_is_uniform(program, reduction);
+    const struct reduction *r = &program->reductions[reduction];
+    bool is_state = r->pass == pass && (r->op == OP_CUMSUM || r->op == OP_CUMPROD);
+    return reduction < GRAIN_MAX_REDUCED &&
+           (is_state || (r->pass < pass && !cuda_tile_is_uniform(program, reduction)));
 }
 
 static uint64_t n_cells_of(const struct grain *g, const struct pass *pass)

@@ -16,7 +16,7 @@ static struct code_header header_of(const struct built *b)
     struct code_header h;
     uint64_t n_bytes;
     cr_assert(eq(i32, encode_places_of(&b->program, 0, &places), 0));
-    cr_assert(eq(i32, encode_pass(&b->program, 0, &places, NULL, NULL, &h, &n_bytes), 0));
+    cr_assert(eq(i32, encode_pass(&b->program, 0, &places, NULL, NULL, NULL, &h, &n_bytes), 0));
     return h;
 }
 
@@ -82,7 +82,7 @@ Test(encode, fits_the_largest_pass_into_the_memory_of_every_device)
         sum = built_insn(&built, OP_ADD, DTYPE_FLOAT64, DTYPE_FLOAT64, reg, t, sum,
                          (struct operand){0});
     }
-    for (unsigned i = 0; i < PROGRAM_MAX_REDUCTIONS; i++)
+    for (unsigned i = 0; i < PASS_MAX_REDUCTIONS; i++)
         built_reduction(&built, OP_SUM, DTYPE_FLOAT64, sum);
     struct code_header h = header_of(&built);
     cr_assert(le(u32, h.shared_bytes, CODE_MAX_SHARED_BYTES));
@@ -96,7 +96,7 @@ static int encoded(const struct built *b)
     struct code_header h;
     uint64_t n_bytes;
     int r = encode_places_of(&b->program, 0, &places);
-    return r ? r : encode_pass(&b->program, 0, &places, NULL, NULL, &h, &n_bytes);
+    return r ? r : encode_pass(&b->program, 0, &places, NULL, NULL, NULL, &h, &n_bytes);
 }
 
 Test(encode, refuses_what_the_compiler_cannot_have_made)
@@ -134,7 +134,7 @@ Test(encode, stores_what_is_computed_and_reduced_along_axes_once)
     keep_an_axis();
     struct code_header h = header_of(&built);
     cr_assert(eq(u32, h.n_insns, 2));
-    cr_assert(eq(u32, h.n_axes_reductions, 3));
+    cr_assert(eq(u32, h.n_axes_tasks, 3));
     cr_assert(eq(u32, h.n_places, 3));
     cr_assert(eq(u32, h.n_states, 0));
 }
@@ -148,4 +148,80 @@ Test(encode, leaves_an_input_that_is_only_reduced_where_it_is)
     cr_assert(eq(u32, h.n_insns, 0));
     cr_assert(eq(u32, h.n_loads, 0));
     cr_assert(eq(u32, h.n_places, 1));
+}
+
+static void add_counts(struct operand bins, struct operand weights)
+{
+    built_reduction(&built, OP_BINCOUNT, weights.kind ? DTYPE_FLOAT64 : DTYPE_INT64, bins);
+    struct reduction *r = &built.program.reductions[built.program.n_reductions - 1];
+    r->weights = weights;
+    r->n_bins = 100;
+}
+
+Test(encode, bins_and_weights_have_one_place_each_and_sums_beside_them_none)
+{
+    struct operand none = {0};
+    built_init(&built);
+    struct operand a = built_input(&built, DTYPE_FLOAT64);
+    struct operand bins = built_insn(&built, OP_CAST, DTYPE_FLOAT64, DTYPE_INT64, 0, a, none, none);
+    add_counts(bins, none);
+    built_reduction(&built, OP_SUM, DTYPE_FLOAT64, a);
+    add_counts(bins, a);
+    struct encode_places places;
+    cr_assert(eq(i32, encode_places_of(&built.program, 0, &places), 0));
+    cr_assert(eq(u32, places.n_places, 2));
+    cr_assert(eq(u32, places.n_values, 1));
+    cr_assert(eq(u32, places.source[0], places.source[2]));
+    cr_assert(eq(u32, places.other[0], ENCODE_NOT_THERE));
+    cr_assert(eq(u32, places.other[2], places.input[0]));
+    struct code_header h = header_of(&built);
+    cr_assert(eq(u32, h.n_count_tasks, 2));
+    cr_assert(eq(u32, h.n_axes_tasks + h.n_scan_tasks, 0));
+    cr_assert(eq(u32, h.n_states, 2)); /* the sum's and the counters of casts */
+}
+
+static void scan(enum dtype dtype, enum dtype result, enum dtype output)
+{
+    built_init(&built);
+    built_reduction(&built, OP_CUMSUM, result, built_input(&built, dtype));
+    built_store(&built, (struct operand){.dtype = (uint8_t)output});
+    built.program.passes[0].scanned_axis = 0;
+}
+
+Test(encode, an_input_that_is_scanned_needs_no_interpreter)
+{
+    scan(DTYPE_FLOAT32, DTYPE_FLOAT64, DTYPE_FLOAT32);
+    struct encode_places places;
+    cr_assert(eq(i32, encode_places_of(&built.program, 0, &places), 0));
+    cr_assert(eq(u32, places.n_loads, 0));
+    cr_assert(eq(u32, places.n_stored, 0));
+    cr_assert(eq(u32, places.n_places, 3)); /* the source, the states, the output */
+    struct code_header h = header_of(&built);
+    cr_assert(eq(u32, h.n_insns, 0));
+    cr_assert(eq(u32, h.n_scan_tasks, 1));
+}
+
+Test(encode, refuses_scans_and_tables_that_the_compiler_cannot_have_made)
+{
+    scan(DTYPE_FLOAT32, DTYPE_FLOAT64, DTYPE_INT32);
+    cr_assert(eq(i32, encoded(&built), -EINVAL));
+    scan(DTYPE_INT32, DTYPE_INT32, DTYPE_INT32);
+    cr_assert(eq(i32, encoded(&built), -EINVAL));
+    scan(DTYPE_INT32, DTYPE_INT64, DTYPE_INT32);
+    cr_assert(eq(i32, encoded(&built), 0));
+    built.program.stores[0].scan = 1;
+    cr_assert(eq(i32, encoded(&built), -EINVAL));
+
+    struct operand none = {0}, table = {OPERAND_TABLE, DTYPE_FLOAT64, 0};
+    built_init(&built);
+    struct operand x = built_input(&built, DTYPE_FLOAT64);
+    built_insn(&built, OP_SEARCH_LEFT, DTYPE_FLOAT64, DTYPE_INT64, 0, x, table, none);
+    cr_assert(eq(i32, encoded(&built), -EINVAL)); /* there is no such result */
+    built.program.n_reductions = 1;
+    built.program.reductions[0].result = DTYPE_INT64;
+    cr_assert(eq(i32, encoded(&built), -EINVAL)); /* it is of another dtype */
+    built.program.reductions[0].result = DTYPE_FLOAT64;
+    cr_assert(eq(i32, encoded(&built), 0));
+    built.insns[0].src[1] = x;
+    cr_assert(eq(i32, encoded(&built), -EINVAL));
 }

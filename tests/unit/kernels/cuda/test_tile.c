@@ -204,7 +204,7 @@ Test(tile, one_grain_of_the_largest_job_fits_the_least_slot)
         struct operand b = {OPERAND_INPUT, DTYPE_FLOAT64, (uint16_t)((i * 7 + 3) % 64)};
         built_insn(&built, OP_ADD, DTYPE_FLOAT64, DTYPE_FLOAT64, i % 32, a, b, none);
     }
-    for (unsigned i = 0; i < PROGRAM_MAX_REDUCTIONS; i++)
+    for (unsigned i = 0; i < PASS_MAX_REDUCTIONS; i++)
         built_reduction(&built, OP_SUM, DTYPE_FLOAT64,
                         (struct operand){OPERAND_INPUT, DTYPE_FLOAT64, (uint16_t)i});
     for (unsigned i = 0; i < REQUEST_MAX_OUTPUTS; i++)
@@ -215,18 +215,18 @@ Test(tile, one_grain_of_the_largest_job_fits_the_least_slot)
         pass->shape[i] = 3;
     struct cuda_tile_room room = {
         .input_bytes =
-            GRAIN_MAX_TOTAL_BYTES + (REQUEST_MAX_ARGS + PROGRAM_MAX_REDUCTIONS) * CUDA_TILE_ALIGN,
+            GRAIN_MAX_TOTAL_BYTES + (REQUEST_MAX_ARGS + PASS_MAX_REDUCTIONS) * CUDA_TILE_ALIGN,
         .output_bytes = REQUEST_MAX_OUTPUTS * CUDA_TILE_ALIGN,
-        .n_elements = GRAIN_MAX_OTHER_BYTES / sizeof(double) / PROGRAM_MAX_REDUCTIONS,
+        .n_elements = GRAIN_MAX_OTHER_BYTES / sizeof(double) / PASS_MAX_REDUCTIONS,
         .n_cells = 1024};
     cr_assert(le(u64, cuda_tile_need_bytes(&built.program, 0, 1, &room), CUDA_SLOT_MIN_BYTES));
     pass->reduced_axes = 1;
-    for (unsigned i = 0; i < PROGRAM_MAX_REDUCTIONS; i++)
+    for (unsigned i = 0; i < PASS_MAX_REDUCTIONS; i++)
         built.program.reductions[i].src =
             (struct operand){OPERAND_REGISTER, DTYPE_FLOAT64, (uint16_t)i};
-    enum dtype dtypes[PROGRAM_MAX_REDUCTIONS];
-    cr_assert(eq(u32, cuda_tile_values(&built.program, 0, dtypes), PROGRAM_MAX_REDUCTIONS));
-    cr_assert(eq(i32, dtypes[PROGRAM_MAX_REDUCTIONS - 1], DTYPE_FLOAT64));
+    enum dtype dtypes[CUDA_TILE_MAX_VALUES];
+    cr_assert(eq(u32, cuda_tile_values(&built.program, 0, dtypes), PASS_MAX_REDUCTIONS));
+    cr_assert(eq(i32, dtypes[PASS_MAX_REDUCTIONS - 1], DTYPE_FLOAT64));
     cr_assert(le(u64, cuda_tile_need_bytes(&built.program, 0, 1, &room), CUDA_SLOT_MIN_BYTES));
 }
 
@@ -259,7 +259,8 @@ Test(tile, reduces_along_axes_what_is_there_and_what_is_computed)
                           .n_reductions = 2,
                           .n_registers = 1,
                           .inputs_used = 1,
-                          .reduced_axes = 1};
+                          .reduced_axes = 1,
+                          .scanned_axis = -1};
     struct cuda_tile_room room = {ROWS * COLUMNS * 4 + CUDA_TILE_ALIGN, 0, ROWS * COLUMNS, COLUMNS};
     int r = cuda_tile_begin(&tile, &built.program, 0, NULL, 1, &room, slot, SLOT_BYTES);
     cr_assert(eq(i32, r, 0));
@@ -275,5 +276,95 @@ Test(tile, reduces_along_axes_what_is_there_and_what_is_computed)
     for (int j = 0; j < COLUMNS; j++) {
         cr_assert(eq(i64, sums[j], (ROWS - 1) * j + 1000));
         cr_assert(eq(i64, places[j], 300 + j));
+    }
+}
+
+Test(tile, running_sums_go_on_from_the_states)
+{
+    built_reduction(&built, OP_CUMSUM, DTYPE_INT64, built_input(&built, DTYPE_INT32));
+    built_store(&built, (struct operand){.dtype = DTYPE_INT64});
+    struct pass *pass = &built.program.passes[0];
+    pass->ndim = 2;
+    pass->shape[0] = 1000;
+    pass->shape[1] = COLUMNS;
+    pass->reduced_axes = 1;
+    pass->scanned_axis = 0;
+    struct cuda_tile_room room = {.input_bytes = ROWS * COLUMNS * 4 + COLUMNS * 8 + 512,
+                                  .output_bytes = ROWS * COLUMNS * 8 + CUDA_TILE_ALIGN,
+                                  .n_elements = ROWS * COLUMNS,
+                                  .n_cells = COLUMNS};
+    int r = cuda_tile_begin(&tile, &built.program, 0, NULL, 2, &room, slot, SLOT_BYTES);
+    cr_assert(eq(i32, r, 0));
+    int64_t *outputs[2];
+    for (int64_t g = 0; g < 2; g++) { /* the first begins behind others, the second is the first */
+        const int64_t count[] = {ROWS, COLUMNS}, start[] = {300 - 300 * g, 0};
+        int32_t *items = cuda_tile_place_input(&tile, ROWS * COLUMNS * sizeof(*items));
+        int64_t *states = cuda_tile_place_input(&tile, COLUMNS * sizeof(*states));
+        outputs[g] = cuda_tile_place_output(&tile, ROWS * COLUMNS * sizeof(int64_t));
+        for (int i = 0; i < ROWS * COLUMNS; i++)
+            items[i] = i % COLUMNS;
+        for (int j = 0; j < COLUMNS; j++)
+            states[j] = 1000 * j;
+        struct cpu_view in = {.base = items, .strides = {COLUMNS * 4, 4}};
+        struct cpu_view out = {.base = outputs[g], .strides = {COLUMNS * 8, 8}};
+        struct cpu_view state = {.base = states, .strides = {0, 8}};
+        struct cpu_box box = {.ndim = 2, .count = count, .axis_order = axes, .start = start};
+        cuda_tile_add(&tile, &box, &in, &out, &state);
+    }
+    run();
+    for (unsigned g = 0; g < 2; g++) {
+        cr_assert(eq(i32, cuda_tile_result(&tile, g, NULL, NULL, &warnings), 0));
+        const int64_t *after = cuda_tile_states(&tile, g, 0);
+        for (int j = 0; j < COLUMNS; j++) {
+            int64_t before = g == 0 ? 1000 * j : 0;
+            for (int i = 0; i < ROWS; i++)
+                cr_assert(eq(i64, outputs[g][i * COLUMNS + j], before + (i + 1) * j));
+            cr_assert(eq(i64, after[j], before + ROWS * j));
+        }
+    }
+}
+
+Test(tile, tables_are_there_once_for_all_grains)
+{
+    static int64_t table[20000];
+    struct operand whole = {OPERAND_TABLE, DTYPE_INT64, 0}, none = {0};
+    struct operand x = built_input(&built, DTYPE_INT64);
+    built_store(&built, built_insn(&built, OP_TAKE, DTYPE_INT64, DTYPE_INT64, 0, x, whole, none));
+    struct program *p = &built.program;
+    p->reductions[0] = (struct reduction){.op = OP_MAX, .result = DTYPE_INT64};
+    p->n_reductions = 1;
+    p->n_passes = 2;
+    p->passes[1] = p->passes[0];
+    p->passes[1].ndim = 1;
+    p->passes[1].shape[0] = 30;
+    p->passes[1].tables_used = 1;
+    p->passes[0] =
+        (struct pass){.ndim = 2, .n_reductions = 1, .reduced_axes = 1, .scanned_axis = -1};
+    p->passes[0].shape[0] = 1;
+    p->passes[0].shape[1] = 20000;
+    for (int i = 0; i < 20000; i++)
+        table[i] = 3 * i;
+    struct cpu_view reduced = {.base = table};
+    struct cuda_tile_room room = {CUDA_TILE_ALIGN, CUDA_TILE_ALIGN, 10, 1};
+    uint64_t one = cuda_tile_need_bytes(p, 1, 1, &room),
+             three = cuda_tile_need_bytes(p, 1, 3, &room);
+    cr_assert(ge(u64, one, sizeof(table)));
+    cr_assert(le(u64, three, sizeof(table) + CUDA_TILE_ALIGN * 16));
+    cr_assert(eq(i32, cuda_tile_begin(&tile, p, 1, &reduced, 3, &room, slot, three), 0));
+    int64_t *outputs[3];
+    for (int g = 0; g < 3; g++) {
+        int64_t *items = cuda_tile_place_input(&tile, 10 * sizeof(*items));
+        outputs[g] = cuda_tile_place_output(&tile, 10 * sizeof(int64_t));
+        for (int i = 0; i < 10; i++)
+            items[i] = 2500 * i - 2 + g;
+        add_grain(10, 10 * g, items, sizeof(int64_t), outputs[g]);
+    }
+    run();
+    for (int g = 0; g < 3; g++) {
+        for (int i = 0; i < 10; i++) {
+            int64_t index = 2500 * i - 2 + g;
+            index = index < 0 ? 0 : index >= 20000 ? 19999 : index;
+            cr_assert(eq(i64, outputs[g][i], 3 * index));
+        }
     }
 }

@@ -143,18 +143,69 @@ Test(expr_limits, bounds_registers)
 Test(expr_limits, bounds_passes_and_reductions)
 {
     struct fixture *f = fixture_new();
-    cr_expect(eq(int, compile_repeated(f, "", "sum(f8-", 7, "f8", ")", ""), 0));
-    cr_expect(eq(int, f->program->n_passes, 8));
-    cr_expect(eq(int, compile_repeated(f, "", "sum(f8-", 8, "f8", ")", ""), GAD_LIMIT_EXCEEDED));
-    cr_expect(eq(str, f->error.expected, (char *)"at most 8 passes"));
-    char *text = malloc(REQUEST_MAX_EXPR_CHARS), *at = stpcpy(text, "0");
-    for (unsigned i = 0; i < PROGRAM_MAX_REDUCTIONS; i++)
+    cr_expect(eq(int, compile_repeated(f, "", "sum(f8-", 31, "f8", ")", ""), 0));
+    cr_expect(eq(int, f->program->n_passes, PROGRAM_MAX_PASSES));
+    cr_expect(eq(int, compile_repeated(f, "", "sum(f8-", 32, "f8", ")", ""), GAD_LIMIT_EXCEEDED));
+    cr_expect(eq(str, f->error.expected, (char *)"at most 32 passes"));
+    char *text = malloc(REQUEST_MAX_EXPR_CHARS), *at = stpcpy(text, "s = 0");
+    for (unsigned i = 0; i < PASS_MAX_REDUCTIONS; i++)
         at += sprintf(at, "+max(f8+%u)", i);
-    cr_expect(eq(int, compile_text(f, text, strlen(text)), 0));
+    at = stpcpy(at, "; 0");
+    for (unsigned i = 0; i < PASS_MAX_REDUCTIONS; i++)
+        at += sprintf(at, "+max(f8+s+%u)", i);
+    cr_assert(eq(int, compile_text(f, text, strlen(text)), 0), "%s", f->error.message);
     cr_expect(eq(int, f->program->n_reductions, PROGRAM_MAX_REDUCTIONS));
-    strcpy(at, "+max(f8)");
+    strcpy(at, "+max(row)");
     cr_expect(eq(int, compile_text(f, text, strlen(text)), GAD_LIMIT_EXCEEDED));
-    cr_expect(eq(str, f->error.expected, (char *)"at most 32"));
+    cr_expect(eq(str, f->error.expected, (char *)"at most 64"));
+    free(text);
+    fixture_free(f);
+}
+
+Test(expr_limits, bounds_results_that_one_pass_reads)
+{
+    struct fixture *f = fixture_new();
+    char *text = malloc(REQUEST_MAX_EXPR_CHARS), *at = stpcpy(text, "0");
+    for (unsigned i = 0; i < PASS_MAX_RESULTS; i++)
+        at += sprintf(at, "+max(f8+%u)", i);
+    cr_expect(eq(int, compile_text(f, text, strlen(text)), 0), "%s", f->error.message);
+    strcpy(at, "+max(row)");
+    cr_expect(eq(int, compile_text(f, text, strlen(text)), GAD_LIMIT_EXCEEDED));
+    cr_expect(eq(str, f->error.expected, (char *)"at most 32 results of reductions in one pass"));
+    free(text);
+    fixture_free(f);
+}
+
+Test(expr_limits, bounds_reductions_of_one_pass)
+{
+    struct fixture *f = fixture_new();
+    char *text = malloc(REQUEST_MAX_EXPR_CHARS), *at = text;
+    for (unsigned i = 0; i < 40; i++) /* read by two later passes */
+        at += sprintf(at, "%smax(f8+%u)", i == 0 ? "" : i == 20 ? ";row+" : "+", i);
+    cr_assert(eq(int, fixture_compile(f, text), 0), "%s", f->error.message);
+    cr_expect(eq(int, f->program->n_passes, 4));
+    cr_expect(eq(int, f->program->passes[0].n_reductions, PASS_MAX_REDUCTIONS));
+    cr_expect(eq(int, f->program->passes[1].n_reductions, 40 - PASS_MAX_REDUCTIONS));
+    free(text);
+    fixture_free(f);
+}
+
+Test(expr_limits, bounds_tables_and_checks)
+{
+    struct fixture *f = fixture_new();
+    char *text = malloc(REQUEST_MAX_EXPR_CHARS), *at = stpcpy(text, "0");
+    fixture_add_array(f, "most", DTYPE_FLOAT64, 1, (int64_t[]){65536});
+    fixture_add_array(f, "more", DTYPE_FLOAT64, 1, (int64_t[]){65537});
+    cr_expect(eq(int, fixture_compile(f, "searchsorted(most, f8)"), 0), "%s", f->error.message);
+    cr_expect(eq(int, fixture_compile(f, "searchsorted(more, f8)"), GAD_LIMIT_EXCEEDED));
+    cr_expect(eq(str, f->error.expected, (char *)"at most 524288 bytes"));
+    cr_expect(eq(str, f->error.found, (char *)"524296"));
+    for (unsigned i = 0; i < PROGRAM_MAX_CHECKS; i++)
+        at += sprintf(at, "+take(row, small+%u)", i);
+    cr_expect(eq(int, compile_text(f, text, strlen(text)), 0), "%s", f->error.message);
+    cr_expect(eq(int, f->program->n_checks, PROGRAM_MAX_CHECKS));
+    strcpy(at, "+take(row, small+99)");
+    cr_expect(eq(int, compile_text(f, text, strlen(text)), GAD_LIMIT_EXCEEDED));
     free(text);
     fixture_free(f);
 }

@@ -129,8 +129,10 @@ Test(expr_random, says_what_is_wrong)
         {"integers(f8, seed=1)", "bad-dtype: column 1: integers needs integers as its bounds"},
         {"choice(3, 4, False, seed=1)", "bad-expression: column 1: choice: more numbers are taken "
                                         "than there are, without replacement"},
-        {"choice(i1, seed=1)", "bad-expression: column 8: choice of n: n must be an integer of 1 "
-                               "or more that is known here"},
+        {"choice(i1, seed=1)",
+         "bad-shape: column 1: choice: 'a' must have one axis, not shape (3, 4)"},
+        {"choice(2.5, seed=1)", "bad-expression: column 8: choice of n: n must be an integer of 1 "
+                                "or more that is known here, or an array"},
     };
     EXPECT_RESULTS(cases);
 }

@@ -177,7 +177,7 @@ Test(expr_syntax, says_where_and_what_is_wrong)
         {"!b", "bad-expression: column 1: unexpected '!'; write ~x for not"},
         {"f4[0]", "bad-expression: column 3: unexpected '['; indexing is not supported"},
         {"f4 @ f8", "bad-expression: column 4: unexpected '@'; matrix products are not supported"},
-        {"'f4'", "bad-expression: column 1: unexpected '''; there are no strings"},
+        {"'f4'", "bad-expression: column 1: unexpected 'f4'; there are no strings"},
         {"f4 \xc3\x97 2", "bad-expression: column 4: unexpected byte 0xc3"},
         {"f4.T", "bad-expression: column 3: attributes are not supported"},
         {"np.", "bad-expression: column 4: the expression ends where a name should be"},

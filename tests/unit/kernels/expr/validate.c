@@ -20,7 +20,7 @@ struct walk {
     bool is_written[PROGRAM_MAX_REGISTERS];
     uint8_t register_dtype[PROGRAM_MAX_REGISTERS];
     uint64_t inputs_used;
-    uint32_t reduced_used;
+    uint64_t reduced_used, tables_used;
 };
 
 /* That it broadcasts to the pass's. */
@@ -48,8 +48,25 @@ static const char *check_reduced(struct walk *w, const struct operand *o)
     CHECK(o->index < w->program->n_reductions);
     CHECK(o->dtype == w->program->reductions[o->index].result);
     CHECK(w->program->reductions[o->index].pass < w->pass_index);
-    w->reduced_used |= 1u << o->index;
+    w->reduced_used |= UINT64_C(1) << o->index;
     return check_shape(w, program_reduction_shape(w->program, o->index, shape), shape);
+}
+
+/* One axis, all of an earlier pass's. */
+static const char *check_table(struct walk *w, const struct operand *o)
+{
+    int64_t shape[ARRAY_MAX_NDIM];
+    CHECK(o->kind == OPERAND_TABLE && o->index < w->program->n_reductions);
+    CHECK(o->dtype == w->program->reductions[o->index].result);
+    CHECK(w->program->reductions[o->index].pass < w->pass_index);
+    CHECK(program_reduction_shape(w->program, o->index, shape) == 1);
+    w->tables_used |= UINT64_C(1) << o->index;
+    return NULL;
+}
+
+static bool is_lookup(const struct insn *insn)
+{
+    return insn->op == OP_SEARCH_LEFT || insn->op == OP_SEARCH_RIGHT || insn->op == OP_TAKE;
 }
 
 static const char *check_operand(struct walk *w, const struct operand *o)
@@ -94,7 +111,12 @@ static const char *check_insn_is_engines(const struct insn *insn)
     case OP_RULE_SINC:
     case OP_RULE_RANDOM:
     case OP_RULE_RANDOM_INTEGERS:
+    case OP_RULE_SCAN:
+    case OP_RULE_BINCOUNT:
+    case OP_RULE_HISTOGRAM:
+    case OP_RULE_QUANTILE:
     case OP_RULE_INDEX: return "an operation that is written with others";
+    case OP_RULE_TABLE: CHECK(insn->op == OP_TAKE); break;
     case OP_RULE_ARITHMETIC: CHECK(d != DTYPE_BOOL); break;
     case OP_RULE_INTEGER:
     case OP_RULE_BITCOUNT: CHECK(dtype_is_integer(d)); break;
@@ -159,7 +181,30 @@ static enum dtype result_dtype(const struct insn *insn)
         return DTYPE_UINT32;
     if (insn->op == OP_RANDOM_POISSON)
         return DTYPE_INT64;
+    if (insn->op == OP_ORDERED_KEY)
+        return insn->compute == DTYPE_FLOAT32 ? DTYPE_UINT32 : DTYPE_UINT64;
+    if (insn->op == OP_FROM_ORDERED_KEY)
+        return insn->compute == DTYPE_UINT32 ? DTYPE_FLOAT32 : DTYPE_FLOAT64;
+    if (insn->op == OP_SEARCH_LEFT || insn->op == OP_SEARCH_RIGHT)
+        return DTYPE_INT64;
+    if (insn->op == OP_TAKE)
+        return (enum dtype)insn->src[1].dtype;
     return insn->op == OP_FREXP_EXPONENT ? DTYPE_INT32 : (enum dtype)insn->compute;
+}
+
+/* Keys are of floats, and of unsigned integers of 32 or 64 bits; what is searched has 64 bits. */
+static const char *check_wide(const struct insn *insn)
+{
+    enum dtype d = (enum dtype)insn->compute;
+    if (insn->op == OP_ORDERED_KEY)
+        CHECK(dtype_is_float(d));
+    if (insn->op == OP_FROM_ORDERED_KEY)
+        CHECK(d == DTYPE_UINT32 || d == DTYPE_UINT64);
+    if (insn->op == OP_TAKE)
+        CHECK(d == DTYPE_INT64);
+    else if (is_lookup(insn))
+        CHECK(dtype_size(d) == 8);
+    return NULL;
 }
 
 static const char *check_insn_dtypes(const struct insn *insn)
@@ -178,6 +223,8 @@ static const char *check_insn_dtypes(const struct insn *insn)
     } else if (insn->op == OP_RANDOM_POISSON) {
         CHECK(insn->src[0].dtype == DTYPE_UINT64 && insn->src[1].dtype == DTYPE_UINT64);
         CHECK(insn->src[2].dtype == DTYPE_FLOAT64);
+    } else if (insn->op == OP_TAKE) {
+        CHECK(insn->src[0].dtype == insn->compute);
     } else {
         for (unsigned i = first; i < info->n_args; i++)
             CHECK(insn->src[i].dtype == insn->compute);
@@ -187,6 +234,8 @@ static const char *check_insn_dtypes(const struct insn *insn)
     else
         CHECK(insn->dst.dtype == result_dtype(insn));
     const char *fault = check_random(insn);
+    if (fault == NULL)
+        fault = check_wide(insn);
     return fault != NULL ? fault : check_insn_is_engines(insn);
 }
 
@@ -194,7 +243,8 @@ static const char *check_insn(struct walk *w, const struct insn *insn)
 {
     CHECK(insn->op < OP_COUNT && !op_is_reduction((enum op)insn->op));
     for (unsigned i = 0; i < op_info((enum op)insn->op)->n_args; i++) {
-        const char *fault = check_operand(w, &insn->src[i]);
+        const char *fault = i == 1 && is_lookup(insn) ? check_table(w, &insn->src[i])
+                                                      : check_operand(w, &insn->src[i]);
         if (fault != NULL)
             return fault;
     }
@@ -216,11 +266,32 @@ static enum dtype sum_dtype(enum dtype d)
     return dtype_is_unsigned(d) ? DTYPE_UINT64 : DTYPE_INT64;
 }
 
+static const char *check_counts(struct walk *w, const struct reduction *r)
+{
+    bool has_weights = r->weights.kind != OPERAND_NONE;
+    CHECK(r->src.dtype == DTYPE_INT64);
+    CHECK(r->result == (has_weights ? DTYPE_FLOAT64 : DTYPE_INT64));
+    CHECK(!has_weights || r->weights.dtype == DTYPE_FLOAT64);
+    const char *fault = has_weights ? check_operand(w, &r->weights) : NULL;
+    return fault != NULL ? fault : check_operand(w, &r->src);
+}
+
 static const char *check_reduction(struct walk *w, const struct reduction *r)
 {
     CHECK(r->pass == w->pass_index);
     CHECK(w->pass->reduced_axes != 0 && w->pass->reduced_axes >> (w->pass->ndim - 1) <= 1);
+    bool is_scan = r->op == OP_CUMSUM || r->op == OP_CUMPROD;
+    CHECK(is_scan == (w->pass->scanned_axis >= 0));
+    CHECK((r->n_bins > 0) == (r->op == OP_BINCOUNT));
+    CHECK(!r->is_cumulative || (r->op == OP_BINCOUNT && r->weights.kind == OPERAND_NONE));
+    CHECK(r->weights.kind == OPERAND_NONE || r->op == OP_BINCOUNT);
     switch (r->op) {
+    case OP_CUMSUM:
+    case OP_CUMPROD:
+        CHECK(w->pass->reduced_axes == 1u << w->pass->scanned_axis && !r->keeps_dims);
+        CHECK(r->result == sum_dtype((enum dtype)r->src.dtype));
+        break;
+    case OP_BINCOUNT: return check_counts(w, r);
     case OP_SUM:
     case OP_PROD: CHECK(r->result == sum_dtype((enum dtype)r->src.dtype)); break;
     case OP_MIN:
@@ -241,10 +312,16 @@ static const char *check_store(struct walk *w, const struct store *store)
     CHECK(store->output < w->program->n_outputs);
     const struct program_output *output = &w->program->outputs[store->output];
     CHECK(output->pass == w->pass_index);
-    CHECK(output->dtype == store->src.dtype);
     CHECK(output->ndim == w->pass->ndim);
     for (int i = 0; i < output->ndim; i++)
         CHECK(output->shape[i] == w->pass->shape[i]);
+    if (w->pass->scanned_axis >= 0) {
+        CHECK(store->src.kind == OPERAND_NONE);
+        CHECK(store->scan >= w->pass->first_reduction);
+        CHECK(store->scan < w->pass->first_reduction + w->pass->n_reductions);
+        return NULL;
+    }
+    CHECK(output->dtype == store->src.dtype);
     return check_operand(w, &store->src);
 }
 
@@ -264,6 +341,10 @@ static const char *check_pass(const struct program *p, unsigned index)
         fault = check_store(&w, &p->stores[pass->first_store + i]);
     if (fault == NULL) {
         CHECK(w.inputs_used == pass->inputs_used && w.reduced_used == pass->reduced_used);
+        CHECK(w.tables_used == pass->tables_used);
+        CHECK(__builtin_popcountll(w.reduced_used) + __builtin_popcountll(w.tables_used) <=
+              PASS_MAX_RESULTS);
+        CHECK(pass->n_reductions <= PASS_MAX_REDUCTIONS && pass->scanned_axis < pass->ndim);
         CHECK((pass->reduced_axes == 0) == (pass->n_reductions == 0));
     }
     return fault;
@@ -288,6 +369,14 @@ static const char *check_tables(const struct job_request *request, const struct 
     for (unsigned i = 0; i < p->n_stores; i++)
         outputs |= 1u << p->stores[i].output;
     CHECK(outputs == (1u << p->n_outputs) - 1);
+    CHECK(p->n_checks <= PROGRAM_MAX_CHECKS);
+    for (unsigned i = 0; i < p->n_checks; i++) {
+        int64_t shape[ARRAY_MAX_NDIM];
+        CHECK(p->checks[i].reduction < p->n_reductions);
+        CHECK(p->reductions[p->checks[i].reduction].result == DTYPE_INT64);
+        CHECK(program_reduction_shape(p, p->checks[i].reduction, shape) == 0);
+        CHECK(p->checks[i].message[0] != '\0' && p->checks[i].argument[0] != '\0');
+    }
     uint64_t used = 0;
     for (unsigned i = 0; i < p->n_passes; i++)
         used |= p->passes[i].inputs_used;

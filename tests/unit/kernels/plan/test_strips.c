@@ -8,8 +8,8 @@
 #define MIB (UINT64_C(1) << 20)
 
 /* float32, n by n, of one file into another; the source's first axis is its fastest. */
-static int plan_transpose(int64_t n, unsigned n_threads, uint64_t carry_limit_bytes,
-                          struct plan *ret_plan)
+static int plan_with_memory(int64_t n, unsigned n_threads, uint64_t carry_limit_bytes,
+                            uint64_t memory_bytes, struct plan *ret_plan)
 {
     struct request_arg arg = {.name = "a"};
     struct request_output output = {.expr = "a", .n_expr_chars = 1, .has_to = true};
@@ -20,6 +20,7 @@ static int plan_transpose(int64_t n, unsigned n_threads, uint64_t carry_limit_by
     const struct plan_limits limits = {.pool_bytes = 4 * carry_limit_bytes,
                                        .slot_bytes = GRAIN_MAX_TOTAL_BYTES,
                                        .carry_limit_bytes = carry_limit_bytes,
+                                       .memory_bytes = memory_bytes,
                                        .n_threads = n_threads};
     struct gad_error error;
     struct program *program;
@@ -34,13 +35,19 @@ static int plan_transpose(int64_t n, unsigned n_threads, uint64_t carry_limit_by
     return r;
 }
 
+static int plan_transpose(int64_t n, unsigned n_threads, uint64_t carry_limit_bytes,
+                          struct plan *ret_plan)
+{
+    return plan_with_memory(n, n_threads, carry_limit_bytes, 0, ret_plan);
+}
+
 Test(strips, each_thread_has_a_block_within_what_the_carry_has_room_for)
 {
     struct plan plan;
 
     cr_assert(eq(int, plan_transpose(8192, 2, 24 * MIB, &plan), 0));
     const struct plan_pass *pass = &plan.passes[0];
-    cr_assert(gt(u64, pass->strip_row_bytes, 0));
+    cr_assert(pass->has_strips && !pass->strips_are_mapped);
     cr_assert(eq(uint, pass->tree.window, 2));
     cr_assert(eq(u64, plan.carry_bytes, 2 * pass->node_bytes));
     cr_assert(le(u64, plan.carry_bytes, 24 * MIB));
@@ -51,7 +58,7 @@ Test(strips, there_are_no_more_blocks_than_a_job_can_count)
     struct plan plan;
 
     cr_assert(eq(int, plan_transpose(16384, 1000, 8192 * MIB, &plan), 0));
-    cr_assert(gt(u64, plan.passes[0].strip_row_bytes, 0));
+    cr_assert(plan.passes[0].has_strips);
     cr_assert(eq(uint, plan.passes[0].tree.window, PLAN_MAX_WINDOW));
     cr_assert(le(u64, plan.carry_bytes, 8192 * MIB));
 }
@@ -61,6 +68,47 @@ Test(strips, where_blocks_have_no_room_there_are_none)
     struct plan plan;
 
     cr_assert(eq(int, plan_transpose(8192, 2, MIB, &plan), 0));
-    cr_assert(eq(u64, plan.passes[0].strip_row_bytes, 0));
+    cr_assert(not(plan.passes[0].has_strips));
     cr_assert(eq(u64, plan.carry_bytes, 0));
+}
+
+Test(strips, what_memory_can_keep_is_mapped_and_tiles_are_whole_rows)
+{
+    struct plan plan;
+    const int64_t n = 8192;
+    const uint64_t source_bytes = (uint64_t)n * (uint64_t)n * 4;
+
+    cr_assert(eq(int, plan_with_memory(n, 2, 24 * MIB, 4 * source_bytes, &plan), 0));
+    const struct plan_pass *pass = &plan.passes[0];
+    cr_assert(pass->has_strips && pass->strips_are_mapped);
+    cr_assert(eq(uint, pass->tree.window, 4));
+    cr_assert(eq(u64, plan.carry_bytes, 4 * pass->node_bytes));
+    for (uint64_t tile = 0; tile < pass->n_tiles; tile++) {
+        uint64_t first, n_grains, n_elements = 0;
+        int64_t start[2], count[2];
+        plan_tile_grains(pass, tile, &first, &n_grains);
+        for (uint64_t i = 0; i < n_grains; i++) {
+            geometry_grain(&pass->geometry, first + i, start, count);
+            n_elements += (uint64_t)(count[0] * count[1]);
+        }
+        cr_assert(eq(u64, n_elements * 4, pass->node_bytes));
+        cr_assert(eq(u64, n_elements, (uint64_t)(count[0] * n)));
+    }
+}
+
+Test(strips, what_memory_cannot_keep_is_read)
+{
+    struct plan plan;
+    const uint64_t source_bytes = UINT64_C(8192) * 8192 * 4;
+
+    cr_assert(eq(int, plan_with_memory(8192, 2, 24 * MIB, 4 * source_bytes - 4, &plan), 0));
+    cr_assert(plan.passes[0].has_strips && !plan.passes[0].strips_are_mapped);
+}
+
+Test(strips, where_mapped_blocks_have_no_room_there_are_none)
+{
+    struct plan plan;
+
+    cr_assert(eq(int, plan_with_memory(8192, 2, MIB / 2, 1024 * MIB, &plan), 0));
+    cr_assert(not(plan.passes[0].has_strips));
 }

@@ -1,0 +1,173 @@
+"""Quantiles, exact, in a bounded number of passes: gd.median(a, axis=0), gd.quantile(a, [0.1]).
+
+They have NumPy's names, parameters and meaning, and give lazies. Nothing is sorted and no copy is
+made: the daemon finds the elements of the wanted ranks by counting.
+
+Parameters
+----------
+a : Lazy or array_like
+    Of any shape.
+q : float or array_like of float
+    Which: 0 to 1, of percentiles 0 to 100. A row of them gives a first axis of as many.
+axis : int, tuple of ints, or None
+    The axes that are reduced; negative ones count from the last. None: all of them.
+out : optional
+    Where the result goes, as of Lazy.compute(): then it is computed at once, and out is given back.
+overwrite_input : bool
+    Means nothing: a is read alone.
+method : str
+    What lies between two elements: "linear", "lower", "higher", "nearest", "midpoint" and all
+    others of NumPy's.
+keepdims : bool
+    Whether the reduced axes stay with length 1, so that the result broadcasts with a.
+weights : None
+    Refused: weights are not computed.
+
+Returns
+-------
+Lazy
+    Of a's shape without the reduced axes, behind the axis of q; 0-d where all are. `out` where it
+    was given.
+
+Raises
+------
+NoAxis
+    An axis is out of range or named twice: a BadShape, a ValueError, an IndexError and NumPy's
+    AxisError.
+BadArgument
+    q is out of range, or the method unknown.
+Unsupported
+    weights=, or q of several axes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import errors
+from .array import Lazy
+from .describing import describe
+from .graph import Node, Number, Whole, Words, number, strong
+from .leaves import ArraySource
+from .moves import array_of, concatenate
+from .operands import Operand
+from .reducing import Axis, axes_of
+from .results import made
+from .text import number_text
+
+_MAX_Q = 8  # of one call in the daemon's language
+_MAX_Q_ALONG_AXES = 4  # which keeps counts for each slice
+_METHODS = frozenset([
+    "linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf", "averaged_inverted_cdf",
+    "closest_observation", "interpolated_inverted_cdf", "hazen", "weibull", "median_unbiased",
+    "normal_unbiased"])
+
+
+def _node(op: str, node: Node, q: str | None, n: int | None, axis: Axis, words: Words,
+          keepdims: bool) -> Whole:
+    """q: as text; n: how many, None of one that gives no axis."""
+    axes = axes_of(op, axis, len(node.shape))
+    sizes = [1 if one in axes else size for one, size in enumerate(node.shape)
+             if keepdims or one not in axes]
+    more: Words = () if q is None else (("", q),)
+    if len(axes) < len(node.shape):
+        named = ",".join(map(str, axes))
+        more = (*more, ("axis", named if len(axes) == 1 else f"({named})"))
+    more = (*more, *words)
+    if keepdims and node.shape:
+        more = (*more, ("keepdims", "True"))
+    return Whole(op, (node,), (), tuple(sizes if n is None else [n, *sizes]), more)
+
+
+def _check_q(op: str, values: Any) -> None:
+    last = 100 if "percentile" in op else 1
+    for value in values:
+        if not 0 <= value <= last:
+            raise errors.BadArgument(f"{op}: q is {value}, not 0 to {last}", argument="q",
+                                     expected=f"0 to {last}", found=str(value))
+
+
+def _quantiles(op: str, a: object, q: Any, axis: Axis, method: object, keepdims: bool,
+               weights: object) -> Node:
+    node = array_of(a)
+    if weights is not None:
+        raise errors.Unsupported(f"{op}: weights= is not computed by the daemon",
+                                 argument="weights", expected="None", found="weights=")
+    if method not in _METHODS:
+        raise errors.BadArgument(f"{op}: method is {method!r}", argument="method",
+                                 expected=", ".join(sorted(_METHODS)), found=repr(method))
+    words: Words = () if method == "linear" else (("method", str(method)),)
+    if isinstance(q, Lazy):
+        q = q.compute()
+    if isinstance(q, (int, float)) and not isinstance(q, np.generic):
+        _check_q(op, [q])
+        return _node(op, node, number_text(number(q)).strip("()"), None, axis, words, keepdims)
+    given = np.asarray(q)
+    if given.ndim > 1:
+        raise errors.Unsupported(f"{op}: q of shape {given.shape} has several axes; the daemon "
+                                 "computes one row of them", argument="q", expected="one axis",
+                                 found=str(given.shape))
+    _check_q(op, given.ravel().tolist())
+    if given.ndim == 0:
+        value: np.generic = given.dtype.type(given)
+        return _node(op, node, number_text(strong(value)), None, axis, words, keepdims)
+    is_whole = len(axes_of(op, axis, len(node.shape))) == len(node.shape)
+    most = _MAX_Q if is_whole else _MAX_Q_ALONG_AXES
+    parts = [given[i:i + most] for i in range(0, len(given), most)]
+    rows = [_node(op, node, _listed(part), len(part), axis, words, keepdims) for part in parts]
+    if not rows:
+        one = _node(op, node, "[0.5]", 1, axis, words, keepdims)
+        return ArraySource(np.empty((0, *one.shape[1:]), Lazy._of(one).dtype))
+    return rows[0] if len(rows) == 1 else concatenate([Lazy._of(row) for row in rows])._node
+
+
+def _listed(values: Any) -> str:
+    return f"[{','.join([number_text(Number(float(one), None)) for one in values])}]"
+
+
+def quantile(a: Operand, q: Operand, axis: Axis = None, out: object = None,
+             overwrite_input: bool = False, method: str = "linear", keepdims: bool = False, *,
+             weights: None = None) -> Lazy:
+    """the value below which a part q, from 0 to 1, of the elements lies"""
+    return made(_quantiles("quantile", a, q, axis, method, keepdims, weights), out)
+
+
+def percentile(a: Operand, q: Operand, axis: Axis = None, out: object = None,
+               overwrite_input: bool = False, method: str = "linear", keepdims: bool = False, *,
+               weights: None = None) -> Lazy:
+    """the same with q from 0 to 100"""
+    return made(_quantiles("percentile", a, q, axis, method, keepdims, weights), out)
+
+
+def median(a: Operand, axis: Axis = None, out: object = None, overwrite_input: bool = False,
+           keepdims: bool = False) -> Lazy:
+    """the middle element, or the mean of the two"""
+    return made(_node("median", array_of(a), None, None, axis, (), keepdims), out)
+
+
+def nanquantile(a: Operand, q: Operand, axis: Axis = None, out: object = None,
+                overwrite_input: bool = False, method: str = "linear", keepdims: bool = False, *,
+                weights: None = None) -> Lazy:
+    """quantile of what is not NaN"""
+    return made(_quantiles("nanquantile", a, q, axis, method, keepdims, weights), out)
+
+
+def nanpercentile(a: Operand, q: Operand, axis: Axis = None, out: object = None,
+                  overwrite_input: bool = False, method: str = "linear", keepdims: bool = False,
+                  *, weights: None = None) -> Lazy:
+    """percentile of what is not NaN"""
+    return made(_quantiles("nanpercentile", a, q, axis, method, keepdims, weights), out)
+
+
+def nanmedian(a: Operand, axis: Axis = None, out: object = None, overwrite_input: bool = False,
+              keepdims: bool = False) -> Lazy:
+    """median of what is not NaN"""
+    return made(_node("nanmedian", array_of(a), None, None, axis, (), keepdims), out)
+
+
+__all__ = ["quantile", "percentile", "median", "nanquantile", "nanpercentile", "nanmedian"]
+
+if __doc__:  # not where they are left out
+    describe(__doc__, [quantile, percentile, median, nanquantile, nanpercentile, nanmedian])

@@ -1,0 +1,155 @@
+/* Binding what a pass reduces, counts and scans, and the tables that it reads.
+ *
+ * What a reduction keeps of each cell beside its node lies in the scratch, at most
+ * BIND_MAX_CELL_BYTES for all of them, which the planner keeps to; counters of BINCOUNTs take what
+ * is left of these bytes, in equal parts, and do without where it is too little. Scans keep nothing
+ * there: their states are the caller's. A table has two slots, its elements' and its length's, as
+ * its kernels' third source.
+ *
+ * Called by bind.c once per box.
+ */
+#include "kernels/cpu/bind.h"
+
+#include "proto/util.h"
+
+#include <string.h>
+
+static void *take_cells(struct binding *b)
+{
+    return layout_take(b, b->run->reducer.n_cells * sizeof(double));
+}
+
+static int bind_counting(struct binding *b, struct reducing *d, void *plane)
+{
+    struct run *run = b->run;
+    const struct reduction *reduction = d->reduction;
+    if (reduction->src.dtype != DTYPE_INT64 || reduction->n_bins == 0)
+        return -EINVAL;
+    struct counting *c = d->counting = layout_take(b, sizeof(*c));
+    *c = (struct counting){
+        .n_bins = reduction->n_bins,
+        .has_weights = reduction->weights.kind != OPERAND_NONE,
+        .plane = plane,
+    };
+    size_t n_bytes = counting_choose_tables(c, &run->reducer, b->counter_room / run->n_counts);
+    counting_begin(c, &run->reducer, layout_take(b, n_bytes));
+    return 0;
+}
+
+static int bind_reduction(struct binding *b, unsigned i, const struct reduce_layout *layout,
+                          void *node)
+{
+    const struct reduction *reduction = &layout->reductions[i];
+    struct reducing *d = &b->run->reductions[i];
+    const struct reducer *r = &b->run->reducer;
+    unsigned n_planes = reduce_n_planes(reduction);
+    *d = (struct reducing){.reduction = reduction};
+    if (reduction->op == OP_BINCOUNT)
+        return bind_counting(b, d, reduce_plane(layout, node, i, 0));
+    if (!engine_find_reduction(b->run->engine, reduction, d))
+        return -EINVAL;
+    d->item_log2 = (unsigned)__builtin_ctzl(dtype_size((enum dtype)reduction->src.dtype));
+    d->plane_log2 = (unsigned)__builtin_ctzl(dtype_size(reduce_plane_dtype(reduction, 0)));
+    for (unsigned k = 0; k < n_planes; k++) {
+        d->planes[k] = reduce_plane(layout, node, i, k);
+        if (d->is_ordered && r->n_rows > r->block)
+            d->totals[k] = take_cells(b);
+    }
+    if (reduction->op == OP_SQUARED_DEVIATIONS)
+        d->shift = take_cells(b);
+    if (d->is_ordered)
+        d->pending = layout_take(b, KERNEL_GRANULE * sizeof(double));
+    return 0;
+}
+
+/* What reductions keep of each cell beside the node. */
+static uint64_t cell_bytes(const struct run *run, const struct reduce_layout *layout)
+{
+    const struct reducer *r = &run->reducer;
+    uint64_t n_values = 0;
+    for (unsigned i = 0; i < run->n_reductions; i++) {
+        const struct reduction *reduction = &layout->reductions[i];
+        if (reduction->op == OP_BINCOUNT)
+            continue;
+        n_values += reduction->op == OP_SQUARED_DEVIATIONS;
+        n_values += r->n_rows > r->block ? reduce_n_planes(reduction) : 0;
+    }
+    return n_values * round_up_u64(r->n_cells * sizeof(double), 64);
+}
+
+/* SQUARED_DEVIATIONS of float32 has its elements' sum in its first plane, as SUM would. */
+static void find_twins(struct run *run)
+{
+    for (unsigned i = 0; i < run->n_reductions; i++) {
+        const struct reduction *sum = run->reductions[i].reduction;
+        if (sum->op != OP_SUM || sum->src.dtype != DTYPE_FLOAT32)
+            continue;
+        for (unsigned k = 0; k < run->n_reductions; k++) {
+            const struct reduction *other = run->reductions[k].reduction;
+            if (other->op == OP_SQUARED_DEVIATIONS && other->src.kind == sum->src.kind &&
+                other->src.index == sum->src.index && other->src.dtype == sum->src.dtype)
+                run->reductions[i].twin = &run->reductions[k];
+        }
+    }
+}
+
+int bind_reductions(struct binding *b, const struct reduce_layout *layout, void *node)
+{
+    struct run *run = b->run;
+    if (run->n_reductions == 0)
+        return 0;
+    reducer_init(&run->reducer, run->box, run->pass);
+    if (!layout || layout->n_reductions != run->n_reductions ||
+        layout->n_cells != run->reducer.n_cells || cell_bytes(run, layout) > BIND_MAX_CELL_BYTES)
+        return -EINVAL;
+    run->reductions = layout_take(b, run->n_reductions * sizeof(*run->reductions));
+    for (unsigned i = 0; i < run->n_reductions; i++)
+        run->n_counts += layout->reductions[i].op == OP_BINCOUNT;
+    b->counter_room = BIND_MAX_CELL_BYTES - cell_bytes(run, layout);
+    for (unsigned i = 0; i < run->n_reductions; i++) {
+        int r = bind_reduction(b, i, layout, node);
+        if (r)
+            return r;
+        if (run->reductions[i].reduction->op == OP_ARGMIN ||
+            run->reductions[i].reduction->op == OP_ARGMAX)
+            run->positions = layout_take(b, sizeof(*run->positions));
+    }
+    find_twins(run);
+    if (run->positions)
+        index_stream_init_flat(run->positions, run->box, run->pass->shape, run->pass->reduced_axes);
+    return 0;
+}
+
+int bind_scans(struct binding *b, const struct cpu_view *states)
+{
+    struct run *run = b->run;
+    unsigned axis = (unsigned)run->pass->scanned_axis;
+    if (axis >= (unsigned)run->box->ndim || !states)
+        return -EINVAL;
+    scanner_init(&run->scanner, run->box, axis);
+    run->scans = layout_take(b, run->n_scans * sizeof(*run->scans));
+    for (unsigned i = 0; i < run->n_scans; i++) {
+        const struct reduction *reduction = bind_reduction_at(run, i);
+        const struct cpu_view *view = &states[run->pass->first_reduction + i];
+        if (!engine_find_scan(run->engine, reduction, &run->scans[i]))
+            return -EINVAL;
+        scanning_init(&run->scans[i], reduction, run->box, axis, view);
+    }
+    return 0;
+}
+
+void bind_tables(struct binding *b, const struct cpu_view *reduced)
+{
+    const struct run *run = b->run;
+    for (uint64_t left = run->pass->tables_used; left; left &= left - 1) {
+        unsigned i = (unsigned)__builtin_ctzll(left);
+        uint16_t slot = b->table_slot[i];
+        int64_t shape[ARRAY_MAX_NDIM];
+        if (slot == NO_SLOT)
+            continue;
+        uint64_t *length = layout_take(b, sizeof(*length));
+        *length = program_reduction_shape(run->program, i, shape) == 1 ? (uint64_t)shape[0] : 0;
+        run->address[slot] = reduced[i].base;
+        run->address[slot + 1] = length;
+    }
+}
