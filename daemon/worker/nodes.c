@@ -74,11 +74,13 @@ static void check(struct wjob *job, const struct program_check *check)
 void nodes_end_pass(struct wjob *job)
 {
     assert(!job->tree || reduce_tree_is_complete(job->tree));
-    if (!has_nodes(job) || job->round > 0 || job->plan.n_tiles == 0)
+    const struct plan_pass *plan = plan_of(job);
+    if (!has_nodes(job) || job->plan.n_tiles == 0)
         return;
-    if (plan_of(job)->n_tiles == 0) /* somebody may read them */
+    /* Somebody may read them; what goes in rounds shares its memory with others in each of them. */
+    if (plan->n_tiles == 0 && (job->round == 0 || plan->geometry.round_axis >= 0))
         plan_keep_identities(&job->plan, job->program, job->pass, job->round, job->carry);
-    for (unsigned i = 0; i < job->program->n_checks; i++)
+    for (unsigned i = 0; job->round == 0 && i < job->program->n_checks; i++)
         if (job->program->reductions[job->program->checks[i].reduction].pass == job->pass)
             check(job, &job->program->checks[i]);
 }

@@ -9,8 +9,12 @@
  * few elements of the tile are read first, in the way that does not wait; where one is not there an
  * I/O thread asks for all that the tile needs, with what lies beside it for the tiles that follow,
  * and waits. What leaves the cache meanwhile is waited for after all. Under the guard, a page that
- * the file does not have any more is an error of the file's. Where a file system maps nothing,
- * grains are read one by one into the slot.
+ * the file does not have any more is an error of the file's.
+ *
+ * Only files are mapped whose file system knows reads that do not wait: others may be a program of
+ * the client's or another machine, and a thread that touches a page that they never give is lost.
+ * Nor are files in memory, where touching a hole takes memory. Where some source cannot be mapped,
+ * the job is planned again without mapping (wjob.c).
  *
  * Read: the block is the source's.
  *
@@ -29,6 +33,7 @@
 
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 
 #define N_SAMPLES    8
 #define BESIDE_BYTES (64 * 1024) /* of a row, asked for together */
@@ -69,27 +74,42 @@ static void go_to_grain(const struct port_box *box, const struct thread_context 
 
 /* Mapped ------------------------------------------------------------------------------------- */
 
-static void map_source(struct port *p)
+/* Whether the file system itself has the pages, and gives them without anybody else's help. */
+static bool can_map(const struct port *p, int64_t first)
+{
+    char byte;
+    struct iovec vector = {.iov_base = &byte, .iov_len = 1};
+    if (p->file.is_in_memory)
+        return false;
+    return preadv2(p->file.fd, &vector, 1, (off_t)first, RWF_NOWAIT) >= 0 || errno == EAGAIN;
+}
+
+static bool map_source(struct port *p)
 {
     int64_t low, high, page = sysconf(_SC_PAGESIZE);
     if (p->file.mapping)
-        return;
+        return true;
     array_extent(&p->array, &low, &high);
     int64_t first = (int64_t)p->array.at.file.offset_bytes + low, begin = first / page * page;
     int64_t n_bytes = (int64_t)p->array.at.file.offset_bytes + high - begin;
+    if (!can_map(p, first))
+        return false;
     void *memory = mmap(NULL, (size_t)n_bytes, PROT_READ, MAP_PRIVATE, p->file.fd, (off_t)begin);
     if (memory == MAP_FAILED)
-        return;
+        return false;
     p->file.mapping = memory;
     p->file.mapping_bytes = n_bytes;
     p->file.mapping_begin = begin;
+    return true;
 }
 
-void strips_map(struct wjob *job)
+bool strips_map(struct wjob *job)
 {
     for (unsigned i = 0; i < job->plan.n_passes; i++)
-        if (job->plan.passes[i].strips_are_mapped)
-            map_source(&job->ports[__builtin_ctzll(job->program->passes[i].inputs_used)]);
+        if (job->plan.passes[i].strips_are_mapped &&
+            !map_source(&job->ports[__builtin_ctzll(job->program->passes[i].inputs_used)]))
+            return false;
+    return true;
 }
 
 /* One element, read and forgotten: then its page is in the cache. */
@@ -148,10 +168,7 @@ static int load_rows(const struct tile *t, struct thread_context *th)
 
 static int fill_mapped(struct tile *t, struct thread_context *th)
 {
-    const struct port *port = source_of(t);
-    if (!port->file.mapping)
-        return port->ops->fill(port, &th->input_boxes[0], th->input_memory[0], &th->io, &th->error);
-    if (t->has_block || port->file.is_in_memory)
+    if (t->has_block)
         return 0;
     int r = th->io.may_block ? load_rows(t, th) : sample(t, th);
     t->has_block = r == 0;
@@ -186,7 +203,7 @@ bool strips_output(const struct tile *t, const struct thread_context *th, struct
 static int check_is_whole(const struct port *port, struct gad_error *error)
 {
     struct stat st;
-    if (!port->file.mapping || fstat(port->file.fd, &st) < 0 ||
+    if (fstat(port->file.fd, &st) < 0 ||
         st.st_size >= port->file.mapping_begin + port->file.mapping_bytes)
         return 0;
     return port_file_fault(port, port->file.mapping + port->file.mapping_bytes - 1, error);
@@ -243,9 +260,8 @@ bool strips_input(const struct tile *t, const struct thread_context *th, struct 
     if (!t->block)
         return false;
     if (plan->strips_are_mapped) {
-        if (port->file.mapping)
-            mapped_view(port, &th->input_boxes[0], ret_view);
-        return port->file.mapping != NULL;
+        mapped_view(port, &th->input_boxes[0], ret_view);
+        return true;
     }
     block_box(t, &box);
     box.count[plan->strip_axis] = 1;

@@ -3,9 +3,9 @@
 
 #include "daemon/worker/tile.h"
 
-/* Maps the sources of such passes that are to be mapped. Where a file system cannot, the source is
- * read grain by grain. The ports are open. */
-void strips_map(struct wjob *job);
+/* Maps the sources of such passes that are to be mapped. False: one cannot be. The ports are open.
+ */
+bool strips_map(struct wjob *job);
 
 /* As the fill of a port, for all of the tile's source: reads it into the block, or sees to it that
  * what is mapped is in memory. Once for each tile. */

@@ -185,6 +185,17 @@ static int collect_ranges(struct wjob *job)
     return 0;
 }
 
+/* Some source cannot be mapped after all: sources are read, within the carry that the job has. */
+static int plan_without_mapping(struct wjob *job, const struct plan_limits *limits,
+                                struct gad_error *error)
+{
+    struct plan_limits own = *limits;
+    own.memory_bytes = 0;
+    own.carry_limit_bytes = min_u64(own.carry_limit_bytes, job->identity.carry_size_bytes);
+    return plan_make(job->request, job->program, !job->plan.is_restartable, &own, &job->plan,
+                     error);
+}
+
 static int open_ports(struct wjob *job, const struct wjob_context *with, struct gad_error *error)
 {
     struct port_context context = {.fds = job->frame.fds,
@@ -201,8 +212,9 @@ static int open_ports(struct wjob *job, const struct wjob_context *with, struct 
         r = open_outputs(job, &context, error);
     if (r)
         return r;
-    strips_map(job);
-    return collect_ranges(job);
+    if (!strips_map(job))
+        r = plan_without_mapping(job, with->limits, error);
+    return r ? r : collect_ranges(job);
 }
 
 int wjob_new(struct frame *frame_take, const struct message *message,

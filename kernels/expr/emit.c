@@ -374,7 +374,9 @@ static int check_results(struct emitter *e, const struct pass *pass)
     if (n_bytes <= PASS_MAX_TABLE_BYTES)
         return 0;
     int r = fail(e->c, GAD_LIMIT_EXCEEDED, 0,
-                 "the arrays that are looked up in have %" PRIu64 " bytes together", n_bytes);
+                 "what is looked up in, edges of bins too, has %" PRIu64
+                 " bytes; look up in parts of it, or count in fewer bins",
+                 n_bytes);
     error_expected(e->c->error, "at most %u bytes", PASS_MAX_TABLE_BYTES);
     error_found(e->c->error, "%" PRIu64, n_bytes);
     return r;

@@ -18,6 +18,7 @@
  */
 #include "kernels/expr/reductions.h"
 
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 
@@ -218,14 +219,17 @@ static int check_growth(struct histogram *h, uint16_t edge, uint16_t next)
                       "edges that differ", "edges not above the one before");
 }
 
-/* Limits that are known so far from each other that rounding cannot make two edges equal. */
+/* Limits that are known so far from each other that rounding cannot make two edges equal, and no
+ * edge is infinite. */
 static bool is_far_apart(const struct histogram *h, uint16_t low, uint16_t high, enum dtype d)
 {
     const struct node *a = &h->k.l.c->graph.nodes[low], *b = &h->k.l.c->graph.nodes[high];
     if (a->kind != NODE_CONST || b->kind != NODE_CONST)
         return false;
     double least = a->value.f64, most = b->value.f64, unit = d == DTYPE_FLOAT32 ? 0x1p-23 : 0x1p-52;
-    double size = fmax(fabs(least), fabs(most));
+    double size = fmax(fabs(least), fabs(most)), limit = d == DTYPE_FLOAT32 ? FLT_MAX : DBL_MAX;
+    if (size > limit || most - least > DBL_MAX)
+        return false;
     return (most / 4 - least / 4) / h->n_bins > size * unit && size * unit > 0x1p-100;
 }
 

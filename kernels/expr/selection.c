@@ -253,7 +253,7 @@ static unsigned digit_bits(const struct digits *d)
         return 13;
     if (n_slices * d->s->n <= 64 || (is_wide && d->s->n == 6))
         return 11;
-    return k->n_reduced <= 64 && d->s->n <= 3 ? 5 : 8;
+    return k->n_reduced <= 512 && d->s->n <= 3 ? 5 : 8;
 }
 
 static void find_next(struct digits *d, unsigned i)

@@ -14,7 +14,8 @@
 
 #define NODE_BYTES       (128u * 1024)
 #define NODE_LEAST_CELLS 256u
-#define CHUNK_NODE_BYTES (192u * 1024)
+#define BESIDE_BYTES     (192u * 1024)
+#define LINE_CELLS       8u
 #define BINS_NODE_BYTES  (256u * 1024)  /* with fewer cells the runs of files would be short */
 #define SCAN_CELLS       (256u * 1024)  /* any number that a grain may have: scans have no nodes */
 #define CHEAP_BYTES      (1024u * 1024) /* for a window larger than is needed */
@@ -22,53 +23,62 @@
 #define TILES_PER_THREAD 4u
 #define DEVICE_TILES     16u
 
-/* The values of one cell; n_extra: more of squared deviations. */
-static uint64_t n_values_of(const struct program *program, unsigned pass, unsigned n_extra,
-                            bool *ret_has_bins)
+/* Of one cell. */
+struct cell_values {
+    uint64_t n_bytes;  /* in a node */
+    uint64_t n_beside; /* values that the CPU's engine keeps beside one (kernels/cpu/engine.h) */
+    bool has_bins;
+};
+
+static struct cell_values values_of(const struct program *program, unsigned pass)
 {
     const struct pass *p = &program->passes[pass];
-    uint64_t n = 0;
+    struct cell_values v = {.has_bins = false};
 
-    *ret_has_bins = false;
     for (unsigned i = 0; i < p->n_reductions; i++) {
         const struct reduction *r = &program->reductions[p->first_reduction + i];
-        n += reduce_n_planes(r) * reduce_values_per_cell(r) +
-             (r->op == OP_SQUARED_DEVIATIONS ? n_extra : 0);
-        *ret_has_bins |= r->n_bins > 0;
+        unsigned n_planes = reduce_n_planes(r);
+        v.n_bytes += n_planes * reduce_values_per_cell(r) * sizeof(union scalar);
+        v.has_bins |= r->n_bins > 0;
+        if (r->n_bins == 0)
+            v.n_beside += n_planes + (r->op == OP_SQUARED_DEVIATIONS);
     }
-    return n;
+    return v;
 }
 
-static uint64_t cells_of(uint64_t n_bytes, uint64_t n_values)
+/* For so many cells the engine has room beside a node, in lines of LINE_CELLS. */
+static uint64_t cells_beside(const struct cell_values *v)
 {
-    return max_u64(n_bytes / sizeof(union scalar) / n_values, 1);
+    uint64_t line_bytes = LINE_CELLS * sizeof(union scalar);
+
+    return v->n_beside == 0 ? UINT64_MAX : BESIDE_BYTES / line_bytes / v->n_beside * LINE_CELLS;
+}
+
+static uint64_t cells_with_bins(const struct cell_values *v)
+{
+    return min_u64(max_u64(BINS_NODE_BYTES / v->n_bytes, 1), cells_beside(v));
 }
 
 uint64_t planner_most_cells(const struct program *program, unsigned pass)
 {
-    bool has_bins;
-    uint64_t n_values = n_values_of(program, pass, 0, &has_bins);
+    struct cell_values v = values_of(program, pass);
 
-    if (n_values == 0)
+    if (v.n_bytes == 0)
         return 0;
     if (program->passes[pass].scanned_axis >= 0)
         return SCAN_CELLS;
-    if (has_bins)
-        return cells_of(BINS_NODE_BYTES, n_values);
-    return max_u64(cells_of(NODE_BYTES, n_values), NODE_LEAST_CELLS);
+    return v.has_bins ? cells_with_bins(&v) : max_u64(NODE_BYTES / v.n_bytes, NODE_LEAST_CELLS);
 }
 
-/* What the CPU's engine can take (kernels/cpu/engine.h): squared deviations need one more. */
 uint64_t planner_chunk_cells(const struct program *program, unsigned pass)
 {
-    bool has_bins;
-    uint64_t n_values = n_values_of(program, pass, 1, &has_bins);
+    struct cell_values v = values_of(program, pass);
 
-    if (n_values == 0)
+    if (v.n_bytes == 0)
         return 0;
     if (program->passes[pass].scanned_axis >= 0)
         return SCAN_CELLS;
-    return cells_of(has_bins ? BINS_NODE_BYTES : CHUNK_NODE_BYTES, n_values);
+    return v.has_bins ? cells_with_bins(&v) : cells_beside(&v);
 }
 
 uint64_t planner_tree_bytes(const struct plan_pass *planned)

@@ -12,8 +12,10 @@
  * reads it. Results are placed in their order, each at the lowest place where no other one lives at
  * the same time.
  *
- * At most reductions x reductions steps of a few instructions, and as many more where places are
- * taken. Called by carry.c and rounds.c.
+ * Placing takes at most reductions^3 steps of a few instructions. Whoever asks for many lengths of
+ * a round asks first for what lives at a time, which takes reductions x passes.
+ *
+ * Called by carry.c and rounds.c.
  */
 #include "kernels/plan/planner.h"
 #include "proto/util.h"
@@ -36,6 +38,23 @@ static void set_life(const struct planner *p, unsigned reduction, struct placed 
         ret->first = 0;
         ret->last = program->n_passes - 1u;
     }
+}
+
+uint64_t planner_least_result_bytes(const struct planner *p)
+{
+    uint64_t alive[PROGRAM_MAX_PASSES] = {0}, most = 0;
+
+    for (unsigned i = 0; i < p->program->n_reductions; i++) {
+        struct placed own;
+        uint64_t size = planner_one_result_bytes(p, i);
+        set_life(p, i, &own);
+        for (unsigned pass = own.first; pass <= own.last; pass++) {
+            if (!planner_add_checked(&alive[pass], size))
+                return UINT64_MAX;
+            most = max_u64(most, alive[pass]);
+        }
+    }
+    return most;
 }
 
 /* One of those placed that is in the way; NULL: none is. */

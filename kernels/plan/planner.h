@@ -74,6 +74,8 @@ int planner_cut_all(struct planner *p) GAD_MUST_CHECK;
 /* places.c: where the results of a round lie, from 0 on; how many bytes that are. UINT64_MAX: more
  * than that. */
 uint64_t planner_place_results(const struct planner *p, uint64_t *ret_offsets);
+/* The most that live at a time: never more than that, and sooner known. */
+uint64_t planner_least_result_bytes(const struct planner *p);
 
 /* rounds.c: bytes of all results of a round, each aligned; UINT64_MAX: more than that. */
 uint64_t planner_result_bytes(const struct planner *p);

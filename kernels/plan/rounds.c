@@ -160,7 +160,7 @@ static int64_t chunk_unit(const struct planner *p, int64_t length)
 static bool fits_at(struct planner *p, int64_t round_length, uint64_t max_bytes)
 {
     p->round_length = round_length;
-    return planner_result_bytes(p) <= max_bytes;
+    return planner_least_result_bytes(p) <= max_bytes && planner_result_bytes(p) <= max_bytes;
 }
 
 /* The longest rounds whose results fit. */

@@ -35,10 +35,10 @@
 #define PAD_BYTES         64
 #define LEAST_BYTES       (UINT64_C(16) << 20) /* of the array */
 #define MAPPED_SHARE      4                    /* of the memory, that a source may have */
-#define MAPPED_WIDTH      64                   /* bytes: a line of the cache; wider blocks leave it */
-#define MAPPED_RUN_BYTES  1024                 /* of the output's, at least */
-#define MAPPED_ROW_BYTES  256                  /* of the source's */
-#define MOST_MAPPED_BYTES (UINT64_C(4) << 20)  /* of a block */
+#define MAPPED_WIDTH      64   /* bytes: a line of the cache; wider blocks leave it */
+#define MAPPED_RUN_BYTES  1024 /* of the output's, at least */
+#define MAPPED_ROW_BYTES  256  /* of the source's */
+#define MOST_MAPPED_BYTES (UINT64_C(4) << 20) /* of a block */
 
 /* The fastest axis of an operand of the whole space; -1: there is none. */
 static int fastest_axis(const struct geometry_operand *operand)

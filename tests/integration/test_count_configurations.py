@@ -71,6 +71,45 @@ def test_a_scan_goes_in_rounds_and_in_place(start):
         source.close()
 
 
+def test_sums_of_no_elements_are_zero_in_every_round(start):
+    """Other results of a round lie where they lay in the one before."""
+    b, c = (normal((n, 150_001)).round() for n in (3, 2))
+    daemon = start(pool="1M", engine="cpu")
+    with daemon.connect() as w:
+        arrays = {"a": np.zeros((0, b.shape[1]), b.dtype), "b": b, "c": c}
+        sources = {name: Source(w, array, "region", None) for name, array in arrays.items()}
+        region = wire.Region(w, b.shape[1] * b.itemsize)
+        to = described(region.array(b.dtype, b.shape[1:]), region.at())
+        request = {"args": {name: source.described for name, source in sources.items()},
+                   "outputs": [{"expr": "sum(c * sum(b - sum(a, axis=0), axis=0), axis=0)",
+                                "to": to}]}
+        assert w.call("job.plan", **request)["rounds"] > 1
+        w.call("job.run", **request)
+        assert np.array_equal(region.array(b.dtype, b.shape[1:]), (c * b.sum(axis=0)).sum(axis=0))
+        for source in sources.values():
+            source.close()
+
+
+def test_few_bins_beside_many_reductions_of_many_rows(start):
+    """The engine keeps more for each cell of these than for bins."""
+    names = "sum min max argmin argmax count_nonzero".split()
+    arrays = {n: np.random.default_rng(i).integers(0, 3, (500, 1100)).astype("u1")
+              for i, n in enumerate("abc")}
+    texts = ["median(a > 0, axis=0)"]
+    texts += [" + ".join(f"{f}({n}, axis=0)" for f in names) for n in arrays]
+    wants = [np.median(arrays["a"] > 0, axis=0)]
+    wants += [sum(getattr(np, f)(a, axis=0).astype("f8") for f in names) for a in arrays.values()]
+    daemon = start(pool="512M", engine="cpu")
+    with daemon.connect() as w:
+        sources = {name: Source(w, array, "region", None) for name, array in arrays.items()}
+        reply = w.call("job.run", args={name: s.described for name, s in sources.items()},
+                       outputs=[{"expr": text} for text in texts])
+        for output, want in zip(reply["outputs"], wants, strict=True):
+            assert np.array_equal(wire.result_array(output), want)
+        for source in sources.values():
+            source.close()
+
+
 @pytest.mark.parametrize("axis", [0, 1])
 def test_a_scan_through_rings_both_ways(start, axis):
     """Few blocks, many threads: what is asked for is what the next tile needs."""

@@ -136,6 +136,18 @@ def test_histogram_finds_the_bin_that_numpy_corrects_to(w, seed):
         compare_histogram(w, (a * 2).astype("i8"), bins)
 
 
+def test_histogram_of_infinite_edges(w):
+    """As NumPy refuses them: the range overflows, or what its limits become in float32."""
+    wide, a = (-1e308, 1e308), np.ones(3)
+    for end in "01":
+        fails(w, "bad-argument", "outputs[0]", f"histogram(a, range={wide})[{end}]", a=a)
+        fails(w, "bad-argument", "outputs[0]", f"histogram(a, range=(0, 1e300))[{end}]",
+              a=a.astype("f4"))
+    fails(w, "bad-argument", "outputs[0]", "histogram(a)[0]", a=np.array(wide))
+    compare_histogram(w, a, 9, (-8e307, 8e307))
+    compare_histogram(w, a.astype("f4"), 9, (-3e38, 3e38))
+
+
 def test_histogram_of_large_integers(w):
     for dtype in ("i8", "u8"):
         high = np.iinfo(dtype).max

@@ -51,6 +51,29 @@ def test_quantiles_are_numpys(gd, dtype):
     same(np.quantile(x, [], axis=0).compute(), np.quantile(a, [], axis=0))
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_whole_quantiles_are_elements(gd, dtype):
+    a = sample(dtype)
+    x = gd.lazy(a)
+    for q in (0, 1, np.int64(1), np.int32(0), [0, 1], np.array([1, 0])):
+        for axis in (None, 1):
+            same(np.quantile(x, q, axis).compute(), np.quantile(a, q, axis))
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+def test_quantiles_of_float32_q_have_numpys_dtype(gd, dtype):
+    a = sample(dtype)
+    x = gd.lazy(a)
+    for q in (np.float32(0.3), np.array([0.3, 0.7], "f4")):
+        for op in ("quantile", "nanquantile"):
+            for method in ("linear", "lower", "hazen"):
+                got = getattr(np, op)(x, q, method=method).compute()
+                want = getattr(np, op)(a, q, method=method)
+                assert (got.dtype, got.shape) == (want.dtype, want.shape), (op, method)
+                np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-4)  # float32 places
+        assert np.percentile(x, q).compute().dtype == np.percentile(a, q).dtype
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_methods_are_numpys(gd, method):
     for dtype in ("f8", "f4", "i4"):

@@ -111,12 +111,13 @@ def _quantiles(op: str, a: object, q: Any, axis: Axis, method: object, keepdims:
                                  found=str(given.shape))
     _check_q(op, given.ravel().tolist())
     if given.ndim == 0:
-        value: np.generic = given.dtype.type(given)
-        return _node(op, node, number_text(strong(value)), None, axis, words, keepdims)
+        text = number_text(_number(op, given[()]))
+        return _rounded(_node(op, node, text, None, axis, words, keepdims), node, given.dtype)
     is_whole = len(axes_of(op, axis, len(node.shape))) == len(node.shape)
     most = _MAX_Q if is_whole else _MAX_Q_ALONG_AXES
     parts = [given[i:i + most] for i in range(0, len(given), most)]
-    rows = [_node(op, node, _listed(part), len(part), axis, words, keepdims) for part in parts]
+    rows = [_rounded(_node(op, node, _listed(part), len(part), axis, words, keepdims), node,
+                     given.dtype) for part in parts]
     if not rows:
         one = _node(op, node, "[0.5]", 1, axis, words, keepdims)
         return ArraySource(np.empty((0, *one.shape[1:]), Lazy._of(one).dtype))
@@ -124,7 +125,23 @@ def _quantiles(op: str, a: object, q: Any, axis: Axis, method: object, keepdims:
 
 
 def _listed(values: Any) -> str:
-    return f"[{','.join([number_text(Number(float(one), None)) for one in values])}]"
+    texts = [number_text(Number(one if isinstance(one, int) else float(one), None))
+             for one in values.tolist()]
+    return f"[{','.join(texts)}]"
+
+
+def _number(op: str, q: Any) -> Number:
+    """Integers choose elements, as Python's do; floats and parts of 100 are float64."""
+    if "percentile" not in op and isinstance(q, (np.integer, np.bool_)):
+        return number(int(q))
+    return strong(np.float64(q))
+
+
+def _rounded(found: Whole, node: Node, q: np.dtype[Any]) -> Node:
+    """q in float32 gives no more than that, of what is no more either."""
+    one, own = Lazy._of(found), Lazy._of(node).dtype
+    is_narrow = q.kind == "f" and np.result_type(own, q) == np.float32
+    return one.astype(np.float32)._node if is_narrow and one.dtype == np.float64 else found
 
 
 def quantile(a: Operand, q: Operand, axis: Axis = None, out: object = None,

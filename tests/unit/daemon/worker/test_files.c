@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #define MIB (1024u * 1024u)
 
@@ -635,7 +636,7 @@ Test(files, that_are_cut_while_they_are_transposed_are_too_short)
     for (int is_in_memory = 0; is_in_memory < 2; is_in_memory++) {
         fd_to_cut = is_in_memory ? memfd_create("cut", MFD_CLOEXEC) : make_file("", 0);
         cr_assert(ge(int, fd_to_cut, 0));
-        cr_assert(eq(int, ftruncate(fd_to_cut, (off_t)N_ROWS * N_COLUMNS * 4), 0));
+        cr_assert(eq(int, posix_fallocate(fd_to_cut, 0, (off_t)N_ROWS * N_COLUMNS * 4), 0));
         uint64_t descriptors = harness_stat(&h, "descriptors");
         init_transpose(&j, fd_to_cut, out);
         memcpy(j.request.label, "cut", sizeof("cut"));
@@ -644,5 +645,23 @@ Test(files, that_are_cut_while_they_are_transposed_are_too_short)
         close(fd_to_cut);
     }
     harness_stop(&h);
+    close(out);
+}
+
+Test(files, in_memory_that_have_holes_take_no_memory_when_they_are_transposed)
+{
+    struct harness h;
+    struct test_job j;
+    struct stat st;
+    int in = memfd_create("sparse", MFD_CLOEXEC), out = make_file("", 0);
+    cr_assert(ge(int, in, 0));
+    cr_assert(eq(int, ftruncate(in, (off_t)N_ROWS * N_COLUMNS * 4), 0));
+    harness_start(&h, 16 * MIB, 2);
+    init_transpose(&j, in, out);
+    run_ok(&h, &j);
+    cr_assert(eq(int, fstat(in, &st), 0));
+    cr_assert(eq(i64, st.st_blocks, 0));
+    harness_stop(&h);
+    close(in);
     close(out);
 }
