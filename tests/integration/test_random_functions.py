@@ -220,7 +220,7 @@ REFUSED = [
     ("integers(2.5, seed=1, size=3)", "bad-dtype", "needs integers as its bounds", "integers"),
     ("integers(a, seed=1)", "bad-dtype", "needs integers as its bounds", "integers"),
     ("integers(5, seed=1, size=3, dtype=float32)", "bad-dtype", "gives integers", "an integer"),
-    ("choice(a, seed=1, size=3)", "bad-expression", "n must be an integer of 1 or", "an integer"),
+    ("choice(a, seed=1, size=3)", "bad-shape", "'a' must have one axis", "one axis"),
     ("choice(0, seed=1, size=3)", "bad-expression", "n must be an integer of 1 or", "an integer"),
     ("choice(5, replace=False, seed=1)", "bad-expression", "write size=... too", "at most 5"),
     ("choice(5, 6, False, seed=1)", "bad-expression", "more numbers are taken", "at most 5"),
