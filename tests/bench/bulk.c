@@ -2,6 +2,7 @@
 #include "tests/bench/bulk.h"
 #include "tests/bench/small.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -149,19 +150,19 @@ double bulk_copy(void *dst, const void *src, size_t n_bytes)
 
 /* The peer ----------------------------------------------------------------------------------- */
 
+/* Pipes are closed in whatever is started: a peer ends when its requests do, and another that was
+ * started later would hold their other end. */
 void bulk_peer_start(struct bulk_peer *peer, const char *const *arguments)
 {
     int requests[2], replies[2];
     char line[64];
     *peer = (struct bulk_peer){.pid = 0};
-    if (!arguments[0] || !*arguments[0] || pipe(requests) || pipe(replies))
+    if (!arguments[0] || !*arguments[0] || pipe2(requests, O_CLOEXEC) || pipe2(replies, O_CLOEXEC))
         return;
     pid_t pid = fork();
     if (pid == 0) {
         dup2(requests[0], STDIN_FILENO);
         dup2(replies[1], STDOUT_FILENO);
-        close(requests[1]);
-        close(replies[0]);
         execvp(arguments[0], (char *const *)(uintptr_t)arguments);
         _exit(127);
     }
