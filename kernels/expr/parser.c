@@ -101,8 +101,9 @@ int parser_unexpected(struct parser *p, const char *wanted)
         r = fail(p->c, GAD_BAD_EXPRESSION, parser_column(p), "attributes are not supported");
     else if (t->kind == TOKEN_LIST_OPEN)
         r = fail(p->c, GAD_BAD_EXPRESSION, parser_column(p), "unexpected '['; %s",
-                 strcmp(wanted, "an operand") == 0 ? "only select([...], [...]) takes lists"
-                                                   : "indexing is not supported");
+                 strcmp(wanted, "an operand") == 0
+                     ? "lists are only for select, q, axis, size and range"
+                     : "indexing is not supported");
     else
         r = fail(p->c, GAD_BAD_EXPRESSION, parser_column(p), "%s expected, not '%.*s'", wanted,
                  parser_shown_chars(t), parser_text(p, t));

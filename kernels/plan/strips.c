@@ -150,7 +150,7 @@ static unsigned choose_mapped_log2(const struct planner *p, const struct geometr
     return k;
 }
 
-/* Two lines of the cache wide, or more where that makes grains larger. */
+/* One line of the cache wide, or more where that makes grains larger. */
 static void set_mapped_rules(const struct transfer *t, struct geometry_rules *rules)
 {
     int64_t width = MAPPED_WIDTH / t->item;

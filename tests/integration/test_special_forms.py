@@ -338,7 +338,7 @@ REFUSALS = """
     frexp(a)[i]                     | bad-expression | write frexp(x)[0] or frexp(x)[1]
     a[0]                            | bad-expression | indexing is not supported
     sqrt(a)[0]                      | bad-expression | indexing is not supported
-    [a, i]                          | bad-expression | only select([...], [...]) takes lists
+    [a, i]                          | bad-expression | lists are only for select, q, axis, size and range
     None + a                        | bad-expression | None is no value
     select([a > 1], [a, i])         | bad-arity      | 1 condition and 2 choices; there must be
     select([], [])                  | bad-arity      | there must be one or more of each
@@ -348,7 +348,7 @@ REFUSALS = """
     select([a > 1], [a], other=2)   | unknown-name   | default=0
     select([a], [i])                | bad-dtype      | bool
     select([a > 1, i], [a, a])      | bad-dtype      | bool
-    select([a > 1, [a])             | bad-expression | only select([...], [...]) takes lists
+    select([a > 1, [a])             | bad-expression | lists are only for select, q, axis, size and range
     select([a > 1                   | bad-expression | not closed
     index(2) + a                    | bad-shape      | has 2 axes, shape (3, 4)
     index(-3) + a                   | bad-shape      | has 2 axes, shape (3, 4)

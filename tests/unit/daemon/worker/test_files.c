@@ -1,4 +1,4 @@
-#include "tests/unit/daemon/worker/harness.h"
+#include "tests/unit/daemon/worker/files.h"
 #include "daemon/worker/tile.h"
 #include "proto/util.h"
 
@@ -8,55 +8,6 @@
 #include <sys/stat.h>
 
 #define MIB (1024u * 1024u)
-
-/* A file of n floats, 0.5 apart. */
-static int make_floats(unsigned n, float **ret_values)
-{
-    float *values = malloc(n * sizeof(float));
-    for (unsigned i = 0; i < n; i++)
-        values[i] = (float)(i % 1000003) * 0.5f;
-    int fd = make_file(values, n * sizeof(float));
-    *ret_values = values;
-    return fd;
-}
-
-static float *read_floats(int fd, unsigned n)
-{
-    float *values = malloc(n * sizeof(float));
-    size_t n_bytes = n * sizeof(float);
-    for (size_t done = 0; done < n_bytes;) {
-        ssize_t got = pread(fd, (char *)values + done, n_bytes - done, (off_t)done);
-        cr_assert(gt(i64, got, 0), "the output is short");
-        done += (size_t)got;
-    }
-    return values;
-}
-
-static void check_unused(struct harness *h, uint64_t descriptors)
-{
-    cr_assert(eq(u64, harness_stat(h, "slots_lent"), 0));
-    cr_assert(eq(u64, harness_stat(h, "carries"), 0));
-    cr_assert(eq(u64, harness_stat(h, "jobs"), 0));
-    cr_assert(eq(u64, harness_stat(h, "mappings"), 0));
-    cr_assert(eq(u64, harness_stat(h, "descriptors"), descriptors));
-}
-
-static void run_ok(struct harness *h, struct test_job *j)
-{
-    struct outcome o;
-    harness_run(h, j, &o);
-    cr_assert(eq(int, o.status, 0), "%s: %s", o.error.argument, o.error.message);
-    outcome_free(&o);
-}
-
-static void run_refused(struct harness *h, struct test_job *j, int status, const char *argument)
-{
-    struct outcome o;
-    harness_run(h, j, &o);
-    cr_assert(eq(str, text(error_word(o.status)), text(error_word(status))), "%s", o.error.message);
-    cr_assert(eq(str, o.error.argument, text(argument)));
-    outcome_free(&o);
-}
 
 Test(files, larger_than_the_pool_go_through_it)
 {
@@ -571,97 +522,4 @@ Test(files, in_chunks_with_a_bad_table_are_refused)
     harness_stop(&h);
     close(out);
     grid_free(&g);
-}
-
-/* Transposing: the source's file may be cut as the first tile begins. */
-#define N_ROWS    2048
-#define N_COLUMNS 4096
-
-static int fd_to_cut = -1;
-
-void worker_fault_point(const char *label, uint64_t tile, uint64_t n_tiles)
-{
-    (void)tile;
-    (void)n_tiles;
-    if (label && !strcmp(label, "cut"))
-        cr_assert(eq(int, ftruncate(fd_to_cut, 4096), 0));
-}
-
-static void init_transpose(struct test_job *j, int in, int out)
-{
-    const int64_t shape[] = {N_COLUMNS, N_ROWS};
-    job_init(j, 1);
-    struct array *a = job_arg(j, "a", DTYPE_FLOAT32, 2, shape);
-    a->strides[0] = 4;
-    a->strides[1] = N_COLUMNS * 4;
-    at_file(j, a, in, 0);
-    at_file(j, job_output_to(j, "a", "r", DTYPE_FLOAT32, 2, shape), out, 128);
-    j->needs_carry = true;
-    j->carry_bytes = 6 * MIB;
-}
-
-Test(files, that_are_transposed_are_read_whether_the_cache_has_them_or_not)
-{
-    struct harness h;
-    struct test_job j;
-    float *a;
-    int in = make_floats(N_ROWS * N_COLUMNS, &a), out = make_file("", 0);
-    harness_start(&h, 16 * MIB, 2);
-    uint64_t descriptors = harness_stat(&h, "descriptors");
-    for (int is_cold = 0; is_cold < 2; is_cold++) {
-        if (is_cold) {
-            fsync(in);
-            posix_fadvise(in, 0, 0, POSIX_FADV_DONTNEED);
-        }
-        init_transpose(&j, in, out);
-        run_ok(&h, &j);
-        float *r = read_floats(out, N_ROWS * N_COLUMNS + 32);
-        for (unsigned i = 0; i < N_ROWS * N_COLUMNS; i++)
-            cr_assert(r[32 + i % N_COLUMNS * N_ROWS + i / N_COLUMNS] == a[i], "element %u", i);
-        free(r);
-    }
-    check_unused(&h, descriptors);
-    harness_stop(&h);
-    free(a);
-    close(in);
-    close(out);
-}
-
-Test(files, that_are_cut_while_they_are_transposed_are_too_short)
-{
-    struct harness h;
-    struct test_job j;
-    int out = make_file("", 0);
-    harness_start(&h, 16 * MIB, 2);
-    for (int is_in_memory = 0; is_in_memory < 2; is_in_memory++) {
-        fd_to_cut = is_in_memory ? memfd_create("cut", MFD_CLOEXEC) : make_file("", 0);
-        cr_assert(ge(int, fd_to_cut, 0));
-        cr_assert(eq(int, posix_fallocate(fd_to_cut, 0, (off_t)N_ROWS * N_COLUMNS * 4), 0));
-        uint64_t descriptors = harness_stat(&h, "descriptors");
-        init_transpose(&j, fd_to_cut, out);
-        memcpy(j.request.label, "cut", sizeof("cut"));
-        run_refused(&h, &j, GAD_SHORT_READ, "a");
-        check_unused(&h, descriptors);
-        close(fd_to_cut);
-    }
-    harness_stop(&h);
-    close(out);
-}
-
-Test(files, in_memory_that_have_holes_take_no_memory_when_they_are_transposed)
-{
-    struct harness h;
-    struct test_job j;
-    struct stat st;
-    int in = memfd_create("sparse", MFD_CLOEXEC), out = make_file("", 0);
-    cr_assert(ge(int, in, 0));
-    cr_assert(eq(int, ftruncate(in, (off_t)N_ROWS * N_COLUMNS * 4), 0));
-    harness_start(&h, 16 * MIB, 2);
-    init_transpose(&j, in, out);
-    run_ok(&h, &j);
-    cr_assert(eq(int, fstat(in, &st), 0));
-    cr_assert(eq(i64, st.st_blocks, 0));
-    harness_stop(&h);
-    close(in);
-    close(out);
 }

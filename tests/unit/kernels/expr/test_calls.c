@@ -191,7 +191,8 @@ Test(expr_calls, refuse_lists_that_do_not_fit)
          "bad-expression: column 19: the number 300 is out of bounds for int8 (-128 to 127)"},
         {"select([b], [small])",
          "bad-shape: column 1: shapes (3, 4) and (5,) do not broadcast together"},
-        {"[f4]", "bad-expression: column 1: unexpected '['; only select([...], [...]) takes lists"},
+        {"[f4]", "bad-expression: column 1: unexpected '['; lists are only for select, q, axis, "
+                 "size and range"},
         {"f4]", "bad-expression: column 3: an operator expected, not ']'"},
         {"select", "bad-expression: column 1: 'select' is a function, write select(...)"},
     };
