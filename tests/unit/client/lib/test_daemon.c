@@ -51,7 +51,7 @@ Test(client, computes_what_travels_in_the_message)
         cr_assert(eq(dbl, *(const double *)gad_job_result(jobs[i], 1, &what), 999));
         cr_assert(zero(int, what.ndim));
         cr_assert(zero(ptr, (void *)gad_job_result(jobs[i], 2, NULL)));
-        cr_assert(gt(u64, gad_job_id(jobs[i]), 0));
+        cr_assert(lt(u64, 0, gad_job_id(jobs[i])));
         cr_assert(eq(str, (char *)gad_job_stats(jobs[i])->engine, (char *)"cpu"));
         gad_job_free(jobs[i]);
     }
@@ -216,7 +216,7 @@ Test(client, cancels_a_long_job_and_leaves_nothing)
     struct gad_error error = {0};
     cr_assert(zero(int, (int)gad_submit(client, &options, &job, &error)), "%s", error.message);
     cr_assert(eq(int, (int)gad_job_wait(job, 50, &error), GAD_TIMEOUT));
-    cr_assert(gt(u64, gad_job_id(job), 0));
+    cr_assert(lt(u64, 0, gad_job_id(job)));
     int64_t began = clock_now_ms();
     cr_assert(zero(int, (int)gad_job_cancel(job, &error)));
     cr_assert(eq(int, (int)gad_job_wait(job, -1, &error), GAD_CANCELLED));
@@ -259,14 +259,14 @@ Test(client, tells_progress_and_serves_the_callers_own_loop)
         struct pollfd polled = {.fd = gad_fd(client), .events = POLLIN};
         if (gad_wants_write(client))
             polled.events |= POLLOUT;
-        cr_assert(gt(int, poll(&polled, 1, 10000), 0));
+        cr_assert(lt(int, 0, poll(&polled, 1, 10000)));
         enum gad_status status = gad_dispatch(client, 0, &error);
         cr_assert(status == GAD_OK || status == GAD_TIMEOUT, "%s", error.message);
     }
     cr_assert(zero(int, (int)gad_job_wait(job, 0, &error)), "%s", error.message);
     cr_assert(eq(u64, seen.job, gad_job_id(job)));
-    cr_assert(gt(u64, seen.tiles_done, 0));
-    cr_assert(gt(u64, seen.total_bytes, 0));
+    cr_assert(lt(u64, 0, seen.tiles_done));
+    cr_assert(lt(u64, 0, seen.total_bytes));
     cr_assert(le(u64, seen.read_bytes + seen.write_bytes, seen.total_bytes));
     gad_job_free(job);
     gad_array_release(a);

@@ -55,7 +55,7 @@ static uint32_t wait_done(const struct end *end, uint32_t slot, uint64_t request
     while (atomic_load_explicit(&entry->done, memory_order_acquire) != request) {
         struct pollfd polled = {.fd = end->feed->ring.done_fd, .events = POLLIN};
         eventfd_t ignored;
-        cr_assert(gt(int, poll(&polled, 1, 5000), 0), "the pump does not answer");
+        cr_assert(lt(int, 0, poll(&polled, 1, 5000)), "the pump does not answer");
         eventfd_read(end->feed->ring.done_fd, &ignored);
     }
     return entry->status;

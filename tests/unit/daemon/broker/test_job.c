@@ -212,7 +212,7 @@ Test(job, ids_begin_above_those_of_a_registry_before, .init = set_up, .fini = te
     usleep(20000);
     cr_assert(eq(int, jobs_new(&later), 0));
     cr_assert(eq(int, jobs_add(later, 1, &second), 0));
-    cr_assert(gt(u64, second->id, first->id));
+    cr_assert(lt(u64, first->id, second->id));
     cr_assert(lt(u64, second->id, UINT64_C(100000000000)));
     job_discard(later, second);
     jobs_free(later);

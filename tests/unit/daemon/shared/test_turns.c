@@ -119,7 +119,7 @@ Test(turns, time_counts_not_the_number_of_turns)
         user_of_next(jobs, 2, users, 2, cost, turn);
     }
     cr_assert(lt(dbl, seconds[1] - seconds[2], 0.06));
-    cr_assert(gt(dbl, seconds[1] - seconds[2], -0.06));
+    cr_assert(lt(dbl, -0.06, seconds[1] - seconds[2]));
 }
 
 Test(turns, weight_two_gets_two_turns_where_another_gets_one)

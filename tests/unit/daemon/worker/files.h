@@ -20,7 +20,7 @@ static inline float *read_floats(int fd, unsigned n)
     size_t n_bytes = n * sizeof(float);
     for (size_t done = 0; done < n_bytes;) {
         ssize_t got = pread(fd, (char *)values + done, n_bytes - done, (off_t)done);
-        cr_assert(gt(i64, got, 0), "the output is short");
+        cr_assert(lt(i64, 0, got), "the output is short");
         done += (size_t)got;
     }
     return values;

@@ -291,7 +291,7 @@ int make_file(const void *bytes, size_t n_bytes)
     unlink(path);
     for (size_t done = 0; done < n_bytes;) {
         ssize_t n = write(fd, (const char *)bytes + done, n_bytes - done);
-        cr_assert(gt(i64, n, 0));
+        cr_assert(lt(i64, 0, n));
         done += (size_t)n;
     }
     return fd;

@@ -38,7 +38,7 @@ Test(measure, all_threads_run_once_and_together)
     atomic_uint calls = 0;
     uint64_t elapsed = measure_together(4, note_thread, &calls);
     cr_assert(eq(u32, atomic_load(&calls), 0x01010101));
-    cr_assert(gt(u64, elapsed, 0));
+    cr_assert(lt(u64, 0, elapsed));
     cr_assert(eq(u64, measure_together(0, note_thread, &calls), 0));
 }
 
@@ -47,11 +47,15 @@ Test(measure, the_cpu_has_a_rate_of_memory_and_of_work)
     char *pool = map_pool();
     struct plan_rates rates = {.file = 1, .device = 1};
     measure_cpu(cpu_engine_get(CPU_LEVEL_AVX512), pool, POOL_BYTES, 2, &rates);
-    cr_assert(gt(dbl, rates.memory, 1e6));
+    cr_assert(lt(dbl, 1e6, rates.memory));
     cr_assert(lt(dbl, rates.memory, 1e14));
-    cr_assert(gt(dbl, rates.work, 1e5));
+    cr_assert(lt(dbl, 1e5, rates.work));
     cr_assert(lt(dbl, rates.work, 1e15));
-    cr_assert(gt(dbl, rates.job_seconds, 0));
+    cr_assert(lt(dbl, 1e6, rates.product_float32));
+    cr_assert(lt(dbl, rates.product_float32, 1e16));
+    cr_assert(lt(dbl, 1e6, rates.product_float64));
+    cr_assert(lt(dbl, 1e5, rates.product_integer));
+    cr_assert(lt(dbl, 0, rates.job_seconds));
     cr_assert(eq(dbl, rates.to_device, 0));
     cr_assert(eq(dbl, rates.device, 0));
     munmap(pool, POOL_BYTES);
@@ -70,7 +74,7 @@ Test(measure, a_copy_moves_the_first_half_behind_it_and_touches_no_more)
 {
     char *pool = map_pool();
     uint64_t n_bytes = 4u * 1024 * 1024;
-    cr_assert(gt(dbl, measure_copy(pool, n_bytes, 3), 0));
+    cr_assert(lt(dbl, 0, measure_copy(pool, n_bytes, 3)));
     uint64_t part = n_bytes / 2 / 3 / 64 * 64;
     cr_assert(eq(int, memcmp(pool, pool + 3 * part, 3 * part), 0));
     cr_assert(eq(int, pool[0], 1));

@@ -47,7 +47,7 @@ Test(writing, takes_the_faster_way_and_loses_little_on_probes_of_the_other)
         int better = costs[i][0] < costs[i][1] ? WRITE_CACHED : WRITE_AROUND;
         write_pieces(&s, PIECES); /* the first probes come often */
         write_pieces(&s, PIECES);
-        cr_assert(gt(u32, s.n_pieces[better], PIECES * 9 / 10), "case %u", i);
+        cr_assert(lt(u32, PIECES * 9 / 10, s.n_pieces[better]), "case %u", i);
         cr_assert(ge(u32, s.n_pieces[1 - better], 1), "case %u: never looked again", i);
         if (i < 4)
             cr_assert(lt(dbl, (double)s.total_ns, 1.05 * PIECES * (double)costs[i][better]),
@@ -59,9 +59,9 @@ Test(writing, goes_around_the_cache_when_that_is_nearly_as_fast)
 {
     struct simulated near = {.cost_ns = {100000, 109000}}, far = {.cost_ns = {100000, 112000}};
     write_pieces(&near, PIECES);
-    cr_assert(gt(u32, near.n_pieces[WRITE_AROUND], PIECES * 8 / 10));
+    cr_assert(lt(u32, PIECES * 8 / 10, near.n_pieces[WRITE_AROUND]));
     write_pieces(&far, PIECES);
-    cr_assert(gt(u32, far.n_pieces[WRITE_CACHED], PIECES * 8 / 10));
+    cr_assert(lt(u32, PIECES * 8 / 10, far.n_pieces[WRITE_CACHED]));
 }
 
 Test(writing, turns_when_the_way_it_takes_becomes_slow)
@@ -80,7 +80,7 @@ Test(writing, turns_back_soon_after_the_other_way_has_become_fast)
     cr_assert(eq(int, writing_choose(&s.choice), WRITE_CACHED));
     s.cost_ns[WRITE_AROUND] = 30000;
     write_pieces(&s, 3000);
-    cr_assert(gt(u32, s.n_pieces[WRITE_AROUND], 1000));
+    cr_assert(lt(u32, 1000, s.n_pieces[WRITE_AROUND]));
 }
 
 Test(writing, one_long_wait_turns_nothing)
@@ -131,7 +131,7 @@ Test(writing, remembers_file_systems_and_forgets_the_oldest)
     for (uint64_t device = 100; device < 100 + WRITING_MAX_DEVICES - 1; device++)
         cr_assert(ne(ptr, writing_find(&table, device), first));
     cr_assert(eq(ptr, writing_find(&table, 7), first));
-    cr_assert(gt(u32, first->choice.n_between, 0));
+    cr_assert(lt(u32, 0, first->choice.n_between));
     struct write_device *other = writing_find(&table, 200);
     cr_assert(eq(ptr, other, writing_find(&table, 200)));
     cr_assert(eq(u32, other->choice.n_between, 0), "what another one was like is forgotten");
@@ -187,7 +187,7 @@ static void check_ways(enum write_around around)
     if (around == AROUND_NONE)
         cr_assert(eq(u64, atomic_load(&writing.around_bytes), 0));
     else
-        cr_assert(gt(u64, atomic_load(&writing.around_bytes), 0));
+        cr_assert(lt(u64, 0, atomic_load(&writing.around_bytes)));
     free(memory);
     free(expected);
     free(found);

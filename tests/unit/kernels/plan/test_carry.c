@@ -340,7 +340,7 @@ Test(carry, the_values_are_right)
     job_init(&job, "sum(a, axis=0, dtype=float64)", 2, shape);
     job_fill(&job);
     cr_assert(eq(int, plan_job(&job, &limits, false, &plan, &error), 0), "%s", error.message);
-    cr_assert(gt(u64, plan.n_rounds, 1));
+    cr_assert(lt(u64, 1, plan.n_rounds));
     run_job(&job, &plan);
     for (int64_t column = 0; column < shape[1]; column++) {
         double sum = 0;
@@ -363,7 +363,7 @@ Test(carry, an_empty_axis_gives_identities_in_rounds_too)
     job_init(&job, "prod(a, axis=0)", 2, shape);
     job_fill(&job);
     cr_assert(eq(int, plan_job(&job, &limits, false, &plan, &error), 0), "%s", error.message);
-    cr_assert(gt(u64, plan.n_rounds, 1));
+    cr_assert(lt(u64, 1, plan.n_rounds));
     run_job(&job, &plan);
     for (int64_t i = 0; i < shape[1]; i++)
         cr_assert(eq(flt, ((const float *)job.result)[i], 1));
@@ -382,7 +382,7 @@ Test(carry, rounds_cut_each_pass_along_the_axis_of_the_results)
 
     job_init(&job, "(a - mean(a, axis=0)) / std(a, axis=0)", 2, shape);
     cr_assert(eq(int, plan_job(&job, &limits, false, &plan, &error), 0), "%s", error.message);
-    cr_assert(gt(u64, plan.n_rounds, 4));
+    cr_assert(lt(u64, 4, plan.n_rounds));
     for (unsigned i = 0; i < plan.n_passes; i++) {
         const struct geometry *g = &plan.passes[i].geometry;
         cr_assert(eq(int, g->round_axis, 1));
@@ -407,7 +407,7 @@ Test(carry, rounds_are_whole_chunks)
     job.args[0].array.at = (struct location){.kind = LOCATION_FILE, .file.is_grid = true};
     memcpy(job.args[0].array.at.file.chunk_shape, chunk, sizeof(chunk));
     cr_assert(eq(int, plan_job(&job, &limits, false, &plan, &error), 0), "%s", error.message);
-    cr_assert(gt(u64, plan.n_rounds, 1));
+    cr_assert(lt(u64, 1, plan.n_rounds));
     cr_assert(eq(i64, plan.passes[0].geometry.round_length % 1000, 0));
     program_free(job.program);
 }
@@ -423,7 +423,7 @@ Test(carry, a_pass_that_rounds_do_not_reach_is_done_once)
 
     job_init(&job, "(a - mean(a, axis=1, keepdims=True)) / std(a)", 2, shape);
     cr_assert(eq(int, plan_job(&job, &limits, false, &plan, &error), 0), "%s", error.message);
-    cr_assert(gt(u64, plan.n_rounds, 1));
+    cr_assert(lt(u64, 1, plan.n_rounds));
     for (unsigned i = 0; i < plan.n_passes; i++) {
         plan_round_tiles(&plan.passes[i], 1, &first, &n);
         n_once += n == 0;

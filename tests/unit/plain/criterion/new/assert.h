@@ -17,7 +17,6 @@
 #define ne(type, a, b) plain_is_##type(a, !=, b)
 #define lt(type, a, b) plain_is_##type(a, <, b)
 #define le(type, a, b) plain_is_##type(a, <=, b)
-#define gt(type, a, b) plain_is_##type(a, >, b)
 #define ge(type, a, b) plain_is_##type(a, >=, b)
 #define not(condition) (!(condition))
 
