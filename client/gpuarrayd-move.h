@@ -56,6 +56,15 @@ enum gad_status gad_array_transpose(struct gad_array *array, const int *axes,
 enum gad_status gad_array_flip(struct gad_array *array, int n_axes, const int *axes,
                                struct gad_array **ret_view, struct gad_error *error);
 
+/** A view with other sizes, the elements in C order, as numpy.reshape() without a copy.
+ * array: not NULL.
+ * ndim, shape: of the view, as many elements as the array has; shape may be NULL when ndim is 0.
+ * ret_view: as of gad_array_view().
+ * GAD_BAD_SHAPE: not as many elements, or they do not lie so that they could be read by such sizes:
+ * a copy can be (chunked arrays, blocks, most arrays whose axes are permuted or cut). */
+enum gad_status gad_array_reshape(struct gad_array *array, int ndim, const int64_t *shape,
+                                  struct gad_array **ret_view, struct gad_error *error);
+
 /* ---- Movements ---------------------------------------------------------------------------- */
 
 /** Where a movement goes, and how. Copied. */

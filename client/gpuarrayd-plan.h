@@ -32,6 +32,22 @@ struct gad_plan_pass {
     uint64_t n_tiles, read_bytes, write_bytes;
 };
 
+/** A matrix product: C is computed in tiles, which stay in the daemon's pool while the operands are
+ * read along the depth, step by step. */
+struct gad_plan_product {
+    char precision[16]; /**< the dtype in which it is computed */
+    int64_t tile[3];    /**< matrices, rows and columns of C that are computed at a time */
+    int64_t block[3];   /**< and of what one thread multiplies at a time */
+    uint64_t n_tiles;   /**< of C */
+    uint64_t n_steps;   /**< of each tile, along the depth */
+    int64_t step_depth; /**< of a step */
+    unsigned n_buffers; /**< 2: the next step is read while one is multiplied; 1: then it waits */
+    bool is_symmetric;  /**< an operand times itself, transposed: computed once */
+    bool has_journal;   /**< tiles go to a journal first */
+    uint64_t left_bytes, right_bytes; /**< read for each operand, in all tiles */
+    double n_operations;              /**< multiplications and additions */
+};
+
 /** What a job would do. */
 struct gad_plan {
     char engine[16]; /**< that would compute it */
@@ -46,9 +62,13 @@ struct gad_plan {
     struct gad_plan_engine engines[17]; /**< all that the daemon has, or would have */
     unsigned n_passes;
     struct gad_plan_pass passes[32]; /**< one after the other */
-    /** All passes for one part of the arrays, then all for the next: 1, or more where the results of
-     * reductions would not fit the daemon's pool together. */
+    /** All passes for one part of the arrays, then all for the next: 1, or more where the results
+     * of reductions would not fit the daemon's pool together. */
     uint64_t n_rounds;
+    /** A matrix product: the three passes are then the left operand, the right one, and C; they go
+     * on tile by tile, and n_tiles counts turns. */
+    bool has_product;
+    struct gad_plan_product product;
 };
 
 /** Says what a job would do, and runs nothing: no output is created.

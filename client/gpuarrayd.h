@@ -413,6 +413,15 @@ struct gad_job_options {
     gad_progress_fn *progress;
     void *progress_data;
     uint32_t progress_ms; /**< milliseconds between calls, at least 50; 0 with a callback: 200 */
+    bool has_journal; /**< of a matrix product that reads the output which it writes, a file: its
+                           finished parts are kept in a journal until they are in the output, so
+                           that nothing is added twice whatever ends the job. A job that finds its
+                           journal goes on from there; where there is none, the job had not begun
+                           or had ended. Safe against the end of processes, not against loss
+                           of power. No effect where the output is in memory */
+    const char *journal_path; /**< where; NULL: beside the output, its name and ".journal". Removed
+                                   when the job has ended well. While another job has it,
+                                   gad_submit() waits up to 10 s, and then says GAD_BUSY */
 };
 
 /** A result as it is, or would be. */
@@ -435,6 +444,13 @@ struct gad_job_stats {
     double to_device_s, from_device_s; /**< of copies to a device and back; they overlap with each
                                             other and with the rest */
     char engine_why[256];              /**< why that engine */
+    /** Of a job with a matrix product; else empty and 0. */
+    char product_library[64];   /**< that multiplied: "OpenBLAS 0.3.21" */
+    char product_precision[16]; /**< in which it did: "float32" */
+    int64_t product_tile[3];    /**< matrices, rows and columns that were kept in memory at once */
+    uint64_t n_product_tiles, left_bytes, right_bytes; /**< bytes read of the operands */
+    char journal[16]; /**< what it was found as: "new", "continued": an earlier try of this job had
+                           begun, "complete": had ended already; empty: there was none */
 };
 
 /** Starts a job and returns at once. What is wrong with it is said here when the library sees it,
@@ -559,3 +575,4 @@ enum gad_status gad_job_list(struct gad_client *client, struct gad_job_status **
 
 #include "gpuarrayd-move.h"
 #include "gpuarrayd-plan.h"
+#include "gpuarrayd-product.h"

@@ -1,4 +1,4 @@
-/* The map of the pool's lower half: which extents are lent as carries. The broker lends one at
+/* The map of the pool's part for carries: which extents of it are lent. The broker lends one at
  * admission and takes it back when the job has ended; nothing here touches the pool.
  *
  * A buddy allocator over blocks of POOLMAP_MIN_EXTENT_BYTES. Order k is a run of 2^k blocks that
@@ -9,6 +9,11 @@
  *     blocks   0 . . . 4 . . . 8 . 10        11 blocks: free runs 0-7 (order 3), 8-9 (1), 10 (0)
  *              [     3       ][ 1][0]
  *              L L L . [  2  ]  lend 3:      an extent of 3 blocks, block 3 (0) and 4-7 (2) free
+ *              . . . . . L L L  if the run were not at 0
+ *
+ * A carry that is larger than the largest run is one that begins at 0 and spans several runs, when
+ * all of them are free. Small carries are cut from small runs, at the upper end, so they leave it
+ * room.
  *
  * Metadata is three bits a block at most: `is_free[k]` has a bit per possible run of order k (two
  * bits a block over all orders), `is_start` a bit where each lent extent begins. Free runs and lent
@@ -24,6 +29,8 @@
 
 #define MAX_ORDERS    52 /* 2^52 blocks of 4096 bytes */
 #define BITS_PER_WORD 64
+#define SLOTS_SHARE   16 /* of a pool */
+#define OTHERS_SHARE  8  /* of the part for carries, rounded down to a power of two */
 
 struct poolmap {
     uint64_t n_blocks, n_used;
@@ -106,9 +113,16 @@ static unsigned order_for(uint64_t n)
     return n == 1 ? 0 : BITS_PER_WORD - (unsigned)__builtin_clzll(n - 1);
 }
 
-int poolmap_new(uint64_t pool_bytes, struct poolmap **ret_map)
+uint64_t poolmap_part_bytes(uint64_t pool_bytes, bool is_device)
 {
-    uint64_t n_blocks = pool_bytes / 2 / POOLMAP_MIN_EXTENT_BYTES;
+    uint64_t slots_bytes = max_u64(pool_bytes / SLOTS_SHARE, POOLMAP_SLOT_BYTES);
+
+    return is_device || pool_bytes < 2 * slots_bytes ? pool_bytes / 2 : pool_bytes - slots_bytes;
+}
+
+int poolmap_new(uint64_t part_bytes, struct poolmap **ret_map)
+{
+    uint64_t n_blocks = part_bytes / POOLMAP_MIN_EXTENT_BYTES;
     uint64_t n_words = n_words_for(n_blocks);
     unsigned n_orders = 0;
 
@@ -137,22 +151,27 @@ struct poolmap *poolmap_free(struct poolmap *map)
     return NULL;
 }
 
-static uint64_t largest_run_bytes(unsigned n_orders)
+/* The largest power of two, or 0. */
+static uint64_t power_of_two_within(uint64_t n)
 {
-    return n_orders == 0 ? 0 : (UINT64_C(1) << (n_orders - 1)) * POOLMAP_MIN_EXTENT_BYTES;
-}
-
-/* A quarter of it is left to others. */
-static uint64_t limit_bytes(unsigned n_orders)
-{
-    uint64_t run_bytes = largest_run_bytes(n_orders);
-    return run_bytes < 4 * POOLMAP_MIN_EXTENT_BYTES ? run_bytes : run_bytes - run_bytes / 4;
+    return n == 0 ? 0 : UINT64_C(1) << (BITS_PER_WORD - 1 - (unsigned)__builtin_clzll(n));
 }
 
 uint64_t poolmap_carry_limit_bytes(uint64_t pool_bytes)
 {
-    uint64_t n_blocks = pool_bytes / 2 / POOLMAP_MIN_EXTENT_BYTES;
-    return limit_bytes(n_blocks == 0 ? 0 : BITS_PER_WORD - (unsigned)__builtin_clzll(n_blocks));
+    uint64_t n_blocks = power_of_two_within(pool_bytes / 2 / POOLMAP_MIN_EXTENT_BYTES);
+    return (n_blocks < 4 ? n_blocks : n_blocks - n_blocks / 4) * POOLMAP_MIN_EXTENT_BYTES;
+}
+
+uint64_t poolmap_product_limit_bytes(uint64_t pool_bytes, bool is_device)
+{
+    uint64_t n_blocks = poolmap_part_bytes(pool_bytes, is_device) / POOLMAP_MIN_EXTENT_BYTES;
+    uint64_t limit_bytes = poolmap_carry_limit_bytes(pool_bytes);
+
+    if (n_blocks <= pool_bytes / 2 / POOLMAP_MIN_EXTENT_BYTES)
+        return limit_bytes;
+    n_blocks -= power_of_two_within(n_blocks / OTHERS_SHARE);
+    return max_u64(limit_bytes, n_blocks * POOLMAP_MIN_EXTENT_BYTES);
 }
 
 uint64_t poolmap_carry_used_bytes(const struct poolmap *map)
@@ -160,28 +179,91 @@ uint64_t poolmap_carry_used_bytes(const struct poolmap *map)
     return map->n_used * POOLMAP_MIN_EXTENT_BYTES;
 }
 
-int poolmap_lend(struct poolmap *map, uint64_t size_bytes, struct extent *ret_extent)
+/* n blocks of the lowest of the smallest free runs that are large enough: the first ones of the run
+ * at 0, the last ones of others, so that the lower end stays free for large carries. */
+static int take_of_run(struct poolmap *map, uint64_t n, uint64_t *ret_first)
 {
-    uint64_t n = n_blocks_for(size_bytes);
-
-    if (n == 0) {
-        *ret_extent = (struct extent){.size_bytes = 0};
-        return 0;
-    }
-    if (size_bytes > limit_bytes(map->n_orders))
-        return -E2BIG;
     unsigned order = order_for(n);
+
     while (order < map->n_orders && map->n_free[order] == 0)
         order++;
     if (order == map->n_orders)
         return -EAGAIN;
     uint64_t run = bit_find(map->is_free[order]), first = run << order;
+    uint64_t n_rest = (UINT64_C(1) << order) - n;
     run_set_free(map, order, run, false);
-    blocks_release(map, first + n, (UINT64_C(1) << order) - n);
+    blocks_release(map, first > 0 ? first : n, n_rest);
+    *ret_first = first > 0 ? first + n_rest : 0;
+    return 0;
+}
+
+/* The order of the free run that begins here; n_orders: there is none. */
+static unsigned run_order_at(const struct poolmap *map, uint64_t block)
+{
+    unsigned order = 0;
+
+    while (order < map->n_orders && ((block & ((UINT64_C(1) << order) - 1)) != 0 ||
+                                     !run_is_free(map, order, block >> order)))
+        order++;
+    return order;
+}
+
+/* Blocks 0 to n - 1, of several runs. */
+static int take_lowest(struct poolmap *map, uint64_t n)
+{
+    uint64_t end = 0;
+
+    while (end < n) {
+        unsigned order = run_order_at(map, end);
+        if (order == map->n_orders)
+            return -EAGAIN;
+        end += UINT64_C(1) << order;
+    }
+    for (uint64_t block = 0; block < end;) {
+        unsigned order = run_order_at(map, block);
+        run_set_free(map, order, block >> order, false);
+        block += UINT64_C(1) << order;
+    }
+    blocks_release(map, n, end - n);
+    return 0;
+}
+
+int poolmap_lend(struct poolmap *map, uint64_t size_bytes, struct extent *ret_extent)
+{
+    uint64_t n = n_blocks_for(size_bytes), first = 0;
+
+    if (n == 0) {
+        *ret_extent = (struct extent){.size_bytes = 0};
+        return 0;
+    }
+    if (n > map->n_blocks)
+        return -E2BIG;
+    int r = order_for(n) < map->n_orders ? take_of_run(map, n, &first) : take_lowest(map, n);
+    if (r)
+        return r;
     bit_flip(map->is_start, first);
     map->n_used += n;
     *ret_extent = (struct extent){.offset_bytes = first * POOLMAP_MIN_EXTENT_BYTES,
                                   .size_bytes = n * POOLMAP_MIN_EXTENT_BYTES};
+    return 0;
+}
+
+int poolmap_lend_beside(struct poolmap *map, uint64_t size_bytes, uint64_t waiting_bytes,
+                        struct extent *ret_extent)
+{
+    uint64_t n_waiting = n_blocks_for(waiting_bytes);
+    struct extent extent;
+
+    if (n_waiting == 0 || order_for(n_waiting) < map->n_orders) /* it may come to lie anywhere */
+        return -EAGAIN;
+    int r = poolmap_lend(map, size_bytes, &extent);
+    if (r)
+        return r;
+    if (extent.offset_bytes < n_waiting * POOLMAP_MIN_EXTENT_BYTES) {
+        poolmap_return(map, &extent);
+        return -EAGAIN;
+    }
+    *ret_extent = extent;
     return 0;
 }
 
@@ -197,13 +279,30 @@ static bool is_boundary(const struct poolmap *map, uint64_t block)
     return false;
 }
 
+/* Whether a bit of [first, end) is set. */
+static bool has_bit(const uint64_t *words, uint64_t first, uint64_t end)
+{
+    while (first < end) {
+        uint64_t rest = words[first / BITS_PER_WORD] >> (first % BITS_PER_WORD);
+        uint64_t n = min_u64(BITS_PER_WORD - first % BITS_PER_WORD, end - first);
+        if (n < BITS_PER_WORD)
+            rest &= (UINT64_C(1) << n) - 1;
+        if (rest != 0)
+            return true;
+        first += n;
+    }
+    return false;
+}
+
 /* Exactly one lent extent: it begins here, nothing else begins inside, something begins behind. */
 static bool is_lent(const struct poolmap *map, uint64_t first, uint64_t n)
 {
-    if (first >= map->n_blocks || n > map->n_blocks - first || !bit_get(map->is_start, first))
+    if (first >= map->n_blocks || n > map->n_blocks - first || !bit_get(map->is_start, first) ||
+        has_bit(map->is_start, first + 1, first + n))
         return false;
-    for (uint64_t i = 1; i < n; i++) {
-        if (is_boundary(map, first + i))
+    for (unsigned order = 0; order < map->n_orders; order++) {
+        uint64_t n_runs = map->n_blocks >> order, end = ((first + n - 1) >> order) + 1;
+        if (has_bit(map->is_free[order], (first >> order) + 1, min_u64(end, n_runs)))
             return false;
     }
     return is_boundary(map, first + n);

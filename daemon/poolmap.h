@@ -1,18 +1,22 @@
 /* The map of the pool: carries as extents from a buddy allocator. Kept by the broker; the worker
  * only carries out. Pure code, no pool memory is touched.
  *
- * Carries come from the lower end, together at most half the pool. What lies above belongs to the
- * slots; slot blocks in the lower half are lent too while no carry claims them (the worker waits
- * for a lent block before it starts the job whose carry claims it). So the upper half, and with it
+ * Carries come from the lower end, its part for carries: half of the pool; where that is more, all
+ * but 1/16 of it and POOLMAP_SLOT_BYTES at least, since a tile of a matrix product is worth most of
+ * the pool. A device's is half of it always: all that it computes passes slots. What lies above
+ * belongs to the slots; slot blocks below are lent too while no carry claims them (the worker waits
+ * for a lent block before it starts the job whose carry claims it). So what lies above, and with it
  * the express reserve, never goes to a carry.
  */
 #pragma once
 
 #include "proto/error.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define POOLMAP_MIN_EXTENT_BYTES 4096u
+#define POOLMAP_SLOT_BYTES       (8u * 1024 * 1024) /* at least, beside large carries */
 
 struct poolmap;
 
@@ -20,16 +24,25 @@ struct extent {
     uint64_t offset_bytes, size_bytes; /* of the pool; size 0: none */
 };
 
-int poolmap_new(uint64_t pool_bytes, struct poolmap **ret_map) GAD_MUST_CHECK;
+/* The part of a pool from which carries are lent. */
+uint64_t poolmap_part_bytes(uint64_t pool_bytes, bool is_device);
+int poolmap_new(uint64_t part_bytes, struct poolmap **ret_map) GAD_MUST_CHECK;
 struct poolmap *poolmap_free(struct poolmap *map); /* NULL */
 
-/* The largest single carry that a pool of this size lends, three quarters of the largest power of
- * two within half the pool: beside it others of a modest size have room, however long its job
- * takes. What is above is -E2BIG for ever. Broker and worker plan with it. */
+/* The largest single carry of a job that is no matrix product, three quarters of the largest power
+ * of two within half the pool: beside it others of a modest size have room, however long its job
+ * takes. Broker and worker plan with it. */
 uint64_t poolmap_carry_limit_bytes(uint64_t pool_bytes);
+/* Of a matrix product: of a large part for carries all but a power of two of about 1/16, which is
+ * left to others. */
+uint64_t poolmap_product_limit_bytes(uint64_t pool_bytes, bool is_device);
 uint64_t poolmap_carry_used_bytes(const struct poolmap *map);
 
-/* 0; -EAGAIN: no room now, wait; -E2BIG: would not fit an empty pool either. */
+/* 0; -EAGAIN: no room now, wait; -E2BIG: would not fit the empty part either. */
 int poolmap_lend(struct poolmap *map, uint64_t size_bytes,
                  struct extent *ret_extent) GAD_MUST_CHECK;
+/* As poolmap_lend(), while a carry of waiting_bytes waits: only where that one will not lie. That
+ * is known of a carry that is larger than the largest run, which begins at 0; else -EAGAIN. */
+int poolmap_lend_beside(struct poolmap *map, uint64_t size_bytes, uint64_t waiting_bytes,
+                        struct extent *ret_extent) GAD_MUST_CHECK;
 void poolmap_return(struct poolmap *map, const struct extent *extent);

@@ -8,12 +8,15 @@
 void pack_rates(msgpack_packer *p, const struct plan_rates *rates)
 {
     pack_str(p, "rates");
-    msgpack_pack_map(p, 7);
+    msgpack_pack_map(p, 10);
     pack_key_f64(p, "memory", rates->memory);
     pack_key_f64(p, "file", rates->file);
     pack_key_f64(p, "to_device", rates->to_device);
     pack_key_f64(p, "from_device", rates->from_device);
     pack_key_f64(p, "device", rates->device);
     pack_key_f64(p, "work", rates->work);
+    pack_key_f64(p, "product_float32", rates->product_float32);
+    pack_key_f64(p, "product_float64", rates->product_float64);
+    pack_key_f64(p, "product_integer", rates->product_integer);
     pack_key_f64(p, "job_seconds", rates->job_seconds);
 }

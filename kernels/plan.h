@@ -10,6 +10,7 @@
 #include "kernels/cpu/engine.h"
 #include "kernels/cuda/tile.h"
 #include "kernels/geometry.h"
+#include "kernels/product.h"
 #include "kernels/reduce.h"
 
 #include <stddef.h>
@@ -22,6 +23,8 @@ struct plan_rates {
     double from_device;
     double device;      /* the device's memory: bytes read + written */
     double work;        /* elements x instructions a second, all threads */
+    /* Multiplications and additions of matrix products a second, all threads. */
+    double product_float32, product_float64, product_integer;
     double job_seconds; /* the floor of a job: what one of nearly nothing takes in the worker */
 };
 
@@ -29,12 +32,17 @@ struct plan_limits {
     uint64_t pool_bytes;
     uint64_t slot_bytes; /* one size class */
     uint64_t carry_limit_bytes; /* less than half the pool */
+    /* Of a matrix product: it may be more than half. 0: as carry_limit_bytes. */
+    uint64_t product_carry_bytes;
     uint64_t memory_bytes; /* the machine's, for what files leave in it; 0: not known */
     unsigned n_threads;
     /* An engine with a device: all operands of all grains of a tile lie in one slot together
      * (kernels/cuda/tile.h), wherever they come from. Else they pass it grain by grain, and only
      * those that are staged. */
     bool is_device;
+    /* Of a product's C that the carry holds at a time: matrices, rows, columns. As a journal has
+     * them; all 0: as the plan chooses. */
+    int64_t product_tile[3];
     struct plan_rates rates;
 };
 
@@ -94,6 +102,10 @@ struct plan {
     bool is_restartable; /* no output overwrites an input */
     bool is_small; /* one tile, all inline or region, little work: may run at once */
     bool is_fortran_order; /* the order NumPy's 'K' would choose for new outputs */
+    /* Of a program with a matrix product: n_passes is PRODUCT_N_PASSES, and of each only `geometry`,
+     * read_bytes and write_bytes (all of the job's), needs_slot and room mean something. n_tiles
+     * counts turns. There is one round. */
+    struct plan_product product;
     /* Large: what is not of a pass or reduction of the program is never written. */
     struct plan_result results[PROGRAM_MAX_REDUCTIONS];
     struct plan_pass passes[PROGRAM_MAX_PASSES];

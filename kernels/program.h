@@ -10,6 +10,8 @@
  * array of the kept axes, in which the reduced ones are missing or of length 1; like an input it
  * is read by broadcasting, aligned to the right.
  *
+ * A program with a matrix product has three passes of another kind: see struct program_product.
+ *
  * index(axis) has no shape of its own; its axis is one of the pass that evaluates it, so of the
  * output, or of the array that is reduced, whatever the shape of the part that it stands in: in
  * `column + row * index(0)` it counts along the first axis of the sum.
@@ -105,6 +107,7 @@ enum random_stream {
  *   result has one axis more, of n_bins, behind all others: INT64, how many elements are in each
  *   bin, or FLOAT64, the sum of their weights;
  * - CUMSUM, CUMPROD: of a pass that scans, see struct store. Result dtypes as of SUM and PROD.
+ * - MATMUL: the product of a program that has one, see struct program_product.
  * All others are written with these. */
 struct reduction {
     uint16_t op;
@@ -151,9 +154,42 @@ struct pass {
                               all are CUMSUM and CUMPROD, and its stores are of these */
 };
 
+/* A matrix product, C = left @ right as numpy.matmul, with expressions of the operands as they are
+ * read and of C as it is written. A program has one at most, and then one output, and three passes
+ * that are not walked one after the other, but box by box between the steps of the product
+ * (kernels/product.h):
+ *
+ *     PRODUCT_LEFT     shape (batch..., rows, depth), or (depth) of a vector: the left operand
+ *     PRODUCT_RIGHT    shape (batch..., depth, columns), or (depth): the right one
+ *     PRODUCT_RESULT   the output's shape: (batch..., rows, columns) without what a vector lacks
+ *
+ * Each of the first two has one store, of the product's dtype. Their outputs' numbers are n_outputs
+ * and n_outputs + 1; program->outputs has entries for them, though n_outputs does not count them.
+ * PRODUCT_RESULT reads C as the result of program->reductions[0], the only one: its op is MATMUL,
+ * it has no operands and no pass counts it among its own. Its shape is PRODUCT_RESULT's. Batch axes
+ * of the operands broadcast to C's, aligned to the right.
+ *
+ * Integers wrap in the product's dtype; of bools a sum is "or", a product "and". Floats are added
+ * in their own dtype, as BLAS does, in a fixed order of blocks along the depth. */
+enum product_pass { PRODUCT_LEFT, PRODUCT_RIGHT, PRODUCT_RESULT, PRODUCT_N_PASSES };
+
+struct program_product {
+    bool is_there;
+    enum dtype dtype; /* of both operands as they are multiplied, and of C */
+    int64_t n_rows, n_columns, depth; /* 1 row or column of a vector */
+    bool has_rows, has_columns;       /* false: the left, the right operand is a vector */
+    int n_batch_axes;                 /* C's first axes */
+    int64_t batch_shape[ARRAY_MAX_NDIM];
+    /* The right operand is the left one transposed, element for element: C is symmetric, and is
+     * computed once. */
+    bool is_symmetric;
+};
+
 /* An array argument; index = position among the request's args that are arrays and are used. */
 struct program_input {
     uint16_t arg; /* index into request->args */
+    bool is_transposed; /* written `a.T`: the last two axes are exchanged, here and in `shape`. An
+                           argument may be two inputs, one of them transposed */
     enum dtype dtype;
     int ndim;
     int64_t shape[ARRAY_MAX_NDIM];
@@ -182,6 +218,7 @@ struct program {
     struct program_output *outputs;
     struct program_const *consts;
     struct program_check *checks;
+    struct program_product product;
 };
 
 /* Compiles all outputs of a request into one program (NumPy 2 semantics). Pure: no I/O, bounded by

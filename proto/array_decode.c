@@ -316,6 +316,14 @@ static int decode_parts(const struct decoder *d, const msgpack_object *map, bool
     return r;
 }
 
+int descriptor_decode_with(const msgpack_object *map, const char *name, const char *key,
+                           unsigned n_fds, uint64_t *used_fds, uint32_t *ret_index,
+                           struct gad_error *error)
+{
+    const struct decoder d = {name, n_fds, used_fds, error};
+    return require_fd(&d, map, key, ret_index);
+}
+
 int array_decode_with(const msgpack_object *map, const char *name, unsigned n_fds,
                       uint64_t *used_fds, bool needs_at, struct array *ret_array,
                       struct gad_error *error)

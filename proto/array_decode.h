@@ -8,3 +8,7 @@
 int array_decode_with(const msgpack_object *map, const char *name, unsigned n_fds,
                       uint64_t *used_fds, bool needs_at, struct array *ret_array,
                       struct gad_error *error) GAD_MUST_CHECK;
+/* The descriptor's index that `map` has under `key`. name: what errors are about. */
+int descriptor_decode_with(const msgpack_object *map, const char *name, const char *key,
+                           unsigned n_fds, uint64_t *used_fds, uint32_t *ret_index,
+                           struct gad_error *error) GAD_MUST_CHECK;

@@ -32,6 +32,7 @@
     X(GAD_REGION_FAULT, "region-fault", "the memory of a region went away under the job")          \
     X(GAD_PROVIDER_FAILED, "provider-failed", "the client could not provide or drain a block")     \
     X(GAD_BAD_CHUNK_TABLE, "bad-chunk-table", "the chunk table does not describe the array")       \
+    X(GAD_BAD_JOURNAL, "bad-journal", "the journal is not usable for this job")                    \
     X(GAD_NEGATIVE_POWER, "negative-integer-power", "integer to a negative integer power")         \
     X(GAD_CANCELLED, "cancelled", "the job was cancelled")                                         \
     X(GAD_UNKNOWN_JOB, "unknown-job", "there is no such job")                                      \

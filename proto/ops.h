@@ -48,6 +48,7 @@ enum op_rule {
     OP_RULE_HISTOGRAM,  /* numbers in; int64 or float64 out, edges float */
     OP_RULE_TABLE,      /* one argument is looked up in the other, which has one axis */
     OP_RULE_QUANTILE,   /* reduction; integers and bool become float64 */
+    OP_RULE_MATMUL,     /* common dtype; of bools: or of ands */
     OP_RULE_INTERNAL,   /* an instruction without a name in expressions */
 };
 

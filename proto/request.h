@@ -4,7 +4,7 @@
  *     { "outputs": [ {"expr": "sqrt(a*a)", "name": "r"?, "to": ARRAY?}, ... ],
  *       "args":    { "a": ARRAY, "k": {"scalar": 2.5}, ... },
  *       "engine": "auto"|"cpu"|"cuda"|"cuda:N"?, "priority": 0?, "label": ""?, "key": ""?,
- *       "progress_ms": 0?, "settle": false? }
+ *       "progress_ms": 0?, "settle": false?, "journal": {"fd": i}? }
  *
  *     ARRAY = {"dtype": "<f8", "shape": [..], "strides": [..]?, "at": LOCATION}
  *     LOCATION = {"kind": "inline", "data": bin}
@@ -14,7 +14,8 @@
  *              | {"kind": "provider", "ring": i, "request": i, "done": i, "slots": u,
  *                 "slot_bytes": u}
  *
- * In job.plan an argument may come without "at" (LOCATION_NONE), and so may any output's "to".
+ * In job.plan an argument may come without "at" (LOCATION_NONE), and so may any output's "to", and
+ * a journal without "fd".
  */
 #pragma once
 
@@ -25,6 +26,7 @@
 #define REQUEST_MAX_OUTPUTS    16
 #define REQUEST_MAX_EXPR_CHARS 16384
 #define REQUEST_LABEL_SIZE     64
+#define REQUEST_NO_FD          UINT32_MAX
 
 #define ENGINE_MAX_DEVICES 16
 
@@ -60,7 +62,11 @@ struct job_request {
     char label[REQUEST_LABEL_SIZE]; /* shown in lists */
     char key[REQUEST_LABEL_SIZE];   /* idempotency key, "" for none */
     uint32_t progress_ms;           /* 0: no notifications; else at least 50 */
-    bool settle; /* the owner will say job.settle when the output is in its place */
+    /* Of a product that writes over what its output holds: where finished tiles are kept until they
+     * are applied, so that the job goes on from there whatever ends it (PROTOCOL.md). */
+    bool has_journal;
+    uint32_t journal_fd_index; /* REQUEST_NO_FD: in a plan */
+    bool settle;               /* the owner will say job.settle when the output is in its place */
 };
 
 /* n_fds: how many descriptors came with the message (indices are checked, and that none is used

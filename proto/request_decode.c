@@ -300,6 +300,22 @@ static int decode_options(const msgpack_object *params, struct job_request *requ
     return r;
 }
 
+/* A plan needs no descriptor. */
+static int decode_journal(struct decoding *d, const msgpack_object *params,
+                          struct job_request *request)
+{
+    const msgpack_object *journal = map_find(params, "journal");
+    if (journal == NULL || journal->type == MSGPACK_OBJECT_NIL)
+        return 0;
+    if (journal->type != MSGPACK_OBJECT_MAP)
+        return error_set(d->error, GAD_BAD_REQUEST, "journal", "'journal' is not a map");
+    request->has_journal = true;
+    if (d->is_plan && map_find(journal, "fd") == NULL)
+        return 0;
+    return descriptor_decode_with(journal, "journal", "fd", d->n_fds, &d->used_fds,
+                                  &request->journal_fd_index, d->error);
+}
+
 /* Finds the two lists and checks their counts. *ret_args may be NULL: no arguments. */
 static int find_lists(const msgpack_object *params, const msgpack_object **ret_args,
                       const msgpack_object **ret_outputs, struct gad_error *error)
@@ -357,6 +373,8 @@ int request_decode(const msgpack_object *params, unsigned n_fds, bool is_plan,
         r = decode_args(&d, args, request);
     if (r == 0)
         r = decode_outputs(&d, outputs, request);
+    if (r == 0)
+        r = decode_journal(&d, params, request);
     if (r != 0) {
         request_free(request);
         return r;

@@ -29,13 +29,15 @@ typedef int verb_fn(int argc, char **argv);
 verb_fn verb_run, verb_random, verb_submit, verb_wait, verb_status, verb_cancel, verb_jobs,
     verb_info, verb_ping, verb_show, verb_convert, verb_ops, verb_version, verb_watch, verb_daemon,
     verb_stats, verb_top, verb_doctor, verb_transpose, verb_concatenate, verb_stack, verb_flip,
-    verb_roll, verb_tile, verb_pad, verb_diff;
+    verb_roll, verb_tile, verb_pad, verb_diff, verb_matmul;
 
 /* ---- usage.c: wrong words. Messages end in the exit code EXIT_USAGE. */
 /* Instead of argp_parse(): unknown options get the nearest name. 0 or EXIT_USAGE. */
 int ctl_parse(const struct argp *argp, int argc, char **argv, void *input) GAD_MUST_CHECK;
 /* Instead of argp_error(), for parsers: prints, and returns EINVAL for the parser to return. */
 int ctl_usage_error(const struct argp_state *state, const char *format, ...) GAD_PRINTF(2, 3);
+/* What --priority is given. 0, or as ctl_usage_error(). */
+int ctl_read_priority(const char *text, int *ret, const struct argp_state *state) GAD_MUST_CHECK;
 /* Prints as text, or with json as a map; hint is what to try. Returns EXIT_USAGE. */
 int ctl_usage_report(const char *name, bool json, const char *hint, const char *format, ...)
     GAD_PRINTF(4, 5);

@@ -49,6 +49,32 @@ static struct json_object *pass_json(const struct gad_plan_pass *pass)
     return object;
 }
 
+static struct json_object *extents_json(const int64_t *extents)
+{
+    struct json_object *list = json_object_new_array();
+    for (int i = 0; i < 3; i++)
+        json_object_array_add(list, json_object_new_int64(extents[i]));
+    return list;
+}
+
+static struct json_object *product_json(const struct gad_plan_product *product)
+{
+    struct json_object *object = json_object_new_object();
+    add_text(object, "precision", product->precision);
+    json_object_object_add(object, "tile", extents_json(product->tile));
+    json_object_object_add(object, "tiles", json_object_new_uint64(product->n_tiles));
+    json_object_object_add(object, "block", extents_json(product->block));
+    json_object_object_add(object, "step_depth", json_object_new_int64(product->step_depth));
+    json_object_object_add(object, "steps", json_object_new_uint64(product->n_steps));
+    json_object_object_add(object, "buffers", json_object_new_int((int)product->n_buffers));
+    json_object_object_add(object, "symmetric", json_object_new_boolean(product->is_symmetric));
+    json_object_object_add(object, "journal", json_object_new_boolean(product->has_journal));
+    json_object_object_add(object, "left_bytes", json_object_new_uint64(product->left_bytes));
+    json_object_object_add(object, "right_bytes", json_object_new_uint64(product->right_bytes));
+    json_object_object_add(object, "operations", json_object_new_double(product->n_operations));
+    return object;
+}
+
 static struct json_object *plan_json(const struct gad_plan *plan)
 {
     struct json_object *object = json_object_new_object();
@@ -66,6 +92,8 @@ static struct json_object *plan_json(const struct gad_plan *plan)
     json_object_object_add(object, "outputs", outputs);
     json_object_object_add(object, "rounds", json_object_new_uint64(plan->n_rounds));
     json_object_object_add(object, "passes", passes);
+    if (plan->has_product)
+        json_object_object_add(object, "product", product_json(&plan->product));
     json_object_object_add(object, "tiles", json_object_new_uint64(plan->n_tiles));
     json_object_object_add(object, "read_bytes", json_object_new_uint64(plan->read_bytes));
     json_object_object_add(object, "write_bytes", json_object_new_uint64(plan->write_bytes));
@@ -75,6 +103,14 @@ static struct json_object *plan_json(const struct gad_plan *plan)
     return object;
 }
 
+void run_print_plan(const struct gad_plan *plan, bool json)
+{
+    if (json)
+        ctl_put_json(plan_json(plan));
+    else
+        fputs(plan->text, stdout);
+}
+
 int run_explain(struct run_options *o, struct gad_client *client)
 {
     struct gad_job_options options = run_job_options(o, NULL);
@@ -82,10 +118,7 @@ int run_explain(struct run_options *o, struct gad_client *client)
     int r = (int)gad_plan(client, &options, &plan, &o->error);
     if (r)
         return r;
-    if (o->json)
-        ctl_put_json(plan_json(plan));
-    else
-        fputs(plan->text, stdout);
+    run_print_plan(plan, o->json);
     gad_plan_free(plan);
     return 0;
 }

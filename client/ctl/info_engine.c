@@ -106,6 +106,7 @@ static bool has_rate(struct json_object *rates)
 void info_print_rates(struct json_object *rates, int depth)
 {
     static const char *const kinds[] = {"memory", "file", "to_device", "from_device", "device"};
+    static const char *const products[] = {"product_float32", "product_float64", "product_integer"};
     char text_of[32];
     if (!has_rate(rates))
         return;
@@ -121,6 +122,11 @@ void info_print_rates(struct json_object *rates, int depth)
     double floor_s = json_object_get_double(json_object_object_get(rates, "job_seconds"));
     if (work > 0)
         printf("%*s%-*s %.3g instructions/s\n", depth * 2, "", 22 - depth * 2, "work", work);
+    for (size_t i = 0; i < sizeof(products) / sizeof(products[0]); i++) {
+        double rate = json_object_get_double(json_object_object_get(rates, products[i]));
+        if (rate > 0)
+            printf("%*s%-*s %.3g operations/s\n", depth * 2, "", 22 - depth * 2, products[i], rate);
+    }
     if (floor_s > 0)
         printf("%*s%-*s %.3g us\n", depth * 2, "", 22 - depth * 2, "least", floor_s * 1e6);
 }

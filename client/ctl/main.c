@@ -35,6 +35,8 @@ static const struct verb {
      GROUP_COMPUTE, "start batch queue spawn"},
     {"convert", verb_convert, "copy an array into another file, format or dtype", GROUP_COMPUTE,
      "copy cp export cast"},
+    {"matmul", verb_matmul, "multiply matrices of any size; add into an existing one",
+     GROUP_COMPUTE, "multiply dot gemm product mm"},
     {"random", verb_random, "make an array of random numbers", GROUP_COMPUTE,
      "rand generate sample normal uniform"},
     {"ops", verb_ops, "list the operations of expressions", GROUP_COMPUTE, "functions operators"},

@@ -106,16 +106,6 @@ static int set_seed(struct random_options *o, const char *arg, const struct argp
     return 0;
 }
 
-static int set_priority(struct random_options *o, const char *arg, const struct argp_state *state)
-{
-    char *end;
-    long priority = strtol(arg, &end, 10);
-    if (end == arg || *end || priority < -100 || priority > 100)
-        return ctl_usage_error(state, "a priority is a number from -100 to 100, not '%s'", arg);
-    o->run.priority = (int)priority;
-    return 0;
-}
-
 static bool is_literal(const char *text)
 {
     char *end;
@@ -172,7 +162,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case OPTION_SHAPE: return set_shape(o, arg, state);
     case OPTION_DTYPE: return set_dtype(o, arg, state);
     case OPTION_SEED: return set_seed(o, arg, state);
-    case OPTION_PRIORITY: return set_priority(o, arg, state);
+    case OPTION_PRIORITY: return ctl_read_priority(arg, &o->run.priority, state);
     case OPTION_ENGINE: o->run.engine = arg; return 0;
     case OPTION_EXPLAIN: o->run.explain = true; return 0;
     case OPTION_JSON: o->run.json = true; return 0;

@@ -45,14 +45,7 @@ static error_t parse_run_option(int key, char *arg, struct argp_state *state)
     case OPTION_EXPLAIN: o->explain = true; return 0;
     case OPTION_IN_PLACE: o->in_place = true; return 0;
     case OPTION_ENGINE: o->engine = arg; return 0;
-    case OPTION_PRIORITY: {
-        char *end;
-        long priority = strtol(arg, &end, 10);
-        if (end == arg || *end || priority < -100 || priority > 100)
-            return ctl_usage_error(state, "a priority is a number from -100 to 100, not '%s'", arg);
-        o->priority = (int)priority;
-        return 0;
-    }
+    case OPTION_PRIORITY: return ctl_read_priority(arg, &o->priority, state);
     case ARGP_KEY_ARG:
         if (!o->expression) {
             o->expression = arg;

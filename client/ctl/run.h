@@ -32,3 +32,4 @@ struct gad_job_options run_job_options(struct run_options *o, struct ctl_progres
 
 /* explain.c: prints the plan, runs nothing. */
 int run_explain(struct run_options *o, struct gad_client *client);
+void run_print_plan(const struct gad_plan *plan, bool json);

@@ -67,6 +67,16 @@ int ctl_usage_error(const struct argp_state *state, const char *format, ...)
     return EINVAL;
 }
 
+int ctl_read_priority(const char *text, int *ret, const struct argp_state *state)
+{
+    char *end;
+    long priority = strtol(text, &end, 10);
+    if (end == text || *end || priority < -100 || priority > 100)
+        return ctl_usage_error(state, "a priority is a number from -100 to 100, not '%s'", text);
+    *ret = (int)priority;
+    return 0;
+}
+
 /* Looking at the words before argp does ----------------------------------------------------------
  */
 

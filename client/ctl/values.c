@@ -163,6 +163,20 @@ struct json_object *ctl_error_json(const struct gad_error *error)
     return object;
 }
 
+static struct json_object *product_json(const struct gad_job_stats *stats)
+{
+    struct json_object *object = json_object_new_object(), *tile = json_object_new_array();
+    for (int i = 0; i < 3; i++)
+        json_object_array_add(tile, json_object_new_int64(stats->product_tile[i]));
+    add_text(object, "library", stats->product_library);
+    add_text(object, "precision", stats->product_precision);
+    json_object_object_add(object, "tile", tile);
+    add_u64(object, "tiles", stats->n_product_tiles);
+    add_u64(object, "left_bytes", stats->left_bytes);
+    add_u64(object, "right_bytes", stats->right_bytes);
+    return object;
+}
+
 struct json_object *ctl_stats_json(const struct gad_job_stats *stats)
 {
     struct json_object *object = json_object_new_object();
@@ -186,6 +200,9 @@ struct json_object *ctl_stats_json(const struct gad_job_stats *stats)
     add_u64(warnings, "divide_by_zero", stats->n_divide_by_zero);
     add_u64(warnings, "invalid_cast", stats->n_invalid_casts);
     json_object_object_add(object, "warnings", warnings);
+    if (stats->product_library[0])
+        json_object_object_add(object, "product", product_json(stats));
+    add_text(object, "journal", stats->journal);
     return object;
 }
 

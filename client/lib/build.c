@@ -224,6 +224,21 @@ static void copy_label(char *ret, size_t n_bytes, const char *text)
     ret[n] = '\0';
 }
 
+static int add_journal(struct build *build, const struct build_source *source,
+                       struct gad_error *error)
+{
+    const struct gad_array *to = source->to[0];
+    if (source->purpose == BUILD_PLAN) {
+        build->request.has_journal = source->options->has_journal && to && to->fd >= 0;
+        build->request.journal_fd_index = REQUEST_NO_FD;
+        return 0;
+    }
+    if (!source->journal || !source->journal->path)
+        return 0;
+    build->request.has_journal = true;
+    return add_fd(build, source->journal->fd, &build->request.journal_fd_index, error);
+}
+
 static void add_rest(struct job_request *request, const struct build_source *source)
 {
     const struct gad_job_options *options = source->options;
@@ -256,6 +271,8 @@ int build_init(struct build *build, struct gad_client *client, const struct buil
     int r = add_args(build, client, source, error);
     if (r == 0)
         r = add_outputs(build, client, source, error);
+    if (r == 0)
+        r = add_journal(build, source, error);
     if (r == 0)
         add_rest(&build->request, source);
     return r;

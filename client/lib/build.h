@@ -3,6 +3,7 @@
 
 #include "client/lib/client.h"
 #include "client/lib/feed.h"
+#include "client/lib/journal.h"
 #include "proto/request.h"
 
 #define BUILD_INLINE_BYTES (768u * 1024u) /* of all inline arrays of one request together */
@@ -18,7 +19,8 @@ enum build_purpose {
 struct build_source {
     const struct gad_job_options *options;
     struct gad_array *const *to;
-    const char *key; /* NULL: none */
+    const char *key;               /* NULL: none */
+    const struct journal *journal; /* NULL: none */
     bool settle;
     enum build_purpose purpose;
 };

@@ -88,6 +88,8 @@ static void end(struct gad_job *job, int status, const struct gad_error *error)
 {
     if (job->state == JOB_DONE)
         return;
+    bool is_lost = job->state == JOB_LOST || status == GAD_OUTCOME_UNKNOWN ||
+                   status == GAD_DISCONNECTED || status == GAD_PROTOCOL;
     drop_feeds(job);
     unlink_job(job);
     job->state = JOB_DONE;
@@ -97,6 +99,7 @@ static void end(struct gad_job *job, int status, const struct gad_error *error)
             job->error = *error;
         result_deinit(&job->result);
     }
+    journal_close(&job->journal, status == GAD_OK, is_lost);
     targets_deinit(job);
 }
 
@@ -132,6 +135,7 @@ static int begin(struct gad_job *job, struct gad_error *error)
         .options = &job->options,
         .to = job->to,
         .key = job->key,
+        .journal = &job->journal,
         .settle = job->needs_settling,
         .purpose = BUILD_RUN,
     };
@@ -170,6 +174,12 @@ static int send_about(struct gad_job *job, const char *method, call_func *func, 
 
 /* Answers -------------------------------------------------------------------------------------- */
 
+/* Nothing that it reads is written over, or it goes on from what its journal says. */
+static bool is_repeatable(const struct gad_job *job)
+{
+    return job->journal.path || targets_are_repeatable(job);
+}
+
 /* A job that was refused or failed may be worth another try of ours. */
 static bool can_try_again(struct gad_job *job, int status, const struct gad_error *error)
 {
@@ -179,7 +189,7 @@ static bool can_try_again(struct gad_job *job, int status, const struct gad_erro
         return job_turn_to_providers(&job->options, job->to, error);
     /* The daemon does not run a job with rings twice by itself: it cannot know what is behind. */
     if (status != GAD_WORKER_LOST || !job->feeds || job->n_recoveries >= MAX_RECOVERIES ||
-        !targets_are_repeatable(job))
+        !is_repeatable(job))
         return false;
     job->n_recoveries++;
     return true;
@@ -304,6 +314,9 @@ static int submit(struct gad_client *client, const struct gad_job_options *optio
         r = client_ensure(client, DEADLINE_NEVER, 0, error);
     if (r == 0)
         r = targets_init(job, error);
+    if (r == 0 && options->has_journal)
+        r = journal_open(&job->journal, job->options.journal_path,
+                         job->targets[0].is_created ? NULL : job->targets[0].to, error);
     if (r == 0) {
         job->is_run = !job->needs_settling && !options->progress &&
                       (is_waited || job_options_are_small(options));
@@ -364,7 +377,7 @@ static int judge_loss(const struct gad_job *job, struct gad_error *error)
     if (job->n_recoveries >= MAX_RECOVERIES)
         return error_set(error, GAD_OUTCOME_UNKNOWN, NULL,
                          "the connection to the daemon was lost again");
-    if (!targets_are_repeatable(job))
+    if (!is_repeatable(job))
         return error_set(error, GAD_OUTCOME_UNKNOWN, NULL,
                          "the connection to the daemon was lost, and the job writes over what it "
                          "reads");

@@ -37,6 +37,7 @@ struct gad_job {
     enum gad_status status; /* of the end */
     struct gad_error error;
     struct result result;
+    struct journal journal;
 };
 
 /* job.progress */

@@ -63,10 +63,12 @@ int job_options_copy(const struct gad_job_options *options, struct gad_job_optio
     ret->n_args = ret->n_outputs = 0;
     ret->args = NULL;
     ret->outputs = NULL;
-    ret->engine = ret->label = NULL;
+    ret->engine = ret->label = ret->journal_path = NULL;
     int r = copy_text(options->engine, &ret->engine);
     if (r == 0)
         r = copy_text(options->label, &ret->label);
+    if (r == 0)
+        r = copy_text(options->journal_path, &ret->journal_path);
     if (r == 0)
         r = copy_args(options, ret);
     return r ? r : copy_outputs(options, ret);
@@ -87,6 +89,7 @@ void job_options_deinit(struct gad_job_options *options)
     free((void *)options->outputs);
     free((char *)options->engine);
     free((char *)options->label);
+    free((char *)options->journal_path);
     *options = (struct gad_job_options){0};
 }
 

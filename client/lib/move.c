@@ -226,9 +226,8 @@ static void add_stats(struct gad_job_stats *sum, const struct gad_job_stats *one
     sum->from_device_s += one->from_device_s;
 }
 
-static int wait_for(struct move *move, struct gad_job *job, struct gad_error *error)
+int move_wait(const struct gad_move_options *options, struct gad_job *job, struct gad_error *error)
 {
-    const struct gad_move_options *options = move->options;
     enum gad_status status;
     int timeout_ms = options->is_cancelled ? WAIT_MS : -1;
     while ((status = gad_job_wait(job, timeout_ms, error)) == GAD_TIMEOUT) {
@@ -237,9 +236,15 @@ static int wait_for(struct move *move, struct gad_job *job, struct gad_error *er
             timeout_ms = -1;
         }
     }
-    if (status == GAD_OK)
-        add_stats(&move->stats, gad_job_stats(job));
     return (int)status;
+}
+
+static int wait_for(struct move *move, struct gad_job *job, struct gad_error *error)
+{
+    int r = move_wait(move->options, job, error);
+    if (r == 0)
+        add_stats(&move->stats, gad_job_stats(job));
+    return r;
 }
 
 int move_run_job(struct move *move, unsigned n_args, const struct gad_argument *args,

@@ -17,7 +17,7 @@
 
 #define SHAPE_CHARS 512
 
-static void print_bytes(FILE *out, uint64_t n_bytes)
+void plan_bytes_print(FILE *out, uint64_t n_bytes)
 {
     static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
     double value = (double)n_bytes;
@@ -64,13 +64,16 @@ static int print_plan(const msgpack_object *map, struct gad_plan *plan)
         return -ENOMEM;
     print_outputs(out, plan);
     plan_engines_print(out, plan);
-    plan_passes_print(out, map, plan);
+    if (plan->has_product)
+        plan_product_print(out, map, plan);
+    else
+        plan_passes_print(out, map, plan);
     fputs("reads    ", out);
-    print_bytes(out, plan->read_bytes);
+    plan_bytes_print(out, plan->read_bytes);
     fputs("\nwrites   ", out);
-    print_bytes(out, plan->write_bytes);
+    plan_bytes_print(out, plan->write_bytes);
     fputs("\ncarries  ", out);
-    print_bytes(out, plan->carry_bytes);
+    plan_bytes_print(out, plan->carry_bytes);
     fprintf(out, "\ntime     about %.3g s\n", plan->seconds);
     fprintf(out, "restarts %s\n", plan->is_restartable ? "yes" : "no");
     print_program(out, map);
@@ -91,7 +94,8 @@ static int read_plan(const msgpack_object *map, unsigned n_outputs, struct gad_p
     const msgpack_object *outputs = map_find(map, "outputs");
     if (!outputs || outputs->type != MSGPACK_OBJECT_ARRAY || outputs->via.array.size != n_outputs ||
         n_outputs > ARRAY_LENGTH(plan->outputs) || plan_engines_read(map, plan) ||
-        plan_passes_read(map, plan) || map_u64(map, "tiles", &plan->n_tiles, NULL) ||
+        plan_passes_read(map, plan) || plan_product_read(map, plan) ||
+        map_u64(map, "tiles", &plan->n_tiles, NULL) ||
         map_u64(map, "read_bytes", &plan->read_bytes, NULL) ||
         map_u64(map, "write_bytes", &plan->write_bytes, NULL) ||
         map_u64(map, "carry_bytes", &plan->carry_bytes, NULL) ||

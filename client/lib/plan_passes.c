@@ -107,26 +107,39 @@ static void print_names(FILE *out, const char *what, const msgpack_object *names
     *is_first = false;
 }
 
-static void print_pass(FILE *out, const msgpack_object *map, unsigned index)
+void plan_grains_print(FILE *out, const msgpack_object *map, const char *without_slots)
+{
+    uint64_t n_grains = 0;
+    bool needs_slot = false;
+    if (map_u64(map, "grains", &n_grains, NULL) || map_bool(map, "needs_slot", &needs_slot, NULL))
+        return;
+    fprintf(out, "%" PRIu64 " %s of ", n_grains, n_grains == 1 ? "grain" : "grains");
+    print_shape(out, find_array(map, "grain_shape"));
+    fprintf(out, ", %s\n", needs_slot ? "through slots" : without_slots);
+}
+
+void plan_names_print(FILE *out, const msgpack_object *map)
 {
     const msgpack_object *reduced = find_array(map, "reduces");
-    uint64_t n_grains = 0, n_tiles = 0;
-    bool needs_slot = false, is_first = true;
-    if (map_u64(map, "grains", &n_grains, NULL) || map_u64(map, "tiles", &n_tiles, NULL) ||
-        map_bool(map, "needs_slot", &needs_slot, NULL))
-        return;
-    fprintf(out, "pass %-3u over ", index + 1);
-    print_shape(out, find_array(map, "shape"));
-    fprintf(out, ": %" PRIu64 " %s in %" PRIu64 " %s of ", n_tiles, n_tiles == 1 ? "tile" : "tiles",
-            n_grains, n_grains == 1 ? "grain" : "grains");
-    print_shape(out, find_array(map, "grain_shape"));
-    fputs(needs_slot ? ", through slots\n" : ", in place\n", out);
+    bool is_first = true;
     print_names(out, "reads", find_array(map, "reads"), &is_first);
     print_names(out, array_size(reduced) == 1 ? "reduces axis" : "reduces axes", reduced,
                 &is_first);
     print_names(out, "scans axis", find_array(map, "scans"), &is_first);
     print_names(out, "writes", find_array(map, "writes"), &is_first);
     fputs(is_first ? "" : "\n", out);
+}
+
+static void print_pass(FILE *out, const msgpack_object *map, unsigned index)
+{
+    uint64_t n_tiles = 0;
+    if (map_u64(map, "tiles", &n_tiles, NULL))
+        return;
+    fprintf(out, "pass %-3u over ", index + 1);
+    print_shape(out, find_array(map, "shape"));
+    fprintf(out, ": %" PRIu64 " %s in ", n_tiles, n_tiles == 1 ? "tile" : "tiles");
+    plan_grains_print(out, map, "in place");
+    plan_names_print(out, map);
 }
 
 void plan_passes_print(FILE *out, const msgpack_object *map, const struct gad_plan *plan)

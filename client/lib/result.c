@@ -87,6 +87,29 @@ static int read_outputs(const msgpack_object *map, struct result *result, unsign
     return r;
 }
 
+/* Of a job with a matrix product; else there is none. */
+static int read_product(const msgpack_object *product, struct gad_job_stats *stats)
+{
+    if (!product || product->type == MSGPACK_OBJECT_NIL)
+        return 0;
+    const msgpack_object *tile = map_find(product, "tile");
+    if (!tile || tile->type != MSGPACK_OBJECT_ARRAY || tile->via.array.size != 3)
+        return GAD_PROTOCOL;
+    for (int i = 0; i < 3; i++) {
+        const msgpack_object *extent = &tile->via.array.ptr[i];
+        if (extent->type != MSGPACK_OBJECT_POSITIVE_INTEGER || extent->via.u64 > INT64_MAX)
+            return GAD_PROTOCOL;
+        stats->product_tile[i] = (int64_t)extent->via.u64;
+    }
+    return map_copy_str(product, "library", stats->product_library, sizeof(stats->product_library),
+                        NULL) ||
+           map_copy_str(product, "precision", stats->product_precision,
+                        sizeof(stats->product_precision), NULL) ||
+           map_u64(product, "tiles", &stats->n_product_tiles, NULL) ||
+           map_u64(product, "left_bytes", &stats->left_bytes, NULL) ||
+           map_u64(product, "right_bytes", &stats->right_bytes, NULL);
+}
+
 static int read_stats(const msgpack_object *map, struct gad_job_stats *stats,
                       struct gad_error *error)
 {
@@ -123,6 +146,10 @@ static int read_stats(const msgpack_object *map, struct gad_job_stats *stats,
     for (unsigned i = 0; i < ARRAY_LENGTH(times); i++)
         if (map_f64(seconds, times[i].key, times[i].ret, NULL))
             return malformed(error, "seconds");
+    if (read_product(map_find(map, "product"), stats))
+        return malformed(error, "product");
+    if (map_copy_str(map, "journal", stats->journal, sizeof(stats->journal), NULL))
+        return malformed(error, "journal");
     if (map_copy_str(map, "engine", stats->engine, sizeof(stats->engine), NULL))
         return malformed(error, "engine");
     if (map_copy_str(map, "engine_why", stats->engine_why, sizeof(stats->engine_why), NULL))

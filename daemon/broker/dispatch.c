@@ -88,7 +88,8 @@ static void start(struct broker *broker, struct worker *w, struct job *job)
 static void refuse_carry(struct broker *broker, const struct worker *w, struct job *job)
 {
     struct gad_error error = {0};
-    unsigned long long needed = job->item.carry_bytes, there = worker_limits(w)->carry_limit_bytes;
+    unsigned long long needed = job->item.carry_bytes;
+    unsigned long long there = worker_limits(w)->product_carry_bytes;
     error_set(&error, GAD_TOO_LARGE_FOR_POOL, NULL,
               "the job keeps %llu bytes of the pool, at most %llu can be lent", needed, there);
     error_expected(&error, "at most %llu bytes", there);

@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
@@ -137,6 +138,12 @@ static int find_workers(struct options *options)
     return is_fault ? r : 0;
 }
 
+/* Workers multiply in their own threads: OpenBLAS is to start none as they load it. */
+static void tame_workers(void)
+{
+    setenv("OPENBLAS_NUM_THREADS", "1", 1);
+}
+
 static int set_up(struct options *options, unsigned n_files)
 {
     int r = find_workers(options);
@@ -167,6 +174,7 @@ int main(int argc, char **argv)
         return action == OPTIONS_PRINT_CONFIG ? print_config() : tell_config(&options);
     log_open(STDERR_FILENO, options.log_level);
     tame_malloc();
+    tame_workers();
     signal(SIGPIPE, SIG_IGN);
     signal(SIGHUP, SIG_IGN); /* until the loop takes it */
     if (set_up(&options, n_files) < 0)

@@ -76,8 +76,10 @@ static void pack_pass_arrays(msgpack_packer *p, const struct submission *s, unsi
     for (uint64_t left = pass->inputs_used; left; left &= left - 1)
         pack_str(p, s->request->args[s->program->inputs[__builtin_ctzll(left)].arg].name);
     pack_str(p, "writes");
-    msgpack_pack_array(p, pass->n_stores);
-    for (unsigned i = 0; i < pass->n_stores; i++) {
+    bool is_operand = s->program->product.is_there && index != PRODUCT_RESULT;
+    unsigned n_stores = is_operand ? 0 : pass->n_stores; /* it writes to panels */
+    msgpack_pack_array(p, n_stores);
+    for (unsigned i = 0; i < n_stores; i++) {
         unsigned output = s->program->stores[pass->first_store + i].output;
         char name[REQUEST_UNNAMED_SIZE];
         pack_str(p, request_output_name(&s->request->outputs[output], output, name));
@@ -103,6 +105,29 @@ static void pack_passes(msgpack_packer *p, const struct submission *s)
         pack_key_u64(p, "write_bytes", pass->write_bytes);
         pack_pass_arrays(p, s, i);
     }
+}
+
+static void pack_product(msgpack_packer *p, const struct submission *s)
+{
+    const struct program_product *product = &s->program->product;
+    const struct plan_product *planned = &s->plan->product;
+    const int64_t tile[] = {planned->tile_matrices, planned->tile_rows, planned->tile_columns};
+    const int64_t block[] = {planned->block_matrices, planned->block_rows, planned->block_columns};
+    bool has_two = planned->panel_offset_bytes[0][0] != planned->panel_offset_bytes[0][1];
+    pack_str(p, "product");
+    msgpack_pack_map(p, 12);
+    pack_key_str(p, "precision", dtype_name(product->dtype));
+    pack_shape(p, "tile", 3, tile);
+    pack_key_u64(p, "tiles", planned->n_tiles);
+    pack_shape(p, "block", 3, block);
+    pack_key_u64(p, "step_depth", (uint64_t)planned->step_depth);
+    pack_key_u64(p, "steps", planned->n_depth_steps);
+    pack_key_u64(p, "buffers", has_two ? 2 : 1);
+    pack_key_bool(p, "symmetric", product->is_symmetric);
+    pack_key_bool(p, "journal", planned->has_journal);
+    pack_key_u64(p, "left_bytes", planned->left_bytes);
+    pack_key_u64(p, "right_bytes", planned->right_bytes);
+    pack_key_f64(p, "operations", planned->n_operations);
 }
 
 /* What an engine would take, or why it cannot be asked for an estimate. */
@@ -144,10 +169,12 @@ static int reply_plan(const struct request *q, const struct submission *s)
         return -ENOMEM;
     program_print(s->program, text, PROGRAM_CHARS);
     message_begin_result(w, q->id);
-    msgpack_pack_map(p, 13);
+    msgpack_pack_map(p, 13u + s->program->product.is_there);
     pack_plan_outputs(p, s);
     pack_plan_engines(p, s);
     pack_passes(p, s);
+    if (s->program->product.is_there)
+        pack_product(p, s);
     pack_key_u64(p, "tiles", plan->n_tiles);
     pack_key_u64(p, "carry_bytes", plan->carry_bytes);
     pack_key_u64(p, "read_bytes", plan->read_bytes);

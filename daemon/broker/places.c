@@ -193,6 +193,17 @@ static int visit_outputs(struct visit *v, const struct job_request *request, str
     return r;
 }
 
+/* Threads write to it, which must not wait for a client's own file system. A plan has none. */
+static int check_journal(const struct visit *v, const struct job_request *request,
+                         struct gad_error *error)
+{
+    struct inspected file;
+    if (request->journal_fd_index >= v->frame->n_fds)
+        return 0;
+    return inspect_file(v->broker->mounts, v->frame->fds[request->journal_fd_index], false,
+                        "journal", &file, error);
+}
+
 int places_check(const struct broker *broker, uid_t uid, const struct job_request *request,
                  const struct frame *frame, struct places *ret, struct gad_error *error)
 {
@@ -210,5 +221,7 @@ int places_check(const struct broker *broker, uid_t uid, const struct job_reques
             r = visit_array(&v, error);
     }
     v.is_output = true;
-    return r == 0 ? visit_outputs(&v, request, ret, error) : r;
+    if (r == 0)
+        r = visit_outputs(&v, request, ret, error);
+    return r == 0 && request->has_journal ? check_journal(&v, request, error) : r;
 }

@@ -10,8 +10,9 @@
  * Invariants: an item is in exactly one list, the one that its place and kind say; a user exists
  * while it has an item that is not out; n_active of the users sums up to the queue's; `starving` is
  * the item that was first refused a carry and still waits: no other carry is lent meanwhile, but to
- * those of the same user that have come in front of it. While its own user holds a carry, which may
- * be what it waits for, it holds nobody up.
+ * those of the same user that have come in front of it, and what is out of its way where it wants
+ * most of the pool. While its own user holds a carry, which may be what it waits for, it holds
+ * nobody up.
  *
  * Called by submit.c (push), dispatch.c (admit, back to front) and finish.c (remove).
  */
@@ -200,10 +201,11 @@ static int lend_carry(struct queue *queue, struct poolmap *map, struct queue_ite
 {
     if (item->carry_bytes == 0)
         return 0;
-    if (must_wait(queue, item))
-        return -EAGAIN;
-    int r = poolmap_lend(map, item->carry_bytes, &item->carry);
-    if (r == -EAGAIN)
+    bool is_beside = must_wait(queue, item);
+    int r = is_beside ? poolmap_lend_beside(map, item->carry_bytes, queue->starving->carry_bytes,
+                                            &item->carry)
+                      : poolmap_lend(map, item->carry_bytes, &item->carry);
+    if (r == -EAGAIN && !is_beside)
         queue->starving = item;
     if (r == 0) {
         item->user->n_carries++;

@@ -107,7 +107,7 @@ static void pack_pool(msgpack_packer *p, const struct broker *broker,
     msgpack_pack_map(p, answer->bytes ? 7 : 5);
     pack_key_u64(p, "bytes", limits->pool_bytes);
     pack_key_u64(p, "slot_bytes", limits->slot_bytes);
-    pack_key_u64(p, "carry_limit_bytes", limits->carry_limit_bytes);
+    pack_key_u64(p, "carry_limit_bytes", limits->product_carry_bytes);
     pack_key_u64(p, "carry_used_bytes", poolmap_carry_used_bytes(worker_pool(worker)));
     pack_key_u64(p, "carries", queue_n_carries(worker_queue(worker)));
     if (answer->bytes) {

@@ -160,7 +160,8 @@ static void describe(struct job *job, const struct submission *s)
     job->progress_ms = request->progress_ms;
     job->needs_settling = request->settle;
     job->is_in_place = s->is_in_place;
-    job->is_restartable = s->plan->is_restartable && !s->is_in_place && !s->has_provider;
+    job->is_restartable =
+        s->plan->is_restartable && !s->has_provider && (!s->is_in_place || request->has_journal);
     job->submitted_ns = loop_now_ns();
     take_plan(job, s);
 }

@@ -11,13 +11,15 @@
 
 static void take_blocks(struct tile *t)
 {
-    const struct wjob *job = t->job;
+    const struct pass_ports *ports = t->ports;
     uint32_t slot = 0;
-    for (unsigned i = 0; i < job->n_inputs; i++)
-        if (job->inputs[i].port->ring && ring_take(job->inputs[i].port->ring, t->grain, &slot))
+    for (unsigned i = 0; i < ports->n_inputs; i++)
+        if (ports->inputs[i].port->ring &&
+            ring_take(ports->inputs[i].port->ring, tile_place(t), &slot))
             t->ring_slots[i] = (uint8_t)slot;
-    for (unsigned i = 0; i < job->n_outputs; i++)
-        if (job->outputs[i].port->ring && ring_take(job->outputs[i].port->ring, t->grain, &slot))
+    for (unsigned i = 0; i < ports->n_outputs; i++)
+        if (ports->outputs[i].port->ring &&
+            ring_take(ports->outputs[i].port->ring, tile_place(t), &slot))
             t->ring_slots[REQUEST_MAX_ARGS + i] = (uint8_t)slot;
     t->has_blocks = true;
 }
@@ -26,9 +28,9 @@ bool tile_take_blocks(struct tile *t)
 {
     struct wjob *job = t->job;
     pthread_mutex_lock(job->lock);
-    if (!wjob_has_blocks(job, t->grain))
+    if (!wjob_has_blocks(t))
         wjob_collect(job);
-    if (!job->status && wjob_has_blocks(job, t->grain))
+    if (!job->status && wjob_has_blocks(t))
         take_blocks(t);
     pthread_mutex_unlock(job->lock);
     return t->has_blocks;
@@ -36,30 +38,30 @@ bool tile_take_blocks(struct tile *t)
 
 void tile_drop_blocks(struct tile *t)
 {
-    const struct wjob *job = t->job;
-    for (unsigned i = 0; i < job->n_outputs && t->has_blocks; i++)
-        if (job->outputs[i].port->ring)
-            ring_drop(job->outputs[i].port->ring, t->ring_slots[REQUEST_MAX_ARGS + i]);
+    const struct pass_ports *ports = t->ports;
+    for (unsigned i = 0; i < ports->n_outputs && t->has_blocks; i++)
+        if (ports->outputs[i].port->ring)
+            ring_drop(ports->outputs[i].port->ring, t->ring_slots[REQUEST_MAX_ARGS + i]);
     t->has_blocks = false;
 }
 
 static int give_block(struct tile *t, struct ring *ring, unsigned index, struct gad_error *error)
 {
-    int r = ring_give(ring, t->grain, t->ring_slots[index], error);
+    int r = ring_give(ring, tile_place(t), t->ring_slots[index], error);
     t->job->wants_signal |= ring_has_asked(ring);
     return r;
 }
 
 static int give_blocks(struct tile *t, struct gad_error *error)
 {
-    const struct wjob *job = t->job;
+    const struct pass_ports *ports = t->ports;
     int r = 0;
-    for (unsigned i = 0; i < job->n_inputs && !r; i++)
-        if (job->inputs[i].port->ring)
-            r = give_block(t, job->inputs[i].port->ring, i, error);
-    for (unsigned i = 0; i < job->n_outputs && !r; i++)
-        if (job->outputs[i].port->ring)
-            r = give_block(t, job->outputs[i].port->ring, REQUEST_MAX_ARGS + i, error);
+    for (unsigned i = 0; i < ports->n_inputs && !r; i++)
+        if (ports->inputs[i].port->ring)
+            r = give_block(t, ports->inputs[i].port->ring, i, error);
+    for (unsigned i = 0; i < ports->n_outputs && !r; i++)
+        if (ports->outputs[i].port->ring)
+            r = give_block(t, ports->outputs[i].port->ring, REQUEST_MAX_ARGS + i, error);
     t->has_blocks = false;
     return r;
 }

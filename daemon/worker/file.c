@@ -18,6 +18,32 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
+/* The box in memory of these strides. */
+static int file_fill_view(const struct port *p, const struct port_box *box,
+                          const struct cpu_view *view, const struct port_io *io,
+                          struct gad_error *error)
+{
+    struct boxio b = {.fd = p->file.fd,
+                      .is_in_memory = p->file.is_in_memory,
+                      .name = p->name,
+                      .offset = (int64_t)p->array.at.file.offset_bytes,
+                      .item_bytes = p->item_bytes,
+                      .n_axes = p->array.ndim};
+    char *memory = view->base;
+    for (int i = 0; i < p->array.ndim; i++) {
+        int axis = p->file.order[i];
+        int64_t stride = p->array.strides[axis], count = box->count[axis];
+        b.axes[i] = (struct boxio_axis){count, llabs(stride), view->strides[axis]};
+        b.offset += box->start[axis] * stride;
+        if (stride < 0) { /* files are read upwards */
+            b.axes[i].memory_stride = -view->strides[axis];
+            b.offset += (count - 1) * stride;
+            memory += (count - 1) * view->strides[axis];
+        }
+    }
+    return boxio_read(&b, memory, io, error);
+}
+
 /* The box as axes of boxio; *ret_view where its elements will be. */
 static void file_layout(const struct port *p, const struct port_box *box, char *memory,
                         struct boxio *ret_io, struct cpu_view *ret_view)
@@ -94,6 +120,7 @@ static const struct port_ops file_ops = {
     .capabilities = PORT_RANDOM | PORT_STAGED,
     .place = file_place,
     .fill = file_fill,
+    .fill_view = file_fill_view,
     .store = file_store,
     .prefetch = file_prefetch,
 };
@@ -149,8 +176,7 @@ static void choose_writing(struct port *p, const struct port_context *context, i
     p->file.writing = context->writing;
     p->file.writing->device = writing_find(context->devices, p->file.device);
     p->file.writing->first_byte = first_byte;
-    p->file.writing->is_beyond_cache =
-        writing_is_beyond_cache((uint64_t)array_n_bytes(&p->array));
+    p->file.writing->is_beyond_cache = writing_is_beyond_cache((uint64_t)array_n_bytes(&p->array));
 }
 
 int port_open_file(struct port *p, const struct port_context *context, struct gad_error *error)

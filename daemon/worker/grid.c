@@ -122,8 +122,9 @@ static uint64_t chunk_number(const struct port *p, const int64_t *at)
     return number;
 }
 
-static int grid_fill(const struct port *p, const struct port_box *box, void *memory,
-                     const struct port_io *io, struct gad_error *error)
+static int grid_fill_view(const struct port *p, const struct port_box *box,
+                          const struct cpu_view *view, const struct port_io *io,
+                          struct gad_error *error)
 {
     struct boxio b = {.fd = p->file.fd,
                       .is_in_memory = p->file.is_in_memory,
@@ -132,8 +133,8 @@ static int grid_fill(const struct port *p, const struct port_box *box, void *mem
                       .n_axes = p->array.ndim};
     struct entries entries;
     entries.first = entries.n = 0;
-    int64_t strides[ARRAY_MAX_NDIM], at[ARRAY_MAX_NDIM];
-    array_c_strides(p->array.ndim, box->count, p->item_bytes, strides);
+    char *memory = view->base;
+    int64_t at[ARRAY_MAX_NDIM];
     for (int i = 0; i < p->array.ndim; i++)
         at[i] = box->start[i] / p->array.at.file.chunk_shape[i];
     do {
@@ -141,17 +142,25 @@ static int grid_fill(const struct port *p, const struct port_box *box, void *mem
         int r = chunk_find(p, &entries, chunk_number(p, at), &chunk_offset, error);
         if (r)
             return r;
-        chunk_part(p, box, at, strides, &b, &place);
+        chunk_part(p, box, at, view->strides, &b, &place);
         if (chunk_offset < 0) {
-            boxio_zero(&b, (char *)memory + place);
+            boxio_zero(&b, memory + place);
             continue;
         }
         b.offset += chunk_offset;
-        r = boxio_read(&b, (char *)memory + place, io, error);
+        r = boxio_read(&b, memory + place, io, error);
         if (r)
             return r;
     } while (next_chunk(p, box, at));
     return 0;
+}
+
+static int grid_fill(const struct port *p, const struct port_box *box, void *memory,
+                     const struct port_io *io, struct gad_error *error)
+{
+    struct cpu_view view;
+    port_place_dense(p, box, memory, &view);
+    return grid_fill_view(p, box, &view, io, error);
 }
 
 static void grid_prefetch(const struct port *p, const struct port_box *box)
@@ -173,6 +182,7 @@ static const struct port_ops grid_ops = {
     .capabilities = PORT_RANDOM | PORT_STAGED,
     .place = port_place_dense,
     .fill = grid_fill,
+    .fill_view = grid_fill_view,
     .prefetch = grid_prefetch,
 };
 

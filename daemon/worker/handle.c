@@ -93,7 +93,7 @@ static int watch_rings(struct worker *w, struct wjob *job, struct gad_error *err
     struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.u64 = job->serial};
     for (unsigned i = 0; i < job->n_ports; i++) {
         const struct port *port = &job->ports[i];
-        if (port->ring &&
+        if (port_owns_ring(port) &&
             epoll_ctl(w->epoll_fd, EPOLL_CTL_ADD, ring_done_fd(port->ring), &event) < 0)
             return error_from_errno(error, errno, port->name, "watching the ring");
     }
@@ -103,7 +103,7 @@ static int watch_rings(struct worker *w, struct wjob *job, struct gad_error *err
 static void unwatch_rings(struct worker *w, struct wjob *job)
 {
     for (unsigned i = 0; i < job->n_ports; i++)
-        if (job->ports[i].ring)
+        if (port_owns_ring(&job->ports[i]))
             (void)epoll_ctl(w->epoll_fd, EPOLL_CTL_DEL, ring_done_fd(job->ports[i].ring), NULL);
 }
 

@@ -7,6 +7,8 @@
  * Work: an expression of a few instructions over arrays that stay in the cache, so that arithmetic
  * and not memory is what is measured, in all threads at once.
  *
+ * Matrix products: a small one of each kind, of a size for which a library is nearly at its best.
+ *
  * The best of a few rounds counts: whatever else runs on the machine only makes a round slower.
  * Threads are made and joined for each round; they begin together, which they wait for
  * awake: being woken one after the other would take longer than what is measured.
@@ -15,6 +17,7 @@
  */
 #include "daemon/worker/measure.h"
 #include "daemon/worker/port.h"
+#include "kernels/cpu/multiply.h"
 #include "proto/util.h"
 
 #include <pthread.h>
@@ -35,6 +38,8 @@
 #define WORK_REPEATS     8
 #define WORK_ROUNDS      16 /* of some 20 us: one that nothing else gets into */
 #define SMALL_ELEMENTS   1000
+#define PRODUCT_EXTENT   256
+#define PRODUCT_ROUNDS   3
 
 /* Threads that begin together ------------------------------------------------------------------ */
 
@@ -267,6 +272,45 @@ int measure_work(const struct cpu_engine *engine, unsigned n_threads, double *re
     return r;
 }
 
+/* Products ------------------------------------------------------------------------------------- */
+
+struct product {
+    _Alignas(64) char matrices[3][PRODUCT_EXTENT * PRODUCT_EXTENT * sizeof(double)];
+    _Alignas(64) char scratch[CPU_SCRATCH_BYTES];
+};
+
+/* Zeros, as fast as all else. */
+static double measure_product(const struct cpu_engine *engine, struct product *p, enum dtype dtype)
+{
+    int64_t item_bytes = (int64_t)dtype_size(dtype), n = PRODUCT_EXTENT;
+    const struct cpu_matrix left = {p->matrices[0], n * item_bytes, item_bytes};
+    const struct cpu_matrix right = {p->matrices[1], n * item_bytes, item_bytes};
+    double best = 0;
+    for (unsigned i = 0; i < PRODUCT_ROUNDS; i++) {
+        uint64_t begin = clock_ns();
+        cpu_multiply(engine, dtype, n, n, n, &left, &right, p->matrices[2], n * item_bytes, i > 0,
+                     p->scratch);
+        double found = rate(2.0 * (double)(n * n * n), clock_ns() - begin);
+        best = found > best ? found : best;
+    }
+    return best;
+}
+
+/* In one thread, times as many as there are: what each needs is in its own caches. */
+static void measure_products(const struct cpu_engine *engine, unsigned n_threads,
+                             struct plan_rates *ret_rates)
+{
+    struct product *p = aligned_alloc(64, sizeof(*p));
+    if (!p)
+        return;
+    memset(p, 0, sizeof(*p));
+    unsigned n_float_threads = cpu_multiply_is_serial() ? 1 : n_threads;
+    ret_rates->product_float32 = n_float_threads * measure_product(engine, p, DTYPE_FLOAT32);
+    ret_rates->product_float64 = n_float_threads * measure_product(engine, p, DTYPE_FLOAT64);
+    ret_rates->product_integer = n_threads * measure_product(engine, p, DTYPE_INT32);
+    free(p);
+}
+
 void measure_cpu(const struct cpu_engine *engine, char *pool, uint64_t pool_bytes,
                  unsigned n_threads, struct plan_rates *ret_rates)
 {
@@ -276,4 +320,5 @@ void measure_cpu(const struct cpu_engine *engine, char *pool, uint64_t pool_byte
     madvise(pool, n_bytes, MADV_DONTNEED);
     if (measure_work(engine, n_threads, &ret_rates->work, &ret_rates->job_seconds) != 0)
         ret_rates->work = ret_rates->job_seconds = 0;
+    measure_products(engine, n_threads, ret_rates);
 }

@@ -22,6 +22,7 @@
  * Called by the walk (passes), the scheduler (a tile's memory), engines and tile.c (grains).
  */
 #include "daemon/worker/nodes.h"
+#include "daemon/worker/product.h"
 #include "daemon/worker/tile.h"
 #include "proto/util.h"
 
@@ -73,6 +74,8 @@ static void check(struct wjob *job, const struct program_check *check)
 
 void nodes_end_pass(struct wjob *job)
 {
+    if (job->product)
+        return;
     assert(!job->tree || reduce_tree_is_complete(job->tree));
     const struct plan_pass *plan = plan_of(job);
     if (!has_nodes(job) || job->plan.n_tiles == 0)
@@ -87,6 +90,8 @@ void nodes_end_pass(struct wjob *job)
 
 bool nodes_can_begin_tile(const struct wjob *job)
 {
+    if (job->product)
+        return product_can_begin_turn(job);
     unsigned window = plan_of(job)->tree.window;
     if (is_scan(job))
         return job->next_tile - job->oldest_tile < PLAN_MAX_WINDOW &&
@@ -99,7 +104,7 @@ bool nodes_can_begin_tile(const struct wjob *job)
 /* Tiles end in any order: done ones in front of the oldest are marked at their numbers' places. */
 void nodes_tile_done(struct wjob *job, const struct tile *t)
 {
-    if (!is_scan(job))
+    if (!is_scan(job) && !job->product)
         return;
     job->stacks[t->index / 64 % ARRAY_LENGTH(job->stacks)] |= UINT64_C(1) << t->index % 64;
     for (;; job->oldest_tile++) {
@@ -131,6 +136,8 @@ void tile_take_nodes(struct tile *t)
     t->has_block = false;
     t->stack.n_leaves = 0;
     t->oldest_tile = job->first_tile;
+    if (job->product)
+        return;
     if (plan->has_strips) {
         t->stack_index = take_stack(job);
         t->block = job->carry + job->plan.tree_offset_bytes + t->stack_index * plan->node_bytes;

@@ -13,16 +13,17 @@
 #include "daemon/worker/scheduler_internal.h"
 #include "proto/util.h"
 
-static bool can_have_slot(const struct sched *s, const struct wjob *job)
+static bool can_have_slot(const struct sched *s, const struct wjob *job,
+                          const struct pass_ports *ports)
 {
-    return !job->pass_needs_slot || slots_can_lend(s->slots, job->is_express);
+    return !ports->needs_slot || slots_can_lend(s->slots, job->is_express);
 }
 
 static bool is_tile_ready(const struct sched *s, const struct wjob *job, const struct tile *tile)
 {
     if (tile->state == TILE_STAGED || tile->state == TILE_COMPUTED)
         return true;
-    return can_have_slot(s, job) && (!job->has_rings || wjob_has_blocks(job, tile->grain));
+    return can_have_slot(s, job, tile->ports) && wjob_has_blocks(tile);
 }
 
 /* The ready one that comes first in the array. */
@@ -43,12 +44,11 @@ static bool can_begin_tile(const struct sched *s, const struct wjob *job)
         return false;
     if (e->n_device_tiles > 0 && s->n_with_device >= e->n_device_tiles && !job->is_express)
         return false;
-    if (job->pass_needs_slot &&
+    const struct pass_ports *ports = wjob_next_ports(job);
+    if (ports->needs_slot &&
         sched_reads_are_enough(s, job->identity.user, slots_use(s->slots).n_slots))
         return false;
-    uint64_t first_grain, n_grains;
-    plan_tile_grains(&job->plan.passes[job->pass], job->next_tile, &first_grain, &n_grains);
-    return can_have_slot(s, job) && (!job->has_rings || wjob_has_blocks(job, first_grain));
+    return can_have_slot(s, job, ports) && wjob_has_next_blocks(job);
 }
 
 /* The slots under its carry have come back: the job begins. */
@@ -143,7 +143,7 @@ static struct tile *take_tile(struct sched *s, struct wjob *job)
         tile_init(tile, job);
         job->n_tiles++;
     }
-    if (job->pass_needs_slot && !tile->slot)
+    if (tile->ports->needs_slot && !tile->slot)
         tile->slot = slots_lend(s->slots, job->is_express);
     tile->state = TILE_IN_HAND;
     return tile;
@@ -284,15 +284,34 @@ static struct wjob *pick_closing(struct sched *s)
     return NULL;
 }
 
+static struct wjob *pick_opening(struct sched *s)
+{
+    for (struct wjob **p = &s->openings; *p; p = &(*p)->next) {
+        struct wjob *job = *p;
+        if (n_serving(s, job->identity.user) >= SCHED_IO_PER_USER)
+            continue;
+        *p = job->next;
+        job->next = NULL;
+        job->n_in_flight++;
+        return job;
+    }
+    return NULL;
+}
+
 /* Closing comes first: a reply waits for it, and the reads behind it may never end. */
 bool sched_pick_io(struct sched *s, unsigned io_index, struct io_work *ret_work)
 {
     struct io_work work = {.closing = pick_closing(s)};
     if (!work.closing)
+        work.opening = pick_opening(s);
+    if (!work.closing && !work.opening)
         work.read = pick_read(s);
-    if (!work.closing && !work.read)
+    const struct wjob *job = work.closing   ? work.closing
+                             : work.opening ? work.opening
+                             : work.read    ? work.read->job
+                                            : NULL;
+    if (!job)
         return false;
-    const struct wjob *job = work.closing ? work.closing : work.read->job;
     s->io[io_index] = (struct io_slot){
         .is_busy = true, .is_reading = work.read != NULL, .user = job->identity.user};
     *ret_work = work;

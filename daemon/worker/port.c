@@ -5,8 +5,10 @@
  */
 #include "daemon/worker/port.h"
 #include "daemon/worker/ring.h"
+#include "kernels/geometry.h"
 #include "proto/util.h"
 
+#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 
@@ -36,7 +38,9 @@ int port_open(struct port *p, const struct port_context *context, void *inline_r
 
 void port_close_memory(struct port *p)
 {
-    p->ring = ring_free(p->ring);
+    if (!p->has_others_ring)
+        ring_free(p->ring);
+    p->ring = NULL;
     if (p->file.mapping)
         munmap(p->file.mapping, (size_t)p->file.mapping_bytes);
     p->file.mapping = NULL;
@@ -45,6 +49,42 @@ void port_close_memory(struct port *p)
 void port_close_region(struct port *p)
 {
     p->region = region_unref(p->region);
+}
+
+static void exchange(int64_t *axes, int ndim)
+{
+    int64_t last = axes[ndim - 1];
+    axes[ndim - 1] = axes[ndim - 2];
+    axes[ndim - 2] = last;
+}
+
+void port_pass_box(const struct port *p, int ndim, const int64_t *start, const int64_t *count,
+                   struct port_box *ret_box)
+{
+    int own = p->array.ndim;
+    int64_t shape[ARRAY_MAX_NDIM];
+    if (!p->is_transposed) {
+        geometry_operand_box(ndim, start, count, own, p->array.shape, ret_box->start,
+                             ret_box->count);
+        return;
+    }
+    memcpy(shape, p->array.shape, (size_t)own * sizeof(shape[0]));
+    exchange(shape, own);
+    geometry_operand_box(ndim, start, count, own, shape, ret_box->start, ret_box->count);
+    exchange(ret_box->start, own);
+    exchange(ret_box->count, own);
+}
+
+void port_pass_view(const struct port *p, int ndim, struct cpu_view *view)
+{
+    int shift = ndim - p->array.ndim;
+    for (int i = 0; i < p->array.ndim; i++)
+        if (p->array.shape[i] == 1)
+            view->strides[i] = 0;
+    if (p->is_transposed)
+        exchange(view->strides, p->array.ndim);
+    for (int i = ndim - 1; i >= 0; i--)
+        view->strides[i] = i < shift ? 0 : view->strides[i - shift];
 }
 
 int64_t port_box_bytes(const struct port *p, const struct port_box *box)

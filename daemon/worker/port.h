@@ -55,6 +55,10 @@ struct port_ops {
                 const struct port_io *io, struct gad_error *error);
     int (*store)(const struct port *p, const struct port_box *box, const void *memory,
                  const struct port_io *io, struct gad_error *error);
+    /* As fill, into a box of any strides: `view` is one of the port's own axes. NULL: fill alone.
+     */
+    int (*fill_view)(const struct port *p, const struct port_box *box, const struct cpu_view *view,
+                     const struct port_io *io, struct gad_error *error);
     /* Tells the system that the box will be read soon. May block. NULL: not needed. */
     void (*prefetch)(const struct port *p, const struct port_box *box);
 };
@@ -79,10 +83,12 @@ struct port {
     const char *name;                    /* for errors */
     char own_name[REQUEST_UNNAMED_SIZE]; /* of an output without one */
     struct array array;
+    bool is_transposed; /* the program has its last two axes exchanged */
     int64_t item_bytes;
     char *base;            /* mapped: element 0 */
     struct region *region; /* the reference is the port's */
-    struct ring *ring;     /* owned */
+    struct ring *ring;     /* owned, unless it is another port's of the same argument */
+    bool has_others_ring;
     struct port_file file; /* the descriptors are the job's */
 };
 
@@ -107,6 +113,17 @@ static inline bool port_can(const struct port *p, unsigned capability)
 {
     return (p->ops->capabilities & capability) != 0;
 }
+
+static inline bool port_owns_ring(const struct port *p)
+{
+    return p->ring && !p->has_others_ring;
+}
+
+/* The array's part of a box of a pass, and a view of it in the axes of the pass: both are aligned
+ * to the right, and what is broadcast stands still. */
+void port_pass_box(const struct port *p, int ndim, const int64_t *start, const int64_t *count,
+                   struct port_box *ret_box);
+void port_pass_view(const struct port *p, int ndim, struct cpu_view *view);
 
 /* Bytes of a box, dense. */
 int64_t port_box_bytes(const struct port *p, const struct port_box *box);

@@ -10,9 +10,10 @@
  *     source:   FREE --ask--> ASKED --done--> READY --last grain given--> FREE
  *     sink:     FREE --take--> LENT --give--> ASKED --done--> FREE
  *
- * A source asks in the order of the grains. Grains that follow each other and need the same box (an
- * operand that is broadcast) share one block; the block stays open for more such grains while it is
- * the last one asked for, but not more than GRAINS_AHEAD beyond those that were given back.
+ * A source asks in the order of the walk's places. Those that follow each other and need the same
+ * box (an operand that is broadcast) share one block; the block stays open for more such places
+ * while it is the last one asked for, but not more than PLACES_AHEAD beyond those that were given
+ * back. What is needed again later is asked for again.
  */
 #include "daemon/worker/ring.h"
 #include "proto/util.h"
@@ -25,16 +26,16 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#define GRAINS_AHEAD       256u
+#define PLACES_AHEAD       256u
 #define POPULATE_MAX_BYTES (16u << 20)
 
 enum block_state { BLOCK_FREE, BLOCK_ASKED, BLOCK_READY, BLOCK_LENT };
 
 struct block {
     enum block_state state;
-    uint64_t sequence;   /* of this slot, as in the entry's `request` */
-    uint64_t first, end; /* source: the grains that use it */
-    uint64_t n_given;    /* of those */
+    uint64_t sequence;    /* of this slot, as in the entry's `request` */
+    uint64_t first, last; /* source: the places that use it, and nothing else between them does */
+    uint64_t n_places, n_given;
     int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
 };
 
@@ -47,11 +48,12 @@ struct ring {
     void *memory;
     size_t size_bytes;
     uint64_t slot_bytes;
-    const struct geometry *geometry;
-    uint64_t next_grain, end_grain; /* source: to be asked for next; behind the last */
-    uint64_t n_open;                /* source: grains that were asked for and not given back */
-    uint32_t last;                  /* source: the slot asked for last, n_slots: none */
-    uint32_t newest;                /* the slot that was used last */
+    struct ring_walk walk;
+    uint64_t next_place; /* source: to be asked for next */
+    bool has_next;       /* there is one */
+    uint64_t n_open;     /* source: places that were asked for and not given back */
+    uint32_t last;       /* source: the slot asked for last, n_slots: none */
+    uint32_t newest;     /* the slot that was used last */
     uint32_t n_slots, n_busy;
     struct block blocks[];
 };
@@ -269,26 +271,17 @@ static int block_request(struct ring *ring, uint32_t slot, struct gad_error *err
     return entry_call(&call, entry_write, error);
 }
 
-void ring_begin(struct ring *ring, const struct geometry *geometry, uint64_t first, uint64_t n)
+void ring_begin(struct ring *ring, const struct ring_walk *walk)
 {
-    ring->geometry = geometry;
-    ring->next_grain = first;
-    ring->end_grain = first + n;
+    ring->walk = *walk;
+    ring->next_place = 0;
+    ring->has_next = walk->find(walk, &ring->next_place);
     ring->n_open = 0;
     ring->last = ring->n_slots;
     ring->newest = ring->n_slots - 1;
     for (uint32_t i = 0; i < ring->n_slots; i++)
         ring->blocks[i].state = BLOCK_FREE;
     ring->n_busy = 0;
-}
-
-static void grain_box(const struct ring *ring, uint64_t grain, int64_t *ret_start,
-                      int64_t *ret_count)
-{
-    int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
-    geometry_grain(ring->geometry, grain, start, count);
-    geometry_operand_box(ring->geometry->ndim, start, count, ring->array->ndim, ring->array->shape,
-                         ret_start, ret_count);
 }
 
 /* Whether the last block can serve this box too; if so it does. */
@@ -301,7 +294,8 @@ static bool last_block_extend(struct ring *ring, const int64_t *start, const int
     if (block->state == BLOCK_FREE || memcmp(block->start, start, n_bytes) != 0 ||
         memcmp(block->count, count, n_bytes) != 0)
         return false;
-    block->end++;
+    block->last = ring->next_place;
+    block->n_places++;
     return true;
 }
 
@@ -320,8 +314,8 @@ static uint32_t free_slot(const struct ring *ring)
 int ring_ask(struct ring *ring, struct gad_error *error)
 {
     int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
-    while (ring->next_grain < ring->end_grain && ring->n_open < GRAINS_AHEAD) {
-        grain_box(ring, ring->next_grain, start, count);
+    while (ring->has_next && ring->n_open < PLACES_AHEAD) {
+        ring->walk.box(&ring->walk, ring->next_place, start, count);
         if (!last_block_extend(ring, start, count)) {
             uint32_t slot = free_slot(ring);
             if (slot == ring->n_slots)
@@ -330,8 +324,8 @@ int ring_ask(struct ring *ring, struct gad_error *error)
             size_t n_bytes = (size_t)ring->array->ndim * sizeof(*start);
             memcpy(block->start, start, n_bytes);
             memcpy(block->count, count, n_bytes);
-            block->first = ring->next_grain;
-            block->end = ring->next_grain + 1;
+            block->first = block->last = ring->next_place;
+            block->n_places = 1;
             block->n_given = 0;
             ring->last = ring->newest = slot;
             ring->n_busy++;
@@ -339,7 +333,8 @@ int ring_ask(struct ring *ring, struct gad_error *error)
             if (r)
                 return r;
         }
-        ring->next_grain++;
+        ring->next_place++;
+        ring->has_next = ring->walk.find(&ring->walk, &ring->next_place);
         ring->n_open++;
     }
     return 0;
@@ -376,14 +371,14 @@ int ring_collect(struct ring *ring, bool *ret_has_news, struct gad_error *error)
     return r;
 }
 
-static uint32_t slot_of(const struct ring *ring, uint64_t grain)
+static uint32_t slot_of(const struct ring *ring, uint64_t place)
 {
     uint32_t i = 0;
     if (ring->is_output)
         return free_slot(ring);
     for (; i < ring->n_slots; i++) {
         const struct block *block = &ring->blocks[i];
-        if (block->state == BLOCK_READY && grain >= block->first && grain < block->end)
+        if (block->state == BLOCK_READY && place >= block->first && place <= block->last)
             break;
     }
     return i;
@@ -398,14 +393,14 @@ unsigned ring_n_ready(const struct ring *ring)
     return n;
 }
 
-bool ring_has(const struct ring *ring, uint64_t grain)
+bool ring_has(const struct ring *ring, uint64_t place)
 {
-    return slot_of(ring, grain) < ring->n_slots;
+    return slot_of(ring, place) < ring->n_slots;
 }
 
-bool ring_take(struct ring *ring, uint64_t grain, uint32_t *ret_slot)
+bool ring_take(struct ring *ring, uint64_t place, uint32_t *ret_slot)
 {
-    uint32_t slot = slot_of(ring, grain);
+    uint32_t slot = slot_of(ring, place);
     if (slot == ring->n_slots)
         return false;
     if (ring->is_output) {
@@ -417,19 +412,19 @@ bool ring_take(struct ring *ring, uint64_t grain, uint32_t *ret_slot)
     return true;
 }
 
-int ring_give(struct ring *ring, uint64_t grain, uint32_t slot, struct gad_error *error)
+int ring_give(struct ring *ring, uint64_t place, uint32_t slot, struct gad_error *error)
 {
     struct block *block = &ring->blocks[slot];
     if (ring->is_output) {
         assert(block->state == BLOCK_LENT);
-        grain_box(ring, grain, block->start, block->count);
+        ring->walk.box(&ring->walk, place, block->start, block->count);
         return block_request(ring, slot, error);
     }
     assert(block->state == BLOCK_READY);
     ring->n_open--;
     block->n_given++;
-    if (block->n_given == block->end - block->first) {
-        /* An open block may end early here: the next grain of the same box asks for it again. */
+    if (block->n_given == block->n_places) {
+        /* An open block may end early here: the next place of the same box asks for it again. */
         block->state = BLOCK_FREE;
         ring->n_busy--;
     }

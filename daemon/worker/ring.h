@@ -1,16 +1,26 @@
 /* A provider's ring in the worker: which blocks are asked for, there, lent or being drained.
  *
- * One ring is one array, a source or a sink. A block is the part of the array that one grain needs
- * (or several grains in a row, when they need the same part). Not thread-safe: the scheduler's lock
- * is held around every call but ring_signal() and ring_slot_memory().
+ * One ring is one array, a source or a sink. A block is the part of the array that one place of the
+ * job's walk needs: a grain (or several in a row, when they need the same part). Places are
+ * numbers; what they stand for is the caller's business. Not thread-safe: the scheduler's lock is
+ * held around every call but ring_signal() and ring_slot_memory().
  */
 #pragma once
 
 #include "daemon/worker/guard.h"
-#include "kernels/geometry.h"
+#include "proto/array.h"
 #include "proto/ring.h"
 
 struct ring;
+
+/* The places that need something of an array, and which box of it. */
+struct ring_walk {
+    /* The first of them from *place on; false: there is none. */
+    bool (*find)(const struct ring_walk *walk, uint64_t *place);
+    void (*box)(const struct ring_walk *walk, uint64_t place, int64_t *ret_start,
+                int64_t *ret_count);
+    const void *job, *port; /* for these two: they outlive the walk */
+};
 
 /* Maps the memfd after checking its seals and size; the descriptors stay the caller's. `array` must
  * outlive the ring. bad-descriptor, -errno. */
@@ -22,9 +32,8 @@ struct guard_range ring_range(const struct ring *ring);
 int ring_done_fd(const struct ring *ring);
 bool ring_is_output(const struct ring *ring);
 
-/* A pass begins that uses this ring, for the grains [first, first + n): no block is in use.
- * `geometry` must outlive the pass. */
-void ring_begin(struct ring *ring, const struct geometry *geometry, uint64_t first, uint64_t n);
+/* A walk begins, which is copied: no block is in use. */
+void ring_begin(struct ring *ring, const struct ring_walk *walk);
 
 /* Sources: asks for as many blocks ahead as there are free slots. 0, or region-fault. Afterwards
  * the client must be told, see below. */
@@ -37,13 +46,13 @@ int ring_collect(struct ring *ring, bool *ret_has_news, struct gad_error *error)
 /* Sources: blocks that are there. Sinks: free slots. */
 unsigned ring_n_ready(const struct ring *ring);
 
-/* Sources: the slot with the block of a grain. Sinks: a free slot, whatever the grain. false: not
+/* Sources: the slot with the block of a place. Sinks: a free slot, whatever the place. false: not
  * now. ring_has() only asks. */
-bool ring_has(const struct ring *ring, uint64_t grain);
-bool ring_take(struct ring *ring, uint64_t grain, uint32_t *ret_slot);
-/* The grain was computed. Sources: its claim on the block ends. Sinks: the client is asked to drain
+bool ring_has(const struct ring *ring, uint64_t place);
+bool ring_take(struct ring *ring, uint64_t place, uint32_t *ret_slot);
+/* The place was computed. Sources: its claim on the block ends. Sinks: the client is asked to drain
  * the slot. 0, or region-fault. */
-int ring_give(struct ring *ring, uint64_t grain, uint32_t slot,
+int ring_give(struct ring *ring, uint64_t place, uint32_t slot,
               struct gad_error *error) GAD_MUST_CHECK;
 /* The tile is given up: a sink's slot is free again. */
 void ring_drop(struct ring *ring, uint32_t slot);

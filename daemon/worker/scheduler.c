@@ -84,7 +84,7 @@ static unsigned count_rings(const struct wjob *job)
 {
     unsigned n = 0;
     for (unsigned i = 0; i < job->n_ports; i++)
-        n += job->ports[i].ring != NULL;
+        n += port_owns_ring(&job->ports[i]);
     return n;
 }
 
@@ -96,6 +96,35 @@ static int claim_carry(struct sched *s, struct wjob *job, struct gad_error *erro
     if (slots_claim(s->slots, id->carry_offset_bytes, id->carry_size_bytes) == 0)
         return 0;
     return error_set(error, GAD_BAD_REQUEST, "carry_offset", "the carry is not inside the pool");
+}
+
+static void open_later(struct sched *s, struct wjob *job)
+{
+    wjob_set_state(job, WJOB_OPENING);
+    job->next = s->openings;
+    s->openings = job;
+    pthread_cond_signal(&s->io_wake);
+}
+
+/* Cancelled before a thread came to it. */
+static void drop_opening(struct sched *s, const struct wjob *job)
+{
+    struct wjob **p = &s->openings;
+    while (*p && *p != job)
+        p = &(*p)->next;
+    if (*p)
+        *p = job->next;
+}
+
+void sched_opened(struct sched *s, struct wjob *job, int status, const struct gad_error *error)
+{
+    job->n_in_flight--;
+    if (status)
+        wjob_fail(job, status, error);
+    if (job->state == WJOB_OPENING && !job->status)
+        wjob_set_state(job, WJOB_CLAIMING);
+    sched_job_changed(s, job);
+    pthread_cond_signal(&s->compute_wake);
 }
 
 int sched_add(struct sched *s, struct wjob *job, struct gad_error *error)
@@ -115,7 +144,10 @@ int sched_add(struct sched *s, struct wjob *job, struct gad_error *error)
         .user = id->user, .weight = id->weight, .priority = id->priority, .last_turn = 0};
     s->n_jobs++;
     s->n_rings += count_rings(job);
-    wjob_set_state(job, WJOB_CLAIMING); /* the first pick takes the carry and begins */
+    if (job->journal)
+        open_later(s, job);
+    else
+        wjob_set_state(job, WJOB_CLAIMING); /* the first pick takes the carry and begins */
     sched_job_changed(s, job);
     pthread_cond_signal(&s->compute_wake);
     pthread_mutex_unlock(&s->lock);
@@ -215,7 +247,7 @@ static void job_end(struct sched *s, struct wjob *job)
     job->ended_ns = clock_ns();
     job->next = NULL;
     for (unsigned k = 0; k < job->n_ports; k++)
-        if (job->ports[k].ring)
+        if (port_owns_ring(&job->ports[k]))
             (void)epoll_ctl(s->config.epoll_fd, EPOLL_CTL_DEL, ring_done_fd(job->ports[k].ring),
                             NULL);
     s->n_rings -= count_rings(job);
@@ -277,6 +309,7 @@ void sched_job_changed(struct sched *s, struct wjob *job)
         wjob_advance(job);
     if (job->state <= WJOB_RUNNING && (job->status || job->is_complete)) {
         wjob_set_state(job, WJOB_ENDING);
+        drop_opening(s, job);
         drop_tiles(s, job);
     }
     if (job->state == WJOB_ENDING && job->n_in_flight == 0 && job->n_with_device == 0)

@@ -32,6 +32,7 @@ struct sched {
     unsigned n_with_device;                /* tiles */
     unsigned n_rings;                      /* of all jobs that were not closed yet */
     struct tile *reads, **reads_end;       /* for I/O threads, in order */
+    struct wjob *openings;                 /* whose journals are to be read */
     struct wjob *closings, **closings_end; /* ended, with descriptors to be closed */
     struct wjob *ended;
     bool is_wake_written;
@@ -46,9 +47,9 @@ struct turn { /* of a compute thread */
     struct tile *tile; /* NULL: tell the job's clients what was asked */
 };
 
-struct io_work { /* of an I/O thread: one of the two */
+struct io_work { /* of an I/O thread: one of the three */
     struct tile *read;
-    struct wjob *closing;
+    struct wjob *opening, *closing;
 };
 
 /* All under the lock. pick: false when there is nothing to do now. */
@@ -65,6 +66,7 @@ bool sched_pick_io(struct sched *s, unsigned io_index, struct io_work *ret_work)
 bool sched_reads_are_enough(const struct sched *s, uint32_t user, unsigned n_slots);
 void sched_read_over(struct sched *s, struct tile *tile, int status, const struct gad_error *error);
 void sched_closed(struct sched *s, struct wjob *job);
+void sched_opened(struct sched *s, struct wjob *job, int status, const struct gad_error *error);
 /* Something of the job has changed: go on to its next pass, or end it. */
 void sched_job_changed(struct sched *s, struct wjob *job);
 

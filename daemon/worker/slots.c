@@ -7,16 +7,17 @@
  *       carries from the bottom
  *
  * Slots are of one size, the engine's. What a pool has beyond whole slots lies below them: so
- * carries, which have at most the lower half, reach into no more than half of the slots (rounded
- * up), and with two slots or more there is always one for whoever holds the carries. The slab is
- * the engine's and never grows; lending from the top downward touches the same few pages again. A
- * block that a carry claims is counted (small carries share blocks) and not lent while its count is
- * not 0. One slot is kept for express jobs as long as there are at least SLOTS_FOR_RESERVE, so that
- * a small job finds one while a large one fills the pool.
+ * carries, which have at most the lower half or, in a large pool of the CPU's, all but 8 MiB or
+ * more, leave half of the slots (rounded down) or 16 of them, and with two slots or more there is
+ * always one for whoever holds the carries. The slab is the engine's and never grows; lending from
+ * the top downward touches the same few pages again. A block that a carry claims is counted (small
+ * carries share blocks) and not lent while its count is not 0. One slot is kept for express jobs as
+ * long as there are at least SLOTS_FOR_RESERVE, so that a small job finds one while a large one
+ * fills the pool.
  *
  * What leaves a slot or a carry is only what a job wrote there: builds with GAD_POISON fill both
  * with a pattern when they are lent, so that a test sees anything else. They are not cleared: a
- * carry may be half of the pool, and the lock is held.
+ * carry may be most of the pool, and the lock is held.
  *
  * Called by the scheduler, under its lock.
  */

@@ -40,12 +40,12 @@
 
 static const struct plan_pass *plan_of(const struct tile *t)
 {
-    return &t->job->plan.passes[t->job->pass];
+    return tile_plan(t);
 }
 
 static const struct port *source_of(const struct tile *t)
 {
-    return t->job->inputs[0].port;
+    return t->ports->inputs[0].port;
 }
 
 /* All grains of the tile together: they are neighbours along one axis. */
@@ -191,7 +191,7 @@ bool strips_output(const struct tile *t, const struct thread_context *th, struct
 {
     if (!t->block || !plan_of(t)->strips_are_mapped)
         return false;
-    const struct port *port = t->job->outputs[0].port;
+    const struct port *port = t->ports->outputs[0].port;
     struct port_box box;
     block_box(t, &box);
     port->ops->place(port, &box, t->block, ret_view);
@@ -211,7 +211,7 @@ static int check_is_whole(const struct port *port, struct gad_error *error)
 
 int strips_store(const struct tile *t, struct thread_context *th)
 {
-    const struct port *port = t->job->outputs[0].port;
+    const struct port *port = t->ports->outputs[0].port;
     struct port_box box;
     if (!plan_of(t)->strips_are_mapped)
         return tile_store(t, th);

@@ -8,6 +8,7 @@
  * just before, so that the write waits. The main thread's tick notices such a thread and sends it a
  * signal, whose handler does nothing: the write returns EINTR and the job fails.
  */
+#include "daemon/worker/journal.h"
 #include "daemon/worker/scheduler_internal.h"
 #include "proto/util.h"
 
@@ -87,6 +88,22 @@ static void io_close(struct sched *s, struct wjob *job)
     sched_closed(s, job);
 }
 
+/* A journal's three steps; the plan is the scheduler's to read. */
+static void io_open(struct sched *s, struct wjob *job, struct thread_context *th)
+{
+    pthread_mutex_unlock(&s->lock);
+    int r = journal_read(job, &th->error);
+    pthread_mutex_lock(&s->lock);
+    if (!r)
+        r = journal_adopt(job, &s->config.engine->limits, &th->error);
+    if (!r && !job->status) {
+        pthread_mutex_unlock(&s->lock);
+        r = journal_prepare(job, &th->io, &th->error);
+        pthread_mutex_lock(&s->lock);
+    }
+    sched_opened(s, job, r, &th->error);
+}
+
 void *sched_io_main(void *argument)
 {
     struct thread_context *th = argument;
@@ -101,11 +118,13 @@ void *sched_io_main(void *argument)
         }
         if (work.read)
             io_read(s, work.read, th);
+        else if (work.opening)
+            io_open(s, work.opening, th);
         else
             io_close(s, work.closing);
         s->io[io_index].is_busy = false;
         /* Whoever was held back by the limit a user can go on now. */
-        if (s->reads || s->closings)
+        if (s->reads || s->openings || s->closings)
             pthread_cond_signal(&s->io_wake);
     }
     pthread_mutex_unlock(&s->lock);

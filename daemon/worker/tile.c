@@ -12,6 +12,7 @@
  */
 #include "daemon/worker/engine.h"
 #include "daemon/worker/nodes.h"
+#include "daemon/worker/product.h"
 #include "daemon/worker/ring.h"
 #include "proto/util.h"
 
@@ -20,14 +21,19 @@
 
 void tile_init(struct tile *t, struct wjob *job)
 {
-    const struct plan_pass *plan = &job->plan.passes[job->pass];
     uint64_t n_grains;
     t->job = job;
+    t->pass = job->pass;
+    t->ports = &job->ports_of_pass;
     t->next = NULL;
     t->state = TILE_IN_HAND;
     t->index = wjob_next_tile(job);
-    plan_tile_grains(plan, t->index, &t->grain, &n_grains);
-    t->end = t->grain + n_grains;
+    if (job->product) {
+        product_take_turn(job, t);
+    } else {
+        plan_tile_grains(tile_plan(t), t->index, &t->grain, &n_grains);
+        t->end = t->grain + n_grains;
+    }
     t->slot = NULL;
     t->has_begun = t->has_blocks = t->is_staged = t->is_in_slot = t->is_computed = false;
     t->device_error = 0;
@@ -35,73 +41,75 @@ void tile_init(struct tile *t, struct wjob *job)
     tile_take_nodes(t);
 }
 
+uint64_t tile_place(const struct tile *t)
+{
+    return t->job->product ? product_place(t->job, t->index, t->grain) : t->grain;
+}
+
 /* Grains ------------------------------------------------------------------------------------- */
 
 void tile_boxes(const struct tile *t, uint64_t grain, struct thread_context *th)
 {
-    const struct wjob *job = t->job;
-    const struct geometry *g = &job->plan.passes[job->pass].geometry;
-    geometry_grain(g, grain, th->start, th->count);
-    for (unsigned i = 0; i < job->n_inputs; i++) {
-        const struct array *array = &job->inputs[i].port->array;
-        geometry_operand_box(g->ndim, th->start, th->count, array->ndim, array->shape,
-                             th->input_boxes[i].start, th->input_boxes[i].count);
-    }
-    for (unsigned i = 0; i < job->n_outputs; i++) {
-        const struct array *array = &job->outputs[i].port->array;
-        geometry_operand_box(g->ndim, th->start, th->count, array->ndim, array->shape,
-                             th->output_boxes[i].start, th->output_boxes[i].count);
-    }
-}
-
-void tile_broadcast_view(struct cpu_view *view, const struct array *array, int ndim)
-{
-    int shift = ndim - array->ndim;
-    for (int i = ndim - 1; i >= 0; i--)
-        view->strides[i] = i < shift || array->shape[i - shift] == 1 ? 0 : view->strides[i - shift];
+    const struct pass_ports *ports = t->ports;
+    const struct geometry *g = &tile_plan(t)->geometry;
+    uint64_t number = t->job->product ? product_grain_number(t, grain) : grain;
+    geometry_grain(g, number, th->start, th->count);
+    for (unsigned i = 0; i < ports->n_inputs; i++)
+        port_pass_box(ports->inputs[i].port, g->ndim, th->start, th->count, &th->input_boxes[i]);
+    for (unsigned i = 0; i < ports->n_outputs; i++)
+        port_pass_box(ports->outputs[i].port, g->ndim, th->start, th->count, &th->output_boxes[i]);
 }
 
 struct cpu_box tile_box(const struct tile *t, const struct thread_context *th)
 {
-    const struct wjob *job = t->job;
-    return (struct cpu_box){.ndim = wjob_pass(job)->ndim,
+    return (struct cpu_box){.ndim = tile_pass(t)->ndim,
                             .count = th->count,
                             .start = th->start,
-                            .axis_order = job->plan.passes[job->pass].geometry.axis_order};
+                            .axis_order = tile_plan(t)->geometry.axis_order};
 }
 
-/* Bytes as the plan counts them: small arrays in memory once, others box by box. */
-static void count_port(const struct port *port, const struct port_box *box, bool is_first,
-                       uint64_t *by_path)
+/* Bytes as the plan counts them: small arrays in memory once, others, and all of a product, box by
+ * box. */
+static uint64_t bytes_to_count(const struct tile *t, const struct port *port,
+                               const struct port_box *box)
 {
-    uint64_t *n_bytes = &by_path[traffic_path_of(&port->array.at)];
-    if (!port_can(port, PORT_MAPPED) || array_n_bytes(&port->array) > GRAIN_MAX_OPERAND_BYTES)
-        *n_bytes += (uint64_t)port_box_bytes(port, box);
-    else if (is_first)
-        *n_bytes += (uint64_t)array_n_bytes(&port->array);
+    bool is_small = array_n_bytes(&port->array) <= GRAIN_MAX_OPERAND_BYTES;
+    if (t->job->product || !port_can(port, PORT_MAPPED) || !is_small)
+        return (uint64_t)port_box_bytes(port, box);
+    return t->grain == 0 ? (uint64_t)array_n_bytes(&port->array) : 0;
 }
 
 static void grain_count(struct tile *t, const struct thread_context *th)
 {
-    const struct wjob *job = t->job;
-    bool is_first = t->grain == 0;
-    for (unsigned i = 0; i < job->n_inputs; i++)
-        count_port(job->inputs[i].port, &th->input_boxes[i], is_first, t->measure.read_bytes);
-    for (unsigned i = 0; i < job->n_outputs; i++)
-        count_port(job->outputs[i].port, &th->output_boxes[i], is_first, t->measure.write_bytes);
+    const struct pass_ports *ports = t->ports;
+    struct measure *m = &t->measure;
+    for (unsigned i = 0; i < ports->n_inputs; i++) {
+        const struct port *port = ports->inputs[i].port;
+        uint64_t n_bytes = bytes_to_count(t, port, &th->input_boxes[i]);
+        m->read_bytes[traffic_path_of(&port->array.at)] += n_bytes;
+        if (product_is_load(t))
+            m->operand_bytes[t->pass] += n_bytes;
+    }
+    if (product_is_logged(t)) /* counted when it is in the output */
+        return;
+    for (unsigned i = 0; i < ports->n_outputs; i++) {
+        const struct port *port = ports->outputs[i].port;
+        m->write_bytes[traffic_path_of(&port->array.at)] +=
+            bytes_to_count(t, port, &th->output_boxes[i]);
+    }
 }
 
 bool tile_is_of_large_pass(const struct tile *t)
 {
-    const struct plan_pass *plan = &t->job->plan.passes[t->job->pass];
+    const struct plan_pass *plan = tile_plan(t);
     return plan->read_bytes + plan->write_bytes > LARGE_CACHES * cpu_last_cache_bytes();
 }
 
 int tile_store(const struct tile *t, struct thread_context *th)
 {
-    const struct wjob *job = t->job;
-    for (unsigned i = 0; i < job->n_outputs; i++) {
-        const struct port *port = job->outputs[i].port;
+    const struct pass_ports *ports = t->ports;
+    for (unsigned i = 0; i < ports->n_outputs; i++) {
+        const struct port *port = ports->outputs[i].port;
         if (!port->ops->store)
             continue;
         int r =
@@ -144,11 +152,12 @@ static int region_fault(const struct wjob *job, const char *address, struct gad_
 int tile_engine_error(const struct tile *t, int r, const void *address, struct gad_error *error)
 {
     const struct wjob *job = t->job;
+    const struct pass_ports *ports = t->ports;
     if (r == -EFAULT)
         return region_fault(job, address, error);
     if (r == GAD_NEGATIVE_POWER)
         return error_set(error, GAD_NEGATIVE_POWER,
-                         job->n_outputs > 0 ? job->outputs[0].port->name : NULL,
+                         ports->n_outputs > 0 ? ports->outputs[0].port->name : NULL,
                          "an integer to a negative integer power has no integer result");
     return error_set(error, GAD_INTERNAL, NULL, "the engine answered %d", r);
 }
@@ -165,7 +174,8 @@ static enum tile_outcome run(struct engine *e, struct tile *t, struct thread_con
         crashpage_enter(th->page, job->identity.id, t->index, clock_ns(), CRASHPAGE_COMPUTING);
     if (!t->has_begun) {
         t->has_begun = true;
-        worker_fault_point(job->request->label, t->index, job->plan.passes[job->pass].n_tiles);
+        worker_fault_point(job->request->label, t->index,
+                           job->product ? job->plan.n_tiles : tile_plan(t)->n_tiles);
     }
     enum tile_outcome outcome = call(e, t, th);
     if (outcome == TILE_DONE)
@@ -188,14 +198,15 @@ enum tile_outcome tile_run_small(struct engine *e, struct tile *t, struct thread
 static void tile_prefetch(struct tile *t, struct thread_context *th)
 {
     const struct wjob *job = t->job;
+    const struct pass_ports *ports = t->ports;
     uint64_t first, n;
-    geometry_round(&job->plan.passes[job->pass].geometry, job->round, &first, &n);
-    uint64_t end = min_u64(t->grain + 1 + PREFETCH_GRAINS, first + n);
+    geometry_round(&tile_plan(t)->geometry, job->round, &first, &n);
+    uint64_t end = min_u64(t->grain + 1 + PREFETCH_GRAINS, job->product ? t->end : first + n);
     for (uint64_t grain = t->grain + 1; grain < end; grain++) {
         tile_boxes(t, grain, th);
-        for (unsigned i = 0; i < job->n_inputs; i++)
-            if (job->inputs[i].port->ops->prefetch)
-                job->inputs[i].port->ops->prefetch(job->inputs[i].port, &th->input_boxes[i]);
+        for (unsigned i = 0; i < ports->n_inputs; i++)
+            if (ports->inputs[i].port->ops->prefetch)
+                ports->inputs[i].port->ops->prefetch(ports->inputs[i].port, &th->input_boxes[i]);
     }
 }
 

@@ -24,6 +24,8 @@ struct tile {
     struct wjob *job;
     struct tile *next;
     enum tile_state state;
+    unsigned pass;
+    const struct pass_ports *ports;        /* of the pass; the job's */
     uint64_t index, grain, end;            /* of the pass; the grain in hand; behind the last */
     void *slot;                            /* NULL: none */
     bool has_begun, has_blocks, is_staged; /* the last two: of the grain in hand */
@@ -32,6 +34,7 @@ struct tile {
     int device_error;                      /* then: 0 or the engine's */
     uint8_t ring_slots[REQUEST_MAX_ARGS + REQUEST_MAX_OUTPUTS]; /* inputs, outputs of the pass */
     struct measure measure;
+    struct product_turn turn; /* of a product: instead of a run of grains; `grain` counts its own */
     /* nodes.c */
     char *nodes;          /* memory for the stack, in the carry; NULL: no reductions */
     unsigned stack_index; /* without a tree: which of the plan's stacks that is */
@@ -76,15 +79,24 @@ enum tile_outcome tile_run(struct engine *e, struct tile *t, struct thread_conte
 enum tile_outcome tile_run_small(struct engine *e, struct tile *t, struct thread_context *th);
 int tile_read(struct engine *e, struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
 
+/* What rings know the grain in hand as. */
+uint64_t tile_place(const struct tile *t);
+
 /* What engines do it with -------------------------------------------------------------------- */
 
 /* The boxes of a grain's operands, into th. */
 void tile_boxes(const struct tile *t, uint64_t grain, struct thread_context *th);
-/* From an array's own axes to those of the pass: aligned to the right, what is broadcast stands
- * still. */
-void tile_broadcast_view(struct cpu_view *view, const struct array *array, int ndim);
 /* Whether what its pass writes has left the cache before anybody reads it. */
 bool tile_is_of_large_pass(const struct tile *t);
+static inline const struct pass *tile_pass(const struct tile *t)
+{
+    return &t->job->program->passes[t->pass];
+}
+static inline const struct plan_pass *tile_plan(const struct tile *t)
+{
+    return &t->job->plan.passes[t->pass];
+}
+
 /* The grain in hand as the engines' box; it refers to th. */
 struct cpu_box tile_box(const struct tile *t, const struct thread_context *th);
 /* Writes the grain's outputs that are staged to where they belong. 0 or a status in th->error. */

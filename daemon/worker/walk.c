@@ -8,10 +8,14 @@
  * [first_tile, end_tile). They begin in order and end in any; with reductions, the memory for their
  * nodes bounds how many there are at a time and how far one is ahead of the oldest (nodes.c).
  *
+ * The three passes of a matrix product are walked together, in turns that go through them by turns
+ * (product.c).
+ *
  * A pass is over when its tiles are done and its sinks' rings are drained; then the results of its
  * reductions are there for the passes behind it.
  */
 #include "daemon/worker/nodes.h"
+#include "daemon/worker/product.h"
 #include "daemon/worker/ring.h"
 #include "daemon/worker/tile.h"
 #include "proto/util.h"
@@ -23,39 +27,68 @@
 #define LONG_TURN_NS UINT64_C(100000)
 #define MANY_READY   4u /* grains */
 
-static void collect_pass_ports(struct wjob *job)
+void wjob_collect_ports(const struct wjob *job, unsigned index, struct pass_ports *ports)
 {
-    const struct pass *pass = wjob_pass(job);
-    job->n_inputs = job->n_outputs = 0;
-    job->pass_needs_slot = job->is_device;
-    for (unsigned i = 0; i < job->program->n_inputs; i++)
+    const struct program *program = job->program;
+    const struct pass *pass = &program->passes[index];
+    ports->n_inputs = ports->n_outputs = 0;
+    ports->needs_slot = job->is_device;
+    for (unsigned i = 0; i < program->n_inputs; i++)
         if (pass->inputs_used >> i & 1)
-            job->inputs[job->n_inputs++] = (struct pass_port){&job->ports[i], i};
+            ports->inputs[ports->n_inputs++] = (struct pass_port){&job->ports[i], i};
     for (unsigned i = 0; i < pass->n_stores; i++) {
-        unsigned output = job->program->stores[pass->first_store + i].output;
-        job->outputs[job->n_outputs++] =
-            (struct pass_port){&job->ports[job->program->n_inputs + output], output};
+        unsigned output = program->stores[pass->first_store + i].output;
+        if (output < program->n_outputs) /* else it is an operand of a product */
+            ports->outputs[ports->n_outputs++] =
+                (struct pass_port){&job->ports[program->n_inputs + output], output};
     }
-    for (unsigned i = 0; i < job->n_inputs; i++)
-        job->pass_needs_slot |= port_can(job->inputs[i].port, PORT_STAGED);
-    for (unsigned i = 0; i < job->n_outputs; i++)
-        job->pass_needs_slot |= port_can(job->outputs[i].port, PORT_STAGED);
+    for (unsigned i = 0; i < ports->n_inputs; i++)
+        ports->needs_slot |= port_can(ports->inputs[i].port, PORT_STAGED);
+    for (unsigned i = 0; i < ports->n_outputs; i++)
+        ports->needs_slot |= port_can(ports->outputs[i].port, PORT_STAGED);
+}
+
+static bool find_grain(const struct ring_walk *walk, uint64_t *place)
+{
+    const struct wjob *job = walk->job;
+    uint64_t first, n;
+    geometry_round(&job->plan.passes[job->pass].geometry, job->round, &first, &n);
+    *place = max_u64(*place, first);
+    return *place < first + n;
+}
+
+static void grain_box(const struct ring_walk *walk, uint64_t place, int64_t *ret_start,
+                      int64_t *ret_count)
+{
+    const struct wjob *job = walk->job;
+    const struct port *port = walk->port;
+    const struct geometry *g = &job->plan.passes[job->pass].geometry;
+    int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
+    geometry_grain(g, place, start, count);
+    geometry_operand_box(g->ndim, start, count, port->array.ndim, port->array.shape, ret_start,
+                         ret_count);
+}
+
+static void begin_ring(struct wjob *job, const struct port *port)
+{
+    struct ring_walk walk = {find_grain, grain_box, job, port};
+    if (job->product)
+        product_ring_walk(job, port, &walk);
+    ring_begin(port->ring, &walk);
 }
 
 static void begin_rings(struct wjob *job)
 {
-    const struct geometry *geometry = &job->plan.passes[job->pass].geometry;
+    const struct pass_ports *ports = &job->ports_of_pass;
     struct gad_error error;
-    uint64_t first, n;
-    geometry_round(geometry, job->round, &first, &n);
-    for (unsigned i = 0; i < job->n_outputs; i++)
-        if (job->outputs[i].port->ring)
-            ring_begin(job->outputs[i].port->ring, geometry, first, n);
-    for (unsigned i = 0; i < job->n_inputs; i++) {
-        struct ring *ring = job->inputs[i].port->ring;
+    for (unsigned i = 0; i < ports->n_outputs; i++)
+        if (ports->outputs[i].port->ring)
+            begin_ring(job, ports->outputs[i].port);
+    for (unsigned i = 0; i < ports->n_inputs; i++) {
+        struct ring *ring = ports->inputs[i].port->ring;
         if (!ring)
             continue;
-        ring_begin(ring, geometry, first, n);
+        begin_ring(job, ports->inputs[i].port);
         int r = ring_ask(ring, &error);
         if (r)
             wjob_fail(job, r, &error);
@@ -64,7 +97,7 @@ static void begin_rings(struct wjob *job)
     }
 }
 
-static void begin_pass(struct wjob *job)
+static void begin_tiles(struct wjob *job)
 {
     uint64_t n_tiles;
     plan_round_tiles(&job->plan.passes[job->pass], job->round, &job->first_tile, &n_tiles);
@@ -72,17 +105,26 @@ static void begin_pass(struct wjob *job)
     job->next_tile = job->oldest_tile = job->first_tile;
     job->n_tiles_done = 0;
     nodes_begin_pass(job);
-    collect_pass_ports(job);
+    wjob_collect_ports(job, job->pass, &job->ports_of_pass);
+}
+
+static void begin_pass(struct wjob *job)
+{
+    if (job->product)
+        product_begin(job);
+    else
+        begin_tiles(job);
     if (job->has_rings)
         begin_rings(job);
 }
 
 static bool is_pass_over(const struct wjob *job)
 {
+    const struct pass_ports *ports = &job->ports_of_pass;
     if (job->n_tiles_done < job->end_tile - job->first_tile)
         return false;
-    for (unsigned i = 0; i < job->n_outputs; i++)
-        if (job->outputs[i].port->ring && !ring_is_idle(job->outputs[i].port->ring))
+    for (unsigned i = 0; i < ports->n_outputs; i++)
+        if (ports->outputs[i].port->ring && !ring_is_idle(ports->outputs[i].port->ring))
             return false;
     return true;
 }
@@ -100,8 +142,11 @@ void wjob_begin(struct wjob *job, char *carry)
     wjob_advance(job);
 }
 
+/* The turns of a product are of all its passes. */
 static bool has_next_pass(struct wjob *job)
 {
+    if (job->product)
+        return false;
     if (++job->pass == job->plan.n_passes) {
         job->pass = 0;
         job->round++;
@@ -145,6 +190,8 @@ static void measure_add(struct measure *sum, const struct measure *m)
     sum->kernel_ns += m->kernel_ns;
     sum->from_device_ns += m->from_device_ns;
     sum->sink_ns += m->sink_ns;
+    sum->operand_bytes[0] += m->operand_bytes[0];
+    sum->operand_bytes[1] += m->operand_bytes[1];
     sum->warnings.n_divide_by_zero += m->warnings.n_divide_by_zero;
     sum->warnings.n_invalid_casts += m->warnings.n_invalid_casts;
 }
@@ -159,15 +206,36 @@ void wjob_tile_done(struct wjob *job, const struct tile *tile)
     nodes_tile_done(job, tile);
 }
 
-bool wjob_has_blocks(const struct wjob *job, uint64_t grain)
+const struct pass_ports *wjob_next_ports(const struct wjob *job)
 {
-    for (unsigned i = 0; i < job->n_inputs; i++)
-        if (job->inputs[i].port->ring && !ring_has(job->inputs[i].port->ring, grain))
+    return job->product ? product_next_ports(job) : &job->ports_of_pass;
+}
+
+static bool have_blocks(const struct pass_ports *ports, uint64_t place)
+{
+    for (unsigned i = 0; i < ports->n_inputs; i++)
+        if (ports->inputs[i].port->ring && !ring_has(ports->inputs[i].port->ring, place))
             return false;
-    for (unsigned i = 0; i < job->n_outputs; i++)
-        if (job->outputs[i].port->ring && !ring_has(job->outputs[i].port->ring, grain))
+    for (unsigned i = 0; i < ports->n_outputs; i++)
+        if (ports->outputs[i].port->ring && !ring_has(ports->outputs[i].port->ring, place))
             return false;
     return true;
+}
+
+bool wjob_has_blocks(const struct tile *tile)
+{
+    return !tile->job->has_rings || have_blocks(tile->ports, tile_place(tile));
+}
+
+bool wjob_has_next_blocks(const struct wjob *job)
+{
+    uint64_t first_grain, n_grains;
+    if (!job->has_rings)
+        return true;
+    if (job->product)
+        return have_blocks(wjob_next_ports(job), product_place(job, job->next_tile, 0));
+    plan_tile_grains(&job->plan.passes[job->pass], job->next_tile, &first_grain, &n_grains);
+    return have_blocks(wjob_next_ports(job), first_grain);
 }
 
 static bool collect_one(struct wjob *job, struct ring *ring, bool is_last)
@@ -184,11 +252,12 @@ static bool collect_one(struct wjob *job, struct ring *ring, bool is_last)
 
 static bool collect(struct wjob *job, bool is_last)
 {
+    const struct pass_ports *ports = &job->ports_of_pass;
     bool has_news = false;
-    for (unsigned i = 0; i < job->n_inputs; i++)
-        has_news |= collect_one(job, job->inputs[i].port->ring, is_last);
-    for (unsigned i = 0; i < job->n_outputs; i++)
-        has_news |= collect_one(job, job->outputs[i].port->ring, is_last);
+    for (unsigned i = 0; i < ports->n_inputs; i++)
+        has_news |= collect_one(job, ports->inputs[i].port->ring, is_last);
+    for (unsigned i = 0; i < ports->n_outputs; i++)
+        has_news |= collect_one(job, ports->outputs[i].port->ring, is_last);
     return has_news;
 }
 
@@ -205,15 +274,16 @@ bool wjob_collect_last(struct wjob *job)
 
 bool wjob_is_for_one(const struct wjob *job)
 {
+    const struct pass_ports *ports = &job->ports_of_pass;
     unsigned n_ready = MANY_READY;
-    if (job->pass_needs_slot || job->turn_ns == 0 || job->turn_ns >= LONG_TURN_NS)
+    if (ports->needs_slot || job->turn_ns == 0 || job->turn_ns >= LONG_TURN_NS)
         return false;
-    for (unsigned i = 0; i < job->n_inputs; i++)
-        if (job->inputs[i].port->ring)
-            n_ready = (unsigned)min_u64(n_ready, ring_n_ready(job->inputs[i].port->ring));
-    for (unsigned i = 0; i < job->n_outputs; i++)
-        if (job->outputs[i].port->ring)
-            n_ready = (unsigned)min_u64(n_ready, ring_n_ready(job->outputs[i].port->ring));
+    for (unsigned i = 0; i < ports->n_inputs; i++)
+        if (ports->inputs[i].port->ring)
+            n_ready = (unsigned)min_u64(n_ready, ring_n_ready(ports->inputs[i].port->ring));
+    for (unsigned i = 0; i < ports->n_outputs; i++)
+        if (ports->outputs[i].port->ring)
+            n_ready = (unsigned)min_u64(n_ready, ring_n_ready(ports->outputs[i].port->ring));
     return n_ready < MANY_READY;
 }
 

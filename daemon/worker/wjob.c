@@ -8,6 +8,8 @@
  * the rest, since that may take long and is not for the main thread.
  */
 #include "daemon/worker/wjob.h"
+#include "daemon/worker/journal.h"
+#include "daemon/worker/product.h"
 #include "daemon/worker/ring.h"
 #include "daemon/worker/strips.h"
 #include "kernels/programs.h"
@@ -59,17 +61,17 @@ static int compile(struct wjob *job, const msgpack_object *params,
                    const struct wjob_context *context, struct gad_error *error)
 {
     const msgpack_object *request = map_find(params, "request");
-    bool in_place = false;
     if (!request)
         return error_set(error, GAD_BAD_REQUEST, "request", "the request is missing");
-    int r = map_bool(params, "in_place", &in_place, error);
+    int r = map_bool(params, "in_place", &job->is_in_place, error);
     if (!r)
         r = request_decode(request, job->frame.n_fds, false, &job->request, error);
     if (!r)
         r = programs_compile(context->programs, job->identity.user, job->request, &job->program,
                              error);
     if (!r)
-        r = plan_make(job->request, job->program, in_place, context->limits, &job->plan, error);
+        r = plan_make(job->request, job->program, job->is_in_place, context->limits, &job->plan,
+                      error);
     if (r)
         return r;
     if (!job->plan.is_small && job->plan.carry_bytes > job->identity.carry_size_bytes)
@@ -128,6 +130,23 @@ static int measure_inline(const struct wjob *job, const struct port *outputs, si
     return 0;
 }
 
+/* An argument that is two inputs, one of them transposed, has one ring. */
+static bool share_ring(struct wjob *job, unsigned index)
+{
+    const struct program_input *inputs = job->program->inputs;
+    struct port *port = &job->ports[index];
+    for (unsigned i = 0; i < index; i++) {
+        if (inputs[i].arg != inputs[index].arg || !job->ports[i].ring)
+            continue;
+        port->ops = job->ports[i].ops;
+        port->item_bytes = job->ports[i].item_bytes;
+        port->ring = job->ports[i].ring;
+        port->has_others_ring = true;
+        return true;
+    }
+    return false;
+}
+
 static int open_inputs(struct wjob *job, struct port_context *context, struct gad_error *error)
 {
     context->is_output = false;
@@ -136,7 +155,8 @@ static int open_inputs(struct wjob *job, struct port_context *context, struct ga
         struct port *port = &job->ports[i];
         port->name = arg->name;
         port->array = arg->array;
-        int r = port_open(port, context, NULL, error);
+        port->is_transposed = job->program->inputs[i].is_transposed && arg->array.ndim > 1;
+        int r = share_ring(job, i) ? 0 : port_open(port, context, NULL, error);
         if (r)
             return r;
     }
@@ -192,8 +212,7 @@ static int plan_without_mapping(struct wjob *job, const struct plan_limits *limi
     struct plan_limits own = *limits;
     own.memory_bytes = 0;
     own.carry_limit_bytes = min_u64(own.carry_limit_bytes, job->identity.carry_size_bytes);
-    return plan_make(job->request, job->program, !job->plan.is_restartable, &own, &job->plan,
-                     error);
+    return plan_make(job->request, job->program, job->is_in_place, &own, &job->plan, error);
 }
 
 static int open_ports(struct wjob *job, const struct wjob_context *with, struct gad_error *error)
@@ -212,8 +231,12 @@ static int open_ports(struct wjob *job, const struct wjob_context *with, struct 
         r = open_outputs(job, &context, error);
     if (r)
         return r;
-    if (!strips_map(job))
+    if (job->program->product.is_there)
+        r = product_new(job);
+    else if (!strips_map(job))
         r = plan_without_mapping(job, with->limits, error);
+    if (!r && job->request->has_journal)
+        r = journal_new(job, error);
     return r ? r : collect_ranges(job);
 }
 
@@ -248,6 +271,7 @@ void wjob_close(struct wjob *job)
 {
     for (unsigned i = 0; i < job->n_ports; i++)
         port_close_memory(&job->ports[i]);
+    journal_close(job);
     for (unsigned i = 0; i < job->frame.n_fds; i++)
         close_fd(&job->frame.fds[i]);
     job->frame.n_fds = 0;
@@ -261,6 +285,8 @@ struct wjob *wjob_free(struct wjob *job)
     wjob_close(job);
     for (unsigned i = 0; i < job->n_ports; i++)
         port_close_region(&job->ports[i]);
+    product_free(job);
+    journal_free(job);
     free(job->ports);
     free(job->ranges);
     free(job->inline_results);
@@ -294,7 +320,8 @@ void wjob_check_regions(struct wjob *job)
 void wjob_set_state(struct wjob *job, enum wjob_state state)
 {
     static const uint8_t allowed[] = {
-        [WJOB_NEW] = 1u << WJOB_CLAIMING | 1u << WJOB_RUNNING,
+        [WJOB_NEW] = 1u << WJOB_OPENING | 1u << WJOB_CLAIMING | 1u << WJOB_RUNNING,
+        [WJOB_OPENING] = 1u << WJOB_CLAIMING | 1u << WJOB_ENDING,
         [WJOB_CLAIMING] = 1u << WJOB_RUNNING | 1u << WJOB_ENDING,
         [WJOB_RUNNING] = 1u << WJOB_ENDING,
         [WJOB_ENDING] = 1u << WJOB_ENDED,

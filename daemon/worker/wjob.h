@@ -18,6 +18,7 @@
 
 enum wjob_state {
     WJOB_NEW,
+    WJOB_OPENING,  /* an I/O thread reads its journal */
     WJOB_CLAIMING, /* its carry is claimed, lent slots in it have to return */
     WJOB_RUNNING,
     WJOB_ENDING, /* complete, failed or cancelled: no turn begins, some may not be over */
@@ -37,14 +38,24 @@ struct measure {
     uint64_t read_bytes[TRAFFIC_N_PATHS], write_bytes[TRAFFIC_N_PATHS];
     uint64_t source_ns, to_device_ns, kernel_ns, from_device_ns, sink_ns;
     struct cpu_warnings warnings;
+    uint64_t operand_bytes[2]; /* of the read_bytes: a product's left and right operand */
 };
 
-struct pass_port { /* a port that the current pass uses */
+struct pass_port { /* a port that a pass uses */
     struct port *port;
     unsigned index; /* among the program's inputs or outputs */
 };
 
+/* What a pass reads and writes of the job's arrays. */
+struct pass_ports {
+    unsigned n_inputs, n_outputs;
+    bool needs_slot;
+    struct pass_port inputs[REQUEST_MAX_ARGS], outputs[REQUEST_MAX_OUTPUTS];
+};
+
 struct tile;
+struct product_walk;
+struct journal;
 
 struct wjob {
     struct wjob_identity identity;
@@ -52,13 +63,13 @@ struct wjob {
     struct frame frame;
     struct job_request *request;
     struct program *program; /* shared: not to be changed */
-    struct port *ports; /* the program's inputs, then its outputs */
+    struct port *ports;      /* the program's inputs, then its outputs */
     unsigned n_ports;
     struct guard_range *ranges; /* client memory that tiles touch */
     unsigned n_ranges;
     char *inline_results;
     struct writing writings[REQUEST_MAX_OUTPUTS];
-    bool has_rings, is_express;
+    bool has_rings, is_express, is_in_place;
     bool is_device; /* every tile needs a slot, see struct plan_limits */
     uint64_t begun_ns;
     pthread_mutex_t *lock; /* the scheduler's */
@@ -69,15 +80,17 @@ struct wjob {
     uint64_t round;
     uint64_t first_tile, end_tile;    /* of this pass in this round */
     uint64_t next_tile, n_tiles_done; /* of those */
-    struct pass_port inputs[REQUEST_MAX_ARGS], outputs[REQUEST_MAX_OUTPUTS]; /* of this pass */
-    unsigned n_inputs, n_outputs;
-    bool pass_needs_slot, is_complete;
+    struct pass_ports ports_of_pass;  /* of a product: of all its passes, each ring once */
+    struct product_walk *product;     /* product.h; NULL: the program has none */
+    struct journal *journal;          /* journal.h; NULL: none */
+    bool is_complete;
     char *carry;
 
     /* nodes.c: reductions of this pass */
-    uint64_t oldest_tile;                  /* that the tree misses; of a scan: that is not done */
-    uint64_t stacks[PLAN_MAX_WINDOW / 64]; /* without a tree: those that tiles have; of a scan:
-                                              tiles that are done */
+    uint64_t oldest_tile;                  /* that the tree misses; of a scan or a product: that is
+                                              not done */
+    uint64_t stacks[PLAN_MAX_WINDOW / 64]; /* without a tree: those that tiles have; of a scan or a
+                                              product: tiles that are done */
     struct reduce_tree *tree;              /* NULL: none is needed. Changed under nodes_lock */
     pthread_mutex_t nodes_lock;            /* never held together with the scheduler's */
 
@@ -129,6 +142,8 @@ void wjob_fail(struct wjob *job, int status, const struct gad_error *error);
 
 /* walk.c: the passes and their tiles ------------------------------------------------------ */
 
+/* What a pass reads and writes. */
+void wjob_collect_ports(const struct wjob *job, unsigned index, struct pass_ports *ports);
 /* The first pass begins; the carry is there. Passes without tiles are over at once: the job may be
  * complete afterwards, or have failed. */
 void wjob_begin(struct wjob *job, char *carry);
@@ -139,8 +154,11 @@ bool wjob_has_next_tile(const struct wjob *job);
 uint64_t wjob_next_tile(struct wjob *job);
 /* A tile is done, and its node combined if it has any. */
 void wjob_tile_done(struct wjob *job, const struct tile *tile);
-/* Whether every ring of this pass has what a grain needs. */
-bool wjob_has_blocks(const struct wjob *job, uint64_t grain);
+/* The ports of the next tile's pass. There is one. */
+const struct pass_ports *wjob_next_ports(const struct wjob *job);
+/* Whether every ring has what a grain needs: the tile's that is in hand, the next tile's first. */
+bool wjob_has_blocks(const struct tile *tile);
+bool wjob_has_next_blocks(const struct wjob *job);
 /* Reads the clients' answers on all rings of this pass; fails the job. True: there was news. */
 bool wjob_collect(struct wjob *job);
 /* The clients are to signal their next answers on these rings; then reads as above. */

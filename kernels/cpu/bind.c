@@ -303,6 +303,7 @@ static int bind_insn(struct binding *b, unsigned i)
     bound->dst = settle_destination(b, insn);
     bound->past = NULL;
     bound->streamed = NO_STORE;
+    bound->drawn = NO_DRAW;
     struct bound_store *store = direct_store_of(b, insn->dst.index, i);
     if (store)
         bind_direct(b, i, is_exchanged, store);
@@ -334,6 +335,7 @@ static int bind_uses(struct binding *b)
         if (r)
             return r;
     }
+    bind_draws(b);
     run->spare = run->address[b->spare_slot];
     for (unsigned i = 0; i < run->n_reductions; i++) {
         struct reducing *d = &run->reductions[i];
@@ -388,6 +390,7 @@ int run_bind(const struct cpu_engine *engine, const struct program *program, uns
     for (int i = 0; i < box->ndim; i++)
         run->n_elements *= (uint64_t)box->count[i];
     run->insns = layout_take(&b, run->n_insns * sizeof(*run->insns));
+    run->draws = layout_take(&b, BIND_MAX_DRAWS * sizeof(*run->draws));
     init_binding(&b);
     scan_pass(&b);
     if (!b.is_valid)

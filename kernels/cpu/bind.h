@@ -9,6 +9,7 @@
 #define BIND_MAX_STREAMS    (BIND_MAX_INPUTS + PASS_MAX_RESULTS)
 #define BIND_MAX_CELL_BYTES (192u << 10)   /* of what reductions keep beside a node */
 #define BIND_INDEX_FLAT     ARRAY_MAX_NDIM /* in index_slot */
+#define BIND_MAX_DRAWS      32             /* of a pass; more are as any other instruction */
 #define BIND_PERIOD_FEW     32 /* longest period that is kept; more where a pass has few values */
 #define BIND_PERIOD_MANY    512
 #define BIND_FEW_VALUES     16
@@ -37,6 +38,9 @@ void layout_choose_strip(struct binding *b);
 
 /* Gives every slot its strip and fills those that are the same for all strips. */
 void layout_fill(struct binding *b);
+
+/* bind_draws.c: random numbers; the run has room for BIND_MAX_DRAWS. */
+void bind_draws(struct binding *b);
 
 /* bind_reductions.c: reductions and BINCOUNTs; or scans, whose states are among `reduced`. */
 int bind_reductions(struct binding *b, const struct reduce_layout *layout,

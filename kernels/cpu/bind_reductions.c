@@ -93,6 +93,27 @@ static void find_twins(struct run *run)
     }
 }
 
+/* MIN and MAX of elements that another reduction adds up go with it, in long rows. */
+static void find_extrema(struct run *run, unsigned op)
+{
+    for (unsigned i = 0; i < run->n_reductions; i++) {
+        struct reducing *d = &run->reductions[i];
+        if (d->reduction->op != op || !d->fused || d->twin)
+            continue;
+        for (unsigned k = 0; k < run->n_reductions; k++) {
+            struct reducing *other = &run->reductions[k];
+            const struct operand *src = &other->reduction->src;
+            unsigned is_max = other->reduction->op == OP_MAX;
+            if ((other->reduction->op != OP_MIN && !is_max) || other->is_taken ||
+                d->extrema[is_max] || src->kind != d->reduction->src.kind ||
+                src->index != d->reduction->src.index || src->dtype != d->reduction->src.dtype)
+                continue;
+            d->extrema[is_max] = other;
+            other->is_taken = true;
+        }
+    }
+}
+
 int bind_reductions(struct binding *b, const struct reduce_layout *layout, void *node)
 {
     struct run *run = b->run;
@@ -115,6 +136,10 @@ int bind_reductions(struct binding *b, const struct reduce_layout *layout, void 
             run->positions = layout_take(b, sizeof(*run->positions));
     }
     find_twins(run);
+    if (run->reducer.is_along_rows && run->reducer.row >= REDUCER_SHORT_ROW) {
+        find_extrema(run, OP_SQUARED_DEVIATIONS);
+        find_extrema(run, OP_SUM);
+    }
     if (run->positions)
         index_stream_init_flat(run->positions, run->box, run->pass->shape, run->pass->reduced_axes);
     return 0;

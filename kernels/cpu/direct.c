@@ -36,6 +36,15 @@ static size_t widest_item(const struct run *run)
     return item_bytes;
 }
 
+/* Reductions that take in the elements by themselves. */
+static unsigned count_sweeps(const struct run *run)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < run->n_reductions; i++)
+        n += !run->reductions[i].twin && !run->reductions[i].is_taken;
+    return n;
+}
+
 /* How many elements from `first` on lie together in all inputs and are not too many. */
 static size_t piece_along_rows(const struct run *run, uint64_t first)
 {
@@ -46,7 +55,7 @@ static size_t piece_along_rows(const struct run *run, uint64_t first)
         if (s->kind == STREAM_RUNS)
             n = min_u64(n, s->n_run - first % s->n_run);
     }
-    if (run->n_reductions > 1)
+    if (count_sweeps(run) > 1)
         most = PIECE_BYTES / widest_item(run);
     if (n <= most)
         return n;

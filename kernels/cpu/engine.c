@@ -7,6 +7,7 @@
  */
 #include "kernels/cpu/run.h"
 
+#include "kernels/cpu/multiply_kernels.h"
 #include "proto/util.h"
 
 #define LEVEL(id, name)                                                                            \
@@ -16,15 +17,20 @@
                      &special_##name, &bits_##name, &modulo_##name, &random_##name, &table_##name, \
                      &key_##name},                                                                 \
         .past = &past_##name,                                                                      \
+        .drawn = &drawn_##name,                                                                    \
+        .past_drawn = &past_drawn_##name,                                                          \
         .casts = &casts_##name,                                                                    \
         .mixed = &mixed_##name,                                                                    \
         .reduce = &reduce_##name,                                                                  \
+        .fused = &fused_##name,                                                                    \
         .extrema = &extrema_##name,                                                                \
         .rows = &rows_##name,                                                                      \
         .scan_sum = &scan_sum_##name,                                                              \
         .scan_prod = &scan_prod_##name,                                                            \
         .move = &move_##name,                                                                      \
         .transpose = &transpose_##name,                                                            \
+        .tiles = &multiply_tiles_##name,                                                           \
+        .vectors = &multiply_vectors_##name,                                                       \
     }
 
 static const struct cpu_engine engines[] = {
@@ -111,6 +117,14 @@ kernel_fn *engine_find_past(const struct cpu_engine *engine, const struct insn *
     return (*engine->past)[insn->op][insn->compute];
 }
 
+kernel_fn *engine_find_drawn(const struct cpu_engine *engine, const struct insn *insn, bool is_draw,
+                             bool is_past)
+{
+    if (is_draw != (insn->op == OP_RANDOM_U32 || insn->op == OP_RANDOM_U64))
+        return NULL;
+    return (*(is_past ? engine->past_drawn : engine->drawn))[insn->op][insn->compute];
+}
+
 bool engine_find_scan(const struct cpu_engine *engine, const struct reduction *reduction,
                       struct scanning *d)
 {
@@ -136,6 +150,7 @@ bool engine_find_reduction(const struct cpu_engine *engine, const struct reducti
     d->run = is_argument   ? argument_kernels[op][dtype]
              : is_extremum ? (*engine->extrema)[op][dtype]
                            : (*engine->reduce)[op][dtype];
+    d->fused = (*engine->fused)[op][dtype];
     d->rows = is_argument ? argument_rows[op][dtype] : (*engine->rows)[op][dtype];
     d->join =
         is_argument || is_extremum

@@ -36,6 +36,22 @@ static void repeat(int64_t *to, size_t n, int64_t value)
         to[i] = value;
 }
 
+/* The product of the fastest axes' counts, as long as one follows on the other. */
+static uint64_t counting_length(const struct index_stream *s)
+{
+    const struct cpu_box *box = s->box;
+    uint64_t n = 1;
+    for (int i = box->ndim - 1; i >= 0; i--) {
+        int axis = box->axis_order[i];
+        if (box->count[axis] == 1)
+            continue;
+        if ((uint64_t)s->flat_strides[axis] != n)
+            break;
+        n *= (uint64_t)box->count[axis];
+    }
+    return n;
+}
+
 void index_stream_init_flat(struct index_stream *s, const struct cpu_box *box, const int64_t *shape,
                             uint32_t axes)
 {
@@ -48,6 +64,7 @@ void index_stream_init_flat(struct index_stream *s, const struct cpu_box *box, c
         s->flat_start += (uint64_t)(box->start ? box->start[i] : 0) * (uint64_t)stride;
         stride *= shape[i];
     }
+    s->n_counting = counting_length(s);
 }
 
 static void count_by(uint64_t *to, size_t n, uint64_t value, uint64_t step)
@@ -74,17 +91,35 @@ static uint64_t carry(const struct index_stream *s, int64_t *at, uint64_t value)
     return value;
 }
 
-static void load_flat(const struct index_stream *s, uint64_t first, size_t n)
+/* The number of an element, and where that is, in order of walking. */
+static uint64_t locate(const struct index_stream *s, uint64_t element, int64_t *ret_at)
 {
     const struct cpu_box *box = s->box;
-    int64_t at[ARRAY_MAX_NDIM]; /* in order of walking */
     uint64_t value = s->flat_start;
     for (int i = box->ndim - 1; i >= 0; i--) {
         int axis = box->axis_order[i];
-        at[i] = (int64_t)(first % (uint64_t)box->count[axis]);
-        first /= (uint64_t)box->count[axis];
-        value += (uint64_t)at[i] * (uint64_t)s->flat_strides[axis];
+        ret_at[i] = (int64_t)(element % (uint64_t)box->count[axis]);
+        element /= (uint64_t)box->count[axis];
+        value += (uint64_t)ret_at[i] * (uint64_t)s->flat_strides[axis];
     }
+    return value;
+}
+
+bool index_stream_counts(const struct index_stream *s, uint64_t first, size_t n,
+                         uint64_t *ret_number)
+{
+    int64_t at[ARRAY_MAX_NDIM];
+    if (!s->is_flat || first % s->n_counting + n > s->n_counting)
+        return false;
+    *ret_number = locate(s, first, at);
+    return true;
+}
+
+static void load_flat(const struct index_stream *s, uint64_t first, size_t n)
+{
+    const struct cpu_box *box = s->box;
+    int64_t at[ARRAY_MAX_NDIM];
+    uint64_t value = locate(s, first, at);
     int last = box->ndim - 1;
     int64_t count = last < 0 ? 1 : box->count[box->axis_order[last]];
     uint64_t step = last < 0 ? 0 : (uint64_t)s->flat_strides[box->axis_order[last]];

@@ -31,6 +31,10 @@ typedef void kernel_fn(size_t n, void *dst, const void *a, const void *b, const 
  * results: `n` is a multiple of KERNEL_GRANULE, and `dst`, which begins a line of the cache, is
  * written past it (see move_kernels.stream). Only the table's ops and dtypes have one.
  *
+ * The tables `drawn_*` and `past_drawn_*` hold kernels of random bits, and of the distributions by
+ * their bits' dtype, for elements whose numbers count up by one: `a` is the number of the first
+ * element alone, `b` the seed and `c` the stream; `dst` overlaps none of them.
+ *
  * By op and computing dtype; GREATER and GREATER_EQUAL are LESS and LESS_EQUAL with the sources
  * exchanged, CAST has tables of its own. */
 typedef kernel_fn *kernel_table[OP_COUNT][DTYPE_COUNT];
@@ -57,6 +61,13 @@ struct reduce_state {
 };
 typedef void reduce_fn(size_t n, const void *src, const int64_t *indices,
                        struct reduce_state *state);
+
+/* The same of one row for several reductions at once, each with its state, which are left as by
+ * their own kernels. By `op` of the table, of floats: SUM or SQUARED_DEVIATIONS (`added`) with MIN
+ * and MAX, either of which may be NULL. Where a level has none, each is to be taken by itself. */
+typedef void reduce_fused_fn(size_t n, const void *src, struct reduce_state *added,
+                             struct reduce_state *min, struct reduce_state *max);
+typedef reduce_fused_fn *reduce_fused_table[OP_COUNT][DTYPE_COUNT];
 
 /* Rows whose elements belong to cells: element i of every row goes into value[i] (and second[i]),
  * one row after the other. is_first: the first row's elements begin the values. Strides in bytes;
@@ -112,10 +123,11 @@ struct transpose_kernels {
 #define KERNELS_DECLARE(level)                                                                     \
     extern const kernel_table arith_##level, integer_##level, compare_##level, math_##level,       \
         special_##level, bits_##level, modulo_##level, random_##level, past_##level,               \
-        table_##level, key_##level;                                                                \
+        table_##level, key_##level, drawn_##level, past_drawn_##level;                             \
     extern const kernel_casts casts_##level;                                                       \
     extern const kernel_row mixed_##level;                                                         \
     extern const reduce_table reduce_##level, extrema_##level;                                     \
+    extern const reduce_fused_table fused_##level;                                                 \
     extern const rows_table rows_##level;                                                          \
     extern const struct scan_kernels scan_sum_##level, scan_prod_##level;                          \
     extern const struct move_kernels move_##level;                                                 \

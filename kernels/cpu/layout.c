@@ -1,6 +1,7 @@
 /* The layout of the scratch, and the strips that are filled once.
  *
- * Scratch:  | struct run | insns | reductions | inputs | indices | stores | address[] | strips ...
+ * Scratch:  | struct run | insns | draws | reductions | inputs | indices | stores | address[] |
+ * strips ...
  * |
  *
  * The strip's length is such that all that a strip touches fits the first-level cache, in powers of
@@ -25,6 +26,7 @@
 
 #define LARGEST_BOOKS                                                                              \
     (sizeof(struct run) + PROGRAM_MAX_INSNS * sizeof(struct bound_insn) +                          \
+     BIND_MAX_DRAWS * sizeof(struct bound_draw) +                                                  \
      PASS_MAX_REDUCTIONS * (sizeof(struct reducing) + KERNEL_GRANULE * sizeof(double)) +           \
      PASS_MAX_REDUCTIONS * (sizeof(struct scanning) + sizeof(struct counting) + 64) +              \
      PASS_MAX_RESULTS * 64 + BIND_MAX_STREAMS * (sizeof(struct stream) + sizeof(struct fetch)) +   \

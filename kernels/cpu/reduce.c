@@ -13,7 +13,8 @@
  *
  * Squared deviations are two such sums in one pass: of d * d, where d = x - shift and shift is a
  * value of the row, and of d, or of x itself where x is float32 (see reduce_state.c for why that is
- * accurate). Integer sums wrap in 64 bits. One pass over memory each.
+ * accurate). Integer sums wrap in 64 bits. One pass over memory each; MIN and MAX of the same
+ * floats may go with it.
  */
 #include "kernels/cpu/template.h"
 
@@ -73,6 +74,28 @@ BLOCKS(prod, TIMES, 1.0)
 typedef f64 addends __attribute__((vector_size(32)));
 #define LANES 4
 
+/* The units that add also convert, and have nothing else to do than that here (Zen 4, whose
+ * multipliers stand beside them). So additions are made by the multipliers, as a * 1.0 + b: that is
+ * exactly the sum. The compiler does not know that `one` is 1. */
+#if defined(__FMA__) || defined(__AVX512VL__)
+static inline addends get_one(void)
+{
+    addends one = {1, 1, 1, 1};
+    __asm__("" : "+x"(one));
+    return one;
+}
+
+static inline addends plus(addends a, addends b, addends one)
+{
+#if defined(__FMA__)
+    return (addends)_mm256_fmadd_pd((__m256d)a, (__m256d)one, (__m256d)b);
+#else
+    return (addends)_mm256_mask_fmadd_pd((__m256d)a, (__mmask8)-1, (__m256d)one, (__m256d)b);
+#endif
+}
+#define HAS_PLUS
+#endif
+
 static inline addends load_f32(const f32 *x)
 {
     return (addends)_mm256_cvtps_pd(_mm_loadu_ps(x));
@@ -121,28 +144,44 @@ static inline f64 fold_blocks(addends a, addends b, addends c, addends d)
 }
 #endif
 
+#if !defined(HAS_PLUS)
+static inline addends get_one(void)
+{
+    return (addends){0};
+}
+
+static inline addends plus(addends a, addends b, addends one)
+{
+    (void)one;
+    return a + b;
+}
+#endif
+
 /* Column: lanes j..j+LANES of a block's 16; eighth: of its 8; block: what is left of it in one
  * vector, 4 lanes or 2. */
 #define SUM_FOUR_BLOCKS(T)                                                                         \
-    static inline addends load_column_##T(const T *x)                                              \
+    static inline addends load_column_##T(const T *x, addends one)                                 \
     {                                                                                              \
-        return (load_##T(x) + load_##T(x + 16)) + (load_##T(x + 32) + load_##T(x + 48));           \
+        return plus(plus(load_##T(x), load_##T(x + 16), one),                                      \
+                    plus(load_##T(x + 32), load_##T(x + 48), one), one);                           \
     }                                                                                              \
-    static inline addends load_eighth_##T(const T *x)                                              \
+    static inline addends load_eighth_##T(const T *x, addends one)                                 \
     {                                                                                              \
-        return load_column_##T(x) + load_column_##T(x + 8);                                        \
+        return plus(load_column_##T(x, one), load_column_##T(x + 8, one), one);                    \
     }                                                                                              \
-    static inline addends load_block_##T(const T *x)                                               \
+    static inline addends load_block_##T(const T *x, addends one)                                  \
     {                                                                                              \
         if (LANES == 4)                                                                            \
-            return load_eighth_##T(x) + load_eighth_##T(x + 4);                                    \
-        return (load_eighth_##T(x) + load_eighth_##T(x + 4)) +                                     \
-               (load_eighth_##T(x + 2) + load_eighth_##T(x + 6));                                  \
+            return plus(load_eighth_##T(x, one), load_eighth_##T(x + 4, one), one);                \
+        return plus(plus(load_eighth_##T(x, one), load_eighth_##T(x + 4, one), one),               \
+                    plus(load_eighth_##T(x + 2, one), load_eighth_##T(x + 6, one), one), one);     \
     }                                                                                              \
     static inline f64 sum_four_blocks_##T(const T *x)                                              \
     {                                                                                              \
-        return fold_blocks(load_block_##T(x), load_block_##T(x + BLOCK),                           \
-                           load_block_##T(x + 2 * BLOCK), load_block_##T(x + 3 * BLOCK));          \
+        addends one = get_one();                                                                   \
+        return fold_blocks(load_block_##T(x, one), load_block_##T(x + BLOCK, one),                 \
+                           load_block_##T(x + 2 * BLOCK, one),                                     \
+                           load_block_##T(x + 3 * BLOCK, one));                                    \
     }
 #else
 #define SUM_FOUR_BLOCKS(T)                                                                         \
@@ -191,48 +230,54 @@ PROD_FLOATS(f64)
 #define ADDED_f64(x, d) (d)
 
 #if defined(KERNEL_IS_VECTORISED)
-/* Column, eighth and block as for sums; two vectors, of what is added up and of the squares. */
+/* Column, eighth and block as for sums; two vectors, of what is added up and of the squares. The
+ * multipliers have the squares to do, so most of the elements are left to the adders. */
 #define DEVIATIONS_OF_FOUR(T)                                                                      \
-    static inline void deviations_column_##T(const T *x, addends shift, addends *s, addends *q)    \
+    static inline void deviations_column_##T(const T *x, addends shift, addends one, addends *s,   \
+                                             addends *q)                                           \
     {                                                                                              \
         addends x0 = load_##T(x), x1 = load_##T(x + 16);                                           \
         addends x2 = load_##T(x + 32), x3 = load_##T(x + 48);                                      \
-        addends d0 = x0 - shift, d1 = x1 - shift, d2 = x2 - shift, d3 = x3 - shift;                \
+        addends d0 = plus(x0, -shift, one), d1 = plus(x1, -shift, one);                            \
+        addends d2 = plus(x2, -shift, one), d3 = plus(x3, -shift, one);                            \
         *s = (ADDED_##T(x0, d0) + ADDED_##T(x1, d1)) + (ADDED_##T(x2, d2) + ADDED_##T(x3, d3));    \
         *q = (d0 * d0 + d1 * d1) + (d2 * d2 + d3 * d3);                                            \
     }                                                                                              \
-    static inline void deviations_eighth_##T(const T *x, addends shift, addends *s, addends *q)    \
+    static inline void deviations_eighth_##T(const T *x, addends shift, addends one, addends *s,   \
+                                             addends *q)                                           \
     {                                                                                              \
         addends s1, q1;                                                                            \
-        deviations_column_##T(x, shift, s, q);                                                     \
-        deviations_column_##T(x + 8, shift, &s1, &q1);                                             \
-        *s = *s + s1;                                                                              \
+        deviations_column_##T(x, shift, one, s, q);                                                \
+        deviations_column_##T(x + 8, shift, one, &s1, &q1);                                        \
+        *s = plus(*s, s1, one);                                                                    \
         *q = *q + q1;                                                                              \
     }                                                                                              \
-    static inline void deviations_quarter_##T(const T *x, addends shift, addends *s, addends *q)   \
+    static inline void deviations_quarter_##T(const T *x, addends shift, addends one, addends *s,  \
+                                              addends *q)                                          \
     {                                                                                              \
         addends s1, q1;                                                                            \
-        deviations_eighth_##T(x, shift, s, q);                                                     \
-        deviations_eighth_##T(x + 4, shift, &s1, &q1);                                             \
-        *s = *s + s1;                                                                              \
+        deviations_eighth_##T(x, shift, one, s, q);                                                \
+        deviations_eighth_##T(x + 4, shift, one, &s1, &q1);                                        \
+        *s = plus(*s, s1, one);                                                                    \
         *q = *q + q1;                                                                              \
     }                                                                                              \
-    static inline void deviations_vector_##T(const T *x, addends shift, addends *s, addends *q)    \
+    static inline void deviations_vector_##T(const T *x, addends shift, addends one, addends *s,   \
+                                             addends *q)                                           \
     {                                                                                              \
         addends s1, q1;                                                                            \
-        deviations_quarter_##T(x, shift, s, q);                                                    \
+        deviations_quarter_##T(x, shift, one, s, q);                                               \
         if (LANES == 4)                                                                            \
             return;                                                                                \
-        deviations_quarter_##T(x + 2, shift, &s1, &q1);                                            \
-        *s = *s + s1;                                                                              \
+        deviations_quarter_##T(x + 2, shift, one, &s1, &q1);                                       \
+        *s = plus(*s, s1, one);                                                                    \
         *q = *q + q1;                                                                              \
     }                                                                                              \
     static inline void deviations_of_four_##T(const T *x, f64 shift, f64 *ret_s, f64 *ret_q)       \
     {                                                                                              \
-        addends shifts = {0}, s[4], q[4];                                                          \
+        addends shifts = {0}, one = get_one(), s[4], q[4];                                         \
         shifts = shifts + shift;                                                                   \
         for (int i = 0; i < 4; i++)                                                                \
-            deviations_vector_##T(x + i * BLOCK, shifts, &s[i], &q[i]);                            \
+            deviations_vector_##T(x + i * BLOCK, shifts, one, &s[i], &q[i]);                       \
         *ret_s = fold_blocks(s[0], s[1], s[2], s[3]);                                              \
         *ret_q = fold_blocks(q[0], q[1], q[2], q[3]);                                              \
     }
@@ -339,6 +384,147 @@ COUNT(u32)
 COUNT(u64)
 COUNT(f32)
 COUNT(f64)
+
+/* Sums or squared deviations with the extrema of the same elements: four blocks at a time, which
+ * take little longer for it. An element that is not finite shows in a block's sum: then the extrema
+ * are found by themselves. */
+#if defined(KERNEL_IS_VECTORISED)
+#if !defined(KERNEL_VECTOR_BYTES)
+#define KERNEL_VECTOR_BYTES 16
+#endif
+#define FUSED_LANES(T) (2 * KERNEL_VECTOR_BYTES / sizeof(T))
+
+#define FUSED_EXTREMUM(name, T, NAME, DTYPE, is_better)                                            \
+    static void name##_found_##T(size_t n, const T *as, const T *lanes, bool is_finite,            \
+                                 struct reduce_state *state)                                       \
+    {                                                                                              \
+        T best = lanes[0];                                                                         \
+        if (!is_finite)                                                                            \
+            KERNEL_SYMBOL(extrema)[NAME][DTYPE](n, as, NULL, state);                               \
+        for (size_t j = 1; j < FUSED_LANES(T); j++)                                                \
+            best = lanes[j] is_better best ? lanes[j] : best;                                      \
+        if (!is_finite || (state->has_value && !(best is_better state->T)))                        \
+            return;                                                                                \
+        /* Of zeros the first one, whatever its sign. */                                           \
+        for (size_t i = 0; best == 0 && i < n; i++)                                                \
+            if (as[i] == 0) {                                                                      \
+                best = as[i];                                                                      \
+                break;                                                                             \
+            }                                                                                      \
+        state->T = best;                                                                           \
+        state->has_value = true;                                                                   \
+    }
+FUSED_EXTREMUM(min, f32, OP_MIN, DTYPE_FLOAT32, <)
+FUSED_EXTREMUM(max, f32, OP_MAX, DTYPE_FLOAT32, >)
+FUSED_EXTREMUM(min, f64, OP_MIN, DTYPE_FLOAT64, <)
+FUSED_EXTREMUM(max, f64, OP_MAX, DTYPE_FLOAT64, >)
+
+/* Lanes of n elements. */
+#define FUSED_EXTREMA(T)                                                                           \
+    static inline void extrema_lanes_##T(const T *x, size_t n, T *least, T *most)                  \
+    {                                                                                              \
+        for (size_t i = 0; i < n; i += FUSED_LANES(T)) {                                           \
+            KERNEL_LOOP                                                                            \
+            for (size_t j = 0; j < FUSED_LANES(T); j++) {                                          \
+                T a = x[i + j];                                                                    \
+                least[j] = a < least[j] ? a : least[j];                                            \
+                most[j] = a > most[j] ? a : most[j];                                               \
+            }                                                                                      \
+        }                                                                                          \
+    }                                                                                              \
+    static inline void extrema_last_##T(const T *x, size_t n, T *least, T *most, f64 *odd)         \
+    {                                                                                              \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            *odd += (f64)x[i] - (f64)x[i];                                                         \
+            least[0] = x[i] < least[0] ? x[i] : least[0];                                          \
+            most[0] = x[i] > most[0] ? x[i] : most[0];                                             \
+        }                                                                                          \
+    }
+FUSED_EXTREMA(f32)
+FUSED_EXTREMA(f64)
+
+/* One block or four of them; what they add up to. */
+#define SUM_STEP(T)                                                                                \
+    static inline f64 sum_step_##T(const T *x, struct reduce_state *state, bool is_four)           \
+    {                                                                                              \
+        f64 s = is_four ? sum_four_blocks_##T(x) : sum_block_##T(x);                               \
+        sum_push(state->stack[0], state->n_blocks, s, is_four ? 2 : 0);                            \
+        state->n_blocks += is_four ? 4 : 1;                                                        \
+        return s;                                                                                  \
+    }                                                                                              \
+    static inline f64 deviations_step_##T(const T *x, struct reduce_state *state, bool is_four)    \
+    {                                                                                              \
+        f64 s, q;                                                                                  \
+        if (is_four)                                                                               \
+            deviations_of_four_##T(x, state->shift, &s, &q);                                       \
+        else                                                                                       \
+            deviations_of_one_##T(x, state->shift, &s, &q);                                        \
+        deviations_push_##T(state, s, q, is_four ? 2 : 0);                                         \
+        return s;                                                                                  \
+    }
+SUM_STEP(f32)
+SUM_STEP(f64)
+
+/* odd: 0 as long as all sums are finite, then NaN. */
+#define FUSED(name, T)                                                                             \
+    static inline size_t name##_fours_##T(size_t n, const T *as, struct reduce_state *added,       \
+                                          T *ret_least, T *ret_most, f64 *odd)                     \
+    {                                                                                              \
+        T least[FUSED_LANES(T)], most[FUSED_LANES(T)];                                             \
+        size_t i = 0;                                                                              \
+        for (size_t j = 0; j < FUSED_LANES(T); j++)                                                \
+            least[j] = ret_least[j], most[j] = ret_most[j];                                        \
+        for (; n - i >= 4 * BLOCK; i += 4 * BLOCK) {                                               \
+            f64 s = name##_step_##T(as + i, added, true);                                          \
+            extrema_lanes_##T(as + i, 4 * BLOCK, least, most);                                     \
+            *odd += s - s;                                                                         \
+        }                                                                                          \
+        for (size_t j = 0; j < FUSED_LANES(T); j++)                                                \
+            ret_least[j] = least[j], ret_most[j] = most[j];                                        \
+        return i;                                                                                  \
+    }                                                                                              \
+    static void name##_fused_##T(size_t n, const void *src, struct reduce_state *added,            \
+                                 struct reduce_state *min, struct reduce_state *max)               \
+    {                                                                                              \
+        const T *as = src;                                                                         \
+        T least[FUSED_LANES(T)], most[FUSED_LANES(T)];                                             \
+        f64 odd = 0;                                                                               \
+        size_t i = 0;                                                                              \
+        for (size_t j = 0; j < FUSED_LANES(T); j++)                                                \
+            least[j] = (T)__builtin_inf(), most[j] = -(T)__builtin_inf();                          \
+        while (n - i >= BLOCK) {                                                                   \
+            if (added->n_blocks % 4 == 0 && n - i >= 4 * BLOCK) {                                  \
+                i += name##_fours_##T(n - i, as + i, added, least, most, &odd);                    \
+                continue;                                                                          \
+            }                                                                                      \
+            f64 s = name##_step_##T(as + i, added, false);                                         \
+            extrema_lanes_##T(as + i, BLOCK, least, most);                                         \
+            odd += s - s;                                                                          \
+            i += BLOCK;                                                                            \
+        }                                                                                          \
+        if (i < n)                                                                                 \
+            name##_last_##T(n - i, as + i, added);                                                 \
+        extrema_last_##T(as + i, n - i, least, most, &odd);                                        \
+        if (min)                                                                                   \
+            min_found_##T(n, as, least, odd == 0, min);                                            \
+        if (max)                                                                                   \
+            max_found_##T(n, as, most, odd == 0, max);                                             \
+    }
+FUSED(sum, f32)
+FUSED(sum, f64)
+FUSED(deviations, f32)
+FUSED(deviations, f64)
+
+/* clang-format off */
+const reduce_fused_table KERNEL_SYMBOL(fused) = {
+    [OP_SUM] = {[DTYPE_FLOAT32] = sum_fused_f32, [DTYPE_FLOAT64] = sum_fused_f64},
+    [OP_SQUARED_DEVIATIONS] = {[DTYPE_FLOAT32] = deviations_fused_f32,
+                               [DTYPE_FLOAT64] = deviations_fused_f64},
+};
+/* clang-format on */
+#else
+const reduce_fused_table KERNEL_SYMBOL(fused) = {{NULL}};
+#endif
 
 /* clang-format off */
 const reduce_table KERNEL_SYMBOL(reduce) = {

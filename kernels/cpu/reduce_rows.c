@@ -11,12 +11,31 @@
 #define BAND   1024
 #define NARROW 4
 
+/* See reduce.c: sums are made by the multipliers, but in registers, where each waits for the last.
+ */
+#if defined(__FMA__) || defined(__AVX512F__)
+#define IS_WIDE true
+static inline f64 get_one(void)
+{
+    f64 one = 1;
+    __asm__("" : "+x"(one));
+    return one;
+}
+#else
+#define IS_WIDE false
+static inline f64 get_one(void)
+{
+    return 1;
+}
+#endif
+
 /* FIRST(a, i): a cell's value of its first element; NEXT(v, a, i): of one more. */
 #define ROWS(name, T, R, FIRST, NEXT)                                                              \
     static inline void name##_narrow_##T(const struct reduce_rows *rows, size_t n)                 \
     {                                                                                              \
         const char *at = rows->src;                                                                \
-        const f64 *shift = rows->shift;                                                            \
+        const f64 *shift = rows->shift, one = 1;                                                   \
+        const bool is_wide = false;                                                                \
         R v[NARROW] = {0}, *value = rows->value;                                                   \
         for (size_t i = 0; i < n; i++)                                                             \
             v[i] = rows->is_first ? FIRST(((const T *)at)[i], i) : value[i];                       \
@@ -27,7 +46,36 @@
         }                                                                                          \
         for (size_t i = 0; i < n; i++)                                                             \
             value[i] = v[i];                                                                       \
-        (void)shift;                                                                               \
+        (void)shift, (void)one, (void)is_wide;                                                     \
+    }                                                                                              \
+    /* Four rows; is_first: the first of them begins the cells. */                                 \
+    static inline void name##_four_##T(R *value, const f64 *shift, const char *at,                 \
+                                       int64_t row_bytes, size_t n, bool is_first)                 \
+    {                                                                                              \
+        const T *as = (const T *)at, *bs = (const T *)(at + row_bytes);                            \
+        const T *cs = (const T *)(at + 2 * row_bytes), *ds = (const T *)(at + 3 * row_bytes);      \
+        const bool is_wide = IS_WIDE;                                                              \
+        const f64 one = get_one();                                                                 \
+        KERNEL_LOOP                                                                                \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            R v = is_first ? FIRST(as[i], i) : NEXT(value[i], as[i], i);                           \
+            v = NEXT(v, bs[i], i);                                                                 \
+            v = NEXT(v, cs[i], i);                                                                 \
+            v = NEXT(v, ds[i], i);                                                                 \
+            value[i] = v;                                                                          \
+        }                                                                                          \
+        (void)shift, (void)one, (void)is_wide;                                                     \
+    }                                                                                              \
+    static inline void name##_one_##T(R *value, const f64 *shift, const char *at, size_t n,        \
+                                      bool is_first)                                               \
+    {                                                                                              \
+        const T *as = (const T *)at;                                                               \
+        const bool is_wide = IS_WIDE;                                                              \
+        const f64 one = get_one();                                                                 \
+        KERNEL_LOOP                                                                                \
+        for (size_t i = 0; i < n; i++)                                                             \
+            value[i] = is_first ? FIRST(as[i], i) : NEXT(value[i], as[i], i);                      \
+        (void)shift, (void)one, (void)is_wide;                                                     \
     }                                                                                              \
     static inline void name##_band_##T(const struct reduce_rows *rows, size_t begin, size_t n)     \
     {                                                                                              \
@@ -36,34 +84,17 @@
         const f64 *shift = rows->shift ? rows->shift + begin : NULL;                               \
         R *value = (R *)rows->value + begin;                                                       \
         size_t n_left = rows->n_rows;                                                              \
-        if (rows->is_first) {                                                                      \
-            const T *as = (const T *)at;                                                           \
-            KERNEL_LOOP                                                                            \
-            for (size_t i = 0; i < n; i++)                                                         \
-                value[i] = FIRST(as[i], i);                                                        \
-            at += row_bytes;                                                                       \
-            n_left--;                                                                              \
-        }                                                                                          \
-        for (; n_left >= 4; n_left -= 4, at += 4 * row_bytes) {                                    \
-            const T *as = (const T *)at, *bs = (const T *)(at + row_bytes);                        \
-            const T *cs = (const T *)(at + 2 * row_bytes), *ds = (const T *)(at + 3 * row_bytes);  \
-            KERNEL_LOOP                                                                            \
-            for (size_t i = 0; i < n; i++) {                                                       \
-                R v = value[i];                                                                    \
-                v = NEXT(v, as[i], i);                                                             \
-                v = NEXT(v, bs[i], i);                                                             \
-                v = NEXT(v, cs[i], i);                                                             \
-                v = NEXT(v, ds[i], i);                                                             \
-                value[i] = v;                                                                      \
-            }                                                                                      \
-        }                                                                                          \
-        for (; n_left > 0; n_left--, at += row_bytes) {                                            \
-            const T *as = (const T *)at;                                                           \
-            KERNEL_LOOP                                                                            \
-            for (size_t i = 0; i < n; i++)                                                         \
-                value[i] = NEXT(value[i], as[i], i);                                               \
-        }                                                                                          \
-        (void)shift;                                                                               \
+        bool is_first = rows->is_first;                                                            \
+        for (; n_left >= 4; n_left -= 4, at += 4 * row_bytes, is_first = false)                    \
+            if (is_first)                                                                          \
+                name##_four_##T(value, shift, at, row_bytes, n, true);                             \
+            else                                                                                   \
+                name##_four_##T(value, shift, at, row_bytes, n, false);                            \
+        for (; n_left > 0; n_left--, at += row_bytes, is_first = false)                            \
+            if (is_first)                                                                          \
+                name##_one_##T(value, shift, at, n, true);                                         \
+            else                                                                                   \
+                name##_one_##T(value, shift, at, n, false);                                        \
     }                                                                                              \
     static void name##_##T(const struct reduce_rows *rows)                                         \
     {                                                                                              \
@@ -78,7 +109,7 @@
     }
 
 #define FLOAT_OF(a, i)   ((f64)(a))
-#define SUM(v, a, i)     ((v) + (f64)(a))
+#define SUM(v, a, i)     (is_wide ? __builtin_fma((f64)(a), one, v) : (v) + (f64)(a))
 #define PRODUCT(v, a, i) ((v) * (f64)(a))
 ROWS(sum, f32, f64, FLOAT_OF, SUM)
 ROWS(sum, f64, f64, FLOAT_OF, SUM)

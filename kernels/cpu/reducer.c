@@ -15,6 +15,9 @@
  * A row that goes on in the next strip: its blocks of KERNEL_GRANULE elements begin where the row
  * does, so elements that do not fill one wait in `pending`.
  *
+ * In long rows a SUM or SQUARED_DEVIATIONS takes in MIN and MAX of the same floats as well, in one
+ * sweep (bind_reductions.c); each result is as if it were alone.
+ *
  * Called by run.c for each strip, or for whole boxes where no instruction stands between an input
  * and a reduction.
  */
@@ -207,22 +210,64 @@ static void take_short_rows(const struct reducer *r, struct reducing *d, uint64_
     d->rows(&rows);
 }
 
+/* Of a long row, and its extrema with it. */
+static void begin_row(struct reducing *d, uint64_t cell)
+{
+    reduce_state_begin(&d->state, d->reduction);
+    if (d->shift)
+        d->state.shift = d->shift[cell];
+    for (int i = 0; i < 2; i++)
+        if (d->extrema[i])
+            reduce_state_begin(&d->extrema[i]->state, d->extrema[i]->reduction);
+}
+
+static void take_elements(struct reducing *d, size_t n, const char *src, const int64_t *positions)
+{
+    struct reducing *min = d->extrema[0], *max = d->extrema[1];
+    if (min || max)
+        d->fused(n, src, &d->state, min ? &min->state : NULL, max ? &max->state : NULL);
+    else
+        d->run(n, src, positions, &d->state);
+}
+
+/* Whose rows, at most GATHER_ROWS of them, are all there. */
+struct gathered {
+    uint64_t values[GATHER_ROWS], seconds[GATHER_ROWS];
+    uint64_t extrema[2][GATHER_ROWS];
+};
+
+static void finish_row(struct reducing *d, struct gathered *g, size_t i)
+{
+    reduce_state_finish(&d->state, d->reduction, (char *)g->values + (i << d->plane_log2),
+                        &g->seconds[i]);
+    for (int k = 0; k < 2; k++) {
+        const struct reducing *e = d->extrema[k];
+        if (e)
+            reduce_state_finish(&e->state, e->reduction,
+                                (char *)g->extrema[k] + (i << e->plane_log2), NULL);
+    }
+}
+
+static void join_rows(const struct reducer *r, struct reducing *d, uint64_t cell, size_t n_cells,
+                      uint64_t row, const struct gathered *g)
+{
+    join_values(r, d, cell, n_cells, row, g->values, g->seconds);
+    for (int k = 0; k < 2; k++)
+        if (d->extrema[k])
+            join_values(r, d->extrema[k], cell, n_cells, row, g->extrema[k], NULL);
+}
+
 static void take_long_rows(const struct reducer *r, struct reducing *d, uint64_t cell,
                            size_t n_rows, const char *src, const int64_t *positions,
-                           char *ret_values, char *ret_seconds)
+                           struct gathered *g)
 {
     size_t n = (size_t)r->row;
     for (size_t i = 0; i < n_rows; i++) {
-        struct reduce_state state;
-        reduce_state_begin(&state, d->reduction);
-        if (d->shift)
-            state.shift = d->shift[cell + i];
-        d->run(n, src, positions, &state);
-        reduce_state_finish(&state, d->reduction, ret_values, ret_seconds);
+        begin_row(d, cell + i);
+        take_elements(d, n, src, positions);
+        finish_row(d, g, i);
         src += n << d->item_log2;
         positions = positions ? positions + n : NULL;
-        ret_values += (size_t)1 << d->plane_log2;
-        ret_seconds += sizeof(double);
     }
 }
 
@@ -230,17 +275,17 @@ static void take_long_rows(const struct reducer *r, struct reducing *d, uint64_t
 static void take_rows(const struct reducer *r, struct reducing *d, uint64_t cell, size_t n_rows,
                       uint64_t row, const char *src, const int64_t *positions)
 {
-    uint64_t values[GATHER_ROWS], seconds[GATHER_ROWS];
+    struct gathered g;
     for (size_t n_now; n_rows > 0; n_rows -= n_now, cell += n_now) {
         n_now = min_u64(n_rows, GATHER_ROWS);
         size_t n_bytes = (size_t)(n_now * r->row) << d->item_log2;
         for (size_t i = 0; row == 0 && d->shift && i < n_now; i++)
             d->shift[cell + i] = element_as_double(d, src + ((i * r->row) << d->item_log2));
         if (r->row < REDUCER_SHORT_ROW)
-            take_short_rows(r, d, cell, n_now, src, positions, values, seconds);
+            take_short_rows(r, d, cell, n_now, src, positions, g.values, g.seconds);
         else
-            take_long_rows(r, d, cell, n_now, src, positions, (char *)values, (char *)seconds);
-        join_values(r, d, cell, n_now, row, values, seconds);
+            take_long_rows(r, d, cell, n_now, src, positions, &g);
+        join_rows(r, d, cell, n_now, row, &g);
         src += n_bytes;
         positions = positions ? positions + n_now * r->row : NULL;
     }
@@ -269,7 +314,7 @@ static void take_part_of_long(struct reducing *d, bool is_last, size_t n, const 
                               const int64_t *positions)
 {
     if (!d->is_ordered) {
-        d->run(n, src, positions, &d->state);
+        take_elements(d, n, src, positions);
         return;
     }
     if (d->n_pending) {
@@ -280,28 +325,29 @@ static void take_part_of_long(struct reducing *d, bool is_last, size_t n, const 
         n -= n_more;
         if (d->n_pending < KERNEL_GRANULE && !is_last)
             return;
-        d->run(d->n_pending, d->pending, NULL, &d->state);
+        take_elements(d, d->n_pending, d->pending, NULL);
         d->n_pending = 0;
     }
     size_t n_now = is_last ? n : n & ~(size_t)(KERNEL_GRANULE - 1);
     if (n_now)
-        d->run(n_now, src, NULL, &d->state);
+        take_elements(d, n_now, src, NULL);
     d->n_pending = (unsigned)(n - n_now);
     memcpy(d->pending, src + (n_now << d->item_log2), (n - n_now) << d->item_log2);
 }
 
 static void finish_part(const struct reducer *r, struct reducing *d, uint64_t cell, uint64_t row)
 {
-    uint64_t value = 0, second = 0;
-    struct reduce_state *state = &d->state;
+    struct gathered g;
+    const struct reduce_state *state = &d->state;
     if (r->row >= REDUCER_SHORT_ROW) {
-        reduce_state_finish(state, d->reduction, &value, &second);
+        finish_row(d, &g, 0);
     } else {
-        value = state->u64;
-        memcpy(&second, d->shift ? (void *)&state->stack[1][0] : (void *)&state->index,
-               sizeof(second));
+        g.values[0] = state->u64;
+        memcpy(g.seconds,
+               d->shift ? (const void *)&state->stack[1][0] : (const void *)&state->index,
+               sizeof(g.seconds[0]));
     }
-    join_values(r, d, cell, 1, row, &value, &second);
+    join_rows(r, d, cell, 1, row, &g);
 }
 
 /* A piece of one row. */
@@ -310,12 +356,10 @@ static void take_part(const struct reducer *r, struct reducing *d, uint64_t at, 
 {
     bool is_last = at + n == r->row;
     if (at == 0) {
-        reduce_state_begin(&d->state, d->reduction);
         d->n_pending = 0;
         if (d->shift && row == 0)
             d->shift[cell] = element_as_double(d, src);
-        if (d->shift)
-            d->state.shift = d->shift[cell];
+        begin_row(d, cell);
     }
     if (r->row < REDUCER_SHORT_ROW)
         take_part_of_short(d, at == 0, n, src, positions);
@@ -387,7 +431,7 @@ void reducing_take(const struct reducer *r, struct reducing *d, uint64_t first, 
                    const void *src, const int64_t *positions)
 {
     const char *at = src;
-    while (n > 0 && !d->twin) {
+    while (n > 0 && !d->twin && !d->is_taken) {
         size_t n_taken = r->is_along_rows ? take_along_rows(r, d, first, n, at, positions)
                                           : take_across_rows(r, d, first, n, at, positions);
         first += n_taken;

@@ -43,10 +43,13 @@ struct reducing {
     uint16_t src;
     struct counting *counting;   /* BINCOUNT: it alone, and nothing else of what is here */
     const struct reducing *twin; /* that adds up the same float32 elements; NULL: none */
+    reduce_fused_fn *fused;      /* SUM and SQUARED_DEVIATIONS, with MIN and MAX; NULL: none */
+    struct reducing *extrema[2]; /* MIN and MAX that this one takes in as well; NULL: none */
+    bool is_taken;               /* by another, as one of its extrema */
     void *planes[2];             /* in the node */
     unsigned plane_log2;
     double *totals[2], *shift; /* for each cell; NULL where they are not needed */
-    struct reduce_state state; /* of a row that goes on in the next strip */
+    struct reduce_state state; /* of a row, which may go on in the next strip */
     unsigned n_pending;
     char *pending; /* elements of that row, fewer than KERNEL_GRANULE */
 };

@@ -64,8 +64,10 @@ static void load_inputs(struct run *run, uint64_t first, size_t n)
     }
     if (run->n_insns < 2 && run->n_fetches < 2)
         run->n_fetches = 0; /* one array read straight through: the processor sees that itself */
+    bool is_counted = run_counts(run, first, n);
     for (unsigned i = 0; i < run->n_indices; i++)
-        index_stream_load(&run->indices[i], first, n);
+        if (!is_counted || &run->indices[i] != run->numbers)
+            index_stream_load(&run->indices[i], first, n);
 }
 
 /* Returns a bit for each store that is done when its register is defined: computed in the output's
@@ -143,6 +145,11 @@ static void run_strip(struct run *run, uint64_t first, size_t n)
     size_t n_share = run->n_insns ? (run->n_fetch_lines + run->n_insns - 1) / run->n_insns : 0;
     for (unsigned i = 0; i < run->n_insns; i++) {
         const struct bound_insn *insn = &run->insns[i];
+        if (run->is_counting && insn->drawn != NO_DRAW) {
+            fetch_ahead(run, n_share);
+            run_drawn(run, insn, n);
+            continue;
+        }
         if (insn->streamed != NO_STORE && run->stores[insn->streamed].place) {
             run_streamed(run, insn, n, n_share);
             continue;

@@ -11,14 +11,17 @@
 struct cpu_engine {
     enum cpu_level level;
     const kernel_table *families[CPU_KERNEL_FAMILIES];
-    const kernel_table *past;
+    const kernel_table *past, *drawn, *past_drawn;
     const kernel_casts *casts;
     const kernel_row *mixed;
     const reduce_table *reduce, *extrema;
+    const reduce_fused_table *fused;
     const rows_table *rows;
     const struct scan_kernels *scan_sum, *scan_prod;
     const struct move_kernels *move;
     const struct transpose_kernels *transpose;
+    const struct multiply_tiles *tiles; /* multiply_kernels.h */
+    const struct multiply_vectors *vectors;
 };
 
 /* Never NULL for what the compiler makes; NULL for an op that its dtypes do not have. Where
@@ -28,7 +31,11 @@ kernel_fn *engine_find_kernel(const struct cpu_engine *engine, const struct insn
 /* The one that writes past the cache, of an instruction that has a kernel; NULL where there is
  * none. */
 kernel_fn *engine_find_past(const struct cpu_engine *engine, const struct insn *insn);
-/* Sets run, rows and join. */
+/* The one for elements whose numbers count up: of an instruction that draws, or (is_draw: false)
+ * that makes a distribution of bits; NULL where there is none. */
+kernel_fn *engine_find_drawn(const struct cpu_engine *engine, const struct insn *insn, bool is_draw,
+                             bool is_past);
+/* Sets run, rows, join and fused. */
 bool engine_find_reduction(const struct cpu_engine *engine, const struct reduction *reduction,
                            struct reducing *d);
 
@@ -43,8 +50,17 @@ struct bound_insn {
         *past; /* of one that is streamed: the same, to the store's place; NULL: in two steps */
     uint16_t dst, src[3];
     uint16_t streamed; /* the store that takes the result past the cache; NO_STORE */
+    uint16_t drawn;    /* of the draws, where a strip's numbers count up; NO_DRAW: as any other */
 };
 #define NO_STORE UINT16_MAX
+#define NO_DRAW  UINT16_MAX
+
+/* What an instruction is in a strip whose elements' numbers count up. */
+struct bound_draw {
+    kernel_fn *kernel; /* NULL: the next instruction does it all */
+    kernel_fn *past;   /* the same, to the store's place; NULL: in two steps */
+    uint16_t seed, stream;
+};
 
 struct bound_store {
     struct stream stream;
@@ -69,11 +85,16 @@ struct run {
     const struct cpu_box *box;
     uint64_t n_elements;
     size_t n_strip; /* a multiple of KERNEL_GRANULE */
-    unsigned n_slots, n_insns, n_inputs, n_indices, n_reductions, n_stores;
+    unsigned n_slots, n_insns, n_draws, n_inputs, n_indices, n_reductions, n_stores;
     void **address;
     struct bound_insn *insns;
+    struct bound_draw *draws;
     struct stream *inputs; /* those that the pass reads; then earlier passes' results */
     struct index_stream *indices;
+    struct index_stream *numbers; /* that of the indices which draws are made for; NULL: none */
+    bool is_numbered_for_draws;   /* nothing else reads them */
+    bool is_counting;             /* in this strip they count up, from first_number on */
+    uint64_t first_number;
     struct fetch *fetches; /* the first n_fetches are to be done, beginning at next_fetch */
     unsigned n_fetches, next_fetch;
     size_t n_fetch_lines; /* of the whole strip */
@@ -97,6 +118,11 @@ int run_bind(const struct cpu_engine *engine, const struct program *program, uns
              const struct cpu_view *outputs, const struct cpu_view *reduced,
              const struct reduce_layout *layout, void *node, void *scratch,
              struct run **ret_run) GAD_MUST_CHECK;
+
+/* run_draws.c: what random numbers are made of, in strips whose elements' numbers count up. The
+ * first: returns whether the numbers themselves need not be there. */
+bool run_counts(struct run *run, uint64_t first, size_t n);
+void run_drawn(struct run *run, const struct bound_insn *insn, size_t n);
 
 /* run_scans.c: a strip's scans and the stores of their running results. */
 void run_scans(struct run *run, uint64_t first, size_t n);

@@ -54,6 +54,7 @@ struct index_stream {
     const struct cpu_box *box;
     uint64_t flat_start;                  /* of the box's first element */
     int64_t flat_strides[ARRAY_MAX_NDIM]; /* how far a step along each axis goes */
+    uint64_t n_counting;                  /* the numbers of so many elements count up by one */
     unsigned axis;
     int64_t start;           /* of the box, along the axis */
     uint64_t count, n_inner; /* the axis's extent; the elements of all faster axes together */
@@ -66,6 +67,9 @@ void index_stream_init_flat(struct index_stream *s, const struct cpu_box *box, c
                             uint32_t axes);
 /* Those of the elements [first, first + n), n rounded up to KERNEL_GRANULE. */
 void index_stream_load(const struct index_stream *s, uint64_t first, size_t n);
+/* Whether those elements' numbers count up by one, from *ret_number on. */
+bool index_stream_counts(const struct index_stream *s, uint64_t first, size_t n,
+                         uint64_t *ret_number);
 
 /* buffer[i] = buffer[i % n_first_bytes] up to n_bytes. */
 void stream_repeat(void *buffer, size_t n_first_bytes, size_t n_bytes);

@@ -10,16 +10,56 @@
 
 #include <string.h>
 
-static void list_inputs(struct emitter *e)
+/* By argument, plain ones before transposed ones. */
+static bool comes_before(const struct node *a, const struct node *b)
 {
-    struct program *p = &e->draft;
-    for (uint64_t rest = e->inputs_used; rest != 0; rest &= rest - 1) {
-        uint16_t arg = (uint16_t)__builtin_ctzll(rest);
-        const struct array *array = &e->c->request->args[arg].array;
-        struct program_input *input = &p->inputs[p->n_inputs++];
-        *input = (struct program_input){.arg = arg, .dtype = array->dtype, .ndim = array->ndim};
-        memcpy(input->shape, array->shape, (size_t)array->ndim * sizeof(*array->shape));
+    return a->arg != b->arg ? a->arg < b->arg : a->is_transposed < b->is_transposed;
+}
+
+static void list_input(struct emitter *e, struct node *n, uint16_t index)
+{
+    const struct shape *shape = &e->c->graph.shapes[n->shape];
+    struct program_input *input = &e->draft.inputs[index];
+    *input = (struct program_input){.arg = (uint16_t)n->arg,
+                                    .is_transposed = n->is_transposed,
+                                    .dtype = (enum dtype)n->dtype,
+                                    .ndim = shape->ndim};
+    if (shape->ndim > 0)
+        memcpy(input->shape, shape->dims, (size_t)shape->ndim * sizeof(*shape->dims));
+    n->index = index;
+}
+
+/* Those that are needed: the state says so. */
+static int list_inputs(struct emitter *e)
+{
+    struct graph *g = &e->c->graph;
+    uint16_t used[2 * REQUEST_MAX_ARGS];
+    unsigned n_used = 0;
+    for (uint16_t i = 0; i < g->n_nodes; i++) {
+        if (g->nodes[i].kind != NODE_INPUT || g->nodes[i].state == 0)
+            continue;
+        unsigned at = n_used++;
+        for (; at > 0 && comes_before(&g->nodes[i], &g->nodes[used[at - 1]]); at--)
+            used[at] = used[at - 1];
+        used[at] = i;
     }
+    if (n_used > REQUEST_MAX_ARGS) {
+        int r =
+            fail(e->c, GAD_LIMIT_EXCEEDED, 0, "too many arguments are used plain and transposed");
+        error_expected(e->c->error, "at most %d, each of the two counted", REQUEST_MAX_ARGS);
+        error_found(e->c->error, "%u", n_used);
+        return r;
+    }
+    for (uint16_t i = 0; i < n_used; i++)
+        list_input(e, &g->nodes[used[i]], i);
+    e->draft.n_inputs = (uint16_t)n_used;
+    return 0;
+}
+
+/* Both operands of a product are stored, as outputs behind the job's own. */
+static size_t count_outputs(const struct program *p)
+{
+    return p->n_outputs + (p->product.is_there ? 2u : 0u);
 }
 
 static int emitter_init(struct emitter *e, struct compiler *c, const struct schedule *s)
@@ -29,27 +69,26 @@ static int emitter_init(struct emitter *e, struct compiler *c, const struct sche
     size_t n_insns = (size_t)g->n_nodes * s->n_passes + REQUEST_MAX_OUTPUTS;
     size_t n_consts = g->n_nodes < PROGRAM_MAX_CONSTS ? g->n_nodes : PROGRAM_MAX_CONSTS;
     e->c = c;
-    e->inputs_used = 0;
     e->max_insns = n_insns < PROGRAM_MAX_INSNS ? (uint32_t)n_insns : PROGRAM_MAX_INSNS;
-    for (unsigned i = 0; i < s->n_roots; i++)
-        e->inputs_used |= passes_reads(c, &s->roots[i]);
     for (unsigned i = 0; i < g->n_nodes; i++)
         g->nodes[i].index = NODE_NONE;
     p->n_passes = s->n_passes;
     p->n_insns = p->n_reductions = p->n_stores = p->n_inputs = p->n_consts = 0;
     p->n_checks = (uint16_t)c->n_checks;
     p->n_outputs = (uint16_t)c->request->n_outputs;
+    p->product = (struct program_product){.is_there = c->product != NODE_NONE};
+    if (p->product.is_there)
+        g->nodes[c->product].index = 0;
     p->insns = arena_take(&c->arena, e->max_insns * sizeof(*p->insns));
     p->consts = arena_take(&c->arena, n_consts * sizeof(*p->consts));
     p->inputs = arena_take(&c->arena, REQUEST_MAX_ARGS * sizeof(*p->inputs));
-    p->outputs = arena_take(&c->arena, p->n_outputs * sizeof(*p->outputs));
+    p->outputs = arena_take(&c->arena, count_outputs(p) * sizeof(*p->outputs));
     e->stack = arena_take(&c->arena, ((size_t)g->n_nodes * 3 + 1) * sizeof(*e->stack));
     p->checks = arena_take(&c->arena, p->n_checks * sizeof(*p->checks));
     if (p->insns == NULL || p->consts == NULL || p->inputs == NULL || p->outputs == NULL ||
         p->checks == NULL || e->stack == NULL)
         return fail_no_memory(c);
-    list_inputs(e);
-    return 0;
+    return list_inputs(e);
 }
 
 /* When all reductions have their numbers. */
@@ -72,7 +111,7 @@ static void *copy_part(char **at, const void *from, size_t n_bytes)
 static struct program *pack_program(const struct program *draft)
 {
     size_t inputs = draft->n_inputs * sizeof(*draft->inputs);
-    size_t outputs = draft->n_outputs * sizeof(*draft->outputs);
+    size_t outputs = count_outputs(draft) * sizeof(*draft->outputs);
     size_t consts = draft->n_consts * sizeof(*draft->consts);
     size_t insns = draft->n_insns * sizeof(*draft->insns);
     size_t checks = draft->n_checks * sizeof(*draft->checks);
@@ -98,6 +137,8 @@ int assemble_program(struct compiler *c, const struct schedule *schedule, struct
         unsigned first = schedule->first_root[i], end = schedule->first_root[i + 1];
         r = emit_pass(&e, &e.draft.passes[i], schedule->roots + first, end - first);
     }
+    if (r == 0 && c->product != NODE_NONE)
+        r = product_passes_finish(c, &e.draft);
     if (r != 0)
         return r;
     list_checks(&e);

@@ -112,11 +112,16 @@ static int compile(struct compiler *c, struct program **ret)
         r = parser_run(c);
         if (r == 0)
             r = types_resolve(c, i);
+        if (r == 0)
+            r = product_passes_check(c, i);
     }
     if (r != 0)
         return r;
     set_output(c, 0); /* for limits that no single output exceeds */
-    r = passes_assign(c, &schedule);
+    if (c->product != NODE_NONE)
+        product_passes_assign(c, &schedule);
+    else
+        r = passes_assign(c, &schedule);
     return r != 0 ? r : assemble_program(c, &schedule, ret);
 }
 
@@ -129,6 +134,9 @@ int program_compile(const struct job_request *request, struct program **ret_prog
     c.error = error;
     c.checks = NULL;
     c.n_checks = 0;
+    c.product = NODE_NONE;
+    c.product_column = 0;
+    c.transposed_columns = NULL;
     c.arena = (struct arena){.at = memory, .end = memory + sizeof(memory)};
     int r = compile(&c, ret_program);
     arena_deinit(&c.arena);

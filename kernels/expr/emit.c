@@ -72,22 +72,18 @@ static int const_operand(struct emitter *e, struct node *n, uint16_t *ret)
     return 0;
 }
 
-static uint16_t input_index(const struct emitter *e, uint64_t arg)
-{
-    return (uint16_t)__builtin_popcountll(e->inputs_used & ((1ull << arg) - 1));
-}
-
 static int make_operand(struct emitter *e, struct pass *pass, struct node *n, struct operand *ret)
 {
     *ret = (struct operand){.dtype = n->dtype};
     switch (n->kind) {
     case NODE_INPUT:
         ret->kind = OPERAND_INPUT;
-        ret->index = input_index(e, n->arg);
+        ret->index = n->index;
         pass->inputs_used |= 1ull << ret->index;
         return 0;
     case NODE_CONST: ret->kind = OPERAND_CONST; return const_operand(e, n, &ret->index);
     case NODE_REDUCTION:
+    case NODE_PRODUCT:
         ret->kind = OPERAND_REDUCED;
         ret->index = n->index;
         pass->reduced_used |= UINT64_C(1) << n->index;

@@ -206,16 +206,25 @@ struct node graph_key(enum node_kind kind, enum dtype dtype)
                          .sized = NODE_NONE};
 }
 
-int graph_input(struct compiler *c, uint16_t arg, uint16_t *ret)
+int graph_input(struct compiler *c, uint16_t arg, bool is_transposed, uint16_t *ret)
 {
     const struct array *array = &c->request->args[arg].array;
+    int64_t dims[ARRAY_MAX_NDIM];
+    int ndim = array->ndim;
     struct node key = graph_key(NODE_INPUT, array->dtype);
     key.arg = arg;
+    key.is_transposed = is_transposed;
     key.reads = 1ull << arg;
     uint32_t hash = hash_key(&key);
     if (find(&c->graph, &key, hash, ret))
         return 0;
-    int r = shape_intern(c, 0, array->ndim, array->shape, true, &key.shape);
+    if (is_transposed) {
+        memcpy(dims, array->shape, (size_t)ndim * sizeof(*dims));
+        dims[ndim - 1] = array->shape[ndim - 2];
+        dims[ndim - 2] = array->shape[ndim - 1];
+    }
+    int r =
+        shape_intern(c, 0, ndim, is_transposed ? dims : array->shape, !is_transposed, &key.shape);
     return r != 0 ? r : add(c, &key, hash, ret);
 }
 

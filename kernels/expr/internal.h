@@ -2,14 +2,14 @@
  *
  *     text -> tokens -> ast ------> graph ---> schedule -> program
  *           lexer.c  parser.c    types.c    passes.c   assemble.c
- *                    bindings.c  rules.c               emit.c
+ *                    bindings.c  rules.c    product_passes.c  emit.c
  *                    names.c     powers.c floats.c
  *                    calls.c     bits.c choices.c
  *                    arguments.c closeness.c lower.c
  *                    keywords.c  axes.c scalar.c
  *                    literals.c  reductions.c reduce.c
  *                                moments.c norms.c quantiles.c selection.c places.c
- *                                random.c integers.c
+ *                                random.c integers.c products.c
  *                                graph.c fold.c narrow.c
  *
  * All memory between text and program is one arena, given back at the end; the program is one
@@ -92,8 +92,9 @@ struct ast_node {
     uint8_t kind;
     uint8_t n_children; /* select: conditions, as many choices, the default */
     uint8_t dtype;
-    uint8_t result;   /* which one of an operation that has two */
-    bool is_operator; /* written with a symbol: on two Python numbers it is Python's */
+    uint8_t result;     /* which one of an operation that has two */
+    bool is_operator;   /* written with a symbol: on two Python numbers it is Python's */
+    bool is_transposed; /* AST_ARG: its last two axes are exchanged */
     uint16_t op;
     uint16_t arg;
     uint32_t column;          /* from 1 */
@@ -113,7 +114,15 @@ struct ast {
 
 /* ---- graph (graph.c) ---- */
 
-enum node_kind { NODE_INPUT, NODE_CONST, NODE_INSN, NODE_REDUCTION, NODE_INDEX, NODE_SCAN };
+enum node_kind {
+    NODE_INPUT,
+    NODE_CONST,
+    NODE_INSN,
+    NODE_REDUCTION,
+    NODE_INDEX,
+    NODE_SCAN,
+    NODE_PRODUCT,
+};
 
 #define NODE_NONE         UINT16_MAX
 #define SIZED_DIFFERENTLY (UINT16_MAX - 1)
@@ -133,7 +142,8 @@ enum node_kind { NODE_INPUT, NODE_CONST, NODE_INSN, NODE_REDUCTION, NODE_INDEX, 
  * A NODE_REDUCTION is evaluated in a pass of the shape `over`, to which its sources broadcast: what
  * is reduced, then BINCOUNT's weights. The second source of SEARCH_LEFT, SEARCH_RIGHT and TAKE is a
  * NODE_REDUCTION of one axis, a table. A NODE_SCAN is a running result along one axis, of the dtype
- * `compute`, stored as `dtype`; it is a whole output and no source of anything. */
+ * `compute`, stored as `dtype`; it is a whole output and no source of anything. A NODE_PRODUCT is
+ * the matrix product of its two sources, which have its dtype. */
 struct node {
     uint8_t kind;
     uint8_t dtype;
@@ -154,8 +164,11 @@ struct node {
     uint16_t over;   /* NODE_REDUCTION and NODE_SCAN: index into graph->shapes; else 0 */
     uint32_t n_bins; /* BINCOUNT; else 0 */
     union {
-        union scalar value;         /* NODE_CONST; unused bytes are 0 */
-        uint64_t arg;               /* NODE_INPUT */
+        union scalar value; /* NODE_CONST; unused bytes are 0 */
+        struct {            /* NODE_INPUT */
+            uint32_t arg;
+            uint32_t is_transposed; /* 1: its last two axes are exchanged, in its shape too */
+        };
         int64_t axis;               /* NODE_INDEX; below 0: from the end; INDEX_FLAT: its number */
         struct {                    /* NODE_REDUCTION and NODE_SCAN */
             uint32_t reduced_axes;  /* bit i: axis i of `over` */
@@ -165,7 +178,7 @@ struct node {
     };
     /* Of emit.c: */
     uint16_t n_uses; /* not yet made, in the pass at hand */
-    uint16_t index;  /* of the constant or the reduction in the program */
+    uint16_t index;  /* of the constant, input or reduction in the program */
     uint8_t state;
     uint8_t register_index;
 };
@@ -208,6 +221,9 @@ struct compiler {
     uint32_t random_column;                      /* where the last random number is */
     struct check *checks;                        /* checks.c; NULL: none yet */
     unsigned n_checks;
+    uint16_t product;             /* the outputs' NODE_PRODUCT, or NODE_NONE */
+    uint32_t product_column;      /* where the last product is in the text; 0: there is none */
+    uint32_t *transposed_columns; /* of arguments, where last `.T`; NULL: nowhere */
 };
 
 /* Fills the error; column 0: none is named. Returns status. */
@@ -340,6 +356,11 @@ rule_fn scans_apply;                                        /* scans.c */
 rule_fn counts_apply;                                       /* counts.c */
 rule_fn lookups_apply;                                      /* lookups.c */
 rule_fn histograms_apply;                                   /* histograms.c */
+rule_fn products_apply;                                     /* products.c */
+
+/* products.c: all of a product but its dtype and symmetry. */
+int products_extents(struct compiler *c, uint32_t column, const struct shape *left,
+                     const struct shape *right, struct program_product *ret) GAD_MUST_CHECK;
 
 /* axes.c: that all of the node's index()s are axes of `shape`, in which it is evaluated, and its
  * random numbers as many as that has elements. */
@@ -351,7 +372,7 @@ int graph_find_or_add(struct compiler *c, const struct node *key, uint16_t *ret)
 /* A scan that is no whole output. */
 int graph_used_scan(struct compiler *c, uint32_t column, enum op op);
 int graph_init(struct compiler *c, size_t n_chars) GAD_MUST_CHECK;
-int graph_input(struct compiler *c, uint16_t arg, uint16_t *ret) GAD_MUST_CHECK;
+int graph_input(struct compiler *c, uint16_t arg, bool is_transposed, uint16_t *ret) GAD_MUST_CHECK;
 int graph_index(struct compiler *c, int64_t axis, uint16_t *ret) GAD_MUST_CHECK;
 /* The element's number, of a shape of its own or of none. */
 int graph_flat_index(struct compiler *c, bool is_sized, uint16_t shape,
@@ -462,17 +483,22 @@ struct schedule {
     uint16_t first_root[PROGRAM_MAX_PASSES + 1];
 };
 
+/* passes.c; and product_passes.c where there is a product. Sets the state of all nodes that are
+ * needed. */
 int passes_assign(struct compiler *c, struct schedule *ret) GAD_MUST_CHECK;
-/* The arguments that it reads, as a node's `reads`. */
-uint64_t passes_reads(const struct compiler *c, const struct root *root);
 /* Could storing the output overwrite an array that `reads` names? */
 bool passes_may_overwrite(const struct compiler *c, const struct root *output, uint64_t reads);
+
+/* product_passes.c: whether an output has a product, or transposed arguments, where they may be. */
+int product_passes_check(struct compiler *c, unsigned output) GAD_MUST_CHECK;
+void product_passes_assign(const struct compiler *c, struct schedule *ret);
+/* When the passes are there: what the draft says of the product. */
+int product_passes_finish(struct compiler *c, struct program *draft) GAD_MUST_CHECK;
 
 /* emit.c: one pass into the draft. */
 struct emitter {
     struct compiler *c;
     struct program draft; /* arrays in the arena */
-    uint64_t inputs_used; /* over all passes, by argument */
     uint32_t used_registers, most_registers;
     uint32_t max_insns;
     uint16_t *stack;

@@ -186,11 +186,7 @@ static int lex_number(struct compiler *c, uint32_t start, struct token *ret)
 static int unexpected_character(struct compiler *c, uint32_t at)
 {
     unsigned char ch = (unsigned char)c->text[at];
-    const char *hint = "";
-    if (ch == '!')
-        hint = "; write ~x for not";
-    else if (ch == '@')
-        hint = "; matrix products are not supported";
+    const char *hint = ch == '!' ? "; write ~x for not" : "";
     if (ch > ' ' && ch < 0x7f)
         return fail(c, GAD_BAD_EXPRESSION, at + 1, "unexpected '%c'%s", ch, hint);
     return fail(c, GAD_BAD_EXPRESSION, at + 1, "unexpected byte 0x%02x", ch);
@@ -219,6 +215,7 @@ static int lex_operator(struct compiler *c, uint32_t at, struct token *ret)
     case '+': op = OP_ADD; break;
     case '-': op = OP_SUBTRACT; break;
     case '%': op = OP_REMAINDER; break;
+    case '@': op = OP_MATMUL; break;
     case '^': op = OP_BITWISE_XOR; break;
     case '~': op = OP_INVERT; break;
     case '*':

@@ -2,7 +2,8 @@
  *
  * Names are resolved while parsing, since what a name means is part of the syntax. An argument wins
  * over everything of its name; `np.` and `numpy.` reach past it to the catalogue. What the text
- * binds (bindings.c) has no other meaning.
+ * binds (bindings.c) has no other meaning. `.T` and `.mT` behind an argument exchange its last two
+ * axes; where that may be is seen when the whole text is known (product_passes.c).
  *
  * Called by parser.c for every name that stands where an operand may.
  */
@@ -109,6 +110,52 @@ static int called_value(struct parser *p, const struct token *name, const char *
                 parser_shown_chars(name), text, what);
 }
 
+static int bad_transposition(struct parser *p, const struct token *name, const char *attribute,
+                             const struct request_arg *arg, const char *instead)
+{
+    char text[96] = "a number";
+    if (!arg->is_scalar)
+        array_format_shape(arg->array.ndim, arg->array.shape, text, sizeof(text));
+    int r = fail(p->c, GAD_BAD_SHAPE, name->start + 1, "'%s.%s': '%s' is %s%s; %s", arg->name,
+                 attribute, arg->name, arg->is_scalar ? "" : "of shape ", text, instead);
+    error_expected(p->c->error, "an array of two axes%s", attribute[0] == 'm' ? " or more" : "");
+    error_found(p->c->error, "%s", text);
+    return r;
+}
+
+/* Kept for errors. */
+static int note_transposed(struct compiler *c, uint16_t arg, uint32_t column)
+{
+    size_t n_bytes = c->request->n_args * sizeof(*c->transposed_columns);
+    if (c->transposed_columns == NULL)
+        c->transposed_columns = arena_take(&c->arena, n_bytes);
+    if (c->transposed_columns == NULL)
+        return fail_no_memory(c);
+    c->transposed_columns[arg] = column;
+    return 0;
+}
+
+/* .T as NumPy's of one or two axes, .mT of two or more. */
+static int parse_transposition(struct parser *p, const struct token *name, struct ast_node *n)
+{
+    const struct request_arg *arg = &p->c->request->args[n->arg];
+    int r = parser_advance(p);
+    if (r != 0)
+        return r;
+    bool is_matrix = parser_is_word(p, &p->token, "mT");
+    if (!is_matrix && !parser_is_word(p, &p->token, "T"))
+        return parser_unexpected(p, "T or mT");
+    if (arg->is_scalar || arg->array.ndim < (is_matrix ? 2 : 1))
+        return bad_transposition(p, name, is_matrix ? "mT" : "T", arg,
+                                 "there are no two axes to exchange");
+    if (!is_matrix && arg->array.ndim > 2)
+        return bad_transposition(p, name, "T", arg, "write .mT, which exchanges the last two axes");
+    n->is_transposed = arg->array.ndim > 1;
+    if (n->is_transposed)
+        r = note_transposed(p->c, n->arg, name->start + 1);
+    return r != 0 ? r : parser_advance(p);
+}
+
 int names_parse(struct parser *p, uint32_t *ret)
 {
     struct token name = p->token;
@@ -131,8 +178,9 @@ int names_parse(struct parser *p, uint32_t *ret)
             return calls_parse(p, &name, ret);
     }
     if (is_arg) {
-        parser_append(p, AST_ARG, name.start + 1, ret)->arg = arg;
-        return 0;
+        struct ast_node *n = parser_append(p, AST_ARG, name.start + 1, ret);
+        n->arg = arg;
+        return p->token.kind == TOKEN_DOT ? parse_transposition(p, &name, n) : 0;
     }
     if (is_bound) {
         parser_append(p, AST_BOUND, name.start + 1, ret);

@@ -1,10 +1,10 @@
 /* Tokens to an AST: Python's expression grammar, as far as arrays need it.
  *
  *     comparison  none of `a < b < c`: written (a < b) & (b < c)
- *     |  ^  &  << >>  + -  * / // %      left to right, each binding tighter than the one before
+ *     |  ^  &  << >>  + -  * @ / // %    left to right, each binding tighter than the one before
  *     -x +x ~x
  *     x ** y                             right to left, tighter than a sign on its left
- *     f(x, y)  f(x)[0]  (x)  name  number
+ *     f(x, y)  f(x)[0]  (x)  name  name.T  number
  *
  * before which names may be given to parts of it: `t = x*x; sqrt(t + 1)` (bindings.c).
  *
@@ -98,7 +98,8 @@ int parser_unexpected(struct parser *p, const char *wanted)
         r = fail(p->c, GAD_BAD_EXPRESSION, parser_column(p),
                  "unexpected %.*s; there are no strings", parser_shown_chars(t), parser_text(p, t));
     else if (t->kind == TOKEN_DOT)
-        r = fail(p->c, GAD_BAD_EXPRESSION, parser_column(p), "attributes are not supported");
+        r = fail(p->c, GAD_BAD_EXPRESSION, parser_column(p),
+                 "attributes are not supported, but for .T and .mT behind an argument's name");
     else if (t->kind == TOKEN_LIST_OPEN)
         r = fail(p->c, GAD_BAD_EXPRESSION, parser_column(p), "unexpected '['; %s",
                  strcmp(wanted, "an operand") == 0
@@ -232,6 +233,7 @@ static int binding(const struct token *t)
     case OP_ADD:
     case OP_SUBTRACT: return 6;
     case OP_MULTIPLY:
+    case OP_MATMUL:
     case OP_DIVIDE:
     case OP_FLOOR_DIVIDE:
     case OP_REMAINDER: return 7;

@@ -80,7 +80,8 @@ static int collect_roots(struct compiler *c, struct schedule *s)
     return 0;
 }
 
-uint64_t passes_reads(const struct compiler *c, const struct root *root)
+/* The arguments that it reads, as a node's `reads`. */
+static uint64_t reads_of(const struct compiler *c, const struct root *root)
 {
     uint64_t reads = c->graph.nodes[root->node].reads;
     return root->weights == NODE_NONE ? reads : reads | c->graph.nodes[root->weights].reads;
@@ -145,7 +146,7 @@ static uint16_t better_level(const struct compiler *c, const struct schedule *s,
         const struct root *other = &s->roots[i];
         if (other == output)
             continue;
-        if (is_behind(output, other) && passes_may_overwrite(c, output, passes_reads(c, other)))
+        if (is_behind(output, other) && passes_may_overwrite(c, output, reads_of(c, other)))
             safe = highest(safe, (uint16_t)(other->level + comes_before(output, other)));
         if (output->scan != NODE_NONE || other->scan != NODE_NONE)
             continue;

@@ -5,6 +5,10 @@
  *       r0 = multiply.float32 in0 in0
  *       r0 = sqrt.float32 r0
  *       out0 = r0 (float32)
+ *
+ * Of a matrix product the third pass reads it as red0:
+ *
+ *     product red0 = out1 @ out2: 3 rows, 5 columns, depth 4 (float32)
  */
 #include "kernels/program.h"
 
@@ -117,6 +121,19 @@ static void add_counts(struct text *t, const struct program *p, const struct red
     add_operand(t, p, &r->weights);
 }
 
+/* Between the passes of its operands and the one that reads it. */
+static void add_product(struct text *t, const struct program *p)
+{
+    const struct program_product *m = &p->product;
+    add(t, "product red0 = out%u @ out%u: ", p->n_outputs, p->n_outputs + 1u);
+    if (m->n_batch_axes > 0) {
+        add_shape(t, m->n_batch_axes, m->batch_shape);
+        add(t, " times ");
+    }
+    add(t, "%" PRId64 " rows, %" PRId64 " columns, depth %" PRId64 "%s (%s)\n", m->n_rows,
+        m->n_columns, m->depth, m->is_symmetric ? ", symmetric" : "", dtype_name(m->dtype));
+}
+
 static void add_pass(struct text *t, const struct program *p, unsigned index)
 {
     const struct pass *pass = &p->passes[index];
@@ -156,10 +173,14 @@ void program_print(const struct program *program, char *buffer, size_t n_bytes)
     buffer[0] = '\0';
     for (unsigned i = 0; i < program->n_inputs; i++) {
         const struct program_input *input = &program->inputs[i];
-        add(&t, "in%u = argument %u: %s ", i, input->arg, dtype_name(input->dtype));
+        add(&t, "in%u = argument %u%s: %s ", i, input->arg,
+            input->is_transposed ? " transposed" : "", dtype_name(input->dtype));
         add_shape(&t, input->ndim, input->shape);
         add(&t, "\n");
     }
-    for (unsigned i = 0; i < program->n_passes; i++)
+    for (unsigned i = 0; i < program->n_passes; i++) {
+        if (program->product.is_there && i == PRODUCT_RESULT)
+            add_product(&t, program);
         add_pass(&t, program, i);
+    }
 }

@@ -142,7 +142,7 @@ static int type_arg(struct compiler *c, const struct ast_node *n, struct value *
     const struct request_arg *arg = &c->request->args[n->arg];
     if (!arg->is_scalar) {
         uint16_t node;
-        int r = graph_input(c, n->arg, &node);
+        int r = graph_input(c, n->arg, n->is_transposed, &node);
         return r != 0 ? r : types_set_node(node, ret);
     }
     *ret = (struct value){.kind = VALUE_INTEGER, .integer = arg->scalar.i64};
@@ -158,7 +158,7 @@ static int type_arg(struct compiler *c, const struct ast_node *n, struct value *
 static int type_op(struct compiler *c, const struct ast_node *n, const struct value *args,
                    struct value *ret)
 {
-    bool has_node = !n->is_operator;
+    bool has_node = !n->is_operator || n->op == OP_MATMUL;
     for (unsigned i = 0; n->is_operator && i < n->n_children; i++)
         has_node |= args[i].kind == VALUE_NODE;
     return has_node ? rules_apply(c, n, args, ret) : scalar_fold(c, n, args, ret);

@@ -26,7 +26,8 @@
 /* Where nothing was measured: bytes, and elements x instructions, a second. */
 #define DEFAULT_MEMORY_RATE        4e9
 #define DEFAULT_FILE_RATE          1e9
-#define DEFAULT_WORK_RATE          5e8 /* of one thread */
+#define DEFAULT_WORK_RATE          5e8  /* of one thread */
+#define DEFAULT_PRODUCT_RATE       1e10 /* of one thread, float64 */
 #define DEFAULT_JOB_SECONDS        50e-6
 #define DEFAULT_LINK_RATE          6e9
 #define DEFAULT_DEVICE_RATE        1e11
@@ -84,6 +85,9 @@ static struct rates complete_rates(const struct plan_limits *limits)
                      .to_device = or_default(m->to_device, DEFAULT_LINK_RATE),
                      .from_device = or_default(m->from_device, DEFAULT_LINK_RATE),
                      .device = or_default(m->device, DEFAULT_DEVICE_RATE),
+                     .product_float32 = m->product_float32,
+                     .product_float64 = m->product_float64,
+                     .product_integer = m->product_integer,
                      .work = or_default(m->work, is_device ? DEFAULT_DEVICE_WORK_RATE
                                                            : DEFAULT_WORK_RATE * n_threads),
                      .job_seconds =
@@ -165,6 +169,43 @@ static double device_seconds(const struct planner *p, unsigned index, const stru
                      p->plan->passes[index].n_tiles);
 }
 
+static double product_rate(const struct rates *rates, enum dtype dtype)
+{
+    const struct plan_rates *m = &rates->measured;
+    double by_default = DEFAULT_PRODUCT_RATE * rates->n_threads;
+
+    if (dtype == DTYPE_FLOAT32)
+        return or_default(m->product_float32, 2 * by_default);
+    if (dtype == DTYPE_FLOAT64)
+        return or_default(m->product_float64, by_default);
+    return or_default(m->product_integer, by_default / 8);
+}
+
+double planner_product_rate(const struct plan_limits *limits, enum dtype dtype)
+{
+    struct rates rates = complete_rates(limits);
+    return product_rate(&rates, dtype);
+}
+
+/* The same threads read, multiply and write. What is loaded is written to a panel and read there
+ * again; C is where it is, but for the expression on it. */
+static void estimate_product(const struct planner *p, const struct rates *rates, double *spent)
+{
+    const struct program_product *product = &p->program->product;
+    const struct plan_rates *m = &rates->measured;
+
+    for (unsigned i = 0; i < p->plan->n_passes; i++) {
+        const struct pass *pass = &p->program->passes[i];
+        double moved = (double)(p->plan->passes[i].read_bytes + p->plan->passes[i].write_bytes);
+        spent[PLAN_BOUND_FILE] += p->traffic[i].file / m->file;
+        spent[PLAN_BOUND_MEMORY] += (p->traffic[i].memory + moved) / m->memory;
+        if (pass->n_insns > 0)
+            spent[PLAN_BOUND_WORK] +=
+                n_elements(pass) * work_per_element(p->program, pass, false) / m->work;
+    }
+    spent[PLAN_BOUND_WORK] += p->plan->product.n_operations / product_rate(rates, product->dtype);
+}
+
 /* A device drains between passes and rounds, so that each has the floor of a job; threads go on at
  * once. */
 void planner_estimate(const struct planner *p)
@@ -173,6 +214,8 @@ void planner_estimate(const struct planner *p)
     struct rates rates = complete_rates(p->limits);
     double spent[N_BOUNDS] = {[PLAN_BOUND_START] = rates.measured.job_seconds};
 
+    if (p->program->product.is_there)
+        estimate_product(p, &rates, spent);
     for (unsigned i = 0; i < plan->n_passes; i++) {
         enum plan_bound bound;
         if (plan->passes[i].n_tiles == 0)

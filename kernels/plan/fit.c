@@ -47,6 +47,7 @@ bool cutter_fits(const struct cutter *c, int axis, int64_t extent)
 {
     const struct geometry *g = c->g;
     int64_t n_elements = 1, n_total = 0, n_other = 0, extents[ARRAY_MAX_NDIM];
+    int64_t n_most = c->has_long_runs ? GRAIN_MAX_TOTAL_BYTES : GRAIN_MAX_OPERAND_BYTES;
     int axes[ARRAY_MAX_NDIM], n_long = 0; /* of 2 and more: others change nothing */
 
     for (int i = 0; i < g->ndim; i++) {
@@ -66,7 +67,7 @@ bool cutter_fits(const struct cutter *c, int axis, int64_t extent)
                 n_bytes *= extents[i]; /* <= 8 x MAX_ELEMENTS */
         }
         bool is_other = c->operands[n].has_no_say;
-        if (n_bytes > GRAIN_MAX_OPERAND_BYTES && !is_other)
+        if (n_bytes > n_most && !is_other)
             return false;
         *(is_other ? &n_other : &n_total) +=
             (int64_t)round_up_u64((uint64_t)n_bytes, SLOT_ALIGN_BYTES);

@@ -15,7 +15,9 @@
  * follow from shapes, dtypes and layouts alone. Axes are walked from the fastest on; a kept one is
  * taken as long as the run is short, a reduced one whole while it fits, and the first that does not
  * is split. Then the kept axes: they shrink until a node is small enough, and grow where the
- * reduced axes have left room.
+ * reduced axes have left room. Runs of a file that end before its rows do are read in
+ * LONG_RUN times the length where the nodes allow it, though an operand is as large as a slot then:
+ * each of them is a system call, and memory where nothing was read before.
  *
  * Called by geometry.c and units.c.
  */
@@ -23,6 +25,7 @@
 #include "proto/util.h"
 
 #define RUN_BYTES       (32 * 1024)
+#define LONG_RUN        2
 #define MAX_FAST_CELLS  8192  /* of one byte each they would be more */
 #define MAX_CHUNK_CELLS 24576 /* that are kept together */
 #define SCAN_PARTS      8
@@ -161,11 +164,24 @@ static void choose_reduced(struct cutter *c)
     }
 }
 
+/* Where the fastest axis that has several elements is kept, and in parts. */
+static int64_t limit_run(struct cutter *c, int axis, int64_t limit)
+{
+    int64_t n_run = LONG_RUN * run_elements(c);
+
+    if (c->rules->is_scan || c->unit[axis] > 1 || c->g->grain_shape[axis] == 1 ||
+        limit == c->g->shape[axis])
+        return limit;
+    c->has_long_runs = true;
+    return limit < n_run ? limit : n_run;
+}
+
 static void grow_kept(struct cutter *c)
 {
     struct geometry *g = c->g;
+    int64_t n_inner = 1;
 
-    for (int i = g->ndim - 1; i >= 0; i--) {
+    for (int i = g->ndim - 1; i >= 0; n_inner *= g->grain_shape[g->axis_order[i--]]) {
         int axis = g->axis_order[i];
         int64_t limit = g->shape[axis], others = kept_elements(c, axis);
         if (cutter_is_reduced(c, axis))
@@ -176,6 +192,8 @@ static void grow_kept(struct cutter *c)
         if (room < limit)
             limit = round_down(room, c->unit[axis]);
         int64_t extent = g->grain_shape[axis];
+        if (n_inner == 1)
+            limit = limit_run(c, axis, limit);
         if (limit > extent)
             extent = cutter_largest_extent(c, axis, limit);
         if (extent < g->shape[axis] && extent >= c->unit[axis])

@@ -238,6 +238,32 @@ static int last_pass_reading(const struct program *program, unsigned arg)
     return last;
 }
 
+/* Whether the output's first bytes are written before the argument is read for the last time. A
+ * product's operands are read again and again while its output is written; what its third pass
+ * reads, it reads just before. */
+static bool is_still_read(const struct program *program, unsigned output, unsigned arg)
+{
+    if (!program->product.is_there)
+        return last_pass_reading(program, arg) > program->outputs[output].pass;
+    uint64_t read_by_operands =
+        program->passes[PRODUCT_LEFT].inputs_used | program->passes[PRODUCT_RIGHT].inputs_used;
+    for (unsigned i = 0; i < program->n_inputs; i++)
+        if (program->inputs[i].arg == arg && (read_by_operands >> i & 1))
+            return true;
+    return false;
+}
+
+static int refuse_still_read(struct gad_error *error, const struct program *program,
+                             const char *output, const char *arg)
+{
+    error_set(error, GAD_OVERLAPPING_OUTPUT, output,
+              "output '%s' is written over argument '%s' before the %s it for the last time",
+              output, arg,
+              program->product.is_there ? "matrix product has read" : "expression has read");
+    error_expected(error, "another place for the output");
+    return GAD_OVERLAPPING_OUTPUT;
+}
+
 int overlap_check_passes(const struct job_request *request, const struct program *program,
                          const struct overlap_identity *args,
                          const struct overlap_identity *outputs, struct gad_error *error)
@@ -254,14 +280,9 @@ int overlap_check_passes(const struct job_request *request, const struct program
                 !is_same_object(&outputs[o], &args[a]))
                 continue;
             r = place(&arg->array, &args[a], arg->name, &source, error);
-            if (r != 0 || is_apart(&placed, &source) ||
-                last_pass_reading(program, a) <= program->outputs[o].pass)
+            if (r != 0 || is_apart(&placed, &source) || !is_still_read(program, o, a))
                 continue;
-            r = error_set(error, GAD_OVERLAPPING_OUTPUT, output->name,
-                          "output '%s' is written over argument '%s' before the expression has "
-                          "read it for the last time",
-                          output->name, arg->name);
-            error_expected(error, "another place for the output");
+            r = refuse_still_read(error, program, output->name, arg->name);
         }
         if (r != 0)
             return r;

@@ -56,6 +56,26 @@ static void add_input(struct planner *p, const struct pass *pass, const struct p
     };
 }
 
+static const int64_t *exchange_last(int ndim, const int64_t *of, int64_t *ret)
+{
+    if (!of)
+        return NULL;
+    memcpy(ret, of, (size_t)ndim * sizeof(*ret));
+    ret[ndim - 2] = of[ndim - 1];
+    ret[ndim - 1] = of[ndim - 2];
+    return ret;
+}
+
+/* The shape is so already. */
+static void transpose_last(struct planned_operand *operand)
+{
+    struct geometry_operand *shape = &operand->shape;
+
+    assert(shape->ndim >= 2);
+    shape->strides = exchange_last(shape->ndim, shape->strides, operand->strides);
+    shape->chunk_shape = exchange_last(shape->ndim, shape->chunk_shape, operand->chunk_shape);
+}
+
 static void add_output(struct planner *p, unsigned index)
 {
     const struct program_output *output = &p->program->outputs[index];
@@ -72,15 +92,21 @@ static void add_output(struct planner *p, unsigned index)
     };
 }
 
-static void collect_operands(struct planner *p, const struct pass *pass)
+void planner_collect_operands(struct planner *p, const struct pass *pass)
 {
     p->n_operands = 0;
     for (unsigned i = 0; i < p->program->n_inputs; i++) {
-        if (pass->inputs_used >> i & 1)
-            add_input(p, pass, &p->program->inputs[i]);
+        if (!(pass->inputs_used >> i & 1))
+            continue;
+        add_input(p, pass, &p->program->inputs[i]);
+        if (p->program->inputs[i].is_transposed)
+            transpose_last(&p->operands[p->n_operands - 1]);
     }
-    for (unsigned i = 0; i < pass->n_stores; i++)
-        add_output(p, p->program->stores[pass->first_store + i].output);
+    for (unsigned i = 0; i < pass->n_stores; i++) {
+        unsigned output = p->program->stores[pass->first_store + i].output;
+        if (output < p->program->n_outputs) /* else a panel of a product */
+            add_output(p, output);
+    }
 }
 
 static void list_results(const struct planner *p, const struct pass *pass,
@@ -126,7 +152,7 @@ static void list_values(const struct planner *p, unsigned index, struct operand_
             .dtype = dtypes[i], .ndim = pass->ndim, .shape = pass->shape, .has_no_say = true};
 }
 
-static int check_space(const struct planner *p, const struct pass *pass)
+int planner_check_space(const struct planner *p, const struct pass *pass)
 {
     int64_t n_elements = 1;
     char text[256];
@@ -189,6 +215,14 @@ static void add_traffic(struct planned_traffic *traffic, const struct planned_op
         (double)n_box_bytes;
 }
 
+int planner_refuse_bytes(const struct planner *p)
+{
+    error_set(p->error, GAD_LIMIT_EXCEEDED, "shape",
+              "the job would move more bytes than 63 bits count");
+    error_expected(p->error, "at most %" PRId64 " bytes", INT64_MAX);
+    return GAD_LIMIT_EXCEEDED;
+}
+
 static int count_bytes(struct planner *p, unsigned index)
 {
     struct plan_pass *planned = &p->plan->passes[index];
@@ -199,12 +233,8 @@ static int count_bytes(struct planner *p, unsigned index)
         uint64_t *sum = operand->shape.is_output ? &planned->write_bytes : &planned->read_bytes;
         uint64_t n_bytes, n_box_bytes;
         if (!moved_bytes(&planned->geometry, operand, &n_box_bytes, &n_bytes) ||
-            !planner_add_checked(sum, n_bytes)) {
-            error_set(p->error, GAD_LIMIT_EXCEEDED, "shape",
-                      "the job would move more bytes than 63 bits count");
-            error_expected(p->error, "at most %" PRId64 " bytes", INT64_MAX);
-            return GAD_LIMIT_EXCEEDED;
-        }
+            !planner_add_checked(sum, n_bytes))
+            return planner_refuse_bytes(p);
         add_traffic(&p->traffic[index], operand, n_bytes, n_box_bytes);
     }
     return 0;
@@ -313,10 +343,10 @@ int planner_cut_pass(struct planner *p, unsigned index, bool *ret_fits)
     uint64_t most = planner_most_cells(p->program, index);
     uint64_t least = p->room.least_share > 0 ? most / p->room.least_share : 1;
 
-    int r = check_space(p, pass);
+    int r = planner_check_space(p, pass);
     if (r)
         return r;
-    collect_operands(p, pass);
+    planner_collect_operands(p, pass);
     r = cut(p, index, most, true, ret_fits);
     for (uint64_t cells = most; !r && !*ret_fits && cells > 0 && cells >= least;
          cells = fewer_cells(p, index, cells))

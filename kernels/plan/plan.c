@@ -31,12 +31,8 @@ static int add_up(const struct planner *p)
     for (unsigned i = 0; i < plan->n_passes; i++) {
         const struct plan_pass *pass = &plan->passes[i];
         if (!planner_add_checked(&plan->read_bytes, pass->read_bytes) ||
-            !planner_add_checked(&plan->write_bytes, pass->write_bytes)) {
-            error_set(p->error, GAD_LIMIT_EXCEEDED, "shape",
-                      "the job would move more bytes than 63 bits count");
-            error_expected(p->error, "at most %" PRId64 " bytes", INT64_MAX);
-            return GAD_LIMIT_EXCEEDED;
-        }
+            !planner_add_checked(&plan->write_bytes, pass->write_bytes))
+            return planner_refuse_bytes(p);
         if (!planner_add_checked(&plan->n_tiles, pass->n_tiles))
             return error_set(p->error, GAD_LIMIT_EXCEEDED, "shape",
                              "the job would have too many tiles");
@@ -78,7 +74,8 @@ static int check_slots(const struct planner *p)
         if (limits->pool_bytes < slot_bytes)
             return refuse(p->error, slot_bytes, limits->pool_bytes, "one slot");
         /* The carry may lie where the only slot is. */
-        if (p->plan->carry_bytes > 0 && limits->pool_bytes / 2 < slot_bytes)
+        uint64_t there = min_u64(limits->pool_bytes / 2, limits->pool_bytes - p->plan->carry_bytes);
+        if (p->plan->carry_bytes > 0 && there < slot_bytes)
             return refuse(p->error, 2 * slot_bytes, limits->pool_bytes,
                           "a slot beside partial results");
     }
@@ -103,6 +100,8 @@ static bool is_small(const struct planner *p)
 {
     const struct plan *plan = p->plan;
 
+    if (p->program->product.is_there) /* it goes turn by turn */
+        return false;
     for (unsigned i = 0; i < plan->n_passes; i++) {
         if (plan->passes[i].n_tiles > 1)
             return false;
@@ -128,6 +127,8 @@ static bool is_fortran_order(const struct planner *p)
     int ndim = 0;
     bool has_fortran = false;
 
+    if (p->program->product.is_there) /* as NumPy */
+        return false;
     for (unsigned i = 0; i < p->program->n_outputs; i++) {
         if (p->program->outputs[i].ndim > ndim)
             ndim = p->program->outputs[i].ndim;
@@ -146,6 +147,38 @@ static bool is_fortran_order(const struct planner *p)
     return has_fortran;
 }
 
+static int cut_product(struct planner *p)
+{
+    if (!p->limits->is_device)
+        return planner_cut_product(p);
+    error_set(p->error, GAD_NO_ENGINE, "engine",
+              "matrix products are computed by the CPU engine: ask for \"cpu\" or \"auto\"");
+    error_expected(p->error, "cpu or auto");
+    error_found(p->error, "cuda");
+    return GAD_NO_ENGINE;
+}
+
+/* A job that goes on must find its output again. */
+static int check_journal(const struct planner *p)
+{
+    const struct request_output *output = &p->request->outputs[0];
+    enum location_kind kind = output->has_to ? output->to.at.kind : LOCATION_INLINE;
+
+    if (!p->request->has_journal)
+        return 0;
+    if (!p->program->product.is_there)
+        return error_set(p->error, GAD_BAD_JOURNAL, "journal",
+                         "only jobs with a matrix product have a journal: leave it out");
+    if (kind == LOCATION_FILE || kind == LOCATION_REGION ||
+        (output->has_to && kind == LOCATION_NONE))
+        return 0;
+    error_set(p->error, GAD_BAD_JOURNAL, "journal",
+              "the output's place cannot be known again when the job goes on");
+    error_expected(p->error, "an output in a file or a region");
+    error_found(p->error, "%s", kind == LOCATION_PROVIDER ? "a provider" : "one in the reply");
+    return GAD_BAD_JOURNAL;
+}
+
 int plan_make(const struct job_request *request, const struct program *program, bool in_place,
               const struct plan_limits *limits, struct plan *ret_plan, struct gad_error *error)
 {
@@ -160,11 +193,13 @@ int plan_make(const struct job_request *request, const struct program *program, 
     planner.error = error;
     planner.in_place = in_place;
     ret_plan->n_passes = program->n_passes;
-    ret_plan->is_restartable = !in_place;
+    ret_plan->is_restartable = !in_place || request->has_journal;
 
     assert(program->n_passes <= PROGRAM_MAX_PASSES && program->n_outputs == request->n_outputs);
-    int r = planner_cut_all(&planner);
+    int r = check_journal(&planner);
     if (!r)
+        r = program->product.is_there ? cut_product(&planner) : planner_cut_all(&planner);
+    if (!r && !program->product.is_there)
         r = add_up(&planner);
     if (!r)
         r = check_slots(&planner);

@@ -9,6 +9,7 @@
 struct planned_operand {
     struct geometry_operand shape;
     enum location_kind kind;
+    int64_t strides[ARRAY_MAX_NDIM], chunk_shape[ARRAY_MAX_NDIM]; /* of one that is transposed */
 };
 
 /* What a pass moves, for the estimate: bytes. */
@@ -47,6 +48,12 @@ struct planner {
 /* passes.c: one pass with p->room and the rounds: its geometry, tiles, nodes, bytes. ret_fits:
  * whether its nodes fit. Otherwise as plan_make(). */
 int planner_cut_pass(struct planner *p, unsigned pass, bool *ret_fits) GAD_MUST_CHECK;
+/* Its operands to p->operands. */
+void planner_collect_operands(struct planner *p, const struct pass *pass);
+/* bad-shape where its elements are more than 63 bits count. */
+int planner_check_space(const struct planner *p, const struct pass *pass) GAD_MUST_CHECK;
+/* limit-exceeded. */
+int planner_refuse_bytes(const struct planner *p);
 bool planner_is_in_memory(enum location_kind kind);
 bool planner_add_checked(uint64_t *sum, uint64_t value);
 
@@ -90,6 +97,31 @@ static inline bool planner_has_nodes(const struct pass *pass)
 {
     return pass->n_reductions > 0 && pass->scanned_axis < 0;
 }
+
+/* product_tiles.c: everything of a program with a matrix product: its passes, panels, tiles, carry,
+ * bytes. Errors as plan_make()'s. */
+int planner_cut_product(struct planner *p) GAD_MUST_CHECK;
+/* product_sizes.c: plan->product's sizes of shape and dtype alone; axes, extents of C. */
+void planner_product_blocks(const struct program *program, struct plan_product *ret);
+/* product_grains.c: the geometry of one of its three passes, for the tiles that are chosen. */
+int planner_cut_product_pass(struct planner *p, enum product_pass pass) GAD_MUST_CHECK;
+/* The fastest axis of its operands is the depth. */
+bool planner_product_depth_is_fastest(struct planner *p, enum product_pass pass);
+/* What one pass through all elements of the operand moves: bytes, about. */
+double planner_product_operand_bytes(struct planner *p, enum product_pass pass);
+/* Bytes of all LOADs, of all STOREs. */
+int planner_count_product_bytes(struct planner *p) GAD_MUST_CHECK;
+/* product_turns.c: what one turn does, and plan->n_tiles. limit-exceeded where there are too many.
+ */
+int planner_choose_turns(struct planner *p) GAD_MUST_CHECK;
+/* product.c: the tiles of one matrix of C. */
+uint64_t planner_matrix_tiles(const struct plan_product *product);
+/* product.c: MULTIPLYs of a step; UINT32_MAX: too many. */
+unsigned planner_count_multiplies(const struct plan_product *product);
+/* estimate.c: multiplications and additions a second, all threads. */
+double planner_product_rate(const struct plan_limits *limits, enum dtype dtype);
+/* product.c: plan->n_tiles. False: more than 63 bits count. */
+bool planner_count_turns(struct plan *plan);
 
 /* estimate.c: fills plan->seconds and plan->bound. */
 void planner_estimate(const struct planner *p);

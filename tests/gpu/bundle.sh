@@ -1,9 +1,9 @@
 #!/bin/sh
 # bundle.sh [--double] DIRECTORY
 # Makes DIRECTORY (it must not exist): the programs of a build, the libraries that they need, the
-# tests and the benchmarks, less than 64 MiB, to be copied to a host with nothing of ours and an
-# NVIDIA driver that is new enough for the CUDA of the build (580 for 13.0; a build by CUDA 12 for
-# older ones). There `sh run.sh` tests and measures, within 8 minutes.
+# tests and the benchmarks, less than 64 MiB as long as the libraries are packed, to be copied to a
+# host with nothing of ours and an NVIDIA driver that is new enough for the CUDA of the build (580 for
+# 13.0; a build by CUDA 12 for older ones). There `sh run.sh` tests and measures, within 8 minutes.
 #
 # What the programs still take from that host is its C library, which must not be older than the one
 # here, and a Python 3.11 or newer with NumPy. With --double the programs are those with the test
@@ -107,6 +107,7 @@ for file in $(find "$out/build" "$out/lib" -type f); do
     objdump -T "$file" 2>/dev/null | grep -o 'GLIBC_2\.[0-9]*'
 done | sort -t. -k2 -n -u | tail -n 1 | tr _ ' ' >"$out/needs"
 [ -s "$out/needs" ] || exit 1
+gzip -9 "$out/lib/"* # OpenBLAS alone is 35 MiB; run.sh unpacks them
 mib=$(du -sm "$out" | cut -f1)
 echo "$out: $mib MiB; needs at least $(cat "$out/needs") on the host"
 if [ "$mib" -ge $max_mib ]; then

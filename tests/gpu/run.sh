@@ -10,6 +10,9 @@ if [ "${1:-}" = --double ]; then
     double=-double
     shift
 fi
+if ls "$here/lib/"*.gz >/dev/null 2>&1; then
+    gunzip "$here/lib/"*.gz || exit 2
+fi
 results=${RUN_RESULTS:-${1:-$PWD/results}}
 mkdir -p "$results" || exit 2
 results=$(cd "$results" && pwd)

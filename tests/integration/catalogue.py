@@ -130,6 +130,7 @@ ELSEWHERE = {
     "take": ("test_counts", "test_take"),
     "cumsum": ("test_counts", "test_scans"),
     "cumprod": ("test_counts", "test_scans"),
+    "matmul": ("test_products", "test_shapes"),
     **{name: ("test_quantiles", "test_every_function") for name in (
         "quantile percentile median nanquantile nanpercentile nanmedian").split()},
 }

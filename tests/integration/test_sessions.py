@@ -93,6 +93,10 @@ class Place:
         np.save(folder / "rates.npy", np.full(1000, 4.5))
         for name in ("x1", "x2", "x3", "red", "green", "blue"):
             np.save(folder / f"{name}.npy", a)
+        np.save(folder / "A.npy", a)
+        np.save(folder / "B.npy", a.reshape(4, 3)[:, :2])
+        with h5py.File(folder / "x.h5", "w") as f:
+            f["x"] = a
         np.save(folder / "object.npy", np.array([{}], object), allow_pickle=True)
         (folder / "short.npy").write_bytes((folder / "a.npy").read_bytes()[:-1])
         (folder / "garbage.npy").write_bytes(bytes(range(200)))
@@ -405,7 +409,8 @@ def test_json_is_one_document_for_every_verb_and_every_error(daemon, place):
              "concatenate": ["a.npy", "a.npy", "-o", "m.npy"], "stack": ["a.npy", "a.npy", "-o", "m.npy"],
              "roll": ["a.npy", "--shift", "1", "-o", "m.npy"],
              "tile": ["a.npy", "--repeats", "2", "-o", "m.npy"],
-             "pad": ["a.npy", "--width", "1", "-o", "m.npy"], "diff": ["a.npy", "-o", "m.npy"]}
+             "pad": ["a.npy", "--width", "1", "-o", "m.npy"], "diff": ["a.npy", "-o", "m.npy"],
+             "matmul": ["A.npy", "B.npy", "-o", "m.npy"]}
     wrong = {"run": ["sqr(a)", "a=a.npy"], "submit": ["sqr(a)", "a=a.npy", "-o", "j.npy"],
              "convert": ["no.npy", "k.npy"], "wait": ["4711"], "cancel": ["4711"], "status": ["4711"],
              "watch": ["4711"], "show": ["no.npy"], "info": ["no.npy"], "ops": ["nothing"]}

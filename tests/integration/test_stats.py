@@ -210,6 +210,7 @@ def test_a_long_queue_is_cut_and_counted(start, zeros):
     daemon = start(args=("--max-active", "1", "--user-active", "1"))
     with daemon.connect() as w:
         first = submit_long(w, zeros, "first")
+        wait_for(lambda: w.call("job.status", job=first)["state"] == "running")
         ids = [w.send("job.submit", outputs=[{"expr": "a + 1"}], label="x" * 63,
                       args={"a": wire.argument(np.arange(2.0))}) for _ in range(4000)]
         last = max(w.reply(ident)["job"] for ident in ids)

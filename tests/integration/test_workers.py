@@ -163,7 +163,8 @@ def test_a_region_that_one_worker_cannot_map(begin, devices):
         assert w.call("job.run", **SMALL, engine="cuda")["engine"] == "cuda:0"
 
 
-RATES = ("memory", "file", "to_device", "from_device", "device", "work", "job_seconds")
+RATES = ("memory", "file", "to_device", "from_device", "device", "work", "product_float32",
+         "product_float64", "product_integer", "job_seconds")
 
 
 @pytest.mark.parametrize("rate", [math.nan, math.inf, -1.0, 0.0, 5e-324, 1e300])

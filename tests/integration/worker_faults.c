@@ -4,6 +4,7 @@
  *     fault:abort       SIGABRT, the same
  *     fault:hang        never ends, the same
  *     fault:slow        50 ms a tile, every tile
+ *     fault:kill@N      SIGKILL at tile N, unless that file exists, as below
  *     fault:segv-once   SIGSEGV at tile 1, unless the file $GPUARRAYD_FAULT_MARKER exists, which it
  *                       makes before: so only the first attempt dies
  *
@@ -42,6 +43,9 @@ void worker_fault_point(const char *label, uint64_t tile, uint64_t n_tiles)
     const char *fault = label + 6;
     if (strcmp(fault, "slow") == 0)
         sleep_ms(50);
+    if (strncmp(fault, "kill@", 5) == 0 && tile == strtoull(fault + 5, NULL, 10) &&
+        is_first_attempt())
+        raise(SIGKILL);
     if (tile != (n_tiles > 1 ? 1 : 0))
         return;
     if (strcmp(fault, "segv") == 0 || (strcmp(fault, "segv-once") == 0 && is_first_attempt())) {

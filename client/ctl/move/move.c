@@ -43,16 +43,6 @@ enum {
         0                                                                                           \
     }
 
-static int read_priority(struct move_options *o, const char *text, const struct argp_state *state)
-{
-    char *end;
-    long priority = strtol(text, &end, 10);
-    if (end == text || *end || priority < -100 || priority > 100)
-        return ctl_usage_error(state, "a priority is a number from -100 to 100, not '%s'", text);
-    o->move.priority = (int)priority;
-    return 0;
-}
-
 static int add_source(struct move_options *o, const char *text, const struct argp_state *state)
 {
     bool takes_many = o->kind == MOVE_CONCATENATE || o->kind == MOVE_STACK;
@@ -96,7 +86,7 @@ static error_t parse_common(int key, char *arg, struct argp_state *state)
     case OPTION_JSON: o->json = true; return 0;
     case OPTION_IN_PLACE: o->in_place = true; return 0;
     case OPTION_ENGINE: o->move.engine = arg; return 0;
-    case OPTION_PRIORITY: return read_priority(o, arg, state);
+    case OPTION_PRIORITY: return ctl_read_priority(arg, &o->move.priority, state);
     default: return ARGP_ERR_UNKNOWN;
     }
 }

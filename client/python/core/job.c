@@ -201,12 +201,16 @@ static PyObject *job_get_stats(PyObject *self, void *unused)
     if (!s)
         Py_RETURN_NONE;
     return Py_BuildValue(
-        "{sKsssssKsKsKsdsdsdsdsdsdsdsKsKsK}", "job", s->job, "engine", s->engine, "engine_why",
-        s->engine_why, "n_tiles", s->n_tiles, "read_bytes", s->read_bytes, "write_bytes",
-        s->write_bytes, "total_s", s->total_s, "source_s", s->source_s, "kernel_s", s->kernel_s,
-        "sink_s", s->sink_s, "client_s", s->client_s, "to_device_s", s->to_device_s,
+        "{sKsssssKsKsKsdsdsdsdsdsdsdsKsKsKsssss(LLL)sKsKsKss}", "job", s->job, "engine", s->engine,
+        "engine_why", s->engine_why, "n_tiles", s->n_tiles, "read_bytes", s->read_bytes,
+        "write_bytes", s->write_bytes, "total_s", s->total_s, "source_s", s->source_s, "kernel_s",
+        s->kernel_s, "sink_s", s->sink_s, "client_s", s->client_s, "to_device_s", s->to_device_s,
         "from_device_s", s->from_device_s, "n_divide_by_zero", s->n_divide_by_zero,
-        "n_invalid_casts", s->n_invalid_casts, "around_cache_bytes", s->around_cache_bytes);
+        "n_invalid_casts", s->n_invalid_casts, "around_cache_bytes", s->around_cache_bytes,
+        "product_library", s->product_library, "product_precision", s->product_precision,
+        "product_tile", (long long)s->product_tile[0], (long long)s->product_tile[1],
+        (long long)s->product_tile[2], "n_product_tiles", s->n_product_tiles, "left_bytes",
+        s->left_bytes, "right_bytes", s->right_bytes, "journal", s->journal);
 }
 
 static PyObject *job_result(PyObject *self, PyObject *index)

@@ -357,6 +357,13 @@ static enum gad_status call_view(struct making *m, struct gad_client *client,
                           error);
 }
 
+static enum gad_status call_reshape(struct making *m, struct gad_client *client,
+                                    struct gad_array **ret_array, struct gad_error *error)
+{
+    (void)client;
+    return gad_array_reshape(m->viewed, m->form.layout.ndim, m->form.shape, ret_array, error);
+}
+
 /* A sequence of (axis, count, step); axis -1: none. */
 static bool read_axes(struct module_state *state, PyObject *object, struct making *making)
 {
@@ -379,27 +386,54 @@ static bool read_axes(struct module_state *state, PyObject *object, struct makin
     return is_good;
 }
 
+/* The array of which there shall be a view; NULL with an exception. */
+static struct array *read_viewed(struct session *session, PyObject *object, const char *what)
+{
+    if (PyObject_TypeCheck(object, session->state->array_type) &&
+        ((struct array *)object)->session == session)
+        return (struct array *)object;
+    PyErr_Format(PyExc_TypeError, "%s() is of an Array of the same session", what);
+    return NULL;
+}
+
+/* Takes over the making of a view. */
+static PyObject *finish_view(struct session *session, struct array *viewed, struct making *making)
+{
+    struct array *array = array_new(session);
+    if (!array)
+        return NULL;
+    array->viewed = viewed;
+    Py_INCREF((PyObject *)viewed);
+    return make(array, making);
+}
+
 PyObject *make_view(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
     struct session *session = (struct session *)self;
     struct making making = {.func = call_view};
-    struct array *array;
     if (!make_has_count("view", n, 3) || !session_check(session))
         return NULL;
-    if (!PyObject_TypeCheck(args[0], session->state->array_type) ||
-        ((struct array *)args[0])->session != session) {
-        PyErr_SetString(PyExc_TypeError, "view() is of an Array of the same session");
+    struct array *viewed = read_viewed(session, args[0], "view");
+    if (!viewed)
         return NULL;
-    }
-    struct array *viewed = (struct array *)args[0];
     making.viewed = viewed->array;
     int n_starts = read_numbers(session->state, args[1], making.form.strides);
     if (n_starts >= 0 && n_starts != gad_array_info(viewed->array)->ndim)
         PyErr_SetString(PyExc_TypeError, "view() takes a start for each axis of the array");
-    if (PyErr_Occurred() || !read_axes(session->state, args[2], &making) ||
-        !(array = array_new(session)))
+    if (PyErr_Occurred() || !read_axes(session->state, args[2], &making))
         return NULL;
-    array->viewed = viewed;
-    Py_INCREF(args[0]);
-    return make(array, &making);
+    return finish_view(session, viewed, &making);
+}
+
+PyObject *make_reshape(PyObject *self, PyObject *const *args, Py_ssize_t n)
+{
+    struct session *session = (struct session *)self;
+    struct making making = {.func = call_reshape};
+    if (!make_has_count("reshape", n, 2) || !session_check(session))
+        return NULL;
+    struct array *viewed = read_viewed(session, args[0], "reshape");
+    if (!viewed || !read_shape(session->state, args[1], &making.form))
+        return NULL;
+    making.viewed = viewed->array;
+    return finish_view(session, viewed, &making);
 }

@@ -10,6 +10,7 @@ PyObject *make_from_buffer(PyObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *make_from_file(PyObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *make_from_blocks(PyObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *make_view(PyObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *make_reshape(PyObject *self, PyObject *const *args, Py_ssize_t n);
 
 /* Whether a method got as many arguments as it wants; else raises TypeError. */
 bool make_has_count(const char *name, Py_ssize_t n, Py_ssize_t wanted);

@@ -184,6 +184,14 @@ bool request_init(struct request *request, struct session *session, PyObject *ou
            read_priority(session, priority, &request->options.priority);
 }
 
+bool request_add_journal(struct request *request, PyObject *journal)
+{
+    if (journal == Py_None || journal == Py_False)
+        return true;
+    request->options.has_journal = true;
+    return journal == Py_True || read_path(request, journal, &request->options.journal_path);
+}
+
 void request_deinit(struct request *request)
 {
     for (unsigned i = 0; i < request->n_paths; i++)

@@ -10,7 +10,7 @@ struct request {
     struct gad_job_options options; /* points into the rest and into the objects */
     struct gad_argument args[REQUEST_MAX_ARGS];
     struct gad_output outputs[REQUEST_MAX_OUTPUTS];
-    PyObject *paths[REQUEST_MAX_OUTPUTS]; /* of to_path, as bytes */
+    PyObject *paths[REQUEST_MAX_OUTPUTS + 1]; /* of to_path and of the journal, as bytes */
     unsigned n_paths;
     PyObject *output_tuple, *arg_tuple; /* references; they hold arrays and texts */
 };
@@ -20,6 +20,9 @@ struct request {
  * caller. */
 bool request_init(struct request *request, struct session *session, PyObject *outputs,
                   PyObject *args, PyObject *engine, PyObject *priority, PyObject *label);
+/* None and False: no journal; True: where the library puts it; a path. Returns false with an
+ * exception. */
+bool request_add_journal(struct request *request, PyObject *journal);
 void request_deinit(struct request *request);
 /* Hands the references of the tuples over. */
 void request_move_tuples(struct request *request, void *ret_keeps[2]);

@@ -267,13 +267,19 @@ static PyMethodDef methods[] = {
     {"from_blocks", FAST(make_from_blocks),
      "from_blocks(typestr, shape, read, write, /)\n--\n\nAn array that Python functions move "
      "block by block."},
+    {"reshape", FAST(make_reshape),
+     "reshape(array, shape, /)\n--\n\nThe array's elements in C order by other sizes; bad-shape "
+     "where "
+     "they do not\nlie so."},
     {"view", FAST(make_view),
      "view(array, start, axes, /)\n--\n\nThe array's elements in another order: start along each "
      "of its axes, and for each\naxis of the view (axis of the array or -1, count, step)."},
     {"submit", FAST(run_submit),
-     "submit(outputs, args, engine, priority, label, progress, /)\n--\n\nStarts a job."},
+     "submit(outputs, args, engine, priority, label, progress, journal=False, /)\n--\n\nStarts a "
+     "job."},
     {"run", FAST(run_run),
-     "run(outputs, args, engine, priority, label, /)\n--\n\nRuns a job; it is done when this "
+     "run(outputs, args, engine, priority, label, journal=False, /)\n--\n\nRuns a job; it is done "
+     "when this "
      "returns."},
     {"plan", FAST(plan_make),
      "plan(outputs, args, engine, /)\n--\n\nWhat a job would do. Nothing is run."},

@@ -10,7 +10,8 @@ Arrays may be larger than the device and larger than memory. Results are NumPy's
     text form      evaluate; submit, which gives a Future
     lazy form      open, lazy: Lazy; compute, save; NumPy's functions by name: sqrt, where, sum,
                    mean, std ... with axis, keepdims, where, ddof (gpuarrayd._lazy.reductions);
-                   linalg.norm; median, quantile; cumsum, diff; histogram, bincount, take
+                   linalg.norm; median, quantile; cumsum, diff; histogram, bincount, take;
+                   x @ y, matmul with alpha and beta, tensordot, einsum
     random numbers random.default_rng(seed), NumPy's Generator; random.normal(seed=3) and its like
     shared memory  empty, zeros, empty_like, zeros_like, asarray
     the daemon     connect, close, info, stats, ops
@@ -27,6 +28,7 @@ from ._lazy.functions import *  # noqa: F403
 from ._lazy.functions_of_one import *  # noqa: F403
 from ._lazy.functions_of_two import *  # noqa: F403
 from ._lazy.counts import *  # noqa: F403
+from ._lazy.products import *  # noqa: F403
 from ._lazy.quantiles import *  # noqa: F403
 from ._lazy.reductions import *  # noqa: F403
 from ._lazy.scans import *  # noqa: F403
@@ -70,6 +72,8 @@ __all__ = [
     "nanpercentile", "nanmedian", "cumsum", "cumprod", "diff",
     # counts and look-ups
     "histogram", "histogram_bin_edges", "bincount", "searchsorted", "digitize", "take",
+    # matrix products
+    "matmul", "dot", "inner", "vdot", "vecdot", "matvec", "vecmat", "outer", "tensordot", "einsum",
     # elsewhere
     "transpose", "permute_dims", "swapaxes", "moveaxis", "flip", "fliplr", "flipud",
     "expand_dims", "squeeze", "concatenate", "concat", "stack", "vstack", "hstack", "dstack",

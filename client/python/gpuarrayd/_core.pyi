@@ -77,16 +77,22 @@ class Session:
         axis of the view (axis of the array, count, step); -1: none, the same again and again."""
         ...
 
+    def reshape(self, array: Array, shape: Sequence[int], /) -> Array:
+        """The elements of an array in C order by other sizes; bad-shape where they do not lie so.
+        """
+        ...
+
     # Jobs. outputs: (expression, name or None, destination). args: (name, value).
     def submit(self, outputs: Sequence[tuple[str, str | None, Array | str | None]],
                args: Sequence[tuple[str, Array | Scalar]], engine: str | None, priority: int,
-               label: str | None, progress: bool, /) -> Job:
-        """A destination that is a str is created (to_path). ints beyond int64 raise OverflowError.
+               label: str | None, progress: bool, journal: str | bool = False, /) -> Job:
+        """A destination that is a str is created (to_path). journal: True where the library puts
+        it, or its path. ints beyond int64 raise OverflowError.
         The job keeps its arrays until it dies; one that dies before its end is cancelled."""
         ...
     def run(self, outputs: Sequence[tuple[str, str | None, Array | str | None]],
             args: Sequence[tuple[str, Array | Scalar]], engine: str | None, priority: int,
-            label: str | None, /) -> Job:
+            label: str | None, journal: str | bool = False, /) -> Job:
         """submit() and wait(None) in one; the job is done. A signal's exception cancels the job
         first and waits for its end, at most 10 seconds."""
         ...

@@ -19,7 +19,7 @@ __all__ = [
     "UnknownName", "BadArity", "BadShape", "BadDtype", "BadExtent", "BadDescriptor", "ReadOnly",
     "UseProvider", "BadRegion", "UnknownRegion", "OverlappingOutput", "TooLargeForPool",
     "TooLargeForInline", "LimitExceeded", "ShortRead", "NoSpace", "IoError", "RegionFault",
-    "ProviderFailed", "BadChunkTable", "NegativePower", "Cancelled", "UnknownJob",
+    "ProviderFailed", "BadChunkTable", "BadJournal", "NegativePower", "Cancelled", "UnknownJob",
     "UnknownMethod", "BadRequest", "QuotaExceeded", "QueueFull", "Poisoned", "WorkerLost",
     "NoEngine", "NotFound", "BadFormat", "Exists", "Busy", "Permission", "NoMemory",
     "Unsupported", "Protocol", "VersionMismatch", "Disconnected", "Untrusted", "Timeout",
@@ -240,6 +240,12 @@ class BadChunkTable(RequestError, ValueError):
     code = "bad-chunk-table"
 
 
+class BadJournal(RequestError, ValueError):
+    """The journal of a product that is added to something belongs to another job, or is damaged."""
+
+    code = "bad-journal"
+
+
 class NegativePower(RequestError, ValueError):
     """An integer to a negative integer power; NumPy refuses it too."""
 
@@ -424,7 +430,7 @@ _REQUEST: tuple[type[RequestError], ...] = (
     BadArgument, BadExpression, UnknownName, BadArity, BadShape, BadDtype, BadExtent, BadDescriptor,
     ReadOnly, UseProvider, BadRegion, UnknownRegion, OverlappingOutput, TooLargeForPool,
     TooLargeForInline, LimitExceeded, ShortRead, NoSpace, IoError, RegionFault, ProviderFailed,
-    BadChunkTable, NegativePower, Cancelled, UnknownJob, UnknownMethod, BadRequest,
+    BadChunkTable, BadJournal, NegativePower, Cancelled, UnknownJob, UnknownMethod, BadRequest,
     QuotaExceeded, QueueFull, Poisoned, WorkerLost, NoEngine, NotFound, BadFormat, Exists, Busy,
     Permission, NoMemory)
 _SESSION: tuple[type[SessionError], ...] = (

@@ -31,13 +31,14 @@ int worker_set_limits(struct worker *w, const struct plan_limits *limits)
     struct plan_limits now = *limits;
     if (!w->pool || w->limits.pool_bytes != now.pool_bytes) {
         struct poolmap *pool;
-        int r = poolmap_new(now.pool_bytes, &pool);
+        int r = poolmap_new(poolmap_part_bytes(now.pool_bytes, now.is_device), &pool);
         if (r != 0)
             return r;
         poolmap_free(w->pool);
         w->pool = pool;
     }
     now.carry_limit_bytes = poolmap_carry_limit_bytes(now.pool_bytes);
+    now.product_carry_bytes = poolmap_product_limit_bytes(now.pool_bytes, now.is_device);
     now.memory_bytes = memory_bytes();
     if (!is_same(&now, &w->limits))
         w->limits_serial = ++w->broker->last_limits_serial;

@@ -43,9 +43,15 @@ static int read_rates(const msgpack_object *map, struct plan_rates *ret, struct 
         const char *key;
         double *rate;
     } all[] = {
-        {"memory", &ret->memory},           {"file", &ret->file},
-        {"to_device", &ret->to_device},     {"from_device", &ret->from_device},
-        {"device", &ret->device},           {"work", &ret->work},
+        {"memory", &ret->memory},
+        {"file", &ret->file},
+        {"to_device", &ret->to_device},
+        {"from_device", &ret->from_device},
+        {"device", &ret->device},
+        {"work", &ret->work},
+        {"product_float32", &ret->product_float32},
+        {"product_float64", &ret->product_float64},
+        {"product_integer", &ret->product_integer},
         {"job_seconds", &ret->job_seconds},
     };
     const msgpack_object *rates = map_find(map, "rates");

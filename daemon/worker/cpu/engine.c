@@ -9,6 +9,7 @@
 #include "daemon/memory.h"
 #include "daemon/poolmap.h"
 #include "daemon/worker/measure.h"
+#include "kernels/cpu/multiply.h"
 #include "proto/util.h"
 
 #include <string.h>
@@ -64,6 +65,7 @@ int engine_cpu_new(const struct engine_cpu_config *config, struct engine **ret_e
         .limits = {.pool_bytes = config->pool_bytes,
                    .slot_bytes = GRAIN_MAX_TOTAL_BYTES,
                    .carry_limit_bytes = poolmap_carry_limit_bytes(config->pool_bytes),
+                   .product_carry_bytes = poolmap_product_limit_bytes(config->pool_bytes, false),
                    .memory_bytes = memory_bytes(),
                    .n_threads = config->n_threads}};
     snprintf(e->level, sizeof(e->level), "%s", cpu_level_name(cpu_engine_level(e->cpu)));
@@ -75,6 +77,7 @@ int engine_cpu_new(const struct engine_cpu_config *config, struct engine **ret_e
         free(e);
         return r;
     }
+    cpu_multiply_init();
     measure_cpu(e->cpu, e->pool, config->pool_bytes, config->n_threads, &e->limits.rates);
     *ret_engine = e;
     return 0;

@@ -1,8 +1,11 @@
 /* gpuarrayd-worker-cpu: the worker with the CPU as its engine. See program.h. */
 #include "daemon/worker/cpu/engine.h"
 #include "daemon/worker/program.h"
+#include "kernels/cpu/multiply.h"
 #include "proto/util.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { OPTION_POOL = 2000, OPTION_LEVEL };
@@ -58,5 +61,10 @@ int main(int argc, char **argv)
     r = engine_cpu_new(&o.engine, &engine);
     if (r)
         return program_failed("the pool", r);
+    if (cpu_multiply_is_serial())
+        fprintf(stderr,
+                "<4>%s: OpenBLAS is a serial one: float matrix products run in one thread at a "
+                "time; install one with threads (libopenblas0-pthread)\n",
+                program_invocation_short_name);
     program_run(&o.program, engine);
 }

@@ -12,7 +12,9 @@
  * Called by compute and I/O threads, and by the main thread for small jobs.
  */
 #include "daemon/worker/cpu/engine.h"
+#include "daemon/worker/journal.h"
 #include "daemon/worker/nodes.h"
+#include "daemon/worker/product.h"
 #include "daemon/worker/ring.h"
 #include "daemon/worker/strips.h"
 #include "proto/util.h"
@@ -26,6 +28,18 @@
 static int64_t staged_bytes(const struct port *port, const struct port_box *box)
 {
     return port_can(port, PORT_STAGED) ? port_box_bytes(port, box) : 0;
+}
+
+/* On its way to or from a journal every output passes the slot. */
+static bool is_output_staged(const struct tile *t, const struct port *port)
+{
+    return port_can(port, PORT_STAGED) || product_is_logged(t) || product_is_applied(t);
+}
+
+static int64_t output_bytes(const struct tile *t, const struct port *port,
+                            const struct port_box *box)
+{
+    return is_output_staged(t, port) ? port_box_bytes(port, box) : 0;
 }
 
 /* One operand's place behind *offset. spare: what the slot has beyond the dense operands. */
@@ -46,12 +60,12 @@ static void *slot_place(const struct tile *t, int64_t n_bytes, int64_t *offset, 
 static void slot_part(const struct tile *t, const struct thread_context *th, int64_t *ret_offset,
                       int64_t *ret_spare)
 {
-    const struct wjob *job = t->job;
+    const struct pass_ports *ports = t->ports;
     int64_t n_bytes = 0;
-    for (unsigned i = 0; i < job->n_inputs; i++)
-        n_bytes += staged_bytes(job->inputs[i].port, &th->input_boxes[i]);
-    for (unsigned i = 0; i < job->n_outputs; i++)
-        n_bytes += staged_bytes(job->outputs[i].port, &th->output_boxes[i]);
+    for (unsigned i = 0; i < ports->n_inputs; i++)
+        n_bytes += staged_bytes(ports->inputs[i].port, &th->input_boxes[i]);
+    for (unsigned i = 0; i < ports->n_outputs; i++)
+        n_bytes += output_bytes(t, ports->outputs[i].port, &th->output_boxes[i]);
     uint64_t n_parts = 1;
     if (n_bytes >= PART_MIN_BYTES)
         n_parts = GRAIN_MAX_TOTAL_BYTES / round_up_u64((uint64_t)n_bytes, 64);
@@ -62,21 +76,21 @@ static void slot_part(const struct tile *t, const struct thread_context *th, int
 
 static void operand_memory(const struct tile *t, struct thread_context *th)
 {
-    const struct wjob *job = t->job;
+    const struct pass_ports *ports = t->ports;
     int64_t offset, spare;
     slot_part(t, th, &offset, &spare);
-    for (unsigned i = 0; i < job->n_inputs; i++) {
-        const struct port *port = job->inputs[i].port;
+    for (unsigned i = 0; i < ports->n_inputs; i++) {
+        const struct port *port = ports->inputs[i].port;
         int64_t n_bytes = staged_bytes(port, &th->input_boxes[i]);
         if (port_can(port, PORT_STAGED))
             th->input_memory[i] = slot_place(t, n_bytes, &offset, &spare);
         else if (port->ring && t->has_blocks)
             th->input_memory[i] = ring_slot_memory(port->ring, t->ring_slots[i]);
     }
-    for (unsigned i = 0; i < job->n_outputs; i++) {
-        const struct port *port = job->outputs[i].port;
-        int64_t n_bytes = staged_bytes(port, &th->output_boxes[i]);
-        if (port_can(port, PORT_STAGED))
+    for (unsigned i = 0; i < ports->n_outputs; i++) {
+        const struct port *port = ports->outputs[i].port;
+        int64_t n_bytes = output_bytes(t, port, &th->output_boxes[i]);
+        if (is_output_staged(t, port))
             th->output_memory[i] = slot_place(t, n_bytes, &offset, &spare);
         else if (port->ring && t->has_blocks)
             th->output_memory[i] =
@@ -86,36 +100,40 @@ static void operand_memory(const struct tile *t, struct thread_context *th)
 
 static void operand_views(const struct tile *t, struct thread_context *th)
 {
-    const struct wjob *job = t->job;
+    const struct pass_ports *ports = t->ports;
     bool is_large = tile_is_of_large_pass(t);
-    int ndim = wjob_pass(job)->ndim;
-    for (unsigned i = 0; i < job->n_inputs; i++) {
-        const struct port *port = job->inputs[i].port;
-        struct cpu_view *view = &th->inputs[job->inputs[i].index];
+    int ndim = tile_pass(t)->ndim;
+    for (unsigned i = 0; i < ports->n_inputs; i++) {
+        const struct port *port = ports->inputs[i].port;
+        struct cpu_view *view = &th->inputs[ports->inputs[i].index];
         if (!strips_input(t, th, view))
             port->ops->place(port, &th->input_boxes[i], th->input_memory[i], view);
         view->is_fetched_ahead = is_large && port->region;
-        tile_broadcast_view(view, &port->array, ndim);
+        port_pass_view(port, ndim, view);
     }
-    for (unsigned i = 0; i < job->n_outputs; i++) {
-        const struct port *port = job->outputs[i].port;
-        struct cpu_view *view = &th->outputs[job->outputs[i].index];
-        if (!strips_output(t, th, view))
+    for (unsigned i = 0; i < ports->n_outputs; i++) {
+        const struct port *port = ports->outputs[i].port;
+        struct cpu_view *view = &th->outputs[ports->outputs[i].index];
+        if (product_is_logged(t) && port_can(port, PORT_MAPPED))
+            port_place_dense(port, &th->output_boxes[i], th->output_memory[i], view);
+        else if (!strips_output(t, th, view))
             port->ops->place(port, &th->output_boxes[i], th->output_memory[i], view);
-        view->bypasses_cache = is_large && port->region;
-        tile_broadcast_view(view, &port->array, ndim);
+        view->bypasses_cache = is_large && port->region && !product_is_logged(t);
+        port_pass_view(port, ndim, view);
     }
+    if (t->job->product)
+        product_views(t, th);
 }
 
 /* The stages of a grain ---------------------------------------------------------------------- */
 
 static int grain_fill(struct tile *t, struct thread_context *th)
 {
-    const struct wjob *job = t->job;
+    const struct pass_ports *ports = t->ports;
     if (t->block)
         return strips_fill(t, th);
-    for (unsigned i = 0; i < job->n_inputs; i++) {
-        const struct port *port = job->inputs[i].port;
+    for (unsigned i = 0; i < ports->n_inputs; i++) {
+        const struct port *port = ports->inputs[i].port;
         if (!port->ops->fill)
             continue;
         int r =
@@ -139,7 +157,7 @@ static int engine_call(void *argument)
     const struct wjob *job = call->tile->job;
     struct thread_context *th = call->th;
     const struct cpu_box box = tile_box(call->tile, th);
-    return cpu_engine_run(th->cpu, job->program, job->pass, &box, th->inputs, th->outputs,
+    return cpu_engine_run(th->cpu, job->program, call->tile->pass, &box, th->inputs, th->outputs,
                           th->results, tile_node_layout(call->tile), call->node, call->warnings,
                           th->scratch);
 }
@@ -156,25 +174,64 @@ static int grain_compute(struct tile *t, struct thread_context *th)
     return r ? tile_engine_error(t, r, address, &th->error) : 0;
 }
 
+/* There is nothing to compute. */
+static int grain_fill_panel(struct tile *t, struct thread_context *th)
+{
+    uint64_t begin = clock_ns();
+    tile_boxes(t, t->grain, th);
+    int r = t->is_staged ? 0 : product_fill_panel(t, th);
+    t->measure.source_ns += clock_ns() - begin;
+    if (!r)
+        tile_grain_done(t, th);
+    return r;
+}
+
+/* From the journal to the output. */
+static int grain_apply(struct tile *t, struct thread_context *th)
+{
+    uint64_t begin = clock_ns();
+    tile_boxes(t, t->grain, th);
+    operand_memory(t, th);
+    int r = t->is_staged ? 0 : product_read_log(t, th);
+    if (!r)
+        r = product_apply(t, th);
+    t->measure.sink_ns += clock_ns() - begin;
+    if (!r)
+        tile_grain_done(t, th);
+    return r;
+}
+
+static int grain_store(struct tile *t, struct thread_context *th)
+{
+    if (product_is_logged(t))
+        return product_log(t, th);
+    return t->block ? strips_store(t, th) : tile_store(t, th);
+}
+
 /* Tiles -------------------------------------------------------------------------------------- */
 
 static int grain_run(struct tile *t, struct thread_context *th)
 {
     const struct wjob *job = t->job;
+    const struct pass_ports *ports = t->ports;
     int r = 0;
+    if (product_is_direct(t))
+        return grain_fill_panel(t, th);
+    if (product_is_applied(t))
+        return grain_apply(t, th);
     tile_boxes(t, t->grain, th);
     operand_memory(t, th);
     operand_views(t, th);
-    if (job->pass_needs_slot && !t->is_staged) {
+    if (ports->needs_slot && !t->is_staged) {
         uint64_t begin = clock_ns();
         r = grain_fill(t, th);
         t->measure.source_ns += clock_ns() - begin;
     }
     if (!r)
         r = grain_compute(t, th);
-    if (!r && job->pass_needs_slot) {
+    if (!r && ports->needs_slot) {
         uint64_t begin = clock_ns();
-        r = t->block ? strips_store(t, th) : tile_store(t, th);
+        r = grain_store(t, th);
         t->measure.sink_ns += clock_ns() - begin;
     }
     if (!r && job->has_rings)
@@ -184,8 +241,19 @@ static int grain_run(struct tile *t, struct thread_context *th)
     return r;
 }
 
+/* Turns of a product that have no grains. */
+static enum tile_outcome run_other(const struct tile *t, struct thread_context *th)
+{
+    if (t->turn.step == PRODUCT_MULTIPLY)
+        return product_multiply(t, th) ? TILE_DONE : TILE_FAILED;
+    th->status = journal_mark(t->job, t->turn.tile, t->turn.is_applied, &th->io, &th->error);
+    return th->status ? TILE_FAILED : TILE_DONE;
+}
+
 static enum tile_outcome run_grains(struct tile *t, struct thread_context *th)
 {
+    if (t->job->product && (t->turn.step == PRODUCT_MULTIPLY || t->turn.step == PRODUCT_MARK))
+        return run_other(t, th);
     while (t->grain < t->end) {
         if (atomic_load_explicit(&t->job->is_stopped, memory_order_relaxed))
             return TILE_FAILED;
@@ -218,6 +286,10 @@ int engine_cpu_read(struct engine *e, struct tile *t, struct thread_context *th)
 {
     (void)e;
     tile_boxes(t, t->grain, th);
+    if (product_is_direct(t))
+        return product_fill_panel(t, th);
     operand_memory(t, th);
+    if (product_is_applied(t))
+        return product_read_log(t, th);
     return grain_fill(t, th);
 }

@@ -20,7 +20,7 @@
 
 static const struct geometry *geometry_of(const struct tile *t)
 {
-    return &t->job->plan.passes[t->job->pass].geometry;
+    return &tile_plan(t)->geometry;
 }
 
 static int64_t item_bytes(const struct tile *t, const struct cuda_result *result)
@@ -44,7 +44,7 @@ uint64_t cuda_results_begin(struct cuda_results *results, const struct tile *t,
 {
     int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
     uint64_t n_bytes = 0;
-    const struct pass *pass = wjob_pass(t->job);
+    const struct pass *pass = tile_pass(t);
     uint64_t left = pass->reduced_used;
     results->n = 0;
     if (pass->scanned_axis >= 0)
@@ -55,7 +55,7 @@ uint64_t cuda_results_begin(struct cuda_results *results, const struct tile *t,
     tile_result_views(t, start, th->results);
     for (; left; left &= left - 1) {
         unsigned i = (unsigned)__builtin_ctzll(left);
-        bool is_state = t->job->program->reductions[i].pass == t->job->pass;
+        bool is_state = t->job->program->reductions[i].pass == t->pass;
         if (!is_state && cuda_tile_is_uniform(t->job->program, i))
             continue;
         struct cuda_result *result = &results->items[results->n++];
@@ -120,7 +120,7 @@ void cuda_results_stage(struct cuda_results *results, struct cuda_tile *code, co
 void cuda_results_keep_states(const struct cuda_tile *code, unsigned grain, const struct tile *t,
                               struct thread_context *th)
 {
-    const struct pass *pass = wjob_pass(t->job);
+    const struct pass *pass = tile_pass(t);
     if (pass->scanned_axis < 0)
         return;
     tile_result_views(t, th->start, th->results);

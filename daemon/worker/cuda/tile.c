@@ -33,7 +33,7 @@
 
 static const struct geometry *geometry_of(const struct tile *t)
 {
-    return &t->job->plan.passes[t->job->pass].geometry;
+    return &tile_plan(t)->geometry;
 }
 
 /* The box as it lies in the slot when it is copied there: dense in visiting order. Axes along which
@@ -102,16 +102,16 @@ static uint64_t box_room(const struct port *port, const struct port_box *box)
 static struct cuda_tile_room grain_room(struct cuda_work *work, const struct tile *t,
                                         struct thread_context *th)
 {
-    const struct wjob *job = t->job;
+    const struct pass_ports *ports = t->ports;
     struct cuda_tile_room room = {.n_elements = 1};
     tile_boxes(t, 0, th);
     room.n_cells = geometry_n_cells(geometry_of(t), th->count);
-    for (int i = 0; i < wjob_pass(job)->ndim; i++)
+    for (int i = 0; i < tile_pass(t)->ndim; i++)
         room.n_elements *= (uint64_t)th->count[i];
-    for (unsigned i = 0; i < job->n_inputs; i++)
-        room.input_bytes += box_room(job->inputs[i].port, &th->input_boxes[i]);
-    for (unsigned i = 0; i < job->n_outputs; i++)
-        room.output_bytes += box_room(job->outputs[i].port, &th->output_boxes[i]);
+    for (unsigned i = 0; i < ports->n_inputs; i++)
+        room.input_bytes += box_room(ports->inputs[i].port, &th->input_boxes[i]);
+    for (unsigned i = 0; i < ports->n_outputs; i++)
+        room.output_bytes += box_room(ports->outputs[i].port, &th->output_boxes[i]);
     room.input_bytes += cuda_results_begin(&work->results, t, th);
     return room;
 }
@@ -125,8 +125,8 @@ static int begin(struct cuda_work *work, struct tile *t, struct thread_context *
     const struct cuda_tile_room room = grain_room(work, t, th);
     work->has_places = false;
     work->in.n = work->out.n = 0;
-    memset(work->memory, 0, job->n_inputs * sizeof(work->memory[0]));
-    int r = cuda_tile_begin(&work->code, job->program, job->pass, th->results, (unsigned)n_grains,
+    memset(work->memory, 0, t->ports->n_inputs * sizeof(work->memory[0]));
+    int r = cuda_tile_begin(&work->code, job->program, t->pass, th->results, (unsigned)n_grains,
                             &room, slot, slot_bytes);
     if (r)
         return error_set(&th->error, GAD_INTERNAL, NULL,
@@ -146,9 +146,9 @@ static bool boxes_are_equal(const struct port_box *a, const struct port_box *b, 
 /* The places of the grain in hand. */
 static void take_places(struct cuda_work *work, const struct tile *t, struct thread_context *th)
 {
-    const struct wjob *job = t->job;
-    for (unsigned i = 0; i < job->n_inputs; i++) {
-        const struct port *port = job->inputs[i].port;
+    const struct pass_ports *ports = t->ports;
+    for (unsigned i = 0; i < ports->n_inputs; i++) {
+        const struct port *port = ports->inputs[i].port;
         const struct port_box *box = &th->input_boxes[i];
         work->is_shared[i] =
             work->memory[i] && boxes_are_equal(box, &work->boxes[i], port->array.ndim);
@@ -158,8 +158,8 @@ static void take_places(struct cuda_work *work, const struct tile *t, struct thr
         memcpy(work->boxes[i].start, box->start, (size_t)port->array.ndim * sizeof(int64_t));
         memcpy(work->boxes[i].count, box->count, (size_t)port->array.ndim * sizeof(int64_t));
     }
-    for (unsigned i = 0; i < job->n_outputs; i++) {
-        const struct port *port = job->outputs[i].port;
+    for (unsigned i = 0; i < ports->n_outputs; i++) {
+        const struct port *port = ports->outputs[i].port;
         const char *memory = cuda_tile_place_output(
             &work->code, (uint64_t)port_box_bytes(port, &th->output_boxes[i]));
         work->output_offsets[work->code.n_grains][i] = (uint32_t)(memory - work->code.slot);
@@ -169,20 +169,20 @@ static void take_places(struct cuda_work *work, const struct tile *t, struct thr
 
 static void input_views(struct cuda_work *work, const struct tile *t, struct thread_context *th)
 {
-    const struct wjob *job = t->job;
-    for (unsigned i = 0; i < job->n_inputs; i++)
-        place(t, job->inputs[i].port, &th->input_boxes[i], work->memory[i],
-              &th->inputs[job->inputs[i].index]);
+    const struct pass_ports *ports = t->ports;
+    for (unsigned i = 0; i < ports->n_inputs; i++)
+        place(t, ports->inputs[i].port, &th->input_boxes[i], work->memory[i],
+              &th->inputs[ports->inputs[i].index]);
 }
 
 static void output_views(struct cuda_work *work, unsigned grain, const struct tile *t,
                          struct thread_context *th)
 {
-    const struct wjob *job = t->job;
-    for (unsigned i = 0; i < job->n_outputs; i++) {
+    const struct pass_ports *ports = t->ports;
+    for (unsigned i = 0; i < ports->n_outputs; i++) {
         th->output_memory[i] = work->code.slot + work->output_offsets[grain][i];
-        place(t, job->outputs[i].port, &th->output_boxes[i], th->output_memory[i],
-              &th->outputs[job->outputs[i].index]);
+        place(t, ports->outputs[i].port, &th->output_boxes[i], th->output_memory[i],
+              &th->outputs[ports->outputs[i].index]);
     }
 }
 
@@ -204,21 +204,21 @@ static bool is_direct(const struct cuda_work *work, struct direct *d, const stru
 
 static void take_direct(struct cuda_work *work, const struct tile *t, struct thread_context *th)
 {
-    const struct wjob *job = t->job;
-    for (unsigned i = 0; i < job->n_inputs; i++)
+    const struct pass_ports *ports = t->ports;
+    for (unsigned i = 0; i < ports->n_inputs; i++)
         work->is_direct[i] = !work->is_shared[i] &&
-                             is_direct(work, &work->in, t, job->inputs[i].port, &th->input_boxes[i],
-                                       &th->inputs[job->inputs[i].index]);
-    for (unsigned i = 0; i < job->n_outputs; i++)
-        (void)is_direct(work, &work->out, t, job->outputs[i].port, &th->output_boxes[i],
-                        &th->outputs[job->outputs[i].index]);
+                             is_direct(work, &work->in, t, ports->inputs[i].port,
+                                       &th->input_boxes[i], &th->inputs[ports->inputs[i].index]);
+    for (unsigned i = 0; i < ports->n_outputs; i++)
+        (void)is_direct(work, &work->out, t, ports->outputs[i].port, &th->output_boxes[i],
+                        &th->outputs[ports->outputs[i].index]);
 }
 
 static int fill_from_files(struct cuda_work *work, const struct tile *t, struct thread_context *th)
 {
-    const struct wjob *job = t->job;
-    for (unsigned i = 0; i < job->n_inputs; i++) {
-        const struct port *port = job->inputs[i].port;
+    const struct pass_ports *ports = t->ports;
+    for (unsigned i = 0; i < ports->n_inputs; i++) {
+        const struct port *port = ports->inputs[i].port;
         if (!port->ops->fill || work->is_shared[i])
             continue;
         int r = port->ops->fill(port, &th->input_boxes[i], work->memory[i], &th->io, &th->error);
@@ -239,14 +239,15 @@ static int copy_inputs(void *argument)
 {
     const struct copy_call *call = argument;
     const struct wjob *job = call->t->job;
+    const struct pass_ports *ports = call->t->ports;
     struct thread_context *th = call->th;
-    for (unsigned i = 0; i < job->n_inputs; i++) {
-        const struct port *port = job->inputs[i].port;
+    for (unsigned i = 0; i < ports->n_inputs; i++) {
+        const struct port *port = ports->inputs[i].port;
         struct cpu_view home;
         if (port_can(port, PORT_STAGED) || call->work->is_shared[i] || call->work->is_direct[i])
             continue;
         place_at_home(call->t, port, &th->input_boxes[i], i, &home);
-        copy_box(call->t, port, &th->input_boxes[i], &home, &th->inputs[job->inputs[i].index],
+        copy_box(call->t, port, &th->input_boxes[i], &home, &th->inputs[ports->inputs[i].index],
                  !job->plan.is_small);
     }
     return 0;
@@ -255,17 +256,17 @@ static int copy_inputs(void *argument)
 static int copy_outputs(void *argument)
 {
     const struct copy_call *call = argument;
-    const struct wjob *job = call->t->job;
+    const struct pass_ports *ports = call->t->ports;
     struct thread_context *th = call->th;
     bool is_large = tile_is_of_large_pass(call->t);
-    for (unsigned i = 0; i < job->n_outputs; i++) {
-        const struct port *port = job->outputs[i].port;
+    for (unsigned i = 0; i < ports->n_outputs; i++) {
+        const struct port *port = ports->outputs[i].port;
         struct cpu_view home;
         uint64_t offset = (uint64_t)((char *)th->output_memory[i] - call->work->code.slot);
         if (port_can(port, PORT_STAGED) || direct_has(&call->work->out, offset))
             continue;
         place_at_home(call->t, port, &th->output_boxes[i], REQUEST_MAX_ARGS + i, &home);
-        copy_box(call->t, port, &th->output_boxes[i], &th->outputs[job->outputs[i].index], &home,
+        copy_box(call->t, port, &th->output_boxes[i], &th->outputs[ports->outputs[i].index], &home,
                  is_large);
     }
     return 0;
@@ -285,14 +286,12 @@ static int copy_guarded(const struct cuda_work *work, const struct tile *t,
 /* The views are those of the ports' own axes until all is copied. */
 static void add_grain(struct cuda_work *work, const struct tile *t, struct thread_context *th)
 {
-    const struct wjob *job = t->job;
+    const struct pass_ports *ports = t->ports;
     const struct cpu_box box = tile_box(t, th);
-    for (unsigned i = 0; i < job->n_inputs; i++)
-        tile_broadcast_view(&th->inputs[job->inputs[i].index], &job->inputs[i].port->array,
-                            box.ndim);
-    for (unsigned i = 0; i < job->n_outputs; i++)
-        tile_broadcast_view(&th->outputs[job->outputs[i].index], &job->outputs[i].port->array,
-                            box.ndim);
+    for (unsigned i = 0; i < ports->n_inputs; i++)
+        port_pass_view(ports->inputs[i].port, box.ndim, &th->inputs[ports->inputs[i].index]);
+    for (unsigned i = 0; i < ports->n_outputs; i++)
+        port_pass_view(ports->outputs[i].port, box.ndim, &th->outputs[ports->outputs[i].index]);
     cuda_results_stage(&work->results, &work->code, t, th);
     cuda_tile_add(&work->code, &box, th->inputs, th->outputs, th->results);
 }

@@ -192,13 +192,19 @@ def test_every_function_of_the_catalogue_that_reduces_is_refused(gd):
     from gpuarrayd.dask._collections import OF_THE_WHOLE
     x = np.ones((1, 2), "i8")
     reduce = {"index", *(name for name, (module, _) in ELSEWHERE.items()
-                         if module in ("test_counts", "test_quantiles"))}
+                         if module in ("test_counts", "test_products", "test_quantiles"))}
     for op in gd.ops():
         names = [name for name in (op["name"], op["alias"]) if name and name.isidentifier()]
         if op["args"] == op["results"] == 1 and not {"astype", *reduce} & set(names) \
                 and "seed" not in (op["keywords"] or "") and gd.evaluate(f"{op['name']}(x)", x=x).shape == ():
             reduce.update(names)
     assert reduce == set(OF_THE_WHOLE)
+
+
+@pytest.mark.parametrize("text", ["x @ x", "matmul(x, x) + 1", "1 + x @ x.T"])
+def test_matrix_products_are_refused(gd, text):
+    with pytest.raises(gd.Unsupported, match="dask.array.matmul"):
+        gd.dask.evaluate(text, x=da.ones((4, 4), chunks=2))
 
 
 def test_random_numbers_are_refused(gd):

@@ -68,7 +68,7 @@ def test_names_that_no_text_uses_are_ignored_unless_they_look_like_options(gd):
         gd.evaluate("x + 1", x=columns["x"], outt=np.empty(5))
 
 
-@pytest.mark.parametrize("text", ["", "x +", "x.sum()", "x[0]", "x = 1", "x @ x", "a if x else b"])
+@pytest.mark.parametrize("text", ["", "x +", "x.sum()", "x[0]", "x = 1", "x @@ x", "a if x else b"])
 def test_texts_that_cannot_be_compiled(gd, text):
     x, a, b = values(5), 1, 2  # noqa: F841
     with pytest.raises(gd.errors.BadExpression) as caught:

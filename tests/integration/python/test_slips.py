@@ -43,7 +43,7 @@ def test_a_comprehension_sees_the_variables_around_it(gd):
 
 
 @pytest.mark.parametrize("text, column", [
-    ("x + 1 # one more", 7), ("x == 'word'", 6), ('x + "word"', 5), ("x.astype('f4')", 2),
+    ("x + 1 # one more", 7), ("x == 'word'", 6), ('x + "word"', 5), ("x.astype('f4')", 3),
     ("x[other:]", 2), ("x + \\\n y", 5), ("x if {other} else 0", 3)])
 def test_what_is_no_expression_is_told_at_its_place(gd, text, column):
     with pytest.raises(gd.BadExpression, match=f"column {column}:"):

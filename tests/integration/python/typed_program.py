@@ -57,6 +57,14 @@ gd.random.normal()  # type: ignore[call-arg]
 assert_type(rng.choice([1, 2, 3], 5), gd.Lazy)
 assert_type(rng.permutation(x), gd.Lazy)
 
+# Matrix products.
+assert_type(x @ x.T, gd.Lazy)
+assert_type([1.0, 2.0] @ (x @ x.T), gd.Lazy)
+assert_type(gd.matmul(x, x.T, alpha=2, beta=0.5, journal=False), gd.Lazy)
+assert_type(gd.einsum("ij,kj->ik", x, x, dtype="f8"), gd.Lazy)
+assert_type(gd.tensordot(x, x.T, ([1], [0])).dot(x), gd.Lazy)
+gd.matmul(x)  # type: ignore[call-arg]
+gd.matmul(x, x, beta="1")  # type: ignore[arg-type]
 # Running sums, counts, quantiles.
 assert_type(x.cumsum(axis=1, dtype="f8"), gd.Lazy)
 assert_type(gd.diff(x, n=2, prepend=0), gd.Lazy)

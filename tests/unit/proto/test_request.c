@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define N_FDS 6
+#define N_FDS 7
 
 static int decode(const char *text, bool is_plan, struct params **ret_params,
                   struct job_request **ret_request, struct gad_error *error)
@@ -35,7 +35,7 @@ static const char everything[] =
     "          'k': {'scalar': 2.5}, 't': {'scalar': true}, 'n': {'scalar': -3},"
     "          'u': {'scalar': 18446744073709551615}, 'p': {'scalar': 9}},"
     " 'engine': 'cpu', 'priority': -5, 'label': 'a label', 'key': 'k1', 'progress_ms': 100,"
-    " 'settle': true, 'unknown': [1, 2, 3]}";
+    " 'settle': true, 'journal': {'fd': 6}, 'unknown': [1, 2, 3]}";
 
 static void check_everything(const struct job_request *q)
 {
@@ -82,6 +82,8 @@ static void check_everything(const struct job_request *q)
     cr_assert(eq(str, (char *)q->key, "k1"));
     cr_assert(eq(u32, q->progress_ms, 100));
     cr_assert(q->settle);
+    cr_assert(q->has_journal);
+    cr_assert(eq(u32, q->journal_fd_index, 6));
 }
 
 Test(request, everything_that_can_be_said_is_decoded)
@@ -172,6 +174,7 @@ Test(request, the_least_that_can_be_said_is_enough)
     cr_assert(eq(int, request->priority, 0));
     cr_assert(eq(u32, request->progress_ms, 0));
     cr_assert(not(request->settle));
+    cr_assert(not(request->has_journal));
     request_free(request);
     params_free(params);
 }
@@ -179,13 +182,15 @@ Test(request, the_least_that_can_be_said_is_enough)
 Test(request, a_plan_needs_no_locations)
 {
     static const char text[] = "{'outputs': [{'expr': 'a', 'to': {'dtype': '<f8', 'shape': [3]}}],"
-                               " 'args': {'a': {'dtype': '<f8', 'shape': [3], 'strides': [-8]}}}";
+                               " 'args': {'a': {'dtype': '<f8', 'shape': [3], 'strides': [-8]}},"
+                               " 'journal': {}}";
     struct params *params;
     struct job_request *request;
     struct gad_error error;
     cr_assert(eq(int, decode(text, true, &params, &request, &error), 0));
     cr_assert(eq(int, request->args[0].array.at.kind, LOCATION_NONE));
     cr_assert(eq(i64, request->args[0].array.strides[0], -8));
+    cr_assert(request->has_journal);
     request_free(request);
     params_free(params);
     cr_assert(eq(int, decode(text, false, &params, &request, &error), GAD_BAD_REQUEST));
@@ -263,6 +268,9 @@ Test(request, refuses_malformed_params)
         {"{" O ", 'progress_ms': -1}", GAD_BAD_REQUEST, "progress_ms"},
         {"{" O ", 'progress_ms': 4294967296}", GAD_BAD_REQUEST, "progress_ms"},
         {"{" O ", 'settle': 1}", GAD_BAD_REQUEST, "settle"},
+        {"{" O ", 'journal': 1}", GAD_BAD_REQUEST, "journal"},
+        {"{" O ", 'journal': {}}", GAD_BAD_REQUEST, "journal"},
+        {"{" O ", 'journal': {'fd': 64}}", GAD_BAD_DESCRIPTOR, "journal"},
         {"{" O ", 'key': '0123456789012345678901234567890123456789012345678901234567890123'}",
          GAD_BAD_REQUEST, "key"},
         {"{" O ", 'args': {5: {'scalar': 1}}}", GAD_BAD_REQUEST, "args"},
@@ -325,7 +333,7 @@ Test(request, refuses_malformed_arrays_by_the_arguments_name)
          GAD_BAD_EXTENT, "x"},
         {"{" F8 ", 'at': {'kind': 'file', 'fd': 0}}", GAD_BAD_REQUEST, "x"},
         {"{" F8 ", 'at': {'kind': 'file', 'offset': 0}}", GAD_BAD_REQUEST, "x"},
-        {"{" F8 ", 'at': {'kind': 'file', 'fd': 6, 'offset': 0}}", GAD_BAD_DESCRIPTOR, "x"},
+        {"{" F8 ", 'at': {'kind': 'file', 'fd': 7, 'offset': 0}}", GAD_BAD_DESCRIPTOR, "x"},
         {"{" F8 ", 'at': {'kind': 'file', 'fd': 18446744073709551615, 'offset': 0}}",
          GAD_BAD_DESCRIPTOR, "x"},
         {"{" F8 ", 'at': {'kind': 'file', 'fd': 0, 'chunks': 5}}", GAD_BAD_REQUEST, "x"},

@@ -43,7 +43,7 @@ def _is_optional(name: str) -> bool:
 def _tokens(text: str) -> list[str]:
     """Up to what the language has not (a comment, a string), where the daemon will refuse it."""
     import re
-    text = re.split(r"[^\w\s.,;()\[\]+*/%&|^~<>=!-]", text, maxsplit=1, flags=re.ASCII)[0]
+    text = re.split(r"[^\w\s.,;()\[\]+*/%&|^~<>=!@-]", text, maxsplit=1, flags=re.ASCII)[0]
     number = r"(?:\d|\.\d)[\w.]*(?:(?<=[eE])[+-]\d\w*)?"
     return re.findall(rf"{number}|[A-Za-z_]\w*|[=<>!]=|\S", text, re.ASCII)
 

@@ -65,7 +65,7 @@ class Request:
         As of gd.evaluate().
     """
 
-    __slots__ = ("outputs", "args", "outs", "engine", "priority", "label")
+    __slots__ = ("outputs", "args", "outs", "engine", "priority", "label", "journal")
 
     def __init__(self, outputs: list[tuple[str, str | None]], args: dict[str, object],
                  outs: Sequence[object], engine: str | None = None, priority: int = 0,
@@ -76,6 +76,7 @@ class Request:
         self.engine = engine
         self.priority = priority
         self.label = label
+        self.journal: str | bool = False  # True: the library names one where it is needed
 
     def run(self, progress: object = False) -> Results:
         """Runs the job and waits. Ctrl-C cancels it. The results, in the outputs' order."""
@@ -96,7 +97,8 @@ class Request:
         session = current()
         sources = self._sources(session)
         prepared = _Prepared(self, session, sources)
-        job = session.submit(prepared.wanted, sources, self.engine, self.priority, self.label, True)
+        job = session.submit(prepared.wanted, sources, self.engine, self.priority, self.label, True,
+                             self.journal)
         return job, lambda: prepared.results(job)
 
     def plan(self) -> list[Planned]:
@@ -124,7 +126,7 @@ class Request:
             from . import progress as _progress
             return _progress.run(session, wanted, sources, self.engine, self.priority, self.label,
                                  progress)
-        return session.run(wanted, sources, self.engine, self.priority, self.label)
+        return session.run(wanted, sources, self.engine, self.priority, self.label, self.journal)
 
 
 class _Prepared:

@@ -296,7 +296,8 @@ def open(spec: str | os.PathLike[str], mode: str = "r") -> Lazy:
 def request(lazies: Sequence[Lazy], outs: Sequence[object], engine: str | None = None,
             priority: int = 0, label: str | None = None) -> Request:
     """One job for several lazies. outs: as of Request."""
-    if any(isinstance(one._node, Moved) for one in lazies):
+    if any(isinstance(one._node, Moved) or len(lazies) > 1 and one._node.product is not None
+           for one in lazies):
         return MoveRequest(lazies, outs, engine, priority, label)
     if len(lazies) == 1:
         one = lazies[0]

@@ -3,7 +3,7 @@
 They take lazies, arrays of any kind and numbers, and give lazies; nothing is computed. Here are
 those that are more than a function of one or two arrays; the others are in functions_of_one.py and
 functions_of_two.py, functions along axes in reductions.py, quantiles.py and scans.py, counts and
-look-ups in counts.py. The first lines of their texts are the
+look-ups in counts.py, matrix products in products.py. The first lines of their texts are the
 daemon's own.
 """
 
@@ -25,6 +25,7 @@ from .counts import __all__ as _counts
 from .operands import Operand, node_of
 from .quantiles import *  # noqa: F403
 from .quantiles import __all__ as _quantiles
+from .products import matmul
 from .reductions import *  # noqa: F403
 from .reductions import __all__ as _reductions
 from .scans import cumprod, cumsum
@@ -109,7 +110,7 @@ def modf(x: Operand, /) -> tuple[Lazy, Lazy]:
 
 around = round
 __all__ = [
-    *_of_one, *_of_two, *_reductions, *_counts, *_quantiles, "cumsum", "cumprod",
+    *_of_one, *_of_two, *_reductions, *_counts, *_quantiles, "matmul", "cumsum", "cumprod",
     "where", "select", "clip", "round", "around", "isclose",
     "nan_to_num", "index", "astype", "divmod", "frexp", "modf",
 ]

@@ -9,7 +9,7 @@ before what is made of them, and whoever walks a graph walks that.
 """
 
 import operator
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -33,6 +33,8 @@ class Node:
     __slots__ = ("__weakref__", "parts", "shape")
     parts: tuple["Node", ...]
     shape: Shape
+    product: "Product | None" = None  # that is computed in one job with it
+    has_passes = False  # whether reductions or their like are
 
 
 class Held:
@@ -90,23 +92,48 @@ class Call(Node):
     `dtype` what astype() casts to.
     """
 
-    __slots__ = ("dtype", "op", "options", "result")
+    __slots__ = ("_stored", "dtype", "has_passes", "op", "options", "product", "result")
 
     def __init__(self, op: str, parts: tuple[Node, ...], options: tuple[str, ...] = (),
                  result: int | None = None, dtype: str | None = None) -> None:
         self.op = op
         self.parts = parts
-        for part in parts:
-            if isinstance(part, Whole) and part.is_alone:
-                self.parts = tuple([stored(one) for one in parts])
-                break
         self.options = options
         self.result = result
         self.dtype = dtype
+        self.product = None
+        self.has_passes = self.is_pass
+        self._stored: Source | None = None
         self.shape = self._shape()
+        for part in parts:
+            if part.has_passes or part.product is not None:
+                self._settle()
+                break
 
     def _shape(self) -> Shape:
         return broadcast(self.op, self.parts)
+
+    @property
+    def is_pass(self) -> bool:
+        """Whether its elements are not each made of those at its place."""
+        return False
+
+    def _settle(self) -> None:
+        """Which parts are computed first: running sums and products; matrix products, but one that
+        only functions of its elements follow, and then all passes beside that."""
+        parts = tuple([stored(part) for part in self.parts])
+        found = {part.product for part in parts if part.product is not None}
+        if len(found) == 1 and type(self) is Call and self.shape == [*found][0].shape:
+            self.product = found.pop()
+            parts = tuple([settled(part, False) for part in parts])
+        elif found:
+            parts = tuple([settled(part) if part.product else part for part in parts])
+        self.parts = parts
+        self.has_passes |= any(part.has_passes for part in parts)
+
+    def of(self, parts: tuple[Node, ...]) -> "Call":
+        """The same function of others."""
+        return Call(self.op, parts, self.options, self.result, self.dtype)
 
     def words(self) -> Words:
         """What stands behind the arguments and options, as text: "axis" and "0"."""
@@ -126,6 +153,10 @@ class Reduction(Call):
         self.keepdims = keepdims
         self.more = more
         super().__init__(op, parts, ("b" if op == "logsumexp" else "where",) * (len(parts) - 1))
+
+    @property
+    def is_pass(self) -> bool:
+        return True
 
     def _shape(self) -> Shape:
         sizes = enumerate(self.parts[0].shape)
@@ -166,6 +197,9 @@ class Random(Call):
                 argument="size", expected=f"{shape}", found=f"{self.size}")
         return self.size
 
+    def of(self, parts: tuple[Node, ...]) -> Call:
+        return Random(self.op, parts, self.options, self.size, self.more)
+
     def words(self) -> Words:
         if self.size is None or self.op == "permutation":  # which has its own
             return self.more
@@ -180,13 +214,12 @@ class Whole(Call):
     in whole; None where there is none. `more`: options that are no nodes; those without a name
     stand before the others."""
 
-    __slots__ = ("_stored", "along", "more")
+    __slots__ = ("along", "more")
 
     def __init__(self, op: str, parts: tuple[Node, ...], options: tuple[str, ...], shape: Shape,
                  more: Words = (), result: int | None = None, along: int | None = None) -> None:
         self.along = along
         self.more = more
-        self._stored: Node | None = None
         self.shape = shape
         super().__init__(op, parts, options, result)
 
@@ -197,20 +230,74 @@ class Whole(Call):
         return self.more
 
     @property
+    def is_pass(self) -> bool:
+        return True
+
+    @property
     def is_alone(self) -> bool:
         """Whether the daemon computes it as a whole result, and not inside of an expression."""
         return self.op in SCANS
 
 
+class Product(Whole):
+    """A matrix product, as numpy.matmul(). A job has one, of functions of elements of arrays, and
+    functions of its elements around it. is_turned: the second part is the first, whose axes are
+    exchanged, so that the result is symmetric."""
+
+    __slots__ = ("is_turned",)
+
+    def __init__(self, parts: tuple[Node, ...], shape: Shape, is_turned: bool = False) -> None:
+        self.is_turned = is_turned
+        super().__init__("matmul", parts, (), shape)
+        self.product = self
+
+    @property
+    def is_pass(self) -> bool:
+        return False
+
+    def _settle(self) -> None:
+        self.parts = tuple([settled(part) for part in self.parts])
+
+
 def stored(node: Node) -> Node:
     """What stands for a node as a part of others: itself, but of what must be a whole result an
     array, which is computed first when it is read."""
-    if not isinstance(node, Whole) or not node.is_alone:
+    return computed(node) if isinstance(node, Whole) and node.is_alone else node
+
+
+def computed(node: Node) -> "Source":
+    """What a node gives as an array, which is computed when it is read."""
+    if isinstance(node, Source):
         return node
-    if node._stored is None:
+    found: Source | None = node._stored if isinstance(node, Call) else None
+    if found is None:
         from .moved import Moved, whole
-        node._stored = Moved(node.shape, [whole(node)])
-    return node._stored
+        found = Moved(node.shape, [whole(node)])
+        if isinstance(node, Call):
+            node._stored = found
+    return found
+
+
+def settled(root: Node, has_products: bool = True) -> Node:
+    """The same, where reductions and their like, and products if has_products, are arrays that are
+    computed first."""
+    if not root.has_passes and not (has_products and root.product):
+        return root
+    made: dict[int, Node] = {}
+    for node in ordered(root, _is_end):
+        parts = tuple([made[id(part)] for part in node.parts]) if not _is_end(node) else ()
+        if isinstance(node, Call) and (node.is_pass or has_products and node.product is node):
+            made[id(node)] = computed(node)
+        elif isinstance(node, Call) and any(
+                one is not part for one, part in zip(parts, node.parts, strict=False)):
+            made[id(node)] = node.of(parts)
+        else:
+            made[id(node)] = node
+    return made[id(root)]
+
+
+def _is_end(node: Node) -> bool:
+    return isinstance(node, Call) and (node.is_pass or isinstance(node, Product))
 
 
 def is_placed(node: Node) -> bool:
@@ -240,14 +327,15 @@ def _broadcast_two(op: str, a: Shape, b: Shape) -> Shape:
     return tuple(sizes)
 
 
-def ordered(root: Node) -> list[Node]:
-    """All nodes that the root is made of, each once, parts first."""
+def ordered(root: Node, is_end: Callable[[Node], bool] | None = None) -> list[Node]:
+    """All nodes that the root is made of, each once, parts first; without the parts of ends."""
     seen: set[int] = set()
     nodes: list[Node] = []
     stack = [root]
     while stack:
         node = stack[-1]
-        waiting = [part for part in node.parts if id(part) not in seen]
+        parts = () if is_end is not None and is_end(node) else node.parts
+        waiting = [part for part in parts if id(part) not in seen]
         if waiting and id(node) not in seen:
             stack.extend(reversed(waiting))
             continue

@@ -14,10 +14,10 @@ from typing import TypeAlias
 import numpy as np
 
 from .. import errors
-from .graph import Call, Node, Reduction, Source, Whole, is_placed, stored
+from .graph import Call, Node, Reduction, Source, Whole, computed, is_placed
 from .selection import Item, Items, carried, is_all, items_of, shape_of
 from .leaves import ArraySource, FileSource
-from .moved import Moved, whole
+from .moved import Moved
 from .views import ViewSource
 
 Wanted: TypeAlias = list[tuple[Node, Items]]
@@ -88,7 +88,7 @@ def _selected(node: Node, items: Items, parts: tuple[Node, ...]) -> Node:
                           for i, part in enumerate(node.parts)])
             return Whole(node.op, mine, node.options, parts[0].shape, node.more, node.result,
                          node.along)
-        return node if is_all(items, node.shape) else _selected(_of_whole(node), items, ())
+        return node if is_all(items, node.shape) else _selected(computed(node), items, ())
     if isinstance(node, Call):
         return Call(node.op, parts, node.options, node.result, node.dtype)
     assert not isinstance(node, Source)
@@ -97,12 +97,6 @@ def _selected(node: Node, items: Items, parts: tuple[Node, ...]) -> Node:
             "a new axis of a single number is not computed; use compute()", argument="[]",
             expected="an array with axes", found="a number")
     return node
-
-
-def _of_whole(node: Whole) -> Node:
-    """As an array, of which a part can be read."""
-    found = stored(node)
-    return found if found is not node else Moved(node.shape, [whole(node)])
 
 
 def _before(node: Reduction, items: Items) -> tuple[Items, tuple[int, ...], bool]:

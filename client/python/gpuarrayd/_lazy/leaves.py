@@ -273,6 +273,5 @@ def unpickled(state: tuple[Any, ...]) -> Source:
         from .moved import Moved, Piece
         from .pickling import restored
         shape, pieces, dtype = rest
-        return Moved(shape, [Piece(restored(flat), start, axes) for flat, start, axes in pieces],
-                     dtype)
+        return Moved(shape, [Piece(restored(flat), *place) for flat, *place in pieces], dtype)
     return ArraySource(*rest) if kind == "array" else FileSource(*rest)

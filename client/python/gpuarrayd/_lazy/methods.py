@@ -115,6 +115,11 @@ class Reductions(Held):
         from .counts import taken
         return self._reduced(taken(self, indices, axis, mode), out)
 
+    def dot(self, b: Operand, out: object = None) -> Self:
+        """The matrix product with b; see gd.dot()."""
+        from .products import dotted
+        return self._reduced(dotted(self, b), out)
+
     def searchsorted(self, v: Operand, side: str = "left", sorter: Operand | None = None) -> Self:
         """Where elements would be put into this; see gd.searchsorted()."""
         from .counts import searched

@@ -8,6 +8,7 @@ computed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,11 +18,11 @@ from .. import errors
 from .._arguments import convert as _arguments
 from .._jobs.request import Planned, Request, Results, To, new_array
 from .._session import current
-from .graph import Node, Reduction, Shape, Source, Whole, ordered
+from .graph import Node, Reduction, Shape, Source, Whole, computed, ordered
 from .leaves import ArraySource
 from .selection import Items
 from .text import written
-from .views import Axes, Start, ViewSource
+from .views import Axes, Start, ViewSource, viewed
 
 if TYPE_CHECKING:
     from .. import _core
@@ -32,11 +33,13 @@ _MAX_ARRAYS = 20  # each may take three descriptors
 
 
 class Piece(NamedTuple):
-    """An expression of the shape that `axes` have, and where it goes."""
+    """An expression of the shape that `axes` have, and where it goes. merged: its shape, where axes
+    of that view are taken as one."""
 
     node: Node
     start: Start
     axes: Axes
+    merged: Shape | None = None
 
 
 def whole(node: Node) -> Piece:
@@ -102,7 +105,7 @@ class Moved(Source):
 
     def pickled(self) -> tuple[object, ...]:
         from .pickling import flattened
-        return "moved", self.shape, [(flattened(piece.node), piece.start, piece.axes)
+        return "moved", self.shape, [(flattened(piece.node), *piece[1:])
                                      for piece in self.pieces], self._dtype
 
 
@@ -113,7 +116,8 @@ def _unread(start: object, count: object, block: object) -> None:
 def fill(session: "_core.Session", moved: Moved, to: "_core.Array", engine: str | None = None,
          priority: int = 0, label: str | None = None, progress: object = False) -> None:
     """Computes the pieces into their places."""
-    waiting = [piece for piece in moved.pieces if 0 not in piece.node.shape]
+    waiting = [_possible(session, to, piece) for piece in moved.pieces
+               if 0 not in piece.node.shape]
     while waiting:
         n = _n_together(waiting)
         texts, sources = written([piece.node for piece in waiting[:n]])
@@ -143,9 +147,36 @@ def _reduces(piece: Piece) -> bool:
 
 
 def _place(session: "_core.Session", to: "_core.Array", piece: Piece) -> "_core.Array":
-    if piece.axes == tuple([(axis, size, 1) for axis, size in enumerate(to.shape)]):
-        return to
-    return session.view(to, piece.start, piece.axes)
+    found = to
+    if piece.axes != tuple([(axis, size, 1) for axis, size in enumerate(to.shape)]):
+        found = session.view(to, piece.start, piece.axes)
+    return found if piece.merged is None else session.reshape(found, piece.merged)
+
+
+def _possible(session: "_core.Session", to: "_core.Array", piece: Piece) -> Piece:
+    """The piece; where its axes cannot be taken as one in the destination, as it is read from an
+    array that is computed first."""
+    if piece.merged is None:
+        return piece
+    try:
+        _place(session, to, piece)
+    except errors.BadShape:
+        return Piece(_split(piece), piece.start, piece.axes)
+    return piece
+
+
+def _split(piece: Piece) -> Node:
+    """A view of what is computed, with the axes of the place."""
+    node, found = computed(piece.node), []
+    counts = [count for _, count, _ in piece.axes]
+    at = 0
+    for axis, size in enumerate(node.shape):
+        end = at
+        while end < len(counts) and math.prod(counts[at:end + 1]) <= size:
+            end += 1
+        found += [(axis, counts[i], math.prod(counts[i + 1:end])) for i in range(at, end)]
+        at = end
+    return viewed(node, (0,) * len(node.shape), tuple(found))
 
 
 class MoveRequest(Request):

@@ -6,7 +6,7 @@ all is left to the other side, and then to Python, to refuse.
 
 from __future__ import annotations
 
-from typing import Any, NoReturn, Self
+from typing import Any, Self
 
 from .. import errors
 from .graph import Held, Node
@@ -153,8 +153,14 @@ class Operators(Held):
     def __round__(self, ndigits: int | None = None) -> Self:
         return self._function("round", self, decimals=ndigits)
 
-    def __matmul__(self, other: object) -> NoReturn:
-        raise errors.Unsupported("matmul (@) is not computed by the daemon", argument="matmul")
+    def __matmul__(self, other: Operand) -> Self:
+        return self._multiplied(self, other)  # type: ignore[no-any-return]
 
-    def __rmatmul__(self, other: object) -> NoReturn:
-        self.__matmul__(other)
+    def __rmatmul__(self, other: Operand) -> Self:
+        return self._multiplied(other, self)  # type: ignore[no-any-return]
+
+    def _multiplied(self, left: object, right: object) -> Any:
+        if not is_operand(right if left is self else left):
+            return NotImplemented
+        from .products import multiplied
+        return self._of(multiplied(left, right))

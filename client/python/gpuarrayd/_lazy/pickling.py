@@ -6,7 +6,8 @@ What a list has several times, the other side has once.
 
 from typing import Any
 
-from .graph import Call, Node, Number, Random, Reduction, Source, Whole, ordered
+from .graph import (Call, Node, Number, Product, Random, Reduction, Source, Whole,
+                    ordered)
 from .leaves import unpickled
 
 
@@ -32,6 +33,8 @@ def _call(node: Call, parts: tuple[int, ...]) -> tuple[Any, ...]:
         return "reduction", node.op, parts, node.axes, node.keepdims, node.more
     if isinstance(node, Random):
         return "random", node.op, parts, node.options, node.size, node.more
+    if isinstance(node, Product):
+        return "product", node.op, parts, node.shape, node.is_turned
     if isinstance(node, Whole):
         return "whole", node.op, parts, node.options, node.shape, node.more, node.result, node.along
     return "call", node.op, parts, node.options, node.result, node.dtype
@@ -44,9 +47,11 @@ def restored(flat: list[tuple[Any, ...]]) -> Node:
     """The last node of a list of flattened()."""
     nodes: list[Node] = []
     for kind, *rest in flat:
-        if kind in _CALLS:
+        if kind in _CALLS or kind == "product":
             op, parts, *others = rest
-            nodes.append(_CALLS[kind](op, tuple([nodes[i] for i in parts]), *others))
+            made = tuple([nodes[i] for i in parts])
+            nodes.append(Product(made, *others) if kind == "product"
+                         else _CALLS[kind](op, made, *others))
         elif kind == "number":
             nodes.append(Number(*rest))
         else:

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from . import counts, functions, moves, quantiles, reductions, scans
+from . import counts, functions, moves, products, quantiles, reductions, scans
 from .. import errors
 from .array import Lazy, lazy_call, lazy_pair
 from .array import lazy as as_lazy
@@ -65,6 +65,9 @@ def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[object, ...],
     """Lazy.__array_ufunc__()."""
     name = _name_of(ufunc)
     out: Any = kwargs.pop("out", None)
+    multiplied = _products().get(ufunc)
+    if multiplied is not None and method == "__call__":
+        return _multiplied(ufunc, multiplied, inputs, out, kwargs)
     if method == "reduce" and name in _REDUCED:
         return _reduced(ufunc, name, inputs, out, kwargs)
     if method == "accumulate" and name in _ACCUMULATED:
@@ -77,6 +80,22 @@ def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[object, ...],
         pair = lazy_pair(name, *inputs)
         return pair if out is None else compute_into(pair, out)
     made = lazy_call(name, *inputs)
+    return made if out is None else compute_into((made,), out)[0]
+
+
+@functools.cache
+def _products() -> dict[Any, Callable[..., Lazy]]:
+    """By NumPy's ufuncs; some of them are of newer ones."""
+    return {getattr(np, name): getattr(products, name)
+            for name in ("matmul", "vecdot", "matvec", "vecmat") if hasattr(np, name)}
+
+
+def _multiplied(ufunc: np.ufunc, own: Callable[..., Lazy], inputs: tuple[object, ...], out: Any,
+                kwargs: dict[str, object]) -> Any:
+    """np.matmul(x, y), np.vecdot(x, y, axis=0)."""
+    given = {"axis": kwargs.pop("axis")} if ufunc.__name__ == "vecdot" and "axis" in kwargs else {}
+    _refuse_unusual(f"np.{ufunc.__name__}", kwargs)
+    made = own(*inputs, **given)
     return made if out is None else compute_into((made,), out)[0]
 
 
@@ -174,9 +193,11 @@ _BY_NAME: dict[str, Callable[..., Any]] = {
     "select": functions.select, "isclose": functions.isclose, "nan_to_num": functions.nan_to_num,
     "sinc": _of_one("sinc"), "fix": _of_one("trunc"), "isposinf": _of_one("isposinf"),
     "isneginf": _of_one("isneginf"), "astype": _astype, "linalg.norm": _own(functions.norm),
-    **{name: _own(getattr(module, name)) for module in (reductions, quantiles, scans, counts)
-       for name in module.__all__},
+    **{name: _own(getattr(module, name))
+       for module in (reductions, quantiles, scans, counts, products) for name in module.__all__},
     **{name: getattr(moves, name) for name in moves.__all__},
+    "linalg.matmul": _own(products.matmul), "linalg.outer": _own(products.outer),
+    "linalg.tensordot": _own(products.tensordot), "linalg.vecdot": _own(products.vecdot),
     "shape": lambda a: as_lazy(a).shape, "ndim": lambda a: as_lazy(a).ndim, "size": _size,
     "result_type": _result_type,
 }

@@ -15,14 +15,15 @@ alone is written as a call: add(1, 2), as NumPy's function of that name makes an
 import math
 from collections.abc import Iterable, Sequence
 
-from .graph import Call, Node, Number, Source, ordered
+from .graph import Call, Node, Number, Product, Source, ordered
 
 BINARY = {
     "equal": ("==", 1), "not_equal": ("!=", 1), "less": ("<", 1), "less_equal": ("<=", 1),
     "greater": (">", 1), "greater_equal": (">=", 1), "bitwise_or": ("|", 2),
     "bitwise_xor": ("^", 3), "bitwise_and": ("&", 4), "left_shift": ("<<", 5),
     "right_shift": (">>", 5), "add": ("+", 6), "subtract": ("-", 6), "multiply": ("*", 7),
-    "divide": ("/", 7), "floor_divide": ("//", 7), "remainder": ("%", 7), "power": ("**", 9),
+    "matmul": ("@", 7), "divide": ("/", 7), "floor_divide": ("//", 7), "remainder": ("%", 7),
+    "power": ("**", 9),
 }
 UNARY = {"negative": "-", "invert": "~"}
 SIGN, POWER, ATOM = 8, 9, 10
@@ -92,6 +93,8 @@ def number_text(number: Number) -> str:
 
 def _call(node: Call, parts: list[Piece]) -> Piece:
     if any(not isinstance(p, Number) or p.dtype is not None for p in node.parts):
+        if isinstance(node, Product) and node.is_turned:
+            parts = [parts[0], Piece(f"{parts[0].text}.mT")]
         if node.op in BINARY:
             return _operator(*BINARY[node.op], *parts)
         if node.op in UNARY:

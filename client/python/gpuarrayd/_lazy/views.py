@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from .. import errors
-from .graph import Call, Node, Reduction, Shape, Source, Whole, is_placed, ordered, stored
+from .graph import Call, Node, Reduction, Shape, Source, Whole, computed, is_placed, ordered
 from .leaves import ArraySource, FileSource
 from .selection import Items, Several, key_of
 
@@ -136,11 +136,7 @@ def _counts(node: Node) -> bool:
 
 
 def _as_source(node: Node) -> Source:
-    node = stored(node)
-    if isinstance(node, Source):
-        return node
-    from .moved import Moved, whole
-    return Moved(node.shape, [whole(node)])
+    return computed(node)
 
 
 def _carried(shape: Shape, part: Shape, start: Start, axes: Axes) -> tuple[Start, Axes]:

@@ -43,7 +43,7 @@ OF_THE_WHOLE = ("sum", "prod", "mean", "var", "std", "min", "max", "amin", "amax
                 "nanvar", "nanstd", "nanmin", "nanmax", "logsumexp", "index", "quantile",
                 "percentile", "median", "nanquantile", "nanpercentile", "nanmedian", "cumsum",
                 "cumprod", "bincount", "histogram", "histogram_bin_edges", "searchsorted",
-                "digitize", "take")
+                "digitize", "take", "matmul")
 # Those whose value depends on a seed and a place: each block would have the same.
 RANDOM = ("uniform", "normal", "lognormal", "exponential", "integers", "bernoulli", "poisson",
           "choice", "permutation")
@@ -185,6 +185,11 @@ def _refuse_random(text: str) -> None:
 
 def _refuse_whole(text: str) -> None:
     found = _WHOLE.search(text)
+    if "@" in text or (found is not None and found[1] == "matmul"):
+        raise Unsupported("a matrix product depends on whole rows and columns, and a task sees one "
+                          "block of each: dask.array.matmul() multiplies dask arrays, gd.matmul() "
+                          "files of any size", argument="expr",
+                          expected="an element-wise expression", found="@")
     if found is None:
         return
     name = found[1]

@@ -414,3 +414,31 @@ Test(build, calls_large_spaces_of_small_arrays_large)
     gad_array_release(a);
     gad_array_release(b);
 }
+
+Test(build, hands_a_journal_over)
+{
+    struct gad_argument args[] = {{.name = "i", .scalar = GAD_SCALAR_INT, .int_value = 1}};
+    struct gad_output outputs[] = {{.expr = "i"}};
+    struct gad_job_options options = {
+        .n_args = 1, .args = args, .n_outputs = 1, .outputs = outputs, .has_journal = true};
+    struct gad_array *to[1] = {NULL};
+    struct gad_error error = {0};
+    char path[] = "/tmp/gad-build.XXXXXX";
+    struct journal journal = {.path = path, .fd = mkstemp(path)};
+    struct gad_client of = {0};
+    struct build build;
+    struct build_source source = {.options = &options, .to = to, .journal = &journal};
+    cr_assert(ge(int, journal.fd, 0));
+    cr_assert(zero(int, build_init(&build, &of, &source, &error)), "%s", error.message);
+    cr_assert(build.request.has_journal);
+    cr_assert(eq(u32, build.request.journal_fd_index, 0));
+    cr_assert(eq(u32, build.n_fds, 1));
+    cr_assert(ne(int, build.fds[0], journal.fd)); /* a message's descriptors are its own */
+    build_deinit(&build);
+    source.purpose = BUILD_PLAN; /* without a file as its output */
+    cr_assert(zero(int, build_init(&build, &of, &source, &error)));
+    cr_assert(not(build.request.has_journal));
+    build_deinit(&build);
+    close(journal.fd);
+    unlink(path);
+}

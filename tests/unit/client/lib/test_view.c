@@ -151,3 +151,42 @@ Test(view, a_refused_movement_leaves_no_file)
     gad_array_release(bytes);
     gad_array_release(array);
 }
+
+Test(view, by_other_sizes_is_a_view_where_the_elements_lie_so)
+{
+    static const int64_t shape[] = {2, 3, 4}, pairs[] = {6, 4}, flat[] = {24},
+                         cut[] = {2, 2, 1, 3, 2}, start[] = {0, 0, 1}, few[] = {23},
+                         ones[] = {1, 24, 1};
+    static const struct gad_view_axis turned[] = {{2, 4, 1}, {1, 3, 1}, {0, 2, 1}},
+                                      narrow[] = {{0, 2, 1}, {1, 3, 1}, {2, 2, 1}},
+                                      every[] = {{0, 2, 1}, {1, 3, 1}, {2, 1, 1}};
+    struct gad_array *array = shared(3, shape), *of, *part;
+    struct gad_error error = {0};
+    cr_assert(zero(int, (int)gad_array_reshape(array, 2, pairs, &of, &error)), "%s", error.message);
+    cr_assert(eq(dbl, ask("sum(where(index(0) == 5, a, 0))", of), 20 + 21 + 22 + 23));
+    gad_array_release(of);
+    cr_assert(zero(int, (int)gad_array_reshape(array, 5, cut, &of, &error)));
+    cr_assert(zero(int, (int)gad_array_reshape(of, 3, ones, &part, &error)));
+    gad_array_release(of);
+    cr_assert(eq(dbl, ask("argmax(a)", part), 23));
+    cr_assert(eq(ptr, gad_array_data(part), gad_array_data(array)));
+    gad_array_release(part);
+    cr_assert(eq(int, (int)gad_array_reshape(array, 1, few, &of, &error), GAD_BAD_SHAPE));
+    cr_assert(eq(int, view(array, NULL, 3, turned, &part), 0));
+    cr_assert(eq(int, (int)gad_array_reshape(part, 1, flat, &of, &error), GAD_BAD_SHAPE));
+    cr_assert(eq(str, error.found, "(4, 3, 2)"));
+    gad_array_release(part);
+    static const int64_t six[] = {6, 2}, column[] = {6}, twelve[] = {12};
+    cr_assert(eq(int, view(array, start, 3, narrow, &part), 0));
+    cr_assert(zero(int, (int)gad_array_reshape(part, 2, six, &of, &error)));
+    cr_assert(eq(dbl, ask("sum(where(index(1) == 1, a, 0))", of), 2 + 6 + 10 + 14 + 18 + 22));
+    gad_array_release(of);
+    cr_assert(eq(int, (int)gad_array_reshape(part, 1, twelve, &of, &error), GAD_BAD_SHAPE));
+    gad_array_release(part);
+    cr_assert(eq(int, view(array, start, 3, every, &part), 0));
+    cr_assert(zero(int, (int)gad_array_reshape(part, 1, column, &of, &error)));
+    cr_assert(eq(dbl, ask("sum(a)", of), 1 + 5 + 9 + 13 + 17 + 21));
+    gad_array_release(of);
+    gad_array_release(part);
+    gad_array_release(array);
+}

@@ -17,7 +17,7 @@ static void set_up_with(unsigned max_waiting, unsigned max_active, unsigned guar
 {
     const struct queue_limits limits = {max_waiting, max_active, guarantee};
     cr_assert(eq(int, queue_new(&limits, &queue), 0));
-    cr_assert(eq(int, poolmap_new(POOL_BYTES, &map), 0));
+    cr_assert(eq(int, poolmap_new(poolmap_part_bytes(POOL_BYTES, false), &map), 0));
 }
 
 static void set_up(void)
@@ -130,6 +130,27 @@ Test(queue, who_waits_for_a_large_carry_is_not_starved_by_small_ones, .init = se
     queue_remove(queue, map, &items[2]);
     cr_assert(eq(int, admit(), 1));
     cr_assert(eq(int, admit(), 3)); /* beside the largest there is room */
+}
+
+Test(queue, who_waits_for_most_of_the_pool_leaves_the_rest_to_others, .init = set_up,
+     .fini = tear_down)
+{
+    uint64_t pool_bytes = 64 * POOL_BYTES, product = poolmap_product_limit_bytes(pool_bytes, false);
+    poolmap_free(map);
+    cr_assert(eq(int, poolmap_new(poolmap_part_bytes(pool_bytes, false), &map), 0));
+    push(0, 1, 0, product);
+    push(1, 2, 0, product);
+    push(2, 3, 0, POOL_BYTES);
+    push(3, 4, 0, POOL_BYTES);
+    cr_assert(eq(int, admit(), 0));
+    cr_assert(eq(int, admit(), 2));
+    cr_assert(eq(int, admit(), 3));
+    push(4, 3, 0, 4 * POOL_BYTES);
+    cr_assert(eq(int, admit(), -EAGAIN));
+    queue_remove(queue, map, &items[0]);
+    cr_assert(eq(int, admit(), 1)); /* not 4, which would lie in its way */
+    queue_remove(queue, map, &items[1]);
+    cr_assert(eq(int, admit(), 4));
 }
 
 Test(queue, who_comes_in_front_of_a_starving_job_of_its_user_does_not_block_both, .init = set_up,

@@ -1,6 +1,7 @@
 /* The pool's map: sizes of all kinds, what fits and what never will, and random lending against a
  * plain map of bytes. */
 #include "daemon/poolmap.h"
+#include "proto/util.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
@@ -16,7 +17,7 @@ static struct poolmap *new_map(uint64_t pool_bytes)
 {
     struct poolmap *map = NULL;
 
-    cr_assert(eq(int, poolmap_new(pool_bytes, &map), 0));
+    cr_assert(eq(int, poolmap_new(poolmap_part_bytes(pool_bytes, false), &map), 0));
     return map;
 }
 
@@ -37,7 +38,7 @@ Test(poolmap, a_pool_without_room_lends_nothing_but_nothing)
     cr_assert(eq(ptr, poolmap_free(NULL), NULL));
 }
 
-Test(poolmap, the_limit_can_be_lent_and_no_byte_more)
+Test(poolmap, the_limit_can_be_lent_and_no_more_than_the_part)
 {
     static const uint64_t sizes[] = {8 * KIB, 64 * KIB, 2 * MIB, 3 * MIB, 32 * MIB, 100 * MIB + 77};
 
@@ -45,14 +46,15 @@ Test(poolmap, the_limit_can_be_lent_and_no_byte_more)
         struct poolmap *map = new_map(sizes[i]);
         uint64_t limit = poolmap_carry_limit_bytes(sizes[i]);
         struct extent extent, other = {.size_bytes = 99};
+        uint64_t part = poolmap_part_bytes(sizes[i], false);
         cr_assert(le(u64, limit, sizes[i] / 2));
-        cr_assert(gt(u64, limit, sizes[i] / 8));
-        cr_assert(eq(int, poolmap_lend(map, limit + 1, &other), -E2BIG));
+        cr_assert(lt(u64, sizes[i] / 8, limit));
+        cr_assert(eq(int, poolmap_lend(map, part + 1, &other), -E2BIG));
         cr_assert(eq(int, poolmap_lend(map, UINT64_MAX, &other), -E2BIG));
         cr_assert(eq(int, poolmap_lend(map, limit, &extent), 0));
         cr_assert(eq(u64, poolmap_carry_used_bytes(map), limit));
-        cr_assert(le(u64, extent.offset_bytes + extent.size_bytes, sizes[i] / 2));
-        cr_assert(eq(int, poolmap_lend(map, limit, &other), -EAGAIN));
+        cr_assert(le(u64, extent.offset_bytes + extent.size_bytes, part));
+        cr_assert(eq(int, poolmap_lend(map, part - limit + 4096, &other), -EAGAIN));
         cr_assert(eq(u64, other.size_bytes, 99)); /* set only on success */
         poolmap_return(map, &extent);
         cr_assert(eq(int, poolmap_lend(map, limit, &extent), 0));
@@ -90,7 +92,8 @@ static void play(uint64_t pool_bytes, unsigned seed)
     static unsigned char owner[MAX_BLOCKS];
     struct extent lent[MAX_LENT] = {{0}};
     struct poolmap *map = new_map(pool_bytes);
-    uint64_t used = 0, limit = poolmap_carry_limit_bytes(pool_bytes);
+    uint64_t used = 0, part = poolmap_part_bytes(pool_bytes, false);
+    uint64_t limit = poolmap_product_limit_bytes(pool_bytes, false);
 
     memset(owner, 0, sizeof(owner));
     srand(seed);
@@ -104,7 +107,7 @@ static void play(uint64_t pool_bytes, unsigned seed)
             poolmap_return(map, e);
         else
             r = poolmap_lend(map, size, e);
-        cr_assert(eq(int, r == -E2BIG, !is_return && size > limit));
+        cr_assert(eq(int, r == -E2BIG, !is_return && size > part / 4096 * 4096));
         for (uint64_t i = 0; r == 0 && i < e->size_bytes / 4096; i++) {
             unsigned char *block = &owner[e->offset_bytes / 4096 + i];
             cr_assert(eq(uint, *block, is_return ? who + 1 : 0));
@@ -113,7 +116,7 @@ static void play(uint64_t pool_bytes, unsigned seed)
         if (r == 0)
             used += is_return ? -e->size_bytes : e->size_bytes;
         if (r == 0 && !is_return)
-            cr_assert(le(u64, e->offset_bytes + e->size_bytes, pool_bytes / 2));
+            cr_assert(le(u64, e->offset_bytes + e->size_bytes, part));
         if (is_return)
             *e = (struct extent){.size_bytes = 0};
         cr_assert(eq(u64, poolmap_carry_used_bytes(map), used));
@@ -129,6 +132,42 @@ Test(poolmap, lent_extents_never_meet_and_all_merge_again)
 {
     for (uint64_t n_blocks = 1; n_blocks <= MAX_BLOCKS; n_blocks += 1 + n_blocks / 5)
         play(n_blocks * 8192 + 4000, (unsigned)n_blocks);
+}
+
+Test(poolmap, a_large_pool_lends_most_of_itself_to_a_product_and_leaves_room_for_others)
+{
+    static const uint64_t sizes[] = {20 * MIB, 32 * MIB, 64 * MIB, 256 * MIB, 300 * MIB + 12345};
+
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        struct poolmap *map = new_map(sizes[i]);
+        uint64_t limit = poolmap_product_limit_bytes(sizes[i], false);
+        struct extent product, other, one;
+        cr_assert(ge(u64, limit, poolmap_carry_limit_bytes(sizes[i])));
+        cr_assert(le(u64, limit, sizes[i] - max_u64(sizes[i] / 16, 8 * MIB)));
+        cr_assert(eq(int, poolmap_lend(map, MIB / 2, &other), 0));
+        cr_assert(eq(int, poolmap_lend(map, limit, &product), 0)); /* that one is out of its way */
+        cr_assert(eq(u64, product.offset_bytes, 0));
+        cr_assert(eq(int, poolmap_lend(map, limit, &one), -EAGAIN));
+        cr_assert(eq(int, poolmap_lend(map, 64 * KIB, &one), 0));
+        poolmap_return(map, &product);
+        poolmap_return(map, &one);
+        cr_assert(eq(int, poolmap_lend(map, limit, &product), 0));
+        poolmap_return(map, &product);
+        poolmap_return(map, &other);
+        cr_assert(eq(u64, poolmap_carry_used_bytes(map), 0));
+        poolmap_free(map);
+    }
+    cr_assert(ge(u64, poolmap_product_limit_bytes(64 * MIB, false), 51 * MIB));
+}
+
+Test(poolmap, a_small_pool_and_a_device_lend_a_product_what_they_lend_others)
+{
+    for (uint64_t n = 1; n <= 16; n++)
+        cr_assert(eq(u64, poolmap_product_limit_bytes(n * MIB, false),
+                     poolmap_carry_limit_bytes(n * MIB)));
+    cr_assert(eq(u64, poolmap_part_bytes(512 * MIB, true), 256 * MIB));
+    cr_assert(eq(u64, poolmap_product_limit_bytes(512 * MIB, true),
+                 poolmap_carry_limit_bytes(512 * MIB)));
 }
 
 static struct extent lend(struct poolmap *map, uint64_t size_bytes)

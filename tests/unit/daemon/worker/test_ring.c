@@ -1,4 +1,5 @@
 #include "daemon/worker/ring.h"
+#include "kernels/geometry.h"
 #include "tests/unit/daemon/worker/harness.h"
 
 #include <fcntl.h>
@@ -38,15 +39,33 @@ static void set_up(struct fixture *f, int64_t n_rows, unsigned n_slots, bool is_
     f->memory = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, f->fds[0], 0);
 }
 
+static bool find_grain(const struct ring_walk *walk, uint64_t *place)
+{
+    const struct fixture *f = walk->job;
+    return *place < f->geometry.n_grains;
+}
+
+static void grain_box(const struct ring_walk *walk, uint64_t place, int64_t *ret_start,
+                      int64_t *ret_count)
+{
+    const struct fixture *f = walk->job;
+    const struct geometry *g = &f->geometry;
+    int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
+    geometry_grain(g, place, start, count);
+    geometry_operand_box(g->ndim, start, count, f->array.ndim, f->array.shape, ret_start,
+                         ret_count);
+}
+
 static void open_ring(struct fixture *f, bool is_output)
 {
+    const struct ring_walk walk = {.find = find_grain, .box = grain_box, .job = f};
     struct gad_error error;
     cr_assert(
         eq(int,
            ring_new(&f->array, "a", f->fds[0], f->fds[1], f->fds[2], is_output, &f->ring, &error),
            0),
         "%s", error.message);
-    ring_begin(f->ring, &f->geometry, 0, f->geometry.n_grains);
+    ring_begin(f->ring, &walk);
 }
 
 static void tear_down(struct fixture *f)

@@ -208,6 +208,8 @@ static void check_program(const struct program *program, const char *expr, enum 
     for (int i = 0; i < program->outputs[0].ndim; i++)
         n *= (size_t)program->outputs[0].shape[i];
     check_instructions(program, expr);
+    if (program->product.is_there) /* test_multiply.c has its kernels */
+        return;
     for (int level = CPU_LEVEL_PLAIN; level <= CPU_LEVEL_AVX512; level++) {
         void *out = level == CPU_LEVEL_PLAIN ? wanted : got;
         int r = run(cpu_engine_get((enum cpu_level)level), program, dtypes, out);
@@ -246,17 +248,17 @@ static void check_op(enum op op)
         if (written[i].op != op)
             continue;
         for (int j = 0; j < MAX_FORMS && written[i].forms[j]; j++)
-            cr_assert(gt(u32, check_form(written[i].forms[j]), 0), "%s", written[i].forms[j]);
+            cr_assert(lt(u32, 0, check_form(written[i].forms[j])), "%s", written[i].forms[j]);
         return;
     }
     for (int to = 0; info->rule == OP_RULE_CAST && to < DTYPE_COUNT; to++) {
         snprintf(form, sizeof(form), "%s(b)", dtype_name((enum dtype)to));
-        cr_assert(gt(u32, check_form(form), 0), "%s", form);
+        cr_assert(lt(u32, 0, check_form(form)), "%s", form);
     }
     if (info->rule == OP_RULE_CAST || info->rule == OP_RULE_INTERNAL)
         return;
     snprintf(form, sizeof(form), "%s%s", info->name, arguments[info->n_args]);
-    cr_assert(gt(u32, check_form(form), 0), "%s", form);
+    cr_assert(lt(u32, 0, check_form(form)), "%s", form);
 }
 
 Test(coverage, every_operation_of_the_catalogue_compiles_and_runs_at_every_level)

@@ -99,6 +99,66 @@ Test(random, draws_depend_on_the_number_alone)
     }
 }
 
+/* The kernels for numbers that count up, and what they store past the cache, against the steps that
+ * they replace: from any draw of a block on, across the end of the lower half of blocks' numbers.
+ */
+static void expect_drawn(const struct cpu_engine *engine, enum op op, bool is_wide, u64 first)
+{
+    enum dtype dtype = is_wide ? DTYPE_UINT64 : DTYPE_UINT32;
+    bool is_draw = op == OP_RANDOM_U32 || op == OP_RANDOM_U64;
+    struct insn insn = {.op = (uint16_t)op, .compute = is_draw ? DTYPE_UINT64 : (uint8_t)dtype};
+    u64 *numbers = rig_counting(N, first), seed = SEED, stream = 3;
+    char *bits = rig_room(N), *made = rig_room(N), *drawn = rig_room(N);
+    size_t n_bytes = N * dtype_size(dtype), n_whole = N / KERNEL_GRANULE * KERNEL_GRANULE;
+    rig_bits(cpu_engine_get(CPU_LEVEL_PLAIN), is_wide ? OP_RANDOM_U64 : OP_RANDOM_U32, N, bits,
+             numbers, seed, stream);
+    if (!is_draw)
+        (void)rig_run(cpu_engine_get(CPU_LEVEL_PLAIN), op, dtype, N, made, bits, NULL, NULL);
+    kernel_fn *kernel = engine_find_drawn(engine, &insn, is_draw, false);
+    kernel_fn *past = engine_find_drawn(engine, &insn, is_draw, true);
+    cr_assert(kernel != NULL);
+    kernel(N, drawn, &first, &seed, &stream, NULL);
+    cr_assert(eq(int, memcmp(drawn, is_draw ? bits : made, n_bytes), 0), "op %d, first %lu", op,
+              first);
+    if (past) {
+        memset(drawn, 0x5a, KERNEL_ROUND(N) * 8);
+        past(n_whole, drawn, &first, &seed, &stream, NULL);
+        cpu_engine_fence();
+        n_bytes = n_whole * dtype_size(dtype);
+        cr_assert(eq(int, memcmp(drawn, is_draw ? bits : made, n_bytes), 0));
+        cr_assert(eq(chr, drawn[n_bytes], 0x5a));
+    }
+    free(numbers);
+    free(bits);
+    free(made);
+    free(drawn);
+}
+
+Test(random, counting_draws_are_those_of_the_steps)
+{
+    static const u64 firsts[] = {0,
+                                 1,
+                                 2,
+                                 3,
+                                 64,
+                                 (u64)0xfffffff0u * 4,
+                                 ((u64)1 << 34) - 1,
+                                 (u64)0xfffffff0u * 2 + 1,
+                                 (u64)1 << 62};
+    static const enum op made[] = {OP_STANDARD_UNIFORM, OP_STANDARD_NORMAL,
+                                   OP_STANDARD_EXPONENTIAL};
+    for (int level = CPU_LEVEL_PLAIN; level <= CPU_LEVEL_AVX512; level++) {
+        const struct cpu_engine *engine = rig_engine(level);
+        for (size_t k = 0; engine && k < sizeof(firsts) / sizeof(firsts[0]); k++) {
+            expect_drawn(engine, OP_RANDOM_U32, false, firsts[k]);
+            expect_drawn(engine, OP_RANDOM_U64, true, firsts[k]);
+            for (int is_wide = 0; is_wide < 2; is_wide++)
+                for (size_t i = 0; i < sizeof(made) / sizeof(made[0]); i++)
+                    expect_drawn(engine, made[i], is_wide, firsts[k]);
+        }
+    }
+}
+
 /* 64-bit draws may replace the numbers that they were drawn for. */
 Test(random, draws_may_overwrite_the_numbers)
 {

@@ -220,3 +220,55 @@ Test(reductions, keep_the_first_of_zeros)
         cr_assert(eq(int, !!signbit(got), first % 2));
     }
 }
+
+/* Sums, squared deviations and extrema of the same elements: the bits of each by itself. */
+static void check_together(enum op adding, enum dtype dtype, const void *x, size_t n)
+{
+    enum op ops[] = {OP_MAX, adding, OP_MIN};
+    enum dtype results[] = {dtype, DTYPE_FLOAT64, dtype};
+    struct built_node node;
+    union scalar together[3];
+    built_init(&b);
+    struct operand src = built_input(&b, dtype);
+    for (int i = 0; i < 3; i++)
+        built_reduction(&b, ops[i], results[i], src);
+    int r = run_flat(cpu_engine_get(level), &b, n, (const void *[]){x}, NULL, &node, &warnings);
+    cr_assert(zero(int, r));
+    for (unsigned i = 0; i < 3; i++)
+        together[i] = built_value(&b, &node, i);
+    for (unsigned i = 0; i < 3; i++) {
+        union scalar alone = reduce(ops[i], dtype, results[i], x, n);
+        size_t n_bytes = dtype_size(results[i]);
+        bool are_nan = ops[i] == adding && isnan(together[i].f64) && isnan(alone.f64);
+        cr_assert(are_nan || memcmp(&together[i], &alone, n_bytes) == 0,
+                  "level %d, operation %d of %zu elements", (int)level, (int)ops[i], n);
+    }
+}
+
+Test(reductions, have_the_same_bits_together_as_alone)
+{
+    static const double specials[] = {0.0, -0.0, NAN, INFINITY, -INFINITY, 1e38, -3};
+    static float x[1100];
+    static double y[1100];
+    static const size_t lengths[] = {15, 16, 63, 64, 65, 255, 256, 320, 1023, 1100};
+    for (unsigned k = 0; k < 4 * 8 * 10; k++) {
+        size_t n = lengths[k / 4 % 10], at = k / 4 * 7 % n;
+        level = (enum cpu_level)(k % 4);
+        for (size_t i = 0; i < n; i++)
+            y[i] = sin((double)i) + (k / 40 % 2 ? 2 : 0);
+        for (unsigned i = 0; i < k / 40; i++) {
+            y[(at + i * 13) % n] = specials[i % 7];
+            y[(at + i * 29) % n] = specials[(i + k) % 7];
+        }
+        for (size_t i = 0; i < n; i++)
+            x[i] = (float)y[i];
+        enum op adding = k / 4 % 3 ? OP_SQUARED_DEVIATIONS : OP_SUM;
+        check_together(adding, DTYPE_FLOAT32, x, n);
+        check_together(adding, DTYPE_FLOAT64, y, n);
+    }
+    for (unsigned first = 0; first < 300; first += 13) {
+        for (unsigned i = 0; i < 300; i++)
+            x[i] = i >= first ? (i % 2 ? -0.0f : 0.0f) : first % 3 ? 1 : -1;
+        check_together(OP_SQUARED_DEVIATIONS, DTYPE_FLOAT32, x, 300);
+    }
+}

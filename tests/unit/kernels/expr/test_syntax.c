@@ -176,10 +176,12 @@ Test(expr_syntax, says_where_and_what_is_wrong)
         {"f4 && f8", "bad-expression: column 4: '&&' is not an operator; write &"},
         {"!b", "bad-expression: column 1: unexpected '!'; write ~x for not"},
         {"f4[0]", "bad-expression: column 3: unexpected '['; indexing is not supported"},
-        {"f4 @ f8", "bad-expression: column 4: unexpected '@'; matrix products are not supported"},
         {"'f4'", "bad-expression: column 1: unexpected 'f4'; there are no strings"},
         {"f4 \xc3\x97 2", "bad-expression: column 4: unexpected byte 0xc3"},
-        {"f4.T", "bad-expression: column 3: attributes are not supported"},
+        {"f4.real", "bad-expression: column 4: T or mT expected, not 'real'"},
+        {"f4.T.T",
+         "bad-expression: column 5: attributes are not supported, but for .T and .mT behind "
+         "an argument's name"},
         {"np.", "bad-expression: column 4: the expression ends where a name should be"},
         {"f4 = 3", "bad-expression: column 1: 'f4' is an argument (== compares) and cannot be "
                    "bound to another value"},

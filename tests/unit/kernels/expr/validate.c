@@ -1,7 +1,7 @@
 /* Walks a program as an engine would and checks every promise that engines rely on: indices in
  * range, registers written before they are read, dtypes that agree, results of reductions used in
- * later passes only, every output stored once with its shape. Used by the unit tests and by the
- * fuzz target.
+ * later passes only, every output stored once with its shape, the three passes of a product. Used
+ * by the unit tests and by the fuzz target.
  */
 #include "tests/unit/kernels/expr/validate.h"
 
@@ -47,7 +47,8 @@ static const char *check_reduced(struct walk *w, const struct operand *o)
     int64_t shape[ARRAY_MAX_NDIM];
     CHECK(o->index < w->program->n_reductions);
     CHECK(o->dtype == w->program->reductions[o->index].result);
-    CHECK(w->program->reductions[o->index].pass < w->pass_index);
+    CHECK(w->program->product.is_there ? w->pass_index == PRODUCT_RESULT
+                                       : w->program->reductions[o->index].pass < w->pass_index);
     w->reduced_used |= UINT64_C(1) << o->index;
     return check_shape(w, program_reduction_shape(w->program, o->index, shape), shape);
 }
@@ -115,6 +116,7 @@ static const char *check_insn_is_engines(const struct insn *insn)
     case OP_RULE_BINCOUNT:
     case OP_RULE_HISTOGRAM:
     case OP_RULE_QUANTILE:
+    case OP_RULE_MATMUL:
     case OP_RULE_INDEX: return "an operation that is written with others";
     case OP_RULE_TABLE: CHECK(insn->op == OP_TAKE); break;
     case OP_RULE_ARITHMETIC: CHECK(d != DTYPE_BOOL); break;
@@ -307,9 +309,15 @@ static const char *check_reduction(struct walk *w, const struct reduction *r)
     return check_operand(w, &r->src);
 }
 
+/* The operands of a product are outputs too. */
+static unsigned count_outputs(const struct program *p)
+{
+    return p->n_outputs + (p->product.is_there ? 2u : 0u);
+}
+
 static const char *check_store(struct walk *w, const struct store *store)
 {
-    CHECK(store->output < w->program->n_outputs);
+    CHECK(store->output < count_outputs(w->program));
     const struct program_output *output = &w->program->outputs[store->output];
     CHECK(output->pass == w->pass_index);
     CHECK(output->ndim == w->pass->ndim);
@@ -350,12 +358,24 @@ static const char *check_pass(const struct program *p, unsigned index)
     return fault;
 }
 
+static const char *check_input_shape(const struct program_input *input, const struct array *array)
+{
+    CHECK(input->ndim == array->ndim && input->dtype == array->dtype);
+    CHECK(!input->is_transposed || input->ndim >= 2);
+    for (int i = 0; i < input->ndim; i++) {
+        bool is_exchanged = input->is_transposed && i >= input->ndim - 2;
+        int from = is_exchanged ? 2 * input->ndim - 3 - i : i;
+        CHECK(input->shape[i] == array->shape[from]);
+    }
+    return NULL;
+}
+
 static const char *check_tables(const struct job_request *request, const struct program *p)
 {
     CHECK(p->n_passes >= 1 && p->n_passes <= PROGRAM_MAX_PASSES);
     CHECK(p->n_insns <= PROGRAM_MAX_INSNS && p->n_consts <= PROGRAM_MAX_CONSTS);
     CHECK(p->n_reductions <= PROGRAM_MAX_REDUCTIONS);
-    CHECK(p->n_outputs == request->n_outputs && p->n_stores == p->n_outputs);
+    CHECK(p->n_outputs == request->n_outputs && p->n_stores == count_outputs(p));
     unsigned n_insns = 0, n_reductions = 0, n_stores = 0, outputs = 0;
     for (unsigned i = 0; i < p->n_passes; i++) {
         CHECK(p->passes[i].first_insn == n_insns);
@@ -365,10 +385,11 @@ static const char *check_tables(const struct job_request *request, const struct 
         n_reductions += p->passes[i].n_reductions;
         n_stores += p->passes[i].n_stores;
     }
-    CHECK(n_insns == p->n_insns && n_reductions == p->n_reductions && n_stores == p->n_stores);
+    CHECK(n_insns == p->n_insns && n_stores == p->n_stores);
     for (unsigned i = 0; i < p->n_stores; i++)
         outputs |= 1u << p->stores[i].output;
-    CHECK(outputs == (1u << p->n_outputs) - 1);
+    CHECK(n_reductions + p->product.is_there == p->n_reductions);
+    CHECK(outputs == (1u << count_outputs(p)) - 1);
     CHECK(p->n_checks <= PROGRAM_MAX_CHECKS);
     for (unsigned i = 0; i < p->n_checks; i++) {
         int64_t shape[ARRAY_MAX_NDIM];
@@ -383,14 +404,67 @@ static const char *check_tables(const struct job_request *request, const struct 
     for (unsigned i = 0; i < p->n_inputs; i++) {
         CHECK(used >> i & 1);
         CHECK(p->inputs[i].arg < request->n_args && !request->args[p->inputs[i].arg].is_scalar);
-        CHECK(i == 0 || p->inputs[i].arg > p->inputs[i - 1].arg);
+        const struct program_input *input = &p->inputs[i];
+        CHECK(i == 0 || input->arg > input[-1].arg ||
+              (input->arg == input[-1].arg && input->is_transposed && !input[-1].is_transposed));
+        CHECK(!input->is_transposed ||
+              (p->product.is_there && !(p->passes[PRODUCT_RESULT].inputs_used >> i & 1)));
+        const char *fault = check_input_shape(input, &request->args[input->arg].array);
+        if (fault != NULL)
+            return fault;
     }
     return NULL;
+}
+
+/* The axes in front of a matrix of the pass broadcast to the product's. */
+static const char *check_batch(const struct program_product *m, const struct pass *pass, int n_axes)
+{
+    int missing = m->n_batch_axes - n_axes;
+    CHECK(n_axes >= 0 && missing >= 0);
+    for (int i = 0; i < n_axes; i++)
+        CHECK(pass->shape[i] == 1 || pass->shape[i] == m->batch_shape[missing + i]);
+    return NULL;
+}
+
+static const char *check_product(const struct program *p)
+{
+    const struct program_product *m = &p->product;
+    const struct pass *left = &p->passes[PRODUCT_LEFT], *right = &p->passes[PRODUCT_RIGHT];
+    const struct pass *result = &p->passes[PRODUCT_RESULT];
+    if (!m->is_there)
+        return NULL;
+    CHECK(p->n_passes == PRODUCT_N_PASSES && p->n_outputs == 1 && p->n_reductions == 1);
+    CHECK(p->n_checks == 0);
+    for (unsigned i = 0; i < p->n_passes; i++) {
+        const struct pass *pass = &p->passes[i];
+        CHECK(pass->n_stores == 1 && pass->n_reductions == 0 && pass->tables_used == 0);
+        CHECK(pass->scanned_axis == -1);
+        CHECK(p->stores[pass->first_store].output == (i + 1) % PRODUCT_N_PASSES);
+        CHECK(i == PRODUCT_RESULT || p->outputs[i + 1].dtype == m->dtype);
+        CHECK(pass->reduced_used == (i == PRODUCT_RESULT));
+    }
+    CHECK(p->reductions[0].op == OP_MATMUL && p->reductions[0].result == m->dtype);
+    CHECK(p->reductions[0].pass == PRODUCT_RESULT);
+    CHECK(m->has_rows == (left->ndim > 1) && m->has_columns == (right->ndim > 1));
+    CHECK(left->shape[left->ndim - 1] == m->depth);
+    CHECK(right->shape[m->has_columns ? right->ndim - 2 : 0] == m->depth);
+    CHECK(m->n_rows == (m->has_rows ? left->shape[left->ndim - 2] : 1));
+    CHECK(m->n_columns == (m->has_columns ? right->shape[right->ndim - 1] : 1));
+    CHECK(result->ndim == m->n_batch_axes + m->has_rows + m->has_columns);
+    for (int i = 0; i < m->n_batch_axes; i++)
+        CHECK(result->shape[i] == m->batch_shape[i]);
+    CHECK(!m->has_rows || result->shape[m->n_batch_axes] == m->n_rows);
+    CHECK(!m->has_columns || result->shape[result->ndim - 1] == m->n_columns);
+    CHECK(!m->is_symmetric || (m->has_rows && m->has_columns && m->n_rows == m->n_columns));
+    const char *fault = check_batch(m, left, left->ndim - 1 - m->has_rows);
+    return fault != NULL ? fault : check_batch(m, right, right->ndim - 1 - m->has_columns);
 }
 
 const char *program_validate(const struct job_request *request, const struct program *program)
 {
     const char *fault = check_tables(request, program);
+    if (fault == NULL)
+        fault = check_product(program);
     for (unsigned i = 0; fault == NULL && i < program->n_passes; i++)
         fault = check_pass(program, i);
     return fault;

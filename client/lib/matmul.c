@@ -1,0 +1,170 @@
+/* Matrix products by BLAS's words: alpha * op(A) @ op(B) + beta * C.
+ *
+ * They are written as an expression, which one job computes:
+ *
+ *     (2)*(a @ b.mT) + (0.5)*c        a, b: the operands; c: the output as it was
+ *
+ * Matrices are transposed in the text, so that the daemon sees that a @ a.mT is symmetric. A job
+ * that reads its output has a journal, so that it is never applied twice (journal.c).
+ *
+ * Called by programs.
+ */
+#include "client/lib/client.h"
+#include "client/lib/move.h"
+#include "proto/util.h"
+
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define TEXT_CHARS 160
+
+struct matmul {
+    const char *right_name; /* "a" where both are one array */
+    char text[TEXT_CHARS];
+    struct gad_argument args[3];
+    struct gad_output output;
+    struct gad_job_options job; /* points into the rest */
+};
+
+/* A number that is whole is an integer: 2 of an int32 product is int32, 2.0 float64. Points are
+ * points, whatever the program's language has. */
+static void put_factor(struct matmul *m, double factor)
+{
+    size_t at = strlen(m->text);
+    if (factor == 1)
+        return;
+    bool is_whole = isfinite(factor) && factor == trunc(factor) && fabs(factor) < 0x1p53;
+    locale_t plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
+    locale_t before = plain ? uselocale(plain) : (locale_t)0;
+    snprintf(m->text + at, sizeof(m->text) - at, is_whole ? "(%.0f)*" : "(%.17g)*", factor);
+    if (plain) {
+        uselocale(before);
+        freelocale(plain);
+    }
+}
+
+static void put(struct matmul *m, const char *word)
+{
+    size_t at = strlen(m->text);
+    snprintf(m->text + at, sizeof(m->text) - at, "%s", word);
+}
+
+static void put_operand(struct matmul *m, const char *name, const struct gad_array *array,
+                        bool is_transposed)
+{
+    put(m, name);
+    put(m, is_transposed && array->info.ndim > 1 ? ".mT" : "");
+}
+
+static void write_text(struct matmul *m, const struct gad_product *product)
+{
+    put_factor(m, product->alpha);
+    put(m, "(");
+    put_operand(m, "a", product->left, product->transpose_left);
+    put(m, " @ ");
+    put_operand(m, m->right_name, product->right, product->transpose_right);
+    put(m, ")");
+    if (product->beta == 0)
+        return;
+    put(m, " + ");
+    put_factor(m, product->beta);
+    put(m, "c");
+}
+
+static void list_arguments(struct matmul *m, const struct gad_product *product,
+                           const struct gad_move_options *options)
+{
+    unsigned n = 0;
+    m->args[n++] = (struct gad_argument){.name = "a", .array = product->left};
+    if (m->right_name[0] == 'b')
+        m->args[n++] = (struct gad_argument){.name = "b", .array = product->right};
+    if (product->beta != 0)
+        m->args[n++] = (struct gad_argument){.name = "c", .array = options->to};
+    m->output =
+        (struct gad_output){.expr = m->text, .to = options->to, .to_path = options->to_path};
+    m->job = (struct gad_job_options){
+        .n_args = n,
+        .args = m->args,
+        .n_outputs = 1,
+        .outputs = &m->output,
+        .engine = options->engine,
+        .priority = options->priority,
+        .label = options->label,
+        .progress = options->progress,
+        .progress_data = options->progress_data,
+        .progress_ms = options->progress_ms,
+        .has_journal = product->beta != 0 && !product->no_journal,
+        .journal_path = product->journal_path,
+    };
+}
+
+static void matmul_init(struct matmul *m, const struct gad_product *product,
+                        const struct gad_move_options *options)
+{
+    *m = (struct matmul){.right_name = product->left == product->right ? "a" : "b"};
+    write_text(m, product);
+    list_arguments(m, product, options);
+}
+
+static int check(const struct gad_client *client, const struct gad_product *product,
+                 const struct gad_move_options *options, struct gad_error *error)
+{
+    if (!product)
+        return error_set(error, GAD_BAD_ARGUMENT, "product", "product is NULL");
+    struct gad_array *operands[] = {product->left, product->right};
+    int r = move_check(client, 2, operands, options, error);
+    if (r)
+        return r;
+    if (product->beta != 0 && !options->to) {
+        error_set(error, GAD_BAD_ARGUMENT, "beta",
+                  "beta is a factor of what is in the output, which is a new file");
+        error_expected(error, "an array that is there");
+        error_found(error, "%s", options->to_path);
+        return GAD_BAD_ARGUMENT;
+    }
+    if (product->journal_path && (product->beta == 0 || product->no_journal))
+        return error_set(error, GAD_BAD_ARGUMENT, "journal_path",
+                         "a journal is for a product that is added to its output");
+    return 0;
+}
+
+static int run(struct gad_client *client, const struct matmul *m,
+               const struct gad_move_options *options, struct gad_job_stats *ret_stats,
+               struct gad_error *error)
+{
+    struct gad_job *job;
+    int r = (int)gad_submit(client, &m->job, &job, error);
+    if (r)
+        return r;
+    r = move_wait(options, job, error);
+    if (r == 0 && ret_stats)
+        *ret_stats = *gad_job_stats(job);
+    gad_job_free(job);
+    return r;
+}
+
+enum gad_status gad_matmul(struct gad_client *client, const struct gad_product *product,
+                           const struct gad_move_options *options, struct gad_job_stats *ret_stats,
+                           struct gad_error *error)
+{
+    struct matmul m;
+    int r = check(client, product, options, error);
+    if (r)
+        return (enum gad_status)r;
+    matmul_init(&m, product, options);
+    return client_status(run(client, &m, options, ret_stats, error), error);
+}
+
+enum gad_status gad_matmul_plan(struct gad_client *client, const struct gad_product *product,
+                                const struct gad_move_options *options, struct gad_plan **ret_plan,
+                                struct gad_error *error)
+{
+    struct matmul m;
+    int r = check(client, product, options, error);
+    if (r)
+        return (enum gad_status)r;
+    matmul_init(&m, product, options);
+    return gad_plan(client, &m.job, ret_plan, error);
+}

@@ -1,0 +1,149 @@
+/* Where the panels and the tile of a matrix product lie in the carry.
+ *
+ * A panel is matrices, of lines: along the depth, a line for each row (or column), where the
+ * operand is walked fastest along its depth; else along the rows (or columns), a line for each step
+ * of the depth. A tile is matrices of rows. Tiles and steps begin at multiples of their extents, so
+ * a place in an array is a place in its panel or tile by the rest of a division.
+ *
+ * An operand that has no batch axis, or one of length 1, has one matrix in its panel, for all.
+ *
+ * Called by the worker for every grain and every block. Pure code.
+ */
+#include "kernels/plan.h"
+
+#include <assert.h>
+
+#define MIRROR_SQUARE 32
+
+/* Bytes from one element to the next. */
+struct panel_strides {
+    int64_t matrix, outer, depth; /* outer: of rows or columns; matrix: 0 for a single one */
+};
+
+static struct panel_strides panel_strides(const struct plan *plan, enum product_pass pass)
+{
+    const struct plan_product *p = &plan->product;
+    const struct geometry *g = &plan->passes[pass].geometry;
+    int last = p->axes[pass].n_batch - 1;
+    int64_t line = p->panel_line_bytes[pass];
+    bool is_depth_fastest = p->is_depth_fastest[pass];
+    bool has_matrices = last >= 0 && g->shape[last] > 1;
+
+    return (struct panel_strides){.matrix = has_matrices ? p->panel_matrix_bytes[pass] : 0,
+                                  .outer = is_depth_fastest ? line : p->item_bytes,
+                                  .depth = is_depth_fastest ? p->item_bytes : line};
+}
+
+static void add_axis(int axis, int64_t stride, int64_t start, int64_t extent, struct cpu_view *view)
+{
+    if (axis < 0 || stride == 0)
+        return;
+    view->strides[axis] = stride;
+    view->base = (char *)view->base + start % extent * stride;
+}
+
+void product_panel_view(const struct plan *plan, const struct program *program,
+                        const struct product_turn *turn, const int64_t *start, char *carry,
+                        struct cpu_view *ret_view)
+{
+    const struct plan_product *p = &plan->product;
+    const struct product_axes *axes = &p->axes[turn->pass];
+    struct panel_strides strides = panel_strides(plan, turn->pass);
+    bool is_left = turn->pass == PRODUCT_LEFT;
+    int outer = is_left ? axes->row : axes->column, last = axes->n_batch - 1;
+
+    (void)program;
+    *ret_view = (struct cpu_view){.base = carry + p->panel_offset_bytes[turn->pass][turn->buffer]};
+    if (last >= 0)
+        add_axis(last, strides.matrix, start[last], p->tile_matrices, ret_view);
+    if (outer >= 0)
+        add_axis(outer, strides.outer, start[outer], is_left ? p->tile_rows : p->tile_columns,
+                 ret_view);
+    add_axis(axes->depth, strides.depth, start[axes->depth], p->step_depth, ret_view);
+}
+
+void product_result_view(const struct plan *plan, const struct program *program,
+                         const struct product_turn *turn, const int64_t *start, char *carry,
+                         struct cpu_view *ret_view)
+{
+    const struct plan_product *p = &plan->product;
+    const struct product_axes *axes = &p->axes[PRODUCT_RESULT];
+    int last = axes->n_batch - 1;
+
+    int64_t row = axes->row >= 0 ? start[axes->row] : 0;
+    int64_t column = axes->column >= 0 ? start[axes->column] : 0;
+    bool is_above = p->is_symmetric && row / p->block_rows < column / p->block_columns;
+
+    (void)program;
+    (void)turn;
+    *ret_view = (struct cpu_view){.base = carry + p->result_offset_bytes};
+    if (last >= 0)
+        add_axis(last, p->result_matrix_bytes, start[last], p->tile_matrices, ret_view);
+    add_axis(axes->row, is_above ? p->item_bytes : p->result_line_bytes, row, p->tile_rows,
+             ret_view);
+    add_axis(axes->column, is_above ? p->result_line_bytes : p->item_bytes, column, p->tile_columns,
+             ret_view);
+}
+
+/* Elements are copied as whole words: of small squares, so that both sides stay in the cache. */
+#define MIRROR(T)                                                                                  \
+    for (int64_t i = row; i < row_end; i++)                                                        \
+        for (int64_t j = column; j < column_end && j < i; j++)                                     \
+    *(T *)(base + j * line + i * (int64_t)sizeof(T)) =                                             \
+        *(const T *)(base + i * line + j * (int64_t)sizeof(T))
+
+static void mirror_square(char *base, int64_t line, int64_t item_bytes, int64_t row,
+                          int64_t row_end, int64_t column, int64_t column_end)
+{
+    switch (item_bytes) {
+    case 1: MIRROR(uint8_t); break;
+    case 2: MIRROR(uint16_t); break;
+    case 4: MIRROR(uint32_t); break;
+    default: MIRROR(uint64_t); break;
+    }
+}
+
+void product_mirror(const struct plan *plan, const struct product_turn *turn, char *carry)
+{
+    const struct plan_product *p = &plan->product;
+    char *base = carry + p->result_offset_bytes + turn->row * p->result_line_bytes +
+                 turn->column * p->item_bytes;
+    int64_t n = turn->n_rows;
+
+    assert(turn->is_mirrored && turn->n_rows == turn->n_columns);
+    for (int64_t m = turn->matrix; m < turn->matrix + turn->n_matrices; m++)
+        for (int64_t i = 0; i < n; i += MIRROR_SQUARE)
+            for (int64_t j = 0; j <= i; j += MIRROR_SQUARE)
+                mirror_square(base + m * p->result_matrix_bytes, p->result_line_bytes,
+                              p->item_bytes, i, i + MIRROR_SQUARE < n ? i + MIRROR_SQUARE : n, j,
+                              j + MIRROR_SQUARE < n ? j + MIRROR_SQUARE : n);
+}
+
+void product_block(const struct plan *plan, const struct program *program,
+                   const struct product_turn *turn, int64_t matrix, char *carry,
+                   struct product_matrix *ret_left, struct product_matrix *ret_right,
+                   struct product_matrix *ret_result)
+{
+    const struct plan_product *p = &plan->product;
+    struct panel_strides left = panel_strides(plan, PRODUCT_LEFT);
+    struct panel_strides right = panel_strides(plan, PRODUCT_RIGHT);
+
+    (void)program;
+    assert(turn->step == PRODUCT_MULTIPLY && matrix >= 0 && matrix < turn->n_matrices);
+    matrix += turn->matrix;
+    *ret_left =
+        (struct product_matrix){.base = carry + p->panel_offset_bytes[PRODUCT_LEFT][turn->buffer] +
+                                        matrix * left.matrix + turn->row * left.outer,
+                                .row_bytes = left.outer,
+                                .column_bytes = left.depth};
+    *ret_right =
+        (struct product_matrix){.base = carry + p->panel_offset_bytes[PRODUCT_RIGHT][turn->buffer] +
+                                        matrix * right.matrix + turn->column * right.outer,
+                                .row_bytes = right.depth,
+                                .column_bytes = right.outer};
+    *ret_result = (struct product_matrix){
+        .base = carry + p->result_offset_bytes + matrix * p->result_matrix_bytes +
+                turn->row * p->result_line_bytes + turn->column * p->item_bytes,
+        .row_bytes = p->result_line_bytes,
+        .column_bytes = p->item_bytes};
+}

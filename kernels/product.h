@@ -1,0 +1,149 @@
+/* How a matrix product that fits no memory is cut into turns. Pure code, run by the broker and
+ * again by the worker.
+ *
+ *                      columns                  C is computed tile by tile. A tile stays in the
+ * job's depth    +--+-----+--+               carry while panels of the operands stream by: for each
+ *        +-------+  |  |panel|  | depth         step along the depth a panel of the left operand
+ * and |       |  +--+-----+--+               one of the right, loaded while the step before is
+ *        +-------+  +--+-----+--+               multiplied (two buffers).
+ *   rows | panel |  |  |tile |  | rows
+ *        +-------+  +--+-----+--+               The larger a tile, the less often the operands are
+ * read.
+ *        +-------+  +--+-----+--+
+ *
+ * Steps are numbered through all tiles: tile t has those from t * n_depth_steps on. The turns of a
+ * job, in the order in which they begin (they end in any order, and product_needs() says what each
+ * has to wait for):
+ *
+ *     LOAD(0)
+ *     for each step s:    the first MULTIPLYs of s, LOAD(s + 1), the other MULTIPLYs of s
+ *         the tile's last step:    STOREs among them, and among the next tile's first ones;
+ *                                  with a journal STORE, MARK, APPLY, MARK behind them
+ *
+ * A MULTIPLY is one block of C times one step. The sizes of blocks and the depth of a step depend
+ * on the product's shape and dtype alone, and blocks begin at multiples of their sizes: so the bits
+ * of C do not depend on the pool, on threads, or on what else runs. Tiles group blocks.
+ *
+ * LOAD, STORE and APPLY are grains of the geometries of the program's three passes: a box of the
+ * grid, which turns take in parts. A grain of an operand lies in one tile's rows (or columns) and
+ * in one step; one of C in one tile. Where C has fewer blocks or grains at its edges, turns are
+ * empty: the numbers are the same for all tiles.
+ *
+ * Where the right operand is the left one transposed, C is symmetric: tiles and blocks above its
+ * diagonal are not computed, and what lies below is stored twice, the second time through a view
+ * with its axes exchanged. A block on the diagonal is made symmetric when it is complete.
+ *
+ * A small pool has one buffer for each operand: then LOAD(s + 1) waits for all of step s.
+ */
+#pragma once
+
+#include "kernels/cpu/engine.h"
+#include "kernels/geometry.h"
+
+struct plan;
+
+enum product_step {
+    PRODUCT_LOAD,     /* grains of PRODUCT_LEFT or PRODUCT_RIGHT into a panel */
+    PRODUCT_MULTIPLY, /* a block of the tile: set or added to */
+    PRODUCT_STORE,    /* grains of PRODUCT_RESULT: to the output; with a journal, to that */
+    PRODUCT_MARK,     /* with a journal: the tile is in it whole; then: is in the output whole */
+    PRODUCT_APPLY,    /* with a journal: grains of the tile, from there to the output */
+};
+
+/* Which axes of a pass are which; -1: there is none. */
+struct product_axes {
+    int n_batch; /* the first ones, aligned to the right with C's */
+    int row, column, depth;
+};
+
+struct plan_product {
+    /* Of shapes and dtype alone. */
+    int64_t block_rows, block_columns, step_depth;
+    int64_t block_matrices; /* of the last batch axis, that one MULTIPLY does one after the other */
+    int64_t n_matrices, n_rows, n_columns, depth; /* of C; n_matrices: of the last batch axis */
+    /* Of the pool as well. Multiples of the above, or all there is. */
+    int64_t tile_rows, tile_columns, tile_matrices;
+    uint64_t n_tiles, n_depth_steps;
+    /* Turns of one step, of one tile. */
+    int64_t join_rows, join_columns; /* of whole blocks, that one MULTIPLY takes at most */
+    unsigned n_left_loads, n_right_loads, n_multiplies, n_first_multiplies, n_stores;
+    unsigned load_grains, store_grains; /* of one turn, at most */
+    uint64_t n_cells;                   /* grains of a tile of C, at most; whatever turns take */
+    /* Of grains of C: lines of one STORE, or (then 1) into how many STOREs one is parted; lines 0:
+     * STOREs take what comes. How many STOREs are among the next tile's turns, and how many
+     * MULTIPLYs each stands behind those that it needs. */
+    unsigned store_lines, store_parts, n_late_stores, n_lag;
+    bool is_by_columns; /* MULTIPLYs and STOREs of a tile go column by column, not row by row */
+    bool has_journal, is_symmetric;
+    /* Where a journal says that tiles are finished: turns begin here. is_redone: the tile before is
+     * in the journal whole, and is applied first. */
+    uint64_t first_tile;
+    bool is_redone;
+    /* In the carry; with one buffer, both are at the same place. Panels are along the depth
+     * fastest, or along the rows (columns); their lines and those of C are line_bytes apart. */
+    uint64_t result_offset_bytes, panel_offset_bytes[2][2]; /* [left, right][buffer] */
+    bool is_depth_fastest[2];
+    bool is_direct[2]; /* the operand is an argument as it is, read from its file into the panel */
+    int64_t panel_line_bytes[2], panel_matrix_bytes[2]; /* from one line, one matrix to the next */
+    int64_t result_line_bytes, result_matrix_bytes;
+    int64_t item_bytes;
+    uint64_t tile_bytes;                                  /* of C in the product's dtype */
+    uint64_t left_bytes, right_bytes;                     /* read by LOADs */
+    double n_operations;                                  /* multiplications and additions */
+    uint64_t n_matrix_tiles, n_row_tiles, n_column_tiles; /* of the last batch axis, of C */
+    struct product_axes axes[3];                          /* of the passes */
+};
+
+struct product_turn {
+    enum product_step step;
+    bool is_empty;          /* there is nothing to do */
+    enum product_pass pass; /* LOAD, STORE, APPLY */
+    uint64_t tile;
+    uint64_t step_index; /* LOAD, MULTIPLY: along the depth */
+    unsigned buffer;     /* LOAD, MULTIPLY: which of the panels */
+    /* LOAD, STORE, APPLY: grains of the pass's geometry, see product_grain(). first_cell: how many
+     * of the panel, of the tile, are in the turns before. */
+    uint64_t n_grains, first_cell;
+    bool is_applied; /* MARK: the second one */
+    /* MULTIPLY: the block or blocks, from the tile's beginning. */
+    bool is_first;    /* along the depth: C is set */
+    bool is_mirrored; /* complete then, and on the diagonal: product_mirror() follows */
+    int64_t matrix, n_matrices, row, n_rows, column, n_columns, n_depth;
+};
+
+void product_turn(const struct plan *plan, uint64_t index, struct product_turn *ret_turn);
+/* A turn from `index` on, not behind the first that has grains of one of `passes` (bits). Many
+ * turns may lie between; after a few calls one has been found, or the end. */
+uint64_t product_skip(const struct plan *plan, uint64_t index, unsigned passes);
+/* The number of a LOAD's, STORE's or APPLY's grain i, 0 to n_grains - 1. */
+uint64_t product_grain(const struct plan *plan, const struct product_turn *turn, uint64_t i);
+
+/* The turn may begin when all turns below the returned one are done. Never more than 192 below it:
+ * the worker remembers that many. */
+uint64_t product_needs(const struct plan *plan, uint64_t index);
+
+/* A journal says that tiles below first_tile are finished (is_redone: the last of them is in the
+ * journal whole, and perhaps not in the output). Sets these and plan->n_tiles. */
+void product_resume(struct plan *plan, uint64_t first_tile, bool is_redone);
+
+/* Panels and tiles in the carry. Views are in the axes of the pass, `start` is the place in it
+ * where the box begins: what a LOAD writes there, what a STORE reads. */
+void product_panel_view(const struct plan *plan, const struct program *program,
+                        const struct product_turn *turn, const int64_t *start, char *carry,
+                        struct cpu_view *ret_view);
+void product_result_view(const struct plan *plan, const struct program *program,
+                         const struct product_turn *turn, const int64_t *start, char *carry,
+                         struct cpu_view *ret_view);
+
+/* One matrix of a MULTIPLY (0 to n_matrices - 1): its operands and its part of C. Strides in bytes.
+ */
+struct product_matrix {
+    char *base;
+    int64_t row_bytes, column_bytes; /* from one row, one column, to the next */
+};
+void product_block(const struct plan *plan, const struct program *program,
+                   const struct product_turn *turn, int64_t matrix, char *carry,
+                   struct product_matrix *ret_left, struct product_matrix *ret_right,
+                   struct product_matrix *ret_result);
+/* What a block on the diagonal has below it, above it too: so it is symmetric to the bit. */
+void product_mirror(const struct plan *plan, const struct product_turn *turn, char *carry);

@@ -1,0 +1,56 @@
+/* Matrix products: threads multiply while others store. That a turn waits for enough is seen by
+ * carrying the plan out with random ends; that it does not wait for more, by what it says. */
+#include "tests/unit/kernels/plan/product_run.h"
+
+/* A tile's STOREs that need not wait for all of its last step, and MULTIPLYs that need not wait for
+ * all STOREs of the tile before. */
+static void check_overlap(const struct plan *plan)
+{
+    uint64_t n_early_stores = 0, n_early_multiplies = 0, last_store = 0;
+    unsigned n_in_step = 0;
+
+    for (uint64_t i = 0; i < plan->n_tiles; i++) {
+        struct product_turn turn;
+        product_turn(plan, i, &turn);
+        bool is_first = turn.step == PRODUCT_MULTIPLY && turn.step_index == 0;
+        if (turn.step == PRODUCT_MULTIPLY)
+            n_in_step = n_in_step % plan->product.n_multiplies + 1;
+        if (turn.step == PRODUCT_STORE && !turn.is_empty) {
+            last_store = i;
+            n_early_stores += n_in_step < plan->product.n_multiplies && product_needs(plan, i) < i;
+        }
+        n_early_multiplies +=
+            is_first && turn.tile > 0 && !turn.is_empty && product_needs(plan, i) <= last_store;
+    }
+    cr_assert(lt(u64, 0, n_early_stores));
+    cr_assert(lt(u64, 0, n_early_multiplies));
+}
+
+Test(product, stores_lines_of_blocks_while_others_are_multiplied)
+{
+    const struct shape shapes[] = {
+        {.rows = 2000, .columns = 1300, .depth = 10},
+        {.rows = 1300, .columns = 2000, .depth = 10, .is_result_fortran = true},
+        {.rows = 1024, .columns = 768, .depth = 200},
+        {.rows = 1100, .columns = 900, .depth = 5, .n_batch = 1, .batch = {3}, .left_has = 1}};
+
+    for (int i = 0; i < 5; i++) {
+        const struct shape *s = &shapes[i % 4];
+        struct job *job = malloc(sizeof(*job));
+        struct run *run = malloc(sizeof(*run));
+        struct plan_limits limits = limits_of(6 * MIB);
+        limits.n_threads = i == 4 ? 16 : 2; /* too many for the lines there are */
+        job_init(job, s);
+        run_init(run, job, &limits);
+        cr_assert(lt(u64, 1, run->plan.product.n_tiles));
+        cr_assert(eq(int, run->plan.product.is_by_columns, s->is_result_fortran));
+        if (i == 2) /* the others have tiles of one line */
+            check_overlap(&run->plan);
+        do_all(run);
+        check_result(run, s);
+        run_deinit(run);
+        job_deinit(job);
+        free(run);
+        free(job);
+    }
+}
