@@ -18,7 +18,7 @@
  */
 #include "kernels/cpu/template.h"
 
-#if defined(__AVX__)
+#if defined(__SSE2__)
 #include <immintrin.h>
 #endif
 
@@ -194,17 +194,41 @@ static inline addends plus(addends a, addends b, addends one)
 SUM_FOUR_BLOCKS(f32)
 SUM_FOUR_BLOCKS(f64)
 
+/* How many blocks are added to a counter at a time, as a power of two: carrying is slow, since the
+ * processor cannot know how far it goes. */
+static inline unsigned step_level(u64 n_blocks, size_t n)
+{
+    if (n_blocks % 16 == 0 && n >= 16 * BLOCK)
+        return 4;
+    return n_blocks % 4 == 0 && n >= 4 * BLOCK ? 2 : 0;
+}
+
 #define SUM_FLOATS(T)                                                                              \
+    static inline f64 sum_blocks_##T(const T *x, unsigned level)                                   \
+    {                                                                                              \
+        f64 s[4];                                                                                  \
+        if (level < 4)                                                                             \
+            return level == 0 ? sum_block_##T(x) : sum_four_blocks_##T(x);                         \
+        for (int i = 0; i < 4; i++)                                                                \
+            s[i] = sum_four_blocks_##T(x + i * 4 * BLOCK);                                         \
+        return (s[0] + s[1]) + (s[2] + s[3]);                                                      \
+    }                                                                                              \
+    static inline f64 sum_step_##T(const T *x, struct reduce_state *state, unsigned level)         \
+    {                                                                                              \
+        f64 s = sum_blocks_##T(x, level);                                                          \
+        sum_push(state->stack[0], state->n_blocks, s, level);                                      \
+        state->n_blocks += (u64)1 << level;                                                        \
+        return s;                                                                                  \
+    }                                                                                              \
     static void sum_##T(size_t n, const void *src, const i64 *indices, struct reduce_state *state) \
     {                                                                                              \
         const T *as = src;                                                                         \
-        f64 *stack = state->stack[0];                                                              \
-        for (; n >= BLOCK && state->n_blocks % 4; n -= BLOCK, as += BLOCK)                         \
-            sum_push(stack, state->n_blocks++, sum_block_##T(as), 0);                              \
-        for (; n >= 4 * BLOCK; n -= 4 * BLOCK, as += 4 * BLOCK, state->n_blocks += 4)              \
-            sum_push(stack, state->n_blocks, sum_four_blocks_##T(as), 2);                          \
-        for (; n >= BLOCK; n -= BLOCK, as += BLOCK)                                                \
-            sum_push(stack, state->n_blocks++, sum_block_##T(as), 0);                              \
+        while (n >= BLOCK) {                                                                       \
+            unsigned level = step_level(state->n_blocks, n);                                       \
+            (void)sum_step_##T(as, state, level);                                                  \
+            as += (size_t)BLOCK << level;                                                          \
+            n -= (size_t)BLOCK << level;                                                           \
+        }                                                                                          \
         if (n)                                                                                     \
             sum_last_##T(n, as, state);                                                            \
     }
@@ -230,6 +254,15 @@ PROD_FLOATS(f64)
 #define ADDED_f64(x, d) (d)
 
 #if defined(KERNEL_IS_VECTORISED)
+/* Values that are needed late are computed here all the same, while what they are made of is in
+ * registers: compilers put it off until there are too many. */
+static inline void at_once(addends *s, addends *q)
+{
+#if defined(__SSE2__)
+    __asm__("" : "+x"(*s), "+x"(*q));
+#endif
+}
+
 /* Column, eighth and block as for sums; two vectors, of what is added up and of the squares. The
  * multipliers have the squares to do, so most of the elements are left to the adders. */
 #define DEVIATIONS_OF_FOUR(T)                                                                      \
@@ -237,11 +270,14 @@ PROD_FLOATS(f64)
                                              addends *q)                                           \
     {                                                                                              \
         addends x0 = load_##T(x), x1 = load_##T(x + 16);                                           \
-        addends x2 = load_##T(x + 32), x3 = load_##T(x + 48);                                      \
         addends d0 = plus(x0, -shift, one), d1 = plus(x1, -shift, one);                            \
+        addends s0 = ADDED_##T(x0, d0) + ADDED_##T(x1, d1), q0 = d0 * d0 + d1 * d1;                \
+        at_once(&s0, &q0);                                                                         \
+        addends x2 = load_##T(x + 32), x3 = load_##T(x + 48);                                      \
         addends d2 = plus(x2, -shift, one), d3 = plus(x3, -shift, one);                            \
-        *s = (ADDED_##T(x0, d0) + ADDED_##T(x1, d1)) + (ADDED_##T(x2, d2) + ADDED_##T(x3, d3));    \
-        *q = (d0 * d0 + d1 * d1) + (d2 * d2 + d3 * d3);                                            \
+        *s = s0 + (ADDED_##T(x2, d2) + ADDED_##T(x3, d3));                                         \
+        *q = q0 + (d2 * d2 + d3 * d3);                                                             \
+        at_once(s, q);                                                                             \
     }                                                                                              \
     static inline void deviations_eighth_##T(const T *x, addends shift, addends one, addends *s,   \
                                              addends *q)                                           \
@@ -309,12 +345,35 @@ PROD_FLOATS(f64)
         *ret_q = sum_fold(q);                                                                      \
     }                                                                                              \
     DEVIATIONS_OF_FOUR(T)                                                                          \
+    static inline void deviations_blocks_##T(const T *x, f64 shift, unsigned level, f64 *ret_s,    \
+                                             f64 *ret_q)                                           \
+    {                                                                                              \
+        f64 s[4], q[4];                                                                            \
+        if (level < 4) {                                                                           \
+            if (level == 0)                                                                        \
+                deviations_of_one_##T(x, shift, ret_s, ret_q);                                     \
+            else                                                                                   \
+                deviations_of_four_##T(x, shift, ret_s, ret_q);                                    \
+            return;                                                                                \
+        }                                                                                          \
+        for (int i = 0; i < 4; i++)                                                                \
+            deviations_of_four_##T(x + i * 4 * BLOCK, shift, &s[i], &q[i]);                        \
+        *ret_s = (s[0] + s[1]) + (s[2] + s[3]);                                                    \
+        *ret_q = (q[0] + q[1]) + (q[2] + q[3]);                                                    \
+    }                                                                                              \
     static inline void deviations_push_##T(struct reduce_state *state, f64 s, f64 q,               \
                                            unsigned level)                                         \
     {                                                                                              \
         sum_push(state->stack[0], state->n_blocks, s, level);                                      \
         sum_push(state->stack[1], state->n_blocks, q, level);                                      \
         state->n_blocks += (u64)1 << level;                                                        \
+    }                                                                                              \
+    static inline f64 deviations_step_##T(const T *x, struct reduce_state *state, unsigned level)  \
+    {                                                                                              \
+        f64 s, q;                                                                                  \
+        deviations_blocks_##T(x, state->shift, level, &s, &q);                                     \
+        deviations_push_##T(state, s, q, level);                                                   \
+        return s;                                                                                  \
     }                                                                                              \
     /* What is missing of a last block adds nothing to either sum. */                              \
     static void deviations_last_##T(size_t n, const T *as, struct reduce_state *state)             \
@@ -331,17 +390,11 @@ PROD_FLOATS(f64)
                                struct reduce_state *state)                                         \
     {                                                                                              \
         const T *as = src;                                                                         \
-        f64 s, q;                                                                                  \
         while (n >= BLOCK) {                                                                       \
-            bool is_four = state->n_blocks % 4 == 0 && n >= 4 * BLOCK;                             \
-            if (is_four)                                                                           \
-                deviations_of_four_##T(as, state->shift, &s, &q);                                  \
-            else                                                                                   \
-                deviations_of_one_##T(as, state->shift, &s, &q);                                   \
-            size_t n_now = is_four ? 4 * BLOCK : BLOCK;                                            \
-            deviations_push_##T(state, s, q, is_four ? 2 : 0);                                     \
-            as += n_now;                                                                           \
-            n -= n_now;                                                                            \
+            unsigned level = step_level(state->n_blocks, n);                                       \
+            (void)deviations_step_##T(as, state, level);                                           \
+            as += (size_t)BLOCK << level;                                                          \
+            n -= (size_t)BLOCK << level;                                                           \
         }                                                                                          \
         if (n)                                                                                     \
             deviations_last_##T(n, as, state);                                                     \
@@ -392,7 +445,39 @@ COUNT(f64)
 #if !defined(KERNEL_VECTOR_BYTES)
 #define KERNEL_VECTOR_BYTES 16
 #endif
-#define FUSED_LANES(T) (2 * KERNEL_VECTOR_BYTES / sizeof(T))
+#define FUSED_VECTORS  2 /* of each extremum: the processor does as many at once */
+#define FUSED_LANES(T) (FUSED_VECTORS * KERNEL_VECTOR_BYTES / sizeof(T))
+
+typedef f32 lanes_f32 __attribute__((vector_size(KERNEL_VECTOR_BYTES)));
+typedef f64 lanes_f64 __attribute__((vector_size(KERNEL_VECTOR_BYTES)));
+
+/* a < b ? a : b and a > b ? a : b. One instruction, which compilers do not always find. */
+#if defined(__AVX512F__)
+#define LANES_CALL(call, T, suffix, a, b) (lanes_##T) _mm512_##call##_##suffix(a, b)
+#elif defined(__AVX__)
+#define LANES_CALL(call, T, suffix, a, b) (lanes_##T) _mm256_##call##_##suffix(a, b)
+#elif defined(__SSE2__)
+#define LANES_CALL(call, T, suffix, a, b) (lanes_##T) _mm_##call##_##suffix(a, b)
+#endif
+#if defined(LANES_CALL)
+#define LANES_OF(name, T, suffix, is_better)                                                       \
+    static inline lanes_##T name##_of_two_##T(lanes_##T a, lanes_##T b)                            \
+    {                                                                                              \
+        return LANES_CALL(name, T, suffix, a, b);                                                  \
+    }
+#else
+#define LANES_OF(name, T, suffix, is_better)                                                       \
+    static inline lanes_##T name##_of_two_##T(lanes_##T a, lanes_##T b)                            \
+    {                                                                                              \
+        for (size_t j = 0; j < sizeof(a) / sizeof(T); j++)                                         \
+            b[j] = a[j] is_better b[j] ? a[j] : b[j];                                              \
+        return b;                                                                                  \
+    }
+#endif
+LANES_OF(min, f32, ps, <)
+LANES_OF(max, f32, ps, >)
+LANES_OF(min, f64, pd, <)
+LANES_OF(max, f64, pd, >)
 
 #define FUSED_EXTREMUM(name, T, NAME, DTYPE, is_better)                                            \
     static void name##_found_##T(size_t n, const T *as, const T *lanes, bool is_finite,            \
@@ -419,96 +504,64 @@ FUSED_EXTREMUM(max, f32, OP_MAX, DTYPE_FLOAT32, >)
 FUSED_EXTREMUM(min, f64, OP_MIN, DTYPE_FLOAT64, <)
 FUSED_EXTREMUM(max, f64, OP_MAX, DTYPE_FLOAT64, >)
 
-/* Lanes of n elements. */
 #define FUSED_EXTREMA(T)                                                                           \
-    static inline void extrema_lanes_##T(const T *x, size_t n, T *least, T *most)                  \
+    typedef lanes_##T near_lanes_##T __attribute__((aligned(sizeof(T))));                          \
+    struct extrema_##T {                                                                           \
+        lanes_##T least[FUSED_VECTORS], most[FUSED_VECTORS];                                       \
+    };                                                                                             \
+    static inline struct extrema_##T extrema_none_##T(void) {                                      \
+        struct extrema_##T e;                                                                      \
+        for (size_t k = 0; k < FUSED_VECTORS; k++) {                                               \
+            e.least[k] = (lanes_##T){0} + (T)__builtin_inf();                                      \
+            e.most[k] = (lanes_##T){0} - (T)__builtin_inf();                                       \
+        }                                                                                          \
+        return e;                                                                                  \
+    } /* n: a multiple of BLOCK. */                                                                \
+    static inline void extrema_take_##T(const T *x, size_t n, struct extrema_##T *e)               \
     {                                                                                              \
         for (size_t i = 0; i < n; i += FUSED_LANES(T)) {                                           \
-            KERNEL_LOOP                                                                            \
-            for (size_t j = 0; j < FUSED_LANES(T); j++) {                                          \
-                T a = x[i + j];                                                                    \
-                least[j] = a < least[j] ? a : least[j];                                            \
-                most[j] = a > most[j] ? a : most[j];                                               \
+            for (size_t k = 0; k < FUSED_VECTORS; k++) {                                           \
+                lanes_##T a = *(const near_lanes_##T *)(x + i + k * sizeof(a) / sizeof(T));        \
+                e->least[k] = min_of_two_##T(a, e->least[k]);                                      \
+                e->most[k] = max_of_two_##T(a, e->most[k]);                                        \
             }                                                                                      \
         }                                                                                          \
     }                                                                                              \
-    static inline void extrema_last_##T(const T *x, size_t n, T *least, T *most, f64 *odd)         \
+    static inline void extrema_last_##T(const T *x, size_t n, struct extrema_##T *e, f64 *odd)     \
     {                                                                                              \
         for (size_t i = 0; i < n; i++) {                                                           \
+            lanes_##T a = (lanes_##T){0} + x[i];                                                   \
             *odd += (f64)x[i] - (f64)x[i];                                                         \
-            least[0] = x[i] < least[0] ? x[i] : least[0];                                          \
-            most[0] = x[i] > most[0] ? x[i] : most[0];                                             \
+            e->least[0] = min_of_two_##T(a, e->least[0]);                                          \
+            e->most[0] = max_of_two_##T(a, e->most[0]);                                            \
         }                                                                                          \
     }
 FUSED_EXTREMA(f32)
 FUSED_EXTREMA(f64)
 
-/* One block or four of them; what they add up to. */
-#define SUM_STEP(T)                                                                                \
-    static inline f64 sum_step_##T(const T *x, struct reduce_state *state, bool is_four)           \
-    {                                                                                              \
-        f64 s = is_four ? sum_four_blocks_##T(x) : sum_block_##T(x);                               \
-        sum_push(state->stack[0], state->n_blocks, s, is_four ? 2 : 0);                            \
-        state->n_blocks += is_four ? 4 : 1;                                                        \
-        return s;                                                                                  \
-    }                                                                                              \
-    static inline f64 deviations_step_##T(const T *x, struct reduce_state *state, bool is_four)    \
-    {                                                                                              \
-        f64 s, q;                                                                                  \
-        if (is_four)                                                                               \
-            deviations_of_four_##T(x, state->shift, &s, &q);                                       \
-        else                                                                                       \
-            deviations_of_one_##T(x, state->shift, &s, &q);                                        \
-        deviations_push_##T(state, s, q, is_four ? 2 : 0);                                         \
-        return s;                                                                                  \
-    }
-SUM_STEP(f32)
-SUM_STEP(f64)
-
 /* odd: 0 as long as all sums are finite, then NaN. */
 #define FUSED(name, T)                                                                             \
-    static inline size_t name##_fours_##T(size_t n, const T *as, struct reduce_state *added,       \
-                                          T *ret_least, T *ret_most, f64 *odd)                     \
-    {                                                                                              \
-        T least[FUSED_LANES(T)], most[FUSED_LANES(T)];                                             \
-        size_t i = 0;                                                                              \
-        for (size_t j = 0; j < FUSED_LANES(T); j++)                                                \
-            least[j] = ret_least[j], most[j] = ret_most[j];                                        \
-        for (; n - i >= 4 * BLOCK; i += 4 * BLOCK) {                                               \
-            f64 s = name##_step_##T(as + i, added, true);                                          \
-            extrema_lanes_##T(as + i, 4 * BLOCK, least, most);                                     \
-            *odd += s - s;                                                                         \
-        }                                                                                          \
-        for (size_t j = 0; j < FUSED_LANES(T); j++)                                                \
-            ret_least[j] = least[j], ret_most[j] = most[j];                                        \
-        return i;                                                                                  \
-    }                                                                                              \
     static void name##_fused_##T(size_t n, const void *src, struct reduce_state *added,            \
                                  struct reduce_state *min, struct reduce_state *max)               \
     {                                                                                              \
         const T *as = src;                                                                         \
-        T least[FUSED_LANES(T)], most[FUSED_LANES(T)];                                             \
+        struct extrema_##T extrema = extrema_none_##T();                                           \
         f64 odd = 0;                                                                               \
         size_t i = 0;                                                                              \
-        for (size_t j = 0; j < FUSED_LANES(T); j++)                                                \
-            least[j] = (T)__builtin_inf(), most[j] = -(T)__builtin_inf();                          \
         while (n - i >= BLOCK) {                                                                   \
-            if (added->n_blocks % 4 == 0 && n - i >= 4 * BLOCK) {                                  \
-                i += name##_fours_##T(n - i, as + i, added, least, most, &odd);                    \
-                continue;                                                                          \
-            }                                                                                      \
-            f64 s = name##_step_##T(as + i, added, false);                                         \
-            extrema_lanes_##T(as + i, BLOCK, least, most);                                         \
+            unsigned level = step_level(added->n_blocks, n - i);                                   \
+            f64 s = name##_step_##T(as + i, added, level);                                         \
+            extrema_take_##T(as + i, (size_t)BLOCK << level, &extrema);                            \
             odd += s - s;                                                                          \
-            i += BLOCK;                                                                            \
+            i += (size_t)BLOCK << level;                                                           \
         }                                                                                          \
         if (i < n)                                                                                 \
             name##_last_##T(n - i, as + i, added);                                                 \
-        extrema_last_##T(as + i, n - i, least, most, &odd);                                        \
+        extrema_last_##T(as + i, n - i, &extrema, &odd);                                           \
         if (min)                                                                                   \
-            min_found_##T(n, as, least, odd == 0, min);                                            \
+            min_found_##T(n, as, (const T *)extrema.least, odd == 0, min);                         \
         if (max)                                                                                   \
-            max_found_##T(n, as, most, odd == 0, max);                                             \
+            max_found_##T(n, as, (const T *)extrema.most, odd == 0, max);                          \
     }
 FUSED(sum, f32)
 FUSED(sum, f64)
