@@ -1,7 +1,7 @@
 #!/bin/sh
 # Everything that can be tested here: installs what is missing, builds, then
 #   unit tests, the kernel runner and the replayed fuzz corpora under ASan and UBSan,
-#   the threaded worker and client under TSan (built with clang),
+#   the threaded worker under TSan (built with clang),
 #   integration tests on real daemons, the Python package's among them, plain and under ASan and
 #   UBSan,
 #   the quickstart.
@@ -9,7 +9,8 @@
 . "$(dirname "$0")/setup.sh"
 need build check
 if has_nvcc; then need cuda; fi
-python_for_tests
+make_venv & # it waits for the index while the compiler works
+venv=$!
 passed=0
 failed=0
 
@@ -98,15 +99,18 @@ export ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS
 # Under sanitizers with -O1 and line tables alone, which their reports need: half of the time to
 # compile. The kernels have levels of their own. At -O1 gcc warns of texts that are never cut short.
 pick="--but tests/unit --but tests/fuzz" # those run under sanitizers
-attempt "build with gcc" compile "$build" --werror -Dnvcc_architectures=75
-pick=
+attempt "build with gcc" compile "$build" --werror -Dnvcc_architectures=75 -Ddebug=false
+pick="--but tests/bench --but tests/gpu" # those run as they are meant to, quickly
 attempt "build with gcc, ASan and UBSan" compile "$build/asan" --werror \
     -Db_sanitize=address,undefined -Db_lundef=false -Dcuda=disabled \
     -Doptimization=1 "-Dc_args=-g1 -Wno-format-truncation"
-attempt "build with clang, TSan" env CC=clang pick="--but tests --suite threads" sh -c '
+pick=
+attempt "build with clang, TSan" env CC=clang pick="--but . --suite threads" sh -c '
     . "$1/tests/setup.sh"
     compile "$2" --werror -Db_sanitize=thread -Db_lundef=false -Dcuda=disabled \
         -Doptimization=1 -Dc_args=-g1' "$0" "$top" "$build/tsan"
+wait "$venv" && made=0 || made=$?
+python_for_tests "$made"
 attempt "build the Python package" python_package "$build" --werror
 attempt "build the Python package, ASan and UBSan" python_package "$build/asan" --werror \
     -Db_sanitize=address,undefined -Db_lundef=false

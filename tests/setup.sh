@@ -119,24 +119,28 @@ python_with_numpy() {
     return 1
 }
 
-# The Python of the tests: NumPy 2 of the index in a virtual environment under the build folder;
-# where the index does not answer, the distribution's NumPy with NEP 50 promotion switched on.
+# make_venv: NumPy 2 of the index, and what else the tests want, in a virtual environment under the
+# build folder. Not if it is there.
+make_venv() {
+    if cmp -s "$top/tests/requirements.txt" "$build/venv/ready"; then return 0; fi
+    mkdir -p "$build"
+    rm -rf "$build/venv"
+    python3 -m venv "$build/venv" >"$build/venv.log" 2>&1 &&
+        "$build/venv/bin/python" -m pip install -q --disable-pip-version-check \
+            -r "$top/tests/requirements.txt" >>"$build/venv.log" 2>&1 &&
+        cp "$top/tests/requirements.txt" "$build/venv/ready"
+}
+
+# python_for_tests MADE: the Python of the tests. MADE: how make_venv ended; where the index did not
+# answer it is the distribution's NumPy with NEP 50 promotion switched on.
 python_for_tests() {
     python=$build/venv/bin/python
-    mkdir -p "$build"
-    if ! cmp -s "$top/tests/requirements.txt" "$build/venv/ready"; then
-        rm -rf "$build/venv"
-        if python3 -m venv "$build/venv" >"$build/venv.log" 2>&1 &&
-            "$python" -m pip install -q --disable-pip-version-check \
-                -r "$top/tests/requirements.txt" >>"$build/venv.log" 2>&1; then
-            cp "$top/tests/requirements.txt" "$build/venv/ready"
-        else
-            echo "the Python index does not answer: using the distribution's NumPy" >&2
-            need fallback
-            python=/usr/bin/python3 # the distribution's, whatever else is on PATH
-            NPY_PROMOTION_STATE=weak
-            export NPY_PROMOTION_STATE
-        fi
+    if [ "$1" != 0 ]; then
+        echo "the Python index does not answer: using the distribution's NumPy" >&2
+        need fallback
+        python=/usr/bin/python3 # the distribution's, whatever else is on PATH
+        NPY_PROMOTION_STATE=weak
+        export NPY_PROMOTION_STATE
     fi
     export python
 }
