@@ -35,13 +35,19 @@ struct gad_plan_pass {
 /** A matrix product: C is computed in tiles, which stay in the daemon's pool while the operands are
  * read along the depth, step by step. */
 struct gad_plan_product {
-    char precision[16]; /**< the dtype in which it is computed */
+    char precision[16]; /**< the dtype in which it is computed, or "tf32" */
     int64_t tile[3];    /**< matrices, rows and columns of C that are computed at a time */
     int64_t block[3];   /**< and of what one thread multiplies at a time */
     uint64_t n_tiles;   /**< of C */
     uint64_t n_steps;   /**< of each tile, along the depth */
     int64_t step_depth; /**< of a step */
-    unsigned n_buffers; /**< 2: the next step is read while one is multiplied; 1: then it waits */
+    /** Of a panel, what is read of the operands at a time along the depth: whole steps; but the
+     * last panel may have less. */
+    int64_t panel_depth;
+    /** Of the operand that tiles share which follow each other: they stay in the pool for them, and
+     * are read once. */
+    uint64_t n_kept_panels;
+    unsigned n_buffers; /**< 2: a panel is read while one is multiplied; 1: then reading waits */
     bool is_symmetric;  /**< an operand times itself, transposed: computed once */
     bool has_journal;   /**< tiles go to a journal first */
     uint64_t left_bytes, right_bytes; /**< read for each operand, in all tiles */

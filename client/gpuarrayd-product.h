@@ -31,6 +31,8 @@ struct gad_product {
                           and nobody knows where. Else see has_journal of struct gad_job_options:
                           the same call goes on from its journal */
     const char *journal_path; /**< likewise; NULL: beside the output */
+    bool tf32;                /**< a device may multiply float32 with TF32: see struct
+                                   gad_job_options */
 };
 
 /** Multiplies, and waits for the end.

@@ -422,6 +422,10 @@ struct gad_job_options {
     const char *journal_path; /**< where; NULL: beside the output, its name and ".journal". Removed
                                    when the job has ended well. While another job has it,
                                    gad_submit() waits up to 10 s, and then says GAD_BUSY */
+    bool tf32; /**< a device may round float32 to the 10 bits of TF32 before it multiplies
+                    matrices, which is several times as fast; it adds in float32. It is leave, not
+                    an order: product_precision of the job's stats says "tf32" where it was done.
+                    No effect on other jobs and dtypes, and on the CPU engine */
 };
 
 /** A result as it is, or would be. */
@@ -446,7 +450,7 @@ struct gad_job_stats {
     char engine_why[256];              /**< why that engine */
     /** Of a job with a matrix product; else empty and 0. */
     char product_library[64];   /**< that multiplied: "OpenBLAS 0.3.21" */
-    char product_precision[16]; /**< in which it did: "float32" */
+    char product_precision[16]; /**< in which it did: "float32", "tf32" */
     int64_t product_tile[3];    /**< matrices, rows and columns that were kept in memory at once */
     uint64_t n_product_tiles, left_bytes, right_bytes; /**< bytes read of the operands */
     char journal[16]; /**< what it was found as: "new", "continued": an earlier try of this job had

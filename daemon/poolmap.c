@@ -27,10 +27,11 @@
 
 #include <assert.h>
 
-#define MAX_ORDERS    52 /* 2^52 blocks of 4096 bytes */
-#define BITS_PER_WORD 64
-#define SLOTS_SHARE   16 /* of a pool */
-#define OTHERS_SHARE  8  /* of the part for carries, rounded down to a power of two */
+#define MAX_ORDERS       52 /* 2^52 blocks of 4096 bytes */
+#define BITS_PER_WORD    64
+#define SLOTS_SHARE      16 /* of a pool */
+#define SLOTS_PER_THREAD 2
+#define OTHERS_SHARE     8 /* of the part for carries, rounded down to a power of two */
 
 struct poolmap {
     uint64_t n_blocks, n_used;
@@ -118,6 +119,14 @@ uint64_t poolmap_part_bytes(uint64_t pool_bytes, bool is_device)
     uint64_t slots_bytes = max_u64(pool_bytes / SLOTS_SHARE, POOLMAP_SLOT_BYTES);
 
     return is_device || pool_bytes < 2 * slots_bytes ? pool_bytes / 2 : pool_bytes - slots_bytes;
+}
+
+uint64_t poolmap_cpu_slot_bytes(uint64_t pool_bytes, unsigned n_threads, uint64_t least_bytes)
+{
+    uint64_t left_bytes = pool_bytes - poolmap_part_bytes(pool_bytes, false);
+    uint64_t needed_bytes = SLOTS_PER_THREAD * 2 * least_bytes * n_threads;
+
+    return left_bytes >= max_u64(needed_bytes, POOLMAP_SLOT_BYTES) ? 2 * least_bytes : least_bytes;
 }
 
 int poolmap_new(uint64_t part_bytes, struct poolmap **ret_map)

@@ -26,6 +26,10 @@ struct extent {
 
 /* The part of a pool from which carries are lent. */
 uint64_t poolmap_part_bytes(uint64_t pool_bytes, bool is_device);
+/* A slot of the CPU's pool. One has room for any grain; twice as much is faster, since what is read
+ * goes where nothing was read for longer, and is taken where every thread has slots enough beside
+ * the largest carries, and in no small pool. */
+uint64_t poolmap_cpu_slot_bytes(uint64_t pool_bytes, unsigned n_threads, uint64_t least_bytes);
 int poolmap_new(uint64_t part_bytes, struct poolmap **ret_map) GAD_MUST_CHECK;
 struct poolmap *poolmap_free(struct poolmap *map); /* NULL */
 

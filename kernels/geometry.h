@@ -25,7 +25,7 @@
 #include "proto/array.h"
 
 #define GRAIN_MAX_OPERAND_BYTES (256u * 1024u) /* of one operand in one grain; see also kept.c */
-#define GRAIN_MAX_TOTAL_BYTES   (512u * 1024u) /* of all operands together; also the slot size */
+#define GRAIN_MAX_TOTAL_BYTES   (512u * 1024u) /* of all operands together: a slot has as much */
 #define GRAIN_MAX_OTHER_BYTES   (768u * 1024u) /* of what has_no_say, beside them */
 
 struct geometry_operand {

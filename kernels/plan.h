@@ -40,6 +40,9 @@ struct plan_limits {
      * (kernels/cuda/tile.h), wherever they come from. Else they pass it grain by grain, and only
      * those that are staged. */
     bool is_device;
+    bool has_blas; /* of a device: it multiplies matrices of floats */
+    const char *why_no_blas; /* NULL or "": not known */
+    bool has_tf32; /* of a device: those of float32 with TF32, if the request allows it */
     /* Of a product's C that the carry holds at a time: matrices, rows, columns. As a journal has
      * them; all 0: as the plan chooses. */
     int64_t product_tile[3];

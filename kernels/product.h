@@ -1,39 +1,50 @@
 /* How a matrix product that fits no memory is cut into turns. Pure code, run by the broker and
  * again by the worker.
  *
- *                      columns                  C is computed tile by tile. A tile stays in the
- * job's depth    +--+-----+--+               carry while panels of the operands stream by: for each
- *        +-------+  |  |panel|  | depth         step along the depth a panel of the left operand
- * and |       |  +--+-----+--+               one of the right, loaded while the step before is
- *        +-------+  +--+-----+--+               multiplied (two buffers).
- *   rows | panel |  |  |tile |  | rows
- *        +-------+  +--+-----+--+               The larger a tile, the less often the operands are
- * read.
- *        +-------+  +--+-----+--+
+ * C is computed tile by tile. A tile stays in the carry while panels of the operands stream by: a
+ * panel of the left operand and one of the right, loaded while those before are multiplied (two
+ * buffers). The larger a tile, the less often the operands are read.
  *
- * Steps are numbered through all tiles: tile t has those from t * n_depth_steps on. The turns of a
- * job, in the order in which they begin (they end in any order, and product_needs() says what each
- * has to wait for):
+ *                    columns of C
+ *                   +--+-----+--+
+ *                   |  |panel|  |  depth
+ *       depth       +--+-----+--+
+ *     +-------+     +--+-----+--+
+ *     +-------+     +--+-----+--+
+ *     | panel |     |  |tile |  |  rows
+ *     +-------+     +--+-----+--+
+ *     +-------+     +--+-----+--+
+ *
+ * A panel is one or several steps deep; deeper ones are read in longer pieces. A MULTIPLY is one
+ * block of C, or several, times one step. The sizes of blocks and the depth of a step depend on the
+ * product's shape and dtype alone, and blocks begin at multiples of their sizes: so the bits of C
+ * do not depend on the pool, on threads, or on what else runs. Tiles group blocks, panels steps.
+ *
+ * Panels are numbered through all tiles: tile t has those from t * n_panels on. The turns of a job,
+ * in the order in which they begin (they end in any order, and product_needs() says what each has
+ * to wait for):
  *
  *     LOAD(0)
- *     for each step s:    the first MULTIPLYs of s, LOAD(s + 1), the other MULTIPLYs of s
+ *     for each panel s:    the first MULTIPLYs of s, LOAD(s + 1), the other MULTIPLYs of s
  *         the tile's last step:    STOREs among them, and among the next tile's first ones;
  *                                  with a journal STORE, MARK, APPLY, MARK behind them
  *
- * A MULTIPLY is one block of C times one step. The sizes of blocks and the depth of a step depend
- * on the product's shape and dtype alone, and blocks begin at multiples of their sizes: so the bits
- * of C do not depend on the pool, on threads, or on what else runs. Tiles group blocks.
+ * Tiles follow each other along a row of tiles, all of which read the same of the left operand; or
+ * down the only column, and then of the right one. Where the pool has room, the first n_kept panels
+ * of that operand have memory of their own: they are loaded for the first of n_sharing tiles and
+ * stay for the others, whose LOADs of them are empty. If the depth is one panel, it stays in its
+ * buffer, and rows of tiles take the two in turn.
  *
  * LOAD, STORE and APPLY are grains of the geometries of the program's three passes: a box of the
  * grid, which turns take in parts. A grain of an operand lies in one tile's rows (or columns) and
- * in one step; one of C in one tile. Where C has fewer blocks or grains at its edges, turns are
+ * in one panel; one of C in one tile. Where C has fewer blocks or grains at its edges, turns are
  * empty: the numbers are the same for all tiles.
  *
  * Where the right operand is the left one transposed, C is symmetric: tiles and blocks above its
  * diagonal are not computed, and what lies below is stored twice, the second time through a view
  * with its axes exchanged. A block on the diagonal is made symmetric when it is complete.
  *
- * A small pool has one buffer for each operand: then LOAD(s + 1) waits for all of step s.
+ * A small pool has one buffer for each operand: then LOAD(s + 1) waits for all of panel s.
  */
 #pragma once
 
@@ -63,7 +74,10 @@ struct plan_product {
     int64_t n_matrices, n_rows, n_columns, depth; /* of C; n_matrices: of the last batch axis */
     /* Of the pool as well. Multiples of the above, or all there is. */
     int64_t tile_rows, tile_columns, tile_matrices;
-    uint64_t n_tiles, n_depth_steps;
+    int64_t panel_depth; /* whole steps; the last panel may have less */
+    uint64_t n_tiles, n_depth_steps, n_panels;
+    uint64_t n_kept, n_sharing; /* panels that stay, for so many tiles */
+    enum product_pass kept_pass;
     /* Turns of one step, of one tile. */
     int64_t join_rows, join_columns; /* of whole blocks, that one MULTIPLY takes at most */
     unsigned n_left_loads, n_right_loads, n_multiplies, n_first_multiplies, n_stores;
@@ -75,13 +89,17 @@ struct plan_product {
     unsigned store_lines, store_parts, n_late_stores, n_lag;
     bool is_by_columns; /* MULTIPLYs and STOREs of a tile go column by column, not row by row */
     bool has_journal, is_symmetric;
+    bool is_tf32; /* the device may round float32 to TF32's 10 bits before it multiplies */
     /* Where a journal says that tiles are finished: turns begin here. is_redone: the tile before is
      * in the journal whole, and is applied first. */
     uint64_t first_tile;
     bool is_redone;
     /* In the carry; with one buffer, both are at the same place. Panels are along the depth
-     * fastest, or along the rows (columns); their lines and those of C are line_bytes apart. */
+     * fastest, or along the rows (columns); their lines and those of C are line_bytes apart. Kept
+     * panels are kept_bytes apart, and if all are kept, there are no others of that operand. */
     uint64_t result_offset_bytes, panel_offset_bytes[2][2]; /* [left, right][buffer] */
+    uint64_t kept_offset_bytes, kept_bytes;
+    bool has_two_buffers;
     bool is_depth_fastest[2];
     bool is_direct[2]; /* the operand is an argument as it is, read from its file into the panel */
     int64_t panel_line_bytes[2], panel_matrix_bytes[2]; /* from one line, one matrix to the next */
@@ -99,8 +117,10 @@ struct product_turn {
     bool is_empty;          /* there is nothing to do */
     enum product_pass pass; /* LOAD, STORE, APPLY */
     uint64_t tile;
-    uint64_t step_index; /* LOAD, MULTIPLY: along the depth */
-    unsigned buffer;     /* LOAD, MULTIPLY: which of the panels */
+    /* LOAD, MULTIPLY: along the depth, and in which buffer left and right panels are. */
+    uint64_t panel_index;
+    unsigned buffer[2];
+    uint64_t step_index; /* MULTIPLY: along the depth */
     /* LOAD, STORE, APPLY: grains of the pass's geometry, see product_grain(). first_cell: how many
      * of the panel, of the tile, are in the turns before. */
     uint64_t n_grains, first_cell;

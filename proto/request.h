@@ -4,7 +4,7 @@
  *     { "outputs": [ {"expr": "sqrt(a*a)", "name": "r"?, "to": ARRAY?}, ... ],
  *       "args":    { "a": ARRAY, "k": {"scalar": 2.5}, ... },
  *       "engine": "auto"|"cpu"|"cuda"|"cuda:N"?, "priority": 0?, "label": ""?, "key": ""?,
- *       "progress_ms": 0?, "settle": false?, "journal": {"fd": i}? }
+ *       "progress_ms": 0?, "settle": false?, "journal": {"fd": i}?, "tf32": false? }
  *
  *     ARRAY = {"dtype": "<f8", "shape": [..], "strides": [..]?, "at": LOCATION}
  *     LOCATION = {"kind": "inline", "data": bin}
@@ -66,7 +66,13 @@ struct job_request {
      * are applied, so that the job goes on from there whatever ends it (PROTOCOL.md). */
     bool has_journal;
     uint32_t journal_fd_index; /* REQUEST_NO_FD: in a plan */
-    bool settle;               /* the owner will say job.settle when the output is in its place */
+    /* A device may round float32 to TF32's 10 bits before it multiplies matrices. It is leave, not
+     * an order: jobs and engines that have no use for it take no notice. */
+    bool tf32;
+    bool settle; /* the owner will say job.settle when the output is in its place */
+    /* Not of the message: whoever knows the files says here that no output is stored over an
+     * argument. */
+    bool is_apart;
 };
 
 /* n_fds: how many descriptors came with the message (indices are checked, and that none is used

@@ -297,6 +297,8 @@ static int decode_options(const msgpack_object *params, struct job_request *requ
         r = decode_progress(params, &request->progress_ms, error);
     if (r == 0)
         r = map_bool(params, "settle", &request->settle, error);
+    if (r == 0)
+        r = map_bool(params, "tf32", &request->tf32, error);
     return r;
 }
 
@@ -310,6 +312,7 @@ static int decode_journal(struct decoding *d, const msgpack_object *params,
     if (journal->type != MSGPACK_OBJECT_MAP)
         return error_set(d->error, GAD_BAD_REQUEST, "journal", "'journal' is not a map");
     request->has_journal = true;
+    request->journal_fd_index = REQUEST_NO_FD;
     if (d->is_plan && map_find(journal, "fd") == NULL)
         return 0;
     return descriptor_decode_with(journal, "journal", "fd", d->n_fds, &d->used_fds,

@@ -124,6 +124,13 @@ struct json_object *ctl_array_json(const struct gad_plan_output *what, const voi
 struct json_object *ctl_error_json(const struct gad_error *error);
 struct json_object *ctl_stats_json(const struct gad_job_stats *stats);
 struct json_object *ctl_status_json(const struct gad_job_status *status);
+/* To stderr: what a job went on from, if it did. */
+void ctl_print_journal(const struct gad_job_stats *stats);
+/* Where the journal of a job that failed is, if one is there; of one that was refused nothing is
+ * said of the output. to: what is added to; may be NULL. destination: its name; NULL: its file's.
+ * journal_path NULL: beside it. */
+void ctl_note_journal(const struct gad_array *to, const char *destination, const char *journal_path,
+                      int status);
 /* "3.21 GB" (decimal units) into a buffer of 32; returns it. */
 char *ctl_format_bytes(double n_bytes, char buffer[32]);
 char *ctl_format_shape(int ndim, const int64_t *shape, char *buffer, size_t n_bytes);

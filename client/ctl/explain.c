@@ -66,6 +66,8 @@ static struct json_object *product_json(const struct gad_plan_product *product)
     json_object_object_add(object, "block", extents_json(product->block));
     json_object_object_add(object, "step_depth", json_object_new_int64(product->step_depth));
     json_object_object_add(object, "steps", json_object_new_uint64(product->n_steps));
+    json_object_object_add(object, "panel_depth", json_object_new_int64(product->panel_depth));
+    json_object_object_add(object, "kept_panels", json_object_new_uint64(product->n_kept_panels));
     json_object_object_add(object, "buffers", json_object_new_int((int)product->n_buffers));
     json_object_object_add(object, "symmetric", json_object_new_boolean(product->is_symmetric));
     json_object_object_add(object, "journal", json_object_new_boolean(product->has_journal));

@@ -84,8 +84,9 @@ static const char *value_text(const char *key, struct json_object *value, char b
 /* Nested maps as indented lines: keys as the protocol names them. */
 static void print_value(const char *key, struct json_object *value, int depth)
 {
-    if (key && json_object_is_type(value, json_type_string) && !json_object_get_string_len(value))
-        return; /* not known */
+    if (key && (!value || (json_object_is_type(value, json_type_string) &&
+                           !json_object_get_string_len(value))))
+        return; /* not known, not there */
     if (key && strcmp(key, "memory") == 0 && json_object_is_type(value, json_type_object)) {
         info_print_memory(value, depth);
         return;

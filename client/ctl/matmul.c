@@ -9,7 +9,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum {
     OPTION_ALPHA = 0x300,
@@ -18,6 +17,7 @@ enum {
     OPTION_TRANSPOSE_B,
     OPTION_JOURNAL,
     OPTION_NO_JOURNAL,
+    OPTION_TF32,
     OPTION_EXPLAIN,
     OPTION_ENGINE,
     OPTION_IN_PLACE,
@@ -46,6 +46,8 @@ static const struct argp_option options[] = {
     {"no-journal", OPTION_NO_JOURNAL, NULL, 0,
      "with --beta: nothing is kept; what ends early leaves DEST added to in part", 0},
     {"in-place", OPTION_IN_PLACE, NULL, 0, "write into an existing file, or a selection of it", 0},
+    {"tf32", OPTION_TF32, NULL, 0,
+     "a device may round float32 to the 10 bits of TF32 before it multiplies: faster", 0},
     {"explain", OPTION_EXPLAIN, NULL, 0,
      "print the plan: tiles, bytes of each operand, time and what it goes to; run nothing", 0},
     {"engine", OPTION_ENGINE, "NAME", 0, "auto, cpu, cuda, or cuda:N for one device", 0},
@@ -108,6 +110,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case OPTION_TRANSPOSE_B: o->product.transpose_right = true; return 0;
     case OPTION_JOURNAL: o->product.journal_path = arg; return 0;
     case OPTION_NO_JOURNAL: o->product.no_journal = true; return 0;
+    case OPTION_TF32: o->product.tf32 = true; return 0;
     case OPTION_EXPLAIN: o->explain = true; return 0;
     case OPTION_JSON: o->json = true; return 0;
     case OPTION_IN_PLACE: o->in_place = true; return 0;
@@ -193,34 +196,9 @@ static void print_outcome(const struct matmul_options *o, const struct gad_job_s
         ctl_put_json(object);
         return;
     }
-    if (strcmp(stats->journal, "complete") == 0)
-        fprintf(stderr, "the journal was complete: nothing was left to add\n");
-    if (strcmp(stats->journal, "continued") == 0)
-        fprintf(stderr, "went on from the journal\n");
+    ctl_print_journal(stats);
     if (o->verbose)
         print_verbose(stats);
-}
-
-/* Where the journal of a job that failed is, if one is there. One that was refused says nothing of
- * the output. */
-static void note_journal(const struct matmul_options *o, int status)
-{
-    struct stat st;
-    char *path = NULL;
-    const struct gad_array_info *info = gad_array_info(o->move.to);
-    if (o->json || o->product.beta == 0 || o->product.no_journal || !info || !info->path ||
-        status == GAD_BUSY)
-        return;
-    if (o->product.journal_path)
-        path = strdup(o->product.journal_path);
-    else if (asprintf(&path, "%s.journal", info->path) < 0)
-        path = NULL;
-    if (status == GAD_BAD_JOURNAL && path)
-        fprintf(stderr, "the journal is %s\n", path);
-    else if (path && stat(path, &st) == 0 && S_ISREG(st.st_mode))
-        fprintf(stderr, "%s may be added to in part: the same command goes on from %s\n",
-                o->destination, path);
-    free(path);
 }
 
 static int multiply(struct matmul_options *o, struct gad_client *client, struct gad_error *error)
@@ -234,10 +212,10 @@ static int multiply(struct matmul_options *o, struct gad_client *client, struct 
     o->move.is_cancelled = is_cancelled;
     int r = (int)gad_matmul(client, &o->product, &o->move, &stats, error);
     ctl_progress_end(&progress);
-    if (r)
-        note_journal(o, r);
-    else
+    if (!r)
         print_outcome(o, &stats);
+    else if (!o->json && o->product.beta != 0 && !o->product.no_journal)
+        ctl_note_journal(o->move.to, o->destination, o->product.journal_path, r);
     return r;
 }
 

@@ -10,7 +10,21 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OPTION_EXPLAIN = 0x100, OPTION_JSON, OPTION_ENGINE, OPTION_IN_PLACE, OPTION_PRIORITY };
+enum {
+    OPTION_EXPLAIN = 0x100,
+    OPTION_JSON,
+    OPTION_ENGINE,
+    OPTION_IN_PLACE,
+    OPTION_PRIORITY,
+    OPTION_JOURNAL,
+    OPTION_TF32,
+};
+
+#define JOURNAL_DOC                                                                                \
+    "of a matrix product that is added to what its destination holds: what is being added is "     \
+    "kept here, and the same command goes on from there; with --in-place"
+#define TF32_DOC                                                                                   \
+    "a device may round float32 to the 10 bits of TF32 before it multiplies matrices: faster"
 
 static const struct argp_option run_argp_options[] = {
     {"output", 'o', "[NAME=]DEST", 0,
@@ -21,6 +35,8 @@ static const struct argp_option run_argp_options[] = {
     {"engine", OPTION_ENGINE, "NAME", 0, "auto, cpu, cuda, or cuda:N for one device", 0},
     {"in-place", OPTION_IN_PLACE, NULL, 0,
      "write into existing files, which may be sources of the same job", 0},
+    {"journal", OPTION_JOURNAL, "FILE", 0, JOURNAL_DOC, 0},
+    {"tf32", OPTION_TF32, NULL, 0, TF32_DOC, 0},
     {"priority", OPTION_PRIORITY, "N", 0, "-100 to 100 among your own jobs", 0},
     {"label", 'l', "TEXT", 0, "shown in lists of jobs", 0},
     {"json", OPTION_JSON, NULL, 0, "print the outcome as JSON", 0},
@@ -45,6 +61,8 @@ static error_t parse_run_option(int key, char *arg, struct argp_state *state)
     case OPTION_EXPLAIN: o->explain = true; return 0;
     case OPTION_IN_PLACE: o->in_place = true; return 0;
     case OPTION_ENGINE: o->engine = arg; return 0;
+    case OPTION_JOURNAL: o->journal_path = arg; return 0;
+    case OPTION_TF32: o->tf32 = true; return 0;
     case OPTION_PRIORITY: return ctl_read_priority(arg, &o->priority, state);
     case ARGP_KEY_ARG:
         if (!o->expression) {
@@ -87,6 +105,8 @@ static const struct argp_option submit_argp_options[] = {
     {"engine", OPTION_ENGINE, "NAME", 0, "auto, cpu, cuda, or cuda:N for one device", 0},
     {"in-place", OPTION_IN_PLACE, NULL, 0,
      "write into existing files, which may be sources of the same job", 0},
+    {"journal", OPTION_JOURNAL, "FILE", 0, JOURNAL_DOC, 0},
+    {"tf32", OPTION_TF32, NULL, 0, TF32_DOC, 0},
     {"priority", OPTION_PRIORITY, "N", 0, "-100 to 100 among your own jobs", 0},
     {"label", 'l', "TEXT", 0, "shown in lists of jobs", 0},
     {"json", OPTION_JSON, NULL, 0, "print the number as JSON", 0},
@@ -191,6 +211,9 @@ struct gad_job_options run_job_options(struct run_options *o, struct ctl_progres
         .progress = progress && progress->is_shown ? ctl_progress_draw : NULL,
         .progress_data = progress,
         .progress_ms = 100,
+        .has_journal = o->journal_path != NULL,
+        .journal_path = o->journal_path,
+        .tf32 = o->tf32,
     };
 }
 
@@ -206,7 +229,11 @@ static void print_verbose(const struct gad_job_stats *s)
             s->kernel_s, s->sink_s, s->client_s);
     if (s->to_device_s > 0 || s->from_device_s > 0)
         fprintf(stderr, "; to the device %.3f s, back %.3f s", s->to_device_s, s->from_device_s);
-    fprintf(stderr, ")\n%s\n", s->engine_why);
+    fprintf(stderr, ")\n");
+    if (s->product_library[0])
+        fprintf(stderr, "matrices were multiplied by %s in %s\n", s->product_library,
+                s->product_precision);
+    fprintf(stderr, "%s\n", s->engine_why);
 }
 
 static void print_outcome(const struct run_options *o, const struct gad_job *job)
@@ -242,6 +269,7 @@ static void print_outcome(const struct run_options *o, const struct gad_job *job
     }
     if (!stats)
         return;
+    ctl_print_journal(stats);
     if (o->verbose)
         print_verbose(stats);
     if (stats->n_divide_by_zero)
@@ -266,7 +294,9 @@ static int run_job(struct run_options *o, struct gad_client *client)
     ctl_progress_end(&progress);
     if (!r)
         print_outcome(o, job);
-    gad_job_free(job);
+    gad_job_free(job); /* lets go of the journal, so that one with nothing in it is gone */
+    if (r && !o->json && o->journal_path)
+        ctl_note_journal(o->job.outputs[0].to, NULL, o->journal_path, r);
     return r;
 }
 

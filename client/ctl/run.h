@@ -9,8 +9,9 @@ struct run_options {
     struct ctl_job job;
     const char *engine, *label; /* the label is never NULL after the words were read */
     char own_label[RUN_LABEL_SIZE];
+    const char *journal_path; /* NULL: none */
     int priority;
-    bool json, explain, quiet, verbose, in_place;
+    bool json, explain, quiet, verbose, in_place, tf32;
     bool has_seed; /* random: shown with the outcome */
     uint64_t seed;
     const char *expression;

@@ -254,6 +254,7 @@ static void add_rest(struct job_request *request, const struct build_source *sou
         request->progress_ms = ms < MIN_PROGRESS_MS ? MIN_PROGRESS_MS : ms;
     }
     request->settle = source->settle;
+    request->tf32 = options->tf32;
 }
 
 int build_init(struct build *build, struct gad_client *client, const struct build_source *source,

@@ -97,6 +97,7 @@ static void list_arguments(struct matmul *m, const struct gad_product *product,
         .progress_ms = options->progress_ms,
         .has_journal = product->beta != 0 && !product->no_journal,
         .journal_path = product->journal_path,
+        .tf32 = product->tf32,
     };
 }
 

@@ -2,6 +2,7 @@
  *
  *     product  float32, 1.1e+12 operations
  *     tiles    2 of 4096 x 8192, in 16 steps of depth 512, by blocks of 512 x 512
+ *     panels   of depth 1536, two buffers, 3 kept for all tiles that share them
  *     left     512.0 MiB, 2048 grains of (128, 512), into panels
  *              reads a
  *     right    512.0 MiB, 1024 grains of (8, 8192), into panels
@@ -35,12 +36,14 @@ static int read_extents(const msgpack_object *map, const char *key, int64_t *ret
 static int read_product(const msgpack_object *map, struct gad_plan_product *ret)
 {
     const char *precision = NULL;
-    uint64_t n_buffers = 0, step_depth = 0;
+    uint64_t n_buffers = 0, step_depth = 0, panel_depth = 0;
     size_t n = 0;
     if (map_str(map, "precision", &precision, &n, NULL) || !precision ||
         n >= sizeof(ret->precision) || read_extents(map, "tile", ret->tile) ||
         read_extents(map, "block", ret->block) || map_u64(map, "tiles", &ret->n_tiles, NULL) ||
         map_u64(map, "step_depth", &step_depth, NULL) || step_depth > INT64_MAX ||
+        map_u64(map, "panel_depth", &panel_depth, NULL) || panel_depth > INT64_MAX ||
+        map_u64(map, "kept_panels", &ret->n_kept_panels, NULL) ||
         map_u64(map, "steps", &ret->n_steps, NULL) || map_u64(map, "buffers", &n_buffers, NULL) ||
         map_bool(map, "symmetric", &ret->is_symmetric, NULL) ||
         map_bool(map, "journal", &ret->has_journal, NULL) ||
@@ -51,6 +54,7 @@ static int read_product(const msgpack_object *map, struct gad_plan_product *ret)
     memcpy(ret->precision, precision, n);
     ret->n_buffers = n_buffers == 2 ? 2 : 1;
     ret->step_depth = (int64_t)step_depth;
+    ret->panel_depth = (int64_t)panel_depth;
     return 0;
 }
 
@@ -93,7 +97,11 @@ void plan_product_print(FILE *out, const msgpack_object *map, const struct gad_p
     fprintf(out, ", in %" PRIu64 " %s of depth %" PRId64 ", by blocks of ", p->n_steps,
             p->n_steps == 1 ? "step" : "steps", p->step_depth);
     print_extents(out, p->block);
-    fputs(p->n_buffers == 2 ? "\n" : ", one buffer\n", out);
+    fprintf(out, "\npanels   of depth %" PRId64 "%s", p->panel_depth,
+            p->n_buffers == 2 ? ", two buffers" : ", one buffer");
+    if (p->n_kept_panels > 0)
+        fprintf(out, ", %" PRIu64 " kept for all tiles that share them", p->n_kept_panels);
+    fputs("\n", out);
     print_pass(out, "left", plan->passes[0].read_bytes, &passes->via.array.ptr[0], "into panels");
     print_pass(out, "right", plan->passes[1].read_bytes, &passes->via.array.ptr[1], "into panels");
     print_pass(out, "result", plan->passes[2].read_bytes + plan->passes[2].write_bytes,

@@ -21,7 +21,7 @@
 #include <dirent.h>
 #include <unistd.h>
 
-#define N_ENGINE_PAIRS 15u
+#define N_ENGINE_PAIRS 16u
 
 static unsigned count_descriptors(void)
 {
@@ -68,6 +68,16 @@ static void pack_absence(msgpack_packer *p, const struct worker *worker)
     pack_key_f64(p, "retry_s", worker_retry_seconds(worker));
 }
 
+static void pack_text_or_nil(msgpack_packer *p, const char *key, const char *text)
+{
+    if (text) {
+        pack_key_str(p, key, text);
+    } else {
+        pack_str(p, key);
+        msgpack_pack_nil(p);
+    }
+}
+
 static void pack_engine(msgpack_packer *p, const struct worker *worker,
                         const struct info_answer *answer)
 {
@@ -78,12 +88,16 @@ static void pack_engine(msgpack_packer *p, const struct worker *worker,
     size_t n_bytes = 0;
     if (answer->bytes)
         splice_map(answer->bytes, answer->n_bytes, &n_pairs, &pairs, &n_bytes);
-    n_pairs += N_ENGINE_PAIRS + (is_absent ? 2 : 0) + (info->memory ? 1 : 0);
+    bool has_reason = info->why_no_blas[0] != '\0';
+    n_pairs += N_ENGINE_PAIRS + (is_absent ? 2 : 0) + (info->memory ? 1 : 0) + has_reason;
     msgpack_pack_map(p, n_pairs);
     pack_key_str(p, "name", info->engine);
     pack_key_i64(p, "index", info->index);
     pack_key_str(p, "device", info->device);
     pack_key_str(p, "level", info->level);
+    pack_text_or_nil(p, "blas", info->blas[0] ? info->blas : NULL);
+    if (has_reason)
+        pack_key_str(p, "why_no_blas", info->why_no_blas);
     pack_life(p, worker, info);
     pack_pool(p, worker);
     pack_rates(p, &worker_limits(worker)->rates);
@@ -136,16 +150,6 @@ void info_reply_info(struct session *session, uint32_t id, const struct info_ans
     pack_engines(p, broker, answers);
     pack_counts(p, broker, &answers[0]);
     session_send(session);
-}
-
-static void pack_text_or_nil(msgpack_packer *p, const char *key, const char *text)
-{
-    if (text) {
-        pack_key_str(p, key, text);
-    } else {
-        pack_str(p, key);
-        msgpack_pack_nil(p);
-    }
 }
 
 void info_pack_ops(msgpack_packer *p)

@@ -24,12 +24,15 @@
 #include <stdio.h>
 #include <string.h>
 
-static int check_overlap(const struct submission *s, const struct places *places, bool *ret,
-                         struct gad_error *error)
+/* Where its arrays are, and whether outputs are stored over arguments: the compiler is told. */
+static int locate(struct session *session, const struct frame *frame, struct submission *s,
+                  struct places *ret_places, struct gad_error *error)
 {
-    int r = overlap_check(s->request, places->args, places->outputs, ret, error);
-    if (r == 0 && *ret)
-        r = overlap_check_passes(s->request, s->program, places->args, places->outputs, error);
+    int r = places_check(session->broker, session->uid, s->request, frame, ret_places, error);
+    if (r == 0)
+        r = overlap_check(s->request, ret_places->args, ret_places->outputs, &s->is_in_place,
+                          error);
+    s->request->is_apart = r == 0 && !s->is_in_place;
     return r;
 }
 
@@ -56,11 +59,15 @@ static int judge(struct session *session, const struct frame *frame, struct subm
 {
     struct broker *broker = session->broker;
     struct places places;
+    struct gad_error of_places = {0}; /* those of expressions come first */
+    int r_places = locate(session, frame, s, &places, &of_places);
     int r = programs_compile(broker->programs, session->uid, s->request, &s->program, error);
-    if (r == 0)
-        r = places_check(broker, session->uid, s->request, frame, &places, error);
-    if (r == 0)
-        r = check_overlap(s, &places, &s->is_in_place, error);
+    if (r == 0 && r_places != 0) {
+        *error = of_places;
+        r = r_places;
+    }
+    if (r == 0 && s->is_in_place)
+        r = overlap_check_passes(s->request, s->program, places.args, places.outputs, error);
     if (r == 0)
         r = decide(broker, s, places.regions, places.n_regions, error);
     if (r == 0) {
@@ -251,8 +258,10 @@ static int decode_again(struct broker *broker, const struct job *job, msgpack_un
     struct frame frame = {.n_fds = job->n_fds};
     int r = decode(&message, &frame, false, s, error);
     s->is_in_place = job->is_in_place;
-    if (r == 0)
-        r = programs_compile(broker->programs, job_uid(job), s->request, &s->program, error);
+    if (r != 0)
+        return r;
+    s->request->is_apart = !s->is_in_place;
+    r = programs_compile(broker->programs, job_uid(job), s->request, &s->program, error);
     return r;
 }
 

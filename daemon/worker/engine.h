@@ -53,7 +53,11 @@ struct engine { /* first member of an engine's own struct */
     char *pool;                   /* limits.pool_bytes that slots and carries are cut from */
     struct plan_limits limits;    /* as the broker will plan with */
     unsigned n_device_tiles;      /* tiles that may be with the device at a time; 0: never */
+    unsigned n_device_products;   /* MULTIPLYs beside them, with those that are queued */
+    unsigned n_device_flights;    /* of both kinds with the device at a time */
+    const char *blas;             /* what multiplies matrices of floats: "cuBLAS 13.0.2"; NULL: */
+    const char *why_no_blas;      /* none, and why not */
     const struct cpu_engine *cpu; /* for threads' contexts; NULL: not needed */
-    /* n_device_tiles entries for those tiles; the worker's. NULL: none. */
+    /* n_device_flights entries for these; the worker's. NULL: none. */
     struct crashpage_thread *device_pages;
 };

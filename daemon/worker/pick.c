@@ -36,15 +36,25 @@ static struct tile **find_waiting(const struct sched *s, struct wjob *job)
     return found;
 }
 
+/* Those without a slot copy nothing, and take no place from those that do. */
+static bool is_device_full(const struct sched *s, const struct pass_ports *ports)
+{
+    const struct engine *e = s->config.engine;
+    if (e->n_device_tiles == 0)
+        return false;
+    return ports->needs_slot ? s->n_with_device[0] >= e->n_device_tiles
+                             : s->n_with_device[1] >= e->n_device_products;
+}
+
 static bool can_begin_tile(const struct sched *s, const struct wjob *job)
 {
     const struct engine *e = s->config.engine;
-    if (!wjob_has_next_tile(job) ||
-        job->n_tiles >= s->n_threads_compute + SCHED_N_IO + e->n_device_tiles)
-        return false;
-    if (e->n_device_tiles > 0 && s->n_with_device >= e->n_device_tiles && !job->is_express)
+    if (!wjob_has_next_tile(job) || job->n_tiles >= s->n_threads_compute + SCHED_N_IO +
+                                                        e->n_device_tiles + e->n_device_products)
         return false;
     const struct pass_ports *ports = wjob_next_ports(job);
+    if (is_device_full(s, ports) && !job->is_express)
+        return false;
     if (ports->needs_slot &&
         sched_reads_are_enough(s, job->identity.user, slots_use(s->slots).n_slots))
         return false;

@@ -46,3 +46,12 @@ static inline bool product_is_applied(const struct tile *t)
 {
     return t->job->journal && t->turn.step == PRODUCT_APPLY;
 }
+
+/* product_log.c: what all engines do alike. Views of the grain in hand: the panel that a LOAD
+ * writes, the part of C that a STORE reads. */
+void product_views(const struct tile *t, struct thread_context *th);
+/* The grain in hand from its slot into the journal; from the journal into its slot; from there to
+ * the output. 0, -EAGAIN or a status in th->error. */
+int product_log(const struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
+int product_read_log(const struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
+int product_apply(const struct tile *t, struct thread_context *th) GAD_MUST_CHECK;

@@ -3,7 +3,6 @@
  */
 #include "daemon/worker/journal.h"
 #include "daemon/worker/worker.h"
-#include "kernels/cpu/multiply.h"
 #include "proto/util.h"
 
 /* Bytes that end a message, and go into it from where they are. */
@@ -72,16 +71,24 @@ static void pack_traffic(msgpack_packer *p, const struct wjob *job)
     pack_seconds(p, job);
 }
 
-static void pack_product(msgpack_packer *p, const struct wjob *job)
+/* Vectors are too little for the CPU's library. */
+static const char *library_of(const struct engine *e, const struct wjob *job)
+{
+    const struct plan_product *product = &job->plan.product;
+    bool is_matrix = product->n_rows > 1 && product->n_columns > 1;
+    bool is_of_library =
+        dtype_is_float(job->program->product.dtype) && (is_matrix || e->limits.is_device);
+    return is_of_library && e->blas ? e->blas : "gpuarrayd " GPUARRAYD_VERSION;
+}
+
+static void pack_product(msgpack_packer *p, const struct engine *e, const struct wjob *job)
 {
     const struct plan_product *product = &job->plan.product;
     enum dtype dtype = job->program->product.dtype;
     pack_str(p, "product");
     msgpack_pack_map(p, 6);
-    bool is_of_library = dtype_is_float(dtype) && product->n_rows > 1 && product->n_columns > 1;
-    pack_key_str(p, "library",
-                 is_of_library ? cpu_multiply_library() : "gpuarrayd " GPUARRAYD_VERSION);
-    pack_key_str(p, "precision", dtype_name(dtype));
+    pack_key_str(p, "library", library_of(e, job));
+    pack_key_str(p, "precision", product->is_tf32 ? "tf32" : dtype_name(dtype));
     pack_str(p, "tile");
     msgpack_pack_array(p, 3);
     msgpack_pack_int64(p, product->tile_matrices);
@@ -106,7 +113,7 @@ static void pack_result(struct worker *w, msgpack_packer *p, const struct wjob *
     pack_key_u64(p, "divide_by_zero", m->warnings.n_divide_by_zero);
     pack_key_u64(p, "invalid_cast", m->warnings.n_invalid_casts);
     if (job->product)
-        pack_product(p, job);
+        pack_product(p, w->engine, job);
     if (job->journal)
         pack_key_str(p, "journal", journal_state_name(job->journal->state));
     pack_str(p, "outputs");

@@ -353,7 +353,7 @@ static void with_device(struct sched *s, struct tile *tile)
     }
     tile->state = TILE_WITH_DEVICE;
     tile->job->n_with_device++;
-    s->n_with_device++;
+    s->n_with_device[tile->slot == NULL]++;
 }
 
 void sched_device_done(struct sched *s, struct tile *tile, int error)
@@ -364,7 +364,7 @@ void sched_device_done(struct sched *s, struct tile *tile, int error)
     tile->is_computed = true;
     if (tile->state == TILE_WITH_DEVICE) {
         job->n_with_device--;
-        s->n_with_device--;
+        s->n_with_device[tile->slot == NULL]--;
         charge_device(s, tile);
         wait_for_turn(s, tile, TILE_COMPUTED);
         if (job->state == WJOB_ENDING)

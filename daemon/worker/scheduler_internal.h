@@ -29,7 +29,7 @@ struct sched {
 
     unsigned n_idle, n_busy;               /* compute threads */
     unsigned n_threads_compute;            /* as the engine's limits say */
-    unsigned n_with_device;                /* tiles */
+    unsigned n_with_device[2];             /* tiles, with a slot and without */
     unsigned n_rings;                      /* of all jobs that were not closed yet */
     struct tile *reads, **reads_end;       /* for I/O threads, in order */
     struct wjob *openings;                 /* whose journals are to be read */

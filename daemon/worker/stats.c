@@ -49,6 +49,19 @@ static uint64_t private_bytes(void)
     return proc_kilobytes("/proc/self/smaps_rollup", "Anonymous") * 1024;
 }
 
+/* What multiplies matrices of floats, or why nothing does. */
+static void pack_blas(msgpack_packer *p, const struct engine *e)
+{
+    pack_str(p, "blas");
+    if (e->blas)
+        pack_str(p, e->blas);
+    else
+        msgpack_pack_nil(p);
+    if (e->why_no_blas)
+        pack_key_str(p, "why_no_blas", e->why_no_blas);
+    pack_key_bool(p, "has_tf32", e->limits.has_tf32);
+}
+
 int worker_send_ready(struct worker *w)
 {
     const struct engine *e = w->engine;
@@ -56,7 +69,7 @@ int worker_send_ready(struct worker *w)
     message_writer_clear(&w->writer);
     message_begin_notification(&w->writer, "worker.ready");
     msgpack_packer *p = &w->writer.packer;
-    msgpack_pack_map(p, 11 + n_pairs);
+    msgpack_pack_map(p, 13 + (e->why_no_blas != NULL) + n_pairs);
     pack_key_str(p, "engine", e->kind);
     pack_key_str(p, "device", e->device);
     pack_key_str(p, "level", e->level);
@@ -64,6 +77,7 @@ int worker_send_ready(struct worker *w)
     pack_key_u64(p, "slot_bytes", e->limits.slot_bytes);
     pack_key_u64(p, "carry_limit", e->limits.carry_limit_bytes);
     pack_key_bool(p, "is_device", e->limits.is_device);
+    pack_blas(p, e);
     pack_rates(p, &e->limits.rates);
     pack_key_u64(p, "threads", e->limits.n_threads);
     pack_key_u64(p, "overhead_bytes", private_bytes());

@@ -54,6 +54,7 @@ struct thread_context {
     struct port_io io;
     void *scratch;                        /* CPU_SCRATCH_BYTES, with cpu */
     _Atomic uint64_t signalling_since_ns; /* in the write to a client's eventfd; 0: not */
+    uint64_t slot_bytes;                  /* the CPU engine's */
     /* The grain in hand. */
     struct port_box input_boxes[REQUEST_MAX_ARGS], output_boxes[REQUEST_MAX_OUTPUTS];
     void *input_memory[REQUEST_MAX_ARGS], *output_memory[REQUEST_MAX_OUTPUTS];

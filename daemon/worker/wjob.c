@@ -66,9 +66,11 @@ static int compile(struct wjob *job, const msgpack_object *params,
     int r = map_bool(params, "in_place", &job->is_in_place, error);
     if (!r)
         r = request_decode(request, job->frame.n_fds, false, &job->request, error);
-    if (!r)
+    if (!r) {
+        job->request->is_apart = !job->is_in_place; /* as in the broker: the same program */
         r = programs_compile(context->programs, job->identity.user, job->request, &job->program,
                              error);
+    }
     if (!r)
         r = plan_make(job->request, job->program, job->is_in_place, context->limits, &job->plan,
                       error);

@@ -40,18 +40,19 @@ static int make_context(struct worker *w)
     return w->tile ? thread_context_new(0, w->engine->cpu, page, true, &w->context) : -ENOMEM;
 }
 
-/* Main, compute, I/O, and one entry for each tile that may be with the device. */
+/* Main, compute, I/O, and one entry for each turn that may be with the device. */
 static int make_page(struct worker *w, int fd)
 {
     uint32_t n_threads = 1 + w->engine->limits.n_threads + SCHED_N_IO;
-    if (n_threads + w->engine->n_device_tiles > CRASHPAGE_MAX_THREADS)
+    uint32_t n_flights = w->engine->n_device_flights;
+    if (n_threads + n_flights > CRASHPAGE_MAX_THREADS)
         return -EINVAL;
     if (fd < 0)
         return 0;
     int r = crashpage_map(fd, &w->page);
     if (r)
         return r;
-    atomic_store(&w->page->n_threads, n_threads + w->engine->n_device_tiles);
+    atomic_store(&w->page->n_threads, n_threads + n_flights);
     w->engine->device_pages = &w->page->threads[n_threads];
     return 0;
 }

@@ -8,6 +8,10 @@
  * interpreter stores it ("value"). An input that only they read is not loaded. Scans write the
  * outputs, and have a place for the states with which a grain begins. Tables lie beside the grains.
  *
+ * The passes of a matrix product are like any other: what an operand's stores is a panel, one of
+ * two outputs beyond the program's own; C is an earlier result, which is never uniform, since the
+ * host does not have it.
+ *
  * Called by encode.c and tile.c, and by the planner for the number of values.
  */
 #include "kernels/cuda/encode.h"
@@ -37,6 +41,8 @@ static bool is_within_limits(const struct program *program, const struct pass *p
 bool encode_is_uniform(const struct program *program, unsigned reduction)
 {
     int64_t shape[ARRAY_MAX_NDIM], n = 1;
+    if (program->reductions[reduction].op == OP_MATMUL)
+        return false;
     int ndim = program_reduction_shape(program, reduction, shape);
     for (int i = 0; i < ndim; i++)
         n = shape[i] == 1 ? n : 0;
@@ -225,9 +231,10 @@ static void add_states(const struct scan *s)
 
 static int add_outputs(const struct scan *s)
 {
+    unsigned n_outputs = s->program->n_outputs + (s->program->product.is_there ? 2u : 0u);
     for (unsigned i = 0; i < s->pass->n_stores; i++) {
         unsigned store = s->pass->first_store + i, output = s->program->stores[store].output;
-        if (output >= s->program->n_outputs || s->program->outputs[output].dtype >= DTYPE_COUNT)
+        if (output >= n_outputs || s->program->outputs[output].dtype >= DTYPE_COUNT)
             return -EINVAL;
         add(s->to, ENCODE_STORE, store, s->program->outputs[output].dtype, &s->to->output[i]);
     }

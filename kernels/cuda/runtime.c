@@ -60,6 +60,11 @@ static int bind_thread(void)
     return r;
 }
 
+int cuda_thread_bind(void)
+{
+    return bind_thread();
+}
+
 static void lock_list(void)
 {
     while (atomic_flag_test_and_set_explicit(&held_lock, memory_order_acquire))

@@ -31,6 +31,8 @@ void cuda_versions(int *ret_driver, int *ret_runtime);
 int cuda_device_count(int *ret_n) GAD_MUST_CHECK;
 /* Makes it the process's device and its context (which takes memory of the device). */
 int cuda_device_open(int index, struct cuda_device *ret_device) GAD_MUST_CHECK;
+/* The calling thread uses that device: for libraries that look for its context by themselves. */
+int cuda_thread_bind(void) GAD_MUST_CHECK;
 /* The driver's count for the whole device, all processes. */
 int cuda_memory_info(uint64_t *ret_free_bytes, uint64_t *ret_total_bytes) GAD_MUST_CHECK;
 

@@ -220,6 +220,8 @@ struct interpreter_launch cuda_tile_describe(const struct cuda_tile *t)
         .read_bytes = cuda_tile_to_device_bytes(t),
         .write_offset = t->results_offset,
         .write_bytes = t->outputs_end - t->results_offset,
+        .outside_read = t->outside_read,
+        .outside_written = t->outside_written,
     };
     if (t->values_bytes > 0)
         launch.write_bytes = t->values_offset + t->n_grains * t->values_bytes - t->results_offset;

@@ -42,6 +42,7 @@ struct cuda_tile {
     uint64_t results_offset, outputs_end, outputs_limit;
     uint64_t values_offset, values_bytes;             /* values_bytes: of a grain */
     unsigned n_blocks, n_task_blocks, n_count_blocks; /* of the grain so far that has the most */
+    struct interpreter_range outside_read, outside_written; /* of all grains */
     struct code_header header;
     struct encode_places places;
     struct encode_nodes nodes; /* of the device */
@@ -82,7 +83,10 @@ void *cuda_tile_place_input(struct cuda_tile *t, uint64_t n_bytes);
 void *cuda_tile_place_output(struct cuda_tile *t, uint64_t n_bytes);
 
 /* The next grain. Views as for cpu_engine_run() (broadcast axes have stride 0), with bases in the
- * slot; several grains may share an input's box. reduced: of those results that are not uniform,
+ * slot; several grains may share an input's box. What is on the device already, or stays there, has
+ * a base outside of the slot, the panels and C of a matrix product: at a distance from it that is
+ * the same on the device. The operands' passes write outputs[n_outputs] and [n_outputs + 1].
+ * reduced: of those results that are not uniform,
  * and of scans their states, dense in visiting order; those of the grain that begins at the scanned
  * axis's beginning are not read. Elements lie at multiples of their size, or the device would
  * fault. */

@@ -81,6 +81,23 @@ static void write_view(const struct cuda_tile *t, const struct cpu_box *box,
     };
 }
 
+/* What of a view is not in the slot. */
+static void note_outside(const struct cuda_tile *t, const struct cpu_box *box,
+                         const struct cpu_view *view, enum dtype dtype,
+                         struct interpreter_range *range)
+{
+    int64_t begin = (char *)view->base - t->slot, end = begin + (int64_t)dtype_size(dtype);
+    for (int i = 0; i < box->ndim; i++) {
+        int64_t bytes = (box->count[i] - 1) * view->strides[i];
+        *(bytes < 0 ? &begin : &end) += bytes;
+    }
+    if (begin >= 0 && end <= (int64_t)t->slot_bytes)
+        return;
+    bool is_first = range->begin == range->end;
+    range->begin = is_first || begin < range->begin ? begin : range->begin;
+    range->end = is_first || end > range->end ? end : range->end;
+}
+
 /* The numbers of elements in C order of the pass, along the axes of a mask. */
 static void number_axes(const struct pass *pass, uint32_t axes, int64_t *ret_steps)
 {
@@ -125,7 +142,7 @@ static uint64_t write_value(const struct cuda_tile *t, const struct code_grain *
     return round_up_u64(grain->n_elements * dtype_size(dtype), CUDA_TILE_ALIGN);
 }
 
-static void write_places(const struct cuda_tile *t, const struct cpu_box *box,
+static void write_places(struct cuda_tile *t, const struct cpu_box *box,
                          const struct cpu_view *inputs, const struct cpu_view *outputs,
                          const struct cpu_view *reduced, struct code_grain *grain)
 {
@@ -134,13 +151,20 @@ static void write_places(const struct cuda_tile *t, const struct cpu_box *box,
         const struct encode_place *place = &t->places.places[i];
         enum dtype dtype = (enum dtype)place->dtype;
         struct code_place *to = place_in(t, grain, i);
+        const struct cpu_view *view;
         switch (place->what) {
         case ENCODE_INPUT: write_view(t, box, &inputs[place->index], dtype, to); break;
-        case ENCODE_STATE:
-        case ENCODE_REDUCED: write_view(t, box, &reduced[place->index], dtype, to); break;
+        case ENCODE_STATE: write_view(t, box, &reduced[place->index], dtype, to); break;
+        case ENCODE_REDUCED:
+            view = &reduced[place->index];
+            write_view(t, box, view, dtype, to);
+            note_outside(t, box, view, dtype, &t->outside_read);
+            break;
         case ENCODE_INDEX: write_index(&t->program->passes[t->pass], box, place->index, to); break;
         case ENCODE_STORE:
-            write_view(t, box, &outputs[t->program->stores[place->index].output], dtype, to);
+            view = &outputs[t->program->stores[place->index].output];
+            write_view(t, box, view, dtype, to);
+            note_outside(t, box, view, dtype, &t->outside_written);
             break;
         default: value_offset += write_value(t, grain, value_offset, dtype, to); break;
         }

@@ -486,7 +486,9 @@ struct schedule {
 /* passes.c; and product_passes.c where there is a product. Sets the state of all nodes that are
  * needed. */
 int passes_assign(struct compiler *c, struct schedule *ret) GAD_MUST_CHECK;
-/* Could storing the output overwrite an array that `reads` names? */
+/* The arguments, a bit for each, that storing the output could overwrite. */
+uint64_t passes_overwritten(const struct job_request *request, unsigned output);
+/* Are there any of them that `reads` names? */
 bool passes_may_overwrite(const struct compiler *c, const struct root *output, uint64_t reads);
 
 /* product_passes.c: whether an output has a product, or transposed arguments, where they may be. */

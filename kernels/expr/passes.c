@@ -92,23 +92,37 @@ static bool is_storage(const struct array *array)
     return array->at.kind == LOCATION_REGION || array->at.kind == LOCATION_FILE;
 }
 
-/* Only arrays of the same shape and item size may be stored in place; whether they are the same
- * memory is not known here. */
+/* Only what is of the same shape and item size, and of regions at the same place of the same one,
+ * is stored in place (overlap.h). Which file a descriptor is of is not known here. */
+static bool may_be_in_place(const struct array *to, const struct array *from)
+{
+    if (from->ndim != to->ndim || !is_storage(from) ||
+        dtype_size(from->dtype) != dtype_size(to->dtype))
+        return false;
+    for (int i = 0; i < to->ndim; i++)
+        if (from->shape[i] != to->shape[i])
+            return false;
+    const struct location *a = &from->at, *b = &to->at;
+    if (a->kind != LOCATION_REGION || b->kind != LOCATION_REGION)
+        return true;
+    return a->region.id == b->region.id && a->region.offset_bytes == b->region.offset_bytes;
+}
+
+uint64_t passes_overwritten(const struct job_request *request, unsigned output)
+{
+    const struct request_output *o = &request->outputs[output];
+    uint64_t args = 0;
+    if (request->is_apart || !o->has_to || !is_storage(&o->to))
+        return 0;
+    for (unsigned i = 0; i < request->n_args; i++)
+        if (!request->args[i].is_scalar && may_be_in_place(&o->to, &request->args[i].array))
+            args |= UINT64_C(1) << i;
+    return args;
+}
+
 bool passes_may_overwrite(const struct compiler *c, const struct root *output, uint64_t reads)
 {
-    const struct array *to = &c->request->outputs[output->target].to;
-    if (!c->request->outputs[output->target].has_to || !is_storage(to))
-        return false;
-    for (; reads != 0; reads &= reads - 1) {
-        const struct array *from = &c->request->args[__builtin_ctzll(reads)].array;
-        bool is_alike = from->ndim == to->ndim && is_storage(from) &&
-                        dtype_size(from->dtype) == dtype_size(to->dtype);
-        for (int i = 0; is_alike && i < to->ndim; i++)
-            is_alike = from->shape[i] == to->shape[i];
-        if (is_alike)
-            return true;
-    }
-    return false;
+    return reads != 0 && (reads & passes_overwritten(c->request, output->target)) != 0;
 }
 
 static uint16_t highest(uint16_t a, uint16_t b)

@@ -1,7 +1,8 @@
 /* A small table of compiled programs, found by everything that the compiler reads of a request.
  *
  * The key is exact: the owner; of each argument its name and its scalar with its dtype, or dtype,
- * shape and kind of location; of each output its text, and dtype, shape and kind of where it goes.
+ * shape and kind of location; of each output its text, dtype, shape and kind of where it goes, and
+ * which arguments may be the same memory.
  * Lengths stand before what they count, so different requests have different keys, and keys are
  * compared byte for byte: the hash only says where to look. What is no part of a program (offsets,
  * descriptors, strides, names of outputs) is no part of the key. Whoever lets the compiler read
@@ -14,6 +15,7 @@
  * Called by the broker's loop and the worker's main thread, each with a table of its own.
  */
 #include "kernels/programs.h"
+#include "kernels/expr/internal.h"
 #include "proto/util.h"
 
 #include <string.h>
@@ -78,12 +80,13 @@ static void put_arg(struct key *k, const struct request_arg *arg)
     }
 }
 
-static void put_output(struct key *k, const struct request_output *output)
+static void put_output(struct key *k, const struct request_output *output, uint64_t overwritten)
 {
     put_u64(k, (uint64_t)output->has_to | (uint64_t)output->n_expr_chars << 8);
     put(k, output->expr, output->n_expr_chars);
     if (output->has_to)
         put_array(k, &output->to);
+    put_u64(k, overwritten);
 }
 
 static void make_key(struct key *k, uint32_t owner, const struct job_request *request)
@@ -95,7 +98,7 @@ static void make_key(struct key *k, uint32_t owner, const struct job_request *re
     for (unsigned i = 0; i < request->n_args && !k->is_too_long; i++)
         put_arg(k, &request->args[i]);
     for (unsigned i = 0; i < request->n_outputs && !k->is_too_long; i++)
-        put_output(k, &request->outputs[i]);
+        put_output(k, &request->outputs[i], passes_overwritten(request, i));
 }
 
 static uint64_t hash_of(const struct key *k)

@@ -17,6 +17,8 @@
  * --bench` shows, rounded to few classes; the device's is an estimate from the number of machine
  * instructions. Elements of 8 bytes cost twice as much.
  *
+ * A matrix product's device multiplies one step while the host stages the next one's panels.
+ *
  * What later passes read again is counted again, pass by pass. Files are taken to be in the page
  * cache. Called by plan.c.
  */
@@ -24,15 +26,16 @@
 #include "proto/util.h"
 
 /* Where nothing was measured: bytes, and elements x instructions, a second. */
-#define DEFAULT_MEMORY_RATE        4e9
-#define DEFAULT_FILE_RATE          1e9
-#define DEFAULT_WORK_RATE          5e8  /* of one thread */
-#define DEFAULT_PRODUCT_RATE       1e10 /* of one thread, float64 */
-#define DEFAULT_JOB_SECONDS        50e-6
-#define DEFAULT_LINK_RATE          6e9
-#define DEFAULT_DEVICE_RATE        1e11
-#define DEFAULT_DEVICE_WORK_RATE   1e11
-#define DEFAULT_DEVICE_JOB_SECONDS 100e-6
+#define DEFAULT_MEMORY_RATE         4e9
+#define DEFAULT_FILE_RATE           1e9
+#define DEFAULT_WORK_RATE           5e8  /* of one thread */
+#define DEFAULT_PRODUCT_RATE        1e10 /* of one thread, float64 */
+#define DEFAULT_JOB_SECONDS         50e-6
+#define DEFAULT_LINK_RATE           6e9
+#define DEFAULT_DEVICE_RATE         1e11
+#define DEFAULT_DEVICE_WORK_RATE    1e11
+#define DEFAULT_DEVICE_PRODUCT_RATE 5e11 /* float64 */
+#define DEFAULT_DEVICE_JOB_SECONDS  100e-6
 
 #define N_BOUNDS (PLAN_BOUND_WORK + 1)
 
@@ -172,7 +175,8 @@ static double device_seconds(const struct planner *p, unsigned index, const stru
 static double product_rate(const struct rates *rates, enum dtype dtype)
 {
     const struct plan_rates *m = &rates->measured;
-    double by_default = DEFAULT_PRODUCT_RATE * rates->n_threads;
+    double by_default =
+        rates->is_device ? DEFAULT_DEVICE_PRODUCT_RATE : DEFAULT_PRODUCT_RATE * rates->n_threads;
 
     if (dtype == DTYPE_FLOAT32)
         return or_default(m->product_float32, 2 * by_default);
@@ -206,6 +210,39 @@ static void estimate_product(const struct planner *p, const struct rates *rates,
     spent[PLAN_BOUND_WORK] += p->plan->product.n_operations / product_rate(rates, product->dtype);
 }
 
+/* While a step is multiplied, the host stages the next one's panels, and they are on their way;
+ * what is left over at both ends is a step's. LOAD, MULTIPLY and STORE each wait for one another,
+ * once at both ends together. */
+static void estimate_device_product(const struct planner *p, const struct rates *rates,
+                                    double *spent)
+{
+    const struct plan *plan = p->plan;
+    const struct plan_rates *m = &rates->measured;
+    double memory = 0, file = 0, there = 0, back = 0, device = 0, work = 0;
+
+    for (unsigned i = 0; i < plan->n_passes; i++) {
+        const struct pass *pass = &p->program->passes[i];
+        memory += 2 * p->traffic[i].memory / m->memory; /* read, written to slots; or back */
+        file += p->traffic[i].file / m->file;
+        there += (double)plan->passes[i].read_bytes / m->to_device;
+        back += (double)plan->passes[i].write_bytes / m->from_device;
+        device +=
+            2 * (double)(plan->passes[i].read_bytes + plan->passes[i].write_bytes) / m->device;
+        if (pass->n_insns > 0)
+            work += n_elements(pass) * work_per_element(p->program, pass, true) / m->work;
+    }
+    work += plan->product.n_operations / product_rate(rates, p->program->product.dtype);
+    double host = memory + file, link = max_f64(there, back), kernel = device + work;
+    double slowest = max_f64(host, max_f64(link, kernel));
+    enum plan_bound bound = slowest == link     ? PLAN_BOUND_LINK
+                            : slowest == kernel ? PLAN_BOUND_WORK
+                            : memory > file     ? PLAN_BOUND_MEMORY
+                                                : PLAN_BOUND_FILE;
+    double n_steps = (double)plan->product.n_tiles * (double)plan->product.n_depth_steps;
+    spent[bound] += slowest + (host + there + kernel + back - slowest) / max_f64(n_steps, 1);
+    spent[PLAN_BOUND_START] += 2 * m->job_seconds;
+}
+
 /* A device drains between passes and rounds, so that each has the floor of a job; threads go on at
  * once. */
 void planner_estimate(const struct planner *p)
@@ -214,7 +251,9 @@ void planner_estimate(const struct planner *p)
     struct rates rates = complete_rates(p->limits);
     double spent[N_BOUNDS] = {[PLAN_BOUND_START] = rates.measured.job_seconds};
 
-    if (p->program->product.is_there)
+    if (p->program->product.is_there && rates.is_device)
+        estimate_device_product(p, &rates, spent);
+    else if (p->program->product.is_there)
         estimate_product(p, &rates, spent);
     for (unsigned i = 0; i < plan->n_passes; i++) {
         enum plan_bound bound;

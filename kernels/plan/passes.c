@@ -240,8 +240,7 @@ static int count_bytes(struct planner *p, unsigned index)
     return 0;
 }
 
-/* The largest box that an operand has in a grain. */
-static uint64_t box_bytes(const struct geometry *g, const struct geometry_operand *operand)
+uint64_t planner_box_bytes(const struct geometry *g, const struct geometry_operand *operand)
 {
     uint64_t n_bytes = dtype_size(operand->dtype); /* a grain has at most 2^18 elements */
     for (int i = 0; i < operand->ndim; i++) {
@@ -260,7 +259,7 @@ static void measure_grain(struct plan_pass *planned, const struct operand_list *
     for (int i = 0; i < g->ndim; i++)
         room.n_elements *= (uint64_t)g->grain_shape[i];
     for (unsigned i = 0; i < n_copied; i++) {
-        uint64_t n_bytes = box_bytes(g, &list->operands[i]);
+        uint64_t n_bytes = planner_box_bytes(g, &list->operands[i]);
         *(list->operands[i].is_output ? &room.output_bytes : &room.input_bytes) += n_bytes;
     }
     planned->room = room;

@@ -147,12 +147,17 @@ static bool is_fortran_order(const struct planner *p)
     return has_fortran;
 }
 
+/* Floats are multiplied by cuBLAS, which is not on every host with a device. */
 static int cut_product(struct planner *p)
 {
-    if (!p->limits->is_device)
+    bool is_float = dtype_is_float(p->program->product.dtype);
+    const char *why = p->limits->why_no_blas ? p->limits->why_no_blas : "";
+    if (!p->limits->is_device || p->limits->has_blas || !is_float)
         return planner_cut_product(p);
     error_set(p->error, GAD_NO_ENGINE, "engine",
-              "matrix products are computed by the CPU engine: ask for \"cpu\" or \"auto\"");
+              "the device multiplies no matrices of floats, since cuBLAS is not there%s%.200s: ask "
+              "for \"cpu\" or \"auto\"",
+              why[0] ? ": " : "", why);
     error_expected(p->error, "cpu or auto");
     error_found(p->error, "cuda");
     return GAD_NO_ENGINE;

@@ -57,6 +57,9 @@ int planner_refuse_bytes(const struct planner *p);
 bool planner_is_in_memory(enum location_kind kind);
 bool planner_add_checked(uint64_t *sum, uint64_t value);
 
+/* Of the largest box that an operand has in a grain, as it lies in a device's slot. */
+uint64_t planner_box_bytes(const struct geometry *g, const struct geometry_operand *operand);
+
 /* tiles.c: how many grains make a tile, at best. The geometry is there, for a device the room. */
 void planner_choose_tiles(const struct planner *p, unsigned pass, bool has_provider);
 /* Numbers of tiles, from tile_log2. */
@@ -102,9 +105,12 @@ static inline bool planner_has_nodes(const struct pass *pass)
  * bytes. Errors as plan_make()'s. */
 int planner_cut_product(struct planner *p) GAD_MUST_CHECK;
 /* product_sizes.c: plan->product's sizes of shape and dtype alone; axes, extents of C. */
-void planner_product_blocks(const struct program *program, struct plan_product *ret);
+void planner_product_blocks(const struct program *program, bool is_device,
+                            struct plan_product *ret);
 /* product_grains.c: the geometry of one of its three passes, for the tiles that are chosen. */
 int planner_cut_product_pass(struct planner *p, enum product_pass pass) GAD_MUST_CHECK;
+/* The fastest axis of C's outputs and of what is added to it is the rows'. */
+bool planner_product_rows_are_fastest(struct planner *p);
 /* The fastest axis of its operands is the depth. */
 bool planner_product_depth_is_fastest(struct planner *p, enum product_pass pass);
 /* What one pass through all elements of the operand moves: bytes, about. */

@@ -1,24 +1,13 @@
-/* The turns of a matrix product: which they are, and what each waits for.
+/* The turns of a matrix product: which they are.
  *
  *     redone tile   | APPLY ... | MARK |                         (only where a journal says so)
  *     the first     | LOAD ...  |
- *     a tile        | step | step | ... | step |  among them STOREs  (| MARK | APPLY ... | MARK |)
- *     a step        | MULTIPLY ... | LOAD ... of the next step | MULTIPLY ... |
+ *     a tile        | panel | panel | ... |  among them STOREs  (| MARK | APPLY ... | MARK |)
+ *     a panel       | MULTIPLY ... | LOAD ... of the next panel | MULTIPLY ... |  step by step
  *     the end       | STORE ... | of the last tile
  *
- * Where the STOREs stand is product_order.c's; the numbers of turns are the same for all tiles. A
- * turn waits for a number of turns that all have to be done:
- *
- *     LOAD(s)      the MULTIPLYs that read what lies in its buffer: those of step s - 2, or with
- *                  one buffer of step s - 1
- *     MULTIPLY(s)  LOAD(s), and the same block's MULTIPLY of the step before; a tile's first ones
- *                  those STOREs of the tile before, which read what is overwritten
- *     STORE        the MULTIPLYs of the blocks that it reads; with a journal, which holds one tile,
- *                  the last MARK of the tile before comes earlier than these
- *     MARK, APPLY  what is before
- *
- * To wait for more than is needed is always right, and so nothing waits for less than what lies
- * MAX_DISTANCE below it.
+ * Where the STOREs stand is product_order.c's, what turns wait for is product_needs.c's; the
+ * numbers of turns are the same for all tiles.
  *
  * Called by the worker for every turn. Pure code.
  */
@@ -29,8 +18,6 @@
 
 #include <assert.h>
 #include <math.h>
-
-#define MAX_DISTANCE 192
 
 uint64_t planner_matrix_tiles(const struct plan_product *p)
 {
@@ -141,7 +128,7 @@ static void grains_of(const struct plan *plan, const struct product_turn *turn, 
     if (axes->column >= 0)
         set_part(g, axes->column, at.column, p->tile_columns, box);
     if (axes->depth >= 0)
-        set_part(g, axes->depth, turn->step_index, p->step_depth, box);
+        set_part(g, axes->depth, turn->panel_index, p->panel_depth, box);
     box->n = 1;
     for (int i = 0; i < g->ndim; i++)
         box->n *= (uint64_t)box->count[i];
@@ -206,18 +193,32 @@ static void take_lines(const struct plan *plan, uint64_t n, struct product_turn 
 
 /* Turns -------------------------------------------------------------------------------------- */
 
-/* step: numbered through all tiles. */
-static void set_load(const struct plan *plan, uint64_t step, uint64_t n, struct product_turn *turn)
+/* Whether a tile's panel, of the operand that is kept, is there since an earlier tile. */
+static bool is_there(const struct plan_product *p, uint64_t tile, uint64_t panel)
+{
+    return panel < p->n_kept && tile > p->first_tile && tile % p->n_sharing > 0;
+}
+
+/* panel: numbered through all tiles. */
+static void set_panel(const struct plan_product *p, uint64_t panel, struct product_turn *turn)
+{
+    turn->tile = panel / p->n_panels;
+    turn->panel_index = panel % p->n_panels;
+    turn->buffer[0] = turn->buffer[1] = panel % 2;
+    if (p->n_kept > 0 && p->n_panels == 1)
+        turn->buffer[p->kept_pass] = turn->tile / p->n_sharing % 2;
+}
+
+static void set_load(const struct plan *plan, uint64_t panel, uint64_t n, struct product_turn *turn)
 {
     const struct plan_product *p = &plan->product;
     bool is_left = n < p->n_left_loads;
 
     turn->step = PRODUCT_LOAD;
     turn->pass = is_left ? PRODUCT_LEFT : PRODUCT_RIGHT;
-    turn->tile = step / p->n_depth_steps;
-    turn->step_index = step % p->n_depth_steps;
-    turn->buffer = step % 2;
-    turn->is_empty = turn->tile >= p->n_tiles;
+    set_panel(p, panel, turn);
+    turn->is_empty = turn->tile >= p->n_tiles ||
+                     (turn->pass == p->kept_pass && is_there(p, turn->tile, turn->panel_index));
     if (!turn->is_empty)
         take_grains(plan, (unsigned)(is_left ? n : n - p->n_left_loads), p->load_grains, turn);
 }
@@ -318,9 +319,8 @@ static void set_multiply(const struct plan *plan, uint64_t tile, uint64_t step_i
     struct span along, other;
 
     turn->step = PRODUCT_MULTIPLY;
-    turn->tile = tile;
+    set_panel(p, tile * p->n_panels + step_index / product_panel_steps(p), turn);
     turn->step_index = step_index;
-    turn->buffer = (tile * p->n_depth_steps + step_index) % 2;
     turn->is_first = step_index == 0;
     product_lines_of(p, &lines);
     set_block(&lines, p->is_by_columns ? &columns : &rows, p->is_by_columns ? &rows : &columns,
@@ -396,14 +396,6 @@ static void set_redo(const struct plan *plan, uint64_t index, struct product_tur
         set_mark(p->first_tile - 1, true, turn);
 }
 
-/* Behind the last tile there are only its late STOREs. */
-static struct product_spot spot_of(const struct plan *plan, uint64_t tile, uint64_t own)
-{
-    if (tile == plan->product.n_tiles)
-        return (struct product_spot){.item = own};
-    return product_spot(plan, own);
-}
-
 void product_turn(const struct plan *plan, uint64_t index, struct product_turn *ret_turn)
 {
     const struct plan_product *p = &plan->product;
@@ -417,40 +409,66 @@ void product_turn(const struct plan *plan, uint64_t index, struct product_turn *
     }
     index -= n.redo;
     if (index < n.load) {
-        set_load(plan, p->first_tile * p->n_depth_steps, index, ret_turn);
+        set_load(plan, p->first_tile * p->n_panels, index, ret_turn);
         return;
     }
     index -= n.load;
     uint64_t tile = p->first_tile + index / n.tile, own = index % n.tile;
-    if (own >= n.multiplies + p->n_stores) {
-        set_end(plan, tile, own - n.multiplies - p->n_stores, ret_turn);
+    if (own >= n.panels + p->n_stores) {
+        set_end(plan, tile, own - n.panels - p->n_stores, ret_turn);
         return;
     }
-    struct product_spot spot = spot_of(plan, tile, own);
+    struct product_spot spot = product_spot(plan, tile, own);
     if (spot.item < p->n_stores) {
         set_item(plan, tile, spot.item, ret_turn);
         return;
     }
-    uint64_t step = spot.place / n.step, in_step = spot.place % n.step;
-    uint64_t n_first = p->n_first_multiplies;
-    if (in_step >= n_first && in_step < n_first + n.load)
-        set_load(plan, tile * p->n_depth_steps + step + 1, in_step - n_first, ret_turn);
+    struct product_panel_turn at = product_panel_turn(p, spot.place);
+    if (at.is_load)
+        set_load(plan, tile * p->n_panels + at.panel + 1, at.n, ret_turn);
     else
-        set_multiply(plan, tile, step, in_step < n_first ? in_step : in_step - n.load, ret_turn);
+        set_multiply(plan, tile, at.panel * product_panel_steps(p) + at.n / p->n_multiplies,
+                     at.n % p->n_multiplies, ret_turn);
 }
 
-/* Of a tile's turns, from `own` on. */
-static uint64_t next_load(const struct plan *plan, uint64_t own)
+/* Whether LOADs in a tile's panel, of the panel behind it, load nothing of the kept operand. */
+static bool loads_no_kept(const struct plan_product *p, uint64_t tile, uint64_t panel)
+{
+    bool is_last = panel + 1 == p->n_panels;
+
+    return is_there(p, tile + is_last, is_last ? 0 : panel + 1);
+}
+
+/* Of a tile's turns, from `own` on, a LOAD; kept_only: that may be of the kept operand. */
+static uint64_t next_load(const struct plan *plan, uint64_t tile, uint64_t own, bool kept_only)
 {
     const struct plan_product *p = &plan->product;
     struct product_lengths n = product_lengths_of(p);
-    uint64_t place = product_places_before(plan, own), in_step = place % n.step;
+    uint64_t place = product_places_before(plan, own);
 
-    if (in_step < p->n_first_multiplies)
-        place += p->n_first_multiplies - in_step;
-    else if (in_step >= p->n_first_multiplies + n.load)
-        place += n.step - in_step + p->n_first_multiplies;
-    return place < n.multiplies ? product_place_index(plan, place) : n.tile;
+    if (place >= n.panels)
+        return n.tile;
+    struct product_panel_turn at = product_panel_turn(p, place);
+    uint64_t n_first = product_first_multiplies(p, at.panel);
+    uint64_t panel = at.panel + (!at.is_load && at.n >= n_first);
+
+    if (kept_only && panel + 1 < p->n_kept && loads_no_kept(p, tile, panel))
+        panel = p->n_kept - 1;
+    if (kept_only && panel < p->n_panels && loads_no_kept(p, tile, panel))
+        panel++;
+    if (panel >= p->n_panels)
+        return n.tile;
+    if (!at.is_load || panel > at.panel)
+        place = panel * n.panel + product_first_multiplies(p, panel);
+    return product_place_index(plan, place);
+}
+
+/* How many tiles load nothing of the kept operand, neither for themselves nor for the next one. */
+static uint64_t n_without_kept(const struct plan_product *p, uint64_t tile)
+{
+    if (p->n_kept < p->n_panels || !is_there(p, tile, 0))
+        return 0;
+    return min_u64(p->n_sharing - tile % p->n_sharing, p->n_tiles - tile) - 1;
 }
 
 uint64_t product_skip(const struct plan *plan, uint64_t index, unsigned passes)
@@ -463,124 +481,18 @@ uint64_t product_skip(const struct plan *plan, uint64_t index, unsigned passes)
     if (index < start)
         return index;
     uint64_t tile = p->first_tile + (index - start) / n.tile, own = (index - start) % n.tile;
-    if (tile == p->n_tiles || own >= n.multiplies + p->n_stores)
+    bool kept_only = passes == 1u << p->kept_pass;
+    if (tile == p->n_tiles || own >= n.panels + p->n_stores)
         return has_stores ? index : min_u64(index - own + n.tile, plan->n_tiles);
+    uint64_t n_others = kept_only ? n_without_kept(p, tile) : 0;
+    if (n_others > 0) {
+        index += n_others * n.tile - own;
+        tile += n_others;
+        own = 0;
+    }
     if (has_stores)
         next = product_next_store(plan, own);
     if (passes >> PRODUCT_LEFT & 1 || passes >> PRODUCT_RIGHT & 1)
-        next = min_u64(next, next_load(plan, own));
+        next = min_u64(next, next_load(plan, tile, own, kept_only));
     return index - own + next;
-}
-
-/* What they wait for ------------------------------------------------------------------------- */
-
-/* A step of a tile, and where the tile's turns begin; n: of its turns, lengths. */
-struct step_place {
-    uint64_t start, tile, step;
-    bool is_first; /* of all */
-};
-
-static bool has_one_buffer(const struct plan_product *p)
-{
-    return p->panel_offset_bytes[0][0] == p->panel_offset_bytes[0][1];
-}
-
-/* Not of the first one. */
-static struct step_place step_before(const struct plan_product *p, const struct step_place *at)
-{
-    struct product_lengths n = product_lengths_of(p);
-
-    if (at->step > 0)
-        return (struct step_place){at->start, at->tile, at->step - 1, false};
-    return (struct step_place){at->start - n.tile, at->tile - 1, p->n_depth_steps - 1, false};
-}
-
-/* All turns down to a step's last MULTIPLY, to its last LOAD. */
-static uint64_t multiplied(const struct plan *plan, const struct step_place *at)
-{
-    return at->start + product_multiply_index(plan, at->step, plan->product.n_multiplies - 1) + 1;
-}
-
-static uint64_t loaded(const struct plan *plan, const struct step_place *at)
-{
-    const struct plan_product *p = &plan->product;
-    struct product_lengths n = product_lengths_of(p);
-    uint64_t end = at->step * n.step + p->n_first_multiplies + n.load;
-
-    return n.load > 0 ? at->start + product_place_index(plan, end - 1) + 1 : 0;
-}
-
-static uint64_t load_needs(const struct plan *plan, const struct step_place *at)
-{
-    if (has_one_buffer(&plan->product))
-        return multiplied(plan, at); /* they come first */
-    if (at->is_first)
-        return 0;
-    struct step_place before = step_before(&plan->product, at);
-    return multiplied(plan, &before);
-}
-
-static uint64_t multiply_needs(const struct plan *plan, const struct step_place *at, uint64_t n)
-{
-    if (at->is_first)
-        return at->start;
-    struct step_place before = step_before(&plan->product, at);
-    uint64_t needs = loaded(plan, &before), n_stored = product_multiply_needs(plan, n);
-    if (at->step > 0)
-        return max_u64(needs, at->start + product_multiply_index(plan, before.step, n) + 1);
-    if (n_stored == 0)
-        return needs;
-    return max_u64(needs, before.start + product_store_index(plan, n_stored - 1) + 1);
-}
-
-/* `start`: of the tile in whose turns the STORE stands. */
-static uint64_t store_needs(const struct plan *plan, uint64_t start, uint64_t tile, uint64_t item)
-{
-    const struct plan_product *p = &plan->product;
-    bool is_late = item < p->n_late_stores;
-    uint64_t n = is_late ? p->n_stores - p->n_late_stores + item : item - p->n_late_stores;
-
-    if (is_late && tile == p->first_tile)
-        return 0;
-    start -= is_late ? product_lengths_of(p).tile : 0;
-    return start +
-           product_multiply_index(plan, p->n_depth_steps - 1, product_store_needs(plan, n) - 1) + 1;
-}
-
-static uint64_t needs_in_tile(const struct plan *plan, uint64_t start, uint64_t index)
-{
-    const struct plan_product *p = &plan->product;
-    struct product_lengths n = product_lengths_of(p);
-    uint64_t tile = (index - start) / n.tile, own = (index - start) % n.tile;
-    uint64_t stored = n.multiplies + p->n_stores, n_first = p->n_first_multiplies;
-
-    start += tile * n.tile;
-    tile += p->first_tile;
-    if (own == stored || own == stored + p->n_stores + 1) /* MARKs */
-        return start + own;
-    if (own > stored) /* APPLYs */
-        return start + stored + 1;
-    struct product_spot spot = spot_of(plan, tile, own);
-    if (spot.item < p->n_stores)
-        return store_needs(plan, start, tile, spot.item);
-    struct step_place at = {.start = start, .tile = tile, .step = spot.place / n.step};
-    uint64_t in_step = spot.place % n.step;
-    at.is_first = tile == p->first_tile && at.step == 0;
-    if (in_step >= n_first && in_step < n_first + n.load)
-        return load_needs(plan, &at);
-    return multiply_needs(plan, &at, in_step < n_first ? in_step : in_step - n.load);
-}
-
-uint64_t product_needs(const struct plan *plan, uint64_t index)
-{
-    const struct plan_product *p = &plan->product;
-    struct product_lengths n = product_lengths_of(p);
-    uint64_t needs = 0, start = n.redo + n.load;
-
-    if (index >= start)
-        needs = needs_in_tile(plan, start, index);
-    else if (n.redo > 0 && index == n.redo - 1)
-        needs = index;
-    assert(needs <= index);
-    return max_u64(needs, index > MAX_DISTANCE ? index - MAX_DISTANCE : 0);
 }

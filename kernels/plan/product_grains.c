@@ -1,11 +1,11 @@
 /* The grains of a matrix product: boxes of an operand as it goes into a panel, and of C as it is
- * written. They begin where tiles and steps begin, so that each lies in one of them; within that
+ * written. They begin where tiles and panels begin, so that each lies in one of them; within that
  * they are as the arrays' layouts like it: long along what is fastest in them.
  *
  * A LOAD comes again for every tile that needs the same panel, so an operand's bytes are those of
- * its grains, times the tiles of the other operand's direction, and times the batch axes along
- * which it is broadcast. What is counted is what grains move: the boxes of all arrays, whatever
- * they lie in.
+ * its grains, times the tiles of the other operand's direction (but for panels that are kept), and
+ * times the batch axes along which it is broadcast. What is counted is what grains move: the boxes
+ * of all arrays, whatever they lie in.
  *
  * Called by product_tiles.c. Pure code.
  */
@@ -38,7 +38,7 @@ static void set_fences(const struct planner *p, enum product_pass pass, int64_t 
     if (axes->column >= 0)
         ret_fences[axes->column] = is_mirrored ? product->block_columns : product->tile_columns;
     if (axes->depth >= 0)
-        ret_fences[axes->depth] = product->step_depth;
+        ret_fences[axes->depth] = product->panel_depth;
     for (int i = 0; i < space->ndim; i++)
         if (ret_fences[i] >= space->shape[i])
             ret_fences[i] = INT64_MAX;
@@ -170,6 +170,23 @@ static bool is_direct(const struct planner *p, enum product_pass pass)
     return fastest_axis(array) == (is_last != input->is_transposed ? ndim - 1 : ndim - 2);
 }
 
+/* What a device's slot holds of one: the arguments and outputs, but not panels and C, which stay on
+ * the device. */
+static void measure_grain(const struct planner *p, struct plan_pass *planned)
+{
+    const struct geometry *g = &planned->geometry;
+    struct cuda_tile_room *room = &planned->room;
+
+    *room = (struct cuda_tile_room){.n_elements = 1, .n_cells = 1};
+    for (int i = 0; i < g->ndim; i++)
+        room->n_elements *= (uint64_t)g->grain_shape[i];
+    for (unsigned i = 0; i < p->n_operands; i++) {
+        const struct geometry_operand *operand = &p->operands[i].shape;
+        *(operand->is_output ? &room->output_bytes : &room->input_bytes) +=
+            planner_box_bytes(g, operand);
+    }
+}
+
 int planner_cut_product_pass(struct planner *p, enum product_pass pass)
 {
     const struct pass *space = &p->program->passes[pass];
@@ -194,8 +211,10 @@ int planner_cut_product_pass(struct planner *p, enum product_pass pass)
         for (unsigned i = 0; i < p->n_operands; i++)
             planned->needs_slot |= p->operands[i].kind == LOCATION_FILE;
         planned->needs_slot |= pass == PRODUCT_RESULT && p->request->has_journal;
+        planned->needs_slot |= p->limits->is_device;
+        measure_grain(p, planned);
     }
-    if (pass < PRODUCT_RESULT) {
+    if (pass < PRODUCT_RESULT && !p->limits->is_device) {
         p->plan->product.is_direct[pass] = is_direct(p, pass);
         planned->needs_slot &= !p->plan->product.is_direct[pass];
     }
@@ -203,22 +222,36 @@ int planner_cut_product_pass(struct planner *p, enum product_pass pass)
     return 0;
 }
 
-bool planner_product_depth_is_fastest(struct planner *p, enum product_pass pass)
+/* Of two axes; -1: there is none. */
+static bool is_faster(struct planner *p, enum product_pass pass, int axis, int other)
 {
     const struct pass *space = &p->program->passes[pass];
-    const struct product_axes *axes = &p->plan->product.axes[pass];
     struct geometry_operand operands[PLANNER_MAX_OPERANDS + 1];
     struct geometry g;
     struct cutter c = {.g = &g, .operands = operands};
-    int other = pass == PRODUCT_LEFT ? axes->row : axes->column;
 
     c.n_operands = list_operands(p, pass, operands);
     start_geometry(space, &g);
     cutter_choose_order(&c);
     for (int i = space->ndim - 1; i >= 0; i--)
-        if (g.axis_order[i] == axes->depth || g.axis_order[i] == other)
-            return g.axis_order[i] == axes->depth;
+        if (g.axis_order[i] == axis || g.axis_order[i] == other)
+            return g.axis_order[i] == axis;
     return true;
+}
+
+bool planner_product_depth_is_fastest(struct planner *p, enum product_pass pass)
+{
+    const struct product_axes *axes = &p->plan->product.axes[pass];
+
+    return is_faster(p, pass, axes->depth, pass == PRODUCT_LEFT ? axes->row : axes->column);
+}
+
+bool planner_product_rows_are_fastest(struct planner *p)
+{
+    const struct product_axes *axes = &p->plan->product.axes[PRODUCT_RESULT];
+
+    return axes->row >= 0 && axes->column >= 0 &&
+           is_faster(p, PRODUCT_RESULT, axes->row, axes->column);
 }
 
 double planner_product_operand_bytes(struct planner *p, enum product_pass pass)
@@ -238,7 +271,8 @@ double planner_product_operand_bytes(struct planner *p, enum product_pass pass)
 
 /* Bytes ------------------------------------------------------------------------------------- */
 
-/* How often each of a pass's grains is loaded or stored; for a symmetric C, along its rows and
+/* How often each of a pass's grains is loaded or stored, but for how often the kept operand's are
+ * for the tiles that share it; for a symmetric C, along its rows and
  * columns once only. */
 static uint64_t n_visits(const struct plan *plan, enum product_pass pass)
 {
@@ -250,7 +284,7 @@ static uint64_t n_visits(const struct plan *plan, enum product_pass pass)
 
     if (pass == PRODUCT_RESULT)
         return 1;
-    if (!product->is_symmetric)
+    if (!product->is_symmetric && pass != product->kept_pass)
         n = pass == PRODUCT_LEFT ? product->n_column_tiles : product->n_row_tiles;
     for (int i = 0; i < n_batch; i++) {
         int own = i - (n_batch - axes->n_batch);
@@ -274,6 +308,17 @@ static uint64_t triangle_sum(const struct plan_product *product, enum product_pa
     return (n_tiles * (n_tiles + 1) / 2 - 1) * extent + last;
 }
 
+/* Of n elements (or grains of `extent`) along the kept operand's depth, how many are loaded for the
+ * tiles that share it. */
+static uint64_t loaded_for_all(const struct plan_product *product, uint64_t n, uint64_t extent)
+{
+    uint64_t kept = product->n_kept * (uint64_t)product->panel_depth / extent;
+
+    if (product->n_kept == product->n_panels)
+        return n;
+    return kept + (n - kept) * product->n_sharing;
+}
+
 /* How many elements of an operand all boxes along this axis have. */
 static uint64_t length_of_boxes(const struct plan *plan, enum product_pass pass, int axis,
                                 bool is_broadcast)
@@ -284,6 +329,8 @@ static uint64_t length_of_boxes(const struct plan *plan, enum product_pass pass,
     uint64_t n = (uint64_t)(is_broadcast ? g->grid[axis] : g->shape[axis]);
     bool is_outer = axis == (pass == PRODUCT_LEFT ? axes->row : axes->column);
 
+    if (!product->is_symmetric && pass == product->kept_pass && axis == axes->depth)
+        return loaded_for_all(product, n, is_broadcast ? (uint64_t)g->grain_shape[axis] : 1);
     if (!product->is_symmetric || pass == PRODUCT_RESULT || !is_outer || product->n_row_tiles == 1)
         return n;
     uint64_t extent = (uint64_t)product->tile_rows;

@@ -173,20 +173,55 @@ struct product_lengths product_lengths_of(const struct plan_product *p)
 {
     struct product_lengths n = {.redo = p->is_redone ? p->n_stores + UINT64_C(1) : 0,
                                 .load = (uint64_t)p->n_left_loads + p->n_right_loads};
-    n.step = n.load + p->n_multiplies;
-    n.multiplies = p->n_depth_steps * n.step;
-    n.tile = n.multiplies + p->n_stores + (p->has_journal ? p->n_stores + UINT64_C(2) : 0);
+    n.panel = n.load + product_panel_steps(p) * p->n_multiplies;
+    n.panels = p->n_depth_steps * p->n_multiplies + p->n_panels * n.load;
+    n.tile = n.panels + p->n_stores + (p->has_journal ? p->n_stores + UINT64_C(2) : 0);
     return n;
 }
 
-/* Of a step's turns, how many stand before MULTIPLY n. */
-static uint64_t place_in_step(const struct plan_product *p, const struct product_lengths *n,
-                              uint64_t multiply)
+uint64_t product_panel_steps(const struct plan_product *p)
 {
-    return multiply + (multiply < p->n_first_multiplies ? 0 : n->load);
+    return (uint64_t)(p->panel_depth / p->step_depth);
 }
 
-/* Of the turns of a tile's steps, how many stand before an item. */
+uint64_t product_panel_multiplies(const struct plan_product *p, uint64_t panel)
+{
+    uint64_t n_steps = product_panel_steps(p);
+
+    return min_u64(p->n_depth_steps - panel * n_steps, n_steps) * p->n_multiplies;
+}
+
+uint64_t product_first_multiplies(const struct plan_product *p, uint64_t panel)
+{
+    uint64_t n = product_panel_multiplies(p, panel);
+
+    return p->has_two_buffers ? min_u64(n, p->n_first_multiplies) : n;
+}
+
+struct product_panel_turn product_panel_turn(const struct plan_product *p, uint64_t place)
+{
+    struct product_lengths n = product_lengths_of(p);
+    uint64_t panel = min_u64(place / n.panel, p->n_panels - 1), own = place - panel * n.panel;
+    uint64_t n_first = product_first_multiplies(p, panel);
+
+    if (own < n_first)
+        return (struct product_panel_turn){.panel = panel, .n = own};
+    if (own < n_first + n.load)
+        return (struct product_panel_turn){.panel = panel, .n = own - n_first, .is_load = true};
+    return (struct product_panel_turn){.panel = panel, .n = own - n.load};
+}
+
+/* Of the turns of a tile's panels, how many stand before MULTIPLY n of a step. */
+static uint64_t multiply_place(const struct plan_product *p, const struct product_lengths *n,
+                               uint64_t step, uint64_t multiply)
+{
+    uint64_t n_steps = product_panel_steps(p), panel = step / n_steps;
+    uint64_t own = step % n_steps * p->n_multiplies + multiply;
+
+    return panel * n->panel + own + (own < product_first_multiplies(p, panel) ? 0 : n->load);
+}
+
+/* Of the turns of a tile's panels, how many stand before an item. */
 static uint64_t item_place(const struct plan *plan, const struct product_lines *lines,
                            const struct product_lengths *n, uint64_t item)
 {
@@ -194,13 +229,13 @@ static uint64_t item_place(const struct plan *plan, const struct product_lines *
 
     if (item < p->n_late_stores) {
         uint64_t store = p->n_stores - p->n_late_stores + item;
-        return place_in_step(p, n, store_place(plan, lines, store) - p->n_multiplies);
+        return multiply_place(p, n, 0, store_place(plan, lines, store) - p->n_multiplies);
     }
-    return n->multiplies - n->step +
-           place_in_step(p, n, store_place(plan, lines, item - p->n_late_stores));
+    return multiply_place(p, n, p->n_depth_steps - 1,
+                          store_place(plan, lines, item - p->n_late_stores));
 }
 
-/* How many items stand before the tile's turn `own`, or (is_place) before that of its steps. */
+/* How many items stand before the tile's turn `own`, or (is_place) before that of its panels. */
 static uint64_t items_before(const struct plan *plan, uint64_t own, bool is_place)
 {
     struct product_lengths n = product_lengths_of(&plan->product);
@@ -219,13 +254,15 @@ static uint64_t items_before(const struct plan *plan, uint64_t own, bool is_plac
     return first;
 }
 
-struct product_spot product_spot(const struct plan *plan, uint64_t own)
+struct product_spot product_spot(const struct plan *plan, uint64_t tile, uint64_t own)
 {
     const struct plan_product *p = &plan->product;
     struct product_lengths n = product_lengths_of(p);
     struct product_lines lines;
-    uint64_t item = items_before(plan, own, false);
 
+    if (tile == p->n_tiles) /* there are only its late STOREs */
+        return (struct product_spot){.item = own};
+    uint64_t item = items_before(plan, own, false);
     product_lines_of(p, &lines);
     if (item < p->n_stores && item_place(plan, &lines, &n, item) + item == own)
         return (struct product_spot){.item = item};
@@ -245,8 +282,7 @@ uint64_t product_next_store(const struct plan *plan, uint64_t own)
     uint64_t item = items_before(plan, own, false);
 
     product_lines_of(p, &lines);
-    return item < p->n_stores ? item_place(plan, &lines, &n, item) + item
-                              : n.multiplies + p->n_stores;
+    return item < p->n_stores ? item_place(plan, &lines, &n, item) + item : n.panels + p->n_stores;
 }
 
 uint64_t product_place_index(const struct plan *plan, uint64_t place)
@@ -258,8 +294,7 @@ uint64_t product_multiply_index(const struct plan *plan, uint64_t step, uint64_t
 {
     struct product_lengths lengths = product_lengths_of(&plan->product);
 
-    return product_place_index(plan,
-                               step * lengths.step + place_in_step(&plan->product, &lengths, n));
+    return product_place_index(plan, multiply_place(&plan->product, &lengths, step, n));
 }
 
 uint64_t product_store_index(const struct plan *plan, uint64_t n)

@@ -20,25 +20,40 @@ struct product_line_place {
 };
 struct product_line_place product_line_place(const struct product_lines *lines, uint64_t n);
 
-/* Numbers of turns. */
+/* Numbers of turns: of a whole panel's MULTIPLYs and the LOADs among them; of all a tile's panels,
+ * of which the last may have fewer steps. */
 struct product_lengths {
-    uint64_t redo, load, step, multiplies, tile;
+    uint64_t redo, load, panel, panels, tile;
 };
 struct product_lengths product_lengths_of(const struct plan_product *p);
+/* Steps of a whole panel; MULTIPLYs of one of a tile's panels before its LOADs, all of them. */
+uint64_t product_panel_steps(const struct plan_product *p);
+uint64_t product_first_multiplies(const struct plan_product *p, uint64_t panel);
+uint64_t product_panel_multiplies(const struct plan_product *p, uint64_t panel);
+
+/* Turn `place` of a tile's panels: LOAD n of the panel behind this one, or MULTIPLY n of all its
+ * steps. */
+struct product_panel_turn {
+    uint64_t panel, n;
+    bool is_load;
+};
+struct product_panel_turn product_panel_turn(const struct plan_product *p, uint64_t place);
+
 /* How many STOREs are behind the first MULTIPLYs of the next tile. */
 unsigned product_late_stores(const struct plan *plan);
 
-/* A turn of a tile, counted from its first one: STORE `item`, or (item: n_stores) the turn `place`
- * of its steps. Items: the late STOREs of the tile before, then the tile's own. */
+/* A turn of a tile (tile n_tiles: of what is behind the last one), counted from its first one:
+ * STORE `item`, or (item: n_stores) the turn `place` of its panels. Items: the late STOREs of the
+ * tile before, then the tile's own. */
 struct product_spot {
     uint64_t item, place;
 };
-struct product_spot product_spot(const struct plan *plan, uint64_t own);
-/* The turns of a tile's steps before its turn `own`; the first STORE from there on, or behind all.
+struct product_spot product_spot(const struct plan *plan, uint64_t tile, uint64_t own);
+/* The turns of a tile's panels before its turn `own`; the first STORE from there on, or behind all.
  */
 uint64_t product_places_before(const struct plan *plan, uint64_t own);
 uint64_t product_next_store(const struct plan *plan, uint64_t own);
-/* Back: of turn `place` of a tile's steps; of MULTIPLY n of one step; of a tile's STORE n, which
+/* Back: of turn `place` of a tile's panels; of MULTIPLY n of one step; of a tile's STORE n, which
  * may be behind the tile. */
 uint64_t product_place_index(const struct plan *plan, uint64_t place);
 uint64_t product_multiply_index(const struct plan *plan, uint64_t step, uint64_t n);

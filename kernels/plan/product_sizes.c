@@ -1,5 +1,5 @@
-/* The blocks of a matrix product: functions of its shape and dtype alone, since they decide in
- * which order products are added, and so the bits of C.
+/* The blocks of a matrix product: functions of its shape and dtype and of the kind of engine alone,
+ * since they decide in which order products are added, and so the bits of C.
  *
  * A block is BASE rows x columns x depth, where there is as much: so large that a library's own
  * copying of operands costs little beside the arithmetic, and so small that a turn is some
@@ -10,17 +10,14 @@
  * - of small matrices in a batch, one block has several;
  * - blocks are of nearly equal size.
  *
+ * A device takes larger ones: one multiplication has to fill it, while a thread has a core.
+ *
  * Called by product_tiles.c.
  */
 #include "kernels/plan/cutter.h"
 #include "kernels/plan/planner.h"
 
-#define MAX_TRIPLE_BYTES (3 << 20) /* a block of C and one panel of each operand */
-#define MAX_BATCH_BYTES  (512 << 10)
-#define ENOUGH_BLOCKS    16
-#define LEAST_EXTENT     128
-#define LEAST_WORK       (1 << 22) /* multiplications that are worth a turn */
-#define EVEN_STEP        16        /* of small extents */
+#define EVEN_STEP        16 /* of small extents */
 #define LARGE_EVEN_STEP  64
 #define LARGE_EXTENT     256
 #define FLOAT32_ROW_STEP 48 /* such may be joined */
@@ -29,8 +26,31 @@ struct sizes {
     int64_t rows, columns, depth;
 };
 
-static struct sizes base_sizes(enum dtype dtype)
+/* What a kind of engine wants. */
+struct wishes {
+    int64_t enough_blocks;    /* for all that compute at a time */
+    int64_t least_extent;     /* of what is cut for that */
+    int64_t least_work;       /* multiplications that are worth a turn */
+    int64_t max_triple_bytes; /* a block of C and one panel of each operand, once lengthened */
+    int64_t max_batch_bytes;
+};
+
+static const struct wishes cpu_wishes = {16, 128, 1 << 22, 3 << 20, 512 << 10};
+static const struct wishes device_wishes = {4, 1024, 1 << 28, 8 << 20, 8 << 20};
+
+static struct sizes device_base_sizes(enum dtype dtype)
 {
+    switch (dtype) {
+    case DTYPE_FLOAT32: return (struct sizes){2048, 2048, 1024};
+    case DTYPE_FLOAT64: return (struct sizes){2048, 1024, 1024};
+    default: return (struct sizes){1024, 1024, 512};
+    }
+}
+
+static struct sizes base_sizes(enum dtype dtype, bool is_device)
+{
+    if (is_device)
+        return device_base_sizes(dtype);
     switch (dtype) {
     case DTYPE_FLOAT32: return (struct sizes){384, 768, 384};
     case DTYPE_FLOAT64: return (struct sizes){256, 768, 192};
@@ -81,14 +101,15 @@ static int64_t n_blocks(const struct sizes *whole, const struct sizes *s, int64_
 }
 
 /* Returns whether there is anything made smaller. */
-static bool divide_small(const struct sizes *whole, int64_t n_matrices, struct sizes *s)
+static bool divide_small(const struct wishes *wishes, const struct sizes *whole, int64_t n_matrices,
+                         struct sizes *s)
 {
     bool is_smaller = false;
 
-    while (n_blocks(whole, s, n_matrices) < ENOUGH_BLOCKS) {
+    while (n_blocks(whole, s, n_matrices) < wishes->enough_blocks) {
         int64_t *larger = s->rows >= s->columns ? &s->rows : &s->columns;
         struct sizes column = {.rows = s->rows, .columns = s->columns, .depth = whole->depth};
-        if (*larger < 2 * LEAST_EXTENT || work_of(&column) / 2 < LEAST_WORK)
+        if (*larger < 2 * wishes->least_extent || work_of(&column) / 2 < wishes->least_work)
             break;
         *larger = divide_up(*larger, 2);
         is_smaller = true;
@@ -96,50 +117,56 @@ static bool divide_small(const struct sizes *whole, int64_t n_matrices, struct s
     return is_smaller;
 }
 
-static bool grow(int64_t *extent, int64_t whole, const struct sizes *s, int64_t item_bytes)
+static bool grow(int64_t *extent, int64_t whole, const struct sizes *s, int64_t item_bytes,
+                 int64_t max_triple_bytes)
 {
     int64_t before = *extent;
 
     if (before >= whole)
         return false;
     *extent = least(2 * before, whole);
-    if (triple_bytes(s, item_bytes) <= MAX_TRIPLE_BYTES)
+    if (triple_bytes(s, item_bytes) <= max_triple_bytes)
         return true;
     *extent = before;
     return false;
 }
 
-static void lengthen(const struct sizes *whole, int64_t enough, int64_t item_bytes, bool is_small,
-                     struct sizes *s)
+/* Until its work is `enough`. */
+static void lengthen(const struct wishes *wishes, const struct sizes *whole, int64_t enough,
+                     int64_t item_bytes, bool is_small, struct sizes *s)
 {
+    int64_t limit = wishes->max_triple_bytes;
+
     while (work_of(s) < enough) {
-        if (grow(&s->depth, whole->depth, s, item_bytes))
+        if (grow(&s->depth, whole->depth, s, item_bytes, limit))
             continue;
-        if (is_small || (!grow(&s->rows, whole->rows, s, item_bytes) &&
-                         !grow(&s->columns, whole->columns, s, item_bytes)))
+        if (is_small || (!grow(&s->rows, whole->rows, s, item_bytes, limit) &&
+                         !grow(&s->columns, whole->columns, s, item_bytes, limit)))
             return;
     }
 }
 
 /* Of a batch's last axis, and of all matrices. */
-static int64_t matrices_of(const struct sizes *s, int64_t n_last, int64_t n_all, int64_t item_bytes)
+static int64_t matrices_of(const struct wishes *wishes, const struct sizes *s, int64_t n_last,
+                           int64_t n_all, int64_t item_bytes)
 {
     int64_t n = 1;
 
-    while (2 * n <= n_last && n_all / (2 * n) >= ENOUGH_BLOCKS &&
-           multiply_saturating(work_of(s), 2 * n) <= LEAST_WORK &&
-           multiply_saturating(triple_bytes(s, item_bytes), 2 * n) <= MAX_BATCH_BYTES)
+    while (2 * n <= n_last && n_all / (2 * n) >= wishes->enough_blocks &&
+           multiply_saturating(work_of(s), 2 * n) <= wishes->least_work &&
+           multiply_saturating(triple_bytes(s, item_bytes), 2 * n) <= wishes->max_batch_bytes)
         n *= 2;
     return n;
 }
 
-void planner_product_blocks(const struct program *program, struct plan_product *ret)
+void planner_product_blocks(const struct program *program, bool is_device, struct plan_product *ret)
 {
+    const struct wishes *wishes = is_device ? &device_wishes : &cpu_wishes;
     const struct program_product *product = &program->product;
     int64_t item_bytes = (int64_t)dtype_size(product->dtype), n_all = 1;
     struct sizes whole = {at_least_one(product->n_rows), at_least_one(product->n_columns),
                           at_least_one(product->depth)};
-    struct sizes base = base_sizes(product->dtype);
+    struct sizes base = base_sizes(product->dtype, is_device);
     struct sizes s = {least(whole.rows, base.rows), least(whole.columns, base.columns),
                       least(whole.depth, base.depth)};
 
@@ -151,12 +178,12 @@ void planner_product_blocks(const struct program *program, struct plan_product *
     ret->item_bytes = item_bytes;
     for (int i = 0; i < product->n_batch_axes; i++)
         n_all = multiply_saturating(n_all, product->batch_shape[i]);
-    bool is_small = divide_small(&whole, n_all, &s);
-    lengthen(&whole, work_of(&base), item_bytes, is_small, &s);
+    bool is_small = divide_small(wishes, &whole, n_all, &s);
+    lengthen(wishes, &whole, work_of(&base), item_bytes, is_small, &s);
     if (product->is_symmetric) /* blocks on the diagonal are square */
         s.rows = s.columns = least(s.rows, s.columns);
     ret->is_symmetric = product->is_symmetric;
-    ret->block_matrices = matrices_of(&s, ret->n_matrices, n_all, item_bytes);
+    ret->block_matrices = matrices_of(wishes, &s, ret->n_matrices, n_all, item_bytes);
     bool is_float32 = product->dtype == DTYPE_FLOAT32 && !product->is_symmetric;
     ret->block_rows =
         even_out(product->n_rows, s.rows, is_float32 ? FLOAT32_ROW_STEP : LARGE_EVEN_STEP);

@@ -14,12 +14,14 @@
 #include "kernels/plan/product_order.h"
 #include "proto/util.h"
 
-#define MAX_LOAD_GRAINS  8
-#define TURN_SECONDS     0.02
-#define TURNS_PER_THREAD 2
-#define MAX_JOINED       1536
-#define LOADS_PER_THREAD 4
-#define MANY_STEPS       8 /* of a tile: storing it takes little beside them */
+#define MAX_LOAD_GRAINS   8
+#define TURN_SECONDS      0.02
+#define TURNS_PER_THREAD  2
+#define MAX_JOINED        1536
+#define LOADS_PER_THREAD  4
+#define DEVICE_TURNS      4 /* LOADs of a step, STOREs of a tile */
+#define DEVICE_MULTIPLIES 16
+#define MANY_STEPS        8 /* of a tile: storing it takes little beside them */
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -32,7 +34,7 @@ static uint64_t most_grains(const struct plan *plan, enum product_pass pass)
     const struct product_axes *axes = &product->axes[pass];
     const struct geometry *g = &plan->passes[pass].geometry;
     const int64_t extents[4] = {product->tile_matrices, product->tile_rows, product->tile_columns,
-                                product->step_depth};
+                                product->panel_depth};
     const int own[4] = {axes->n_batch - 1, axes->row, axes->column, axes->depth};
     uint64_t n = 1;
 
@@ -58,13 +60,32 @@ static bool has_provider(struct planner *p)
     return false;
 }
 
+/* For a device, as many as fit a slot, but a few turns for what passes the link at a time.
+ * n_grains: of all passes from `first` to `last`. */
+static unsigned grains_of_slot(const struct planner *p, enum product_pass first,
+                               enum product_pass last, uint64_t n_grains)
+{
+    uint64_t n = min_u64(n_grains / DEVICE_TURNS, CUDA_TILE_MAX_GRAINS);
+
+    for (unsigned pass = first; pass <= last; pass++) {
+        const struct plan_pass *planned = &p->plan->passes[pass];
+        while (n > 1 && planned->geometry.n_grains > 0 &&
+               cuda_tile_need_bytes(p->program, pass, n, &planned->room) > p->limits->slot_bytes)
+            n -= n / 4 > 0 ? n / 4 : 1;
+    }
+    return (unsigned)max_u64(n, 1);
+}
+
 /* So many grains a turn that every thread gets several turns, and turns are not too many. */
-static unsigned grains_of_turn(struct planner *p, uint64_t n_grains)
+static unsigned grains_of_turn(struct planner *p, enum product_pass first, enum product_pass last,
+                               uint64_t n_grains)
 {
     uint64_t n_wanted = (uint64_t)LOADS_PER_THREAD * max_u64(p->limits->n_threads, 1);
 
     if (has_provider(p))
         return 1;
+    if (p->limits->is_device)
+        return grains_of_slot(p, first, last, n_grains);
     return (unsigned)max_u64(min_u64(n_grains / n_wanted, MAX_LOAD_GRAINS), 1);
 }
 
@@ -122,7 +143,8 @@ static void choose_joins(struct planner *p)
     *rows = product->block_rows;
     *columns = product->block_columns;
     bool is_down_only = !cpu_multiply_may_join_beside(dtype);
-    if (!may_join(product, dtype) || (product->is_symmetric && is_down_only))
+    if (p->limits->is_device || !may_join(product, dtype) ||
+        (product->is_symmetric && is_down_only))
         return;
     for (;;) {
         bool is_tall = is_down_only || *columns > *rows || *columns >= product->tile_columns;
@@ -155,7 +177,7 @@ static void choose_stores(struct planner *p, uint64_t n_result)
     unsigned most = product->store_grains;
 
     product->n_stores = (unsigned)((n_result + most - 1) / most);
-    product->n_lag = (unsigned)max_u64(p->limits->n_threads, 1);
+    product->n_lag = p->limits->is_device ? 1 : (unsigned)max_u64(p->limits->n_threads, 1);
     product->store_lines = 0;
     product->store_parts = 1;
     if (product->has_journal || product->is_symmetric || product->tile_matrices > 1 ||
@@ -173,6 +195,18 @@ static void choose_stores(struct planner *p, uint64_t n_result)
                         product->store_parts;
 }
 
+/* How many of a panel's come before the next panel is loaded. A device is only told of them, so
+ * that it has something to do while threads load. */
+static unsigned first_multiplies(const struct planner *p)
+{
+    const struct plan_product *product = &p->plan->product;
+    uint64_t most = p->limits->is_device ? DEVICE_MULTIPLIES : 2 * max_u64(p->limits->n_threads, 1);
+
+    if (!product->has_two_buffers) /* all of a panel's: product_first_multiplies() */
+        return product->n_multiplies;
+    return (unsigned)min_u64(product->n_multiplies / 2, most);
+}
+
 int planner_choose_turns(struct planner *p)
 {
     struct plan_product *product = &p->plan->product;
@@ -184,8 +218,8 @@ int planner_choose_turns(struct planner *p)
     choose_joins(p);
     uint64_t n_multiplies = planner_count_multiplies(product);
 
-    product->load_grains = grains_of_turn(p, n_left + n_right);
-    product->store_grains = grains_of_turn(p, n_result);
+    product->load_grains = grains_of_turn(p, PRODUCT_LEFT, PRODUCT_RIGHT, n_left + n_right);
+    product->store_grains = grains_of_turn(p, PRODUCT_RESULT, PRODUCT_RESULT, n_result);
     product->n_cells = n_result;
     if (max_u64(max_u64(n_left, n_right), max_u64(n_result, n_multiplies)) > UINT32_MAX / 4)
         return error_set(p->error, GAD_LIMIT_EXCEEDED, "shape",
@@ -195,10 +229,7 @@ int planner_choose_turns(struct planner *p)
         (unsigned)((n_right + product->load_grains - 1) / product->load_grains);
     choose_stores(p, n_result);
     product->n_multiplies = (unsigned)n_multiplies;
-    product->n_first_multiplies =
-        product->panel_offset_bytes[0][0] == product->panel_offset_bytes[0][1]
-            ? product->n_multiplies
-            : (unsigned)min_u64(n_multiplies / 2, 2 * max_u64(p->limits->n_threads, 1));
+    product->n_first_multiplies = first_multiplies(p);
     product->n_late_stores = product_late_stores(p->plan);
     if (!planner_count_turns(p->plan))
         return error_set(p->error, GAD_LIMIT_EXCEEDED, "shape",

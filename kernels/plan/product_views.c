@@ -2,8 +2,8 @@
  *
  * A panel is matrices, of lines: along the depth, a line for each row (or column), where the
  * operand is walked fastest along its depth; else along the rows (or columns), a line for each step
- * of the depth. A tile is matrices of rows. Tiles and steps begin at multiples of their extents, so
- * a place in an array is a place in its panel or tile by the rest of a division.
+ * of the depth. A tile is matrices of rows. Tiles and panels begin at multiples of their extents,
+ * so a place in an array is a place in its panel or tile by the rest of a division.
  *
  * An operand that has no batch axis, or one of length 1, has one matrix in its panel, for all.
  *
@@ -34,6 +34,14 @@ static struct panel_strides panel_strides(const struct plan *plan, enum product_
                                   .depth = is_depth_fastest ? p->item_bytes : line};
 }
 
+static char *panel_base(const struct plan_product *p, const struct product_turn *turn,
+                        enum product_pass pass, char *carry)
+{
+    if (pass == p->kept_pass && turn->panel_index < p->n_kept && p->n_panels > 1)
+        return carry + p->kept_offset_bytes + turn->panel_index * p->kept_bytes;
+    return carry + p->panel_offset_bytes[pass][turn->buffer[pass]];
+}
+
 static void add_axis(int axis, int64_t stride, int64_t start, int64_t extent, struct cpu_view *view)
 {
     if (axis < 0 || stride == 0)
@@ -53,13 +61,13 @@ void product_panel_view(const struct plan *plan, const struct program *program,
     int outer = is_left ? axes->row : axes->column, last = axes->n_batch - 1;
 
     (void)program;
-    *ret_view = (struct cpu_view){.base = carry + p->panel_offset_bytes[turn->pass][turn->buffer]};
+    *ret_view = (struct cpu_view){.base = panel_base(p, turn, turn->pass, carry)};
     if (last >= 0)
         add_axis(last, strides.matrix, start[last], p->tile_matrices, ret_view);
     if (outer >= 0)
         add_axis(outer, strides.outer, start[outer], is_left ? p->tile_rows : p->tile_columns,
                  ret_view);
-    add_axis(axes->depth, strides.depth, start[axes->depth], p->step_depth, ret_view);
+    add_axis(axes->depth, strides.depth, start[axes->depth], p->panel_depth, ret_view);
 }
 
 void product_result_view(const struct plan *plan, const struct program *program,
@@ -127,20 +135,21 @@ void product_block(const struct plan *plan, const struct program *program,
     const struct plan_product *p = &plan->product;
     struct panel_strides left = panel_strides(plan, PRODUCT_LEFT);
     struct panel_strides right = panel_strides(plan, PRODUCT_RIGHT);
+    int64_t depth = (int64_t)turn->step_index * p->step_depth % p->panel_depth;
 
     (void)program;
     assert(turn->step == PRODUCT_MULTIPLY && matrix >= 0 && matrix < turn->n_matrices);
     matrix += turn->matrix;
-    *ret_left =
-        (struct product_matrix){.base = carry + p->panel_offset_bytes[PRODUCT_LEFT][turn->buffer] +
-                                        matrix * left.matrix + turn->row * left.outer,
-                                .row_bytes = left.outer,
-                                .column_bytes = left.depth};
-    *ret_right =
-        (struct product_matrix){.base = carry + p->panel_offset_bytes[PRODUCT_RIGHT][turn->buffer] +
-                                        matrix * right.matrix + turn->column * right.outer,
-                                .row_bytes = right.depth,
-                                .column_bytes = right.outer};
+    *ret_left = (struct product_matrix){.base = panel_base(p, turn, PRODUCT_LEFT, carry) +
+                                                matrix * left.matrix + turn->row * left.outer +
+                                                depth * left.depth,
+                                        .row_bytes = left.outer,
+                                        .column_bytes = left.depth};
+    *ret_right = (struct product_matrix){.base = panel_base(p, turn, PRODUCT_RIGHT, carry) +
+                                                 matrix * right.matrix +
+                                                 turn->column * right.outer + depth * right.depth,
+                                         .row_bytes = right.depth,
+                                         .column_bytes = right.outer};
     *ret_result = (struct product_matrix){
         .base = carry + p->result_offset_bytes + matrix * p->result_matrix_bytes +
                 turn->row * p->result_line_bytes + turn->column * p->item_bytes,

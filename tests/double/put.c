@@ -16,6 +16,8 @@ static bool is_lost_locked(void)
     return true;
 }
 
+static const char kernel_name[] = "a kernel";
+
 struct side {
     const char *address, *real;
     const struct memory *memory;
@@ -120,22 +122,39 @@ static struct operation *kernel_new_locked(const struct cuda_host_launch *launch
     return o;
 }
 
+/* What lies outside of the slot: kernels reach it by its distance. */
+static void touch_ranges_locked(const struct cuda_host_launch *launch, const struct side *slot,
+                                const struct clock *clock, unsigned index)
+{
+    for (unsigned i = 0; i < CUDA_HOST_MAX_RANGES; i++) {
+        const struct cuda_host_range *range = &launch->ranges[i];
+        if (range->n_bytes == 0)
+            continue;
+        const struct side side =
+            find_side(range->address, range->n_bytes, true, range->is_written, kernel_name);
+        if (side.memory != slot->memory)
+            double_abort("a kernel's slot and what it touches outside are of different memory");
+        order_touch(clock, index, kernel_name, side.address, range->n_bytes, range->is_written);
+    }
+}
+
 static void put_kernel_locked(const struct cuda_host_launch *launch, struct CUstream_st *stream)
 {
-    static const char what[] = "a kernel";
     if (launch->read_bytes > launch->slot_bytes ||
         launch->write_offset + launch->write_bytes > launch->slot_bytes)
         double_abort("a kernel reads or writes outside of its slot");
-    const struct side slot = find_side(launch->device_slot, launch->slot_bytes, true, true, what);
+    const struct side slot =
+        find_side(launch->device_slot, launch->slot_bytes, true, true, kernel_name);
     struct operation *o = kernel_new_locked(launch);
     o->memory = (char *)slot.real;
     if (!launch->is_warm_up)
         set_faults_locked(o, the_double.settings.sticky_launch, the_double.settings.hang_launch,
                           &the_double.n_launches);
     const struct clock *clock = stream_tick_locked(stream);
-    order_touch(clock, stream->index, what, slot.address, launch->read_bytes, false);
-    order_touch(clock, stream->index, what, slot.address + launch->write_offset,
+    order_touch(clock, stream->index, kernel_name, slot.address, launch->read_bytes, false);
+    order_touch(clock, stream->index, kernel_name, slot.address + launch->write_offset,
                 launch->write_bytes, true);
+    touch_ranges_locked(launch, &slot, clock, stream->index);
     the_double.stats->n_launches++;
     stream_put_locked(stream, o);
 }

@@ -69,6 +69,14 @@ with_daemon() {
         --options "--engine cuda --cuda-worker $GPUARRAYD_TEST_WORKER" -- "$@"
 }
 
+# with_pool MIB COMMAND...: likewise, with so large a pool of the device.
+with_pool() {
+    pool_mib=$1
+    shift
+    sh "$here/tests/run-uninstalled.sh" --threads "$threads" --options "--engine cuda \
+        --cuda-worker $GPUARRAYD_TEST_WORKER --pinned-bytes ${pool_mib}M" -- "$@"
+}
+
 # sanitize TOOL FILTER: NVIDIA's checker over a part of the runner.
 sanitize() {
     tool=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null)
@@ -123,12 +131,14 @@ if [ "${RUN_STEP:-}" ]; then
     exit
 fi
 mib=512
+product_mib=512
 pool=128M
 bench=
 fast="test_cuda.py test_cuda_jobs.py test_cuda_functions.py test_cuda_random.py test_trees.py"
-fast="$fast test_reduction_functions.py test_random_functions.py test_cuda_counts.py"
+fast="$fast test_cuda_products.py test_reduction_functions.py test_random_functions.py test_cuda_counts.py"
 if [ "$double" ]; then # the bundle is tried, not the double's speed
     mib=8
+    product_mib=16
     pool=8M
     bench="--mib 16"
     fast="test_cuda.py"
@@ -154,6 +164,7 @@ part "compute-sanitizer racecheck, scans" 25 sanitize racecheck "scans float"
 part "compute-sanitizer initcheck" 25 sanitize initcheck programs
 part "streaming" 60 with_daemon "$build/tests/gpu/stream$double" "$threads" "$mib" "$work" \
     "$python" "$here/tests/gpu/cupy_peer.py"
+part "matrix products" 90 with_pool "$product_mib" "$build/tests/gpu/product$double" "$product_mib"
 step "arrays beyond the pool" 50 "$python" "$here/tests/gpu/crowd.py" "$pool"
 part "small jobs" 15 small_job
 

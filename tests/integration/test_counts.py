@@ -322,6 +322,45 @@ def test_arrays_of_many_tiles(w):
         same(region.array("i4", x.shape, x.nbytes), np.cumsum(x, axis=axis, dtype="i4"), axis)
 
 
+def test_scans_beside_other_outputs_and_over_what_they_read(w, tmp_path):
+    """Where outputs are stored over arguments, what reads these comes before."""
+    x, size = sample("f8", (300, 200), seed=8), 300 * 200 * 8
+    region = wire.Region(w, 4 * size)
+    arrays = [region.array("f8", x.shape, i * size) for i in range(4)]
+    places = [wire.described(a, region.at(i * size)) for i, a in enumerate(arrays)]
+    wants = {"cumsum(a, axis=0)": np.cumsum(x, axis=0), "abs(a)": abs(x), "a - b": x - (x + 1),
+             "cumsum(a + b, axis=0)": np.cumsum(x + (x + 1), axis=0)}
+
+    def run(outputs, args):
+        arrays[0][:], arrays[1][:] = x, x + 1
+        w.call("job.run", args=args,
+               outputs=[{"expr": text, "to": to} for text, to in outputs])
+
+    both = {"a": places[0], "b": places[1]}
+    for texts in (("cumsum(a, axis=0)", "abs(a)"), ("cumsum(a + b, axis=0)", "a - b")):
+        args = both if "+" in texts[0] else {"a": places[0]}
+        for order in (texts, texts[::-1]):
+            for there in ((2, 3), (0, 3), (2, 0), (2, 1), (0, 1)):
+                if max(there) == 1 and args is both:
+                    with pytest.raises(wire.Error) as refused:
+                        run([(t, places[i]) for t, i in zip(order, there)], args)
+                    assert refused.value.code == "bad-expression"
+                    continue
+                run([(t, places[i]) for t, i in zip(order, there)], args)
+                for text, i in zip(order, there):
+                    assert np.allclose(arrays[i], wants[text]), (order, there, text)
+    paths = [tmp_path / name for name in ("x", "sums", "others")]
+    for path in paths:
+        x.tofile(path)
+    files = [open(path, "r+b") for path in paths]
+    at = [wire.described(x, wire.file_at(i)) for i in range(3)]
+    w.call("job.run", fds=[file.fileno() for file in files], args={"a": at[0]},
+           outputs=[{"expr": "cumsum(a, axis=0)", "to": at[1]}, {"expr": "abs(a)", "to": at[2]}])
+    for file in files:
+        file.close()
+    assert np.allclose(np.fromfile(paths[1]).reshape(x.shape), wants["cumsum(a, axis=0)"])
+    assert np.array_equal(np.fromfile(paths[2]).reshape(x.shape), abs(x))
+
 # -- scans ----------------------------------------------------------------------------------------
 
 SHAPES = [(), (1,), (13,), (5000,), (0,), (3, 0), (0, 3), (3, 4), (5, 1), (2, 7, 3), (60, 80)]

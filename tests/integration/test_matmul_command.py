@@ -173,3 +173,39 @@ def test_a_journal_of_another_job_is_refused(daemon, files, tmp_path):
         assert "c.npy.journal" in done.stderr
         assert (tmp_path / "c.npy.journal").read_bytes() == left
     assert not np.load(tmp_path / "c.npy").any()
+
+
+@pytest.mark.parametrize("verb", ["run", "submit"])
+def test_an_expression_that_adds_may_have_a_journal(start, files, tmp_path, verb):
+    folder, a, b = files
+    daemon = start(pool="8M")
+    journal, want = tmp_path / "j", np.ones((N, M))
+    np.save(tmp_path / "c.npy", want)
+    words = [verb, "a @ b + c", f"a={folder}/A.npy", f"b={folder}/B.npy", f"c={tmp_path}/c.npy", "-o",
+             tmp_path / "c.npy", "--in-place", "--journal", journal, "--json"]
+
+    def end(job):
+        daemon.ctl("wait", job)
+        until(lambda: not journal.exists())
+
+    for after in (0, 1, 5000, 200000):
+        want = a @ b + want
+        process = subprocess.Popen([str(conftest.CTL), *map(str, words)], text=True,
+                                   env={**os.environ, "GPUARRAYD_SOCKET": daemon.socket},
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        until(lambda: process.poll() is not None or (journal.exists() and journal.stat().st_size >= after))
+        for engine in daemon.info()["engines"]:
+            if engine.get("pid"):
+                os.kill(engine["pid"], signal.SIGKILL)
+        out, err = process.communicate()
+        assert process.returncode == 0, out + err
+        if verb == "submit":
+            end(json.loads(out)["job"])
+        assert np.array_equal(np.load(tmp_path / "c.npy"), want), after
+        assert not journal.exists()
+    for left in (b"not a journal" * 100,):
+        journal.write_bytes(left)
+        done = daemon.ctl(*["run", *words[1:-1]], check=False)
+        assert done.returncode == 1 and "[bad-journal]" in done.stderr and f"the journal is {journal}" in done.stderr
+        assert journal.read_bytes() == left
+    assert np.array_equal(np.load(tmp_path / "c.npy"), want)

@@ -20,7 +20,7 @@ from conftest import ENGINE, IS_SANITIZED, Daemon
 from test_provider import Ring
 from wire import Error, described, file_at
 
-pytestmark = pytest.mark.skipif(ENGINE != "cpu", reason="products are computed by the CPU engine")
+pytestmark = pytest.mark.skipif(ENGINE != "cpu", reason="for a device: test_cuda_products.py")
 ROWS, DEPTH, COLUMNS = (150, 1100, 130) if IS_SANITIZED else (700, 1300, 600)
 
 

@@ -17,7 +17,7 @@ from catalogue import DTYPES, NUMPY_2
 from conftest import ENGINE, IS_SANITIZED, Daemon
 
 pytestmark = [pytest.mark.skipif(not NUMPY_2, reason="needs NumPy 2's dtypes"),
-              pytest.mark.skipif(ENGINE != "cpu", reason="products are computed by the CPU engine"),
+              pytest.mark.skipif(ENGINE != "cpu", reason="for a device: test_cuda_products.py"),
               pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 FLOATS = ["f4", "f8"]
 

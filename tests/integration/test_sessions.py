@@ -59,7 +59,7 @@ MASKS = [
     (rf'"(job|\w+_us|\w+_s|seconds|behind_seconds|total|source|kernel|sink|client|to_device|'
      rf'from_device|pid|stopped|descriptors|mappings|'
      rf'overhead_bytes|around_cache_bytes|threads)": ?{NUMBER}', r'"\1": #'),
-    (r'"(version|gpuarrayctl|gpuarrayd|HDF5|msgpack|json-c|level|device|user)": ?"[^"]*"', r'"\1": "#"'),
+    (r'"(version|gpuarrayctl|gpuarrayd|HDF5|msgpack|json-c|level|blas|device|user)": ?"[^"]*"', r'"\1": "#"'),
 ]
 
 
@@ -502,7 +502,7 @@ def test_bash_completes_verbs_options_files_jobs_and_operations(daemon, place):
     assert complete(place, env, "gpuarrayctl", "") == sorted([*found, "--help", "--version", "help"])
     assert complete(place, env, "gpuarrayctl", "wa") == ["wait", "watch"]
     for verb, text in found.items():
-        options = re.findall(r"^ +(?:-\S, )?(--[a-z-]+)", text.split("\nExamples:")[0], re.M)
+        options = re.findall(r"^ +(?:-\S, )?(--[a-z0-9-]+)", text.split("\nExamples:")[0], re.M)
         assert {"--help", "--usage"} < set(options), text
         assert complete(place, env, "gpuarrayctl", verb, "-") == sorted(options)
     assert complete(place, env, "gpuarrayctl", "run", "--ex") == ["--explain"]

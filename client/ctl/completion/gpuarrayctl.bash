@@ -9,7 +9,7 @@ _gpuarrayctl_verbs() {
 
 _gpuarrayctl_options() {
     gpuarrayctl "$1" --help 2>/dev/null |
-        sed -n '/^Examples:/q; s/^  *\(-[a-zA-Z?], \)\{0,1\}\(--[a-z-]*\).*/\2/p'
+        sed -n '/^Examples:/q; s/^  *\(-[a-zA-Z?], \)\{0,1\}\(--[a-z0-9-]*\).*/\2/p'
 }
 
 _gpuarrayctl_jobs() {

@@ -192,6 +192,13 @@ bool request_add_journal(struct request *request, PyObject *journal)
     return journal == Py_True || read_path(request, journal, &request->options.journal_path);
 }
 
+bool request_add_tf32(struct request *request, PyObject *tf32)
+{
+    int is_allowed = PyObject_IsTrue(tf32);
+    request->options.tf32 = is_allowed > 0;
+    return is_allowed >= 0;
+}
+
 void request_deinit(struct request *request)
 {
     for (unsigned i = 0; i < request->n_paths; i++)

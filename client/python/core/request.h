@@ -23,6 +23,8 @@ bool request_init(struct request *request, struct session *session, PyObject *ou
 /* None and False: no journal; True: where the library puts it; a path. Returns false with an
  * exception. */
 bool request_add_journal(struct request *request, PyObject *journal);
+/* Whether it may be multiplied with TF32. Returns false with an exception. */
+bool request_add_tf32(struct request *request, PyObject *tf32);
 void request_deinit(struct request *request);
 /* Hands the references of the tuples over. */
 void request_move_tuples(struct request *request, void *ret_keeps[2]);

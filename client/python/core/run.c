@@ -67,10 +67,10 @@ static struct job *start_request(struct session *session, struct request *reques
     return NULL;
 }
 
-/* outputs, args, engine, priority, label as all that run anything have them. journal: NULL where it
- * was not given. */
-static struct job *start_call(PyObject *self, PyObject *const *args, PyObject *journal,
-                              bool has_progress, enum wait_end *ret_end)
+/* outputs, args, engine, priority, label as all that run anything have them. rest: journal and
+ * tf32, as many as were given. */
+static struct job *start_call(PyObject *self, PyObject *const *args, PyObject *const *rest,
+                              Py_ssize_t n_rest, bool has_progress, enum wait_end *ret_end)
 {
     struct session *session = (struct session *)self;
     struct request request;
@@ -78,7 +78,8 @@ static struct job *start_call(PyObject *self, PyObject *const *args, PyObject *j
     if (!session_check(session))
         return NULL;
     if (request_init(&request, session, args[0], args[1], args[2], args[3], args[4]) &&
-        (!journal || request_add_journal(&request, journal)))
+        (n_rest < 1 || request_add_journal(&request, rest[0])) &&
+        (n_rest < 2 || request_add_tf32(&request, rest[1])))
         job = start_request(session, &request, has_progress, ret_end);
     request_deinit(&request);
     return job;
@@ -87,10 +88,10 @@ static struct job *start_call(PyObject *self, PyObject *const *args, PyObject *j
 PyObject *run_submit(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
     int has_progress;
-    if ((n != 7 && !make_has_count("submit", n, 6)) ||
+    if ((n != 7 && n != 8 && !make_has_count("submit", n, 6)) ||
         (has_progress = PyObject_IsTrue(args[5])) < 0)
         return NULL;
-    return (PyObject *)start_call(self, args, n == 7 ? args[6] : NULL, has_progress, NULL);
+    return (PyObject *)start_call(self, args, args + 6, n - 6, has_progress, NULL);
 }
 
 /* An exception is set: the job ends first, unless another one comes. */
@@ -110,9 +111,9 @@ static void cancel_and_wait(struct job *job)
 PyObject *run_run(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
     enum wait_end end = WAIT_DONE;
-    if (n != 6 && !make_has_count("run", n, 5))
+    if (n != 6 && n != 7 && !make_has_count("run", n, 5))
         return NULL;
-    struct job *job = start_call(self, args, n == 6 ? args[5] : NULL, false, &end);
+    struct job *job = start_call(self, args, args + 5, n - 5, false, &end);
     if (!job)
         return NULL;
     int r = 0;

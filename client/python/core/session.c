@@ -275,12 +275,11 @@ static PyMethodDef methods[] = {
      "view(array, start, axes, /)\n--\n\nThe array's elements in another order: start along each "
      "of its axes, and for each\naxis of the view (axis of the array or -1, count, step)."},
     {"submit", FAST(run_submit),
-     "submit(outputs, args, engine, priority, label, progress, journal=False, /)\n--\n\nStarts a "
-     "job."},
+     "submit(outputs, args, engine, priority, label, progress, journal=False, tf32=False, "
+     "/)\n--\n\nStarts a job."},
     {"run", FAST(run_run),
-     "run(outputs, args, engine, priority, label, journal=False, /)\n--\n\nRuns a job; it is done "
-     "when this "
-     "returns."},
+     "run(outputs, args, engine, priority, label, journal=False, tf32=False, /)\n--\n\nRuns a "
+     "job; it is done when this returns."},
     {"plan", FAST(plan_make),
      "plan(outputs, args, engine, /)\n--\n\nWhat a job would do. Nothing is run."},
     {"wait_any", FAST(run_wait_any),

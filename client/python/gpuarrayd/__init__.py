@@ -21,7 +21,7 @@ Arrays may be larger than the device and larger than memory. Results are NumPy's
 
 from typing import TYPE_CHECKING, Any
 
-from . import _core, errors
+from . import _core, _loading, errors
 from ._arrays import asarray, empty, empty_like, zeros, zeros_like
 from ._jobs.evaluate import evaluate, submit
 from ._lazy.functions import *  # noqa: F403
@@ -87,9 +87,11 @@ if not TYPE_CHECKING:  # the checker would believe in every name
         """What is loaded when it is asked for: Dask, random numbers, and what futures need."""
         if name in ("dask", "linalg", "random"):
             import importlib
-            return importlib.import_module(f"gpuarrayd.{name}")
+            with _loading.loading():
+                return importlib.import_module(f"gpuarrayd.{name}")
         if name == "Future":
-            from ._jobs.future import Future
+            with _loading.loading():
+                from ._jobs.future import Future
             return Future
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

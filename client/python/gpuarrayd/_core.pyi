@@ -85,14 +85,16 @@ class Session:
     # Jobs. outputs: (expression, name or None, destination). args: (name, value).
     def submit(self, outputs: Sequence[tuple[str, str | None, Array | str | None]],
                args: Sequence[tuple[str, Array | Scalar]], engine: str | None, priority: int,
-               label: str | None, progress: bool, journal: str | bool = False, /) -> Job:
+               label: str | None, progress: bool, journal: str | bool = False,
+               tf32: bool = False, /) -> Job:
         """A destination that is a str is created (to_path). journal: True where the library puts
-        it, or its path. ints beyond int64 raise OverflowError.
+        it, or its path. tf32: whether float32 may be multiplied with TF32. ints beyond int64 raise
+        OverflowError.
         The job keeps its arrays until it dies; one that dies before its end is cancelled."""
         ...
     def run(self, outputs: Sequence[tuple[str, str | None, Array | str | None]],
             args: Sequence[tuple[str, Array | Scalar]], engine: str | None, priority: int,
-            label: str | None, journal: str | bool = False, /) -> Job:
+            label: str | None, journal: str | bool = False, tf32: bool = False, /) -> Job:
         """submit() and wait(None) in one; the job is done. A signal's exception cancels the job
         first and waits for its end, at most 10 seconds."""
         ...

@@ -234,7 +234,7 @@ const struct setting settings_table[SETTING_COUNT] = {
             .section = "cuda",
             .kind = SETTING_IS_SIZE,
             .by_default = "auto",
-            .least = "10M",
+            .least = "12M",
             .most = "1T",
             .word = "auto",
             .is_no_share = true,
@@ -242,7 +242,7 @@ const struct setting settings_table[SETTING_COUNT] = {
             .doc = "memory of a device that all its jobs run in, taken once",
             .why = "auto: 1G, less on a small card. The rest of the card stays free for programs "
                    "that do not ask the daemon. Jobs stream through it: more makes few of them "
-                   "faster.",
+                   "faster. An eighth, at most 32M, is cuBLAS's.",
         },
     [SETTING_PINNED_BYTES] =
         {
@@ -256,7 +256,8 @@ const struct setting settings_table[SETTING_COUNT] = {
             FIELD(pinned_bytes),
             .doc = "locked memory of the machine that copies to and from a device pass, taken once",
             .why = "auto: 512M, less where the machine or the card has less. It cannot be swapped "
-                   "out. The pool of a device is the smaller of this and device-bytes.",
+                   "out. The pool of a device is the smaller of this and what of device-bytes is "
+                   "not cuBLAS's.",
         },
     [SETTING_CHUNK_BYTES] =
         {

@@ -23,7 +23,7 @@ static bool is_same(const struct plan_limits *a, const struct plan_limits *b)
 {
     return a->pool_bytes == b->pool_bytes && a->slot_bytes == b->slot_bytes &&
            a->carry_limit_bytes == b->carry_limit_bytes && a->n_threads == b->n_threads &&
-           a->is_device == b->is_device;
+           a->is_device == b->is_device && a->has_blas == b->has_blas && a->has_tf32 == b->has_tf32;
 }
 
 int worker_set_limits(struct worker *w, const struct plan_limits *limits)
@@ -52,10 +52,11 @@ static struct plan_limits limits_of_settings(const struct worker *w)
     struct plan_limits limits = {.n_threads = o->n_threads};
     if (w->info.index < 0) {
         limits.pool_bytes = o->pool_bytes;
-        limits.slot_bytes = GRAIN_MAX_TOTAL_BYTES;
+        limits.slot_bytes =
+            poolmap_cpu_slot_bytes(o->pool_bytes, o->n_threads, GRAIN_MAX_TOTAL_BYTES);
         return limits;
     }
-    limits.is_device = true;
+    limits.is_device = limits.has_blas = limits.has_tf32 = true; /* as if it were so */
     limits.pool_bytes = o->pinned_bytes == OPTIONS_AUTO ? DEVICE_POOL_BYTES : o->pinned_bytes;
     limits.slot_bytes = o->chunk_bytes == OPTIONS_AUTO ? DEVICE_SLOT_BYTES : o->chunk_bytes;
     return limits;

@@ -76,11 +76,23 @@ static int read_limits(const msgpack_object *map, unsigned n_threads, struct pla
     if (r == 0)
         r = map_bool(map, "is_device", &ret->is_device, error);
     if (r == 0)
+        r = map_bool(map, "has_tf32", &ret->has_tf32, error);
+    if (r == 0)
         r = read_rates(map, &ret->rates, error);
     if (r == 0 && ret->pool_bytes > MAX_POOL_BYTES)
         r = error_set(error, GAD_INTERNAL, "pool_bytes", "it says a pool of %" PRIu64 " bytes",
                       ret->pool_bytes);
     ret->n_threads = (unsigned)min_u64(n, CRASHPAGE_MAX_THREADS);
+    return r;
+}
+
+static int read_blas(const msgpack_object *map, struct worker_info *info, struct gad_error *error)
+{
+    const msgpack_object *blas = map_find(map, "blas");
+    info->blas[0] = info->why_no_blas[0] = '\0';
+    int r = map_copy_str(map, "why_no_blas", info->why_no_blas, sizeof(info->why_no_blas), error);
+    if (r == 0 && blas && blas->type != MSGPACK_OBJECT_NIL)
+        r = map_copy_str(map, "blas", info->blas, sizeof(info->blas), error);
     return r;
 }
 
@@ -95,6 +107,8 @@ static int read_info(const msgpack_object *map, struct worker_info *info, struct
         r = map_copy_str(map, "device", info->device, sizeof(info->device), error);
     if (r == 0)
         r = map_copy_str(map, "level", info->level, sizeof(info->level), error);
+    if (r == 0)
+        r = read_blas(map, info, error);
     if (r == 0)
         r = map_u64(map, "overhead_bytes", &info->overhead_bytes, error);
     if (r == 0)
@@ -139,6 +153,8 @@ static int become_ready(struct worker *w, const msgpack_object *map, struct gad_
     if (r != 0)
         return r;
     info->n_threads = limits.n_threads;
+    limits.has_blas = info->blas[0] != '\0';
+    limits.why_no_blas = info->why_no_blas;
     return worker_set_limits(w, &limits);
 }
 

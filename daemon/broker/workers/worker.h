@@ -37,6 +37,8 @@ struct worker_info { /* what it said of itself, and its supervision */
     unsigned n_all_faults;
     uint64_t n_jobs_ended; /* of those that it was given */
     char engine[ENGINE_NAME_SIZE], device[128], level[32];
+    /* What multiplies matrices of floats: "cuBLAS 13.0.2"; "": nothing, and why. */
+    char blas[96], why_no_blas[sizeof(((struct gad_error *)NULL)->message)];
     int index;          /* of the device; -1: the CPU */
     unsigned n_devices; /* that it saw; 0: it has not said */
     uint64_t overhead_bytes;

@@ -1,4 +1,4 @@
-/* The CPU as an engine of the worker: slots of GRAIN_MAX_TOTAL_BYTES on memory of its own. */
+/* The CPU as an engine of the worker: slots for one grain or two on memory of its own. */
 #pragma once
 
 #include "daemon/worker/engine.h"
@@ -14,17 +14,10 @@ struct engine_cpu_config {
 int engine_cpu_new(const struct engine_cpu_config *config,
                    struct engine **ret_engine) GAD_MUST_CHECK;
 
-/* product.c: what is different in the turns of a matrix product. Views of the grain in hand: the
- * panel that a LOAD writes, the part of C that a STORE reads. */
-void product_views(const struct tile *t, struct thread_context *th);
-/* Whether the grain's operand goes from its file into its panel as it is; and that. */
+/* product.c: what is different in the turns of a matrix product. Whether the grain's operand goes
+ * from its file into its panel as it is; and that. */
 bool product_is_direct(const struct tile *t);
 int product_fill_panel(const struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
-/* The grain in hand from its slot into the journal; from the journal into its slot; from there to
- * the output. 0, -EAGAIN or a status in th->error. */
-int product_log(const struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
-int product_read_log(const struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
-int product_apply(const struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
 /* A MULTIPLY, from its beginning to its end. False: the job was stopped. */
 bool product_multiply(const struct tile *t, const struct thread_context *th);
 

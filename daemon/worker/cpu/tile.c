@@ -50,7 +50,6 @@ static void *slot_place(const struct tile *t, int64_t n_bytes, int64_t *offset, 
         padding = 0;
     *spare -= padding;
     *offset += padding + n_bytes;
-    assert(*offset <= (int64_t)GRAIN_MAX_TOTAL_BYTES);
     return (char *)t->slot + *offset - n_bytes;
 }
 
@@ -66,10 +65,11 @@ static void slot_part(const struct tile *t, const struct thread_context *th, int
         n_bytes += staged_bytes(ports->inputs[i].port, &th->input_boxes[i]);
     for (unsigned i = 0; i < ports->n_outputs; i++)
         n_bytes += output_bytes(t, ports->outputs[i].port, &th->output_boxes[i]);
+    assert(n_bytes <= (int64_t)th->slot_bytes);
     uint64_t n_parts = 1;
     if (n_bytes >= PART_MIN_BYTES)
-        n_parts = GRAIN_MAX_TOTAL_BYTES / round_up_u64((uint64_t)n_bytes, 64);
-    int64_t part_bytes = (int64_t)(GRAIN_MAX_TOTAL_BYTES / n_parts / 64 * 64);
+        n_parts = max_u64(th->slot_bytes / round_up_u64((uint64_t)n_bytes, 64), 1);
+    int64_t part_bytes = (int64_t)(th->slot_bytes / n_parts / 64 * 64);
     *ret_offset = (int64_t)(t->grain % n_parts) * part_bytes;
     *ret_spare = part_bytes - n_bytes;
 }
@@ -272,7 +272,7 @@ static enum tile_outcome run_grains(struct tile *t, struct thread_context *th)
 
 enum tile_outcome engine_cpu_run(struct engine *e, struct tile *t, struct thread_context *th)
 {
-    (void)e;
+    th->slot_bytes = e->limits.slot_bytes;
     uint64_t begin = clock_ns();
     uint64_t staging = t->measure.source_ns + t->measure.sink_ns;
     enum tile_outcome outcome = run_grains(t, th);
@@ -284,7 +284,7 @@ enum tile_outcome engine_cpu_run(struct engine *e, struct tile *t, struct thread
 
 int engine_cpu_read(struct engine *e, struct tile *t, struct thread_context *th)
 {
-    (void)e;
+    th->slot_bytes = e->limits.slot_bytes;
     tile_boxes(t, t->grain, th);
     if (product_is_direct(t))
         return product_fill_panel(t, th);

@@ -1,11 +1,14 @@
 /* Opening the device, and what the worker tells of it.
  *
- *     count -> context -> every kernel once -> slabs -> streams -> measurement -> (the engine's
- *     events) -> baseline
+ *     count -> context -> streams -> every kernel once -> slabs -> cuBLAS -> measurement ->
+ *     (the engine's events) -> baseline
  *
- * Code is loaded whole and at once (CUDA_MODULE_LOADING), and every kernel runs once, so that no
- * later launch loads anything or makes the driver take memory for it. After the baseline nothing
- * that allocates is called any more; the counts are in `stats` for everybody to see.
+ * A kernel is loaded when it first runs (CUDA_MODULE_LOADING; else all of cuBLAS's thousands would
+ * be), and every one that jobs use runs once here, so that no later launch loads anything or makes
+ * the driver take memory for it. After the baseline nothing that allocates is called any more; the
+ * counts are in `stats` for everybody to see.
+ *
+ * cuBLAS need not be there: then the device multiplies no matrices of floats, and says why.
  *
  * Whatever goes wrong here ends the process with one of daemon/worker_exit.h, and `error` has the
  * words for the broker. What was opened half-way is given back first, as far as a faulted device
@@ -93,6 +96,7 @@ static int take_slabs(struct card *card, const struct card_sizes *sizes, const c
                                 holders, r, error);
     card->slab = slab;
     card->slab_bytes = sizes->device_bytes;
+    card->workspace_bytes = sizes->workspace_bytes;
     r = cuda_host_alloc(sizes->pinned_bytes, &pinned);
     if (r)
         return card_refuse_slab("pinned-bytes", sizes->pinned_bytes, room->host_available_bytes, "",
@@ -115,6 +119,26 @@ static int take_memory(struct card *card, const struct card_config *config,
     if (card_sizes_choose(config, &room, sizes, error) != 0)
         return WORKER_EXIT_NO_MEMORY;
     return take_slabs(card, sizes, holders, &room, error);
+}
+
+/* Whatever keeps the library from working keeps nothing else from it; a device that was lost by it
+ * shows in what comes next. */
+static int open_blas(struct card *card, struct gad_error *error)
+{
+    struct gad_error why = {0};
+    card_memory_has_slabs(card->memory);
+    int r = cuda_blas_open(card->slab + card->slab_bytes - card->workspace_bytes,
+                           card->workspace_bytes, card->compute, &card->blas, &why);
+    if (r)
+        snprintf(card->why_no_blas, sizeof(card->why_no_blas), "%s", why.message);
+    r = cuda_multiply_warm_up(card->blas, card->slab, card->slab_bytes - card->workspace_bytes,
+                              card->compute);
+    if (!r)
+        r = wait_for(card->compute);
+    if (r)
+        return card_refuse_error("running every kernel of matrix products once", r, error);
+    card_memory_has_blas(card->memory);
+    return 0;
 }
 
 static int measure(struct card *card, const struct card_config *config, struct card_sizes *sizes,
@@ -142,6 +166,8 @@ static int open_all(struct card *card, const struct card_config *config, struct 
     if (!r)
         r = take_memory(card, config, &sizes, error);
     if (!r)
+        r = open_blas(card, error);
+    if (!r)
         r = measure(card, config, &sizes, error);
     return r;
 }
@@ -157,7 +183,7 @@ int card_open(const struct card_config *config, struct card **ret_card, struct g
         return WORKER_EXIT_NO_MEMORY;
     }
     card->memory = memory;
-    setenv("CUDA_MODULE_LOADING", "EAGER", 1);
+    setenv("CUDA_MODULE_LOADING", "LAZY", 1);
     card_memory_begin(memory);
     int r = open_all(card, config, error);
     if (r) {
@@ -173,6 +199,7 @@ struct card *card_free(struct card *card)
     if (!card)
         return NULL;
     cuda_stream streams[] = {card->small, card->from_device, card->compute, card->to_device};
+    card->blas = cuda_blas_close(card->blas);
     if (card->pinned)
         cuda_host_free(card->pinned);
     if (card->slab)

@@ -1,15 +1,17 @@
 /* The device as the worker has it: opened once, its memory taken once, measured once.
  *
- *     0                                                  pool_bytes       + slot_bytes
- *     | pool: carries (host only), slots ...                  | small        | rest |   pinned
- *     | pool: slots ...                                       | small        | rest |   device
+ *     0                                     pool_bytes    + slot_bytes
+ *     | pool: carries, slots ...                 | small     | rest |               pinned
+ *     | pool: carries of products, slots ...     | small     | rest | workspace |   device
  *
- * Both slabs have the pool at the same offsets. `small` is a slot of the main thread's own, outside
- * the pool. The rest of the larger slab is not used.
+ * Both slabs have the pool at the same offsets. A carry lies on one side: a matrix product's on the
+ * device, all others in the host's memory. `small` is a slot of the main thread's own, outside the
+ * pool. The workspace is cuBLAS's. The rest is not used.
  */
 #pragma once
 
 #include "daemon/worker/cuda/memory.h"
+#include "kernels/cuda/multiply.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/plan.h"
 #include "proto/message.h"
@@ -32,18 +34,21 @@ struct card {
     char *pinned, *slab; /* host, device */
     uint64_t pinned_bytes, slab_bytes;
     uint64_t slot_bytes, pool_bytes; /* whole slots */
+    uint64_t workspace_bytes;        /* at the end of the device's slab */
     uint64_t small_offset;           /* of the main thread's slot, slot_bytes */
     unsigned depth;
     struct plan_rates rates;
     double both_ways; /* the link, both directions at once, bytes a second in sum */
     cuda_stream to_device, compute, from_device; /* tiles */
     cuda_stream small;                           /* the main thread's; urgent */
+    struct cuda_blas *blas;                      /* NULL: there is none, and */
+    char why_no_blas[sizeof(((struct gad_error *)NULL)->message)];
     struct card_memory *memory;
     struct cuda_allocations baseline;
 };
 
-/* Opens the device, runs every kernel once, takes both slabs, measures. 0, or what the process is
- * to leave with (enum worker_exit), and `error` says why. */
+/* Opens the device, runs every kernel once, takes both slabs, opens cuBLAS where it is, measures.
+ * 0, or what the process is to leave with (enum worker_exit), and `error` says why. */
 int card_open(const struct card_config *config, struct card **ret_card,
               struct gad_error *error) GAD_MUST_CHECK;
 /* NULL. Nothing is with the device. */

@@ -6,10 +6,13 @@
  * Called by the worker's program, and by the worker as its engine.
  */
 #include "daemon/worker/cuda/engine.h"
+#include "daemon/memory.h"
 #include "daemon/poolmap.h"
 #include "proto/util.h"
 
 #include <string.h>
+
+#define TF32_LEAST_MAJOR 8 /* of the compute capability */
 
 static int start(struct engine *base, struct sched *sched)
 {
@@ -28,7 +31,7 @@ static struct engine *free_engine(struct engine *base)
     struct cuda_engine *e = (struct cuda_engine *)base;
     if (!e)
         return NULL;
-    for (unsigned i = 0; i < CARD_MAX_DEPTH; i++)
+    for (unsigned i = 0; i < CUDA_MAX_FLIGHTS; i++)
         cuda_flight_deinit(&e->flights[i]);
     cuda_flight_deinit(&e->small_flight);
     e->registered = registered_free(e->registered);
@@ -96,17 +99,27 @@ static void describe(struct cuda_engine *e, unsigned n_threads)
 {
     const struct card *card = e->card;
     const struct cuda_device *device = &card->device;
-    e->base =
-        (struct engine){.ops = &ops,
-                        .kind = "cuda",
-                        .pool = card->pinned,
-                        .n_device_tiles = card->depth,
-                        .limits = {.pool_bytes = card->pool_bytes,
-                                   .slot_bytes = card->slot_bytes,
-                                   .carry_limit_bytes = poolmap_carry_limit_bytes(card->pool_bytes),
-                                   .n_threads = n_threads,
-                                   .is_device = true,
-                                   .rates = card->rates}};
+    uint64_t pool_bytes = card->pool_bytes;
+    e->base = (struct engine){
+        .ops = &ops,
+        .kind = "cuda",
+        .pool = card->pinned,
+        .n_device_tiles = card->depth,
+        .n_device_products = CUDA_MAX_BEGUN,
+        .n_device_flights = card->depth + CUDA_MAX_MULTIPLIES,
+        .blas = card->blas ? cuda_blas_version(card->blas) : NULL,
+        .why_no_blas = card->blas ? NULL : card->why_no_blas,
+        .limits = {.pool_bytes = pool_bytes,
+                   .slot_bytes = card->slot_bytes,
+                   .carry_limit_bytes = poolmap_carry_limit_bytes(pool_bytes),
+                   .product_carry_bytes = poolmap_product_limit_bytes(pool_bytes, true),
+                   .memory_bytes = memory_bytes(),
+                   .n_threads = n_threads,
+                   .is_device = true,
+                   .has_blas = card->blas != NULL,
+                   .has_tf32 = device->major >= TF32_LEAST_MAJOR,
+                   .why_no_blas = card->why_no_blas,
+                   .rates = card->rates}};
     snprintf(e->base.name, sizeof(e->base.name), "cuda:%d", device->index);
     snprintf(e->base.device, sizeof(e->base.device), "%s", device->name);
     snprintf(e->base.level, sizeof(e->base.level), "sm_%d%d", device->major, device->minor);
@@ -131,7 +144,10 @@ static int make_works(struct cuda_engine *e)
 static int make_flights(struct cuda_engine *e)
 {
     int r = cuda_flight_init(&e->small_flight);
-    for (unsigned i = 0; i < e->base.n_device_tiles && !r; i++)
+    e->tiles.most = e->base.n_device_tiles;
+    e->multiplies.most = CUDA_MAX_MULTIPLIES;
+    e->n_flights = e->base.n_device_flights;
+    for (unsigned i = 0; i < e->n_flights && !r; i++)
         r = cuda_flight_init(&e->flights[i]);
     return r;
 }
@@ -152,7 +168,8 @@ int cuda_engine_new(const struct cuda_engine_config *config, struct engine **ret
         return -ENOMEM;
     }
     e->card = config->card_take;
-    e->queue_end = &e->queue;
+    e->tiles.queue_end = &e->tiles.queue;
+    e->multiplies.queue_end = &e->multiplies.queue;
     pthread_mutex_init(&e->lock, NULL);
     pthread_cond_init(&e->wake, NULL);
     describe(e, config->n_threads);

@@ -8,6 +8,10 @@
  * it is with the device: events, an entry of the crash page. There are as many as tiles may be with
  * the device; a tile that finds none waits in a queue, and the device thread submits it. A tile's
  * slot is lent again only when the device has ended with it.
+ *
+ * A MULTIPLY of a matrix product is a flight, too, but without copies and slot: it goes into the
+ * compute stream alone. There are flights for some, apart from those of tiles, so that neither kind
+ * waits for the other; many more may be queued, since what stages the next step comes behind them.
  */
 #pragma once
 
@@ -18,6 +22,10 @@
 #include "kernels/cuda/tile.h"
 
 #include <pthread.h>
+
+#define CUDA_MAX_MULTIPLIES 4u  /* with the device: the host gives the next while they last */
+#define CUDA_MAX_BEGUN      32u /* with those that are queued */
+#define CUDA_MAX_FLIGHTS    (CARD_MAX_DEPTH + CUDA_MAX_MULTIPLIES)
 
 /* What fills a slot: one a slot of the pool, and one for small jobs. */
 struct cuda_work {
@@ -47,7 +55,14 @@ enum cuda_mark {
 
 struct cuda_flight {
     struct tile *tile; /* NULL: free */
+    bool is_multiply;  /* of the marks it has those of the kernel, and the last */
     cuda_event marks[MARK_N];
+};
+
+/* Turns for the device of one kind: some with it, others behind them. */
+struct cuda_line {
+    unsigned n_flying, most;
+    struct tile *queue, **queue_end; /* by tile->next */
 };
 
 struct cuda_engine {
@@ -62,9 +77,9 @@ struct cuda_engine {
     pthread_cond_t wake;
     pthread_t thread;
     bool has_thread, is_stopping;
-    struct cuda_flight flights[CARD_MAX_DEPTH]; /* a ring, the oldest first */
-    unsigned oldest, n_flying;
-    struct tile *queue, **queue_end; /* staged, by tile->next */
+    struct cuda_flight flights[CUDA_MAX_FLIGHTS]; /* a ring of n_flights, the oldest first */
+    unsigned oldest, n_flights, n_flying;
+    struct cuda_line tiles, multiplies;
 };
 
 struct cuda_engine_config {
@@ -90,10 +105,20 @@ enum tile_outcome cuda_tile_stage(struct cuda_work *work, struct tile *t, struct
 enum tile_outcome cuda_tile_finish(struct cuda_work *work, struct tile *t,
                                    struct thread_context *th);
 void cuda_engine_drop(struct engine *base, struct tile *t);
+/* The device has answered with an error, which is not one that loses the context. */
+enum tile_outcome cuda_tile_failed(const struct tile *t, struct thread_context *th);
 
 /* small.c */
 enum tile_outcome cuda_engine_run_small(struct engine *base, struct tile *t,
                                         struct thread_context *th);
+
+/* product.c: the turns of a matrix product that are nothing for a slot on the device. */
+bool cuda_product_is_own(const struct tile *t);
+enum tile_outcome cuda_product_run(struct cuda_engine *e, struct tile *t,
+                                   struct thread_context *th);
+int cuda_product_read(struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
+/* Puts a MULTIPLY into the compute stream. 0 or a runtime error. */
+int cuda_product_multiply(const struct card *card, const struct tile *t) GAD_MUST_CHECK;
 
 /* pipeline.c ------------------------------------------------------------------------------------
  */
@@ -101,7 +126,7 @@ enum tile_outcome cuda_engine_run_small(struct engine *base, struct tile *t,
 /* The events of the flights, the device thread. stop: when nothing is with the device. */
 int cuda_pipeline_start(struct cuda_engine *e) GAD_MUST_CHECK;
 void cuda_pipeline_stop(struct cuda_engine *e);
-/* The tile is staged: the caller has nothing to do with it any more. */
+/* The tile is staged, or a MULTIPLY: the caller has nothing to do with it any more. */
 void cuda_pipeline_submit(struct cuda_engine *e, struct tile *t);
 
 /* Events of one flight. 0 or a runtime error. */
@@ -111,6 +136,9 @@ void cuda_flight_deinit(struct cuda_flight *f);
  * then nothing of it is with the device any more. Does not return when the device is lost. */
 int cuda_flight_submit(struct cuda_flight *f, const struct cuda_work *work, cuda_stream to_device,
                        cuda_stream compute, cuda_stream from_device) GAD_MUST_CHECK;
+/* The same of a MULTIPLY, in the compute stream. */
+int cuda_flight_multiply(struct cuda_flight *f, const struct card *card,
+                         const struct tile *t) GAD_MUST_CHECK;
 /* The device has ended: adds what it took. 0 or a runtime error. */
 int cuda_flight_measure(const struct cuda_flight *f, struct measure *m) GAD_MUST_CHECK;
 

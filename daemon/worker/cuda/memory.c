@@ -1,8 +1,8 @@
 /* What the device's memory is made of.
  *
- *     before  -> context -> warm-up -> slabs, streams, events -> baseline
- *             |          |          |
- *             context    modules    pool and other
+ *     before  -> context -> warm-up -> slabs -> cuBLAS -> streams, events -> baseline
+ *             |          |          |        |         |
+ *             context    modules    pool     modules   other
  *
  * Each part is what the process's figure grew by in a step, as the driver tells it; the pool is
  * what was asked for, and what is left over is `other`. So the parts add up to the process's
@@ -145,6 +145,27 @@ void card_memory_has_modules(struct card_memory *m)
     read_free(m);
     m->modules_bytes = m->source == CARD_BY_SUM ? less(free_before, m->free_bytes)
                                                 : less(m->process_bytes, m->context_bytes);
+}
+
+/* Of what a step's growth is told by. */
+static uint64_t figure(const struct card_memory *m)
+{
+    return m->source == CARD_BY_SUM ? m->free_bytes : m->process_bytes;
+}
+
+void card_memory_has_slabs(struct card_memory *m)
+{
+    read_process(m);
+    read_free(m);
+    m->before_bytes = figure(m);
+}
+
+void card_memory_has_blas(struct card_memory *m)
+{
+    read_process(m);
+    read_free(m);
+    m->modules_bytes += m->source == CARD_BY_SUM ? less(m->before_bytes, figure(m))
+                                                 : less(figure(m), m->before_bytes);
 }
 
 void card_memory_has_all(struct card_memory *m, const struct cuda_allocations *allocations)

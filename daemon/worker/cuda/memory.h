@@ -18,13 +18,16 @@ struct card_memory {
     uint64_t pinned_bytes;
     unsigned n_holders;
     struct nvml_process holders[CARD_MAX_HOLDERS];
-    uint64_t read_ns; /* when process, free and so on were last asked for */
+    uint64_t before_bytes; /* what figure() was when the slabs were taken */
+    uint64_t read_ns;      /* when process, free and so on were last asked for */
 };
 
 /* In this order, around the steps of opening the device. */
 void card_memory_begin(struct card_memory *m); /* before the context */
 void card_memory_has_context(struct card_memory *m, const struct cuda_device *device);
 void card_memory_has_modules(struct card_memory *m); /* after the warm-up */
+void card_memory_has_slabs(struct card_memory *m);
+void card_memory_has_blas(struct card_memory *m); /* after its warm-up */
 void card_memory_has_all(struct card_memory *m, const struct cuda_allocations *allocations);
 void card_memory_end(struct card_memory *m);
 

@@ -6,6 +6,10 @@
  * order in which tiles come. The device thread waits for the oldest tile, since tiles end in order,
  * submits what has waited for a flight, and gives the tile back to the scheduler.
  *
+ * MULTIPLYs of matrix products go into the stream of the kernels, so the device does all of a job
+ * in the order in which it was submitted. They and tiles pass each other in the queues: no turn is
+ * submitted before those that it needs have ended.
+ *
  * A tile that was submitted is always waited for, whatever became of its job: until then the device
  * writes into its slot. One that still waits for a flight is given back without having been there
  * when its job was stopped.
@@ -84,6 +88,7 @@ static void drain(const struct cuda_flight *f, cuda_stream stream)
 int cuda_flight_submit(struct cuda_flight *f, const struct cuda_work *work, cuda_stream to_device,
                        cuda_stream compute, cuda_stream from_device)
 {
+    f->is_multiply = false;
     int r = submit_to(f, work, to_device);
     if (!r)
         r = submit_kernel(f, work, compute);
@@ -99,14 +104,35 @@ int cuda_flight_submit(struct cuda_flight *f, const struct cuda_work *work, cuda
     return r;
 }
 
+static int submit_multiply(struct cuda_flight *f, const struct card *card, const struct tile *t)
+{
+    int r = cuda_event_record(f->marks[MARK_KERNEL_BEGIN], card->compute);
+    if (!r)
+        r = cuda_product_multiply(card, t);
+    if (!r)
+        r = cuda_event_record(f->marks[MARK_KERNEL_END], card->compute);
+    return r ? r : cuda_event_record(f->marks[MARK_FROM_END], card->compute);
+}
+
+int cuda_flight_multiply(struct cuda_flight *f, const struct card *card, const struct tile *t)
+{
+    f->is_multiply = true;
+    int r = submit_multiply(f, card, t);
+    if (r && cuda_error_is_sticky(r))
+        device_fault("giving a multiplication to the device", r);
+    if (r)
+        drain(f, card->compute);
+    return r;
+}
+
 int cuda_flight_measure(const struct cuda_flight *f, struct measure *m)
 {
     uint64_t to_ns = 0, kernel_ns = 0, from_ns = 0;
-    int r = cuda_event_elapsed_ns(f->marks[MARK_TO_BEGIN], f->marks[MARK_TO_END], &to_ns);
-    if (!r)
-        r = cuda_event_elapsed_ns(f->marks[MARK_KERNEL_BEGIN], f->marks[MARK_KERNEL_END],
-                                  &kernel_ns);
-    if (!r)
+    int r =
+        cuda_event_elapsed_ns(f->marks[MARK_KERNEL_BEGIN], f->marks[MARK_KERNEL_END], &kernel_ns);
+    if (!r && !f->is_multiply)
+        r = cuda_event_elapsed_ns(f->marks[MARK_TO_BEGIN], f->marks[MARK_TO_END], &to_ns);
+    if (!r && !f->is_multiply)
         r = cuda_event_elapsed_ns(f->marks[MARK_FROM_BEGIN], f->marks[MARK_FROM_END], &from_ns);
     m->to_device_ns += to_ns;
     m->kernel_ns += kernel_ns;
@@ -129,32 +155,47 @@ static void leave_page(const struct cuda_engine *e, unsigned i)
         crashpage_leave(&e->base.device_pages[i]);
 }
 
-/* There is a free flight. 0: the tile is with the device; else it is not, and the error. */
+static struct cuda_line *line_of(struct cuda_engine *e, const struct tile *t)
+{
+    return t->slot ? &e->tiles : &e->multiplies;
+}
+
+static int submit(struct cuda_engine *e, struct cuda_flight *f, struct tile *t)
+{
+    const struct card *card = e->card;
+    return t->slot ? cuda_flight_submit(f, cuda_work_of(e, t), card->to_device, card->compute,
+                                        card->from_device)
+                   : cuda_flight_multiply(f, card, t);
+}
+
+/* Its line has room, and so has the ring. 0: the tile is with the device; else it is not, and the
+ * error. */
 static int fly(struct cuda_engine *e, struct tile *t)
 {
-    unsigned i = (e->oldest + e->n_flying) % e->base.n_device_tiles;
+    unsigned i = (e->oldest + e->n_flying) % e->n_flights;
     struct cuda_flight *f = &e->flights[i];
     enter_page(e, i, t);
-    int r = cuda_flight_submit(f, cuda_work_of(e, t), e->card->to_device, e->card->compute,
-                               e->card->from_device);
+    int r = submit(e, f, t);
     if (r) {
         leave_page(e, i);
         return r;
     }
     f->tile = t;
     e->n_flying++;
+    line_of(e, t)->n_flying++;
     pthread_cond_signal(&e->wake);
     return 0;
 }
 
 void cuda_pipeline_submit(struct cuda_engine *e, struct tile *t)
 {
+    struct cuda_line *line = line_of(e, t);
     int r = 0;
     pthread_mutex_lock(&e->lock);
-    if (e->queue || e->n_flying == e->base.n_device_tiles) {
+    if (line->queue || line->n_flying == line->most) {
         t->next = NULL;
-        *e->queue_end = t;
-        e->queue_end = &t->next;
+        *line->queue_end = t;
+        line->queue_end = &t->next;
     } else {
         r = fly(e, t);
     }
@@ -163,21 +204,21 @@ void cuda_pipeline_submit(struct cuda_engine *e, struct tile *t)
         sched_device_done(e->sched, t, r);
 }
 
-static struct tile *take_queued(struct cuda_engine *e)
+static struct tile *take_queued(struct cuda_line *line)
 {
-    struct tile *t = e->queue;
-    e->queue = t->next;
-    if (!e->queue)
-        e->queue_end = &e->queue;
+    struct tile *t = line->queue;
+    line->queue = t->next;
+    if (!line->queue)
+        line->queue_end = &line->queue;
     t->next = NULL;
     return t;
 }
 
 /* Queued tiles into free flights. Those that are not with the device after all are given back. */
-static void fly_queued(struct cuda_engine *e)
+static void fly_queued(struct cuda_engine *e, struct cuda_line *line)
 {
-    while (e->queue && e->n_flying < e->base.n_device_tiles) {
-        struct tile *t = take_queued(e);
+    while (line->queue && line->n_flying < line->most) {
+        struct tile *t = take_queued(line);
         bool is_stopped = atomic_load_explicit(&t->job->is_stopped, memory_order_relaxed);
         int r = is_stopped ? 0 : fly(e, t);
         if (is_stopped || r)
@@ -200,8 +241,9 @@ static struct tile *land(struct cuda_engine *e, int *ret_error)
     leave_page(e, i);
     pthread_mutex_lock(&e->lock);
     f->tile = NULL;
-    e->oldest = (i + 1) % e->base.n_device_tiles;
+    e->oldest = (i + 1) % e->n_flights;
     e->n_flying--;
+    line_of(e, t)->n_flying--;
     *ret_error = r;
     return t;
 }
@@ -217,7 +259,8 @@ static void *device_main(void *argument)
             continue;
         }
         struct tile *t = land(e, &r);
-        fly_queued(e);
+        fly_queued(e, &e->tiles);
+        fly_queued(e, &e->multiplies);
         pthread_mutex_unlock(&e->lock);
         sched_device_done(e->sched, t, r);
         pthread_mutex_lock(&e->lock);

@@ -6,6 +6,9 @@
  * nearly nothing, from the host and back, the floor of a job; its result is compared with the
  * host's arithmetic, which is exact for these values.
  *
+ * Matrix products are measured with ever larger ones, too; the matrices are whatever is there, as
+ * fast as all else.
+ *
  * A first round is not counted, then the best counts. Where a round took long, no other follows; on
  * a slow link the large copies are smaller; and the sizes for the device's memory and for the work
  * grow only as long as the last step was short. So a slow link or device costs some rounds, not
@@ -21,18 +24,20 @@
 
 #include <string.h>
 
-#define ROUNDS          3
-#define LONG_NS         UINT64_C(1000000) /* of one round: no other follows */
-#define SHORT_NS        UINT64_C(300000)  /* of a step: a larger one follows */
-#define SMALL_COPY      ((uint64_t)256 * 1024)
-#define MAX_FIT         1.25
-#define LARGE_COPY      ((uint64_t)8 * 1024 * 1024)
-#define DEVICE_COPY     ((uint64_t)128 * 1024 * 1024)
-#define HOST_COPY       ((uint64_t)4 * 1024 * 1024) /* a thread */
-#define HOST_MAX_COPY   ((uint64_t)64 * 1024 * 1024)
-#define SMALL_ELEMENTS  1000
-#define WORK_ELEMENTS   16384
-#define WORK_MAX_GRAINS 128u
+#define ROUNDS             3
+#define LONG_NS            UINT64_C(1000000) /* of one round: no other follows */
+#define SHORT_NS           UINT64_C(300000)  /* of a step: a larger one follows */
+#define SMALL_COPY         ((uint64_t)256 * 1024)
+#define MAX_FIT            1.25
+#define LARGE_COPY         ((uint64_t)8 * 1024 * 1024)
+#define DEVICE_COPY        ((uint64_t)128 * 1024 * 1024)
+#define HOST_COPY          ((uint64_t)4 * 1024 * 1024) /* a thread */
+#define HOST_MAX_COPY      ((uint64_t)64 * 1024 * 1024)
+#define SMALL_ELEMENTS     1000
+#define WORK_ELEMENTS      16384
+#define WORK_MAX_GRAINS    128u
+#define PRODUCT_EXTENT     128
+#define PRODUCT_MAX_EXTENT 4096
 
 static const char small_expression[] = "a*a + a*3 - a";
 static const char long_expression[] =
@@ -182,10 +187,16 @@ static int round_on_device(struct measuring *m, void *argument, uint64_t *ret_ns
     return r ? r : elapsed_since(m, EVENT_BEGIN, EVENT_END, ret_ns);
 }
 
+/* Of the slab, what is not cuBLAS's. */
+static uint64_t device_bytes(const struct card *card)
+{
+    return card->slab_bytes - card->workspace_bytes;
+}
+
 /* Larger until the device's caches hold little of it. */
 static int measure_device(struct measuring *m, double *ret_rate)
 {
-    uint64_t room = m->card->slab_bytes / 2, n_bytes = SMALL_COPY, ns = 0;
+    uint64_t room = device_bytes(m->card) / 2, n_bytes = SMALL_COPY, ns = 0;
     for (;;) {
         int r = best_of(m, round_on_device, &n_bytes, &ns);
         if (r)
@@ -226,7 +237,7 @@ static int fill_tile(struct working *w, const struct card *card, const char *exp
                      int64_t n_elements, unsigned n_grains)
 {
     uint64_t n_bytes = round_up_u64((uint64_t)n_elements * sizeof(float), CUDA_TILE_ALIGN);
-    uint64_t slot_bytes = min_u64(card->pinned_bytes, card->slab_bytes);
+    uint64_t slot_bytes = min_u64(card->pinned_bytes, device_bytes(card));
     const struct cuda_tile_room room = {
         .input_bytes = n_bytes, .output_bytes = n_bytes, .n_elements = (uint64_t)n_elements};
     int r = measure_compile(expression, n_elements, &w->program);
@@ -321,10 +332,64 @@ static int measure_work_rate(struct measuring *m, double *ret_rate)
     return r;
 }
 
+/* Matrix products ------------------------------------------------------------------------------ */
+
+static int round_of_product(struct measuring *m, void *argument, uint64_t *ret_ns)
+{
+    const struct card *card = m->card;
+    *ret_ns = 0;
+    int r = cuda_event_record(m->events[EVENT_BEGIN], card->compute);
+    if (!r)
+        r = cuda_multiply(card->blas, argument, card->compute);
+    if (!r)
+        r = cuda_event_record(m->events[EVENT_END], card->compute);
+    return r ? r : elapsed_since(m, EVENT_BEGIN, EVENT_END, ret_ns);
+}
+
+static struct cuda_matrix square(const struct card *card, unsigned number, int64_t n,
+                                 int64_t item_bytes)
+{
+    return (struct cuda_matrix){.base = card->slab + number * n * n * item_bytes,
+                                .row_bytes = n * item_bytes,
+                                .column_bytes = item_bytes};
+}
+
+static int measure_product(struct measuring *m, enum dtype dtype, double *ret_rate)
+{
+    int64_t n = PRODUCT_EXTENT, item_bytes = (int64_t)dtype_size(dtype);
+    uint64_t ns = 0, room = device_bytes(m->card);
+    int r = 0;
+    for (; !r && ns < SHORT_NS && n <= PRODUCT_MAX_EXTENT; n *= 2) {
+        if ((uint64_t)(3 * n * n * item_bytes) > room)
+            break;
+        struct cuda_multiply multiply = {.dtype = dtype,
+                                         .n_matrices = 1,
+                                         .n_rows = n,
+                                         .n_columns = n,
+                                         .n_depth = n,
+                                         .left = square(m->card, 0, n, item_bytes),
+                                         .right = square(m->card, 1, n, item_bytes),
+                                         .result = square(m->card, 2, n, item_bytes)};
+        r = best_of(m, round_of_product, &multiply, &ns);
+        *ret_rate = 2.0 * (double)(n * n * n) / ((double)ns / 1e9);
+    }
+    return r;
+}
+
+static int measure_products(struct measuring *m, struct plan_rates *ret_rates)
+{
+    int r = measure_product(m, DTYPE_INT32, &ret_rates->product_integer);
+    if (!r && m->card->blas)
+        r = measure_product(m, DTYPE_FLOAT32, &ret_rates->product_float32);
+    if (!r && m->card->blas)
+        r = measure_product(m, DTYPE_FLOAT64, &ret_rates->product_float64);
+    return r;
+}
+
 int card_rates_measure(const struct card *card, unsigned n_threads, struct card_rates *ret_rates)
 {
     struct measuring m = {.card = card,
-                          .room_bytes = min_u64(card->pinned_bytes, card->slab_bytes)};
+                          .room_bytes = min_u64(card->pinned_bytes, device_bytes(card))};
     struct card_rates found = {.both_ways = 0};
     int r = 0;
     uint64_t host_bytes = min_u64(n_threads * HOST_COPY, HOST_MAX_COPY);
@@ -340,6 +405,8 @@ int card_rates_measure(const struct card *card, unsigned n_threads, struct card_
         r = measure_small(&m, &found.rates.job_seconds);
     if (!r)
         r = measure_work_rate(&m, &found.rates.work);
+    if (!r)
+        r = measure_products(&m, &found.rates);
     for (unsigned i = 0; i < N_EVENTS; i++)
         if (m.events[i])
             cuda_event_free(m.events[i]);

@@ -6,11 +6,14 @@
  * Below MIN_BYTES nothing works: less is refused rather than tried. What was set is taken as it is
  * or refused with the numbers, never made smaller in silence.
  *
- * The pool is whole slots of what both slabs have, without the main thread's own slot.
+ * cuBLAS's workspace is at the end of the device's slab: an eighth, at most what cuBLAS advises.
+ *
+ * The pool is whole slots of what both slabs have beside it, without the main thread's own slot.
  *
  * Called by card.c.
  */
 #include "daemon/worker/cuda/sizes.h"
+#include "kernels/cuda/multiply.h"
 #include "kernels/cuda/tile.h"
 #include "proto/util.h"
 
@@ -21,7 +24,10 @@
 #define PINNED_BYTES (UINT64_C(512) << 20)
 #define UNIT_BYTES   ((uint64_t)CUDA_SLOT_MIN_BYTES)
 #define MIN_BYTES    ((CARD_MIN_SLOTS + 1) * UNIT_BYTES) /* of a slab */
-#define GOOD_SHARE   0.95                                /* of the link's rate */
+/* The device's has the workspace, too. */
+#define MIN_DEVICE_BYTES (MIN_BYTES + UNIT_BYTES)
+#define WORKSPACE_SHARE  8
+#define GOOD_SHARE       0.95 /* of the link's rate */
 
 static uint64_t proc_kilobytes(FILE *file, const char *format)
 {
@@ -45,10 +51,16 @@ void card_host_memory(uint64_t *ret_total_bytes, uint64_t *ret_available_bytes)
     fclose(file);
 }
 
-static uint64_t polite(uint64_t wanted, uint64_t of_all, uint64_t of_free)
+static uint64_t polite(uint64_t wanted, uint64_t of_all, uint64_t of_free, uint64_t least)
 {
     uint64_t n_bytes = min_u64(wanted, min_u64(of_all, of_free)) / UNIT_BYTES * UNIT_BYTES;
-    return max_u64(n_bytes, MIN_BYTES);
+    return max_u64(n_bytes, least);
+}
+
+static uint64_t workspace_bytes(uint64_t device_bytes)
+{
+    uint64_t n_bytes = device_bytes / WORKSPACE_SHARE;
+    return min_u64(n_bytes - n_bytes % CUDA_BLAS_WORKSPACE_ALIGN, CUDA_BLAS_WORKSPACE_BYTES);
 }
 
 static int refuse_device(const struct card_sizes *s, const struct card_room *room,
@@ -89,7 +101,7 @@ static int check_range(const char *name, uint64_t value, uint64_t low, uint64_t 
 
 static int check_settings(const struct card_config *c, struct gad_error *error)
 {
-    int r = check_range("device-bytes", c->device_bytes, MIN_BYTES, INT64_MAX, error);
+    int r = check_range("device-bytes", c->device_bytes, MIN_DEVICE_BYTES, INT64_MAX, error);
     if (!r)
         r = check_range("pinned-bytes", c->pinned_bytes, MIN_BYTES, INT64_MAX, error);
     if (!r)
@@ -113,14 +125,16 @@ int card_sizes_choose(const struct card_config *config, const struct card_room *
     if (r)
         return r;
     if (s.device_bytes == 0)
-        s.device_bytes =
-            polite(DEVICE_BYTES, room->device_total_bytes / 4, room->device_free_bytes / 2);
-    if (s.pinned_bytes == 0 && room->host_total_bytes == 0)
-        s.pinned_bytes = min_u64(PINNED_BYTES, s.device_bytes);
-    else if (s.pinned_bytes == 0)
-        s.pinned_bytes = polite(min_u64(PINNED_BYTES, s.device_bytes), room->host_total_bytes / 8,
-                                room->host_available_bytes / 4);
+        s.device_bytes = polite(DEVICE_BYTES, room->device_total_bytes / 4,
+                                room->device_free_bytes / 2, MIN_DEVICE_BYTES);
     s.device_bytes = s.device_bytes / UNIT_BYTES * UNIT_BYTES;
+    s.workspace_bytes = workspace_bytes(s.device_bytes);
+    uint64_t usable = s.device_bytes - s.workspace_bytes;
+    if (s.pinned_bytes == 0 && room->host_total_bytes == 0)
+        s.pinned_bytes = min_u64(PINNED_BYTES, usable);
+    else if (s.pinned_bytes == 0)
+        s.pinned_bytes = polite(min_u64(PINNED_BYTES, usable), room->host_total_bytes / 8,
+                                room->host_available_bytes / 4, MIN_BYTES);
     s.pinned_bytes = s.pinned_bytes / UNIT_BYTES * UNIT_BYTES;
     if (s.device_bytes > room->device_free_bytes)
         return refuse_device(&s, room, error);
@@ -132,7 +146,7 @@ int card_sizes_choose(const struct card_config *config, const struct card_room *
 
 static uint64_t slab_bytes(const struct card_sizes *s)
 {
-    return min_u64(s->device_bytes, s->pinned_bytes);
+    return min_u64(s->device_bytes - s->workspace_bytes, s->pinned_bytes);
 }
 
 void card_sizes_cut(struct card_sizes *s, uint64_t chunk_bytes, double overhead_seconds,

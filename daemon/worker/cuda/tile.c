@@ -14,6 +14,10 @@
  * inputs were read, and those of other tiles are other elements, so an output may lie on an input
  * as on the CPU.
  *
+ * Turns of a matrix product that load a panel or store a part of C are such tiles, too: panels and
+ * C are outside of the slot, and on the device alone (kernels/cuda/tile.h). What goes to a journal
+ * first is packed as the journal has it.
+ *
  * Blocks of rings are taken before staging and given back at the end: passes with rings have tiles
  * of one grain.
  *
@@ -23,6 +27,7 @@
 #include "daemon/worker/cuda/engine.h"
 #include "daemon/worker/cuda/results.h"
 #include "daemon/worker/nodes.h"
+#include "daemon/worker/product.h"
 #include "daemon/worker/ring.h"
 #include "proto/util.h"
 
@@ -98,12 +103,15 @@ static uint64_t box_room(const struct port *port, const struct port_box *box)
     return round_up_u64((uint64_t)port_box_bytes(port, box), CUDA_TILE_ALIGN);
 }
 
-/* Of the largest grain, which is the pass's first. */
+/* Of the largest grain, which is the pass's first; turns of a product begin with others. */
 static struct cuda_tile_room grain_room(struct cuda_work *work, const struct tile *t,
                                         struct thread_context *th)
 {
     const struct pass_ports *ports = t->ports;
     struct cuda_tile_room room = {.n_elements = 1};
+    work->results.n = 0;
+    if (t->job->product)
+        return tile_plan(t)->room;
     tile_boxes(t, 0, th);
     room.n_cells = geometry_n_cells(geometry_of(t), th->count);
     for (int i = 0; i < tile_pass(t)->ndim; i++)
@@ -180,9 +188,13 @@ static void output_views(struct cuda_work *work, unsigned grain, const struct ti
 {
     const struct pass_ports *ports = t->ports;
     for (unsigned i = 0; i < ports->n_outputs; i++) {
+        const struct port *port = ports->outputs[i].port;
+        struct cpu_view *view = &th->outputs[ports->outputs[i].index];
         th->output_memory[i] = work->code.slot + work->output_offsets[grain][i];
-        place(t, ports->outputs[i].port, &th->output_boxes[i], th->output_memory[i],
-              &th->outputs[ports->outputs[i].index]);
+        if (product_is_logged(t) && port_can(port, PORT_MAPPED))
+            port_place_dense(port, &th->output_boxes[i], th->output_memory[i], view);
+        else
+            place(t, port, &th->output_boxes[i], th->output_memory[i], view);
     }
 }
 
@@ -209,7 +221,7 @@ static void take_direct(struct cuda_work *work, const struct tile *t, struct thr
         work->is_direct[i] = !work->is_shared[i] &&
                              is_direct(work, &work->in, t, ports->inputs[i].port,
                                        &th->input_boxes[i], &th->inputs[ports->inputs[i].index]);
-    for (unsigned i = 0; i < ports->n_outputs; i++)
+    for (unsigned i = 0; i < ports->n_outputs && !product_is_logged(t); i++)
         (void)is_direct(work, &work->out, t, ports->outputs[i].port, &th->output_boxes[i],
                         &th->outputs[ports->outputs[i].index]);
 }
@@ -292,7 +304,10 @@ static void add_grain(struct cuda_work *work, const struct tile *t, struct threa
         port_pass_view(ports->inputs[i].port, box.ndim, &th->inputs[ports->inputs[i].index]);
     for (unsigned i = 0; i < ports->n_outputs; i++)
         port_pass_view(ports->outputs[i].port, box.ndim, &th->outputs[ports->outputs[i].index]);
-    cuda_results_stage(&work->results, &work->code, t, th);
+    if (t->job->product)
+        product_views(t, th);
+    else
+        cuda_results_stage(&work->results, &work->code, t, th);
     cuda_tile_add(&work->code, &box, th->inputs, th->outputs, th->results);
 }
 
@@ -363,6 +378,8 @@ enum tile_outcome cuda_tile_stage(struct cuda_work *work, struct tile *t, struct
 int cuda_engine_read(struct engine *base, struct tile *t, struct thread_context *th)
 {
     const struct cuda_engine *e = (const struct cuda_engine *)base;
+    if (cuda_product_is_own(t))
+        return cuda_product_read(t, th);
     tile_boxes(t, t->grain, th);
     return fill_from_files(cuda_work_of(e, t), t, th);
 }
@@ -379,6 +396,13 @@ void cuda_engine_drop(struct engine *base, struct tile *t)
 
 /* Finishing ---------------------------------------------------------------------------------- */
 
+static int store_outputs(const struct cuda_work *work, const struct tile *t,
+                         struct thread_context *th)
+{
+    int r = copy_guarded(work, t, th, copy_outputs);
+    return r ? r : tile_store(t, th);
+}
+
 static int finish_grain(struct cuda_work *work, unsigned grain, struct tile *t,
                         struct thread_context *th)
 {
@@ -388,9 +412,7 @@ static int finish_grain(struct cuda_work *work, unsigned grain, struct tile *t,
     if (r)
         return tile_engine_error(t, r, NULL, &th->error);
     output_views(work, grain, t, th);
-    r = copy_guarded(work, t, th, copy_outputs);
-    if (!r)
-        r = tile_store(t, th);
+    r = product_is_logged(t) ? product_log(t, th) : store_outputs(work, t, th);
     if (!r && t->job->has_rings && t->grain + 1 == t->end) {
         boxcopy_fence();
         r = tile_give_blocks(t, th);
@@ -424,6 +446,11 @@ static int device_error(int r, struct gad_error *error)
     return GAD_DEVICE_FAULT;
 }
 
+enum tile_outcome cuda_tile_failed(const struct tile *t, struct thread_context *th)
+{
+    return failed(th, device_error(t->device_error, &th->error));
+}
+
 enum tile_outcome cuda_tile_finish(struct cuda_work *work, struct tile *t,
                                    struct thread_context *th)
 {
@@ -431,7 +458,7 @@ enum tile_outcome cuda_tile_finish(struct cuda_work *work, struct tile *t,
     direct_release(&work->in, work->registered);
     direct_release(&work->out, work->registered);
     if (t->device_error)
-        return failed(th, device_error(t->device_error, &th->error));
+        return cuda_tile_failed(t, th);
     enum tile_outcome outcome = finish(work, t, th);
     boxcopy_fence();
     t->measure.sink_ns += clock_ns() - begin_ns;
@@ -441,6 +468,8 @@ enum tile_outcome cuda_tile_finish(struct cuda_work *work, struct tile *t,
 enum tile_outcome cuda_engine_run(struct engine *base, struct tile *t, struct thread_context *th)
 {
     struct cuda_engine *e = (struct cuda_engine *)base;
+    if (cuda_product_is_own(t))
+        return cuda_product_run(e, t, th);
     struct cuda_work *work = cuda_work_of(e, t);
     if (t->is_computed)
         return cuda_tile_finish(work, t, th);

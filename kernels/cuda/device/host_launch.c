@@ -20,6 +20,12 @@ static void run_kernel(char *slot, const void *arguments)
         abort();
 }
 
+static struct cuda_host_range range_of(const struct interpreter_range *r, char *slot,
+                                       bool is_written)
+{
+    return (struct cuda_host_range){slot + r->begin, (uint64_t)(r->end - r->begin), is_written};
+}
+
 int cuda_interpreter_launch(const struct interpreter_launch *launch, void *device_slot,
                             cuda_stream stream)
 {
@@ -34,6 +40,8 @@ int cuda_interpreter_launch(const struct interpreter_launch *launch, void *devic
         .read_bytes = launch->read_bytes,
         .write_offset = launch->write_offset,
         .write_bytes = launch->write_bytes,
+        .ranges = {range_of(&launch->outside_read, device_slot, false),
+                   range_of(&launch->outside_written, device_slot, true)},
     };
     return cuda_host_launch(&call, stream);
 }

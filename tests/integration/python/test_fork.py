@@ -14,6 +14,7 @@ import warnings
 import numpy as np
 import pytest
 
+from conftest import IS_SANITIZED
 from gpuarrayd import errors
 
 
@@ -271,6 +272,8 @@ def test_errors_of_multiprocessing(gd):
     assert caught.value.code == "unknown-name" and "sqrt" in str(caught.value)
 
 
+@pytest.mark.skipif(IS_SANITIZED, reason="the allocator of the sanitizer's library has locks that a "
+                    "child inherits as other threads held them")
 def test_fork_while_other_threads_run_jobs(gd):
     a, wrong, stop = gd.asarray(np.arange(1000.0)), [], threading.Event()
 
@@ -298,6 +301,37 @@ def test_fork_while_other_threads_run_jobs(gd):
             thread.join(60)
     assert codes == [0] * 25 and not wrong
     assert not any(thread.is_alive() for thread in threads)
+
+
+def test_fork_while_another_thread_s_first_job_loads_modules(daemon):
+    """submit() loads concurrent.futures, here slowly; a half of it is of no use to a child."""
+    script = """
+        import importlib.abc, logging, os, sys, threading, time
+        import gpuarrayd as gd
+        is_loading = threading.Event()
+        class Slow(importlib.abc.MetaPathFinder):
+            def find_spec(self, name, path, target=None):
+                if name == "concurrent.futures._base":
+                    is_loading.set()
+                    time.sleep(0.3)
+        assert "concurrent.futures" not in sys.modules
+        sys.meta_path.insert(0, Slow())
+        thread = threading.Thread(target=lambda: gd.submit("1+1").result(60))
+        thread.start()
+        assert is_loading.wait(60)
+        if (pid := os.fork()) == 0:
+            os._exit(gd.submit("1+2").result(30))
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+        thread.join()
+        """
+    with subprocess.Popen([sys.executable, "-W", "ignore", "-c", textwrap.dedent(script)], text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+                          env={**os.environ, "GPUARRAYD_SOCKET": daemon.socket}) as process:
+        try:
+            assert process.communicate(timeout=60) == ("3\n", "")
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, 9)  # a child that hangs holds the pipes
+            raise
 
 
 def test_a_child_while_this_thread_s_job_runs(gd):

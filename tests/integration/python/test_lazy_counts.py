@@ -57,6 +57,17 @@ def test_histograms_of_expressions_and_in_expressions(gd):
     same(np.histogram(x.T[::-1], 9)[0].compute(), np.histogram(a, 9)[0])
 
 
+def test_running_sums_beside_other_results_of_one_array(gd, tmp_path):
+    a = sample("f8")
+    path = tmp_path / "a.npy"
+    np.save(path, a)
+    for x in (gd.lazy(gd.asarray(a)), gd.lazy(a), gd.open(path)):
+        for axis in (0, 1):
+            sums, absolutes = gd.compute(np.cumsum(x, axis=axis), abs(x))
+            assert np.allclose(sums, np.cumsum(a, axis=axis))
+            same(absolutes, abs(a))
+
+
 def test_weights_keep_their_dtype(gd):
     a, weights = sample("f4"), np.ones((30, 40), "i4")
     for kind in ("i4", "f4", "f8"):

@@ -64,17 +64,19 @@ class Session:
     def __init__(self, job):
         self.job = job
 
-    def submit(self, outputs, args, engine, priority, label, progress):
-        assert progress and self.job.waits == []
+    def submit(self, outputs, args, engine, priority, label, progress, journal, tf32):
+        assert progress and (journal, tf32) == ("a journal", True) and self.job.waits == []
         return self.job
 
-    def run(self, outputs, args, engine, priority, label):
+    def run(self, outputs, args, engine, priority, label, journal, tf32):
+        assert (journal, tf32) == ("a journal", True)
         self.job.wait(None)
         return self.job
 
 
 def run(job, progress):
-    assert _progress.run(Session(job), [], [], None, 0, None, progress) is job
+    assert _progress.run(Session(job), [], [], None, 0, None, progress, "a journal",
+                         True) is job
 
 
 class Terminal(io.StringIO):

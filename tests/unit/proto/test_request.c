@@ -35,7 +35,7 @@ static const char everything[] =
     "          'k': {'scalar': 2.5}, 't': {'scalar': true}, 'n': {'scalar': -3},"
     "          'u': {'scalar': 18446744073709551615}, 'p': {'scalar': 9}},"
     " 'engine': 'cpu', 'priority': -5, 'label': 'a label', 'key': 'k1', 'progress_ms': 100,"
-    " 'settle': true, 'journal': {'fd': 6}, 'unknown': [1, 2, 3]}";
+    " 'settle': true, 'tf32': true, 'journal': {'fd': 6}, 'unknown': [1, 2, 3]}";
 
 static void check_everything(const struct job_request *q)
 {
@@ -82,6 +82,7 @@ static void check_everything(const struct job_request *q)
     cr_assert(eq(str, (char *)q->key, "k1"));
     cr_assert(eq(u32, q->progress_ms, 100));
     cr_assert(q->settle);
+    cr_assert(q->tf32);
     cr_assert(q->has_journal);
     cr_assert(eq(u32, q->journal_fd_index, 6));
 }
@@ -174,6 +175,7 @@ Test(request, the_least_that_can_be_said_is_enough)
     cr_assert(eq(int, request->priority, 0));
     cr_assert(eq(u32, request->progress_ms, 0));
     cr_assert(not(request->settle));
+    cr_assert(not(request->tf32));
     cr_assert(not(request->has_journal));
     request_free(request);
     params_free(params);
@@ -191,6 +193,7 @@ Test(request, a_plan_needs_no_locations)
     cr_assert(eq(int, request->args[0].array.at.kind, LOCATION_NONE));
     cr_assert(eq(i64, request->args[0].array.strides[0], -8));
     cr_assert(request->has_journal);
+    cr_assert(eq(u32, request->journal_fd_index, REQUEST_NO_FD));
     request_free(request);
     params_free(params);
     cr_assert(eq(int, decode(text, false, &params, &request, &error), GAD_BAD_REQUEST));
@@ -268,6 +271,8 @@ Test(request, refuses_malformed_params)
         {"{" O ", 'progress_ms': -1}", GAD_BAD_REQUEST, "progress_ms"},
         {"{" O ", 'progress_ms': 4294967296}", GAD_BAD_REQUEST, "progress_ms"},
         {"{" O ", 'settle': 1}", GAD_BAD_REQUEST, "settle"},
+        {"{" O ", 'tf32': 1}", GAD_BAD_REQUEST, "tf32"},
+        {"{" O ", 'tf32': 'true'}", GAD_BAD_REQUEST, "tf32"},
         {"{" O ", 'journal': 1}", GAD_BAD_REQUEST, "journal"},
         {"{" O ", 'journal': {}}", GAD_BAD_REQUEST, "journal"},
         {"{" O ", 'journal': {'fd': 64}}", GAD_BAD_DESCRIPTOR, "journal"},

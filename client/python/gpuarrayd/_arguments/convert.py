@@ -21,6 +21,7 @@ import numpy as np
 from .. import _core
 from .refusals import (LAST_NUM, check, check_apart, check_array, is_dataset, no_output,
                         read_only, refuse_dtype)
+from .._loading import loading
 
 Source: TypeAlias = _core.Array | bool | int | float
 
@@ -53,7 +54,8 @@ def source(session: _core.Session, value: Any, name: str) -> Source:
     if type(value) in _PLAIN:
         return value  # type: ignore[no-any-return]
     if is_dataset(value):
-        from . import hdf5 as _h5py
+        with loading():
+            from . import hdf5 as _h5py
         return _h5py.source(session, value, name)
     made: Source = type(value).__gad_source__(value, session)
     return made
@@ -76,7 +78,8 @@ def sink(session: _core.Session, value: Any, name: str) -> _core.Array:
             else _mapped_array(session, value, True)
         return mapped or session.from_buffer(value, True)
     if is_dataset(value):
-        from . import hdf5 as _h5py
+        with loading():
+            from . import hdf5 as _h5py
         return _h5py.sink(session, value, name)
     if not hasattr(type(value), "__gad_sink__"):
         raise no_output(value, name)
@@ -98,5 +101,6 @@ def describe(value: Any, made: Source) -> object:
 
 def _mapped_array(session: _core.Session, value: "np.ndarray[Any, Any]",
                   writable: bool) -> _core.Array | None:
-    from . import mapped as _mapped
+    with loading():
+        from . import mapped as _mapped
     return _mapped.array(session, value, writable)

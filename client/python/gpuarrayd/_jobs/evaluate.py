@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from . import quick as _quick
 from .names import names_of
 from .request import Request, To
+from .._loading import loading
 from ..errors import BadArgument, BadExpression, LimitExceeded, UnknownName
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 Path: TypeAlias = str | os.PathLike[str]
 
-_OPTIONS = ("out", "to", "engine", "priority", "label", "progress")
+_OPTIONS = ("out", "to", "engine", "priority", "label", "progress", "tf32")
 _OTHERS_OPTIONS = frozenset((  # of NumPy's functions and of numexpr's
     "axis", "casting", "copy", "dtype", "global_dict", "keepdims", "local_dict", "optimization",
     "order", "sanitize", "subok", "truediv", "where"))
@@ -32,7 +33,7 @@ _MAX_OUTPUTS = 16  # of one job
 
 def evaluate(expr: str | Sequence[str], /, *, out: Any = None, to: Any = None,
              engine: str | None = None, priority: int = 0, label: str | None = None,
-             progress: Any = False, **arrays: Any) -> Any:
+             progress: Any = False, tf32: bool = False, **arrays: Any) -> Any:
     """Computes an expression over arrays, with NumPy's names and results.
 
         gd.evaluate("sqrt(a*a + b*b)", a=a, b=b)
@@ -61,6 +62,9 @@ def evaluate(expr: str | Sequence[str], /, *, out: Any = None, to: Any = None,
         Shown in lists of jobs.
     progress : bool or callable
         True shows a bar.
+    tf32 : bool
+        Whether a device may round float32 to the 10 bits of TF32 before it multiplies matrices,
+        which is several times as fast. The stats of submit()'s future say what it did.
     **arrays
         What the names in the expression stand for; names that it does not use are allowed. Those
         not given are the caller's variables, local ones first; of the functions around it those
@@ -86,7 +90,7 @@ def evaluate(expr: str | Sequence[str], /, *, out: Any = None, to: Any = None,
     KeyboardInterrupt
         Ctrl-C cancels the job.
     """
-    if to is None and progress is False and type(expr) is str:
+    if to is None and progress is False and not tf32 and type(expr) is str:
         result = _quick.evaluate(expr, out, engine, priority, label, arrays)
         if result is not NotImplemented:
             return result
@@ -94,22 +98,23 @@ def evaluate(expr: str | Sequence[str], /, *, out: Any = None, to: Any = None,
     if type(expr) is str:
         args = arguments((expr,), arrays, frame)
         return Request([(expr, None)], args, [out if to is None else _target(out, to)], engine,
-                       priority, label).run(progress)[0]
+                       priority, label, tf32).run(progress)[0]
     texts = _texts(expr)
     args = arguments(texts, arrays, frame)
     results = Request([(text, None) for text in texts], args, _targets(expr, out, to), engine,
-                      priority, label).run(progress)
+                      priority, label, tf32).run(progress)
     return results[0] if isinstance(expr, str) else results
 
 
 def submit(expr: Any, /, *, out: Any = None, to: Any = None, engine: str | None = None,
-           priority: int = 0, label: str | None = None, **arrays: Any) -> "Future[Any]":
+           priority: int = 0, label: str | None = None, tf32: bool = False,
+           **arrays: Any) -> "Future[Any]":
     """Starts what evaluate() would compute, and returns at once.
 
     Parameters
     ----------
     expr : str, list of str, lazy array, or list of lazy arrays
-    out, to, engine, priority, label, **arrays
+    out, to, engine, priority, label, tf32, **arrays
         As of evaluate(). Arrays must not be changed until the job has ended.
 
     Returns
@@ -122,14 +127,15 @@ def submit(expr: Any, /, *, out: Any = None, to: Any = None, engine: str | None 
     UnknownName, BadArgument, BadDtype, ReadOnly
         What is wrong at first sight. All else is raised by result().
     """
-    from .future import start
+    with loading():
+        from .future import start
     frame = sys._getframe(1)
     is_many = isinstance(expr, (list, tuple))
     if isinstance(expr[0] if is_many and expr else expr, str):
         texts = _texts(expr)
         args = arguments(texts, arrays, frame)
         request = Request([(text, None) for text in texts], args, _targets(expr, out, to), engine,
-                          priority, label)
+                          priority, label, tf32)
     else:
         from .._lazy import array as _lazy
         if arrays:
@@ -137,7 +143,7 @@ def submit(expr: Any, /, *, out: Any = None, to: Any = None, engine: str | None 
             raise BadArgument(f"{name}= stands beside a lazy array, which knows its arguments",
                               argument=name)
         request = _lazy.request(list(expr) if is_many else [expr], _targets(expr, out, to), engine,
-                                priority, label)
+                                priority, label, tf32)
     return start(request, list if is_many else _first)
 
 

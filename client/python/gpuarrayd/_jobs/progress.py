@@ -77,12 +77,13 @@ def progress_of(job: "Job") -> Progress:
 
 
 def run(session: "Session", outputs: "Sequence[Output]", args: "Sequence[Argument]",
-        engine: str | None, priority: int, label: str | None, progress: object) -> "Job":
+        engine: str | None, priority: int, label: str | None, progress: object,
+        journal: str | bool = False, tf32: bool = False) -> "Job":
     """Session.run() with progress: the job is done when this returns.
 
     Parameters
     ----------
-    session, outputs, args, engine, priority, label
+    session, outputs, args, engine, priority, label, journal, tf32
         As of Session.run().
     progress : bool or callable
         True: shown on stderr if that is a terminal, or in the notebook; elsewhere nothing. A
@@ -94,11 +95,11 @@ def run(session: "Session", outputs: "Sequence[Output]", args: "Sequence[Argumen
     """
     viewer = _viewer(progress)
     if viewer is None:
-        return session.run(outputs, args, engine, priority, label)
+        return session.run(outputs, args, engine, priority, label, journal, tf32)
     # extend() of starmap() is one step for Python: there is no moment in which a signal's exception
     # comes, the job runs, and nobody knows it.
     jobs: list[Job] = []
-    arguments = (outputs, args, engine, priority, label, True)
+    arguments = (outputs, args, engine, priority, label, True, journal, tf32)
     try:
         jobs.extend(starmap(session.submit, (arguments,)))
         _watch(jobs[0], viewer)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from .._arguments import convert as _arguments
+from .._loading import loading
 from .._session import current, kept_for_session
 from ..errors import BadShape, QuotaExceeded
 
@@ -61,21 +62,22 @@ class Request:
         What the names in the expressions stand for; all that _arguments.source() takes.
     outs : list
         A destination for each output: None, To, or what _arguments.sink() takes.
-    engine, priority, label
+    engine, priority, label, tf32
         As of gd.evaluate().
     """
 
-    __slots__ = ("outputs", "args", "outs", "engine", "priority", "label", "journal")
+    __slots__ = ("outputs", "args", "outs", "engine", "priority", "label", "tf32", "journal")
 
     def __init__(self, outputs: list[tuple[str, str | None]], args: dict[str, object],
                  outs: Sequence[object], engine: str | None = None, priority: int = 0,
-                 label: str | None = None) -> None:
+                 label: str | None = None, tf32: bool = False) -> None:
         self.outputs = outputs
         self.args = args
         self.outs = outs
         self.engine = engine
         self.priority = priority
         self.label = label
+        self.tf32 = tf32
         self.journal: str | bool = False  # True: the library names one where it is needed
 
     def run(self, progress: object = False) -> Results:
@@ -98,7 +100,7 @@ class Request:
         sources = self._sources(session)
         prepared = _Prepared(self, session, sources)
         job = session.submit(prepared.wanted, sources, self.engine, self.priority, self.label, True,
-                             self.journal)
+                             self.journal, self.tf32)
         return job, lambda: prepared.results(job)
 
     def plan(self) -> list[Planned]:
@@ -123,10 +125,12 @@ class Request:
     def _wait(self, session: "_core.Session", wanted: list[Wanted], sources: Named,
               progress: object) -> "_core.Job":
         if progress is not False:
-            from . import progress as _progress
+            with loading():
+                from . import progress as _progress
             return _progress.run(session, wanted, sources, self.engine, self.priority, self.label,
-                                 progress)
-        return session.run(wanted, sources, self.engine, self.priority, self.label, self.journal)
+                                 progress, self.journal, self.tf32)
+        return session.run(wanted, sources, self.engine, self.priority, self.label, self.journal,
+                           self.tf32)
 
 
 class _Prepared:

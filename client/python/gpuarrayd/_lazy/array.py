@@ -23,11 +23,12 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import errors
-from .graph import Call, Node, Shape, Source, dtype_name
+from .graph import Call, Node, Shape, Source, allows_tf32, dtype_name
 from .indexing import indexed
 from .operands import Operand, call, pair, source_of
 from .operators import Operators
 from .._arguments.refusals import is_dataset
+from .._loading import loading
 from .._jobs.request import Request
 from .leaves import ArraySource, FileSource, open_file
 from .moved import Moved, MoveRequest
@@ -137,7 +138,7 @@ class Lazy(Operators, Reductions, Turning, Unanswered):
     # Computing.
 
     def compute(self, out: object = None, *, engine: str | None = None, priority: int = 0,
-                label: str | None = None, progress: Progress = False) -> Any:
+                label: str | None = None, progress: Progress = False, tf32: bool = False) -> Any:
         """The elements.
 
         Parameters
@@ -152,6 +153,9 @@ class Lazy(Operators, Reductions, Turning, Unanswered):
             Shown in lists of jobs.
         progress : bool or callable
             Whether a bar is shown; or what is told how far the job is.
+        tf32 : bool
+            Whether a device may round float32 to the 10 bits of TF32 before it multiplies the
+            matrices of this job, which is several times as fast.
 
         Returns
         -------
@@ -164,7 +168,8 @@ class Lazy(Operators, Reductions, Turning, Unanswered):
         Error
             Its subclass says what; nothing is computed by NumPy instead.
         """
-        return told(request([self], [out], engine, priority, label), Request.run, progress)[0]
+        return told(request([self], [out], engine, priority, label, tf32), Request.run,
+                    progress)[0]
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
         """np.asarray(x) computes."""
@@ -200,12 +205,14 @@ class Lazy(Operators, Reductions, Turning, Unanswered):
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object,
                         **kwargs: object) -> Any:
-        from . import protocols as _numpy
+        with loading():
+            from . import protocols as _numpy
         return _numpy.apply_ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, func: Callable[..., Any], types: object,
                            args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
-        from . import protocols as _numpy
+        with loading():
+            from . import protocols as _numpy
         return _numpy.apply_function(func, args, kwargs)
 
     def __gad_source__(self, session: "_core.Session") -> "_core.Array":
@@ -294,11 +301,11 @@ def open(spec: str | os.PathLike[str], mode: str = "r") -> Lazy:
 
 
 def request(lazies: Sequence[Lazy], outs: Sequence[object], engine: str | None = None,
-            priority: int = 0, label: str | None = None) -> Request:
+            priority: int = 0, label: str | None = None, tf32: bool = False) -> Request:
     """One job for several lazies. outs: as of Request."""
     if any(isinstance(one._node, Moved) or len(lazies) > 1 and one._node.product is not None
            for one in lazies):
-        return MoveRequest(lazies, outs, engine, priority, label)
+        return MoveRequest(lazies, outs, engine, priority, label, tf32)
     if len(lazies) == 1:
         one = lazies[0]
         if one._written is None:
@@ -312,7 +319,8 @@ def request(lazies: Sequence[Lazy], outs: Sequence[object], engine: str | None =
         if out is not None and is_dataset(out):
             from .._arguments.hdf5_part import refuse_overlap
             refuse_overlap(args.values(), out)
-    return Request([(text, None) for text in texts], args, outs, engine, priority, label)
+    return Request([(text, None) for text in texts], args, outs, engine, priority, label,
+                   tf32 or allows_tf32([one._node for one in lazies]))
 
 
 def told(made: Request, do: Callable[..., Any], *args: object) -> Any:

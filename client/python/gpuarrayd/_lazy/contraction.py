@@ -36,7 +36,7 @@ Groups: TypeAlias = Sequence[Sequence[int]]  # sizes of the axes that become one
 
 
 def contracted(left: Node, a: list[Label], right: Node, b: list[Label],
-               result: list[Label]) -> Node:
+               result: list[Label], tf32: bool = False) -> Node:
     """The node of a sum of products. a, b: the labels of the operands' axes, each once; those that
     are not in `result` are summed over."""
     sizes = _sizes(left, a, right, b)
@@ -53,7 +53,7 @@ def contracted(left: Node, a: list[Label], right: Node, b: list[Label],
         return call("multiply", _aligned(left, a, result), _aligned(right, b, result))
     if _changes_sides(a, b, result):
         left, a, right, b = right, b, left, a
-    return _multiplied(left, a, right, b, summed, result)
+    return _multiplied(left, a, right, b, summed, result, tf32)
 
 
 def _sizes(left: Node, a: list[Label], right: Node, b: list[Label]) -> dict[Label, int]:
@@ -114,7 +114,7 @@ def _changes_sides(a: list[Label], b: list[Label], result: list[Label]) -> bool:
 
 
 def _multiplied(left: Node, a: list[Label], right: Node, b: list[Label], summed: list[Label],
-                result: list[Label]) -> Node:
+                result: list[Label], tf32: bool) -> Node:
     from .products import multiplied
     batch = [one for one in result if one in a and one in b]
     rows = [one for one in result if one in a and one not in b]
@@ -123,7 +123,7 @@ def _multiplied(left: Node, a: list[Label], right: Node, b: list[Label], summed:
     one, other = left.shape, right.shape
     left = _merged(left, a, batch, *([rows, summed] if has_rows else [summed]))
     right = _merged(right, b, batch, *([summed, columns] if has_columns else [summed]))
-    product = multiplied(left, right)
+    product = multiplied(left, right, tf32)
     sizes = {**dict(zip(a, one, strict=True)), **dict(zip(b, other, strict=True))}
     order = [*[[label] for label in batch], *([rows] if has_rows else []),
              *([columns] if has_columns else [])]

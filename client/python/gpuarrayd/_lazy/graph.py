@@ -242,12 +242,14 @@ class Whole(Call):
 class Product(Whole):
     """A matrix product, as numpy.matmul(). A job has one, of functions of elements of arrays, and
     functions of its elements around it. is_turned: the second part is the first, whose axes are
-    exchanged, so that the result is symmetric."""
+    exchanged, so that the result is symmetric. tf32: whether the job allows TF32."""
 
-    __slots__ = ("is_turned",)
+    __slots__ = ("is_turned", "tf32")
 
-    def __init__(self, parts: tuple[Node, ...], shape: Shape, is_turned: bool = False) -> None:
+    def __init__(self, parts: tuple[Node, ...], shape: Shape, is_turned: bool = False,
+                 tf32: bool = False) -> None:
         self.is_turned = is_turned
+        self.tf32 = tf32
         super().__init__("matmul", parts, (), shape)
         self.product = self
 
@@ -257,6 +259,11 @@ class Product(Whole):
 
     def _settle(self) -> None:
         self.parts = tuple([settled(part) for part in self.parts])
+
+
+def allows_tf32(nodes: Sequence[Node]) -> bool:
+    """Whether a product among them, in whatever is around it, allows TF32 to its job."""
+    return any(node.product is not None and node.product.tf32 for node in nodes)
 
 
 def stored(node: Node) -> Node:

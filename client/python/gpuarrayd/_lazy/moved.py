@@ -18,7 +18,7 @@ from .. import errors
 from .._arguments import convert as _arguments
 from .._jobs.request import Planned, Request, Results, To, new_array
 from .._session import current
-from .graph import Node, Reduction, Shape, Source, Whole, computed, ordered
+from .graph import Node, Reduction, Shape, Source, Whole, allows_tf32, computed, ordered
 from .leaves import ArraySource
 from .selection import Items
 from .text import written
@@ -114,16 +114,18 @@ def _unread(start: object, count: object, block: object) -> None:
 
 
 def fill(session: "_core.Session", moved: Moved, to: "_core.Array", engine: str | None = None,
-         priority: int = 0, label: str | None = None, progress: object = False) -> None:
+         priority: int = 0, label: str | None = None, progress: object = False,
+         tf32: bool = False) -> None:
     """Computes the pieces into their places."""
     waiting = [_possible(session, to, piece) for piece in moved.pieces
                if 0 not in piece.node.shape]
     while waiting:
         n = _n_together(waiting)
-        texts, sources = written([piece.node for piece in waiting[:n]])
+        nodes = [piece.node for piece in waiting[:n]]
+        texts, sources = written(nodes)
         args = {name: source.argument() for name, source in sources.items()}
         request = Request([(text, None) for text in texts], args, [None] * n, engine, priority,
-                          label)
+                          label, tf32 or allows_tf32(nodes))
         wanted: list[Any] = [(text, None, _place(session, to, piece))
                              for text, piece in zip(texts, waiting, strict=False)]
         request._wait(session, wanted, request._sources(session), progress)
@@ -185,8 +187,8 @@ class MoveRequest(Request):
     __slots__ = ("lazies",)
 
     def __init__(self, lazies: "Sequence[Lazy]", outs: Sequence[object], engine: str | None,
-                 priority: int, label: str | None) -> None:
-        super().__init__([], {}, outs, engine, priority, label)
+                 priority: int, label: str | None, tf32: bool) -> None:
+        super().__init__([], {}, outs, engine, priority, label, tf32)
         self.lazies = lazies
 
     def run(self, progress: object = False) -> Results:
@@ -208,7 +210,7 @@ class MoveRequest(Request):
         moved = lazy._node
         if not isinstance(moved, Moved):
             from .array import request
-            one = request([lazy], [out], self.engine, self.priority, self.label)
+            one = request([lazy], [out], self.engine, self.priority, self.label, self.tf32)
             return one.run(progress)[0]
         session = current()
         result: object = out
@@ -218,7 +220,7 @@ class MoveRequest(Request):
             made = session.create(out.path, moved.dtype.str, moved.shape, False, True)
         else:
             made = _sink(session, moved, out)
-        fill(session, moved, made, self.engine, self.priority, self.label, progress)
+        fill(session, moved, made, self.engine, self.priority, self.label, progress, self.tf32)
         if not isinstance(out, To):
             return result
         made.commit()

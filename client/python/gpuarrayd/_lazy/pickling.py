@@ -34,7 +34,7 @@ def _call(node: Call, parts: tuple[int, ...]) -> tuple[Any, ...]:
     if isinstance(node, Random):
         return "random", node.op, parts, node.options, node.size, node.more
     if isinstance(node, Product):
-        return "product", node.op, parts, node.shape, node.is_turned
+        return "product", node.op, parts, node.shape, node.is_turned, node.tf32
     if isinstance(node, Whole):
         return "whole", node.op, parts, node.options, node.shape, node.more, node.result, node.along
     return "call", node.op, parts, node.options, node.result, node.dtype

@@ -21,6 +21,9 @@ journal : path, bool or None
     nothing is added twice whatever ends the job: the same call goes on from there. None: one beside
     the file of out, where that is a file; no other results have one. False: none. It is removed
     when the job is done.
+tf32 : bool
+    Whether a device may round float32 to the 10 bits of TF32 before it multiplies, which is several
+    times as fast; it adds in float32. compute(tf32=True) allows it to the products of one job.
 axis : int
     Along which; negative ones count from the last.
 axes : int, or two sequences of ints
@@ -81,13 +84,13 @@ from .._jobs.request import Request
 Journal = str | os.PathLike[str] | bool | None
 
 
-def multiplied(x1: object, x2: object) -> Product:
+def multiplied(x1: object, x2: object, tf32: bool = False) -> Product:
     """The node of a product."""
     left, right = array_of(x1), array_of(x2)
     shape = _shape(left.shape, right.shape)
     if _are_turned(left, right):
-        return Product((left, left), shape, True)
-    return Product((left, right), shape)
+        return Product((left, left), shape, True, tf32)
+    return Product((left, right), shape, False, tf32)
 
 
 def _shape(a: Shape, b: Shape) -> Shape:
@@ -139,11 +142,11 @@ def _place(source: Source) -> tuple[object, tuple[int, ...], tuple[Any, ...]]:
 
 
 def matmul(x1: Operand, x2: Operand, /, out: Any = None, *, alpha: float = 1, beta: float = 0,
-           journal: Journal = None) -> Lazy:
+           journal: Journal = None, tf32: bool = False) -> Lazy:
     """matrix product, over the last two axes
 
     alpha * (x1 @ x2) + beta * out."""
-    node: Node = multiplied(x1, x2)
+    node: Node = multiplied(x1, x2, tf32)
     if not _is_number(alpha, 1):
         node = call("multiply", _factor("alpha", alpha), node)
     if _is_number(beta, 0):
@@ -271,7 +274,8 @@ def outer(a: Operand, b: Operand, out: Any = None) -> Lazy:
     return made(call("multiply", rows, columns), out)
 
 
-def _over(left: Node, right: Node, left_axes: Sequence[int], right_axes: Sequence[int]) -> Node:
+def _over(left: Node, right: Node, left_axes: Sequence[int], right_axes: Sequence[int],
+          tf32: bool = False) -> Node:
     """The sum over pairs of axes."""
     a: list[Label] = list(range(len(left.shape)))
     b: list[Label] = list(range(len(a), len(a) + len(right.shape)))
@@ -282,10 +286,10 @@ def _over(left: Node, right: Node, left_axes: Sequence[int], right_axes: Sequenc
                 argument="axes", expected=str(left.shape[one]), found=str(right.shape[other]))
         b[other] = a[one]
     alone = [label for label in (*a, *b) if (label in a) != (label in b)]
-    return contracted(left, a, right, b, alone)
+    return contracted(left, a, right, b, alone, tf32)
 
 
-def tensordot(a: Operand, b: Operand, axes: Any = 2) -> Lazy:
+def tensordot(a: Operand, b: Operand, axes: Any = 2, *, tf32: bool = False) -> Lazy:
     """The sum of products over axes of both, as numpy.tensordot()."""
     left, right = array_of(a), array_of(b)
     if np.iterable(axes):
@@ -306,12 +310,12 @@ def tensordot(a: Operand, b: Operand, axes: Any = 2) -> Lazy:
     if len(set(mine)) < len(mine) or len(set(others)) < len(others):
         raise errors.BadArgument("tensordot: an axis is named twice", argument="axes",
                                  expected="each axis once", found=str(axes))
-    return Lazy._of(_over(left, right, mine, others))
+    return Lazy._of(_over(left, right, mine, others, tf32))
 
 
 def einsum(subscripts: str, /, *operands: Operand, out: Any = None,
            dtype: npt.DTypeLike | None = None, order: str = "K", casting: str = "safe",
-           optimize: object = False) -> Lazy:
+           optimize: object = False, tf32: bool = False) -> Lazy:
     """Sums of products by the names of axes, as numpy.einsum(), of one or two operands."""
     if order != "K" or casting != "safe":
         raise errors.Unsupported("einsum: order= and casting= are not served", argument="einsum",
@@ -323,7 +327,7 @@ def einsum(subscripts: str, /, *operands: Operand, out: Any = None,
         nodes = [_cast(node, dtype_name(dtype)) for node in nodes]
     if len(nodes) == 1:
         return made(summed(nodes[0], terms[0], result), out)
-    return made(contracted(nodes[0], terms[0], nodes[1], terms[1], result), out)
+    return made(contracted(nodes[0], terms[0], nodes[1], terms[1], result, tf32), out)
 
 
 def _cast(node: Node, dtype: str) -> Node:

@@ -14,8 +14,8 @@ from .._jobs.request import Request, To
 
 
 def compute(*lazies: Operand, out: Sequence[object] | None = None, engine: str | None = None,
-            priority: int = 0, label: str | None = None,
-            progress: Progress = False) -> tuple[Any, ...]:
+            priority: int = 0, label: str | None = None, progress: Progress = False,
+            tf32: bool = False) -> tuple[Any, ...]:
     """Several results in one pass over the data, as one job.
 
     Parameters
@@ -24,7 +24,7 @@ def compute(*lazies: Operand, out: Sequence[object] | None = None, engine: str |
         At most 16, which read at most 64 arrays.
     out : sequence, optional
         For each of them None or where it goes.
-    engine, priority, label, progress
+    engine, priority, label, progress, tf32
         As of Lazy.compute().
 
     Returns
@@ -39,7 +39,7 @@ def compute(*lazies: Operand, out: Sequence[object] | None = None, engine: str |
     if len(outs) != len(made):
         raise errors.BadArgument(f"out has {len(outs)} places for {len(made)} results",
                                  argument="out", expected=str(len(made)), found=str(len(outs)))
-    return tuple(told(request(made, outs, engine, priority, label), Request.run, progress))
+    return tuple(told(request(made, outs, engine, priority, label, tf32), Request.run, progress))
 
 
 Path = str | os.PathLike[str]
@@ -47,18 +47,18 @@ Path = str | os.PathLike[str]
 
 @overload
 def save(path: Path, array: Operand, *, engine: str | None = None, priority: int = 0,
-         label: str | None = None, progress: Progress = False) -> Lazy: ...
+         label: str | None = None, progress: Progress = False, tf32: bool = False) -> Lazy: ...
 
 
 @overload
 def save(path: Mapping[Any, Operand], array: None = None, *, engine: str | None = None,
-         priority: int = 0, label: str | None = None,
-         progress: Progress = False) -> dict[Any, Lazy]: ...
+         priority: int = 0, label: str | None = None, progress: Progress = False,
+         tf32: bool = False) -> dict[Any, Lazy]: ...
 
 
 def save(path: Path | Mapping[Any, Operand], array: Operand | None = None, *,
          engine: str | None = None, priority: int = 0, label: str | None = None,
-         progress: Progress = False) -> Lazy | dict[Any, Lazy]:
+         progress: Progress = False, tf32: bool = False) -> Lazy | dict[Any, Lazy]:
     """Computes into files: each appears whole when the job is done, or not at all.
 
     Parameters
@@ -68,7 +68,7 @@ def save(path: Path | Mapping[Any, Operand], array: Operand | None = None, *,
         stay. A dict {path: lazy} gives several in one pass over the data, as one job.
     array : Lazy
         What is computed; not with a dict.
-    engine, priority, label, progress
+    engine, priority, label, progress, tf32
         As of Lazy.compute().
 
     Returns
@@ -88,7 +88,7 @@ def save(path: Path | Mapping[Any, Operand], array: Operand | None = None, *,
     if not pairs:
         return {}
     made = request([lazy(one) for one in pairs.values()],
-                   [To(os.fspath(one)) for one in pairs], engine, priority, label)
+                   [To(os.fspath(one)) for one in pairs], engine, priority, label, tf32)
     results = told(made, Request.run, progress)
     return dict(zip(pairs, results, strict=True)) if pairs is path else results[0]
 

@@ -228,10 +228,12 @@ Test(build, packs_small_strided_arrays_into_the_message)
                                       .outputs = outputs,
                                       .engine = "cpu",
                                       .priority = -3,
-                                      .label = "hello"};
+                                      .label = "hello",
+                                      .tf32 = true};
     struct gad_array *to[] = {NULL};
     struct sent s;
     encode(&s, &options, to);
+    cr_assert(s.request->tf32);
     cr_assert(eq(uint, s.request->n_args, 4));
     const struct array *a = &s.request->args[0].array;
     cr_assert(eq(int, (int)a->at.kind, LOCATION_INLINE));

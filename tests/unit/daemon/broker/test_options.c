@@ -216,7 +216,7 @@ Test(options, pieces_for_a_device_fit_its_memory)
         eq(str,
            (char *)contradiction("[cuda]\nchunk-bytes=8M\npinned-bytes=32M\n", "--device-depth=4"),
            ""));
-    cr_assert(eq(str, (char *)contradiction("[cuda]\ndevice-bytes=10M\n", "--device-depth=9"), ""));
+    cr_assert(eq(str, (char *)contradiction("[cuda]\ndevice-bytes=12M\n", "--device-depth=9"), ""));
     cr_assert(ne(ptr,
                  strstr(contradiction("[cuda]\npinned-bytes=1T\n", NULL),
                         "pinned-bytes: expected at most the memory of this machine"),

@@ -106,7 +106,7 @@ Test(settings, a_share_is_of_the_machines_memory_and_not_of_a_devices)
         setting_parse(setting_at(SETTING_PINNED_BYTES), "1%", &o, expected, sizeof(expected)));
     cr_assert(
         not(setting_parse(setting_at(SETTING_DEVICE_BYTES), "1%", &o, expected, sizeof(expected))));
-    cr_assert(eq(str, expected, "bytes, with K, M, G or T, from 10M to 1T, or auto"));
+    cr_assert(eq(str, expected, "bytes, with K, M, G or T, from 12M to 1T, or auto"));
     cr_assert(
         not(setting_parse(setting_at(SETTING_CHUNK_BYTES), "1%", &o, expected, sizeof(expected))));
 }

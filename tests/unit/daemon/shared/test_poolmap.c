@@ -225,3 +225,15 @@ Test(poolmap, a_return_beyond_the_pool_is_a_fault, .signal = SIGABRT)
     poolmap_return(new_map(2 * MIB),
                    &(struct extent){.offset_bytes = UINT64_MAX - 4095, .size_bytes = 4096});
 }
+
+Test(poolmap, slots_are_larger_where_all_threads_have_enough_of_them)
+{
+    const uint64_t mib = 1024 * 1024, least = mib / 2;
+    cr_expect(eq(u64, poolmap_cpu_slot_bytes(32 * mib, 2, least), mib));
+    cr_expect(eq(u64, poolmap_cpu_slot_bytes(32 * mib, 4, least), mib));
+    cr_expect(eq(u64, poolmap_cpu_slot_bytes(32 * mib, 5, least), least));
+    cr_expect(eq(u64, poolmap_cpu_slot_bytes(512 * mib, 16, least), mib));
+    cr_expect(eq(u64, poolmap_cpu_slot_bytes(16 * mib, 1, least), mib));
+    cr_expect(eq(u64, poolmap_cpu_slot_bytes(8 * mib, 1, least), least));
+    cr_expect(eq(u64, poolmap_cpu_slot_bytes(mib, 1, least), least));
+}

@@ -1,6 +1,7 @@
 /* The harness's engine: CUDA on the test double, with the smallest slots that there are. Clients'
  * regions are registered where HARNESS_REGISTER_BYTES says how much of them. */
 #include "daemon/worker/cuda/engine.h"
+#include "proto/util.h"
 #include "tests/unit/daemon/worker/harness.h"
 
 #define SLOT_BYTES CUDA_SLOT_MIN_BYTES
@@ -12,7 +13,9 @@ struct engine *harness_engine(uint64_t pool_bytes, unsigned n_threads)
     struct gad_error error = {0};
     uint64_t n_slots = pool_bytes / GRAIN_MAX_TOTAL_BYTES;
     uint64_t slab_bytes = ((n_slots > CARD_MIN_SLOTS ? n_slots : CARD_MIN_SLOTS) + 1) * SLOT_BYTES;
-    const struct card_config config = {.device_bytes = slab_bytes,
+    /* A sixth is an eighth of both together: cuBLAS's. */
+    uint64_t device_bytes = round_up_u64(slab_bytes + slab_bytes / 6, SLOT_BYTES);
+    const struct card_config config = {.device_bytes = device_bytes,
                                        .pinned_bytes = slab_bytes,
                                        .chunk_bytes = SLOT_BYTES,
                                        .depth = CARD_MIN_DEPTH,

@@ -79,5 +79,6 @@ void checkcuda_counts(struct checkcuda *c);
 void checkcuda_scans(struct checkcuda *c);
 void checkcuda_tables(struct checkcuda *c);
 void checkcuda_programs(struct checkcuda *c);
+void checkcuda_multiply(struct checkcuda *c);
 /* max_bytes: of the device, 0: as much as is polite. */
 void checkcuda_bench(struct checkcuda *c, uint64_t max_bytes);

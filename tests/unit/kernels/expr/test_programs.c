@@ -127,6 +127,8 @@ enum change {
     CHANGE_TO,
     CHANGE_TO_DTYPE,
     CHANGE_TO_KIND,
+    CHANGE_TO_OTHER_MEMORY,
+    CHANGE_TO_APART,
     N_CHANGES,
 };
 
@@ -160,6 +162,8 @@ static void change(struct asked *a, enum change what)
         change(a, CHANGE_TO);
         output->to.dtype = DTYPE_FLOAT32;
         break;
+    case CHANGE_TO_OTHER_MEMORY: output->to.at.region.offset_bytes += 4096; break;
+    case CHANGE_TO_APART: a->f->request.is_apart = true; break;
     default:
         change(a, CHANGE_TO);
         output->to.at.kind = LOCATION_PROVIDER;
@@ -171,7 +175,8 @@ Test(programs, tells_apart_whatever_the_compiler_reads)
 {
     for (int i = 0; i < N_CHANGES; i++) {
         struct asked a = begin("f8 + k;f8*2");
-        if (i == CHANGE_TO_DTYPE || i == CHANGE_TO_KIND)
+        named(&a, "f8")->array.at.kind = LOCATION_REGION;
+        if (i >= CHANGE_TO_DTYPE)
             change(&a, CHANGE_TO);
         struct program *first = ask(&a, 1);
         cr_expect(is_kept(&a, first));

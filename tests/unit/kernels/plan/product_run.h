@@ -62,6 +62,8 @@ static inline void set_side(struct job *job, int index, int ndim, const int64_t 
     pass->n_stores = 1;
     pass->inputs_used = index < 2 ? UINT64_C(1) << index : 0;
     job->program.stores[index].output = (uint16_t)(index < 2 ? index + 1 : 0);
+    job->program.stores[index].src = (struct operand){index < 2 ? OPERAND_INPUT : OPERAND_REDUCED,
+                                                      DTYPE_INT64, (uint16_t)(index % 2)};
     struct program_output *output = &job->outputs[index < 2 ? index + 1 : 0];
     output->dtype = DTYPE_INT64;
     output->ndim = ndim;
@@ -123,6 +125,8 @@ static inline void job_init(struct job *job, const struct shape *s)
     job->program.n_inputs = 2;
     job->program.n_outputs = 1;
     job->program.n_stores = 3;
+    job->program.n_reductions = 1;
+    job->program.reductions[0] = (struct reduction){.op = OP_MATMUL, .result = DTYPE_INT64};
     job->program.inputs = job->inputs;
     job->program.outputs = job->outputs;
     job->program.product =
@@ -341,15 +345,15 @@ static inline void run_deinit(struct run *run)
     free(run->n_stored);
 }
 
-static inline void check_shape(const struct shape *s, uint64_t carry_bytes, bool has_journal)
+static inline void check_limits(const struct shape *s, const struct plan_limits *limits,
+                                bool has_journal)
 {
     struct job *job = malloc(sizeof(*job));
     struct run *run = malloc(sizeof(*run));
-    const struct plan_limits limits = limits_of(carry_bytes);
 
     job_init(job, s);
     job->request.has_journal = has_journal;
-    run_init(run, job, &limits);
+    run_init(run, job, limits);
     do_all(run);
     check_result(run, s);
     cr_assert(eq(u64, run->moved[0], run->plan.product.left_bytes));
@@ -360,5 +364,46 @@ static inline void check_shape(const struct shape *s, uint64_t carry_bytes, bool
     run_deinit(run);
     job_deinit(job);
     free(run);
+    free(job);
+}
+
+static inline void check_shape(const struct shape *s, uint64_t carry_bytes, bool has_journal)
+{
+    const struct plan_limits limits = limits_of(carry_bytes);
+
+    check_limits(s, &limits, has_journal);
+}
+
+/* Everything below a tile was done before, in another run. */
+static inline void check_resumed(const struct shape *s, uint64_t carry_bytes, uint64_t first_tile,
+                                 bool is_redone)
+{
+    struct job *job = malloc(sizeof(*job));
+    struct run *first = malloc(sizeof(*first)), *run = malloc(sizeof(*run));
+    const struct plan_limits limits = limits_of(carry_bytes);
+
+    job_init(job, s);
+    job->request.has_journal = true;
+    run_init(first, job, &limits);
+    uint64_t n_of_tile = 0, n_marks = 0;
+    struct product_turn turn;
+    for (; n_marks < 2 * first_tile - is_redone; n_of_tile++) {
+        product_turn(&first->plan, n_of_tile, &turn);
+        n_marks += turn.step == PRODUCT_MARK;
+    }
+    for (uint64_t i = 0; i < n_of_tile; i++) /* in order: as far as that */
+        do_turn(first, i);
+    run_init(run, job, &limits);
+    product_resume(&run->plan, first_tile, is_redone);
+    memcpy(run->journal, first->journal, job->sides[2].n * sizeof(int64_t));
+    memcpy(run->n_stored, first->n_stored, job->sides[2].n * sizeof(unsigned));
+    do_all(run);
+    check_result(run, s);
+    cr_assert(eq(u64, run->n_marks, 2 * run->plan.product.n_tiles - n_marks));
+    run_deinit(run);
+    run_deinit(first);
+    job_deinit(job);
+    free(run);
+    free(first);
     free(job);
 }

@@ -225,3 +225,57 @@ Test(device_tiles, a_pool_that_is_too_small_is_refused_with_the_numbers)
     cr_assert(eq(str, error.expected, (char *)"8388608 bytes"));
     cr_assert(eq(str, error.found, (char *)"4194304 bytes"));
 }
+
+/* (n, k) @ (k, n) of float32. */
+static struct plan planned_product(int64_t n, int64_t k, const struct plan_limits *limits)
+{
+    struct job job;
+    struct gad_error error;
+    struct plan plan;
+    const int64_t shapes[2][2] = {{n, k}, {k, n}};
+    job = (struct job){.args = {{.name = "a"}, {.name = "b"}},
+                       .output = {.expr = "a @ b", .n_expr_chars = 5}};
+    job.request = (struct job_request){.n_args = 2, .n_outputs = 1, .engine_index = -1};
+    job.request.args = job.args;
+    job.request.outputs = &job.output;
+    for (int i = 0; i < 2; i++) {
+        struct array *array = &job.args[i].array;
+        *array = (struct array){.dtype = DTYPE_FLOAT32, .ndim = 2, .at.kind = LOCATION_REGION};
+        memcpy(array->shape, shapes[i], sizeof(shapes[i]));
+        array->strides[0] = 4 * shapes[i][1];
+        array->strides[1] = 4;
+    }
+    cr_assert(eq(int, program_compile(&job.request, &job.program, &error), 0), "%s", error.message);
+    int r = plan_make(&job.request, job.program, false, limits, &plan, &error);
+    cr_assert(eq(int, r, 0), "%s", error.message);
+    program_free(job.program);
+    return plan;
+}
+
+Test(estimate, large_products_are_the_devices_and_small_ones_the_processors)
+{
+    struct plan_limits on_cpu = cpu, on_device = device;
+    on_cpu.pool_bytes = 512 * MIB;
+    on_cpu.carry_limit_bytes = 256 * MIB;
+    on_cpu.rates.product_float32 = 100e9;
+    on_device.has_blas = true;
+    on_device.rates.product_float32 = 10e12;
+    cr_assert(lt(dbl, planned_product(4000, 4000, &on_device).seconds,
+                 planned_product(4000, 4000, &on_cpu).seconds));
+    cr_assert(lt(dbl, planned_product(50, 50, &on_cpu).seconds,
+                 planned_product(50, 50, &on_device).seconds));
+}
+
+Test(estimate, what_bounds_a_product_on_a_device_is_named)
+{
+    struct plan_limits limits = device;
+    limits.has_blas = true;
+    limits.rates.product_float32 = 1e12;
+    cr_assert(eq(int, planned_product(8000, 8000, &limits).bound, PLAN_BOUND_WORK));
+    double fast = planned_product(8000, 8000, &limits).seconds;
+    cr_assert(lt(dbl, 2.0 * 8000 * 8000 * 8000 / 1e12, fast)); /* the arithmetic alone */
+    limits.rates.product_float32 = 1e15;
+    cr_assert(lt(dbl, planned_product(8000, 8000, &limits).seconds, fast));
+    limits.rates.to_device = 1e9;
+    cr_assert(eq(int, planned_product(8000, 8000, &limits).bound, PLAN_BOUND_LINK));
+}

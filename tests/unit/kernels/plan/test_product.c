@@ -71,39 +71,6 @@ Test(product, of_floats_joins_whole_blocks_and_leaves_cut_ones_alone)
     check_joined(&symmetric, 16 * MIB);
 }
 
-/* Everything below a tile was done before, in another run. */
-static void check_resumed(const struct shape *s, uint64_t first_tile, bool is_redone)
-{
-    struct job *job = malloc(sizeof(*job));
-    struct run *first = malloc(sizeof(*first)), *run = malloc(sizeof(*run));
-    const struct plan_limits limits = limits_of(2 * MIB);
-
-    job_init(job, s);
-    job->request.has_journal = true;
-    run_init(first, job, &limits);
-    uint64_t n_of_tile = 0, n_marks = 0;
-    struct product_turn turn;
-    for (; n_marks < 2 * first_tile - is_redone; n_of_tile++) {
-        product_turn(&first->plan, n_of_tile, &turn);
-        n_marks += turn.step == PRODUCT_MARK;
-    }
-    for (uint64_t i = 0; i < n_of_tile; i++) /* in order: as far as that */
-        do_turn(first, i);
-    run_init(run, job, &limits);
-    product_resume(&run->plan, first_tile, is_redone);
-    memcpy(run->journal, first->journal, job->sides[2].n * sizeof(int64_t));
-    memcpy(run->n_stored, first->n_stored, job->sides[2].n * sizeof(unsigned));
-    do_all(run);
-    check_result(run, s);
-    cr_assert(eq(u64, run->n_marks, 2 * run->plan.product.n_tiles - n_marks));
-    run_deinit(run);
-    run_deinit(first);
-    job_deinit(job);
-    free(run);
-    free(first);
-    free(job);
-}
-
 Test(product, goes_on_where_a_journal_says)
 {
     const struct shape s = {.rows = 400, .columns = 520, .depth = 260};
@@ -113,7 +80,7 @@ Test(product, goes_on_where_a_journal_says)
 
     for (uint64_t tile = 1; tile <= 2; tile++)
         for (int is_redone = 0; is_redone < 2; is_redone++)
-            check_resumed(&s, tile, is_redone);
+            check_resumed(&s, 2 * MIB, tile, is_redone);
     job_init(job, &s);
     job->request.has_journal = true;
     run_init(run, job, &limits);
@@ -203,8 +170,6 @@ Test(product, that_does_not_fit_says_what_would_do)
     cr_assert(eq(i32, plan_of(&s, &limits, plan, &error), 0), "%s", error.message);
     limits.carry_limit_bytes--;
     cr_assert(eq(i32, plan_of(&s, &limits, plan, &error), GAD_TOO_LARGE_FOR_POOL));
-    limits.is_device = true;
-    cr_assert(eq(i32, plan_of(&s, &limits, plan, &error), GAD_NO_ENGINE));
     free(plan);
 }
 

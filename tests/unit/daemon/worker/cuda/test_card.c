@@ -50,7 +50,8 @@ Test(card, opens_with_slabs_slots_and_rates, .fini = close_card)
     cr_assert(eq(u64, card->slot_bytes & (card->slot_bytes - 1), 0));
     cr_assert(ge(u64, card->slot_bytes, CUDA_SLOT_MIN_BYTES));
     cr_assert(le(u64, card->slot_bytes, CARD_MAX_SLOT_BYTES));
-    cr_assert(eq(u64, card->pool_bytes, 64 * MIB - card->slot_bytes));
+    cr_assert(eq(u64, card->workspace_bytes, 8 * MIB)); /* an eighth */
+    cr_assert(eq(u64, card->pool_bytes, 56 * MIB - card->slot_bytes));
     cr_assert(eq(u64, card->small_offset, card->pool_bytes));
     cr_assert(ge(u32, card->depth, CARD_MIN_DEPTH));
     cr_assert(le(u32, card->depth, CARD_MAX_DEPTH));
@@ -70,14 +71,16 @@ Test(card, what_is_set_is_kept, .fini = close_card)
     config.depth = 5;
     cr_assert(eq(int, open_with(""), 0));
     cr_assert(eq(u64, card->slot_bytes, 4 * MIB));
-    cr_assert(eq(u64, card->pool_bytes, 60 * MIB));
+    cr_assert(eq(u64, card->pool_bytes, 52 * MIB));
     cr_assert(eq(u32, card->depth, 5));
 }
 
 Test(card, the_smallest_pool_works, .fini = close_card)
 {
-    config.device_bytes = config.pinned_bytes = 10 * MIB;
+    config.device_bytes = 12 * MIB;
+    config.pinned_bytes = 10 * MIB;
     cr_assert(eq(int, open_with(""), 0));
+    cr_assert(eq(u64, card->workspace_bytes, 12 * MIB / 8));
     cr_assert(eq(u64, card->slot_bytes, 2 * MIB));
     cr_assert(eq(u64, card->pool_bytes, 8 * MIB));
     cr_assert(eq(u32, card->depth, 3));

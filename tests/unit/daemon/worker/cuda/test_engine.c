@@ -252,8 +252,8 @@ Test(cuda_engine, names_the_tiles_at_a_device_that_hangs)
     char path[] = "/tmp/gpuarrayd-armed-XXXXXX";
     set_faults(path, "hang-launch=1");
     harness_start(&h, 8 * MIB, N_THREADS);
-    cr_assert(
-        eq(u32, atomic_load(&h.page->n_threads), 1 + N_THREADS + SCHED_N_IO + CARD_MIN_DEPTH));
+    cr_assert(eq(u32, atomic_load(&h.page->n_threads),
+                 1 + N_THREADS + SCHED_N_IO + CARD_MIN_DEPTH + CUDA_MAX_MULTIPLIES));
     struct memory m = make_region(&h, 1, 48 * MIB);
     fill(&m);
     cr_assert(not(page_names(&h, 77)));
@@ -323,5 +323,44 @@ Test(cuda_engine, computes_small_jobs_without_a_slot_of_the_pool)
         cr_assert(got[i] == i * 2 + 49.5, "element %d", i);
     cr_assert(eq(u64, double_stats().n_launches - before.n_launches, 2));
     outcome_free(&o);
+    harness_stop(&h);
+}
+
+/* Both operands go there, C comes back; what is multiplied lies on the device. */
+Test(cuda_engine, multiplies_matrices_without_copies_of_their_own)
+{
+    struct harness h;
+    struct test_job j;
+    struct outcome o;
+    const int64_t shape[] = {60, 60};
+    const size_t n_bytes = 60 * 60 * sizeof(float);
+    harness_start(&h, 8 * MIB, N_THREADS);
+    struct memory m = make_region(&h, 1, 4 * n_bytes);
+    (void)harness_stat(&h, "slots");
+    for (uint64_t id = 1; id <= 3; id++) {
+        for (int i = 0; i < 60 * 60; i++) {
+            m.floats[i] = (float)(i % 7);
+            m.floats[60 * 60 + i] = i % 60 == i / 60 ? (float)id : 0;
+        }
+        job_init(&j, id);
+        at_region(job_arg(&j, "a", DTYPE_FLOAT32, 2, shape), 1, 0);
+        at_region(job_arg(&j, "b", DTYPE_FLOAT32, 2, shape), 1, n_bytes);
+        at_region(job_output_to(&j, "a @ b", "out", DTYPE_FLOAT32, 2, shape), 1, 2 * n_bytes);
+        j.needs_carry = true;
+        struct double_stats before = double_stats();
+        run_ok(&h, &j, &o);
+        struct double_stats after = double_stats();
+        cr_assert(lt(dbl, 0, seconds(&o, "kernel")));
+        outcome_free(&o);
+        for (int i = 0; i < 60 * 60; i++)
+            cr_assert(m.floats[2 * 60 * 60 + i] == (float)id * (float)(i % 7), "element %d", i);
+        cr_assert(eq(u64, after.n_launches - before.n_launches, 4)); /* LOADs, MULTIPLY, STORE */
+        cr_assert(eq(u64, after.n_to_device - before.n_to_device, 3));
+        cr_assert(eq(u64, after.n_from_device - before.n_from_device, 1));
+        cr_assert(eq(u64, after.n_mallocs, before.n_mallocs));
+        cr_assert(eq(u64, after.n_events, before.n_events));
+    }
+    cr_assert(eq(u64, harness_stat(&h, "slots_lent"), 0));
+    drop(&m);
     harness_stop(&h);
 }

@@ -72,6 +72,48 @@ Test(memory, parts_by_the_drivers_list_add_up, .fini = end)
     cr_assert_adds_up();
 }
 
+Test(memory, what_opening_cublas_added_is_of_the_modules, .fini = end)
+{
+    tell(6092, 2000, 100, 0);
+    card_memory_begin(&m);
+    open_device();
+    tell(5692, 2400, 100, 400);
+    card_memory_has_context(&m, &device);
+    tell(5642, 2450, 100, 450);
+    card_memory_has_modules(&m);
+    tell(4618, 3474, 100, 1474);
+    card_memory_has_slabs(&m);
+    tell(4538, 3554, 100, 1554);
+    card_memory_has_blas(&m);
+    tell(4536, 3556, 100, 1556);
+    card_memory_has_all(&m, &allocations);
+    cr_assert(eq(u64, m.modules_bytes, 130 * MIB));
+    cr_assert(eq(u64, m.pool_bytes, 1024 * MIB));
+    cr_assert(eq(u64, m.other_bytes, 2 * MIB));
+    cr_assert_adds_up();
+}
+
+Test(memory, without_nvml_it_is_what_is_free_less, .fini = end)
+{
+    void *slab, *library;
+    setenv("FAKE_NVML", "absent", 1);
+    card_memory_begin(&m);
+    open_device();
+    card_memory_has_context(&m, &device);
+    card_memory_has_modules(&m);
+    cr_assert(eq(int, cuda_malloc(1024 * MIB, &slab), 0));
+    card_memory_has_slabs(&m);
+    cr_assert(eq(int, cuda_malloc(80 * MIB, &library), 0));
+    card_memory_has_blas(&m);
+    card_memory_has_all(&m, &allocations);
+    cr_assert(eq(int, m.source, CARD_BY_SUM));
+    cr_assert(eq(u64, m.modules_bytes, 80 * MIB));
+    cr_assert(eq(u64, m.process_bytes, 1104 * MIB));
+    cr_assert_adds_up();
+    cuda_free(library);
+    cuda_free(slab);
+}
+
 Test(memory, a_process_that_is_not_in_the_list_is_the_difference, .fini = end)
 {
     tell(6092, 2000, 100, 0);

@@ -1,4 +1,5 @@
 #include "daemon/worker/cuda/sizes.h"
+#include "kernels/cuda/multiply.h"
 #include "kernels/cuda/tile.h"
 
 #include <criterion/criterion.h>
@@ -36,6 +37,7 @@ Test(sizes, a_large_machine_gives_what_is_polite)
 {
     struct card_sizes s = chosen(nothing_set, room_of(80 * GIB, 70 * GIB, 256 * GIB, 200 * GIB));
     cr_assert(eq(u64, s.device_bytes, GIB));
+    cr_assert(eq(u64, s.workspace_bytes, CUDA_BLAS_WORKSPACE_BYTES));
     cr_assert(eq(u64, s.pinned_bytes, 512 * MIB));
 }
 
@@ -45,7 +47,8 @@ Test(sizes, a_small_card_gives_a_quarter_and_half_of_what_is_free)
     cr_assert(eq(u64, s.device_bytes, 512 * MIB));
     s = chosen(nothing_set, room_of(24 * GIB, 300 * MIB, 64 * GIB, 60 * GIB));
     cr_assert(eq(u64, s.device_bytes, 150 * MIB));
-    cr_assert(eq(u64, s.pinned_bytes, 150 * MIB)); /* more would not be used */
+    cr_assert(eq(u64, s.workspace_bytes, 150 * MIB / 8));
+    cr_assert(eq(u64, s.pinned_bytes, 130 * MIB)); /* more would not be used */
 }
 
 Test(sizes, a_small_host_gives_an_eighth_and_a_quarter_of_what_is_available)
@@ -102,7 +105,8 @@ Test(sizes, settings_out_of_range_are_refused)
         struct card_config config;
         const char *argument;
     } cases[] = {
-        {{.device_bytes = 10 * MIB - 1}, "device-bytes"},
+        {{.device_bytes = 12 * MIB - 1}, "device-bytes"},
+        {{.pinned_bytes = 10 * MIB - 1}, "pinned-bytes"},
         {{.pinned_bytes = 1}, "pinned-bytes"},
         {{.chunk_bytes = MIB}, "chunk-bytes"},
         {{.chunk_bytes = 32 * MIB}, "chunk-bytes"},
@@ -136,7 +140,8 @@ Test(sizes, the_pool_is_whole_slots_without_the_main_threads)
     struct card_sizes s = {.device_bytes = GIB, .pinned_bytes = 101 * MIB};
     card_sizes_cut(&s, 8 * MIB, 0, 1e9);
     cr_assert(eq(u64, s.pool_bytes, 88 * MIB)); /* of 12 whole ones */
-    s = (struct card_sizes){.device_bytes = 30 * MIB, .pinned_bytes = GIB};
+    s = (struct card_sizes){.device_bytes = 35 * MIB, .pinned_bytes = GIB};
+    s.workspace_bytes = 5 * MIB;
     card_sizes_cut(&s, 16 * MIB, 0, 1e9);
     cr_assert(eq(u64, s.slot_bytes, 4 * MIB)); /* so that there are at least four */
     cr_assert(eq(u64, s.pool_bytes, 24 * MIB));
@@ -144,7 +149,7 @@ Test(sizes, the_pool_is_whole_slots_without_the_main_threads)
 
 Test(sizes, the_smallest_slabs_have_four_slots)
 {
-    struct card_config config = {.device_bytes = 10 * MIB, .pinned_bytes = 10 * MIB};
+    struct card_config config = {.device_bytes = 12 * MIB, .pinned_bytes = 10 * MIB};
     struct card_sizes s = chosen(config, room_of(24 * GIB, 20 * GIB, 8 * GIB, 4 * GIB));
     card_sizes_cut(&s, 0, 1e-3, 25e9);
     cr_assert(eq(u64, s.slot_bytes, CUDA_SLOT_MIN_BYTES));

@@ -1,0 +1,66 @@
+/* Finding cuBLAS: which of the files is taken, what is said where none is of use, and what of the
+ * environment the library must not see. The files are fakes. */
+#include "kernels/cuda/blas.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define WHOLE      FAKES "/libcublas.so"
+#define INCOMPLETE FAKES "/libincomplete.so"
+
+static int open_of(const char *first, const char *second, struct gad_error *error)
+{
+    const char *const names[] = {first, second, NULL};
+    struct blas_functions functions;
+    int version = 0, r = blas_library_open_one(names, &functions, error);
+    if (r == 0)
+        cr_assert(eq(int, functions.get_version(NULL, &version), 0));
+    return r ? r : version;
+}
+
+Test(blas_library, takes_the_first_that_is_there_and_whole)
+{
+    struct gad_error error = {0};
+    cr_assert(eq(int, open_of(WHOLE, NULL, &error), 120304));
+    cr_assert(eq(int, open_of("libno-such-library.so.1", WHOLE, &error), 120304));
+    cr_assert(eq(int, open_of(INCOMPLETE, WHOLE, &error), 120304));
+}
+
+Test(blas_library, says_what_is_missing)
+{
+    struct gad_error error = {0};
+    cr_assert(eq(int, open_of("libno-such-library.so.1", "libnor-this.so", &error), GAD_NO_ENGINE));
+    cr_assert(
+        ne(ptr, strstr(error.message, "cuBLAS cannot be opened: libno-such-library.so.1"), NULL),
+        "%s", error.message);
+    cr_assert(eq(int, open_of("libno-such-library.so.1", INCOMPLETE, &error), GAD_NO_ENGINE));
+    cr_assert(ne(ptr, strstr(error.message, "libincomplete.so has no cublasSetWorkspace_v2"), NULL),
+              "%s", error.message);
+}
+
+Test(blas_library, is_that_of_the_toolkit_of_cuda_path_and_computes_as_precisely_as_asked)
+{
+    char folder[] = "/tmp/gpuarrayd-blas-XXXXXX", link[PATH_MAX];
+    struct gad_error error = {0};
+    struct blas_functions functions;
+    int version = 0;
+    cr_assert(ne(ptr, mkdtemp(folder), NULL));
+    snprintf(link, sizeof(link), "%s/lib64", folder);
+    cr_assert(eq(int, symlink(FAKES, link), 0));
+    cr_assert(eq(int, setenv("CUDA_PATH", folder, 1), 0));
+    cr_assert(eq(int, setenv("NVIDIA_TF32_OVERRIDE", "1", 1), 0));
+    cr_assert(eq(int, setenv("CUBLAS_EMULATE_SINGLE_PRECISION", "1", 1), 0));
+    cr_assert(eq(int, blas_library_open(&functions, &error), 0), "%s", error.message);
+    cr_assert(eq(int, functions.get_version(NULL, &version), 0));
+    cr_assert(eq(int, version, 120304));
+    cr_assert(eq(ptr, functions.set_warming_up, NULL));
+    cr_assert(eq(ptr, getenv("NVIDIA_TF32_OVERRIDE"), NULL));
+    cr_assert(eq(ptr, getenv("CUBLAS_EMULATE_SINGLE_PRECISION"), NULL));
+    unlink(link);
+    rmdir(folder);
+}

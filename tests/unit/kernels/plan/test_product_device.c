@@ -1,0 +1,154 @@
+/* Matrix products planned for a device: what a turn stages fits a slot, blocks are such as fill the
+ * device, and floats need its library. */
+#include "tests/unit/kernels/plan/product_run.h"
+
+#define SLOT_BYTES (2 * MIB)
+
+static struct plan_limits device_limits(uint64_t carry_bytes)
+{
+    struct plan_limits limits = limits_of(carry_bytes);
+
+    limits.pool_bytes = 8 * carry_bytes;
+    limits.slot_bytes = SLOT_BYTES;
+    limits.is_device = limits.has_blas = true;
+    return limits;
+}
+
+static void check_turns(const struct run *run)
+{
+    const struct plan *plan = &run->plan;
+
+    for (uint64_t i = 0; i < plan->n_tiles; i++) {
+        struct product_turn turn;
+        product_turn(plan, i, &turn);
+        bool is_staged = turn.step == PRODUCT_LOAD || turn.step == PRODUCT_STORE;
+        if (turn.is_empty || !is_staged)
+            continue;
+        cr_assert(le(u64, turn.n_grains, CUDA_TILE_MAX_GRAINS));
+        cr_assert(le(u64,
+                     cuda_tile_need_bytes(&run->job->program, turn.pass, turn.n_grains,
+                                          &plan->passes[turn.pass].room),
+                     SLOT_BYTES));
+    }
+}
+
+static void check_device(const struct shape *s, uint64_t carry_bytes, bool has_journal)
+{
+    struct job *job = malloc(sizeof(*job));
+    struct run *run = malloc(sizeof(*run));
+    const struct plan_limits limits = device_limits(carry_bytes);
+
+    job_init(job, s);
+    job->request.has_journal = has_journal;
+    run_init(run, job, &limits);
+    check_turns(run);
+    for (unsigned i = 0; i < PRODUCT_N_PASSES; i++)
+        cr_assert(eq(int, run->plan.passes[i].needs_slot, true));
+    cr_assert(eq(int, run->plan.product.is_direct[0] || run->plan.product.is_direct[1], false));
+    do_all(run);
+    check_result(run, s);
+    cr_assert(eq(u64, run->moved[0] + run->moved[1], run->plan.read_bytes));
+    run_deinit(run);
+    job_deinit(job);
+    free(run);
+    free(job);
+}
+
+Test(product_device, is_carried_out_by_turns_that_fit_slots)
+{
+    const struct shape shapes[] = {
+        {.rows = 700, .columns = 600, .depth = 90},
+        {.rows = 1500, .columns = 1100, .depth = 20},
+        {.rows = 1500, .columns = 1100, .depth = 20, .is_result_fortran = true},
+        {.rows = 1200, .columns = 1200, .depth = 20, .is_symmetric = true},
+        {.rows = 90, .columns = 70, .depth = 30, .n_batch = 1, .batch = {40}, .left_has = 1},
+        {.rows = 0, .columns = 900, .depth = 3000},
+        {.rows = 3000, .columns = 0, .depth = 900, .is_fortran = {true}}};
+
+    for (unsigned i = 0; i < ARRAY_LENGTH(shapes); i++) {
+        check_device(&shapes[i], 48 * MIB, false);
+        check_device(&shapes[i], 48 * MIB, true);
+    }
+    check_device(&shapes[1], 12 * MIB, false); /* several tiles */
+    check_device(&shapes[1], 12 * MIB, true);
+}
+
+static int plan_of(const struct shape *s, const struct plan_limits *limits, struct plan *ret_plan,
+                   struct gad_error *error)
+{
+    struct job *job = malloc(sizeof(*job));
+
+    job_init(job, s);
+    int r = plan_make(&job->request, &job->program, false, limits, ret_plan, error);
+    job_deinit(job);
+    free(job);
+    return r;
+}
+
+Test(product_device, multiplies_floats_with_its_library_alone)
+{
+    struct shape s = {.rows = 300, .columns = 200, .depth = 100, .is_float = true};
+    struct plan_limits limits = device_limits(16 * MIB);
+    struct plan *plan = malloc(sizeof(*plan));
+    struct gad_error error;
+
+    cr_assert(eq(i32, plan_of(&s, &limits, plan, &error), 0));
+    limits.has_blas = false;
+    cr_assert(eq(i32, plan_of(&s, &limits, plan, &error), GAD_NO_ENGINE));
+    cr_assert(eq(int, strcmp(error.argument, "engine"), 0));
+    s.is_float = false;
+    cr_assert(eq(i32, plan_of(&s, &limits, plan, &error), 0));
+    free(plan);
+}
+
+Test(product_device, rounds_to_tf32_where_that_is_allowed_and_there)
+{
+    const struct shape s = {.rows = 30, .columns = 20, .depth = 10, .is_float = true};
+    struct job *job = malloc(sizeof(*job));
+    struct plan *plan = malloc(sizeof(*plan));
+    struct gad_error error;
+
+    for (unsigned i = 0; i < 8; i++) {
+        struct plan_limits limits = device_limits(16 * MIB);
+        limits.has_tf32 = i & 1;
+        job_init(job, &s);
+        job->request.tf32 = i & 2;
+        job->program.product.dtype = i & 4 ? DTYPE_FLOAT32 : DTYPE_FLOAT64;
+        int r = plan_make(&job->request, &job->program, false, &limits, plan, &error);
+        cr_assert(eq(int, r, 0));
+        cr_assert(eq(int, plan->product.is_tf32, i == 7));
+        job_deinit(job);
+    }
+    free(plan);
+    free(job);
+}
+
+/* Bits follow the blocks. */
+Test(product_device, has_blocks_that_do_not_depend_on_the_pool)
+{
+    const struct shape s = {.rows = 9000, .columns = 5000, .depth = 40, .is_float = true};
+    struct plan *plan = malloc(sizeof(*plan));
+    struct gad_error error;
+    int64_t sizes[3] = {0, 0, 0};
+    uint64_t n_tiles = 0;
+
+    for (uint64_t carry = 400; carry >= 50; carry /= 2) {
+        struct plan_limits limits = device_limits(carry * MIB);
+        cr_assert(eq(i32, plan_of(&s, &limits, plan, &error), 0), "%s", error.message);
+        const struct plan_product *p = &plan->product;
+        if (sizes[0] == 0) {
+            sizes[0] = p->block_rows;
+            sizes[1] = p->block_columns;
+            sizes[2] = p->step_depth;
+        }
+        cr_assert(eq(i64, p->block_rows, sizes[0]));
+        cr_assert(eq(i64, p->block_columns, sizes[1]));
+        cr_assert(eq(i64, p->step_depth, sizes[2]));
+        cr_assert(eq(i64, p->join_rows, sizes[0]));
+        cr_assert(eq(i64, p->join_columns, sizes[1]));
+        cr_assert(lt(u64, n_tiles, p->n_tiles));
+        n_tiles = p->n_tiles;
+    }
+    cr_assert(le(i64, 1024, sizes[0])); /* enough for a device at a time */
+    free(plan);
+}
