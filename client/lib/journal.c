@@ -148,11 +148,17 @@ int journal_open(struct journal *journal, const char *path, const struct gad_arr
     if (r || !made.path)
         return r;
     r = open_locked(made.path, &made.fd, error);
-    if (r)
+    if (r) {
         free(made.path);
-    else
-        *journal = made;
-    return r;
+        return r;
+    }
+    char *name = name_of(made.fd); /* by which it is removed, wherever the process is then */
+    if (name) {
+        free(made.path);
+        made.path = name;
+    }
+    *journal = made;
+    return 0;
 }
 
 void journal_close(struct journal *journal, bool is_done, bool is_lost)

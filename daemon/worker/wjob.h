@@ -98,6 +98,7 @@ struct wjob {
     unsigned n_in_flight;   /* turns and reads that threads are at */
     unsigned n_with_device; /* tiles */
     unsigned n_tiles;       /* tiles that exist */
+    uint64_t last_flight;   /* the engine's, under its lock: when a tile went to the device last */
     struct tile *waiting;   /* those that could go on: staged, computed, waiting for the client */
     bool wants_signal;      /* some ring has asked and its client was not told yet */
     bool is_wished;         /* clients were asked to signal and none has */

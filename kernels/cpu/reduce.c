@@ -451,12 +451,13 @@ COUNT(f64)
 typedef f32 lanes_f32 __attribute__((vector_size(KERNEL_VECTOR_BYTES)));
 typedef f64 lanes_f64 __attribute__((vector_size(KERNEL_VECTOR_BYTES)));
 
-/* a < b ? a : b and a > b ? a : b. One instruction, which compilers do not always find. */
-#if defined(__AVX512F__)
+/* a < b ? a : b and a > b ? a : b. One instruction, which compilers do not always find. By the
+ * vectors' size: a build for a newer processor has the instructions of all of them. */
+#if defined(__AVX512F__) && KERNEL_VECTOR_BYTES == 64
 #define LANES_CALL(call, T, suffix, a, b) (lanes_##T) _mm512_##call##_##suffix(a, b)
-#elif defined(__AVX__)
+#elif defined(__AVX__) && KERNEL_VECTOR_BYTES == 32
 #define LANES_CALL(call, T, suffix, a, b) (lanes_##T) _mm256_##call##_##suffix(a, b)
-#elif defined(__SSE2__)
+#elif defined(__SSE2__) && KERNEL_VECTOR_BYTES == 16
 #define LANES_CALL(call, T, suffix, a, b) (lanes_##T) _mm_##call##_##suffix(a, b)
 #endif
 #if defined(LANES_CALL)

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 
 #define OLDEST_VERSION 110000
+#define MAX_MATRICES   32768 /* of a call: some versions multiply more than 65535 wrongly */
 
 struct cuda_blas {
     struct blas_functions functions;
@@ -150,16 +151,18 @@ int cuda_blas_multiply(const struct cuda_blas *blas, const struct cuda_multiply 
     int line = line_of(m->result.row_bytes, m->n_rows, m->n_columns, item_bytes);
 
     assert(m->result.column_bytes == item_bytes);
-    assert(m->n_rows <= INT_MAX && m->n_columns <= INT_MAX && m->n_depth <= INT_MAX &&
-           m->n_matrices <= INT_MAX);
+    assert(m->n_rows <= INT_MAX && m->n_columns <= INT_MAX && m->n_depth <= INT_MAX);
     int r = cuda_thread_bind();
-    if (r)
-        return r;
-    return error_of(blas->functions.gemm_strided_batched(
-        blas->handle, right.operation, left.operation, (int)m->n_columns, (int)m->n_rows,
-        (int)m->n_depth, one, m->right.base, type, right.line, right.stride, m->left.base, type,
-        left.line, left.stride, m->adds ? one : zero, m->result.base, type, line,
-        m->result.matrix_bytes / item_bytes, (int)m->n_matrices, compute, BLAS_DEFAULT_ALGORITHM));
+    for (int64_t i = 0; !r && i < m->n_matrices; i += MAX_MATRICES) {
+        int64_t n = m->n_matrices - i < MAX_MATRICES ? m->n_matrices - i : MAX_MATRICES;
+        r = error_of(blas->functions.gemm_strided_batched(
+            blas->handle, right.operation, left.operation, (int)m->n_columns, (int)m->n_rows,
+            (int)m->n_depth, one, m->right.base + i * m->right.matrix_bytes, type, right.line,
+            right.stride, m->left.base + i * m->left.matrix_bytes, type, left.line, left.stride,
+            m->adds ? one : zero, m->result.base + i * m->result.matrix_bytes, type, line,
+            m->result.matrix_bytes / item_bytes, (int)n, compute, BLAS_DEFAULT_ALGORITHM));
+    }
+    return r;
 }
 
 /* Warming up ----------------------------------------------------------------------------------

@@ -369,6 +369,13 @@ static int64_t most_steps(const struct plan_product *product)
     return has_short ? at_least_one(DEEP_BYTES / step_bytes) : 1;
 }
 
+/* A device's library takes other kernels, and may add in another order, where lines are aligned
+ * otherwise: there they are the same for every pool. */
+static bool may_be_unpadded(const struct chooser *c)
+{
+    return !c->p->limits->is_device;
+}
+
 static void try_all(struct chooser *c, bool has_two_buffers, bool is_padded)
 {
     const struct plan_product *product = &c->p->plan->product;
@@ -421,6 +428,8 @@ static int take_given(struct chooser *c)
     for (int i = 0; i < 4; i++) {
         c->has_two_buffers = i < 2;
         c->is_padded = i % 2 == 0;
+        if (!c->is_padded && !may_be_unpadded(c))
+            continue;
         for (int64_t n_steps = most_steps(product); n_steps > 0; n_steps /= 2) {
             set_panels(c, n_steps);
             if (!fits(c, &t))
@@ -450,7 +459,7 @@ static int choose(struct chooser *c)
                    (one.n_bytes == 0 || c->best.cost <= one.cost + one.cost / DOUBLE_SHARE);
     if (!has_two)
         c->best = one;
-    if (c->best.n_bytes == 0)
+    if (c->best.n_bytes == 0 && may_be_unpadded(c))
         try_all(c, false, false);
     return c->best.n_bytes > 0 ? 0 : refuse(c, c->least_bytes);
 }

@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VERSION 130000
+#define VERSION      130000
+#define MAX_MATRICES 65535 /* of a call; more are nothing for every version */
 
 struct cublasContext {
     cuda_stream stream;
@@ -229,10 +230,12 @@ static int gemm(BLAS_GEMM_PARAMETERS(int, int, int, int))
     };
     if (!handle->has_workspace)
         double_abort("cuBLAS has no workspace and would allocate one");
-    if (left_type != result_type || right_type != result_type ||
+    if (the_double.settings.fail_gemm || left_type != result_type || right_type != result_type ||
         algorithm != BLAS_DEFAULT_ALGORITHM || (compute == BLAS_COMPUTE_64) != is_double ||
         (!is_double && compute != BLAS_COMPUTE_32 && compute != BLAS_COMPUTE_TF32) ||
         (is_double ? *(const double *)alpha != 1 : *(const float *)alpha != 1))
+        return BLAS_NOT_SUPPORTED;
+    if (n_matrices > MAX_MATRICES)
         return BLAS_NOT_SUPPORTED;
     if (n_rows < 0 || n_columns < 0 || n_depth < 0 || n_matrices < 0 ||
         !is_line_long_enough(left_line, m.is_left_transposed ? n_depth : n_rows) ||

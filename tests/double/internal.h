@@ -15,7 +15,7 @@
 struct settings {
     /* what there is */
     uint64_t devices, device_bytes, used_bytes, context_bytes, register_bytes, capability;
-    bool no_driver, old_driver, strange_register, no_blas, fail_blas;
+    bool no_driver, old_driver, strange_register, no_blas, fail_blas, fail_gemm;
     /* what goes wrong: the N-th of its kind, EVERY, 0: never */
     uint64_t fail_malloc, fail_host_alloc, fail_register, fail_launch;
     uint64_t sticky_launch, sticky_copy, hang_launch, hang_copy, lost_after;

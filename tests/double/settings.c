@@ -10,7 +10,7 @@
  * - slow-link=N: bytes a second, of copies from and to the host
  * - seed=N, delay-us=200: each operation waits at random before it begins, up to so long
  * - stats=PATH: counters, live, in PATH.DEVICE (double.h)
- * - no-blas: cuBLAS is not there; fail-blas: it does not start
+ * - no-blas: cuBLAS is not there; fail-blas: it does not start; fail-gemm: it multiplies nothing
  * - report=PATH: what is said before an abort is appended there too
  * Faults; =N: the N-th in the process, from 1; without: each
  * - fail-malloc, fail-host-alloc, fail-register: out of memory
@@ -57,6 +57,7 @@ static const struct key {
     KEY("old-driver", old_driver, TYPE_FLAG),
     KEY("no-blas", no_blas, TYPE_FLAG),
     KEY("fail-blas", fail_blas, TYPE_FLAG),
+    KEY("fail-gemm", fail_gemm, TYPE_FLAG),
     KEY("fail-malloc", fail_malloc, TYPE_NTH),
     KEY("fail-host-alloc", fail_host_alloc, TYPE_NTH),
     KEY("fail-register", fail_register, TYPE_NTH),

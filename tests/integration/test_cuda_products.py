@@ -346,14 +346,16 @@ def test_cancelled_between_turns_nothing_is_left(start, folder):
 def test_small_jobs_come_between_multiplications(start):
     """A device that takes its time: others' tiles have their own places there."""
     daemon = start(pool="64M", env=double(delay_us=20_000))
-    a, b = normal((700, 4000)), normal((4000, 300))
+    a, b = normal((700, 8000)), normal((8000, 300))
     with daemon.connect() as w, daemon.connect() as other:
         held = Held(w, a=a, b=b, c=np.zeros((700, 300)))
         job = w.send("job.run", args={name: held.at(name) for name in "ab"},
                      outputs=[{"expr": "a @ b", "to": held.at("c")}])
-        for i in range(5):
-            assert other.compute("sum(a) + 1", a=np.arange(1000))[()] == 499501
-            assert other.compute("a @ a", a=np.eye(3)).tolist() == np.eye(3).tolist()
+        while not any(j["state"] == "running" for j in other.call("job.list")):
+            pass
+        assert other.compute("sum(a) + 1", a=np.arange(1000))[()] == 499501
+        assert other.compute("a @ a", a=np.eye(3)).tolist() == np.eye(3).tolist()
+        assert any(j["state"] == "running" for j in other.call("job.list")), "it was over before"
         assert w.reply(job)["engine"] == "cuda:0"
         np.testing.assert_allclose(held["c"], a @ b)
         held.leave()
@@ -362,7 +364,7 @@ def test_small_jobs_come_between_multiplications(start):
 # -- without cuBLAS -------------------------------------------------------------------------------
 
 @needs_double
-@pytest.mark.parametrize("fault", ["no-blas", "fail-blas"])
+@pytest.mark.parametrize("fault", ["no-blas", "fail-blas", "fail-gemm"])
 def test_without_cublas_the_device_multiplies_no_floats(start, fault):
     daemon = start(engine="auto", env=double(fault))
     engine = daemon.wait_for_state("ready")

@@ -209,3 +209,18 @@ def test_an_expression_that_adds_may_have_a_journal(start, files, tmp_path, verb
         assert done.returncode == 1 and "[bad-journal]" in done.stderr and f"the journal is {journal}" in done.stderr
         assert journal.read_bytes() == left
     assert np.array_equal(np.load(tmp_path / "c.npy"), want)
+
+
+@pytest.mark.parametrize("verb", ["run", "submit"])
+def test_a_journal_by_a_relative_name_is_removed(daemon, files, tmp_path, verb):
+    """What goes on in the background is in another folder; one left there would say that the next
+    one is done."""
+    folder, a, b = files
+    np.save(tmp_path / "c.npy", np.zeros((N, M)))
+    for i in (1, 2):
+        out = daemon.ctl(verb, "a @ b + c", f"a={folder}/A.npy", f"b={folder}/B.npy", "c=c.npy", "-o",
+                         "c.npy", "--in-place", "--journal", "j", "--json", cwd=tmp_path).stdout
+        if verb == "submit":
+            daemon.ctl("wait", json.loads(out)["job"])
+        until(lambda: not (tmp_path / "j").exists())
+        assert np.array_equal(np.load(tmp_path / "c.npy"), i * (a @ b))

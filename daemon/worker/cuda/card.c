@@ -121,6 +121,19 @@ static int take_memory(struct card *card, const struct card_config *config,
     return take_slabs(card, sizes, holders, &room, error);
 }
 
+static int warm_up_products(struct card *card)
+{
+    uint64_t n_bytes = card->slab_bytes - card->workspace_bytes;
+    int r = cuda_multiply_warm_up(card->blas, card->slab, n_bytes, card->compute);
+    if (r && card->blas) {
+        snprintf(card->why_no_blas, sizeof(card->why_no_blas), "cuBLAS cannot multiply: %s",
+                 cuda_error_text(r));
+        card->blas = cuda_blas_close(card->blas);
+        r = cuda_multiply_warm_up(NULL, card->slab, n_bytes, card->compute);
+    }
+    return r ? r : wait_for(card->compute);
+}
+
 /* Whatever keeps the library from working keeps nothing else from it; a device that was lost by it
  * shows in what comes next. */
 static int open_blas(struct card *card, struct gad_error *error)
@@ -131,10 +144,7 @@ static int open_blas(struct card *card, struct gad_error *error)
                            card->workspace_bytes, card->compute, &card->blas, &why);
     if (r)
         snprintf(card->why_no_blas, sizeof(card->why_no_blas), "%s", why.message);
-    r = cuda_multiply_warm_up(card->blas, card->slab, card->slab_bytes - card->workspace_bytes,
-                              card->compute);
-    if (!r)
-        r = wait_for(card->compute);
+    r = warm_up_products(card);
     if (r)
         return card_refuse_error("running every kernel of matrix products once", r, error);
     card_memory_has_blas(card->memory);

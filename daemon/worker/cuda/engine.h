@@ -11,7 +11,8 @@
  *
  * A MULTIPLY of a matrix product is a flight, too, but without copies and slot: it goes into the
  * compute stream alone. There are flights for some, apart from those of tiles, so that neither kind
- * waits for the other; many more may be queued, since what stages the next step comes behind them.
+ * waits for the other, and for no more than others' tiles may find before them in the stream; many
+ * more may be queued, since what stages the next step comes behind them. Jobs take turns there.
  */
 #pragma once
 
@@ -25,6 +26,7 @@
 
 #define CUDA_MAX_MULTIPLIES 4u  /* with the device: the host gives the next while they last */
 #define CUDA_MAX_BEGUN      32u /* with those that are queued */
+#define CUDA_MULTIPLIES_NS  UINT64_C(20000000) /* with the device, unless it is one alone */
 #define CUDA_MAX_FLIGHTS    (CARD_MAX_DEPTH + CUDA_MAX_MULTIPLIES)
 
 /* What fills a slot: one a slot of the pool, and one for small jobs. */
@@ -54,14 +56,16 @@ enum cuda_mark {
 };
 
 struct cuda_flight {
-    struct tile *tile; /* NULL: free */
-    bool is_multiply;  /* of the marks it has those of the kernel, and the last */
+    struct tile *tile;    /* NULL: free */
+    bool is_multiply;     /* of the marks it has those of the kernel, and the last */
+    uint64_t expected_ns; /* of a MULTIPLY; else 0 */
     cuda_event marks[MARK_N];
 };
 
 /* Turns for the device of one kind: some with it, others behind them. */
 struct cuda_line {
     unsigned n_flying, most;
+    uint64_t flying_ns;              /* what those are expected to take, as far as that matters */
     struct tile *queue, **queue_end; /* by tile->next */
 };
 
@@ -79,6 +83,7 @@ struct cuda_engine {
     bool has_thread, is_stopping;
     struct cuda_flight flights[CUDA_MAX_FLIGHTS]; /* a ring of n_flights, the oldest first */
     unsigned oldest, n_flights, n_flying;
+    uint64_t n_flown; /* of all times */
     struct cuda_line tiles, multiplies;
 };
 
@@ -119,6 +124,8 @@ enum tile_outcome cuda_product_run(struct cuda_engine *e, struct tile *t,
 int cuda_product_read(struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
 /* Puts a MULTIPLY into the compute stream. 0 or a runtime error. */
 int cuda_product_multiply(const struct card *card, const struct tile *t) GAD_MUST_CHECK;
+/* What that takes, by the rates that were measured. */
+uint64_t cuda_product_expected_ns(const struct card *card, const struct tile *t);
 
 /* pipeline.c ------------------------------------------------------------------------------------
  */

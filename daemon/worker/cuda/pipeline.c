@@ -8,7 +8,8 @@
  *
  * MULTIPLYs of matrix products go into the stream of the kernels, so the device does all of a job
  * in the order in which it was submitted. They and tiles pass each other in the queues: no turn is
- * submitted before those that it needs have ended.
+ * submitted before those that it needs have ended. A slow device gets few at a time, since a tile
+ * of another job stands behind all that are there; and from the queues jobs go in turn.
  *
  * A tile that was submitted is always waited for, whatever became of its job: until then the device
  * writes into its slot. One that still waits for a flight is given back without having been there
@@ -160,9 +161,21 @@ static struct cuda_line *line_of(struct cuda_engine *e, const struct tile *t)
     return t->slot ? &e->tiles : &e->multiplies;
 }
 
+static uint64_t expected_ns(const struct cuda_engine *e, const struct tile *t)
+{
+    return t->slot ? 0 : cuda_product_expected_ns(e->card, t);
+}
+
+static bool has_room(const struct cuda_line *line, uint64_t ns)
+{
+    return line->n_flying == 0 ||
+           (line->n_flying < line->most && line->flying_ns + ns <= CUDA_MULTIPLIES_NS);
+}
+
 static int submit(struct cuda_engine *e, struct cuda_flight *f, struct tile *t)
 {
     const struct card *card = e->card;
+    f->expected_ns = expected_ns(e, t);
     return t->slot ? cuda_flight_submit(f, cuda_work_of(e, t), card->to_device, card->compute,
                                         card->from_device)
                    : cuda_flight_multiply(f, card, t);
@@ -181,8 +194,10 @@ static int fly(struct cuda_engine *e, struct tile *t)
         return r;
     }
     f->tile = t;
+    t->job->last_flight = ++e->n_flown;
     e->n_flying++;
     line_of(e, t)->n_flying++;
+    line_of(e, t)->flying_ns += f->expected_ns;
     pthread_cond_signal(&e->wake);
     return 0;
 }
@@ -192,7 +207,7 @@ void cuda_pipeline_submit(struct cuda_engine *e, struct tile *t)
     struct cuda_line *line = line_of(e, t);
     int r = 0;
     pthread_mutex_lock(&e->lock);
-    if (line->queue || line->n_flying == line->most) {
+    if (line->queue || !has_room(line, expected_ns(e, t))) {
         t->next = NULL;
         *line->queue_end = t;
         line->queue_end = &t->next;
@@ -204,12 +219,22 @@ void cuda_pipeline_submit(struct cuda_engine *e, struct tile *t)
         sched_device_done(e->sched, t, r);
 }
 
-static struct tile *take_queued(struct cuda_line *line)
+/* The oldest one of the job of which none has gone for longest. */
+static struct tile **next_queued(struct cuda_line *line)
 {
-    struct tile *t = line->queue;
-    line->queue = t->next;
-    if (!line->queue)
-        line->queue_end = &line->queue;
+    struct tile **found = &line->queue;
+    for (struct tile **p = found; *p; p = &(*p)->next)
+        if ((*p)->job->last_flight < (*found)->job->last_flight)
+            found = p;
+    return found;
+}
+
+static struct tile *take_queued(struct cuda_line *line, struct tile **at)
+{
+    struct tile *t = *at;
+    *at = t->next;
+    if (!t->next)
+        line->queue_end = at;
     t->next = NULL;
     return t;
 }
@@ -217,8 +242,11 @@ static struct tile *take_queued(struct cuda_line *line)
 /* Queued tiles into free flights. Those that are not with the device after all are given back. */
 static void fly_queued(struct cuda_engine *e, struct cuda_line *line)
 {
-    while (line->queue && line->n_flying < line->most) {
-        struct tile *t = take_queued(line);
+    while (line->queue) {
+        struct tile **at = next_queued(line);
+        if (!has_room(line, expected_ns(e, *at)))
+            return;
+        struct tile *t = take_queued(line, at);
         bool is_stopped = atomic_load_explicit(&t->job->is_stopped, memory_order_relaxed);
         int r = is_stopped ? 0 : fly(e, t);
         if (is_stopped || r)
@@ -244,6 +272,7 @@ static struct tile *land(struct cuda_engine *e, int *ret_error)
     e->oldest = (i + 1) % e->n_flights;
     e->n_flying--;
     line_of(e, t)->n_flying--;
+    line_of(e, t)->flying_ns -= f->expected_ns;
     *ret_error = r;
     return t;
 }

@@ -44,38 +44,45 @@ static void describe(const struct card *card, const struct tile *t, struct cuda_
     product_block(&job->plan, job->program, turn, 0, carry, &left[0], &right[0], &result[0]);
     product_block(&job->plan, job->program, turn, second, carry, &left[1], &right[1], &result[1]);
     *ret = (struct cuda_multiply){.dtype = job->program->product.dtype,
+                                  .adds = !turn->is_first,
                                   .is_tf32 = job->plan.product.is_tf32,
                                   .n_matrices = turn->n_matrices,
                                   .n_rows = turn->n_rows,
                                   .n_columns = turn->n_columns,
+                                  .n_depth = turn->n_depth,
                                   .left = matrix_of(&left[0], &left[1]),
                                   .right = matrix_of(&right[0], &right[1]),
                                   .result = matrix_of(&result[0], &result[1])};
 }
 
-/* In pieces of a step's depth, one added to the other: the bits do not depend on how many steps a
- * turn has. Without any depth C is set all the same. */
+/* Without any depth C is set all the same. */
 int cuda_product_multiply(const struct card *card, const struct tile *t)
 {
     const struct product_turn *turn = &t->turn;
-    const struct plan_product *planned = &t->job->plan.product;
     struct cuda_multiply m;
-    int64_t depth = 0;
-    int r;
     describe(card, t, &m);
-    do {
-        int64_t left = turn->n_depth - depth;
-        m.n_depth = left < planned->step_depth ? left : planned->step_depth;
-        m.adds = !turn->is_first || depth > 0;
-        r = cuda_multiply(card->blas, &m, card->compute);
-        m.left.base += m.n_depth * m.left.column_bytes;
-        m.right.base += m.n_depth * m.right.row_bytes;
-        depth += m.n_depth;
-    } while (!r && depth < turn->n_depth);
+    int r = cuda_multiply(card->blas, &m, card->compute);
     if (!r && turn->is_mirrored)
-        r = cuda_mirror(&m.result, planned->item_bytes, turn->n_matrices, turn->n_rows,
+        r = cuda_mirror(&m.result, t->job->plan.product.item_bytes, turn->n_matrices, turn->n_rows,
                         card->compute);
     return r;
+}
+
+/* Integers were measured with 4 bytes; of 8, every multiplication is several. */
+static double rate_of(const struct plan_rates *rates, enum dtype dtype)
+{
+    if (dtype_is_float(dtype))
+        return dtype == DTYPE_FLOAT32 ? rates->product_float32 : rates->product_float64;
+    return dtype_size(dtype) == 8 ? rates->product_integer / 4 : rates->product_integer;
+}
+
+uint64_t cuda_product_expected_ns(const struct card *card, const struct tile *t)
+{
+    const struct product_turn *turn = &t->turn;
+    double rate = rate_of(&card->rates, t->job->program->product.dtype);
+    double n = 2.0 * (double)turn->n_matrices * (double)turn->n_rows * (double)turn->n_columns *
+               (double)turn->n_depth;
+    return rate > 0 ? (uint64_t)(n / rate * 1e9) : 0;
 }
 
 static enum tile_outcome multiply(struct cuda_engine *e, struct tile *t, struct thread_context *th)

@@ -334,6 +334,42 @@ def test_fork_while_another_thread_s_first_job_loads_modules(daemon):
             raise
 
 
+def test_fork_while_another_thread_loads_what_logs(tmp_path):
+    """The module that is being loaded needs logging's lock, which fork() takes as well."""
+    (tmp_path / "slow.py").write_text(textwrap.dedent("""
+        import logging, sys, time
+        sys.is_loading.set()
+        time.sleep(0.3)
+        logging.getLogger("slow")
+        """))
+    script = """
+        import gpuarrayd
+        import logging, os, sys, threading, time
+        from gpuarrayd._loading import loading
+        sys.is_loading = threading.Event()
+        def load():
+            with loading():
+                import slow
+        thread = threading.Thread(target=load)
+        thread.start()
+        assert sys.is_loading.wait(60)
+        if (pid := os.fork()) == 0:
+            import slow
+            os._exit(3)
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+        thread.join()
+        """
+    with subprocess.Popen([sys.executable, "-W", "ignore", "-c", textwrap.dedent(script)], text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+                          env={**os.environ, "PYTHONPATH": os.pathsep.join(
+                              [str(tmp_path), *sys.path])}) as process:
+        try:
+            assert process.communicate(timeout=60) == ("3\n", "")
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, 9)
+            raise
+
+
 def test_a_child_while_this_thread_s_job_runs(gd):
     """The fork is another thread's: the job of the first is neither seen nor ended by the child."""
     a, gate, results = gd.zeros((1000,)), Gate(), []

@@ -125,6 +125,37 @@ Test(multiply, sets_zeros_without_depth)
     close_all();
 }
 
+/* Many tiny matrices, multiplied by the same one. */
+Test(multiply, has_more_matrices_than_the_library_takes_at_once)
+{
+    enum { MANY = 70000, PART = RIG_BYTES / sizeof(float), N_PARTS = MANY / PART + 1 };
+    open_all("");
+    float *items = (float *)rig.slot;
+    char *results = slab + 2 * N_PARTS * RIG_BYTES;
+    struct cuda_multiply m = {.dtype = DTYPE_FLOAT32,
+                              .n_matrices = MANY,
+                              .n_rows = 1,
+                              .n_columns = 1,
+                              .n_depth = 1,
+                              .left = {slab + 8, 4, 4, 0},
+                              .right = {slab, 4, 4, 4},
+                              .result = {results, 4, 4, 4}};
+    for (int part = 0; part < N_PARTS; part++) {
+        for (int i = 0; i < PART; i++)
+            items[i] = (float)(part * PART + i);
+        MUST(cuda_copy_to_device(slab + part * RIG_BYTES, items, RIG_BYTES, rig.compute));
+        wait_for_compute();
+    }
+    MUST(cuda_multiply(blas, &m, rig.compute));
+    for (int part = 0; part < N_PARTS; part++) {
+        MUST(cuda_copy_from_device(items, results + part * RIG_BYTES, RIG_BYTES, rig.compute));
+        wait_for_compute();
+        for (int i = 0; i < PART && part * PART + i < MANY; i++)
+            cr_assert(eq(flt, items[i], 2 * (float)(part * PART + i)), "%d", part * PART + i);
+    }
+    close_all();
+}
+
 Test(multiply, has_no_floats_without_cublas)
 {
     struct gad_error error;

@@ -152,3 +152,31 @@ Test(product_device, has_blocks_that_do_not_depend_on_the_pool)
     cr_assert(le(i64, 1024, sizes[0])); /* enough for a device at a time */
     free(plan);
 }
+
+/* So do the places of blocks: a library may add in another order where lines are aligned otherwise.
+ * The pools are those around the least ones, too. */
+Test(product_device, has_lines_that_are_aligned_for_every_pool)
+{
+    const struct shape s = {.rows = 2301, .columns = 1501, .depth = 333, .is_float = true};
+    struct plan *plan = malloc(sizeof(*plan));
+    struct gad_error error;
+    unsigned n_planned = 0, n_refused = 0;
+
+    for (uint64_t carry = 4 * MIB; carry <= 20 * MIB; carry += 64 * 1024) {
+        struct plan_limits limits = device_limits(carry);
+        if (plan_of(&s, &limits, plan, &error) != 0) {
+            cr_assert(eq(u32, n_planned, 0));
+            n_refused++;
+            continue;
+        }
+        const struct plan_product *p = &plan->product;
+        cr_assert(eq(i64, p->result_line_bytes % 64, 0));
+        for (unsigned side = 0; side < 2; side++)
+            cr_assert(eq(i64, p->panel_line_bytes[side] % 64, 0), "%llu bytes",
+                      (unsigned long long)carry);
+        n_planned++;
+    }
+    cr_assert(lt(u32, 0, n_refused));
+    cr_assert(lt(u32, 0, n_planned));
+    free(plan);
+}
