@@ -70,6 +70,7 @@ static void answer(struct session *session, uint32_t id, struct job *job)
     struct gad_error error = {0};
     if (job->error) {
         session_reply_error(session, id, job->error);
+        job_fetched(job);
         return;
     }
     if (!job->result) {

@@ -11,8 +11,9 @@
  * of that one, unless they were given faster than that on average, and they stay short. A job is
  * looked up by its id or key inside its user: what belongs to another user does not exist. A job
  * that has ended stays as a record, so that a later job.wait or a repeated key finds its outcome;
- * per user as many records for as long as the limits say. Results in them are bounded apart: those
- * that somebody has got already go first.
+ * per user as many records for as long as the limits say. Those of which somebody has got the
+ * outcome go first: who submits a job and asks for it later must not lose it to another program of
+ * the same user that runs thousands of small ones. Results are bounded apart, in the same order.
  *
  * Invariants: a job is in the id table from jobs_add() to its end; user->live and user->kept hold
  * each job of the user once, in the order of its beginning or its end; data_link is in
@@ -36,6 +37,7 @@ struct job_user {
     uid_t uid;
     struct list live, kept; /* of user_link */
     unsigned n_live, n_kept;
+    struct list told;            /* of told_link, oldest first */
     struct list fetched, unread; /* of data_link, oldest first */
     uint64_t fetched_bytes, unread_bytes;
 };
@@ -135,6 +137,7 @@ static struct job_user *find_or_add_user(struct jobs *jobs, uid_t uid)
     user->uid = uid;
     list_init(&user->live);
     list_init(&user->kept);
+    list_init(&user->told);
     list_init(&user->fetched);
     list_init(&user->unread);
     list_push_back(&jobs->users, &user->link);
@@ -165,6 +168,7 @@ int jobs_add(struct jobs *jobs, uid_t uid, struct job **ret_job)
     list_init(&job->owner_link);
     list_init(&job->key_link);
     list_init(&job->data_link);
+    list_init(&job->told_link);
     list_push_back(&jobs->by_id[job->id % N_ID_BUCKETS], &job->id_link);
     list_push_back(&user->live, &job->user_link);
     user->n_live++;
@@ -241,6 +245,7 @@ static void free_job(struct job *job)
     list_remove(&job->id_link);
     list_remove(&job->key_link);
     list_remove(&job->owner_link);
+    list_remove(&job->told_link);
     list_remove(&job->user_link);
     free(job->error);
     free(job);
@@ -271,6 +276,17 @@ static void bound_results(struct job_user *user)
         drop_result(list_entry(user->unread.next, struct job, data_link));
 }
 
+/* The newest one stays: it is in its caller's hands. */
+static void bound_records(struct job_user *user, struct job *newest)
+{
+    uint64_t most = user->jobs->limits.max_kept;
+    struct list *told;
+    while (user->n_kept > most && (told = list_first(&user->told)) && told != &newest->told_link)
+        drop_record(user->jobs, list_entry(told, struct job, told_link));
+    while (user->n_kept > most * JOBS_UNTOLD_FACTOR)
+        drop_record(user->jobs, list_entry(user->kept.next, struct job, user_link));
+}
+
 void job_keep(struct jobs *jobs, struct job *job, uint64_t now_ns)
 {
     struct job_user *user = job->user;
@@ -282,11 +298,13 @@ void job_keep(struct jobs *jobs, struct job *job, uint64_t now_ns)
     list_push_back(&user->kept, &job->user_link);
     user->n_kept++;
     jobs->n_kept++;
+    job->is_kept = true;
+    if (job->was_fetched)
+        list_push_back(&user->told, &job->told_link);
     if (job->result_body)
         file_result(job);
     bound_results(user);
-    while (user->n_kept > jobs->limits.max_kept)
-        drop_record(jobs, list_entry(user->kept.next, struct job, user_link));
+    bound_records(user, job);
 }
 
 void job_discard(struct jobs *jobs, struct job *job)
@@ -309,6 +327,8 @@ void job_fetched(struct job *job)
         list_remove(&job->data_link);
     }
     job->was_fetched = true;
+    if (job->is_kept)
+        list_push_back(&job->user->told, &job->told_link);
     if (is_filed) {
         file_result(job);
         bound_results(job->user);

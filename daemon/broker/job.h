@@ -16,6 +16,7 @@
 
 #define JOB_MAX_REGIONS    (REQUEST_MAX_ARGS + REQUEST_MAX_OUTPUTS)
 #define JOBS_MAX_KEPT      256u
+#define JOBS_UNTOLD_FACTOR 16u /* times that, while nobody has got the outcome of the oldest */
 #define JOBS_KEPT_NS       UINT64_C(600000000000) /* ten minutes */
 #define JOBS_UNREAD_BYTES  (4u * 1024u * 1024u)   /* of results that nobody has got yet */
 #define JOBS_FETCHED_SHARE 8u                     /* a part of that for results that were fetched */
@@ -51,6 +52,7 @@ struct job {
     enum job_state state;
     struct job_user *user;
     struct list id_link, key_link, user_link, data_link;
+    struct list told_link; /* kept, and somebody has got the outcome */
 
     struct session *owner; /* NULL: gone, or the job has ended */
     struct list owner_link;
@@ -97,7 +99,7 @@ struct job {
     char *result_body;
     const char *result;
     size_t n_result_bytes, n_result_body_bytes;
-    bool was_fetched;
+    bool is_kept, was_fetched; /* the latter: also of an error */
 };
 
 struct jobs;
@@ -130,7 +132,7 @@ uid_t job_uid(const struct job *job);
 /* A job that has ended becomes a record; older ones may go. */
 void job_keep(struct jobs *jobs, struct job *job, uint64_t now_ns);
 void job_discard(struct jobs *jobs, struct job *job); /* as if it had never been */
-void job_fetched(struct job *job);                    /* somebody has got the result */
+void job_fetched(struct job *job);                    /* somebody has got result or error */
 
 void jobs_expire(struct jobs *jobs, uint64_t now_ns);
 unsigned jobs_n_live(const struct jobs *jobs);

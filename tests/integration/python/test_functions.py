@@ -11,7 +11,8 @@ from catalogue import (DTYPES, ELSEWHERE, NUMPY_2, Refused, difference, how, in_
 
 pytestmark = pytest.mark.skipif(not NUMPY_2, reason="needs NumPy 2's promotion")
 # Refused, or another name; and what a job has beside its text.
-HERE_ALONE = {"mean", "correction", "return_sign", "minlength", "alpha", "beta", "journal"}
+HERE_ALONE = {"mean", "correction", "return_sign", "minlength", "alpha", "beta", "journal",
+              "tf32"}
 
 
 def names(op):

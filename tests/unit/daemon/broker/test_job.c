@@ -115,16 +115,43 @@ Test(job, no_more_than_256_are_kept_for_a_user, .init = set_up, .fini = tear_dow
     cr_assert(ne(ptr, jobs_find(jobs, 2, other_id), NULL));
 }
 
+/* Who asks late must not lose an outcome to thousands of others' small jobs. */
+Test(job, those_that_nobody_was_told_of_stay_longer, .init = set_up, .fini = tear_down)
+{
+    struct job *first = add(1, ""), *second = add(1, ""), *last = NULL;
+    uint64_t first_id = first->id, second_id = second->id;
+
+    end(first, 10, false, 0);
+    end(second, 10, false, 0);
+    for (unsigned i = 0; i < 3 * JOBS_MAX_KEPT; i++)
+        end(add(1, ""), 1, true, 0);
+    cr_assert(eq(uint, jobs_n_kept(jobs), JOBS_MAX_KEPT));
+    cr_assert(eq(ptr, jobs_find(jobs, 1, first_id), first));
+    job_fetched(second);
+    for (unsigned i = 0; i < JOBS_MAX_KEPT; i++)
+        end(add(1, ""), 1, true, 0);
+    cr_assert(eq(ptr, jobs_find(jobs, 1, first_id), first));
+    cr_assert(eq(ptr, jobs_find(jobs, 1, second_id), NULL));
+
+    for (unsigned i = 0; i < JOBS_UNTOLD_FACTOR * JOBS_MAX_KEPT; i++)
+        end(add(1, ""), 0, false, 0);
+    cr_assert(eq(uint, jobs_n_kept(jobs), JOBS_UNTOLD_FACTOR * JOBS_MAX_KEPT));
+    cr_assert(eq(ptr, jobs_find(jobs, 1, first_id), NULL));
+    last = add(1, "");
+    end(last, 1, true, 0); /* one that was told of is not dropped in its caller's hands */
+    cr_assert(eq(ptr, jobs_find(jobs, 1, last->id), last));
+}
+
 Test(job, fewer_are_kept_once_the_limit_is_lower, .init = set_up, .fini = tear_down)
 {
     const struct jobs_limits lower = {.max_kept = 3, .kept_ns = 5000, .unread_bytes = 80};
 
     for (unsigned i = 0; i < 10; i++)
-        end(add(1, ""), 20, false, 1000);
+        end(add(1, ""), 20, true, 1000);
     jobs_set_limits(jobs, &lower);
     cr_assert(eq(uint, jobs_n_kept(jobs), 10));
     struct job *last = add(1, "");
-    end(last, 61, false, 2000);
+    end(last, 61, true, 2000);
     cr_assert(eq(uint, jobs_n_kept(jobs), 3));
     cr_assert(ne(ptr, (void *)last->result, NULL)); /* the oldest results went */
     jobs_expire(jobs, 5999);
