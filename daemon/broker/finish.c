@@ -77,6 +77,7 @@ static void answer(struct session *session, uint32_t id, struct job *job)
         error_set(&error, GAD_OUTCOME_UNKNOWN, "job",
                   "job %llu is done, its result has been dropped", (unsigned long long)job->id);
         session_reply_error(session, id, &error);
+        job_fetched(job);
         return;
     }
     send_result(session, id, job);

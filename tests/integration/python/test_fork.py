@@ -32,6 +32,9 @@ class Gate:
         assert self.is_open.wait(60)
         np.frombuffer(block)[:] = 1
 
+needs_forks = pytest.mark.skipif(
+    IS_SANITIZED, reason="the allocator of the sanitizer's library has locks that a child inherits as "
+    "other threads held them")
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # fork() with threads
 
 
@@ -272,8 +275,7 @@ def test_errors_of_multiprocessing(gd):
     assert caught.value.code == "unknown-name" and "sqrt" in str(caught.value)
 
 
-@pytest.mark.skipif(IS_SANITIZED, reason="the allocator of the sanitizer's library has locks that a "
-                    "child inherits as other threads held them")
+@needs_forks
 def test_fork_while_other_threads_run_jobs(gd):
     a, wrong, stop = gd.asarray(np.arange(1000.0)), [], threading.Event()
 
@@ -303,6 +305,7 @@ def test_fork_while_other_threads_run_jobs(gd):
     assert not any(thread.is_alive() for thread in threads)
 
 
+@needs_forks
 def test_fork_while_another_thread_s_first_job_loads_modules(daemon):
     """submit() loads concurrent.futures, here slowly; a half of it is of no use to a child."""
     script = """
@@ -334,6 +337,7 @@ def test_fork_while_another_thread_s_first_job_loads_modules(daemon):
             raise
 
 
+@needs_forks
 def test_fork_while_another_thread_loads_what_logs(tmp_path):
     """The module that is being loaded needs logging's lock, which fork() takes as well."""
     (tmp_path / "slow.py").write_text(textwrap.dedent("""

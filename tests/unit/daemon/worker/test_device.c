@@ -71,7 +71,8 @@ struct engine *harness_engine(uint64_t pool_bytes, unsigned n_threads)
     cr_assert(eq(int, engine_cpu_new(&config, &f->cpu), 0));
     f->base = *f->cpu;
     f->base.ops = &ops;
-    f->base.n_device_tiles = 2;
+    f->base.n_device_tiles = f->base.n_device_products = 2; /* with slots, without */
+    f->base.n_device_flights = 4;
     return &f->base;
 }
 
