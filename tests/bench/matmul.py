@@ -30,6 +30,8 @@ CASES = (("f4", 8192, 8192, 8192, False, 0.95), ("f8", 8192, 8192, 8192, False, 
 ROW_MAJOR, PLAIN = 101, 111
 SCALARS = {"f4": ctypes.c_float, "f8": ctypes.c_double}
 
+SAMPLE_SECONDS = 0.25
+
 
 def library():
     blas = ctypes.CDLL("libopenblas.so.0")
@@ -105,10 +107,14 @@ def run_job(a, b, c, is_added):
     busy = processor_seconds(pids)
     began = time.perf_counter()
     job = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    while job.poll() is None:
-        most = max(most, private_bytes(pids))
-        time.sleep(0.02)
+    while True:  # seldom: to count a process's pages takes it some milliseconds
+        try:
+            job.wait(SAMPLE_SECONDS)
+            break
+        except subprocess.TimeoutExpired:
+            most = max(most, private_bytes(pids))
     seconds = time.perf_counter() - began
+    most = max(most, private_bytes(pids))
     told = job.stdout.read()
     assert job.returncode == 0, told
     return seconds, processor_seconds(pids) - busy, most, json.loads(told)
