@@ -1,5 +1,6 @@
 """What a service manager hears of the daemon, and the socket that it hands over."""
 
+import fcntl
 import os
 import re
 import signal
@@ -160,7 +161,7 @@ def hand_over(*sockets, folder, names="gpuarrayd.socket", count=None, words=()):
     command = ["sh", "-c", START, "sh", count or len(sockets), names, conftest.DAEMON, "--pool", "1M",
                "--threads", "1", "--worker", conftest.WORKER, "--socket", folder / "unused",
                "--log-level", "info", *words]
-    high = [os.dup2(s.fileno(), 100 + i) for i, s in enumerate(sockets)]
+    high = [fcntl.fcntl(s.fileno(), fcntl.F_DUPFD, 100) for s in sockets]  # none that is in use
 
     def place():
         for i, fd in enumerate(high):
