@@ -18,8 +18,9 @@ struct gad_plan_engine {
     bool has_estimate;     /**< false: it cannot be used for this job; the numbers are 0 */
     double seconds;        /**< by itself */
     double behind_seconds; /**< what it has to do already */
-    char bound[16];        /**< what the time goes to: "start" "memory" "file" "link" "work" */
-    char why_not[256];     /**< of one that was not chosen */
+    /** What the time goes to: "start" "memory" "file" "disk" "link" "work". */
+    char bound[16];
+    char why_not[256]; /**< of one that was not chosen */
 };
 
 /** One pass of a job over an array. */
@@ -36,7 +37,9 @@ struct gad_plan_pass {
  * read along the depth, step by step. */
 struct gad_plan_product {
     char precision[16]; /**< the dtype in which it is computed, or "tf32" */
-    int64_t tile[3];    /**< matrices, rows and columns of C that are computed at a time */
+    /** Matrices, rows and columns of C that are computed at a time: with which it would take least
+     * time, as the engine's rates are. */
+    int64_t tile[3];
     int64_t block[3];   /**< and of what one thread multiplies at a time */
     uint64_t n_tiles;   /**< of C */
     uint64_t n_steps;   /**< of each tile, along the depth */

@@ -1,4 +1,4 @@
-/* An engine's measured rates on the wire: in worker.ready and in server.info. */
+/* An engine's measured rates on the wire: in worker.ready, job.start and server.info. */
 #pragma once
 
 #include "kernels/plan.h"
@@ -6,3 +6,8 @@
 
 /* "rates": {...}, one pair of a map. */
 void pack_rates(msgpack_packer *p, const struct plan_rates *rates);
+/* From a map with such a pair, or without. What is no rate is as good as not measured. */
+int read_rates(const msgpack_object *map, struct plan_rates *ret,
+               struct gad_error *error) GAD_MUST_CHECK;
+/* 0 where it is no rate. */
+double rate_or_none(double value);

@@ -11,18 +11,12 @@ struct overlap_identity { /* of one located array; has_identity false for inline
 
 /* args[i] belongs to request->args[i], outputs[i] to request->outputs[i]. The same identity,
  * offset, shape, strides and item size: in place, allowed (*ret_in_place), of regions with the same
- * id only. Any other overlap, also of two outputs: overlapping-output. Grids of chunks are left to
- * overlap_check_chunks(). Also refuses an output that overlaps itself (a stride of 0, or crossing
- * strides). */
+ * id only. Any other overlap, also of two outputs: overlapping-output. Grids of chunks are not
+ * compared: where their chunks are stands in a table of any length. Also refuses an output that
+ * overlaps itself (a stride of 0, or crossing strides). */
 int overlap_check(const struct job_request *request, const struct overlap_identity *args,
                   const struct overlap_identity *outputs, bool *ret_in_place,
                   struct gad_error *error) GAD_MUST_CHECK;
-
-/* One chunk of an argument's file against the outputs in the same file. */
-int overlap_check_chunk(const struct job_request *request, const struct overlap_identity *outputs,
-                        unsigned arg, const struct overlap_identity *arg_identity,
-                        uint64_t offset_bytes, uint64_t size_bytes,
-                        struct gad_error *error) GAD_MUST_CHECK;
 
 /* In place over several passes: an output may cover an argument only if no pass after the one that
  * stores it reads that argument. To be called when overlap_check() said in place.

@@ -15,14 +15,15 @@
 
 #include <stddef.h>
 
-/* Measured when a worker starts. Bytes a second; 0: not known, a default is taken. */
+/* Measured when a worker starts, `disk` later. Bytes a second; 0: not known, a default is taken. */
 struct plan_rates {
-    double memory;      /* the host's copy, with the engine's threads: bytes read + written */
-    double file;        /* page cache */
-    double to_device;   /* the link, each way alone; 0 for an engine without one */
+    double memory;    /* the host's copy, with the engine's threads: bytes read + written */
+    double file;      /* page cache */
+    double disk;      /* what reads of files gave that had to wait, lately; 0: there were none */
+    double to_device; /* the link, each way alone; 0 for an engine without one */
     double from_device;
-    double device;      /* the device's memory: bytes read + written */
-    double work;        /* elements x instructions a second, all threads */
+    double device; /* the device's memory: bytes read + written */
+    double work;   /* elements x instructions a second, all threads */
     /* Multiplications and additions of matrix products a second, all threads. */
     double product_float32, product_float64, product_integer;
     double job_seconds; /* the floor of a job: what one of nearly nothing takes in the worker */
@@ -50,9 +51,10 @@ struct plan_limits {
 };
 
 /* What bounds the time that was estimated. */
-enum plan_bound { PLAN_BOUND_START, PLAN_BOUND_MEMORY, PLAN_BOUND_FILE, PLAN_BOUND_LINK,
-                  PLAN_BOUND_WORK };
-const char *plan_bound_name(enum plan_bound bound); /* "start" "memory" "file" "link" "work" */
+enum plan_bound { PLAN_BOUND_START, PLAN_BOUND_MEMORY, PLAN_BOUND_FILE, PLAN_BOUND_DISK,
+                  PLAN_BOUND_LINK, PLAN_BOUND_WORK };
+/* "start" "memory" "file" "disk" "link" "work" */
+const char *plan_bound_name(enum plan_bound bound);
 
 struct plan_pass {
     struct geometry geometry;

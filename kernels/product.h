@@ -45,6 +45,9 @@
  * with its axes exchanged. A block on the diagonal is made symmetric when it is complete.
  *
  * A small pool has one buffer for each operand: then LOAD(s + 1) waits for all of panel s.
+ *
+ * Of a batch, a tile has matrices of a part of one axis, the cut one, and of all axes behind it:
+ * the inner ones, which are short (product_batch.c).
  */
 #pragma once
 
@@ -70,9 +73,14 @@ struct product_axes {
 struct plan_product {
     /* Of shapes and dtype alone. */
     int64_t block_rows, block_columns, step_depth;
-    int64_t block_matrices; /* of the last batch axis, that one MULTIPLY does one after the other */
-    int64_t n_matrices, n_rows, n_columns, depth; /* of C; n_matrices: of the last batch axis */
-    /* Of the pool as well. Multiples of the above, or all there is. */
+    int64_t block_matrices;                       /* that one MULTIPLY does one after the other */
+    int64_t n_matrices, n_rows, n_columns, depth; /* of C; n_matrices: of the cut and inner axes */
+    int cut_axis;                                 /* of C's batch axes; -1: there are none */
+    /* At one place along the cut axis: of C, and of what each pass walks, which has one where it is
+     * broadcast. n_outer: places along the axes before it, together. */
+    int64_t n_inner, n_inner_of[3], n_outer;
+    bool has_matrices[3]; /* others for each place along the cut axis */
+    /* Of the pool as well. Multiples of the above, or all there is; of n_inner as well. */
     int64_t tile_rows, tile_columns, tile_matrices;
     int64_t panel_depth; /* whole steps; the last panel may have less */
     uint64_t n_tiles, n_depth_steps, n_panels;
@@ -108,7 +116,7 @@ struct plan_product {
     uint64_t tile_bytes;                                  /* of C in the product's dtype */
     uint64_t left_bytes, right_bytes;                     /* read by LOADs */
     double n_operations;                                  /* multiplications and additions */
-    uint64_t n_matrix_tiles, n_row_tiles, n_column_tiles; /* of the last batch axis, of C */
+    uint64_t n_matrix_tiles, n_row_tiles, n_column_tiles; /* at one outer place, of a matrix */
     struct product_axes axes[3];                          /* of the passes */
 };
 
@@ -165,5 +173,8 @@ void product_block(const struct plan *plan, const struct program *program,
                    const struct product_turn *turn, int64_t matrix, char *carry,
                    struct product_matrix *ret_left, struct product_matrix *ret_right,
                    struct product_matrix *ret_result);
+/* For who multiplies several at a time: how many from `matrix` on are equally far from one to the
+ * next in each of the three, at least 1. */
+int64_t product_run(const struct plan *plan, const struct product_turn *turn, int64_t matrix);
 /* What a block on the diagonal has below it, above it too: so it is symmetric to the bit. */
 void product_mirror(const struct plan *plan, const struct product_turn *turn, char *carry);

@@ -13,6 +13,10 @@ make_venv & # it waits for the index while the compiler works
 venv=$!
 passed=0
 failed=0
+began=$(date +%s)
+
+# Each phase says after how many seconds it begins.
+say() { printf '\n== %s (at %d s)\n' "$*" $(($(date +%s) - began)); }
 
 # count PASSED FAILED
 count() {
@@ -42,12 +46,12 @@ unit() {
     count $("$python" "$top/tests/tally.py" "$dir/meson-logs/testlog.json")
 }
 
-# integration BUILD [PYTEST OPTION OR PATH...]: files side by side, the tests of a file one after the
-# other. Tests wait half of the time, so that one file more than there are processors keeps them busy.
+# integration BUILD REPORT [PYTEST OPTION OR PATH...]: files side by side, the tests of a file one
+# after the other. One file more than there are processors keeps them busy while others wait.
 integration() {
     dir=$1
-    shift
-    report=$dir/junit.xml
+    report=$dir/$2.xml # says where the time went
+    shift 2
     rm -f "$report"
     GPUARRAYD_BUILD=$dir PYTHONPATH=$dir/python "$python" -m pytest -q -p no:cacheprovider \
         -n $(($(nproc) + 1)) --dist loadfile --junitxml="$report" "$@" || true
@@ -71,7 +75,7 @@ integration_of_package() {
         export LD_PRELOAD ASAN_OPTIONS UBSAN_OPTIONS PYTHONMALLOC
         passed=0
         failed=0
-        integration "$build/asan" -m "not slow" test_core.py test_core_refusals.py \
+        integration "$build/asan" python-junit -m "not slow" test_core.py test_core_refusals.py \
             test_core_threads.py test_arguments.py test_evaluate.py test_fork.py test_futures.py \
             test_interrupt.py test_loss.py
         echo "$passed $failed" >"$build/asan/python-count"
@@ -122,11 +126,11 @@ say "unit tests of threaded code, TSan"
 unit "$build/tsan" --suite threads
 # Faults of the double, and every kind of job on it, run once: with it under the sanitizers.
 say "integration tests"
-integration "$build" "$top/tests/integration" \
+integration "$build" junit "$top/tests/integration" \
     --ignore="$top/tests/integration/test_cuda_faults.py" \
     --ignore="$top/tests/integration/test_cuda_jobs.py"
 say "integration tests, ASan and UBSan"
-integration "$build/asan" "$top/tests/integration" -m "not slow" \
+integration "$build/asan" junit "$top/tests/integration" -m "not slow" \
     --ignore="$top/tests/integration/python"
 say "integration tests of the Python package, ASan and UBSan"
 integration_of_package
@@ -136,5 +140,6 @@ if [ -x "$build/daemon/worker/cuda/gpuarrayd-worker-cuda" ]; then double=; else 
 attempt "bundle for hosts with a device" sh "$top/tests/gpu/bundle.sh" $double "$build/bundle"
 attempt "quickstart" sh "$top/tests/quickstart.sh"
 
-printf '\n%d passed, %d failed\n' "$passed" "$failed"
+say done
+printf '%d passed, %d failed\n' "$passed" "$failed"
 [ "$failed" = 0 ]

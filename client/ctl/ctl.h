@@ -11,6 +11,7 @@
 #include <argp.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include <json-c/json.h>
 
@@ -126,11 +127,19 @@ struct json_object *ctl_stats_json(const struct gad_job_stats *stats);
 struct json_object *ctl_status_json(const struct gad_job_status *status);
 /* To stderr: what a job went on from, if it did. */
 void ctl_print_journal(const struct gad_job_stats *stats);
-/* Where the journal of a job that failed is, if one is there; of one that was refused nothing is
- * said of the output. to: what is added to; may be NULL. destination: its name; NULL: its file's.
- * journal_path NULL: beside it. */
-void ctl_note_journal(const struct gad_array *to, const char *destination, const char *journal_path,
-                      int status);
+/* A job's journal, as it is before the job. to: what is added to; may be NULL. destination: its
+ * name; NULL: its file's. path NULL: beside it. */
+struct ctl_journal {
+    char *path; /* NULL: none, or memory is short */
+    const char *destination;
+    struct stat before;
+    bool was_there;
+};
+void ctl_look_at_journal(const struct gad_array *to, const char *destination, const char *path,
+                         struct ctl_journal *ret);
+/* After a job that failed, to stderr: whether it wrote to the journal, so perhaps to its output. */
+void ctl_note_journal(const struct ctl_journal *journal, int status);
+void ctl_journal_deinit(struct ctl_journal *journal);
 /* "3.21 GB" (decimal units) into a buffer of 32; returns it. */
 char *ctl_format_bytes(double n_bytes, char buffer[32]);
 char *ctl_format_shape(int ndim, const int64_t *shape, char *buffer, size_t n_bytes);

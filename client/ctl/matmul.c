@@ -210,12 +210,16 @@ static int multiply(struct matmul_options *o, struct gad_client *client, struct 
     o->move.progress_data = &progress;
     o->move.progress_ms = 100;
     o->move.is_cancelled = is_cancelled;
+    struct ctl_journal journal = {.path = NULL};
+    if (o->product.beta != 0 && !o->product.no_journal)
+        ctl_look_at_journal(o->move.to, o->destination, o->product.journal_path, &journal);
     int r = (int)gad_matmul(client, &o->product, &o->move, &stats, error);
     ctl_progress_end(&progress);
     if (!r)
         print_outcome(o, &stats);
-    else if (!o->json && o->product.beta != 0 && !o->product.no_journal)
-        ctl_note_journal(o->move.to, o->destination, o->product.journal_path, r);
+    else if (!o->json)
+        ctl_note_journal(&journal, r);
+    ctl_journal_deinit(&journal);
     return r;
 }
 

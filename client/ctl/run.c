@@ -286,17 +286,23 @@ static int run_job(struct run_options *o, struct gad_client *client)
     struct ctl_progress progress;
     ctl_progress_begin(&progress, o->quiet || o->json);
     struct gad_job_options options = run_job_options(o, &progress);
+    struct ctl_journal journal = {.path = NULL};
     struct gad_job *job;
+    if (o->journal_path && !o->json)
+        ctl_look_at_journal(o->job.outputs[0].to, NULL, o->journal_path, &journal);
     int r = (int)gad_submit(client, &options, &job, &o->error);
-    if (r)
+    if (r) {
+        ctl_journal_deinit(&journal);
         return r;
+    }
     r = ctl_wait(job, &o->error);
     ctl_progress_end(&progress);
     if (!r)
         print_outcome(o, job);
     gad_job_free(job); /* lets go of the journal, so that one with nothing in it is gone */
-    if (r && !o->json && o->journal_path)
-        ctl_note_journal(o->job.outputs[0].to, NULL, o->journal_path, r);
+    if (r)
+        ctl_note_journal(&journal, r);
+    ctl_journal_deinit(&journal);
     return r;
 }
 

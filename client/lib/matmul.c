@@ -131,6 +131,16 @@ static int check(const struct gad_client *client, const struct gad_product *prod
     return 0;
 }
 
+static int prepare(struct gad_client *client, const struct gad_product *product,
+                   const struct gad_move_options *options, struct matmul *ret,
+                   struct gad_error *error)
+{
+    int r = check(client, product, options, error);
+    if (r == 0)
+        matmul_init(ret, product, options);
+    return r;
+}
+
 static int run(struct gad_client *client, const struct matmul *m,
                const struct gad_move_options *options, struct gad_job_stats *ret_stats,
                struct gad_error *error)
@@ -151,10 +161,9 @@ enum gad_status gad_matmul(struct gad_client *client, const struct gad_product *
                            struct gad_error *error)
 {
     struct matmul m;
-    int r = check(client, product, options, error);
+    int r = prepare(client, product, options, &m, error);
     if (r)
         return (enum gad_status)r;
-    matmul_init(&m, product, options);
     return client_status(run(client, &m, options, ret_stats, error), error);
 }
 
@@ -163,9 +172,6 @@ enum gad_status gad_matmul_plan(struct gad_client *client, const struct gad_prod
                                 struct gad_error *error)
 {
     struct matmul m;
-    int r = check(client, product, options, error);
-    if (r)
-        return (enum gad_status)r;
-    matmul_init(&m, product, options);
-    return gad_plan(client, &m.job, ret_plan, error);
+    int r = prepare(client, product, options, &m, error);
+    return r ? (enum gad_status)r : gad_plan(client, &m.job, ret_plan, error);
 }

@@ -77,6 +77,8 @@ struct job {
     /* The plan. */
     uint32_t planned_serial; /* of the limits that it was made with */
     double planned_seconds;
+    struct plan_rates planned_rates; /* what a matrix product's tiles follow */
+    bool is_product;
     char engine_why[ENGINE_WHY_SIZE];
     bool is_in_place, is_restartable;
 

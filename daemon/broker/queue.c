@@ -299,11 +299,6 @@ struct list *queue_active(struct queue *queue)
     return &queue->active;
 }
 
-struct list *queue_suspects(struct queue *queue)
-{
-    return &queue->suspects;
-}
-
 unsigned queue_n_waiting(const struct queue *queue)
 {
     return queue->n_waiting;

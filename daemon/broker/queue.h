@@ -61,7 +61,6 @@ int queue_admit(struct queue *queue, struct poolmap *map,
                 struct queue_item **ret_item) GAD_MUST_CHECK;
 
 struct list *queue_active(struct queue *queue); /* of queue_item.link */
-struct list *queue_suspects(struct queue *queue);
 unsigned queue_n_waiting(const struct queue *queue);
 unsigned queue_n_active(const struct queue *queue);
 unsigned queue_n_carries(const struct queue *queue);

@@ -154,6 +154,8 @@ static void take_plan(struct job *job, const struct submission *s)
     job->item.carry_bytes = plan->is_small ? 0 : plan->carry_bytes; /* that has its own memory */
     job->planned_serial = worker_limits_serial(s->worker);
     job->planned_seconds = plan->seconds;
+    job->planned_rates = worker_limits(s->worker)->rates;
+    job->is_product = s->program->product.is_there;
     job->n_tiles = plan->n_tiles;
     memcpy(job->engine_why, s->decision->why, sizeof(job->engine_why));
 }

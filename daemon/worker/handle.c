@@ -206,7 +206,7 @@ int worker_handle(struct worker *w, struct frame *frame_take)
 int worker_reply_ended(struct worker *w)
 {
     struct wjob *job = sched_take_ended(w->sched);
-    int r = 0;
+    int r = worker_send_rates(w);
     while (job) {
         struct wjob *next = job->next;
         if (r)

@@ -106,11 +106,6 @@ int ring_done_fd(const struct ring *ring)
     return ring->done_fd;
 }
 
-bool ring_is_output(const struct ring *ring)
-{
-    return ring->is_output;
-}
-
 bool ring_is_idle(const struct ring *ring)
 {
     return !ring->is_output || ring->n_busy == 0;

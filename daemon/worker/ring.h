@@ -30,7 +30,6 @@ struct ring *ring_free(struct ring *ring); /* NULL */
 
 struct guard_range ring_range(const struct ring *ring);
 int ring_done_fd(const struct ring *ring);
-bool ring_is_output(const struct ring *ring);
 
 /* A walk begins, which is copied: no block is in use. */
 void ring_begin(struct ring *ring, const struct ring_walk *walk);

@@ -380,6 +380,8 @@ static void tile_over(struct sched *s, struct tile *tile, struct thread_context 
     struct wjob *job = tile->job;
     switch (outcome) {
     case TILE_DONE:
+        disk_count(&s->disk, tile->measure.read_bytes[TRAFFIC_FILE] +
+                                 tile->measure.read_bytes[TRAFFIC_CHUNKS]);
         if (!job->status)
             wjob_tile_done(job, tile);
         drop_tile(s, tile);
@@ -460,7 +462,8 @@ struct sched_stats sched_stats(struct sched *s)
     struct sched_stats stats = {.slots = slots_use(s->slots),
                                 .n_jobs = s->n_jobs,
                                 .n_busy = s->n_busy,
-                                .n_rings = s->n_rings};
+                                .n_rings = s->n_rings,
+                                .disk_rate = s->disk.rate};
     pthread_mutex_unlock(&s->lock);
     return stats;
 }

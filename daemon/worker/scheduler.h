@@ -51,5 +51,6 @@ void sched_each(struct sched *s, void (*report)(struct wjob *job, void *argument
 struct sched_stats {
     struct slots_use slots;
     unsigned n_jobs, n_busy, n_rings;
+    double disk_rate; /* of files, in bytes a second; 0: not known */
 };
 struct sched_stats sched_stats(struct sched *s);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "daemon/turns.h"
+#include "daemon/worker/disk.h"
 #include "daemon/worker/engine.h"
 #include "daemon/worker/scheduler.h"
 
@@ -38,6 +39,7 @@ struct sched {
     bool is_wake_written;
 
     struct io_slot io[SCHED_N_IO];
+    struct disk_meter disk;
     struct thread_context **threads; /* compute, then I/O */
     unsigned n_threads;              /* all of them, as far as they were started */
 };

@@ -14,7 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MOVED_NS UINT64_C(50000000)
+#define MOVED_NS   UINT64_C(50000000)
+#define TOLD_SHARE 10 /* of a rate: so much more or less is news */
 
 static uint64_t count_descriptors(void)
 {
@@ -84,6 +85,22 @@ int worker_send_ready(struct worker *w)
     pack_key_str(p, "version", GPUARRAYD_VERSION);
     if (n_pairs > 0)
         e->ops->pack_ready(e, p);
+    return conn_send(w->conn, w->writer.buffer.data, w->writer.buffer.size, NULL, 0);
+}
+
+/* Before the answers of jobs that have ended, so that the next one is planned with it. */
+int worker_send_rates(struct worker *w)
+{
+    double rate = sched_stats(w->sched).disk_rate;
+    double change = rate > w->told_disk ? rate - w->told_disk : w->told_disk - rate;
+    if (change <= w->told_disk / TOLD_SHARE)
+        return 0;
+    w->told_disk = rate;
+    message_writer_clear(&w->writer);
+    message_begin_notification(&w->writer, "worker.rates");
+    msgpack_packer *p = &w->writer.packer;
+    msgpack_pack_map(p, 1);
+    pack_key_f64(p, "disk", rate);
     return conn_send(w->conn, w->writer.buffer.data, w->writer.buffer.size, NULL, 0);
 }
 

@@ -74,9 +74,11 @@ void *sched_compute_main(void *argument)
 
 static void io_read(struct sched *s, struct tile *tile, struct thread_context *th)
 {
+    disk_begin(&s->disk, clock_ns());
     pthread_mutex_unlock(&s->lock);
     int r = tile_read(s->config.engine, tile, th);
     pthread_mutex_lock(&s->lock);
+    disk_end(&s->disk, clock_ns());
     sched_read_over(s, tile, r, &th->error);
 }
 

@@ -8,6 +8,7 @@
  * the rest, since that may take long and is not for the main thread.
  */
 #include "daemon/worker/wjob.h"
+#include "daemon/rates.h"
 #include "daemon/worker/journal.h"
 #include "daemon/worker/product.h"
 #include "daemon/worker/ring.h"
@@ -61,9 +62,12 @@ static int compile(struct wjob *job, const msgpack_object *params,
                    const struct wjob_context *context, struct gad_error *error)
 {
     const msgpack_object *request = map_find(params, "request");
+    struct plan_limits limits = *context->limits;
     if (!request)
         return error_set(error, GAD_BAD_REQUEST, "request", "the request is missing");
     int r = map_bool(params, "in_place", &job->is_in_place, error);
+    if (!r)
+        r = read_rates(params, &limits.rates, error); /* those that the broker has planned with */
     if (!r)
         r = request_decode(request, job->frame.n_fds, false, &job->request, error);
     if (!r) {
@@ -72,8 +76,7 @@ static int compile(struct wjob *job, const msgpack_object *params,
                              error);
     }
     if (!r)
-        r = plan_make(job->request, job->program, job->is_in_place, context->limits, &job->plan,
-                      error);
+        r = plan_make(job->request, job->program, job->is_in_place, &limits, &job->plan, error);
     if (r)
         return r;
     if (!job->plan.is_small && job->plan.carry_bytes > job->identity.carry_size_bytes)

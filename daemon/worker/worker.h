@@ -28,6 +28,7 @@ struct worker {
     struct message_writer writer;
     uint64_t n_jobs;   /* so far */
     uint64_t moved_ns; /* when all jobs were last told of with job.moved */
+    double told_disk;  /* the disk's rate that the broker knows */
 };
 
 /* Takes the engine (also on failure), starts the threads and queues worker.ready. -errno. */
@@ -52,4 +53,6 @@ void worker_report_progress(struct wjob *job, void *worker);
 
 /* stats.c */
 int worker_send_ready(struct worker *w) GAD_MUST_CHECK;
+/* What is known of the disk, if the broker knows something else. */
+int worker_send_rates(struct worker *w) GAD_MUST_CHECK;
 int worker_send_stats(struct worker *w, uint32_t message_id, bool with_jobs) GAD_MUST_CHECK;

@@ -18,8 +18,8 @@
  */
 #include "kernels/cpu/template.h"
 
-#if defined(__SSE2__)
-#include <immintrin.h>
+#if defined(KERNEL_IS_VECTORISED)
+#include "kernels/cpu/reduce_lanes.h"
 #endif
 
 #define BLOCK KERNEL_GRANULE
@@ -66,97 +66,9 @@
 BLOCKS(sum, PLUS, -0.0)
 BLOCKS(prod, TIMES, 1.0)
 
-/* Four blocks at a time, in registers: their lanes are folded side by side, so that no step but the
- * last works on single numbers. The same additions as above, hence the same bits. Vectors of 4
- * doubles also at AVX-512: conversions to wider ones cost twice as much for each element. */
+/* Four blocks at a time, in registers: their lanes are folded side by side. The same additions as
+ * above, hence the same bits. */
 #if defined(KERNEL_IS_VECTORISED)
-#if defined(__AVX__)
-typedef f64 addends __attribute__((vector_size(32)));
-#define LANES 4
-
-/* The units that add also convert, and have nothing else to do than that here (Zen 4, whose
- * multipliers stand beside them). So additions are made by the multipliers, as a * 1.0 + b: that is
- * exactly the sum. The compiler does not know that `one` is 1. */
-#if defined(__FMA__) || defined(__AVX512VL__)
-static inline addends get_one(void)
-{
-    addends one = {1, 1, 1, 1};
-    __asm__("" : "+x"(one));
-    return one;
-}
-
-static inline addends plus(addends a, addends b, addends one)
-{
-#if defined(__FMA__)
-    return (addends)_mm256_fmadd_pd((__m256d)a, (__m256d)one, (__m256d)b);
-#else
-    return (addends)_mm256_mask_fmadd_pd((__m256d)a, (__mmask8)-1, (__m256d)one, (__m256d)b);
-#endif
-}
-#define HAS_PLUS
-#endif
-
-static inline addends load_f32(const f32 *x)
-{
-    return (addends)_mm256_cvtps_pd(_mm_loadu_ps(x));
-}
-
-static inline addends load_f64(const f64 *x)
-{
-    return (addends)_mm256_loadu_pd(x);
-}
-
-static inline addends fold_to_2(addends a, addends b)
-{
-    return __builtin_shufflevector(a, b, 0, 1, 4, 5) + __builtin_shufflevector(a, b, 2, 3, 6, 7);
-}
-
-static inline f64 fold_blocks(addends a, addends b, addends c, addends d)
-{
-    addends ab = fold_to_2(a, b), cd = fold_to_2(c, d);
-    addends sums =
-        __builtin_shufflevector(ab, cd, 0, 2, 4, 6) + __builtin_shufflevector(ab, cd, 1, 3, 5, 7);
-    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
-}
-#else
-typedef f64 addends __attribute__((vector_size(16)));
-#define LANES 2
-
-static inline addends load_f32(const f32 *x)
-{
-    return (addends){x[0], x[1]};
-}
-
-static inline addends load_f64(const f64 *x)
-{
-    return (addends){x[0], x[1]};
-}
-
-static inline addends fold_to_1(addends a, addends b)
-{
-    return __builtin_shufflevector(a, b, 0, 2) + __builtin_shufflevector(a, b, 1, 3);
-}
-
-static inline f64 fold_blocks(addends a, addends b, addends c, addends d)
-{
-    addends ab = fold_to_1(a, b), cd = fold_to_1(c, d);
-    return (ab[0] + ab[1]) + (cd[0] + cd[1]);
-}
-#endif
-
-#if !defined(HAS_PLUS)
-static inline addends get_one(void)
-{
-    return (addends){0};
-}
-
-static inline addends plus(addends a, addends b, addends one)
-{
-    (void)one;
-    return a + b;
-}
-#endif
-
 /* Column: lanes j..j+LANES of a block's 16; eighth: of its 8; block: what is left of it in one
  * vector, 4 lanes or 2. */
 #define SUM_FOUR_BLOCKS(T)                                                                         \
@@ -264,18 +176,19 @@ static inline void at_once(addends *s, addends *q)
 }
 
 /* Column, eighth and block as for sums; two vectors, of what is added up and of the squares. The
- * multipliers have the squares to do, so most of the elements are left to the adders. */
-#define DEVIATIONS_OF_FOUR(T)                                                                      \
+ * multipliers make differences, squares and sums, the adders convert and add up the squares: with
+ * extrema, which are the multipliers' as well, that is what takes least. */
+#define DEVIATIONS_OF_BLOCKS(T)                                                                    \
     static inline void deviations_column_##T(const T *x, addends shift, addends one, addends *s,   \
                                              addends *q)                                           \
     {                                                                                              \
         addends x0 = load_##T(x), x1 = load_##T(x + 16);                                           \
         addends d0 = plus(x0, -shift, one), d1 = plus(x1, -shift, one);                            \
-        addends s0 = ADDED_##T(x0, d0) + ADDED_##T(x1, d1), q0 = d0 * d0 + d1 * d1;                \
+        addends s0 = plus(ADDED_##T(x0, d0), ADDED_##T(x1, d1), one), q0 = d0 * d0 + d1 * d1;      \
         at_once(&s0, &q0);                                                                         \
         addends x2 = load_##T(x + 32), x3 = load_##T(x + 48);                                      \
         addends d2 = plus(x2, -shift, one), d3 = plus(x3, -shift, one);                            \
-        *s = s0 + (ADDED_##T(x2, d2) + ADDED_##T(x3, d3));                                         \
+        *s = plus(s0, plus(ADDED_##T(x2, d2), ADDED_##T(x3, d3), one), one);                       \
         *q = q0 + (d2 * d2 + d3 * d3);                                                             \
         at_once(s, q);                                                                             \
     }                                                                                              \
@@ -316,14 +229,45 @@ static inline void at_once(addends *s, addends *q)
             deviations_vector_##T(x + i * BLOCK, shifts, one, &s[i], &q[i]);                       \
         *ret_s = fold_blocks(s[0], s[1], s[2], s[3]);                                              \
         *ret_q = fold_blocks(q[0], q[1], q[2], q[3]);                                              \
+    }                                                                                              \
+    /* extrema: of the same elements, block by block; NULL: none. */                               \
+    static ALWAYS_INLINE void deviations_of_sixteen_##T(                                           \
+        const T *x, f64 shift, struct extrema_##T *extrema, f64 *ret_s, f64 *ret_q)                \
+    {                                                                                              \
+        addends shifts = {0}, one = get_one(), s[16], q[16];                                       \
+        struct extrema_##T e;                                                                      \
+        if (extrema)                                                                               \
+            e = *extrema;                                                                          \
+        shifts = shifts + shift;                                                                   \
+        for (int i = 0; i < 16; i++) {                                                             \
+            deviations_vector_##T(x + i * BLOCK, shifts, one, &s[i], &q[i]);                       \
+            if (extrema)                                                                           \
+                extrema_take_##T(x + i * BLOCK, BLOCK, &e);                                        \
+        }                                                                                          \
+        if (extrema)                                                                               \
+            *extrema = e;                                                                          \
+        *ret_s = fold_sixteen(s);                                                                  \
+        *ret_q = fold_sixteen(q);                                                                  \
+    }                                                                                              \
+    static inline void deviations_of_many_##T(const T *x, f64 shift, f64 *ret_s, f64 *ret_q)       \
+    {                                                                                              \
+        deviations_of_sixteen_##T(x, shift, NULL, ret_s, ret_q);                                   \
     }
 #else
-#define DEVIATIONS_OF_FOUR(T)                                                                      \
+#define DEVIATIONS_OF_BLOCKS(T)                                                                    \
     static inline void deviations_of_four_##T(const T *x, f64 shift, f64 *ret_s, f64 *ret_q)       \
     {                                                                                              \
         f64 s[4], q[4];                                                                            \
         for (int i = 0; i < 4; i++)                                                                \
             deviations_of_one_##T(x + i * BLOCK, shift, &s[i], &q[i]);                             \
+        *ret_s = (s[0] + s[1]) + (s[2] + s[3]);                                                    \
+        *ret_q = (q[0] + q[1]) + (q[2] + q[3]);                                                    \
+    }                                                                                              \
+    static inline void deviations_of_many_##T(const T *x, f64 shift, f64 *ret_s, f64 *ret_q)       \
+    {                                                                                              \
+        f64 s[4], q[4];                                                                            \
+        for (int i = 0; i < 4; i++)                                                                \
+            deviations_of_four_##T(x + i * 4 * BLOCK, shift, &s[i], &q[i]);                        \
         *ret_s = (s[0] + s[1]) + (s[2] + s[3]);                                                    \
         *ret_q = (q[0] + q[1]) + (q[2] + q[3]);                                                    \
     }
@@ -344,22 +288,16 @@ static inline void at_once(addends *s, addends *q)
         *ret_s = sum_fold(s);                                                                      \
         *ret_q = sum_fold(q);                                                                      \
     }                                                                                              \
-    DEVIATIONS_OF_FOUR(T)                                                                          \
+    DEVIATIONS_OF_BLOCKS(T)                                                                        \
     static inline void deviations_blocks_##T(const T *x, f64 shift, unsigned level, f64 *ret_s,    \
                                              f64 *ret_q)                                           \
     {                                                                                              \
-        f64 s[4], q[4];                                                                            \
-        if (level < 4) {                                                                           \
-            if (level == 0)                                                                        \
-                deviations_of_one_##T(x, shift, ret_s, ret_q);                                     \
-            else                                                                                   \
-                deviations_of_four_##T(x, shift, ret_s, ret_q);                                    \
-            return;                                                                                \
-        }                                                                                          \
-        for (int i = 0; i < 4; i++)                                                                \
-            deviations_of_four_##T(x + i * 4 * BLOCK, shift, &s[i], &q[i]);                        \
-        *ret_s = (s[0] + s[1]) + (s[2] + s[3]);                                                    \
-        *ret_q = (q[0] + q[1]) + (q[2] + q[3]);                                                    \
+        if (level == 4)                                                                            \
+            deviations_of_many_##T(x, shift, ret_s, ret_q);                                        \
+        else if (level == 2)                                                                       \
+            deviations_of_four_##T(x, shift, ret_s, ret_q);                                        \
+        else                                                                                       \
+            deviations_of_one_##T(x, shift, ret_s, ret_q);                                         \
     }                                                                                              \
     static inline void deviations_push_##T(struct reduce_state *state, f64 s, f64 q,               \
                                            unsigned level)                                         \
@@ -442,44 +380,6 @@ COUNT(f64)
  * take little longer for it. An element that is not finite shows in a block's sum: then the extrema
  * are found by themselves. */
 #if defined(KERNEL_IS_VECTORISED)
-#if !defined(KERNEL_VECTOR_BYTES)
-#define KERNEL_VECTOR_BYTES 16
-#endif
-#define FUSED_VECTORS  2 /* of each extremum: the processor does as many at once */
-#define FUSED_LANES(T) (FUSED_VECTORS * KERNEL_VECTOR_BYTES / sizeof(T))
-
-typedef f32 lanes_f32 __attribute__((vector_size(KERNEL_VECTOR_BYTES)));
-typedef f64 lanes_f64 __attribute__((vector_size(KERNEL_VECTOR_BYTES)));
-
-/* a < b ? a : b and a > b ? a : b. One instruction, which compilers do not always find. By the
- * vectors' size: a build for a newer processor has the instructions of all of them. */
-#if defined(__AVX512F__) && KERNEL_VECTOR_BYTES == 64
-#define LANES_CALL(call, T, suffix, a, b) (lanes_##T) _mm512_##call##_##suffix(a, b)
-#elif defined(__AVX__) && KERNEL_VECTOR_BYTES == 32
-#define LANES_CALL(call, T, suffix, a, b) (lanes_##T) _mm256_##call##_##suffix(a, b)
-#elif defined(__SSE2__) && KERNEL_VECTOR_BYTES == 16
-#define LANES_CALL(call, T, suffix, a, b) (lanes_##T) _mm_##call##_##suffix(a, b)
-#endif
-#if defined(LANES_CALL)
-#define LANES_OF(name, T, suffix, is_better)                                                       \
-    static inline lanes_##T name##_of_two_##T(lanes_##T a, lanes_##T b)                            \
-    {                                                                                              \
-        return LANES_CALL(name, T, suffix, a, b);                                                  \
-    }
-#else
-#define LANES_OF(name, T, suffix, is_better)                                                       \
-    static inline lanes_##T name##_of_two_##T(lanes_##T a, lanes_##T b)                            \
-    {                                                                                              \
-        for (size_t j = 0; j < sizeof(a) / sizeof(T); j++)                                         \
-            b[j] = a[j] is_better b[j] ? a[j] : b[j];                                              \
-        return b;                                                                                  \
-    }
-#endif
-LANES_OF(min, f32, ps, <)
-LANES_OF(max, f32, ps, >)
-LANES_OF(min, f64, pd, <)
-LANES_OF(max, f64, pd, >)
-
 #define FUSED_EXTREMUM(name, T, NAME, DTYPE, is_better)                                            \
     static void name##_found_##T(size_t n, const T *as, const T *lanes, bool is_finite,            \
                                  struct reduce_state *state)                                       \
@@ -505,40 +405,28 @@ FUSED_EXTREMUM(max, f32, OP_MAX, DTYPE_FLOAT32, >)
 FUSED_EXTREMUM(min, f64, OP_MIN, DTYPE_FLOAT64, <)
 FUSED_EXTREMUM(max, f64, OP_MAX, DTYPE_FLOAT64, >)
 
-#define FUSED_EXTREMA(T)                                                                           \
-    typedef lanes_##T near_lanes_##T __attribute__((aligned(sizeof(T))));                          \
-    struct extrema_##T {                                                                           \
-        lanes_##T least[FUSED_VECTORS], most[FUSED_VECTORS];                                       \
-    };                                                                                             \
-    static inline struct extrema_##T extrema_none_##T(void) {                                      \
-        struct extrema_##T e;                                                                      \
-        for (size_t k = 0; k < FUSED_VECTORS; k++) {                                               \
-            e.least[k] = (lanes_##T){0} + (T)__builtin_inf();                                      \
-            e.most[k] = (lanes_##T){0} - (T)__builtin_inf();                                       \
-        }                                                                                          \
-        return e;                                                                                  \
-    } /* n: a multiple of BLOCK. */                                                                \
-    static inline void extrema_take_##T(const T *x, size_t n, struct extrema_##T *e)               \
+#define WITH_EXTREMA(T)                                                                            \
+    static inline f64 sum_with_extrema_##T(const T *x, struct reduce_state *state, unsigned level, \
+                                           struct extrema_##T *e)                                  \
     {                                                                                              \
-        for (size_t i = 0; i < n; i += FUSED_LANES(T)) {                                           \
-            for (size_t k = 0; k < FUSED_VECTORS; k++) {                                           \
-                lanes_##T a = *(const near_lanes_##T *)(x + i + k * sizeof(a) / sizeof(T));        \
-                e->least[k] = min_of_two_##T(a, e->least[k]);                                      \
-                e->most[k] = max_of_two_##T(a, e->most[k]);                                        \
-            }                                                                                      \
-        }                                                                                          \
+        f64 s = sum_step_##T(x, state, level);                                                     \
+        extrema_take_##T(x, (size_t)BLOCK << level, e);                                            \
+        return s;                                                                                  \
     }                                                                                              \
-    static inline void extrema_last_##T(const T *x, size_t n, struct extrema_##T *e, f64 *odd)     \
+    static inline f64 deviations_with_extrema_##T(const T *x, struct reduce_state *state,          \
+                                                  unsigned level, struct extrema_##T *e)           \
     {                                                                                              \
-        for (size_t i = 0; i < n; i++) {                                                           \
-            lanes_##T a = (lanes_##T){0} + x[i];                                                   \
-            *odd += (f64)x[i] - (f64)x[i];                                                         \
-            e->least[0] = min_of_two_##T(a, e->least[0]);                                          \
-            e->most[0] = max_of_two_##T(a, e->most[0]);                                            \
+        f64 s, q;                                                                                  \
+        if (level == 4) {                                                                          \
+            deviations_of_sixteen_##T(x, state->shift, e, &s, &q);                                 \
+            deviations_push_##T(state, s, q, level);                                               \
+            return s;                                                                              \
         }                                                                                          \
+        extrema_take_##T(x, (size_t)BLOCK << level, e);                                            \
+        return deviations_step_##T(x, state, level);                                               \
     }
-FUSED_EXTREMA(f32)
-FUSED_EXTREMA(f64)
+WITH_EXTREMA(f32)
+WITH_EXTREMA(f64)
 
 /* odd: 0 as long as all sums are finite, then NaN. */
 #define FUSED(name, T)                                                                             \
@@ -551,8 +439,7 @@ FUSED_EXTREMA(f64)
         size_t i = 0;                                                                              \
         while (n - i >= BLOCK) {                                                                   \
             unsigned level = step_level(added->n_blocks, n - i);                                   \
-            f64 s = name##_step_##T(as + i, added, level);                                         \
-            extrema_take_##T(as + i, (size_t)BLOCK << level, &extrema);                            \
+            f64 s = name##_with_extrema_##T(as + i, added, level, &extrema);                       \
             odd += s - s;                                                                          \
             i += (size_t)BLOCK << level;                                                           \
         }                                                                                          \

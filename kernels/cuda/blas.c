@@ -19,14 +19,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define OLDEST_VERSION 110000
-#define MAX_MATRICES   32768 /* of a call: some versions multiply more than 65535 wrongly */
+#define MAX_MATRICES 32768 /* of a call: some versions multiply more than 65535 wrongly */
 
 struct cuda_blas {
     struct blas_functions functions;
     blas_handle handle;
     cuda_stream stream;
-    char version[32];
+    char version[BLAS_VERSION_SIZE];
 };
 
 /* What cuBLAS says of a kernel that failed leaves open whether the context is still of use: nothing
@@ -57,11 +56,9 @@ static int create(struct cuda_blas *blas, struct gad_error *error)
                          cuda_error_text(error_of(status)), status);
     }
     if (blas->functions.get_version(blas->handle, &version) != BLAS_SUCCESS ||
-        version < OLDEST_VERSION)
-        return error_set(error, GAD_NO_ENGINE, "engine", "cuBLAS is too old: version %d, needed %d",
-                         version, OLDEST_VERSION);
-    snprintf(blas->version, sizeof(blas->version), "cuBLAS %d.%d.%d", version / 10000,
-             version / 100 % 100, version % 100);
+        !blas_version_text(version, blas->version))
+        return error_set(error, GAD_NO_ENGINE, "engine", "%s is too old: 11 is needed, or newer",
+                         version > 0 ? blas->version : "cuBLAS");
     return 0;
 }
 

@@ -37,7 +37,7 @@ typedef int blas_gemm_function(BLAS_GEMM_PARAMETERS(int, int, int, int));
 struct blas_functions {
     int (*create)(blas_handle *ret_handle);
     int (*destroy)(blas_handle handle);
-    int (*get_version)(blas_handle handle, int *ret_version);  /* 130100: 13.1.0 */
+    int (*get_version)(blas_handle handle, int *ret_version);
     int (*set_stream)(blas_handle handle, cuda_stream stream); /* takes the workspace away */
     int (*set_workspace)(blas_handle handle, void *workspace, size_t n_bytes);
     int (*set_math_mode)(blas_handle handle, int mode);
@@ -54,6 +54,10 @@ int blas_library_open(struct blas_functions *ret_functions, struct gad_error *er
  * takes. */
 int blas_library_open_one(const char *const *names, struct blas_functions *ret_functions,
                           struct gad_error *error) GAD_MUST_CHECK;
+
+/* blas_version.c: what get_version gives, for readers. False: too old. */
+#define BLAS_VERSION_SIZE 48
+bool blas_version_text(int version, char text[static BLAS_VERSION_SIZE]);
 
 /* blas.c: of floats, with some depth. 0 or a runtime error. */
 int cuda_blas_multiply(const struct cuda_blas *blas, const struct cuda_multiply *m) GAD_MUST_CHECK;

@@ -19,7 +19,8 @@
 
 #define N_FOLDERS 3
 
-static const char *const file_names[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so"};
+static const char *const file_names[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so",
+                                         "libcublas.so.11"};
 
 static const char *const precision_variables[] = {
     "NVIDIA_TF32_OVERRIDE",

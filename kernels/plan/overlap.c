@@ -190,39 +190,6 @@ int overlap_check(const struct job_request *request, const struct overlap_identi
     return 0;
 }
 
-int overlap_check_chunk(const struct job_request *request, const struct overlap_identity *outputs,
-                        unsigned arg, const struct overlap_identity *arg_identity,
-                        uint64_t offset_bytes, uint64_t size_bytes, struct gad_error *error)
-{
-    uint64_t end;
-
-    assert(arg < request->n_args);
-    if (size_bytes == 0 || !arg_identity->has_identity)
-        return 0;
-    if (__builtin_add_overflow(offset_bytes, size_bytes, &end) || end > INT64_MAX) {
-        error_set(error, GAD_BAD_CHUNK_TABLE, request->args[arg].name,
-                  "'%s' has a chunk of %" PRIu64 " bytes at offset %" PRIu64
-                  ", beyond the end of any file",
-                  request->args[arg].name, size_bytes, offset_bytes);
-        error_found(error, "offset %" PRIu64, offset_bytes);
-        return GAD_BAD_CHUNK_TABLE;
-    }
-    for (unsigned i = 0; i < request->n_outputs; i++) {
-        const struct request_output *output = &request->outputs[i];
-        struct placed placed;
-        if (!output->has_to || !is_placed(&output->to, &outputs[i]) ||
-            !is_same_object(&outputs[i], arg_identity))
-            continue;
-        int r = place(&output->to, &outputs[i], output->name, &placed, error);
-        if (r != 0)
-            return r;
-        if ((int64_t)offset_bytes < placed.high && placed.low < (int64_t)end)
-            return refuse(error, &placed, "a chunk of argument", request->args[arg].name,
-                          (int64_t)offset_bytes, (int64_t)end);
-    }
-    return 0;
-}
-
 /* The last pass that reads an argument; -1: none. */
 static int last_pass_reading(const struct program *program, unsigned arg)
 {

@@ -211,6 +211,10 @@ static void add_traffic(struct planned_traffic *traffic, const struct planned_op
     bool is_file = !planner_is_in_memory(operand->kind);
     *(is_file ? &traffic->file : &traffic->memory) += (double)n_bytes;
     *(is_file ? &traffic->staged_file : &traffic->staged_memory) += (double)n_box_bytes;
+    if (operand->kind == LOCATION_FILE && !operand->shape.is_output) {
+        traffic->read += (double)n_bytes;
+        traffic->staged_read += (double)n_box_bytes;
+    }
     *(operand->shape.is_output ? &traffic->from_device : &traffic->to_device) +=
         (double)n_box_bytes;
 }

@@ -17,6 +17,8 @@ struct planned_traffic {
     double memory, file; /* that the kernel reads and writes there */
     /* Of all boxes, as they are copied for a device: from and to memory, from and to files. */
     double staged_memory, staged_file;
+    /* Of `file` and of staged_file, what the worker itself reads. */
+    double read, staged_read;
     double to_device, from_device;
 };
 
@@ -107,14 +109,20 @@ int planner_cut_product(struct planner *p) GAD_MUST_CHECK;
 /* product_sizes.c: plan->product's sizes of shape and dtype alone; axes, extents of C. */
 void planner_product_blocks(const struct program *program, bool is_device,
                             struct plan_product *ret);
+/* product_batch.c: n_matrices and what says which of them are a tile's; at most so many on inner
+ * axes. */
+void planner_cut_batch(const struct program *program, int64_t most_inner, struct plan_product *ret);
+/* product_batch.c: of one of C's batch axes, how much a tile has; INT64_MAX: all of it. */
+int64_t product_tile_extent(const struct plan_product *product, int axis);
+/* product_batch.c: matrices of a panel for so many of C, or of C itself. */
+int64_t product_panel_matrices(const struct plan_product *product, enum product_pass pass,
+                               int64_t n_matrices);
 /* product_grains.c: the geometry of one of its three passes, for the tiles that are chosen. */
 int planner_cut_product_pass(struct planner *p, enum product_pass pass) GAD_MUST_CHECK;
 /* The fastest axis of C's outputs and of what is added to it is the rows'. */
 bool planner_product_rows_are_fastest(struct planner *p);
 /* The fastest axis of its operands is the depth. */
 bool planner_product_depth_is_fastest(struct planner *p, enum product_pass pass);
-/* What one pass through all elements of the operand moves: bytes, about. */
-double planner_product_operand_bytes(struct planner *p, enum product_pass pass);
 /* Bytes of all LOADs, of all STOREs. */
 int planner_count_product_bytes(struct planner *p) GAD_MUST_CHECK;
 /* product_turns.c: what one turn does, and plan->n_tiles. limit-exceeded where there are too many.
@@ -124,10 +132,16 @@ int planner_choose_turns(struct planner *p) GAD_MUST_CHECK;
 uint64_t planner_matrix_tiles(const struct plan_product *product);
 /* product.c: MULTIPLYs of a step; UINT32_MAX: too many. */
 unsigned planner_count_multiplies(const struct plan_product *product);
-/* estimate.c: multiplications and additions a second, all threads. */
-double planner_product_rate(const struct plan_limits *limits, enum dtype dtype);
 /* product.c: plan->n_tiles. False: more than 63 bits count. */
 bool planner_count_turns(struct plan *plan);
+
+/* estimate.c: the measured rates, or defaults. `disk` alone may be 0: what the job reads of files
+ * is taken to be in the page cache. */
+struct plan_rates planner_rates(const struct planner *p);
+/* As if nothing had been measured. */
+struct plan_rates planner_default_rates(const struct plan_limits *limits);
+/* Of these: multiplications and additions a second, all threads. */
+double planner_product_rate(const struct plan_rates *rates, enum dtype dtype);
 
 /* estimate.c: fills plan->seconds and plan->bound. */
 void planner_estimate(const struct planner *p);

@@ -89,10 +89,10 @@ static struct tile_place place_of(const struct plan_product *p, uint64_t tile)
 static void set_part(const struct geometry *g, int axis, uint64_t part, int64_t extent,
                      struct grain_box *box)
 {
-    int64_t start = (int64_t)part * extent, end = start + extent;
+    int64_t start = (int64_t)part * extent, end = g->shape[axis];
 
-    if (end > g->shape[axis])
-        end = g->shape[axis];
+    if (extent < end - start)
+        end = start + extent;
     box->first[axis] = start / g->grain_shape[axis];
     box->count[axis] = (end - 1) / g->grain_shape[axis] - box->first[axis] + 1;
 }
@@ -115,13 +115,15 @@ static void grains_of(const struct plan *plan, const struct product_turn *turn, 
         at = (struct tile_place){at.batch, at.matrix, at.column, at.row};
     for (int i = n_batch - 1; i >= 0; i--) {
         int own = i - (n_batch - axes->n_batch);
-        bool is_last = i == n_batch - 1;
-        uint64_t length = (uint64_t)plan->passes[PRODUCT_RESULT].geometry.shape[i];
-        uint64_t part = is_last ? at.matrix : at.batch % length;
-        if (!is_last)
+        uint64_t length = (uint64_t)plan->passes[PRODUCT_RESULT].geometry.shape[i], part = 0;
+        if (i == p->cut_axis)
+            part = at.matrix;
+        if (i < p->cut_axis) {
+            part = at.batch % length;
             at.batch /= length;
+        }
         if (own >= 0)
-            set_part(g, own, g->shape[own] == 1 ? 0 : part, is_last ? p->tile_matrices : 1, box);
+            set_part(g, own, g->shape[own] == 1 ? 0 : part, product_tile_extent(p, i), box);
     }
     if (axes->row >= 0)
         set_part(g, axes->row, at.row, p->tile_rows, box);

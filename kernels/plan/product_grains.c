@@ -25,12 +25,10 @@ static void set_fences(const struct planner *p, enum product_pass pass, int64_t 
     const struct plan_product *product = &p->plan->product;
     const struct product_axes *axes = &product->axes[pass];
     const struct pass *space = &p->program->passes[pass];
-    int last = axes->n_batch - 1;
+    int first = p->program->product.n_batch_axes - axes->n_batch;
 
-    for (int i = 0; i < space->ndim; i++)
-        ret_fences[i] = 1;
-    if (last >= 0)
-        ret_fences[last] = product->tile_matrices;
+    for (int i = 0; i < axes->n_batch; i++)
+        ret_fences[i] = product_tile_extent(product, first + i);
     /* A block above the diagonal is read from below it. */
     bool is_mirrored = product->is_symmetric && pass == PRODUCT_RESULT;
     if (axes->row >= 0)
@@ -254,21 +252,6 @@ bool planner_product_rows_are_fastest(struct planner *p)
            is_faster(p, PRODUCT_RESULT, axes->row, axes->column);
 }
 
-double planner_product_operand_bytes(struct planner *p, enum product_pass pass)
-{
-    double sum = 0;
-
-    planner_collect_operands(p, &p->program->passes[pass]);
-    for (unsigned i = 0; i < p->n_operands; i++) {
-        const struct geometry_operand *operand = &p->operands[i].shape;
-        double n_bytes = (double)dtype_size(operand->dtype);
-        for (int axis = 0; axis < operand->ndim; axis++)
-            n_bytes *= (double)operand->shape[axis];
-        sum += n_bytes;
-    }
-    return sum;
-}
-
 /* Bytes ------------------------------------------------------------------------------------- */
 
 /* How often each of a pass's grains is loaded or stored, but for how often the kept operand's are
@@ -288,9 +271,9 @@ static uint64_t n_visits(const struct plan *plan, enum product_pass pass)
         n = pass == PRODUCT_LEFT ? product->n_column_tiles : product->n_row_tiles;
     for (int i = 0; i < n_batch; i++) {
         int own = i - (n_batch - axes->n_batch);
-        bool is_last = i == n_batch - 1;
-        if (own < 0 || plan->passes[pass].geometry.shape[own] < shape[i])
-            n *= is_last ? product->n_matrix_tiles : (uint64_t)shape[i];
+        bool is_broadcast = own < 0 || plan->passes[pass].geometry.shape[own] < shape[i];
+        if (is_broadcast && i <= product->cut_axis)
+            n *= i == product->cut_axis ? product->n_matrix_tiles : (uint64_t)shape[i];
     }
     return n;
 }
@@ -373,6 +356,8 @@ int planner_count_product_bytes(struct planner *p)
                 return planner_refuse_bytes(p);
             bool is_file = !planner_is_in_memory(p->operands[k].kind);
             *(is_file ? &p->traffic[i].file : &p->traffic[i].memory) += (double)(*sum - before);
+            if (p->operands[k].kind == LOCATION_FILE && !operand->is_output)
+                p->traffic[i].read += (double)(*sum - before);
         }
         if (!planner_add_checked(&plan->read_bytes, planned->read_bytes) ||
             !planner_add_checked(&plan->write_bytes, planned->write_bytes))

@@ -146,17 +146,24 @@ static void lengthen(const struct wishes *wishes, const struct sizes *whole, int
     }
 }
 
-/* Of a batch's last axis, and of all matrices. */
-static int64_t matrices_of(const struct wishes *wishes, const struct sizes *s, int64_t n_last,
-                           int64_t n_all, int64_t item_bytes)
+/* How many are little together. */
+static int64_t most_matrices(const struct wishes *wishes, const struct sizes *s, int64_t item_bytes)
+{
+    return least(wishes->least_work / work_of(s),
+                 wishes->max_batch_bytes / triple_bytes(s, item_bytes));
+}
+
+/* Of n_cut that one tile may have, and of n_all; a multiple of the inner ones, or fewer. */
+static int64_t matrices_of(const struct wishes *wishes, const struct sizes *s, int64_t n_cut,
+                           int64_t n_inner, int64_t n_all, int64_t item_bytes)
 {
     int64_t n = 1;
 
-    while (2 * n <= n_last && n_all / (2 * n) >= wishes->enough_blocks &&
+    while (2 * n <= n_cut && n_all / (2 * n) >= wishes->enough_blocks &&
            multiply_saturating(work_of(s), 2 * n) <= wishes->least_work &&
            multiply_saturating(triple_bytes(s, item_bytes), 2 * n) <= wishes->max_batch_bytes)
         n *= 2;
-    return n;
+    return n > n_inner ? n - n % n_inner : n;
 }
 
 void planner_product_blocks(const struct program *program, bool is_device, struct plan_product *ret)
@@ -173,8 +180,6 @@ void planner_product_blocks(const struct program *program, bool is_device, struc
     ret->n_rows = product->n_rows;
     ret->n_columns = product->n_columns;
     ret->depth = product->depth;
-    ret->n_matrices =
-        product->n_batch_axes > 0 ? product->batch_shape[product->n_batch_axes - 1] : 1;
     ret->item_bytes = item_bytes;
     for (int i = 0; i < product->n_batch_axes; i++)
         n_all = multiply_saturating(n_all, product->batch_shape[i]);
@@ -183,7 +188,8 @@ void planner_product_blocks(const struct program *program, bool is_device, struc
     if (product->is_symmetric) /* blocks on the diagonal are square */
         s.rows = s.columns = least(s.rows, s.columns);
     ret->is_symmetric = product->is_symmetric;
-    ret->block_matrices = matrices_of(wishes, &s, ret->n_matrices, n_all, item_bytes);
+    planner_cut_batch(program, most_matrices(wishes, &s, item_bytes), ret);
+    ret->block_matrices = matrices_of(wishes, &s, ret->n_matrices, ret->n_inner, n_all, item_bytes);
     bool is_float32 = product->dtype == DTYPE_FLOAT32 && !product->is_symmetric;
     ret->block_rows =
         even_out(product->n_rows, s.rows, is_float32 ? FLOAT32_ROW_STEP : LARGE_EVEN_STEP);

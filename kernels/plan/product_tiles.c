@@ -2,74 +2,54 @@
  *
  * A tile of C with rows x columns reads an element of the left operand once for each column of
  * tiles, one of the right once for each row of tiles. So traffic is least where a tile is large and
- * nearly square; of all extents that fit the carry, in whole blocks, that with the least bytes is
- * taken, and of about the same the one that needs least memory. Then extents are made nearly equal.
+ * nearly square, or longer along the operand that is slow to read. Of all extents that fit the
+ * carry, in whole blocks, those are taken with which the product would take least time, by the
+ * rates that were measured (product_cost.c), and of about the same moving those that need least
+ * memory. Then extents are made nearly equal.
  *
  *     carry:  | tile of C | left panel | right panel | left panel | right panel | kept | kept | ...
  *
- * What lies in short pieces costs more to read and to store (SHORT_BYTES), so panels may be several
- * steps deep, up to DEEP_BYTES along an operand's fastest axis. What is left of the carry keeps
- * panels of the operand that tiles share which follow each other; keeping all of it, with less for
- * C, is tried as well.
+ * What lies in short pieces costs more to read and to store, so panels may be several steps deep,
+ * up to DEEP_BYTES along an operand's fastest axis. What is left of the carry keeps panels of the
+ * operand that tiles share which follow each other; keeping all of it, with less for C, is tried as
+ * well.
  *
  * The second pair of panels is there so that one panel loads while another multiplies. It is given
- * up where tiles would be so much smaller that it costs more than 1 / DOUBLE_SHARE of traffic, or
- * where only one pair fits. Lines that are a multiple of many cache lines apart are moved by one,
- * where there is room.
+ * up where only one pair fits, or where one is better (product_cost_prefers_two()). Lines that are
+ * a multiple of many cache lines apart are moved by one, where there is room.
+ *
+ * Of numbers of rows that are large, not all are tried: each is about a FINE_SHARE-th larger than
+ * the one before.
  *
  * None of that changes a bit of the result. Called by plan.c.
  */
 #include "kernels/plan/cutter.h"
 #include "kernels/plan/planner.h"
+#include "kernels/plan/product_cost.h"
 #include "proto/util.h"
 
 #include <inttypes.h>
-#include <math.h>
 
-#define DOUBLE_SHARE       6
-#define CLOSE_COST         1.01
-#define EDGE_COST          0.1
-#define PACKED_EXTENT      1152
-#define PACKED_LINES       3 /* one of them is stored while others are multiplied */
-#define PACKED_SHARE       4
-#define IDLE_COST          1.5 /* of a tile with too few blocks for the threads */
-#define BLOCKS_PER_THREAD  4
-#define BLOCKS_OF_DEVICE   4
-#define MAX_CANDIDATES     256
+#define CLOSE_SHARE        100 /* of the moving: about the same */
+#define FINE_SHARE         16
 #define LEAST_PADDED_BYTES 1024
-#define SHORT_BYTES        512 /* a piece's cost beside that of its bytes */
-#define SHORT_STORE_BYTES  4096
 #define DEEP_BYTES         8192
 #define MAX_EXTENT         (INT64_C(1) << 30)
 
-struct tile_choice {
-    int64_t matrices, rows, columns, panel_depth;
-    uint64_t n_panels, n_kept;
-    bool has_two_buffers, is_padded;
-    uint64_t n_bytes;
-    double cost;
-};
-
 struct chooser {
     struct planner *p;
+    struct product_costs costs;
     uint64_t limit_bytes;
-    double operand_bytes[2]; /* of one pass through all of it */
-    bool has_matrices[2];    /* one for each of the last batch axis */
-    bool has_two_buffers, is_padded, keeps_all, is_stored_by_columns;
+    bool has_two_buffers, is_padded, keeps_all;
     int64_t panel_depth;
     uint64_t n_panels;
-    struct tile_choice best;
+    struct product_tile best;
     uint64_t least_bytes; /* of all that were tried */
 };
 
 static int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
-}
-
-static int64_t at_least_one(int64_t a)
-{
-    return a > 0 ? a : 1;
 }
 
 static int64_t line_bytes(int64_t n_elements, int64_t item_bytes, bool is_padded)
@@ -85,16 +65,16 @@ static int64_t line_bytes(int64_t n_elements, int64_t item_bytes, bool is_padded
 /* Parts of an axis, of a matrix: one where it is empty, as planes of tiles are counted. */
 static uint64_t n_tiles_along(int64_t length, int64_t extent)
 {
-    return (uint64_t)divide_up(at_least_one(length), extent);
+    return (uint64_t)divide_up(product_at_least_one(length), extent);
 }
 
 static enum product_pass kept_pass(const struct plan_product *product,
-                                   const struct tile_choice *choice)
+                                   const struct product_tile *choice)
 {
     return n_tiles_along(product->n_columns, choice->columns) > 1 ? PRODUCT_LEFT : PRODUCT_RIGHT;
 }
 
-static bool has_buffers(const struct plan_product *product, const struct tile_choice *choice,
+static bool has_buffers(const struct plan_product *product, const struct product_tile *choice,
                         int side)
 {
     return kept_pass(product, choice) != (enum product_pass)side || choice->n_panels == 1 ||
@@ -102,11 +82,11 @@ static bool has_buffers(const struct plan_product *product, const struct tile_ch
 }
 
 /* Where everything lies; returns the bytes of the carry. */
-static uint64_t lay_out(const struct chooser *c, const struct tile_choice *choice,
+static uint64_t lay_out(const struct chooser *c, const struct product_tile *choice,
                         struct plan_product *ret)
 {
     const int64_t outer[2] = {choice->rows, choice->columns};
-    int64_t depth = least(choice->panel_depth, at_least_one(ret->depth));
+    int64_t depth = least(choice->panel_depth, product_at_least_one(ret->depth));
     uint64_t offset;
 
     ret->panel_depth = choice->panel_depth;
@@ -131,8 +111,9 @@ static uint64_t lay_out(const struct chooser *c, const struct tile_choice *choic
                 line_bytes(is_along ? depth : outer[side], ret->item_bytes, choice->is_padded);
             ret->panel_matrix_bytes[side] =
                 multiply_saturating(ret->panel_line_bytes[side], n_lines);
-            int64_t n = multiply_saturating(ret->panel_matrix_bytes[side],
-                                            c->has_matrices[side] ? choice->matrices : 1);
+            int64_t n = multiply_saturating(
+                ret->panel_matrix_bytes[side],
+                product_panel_matrices(ret, (enum product_pass)side, choice->matrices));
             if (n > INT64_MAX / 8)
                 return UINT64_MAX;
             uint64_t n_bytes = round_up_u64((uint64_t)n, PLANNER_CARRY_ALIGN);
@@ -154,106 +135,13 @@ static uint64_t lay_out(const struct chooser *c, const struct tile_choice *choic
 /* Nearly equal parts of an axis, in whole blocks. */
 static int64_t even_out(int64_t length, int64_t extent, int64_t block)
 {
-    int64_t n_parts = divide_up(at_least_one(length), extent);
-    int64_t n_blocks = divide_up(divide_up(at_least_one(length), n_parts), block);
+    int64_t n_parts = divide_up(product_at_least_one(length), extent);
+    int64_t n_blocks = divide_up(divide_up(product_at_least_one(length), n_parts), block);
 
-    return n_parts == 1 ? at_least_one(length) : n_blocks * block;
+    return n_parts == 1 ? product_at_least_one(length) : n_blocks * block;
 }
 
-static uint64_t n_parts(int64_t length, int64_t extent)
-{
-    return length > 0 ? (uint64_t)divide_up(length, extent) : 0;
-}
-
-/* Of a byte, more for what lies in pieces of so many elements. */
-static double cost_of_pieces(const struct plan_product *product, int64_t n_elements)
-{
-    return 1 + SHORT_BYTES / ((double)n_elements * (double)product->item_bytes);
-}
-
-static double cost_of_panel(const struct plan_product *product, const struct tile_choice *t,
-                            int side)
-{
-    int64_t depth = least(t->panel_depth, at_least_one(product->depth));
-    int64_t outer = side == PRODUCT_LEFT ? t->rows : t->columns;
-
-    return cost_of_pieces(product, product->is_depth_fastest[side] ? depth : outer);
-}
-
-/* How much of a tile is multiplied at a time, in about so many lines. */
-static double packed_extent(int64_t tile, int64_t block, int64_t n_lines)
-{
-    int64_t n = tile / n_lines;
-
-    n = n < block ? block : n;
-    return (double)least(n, PACKED_EXTENT);
-}
-
-/* Bytes that a library rearranges before it multiplies floats: an operand anew for each such part
- * of the other's rows or columns. It takes about as long as reading them. */
-static double packed_bytes(const struct chooser *c, const struct tile_choice *t)
-{
-    const struct plan_product *product = &c->p->plan->product;
-
-    if (c->p->limits->is_device || !dtype_is_float(c->p->program->product.dtype))
-        return 0;
-    return product->n_operations / 2 * (double)product->item_bytes *
-           (1 / packed_extent(t->rows, product->block_rows, PACKED_LINES) +
-            1 / packed_extent(t->columns, product->block_columns, 1));
-}
-
-/* What C's pieces, a line of a tile each, cost beside their bytes. */
-static double cost_of_storing(const struct chooser *c, const struct tile_choice *t)
-{
-    const struct plan_product *product = &c->p->plan->product;
-    double n = product->n_operations / 2 / (double)at_least_one(product->depth);
-
-    if (c->p->limits->is_device)
-        return 0;
-    return n / (double)(c->is_stored_by_columns ? t->rows : t->columns) * SHORT_STORE_BYTES;
-}
-
-/* More for thin tiles, which have few lines of blocks: one stores while others are multiplied. */
-static double cost_of_edges(const struct plan_product *product, const struct tile_choice *t)
-{
-    return 1 + EDGE_COST * ((double)product->block_rows / (double)t->rows +
-                            (double)product->block_columns / (double)t->columns);
-}
-
-/* Bytes that are read and packed for C; more where the threads would have too little to do at a
- * time. */
-static double cost_of(const struct chooser *c, const struct tile_choice *t)
-{
-    const struct plan_product *product = &c->p->plan->product;
-    uint64_t n_enough = BLOCKS_PER_THREAD * max_u64(c->p->limits->n_threads, 1);
-    uint64_t n_rows = n_parts(product->n_rows, t->rows), n = 1;
-    uint64_t n_columns = n_parts(product->n_columns, t->columns);
-    uint64_t n_matrices = n_parts(product->n_matrices, t->matrices);
-    double kept = (double)t->n_kept / (double)t->n_panels;
-    double left = c->operand_bytes[0] * (kept + (1 - kept) * (double)n_columns);
-    double right = c->operand_bytes[1] * (double)n_rows;
-
-    if (n_columns <= 1)
-        right = c->operand_bytes[1] * (kept + (1 - kept) * (double)n_rows);
-
-    if (c->p->limits->is_device)
-        n_enough = BLOCKS_OF_DEVICE;
-    if (product->is_symmetric)
-        left = right = c->operand_bytes[0] * (double)(n_rows + 1) / 2;
-
-    left *= cost_of_panel(product, t, PRODUCT_LEFT) * (c->has_matrices[0] ? 1 : (double)n_matrices);
-    right *=
-        cost_of_panel(product, t, PRODUCT_RIGHT) * (c->has_matrices[1] ? 1 : (double)n_matrices);
-    n = (uint64_t)divide_up(t->rows, product->block_rows) *
-        (uint64_t)divide_up(t->columns, product->block_columns) *
-        (uint64_t)divide_up(t->matrices, product->block_matrices);
-    bool is_all = n_rows * n_columns * n_matrices <= 1;
-    bool is_idle = !is_all && n < n_enough;
-    double sum = (left + right) * (is_all ? 1 : cost_of_edges(product, t)) + cost_of_storing(c, t);
-    return (sum + packed_bytes(c, t) / PACKED_SHARE) * (is_idle ? IDLE_COST : 1);
-}
-
-static bool fits(struct chooser *c, struct tile_choice *t)
+static bool fits(struct chooser *c, struct product_tile *t)
 {
     struct plan_product scratch = c->p->plan->product;
 
@@ -270,10 +158,10 @@ static bool fits(struct chooser *c, struct tile_choice *t)
 }
 
 /* The most whole blocks of C's columns that fit beside the other two. */
-static bool widest(struct chooser *c, struct tile_choice *t)
+static bool widest(struct chooser *c, struct product_tile *t)
 {
     const struct plan_product *product = &c->p->plan->product;
-    int64_t block = product->block_columns, length = at_least_one(product->n_columns);
+    int64_t block = product->block_columns, length = product_at_least_one(product->n_columns);
     int64_t good = 0, bad = divide_up(length, block) + 1;
 
     while (bad - good > 1) {
@@ -290,7 +178,7 @@ static bool widest(struct chooser *c, struct tile_choice *t)
 
 /* As many panels of the operand that is shared as there is room for. With one panel, it is in a
  * buffer. */
-static void keep_panels(const struct chooser *c, struct tile_choice *t)
+static void keep_panels(const struct chooser *c, struct product_tile *t)
 {
     struct plan_product scratch = c->p->plan->product;
 
@@ -304,49 +192,64 @@ static void keep_panels(const struct chooser *c, struct tile_choice *t)
     t->n_kept = min_u64(room / max_u64(scratch.kept_bytes, 1), t->n_panels - 1);
 }
 
-static void consider(struct chooser *c, struct tile_choice *t)
+static void consider(struct chooser *c, struct product_tile *t)
 {
-    const struct tile_choice *best = &c->best;
+    const struct product_tile *best = &c->best;
 
     keep_panels(c, t);
-    t->cost = cost_of(c, t);
-    bool is_better = best->n_bytes == 0 || t->cost * CLOSE_COST < best->cost ||
-                     (t->cost < best->cost * CLOSE_COST && t->n_bytes < best->n_bytes);
+    product_cost(&c->costs, t);
+    double close = t->moving / CLOSE_SHARE;
+    bool is_better = best->n_bytes == 0 || t->seconds + close < best->seconds ||
+                     (t->seconds < best->seconds + close && t->n_bytes < best->n_bytes);
     if (is_better)
         c->best = *t;
+}
+
+/* Of numbers of blocks that make the same number of tiles, the least; of large ones not all. */
+static int64_t next_rows(int64_t n_blocks, int64_t i)
+{
+    int64_t n_tiles = divide_up(n_blocks, i);
+    int64_t fewer = n_tiles > 1 ? divide_up(n_blocks, n_tiles - 1) : n_blocks + 1;
+    int64_t next = i + i / FINE_SHARE > fewer ? i + i / FINE_SHARE : fewer;
+
+    return i < n_blocks && next > n_blocks ? n_blocks : next;
 }
 
 static void try_rows(struct chooser *c, int64_t matrices)
 {
     const struct plan_product *product = &c->p->plan->product;
-    int64_t length = at_least_one(product->n_rows);
-    int64_t n_blocks = divide_up(length, product->block_rows), step = 1;
+    int64_t length = product_at_least_one(product->n_rows);
+    int64_t n_blocks = divide_up(length, product->block_rows);
 
-    for (int64_t i = 1; i <= n_blocks; i += step) {
-        struct tile_choice t = {.matrices = matrices,
-                                .rows =
-                                    even_out(length, i * product->block_rows, product->block_rows)};
+    for (int64_t i = 1; i <= n_blocks; i = next_rows(n_blocks, i)) {
+        struct product_tile t = {
+            .matrices = matrices,
+            .rows = even_out(length, i * product->block_rows, product->block_rows)};
         t.columns = t.rows;
         if (!product->is_symmetric && !widest(c, &t))
             return;
         if (fits(c, &t))
             consider(c, &t);
-        step = i < MAX_CANDIDATES ? 1 : i / MAX_CANDIDATES * 2;
-        if (i < n_blocks && i + step > n_blocks)
-            step = n_blocks - i;
     }
+}
+
+/* Of matrices. */
+static int64_t least_batch(const struct plan_product *product)
+{
+    return product->block_matrices > product->n_inner ? product->block_matrices : product->n_inner;
 }
 
 static void try_matrices(struct chooser *c)
 {
     const struct plan_product *product = &c->p->plan->product;
-    int64_t length = at_least_one(product->n_matrices), n = product->block_matrices;
+    int64_t length = product_at_least_one(product->n_matrices);
+    int64_t step = least_batch(product), n = step;
 
     for (;;) {
-        try_rows(c, even_out(length, least(n, length), product->block_matrices));
+        try_rows(c, even_out(length, least(n, length), step));
         if (n >= length)
             return;
-        n = least(2 * n, divide_up(length, product->block_matrices) * product->block_matrices);
+        n = least(2 * n, divide_up(length, step) * step);
     }
 }
 
@@ -366,7 +269,7 @@ static int64_t most_steps(const struct plan_product *product)
     bool has_short = product->is_depth_fastest[0] || product->is_depth_fastest[1];
     int64_t step_bytes = multiply_saturating(product->step_depth, product->item_bytes);
 
-    return has_short ? at_least_one(DEEP_BYTES / step_bytes) : 1;
+    return has_short ? product_at_least_one(DEEP_BYTES / step_bytes) : 1;
 }
 
 /* A device's library takes other kernels, and may add in another order, where lines are aligned
@@ -382,7 +285,7 @@ static void try_all(struct chooser *c, bool has_two_buffers, bool is_padded)
 
     c->has_two_buffers = has_two_buffers;
     c->is_padded = is_padded;
-    c->best = (struct tile_choice){.n_bytes = 0};
+    c->best = (struct product_tile){.n_bytes = 0};
     for (int64_t n_steps = most_steps(product); n_steps > 0; n_steps /= 2) {
         set_panels(c, n_steps);
         c->keeps_all = false;
@@ -407,7 +310,7 @@ static int refuse(const struct chooser *c, uint64_t needed)
 
 static bool is_extent(int64_t given, int64_t length, int64_t block)
 {
-    length = at_least_one(length);
+    length = product_at_least_one(length);
     return given > 0 && given <= length && (given == length || given % block == 0);
 }
 
@@ -416,8 +319,8 @@ static int take_given(struct chooser *c)
 {
     const struct plan_product *product = &c->p->plan->product;
     const int64_t *given = c->p->limits->product_tile;
-    struct tile_choice t = {.matrices = given[0], .rows = given[1], .columns = given[2]};
-    bool is_tile = is_extent(given[0], product->n_matrices, product->block_matrices) &&
+    struct product_tile t = {.matrices = given[0], .rows = given[1], .columns = given[2]};
+    bool is_tile = is_extent(given[0], product->n_matrices, least_batch(product)) &&
                    is_extent(given[1], product->n_rows, product->block_rows) &&
                    is_extent(given[2], product->n_columns, product->block_columns) &&
                    (!product->is_symmetric || given[1] == given[2]);
@@ -453,11 +356,9 @@ static int choose(struct chooser *c)
     if (has_given(c->p->limits))
         return take_given(c);
     try_all(c, false, true);
-    struct tile_choice one = c->best;
+    struct product_tile one = c->best;
     try_all(c, true, true);
-    bool has_two = c->best.n_bytes > 0 &&
-                   (one.n_bytes == 0 || c->best.cost <= one.cost + one.cost / DOUBLE_SHARE);
-    if (!has_two)
+    if (!product_cost_prefers_two(&c->costs, &one, &c->best))
         c->best = one;
     if (c->best.n_bytes == 0 && may_be_unpadded(c))
         try_all(c, false, false);
@@ -466,15 +367,13 @@ static int choose(struct chooser *c)
 
 /* All of it ---------------------------------------------------------------------------------- */
 
-static bool count_tiles(const struct program *program, struct plan_product *product)
+static bool count_tiles(struct plan_product *product)
 {
-    uint64_t n = 1;
+    uint64_t n = (uint64_t)product->n_outer;
 
-    product->n_matrix_tiles = n_parts(product->n_matrices, product->tile_matrices);
-    product->n_row_tiles = n_parts(product->n_rows, product->tile_rows);
-    product->n_column_tiles = n_parts(product->n_columns, product->tile_columns);
-    for (int i = 0; i + 1 < program->product.n_batch_axes; i++)
-        n = (uint64_t)multiply_saturating((int64_t)n, program->product.batch_shape[i]);
+    product->n_matrix_tiles = product_parts(product->n_matrices, product->tile_matrices);
+    product->n_row_tiles = product_parts(product->n_rows, product->tile_rows);
+    product->n_column_tiles = product_parts(product->n_columns, product->tile_columns);
     if (product->n_row_tiles > UINT32_MAX / 2 || product->n_column_tiles > UINT32_MAX / 2)
         return false;
     n = (uint64_t)multiply_saturating((int64_t)n, (int64_t)product->n_matrix_tiles);
@@ -512,22 +411,17 @@ static void start_choice(struct planner *p, struct chooser *ret)
 
     *ret = (struct chooser){.p = p, .least_bytes = UINT64_MAX};
     ret->limit_bytes = max_u64(limits->carry_limit_bytes, limits->product_carry_bytes);
-    ret->is_stored_by_columns = planner_product_rows_are_fastest(p);
-    for (unsigned i = 0; i < 2; i++) {
-        enum product_pass pass = (enum product_pass)i;
-        const struct pass *space = &p->program->passes[i];
-        int last = p->plan->product.axes[i].n_batch - 1;
-        ret->operand_bytes[i] = planner_product_operand_bytes(p, pass);
-        ret->has_matrices[i] = last >= 0 && space->shape[last] > 1;
-        p->plan->product.is_depth_fastest[i] = planner_product_depth_is_fastest(p, pass);
-    }
+    for (unsigned i = 0; i < 2; i++)
+        p->plan->product.is_depth_fastest[i] =
+            planner_product_depth_is_fastest(p, (enum product_pass)i);
+    product_costs_init(p, &ret->costs);
 }
 
 static double n_operations(const struct program_product *product,
                            const struct plan_product *planned)
 {
     double n = 2.0 * (double)product->n_rows * (double)product->n_columns * (double)product->depth;
-    double n_blocks = (double)divide_up(at_least_one(product->n_rows), planned->block_rows);
+    double n_blocks = (double)divide_up(product_at_least_one(product->n_rows), planned->block_rows);
 
     if (product->is_symmetric)
         n *= (n_blocks + 1) / (2 * n_blocks);
@@ -560,7 +454,7 @@ int planner_cut_product(struct planner *p)
         r = planner_cut_product_pass(p, (enum product_pass)i);
     if (r)
         return r;
-    if (!count_tiles(p->program, product))
+    if (!count_tiles(product))
         return error_set(p->error, GAD_LIMIT_EXCEEDED, "shape",
                          "the job would have too many turns");
     r = planner_choose_turns(p);

@@ -28,22 +28,25 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+static uint64_t grains_along(const struct geometry *g, int axis, int64_t extent)
+{
+    return (uint64_t)divide_up(least(extent, g->shape[axis]), g->grain_shape[axis]);
+}
+
 static uint64_t most_grains(const struct plan *plan, enum product_pass pass)
 {
     const struct plan_product *product = &plan->product;
     const struct product_axes *axes = &product->axes[pass];
     const struct geometry *g = &plan->passes[pass].geometry;
-    const int64_t extents[4] = {product->tile_matrices, product->tile_rows, product->tile_columns,
-                                product->panel_depth};
-    const int own[4] = {axes->n_batch - 1, axes->row, axes->column, axes->depth};
+    const int64_t extents[3] = {product->tile_rows, product->tile_columns, product->panel_depth};
+    const int own[3] = {axes->row, axes->column, axes->depth};
+    int first = product->axes[PRODUCT_RESULT].n_batch - axes->n_batch;
     uint64_t n = 1;
 
-    for (int i = 0; i < 4; i++) {
-        if (own[i] < 0 || g->n_grains == 0)
-            continue;
-        int64_t extent = least(extents[i], g->shape[own[i]]);
-        n *= (uint64_t)divide_up(extent, g->grain_shape[own[i]]);
-    }
+    for (int i = 0; i < axes->n_batch && g->n_grains > 0; i++)
+        n *= grains_along(g, i, product_tile_extent(product, first + i));
+    for (int i = 0; i < 3 && g->n_grains > 0; i++)
+        n *= own[i] < 0 ? 1 : grains_along(g, own[i], extents[i]);
     if (pass == PRODUCT_RESULT && product->is_symmetric && product->n_row_tiles > 1)
         n *= 2; /* stored twice */
     return g->n_grains == 0 ? 0 : n;
@@ -136,7 +139,8 @@ static void choose_joins(struct planner *p)
     struct plan_product *product = &p->plan->product;
     enum dtype dtype = p->program->product.dtype;
     double n_threads = (double)max_u64(p->limits->n_threads, 1);
-    double most = planner_product_rate(p->limits, dtype) / n_threads * TURN_SECONDS / 2;
+    const struct plan_rates rates = planner_rates(p);
+    double most = planner_product_rate(&rates, dtype) / n_threads * TURN_SECONDS / 2;
     double depth = (double)product->step_depth;
     int64_t *rows = &product->join_rows, *columns = &product->join_columns;
 

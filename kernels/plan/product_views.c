@@ -5,11 +5,12 @@
  * of the depth. A tile is matrices of rows. Tiles and panels begin at multiples of their extents,
  * so a place in an array is a place in its panel or tile by the rest of a division.
  *
- * An operand that has no batch axis, or one of length 1, has one matrix in its panel, for all.
+ * A panel's matrices are in the order of its operand's batch axes; where it is broadcast, it has
+ * one for all.
  *
  * Called by the worker for every grain and every block. Pure code.
  */
-#include "kernels/plan.h"
+#include "kernels/plan/planner.h"
 
 #include <assert.h>
 
@@ -17,20 +18,16 @@
 
 /* Bytes from one element to the next. */
 struct panel_strides {
-    int64_t matrix, outer, depth; /* outer: of rows or columns; matrix: 0 for a single one */
+    int64_t outer, depth; /* outer: of rows or columns */
 };
 
 static struct panel_strides panel_strides(const struct plan *plan, enum product_pass pass)
 {
     const struct plan_product *p = &plan->product;
-    const struct geometry *g = &plan->passes[pass].geometry;
-    int last = p->axes[pass].n_batch - 1;
     int64_t line = p->panel_line_bytes[pass];
     bool is_depth_fastest = p->is_depth_fastest[pass];
-    bool has_matrices = last >= 0 && g->shape[last] > 1;
 
-    return (struct panel_strides){.matrix = has_matrices ? p->panel_matrix_bytes[pass] : 0,
-                                  .outer = is_depth_fastest ? line : p->item_bytes,
+    return (struct panel_strides){.outer = is_depth_fastest ? line : p->item_bytes,
                                   .depth = is_depth_fastest ? p->item_bytes : line};
 }
 
@@ -50,6 +47,23 @@ static void add_axis(int axis, int64_t stride, int64_t start, int64_t extent, st
     view->base = (char *)view->base + start % extent * stride;
 }
 
+/* Of the matrices of a panel or tile, `matrix_bytes` apart. */
+static void add_batch(const struct plan *plan, enum product_pass pass, int64_t matrix_bytes,
+                      const int64_t *start, struct cpu_view *view)
+{
+    const struct plan_product *p = &plan->product;
+    const int64_t *shape = plan->passes[pass].geometry.shape;
+    int first = p->axes[PRODUCT_RESULT].n_batch - p->axes[pass].n_batch;
+    int64_t stride = matrix_bytes;
+
+    for (int i = p->axes[pass].n_batch - 1; i >= 0 && first + i >= p->cut_axis; i--) {
+        if (shape[i] == 1)
+            continue;
+        add_axis(i, stride, start[i], product_tile_extent(p, first + i), view);
+        stride *= shape[i];
+    }
+}
+
 void product_panel_view(const struct plan *plan, const struct program *program,
                         const struct product_turn *turn, const int64_t *start, char *carry,
                         struct cpu_view *ret_view)
@@ -58,12 +72,11 @@ void product_panel_view(const struct plan *plan, const struct program *program,
     const struct product_axes *axes = &p->axes[turn->pass];
     struct panel_strides strides = panel_strides(plan, turn->pass);
     bool is_left = turn->pass == PRODUCT_LEFT;
-    int outer = is_left ? axes->row : axes->column, last = axes->n_batch - 1;
+    int outer = is_left ? axes->row : axes->column;
 
     (void)program;
     *ret_view = (struct cpu_view){.base = panel_base(p, turn, turn->pass, carry)};
-    if (last >= 0)
-        add_axis(last, strides.matrix, start[last], p->tile_matrices, ret_view);
+    add_batch(plan, turn->pass, p->panel_matrix_bytes[turn->pass], start, ret_view);
     if (outer >= 0)
         add_axis(outer, strides.outer, start[outer], is_left ? p->tile_rows : p->tile_columns,
                  ret_view);
@@ -76,8 +89,6 @@ void product_result_view(const struct plan *plan, const struct program *program,
 {
     const struct plan_product *p = &plan->product;
     const struct product_axes *axes = &p->axes[PRODUCT_RESULT];
-    int last = axes->n_batch - 1;
-
     int64_t row = axes->row >= 0 ? start[axes->row] : 0;
     int64_t column = axes->column >= 0 ? start[axes->column] : 0;
     bool is_above = p->is_symmetric && row / p->block_rows < column / p->block_columns;
@@ -85,8 +96,7 @@ void product_result_view(const struct plan *plan, const struct program *program,
     (void)program;
     (void)turn;
     *ret_view = (struct cpu_view){.base = carry + p->result_offset_bytes};
-    if (last >= 0)
-        add_axis(last, p->result_matrix_bytes, start[last], p->tile_matrices, ret_view);
+    add_batch(plan, PRODUCT_RESULT, p->result_matrix_bytes, start, ret_view);
     add_axis(axes->row, is_above ? p->item_bytes : p->result_line_bytes, row, p->tile_rows,
              ret_view);
     add_axis(axes->column, is_above ? p->result_line_bytes : p->item_bytes, column, p->tile_columns,
@@ -127,6 +137,51 @@ void product_mirror(const struct plan *plan, const struct product_turn *turn, ch
                               j + MIRROR_SQUARE < n ? j + MIRROR_SQUARE : n);
 }
 
+/* Whether all of C's matrices have one of their own, or one is for all of them. */
+static bool is_even(const struct plan_product *p, enum product_pass pass)
+{
+    return p->n_inner_of[pass] == (p->has_matrices[pass] ? p->n_inner : 1);
+}
+
+/* Bytes from the panel's first matrix to the one of C's matrix `matrix`. */
+static int64_t panel_matrix(const struct plan *plan, enum product_pass pass, int64_t matrix)
+{
+    const struct plan_product *p = &plan->product;
+    const int64_t *shape = plan->passes[pass].geometry.shape;
+    const int64_t *whole = plan->passes[PRODUCT_RESULT].geometry.shape;
+    int n_batch = p->axes[PRODUCT_RESULT].n_batch, first = n_batch - p->axes[pass].n_batch;
+    int64_t stride = p->panel_matrix_bytes[pass], sum = 0;
+
+    if (is_even(p, pass))
+        return p->has_matrices[pass] ? matrix * stride : 0;
+    for (int i = n_batch - 1; i >= 0 && i >= p->cut_axis; i--) {
+        int64_t at = i == p->cut_axis ? matrix : matrix % whole[i];
+        matrix /= whole[i];
+        if (i < first || shape[i - first] == 1)
+            continue;
+        sum += at * stride;
+        stride *= shape[i - first];
+    }
+    return sum;
+}
+
+int64_t product_run(const struct plan *plan, const struct product_turn *turn, int64_t matrix)
+{
+    const struct plan_product *p = &plan->product;
+    const int64_t *whole = plan->passes[PRODUCT_RESULT].geometry.shape;
+    int64_t rest = turn->n_matrices - matrix;
+    int last = p->axes[PRODUCT_RESULT].n_batch - 1;
+
+    if (is_even(p, PRODUCT_LEFT) && is_even(p, PRODUCT_RIGHT))
+        return rest;
+    while (last > p->cut_axis && whole[last] == 1)
+        last--;
+    if (last <= p->cut_axis)
+        return rest;
+    int64_t n = whole[last] - (turn->matrix + matrix) % whole[last];
+    return n < rest ? n : rest;
+}
+
 void product_block(const struct plan *plan, const struct program *program,
                    const struct product_turn *turn, int64_t matrix, char *carry,
                    struct product_matrix *ret_left, struct product_matrix *ret_right,
@@ -141,12 +196,12 @@ void product_block(const struct plan *plan, const struct program *program,
     assert(turn->step == PRODUCT_MULTIPLY && matrix >= 0 && matrix < turn->n_matrices);
     matrix += turn->matrix;
     *ret_left = (struct product_matrix){.base = panel_base(p, turn, PRODUCT_LEFT, carry) +
-                                                matrix * left.matrix + turn->row * left.outer +
-                                                depth * left.depth,
+                                                panel_matrix(plan, PRODUCT_LEFT, matrix) +
+                                                turn->row * left.outer + depth * left.depth,
                                         .row_bytes = left.outer,
                                         .column_bytes = left.depth};
     *ret_right = (struct product_matrix){.base = panel_base(p, turn, PRODUCT_RIGHT, carry) +
-                                                 matrix * right.matrix +
+                                                 panel_matrix(plan, PRODUCT_RIGHT, matrix) +
                                                  turn->column * right.outer + depth * right.depth,
                                          .row_bytes = right.depth,
                                          .column_bytes = right.outer};

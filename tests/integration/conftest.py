@@ -42,6 +42,31 @@ os.environ["XDG_RUNTIME_DIR"] = RUNTIME
 for name in ("COLUMNS", "LINES"):
     os.environ.pop(name, None)
 atexit.register(shutil.rmtree, RUNTIME, ignore_errors=True)
+# Whoever starts us in the background has these ignored, and all that we start would inherit it.
+for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT
+                      else signal.SIG_DFL)
+
+
+# Files whose tests take longest, the first the longest of all: begun first, so that no process is left
+# with one of them when the others have nothing more to do. The rest follows as it is.
+LONGEST = """test_cuda_products test_quantiles test_cuda_jobs test_reductions test_cli test_jobs
+    test_cuda_functions test_trees test_workers test_broker test_package test_client test_sessions
+    test_worker test_cuda test_detached test_lazy_products test_types test_examples
+    test_dask_reductions test_cuda_counts test_lazy_quantiles test_arguments test_life
+    test_catalogue_python test_lazy_reductions test_fork test_interrupt test_core_threads
+    test_futures test_exit test_dask_cluster""".split()
+
+
+def pytest_configure(config):
+    if hasattr(config.option, "loadscopereorder"):
+        config.option.loadscopereorder = False  # by the number of tests, of which some take long
+
+
+def pytest_collection_modifyitems(items):
+    rank = {name: i for i, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: rank.get(item.path.stem, len(rank)))
 
 
 class NotStarted(RuntimeError):
@@ -50,6 +75,14 @@ class NotStarted(RuntimeError):
     def __init__(self, code, text):
         super().__init__(f"the daemon did not start: exit {code}\n{text}")
         self.code, self.text = code, text
+
+
+def some(cases, step, first=0):
+    """All of a list of cases; under sanitizers, where the same code takes ten times as long, every
+    so many of them, from one on. For cases that differ in values or in numbers of tiles, each of which
+    the plain build checks: what is left goes through the same functions, which the sanitizers see.
+    Not for hostile input, crashes, faults and what is given back: those all run in both builds."""
+    return cases[first::step] if IS_SANITIZED else cases
 
 
 def size_of(text):

@@ -96,7 +96,7 @@ class Proxy:
         ours, theirs = socket.socketpair()
         os.set_inheritable(theirs.fileno(), True)
         command = [os.environ["DEVICE_PROXY_WORKER"], "--fd", "5", "--crash-page", "6", "--pool",
-                   str(4 << 20), "--threads", str(self.options.threads), "--lock",
+                   self.read("pool", str(4 << 20)), "--threads", str(self.options.threads), "--lock",
                    self.options.lock]
         actions = [(os.POSIX_SPAWN_DUP2, theirs.fileno(), 5),
                    (os.POSIX_SPAWN_DUP2, self.options.crash_page, 6)]

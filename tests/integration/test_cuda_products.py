@@ -105,9 +105,8 @@ def test_the_bits_are_the_same_for_every_pool(daemons, dtype, batch, m, k, n):
             assert held["c"].tobytes() in results, "in place"
             held.leave()
     assert len(results) == 1
-    assert tiles == sorted(tiles, reverse=True)
     if (m, dtype) == (4500, "f8"):
-        assert tiles[0] > tiles[-1]
+        assert tiles[0] > tiles[-1], tiles
 
 
 @pytest.mark.parametrize("dtype", ["?", "u1", "i2", "i4", "u8"])
@@ -221,7 +220,7 @@ def test_integers_are_multiplied_by_our_own_kernels(w):
 def test_a_sum_of_several_tiles_with_a_journal(start, folder, in_region, text):
     """Applied once, whenever the worker is killed; then it goes on."""
     daemon, states, rng = start(pool="64M"), set(), random.Random(len(text) + in_region)
-    for kill in range(2 if IS_SANITIZED else 5):
+    for kill in range(1 if IS_SANITIZED else 5):
         work = folder / f"work-{kill}"
         work.mkdir()
         total = Sum(work, seed=kill, shape=(2500, 8, 2500), text=text)

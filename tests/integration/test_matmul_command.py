@@ -206,7 +206,7 @@ def test_an_expression_that_adds_may_have_a_journal(start, files, tmp_path, verb
     for left in (b"not a journal" * 100,):
         journal.write_bytes(left)
         done = daemon.ctl(*["run", *words[1:-1]], check=False)
-        assert done.returncode == 1 and "[bad-journal]" in done.stderr and f"the journal is {journal}" in done.stderr
+        assert done.returncode == 1 and "[bad-journal]" in done.stderr and f"taken for the journal is {journal}" in done.stderr
         assert journal.read_bytes() == left
     assert np.array_equal(np.load(tmp_path / "c.npy"), want)
 
@@ -224,3 +224,43 @@ def test_a_journal_by_a_relative_name_is_removed(daemon, files, tmp_path, verb):
             daemon.ctl("wait", json.loads(out)["job"])
         until(lambda: not (tmp_path / "j").exists())
         assert np.array_equal(np.load(tmp_path / "c.npy"), i * (a @ b))
+
+
+@pytest.mark.parametrize("verb", ["matmul", "run"])
+def test_of_a_journal_is_said_what_is_so(start, tmp_path, verb):
+    """A job that is refused has not begun, whatever file lies there; one that is cancelled may have."""
+    n = 1500
+    rng = np.random.default_rng(2)
+    a = rng.integers(0, 9, (n, n))
+    np.save(tmp_path / "a.npy", a)
+    np.save(tmp_path / "c.npy", np.ones((n, n), int))
+    other = tmp_path / "other"
+    other.write_text("somebody's notes")
+    daemon = start(engine="cpu", pool="8M", threads=1)
+    words = {"matmul": ["matmul", "a.npy", "a.npy", "--beta", "1"],
+             "run": ["run", "a @ a + c", "a=a.npy", "c=c.npy", "--in-place"]}[verb]
+    words += ["-o", "c.npy", "--journal"]
+
+    done = daemon.ctl(*words, other, "--engine", "cuda", cwd=tmp_path, check=False)
+    assert done.returncode == 1 and "[no-engine]" in done.stderr
+    assert "added to" not in done.stderr
+    assert other.read_text() == "somebody's notes"
+    done = daemon.ctl(*words, other, cwd=tmp_path, check=False)
+    assert done.returncode == 1 and "[bad-journal]" in done.stderr and "added to in part" not in done.stderr
+    assert f"taken for the journal is {other}" in done.stderr
+
+    journal = tmp_path / "j"
+    process = subprocess.Popen([str(conftest.CTL), *words, str(journal)], text=True, cwd=tmp_path,
+                               env={**os.environ, "GPUARRAYD_SOCKET": daemon.socket},
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    until(lambda: process.poll() is not None or (journal.exists() and journal.stat().st_size > 8192))
+    process.send_signal(signal.SIGINT)
+    err = process.communicate()[1]
+    assert process.returncode != 0 and f"c.npy may be added to in part: the same command goes on from {journal}" in err
+    left = journal.read_bytes()
+    done = daemon.ctl(*words, journal, "--engine", "cuda", cwd=tmp_path, check=False)
+    assert f"nothing was written to {journal}" in done.stderr and "added to in part" not in done.stderr
+    assert journal.read_bytes() == left
+    daemon.ctl(*words, journal, cwd=tmp_path)
+    assert np.array_equal(np.load(tmp_path / "c.npy"), a @ a + 1)
+    assert not journal.exists()

@@ -158,7 +158,7 @@ def test_every_function(w, dtype):
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "u8"])
+@pytest.mark.parametrize("dtype", conftest.some(["f4", "f8", "i4", "u8"], 2))
 def test_every_method_at_every_q(w, dtype, method):
     failures, n = [], 0
     for seed, q in enumerate(QS):
@@ -245,6 +245,7 @@ LARGE = [["median(a)", "quantile(a, 0.9)"], ["quantile(a, [0.25, 0.5, 0.75], axi
 CPU = [("64M", 2, "region"), ("64M", 3, "chunks"), ("16M", 1, "file"), ("8M", 2, "provider"),
        ("3M", 4, "file"), ("2M", 1, "region")]
 CUDA = [("16M", 1, "file"), ("8M", 2, "provider")]
+CPU, CUDA = conftest.some(CPU, 2, first=1), conftest.some(CUDA, 2, first=1)
 
 
 def large(dtype, shape):
@@ -264,9 +265,12 @@ def numpy_results(a):
                 for texts in LARGE for text in texts]
 
 
-@pytest.mark.parametrize("engine", ["cpu", "cuda"])
-@pytest.mark.parametrize("dtype, shape", [("f4", (61, 12_007)), ("f8", (300, 1_201)),
-                                          ("i4", (12_007, 40))])
+MATRICES = [("f4", (61, 12_007)), ("f8", (300, 1_201)), ("i4", (12_007, 40))]
+
+
+@pytest.mark.parametrize("engine, dtype, shape", [
+    *[("cpu", *matrix) for matrix in MATRICES],
+    *[("cuda", *matrix) for matrix in conftest.some(MATRICES, 3)]])
 def test_large_arrays_in_small_pools(start, folder, engine, dtype, shape):
     if engine == "cpu" and conftest.ENGINE == "cuda":
         pytest.skip("about the CPU engine")

@@ -147,15 +147,18 @@ def check_bytes(got, wants, jobs, what):
         assert array.tobytes() == want.tobytes(), f"{what}: {text}"
 
 
-# The pool, threads, and where the source is. Grids of chunks are a layout of their own.
+# The pool, threads, and where the source is. Grids of chunks are a layout of their own. Every third of
+# the CPU's has all places, every fifth of the device's all pools.
 CPU = [("64M", 2, "region"), ("64M", 1, "file"), ("64M", 3, "provider"), ("64M", 2, "chunks"),
        ("16M", 4, "region"), ("16M", 2, "file"), ("16M", 2, "provider"), ("16M", 1, "chunks"),
        ("8M", 1, "region"), ("8M", 3, "file"), ("8M", 1, "provider"), ("8M", 4, "chunks"),
        ("3M", 2, "region"), ("3M", 4, "file"), ("3M", 2, "provider"), ("3M", 2, "chunks"),
        ("1M", 1, "region"), ("2M", 2, "region"), ("2M", 2, "file"), ("2M", 1, "provider")]
+CPU = conftest.some(CPU, 3)
 CUDA = [("64M", 2, "region"), ("64M", 1, "file"), ("64M", 2, "provider"), ("64M", 2, "chunks"),
         ("16M", 2, "region"), ("16M", 3, "file"), ("16M", 1, "provider"), ("16M", 1, "chunks"),
         ("8M", 1, "region"), ("8M", 2, "file"), ("8M", 2, "provider"), ("8M", 2, "chunks")]
+CUDA = conftest.some(CUDA, 5)
 
 
 @pytest.mark.parametrize("engine", ["cpu", "cuda"])

@@ -39,6 +39,9 @@ class Devices:
     def number(self, n):
         (self.folder / "devices").write_text(str(n))
 
+    def pool(self, n_bytes):
+        (self.folder / "pool").write_text(str(n_bytes))
+
     def say(self, **ready):
         (self.folder / "ready").write_text(json.dumps(ready))
 
@@ -163,8 +166,8 @@ def test_a_region_that_one_worker_cannot_map(begin, devices):
         assert w.call("job.run", **SMALL, engine="cuda")["engine"] == "cuda:0"
 
 
-RATES = ("memory", "file", "to_device", "from_device", "device", "work", "product_float32",
-         "product_float64", "product_integer", "job_seconds")
+RATES = ("memory", "file", "disk", "to_device", "from_device", "device", "work",
+         "product_float32", "product_float64", "product_integer", "job_seconds")
 
 
 @pytest.mark.parametrize("rate", [math.nan, math.inf, -1.0, 0.0, 5e-324, 1e300])
@@ -182,6 +185,34 @@ def test_rates_that_cannot_be(begin, devices, rate):
         assert all(w.reply(ident)["outputs"] for ident in idents)
         plan = w.call("job.plan", **SMALL)
         assert [e["behind_seconds"] for e in plan["engines"]] == [0, 0]
+
+
+def test_products_have_the_tiles_that_the_broker_chose(begin, devices, tmp_path):
+    """By rates which the worker has not measured itself; the carry is of their size."""
+    rng, n = np.random.default_rng(1), 1600
+    left, right = (rng.integers(-9, 9, (n, n)).astype("f8") for _ in range(2))
+    left.tofile(tmp_path / "left")
+    tiles = set()
+    devices.pool(16 << 20)
+    for rate in (1e7, 1e12):
+        devices.say(rates={"memory": 1e10, "file": rate, "product_float64": 1e11})
+        daemon = begin()
+        wait_for(daemon, "ready")
+        with daemon.connect() as w, open(tmp_path / "left", "rb") as file:
+            region = wire.Region(w, 2 * right.nbytes)
+            b, c = (region.array("f8", (n, n), at) for at in (0, right.nbytes))
+            b[:] = right
+            job = {"args": {"a": described(left, wire.file_at(0)), "b": described(b, region.at())},
+                   "outputs": [{"expr": "a @ b", "to": described(c, region.at(right.nbytes))}],
+                   "engine": "cuda"}
+            plan = w.call("job.plan", fds=[file.fileno()], **job)
+            done = w.call("job.run", fds=[file.fileno()], **job)
+            assert np.array_equal(c, left @ right)
+            assert done["product"]["tile"] == plan["product"]["tile"]
+            assert done["read_bytes"] == plan["read_bytes"]
+            tiles.add(tuple(plan["product"]["tile"]))
+            del b, c
+    assert len(tiles) == 2
 
 
 @pytest.mark.parametrize("said", [{"engine": "cpu"}, {"engine": 1}, {"pool_bytes": "all"},

@@ -40,10 +40,17 @@ int worker_set_limits(struct worker *w, const struct plan_limits *limits)
     now.carry_limit_bytes = poolmap_carry_limit_bytes(now.pool_bytes);
     now.product_carry_bytes = poolmap_product_limit_bytes(now.pool_bytes, now.is_device);
     now.memory_bytes = memory_bytes();
+    if (!(now.rates.disk > 0)) /* a worker that comes again does not know it yet */
+        now.rates.disk = w->limits.rates.disk;
     if (!is_same(&now, &w->limits))
         w->limits_serial = ++w->broker->last_limits_serial;
     w->limits = now;
     return 0;
+}
+
+void worker_set_disk_rate(struct worker *w, double rate)
+{
+    w->limits.rates.disk = rate;
 }
 
 static struct plan_limits limits_of_settings(const struct worker *w)

@@ -16,6 +16,7 @@
 #include "daemon/broker/workers/worker_impl.h"
 #include "daemon/broker/workers/workers.h"
 #include "daemon/crashpage.h"
+#include "daemon/rates.h"
 #include "proto/text.h"
 #include "proto/util.h"
 
@@ -26,43 +27,6 @@
 #define MAX_MEMORY_PAIRS 64u
 #define MAX_MEMORY_BYTES 4096u
 #define MAX_POOL_BYTES   (UINT64_C(1) << 41) /* the settings end at half of that */
-#define MIN_RATE         1e3                 /* bytes, or elements x instructions, a second */
-#define MAX_RATE         1e18
-#define MAX_JOB_SECONDS  60.0
-
-/* Estimates are sums of what rates make of bytes: they have to stay finite, and what is no rate is
- * as good as not measured. */
-static double sane(double value, double least, double most)
-{
-    return value >= least && value <= most ? value : 0;
-}
-
-static int read_rates(const msgpack_object *map, struct plan_rates *ret, struct gad_error *error)
-{
-    const struct {
-        const char *key;
-        double *rate;
-    } all[] = {
-        {"memory", &ret->memory},
-        {"file", &ret->file},
-        {"to_device", &ret->to_device},
-        {"from_device", &ret->from_device},
-        {"device", &ret->device},
-        {"work", &ret->work},
-        {"product_float32", &ret->product_float32},
-        {"product_float64", &ret->product_float64},
-        {"product_integer", &ret->product_integer},
-        {"job_seconds", &ret->job_seconds},
-    };
-    const msgpack_object *rates = map_find(map, "rates");
-    int r = 0;
-    for (unsigned i = 0; rates && r == 0 && i < ARRAY_LENGTH(all); i++)
-        r = map_f64(rates, all[i].key, all[i].rate, error);
-    for (unsigned i = 0; r == 0 && i < ARRAY_LENGTH(all); i++)
-        *all[i].rate = all[i].rate == &ret->job_seconds ? sane(*all[i].rate, 0, MAX_JOB_SECONDS)
-                                                        : sane(*all[i].rate, MIN_RATE, MAX_RATE);
-    return r;
-}
 
 static int read_limits(const msgpack_object *map, unsigned n_threads, struct plan_limits *ret,
                        struct gad_error *error)
@@ -198,6 +162,16 @@ static int on_failed(struct worker *w, const struct message *message)
     return 0;
 }
 
+/* What it has measured since. */
+static int on_rates(struct worker *w, const struct message *message)
+{
+    double disk = 0;
+    if (map_f64(&message->params, "disk", &disk, NULL) != 0)
+        return -EPROTO;
+    worker_set_disk_rate(w, rate_or_none(disk));
+    return 0;
+}
+
 static int on_response(struct worker *w, const struct message *message, struct frame *frame)
 {
     void *object = NULL;
@@ -231,6 +205,8 @@ static int handle(struct worker *w, struct frame *frame)
         r = on_response(w, &message, frame);
     else if (message.kind == MESSAGE_NOTIFICATION && message_is(&message, "worker.ready"))
         r = on_ready(w, &message);
+    else if (message.kind == MESSAGE_NOTIFICATION && message_is(&message, "worker.rates"))
+        r = on_rates(w, &message);
     else if (message.kind == MESSAGE_NOTIFICATION && message_is(&message, "worker.failed"))
         r = on_failed(w, &message);
     else if (message.kind == MESSAGE_NOTIFICATION && message_is(&message, "job.progress"))

@@ -11,6 +11,7 @@
 #include "daemon/broker/log.h"
 #include "daemon/broker/region.h"
 #include "daemon/broker/workers/worker_impl.h"
+#include "daemon/rates.h"
 #include "proto/util.h"
 
 #include <fcntl.h>
@@ -74,7 +75,9 @@ static int copy_fds(struct job *job, int *ret_fds)
 /* All but the request itself, which stands behind it. */
 static void pack_job(msgpack_packer *p, const struct job *job)
 {
-    msgpack_pack_map(p, 9);
+    msgpack_pack_map(p, 9 + job->is_product);
+    if (job->is_product) /* others are planned without */
+        pack_rates(p, &job->planned_rates);
     pack_key_u64(p, "job", job->id);
     pack_key_u64(p, "user", job_uid(job));
     pack_key_u64(p, "weight", 1);

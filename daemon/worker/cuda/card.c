@@ -77,11 +77,10 @@ static int warm_up(struct card *card, struct gad_error *error)
     if (r)
         return card_refuse_error("taking memory for the first run of the kernels", r, error);
     r = cuda_interpreter_warm_up(scratch, card->compute);
-    if (!r)
-        r = wait_for(card->compute);
-    if (r)
-        return card_refuse_error("running every kernel once", r, error);
+    int ended = wait_for(card->compute);
     cuda_free(scratch);
+    if (r || ended)
+        return card_refuse_error("running every kernel once", r ? r : ended, error);
     card_memory_has_modules(card->memory);
     return 0;
 }
@@ -209,6 +208,11 @@ struct card *card_free(struct card *card)
     if (!card)
         return NULL;
     cuda_stream streams[] = {card->small, card->from_device, card->compute, card->to_device};
+    /* Something is under way where the start failed between two steps. A device that is lost says
+     * so, and has stopped. */
+    for (unsigned i = 0; i < ARRAY_LENGTH(streams); i++)
+        if (streams[i])
+            (void)!wait_for(streams[i]);
     card->blas = cuda_blas_close(card->blas);
     if (card->pinned)
         cuda_host_free(card->pinned);

@@ -34,19 +34,21 @@ static struct cuda_matrix matrix_of(const struct product_matrix *first,
                                 .matrix_bytes = second->base - first->base};
 }
 
-static void describe(const struct card *card, const struct tile *t, struct cuda_multiply *ret)
+/* Of the turn's matrices, n from `first` on: equally far from one to the next. */
+static void describe(const struct card *card, const struct tile *t, int64_t first, int64_t n,
+                     struct cuda_multiply *ret)
 {
     const struct wjob *job = t->job;
     const struct product_turn *turn = &t->turn;
     char *carry = card->slab + (job->carry - card->pinned);
     struct product_matrix left[2], right[2], result[2];
-    int64_t second = turn->n_matrices > 1;
-    product_block(&job->plan, job->program, turn, 0, carry, &left[0], &right[0], &result[0]);
-    product_block(&job->plan, job->program, turn, second, carry, &left[1], &right[1], &result[1]);
+    for (int i = 0; i < 2; i++)
+        product_block(&job->plan, job->program, turn, first + (n > 1 ? i : 0), carry, &left[i],
+                      &right[i], &result[i]);
     *ret = (struct cuda_multiply){.dtype = job->program->product.dtype,
                                   .adds = !turn->is_first,
                                   .is_tf32 = job->plan.product.is_tf32,
-                                  .n_matrices = turn->n_matrices,
+                                  .n_matrices = n,
                                   .n_rows = turn->n_rows,
                                   .n_columns = turn->n_columns,
                                   .n_depth = turn->n_depth,
@@ -59,12 +61,16 @@ static void describe(const struct card *card, const struct tile *t, struct cuda_
 int cuda_product_multiply(const struct card *card, const struct tile *t)
 {
     const struct product_turn *turn = &t->turn;
-    struct cuda_multiply m;
-    describe(card, t, &m);
-    int r = cuda_multiply(card->blas, &m, card->compute);
-    if (!r && turn->is_mirrored)
-        r = cuda_mirror(&m.result, t->job->plan.product.item_bytes, turn->n_matrices, turn->n_rows,
-                        card->compute);
+    int r = 0;
+    for (int64_t i = 0, n; i < turn->n_matrices && !r; i += n) {
+        struct cuda_multiply m;
+        n = product_run(&t->job->plan, turn, i);
+        describe(card, t, i, n, &m);
+        r = cuda_multiply(card->blas, &m, card->compute);
+        if (!r && turn->is_mirrored)
+            r = cuda_mirror(&m.result, t->job->plan.product.item_bytes, n, turn->n_rows,
+                            card->compute);
+    }
     return r;
 }
 

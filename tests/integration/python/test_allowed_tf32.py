@@ -90,6 +90,41 @@ def test_lazies_keep_it(where, pair):
         assert is_rounded(gd.einsum("ij,jk->ki", a, b, tf32=tf32).compute()) is rounded
 
 
+def test_what_is_computed_first_is_computed_as_the_job_is(where, pair):
+    """By jobs of its own: products that are summed, looked at in part, put together, multiplied."""
+    gd, is_device = where
+    a, b = pair
+    ones = np.ones((N, N), "f4")
+    for tf32 in (False, True):
+        rounded = tf32 and is_device
+        product = gd.lazy(a) @ b
+        assert is_rounded((gd.sum(product, axis=0) / N).compute(tf32=tf32)) is rounded
+        assert is_rounded(gd.compute(product[3:5], np.max(product, axis=1), tf32=tf32)[1]) is rounded
+        assert is_rounded(gd.concatenate([product, product]).compute(tf32=tf32)) is rounded
+        assert is_rounded(gd.concatenate([product, gd.cumsum(product, axis=0)])[:N]
+                          .compute(tf32=tf32)) is rounded
+        assert is_rounded((gd.flip(product) @ ones / N).compute(tf32=tf32)) is rounded
+        assert gd.submit(gd.sum(product, axis=0) / N, tf32=tf32).result()[0] == (
+            N if rounded else N * FINE)
+
+
+def test_what_is_computed_first_is_computed_where_the_job_is(pair, start):
+    """With both engines, where TF32 shows which it was."""
+    import gpuarrayd as gd
+    a, b = pair
+    both = start(engine="auto", pool="64M")
+    gd.connect(both.socket)
+    try:
+        product = gd.lazy(a) @ b
+        for engine in ("cuda", "cpu"):
+            rounded = engine == "cuda"
+            for one in (gd.sum(product, axis=0) / N, gd.flip(product) @ np.ones((N, N), "f4") / N,
+                        gd.concatenate([gd.cumsum(product, axis=0)[:1], product])):
+                assert is_rounded(one.compute(engine=engine, tf32=True)) is rounded
+    finally:
+        gd.close()
+
+
 def test_other_dtypes_are_as_they_were(where):
     gd, _ = where
     a = np.full((N, N), 1 + 2**-12)

@@ -463,7 +463,7 @@ def test_a_plan(session):
     chosen = [one for one in plan.engines if one["chosen"]]
     assert [one["engine"] for one in chosen] == [plan.engine] and chosen[0]["why_not"] == ""
     assert chosen[0]["seconds"] == plan.seconds and chosen[0]["behind_seconds"] >= 0
-    assert chosen[0]["bound"] in ("start", "memory", "file", "link", "work")
+    assert chosen[0]["bound"] in ("start", "memory", "file", "disk", "link", "work")
     assert plan.engine_why.startswith("auto: ") and plan.engine_why in plan.text
     assert plan.read_bytes == 800_000 and plan.write_bytes >= 800_004 and plan.seconds > 0
     with pytest.raises(errors.BadShape):

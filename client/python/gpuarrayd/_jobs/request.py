@@ -114,7 +114,7 @@ class Request:
         made: dict[int, _core.Array] = {}
         return [(name, value.__gad_like__(session)
                  if is_plan and hasattr(value, "__gad_like__")
-                 else value.__gad_shared__(session, made) if hasattr(value, "__gad_shared__")
+                 else value.__gad_shared__(session, made, self) if hasattr(value, "__gad_shared__")
                  else source(session, value, name)) for name, value in self.args.items()]
 
     def _key(self, sources: Named, outputs: list[tuple[str, str | None]]) -> object:

@@ -155,7 +155,10 @@ class Lazy(Operators, Reductions, Turning, Unanswered):
             Whether a bar is shown; or what is told how far the job is.
         tf32 : bool
             Whether a device may round float32 to the 10 bits of TF32 before it multiplies the
-            matrices of this job, which is several times as fast.
+            matrices, which is several times as fast.
+
+        What is computed first, as a product that is summed, is computed by jobs of its own, with
+        the same engine, priority, label and tf32.
 
         Returns
         -------

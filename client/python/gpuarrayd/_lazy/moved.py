@@ -83,17 +83,21 @@ class Moved(Source):
         return ViewSource(self, (0,) * len(self.shape), axes).selected(items)
 
     def __gad_source__(self, session: "_core.Session") -> "_core.Array":
-        _, made = new_array(session, self.dtype, self.shape, "C")
-        fill(session, self, made)
-        return made
+        return self._made(session, Request([], {}, []))
 
-    def __gad_shared__(self, session: "_core.Session",
-                       made: "dict[int, _core.Array]") -> "_core.Array":
-        """The same, where `made` are the arrays that are made for one job, each once."""
+    def __gad_shared__(self, session: "_core.Session", made: "dict[int, _core.Array]",
+                       request: Request) -> "_core.Array":
+        """The same, where `made` are the arrays that are made for one request, each once, by jobs
+        as that one's is."""
         found = made.get(id(self))
         if found is None:
-            found = made[id(self)] = self.__gad_source__(session)
+            found = made[id(self)] = self._made(session, request)
         return found
+
+    def _made(self, session: "_core.Session", request: Request) -> "_core.Array":
+        _, made = new_array(session, self.dtype, self.shape, "C")
+        fill(session, self, made, request)
+        return made
 
     def __gad_like__(self, session: "_core.Session") -> "_core.Array":
         """What has its shape and dtype, for plans."""
@@ -113,10 +117,9 @@ def _unread(start: object, count: object, block: object) -> None:
     raise AssertionError("a plan reads nothing")
 
 
-def fill(session: "_core.Session", moved: Moved, to: "_core.Array", engine: str | None = None,
-         priority: int = 0, label: str | None = None, progress: object = False,
-         tf32: bool = False) -> None:
-    """Computes the pieces into their places."""
+def fill(session: "_core.Session", moved: Moved, to: "_core.Array", whose: Request,
+         progress: object = False) -> None:
+    """Computes the pieces into their places, where and how the request says whose they are."""
     waiting = [_possible(session, to, piece) for piece in moved.pieces
                if 0 not in piece.node.shape]
     while waiting:
@@ -124,8 +127,8 @@ def fill(session: "_core.Session", moved: Moved, to: "_core.Array", engine: str 
         nodes = [piece.node for piece in waiting[:n]]
         texts, sources = written(nodes)
         args = {name: source.argument() for name, source in sources.items()}
-        request = Request([(text, None) for text in texts], args, [None] * n, engine, priority,
-                          label, tf32 or allows_tf32(nodes))
+        request = Request([(text, None) for text in texts], args, [None] * n, whose.engine,
+                          whose.priority, whose.label, whose.tf32 or allows_tf32(nodes))
         wanted: list[Any] = [(text, None, _place(session, to, piece))
                              for text, piece in zip(texts, waiting, strict=False)]
         request._wait(session, wanted, request._sources(session), progress)
@@ -220,7 +223,7 @@ class MoveRequest(Request):
             made = session.create(out.path, moved.dtype.str, moved.shape, False, True)
         else:
             made = _sink(session, moved, out)
-        fill(session, moved, made, self.engine, self.priority, self.label, progress, self.tf32)
+        fill(session, moved, made, self, progress)
         if not isinstance(out, To):
             return result
         made.commit()

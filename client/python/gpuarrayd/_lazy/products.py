@@ -23,7 +23,7 @@ journal : path, bool or None
     when the job is done.
 tf32 : bool
     Whether a device may round float32 to the 10 bits of TF32 before it multiplies, which is several
-    times as fast; it adds in float32. compute(tf32=True) allows it to the products of one job.
+    times as fast; it adds in float32. compute(tf32=True) allows it to all products of a lazy.
 axis : int
     Along which; negative ones count from the last.
 axes : int, or two sequences of ints

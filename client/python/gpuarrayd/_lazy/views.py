@@ -23,6 +23,7 @@ from .selection import Items, Several, key_of
 
 if TYPE_CHECKING:
     from .. import _core
+    from .._jobs.request import Request
 
 ViewAxis: TypeAlias = tuple[int, int, int]  # axis, count, step
 Start: TypeAlias = tuple[int, ...]
@@ -73,12 +74,15 @@ class ViewSource(Source):
         base: Any = self.base
         return session.view(base.__gad_source__(session), self.start, self.axes)
 
-    def __gad_shared__(self, session: "_core.Session",
-                       made: "dict[int, _core.Array]") -> "_core.Array":
-        """The same, where `made` are the arrays that are made for one job, each once."""
+    def __gad_shared__(self, session: "_core.Session", made: "dict[int, _core.Array]",
+                       request: "Request") -> "_core.Array":
+        """The same, where `made` are the arrays that are made for one request, each once, by jobs
+        as that one's is."""
         base: Any = self.base
         found = made.get(id(base))
-        if found is None:
+        if found is None and hasattr(base, "__gad_shared__"):
+            found = base.__gad_shared__(session, made, request)
+        elif found is None:
             found = made[id(base)] = base.__gad_source__(session)
         return session.view(found, self.start, self.axes)
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define WHOLE      FAKES "/libcublas.so"
@@ -29,6 +30,41 @@ Test(blas_library, takes_the_first_that_is_there_and_whole)
     cr_assert(eq(int, open_of(WHOLE, NULL, &error), 120304));
     cr_assert(eq(int, open_of("libno-such-library.so.1", WHOLE, &error), 120304));
     cr_assert(eq(int, open_of(INCOMPLETE, WHOLE, &error), 120304));
+}
+
+Test(blas_library, says_its_version_and_whether_it_is_too_old)
+{
+    static const struct {
+        int version;
+        const char *text;
+        bool is_enough;
+    } cases[] = {{130100, "cuBLAS 13.1.0", true}, {120304, "cuBLAS 12.3.4", true},
+                 {110902, "cuBLAS 11.9.2", true}, {11605, "cuBLAS 11.6.5", true},
+                 {11000, "cuBLAS 11.0.0", true},  {10203, "cuBLAS 10.2.3", false},
+                 {0, "cuBLAS 0.0.0", false}};
+    for (int i = 0; i < 7; i++) {
+        char text[BLAS_VERSION_SIZE];
+        bool is_enough = blas_version_text(cases[i].version, text);
+        cr_assert(eq(int, is_enough, cases[i].is_enough));
+        cr_assert(eq(int, strcmp(text, cases[i].text), 0), "%s", text);
+    }
+}
+
+Test(blas_library, is_of_11_where_there_is_no_newer_one)
+{
+    char folder[] = "/tmp/gpuarrayd-blas-XXXXXX", lib64[PATH_MAX], link[PATH_MAX + 32];
+    struct gad_error error = {0};
+    struct blas_functions functions;
+    cr_assert(ne(ptr, mkdtemp(folder), NULL));
+    snprintf(lib64, sizeof(lib64), "%s/lib64", folder);
+    cr_assert(eq(int, mkdir(lib64, 0700), 0));
+    snprintf(link, sizeof(link), "%s/libcublas.so.11", lib64);
+    cr_assert(eq(int, symlink(WHOLE, link), 0));
+    cr_assert(eq(int, setenv("CUDA_PATH", folder, 1), 0));
+    cr_assert(eq(int, blas_library_open(&functions, &error), 0), "%s", error.message);
+    unlink(link);
+    rmdir(lib64);
+    rmdir(folder);
 }
 
 Test(blas_library, says_what_is_missing)

@@ -14,7 +14,7 @@
 struct plain_test {
     const char *suite, *name;
     void (*run)(void);
-    int signal;
+    int signal, timeout; /* the runner has one for the program */
     struct plain_test *next;
 };
 

@@ -7,8 +7,11 @@
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <cuda_runtime_api.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define MIB UINT64_C(1048576)
 
@@ -259,4 +262,29 @@ Test(card, a_device_that_is_lost_as_it_starts)
     cr_assert(eq(int, open_with("lost-after=3"), WORKER_EXIT_FAULT));
     cr_assert(eq(int, error.status, GAD_DEVICE_FAULT));
     cr_assert(ne(ptr, strstr(error.message, "cudaErrorUnknown"), NULL));
+}
+
+/* The double aborts when memory goes that something is on its way from or to. */
+static int status_of_opening(int nth_launch)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        char settings[64];
+        snprintf(settings, sizeof(settings), "fail-launch=%d,delay-us=3000", nth_launch);
+        _exit(open_with(settings) != 0);
+    }
+    int status = -1;
+    cr_assert(eq(int, waitpid(child, &status, 0), child));
+    bool has_exited = WIFEXITED(status);
+    cr_assert(has_exited, "launch %d", nth_launch);
+    return WEXITSTATUS(status);
+}
+
+Test(card, what_is_under_way_is_waited_for_where_a_launch_is_refused)
+{
+    int n_refused = 0;
+    for (int nth = 1; nth < 200 && status_of_opening(nth) != 0; nth++)
+        n_refused++;
+    cr_assert(lt(int, 5, n_refused));
+    cr_assert(lt(int, n_refused, 199));
 }

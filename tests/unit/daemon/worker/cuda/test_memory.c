@@ -48,7 +48,8 @@ static void end(void)
     card_memory_end(&m);
 }
 
-Test(memory, parts_by_the_drivers_list_add_up, .fini = end)
+/* As far as to the modules, by what the driver says. */
+static void begin_by_driver(void)
 {
     tell(6092, 2000, 100, 0);
     card_memory_begin(&m);
@@ -57,6 +58,11 @@ Test(memory, parts_by_the_drivers_list_add_up, .fini = end)
     card_memory_has_context(&m, &device);
     tell(5642, 2450, 100, 450);
     card_memory_has_modules(&m);
+}
+
+Test(memory, parts_by_the_drivers_list_add_up, .fini = end)
+{
+    begin_by_driver();
     tell(4616, 3476, 100, 1476);
     card_memory_has_all(&m, &allocations);
     cr_assert(eq(int, m.source, CARD_BY_DRIVER));
@@ -74,13 +80,7 @@ Test(memory, parts_by_the_drivers_list_add_up, .fini = end)
 
 Test(memory, what_opening_cublas_added_is_of_the_modules, .fini = end)
 {
-    tell(6092, 2000, 100, 0);
-    card_memory_begin(&m);
-    open_device();
-    tell(5692, 2400, 100, 400);
-    card_memory_has_context(&m, &device);
-    tell(5642, 2450, 100, 450);
-    card_memory_has_modules(&m);
+    begin_by_driver();
     tell(4618, 3474, 100, 1474);
     card_memory_has_slabs(&m);
     tell(4538, 3554, 100, 1554);

@@ -18,6 +18,7 @@
 #define lt(type, a, b) plain_is_##type(a, <, b)
 #define le(type, a, b) plain_is_##type(a, <=, b)
 #define ge(type, a, b) plain_is_##type(a, >=, b)
+#define zero(type, a)  plain_is_##type(a, ==, 0)
 #define not(condition) (!(condition))
 
 #define epsilon_eq(type, a, b, epsilon) (fabs((a) - (b)) <= (epsilon))

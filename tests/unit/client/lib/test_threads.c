@@ -1,0 +1,182 @@
+/* Different clients in different threads at the same time, with a real daemon: what each does is
+ * its own. And one client that goes from thread to thread. The daemon is started here, since the
+ * way in which the library starts one is not for ThreadSanitizer. */
+#include "client/gpuarrayd.h"
+#include "proto/util.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define N_THREADS 4
+#define N_TURNS   12
+#define N         20000 /* float64 that do not travel in a message */
+
+static char scratch[64], daemon_socket[96];
+static pid_t daemon_id;
+
+static struct gad_client *connect_soon(void)
+{
+    const struct gad_connect_options options = {.socket = daemon_socket, .no_private_daemon = true};
+    struct gad_client *client = NULL;
+    for (int i = 0; i < 1000 && gad_connect(&options, &client, NULL); i++)
+        usleep(10000);
+    return client;
+}
+
+static struct gad_client *set_up(void)
+{
+    snprintf(scratch, sizeof(scratch), "/tmp/gad-client.XXXXXX");
+    cr_assert(ne(ptr, mkdtemp(scratch), NULL));
+    snprintf(daemon_socket, sizeof(daemon_socket), "%s/socket", scratch);
+    char *program = getenv("GPUARRAYD_DAEMON");
+    char *arguments[] = {
+        program,         (char[]){"--socket"}, daemon_socket,   (char[]){"--engine"},
+        (char[]){"cpu"}, (char[]){"--pool"},   (char[]){"16M"}, NULL};
+    int r = posix_spawn(&daemon_id, program, NULL, NULL, arguments, environ);
+    cr_assert(eq(int, r, 0));
+    struct gad_client *client = connect_soon();
+    cr_assert(ne(ptr, client, NULL));
+    return client;
+}
+
+static void tear_down(struct gad_client *client)
+{
+    char command[128];
+    gad_close(client);
+    kill(daemon_id, SIGTERM);
+    cr_assert(eq(int, waitpid(daemon_id, NULL, 0), daemon_id));
+    snprintf(command, sizeof(command), "rm -r %s", scratch);
+    cr_assert(eq(int, system(command), 0));
+}
+
+struct part {
+    pthread_t thread;
+    struct gad_client *client;
+    struct gad_error error;
+    int number, status;
+    const char *what; /* that went wrong */
+};
+
+static int run_one(struct part *p, const char *expr, struct gad_array *a, struct gad_array *to,
+                   const char *to_path)
+{
+    struct gad_argument args[] = {{.name = "a", .array = a}};
+    struct gad_output outputs[] = {{.expr = expr, .to = to, .to_path = to_path}};
+    const struct gad_job_options options = {
+        .n_args = 1, .args = args, .n_outputs = 1, .outputs = outputs};
+    return (int)gad_run(p->client, &options, NULL, &p->error);
+}
+
+/* Ordinary memory, which threads of the library read and write. */
+static const char *in_memory(struct part *p, double *data)
+{
+    const int64_t shape[] = {N}, one[] = {1};
+    const struct gad_layout layout = {.dtype = GAD_FLOAT64, .ndim = 1, .shape = shape};
+    const struct gad_layout single = {.dtype = GAD_FLOAT64, .ndim = 1, .shape = one};
+    struct gad_array *a, *to, *sum;
+    double total[1] = {0};
+    for (int i = 0; i < N; i++)
+        data[i] = p->number;
+    if (gad_array_from_memory(p->client, &layout, data, true, &a, &p->error) ||
+        gad_array_from_memory(p->client, &layout, data + N, true, &to, &p->error) ||
+        gad_array_from_memory(p->client, &single, total, true, &sum, &p->error))
+        return "from memory";
+    if (run_one(p, "a * 2 + 1", a, to, NULL) || run_one(p, "sum(a, keepdims=True)", to, sum, NULL))
+        return "run in memory";
+    gad_array_release(a);
+    gad_array_release(to);
+    gad_array_release(sum);
+    return *total == (2.0 * p->number + 1) * N ? NULL : "the sum in memory";
+}
+
+/* A file of each format, written and read. */
+static const char *in_files(struct part *p, const double *data)
+{
+    static const char *const formats[] = {"%s/%d.npy", "%s/%d.h5:/x"};
+    const int64_t shape[] = {N}, one[] = {1};
+    const struct gad_layout layout = {.dtype = GAD_FLOAT64, .ndim = 1, .shape = shape};
+    const struct gad_layout single = {.dtype = GAD_FLOAT64, .ndim = 1, .shape = one};
+    for (size_t i = 0; i < ARRAY_LENGTH(formats); i++) {
+        char path[128];
+        struct gad_array *a, *file, *sum;
+        double total[1] = {0};
+        snprintf(path, sizeof(path), formats[i], scratch, p->number);
+        if (gad_array_from_memory(p->client, &layout, (double *)data, false, &a, &p->error) ||
+            run_one(p, "a + 1", a, NULL, path) ||
+            gad_array_open(p->client, path, &file, &p->error) ||
+            gad_array_from_memory(p->client, &single, total, true, &sum, &p->error) ||
+            run_one(p, "sum(a, keepdims=True)", file, sum, NULL))
+            return "run in files";
+        gad_array_release(a);
+        gad_array_release(file);
+        gad_array_release(sum);
+        if (*total != (p->number + 1.0) * N)
+            return "the sum in a file";
+    }
+    return NULL;
+}
+
+static void *take_turns(void *argument)
+{
+    struct part *p = argument;
+    double *data = malloc(2 * N * sizeof(*data));
+    for (int i = 0; i < N_TURNS && !p->what; i++) {
+        p->client = connect_soon();
+        if (!p->client) {
+            p->what = "connect";
+            break;
+        }
+        p->what = in_memory(p, data);
+        if (!p->what)
+            p->what = in_files(p, data);
+        gad_close(p->client);
+    }
+    free(data);
+    return gad_versions()[0] ? NULL : p;
+}
+
+Test(threads, have_clients_of_their_own, .timeout = 120)
+{
+    static struct part parts[N_THREADS];
+    struct gad_client *first = set_up();
+    for (int i = 0; i < N_THREADS; i++) {
+        parts[i].number = i + 1;
+        cr_assert(eq(int, pthread_create(&parts[i].thread, NULL, take_turns, &parts[i]), 0));
+    }
+    for (int i = 0; i < N_THREADS; i++) {
+        cr_assert(eq(int, pthread_join(parts[i].thread, NULL), 0));
+        bool is_well = parts[i].what == NULL;
+        cr_assert(is_well, "%s: %s", parts[i].what, parts[i].error.message);
+    }
+    tear_down(first);
+}
+
+static void *use_it(void *argument)
+{
+    struct part *p = argument;
+    double *data = malloc(2 * N * sizeof(*data));
+    p->what = in_memory(p, data);
+    free(data);
+    return NULL;
+}
+
+Test(threads, may_have_a_client_one_after_the_other, .timeout = 60)
+{
+    static struct part part;
+    part.client = set_up();
+    for (int i = 0; i < N_THREADS; i++) {
+        part.number = i;
+        cr_assert(eq(int, pthread_create(&part.thread, NULL, use_it, &part), 0));
+        cr_assert(eq(int, pthread_join(part.thread, NULL), 0));
+        bool is_well = part.what == NULL;
+        cr_assert(is_well, "%s: %s", part.what, part.error.message);
+    }
+    tear_down(part.client);
+}
