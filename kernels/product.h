@@ -80,7 +80,8 @@ struct plan_product {
      * broadcast. n_outer: places along the axes before it, together. */
     int64_t n_inner, n_inner_of[3], n_outer;
     bool has_matrices[3]; /* others for each place along the cut axis */
-    /* Of the pool as well. Multiples of the above, or all there is; of n_inner as well. */
+    int64_t run_matrices; /* of C: product_run() gives no more; INT64_MAX: it gives all of a turn */
+    /* Of the pool and of rates. Multiples of the above, or all there is; of n_inner as well. */
     int64_t tile_rows, tile_columns, tile_matrices;
     int64_t panel_depth; /* whole steps; the last panel may have less */
     uint64_t n_tiles, n_depth_steps, n_panels;

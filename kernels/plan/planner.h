@@ -112,6 +112,9 @@ void planner_product_blocks(const struct program *program, bool is_device,
 /* product_batch.c: n_matrices and what says which of them are a tile's; at most so many on inner
  * axes. */
 void planner_cut_batch(const struct program *program, int64_t most_inner, struct plan_product *ret);
+/* product_batch.c: whether all of C's matrices in a tile have one of their own, or one is for all.
+ */
+bool product_is_even(const struct plan_product *product, enum product_pass pass);
 /* product_batch.c: of one of C's batch axes, how much a tile has; INT64_MAX: all of it. */
 int64_t product_tile_extent(const struct plan_product *product, int axis);
 /* product_batch.c: matrices of a panel for so many of C, or of C itself. */

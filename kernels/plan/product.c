@@ -251,13 +251,29 @@ static int64_t n_parts(int64_t extent, int64_t part)
     return extent / part + (extent % part != 0);
 }
 
+/* Matrices go block_matrices at a time, and begin anew with each place along the cut axis, so that
+ * the same ones go together in tiles of all sizes: a device's library may add in another order
+ * where it multiplies another number. */
+struct groups {
+    int64_t of_place, n_of_place; /* matrices; groups of them */
+    int64_t n;                    /* of a tile */
+};
+
+static struct groups groups_of(const struct plan_product *p)
+{
+    int64_t of_place = p->block_matrices > p->n_inner ? p->block_matrices : p->n_inner;
+    int64_t n_of_place = n_parts(of_place, p->block_matrices);
+
+    return (struct groups){of_place, n_of_place, n_parts(p->tile_matrices, of_place) * n_of_place};
+}
+
 unsigned planner_count_multiplies(const struct plan_product *p)
 {
     struct product_lines lines;
 
     product_lines_of(p, &lines);
-    uint64_t n_groups = (uint64_t)n_parts(p->tile_matrices, p->block_matrices);
-    uint64_t n = (uint64_t)multiply_saturating((int64_t)lines.n_multiplies, (int64_t)n_groups);
+    int64_t n_groups = groups_of(p).n;
+    uint64_t n = (uint64_t)multiply_saturating((int64_t)lines.n_multiplies, n_groups);
     return n < UINT32_MAX / 4 ? (unsigned)n : UINT32_MAX;
 }
 
@@ -314,7 +330,9 @@ static void set_multiply(const struct plan *plan, uint64_t tile, uint64_t step_i
         blocks_along(p->n_rows, at.row, p->tile_rows, p->block_rows, p->join_rows);
     struct tile_blocks columns =
         blocks_along(p->n_columns, at.column, p->tile_columns, p->block_columns, p->join_columns);
-    uint64_t n_of_matrix = p->n_multiplies / (uint64_t)n_parts(p->tile_matrices, p->block_matrices);
+    struct groups groups = groups_of(p);
+    uint64_t n_of_matrix = p->n_multiplies / (uint64_t)groups.n;
+    int64_t group = (int64_t)(n / n_of_matrix), place = group / groups.n_of_place;
     int64_t n_matrices =
         least(p->n_matrices - (int64_t)at.matrix * p->tile_matrices, p->tile_matrices);
     struct product_lines lines;
@@ -332,8 +350,9 @@ static void set_multiply(const struct plan *plan, uint64_t tile, uint64_t step_i
     turn->n_rows = down.n;
     turn->column = across.first;
     turn->n_columns = across.n;
-    set_extent((int64_t)(n / n_of_matrix) * p->block_matrices, p->block_matrices, n_matrices,
-               &turn->matrix, &turn->n_matrices);
+    set_extent(place * groups.of_place + group % groups.n_of_place * p->block_matrices,
+               p->block_matrices, least(n_matrices, (place + 1) * groups.of_place), &turn->matrix,
+               &turn->n_matrices);
     turn->n_depth = least(p->depth - (int64_t)step_index * p->step_depth, p->step_depth);
     turn->is_empty = turn->n_columns == 0 || turn->n_rows == 0 || turn->n_matrices == 0;
     if (p->is_symmetric && at.row == at.column) {

@@ -30,6 +30,22 @@ static int own_axis(const struct program *program, int n_batch, enum product_pas
     return own >= 0 && space->shape[own] > 1 ? own : -1;
 }
 
+bool product_is_even(const struct plan_product *p, enum product_pass pass)
+{
+    return p->n_inner_of[pass] == (p->has_matrices[pass] ? p->n_inner : 1);
+}
+
+/* All matrices of both operands, or those along the last axis. */
+static int64_t run_of(const struct program_product *product, const struct plan_product *p)
+{
+    if (product_is_even(p, PRODUCT_LEFT) && product_is_even(p, PRODUCT_RIGHT))
+        return INT64_MAX;
+    for (int axis = product->n_batch_axes - 1; axis > p->cut_axis; axis--)
+        if (product->batch_shape[axis] > 1)
+            return product->batch_shape[axis];
+    return INT64_MAX;
+}
+
 void planner_cut_batch(const struct program *program, int64_t most_inner, struct plan_product *ret)
 {
     const struct program_product *product = &program->product;
@@ -54,6 +70,7 @@ void planner_cut_batch(const struct program *program, int64_t most_inner, struct
             if (own_axis(program, n_batch, pass, axis) >= 0)
                 ret->n_inner_of[i] *= shape[axis];
     }
+    ret->run_matrices = run_of(product, ret);
 }
 
 int64_t product_tile_extent(const struct plan_product *p, int axis)

@@ -28,7 +28,8 @@
  * is had unless it makes more than 1 / DOUBLE_SHARE of the moving.
  *
  * A plan with a journal is made for rates that are not measured: the daemon that goes on with it
- * may have measured others, and has to come to a carry of the same size.
+ * may have measured others, and has to come to a carry of the same size. With as many threads it
+ * does; with others the carry may be too small for the journal's tiles, which is said then.
  *
  * Called by product_tiles.c. Pure code.
  */

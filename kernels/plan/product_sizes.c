@@ -21,6 +21,7 @@
 #define LARGE_EVEN_STEP  64
 #define LARGE_EXTENT     256
 #define FLOAT32_ROW_STEP 48 /* such may be joined */
+#define MAX_RUNS         64 /* of matrices: a device is given them one after the other */
 
 struct sizes {
     int64_t rows, columns, depth;
@@ -189,7 +190,9 @@ void planner_product_blocks(const struct program *program, bool is_device, struc
         s.rows = s.columns = least(s.rows, s.columns);
     ret->is_symmetric = product->is_symmetric;
     planner_cut_batch(program, most_matrices(wishes, &s, item_bytes), ret);
-    ret->block_matrices = matrices_of(wishes, &s, ret->n_matrices, ret->n_inner, n_all, item_bytes);
+    int64_t most = is_device ? multiply_saturating(MAX_RUNS, ret->run_matrices) : INT64_MAX;
+    ret->block_matrices =
+        matrices_of(wishes, &s, least(ret->n_matrices, most), ret->n_inner, n_all, item_bytes);
     bool is_float32 = product->dtype == DTYPE_FLOAT32 && !product->is_symmetric;
     ret->block_rows =
         even_out(product->n_rows, s.rows, is_float32 ? FLOAT32_ROW_STEP : LARGE_EVEN_STEP);

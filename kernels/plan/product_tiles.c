@@ -249,7 +249,7 @@ static void try_matrices(struct chooser *c)
         try_rows(c, even_out(length, least(n, length), step));
         if (n >= length)
             return;
-        n = least(2 * n, divide_up(length, step) * step);
+        n = least(multiply_saturating(2, n), multiply_saturating(divide_up(length, step), step));
     }
 }
 

@@ -137,12 +137,6 @@ void product_mirror(const struct plan *plan, const struct product_turn *turn, ch
                               j + MIRROR_SQUARE < n ? j + MIRROR_SQUARE : n);
 }
 
-/* Whether all of C's matrices have one of their own, or one is for all of them. */
-static bool is_even(const struct plan_product *p, enum product_pass pass)
-{
-    return p->n_inner_of[pass] == (p->has_matrices[pass] ? p->n_inner : 1);
-}
-
 /* Bytes from the panel's first matrix to the one of C's matrix `matrix`. */
 static int64_t panel_matrix(const struct plan *plan, enum product_pass pass, int64_t matrix)
 {
@@ -152,7 +146,7 @@ static int64_t panel_matrix(const struct plan *plan, enum product_pass pass, int
     int n_batch = p->axes[PRODUCT_RESULT].n_batch, first = n_batch - p->axes[pass].n_batch;
     int64_t stride = p->panel_matrix_bytes[pass], sum = 0;
 
-    if (is_even(p, pass))
+    if (product_is_even(p, pass))
         return p->has_matrices[pass] ? matrix * stride : 0;
     for (int i = n_batch - 1; i >= 0 && i >= p->cut_axis; i--) {
         int64_t at = i == p->cut_axis ? matrix : matrix % whole[i];
@@ -167,19 +161,9 @@ static int64_t panel_matrix(const struct plan *plan, enum product_pass pass, int
 
 int64_t product_run(const struct plan *plan, const struct product_turn *turn, int64_t matrix)
 {
-    const struct plan_product *p = &plan->product;
-    const int64_t *whole = plan->passes[PRODUCT_RESULT].geometry.shape;
-    int64_t rest = turn->n_matrices - matrix;
-    int last = p->axes[PRODUCT_RESULT].n_batch - 1;
+    int64_t run = plan->product.run_matrices, n = run - (turn->matrix + matrix) % run;
 
-    if (is_even(p, PRODUCT_LEFT) && is_even(p, PRODUCT_RIGHT))
-        return rest;
-    while (last > p->cut_axis && whole[last] == 1)
-        last--;
-    if (last <= p->cut_axis)
-        return rest;
-    int64_t n = whole[last] - (turn->matrix + matrix) % whole[last];
-    return n < rest ? n : rest;
+    return n < turn->n_matrices - matrix ? n : turn->n_matrices - matrix;
 }
 
 void product_block(const struct plan *plan, const struct program *program,

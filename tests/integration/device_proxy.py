@@ -9,6 +9,7 @@ What it does is told by files of the folder $DEVICE_PROXY, read when it starts:
                   starts, and stays; "deaf": it maps no region
     devices       how many devices there are (1)
     ready         a JSON map that goes over what it says when it is ready
+    rates         a JSON map that it says is measured since, right behind that
 
 and by a job's label: "fault:device" ends it as a device's fault does, with no tile in hand;
 "fault:tile" does with a tile of that job in hand; "fault:once" is the first, once.
@@ -138,6 +139,10 @@ class Proxy:
                 rates={"memory": 1e13, "file": 1e13, "to_device": 1e12, "from_device": 1e12,
                        "device": 1e13, "work": 1e15, "job_seconds": 1e-6})
             message[2][0].update(json.loads(self.read("ready", "{}")))
+            self.broker.say(*message)
+            if rates := self.read("rates", ""):
+                self.broker.say(2, "worker.rates", [json.loads(rates)])
+            return
         elif message[0] == 1 and message[3] and "engine" in message[3]:
             message[3]["engine"] = self.name
         self.broker.say(*message)

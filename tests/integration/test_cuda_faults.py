@@ -219,7 +219,7 @@ def test_a_lost_device_leaves_the_cpu_its_jobs(start, source, folder):
 
 def test_cancelled_in_the_middle_nothing_is_left(start, source):
     """Tiles are with the device when the job ends; the next job is right all the same."""
-    daemon = start(env=double(delay_us=20_000))
+    daemon = start(env=double(seed=1, delay_us=20_000))
     counts = daemon.quiet_counts()
     with daemon.connect() as w:
         ident = submit(w, source, progress_ms=50)
@@ -237,7 +237,7 @@ def test_cancelled_in_the_middle_nothing_is_left(start, source):
 
 
 def test_a_client_that_goes_in_the_middle(start, source):
-    daemon = start(env=double(delay_us=20_000))
+    daemon = start(env=double(seed=1, delay_us=20_000))
     counts = daemon.quiet_counts()
     w = daemon.connect()
     submit(w, source)

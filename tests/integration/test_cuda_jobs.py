@@ -31,7 +31,6 @@ from test_provider import (  # noqa: F401
     test_one_that_changes_ring_headers_while_we_read,
     test_rings_that_cannot_be,
 )
-from test_trees import ops, test_trees_in_place, test_trees_over_many_tiles_of_a_tiny_pool  # noqa: F401
 from test_worker import test_an_input_may_be_written_over_whatever_else_the_pass_does  # noqa: F401
 from test_worker_loss import (  # noqa: F401
     test_killed_from_outside_all_jobs_complete,

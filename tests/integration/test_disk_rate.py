@@ -33,6 +33,15 @@ def forget(path):
             return True
 
 
+def seconds_to_read(path):
+    forget(path)
+    begin = time.monotonic()
+    with open(path, "rb", buffering=0) as file:
+        while file.read(MIB):
+            pass
+    return time.monotonic() - begin
+
+
 def test_is_told_once_jobs_had_to_wait(daemon, tmp_path):
     path = tmp_path / "a.npy"
     np.save(path, np.arange(N_BYTES // 8, dtype="<f8"))
@@ -45,6 +54,8 @@ def test_is_told_once_jobs_had_to_wait(daemon, tmp_path):
         done = daemon.ctl("run", "sum(a)", f"a={path}")
         assert float(done.stdout.split()[-1]) == wanted
     disk = daemon.engine_info("cpu")["rates"]["disk"]
+    if disk == 0 and seconds_to_read(path) < 0.25:  # of which threads have to wait 0.1
+        pytest.skip("the disk is so fast that nobody waits long enough for this file")
     assert 1e5 < disk < 1e12
     info = daemon.ctl("info").stdout
     assert any(line.split()[:1] == ["disk"] and line.endswith("/s") for line in info.splitlines())

@@ -45,6 +45,9 @@ class Devices:
     def say(self, **ready):
         (self.folder / "ready").write_text(json.dumps(ready))
 
+    def measure(self, **rates):
+        (self.folder / "rates").write_text(json.dumps(rates))
+
     def args(self, *more):
         return ["--engine", "auto", "--cuda-worker", str(self.program), *more]
 
@@ -185,6 +188,17 @@ def test_rates_that_cannot_be(begin, devices, rate):
         assert all(w.reply(ident)["outputs"] for ident in idents)
         plan = w.call("job.plan", **SMALL)
         assert [e["behind_seconds"] for e in plan["engines"]] == [0, 0]
+
+
+@pytest.mark.parametrize("told, known", [(2e8, 2e8), (math.nan, 0), (math.inf, 0), (-1.0, 0),
+                                         (5e-324, 0)])
+def test_the_rate_of_the_disk_is_known_of_every_worker(begin, devices, told, known):
+    devices.measure(disk=told)
+    daemon = begin()
+    wait_for(daemon, "ready")
+    with daemon.connect() as w:
+        assert w.call("job.run", **SMALL, engine="cuda")["engine"] == "cuda:0"
+        assert [e["rates"]["disk"] for e in w.call("server.info")["engines"]] == [known, known]
 
 
 def test_products_have_the_tiles_that_the_broker_chose(begin, devices, tmp_path):

@@ -23,7 +23,8 @@ static bool is_same(const struct plan_limits *a, const struct plan_limits *b)
 {
     return a->pool_bytes == b->pool_bytes && a->slot_bytes == b->slot_bytes &&
            a->carry_limit_bytes == b->carry_limit_bytes && a->n_threads == b->n_threads &&
-           a->is_device == b->is_device && a->has_blas == b->has_blas && a->has_tf32 == b->has_tf32;
+           a->memory_bytes == b->memory_bytes && a->is_device == b->is_device &&
+           a->has_blas == b->has_blas && a->has_tf32 == b->has_tf32;
 }
 
 int worker_set_limits(struct worker *w, const struct plan_limits *limits)
@@ -48,9 +49,15 @@ int worker_set_limits(struct worker *w, const struct plan_limits *limits)
     return 0;
 }
 
+/* They read from the same disks: one that has not waited for them yet would only seem faster. */
 void worker_set_disk_rate(struct worker *w, double rate)
 {
+    const struct broker *broker = w->broker;
+
     w->limits.rates.disk = rate;
+    for (unsigned i = 0; i < broker->n_workers; i++)
+        if (!(broker->workers[i]->limits.rates.disk > 0))
+            broker->workers[i]->limits.rates.disk = rate;
 }
 
 static struct plan_limits limits_of_settings(const struct worker *w)

@@ -47,5 +47,5 @@ int worker_limits_init(struct worker *w) GAD_MUST_CHECK;
 void worker_limits_deinit(struct worker *w);
 /* The pool is of this size from now on (no carry is lent). carry_limit_bytes is found out. */
 int worker_set_limits(struct worker *w, const struct plan_limits *limits) GAD_MUST_CHECK;
-/* From now on; jobs that are planned already keep theirs. */
+/* From now on, for workers that know none too; jobs that are planned already keep theirs. */
 void worker_set_disk_rate(struct worker *w, double rate);

@@ -195,6 +195,25 @@ def test_axes_are_taken_as_one_where_they_lie_so(gd, tmp_path):
     close(strided, np.tensordot(a, b[0], 1))
 
 
+def test_nothing_is_copied_where_axes_lie_so(gd, tmp_path, monkeypatch):
+    a, b = some("f8", 6, 7, 8), some("f8", 7, 8, 9, seed=2)
+    np.save(tmp_path / "a.npy", a)
+    x, parts = gd.open(tmp_path / "a.npy"), gd.concatenate([a[:2], a[2:]])
+    copied = []
+    fill = gd._lazy.moved.fill
+    monkeypatch.setattr(gd._lazy.moved, "fill", lambda session, moved, *more:
+                        copied.append(moved.shape) or fill(session, moved, *more))
+    close(np.tensordot(x, b).compute(), np.tensordot(a, b))
+    assert copied == []
+    close(np.tensordot(x[1:3], b).compute(), np.tensordot(a[1:3], b))
+    assert copied == []
+    close(np.tensordot(parts, b).compute(), np.tensordot(a, b))
+    assert copied == [(6, 7, 8)]
+    del copied[:]
+    close(np.tensordot(x[::2, :, 1:], b[:, 1:]).compute(), np.tensordot(a[::2, :, 1:], b[:, 1:]))
+    assert copied == [(3, 49), (49, 9)]
+
+
 # -- where results go ---------------------------------------------------------------------------
 
 def test_out(gd, tmp_path):

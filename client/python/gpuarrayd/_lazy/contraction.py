@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from .views import permuted, viewed
 
 if TYPE_CHECKING:
     from .. import _core
+    from .._jobs.request import Request
 
 Label: TypeAlias = str | int  # of an axis
 Groups: TypeAlias = Sequence[Sequence[int]]  # sizes of the axes that become one
@@ -191,14 +192,17 @@ class Merged(Moved):
         super().__init__(_shape(groups), [Piece(node, (0,) * len(groups), tuple(axes))])
         self._source = node if isinstance(node, Source) else None
 
-    def __gad_source__(self, session: "_core.Session") -> "_core.Array":
-        source: object = self._source
-        if isinstance(source, (ArraySource, Moved)) or hasattr(source, "__gad_source__"):
+    def _made(self, session: "_core.Session", made: "dict[int, _core.Array]",
+              request: Request) -> "_core.Array":
+        source: Any = self._source
+        if source is not None:
+            found = (source.__gad_shared__(session, made, request)
+                     if hasattr(source, "__gad_shared__") else source.__gad_source__(session))
             try:
-                return session.reshape(source.__gad_source__(session), self.shape)
+                return session.reshape(found, self.shape)
             except errors.BadShape:
                 pass
-        return super().__gad_source__(session)
+        return super()._made(session, made, request)
 
 
 class Placed(Moved):

@@ -83,7 +83,7 @@ class Moved(Source):
         return ViewSource(self, (0,) * len(self.shape), axes).selected(items)
 
     def __gad_source__(self, session: "_core.Session") -> "_core.Array":
-        return self._made(session, Request([], {}, []))
+        return self.__gad_shared__(session, {}, Request([], {}, []))
 
     def __gad_shared__(self, session: "_core.Session", made: "dict[int, _core.Array]",
                        request: Request) -> "_core.Array":
@@ -91,13 +91,14 @@ class Moved(Source):
         as that one's is."""
         found = made.get(id(self))
         if found is None:
-            found = made[id(self)] = self._made(session, request)
+            found = made[id(self)] = self._made(session, made, request)
         return found
 
-    def _made(self, session: "_core.Session", request: Request) -> "_core.Array":
-        _, made = new_array(session, self.dtype, self.shape, "C")
-        fill(session, self, made, request)
-        return made
+    def _made(self, session: "_core.Session", made: "dict[int, _core.Array]",
+              request: Request) -> "_core.Array":
+        _, found = new_array(session, self.dtype, self.shape, "C")
+        fill(session, self, found, request)
+        return found
 
     def __gad_like__(self, session: "_core.Session") -> "_core.Array":
         """What has its shape and dtype, for plans."""

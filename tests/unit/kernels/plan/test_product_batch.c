@@ -132,6 +132,95 @@ Test(product_batch, goes_on_where_a_journal_says)
         check_resumed(&s, MIB, 1, is_redone);
 }
 
+/* Of each matrix, the first one that is multiplied with it. */
+static void list_groups(const struct run *run, int64_t *ret_firsts)
+{
+    const struct plan_product *p = &run->plan.product;
+    struct product_turn turn;
+
+    for (uint64_t i = 0; i < run->plan.n_tiles; i++) {
+        product_turn(&run->plan, i, &turn);
+        if (turn.step != PRODUCT_MULTIPLY || turn.is_empty)
+            continue;
+        int64_t first = (int64_t)turn.tile * p->tile_matrices + turn.matrix;
+        for (int64_t m = 0; m < turn.n_matrices; m++)
+            ret_firsts[first + m] = first;
+    }
+}
+
+Test(product_batch, multiplies_the_same_matrices_together_in_tiles_of_all_sizes)
+{
+    const struct shape s = {.rows = 6,
+                            .columns = 5,
+                            .depth = 4,
+                            .n_batch = 2,
+                            .batch = {4, 43},
+                            .left_has = 3,
+                            .right_has = 3};
+    struct job *job = malloc(sizeof(*job));
+    struct run *run = malloc(sizeof(*run));
+    int64_t wanted[4 * 43], firsts[4 * 43];
+
+    job_init(job, &s);
+    for (int64_t n = 4; n > 0; n /= 2) {
+        struct plan_limits limits = limits_of(MIB);
+        limits.is_device = true;
+        limits.product_tile[0] = n * 43;
+        limits.product_tile[1] = 6;
+        limits.product_tile[2] = 5;
+        run_init(run, job, &limits);
+        cr_assert(eq(u64, run->plan.product.n_tiles, 4 / (uint64_t)n));
+        cr_assert(lt(i64, 1, run->plan.product.block_matrices));
+        cr_assert(lt(i64, run->plan.product.block_matrices, 43));
+        list_groups(run, n == 4 ? wanted : firsts);
+        for (int i = 0; i < 4 * 43 && n < 4; i++)
+            cr_assert(eq(i64, firsts[i], wanted[i]));
+        do_all(run);
+        check_result(run, &s);
+        run_deinit(run);
+    }
+    job_deinit(job);
+    free(run);
+    free(job);
+}
+
+/* All that a device is given in one turn holds others up. */
+Test(product_batch, of_uneven_operands_has_few_runs_a_turn)
+{
+    const struct shape s = {.rows = 2,
+                            .columns = 2,
+                            .depth = 2,
+                            .n_batch = 2,
+                            .batch = {5000, 2},
+                            .left_has = 3,
+                            .right_has = 2};
+    struct job *job = malloc(sizeof(*job));
+    struct run *run = malloc(sizeof(*run));
+    struct plan_limits limits = limits_of(MIB);
+    uint64_t n_matrices = 0;
+
+    limits.is_device = true;
+    job_init(job, &s);
+    run_init(run, job, &limits);
+    check_runs(run);
+    for (uint64_t i = 0; i < run->plan.n_tiles; i++) {
+        struct product_turn turn;
+        unsigned n_runs = 0;
+        product_turn(&run->plan, i, &turn);
+        if (turn.step != PRODUCT_MULTIPLY)
+            continue;
+        for (int64_t m = 0; m < turn.n_matrices; m += product_run(&run->plan, &turn, m))
+            n_runs++;
+        cr_assert(le(u32, n_runs, 64));
+        n_matrices += (uint64_t)turn.n_matrices;
+    }
+    cr_assert(eq(u64, n_matrices, 10000));
+    run_deinit(run);
+    job_deinit(job);
+    free(run);
+    free(job);
+}
+
 Test(product_batch, without_matrices_has_no_turns)
 {
     static const int64_t batches[][3] = {{0, 3, 2}, {4, 0, 2}, {4, 3, 0}};

@@ -270,7 +270,7 @@ static int status_of_opening(int nth_launch)
     pid_t child = fork();
     if (child == 0) {
         char settings[64];
-        snprintf(settings, sizeof(settings), "fail-launch=%d,delay-us=3000", nth_launch);
+        snprintf(settings, sizeof(settings), "fail-launch=%d,seed=1,delay-us=3000", nth_launch);
         _exit(open_with(settings) != 0);
     }
     int status = -1;

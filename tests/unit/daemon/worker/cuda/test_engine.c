@@ -103,7 +103,7 @@ Test(cuda_engine, has_several_tiles_at_the_device_and_takes_no_memory_for_them)
     struct harness h;
     struct test_job j;
     struct outcome o;
-    setenv("GPUARRAYD_DOUBLE", "delay-us=1000", 1);
+    setenv("GPUARRAYD_DOUBLE", "seed=1,delay-us=1000", 1);
     harness_start(&h, 8 * MIB, N_THREADS);
     struct memory m = make_region(&h, 1, 48 * MIB);
     fill(&m);
@@ -213,7 +213,7 @@ Test(cuda_engine, waits_for_the_tiles_of_a_job_that_is_cancelled)
     struct harness h;
     struct test_job j;
     struct outcome o;
-    setenv("GPUARRAYD_DOUBLE", "delay-us=20000", 1);
+    setenv("GPUARRAYD_DOUBLE", "seed=1,delay-us=20000", 1);
     harness_start(&h, 8 * MIB, N_THREADS);
     struct memory m = make_region(&h, 1, 48 * MIB);
     fill(&m);
