@@ -5,6 +5,11 @@
  * threads and locks is its parent's; comparing two counts is cheaper than asking for the process's
  * number in every call.
  *
+ * A thread of the library's that calls Python gets a state of its own each time. The interpreter
+ * has a lock around the list of these, which is taken without the GIL; a child of fork() that
+ * inherits it locked waits for ever. So fork() waits for whoever is in there, and these wait for
+ * nothing else.
+ *
  * Called by module.c once, and by every type. Knows none of them.
  */
 #include "core/base.h"
@@ -13,10 +18,22 @@
 #include <unistd.h>
 
 static unsigned generation;
+static pthread_mutex_t states_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void count_fork(void)
+static void before_fork(void)
+{
+    pthread_mutex_lock(&states_lock);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&states_lock);
+}
+
+static void in_child(void)
 {
     generation++;
+    pthread_mutex_unlock(&states_lock);
 }
 
 unsigned base_generation(void)
@@ -37,13 +54,32 @@ bool base_is_main_thread(void)
 
 static void watch_forks(void)
 {
-    (void)!pthread_atfork(NULL, NULL, count_fork);
+    (void)!pthread_atfork(before_fork, after_fork, in_child);
 }
 
 void base_watch_forks(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, watch_forks);
+}
+
+PyThreadState *base_enter(PyInterpreterState *interpreter)
+{
+    pthread_mutex_lock(&states_lock);
+    PyThreadState *state = PyThreadState_New(interpreter);
+    pthread_mutex_unlock(&states_lock);
+    if (state)
+        PyEval_RestoreThread(state);
+    return state;
+}
+
+void base_leave(PyThreadState *state)
+{
+    PyThreadState_Clear(state);
+    (void)PyEval_SaveThread();
+    pthread_mutex_lock(&states_lock);
+    PyThreadState_Delete(state);
+    pthread_mutex_unlock(&states_lock);
 }
 
 /* Objects -------------------------------------------------------------------------------------- */

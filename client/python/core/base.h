@@ -24,6 +24,10 @@ unsigned base_generation(void);
 /* Whether signals are for this thread to look at. */
 bool base_is_main_thread(void);
 
+/* From a thread that is not Python's: takes the GIL. NULL: memory is short, and it is not taken. */
+PyThreadState *base_enter(PyInterpreterState *interpreter);
+void base_leave(PyThreadState *state);
+
 PyObject *base_new_object(PyTypeObject *type);
 void base_free_object(PyObject *self);
 PyObject *base_as_tuple(int n, const int64_t *numbers);

@@ -19,6 +19,7 @@ struct blocks {
     PyObject *read, *write; /* NULL: not that way, or cleared by the garbage collector */
     PyObject *error;
     struct module_state *state; /* lives as long as its sessions */
+    PyInterpreterState *interpreter;
     int ndim;
     int64_t element_bytes;
 };
@@ -35,6 +36,7 @@ struct blocks *blocks_new(struct module_state *state, PyObject *read, PyObject *
         .read = read,
         .write = write,
         .state = state,
+        .interpreter = PyInterpreterState_Get(),
         .ndim = layout->ndim,
         .element_bytes = (int64_t)gad_dtype_size(layout->dtype),
     };
@@ -209,7 +211,9 @@ static void uncount_call(struct module_state *state)
 static int move(struct blocks *blocks, bool is_write, const int64_t *start, const int64_t *count,
                 void *block)
 {
-    PyGILState_STATE gil = PyGILState_Ensure();
+    PyThreadState *own = base_enter(blocks->interpreter);
+    if (!own)
+        return ENOMEM;
     PyObject *func = is_write ? blocks->write : blocks->read;
     struct module_state *state = blocks->state;
     int r = ECANCELED;
@@ -220,7 +224,7 @@ static int move(struct blocks *blocks, bool is_write, const int64_t *start, cons
         Py_DECREF(func);
         uncount_call(state);
     }
-    PyGILState_Release(gil);
+    base_leave(own);
     return r;
 }
 

@@ -9,11 +9,13 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
 
 import conftest
+from conftest import IS_SANITIZED
 from core_session import connect, session  # noqa: F401
 from gpuarrayd import _core, errors
 
@@ -340,6 +342,16 @@ def test_signals_come_through(daemon, how):
 # Processes
 
 
+def ends_soon(pid, seconds=30):
+    """Whether a child ends with 0; one that hangs is killed."""
+    end = time.monotonic() + seconds
+    while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        if time.monotonic() > end:
+            os.kill(pid, signal.SIGKILL)
+        time.sleep(0.001)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
 def in_child(function):
     """Runs it in a child of fork(), which ends as a program does that has not failed."""
     pid = os.fork()
@@ -351,7 +363,7 @@ def in_child(function):
         except BaseException as failure:
             os.write(2, repr(failure).encode())
             os._exit(1)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert ends_soon(pid)
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
@@ -424,6 +436,24 @@ def test_fork_while_others_work(session, daemon):
             stop.set()
 
     in_threads([work, work, fork])
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.skipif(IS_SANITIZED, reason="the allocator of the sanitizer's library has locks that a "
+                    "child inherits as other threads held them")
+def test_fork_while_threads_of_the_library_call_python(session):
+    """Each call is a state of the interpreter that comes and goes; the interpreter's lock around
+    them must not be held in the child."""
+    jobs = [Endless().submit(session) for _ in range(4)]
+    for _ in range(300):
+        pid = os.fork()
+        if pid == 0:
+            os._exit(0)
+        assert ends_soon(pid)
+    for job in jobs:
+        job.cancel()
+        with pytest.raises(errors.Cancelled):
+            job.wait(None)
 
 
 # A daemon that goes away
