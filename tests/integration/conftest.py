@@ -29,6 +29,9 @@ IS_DOUBLE = CUDA_WORKER.name.endswith("-double")
 FAULTY_WORKER = BUILD / "tests/integration/gpuarrayd-worker-faults"
 CTL = BUILD / "client/ctl/gpuarrayctl"
 IS_SANITIZED = "asan" in BUILD.name or "tsan" in BUILD.name
+needs_forks = pytest.mark.skipif(
+    IS_SANITIZED, reason="the allocator of the sanitizer's library has locks that a child inherits as "
+    "other threads held them")
 
 # What must be as before, once everybody has gone.
 COUNTS = ("sessions", "regions", "region_bytes", "jobs_running", "jobs_queued", "descriptors",

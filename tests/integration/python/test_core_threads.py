@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import conftest
-from conftest import IS_SANITIZED
+from conftest import needs_forks
 from core_session import connect, session  # noqa: F401
 from gpuarrayd import _core, errors
 
@@ -410,6 +410,7 @@ def test_a_child_touches_nothing(session, daemon, forgets):
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@needs_forks
 def test_fork_while_others_work(session, daemon):
     """The child's copy of the lock may be held by a thread that it does not have."""
     stop = threading.Event()
@@ -439,8 +440,7 @@ def test_fork_while_others_work(session, daemon):
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-@pytest.mark.skipif(IS_SANITIZED, reason="the allocator of the sanitizer's library has locks that a "
-                    "child inherits as other threads held them")
+@needs_forks
 def test_fork_while_threads_of_the_library_call_python(session):
     """Each call is a state of the interpreter that comes and goes; the interpreter's lock around
     them must not be held in the child."""

@@ -14,7 +14,7 @@ import warnings
 import numpy as np
 import pytest
 
-from conftest import IS_SANITIZED
+from conftest import needs_forks
 from gpuarrayd import errors
 
 
@@ -32,9 +32,7 @@ class Gate:
         assert self.is_open.wait(60)
         np.frombuffer(block)[:] = 1
 
-needs_forks = pytest.mark.skipif(
-    IS_SANITIZED, reason="the allocator of the sanitizer's library has locks that a child inherits as "
-    "other threads held them")
+
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # fork() with threads
 
 
