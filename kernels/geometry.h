@@ -24,7 +24,7 @@
 
 #include "proto/array.h"
 
-#define GRAIN_MAX_OPERAND_BYTES (256u * 1024u) /* of one operand in one grain; see also kept.c */
+#define GRAIN_MAX_OPERAND_BYTES (256u * 1024u) /* of one operand in one grain; see long_bytes */
 #define GRAIN_MAX_TOTAL_BYTES   (512u * 1024u) /* of all operands together: a slot has as much */
 #define GRAIN_MAX_OTHER_BYTES   (768u * 1024u) /* of what has_no_say, beside them */
 
@@ -62,6 +62,9 @@ struct geometry_rules {
     uint64_t chunk_cells; /* where these are a whole chunk's: if they are more than max_cells */
     int round_axis;       /* -1: none */
     int64_t round_length; /* of that axis */
+    /* What all operands together may take where that makes the runs of files longer (kept.c); at
+     * least GRAIN_MAX_TOTAL_BYTES. 0: nothing may, one operand is GRAIN_MAX_OPERAND_BYTES at most. */
+    uint64_t long_bytes;
     bool is_scan; /* the one reduced axis is scanned: it is slower in grid_order than others */
     /* Blocks of these extents along two axes, and one element along all others, in any order;
      * grains are numbered along the second first, and are chains along it. [0] = 0: as above. */

@@ -23,8 +23,9 @@
 
 #define PACKED_DEPTH    256
 #define LEFT_BYTES      (MULTIPLY_MAX_TILE_ROWS * PACKED_DEPTH * 8)
-#define RIGHT_MAX_BYTES (CPU_SCRATCH_BYTES - LEFT_BYTES)
+#define RIGHT_MAX_BYTES (576u * 1024u - LEFT_BYTES)
 
+_Static_assert(LEFT_BYTES + RIGHT_MAX_BYTES <= CPU_SCRATCH_BYTES, "both are in the scratch");
 _Static_assert(RIGHT_MAX_BYTES >= PACKED_DEPTH * MULTIPLY_MAX_TILE_BYTES, "a panel fits");
 
 /* A stripe along one piece of the depth. */

@@ -16,7 +16,7 @@ struct cutter {
     const struct geometry_operand *operands;
     int64_t unit[ARRAY_MAX_NDIM]; /* extents are multiples of it, or the whole axis */
     uint32_t divided_axes;        /* reduced axes along which a chunk is in parts */
-    bool has_long_runs;           /* one operand alone may fill a slot */
+    bool has_long_runs;           /* one operand alone may fill rules->long_bytes */
 };
 
 static inline bool cutter_is_reduced(const struct cutter *c, int axis)

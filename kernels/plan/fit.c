@@ -1,5 +1,6 @@
 /* What fits a grain: every operand's packed box is within GRAIN_MAX_OPERAND_BYTES, all boxes, each
- * rounded up to the alignment inside a slot, are within GRAIN_MAX_TOTAL_BYTES, and there are not
+ * rounded up to the alignment inside a slot, are within GRAIN_MAX_TOTAL_BYTES (where runs are long,
+ * each of them and all are within what the rules say), and there are not
  * more elements than bytes of one operand (so that broadcasting small operands against each other
  * does not make grains of endless work). What is no array of the job, but needs room with a device,
  * is within GRAIN_MAX_OTHER_BYTES all together.
@@ -47,7 +48,7 @@ bool cutter_fits(const struct cutter *c, int axis, int64_t extent)
 {
     const struct geometry *g = c->g;
     int64_t n_elements = 1, n_total = 0, n_other = 0, extents[ARRAY_MAX_NDIM];
-    int64_t n_most = c->has_long_runs ? GRAIN_MAX_TOTAL_BYTES : GRAIN_MAX_OPERAND_BYTES;
+    int64_t n_most = GRAIN_MAX_OPERAND_BYTES, n_most_total = GRAIN_MAX_TOTAL_BYTES;
     int axes[ARRAY_MAX_NDIM], n_long = 0; /* of 2 and more: others change nothing */
 
     for (int i = 0; i < g->ndim; i++) {
@@ -60,6 +61,8 @@ bool cutter_fits(const struct cutter *c, int axis, int64_t extent)
     }
     if (n_elements > CUTTER_MAX_ELEMENTS)
         return false;
+    if (c->has_long_runs)
+        n_most = n_most_total = (int64_t)c->rules->long_bytes;
     for (unsigned n = 0; n < c->n_operands; n++) {
         int64_t n_bytes = (int64_t)dtype_size(c->operands[n].dtype);
         for (int i = 0; i < n_long; i++) {
@@ -72,7 +75,7 @@ bool cutter_fits(const struct cutter *c, int axis, int64_t extent)
         *(is_other ? &n_other : &n_total) +=
             (int64_t)round_up_u64((uint64_t)n_bytes, SLOT_ALIGN_BYTES);
     }
-    return n_total <= GRAIN_MAX_TOTAL_BYTES && n_other <= GRAIN_MAX_OTHER_BYTES;
+    return n_total <= n_most_total && n_other <= GRAIN_MAX_OTHER_BYTES;
 }
 
 int64_t cutter_largest_extent(const struct cutter *c, int axis, int64_t limit)

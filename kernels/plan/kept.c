@@ -15,9 +15,9 @@
  * follow from shapes, dtypes and layouts alone. Axes are walked from the fastest on; a kept one is
  * taken as long as the run is short, a reduced one whole while it fits, and the first that does not
  * is split. Then the kept axes: they shrink until a node is small enough, and grow where the
- * reduced axes have left room. Runs of a file that end before its rows do are read in
- * LONG_RUN times the length where the nodes allow it, though an operand is as large as a slot then:
- * each of them is a system call, and memory where nothing was read before.
+ * reduced axes have left room. Runs of a file that end before its rows do are read in up to
+ * LONG_RUN times the length where the nodes and the slots allow it, though an operand is as large
+ * as a slot then: each of them is a system call, and memory where nothing was read before.
  *
  * Called by geometry.c and units.c.
  */
@@ -25,7 +25,7 @@
 #include "proto/util.h"
 
 #define RUN_BYTES       (32 * 1024)
-#define LONG_RUN        2
+#define LONG_RUN        4
 #define MAX_FAST_CELLS  8192  /* of one byte each they would be more */
 #define MAX_CHUNK_CELLS 24576 /* that are kept together */
 #define SCAN_PARTS      8
@@ -169,8 +169,8 @@ static int64_t limit_run(struct cutter *c, int axis, int64_t limit)
 {
     int64_t n_run = LONG_RUN * run_elements(c);
 
-    if (c->rules->is_scan || c->unit[axis] > 1 || c->g->grain_shape[axis] == 1 ||
-        limit == c->g->shape[axis])
+    if (c->rules->long_bytes == 0 || c->rules->is_scan || c->unit[axis] > 1 ||
+        c->g->grain_shape[axis] == 1 || limit == c->g->shape[axis])
         return limit;
     c->has_long_runs = true;
     return limit < n_run ? limit : n_run;

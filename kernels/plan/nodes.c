@@ -1,7 +1,8 @@
 /* The memory of a pass's nodes: how large a node may be, how many tiles exist at a time.
  *
- * A node is at most NODE_BYTES, so that combining two stays in the cache; but it has at least
- * NODE_LEAST_CELLS cells, however many reductions there are. Chunks that would be read several
+ * A node is at most NODE_BYTES, so that combining two stays in the cache, and with long runs
+ * LONG_NODE_BYTES; but it has at least NODE_LEAST_CELLS cells, however many reductions there are.
+ * Chunks that would be read several
  * times may have larger ones, and so may counts: as many bytes as they have bins, if they must.
  *
  * Tiles that exist at a time (the window): as many as keep all threads busy, also when the oldest
@@ -13,8 +14,9 @@
 #include "proto/util.h"
 
 #define NODE_BYTES       (128u * 1024)
+#define LONG_NODE_BYTES  (256u * 1024)
 #define NODE_LEAST_CELLS 256u
-#define BESIDE_BYTES     (192u * 1024)
+#define BESIDE_BYTES     (256u * 1024)
 #define LINE_CELLS       8u
 #define BINS_NODE_BYTES  (256u * 1024)  /* with fewer cells the runs of files would be short */
 #define SCAN_CELLS       (256u * 1024)  /* any number that a grain may have: scans have no nodes */
@@ -59,7 +61,7 @@ static uint64_t cells_with_bins(const struct cell_values *v)
     return min_u64(max_u64(BINS_NODE_BYTES / v->n_bytes, 1), cells_beside(v));
 }
 
-uint64_t planner_most_cells(const struct program *program, unsigned pass)
+uint64_t planner_most_cells(const struct program *program, unsigned pass, uint64_t long_bytes)
 {
     struct cell_values v = values_of(program, pass);
 
@@ -67,7 +69,12 @@ uint64_t planner_most_cells(const struct program *program, unsigned pass)
         return 0;
     if (program->passes[pass].scanned_axis >= 0)
         return SCAN_CELLS;
-    return v.has_bins ? cells_with_bins(&v) : max_u64(NODE_BYTES / v.n_bytes, NODE_LEAST_CELLS);
+    if (v.has_bins)
+        return cells_with_bins(&v);
+    uint64_t n_cells = max_u64(NODE_BYTES / v.n_bytes, NODE_LEAST_CELLS);
+    if (long_bytes > GRAIN_MAX_TOTAL_BYTES)
+        n_cells = max_u64(n_cells, min_u64(LONG_NODE_BYTES / v.n_bytes, cells_beside(&v)));
+    return n_cells;
 }
 
 uint64_t planner_chunk_cells(const struct program *program, unsigned pass)

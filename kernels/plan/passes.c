@@ -281,6 +281,16 @@ static bool nodes_fit_slot(const struct planner *p, unsigned index, uint64_t max
     return cuda_tile_need_bytes(p->program, index, 1, &planned->room) <= p->limits->slot_bytes;
 }
 
+/* A provider's slots hold GRAIN_MAX_OPERAND_BYTES, and a device wants many small tiles. */
+static uint64_t long_bytes_of(const struct planner *p)
+{
+    for (unsigned i = 0; i < p->n_operands; i++)
+        if (p->operands[i].kind == LOCATION_PROVIDER)
+            return 0;
+    return p->limits->is_device ? GRAIN_MAX_TOTAL_BYTES
+                                : max_u64(p->limits->slot_bytes, GRAIN_MAX_TOTAL_BYTES);
+}
+
 /* With nodes of at most so many cells; is_best: more where chunks are larger. */
 static int cut(struct planner *p, unsigned index, uint64_t max_cells, bool is_best, bool *ret_fits)
 {
@@ -292,6 +302,7 @@ static int cut(struct planner *p, unsigned index, uint64_t max_cells, bool is_be
         .chunk_cells = is_best ? planner_chunk_cells(p->program, index) : 0,
         .round_axis = p->round_length > 0 ? p->round_axes[index] : -1,
         .round_length = p->round_length,
+        .long_bytes = long_bytes_of(p),
         .is_scan = pass->scanned_axis >= 0,
     };
     struct operand_list list; /* large, so only what is used of it is written */
@@ -343,13 +354,13 @@ static uint64_t fewer_cells(const struct planner *p, unsigned index, uint64_t ce
 int planner_cut_pass(struct planner *p, unsigned index, bool *ret_fits)
 {
     const struct pass *pass = &p->program->passes[index];
-    uint64_t most = planner_most_cells(p->program, index);
-    uint64_t least = p->room.least_share > 0 ? most / p->room.least_share : 1;
-
     int r = planner_check_space(p, pass);
+
     if (r)
         return r;
     planner_collect_operands(p, pass);
+    uint64_t most = planner_most_cells(p->program, index, long_bytes_of(p));
+    uint64_t least = p->room.least_share > 0 ? most / p->room.least_share : 1;
     r = cut(p, index, most, true, ret_fits);
     for (uint64_t cells = most; !r && !*ret_fits && cells > 0 && cells >= least;
          cells = fewer_cells(p, index, cells))

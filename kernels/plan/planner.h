@@ -71,7 +71,8 @@ uint64_t planner_ceil_shift(uint64_t value, unsigned shift);
 /* nodes.c: the memory of a pass's nodes; tiles become smaller where that helps. False: it does not
  * fit p->room. */
 bool planner_fit_nodes(const struct planner *p, unsigned pass);
-uint64_t planner_most_cells(const struct program *program, unsigned pass);  /* of a node */
+/* Of a node. long_bytes: as the geometry's rules have it. */
+uint64_t planner_most_cells(const struct program *program, unsigned pass, uint64_t long_bytes);
 uint64_t planner_chunk_cells(const struct program *program, unsigned pass); /* of a whole chunk */
 uint64_t planner_tree_bytes(const struct plan_pass *planned);
 

@@ -459,3 +459,20 @@ def test_saved_and_submitted(gd, folder):
     assert [file.shape for file in files.values()] == [(300,), (300,)]
     np.testing.assert_allclose(np.load(folder / "mean.npy"), a.mean(0), rtol=1e-12, atol=1e-15)
     assert gd.submit(x.max(axis=1)).result().tolist() == a.max(1).tolist()
+
+
+@pytest.mark.parametrize("shape", [(70, 70001), (300, 20000), (9, 300, 700)])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "u1"])
+def test_rows_longer_than_what_a_client_hands_over_at_a_time(gd, folder, dtype, shape):
+    """Along the first axis; of memory that is the client's own, and of what only it can read."""
+    rng = np.random.default_rng(len(shape))
+    a, b = (array_of(rng, dtype, shape) for _ in range(2))
+    with h5py.File(folder / "b.h5", "w") as file:
+        file.create_dataset("b", data=b, compression="gzip", compression_opts=1)
+    packed = gd.open(f"{folder}/b.h5:/b")
+    for source, values in ((a, a), (packed, b), (a[::-1, 1:], a[::-1, 1:])):
+        for name in ("mean", "std", "max"):
+            got = np.asarray(getattr(gd, name)(source, axis=0))
+            check(name, got, numpys(name, values, axis=0), values)
+    centred = np.asarray(gd.evaluate("(a - mean(a, axis=0)) * b", a=a, b=packed, out=np.empty(shape)))
+    np.testing.assert_allclose(centred, (a.astype("f8") - a.mean(0, dtype="f8")) * b, atol=1e-5)

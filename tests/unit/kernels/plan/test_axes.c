@@ -52,13 +52,20 @@ Test(axes, where_the_kept_axis_is_fast_runs_are_of_32_kib)
 
 Test(axes, larger_nodes_make_runs_longer_and_change_no_reduced_extent)
 {
-    const int64_t shape[] = {4096, 131072}, want[] = {8, 16384};
+    const int64_t shape[] = {4096, 131072}, want[] = {8, 8192}, want_long[] = {8, 16384};
+    const int64_t want_longest[] = {8, 32768};
     const struct geometry_operand a = c_array(DTYPE_FLOAT32, 2, shape);
-    const struct geometry_rules rules = rules_of(1, 65536);
+    struct geometry_rules rules = rules_of(1, 65536);
     struct geometry g;
 
     geometry_init(&g, 2, shape, 1, &a, &rules);
     check_shape(&g, want);
+    rules.long_bytes = GRAIN_MAX_TOTAL_BYTES;
+    geometry_init(&g, 2, shape, 1, &a, &rules);
+    check_shape(&g, want_long);
+    rules.long_bytes = 4 * GRAIN_MAX_TOTAL_BYTES;
+    geometry_init(&g, 2, shape, 1, &a, &rules);
+    check_shape(&g, want_longest);
 }
 
 Test(axes, where_the_reduced_axis_is_fast_rows_are_whole_or_split)
@@ -223,6 +230,7 @@ static void random_space(struct random_space *s)
     for (unsigned i = 0; i < s->n; i++)
         random_operand(s, i);
     s->rules = rules_of((uint32_t)rand() % (UINT32_C(1) << s->ndim), UINT64_C(1) << rand() % 14);
+    s->rules.long_bytes = (uint64_t)(rand() % 3) * GRAIN_MAX_TOTAL_BYTES;
     int axis = rand() % s->ndim;
     if (rand() % 2 && !(s->rules.reduced_axes >> axis & 1)) {
         s->rules.round_axis = axis;

@@ -2,6 +2,8 @@
  * plain engine; whatever the limits say, the bytes are the same. Then what is refused, and how. */
 #include "kernels/cpu/engine.h"
 #include "kernels/plan.h"
+#include "proto/ring.h"
+#include "proto/util.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
@@ -260,6 +262,7 @@ static const struct {
     {"max(a, axis=1) - min(b, axis=1)", 3, {20, 30, 500}, true},
     {"argmin(a, axis=0) + argmax(b, axis=0)", 2, {40, 5000}, true},
     {"sum(sum(a, axis=0), axis=0)", 3, {17, 40, 100}, true},
+    {"mean(a, axis=0) + std(b, axis=0)", 2, {66, 70001}, true},
     {"prod(a, axis=2, keepdims=True) + count_nonzero(b, axis=(0, 1), keepdims=True)",
      3,
      {30, 40, 50},
@@ -300,6 +303,13 @@ static void check_job(struct job *job, bool has_rounds)
         }
     }
     cr_assert(eq(int, plan.n_rounds > 1, has_rounds));
+    const struct plan_limits large_slots = {.pool_bytes = 64 * MIB,
+                                            .slot_bytes = 2 * GRAIN_MAX_TOTAL_BYTES,
+                                            .carry_limit_bytes = 24 * MIB,
+                                            .n_threads = 2};
+    cr_assert(eq(int, plan_job(job, &large_slots, false, &plan, &error), 0), "%s", error.message);
+    run_job(job, &plan);
+    cr_assert(eq(int, memcmp(job->result, want, job->result_bytes), 0), "large slots");
     free(want);
     job_deinit(job);
 }
@@ -327,6 +337,82 @@ Test(carry, fortran_order_and_chunks_too)
     job.args[0].array.at.provider.has_chunks = true;
     memcpy(job.args[0].array.at.provider.chunk_shape, chunk, sizeof(chunk));
     check_job(&job, true);
+}
+
+/* The largest of the operand's boxes. */
+static uint64_t box_bytes(const struct geometry *g, const struct array *array)
+{
+    uint64_t n_bytes = dtype_size(array->dtype);
+
+    for (int i = 0; i < array->ndim; i++)
+        n_bytes *=
+            min_u64((uint64_t)array->shape[i], (uint64_t)g->grain_shape[g->ndim - array->ndim + i]);
+    return n_bytes;
+}
+
+/* Returns whether an operand is larger than a provider's may be. */
+static bool check_boxes(const struct job *job, const struct plan *plan,
+                        const struct plan_limits *limits)
+{
+    const struct program *program = job->program;
+    bool is_large = false;
+
+    for (unsigned pass = 0; pass < program->n_passes; pass++) {
+        const struct geometry *g = &plan->passes[pass].geometry;
+        uint64_t n_bytes = 0, slot_bytes = limits->slot_bytes;
+        bool has_provider = false;
+        for (unsigned i = 0; i < program->n_inputs + 1u; i++) {
+            bool is_input = i < program->n_inputs;
+            const struct array *array =
+                is_input ? &job->args[program->inputs[i].arg].array : &job->output.to;
+            if (is_input ? !(program->passes[pass].inputs_used >> i & 1)
+                         : program->passes[pass].n_stores == 0)
+                continue;
+            uint64_t own_bytes = box_bytes(g, array);
+            n_bytes += round_up_u64(own_bytes, 64);
+            has_provider |= array->at.kind == LOCATION_PROVIDER;
+            if (array->at.kind == LOCATION_PROVIDER)
+                cr_assert(le(u64, own_bytes, RING_MIN_SLOT_BYTES));
+            is_large |= own_bytes > RING_MIN_SLOT_BYTES;
+        }
+        if (has_provider)
+            slot_bytes = GRAIN_MAX_TOTAL_BYTES;
+        cr_assert(le(u64, n_bytes, slot_bytes));
+    }
+    return is_large;
+}
+
+Test(carry, slots_and_those_of_providers_hold_every_block)
+{
+    static const char *const exprs[] = {"mean(a, axis=0)",
+                                        "a - mean(a, axis=0)",
+                                        "sum(a*b, axis=0) / std(b, axis=0)",
+                                        "max(a, axis=1) + min(b)",
+                                        "(a - mean(b, axis=1, keepdims=True)) * a",
+                                        "a + b"};
+    static const enum location_kind kinds[] = {LOCATION_PROVIDER, LOCATION_REGION, LOCATION_FILE};
+    unsigned n_large = 0;
+
+    srand(7);
+    for (int i = 0; i < 3000; i++) {
+        const int64_t shape[] = {1 + rand() % 300, 1 + rand() % 40000, 1 + rand() % 3};
+        const struct plan_limits limits = {.pool_bytes = 64 * MIB,
+                                           .slot_bytes =
+                                               (uint64_t)(1 + rand() % 2) * GRAIN_MAX_TOTAL_BYTES,
+                                           .carry_limit_bytes = 24 * MIB,
+                                           .n_threads = 2};
+        struct gad_error error;
+        struct plan plan;
+        struct job job;
+        job_init(&job, exprs[i % 6], 2 + rand() % 2, shape);
+        job.args[0].array.at.kind = kinds[rand() % 3];
+        job.args[1].array.at.kind = kinds[rand() % 3];
+        job.output.to.at.kind = kinds[rand() % 3];
+        cr_assert(eq(int, plan_job(&job, &limits, false, &plan, &error), 0), "%s", error.message);
+        n_large += check_boxes(&job, &plan, &limits);
+        job_deinit(&job);
+    }
+    cr_assert(lt(u32, 100, n_large)); /* long runs, that is */
 }
 
 Test(carry, the_values_are_right)
