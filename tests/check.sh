@@ -91,8 +91,10 @@ integration_of_package() {
     done
 }
 
-PYTHONDONTWRITEBYTECODE=1
-export PYTHONDONTWRITEBYTECODE
+# What is compiled of Python lies in the build folder, once for all processes.
+PYTHONPYCACHEPREFIX=$build/pycache
+export PYTHONPYCACHEPREFIX
+unset PYTHONDONTWRITEBYTECODE
 ASAN_OPTIONS=detect_leaks=1:abort_on_error=0:exitcode=99
 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 TSAN_OPTIONS=halt_on_error=1:exitcode=99
@@ -102,12 +104,14 @@ export ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS
 # does on the host runs on the test double of the CUDA runtime, in every build.
 # Under sanitizers with -O1 and line tables alone, which their reports need: half of the time to
 # compile. The kernels have levels of their own. At -O1 gcc warns of texts that are never cut short.
+# Functions of very many accesses call ASan's checks: in a copy each, they took longest to compile.
 pick="--but tests/unit --but tests/fuzz" # those run under sanitizers
 attempt "build with gcc" compile "$build" --werror -Dnvcc_architectures=75 -Ddebug=false
 pick="--but tests/bench --but tests/gpu" # those run as they are meant to, quickly
 attempt "build with gcc, ASan and UBSan" compile "$build/asan" --werror \
     -Db_sanitize=address,undefined -Db_lundef=false -Dcuda=disabled \
-    -Doptimization=1 "-Dc_args=-g1 -Wno-format-truncation"
+    -Doptimization=1 \
+    "-Dc_args=-g1 -Wno-format-truncation --param=asan-instrumentation-with-call-threshold=300"
 pick=
 attempt "build with clang, TSan" env CC=clang pick="--but . --suite threads" sh -c '
     . "$1/tests/setup.sh"

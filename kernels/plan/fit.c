@@ -1,9 +1,9 @@
 /* What fits a grain: every operand's packed box is within GRAIN_MAX_OPERAND_BYTES, all boxes, each
  * rounded up to the alignment inside a slot, are within GRAIN_MAX_TOTAL_BYTES (where runs are long,
- * each of them and all are within what the rules say), and there are not
- * more elements than bytes of one operand (so that broadcasting small operands against each other
- * does not make grains of endless work). What is no array of the job, but needs room with a device,
- * is within GRAIN_MAX_OTHER_BYTES all together.
+ * each and all within rules->long_bytes), and there are not more elements than bytes of one operand
+ * (so that broadcasting small operands against each other does not make grains of endless work).
+ * What is no array of the job, but needs room with a device, is within GRAIN_MAX_OTHER_BYTES all
+ * together.
  *
  * Extents are looked for with the others as they are; they keep to the units (chunks, or single
  * elements), and to whole pages where that loses little. Called by geometry.c and its parts.

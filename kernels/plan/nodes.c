@@ -2,8 +2,8 @@
  *
  * A node is at most NODE_BYTES, so that combining two stays in the cache, and with long runs
  * LONG_NODE_BYTES; but it has at least NODE_LEAST_CELLS cells, however many reductions there are.
- * Chunks that would be read several
- * times may have larger ones, and so may counts: as many bytes as they have bins, if they must.
+ * Chunks that would be read several times may have larger ones, and so may counts: as many bytes as
+ * they have bins, if they must.
  *
  * Tiles that exist at a time (the window): as many as keep all threads busy, also when the oldest
  * is slow; more where that costs little, since nobody waits for the oldest then. In a small pool

@@ -11,6 +11,16 @@ import subprocess
 import tempfile
 import time
 
+# Our NumPy's OpenBLAS gets one thread, as it is loaded: others beside it would wait by spinning, and
+# the processors are the daemons'. Whom we start is told nothing of it.
+_THREADS = os.environ.get("OPENBLAS_NUM_THREADS")
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+import numpy  # noqa: E402, F401
+if _THREADS is None:
+    del os.environ["OPENBLAS_NUM_THREADS"]
+else:
+    os.environ["OPENBLAS_NUM_THREADS"] = _THREADS
+
 import pytest
 
 import installed as installation
@@ -70,6 +80,10 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(items):
     rank = {name: i for i, name in enumerate(LONGEST)}
     items.sort(key=lambda item: rank.get(item.path.stem, len(rank)))
+
+
+def pytest_collection_finish():
+    gc.freeze()  # thousands of tests, which every gc.collect() would go through
 
 
 class NotStarted(RuntimeError):

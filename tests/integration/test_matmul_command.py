@@ -232,6 +232,7 @@ def test_of_a_journal_is_said_what_is_so(start, tmp_path, verb):
     n = 1500
     rng = np.random.default_rng(2)
     a = rng.integers(0, 9, (n, n))
+    product = a.astype("f8") @ a.astype("f8")  # exact, and twenty times as fast as of integers
     np.save(tmp_path / "a.npy", a)
     np.save(tmp_path / "c.npy", np.ones((n, n), int))
     other = tmp_path / "other"
@@ -262,5 +263,5 @@ def test_of_a_journal_is_said_what_is_so(start, tmp_path, verb):
     assert f"nothing was written to {journal}" in done.stderr and "added to in part" not in done.stderr
     assert journal.read_bytes() == left
     daemon.ctl(*words, journal, cwd=tmp_path)
-    assert np.array_equal(np.load(tmp_path / "c.npy"), a @ a + 1)
+    assert np.array_equal(np.load(tmp_path / "c.npy"), product + 1)
     assert not journal.exists()
