@@ -36,6 +36,7 @@ struct geometry_operand {
     const int64_t *chunk_shape; /* NULL: no grid of chunks */
     bool is_output;
     bool has_no_say; /* no array of the job: it takes room, but no order is chosen for it */
+    bool wants_runs; /* of a useful length, as files do: others' chunks are parted for it */
 };
 
 struct geometry {

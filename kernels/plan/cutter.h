@@ -7,6 +7,7 @@
 #define CUTTER_MAX_OPERANDS (REQUEST_MAX_ARGS + REQUEST_MAX_OUTPUTS + 128)
 #define CUTTER_MAX_ELEMENTS ((int64_t)GRAIN_MAX_OPERAND_BYTES)
 #define CUTTER_MIN_ALIGN    16
+#define CUTTER_RUN_BYTES    1024 /* a run of a useful length */
 #define BROADCAST_STRIDE    0
 
 struct cutter {
@@ -36,6 +37,10 @@ bool cutter_has_axis(const struct geometry *g, const struct geometry_operand *op
  * operand does not move. */
 void cutter_strides(const struct geometry *g, const struct geometry_operand *operand,
                     uint64_t *ret_strides);
+/* How long an operand's runs of neighbouring bytes are in a grain, and along which axis growth would
+ * make them longer (-1: it is whole). */
+int64_t cutter_run_bytes(const struct cutter *c, const struct geometry_operand *operand,
+                         int *ret_axis);
 void cutter_choose_order(struct cutter *c);
 /* Whether some operand is slower along an axis that is walked faster. */
 bool cutter_has_contrary_layout(const struct cutter *c);

@@ -7,7 +7,7 @@
  * 1. The walking order (order.c).
  * 2. The smallest piece: one element, or a chunk (units.c).
  * 3. Growth. Where some operand lies against the walking order, first every such layout gets runs
- *    of about RUN_TARGET_BYTES, shortest first. Then axes are taken from the fastest on, whole
+ *    of about CUTTER_RUN_BYTES, shortest first. Then axes are taken from the fastest on, whole
  *    while they fit; the first that does not fit is split into nearly equal parts whose byte runs
  *    are multiples of a page where that costs little. Where axes are reduced: kept.c.
  * 4. Rounds: a grain's extent along the round axis becomes a divisor of the round's length.
@@ -23,35 +23,8 @@
 
 #include <assert.h>
 
-#define RUN_TARGET_BYTES    1024
 #define RESULT_RUN_ELEMENTS 8192
 #define MAX_DIVISOR_SEARCH  4096
-
-/* How long an operand's runs of neighbouring bytes are in a grain, and along which axis growth
- * would make them longer (-1: it is whole). */
-static int64_t run_bytes(const struct cutter *c, const struct geometry_operand *operand,
-                         int *ret_axis)
-{
-    const struct geometry *g = c->g;
-    uint64_t strides[ARRAY_MAX_NDIM];
-    int64_t n_bytes = (int64_t)dtype_size(operand->dtype);
-
-    cutter_strides(g, operand, strides);
-    for (;;) {
-        int fastest = -1;
-        for (int i = 0; i < g->ndim; i++) {
-            if (strides[i] != BROADCAST_STRIDE && (fastest < 0 || strides[i] <= strides[fastest]))
-                fastest = i;
-        }
-        *ret_axis = fastest;
-        if (fastest < 0)
-            return n_bytes;
-        n_bytes *= g->grain_shape[fastest];
-        if (g->grain_shape[fastest] < g->shape[fastest])
-            return n_bytes;
-        strides[fastest] = BROADCAST_STRIDE;
-    }
-}
 
 /* Layouts contradict: a block with runs of a useful length for each. */
 static void balance(struct cutter *c)
@@ -62,12 +35,12 @@ static void balance(struct cutter *c)
     for (;;) {
         int best_axis = -1;
         unsigned best = 0;
-        int64_t best_run = RUN_TARGET_BYTES;
+        int64_t best_run = CUTTER_RUN_BYTES;
         for (unsigned n = 0; n < c->n_operands; n++) {
             int axis = -1;
             bool has_say = !is_done[n] && !c->operands[n].has_no_say;
             int64_t run =
-                has_say ? run_bytes(c, &c->operands[n], &axis) : (int64_t)RUN_TARGET_BYTES;
+                has_say ? cutter_run_bytes(c, &c->operands[n], &axis) : (int64_t)CUTTER_RUN_BYTES;
             if (run >= best_run || axis < 0)
                 continue;
             best = n;

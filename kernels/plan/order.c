@@ -78,6 +78,30 @@ static bool set_voted_order(struct geometry *g, const struct votes *votes)
     return true;
 }
 
+int64_t cutter_run_bytes(const struct cutter *c, const struct geometry_operand *operand,
+                         int *ret_axis)
+{
+    const struct geometry *g = c->g;
+    uint64_t strides[ARRAY_MAX_NDIM];
+    int64_t n_bytes = (int64_t)dtype_size(operand->dtype);
+
+    cutter_strides(g, operand, strides);
+    for (;;) {
+        int fastest = -1;
+        for (int i = 0; i < g->ndim; i++) {
+            if (strides[i] != BROADCAST_STRIDE && (fastest < 0 || strides[i] <= strides[fastest]))
+                fastest = i;
+        }
+        *ret_axis = fastest;
+        if (fastest < 0)
+            return n_bytes;
+        n_bytes *= g->grain_shape[fastest];
+        if (g->grain_shape[fastest] < g->shape[fastest])
+            return n_bytes;
+        strides[fastest] = BROADCAST_STRIDE;
+    }
+}
+
 void cutter_choose_order(struct cutter *c)
 {
     struct votes votes = {.has_any = false};

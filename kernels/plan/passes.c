@@ -76,7 +76,8 @@ static void transpose_last(struct planned_operand *operand)
     shape->chunk_shape = exchange_last(shape->ndim, shape->chunk_shape, operand->chunk_shape);
 }
 
-static void add_output(struct planner *p, unsigned index)
+/* Where axes are reduced, extents follow from layouts alone, wherever the output lies. */
+static void add_output(struct planner *p, const struct pass *pass, unsigned index)
 {
     const struct program_output *output = &p->program->outputs[index];
     const struct request_output *wanted = &p->request->outputs[index];
@@ -87,7 +88,9 @@ static void add_output(struct planner *p, unsigned index)
                   .ndim = output->ndim,
                   .shape = output->shape,
                   .strides = wanted->has_to ? wanted->to.strides : NULL,
-                  .is_output = true},
+                  .is_output = true,
+                  .wants_runs = pass->reduced_axes != 0 ||
+                                (wanted->has_to && wanted->to.at.kind == LOCATION_FILE)},
         .kind = wanted->has_to ? wanted->to.at.kind : LOCATION_NONE,
     };
 }
@@ -105,7 +108,7 @@ void planner_collect_operands(struct planner *p, const struct pass *pass)
     for (unsigned i = 0; i < pass->n_stores; i++) {
         unsigned output = p->program->stores[pass->first_store + i].output;
         if (output < p->program->n_outputs) /* else a panel of a product */
-            add_output(p, output);
+            add_output(p, pass, output);
     }
 }
 

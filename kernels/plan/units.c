@@ -3,6 +3,9 @@
  * else the first grid's. A chunk that does not fit is divided along its slowest axes, by a divisor
  * of its length where there is one near (else a grain may meet two chunks along that axis).
  *
+ * A chunk as narrow as a column would cut the rows of a file that is written to pieces: it is
+ * divided until a grain has runs of a useful length of the rows.
+ *
  * Where axes are reduced, kept.c divides it first.
  *
  * Called by geometry.c.
@@ -59,11 +62,61 @@ static void divide_chunk(struct cutter *c)
     assert(!"one element of each operand fits a slot");
 }
 
+/* Less along the slowest axes that are not kept until `axis` may have this extent; false if it
+ * never may. */
+static bool make_room(struct cutter *c, uint32_t kept_axes, int axis, int64_t wanted)
+{
+    struct geometry *g = c->g;
+
+    for (int i = 0; !cutter_fits(c, axis, wanted);) {
+        int other = g->axis_order[i];
+        if (kept_axes >> other & 1 || g->grain_shape[other] == 1) {
+            if (++i == g->ndim)
+                return false;
+            continue;
+        }
+        int64_t extent = cutter_near_divisor(c->unit[other], g->grain_shape[other] / 2);
+        c->unit[other] = g->grain_shape[other] = extent;
+    }
+    return true;
+}
+
+static void part_chunks_for(struct cutter *c, const struct geometry_operand *operand)
+{
+    struct geometry *g = c->g;
+    uint32_t grown_axes = 0; /* they are not made less again, so this ends */
+    int axis;
+
+    for (int64_t run;
+         (run = cutter_run_bytes(c, operand, &axis)) < CUTTER_RUN_BYTES && axis >= 0;) {
+        int64_t n = divide_up(CUTTER_RUN_BYTES, run / g->grain_shape[axis]);
+        int64_t wanted = multiply_saturating(divide_up(n, c->unit[axis]), c->unit[axis]);
+        if (wanted > g->shape[axis])
+            wanted = g->shape[axis];
+        grown_axes |= UINT32_C(1) << axis;
+        if (!make_room(c, grown_axes, axis, wanted))
+            return;
+        g->grain_shape[axis] = wanted;
+    }
+}
+
+static void part_chunks(struct cutter *c)
+{
+    bool has_chunks = false;
+
+    for (unsigned n = 0; n < c->n_operands; n++)
+        has_chunks |= c->operands[n].chunk_shape != NULL;
+    for (unsigned n = 0; has_chunks && n < c->n_operands; n++)
+        if (c->operands[n].wants_runs)
+            part_chunks_for(c, &c->operands[n]);
+}
+
 bool cutter_set_units(struct cutter *c)
 {
     set_chunks(c, true);
     if (!cutter_fits(c, -1, 0))
         set_chunks(c, false);
+    part_chunks(c);
     if (c->rules->reduced_axes)
         cutter_divide_reducing(c);
     if (cutter_fits(c, -1, 0))

@@ -206,7 +206,8 @@ static void random_operand(struct random_space *s, unsigned i)
                                          .strides = rand() % 2 ? s->strides[i] : NULL,
                                          .chunk_shape = rand() % 3 ? NULL : s->chunks[i],
                                          .is_output = i > 0 && rand() % 4 == 0,
-                                         .has_no_say = i > 1 && rand() % 3 == 0};
+                                         .has_no_say = i > 1 && rand() % 3 == 0,
+                                         .wants_runs = rand() % 3 == 0};
     for (int axis = 0; axis < s->ndim; axis++) {
         s->shapes[i][axis] = rand() % 4 ? s->shape[axis] : 1;
         s->chunks[i][axis] = 1 + rand() % 40;

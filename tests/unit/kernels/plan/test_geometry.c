@@ -331,6 +331,47 @@ Test(geometry, a_chunk_of_prime_length_is_still_divided)
     cr_assert(ge(i64, g.grain_shape[0], 64 * KIB));
 }
 
+/* Chunks as narrow as a column, and rows that are written. */
+static struct geometry cut_columns(const int64_t *shape, const int64_t *chunk, bool wants_runs,
+                                   uint32_t reduced_axes)
+{
+    const struct geometry_rules rules = {.round_axis = -1, .reduced_axes = reduced_axes};
+    struct geometry_operand operands[] = {c_array(DTYPE_FLOAT64, 2, shape),
+                                          c_array(DTYPE_FLOAT64, 2, shape)};
+    struct geometry g;
+
+    operands[0].chunk_shape = chunk;
+    operands[1].is_output = true;
+    operands[1].wants_runs = wants_runs;
+    geometry_init(&g, 2, shape, 2, operands, &rules);
+    check(&g, 2, operands);
+    return g;
+}
+
+Test(geometry, chunks_as_narrow_as_a_column_are_parted_where_rows_are_written)
+{
+    const int64_t few[] = {340000, 4}, many[] = {60000, 500}, chunk[] = {20000, 1};
+    const int64_t long_chunk[] = {60000, 2}, pair[] = {20000, 2};
+    struct geometry g = cut_columns(few, chunk, false, 0);
+
+    cr_assert(eq(i64, g.grain_shape[0], 20000));
+    cr_assert(eq(i64, g.grain_shape[1], 1));
+    for (uint32_t reduced_axes = 0; reduced_axes < 4; reduced_axes++) {
+        g = cut_columns(few, chunk, true, reduced_axes);
+        cr_assert(eq(i64, g.grain_shape[1], 4));
+        cr_assert(eq(i64, 20000 % g.grain_shape[0], 0));
+        cr_assert(ge(i64, g.grain_shape[0], 2000));
+        g = cut_columns(many, chunk, true, reduced_axes);
+        cr_assert(ge(i64, g.grain_shape[1], 128));
+        cr_assert(ge(i64, g.grain_shape[0], 64));
+        g = cut_columns(many, long_chunk, true, reduced_axes);
+        cr_assert(ge(i64, g.grain_shape[1], 128));
+        cr_assert(eq(i64, g.grain_shape[1] % 2, 0));
+    }
+    g = cut_columns(few, pair, true, 0); /* of runs that are short, but whole */
+    cr_assert(eq(i64, g.grain_shape[1], 4));
+}
+
 Test(geometry, two_grids_use_the_common_multiple_where_it_fits)
 {
     const int64_t shape[] = {1000, 100}, a_chunk[] = {4, 100}, b_chunk[] = {6, 50};
@@ -435,6 +476,7 @@ static struct geometry_operand random_operand(struct random_operand *r, const in
     operand.strides = rand() % 2 ? r->strides : NULL;
     operand.chunk_shape = rand() % 3 ? NULL : r->chunk;
     operand.is_output = rand() % 2;
+    operand.wants_runs = rand() % 2;
     return operand;
 }
 
