@@ -29,9 +29,14 @@
 
 static int add_fd(struct build *build, int fd, uint32_t *ret_index, struct gad_error *error)
 {
-    if (build->n_fds == FRAME_MAX_FDS)
-        return error_set(error, GAD_LIMIT_EXCEEDED, NULL,
-                         "the job's arrays need more than %u descriptors", FRAME_MAX_FDS);
+    if (build->n_fds == FRAME_MAX_FDS) {
+        error_set(error, GAD_LIMIT_EXCEEDED, NULL,
+                  "the job's arrays need more than %u descriptors: shared memory and plain files "
+                  "take one each, ordinary memory and compressed HDF5 three",
+                  FRAME_MAX_FDS);
+        error_expected(error, "at most %u descriptors", FRAME_MAX_FDS);
+        return GAD_LIMIT_EXCEEDED;
+    }
     int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
     if (copy < 0)
         return error_from_errno(error, errno, NULL, "duplicating a descriptor");

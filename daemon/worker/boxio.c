@@ -21,6 +21,7 @@
 #include "proto/util.h"
 
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 
 #define GAP_MAX_BYTES  4096
@@ -146,9 +147,13 @@ static int read_failed(const struct boxio *b, int number, struct gad_error *erro
     return error_from_errno(error, number, b->name, "reading the file");
 }
 
+/* found: nothing was there. The file may end before that. */
 static int read_short(const struct boxio *b, int64_t found, int64_t expected,
                       struct gad_error *error)
 {
+    struct stat st;
+    if (fstat(b->fd, &st) == 0 && st.st_size < found)
+        found = st.st_size;
     error_set(error, GAD_SHORT_READ, b->name, "the file ends before the array does");
     error_expected(error, "bytes up to %lld", (long long)expected);
     error_found(error, "an end at byte %lld", (long long)found);

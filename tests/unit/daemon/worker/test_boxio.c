@@ -149,6 +149,9 @@ Test(boxio, says_where_a_file_ends)
     cr_assert(eq(str, error.argument, text("a")));
     cr_assert(eq(str, error.expected, text("bytes up to 1624")));
     cr_assert(eq(str, error.found, text("an end at byte 1000")));
+    cr_assert(eq(int, ftruncate(fd, 16), 0)); /* before what is read begins */
+    cr_assert(eq(int, boxio_read(&b, memory, &blocking, &error), GAD_SHORT_READ));
+    cr_assert(eq(str, error.found, text("an end at byte 16")));
     close(fd);
 }
 
