@@ -22,6 +22,7 @@
         .casts = &casts_##name,                                                                    \
         .mixed = &mixed_##name,                                                                    \
         .reduce = &reduce_##name,                                                                  \
+        .sums = &sums_##name,                                                                      \
         .fused = &fused_##name,                                                                    \
         .extrema = &extrema_##name,                                                                \
         .rows = &rows_##name,                                                                      \
@@ -147,9 +148,11 @@ bool engine_find_reduction(const struct cpu_engine *engine, const struct reducti
     bool is_float = dtype_is_float((enum dtype)dtype);
     bool is_argument = op == OP_ARGMIN || op == OP_ARGMAX;
     bool is_extremum = op == OP_MIN || op == OP_MAX;
-    d->run = is_argument   ? argument_kernels[op][dtype]
-             : is_extremum ? (*engine->extrema)[op][dtype]
-                           : (*engine->reduce)[op][dtype];
+    bool is_float_sum = is_float && (op == OP_SUM || op == OP_SQUARED_DEVIATIONS);
+    d->run = is_argument    ? argument_kernels[op][dtype]
+             : is_extremum  ? (*engine->extrema)[op][dtype]
+             : is_float_sum ? (*engine->sums)[op][dtype]
+                            : (*engine->reduce)[op][dtype];
     d->fused = (*engine->fused)[op][dtype];
     d->rows = is_argument ? argument_rows[op][dtype] : (*engine->rows)[op][dtype];
     d->join =
@@ -157,6 +160,6 @@ bool engine_find_reduction(const struct cpu_engine *engine, const struct reducti
             ? d->rows
             : (*engine->rows)[op == OP_PROD ? OP_PROD : OP_SUM]
                              [is_float && op != OP_COUNT_NONZERO ? DTYPE_FLOAT64 : DTYPE_UINT64];
-    d->is_ordered = is_float && (op == OP_SUM || op == OP_PROD || op == OP_SQUARED_DEVIATIONS);
+    d->is_ordered = is_float_sum || (is_float && op == OP_PROD);
     return d->run && d->rows && d->join;
 }

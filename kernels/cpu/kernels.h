@@ -45,13 +45,20 @@ typedef kernel_fn *kernel_row[OP_COUNT];                   /* int64 compared wit
  * the last have a multiple of KERNEL_GRANULE elements. Nothing beyond a piece's n elements is read.
  * indices: for ARGMIN and ARGMAX, the elements' positions; else NULL. */
 #define REDUCE_LEVELS 40
+/* Floats that are added up, see reduce_sums.c: lanes of a block, and its elements, a multiple of
+ * KERNEL_GRANULE. */
+#define REDUCE_SUM_LANES 16
+#define REDUCE_SUM_BLOCK 256
 struct reduce_state {
     uint64_t n_blocks;
     bool has_value;
-    double shift;                   /* SQUARED_DEVIATIONS: what elements are counted from */
-    double stack[2][REDUCE_LEVELS]; /* SUM, PROD of floats: [0][i] holds 2^i blocks;
-                                       SQUARED_DEVIATIONS: differences and their squares */
-    union {                         /* all others */
+    double shift;                      /* SQUARED_DEVIATIONS: what elements are counted from */
+    double stack[2][REDUCE_LEVELS];    /* SUM, PROD of floats: [0][i] holds 2^i blocks;
+                                          SQUARED_DEVIATIONS: differences and their squares */
+    double lanes[2][REDUCE_SUM_LANES]; /* sums of floats: of the n_taken elements of the block that
+                                          is not full yet; nothing where there are none */
+    unsigned n_taken;
+    union { /* all others */
         double f64;
         float f32;
         int64_t i64;
@@ -126,7 +133,7 @@ struct transpose_kernels {
         table_##level, key_##level, drawn_##level, past_drawn_##level;                             \
     extern const kernel_casts casts_##level;                                                       \
     extern const kernel_row mixed_##level;                                                         \
-    extern const reduce_table reduce_##level, extrema_##level;                                     \
+    extern const reduce_table reduce_##level, sums_##level, extrema_##level;                       \
     extern const reduce_fused_table fused_##level;                                                 \
     extern const rows_table rows_##level;                                                          \
     extern const struct scan_kernels scan_sum_##level, scan_prod_##level;                          \

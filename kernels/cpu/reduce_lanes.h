@@ -1,9 +1,5 @@
-/* Vectors of a few doubles and the sums of blocks in them, for reduce.c; and the extrema of the
- * same elements, in vectors as wide as the level's.
- *
- * A block's 64 elements become one vector by additions of whole vectors; what is left of 16 blocks
- * is folded side by side, 4 by 4, so that no step but the last works on single numbers. The order
- * of the additions is that of reduce.c.
+/* Vectors of a few doubles, in which reduce_sums.c adds, and the extrema of the same elements, in
+ * vectors as wide as the level's.
  */
 #pragma once
 
@@ -54,37 +50,21 @@ static inline addends load_f64(const f64 *x)
     return (addends)_mm256_loadu_pd(x);
 }
 
-static inline addends fold_to_2(addends a, addends b)
+/* The sum of a vector's doubles, the two halves first. */
+static inline f64 fold_vector(addends a)
 {
-    return __builtin_shufflevector(a, b, 0, 1, 4, 5) + __builtin_shufflevector(a, b, 2, 3, 6, 7);
+    return (a[0] + a[2]) + (a[1] + a[3]);
 }
 
-/* Sums of two neighbours each: of ab, cd, ab, cd. */
-static inline addends fold_neighbours(addends ab, addends cd)
+/* Four of these sums, added by pairs. */
+static inline f64 fold_four(addends a, addends b, addends c, addends d)
 {
-    return __builtin_shufflevector(ab, cd, 0, 4, 2, 6) +
-           __builtin_shufflevector(ab, cd, 1, 5, 3, 7);
-}
-
-static inline addends fold_four(addends a, addends b, addends c, addends d)
-{
-    return fold_neighbours(fold_to_2(a, b), fold_to_2(c, d)); /* a, c, b, d */
-}
-
-static inline f64 fold_blocks(addends a, addends b, addends c, addends d)
-{
-    addends sums = fold_four(a, b, c, d);
-    return (sums[0] + sums[2]) + (sums[1] + sums[3]);
-}
-
-/* The blocks' vectors lie in memory, which takes the folds out of the way of what comes next. */
-static inline f64 fold_sixteen(const addends *block)
-{
-    addends four[4];
-    for (int i = 0; i < 4; i++)
-        four[i] = fold_four(block[4 * i], block[4 * i + 1], block[4 * i + 2], block[4 * i + 3]);
-    addends sums =
-        fold_neighbours(fold_to_2(four[0], four[1]), fold_to_2(four[2], four[3])); /* as above */
+    addends ab =
+        __builtin_shufflevector(a, b, 0, 1, 4, 5) + __builtin_shufflevector(a, b, 2, 3, 6, 7);
+    addends cd =
+        __builtin_shufflevector(c, d, 0, 1, 4, 5) + __builtin_shufflevector(c, d, 2, 3, 6, 7);
+    addends sums = __builtin_shufflevector(ab, cd, 0, 4, 2, 6) +
+                   __builtin_shufflevector(ab, cd, 1, 5, 3, 7); /* of a, c, b and d */
     return (sums[0] + sums[2]) + (sums[1] + sums[3]);
 }
 #else
@@ -101,23 +81,14 @@ static inline addends load_f64(const f64 *x)
     return (addends){x[0], x[1]};
 }
 
-static inline addends fold_to_1(addends a, addends b)
+static inline f64 fold_vector(addends a)
 {
-    return __builtin_shufflevector(a, b, 0, 2) + __builtin_shufflevector(a, b, 1, 3);
+    return a[0] + a[1];
 }
 
-static inline f64 fold_blocks(addends a, addends b, addends c, addends d)
+static inline f64 fold_four(addends a, addends b, addends c, addends d)
 {
-    addends ab = fold_to_1(a, b), cd = fold_to_1(c, d);
-    return (ab[0] + ab[1]) + (cd[0] + cd[1]);
-}
-
-static inline f64 fold_sixteen(const addends *block)
-{
-    f64 four[4];
-    for (int i = 0; i < 4; i++)
-        four[i] = fold_blocks(block[4 * i], block[4 * i + 1], block[4 * i + 2], block[4 * i + 3]);
-    return (four[0] + four[1]) + (four[2] + four[3]);
+    return (fold_vector(a) + fold_vector(b)) + (fold_vector(c) + fold_vector(d));
 }
 #endif
 
@@ -133,6 +104,30 @@ static inline addends plus(addends a, addends b, addends one)
     return a + b;
 }
 #endif
+
+/* a * a + b, where a * a is exact: in one instruction or two, the same. */
+static inline addends plus_square(addends a, addends b)
+{
+#if defined(__FMA__)
+    return (addends)_mm256_fmadd_pd((__m256d)a, (__m256d)a, (__m256d)b);
+#elif defined(__AVX512VL__)
+    return (addends)_mm256_mask_fmadd_pd((__m256d)a, (__mmask8)-1, (__m256d)a, (__m256d)b);
+#else
+    return a * a + b;
+#endif
+}
+
+/* The lanes of a block down to one vector. */
+static inline addends fold_to_vector(const f64 *lanes)
+{
+    addends s[REDUCE_SUM_LANES / LANES];
+    for (size_t k = 0; k < REDUCE_SUM_LANES / LANES; k++)
+        s[k] = load_f64(lanes + k * LANES);
+    for (size_t w = REDUCE_SUM_LANES / LANES / 2; w > 0; w /= 2)
+        for (size_t k = 0; k < w; k++)
+            s[k] = s[k] + s[k + w];
+    return s[0];
+}
 
 #if !defined(KERNEL_VECTOR_BYTES)
 #define KERNEL_VECTOR_BYTES 16
@@ -184,15 +179,13 @@ LANES_OF(max, f64, pd, >)
             e.most[k] = (lanes_##T){0} - (T)__builtin_inf();                                       \
         }                                                                                          \
         return e;                                                                                  \
-    } /* n: a multiple of BLOCK. */                                                                \
+    } /* n: a multiple of a vector. */                                                             \
     static inline void extrema_take_##T(const T *x, size_t n, struct extrema_##T *e)               \
     {                                                                                              \
-        for (size_t i = 0; i < n; i += FUSED_LANES(T)) {                                           \
-            for (size_t k = 0; k < FUSED_VECTORS; k++) {                                           \
-                lanes_##T a = *(const near_lanes_##T *)(x + i + k * sizeof(a) / sizeof(T));        \
-                e->least[k] = min_of_two_##T(a, e->least[k]);                                      \
-                e->most[k] = max_of_two_##T(a, e->most[k]);                                        \
-            }                                                                                      \
+        for (size_t k = 0; k < n * sizeof(T) / KERNEL_VECTOR_BYTES; k++) {                         \
+            lanes_##T a = *(const near_lanes_##T *)(x + k * KERNEL_VECTOR_BYTES / sizeof(T));      \
+            e->least[k % FUSED_VECTORS] = min_of_two_##T(a, e->least[k % FUSED_VECTORS]);          \
+            e->most[k % FUSED_VECTORS] = max_of_two_##T(a, e->most[k % FUSED_VECTORS]);            \
         }                                                                                          \
     }                                                                                              \
     static inline void extrema_last_##T(const T *x, size_t n, struct extrema_##T *e, f64 *odd)     \

@@ -149,6 +149,14 @@ static double element_as_double(const struct reducing *d, const char *src)
                                                     : *(const double *)src;
 }
 
+/* Of a cell whose first row, which is not short, begins at src. */
+static double choose_shift(const struct reducing *d, const char *src)
+{
+    return d->reduction->src.dtype == DTYPE_FLOAT32
+               ? reduce_shift_f32(REDUCER_SHORT_ROW, (const float *)src)
+               : *(const double *)src;
+}
+
 static void *plane_at(const struct reducing *d, unsigned plane, uint64_t cell)
 {
     unsigned item_log2 = plane == 0 ? d->plane_log2 : 3;
@@ -279,8 +287,11 @@ static void take_rows(const struct reducer *r, struct reducing *d, uint64_t cell
     for (size_t n_now; n_rows > 0; n_rows -= n_now, cell += n_now) {
         n_now = min_u64(n_rows, GATHER_ROWS);
         size_t n_bytes = (size_t)(n_now * r->row) << d->item_log2;
-        for (size_t i = 0; row == 0 && d->shift && i < n_now; i++)
-            d->shift[cell + i] = element_as_double(d, src + ((i * r->row) << d->item_log2));
+        for (size_t i = 0; row == 0 && d->shift && i < n_now; i++) {
+            const char *at = src + ((i * r->row) << d->item_log2);
+            d->shift[cell + i] =
+                r->row < REDUCER_SHORT_ROW ? element_as_double(d, at) : choose_shift(d, at);
+        }
         if (r->row < REDUCER_SHORT_ROW)
             take_short_rows(r, d, cell, n_now, src, positions, g.values, g.seconds);
         else
@@ -309,9 +320,17 @@ static void take_part_of_short(struct reducing *d, bool is_first, size_t n, cons
     d->rows(&rows);
 }
 
-/* A piece of a row in blocks that begin where the row does. */
-static void take_part_of_long(struct reducing *d, bool is_last, size_t n, const char *src,
-                              const int64_t *positions)
+/* is_first: of the cell's rows, whose first elements, at least a block or all, choose the shift. */
+static void take_blocks(struct reducing *d, uint64_t cell, bool is_first, size_t n, const char *src)
+{
+    if (is_first && d->shift && d->state.n_blocks == 0 && d->state.n_taken == 0)
+        d->state.shift = d->shift[cell] = choose_shift(d, src);
+    take_elements(d, n, src, NULL);
+}
+
+/* A piece of a row in blocks of KERNEL_GRANULE that begin where the row does. */
+static void take_part_of_long(struct reducing *d, uint64_t cell, uint64_t row, bool is_last,
+                              size_t n, const char *src, const int64_t *positions)
 {
     if (!d->is_ordered) {
         take_elements(d, n, src, positions);
@@ -325,12 +344,12 @@ static void take_part_of_long(struct reducing *d, bool is_last, size_t n, const 
         n -= n_more;
         if (d->n_pending < KERNEL_GRANULE && !is_last)
             return;
-        take_elements(d, d->n_pending, d->pending, NULL);
+        take_blocks(d, cell, row == 0, d->n_pending, d->pending);
         d->n_pending = 0;
     }
     size_t n_now = is_last ? n : n & ~(size_t)(KERNEL_GRANULE - 1);
     if (n_now)
-        take_elements(d, n_now, src, NULL);
+        take_blocks(d, cell, row == 0, n_now, src);
     d->n_pending = (unsigned)(n - n_now);
     memcpy(d->pending, src + (n_now << d->item_log2), (n - n_now) << d->item_log2);
 }
@@ -357,14 +376,14 @@ static void take_part(const struct reducer *r, struct reducing *d, uint64_t at, 
     bool is_last = at + n == r->row;
     if (at == 0) {
         d->n_pending = 0;
-        if (d->shift && row == 0)
+        if (d->shift && row == 0) /* in a short row: its own */
             d->shift[cell] = element_as_double(d, src);
         begin_row(d, cell);
     }
     if (r->row < REDUCER_SHORT_ROW)
         take_part_of_short(d, at == 0, n, src, positions);
     else
-        take_part_of_long(d, is_last, n, src, positions);
+        take_part_of_long(d, cell, row, is_last, n, src, positions);
     if (is_last)
         finish_part(r, d, cell, row);
 }

@@ -65,6 +65,8 @@ void reducing_finish(const struct reducer *r, struct reducing *d);
 
 /* reduce_state.c */
 void reduce_state_begin(struct reduce_state *state, const struct reduction *reduction);
+/* What squared deviations of a row of float32 are counted from, by its first n elements. */
+double reduce_shift_f32(size_t n, const float *x);
 /* Of a row: the value, and of ARGMIN and ARGMAX the position; of SQUARED_DEVIATIONS the two sums.
  */
 void reduce_state_finish(const struct reduce_state *state, const struct reduction *reduction,

@@ -14,7 +14,7 @@ struct cpu_engine {
     const kernel_table *past, *drawn, *past_drawn;
     const kernel_casts *casts;
     const kernel_row *mixed;
-    const reduce_table *reduce, *extrema;
+    const reduce_table *reduce, *sums, *extrema;
     const reduce_fused_table *fused;
     const rows_table *rows;
     const struct scan_kernels *scan_sum, *scan_prod;

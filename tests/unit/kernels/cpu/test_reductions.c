@@ -200,6 +200,42 @@ Test(reductions, square_deviations_from_a_large_mean)
     cr_assert(le(dbl, fabs(got - (double)wanted), (double)wanted * 1e-11), "%.17g", got);
 }
 
+/* Of float32, whose elements are counted from 0 or from the first one: from every mean, and where
+ * the first elements are unlike the others. */
+Test(reductions, square_deviations_of_float32_from_every_mean)
+{
+    static float x[5000];
+    static const float means[] = {0, 0.5f, 7, -30, 300, -1e5f, 1e7f};
+    static const size_t lengths[] = {16, 40, 300, 2048, 5000};
+    for (unsigned k = 0; k < 4 * 7 * 5 * 3; k++) {
+        float mean = means[k / 4 % 7];
+        size_t n = lengths[k / 28 % 5];
+        unsigned what = k / 140;
+        long double sum = 0, wanted = 0;
+        level = (enum cpu_level)(k % 4);
+        for (size_t i = 0; i < n; i++)
+            x[i] = what > 0 && i < 16 ? (float)(i % 5 + 1) * (what == 1 ? 1 : mean / 6)
+                                      : mean + (float)((i * 37 % 101) - 50.0) / 50;
+        for (size_t i = 0; i < n; i++)
+            sum += x[i];
+        for (size_t i = 0; i < n; i++)
+            wanted += (x[i] - sum / n) * (x[i] - sum / n);
+        double got = reduce(OP_SQUARED_DEVIATIONS, DTYPE_FLOAT32, DTYPE_FLOAT64, x, n).f64;
+        cr_assert(le(dbl, fabs(got - (double)wanted), (double)wanted * 1e-11),
+                  "mean %g of %zu, case %u: %.17g, not %.17Lg", (double)mean, n, what, got, wanted);
+    }
+}
+
+/* Where nothing varies nothing is left, not even what rounding leaves. */
+Test(reductions, square_no_deviations_of_equal_elements)
+{
+    static float x[3000];
+    for (int i = 0; i < 3000; i++)
+        x[i] = 0.1f;
+    for (size_t n = 1; n <= 3000; n += n < 70 ? 1 : 487)
+        cr_assert(zero(dbl, reduce(OP_SQUARED_DEVIATIONS, DTYPE_FLOAT32, DTYPE_FLOAT64, x, n).f64));
+}
+
 Test(reductions, square_deviations_of_what_is_infinite_are_nan)
 {
     double x[100] = {0};
@@ -221,7 +257,18 @@ Test(reductions, keep_the_first_of_zeros)
     }
 }
 
-/* Sums, squared deviations and extrema of the same elements: the bits of each by itself. */
+static union scalar reduce_at(enum cpu_level wanted, enum op op, enum dtype dtype,
+                              enum dtype result, const void *x, size_t n)
+{
+    enum cpu_level before = level;
+    level = wanted;
+    union scalar value = reduce(op, dtype, result, x, n);
+    level = before;
+    return value;
+}
+
+/* Sums, squared deviations and extrema of the same elements: the bits of each by itself, and of the
+ * plain level. */
 static void check_together(enum op adding, enum dtype dtype, const void *x, size_t n)
 {
     enum op ops[] = {OP_MAX, adding, OP_MIN};
@@ -238,9 +285,12 @@ static void check_together(enum op adding, enum dtype dtype, const void *x, size
         together[i] = built_value(&b, &node, i);
     for (unsigned i = 0; i < 3; i++) {
         union scalar alone = reduce(ops[i], dtype, results[i], x, n);
+        union scalar plain = reduce_at(CPU_LEVEL_PLAIN, ops[i], dtype, results[i], x, n);
         size_t n_bytes = dtype_size(results[i]);
-        bool are_nan = ops[i] == adding && isnan(together[i].f64) && isnan(alone.f64);
-        cr_assert(are_nan || memcmp(&together[i], &alone, n_bytes) == 0,
+        bool are_nan =
+            ops[i] == adding && isnan(together[i].f64) && isnan(alone.f64) && isnan(plain.f64);
+        cr_assert(are_nan || (memcmp(&together[i], &alone, n_bytes) == 0 &&
+                              memcmp(&plain, &alone, n_bytes) == 0),
                   "level %d, operation %d of %zu elements", (int)level, (int)ops[i], n);
     }
 }
@@ -248,15 +298,15 @@ static void check_together(enum op adding, enum dtype dtype, const void *x, size
 Test(reductions, have_the_same_bits_together_as_alone)
 {
     static const double specials[] = {0.0, -0.0, NAN, INFINITY, -INFINITY, 1e38, -3};
-    static float x[1100];
-    static double y[1100];
-    static const size_t lengths[] = {15, 16, 63, 64, 65, 255, 256, 320, 1023, 1100};
-    for (unsigned k = 0; k < 4 * 8 * 10; k++) {
-        size_t n = lengths[k / 4 % 10], at = k / 4 * 7 % n;
+    static float x[4500];
+    static double y[4500];
+    static const size_t lengths[] = {15, 16, 63, 64, 65, 255, 256, 320, 2047, 2048, 2305, 4500};
+    for (unsigned k = 0; k < 4 * 8 * 12; k++) {
+        size_t n = lengths[k / 4 % 12], at = k / 4 * 7 % n;
         level = (enum cpu_level)(k % 4);
         for (size_t i = 0; i < n; i++)
-            y[i] = sin((double)i) + (k / 40 % 2 ? 2 : 0);
-        for (unsigned i = 0; i < k / 40; i++) {
+            y[i] = sin((double)i) + (k / 48 % 2 ? 2 : 0);
+        for (unsigned i = 0; i < k / 48; i++) {
             y[(at + i * 13) % n] = specials[i % 7];
             y[(at + i * 29) % n] = specials[(i + k) % 7];
         }
