@@ -6,6 +6,7 @@
  * looked for. One pass over memory, but for the part before a first zero or NaN. Elements that
  * somebody changes meanwhile may not be found again: whatever is there is the result then.
  */
+#include "kernels/cpu/lines.h"
 #include "kernels/cpu/template.h"
 
 #define LANES 32
@@ -44,6 +45,7 @@ EXTREMA_INTEGERS(u64, u64)
         for (int j = 0; j < LANES; j++)                                                            \
             best[j] = lanes[j];                                                                    \
         for (size_t i = 0; i < n; i += LANES) {                                                    \
+            lines_fetch_ahead(x + i, LANES * sizeof(T));                                           \
             KERNEL_LOOP                                                                            \
             for (int j = 0; j < LANES; j++) {                                                      \
                 T a = x[i + (size_t)j];                                                            \

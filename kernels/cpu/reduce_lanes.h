@@ -117,6 +117,14 @@ static inline addends plus_square(addends a, addends b)
 #endif
 }
 
+/* Of n vectors. */
+static ALWAYS_INLINE void store_vectors(f64 *dst, const addends *s, size_t n)
+{
+    typedef addends near_addends __attribute__((aligned(sizeof(f64))));
+    for (size_t k = 0; k < n; k++)
+        *(near_addends *)(dst + k * LANES) = s[k];
+}
+
 /* The lanes of a block down to one vector. */
 static inline addends fold_to_vector(const f64 *lanes)
 {

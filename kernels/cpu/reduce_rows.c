@@ -8,34 +8,19 @@
  */
 #include "kernels/cpu/template.h"
 
+#if defined(KERNEL_IS_VECTORISED)
+#include "kernels/cpu/reduce_lanes.h"
+#endif
+
 #define BAND   1024
 #define NARROW 4
 
-/* See reduce.c: sums are made by the multipliers, but in registers, where each waits for the last.
- */
-#if defined(__FMA__) || defined(__AVX512F__)
-#define IS_WIDE true
-static inline f64 get_one(void)
-{
-    f64 one = 1;
-    __asm__("" : "+x"(one));
-    return one;
-}
-#else
-#define IS_WIDE false
-static inline f64 get_one(void)
-{
-    return 1;
-}
-#endif
-
 /* FIRST(a, i): a cell's value of its first element; NEXT(v, a, i): of one more. */
-#define ROWS(name, T, R, FIRST, NEXT)                                                              \
+#define ROWS_NARROW(name, T, R, FIRST, NEXT)                                                       \
     static inline void name##_narrow_##T(const struct reduce_rows *rows, size_t n)                 \
     {                                                                                              \
         const char *at = rows->src;                                                                \
-        const f64 *shift = rows->shift, one = 1;                                                   \
-        const bool is_wide = false;                                                                \
+        const f64 *shift = rows->shift;                                                            \
         R v[NARROW] = {0}, *value = rows->value;                                                   \
         for (size_t i = 0; i < n; i++)                                                             \
             v[i] = rows->is_first ? FIRST(((const T *)at)[i], i) : value[i];                       \
@@ -46,37 +31,39 @@ static inline f64 get_one(void)
         }                                                                                          \
         for (size_t i = 0; i < n; i++)                                                             \
             value[i] = v[i];                                                                       \
-        (void)shift, (void)one, (void)is_wide;                                                     \
-    }                                                                                              \
-    /* Four rows; is_first: the first of them begins the cells. */                                 \
+        (void)shift;                                                                               \
+    }
+/* Several rows; is_first: the first of them begins the cells. DONE: of the first cells in another
+ * way, returns how many. */
+#define ROWS_BESIDE(name, T, R, FIRST, NEXT, DONE)                                                 \
     static inline void name##_four_##T(R *value, const f64 *shift, const char *at,                 \
                                        int64_t row_bytes, size_t n, bool is_first)                 \
     {                                                                                              \
         const T *as = (const T *)at, *bs = (const T *)(at + row_bytes);                            \
         const T *cs = (const T *)(at + 2 * row_bytes), *ds = (const T *)(at + 3 * row_bytes);      \
-        const bool is_wide = IS_WIDE;                                                              \
-        const f64 one = get_one();                                                                 \
+        size_t n_done = DONE(T, 4);                                                                \
         KERNEL_LOOP                                                                                \
-        for (size_t i = 0; i < n; i++) {                                                           \
+        for (size_t i = n_done; i < n; i++) {                                                      \
             R v = is_first ? FIRST(as[i], i) : NEXT(value[i], as[i], i);                           \
             v = NEXT(v, bs[i], i);                                                                 \
             v = NEXT(v, cs[i], i);                                                                 \
             v = NEXT(v, ds[i], i);                                                                 \
             value[i] = v;                                                                          \
         }                                                                                          \
-        (void)shift, (void)one, (void)is_wide;                                                     \
+        (void)shift;                                                                               \
     }                                                                                              \
     static inline void name##_one_##T(R *value, const f64 *shift, const char *at, size_t n,        \
                                       bool is_first)                                               \
     {                                                                                              \
         const T *as = (const T *)at;                                                               \
-        const bool is_wide = IS_WIDE;                                                              \
-        const f64 one = get_one();                                                                 \
+        const int64_t row_bytes = 0;                                                               \
+        size_t n_done = DONE(T, 1);                                                                \
         KERNEL_LOOP                                                                                \
-        for (size_t i = 0; i < n; i++)                                                             \
+        for (size_t i = n_done; i < n; i++)                                                        \
             value[i] = is_first ? FIRST(as[i], i) : NEXT(value[i], as[i], i);                      \
-        (void)shift, (void)one, (void)is_wide;                                                     \
-    }                                                                                              \
+        (void)shift, (void)row_bytes;                                                              \
+    }
+#define ROWS_BANDS(name, T, R)                                                                     \
     static inline void name##_band_##T(const struct reduce_rows *rows, size_t begin, size_t n)     \
     {                                                                                              \
         int64_t row_bytes = rows->row_bytes;                                                       \
@@ -108,11 +95,59 @@ static inline f64 get_one(void)
             name##_band_##T(rows, i, rows->n_cells - i < BAND ? rows->n_cells - i : BAND);         \
     }
 
+#define ROWS(name, T, R, FIRST, NEXT)                                                              \
+    ROWS_NARROW(name, T, R, FIRST, NEXT)                                                           \
+    ROWS_BESIDE(name, T, R, FIRST, NEXT, NONE_DONE)                                                \
+    ROWS_BANDS(name, T, R)
+#define ROWS_ADDED(name, T, FIRST, NEXT, DONE)                                                     \
+    ROWS_NARROW(name, T, f64, FIRST, NEXT)                                                         \
+    ROWS_BESIDE(name, T, f64, FIRST, NEXT, DONE)                                                   \
+    ROWS_BANDS(name, T, f64)
+#define NONE_DONE(T, n_rows) 0
+
+/* The same additions in vectors that load and convert in one step, which compilers do in two. */
+#if defined(KERNEL_IS_VECTORISED)
+#define ADD_ROWS(T)                                                                                \
+    static ALWAYS_INLINE size_t add_rows_##T(f64 *value, const f64 *shift, const char *at,         \
+                                             int64_t row_bytes, size_t n, size_t n_rows,           \
+                                             bool is_first, bool is_squared)                       \
+    {                                                                                              \
+        addends one = get_one(), s[4];                                                             \
+        size_t i = 0;                                                                              \
+        for (; n - i >= 4 * LANES; i += 4 * LANES) {                                               \
+            for (size_t k = 0; k < 4; k++)                                                         \
+                s[k] = is_first ? -(addends){0} : load_f64(value + i + k * LANES);                 \
+            for (size_t r = 0; r < n_rows; r++) {                                                  \
+                const T *x = (const T *)(at + (int64_t)r * row_bytes) + i;                         \
+                for (size_t k = 0; k < 4; k++) {                                                   \
+                    addends a = load_##T(x + k * LANES);                                           \
+                    if (shift)                                                                     \
+                        a = a - load_f64(shift + i + k * LANES);                                   \
+                    s[k] = is_squared ? s[k] + a * a : plus(a, s[k], one);                         \
+                }                                                                                  \
+            }                                                                                      \
+            store_vectors(value + i, s, 4);                                                        \
+        }                                                                                          \
+        return i;                                                                                  \
+    }
+ADD_ROWS(f32)
+ADD_ROWS(f64)
+#define ELEMENTS_DONE(T, n_rows)                                                                   \
+    add_rows_##T(value, NULL, at, row_bytes, n, n_rows, is_first, false)
+#define DIFFERENCES_DONE(T, n_rows)                                                                \
+    add_rows_##T(value, shift, at, row_bytes, n, n_rows, is_first, false)
+#define SQUARES_DONE(T, n_rows) add_rows_##T(value, shift, at, row_bytes, n, n_rows, is_first, true)
+#else
+#define ELEMENTS_DONE    NONE_DONE
+#define DIFFERENCES_DONE NONE_DONE
+#define SQUARES_DONE     NONE_DONE
+#endif
+
 #define FLOAT_OF(a, i)   ((f64)(a))
-#define SUM(v, a, i)     (is_wide ? __builtin_fma((f64)(a), one, v) : (v) + (f64)(a))
+#define SUM(v, a, i)     ((v) + (f64)(a))
 #define PRODUCT(v, a, i) ((v) * (f64)(a))
-ROWS(sum, f32, f64, FLOAT_OF, SUM)
-ROWS(sum, f64, f64, FLOAT_OF, SUM)
+ROWS_ADDED(sum, f32, FLOAT_OF, SUM, ELEMENTS_DONE)
+ROWS_ADDED(sum, f64, FLOAT_OF, SUM, ELEMENTS_DONE)
 ROWS(prod, f32, f64, FLOAT_OF, PRODUCT)
 ROWS(prod, f64, f64, FLOAT_OF, PRODUCT)
 
@@ -120,9 +155,9 @@ ROWS(prod, f64, f64, FLOAT_OF, PRODUCT)
 #define DIFFERENCES(v, a, i) ((v) + ((f64)(a)-shift[i]))
 #define SQUARE(a, i)         (((f64)(a)-shift[i]) * ((f64)(a)-shift[i]))
 #define SQUARES(v, a, i)     ((v) + ((f64)(a)-shift[i]) * ((f64)(a)-shift[i]))
-ROWS(differences, f64, f64, DIFFERENCE, DIFFERENCES)
-ROWS(squares, f32, f64, SQUARE, SQUARES)
-ROWS(squares, f64, f64, SQUARE, SQUARES)
+ROWS_ADDED(differences, f64, DIFFERENCE, DIFFERENCES, DIFFERENCES_DONE)
+ROWS_ADDED(squares, f32, SQUARE, SQUARES, SQUARES_DONE)
+ROWS_ADDED(squares, f64, SQUARE, SQUARES, SQUARES_DONE)
 
 /* Of float32 the elements themselves are added up beside the squares. */
 #define DEVIATIONS(T, added)                                                                       \

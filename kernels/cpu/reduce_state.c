@@ -16,10 +16,11 @@
  * bits for both.
  *
  * Long rows of float32 are counted from 0 where that costs little, since their squares are exact
- * and an instruction takes one in: where the first elements differ by an eighth of the largest, m.
- * Then the result is at least m^2 / 128, and at least a quarter of the mean's square where the mean
- * is beyond 2 m: n mean^2 is at most 512 n times the result, and about as large for most data. That
- * leaves float32's 24 bits of 53.
+ * and an instruction takes one in: where the first elements differ by 1/128 of the largest, m. Then
+ * the result is at least m^2 / 2^15, and at least a quarter of the mean's square where the mean is
+ * beyond 2 m, so n mean^2 is at most 2^17 n times the result. That bound, an error of n 2^-36, is
+ * for rows whose other elements are all equal; else the result grows with n as well. NumPy, which
+ * rounds the mean to float32, then loses more: up to n^2 2^-33.
  */
 #include "kernels/cpu/reducer.h"
 
@@ -42,7 +43,7 @@ double reduce_shift_f32(size_t n, const float *x)
         most = x[i] > most ? x[i] : most;
     }
     double largest = -least > most ? -(double)least : (double)most;
-    return (double)most - (double)least >= largest / 8 ? 0 : (double)x[0];
+    return (double)most - (double)least >= largest / 128 ? 0 : (double)x[0];
 }
 
 static double fold_lanes(const double *lanes)

@@ -17,6 +17,7 @@
  * x itself where x is float32 (see reduce_state.c for the shift and why that is accurate). MIN and
  * MAX of the same elements may go with either.
  */
+#include "kernels/cpu/lines.h"
 #include "kernels/cpu/template.h"
 
 #include <string.h>
@@ -58,13 +59,14 @@ static ALWAYS_INLINE void begin_lanes(addends *s, size_t n, const f64 *lanes, bo
         for (size_t i = 0; i < n_steps; i++) {                                                     \
             for (size_t b = 0; b < n_blocks; b++) {                                                \
                 const T *at = x + b * BLOCK + i * STEP;                                            \
+                lines_fetch_ahead(at, STEP * sizeof(T));                                           \
                 for (size_t k = 0; k < VECTORS; k++)                                               \
                     s[b * VECTORS + k] = plus(load_##T(at + k * LANES), s[b * VECTORS + k], one);  \
                 if (extrema)                                                                       \
                     extrema_take_##T(at, STEP, &e);                                                \
             }                                                                                      \
         }                                                                                          \
-        memcpy(lanes, s, n_blocks *STEP * sizeof(f64));                                            \
+        store_vectors(lanes, s, n_blocks * VECTORS);                                               \
         if (extrema)                                                                               \
             *extrema = e;                                                                          \
     }                                                                                              \
@@ -80,6 +82,7 @@ static ALWAYS_INLINE void begin_lanes(addends *s, size_t n, const f64 *lanes, bo
         begin_lanes(q, VECTORS, lanes[1], is_begun);                                               \
         for (size_t i = 0; i < n_steps; i++) {                                                     \
             const T *at = x + i * STEP;                                                            \
+            lines_fetch_ahead(at, STEP * sizeof(T));                                               \
             for (size_t k = 0; k < VECTORS; k++) {                                                 \
                 addends a = load_##T(at + k * LANES), d = is_square ? a : plus(a, minus, one);     \
                 s[k] = plus(ADDED_##T(a, d), s[k], one);                                           \
@@ -88,8 +91,8 @@ static ALWAYS_INLINE void begin_lanes(addends *s, size_t n, const f64 *lanes, bo
             if (extrema)                                                                           \
                 extrema_take_##T(at, STEP, &e);                                                    \
         }                                                                                          \
-        memcpy(lanes[0], s, sizeof(s));                                                            \
-        memcpy(lanes[1], q, sizeof(q));                                                            \
+        store_vectors(lanes[0], s, VECTORS);                                                       \
+        store_vectors(lanes[1], q, VECTORS);                                                       \
         if (extrema)                                                                               \
             *extrema = e;                                                                          \
     }

@@ -226,6 +226,26 @@ Test(reductions, square_deviations_of_float32_from_every_mean)
     }
 }
 
+/* Of a row of float32 in which only two elements are unlike the others: what is least for 0. */
+Test(reductions, square_two_deviations_among_many_equal_elements)
+{
+    static float x[60000];
+    size_t n = 60000;
+    for (size_t i = 0; i < n; i++)
+        x[i] = i < 2 ? 1 + (i ? 1 : -1) / 200.0f : 1;
+    long double sum = 0, wanted = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += x[i];
+    for (size_t i = 0; i < n; i++)
+        wanted += (x[i] - sum / n) * (x[i] - sum / n);
+    for (int level_now = CPU_LEVEL_PLAIN; level_now <= CPU_LEVEL_AVX512; level_now++) {
+        level = (enum cpu_level)level_now;
+        double got = reduce(OP_SQUARED_DEVIATIONS, DTYPE_FLOAT32, DTYPE_FLOAT64, x, n).f64;
+        cr_assert(le(dbl, fabs(got - (double)wanted), (double)wanted * 60000 * 0x1p-36), "%.17g",
+                  got);
+    }
+}
+
 /* Where nothing varies nothing is left, not even what rounding leaves. */
 Test(reductions, square_no_deviations_of_equal_elements)
 {
