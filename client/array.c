@@ -46,6 +46,11 @@ struct gad_array *array_new(struct gad_client *client, const char *format, enum 
     return array;
 }
 
+void array_set_spec(struct gad_array *array, const char *spec)
+{
+    array->spec = spec ? strdup(spec) : NULL;
+}
+
 struct gad_array *array_ref(struct gad_array *array)
 {
     array->n_refs++;
@@ -84,6 +89,7 @@ void gad_array_release(struct gad_array *array)
     close_fd(&array->fd);
     close_fd(&array->table_fd);
     free((char *)array->info.path);
+    free(array->spec);
     free(array);
 }
 

@@ -26,12 +26,13 @@ struct gad_array {
     struct gad_client *client; /* NULL: made without one (tests of formats) */
     unsigned n_refs;
     struct gad_array_info info; /* info.path is owned by the array */
+    char *spec; /* as its program named it; NULL: it is no source, or memory is short */
     enum access access;
     bool is_writable, is_write_only;
 
     int fd; /* FILE, CHUNKS: owned, opened for exactly what the array is used for; else -1 */
     uint64_t offset_bytes; /* FILE: of element 0 */
-    int table_fd; /* CHUNKS: owned; else -1 */
+    int table_fd;          /* CHUNKS: owned; else -1 */
     /* CHUNKS: of the table. PROVIDER: as which it is stored; n_chunks 0: not known. */
     int64_t chunk_shape[ARRAY_MAX_NDIM];
     uint64_t n_chunks;
@@ -60,6 +61,8 @@ struct gad_array {
 /* A zeroed array with fds -1 and one reference; path is copied. NULL: no memory. */
 struct gad_array *array_new(struct gad_client *client, const char *format, enum access access,
                             const char *path);
+/* For errors: how the program named the source; NULL: not at all. */
+void array_set_spec(struct gad_array *array, const char *spec);
 /* One more reference, undone by gad_array_release(). */
 struct gad_array *array_ref(struct gad_array *array);
 /* Its dtype, shape and strides as the protocol has them; no location. */

@@ -161,6 +161,9 @@ enum gad_pad_mode {
 struct gad_pad {
     int64_t before, after;            /**< elements, 0 or more */
     double before_value, after_value; /**< of GAD_PAD_CONSTANT, cast to the array's dtype */
+    struct gad_scalar before_exact, after_exact; /**< the same, where the kind is not
+                           GAD_SCALAR_NONE, and no cast: an integer array takes whole numbers that
+                           its dtype has, up to the ends of int64 and uint64 */
 };
 
 /** Puts a border around an array, as numpy.pad().
@@ -168,7 +171,8 @@ struct gad_pad {
  * array: not NULL.
  * pads: one for each axis.
  * mode: an enum gad_pad_mode.
- * GAD_BAD_ARGUMENT: a negative width, or a border other than constant around an empty axis. */
+ * GAD_BAD_ARGUMENT: a negative width, a constant that the dtype does not have, or a border other
+ * than constant around an empty axis. */
 enum gad_status gad_pad(struct gad_client *client, struct gad_array *array,
                         const struct gad_pad *pads, enum gad_pad_mode mode,
                         const struct gad_move_options *options, struct gad_job_stats *ret_stats,

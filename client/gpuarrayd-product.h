@@ -23,10 +23,13 @@ struct gad_product {
                                          once for both of its halves */
     bool transpose_left, transpose_right; /**< with the last two axes exchanged; of a vector nothing
                                                changes */
-    double alpha; /**< 1: the product as it is. Whole numbers are weak integers, as in NumPy, others
-                       weak floats */
+    double alpha; /**< 1: the product as it is. Whole numbers below 2^63 are weak integers, as in
+                       NumPy, others weak floats */
     double beta;  /**< what is in `to` before is multiplied by this and added; 0: it is not read.
                        Else `to` is in a file that was opened in place, or in memory */
+    struct gad_scalar exact_alpha, exact_beta; /**< instead of alpha and beta, where the kind is not
+                       GAD_SCALAR_NONE: every 64-bit integer as it is. A whole one of kind
+                       GAD_SCALAR_FLOAT is a weak float */
     bool no_journal; /**< with beta: a job that ends too early leaves its output added to in part,
                           and nobody knows where. Else see has_journal of struct gad_job_options:
                           the same call goes on from its journal */
@@ -40,11 +43,13 @@ struct gad_product {
  * product: not NULL; its arrays are of the same client, with at least one axis each.
  * options: where to, and how. As of movements.
  * ret_stats: how it went; may be NULL.
- * GAD_BAD_ARGUMENT: no destination or two, or beta with a new file. GAD_BAD_SHAPE: inner sizes that
- * differ, or `to` is not of the product's shape. GAD_BAD_DTYPE. GAD_OVERLAPPING_OUTPUT: `to` shares
- * shared memory or a file's bytes with an operand. GAD_TOO_LARGE_FOR_POOL: the pool does not hold
- * one block of each; the message says how large it must be. GAD_BAD_JOURNAL: the journal belongs to
- * another job, or is damaged. GAD_BUSY: another job uses the journal. And those of gad_run(). */
+ * GAD_BAD_ARGUMENT: no destination or two, beta with a new file, or an integer for alpha or beta
+ * that is out of bounds for what it multiplies, which is of integers. GAD_BAD_SHAPE: inner sizes
+ * that differ, or `to` is not of the product's shape. GAD_BAD_DTYPE. GAD_OVERLAPPING_OUTPUT: `to`
+ * shares shared memory or a file's bytes with an operand. GAD_TOO_LARGE_FOR_POOL: the pool does not
+ * hold one block of each; the message says how large it must be. GAD_BAD_JOURNAL: the journal
+ * belongs to another job, or is damaged. GAD_BUSY: another job uses the journal. And those of
+ * gad_run(). */
 enum gad_status gad_matmul(struct gad_client *client, const struct gad_product *product,
                            const struct gad_move_options *options, struct gad_job_stats *ret_stats,
                            struct gad_error *error);

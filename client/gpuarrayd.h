@@ -185,6 +185,24 @@ enum gad_status gad_ops_json(struct gad_client *client, char **ret_json, struct 
 
 /* ---- Arrays ------------------------------------------------------------------------------- */
 
+enum gad_scalar_kind {
+    GAD_SCALAR_NONE,
+    GAD_SCALAR_BOOL,
+    GAD_SCALAR_INT,
+    GAD_SCALAR_FLOAT,
+    GAD_SCALAR_UINT
+};
+
+/** A number as it is: a double has not all integers beyond 2^53. */
+struct gad_scalar {
+    enum gad_scalar_kind kind; /**< GAD_SCALAR_NONE: there is none */
+    union {
+        int64_t int_value;   /**< of GAD_SCALAR_INT, and of GAD_SCALAR_BOOL, where it is 0 or 1 */
+        uint64_t uint_value; /**< of GAD_SCALAR_UINT */
+        double float_value;  /**< of GAD_SCALAR_FLOAT */
+    };
+};
+
 /** What an array is, and how it travels. */
 struct gad_array_info {
     enum gad_dtype dtype;
@@ -195,10 +213,10 @@ struct gad_array_info {
                                         zeros: chunked, or read by the library */
     bool has_fill;                 /**< the source names a fill value (_FillValue) */
     double fill;
-    const char *format; /**< "npy", "raw", "hdf5", "region", "memory", "file",
-                           "blocks" */
+    const char *format; /**< "npy", "raw", "hdf5", "region", "memory", "file", "blocks" */
     const char *path;   /**< of the file, or NULL */
     const char *access; /**< "file", "chunks", "provider", "region", "memory": how it travels */
+    struct gad_scalar exact_fill; /**< fill, which as a double may be rounded */
 };
 
 /** Opens a source, as the calling user, for reading. The daemon is not asked.
@@ -365,15 +383,16 @@ void gad_array_release(struct gad_array *array);
 
 /* ---- Jobs --------------------------------------------------------------------------------- */
 
-enum gad_scalar_kind { GAD_SCALAR_NONE, GAD_SCALAR_BOOL, GAD_SCALAR_INT, GAD_SCALAR_FLOAT };
-
 /** A named argument: an array, or a scalar with NumPy's rules for Python scalars. */
 struct gad_argument {
     const char *name; /**< as in the expressions; not NULL, at most 63 characters, no other's */
     struct gad_array *array;     /**< of the same client; NULL for a scalar */
     enum gad_scalar_kind scalar; /**< GAD_SCALAR_NONE: `array` is the argument */
-    int64_t int_value;
-    double float_value;
+    union {
+        int64_t int_value;   /**< of GAD_SCALAR_INT; of GAD_SCALAR_BOOL: 0 is False */
+        uint64_t uint_value; /**< of GAD_SCALAR_UINT: an int that may be beyond int64 */
+    };
+    double float_value; /**< of GAD_SCALAR_FLOAT */
 };
 
 /** One result: an expression and where it goes. With neither `to` nor `to_path` it comes inline
@@ -544,8 +563,7 @@ struct gad_job_status {
  * client: not NULL.
  * job: its id.
  * ret_status: the caller's structure.
- * GAD_UNKNOWN_JOB: the user has no such job, or the daemon has forgotten it. Connection statuses.
- */
+ * GAD_UNKNOWN_JOB: the user has no such job, or the daemon forgot it. Connection statuses. */
 enum gad_status gad_job_status_by_id(struct gad_client *client, uint64_t job,
                                      struct gad_job_status *ret_status, struct gad_error *error);
 

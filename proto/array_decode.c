@@ -24,7 +24,7 @@
 struct decoder {
     const char *name;
     unsigned n_fds;
-    uint64_t *used_fds;
+    struct used_fds *used_fds;
     struct gad_error *error;
 };
 
@@ -79,11 +79,10 @@ static int require_fd(const struct decoder *d, const msgpack_object *map, const 
         error_found(d->error, "%" PRIu64, index);
         return r;
     }
-    uint64_t bit = UINT64_C(1) << index;
-    if (*d->used_fds & bit)
+    if (d->used_fds->is_used[index])
         return error_set(d->error, GAD_BAD_DESCRIPTOR, d->name,
                          "'%s' is descriptor %" PRIu64 ", which is used already", key, index);
-    *d->used_fds |= bit;
+    d->used_fds->is_used[index] = true;
     *ret_index = (uint32_t)index;
     return 0;
 }
@@ -317,7 +316,7 @@ static int decode_parts(const struct decoder *d, const msgpack_object *map, bool
 }
 
 int descriptor_decode_with(const msgpack_object *map, const char *name, const char *key,
-                           unsigned n_fds, uint64_t *used_fds, uint32_t *ret_index,
+                           unsigned n_fds, struct used_fds *used_fds, uint32_t *ret_index,
                            struct gad_error *error)
 {
     const struct decoder d = {name, n_fds, used_fds, error};
@@ -325,7 +324,7 @@ int descriptor_decode_with(const msgpack_object *map, const char *name, const ch
 }
 
 int array_decode_with(const msgpack_object *map, const char *name, unsigned n_fds,
-                      uint64_t *used_fds, bool needs_at, struct array *ret_array,
+                      struct used_fds *used_fds, bool needs_at, struct array *ret_array,
                       struct gad_error *error)
 {
     const struct decoder d = {name, n_fds, used_fds, error};
@@ -336,7 +335,7 @@ int array_decode_with(const msgpack_object *map, const char *name, unsigned n_fd
 int array_decode(const msgpack_object *map, const char *name, unsigned n_fds, bool needs_at,
                  struct array *ret_array, struct gad_error *error)
 {
-    uint64_t used_fds = 0;
+    struct used_fds used_fds = {{false}};
     struct array array;
     int r = array_decode_with(map, name, n_fds, &used_fds, needs_at, &array, error);
     if (r == 0)

@@ -219,6 +219,9 @@ static int prepare_receive(struct conn *conn)
         if (r != 0)
             return r;
     }
+    bool is_in_frame = conn->partial.body != NULL && !is_partial_complete(conn);
+    if (is_in_frame && conn->n_waiting > conn->partial_n_fds)
+        return -EPROTO; /* all bytes so far are this frame's: nobody will take the rest */
     if (conn->n_waiting > MAX_WAITING_FDS - FRAME_MAX_FDS)
         return conn_has_frame(conn) ? -EAGAIN : -EPROTO;
     if (conn_has_frame(conn) && buffer_n_bytes(&conn->in) >= conn->read_bytes)

@@ -16,8 +16,8 @@
 
 #define FRAME_HEADER_BYTES   8u
 #define FRAME_MAX_BODY_BYTES (1024u * 1024u)
-#define FRAME_MAX_FDS        64u
-#define FRAME_MAX_DEPTH      32u    /* of nested arrays and maps; msgpack-c can do no more */
+#define FRAME_MAX_FDS        253u /* the kernel's SCM_MAX_FD; 3 for each array of the largest job */
+#define FRAME_MAX_DEPTH      32u  /* of nested arrays and maps; msgpack-c can do no more */
 #define FRAME_MAX_OBJECTS    65536u /* msgpack objects in a body */
 
 struct frame {

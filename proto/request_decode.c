@@ -22,7 +22,8 @@
 #define MIN_PROGRESS_MS 50
 #define MAX_PRIORITY    100
 
-_Static_assert(FRAME_MAX_FDS <= 64, "used descriptors are bits of 64");
+_Static_assert(3 * (REQUEST_MAX_ARGS + REQUEST_MAX_OUTPUTS) + 1 <= FRAME_MAX_FDS,
+               "a frame carries the rings of every array, and a journal");
 _Static_assert(ARRAY_NAME_SIZE <= sizeof(((struct gad_error *)0)->argument), "a name fits");
 
 static int too_many(const char *what, uint32_t n, unsigned max, struct gad_error *error)
@@ -88,7 +89,7 @@ static int decode_scalar(const msgpack_object *value, struct request_arg *arg,
 struct decoding {
     unsigned n_fds;
     bool is_plan;
-    uint64_t used_fds;
+    struct used_fds used_fds;
     struct gad_error *error;
 };
 

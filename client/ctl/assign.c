@@ -12,11 +12,8 @@
 #include "proto/error.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 static size_t identifier_chars(const char *text)
 {
@@ -85,29 +82,24 @@ int ctl_parse_expressions(struct ctl_job *job, const char *text, struct gad_erro
     return 0;
 }
 
-static bool parse_scalar(const char *text, struct gad_argument *argument)
+static int too_large(const char *name, const char *text, struct gad_error *error)
 {
-    if (strcmp(text, "True") == 0 || strcmp(text, "False") == 0) {
-        argument->scalar = GAD_SCALAR_BOOL;
-        argument->int_value = text[0] == 'T';
-        return true;
-    }
-    char *end;
-    errno = 0;
-    size_t n_signs = text[0] == '-' || text[0] == '+';
-    bool is_hexadecimal = strncasecmp(text + n_signs, "0x", 2) == 0;
-    long long integer = strtoll(text, &end, is_hexadecimal ? 16 : 10); /* 010 is ten */
-    if (end != text && *end == '\0' && errno == 0) {
-        argument->scalar = GAD_SCALAR_INT;
-        argument->int_value = integer;
-        return true;
-    }
-    double number = strtod(text, &end);
-    if (end == text || *end != '\0')
-        return false;
-    argument->scalar = GAD_SCALAR_FLOAT;
-    argument->float_value = number;
-    return true;
+    error_set(error, GAD_BAD_ARGUMENT, name,
+              "%s: an integer that does not fit 64 bits; write it as a float, as in 1e30", name);
+    error_expected(error, "-9223372036854775808 to 18446744073709551615");
+    error_found(error, "%s", text);
+    return GAD_BAD_ARGUMENT;
+}
+
+static void set_scalar(struct gad_argument *argument, const struct gad_scalar *scalar)
+{
+    argument->scalar = scalar->kind;
+    if (scalar->kind == GAD_SCALAR_FLOAT)
+        argument->float_value = scalar->float_value;
+    else if (scalar->kind == GAD_SCALAR_UINT)
+        argument->uint_value = scalar->uint_value;
+    else
+        argument->int_value = scalar->int_value;
 }
 
 int ctl_parse_argument(struct ctl_job *job, char *word, struct gad_error *error)
@@ -125,8 +117,13 @@ int ctl_parse_argument(struct ctl_job *job, char *word, struct gad_error *error)
             return error_set(error, GAD_BAD_ARGUMENT, word, "argument '%s' is given twice", word);
     struct gad_argument *argument = &job->args[job->n_args];
     argument->name = word;
-    if (!parse_scalar(word + n + 1, argument))
+    struct gad_scalar scalar;
+    if (!ctl_read_scalar(word + n + 1, &scalar))
         job->sources[job->n_args] = word + n + 1;
+    else if (scalar.kind == GAD_SCALAR_NONE)
+        return too_large(word, word + n + 1, error);
+    else
+        set_scalar(argument, &scalar);
     job->n_args++;
     return 0;
 }
@@ -139,6 +136,22 @@ static struct gad_output *output_named(struct ctl_job *job, const char *name)
     return NULL;
 }
 
+static int no_such_output(const struct ctl_job *job, const char *name, struct gad_error *error)
+{
+    char names[sizeof(error->expected)] = "";
+    for (unsigned i = 0; i < job->n_outputs; i++) {
+        size_t used = strlen(names);
+        if (job->outputs[i].name)
+            snprintf(names + used, sizeof(names) - used, "%s%s", used > 0 ? ", " : "",
+                     job->outputs[i].name);
+    }
+    error_set(error, GAD_UNKNOWN_NAME, name,
+              "-o %s=...: no expression has this name; write '%s = EXPRESSION'", name, name);
+    error_expected(error, "%s", names[0] ? names : "an expression with a name");
+    error_found(error, "'%s'", name);
+    return GAD_UNKNOWN_NAME;
+}
+
 int ctl_parse_destination(struct ctl_job *job, char *word, struct gad_error *error)
 {
     size_t n = identifier_chars(word);
@@ -147,9 +160,7 @@ int ctl_parse_destination(struct ctl_job *job, char *word, struct gad_error *err
         word[n] = '\0';
         output = output_named(job, word);
         if (!output)
-            return error_set(error, GAD_UNKNOWN_NAME, word,
-                             "-o %s=...: no expression has this name; write '%s = EXPRESSION'",
-                             word, word);
+            return no_such_output(job, word, error);
         word += n + 1;
     } else if (job->n_outputs == 1) {
         output = &job->outputs[0];

@@ -1,6 +1,7 @@
 /* Connecting, failing and being interrupted: the same for every verb. */
 #include "client/ctl/ctl.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #define WAIT_STEP_MS 100
@@ -23,6 +24,10 @@ void ctl_watch_signals(void)
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGHUP, &action, NULL);
+    sigaction(SIGQUIT, &action, NULL);
+    /* Each write to a closed pipe is one more: none may end the process hard. */
+    action.sa_flags = 0;
+    sigaction(SIGPIPE, &action, NULL);
 }
 
 bool ctl_was_interrupted(void)
@@ -72,6 +77,28 @@ int ctl_exit_code(int status)
     }
 }
 
+static bool is_letter(char c)
+{
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+/* Whether the message has the argument, as a word. One of a letter or two, as most of an expression
+ * are, is named in quotes, at the beginning or with a "=" behind it: "provide a block" has no 'a'.
+ */
+static bool is_named(const struct gad_error *error)
+{
+    const char *name = error->argument;
+    size_t n = strlen(name);
+    for (const char *at = error->message; (at = strstr(at, name)); at++) {
+        char before = at > error->message ? at[-1] : '\'';
+        bool is_word = !(is_letter(before) && is_letter(name[0])) &&
+                       !(is_letter(at[n]) && is_letter(name[n - 1]));
+        if (is_word && (n > 2 || before == '\'' || at[n] == '='))
+            return true;
+    }
+    return false;
+}
+
 int ctl_fail_hint(const struct gad_error *error, const char *hint, bool json)
 {
     if (json) {
@@ -84,7 +111,7 @@ int ctl_fail_hint(const struct gad_error *error, const char *hint, bool json)
     }
     fprintf(stderr, "gpuarrayctl: %s",
             error->message[0] ? error->message : gad_status_text((int)error->status));
-    if (error->argument[0] && !strstr(error->message, error->argument))
+    if (error->argument[0] && !is_named(error))
         fprintf(stderr, " (%s)", error->argument);
     fprintf(stderr, " [%s]\n", gad_status_word((int)error->status));
     if (error->expected[0] || error->found[0])

@@ -7,8 +7,6 @@
  */
 #include "client/ctl/run.h"
 
-#include "proto/dtype.h"
-
 #include <string.h>
 
 enum { OPTION_JSON = 0x100, OPTION_DTYPE, OPTION_EXPLAIN };
@@ -30,19 +28,11 @@ static const struct argp_option convert_argp_options[] = {
 
 static int set_dtype(struct convert_options *o, const char *text, const struct argp_state *state)
 {
-    enum dtype dtype;
-    bool is_swapped = false;
-    if (!dtype_from_name(text, strlen(text), &dtype) &&
-        dtype_from_typestr(text, strlen(text), &dtype, &is_swapped, NULL))
-        return ctl_usage_error(state,
-                               "'%s' is no dtype; there are bool, int8 to int64, uint8 to "
-                               "uint64, float32 and float64",
-                               text);
-    if (is_swapped)
-        return ctl_usage_error(state, "files are written in this machine's byte order, not '%s'",
-                               text);
-    snprintf(o->expression, sizeof(o->expression), "%s(x)", dtype_name(dtype));
-    return 0;
+    enum gad_dtype dtype;
+    int r = ctl_read_dtype(text, true, &dtype, state);
+    if (r == 0)
+        snprintf(o->expression, sizeof(o->expression), "%s(x)", gad_dtype_name(dtype));
+    return r;
 }
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)

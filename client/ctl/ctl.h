@@ -37,6 +37,9 @@ verb_fn verb_run, verb_random, verb_submit, verb_wait, verb_status, verb_cancel,
 int ctl_parse(const struct argp *argp, int argc, char **argv, void *input) GAD_MUST_CHECK;
 /* Instead of argp_error(), for parsers: prints, and returns EINVAL for the parser to return. */
 int ctl_usage_error(const struct argp_state *state, const char *format, ...) GAD_PRINTF(2, 3);
+/* What --dtype is given. 0, or as ctl_usage_error(). */
+int ctl_read_dtype(const char *text, bool allows_bool, enum gad_dtype *ret,
+                   const struct argp_state *state) GAD_MUST_CHECK;
 /* What --priority is given. 0, or as ctl_usage_error(). */
 int ctl_read_priority(const char *text, int *ret, const struct argp_state *state) GAD_MUST_CHECK;
 /* Prints as text, or with json as a map; hint is what to try. Returns EXIT_USAGE. */
@@ -118,7 +121,19 @@ void ctl_progress_begin(struct ctl_progress *progress, bool is_quiet);
 gad_progress_fn ctl_progress_draw;
 void ctl_progress_end(struct ctl_progress *progress);
 
+/* ---- scalar.c: single numbers, without a digit lost */
+#define CTL_SCALAR_SIZE 40
+/* "2", "0x1f", "2.5", "1e30", "nan", "True"; false when it is none. GAD_SCALAR_NONE: an integer
+ * that does not fit 64 bits. */
+bool ctl_read_scalar(const char *text, struct gad_scalar *ret) GAD_MUST_CHECK;
+struct gad_scalar ctl_element(enum gad_dtype dtype, const void *data, size_t index);
+/* An element or fill value of an array; returns the buffer. */
+char *ctl_format_scalar(enum gad_dtype dtype, const struct gad_scalar *scalar,
+                        char buffer[CTL_SCALAR_SIZE]);
+struct json_object *ctl_scalar_json(const struct gad_scalar *scalar);
+
 /* ---- values.c: elements and sizes as text and JSON */
+int64_t ctl_element_i64(enum gad_dtype dtype, const void *data, size_t index);
 double ctl_element_f64(enum gad_dtype dtype, const void *data, size_t index);
 void ctl_print_array(FILE *file, const struct gad_plan_output *what, const void *data);
 struct json_object *ctl_array_json(const struct gad_plan_output *what, const void *data);

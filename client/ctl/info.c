@@ -139,29 +139,29 @@ static int print_source(struct gad_client *client, const struct info_options *o,
     const struct gad_array_info *info = gad_array_info(array);
     struct gad_plan_output what = {.dtype = info->dtype, .ndim = info->ndim};
     memcpy(what.shape, info->shape, sizeof(what.shape));
-    char shape[256], size[32];
+    char shape[256], size[32], fill[CTL_SCALAR_SIZE];
     uint64_t n = 1;
     for (int i = 0; i < info->ndim; i++)
         n *= (uint64_t)info->shape[i];
-    double n_bytes = (double)n * (double)gad_dtype_size(info->dtype);
+    uint64_t n_bytes = n * gad_dtype_size(info->dtype);
     if (o->json) {
         struct json_object *object = ctl_array_json(&what, NULL);
         json_object_object_add(object, "format", json_object_new_string(info->format));
         json_object_object_add(object, "access", json_object_new_string(info->access));
         json_object_object_add(object, "swapped", json_object_new_boolean(info->is_swapped));
         json_object_object_add(object, "elements", json_object_new_uint64(n));
-        json_object_object_add(object, "bytes", json_object_new_uint64((uint64_t)n_bytes));
+        json_object_object_add(object, "bytes", json_object_new_uint64(n_bytes));
         if (info->has_fill)
-            json_object_object_add(object, "fill", json_object_new_double(info->fill));
+            json_object_object_add(object, "fill", ctl_scalar_json(&info->exact_fill));
         ctl_put_json(object);
     } else {
         printf("format  %s\naccess  %s\ndtype   %s%s\nshape   %s\nsize    %s, %llu elements\n",
                info->format, info->access, gad_dtype_name(info->dtype),
                info->is_swapped ? ", byte-swapped" : "",
                ctl_format_shape(info->ndim, info->shape, shape, sizeof(shape)),
-               ctl_format_bytes(n_bytes, size), (unsigned long long)n);
+               ctl_format_bytes((double)n_bytes, size), (unsigned long long)n);
         if (info->has_fill)
-            printf("fill    %g\n", info->fill);
+            printf("fill    %s\n", ctl_format_scalar(info->dtype, &info->exact_fill, fill));
     }
     gad_array_release(array);
     return 0;

@@ -6,7 +6,6 @@
  */
 #include "client/ctl/run.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,13 +61,28 @@ static const struct argp_option options[] = {
 /* Words ---------------------------------------------------------------------------------------- */
 
 static int read_factor(const char *name, const char *text, double *ret,
-                       const struct argp_state *state)
+                       struct gad_scalar *ret_exact, const struct argp_state *state)
 {
-    char *end;
-    *ret = strtod(text, &end);
-    if (end == text || *end)
+    struct gad_scalar number;
+    if (!ctl_read_scalar(text, &number))
         return ctl_usage_error(state, "%s is a number, not '%s'", name, text);
+    if (number.kind == GAD_SCALAR_NONE)
+        return ctl_usage_error(
+            state, "%s does not fit 64 bits: '%s'; a number so large is a float, as 1e30", name,
+            text);
+    *ret_exact = (struct gad_scalar){.kind = GAD_SCALAR_NONE};
+    if (number.kind == GAD_SCALAR_FLOAT)
+        *ret = number.float_value;
+    else
+        *ret_exact = number;
     return 0;
+}
+
+/* Whether what is in DEST before has a part in the result. */
+static bool is_added(const struct matmul_options *o)
+{
+    const struct gad_scalar *beta = &o->product.exact_beta;
+    return beta->kind == GAD_SCALAR_NONE ? o->product.beta != 0 : beta->int_value != 0;
 }
 
 static int add_source(struct matmul_options *o, const char *text, const struct argp_state *state)
@@ -85,7 +99,7 @@ static int check_end(const struct matmul_options *o, const struct argp_state *st
         return ctl_usage_error(state, "two sources are needed, as in A.npy B.npy");
     if (!o->destination)
         return ctl_usage_error(state, "a destination is needed: -o C.npy");
-    if (o->product.beta == 0 && (o->product.journal_path || o->product.no_journal))
+    if (!is_added(o) && (o->product.journal_path || o->product.no_journal))
         return ctl_usage_error(state, "a journal is for what is added to DEST: --beta 1");
     if (o->product.journal_path && o->product.no_journal)
         return ctl_usage_error(state, "--journal and --no-journal together");
@@ -104,8 +118,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'l': o->move.label = arg; return 0;
     case 'q': o->quiet = true; return 0;
     case 'v': o->verbose = true; return 0;
-    case OPTION_ALPHA: return read_factor("--alpha", arg, &o->product.alpha, state);
-    case OPTION_BETA: return read_factor("--beta", arg, &o->product.beta, state);
+    case OPTION_ALPHA:
+        return read_factor("--alpha", arg, &o->product.alpha, &o->product.exact_alpha, state);
+    case OPTION_BETA:
+        return read_factor("--beta", arg, &o->product.beta, &o->product.exact_beta, state);
     case OPTION_TRANSPOSE_A: o->product.transpose_left = true; return 0;
     case OPTION_TRANSPOSE_B: o->product.transpose_right = true; return 0;
     case OPTION_JOURNAL: o->product.journal_path = arg; return 0;
@@ -159,7 +175,7 @@ static int open_all(struct matmul_options *o, struct gad_client *client, struct 
         r = (int)gad_array_open(client, o->sources[1], &o->product.right, error);
     else
         o->product.right = o->product.left;
-    if (r == 0 && (o->in_place || o->product.beta != 0))
+    if (r == 0 && (o->in_place || is_added(o)))
         r = (int)gad_array_open_in_place(client, o->destination, &o->move.to, error);
     else
         o->move.to_path = o->destination;
@@ -211,7 +227,7 @@ static int multiply(struct matmul_options *o, struct gad_client *client, struct 
     o->move.progress_ms = 100;
     o->move.is_cancelled = is_cancelled;
     struct ctl_journal journal = {.path = NULL};
-    if (o->product.beta != 0 && !o->product.no_journal)
+    if (is_added(o) && !o->product.no_journal)
         ctl_look_at_journal(o->move.to, o->destination, o->product.journal_path, &journal);
     int r = (int)gad_matmul(client, &o->product, &o->move, &stats, error);
     ctl_progress_end(&progress);

@@ -9,7 +9,7 @@
  * drawn from the system and printed, so that the array can be made again.
  */
 #include "client/ctl/run.h"
-#include "proto/dtype.h"
+#include "proto/ops.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -34,6 +34,7 @@ struct random_options {
     struct run_options run;
     const char *name, *dtype;
     char shape[MAX_AXES * 20], required[256], parameters[TEXT_SIZE / 2], text[TEXT_SIZE];
+    unsigned n_by_place; /* of the parameters, those without a name */
     bool has_seed;
 };
 
@@ -79,16 +80,11 @@ static int set_shape(struct random_options *o, const char *arg, const struct arg
 
 static int set_dtype(struct random_options *o, const char *arg, const struct argp_state *state)
 {
-    enum dtype dtype;
-    bool is_swapped;
-    if (!dtype_from_name(arg, strlen(arg), &dtype) &&
-        dtype_from_typestr(arg, strlen(arg), &dtype, &is_swapped, NULL))
-        return ctl_usage_error(state,
-                               "'%s' is no dtype; there are float32, float64, int8 to "
-                               "int64, uint8 to uint64, and f4 and the like",
-                               arg);
-    o->dtype = dtype_name(dtype);
-    return 0;
+    enum gad_dtype dtype;
+    int r = ctl_read_dtype(arg, false, &dtype, state);
+    if (r == 0)
+        o->dtype = gad_dtype_name(dtype);
+    return r;
 }
 
 static int set_seed(struct random_options *o, const char *arg, const struct argp_state *state)
@@ -115,16 +111,33 @@ static bool is_literal(const char *text)
     return end != text && *end == '\0' && strpbrk(text, "xXpP") == NULL;
 }
 
-/* What must be given has no name in the text: integers(low), bernoulli(p), choice(n). */
-static bool is_required(const char *distribution, const char *word, size_t n_name)
+/* What must be given has no name in the text: integers(low), bernoulli(p), choice(n). NULL: nothing
+ * must. */
+static const char *required_name(const char *distribution)
 {
     static const char *const names[][2] = {
         {"integers", "low"}, {"bernoulli", "p"}, {"choice", "n"}, {"permutation", "n"}};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (strcmp(names[i][0], distribution) == 0 && strlen(names[i][1]) == n_name &&
-            strncmp(names[i][1], word, n_name) == 0)
-            return true;
-    return false;
+        if (strcmp(names[i][0], distribution) == 0)
+            return names[i][1];
+    return NULL;
+}
+
+static bool is_required(const char *distribution, const char *word, size_t n_name)
+{
+    const char *name = required_name(distribution);
+    return name && strlen(name) == n_name && strncmp(name, word, n_name) == 0;
+}
+
+/* What stands behind the parameters is said with options. */
+static int check_parameter(const char *word, const struct argp_state *state)
+{
+    static const char *const options_of[][2] = {
+        {"size=", "--shape"}, {"dtype=", "--dtype"}, {"seed=", "--seed"}};
+    for (size_t i = 0; i < sizeof(options_of) / sizeof(options_of[0]); i++)
+        if (strncmp(word, options_of[i][0], strlen(options_of[i][0])) == 0)
+            return ctl_usage_error(state, "'%s' is said with %s", word, options_of[i][1]);
+    return 0;
 }
 
 /* A parameter: "3", "scale=2", "loc=means.npy". */
@@ -137,6 +150,9 @@ static int add_parameter(struct random_options *o, char *word, const struct argp
     size_t room = (is_first ? sizeof(o->required) : sizeof(o->parameters)) - used;
     const char *separator = used > 0 ? ", " : "";
     int n;
+    if (check_parameter(word, state))
+        return EINVAL;
+    o->n_by_place += !equals;
     if (is_literal(equals ? equals + 1 : word)) {
         n = snprintf(text + used, room, "%s%s", separator, is_first ? equals + 1 : word);
     } else if (equals) {
@@ -218,19 +234,79 @@ static int choose_seed(struct random_options *o)
     return 0;
 }
 
+static bool is_distribution(enum op op)
+{
+    return op != OP_COUNT &&
+           (op_info(op)->rule == OP_RULE_RANDOM || op_info(op)->rule == OP_RULE_RANDOM_INTEGERS);
+}
+
+/* One more name: "a", "a, b". */
+static void add_name(char *list, size_t n_bytes, const char *name, size_t n_chars)
+{
+    size_t used = strlen(list);
+    snprintf(list + used, n_bytes - used, "%s%.*s", used > 0 ? ", " : "", (int)n_chars, name);
+}
+
+static int no_distribution(const char *name, struct gad_error *error)
+{
+    char names[sizeof(error->expected)] = "";
+    struct ctl_nearest nearest = {.word = name};
+    for (int op = 0; op < OP_COUNT; op++) {
+        if (!is_distribution((enum op)op))
+            continue;
+        const char *other = op_info((enum op)op)->name;
+        add_name(names, sizeof(names), other, strlen(other));
+        ctl_nearest_consider(&nearest, other);
+    }
+    if (nearest.best)
+        error_set(error, GAD_UNKNOWN_NAME, name, "'%s' is no distribution; did you mean '%s'?",
+                  name, nearest.best);
+    else
+        error_set(error, GAD_UNKNOWN_NAME, name, "'%s' is no distribution", name);
+    error_expected(error, "%s", names);
+    error_found(error, "'%s'", name);
+    return GAD_UNKNOWN_NAME;
+}
+
+/* The parameters that may be given without a name: all before the shape, which --shape says. */
+static int check_parameters(const struct random_options *o, struct gad_error *error)
+{
+    enum op op = op_find(o->name, strlen(o->name));
+    if (!is_distribution(op))
+        return no_distribution(o->name, error);
+    const char *required = required_name(o->name);
+    bool is_named = required && o->required[0];
+    unsigned n = 0;
+    char names[sizeof(error->expected) / 2] = "";
+    if (required && ++n)
+        add_name(names, sizeof(names), required, strlen(required));
+    const char *at = op_info(op)->keywords;
+    while (at && at[0] != '*' && strncmp(at, "size=", 5) != 0) {
+        add_name(names, sizeof(names), at, strcspn(at, "="));
+        n++;
+        at = strstr(at, ", ");
+        at = at ? at + 2 : NULL;
+    }
+    if (o->n_by_place + is_named <= n)
+        return 0;
+    error_set(error, GAD_BAD_ARITY, o->name, "%s takes at most %u parameter%s, %s; found %u",
+              o->name, n, n == 1 ? "" : "s", names, o->n_by_place + is_named);
+    error_expected(error, "at most %u: %s", n, names);
+    error_found(error, "%u", o->n_by_place + is_named);
+    return GAD_BAD_ARITY;
+}
+
 static int prepare(struct random_options *o)
 {
     struct run_options *run = &o->run;
-    size_t n_letters = strspn(o->name, "abcdefghijklmnopqrstuvwxyz_");
-    if (n_letters == 0 || o->name[n_letters] != '\0')
-        return error_set(&run->error, GAD_BAD_ARGUMENT, o->name,
-                         "'%s' is no distribution; 'gpuarrayctl random --help' names them",
-                         o->name);
+    int r = check_parameters(o, &run->error);
+    if (r)
+        return r;
     bool is_permutation = strcmp(o->name, "permutation") == 0;
     if (is_permutation && o->shape[0])
         return error_set(&run->error, GAD_BAD_ARGUMENT, "shape",
                          "permutation has the shape of its length: leave --shape out");
-    int r = choose_seed(o);
+    r = choose_seed(o);
     if (r)
         return r;
     snprintf(o->text, sizeof(o->text), "%s(%s%s%s%sseed=%llu%s%s%s)", o->name, o->required,

@@ -190,11 +190,13 @@ static void note_fill_values(const struct run_options *o)
 {
     for (unsigned i = 0; i < o->job.n_args && !o->quiet && isatty(STDERR_FILENO); i++) {
         const struct gad_array *array = o->job.args[i].array;
-        if (array && gad_array_info(array)->has_fill)
-            fprintf(stderr,
-                    "note: %s has the fill value %g; where(%s == %g, nan, ...) leaves it out\n",
-                    o->job.args[i].name, gad_array_info(array)->fill, o->job.args[i].name,
-                    gad_array_info(array)->fill);
+        if (!array || !gad_array_info(array)->has_fill)
+            continue;
+        char fill[CTL_SCALAR_SIZE];
+        const struct gad_array_info *info = gad_array_info(array);
+        ctl_format_scalar(info->dtype, &info->exact_fill, fill);
+        fprintf(stderr, "note: %s has the fill value %s; where(%s == %s, nan, ...) leaves it out\n",
+                o->job.args[i].name, fill, o->job.args[i].name, fill);
     }
 }
 

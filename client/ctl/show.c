@@ -2,13 +2,14 @@
  *
  * The daemon reads the array twice: once for counts, least, greatest and sum, once for a histogram
  * between them. Fill values that the source names (_FillValue) and NaN are counted and left out;
- * infinities count for min, max and mean as in NumPy, and not for the histogram.
+ * infinities count for min, max and mean as in NumPy, and not for the histogram. Integers stay
+ * integers all the way; the mean alone is a float, as NumPy's is.
  *
  *     speed.npy  npy  float32 (132, 73, 144)  1387584 elements
  *     min 0.003   mean 6.84   max 25.6   NaN 0
  *        0.003 |##################                |  213412
  */
-#include "client/ctl/ctl.h"
+#include "client/ctl/show.h"
 
 #include "proto/error.h"
 
@@ -16,13 +17,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define N_BINS 14
+#define SCALE_BITS 64 /* a sum of scaled doubles is finite: there are no 2^64 of them */
 
 struct summary {
     uint64_t n, n_nan, n_fill, n_above, n_below; /* above, below: +inf, -inf */
-    double least, greatest, sum;                 /* of the finite ones */
-    uint64_t bins[N_BINS];
-    bool has_bins;
+    struct gad_scalar least, greatest;           /* of the finite ones */
+    double sum;                                  /* of them, times 2 to -n_scaled_bits */
+    int n_scaled_bits;
+    struct show_bins bins;
 };
 
 struct show_options {
@@ -66,14 +68,79 @@ static const struct argp show_argp = {
     NULL,
     NULL};
 
-/* Runs reductions over the source "x" (and the fill value "f"); the results as doubles. */
-static int reduce(struct gad_client *client, struct gad_array *x, unsigned n_outputs,
-                  const struct gad_output *outputs, const struct gad_argument *scalars,
-                  unsigned n_scalars, double *ret_values, struct gad_error *error)
+static uint64_t n_counted(const struct summary *s)
 {
-    struct gad_argument args[1 + 1 + N_BINS] = {{.name = "x", .array = x}};
-    memcpy(args + 1, scalars, n_scalars * sizeof(*scalars));
-    struct gad_job_options options = {.n_args = 1 + n_scalars,
+    return s->n - s->n_nan - s->n_fill;
+}
+
+/* Of one kind. */
+static bool is_below(const struct gad_scalar *a, const struct gad_scalar *b)
+{
+    if (a->kind == GAD_SCALAR_FLOAT)
+        return a->float_value < b->float_value;
+    return a->kind == GAD_SCALAR_UINT ? a->uint_value < b->uint_value : a->int_value < b->int_value;
+}
+
+/* What is shown of: the array as the expressions name it, and the fill value, if an element can be
+ * equal to it. */
+struct subject {
+    struct gad_array *array;
+    const struct gad_array_info *info;
+    bool is_float, has_fill;
+    struct gad_argument fill;
+    const char *x; /* bool is counted as 0 and 1 */
+};
+
+static struct gad_argument scalar_argument(const char *name, const struct gad_scalar *scalar)
+{
+    struct gad_argument argument = {.name = name, .scalar = scalar->kind};
+    if (scalar->kind == GAD_SCALAR_FLOAT)
+        argument.float_value = scalar->float_value;
+    else if (scalar->kind == GAD_SCALAR_UINT)
+        argument.uint_value = scalar->uint_value;
+    else
+        argument.int_value = scalar->int_value;
+    return argument;
+}
+
+/* A whole float as the integer that it is; one that no integer is equal to stays. */
+static struct gad_scalar as_integer(struct gad_scalar number)
+{
+    double value = number.float_value;
+    if (number.kind != GAD_SCALAR_FLOAT || value != trunc(value))
+        return number;
+    if (value >= -0x1p63 && value < 0x1p63)
+        return (struct gad_scalar){.kind = GAD_SCALAR_INT, .int_value = (int64_t)value};
+    if (value > 0 && value < 0x1p64)
+        return (struct gad_scalar){.kind = GAD_SCALAR_UINT, .uint_value = (uint64_t)value};
+    return number;
+}
+
+static struct subject subject_of(struct gad_array *array)
+{
+    const struct gad_array_info *info = gad_array_info(array);
+    struct subject s = {.array = array, .info = info, .x = "x"};
+    s.is_float = info->dtype == GAD_FLOAT32 || info->dtype == GAD_FLOAT64;
+    struct gad_scalar fill = s.is_float ? info->exact_fill : as_integer(info->exact_fill);
+    s.has_fill = info->has_fill && (s.is_float || fill.kind != GAD_SCALAR_FLOAT);
+    s.fill = scalar_argument("f", &fill);
+    if (info->dtype == GAD_BOOL)
+        s.x = "uint8(x)";
+    return s;
+}
+
+/* Runs reductions over the array, with scalars beside it; one value each. */
+static int reduce(struct gad_client *client, const struct subject *subject, unsigned n_outputs,
+                  const struct gad_output *outputs, const struct gad_argument *scalars,
+                  unsigned n_scalars, struct gad_scalar *ret_values, struct gad_error *error)
+{
+    struct gad_argument args[2 + SHOW_MAX_BINS] = {{.name = "x", .array = subject->array}};
+    unsigned n_args = 1;
+    if (subject->has_fill)
+        args[n_args++] = subject->fill;
+    for (unsigned i = 0; i < n_scalars; i++)
+        args[n_args++] = scalars[i];
+    struct gad_job_options options = {.n_args = n_args,
                                       .args = args,
                                       .n_outputs = n_outputs,
                                       .outputs = outputs,
@@ -89,98 +156,172 @@ static int reduce(struct gad_client *client, struct gad_array *x, unsigned n_out
         if (!data)
             r = error_set(error, GAD_INTERNAL, "x", "the daemon sent no value");
         else
-            ret_values[i] = ctl_element_f64(what.dtype, data, 0);
+            ret_values[i] = ctl_element(what.dtype, data, 0);
     }
     gad_job_free(job);
     return r;
 }
 
-/* The fill value as a scalar of the source's kind. Without one: NaN, which equals nothing. */
-static struct gad_argument fill_argument(const struct gad_array_info *info)
+static int summarize_floats(struct gad_client *client, const struct subject *subject,
+                            struct summary *s, struct gad_error *error)
 {
-    bool is_float = info->dtype == GAD_FLOAT32 || info->dtype == GAD_FLOAT64;
-    struct gad_argument f = {
-        .name = "f", .scalar = GAD_SCALAR_FLOAT, .float_value = info->has_fill ? info->fill : NAN};
-    if (info->has_fill && !is_float && fabs(info->fill) < 9e18) {
-        f.scalar = GAD_SCALAR_INT;
-        f.int_value = (int64_t)info->fill;
-    }
-    return f;
-}
-
-static int summarize(struct gad_client *client, struct gad_array *x, struct summary *s,
-                     struct gad_error *error)
-{
-    static const struct gad_output outputs[] = {
+    static const struct gad_output filled[] = {
         {.expr = "count_nonzero(isnan(x) & (x != f))"},
-        {.expr = "count_nonzero(x == f)"},
-        {.expr = "count_nonzero((float64(x) == inf) & (x != f))"},
-        {.expr = "count_nonzero((float64(x) == -inf) & (x != f))"},
+        {.expr = "count_nonzero((x == inf) & (x != f))"},
+        {.expr = "count_nonzero((x == -inf) & (x != f))"},
         {.expr = "min(where(isfinite(x) & (x != f), float64(x), inf))"},
         {.expr = "max(where(isfinite(x) & (x != f), float64(x), -inf))"},
         {.expr = "sum(where(isfinite(x) & (x != f), float64(x), 0.0))"},
+        {.expr = "count_nonzero(x == f)"},
     };
-    struct gad_argument f = fill_argument(gad_array_info(x));
-    double values[7];
-    int r = reduce(client, x, 7, outputs, &f, 1, values, error);
+    static const struct gad_output plain[] = {
+        {.expr = "count_nonzero(isnan(x))"},
+        {.expr = "count_nonzero(x == inf)"},
+        {.expr = "count_nonzero(x == -inf)"},
+        {.expr = "min(where(isfinite(x), float64(x), inf))"},
+        {.expr = "max(where(isfinite(x), float64(x), -inf))"},
+        {.expr = "sum(where(isfinite(x), float64(x), 0.0))"},
+    };
+    struct gad_scalar values[7] = {{.kind = GAD_SCALAR_NONE}};
+    int r = reduce(client, subject, subject->has_fill ? 7 : 6, subject->has_fill ? filled : plain,
+                   NULL, 0, values, error);
     if (r)
         return r;
-    s->n_nan = (uint64_t)values[0];
-    s->n_fill = (uint64_t)values[1];
-    s->n_above = (uint64_t)values[2];
-    s->n_below = (uint64_t)values[3];
-    s->least = values[4];
-    s->greatest = values[5];
-    s->sum = values[6];
+    s->n_nan = (uint64_t)values[0].int_value;
+    s->n_above = (uint64_t)values[1].int_value;
+    s->n_below = (uint64_t)values[2].int_value;
+    s->least = values[3];
+    s->greatest = values[4];
+    s->sum = values[5].float_value;
+    s->n_fill = (uint64_t)values[6].int_value;
     return 0;
 }
 
-/* bins[i]: elements in [edge i, edge i+1), the last one with its upper edge. */
-static int count_bins(struct gad_client *client, struct gad_array *x, struct summary *s,
+/* The least and the greatest integer, which never win where they stand for what is left out. */
+static void set_ends(enum gad_dtype dtype, struct gad_scalar *ret_low, struct gad_scalar *ret_high)
+{
+    bool is_unsigned = dtype == GAD_BOOL || (dtype >= GAD_UINT8 && dtype <= GAD_UINT64);
+    uint64_t all = UINT64_MAX >> (64 - 8 * gad_dtype_size(dtype));
+    uint64_t most = is_unsigned ? all : all >> 1;
+    *ret_high = (struct gad_scalar){.kind = GAD_SCALAR_UINT, .uint_value = most};
+    *ret_low = (struct gad_scalar){.kind = GAD_SCALAR_INT,
+                                   .int_value = is_unsigned ? 0 : -(int64_t)most - 1};
+}
+
+static int summarize_integers(struct gad_client *client, const struct subject *subject,
+                              struct summary *s, struct gad_error *error)
+{
+    const char *x = subject->x;
+    char least[64], greatest[64];
+    struct gad_output outputs[] = {{.expr = least},
+                                   {.expr = greatest},
+                                   {.expr = "sum(float64(x))"},
+                                   {.expr = "count_nonzero(x == f)"}};
+    struct gad_scalar low, high, values[4] = {{.kind = GAD_SCALAR_NONE}};
+    set_ends(subject->info->dtype, &low, &high);
+    struct gad_argument ends[] = {scalar_argument("low", &low), scalar_argument("high", &high)};
+    bool has_fill = subject->has_fill;
+    snprintf(least, sizeof(least), has_fill ? "min(where(x != f, %s, high))" : "min(%s)", x);
+    snprintf(greatest, sizeof(greatest), has_fill ? "max(where(x != f, %s, low))" : "max(%s)", x);
+    if (has_fill)
+        outputs[2].expr = "sum(where(x != f, float64(x), 0.0))";
+    int r =
+        reduce(client, subject, has_fill ? 4 : 3, outputs, ends, has_fill ? 2 : 0, values, error);
+    if (r)
+        return r;
+    s->least = values[0];
+    s->greatest = values[1];
+    s->sum = values[2].float_value;
+    s->n_fill = (uint64_t)values[3].int_value;
+    return 0;
+}
+
+/* bins[i]: elements from edge i to below edge i + 1; what is not below the last but one is in the
+ * last. */
+static int count_bins(struct gad_client *client, const struct subject *subject, struct summary *s,
                       struct gad_error *error)
 {
-    struct gad_argument scalars[1 + N_BINS] = {fill_argument(gad_array_info(x))};
-    struct gad_output outputs[N_BINS];
-    char names[N_BINS][8], texts[N_BINS][96];
-    double below[N_BINS];
-    for (int i = 0; i < N_BINS; i++) {
-        bool is_last = i == N_BINS - 1;
-        snprintf(names[i], sizeof(names[i]), "e%d", i);
-        snprintf(texts[i], sizeof(texts[i]),
-                 "count_nonzero((float64(x) %s e%d) & isfinite(x) & (x != f))",
-                 is_last ? "<=" : "<", i);
+    struct show_bins *bins = &s->bins;
+    struct gad_argument scalars[SHOW_MAX_BINS];
+    struct gad_output outputs[SHOW_MAX_BINS];
+    char names[SHOW_MAX_BINS][8], texts[SHOW_MAX_BINS][96];
+    struct gad_scalar below[SHOW_MAX_BINS];
+    show_bins_init(bins, &s->least, &s->greatest);
+    unsigned n = bins->n - 1;
+    for (unsigned i = 0; i < n; i++) {
+        snprintf(names[i], sizeof(names[i]), "e%u", i);
+        snprintf(texts[i], sizeof(texts[i]), "count_nonzero((%s < e%u)%s%s)",
+                 subject->is_float ? "float64(x)" : subject->x, i,
+                 subject->is_float ? " & isfinite(x)" : "", subject->has_fill ? " & (x != f)" : "");
         outputs[i] = (struct gad_output){.expr = texts[i]};
-        double edge = s->least + (s->greatest / N_BINS - s->least / N_BINS) * (i + 1);
-        scalars[1 + i] = (struct gad_argument){.name = names[i],
-                                               .scalar = GAD_SCALAR_FLOAT,
-                                               .float_value = is_last ? s->greatest : edge};
+        scalars[i] = scalar_argument(names[i], &bins->edges[i + 1]);
     }
-    int r = reduce(client, x, N_BINS, outputs, scalars, 1 + N_BINS, below, error);
+    int r = n > 0 ? reduce(client, subject, n, outputs, scalars, n, below, error) : 0;
     if (r)
         return r;
-    for (int i = 0; i < N_BINS; i++)
-        s->bins[i] = (uint64_t)below[i] - (i ? (uint64_t)below[i - 1] : 0);
-    s->has_bins = true;
+    uint64_t before = 0, n_finite = n_counted(s) - s->n_above - s->n_below;
+    for (unsigned i = 0; i < bins->n; i++) {
+        uint64_t up_to = i < n ? (uint64_t)below[i].int_value : n_finite;
+        bins->counts[i] = up_to - before;
+        before = up_to;
+    }
     return 0;
 }
 
-static uint64_t n_counted(const struct summary *s)
+/* The sum of finite numbers was too large for a double; their mean is not. */
+static int sum_scaled(struct gad_client *client, const struct subject *subject, struct summary *s,
+                      struct gad_error *error)
 {
-    return s->n - s->n_nan - s->n_fill;
+    char text[96];
+    struct gad_output output = {.expr = text};
+    struct gad_scalar scale = {.kind = GAD_SCALAR_FLOAT, .float_value = ldexp(1, -SCALE_BITS)};
+    struct gad_argument argument = scalar_argument("k", &scale);
+    struct gad_scalar sum;
+    snprintf(text, sizeof(text), "sum(where(isfinite(x)%s, float64(x) * k, 0.0))",
+             subject->has_fill ? " & (x != f)" : "");
+    int r = reduce(client, subject, 1, &output, &argument, 1, &sum, error);
+    if (r)
+        return r;
+    s->sum = sum.float_value;
+    s->n_scaled_bits = SCALE_BITS;
+    return 0;
 }
 
-static double summary_min(const struct summary *s)
+static int summarize(struct gad_client *client, const struct subject *subject, struct summary *s,
+                     struct gad_error *error)
 {
-    if (n_counted(s) == 0)
-        return NAN;
-    return s->n_below ? -INFINITY : s->least;
+    int r = subject->is_float ? summarize_floats(client, subject, s, error)
+                              : summarize_integers(client, subject, s, error);
+    if (!r && !isfinite(s->sum))
+        r = sum_scaled(client, subject, s, error);
+    if (!r && n_counted(s) > s->n_above + s->n_below && is_below(&s->least, &s->greatest))
+        r = count_bins(client, subject, s, error);
+    return r;
 }
 
-static double summary_max(const struct summary *s)
+/* Output --------------------------------------------------------------------------------------- */
+
+static struct gad_scalar float_scalar(double value)
+{
+    return (struct gad_scalar){.kind = GAD_SCALAR_FLOAT, .float_value = value};
+}
+
+static struct gad_scalar summary_min(const struct summary *s)
 {
     if (n_counted(s) == 0)
-        return NAN;
-    return s->n_above ? INFINITY : s->greatest;
+        return float_scalar(NAN);
+    if (n_counted(s) == s->n_above)
+        return float_scalar(INFINITY);
+    return s->n_below ? float_scalar(-INFINITY) : s->least;
+}
+
+static struct gad_scalar summary_max(const struct summary *s)
+{
+    if (n_counted(s) == 0)
+        return float_scalar(NAN);
+    if (n_counted(s) == s->n_below)
+        return float_scalar(-INFINITY);
+    return s->n_above ? float_scalar(INFINITY) : s->greatest;
 }
 
 static double summary_mean(const struct summary *s)
@@ -189,48 +330,69 @@ static double summary_mean(const struct summary *s)
         return NAN;
     if (s->n_above || s->n_below)
         return s->n_above ? INFINITY : -INFINITY;
-    return s->sum / (double)n_counted(s);
+    return ldexp(s->sum / (double)n_counted(s), s->n_scaled_bits);
 }
 
-/* Digits of least and greatest: integers whole (up to 2^53), floats as far as float32 goes. */
-static int value_digits(const struct gad_array_info *info)
+/* Edges with as few digits as tell each from the next; integers whole. Returns the widest. */
+static int format_edges(const struct show_bins *bins, char texts[][CTL_SCALAR_SIZE])
 {
-    return info->dtype == GAD_FLOAT32 || info->dtype == GAD_FLOAT64 ? 9 : 17;
+    bool is_told = false;
+    int widest = 0;
+    for (int n_digits = 5; !is_told && n_digits <= 17; n_digits++) {
+        is_told = true;
+        widest = 12;
+        for (unsigned i = 0; i <= bins->n; i++) {
+            const struct gad_scalar *edge = &bins->edges[i];
+            if (edge->kind == GAD_SCALAR_FLOAT)
+                snprintf(texts[i], CTL_SCALAR_SIZE, "%.*g", n_digits, edge->float_value);
+            else
+                ctl_format_scalar(GAD_INT64, edge, texts[i]);
+            bool is_next = i > 0 && is_below(&bins->edges[i - 1], edge);
+            is_told = is_told && !(is_next && strcmp(texts[i - 1], texts[i]) == 0);
+            widest = (int)strlen(texts[i]) > widest ? (int)strlen(texts[i]) : widest;
+        }
+    }
+    return widest;
+}
+
+static void print_bins(const struct show_bins *bins)
+{
+    char edges[SHOW_MAX_BINS + 1][CTL_SCALAR_SIZE];
+    int width = bins->n > 0 ? format_edges(bins, edges) : 0;
+    uint64_t most = 1;
+    for (unsigned i = 0; i < bins->n; i++)
+        most = bins->counts[i] > most ? bins->counts[i] : most;
+    for (unsigned i = 0; i < bins->n; i++) {
+        char bar[41] = "";
+        memset(bar, '#', (size_t)ceil(40.0 * (double)bins->counts[i] / (double)most));
+        printf("%*s |%-40s| %llu\n", width, edges[i], bar, (unsigned long long)bins->counts[i]);
+    }
+    if (bins->n > 0 && is_below(&bins->edges[bins->n - 1], &bins->edges[bins->n]))
+        printf("%*s\n", width, edges[bins->n]);
 }
 
 static void print_summary(const struct show_options *o, const struct gad_array_info *info,
                           const struct summary *s)
 {
-    char shape[256];
+    char shape[256], min[CTL_SCALAR_SIZE], mean[CTL_SCALAR_SIZE], max[CTL_SCALAR_SIZE];
+    struct gad_scalar least = summary_min(s), greatest = summary_max(s);
     printf("%s  %s  %s %s  %llu elements\n", o->source, info->format, gad_dtype_name(info->dtype),
            ctl_format_shape(info->ndim, info->shape, shape, sizeof(shape)),
            (unsigned long long)s->n);
-    int digits = value_digits(info);
-    printf("min %.*g   mean %.9g   max %.*g   NaN %llu\n", digits, summary_min(s), summary_mean(s),
-           digits, summary_max(s), (unsigned long long)s->n_nan);
+    snprintf(mean, sizeof(mean), "%.9g", summary_mean(s));
+    printf("min %s   mean %s   max %s   NaN %llu\n", ctl_format_scalar(info->dtype, &least, min),
+           isnan(summary_mean(s)) ? "nan" : mean, ctl_format_scalar(info->dtype, &greatest, max),
+           (unsigned long long)s->n_nan);
     if (info->has_fill)
-        printf("fill value %.*g: %llu elements, left out\n", digits > 9 ? digits : 6, info->fill,
+        printf("fill value %s: %llu elements, left out\n",
+               ctl_format_scalar(info->dtype, &info->exact_fill, min),
                (unsigned long long)s->n_fill);
-    uint64_t most = 1;
-    for (int i = 0; i < N_BINS; i++)
-        most = s->bins[i] > most ? s->bins[i] : most;
-    for (int i = 0; i < N_BINS && s->has_bins; i++) {
-        char bar[41] = "";
-        int width = (int)ceil(40.0 * (double)s->bins[i] / (double)most);
-        memset(bar, '#', (size_t)width);
-        printf("%12.5g |%-40s| %llu\n", s->least + (s->greatest / N_BINS - s->least / N_BINS) * i,
-               bar, (unsigned long long)s->bins[i]);
-    }
-    if (s->has_bins)
-        printf("%12.5g\n", s->greatest);
+    print_bins(&s->bins);
 }
 
-static void add_number(struct json_object *object, const char *key, double value)
+static void add_scalar(struct json_object *object, const char *key, struct gad_scalar value)
 {
-    const struct gad_plan_output what = {.dtype = GAD_FLOAT64, .ndim = 0};
-    struct json_object *array = ctl_array_json(&what, &value);
-    json_object_object_add(object, key, json_object_get(json_object_object_get(array, "data")));
-    json_object_put(array);
+    json_object_object_add(object, key, ctl_scalar_json(&value));
 }
 
 static void print_summary_json(const struct gad_array_info *info, const struct summary *s)
@@ -239,18 +401,21 @@ static void print_summary_json(const struct gad_array_info *info, const struct s
     memcpy(what.shape, info->shape, sizeof(what.shape));
     struct json_object *object = ctl_array_json(&what, NULL);
     json_object_object_add(object, "format", json_object_new_string(info->format));
-    add_number(object, "min", summary_min(s));
-    add_number(object, "mean", summary_mean(s));
-    add_number(object, "max", summary_max(s));
+    add_scalar(object, "min", summary_min(s));
+    add_scalar(object, "mean", float_scalar(summary_mean(s)));
+    add_scalar(object, "max", summary_max(s));
     json_object_object_add(object, "nan", json_object_new_uint64(s->n_nan));
     if (info->has_fill) {
-        add_number(object, "fill", info->fill);
+        add_scalar(object, "fill", info->exact_fill);
         json_object_object_add(object, "n_fill", json_object_new_uint64(s->n_fill));
     }
-    struct json_object *bins = json_object_new_array();
-    for (int i = 0; i < N_BINS && s->has_bins; i++)
-        json_object_array_add(bins, json_object_new_uint64(s->bins[i]));
-    json_object_object_add(object, "histogram", bins);
+    struct json_object *counts = json_object_new_array(), *edges = json_object_new_array();
+    for (unsigned i = 0; i < s->bins.n; i++)
+        json_object_array_add(counts, json_object_new_uint64(s->bins.counts[i]));
+    for (unsigned i = 0; s->bins.n > 0 && i <= s->bins.n; i++)
+        json_object_array_add(edges, ctl_scalar_json(&s->bins.edges[i]));
+    json_object_object_add(object, "histogram", counts);
+    json_object_object_add(object, "edges", edges);
     ctl_put_json(object);
 }
 
@@ -261,13 +426,12 @@ static int show(struct gad_client *client, const struct show_options *o, struct 
     if (r)
         return r;
     const struct gad_array_info *info = gad_array_info(x);
-    struct summary s = {.n = 1, .least = INFINITY, .greatest = -INFINITY};
+    struct summary s = {.n = 1};
     for (int i = 0; i < info->ndim; i++)
         s.n *= (uint64_t)info->shape[i];
+    struct subject subject = subject_of(x);
     if (s.n > 0)
-        r = summarize(client, x, &s, error);
-    if (!r && s.least < s.greatest)
-        r = count_bins(client, x, &s, error);
+        r = summarize(client, &subject, &s, error);
     if (!r && o->json)
         print_summary_json(info, &s);
     else if (!r)

@@ -7,6 +7,7 @@
  */
 #include "client/ctl/ctl.h"
 
+#include "proto/dtype.h"
 #include "proto/error.h"
 #include "proto/ops.h"
 
@@ -38,6 +39,19 @@ bool ctl_wants_json(int argc, char *const *argv)
     return false;
 }
 
+static int report(const char *name, bool json, const char *hint, const struct gad_error *error)
+{
+    if (json) {
+        ctl_fail_hint(error, hint, true);
+        return EXIT_USAGE;
+    }
+    fprintf(stderr, "%s: %s\n", name, error->message);
+    if (error->expected[0])
+        fprintf(stderr, "  expected: %s\n  found:    %s\n", error->expected, error->found);
+    fprintf(stderr, "  try: %s\n", hint);
+    return EXIT_USAGE;
+}
+
 int ctl_usage_report(const char *name, bool json, const char *hint, const char *format, ...)
 {
     char message[sizeof(((struct gad_error *)0)->message)];
@@ -47,12 +61,7 @@ int ctl_usage_report(const char *name, bool json, const char *hint, const char *
     vsnprintf(message, sizeof(message), format, arguments);
     va_end(arguments);
     error_set(&error, GAD_BAD_ARGUMENT, NULL, "%s", message);
-    if (json) {
-        ctl_fail_hint(&error, hint, true);
-        return EXIT_USAGE;
-    }
-    fprintf(stderr, "%s: %s\n  try: %s\n", name, error.message, hint);
-    return EXIT_USAGE;
+    return report(name, json, hint, &error);
 }
 
 int ctl_usage_error(const struct argp_state *state, const char *format, ...)
@@ -65,6 +74,30 @@ int ctl_usage_error(const struct argp_state *state, const char *format, ...)
     snprintf(hint, sizeof(hint), "%s --help", state->argv[0]);
     ctl_usage_report(state->argv[0], ctl_wants_json(state->argc, state->argv), hint, "%s", message);
     return EINVAL;
+}
+
+int ctl_read_dtype(const char *text, bool allows_bool, enum gad_dtype *ret,
+                   const struct argp_state *state)
+{
+    enum dtype dtype;
+    bool is_swapped = false;
+    if (!dtype_from_name(text, strlen(text), &dtype) &&
+        dtype_from_typestr(text, strlen(text), &dtype, &is_swapped, NULL)) {
+        char hint[128];
+        struct gad_error error;
+        error_set(&error, GAD_BAD_ARGUMENT, "--dtype", "'%.40s' is no dtype", text);
+        error_expected(&error, "%sint8 to int64, uint8 to uint64, float32 or float64",
+                       allows_bool ? "bool, " : "");
+        error_found(&error, "'%.40s'", text);
+        snprintf(hint, sizeof(hint), "%s --help", state->argv[0]);
+        report(state->argv[0], ctl_wants_json(state->argc, state->argv), hint, &error);
+        return EINVAL;
+    }
+    if (is_swapped)
+        return ctl_usage_error(state, "arrays are written in this machine's byte order, not '%s'",
+                               text);
+    *ret = (enum gad_dtype)dtype;
+    return 0;
 }
 
 int ctl_read_priority(const char *text, int *ret, const struct argp_state *state)
@@ -178,6 +211,10 @@ static int scan_short(struct scan *s)
             option++;
         if (is_last(option) && *at == '?')
             continue;
+        if (is_last(option) && (isdigit((unsigned char)*at) || *at == '.'))
+            return complain(s,
+                            "-- before the first negative number, as in 'random integers -- -9 9'",
+                            "there is no option '-%c'", *at);
         if (is_last(option))
             return complain(s, "-- before an expression that begins with a minus sign",
                             "there is no option '-%c'", *at);

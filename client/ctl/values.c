@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int64_t element_i64(enum gad_dtype dtype, const void *data, size_t i)
+int64_t ctl_element_i64(enum gad_dtype dtype, const void *data, size_t i)
 {
     switch (dtype) {
     case GAD_BOOL: return ((const uint8_t *)data)[i] != 0;
@@ -30,7 +30,7 @@ double ctl_element_f64(enum gad_dtype dtype, const void *data, size_t i)
     case GAD_FLOAT32: return ((const float *)data)[i];
     case GAD_FLOAT64: return ((const double *)data)[i];
     case GAD_UINT64: return (double)((const uint64_t *)data)[i];
-    default: return (double)element_i64(dtype, data, i);
+    default: return (double)ctl_element_i64(dtype, data, i);
     }
 }
 
@@ -46,11 +46,11 @@ static void print_float(FILE *file, int n_digits, double value)
 static void print_element(FILE *file, enum gad_dtype dtype, const void *data, size_t i)
 {
     switch (dtype) {
-    case GAD_BOOL: fputs(element_i64(dtype, data, i) ? "True" : "False", file); break;
+    case GAD_BOOL: fputs(ctl_element_i64(dtype, data, i) ? "True" : "False", file); break;
     case GAD_FLOAT32: print_float(file, 9, (double)((const float *)data)[i]); break;
     case GAD_FLOAT64: print_float(file, 17, ((const double *)data)[i]); break;
     case GAD_UINT64: fprintf(file, "%" PRIu64, ((const uint64_t *)data)[i]); break;
-    default: fprintf(file, "%" PRId64, element_i64(dtype, data, i)); break;
+    default: fprintf(file, "%" PRId64, ctl_element_i64(dtype, data, i)); break;
     }
 }
 
@@ -95,11 +95,11 @@ void ctl_print_array(FILE *file, const struct gad_plan_output *what, const void 
 static struct json_object *element_json(enum gad_dtype dtype, const void *data, size_t i)
 {
     if (dtype == GAD_BOOL)
-        return json_object_new_boolean(element_i64(dtype, data, i) != 0);
+        return json_object_new_boolean(ctl_element_i64(dtype, data, i) != 0);
     if (dtype == GAD_UINT64)
         return json_object_new_uint64(((const uint64_t *)data)[i]);
     if (dtype != GAD_FLOAT32 && dtype != GAD_FLOAT64)
-        return json_object_new_int64(element_i64(dtype, data, i));
+        return json_object_new_int64(ctl_element_i64(dtype, data, i));
     double value = ctl_element_f64(dtype, data, i);
     if (!isfinite(value)) /* JSON has no such numbers: the names that Python's float() reads */
         return json_object_new_string(isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");

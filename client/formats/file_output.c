@@ -186,6 +186,19 @@ static int open_file(struct file_output *output, bool is_named, bool exists)
     return r ? r : set_named_path(output, output->temporary);
 }
 
+/* The directory is there, so what is not there any more, or never was, is a place for a file in it:
+ * a file system of the kernel has none. */
+static int create_error(const struct file_output *output, int error_number, const char *name,
+                        struct gad_error *error)
+{
+    if (error_number != ENOENT)
+        return file_path_error(error, error_number, output->dir, name);
+    error_set(error, GAD_BAD_DESCRIPTOR, name, "no file can be made in '%.200s'", output->dir);
+    error_expected(error, "a directory that files can be written to");
+    error_found(error, "%.60s", output->dir);
+    return GAD_BAD_DESCRIPTOR;
+}
+
 int file_output_new(const char *path, bool is_named, const char *name,
                     struct file_output **ret_output, struct gad_error *error)
 {
@@ -205,7 +218,7 @@ int file_output_new(const char *path, bool is_named, const char *name,
     if (r == 0) {
         r = open_file(output, is_named, exists);
         if (r < 0)
-            r = file_path_error(error, -r, output->dir, name);
+            r = create_error(output, -r, name, error);
     }
     if (r) {
         file_output_free(output);

@@ -83,23 +83,45 @@ static int read_shape(struct source *source, struct gad_error *error)
     return 0;
 }
 
+/* An integer exactly: the usual fill values of 64-bit integers are beyond what double tells apart.
+ */
+static bool read_number(hid_t attribute, hid_t type, struct gad_scalar *ret)
+{
+    H5T_class_t class = H5Tget_class(type);
+    if (class == H5T_INTEGER && H5Tget_sign(type) == H5T_SGN_NONE) {
+        ret->kind = GAD_SCALAR_UINT;
+        return H5Aread(attribute, H5T_NATIVE_UINT64, &ret->uint_value) >= 0;
+    }
+    ret->kind = class == H5T_INTEGER ? GAD_SCALAR_INT : GAD_SCALAR_FLOAT;
+    if (class == H5T_INTEGER)
+        return H5Aread(attribute, H5T_NATIVE_INT64, &ret->int_value) >= 0;
+    return class == H5T_FLOAT && H5Aread(attribute, H5T_NATIVE_DOUBLE, &ret->float_value) >= 0;
+}
+
+static double as_double(const struct gad_scalar *scalar)
+{
+    if (scalar->kind == GAD_SCALAR_FLOAT)
+        return scalar->float_value;
+    return scalar->kind == GAD_SCALAR_UINT ? (double)scalar->uint_value : (double)scalar->int_value;
+}
+
 /* netCDF's attributes that name the value of what was not measured. */
 static void read_fill(struct source *source)
 {
     static const char *const names[] = {"_FillValue", "missing_value"};
     for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
-        double value;
         if (H5Aexists(source->dataset, names[i]) <= 0)
             continue;
         _cleanup_hid_ hid_t attribute = H5Aopen(source->dataset, names[i], H5P_DEFAULT);
         _cleanup_hid_ hid_t type = attribute > 0 ? H5Aget_type(attribute) : H5I_INVALID_HID;
         _cleanup_hid_ hid_t space = attribute > 0 ? H5Aget_space(attribute) : H5I_INVALID_HID;
+        struct gad_scalar value;
         if (type <= 0 || space <= 0 || H5Sget_simple_extent_npoints(space) != 1 ||
-            (H5Tget_class(type) != H5T_INTEGER && H5Tget_class(type) != H5T_FLOAT) ||
-            H5Aread(attribute, H5T_NATIVE_DOUBLE, &value) < 0)
+            !read_number(attribute, type, &value))
             continue;
         source->array->info.has_fill = true;
-        source->array->info.fill = value;
+        source->array->info.fill = as_double(&value);
+        source->array->info.exact_fill = value;
         return;
     }
 }

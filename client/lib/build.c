@@ -29,14 +29,7 @@
 
 static int add_fd(struct build *build, int fd, uint32_t *ret_index, struct gad_error *error)
 {
-    if (build->n_fds == FRAME_MAX_FDS) {
-        error_set(error, GAD_LIMIT_EXCEEDED, NULL,
-                  "the job's arrays need more than %u descriptors: shared memory and plain files "
-                  "take one each, ordinary memory and compressed HDF5 three",
-                  FRAME_MAX_FDS);
-        error_expected(error, "at most %u descriptors", FRAME_MAX_FDS);
-        return GAD_LIMIT_EXCEEDED;
-    }
+    assert(build->n_fds < FRAME_MAX_FDS); /* room for three of each array: request_decode.c */
     int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
     if (copy < 0)
         return error_from_errno(error, errno, NULL, "duplicating a descriptor");
@@ -175,6 +168,10 @@ static void set_scalar(struct request_arg *arg, const struct gad_argument *argum
     case GAD_SCALAR_FLOAT:
         arg->scalar_dtype = DTYPE_FLOAT64;
         arg->scalar.f64 = argument->float_value;
+        break;
+    case GAD_SCALAR_UINT:
+        arg->scalar_dtype = argument->uint_value > INT64_MAX ? DTYPE_UINT64 : DTYPE_INT64;
+        arg->scalar.u64 = argument->uint_value;
         break;
     default:
         arg->scalar_dtype = DTYPE_INT64;

@@ -84,6 +84,32 @@ static void unlink_job(struct gad_job *job)
     job->previous = job->next = NULL;
 }
 
+/* The daemon knows a source by its argument's name alone, which in a movement is not the program's.
+ * What cannot be read is said by the name under which it was opened. */
+static void name_source(struct gad_job *job)
+{
+    struct gad_error *error = &job->error;
+    char message[sizeof(error->message)];
+    if (error->status != GAD_PROVIDER_FAILED && error->status != GAD_SHORT_READ &&
+        error->status != GAD_IO_ERROR)
+        return;
+    for (unsigned i = 0; i < job->options.n_outputs; i++) {
+        const char *name = job->options.outputs[i].name;
+        if (name && strcmp(name, error->argument) == 0)
+            return; /* it may be the output of this name */
+    }
+    for (unsigned i = 0; i < job->options.n_args; i++) {
+        const struct gad_argument *arg = &job->options.args[i];
+        if (!arg->array || !arg->array->spec || strcmp(arg->name, error->argument) != 0 ||
+            strstr(error->message, arg->array->spec))
+            continue;
+        memcpy(message, error->message, sizeof(message));
+        snprintf(error->message, sizeof(error->message), "%.120s: %.200s", arg->array->spec,
+                 message);
+        return;
+    }
+}
+
 static void end(struct gad_job *job, int status, const struct gad_error *error)
 {
     if (job->state == JOB_DONE)
@@ -97,6 +123,7 @@ static void end(struct gad_job *job, int status, const struct gad_error *error)
     if (status) {
         if (error != &job->error)
             job->error = *error;
+        name_source(job);
         result_deinit(&job->result);
     }
     journal_close(&job->journal, status == GAD_OK, is_lost);

@@ -16,6 +16,7 @@
  */
 #include "client/lib/client.h"
 #include "client/lib/move.h"
+#include "client/lib/scalar.h"
 #include "client/lib/view.h"
 #include "proto/util.h"
 
@@ -158,43 +159,30 @@ static int add_combinations(struct padding *p, struct gad_error *error)
     }
 }
 
-/* A value as the dtype has it: truncated as by a cast. False: it has no such. */
-static bool put_value(enum gad_dtype dtype, double value, void *ret)
+/* What a side's border is of: a value that is cast is truncated first, as by NumPy. */
+static struct gad_scalar constant(enum gad_dtype dtype, double value,
+                                  const struct gad_scalar *exact)
 {
-    static const double lowest[] = {-0x1p7, -0x1p15, -0x1p31, -0x1p63, 0, 0, 0, 0};
-    static const double beyond[] = {0x1p7, 0x1p15, 0x1p31, 0x1p63, 0x1p8, 0x1p16, 0x1p32, 0x1p64};
-    if (dtype == GAD_FLOAT32 || dtype == GAD_FLOAT64 || dtype == GAD_BOOL) {
-        if (dtype == GAD_FLOAT32)
-            *(float *)ret = (float)value;
-        else if (dtype == GAD_FLOAT64)
-            *(double *)ret = value;
-        else
-            *(uint8_t *)ret = value != 0;
-        return true;
-    }
-    double whole = trunc(value);
-    if (!(whole >= lowest[dtype - GAD_INT8] && whole < beyond[dtype - GAD_INT8]))
-        return false;
-    uint64_t bits = whole < 0 ? (uint64_t)(int64_t)whole : (uint64_t)whole;
-    switch (gad_dtype_size(dtype)) { /* little-endian or not: the value's own type */
-    case 1: *(uint8_t *)ret = (uint8_t)bits; break;
-    case 2: *(uint16_t *)ret = (uint16_t)bits; break;
-    case 4: *(uint32_t *)ret = (uint32_t)bits; break;
-    default: *(uint64_t *)ret = bits; break;
-    }
-    return true;
+    bool is_whole = dtype != GAD_BOOL && dtype != GAD_FLOAT32 && dtype != GAD_FLOAT64;
+    if (exact->kind != GAD_SCALAR_NONE)
+        return *exact;
+    return (struct gad_scalar){.kind = GAD_SCALAR_FLOAT,
+                               .float_value = is_whole ? trunc(value) : value};
 }
 
-static int make_constant(struct padding *p, double value, struct gad_array **ret_array,
-                         struct gad_error *error)
+static int make_constant(struct padding *p, const struct gad_scalar *value,
+                         struct gad_array **ret_array, struct gad_error *error)
 {
     enum gad_dtype dtype = p->array->info.dtype;
     uint64_t element = 0;
-    if (!put_value(dtype, value, &element)) {
-        error_set(error, GAD_BAD_ARGUMENT, "pads", "a constant of %g is none of %s", value,
+    if (!scalar_put(dtype, value, &element)) {
+        char text[SCALAR_TEXT_SIZE], bounds[2 * SCALAR_TEXT_SIZE];
+        scalar_format(value, text);
+        error_set(error, GAD_BAD_ARGUMENT, "value", "a constant of %s is none of %s", text,
                   gad_dtype_name(dtype));
-        error_expected(error, "a value of %s", gad_dtype_name(dtype));
-        error_found(error, "%g", value);
+        error_expected(error, "a value of %s: a whole number, %s", gad_dtype_name(dtype),
+                       scalar_format_bounds(dtype, bounds));
+        error_found(error, "%s", text);
         return GAD_BAD_ARGUMENT;
     }
     int r = (int)gad_array_new(p->move.client, dtype, 0, NULL, ret_array, error);
@@ -204,8 +192,8 @@ static int make_constant(struct padding *p, double value, struct gad_array **ret
 }
 
 /* The border on one side of an axis. */
-static int add_constant(struct padding *p, int axis, int64_t to, int64_t width, double value,
-                        struct gad_error *error)
+static int add_constant(struct padding *p, int axis, int64_t to, int64_t width,
+                        const struct gad_scalar *value, struct gad_error *error)
 {
     struct move_segment box[ARRAY_MAX_NDIM];
     int nowhere[ARRAY_MAX_NDIM];
@@ -232,13 +220,16 @@ static int add_constant(struct padding *p, int axis, int64_t to, int64_t width, 
 
 static int add_constants(struct padding *p, struct gad_error *error)
 {
+    enum gad_dtype dtype = p->array->info.dtype;
     int r = 0;
     for (int i = 0; i < p->ndim && r == 0; i++) {
         const struct gad_pad *pad = &p->pads[i];
-        r = add_constant(p, i, 0, pad->before, pad->before_value, error);
+        struct gad_scalar before = constant(dtype, pad->before_value, &pad->before_exact);
+        struct gad_scalar after = constant(dtype, pad->after_value, &pad->after_exact);
+        r = add_constant(p, i, 0, pad->before, &before, error);
         if (r == 0)
-            r = add_constant(p, i, pad->before + p->array->info.shape[i], pad->after,
-                             pad->after_value, error);
+            r = add_constant(p, i, pad->before + p->array->info.shape[i], pad->after, &after,
+                             error);
     }
     return r;
 }

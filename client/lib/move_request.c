@@ -4,8 +4,8 @@
  * element are left out of both; a segment that is repeated is two axes of the destination. A piece
  * that is all of its source names the source itself, so that chunks are read where they are.
  *
- * A request takes pieces as long as it has room for their descriptors and passes (each shape of
- * pieces is one), and as the daemon can tell that they lie apart. Views are made for the request
+ * A request takes pieces as long as it has room for their passes (each shape of pieces is one), and
+ * as the daemon can tell that they lie apart. Views are made for the request
  * that needs them, since each of a file has a descriptor.
  *
  * Called by move.c.
@@ -17,8 +17,6 @@
 
 #include <string.h>
 
-#define MAX_FDS    60 /* of one request; an array that is provided takes three */
-#define ARRAY_FDS  3
 #define MAX_PASSES 8 /* of one job */
 
 /* Views ---------------------------------------------------------------------------------------- */
@@ -124,12 +122,6 @@ static int part_init(struct move_part *part, const struct move *move,
 
 /* Requests ------------------------------------------------------------------------------------- */
 
-static unsigned n_fds(const struct move_part *part)
-{
-    return (part->from->access == ACCESS_REGION ? 0 : ARRAY_FDS) +
-           (part->to->access == ACCESS_REGION ? 0 : ARRAY_FDS);
-}
-
 static bool is_of_shape(const struct gad_array *a, const struct gad_array *b)
 {
     return a->info.ndim == b->info.ndim &&
@@ -141,8 +133,8 @@ static int64_t place_of(const struct gad_array *array)
     return array->data ? (int64_t)(uintptr_t)array->data : (int64_t)array->offset_bytes;
 }
 
-/* Whether the daemon takes it beside the others: that many descriptors and passes, and a place that
- * it can tell from theirs. *ret_is_pass: no other is of this shape. */
+/* Whether the daemon takes it beside the others: that many passes, and a place that it can tell
+ * from theirs. *ret_is_pass: no other is of this shape. */
 static bool fits(const struct move_request *request, const struct move_part *part,
                  bool *ret_is_pass)
 {
@@ -156,8 +148,7 @@ static bool fits(const struct move_request *request, const struct move_part *par
         if (is_of_shape(other, part->to))
             *ret_is_pass = false;
     }
-    return request->n_fds + n_fds(part) <= MAX_FDS &&
-           request->n_passes + *ret_is_pass <= MAX_PASSES;
+    return request->n_passes + *ret_is_pass <= MAX_PASSES;
 }
 
 void move_request_deinit(struct move_request *request)
@@ -182,7 +173,6 @@ int move_request_init(struct move_request *request, const struct move *move, uns
             part_release(&part);
             return 0;
         }
-        request->n_fds += n_fds(&part);
         request->n_passes += is_pass;
         request->parts[request->n++] = part;
     }

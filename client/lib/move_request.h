@@ -9,7 +9,7 @@ struct move_part {               /* a piece as a request names it: two views of 
 };
 
 struct move_request {
-    unsigned n, n_fds, n_passes;
+    unsigned n, n_passes;
     struct move_part parts[REQUEST_MAX_OUTPUTS];
 };
 

@@ -12,18 +12,27 @@ static enum gad_status check_call(const char *spec, struct gad_array **ret_array
     return GAD_OK;
 }
 
+static enum gad_status open_source(struct gad_client *client, const char *spec, bool for_writing,
+                                   struct gad_array **ret_array, struct gad_error *error)
+{
+    enum gad_status status = check_call(spec, ret_array, error);
+    if (status == GAD_OK)
+        status = (enum gad_status)format_open(client, spec, for_writing, ret_array, error);
+    if (status == GAD_OK)
+        array_set_spec(*ret_array, spec);
+    return status;
+}
+
 enum gad_status gad_array_open(struct gad_client *client, const char *spec,
                                struct gad_array **ret_array, struct gad_error *error)
 {
-    enum gad_status status = check_call(spec, ret_array, error);
-    return status ? status : (enum gad_status)format_open(client, spec, false, ret_array, error);
+    return open_source(client, spec, false, ret_array, error);
 }
 
 enum gad_status gad_array_open_in_place(struct gad_client *client, const char *spec,
                                         struct gad_array **ret_array, struct gad_error *error)
 {
-    enum gad_status status = check_call(spec, ret_array, error);
-    return status ? status : (enum gad_status)format_open(client, spec, true, ret_array, error);
+    return open_source(client, spec, true, ret_array, error);
 }
 
 enum gad_status gad_array_create(struct gad_client *client, const char *spec, bool replace,

@@ -33,7 +33,7 @@ static int check_args(const struct gad_job_options *o, struct gad_error *error)
             return bad(error, "args", "an argument has no name");
         if (strlen(arg->name) >= ARRAY_NAME_SIZE)
             return bad(error, "args", "the name of an argument is too long");
-        if (arg->scalar < GAD_SCALAR_NONE || arg->scalar > GAD_SCALAR_FLOAT)
+        if (arg->scalar < GAD_SCALAR_NONE || arg->scalar > GAD_SCALAR_UINT)
             return bad(error, arg->name, "its kind of scalar does not exist");
         if (arg->scalar == GAD_SCALAR_NONE && !arg->array)
             return bad(error, arg->name, "is neither an array nor a scalar");

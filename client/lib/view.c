@@ -220,6 +220,8 @@ static int fill_view(struct gad_array *view, struct gad_array *array, const int6
     memory_fill_info(view, &described);
     view->info.has_fill = array->info.has_fill;
     view->info.fill = array->info.fill;
+    view->info.exact_fill = array->info.exact_fill;
+    array_set_spec(view, array->spec);
     view->is_write_only = array->is_write_only;
     view->is_writable = array->is_writable && !array_covers_itself(&described, &axis, &covered);
     if (view->access == ACCESS_PROVIDER) {

@@ -95,6 +95,8 @@ static int make_view(struct gad_array *array, const struct array *described,
     memory_fill_info(view, described);
     view->info.has_fill = array->info.has_fill;
     view->info.fill = array->info.fill;
+    view->info.exact_fill = array->info.exact_fill;
+    array_set_spec(view, array->spec);
     view->is_writable = array->is_writable;
     view->is_write_only = array->is_write_only;
     view->offset_bytes = array->offset_bytes;

@@ -204,11 +204,27 @@ static int no_journal(struct gad_error *error)
     return GAD_BAD_JOURNAL;
 }
 
+static bool is_of_another_version(const struct journal_head *head)
+{
+    size_t at = strlen(JOURNAL_MAGIC) - 1;
+    return memcmp(head->magic, JOURNAL_MAGIC, at) == 0 && head->magic[at + 1] == '\0' &&
+           head->magic[at] > '0' && head->magic[at] <= '9' && head->magic[at] != JOURNAL_MAGIC[at];
+}
+
+static int another_version(const struct journal_head *head, struct gad_error *error)
+{
+    size_t at = strlen(JOURNAL_MAGIC) - 1;
+    bad(error, "the journal is of another version: finish it with the daemon that began it");
+    error_expected(error, "version %c", JOURNAL_MAGIC[at]);
+    error_found(error, "version %c", head->magic[at]);
+    return GAD_BAD_JOURNAL;
+}
+
 static int check_head(const struct journal *j, const struct journal_head *head,
                       struct gad_error *error)
 {
     if (memcmp(head->magic, JOURNAL_MAGIC, sizeof(head->magic)) != 0)
-        return no_journal(error);
+        return is_of_another_version(head) ? another_version(head, error) : no_journal(error);
     if (head->checksum != journal_head_checksum(head))
         return bad(error, "the journal's head is damaged");
     if (memcmp(head->fingerprint, j->fingerprint, sizeof(j->fingerprint)) == 0)
@@ -311,7 +327,9 @@ int journal_adopt(struct wjob *job, const struct plan_limits *limits, struct gad
     measure_cells(job, &n_cells, &cell_bytes);
     if (has_tiles &&
         (j->n_tiles != p->n_tiles || j->n_cells != n_cells || j->cell_bytes != cell_bytes))
-        return bad(error, "the journal was begun by another version of the daemon");
+        return bad(error,
+                   "the journal does not fit how this daemon cuts the job: its pool or version "
+                   "is not that of the daemon that began it");
     if (!has_tiles) {
         j->tile[0] = p->tile_matrices;
         j->tile[1] = p->tile_rows;

@@ -4,7 +4,7 @@
 
 #include "daemon/worker/wjob.h"
 
-#define JOURNAL_MAGIC      "GADJRN1"
+#define JOURNAL_MAGIC      "GADJRN1" /* the last one is the version */
 #define JOURNAL_PAGE_BYTES 4096u
 
 struct journal_head {

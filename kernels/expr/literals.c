@@ -30,7 +30,7 @@ int literals_parse_dtype(struct parser *p, enum dtype *ret)
         return r;
     return dtype_from_name(parser_text(p, &word), word.n_chars, ret)
                ? 0
-               : names_unknown(p, &word, true);
+               : names_unknown_dtype(p, &word);
 }
 
 int literals_parse_word(struct parser *p, uint32_t *ret)

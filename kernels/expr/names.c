@@ -10,7 +10,27 @@
 #include "kernels/expr/parser.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
+
+/* What could have been written: for a value the arguments, as many as there is room for. */
+static void expect_names(struct parser *p, bool is_call)
+{
+    const struct job_request *request = p->c->request;
+    char text[sizeof(p->c->error->expected) - sizeof("an argument: ")];
+    size_t n_chars = 0;
+    if (is_call || request->n_args == 0) {
+        error_expected(p->c->error, is_call ? "a function of the catalogue"
+                                            : "an argument, of which there are none");
+        return;
+    }
+    for (unsigned i = 0; i < request->n_args && n_chars < sizeof(text); i++) {
+        int n = snprintf(text + n_chars, sizeof(text) - n_chars, "%s%s", i > 0 ? ", " : "",
+                         request->args[i].name);
+        n_chars += (size_t)n;
+    }
+    error_expected(p->c->error, "an argument: %s", text);
+}
 
 int names_unknown(struct parser *p, const struct token *name, bool is_call)
 {
@@ -30,6 +50,21 @@ int names_unknown(struct parser *p, const struct token *name, bool is_call)
     error_found(p->c->error, "'%.*s'", parser_shown_chars(name), text);
     if (near != NULL)
         error_expected(p->c->error, "'%s'", near);
+    else
+        expect_names(p, is_call);
+    return r;
+}
+
+int names_unknown_dtype(struct parser *p, const struct token *name)
+{
+    const char *text = parser_text(p, name), *near = suggest_name(p, name, true);
+    int shown = parser_shown_chars(name);
+    enum dtype dtype;
+    if (near != NULL && dtype_from_name(near, strlen(near), &dtype))
+        return names_unknown(p, name, true);
+    int r = fail(p->c, GAD_UNKNOWN_NAME, name->start + 1, "unknown dtype '%.*s'", shown, text);
+    error_expected(p->c->error, "bool, int8 to int64, uint8 to uint64, float32 or float64");
+    error_found(p->c->error, "'%.*s'", shown, text);
     return r;
 }
 

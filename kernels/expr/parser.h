@@ -49,6 +49,7 @@ bool names_find_constant(const struct parser *p, const struct token *name, struc
 bool names_is_dtype(const struct parser *p, const struct token *name);
 bool names_is_function(const struct parser *p, const struct token *name); /* or a dtype */
 int names_unknown(struct parser *p, const struct token *name, bool is_call);
+int names_unknown_dtype(struct parser *p, const struct token *name);
 
 /* literals.c: a tuple or one of its elements; a dtype's name; a word, bare or in quotes. */
 int literals_parse_tuple(struct parser *p, uint32_t *ret) GAD_MUST_CHECK;

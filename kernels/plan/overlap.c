@@ -13,6 +13,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 struct placed { /* an array at its place in an object */
@@ -83,14 +84,28 @@ static bool is_apart(const struct placed *a, const struct placed *b)
            array_is_apart(a->array, a->offset, b->array, b->offset);
 }
 
+#define WHO_SIZE 96
+
+/* An output may have no name. Returns the buffer. */
+static const char *who(const char *kind, const char *name, char buffer[WHO_SIZE])
+{
+    if (name[0] != '\0')
+        snprintf(buffer, WHO_SIZE, "%s '%s'", kind, name);
+    else
+        snprintf(buffer, WHO_SIZE, "the %s", kind);
+    return buffer;
+}
+
 static int refuse(struct gad_error *error, const struct placed *output, const char *other_kind,
                   const char *other_name, int64_t low, int64_t high)
 {
+    char own[WHO_SIZE], other[WHO_SIZE];
     bool may_be_same = strcmp(other_kind, "argument") == 0; /* in place */
     error_set(error, GAD_OVERLAPPING_OUTPUT, output->name,
-              "output '%s' (bytes %" PRId64 " to %" PRId64 ") overlaps %s '%s' (bytes %" PRId64
-              " to %" PRId64 " of the same file or region)%s",
-              output->name, output->low, output->high, other_kind, other_name, low, high,
+              "%s (bytes %" PRId64 " to %" PRId64 ") overlaps %s (bytes %" PRId64 " to %" PRId64
+              " of the same file or region)%s",
+              who("output", output->name, own), output->low, output->high,
+              who(other_kind, other_name, other), low, high,
               may_be_same ? " without being the same array" : "");
     error_expected(error, may_be_same
                               ? "bytes apart, or the same offset, shape, strides and item size"
@@ -102,15 +117,16 @@ static int refuse(struct gad_error *error, const struct placed *output, const ch
 
 static int check_self(const struct request_output *output, struct gad_error *error)
 {
+    char own[WHO_SIZE];
     int axis;
     uint64_t covered;
 
     if (!array_covers_itself(&output->to, &axis, &covered))
         return 0;
     error_set(error, GAD_BAD_EXTENT, output->name,
-              "output '%s' overlaps itself: its stride along axis %d is %" PRId64
+              "%s overlaps itself: its stride along axis %d is %" PRId64
               " bytes, its elements there cover %" PRIu64,
-              output->name, axis, output->to.strides[axis], covered);
+              who("output", output->name, own), axis, output->to.strides[axis], covered);
     error_expected(error, "a stride of at least %" PRIu64 " bytes", covered);
     error_found(error, "%" PRId64 " bytes", output->to.strides[axis]);
     return GAD_BAD_EXTENT;
@@ -223,9 +239,10 @@ static bool is_still_read(const struct program *program, unsigned output, unsign
 static int refuse_still_read(struct gad_error *error, const struct program *program,
                              const char *output, const char *arg)
 {
+    char own[WHO_SIZE];
     error_set(error, GAD_OVERLAPPING_OUTPUT, output,
-              "output '%s' is written over argument '%s' before the %s it for the last time",
-              output, arg,
+              "%s is written over argument '%s' before the %s it for the last time",
+              who("output", output, own), arg,
               program->product.is_there ? "matrix product has read" : "expression has read");
     error_expected(error, "another place for the output");
     return GAD_OVERLAPPING_OUTPUT;

@@ -344,7 +344,9 @@ def test_cancel_of_a_submitted_job_leaves_nothing(daemon, folder):
     assert os.listdir(folder) == ["big.raw"]
 
 
-def test_ctrl_c_cancels_and_leaves_nothing(daemon, folder):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE],
+                         ids=lambda number: number.name)
+def test_a_signal_cancels_and_leaves_nothing(daemon, folder, number):
     n = 512 << 20
     with open(folder / "big.raw", "wb") as f:
         f.truncate(4 * n)
@@ -353,7 +355,9 @@ def test_ctrl_c_cancels_and_leaves_nothing(daemon, folder):
                                     "-o", target], cwd=folder, stderr=subprocess.PIPE,
                                    env={**os.environ, "GPUARRAYD_SOCKET": daemon.socket})
         time.sleep(0.3)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
+        if number == signal.SIGPIPE:
+            process.send_signal(number)
         _, text = process.communicate(timeout=30)
         assert process.returncode == 130, text
         assert os.listdir(folder) == ["big.raw"]

@@ -400,6 +400,10 @@ def test_going_on_elsewhere(start, total):
                            (kept[:20] + bytes([kept[20] ^ 1]) + kept[21:], "damaged")):
             journal.write_bytes(data)
             assert word in refused(w, total, ring=ring).message
+        journal.write_bytes(kept[:6] + b"2" + kept[7:])
+        newer = refused(w, total, ring=ring)
+        assert "of another version" in newer.message
+        assert (newer.expected, newer.found) == ("version 1", "version 2")
         assert np.array_equal(total.got(False), before)
         journal.write_bytes(kept)
         reply = w.reply(total.send(w, False, ring=ring))

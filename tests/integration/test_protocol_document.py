@@ -155,7 +155,7 @@ def test_the_keys_of_replies(daemon, w):
 def test_the_limits_in_the_table(w):
     limits = w.server["limits"]
     for text, key in (("body of a frame | 1 MiB (1048576", "body_bytes"),
-                      ("descriptors of a frame | 64", "descriptors"),
+                      ("descriptors of a frame | 253", "descriptors"),
                       ("one inline array | 64 KiB (65536", "inline_bytes"),
                       ("dimensions of an array | 32", "ndim"), ("arguments of a job | 64", "args"),
                       ("outputs of a job | 16", "outputs"),

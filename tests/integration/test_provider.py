@@ -108,6 +108,37 @@ def test_blocks_come_and_go(w, shape):
         ring.close()
 
 
+def test_as_many_rings_as_a_job_has_arrays(w):
+    n_before = w.call("server.info")["counts"]["descriptors"]
+    arrays = [np.full(20_000, i, "f4") for i in range(64)]
+    sinks = [np.zeros(20_000, "f4") for _ in range(16)]
+    rings = [Ring(a) for a in arrays] + [Ring(b) for b in sinks]
+    for ring in rings[64:]:
+        ring.serve = ring.drain
+    for n_fds in (3 * 80, 3 * 80 - 1):  # with one descriptor less, none is left behind
+        fds = [fd for ring in rings for fd in ring.fds()][:n_fds]
+        ident = w.send("job.run", fds=fds,
+                       args={f"a{i}": described(a, rings[i].at(3 * i))
+                             for i, a in enumerate(arrays)},
+                       outputs=[{"expr": f"{'+'.join(f'a{j}' for j in range(64))}+{i}",
+                                 "to": described(b, rings[64 + i].at(3 * (64 + i)))}
+                                for i, b in enumerate(sinks)])
+        if n_fds == 3 * 80:
+            w.reply(ident)
+        else:
+            with pytest.raises(Error) as caught:
+                w.reply(ident)
+            assert caught.value.code == "bad-descriptor"
+    for i, b in enumerate(sinks):
+        assert np.array_equal(b, np.full(20_000, 2016 + i, "f4"))
+    end = time.monotonic() + 10  # they are closed by a thread of their own
+    while (left := w.call("server.info")["counts"]["descriptors"]) > n_before:
+        assert time.monotonic() < end, (left, n_before)
+        time.sleep(0.01)
+    for ring in rings:
+        ring.close()
+
+
 def test_a_provider_that_fails(w):
     a = np.zeros(1_000_000)
     ring = Ring(a)

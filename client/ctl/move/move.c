@@ -110,6 +110,21 @@ static int read_n(struct move_options *o, const char *text, const struct argp_st
     return 0;
 }
 
+static int read_values(struct move_options *o, const char *text, const struct argp_state *state)
+{
+    if (!move_read_pairs(text, false, &o->n_values, o->values))
+        return ctl_usage_error(
+            state, "values are BEFORE:AFTER of all axes or of each, as in 0 or 1:2, not '%s'",
+            text);
+    for (int i = 0; i < o->n_values; i++)
+        if (o->values[i].before.kind == GAD_SCALAR_NONE ||
+            o->values[i].after.kind == GAD_SCALAR_NONE)
+            return ctl_usage_error(
+                state, "--value does not fit 64 bits: '%s'; a number so large is a float, as 1e30",
+                text);
+    return 0;
+}
+
 static error_t parse_own(int key, char *arg, struct argp_state *state)
 {
     struct move_options *o = state->input;
@@ -134,12 +149,7 @@ static error_t parse_own(int key, char *arg, struct argp_state *state)
                 state, "widths are BEFORE:AFTER of all axes or of each, as in 1:2,0:0, not '%s'",
                 arg);
         return 0;
-    case OPTION_VALUE:
-        if (!move_read_pairs(arg, false, &o->n_values, o->values))
-            return ctl_usage_error(
-                state, "values are BEFORE:AFTER of all axes or of each, as in 0 or 1:2, not '%s'",
-                arg);
-        return 0;
+    case OPTION_VALUE: return read_values(o, arg, state);
     case OPTION_MODE:
         if (!move_read_mode(arg, &o->mode))
             return ctl_usage_error(
@@ -184,10 +194,10 @@ static int pad(struct move_options *o, struct gad_client *client, struct gad_arr
     if (r)
         return r;
     for (int i = 0; i < ndim; i++)
-        pads[i] = (struct gad_pad){.before = (int64_t)widths[i].before,
-                                   .after = (int64_t)widths[i].after,
-                                   .before_value = values[i].before,
-                                   .after_value = values[i].after};
+        pads[i] = (struct gad_pad){.before = widths[i].before.int_value,
+                                   .after = widths[i].after.int_value,
+                                   .before_exact = values[i].before,
+                                   .after_exact = values[i].after};
     return (int)gad_pad(client, source, pads, o->mode, &o->move, stats, error);
 }
 

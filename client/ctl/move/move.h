@@ -17,7 +17,7 @@ enum move_kind {
 };
 
 struct move_pair { /* of the border of an axis */
-    double before, after;
+    struct gad_scalar before, after;
 };
 
 struct move_options {
@@ -40,7 +40,8 @@ struct move_options {
 /* "2,0,1". False: it cannot be read, or has too many. */
 bool move_read_numbers(const char *text, int *ret_n, int64_t *ret_numbers) GAD_MUST_CHECK;
 bool move_read_axes(const char *text, int *ret_n, int *ret_axes) GAD_MUST_CHECK;
-/* "1", "1:2", "1:2,0:0": before and after, the same where there is one number. */
+/* "1", "1:2", "1:2,0:0": before and after, the same where there is one number. is_whole: all are of
+ * GAD_SCALAR_INT, "1e3" too; else GAD_SCALAR_NONE is an integer that does not fit 64 bits. */
 bool move_read_pairs(const char *text, bool is_whole, int *ret_n,
                      struct move_pair *ret_pairs) GAD_MUST_CHECK;
 /* "edge"; false when it is none. */

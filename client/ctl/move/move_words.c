@@ -41,13 +41,20 @@ bool move_read_axes(const char *text, int *ret_n, int *ret_axes)
     return true;
 }
 
-static bool read_one(const char **at, bool is_whole, double *ret)
+static bool read_one(const char **at, bool is_whole, struct gad_scalar *ret)
 {
-    char *end;
-    *ret = strtod(*at, &end);
-    bool is_read = end != *at;
-    *at = end + strspn(end, " ");
-    return is_read && (!is_whole || (*ret == trunc(*ret) && fabs(*ret) < 0x1p53));
+    char word[64];
+    size_t n_chars = strcspn(*at, ":,");
+    int n = snprintf(word, sizeof(word), "%.*s", (int)n_chars, *at);
+    *at += n_chars;
+    while (n > 0 && n < (int)sizeof(word) && word[n - 1] == ' ')
+        word[--n] = '\0';
+    if (n >= (int)sizeof(word) || !ctl_read_scalar(word, ret))
+        return false;
+    double value = ret->float_value;
+    if (is_whole && ret->kind == GAD_SCALAR_FLOAT && value == trunc(value) && fabs(value) < 0x1p53)
+        *ret = (struct gad_scalar){.kind = GAD_SCALAR_INT, .int_value = (int64_t)value};
+    return !is_whole || ret->kind == GAD_SCALAR_INT;
 }
 
 bool move_read_pairs(const char *text, bool is_whole, int *ret_n, struct move_pair *ret_pairs)

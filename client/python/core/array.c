@@ -109,7 +109,11 @@ static PyObject *array_get_fill(PyObject *self, void *unused)
 {
     if (!info_of(self)->has_fill)
         Py_RETURN_NONE;
-    return PyFloat_FromDouble(info_of(self)->fill);
+    const struct gad_scalar *fill = &info_of(self)->exact_fill;
+    if (fill->kind == GAD_SCALAR_UINT)
+        return PyLong_FromUnsignedLongLong(fill->uint_value);
+    return fill->kind == GAD_SCALAR_INT ? PyLong_FromLongLong(fill->int_value)
+                                        : PyFloat_FromDouble(fill->float_value);
 }
 
 static PyObject *array_get_format(PyObject *self, void *unused)

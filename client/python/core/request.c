@@ -82,9 +82,15 @@ static bool read_scalar(PyObject *object, struct gad_argument *arg)
     int overflow;
     arg->scalar = GAD_SCALAR_INT;
     arg->int_value = PyLong_AsLongLongAndOverflow(object, &overflow);
-    if (overflow)
-        PyErr_Format(PyExc_OverflowError, "%s: the int does not fit int64", arg->name);
-    return !overflow;
+    if (!overflow)
+        return true;
+    arg->scalar = GAD_SCALAR_UINT;
+    arg->uint_value = overflow > 0 ? PyLong_AsUnsignedLongLong(object) : UINT64_MAX;
+    if (overflow > 0 && !(arg->uint_value == UINT64_MAX && PyErr_Occurred()))
+        return true;
+    PyErr_Clear();
+    PyErr_Format(PyExc_OverflowError, "%s: the int does not fit 64 bits", arg->name);
+    return false;
 }
 
 static bool read_arg(struct session *session, PyObject *tuple, Py_ssize_t i,

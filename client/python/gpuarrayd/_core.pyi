@@ -88,8 +88,8 @@ class Session:
                label: str | None, progress: bool, journal: str | bool = False,
                tf32: bool = False, /) -> Job:
         """A destination that is a str is created (to_path). journal: True where the library puts
-        it, or its path. tf32: whether float32 may be multiplied with TF32. ints beyond int64 raise
-        OverflowError.
+        it, or its path. tf32: whether float32 may be multiplied with TF32. ints beyond int64
+        and uint64 raise OverflowError.
         The job keeps its arrays until it dies; one that dies before its end is cancelled."""
         ...
     def run(self, outputs: Sequence[tuple[str, str | None, Array | str | None]],
@@ -147,7 +147,7 @@ class Array:
         """None: chunked, or read by the library"""
         ...
     @property
-    def fill(self) -> float | None: ...
+    def fill(self) -> int | float | None: ...
     @property
     def format(self) -> str: ...
     @property

@@ -407,7 +407,8 @@ def test_scalars_are_weak_and_exact(session):
     assert run(session, "x + s", x=x, s=1.5).dtype == "f8"
     assert run(session, "where(s, x, x)", x=x, s=True).tolist() == [0, 1, 2]
     assert run(session, "y + s", y=np.zeros(1, "i8"), s=-2**63)[0] == -2**63
-    for big in (2**63, -2**63 - 1):
+    assert run(session, "y + s", y=np.zeros(1, "u8"), s=2**64 - 1)[0] == 2**64 - 1
+    for big in (2**64, -2**63 - 1):
         with pytest.raises(OverflowError, match="s"):
             session.run([("s", None, None)], [("s", big)], None, 0, None)
     for wrong in (None, "1", 1j, [1]):

@@ -26,6 +26,11 @@ def test_names_are_keywords_then_locals_then_globals(gd):
     assert_same(gd.evaluate("a * scale", scale=5.0), a * 5.0)
 
 
+def test_as_many_arrays_in_memory_as_there_are_arguments(gd):
+    arrays = {f"x{i}": np.full(100_000, i, "f8") for i in range(64)}
+    assert_same(gd.evaluate("+".join(arrays), **arrays), np.full(100_000, 2016.0))
+
+
 def test_a_method_sees_its_own_variables(gd):
     class Holder:
         def compute(self):

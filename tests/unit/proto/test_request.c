@@ -434,6 +434,33 @@ static int decode_repeated(const char *head, const char *piece, unsigned n, cons
     return r;
 }
 
+/* 'a' and 'b' are files, of these descriptors. */
+static int decode_two_files(unsigned a, unsigned b)
+{
+    char text[512];
+    snprintf(text, sizeof(text),
+             "{'outputs': [{'expr': 'a+b'}], 'args': {"
+             "'a': {'dtype': '<f4', 'shape': [3], 'at': {'kind': 'file', 'fd': %u, 'offset': 0}},"
+             "'b': {'dtype': '<f4', 'shape': [3], 'at': {'kind': 'file', 'fd': %u, 'offset': 0}}}}",
+             a, b);
+    struct params *params = params_new(text);
+    struct job_request *request = NULL;
+    struct gad_error error = {0};
+    int r = request_decode(&params->message.params, FRAME_MAX_FDS, false, &request, &error);
+    request_free(request);
+    params_free(params);
+    return r;
+}
+
+Test(request, every_descriptor_of_a_frame_is_used_once)
+{
+    cr_assert(zero(int, decode_two_files(6, 70))); /* 70 is 6 beyond 64 */
+    cr_assert(zero(int, decode_two_files(FRAME_MAX_FDS - 1, 0)));
+    cr_assert(eq(int, decode_two_files(70, 70), GAD_BAD_DESCRIPTOR));
+    cr_assert(eq(int, decode_two_files(FRAME_MAX_FDS - 1, FRAME_MAX_FDS - 1), GAD_BAD_DESCRIPTOR));
+    cr_assert(eq(int, decode_two_files(0, FRAME_MAX_FDS), GAD_BAD_DESCRIPTOR));
+}
+
 Test(request, counts_are_limited)
 {
     char argument[64];

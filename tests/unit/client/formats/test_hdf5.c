@@ -389,6 +389,38 @@ Test(hdf5, fill_values_of_netcdf_are_told)
     }
 }
 
+static void put_integer(hid_t file, const char *dataset, hid_t type, const void *value)
+{
+    hid_t space = H5Screate(H5S_SCALAR), id = H5Dopen2(file, dataset, H5P_DEFAULT);
+    hid_t attribute = H5Acreate2(id, "_FillValue", type, space, H5P_DEFAULT, H5P_DEFAULT);
+    cr_assert(attribute > 0 && H5Awrite(attribute, type, value) >= 0);
+    H5Aclose(attribute);
+    H5Dclose(id);
+    H5Sclose(space);
+}
+
+/* netCDF's own for 64-bit integers, which no double is. */
+Test(hdf5, fill_values_of_integers_are_exact)
+{
+    static const int64_t low = -9223372036854775806LL;
+    static const uint64_t high = 18446744073709551614ULL;
+    hid_t file = h5_create("a.nc", 0);
+    h5_put(file, "low", H5T_STD_I64LE, 2, dims, NULL, 0);
+    h5_put(file, "high", H5T_STD_U64LE, 2, dims, NULL, 0);
+    put_integer(file, "low", H5T_NATIVE_INT64, &low);
+    put_integer(file, "high", H5T_NATIVE_UINT64, &high);
+    H5Fclose(file);
+    struct gad_array *array = open_ok("a.nc:low[0]");
+    cr_assert(eq(int, (int)array->info.exact_fill.kind, GAD_SCALAR_INT));
+    cr_assert(eq(i64, array->info.exact_fill.int_value, low));
+    gad_array_release(array);
+    array = open_ok("a.nc:high");
+    cr_assert(eq(int, (int)array->info.exact_fill.kind, GAD_SCALAR_UINT));
+    cr_assert(eq(u64, array->info.exact_fill.uint_value, high));
+    cr_assert(eq(dbl, array->info.fill, 0x1p64));
+    gad_array_release(array);
+}
+
 Test(hdf5, misspelt_datasets_get_suggestions)
 {
     hid_t file = h5_create("a.h5", 0);

@@ -308,10 +308,11 @@ Test(build, turns_to_rings_when_the_message_is_full)
     free(data);
 }
 
-Test(build, refuses_more_descriptors_than_a_message_carries)
+Test(build, has_room_for_the_rings_of_every_array)
 {
-    enum { N = 22 };
+    enum { N = REQUEST_MAX_ARGS, N_TO = REQUEST_MAX_OUTPUTS };
     char *data = calloc(1, 100000), names[N][4];
+    struct gad_array *to[N_TO];
     int64_t shape[] = {100000};
     struct gad_array *array = memory(GAD_UINT8, 1, shape, NULL, data, false);
     struct gad_argument args[N] = {{0}};
@@ -319,16 +320,21 @@ Test(build, refuses_more_descriptors_than_a_message_carries)
         snprintf(names[i], sizeof(names[i]), "a%d", i);
         args[i] = (struct gad_argument){.name = names[i], .array = array};
     }
-    struct gad_output outputs[] = {{.expr = "a0"}};
+    struct gad_output outputs[N_TO];
+    for (int i = 0; i < N_TO; i++) {
+        outputs[i] = (struct gad_output){.expr = "a0"};
+        to[i] = memory(GAD_UINT8, 1, shape, NULL, data, true);
+    }
     struct gad_job_options options = {
-        .n_args = N, .args = args, .n_outputs = 1, .outputs = outputs};
-    struct gad_array *to[] = {NULL};
-    struct gad_client client = {0};
-    struct build build;
-    struct build_source source = {.options = &options, .to = to};
-    struct gad_error error;
-    cr_assert(eq(int, build_init(&build, &client, &source, &error), GAD_LIMIT_EXCEEDED));
-    build_deinit(&build);
+        .n_args = N, .args = args, .n_outputs = N_TO, .outputs = outputs};
+    struct sent s;
+    encode(&s, &options, to);
+    cr_assert(eq(uint, s.build.n_fds, 3 * (N + N_TO)));
+    cr_assert(
+        eq(u32, s.request->outputs[N_TO - 1].to.at.provider.done_fd_index, 3 * (N + N_TO) - 1));
+    sent_deinit(&s);
+    for (int i = 0; i < N_TO; i++)
+        gad_array_release(to[i]);
     gad_array_release(array);
     free(data);
 }

@@ -135,3 +135,28 @@ Test(matmul, refuses_what_makes_no_sense)
     gad_array_release(b);
     gad_array_release(to);
 }
+
+Test(matmul, factors_are_exact)
+{
+    static const int64_t shape[] = {1, 1};
+    struct gad_array *one, *to;
+    struct gad_error error;
+    cr_assert(zero(int, (int)gad_array_new(client, GAD_UINT64, 2, shape, &one, &error)));
+    cr_assert(zero(int, (int)gad_array_new(client, GAD_UINT64, 2, shape, &to, &error)));
+    uint64_t *in = gad_array_data(one), *out = gad_array_data(to);
+    *in = 1;
+    struct gad_product product = {
+        .left = one, .right = one, .exact_alpha = {GAD_SCALAR_UINT, {.uint_value = UINT64_MAX}}};
+    cr_assert(zero(int, multiply(product, to, NULL, &error)), "%s", error.message);
+    cr_assert(eq(u64, *out, UINT64_MAX));
+    product.exact_alpha = (struct gad_scalar){GAD_SCALAR_INT, {.int_value = -1}};
+    cr_assert(eq(int, multiply(product, to, NULL, &error), GAD_BAD_ARGUMENT));
+    cr_assert(eq(str, error.argument, "alpha"));
+    cr_assert(eq(str, error.expected, "0 to 18446744073709551615"));
+    cr_assert(eq(str, error.found, "-1"));
+    product.exact_alpha = (struct gad_scalar){GAD_SCALAR_FLOAT, {.float_value = 1}};
+    cr_assert(eq(int, multiply(product, to, NULL, &error), GAD_BAD_DTYPE)); /* a weak float */
+    cr_assert(eq(u64, *out, UINT64_MAX));
+    gad_array_release(one);
+    gad_array_release(to);
+}

@@ -137,6 +137,8 @@ Test(view, a_refused_movement_leaves_no_file)
 {
     static const int64_t shape[] = {3};
     const struct gad_pad border = {.before = 1, .before_value = 1e300};
+    const struct gad_pad exact = {.after = 1,
+                                  .after_exact = {GAD_SCALAR_FLOAT, {.float_value = 2.5}}};
     struct gad_array *array = shared(1, shape), *bytes;
     struct gad_error error = {0};
     int before = n_files();
@@ -145,6 +147,11 @@ Test(view, a_refused_movement_leaves_no_file)
     both.to = array;
     cr_assert(eq(int, (int)gad_pad(client, bytes, &border, GAD_PAD_CONSTANT, &move, NULL, &error),
                  GAD_BAD_ARGUMENT));
+    cr_assert(eq(int, (int)gad_pad(client, bytes, &exact, GAD_PAD_CONSTANT, &move, NULL, &error),
+                 GAD_BAD_ARGUMENT));
+    cr_assert(eq(str, error.argument, "value"));
+    cr_assert(eq(str, error.expected, "a value of int8: a whole number, -128 to 127"));
+    cr_assert(eq(str, error.found, "2.5"));
     cr_assert(
         eq(int, (int)gad_flip(client, array, 0, NULL, &both, NULL, &error), GAD_BAD_ARGUMENT));
     cr_assert(eq(int, n_files(), before));

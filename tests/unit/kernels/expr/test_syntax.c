@@ -68,8 +68,7 @@ Test(expr_syntax, gives_operators_the_precedence_of_python)
         {"18446744073709551615", 0x1p64},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-        cr_expect(ieee_ulp_eq(dbl, value_of(cases[i].expr), cases[i].value, 0), "%s",
-                  cases[i].expr);
+        cr_expect(eq(dbl, value_of(cases[i].expr), cases[i].value), "%s", cases[i].expr);
 }
 
 Test(expr_syntax, reads_numbers_as_python_does)
@@ -107,8 +106,7 @@ Test(expr_syntax, reads_numbers_as_python_does)
         {"True", 1},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-        cr_expect(ieee_ulp_eq(dbl, value_of(cases[i].expr), cases[i].value, 0), "%s",
-                  cases[i].expr);
+        cr_expect(eq(dbl, value_of(cases[i].expr), cases[i].value), "%s", cases[i].expr);
     cr_expect(isnan(value_of("nan")));
 }
 
