@@ -25,7 +25,7 @@
 #define PROGRAM_MAX_REGISTERS  32
 #define PROGRAM_MAX_INSNS      1024 /* over all passes */
 #define PROGRAM_MAX_CONSTS     256
-#define PROGRAM_MAX_PASSES     32
+#define PROGRAM_MAX_PASSES     40
 #define PROGRAM_MAX_REDUCTIONS 64 /* over all passes */
 #define PROGRAM_MAX_CHECKS     8
 #define PASS_MAX_REDUCTIONS    32

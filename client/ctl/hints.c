@@ -36,7 +36,7 @@ static const char *const hints[GAD_STATUS_COUNT] = {
     [GAD_UNKNOWN_REGION] = "the program that uses the library has to be corrected",
     [GAD_OVERLAPPING_OUTPUT] = "a destination of its own for each result; --in-place to write "
                                "into a source",
-    [GAD_TOO_LARGE_FOR_POOL] = "fewer whole-array functions or arguments in one job; "
+    [GAD_TOO_LARGE_FOR_POOL] = "a larger 'pool' in gpuarrayd.conf, or less in one job; "
                                "'gpuarrayctl info' prints the pool",
     [GAD_TOO_LARGE_FOR_INLINE] = "-o FILE.npy to write the result, or sum, mean, min or max of it",
     [GAD_LIMIT_EXCEEDED] = "several smaller jobs",

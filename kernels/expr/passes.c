@@ -13,9 +13,20 @@
  *   larger shapes come first, so that a small array is overwritten after the last broadcast of it;
  *   of those of one shape the last one stores.
  *
+ * Large results of reductions are made and read for one part of the arrays after the other, in
+ * rounds (kernels/plan/rounds.c), if the pass that reads them can be cut as they are. One that
+ * reduces the axes along which they are large cannot be, and an output in it would need them in
+ * whole: it is stored in a pass behind that one, for which arrays are read once more. It follows
+ * from shapes alone, so that what a reduction shares its pass with, and with it the order in which
+ * numbers are added, does not depend on the pool.
+ *
  * Called once for each program, between types.c and emit.c.
  */
 #include "kernels/expr/internal.h"
+#include "proto/util.h"
+
+#define LARGE_RESULTS (UINT64_C(128) * 1024) /* elements, for which a small pool has no room */
+#define IS_BELOW      0x80                   /* of a node's state, while a store is looked at */
 
 static void add_output(struct compiler *c, struct schedule *s, uint16_t index)
 {
@@ -36,11 +47,23 @@ static void add_output(struct compiler *c, struct schedule *s, uint16_t index)
     }
 }
 
+/* The output that waits for most passes: what is too much for a program is most of all its. */
+static void blame_deepest(struct compiler *c)
+{
+    const struct node *nodes = c->graph.nodes;
+    unsigned deepest = 0;
+    for (unsigned i = 1; i < c->request->n_outputs; i++)
+        if (nodes[c->outputs[i]].level > nodes[c->outputs[deepest]].level)
+            deepest = i;
+    c->argument = request_output_name(&c->request->outputs[deepest], deepest, c->unnamed);
+}
+
 static int add_reduction(struct compiler *c, struct schedule *s, uint16_t index)
 {
     const struct node *n = &c->graph.nodes[index];
     unsigned most = c->request->n_outputs - s->n_scans + PROGRAM_MAX_REDUCTIONS;
     if (s->n_roots >= most) {
+        blame_deepest(c);
         int r = fail(c, GAD_LIMIT_EXCEEDED, 0, "too many reductions");
         error_expected(c->error, "at most %d", PROGRAM_MAX_REDUCTIONS);
         return r;
@@ -241,9 +264,41 @@ static bool share_pass(const struct root *a, const struct root *b)
     return b->is_output || a->reduced_axes == b->reduced_axes;
 }
 
+/* Whether the node has several elements along one of these axes of an array of `ndim` axes. */
+static bool is_long(const struct shape *shape, int ndim, uint32_t axes)
+{
+    for (int i = 0; i < shape->ndim; i++)
+        if (shape->dims[i] > 1 && (axes >> (ndim - shape->ndim + i) & 1))
+            return true;
+    return false;
+}
+
+/* Whether the store reads large results that are kept along some of the axes that its pass would
+ * reduce. */
+static bool is_apart(const struct compiler *c, const struct root *store, uint32_t reduced_axes)
+{
+    const struct graph *g = &c->graph;
+    uint64_t n_elements = 0;
+    g->nodes[store->node].state |= IS_BELOW;
+    for (unsigned i = store->node + 1u; i-- > 0;) {
+        struct node *n = &g->nodes[i];
+        bool is_needed = n->state & IS_BELOW;
+        n->state &= (uint8_t)~IS_BELOW;
+        if (is_needed && n->kind == NODE_REDUCTION &&
+            is_long(&g->shapes[n->shape], g->shapes[store->shape].ndim, reduced_axes))
+            n_elements += min_u64((uint64_t)g->shapes[n->shape].n_elements, LARGE_RESULTS + 1);
+        bool is_lookup = n->kind == NODE_INSN && graph_is_lookup((enum op)n->op);
+        for (unsigned k = 0; is_needed && n->kind == NODE_INSN && k < n->n_src; k++)
+            if (!is_lookup || k == 0)
+                g->nodes[n->src[k]].state |= IS_BELOW;
+    }
+    return n_elements > LARGE_RESULTS;
+}
+
 int passes_assign(struct compiler *c, struct schedule *ret)
 {
     unsigned n_reductions = 0; /* of the pass at hand */
+    uint32_t reduced_axes = 0;
     ret->n_roots = ret->n_passes = ret->n_scans = 0;
     int r = collect_roots(c, ret);
     if (r == 0)
@@ -255,12 +310,14 @@ int passes_assign(struct compiler *c, struct schedule *ret)
         const struct root *root = &ret->roots[i];
         bool is_store = root->is_output && root->scan == NODE_NONE;
         if (i > 0 && share_pass(&root[-1], root) &&
-            (is_store || n_reductions < PASS_MAX_REDUCTIONS)) {
+            (is_store ? !is_apart(c, root, reduced_axes) : n_reductions < PASS_MAX_REDUCTIONS)) {
             n_reductions += !is_store;
             continue;
         }
         n_reductions = !is_store;
+        reduced_axes = is_store ? 0 : root->reduced_axes;
         if (ret->n_passes == PROGRAM_MAX_PASSES) {
+            blame_deepest(c);
             r = fail(c, GAD_LIMIT_EXCEEDED, 0,
                      "the reductions need more than %d passes over the data", PROGRAM_MAX_PASSES);
             error_expected(c->error, "at most %d passes", PROGRAM_MAX_PASSES);

@@ -10,7 +10,7 @@
  *
  * Each set holds N_WAYS programs, the one that was used longest ago makes room. Large requests and
  * large programs are compiled each time, so the table is bounded: N_SETS x N_WAYS x (KEY_MAX_BYTES
- * + PROGRAM_MAX_BYTES), 1.2 MiB.
+ * + PROGRAM_MAX_BYTES), 1.4 MiB.
  *
  * Called by the broker's loop and the worker's main thread, each with a table of its own.
  */
@@ -23,7 +23,7 @@
 #define N_SETS            16
 #define N_WAYS            4
 #define KEY_MAX_BYTES     2048
-#define PROGRAM_MAX_BYTES (16u * 1024u)
+#define PROGRAM_MAX_BYTES (20u * 1024u)
 
 struct key {
     size_t n_bytes;

@@ -18,9 +18,21 @@
  * (its count is rank + 1). Then that is the least of the larger keys, in one more pass.
  *
  * Few slices get digits of 11 bits, many fewer, so that counts stay in cache and in the pool.
+ *
+ * Slices of very few elements need no digits: the least key, the least of those larger, and so on,
+ * each in a pass that also counts the elements up to the one before. The wanted element is the
+ * first with more than `rank` elements up to it.
+ *
+ *     least     v0 = min(key)
+ *     pass i    n[i] = elements with key <= v[i]     v[i+1] = the least key > v[i]
+ *
  * Called by quantiles.c.
  */
 #include "kernels/expr/quantiles.h"
+#include "proto/util.h"
+
+#define FEW_ELEMENTS 8
+#define BITS_A_PASS  4 /* with fewer bits than that for each element, digits take fewer passes */
 
 struct digits {
     struct selection *s;
@@ -144,6 +156,15 @@ static uint16_t whole(struct digits *d, uint16_t rank)
     return lower_cast(d->l, rank, DTYPE_INT64);
 }
 
+static void set_ranks(struct digits *d, uint16_t n_elements)
+{
+    for (unsigned i = 0; i < d->s->n; i++) {
+        struct quantile_place place;
+        places_find(d->l, d->s->method, n_elements, d->s->q[i], &place);
+        d->rank[i] = whole(d, place.rank);
+    }
+}
+
 /* Known, or from how many elements the first digit's counts are of; to be read beside counts. */
 static void find_ranks(struct digits *d)
 {
@@ -155,11 +176,7 @@ static void find_ranks(struct digits *d)
     }
     if (s->ignores_nan && !d->is_single)
         n = lower_cast(d->l, reduce_bins(d, OP_MAX, d->counts, true), DTYPE_FLOAT64);
-    for (unsigned i = 0; i < s->n; i++) {
-        struct quantile_place place;
-        places_find(d->l, s->method, n, s->q[i], &place);
-        d->rank[i] = whole(d, place.rank);
-    }
+    set_ranks(d, n);
 }
 
 /* ---- digits ---- */
@@ -206,16 +223,23 @@ static void find_digit(struct digits *d, unsigned i)
     d->prefix[i] = d->is_first || is_joined ? sum : lower_binary(l, OP_ADD, d->prefix[i], sum);
 }
 
+/* A key for each slice, as one result of all that it is made of. */
+static uint16_t join_key(struct digits *d, uint16_t key)
+{
+    uint16_t node = key;
+    if (d->l->r == 0)
+        d->l->r = graph_reduce(compiler_of(d), OP_MIN, d->wide, key, d->s->k->axes, true, &node);
+    return node;
+}
+
 /* Where the next pass, or the one behind it, could not read all the parts: one result of them. */
 static void join_parts(struct digits *d, bool is_next_last)
 {
-    struct compiler *c = compiler_of(d);
     unsigned n = d->s->n, n_read = (d->n_parts + 1) * n + (is_next_last ? n + 2 : 0);
     if (n_read <= PASS_MAX_RESULTS || d->n_parts == 1)
         return;
-    for (unsigned i = 0; i < n && d->l->r == 0; i++)
-        d->l->r =
-            graph_reduce(c, OP_MIN, d->wide, d->prefix[i], d->s->k->axes, true, &d->prefix[i]);
+    for (unsigned i = 0; i < n; i++)
+        d->prefix[i] = join_key(d, d->prefix[i]);
     d->n_parts = 1;
 }
 
@@ -236,6 +260,58 @@ static void find_digits(struct digits *d, unsigned n_digits)
         d->n_parts = d->is_single && !d->is_last ? 1 : d->n_parts + 1;
         if (!d->is_last)
             join_parts(d, i + 2 == n_digits);
+    }
+}
+
+/* ---- few elements ---- */
+
+/* Of a slice: its different keys in ascending order, behind the last one anything, and how many
+ * elements are up to each. */
+struct few {
+    unsigned n;
+    uint16_t key[FEW_ELEMENTS], n_up_to[FEW_ELEMENTS];
+};
+
+static void find_keys(struct digits *d, struct few *few)
+{
+    struct reduce *k = d->s->k;
+    uint16_t most = integer(d, d->wide, UINT64_MAX);
+    few->key[0] = reduce_beside(k, OP_MIN, d->key);
+    for (unsigned i = 0; i + 1 < few->n; i++) {
+        uint16_t is_larger = lower_binary(d->l, OP_GREATER, d->key, few->key[i]);
+        uint16_t is_up_to = lower_binary(d->l, OP_LESS_EQUAL, d->key, few->key[i]);
+        few->n_up_to[i] = reduce_beside(k, OP_COUNT_NONZERO, is_up_to);
+        few->key[i + 1] = reduce_beside(k, OP_MIN, lower_where(d->l, is_larger, d->key, most));
+    }
+}
+
+/* Behind the last rank: any. Of several ranks each is looked for once for each slice, not for each
+ * element of the result. */
+static uint16_t key_at(struct digits *d, const struct few *few, uint16_t rank)
+{
+    uint16_t node = few->key[few->n - 1];
+    for (unsigned i = few->n - 1; i-- > 0;)
+        node = lower_where(d->l, lower_binary(d->l, OP_GREATER, few->n_up_to[i], rank), few->key[i],
+                           node);
+    return d->s->n > 1 && few->n > 1 && !d->is_single ? join_key(d, node) : node;
+}
+
+static void find_among_few(struct digits *d)
+{
+    struct selection *s = d->s;
+    struct few few = {.n = (unsigned)s->k->n_reduced};
+    uint16_t one = integer(d, DTYPE_INT64, 1);
+    find_keys(d, &few);
+    if (s->ignores_nan) {
+        uint16_t is_number = lower_binary(d->l, OP_EQUAL, s->k->src, s->k->src);
+        uint16_t n = reduce_beside(s->k, OP_COUNT_NONZERO, is_number);
+        s->n_elements = lower_cast(d->l, n, DTYPE_FLOAT64);
+    }
+    set_ranks(d, s->n_elements);
+    for (unsigned i = 0; i < s->n && d->l->r == 0; i++) {
+        s->at[i] = s->next[i] = from_key(d, key_at(d, &few, d->rank[i]));
+        if (s->needs_next)
+            s->next[i] = from_key(d, key_at(d, &few, lower_binary(d->l, OP_ADD, d->rank[i], one)));
     }
 }
 
@@ -274,6 +350,10 @@ void selection_run(struct selection *s)
         return;
     const struct graph *g = &d.l->c->graph;
     d.is_single = g->shapes[g->nodes[s->k->src].shape].n_elements == s->k->n_reduced;
+    if (s->k->n_reduced <= (int64_t)min_u64(FEW_ELEMENTS, max_u64(d.n_bits / BITS_A_PASS, 1))) {
+        find_among_few(&d);
+        return;
+    }
     unsigned most = digit_bits(&d);
     find_digits(&d, (d.n_bits + most - 1) / most);
     for (unsigned j = 0; j < s->n; j++) {

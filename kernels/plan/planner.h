@@ -110,6 +110,9 @@ int planner_cut_product(struct planner *p) GAD_MUST_CHECK;
 /* product_sizes.c: plan->product's sizes of shape and dtype alone; axes, extents of C. */
 void planner_product_blocks(const struct program *program, bool is_device,
                             struct plan_product *ret);
+/* product_parts.c: makes blocks smaller without changing a bit of C. False: they are as small as
+ * can be. */
+bool planner_part_blocks(const struct program *program, struct plan_product *product);
 /* product_batch.c: n_matrices and what says which of them are a tile's; at most so many on inner
  * axes. */
 void planner_cut_batch(const struct program *program, int64_t most_inner, struct plan_product *ret);

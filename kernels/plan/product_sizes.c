@@ -33,11 +33,12 @@ struct wishes {
     int64_t least_extent;     /* of what is cut for that */
     int64_t least_work;       /* multiplications that are worth a turn */
     int64_t max_triple_bytes; /* a block of C and one panel of each operand, once lengthened */
+    int64_t max_whole_bytes;  /* the same, of what has no parts (product_parts.c) */
     int64_t max_batch_bytes;
 };
 
-static const struct wishes cpu_wishes = {16, 128, 1 << 22, 3 << 20, 512 << 10};
-static const struct wishes device_wishes = {4, 1024, 1 << 28, 8 << 20, 8 << 20};
+static const struct wishes cpu_wishes = {16, 128, 1 << 22, 3 << 20, 5 << 18, 512 << 10};
+static const struct wishes device_wishes = {4, 1024, 1 << 28, 8 << 20, 8 << 20, 8 << 20};
 
 static struct sizes device_base_sizes(enum dtype dtype)
 {
@@ -132,12 +133,16 @@ static bool grow(int64_t *extent, int64_t whole, const struct sizes *s, int64_t 
     return false;
 }
 
-/* Until its work is `enough`. */
-static void lengthen(const struct wishes *wishes, const struct sizes *whole, int64_t enough,
-                     int64_t item_bytes, bool is_small, struct sizes *s)
+/* Floats that are no lines: a library's calls, of which the depth decides what they add. */
+static bool has_whole_depth(const struct program_product *product)
 {
-    int64_t limit = wishes->max_triple_bytes;
+    return dtype_is_float(product->dtype) && product->n_rows > 1 && product->n_columns > 1;
+}
 
+/* Until its work is `enough`. limit: of the bytes. */
+static void lengthen(const struct sizes *whole, int64_t enough, int64_t item_bytes, int64_t limit,
+                     bool is_small, struct sizes *s)
+{
     while (work_of(s) < enough) {
         if (grow(&s->depth, whole->depth, s, item_bytes, limit))
             continue;
@@ -185,7 +190,8 @@ void planner_product_blocks(const struct program *program, bool is_device, struc
     for (int i = 0; i < product->n_batch_axes; i++)
         n_all = multiply_saturating(n_all, product->batch_shape[i]);
     bool is_small = divide_small(wishes, &whole, n_all, &s);
-    lengthen(wishes, &whole, work_of(&base), item_bytes, is_small, &s);
+    int64_t limit = has_whole_depth(product) ? wishes->max_whole_bytes : wishes->max_triple_bytes;
+    lengthen(&whole, work_of(&base), item_bytes, limit, is_small, &s);
     if (product->is_symmetric) /* blocks on the diagonal are square */
         s.rows = s.columns = least(s.rows, s.columns);
     ret->is_symmetric = product->is_symmetric;

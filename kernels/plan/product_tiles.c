@@ -21,6 +21,8 @@
  * Of numbers of rows that are large, not all are tried: each is about a FINE_SHARE-th larger than
  * the one before.
  *
+ * Where not even one block fits, blocks become smaller (product_parts.c).
+ *
  * None of that changes a bit of the result. Called by plan.c.
  */
 #include "kernels/plan/cutter.h"
@@ -314,20 +316,21 @@ static bool is_extent(int64_t given, int64_t length, int64_t block)
     return given > 0 && given <= length && (given == length || given % block == 0);
 }
 
-/* As a journal has them, which is a file of the client's. */
-static int take_given(struct chooser *c)
+static bool is_given_tile(const struct chooser *c)
 {
     const struct plan_product *product = &c->p->plan->product;
     const int64_t *given = c->p->limits->product_tile;
-    struct product_tile t = {.matrices = given[0], .rows = given[1], .columns = given[2]};
-    bool is_tile = is_extent(given[0], product->n_matrices, least_batch(product)) &&
-                   is_extent(given[1], product->n_rows, product->block_rows) &&
-                   is_extent(given[2], product->n_columns, product->block_columns) &&
-                   (!product->is_symmetric || given[1] == given[2]);
 
-    if (!is_tile)
-        return error_set(c->p->error, GAD_BAD_JOURNAL, "journal",
-                         "the journal is damaged: its tiles are not of whole blocks");
+    return is_extent(given[0], product->n_matrices, least_batch(product)) &&
+           is_extent(given[1], product->n_rows, product->block_rows) &&
+           is_extent(given[2], product->n_columns, product->block_columns) &&
+           (!product->is_symmetric || given[1] == given[2]);
+}
+
+static bool fits_given(struct chooser *c, struct product_tile *t)
+{
+    const struct plan_product *product = &c->p->plan->product;
+
     for (int i = 0; i < 4; i++) {
         c->has_two_buffers = i < 2;
         c->is_padded = i % 2 == 0;
@@ -335,14 +338,45 @@ static int take_given(struct chooser *c)
             continue;
         for (int64_t n_steps = most_steps(product); n_steps > 0; n_steps /= 2) {
             set_panels(c, n_steps);
-            if (!fits(c, &t))
+            if (!fits(c, t))
                 continue;
-            keep_panels(c, &t);
-            c->best = t;
-            return 0;
+            keep_panels(c, t);
+            c->best = *t;
+            return true;
         }
     }
-    return refuse(c, t.n_bytes);
+    return false;
+}
+
+/* Smaller blocks, for the engine whose library has the same bits with them. */
+static bool part_blocks(struct chooser *c)
+{
+    struct planner *p = c->p;
+
+    if (p->limits->is_device || !planner_part_blocks(p->program, &p->plan->product))
+        return false;
+    product_costs_init(p, &c->costs);
+    return true;
+}
+
+/* As a journal has them, which is a file of the client's. */
+static int take_given(struct chooser *c)
+{
+    const int64_t *given = c->p->limits->product_tile;
+    struct product_tile t = {.matrices = given[0], .rows = given[1], .columns = given[2]};
+    bool is_tile = false;
+
+    do {
+        if (!is_given_tile(c))
+            continue;
+        is_tile = true;
+        if (fits_given(c, &t))
+            return 0;
+    } while (part_blocks(c));
+    if (is_tile)
+        return refuse(c, t.n_bytes);
+    return error_set(c->p->error, GAD_BAD_JOURNAL, "journal",
+                     "the journal is damaged: its tiles are not of whole blocks");
 }
 
 static bool has_given(const struct plan_limits *limits)
@@ -361,6 +395,8 @@ static int choose(struct chooser *c)
     if (!product_cost_prefers_two(&c->costs, &one, &c->best))
         c->best = one;
     if (c->best.n_bytes == 0 && may_be_unpadded(c))
+        try_all(c, false, false);
+    while (c->best.n_bytes == 0 && part_blocks(c))
         try_all(c, false, false);
     return c->best.n_bytes > 0 ? 0 : refuse(c, c->least_bytes);
 }

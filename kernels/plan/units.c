@@ -4,7 +4,8 @@
  * of its length where there is one near (else a grain may meet two chunks along that axis).
  *
  * A chunk as narrow as a column would cut the rows of a file that is written to pieces: it is
- * divided until a grain has runs of a useful length of the rows.
+ * divided until a grain has runs of a useful length of the rows. These are the shorter the more
+ * grids there are: their chunks are divided for it, all of them.
  *
  * Where axes are reduced, kept.c divides it first.
  *
@@ -81,15 +82,15 @@ static bool make_room(struct cutter *c, uint32_t kept_axes, int axis, int64_t wa
     return true;
 }
 
-static void part_chunks_for(struct cutter *c, const struct geometry_operand *operand)
+static void part_chunks_for(struct cutter *c, const struct geometry_operand *operand,
+                            int64_t wanted_bytes)
 {
     struct geometry *g = c->g;
     uint32_t grown_axes = 0; /* they are not made less again, so this ends */
     int axis;
 
-    for (int64_t run;
-         (run = cutter_run_bytes(c, operand, &axis)) < CUTTER_RUN_BYTES && axis >= 0;) {
-        int64_t n = divide_up(CUTTER_RUN_BYTES, run / g->grain_shape[axis]);
+    for (int64_t run; (run = cutter_run_bytes(c, operand, &axis)) < wanted_bytes && axis >= 0;) {
+        int64_t n = divide_up(wanted_bytes, run / g->grain_shape[axis]);
         int64_t wanted = multiply_saturating(divide_up(n, c->unit[axis]), c->unit[axis]);
         if (wanted > g->shape[axis])
             wanted = g->shape[axis];
@@ -100,15 +101,23 @@ static void part_chunks_for(struct cutter *c, const struct geometry_operand *ope
     }
 }
 
+/* What counts is the number of pieces, not their bytes. */
+static int64_t run_bytes(const struct geometry_operand *operand, int64_t n_grids)
+{
+    int64_t n = CUTTER_RUN_BYTES / (int64_t)sizeof(double) / n_grids;
+
+    return (n > 1 ? n : 1) * (int64_t)dtype_size(operand->dtype);
+}
+
 static void part_chunks(struct cutter *c)
 {
-    bool has_chunks = false;
+    int64_t n_grids = 0;
 
     for (unsigned n = 0; n < c->n_operands; n++)
-        has_chunks |= c->operands[n].chunk_shape != NULL;
-    for (unsigned n = 0; has_chunks && n < c->n_operands; n++)
+        n_grids += c->operands[n].chunk_shape != NULL;
+    for (unsigned n = 0; n_grids > 0 && n < c->n_operands; n++)
         if (c->operands[n].wants_runs)
-            part_chunks_for(c, &c->operands[n]);
+            part_chunks_for(c, &c->operands[n], run_bytes(&c->operands[n], n_grids));
 }
 
 bool cutter_set_units(struct cutter *c)

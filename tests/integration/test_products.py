@@ -310,6 +310,28 @@ def test_layouts(w, dtype):
     held.leave()
 
 
+TINY = [(60, 3000, 60), (300, 1200, 300), (1000, 300, 1100), (1500, 30, 1200), (2, 3000, 900),
+        (1, 100000, 1), (1, 3000, 1025), (1500, 900, 1)]
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i2", "i8"])
+def test_a_tiny_pool_has_room_for_any_product_and_gives_the_same_bytes(dtype):
+    rng = np.random.default_rng(17)
+    tiny, roomy = Daemon(pool="4M"), Daemon(pool="64M")
+    try:
+        with tiny.connect() as small, roomy.connect() as large:
+            for rows, depth, columns in TINY[:3] + TINY[-3:] if IS_SANITIZED else TINY:
+                a, b = (rng.normal(0, 9, shape).astype(dtype)
+                        for shape in ((rows, depth), (depth, columns)))
+                like = np.zeros((rows, columns), dtype)
+                got, want = (computed(w, "a @ b", like, a=a, b=b) for w in (small, large))
+                assert got.tobytes() == want.tobytes(), (rows, depth, columns)
+                assert np.allclose(got, a @ b, rtol=1e-4, atol=depth * 1e-3), (rows, depth, columns)
+    finally:
+        tiny.stop()
+        roomy.stop()
+
+
 # -- generated ------------------------------------------------------------------------------------
 
 def some_layout(rng, held, name, shape):

@@ -147,14 +147,14 @@ def check_bytes(got, wants, jobs, what):
         assert array.tobytes() == want.tobytes(), f"{what}: {text}"
 
 
-# The pool, threads, and where the source is. Grids of chunks are a layout of their own. Every third of
-# the CPU's has all places, every fifth of the device's all pools.
+# The pool, threads, and where the source is. Grids of chunks are a layout of their own. Every fifth
+# of the CPU's, from the second on, has all places, every fifth of the device's all pools.
 CPU = [("64M", 2, "region"), ("64M", 1, "file"), ("64M", 3, "provider"), ("64M", 2, "chunks"),
        ("16M", 4, "region"), ("16M", 2, "file"), ("16M", 2, "provider"), ("16M", 1, "chunks"),
        ("8M", 1, "region"), ("8M", 3, "file"), ("8M", 1, "provider"), ("8M", 4, "chunks"),
        ("3M", 2, "region"), ("3M", 4, "file"), ("3M", 2, "provider"), ("3M", 2, "chunks"),
        ("1M", 1, "region"), ("2M", 2, "region"), ("2M", 2, "file"), ("2M", 1, "provider")]
-CPU = conftest.some(CPU, 3)
+CPU = conftest.some(CPU, 5, first=1)
 CUDA = [("64M", 2, "region"), ("64M", 1, "file"), ("64M", 2, "provider"), ("64M", 2, "chunks"),
         ("16M", 2, "region"), ("16M", 3, "file"), ("16M", 1, "provider"), ("16M", 1, "chunks"),
         ("8M", 1, "region"), ("8M", 2, "file"), ("8M", 2, "provider"), ("8M", 2, "chunks")]
@@ -249,6 +249,45 @@ def test_rounds_through_providers_both_ways(start):
         source.close()
         sink.close()
     assert np.allclose(r, a - a.mean(axis=0, dtype="f8"), atol=1e-5)
+
+
+@pytest.mark.parametrize("engine", ["cpu", "cuda"])
+@pytest.mark.parametrize("columns", [1, 2])
+def test_an_output_with_large_results_goes_in_rounds_beside_one_of_all_elements(start, engine,
+                                                                                columns):
+    """The sum of all elements cannot be done in parts; the rows' means, 5 MB of them, have to be."""
+    texts = ["logsumexp(a)", "a - mean(a, axis=1, keepdims=True)"]
+    a = normal((600_000, columns))
+    results = []
+    for pool in ("2M" if engine == "cpu" else "8M", "64M"):
+        daemon = start(pool=pool, engine=engine)
+        with daemon.connect() as w:
+            for order in (1, -1):
+                source = Source(w, a, "region", None)
+                plan = w.call("job.plan", args={"a": source.described},
+                              outputs=[{"expr": text} for text in texts])
+                assert (plan["rounds"] > 1) == (pool != "64M"), plan
+                results.append(run(w, texts[::order], source)[0][::order])
+                source.close()
+    wide = a.astype("f8")
+    assert np.allclose(results[0][0], np.log(np.exp(wide).sum()), rtol=1e-6)
+    assert np.allclose(results[0][1], wide - wide.mean(axis=1, keepdims=True), atol=1e-6)
+    for other in results[1:]:
+        assert [x.tobytes() for x in other] == [x.tobytes() for x in results[0]]
+
+
+@pytest.mark.parametrize("engine", ["cpu", "cuda"])
+def test_a_median_of_rows_and_plain_reductions_are_one_job(start, engine):
+    daemon = start(pool="8M", engine=engine)
+    a = normal((40, 300))
+    texts = ["max(a, axis=0)", "median(a, axis=1)", "min(a)", "sum(a)"]
+    with daemon.connect() as w:
+        source = Source(w, a.astype("f8"), "region", None)
+        got = run(w, texts, source)[0]
+        source.close()
+    wide = a.astype("f8")
+    for array, want in zip(got, (wide.max(axis=0), np.median(wide, axis=1), wide.min(), wide.sum())):
+        assert np.allclose(array, want, rtol=1e-12)
 
 
 @pytest.mark.parametrize("engine", ["cpu", "cuda"])

@@ -143,10 +143,10 @@ Test(expr_limits, bounds_registers)
 Test(expr_limits, bounds_passes_and_reductions)
 {
     struct fixture *f = fixture_new();
-    cr_expect(eq(int, compile_repeated(f, "", "sum(f8-", 31, "f8", ")", ""), 0));
+    cr_expect(eq(int, compile_repeated(f, "", "sum(f8-", 39, "f8", ")", ""), 0));
     cr_expect(eq(int, f->program->n_passes, PROGRAM_MAX_PASSES));
-    cr_expect(eq(int, compile_repeated(f, "", "sum(f8-", 32, "f8", ")", ""), GAD_LIMIT_EXCEEDED));
-    cr_expect(eq(str, f->error.expected, (char *)"at most 32 passes"));
+    cr_expect(eq(int, compile_repeated(f, "", "sum(f8-", 40, "f8", ")", ""), GAD_LIMIT_EXCEEDED));
+    cr_expect(eq(str, f->error.expected, (char *)"at most 40 passes"));
     char *text = malloc(REQUEST_MAX_EXPR_CHARS), *at = stpcpy(text, "s = 0");
     for (unsigned i = 0; i < PASS_MAX_REDUCTIONS; i++)
         at += sprintf(at, "+max(f8+%u)", i);
@@ -158,6 +158,22 @@ Test(expr_limits, bounds_passes_and_reductions)
     strcpy(at, "+max(row)");
     cr_expect(eq(int, compile_text(f, text, strlen(text)), GAD_LIMIT_EXCEEDED));
     cr_expect(eq(str, f->error.expected, (char *)"at most 64"));
+    free(text);
+    fixture_free(f);
+}
+
+Test(expr_limits, blames_the_output_that_needs_most_passes)
+{
+    struct fixture *f = fixture_new();
+    char *text = malloc(REQUEST_MAX_EXPR_CHARS), *at = stpcpy(text, "max(f8);");
+    for (unsigned i = 0; i < PROGRAM_MAX_PASSES; i++)
+        at = stpcpy(at, "sum(f8-");
+    at = stpcpy(at, "f8");
+    for (unsigned i = 0; i < PROGRAM_MAX_PASSES; i++)
+        at = stpcpy(at, ")");
+    strcpy(at, ";min(f8)");
+    cr_expect(eq(int, fixture_compile(f, text), GAD_LIMIT_EXCEEDED));
+    cr_expect(eq(str, f->error.argument, (char *)"outputs[1]"));
     free(text);
     fixture_free(f);
 }

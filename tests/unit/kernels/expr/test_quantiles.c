@@ -153,3 +153,20 @@ Test(expr_quantiles, of_eight_are_within_the_limits)
             fixture_free(f);
         }
 }
+
+/* One for each element, and one more that mixes them. */
+Test(expr_quantiles, of_few_elements_take_few_passes)
+{
+    static const char *const exprs[] = {"median(x, axis=1)", "nanmedian(x, axis=1)",
+                                        "quantile(x, [0.1, 0.3, 0.5, 0.9], axis=1)",
+                                        "nanquantile(x, [0.1, 0.3, 0.5, 0.9], axis=1)"};
+    for (size_t i = 0; i < sizeof(exprs) / sizeof(exprs[0]); i++)
+        for (int64_t n = 2; n <= 9; n++) {
+            struct fixture *f = fixture_new();
+            struct program *p = compile(f, DTYPE_FLOAT64, 2, (int64_t[]){50000, n}, exprs[i]);
+            bool is_few = n <= 8;
+            cr_expect(eq(int, p->n_passes <= (unsigned)n + 3, is_few), "%s of %d: %u", exprs[i],
+                      (int)n, p->n_passes);
+            fixture_free(f);
+        }
+}

@@ -364,6 +364,8 @@ Test(reduce, squared_deviations_are_those_of_all_elements_together)
     set(&p, p.right, 1, F64(NAN));
     reduce_combine(&p.layout, p.left, p.right);
     cr_assert(isnan(get(&p, 1).f64));
+    free(p.left);
+    free(p.right);
 }
 
 Test(reduce, a_node_without_elements_changes_nothing)
@@ -378,6 +380,8 @@ Test(reduce, a_node_without_elements_changes_nothing)
     reduce_combine(&p.layout, p.right, p.left);
     cr_assert(eq(dbl, *(double *)reduce_plane(&p.layout, p.right, 0, 0), 6));
     cr_assert(eq(u64, ((struct reduce_header *)p.right)->n_elements, 1));
+    free(p.left);
+    free(p.right);
 }
 
 Test(reduce, identities)

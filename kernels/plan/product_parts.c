@@ -1,0 +1,127 @@
+/* Parts of the blocks of a matrix product, for pools that have no room for a whole one.
+ *
+ * Blocks are functions of shape and dtype (product_sizes.c), since they decide in which order
+ * products are added. But not all of that does. What of a block may be a turn of its own without a
+ * bit of C changed:
+ *
+ *     integers, bools      any part: sums wrap
+ *     one row or column    any rows and columns, but no last one alone; along the depth whole
+ *                          pieces, since each has sums of its own that are added to C
+ *                          (kernels/cpu/multiply_line.c)
+ *     floats               rows, of float64 columns too, in whole units of the library, as long as
+ *                          no part is so small that it would be multiplied by other kernels: see
+ *                          cpu_multiply_may_join() for the same the other way round
+ *
+ * A device's library promises none of it. Parts cost speed, so they come after everything else.
+ *
+ * Called by product_tiles.c, again and again until something fits. Pure code.
+ */
+#include "kernels/plan/cutter.h"
+#include "kernels/plan/planner.h"
+
+#define LEAST_EXTENT 16
+#define FLOAT32_UNIT 48
+#define FLOAT64_UNIT 16
+#define PIECE_DEPTH  16384
+#define LEAST_WORK   (INT64_C(5) << 18) /* multiplications; libraries' small ones end at 10^6 */
+
+struct parts {
+    bool is_float, is_line; /* is_line: one row or column */
+    int64_t n_rows, n_columns, depth;
+    struct plan_product *product;
+};
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The last part of an axis in parts of `extent`. */
+static int64_t rest_of(int64_t length, int64_t extent)
+{
+    return length - (divide_up(length, extent) - 1) * extent;
+}
+
+/* The product of the smallest part of each axis is worth a call of the library as it is. */
+static bool is_large_enough(const struct parts *p, int64_t rows, int64_t columns)
+{
+    int64_t depth = rest_of(p->depth, p->product->step_depth);
+
+    rows = least(rows, rest_of(p->n_rows, rows));
+    columns = least(columns, rest_of(p->n_columns, columns));
+    return multiply_saturating(multiply_saturating(rows, columns), depth) >= LEAST_WORK;
+}
+
+static int64_t unit_of(const struct parts *p)
+{
+    if (!p->is_float || p->is_line)
+        return LEAST_EXTENT;
+    return p->product->item_bytes == 4 ? FLOAT32_UNIT : FLOAT64_UNIT;
+}
+
+/* Half of it or the longest below that may be; where there is none, the longest that may be. False:
+ * it stays. */
+static bool part_extent(const struct parts *p, int64_t *extent, int64_t length)
+{
+    struct plan_product *product = p->product;
+    bool is_rows = extent == &product->block_rows, is_any = !p->is_float || p->is_line;
+    int64_t unit = unit_of(p), whole = least(*extent, length);
+    int64_t n_units = divide_up(whole, unit) - 1, half = divide_up(divide_up(whole, 2), unit);
+
+    if (!is_any && !is_rows && product->item_bytes == 4)
+        return false;
+    for (int64_t i = 0; i < n_units; i++) {
+        int64_t n = half - i > 0 ? half - i : n_units - (i - half);
+        int64_t rows = is_rows || product->is_symmetric ? n * unit : product->block_rows;
+        int64_t columns = !is_rows || product->is_symmetric ? n * unit : product->block_columns;
+        if (n * unit >= whole || (p->is_line && rest_of(length, n * unit) == 1) ||
+            (!is_any && !is_large_enough(p, least(rows, p->n_rows), least(columns, p->n_columns))))
+            continue;
+        product->block_rows = rows;
+        product->block_columns = columns;
+        return true;
+    }
+    return false;
+}
+
+static bool part_depth(const struct parts *p)
+{
+    int64_t unit = p->is_float ? PIECE_DEPTH : LEAST_EXTENT;
+    int64_t whole = least(p->product->step_depth, p->depth);
+
+    if ((p->is_float && !p->is_line) || whole <= unit ||
+        (p->is_float && p->product->n_depth_steps > 1 && whole % unit != 0))
+        return false;
+    p->product->step_depth = divide_up(divide_up(whole, 2), unit) * unit;
+    if (p->product->step_depth >= whole)
+        p->product->step_depth = unit;
+    p->product->n_depth_steps = (uint64_t)divide_up(p->depth, p->product->step_depth);
+    return true;
+}
+
+static int64_t at_least_one(int64_t a)
+{
+    return a > 0 ? a : 1;
+}
+
+/* What makes a block with its panels smallest is tried first: the longest extent. */
+bool planner_part_blocks(const struct program *program, struct plan_product *product)
+{
+    const struct program_product *whole = &program->product;
+    struct parts p = {.is_float = dtype_is_float(whole->dtype),
+                      .is_line = whole->n_rows == 1 || whole->n_columns == 1,
+                      .n_rows = at_least_one(whole->n_rows),
+                      .n_columns = at_least_one(whole->n_columns),
+                      .depth = at_least_one(whole->depth),
+                      .product = product};
+    int64_t rows = least(product->block_rows, p.n_rows);
+    int64_t columns = least(product->block_columns, p.n_columns);
+    int64_t depth = least(product->step_depth, p.depth);
+
+    if (depth >= rows && depth >= columns && part_depth(&p))
+        return true;
+    if (rows >= columns && part_extent(&p, &product->block_rows, p.n_rows))
+        return true;
+    return part_extent(&p, &product->block_columns, p.n_columns) ||
+           part_extent(&p, &product->block_rows, p.n_rows) || part_depth(&p);
+}

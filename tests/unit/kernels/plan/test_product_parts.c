@@ -1,0 +1,91 @@
+/* Matrix products in pools that are smaller than a block: blocks have parts. What is computed there
+ * is right, and what of a block decides the bits of floats is the same as in a large pool. */
+#include "tests/unit/kernels/plan/product_run.h"
+
+static const struct shape shapes[] = {
+    {.rows = 60, .columns = 60, .depth = 3000},
+    {.rows = 300, .columns = 300, .depth = 3000},
+    {.rows = 1000, .columns = 1000, .depth = 1000},
+    {.rows = 2000, .columns = 2000, .depth = 30},
+    {.rows = 1500, .columns = 70, .depth = 900, .is_fortran = {true, false}},
+    {.rows = 1100, .columns = 2304, .depth = 384},
+    {.rows = 3000, .columns = 1536, .depth = 200},
+    {.rows = 600, .columns = 600, .depth = 400, .is_symmetric = true, .is_fortran = {false, true}},
+};
+#define N_SHAPES (sizeof(shapes) / sizeof(*shapes))
+
+static int plan_shape(const struct shape *s, bool is_float, uint64_t carry_bytes,
+                      struct plan *ret_plan)
+{
+    struct shape own = *s;
+    struct job *job = malloc(sizeof(*job));
+    const struct plan_limits limits = limits_of(carry_bytes);
+    struct gad_error error = {.message = ""};
+
+    own.is_float = is_float;
+    job_init(job, &own);
+    int r = plan_make(&job->request, &job->program, false, &limits, ret_plan, &error);
+    job_deinit(job);
+    free(job);
+    return r;
+}
+
+Test(product_parts, of_integers_are_right_in_any_pool)
+{
+    for (size_t i = 0; i < N_SHAPES; i++) {
+        struct shape s = shapes[i];
+        s.rows = s.rows / 4 + 1;
+        s.columns = s.is_symmetric ? s.rows : s.columns / 4 + 2;
+        check_shape(&s, 100 << 10, i % 2);
+        check_shape(&s, 20 << 10, false);
+    }
+    check_shape(&(struct shape){.rows = 0, .columns = 300, .depth = 900}, 100 << 10, true);
+    check_shape(&(struct shape){.rows = 400, .columns = 0, .depth = 900}, 100 << 10, false);
+}
+
+/* Of float64 whole units of rows and columns; the depth stays. */
+Test(product_parts, of_floats_are_whole_units_as_deep_as_ever)
+{
+    struct plan *large = malloc(sizeof(*large)), *tiny = malloc(sizeof(*tiny));
+    unsigned n_smaller = 0;
+
+    for (size_t i = 0; i < N_SHAPES; i++) {
+        const struct plan_product *p = &large->product, *q = &tiny->product;
+        cr_assert(eq(int, plan_shape(&shapes[i], true, 64 * MIB, large), 0));
+        cr_assert(eq(int, plan_shape(&shapes[i], true, 3 * MIB / 2, tiny), 0), "%zu", i);
+        cr_expect(le(u64, tiny->carry_bytes, 3 * MIB / 2));
+        cr_expect(eq(i64, q->step_depth, p->step_depth));
+        cr_expect(le(i64, q->block_rows, p->block_rows));
+        cr_expect(le(i64, q->block_columns, p->block_columns));
+        cr_expect(q->block_rows == p->block_rows || q->block_rows % 16 == 0);
+        cr_expect(q->block_columns == p->block_columns || q->block_columns % 16 == 0);
+        n_smaller += q->block_rows < p->block_rows || q->block_columns < p->block_columns;
+    }
+    cr_expect(le(u32, 3, n_smaller));
+    free(large);
+    free(tiny);
+}
+
+/* Sums of a line are of pieces that begin at the same places. */
+Test(product_parts, of_one_row_or_column_are_pieces_of_the_depth)
+{
+    const struct shape s = {.rows = 1, .columns = 1, .depth = 100000};
+    struct plan *plan = malloc(sizeof(*plan));
+
+    cr_assert(eq(int, plan_shape(&s, true, 64 * MIB, plan), 0));
+    cr_expect(eq(u64, plan->product.n_depth_steps, 1));
+    cr_assert(eq(int, plan_shape(&s, true, MIB, plan), 0));
+    cr_expect(lt(u64, 1, plan->product.n_depth_steps));
+    cr_expect(eq(i64, plan->product.step_depth % 16384, 0));
+    free(plan);
+}
+
+Test(product_parts, are_not_smaller_than_a_pool_needs)
+{
+    struct plan *plan = malloc(sizeof(*plan));
+
+    cr_assert(eq(int, plan_shape(&shapes[2], true, 3 * MIB, plan), 0));
+    cr_expect(eq(i64, plan->product.block_rows, 256));
+    cr_assert(eq(int, plan_shape(&shapes[2], true, 64 << 10, plan), GAD_TOO_LARGE_FOR_POOL));
+    free(plan);
+}
