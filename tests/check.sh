@@ -2,8 +2,8 @@
 # Everything that can be tested here: installs what is missing, builds, then
 #   unit tests, the kernel runner and the replayed fuzz corpora under ASan and UBSan,
 #   the threaded worker under TSan (built with clang),
-#   integration tests on real daemons, the Python package's among them, plain and under ASan and
-#   UBSan,
+#   integration tests on real daemons under ASan and UBSan; on the plain build the Python package's, and
+#   of the others those of values and of what takes too long or is smaller under sanitizers,
 #   the quickstart.
 # Ends with a line `N passed, N failed` and exits 0 only when nothing failed.
 . "$(dirname "$0")/setup.sh"
@@ -128,11 +128,8 @@ say "unit tests, ASan and UBSan"
 unit "$build/asan"
 say "unit tests of threaded code, TSan"
 unit "$build/tsan" --suite threads
-# Faults of the double, and every kind of job on it, run once: with it under the sanitizers.
 say "integration tests"
-integration "$build" junit "$top/tests/integration" \
-    --ignore="$top/tests/integration/test_cuda_faults.py" \
-    --ignore="$top/tests/integration/test_cuda_jobs.py"
+integration "$build" junit "$top/tests/integration" -m "slow or plain"
 say "integration tests, ASan and UBSan"
 integration "$build/asan" junit "$top/tests/integration" -m "not slow" \
     --ignore="$top/tests/integration/python"

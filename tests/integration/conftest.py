@@ -77,7 +77,21 @@ def pytest_configure(config):
         config.option.loadscopereorder = False  # by the number of tests, of which some take long
 
 
+# Files about values, which the kernels compute in other instructions where no sanitizer is, and about
+# numbers that are measured. Other tests are of the daemon's and its clients' ways, and the Python
+# package's drive all of those on the plain build.
+PLAIN = """test_catalogue test_cuda_trees test_disk_rate test_exact_numbers test_jobs test_product_jobs
+    test_products test_quantiles test_random test_random_functions test_reduction_functions
+    test_reductions test_repeated test_special_forms test_stats test_tf32 test_counts
+    test_trees""".split()
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m looks at the markers
 def pytest_collection_modifyitems(items):
+    for item in items:
+        if (item.path.stem in PLAIN or item.path.parent.name == "python"
+                or "installed" in item.fixturenames):
+            item.add_marker("plain")
     rank = {name: i for i, name in enumerate(LONGEST)}
     items.sort(key=lambda item: rank.get(item.path.stem, len(rank)))
 
@@ -95,10 +109,11 @@ class NotStarted(RuntimeError):
 
 
 def some(cases, step, first=0):
-    """All of a list of cases; under sanitizers, where the same code takes ten times as long, every
-    so many of them, from one on. For cases that differ in values or in numbers of tiles, each of which
-    the plain build checks: what is left goes through the same functions, which the sanitizers see.
-    Not for hostile input, crashes, faults and what is given back: those all run in both builds."""
+    """All of a list of cases; under sanitizers, where the same code takes ten times as long, every so
+    many of them, from one on. For cases that differ in values or in numbers of tiles, each of which
+    the plain build checks (their tests are marked "plain"): what is left goes through the same
+    functions, which the sanitizers see. Not for hostile input, crashes, faults and what is given back,
+    all of which run under sanitizers."""
     return cases[first::step] if IS_SANITIZED else cases
 
 

@@ -143,6 +143,8 @@ class Proxy:
             if rates := self.read("rates", ""):
                 self.broker.say(2, "worker.rates", [json.loads(rates)])
             return
+        elif message[0] == 2 and message[1] == "worker.rates":
+            return  # of the CPU that computes in the device's place, as busy as it happens to be
         elif message[0] == 1 and message[3] and "engine" in message[3]:
             message[3]["engine"] = self.name
         self.broker.say(*message)

@@ -174,6 +174,7 @@ def private_bytes(pid):
             return int(line.split()[1]) * 1024
 
 
+@pytest.mark.plain
 @pytest.mark.skipif(conftest.IS_SANITIZED, reason="sanitizers take memory of their own")
 def test_many_pipelines_of_large_messages_do_not_add_up_in_the_broker(start):
     """60 connections, each with 8 inline jobs of 64 KiB under way, three times over."""

@@ -89,6 +89,7 @@ class Mixed:
         self.w.call("region.detach", region=self.region.id)
 
 
+@pytest.mark.plain
 def test_nothing_is_allocated_over_thousands_of_mixed_jobs(daemon, w):
     """Neither on the device nor pinned on the host, from the daemon's start on."""
     before = allocations(daemon)
@@ -137,6 +138,7 @@ def test_arrays_ten_times_the_pool(daemon, w):
     w.call("region.detach", region=region.id)
 
 
+@pytest.mark.plain
 def test_ten_clients_fifty_times_the_pool(daemon):
     """At once; every one gets its own results, and nothing is allocated for them."""
     before, counts = allocations(daemon), daemon.quiet_counts()

@@ -88,6 +88,7 @@ def daemons():
         daemon.stop()
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize("batch, m, k, n", SHAPES[1:2] if IS_SANITIZED else SHAPES)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_the_bits_are_the_same_for_every_pool(daemons, dtype, batch, m, k, n):
@@ -109,6 +110,7 @@ def test_the_bits_are_the_same_for_every_pool(daemons, dtype, batch, m, k, n):
         assert tiles[0] > tiles[-1], tiles
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize("dtype", ["?", "u1", "i2", "i4", "u8"])
 def test_integers_of_several_tiles(daemons, dtype):
     m, k, n = (1100, 30, 1050) if IS_SANITIZED else (2500, 30, 2200)
@@ -122,6 +124,7 @@ def test_integers_of_several_tiles(daemons, dtype):
             held.leave()
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize("batch, n, k", [((), 2300, 20), ((3,), 520, 40), ((), 40, 3000)])
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_symmetric_products_of_several_tiles(daemons, dtype, batch, n, k):
@@ -183,6 +186,7 @@ def bits(daemons, operands):
     return got
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize("way", WAYS)
 def test_the_bytes_are_the_same_from_everywhere(daemons, folder, operands, bits, way):
     """And as many as were planned."""
@@ -215,6 +219,7 @@ def test_integers_are_multiplied_by_our_own_kernels(w):
 
 # -- journals -------------------------------------------------------------------------------------
 
+@pytest.mark.plain
 @pytest.mark.parametrize("in_region,text", [(False, "a @ b + c"), (True, "a @ b + c"),
                                             (False, "a @ a.T + c")])
 def test_a_sum_of_several_tiles_with_a_journal(start, folder, in_region, text):

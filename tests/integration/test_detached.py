@@ -178,6 +178,7 @@ def test_the_shell_goes(daemon, home, folder, what):
     assert os.listdir(jobs_folder(home)) == [str(job)]
 
 
+@pytest.mark.plain
 def test_the_agent_keeps_nothing_that_it_does_not_need(daemon, home, folder):
     with open(folder / "a.npy") as extra:
         job = submit_long(home, daemon, folder, pass_fds=[extra.fileno()])

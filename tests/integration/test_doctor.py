@@ -82,6 +82,7 @@ def test_all_is_well(daemon, folder):
     assert os.listdir(folder) == []
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize("limits, check, level, words, advice", [
     ("ulimit -l 0", "locked memory", "note", "only 0 B may be locked", "limits.conf"),
     ("ulimit -S -l 0", "locked memory", "note", "only 0 B may be locked (hard limit", ""),

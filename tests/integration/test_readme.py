@@ -89,6 +89,7 @@ sys.exit(failed > 0)
 """
 
 
+@pytest.mark.plain
 def test_the_python_session_prints_what_the_readme_shows():
     if not DATA.exists() or not shutil.which("nccopy"):
         pytest.skip("the quickstart's data (ferret-datasets, netcdf-bin) are not installed")

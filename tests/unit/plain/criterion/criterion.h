@@ -1,24 +1,35 @@
-/* The part of Criterion that tests of threaded code use, without its processes.
+/* The part of Criterion that the tests use, without its processes. See main.c.
  *
- * Criterion runs every test in a child that it maps at fixed addresses, which ThreadSanitizer does
- * not allow. Builds with it put this folder before the system's: the same tests then run one after
- * the other in one process, and the first failure ends it. Tests that expect a signal are left out.
+ * Criterion runs every test in a program started anew, mapped at fixed addresses, which
+ * ThreadSanitizer does not allow. Builds with it put this folder before the system's: the same tests
+ * then run in children of one process.
  */
 #pragma once
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct plain_test {
     const char *suite, *name;
-    void (*run)(void);
-    int signal, timeout; /* the runner has one for the program */
+    void (*run)(void), (*init)(void), (*fini)(void);
+    int signal, exit_code, timeout; /* how it must end, and after how many seconds */
     struct plain_test *next;
 };
 
+/* Of a suite: .init and .fini of tests that have none, its .timeout of all. */
+void plain_register_suite(struct plain_test *suite);
 void plain_register(struct plain_test *test);
+
+#define TestSuite(suite_, ...)                                                                     \
+    static struct plain_test suite_##_suite = {.suite = #suite_, ##__VA_ARGS__};                   \
+    __attribute__((constructor)) static void suite_##_register(void)                               \
+    {                                                                                              \
+        plain_register_suite(&suite_##_suite);                                                     \
+    }                                                                                              \
+    struct plain_test
 
 #define Test(suite_, name_, ...)                                                                   \
     static void suite_##_##name_(void);                                                            \
@@ -30,13 +41,26 @@ void plain_register(struct plain_test *test);
     }                                                                                              \
     static void suite_##_##name_(void)
 
-__attribute__((format(printf, 4, 5), noreturn)) void
-plain_fail(const char *file, int line, const char *condition, const char *format, ...);
+/* Says what did not hold; of cr_assert the test is over, but for its .fini. */
+__attribute__((format(printf, 4, 5))) void
+plain_expected(const char *file, int line, const char *condition, const char *format, ...);
+__attribute__((noreturn)) void plain_leave(void);
+
+#define cr_expect(condition, ...)                                                                  \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            plain_expected(__FILE__, __LINE__, #condition, " " __VA_ARGS__);                       \
+    } while (0)
 
 #define cr_assert(condition, ...)                                                                  \
     do {                                                                                           \
-        if (!(condition))                                                                          \
-            plain_fail(__FILE__, __LINE__, #condition, " " __VA_ARGS__);                           \
+        if (!(condition)) {                                                                        \
+            plain_expected(__FILE__, __LINE__, #condition, " " __VA_ARGS__);                       \
+            plain_leave();                                                                         \
+        }                                                                                          \
     } while (0)
 
-#define cr_skip(...) return
+#define cr_assert_not_null(pointer) cr_assert((pointer) != NULL)
+
+#define cr_skip(...)      plain_leave()
+#define cr_skip_test(...) plain_leave()
