@@ -336,6 +336,11 @@ int conn_receive(struct conn *conn)
     return 0;
 }
 
+unsigned conn_n_waiting_fds(const struct conn *conn)
+{
+    return conn->n_waiting;
+}
+
 bool conn_may_have_more(const struct conn *conn)
 {
     return conn->was_filled;

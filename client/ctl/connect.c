@@ -6,12 +6,22 @@
 
 #define WAIT_STEP_MS 100
 
-static volatile sig_atomic_t interrupted;
+static volatile sig_atomic_t interrupted, reader_left;
 
 static void on_signal(int number)
 {
-    (void)number;
     interrupted = 1;
+    if (number == SIGPIPE)
+        reader_left = 1;
+}
+
+/* What is ignored by who started us (nohup, a shell in the background) stays ignored. */
+static void watch_signal(int number, int flags)
+{
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = flags}, before;
+    sigemptyset(&action.sa_mask);
+    if (sigaction(number, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        sigaction(number, &action, NULL);
 }
 
 void ctl_watch_signals(void)
@@ -19,15 +29,18 @@ void ctl_watch_signals(void)
     /* Without SA_RESTART, so that a poll in the library ends and the verb sees the flag. A second
      * Ctrl-C ends the process the hard way: what was not committed has no name yet, or a hidden one
      * where HDF5 needs it. */
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGHUP, &action, NULL);
-    sigaction(SIGQUIT, &action, NULL);
-    /* Each write to a closed pipe is one more: none may end the process hard. */
-    action.sa_flags = 0;
-    sigaction(SIGPIPE, &action, NULL);
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        watch_signal(numbers[i], (int)SA_RESETHAND);
+    watch_signal(SIGPIPE, 0); /* each write to a closed pipe is one more: none may end us hard */
+}
+
+void ctl_end_if_reader_left(void)
+{
+    if (!reader_left)
+        return;
+    signal(SIGPIPE, SIG_DFL);
+    raise(SIGPIPE);
 }
 
 bool ctl_was_interrupted(void)

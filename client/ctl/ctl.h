@@ -83,6 +83,8 @@ int ctl_exit_code(int status);
 /* True once Ctrl-C (or SIGTERM) was seen; handlers are installed by ctl_watch_signals(). */
 bool ctl_was_interrupted(void);
 void ctl_watch_signals(void);
+/* At the very end: where a pipe was closed by its reader, the process ends as without a handler. */
+void ctl_end_if_reader_left(void);
 /* Waits for the job's end; when interrupted cancels it first. */
 int ctl_wait(struct gad_job *job, struct gad_error *error);
 

@@ -101,7 +101,9 @@ static void usage(FILE *file)
 static void check_output(int code, void *data)
 {
     (void)data;
-    if (fflush(stdout) == 0 && !ferror(stdout))
+    bool is_written = fflush(stdout) == 0 && !ferror(stdout);
+    ctl_end_if_reader_left(); /* "| head" wants no more: not an error */
+    if (is_written)
         return;
     perror("gpuarrayctl: standard output");
     _exit(code == EXIT_OK ? EXIT_FAILED : code);

@@ -6,7 +6,7 @@
  *
  * Invariant: use[r] is the sum of the amounts of the charges on r, and never above limits[r] but
  * where that was lowered later.
- * Called by server.c (sessions), submit.c (jobs) and region.c.
+ * Called by server.c (sessions), session.c (messages), submit.c (jobs) and region.c.
  */
 #include "daemon/broker/account.h"
 #include "daemon/broker/list.h"

@@ -11,7 +11,7 @@ enum account_resource {
     ACCOUNT_SESSIONS,
     ACCOUNT_JOBS, /* queued, running, settling */
     ACCOUNT_REGION_BYTES,
-    ACCOUNT_DESCRIPTORS,   /* kept for jobs and regions */
+    ACCOUNT_DESCRIPTORS,   /* kept for jobs and regions, and of messages not read yet */
     ACCOUNT_REQUEST_BYTES, /* messages kept for jobs */
     ACCOUNT_N_RESOURCES
 };

@@ -15,6 +15,9 @@
  * and they end whether their client reads or not. Requests that only name files and regions are
  * never counted: a long queue of long jobs keeps nobody from asking about it.
  *
+ * Descriptors that came with a message which is not complete, or not read yet, are their user's as
+ * those of jobs are: whoever sends more than user-descriptors so, however many sessions, loses one.
+ *
  * A session closes in two steps. session_close() gives back everything that it holds and leaves a
  * husk, so that whoever is up the stack may still look at its state; session_reap() frees it at the
  * end of the turn. Nothing else frees a session.
@@ -151,6 +154,7 @@ void session_close(struct session *s)
     while ((first = list_first(&s->regions)))
         region_session_gone(list_entry(first, struct region, session_link));
     info_session_gone(s);
+    charge_release(&s->waiting_charge);
     charge_release(&s->charge);
 }
 
@@ -391,7 +395,7 @@ static int handle_frames(struct session *s, unsigned *n_left)
     return r;
 }
 
-static void read_frames(struct session *s)
+static void receive_frames(struct session *s)
 {
     unsigned n_left = FRAMES_PER_WAKE_UP;
     int r = 0;
@@ -411,6 +415,31 @@ static void read_frames(struct session *s)
             return;
     }
     mark_busy(s);
+}
+
+static void charge_waiting(struct session *s)
+{
+    struct gad_error error;
+    unsigned n_fds = conn_n_waiting_fds(s->conn);
+    if (n_fds == 0 || s->state == SESSION_CLOSED)
+        return;
+    int r = account_charge(s->broker->accounts, s->uid, ACCOUNT_DESCRIPTORS, n_fds,
+                           &s->waiting_charge, &error);
+    if (r == 0)
+        return;
+    metrics_refused(&s->broker->metrics, r > 0 ? r : GAD_INTERNAL);
+    log_warn(LOG_UID(s->uid), "client '%s' (pid %d): in messages that are not complete: %s",
+             s->client, (int)s->pid, r > 0 ? error.message : strerror(-r));
+    session_close(s);
+}
+
+/* What was charged for is given back before the frames are handled: a job is charged for its own.
+ */
+static void read_frames(struct session *s)
+{
+    charge_release(&s->waiting_charge);
+    receive_frames(s);
+    charge_waiting(s);
 }
 
 void session_work_busy(struct broker *broker)

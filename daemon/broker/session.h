@@ -35,6 +35,7 @@ struct session {
     pid_t pid;
     char client[SESSION_CLIENT_SIZE];
     struct charge charge;
+    struct charge waiting_charge; /* descriptors of messages that were not read yet */
     struct gad_error *refusal; /* the answer to its first request, if it may not stay */
     struct list jobs;          /* of owner_link */
     struct list waiters;       /* of session_link */

@@ -16,9 +16,10 @@
  * Large results of reductions are made and read for one part of the arrays after the other, in
  * rounds (kernels/plan/rounds.c), if the pass that reads them can be cut as they are. One that
  * reduces the axes along which they are large cannot be, and an output in it would need them in
- * whole: it is stored in a pass behind that one, for which arrays are read once more. It follows
- * from shapes alone, so that what a reduction shares its pass with, and with it the order in which
- * numbers are added, does not depend on the pool.
+ * whole: it is stored in a pass behind that one, for which arrays are read once more, and with it
+ * all others of its level and shape, which may be stored over what it reads. It follows from shapes
+ * alone, so that what a reduction shares its pass with, and with it the order in which numbers are
+ * added, does not depend on the pool.
  *
  * Called once for each program, between types.c and emit.c.
  */
@@ -295,6 +296,16 @@ static bool is_apart(const struct compiler *c, const struct root *store, uint32_
     return n_elements > LARGE_RESULTS;
 }
 
+/* Whether one of the stores from the first one on, all that could share its pass, is. */
+static bool is_one_apart(const struct compiler *c, const struct schedule *s, unsigned first,
+                         uint32_t reduced_axes)
+{
+    for (unsigned i = first; i < s->n_roots && share_pass(&s->roots[first], &s->roots[i]); i++)
+        if (is_apart(c, &s->roots[i], reduced_axes))
+            return true;
+    return false;
+}
+
 int passes_assign(struct compiler *c, struct schedule *ret)
 {
     unsigned n_reductions = 0; /* of the pass at hand */
@@ -310,7 +321,8 @@ int passes_assign(struct compiler *c, struct schedule *ret)
         const struct root *root = &ret->roots[i];
         bool is_store = root->is_output && root->scan == NODE_NONE;
         if (i > 0 && share_pass(&root[-1], root) &&
-            (is_store ? !is_apart(c, root, reduced_axes) : n_reductions < PASS_MAX_REDUCTIONS)) {
+            (is_store ? !is_one_apart(c, ret, i, reduced_axes)
+                      : n_reductions < PASS_MAX_REDUCTIONS)) {
             n_reductions += !is_store;
             continue;
         }

@@ -45,7 +45,7 @@ class Frames:
 
     def receive(self):
         """The frames that are there; None at the end of the file."""
-        data, ancillary, _, _ = self.sock.recvmsg(1 << 20, socket.CMSG_SPACE(4 * 64))
+        data, ancillary, _, _ = self.sock.recvmsg(1 << 20, socket.CMSG_SPACE(4 * 253))
         for _, kind, payload in ancillary:
             if kind == socket.SCM_RIGHTS:
                 self.fds += array.array("i", payload)

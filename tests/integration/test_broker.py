@@ -7,6 +7,7 @@ import stat
 import threading
 import time
 
+import msgpack
 import numpy as np
 import pytest
 
@@ -309,3 +310,46 @@ def test_a_second_signal_ends_a_drain(start):
     w.close()
     daemon.stop = daemon.log.close  # it has left already, and not with 0
     shutil.rmtree(daemon.dir)
+
+
+# -- descriptors of messages that are not complete ---------------------------------------------------
+
+def descriptors(w):
+    return w.call("server.info")["counts"]["descriptors"]
+
+
+def test_descriptors_of_messages_that_never_end_are_their_users(start):
+    daemon = start(args=["--user-descriptors", "600"])
+    begun = wire.frame(bytes(100), 253)[:9]
+    with open("/dev/null") as f, daemon.connect() as w:
+        senders = [daemon.connect() for _ in range(2)]
+        before = descriptors(w)
+        for sender in senders:
+            sender.send_bytes(begun, [f.fileno()] * 253)
+        until(lambda: descriptors(w) == before + 506)
+        with daemon.connect() as third:
+            third.send_bytes(begun, [f.fileno()] * 253)
+            with pytest.raises(Closed):
+                third.receive()
+        until(lambda: descriptors(w) == before + 506)  # the others' are kept
+        for n, sender in enumerate(senders):
+            sender.close()
+            until(lambda: descriptors(w) == before + (253 if n == 0 else 0) - n - 1)
+    assert "in messages that are not complete" in daemon.text()
+
+
+def test_descriptors_of_a_message_in_pieces_are_counted_once(start, tmp_path):
+    """With the message and with its job they would be more than the user may have."""
+    daemon = start(args=["--user-descriptors", "16"])
+    values = np.arange(1000.0)
+    values.tofile(tmp_path / "a.raw")
+    args = {f"a{i}": described(values, wire.file_at(i)) for i in range(10)}
+    body = msgpack.packb([0, 7, "job.run", [{"args": args, "outputs": [{"expr": "sum(" + "+".join(args) + ")"}]}]])
+    data = wire.frame(body, 10)
+    with open(tmp_path / "a.raw", "rb") as f, daemon.connect() as w, daemon.connect() as other:
+        before = descriptors(other)
+        w.send_bytes(data[:-5], [f.fileno()] * 10)
+        until(lambda: descriptors(other) == before + 10)
+        w.send_bytes(data[-5:])
+        assert wire.result_array(w.reply(7)["outputs"][0])[()] == 10 * values.sum()
+        until(lambda: descriptors(other) == before)

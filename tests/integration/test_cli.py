@@ -359,8 +359,40 @@ def test_a_signal_cancels_and_leaves_nothing(daemon, folder, number):
         if number == signal.SIGPIPE:
             process.send_signal(number)
         _, text = process.communicate(timeout=30)
-        assert process.returncode == 130, text
+        assert process.returncode == (-number if number == signal.SIGPIPE else 130), text
         assert os.listdir(folder) == ["big.raw"]
+
+
+@pytest.mark.parametrize("is_ignored", [False, True])
+def test_a_reader_that_leaves_is_no_error_unless_sigpipe_is_ignored(daemon, folder, is_ignored):
+    np.save(folder / "a.npy", np.arange(4000.0))
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([conftest.CTL, "run", "a", "a=a.npy"], cwd=folder, stdout=writer,
+                          stderr=subprocess.PIPE, text=True, timeout=30,
+                          restore_signals=not is_ignored,  # Python's own SIGPIPE is ignored
+                          env={**os.environ, "GPUARRAYD_SOCKET": daemon.socket})
+    os.close(writer)
+    if is_ignored:
+        assert done.returncode == 1 and "Broken pipe" in done.stderr, done
+    else:
+        assert (done.returncode, done.stderr) == (-signal.SIGPIPE, "")
+
+
+def test_a_signal_that_is_ignored_from_the_start_stays_so(daemon, folder):
+    with open(folder / "big.raw", "wb") as f:
+        f.truncate(256 << 20)
+    process = subprocess.Popen(["nohup", conftest.CTL, "run", "sum(tanh(exp(sin(a))))", "a=big.raw:f4:67108864"],
+                               cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True,
+                               env={**os.environ, "GPUARRAYD_SOCKET": daemon.socket})
+    with daemon.connect() as w:
+        while not w.call("server.info")["counts"]["jobs_running"]:
+            assert process.poll() is None
+            time.sleep(0.01)
+    process.send_signal(signal.SIGHUP)
+    text, error = process.communicate(timeout=60)
+    assert process.returncode == 0 and float(text) > 0, error
 
 
 def test_silent_in_a_pipe_and_a_bar_on_a_terminal(daemon, folder):

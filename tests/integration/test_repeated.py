@@ -3,6 +3,7 @@ an earlier job never shows in a later one."""
 
 import itertools
 import random
+import re
 
 import numpy as np
 
@@ -76,11 +77,13 @@ def test_users_of_one_text_on_many_connections(daemon):
 
 
 def answer(w, outputs, args):
-    """What a request gives, an error's words included, in a form that can be compared."""
+    """What a request gives, an error's words included, in a form that can be compared; which of a
+    request's arguments are unnamed shows in what could have been written."""
     try:
         made = w.call("job.run", outputs=outputs, args=args)["outputs"]
     except wire.Error as error:
-        return error.fields
+        return {name: re.sub(r", unnamed_\d+$", "", word) if isinstance(word, str) else word
+                for name, word in error.fields.items()}
     return [(output["name"], output["dtype"], output["shape"], output["data"]) for output in made]
 
 

@@ -24,6 +24,7 @@ def run(daemon, folder):
     temporary.mkdir()
     env = {**os.environ, "GPUARRAYD_SOCKET": daemon.socket, "TMPDIR": str(temporary),
            "DASK_TEMPORARY_DIRECTORY": str(folder / "dask"),
+           "DASK_LOGGING__DISTRIBUTED": "critical",  # a heartbeat that meets the cluster's end
            "PYTHONPATH": f"{PACKAGE}:{os.environ.get('PYTHONPATH', '')}"}
 
     def start(name, *args, status=0, words=""):
