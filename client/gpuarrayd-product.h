@@ -17,6 +17,9 @@
 extern "C" {
 #endif
 
+struct gad_move_options; /* where another of the headers was included first */
+struct gad_plan;
+
 /** A product: what is multiplied, and what becomes of it. */
 struct gad_product {
     struct gad_array *left, *right; /**< may be one array: then left @ right transposed is computed

@@ -49,7 +49,7 @@ int conn_send_with(struct conn *conn, const void *body, size_t size_bytes, const
 int conn_flush(struct conn *conn) GAD_MUST_CHECK;
 
 size_t conn_n_queued_bytes(const struct conn *conn);
-bool conn_has_frame(const struct conn *conn); /* conn_next() would not say -EAGAIN */
+bool conn_has_frame(const struct conn *conn);         /* conn_next() would not say -EAGAIN */
 unsigned conn_n_waiting_fds(const struct conn *conn); /* received, of frames not taken yet */
 
 /* Gives back the memory of empty buffers; for a connection that has been quiet for a while. */

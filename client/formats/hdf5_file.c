@@ -9,8 +9,9 @@
  * lock counts between our own descriptors too.
  *
  * HDF5 reports a stack of texts. Its innermost text tells a truncated file (with numbers) and a
- * file left marked as open from others; a lock is recognised by trying the same lock. A file that
- * is marked by a writer that lets others read meanwhile (SWMR) is read as such.
+ * file left marked as open from others, and a lock of somebody else where it has the number; else a
+ * lock is recognised by trying the same one. A file that is marked by a writer that lets others
+ * read meanwhile (SWMR) is read as such.
  *
  * Whether files are locked at all is HDF5's own setting, $HDF5_USE_FILE_LOCKING; without it locks
  * are used where the file system has them.
@@ -31,6 +32,8 @@
 #include <sys/file.h>
 
 #define REASON_CHARS 200
+/* Of a lock that somebody else has: EWOULDBLOCK. */
+#define LOCKED_REASON "unable to lock file, errno = 11,"
 
 static pthread_mutex_t library = PTHREAD_MUTEX_INITIALIZER;
 
@@ -147,7 +150,7 @@ static int open_error(const char *path, const struct stat *st, bool for_writing,
         return truncated_error(reason, shown, name, error);
     if (strstr(reason, "already open for"))
         return marked_error(shown, name, error);
-    if (is_locked(path, for_writing))
+    if (strstr(reason, LOCKED_REASON) || is_locked(path, for_writing))
         return locked_error(st, for_writing, shown, name, error);
     if (H5Fis_hdf5(path) <= 0)
         return error_set(error, GAD_BAD_FORMAT, name, "'%.200s' is no HDF5 file", shown);

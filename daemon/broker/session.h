@@ -36,11 +36,11 @@ struct session {
     char client[SESSION_CLIENT_SIZE];
     struct charge charge;
     struct charge waiting_charge; /* descriptors of messages that were not read yet */
-    struct gad_error *refusal; /* the answer to its first request, if it may not stay */
-    struct list jobs;          /* of owner_link */
-    struct list waiters;       /* of session_link */
-    struct list stats_waits;   /* of session_link */
-    struct list regions;       /* of session_link */
+    struct gad_error *refusal;    /* the answer to its first request, if it may not stay */
+    struct list jobs;             /* of owner_link */
+    struct list waiters;          /* of session_link */
+    struct list stats_waits;      /* of session_link */
+    struct list regions;          /* of session_link */
     unsigned n_pending;
     uint64_t request_bytes; /* large ones, of its jobs that have not been computed */
     uint64_t reply_bytes;   /* that wait for it, as last counted */

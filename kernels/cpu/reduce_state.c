@@ -1,4 +1,5 @@
-/* Beginning and end of a reduction over one row; the pieces between are reduce.c's.
+/* Beginning and end of a reduction over one row; the pieces between are those of reduce.c,
+ * reduce_extrema.c and, of sums of floats, reduce_sums.c.
  *
  * The end folds what the pieces left: a last block that is not full, and the binary counter of
  * block sums from its newest and smallest entry to its oldest. So the result depends on the
@@ -20,7 +21,8 @@
  * the result is at least m^2 / 2^15, and at least a quarter of the mean's square where the mean is
  * beyond 2 m, so n mean^2 is at most 2^17 n times the result. That bound, an error of n 2^-36, is
  * for rows whose other elements are all equal; else the result grows with n as well. NumPy, which
- * rounds the mean to float32, then loses more: up to n^2 2^-33.
+ * rounds the mean to float32, adds n times the square of what that takes from it to the result:
+ * about n 2^-31 of it, unless the mean happens to be a float32.
  */
 #include "kernels/cpu/reducer.h"
 

@@ -7,10 +7,11 @@
  *     kept:     a row's elements to one each     mean(a, axis=0)
  *
  * The order in which a cell takes in its elements is that of the walk. Floats are added in double:
- * within a row as reduce.c says (short rows one after the other), rows one after the other in
- * blocks of r->block, and blocks one after the other. So the bits depend on the extents of the
- * reduced axes alone. Axes of length 1 in the whole pass are not there; a kept axis of which the
- * box has one element is, or the bits would depend on how many it has.
+ * within a row as reduce_sums.c says and reduce.c of products (short rows one after the other),
+ * rows one after the other in blocks of r->block, and blocks one after the other. So the bits
+ * depend on the extents of the reduced axes alone. Axes of length 1 in the whole pass are not
+ * there; a kept axis of which the box has one element is, or the bits would depend on how many it
+ * has.
  *
  * A row that goes on in the next strip: its blocks of KERNEL_GRANULE elements begin where the row
  * does, so elements that do not fill one wait in `pending`.

@@ -49,7 +49,7 @@ struct selection {
     bool needs_next;              /* also the elements behind them */
     uint16_t n_elements;          /* float64, of a slice: a constant unless ignores_nan */
     uint16_t at[QUANTILES_MAX];   /* results, of the source's dtype: the elements, */
-    uint16_t next[QUANTILES_MAX]; /* and those behind them; the same where there is none */
+    uint16_t next[QUANTILES_MAX]; /* and those behind them; any where there is none */
 };
 
 /* At least one axis is reduced, and one element in it. All it gives is to be read beside the

@@ -8,11 +8,10 @@
  *     one row or column    any rows and columns, but no last one alone; along the depth whole
  *                          pieces, since each has sums of its own that are added to C
  *                          (kernels/cpu/multiply_line.c)
- *     floats               rows, of float64 columns too, in whole units of the library, as long as
- *                          no part is so small that it would be multiplied by other kernels: see
- *                          cpu_multiply_may_join() for the same the other way round
  *
- * A device's library promises none of it. Parts cost speed, so they come after everything else.
+ * Other products of floats have none: a library picks its kernels by extents, in ways that differ
+ * from processor to processor. Nor have those of a device. Parts cost speed, so they come after
+ * everything else.
  *
  * Called by product_tiles.c, again and again until something fits. Pure code.
  */
@@ -20,10 +19,7 @@
 #include "kernels/plan/planner.h"
 
 #define LEAST_EXTENT 16
-#define FLOAT32_UNIT 48
-#define FLOAT64_UNIT 16
 #define PIECE_DEPTH  16384
-#define LEAST_WORK   (INT64_C(5) << 18) /* multiplications; libraries' small ones end at 10^6 */
 
 struct parts {
     bool is_float, is_line; /* is_line: one row or column */
@@ -42,43 +38,21 @@ static int64_t rest_of(int64_t length, int64_t extent)
     return length - (divide_up(length, extent) - 1) * extent;
 }
 
-/* The product of the smallest part of each axis is worth a call of the library as it is. */
-static bool is_large_enough(const struct parts *p, int64_t rows, int64_t columns)
-{
-    int64_t depth = rest_of(p->depth, p->product->step_depth);
-
-    rows = least(rows, rest_of(p->n_rows, rows));
-    columns = least(columns, rest_of(p->n_columns, columns));
-    return multiply_saturating(multiply_saturating(rows, columns), depth) >= LEAST_WORK;
-}
-
-static int64_t unit_of(const struct parts *p)
-{
-    if (!p->is_float || p->is_line)
-        return LEAST_EXTENT;
-    return p->product->item_bytes == 4 ? FLOAT32_UNIT : FLOAT64_UNIT;
-}
-
 /* Half of it or the longest below that may be; where there is none, the longest that may be. False:
  * it stays. */
 static bool part_extent(const struct parts *p, int64_t *extent, int64_t length)
 {
     struct plan_product *product = p->product;
-    bool is_rows = extent == &product->block_rows, is_any = !p->is_float || p->is_line;
-    int64_t unit = unit_of(p), whole = least(*extent, length);
-    int64_t n_units = divide_up(whole, unit) - 1, half = divide_up(divide_up(whole, 2), unit);
+    int64_t whole = least(*extent, length), n_units = divide_up(whole, LEAST_EXTENT) - 1;
+    int64_t half = divide_up(divide_up(whole, 2), LEAST_EXTENT);
 
-    if (!is_any && !is_rows && product->item_bytes == 4)
-        return false;
     for (int64_t i = 0; i < n_units; i++) {
-        int64_t n = half - i > 0 ? half - i : n_units - (i - half);
-        int64_t rows = is_rows || product->is_symmetric ? n * unit : product->block_rows;
-        int64_t columns = !is_rows || product->is_symmetric ? n * unit : product->block_columns;
-        if (n * unit >= whole || (p->is_line && rest_of(length, n * unit) == 1) ||
-            (!is_any && !is_large_enough(p, least(rows, p->n_rows), least(columns, p->n_columns))))
+        int64_t n = LEAST_EXTENT * (half - i > 0 ? half - i : n_units - (i - half));
+        if (n >= whole || (p->is_line && rest_of(length, n) == 1))
             continue;
-        product->block_rows = rows;
-        product->block_columns = columns;
+        *extent = n;
+        if (product->is_symmetric)
+            product->block_rows = product->block_columns = n;
         return true;
     }
     return false;
@@ -89,8 +63,7 @@ static bool part_depth(const struct parts *p)
     int64_t unit = p->is_float ? PIECE_DEPTH : LEAST_EXTENT;
     int64_t whole = least(p->product->step_depth, p->depth);
 
-    if ((p->is_float && !p->is_line) || whole <= unit ||
-        (p->is_float && p->product->n_depth_steps > 1 && whole % unit != 0))
+    if (whole <= unit || (p->is_float && p->product->n_depth_steps > 1 && whole % unit != 0))
         return false;
     p->product->step_depth = divide_up(divide_up(whole, 2), unit) * unit;
     if (p->product->step_depth >= whole)
@@ -118,6 +91,8 @@ bool planner_part_blocks(const struct program *program, struct plan_product *pro
     int64_t columns = least(product->block_columns, p.n_columns);
     int64_t depth = least(product->step_depth, p.depth);
 
+    if (p.is_float && !p.is_line)
+        return false;
     if (depth >= rows && depth >= columns && part_depth(&p))
         return true;
     if (rows >= columns && part_extent(&p, &product->block_rows, p.n_rows))

@@ -110,6 +110,16 @@ def test_the_header_compiles_alone_as_cpp(installed, compiler, tmp_path):
     compile_with(installed, compiler, source, tmp_path / "alone", "-std=c++17")
 
 
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_each_header_compiles_alone_as_c(installed, compiler, tmp_path):
+    headers = sorted(path.name for path in installed.at("includedir").glob("gpuarrayd*.h"))
+    assert "gpuarrayd-product.h" in headers
+    for header in headers:
+        source = tmp_path / "alone.c"
+        source.write_text(f"#include <{header}>\nint main(void) {{ return 0; }}\n")
+        compile_with(installed, compiler, source, tmp_path / "alone", "-std=c11")
+
+
 def is_alive(pid):
     try:
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"

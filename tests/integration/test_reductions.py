@@ -3,6 +3,7 @@ the place of its source; jobs whose results do not fit the pool together, and th
 done; cancelling, failing clients and workers that die in the middle."""
 
 import contextlib
+import itertools
 import json
 import os
 import signal
@@ -274,6 +275,32 @@ def test_an_output_with_large_results_goes_in_rounds_beside_one_of_all_elements(
     assert np.allclose(results[0][1], wide - wide.mean(axis=1, keepdims=True), atol=1e-6)
     for other in results[1:]:
         assert [x.tobytes() for x in other] == [x.tobytes() for x in results[0]]
+
+
+@pytest.mark.parametrize("engine", ["cpu", "cuda"])
+def test_what_is_stored_over_the_array_waits_for_outputs_with_large_results(start, engine):
+    """In whichever order they are: the rows' differences are of a pass behind the sum's."""
+    a = normal((300_000, 2))
+    exprs = {"sum": "logsumexp(a)", "twice": "a * 2",
+             "differences": "a - mean(a, axis=1, keepdims=True)"}
+    wide = a.astype("f8")
+    with start(pool="64M", engine=engine).connect() as w:
+        for names in itertools.permutations(exprs):
+            region = wire.Region(w, 2 * a.nbytes + 64)
+            places = {"twice": (a.shape, 0), "differences": (a.shape, a.nbytes),
+                      "sum": ((), 2 * a.nbytes)}
+            got = {name: region.array("f4", *place) for name, place in places.items()}
+            sent = {name: described(got[name], region.at(offset))
+                    for name, (_, offset) in places.items()}
+            got["twice"][:] = a
+            w.call("job.run", args={"a": sent["twice"]},
+                   outputs=[{"expr": exprs[name], "to": sent[name]} for name in names])
+            assert np.array_equal(got["twice"], 2 * a), names
+            want = wide - wide.mean(axis=1, keepdims=True)
+            assert np.allclose(got["differences"], want, atol=1e-6), names
+            assert np.allclose(got["sum"], np.log(np.exp(wide).sum()), rtol=1e-6), names
+            del got
+            w.call("region.detach", region=region.id)
 
 
 @pytest.mark.parametrize("engine", ["cpu", "cuda"])

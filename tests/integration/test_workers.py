@@ -159,6 +159,7 @@ def test_regions_are_at_all_workers(begin):
 def test_a_region_that_one_worker_cannot_map(begin, devices):
     devices.are("deaf")
     daemon = begin()
+    wait_for(daemon, "ready", "cpu")  # or nobody could map it
     wait_for(daemon, "ready")
     with daemon.connect() as w:
         region, a = big_region(w)
@@ -265,6 +266,7 @@ def test_a_region_that_the_worker_that_comes_can_map(start, devices):
                        f'exec "{conftest.WORKER}" "$@"\n')
     program.chmod(0o755)
     daemon = start(engine="cpu", args=devices.args(), env=devices.env, worker=program)
+    wait_for(daemon, "ready", "cpu")
     wait_for(daemon, "ready")
     with daemon.connect() as w:
         region, a = big_region(w)
