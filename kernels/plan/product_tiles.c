@@ -348,7 +348,7 @@ static bool fits_given(struct chooser *c, struct product_tile *t)
     return false;
 }
 
-/* Smaller blocks, for the engine whose library has the same bits with them. */
+/* Smaller blocks that change no bit: of what a library does not decide, so not on a device. */
 static bool part_blocks(struct chooser *c)
 {
     struct planner *p = c->p;

@@ -412,7 +412,7 @@ const struct setting settings_table[SETTING_COUNT] = {
             .word = "auto",
             .is_reloadable = true,
             FIELD(user_descriptors),
-            .doc = "open files that the daemon keeps for a user's jobs and regions",
+            .doc = "open files kept for a user's jobs, regions and unread messages",
             .why = "auto: a quarter of what the daemon may open (LimitNOFILE= of the service).",
         },
     [SETTING_REGION_LIMIT] =
