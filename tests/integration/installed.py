@@ -1,6 +1,7 @@
 """The build as 'meson install' puts it, below a folder of its own."""
 
 import contextlib
+import fcntl
 import json
 import os
 import pathlib
@@ -25,16 +26,19 @@ class Installed:
 
     @contextlib.contextmanager
     def kept_log(self):
-        """The log of what is installed stays that of the last real installation."""
+        """The log of what is installed stays that of the last real installation. There is one a
+        build, and an uninstallation goes by it: who installs waits for other processes that do."""
         log = self.build / "meson-logs/install-log.txt"
-        kept = log.read_bytes() if log.exists() else None
-        try:
-            yield
-        finally:
-            if kept is None:
-                log.unlink(missing_ok=True)
-            else:
-                log.write_bytes(kept)
+        with open(self.build / "meson-logs/install.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            kept = log.read_bytes() if log.exists() else None
+            try:
+                yield
+            finally:
+                if kept is None:
+                    log.unlink(missing_ok=True)
+                else:
+                    log.write_bytes(kept)
 
     def call(self, *words):
         done = subprocess.run([*map(str, words)], cwd=self.build, text=True, capture_output=True)
