@@ -59,6 +59,9 @@ const char *plan_bound_name(enum plan_bound bound);
 struct plan_pass {
     struct geometry geometry;
     unsigned tile_log2;
+    /* 2^leaf_log2 neighbours of a chain (fewer at its end) give one node, each going on with what
+     * the one before it gave; at most tile_log2. Follows from shapes, dtypes and layouts alone. */
+    unsigned leaf_log2;
     uint64_t n_tiles;     /* over all rounds */
     uint64_t round_tiles; /* of a whole round */
     bool needs_slot; /* some operand is a file, staged in a slot (providers bring their own); for a
@@ -70,7 +73,7 @@ struct plan_pass {
     /* Of a pass with reductions. node_bytes: of the largest node. has_tree: chains have several
      * tiles. Else no tree is needed: the memory at plan->tree_offset_bytes is `tree.window` stacks
      * of stack_nodes nodes, one for each tile that exists: a single node where each grain is a
-     * chain, or reduce_stack_nodes(tile_log2). */
+     * chain, or reduce_stack_nodes(tile_log2 - leaf_log2). */
     uint64_t node_bytes;
     unsigned stack_nodes;
     /* Of a pass that transposes a file (plan/strips.c): the memory of a stack is instead a block of

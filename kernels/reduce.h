@@ -3,16 +3,17 @@
  *
  * A pass that reduces has axes that are reduced and axes that are kept (pass->reduced_axes). The
  * grains that share their place along the kept axes are a chain: geometry numbers them one behind
- * the other. Each grain gives a node: an accumulator per reduction and cell, a cell being one
- * element of the grain's kept axes (a single one where all axes are reduced). The nodes of a chain
- * are combined in a tree over the grain's index in the chain:
+ * the other. Each grain, or a few of them one after the other (plan_pass.leaf_log2), gives a node:
+ * an accumulator per reduction and cell, a cell being one element of the grain's kept axes (a
+ * single one where all axes are reduced). The nodes of a chain are combined in a tree over the
+ * node's index in the chain:
  *
  *     node(level, i) = combine(node(level - 1, 2i), node(level - 1, 2i + 1))
  *
- * or the left child alone where the right one lies beyond the chain's last grain. The shape of the
- * tree, hence the bits, depends on the number of grains in a chain only. Counts may have large
+ * or the left child alone where the right one lies beyond the chain's last one. The shape of the
+ * tree, hence the bits, depends on the number of nodes in a chain only. Counts may have large
  * nodes, and are exact in any order: theirs are combined one after the other, without a tree. A
- * tile (an aligned run of 2^k grains of one chain) reduces its own subtree in a stack; the tree
+ * tile (an aligned run of 2^k of them in one chain) reduces its own subtree in a stack; the tree
  * combines tiles as soon as both children are there.
  *
  * A node's memory, 64-byte aligned: a header of 64 bytes, then for each reduction of the pass, in
@@ -71,16 +72,16 @@ void reduce_combine(const struct reduce_layout *layout, void *left, const void *
  * the second plane, of ARGMIN and ARGMAX the index. */
 const void *reduce_values(const struct reduce_layout *layout, const void *node, unsigned i);
 
-/* A small in-order stack: takes the nodes of a tile's grains in order, gives the tile's node. Its
- * memory is given: reduce_stack_nodes(k, is_flat) nodes for 2^k grains. The next grain's node is
- * written where reduce_stack_next() says, then pushed. */
+/* A small in-order stack: takes a tile's leaves in order, which are its grains' nodes, gives the
+ * tile's node. Its memory is given: reduce_stack_nodes(k, is_flat) nodes for 2^k leaves. The next
+ * leaf is written where reduce_stack_next() says, then pushed. */
 struct reduce_stack {
     struct reduce_layout layout;
     char *memory;
     unsigned n_nodes;
     uint64_t n_leaves;
 };
-unsigned reduce_stack_nodes(unsigned tile_log2, bool is_flat);
+unsigned reduce_stack_nodes(unsigned leaves_log2, bool is_flat);
 void reduce_stack_init(struct reduce_stack *s, const struct reduce_layout *layout, void *memory);
 void *reduce_stack_next(const struct reduce_stack *s);
 void reduce_stack_push(struct reduce_stack *s);
@@ -96,7 +97,7 @@ struct reduce_tree_shape {
     uint64_t node_bytes;  /* of the largest node */
     uint64_t chain_tiles; /* tiles of one chain; at least 1 */
     uint64_t n_tiles;     /* of all chains together */
-    unsigned tile_log2;
+    unsigned leaves_log2; /* of a tile */
     bool is_flat;    /* as the layouts */
     unsigned window; /* no tile is begun this far ahead of the oldest unfinished one */
 };

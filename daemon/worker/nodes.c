@@ -134,7 +134,7 @@ void tile_take_nodes(struct tile *t)
     const struct plan_pass *plan = plan_of(job);
     t->nodes = t->block = NULL;
     t->has_block = false;
-    t->stack.n_leaves = 0;
+    t->stack.n_leaves = t->n_in_leaf = 0;
     t->oldest_tile = job->first_tile;
     if (job->product)
         return;
@@ -172,7 +172,7 @@ void *tile_node(struct tile *t, const int64_t *count)
     struct reduce_layout layout;
     if (!t->nodes)
         return NULL;
-    if (grain_is_chain(t) || t->stack.n_leaves == 0) {
+    if (t->n_in_leaf == 0 && (grain_is_chain(t) || t->stack.n_leaves == 0)) {
         uint64_t n_cells = geometry_n_cells(&plan_of(job)->geometry, count);
         reduce_layout_init(&layout, job->program, job->pass, n_cells);
         reduce_stack_init(&t->stack, &layout, t->nodes);
@@ -195,6 +195,10 @@ void tile_push_node(struct tile *t)
 {
     if (!t->nodes)
         return;
+    t->n_in_leaf++;
+    if (t->n_in_leaf >> plan_of(t->job)->leaf_log2 == 0 && t->grain + 1 < t->end)
+        return;
+    t->n_in_leaf = 0;
     reduce_stack_push(&t->stack);
     if (grain_is_chain(t))
         keep(t->job, t->grain, &t->stack.layout, reduce_stack_finish(&t->stack));

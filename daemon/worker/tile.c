@@ -37,6 +37,7 @@ void tile_init(struct tile *t, struct wjob *job)
     t->slot = NULL;
     t->has_begun = t->has_blocks = t->is_staged = t->is_in_slot = t->is_computed = false;
     t->device_error = 0;
+    t->together.end = t->grain;
     t->measure = (struct measure){.source_ns = 0};
     tile_take_nodes(t);
 }
@@ -65,7 +66,8 @@ struct cpu_box tile_box(const struct tile *t, const struct thread_context *th)
     return (struct cpu_box){.ndim = tile_pass(t)->ndim,
                             .count = th->count,
                             .start = th->start,
-                            .axis_order = tile_plan(t)->geometry.axis_order};
+                            .axis_order = tile_plan(t)->geometry.axis_order,
+                            .is_continued = t->n_in_leaf > 0};
 }
 
 /* Bytes as the plan counts them: small arrays in memory once, others, and all of a product, box by

@@ -20,6 +20,14 @@ enum tile_outcome { TILE_DONE, TILE_NEEDS_READ, TILE_NEEDS_CLIENT, TILE_ON_DEVIC
 struct engine;
 struct sched;
 
+/* Grains of which the CPU's engine reads the inputs at once (cpu/together.c): a range along one axis
+ * of the pass. */
+struct together {
+    uint64_t first, end; /* grains */
+    int axis;            /* -1: there is one grain */
+    int64_t start, count;
+};
+
 struct tile {
     struct wjob *job;
     struct tile *next;
@@ -33,6 +41,7 @@ struct tile {
     bool is_computed;                      /* the device has ended, maybe before the turn did */
     int device_error;                      /* then: 0 or the engine's */
     uint8_t ring_slots[REQUEST_MAX_ARGS + REQUEST_MAX_OUTPUTS]; /* inputs, outputs of the pass */
+    struct together together; /* with the grain in hand, in the slot */
     struct measure measure;
     struct product_turn turn; /* of a product: instead of a run of grains; `grain` counts its own */
     /* nodes.c */
@@ -40,6 +49,7 @@ struct tile {
     unsigned stack_index; /* without a tree: which of the plan's stacks that is */
     uint64_t oldest_tile; /* that the tree missed when this one was added */
     struct reduce_stack stack;
+    uint64_t n_in_leaf; /* grains that the stack's next leaf has taken in */
     char *block;    /* strips.c: memory for what it reads or writes at once; NULL: grain by grain */
     bool has_block; /* its source was read, or is in memory */
 };

@@ -114,12 +114,34 @@ static void find_extrema(struct run *run, unsigned op)
     }
 }
 
+/* What a node holds of these is all that they need to go on. */
+bool cpu_engine_can_continue(const struct program *program, const struct pass *pass)
+{
+    for (unsigned i = 0; i < pass->n_reductions; i++) {
+        unsigned op = program->reductions[pass->first_reduction + i].op;
+        if (op != OP_SUM && op != OP_PROD && op != OP_MIN && op != OP_MAX && op != OP_COUNT_NONZERO)
+            return false;
+    }
+    return true;
+}
+
+static int continue_node(struct binding *b, const void *node)
+{
+    struct reducer *r = &b->run->reducer;
+    r->n_rows_before = ((const struct reduce_header *)node)->n_elements;
+    bool can = cpu_engine_can_continue(b->run->program, b->run->pass) && !r->is_along_rows &&
+               r->n_rows_before > 0 && r->n_rows_before + r->n_rows <= CPU_MAX_CONTINUED_ROWS;
+    return can ? 0 : -EINVAL;
+}
+
 int bind_reductions(struct binding *b, const struct reduce_layout *layout, void *node)
 {
     struct run *run = b->run;
     if (run->n_reductions == 0)
         return 0;
     reducer_init(&run->reducer, run->box, run->pass);
+    if (run->box->is_continued && continue_node(b, node))
+        return -EINVAL;
     if (!layout || layout->n_reductions != run->n_reductions ||
         layout->n_cells != run->reducer.n_cells || cell_bytes(run, layout) > BIND_MAX_CELL_BYTES)
         return -EINVAL;

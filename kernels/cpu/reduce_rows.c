@@ -1,15 +1,18 @@
 /* Reductions of rows whose elements belong to cells: element i of every row goes into cell i.
  *
  * One row after the other, so that a cell takes in its elements in their order, however many rows
- * are given at a time. Four rows are joined in registers before a cell is written; cells are walked
- * in bands that stay in the first-level cache. A few cells (NARROW at most) are kept in registers
- * over all rows. Floats are added and multiplied in double. Of equal elements the first is the
- * least, of NaNs the first NaN. One pass over memory.
+ * are given at a time. Four rows, or eight where vectors are added, are joined in registers before
+ * a cell is written; cells are walked in bands that stay in the first-level cache. A few cells
+ * (NARROW at most) are kept in registers over all rows. Floats are added and multiplied in double.
+ * Of equal elements the first is the least, of NaNs the first NaN. One pass over memory.
  */
 #include "kernels/cpu/template.h"
 
 #if defined(KERNEL_IS_VECTORISED)
 #include "kernels/cpu/reduce_lanes.h"
+#define HAS_WIDE true
+#else
+#define HAS_WIDE false
 #endif
 
 #define BAND   1024
@@ -63,7 +66,7 @@
             value[i] = is_first ? FIRST(as[i], i) : NEXT(value[i], as[i], i);                      \
         (void)shift, (void)row_bytes;                                                              \
     }
-#define ROWS_BANDS(name, T, R)                                                                     \
+#define ROWS_BANDS(name, T, R, DONE, IS_WIDE)                                                      \
     static inline void name##_band_##T(const struct reduce_rows *rows, size_t begin, size_t n)     \
     {                                                                                              \
         int64_t row_bytes = rows->row_bytes;                                                       \
@@ -72,6 +75,14 @@
         R *value = (R *)rows->value + begin;                                                       \
         size_t n_left = rows->n_rows;                                                              \
         bool is_first = rows->is_first;                                                            \
+        for (; IS_WIDE && n_left >= 8; n_left -= 8, at += 8 * row_bytes, is_first = false) {       \
+            size_t n_done = DONE(T, 8);                                                            \
+            const f64 *s = shift ? shift + n_done : NULL;                                          \
+            const char *from = at + n_done * sizeof(T);                                            \
+            name##_four_##T(value + n_done, s, from, row_bytes, n - n_done, is_first);             \
+            from += 4 * row_bytes;                                                                 \
+            name##_four_##T(value + n_done, s, from, row_bytes, n - n_done, false);                \
+        }                                                                                          \
         for (; n_left >= 4; n_left -= 4, at += 4 * row_bytes, is_first = false)                    \
             if (is_first)                                                                          \
                 name##_four_##T(value, shift, at, row_bytes, n, true);                             \
@@ -98,11 +109,11 @@
 #define ROWS(name, T, R, FIRST, NEXT)                                                              \
     ROWS_NARROW(name, T, R, FIRST, NEXT)                                                           \
     ROWS_BESIDE(name, T, R, FIRST, NEXT, NONE_DONE)                                                \
-    ROWS_BANDS(name, T, R)
+    ROWS_BANDS(name, T, R, NONE_DONE, false)
 #define ROWS_ADDED(name, T, FIRST, NEXT, DONE)                                                     \
     ROWS_NARROW(name, T, f64, FIRST, NEXT)                                                         \
     ROWS_BESIDE(name, T, f64, FIRST, NEXT, DONE)                                                   \
-    ROWS_BANDS(name, T, f64)
+    ROWS_BANDS(name, T, f64, DONE, HAS_WIDE)
 #define NONE_DONE(T, n_rows) 0
 
 /* The same additions in vectors that load and convert in one step, which compilers do in two. */

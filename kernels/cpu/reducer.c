@@ -9,7 +9,8 @@
  * The order in which a cell takes in its elements is that of the walk. Floats are added in double:
  * within a row as reduce_sums.c says and reduce.c of products (short rows one after the other),
  * rows one after the other in blocks of r->block, and blocks one after the other. So the bits
- * depend on the extents of the reduced axes alone. Axes of length 1 in the whole pass are not
+ * depend on the extents of the reduced axes alone. (A box that goes on with the node of others has
+ * the rows behind theirs; all of these together are one block.) Axes of length 1 in the whole pass are not
  * there; a kept axis of which the box has one element is, or the bits would depend on how many it
  * has.
  *
@@ -129,7 +130,7 @@ static bool begin_block(const struct reducer *r, struct reducing *d, uint64_t ce
                         uint64_t row)
 {
     if (row == 0)
-        return true;
+        return r->n_rows_before == 0;
     if (!d->is_ordered || row % r->block != 0)
         return false;
     for (int i = 0; i < 2 && d->totals[i]; i++) {

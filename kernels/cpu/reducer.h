@@ -20,6 +20,7 @@ struct reducer {
     uint64_t n_cells;
     uint64_t n_rows;     /* that a cell takes in */
     uint64_t block;      /* rows between two additions to a cell's total */
+    uint64_t n_rows_before; /* that its cells have taken in: of boxes that this one goes on with */
     uint64_t n_elements; /* of a cell */
     unsigned n_groups;
     struct reducer_group groups[ARRAY_MAX_NDIM]; /* slowest first */

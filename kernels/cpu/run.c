@@ -196,20 +196,21 @@ static void finish_reductions(const struct run *run, void *node)
             else if ((run->reductions[i].twin != NULL) == is_twin)
                 reducing_finish(&run->reducer, &run->reductions[i]);
     if (run->n_reductions)
-        ((struct reduce_header *)node)->n_elements = run->reducer.n_elements;
+        ((struct reduce_header *)node)->n_elements =
+            run->reducer.n_rows_before + run->reducer.n_elements;
 }
 
 int cpu_engine_run(const struct cpu_engine *engine, const struct program *program, unsigned pass,
                    const struct cpu_box *box, const struct cpu_view *inputs,
                    const struct cpu_view *outputs, const struct cpu_view *reduced,
-                   const struct reduce_layout *layout, void *ret_node,
-                   struct cpu_warnings *warnings, void *scratch)
+                   const struct reduce_layout *layout, void *node, struct cpu_warnings *warnings,
+                   void *scratch)
 {
     struct run *run;
     if (movement_run(engine->transpose, program, &program->passes[pass], box, inputs, outputs))
         return 0;
-    int r = run_bind(engine, program, pass, box, inputs, outputs, reduced, layout, ret_node,
-                     scratch, &run);
+    int r =
+        run_bind(engine, program, pass, box, inputs, outputs, reduced, layout, node, scratch, &run);
     if (r)
         return r;
     bool is_done = run->n_counts == 0 && run_directly(run);
@@ -220,7 +221,7 @@ int cpu_engine_run(const struct cpu_engine *engine, const struct program *progra
             return GAD_NEGATIVE_POWER;
         first += n;
     }
-    finish_reductions(run, ret_node);
+    finish_reductions(run, node);
     warnings->n_divide_by_zero += run->events.n_divide_by_zero;
     warnings->n_invalid_casts += run->events.n_invalid_casts;
     return 0;

@@ -107,7 +107,7 @@ static void set_shape(struct plan_pass *planned, bool is_flat)
 
     planner_count_tiles(planned);
     planned->tree.node_bytes = planned->node_bytes;
-    planned->tree.tile_log2 = planned->tile_log2;
+    planned->tree.leaves_log2 = planned->tile_log2 - planned->leaf_log2;
     planned->tree.is_flat = is_flat;
     planned->tree.n_tiles = planned->round_tiles;
     planned->tree.chain_tiles = 1;
@@ -115,7 +115,7 @@ static void set_shape(struct plan_pass *planned, bool is_flat)
         planned->tree.chain_tiles = planner_ceil_shift(g->chain_grains, planned->tile_log2);
     planned->has_tree = planned->tree.chain_tiles > 1;
     planned->stack_nodes =
-        g->chain_grains > 1 ? reduce_stack_nodes(planned->tile_log2, is_flat) : 1;
+        g->chain_grains > 1 ? reduce_stack_nodes(planned->tree.leaves_log2, is_flat) : 1;
 }
 
 /* The largest window that costs little, or the one that is needed. */
@@ -150,7 +150,7 @@ bool planner_fit_nodes(const struct planner *p, unsigned pass)
             set_window(planned, planned->tree.window / 2);
         if (planner_tree_bytes(planned) <= p->room.tree_bytes)
             return true;
-        if (planned->tile_log2 == 0)
+        if (planned->tile_log2 == planned->leaf_log2)
             return false;
     }
 }

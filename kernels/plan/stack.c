@@ -19,9 +19,9 @@
 
 #include <assert.h>
 
-unsigned reduce_stack_nodes(unsigned tile_log2, bool is_flat)
+unsigned reduce_stack_nodes(unsigned leaves_log2, bool is_flat)
 {
-    return is_flat && tile_log2 > 1 ? 2 : tile_log2 + 1;
+    return is_flat && leaves_log2 > 1 ? 2 : leaves_log2 + 1;
 }
 
 void reduce_stack_init(struct reduce_stack *s, const struct reduce_layout *layout, void *memory)

@@ -10,11 +10,16 @@
  * begin.
  *
  * A provider's blocks come one by one into few slots: with several grains a tile, few tiles would
- * hold all of them.
+ * hold all of them. So it has one, or a leaf.
  *
  * Where the grains of a chain are several, a tile is of one chain alone, at most the whole of it;
  * where each is a chain of its own, a tile is of several chains. A scan's tile is of one step
  * alone: what a device computes at once does not depend on each other.
+ *
+ * Where rows belong to many cells (a mean along the first axis) nodes are as large as a part of a
+ * grain, so that combining one a grain would take as long as making it: some grains go into one
+ * node, one after the other, which is a leaf of the chain's tree. That changes bits, so it follows
+ * from the whole shapes, dtypes and layouts alone. A tile has whole leaves.
  *
  * Called by passes.c.
  */
@@ -27,6 +32,9 @@
 #define MIN_TILES_PER_THREAD 4
 #define MIN_DEVICE_TILES     8
 #define MIN_DEVICE_BYTES     (1024u * 1024)
+#define MAX_LEAF_LOG2        3
+#define LEAF_MAX_WORK        8                  /* an element; MAX_WORK for most of leaves */
+#define LEAF_LEAST_ELEMENTS  (INT64_C(1) << 24) /* of the pass: there are tiles for all threads */
 
 uint64_t planner_ceil_shift(uint64_t value, unsigned shift)
 {
@@ -77,6 +85,36 @@ static bool can_grow(const struct plan_pass *planned, unsigned tile_log2)
     return planner_ceil_shift(n, tile_log2) > 1;
 }
 
+static bool is_fastest_kept(const struct geometry *g)
+{
+    for (int i = g->ndim - 1; i >= 0; i--)
+        if (g->shape[g->axis_order[i]] > 1)
+            return !(g->reduced_axes >> g->axis_order[i] & 1);
+    return false;
+}
+
+/* Of the CPU's engine. */
+static unsigned choose_leaf_log2(const struct planner *p, unsigned index)
+{
+    const struct geometry *g = &p->plan->passes[index].geometry;
+    const struct pass *pass = &p->program->passes[index];
+    int64_t n_rows = 1, n_elements = 1;
+    unsigned k = 0;
+
+    if (!planner_has_nodes(pass) || g->chain_grains == 1 || !is_fastest_kept(g) ||
+        planner_work_per_element(pass) > LEAF_MAX_WORK ||
+        !cpu_engine_can_continue(p->program, pass))
+        return 0;
+    for (int axis = 0; axis < g->ndim; axis++) {
+        n_elements *= g->shape[axis]; /* 63 bits count them */
+        if (g->reduced_axes >> axis & 1)
+            n_rows *= g->grain_shape[axis];
+    }
+    while (k < MAX_LEAF_LOG2 && n_rows << (k + 1) <= CPU_MAX_CONTINUED_ROWS)
+        k++;
+    return n_elements >= LEAF_LEAST_ELEMENTS ? k : 0;
+}
+
 static unsigned device_tile_log2(const struct planner *p, unsigned index)
 {
     const struct plan_pass *planned = &p->plan->passes[index];
@@ -95,7 +133,8 @@ static unsigned cpu_tile_log2(const struct planner *p, unsigned index)
 {
     const struct plan_pass *planned = &p->plan->passes[index];
     const struct geometry *g = &planned->geometry;
-    unsigned n_threads = p->limits->n_threads > 0 ? p->limits->n_threads : 1, k = 0;
+    unsigned n_threads = p->limits->n_threads > 0 ? p->limits->n_threads : 1;
+    unsigned k = planned->leaf_log2;
     uint64_t n_wanted = (uint64_t)MIN_TILES_PER_THREAD * n_threads;
     uint64_t bytes = (planned->read_bytes + planned->write_bytes) / g->n_grains;
     uint64_t work = planner_work_per_element(&p->program->passes[index]);
@@ -112,6 +151,8 @@ void planner_choose_tiles(const struct planner *p, unsigned pass, bool has_provi
 {
     struct plan_pass *planned = &p->plan->passes[pass];
 
+    if (planned->geometry.n_grains > 0 && !p->limits->is_device)
+        planned->tile_log2 = planned->leaf_log2 = choose_leaf_log2(p, pass);
     if (planned->geometry.n_grains > 0 && !has_provider)
         planned->tile_log2 =
             p->limits->is_device ? device_tile_log2(p, pass) : cpu_tile_log2(p, pass);

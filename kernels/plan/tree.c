@@ -47,7 +47,7 @@ static unsigned max_nodes(const struct reduce_tree_shape *shape)
 
 static uint64_t place_bytes(const struct reduce_tree_shape *shape)
 {
-    return reduce_stack_nodes(shape->tile_log2, shape->is_flat) * shape->node_bytes;
+    return reduce_stack_nodes(shape->leaves_log2, shape->is_flat) * shape->node_bytes;
 }
 
 size_t reduce_tree_size_bytes(const struct reduce_tree_shape *shape)

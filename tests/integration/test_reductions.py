@@ -162,14 +162,9 @@ CUDA = [("64M", 2, "region"), ("64M", 1, "file"), ("64M", 2, "provider"), ("64M"
 CUDA = conftest.some(CUDA, 5)
 
 
-@pytest.mark.parametrize("engine", ["cpu", "cuda"])
-@pytest.mark.parametrize("shape, jobs", [((700, 1503), FLAT), ((37, 90, 311), DEEP)])
-def test_one_job_in_twenty_configurations(start, folder, engine, shape, jobs):
-    if engine == "cpu" and conftest.ENGINE == "cuda":
-        pytest.skip("about the CPU engine")
-    a = normal(shape)
+def check_configurations(start, folder, engine, a, jobs, configurations):
     wants, daemons = {}, {}
-    for i, (pool, threads, kind) in enumerate(CPU if engine == "cpu" else CUDA):
+    for i, (pool, threads, kind) in enumerate(configurations):
         if (pool, threads) not in daemons:
             daemons[pool, threads] = start(pool=pool, threads=threads, engine=engine)
         daemon = daemons[pool, threads]
@@ -184,6 +179,27 @@ def test_one_job_in_twenty_configurations(start, folder, engine, shape, jobs):
             wants[layout] = got
             check_values(got, jobs, a)
         check_bytes(got, wants[layout], jobs, what)
+
+
+@pytest.mark.parametrize("engine", ["cpu", "cuda"])
+@pytest.mark.parametrize("shape, jobs", [((700, 1503), FLAT), ((37, 90, 311), DEEP)])
+def test_one_job_in_twenty_configurations(start, folder, engine, shape, jobs):
+    if engine == "cpu" and conftest.ENGINE == "cuda":
+        pytest.skip("about the CPU engine")
+    check_configurations(start, folder, engine, normal(shape), jobs, CPU if engine == "cpu" else CUDA)
+
+
+# So many elements that several grains of the first axis go into one node.
+LARGE = [["mean(a, axis=0)", "max(a, axis=0)", "sum(a * a - 1, axis=0) - min(a)"]]
+
+
+@pytest.mark.parametrize("shape, places", [
+    ((2061, 8200), [("64M", 2, "file"), ("16M", 3, "region"), ("2M", 1, "provider")]),
+    ((129, 2, 65600), [("64M", 2, "region"), ("2M", 2, "file")])])
+def test_a_large_job_in_several_configurations(start, folder, shape, places):
+    if conftest.ENGINE == "cuda":
+        pytest.skip("about the CPU engine")
+    check_configurations(start, folder, "cpu", normal(shape), LARGE, places)
 
 
 @pytest.mark.parametrize("engine", ["cpu", "cuda"])

@@ -140,7 +140,7 @@ Test(bins, exact_counts_need_one_node_for_a_tile_and_one_for_a_chain)
     const struct reduce_tree_shape shape = {.node_bytes = layout.n_bytes,
                                             .chain_tiles = n_tiles,
                                             .n_tiles = n_tiles,
-                                            .tile_log2 = 4,
+                                            .leaves_log2 = 4,
                                             .is_flat = true,
                                             .window = 2};
     cr_assert(eq(uint, reduce_stack_nodes(4, true), 2));

@@ -82,6 +82,19 @@ static void make_sum(struct job *job, unsigned n_reductions)
     job->outputs[0].has_to = false;
 }
 
+/* Of the source's columns, stored by the second pass. */
+static void make_column_sums(struct job *job)
+{
+    int64_t n_columns = job->program.passes[0].shape[1];
+
+    make_sum(job, 1);
+    job->program.passes[0].n_insns = 0;
+    job->program.passes[0].reduced_axes = 1;
+    job->program.reductions[0].src.dtype = DTYPE_FLOAT32;
+    job->program.passes[1].ndim = job->program_outputs[0].ndim = 1;
+    job->program.passes[1].shape[0] = job->program_outputs[0].shape[0] = n_columns;
+}
+
 static int make_with(const struct job *job, const struct plan_limits *limits, struct plan *ret_plan,
                      struct gad_error *error)
 {
@@ -150,6 +163,54 @@ Test(plan, tiles_cover_the_grains_exactly)
         next += n;
     }
     cr_assert(eq(u64, next, 101));
+}
+
+/* Bits follow from it: so it depends neither on the pool nor on threads, and a tile has whole ones.
+ */
+static void check_leaves(const struct job *job, unsigned n_leaf_grains, unsigned which)
+{
+    static const struct plan_limits small = {.pool_bytes = 4 * MIB,
+                                             .slot_bytes = GRAIN_MAX_TOTAL_BYTES,
+                                             .carry_limit_bytes = 3 * MIB / 2};
+    struct plan plan;
+    struct gad_error error;
+
+    for (unsigned n_threads = 1; n_threads <= 64; n_threads *= 4) {
+        for (int is_small = 0; is_small < 2; is_small++) {
+            struct plan_limits limits = is_small ? small : default_limits;
+            limits.n_threads = n_threads;
+            cr_assert(zero(int, make_with(job, &limits, &plan, &error)), "%s", error.message);
+            const struct plan_pass *pass = &plan.passes[0];
+            cr_assert(eq(uint, 1U << pass->leaf_log2, n_leaf_grains), "case %u", which);
+            cr_assert(ge(uint, pass->tile_log2, pass->leaf_log2), "case %u", which);
+        }
+    }
+}
+
+Test(plan, large_sums_of_columns_put_some_grains_into_one_node)
+{
+    static const struct {
+        int64_t shape[2];
+        unsigned n_insns, n_leaf_grains;
+        enum op op;
+    } cases[] = {
+        {{4096, 131072}, 0, 8, OP_SUM},
+        {{4096, 4097}, 7, 8, OP_MAX},
+        {{4096, 4095}, 0, 1, OP_SUM},   /* there would be few tiles */
+        {{4096, 131072}, 8, 1, OP_SUM}, /* they would take long */
+        {{4096, 131072}, 0, 1, OP_SQUARED_DEVIATIONS},
+        {{1 << 25, 1}, 0, 1, OP_SUM},  /* a grain is one row */
+        {{1 << 20, 17}, 0, 1, OP_SUM}, /* has more rows than a leaf may */
+    };
+    struct job job;
+
+    for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        job_init(&job, DTYPE_FLOAT32, 2, cases[i].shape, LOCATION_FILE);
+        make_column_sums(&job);
+        job.program.passes[0].n_insns = (uint16_t)cases[i].n_insns;
+        job.program.reductions[0].op = (uint16_t)cases[i].op;
+        check_leaves(&job, cases[i].n_leaf_grains, i);
+    }
 }
 
 Test(plan, heavy_arithmetic_makes_smaller_tiles)

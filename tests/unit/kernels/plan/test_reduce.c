@@ -128,11 +128,11 @@ static void add_tile(struct reduce_tree *t, const struct reduce_tree_shape *shap
                      uint64_t tile)
 {
     uint64_t chain = tile / shape->chain_tiles, index = tile % shape->chain_tiles;
-    uint64_t first = index << shape->tile_log2, n = run->chain_leaves - first;
+    uint64_t first = index << shape->leaves_log2, n = run->chain_leaves - first;
     struct reduce_stack stack;
 
-    if (n > UINT64_C(1) << shape->tile_log2)
-        n = UINT64_C(1) << shape->tile_log2;
+    if (n > UINT64_C(1) << shape->leaves_log2)
+        n = UINT64_C(1) << shape->leaves_log2;
     reduce_stack_init(&stack, &layout, reduce_tree_place(t, tile));
     for (uint64_t i = 0; i < n; i++) {
         memcpy(reduce_stack_next(&stack), leaf(chain * run->chain_leaves + first + i),
@@ -151,7 +151,7 @@ static void run_tree(uint64_t chain_leaves, uint64_t n_chains, unsigned tile_log
         .node_bytes = layout.n_bytes,
         .chain_tiles = (chain_leaves + (UINT64_C(1) << tile_log2) - 1) >> tile_log2,
         .n_tiles = n_chains * ((chain_leaves + (UINT64_C(1) << tile_log2) - 1) >> tile_log2),
-        .tile_log2 = tile_log2,
+        .leaves_log2 = tile_log2,
         .window = window,
     };
     struct run run = {.chain_leaves = chain_leaves, .n_chains = n_chains, .what = "tree"};
