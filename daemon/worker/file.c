@@ -117,7 +117,7 @@ static void file_prefetch(const struct port *p, const struct port_box *box)
 }
 
 static const struct port_ops file_ops = {
-    .capabilities = PORT_RANDOM | PORT_STAGED,
+    .capabilities = PORT_RANDOM | PORT_STAGED | PORT_LONG,
     .place = file_place,
     .fill = file_fill,
     .fill_view = file_fill_view,

@@ -25,6 +25,7 @@ enum port_capability {
     PORT_MAPPED = 1u << 1, /* the array is addressable as a whole */
     PORT_STAGED = 1u << 2, /* a box passes through memory of the tile's slot */
     PORT_ASKED = 1u << 3,  /* a box is asked of the client, see ring.h */
+    PORT_LONG = 1u << 4,   /* the longer a box, the faster it is read; it may be of several grains */
 };
 
 struct port_box { /* in the port's own axes */

@@ -25,9 +25,10 @@
 
 /* Places ------------------------------------------------------------------------------------- */
 
-static int64_t staged_bytes(const struct port *port, const struct port_box *box)
+static int64_t staged_bytes(const struct tile *t, const struct thread_context *th, unsigned input)
 {
-    return port_can(port, PORT_STAGED) ? port_box_bytes(port, box) : 0;
+    const struct port *port = t->ports->inputs[input].port;
+    return port_can(port, PORT_STAGED) ? together_bytes(t, th, input) : 0;
 }
 
 /* On its way to or from a journal every output passes the slot. */
@@ -53,16 +54,17 @@ static void *slot_place(const struct tile *t, int64_t n_bytes, int64_t *offset, 
     return (char *)t->slot + *offset - n_bytes;
 }
 
-/* Where the grain's operands begin in the slot, and what is left there beside them. Grains that
- * need but a part of the slot take its parts in turn: the kernel copies into memory that has left
- * the first caches for some time a quarter faster than into what was just read. */
+/* Where the grain's operands begin in the slot, and what is left there beside them; of grains that
+ * are read together, all of theirs. Those that need but a part of the slot take its parts in turn:
+ * the kernel copies into memory that has left the first caches for some time a quarter faster than
+ * into what was just read. */
 static void slot_part(const struct tile *t, const struct thread_context *th, int64_t *ret_offset,
                       int64_t *ret_spare)
 {
     const struct pass_ports *ports = t->ports;
     int64_t n_bytes = 0;
     for (unsigned i = 0; i < ports->n_inputs; i++)
-        n_bytes += staged_bytes(ports->inputs[i].port, &th->input_boxes[i]);
+        n_bytes += staged_bytes(t, th, i);
     for (unsigned i = 0; i < ports->n_outputs; i++)
         n_bytes += output_bytes(t, ports->outputs[i].port, &th->output_boxes[i]);
     assert(n_bytes <= (int64_t)th->slot_bytes);
@@ -70,7 +72,8 @@ static void slot_part(const struct tile *t, const struct thread_context *th, int
     if (n_bytes >= PART_MIN_BYTES)
         n_parts = max_u64(th->slot_bytes / round_up_u64((uint64_t)n_bytes, 64), 1);
     int64_t part_bytes = (int64_t)(th->slot_bytes / n_parts / 64 * 64);
-    *ret_offset = (int64_t)(t->grain % n_parts) * part_bytes;
+    uint64_t n_together = t->together.end - t->together.first;
+    *ret_offset = (int64_t)(t->together.first / n_together % n_parts) * part_bytes;
     *ret_spare = part_bytes - n_bytes;
 }
 
@@ -81,9 +84,8 @@ static void operand_memory(const struct tile *t, struct thread_context *th)
     slot_part(t, th, &offset, &spare);
     for (unsigned i = 0; i < ports->n_inputs; i++) {
         const struct port *port = ports->inputs[i].port;
-        int64_t n_bytes = staged_bytes(port, &th->input_boxes[i]);
         if (port_can(port, PORT_STAGED))
-            th->input_memory[i] = slot_place(t, n_bytes, &offset, &spare);
+            th->input_memory[i] = slot_place(t, staged_bytes(t, th, i), &offset, &spare);
         else if (port->ring && t->has_blocks)
             th->input_memory[i] = ring_slot_memory(port->ring, t->ring_slots[i]);
     }
@@ -98,6 +100,15 @@ static void operand_memory(const struct tile *t, struct thread_context *th)
     }
 }
 
+/* Of the grain in hand. */
+static void grain_places(struct tile *t, struct thread_context *th)
+{
+    tile_boxes(t, t->grain, th);
+    if (t->grain >= t->together.end)
+        together_begin(t, th);
+    operand_memory(t, th);
+}
+
 static void operand_views(const struct tile *t, struct thread_context *th)
 {
     const struct pass_ports *ports = t->ports;
@@ -107,7 +118,7 @@ static void operand_views(const struct tile *t, struct thread_context *th)
         const struct port *port = ports->inputs[i].port;
         struct cpu_view *view = &th->inputs[ports->inputs[i].index];
         if (!strips_input(t, th, view))
-            port->ops->place(port, &th->input_boxes[i], th->input_memory[i], view);
+            together_place(t, th, i, view);
         view->is_fetched_ahead = is_large && port->region;
         port_pass_view(port, ndim, view);
     }
@@ -133,11 +144,7 @@ static int grain_fill(struct tile *t, struct thread_context *th)
     if (t->block)
         return strips_fill(t, th);
     for (unsigned i = 0; i < ports->n_inputs; i++) {
-        const struct port *port = ports->inputs[i].port;
-        if (!port->ops->fill)
-            continue;
-        int r =
-            port->ops->fill(port, &th->input_boxes[i], th->input_memory[i], &th->io, &th->error);
+        int r = ports->inputs[i].port->ops->fill ? together_fill(t, th, i) : 0;
         if (r)
             return r;
     }
@@ -190,8 +197,7 @@ static int grain_fill_panel(struct tile *t, struct thread_context *th)
 static int grain_apply(struct tile *t, struct thread_context *th)
 {
     uint64_t begin = clock_ns();
-    tile_boxes(t, t->grain, th);
-    operand_memory(t, th);
+    grain_places(t, th);
     int r = t->is_staged ? 0 : product_read_log(t, th);
     if (!r)
         r = product_apply(t, th);
@@ -219,17 +225,16 @@ static int grain_run(struct tile *t, struct thread_context *th)
         return grain_fill_panel(t, th);
     if (product_is_applied(t))
         return grain_apply(t, th);
-    tile_boxes(t, t->grain, th);
-    operand_memory(t, th);
+    grain_places(t, th);
     operand_views(t, th);
-    if (ports->needs_slot && !t->is_staged) {
+    if (ports->needs_slot && !t->is_staged && t->grain == t->together.first) {
         uint64_t begin = clock_ns();
         r = grain_fill(t, th);
         t->measure.source_ns += clock_ns() - begin;
     }
     if (!r)
         r = grain_compute(t, th);
-    if (!r && ports->needs_slot) {
+    if (!r && ports->needs_slot && ports->n_outputs > 0) {
         uint64_t begin = clock_ns();
         r = grain_store(t, th);
         t->measure.sink_ns += clock_ns() - begin;
@@ -285,10 +290,11 @@ enum tile_outcome engine_cpu_run(struct engine *e, struct tile *t, struct thread
 int engine_cpu_read(struct engine *e, struct tile *t, struct thread_context *th)
 {
     th->slot_bytes = e->limits.slot_bytes;
-    tile_boxes(t, t->grain, th);
-    if (product_is_direct(t))
+    if (product_is_direct(t)) {
+        tile_boxes(t, t->grain, th);
         return product_fill_panel(t, th);
-    operand_memory(t, th);
+    }
+    grain_places(t, th);
     if (product_is_applied(t))
         return product_read_log(t, th);
     return grain_fill(t, th);

@@ -1,0 +1,128 @@
+/* Grains whose inputs are read at once.
+ *
+ * A system call for 1 MiB copies faster than four of 256 KiB, and a slot often has room for the
+ * inputs of several grains. Neighbours along the axis in which grains are numbered fastest are one
+ * box together:
+ *
+ *     slot:   | input 0 of grains 4, 5, 6, 7 | input 1 of grains 4, 5, 6, 7 |
+ *                            ^ grain 5's part is found through the view of the whole
+ *
+ * It is read with the first of them, and stays in the slot for the others: so only where nothing
+ * else comes into the slot, and where the tile keeps it. Which grains these are is the tile's
+ * business, not the thread's: another one may go on with it.
+ *
+ * Called by the CPU engine's turns and reads (tile.c).
+ */
+#include "daemon/worker/cpu/engine.h"
+#include "proto/util.h"
+
+#include <string.h>
+
+/* Along which neighbours lie; -1: there is one grain. */
+static int fastest_axis(const struct geometry *g)
+{
+    for (int i = g->ndim - 1; i >= 0; i--)
+        if (g->grid[g->grid_order[i]] > 1)
+            return g->grid_order[i];
+    return -1;
+}
+
+/* The pass's axis as the port has it; -1: all its grains have the same of the port. */
+static int own_axis(const struct tile *t, const struct port *port)
+{
+    int own = t->together.axis - (tile_pass(t)->ndim - port->array.ndim);
+    return own >= 0 && port->array.shape[own] != 1 ? own : -1;
+}
+
+/* How many grains' inputs the slot has room for. */
+static uint64_t count_fitting(const struct tile *t, const struct thread_context *th)
+{
+    const struct pass_ports *ports = t->ports;
+    uint64_t fixed_bytes = 0, grain_bytes = 0;
+    for (unsigned i = 0; i < ports->n_outputs; i++)
+        if (port_can(ports->outputs[i].port, PORT_STAGED))
+            return 1;
+    for (unsigned i = 0; i < ports->n_inputs; i++) {
+        const struct port *port = ports->inputs[i].port;
+        if (!port_can(port, PORT_STAGED))
+            continue;
+        if (!port_can(port, PORT_LONG) || port->is_transposed)
+            return 1;
+        uint64_t n_bytes = (uint64_t)port_box_bytes(port, &th->input_boxes[i]);
+        *(own_axis(t, port) < 0 ? &fixed_bytes : &grain_bytes) += n_bytes;
+    }
+    if (grain_bytes == 0 || fixed_bytes >= th->slot_bytes)
+        return 1;
+    return max_u64((th->slot_bytes - fixed_bytes) / grain_bytes, 1);
+}
+
+void together_begin(struct tile *t, const struct thread_context *th)
+{
+    const struct geometry *g = &tile_plan(t)->geometry;
+    struct together *s = &t->together;
+    *s = (struct together){.first = t->grain, .end = t->grain + 1, .axis = fastest_axis(g)};
+    if (s->axis < 0 || !t->ports->needs_slot || t->job->has_rings || t->block || t->job->product)
+        return;
+    uint64_t length = (uint64_t)g->grid[s->axis];
+    uint64_t n = min_u64(count_fitting(t, th), length - t->grain % length);
+    n = min_u64(n, t->end - t->grain);
+    int64_t left = g->shape[s->axis] - th->start[s->axis];
+    s->end = t->grain + n;
+    s->start = th->start[s->axis];
+    s->count = n == 1 ? th->count[s->axis]
+                      : (int64_t)min_u64(n * (uint64_t)g->grain_shape[s->axis], (uint64_t)left);
+}
+
+/* In which the box of all is longer than the grain's; -1: in none. */
+static int longer_axis(const struct tile *t, const struct port *port)
+{
+    return t->together.end - t->together.first == 1 ? -1 : own_axis(t, port);
+}
+
+static void box_of_all(const struct tile *t, const struct port_box *box, int ndim, int own,
+                       struct port_box *ret_box)
+{
+    memcpy(ret_box->start, box->start, (size_t)ndim * sizeof(box->start[0]));
+    memcpy(ret_box->count, box->count, (size_t)ndim * sizeof(box->count[0]));
+    ret_box->start[own] = t->together.start;
+    ret_box->count[own] = t->together.count;
+}
+
+int64_t together_bytes(const struct tile *t, const struct thread_context *th, unsigned input)
+{
+    const struct port *port = t->ports->inputs[input].port;
+    const struct port_box *box = &th->input_boxes[input];
+    int own = longer_axis(t, port);
+    int64_t n_bytes = port_box_bytes(port, box);
+    return own < 0 ? n_bytes : n_bytes / box->count[own] * t->together.count;
+}
+
+void together_place(const struct tile *t, const struct thread_context *th, unsigned input,
+                    struct cpu_view *ret_view)
+{
+    const struct port *port = t->ports->inputs[input].port;
+    const struct port_box *box = &th->input_boxes[input];
+    int own = longer_axis(t, port);
+    struct port_box all;
+    if (own < 0) {
+        port->ops->place(port, box, th->input_memory[input], ret_view);
+        return;
+    }
+    box_of_all(t, box, port->array.ndim, own, &all);
+    port->ops->place(port, &all, th->input_memory[input], ret_view);
+    int64_t distance = box->start[own] - all.start[own];
+    ret_view->base = (char *)ret_view->base + distance * ret_view->strides[own];
+}
+
+int together_fill(const struct tile *t, struct thread_context *th, unsigned input)
+{
+    const struct port *port = t->ports->inputs[input].port;
+    const struct port_box *box = &th->input_boxes[input];
+    int own = longer_axis(t, port);
+    struct port_box all;
+    if (own >= 0) {
+        box_of_all(t, box, port->array.ndim, own, &all);
+        box = &all;
+    }
+    return port->ops->fill(port, box, th->input_memory[input], &th->io, &th->error);
+}
