@@ -161,5 +161,6 @@ bool engine_find_reduction(const struct cpu_engine *engine, const struct reducti
             : (*engine->rows)[op == OP_PROD ? OP_PROD : OP_SUM]
                              [is_float && op != OP_COUNT_NONZERO ? DTYPE_FLOAT64 : DTYPE_UINT64];
     d->is_ordered = is_float_sum || (is_float && op == OP_PROD);
+    d->turn = engine->transpose->by_item[__builtin_ctzl(dtype_size((enum dtype)dtype))];
     return d->run && d->rows && d->join;
 }

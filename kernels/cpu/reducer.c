@@ -10,9 +10,9 @@
  * within a row as reduce_sums.c says and reduce.c of products (short rows one after the other),
  * rows one after the other in blocks of r->block, and blocks one after the other. So the bits
  * depend on the extents of the reduced axes alone. (A box that goes on with the node of others has
- * the rows behind theirs; all of these together are one block.) Axes of length 1 in the whole pass are not
- * there; a kept axis of which the box has one element is, or the bits would depend on how many it
- * has.
+ * the rows behind theirs; all of these together are one block.) Axes of length 1 in the whole pass
+ * are not there; a kept axis of which the box has one element is, or the bits would depend on how
+ * many it has.
  *
  * A row that goes on in the next strip: its blocks of KERNEL_GRANULE elements begin where the row
  * does, so elements that do not fill one wait in `pending`.
@@ -25,12 +25,10 @@
  */
 #include "kernels/cpu/reducer.h"
 
-#include "kernels/cpu/strided.h"
+#include "kernels/cpu/turned.h"
 #include "proto/util.h"
 
 #include <string.h>
-
-#define GATHER_ROWS 64 /* whose values are found before they are joined to their cells */
 
 static void add_group(struct reducer *r, bool is_reduced, uint64_t count)
 {
@@ -186,40 +184,6 @@ static void join_values(const struct reducer *r, struct reducing *d, uint64_t ce
     d->join(&rows);
 }
 
-/* n_rows short rows that lie one behind the other: turned, so that elements of as many cells are
- * neighbours. */
-static void take_short_rows(const struct reducer *r, struct reducing *d, uint64_t cell,
-                            size_t n_rows, const char *src, const int64_t *positions,
-                            void *ret_values, void *ret_seconds)
-{
-    char turned[REDUCER_SHORT_ROW * GATHER_ROWS * 8] __attribute__((aligned(64)));
-    int64_t turned_positions[REDUCER_SHORT_ROW * GATHER_ROWS];
-    size_t n = (size_t)r->row;
-    int64_t item_bytes = (int64_t)1 << d->item_log2;
-    struct strided_block turn = {.n_rows = n_rows,
-                                 .n = n,
-                                 .dst = turned,
-                                 .dst_row = item_bytes,
-                                 .dst_stride = (int64_t)n_rows * item_bytes,
-                                 .src = src,
-                                 .src_row = (int64_t)n * item_bytes,
-                                 .src_stride = item_bytes};
-    strided_copy(d->item_log2, &turn);
-    for (size_t i = 0; positions && i < n_rows; i++)
-        for (size_t k = 0; k < n; k++)
-            turned_positions[k * n_rows + i] = positions[i * n + k];
-    struct reduce_rows rows = {.n_rows = n,
-                               .n_cells = n_rows,
-                               .src = turned,
-                               .row_bytes = (int64_t)n_rows * item_bytes,
-                               .indices = turned_positions,
-                               .value = ret_values,
-                               .second = ret_seconds,
-                               .shift = d->shift ? d->shift + cell : NULL,
-                               .is_first = true};
-    d->rows(&rows);
-}
-
 /* Of a long row, and its extrema with it. */
 static void begin_row(struct reducing *d, uint64_t cell)
 {
@@ -239,12 +203,6 @@ static void take_elements(struct reducing *d, size_t n, const char *src, const i
     else
         d->run(n, src, positions, &d->state);
 }
-
-/* Whose rows, at most GATHER_ROWS of them, are all there. */
-struct gathered {
-    uint64_t values[GATHER_ROWS], seconds[GATHER_ROWS];
-    uint64_t extrema[2][GATHER_ROWS];
-};
 
 static void finish_row(struct reducing *d, struct gathered *g, size_t i)
 {
@@ -287,15 +245,15 @@ static void take_rows(const struct reducer *r, struct reducing *d, uint64_t cell
 {
     struct gathered g;
     for (size_t n_now; n_rows > 0; n_rows -= n_now, cell += n_now) {
-        n_now = min_u64(n_rows, GATHER_ROWS);
+        n_now = min_u64(n_rows, TURNED_MAX_ROWS);
         size_t n_bytes = (size_t)(n_now * r->row) << d->item_log2;
         for (size_t i = 0; row == 0 && d->shift && i < n_now; i++) {
             const char *at = src + ((i * r->row) << d->item_log2);
             d->shift[cell + i] =
                 r->row < REDUCER_SHORT_ROW ? element_as_double(d, at) : choose_shift(d, at);
         }
-        if (r->row < REDUCER_SHORT_ROW)
-            take_short_rows(r, d, cell, n_now, src, positions, g.values, g.seconds);
+        if (turned_suits(d, (size_t)r->row, n_now))
+            turned_take(d, cell, (size_t)r->row, n_now, src, positions, &g);
         else
             take_long_rows(r, d, cell, n_now, src, positions, &g);
         join_rows(r, d, cell, n_now, row, &g);

@@ -18,10 +18,10 @@ struct reducer {
     bool is_along_rows; /* a row belongs to one cell; else its elements to one cell each */
     uint64_t row;       /* elements of a row */
     uint64_t n_cells;
-    uint64_t n_rows;     /* that a cell takes in */
-    uint64_t block;      /* rows between two additions to a cell's total */
+    uint64_t n_rows;        /* that a cell takes in */
+    uint64_t block;         /* rows between two additions to a cell's total */
     uint64_t n_rows_before; /* that its cells have taken in: of boxes that this one goes on with */
-    uint64_t n_elements; /* of a cell */
+    uint64_t n_elements;    /* of a cell */
     unsigned n_groups;
     struct reducer_group groups[ARRAY_MAX_NDIM]; /* slowest first */
     int next_axis; /* the fastest one of the last group with more than one element; -1: none */
@@ -38,8 +38,9 @@ struct reducing {
     const struct reduction *reduction;
     reduce_fn *run;
     rows_fn *rows;
-    rows_fn *join;   /* of values as `rows` gives them */
-    bool is_ordered; /* floats are added or multiplied: the order shows in the bits */
+    rows_fn *join;      /* of values as `rows` gives them */
+    transpose_fn *turn; /* of elements */
+    bool is_ordered;    /* floats are added or multiplied: the order shows in the bits */
     unsigned item_log2;
     uint16_t src;
     struct counting *counting;   /* BINCOUNT: it alone, and nothing else of what is here */

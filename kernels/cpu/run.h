@@ -35,7 +35,7 @@ kernel_fn *engine_find_past(const struct cpu_engine *engine, const struct insn *
  * that makes a distribution of bits; NULL where there is none. */
 kernel_fn *engine_find_drawn(const struct cpu_engine *engine, const struct insn *insn, bool is_draw,
                              bool is_past);
-/* Sets run, rows, join and fused. */
+/* Sets what kernels there are in *d, and is_ordered. */
 bool engine_find_reduction(const struct cpu_engine *engine, const struct reduction *reduction,
                            struct reducing *d);
 

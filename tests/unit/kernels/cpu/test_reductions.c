@@ -342,3 +342,84 @@ Test(reductions, have_the_same_bits_together_as_alone)
         check_together(OP_SQUARED_DEVIATIONS, DTYPE_FLOAT32, x, 300);
     }
 }
+
+/* n_rows rows of n elements, each to a cell of its own. */
+static void reduce_rows_of(enum dtype dtype, const char *x, int64_t n_rows, int64_t n, void *node)
+{
+    struct reduce_layout layout;
+    const int64_t count[] = {n_rows, n}, item = (int64_t)dtype_size(dtype);
+    struct cpu_view view = {.base = (void *)(uintptr_t)x, .strides = {n * item, item}};
+    struct cpu_box box = {.ndim = 2, .count = count, .axis_order = (int[]){0, 1}};
+    reduce_layout_init(&layout, &b.program, 0, (uint64_t)n_rows);
+    b.program.passes[0].reduced_axes = 2;
+    b.program.passes[0].shape[0] = 1000;
+    b.program.passes[0].shape[1] = n;
+    cr_assert(zero(int, cpu_engine_run(cpu_engine_get(level), &b.program, 0, &box, &view, NULL,
+                                       NULL, &layout, node, &warnings, test_scratch())));
+}
+
+static void check_rows_alone(enum dtype dtype, unsigned n_reductions, const char *x, int64_t n_rows,
+                             int64_t n)
+{
+    static char together[64 * 100] __attribute__((aligned(64)));
+    struct built_node alone;
+    struct reduce_layout layout;
+    reduce_rows_of(dtype, x, n_rows, n, together);
+    reduce_layout_init(&layout, &b.program, 0, (uint64_t)n_rows);
+    for (int64_t row = 0; row < n_rows; row++) {
+        reduce_rows_of(dtype, x + row * n * (int64_t)dtype_size(dtype), 1, n, &alone);
+        struct reduce_layout one;
+        reduce_layout_init(&one, &b.program, 0, 1);
+        for (unsigned i = 0; i < n_reductions; i++) {
+            const struct reduction *reduction = &layout.reductions[i];
+            for (unsigned plane = 0; plane < reduce_n_planes(reduction); plane++) {
+                size_t item = dtype_size(reduce_plane_dtype(reduction, plane));
+                const char *got = reduce_plane(&layout, together, i, plane);
+                const void *wanted = reduce_plane(&one, &alone, i, plane);
+                double as_double;
+                memcpy(&as_double, wanted, sizeof(as_double));
+                bool is_nan = item == 8 && isnan(as_double); /* whose NaN is not said */
+                cr_assert(is_nan || memcmp(got + (size_t)row * item, wanted, item) == 0,
+                          "level %d, row %d of %d of %d elements, reduction %u", (int)level,
+                          (int)row, (int)n_rows, (int)n, i);
+            }
+        }
+    }
+}
+
+/* A row that is short goes with others. */
+Test(reductions, of_a_row_have_the_same_bits_among_others_as_alone)
+{
+    static const double specials[] = {0.0, -0.0, NAN, INFINITY, -INFINITY, 1e38, -3};
+    static const int64_t rows[] = {7, 8, 31, 64, 65, 77},
+                         lengths[] = {1,  2,  8,  15,  16,  17,  31,  32, 40,
+                                      63, 64, 65, 100, 127, 128, 129, 140};
+    static double y[77 * 140];
+    static float x[77 * 140];
+    for (unsigned k = 0; k < 6 * 17 * 4 * 2; k++) {
+        int64_t n_rows = rows[k / 8 % 6], n = lengths[k / 48];
+        size_t n_all = (size_t)(n_rows * n);
+        level = (enum cpu_level)(k % 4);
+        for (size_t i = 0; i < n_all; i++)
+            y[i] = ldexp(sin((double)(i + k)), (int)(i * 7 % 13)) + (k / 4 % 2 ? 1e4 : 0);
+        for (unsigned i = 0; k / 4 % 2 && i < 8; i++)
+            y[i * 977 % n_all] = specials[i % 7];
+        for (size_t i = 0; i < n_all; i++)
+            x[i] = (float)y[i];
+        for (int is_wide = 0; is_wide < 2; is_wide++) {
+            enum dtype dtype = is_wide ? DTYPE_FLOAT64 : DTYPE_FLOAT32;
+            const char *elements = is_wide ? (const char *)y : (const char *)x;
+            built_init(&b);
+            struct operand src = built_input(&b, dtype);
+            built_reduction(&b, OP_MAX, dtype, src);
+            built_reduction(&b, k % 3 ? OP_SQUARED_DEVIATIONS : OP_SUM, DTYPE_FLOAT64, src);
+            built_reduction(&b, OP_MIN, dtype, src);
+            check_rows_alone(dtype, 3, elements, n_rows, n);
+            built_init(&b);
+            src = built_input(&b, dtype);
+            built_reduction(&b, k % 3 ? OP_SUM : OP_SQUARED_DEVIATIONS, DTYPE_FLOAT64, src);
+            built_reduction(&b, OP_COUNT_NONZERO, DTYPE_INT64, src);
+            check_rows_alone(dtype, 2, elements, n_rows, n);
+        }
+    }
+}
