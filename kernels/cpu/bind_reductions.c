@@ -134,6 +134,25 @@ static int continue_node(struct binding *b, const void *node)
     return can ? 0 : -EINVAL;
 }
 
+/* Of the elements, for ARGMIN and ARGMAX. Rows that are not short ask for where they begin. */
+static void bind_positions(struct binding *b)
+{
+    struct run *run = b->run;
+    struct index_stream *numbers = NULL;
+    for (unsigned i = 0; i < run->n_reductions; i++) {
+        struct reducing *d = &run->reductions[i];
+        if (!d->argument)
+            continue;
+        if (!numbers) {
+            numbers = layout_take(b, sizeof(*numbers));
+            index_stream_init_flat(numbers, run->box, run->pass->shape, run->pass->reduced_axes);
+        }
+        d->numbers = numbers;
+    }
+    if (!run->reducer.is_along_rows || run->reducer.row < REDUCER_SHORT_ROW)
+        run->positions = numbers;
+}
+
 int bind_reductions(struct binding *b, const struct reduce_layout *layout, void *node)
 {
     struct run *run = b->run;
@@ -153,17 +172,13 @@ int bind_reductions(struct binding *b, const struct reduce_layout *layout, void 
         int r = bind_reduction(b, i, layout, node);
         if (r)
             return r;
-        if (run->reductions[i].reduction->op == OP_ARGMIN ||
-            run->reductions[i].reduction->op == OP_ARGMAX)
-            run->positions = layout_take(b, sizeof(*run->positions));
     }
+    bind_positions(b);
     find_twins(run);
     if (run->reducer.is_along_rows && run->reducer.row >= REDUCER_SHORT_ROW) {
         find_extrema(run, OP_SQUARED_DEVIATIONS);
         find_extrema(run, OP_SUM);
     }
-    if (run->positions)
-        index_stream_init_flat(run->positions, run->box, run->pass->shape, run->pass->reduced_axes);
     return 0;
 }
 

@@ -149,10 +149,11 @@ bool engine_find_reduction(const struct cpu_engine *engine, const struct reducti
     bool is_argument = op == OP_ARGMIN || op == OP_ARGMAX;
     bool is_extremum = op == OP_MIN || op == OP_MAX;
     bool is_float_sum = is_float && (op == OP_SUM || op == OP_SQUARED_DEVIATIONS);
-    d->run = is_argument    ? argument_kernels[op][dtype]
-             : is_extremum  ? (*engine->extrema)[op][dtype]
+    d->run = is_extremum    ? (*engine->extrema)[op][dtype]
              : is_float_sum ? (*engine->sums)[op][dtype]
                             : (*engine->reduce)[op][dtype];
+    d->argument = argument_kernels[op][dtype];
+    d->extremum = is_argument ? (*engine->extrema)[op == OP_ARGMIN ? OP_MIN : OP_MAX][dtype] : NULL;
     d->fused = (*engine->fused)[op][dtype];
     d->rows = is_argument ? argument_rows[op][dtype] : (*engine->rows)[op][dtype];
     d->join =
@@ -162,5 +163,5 @@ bool engine_find_reduction(const struct cpu_engine *engine, const struct reducti
                              [is_float && op != OP_COUNT_NONZERO ? DTYPE_FLOAT64 : DTYPE_UINT64];
     d->is_ordered = is_float_sum || (is_float && op == OP_PROD);
     d->turn = engine->transpose->by_item[__builtin_ctzl(dtype_size((enum dtype)dtype))];
-    return d->run && d->rows && d->join;
+    return (d->run || (d->argument && d->extremum)) && d->rows && d->join;
 }

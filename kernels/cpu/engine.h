@@ -36,7 +36,7 @@ struct cpu_warnings {
 };
 
 /* Bytes of scratch that every thread brings, 64-byte aligned; no other memory is used. */
-#define CPU_SCRATCH_BYTES (640u * 1024u)
+#define CPU_SCRATCH_BYTES (648u * 1024u)
 
 struct cpu_box {
     int ndim;

@@ -115,6 +115,24 @@ bool index_stream_counts(const struct index_stream *s, uint64_t first, size_t n,
     return true;
 }
 
+size_t index_stream_run(const struct index_stream *s, uint64_t first, size_t n, int64_t *ret_number,
+                        int64_t *ret_step)
+{
+    const struct cpu_box *box = s->box;
+    int64_t at[ARRAY_MAX_NDIM];
+    int last = box->ndim - 1;
+    *ret_number = (int64_t)locate(s, first, at);
+    *ret_step = 1;
+    if (s->n_counting > 1)
+        return min_u64(n, s->n_counting - first % s->n_counting);
+    while (last >= 0 && box->count[box->axis_order[last]] == 1)
+        last--;
+    if (last < 0)
+        return n;
+    *ret_step = s->flat_strides[box->axis_order[last]];
+    return min_u64(n, (uint64_t)(box->count[box->axis_order[last]] - at[last]));
+}
+
 static void load_flat(const struct index_stream *s, uint64_t first, size_t n)
 {
     const struct cpu_box *box = s->box;

@@ -43,7 +43,7 @@ typedef kernel_fn *kernel_row[OP_COUNT];                   /* int64 compared wit
 
 /* A reduction's running state over one row of elements, which may come in several pieces: all but
  * the last have a multiple of KERNEL_GRANULE elements. Nothing beyond a piece's n elements is read.
- * indices: for ARGMIN and ARGMAX, the elements' positions; else NULL. */
+ */
 #define REDUCE_LEVELS 40
 /* Floats that are added up, see reduce_sums.c: lanes of a block, and its elements, a multiple of
  * KERNEL_GRANULE. */
@@ -66,8 +66,13 @@ struct reduce_state {
     };
     int64_t index;
 };
-typedef void reduce_fn(size_t n, const void *src, const int64_t *indices,
-                       struct reduce_state *state);
+typedef void reduce_fn(size_t n, const void *src, struct reduce_state *state);
+
+/* ARGMIN and ARGMAX: element i is at position first + i * step. extremum: the level's kernel for
+ * MIN or MAX of the dtype. */
+typedef void argument_fn(size_t n, const void *src, int64_t first, int64_t step,
+                         reduce_fn *extremum, struct reduce_state *state);
+typedef argument_fn *argument_table[OP_COUNT][DTYPE_COUNT];
 
 /* The same of one row for several reductions at once, each with its state, which are left as by
  * their own kernels. By `op` of the table, of floats: SUM or SQUARED_DEVIATIONS (`added`) with MIN
@@ -148,5 +153,5 @@ KERNELS_DECLARE(avx512)
 /* Kernels that no vector unit helps; part of the plain level. */
 extern const kernel_table scalar_kernels;
 /* ARGMIN and ARGMAX, the same at all levels. */
-extern const reduce_table argument_kernels;
+extern const argument_table argument_kernels;
 extern const rows_table argument_rows;

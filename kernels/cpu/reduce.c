@@ -44,8 +44,7 @@ BLOCK_OF(f64)
 
 /* What is missing of a last block is 1. */
 #define PROD_FLOATS(T)                                                                             \
-    static void prod_##T(size_t n, const void *src, const i64 *indices,                            \
-                         struct reduce_state *state)                                               \
+    static void prod_##T(size_t n, const void *src, struct reduce_state *state)                    \
     {                                                                                              \
         const T *as = src;                                                                         \
         for (; n >= BLOCK; n -= BLOCK, as += BLOCK)                                                \
@@ -61,8 +60,7 @@ PROD_FLOATS(f32)
 PROD_FLOATS(f64)
 
 #define INTEGERS(name, T, W, JOIN)                                                                 \
-    static void name##_##T(size_t n, const void *src, const i64 *indices,                          \
-                           struct reduce_state *state)                                             \
+    static void name##_##T(size_t n, const void *src, struct reduce_state *state)                  \
     {                                                                                              \
         const T *as = src;                                                                         \
         u64 value = state->u64;                                                                    \
@@ -80,8 +78,7 @@ INTEGERS_OF(sum, PLUS)
 INTEGERS_OF(prod, TIMES)
 
 #define COUNT(T)                                                                                   \
-    static void count_##T(size_t n, const void *src, const i64 *indices,                           \
-                          struct reduce_state *state)                                              \
+    static void count_##T(size_t n, const void *src, struct reduce_state *state)                   \
     {                                                                                              \
         const T *as = src;                                                                         \
         u64 n_nonzero = 0;                                                                         \

@@ -1,13 +1,14 @@
 /* Positions of the least and the greatest element: ARGMIN and ARGMAX.
  *
- * Every element comes with its position. Of equal elements the one with the smallest position is
- * the result, of NaNs the NaN with the smallest: so the order in which elements are taken in does
- * not matter. A new best element is rare: blocks in which all are worse are passed over. The same
- * code at all levels.
+ * Of equal elements the one with the smallest position is the result, of NaNs the NaN with the
+ * smallest: so the order in which elements are taken in does not matter. Positions along a row go
+ * up by the same step. A row's pieces that stay in the first-level cache are looked through for
+ * their extremum, with the level's vectors; only where that is a new best element is it looked for
+ * where it is. In rows whose elements belong to cells every element comes with its position.
  */
 #include "kernels/cpu/template.h"
 
-#define BLOCK KERNEL_GRANULE
+#define PIECE 1024
 
 /* Whether element a at `position` takes the place of `best` at `index`. */
 #define IS_BETTER(name, T, is_better)                                                              \
@@ -20,36 +21,41 @@
         return a == best && position < index;                                                      \
     }
 
-#define ARGUMENT(name, T, member, is_better, is_worse)                                             \
+#define ARGUMENT(name, T, member, is_better)                                                       \
     IS_BETTER(name, T, is_better)                                                                  \
-    /* Whether all of BLOCK elements are worse: neither better nor equal, nor NaN. */              \
-    static inline bool name##_are_worse_##T(const T *as, T best)                                   \
+    /* Somebody may change the elements meanwhile: then the last one is it. */                     \
+    static inline size_t name##_find_##T(size_t n, const T *as, T a)                               \
     {                                                                                              \
-        u32 n_worse = 0;                                                                           \
-        for (size_t i = 0; i < BLOCK; i++)                                                         \
-            n_worse += as[i] is_worse best;                                                        \
-        return n_worse == BLOCK;                                                                   \
+        size_t i = 0;                                                                              \
+        if (a != a)                                                                                \
+            while (i + 1 < n && as[i] == as[i])                                                    \
+                i++;                                                                               \
+        else                                                                                       \
+            while (i + 1 < n && as[i] != a)                                                        \
+                i++;                                                                               \
+        return i;                                                                                  \
     }                                                                                              \
-    static void name##_##T(size_t n, const void *src, const i64 *indices,                          \
+    static void name##_##T(size_t n, const void *src, i64 first, i64 step, reduce_fn *extremum,    \
                            struct reduce_state *state)                                             \
     {                                                                                              \
         const T *as = src;                                                                         \
-        T best = state->has_value ? (T)state->member : as[0];                                      \
-        i64 index = state->has_value ? state->index : indices[0];                                  \
-        for (size_t i = 0; i < n; i++) {                                                           \
-            while (i % BLOCK == 0 && n - i >= BLOCK && name##_are_worse_##T(as + i, best))         \
-                i += BLOCK;                                                                        \
-            if (i == n)                                                                            \
-                break;                                                                             \
-            T a = as[i];                                                                           \
-            if (name##_is_better_##T(a, indices[i], best, index)) {                                \
-                best = a;                                                                          \
-                index = indices[i];                                                                \
-            }                                                                                      \
+        T best = (T)state->member;                                                                 \
+        for (size_t n_now; n > 0; n -= n_now, as += n_now, first += (i64)n_now * step) {           \
+            struct reduce_state piece;                                                             \
+            piece.has_value = false;                                                               \
+            piece.u64 = 0;                                                                         \
+            n_now = n < PIECE ? n : PIECE;                                                         \
+            extremum(n_now, as, &piece);                                                           \
+            T a = (T)piece.member;                                                                 \
+            if (state->has_value && !name##_is_better_##T(a, first, best, state->index))           \
+                continue;                                                                          \
+            i64 position = first + (i64)name##_find_##T(n_now, as, a) * step;                      \
+            if (state->has_value && !name##_is_better_##T(a, position, best, state->index))        \
+                continue;                                                                          \
+            state->has_value = true;                                                               \
+            state->member = best = a;                                                              \
+            state->index = position;                                                               \
         }                                                                                          \
-        state->member = best;                                                                      \
-        state->index = index;                                                                      \
-        state->has_value = true;                                                                   \
     }                                                                                              \
     static void name##_rows_##T(const struct reduce_rows *rows)                                    \
     {                                                                                              \
@@ -68,7 +74,7 @@
             }                                                                                      \
         }                                                                                          \
     }
-#define ARGUMENTS(T, member) ARGUMENT(min, T, member, <, >) ARGUMENT(max, T, member, >, <)
+#define ARGUMENTS(T, member) ARGUMENT(min, T, member, <) ARGUMENT(max, T, member, >)
 ARGUMENTS(i8, i64)
 ARGUMENTS(i16, i64)
 ARGUMENTS(i32, i64)
@@ -88,5 +94,5 @@ ARGUMENTS(f64, f64)
         [DTYPE_FLOAT32] = name##_f32, [DTYPE_FLOAT64] = name##_f64                                 \
     }
 
-const reduce_table argument_kernels = {[OP_ARGMIN] = ROW(min), [OP_ARGMAX] = ROW(max)};
+const argument_table argument_kernels = {[OP_ARGMIN] = ROW(min), [OP_ARGMAX] = ROW(max)};
 const rows_table argument_rows = {[OP_ARGMIN] = ROW(min_rows), [OP_ARGMAX] = ROW(max_rows)};

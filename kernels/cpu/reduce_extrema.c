@@ -12,8 +12,7 @@
 #define LANES 32
 
 #define EXTREMUM_INTEGERS(name, T, member, is_better)                                              \
-    static void name##_##T(size_t n, const void *src, const i64 *indices,                          \
-                           struct reduce_state *state)                                             \
+    static void name##_##T(size_t n, const void *src, struct reduce_state *state)                  \
     {                                                                                              \
         const T *as = src;                                                                         \
         T best = state->has_value ? (T)state->member : as[0];                                      \
@@ -91,8 +90,7 @@ LANES_FLOATS(max, f64, u64, >)
             return best;                                                                           \
         return as[i];                                                                              \
     }                                                                                              \
-    static void name##_##T(size_t n, const void *src, const i64 *indices,                          \
-                           struct reduce_state *state)                                             \
+    static void name##_##T(size_t n, const void *src, struct reduce_state *state)                  \
     {                                                                                              \
         T a = name##_of_##T(n, src), best = state->T;                                              \
         if (!state->has_value || (best == best && (a is_better best || a != a)))                   \

@@ -228,7 +228,7 @@ static inline f64 fold_eight(const addends *s)
         }                                                                                          \
         return odd;                                                                                \
     }                                                                                              \
-    static void sum_##T(size_t n, const void *src, const i64 *indices, struct reduce_state *state) \
+    static void sum_##T(size_t n, const void *src, struct reduce_state *state)                     \
     {                                                                                              \
         (void)sum_take_##T(n, src, state, NULL);                                                   \
     }
@@ -300,8 +300,7 @@ SUMS(f64)
             return deviations_take_as_##T(n, x, state, true, extrema);                             \
         return deviations_take_as_##T(n, x, state, false, extrema);                                \
     }                                                                                              \
-    static void deviations_##T(size_t n, const void *src, const i64 *indices,                      \
-                               struct reduce_state *state)                                         \
+    static void deviations_##T(size_t n, const void *src, struct reduce_state *state)              \
     {                                                                                              \
         (void)deviations_take_##T(n, src, state, NULL);                                            \
     }
@@ -317,7 +316,7 @@ DEVIATIONS(f64)
     {                                                                                              \
         T best = lanes[0];                                                                         \
         if (!is_finite)                                                                            \
-            KERNEL_SYMBOL(extrema)[NAME][DTYPE](n, as, NULL, state);                               \
+            KERNEL_SYMBOL(extrema)[NAME][DTYPE](n, as, state);                                     \
         for (size_t j = 1; j < FUSED_LANES(T); j++)                                                \
             best = lanes[j] is_better best ? lanes[j] : best;                                      \
         if (!is_finite || (state->has_value && !(best is_better state->T)))                        \

@@ -195,13 +195,25 @@ static void begin_row(struct reducing *d, uint64_t cell)
             reduce_state_begin(&d->extrema[i]->state, d->extrema[i]->reduction);
 }
 
-static void take_elements(struct reducing *d, size_t n, const char *src, const int64_t *positions)
+static void take_arguments(struct reducing *d, size_t n, const char *src)
+{
+    for (size_t n_now; n > 0; n -= n_now, src += n_now << d->item_log2, d->first += n_now) {
+        int64_t number, step;
+        n_now = index_stream_run(d->numbers, d->first, n, &number, &step);
+        d->argument(n_now, src, number, step, d->extremum, &d->state);
+    }
+}
+
+/* Of a row that is not short. */
+static void take_elements(struct reducing *d, size_t n, const char *src)
 {
     struct reducing *min = d->extrema[0], *max = d->extrema[1];
     if (min || max)
         d->fused(n, src, &d->state, min ? &min->state : NULL, max ? &max->state : NULL);
+    else if (d->argument)
+        take_arguments(d, n, src);
     else
-        d->run(n, src, positions, &d->state);
+        d->run(n, src, &d->state);
 }
 
 static void finish_row(struct reducing *d, struct gathered *g, size_t i)
@@ -226,16 +238,14 @@ static void join_rows(const struct reducer *r, struct reducing *d, uint64_t cell
 }
 
 static void take_long_rows(const struct reducer *r, struct reducing *d, uint64_t cell,
-                           size_t n_rows, const char *src, const int64_t *positions,
-                           struct gathered *g)
+                           size_t n_rows, const char *src, struct gathered *g)
 {
     size_t n = (size_t)r->row;
     for (size_t i = 0; i < n_rows; i++) {
         begin_row(d, cell + i);
-        take_elements(d, n, src, positions);
+        take_elements(d, n, src);
         finish_row(d, g, i);
         src += n << d->item_log2;
-        positions = positions ? positions + n : NULL;
     }
 }
 
@@ -255,7 +265,7 @@ static void take_rows(const struct reducer *r, struct reducing *d, uint64_t cell
         if (turned_suits(d, (size_t)r->row, n_now))
             turned_take(d, cell, (size_t)r->row, n_now, src, positions, &g);
         else
-            take_long_rows(r, d, cell, n_now, src, positions, &g);
+            take_long_rows(r, d, cell, n_now, src, &g);
         join_rows(r, d, cell, n_now, row, &g);
         src += n_bytes;
         positions = positions ? positions + n_now * r->row : NULL;
@@ -285,15 +295,15 @@ static void take_blocks(struct reducing *d, uint64_t cell, bool is_first, size_t
 {
     if (is_first && d->shift && d->state.n_blocks == 0 && d->state.n_taken == 0)
         d->state.shift = d->shift[cell] = choose_shift(d, src);
-    take_elements(d, n, src, NULL);
+    take_elements(d, n, src);
 }
 
 /* A piece of a row in blocks of KERNEL_GRANULE that begin where the row does. */
 static void take_part_of_long(struct reducing *d, uint64_t cell, uint64_t row, bool is_last,
-                              size_t n, const char *src, const int64_t *positions)
+                              size_t n, const char *src)
 {
     if (!d->is_ordered) {
-        take_elements(d, n, src, positions);
+        take_elements(d, n, src);
         return;
     }
     if (d->n_pending) {
@@ -343,7 +353,7 @@ static void take_part(const struct reducer *r, struct reducing *d, uint64_t at, 
     if (r->row < REDUCER_SHORT_ROW)
         take_part_of_short(d, at == 0, n, src, positions);
     else
-        take_part_of_long(d, cell, row, is_last, n, src, positions);
+        take_part_of_long(d, cell, row, is_last, n, src);
     if (is_last)
         finish_part(r, d, cell, row);
 }
@@ -353,6 +363,7 @@ static size_t take_along_rows(const struct reducer *r, struct reducing *d, uint6
 {
     uint64_t cell, row, at = first % r->row;
     uint64_t n_group = reducer_locate_row(r, first / r->row, &cell, &row);
+    d->first = first;
     if (at > 0 || n < r->row) {
         size_t n_now = min_u64(n, r->row - at);
         take_part(r, d, at, n_now, cell, row, src, positions);

@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/engine.h"
 #include "kernels/cpu/kernels.h"
+#include "kernels/cpu/stream.h"
 
 /* Rows shorter than this are added up one element after the other. */
 #define REDUCER_SHORT_ROW 16
@@ -40,7 +41,12 @@ struct reducing {
     rows_fn *rows;
     rows_fn *join;      /* of values as `rows` gives them */
     transpose_fn *turn; /* of elements */
-    bool is_ordered;    /* floats are added or multiplied: the order shows in the bits */
+    /* Of ARGMIN and ARGMAX, along rows that are not short: instead of `run`. */
+    argument_fn *argument;
+    reduce_fn *extremum;
+    const struct index_stream *numbers; /* the elements' positions */
+    uint64_t first;                     /* of the box's elements, that comes next */
+    bool is_ordered; /* floats are added or multiplied: the order shows in the bits */
     unsigned item_log2;
     uint16_t src;
     struct counting *counting;   /* BINCOUNT: it alone, and nothing else of what is here */
@@ -56,7 +62,8 @@ struct reducing {
     char *pending; /* elements of that row, fewer than KERNEL_GRANULE */
 };
 
-/* Elements [first, first + n) of the box; positions: theirs, for ARGMIN and ARGMAX. */
+/* Elements [first, first + n) of the box; positions: theirs, for ARGMIN and ARGMAX, but along rows
+ * that are not short. */
 void reducing_take(const struct reducer *r, struct reducing *d, uint64_t first, size_t n,
                    const void *src, const int64_t *positions);
 /* n_cells elements of each of n_rows rows, row_bytes apart, that follow on each other and belong to

@@ -101,7 +101,7 @@ struct run {
     struct reducer reducer;
     struct reducing *reductions;
     unsigned n_counts;              /* of the reductions: BINCOUNTs */
-    struct index_stream *positions; /* of ARGMIN and ARGMAX; NULL without */
+    struct index_stream *positions; /* of all elements, where ARGMIN or ARGMAX want them; or NULL */
     struct bound_store *stores;
     unsigned n_scans; /* then there are no reductions, and stores are of these */
     struct scanner scanner;

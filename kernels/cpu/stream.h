@@ -71,5 +71,10 @@ void index_stream_load(const struct index_stream *s, uint64_t first, size_t n);
 bool index_stream_counts(const struct index_stream *s, uint64_t first, size_t n,
                          uint64_t *ret_number);
 
+/* Of a flat one: how many elements from `first` on, at most n, have the numbers *ret_number,
+ * *ret_number + *ret_step and so on. */
+size_t index_stream_run(const struct index_stream *s, uint64_t first, size_t n, int64_t *ret_number,
+                        int64_t *ret_step);
+
 /* buffer[i] = buffer[i % n_first_bytes] up to n_bytes. */
 void stream_repeat(void *buffer, size_t n_first_bytes, size_t n_bytes);
