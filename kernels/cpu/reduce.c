@@ -77,21 +77,34 @@ PROD_FLOATS(f64)
 INTEGERS_OF(sum, PLUS)
 INTEGERS_OF(prod, TIMES)
 
-#define COUNT(T)                                                                                   \
+/* In counters as wide as the elements, so often that none is full. */
+#define COUNTERS 64
+#define COUNT(T, U)                                                                                \
     static void count_##T(size_t n, const void *src, struct reduce_state *state)                   \
     {                                                                                              \
         const T *as = src;                                                                         \
         u64 n_nonzero = 0;                                                                         \
+        for (size_t n_steps; n >= COUNTERS; n -= n_steps * COUNTERS) {                             \
+            U counters[COUNTERS] = {0};                                                            \
+            n_steps = n / COUNTERS < UINT8_MAX ? n / COUNTERS : UINT8_MAX;                         \
+            for (size_t i = 0; i < n_steps; i++, as += COUNTERS) {                                 \
+                KERNEL_LOOP                                                                        \
+                for (size_t j = 0; j < COUNTERS; j++)                                              \
+                    counters[j] += (U)(as[j] != 0);                                                \
+            }                                                                                      \
+            for (size_t j = 0; j < COUNTERS; j++)                                                  \
+                n_nonzero += counters[j];                                                          \
+        }                                                                                          \
         for (size_t i = 0; i < n; i++)                                                             \
             n_nonzero += as[i] != 0;                                                               \
         state->u64 += n_nonzero;                                                                   \
     }
-COUNT(u8)
-COUNT(u16)
-COUNT(u32)
-COUNT(u64)
-COUNT(f32)
-COUNT(f64)
+COUNT(u8, u8)
+COUNT(u16, u16)
+COUNT(u32, u32)
+COUNT(u64, u64)
+COUNT(f32, u32)
+COUNT(f64, u64)
 
 /* clang-format off */
 const reduce_table KERNEL_SYMBOL(reduce) = {
