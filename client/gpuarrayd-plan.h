@@ -70,7 +70,7 @@ struct gad_plan {
     unsigned n_engines;
     struct gad_plan_engine engines[17]; /**< all that the daemon has, or would have */
     unsigned n_passes;
-    struct gad_plan_pass passes[32]; /**< one after the other */
+    struct gad_plan_pass passes[40]; /**< one after the other: as many as a program may have */
     /** All passes for one part of the arrays, then all for the next: 1, or more where the results
      * of reductions would not fit the daemon's pool together. */
     uint64_t n_rounds;

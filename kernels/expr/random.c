@@ -173,8 +173,11 @@ static int make_uniform(struct draw *d, enum dtype dtype, struct value *ret)
     uint16_t u = standard(d, OP_STANDARD_UNIFORM, RANDOM_STREAM_UNIFORM, dtype);
     if (low->kind != VALUE_NODE && high->kind != VALUE_NODE) {
         double range = scalar_as_double(high) - scalar_as_double(low);
-        if (!isfinite(range))
+        if (!isfinite(dtype == DTYPE_FLOAT32 ? (float)range : range))
             return random_refuse(d, column_of(d, "high"), "high", "finite, as high - low", range);
+        if (range < 0)
+            return random_refuse(d, column_of(d, "high"), "high", "low or more",
+                                 scalar_as_double(high));
         struct value factor = {.kind = VALUE_FLOAT, .number = range};
         return lower_finish(&d->l, scaled(d, dtype, u, low, &factor), ret);
     }

@@ -200,6 +200,9 @@ def test_several_outputs_scalars_and_json(daemon, files):
     assert chosen["seconds"] == plan["seconds"] and chosen["bound"] in "start memory file disk link work"
     text = daemon.ctl("run", "sqrt(a) + mean(a)", "a=a.npy", "--explain", cwd=folder).stdout
     assert "float32" in text and "pass" in text and f"engine   {plan['engine']}\nwhy      auto" in text
+    nested = "a" + " - mean(a" * 39 + ")" * 39  # each is a pass of its own
+    text = daemon.ctl("run", nested, "a=a.npy", "--explain", cwd=folder).stdout
+    assert "\npass 40  over" in text and "\npass 41" not in text
 
 
 def test_an_engine_that_is_not_there_is_refused(daemon, files):
@@ -478,7 +481,7 @@ def test_wire_client_needs_nothing_of_ours():
 def test_a_provider_job_goes_on_beside_one_that_never_pauses(folder, start, threads):
     """The client's answers are seen although no thread of the worker is ever without work."""
     d = start(threads=threads)
-    a = np.random.default_rng(3).normal(size=(160, 64, 256)).astype("f4")
+    a = np.random.default_rng(3).normal(size=(80, 64, 256)).astype("f4")
     with h5py.File(folder / "x.h5", "w") as f:
         f.create_dataset("packed", data=a, chunks=(4, 64, 256), compression="gzip", compression_opts=1)
     with open(folder / "zeros.raw", "wb") as f:

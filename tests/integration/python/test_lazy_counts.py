@@ -45,6 +45,15 @@ def test_histograms_are_numpys(gd, dtype):
             np.testing.assert_allclose(got, np.histogram(a, **how, density=True)[0], rtol=1e-6)
 
 
+@pytest.mark.parametrize("bins", [[0, 2, 1], [5.5, -1.0]])
+def test_edges_that_fall_are_refused_by_each_result(gd, bins):
+    for edges in (bins, gd.lazy(np.array(bins))):
+        counts, given = gd.histogram(sample("f8"), edges)
+        for result in (counts, given, gd.histogram_bin_edges(sample("f8"), edges)):
+            with pytest.raises(ValueError, match="must not fall"):
+                result.compute()
+
+
 def test_histograms_of_expressions_and_in_expressions(gd):
     a = sample("f8")
     x = gd.lazy(a)

@@ -162,6 +162,9 @@ def test_random_numbers_go_between_processes(rng):
     (lambda r: r.integers(-1, 5, dtype="u4", seed=1), "bad-argument", "low"),
     (lambda r: r.integers(0, 257, dtype="u1", seed=1), "bad-argument", "high"),
     (lambda r: r.integers(0, 256, dtype="u1", endpoint=True, seed=1), "bad-argument", "high"),
+    (lambda r: r.integers(-2**70, 5, seed=1), "bad-argument", "low"),
+    (lambda r: r.integers(0, 2**64 + 1, dtype="u8", seed=1), "bad-argument", "high"),
+    (lambda r: r.integers(0, 3, dtype=bool, seed=1), "bad-argument", "high"),
     (lambda r: r.integers(5, dtype="f8", seed=1), "unsupported", "dtype"),
     (lambda r: r.uniform(dtype="i4", seed=1), "unsupported", "dtype"),
     (lambda r: r.choice([[1, 2, 3]], seed=1), "unsupported", "a"),
@@ -243,6 +246,18 @@ def test_moments_of_integers(gd):
     wide = rng.integers(-2**63, 2**63 - 1, N, endpoint=True).compute()
     near(moments(wide / 2.0**63), 0, 1 / 3, 0)
     assert set(rng.choice(5, N).compute().tolist()) == {0, 1, 2, 3, 4}
+
+
+def test_integers_of_a_whole_dtype(gd):
+    """Bools too; and the bound above them all, which no integer of 64 bits is."""
+    for dtype in ("?", "i1", "u1", "i8", "u8"):
+        low, high = (0, 1) if dtype == "?" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+        want = gd.random.integers(low, high, 5000, seed=3, dtype=dtype, endpoint=True).compute()
+        got = gd.random.integers(int(low), int(high) + 1, 5000, seed=3, dtype=dtype).compute()
+        assert got.dtype == want.dtype == np.dtype(dtype) and np.array_equal(got, want)
+        assert abs((want / 2 - low / 2).mean() / (high / 2 - low / 2) - 0.5) < 0.03
+    flags = gd.random.integers(np.array([0, 1]), 2, (1000, 2), seed=3, dtype=bool).compute()
+    assert flags[:, 1].all() and 400 < flags[:, 0].sum() < 600
 
 
 def test_kolmogorov_smirnov(gd):

@@ -372,6 +372,18 @@ def test_texts(gd):
                                    atol=1e-15)
 
 
+def test_as_many_passes_as_a_job_may_have(gd):
+    """Of each reduction the next one is made."""
+    a = np.arange(12.).reshape(3, 4)
+    text, want = "a", a
+    for n_passes in range(1, 41):
+        if n_passes in (32, 33, 40):
+            np.testing.assert_allclose(gd.evaluate(text, a=a), want, rtol=1e-12, atol=1e-12)
+        text, want = f"(a + mean(abs({text})))", a + np.mean(np.abs(want))
+    with pytest.raises(gd.Error, match="more than 40 passes"):
+        gd.evaluate(text, a=a)
+
+
 def n_read(gd):
     return sum(gd.stats()["bytes"]["read"].values())
 

@@ -8,7 +8,7 @@
     np.memmap and views of it                   file descriptor, offset and strides (mapped.py)
     h5py.Dataset                                descriptor or blocks (hdf5.py)
     gd.open(), by __gad_source__                as the library reads it
-    list, tuple, objects with __array__         np.asarray() of them
+    list, tuple, range, objects with __array__  np.asarray() of them
 
 Nothing is copied that this table does not say. source() is on the way of every argument of every
 job, so what is most common comes first and asks the fewest questions.

@@ -136,7 +136,7 @@ def _foreign(value: object, name: str) -> object:
     if isinstance(value, str) or hasattr(value, "__fspath__"):
         raise BadArgument(f"{name} is {value!r}, not an array; gd.open() opens a file",
                           argument=name, expected="an array or a number", found=_kind(value))
-    if isinstance(value, (list, tuple)) or hasattr(value, "__array__") or is_buffer(value):
+    if isinstance(value, (list, tuple, range)) or hasattr(value, "__array__") or is_buffer(value):
         return _converted(value, name)
     raise BadArgument(f"{name} is {_a(value)}, not an array or a number", argument=name,
                       expected="an array or a number", found=_kind(value))

@@ -126,7 +126,6 @@ def _binned(op: str, a: object, bins: Any, limits: Any, weights: object,
                                  found=repr(bins))
     parts: tuple[Node, ...] = (node,)
     options: tuple[str, ...] = ()
-    edges: Node | None = None
     if not isinstance(bins, Lazy) and np.ndim(bins) == 0:
         n = operator.index(bins)
         if n < 1:
@@ -138,14 +137,14 @@ def _binned(op: str, a: object, bins: Any, limits: Any, weights: object,
         _check_row(op, "bins", edges)
         n, words = edges.shape[0] - 1, ()
         parts, options = (node, edges), ("bins",)
-    if op == "histogram_bin_edges":
-        return (edges if edges is not None else Whole(op, parts, options, (n + 1,), words),)
+    if op == "histogram_bin_edges":  # given ones, too, are the daemon's to check
+        return (Whole(op, parts, options, (n + 1,), words),)
     if density:
         words = (*words, ("density", "True"))
     if mask is not None:
         parts, options = (*parts, mask), (*options, "weights")
     counts = Whole(op, parts, options, (max(n, 0),), words, 0)
-    return counts, edges if edges is not None else Whole(op, parts, options, (n + 1,), words, 1)
+    return counts, Whole(op, parts, options, (n + 1,), words, 1)
 
 
 def histogram(a: Operand, bins: Operand = 10, range: tuple[float, float] | None = None,

@@ -90,6 +90,8 @@ def float_of(op: str, dtype: npt.DTypeLike) -> npt.DTypeLike:
 
 def number_of(value: object) -> int | float | None:
     """A parameter's value where it is one number; None of arrays and lazies."""
+    if isinstance(value, int):
+        return value  # of any length
     node = node_of(value)
     return node.value if isinstance(node, Number) else None
 

@@ -54,7 +54,7 @@ def is_operand(value: object) -> bool:
     """Whether an operator takes it, or says what is wrong with it; else it is for the other side to
     answer. None is told to be wrong: of x == None Python would make False."""
     if value is None or isinstance(value, (Held, int, float, complex, np.generic, np.ndarray, list,
-                                           tuple, str)):
+                                           tuple, range, str)):
         return True
     return hasattr(type(value), "__array__") or is_dataset(value) or is_buffer(value)
 

@@ -44,7 +44,7 @@ from .._lazy.operands import Operand
 
 def uniform(low: Operand = 0.0, high: Operand = 1.0, size: Size = None, *, seed: int,
             dtype: npt.DTypeLike = np.float64) -> Lazy:
-    """Floats from low to below high, each as likely."""
+    """Floats from low to below high, each as likely; rounding may give high, as in NumPy."""
     return Lazy._of(drawn("uniform", {"low": low, "high": high}, size, seed,
                           float_of("uniform", dtype)))
 
@@ -82,6 +82,10 @@ def integers(low: Operand, high: Operand | None = None, size: Size = None, *, se
     if high is None:
         low, high = 0, low
     check_range(low, high, dtype, endpoint)
+    if np.dtype(dtype).kind == "b":
+        return integers(low, high, size, seed=seed, dtype=np.uint8, endpoint=endpoint).astype(bool)
+    if isinstance(high, int) and high == 2**64:  # which no number of an expression is
+        high, endpoint = high - 1, True
     return Lazy._of(drawn("integers", {"low": low, "high": high}, size, seed, dtype,
                           (("endpoint", "True"),) if endpoint else ()))
 

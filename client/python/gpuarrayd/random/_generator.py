@@ -117,7 +117,7 @@ class Generator:
 
     def uniform(self, low: Operand = 0.0, high: Operand = 1.0, size: Size = None, *,
                 dtype: npt.DTypeLike = np.float64, out: object = None) -> Lazy:
-        """Floats from low to below high, each as likely."""
+        """Floats from low to below high, each as likely; rounding may give high, as in NumPy."""
         return self._drawn(draw.uniform, low, high, size=size, out=out, dtype=dtype)
 
     def standard_normal(self, size: Size = None, dtype: npt.DTypeLike = np.float64,
