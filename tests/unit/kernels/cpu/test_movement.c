@@ -19,7 +19,7 @@
     for (int level = CPU_LEVEL_PLAIN; level <= CPU_LEVEL_AVX512; level++)                          \
         if (cpu_engine_level(cpu_engine_get((enum cpu_level)level)) == (enum cpu_level)level)
 
-static char from[ARENA_BYTES], to[ARENA_BYTES], before[ARENA_BYTES];
+static char from[ARENA_BYTES], to[ARENA_BYTES], before[ARENA_BYTES], empty[ARENA_BYTES];
 static struct built b;
 static uint64_t state;
 
@@ -94,9 +94,8 @@ static void try_one(int level, enum dtype dtype)
     draw_view(&m, 0, item_bytes, from, &m.in);
     draw_view(&m, 1, item_bytes, to, &m.out);
     m.in.is_swapped = m.out.is_swapped = below(2);
-    for (size_t i = 0; i < sizeof(to); i++)
-        to[i] = (char)(i * 5 + 3);
-    memcpy(before, to, sizeof(to));
+    memcpy(to, empty, sizeof(to));
+    memcpy(before, empty, sizeof(to));
     move_plainly(&m, item_bytes);
     struct cpu_box box = {.ndim = m.ndim, .count = m.count, .axis_order = order};
     cr_assert(
@@ -111,8 +110,10 @@ Test(movement, gives_the_bytes_of_every_element_and_no_others)
 {
     static const enum dtype dtypes[] = {DTYPE_INT8, DTYPE_UINT16, DTYPE_FLOAT32, DTYPE_INT64,
                                         DTYPE_FLOAT64};
-    for (size_t i = 0; i < sizeof(from); i++)
+    for (size_t i = 0; i < sizeof(from); i++) {
         from[i] = (char)(i * 7 + (i >> 8));
+        empty[i] = (char)(i * 5 + 3);
+    }
     for (unsigned d = 0; d < ARRAY_LENGTH(dtypes); d++) {
         built_init(&b);
         built_store(&b, built_input(&b, dtypes[d]));

@@ -195,9 +195,9 @@ Test(plan, large_sums_of_columns_put_some_grains_into_one_node)
         enum op op;
     } cases[] = {
         {{4096, 131072}, 0, 8, OP_SUM},
-        {{4096, 4097}, 7, 8, OP_MAX},
+        {{4096, 4097}, 6, 4, OP_MAX},
         {{4096, 4095}, 0, 1, OP_SUM},   /* there would be few tiles */
-        {{4096, 131072}, 8, 1, OP_SUM}, /* they would take long */
+        {{4096, 131072}, 7, 1, OP_SUM}, /* they would take long */
         {{4096, 131072}, 0, 1, OP_SQUARED_DEVIATIONS},
         {{1 << 25, 1}, 0, 1, OP_SUM},  /* a grain is one row */
         {{1 << 20, 17}, 0, 1, OP_SUM}, /* has more rows than a leaf may */
