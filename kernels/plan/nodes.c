@@ -13,17 +13,18 @@
 #include "kernels/plan/planner.h"
 #include "proto/util.h"
 
-#define NODE_BYTES       (128u * 1024)
-#define LONG_NODE_BYTES  (256u * 1024)
-#define NODE_LEAST_CELLS 256u
-#define BESIDE_BYTES     (256u * 1024)
-#define LINE_CELLS       8u
-#define BINS_NODE_BYTES  (256u * 1024)  /* with fewer cells the runs of files would be short */
-#define SCAN_CELLS       (256u * 1024)  /* any number that a grain may have: scans have no nodes */
-#define CHEAP_BYTES      (1024u * 1024) /* for a window larger than is needed */
-#define LEAST_BUSY       8u
-#define TILES_PER_THREAD 4u
-#define DEVICE_TILES     16u
+#define NODE_BYTES            (128u * 1024)
+#define LONG_NODE_BYTES       (256u * 1024)
+#define NODE_LEAST_CELLS      256u
+#define BESIDE_BYTES          (256u * 1024)
+#define LINE_CELLS            8u
+#define BINS_NODE_BYTES       (256u * 1024) /* with fewer cells the runs of files would be short */
+#define BINS_CHUNK_NODE_BYTES (2048u * 1024)
+#define SCAN_CELLS            (256u * 1024) /* any number that a grain may have: scans have no nodes */
+#define CHEAP_BYTES           (1024u * 1024) /* for a window larger than is needed */
+#define LEAST_BUSY            8u
+#define TILES_PER_THREAD      4u
+#define DEVICE_TILES          16u
 
 /* Of one cell. */
 struct cell_values {
@@ -56,9 +57,9 @@ static uint64_t cells_beside(const struct cell_values *v)
     return v->n_beside == 0 ? UINT64_MAX : BESIDE_BYTES / line_bytes / v->n_beside * LINE_CELLS;
 }
 
-static uint64_t cells_with_bins(const struct cell_values *v)
+static uint64_t cells_with_bins(const struct cell_values *v, uint64_t node_bytes)
 {
-    return min_u64(max_u64(BINS_NODE_BYTES / v->n_bytes, 1), cells_beside(v));
+    return min_u64(max_u64(node_bytes / v->n_bytes, 1), cells_beside(v));
 }
 
 uint64_t planner_most_cells(const struct program *program, unsigned pass, uint64_t long_bytes)
@@ -70,7 +71,7 @@ uint64_t planner_most_cells(const struct program *program, unsigned pass, uint64
     if (program->passes[pass].scanned_axis >= 0)
         return SCAN_CELLS;
     if (v.has_bins)
-        return cells_with_bins(&v);
+        return cells_with_bins(&v, BINS_NODE_BYTES);
     uint64_t n_cells = max_u64(NODE_BYTES / v.n_bytes, NODE_LEAST_CELLS);
     if (long_bytes > GRAIN_MAX_TOTAL_BYTES)
         n_cells = max_u64(n_cells, min_u64(LONG_NODE_BYTES / v.n_bytes, cells_beside(&v)));
@@ -85,7 +86,7 @@ uint64_t planner_chunk_cells(const struct program *program, unsigned pass)
         return 0;
     if (program->passes[pass].scanned_axis >= 0)
         return SCAN_CELLS;
-    return v.has_bins ? cells_with_bins(&v) : cells_beside(&v);
+    return v.has_bins ? cells_with_bins(&v, BINS_CHUNK_NODE_BYTES) : cells_beside(&v);
 }
 
 uint64_t planner_tree_bytes(const struct plan_pass *planned)

@@ -354,6 +354,16 @@ static uint64_t fewer_cells(const struct planner *p, unsigned index, uint64_t ce
     return cells;
 }
 
+/* Cells of a node where sources have chunks, which would be read several times with fewer; else 0.
+ */
+static uint64_t most_of_chunk(const struct planner *p, unsigned index)
+{
+    for (unsigned i = 0; i < p->n_operands; i++)
+        if (p->operands[i].shape.chunk_shape)
+            return planner_chunk_cells(p->program, index);
+    return 0;
+}
+
 int planner_cut_pass(struct planner *p, unsigned index, bool *ret_fits)
 {
     const struct pass *pass = &p->program->passes[index];
@@ -365,6 +375,8 @@ int planner_cut_pass(struct planner *p, unsigned index, bool *ret_fits)
     uint64_t most = planner_most_cells(p->program, index, long_bytes_of(p));
     uint64_t least = p->room.least_share > 0 ? most / p->room.least_share : 1;
     r = cut(p, index, most, true, ret_fits);
+    for (uint64_t cells = most_of_chunk(p, index) / 2; !r && !*ret_fits && cells > most; cells /= 2)
+        r = cut(p, index, cells, false, ret_fits);
     for (uint64_t cells = most; !r && !*ret_fits && cells > 0 && cells >= least;
          cells = fewer_cells(p, index, cells))
         r = cut(p, index, cells, false, ret_fits);
