@@ -8,7 +8,8 @@
  * all to each. An answer to the client waits for a worker that can map it, and for PATIENCE_NS more
  * for all that are ready, so it says whether the region is usable at all (a memfd with holes is
  * not), and a job that comes next finds it wherever it can be; but a worker that hangs keeps nobody
- * from the others. A worker that refuses a region that another one mapped gets no job with it.
+ * from the others. Where all that are ready refuse it, those that are coming have COMING_NS. A
+ * worker that refuses a region that another one mapped gets no job with it.
  *
  * Ids are never used again and looked up inside the user. Called by methods.c, submit.c, worker.c.
  */
@@ -26,6 +27,7 @@
 #include <string.h>
 
 #define PATIENCE_NS UINT64_C(1000000000)
+#define COMING_NS   UINT64_C(5000000000)
 
 static struct region_place *place_at(struct region *region, const struct worker *worker)
 {
@@ -250,31 +252,57 @@ static void answer_client(struct region *region)
     session_send(region->session);
 }
 
+static void refuse_as_workers_did(struct region *region)
+{
+    struct gad_error error = {0};
+    error_set(&error, GAD_BAD_REGION, "region", "no worker can map the region");
+    refuse_client(region, region->refusal ? region->refusal : &error);
+}
+
 static void on_patience_end(struct deadline *deadline)
 {
     struct region *region = list_entry(deadline, struct region, patience);
     if (n_places(region, REGION_MAPPED) > 0)
         answer_client(region);
+    else if (n_places(region, REGION_ANNOUNCED) == 0)
+        refuse_as_workers_did(region);
+}
+
+static void wait_at_most(struct region *region, uint64_t time_ns)
+{
+    if (!deadline_is_set(&region->patience))
+        broker_set_deadline(region->broker, &region->patience, time_ns, on_patience_end);
+}
+
+/* Those that sleep stay asleep: jobs wake them. */
+static bool is_one_coming(const struct broker *broker)
+{
+    for (unsigned i = 0; i < broker->n_workers; i++) {
+        const struct worker *worker = broker->workers[i];
+        if (!worker_is_ready(worker) && worker_is_coming(worker) &&
+            worker_info(worker)->state != WORKER_ASLEEP)
+            return true;
+    }
+    return false;
 }
 
 /* Some worker answered or is gone: is there an answer for the client? The region may be gone
  * afterwards. */
 static void settle(struct region *region)
 {
-    struct gad_error error = {0};
     bool is_mapped = n_places(region, REGION_MAPPED) > 0;
     if (!region->has_waiter || !region->session)
         return;
     if (n_places(region, REGION_ANNOUNCED) > 0) {
-        if (is_mapped && !deadline_is_set(&region->patience))
-            broker_set_deadline(region->broker, &region->patience, PATIENCE_NS, on_patience_end);
-        return;
-    }
-    if (is_mapped) {
+        if (is_mapped)
+            wait_at_most(region, PATIENCE_NS);
+    } else if (is_mapped) {
         answer_client(region);
     } else if (n_places(region, REGION_BROKEN) > 0) {
-        error_set(&error, GAD_BAD_REGION, "region", "no worker can map the region");
-        refuse_client(region, region->refusal ? region->refusal : &error);
+        if (is_one_coming(region->broker))
+            wait_at_most(region, COMING_NS);
+        else
+            refuse_as_workers_did(region);
     }
 }
 

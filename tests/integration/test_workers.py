@@ -10,6 +10,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -159,7 +160,6 @@ def test_regions_are_at_all_workers(begin):
 def test_a_region_that_one_worker_cannot_map(begin, devices):
     devices.are("deaf")
     daemon = begin()
-    wait_for(daemon, "ready", "cpu")  # or nobody could map it
     wait_for(daemon, "ready")
     with daemon.connect() as w:
         region, a = big_region(w)
@@ -258,13 +258,42 @@ def test_a_ready_with_strange_numbers(begin, devices, said):
         assert [e["name"] for e in w.call("server.info")["engines"]] == ["cpu", "cuda:0"]
 
 
-def test_a_region_that_the_worker_that_comes_can_map(start, devices):
-    devices.are("deaf")
-    held = devices.folder / "held"
-    program = devices.folder / "cpu"
-    program.write_text(f'#!/bin/sh\nwhile [ -e "{held}" ]; do sleep 0.01; done\n'
+@pytest.fixture
+def held(devices):
+    """(marker, program): the CPU's worker, which does not begin while the marker is there."""
+    marker, program = devices.folder / "held", devices.folder / "cpu"
+    program.write_text(f'#!/bin/sh\nwhile [ -e "{marker}" ]; do sleep 0.01; done\n'
                        f'exec "{conftest.WORKER}" "$@"\n')
     program.chmod(0o755)
+    return marker, program
+
+
+@pytest.mark.parametrize("comes", [True, False])
+def test_a_region_waits_for_a_worker_that_comes(start, devices, held, comes):
+    """Where the one that is there refuses it: some seconds, and not for ever."""
+    held, program = held
+    devices.are("deaf")
+    held.touch()
+    daemon = start(engine="cpu", args=devices.args(), env=devices.env, worker=program)
+    wait_for(daemon, "ready")
+    with daemon.connect() as w:
+        began = time.monotonic()
+        if comes:
+            threading.Timer(0.3, held.unlink).start()
+        else:
+            with pytest.raises(wire.Error) as caught:
+                big_region(w)
+            assert caught.value.code == "bad-region"
+            assert 3 < time.monotonic() - began < 30
+            held.unlink()
+            wait_for(daemon, "ready", "cpu")
+        region, a = big_region(w)
+        assert total(w, region, a)["engine"] == "cpu"
+
+
+def test_a_region_that_the_worker_that_comes_can_map(start, devices, held):
+    held, program = held
+    devices.are("deaf")
     daemon = start(engine="cpu", args=devices.args(), env=devices.env, worker=program)
     wait_for(daemon, "ready", "cpu")
     wait_for(daemon, "ready")
