@@ -98,7 +98,7 @@ def test_texts_tell_of_every_parameter(name):
     (lambda x, r: np.histogram(x)[0], "histogram(_0,bins=10)[0]", (10,)),
     (lambda x, r: np.histogram(x, 3, (0, 1.5))[1], "histogram(_0,bins=3,range=(0.0,1.5))[1]", (4,)),
     (lambda x, r: np.histogram(x, r)[0], "histogram(_0,bins=_1)[0]", (4,)),
-    (lambda x, r: np.histogram(x, r)[1], "_0", (5,)),
+    (lambda x, r: np.histogram(x, r)[1], "histogram(_0,bins=_1)[1]", (5,)),
     (lambda x, r: np.histogram(x, r, density=True)[0], "histogram(_0,bins=_1,density=True)[0]", (4,)),
     (lambda x, r: np.histogram_bin_edges(x, 3), "histogram_bin_edges(_0,bins=3)", (4,)),
     (lambda x, r: gd.bincount(r, length=9), "bincount(_0,length=9)", (9,)),
