@@ -10,7 +10,8 @@
  *
  * Grains are numbered in row-major order of `grid` in the order of `grid_order`: that of walking;
  * where some axes are reduced the kept ones first, so that the grains of a chain (reduce.h) are
- * neighbours; parts of a chunk along a reduced axis are neighbours too. Of a scan it is the other
+ * neighbours; parts of a chunk along a reduced axis are neighbours too, and where none is reduced
+ * those of a chunk that is decoded. Of a scan it is the other
  * way round: grains at the same place along the scanned axis are neighbours, since they do not wait
  * for each other. The extents along reduced axes depend on the whole shapes, dtypes and layouts
  * alone; those along kept axes, which change no bit, also on how many cells a node may have.
@@ -37,6 +38,7 @@ struct geometry_operand {
     bool is_output;
     bool has_no_say; /* no array of the job: it takes room, but no order is chosen for it */
     bool wants_runs; /* of a useful length, as files do: others' chunks are parted for it */
+    bool is_decoded; /* a chunk that is read in parts is decoded for each, unless it was just now */
 };
 
 struct geometry {

@@ -16,7 +16,7 @@ struct cutter {
     unsigned n_operands;
     const struct geometry_operand *operands;
     int64_t unit[ARRAY_MAX_NDIM]; /* extents are multiples of it, or the whole axis */
-    uint32_t divided_axes;        /* reduced axes along which a chunk is in parts */
+    uint32_t divided_axes;        /* along which a chunk is in parts, which are to be neighbours */
     bool has_long_runs;           /* one operand alone may fill rules->long_bytes */
 };
 

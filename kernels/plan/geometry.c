@@ -179,9 +179,13 @@ static void set_grid_order(struct geometry *g, uint32_t divided_axes)
 {
     uint32_t round_axes = g->round_axis >= 0 ? UINT32_C(1) << g->round_axis : 0;
     uint32_t scanned_axes = g->n_steps > 0 ? g->reduced_axes : 0;
-    const uint32_t groups[] = {round_axes, scanned_axes, ~(g->reduced_axes | round_axes),
+    uint32_t kept_axes = ~(g->reduced_axes | round_axes);
+    const uint32_t groups[] = {round_axes,
+                               scanned_axes,
+                               kept_axes & ~divided_axes,
+                               kept_axes & divided_axes,
                                g->reduced_axes & ~divided_axes & ~scanned_axes,
-                               divided_axes & ~scanned_axes};
+                               g->reduced_axes & divided_axes & ~scanned_axes};
     int n = 0;
 
     for (unsigned group = 0; group < sizeof(groups) / sizeof(groups[0]); group++) {

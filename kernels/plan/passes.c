@@ -18,6 +18,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#define DECODED_BYTES         (INT64_C(48) << 20) /* our library keeps up to 64 MiB */
 #define CLOSE_SHARE           4 /* nodes so many times too large may fit after one step */
 #define MAX_RESULTS           (PASS_MAX_RESULTS + PASS_MAX_REDUCTIONS)
 #define MAX_GEOMETRY_OPERANDS (PLANNER_MAX_OPERANDS + MAX_RESULTS + PROGRAM_MAX_REDUCTIONS)
@@ -31,12 +32,30 @@ struct operand_list {
     int64_t shapes[MAX_RESULTS][ARRAY_MAX_NDIM]; /* of results */
 };
 
-/* A provider's chunks are not the grain's business where every element is asked for once anyway. */
+/* Whether the chunks that rows in C order go through, one after the other, are more than a client
+ * keeps of what it has decoded: all that the first axis with several elements has at a time. */
+static bool is_slab_large(const struct array *array, const int64_t *chunk_shape)
+{
+    int64_t n_bytes = (int64_t)dtype_size(array->dtype);
+    bool has_walk = false;
+
+    for (int i = 0; i < array->ndim; i++) {
+        int64_t length = array->shape[i], chunk = chunk_shape[i] < length ? chunk_shape[i] : length;
+        bool is_walk = !has_walk && length > 1;
+        has_walk |= is_walk;
+        n_bytes = multiply_saturating(n_bytes, is_walk ? chunk : length);
+    }
+    return n_bytes > DECODED_BYTES;
+}
+
+/* A provider's chunks are not the grain's business where every element is asked for once anyway,
+ * and the client still has the chunk then. */
 static const int64_t *chunk_shape_of(const struct array *array, const struct pass *pass)
 {
     if (array->at.kind == LOCATION_FILE && array->at.file.is_grid)
         return array->at.file.chunk_shape;
-    if (array->at.kind == LOCATION_PROVIDER && array->at.provider.has_chunks && pass->reduced_axes)
+    if (array->at.kind == LOCATION_PROVIDER && array->at.provider.has_chunks &&
+        (pass->reduced_axes || is_slab_large(array, array->at.provider.chunk_shape)))
         return array->at.provider.chunk_shape;
     return NULL;
 }
@@ -51,7 +70,8 @@ static void add_input(struct planner *p, const struct pass *pass, const struct p
                   .ndim = input->ndim,
                   .shape = input->shape,
                   .strides = array->strides,
-                  .chunk_shape = chunk_shape_of(array, pass)},
+                  .chunk_shape = chunk_shape_of(array, pass),
+                  .is_decoded = array->at.kind == LOCATION_PROVIDER},
         .kind = array->at.kind,
     };
 }

@@ -5,7 +5,8 @@
  *
  * A chunk as narrow as a column would cut the rows of a file that is written to pieces: it is
  * divided until a grain has runs of a useful length of the rows. These are the shorter the more
- * grids there are: their chunks are divided for it, all of them.
+ * grids there are: their chunks are divided for it, all of them. Parts of a chunk that is decoded
+ * are neighbours then.
  *
  * Where axes are reduced, kept.c divides it first.
  *
@@ -45,6 +46,14 @@ static void set_chunks(struct cutter *c, bool is_common)
     }
 }
 
+/* The chunk is in parts along the axis. kept.c has its own for passes that reduce. */
+static void note_parts(struct cutter *c, int axis)
+{
+    for (unsigned n = 0; n < c->n_operands && !c->rules->reduced_axes; n++)
+        if (c->operands[n].chunk_shape && c->operands[n].is_decoded)
+            c->divided_axes |= UINT32_C(1) << axis;
+}
+
 /* A chunk that does not fit: its slowest axes become 1 until what is left of it fits. */
 static void divide_chunk(struct cutter *c)
 {
@@ -55,6 +64,8 @@ static void divide_chunk(struct cutter *c)
         int64_t chunk = c->unit[axis];
         c->unit[axis] = 1;
         g->grain_shape[axis] = 1;
+        if (chunk > 1)
+            note_parts(c, axis);
         if (!cutter_fits(c, -1, 0))
             continue;
         g->grain_shape[axis] = cutter_near_divisor(chunk, cutter_largest_extent(c, axis, chunk));
@@ -78,6 +89,7 @@ static bool make_room(struct cutter *c, uint32_t kept_axes, int axis, int64_t wa
         }
         int64_t extent = cutter_near_divisor(c->unit[other], g->grain_shape[other] / 2);
         c->unit[other] = g->grain_shape[other] = extent;
+        note_parts(c, other);
     }
     return true;
 }

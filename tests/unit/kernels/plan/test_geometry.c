@@ -372,6 +372,52 @@ Test(geometry, chunks_as_narrow_as_a_column_are_parted_where_rows_are_written)
     cr_assert(eq(i64, g.grain_shape[1], 4));
 }
 
+/* Of a chunk that is decoded: all parts of it soon after each other, whatever else is between. */
+static void check_parts_are_near(const int64_t *shape, const int64_t *chunk, bool wants_runs,
+                                 uint64_t most)
+{
+    static uint64_t first[64 * 64 * 64];
+    const struct geometry_operand operands[] = {{.dtype = DTYPE_FLOAT64,
+                                                 .ndim = 3,
+                                                 .shape = shape,
+                                                 .chunk_shape = chunk,
+                                                 .is_decoded = true},
+                                                {.dtype = DTYPE_FLOAT64,
+                                                 .ndim = 3,
+                                                 .shape = shape,
+                                                 .is_output = true,
+                                                 .wants_runs = wants_runs}};
+    struct geometry g;
+    int64_t start[3], count[3], n[3];
+
+    geometry_init(&g, 3, shape, 2, operands, &(struct geometry_rules){.round_axis = -1});
+    memset(first, 0xff, sizeof(first));
+    for (int i = 0; i < 3; i++)
+        n[i] = (shape[i] + chunk[i] - 1) / chunk[i];
+    cr_assert(le(i64, n[0] * n[1] * n[2], (int64_t)(sizeof(first) / sizeof(first[0]))));
+    for (uint64_t grain = 0; grain < g.n_grains; grain++) {
+        geometry_grain(&g, grain, start, count);
+        for (int64_t i = start[0] / chunk[0]; i <= (start[0] + count[0] - 1) / chunk[0]; i++)
+            for (int64_t j = start[1] / chunk[1]; j <= (start[1] + count[1] - 1) / chunk[1]; j++)
+                for (int64_t k = start[2] / chunk[2]; k <= (start[2] + count[2] - 1) / chunk[2];
+                     k++) {
+                    uint64_t *at = &first[(i * n[1] + j) * n[2] + k];
+                    *at = *at == UINT64_MAX ? grain : *at;
+                    cr_assert(le(u64, grain - *at, most));
+                }
+    }
+}
+
+Test(geometry, parts_of_a_chunk_that_is_decoded_are_neighbours)
+{
+    check_parts_are_near((const int64_t[]){640, 200, 200}, (const int64_t[]){320, 8, 8}, true, 40);
+    check_parts_are_near((const int64_t[]){640, 200, 200}, (const int64_t[]){320, 8, 8}, false, 40);
+    check_parts_are_near((const int64_t[]){50, 300, 400}, (const int64_t[]){50, 100, 100}, true,
+                         100);
+    check_parts_are_near((const int64_t[]){50, 300, 400}, (const int64_t[]){50, 100, 100}, false,
+                         100);
+}
+
 Test(geometry, two_grids_use_the_common_multiple_where_it_fits)
 {
     const int64_t shape[] = {1000, 100}, a_chunk[] = {4, 100}, b_chunk[] = {6, 50};
