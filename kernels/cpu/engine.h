@@ -44,7 +44,8 @@ struct cpu_box {
     const int *axis_order; /* slowest to fastest: elements are visited in this order */
     const int64_t *start;  /* of the box in the pass's space; NULL: all 0 */
     /* Of a pass that reduces: the node holds what a box before this one gave, which has the same
-     * kept elements; this one's elements are taken in behind them. See cpu_engine_can_continue(). */
+     * kept elements; this one's elements are taken in behind them. See cpu_engine_can_continue().
+     */
     bool is_continued;
 };
 
@@ -62,16 +63,17 @@ bool cpu_engine_can_continue(const struct program *program, const struct pass *p
  * pass->tables_used the base is the table's first element, and the elements lie densely). In a pass
  * that scans, views of its own reductions are the scans' states, with stride 0 along the scanned
  * axis: read where the box does not begin at that axis's beginning, and written. layout: of the
- * pass's node for this box, cells in visiting order of the kept axes; node: its memory, all of
- * it written, and read where the box is continued. Both NULL for a pass without reductions or that scans. The bits of a cell depend on the extents of
- * the box's reduced axes and the values alone: not on the kept ones, nor on where the box begins.
+ * pass's node for this box, cells in visiting order of the kept axes; node: its memory, all of it
+ * written, and read where the box is continued. Both NULL for a pass without reductions or that
+ * scans. The bits of a cell depend on the extents of the box's reduced axes and the values alone:
+ * not on the kept ones, nor on where the box begins.
  * Inputs and outputs may be the same memory element for element (in place). 0 or
  * negative-integer-power. */
 int cpu_engine_run(const struct cpu_engine *engine, const struct program *program, unsigned pass,
                    const struct cpu_box *box, const struct cpu_view *inputs,
                    const struct cpu_view *outputs, const struct cpu_view *reduced,
-                   const struct reduce_layout *layout, void *node,
-                   struct cpu_warnings *warnings, void *scratch) GAD_MUST_CHECK;
+                   const struct reduce_layout *layout, void *node, struct cpu_warnings *warnings,
+                   void *scratch) GAD_MUST_CHECK;
 
 /* What was written past the cache comes before whatever the calling thread writes after this. To be
  * called before anybody is told that outputs with `bypasses_cache` are written. */

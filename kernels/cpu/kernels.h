@@ -42,8 +42,8 @@ typedef kernel_fn *kernel_casts[DTYPE_COUNT][DTYPE_COUNT]; /* from, to */
 typedef kernel_fn *kernel_row[OP_COUNT];                   /* int64 compared with uint64 */
 
 /* A reduction's running state over one row of elements, which may come in several pieces: all but
- * the last have a multiple of KERNEL_GRANULE elements. Nothing beyond a piece's n elements is read.
- */
+ * the last have a multiple of KERNEL_GRANULE elements. Nothing beyond a piece's n elements is
+ * read. */
 #define REDUCE_LEVELS 40
 /* Floats that are added up, see reduce_sums.c: lanes of a block, and its elements, a multiple of
  * KERNEL_GRANULE. */
