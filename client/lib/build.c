@@ -154,7 +154,7 @@ static int place(struct build *build, struct gad_client *client, const struct bu
     case ACCESS_MEMORY: return place_memory(build, source, array, is_output, ret, error);
     case ACCESS_PROVIDER: break;
     }
-    return source->purpose != BUILD_RUN ? 0 : place_provider(build, array, is_output, ret, error);
+    return place_provider(build, array, is_output, ret, error);
 }
 
 static void set_scalar(struct request_arg *arg, const struct gad_argument *argument)

@@ -10,7 +10,7 @@
 
 enum build_purpose {
     BUILD_RUN,
-    BUILD_PLAN,   /* no rings, and no region is attached: what has no place yet goes without */
+    BUILD_PLAN,   /* memory goes without a place, and no region is attached */
     BUILD_SHAPES, /* a plan of dtypes and shapes alone: nothing has a place */
 };
 

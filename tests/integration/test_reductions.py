@@ -9,6 +9,7 @@ import os
 import signal
 import time
 
+import h5py
 import numpy as np
 import pytest
 
@@ -539,3 +540,18 @@ def test_explain_shows_two_reads_and_one_write(daemon, folder):
     assert [(p["reads"], p["writes"], p["reduces"]) for p in plan["passes"]] == [(1, 0, [0]),
                                                                                 (1, 1, [])]
     assert plan["rounds"] == 1
+
+
+@pytest.mark.parametrize("text", ["mean(a, axis=0)", "a - mean(a, axis=2, keepdims=True)",
+                                  "median(a, axis=0)"])
+@pytest.mark.parametrize("storage", [{}, {"chunks": (32, 8, 8), "compression": "gzip"},
+                                     {"chunks": (5, 96, 3), "compression": "gzip"}])
+def test_explain_shows_the_plan_that_the_job_has(daemon, folder, storage, text):
+    with h5py.File(folder / "a.h5", "w") as f:
+        f.create_dataset("a", data=normal((64, 96, 90)), **storage)
+    words = ("run", "--json", text, f"a={folder}/a.h5:/a", "-o", f"{folder}/r.npy")
+    plan = json.loads(daemon.ctl(*words, "--explain").stdout)
+    done = json.loads(daemon.ctl(*words).stdout)
+    (folder / "r.npy").unlink()
+    told = [(part["tiles"], part["read_bytes"], part["write_bytes"]) for part in (plan, done)]
+    assert told[0] == told[1]
