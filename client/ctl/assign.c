@@ -61,6 +61,14 @@ static int add_expression(struct ctl_job *job, char *text, struct gad_error *err
     return 0;
 }
 
+static struct gad_output *output_named(struct ctl_job *job, const char *name)
+{
+    for (unsigned i = 0; i < job->n_outputs; i++)
+        if (job->outputs[i].name && strcmp(job->outputs[i].name, name) == 0)
+            return &job->outputs[i];
+    return NULL;
+}
+
 int ctl_parse_expressions(struct ctl_job *job, const char *text, struct gad_error *error)
 {
     job->text = strdup(text);
@@ -75,10 +83,15 @@ int ctl_parse_expressions(struct ctl_job *job, const char *text, struct gad_erro
         if (r)
             return r;
     }
-    for (unsigned i = 0; job->n_outputs > 1 && i < job->n_outputs; i++)
-        if (!job->outputs[i].name)
+    for (unsigned i = 0; job->n_outputs > 1 && i < job->n_outputs; i++) {
+        const char *name = job->outputs[i].name;
+        if (!name)
             return error_set(error, GAD_BAD_EXPRESSION, NULL,
                              "several expressions need names: 'name = %s'", job->outputs[i].expr);
+        if (output_named(job, name) != &job->outputs[i])
+            return error_set(error, GAD_BAD_EXPRESSION, name,
+                             "the name '%s' is given to two results", name);
+    }
     return 0;
 }
 
@@ -126,14 +139,6 @@ int ctl_parse_argument(struct ctl_job *job, char *word, struct gad_error *error)
         set_scalar(argument, &scalar);
     job->n_args++;
     return 0;
-}
-
-static struct gad_output *output_named(struct ctl_job *job, const char *name)
-{
-    for (unsigned i = 0; i < job->n_outputs; i++)
-        if (job->outputs[i].name && strcmp(job->outputs[i].name, name) == 0)
-            return &job->outputs[i];
-    return NULL;
 }
 
 static int no_such_output(const struct ctl_job *job, const char *name, struct gad_error *error)

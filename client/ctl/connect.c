@@ -127,9 +127,10 @@ int ctl_fail_hint(const struct gad_error *error, const char *hint, bool json)
     if (error->argument[0] && !is_named(error))
         fprintf(stderr, " (%s)", error->argument);
     fprintf(stderr, " [%s]\n", gad_status_word((int)error->status));
-    if (error->expected[0] || error->found[0])
-        fprintf(stderr, "  expected: %s\n  found:    %s\n",
-                error->expected[0] ? error->expected : "-", error->found[0] ? error->found : "-");
+    if (error->expected[0])
+        fprintf(stderr, "  expected: %s\n", error->expected);
+    if (error->found[0])
+        fprintf(stderr, "  found:    %s\n", error->found);
     if (hint[0])
         fprintf(stderr, "  try: %s\n", hint);
     return ctl_exit_code((int)error->status);

@@ -56,7 +56,7 @@ int ctl_add_pair(struct ctl_job *job, const char *const names[2], const char *ex
     if (!has_two_results(expr))
         return error_set(error, GAD_BAD_EXPRESSION, names[0],
                          "'%s, %s = %.60s': two names need one call of a function with two "
-                         "results: divmod(a, b), frexp(x) or modf(x)",
+                         "results: divmod(a, b), frexp(x), modf(x) or histogram(x)",
                          names[0], names[1], expr);
     for (int i = 0; i < 2; i++) {
         if (job->n_outputs == CTL_MAX_OUTPUTS)

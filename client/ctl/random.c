@@ -39,7 +39,8 @@ struct random_options {
 };
 
 static const struct argp_option options[] = {
-    {"shape", OPTION_SHAPE, "N,N,...", 0, "of the array; without it one number", 0},
+    {"shape", OPTION_SHAPE, "N,N,...", 0,
+     "of the array; without it that of parameters that are arrays, or else one number", 0},
     {"dtype", OPTION_DTYPE, "DTYPE", 0, "float32, f4, int64 ...: what the distribution has", 0},
     {"seed", OPTION_SEED, "N", 0,
      "0 to 2^64 - 1: the same seed, the same array; without it one is drawn and printed", 0},
@@ -296,6 +297,16 @@ static int check_parameters(const struct random_options *o, struct gad_error *er
     return GAD_BAD_ARITY;
 }
 
+/* Whether there are arrays that each element has its own parameter of. */
+static bool has_parameter_array(const struct random_options *o)
+{
+    bool is_chosen_from = strcmp(o->name, "choice") == 0;
+    for (unsigned i = 0; i < o->run.job.n_args; i++)
+        if (o->run.job.sources[i] && !is_chosen_from)
+            return true;
+    return false;
+}
+
 static int prepare(struct random_options *o)
 {
     struct run_options *run = &o->run;
@@ -312,7 +323,7 @@ static int prepare(struct random_options *o)
     snprintf(o->text, sizeof(o->text), "%s(%s%s%s%sseed=%llu%s%s%s)", o->name, o->required,
              o->required[0] ? ", " : "", o->parameters, o->parameters[0] ? ", " : "",
              (unsigned long long)run->seed, o->dtype ? ", dtype=" : "", o->dtype ? o->dtype : "",
-             o->shape[0] || is_permutation ? o->shape : ", size=()");
+             o->shape[0] || is_permutation || has_parameter_array(o) ? o->shape : ", size=()");
     run->expression = o->text;
     if (!run->label)
         run_set_label(run, o->text);

@@ -115,6 +115,9 @@ def test_parameters_may_be_arrays(daemon, folder):
                "--seed", 2, "-o", folder / "p.npy")
     drawn = np.load(folder / "p.npy")
     assert np.abs(drawn.mean(axis=1) - np.arange(40) * 100).max() < 0.05
+    daemon.ctl("random", "normal", f"loc={folder}/loc.npy", "--seed", 2, "-o", folder / "q.npy")
+    drawn = np.load(folder / "q.npy")  # without a shape it is theirs
+    assert drawn.shape == (40, 1) and np.abs(drawn[:, 0] - np.arange(40) * 100).max() < 9
 
 
 def test_without_a_seed_one_is_drawn_and_printed(daemon, folder):

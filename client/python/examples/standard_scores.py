@@ -4,7 +4,8 @@
     python standard_scores.py                # of random numbers, in a folder that goes away
 
 The means and deviations are found in one pass over the file, the scores in a second one; nothing of
-the file's size is in memory. Means, deviations, extremes and their places come from one pass more.
+the file's size is in memory. Their means and deviations come from one pass more over them, the
+highest and its place from another: they are of other axes.
 """
 
 import argparse

@@ -27,6 +27,15 @@ def test_parts(gd, x):
         same(y.compute(), np.where(elements > 5, elements * row + column, m)[key])
 
 
+def test_new_axes_of_a_single_number(gd, x):
+    x, elements = x
+    low, high = x.min() - 1, 2 * gd.sqrt(abs(x.max())) + 1
+    want = elements.min() - 1, 2 * np.sqrt(abs(elements.max())) + 1
+    same(low[None].compute(), want[0][None])
+    same(high[..., None, None].compute(), want[1][..., None, None])
+    same(np.stack([low, high]).compute(), np.stack(want))
+
+
 def test_parts_of_parts(gd, x, folder):
     rng = np.random.default_rng(5)
     x, elements = x

@@ -135,3 +135,7 @@ def test_nothing_has_no_quantile(gd, shape):
     with np.testing.suppress_warnings() as quiet:
         quiet.filter(RuntimeWarning)
         same(np.median(gd.lazy(a), axis=0).compute(), np.median(a, axis=0))
+        for q in (0.2, [], np.arange(11) / 10):
+            x = gd.nanquantile(gd.lazy(a), q, axis=0)
+            same(x.compute(), np.nanquantile(a, q, axis=0))
+            assert x.shape == x.compute().shape

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from .. import errors
-from .graph import Call, Node, Reduction, Source, Whole, computed, is_placed
+from .graph import Call, Node, Number, Reduction, Source, Whole, computed, is_placed
 from .selection import Item, Items, carried, is_all, items_of, shape_of
 from .leaves import ArraySource, FileSource
 from .moved import Moved
@@ -68,7 +68,9 @@ def _wanted(node: Node, items: Items) -> Wanted:
             "an expression with an index() or random numbers has no parts, for these depend on an "
             "element's place in the whole array; select from its sources, or from the computed "
             "array", argument="[]", found="index() or random numbers")
-    return [(part, carried(items, node.shape, part.shape)) for part in node.parts]
+    have_shape = not all(isinstance(part, Number) for part in node.parts)
+    return [(part, () if have_shape and isinstance(part, Number)  # it broadcasts with the others
+             else carried(items, node.shape, part.shape)) for part in node.parts]
 
 
 def _selected(node: Node, items: Items, parts: tuple[Node, ...]) -> Node:

@@ -110,6 +110,8 @@ def _quantiles(op: str, a: object, q: Any, axis: Axis, method: object, keepdims:
                                  "computes one row of them", argument="q", expected="one axis",
                                  found=str(given.shape))
     _check_q(op, given.ravel().tolist())
+    if op.startswith("nan") and 0 in node.shape:  # NumPy's answer is that of nanmean, whatever q is
+        return _node(op, node, "0.5", None, axis, words, keepdims)
     if given.ndim == 0:
         text = number_text(_number(op, given[()]))
         return _rounded(_node(op, node, text, None, axis, words, keepdims), node, given.dtype)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import errors
-from .graph import Node, Number, Reduction, Words, broadcast, dtype_name
+from .graph import Held, Node, Number, Reduction, Words, broadcast, dtype_name
 from .operands import node_of
 from .text import number_text
 from .unanswered import NoAxis
@@ -119,7 +119,7 @@ def spread(op: str, a: object, axis: object, dtype: npt.DTypeLike | None, ddof: 
 
 def _literal(op: str, name: str, value: object) -> str:
     """A number as it stands in the text."""
-    node = node_of(value)
+    node = node_of(value) if isinstance(value, (int, float, np.generic, Held)) else None
     if not isinstance(node, Number):
         raise errors.BadArgument(f"{op}: {name}= is a number", argument=name, expected="a number",
                                  found=type(value).__name__)

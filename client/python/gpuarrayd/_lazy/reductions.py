@@ -1,8 +1,9 @@
 """Functions along axes: gd.sum(a, axis=0), gd.std(a, axis=(0, 1), ddof=1) and their like.
 
 They have NumPy's names, parameters and meaning (`logsumexp` SciPy's) and give lazies. Several of
-them that read the same arrays are computed in one pass by gd.compute(), and so are those of what
-is computed element by element: gd.mean((a - b)**2, axis=0) reads a and b once and stores nothing.
+them that read the same arrays along the same axes are computed in one pass by gd.compute(), and so
+are those of what is computed element by element: gd.mean((a - b)**2, axis=0) reads a and b once and
+stores nothing.
 
 Parameters
 ----------

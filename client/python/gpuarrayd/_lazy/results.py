@@ -16,7 +16,8 @@ from .._jobs.request import Request, To
 def compute(*lazies: Operand, out: Sequence[object] | None = None, engine: str | None = None,
             priority: int = 0, label: str | None = None, progress: Progress = False,
             tf32: bool = False) -> tuple[Any, ...]:
-    """Several results in one pass over the data, as one job.
+    """Several results in one pass over the data, as one job; reductions along other axes take one
+    pass more for each choice of axes.
 
     Parameters
     ----------
