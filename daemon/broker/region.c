@@ -264,7 +264,7 @@ static void on_patience_end(struct deadline *deadline)
     struct region *region = list_entry(deadline, struct region, patience);
     if (n_places(region, REGION_MAPPED) > 0)
         answer_client(region);
-    else if (n_places(region, REGION_ANNOUNCED) == 0)
+    else if (n_places(region, REGION_ANNOUNCED) == 0 && n_places(region, REGION_BROKEN) > 0)
         refuse_as_workers_did(region);
 }
 
@@ -348,6 +348,12 @@ void region_answered(struct region *region, struct worker *worker, const struct 
         keep_refusal(region, &error);
     }
     settle(region);
+}
+
+void regions_settle(struct broker *broker)
+{
+    list_for_each_safe (it, next, &broker->regions)
+        settle(list_entry(it, struct region, link));
 }
 
 void regions_refuse(struct broker *broker, const struct gad_error *error)

@@ -68,6 +68,8 @@ bool region_is_broken(const struct region *region);
 
 void regions_worker_ready(struct broker *broker, struct worker *worker);
 void regions_worker_lost(struct broker *broker, struct worker *worker);
+/* Some worker that was coming does not come. */
+void regions_settle(struct broker *broker);
 /* No worker comes up: nobody need wait to attach. */
 void regions_refuse(struct broker *broker, const struct gad_error *error);
 void region_answered(struct region *region, struct worker *worker, const struct message *message);

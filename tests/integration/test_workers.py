@@ -291,6 +291,14 @@ def test_a_region_waits_for_a_worker_that_comes(start, devices, held, comes):
         assert total(w, region, a)["engine"] == "cpu"
 
 
+def test_a_region_waits_no_longer_than_a_worker_comes(begin, devices):
+    devices.are("absent")
+    devices.program.write_text(devices.program.read_text().replace("exec", "sleep 1; exec"))
+    with begin().connect(timeout=4) as w, os.fdopen(wire.memfd(4096, fill=False)) as memfd:
+        with pytest.raises(wire.Error, match="hole"):
+            w.call("region.attach", fds=[memfd.fileno()], size=4096, writable=False)
+
+
 def test_a_region_that_the_worker_that_comes_can_map(start, devices, held):
     held, program = held
     devices.are("deaf")

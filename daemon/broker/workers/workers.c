@@ -309,4 +309,6 @@ void workers_lost_one(struct broker *broker, struct worker *w)
         dispatch_decide_again(broker, w);
     if (workers_check(broker, &error) != 0)
         regions_refuse(broker, &error);
+    else
+        regions_settle(broker);
 }
