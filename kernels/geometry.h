@@ -68,6 +68,9 @@ struct geometry_rules {
     /* What all operands together may take where that makes the runs of files longer (kept.c); at
      * least GRAIN_MAX_TOTAL_BYTES. 0: nothing may, one operand is GRAIN_MAX_OPERAND_BYTES at most. */
     uint64_t long_bytes;
+    /* The most elements of a grain that has the whole of each reduced axis, which all operands must
+     * have room for beside one element of the others; no operand is in chunks. 0: it need not. */
+    int64_t whole_elements;
     bool is_scan; /* the one reduced axis is scanned: it is slower in grid_order than others */
     /* Blocks of these extents along two axes, and one element along all others, in any order;
      * grains are numbered along the second first, and are chains along it. [0] = 0: as above. */

@@ -32,6 +32,10 @@
 #define PASS_MAX_RESULTS       32 /* that it reads, tables included */
 #define PASS_MAX_TABLE_BYTES   (512u * 1024u) /* of all tables that it reads */
 
+/* Of a cell in a pass with KTHs; 8 bytes in each input. */
+#define PROGRAM_MAX_KTH_ELEMENTS 8192
+#define PROGRAM_MAX_KTH_BYTES    (512u * 1024u)
+
 enum operand_kind {
     OPERAND_NONE,
     OPERAND_REGISTER, /* index of a register of this pass */
@@ -103,6 +107,9 @@ enum random_stream {
  * - COUNT_NONZERO: INT64;
  * - ARGMIN, ARGMAX: INT64, the position among the reduced axes, in C order of these;
  * - SQUARED_DEVIATIONS: FLOAT64, the sum of squared deviations from the mean; src is a float;
+ * - KTH: the element that has kth others before it in ascending order; src is UINT32 or UINT64, the
+ *   result the same. A pass with one has nothing but KTHs of one source, and each of its cells
+ *   at most PROGRAM_MAX_KTH_ELEMENTS elements, all in one grain;
  * - BINCOUNT: src is INT64, the number of a bin; what is not in 0 to n_bins - 1 is not counted. The
  *   result has one axis more, of n_bins, behind all others: INT64, how many elements are in each
  *   bin, or FLOAT64, the sum of their weights;
@@ -118,6 +125,7 @@ struct reduction {
     struct operand src;
     struct operand weights; /* BINCOUNT: FLOAT64, or OPERAND_NONE */
     uint32_t n_bins;        /* BINCOUNT: at least 1; else 0 */
+    uint32_t kth;           /* KTH: from 0; else 0 */
 };
 
 /* One array that a pass writes. In a pass that scans (scanned_axis) it is the running result of one

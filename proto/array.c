@@ -201,6 +201,15 @@ int array_check(const struct array *array, const char *name, struct gad_error *e
     return error_set(error, GAD_BAD_REQUEST, name, "no such location");
 }
 
+const int64_t *array_chunk_shape(const struct array *array)
+{
+    const struct location *at = &array->at;
+    if (at->kind == LOCATION_FILE && at->file.is_grid)
+        return at->file.chunk_shape;
+    return at->kind == LOCATION_PROVIDER && at->provider.has_chunks ? at->provider.chunk_shape
+                                                                    : NULL;
+}
+
 int64_t array_n_elements(const struct array *array)
 {
     int64_t n = 1;

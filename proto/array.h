@@ -89,6 +89,9 @@ int64_t array_n_bytes(const struct array *array); /* n_elements x item size */
  * Valid only after array_check(). */
 void array_extent(const struct array *array, int64_t *ret_low, int64_t *ret_high);
 
+/* In which its elements are stored, or NULL: files' own and those of a client that provides them. */
+const int64_t *array_chunk_shape(const struct array *array);
+
 /* C- or Fortran-contiguous (dimensions of 1 do not count). */
 bool array_is_c_contiguous(const struct array *array);
 bool array_is_f_contiguous(const struct array *array);

@@ -106,7 +106,7 @@ int op_is_reduction(enum op op)
     case OP_RULE_TRUTH:
     case OP_RULE_NORM:
     case OP_RULE_LOGSUMEXP: return 1;
-    default: return op == OP_SQUARED_DEVIATIONS;
+    default: return op == OP_SQUARED_DEVIATIONS || op == OP_KTH;
     }
 }
 

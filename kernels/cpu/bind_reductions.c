@@ -2,7 +2,8 @@
  *
  * What a reduction keeps of each cell beside its node lies in the scratch, at most
  * BIND_MAX_CELL_BYTES for all of them, which the planner keeps to; counters of BINCOUNTs take what
- * is left of these bytes, in equal parts, and do without where it is too little. Scans keep nothing
+ * is left of these bytes, in equal parts, and do without where it is too little. KTHs have room of
+ * their own, for all keys of the box. Scans keep nothing
  * there: their states are the caller's. A table has two slots, its elements' and its length's, as
  * its kernels' third source.
  *
@@ -10,6 +11,7 @@
  */
 #include "kernels/cpu/bind.h"
 
+#include "kernels/cpu/kth.h"
 #include "proto/util.h"
 
 #include <string.h>
@@ -33,6 +35,34 @@ static int bind_counting(struct binding *b, struct reducing *d, void *plane)
     };
     size_t n_bytes = counting_choose_tables(c, &run->reducer, b->counter_room / run->n_counts);
     counting_begin(c, &run->reducer, layout_take(b, n_bytes));
+    return 0;
+}
+
+/* All of the pass. Places beyond a cell's end, and keys beyond the room for them, are no plan's. */
+static int bind_kths(struct binding *b, const struct reduce_layout *layout, void *node)
+{
+    struct run *run = b->run;
+    const struct reduction *first = &layout->reductions[0];
+    const struct reducer *r = &run->reducer;
+    unsigned item_log2 = (unsigned)__builtin_ctzl(dtype_size((enum dtype)first->src.dtype));
+    if ((first->src.dtype != DTYPE_UINT32 && first->src.dtype != DTYPE_UINT64) ||
+        r->n_elements > PROGRAM_MAX_KTH_ELEMENTS ||
+        run->n_elements << item_log2 > CPU_MAX_KEY_BYTES || run->pass->n_stores)
+        return -EINVAL;
+    struct kth *k = run->kth = layout_take(b, sizeof(*k));
+    *k = (struct kth){.kernels = run->engine->ranks,
+                      .turn = run->engine->transpose->by_item[item_log2],
+                      .item_log2 = item_log2};
+    k->keys = layout_take(b, run->n_elements << item_log2);
+    k->some = layout_take(b, KTH_SOME_BYTES);
+    for (unsigned i = 0; i < run->n_reductions; i++) {
+        const struct reduction *reduction = &layout->reductions[i];
+        if (reduction->op != OP_KTH || reduction->kth >= r->n_elements ||
+            memcmp(&reduction->src, &first->src, sizeof(first->src)) != 0)
+            return -EINVAL;
+        run->reductions[i] = (struct reducing){.reduction = reduction};
+        kth_add_place(k, reduction->kth, reduce_plane(layout, node, i, 0));
+    }
     return 0;
 }
 
@@ -69,7 +99,7 @@ static uint64_t cell_bytes(const struct run *run, const struct reduce_layout *la
     uint64_t n_values = 0;
     for (unsigned i = 0; i < run->n_reductions; i++) {
         const struct reduction *reduction = &layout->reductions[i];
-        if (reduction->op == OP_BINCOUNT)
+        if (reduction->op == OP_BINCOUNT || reduction->op == OP_KTH)
             continue;
         n_values += reduction->op == OP_SQUARED_DEVIATIONS;
         n_values += r->n_rows > r->block ? reduce_n_planes(reduction) : 0;
@@ -165,6 +195,8 @@ int bind_reductions(struct binding *b, const struct reduce_layout *layout, void 
         layout->n_cells != run->reducer.n_cells || cell_bytes(run, layout) > BIND_MAX_CELL_BYTES)
         return -EINVAL;
     run->reductions = layout_take(b, run->n_reductions * sizeof(*run->reductions));
+    if (layout->reductions[0].op == OP_KTH)
+        return bind_kths(b, layout, node);
     for (unsigned i = 0; i < run->n_reductions; i++)
         run->n_counts += layout->reductions[i].op == OP_BINCOUNT;
     b->counter_room = BIND_MAX_CELL_BYTES - cell_bytes(run, layout);

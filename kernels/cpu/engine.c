@@ -30,6 +30,7 @@
         .scan_prod = &scan_prod_##name,                                                            \
         .move = &move_##name,                                                                      \
         .transpose = &transpose_##name,                                                            \
+        .ranks = &ranks_##name,                                                                    \
         .tiles = &multiply_tiles_##name,                                                           \
         .vectors = &multiply_vectors_##name,                                                       \
     }

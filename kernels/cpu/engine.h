@@ -36,7 +36,9 @@ struct cpu_warnings {
 };
 
 /* Bytes of scratch that every thread brings, 64-byte aligned; no other memory is used. */
-#define CPU_SCRATCH_BYTES (648u * 1024u)
+#define CPU_SCRATCH_BYTES (968u * 1024u)
+/* Of the elements of a box in a pass with KTHs. */
+#define CPU_MAX_KEY_BYTES (256u * 1024u)
 
 struct cpu_box {
     int ndim;

@@ -117,6 +117,24 @@ struct move_kernels {
     move_fn *stream;
 };
 
+/* The elements at some places (ascending, from 0) of the sorted order of n keys: of each of
+ * n_columns columns, whose keys lie `step` apart, or of a row of neighbours. results[k]: those at
+ * places[k], one for each column. RANKS_BLOCK_BYTES of each row of columns are read, however few
+ * columns there are. By dtype: uint32, uint64. */
+#define RANKS_BLOCK_BYTES 128
+struct ranked {
+    size_t n, step; /* in keys */
+    size_t n_columns;
+    unsigned n_places;
+    const uint32_t *places;
+    void *const *results;
+};
+typedef void ranks_fn(const struct ranked *r, const void *src);
+struct rank_kernels {
+    move_fn *keep[2]; /* n keys, as the others want them */
+    ranks_fn *columns[2], *row[2];
+};
+
 /* Blocks whose rows become columns: column k of row i of `src` becomes element i of row k of `dst`.
  * Elements of a row are neighbours on both sides; rows lie so many bytes apart, any number. The
  * sides do not overlap; any alignment. By log2 of the item size. */
@@ -143,7 +161,8 @@ struct transpose_kernels {
     extern const rows_table rows_##level;                                                          \
     extern const struct scan_kernels scan_sum_##level, scan_prod_##level;                          \
     extern const struct move_kernels move_##level;                                                 \
-    extern const struct transpose_kernels transpose_##level;
+    extern const struct transpose_kernels transpose_##level;                                       \
+    extern const struct rank_kernels ranks_##level;
 
 KERNELS_DECLARE(plain)
 KERNELS_DECLARE(baseline)

@@ -14,6 +14,7 @@
  */
 #include "kernels/cpu/bind.h"
 
+#include "kernels/cpu/kth.h"
 #include "proto/util.h"
 
 #define STRIP_MAX   2048
@@ -37,7 +38,9 @@
       PASS_MAX_REDUCTIONS + 1) *                                                                   \
          KERNEL_GRANULE * 8 +                                                                      \
      BIND_MAX_STREAMS * BIND_PERIOD_FEW * 8)
-_Static_assert(LARGEST_BOOKS + LARGEST_STRIPS + BIND_MAX_CELL_BYTES <= CPU_SCRATCH_BYTES,
+#define LARGEST_KTHS (sizeof(struct kth) + CPU_MAX_KEY_BYTES + KTH_SOME_BYTES)
+_Static_assert(LARGEST_BOOKS + LARGEST_STRIPS + BIND_MAX_CELL_BYTES + LARGEST_KTHS <=
+                   CPU_SCRATCH_BYTES,
                "the largest program must fit the scratch");
 
 void *layout_take(struct binding *b, size_t n_bytes)

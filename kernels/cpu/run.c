@@ -15,6 +15,7 @@
  */
 #include "kernels/cpu/run.h"
 
+#include "kernels/cpu/kth.h"
 #include "kernels/cpu/lines.h"
 #include "kernels/cpu/movement.h"
 #include "proto/util.h"
@@ -123,6 +124,10 @@ static void run_streamed(struct run *run, const struct bound_insn *insn, size_t 
 
 static void take_strip(struct run *run, uint64_t first, size_t n)
 {
+    if (run->kth) {
+        kth_take(run->kth, first, n, run->address[run->reductions[0].src]);
+        return;
+    }
     if (run->positions)
         index_stream_load(run->positions, first, n);
     for (unsigned i = 0; i < run->n_reductions; i++) {
@@ -189,7 +194,9 @@ void cpu_engine_fence(void)
 
 static void finish_reductions(const struct run *run, void *node)
 {
-    for (int is_twin = 0; is_twin < 2; is_twin++)
+    if (run->kth)
+        kth_finish(&run->reducer, run->kth);
+    for (int is_twin = 0; is_twin < 2 && !run->kth; is_twin++)
         for (unsigned i = 0; i < run->n_reductions; i++)
             if (run->reductions[i].counting && !is_twin)
                 counting_finish(run->reductions[i].counting);
@@ -213,7 +220,7 @@ int cpu_engine_run(const struct cpu_engine *engine, const struct program *progra
         run_bind(engine, program, pass, box, inputs, outputs, reduced, layout, node, scratch, &run);
     if (r)
         return r;
-    bool is_done = run->n_counts == 0 && run_directly(run);
+    bool is_done = run->n_counts == 0 && !run->kth && run_directly(run);
     for (uint64_t first = 0; !is_done && first < run->n_elements;) {
         size_t n = strip_length(run, first);
         run_strip(run, first, n);

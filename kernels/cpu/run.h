@@ -20,6 +20,7 @@ struct cpu_engine {
     const struct scan_kernels *scan_sum, *scan_prod;
     const struct move_kernels *move;
     const struct transpose_kernels *transpose;
+    const struct rank_kernels *ranks;
     const struct multiply_tiles *tiles; /* multiply_kernels.h */
     const struct multiply_vectors *vectors;
 };
@@ -101,6 +102,7 @@ struct run {
     struct reducer reducer;
     struct reducing *reductions;
     unsigned n_counts;              /* of the reductions: BINCOUNTs */
+    struct kth *kth;                /* all reductions are KTHs of one source; NULL: none is */
     struct index_stream *positions; /* of all elements, where ARGMIN or ARGMAX want them; or NULL */
     struct bound_store *stores;
     unsigned n_scans; /* then there are no reductions, and stores are of these */

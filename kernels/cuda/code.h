@@ -19,8 +19,9 @@
  *
  * Where all axes are reduced, every thread has a state for each reduction, and a block leaves one
  * of each. The rest is tasks for kernels that come after the first: reductions where some axes are
- * kept (device/axes.inc), counts (device/count.inc), scans (device/scan.inc). They read from where
- * a thing lies: an operand's own place, or one in the slot that the first kernel has stored to.
+ * kept (device/axes.inc) and KTHs (kth.inc), counts (device/count.inc), scans (device/scan.inc).
+ * They read from where a thing lies: an operand's own place, or one in the slot that the first
+ * kernel has stored to.
  * What they find for a cell, an element of the kept axes, is in the grain's node.
  */
 #pragma once
@@ -107,6 +108,7 @@ enum code_reduction {
     CODE_ARGMAX,
     CODE_SQUARED_DEVIATIONS,
     CODE_BINCOUNT,
+    CODE_KTH,
 };
 
 struct code_insn {
@@ -130,7 +132,7 @@ struct code_task {
     uint8_t result_type; /* of scans */
     uint8_t target_type;
     uint32_t plane;  /* bytes from a node's beginning to the first of its planes */
-    uint32_t n_bins; /* of counts */
+    uint32_t n_bins; /* of counts; of CODE_KTH the place */
 };
 #define CODE_NO_PLACE UINT8_MAX
 

@@ -64,7 +64,8 @@ static bool is_scan(const struct reduction *reduction)
 
 bool encode_is_task(const struct encode_places *places, const struct reduction *reduction)
 {
-    return places->reduces_axes || is_scan(reduction) || reduction->op == OP_BINCOUNT;
+    return places->reduces_axes || is_scan(reduction) || reduction->op == OP_BINCOUNT ||
+           reduction->op == OP_KTH;
 }
 
 static const struct reduction *reduction_at(const struct scan *s, unsigned i)

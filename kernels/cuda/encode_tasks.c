@@ -43,6 +43,11 @@ int encode_reduction_kind(const struct reduction *reduction, uint8_t *ret_kind)
     case OP_BINCOUNT:
         *ret_kind = CODE_BINCOUNT;
         return reduction->src.dtype == DTYPE_INT64 && reduction->n_bins > 0 ? 0 : -EINVAL;
+    case OP_KTH:
+        *ret_kind = CODE_KTH;
+        return reduction->src.dtype == DTYPE_UINT32 || reduction->src.dtype == DTYPE_UINT64
+                   ? 0
+                   : -EINVAL;
     default: return -EINVAL;
     }
 }
@@ -83,7 +88,7 @@ static int add_task(struct tasks *t, const struct reduction *r, unsigned i)
         .type = (uint8_t)encode_type((enum dtype)r->src.dtype),
         .plane_log2 = (uint8_t)log2_of(reduce_plane_dtype(r, 0)),
         .plane = t->nodes ? (uint32_t)t->nodes->planes[i] : 0,
-        .n_bins = r->n_bins,
+        .n_bins = r->op == OP_KTH ? r->kth : r->n_bins,
     };
     int result = encode_reduction_kind(r, &task.kind);
     if (t->to)

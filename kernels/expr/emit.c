@@ -318,7 +318,8 @@ static int emit_reduction(struct emitter *e, struct pass *pass, const struct roo
                                     .keeps_dims = n->keeps_dims,
                                     .is_cumulative = n->is_cumulative,
                                     .pass = (uint16_t)(pass - p->passes),
-                                    .n_bins = n->n_bins};
+                                    .n_bins = n->n_bins,
+                                    .kth = n->kth};
     int r = root_operand(e, pass, roots, n_roots, index, root->node, &reduction->src);
     if (r != 0 || root->weights == NODE_NONE)
         return r;

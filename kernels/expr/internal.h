@@ -163,6 +163,7 @@ struct node {
                         none, SIZED_DIFFERENTLY: they are of different sizes */
     uint16_t over;   /* NODE_REDUCTION and NODE_SCAN: index into graph->shapes; else 0 */
     uint32_t n_bins; /* BINCOUNT; else 0 */
+    uint32_t kth;    /* KTH; else 0 */
     union {
         union scalar value; /* NODE_CONST; unused bytes are 0 */
         struct {            /* NODE_INPUT */
@@ -389,6 +390,9 @@ int graph_reduce(struct compiler *c, enum op op, enum dtype dtype, uint16_t src,
 /* The same in a pass of the shape `over`, to which the source broadcasts. */
 int graph_reduce_over(struct compiler *c, enum op op, enum dtype dtype, uint16_t src, uint16_t over,
                       uint32_t axes, bool keeps_dims, uint16_t *ret) GAD_MUST_CHECK;
+/* KTH of the source, beside which the result is read. */
+int graph_kth(struct compiler *c, uint16_t src, uint32_t axes, bool keeps_dims, uint32_t kth,
+              uint16_t *ret) GAD_MUST_CHECK;
 /* bins: int64; weights: float64 or NODE_NONE. */
 int graph_bincount(struct compiler *c, uint16_t bins, uint16_t weights, uint16_t over,
                    uint32_t axes, bool keeps_dims, uint32_t n_bins, bool is_cumulative,
@@ -469,6 +473,7 @@ struct root {
     uint16_t level, shape;
     uint16_t target; /* the output's index, or the reduction's node */
     uint16_t scan;   /* an output's NODE_SCAN, or NODE_NONE */
+    uint16_t kth_of; /* KTH: one more than the node that it is of; else 0 */
     bool is_output;
     uint32_t reduced_axes; /* or the one that is scanned */
 };

@@ -5,7 +5,8 @@
  * So every root has a level, one more than the highest of the reductions below it. Roots of one
  * level and shape share a pass, where they reduce the same axes, so that arrays are read once for
  * all of them; an output is stored in any pass of its level and shape, one that is a scan in a pass
- * of scans along the same axis alone. Those come first of their level and shape.
+ * of scans along the same axis alone. Those come first of their level and shape. KTHs of one source
+ * have a pass for themselves, whose grains are of another shape.
  *
  * An output may move to a later pass of the same shape:
  * - where it would need a pass of its own now and none then;
@@ -75,6 +76,7 @@ static int add_reduction(struct compiler *c, struct schedule *s, uint16_t index)
                                            .shape = n->over,
                                            .target = index,
                                            .scan = NODE_NONE,
+                                           .kth_of = n->op == OP_KTH ? n->src[0] + 1u : 0,
                                            .reduced_axes = n->reduced_axes};
     return 0;
 }
@@ -186,7 +188,7 @@ static uint16_t better_level(const struct compiler *c, const struct schedule *s,
             continue;
         if (is_behind(output, other) && passes_may_overwrite(c, output, reads_of(c, other)))
             safe = highest(safe, (uint16_t)(other->level + comes_before(output, other)));
-        if (output->scan != NODE_NONE || other->scan != NODE_NONE)
+        if (output->scan != NODE_NONE || other->scan != NODE_NONE || other->kth_of != 0)
             continue;
         if (other->shape == output->shape && other->level > shared)
             shared = other->level;
@@ -241,7 +243,11 @@ static int compare_roots(const struct graph *g, const struct root *a, const stru
         return a->scan == NODE_NONE ? 1 : -1;
     if (a->is_output != b->is_output)
         return a->is_output ? 1 : -1;
-    return (a->reduced_axes > b->reduced_axes) - (a->reduced_axes < b->reduced_axes);
+    if ((a->kth_of == 0) != (b->kth_of == 0))
+        return a->kth_of == 0 ? 1 : -1;
+    if (a->reduced_axes != b->reduced_axes)
+        return a->reduced_axes > b->reduced_axes ? 1 : -1;
+    return (a->kth_of > b->kth_of) - (a->kth_of < b->kth_of);
 }
 
 static void sort_roots(const struct compiler *c, struct schedule *s)
@@ -262,7 +268,9 @@ static bool share_pass(const struct root *a, const struct root *b)
         return false;
     if (a->scan != NODE_NONE || b->scan != NODE_NONE)
         return share_scan(a, b);
-    return b->is_output || a->reduced_axes == b->reduced_axes;
+    if (b->is_output)
+        return a->kth_of == 0;
+    return a->reduced_axes == b->reduced_axes && a->kth_of == b->kth_of;
 }
 
 /* Whether the node has several elements along one of these axes of an array of `ndim` axes. */

@@ -108,8 +108,10 @@ static void add_axes(struct text *t, const struct program *p, unsigned reduction
     add_shape(t, ndim, shape);
 }
 
-static void add_counts(struct text *t, const struct program *p, const struct reduction *r)
+static void add_details(struct text *t, const struct program *p, const struct reduction *r)
 {
+    if (r->op == OP_KTH)
+        add(t, " at %u", r->kth);
     if (r->n_bins == 0)
         return;
     add(t, " in %u bins", r->n_bins);
@@ -147,7 +149,7 @@ static void add_pass(struct text *t, const struct program *p, unsigned index)
         add(t, "  red%u = %s.%s ", r, op_info((enum op)p->reductions[r].op)->name,
             dtype_name((enum dtype)p->reductions[r].src.dtype));
         add_operand(t, p, &p->reductions[r].src);
-        add_counts(t, p, &p->reductions[r]);
+        add_details(t, p, &p->reductions[r]);
         add_axes(t, p, r);
         add(t, " (%s)\n", dtype_name((enum dtype)p->reductions[r].result));
     }

@@ -1,8 +1,8 @@
 /* A small table of compiled programs, found by everything that the compiler reads of a request.
  *
  * The key is exact: the owner; of each argument its name and its scalar with its dtype, or dtype,
- * shape and kind of location; of each output its text, dtype, shape and kind of where it goes, and
- * which arguments may be the same memory.
+ * shape, kind of location and whether it is in chunks; of each output its text, dtype, shape and
+ * kind of where it goes, and which arguments may be the same memory.
  * Lengths stand before what they count, so different requests have different keys, and keys are
  * compared byte for byte: the hash only says where to look. What is no part of a program (offsets,
  * descriptors, strides, names of outputs) is no part of the key. Whoever lets the compiler read
@@ -62,8 +62,9 @@ static void put_u64(struct key *k, uint64_t value)
 
 static void put_array(struct key *k, const struct array *array)
 {
-    put_u64(k,
-            (uint64_t)array->dtype | (uint64_t)array->ndim << 8 | (uint64_t)array->at.kind << 16);
+    put_u64(k, (uint64_t)array->dtype | (uint64_t)array->ndim << 8 |
+                   (uint64_t)array->at.kind << 16 |
+                   (uint64_t)(array_chunk_shape(array) != NULL) << 24);
     put(k, array->shape, (size_t)array->ndim * sizeof(array->shape[0]));
 }
 

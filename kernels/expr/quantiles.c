@@ -295,10 +295,8 @@ static void find_values(struct quantiles *s, uint16_t *ret)
     uint16_t is_sound = 0;
     if (ignores_nan)
         is_sound = lower_binary(l, OP_GREATER, found.n_elements, lower_float(l, DTYPE_FLOAT64, 0));
-    else if (is_float) { /* the largest element is NaN where there is one */
-        is_sound = reduce_beside(k, OP_MAX, k->src);
-        is_sound = lower_binary(l, OP_EQUAL, is_sound, is_sound);
-    }
+    else if (is_float) /* the largest element is NaN where there is one */
+        is_sound = lower_binary(l, OP_EQUAL, found.largest, found.largest);
     for (unsigned i = 0; i < s->n; i++) {
         ret[i] = mix(s, &found, s->place_of[i]);
         if (is_float)

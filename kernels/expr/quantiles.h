@@ -48,6 +48,7 @@ struct selection {
     bool ignores_nan;             /* floats: NaNs are no elements */
     bool needs_next;              /* also the elements behind them */
     uint16_t n_elements;          /* float64, of a slice: a constant unless ignores_nan */
+    uint16_t largest;             /* of a slice: NaN where it has one; NODE_NONE: ignores_nan */
     uint16_t at[QUANTILES_MAX];   /* results, of the source's dtype: the elements, */
     uint16_t next[QUANTILES_MAX]; /* and those behind them; any where there is none */
 };

@@ -10,7 +10,13 @@
  */
 #include "kernels/expr/reductions.h"
 
+#include "proto/util.h"
+
 #include <assert.h>
+
+#define KTH_LINE_BYTES    64
+#define KTH_LINE_ELEMENTS (KTH_LINE_BYTES / sizeof(union scalar))
+#define KTH_SHARE_BESIDE  4 /* of the elements, where results of other passes lie beside them */
 
 static const struct shape *source_shape(const struct reduce *k)
 {
@@ -252,6 +258,30 @@ uint16_t reduce_bincount(struct reduce *k, uint16_t bins, uint16_t weights, uint
     if (k->l.r == 0)
         k->l.r = graph_bincount(c, bins, weights, over, axes, must_keep(k), n_bins, is_cumulative,
                                 &node);
+    return node;
+}
+
+/* Chunks are read once where they stay whole, which a cell's elements need not be in. */
+bool reduce_has_kth(const struct reduce *k)
+{
+    const struct compiler *c = k->l.c;
+    const struct node *src = &c->graph.nodes[k->src];
+    uint64_t most =
+        src->level > 0 ? PROGRAM_MAX_KTH_ELEMENTS / KTH_SHARE_BESIDE : PROGRAM_MAX_KTH_ELEMENTS;
+    for (uint64_t left = src->reads; left; left &= left - 1)
+        if (array_chunk_shape(&c->request->args[__builtin_ctzll(left)].array))
+            return false;
+    if (src->reads)
+        most = min_u64(most, PROGRAM_MAX_KTH_BYTES / KTH_LINE_BYTES /
+                                 (unsigned)__builtin_popcountll(src->reads) * KTH_LINE_ELEMENTS);
+    return k->axes != 0 && (uint64_t)k->n_reduced <= most;
+}
+
+uint16_t reduce_kth(struct reduce *k, uint16_t keys, uint32_t kth)
+{
+    uint16_t node = 0;
+    if (k->l.r == 0)
+        k->l.r = graph_kth(k->l.c, keys, k->axes, must_keep(k), kth, &node);
     return node;
 }
 

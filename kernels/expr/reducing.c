@@ -92,6 +92,23 @@ int graph_reduce(struct compiler *c, enum op op, enum dtype dtype, uint16_t src,
     return graph_reduce_over(c, op, dtype, src, c->graph.nodes[src].shape, axes, keeps_dims, ret);
 }
 
+int graph_kth(struct compiler *c, uint16_t src, uint32_t axes, bool keeps_dims, uint32_t kth,
+              uint16_t *ret)
+{
+    enum dtype dtype = (enum dtype)c->graph.nodes[src].dtype;
+    struct node key = graph_key(NODE_REDUCTION, dtype);
+    key.op = OP_KTH;
+    key.compute = (uint8_t)dtype;
+    key.over = c->graph.nodes[src].shape;
+    key.reduced_axes = axes;
+    key.keeps_dims = keeps_dims;
+    key.kth = kth;
+    int r = add_source(c, &key, src);
+    if (r == 0)
+        r = shape_of_result(c, key.over, axes, keeps_dims, 0, &key.shape);
+    return r != 0 ? r : graph_find_or_add(c, &key, ret);
+}
+
 int graph_bincount(struct compiler *c, uint16_t bins, uint16_t weights, uint16_t over,
                    uint32_t axes, bool keeps_dims, uint32_t n_bins, bool is_cumulative,
                    uint16_t *ret)

@@ -36,6 +36,10 @@ uint16_t reduce_count(struct reduce *k, bool is_beside);
  * axis is reduced, or the source is a single number. */
 uint16_t reduce_bincount(struct reduce *k, uint16_t bins, uint16_t weights, uint32_t n_bins,
                          bool is_cumulative);
+/* KTH over the axes, to be read beside the source: keys is a uint32 or uint64 node of the source's
+ * shape, and reduce_has_kth() says that there may be one. */
+uint16_t reduce_kth(struct reduce *k, uint16_t keys, uint32_t kth);
+bool reduce_has_kth(const struct reduce *k);
 /* One value for each element of the result. */
 uint16_t reduce_repeat(struct reduce *k, uint16_t value);
 /* That there is something to reduce where there is no identity. */

@@ -1,7 +1,10 @@
-/* Elements by their ranks: radix selection, a digit of the sorted order at a time.
+/* Elements by their ranks: by KTHs where a slice is short, else by radix selection, a digit of the
+ * sorted order at a time.
  *
  * Every element has a key, an unsigned integer in the same order (floats by ORDERED_KEY, signed
- * integers by an offset). From the highest digit down, a pass over the elements counts how many
+ * integers by an offset). KTHs take one pass; they need to know the ranks, so NaNs must count.
+ *
+ * Radix selection takes more. From the highest digit down, a pass over the elements counts how many
  * have each value of the digit among those whose higher digits are the wanted element's; with
  * several ranks, for each of them, in ascending order:
  *
@@ -315,6 +318,28 @@ static void find_among_few(struct digits *d)
     }
 }
 
+/* ---- short slices ---- */
+
+static uint16_t element_at(struct digits *d, uint64_t rank)
+{
+    return from_key(d, reduce_kth(d->s->k, d->key, (uint32_t)rank));
+}
+
+/* Ranks are constants of what is left of a slice's elements: all of them. */
+static void find_in_one_pass(struct digits *d)
+{
+    struct selection *s = d->s;
+    uint64_t last = (uint64_t)s->k->n_reduced - 1;
+    set_ranks(d, s->n_elements);
+    s->largest = element_at(d, last);
+    for (unsigned i = 0; i < s->n && d->l->r == 0; i++) {
+        uint64_t rank = min_u64(compiler_of(d)->graph.nodes[d->rank[i]].value.u64, last);
+        s->at[i] = s->next[i] = element_at(d, rank);
+        if (s->needs_next)
+            s->next[i] = element_at(d, min_u64(rank + 1, last));
+    }
+}
+
 /* ---- all of it ---- */
 
 /* The bits of a digit. Of many slices they bound the counts that are kept at a time; few elements
@@ -349,6 +374,11 @@ void selection_run(struct selection *s)
     if (d.l->r != 0)
         return;
     const struct graph *g = &d.l->c->graph;
+    if (!s->ignores_nan && reduce_has_kth(s->k)) {
+        find_in_one_pass(&d);
+        return;
+    }
+    s->largest = s->ignores_nan ? NODE_NONE : reduce_beside(s->k, OP_MAX, s->k->src);
     d.is_single = g->shapes[g->nodes[s->k->src].shape].n_elements == s->k->n_reduced;
     if (s->k->n_reduced <= (int64_t)min_u64(FEW_ELEMENTS, max_u64(d.n_bits / BITS_A_PASS, 1))) {
         find_among_few(&d);

@@ -44,6 +44,11 @@ int64_t greatest_common_divisor(int64_t a, int64_t b)
     return a;
 }
 
+static int64_t most_elements(const struct cutter *c)
+{
+    return c->rules->whole_elements > 0 ? c->rules->whole_elements : CUTTER_MAX_ELEMENTS;
+}
+
 bool cutter_fits(const struct cutter *c, int axis, int64_t extent)
 {
     const struct geometry *g = c->g;
@@ -59,7 +64,7 @@ bool cutter_fits(const struct cutter *c, int axis, int64_t extent)
         axes[n_long] = i;
         extents[n_long++] = own;
     }
-    if (n_elements > CUTTER_MAX_ELEMENTS)
+    if (n_elements > most_elements(c))
         return false;
     if (c->has_long_runs)
         n_most = n_most_total = (int64_t)c->rules->long_bytes;

@@ -130,7 +130,7 @@ static void choose_grain_shape(struct cutter *c)
         cutter_limit_cells(c);
         return;
     }
-    if (cutter_has_contrary_layout(c))
+    if (cutter_has_contrary_layout(c) && c->rules->whole_elements == 0)
         balance(c);
     if (c->rules->reduced_axes)
         cutter_fill_reducing(c);

@@ -11,6 +11,8 @@
  *     +------+------+------+      v
  *     |  1   |  4   |  7   |
  *
+ * Or a grain has all of the reduced axes, where what is done with a cell needs all of its elements.
+ *
  * Two steps. First the extents of the reduced axes, on which the bits of the results depend: they
  * follow from shapes, dtypes and layouts alone. Axes are walked from the fastest on; a kept one is
  * taken as long as the run is short, a reduced one whole while it fits, and the first that does not
@@ -23,6 +25,8 @@
  */
 #include "kernels/plan/cutter.h"
 #include "proto/util.h"
+
+#include <assert.h>
 
 #define RUN_BYTES       (32 * 1024)
 #define LONG_RUN        4
@@ -204,9 +208,20 @@ static void grow_kept(struct cutter *c)
     }
 }
 
+static void take_reduced_whole(struct cutter *c)
+{
+    for (int axis = 0; axis < c->g->ndim; axis++)
+        if (cutter_is_reduced(c, axis))
+            c->g->grain_shape[axis] = c->g->shape[axis];
+    assert(cutter_fits(c, -1, 0));
+}
+
 void cutter_fill_reducing(struct cutter *c)
 {
-    choose_reduced(c);
+    if (c->rules->whole_elements > 0)
+        take_reduced_whole(c);
+    else
+        choose_reduced(c);
     cutter_limit_cells(c);
     grow_kept(c);
 }

@@ -24,6 +24,9 @@
 #define MAX_GEOMETRY_OPERANDS (PLANNER_MAX_OPERANDS + MAX_RESULTS + PROGRAM_MAX_REDUCTIONS)
 
 _Static_assert(MAX_GEOMETRY_OPERANDS <= CUTTER_MAX_OPERANDS, "the cutter takes them all");
+_Static_assert(PROGRAM_MAX_KTH_BYTES <= GRAIN_MAX_TOTAL_BYTES &&
+                   PROGRAM_MAX_KTH_ELEMENTS * sizeof(union scalar) <= CPU_MAX_KEY_BYTES,
+               "a cell's elements fit a grain");
 
 struct operand_list {
     unsigned n;
@@ -52,12 +55,12 @@ static bool is_slab_large(const struct array *array, const int64_t *chunk_shape)
  * and the client still has the chunk then. */
 static const int64_t *chunk_shape_of(const struct array *array, const struct pass *pass)
 {
-    if (array->at.kind == LOCATION_FILE && array->at.file.is_grid)
-        return array->at.file.chunk_shape;
-    if (array->at.kind == LOCATION_PROVIDER && array->at.provider.has_chunks &&
-        (pass->reduced_axes || is_slab_large(array, array->at.provider.chunk_shape)))
-        return array->at.provider.chunk_shape;
-    return NULL;
+    const int64_t *chunk_shape = array_chunk_shape(array);
+
+    if (chunk_shape && array->at.kind == LOCATION_PROVIDER && !pass->reduced_axes &&
+        !is_slab_large(array, chunk_shape))
+        return NULL;
+    return chunk_shape;
 }
 
 static void add_input(struct planner *p, const struct pass *pass, const struct program_input *input)
@@ -314,6 +317,16 @@ static uint64_t long_bytes_of(const struct planner *p)
                                 : max_u64(p->limits->slot_bytes, GRAIN_MAX_TOTAL_BYTES);
 }
 
+/* Of a pass with KTHs, whose keys the CPU's engine keeps beside the node. */
+static int64_t whole_elements_of(const struct program *program, const struct pass *pass)
+{
+    const struct reduction *first = &program->reductions[pass->first_reduction];
+
+    if (pass->n_reductions == 0 || first->op != OP_KTH)
+        return 0;
+    return CPU_MAX_KEY_BYTES / (int64_t)dtype_size((enum dtype)first->src.dtype);
+}
+
 /* With nodes of at most so many cells; is_best: more where chunks are larger. */
 static int cut(struct planner *p, unsigned index, uint64_t max_cells, bool is_best, bool *ret_fits)
 {
@@ -326,6 +339,7 @@ static int cut(struct planner *p, unsigned index, uint64_t max_cells, bool is_be
         .round_axis = p->round_length > 0 ? p->round_axes[index] : -1,
         .round_length = p->round_length,
         .long_bytes = long_bytes_of(p),
+        .whole_elements = whole_elements_of(p->program, pass),
         .is_scan = pass->scanned_axis >= 0,
     };
     struct operand_list list; /* large, so only what is used of it is written */

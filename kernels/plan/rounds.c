@@ -128,14 +128,6 @@ static bool spread(struct planner *p, int64_t length)
     return true;
 }
 
-static const int64_t *chunk_shape_of(const struct location *at)
-{
-    if (at->kind == LOCATION_FILE && at->file.is_grid)
-        return at->file.chunk_shape;
-    return at->kind == LOCATION_PROVIDER && at->provider.has_chunks ? at->provider.chunk_shape
-                                                                    : NULL;
-}
-
 /* The chunks along the passes' round axes: their common multiple. */
 static int64_t chunk_unit(const struct planner *p, int64_t length)
 {
@@ -146,7 +138,7 @@ static int64_t chunk_unit(const struct planner *p, int64_t length)
         const struct pass *pass = &program->passes[i];
         for (unsigned k = 0; k < program->n_inputs && p->round_axes[i] >= 0; k++) {
             const struct program_input *input = &program->inputs[k];
-            const int64_t *chunks = chunk_shape_of(&p->request->args[input->arg].array.at);
+            const int64_t *chunks = array_chunk_shape(&p->request->args[input->arg].array);
             int own = p->round_axes[i] - (pass->ndim - input->ndim);
             if (!(pass->inputs_used >> k & 1) || own < 0 || input->shape[own] != length || !chunks)
                 continue;

@@ -317,11 +317,39 @@ def test_counts_that_do_not_fit_the_pool_go_in_rounds(start, folder, engine):
     with start(pool="8M", engine=engine).connect() as w:
         source = Source(w, a, "file", folder)
         plan = w.call("job.plan", fds=source.fds, args={"a": source.described},
-                      outputs=[{"expr": "median(a, axis=0)"}])
+                      outputs=[{"expr": "nanmedian(a, axis=0)"}])
         assert plan["rounds"] > 1
-        (got,), _ = run(w, ["median(a, axis=0)"], source)
+        (got,), _ = run(w, ["nanmedian(a, axis=0)"], source)
         source.close()
-    assert check("median(a, axis=0)", a, got, np.median(a, axis=0)) is None
+    assert check("nanmedian(a, axis=0)", a, got, np.nanmedian(a, axis=0)) is None
+
+
+@pytest.mark.parametrize("engine", ["cpu", "cuda"])
+@pytest.mark.parametrize("dtype, shape, axis", [("f4", (9, 300_011), 0), ("f8", (9_011, 4, 6), 1),
+                                                ("u2", (3, 5, 20_011), (0, 1))])
+def test_short_slices_are_read_once_in_rounds(start, folder, engine, dtype, shape, axis):
+    if engine == "cpu" and conftest.ENGINE == "cuda":
+        pytest.skip("about the CPU engine")
+    if engine == "cuda":
+        shape = tuple(1 + n // 8 if n > 8000 else n for n in shape)
+    rng = np.random.default_rng(9)
+    a = rng.integers(0, 999, shape).astype(dtype)
+    if a.dtype.kind == "f":
+        a.flat[rng.integers(0, a.size, 9)] = np.nan
+    pool = "8M" if engine == "cuda" else "2M"
+    texts = [f"median(a, axis={axis})", f"quantile(a, [0.1, 0.7, 0.9], axis={axis}, method=hazen)"]
+    with start(pool=pool, threads=2, engine=engine).connect() as w:
+        for kind, where in (("file", 0), ("region", 1), ("provider", 0)):
+            source = Source(w, a, kind, folder)
+            plan = w.call("job.plan", fds=source.fds, args={"a": source.described},
+                          outputs=[{"expr": texts[where]}])
+            assert plan["read_bytes"] == a.nbytes
+            assert plan["rounds"] > 1 or a.ndim > 2 or engine == "cuda"
+            (got,), _ = run(w, [texts[where]], source)
+            source.close()
+            want = (np.median(a, axis=axis) if where == 0 else
+                    np.quantile(a, [0.1, 0.7, 0.9], axis=axis, method="hazen"))
+            assert check(texts[where], a, got, want) is None, kind
 
 
 # -- what is refused ------------------------------------------------------------------------------

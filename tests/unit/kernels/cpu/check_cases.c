@@ -24,6 +24,7 @@ static unsigned dtypes_of(enum op op)
     case OP_DEG2RAD:
     case OP_RAD2DEG:
     case OP_SQUARED_DEVIATIONS:
+    case OP_KTH:
     case OP_RANDOM_U32: /* what is random has tests of its own */
     case OP_RANDOM_U64:
     case OP_STANDARD_UNIFORM:

@@ -177,7 +177,7 @@ static int run(const struct cpu_engine *engine, const struct program *program,
 /* Not in the kernel runner: reductions, and what test_random.c and test_tables.c are about. */
 static bool is_elsewhere(enum op op)
 {
-    return op == OP_SQUARED_DEVIATIONS || op == OP_TAKE ||
+    return op == OP_SQUARED_DEVIATIONS || op == OP_KTH || op == OP_TAKE ||
            (op >= OP_RANDOM_U32 && op <= OP_SEARCH_RIGHT);
 }
 

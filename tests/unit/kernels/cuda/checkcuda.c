@@ -53,6 +53,7 @@ int main(int argc, char **argv)
         checkcuda_reductions(&c);
         checkcuda_axes(&c);
         checkcuda_counts(&c);
+        checkcuda_kth(&c);
         checkcuda_scans(&c);
         checkcuda_tables(&c);
         checkcuda_programs(&c);

@@ -76,6 +76,7 @@ void checkcuda_accuracy(struct checkcuda *c);
 void checkcuda_reductions(struct checkcuda *c);
 void checkcuda_axes(struct checkcuda *c);
 void checkcuda_counts(struct checkcuda *c);
+void checkcuda_kth(struct checkcuda *c);
 void checkcuda_scans(struct checkcuda *c);
 void checkcuda_tables(struct checkcuda *c);
 void checkcuda_programs(struct checkcuda *c);

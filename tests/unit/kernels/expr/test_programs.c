@@ -188,6 +188,19 @@ Test(programs, tells_apart_whatever_the_compiler_reads)
     }
 }
 
+Test(programs, tells_chunks_apart)
+{
+    struct asked a = begin("f8");
+    struct location *at = &named(&a, "f8")->array.at;
+    at->kind = LOCATION_FILE;
+    struct program *first = ask(&a, 1);
+    cr_expect(is_kept(&a, first));
+    at->file.is_grid = true;
+    cr_expect(not(is_kept(&a, first)));
+    program_free(first);
+    end(&a);
+}
+
 Test(programs, keeps_no_errors)
 {
     struct asked a = begin("f8");

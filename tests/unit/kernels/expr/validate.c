@@ -285,6 +285,8 @@ static const char *check_reduction(struct walk *w, const struct reduction *r)
     bool is_scan = r->op == OP_CUMSUM || r->op == OP_CUMPROD;
     CHECK(is_scan == (w->pass->scanned_axis >= 0));
     CHECK((r->n_bins > 0) == (r->op == OP_BINCOUNT));
+    CHECK(r->kth == 0 || r->op == OP_KTH);
+    CHECK(w->program->reductions[w->pass->first_reduction].op != OP_KTH || r->op == OP_KTH);
     CHECK(!r->is_cumulative || (r->op == OP_BINCOUNT && r->weights.kind == OPERAND_NONE));
     CHECK(r->weights.kind == OPERAND_NONE || r->op == OP_BINCOUNT);
     switch (r->op) {
@@ -301,6 +303,14 @@ static const char *check_reduction(struct walk *w, const struct reduction *r)
     case OP_ARGMIN:
     case OP_ARGMAX:
     case OP_COUNT_NONZERO: CHECK(r->result == DTYPE_INT64); break;
+    case OP_KTH: {
+        const struct reduction *first = &w->program->reductions[w->pass->first_reduction];
+        CHECK(r->result == r->src.dtype);
+        CHECK(r->result == DTYPE_UINT32 || r->result == DTYPE_UINT64);
+        CHECK(first->op == OP_KTH && memcmp(&first->src, &r->src, sizeof(r->src)) == 0);
+        CHECK(w->pass->n_stores == 0);
+        break;
+    }
     case OP_SQUARED_DEVIATIONS:
         CHECK(r->result == DTYPE_FLOAT64 && dtype_is_float((enum dtype)r->src.dtype));
         break;

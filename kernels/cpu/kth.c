@@ -1,0 +1,123 @@
+/* The kth smallest: keys of a whole box are put by in visiting order, then cells are looked at in
+ * blocks that stay in the cache, for all places at once.
+ *
+ *     rows of many cells:    a block of columns, where the rows lie      median(a, axis=0)
+ *     cells of a short row:  turned, so that they are columns            median(a, axis=-1)
+ *     others:                one cell at a time, its keys side by side
+ *
+ * Called by run.c for each strip and at the end, and by bind_reductions.c.
+ */
+#include "kernels/cpu/kth.h"
+
+#include "proto/util.h"
+
+#include <string.h>
+
+#define TURNED_MAX_ROW (KTH_SOME_BYTES / RANKS_BLOCK_BYTES)
+
+void kth_add_place(struct kth *k, uint32_t place, void *plane)
+{
+    unsigned i = k->n_places++;
+    for (; i > 0 && k->places[i - 1] > place; i--) {
+        k->places[i] = k->places[i - 1];
+        k->planes[i] = k->planes[i - 1];
+    }
+    k->places[i] = place;
+    k->planes[i] = plane;
+}
+
+void kth_take(struct kth *k, uint64_t first, size_t n, const void *src)
+{
+    k->kernels->keep[k->item_log2 - 2](n, k->keys + (first << k->item_log2), src);
+}
+
+/* `step`: between the n keys of a cell. */
+static void find(const struct kth *k, ranks_fn *const *kernels, uint64_t cell, size_t n_cells,
+                 size_t n, size_t step, const char *keys)
+{
+    void *results[PASS_MAX_REDUCTIONS];
+    for (unsigned i = 0; i < k->n_places; i++)
+        results[i] = k->planes[i] + (cell << k->item_log2);
+    const struct ranked ranked = {.n = n,
+                                  .step = step,
+                                  .n_columns = n_cells,
+                                  .n_places = k->n_places,
+                                  .places = k->places,
+                                  .results = results};
+    kernels[k->item_log2 - 2](&ranked, keys);
+}
+
+/* The number in visiting order of the first element of a cell's row. */
+static uint64_t first_of_row(const struct reducer *r, uint64_t cell, uint64_t row)
+{
+    uint64_t at = r->is_along_rows ? 0 : cell % r->row, step = r->row;
+    for (unsigned i = r->n_groups; i-- > 0;) {
+        const struct reducer_group *g = &r->groups[i];
+        uint64_t index = g->row_step ? row / g->row_step : cell / g->cell_step;
+        at += index % g->count * step;
+        step *= g->count;
+    }
+    return at;
+}
+
+static void find_one(const struct reducer *r, const struct kth *k, uint64_t cell)
+{
+    size_t row_bytes = (size_t)(r->is_along_rows ? r->row : 1) << k->item_log2;
+    for (uint64_t row = 0; row < r->n_rows; row++)
+        memcpy(k->some + row * row_bytes, k->keys + (first_of_row(r, cell, row) << k->item_log2),
+               row_bytes);
+    find(k, k->kernels->row, cell, 1, (size_t)r->n_elements, 1, k->some);
+}
+
+static void find_columns(const struct reducer *r, const struct kth *k)
+{
+    size_t n_block = RANKS_BLOCK_BYTES >> k->item_log2, n = (size_t)r->row;
+    uint64_t cell = 0;
+    for (; cell + n_block <= n; cell += n_block)
+        find(k, k->kernels->columns, cell, n_block, (size_t)r->n_rows, n,
+             k->keys + (cell << k->item_log2));
+    if (cell < n && r->n_rows > TURNED_MAX_ROW) {
+        for (; cell < n; cell++)
+            find_one(r, k, cell);
+    } else if (cell < n) { /* a block of which some columns are not there */
+        for (size_t row = 0; row < r->n_rows; row++)
+            memcpy(k->some + row * RANKS_BLOCK_BYTES, k->keys + ((row * n + cell) << k->item_log2),
+                   (n - cell) << k->item_log2);
+        find(k, k->kernels->columns, cell, n - cell, (size_t)r->n_rows, n_block, k->some);
+    }
+}
+
+static void find_turned(const struct reducer *r, const struct kth *k)
+{
+    size_t n_block = RANKS_BLOCK_BYTES >> k->item_log2, n = (size_t)r->row;
+    for (uint64_t cell = 0; cell < r->n_cells; cell += n_block) {
+        struct transposing t = {.n_rows = min_u64(n_block, r->n_cells - cell),
+                                .n_columns = n,
+                                .src = k->keys + ((cell * n) << k->item_log2),
+                                .src_row = (int64_t)(n << k->item_log2),
+                                .dst = k->some,
+                                .dst_row = RANKS_BLOCK_BYTES};
+        k->turn(&t);
+        find(k, k->kernels->columns, cell, t.n_rows, n, n_block, k->some);
+    }
+}
+
+void kth_finish(const struct reducer *r, struct kth *k)
+{
+    bool is_plain = r->is_along_rows ? r->n_rows == 1 : r->n_cells == r->row;
+    memset(k->some, 0, min_u64(r->n_elements, TURNED_MAX_ROW) * RANKS_BLOCK_BYTES);
+    if (is_plain && !r->is_along_rows) {
+        find_columns(r, k);
+        return;
+    }
+    if (is_plain && r->row <= TURNED_MAX_ROW && r->n_cells > 1) {
+        find_turned(r, k);
+        return;
+    }
+    for (uint64_t cell = 0; cell < r->n_cells; cell++)
+        if (is_plain)
+            find(k, k->kernels->row, cell, 1, (size_t)r->row, 1,
+                 k->keys + ((cell * r->row) << k->item_log2));
+        else
+            find_one(r, k, cell);
+}
