@@ -347,6 +347,12 @@ def test_cancel_of_a_submitted_job_leaves_nothing(daemon, folder):
     assert os.listdir(folder) == ["big.raw"]
 
 
+def catches(process, number):
+    with open(f"/proc/{process.pid}/status") as f:
+        caught = next(line.split()[1] for line in f if line.startswith("SigCgt"))
+    return int(caught, 16) >> (number - 1) & 1
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE],
                          ids=lambda number: number.name)
 def test_a_signal_cancels_and_leaves_nothing(daemon, folder, number):
@@ -357,7 +363,9 @@ def test_a_signal_cancels_and_leaves_nothing(daemon, folder, number):
         process = subprocess.Popen([conftest.CTL, "run", "tanh(exp(sin(exp(sin(a)))))", f"a=big.raw:f4:{n}",
                                     "-o", target], cwd=folder, stderr=subprocess.PIPE,
                                    env={**os.environ, "GPUARRAYD_SOCKET": daemon.socket})
-        time.sleep(0.3)
+        while process.poll() is None and not catches(process, number):
+            time.sleep(0.01)
+        time.sleep(0.2)  # so that most of the times there is a job
         process.send_signal(number)
         if number == signal.SIGPIPE:
             process.send_signal(number)
