@@ -320,6 +320,46 @@ Test(axes, generated_spaces_have_every_element_once_in_chains_and_rounds, .timeo
     }
 }
 
+static bool has_room_for_cells(const struct random_space *s)
+{
+    int64_t n_reduced = 1, n_bytes = 0;
+
+    for (int i = 0; i < s->ndim; i++)
+        n_reduced *= s->rules.reduced_axes >> i & 1 ? s->shape[i] : 1;
+    for (unsigned i = 0; i < s->n; i++)
+        n_bytes += n_reduced * 8;
+    return s->rules.reduced_axes != 0 && n_reduced <= 8192 && n_bytes <= GRAIN_MAX_TOTAL_BYTES;
+}
+
+Test(axes, generated_spaces_whose_cells_are_not_divided, .timeout = 60)
+{
+    int n_more = 0; /* grains of several cells */
+
+    srand(20261123);
+    for (int round = 0; round < 1500; round++) {
+        struct random_space s;
+        struct geometry g;
+        do
+            random_space(&s);
+        while (!has_room_for_cells(&s));
+        for (unsigned i = 0; i < s.n; i++)
+            s.operands[i].chunk_shape = NULL;
+        s.rules.whole_elements = rand() % 2 ? 32768 : 65536;
+        geometry_init(&g, s.ndim, s.shape, s.n, s.operands, &s.rules);
+        check_grains(&g, &s);
+        int64_t n_elements = 1;
+        for (int i = 0; i < s.ndim; i++) {
+            n_elements *= g.grain_shape[i];
+            if (s.rules.reduced_axes >> i & 1)
+                cr_assert(eq(i64, g.grain_shape[i], s.shape[i]));
+        }
+        cr_assert(le(i64, n_elements, s.rules.whole_elements));
+        cr_assert(eq(u64, g.chain_grains, 1));
+        n_more += geometry_n_cells(&g, g.grain_shape) > 1;
+    }
+    cr_assert(lt(int, 500, n_more));
+}
+
 Test(axes, an_empty_space_has_rounds_without_grains)
 {
     const int64_t shape[] = {0, 1000};
