@@ -170,11 +170,11 @@ static struct file_seconds seconds_of_files(const struct plan_rates *m, double a
 static double kth_work(const struct program *program, const struct pass *pass)
 {
     const struct reduction *first = &program->reductions[pass->first_reduction];
-    size_t n_bytes = dtype_size((enum dtype)first->src.dtype);
 
     if (pass->n_reductions == 0 || first->op != OP_KTH)
         return 0;
-    return (double)(pass->n_reductions + 1) / 2 * (double)(8 * n_bytes);
+    return (double)(pass->n_reductions + 1) / 2 *
+           (double)(8 * dtype_size((enum dtype)first->src.dtype));
 }
 
 static double work_per_element(const struct program *program, const struct pass *pass,
