@@ -165,22 +165,22 @@ static struct file_seconds seconds_of_files(const struct plan_rates *m, double a
     return (struct file_seconds){.cached = (all - read) / m->file, .disk = read / m->disk};
 }
 
-/* KTHs look at all elements for each bit of a key: for every second place at most, since the next
- * one and the largest take one look. */
-static double kth_work(const struct program *program, const struct pass *pass)
+/* KTHs look at all elements for each bit of a key; on the CPU for every second place at most, since
+ * the next one and the largest take one look. */
+static double kth_work(const struct program *program, const struct pass *pass, bool is_device)
 {
     const struct reduction *first = &program->reductions[pass->first_reduction];
 
     if (pass->n_reductions == 0 || first->op != OP_KTH)
         return 0;
-    return (double)(pass->n_reductions + 1) / 2 *
-           (double)(8 * dtype_size((enum dtype)first->src.dtype));
+    double n_looks = is_device ? pass->n_reductions : (pass->n_reductions + 1) / 2.0;
+    return n_looks * (double)(8 * dtype_size((enum dtype)first->src.dtype));
 }
 
 static double work_per_element(const struct program *program, const struct pass *pass,
                                bool is_device)
 {
-    double work = 1 + pass->n_reductions + kth_work(program, pass);
+    double work = 1 + pass->n_reductions + kth_work(program, pass, is_device);
     for (unsigned i = 0; i < pass->n_insns; i++) {
         const struct insn *insn = &program->insns[pass->first_insn + i];
         const struct cost *cost = &costs[insn->op];

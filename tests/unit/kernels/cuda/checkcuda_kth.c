@@ -68,13 +68,27 @@ static uint64_t n_cells_of(const struct kth_trial *t, const struct shape *s)
     return n;
 }
 
+/* One cell of as many elements as there may be, or one less. */
+static void shape_largest(const struct kth_trial *t, struct shape *s)
+{
+    *s = (struct shape){.ndim = t->ndim, .n = PROGRAM_MAX_KTH_ELEMENTS - check_below(2)};
+    for (int i = 0; i < t->ndim; i++) {
+        s->count[i] = 1;
+        s->order[i] = i;
+    }
+    s->count[__builtin_ctz(t->reduced_axes)] = (int64_t)s->n;
+}
+
 /* Returns how many elements a cell has. */
 static uint64_t draw_shape(struct kth_trial *t, unsigned g)
 {
     struct shape *s = &grains[g].shape;
-    do {
-        shape_draw(s, (unsigned)t->ndim - 1 + 3 * (unsigned)check_below(13), MAX_ELEMENTS);
-    } while (s->ndim != t->ndim || s->n / n_cells_of(t, s) > PROGRAM_MAX_KTH_ELEMENTS);
+    if (check_below(8) == 0)
+        shape_largest(t, s);
+    else
+        do {
+            shape_draw(s, (unsigned)t->ndim - 1 + 3 * (unsigned)check_below(13), MAX_ELEMENTS);
+        } while (s->ndim != t->ndim || s->n / n_cells_of(t, s) > PROGRAM_MAX_KTH_ELEMENTS);
     for (int i = 0; i < t->ndim; i++)
         t->starts[g][i] = (int64_t)check_below(SPACE - MAX_ELEMENTS);
     grains[g].start = t->starts[g];
@@ -170,6 +184,12 @@ static void draw(struct kth_trial *t)
     }
     for (unsigned i = 0; i < N_PLACES; i++)
         t->places[i] = (uint32_t)check_below(least);
+    if (least > 1 && check_below(2)) /* neighbours, and both ends */
+        t->places[1] = t->places[0] > 0 ? t->places[0] - 1 : 1;
+    if (check_below(2)) {
+        t->places[2] = 0;
+        t->places[3] = (uint32_t)least - 1;
+    }
 }
 
 static bool run_trial(struct checkcuda *c, struct kth_trial *t)

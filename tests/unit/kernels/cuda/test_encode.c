@@ -180,6 +180,36 @@ Test(encode, bins_and_weights_have_one_place_each_and_sums_beside_them_none)
     cr_assert(eq(u32, h.n_states, 2)); /* the sum's and the counters of casts */
 }
 
+static int encoded_kth(enum dtype dtype)
+{
+    built_init(&built);
+    built_reduction(&built, OP_KTH, dtype, built_input(&built, dtype));
+    built.program.reductions[0].kth = 7;
+    return encoded(&built);
+}
+
+Test(encode, the_kth_smallest_is_a_task_where_all_axes_are_reduced_too)
+{
+    for (int keeps = 0; keeps < 2; keeps++) {
+        cr_assert(eq(i32, encoded_kth(DTYPE_UINT64), 0));
+        if (keeps)
+            keep_an_axis();
+        struct code_header h = header_of(&built);
+        cr_assert(eq(u32, h.n_axes_tasks, 1));
+        cr_assert(eq(u32, h.n_count_tasks + h.n_scan_tasks, 0));
+        cr_assert(eq(u32, h.n_insns + h.n_loads + h.n_states, 0));
+    }
+}
+
+Test(encode, refuses_the_kth_smallest_of_what_is_no_key)
+{
+    for (unsigned dtype = 0; dtype < DTYPE_COUNT; dtype++) {
+        bool is_key = dtype == DTYPE_UINT32 || dtype == DTYPE_UINT64;
+        cr_assert(eq(i32, encoded_kth((enum dtype)dtype), is_key ? 0 : -EINVAL), "%s",
+                  dtype_name((enum dtype)dtype));
+    }
+}
+
 static void scan(enum dtype dtype, enum dtype result, enum dtype output)
 {
     built_init(&built);
