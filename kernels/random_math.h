@@ -196,11 +196,17 @@ RANDOM_INLINE f32 random_normal_x_f32(u32 bits)
     return ((f32)(i32)(0x7fffffffu - random_folded_u32(bits)) + 0.5f) * 0x1p-31f;
 }
 
-RANDOM_INLINE f32 random_normal_w_f32(u32 bits)
+/* 4 p (1 - p) */
+RANDOM_INLINE f32 random_normal_product_f32(u32 bits)
 {
     f32 twice_p = ((f32)(i32)random_folded_u32(bits) + 0.5f) * 0x1p-31f;
     f32 other = 1.0f + random_normal_x_f32(bits); /* twice 1 - p */
-    return random_minus_log_f32(random_split_f32(twice_p * other));
+    return twice_p * other;
+}
+
+RANDOM_INLINE f32 random_normal_w_f32(u32 bits)
+{
+    return random_minus_log_f32(random_split_f32(random_normal_product_f32(bits)));
 }
 
 RANDOM_INLINE f32 random_normal_near_f32(f32 w)

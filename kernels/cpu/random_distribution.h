@@ -12,32 +12,32 @@
 
 #define BLOCK KERNEL_GRANULE
 
-static inline bool has_tail_f32(const u32 *bits)
-{
-    u32 smallest = RANDOM_FAR_FOLDED;
-    for (unsigned i = 0; i < BLOCK; i++) {
-        u32 folded = random_folded_u32(bits[i]);
-        smallest = folded < smallest ? folded : smallest;
-    }
-    return smallest < RANDOM_FAR_FOLDED;
-}
-
+/* An element's operations wait for each other, all the way: in three short stretches of them the
+ * processor sees more elements ahead. */
 static inline void normal_block_f32(f32 *d, const u32 *bits)
 {
-    if (has_tail_f32(bits)) {
+    f32 product[BLOCK], w[BLOCK];
+    u32 least = RANDOM_FAR_FOLDED;
+    KERNEL_LOOP
+    for (unsigned i = 0; i < BLOCK; i++) {
+        u32 folded = random_folded_u32(bits[i]);
+        least = folded < least ? folded : least;
+        product[i] = random_normal_product_f32(bits[i]);
+    }
+    KERNEL_LOOP
+    for (unsigned i = 0; i < BLOCK; i++)
+        w[i] = random_minus_log_f32(random_split_f32(product[i]));
+    if (least < RANDOM_FAR_FOLDED) {
         KERNEL_LOOP
         for (unsigned i = 0; i < BLOCK; i++) {
-            f32 w = random_normal_w_f32(bits[i]);
-            f32 near = random_normal_near_f32(w), far = random_normal_far_f32(w);
-            d[i] = random_normal_signed_f32(bits[i], w < RANDOM_TAIL_F32 ? near : far);
+            f32 near = random_normal_near_f32(w[i]), far = random_normal_far_f32(w[i]);
+            d[i] = random_normal_signed_f32(bits[i], w[i] < RANDOM_TAIL_F32 ? near : far);
         }
         return;
     }
     KERNEL_LOOP
-    for (unsigned i = 0; i < BLOCK; i++) {
-        f32 w = random_normal_w_f32(bits[i]);
-        d[i] = random_normal_signed_f32(bits[i], random_normal_near_f32(w));
-    }
+    for (unsigned i = 0; i < BLOCK; i++)
+        d[i] = random_normal_signed_f32(bits[i], random_normal_near_f32(w[i]));
 }
 
 static inline void normal_farthest_f64(const f64 *distance, f64 *value)
