@@ -46,7 +46,7 @@ void doctor_cache(struct doctor *d)
         doctor_say(d, FINDING_OK, NULL, "large results leave it alone (RWF_DONTCACHE, %s)", where);
     else
         doctor_say(d, FINDING_NOTE, "nothing; Linux 6.14 or newer with ext4, xfs or btrfs has it",
-                   "no RWF_DONTCACHE in %s: large results are written with O_DIRECT or through "
-                   "the cache",
+                   "no RWF_DONTCACHE in %s: large results are written back piece by piece or "
+                   "stay in the cache",
                    where);
 }
