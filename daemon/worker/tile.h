@@ -20,8 +20,8 @@ enum tile_outcome { TILE_DONE, TILE_NEEDS_READ, TILE_NEEDS_CLIENT, TILE_ON_DEVIC
 struct engine;
 struct sched;
 
-/* Grains of which the CPU's engine reads the inputs at once (cpu/together.c): a range along one axis
- * of the pass. */
+/* Grains that the CPU's engine reads and writes at once (cpu/together.c): a range along one axis of
+ * the pass. */
 struct together {
     uint64_t first, end; /* grains */
     int axis;            /* -1: there is one grain */

@@ -21,14 +21,16 @@ int product_fill_panel(const struct tile *t, struct thread_context *th) GAD_MUST
 /* A MULTIPLY, from its beginning to its end. False: the job was stopped. */
 bool product_multiply(const struct tile *t, const struct thread_context *th);
 
-/* together.c: which grains are read with the one in hand, whose boxes are in th. Then, of an input:
- * the bytes of them all; where in th->input_memory, which has those, the elements of the grain in
- * hand are; reading them all. */
+/* together.c: which grains are read and written with the one in hand, whose boxes are in th. Then,
+ * of a staged operand: the bytes of them all; where in `memory`, which has those, the elements of
+ * the grain in hand are; reading those of an input; and writing all outputs, once the grain in hand
+ * is the last of them. */
 void together_begin(struct tile *t, const struct thread_context *th);
-int64_t together_bytes(const struct tile *t, const struct thread_context *th, unsigned input);
-void together_place(const struct tile *t, const struct thread_context *th, unsigned input,
-                    struct cpu_view *ret_view);
+int64_t together_bytes(const struct tile *t, const struct port *port, const struct port_box *box);
+void together_place(const struct tile *t, const struct port *port, const struct port_box *box,
+                    void *memory, struct cpu_view *ret_view);
 int together_fill(const struct tile *t, struct thread_context *th, unsigned input) GAD_MUST_CHECK;
+int together_store(const struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
 
 /* tile.c: its turns and reads. */
 enum tile_outcome engine_cpu_run(struct engine *e, struct tile *t, struct thread_context *th);

@@ -1,7 +1,8 @@
 /* The CPU engine's turns.
  *
  * Per grain: the box of every operand, its place (in a mapping, in the tile's slot, in a ring),
- * reading what is staged, arithmetic, writing what is staged, handing sink blocks to their clients.
+ * reading what is staged, arithmetic, writing what is staged, handing sink blocks to their clients;
+ * reading and writing of several grains at once where there is room for them.
  *
  *     slot:   | input 0 | input 1 | ... | output 0 | ... |      in the order of the pass's ports
  *
@@ -28,7 +29,7 @@
 static int64_t staged_bytes(const struct tile *t, const struct thread_context *th, unsigned input)
 {
     const struct port *port = t->ports->inputs[input].port;
-    return port_can(port, PORT_STAGED) ? together_bytes(t, th, input) : 0;
+    return port_can(port, PORT_STAGED) ? together_bytes(t, port, &th->input_boxes[input]) : 0;
 }
 
 /* On its way to or from a journal every output passes the slot. */
@@ -40,7 +41,7 @@ static bool is_output_staged(const struct tile *t, const struct port *port)
 static int64_t output_bytes(const struct tile *t, const struct port *port,
                             const struct port_box *box)
 {
-    return is_output_staged(t, port) ? port_box_bytes(port, box) : 0;
+    return is_output_staged(t, port) ? together_bytes(t, port, box) : 0;
 }
 
 /* One operand's place behind *offset. spare: what the slot has beyond the dense operands. */
@@ -118,7 +119,7 @@ static void operand_views(const struct tile *t, struct thread_context *th)
         const struct port *port = ports->inputs[i].port;
         struct cpu_view *view = &th->inputs[ports->inputs[i].index];
         if (!strips_input(t, th, view))
-            together_place(t, th, i, view);
+            together_place(t, port, &th->input_boxes[i], th->input_memory[i], view);
         view->is_fetched_ahead = is_large && port->region;
         port_pass_view(port, ndim, view);
     }
@@ -128,7 +129,7 @@ static void operand_views(const struct tile *t, struct thread_context *th)
         if (product_is_logged(t) && port_can(port, PORT_MAPPED))
             port_place_dense(port, &th->output_boxes[i], th->output_memory[i], view);
         else if (!strips_output(t, th, view))
-            port->ops->place(port, &th->output_boxes[i], th->output_memory[i], view);
+            together_place(t, port, &th->output_boxes[i], th->output_memory[i], view);
         view->bypasses_cache = is_large && port->region && !product_is_logged(t);
         port_pass_view(port, ndim, view);
     }
@@ -211,7 +212,7 @@ static int grain_store(struct tile *t, struct thread_context *th)
 {
     if (product_is_logged(t))
         return product_log(t, th);
-    return t->block ? strips_store(t, th) : tile_store(t, th);
+    return t->block ? strips_store(t, th) : together_store(t, th);
 }
 
 /* Tiles -------------------------------------------------------------------------------------- */

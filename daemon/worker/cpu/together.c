@@ -1,15 +1,15 @@
-/* Grains whose inputs are read at once.
+/* Grains that are read and written at once.
  *
  * A system call for 1 MiB copies faster than four of 256 KiB, and a slot often has room for the
- * inputs of several grains. Neighbours along the axis in which grains are numbered fastest are one
- * box together:
+ * operands of several grains. Neighbours along the axis in which grains are numbered fastest are
+ * one box together:
  *
- *     slot:   | input 0 of grains 4, 5, 6, 7 | input 1 of grains 4, 5, 6, 7 |
+ *     slot:   | input 0 of grains 4, 5, 6, 7 | output 0 of grains 4, 5, 6, 7 |
  *                            ^ grain 5's part is found through the view of the whole
  *
- * It is read with the first of them, and stays in the slot for the others: so only where nothing
- * else comes into the slot, and where the tile keeps it. Which grains these are is the tile's
- * business, not the thread's: another one may go on with it.
+ * It is read with the first of them and written with the last, and stays in the slot meanwhile: so
+ * only where nothing else comes into the slot, and where the tile keeps it. Which grains these are
+ * is the tile's business, not the thread's: another one may go on with it.
  *
  * Called by the CPU engine's turns and reads (tile.c).
  */
@@ -34,24 +34,32 @@ static int own_axis(const struct tile *t, const struct port *port)
     return own >= 0 && port->array.shape[own] != 1 ? own : -1;
 }
 
-/* How many grains' inputs the slot has room for. */
+/* One grain's bytes of a staged operand, of which grains have different parts or one for all.
+ * False: its grains go one by one. */
+static bool add_operand(const struct tile *t, const struct port *port, const struct port_box *box,
+                        uint64_t *grain_bytes, uint64_t *fixed_bytes)
+{
+    if (!port_can(port, PORT_STAGED))
+        return true;
+    if (!port_can(port, PORT_LONG) || port->is_transposed)
+        return false;
+    *(own_axis(t, port) < 0 ? fixed_bytes : grain_bytes) += (uint64_t)port_box_bytes(port, box);
+    return true;
+}
+
+/* How many grains' operands the slot has room for. */
 static uint64_t count_fitting(const struct tile *t, const struct thread_context *th)
 {
     const struct pass_ports *ports = t->ports;
-    uint64_t fixed_bytes = 0, grain_bytes = 0;
+    uint64_t fixed_bytes = 0, grain_bytes = 0, written_once = 0;
+    for (unsigned i = 0; i < ports->n_inputs; i++)
+        if (!add_operand(t, ports->inputs[i].port, &th->input_boxes[i], &grain_bytes, &fixed_bytes))
+            return 1;
     for (unsigned i = 0; i < ports->n_outputs; i++)
-        if (port_can(ports->outputs[i].port, PORT_STAGED))
+        if (!add_operand(t, ports->outputs[i].port, &th->output_boxes[i], &grain_bytes,
+                         &written_once))
             return 1;
-    for (unsigned i = 0; i < ports->n_inputs; i++) {
-        const struct port *port = ports->inputs[i].port;
-        if (!port_can(port, PORT_STAGED))
-            continue;
-        if (!port_can(port, PORT_LONG) || port->is_transposed)
-            return 1;
-        uint64_t n_bytes = (uint64_t)port_box_bytes(port, &th->input_boxes[i]);
-        *(own_axis(t, port) < 0 ? &fixed_bytes : &grain_bytes) += n_bytes;
-    }
-    if (grain_bytes == 0 || fixed_bytes >= th->slot_bytes)
+    if (grain_bytes == 0 || written_once > 0 || fixed_bytes >= th->slot_bytes)
         return 1;
     return max_u64((th->slot_bytes - fixed_bytes) / grain_bytes, 1);
 }
@@ -88,28 +96,24 @@ static void box_of_all(const struct tile *t, const struct port_box *box, int ndi
     ret_box->count[own] = t->together.count;
 }
 
-int64_t together_bytes(const struct tile *t, const struct thread_context *th, unsigned input)
+int64_t together_bytes(const struct tile *t, const struct port *port, const struct port_box *box)
 {
-    const struct port *port = t->ports->inputs[input].port;
-    const struct port_box *box = &th->input_boxes[input];
     int own = longer_axis(t, port);
     int64_t n_bytes = port_box_bytes(port, box);
     return own < 0 ? n_bytes : n_bytes / box->count[own] * t->together.count;
 }
 
-void together_place(const struct tile *t, const struct thread_context *th, unsigned input,
-                    struct cpu_view *ret_view)
+void together_place(const struct tile *t, const struct port *port, const struct port_box *box,
+                    void *memory, struct cpu_view *ret_view)
 {
-    const struct port *port = t->ports->inputs[input].port;
-    const struct port_box *box = &th->input_boxes[input];
     int own = longer_axis(t, port);
     struct port_box all;
     if (own < 0) {
-        port->ops->place(port, box, th->input_memory[input], ret_view);
+        port->ops->place(port, box, memory, ret_view);
         return;
     }
     box_of_all(t, box, port->array.ndim, own, &all);
-    port->ops->place(port, &all, th->input_memory[input], ret_view);
+    port->ops->place(port, &all, memory, ret_view);
     int64_t distance = box->start[own] - all.start[own];
     ret_view->base = (char *)ret_view->base + distance * ret_view->strides[own];
 }
@@ -125,4 +129,23 @@ int together_fill(const struct tile *t, struct thread_context *th, unsigned inpu
         box = &all;
     }
     return port->ops->fill(port, box, th->input_memory[input], &th->io, &th->error);
+}
+
+int together_store(const struct tile *t, struct thread_context *th)
+{
+    if (t->grain + 1 < t->together.end)
+        return 0;
+    for (unsigned i = 0; i < t->ports->n_outputs; i++) {
+        const struct port *port = t->ports->outputs[i].port;
+        int own = longer_axis(t, port);
+        struct port_box box = th->output_boxes[i];
+        if (own >= 0)
+            box_of_all(t, &th->output_boxes[i], port->array.ndim, own, &box);
+        int r = 0;
+        if (port->ops->store)
+            r = port->ops->store(port, &box, th->output_memory[i], &th->io, &th->error);
+        if (r)
+            return r;
+    }
+    return 0;
 }
