@@ -3,6 +3,7 @@
  *
  *     rows of many cells:    a block of columns, where the rows lie      median(a, axis=0)
  *     cells of a short row:  turned, so that they are columns            median(a, axis=-1)
+ *     others of few keys:    gathered, so that they are columns          median(a, axis=1)
  *     others:                one cell at a time, its keys side by side
  *
  * Called by run.c for each strip and at the end, and by bind_reductions.c.
@@ -47,25 +48,97 @@ static void find(const struct kth *k, ranks_fn *const *kernels, uint64_t cell, s
     kernels[k->item_log2 - 2](&ranked, keys);
 }
 
-/* The number in visiting order of the first element of a cell's row. */
-static uint64_t first_of_row(const struct reducer *r, uint64_t cell, uint64_t row)
+/* The rows of each cell, one after the other: how far behind its first key they begin. */
+struct rows {
+    uint64_t at;
+    uint64_t step[ARRAY_MAX_NDIM], index[ARRAY_MAX_NDIM]; /* of a group */
+};
+
+/* Keys are numbered in visiting order. */
+static void rows_init(struct rows *rows, const struct reducer *r)
 {
-    uint64_t at = r->is_along_rows ? 0 : cell % r->row, step = r->row;
+    uint64_t step = r->row;
+    rows->at = 0;
+    for (unsigned i = r->n_groups; i-- > 0; step *= r->groups[i].count) {
+        rows->step[i] = step;
+        rows->index[i] = 0;
+    }
+}
+
+static void rows_next(struct rows *rows, const struct reducer *r)
+{
     for (unsigned i = r->n_groups; i-- > 0;) {
         const struct reducer_group *g = &r->groups[i];
-        uint64_t index = g->row_step ? row / g->row_step : cell / g->cell_step;
-        at += index % g->count * step;
-        step *= g->count;
+        if (!g->row_step)
+            continue;
+        rows->at += rows->step[i];
+        if (++rows->index[i] < g->count)
+            return;
+        rows->at -= g->count * rows->step[i];
+        rows->index[i] = 0;
     }
+}
+
+static uint64_t first_of_cell(const struct reducer *r, uint64_t cell)
+{
+    uint64_t at = r->is_along_rows ? 0 : cell % r->row, step = r->row;
+    for (unsigned i = r->n_groups; i-- > 0; step *= r->groups[i].count)
+        if (!r->groups[i].row_step)
+            at += cell / r->groups[i].cell_step % r->groups[i].count * step;
     return at;
+}
+
+#define GATHER(T)                                                                                  \
+    static void gather_##T(size_t n, T *dst, const T *keys, const uint64_t *first)                 \
+    {                                                                                              \
+        for (size_t i = 0; i < n; i++)                                                             \
+            dst[i] = keys[first[i]];                                                               \
+    }
+GATHER(uint32_t)
+GATHER(uint64_t)
+
+/* Key number `at`, counted from each cell's first one. */
+static void gather(const struct kth *k, size_t n, char *dst, uint64_t at, const uint64_t *first)
+{
+    const char *keys = k->keys + (at << k->item_log2);
+    if (k->item_log2 == 2)
+        gather_uint32_t(n, (uint32_t *)dst, (const uint32_t *)keys, first);
+    else
+        gather_uint64_t(n, (uint64_t *)dst, (const uint64_t *)keys, first);
+}
+
+static void find_gathered(const struct reducer *r, const struct kth *k)
+{
+    size_t n_block = RANKS_BLOCK_BYTES >> k->item_log2, n_row = r->is_along_rows ? r->row : 1;
+    uint64_t first[RANKS_BLOCK_BYTES / sizeof(uint32_t)];
+    for (uint64_t cell = 0; cell < r->n_cells; cell += n_block) {
+        size_t n = (size_t)min_u64(n_block, r->n_cells - cell);
+        char *to = k->some;
+        struct rows rows;
+        for (size_t i = 0; i < n; i++)
+            first[i] = first_of_cell(r, cell + i);
+        rows_init(&rows, r);
+        for (uint64_t row = 0; row < r->n_rows; row++, rows_next(&rows, r))
+            for (size_t i = 0; i < n_row; i++, to += RANKS_BLOCK_BYTES)
+                gather(k, n, to, rows.at + i, first);
+        find(k, k->kernels->columns, cell, n, (size_t)r->n_elements, n_block, k->some);
+    }
 }
 
 static void find_one(const struct reducer *r, const struct kth *k, uint64_t cell)
 {
-    size_t row_bytes = (size_t)(r->is_along_rows ? r->row : 1) << k->item_log2;
-    for (uint64_t row = 0; row < r->n_rows; row++)
-        memcpy(k->some + row * row_bytes, k->keys + (first_of_row(r, cell, row) << k->item_log2),
-               row_bytes);
+    size_t n_row = r->is_along_rows ? (size_t)r->row : 1;
+    uint64_t first = first_of_cell(r, cell);
+    char *to = k->some;
+    struct rows rows;
+    rows_init(&rows, r);
+    for (uint64_t row = 0; row < r->n_rows; row++, rows_next(&rows, r)) {
+        if (n_row == 1)
+            gather(k, 1, to, rows.at, &first);
+        else
+            memcpy(to, k->keys + ((first + rows.at) << k->item_log2), n_row << k->item_log2);
+        to += n_row << k->item_log2;
+    }
     find(k, k->kernels->row, cell, 1, (size_t)r->n_elements, 1, k->some);
 }
 
@@ -112,6 +185,10 @@ void kth_finish(const struct reducer *r, struct kth *k)
     }
     if (is_plain && r->row <= TURNED_MAX_ROW && r->n_cells > 1) {
         find_turned(r, k);
+        return;
+    }
+    if (!is_plain && r->n_elements <= TURNED_MAX_ROW) {
+        find_gathered(r, k);
         return;
     }
     for (uint64_t cell = 0; cell < r->n_cells; cell++)

@@ -274,7 +274,7 @@ bool reduce_has_kth(const struct reduce *k)
     if (src->reads)
         most = min_u64(most, PROGRAM_MAX_KTH_BYTES / KTH_LINE_BYTES /
                                  (unsigned)__builtin_popcountll(src->reads) * KTH_LINE_ELEMENTS);
-    return k->axes != 0 && (uint64_t)k->n_reduced <= most;
+    return k->axes != 0 && k->n_reduced > 1 && (uint64_t)k->n_reduced <= most;
 }
 
 uint16_t reduce_kth(struct reduce *k, uint16_t keys, uint32_t kth)

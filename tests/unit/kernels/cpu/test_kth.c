@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NDIM         3
+#define NDIM         4
 #define MAX_ELEMENTS (CPU_MAX_KEY_BYTES / sizeof(uint32_t))
 
 static struct built b;
@@ -98,6 +98,14 @@ static int compare(const void *a, const void *c)
     return (x > y) - (x < y);
 }
 
+static uint64_t number_of(const struct trial *t, const int64_t *at)
+{
+    int64_t number = 0;
+    for (int i = 0; i < NDIM; i++)
+        number = number * t->count[i] + at[i];
+    return (uint64_t)number;
+}
+
 /* Cells are in the order in which their kept axes are walked. */
 static void check_cells(const struct trial *t, enum cpu_level level,
                         const struct reduce_layout *layout)
@@ -118,18 +126,19 @@ static void check_cells(const struct trial *t, enum cpu_level level,
         for (at[0] = start[0]; at[0] < most[0]; at[0]++)
             for (at[1] = start[1]; at[1] < most[1]; at[1]++)
                 for (at[2] = start[2]; at[2] < most[2]; at[2]++)
-                    cell_keys[n++] =
-                        key_at(t, (uint64_t)((at[0] * t->count[1] + at[1]) * t->count[2] + at[2]));
+                    for (at[3] = start[3]; at[3] < most[3]; at[3]++)
+                        cell_keys[n++] = key_at(t, number_of(t, at));
         qsort(cell_keys, n, sizeof(cell_keys[0]), compare);
         for (unsigned i = 0; i < t->n_places; i++) {
             const char *plane = reduce_values(layout, node, i);
             uint64_t got = 0;
             memcpy(&got, plane + cell * dtype_size(t->dtype), dtype_size(t->dtype));
-            cr_assert(eq(u64, got, cell_keys[t->places[i]]),
-                      "level %d, %s (%d, %d, %d) axes %x order %d%d%d, cell %d, place %d of %d",
-                      (int)level, dtype_name(t->dtype), (int)t->count[0], (int)t->count[1],
-                      (int)t->count[2], t->axes, t->order[0], t->order[1], t->order[2], (int)cell,
-                      (int)t->places[i], (int)n);
+            cr_assert(
+                eq(u64, got, cell_keys[t->places[i]]),
+                "level %d, %s (%d, %d, %d, %d) axes %x order %d%d%d%d, cell %d, place %d of %d",
+                (int)level, dtype_name(t->dtype), (int)t->count[0], (int)t->count[1],
+                (int)t->count[2], (int)t->count[3], t->axes, t->order[0], t->order[1], t->order[2],
+                t->order[3], (int)cell, (int)t->places[i], (int)n);
         }
     }
 }
@@ -157,16 +166,17 @@ static void choose_places(struct trial *t)
 
 static void choose_box(struct trial *t)
 {
-    static const int orders[6][NDIM] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
-                                        {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
     static const uint64_t most[] = {2, 5, 40, 300, 9000};
-    memcpy(t->order, orders[below(6)], sizeof(t->order));
-    t->dtype = below(2) ? DTYPE_UINT32 : DTYPE_UINT64;
-    t->is_computed = below(2);
+    *t = (struct trial){.dtype = below(2) ? DTYPE_UINT32 : DTYPE_UINT64, .is_computed = below(2)};
+    for (int i = 0; i < NDIM; i++) {
+        int at = (int)below((uint64_t)i + 1);
+        t->order[i] = t->order[at];
+        t->order[at] = i;
+    }
     uint64_t n;
     do {
         n = dtype_size(t->dtype);
-        t->axes = 1 + (uint32_t)below(7);
+        t->axes = 1 + (uint32_t)below((1u << NDIM) - 1);
         for (int i = 0; i < NDIM; i++)
             n *= (uint64_t)(t->count[i] = 1 + (int64_t)below(most[below(5)]));
     } while (n > CPU_MAX_KEY_BYTES || n_reduced_of(t) > PROGRAM_MAX_KTH_ELEMENTS);
@@ -174,13 +184,13 @@ static void choose_box(struct trial *t)
 
 Test(kth, are_those_that_sorting_gives)
 {
-    for (unsigned k = 0; k < 600; k++) {
+    for (unsigned k = 0; k < 900; k++) {
         struct reduce_layout layout;
         struct trial t;
         srand(k);
         choose_box(&t);
         choose_places(&t);
-        fill(&t, (size_t)(t.count[0] * t.count[1] * t.count[2]));
+        fill(&t, (size_t)(t.count[0] * t.count[1] * t.count[2] * t.count[3]));
         build(&t);
         cr_assert(zero(int, run(&t, (enum cpu_level)(k % 4), &layout)));
         check_cells(&t, (enum cpu_level)(k % 4), &layout);
@@ -192,8 +202,8 @@ Test(kth, of_boxes_that_are_no_plans_are_refused)
 {
     struct reduce_layout layout;
     struct trial t = {.dtype = DTYPE_UINT32,
-                      .count = {1, 100, 10},
-                      .order = {0, 1, 2},
+                      .count = {1, 100, 10, 1},
+                      .order = {0, 1, 2, 3},
                       .axes = 2,
                       .n_places = 2,
                       .places = {0, 99}};
