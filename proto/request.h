@@ -4,7 +4,8 @@
  *     { "outputs": [ {"expr": "sqrt(a*a)", "name": "r"?, "to": ARRAY?}, ... ],
  *       "args":    { "a": ARRAY, "k": {"scalar": 2.5}, ... },
  *       "engine": "auto"|"cpu"|"cuda"|"cuda:N"?, "priority": 0?, "label": ""?, "key": ""?,
- *       "progress_ms": 0?, "settle": false?, "journal": {"fd": i}?, "tf32": false? }
+ *       "progress_ms": 0?, "settle": false?, "journal": {"fd": i}?, "tf32": false?,
+ *       "exclusive": false? }
  *
  *     ARRAY = {"dtype": "<f8", "shape": [..], "strides": [..]?, "at": LOCATION}
  *     LOCATION = {"kind": "inline", "data": bin}
@@ -69,6 +70,9 @@ struct job_request {
     /* A device may round float32 to TF32's 10 bits before it multiplies matrices. It is leave, not
      * an order: jobs and engines that have no use for it take no notice. */
     bool tf32;
+    /* Nobody else writes to the outputs' files while the job runs: what lies between an output's
+     * elements may be read and written back with them. */
+    bool exclusive;
     bool settle; /* the owner will say job.settle when the output is in its place */
     /* Not of the message: whoever knows the files says here that no output is stored over an
      * argument. */

@@ -257,6 +257,7 @@ static void add_rest(struct job_request *request, const struct build_source *sou
     }
     request->settle = source->settle;
     request->tf32 = options->tf32;
+    request->exclusive = options->exclusive;
 }
 
 int build_init(struct build *build, struct gad_client *client, const struct build_source *source,

@@ -247,6 +247,15 @@ static int wait_for(struct move *move, struct gad_job *job, struct gad_error *er
     return r;
 }
 
+/* Whatever lies between elements of a part of it is its own, and is written by this movement. */
+static bool is_dense(const struct gad_array *to)
+{
+    struct array described = array_described(to);
+    int64_t low, high;
+    array_extent(&described, &low, &high);
+    return high - low == array_n_bytes(&described);
+}
+
 int move_run_job(struct move *move, unsigned n_args, const struct gad_argument *args,
                  unsigned n_outputs, const struct gad_output *outputs, struct gad_error *error)
 {
@@ -263,6 +272,7 @@ int move_run_job(struct move *move, unsigned n_args, const struct gad_argument *
         .progress = options->progress ? on_progress : NULL,
         .progress_data = move,
         .progress_ms = options->progress_ms,
+        .exclusive = is_dense(move->to),
     };
     enum gad_status status = gad_submit(move->client, &wanted, &job, error);
     if (status)

@@ -9,7 +9,11 @@
  * Long runs are read straight into their place. Short ones that lie near each other are read
  * together, gaps included, as a span into the thread's bounce buffer and copied from there: a
  * system call costs about as much as copying GAP_MAX_BYTES. What is written goes run by run: bytes
- * between the elements belong to somebody else and must not be written back.
+ * between the elements belong to somebody else and must not be written back. Where the job says
+ * that nobody else writes there, short runs go out as spans: the span is read, the runs are put
+ * into it, and it is written. Meanwhile no other thread of the job may write there: whatever is
+ * short enough to lie in a gap is written with the locks of the stretches of the file that it
+ * touches.
  *
  * Reads that may not block use RWF_NOWAIT; where a file system does not know it the answer is the
  * same as for data that is not in the page cache. Writes say in the crash page that they may block.
@@ -25,6 +29,7 @@
 #include <sys/uio.h>
 
 #define GAP_MAX_BYTES  4096
+#define GAP_MAX_BACK   8192 /* the same where it is read and written back */
 #define LONG_RUN_BYTES (16 * 1024)
 
 struct layout {
@@ -56,7 +61,7 @@ static void layout_merge(struct layout *l, const struct boxio *b)
     }
 }
 
-static void layout_span(struct layout *l)
+static void layout_span(struct layout *l, int64_t gap_max_bytes)
 {
     l->n_inside = 0;
     l->partial = 1;
@@ -66,7 +71,7 @@ static void layout_span(struct layout *l)
     for (; l->n_inside < l->n_outer; l->n_inside++) {
         const struct boxio_axis *axis = &l->outer[l->n_inside];
         int64_t stride = axis->file_stride;
-        if (stride - l->inside_bytes > GAP_MAX_BYTES)
+        if (stride - l->inside_bytes > gap_max_bytes)
             return;
         if (stride > 0 && axis->count - 1 > (BOXIO_BOUNCE_BYTES - l->inside_bytes) / stride) {
             l->partial = (BOXIO_BOUNCE_BYTES - l->inside_bytes) / stride + 1;
@@ -120,6 +125,17 @@ static void copy_span(char *memory, const char *bounce, int n, const struct boxi
     struct counter c = {.file = 0};
     do
         copy_runs(memory + c.memory, axes[0].memory_stride, bounce + c.file, axes[0].file_stride,
+                  axes[0].count, run_bytes);
+    while (n > 1 && counter_next(&c, n - 1, axes + 1));
+}
+
+/* The other way. */
+static void copy_into_span(char *bounce, const char *memory, int n, const struct boxio_axis *axes,
+                           int64_t run_bytes)
+{
+    struct counter c = {.file = 0};
+    do
+        copy_runs(bounce + c.file, axes[0].file_stride, memory + c.memory, axes[0].memory_stride,
                   axes[0].count, run_bytes);
     while (n > 1 && counter_next(&c, n - 1, axes + 1));
 }
@@ -222,7 +238,7 @@ int boxio_read(const struct boxio *b, void *memory, const struct port_io *io,
 {
     struct layout l;
     layout_merge(&l, b);
-    layout_span(&l);
+    layout_span(&l, GAP_MAX_BYTES);
     int n_cut = l.n_inside < l.n_outer ? 1 : 0;
     int n_outside = l.n_outer - l.n_inside - n_cut;
     const struct boxio_axis *outside = &l.outer[l.n_outer - n_outside];
@@ -235,18 +251,149 @@ int boxio_read(const struct boxio *b, void *memory, const struct port_io *io,
     return 0;
 }
 
+/* Writing with what lies between ------------------------------------------------------------- */
+
+void boxio_gaps_init(struct boxio_gaps *gaps)
+{
+    for (int i = 0; i < BOXIO_STRETCHES; i++)
+        pthread_mutex_init(&gaps->stretches[i], NULL);
+}
+
+void boxio_gaps_deinit(struct boxio_gaps *gaps)
+{
+    for (int i = 0; i < BOXIO_STRETCHES; i++)
+        pthread_mutex_destroy(&gaps->stretches[i]);
+}
+
+/* The stretches in which bytes of a file lie that are no more than one: one or two of them. */
+struct hold {
+    pthread_mutex_t *lower, *upper; /* NULL: the same */
+};
+
+static struct hold hold(struct boxio_gaps *gaps, int64_t offset, int64_t n_bytes)
+{
+    uint64_t first = (uint64_t)offset / BOXIO_BOUNCE_BYTES % BOXIO_STRETCHES;
+    uint64_t last = (uint64_t)(offset + n_bytes - 1) / BOXIO_BOUNCE_BYTES % BOXIO_STRETCHES;
+    struct hold h = {.lower = &gaps->stretches[min_u64(first, last)]};
+    pthread_mutex_lock(h.lower);
+    if (first != last) {
+        h.upper = &gaps->stretches[max_u64(first, last)];
+        pthread_mutex_lock(h.upper);
+    }
+    return h;
+}
+
+static void release(struct hold h)
+{
+    if (h.upper)
+        pthread_mutex_unlock(h.upper);
+    pthread_mutex_unlock(h.lower);
+}
+
+/* What is no longer than a gap may lie in one of another output. */
+static int write_run(const struct boxio *b, const char *memory, int64_t n_bytes, int64_t offset,
+                     struct gad_error *error)
+{
+    if (!b->gaps || n_bytes > GAP_MAX_BACK)
+        return writer_write(b->fd, b->writing, b->name, memory, n_bytes, offset, error);
+    struct hold h = hold(b->gaps, offset, n_bytes);
+    int r = writer_write(b->fd, b->writing, b->name, memory, n_bytes, offset, error);
+    release(h);
+    return r;
+}
+
+/* Behind the file's end there are zeros. */
+static int read_span(const struct boxio *b, char *bounce, int64_t n_bytes, int64_t offset,
+                     struct gad_error *error)
+{
+    for (int64_t done = 0; done < n_bytes;) {
+        ssize_t n = pread(b->fd, bounce + done, (size_t)(n_bytes - done), offset + done);
+        if (n == 0) {
+            memset(bounce + done, 0, (size_t)(n_bytes - done));
+            return 0;
+        }
+        if (n > 0)
+            done += n;
+        else if (errno != EINTR)
+            return read_failed(b, errno, error);
+    }
+    return 0;
+}
+
+/* `axes` fastest first, the first one counts the runs. */
+static int write_span(const struct boxio *b, const char *memory, int64_t n_bytes, int64_t offset,
+                      int n_axes, const struct boxio_axis *axes, int64_t run_bytes, char *bounce,
+                      struct gad_error *error)
+{
+    struct hold h = hold(b->gaps, offset, n_bytes);
+    int r = read_span(b, bounce, n_bytes, offset, error);
+    if (!r) {
+        copy_into_span(bounce, memory, n_axes, axes, run_bytes);
+        r = writer_write(b->fd, NULL, b->name, bounce, n_bytes, offset, error);
+    }
+    release(h);
+    return r;
+}
+
+/* As read_spans(). */
+static int write_spans(const struct boxio *b, const struct layout *l, const char *memory,
+                       int64_t offset, char *bounce, struct gad_error *error)
+{
+    struct boxio_axis axes[ARRAY_MAX_NDIM + 1];
+    int n_axes = l->n_inside;
+    memcpy(axes, l->outer, (size_t)n_axes * sizeof(axes[0]));
+    struct boxio_axis cut = {.count = 1};
+    if (l->n_inside < l->n_outer)
+        cut = l->outer[l->n_inside];
+    for (int64_t i = 0; i < cut.count; i += l->partial) {
+        int64_t n_steps = (int64_t)min_u64((uint64_t)l->partial, (uint64_t)(cut.count - i));
+        int64_t n_bytes = (n_steps - 1) * cut.file_stride + l->inside_bytes;
+        int64_t to = offset + i * cut.file_stride;
+        const char *from = memory + i * cut.memory_stride;
+        axes[n_axes] = cut;
+        axes[n_axes].count = n_steps;
+        int r = n_steps == 1 && n_axes == 0 ? write_run(b, from, n_bytes, to, error)
+                                            : write_span(b, from, n_bytes, to, n_axes + 1, axes,
+                                                         l->run_bytes, bounce, error);
+        if (r)
+            return r;
+    }
+    return 0;
+}
+
+static int write_runs(const struct boxio *b, const struct layout *l, const char *memory,
+                      struct gad_error *error)
+{
+    struct counter c = {.file = 0};
+    int r;
+    do
+        r = write_run(b, memory + c.memory, l->run_bytes, b->offset + c.file, error);
+    while (!r && counter_next(&c, l->n_outer, l->outer));
+    return r;
+}
+
+static int write_with_gaps(const struct boxio *b, struct layout *l, const char *memory,
+                           char *bounce, struct gad_error *error)
+{
+    struct counter c = {.file = 0};
+    int r;
+    layout_span(l, GAP_MAX_BACK);
+    int n_cut = l->n_inside < l->n_outer ? 1 : 0;
+    int n_outside = l->n_outer - l->n_inside - n_cut;
+    do
+        r = write_spans(b, l, memory + c.memory, b->offset + c.file, bounce, error);
+    while (!r && counter_next(&c, n_outside, &l->outer[l->n_outer - n_outside]));
+    return r;
+}
+
 int boxio_write(const struct boxio *b, const void *memory, const struct port_io *io,
                 struct gad_error *error)
 {
     struct layout l;
     layout_merge(&l, b);
-    struct counter c = {.file = 0};
-    int r;
     enter_blocking(io);
-    do
-        r = writer_write(b->fd, b->writing, b->name, (const char *)memory + c.memory, l.run_bytes,
-                         b->offset + c.file, error);
-    while (!r && counter_next(&c, l.n_outer, l.outer));
+    int r = b->gaps ? write_with_gaps(b, &l, memory, io->bounce, error)
+                    : write_runs(b, &l, memory, error);
     leave_blocking(io);
     return r;
 }

@@ -52,6 +52,7 @@ static void file_layout(const struct port *p, const struct port_box *box, char *
                              .is_in_memory = p->file.is_in_memory,
                              .name = p->name,
                              .writing = p->file.writing,
+                             .gaps = p->file.gaps,
                              .offset = (int64_t)p->array.at.file.offset_bytes,
                              .item_bytes = p->item_bytes,
                              .n_axes = p->array.ndim};
@@ -179,6 +180,12 @@ static void choose_writing(struct port *p, const struct port_context *context, i
     p->file.writing->is_beyond_cache = writing_is_beyond_cache((uint64_t)array_n_bytes(&p->array));
 }
 
+static bool may_read(int fd)
+{
+    int flags = fcntl(fd, F_GETFL);
+    return flags >= 0 && (flags & O_ACCMODE) == O_RDWR;
+}
+
 int port_open_file(struct port *p, const struct port_context *context, struct gad_error *error)
 {
     int64_t low, high, first, end;
@@ -198,7 +205,9 @@ int port_open_file(struct port *p, const struct port_context *context, struct ga
         return GAD_SHORT_READ;
     }
     order_axes(p);
-    if (context->is_output)
+    if (context->is_output) {
         choose_writing(p, context, first);
+        p->file.gaps = may_read(p->file.fd) ? context->gaps : NULL;
+    }
     return 0;
 }

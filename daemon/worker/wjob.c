@@ -225,7 +225,8 @@ static int open_ports(struct wjob *job, const struct wjob_context *with, struct 
     struct port_context context = {.fds = job->frame.fds,
                                    .n_fds = job->frame.n_fds,
                                    .regions = with->regions,
-                                   .devices = with->devices};
+                                   .devices = with->devices,
+                                   .gaps = job->request->exclusive ? &job->gaps : NULL};
     unsigned n_ports = (unsigned)job->program->n_inputs + job->program->n_outputs;
     job->ports = calloc(n_ports + 1, sizeof(*job->ports));
     if (!job->ports)
@@ -258,6 +259,7 @@ int wjob_new(struct frame *frame_take, const struct message *message,
     *frame_take = (struct frame){.body = NULL};
     job->lock = context->lock;
     pthread_mutex_init(&job->nodes_lock, NULL);
+    boxio_gaps_init(&job->gaps);
     job->identity.message_id = message->id;
     int r = read_identity(&message->params, &job->identity, error);
     if (!r)
@@ -298,6 +300,7 @@ struct wjob *wjob_free(struct wjob *job)
     program_free(job->program);
     request_free(job->request);
     frame_deinit(&job->frame, NULL);
+    boxio_gaps_deinit(&job->gaps);
     pthread_mutex_destroy(&job->nodes_lock);
     free(job);
     return NULL;

@@ -35,7 +35,7 @@ static const char everything[] =
     "          'k': {'scalar': 2.5}, 't': {'scalar': true}, 'n': {'scalar': -3},"
     "          'u': {'scalar': 18446744073709551615}, 'p': {'scalar': 9}},"
     " 'engine': 'cpu', 'priority': -5, 'label': 'a label', 'key': 'k1', 'progress_ms': 100,"
-    " 'settle': true, 'tf32': true, 'journal': {'fd': 6}, 'unknown': [1, 2, 3]}";
+    " 'settle': true, 'tf32': true, 'exclusive': true, 'journal': {'fd': 6}, 'unknown': [1, 2, 3]}";
 
 static void check_everything(const struct job_request *q)
 {
@@ -83,6 +83,7 @@ static void check_everything(const struct job_request *q)
     cr_assert(eq(u32, q->progress_ms, 100));
     cr_assert(q->settle);
     cr_assert(q->tf32);
+    cr_assert(q->exclusive);
     cr_assert(q->has_journal);
     cr_assert(eq(u32, q->journal_fd_index, 6));
 }
@@ -176,6 +177,7 @@ Test(request, the_least_that_can_be_said_is_enough)
     cr_assert(eq(u32, request->progress_ms, 0));
     cr_assert(not(request->settle));
     cr_assert(not(request->tf32));
+    cr_assert(not(request->exclusive));
     cr_assert(not(request->has_journal));
     request_free(request);
     params_free(params);
@@ -273,6 +275,7 @@ Test(request, refuses_malformed_params)
         {"{" O ", 'settle': 1}", GAD_BAD_REQUEST, "settle"},
         {"{" O ", 'tf32': 1}", GAD_BAD_REQUEST, "tf32"},
         {"{" O ", 'tf32': 'true'}", GAD_BAD_REQUEST, "tf32"},
+        {"{" O ", 'exclusive': 1}", GAD_BAD_REQUEST, "exclusive"},
         {"{" O ", 'journal': 1}", GAD_BAD_REQUEST, "journal"},
         {"{" O ", 'journal': {}}", GAD_BAD_REQUEST, "journal"},
         {"{" O ", 'journal': {'fd': 64}}", GAD_BAD_DESCRIPTOR, "journal"},

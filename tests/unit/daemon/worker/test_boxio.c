@@ -93,7 +93,8 @@ Test(boxio, reads_every_layout_to_its_place)
     free(memory);
 }
 
-Test(boxio, writes_the_elements_and_nothing_between_them)
+/* Every layout into a file of its own; nothing but its elements may change. */
+static void write_every_layout(struct boxio_gaps *gaps)
 {
     unsigned char *before = pattern(FILE_BYTES), *after = malloc(FILE_BYTES);
     unsigned char *memory = malloc(FILE_BYTES);
@@ -103,6 +104,7 @@ Test(boxio, writes_the_elements_and_nothing_between_them)
         int fd = make_file(before, FILE_BYTES);
         struct boxio b = box_of(fd, boxes[i].item, boxes[i].n, boxes[i].count, boxes[i].stride);
         struct gad_error error;
+        b.gaps = gaps;
         memset(memory, 0, FILE_BYTES);
         cr_assert(eq(int, boxio_write(&b, memory, &blocking, &error), 0));
         cr_assert(eq(i64, pread(fd, after, FILE_BYTES, 0), FILE_BYTES));
@@ -118,6 +120,104 @@ Test(boxio, writes_the_elements_and_nothing_between_them)
     free(before);
     free(after);
     free(memory);
+}
+
+Test(boxio, writes_the_elements_and_nothing_between_them)
+{
+    write_every_layout(NULL);
+}
+
+Test(boxio, writes_what_lies_between_as_it_was)
+{
+    struct boxio_gaps gaps;
+    boxio_gaps_init(&gaps);
+    write_every_layout(&gaps);
+    boxio_gaps_deinit(&gaps);
+}
+
+Test(boxio, what_lies_between_behind_the_end_is_zero)
+{
+    struct boxio_gaps gaps;
+    unsigned char bytes[24 + 24 * 500], want[sizeof(bytes)], memory[8 * 500];
+    int fd = make_file("0123456789", 10);
+    const int64_t count[] = {500}, stride[] = {24};
+    struct boxio b = box_of(fd, 8, 1, count, stride);
+    struct gad_error error;
+    boxio_gaps_init(&gaps);
+    b.gaps = &gaps;
+    memset(memory, 7, sizeof(memory));
+    memset(want, 0, sizeof(want));
+    memcpy(want, "0123456789", 10);
+    for (int i = 0; i < 500; i++)
+        memset(want + b.offset + 24 * i, 7, 8);
+    cr_assert(eq(int, boxio_write(&b, memory, &blocking, &error), 0));
+    ssize_t n = pread(fd, bytes, sizeof(bytes), 0);
+    cr_assert(eq(i64, n, b.offset + 24 * 499 + 8));
+    cr_assert(eq(int, memcmp(bytes, want, (size_t)n), 0));
+    boxio_gaps_deinit(&gaps);
+    close(fd);
+}
+
+/* Rows of four numbers, and a thread for each column; the last one writes every tenth row's alone,
+ * which are too far apart for spans. */
+#define N_COLUMNS 4
+#define N_ROWS    4000
+#define N_ROUNDS  100
+#define PAD       40 /* numbers of which the first is written */
+
+struct column {
+    pthread_t thread;
+    struct boxio b;
+    uint64_t values[N_ROWS];
+    char bounce[BOXIO_BOUNCE_BYTES];
+    int status;
+};
+static pthread_barrier_t all_begin;
+
+static void *write_column(void *argument)
+{
+    struct column *c = argument;
+    const struct port_io io = {.may_block = true, .bounce = c->bounce};
+    struct gad_error error;
+    pthread_barrier_wait(&all_begin);
+    c->status = boxio_write(&c->b, c->values, &io, &error);
+    return NULL;
+}
+
+Test(boxio, threads_find_what_others_have_written_between)
+{
+    static struct column columns[N_COLUMNS];
+    static uint64_t rows[N_ROWS][N_COLUMNS][PAD];
+    struct boxio_gaps gaps;
+    uint64_t n_wrong = 0;
+    int fd = make_file(rows, sizeof(rows));
+    boxio_gaps_init(&gaps);
+    pthread_barrier_init(&all_begin, NULL, N_COLUMNS);
+    for (uint64_t round = 1; round <= N_ROUNDS; round++) {
+        for (int k = 0; k < N_COLUMNS; k++) {
+            struct column *c = &columns[k];
+            int64_t step = k == N_COLUMNS - 1 ? 10 : 1;
+            const int64_t count[] = {N_ROWS / step}, stride[] = {step * (int64_t)sizeof(rows[0])};
+            c->b = box_of(fd, 8, 1, count, stride);
+            c->b.offset = k * (int64_t)sizeof(rows[0][0]);
+            c->b.gaps = &gaps;
+            for (int64_t i = 0; i < count[0]; i++)
+                c->values[i] = round;
+            cr_assert(eq(int, pthread_create(&c->thread, NULL, write_column, c), 0));
+        }
+        for (int k = 0; k < N_COLUMNS; k++) {
+            pthread_join(columns[k].thread, NULL);
+            cr_assert(eq(int, columns[k].status, 0));
+        }
+        cr_assert(eq(i64, pread(fd, rows, sizeof(rows), 0), sizeof(rows)));
+        for (int i = 0; i < N_ROWS; i++)
+            for (int k = 0; k < N_COLUMNS; k++)
+                n_wrong += rows[i][k][0] != (k < N_COLUMNS - 1 || i % 10 == 0 ? round : 0);
+    }
+    cr_assert(eq(u64, n_wrong, 0));
+    pthread_barrier_destroy(&all_begin);
+    boxio_gaps_deinit(&gaps);
+    close(fd);
 }
 
 Test(boxio, scatters_a_chunk_into_a_larger_box)
