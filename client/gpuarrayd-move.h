@@ -33,8 +33,8 @@ struct gad_view_axis {
  * ret_view: the caller's, given up by gad_array_release(). It can be written if the array can and
  * no element is there twice; a view of a created output is a part of it, and the output is
  * committed, not the view.
- * GAD_BAD_ARGUMENT: an axis that the array does not have, a negative count, or elements outside of
- * the array; the message says which. GAD_BAD_SHAPE: sizes that no array can have. */
+ * GAD_BAD_ARGUMENT: a negative count, or elements outside of the array; the message says which.
+ * GAD_BAD_SHAPE: an axis that the array does not have, or sizes that no array can have. */
 enum gad_status gad_array_view(struct gad_array *array, const int64_t *start, int ndim,
                                const struct gad_view_axis *axes, struct gad_array **ret_view,
                                struct gad_error *error);
@@ -44,7 +44,7 @@ enum gad_status gad_array_view(struct gad_array *array, const int64_t *start, in
  * axes: as many numbers as the array has axes: which of them comes there, each once; negative ones
  * count from the end. NULL: reversed.
  * ret_view: as of gad_array_view().
- * GAD_BAD_ARGUMENT: an axis out of range, or twice. */
+ * GAD_BAD_SHAPE: an axis out of range, or twice. */
 enum gad_status gad_array_transpose(struct gad_array *array, const int *axes,
                                     struct gad_array **ret_view, struct gad_error *error);
 
@@ -52,7 +52,7 @@ enum gad_status gad_array_transpose(struct gad_array *array, const int *axes,
  * array: not NULL.
  * n_axes, axes: which, each once; negative ones count from the end. axes NULL: all.
  * ret_view: as of gad_array_view().
- * GAD_BAD_ARGUMENT: an axis out of range, or twice. */
+ * GAD_BAD_SHAPE: an axis out of range, or twice. */
 enum gad_status gad_array_flip(struct gad_array *array, int n_axes, const int *axes,
                                struct gad_array **ret_view, struct gad_error *error);
 
@@ -110,7 +110,7 @@ enum gad_status gad_flip(struct gad_client *client, struct gad_array *array, int
  * client, options, ret_stats: see above.
  * n_arrays, arrays: at least one, none without axes; of the same shape but along `axis`.
  * axis: negative: from the end.
- * GAD_BAD_SHAPE: the shapes do not match. GAD_BAD_ARGUMENT: the axis is out of range. */
+ * GAD_BAD_SHAPE: the shapes do not match, or the axis is out of range. */
 enum gad_status gad_concatenate(struct gad_client *client, unsigned n_arrays,
                                 struct gad_array *const *arrays, int axis,
                                 const struct gad_move_options *options,
@@ -120,7 +120,7 @@ enum gad_status gad_concatenate(struct gad_client *client, unsigned n_arrays,
  * client, options, ret_stats: see above.
  * n_arrays, arrays: at least one; all of the same shape.
  * axis: of the result; negative: from its end.
- * GAD_BAD_SHAPE: the shapes differ. GAD_BAD_ARGUMENT: the axis is out of range. */
+ * GAD_BAD_SHAPE: the shapes differ, or the axis is out of range. */
 enum gad_status gad_stack(struct gad_client *client, unsigned n_arrays,
                           struct gad_array *const *arrays, int axis,
                           const struct gad_move_options *options, struct gad_job_stats *ret_stats,
@@ -132,7 +132,7 @@ enum gad_status gad_stack(struct gad_client *client, unsigned n_arrays,
  * n_shifts, shifts: by how much; any numbers. Shifts along the same axis add up.
  * axes: n_shifts of them; negative: from the end. NULL: the array is rolled as if it were flat, by
  * the sum of the shifts.
- * GAD_BAD_ARGUMENT: an axis is out of range. */
+ * GAD_BAD_SHAPE: an axis is out of range. */
 enum gad_status gad_roll(struct gad_client *client, struct gad_array *array, int n_shifts,
                          const int64_t *shifts, const int *axes,
                          const struct gad_move_options *options, struct gad_job_stats *ret_stats,
@@ -189,7 +189,7 @@ enum gad_status gad_pad(struct gad_client *client, struct gad_array *array,
  * n: how many times, 0 to GAD_MAX_DIFF; more only where nothing is left. The axis has n elements
  * less, or none.
  * axis: negative: from the end.
- * GAD_BAD_ARGUMENT: n is negative or the axis out of range. GAD_BAD_SHAPE: the array has no axes.
+ * GAD_BAD_ARGUMENT: n is negative. GAD_BAD_SHAPE: the axis is out of range, or there are none.
  * GAD_LIMIT_EXCEEDED: n is more than GAD_MAX_DIFF. */
 enum gad_status gad_diff(struct gad_client *client, struct gad_array *array, int n, int axis,
                          const struct gad_move_options *options, struct gad_job_stats *ret_stats,

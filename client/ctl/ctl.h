@@ -60,6 +60,8 @@ void ctl_nearest_consider(struct ctl_nearest *nearest, const char *name);
 #define CTL_SERVICE_SOCKET "/run/gpuarrayd/socket"
 /* "" when there is nothing to try. */
 void ctl_hint(const struct gad_error *error, char *ret_hint, size_t n_bytes);
+/* Whose help has the examples, from here on; static text. Without it that of run. */
+void ctl_hint_verb(const char *name);
 /* $GPUARRAYD_SOCKET, else the service's. */
 const char *ctl_socket_path(void);
 

@@ -1,8 +1,9 @@
 /* What to try: one line for each status that a person can do something about.
  *
  * The table is keyed by the stable status, so a hint says what helps with the kind of error, and
- * the error's own message says what it was. Errors of the connection depend on where the daemon is
- * looked for: who may use the socket, which side is older; these are put together here.
+ * the error's own message says what it was. A call that is wrong is explained by the help of its
+ * own verb. Errors of the connection depend on where the daemon is looked for: who may use the
+ * socket, which side is older; these are put together here.
  *
  * Called by connect.c and values.c for every error that is printed, as text or as JSON.
  */
@@ -18,7 +19,6 @@
 #include <unistd.h>
 
 static const char *const hints[GAD_STATUS_COUNT] = {
-    [GAD_BAD_ARGUMENT] = "the examples of 'gpuarrayctl run --help'",
     [GAD_BAD_EXPRESSION] = "'gpuarrayctl ops' lists what can be written, 'gpuarrayctl run --help' "
                            "has examples",
     [GAD_UNKNOWN_NAME] = "'gpuarrayctl ops' lists the functions; arguments are given as "
@@ -77,6 +77,14 @@ static const char *const hints[GAD_STATUS_COUNT] = {
     [GAD_SHUTTING_DOWN] = "the same again in a moment",
     [GAD_INTERNAL] = "a report with the daemon's log and the output of 'gpuarrayctl version'",
 };
+
+/* The verb whose help has the examples. */
+static const char *verb = "run";
+
+void ctl_hint_verb(const char *name)
+{
+    verb = name;
+}
 
 const char *ctl_socket_path(void)
 {
@@ -168,6 +176,8 @@ void ctl_hint(const struct gad_error *error, char *ret_hint, size_t n_bytes)
                  "'ls -l %s' shows whose it is: tell whoever administers the machine; nothing was "
                  "sent to it",
                  ctl_socket_path());
+    else if (status == GAD_BAD_ARGUMENT)
+        snprintf(ret_hint, n_bytes, "the examples of 'gpuarrayctl %s --help'", verb);
     else if (status > GAD_OK && status < GAD_STATUS_COUNT && hints[status])
         snprintf(ret_hint, n_bytes, "%s", hints[status]);
 }

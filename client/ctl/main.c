@@ -144,6 +144,12 @@ static int no_such_verb(int argc, char **argv)
                             argv[1]);
 }
 
+/* Errors that it prints are those of jobs that were submitted. */
+static bool shows_jobs(const struct verb *verb)
+{
+    return verb->run == verb_wait || verb->run == verb_status || verb->run == verb_watch;
+}
+
 static int run_verb(int argc, char **argv)
 {
     for (size_t i = 0; i < N_VERBS; i++) {
@@ -151,6 +157,7 @@ static int run_verb(int argc, char **argv)
             char name[64];
             snprintf(name, sizeof(name), "gpuarrayctl %s", verbs[i].name);
             argv[1] = name;
+            ctl_hint_verb(shows_jobs(&verbs[i]) ? "submit" : verbs[i].name);
             return verbs[i].run(argc - 1, argv + 1);
         }
     }

@@ -79,7 +79,10 @@ static void format_call(struct json_object *op, char *buffer, size_t n_bytes)
     size_t used =
         (size_t)snprintf(buffer, n_bytes, "%s%s(", number_of(op, "results") == 2 ? "q, r = " : "",
                          is_cast ? "DTYPE" : name);
-    for (int i = 0; i < n_args && used < n_bytes; i++)
+    const char *arguments = text_of(op, "arguments");
+    if (arguments[0])
+        used += (size_t)snprintf(buffer + used, n_bytes - used, "%s", arguments);
+    for (int i = 0; !arguments[0] && i < n_args && used < n_bytes; i++)
         used += (size_t)snprintf(buffer + used, n_bytes - used, "%s%c", i ? ", " : "", 'a' + i);
     if (used < n_bytes)
         snprintf(buffer + used, n_bytes - used, "%s%s)", keywords[0] && n_args > 0 ? ", " : "",

@@ -155,12 +155,13 @@ static const struct argp_option *find_long(const struct argp_option *options, co
     for (; !is_last(options); options++) {
         if (!options->name || strncmp(options->name, name, n_chars) != 0)
             continue;
+        bool is_another = !found || found->key != options->key;
         found = options;
         if (options->name[n_chars] == '\0') {
             *n_found = 1;
             return found;
         }
-        ++*n_found;
+        *n_found += is_another; /* not an alias */
     }
     return found;
 }

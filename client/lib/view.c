@@ -31,15 +31,14 @@ int view_axis(int ndim, int axis, const char *name, int *ret_axis, struct gad_er
         *ret_axis = axis < 0 ? axis + ndim : axis;
         return 0;
     }
-    error_set(error, GAD_BAD_ARGUMENT, name,
-              "axis %d is out of bounds for an array of %d dimension%s", axis, ndim,
-              ndim == 1 ? "" : "s");
+    error_set(error, GAD_BAD_SHAPE, name, "axis %d is out of bounds for an array of %d dimension%s",
+              axis, ndim, ndim == 1 ? "" : "s");
     if (ndim > 0)
         error_expected(error, "%d to %d", -ndim, ndim - 1);
     else
         error_expected(error, "no axis: the array has none");
     error_found(error, "%d", axis);
-    return GAD_BAD_ARGUMENT;
+    return GAD_BAD_SHAPE;
 }
 
 int view_axes(int ndim, int n_axes, const int *axes, const char *name, int *ret_axes,
@@ -52,10 +51,10 @@ int view_axes(int ndim, int n_axes, const int *axes, const char *name, int *ret_
         if (r)
             return r;
         if (seen >> axis & 1) {
-            error_set(error, GAD_BAD_ARGUMENT, name, "axis %d is given twice", axis);
+            error_set(error, GAD_BAD_SHAPE, name, "axis %d is given twice", axis);
             error_expected(error, "each axis once");
             error_found(error, "%d again", axes[i]);
-            return GAD_BAD_ARGUMENT;
+            return GAD_BAD_SHAPE;
         }
         seen |= UINT32_C(1) << axis;
         ret_axes[i] = axis;
@@ -105,7 +104,7 @@ static int check_axes(const struct gad_array *array, int ndim, const struct gad_
                          ARRAY_MAX_NDIM);
     for (int i = 0; i < ndim; i++) {
         if (axes[i].axis < -1 || axes[i].axis >= array->info.ndim)
-            return error_set(error, GAD_BAD_ARGUMENT, "axes",
+            return error_set(error, GAD_BAD_SHAPE, "axes",
                              "axis %d is none of an array of %d dimensions", axes[i].axis,
                              array->info.ndim);
         if (axes[i].count < 0)

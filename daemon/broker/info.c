@@ -15,7 +15,7 @@
 #include "daemon/broker/workers/workers.h"
 #include "daemon/poolmap.h"
 #include "daemon/rates.h"
-#include "proto/ops.h"
+#include "proto/op_arguments.h"
 #include "proto/util.h"
 
 #include <dirent.h>
@@ -162,11 +162,12 @@ void info_pack_ops(msgpack_packer *p)
         const struct op_info *op = op_info((enum op)i);
         if (op->rule == OP_RULE_INTERNAL)
             continue;
-        msgpack_pack_map(p, 8);
+        msgpack_pack_map(p, 9);
         pack_key_str(p, "name", op->name);
         pack_text_or_nil(p, "symbol", op->symbol);
         pack_text_or_nil(p, "alias", op->alias);
         pack_key_u64(p, "args", op->n_args);
+        pack_text_or_nil(p, "arguments", op_arguments((enum op)i));
         pack_key_u64(p, "results", op->n_results);
         pack_text_or_nil(p, "keywords", op->keywords);
         pack_key_str(p, "dtypes", op_dtypes((enum op)i));

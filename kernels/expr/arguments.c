@@ -1,16 +1,21 @@
 /* The arguments of a call: by position, then by name.
  *
- *     round(x, 2)   round(x, decimals=2)   clip(x, None, 5)   clip(x, max=5)
+ *     round(x, 2)   round(x, decimals=2)   clip(x, None, 5)   clip(x, max=5)   quantile(x, q=0.5)
  *
- * What an operation must have comes by position. What the catalogue's keywords name (keywords.c)
- * may stand behind it or come by name, each once, and is AST_ABSENT where it is not given, or is
- * None where that is allowed. Too many or too few are counted here and refused by
- * arguments_check() and arguments_require(), when the whole call is read and its parentheses are
- * known to be right.
+ * What an operation must have comes by position, or by name where NumPy has one for it, each once.
+ * What the catalogue's keywords name (keywords.c) may stand behind it or come by name, each once,
+ * and is AST_ABSENT where it is not given, or is None where that is allowed. Too many or too few
+ * are counted here and refused by arguments_check() and arguments_require(), when the whole call is
+ * read and its parentheses are known to be right.
  *
  * Called by calls.c.
  */
 #include "kernels/expr/parser.h"
+
+#include "proto/op_arguments.h"
+
+#include <stdio.h>
+#include <string.h>
 
 int arguments_check(struct parser *p, const struct token *name, enum op op, unsigned wanted,
                     unsigned given)
@@ -51,11 +56,16 @@ int arguments_require(struct parser *p, const struct call *call)
 static int unknown_keyword(struct parser *p, const struct call *call, const struct token *name)
 {
     const char *text = parser_text(p, name), *function = op_info(call->op)->name;
+    const char *keywords = op_info(call->op)->keywords;
+    const char *arguments = op_arguments(call->op);
     int shown = parser_shown_chars(name), r;
-    if (call->n_keywords == 0)
+    char known[160];
+    if (keywords == NULL && arguments == NULL)
         return fail(p->c, GAD_BAD_EXPRESSION, name->start + 1,
                     "'%.*s=' is not supported: %s has no named arguments, == compares", shown, text,
                     call->op == OP_CAST ? "a cast" : function);
+    snprintf(known, sizeof(known), "%s%s%s", arguments != NULL ? arguments : "",
+             keywords != NULL && arguments != NULL ? ", " : "", keywords != NULL ? keywords : "");
     struct keyword near = keywords_suggest(call->op, text, name->n_chars);
     if (near.n_chars > 0)
         r = fail(p->c, GAD_UNKNOWN_NAME, name->start + 1,
@@ -63,18 +73,18 @@ static int unknown_keyword(struct parser *p, const struct call *call, const stru
                  (int)near.n_chars, near.name);
     else
         r = fail(p->c, GAD_UNKNOWN_NAME, name->start + 1, "%s has no argument '%.*s'; there are %s",
-                 function, shown, text, op_info(call->op)->keywords);
-    error_expected(p->c->error, "%s", op_info(call->op)->keywords);
+                 function, shown, text, known);
+    error_expected(p->c->error, "%s", known);
     error_found(p->c->error, "'%.*s'", shown, text);
     return r;
 }
 
-static int given_twice(struct parser *p, const struct call *call, unsigned keyword, uint32_t column)
+static int given_twice(struct parser *p, const struct call *call, const char *name,
+                       unsigned n_chars, uint32_t column)
 {
-    struct keyword k = keywords_get(call->op, keyword);
     int r = fail(p->c, GAD_BAD_EXPRESSION, column, "%s: '%.*s' is given twice",
-                 op_info(call->op)->name, (int)k.n_chars, k.name);
-    error_found(p->c->error, "'%.*s'", (int)k.n_chars, k.name);
+                 op_info(call->op)->name, (int)n_chars, name);
+    error_found(p->c->error, "'%.*s'", (int)n_chars, name);
     return r;
 }
 
@@ -128,26 +138,57 @@ static int parse_optional(struct parser *p, struct call *call, unsigned keyword,
 static int set_keyword(struct parser *p, struct call *call, unsigned keyword, uint32_t column)
 {
     unsigned at = call->n_required + keyword;
+    struct keyword k = keywords_get(call->op, keyword);
     if (call->is_given[at])
-        return given_twice(p, call, keyword, column);
+        return given_twice(p, call, k.name, k.n_chars, column);
     call->is_given[at] = true;
     return parse_optional(p, call, keyword, &call->children[at]);
+}
+
+/* ---- arguments ---- */
+
+/* Its number among those that must be given; n_required where that is no name of one. */
+static unsigned find_required(const struct parser *p, const struct call *call,
+                              const struct token *name)
+{
+    const char *at = op_arguments(call->op), *text = parser_text(p, name);
+    for (unsigned i = 0; at != NULL && i < call->n_required; i++) {
+        size_t n_chars = strcspn(at, ",");
+        if (n_chars == name->n_chars && memcmp(at, text, n_chars) == 0)
+            return i;
+        at += n_chars + strlen(", ");
+    }
+    return call->n_required;
+}
+
+/* An argument that must be given. Only q may be a list. */
+static int set_required(struct parser *p, struct call *call, unsigned at)
+{
+    bool is_list =
+        op_info(call->op)->rule == OP_RULE_QUANTILE && at == 1 && p->token.kind == TOKEN_LIST_OPEN;
+    call->is_given[at] = true;
+    return is_list ? literals_parse_tuple(p, &call->children[at])
+                   : parser_binary(p, 0, &call->children[at]);
 }
 
 static int parse_named(struct parser *p, struct call *call)
 {
     struct token name = p->token;
     unsigned keyword = keywords_find(call->op, parser_text(p, &name), name.n_chars);
-    if (keyword == call->n_keywords)
+    unsigned at = find_required(p, call, &name);
+    if (keyword == call->n_keywords && at == call->n_required)
         return unknown_keyword(p, call, &name);
     call->has_named = true;
     int r = parser_advance(p); /* the name */
     if (r == 0)
         r = parser_advance(p); /* = */
-    return r != 0 ? r : set_keyword(p, call, keyword, name.start + 1);
+    if (r != 0 || at == call->n_required)
+        return r != 0 ? r : set_keyword(p, call, keyword, name.start + 1);
+    if (call->is_given[at])
+        return given_twice(p, call, parser_text(p, &name), name.n_chars, name.start + 1);
+    call->n_named_required++;
+    return set_required(p, call, at);
 }
-
-/* ---- arguments ---- */
 
 static int parse_positional(struct parser *p, struct call *call)
 {
@@ -158,12 +199,7 @@ static int parse_positional(struct parser *p, struct call *call)
                     "an argument without a name behind one that has a name");
     if (at >= call->n_required && at < call->n_required + keywords_count_positional(call->op))
         return set_keyword(p, call, at - call->n_required, column);
-    bool is_list =
-        op_info(call->op)->rule == OP_RULE_QUANTILE && at == 1 && p->token.kind == TOKEN_LIST_OPEN;
-    int r = is_list ? literals_parse_tuple(p, &child) : parser_binary(p, 0, &child);
-    if (r == 0 && at < call->n_required)
-        call->children[at] = child;
-    return r;
+    return at < call->n_required ? set_required(p, call, at) : parser_binary(p, 0, &child);
 }
 
 int arguments_parse(struct parser *p, struct call *call)

@@ -26,15 +26,31 @@ static int no_list(struct parser *p)
     return r;
 }
 
-/* From the "[" to behind the "]". */
-static int parse_list(struct parser *p, uint32_t *children, unsigned *ret_n)
+/* `condlist=` in front of a list, if that is its name. */
+static int skip_list_name(struct parser *p, const char *name)
 {
-    uint32_t open_column = parser_column(p);
+    enum token_kind next;
+    int r = parser_peek_behind_name(p, &next);
+    if (r != 0 || next != TOKEN_ASSIGN)
+        return r;
+    if (!parser_is_word(p, &p->token, name))
+        return no_list(p);
+    r = parser_advance(p);
+    return r != 0 ? r : parser_advance(p);
+}
+
+/* From the "[", or the list's name, to behind the "]". */
+static int parse_list(struct parser *p, const char *name, uint32_t *children, unsigned *ret_n)
+{
     unsigned n = 0;
     *ret_n = 0;
+    int r = skip_list_name(p, name);
+    if (r != 0)
+        return r;
+    uint32_t open_column = parser_column(p);
     if (p->token.kind != TOKEN_LIST_OPEN)
         return no_list(p);
-    int r = parser_advance(p);
+    r = parser_advance(p);
     while (r == 0 && p->token.kind != TOKEN_LIST_CLOSE) {
         uint32_t column = parser_column(p), child;
         r = parser_binary(p, 0, &child);
@@ -77,6 +93,7 @@ static int check_lists(struct parser *p, const struct call *call, unsigned n_con
 static int parse_default(struct parser *p, struct call *call)
 {
     call->n_positional = call->n_required;
+    call->is_given[0] = call->is_given[1] = true;
     if (p->token.kind != TOKEN_COMMA)
         return parser_expect_close(p, call->open_column);
     int r = parser_advance(p);
@@ -97,14 +114,14 @@ static int parse_select(struct parser *p, const struct token *name, uint32_t *re
     if (r == 0 && p->token.kind == TOKEN_CLOSE)
         return arguments_check(p, name, OP_SELECT, 2, 0);
     if (r == 0)
-        r = parse_list(p, children, &n_conditions);
+        r = parse_list(p, "condlist", children, &n_conditions);
     if (r == 0 && p->token.kind == TOKEN_CLOSE)
         return arguments_check(p, name, OP_SELECT, 2, 1);
     if (r == 0)
         r = p->token.kind == TOKEN_COMMA ? parser_advance(p)
                                          : parser_unexpected(p, "a comma, then the choices,");
     if (r == 0)
-        r = parse_list(p, children + n_conditions, &n_choices);
+        r = parse_list(p, "choicelist", children + n_conditions, &n_choices);
     if (r == 0)
         r = parse_default(p, &call);
     if (r == 0)
@@ -206,7 +223,8 @@ int calls_parse(struct parser *p, const struct token *name, uint32_t *ret)
     if (r == 0)
         r = arguments_parse(p, &call);
     if (r == 0)
-        r = arguments_check(p, name, op, call.n_required, call.n_positional);
+        r = arguments_check(p, name, op, call.n_required,
+                            call.n_positional + call.n_named_required);
     if (r == 0)
         r = arguments_require(p, &call);
     if (r == 0 && op_info(op)->n_results == 2)

@@ -1,9 +1,10 @@
 /* Names: arguments, what the text binds, constants, functions, casts.
  *
  * Names are resolved while parsing, since what a name means is part of the syntax. An argument wins
- * over everything of its name; `np.` and `numpy.` reach past it to the catalogue. What the text
- * binds (bindings.c) has no other meaning. `.T` and `.mT` behind an argument exchange its last two
- * axes; where that may be is seen when the whole text is known (product_passes.c).
+ * over everything of its name; `np.` and `numpy.`, with `linalg.` behind them where NumPy has it
+ * there, reach past it to the catalogue. What the text binds (bindings.c) has no other meaning.
+ * `.T` and `.mT` behind an argument exchange its last two axes; where that may be is seen when the
+ * whole text is known (product_passes.c).
  *
  * Called by parser.c for every name that stands where an operand may.
  */
@@ -106,6 +107,24 @@ bool names_find_constant(const struct parser *p, const struct token *name, struc
     return false;
 }
 
+/* `np.linalg.`; the token is the dot behind it. */
+static int skip_linalg(struct parser *p, struct token *name)
+{
+    int r = parser_advance(p);
+    if (r != 0)
+        return r;
+    *name = p->token;
+    if (parser_is_word(p, name, "norm") || parser_is_word(p, name, "matmul"))
+        return parser_advance(p);
+    if (name->kind != TOKEN_NAME)
+        return parser_unexpected(p, "a name");
+    r = fail(p->c, GAD_UNKNOWN_NAME, name->start + 1, "unknown function 'linalg.%.*s'",
+             parser_shown_chars(name), parser_text(p, name));
+    error_expected(p->c->error, "linalg.norm or linalg.matmul");
+    error_found(p->c->error, "'linalg.%.*s'", parser_shown_chars(name), parser_text(p, name));
+    return r;
+}
+
 int names_skip_prefix(struct parser *p, struct token *name, bool *ret_has_prefix)
 {
     *ret_has_prefix = false;
@@ -119,7 +138,10 @@ int names_skip_prefix(struct parser *p, struct token *name, bool *ret_has_prefix
         return parser_unexpected(p, "a name");
     *name = p->token;
     *ret_has_prefix = true;
-    return parser_advance(p);
+    r = parser_advance(p);
+    return r == 0 && p->token.kind == TOKEN_DOT && parser_is_word(p, name, "linalg")
+               ? skip_linalg(p, name)
+               : r;
 }
 
 bool names_is_dtype(const struct parser *p, const struct token *name)

@@ -42,7 +42,7 @@ void bindings_each(const struct parser *p, void (*visit)(void *data, const char 
 
 /* names.c: the token is a name. */
 int names_parse(struct parser *p, uint32_t *ret) GAD_MUST_CHECK;
-/* `np.` or `numpy.`, if that is the name; then it becomes the name behind it. */
+/* `np.` or `numpy.`, also `np.linalg.`, if that is the name; it becomes the name behind it. */
 int names_skip_prefix(struct parser *p, struct token *name, bool *ret_has_prefix) GAD_MUST_CHECK;
 bool names_find_arg(const struct parser *p, const struct token *name, uint16_t *ret);
 bool names_find_constant(const struct parser *p, const struct token *name, struct value *ret);
@@ -71,8 +71,9 @@ struct call {
     uint32_t open_column;
     unsigned n_required, n_keywords;
     unsigned n_positional; /* given by position, may be too many */
+    unsigned n_named_required;
     bool has_named;
-    bool is_given[CALL_MAX_CHILDREN]; /* keywords */
+    bool is_given[CALL_MAX_CHILDREN];
     uint32_t children[CALL_MAX_CHILDREN];
 };
 

@@ -91,9 +91,16 @@ static const char *advice(const struct planner *p)
         return "write to another array than a source, so that it can go in rounds, or take a "
                "larger "
                "pool";
-    for (unsigned i = 0; i < p->program->n_reductions; i++)
+    const char *counts = NULL;
+    for (unsigned i = 0; i < p->program->n_reductions; i++) {
+        if (p->program->reductions[i].is_cumulative)
+            return "find one quantile at a time, or those of fewer slices at a time, or take a "
+                   "larger pool";
         if (p->program->reductions[i].n_bins > 0)
-            return "count in fewer bins, or take a larger pool";
+            counts = "count in fewer bins, or take a larger pool";
+    }
+    if (counts != NULL)
+        return counts;
     return "reduce fewer arrays at a time, or take a larger pool";
 }
 

@@ -80,6 +80,27 @@ def test_keywords_have_the_names_and_defaults_of_numpy(daemon):
                 assert theirs[name].default == default, f"{op['name']}: {name}"
 
 
+@pytest.mark.skipif(not NUMPY_2, reason="the names are those of NumPy 2")
+def test_arguments_have_the_names_of_numpy(daemon):
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL)
+    n_named = 0
+    for op in catalogue(daemon):
+        own = op["arguments"].split(", ") if op["arguments"] else []
+        n_named += bool(own)
+        if op["name"] in ("index", "bernoulli", "logsumexp"):
+            assert len(own) == op["args"], op["name"]
+            continue
+        module = np if hasattr(np, op["name"]) else np.linalg
+        theirs = None if isinstance(getattr(module, op["name"], None), np.ufunc) \
+            else their_parameters(op["name"])
+        if theirs is None or not op["args"] or op["name"] == "astype":
+            assert not own, op["name"]
+            continue
+        named = [k for k, p in list(theirs.items())[:op["args"]] if p.kind not in positional]
+        assert own == named, op["name"]
+    assert n_named > 40
+
+
 def compare(w, requests, ask=ask):
     """requests: (name, text, result, arguments by name). Sends those that NumPy does not refuse
     together, and each that it does alone, by ask(w, texts, arguments). Returns what is wrong."""

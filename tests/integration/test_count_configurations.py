@@ -188,6 +188,23 @@ def test_what_the_data_must_be_is_checked_when_it_was_read(start):
     daemon.wait_for_counts(before)
 
 
+def test_more_quantiles_than_the_pool_holds_are_refused_with_what_helps(start):
+    """And what is said helps: one at a time."""
+    daemon = start(pool="1M", engine="cpu")
+    with daemon.connect() as w:
+        a = np.random.default_rng(7).normal(size=(9000, 20))
+        source = Source(w, a, "region", None)
+        with pytest.raises(Error) as caught:
+            w.call("job.run", args={"a": source.described},
+                   outputs=[{"expr": "quantile(a, [.1, .2, .3, .4, .5, .6, .7, .8], axis=0)"}])
+        error = caught.value
+        assert error.code == "too-large-for-pool", error.fields
+        assert "one quantile at a time" in error.message and "bins" not in error.message
+        (got,), _ = run(w, ["quantile(a, q=0.3, axis=0)"], source)
+        assert np.array_equal(got, np.quantile(a, 0.3, axis=0))
+        source.close()
+
+
 def test_counts_in_more_bins_than_the_pool_holds_are_refused_with_numbers(start):
     daemon = start(pool="4M", engine="cpu")
     with daemon.connect() as w:

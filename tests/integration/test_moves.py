@@ -197,16 +197,16 @@ def test_into_a_part_of_an_existing_file(daemon, folder):
 
 
 @pytest.mark.parametrize(("words", "code", "expected"), [
-    (["transpose", "a.npy", "--axes", "0,0"], "bad-argument", "each axis once"),
-    (["transpose", "a.npy", "--axes", "0,2"], "bad-argument", "-2 to 1"),
+    (["transpose", "a.npy", "--axes", "0,0"], "bad-shape", "each axis once"),
+    (["transpose", "a.npy", "--axes", "0,2"], "bad-shape", "-2 to 1"),
     (["transpose", "a.npy", "--axes", "0"], "bad-argument", "2 axes"),
-    (["flip", "a.npy", "--axes", "-3"], "bad-argument", "-2 to 1"),
+    (["flip", "a.npy", "--axes", "-3"], "bad-shape", "-2 to 1"),
     (["concatenate", "a.npy", "b.npy"], "bad-shape", "the same shape but along axis 0"),
-    (["concatenate", "a.npy", "--axis", "2"], "bad-argument", "-2 to 1"),
+    (["concatenate", "a.npy", "--axis", "2"], "bad-shape", "-2 to 1"),
     (["concatenate", "a.npy[0, 0]"], "bad-shape", "at least one axis; stack makes a new one"),
     (["stack", "a.npy", "b.npy"], "bad-shape", "the same shape"),
-    (["stack", "a.npy", "--axis", "3"], "bad-argument", "-3 to 2"),
-    (["roll", "a.npy", "--shift", "1", "--axes", "7"], "bad-argument", "-2 to 1"),
+    (["stack", "a.npy", "--axis", "3"], "bad-shape", "-3 to 2"),
+    (["roll", "a.npy", "--shift", "1", "--axes", "7"], "bad-shape", "-2 to 1"),
     (["tile", "a.npy", "--repeats=-1"], "bad-argument", "0 or more"),
     (["pad", "a.npy", "--width=-1"], "bad-argument", "0 or more elements"),
     (["pad", "a.npy", "--width", "1,2,3"], "bad-argument", "one for all axes, or 2"),
@@ -214,7 +214,7 @@ def test_into_a_part_of_an_existing_file(daemon, folder):
     (["pad", "i.npy", "--width", "1", "--value", "300"], "bad-argument",
      "a value of int8: a whole number, -128 to 127"),
     (["diff", "a.npy", "--n=-1"], "bad-argument", "0 or more"),
-    (["diff", "a.npy", "--axis", "2"], "bad-argument", "-2 to 1"),
+    (["diff", "a.npy", "--axis", "2"], "bad-shape", "-2 to 1"),
     (["diff", "a.npy[0, 0]"], "bad-shape", "at least one axis"),
     (["diff", "l.npy", "--n", "17"], "limit-exceeded", "at most 16; take those of its result"),
 ])
@@ -227,6 +227,37 @@ def test_what_does_not_fit_is_refused_and_leaves_nothing(daemon, folder, words, 
     error = json.loads(done.stdout)["error"]
     assert (done.returncode, error["code"], error["expected"]) == (1, code, expected)
     assert not (folder / "o.npy").exists()
+
+
+def test_numpys_names_of_options(daemon, folder):
+    a = np.arange(12.).reshape(3, 4)
+    np.save(folder / "a.npy", a)
+    for words, want in ((["roll", "--shift", "1", "--axis", "1"], np.roll(a, 1, axis=1)),
+                        (["roll", "--shift", "1", "--ax", "1"], np.roll(a, 1, axis=1)),
+                        (["flip", "--axis", "0"], np.flip(a, axis=0)),
+                        (["flip"], np.flip(a)), (["tile", "--reps", "2,3"], np.tile(a, reps=(2, 3))),
+                        (["pad", "--pad-width", "1:0", "--constant-values=-4"],
+                         np.pad(a, pad_width=(1, 0), constant_values=-4))):
+        daemon.ctl(words[0], "a.npy", *words[1:], "-o", "o.npy", cwd=folder)
+        same(np.load(folder / "o.npy"), want)
+
+
+@pytest.mark.parametrize(("words", "about"), [
+    (["concatenate", "a.npy", "b.npy"], "b.npy"), (["stack", "a.npy", "a.npy", "b.npy"], "b.npy"),
+    (["concatenate", "a.npy[0, 0]", "b.npy"], "a.npy[0, 0]")])
+def test_an_error_names_the_file(daemon, folder, words, about):
+    np.save(folder / "a.npy", np.zeros((3, 4)))
+    np.save(folder / "b.npy", np.zeros((4, 3)))
+    done = daemon.ctl(*words, "-o", "o.npy", cwd=folder, check=False)
+    assert done.returncode == 1 and about in done.stderr and "arrays[" not in done.stderr
+    done = daemon.ctl(*words, "-o", "o.npy", "--json", cwd=folder, check=False)
+    assert json.loads(done.stdout)["error"]["argument"] == about
+
+
+def test_a_wrong_call_is_explained_by_its_own_verb(daemon, folder):
+    np.save(folder / "a.npy", np.zeros((3, 4)))
+    done = daemon.ctl("tile", "a.npy", "--repeats=-1", "-o", "o.npy", cwd=folder, check=False)
+    assert "try: the examples of 'gpuarrayctl tile --help'" in done.stderr
 
 
 def test_a_movement_is_not_in_place(daemon, folder):

@@ -48,6 +48,26 @@ def check_texts(w, names, texts, arguments, free_zero=False):
 
 # -- keywords -----------------------------------------------------------------------------------
 
+@pytest.mark.parametrize("dtype", ["i4", "f4", "f8"])
+def test_what_must_be_given_by_its_name(w, names, dtype):
+    """As NumPy's own functions take it."""
+    a = np.random.default_rng(5).integers(-50, 50, (6, 7)).astype(dtype)
+    texts = ["quantile(a, q=0.25)", "quantile(a=a, q=[0.25, 0.5], axis=1)", "median(axis=0, a=a)",
+             "percentile(q=[10, 90], a=a, method='nearest')", "max(a=a, axis=1)",
+             "round(a=a, decimals=-1)", "clip(a=a, a_min=-3, a_max=4)", "isclose(b=a + 0, a=a)",
+             "select(condlist=[a < 0, a > 9], choicelist=[-a, a], default=1)",
+             "take(a=e, indices=i)", "take(e, indices=i)", "searchsorted(a=e, v=a)",
+             "digitize(a, bins=e)", "digitize(x=a, bins=e)", "histogram(a=a, bins=3)[0]",
+             "argmin(a=a)", "cumsum(a=a, axis=1)"]
+    check_texts(w, names, texts, {"a": a, "e": np.array([-20, 0, 30], dtype), "i": np.array([2, 0])})
+    wanted, n = np.linalg.norm(a, ord=1, axis=0), wire.Error
+    for text in ("np.linalg.norm(a, ord=1, axis=0)", "numpy.linalg.norm(x=a, ord=1, axis=0)"):
+        (got,) = ask(w, [text], {"a": a})
+        assert not isinstance(got, n) and np.allclose(got, wanted), text
+    (got,) = ask(w, ["np.linalg.det(a)"], {"a": a})
+    assert got.code == "unknown-name" and "linalg.norm" in got.fields["expected"]
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_round_to_decimals(w, names, dtype):
     texts = [f"round(a, {d})" for d in (-20, -5, -3, -2, -1, 0, 1, 2, 3, 5, 9, 15, 22)]

@@ -33,7 +33,7 @@ _gpuarrayctl_words() {
     --dtype) echo bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64; return ;;
     --engine) echo auto cpu cuda; _gpuarrayctl_devices; return ;;
     --mode) echo constant edge reflect symmetric wrap; return ;;
-    --shape | --seed | --alpha | --beta | --axes | --axis | --n | --shift | --repeats | --width | --value | --priority | --label | -l | --timeout | --interval | -n | --count | -c | --lines) return ;;
+    --shape | --seed | --alpha | --beta | --axes | --axis | --n | --shift | --repeats | --reps | --width | --pad-width | --value | --constant-values | --priority | --label | -l | --timeout | --interval | -n | --count | -c | --lines) return ;;
     esac
     case "$1" in
     status | watch) _gpuarrayctl_jobs ;;

@@ -259,6 +259,22 @@ static int open_all(struct move_options *o, struct gad_client *client, struct ga
     return r;
 }
 
+/* The library counts its arrays; people know their files. */
+static void name_source(const struct move_options *o, struct gad_error *error)
+{
+    unsigned i;
+    int n_chars = 0;
+    if (sscanf(error->argument, "arrays[%u]%n", &i, &n_chars) != 1 || i >= o->n_sources)
+        return;
+    char message[sizeof(error->message)];
+    const char *behind = error->message;
+    bool is_in_front = strncmp(behind, error->argument, (size_t)n_chars) == 0;
+    snprintf(message, sizeof(message), "%s%s", is_in_front ? o->sources[i] : "",
+             behind + (is_in_front ? n_chars : 0));
+    snprintf(error->message, sizeof(error->message), "%s", message);
+    snprintf(error->argument, sizeof(error->argument), "%s", o->sources[i]);
+}
+
 static void print_outcome(const struct move_options *o, const struct gad_job_stats *stats)
 {
     if (o->json) {
@@ -290,6 +306,8 @@ static int execute(struct move_options *o, struct gad_client *client, struct gad
     ctl_progress_end(&progress);
     if (!r)
         print_outcome(o, &stats);
+    else
+        name_source(o, error);
     for (unsigned i = 0; i < o->n_sources; i++)
         gad_array_release(sources[i]);
     gad_array_release(o->move.to);
@@ -321,6 +339,11 @@ static int run_verb(const struct argp *argp, enum move_kind kind, int argc, char
 #define OWN_OPTION(name, key, argument, doc)                                                       \
     {                                                                                              \
         name, key, argument, 0, doc, 0                                                             \
+    }
+/* NumPy's name of the one before it. */
+#define NUMPY_OPTION(name, key)                                                                    \
+    {                                                                                              \
+        name, key, "LIST", OPTION_ALIAS, NULL, 0                                                   \
     }
 #define VERB(verb, kind, words, doc, ...)                                                          \
     static const struct argp_option verb##_options[] = {__VA_ARGS__, COMMON_OPTIONS};              \
@@ -357,7 +380,8 @@ VERB(flip, MOVE_FLIP, "SOURCE",
      "Reverses an array along axes, as numpy.flip.\v"
      "Examples:\n"
      "  gpuarrayctl flip a.npy --axes 0 -o upside_down.npy",
-     OWN_OPTION("axes", OPTION_AXES, "LIST", "along which, as in 0,2; without it all"))
+     OWN_OPTION("axes", OPTION_AXES, "LIST", "along which, as in 0,2; without it all"),
+     NUMPY_OPTION("axis", OPTION_AXES))
 
 VERB(roll, MOVE_ROLL, "SOURCE",
      "Moves elements along axes, those beyond the end to the beginning, as numpy.roll.\v"
@@ -365,14 +389,16 @@ VERB(roll, MOVE_ROLL, "SOURCE",
      "  gpuarrayctl roll a.npy --shift 180 --axes 1 -o b.npy",
      OWN_OPTION("shift", OPTION_SHIFT, "LIST", "by how many elements; negative: to the beginning"),
      OWN_OPTION("axes", OPTION_AXES, "LIST",
-                "along which, as many as shifts; without it as if the array were flat"))
+                "along which, as many as shifts; without it as if the array were flat"),
+     NUMPY_OPTION("axis", OPTION_AXES))
 
 VERB(tile, MOVE_TILE, "SOURCE",
      "Repeats a whole array, as numpy.tile.\v"
      "Examples:\n"
      "  gpuarrayctl tile a.npy --repeats 2,3 -o six.npy",
      OWN_OPTION("repeats", OPTION_REPEATS, "LIST",
-                "how often along the last axes; more than there are make new ones in front"))
+                "how often along the last axes; more than there are make new ones in front"),
+     NUMPY_OPTION("reps", OPTION_REPEATS))
 
 VERB(pad, MOVE_PAD, "SOURCE",
      "Puts a border around an array, as numpy.pad.\v"
@@ -382,10 +408,12 @@ VERB(pad, MOVE_PAD, "SOURCE",
      "  gpuarrayctl pad a.npy --width 1 --value -1 -o b.npy",
      OWN_OPTION("width", OPTION_WIDTH, "LIST",
                 "N, or BEFORE:AFTER, of all axes; or one of these for each, with commas between"),
+     NUMPY_OPTION("pad-width", OPTION_WIDTH),
      OWN_OPTION("mode", OPTION_MODE, "NAME",
                 "constant, edge, reflect, symmetric or wrap; without it constant"),
      OWN_OPTION("value", OPTION_VALUE, "LIST",
-                "of a constant border, written as widths are; without it 0"))
+                "of a constant border, written as widths are; without it 0"),
+     NUMPY_OPTION("constant-values", OPTION_VALUE))
 
 VERB(diff, MOVE_DIFF, "SOURCE",
      "Takes differences of neighbours along an axis, as numpy.diff; of bool whether they differ.\v"

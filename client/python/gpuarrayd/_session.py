@@ -165,7 +165,8 @@ def ops() -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        One for each operation, with name, symbol, alias, args, results, keywords, dtypes, doc.
+        One for each operation, with name, symbol, alias, args, arguments, results,
+        keywords, dtypes, doc.
         Asked once per session; the caller must not change it.
 
     Raises

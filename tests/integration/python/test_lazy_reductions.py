@@ -231,6 +231,21 @@ def test_other_norms(gd):
         np.testing.assert_allclose(gd.norm(a).compute(), np.linalg.norm(a), rtol=tolerance)
 
 
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i4"])
+def test_norms_of_empty_matrices(gd, dtype):
+    for shape in ((0, 3), (3, 0), (0, 0)):
+        a = np.zeros(shape, dtype)
+        for order in (None, 1, -1, np.inf, -np.inf):
+            try:
+                want = np.linalg.norm(a, order)
+            except ValueError:
+                with pytest.raises(ValueError):
+                    gd.norm(a, order).compute()
+                continue
+            got = gd.norm(a, order).compute()
+            assert (got.dtype, got) == (want.dtype, want), (shape, order)
+
+
 def test_logsumexp(gd):
     special = pytest.importorskip("scipy.special")
     rng = np.random.default_rng(2)

@@ -182,4 +182,5 @@ def _matrix_norm(node: Node, order: object, axes: tuple[int, ...], keepdims: obj
                                  expected="None, 'fro', 1, -1, inf or -inf", found=repr(order))
     extremum, i = found
     sums = reduced("norm", node, axes[i], True, more=(("ord", "1"),))
-    return reduced(extremum, sums, axes, keepdims)
+    initial = 0 if extremum == "max" and 0 in node.shape else None  # NumPy's of no rows
+    return reduced(extremum, sums, axes, keepdims, initial=initial)

@@ -32,6 +32,15 @@ Test(hints, there_is_one_for_every_status)
     cr_assert(eq(str, (char *)hint_of(GAD_OK, "", "", ""), ""));
 }
 
+Test(hints, a_call_that_is_wrong_is_explained_by_its_own_verb)
+{
+    cr_assert(eq(str, (char *)hint_of(GAD_BAD_ARGUMENT, "", "", ""),
+                 "the examples of 'gpuarrayctl run --help'"));
+    ctl_hint_verb("tile");
+    cr_assert(eq(str, (char *)hint_of(GAD_BAD_ARGUMENT, "", "", ""),
+                 "the examples of 'gpuarrayctl tile --help'"));
+}
+
 Test(hints, the_older_side_is_to_be_upgraded_whoever_complains)
 {
     char ours[16], newer[16], older[16];

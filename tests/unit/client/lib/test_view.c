@@ -65,8 +65,8 @@ Test(view, never_reaches_outside)
     } cases[] = {
         {{0, 4, 1}, GAD_BAD_ARGUMENT},         {{0, 2, -1}, GAD_BAD_ARGUMENT},
         {{0, 2, 3}, GAD_BAD_ARGUMENT},         {{0, 3, INT64_MAX}, GAD_BAD_ARGUMENT},
-        {{0, 3, INT64_MIN}, GAD_BAD_ARGUMENT}, {{2, 1, 1}, GAD_BAD_ARGUMENT},
-        {{-2, 1, 1}, GAD_BAD_ARGUMENT},        {{0, -1, 1}, GAD_BAD_ARGUMENT},
+        {{0, 3, INT64_MIN}, GAD_BAD_ARGUMENT}, {{2, 1, 1}, GAD_BAD_SHAPE},
+        {{-2, 1, 1}, GAD_BAD_SHAPE},           {{0, -1, 1}, GAD_BAD_ARGUMENT},
     };
     static const struct gad_view_axis twice[] = {{0, 2, 1}, {0, 2, 2}}, one = {0, 1, 1};
     struct gad_array *array = shared(2, shape), *of = NULL;

@@ -39,13 +39,48 @@ Test(expr_calls, take_optional_arguments_by_position_and_by_name)
     expect_same("round(f4, 2.0 == 2)", "round(f4, 1)");
 }
 
+Test(expr_calls, take_what_must_be_given_by_its_name_in_numpy)
+{
+    expect_same("quantile(f4, 0.5)", "quantile(f4, q=0.5)");
+    expect_same("percentile(f4, [5, 50], 0)", "percentile(q=[5, 50], axis=0, a=f4)");
+    expect_same("median(f4, axis=0)", "median(axis=0, a=f4)");
+    expect_same("sum(f4, axis=1)", "sum(a=f4, axis=1)");
+    expect_same("clip(f4, 1, 2)", "clip(a=f4, min=1, max=2)");
+    expect_same("isclose(f4, f8)", "isclose(b=f8, a=f4)");
+    expect_same("select([b], [f4], 3)", "select(condlist=[b], choicelist=[f4], default=3)");
+    expect_same("select([b], [f4])", "select([b], choicelist=[f4])");
+    expect_same("norm(f4, 1, 0)", "np.linalg.norm(x=f4, ord=1, axis=0)");
+}
+
+Test(expr_calls, refuse_names_of_what_must_be_given_that_do_not_fit)
+{
+    static const struct expected cases[] = {
+        {"quantile(f4, 0.5, q=0.5)", "bad-expression: column 19: quantile: 'q' is given twice"},
+        {"quantile(q=0.5, f4)", "bad-expression: column 17: an argument without a name behind one "
+                                "that has a name"},
+        {"round(decimals=1, b=f4)",
+         "unknown-name: column 19: round has no argument 'b'; there are a, decimals=0"},
+        {"isclose(b=f4)", "bad-arity: column 1: isclose takes 2 arguments, then rtol=1e-05, "
+                          "atol=1e-08, equal_nan=False; 1 given"},
+        {"select([b], [f4], condlist=3)",
+         "bad-expression: column 19: select: 'condlist' is given twice"},
+        {"select(choicelist=[f4], condlist=[b])",
+         "bad-expression: column 8: select takes two lists, as in select([a < 0, a > 9], [-a, 9])"},
+        {"add(x1=f4, x2=f4)", "bad-expression: column 5: 'x1=' is not supported: add has no named "
+                              "arguments, == compares"},
+        {"np.linalg.det(f4)", "unknown-name: column 11: unknown function 'linalg.det'"},
+        {"np.linalg.(f4)", "bad-expression: column 11: a name expected, not '('"},
+    };
+    EXPECT_RESULTS(cases);
+}
+
 Test(expr_calls, tell_the_names_that_there_are)
 {
     static const struct expected cases[] = {
         {"round(f4, decimal=2)", "unknown-name: column 11: round has no argument 'decimal', did "
                                  "you mean 'decimals'?"},
         {"isclose(f4, f8, exact=True)",
-         "unknown-name: column 17: isclose has no argument 'exact'; there are rtol=1e-05, "
+         "unknown-name: column 17: isclose has no argument 'exact'; there are a, b, rtol=1e-05, "
          "atol=1e-08, equal_nan=False"},
         {"select([b], [f4], defalt=1)", "unknown-name: column 19: select has no argument 'defalt', "
                                         "did you mean 'default'?"},
@@ -80,7 +115,7 @@ Test(expr_calls, fill_expected_and_found_for_names)
 {
     struct fixture *f = fixture_new();
     cr_expect(eq(int, fixture_compile(f, "round(f4, decimal=2)"), GAD_UNKNOWN_NAME));
-    cr_expect(eq(str, f->error.expected, (char *)"decimals=0"));
+    cr_expect(eq(str, f->error.expected, (char *)"a, decimals=0"));
     cr_expect(eq(str, f->error.found, (char *)"'decimal'"));
     cr_expect(eq(int, fixture_compile(f, "round()"), GAD_BAD_ARITY));
     cr_expect(eq(str, f->error.expected, (char *)"1 argument, then decimals=0"));
