@@ -4,7 +4,6 @@ import atexit
 import gc
 import os
 import pathlib
-import select
 import shutil
 import signal
 import subprocess
@@ -154,7 +153,7 @@ class Daemon:
                                         stdout=self.log, stderr=self.log, pass_fds=[tell],
                                         env={**os.environ, **(env or {})})
         os.close(tell)
-        if not select.select([ready], [], [], 20)[0] or not os.read(ready, 1):
+        if not wire.has_something(ready, 20) or not os.read(ready, 1):
             try:
                 code = self.process.wait(1)
             except subprocess.TimeoutExpired:

@@ -55,9 +55,11 @@ class Ring:
         return 0
 
     def loop(self):
+        both = select.poll()  # which knows descriptors of any number
+        both.register(self.request, select.POLLIN)
+        both.register(self.stopping, select.POLLIN)
         while True:
-            ready = select.select([self.request, self.stopping], [], [])[0]
-            if self.stopping in ready:
+            if self.stopping in dict(both.poll()):
                 return
             os.eventfd_read(self.request)
             for slot in range(self.n_slots):

@@ -6,7 +6,6 @@ import os
 import pathlib
 import pty
 import re
-import select
 import signal
 import struct
 import subprocess
@@ -17,6 +16,7 @@ import pyte
 import pytest
 
 import conftest
+import wire
 from test_stats import submit_long, wait_for, zeros  # noqa: F401
 
 
@@ -41,7 +41,7 @@ class Top:
         self.screen.resize(lines, columns)
 
     def read(self, seconds=0.05):
-        while select.select([self.master], [], [], seconds)[0]:
+        while wire.has_something(self.master, seconds):
             try:
                 data = os.read(self.master, 65536)
             except OSError:

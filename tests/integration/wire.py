@@ -9,6 +9,7 @@ import fcntl
 import itertools
 import mmap
 import os
+import select
 import socket
 import struct
 
@@ -149,6 +150,14 @@ def result_array(output):
 
 def file_at(fd_index, offset=0):
     return {"kind": "file", "fd": fd_index, "offset": offset}
+
+
+def has_something(fd, seconds):
+    """Whether it can be read, or will be in time. Of a descriptor of any number: select() knows only
+    those below 1024."""
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(1000 * seconds))
 
 
 def memfd(size, seals=F_SEAL_SHRINK | F_SEAL_GROW, fill=True):
