@@ -1,6 +1,7 @@
 #!/bin/sh
 # Everything that can be tested here: installs what is missing, builds, then
-#   unit tests, the kernel runner and the replayed fuzz corpora under ASan and UBSan,
+#   unit tests, the kernel runner and the replayed fuzz corpora under ASan and UBSan, but on the plain
+#   build those of values alone (suite "values"),
 #   the threaded worker under TSan (built with clang),
 #   integration tests on real daemons under ASan and UBSan; on the plain build the Python package's, and
 #   of the others those of values and of what takes too long or is smaller under sanitizers,
@@ -105,7 +106,7 @@ export ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS
 # Under sanitizers with -O1 and line tables alone, which their reports need: half of the time to
 # compile. The kernels have levels of their own. At -O1 gcc warns of texts that are never cut short.
 # Functions of very many accesses call ASan's checks: in a copy each, they took longest to compile.
-pick="--but tests/unit --but tests/fuzz" # those run under sanitizers
+pick="--but tests/unit --but tests/fuzz --suite values" # those run under sanitizers
 attempt "build with gcc" compile "$build" --werror -Dnvcc_architectures=75 -Ddebug=false
 pick="--but tests/bench --but tests/gpu" # those run as they are meant to, quickly
 attempt "build with gcc, ASan and UBSan" compile "$build/asan" --werror \
@@ -124,8 +125,10 @@ attempt "build the Python package, ASan and UBSan" python_package "$build/asan" 
     -Db_sanitize=address,undefined -Db_lundef=false
 attempt "includes point one way" "$python" "$top/tests/lint.py" "$top"
 
+say "unit tests of values"
+unit "$build" --suite values
 say "unit tests, ASan and UBSan"
-unit "$build/asan"
+unit "$build/asan" --no-suite values
 say "unit tests of threaded code, TSan"
 unit "$build/tsan" --suite threads
 say "integration tests"

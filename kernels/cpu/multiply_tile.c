@@ -17,6 +17,9 @@
 #include "kernels/cpu/template.h"
 
 #include <string.h>
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
 
 #if !defined(KERNEL_IS_VECTORISED)
 #define VECTOR_TYPE(T)  typedef T vector_##T
@@ -60,9 +63,24 @@ VECTOR_TYPE(u64);
 #define ADD_SUM(c, s)     ((c) + (s))
 #define ADD_BOOL(c, s)    ((c) | (s))
 
+/* AddressSanitizer's check of a vector costs more than the vector's products: what sums read is
+ * checked as a whole, before. */
+#if defined(__SANITIZE_ADDRESS__)
+#define UNCHECKED __attribute__((no_sanitize("address")))
+static void check_read(const void *begin, size_t size)
+{
+    const volatile char *bad = __asan_region_is_poisoned((void *)(uintptr_t)begin, size);
+    if (bad)
+        (void)*bad; /* is reported */
+}
+#else
+#define UNCHECKED
+#define check_read(begin, size) ((void)0)
+#endif
+
 /* T: of packed items and sums, R: of the result. */
 #define TILE(name, T, R, STEP, ADD)                                                                \
-    static void name##_sums(size_t depth, const T *left, const T *right, T *sums)                  \
+    UNCHECKED static void name##_sums(size_t depth, const T *left, const T *right, T *sums)        \
     {                                                                                              \
         enum { N = TILE_BYTES / VECTOR_BYTES(T) };                                                 \
         vector_##T sum[SUM_ROWS][N], zero = {0};                                                   \
@@ -83,6 +101,8 @@ VECTOR_TYPE(u64);
     {                                                                                              \
         enum { COLUMNS = TILE_BYTES / sizeof(T) };                                                 \
         T sums[SUM_ROWS * COLUMNS] __attribute__((aligned(64)));                                   \
+        check_read(t->left, sizeof(T) * SUM_ROWS * t->depth);                                      \
+        check_read(t->right, TILE_BYTES * t->depth);                                               \
         name##_sums(t->depth, t->left, t->right, sums);                                            \
         for (size_t i = 0; i < t->rows; i++) {                                                     \
             R *c = (R *)((char *)t->result + (int64_t)i * t->row_bytes);                           \

@@ -42,6 +42,7 @@ def seconds_to_read(path):
     return time.monotonic() - begin
 
 
+@pytest.mark.slow  # a file that takes long enough to read, several times
 def test_is_told_once_jobs_had_to_wait(daemon, tmp_path):
     path = tmp_path / "a.npy"
     np.save(path, np.arange(N_BYTES // 8, dtype="<f8"))

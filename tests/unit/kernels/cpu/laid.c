@@ -94,6 +94,15 @@ char *laid_item(const struct laid *l, const struct shape *s, size_t element)
 
 void laid_copy_item(void *dst, const void *src, size_t n_bytes, bool is_swapped)
 {
+    /* Most are: a loop over bytes is slow where each is checked. */
+    if (n_bytes == 4 && !is_swapped) {
+        memcpy(dst, src, 4);
+        return;
+    }
+    if (n_bytes == 8 && !is_swapped) {
+        memcpy(dst, src, 8);
+        return;
+    }
     for (size_t i = 0; i < n_bytes; i++)
         ((char *)dst)[i] = ((const char *)src)[is_swapped ? n_bytes - 1 - i : i];
 }

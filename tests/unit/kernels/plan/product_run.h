@@ -240,21 +240,55 @@ static inline int64_t sum_of_products(const void *left, int64_t l_bytes, const v
     return sum + sum_between(l, l_bytes, r, r_bytes, n);
 }
 
+/* The values between the ends of a row of the result, of which each gets one product more. The same
+ * sums in the order of memory, where the right operand's rows are rows there. */
+__attribute__((no_sanitize("address", "undefined"), noinline, unused)) static void
+add_between(char *c, int64_t c_bytes, int64_t value, const char *r, int64_t r_bytes, int64_t n)
+{
+    for (int64_t j = 1; j < n - 1; j++)
+        *(int64_t *)(c + j * c_bytes) += value * *(const int64_t *)(r + j * r_bytes);
+}
+
+static inline void add_products(char *c, int64_t c_bytes, int64_t value, const char *r,
+                                int64_t r_bytes, int64_t n)
+{
+    if (n > 0)
+        *(int64_t *)c += value * *(const int64_t *)r;
+    if (n > 1)
+        *(int64_t *)(c + (n - 1) * c_bytes) += value * *(const int64_t *)(r + (n - 1) * r_bytes);
+    add_between(c, c_bytes, value, r, r_bytes, n);
+}
+
+/* One row of a block. */
+static inline void do_multiply_row(const struct product_turn *turn, char *c, int64_t c_bytes,
+                                   const char *l, int64_t l_bytes, const struct product_matrix *r)
+{
+    bool is_by_rows = llabs(r->column_bytes) < llabs(r->row_bytes);
+
+    for (int64_t j = 0; j < turn->n_columns; j++) {
+        int64_t *to = (int64_t *)(c + j * c_bytes);
+        *to = turn->is_first ? 0 : *to;
+        if (!is_by_rows)
+            *to += sum_of_products(l, l_bytes, r->base + j * r->column_bytes, r->row_bytes,
+                                   turn->n_depth);
+    }
+    for (int64_t k = 0; is_by_rows && k < turn->n_depth; k++)
+        add_products(c, c_bytes, *(const int64_t *)(l + k * l_bytes), r->base + k * r->row_bytes,
+                     r->column_bytes, turn->n_columns);
+}
+
 static inline void do_multiply(struct run *run, const struct product_turn *turn)
 {
     for (int64_t m = 0; m < turn->n_matrices; m++) {
         struct product_matrix l, r, c;
         product_block(&run->plan, &run->job->program, turn, m, run->carry, &l, &r, &c);
-        for (int64_t i = 0; i < turn->n_rows; i++)
-            for (int64_t j = 0; j < turn->n_columns; j++) {
-                int64_t *to = (int64_t *)(c.base + i * c.row_bytes + j * c.column_bytes);
-                int64_t sum = turn->is_first ? 0 : *to;
-                *to =
-                    sum + sum_of_products(l.base + i * l.row_bytes, l.column_bytes,
-                                          r.base + j * r.column_bytes, r.row_bytes, turn->n_depth);
-                if (turn->is_mirrored && j > i)
-                    *to = -1;
-            }
+        for (int64_t i = 0; i < turn->n_rows; i++) {
+            char *row = c.base + i * c.row_bytes;
+            do_multiply_row(turn, row, c.column_bytes, l.base + i * l.row_bytes, l.column_bytes,
+                            &r);
+            for (int64_t j = i + 1; turn->is_mirrored && j < turn->n_columns; j++)
+                *(int64_t *)(row + j * c.column_bytes) = -1;
+        }
     }
     if (turn->is_mirrored)
         product_mirror(&run->plan, turn, run->carry);
@@ -313,9 +347,19 @@ static const int64_t *operand_at(const struct side *side, const int64_t *batch, 
     return &side->values[flat_index(side, at)];
 }
 
+/* Columns of the right operand's matrix one after the other, as they are read. */
+static inline void turn_columns(const int64_t *right, int64_t depth, int64_t n_columns, int64_t *to)
+{
+    for (int64_t k = 0; k < depth; k++)
+        for (int64_t j = 0; j < n_columns; j++)
+            to[j * depth + k] = right[k * n_columns + j];
+}
+
 static inline void check_result(const struct run *run, const struct shape *s)
 {
     const struct side *c = &run->job->sides[2];
+    const int64_t n_columns = s->columns > 0 ? s->columns : 1;
+    int64_t *columns = malloc(sizeof(*columns) * (size_t)(s->depth * n_columns + 1));
 
     for (uint64_t flat = 0; flat < c->n; flat++) {
         int64_t at[ARRAY_MAX_NDIM] = {0};
@@ -329,12 +373,14 @@ static inline void check_result(const struct run *run, const struct shape *s)
         const struct side *sides = run->job->sides;
         const int64_t *l =
             operand_at(&sides[0], at, s->n_batch, s->rows > 0 ? s->n_batch : -1, row);
-        const int64_t *r =
-            operand_at(&sides[1], at, s->n_batch, s->columns > 0 ? s->n_batch + 1 : -1, column);
-        int64_t wanted = sum_of_products(l, 8, r, 8 * (s->columns > 0 ? s->columns : 1), s->depth);
+        if (row == 0 && column == 0)
+            turn_columns(operand_at(&sides[1], at, s->n_batch, -1, 0), s->depth, n_columns,
+                         columns);
+        int64_t wanted = sum_of_products(l, 8, columns + column * s->depth, 8, s->depth);
         bool is_right = c->values[flat] == wanted && run->n_stored[flat] == 1;
         cr_assert(is_right, "element %llu", (unsigned long long)flat);
     }
+    free(columns);
 }
 
 static inline struct plan_limits limits_of(uint64_t carry_bytes)
