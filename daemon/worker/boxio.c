@@ -21,16 +21,21 @@
  * Called by the ports of files and grids, on compute and I/O threads.
  */
 #include "daemon/worker/boxio.h"
+#include "daemon/worker/gaps.h"
 #include "daemon/worker/writer.h"
 #include "proto/util.h"
 
+#include <assert.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 
 #define GAP_MAX_BYTES  4096
 #define GAP_MAX_BACK   8192 /* the same where it is read and written back */
+#define NO_GAP         (-1)
 #define LONG_RUN_BYTES (16 * 1024)
+
+static_assert(BOXIO_BOUNCE_BYTES <= GAPS_STRETCH_BYTES, "a span is held as a whole");
 
 struct layout {
     int64_t run_bytes;
@@ -118,43 +123,66 @@ static void copy_runs(char *to, int64_t to_stride, const char *from, int64_t fro
 #undef COPY_RUNS
 }
 
-/* One span out of the bounce buffer: `axes` fastest first, the first one counts the runs. */
-static void copy_span(char *memory, const char *bounce, int n, const struct boxio_axis *axes,
-                      int64_t run_bytes)
+/* Pieces ------------------------------------------------------------------------------------- */
+
+/* What is read or written at once: a run, or a span of several. */
+struct piece {
+    int64_t offset, n_bytes; /* in the file */
+    char *memory;
+    bool is_run;
+    int64_t run_bytes;
+    int n_axes; /* over the runs of a span, fastest first */
+    struct boxio_axis axes[ARRAY_MAX_NDIM + 1];
+};
+
+typedef int piece_fn(const struct boxio *b, const struct piece *p, const struct port_io *io,
+                     struct gad_error *error);
+
+static int each_piece(const struct boxio *b, const struct layout *l, char *memory, piece_fn *fn,
+                      const struct port_io *io, struct gad_error *error)
 {
+    int n_cut = l->n_inside < l->n_outer ? 1 : 0, n_outside = l->n_outer - l->n_inside - n_cut;
+    const struct boxio_axis *outside = &l->outer[l->n_outer - n_outside];
+    struct boxio_axis cut = {.count = 1};
+    struct counter c = {.file = 0};
+    struct piece p = {.run_bytes = l->run_bytes, .n_axes = l->n_inside + 1};
+    if (n_cut)
+        cut = l->outer[l->n_inside];
+    memcpy(p.axes, l->outer, (size_t)l->n_inside * sizeof(p.axes[0]));
+    p.axes[l->n_inside] = cut;
+    do
+        for (int64_t i = 0; i < cut.count; i += l->partial) {
+            int64_t n_steps = (int64_t)min_u64((uint64_t)l->partial, (uint64_t)(cut.count - i));
+            p.axes[l->n_inside].count = n_steps;
+            p.is_run = n_steps == 1 && l->n_inside == 0;
+            p.offset = b->offset + c.file + i * cut.file_stride;
+            p.n_bytes = (n_steps - 1) * cut.file_stride + l->inside_bytes;
+            p.memory = memory + c.memory + i * cut.memory_stride;
+            int r = fn(b, &p, io, error);
+            if (r)
+                return r;
+        }
+    while (counter_next(&c, n_outside, outside));
+    return 0;
+}
+
+/* A span's runs out of the bounce buffer, or into it. */
+static void copy_span(const struct piece *p, char *bounce, bool is_into)
+{
+    int64_t in_file = p->axes[0].file_stride, in_memory = p->axes[0].memory_stride;
+    int64_t count = p->axes[0].count;
     struct counter c = {.file = 0};
     do
-        copy_runs(memory + c.memory, axes[0].memory_stride, bounce + c.file, axes[0].file_stride,
-                  axes[0].count, run_bytes);
-    while (n > 1 && counter_next(&c, n - 1, axes + 1));
+        if (is_into)
+            copy_runs(bounce + c.file, in_file, p->memory + c.memory, in_memory, count,
+                      p->run_bytes);
+        else
+            copy_runs(p->memory + c.memory, in_memory, bounce + c.file, in_file, count,
+                      p->run_bytes);
+    while (counter_next(&c, p->n_axes - 1, p->axes + 1));
 }
 
-/* The other way. */
-static void copy_into_span(char *bounce, const char *memory, int n, const struct boxio_axis *axes,
-                           int64_t run_bytes)
-{
-    struct counter c = {.file = 0};
-    do
-        copy_runs(bounce + c.file, axes[0].file_stride, memory + c.memory, axes[0].memory_stride,
-                  axes[0].count, run_bytes);
-    while (n > 1 && counter_next(&c, n - 1, axes + 1));
-}
-
-/* A compute thread that writes may wait for a disk, which is no hang: its time begins anew after
- * it. I/O threads count as blocked all along. */
-static void enter_blocking(const struct port_io *io)
-{
-    if (io->page && !io->may_block)
-        atomic_store_explicit(&io->page->state, CRASHPAGE_BLOCKING, memory_order_relaxed);
-}
-
-static void leave_blocking(const struct port_io *io)
-{
-    if (io->page && !io->may_block) {
-        atomic_store_explicit(&io->page->since_ns, clock_ns(), memory_order_relaxed);
-        atomic_store_explicit(&io->page->state, CRASHPAGE_COMPUTING, memory_order_relaxed);
-    }
-}
+/* Reading ------------------------------------------------------------------------------------ */
 
 static int read_failed(const struct boxio *b, int number, struct gad_error *error)
 {
@@ -205,32 +233,13 @@ static int read_exactly(const struct boxio *b, char *memory, int64_t n_bytes, in
     return 0;
 }
 
-/* One place of the axes outside the spans: all spans along the axis that is cut. */
-static int read_spans(const struct boxio *b, const struct layout *l, char *memory, int64_t offset,
-                      const struct port_io *io, struct gad_error *error)
+static int read_piece(const struct boxio *b, const struct piece *p, const struct port_io *io,
+                      struct gad_error *error)
 {
-    struct boxio_axis axes[ARRAY_MAX_NDIM + 1];
-    int n_axes = l->n_inside;
-    memcpy(axes, l->outer, (size_t)n_axes * sizeof(axes[0]));
-    struct boxio_axis cut = {.count = 1};
-    if (l->n_inside < l->n_outer)
-        cut = l->outer[l->n_inside];
-    for (int64_t i = 0; i < cut.count; i += l->partial) {
-        int64_t n_steps = (int64_t)min_u64((uint64_t)l->partial, (uint64_t)(cut.count - i));
-        int64_t n_bytes = (n_steps - 1) * cut.file_stride + l->inside_bytes;
-        int64_t from = offset + i * cut.file_stride;
-        char *to = memory + i * cut.memory_stride;
-        bool is_run = n_steps == 1 && n_axes == 0;
-        int r = read_exactly(b, is_run ? to : io->bounce, n_bytes, from, io, error);
-        if (r)
-            return r;
-        if (is_run)
-            continue;
-        axes[n_axes] = cut;
-        axes[n_axes].count = n_steps;
-        copy_span(to, io->bounce, n_axes + 1, axes, l->run_bytes);
-    }
-    return 0;
+    int r = read_exactly(b, p->is_run ? p->memory : io->bounce, p->n_bytes, p->offset, io, error);
+    if (!r && !p->is_run)
+        copy_span(p, io->bounce, false);
+    return r;
 }
 
 int boxio_read(const struct boxio *b, void *memory, const struct port_io *io,
@@ -239,77 +248,48 @@ int boxio_read(const struct boxio *b, void *memory, const struct port_io *io,
     struct layout l;
     layout_merge(&l, b);
     layout_span(&l, GAP_MAX_BYTES);
-    int n_cut = l.n_inside < l.n_outer ? 1 : 0;
-    int n_outside = l.n_outer - l.n_inside - n_cut;
-    const struct boxio_axis *outside = &l.outer[l.n_outer - n_outside];
-    struct counter c = {.file = 0};
-    do {
-        int r = read_spans(b, &l, (char *)memory + c.memory, b->offset + c.file, io, error);
-        if (r)
-            return r;
-    } while (counter_next(&c, n_outside, outside));
-    return 0;
+    return each_piece(b, &l, memory, read_piece, io, error);
 }
 
-/* Writing with what lies between ------------------------------------------------------------- */
+/* Writing ------------------------------------------------------------------------------------ */
 
-void boxio_gaps_init(struct boxio_gaps *gaps)
+/* A compute thread that writes may wait for a disk, which is no hang: its time begins anew after
+ * it. I/O threads count as blocked all along. */
+static void enter_blocking(const struct port_io *io)
 {
-    for (int i = 0; i < BOXIO_STRETCHES; i++)
-        pthread_mutex_init(&gaps->stretches[i], NULL);
+    if (io->page && !io->may_block)
+        atomic_store_explicit(&io->page->state, CRASHPAGE_BLOCKING, memory_order_relaxed);
 }
 
-void boxio_gaps_deinit(struct boxio_gaps *gaps)
+static void leave_blocking(const struct port_io *io)
 {
-    for (int i = 0; i < BOXIO_STRETCHES; i++)
-        pthread_mutex_destroy(&gaps->stretches[i]);
-}
-
-/* The stretches in which bytes of a file lie that are no more than one: one or two of them. */
-struct hold {
-    pthread_mutex_t *lower, *upper; /* NULL: the same */
-};
-
-static struct hold hold(struct boxio_gaps *gaps, int64_t offset, int64_t n_bytes)
-{
-    uint64_t first = (uint64_t)offset / BOXIO_BOUNCE_BYTES % BOXIO_STRETCHES;
-    uint64_t last = (uint64_t)(offset + n_bytes - 1) / BOXIO_BOUNCE_BYTES % BOXIO_STRETCHES;
-    struct hold h = {.lower = &gaps->stretches[min_u64(first, last)]};
-    pthread_mutex_lock(h.lower);
-    if (first != last) {
-        h.upper = &gaps->stretches[max_u64(first, last)];
-        pthread_mutex_lock(h.upper);
+    if (io->page && !io->may_block) {
+        atomic_store_explicit(&io->page->since_ns, clock_ns(), memory_order_relaxed);
+        atomic_store_explicit(&io->page->state, CRASHPAGE_COMPUTING, memory_order_relaxed);
     }
-    return h;
-}
-
-static void release(struct hold h)
-{
-    if (h.upper)
-        pthread_mutex_unlock(h.upper);
-    pthread_mutex_unlock(h.lower);
 }
 
 /* What is no longer than a gap may lie in one of another output. */
-static int write_run(const struct boxio *b, const char *memory, int64_t n_bytes, int64_t offset,
-                     struct gad_error *error)
+static int write_run(const struct boxio *b, const struct piece *p, struct gad_error *error)
 {
-    if (!b->gaps || n_bytes > GAP_MAX_BACK)
-        return writer_write(b->fd, b->writing, b->name, memory, n_bytes, offset, error);
-    struct hold h = hold(b->gaps, offset, n_bytes);
-    int r = writer_write(b->fd, b->writing, b->name, memory, n_bytes, offset, error);
-    release(h);
+    bool is_held = b->gaps && p->n_bytes <= GAP_MAX_BACK;
+    struct gaps_hold hold;
+    if (is_held)
+        hold = gaps_hold(b->gaps, p->offset, p->n_bytes);
+    int r = writer_write(b->fd, b->writing, b->name, p->memory, p->n_bytes, p->offset, error);
+    if (is_held)
+        gaps_release(hold);
     return r;
 }
 
 /* Behind the file's end there are zeros. */
-static int read_span(const struct boxio *b, char *bounce, int64_t n_bytes, int64_t offset,
-                     struct gad_error *error)
+static int read_between(const struct boxio *b, const struct piece *p, char *bounce,
+                        struct gad_error *error)
 {
-    for (int64_t done = 0; done < n_bytes;) {
-        ssize_t n = pread(b->fd, bounce + done, (size_t)(n_bytes - done), offset + done);
+    for (int64_t done = 0; done < p->n_bytes;) {
+        ssize_t n = pread(b->fd, bounce + done, (size_t)(p->n_bytes - done), p->offset + done);
         if (n == 0) {
-            memset(bounce + done, 0, (size_t)(n_bytes - done));
+            memset(bounce + done, 0, (size_t)(p->n_bytes - done));
             return 0;
         }
         if (n > 0)
@@ -320,69 +300,18 @@ static int read_span(const struct boxio *b, char *bounce, int64_t n_bytes, int64
     return 0;
 }
 
-/* `axes` fastest first, the first one counts the runs. */
-static int write_span(const struct boxio *b, const char *memory, int64_t n_bytes, int64_t offset,
-                      int n_axes, const struct boxio_axis *axes, int64_t run_bytes, char *bounce,
-                      struct gad_error *error)
+static int write_piece(const struct boxio *b, const struct piece *p, const struct port_io *io,
+                       struct gad_error *error)
 {
-    struct hold h = hold(b->gaps, offset, n_bytes);
-    int r = read_span(b, bounce, n_bytes, offset, error);
+    if (p->is_run)
+        return write_run(b, p, error);
+    struct gaps_hold hold = gaps_hold(b->gaps, p->offset, p->n_bytes);
+    int r = read_between(b, p, io->bounce, error);
     if (!r) {
-        copy_into_span(bounce, memory, n_axes, axes, run_bytes);
-        r = writer_write(b->fd, NULL, b->name, bounce, n_bytes, offset, error);
+        copy_span(p, io->bounce, true);
+        r = writer_write(b->fd, NULL, b->name, io->bounce, p->n_bytes, p->offset, error);
     }
-    release(h);
-    return r;
-}
-
-/* As read_spans(). */
-static int write_spans(const struct boxio *b, const struct layout *l, const char *memory,
-                       int64_t offset, char *bounce, struct gad_error *error)
-{
-    struct boxio_axis axes[ARRAY_MAX_NDIM + 1];
-    int n_axes = l->n_inside;
-    memcpy(axes, l->outer, (size_t)n_axes * sizeof(axes[0]));
-    struct boxio_axis cut = {.count = 1};
-    if (l->n_inside < l->n_outer)
-        cut = l->outer[l->n_inside];
-    for (int64_t i = 0; i < cut.count; i += l->partial) {
-        int64_t n_steps = (int64_t)min_u64((uint64_t)l->partial, (uint64_t)(cut.count - i));
-        int64_t n_bytes = (n_steps - 1) * cut.file_stride + l->inside_bytes;
-        int64_t to = offset + i * cut.file_stride;
-        const char *from = memory + i * cut.memory_stride;
-        axes[n_axes] = cut;
-        axes[n_axes].count = n_steps;
-        int r = n_steps == 1 && n_axes == 0 ? write_run(b, from, n_bytes, to, error)
-                                            : write_span(b, from, n_bytes, to, n_axes + 1, axes,
-                                                         l->run_bytes, bounce, error);
-        if (r)
-            return r;
-    }
-    return 0;
-}
-
-static int write_runs(const struct boxio *b, const struct layout *l, const char *memory,
-                      struct gad_error *error)
-{
-    struct counter c = {.file = 0};
-    int r;
-    do
-        r = write_run(b, memory + c.memory, l->run_bytes, b->offset + c.file, error);
-    while (!r && counter_next(&c, l->n_outer, l->outer));
-    return r;
-}
-
-static int write_with_gaps(const struct boxio *b, struct layout *l, const char *memory,
-                           char *bounce, struct gad_error *error)
-{
-    struct counter c = {.file = 0};
-    int r;
-    layout_span(l, GAP_MAX_BACK);
-    int n_cut = l->n_inside < l->n_outer ? 1 : 0;
-    int n_outside = l->n_outer - l->n_inside - n_cut;
-    do
-        r = write_spans(b, l, memory + c.memory, b->offset + c.file, bounce, error);
-    while (!r && counter_next(&c, n_outside, &l->outer[l->n_outer - n_outside]));
+    gaps_release(hold);
     return r;
 }
 
@@ -391,9 +320,9 @@ int boxio_write(const struct boxio *b, const void *memory, const struct port_io 
 {
     struct layout l;
     layout_merge(&l, b);
+    layout_span(&l, b->gaps ? GAP_MAX_BACK : NO_GAP);
     enter_blocking(io);
-    int r = b->gaps ? write_with_gaps(b, &l, memory, io->bounce, error)
-                    : write_runs(b, &l, memory, error);
+    int r = each_piece(b, &l, (char *)memory, write_piece, io, error); /* which only reads it */
     leave_blocking(io);
     return r;
 }

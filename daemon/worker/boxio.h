@@ -3,30 +3,19 @@
 
 #include "daemon/worker/port.h"
 
-#include <pthread.h>
-
 #define BOXIO_BOUNCE_BYTES (64 * 1024)
-#define BOXIO_STRETCHES    16
 
 struct boxio_axis {
     int64_t count;                      /* > 0 */
     int64_t file_stride, memory_stride; /* bytes; file_stride >= 0 */
 };
 
-/* Leave to write what lies between elements as it was, for one job: its threads take turns, so that
- * each finds what the others have written. */
-struct boxio_gaps {
-    pthread_mutex_t stretches[BOXIO_STRETCHES]; /* of BOXIO_BOUNCE_BYTES of a file each, in turn */
-};
-void boxio_gaps_init(struct boxio_gaps *gaps);
-void boxio_gaps_deinit(struct boxio_gaps *gaps);
-
 struct boxio {
     int fd;
     bool is_in_memory;       /* never waits, so may be read whatever the caller allows */
     const char *name;        /* of the array, for errors */
     struct writing *writing; /* NULL: writes go through the page cache */
-    struct boxio_gaps *gaps; /* NULL: what lies between elements is somebody else's */
+    struct gaps *gaps;       /* NULL: what lies between elements is somebody else's */
     int64_t offset; /* in the file, of the box's first element; all of the box fits 63 bits */
     int64_t item_bytes;
     int n_axes;

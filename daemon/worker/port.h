@@ -44,7 +44,7 @@ uint64_t clock_ns(void); /* CLOCK_MONOTONIC */
 
 struct port;
 struct ring;
-struct boxio_gaps;
+struct gaps;
 
 struct port_ops {
     unsigned capabilities;
@@ -72,7 +72,7 @@ struct port_file {
     uint64_t device;           /* st_dev */
     int order[ARRAY_MAX_NDIM]; /* axes by distance in the file, slowest first */
     struct writing *writing;   /* of a large output; NULL: through the page cache */
-    struct boxio_gaps *gaps;   /* of an output of a job that has its files for itself; or NULL */
+    struct gaps *gaps;   /* of an output of a job that has its files for itself; or NULL */
     int table_fd;              /* of a grid */
     char *mapping; /* strips.c: of a source that is not read but mapped; NULL: it is not */
     int64_t mapping_bytes, mapping_begin; /* its length; where it begins in the file */
@@ -102,7 +102,7 @@ struct port_context {
     struct regions *regions;
     struct write_devices *devices;
     struct writing *writing; /* of the output that is opened */
-    struct boxio_gaps *gaps; /* NULL: others may write to the outputs' files */
+    struct gaps *gaps; /* NULL: others may write to the outputs' files */
     bool is_output;
 };
 

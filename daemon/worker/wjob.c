@@ -259,7 +259,7 @@ int wjob_new(struct frame *frame_take, const struct message *message,
     *frame_take = (struct frame){.body = NULL};
     job->lock = context->lock;
     pthread_mutex_init(&job->nodes_lock, NULL);
-    boxio_gaps_init(&job->gaps);
+    gaps_init(&job->gaps);
     job->identity.message_id = message->id;
     int r = read_identity(&message->params, &job->identity, error);
     if (!r)
@@ -300,7 +300,7 @@ struct wjob *wjob_free(struct wjob *job)
     program_free(job->program);
     request_free(job->request);
     frame_deinit(&job->frame, NULL);
-    boxio_gaps_deinit(&job->gaps);
+    gaps_deinit(&job->gaps);
     pthread_mutex_destroy(&job->nodes_lock);
     free(job);
     return NULL;

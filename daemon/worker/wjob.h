@@ -7,7 +7,7 @@
 #pragma once
 
 #include "daemon/traffic.h"
-#include "daemon/worker/boxio.h"
+#include "daemon/worker/gaps.h"
 #include "daemon/worker/port.h"
 #include "daemon/worker/slots.h"
 #include "kernels/plan.h"
@@ -70,7 +70,7 @@ struct wjob {
     unsigned n_ranges;
     char *inline_results;
     struct writing writings[REQUEST_MAX_OUTPUTS];
-    struct boxio_gaps gaps; /* of files that the job has for itself */
+    struct gaps gaps; /* of files that the job has for itself */
     bool has_rings, is_express, is_in_place;
     bool is_device; /* every tile needs a slot, see struct plan_limits */
     uint64_t begun_ns;

@@ -1,4 +1,5 @@
 #include "daemon/worker/boxio.h"
+#include "daemon/worker/gaps.h"
 #include "tests/unit/daemon/worker/harness.h"
 
 #include <fcntl.h>
@@ -94,7 +95,7 @@ Test(boxio, reads_every_layout_to_its_place)
 }
 
 /* Every layout into a file of its own; nothing but its elements may change. */
-static void write_every_layout(struct boxio_gaps *gaps)
+static void write_every_layout(struct gaps *gaps)
 {
     unsigned char *before = pattern(FILE_BYTES), *after = malloc(FILE_BYTES);
     unsigned char *memory = malloc(FILE_BYTES);
@@ -129,21 +130,21 @@ Test(boxio, writes_the_elements_and_nothing_between_them)
 
 Test(boxio, writes_what_lies_between_as_it_was)
 {
-    struct boxio_gaps gaps;
-    boxio_gaps_init(&gaps);
+    struct gaps gaps;
+    gaps_init(&gaps);
     write_every_layout(&gaps);
-    boxio_gaps_deinit(&gaps);
+    gaps_deinit(&gaps);
 }
 
 Test(boxio, what_lies_between_behind_the_end_is_zero)
 {
-    struct boxio_gaps gaps;
+    struct gaps gaps;
     unsigned char bytes[24 + 24 * 500], want[sizeof(bytes)], memory[8 * 500];
     int fd = make_file("0123456789", 10);
     const int64_t count[] = {500}, stride[] = {24};
     struct boxio b = box_of(fd, 8, 1, count, stride);
     struct gad_error error;
-    boxio_gaps_init(&gaps);
+    gaps_init(&gaps);
     b.gaps = &gaps;
     memset(memory, 7, sizeof(memory));
     memset(want, 0, sizeof(want));
@@ -154,7 +155,7 @@ Test(boxio, what_lies_between_behind_the_end_is_zero)
     ssize_t n = pread(fd, bytes, sizeof(bytes), 0);
     cr_assert(eq(i64, n, b.offset + 24 * 499 + 8));
     cr_assert(eq(int, memcmp(bytes, want, (size_t)n), 0));
-    boxio_gaps_deinit(&gaps);
+    gaps_deinit(&gaps);
     close(fd);
 }
 
@@ -188,10 +189,10 @@ Test(boxio, threads_find_what_others_have_written_between)
 {
     static struct column columns[N_COLUMNS];
     static uint64_t rows[N_ROWS][N_COLUMNS][PAD];
-    struct boxio_gaps gaps;
+    struct gaps gaps;
     uint64_t n_wrong = 0;
     int fd = make_file(rows, sizeof(rows));
-    boxio_gaps_init(&gaps);
+    gaps_init(&gaps);
     pthread_barrier_init(&all_begin, NULL, N_COLUMNS);
     for (uint64_t round = 1; round <= N_ROUNDS; round++) {
         for (int k = 0; k < N_COLUMNS; k++) {
@@ -216,7 +217,7 @@ Test(boxio, threads_find_what_others_have_written_between)
     }
     cr_assert(eq(u64, n_wrong, 0));
     pthread_barrier_destroy(&all_begin);
-    boxio_gaps_deinit(&gaps);
+    gaps_deinit(&gaps);
     close(fd);
 }
 
