@@ -32,7 +32,6 @@
 
 #define GAP_MAX_BYTES  4096
 #define GAP_MAX_BACK   8192 /* the same where it is read and written back */
-#define NO_GAP         (-1)
 #define LONG_RUN_BYTES (16 * 1024)
 
 static_assert(BOXIO_BOUNCE_BYTES <= GAPS_STRETCH_BYTES, "a span is held as a whole");
@@ -66,11 +65,16 @@ static void layout_merge(struct layout *l, const struct boxio *b)
     }
 }
 
-static void layout_span(struct layout *l, int64_t gap_max_bytes)
+static void layout_runs(struct layout *l)
 {
     l->n_inside = 0;
     l->partial = 1;
     l->inside_bytes = l->run_bytes;
+}
+
+static void layout_span(struct layout *l, int64_t gap_max_bytes)
+{
+    layout_runs(l);
     if (l->run_bytes >= LONG_RUN_BYTES)
         return;
     for (; l->n_inside < l->n_outer; l->n_inside++) {
@@ -320,7 +324,10 @@ int boxio_write(const struct boxio *b, const void *memory, const struct port_io 
 {
     struct layout l;
     layout_merge(&l, b);
-    layout_span(&l, b->gaps ? GAP_MAX_BACK : NO_GAP);
+    if (b->gaps && b->may_span)
+        layout_span(&l, GAP_MAX_BACK);
+    else
+        layout_runs(&l);
     enter_blocking(io);
     int r = each_piece(b, &l, (char *)memory, write_piece, io, error); /* which only reads it */
     leave_blocking(io);

@@ -16,6 +16,7 @@ struct boxio {
     const char *name;        /* of the array, for errors */
     struct writing *writing; /* NULL: writes go through the page cache */
     struct gaps *gaps;       /* NULL: what lies between elements is somebody else's */
+    bool may_span;           /* with gaps: the descriptor may be read, too */
     int64_t offset; /* in the file, of the box's first element; all of the box fits 63 bits */
     int64_t item_bytes;
     int n_axes;
@@ -28,7 +29,7 @@ int boxio_read(const struct boxio *b, void *memory, const struct port_io *io,
                struct gad_error *error) GAD_MUST_CHECK;
 
 /* 0; no-space, read-only, io-error. Writes the elements and nothing between them, unless there are
- * b->gaps: then the descriptor may be read, too. */
+ * gaps and it may_span. */
 int boxio_write(const struct boxio *b, const void *memory, const struct port_io *io,
                 struct gad_error *error) GAD_MUST_CHECK;
 

@@ -53,6 +53,7 @@ static void file_layout(const struct port *p, const struct port_box *box, char *
                              .name = p->name,
                              .writing = p->file.writing,
                              .gaps = p->file.gaps,
+                             .may_span = p->file.may_span,
                              .offset = (int64_t)p->array.at.file.offset_bytes,
                              .item_bytes = p->item_bytes,
                              .n_axes = p->array.ndim};
@@ -207,7 +208,8 @@ int port_open_file(struct port *p, const struct port_context *context, struct ga
     order_axes(p);
     if (context->is_output) {
         choose_writing(p, context, first);
-        p->file.gaps = may_read(p->file.fd) ? context->gaps : NULL;
+        p->file.gaps = context->gaps;
+        p->file.may_span = context->gaps && may_read(p->file.fd);
     }
     return 0;
 }

@@ -72,7 +72,8 @@ struct port_file {
     uint64_t device;           /* st_dev */
     int order[ARRAY_MAX_NDIM]; /* axes by distance in the file, slowest first */
     struct writing *writing;   /* of a large output; NULL: through the page cache */
-    struct gaps *gaps;   /* of an output of a job that has its files for itself; or NULL */
+    struct gaps *gaps;         /* of an output of a job that has its files for itself; or NULL */
+    bool may_span;             /* with gaps: the descriptor may be read, too */
     int table_fd;              /* of a grid */
     char *mapping; /* strips.c: of a source that is not read but mapped; NULL: it is not */
     int64_t mapping_bytes, mapping_begin; /* its length; where it begins in the file */

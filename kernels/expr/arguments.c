@@ -156,6 +156,8 @@ static unsigned find_required(const struct parser *p, const struct call *call,
         size_t n_chars = strcspn(at, ",");
         if (n_chars == name->n_chars && memcmp(at, text, n_chars) == 0)
             return i;
+        if (at[n_chars] == '\0')
+            break;
         at += n_chars + strlen(", ");
     }
     return call->n_required;

@@ -70,6 +70,29 @@ def test_a_descriptor_that_may_not_be_read(start, tmp_path):
     assert np.array_equal(np.fromfile(path, "f4").reshape(ROWS, 5), want)
 
 
+def test_one_that_may_not_be_read_between_others(start, tmp_path):
+    path, n_columns = tmp_path / "table.raw", 4
+    rng = np.random.default_rng(7)
+    with start(pool="2M", threads=4).connect() as w:
+        for _ in range(5):
+            want = rng.standard_normal((ROWS, n_columns))
+            path.write_bytes(bytes(want.nbytes))
+            args, outputs, fds = {}, [], []
+            for i in range(n_columns):
+                column = want[::-1, i] if i % 2 else want[:, i]  # other rows in the same grain
+                column.tofile(tmp_path / f"{i}.raw")
+                offset = column.__array_interface__["data"][0] - want.__array_interface__["data"][0]
+                fds += [os.open(tmp_path / f"{i}.raw", os.O_RDONLY),
+                        os.open(path, os.O_WRONLY if i % 2 else os.O_RDWR)]
+                args[f"x{i}"] = described(column.copy(), file_at(2 * i))
+                outputs.append({"expr": f"x{i}", "to": described(
+                    column, file_at(2 * i + 1, offset), column.strides)})
+            w.reply(w.send("job.run", fds=fds, args=args, outputs=outputs, exclusive=True))
+            assert np.array_equal(np.fromfile(path).reshape(ROWS, n_columns), want)
+            for fd in fds:
+                os.close(fd)
+
+
 @pytest.mark.parametrize("name", ["out.npy", "out.h5:/data"])
 def test_movements_along_the_last_axis(start, tmp_path, name):
     rng = np.random.default_rng(6)

@@ -1,5 +1,5 @@
 /* The catalogue, looked up and misspelt. */
-#include "proto/ops.h"
+#include "proto/op_arguments.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
@@ -60,6 +60,20 @@ Test(ops, optional_arguments_are_written_as_in_python)
     }
     cr_assert(eq(u32, n, 50));
     cr_assert(eq(str, (char *)op_info(OP_ROUND)->keywords, (char *)"decimals=0"));
+}
+
+/* "a, q": one name for each that must be given, no two the same. */
+Test(ops, arguments_have_all_a_name_or_none)
+{
+    for (int i = 0; i < OP_COUNT; i++) {
+        const char *text = op_arguments((enum op)i);
+        char names[3][16] = {"", "", ""};
+        if (text == NULL || op_info((enum op)i)->rule == OP_RULE_INTERNAL)
+            continue;
+        int n = sscanf(text, "%15[a-z], %15[a-z], %15[a-z]", names[0], names[1], names[2]);
+        cr_assert(eq(int, n, op_info((enum op)i)->n_args), "%s", op_info((enum op)i)->name);
+        cr_assert(ne(str, names[0], names[1]), "%s", op_info((enum op)i)->name);
+    }
 }
 
 Test(ops, two_results_have_four_functions)
