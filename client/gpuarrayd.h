@@ -115,6 +115,11 @@ struct gad_connect_options {
                                   installed one */
     int timeout_ms;          /**< milliseconds for the connection to be ready, and for answers to
                                   plain questions; 0: 10 seconds */
+    int restart_ms; /**< milliseconds for which a daemon is waited for that restarts: the client was
+                       connected to it, or its socket is there and refuses. Counted from the first
+                       call that misses it; calls after that time fail at once until it is back. Not
+                       for a private daemon, which the library starts. 0: 3 seconds; -1: not at all
+                     */
 };
 
 /** Connects to the daemon, and starts a private one where that is allowed and none is there.
@@ -146,6 +151,11 @@ void gad_forget(struct gad_client *client);
  * client: may be NULL. -1 while the connection is lost; another one, which may have the same
  * number, when the library has connected anew: ask before every poll. */
 int gad_fd(const struct gad_client *client);
+
+/** Counts the client's connections: a job that was sent in an earlier one than this is waiting to
+ * be sent again, by gad_job_wait(). While the connection is lost still the number of the lost one.
+ * client: may be NULL; then 0. */
+uint64_t gad_connection(const struct gad_client *client);
 
 /** Whether something waits to be sent, so that gad_fd() is to be polled for writing too.
  * client: may be NULL; then, and while the connection is lost, false. */
@@ -441,10 +451,10 @@ struct gad_job_options {
     const char *journal_path; /**< where; NULL: beside the output, its name and ".journal". Removed
                                    when the job has ended well. While another job has it,
                                    gad_submit() waits up to 10 s, and then says GAD_BUSY */
-    bool tf32; /**< a device may round float32 to the 10 bits of TF32 before it multiplies
-                    matrices, which is several times as fast; it adds in float32. It is leave, not
-                    an order: product_precision of the job's stats says "tf32" where it was done.
-                    No effect on other jobs and dtypes, and on the CPU engine */
+    bool tf32;      /**< a device may round float32 to the 10 bits of TF32 before it multiplies
+                         matrices, which is several times as fast; it adds in float32. It is leave, not
+                         an order: product_precision of the job's stats says "tf32" where it was done.
+                         No effect on other jobs and dtypes, and on the CPU engine */
     bool exclusive; /**< nobody else writes to the outputs' files while the job runs: where elements
                          of an output lie a few bytes apart (a column), those between them may be
                          read and written back as they were, so that many elements go out at once.

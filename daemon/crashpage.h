@@ -1,7 +1,9 @@
 /* The crash page: a memfd shared by worker and broker. Per worker thread: which job and tile is in
- * hand, since when, and whether it is in arithmetic or in a system call that may block. When the
- * worker dies the broker reads who was in hand; while it lives the broker sees who hangs.
- * Written by relaxed stores of the owning thread; n_threads is fixed at start. */
+ * hand, since when, and whether it is in arithmetic, in a system call that may block, or with a
+ * device. When the worker dies the broker reads who was in hand, and which thread's own fault ended
+ * it (fault_signal) or that the signal was sent from outside (sent_signal); while it lives the
+ * broker sees who hangs. Written by relaxed stores of the owning thread, but for the processor's
+ * time, which the worker's watch looks at (daemon/worker/watch.c); n_threads is fixed at start. */
 #pragma once
 
 #include <stdatomic.h>
@@ -9,19 +11,29 @@
 
 #define CRASHPAGE_MAX_THREADS 1024u
 
-enum crashpage_state { CRASHPAGE_IDLE, CRASHPAGE_COMPUTING, CRASHPAGE_BLOCKING };
+enum crashpage_state {
+    CRASHPAGE_IDLE,
+    CRASHPAGE_COMPUTING,
+    CRASHPAGE_BLOCKING,
+    CRASHPAGE_WITH_DEVICE
+};
 
 struct crashpage_thread {
     _Atomic uint64_t job; /* 0: none */
     _Atomic uint64_t tile;
-    _Atomic uint64_t since_ns; /* CLOCK_MONOTONIC when this tile was begun */
+    _Atomic uint64_t since_ns; /* CLOCK_MONOTONIC when it was begun, or gave a sign of life */
+    /* The processor's time that the thread has had since then, if used_since_ns is since_ns; else
+     * it was not looked at yet. */
+    _Atomic uint64_t used_ns, used_since_ns;
     _Atomic uint32_t state;
-    uint32_t padding[9]; /* one cache line each */
+    _Atomic uint32_t fault_signal; /* by which the thread ended the worker; 0: it did not */
+    uint32_t padding[4];           /* one cache line each */
 };
 
 struct crashpage {
     _Atomic uint32_t n_threads;
-    uint32_t padding[15];
+    _Atomic uint32_t sent_signal; /* that ended the worker and came from another process; 0: none */
+    uint32_t padding[14];
     struct crashpage_thread threads[CRASHPAGE_MAX_THREADS];
 };
 
@@ -39,6 +51,13 @@ static inline void crashpage_enter(struct crashpage_thread *t, uint64_t job, uin
     atomic_store_explicit(&t->since_ns, now_ns, memory_order_relaxed);
     atomic_store_explicit(&t->state, state, memory_order_relaxed);
     atomic_store_explicit(&t->job, job, memory_order_release);
+}
+
+/* The watch's; used_ns is 0 in the first look since then. */
+static inline void crashpage_use(struct crashpage_thread *t, uint64_t since_ns, uint64_t used_ns)
+{
+    atomic_store_explicit(&t->used_ns, used_ns, memory_order_relaxed);
+    atomic_store_explicit(&t->used_since_ns, since_ns, memory_order_release);
 }
 
 static inline void crashpage_leave(struct crashpage_thread *t)

@@ -188,6 +188,15 @@ uint64_t poolmap_carry_used_bytes(const struct poolmap *map)
     return map->n_used * POOLMAP_MIN_EXTENT_BYTES;
 }
 
+bool poolmap_is_within_share(const struct poolmap *map, uint64_t held_bytes, uint64_t largest_bytes,
+                             uint64_t size_bytes)
+{
+    uint64_t n_held = n_blocks_for(held_bytes) - n_blocks_for(largest_bytes);
+    uint64_t n_left = map->n_blocks - (map->n_used - n_held), n = n_blocks_for(size_bytes);
+
+    return n <= map->n_blocks && n_held + n <= n_left / 2;
+}
+
 /* n blocks of the lowest of the smallest free runs that are large enough: the first ones of the run
  * at 0, the last ones of others, so that the lower end stays free for large carries. */
 static int take_of_run(struct poolmap *map, uint64_t n, uint64_t *ret_first)

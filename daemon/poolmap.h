@@ -41,6 +41,11 @@ uint64_t poolmap_carry_limit_bytes(uint64_t pool_bytes);
  * left to others. */
 uint64_t poolmap_product_limit_bytes(uint64_t pool_bytes, bool is_device);
 uint64_t poolmap_carry_used_bytes(const struct poolmap *map);
+/* Whether somebody who holds held_bytes of the carries, at most largest_bytes of them in one,
+ * leaves enough to others with size_bytes more: beside the largest at most half of what others
+ * left. */
+bool poolmap_is_within_share(const struct poolmap *map, uint64_t held_bytes, uint64_t largest_bytes,
+                             uint64_t size_bytes);
 
 /* 0; -EAGAIN: no room now, wait; -E2BIG: would not fit the empty part either. */
 int poolmap_lend(struct poolmap *map, uint64_t size_bytes,

@@ -5,7 +5,7 @@
  * Fairness is start-time fair queueing over users: each turn adds its seconds, divided by the
  * user's weight, to the user's virtual time, and the ready user with the least one is next. How
  * many jobs a user has makes no difference. Inside a user only priority counts, and among equals
- * the job whose last turn is the longest ago.
+ * the order that the caller gives them.
  *
  * Time in which a user was not there is never credited: see turns_enter().
  */
@@ -57,7 +57,7 @@ int turns_next(const struct turn_job *jobs, unsigned n_jobs, const struct turn_u
         if (!job->is_ready || job->user != chosen->user)
             continue;
         if (job->priority > chosen->priority ||
-            (job->priority == chosen->priority && job->last_turn < chosen->last_turn))
+            (job->priority == chosen->priority && job->order < chosen->order))
             best = (int)i;
     }
     return best;

@@ -62,6 +62,9 @@ struct plan_pass {
     /* 2^leaf_log2 neighbours of a chain (fewer at its end) give one node, each going on with what
      * the one before it gave; at most tile_log2. Follows from shapes, dtypes and layouts alone. */
     unsigned leaf_log2;
+    /* Of the CPU's engine: what the arithmetic of a whole tile takes, whatever the values are. Where
+     * it is more than PLAN_LONG_TURN_NS a turn does not see the tile through while others wait. */
+    uint64_t tile_worst_ns;
     uint64_t n_tiles;     /* over all rounds */
     uint64_t round_tiles; /* of a whole round */
     bool needs_slot; /* some operand is a file, staged in a slot (providers bring their own); for a
@@ -87,6 +90,8 @@ struct plan_pass {
     struct reduce_tree_shape tree;
 };
 
+#define PLAN_LONG_TURN_NS 20000000u
+
 #define PLAN_MAX_WINDOW        256u            /* of tree.window */
 #define PLAN_SMALL_CARRY_BYTES (256u * 1024u) /* at most, where is_small */
 
@@ -96,8 +101,14 @@ struct plan_result {
     int round_axis;        /* of the result; -1: it does not go in rounds */
 };
 
+/* A job that takes more steps to plan is refused. A step is a few instructions: an axis of an array
+ * that a pass reads or writes, each time that the pass is cut to grains of another size (some 60 at
+ * most); a result's size or place, or a pass, each time that rounds are considered. */
+#define PLAN_MAX_STEPS (UINT64_C(1) << 20)
+
 struct plan {
     unsigned n_passes;
+    uint64_t n_steps; /* that planning took */
     /* Each of them all passes; 1 but where results would not fit the carry. A pass that has nothing
      * to do with what is cut is done in the first round alone (its geometry has one round). */
     uint64_t n_rounds;
@@ -108,7 +119,8 @@ struct plan {
     double seconds; /* estimate */
     enum plan_bound bound;
     bool is_restartable; /* no output overwrites an input */
-    bool is_small; /* one tile, all inline or region, little work: may run at once */
+    bool is_small; /* one tile, all inline or region, done in 2 ms whatever the values are: may run
+                      at once */
     bool is_fortran_order; /* the order NumPy's 'K' would choose for new outputs */
     /* Of a program with a matrix product: n_passes is PRODUCT_N_PASSES, and of each only `geometry`,
      * read_bytes and write_bytes (all of the job's), needs_slot and room mean something. n_tiles

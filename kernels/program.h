@@ -29,7 +29,7 @@
 #define PROGRAM_MAX_REDUCTIONS 64 /* over all passes */
 #define PROGRAM_MAX_CHECKS     8
 #define PASS_MAX_REDUCTIONS    32
-#define PASS_MAX_RESULTS       32 /* that it reads, tables included */
+#define PASS_MAX_RESULTS       32             /* that it reads, tables included */
 #define PASS_MAX_TABLE_BYTES   (512u * 1024u) /* of all tables that it reads */
 
 /* Of a cell in a pass with KTHs; 8 bytes in each input. */
@@ -118,10 +118,11 @@ enum random_stream {
  * All others are written with these. */
 struct reduction {
     uint16_t op;
-    uint8_t result;   /* enum dtype */
-    bool keeps_dims;  /* the reduced axes are there with length 1; else they are missing */
+    uint8_t result;     /* enum dtype */
+    bool keeps_dims;    /* the reduced axes are there with length 1; else they are missing */
     bool is_cumulative; /* BINCOUNT without weights: the result is the running sum along the bins */
-    uint16_t pass;    /* in which it is computed */
+    bool has_minus_zero; /* SUM of floats: it is -0 where all terms are; else 0 then, as NumPy's */
+    uint16_t pass;       /* in which it is computed */
     struct operand src;
     struct operand weights; /* BINCOUNT: FLOAT64, or OPERAND_NONE */
     uint32_t n_bins;        /* BINCOUNT: at least 1; else 0 */
@@ -154,7 +155,7 @@ struct pass {
     uint16_t first_reduction, n_reductions;
     uint16_t first_store, n_stores;
     uint16_t n_registers;
-    uint64_t inputs_used; /* bit i: input i is read in this pass */
+    uint64_t inputs_used;  /* bit i: input i is read in this pass */
     uint64_t reduced_used; /* bit i: program->reductions[i] is read in this pass, by broadcasting */
     uint64_t tables_used;  /* bit i: in whole, as a table */
     uint32_t reduced_axes; /* bit i: axis i is reduced by its reductions; 0 without any */
@@ -183,7 +184,7 @@ enum product_pass { PRODUCT_LEFT, PRODUCT_RIGHT, PRODUCT_RESULT, PRODUCT_N_PASSE
 
 struct program_product {
     bool is_there;
-    enum dtype dtype; /* of both operands as they are multiplied, and of C */
+    enum dtype dtype;                 /* of both operands as they are multiplied, and of C */
     int64_t n_rows, n_columns, depth; /* 1 row or column of a vector */
     bool has_rows, has_columns;       /* false: the left, the right operand is a vector */
     int n_batch_axes;                 /* C's first axes */
@@ -195,7 +196,7 @@ struct program_product {
 
 /* An array argument; index = position among the request's args that are arrays and are used. */
 struct program_input {
-    uint16_t arg; /* index into request->args */
+    uint16_t arg;       /* index into request->args */
     bool is_transposed; /* written `a.T`: the last two axes are exchanged, here and in `shape`. An
                            argument may be two inputs, one of them transposed */
     enum dtype dtype;
@@ -240,8 +241,7 @@ struct program *program_ref(struct program *program);
 struct program *program_free(struct program *program); /* NULL; the last reference frees it */
 
 /* The shape of a reduction's result, with the axis of bins. Returns the number of axes. */
-int program_reduction_shape(const struct program *program, unsigned reduction,
-                            int64_t *ret_shape);
+int program_reduction_shape(const struct program *program, unsigned reduction, int64_t *ret_shape);
 
 /* The program as text, one instruction a line, for --explain and tests. Truncates. */
 void program_print(const struct program *program, char *buffer, size_t n_bytes);

@@ -16,10 +16,9 @@
  * -EPROTO. Descriptors come with the first byte of their frame, so one that still waits when the
  * next frame begins at or behind its position belongs to no message: -EPROTO.
  *
- * Sending. Frames are appended to one buffer; a frame with descriptors leaves a batch with the
- * position of its first byte. A sendmsg() never crosses the beginning of a batch, and carries the
- * batch's descriptors when it starts there. The kernel attaches them to the first byte it takes,
- * so whatever was written, they are gone: never twice.
+ * Sending. Frames wait in an outbox (outbox.c), which knows what one sendmsg() may take. One
+ * conn_flush() sends FLUSH_BYTES at most, so that a peer that reads as fast as we write keeps
+ * nobody else waiting.
  *
  * Once anything failed, the connection stays failed; but when sending failed, because the peer has
  * gone, what it sent before can still be received. Called by broker, worker and client.
@@ -27,6 +26,7 @@
 #include "proto/conn.h"
 
 #include "proto/buffer.h"
+#include "proto/outbox.h"
 #include "proto/util.h"
 
 #include <fcntl.h>
@@ -36,17 +36,12 @@
 #define READ_MIN_BYTES  (16u * 1024u)
 #define READ_MAX_BYTES  (64u * 1024u)
 #define MAX_WAITING_FDS (2 * FRAME_MAX_FDS)
+#define FLUSH_BYTES     (1024u * 1024u)
+#define FLUSH_PARTS     16u
 
 struct waiting_fd {
     int fd;
     uint64_t end; /* position in the stream */
-};
-
-struct fd_batch {
-    struct fd_batch *next;
-    uint64_t position; /* of the frame's first byte in the stream */
-    unsigned n_fds;
-    int fds[];
 };
 
 struct conn {
@@ -66,9 +61,7 @@ struct conn {
     struct waiting_fd waiting[MAX_WAITING_FDS];
     unsigned n_waiting;
 
-    struct buffer out;
-    uint64_t out_position; /* in the stream, of out.start */
-    struct fd_batch *batches, **batches_end;
+    struct outbox out;
 };
 
 static void close_plainly(int fd)
@@ -88,7 +81,7 @@ int conn_new(int fd_take, void (*close_fd_)(int fd), struct conn **ret_conn)
     conn->fd = steal_fd(&fd);
     conn->close_fd = close_fd_ != NULL ? close_fd_ : close_plainly;
     conn->read_bytes = READ_MIN_BYTES;
-    conn->batches_end = &conn->batches;
+    outbox_init(&conn->out);
     *ret_conn = conn;
     return 0;
 }
@@ -99,21 +92,9 @@ static void close_fds(struct conn *conn, const int *fds, unsigned n_fds)
         conn->close_fd(fds[i]);
 }
 
-static void drop_first_batch(struct conn *conn)
-{
-    struct fd_batch *batch = conn->batches;
-    conn->batches = batch->next;
-    if (conn->batches == NULL)
-        conn->batches_end = &conn->batches;
-    close_fds(conn, batch->fds, batch->n_fds);
-    free(batch);
-}
-
 void conn_forget(struct conn *conn)
 {
-    for (struct fd_batch *batch = conn->batches; batch != NULL; batch = batch->next)
-        for (unsigned i = 0; i < batch->n_fds; i++)
-            close_fd(&batch->fds[i]);
+    outbox_forget(&conn->out);
     for (unsigned i = 0; i < conn->n_waiting; i++)
         close_fd(&conn->waiting[i].fd);
     close_fd(&conn->fd);
@@ -123,13 +104,11 @@ struct conn *conn_free(struct conn *conn)
 {
     if (conn == NULL)
         return NULL;
-    while (conn->batches != NULL)
-        drop_first_batch(conn);
+    outbox_deinit(&conn->out, conn->close_fd);
     for (unsigned i = 0; i < conn->n_waiting; i++)
         conn->close_fd(conn->waiting[i].fd);
     frame_deinit(&conn->partial, conn->close_fd);
     buffer_deinit(&conn->in);
-    buffer_deinit(&conn->out);
     conn->close_fd(conn->fd); /* descriptors that were never received are closed with it */
     free(conn);
     return NULL;
@@ -187,6 +166,12 @@ bool conn_has_frame(const struct conn *conn)
     int error;
     enum front front = look_at_front(conn, &n_fds, &body_bytes, &error);
     return front == FRONT_COMPLETE || front == FRONT_BAD;
+}
+
+bool conn_is_inside_frame(const struct conn *conn, uint64_t *ret_position)
+{
+    *ret_position = conn->in_position;
+    return !conn_has_frame(conn) && conn->in_received > conn->in_position;
 }
 
 /* Moves the beginning of an incomplete frame out of the buffer, into its own body. */
@@ -410,50 +395,54 @@ int conn_next(struct conn *conn, struct frame *ret_frame)
 
 /* Sending ------------------------------------------------------------------------------------ */
 
-static int queue_fds(struct conn *conn, const int *fds, unsigned n_fds)
-{
-    struct fd_batch *batch = malloc(sizeof(*batch) + n_fds * sizeof(int));
-    if (batch == NULL)
-        return -ENOMEM;
-    batch->next = NULL;
-    batch->position = conn->out_position + buffer_n_bytes(&conn->out);
-    batch->n_fds = n_fds;
-    memcpy(batch->fds, fds, n_fds * sizeof(int));
-    *conn->batches_end = batch;
-    conn->batches_end = &batch->next;
-    return 0;
-}
+/* Bytes behind the body: copied, or sent from where they are. */
+struct tail {
+    const void *bytes;
+    size_t n_bytes;
+    struct shared *shared; /* NULL: copied */
+};
 
-static int queue_frame(struct conn *conn, const void *body, size_t size_bytes, const void *tail,
-                       size_t n_tail_bytes, const int *fds, unsigned n_fds)
+static int check_frame(const struct conn *conn, size_t size_bytes, const struct tail *tail,
+                       unsigned n_fds)
 {
     int failed = conn->failed != 0 ? conn->failed : conn->out_failed;
     if (failed != 0)
         return failed;
     if (size_bytes == 0)
         return -EINVAL;
-    if (size_bytes > FRAME_MAX_BODY_BYTES || n_tail_bytes > FRAME_MAX_BODY_BYTES - size_bytes ||
+    if (size_bytes > FRAME_MAX_BODY_BYTES || tail->n_bytes > FRAME_MAX_BODY_BYTES - size_bytes ||
         n_fds > FRAME_MAX_FDS)
         return -EMSGSIZE;
-    size_t n_bytes = size_bytes + n_tail_bytes;
-    int r = buffer_reserve(&conn->out, FRAME_HEADER_BYTES + n_bytes);
-    if (r == 0 && n_fds > 0)
-        r = queue_fds(conn, fds, n_fds);
-    if (r != 0)
-        return r;
-    uint8_t *to = conn->out.bytes + conn->out.end;
-    frame_header_encode(n_fds, n_bytes, to);
-    memcpy(to + FRAME_HEADER_BYTES, body, size_bytes);
-    if (n_tail_bytes > 0)
-        memcpy(to + FRAME_HEADER_BYTES + size_bytes, tail, n_tail_bytes);
-    buffer_produced(&conn->out, FRAME_HEADER_BYTES + n_bytes);
     return 0;
 }
 
-int conn_send_with(struct conn *conn, const void *body, size_t size_bytes, const void *tail,
+static int queue_frame(struct conn *conn, const void *body, size_t size_bytes,
+                       const struct tail *tail, const int *fds, unsigned n_fds)
+{
+    uint8_t header[FRAME_HEADER_BYTES];
+    size_t n_copied = size_bytes + (tail->shared ? 0 : tail->n_bytes);
+    int r = check_frame(conn, size_bytes, tail, n_fds);
+    if (r == 0)
+        r = outbox_reserve(&conn->out, sizeof(header) + n_copied);
+    if (r == 0 && n_fds > 0)
+        r = outbox_add_fds(&conn->out, fds, n_fds);
+    if (r != 0)
+        return r;
+    frame_header_encode(n_fds, size_bytes + tail->n_bytes, header);
+    outbox_add(&conn->out, header, sizeof(header));
+    outbox_add(&conn->out, body, size_bytes);
+    if (!tail->shared)
+        outbox_add(&conn->out, tail->bytes, tail->n_bytes);
+    else if (outbox_add_shared(&conn->out, tail->shared, tail->bytes, tail->n_bytes) < 0)
+        return conn->out_failed = -ENOMEM; /* half a frame is queued */
+    return 0;
+}
+
+int conn_send_with(struct conn *conn, const void *body, size_t size_bytes, const void *tail_bytes,
                    size_t n_tail_bytes, const int *fds_take, unsigned n_fds)
 {
-    int r = queue_frame(conn, body, size_bytes, tail, n_tail_bytes, fds_take, n_fds);
+    const struct tail tail = {.bytes = tail_bytes, .n_bytes = n_tail_bytes};
+    int r = queue_frame(conn, body, size_bytes, &tail, fds_take, n_fds);
     if (r != 0)
         close_fds(conn, fds_take, n_fds);
     return r;
@@ -465,26 +454,30 @@ int conn_send(struct conn *conn, const void *body, size_t size_bytes, const int 
     return conn_send_with(conn, body, size_bytes, NULL, 0, fds_take, n_fds);
 }
 
-/* The bytes up to the next batch of descriptors, with the one that begins here. */
+int conn_send_shared(struct conn *conn, const void *body, size_t size_bytes, struct shared *shared,
+                     const void *bytes, size_t n_bytes)
+{
+    const struct tail tail = {.bytes = bytes, .n_bytes = n_bytes, .shared = shared};
+    return queue_frame(conn, body, size_bytes, &tail, NULL, 0);
+}
+
 static ssize_t send_once(struct conn *conn)
 {
-    struct fd_batch *batch = conn->batches;
-    struct iovec part = {conn->out.bytes + conn->out.start, buffer_n_bytes(&conn->out)};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    struct iovec parts[FLUSH_PARTS];
+    const int *fds;
+    unsigned n_fds;
     union control control;
-    if (batch != NULL && batch->position == conn->out_position) {
-        size_t n_bytes = batch->n_fds * sizeof(int);
+    struct msghdr message = {.msg_iov = parts};
+    message.msg_iovlen = outbox_gather(&conn->out, parts, FLUSH_PARTS, &fds, &n_fds);
+    if (n_fds > 0) {
         memset(&control, 0, sizeof(control));
         control.header.cmsg_level = SOL_SOCKET;
         control.header.cmsg_type = SCM_RIGHTS;
-        control.header.cmsg_len = CMSG_LEN(n_bytes);
-        memcpy(CMSG_DATA(&control.header), batch->fds, n_bytes);
+        control.header.cmsg_len = CMSG_LEN(n_fds * sizeof(int));
+        memcpy(CMSG_DATA(&control.header), fds, n_fds * sizeof(int));
         message.msg_control = control.bytes;
-        message.msg_controllen = CMSG_SPACE(n_bytes);
-        batch = batch->next;
+        message.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
     }
-    if (batch != NULL)
-        part.iov_len = batch->position - conn->out_position;
     ssize_t n;
     do {
         n = sendmsg(conn->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -496,29 +489,35 @@ int conn_flush(struct conn *conn)
 {
     if (conn->failed != 0 || conn->out_failed != 0)
         return conn->failed != 0 ? conn->failed : conn->out_failed;
-    while (buffer_n_bytes(&conn->out) > 0) {
+    size_t n_sent = 0;
+    while (outbox_n_bytes(&conn->out) > 0) {
+        if (n_sent >= FLUSH_BYTES)
+            return -EAGAIN;
         ssize_t n = send_once(conn);
         /* ETOOMANYREFS: too many of the user's descriptors are under way, until the peer reads. */
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == ETOOMANYREFS))
             return -EAGAIN;
         if (n < 0)
             return conn->out_failed = -errno;
-        if (n > 0 && conn->batches != NULL && conn->batches->position == conn->out_position)
-            drop_first_batch(conn);
-        conn->out_position += (uint64_t)n;
-        buffer_consumed(&conn->out, (size_t)n);
+        outbox_sent(&conn->out, (size_t)n, conn->close_fd);
+        n_sent += (size_t)n;
     }
     return 0;
 }
 
 size_t conn_n_queued_bytes(const struct conn *conn)
 {
-    return buffer_n_bytes(&conn->out);
+    return outbox_n_bytes(&conn->out);
+}
+
+size_t conn_n_copied_bytes(const struct conn *conn)
+{
+    return outbox_n_own_bytes(&conn->out);
 }
 
 void conn_trim(struct conn *conn)
 {
     buffer_trim(&conn->in);
-    buffer_trim(&conn->out);
+    buffer_trim(&conn->out.own);
     conn->read_bytes = READ_MIN_BYTES;
 }

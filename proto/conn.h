@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 struct conn;
+struct shared;
 
 /* Takes a connected Unix stream socket and makes it non-blocking (MSG_DONTWAIT is used as well, so
  * that a shared file description cannot undo it). close_fd (NULL: close) is called for every
@@ -44,12 +45,21 @@ int conn_send(struct conn *conn, const void *body, size_t size_bytes, const int 
 int conn_send_with(struct conn *conn, const void *body, size_t size_bytes, const void *tail,
                    size_t n_tail_bytes, const int *fds_take, unsigned n_fds) GAD_MUST_CHECK;
 
-/* Writes as much as goes (several frames in one sendmsg where no descriptors are between them).
- * 0: all written; -EAGAIN: more is queued; -EPIPE and others: close. */
+/* The same without a copy of the bytes behind the body: the queue holds a reference until they are
+ * sent, or the connection is freed. */
+int conn_send_shared(struct conn *conn, const void *body, size_t size_bytes, struct shared *shared,
+                     const void *bytes, size_t n_bytes) GAD_MUST_CHECK;
+
+/* Writes as much as goes (several frames in one sendmsg where no descriptors are between them), up
+ * to about 1 MiB. 0: all written; -EAGAIN: more is queued, to be sent when the socket is writable;
+ * -EPIPE and others: close. */
 int conn_flush(struct conn *conn) GAD_MUST_CHECK;
 
 size_t conn_n_queued_bytes(const struct conn *conn);
-bool conn_has_frame(const struct conn *conn);         /* conn_next() would not say -EAGAIN */
+size_t conn_n_copied_bytes(const struct conn *conn); /* of them: without shared ones */
+bool conn_has_frame(const struct conn *conn);        /* conn_next() would not say -EAGAIN */
+/* Whether a frame has begun to come that is not complete, and where in the stream it begins. */
+bool conn_is_inside_frame(const struct conn *conn, uint64_t *ret_position);
 unsigned conn_n_waiting_fds(const struct conn *conn); /* received, of frames not taken yet */
 
 /* Gives back the memory of empty buffers; for a connection that has been quiet for a while. */

@@ -161,6 +161,13 @@ const char *op_suggest(const char *name, size_t n_chars)
 {
     if (n_chars == 0 || n_chars > OP_NAME_MAX_CHARS)
         return NULL;
+    /* What other languages call them. */
+    static const char *const others[][2] = {{"average", "mean"}, {"avg", "mean"},
+                                            {"ln", "log"},       {"stddev", "std"},
+                                            {"stdev", "std"},    {"variance", "var"}};
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        if (strlen(others[i][0]) == n_chars && memcmp(others[i][0], name, n_chars) == 0)
+            return others[i][1];
     struct suggestion s = {.text = name, .n_chars = n_chars, .best_distance = n_chars <= 3 ? 2 : 3};
     for (int i = 0; i < OP_COUNT; i++) {
         if (!is_written(&infos[i]))

@@ -5,7 +5,7 @@
  *       "args":    { "a": ARRAY, "k": {"scalar": 2.5}, ... },
  *       "engine": "auto"|"cpu"|"cuda"|"cuda:N"?, "priority": 0?, "label": ""?, "key": ""?,
  *       "progress_ms": 0?, "settle": false?, "journal": {"fd": i}?, "tf32": false?,
- *       "exclusive": false? }
+ *       "exclusive": false?, "again": false? }
  *
  *     ARRAY = {"dtype": "<f8", "shape": [..], "strides": [..]?, "at": LOCATION}
  *     LOCATION = {"kind": "inline", "data": bin}
@@ -73,6 +73,7 @@ struct job_request {
     /* Nobody else writes to the outputs' files while the job runs: what lies between an output's
      * elements may be read and written back with them. */
     bool exclusive;
+    bool again;  /* what is behind the rings can be asked for again, from the beginning */
     bool settle; /* the owner will say job.settle when the output is in its place */
     /* Not of the message: whoever knows the files says here that no output is stored over an
      * argument. */

@@ -302,6 +302,8 @@ static int decode_options(const msgpack_object *params, struct job_request *requ
         r = map_bool(params, "tf32", &request->tf32, error);
     if (r == 0)
         r = map_bool(params, "exclusive", &request->exclusive, error);
+    if (r == 0)
+        r = map_bool(params, "again", &request->again, error);
     return r;
 }
 

@@ -169,7 +169,7 @@ void request_encode(msgpack_packer *packer, const struct job_request *request)
     bool has_progress = request->progress_ms != 0;
     msgpack_pack_map(packer, 2u + has_engine + has_priority + has_label + has_key + has_progress +
                                  request->settle + request->tf32 + request->exclusive +
-                                 request->has_journal);
+                                 request->again + request->has_journal);
     pack_outputs(packer, request);
     pack_args(packer, request);
     if (has_engine)
@@ -188,6 +188,8 @@ void request_encode(msgpack_packer *packer, const struct job_request *request)
         pack_key_bool(packer, "tf32", true);
     if (request->exclusive)
         pack_key_bool(packer, "exclusive", true);
+    if (request->again)
+        pack_key_bool(packer, "again", true);
     if (request->has_journal) {
         pack_str(packer, "journal");
         bool has_fd = request->journal_fd_index != REQUEST_NO_FD;

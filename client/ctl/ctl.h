@@ -139,7 +139,13 @@ struct json_object *ctl_scalar_json(const struct gad_scalar *scalar);
 /* ---- values.c: elements and sizes as text and JSON */
 int64_t ctl_element_i64(enum gad_dtype dtype, const void *data, size_t index);
 double ctl_element_f64(enum gad_dtype dtype, const void *data, size_t index);
-void ctl_print_array(FILE *file, const struct gad_plan_output *what, const void *data);
+enum ctl_printing {
+    CTL_PRINT_SOME, /* of long rows and of many rows the first ones */
+    CTL_PRINT_ALL,
+    CTL_PRINT_CSV, /* all, and nothing else: a line a row, commas */
+};
+void ctl_print_array(FILE *file, const struct gad_plan_output *what, const void *data,
+                     enum ctl_printing printing);
 struct json_object *ctl_array_json(const struct gad_plan_output *what, const void *data);
 struct json_object *ctl_error_json(const struct gad_error *error);
 struct json_object *ctl_stats_json(const struct gad_job_stats *stats);

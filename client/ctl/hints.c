@@ -48,8 +48,9 @@ static const char *const hints[GAD_STATUS_COUNT] = {
     [GAD_PROVIDER_FAILED] = "'gpuarrayctl show SOURCE' for each source, to find which one is "
                             "damaged",
     [GAD_BAD_CHUNK_TABLE] = "'h5repack' makes a new file of a damaged one",
-    [GAD_BAD_JOURNAL] = "another file; or, if a job left this one, its command, which goes on: "
-                        "what it adds to stays unfinished without",
+    [GAD_BAD_JOURNAL] = "another file; or, if a job left this one, its command, which goes on "
+                        "with the output as it left it. Remove it to begin anew with what the "
+                        "output has now",
     [GAD_NEGATIVE_POWER] = "float64(a) ** b, or float_power(a, b)",
     [GAD_CANCELLED] = "the same again, if that was not meant",
     [GAD_UNKNOWN_JOB] = "'gpuarrayctl jobs' lists the jobs that the daemon remembers",

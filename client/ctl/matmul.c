@@ -170,15 +170,17 @@ static bool is_cancelled(const void *data)
 static int open_all(struct matmul_options *o, struct gad_client *client, struct gad_error *error)
 {
     bool is_one = strcmp(o->sources[0], o->sources[1]) == 0;
-    int r = (int)gad_array_open(client, o->sources[0], &o->product.left, error);
+    int r = 0;
+    if (o->in_place || is_added(o))
+        r = (int)gad_array_open_in_place(client, o->destination, &o->move.to, error);
+    else
+        o->move.to_path = o->destination;
+    if (r == 0)
+        r = (int)gad_array_open(client, o->sources[0], &o->product.left, error);
     if (r == 0 && !is_one)
         r = (int)gad_array_open(client, o->sources[1], &o->product.right, error);
     else
         o->product.right = o->product.left;
-    if (r == 0 && (o->in_place || is_added(o)))
-        r = (int)gad_array_open_in_place(client, o->destination, &o->move.to, error);
-    else
-        o->move.to_path = o->destination;
     return r;
 }
 

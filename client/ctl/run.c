@@ -18,6 +18,8 @@ enum {
     OPTION_PRIORITY,
     OPTION_JOURNAL,
     OPTION_TF32,
+    OPTION_ALL,
+    OPTION_CSV,
 };
 
 #define JOURNAL_DOC                                                                                \
@@ -40,6 +42,8 @@ static const struct argp_option run_argp_options[] = {
     {"priority", OPTION_PRIORITY, "N", 0, "-100 to 100 among your own jobs", 0},
     {"label", 'l', "TEXT", 0, "shown in lists of jobs", 0},
     {"json", OPTION_JSON, NULL, 0, "print the outcome as JSON", 0},
+    {"all", OPTION_ALL, NULL, 0, "print all elements, not the first of long arrays", 0},
+    {"csv", OPTION_CSV, NULL, 0, "print all elements as comma-separated values, a line a row", 0},
     {"quiet", 'q', NULL, 0, "no progress bar", 0},
     {"verbose", 'v', NULL, 0, "say how long it took and why", 0},
     {0},
@@ -58,6 +62,8 @@ static error_t parse_run_option(int key, char *arg, struct argp_state *state)
     case 'q': o->quiet = true; return 0;
     case 'v': o->verbose = true; return 0;
     case OPTION_JSON: o->json = true; return 0;
+    case OPTION_ALL: o->printing = o->printing ? o->printing : CTL_PRINT_ALL; return 0;
+    case OPTION_CSV: o->printing = CTL_PRINT_CSV; return 0;
     case OPTION_EXPLAIN: o->explain = true; return 0;
     case OPTION_IN_PLACE: o->in_place = true; return 0;
     case OPTION_ENGINE: o->engine = arg; return 0;
@@ -93,7 +99,8 @@ static const struct argp run_argp = {
     "  gpuarrayctl run 'm = mean(a); r = a / 2' a=a.npy -o r=out.npy\n"
     "  gpuarrayctl run 'a * k' a=scan.raw:u2:4096x4096 k=0.5 --explain\n"
     "  gpuarrayctl run 'mean(a)' 'a=winds.h5:/UWND[-1, ::2]'\n"
-    "  gpuarrayctl run 'max(a)' a=a.npy --json" CTL_EXIT_CODES,
+    "  gpuarrayctl run 'max(a)' a=a.npy --json\n"
+    "  gpuarrayctl run 'mean(a, axis=0)' a=a.npy --csv > means.csv" CTL_EXIT_CODES,
     NULL,
     NULL,
     NULL};
@@ -121,11 +128,12 @@ static const struct argp submit_argp = {
     parse_run_option,
     "EXPRESSION [NAME=SOURCE...]",
     "Computes an expression in the background and prints the job's number as soon as the daemon "
-    "has taken it. A small process of yours stays until the files are in their place.\v"
+    "has taken it. A small process of yours, one for all such jobs, stays until the files are in "
+    "their place.\v"
     "Expressions, sources and destinations are those of run.\n"
     "The process survives the shell and the terminal, and one restart of the daemon: the job then "
     "runs again under the same number. It survives the login too, with KillUserProcesses=yes in "
-    "logind.conf only after 'loginctl enable-linger'. When it is killed, its job is cancelled. The "
+    "logind.conf only after 'loginctl enable-linger'. When it is killed, its jobs are cancelled. The "
     "outcome is kept for a day.\n"
     "\nExamples:\n"
     "  gpuarrayctl submit 'exp(a)' a=big.npy -o e.npy\n"
@@ -153,6 +161,21 @@ void run_set_label(struct run_options *o, const char *text)
     o->label = o->own_label;
 }
 
+/* Whoever reads it knows neither names nor where one table ends. */
+static int check_csv(const struct run_options *o)
+{
+    unsigned n_printed = 0;
+    for (unsigned i = 0; i < o->job.n_outputs; i++)
+        n_printed += !o->job.outputs[i].to_path;
+    if (o->printing != CTL_PRINT_CSV || (n_printed == 1 && !o->json))
+        return 0;
+    if (o->json)
+        return ctl_usage_report("gpuarrayctl run", true, "one of them",
+                                "--csv and --json together");
+    return ctl_usage_report("gpuarrayctl run", false, "-o for the others, or --json",
+                            "--csv prints one result; here are %u to print", n_printed);
+}
+
 /* 0, an exit code, or EXIT_USAGE after the message was printed. */
 int run_parse_words(struct run_options *o, int argc, char **argv)
 {
@@ -167,14 +190,16 @@ int run_parse_words(struct run_options *o, int argc, char **argv)
     for (unsigned i = 0; i < o->n_destinations && !r; i++)
         r = ctl_parse_destination(&o->job, o->destinations[i], &o->error);
     if (!r)
-        return 0;
+        return check_csv(o);
     ctl_fail(&o->error, o->json);
     return EXIT_USAGE;
 }
 
+/* Destinations first: a dataset that is written in place gets its storage, in which a source that
+ * is the same then is seen to be. */
 int run_open_all(struct run_options *o, struct gad_client *client)
 {
-    int r = ctl_open_sources(&o->job, client, &o->error);
+    int r = 0;
     for (unsigned i = 0; i < o->job.n_outputs && !r && o->in_place; i++) {
         struct gad_output *output = &o->job.outputs[i];
         if (!output->to_path)
@@ -182,7 +207,7 @@ int run_open_all(struct run_options *o, struct gad_client *client)
         r = (int)gad_array_open_in_place(client, output->to_path, &output->to, &o->error);
         output->to_path = NULL;
     }
-    return r;
+    return r ? r : ctl_open_sources(&o->job, client, &o->error);
 }
 
 /* A fill value is a number like any other to an expression: say so once. */
@@ -256,9 +281,9 @@ static void print_outcome(const struct run_options *o, const struct gad_job *job
                                        json_object_new_string(o->job.outputs[i].to_path));
             json_object_array_add(outputs, entry);
         } else if (data) {
-            if (name)
+            if (name && o->printing != CTL_PRINT_CSV)
                 printf("%s = ", name);
-            ctl_print_array(stdout, &what, data);
+            ctl_print_array(stdout, &what, data, o->printing);
         }
     }
     if (o->json) {

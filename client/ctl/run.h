@@ -12,6 +12,7 @@ struct run_options {
     const char *journal_path; /* NULL: none */
     int priority;
     bool json, explain, quiet, verbose, in_place, tf32;
+    enum ctl_printing printing; /* of results without a destination */
     bool has_seed; /* random: shown with the outcome */
     uint64_t seed;
     const char *expression;

@@ -1,9 +1,10 @@
 /* gpuarrayctl submit: the same job as run's, in the background.
  *
- * Leaves an agent (agent.c) and prints the number of the job as soon as the daemon has taken it; a
- * job that is refused fails here, as it would in run. The agent is started out of the login's reach
- * where that can be had (agent_scope.c), else as a child that leaves this session; which of the two
- * worked is known by the byte that an agent says first.
+ * Hands it to an agent (agent.c) and prints the number of the job as soon as the daemon has taken
+ * it; a job that is refused fails here, as it would in run. Where no agent is there that will do,
+ * one is started: out of the login's reach where that can be had (agent_scope.c), else as a child
+ * that leaves this session; which of the two worked is known by the byte that an agent says first.
+ * Many that are submitted at once take turns at this, so that there is one agent for all.
  */
 #include "client/ctl/agent/agent.h"
 
@@ -12,13 +13,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define BEGIN_MS 5000 /* for a service manager that is asked and does not answer */
+#define BEGIN_MS                                                                                   \
+    5000 /* for an agent that listens, or a service manager that is asked, and does not            \
+            answer */
 
 /* Until it has all of it; false: the other end is closed. */
 static bool hear(int fd, void *ret, size_t n_bytes)
@@ -33,13 +36,6 @@ static bool hear(int fd, void *ret, size_t n_bytes)
         used += (size_t)n;
     }
     return true;
-}
-
-static bool hear_begun(int fd, int timeout_ms)
-{
-    char byte;
-    struct pollfd polled = {.fd = fd, .events = POLLIN};
-    return poll(&polled, 1, timeout_ms) > 0 && hear(fd, &byte, 1) && byte == AGENT_BEGUN;
 }
 
 /* Nobody is there to print a result, nor a plan. */
@@ -69,8 +65,7 @@ static char **free_words(char **words)
     return NULL;
 }
 
-/* Parsing cuts words up, an agent's title goes over the kernel's own, and a scope needs them as
- * they were given. */
+/* Parsing cuts words up, and an agent needs them as they were given. */
 static char **copy_words(int argc, char **argv)
 {
     char **copy = calloc((size_t)argc + 1, sizeof(*copy));
@@ -83,16 +78,15 @@ static char **copy_words(int argc, char **argv)
 }
 
 struct start {
-    struct run_options *o;
-    int argc;
-    char *const *argv; /* as they were given */
+    struct agent_place place;
+    struct agent_order order;
 };
 
 /* Neither end takes the place of a standard stream that was closed. */
-static bool make_pipe(int fds[2])
+static bool make_pair(int fds[2])
 {
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC))
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
         return false;
     for (int i = 0; i < 2; i++) {
         fds[i] = fcntl(ends[i], F_DUPFD_CLOEXEC, 3);
@@ -105,53 +99,95 @@ static bool make_pipe(int fds[2])
     return false;
 }
 
-/* The child is the agent, or becomes it. Returns the end to hear it by; -errno. */
-static int start_agent(const struct start *start, bool in_scope, pid_t *ret_pid)
+/* The child is the agent, or becomes it. Returns the end to hear it by, with the order sent;
+ * -errno.
+ */
+static int start_agent(struct start *start, bool in_scope, pid_t *ret_pid)
 {
     int fds[2];
-    if (!make_pipe(fds))
+    if (!make_pair(fds))
         return -errno;
     fflush(NULL);
     pid_t pid = fork();
     if (pid == 0) {
         close(fds[0]);
         if (in_scope) {
-            scope_exec(start->argc, start->argv, fds[1]);
+            scope_exec(fds[1], &start->place);
             _exit(EXIT_FAILED);
         }
-        agent_detach(fds[1], -1);
-        _exit(agent_run(start->o, fds[1]));
+        agent_detach(fds[1], start->place.folder_fd);
+        _exit(agent_run(fds[1], &start->place));
     }
-    int r = pid < 0 ? -errno : fds[0];
+    int r = pid < 0 ? -errno : order_send(fds[0], &start->order) ? fds[0] : -ECHILD;
     close(fds[1]);
-    if (pid < 0)
+    if (r < 0)
         close(fds[0]);
     *ret_pid = pid;
     return r;
 }
 
-/* An agent that has begun, by its descriptor; or -errno. */
-static int start_somewhere(const struct start *start)
+/* An agent that has the order, by its descriptor; or -errno. */
+static int start_somewhere(struct start *start)
 {
     pid_t pid;
     int fd = scope_is_reachable() ? start_agent(start, true, &pid) : -ENOENT;
     if (fd >= 0) {
-        if (hear_begun(fd, BEGIN_MS))
+        if (agent_hear_begun(fd, BEGIN_MS))
             return fd;
         close(fd);
         kill(pid, SIGKILL); /* our child until it is waited for, so the number is still its own */
         waitpid(pid, NULL, 0);
     }
     fd = start_agent(start, false, &pid);
-    if (fd < 0 || hear_begun(fd, -1))
+    if (fd < 0 || agent_hear_begun(fd, -1))
         return fd;
     close(fd);
     return -ECHILD;
 }
 
-static int submit(const struct start *start, struct agent_report *ret_report)
+/* One that is there already; -1: none that answers. */
+static int order_from_agent(const struct start *start)
 {
-    int fd = start_somewhere(start);
+    int fd;
+    for (unsigned n = 0; (fd = place_connect(&start->place, n)) >= 0; n++) {
+        if (order_send(fd, &start->order) && agent_hear_begun(fd, BEGIN_MS))
+            return fd;
+        close(fd);
+    }
+    return -1;
+}
+
+/* What the library reads in the agent, which is in "/". */
+static void make_absolute(const char *variable)
+{
+    const char *given = getenv(variable);
+    _cleanup_free_ char *path =
+        given && given[0] != '/' && strchr(given, '/') ? realpath(given, NULL) : NULL;
+    if (path)
+        setenv(variable, path, 1);
+}
+
+static int hand_over(struct start *start)
+{
+    place_init(&start->place);
+    _cleanup_fd_ int lock = start->place.folder_fd < 0 ? -1 : place_lock(&start->place);
+    int fd = start->place.folder_fd < 0 ? -1 : order_from_agent(start);
+    if (fd < 0)
+        fd = start_somewhere(start);
+    place_deinit(&start->place);
+    return fd;
+}
+
+static int submit(int argc, char *const *argv, struct agent_report *ret_report)
+{
+    make_absolute("GPUARRAYD_SOCKET");
+    make_absolute("GPUARRAYD_DAEMON");
+    _cleanup_fd_ int cwd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    _cleanup_fd_ int words = words_put(argc, argv);
+    if (cwd < 0 || words < 0)
+        return error_from_errno(&ret_report->error, errno, NULL, "the words of the command line");
+    struct start start = {.order = {.kind = ORDER_SUBMIT, .cwd_fd = cwd, .words_fd = words}};
+    int fd = hand_over(&start);
     if (fd < 0)
         return error_from_errno(&ret_report->error, -fd, NULL, "starting the background process");
     if (!hear(fd, ret_report, sizeof(*ret_report)))
@@ -177,11 +213,11 @@ int verb_submit(int argc, char **argv)
 {
     struct run_options o = {0};
     struct agent_report report = {0};
-    int report_fd = -1;
-    char **given = argv;
-    bool is_agent = scope_inherit(&argc, &given, &report_fd);
-    struct start start = {.o = &o, .argc = argc, .argv = given};
-    char **parsed = copy_words(argc, given);
+    struct agent_place place;
+    int order_fd = -1;
+    if (scope_inherit(&order_fd, &place))
+        return agent_run(order_fd, &place);
+    char **parsed = copy_words(argc, argv);
     if (!parsed) {
         fputs("gpuarrayctl: no memory\n", stderr);
         return EXIT_FAILED;
@@ -189,10 +225,8 @@ int verb_submit(int argc, char **argv)
     int code = run_parse_words(&o, argc, parsed);
     if (!code)
         code = check_words(&o);
-    if (!code && is_agent) {
-        code = agent_run(&o, report_fd);
-    } else if (!code) {
-        int r = submit(&start, &report);
+    if (!code) {
+        int r = submit(argc, argv, &report);
         code = r ? ctl_fail(&report.error, o.json) : print_number(report.job, o.json);
     }
     ctl_job_deinit(&o.job);

@@ -62,8 +62,26 @@ static size_t count_elements(int ndim, const int64_t *shape)
     return n;
 }
 
-/* One line per innermost row; at most some elements of each, as NumPy abbreviates. */
-void ctl_print_array(FILE *file, const struct gad_plan_output *what, const void *data)
+static void print_row(FILE *file, const struct gad_plan_output *what, const void *data,
+                      size_t first, enum ctl_printing printing)
+{
+    size_t row = (size_t)what->shape[what->ndim - 1];
+    const char *between = printing == CTL_PRINT_CSV ? "," : " ";
+    for (size_t j = 0; j < row; j++) {
+        if (j == 8 && row > 12 && printing == CTL_PRINT_SOME) {
+            fputs(" ...", file);
+            break;
+        }
+        fputs(j ? between : "", file);
+        print_element(file, what->dtype, data, first + j);
+    }
+    fputc('\n', file);
+}
+
+/* One line per innermost row; unless all are wanted at most some elements of each, as NumPy
+ * abbreviates. */
+void ctl_print_array(FILE *file, const struct gad_plan_output *what, const void *data,
+                     enum ctl_printing printing)
 {
     if (what->ndim == 0) {
         print_element(file, what->dtype, data, 0);
@@ -73,22 +91,15 @@ void ctl_print_array(FILE *file, const struct gad_plan_output *what, const void 
     size_t n = count_elements(what->ndim, what->shape);
     size_t row = (size_t)what->shape[what->ndim - 1];
     char shape[128];
-    fprintf(file, "%s %s\n", gad_dtype_name(what->dtype),
-            ctl_format_shape(what->ndim, what->shape, shape, sizeof(shape)));
+    if (printing != CTL_PRINT_CSV)
+        fprintf(file, "%s %s\n", gad_dtype_name(what->dtype),
+                ctl_format_shape(what->ndim, what->shape, shape, sizeof(shape)));
     for (size_t i = 0; row > 0 && i < n; i += row) {
-        if (i / row == 20 && n / row > 24) {
+        if (i / row == 20 && n / row > 24 && printing == CTL_PRINT_SOME) {
             fputs("...\n", file);
             break;
         }
-        for (size_t j = 0; j < row; j++) {
-            if (j == 8 && row > 12) {
-                fputs(" ...", file);
-                break;
-            }
-            fputs(j ? " " : "", file);
-            print_element(file, what->dtype, data, i + j);
-        }
-        fputc('\n', file);
+        print_row(file, what, data, i, printing);
     }
 }
 

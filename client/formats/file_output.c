@@ -1,24 +1,26 @@
 /* New files, whole or not at all.
  *
- *     open    directory of the target (links followed), a file without a name in it
- *     write   by whoever has the descriptor
- *     commit  mode, owner and ACL of the file that is replaced; then the name, in one step:
- *             link() where nothing has the name, else a hidden name first and rename()
+ *     open    directory of the target (links followed, see may_follow()), a file without a name in
+ * it write   by whoever has the descriptor commit  mode, owner and ACL of the file that is
+ * replaced; then the name, in one step: link() where nothing has the name, else a hidden name first
+ * and rename()
  *
- * A process that is killed leaves nothing when the file has no name yet; a named one leaves its
- * hidden temporary file. A file that is replaced keeps its old content for those who have it open.
+ * Everything is named in the directory that was opened, whatever others do to the way there. A
+ * process that is killed leaves nothing when the file has no name yet; a named one leaves its
+ * hidden file, which the next output of that user in that directory removes (hidden.c). A file that
+ * is replaced keeps its old content for those who have it open.
  *
  * Called by npy, raw and HDF5 outputs.
  */
 #include "client/formats/file_output.h"
 #include "client/formats/file_source.h"
+#include "client/formats/hidden.h"
 #include "proto/util.h"
 
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/xattr.h>
 
 #define MAX_LINKS     40
@@ -34,57 +36,85 @@ struct file_output {
     char *dir;
     const char *base;             /* in path */
     char temporary[NAME_MAX + 1]; /* in dir; "" when the file has no name */
-    char *named_path;   /* of a named one, through dir_fd: right whatever the working directory */
-    bool is_unreserved; /* some space could not be reserved: flush at the commit */
+    char named_path[32];          /* of a named one: the file that is open, whoever has its name */
+    bool is_unreserved;           /* some space could not be reserved: flush at the commit */
     bool is_committed;
 };
 
 /* Takes the last component apart: "a/b" -> "a", "b"; "b" -> ".", "b"; "/b" -> "/", "b". */
-static int split_path(struct file_output *output)
+static char *directory_of(const char *path)
 {
+    const char *slash = strrchr(path, '/');
+    return slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+}
+
+static int set_path(struct file_output *output, char *path_take)
+{
+    free(output->path);
+    free(output->dir);
+    output->path = path_take;
+    output->dir = path_take ? directory_of(path_take) : NULL;
+    if (!output->dir)
+        return -ENOMEM;
     char *slash = strrchr(output->path, '/');
     output->base = slash ? slash + 1 : output->path;
-    if (!slash)
-        output->dir = strdup(".");
-    else
-        output->dir = strndup(output->path, slash == output->path ? 1 : slash - output->path);
-    return output->dir ? 0 : -ENOMEM;
+    return 0;
+}
+
+/* `text` is relative to the directory that is open, or to where the process is. */
+static int open_directory(struct file_output *output, const char *text)
+{
+    _cleanup_free_ char *dir = directory_of(text);
+    if (!dir)
+        return -ENOMEM;
+    int fd = openat(output->dir_fd < 0 ? AT_FDCWD : output->dir_fd, dir,
+                    O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    close_fd(&output->dir_fd);
+    output->dir_fd = fd;
+    return 0;
+}
+
+/* As the system does with links in /tmp when it opens a file, which it would not see here: what
+ * somebody else has put into a directory that everybody writes to leads nowhere. */
+static bool may_follow(const struct file_output *output, const struct stat *link)
+{
+    struct stat dir;
+    if (fstat(output->dir_fd, &dir) < 0)
+        return false;
+    bool is_shared = dir.st_mode & S_ISVTX && dir.st_mode & (S_IWOTH | S_IWGRP);
+    return !is_shared || link->st_uid == geteuid() || link->st_uid == dir.st_uid;
+}
+
+/* The text of the link that has the target's name; "" where it is none. */
+static int read_link(const struct file_output *output, char ret_target[PATH_MAX])
+{
+    struct stat st;
+    *ret_target = '\0';
+    _cleanup_fd_ int fd = openat(output->dir_fd, output->base, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT ? 0 : -errno;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    if (!S_ISLNK(st.st_mode))
+        return 0;
+    if (!may_follow(output, &st))
+        return -EACCES;
+    ssize_t n = readlinkat(fd, "", ret_target, PATH_MAX);
+    if (n < 0 || n >= PATH_MAX)
+        return n < 0 ? -errno : -ENAMETOOLONG;
+    ret_target[n] = '\0';
+    return 0;
 }
 
 /* The text of a link, relative to the place of the link itself. */
-static int follow_link(struct file_output *output, const char *target)
+static char *beside(const struct file_output *output, const char *target)
 {
     char *path;
     if (*target == '/')
-        path = strdup(target);
-    else if (asprintf(&path, "%s/%s", output->dir, target) < 0)
-        path = NULL;
-    if (!path)
-        return -ENOMEM;
-    free(output->path);
-    free(output->dir);
-    output->path = path;
-    output->dir = NULL;
-    return split_path(output);
-}
-
-static int resolve_path(struct file_output *output, const char *path)
-{
-    output->path = strdup(path);
-    if (!output->path)
-        return -ENOMEM;
-    int r = split_path(output);
-    for (int i = 0; r == 0; i++) {
-        char target[PATH_MAX];
-        ssize_t n = readlink(output->path, target, sizeof(target));
-        if (n < 0 || (size_t)n >= sizeof(target))
-            return n >= 0 ? -ENAMETOOLONG : errno == EINVAL || errno == ENOENT ? 0 : -errno;
-        if (i == MAX_LINKS)
-            return -ELOOP;
-        target[n] = '\0';
-        r = follow_link(output, target);
-    }
-    return r;
+        return strdup(target);
+    return asprintf(&path, "%s/%s", output->dir, target) < 0 ? NULL : path;
 }
 
 static bool is_base_usable(const char *base)
@@ -92,16 +122,44 @@ static bool is_base_usable(const char *base)
     return *base && strcmp(base, ".") != 0 && strcmp(base, "..") != 0;
 }
 
-static int open_directory(struct file_output *output, const char *name, struct gad_error *error)
+static int link_error(const struct file_output *output, int number, const char *name,
+                      struct gad_error *error)
 {
+    if (number != EACCES)
+        return file_path_error(error, number, output->path, name);
+    error_set(error, GAD_PERMISSION, name,
+              "'%.200s' is a symbolic link of somebody else's in a directory that others write to",
+              output->path);
+    error_expected(error, "a file, or a link of your own");
+    error_found(error, "another user's link");
+    return GAD_PERMISSION;
+}
+
+static int find_directory(struct file_output *output, const char *path, const char *name,
+                          struct gad_error *error)
+{
+    char target[PATH_MAX];
     struct stat st;
-    output->dir_fd = open(output->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (output->dir_fd < 0 || fstat(output->dir_fd, &st) < 0)
+    snprintf(target, sizeof(target), "%s", path);
+    int r = strlen(path) < sizeof(target) ? set_path(output, strdup(path)) : -ENAMETOOLONG;
+    if (r)
+        return file_path_error(error, -r, path, name);
+    for (int i = 0; *target; i++) {
+        r = open_directory(output, target);
+        if (r)
+            return file_path_error(error, -r, output->dir, name);
+        if (!is_base_usable(output->base))
+            return file_path_error(error, EISDIR, output->path, name);
+        r = i == MAX_LINKS ? -ELOOP : read_link(output, target);
+        if (r)
+            return link_error(output, -r, name, error);
+        if (*target && set_path(output, beside(output, target)))
+            return error_from_errno(error, ENOMEM, name, "output");
+    }
+    if (fstat(output->dir_fd, &st) < 0)
         return file_path_error(error, errno, output->dir, name);
     output->dir_dev = st.st_dev;
     output->dir_ino = st.st_ino;
-    if (!is_base_usable(output->base))
-        return file_path_error(error, EISDIR, output->path, name);
     return 0;
 }
 
@@ -128,29 +186,13 @@ static int check_existing(const struct file_output *output, const char *name, bo
     return 0;
 }
 
-/* A hidden name that tells what it was for, in at most NAME_MAX bytes. */
 static int make_hidden_name(const struct file_output *output, char ret_name[NAME_MAX + 1])
 {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
-    uint8_t random[8];
-    if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
-        return -EIO;
-    bool is_short = strlen(output->base) <= NAME_MAX - 2 - sizeof(random);
-    int n = snprintf(ret_name, NAME_MAX + 1, ".%s.", is_short ? output->base : "gpuarrayd");
-    for (size_t i = 0; i < sizeof(random); i++)
-        ret_name[n++] = letters[random[i] % (sizeof(letters) - 1)];
-    ret_name[n] = '\0';
-    return 0;
-}
-
-static int set_named_path(struct file_output *output, const char *base)
-{
-    char *path;
-    if (asprintf(&path, "/proc/self/fd/%d/%s", output->dir_fd, base) < 0)
-        return -ENOMEM;
-    free(output->named_path);
-    output->named_path = path;
-    return 0;
+    char tag[HIDDEN_TAG_SIZE];
+    int r = hidden_tag(tag);
+    if (r == 0)
+        hidden_file_name(output->base, tag, ret_name);
+    return r;
 }
 
 static int open_named(struct file_output *output, mode_t mode)
@@ -183,7 +225,9 @@ static int open_file(struct file_output *output, bool is_named, bool exists)
             return -errno;
     }
     int r = open_named(output, mode);
-    return r ? r : set_named_path(output, output->temporary);
+    if (r == 0)
+        snprintf(output->named_path, sizeof(output->named_path), "/proc/self/fd/%d", output->fd);
+    return r;
 }
 
 /* The directory is there, so what is not there any more, or never was, is a place for a file in it:
@@ -208,14 +252,11 @@ int file_output_new(const char *path, bool is_named, const char *name,
     output->fd = output->dir_fd = -1;
     struct stat st;
     bool exists = false;
-    int r = resolve_path(output, path);
-    if (r < 0)
-        r = file_path_error(error, -r, path, name);
-    if (r == 0)
-        r = open_directory(output, name, error);
+    int r = find_directory(output, path, name, error);
     if (r == 0)
         r = check_existing(output, name, &exists, &st, error);
     if (r == 0) {
+        hidden_sweep(output->dir_fd);
         r = open_file(output, is_named, exists);
         if (r < 0)
             r = create_error(output, -r, name, error);
@@ -236,7 +277,6 @@ struct file_output *file_output_free(struct file_output *output)
         unlinkat(output->dir_fd, output->temporary, 0);
     close_fd(&output->fd);
     close_fd(&output->dir_fd);
-    free(output->named_path);
     free(output->dir);
     free(output->path);
     free(output);
@@ -250,7 +290,7 @@ int file_output_fd(const struct file_output *output)
 
 const char *file_output_path(const struct file_output *output)
 {
-    return output->named_path;
+    return *output->named_path ? output->named_path : NULL;
 }
 
 bool file_output_is_for(const struct file_output *output, const struct file_output *other)
@@ -381,6 +421,5 @@ int file_output_commit(struct file_output *output, bool must_be_new, const char 
     if (r < 0)
         return file_path_error(error, -r, output->path, name);
     output->is_committed = true;
-    r = *output->temporary ? set_named_path(output, output->base) : 0;
-    return r < 0 ? error_from_errno(error, -r, name, output->path) : 0;
+    return 0;
 }

@@ -2,7 +2,7 @@
  *
  * It is written under no name (O_TMPFILE), or a hidden temporary one where the file system has no
  * such files or the writer needs a path, and gets its name at the commit. Without a commit nothing
- * stays behind. */
+ * stays behind; what a killed process has left the user's next output there removes. */
 #pragma once
 
 #include "proto/error.h"
@@ -13,8 +13,10 @@
 struct file_output;
 
 /* Makes the file in the directory of `path`, whose symbolic links are followed: the link stays, the
- * file that it points to is replaced. `name` is the error's argument. is_named: it has a temporary
- * path from the start. not-found (the directory), permission-denied, read-only, bad-descriptor. */
+ * file that it points to is replaced. Not where another user has put a link into a directory that
+ * is shared as /tmp is: permission-denied. `name` is the error's argument. is_named: it has a
+ * temporary path from the start. not-found (the directory), permission-denied, read-only,
+ * bad-descriptor. */
 int file_output_new(const char *path, bool is_named, const char *name,
                     struct file_output **ret_output, struct gad_error *error) GAD_MUST_CHECK;
 /* NULL is allowed; without a commit the temporary file is removed. Returns NULL. */

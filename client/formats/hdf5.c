@@ -23,6 +23,7 @@
 #include "client/formats/hdf5_file.h"
 #include "client/formats/hdf5_names.h"
 #include "client/formats/hdf5_provider.h"
+#include "client/formats/hdf5_storage.h"
 #include "client/formats/hdf5_type.h"
 #include "proto/util.h"
 
@@ -41,6 +42,7 @@ struct source {
     struct selection selection;
     enum access access;
     bool has_grid;
+    bool is_unallocated; /* contiguous, and never written to */
     struct chunk_grid grid;
     struct chunk_pick pick;
 };
@@ -190,12 +192,14 @@ static int locate(struct source *source, struct gad_error *error)
     switch (H5Pget_layout(source->create_plist)) {
     case H5D_CONTIGUOUS: {
         haddr_t offset = H5Dget_offset(source->dataset);
+        int n_external = H5Pget_external_count(source->create_plist);
+        bool has_storage = H5Dget_storage_size(source->dataset) > 0;
         /* Without storage the offset means nothing: behind a user block it even looks like one. */
-        if (H5Pget_external_count(source->create_plist) == 0 && offset != HADDR_UNDEF &&
-            H5Dget_storage_size(source->dataset) > 0) {
+        if (n_external == 0 && offset != HADDR_UNDEF && has_storage) {
             source->access = ACCESS_FILE;
             source->offset_bytes = offset;
         }
+        source->is_unallocated = n_external == 0 && !has_storage;
         return 0;
     }
     case H5D_CHUNKED: return locate_chunks(source, error);
@@ -215,6 +219,9 @@ static int describe(struct source *source, struct gad_error *error)
     int r = read_type(source, error);
     if (r == 0)
         r = read_shape(source, error);
+    if (r == 0)
+        r = hdf5_check_external(source->create_plist, source->spec->path, source->spec->dataset,
+                                source->name, error);
     if (r == 0)
         r = check_filters(source, error);
     /* The shape's product is checked before the table is computed with it. */
@@ -293,6 +300,17 @@ static int set_access(struct source *source, struct gad_error *error)
     }
 }
 
+/* What is written in place gets its storage as from anybody else's first write. */
+static int allocate(struct source *source, struct gad_error *error)
+{
+    struct gad_array *array = source->array;
+    int r = hdf5_allocate(source->spec->path, source->spec->dataset, &source->st, array->fd,
+                          source->name, error);
+    if (r == 0 && fstat(array->fd, &source->st) < 0)
+        r = error_from_errno(error, errno, source->name, source->spec->path);
+    return r ? r : describe_in_scope(source, error);
+}
+
 static int open_array(struct source *source, struct gad_error *error)
 {
     struct gad_array *array = source->array;
@@ -302,6 +320,8 @@ static int open_array(struct source *source, struct gad_error *error)
         r = hdf5_check_magic(array->fd, source->spec->path, source->name, error);
     if (r == 0)
         r = describe_in_scope(source, error);
+    if (r == 0 && array->is_writable && source->is_unallocated)
+        r = allocate(source, error);
     if (r)
         return r;
     if (array->is_writable && source->access != ACCESS_FILE)

@@ -21,12 +21,11 @@
 #include "client/formats/hdf5_target.h"
 #include "client/formats/hdf5_tree.h"
 #include "client/formats/hdf5_type.h"
+#include "client/formats/hidden.h"
 #include "proto/util.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 
 #define CREATE_WAIT_MS  5000
 #define COMMIT_WAIT_MS  5000
@@ -36,7 +35,7 @@
 struct hdf5_output {
     struct hdf5_target *target;
     char *dataset;
-    char hidden[64];
+    char hidden[sizeof(HDF5_HIDDEN_PREFIX) + HIDDEN_TAG_SIZE];
     bool replace;
     bool is_made;       /* the hidden link is there */
     bool is_unreserved; /* space could not be reserved: flush at the commit */
@@ -107,6 +106,7 @@ static int add_dataset(struct hdf5_output *output, const struct format_target *w
         r = hdf5_tree_check(file, st, output->dataset, output->replace, wanted->name, error);
     if (r)
         return r;
+    hdf5_tree_sweep(file);
     output->is_made = true; /* or half made: discard deletes what there is */
     r = make_dataset(file, output, wanted, n_bytes, ret_offset_bytes, error);
     return r ? r : close_file(&file, wanted->name, error);
@@ -192,7 +192,7 @@ static bool is_same_target(const struct gad_array *array, const struct gad_array
 static int add_state(struct gad_array *array, const struct format_target *wanted,
                      struct hdf5_output **ret_output, struct gad_error *error)
 {
-    uint64_t random;
+    char tag[HIDDEN_TAG_SIZE];
     struct hdf5_output *output = calloc(1, sizeof(*output));
     if (!output)
         return error_from_errno(error, ENOMEM, wanted->name, "output");
@@ -206,10 +206,10 @@ static int add_state(struct gad_array *array, const struct format_target *wanted
     output->dataset = strdup(wanted->spec->dataset);
     if (!output->dataset)
         return error_from_errno(error, ENOMEM, wanted->name, "output");
-    if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
-        return error_from_errno(error, errno, wanted->name, "output");
-    snprintf(output->hidden, sizeof(output->hidden), HDF5_HIDDEN_PREFIX "%d-%016" PRIx64,
-             (int)getpid(), random);
+    int r = hidden_tag(tag);
+    if (r)
+        return error_from_errno(error, -r, wanted->name, "output");
+    snprintf(output->hidden, sizeof(output->hidden), HDF5_HIDDEN_PREFIX "%s", tag);
     *ret_output = output;
     return 0;
 }

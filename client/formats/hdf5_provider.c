@@ -42,6 +42,7 @@ struct hdf5_provider {
     uint64_t cache_bytes, n_cached;
     hid_t file, id, type; /* negative while closed */
     bool may_skip;        /* HDF5 may leave parts of a block untouched */
+    bool is_outdated;     /* the dataset has got storage meanwhile */
     char *buffer;         /* for what is read around a block */
     uint64_t buffer_bytes;
 };
@@ -143,6 +144,14 @@ void hdf5_provider_suspend(const struct stat *st)
             close_dataset(provider);
 }
 
+void hdf5_provider_outdate(const struct stat *st, const char *dataset)
+{
+    for (struct hdf5_provider *provider = all; provider; provider = provider->next)
+        if (provider->st.st_dev == st->st_dev && provider->st.st_ino == st->st_ino &&
+            strcmp(provider->dataset, dataset) == 0)
+            provider->is_outdated = true;
+}
+
 static hid_t dataset_properties(const struct hdf5_provider *provider)
 {
     hid_t dapl = H5Pcreate(H5P_DATASET_ACCESS);
@@ -179,6 +188,8 @@ static bool may_skip(hid_t dataset)
 static int open_dataset(struct hdf5_provider *provider)
 {
     struct gad_error error;
+    if (provider->is_outdated)
+        return ESTALE;
     if (provider->id > 0)
         return 0;
     int r = hdf5_file_open(provider->path, &provider->st, false, provider->path, provider->dataset,

@@ -26,3 +26,6 @@ struct hdf5_provider *hdf5_provider_free(struct hdf5_provider *provider);
 /* Closes this file in all providers of the process; each opens it again with its next block.
  * Inside a scope. */
 void hdf5_provider_suspend(const struct stat *st);
+/* The dataset has got storage, which outputs may be written to without HDF5: providers that were
+ * made for it before find nothing any more. Inside a scope. */
+void hdf5_provider_outdate(const struct stat *st, const char *dataset);

@@ -12,10 +12,13 @@
 #include "client/formats/hdf5_tree.h"
 #include "client/formats/hdf5_file.h"
 #include "client/formats/hdf5_names.h"
+#include "client/formats/hidden.h"
 #include "proto/util.h"
 
 #include <stdio.h>
 #include <string.h>
+
+#define MAX_SWEPT 10000 /* links that are looked at */
 
 enum there { THERE_NOTHING, THERE_GROUP, THERE_DATASET, THERE_OTHER };
 
@@ -79,6 +82,29 @@ int hdf5_tree_check(hid_t file, const struct stat *st, const char *dataset, bool
     default:
         return error_set(error, GAD_EXISTS, name, "'%.200s' is there and no dataset of this file",
                          dataset);
+    }
+}
+
+/* A dataset that was moved aside has a longer name, and stays: it may be the only one. */
+void hdf5_tree_sweep(hid_t file)
+{
+    size_t n_prefix = strlen(HDF5_HIDDEN_PREFIX);
+    H5G_info_t info;
+    if (H5Gget_info(file, &info) < 0)
+        return;
+    for (hsize_t i = 0; i < info.nlinks && i < MAX_SWEPT;) {
+        char name[sizeof(HDF5_HIDDEN_PREFIX) + HIDDEN_TAG_SIZE];
+        ssize_t n = H5Lget_name_by_idx(file, "/", H5_INDEX_NAME, H5_ITER_INC, i, name, sizeof(name),
+                                       H5P_DEFAULT);
+        bool is_left = n > 0 && (size_t)n < sizeof(name) &&
+                       strncmp(name, HDF5_HIDDEN_PREFIX, n_prefix) == 0 &&
+                       hidden_is_left(name + n_prefix);
+        if (is_left && H5Ldelete(file, name, H5P_DEFAULT) >= 0)
+            info.nlinks--;
+        else if (n > 0 && strncmp(name, HDF5_HIDDEN_PREFIX, n_prefix) > 0)
+            return; /* names are in order */
+        else
+            i++;
     }
 }
 

@@ -17,3 +17,6 @@ int hdf5_tree_check(hid_t file, const struct stat *st, const char *dataset, bool
  * On failure everything is as it was. exists, bad-argument, io-error. */
 int hdf5_tree_move(hid_t file, const struct stat *st, const char *hidden, const char *dataset,
                    bool replace, const char *name, struct gad_error *error) GAD_MUST_CHECK;
+
+/* Deletes hidden root links of datasets that killed processes of this user have left (hidden.h). */
+void hdf5_tree_sweep(hid_t file);

@@ -260,6 +260,17 @@ static void add_rest(struct job_request *request, const struct build_source *sou
     request->exclusive = options->exclusive;
 }
 
+static bool has_provider(const struct job_request *request)
+{
+    for (unsigned i = 0; i < request->n_args; i++)
+        if (!request->args[i].is_scalar && request->args[i].array.at.kind == LOCATION_PROVIDER)
+            return true;
+    for (unsigned i = 0; i < request->n_outputs; i++)
+        if (request->outputs[i].has_to && request->outputs[i].to.at.kind == LOCATION_PROVIDER)
+            return true;
+    return false;
+}
+
 int build_init(struct build *build, struct gad_client *client, const struct build_source *source,
                struct gad_error *error)
 {
@@ -279,6 +290,7 @@ int build_init(struct build *build, struct gad_client *client, const struct buil
         r = add_journal(build, source, error);
     if (r == 0)
         add_rest(&build->request, source);
+    build->request.again = source->is_repeatable && has_provider(&build->request);
     return r;
 }
 

@@ -22,6 +22,7 @@ struct build_source {
     const char *key;               /* NULL: none */
     const struct journal *journal; /* NULL: none */
     bool settle;
+    bool is_repeatable; /* nothing that it reads is written over */
     enum build_purpose purpose;
 };
 

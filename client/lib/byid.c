@@ -14,8 +14,8 @@
 #define ANSWER_GRACE_MS 5000 /* for the daemon to say that its time-out is over */
 
 /* One request whose map has a job, unless 0, and a time-out, unless negative. */
-static int ask_until(struct gad_client *client, const char *method, uint64_t job, int timeout_ms,
-                     int64_t deadline, struct reply **ret_reply, struct gad_error *error)
+static int ask_once(struct gad_client *client, const char *method, uint64_t job, int timeout_ms,
+                    int64_t deadline, struct reply **ret_reply, struct gad_error *error)
 {
     struct client_call call;
     uint32_t id;
@@ -31,6 +31,17 @@ static int ask_until(struct gad_client *client, const char *method, uint64_t job
     if (timeout_ms >= 0)
         pack_key_u64(p, "timeout_ms", (uint64_t)timeout_ms);
     return client_finish_call(client, &call, id, NULL, 0, deadline, ret_reply, error);
+}
+
+/* A question that only looks is asked once more where its daemon goes away over it: the answer of
+ * the one that follows is as good. */
+static int ask_until(struct gad_client *client, const char *method, uint64_t job, int timeout_ms,
+                     int64_t deadline, struct reply **ret_reply, struct gad_error *error)
+{
+    int r = ask_once(client, method, job, timeout_ms, deadline, ret_reply, error);
+    return r == GAD_DISCONNECTED && job == 0
+               ? ask_once(client, method, job, timeout_ms, deadline, ret_reply, error)
+               : r;
 }
 
 static int check_client(const struct gad_client *client, struct gad_error *error)

@@ -23,6 +23,7 @@
 #include <string.h>
 
 #define DEFAULT_TIMEOUT_MS 10000
+#define DEFAULT_RESTART_MS 3000
 #define CLIENT_NAME_SIZE   64
 #define RETRY_MS           20
 
@@ -246,21 +247,22 @@ static int say_hello(struct gad_client *client, int64_t deadline, struct gad_err
     return GAD_VERSION;
 }
 
-static int connect_once(struct gad_client *client, bool may_start, int64_t deadline,
-                        struct gad_error *error)
+static int connect_once(struct gad_client *client, bool is_patient, int64_t deadline,
+                        bool *ret_is_refused, struct gad_error *error)
 {
     struct start_options options = {
         .socket = client->socket,
         .daemon_path = client->daemon_path,
-        .no_private_daemon = client->no_private_daemon || !may_start,
+        .no_private_daemon = client->no_private_daemon || (is_patient && client->had_service),
+        .waits_for_service = is_patient,
     };
-    int fd;
-    bool is_private;
-    int r = start_connect(&options, deadline, &fd, &is_private, error);
+    struct start_found found;
+    int r = start_connect(&options, deadline, &found, error);
+    *ret_is_refused = found.is_refused;
     if (r)
         return r;
-    client->had_service = !is_private;
-    r = conn_new(fd, NULL, &client->conn);
+    client->had_service = !found.is_private;
+    r = conn_new(found.fd, NULL, &client->conn);
     if (r)
         return (int)client_status(r, error);
     client->session++;
@@ -270,16 +272,31 @@ static int connect_once(struct gad_client *client, bool may_start, int64_t deadl
     return r;
 }
 
+/* Whether a daemon that is not there is waited for now; from here on, if this is the first time
+ * that it is missed. */
+static bool is_patient_now(struct gad_client *client, int64_t patience)
+{
+    int64_t now = clock_now_ms();
+    if (client->missed_since == 0)
+        client->missed_since = now;
+    return patience > now || client->missed_since + client->restart_ms > now;
+}
+
 /* A private daemon may leave for want of work between connect() and hello: then another is
- * started. A service that was there before is waited for, and no private daemon takes its place,
- * until the patience is over. */
+ * started. A service that was there before, or whose socket is there, is waited for, and no private
+ * daemon takes its place, until the patience is over. Once it is over, further calls do not wait
+ * again until the daemon was back. */
 static int connect_patiently(struct gad_client *client, int64_t patience, int64_t deadline,
                              struct gad_error *error)
 {
+    bool was_there = client->had_service;
     for (;;) {
-        bool is_patient = patience > clock_now_ms();
-        int r = connect_once(client, !is_patient || !client->had_service, deadline, error);
-        bool may_retry = r == GAD_DISCONNECTED || (r == GAD_NO_DAEMON && is_patient);
+        bool is_refused, is_patient = is_patient_now(client, patience);
+        int r = connect_once(client, is_patient, deadline, &is_refused, error);
+        was_there = was_there || is_refused;
+        if (r == 0)
+            client->missed_since = 0;
+        bool may_retry = r == GAD_DISCONNECTED || (r == GAD_NO_DAEMON && is_patient && was_there);
         if (!may_retry || deadline_left_ms(deadline) == 0)
             return r;
         clock_sleep_ms(RETRY_MS);
@@ -317,6 +334,9 @@ static int copy_options(struct gad_client *client, const struct gad_connect_opti
 {
     client->no_private_daemon = options->no_private_daemon;
     client->timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : DEFAULT_TIMEOUT_MS;
+    client->restart_ms = options->restart_ms == 0  ? DEFAULT_RESTART_MS
+                         : options->restart_ms < 0 ? 0
+                                                   : options->restart_ms;
     int r = copy_text(options->socket, &client->socket);
     if (r == 0)
         r = copy_text(options->daemon_path, &client->daemon_path);
@@ -369,6 +389,11 @@ void gad_close(struct gad_client *client)
 int gad_fd(const struct gad_client *client)
 {
     return client && client->conn ? conn_fd(client->conn) : -1;
+}
+
+uint64_t gad_connection(const struct gad_client *client)
+{
+    return client ? client->session : 0;
 }
 
 bool gad_wants_write(const struct gad_client *client)

@@ -13,11 +13,12 @@ struct pump;
 struct gad_client {
     char *socket, *daemon_path, *name; /* as given; NULL: not */
     bool no_private_daemon;
-    int timeout_ms;
+    int timeout_ms, restart_ms; /* the latter 0: a daemon that restarts is not waited for */
 
-    struct conn *conn; /* NULL: lost */
-    bool had_service;  /* the last connection was not to a private daemon */
-    uint64_t session;  /* number of the connection, from 1 */
+    struct conn *conn;    /* NULL: lost */
+    bool had_service;     /* the last connection was not to a private daemon */
+    int64_t missed_since; /* by the first call that did not find it; 0: none is missed */
+    uint64_t session;     /* number of the connection, from 1 */
     struct calls calls;
     struct message_writer writer; /* of the request that is being made */
 
@@ -28,7 +29,8 @@ struct gad_client {
 };
 
 /* Connects where the connection was lost, within the client's own time-out and the deadline. A
- * daemon that is not there (it restarts) is waited for until `patience`. */
+ * daemon that is not there and may be restarting (the last connection was to it, or its socket
+ * refuses) is waited for until `patience`, and for restart_ms after it was first missed. */
 int client_ensure(struct gad_client *client, int64_t deadline, int64_t patience,
                   struct gad_error *error) GAD_MUST_CHECK;
 

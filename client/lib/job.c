@@ -27,6 +27,7 @@
 
 #define MAX_RECOVERIES 1
 #define RECOVERY_MS    10000 /* for a daemon that restarts, all in all */
+#define MAX_ATTEMPTS   20    /* at sending it to a daemon that is there, and goes */
 #define MIN_ATTEMPT_MS 500   /* however short the caller wants to wait */
 
 static call_func on_submitted, on_outcome, on_settled;
@@ -155,6 +156,12 @@ static int send_request(struct gad_job *job, struct build *build, struct gad_err
     return client_send(client, id, fds, n_fds, error);
 }
 
+/* Nothing that it reads is written over, or it goes on from what its journal says. */
+static bool is_repeatable(const struct gad_job *job)
+{
+    return job->journal.path || targets_are_repeatable(&job->options, job->to);
+}
+
 static int begin(struct gad_job *job, struct gad_error *error)
 {
     struct build build;
@@ -164,6 +171,7 @@ static int begin(struct gad_job *job, struct gad_error *error)
         .key = job->key,
         .journal = &job->journal,
         .settle = job->needs_settling,
+        .is_repeatable = is_repeatable(job),
         .purpose = BUILD_RUN,
     };
     job->state = JOB_SENT;
@@ -201,12 +209,6 @@ static int send_about(struct gad_job *job, const char *method, call_func *func, 
 
 /* Answers -------------------------------------------------------------------------------------- */
 
-/* Nothing that it reads is written over, or it goes on from what its journal says. */
-static bool is_repeatable(const struct gad_job *job)
-{
-    return job->journal.path || targets_are_repeatable(job);
-}
-
 /* A job that was refused or failed may be worth another try of ours. */
 static bool can_try_again(struct gad_job *job, int status, const struct gad_error *error)
 {
@@ -214,12 +216,7 @@ static bool can_try_again(struct gad_job *job, int status, const struct gad_erro
         return false;
     if (status == GAD_USE_PROVIDER)
         return job_turn_to_providers(&job->options, job->to, error);
-    /* The daemon does not run a job with rings twice by itself: it cannot know what is behind. */
-    if (status != GAD_WORKER_LOST || !job->feeds || job->n_recoveries >= MAX_RECOVERIES ||
-        !is_repeatable(job))
-        return false;
-    job->n_recoveries++;
-    return true;
+    return false;
 }
 
 static void failed(struct gad_job *job, int status, const struct gad_error *error)
@@ -348,6 +345,9 @@ static int submit(struct gad_client *client, const struct gad_job_options *optio
         job->is_run = !job->needs_settling && !options->progress &&
                       (is_waited || job_options_are_small(options));
         r = begin(job, error);
+        /* Nothing was sent: the daemon that follows gets it as the first. */
+        if (r == GAD_DISCONNECTED && (r = client_ensure(client, DEADLINE_NEVER, 0, error)) == 0)
+            r = begin(job, error);
     }
     if (r) {
         r = (int)client_status(r, error);
@@ -420,21 +420,29 @@ static int recover(struct gad_job *job, int64_t deadline)
         end(job, r, &error);
         return 0;
     }
-    if (job->recover_until == 0)
-        job->recover_until = deadline_after_ms(RECOVERY_MS);
+    /* All jobs of a client have the same time, however many: it begins when the daemon is first
+     * missed. */
+    int64_t missed = job->client->missed_since;
+    int64_t until = (missed ? missed : clock_now_ms()) + RECOVERY_MS;
     int64_t least = deadline_after_ms(MIN_ATTEMPT_MS);
-    r = client_ensure(job->client, least > deadline ? least : deadline, job->recover_until, &error);
-    if (r == 0) {
-        job->n_recoveries++;
+    r = client_ensure(job->client, least > deadline ? least : deadline, until, &error);
+    bool is_there = r == 0;
+    if (is_there) {
+        job->n_attempts++;
         r = begin(job, &error);
-        if (r == GAD_DISCONNECTED)
-            job->state = JOB_LOST;
-        if (r == 0 || r == GAD_DISCONNECTED)
+        if (r == 0) {
+            job->n_recoveries++;
             return 0;
-    } else if (clock_now_ms() < job->recover_until &&
-               (r == GAD_NO_DAEMON || r == GAD_TIMEOUT || r == GAD_DISCONNECTED)) {
+        }
+    }
+    bool is_away = is_there ? r == GAD_DISCONNECTED && job->n_attempts < MAX_ATTEMPTS
+                            : (r == GAD_NO_DAEMON || r == GAD_TIMEOUT || r == GAD_DISCONNECTED) &&
+                                  clock_now_ms() < until;
+    if (is_away) { /* nothing was sent to it */
+        job->state = JOB_LOST;
         return deadline_left_ms(deadline) == 0 ? GAD_TIMEOUT : 0;
-    } else {
+    }
+    if (!is_there || r == GAD_DISCONNECTED) {
         error.status = GAD_OUTCOME_UNKNOWN; /* the message says what the daemon's absence is */
         r = GAD_OUTCOME_UNKNOWN;
     }

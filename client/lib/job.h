@@ -32,9 +32,8 @@ struct gad_job {
     bool is_run;          /* job.run: one message each way; the id is not known before the end */
     bool needs_settling;  /* some output is created */
     bool wants_cancel;
-    unsigned n_recoveries;
-    int64_t recover_until;  /* 0: the connection was never lost */
-    enum gad_status status; /* of the end */
+    unsigned n_recoveries, n_attempts; /* sent again; begun to be */
+    enum gad_status status;            /* of the end */
     struct gad_error error;
     struct result result;
     struct journal journal;

@@ -8,6 +8,10 @@
  * when the job has ended well. A journal that is found has been left by a job whose daemon, worker
  * or client ended too early: the same job goes on from it, another one is refused by the daemon.
  *
+ * Others may be able to write to the directory. So the journal is the caller's own regular file,
+ * with one name, and no link is followed to it; and it is opened, looked at and removed in the
+ * directory that was opened first, which must be the one that has the output if it is beside that.
+ *
  * The lock belongs to the open file, so to the descriptor that the daemon has of it, too. Whoever
  * comes after a client that was killed waits until the daemon has let go of that client's job.
  *
@@ -30,6 +34,8 @@
 #define LOCK_MS       10000 /* for the daemon to let go of a job whose client is gone */
 #define LOCK_RETRY_MS 5
 
+#define JOURNAL_SUFFIX ".journal"
+
 static int refuse_busy(const char *path, const struct stat *st, struct gad_error *error)
 {
     char holder[64];
@@ -41,28 +47,35 @@ static int refuse_busy(const char *path, const struct stat *st, struct gad_error
     return GAD_BUSY;
 }
 
-/* Whether the name is still the open file's: whoever had the lock before may have removed it. */
-static bool is_named(const char *path, const struct stat *of_fd)
+static const char *base_of(const char *path)
 {
-    struct stat named;
-    return stat(path, &named) == 0 && named.st_dev == of_fd->st_dev &&
-           named.st_ino == of_fd->st_ino;
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
 }
 
-static int lock(int fd, const char *path, int64_t deadline, bool *ret_is_named,
+/* Whether the name is still the open file's: whoever had the lock before may have removed it. */
+static bool is_named(int dir_fd, const char *path, const struct stat *of_fd)
+{
+    struct stat named;
+    return fstatat(dir_fd, base_of(path), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+           named.st_dev == of_fd->st_dev && named.st_ino == of_fd->st_ino;
+}
+
+static int lock(const struct journal *journal, int64_t deadline, bool *ret_is_named,
                 struct gad_error *error)
 {
+    const char *path = journal->path;
     struct stat st;
-    while (flock(fd, LOCK_EX | LOCK_NB)) {
+    while (flock(journal->fd, LOCK_EX | LOCK_NB)) {
         if (errno != EWOULDBLOCK && errno != EINTR)
             return error_from_errno(error, errno, path, "flock");
         if (deadline_left_ms(deadline) == 0)
-            return fstat(fd, &st) ? -errno : refuse_busy(path, &st, error);
+            return fstat(journal->fd, &st) ? -errno : refuse_busy(path, &st, error);
         clock_sleep_ms(LOCK_RETRY_MS);
     }
-    if (fstat(fd, &st))
+    if (fstat(journal->fd, &st))
         return error_from_errno(error, errno, path, "fstat");
-    *ret_is_named = is_named(path, &st);
+    *ret_is_named = is_named(journal->dir_fd, path, &st);
     return 0;
 }
 
@@ -76,46 +89,77 @@ static int refuse_open(const char *path, int code, struct gad_error *error)
 }
 
 /* Others, which are empty as a journal that nothing was written to, would be removed. */
-static int refuse_kind(const char *path, struct gad_error *error)
+static int refuse_kind(const char *path, const char *found, struct gad_error *error)
 {
     error_set(error, GAD_BAD_ARGUMENT, "journal", "%s is no file that can be a journal", path);
     error_expected(error, "a regular file, or a name that is not there");
-    error_found(error, "a pipe or device");
+    error_found(error, "%s", found);
     return GAD_BAD_ARGUMENT;
 }
 
-static int open_locked(const char *path, int *ret_fd, struct gad_error *error)
+/* What others have put there may change while it is read, and may be something else tomorrow. */
+static int check_kind(const char *path, const struct stat *st, struct gad_error *error)
+{
+    if (!S_ISREG(st->st_mode))
+        return refuse_kind(path, "a pipe or device", error);
+    if (st->st_uid != geteuid()) {
+        error_set(error, GAD_PERMISSION, "journal", "%s is another user's file", path);
+        error_expected(error, "a file of user %u, or a name that is not there", geteuid());
+        error_found(error, "a file of user %u", st->st_uid);
+        return GAD_PERMISSION;
+    }
+    return st->st_nlink > 1 ? refuse_kind(path, "a file with more names", error) : 0;
+}
+
+static int open_file(struct journal *journal, struct gad_error *error)
+{
+    struct stat st;
+    journal->fd = openat(journal->dir_fd, base_of(journal->path),
+                         O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0600);
+    if (journal->fd < 0 && errno == ELOOP)
+        return refuse_kind(journal->path, "a symbolic link", error);
+    if (journal->fd < 0 || fstat(journal->fd, &st))
+        return refuse_open(journal->path, errno, error);
+    return check_kind(journal->path, &st, error);
+}
+
+static int open_locked(struct journal *journal, struct gad_error *error)
 {
     int64_t deadline = deadline_after_ms(LOCK_MS);
     for (;;) {
-        _cleanup_fd_ int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600);
-        struct stat st;
         bool is_ours = false;
-        if (fd < 0 || fstat(fd, &st))
-            return refuse_open(path, errno, error);
-        if (!S_ISREG(st.st_mode))
-            return refuse_kind(path, error);
-        int r = lock(fd, path, deadline, &is_ours, error);
-        if (r)
+        int r = open_file(journal, error);
+        if (r == 0)
+            r = lock(journal, deadline, &is_ours, error);
+        if (r || is_ours)
             return r;
-        if (is_ours) {
-            *ret_fd = steal_fd(&fd);
-            return 0;
-        }
+        close_fd(&journal->fd);
     }
+}
+
+static int open_directory(struct journal *journal, struct gad_error *error)
+{
+    size_t n = (size_t)(base_of(journal->path) - journal->path);
+    _cleanup_free_ char *dir = n > 0 ? strndup(journal->path, n) : strdup(".");
+    if (!dir)
+        return -ENOMEM;
+    journal->dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return journal->dir_fd < 0 ? refuse_open(journal->path, errno, error) : 0;
 }
 
 /* The name of a file that is open; NULL: it has none, or memory is short. */
 static char *name_of(int fd)
 {
     char link[64], name[PATH_MAX];
-    struct stat of_fd;
+    struct stat of_fd, named;
     snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
     ssize_t n = readlink(link, name, sizeof(name) - 1);
     if (n < 0 || fstat(fd, &of_fd))
         return NULL;
     name[n] = '\0';
-    return is_named(name, &of_fd) ? strdup(name) : NULL;
+    return stat(name, &named) == 0 && named.st_dev == of_fd.st_dev && named.st_ino == of_fd.st_ino
+               ? strdup(name)
+               : NULL;
 }
 
 /* *ret_path NULL: there shall be none. */
@@ -135,27 +179,45 @@ static int find_path(const char *path, const struct gad_array *to, char **ret_pa
     if (path)
         r = (*ret_path = strdup(path)) ? 0 : -ENOMEM;
     else if (name)
-        r = asprintf(ret_path, "%s.journal", name) < 0 ? -ENOMEM : 0;
+        r = asprintf(ret_path, "%s" JOURNAL_SUFFIX, name) < 0 ? -ENOMEM : 0;
     free(name);
     return r;
+}
+
+/* A journal beside its output is in the very directory that has the output. */
+static int check_beside(const struct journal *journal, const struct gad_array *to,
+                        struct gad_error *error)
+{
+    _cleanup_free_ char *output =
+        strndup(journal->path, strlen(journal->path) - strlen(JOURNAL_SUFFIX));
+    struct stat st;
+    if (!output || fstat(to->fd, &st))
+        return -ENOMEM;
+    return is_named(journal->dir_fd, output, &st) ? 0 : refuse_open(journal->path, ENOENT, error);
+}
+
+static void deinit(struct journal *journal)
+{
+    close_fd(&journal->fd);
+    close_fd(&journal->dir_fd);
+    free(steal_ptr(journal->path));
 }
 
 int journal_open(struct journal *journal, const char *path, const struct gad_array *to,
                  struct gad_error *error)
 {
-    struct journal made = {.fd = -1};
+    struct journal made = {.fd = -1, .dir_fd = -1};
     int r = find_path(path, to, &made.path, error);
     if (r || !made.path)
         return r;
-    r = open_locked(made.path, &made.fd, error);
+    r = open_directory(&made, error);
+    if (r == 0 && !path)
+        r = check_beside(&made, to, error);
+    if (r == 0)
+        r = open_locked(&made, error);
     if (r) {
-        free(made.path);
+        deinit(&made);
         return r;
-    }
-    char *name = name_of(made.fd); /* by which it is removed, wherever the process is then */
-    if (name) {
-        free(made.path);
-        made.path = name;
     }
     *journal = made;
     return 0;
@@ -166,9 +228,9 @@ void journal_close(struct journal *journal, bool is_done, bool is_lost)
     struct stat st;
     if (!journal->path)
         return;
-    bool is_empty = fstat(journal->fd, &st) == 0 && st.st_size == 0;
-    if (is_done || (is_empty && !is_lost))
-        (void)!unlink(journal->path);
-    close_fd(&journal->fd);
-    free(steal_ptr(journal->path));
+    bool is_there = fstat(journal->fd, &st) == 0;
+    if ((is_done || (is_there && st.st_size == 0 && !is_lost)) &&
+        is_named(journal->dir_fd, journal->path, &st))
+        (void)!unlinkat(journal->dir_fd, base_of(journal->path), 0);
+    deinit(journal);
 }

@@ -200,6 +200,8 @@ static enum gad_status new_array(struct gad_client *client, const struct gad_lay
     if (r)
         return client_status(r, error);
     r = memory_attach(client, array->region, error);
+    if (r == GAD_DISCONNECTED && (r = client_ensure(client, DEADLINE_NEVER, 0, error)) == 0)
+        r = memory_attach(client, array->region, error);
     if (r) {
         gad_array_release(array);
         return client_status(r, error);

@@ -8,6 +8,7 @@
  * Called by callers, and by targets.c for the shapes of new files.
  */
 #include "client/lib/plan.h"
+#include "client/lib/targets.h"
 #include "client/lib/job.h"
 #include "proto/util.h"
 
@@ -139,6 +140,7 @@ int plan_ask(struct gad_client *client, const struct gad_job_options *options,
     struct reply *reply;
     for (unsigned i = 0; i < options->n_outputs; i++)
         to[i] = options->outputs[i].to;
+    source.is_repeatable = options->has_journal || targets_are_repeatable(options, to);
     int r;
     do
         r = ask_once(client, &source, &reply, &refusal);
@@ -167,6 +169,8 @@ enum gad_status gad_plan(struct gad_client *client, const struct gad_job_options
     if (r == 0)
         r = client_ensure(client, DEADLINE_NEVER, 0, error);
     if (r == 0)
+        r = plan_ask(client, options, BUILD_PLAN, ret_plan, error);
+    if (r == GAD_DISCONNECTED && (r = client_ensure(client, DEADLINE_NEVER, 0, error)) == 0)
         r = plan_ask(client, options, BUILD_PLAN, ret_plan, error);
     return client_status(r, error);
 }

@@ -17,8 +17,8 @@ void plan_engines_print(FILE *out, const struct gad_plan *plan);
 /* plan_passes.c: passes and rounds, likewise. */
 int plan_passes_read(const msgpack_object *map, struct gad_plan *plan) GAD_MUST_CHECK;
 void plan_passes_print(FILE *out, const msgpack_object *map, const struct gad_plan *plan);
-/* Of a pass: its grains, and the names of what it reads and writes. without_slots: how its arrays are
- * used where no slot is needed. */
+/* Of a pass: its grains, and the names of what it reads and writes. without_slots: how its arrays
+ * are used where no slot is needed. */
 void plan_grains_print(FILE *out, const msgpack_object *pass, const char *without_slots);
 void plan_names_print(FILE *out, const msgpack_object *pass);
 

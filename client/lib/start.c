@@ -216,20 +216,30 @@ static const char *non_empty(const char *text)
     return text && text[0] ? text : NULL;
 }
 
-int start_connect(const struct start_options *options, int64_t deadline, int *ret_fd,
-                  bool *ret_is_private, struct gad_error *error)
+/* A socket that has no other daemon but one that somebody else starts. */
+static int connect_service(const char *path, int64_t deadline, struct start_found *ret,
+                           struct gad_error *error)
+{
+    struct stat st;
+    int r = connect_checked(path, deadline, &ret->fd, error);
+    ret->is_refused = r == GAD_NO_DAEMON && stat(path, &st) == 0;
+    return r;
+}
+
+int start_connect(const struct start_options *options, int64_t deadline, struct start_found *ret,
+                  struct gad_error *error)
 {
     char path[SOCKET_PATH_SIZE];
     const char *given =
         options->socket ? options->socket : non_empty(secure_getenv("GPUARRAYD_SOCKET"));
-    *ret_is_private = false;
+    *ret = (struct start_found){.fd = -1};
     if (given) {
         int r = set_path(path, sizeof(path), given, "", error);
-        return r ? r : connect_checked(path, deadline, ret_fd, error);
+        return r ? r : connect_service(path, deadline, ret, error);
     }
-    int r = connect_checked(SERVICE_SOCKET, deadline, ret_fd, error);
-    if (r != GAD_NO_DAEMON)
+    int r = connect_service(SERVICE_SOCKET, deadline, ret, error);
+    if (r != GAD_NO_DAEMON || (ret->is_refused && options->waits_for_service))
         return r;
-    *ret_is_private = true;
-    return connect_private(options, deadline, ret_fd, error);
+    *ret = (struct start_found){.fd = -1, .is_private = true};
+    return connect_private(options, deadline, &ret->fd, error);
 }

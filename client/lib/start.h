@@ -13,13 +13,19 @@ struct start_options {
     const char *socket;      /* NULL: $GPUARRAYD_SOCKET, else the service, else private */
     const char *daemon_path; /* NULL: $GPUARRAYD_DAEMON, else the installed one */
     bool no_private_daemon;
+    bool waits_for_service; /* no private daemon where the service's socket refuses: it restarts */
 };
 
-/* A connected socket of a trusted server. *ret_is_private: it may have left for want of work just
- * now; trying again starts another. no-daemon, untrusted-server, permission-denied, timeout,
- * bad-argument (a path too long for a socket). */
-int start_connect(const struct start_options *options, int64_t deadline, int *ret_fd,
-                  bool *ret_is_private, struct gad_error *error) GAD_MUST_CHECK;
+struct start_found {
+    int fd;          /* connected; set on success alone */
+    bool is_private; /* it may have left for want of work just now: trying again starts another */
+    bool is_refused; /* the socket is there and nobody listens: its daemon may be restarting */
+};
+
+/* A connected socket of a trusted server. *ret is filled in any case. no-daemon, untrusted-server,
+ * permission-denied, timeout, bad-argument (a path too long for a socket). */
+int start_connect(const struct start_options *options, int64_t deadline, struct start_found *ret,
+                  struct gad_error *error) GAD_MUST_CHECK;
 
 /* Makes the directory (0700) where it is missing, and checks that it is the caller's alone.
  * untrusted-server when somebody else owns it or may write to it. */

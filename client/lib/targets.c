@@ -160,13 +160,14 @@ static bool files_overlap(const struct gad_array *a, const struct gad_array *b)
            !array_is_apart(&of_a, (int64_t)a->offset_bytes, &of_b, (int64_t)b->offset_bytes);
 }
 
-bool targets_are_repeatable(const struct gad_job *job)
+bool targets_are_repeatable(const struct gad_job_options *options, struct gad_array *const *to_all)
 {
-    for (unsigned i = 0; i < job->options.n_outputs; i++) {
-        const struct gad_array *to = job->to[i];
-        for (unsigned j = 0; to && j < job->options.n_args; j++) {
-            const struct gad_array *source = job->options.args[j].array;
-            if (source && (memory_meet(source, to) != MEMORY_APART || files_overlap(source, to)))
+    for (unsigned i = 0; i < options->n_outputs; i++) {
+        const struct gad_array *to = to_all[i];
+        for (unsigned j = 0; to && j < options->n_args; j++) {
+            const struct gad_array *source = options->args[j].array;
+            if (source && (source == to || memory_meet(source, to) != MEMORY_APART ||
+                           files_overlap(source, to)))
                 return false;
         }
     }

@@ -14,7 +14,7 @@ int targets_finish(struct gad_job *job, struct gad_error *error) GAD_MUST_CHECK;
 void targets_deinit(struct gad_job *job);
 
 /* Whether the job may simply be run again: no output is also what it reads. */
-bool targets_are_repeatable(const struct gad_job *job);
+bool targets_are_repeatable(const struct gad_job_options *options, struct gad_array *const *to);
 
 /* overlapping-output where rings hide from the daemon that an output is written over what another
  * argument reads. */

@@ -1,18 +1,28 @@
 /* Accounts: what each user holds, against what a user may hold. A charge is an object inside the
- * resource it pays for; releasing it gives the amount back, whatever way the resource goes. */
+ * resource it pays for; releasing it gives the amount back, whatever way the resource goes.
+ *
+ * A user may hold as much as the limit says, and no more than a share of what the others leave of
+ * the total: with n users who hold some, one part in n + 1. So whatever the others took, a
+ * newcomer gets something. */
 #pragma once
 
 #include "proto/error.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 enum account_resource {
     ACCOUNT_SESSIONS,
-    ACCOUNT_JOBS, /* queued, running, settling */
+    ACCOUNT_RESERVE, /* sessions beyond these, which may only look and cancel */
+    ACCOUNT_REFUSED, /* and those that are only told why they may not stay */
+    ACCOUNT_JOBS,    /* queued, running, settling */
+    ACCOUNT_WAITS,   /* requests that wait for a job's end */
     ACCOUNT_REGION_BYTES,
     ACCOUNT_DESCRIPTORS,   /* kept for jobs and regions, and of messages not read yet */
     ACCOUNT_REQUEST_BYTES, /* messages kept for jobs */
+    ACCOUNT_REPLY_BYTES,   /* that the user's connections have not read */
+    ACCOUNT_COMING_BYTES,  /* of replies, of jobs that are under way */
     ACCOUNT_N_RESOURCES
 };
 
@@ -25,18 +35,37 @@ struct charge { /* zeroed: none */
     uint64_t amount;
 };
 
-/* limits: ACCOUNT_N_RESOURCES numbers, for each user. */
-int accounts_new(const uint64_t *limits, struct accounts **ret_accounts) GAD_MUST_CHECK;
+struct account_limits {
+    uint64_t user[ACCOUNT_N_RESOURCES];  /* of each */
+    uint64_t total[ACCOUNT_N_RESOURCES]; /* of all together */
+};
+
+int accounts_new(const struct account_limits *limits,
+                 struct accounts **ret_accounts) GAD_MUST_CHECK;
 struct accounts *accounts_free(struct accounts *accounts); /* NULL; all charges were released */
 
 /* From now on. Who has more keeps it, and gets no more. */
-void accounts_set_limits(struct accounts *accounts, const uint64_t *limits);
+void accounts_set_limits(struct accounts *accounts, const struct account_limits *limits);
 
 /* 0, quota-exceeded (with limit and use), -ENOMEM. The charge must be none before. */
 int account_charge(struct accounts *accounts, uid_t uid, enum account_resource resource,
                    uint64_t amount, struct charge *ret_charge,
                    struct gad_error *error) GAD_MUST_CHECK;
+/* What is there already and cannot be refused: the charge, also none, becomes the amount. Without
+ * memory for an account it is none. */
+void account_set_charge(struct accounts *accounts, uid_t uid, enum account_resource resource,
+                        uint64_t amount, struct charge *charge);
 void charge_release(struct charge *charge); /* also none */
+
+/* The error of a charge that is refused, with the numbers of this moment. Returns its code. */
+int account_refuse(const struct accounts *accounts, uid_t uid, enum account_resource resource,
+                   uint64_t amount, struct gad_error *error);
+
+/* What the user may hold at this moment, with what is held. */
+uint64_t account_limit(const struct accounts *accounts, uid_t uid, enum account_resource resource);
+bool account_has_room(const struct accounts *accounts, uid_t uid, enum account_resource resource,
+                      uint64_t amount);
+bool account_is_over(const struct accounts *accounts, uid_t uid, enum account_resource resource);
 
 uint64_t account_use(const struct accounts *accounts, uid_t uid, enum account_resource resource);
 uint64_t accounts_total(const struct accounts *accounts, enum account_resource resource);

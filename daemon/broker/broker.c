@@ -1,6 +1,6 @@
 /* The broker as a whole: building it, the loop's turn, and how it leaves.
  *
- *     turn:  busy sessions -> dispatch -> flush workers -> resume and flush sessions
+ *     turn:  busy sessions -> accept -> dispatch -> flush workers -> resume and flush sessions
  *            -> reap -> check
  *
  *     SIGTERM --> drain: no more connections, queued jobs `shutting-down`
@@ -22,6 +22,7 @@
 #include "daemon/broker/log.h"
 #include "daemon/broker/notify.h"
 #include "daemon/broker/config/reload.h"
+#include "daemon/broker/planner.h"
 #include "daemon/broker/server.h"
 #include "daemon/broker/session.h"
 #include "daemon/broker/workers/workers.h"
@@ -35,6 +36,10 @@
 
 #define TIDY_NS        UINT64_C(10000000000)
 #define TRIM_PAD_BYTES (256u * 1024u)
+#define LOG_REPORT_NS  UINT64_C(2000000000)
+
+#define RESERVED_SESSIONS 8u  /* of a user: to look and to cancel when all others are in use */
+#define REFUSED_SESSIONS  16u /* of a user: who knocks beyond these is not told why */
 
 void broker_set_deadline(struct broker *broker, struct deadline *deadline, uint64_t delay_ns,
                          void (*func)(struct deadline *deadline))
@@ -52,7 +57,10 @@ void broker_clear_deadline(struct broker *broker, struct deadline *deadline)
 
 static void end_all_sessions(struct broker *broker)
 {
+    struct gad_error error = {0};
     struct list *next;
+    error_set(&error, GAD_SHUTTING_DOWN, NULL, "the daemon is leaving");
+    planner_refuse_all(broker->planner, &error);
     for (struct list *it = broker->sessions.next; it != &broker->sessions; it = next) {
         next = it->next;
         session_end(list_entry(it, struct session, link));
@@ -175,11 +183,26 @@ static void check(struct broker *broker)
     check_tidy(broker);
 }
 
+static void accept_callers(struct broker *broker)
+{
+    if (broker->has_callers && broker->server)
+        server_accept(broker->server);
+    broker->has_callers = false;
+}
+
+static void on_log_time(struct deadline *deadline)
+{
+    (void)deadline;
+    log_report();
+}
+
 static void turn(void *userdata)
 {
     struct broker *broker = userdata;
     session_work_busy(broker);
+    accept_callers(broker);
     do {
+        broker->has_room_again = false;
         dispatch_turn(broker);
         workers_flush(broker);
         session_resume_paused(broker);
@@ -189,7 +212,9 @@ static void turn(void *userdata)
         if (broker->needs_check)
             check(broker);
     } while (!list_is_empty(&broker->dirty) || !list_is_empty(&broker->closed) ||
-             broker->needs_check);
+             broker->needs_check || broker->has_room_again);
+    if (log_has_untold() && !deadline_is_set(&broker->log_deadline))
+        broker_set_deadline(broker, &broker->log_deadline, LOG_REPORT_NS, on_log_time);
 }
 
 static void on_signal(void *userdata, int signal_number)
@@ -214,13 +239,39 @@ static void on_hangup(void *userdata, int signal_number)
 
 /* Limits -------------------------------------------------------------------------------------- */
 
-static void account_limits(const struct options *o, uint64_t *ret_limits)
+static uint64_t twice(uint64_t n)
 {
-    ret_limits[ACCOUNT_SESSIONS] = o->user_sessions;
-    ret_limits[ACCOUNT_JOBS] = o->user_jobs;
-    ret_limits[ACCOUNT_REGION_BYTES] = o->region_limit_bytes;
-    ret_limits[ACCOUNT_DESCRIPTORS] = o->user_descriptors;
-    ret_limits[ACCOUNT_REQUEST_BYTES] = o->user_request_bytes;
+    return n > UINT64_MAX / 2 ? UINT64_MAX : n * 2;
+}
+
+/* Of all users together. Of what the machine or the queue has a part; of the rest twice what one
+ * may hold, who is alone with it: that is what the share of the first is. */
+static void account_totals(const struct options *o, const uint64_t *user, uint64_t *ret)
+{
+    uint64_t n_files = options_max_files();
+    for (unsigned i = 0; i < ACCOUNT_N_RESOURCES; i++)
+        ret[i] = twice(user[i]);
+    ret[ACCOUNT_REPLY_BYTES] = twice(ret[ACCOUNT_REPLY_BYTES]); /* lists may pass the limit */
+    ret[ACCOUNT_SESSIONS] = n_files / 8;
+    ret[ACCOUNT_RESERVE] = n_files / 32;
+    ret[ACCOUNT_REFUSED] = n_files / 32;
+    ret[ACCOUNT_DESCRIPTORS] = n_files / 8 * 5;
+    ret[ACCOUNT_JOBS] =
+        max_u64((uint64_t)o->max_queue + (uint64_t)o->max_active, twice(o->user_jobs));
+}
+
+static void account_limits_of(const struct options *o, struct account_limits *ret)
+{
+    ret->user[ACCOUNT_SESSIONS] = o->user_sessions;
+    ret->user[ACCOUNT_RESERVE] = RESERVED_SESSIONS;
+    ret->user[ACCOUNT_REFUSED] = REFUSED_SESSIONS;
+    ret->user[ACCOUNT_JOBS] = o->user_jobs;
+    ret->user[ACCOUNT_WAITS] = o->session_requests;
+    ret->user[ACCOUNT_REGION_BYTES] = o->region_limit_bytes;
+    ret->user[ACCOUNT_DESCRIPTORS] = o->user_descriptors;
+    ret->user[ACCOUNT_REQUEST_BYTES] = o->user_request_bytes;
+    ret->user[ACCOUNT_REPLY_BYTES] = ret->user[ACCOUNT_COMING_BYTES] = o->user_reply_bytes;
+    account_totals(o, ret->user, ret->total);
 }
 
 static struct jobs_limits jobs_limits_of(const struct options *o)
@@ -235,10 +286,10 @@ static struct jobs_limits jobs_limits_of(const struct options *o)
 void broker_apply_limits(struct broker *broker)
 {
     const struct options *o = &broker->options;
-    uint64_t accounts[ACCOUNT_N_RESOURCES];
+    struct account_limits accounts;
     struct jobs_limits jobs = jobs_limits_of(o);
-    account_limits(o, accounts);
-    accounts_set_limits(broker->accounts, accounts);
+    account_limits_of(o, &accounts);
+    accounts_set_limits(broker->accounts, &accounts);
     jobs_set_limits(broker->jobs, &jobs);
     workers_apply_limits(broker);
     workers_retry(broker); /* who reads the settings again may have changed more than them */
@@ -252,13 +303,13 @@ static int make_parts(struct broker *broker)
 {
     const struct options *o = &broker->options;
     const struct jobs_limits jobs_limits = jobs_limits_of(o);
-    uint64_t accounts[ACCOUNT_N_RESOURCES];
-    account_limits(o, accounts);
+    struct account_limits accounts;
+    account_limits_of(o, &accounts);
     int r = loop_new(&broker->loop);
     if (r == 0)
         r = notifier_new(broker->loop, &broker->notifier);
     if (r == 0)
-        r = accounts_new(accounts, &broker->accounts);
+        r = accounts_new(&accounts, &broker->accounts);
     if (r == 0)
         r = jobs_new(&broker->jobs);
     if (r == 0)
@@ -268,6 +319,8 @@ static int make_parts(struct broker *broker)
     if (r == 0)
         r = programs_new(&broker->programs);
     if (r == 0)
+        r = planner_new(broker, &broker->planner);
+    if (r == 0)
         r = workers_new(broker);
     return r;
 }
@@ -275,8 +328,9 @@ static int make_parts(struct broker *broker)
 int broker_init(struct broker *broker, const struct options *options)
 {
     *broker = (struct broker){.options = *options, .started_ns = loop_now_ns()};
-    struct list *lists[] = {&broker->sessions, &broker->regions, &broker->dirty,      &broker->busy,
-                            &broker->paused,   &broker->closed,  &broker->stats_waits};
+    struct list *lists[] = {&broker->sessions, &broker->users,      &broker->regions,
+                            &broker->dirty,    &broker->busy,       &broker->paused,
+                            &broker->closed,   &broker->stats_waits};
     for (unsigned i = 0; i < ARRAY_LENGTH(lists); i++)
         list_init(lists[i]);
     for (unsigned i = 0; i < BROKER_REGION_BUCKETS; i++)
@@ -319,6 +373,7 @@ static void end_all_jobs(struct broker *broker)
 
 void broker_deinit(struct broker *broker)
 {
+    planner_stop(broker->planner);
     broker->is_stuck = broker->loop && !loop_finish_work(broker->loop);
     broker->reload = reload_free(broker->reload);
     broker->notifier = notifier_free(broker->notifier);
@@ -327,6 +382,7 @@ void broker_deinit(struct broker *broker)
         close_all_sessions(broker);
         end_all_jobs(broker);
     }
+    broker->planner = planner_free(broker->planner);
     workers_free(broker);
     broker->jobs = jobs_free(broker->jobs);
     broker->accounts = accounts_free(broker->accounts);

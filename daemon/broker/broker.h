@@ -20,6 +20,7 @@
 #define BROKER_EXIT_NO_ENGINE 4 /* the only engine that may be used is not there */
 
 struct notifier;
+struct planner;
 struct programs;
 struct reload;
 struct server;
@@ -33,37 +34,40 @@ struct broker {
     struct mounts *mounts;
     struct programs *programs;           /* compiled lately */
     struct worker *workers[ENGINES_MAX]; /* see workers.h */
-    unsigned n_workers, n_offers;
-    struct engine_offer *offers; /* of the decision that was made last */
-    struct engine_decision *decision;
+    unsigned n_workers;
+    struct planner *planner;
     uint32_t last_limits_serial;
     struct server *server;
     struct notifier *notifier; /* NULL: nobody wants to be told */
     struct reload *reload;     /* NULL: there was none yet */
     struct metrics metrics;
 
-    struct list sessions, regions;
+    struct list sessions, users, regions;
     struct list regions_by_id[BROKER_REGION_BUCKETS];
     struct list dirty;  /* sessions with something to send */
-    struct list busy;   /* sessions with frames left over */
+    struct list busy;   /* users of whose sessions something is to be read (turns.h) */
     struct list paused; /* sessions that are not read from, because they hold too much */
     struct list closed; /* sessions to be freed */
     unsigned n_sessions, n_regions;
-    uint64_t request_bytes, reply_bytes; /* sums of those of sessions and jobs */
+    uint64_t request_bytes; /* the sum of those of sessions and jobs */
     uint64_t last_region_id;
 
     struct list stats_waits; /* server.info that waits for workers */
-    struct deadline idle_deadline, drain_deadline, tidy_deadline;
+    struct deadline idle_deadline, drain_deadline, tidy_deadline, log_deadline;
 
     struct message_writer writer;  /* for one reply at a time */
     struct message_writer scratch; /* for a part of one */
     uint64_t started_ns;
     bool needs_check, is_draining, is_leaving;
+    bool has_callers; /* connections to be accepted */
+    bool has_held_back;  /* jobs or requests wait until their users have read replies */
+    bool has_room_again; /* some were read, and there were such */
     bool has_told_ready;
     bool is_stuck; /* after broker_deinit(): a thread still waits for a disk or the like */
     int exit_status;
 };
 
+/* As server_new(). */
 int broker_init(struct broker *broker, const struct options *options) GAD_MUST_CHECK;
 void broker_deinit(struct broker *broker); /* also half-built */
 

@@ -5,13 +5,19 @@
  *          +-- back to the front -----+-- the worker ended
  *
  * Admission happens once in every turn of the loop, at each worker as long as it takes what is
- * sent. A job that was planned for other limits than its worker has by then, or a region of which
- * the worker cannot map, is decided upon again first, and may go to another worker. When
- * a worker ends, what was active and can run again goes back to the front of the queue in the old
- * order; what cannot ends `worker-lost`. A job that had a tile in hand when the worker died of its
- * own doing has a strike and is a suspect: it runs next, alone, so a second death is its own:
- * `poisoned`. Where no tile was in hand (the worker died while it took a job in, say) all that were
- * active are suspects. Deaths from outside count for nobody, but not for ever (MAX_ATTEMPTS).
+ * sent. A job whose result comes back in a message waits while its user has not read what came
+ * before: so many bytes are charged before it starts, and memory follows what clients read. A job
+ * that was planned for other limits than its worker has by then, or a region of which the worker
+ * cannot map, is decided upon again first, and may go to another worker. When a worker ends, what
+ * was active and can run again goes back to the front of the queue in the old order; what cannot
+ * ends `worker-lost`. A job that had a tile in hand when the worker died of its own doing has a
+ * strike and is a suspect: it runs next, alone, so a second death is its own: `poisoned`. Where a
+ * thread of the worker faulted only the job of its tile is a suspect. Where no
+ * tile was in hand (the worker died while it took a job in, say) all that were active are suspects.
+ * Deaths from outside count for nobody, but not for ever (MAX_ATTEMPTS).
+ *
+ * A job whose client is silent while others wait for its carry is parked (carries.c): it waits at
+ * the worker without one, and goes back to the queue when its client is there again.
  *
  * Called by broker.c (turn) and worker.c.
  */
@@ -55,9 +61,27 @@ static bool is_as_planned(const struct worker *w, const struct job *job)
     return job->planned_serial == worker_limits_serial(w);
 }
 
+/* One at a time it may always be: a share can be less than a result. */
+bool dispatch_may_reply(void *userdata, uid_t uid, uint64_t reply_bytes)
+{
+    struct broker *broker = userdata;
+    const struct accounts *accounts = broker->accounts;
+    if (reply_bytes == 0)
+        return true;
+    uint64_t coming = account_use(accounts, uid, ACCOUNT_COMING_BYTES);
+    if (coming + account_use(accounts, uid, ACCOUNT_REPLY_BYTES) == 0 ||
+        account_has_room(accounts, uid, ACCOUNT_REPLY_BYTES, coming + reply_bytes))
+        return true;
+    broker->has_held_back = true;
+    return false;
+}
+
 static void give(struct broker *broker, struct worker *w, struct job *job)
 {
     struct gad_error error = {0};
+    if (job->item.reply_bytes > 0)
+        account_set_charge(broker->accounts, job_uid(job), ACCOUNT_COMING_BYTES,
+                           job->item.reply_bytes, &job->reply_charge);
     job_set_state(job, JOB_RUNNING);
     job->n_attempts++;
     job->n_tiles_done = job->read_bytes = job->write_bytes = 0;
@@ -117,12 +141,39 @@ static void admit(struct broker *broker, struct worker *w)
     }
     if (has_started)
         worker_watch_hangs(w);
+    worker_watch_carries(w);
 }
 
 void dispatch_turn(struct broker *broker)
 {
+    broker->has_held_back = false;
     for (unsigned i = 0; i < broker->n_workers; i++)
         admit(broker, broker->workers[i]);
+}
+
+/* Its client is back. */
+static bool begins_again(const struct job *job, const struct gad_error *error)
+{
+    return job->item.is_parked && !job->is_cancelling && error->status != GAD_CANCELLED;
+}
+
+static void send_back(struct broker *broker, struct worker *w, struct job *job);
+
+void dispatch_parked(struct broker *broker, struct worker *w, const struct message *message)
+{
+    struct gad_error ignored;
+    uint64_t id, silent_ms = 0;
+    if (map_require_u64(&message->params, "job", &id, &ignored) != 0 ||
+        map_u64(&message->params, "silent_ms", &silent_ms, &ignored) != 0)
+        return;
+    struct job *job = jobs_find_any(broker->jobs, id);
+    if (!job || job->state != JOB_RUNNING || job->worker != w || job->item.is_suspect ||
+        job->item.is_parked)
+        return;
+    queue_park(worker_queue(w), worker_pool(w), &job->item);
+    log_info(LOG_JOB(job->id, job_uid(job)),
+             "waits without its carry: its client has said nothing for %.1f s, and others wait",
+             (double)silent_ms / 1e3);
 }
 
 void dispatch_answered(struct broker *broker, struct job *job, const struct message *message,
@@ -133,7 +184,10 @@ void dispatch_answered(struct broker *broker, struct job *job, const struct mess
         error_from_map(&message->error, &error);
         if (error.status == GAD_OK)
             error.status = GAD_INTERNAL;
-        finish_error(broker, job, &error);
+        if (begins_again(job, &error))
+            send_back(broker, job->worker, job);
+        else
+            finish_error(broker, job, &error);
     } else if (message->result.type != MSGPACK_OBJECT_MAP) {
         error_set(&error, GAD_INTERNAL, NULL, "the worker's result is not a map");
         finish_error(broker, job, &error);
@@ -147,6 +201,7 @@ static void tell_progress(struct broker *broker, struct job *job)
     struct message_writer *w = &broker->writer;
     struct session *owner = job->owner;
     if (!owner || job->progress_ms == 0 || !session_is_alive(owner) ||
+        session_check_room(owner, FRAME_MAX_BODY_BYTES) != 0 ||
         conn_n_queued_bytes(owner->conn) > PROGRESS_QUEUE_BYTES)
         return;
     message_begin_notification(w, "job.progress");
@@ -239,6 +294,7 @@ static void end_lost(struct broker *broker, struct job *job, enum gad_status sta
 
 static void send_back(struct broker *broker, struct worker *w, struct job *job)
 {
+    charge_release(&job->reply_charge);
     log_info(LOG_JOB(job->id, job_uid(job)), "goes back to the queue of %s, %u strikes",
              worker_info(w)->engine, job->n_strikes);
     job_set_state(job, JOB_QUEUED);
@@ -256,7 +312,8 @@ void dispatch_worker_lost(struct broker *broker, struct worker *w, const struct 
     strikes_describe(death, cause, sizeof(cause));
     while (!list_is_empty(active)) {
         struct job *job = job_of(active->prev); /* from the last: each goes to the front */
-        if (is_all || is_struck(job, struck, n_struck))
+        bool is_parked = job->item.is_parked;   /* nothing of it was in hand */
+        if (!is_parked && (is_all || is_struck(job, struck, n_struck)))
             job->n_strikes++;
         enum gad_status status = judge(job);
         if (status != GAD_OK)

@@ -20,6 +20,7 @@
 #include "daemon/broker/joblog.h"
 #include "daemon/broker/log.h"
 #include "daemon/broker/region.h"
+#include "daemon/broker/result.h"
 #include "daemon/broker/session.h"
 #include "daemon/broker/splice.h"
 #include "daemon/broker/workers/worker.h"
@@ -40,8 +41,25 @@ static void unlink_waiter(struct waiter *waiter)
 void finish_drop_waiter(struct waiter *waiter)
 {
     unlink_waiter(waiter);
+    charge_release(&waiter->charge);
     if (waiter->is_heap)
         free(waiter);
+}
+
+/* Of small ones a copy costs less than keeping account. */
+static void send_pairs(struct session *session, const struct job *job, const char *pairs,
+                       size_t n_bytes)
+{
+    struct result *result = job->result;
+    if (result->n_body_bytes < SESSION_LARGE_BYTES) {
+        session_send_with(session, pairs, n_bytes);
+        return;
+    }
+    account_set_charge(session->broker->accounts, job_uid(job), ACCOUNT_REPLY_BYTES,
+                       result->n_body_bytes, &result->charge);
+    shared_ref(&result->shared); /* it may not be queued: then the charge goes at once */
+    session_send_shared(session, &result->shared, pairs, n_bytes);
+    shared_unref(&result->shared);
 }
 
 /* The worker's result, two keys longer: its pairs go from where they are. */
@@ -52,13 +70,13 @@ static void send_result(struct session *session, uint32_t id, const struct job *
     uint32_t n_pairs;
     const char *pairs;
     size_t n_bytes;
-    splice_map(job->result, job->n_result_bytes, &n_pairs, &pairs, &n_bytes);
+    splice_map(job->result->map, job->result->n_map_bytes, &n_pairs, &pairs, &n_bytes);
     message_begin_result(w, id);
     msgpack_pack_map(&w->packer, n_pairs + 2);
     pack_key_u64(&w->packer, "job", job->id);
     pack_key_str(&w->packer, "engine_why", job->engine_why);
     if (w->buffer.size + n_bytes <= FRAME_MAX_BODY_BYTES) {
-        session_send_with(session, pairs, n_bytes);
+        send_pairs(session, job, pairs, n_bytes);
         return;
     }
     error_set(&error, GAD_LIMIT_EXCEEDED, "outputs", "the inline results do not fit a message");
@@ -135,16 +153,25 @@ static bool can_answer(const struct session *session, const struct job *job)
     return job_has_ended(job) || (job->state == JOB_SETTLING && job->owner == session);
 }
 
-int finish_wait(struct session *session, uint32_t id, struct job *job, uint64_t timeout_ns)
+int finish_wait(struct session *session, uint32_t id, struct job *job, uint64_t timeout_ns,
+                struct gad_error *error)
 {
+    struct charge charge = {0};
     if (can_answer(session, job)) {
         answer(session, id, job);
         return 0;
     }
+    int r =
+        account_charge(session->broker->accounts, session->uid, ACCOUNT_WAITS, 1, &charge, error);
+    if (r != 0)
+        return r;
     struct waiter *waiter = calloc(1, sizeof(*waiter));
-    if (!waiter)
+    if (!waiter) {
+        charge_release(&charge);
         return -ENOMEM;
+    }
     waiter->is_heap = true;
+    waiter->charge = charge;
     link_waiter(waiter, session, id, job);
     if (timeout_ns != UINT64_MAX)
         broker_set_deadline(session->broker, &waiter->deadline, timeout_ns, on_timeout);
@@ -177,6 +204,7 @@ void finish_release(struct broker *broker, struct job *job)
     job->held_bytes = 0;
     charge_release(&job->request_charge);
     charge_release(&job->fd_charge);
+    charge_release(&job->reply_charge);
     if (job->state != JOB_SETTLING)
         charge_release(&job->job_charge);
 }
@@ -209,10 +237,8 @@ static void read_numbers(struct job *job, const msgpack_object *result)
 void finish_result(struct broker *broker, struct job *job, const struct message *message,
                    struct frame *frame)
 {
-    job->result_body = steal_ptr(frame->body);
-    job->n_result_body_bytes = frame->size_bytes;
-    job->result = message->payload;
-    job->n_result_bytes = message->n_payload_bytes;
+    job->result = result_new(steal_ptr(frame->body), frame->size_bytes, message->payload,
+                             message->n_payload_bytes);
     read_numbers(job, &message->result);
     metrics_moved(&broker->metrics, job, &message->result);
     if (!job->needs_settling) {
@@ -237,7 +263,7 @@ void finish_error(struct broker *broker, struct job *job, const struct gad_error
     else if (job->error)
         *job->error = *error;
     else
-        job->result = NULL; /* nobody may take it for a success */
+        job->result = result_drop(job->result); /* nobody may take it for a success */
     conclude(broker, job, error->status == GAD_CANCELLED ? JOB_CANCELLED : JOB_FAILED);
 }
 

@@ -9,9 +9,9 @@ struct message;
 struct session;
 
 /* The session's request `id` waits for the job's outcome; the answer may come at once. timeout_ns
- * UINT64_MAX: none. 0 or -ENOMEM. */
-int finish_wait(struct session *session, uint32_t id, struct job *job,
-                uint64_t timeout_ns) GAD_MUST_CHECK;
+ * UINT64_MAX: none. 0, quota-exceeded, -ENOMEM. */
+int finish_wait(struct session *session, uint32_t id, struct job *job, uint64_t timeout_ns,
+                struct gad_error *error) GAD_MUST_CHECK;
 void finish_wait_run(struct session *session, uint32_t id, struct job *job); /* its own job.run */
 void finish_drop_waiter(struct waiter *waiter); /* its session is gone */
 

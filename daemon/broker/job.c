@@ -22,6 +22,7 @@
  * Called by submit.c, dispatch.c, finish.c and the methods.
  */
 #include "daemon/broker/job.h"
+#include "daemon/broker/result.h"
 #include "proto/util.h"
 
 #include <assert.h>
@@ -229,18 +230,17 @@ static void drop_result(struct job *job)
     if (list_is_linked(&job->data_link)) {
         struct job_user *user = job->user;
         *(job->was_fetched ? &user->fetched_bytes : &user->unread_bytes) -=
-            job->n_result_body_bytes;
+            job->result->n_body_bytes;
         list_remove(&job->data_link);
     }
-    free(steal_ptr(job->result_body));
-    job->result = NULL;
-    job->n_result_bytes = job->n_result_body_bytes = 0;
+    job->result = result_drop(job->result);
 }
 
 static void free_job(struct job *job)
 {
     assert(list_is_empty(&job->waiters) && !job->body && !job->fds && !job->regions);
     assert(job->item.place == QUEUE_OUT && !job->job_charge.account);
+    assert(!job->reply_charge.account);
     drop_result(job);
     list_remove(&job->id_link);
     list_remove(&job->key_link);
@@ -262,7 +262,7 @@ static void file_result(struct job *job)
 {
     struct job_user *user = job->user;
     list_push_back(job->was_fetched ? &user->fetched : &user->unread, &job->data_link);
-    *(job->was_fetched ? &user->fetched_bytes : &user->unread_bytes) += job->n_result_body_bytes;
+    *(job->was_fetched ? &user->fetched_bytes : &user->unread_bytes) += job->result->n_body_bytes;
 }
 
 /* The newest may stay even if it is over the bound by itself. */
@@ -301,7 +301,7 @@ void job_keep(struct jobs *jobs, struct job *job, uint64_t now_ns)
     job->is_kept = true;
     if (job->was_fetched)
         list_push_back(&user->told, &job->told_link);
-    if (job->result_body)
+    if (job->result)
         file_result(job);
     bound_results(user);
     bound_records(user, job);
@@ -323,7 +323,7 @@ void job_fetched(struct job *job)
         return;
     bool is_filed = list_is_linked(&job->data_link);
     if (is_filed) {
-        job->user->unread_bytes -= job->n_result_body_bytes;
+        job->user->unread_bytes -= job->result->n_body_bytes;
         list_remove(&job->data_link);
     }
     job->was_fetched = true;

@@ -24,6 +24,7 @@
 
 struct metrics_user;
 struct region;
+struct result;
 struct session;
 struct worker;
 
@@ -44,6 +45,7 @@ struct waiter {
     struct session *session;
     uint32_t id; /* of the request */
     bool is_heap;
+    struct charge charge;
     struct deadline deadline;
 };
 
@@ -73,6 +75,7 @@ struct job {
     uint32_t progress_ms;
     bool needs_settling;
     struct charge job_charge, fd_charge, request_charge;
+    struct charge reply_charge; /* for its result, while the worker has it */
 
     /* The plan. */
     uint32_t planned_serial; /* of the limits that it was made with */
@@ -81,6 +84,7 @@ struct job {
     bool is_product;
     char engine_why[ENGINE_WHY_SIZE];
     bool is_in_place, is_restartable;
+    bool has_provider; /* its client answers for blocks of some array */
 
     /* At the worker. */
     struct worker *worker; /* where it is, waits or was; NULL: it was never queued */
@@ -98,9 +102,7 @@ struct job {
 
     /* The outcome, once it has ended (the result also while settling). */
     struct gad_error *error;
-    char *result_body;
-    const char *result;
-    size_t n_result_bytes, n_result_body_bytes;
+    struct result *result;
     bool is_kept, was_fetched; /* the latter: also of an error */
 };
 

@@ -6,8 +6,7 @@
  *
  * CODE is the outcome's word of the wire; ENGINE is `none` for a job that never ran. QUEUED_SECONDS
  * are those until its last attempt began, RUN_SECONDS the rest, with what its owner took to put the
- * output in its place. The label is a client's text: it is between quotation marks, those inside
- * and backslashes have a backslash in front, and what is not printable was refused or becomes '?'.
+ * output in its place. The label is a client's text, quoted so that it cannot pass for a field.
  *
  * Called by finish.c.
  */
@@ -25,19 +24,6 @@
 
 #define FIELDS_SIZE (256 + 2 * REQUEST_LABEL_SIZE)
 
-static void quote(const char *label, char *text)
-{
-    char printable[REQUEST_LABEL_SIZE];
-    snprintf(printable, sizeof(printable), "%s", label);
-    text_make_printable(printable);
-    for (const char *c = printable; *c; c++) {
-        if (*c == '"' || *c == '\\')
-            *text++ = '\\';
-        *text++ = *c;
-    }
-    *text = '\0';
-}
-
 static const char *code_of(const struct job *job)
 {
     if (job->state == JOB_DONE)
@@ -52,15 +38,15 @@ static double seconds(uint64_t from_ns, uint64_t to_ns)
 
 void joblog_ended(const struct broker *broker, const struct job *job)
 {
-    char fields[FIELDS_SIZE], label[2 * REQUEST_LABEL_SIZE];
+    char fields[FIELDS_SIZE], label[2 * REQUEST_LABEL_SIZE + 3];
     if (!log_is_on(LOG_LEVEL_INFO))
         return;
     bool has_run = job->started_ns > 0;
     uint64_t started_ns = has_run ? job->started_ns : job->ended_ns;
-    quote(job->label, label);
+    text_quote(job->label, label, sizeof(label));
     snprintf(fields, sizeof(fields),
              "CODE=%s ENGINE=%s QUEUED_SECONDS=%.6f RUN_SECONDS=%.6f READ_BYTES=%" PRIu64
-             " WRITTEN_BYTES=%" PRIu64 " LABEL=\"%s\"",
+             " WRITTEN_BYTES=%" PRIu64 " LABEL=%s",
              code_of(job), has_run ? worker_info(job->worker)->engine : "none",
              seconds(job->submitted_ns, started_ns), seconds(started_ns, job->ended_ns),
              job->read_bytes, job->write_bytes, label);

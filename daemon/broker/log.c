@@ -13,12 +13,18 @@
  * Lines get an `<n>` prefix when stderr is the journal's stream (JOURNAL_STREAM names its device
  * and inode). Fields stand at the line's end as KEY=VALUE there too: the journal's own protocol
  * would make fields of them, but sd_journal_send() waits while the journal does not read, and a log
- * that is dropped costs less than a loop that stands. Control characters become '?', so that a
- * client's text cannot forge lines.
+ * that is dropped costs less than a loop that stands. What is not printable becomes '?', so that a
+ * client's text cannot forge lines, nor change how one is read; what a client says of itself is
+ * quoted by who logs it (text_quote), so that it cannot forge fields.
+ *
+ * A line with a user's number counts against what the user may write (loglimit.c), but for those
+ * of the level debug, which somebody asked for. What was left out is told by log_report().
  *
  * Called by every file of the broker, from the loop's thread only.
  */
 #include "daemon/broker/log.h"
+#include "daemon/broker/loglimit.h"
+#include "proto/text.h"
 #include "proto/util.h"
 
 #include <fcntl.h>
@@ -28,6 +34,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #define LINE_BYTES 2048
 #define TEXT_BYTES 1024 /* of the text: fields always find room behind it */
@@ -41,6 +48,7 @@ static struct {
     bool has_priority;
     enum log_level level;
     uint64_t n_dropped, n_unreported;
+    struct log_limit limit;
 } state = {.fd = STDERR_FILENO, .own_fd = -1, .sink = SINK_POLLED, .level = LOG_LEVEL_WARN};
 
 static const struct {
@@ -82,6 +90,7 @@ static int reopen_nonblocking(int fd)
 void log_open(int fd, enum log_level level)
 {
     log_close();
+    state.limit = (struct log_limit){.n_left_out = 0};
     state.fd = fd;
     state.level = level;
 
@@ -101,6 +110,7 @@ void log_open(int fd, enum log_level level)
 
 void log_close(void)
 {
+    log_report();
     close_fd(&state.own_fd);
     state.fd = STDERR_FILENO;
     state.sink = SINK_POLLED;
@@ -153,9 +163,7 @@ size_t log_format(char *buffer, size_t n_bytes, bool has_priority, enum log_leve
         append(buffer, n_bytes, &length, " UID=%u", fields->uid);
     if (fields && fields->more)
         append(buffer, n_bytes, &length, " %s", fields->more);
-    for (size_t i = 0; i < length; i++)
-        if ((unsigned char)buffer[i] < 0x20 || buffer[i] == 0x7f)
-            buffer[i] = '?';
+    text_make_printable(buffer);
     if (length + 1 >= n_bytes)
         length = n_bytes > 1 ? n_bytes - 2 : 0;
     if (n_bytes > 1)
@@ -177,14 +185,21 @@ static bool emit(const char *line, size_t n_bytes)
     return write(fd, line, n_bytes) == (ssize_t)n_bytes;
 }
 
-void log_write(enum log_level level, const char *topic, const struct log_fields *fields,
-               const char *format, ...)
+static bool is_allowed(enum log_level level, const struct log_fields *fields)
+{
+    struct timespec now;
+    if (!fields || !fields->has_uid || level == LOG_LEVEL_DEBUG)
+        return true;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return log_limit_allows(&state.limit, fields->uid,
+                            level == LOG_LEVEL_INFO ? LOG_LIMIT_NOTES : LOG_LIMIT_FAULTS,
+                            (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec);
+}
+
+static void write_line(enum log_level level, const char *topic, const struct log_fields *fields,
+                       const char *format, va_list ap)
 {
     char text[TEXT_BYTES], line[LINE_BYTES];
-    va_list ap;
-
-    if (!log_is_on(level))
-        return;
     if (state.n_unreported > 0) {
         snprintf(text, sizeof(text), "%llu lines found no room",
                  (unsigned long long)state.n_unreported);
@@ -193,12 +208,51 @@ void log_write(enum log_level level, const char *topic, const struct log_fields 
         if (emit(line, n))
             state.n_unreported = 0;
     }
-    va_start(ap, format);
     vsnprintf(text, sizeof(text), format, ap);
-    va_end(ap);
     size_t n = log_format(line, sizeof(line), state.has_priority, level, topic, fields, text);
     if (!emit(line, n)) {
         state.n_dropped++;
         state.n_unreported++;
     }
+}
+
+void log_write(enum log_level level, const char *topic, const struct log_fields *fields,
+               const char *format, ...)
+{
+    va_list ap;
+    if (!log_is_on(level) || !is_allowed(level, fields))
+        return;
+    va_start(ap, format);
+    write_line(level, topic, fields, format, ap);
+    va_end(ap);
+}
+
+uint64_t log_n_left_out(void)
+{
+    return state.limit.n_left_out;
+}
+
+bool log_has_untold(void)
+{
+    return state.limit.n_untold > 0;
+}
+
+static void tell_left_out(const struct log_fields *fields, const char *format, ...)
+    GAD_PRINTF(2, 3);
+
+static void tell_left_out(const struct log_fields *fields, const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    write_line(LOG_LEVEL_WARN, "log", fields, format, ap);
+    va_end(ap);
+}
+
+void log_report(void)
+{
+    uint32_t uid;
+    uint64_t n;
+    while (log_limit_untold(&state.limit, &uid, &n))
+        tell_left_out(LOG_UID(uid), "%llu lines were left out: one user may not have more",
+                      (unsigned long long)n);
 }

@@ -18,7 +18,8 @@ struct log_fields {
     const char *more; /* "CODE=ok ENGINE=cpu": goes behind the others; or NULL */
 };
 
-/* Where lines go from now on. `fd` stays the caller's and must stay open. */
+/* Where lines go from now on, and nobody has written any. `fd` stays the caller's and must stay
+ * open. */
 void log_open(int fd, enum log_level level);
 void log_close(void);
 
@@ -33,8 +34,13 @@ size_t log_format(char *buffer, size_t n_bytes, bool has_priority, enum log_leve
 void log_write(enum log_level level, const char *topic, const struct log_fields *fields,
                const char *format, ...) GAD_PRINTF(4, 5);
 
-/* The lines that found no room so far. */
+/* The lines that found no room so far; those that were more than their user may have. */
 uint64_t log_n_dropped(void);
+uint64_t log_n_left_out(void);
+
+/* Whether lines were left out that log_report() has not told yet: one line for each user. */
+bool log_has_untold(void);
+void log_report(void);
 
 #define LOG_JOB(job_id, user_id)                                                                   \
     (&(const struct log_fields){.job = (job_id), .has_uid = true, .uid = (user_id)})

@@ -284,6 +284,11 @@ int watch_set(struct watch *watch, unsigned events)
     return r;
 }
 
+bool watch_asks_for(const struct watch *watch, unsigned events)
+{
+    return (watch->events & events) == events;
+}
+
 struct watch *watch_close(struct watch *watch)
 {
     if (watch) {

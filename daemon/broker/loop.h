@@ -47,6 +47,7 @@ bool loop_finish_work(struct loop *loop) GAD_MUST_CHECK;
 int watch_new(struct loop *loop, int fd, watch_func func, void *userdata,
               struct watch **ret_watch) GAD_MUST_CHECK;
 int watch_set(struct watch *watch, unsigned events) GAD_MUST_CHECK;
+bool watch_asks_for(const struct watch *watch, unsigned events); /* as was set last */
 struct watch *watch_close(struct watch *watch); /* NULL; no more calls from here on */
 
 /* Starts a program in a session of its own; fds[i] becomes its descriptor 3 + i; it has no input,

@@ -66,8 +66,9 @@ static int serve(const struct options *options)
         status = broker_run(&broker);
     } else {
         status = r == -EWOULDBLOCK ? EXIT_OTHER_DAEMON : 1;
-        log_error(NULL, "%s: %s", options->socket_path,
-                  r == -EWOULDBLOCK ? "another daemon serves this socket" : strerror(-r));
+        if (r < 0)
+            log_error(NULL, "%s: %s", options->socket_path,
+                      r == -EWOULDBLOCK ? "another daemon serves this socket" : strerror(-r));
     }
     broker_deinit(&broker);
     if (broker.is_stuck) {

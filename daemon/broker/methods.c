@@ -15,6 +15,7 @@
 #include "daemon/broker/session.h"
 #include "daemon/broker/stats.h"
 #include "daemon/broker/workers/workers.h"
+#include "proto/text.h"
 #include "proto/util.h"
 
 #include <stdio.h>
@@ -57,12 +58,13 @@ static void reply_hello(const struct request *q)
 static int handle_hello(const struct request *q, struct gad_error *error)
 {
     struct session *session = q->session;
+    char name[SESSION_NAME_SIZE] = "";
     uint64_t version = 0;
     if (session->state != SESSION_NEW)
         return error_set(error, GAD_BAD_REQUEST, NULL, "hello was said before");
     int r = map_require_u64(q->params, "version", &version, error);
     if (r == 0)
-        r = map_copy_str(q->params, "client", session->client, sizeof(session->client), error);
+        r = map_copy_str(q->params, "client", name, sizeof(name), error);
     if (r != 0)
         return r;
     if (version != PROTOCOL_VERSION) {
@@ -72,9 +74,9 @@ static int handle_hello(const struct request *q, struct gad_error *error)
         error_found(error, "%llu", (unsigned long long)version);
         return GAD_VERSION;
     }
+    text_quote(name[0] ? name : "?", session->client, sizeof(session->client));
     session->state = SESSION_OPEN;
-    log_info(LOG_UID(session->uid), "client '%s' (pid %d) came", session->client,
-             (int)session->pid);
+    log_info(LOG_UID(session->uid), "client %s (pid %d) came", session->client, (int)session->pid);
     reply_hello(q);
     return 0;
 }
@@ -106,7 +108,9 @@ static int handle_server_info(const struct request *q, struct gad_error *error)
 
 static int handle_server_stats(const struct request *q, struct gad_error *error)
 {
-    int r = check_waiting(q->session, STATS_MAX_WAITING, error);
+    int r = session_check_room(q->session, stats_most_bytes(q->session->broker));
+    if (r == 0)
+        r = check_waiting(q->session, STATS_MAX_WAITING, error);
     return r ? r : info_ask(q->session, q->id, true, stats_reply);
 }
 
@@ -116,8 +120,10 @@ static int handle_server_ops(const struct request *q, struct gad_error *error)
     (void)error;
     message_begin_result(w, q->id);
     info_pack_ops(&w->packer);
-    session_send(q->session);
-    return 0;
+    int r = session_check_room(q->session, w->buffer.size);
+    if (r == 0)
+        session_send(q->session);
+    return r;
 }
 
 static int handle_region_attach(const struct request *q, struct gad_error *error)
@@ -153,23 +159,39 @@ static int handle_region_detach(const struct request *q, struct gad_error *error
 static const struct {
     const char *name;
     int (*handle)(const struct request *q, struct gad_error *error);
+    bool is_in_reserve; /* also on a session of the reserve: it looks, waits or cancels */
 } table[] = {
-    {"job.run", handle_job_run},
-    {"job.submit", handle_job_submit},
-    {"job.wait", handle_job_wait},
-    {"job.status", handle_job_status},
-    {"job.plan", handle_job_plan},
-    {"job.cancel", handle_job_cancel},
-    {"job.settle", handle_job_settle},
-    {"job.list", handle_job_list},
-    {"region.attach", handle_region_attach},
-    {"region.detach", handle_region_detach},
-    {"ping", handle_ping},
-    {"hello", handle_hello},
-    {"server.info", handle_server_info},
-    {"server.ops", handle_server_ops},
-    {"server.stats", handle_server_stats},
+    {"job.run", handle_job_run, false},
+    {"job.submit", handle_job_submit, false},
+    {"job.wait", handle_job_wait, true},
+    {"job.status", handle_job_status, true},
+    {"job.plan", handle_job_plan, false},
+    {"job.cancel", handle_job_cancel, true},
+    {"job.settle", handle_job_settle, false},
+    {"job.list", handle_job_list, true},
+    {"region.attach", handle_region_attach, false},
+    {"region.detach", handle_region_detach, false},
+    {"ping", handle_ping, true},
+    {"hello", handle_hello, true},
+    {"server.info", handle_server_info, true},
+    {"server.ops", handle_server_ops, true},
+    {"server.stats", handle_server_stats, true},
 };
+
+/* It leaves after that: the reserve is for others. */
+static int refuse_in_reserve(const struct request *q, int r, struct gad_error *error)
+{
+    struct session *session = q->session;
+    if (r < 0)
+        return r;
+    size_t n_chars = strlen(error->message);
+    snprintf(error->message + n_chars, sizeof(error->message) - n_chars,
+             "; one in reserve can list, wait for and cancel jobs: end one of them");
+    metrics_refused(&session->broker->metrics, (int)error->status);
+    session_reply_error(session, q->id, error);
+    session_end(session);
+    return 0;
+}
 
 int methods_handle(const struct request *q, struct gad_error *error)
 {
@@ -177,8 +199,10 @@ int methods_handle(const struct request *q, struct gad_error *error)
     if (q->session->state == SESSION_NEW && !message_is(m, "hello"))
         return error_set(error, GAD_BAD_REQUEST, NULL, "the first request is hello");
     for (unsigned i = 0; i < ARRAY_LENGTH(table); i++)
-        if (message_is(m, table[i].name))
-            return table[i].handle(q, error);
+        if (message_is(m, table[i].name)) {
+            int r = table[i].is_in_reserve ? 0 : session_leave_reserve(q->session, error);
+            return r != 0 ? refuse_in_reserve(q, r, error) : table[i].handle(q, error);
+        }
     error_set(error, GAD_UNKNOWN_METHOD, NULL, "there is no method '%.*s'", (int)m->n_method_chars,
               m->method);
     error_found(error, "%.*s", (int)m->n_method_chars, m->method);

@@ -3,21 +3,28 @@
  * job.run is job.submit and job.wait in one, without the second request; both attach to a job with
  * the same key instead of making another. A job is looked up inside the caller's user, so every
  * connection of a user can wait for, look at and cancel what another one submitted; only settling
- * is the owner's, who alone knows where the output belongs.
+ * is the owner's, who alone knows where the output belongs. Root and the daemon's own user look at
+ * and cancel anybody's: the group of the socket is no sign of it, all users are in it.
  *
  * Called through the table in methods.c.
  */
+#define LOG_TOPIC "job"
 #include "daemon/broker/broker.h"
 #include "daemon/broker/workers/engines.h"
 #include "daemon/broker/finish.h"
+#include "daemon/broker/log.h"
 #include "daemon/broker/methods.h"
 #include "daemon/broker/session.h"
-#include "daemon/broker/submit.h"
+#include "daemon/broker/planner.h"
 #include "proto/util.h"
 
-#define LIST_BYTES    (FRAME_MAX_BODY_BYTES - 16384u) /* of statuses: the latest that fit */
-#define LIST_JOBS     1900u /* of them: a status has up to 33 of a body's 65536 objects */
-#define PROGRAM_CHARS 65536u
+#define LIST_BYTES (FRAME_MAX_BODY_BYTES - 16384u) /* of statuses: the latest that fit */
+#define LIST_JOBS  1900u /* of them: a status has up to 33 of a body's 65536 objects */
+
+static int unknown_job(uint64_t id, struct gad_error *error)
+{
+    return error_set(error, GAD_UNKNOWN_JOB, "job", "there is no job %llu", (unsigned long long)id);
+}
 
 static int find_job(const struct request *q, struct job **ret_job, struct gad_error *error)
 {
@@ -26,10 +33,20 @@ static int find_job(const struct request *q, struct job **ret_job, struct gad_er
     if (r != 0)
         return r;
     *ret_job = jobs_find(q->session->broker->jobs, q->session->uid, id);
-    if (!*ret_job)
-        return error_set(error, GAD_UNKNOWN_JOB, "job", "there is no job %llu",
-                         (unsigned long long)id);
-    return 0;
+    return *ret_job ? 0 : unknown_job(id, error);
+}
+
+/* Also anybody's, for those who may look at all and end any. */
+static int find_any_job(const struct request *q, struct job **ret_job, struct gad_error *error)
+{
+    uint64_t id = 0;
+    if (!session_is_admins(q->session))
+        return find_job(q, ret_job, error);
+    int r = map_require_u64(q->params, "job", &id, error);
+    if (r != 0)
+        return r;
+    *ret_job = jobs_find_any(q->session->broker->jobs, id);
+    return *ret_job ? 0 : unknown_job(id, error);
 }
 
 /* job.plan ------------------------------------------------------------------------------------ */
@@ -134,16 +151,16 @@ static void pack_product(msgpack_packer *p, const struct submission *s)
 /* What an engine would take, or why it cannot be asked for an estimate. */
 static void pack_plan_engine(msgpack_packer *p, const struct submission *s, unsigned offer)
 {
-    const struct engine_estimate *e = engines_estimate_of(s->decision, offer);
-    bool has_seconds = e && e->is_possible, is_chosen = offer == s->decision->offer;
+    const struct engine_estimate *e = engines_estimate_of(&s->choice->decision, offer);
+    bool has_seconds = e && e->is_possible, is_chosen = offer == s->choice->decision.offer;
     char why_not[ENGINE_WHY_SIZE];
-    engines_why_not(s->request, s->offers, s->decision, offer, why_not);
+    engines_why_not(s->request, s->choice->offers, &s->choice->decision, offer, why_not);
     msgpack_pack_map(p, 2u + 3u * has_seconds + !is_chosen);
-    pack_key_str(p, "engine", s->offers[offer].name);
+    pack_key_str(p, "engine", s->choice->offers[offer].name);
     if (has_seconds) {
         pack_key_f64(p, "seconds", e->plan.seconds);
         pack_key_str(p, "bound", plan_bound_name(e->plan.bound));
-        pack_key_f64(p, "behind_seconds", s->offers[offer].busy_seconds);
+        pack_key_f64(p, "behind_seconds", s->choice->offers[offer].busy_seconds);
     }
     pack_key_bool(p, "chosen", is_chosen);
     if (!is_chosen)
@@ -152,23 +169,19 @@ static void pack_plan_engine(msgpack_packer *p, const struct submission *s, unsi
 
 static void pack_plan_engines(msgpack_packer *p, const struct submission *s)
 {
-    pack_key_str(p, "engine", s->offers[s->decision->offer].name);
-    pack_key_str(p, "engine_why", s->decision->why);
+    pack_key_str(p, "engine", s->choice->offers[s->choice->decision.offer].name);
+    pack_key_str(p, "engine_why", s->choice->decision.why);
     pack_str(p, "engines");
-    msgpack_pack_array(p, s->n_offers);
-    for (unsigned i = 0; i < s->n_offers; i++)
+    msgpack_pack_array(p, s->choice->n_offers);
+    for (unsigned i = 0; i < s->choice->n_offers; i++)
         pack_plan_engine(p, s, i);
 }
 
-static int reply_plan(const struct request *q, const struct submission *s)
+static void reply_plan(const struct request *q, const struct submission *s)
 {
     struct message_writer *w = &q->session->broker->writer;
     msgpack_packer *p = &w->packer;
     const struct plan *plan = s->plan;
-    _cleanup_free_ char *text = malloc(PROGRAM_CHARS);
-    if (!text)
-        return -ENOMEM;
-    program_print(s->program, text, PROGRAM_CHARS);
     message_begin_result(w, q->id);
     msgpack_pack_map(p, 13u + s->program->product.is_there);
     pack_plan_outputs(p, s);
@@ -181,20 +194,15 @@ static int reply_plan(const struct request *q, const struct submission *s)
     pack_key_u64(p, "read_bytes", plan->read_bytes);
     pack_key_u64(p, "write_bytes", plan->write_bytes);
     pack_key_f64(p, "seconds", plan->seconds);
-    pack_key_bool(p, "restartable", plan->is_restartable && !s->has_provider);
-    pack_key_str(p, "program", text);
+    pack_key_bool(p, "restartable",
+                  plan->is_restartable && (!s->places.has_provider || s->request->again));
+    pack_key_str(p, "program", s->text);
     session_send(q->session);
-    return 0;
 }
 
 int handle_job_plan(const struct request *q, struct gad_error *error)
 {
-    struct submission s;
-    int r = submission_make(q->session, q->message, q->frame, true, &s, error);
-    if (r == 0)
-        r = reply_plan(q, &s);
-    submission_deinit(&s);
-    return r;
+    return planner_take(q, SUBMISSION_PLAN, error);
 }
 
 /* job.run, job.submit, job.wait --------------------------------------------------------------- */
@@ -211,31 +219,47 @@ static int check_pending(const struct session *session, struct gad_error *error)
 
 int handle_job_run(const struct request *q, struct gad_error *error)
 {
-    struct job *job;
-    bool is_new;
     int r = check_pending(q->session, error);
-    if (r == 0)
-        r = submit(q->session, q->message, q->frame, &job, &is_new, error);
-    if (r != 0)
-        return r;
-    if (!is_new)
-        return finish_wait(q->session, q->id, job, UINT64_MAX);
-    finish_wait_run(q->session, q->id, job);
-    return 0;
+    return r ? r : planner_take(q, SUBMISSION_RUN, error);
 }
 
 int handle_job_submit(const struct request *q, struct gad_error *error)
 {
+    return planner_take(q, SUBMISSION_SUBMIT, error);
+}
+
+static void reply_submit(const struct request *q, const struct job *job)
+{
     struct message_writer *w = &q->session->broker->writer;
-    struct job *job;
-    bool is_new;
-    int r = submit(q->session, q->message, q->frame, &job, &is_new, error);
-    if (r != 0)
-        return r;
     message_begin_result(w, q->id);
     msgpack_pack_map(&w->packer, 1);
     pack_key_u64(&w->packer, "job", job->id);
     session_send(q->session);
+}
+
+int methods_job_found(const struct request *q, enum submission_kind kind, struct job *job,
+                      struct gad_error *error)
+{
+    if (kind == SUBMISSION_RUN)
+        return finish_wait(q->session, q->id, job, UINT64_MAX, error);
+    reply_submit(q, job);
+    return 0;
+}
+
+int methods_job_judged(const struct request *q, const struct submission *s, struct gad_error *error)
+{
+    struct job *job;
+    if (s->kind == SUBMISSION_PLAN) {
+        reply_plan(q, s);
+        return 0;
+    }
+    int r = submission_make_job(q->session, q->message, q->frame, s, &job, error);
+    if (r != 0)
+        return r;
+    if (s->kind == SUBMISSION_RUN)
+        finish_wait_run(q->session, q->id, job);
+    else
+        reply_submit(q, job);
     return 0;
 }
 
@@ -251,7 +275,8 @@ int handle_job_wait(const struct request *q, struct gad_error *error)
     if (r != 0)
         return r;
     bool is_forever = timeout_ms > UINT64_MAX / 2 / 1000000;
-    return finish_wait(q->session, q->id, job, is_forever ? UINT64_MAX : timeout_ms * 1000000);
+    return finish_wait(q->session, q->id, job, is_forever ? UINT64_MAX : timeout_ms * 1000000,
+                       error);
 }
 
 /* job.status, job.list ------------------------------------------------------------------------ */
@@ -286,7 +311,7 @@ int handle_job_status(const struct request *q, struct gad_error *error)
 {
     struct message_writer *w = &q->session->broker->writer;
     struct job *job;
-    int r = find_job(q, &job, error);
+    int r = find_any_job(q, &job, error);
     if (r != 0)
         return r;
     message_begin_result(w, q->id);
@@ -315,6 +340,11 @@ int handle_job_list(const struct request *q, struct gad_error *error)
     (void)error;
     message_writer_clear(listing.w);
     jobs_for_each(broker->jobs, q->session->uid, list_job, &listing);
+    int r = session_check_room(q->session, listing.w->buffer.size);
+    if (r != 0) {
+        message_writer_clear(listing.w);
+        return r;
+    }
     message_begin_result(&broker->writer, q->id);
     msgpack_pack_array(&broker->writer.packer, listing.n);
     pack_raw(&broker->writer.packer, listing.w->buffer.data, listing.w->buffer.size);
@@ -328,9 +358,12 @@ int handle_job_list(const struct request *q, struct gad_error *error)
 int handle_job_cancel(const struct request *q, struct gad_error *error)
 {
     struct job *job;
-    int r = find_job(q, &job, error);
+    int r = find_any_job(q, &job, error);
     if (r != 0)
         return r;
+    if (job_uid(job) != q->session->uid)
+        log_info(LOG_JOB(job->id, job_uid(job)), "is cancelled by user %u",
+                 (unsigned)q->session->uid);
     finish_cancel(q->session->broker, job);
     session_reply_empty(q->session, q->id);
     return 0;

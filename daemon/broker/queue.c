@@ -28,13 +28,17 @@ struct queue_user {
     uid_t uid;
     struct list plain, carrying;
     unsigned n_items, n_active, n_carries;
+    uint64_t carry_bytes; /* of those */
 };
 
 struct queue {
     struct queue_limits limits;
+    queue_gate *gate; /* NULL: always open */
+    void *gate_userdata;
     struct list ring, suspects, active;
     struct queue_item *starving;
-    unsigned n_waiting, n_active, n_carries;
+    unsigned n_waiting, n_active, n_carries, n_parked;
+    bool is_short;
     bool is_alone; /* the active item is a suspect */
     int64_t last_sequence, first_sequence;
 };
@@ -55,6 +59,12 @@ int queue_new(const struct queue_limits *limits, struct queue **ret_queue)
 void queue_set_limits(struct queue *queue, const struct queue_limits *limits)
 {
     queue->limits = *limits;
+}
+
+void queue_set_gate(struct queue *queue, queue_gate *gate, void *userdata)
+{
+    queue->gate = gate;
+    queue->gate_userdata = userdata;
 }
 
 struct queue *queue_free(struct queue *queue)
@@ -130,6 +140,17 @@ int queue_push(struct queue *queue, uid_t uid, struct queue_item *item, struct g
     return queue_push_again(queue, uid, item);
 }
 
+static void return_carry(struct queue *queue, struct poolmap *map, struct queue_item *item)
+{
+    if (item->carry.size_bytes == 0)
+        return;
+    item->user->n_carries--;
+    item->user->carry_bytes -= item->carry.size_bytes;
+    queue->n_carries--;
+    poolmap_return(map, &item->carry);
+    item->carry = (struct extent){0};
+}
+
 static void leave_active(struct queue *queue, struct poolmap *map, struct queue_item *item)
 {
     list_remove(&item->link);
@@ -137,12 +158,22 @@ static void leave_active(struct queue *queue, struct poolmap *map, struct queue_
     item->user->n_active--;
     if (item->is_suspect)
         queue->is_alone = false;
-    if (item->carry.size_bytes > 0) {
-        poolmap_return(map, &item->carry);
-        item->carry = (struct extent){0};
-        item->user->n_carries--;
-        queue->n_carries--;
-    }
+    queue->n_parked -= item->is_parked;
+    item->is_parked = false;
+    return_carry(queue, map, item);
+}
+
+void queue_park(struct queue *queue, struct poolmap *map, struct queue_item *item)
+{
+    assert(item->place == QUEUE_ACTIVE && !item->is_suspect && !item->is_parked);
+    return_carry(queue, map, item);
+    item->is_parked = true;
+    queue->n_parked++;
+}
+
+bool queue_is_short(const struct queue *queue)
+{
+    return queue->is_short;
 }
 
 static void leave_waiting(struct queue *queue, struct queue_item *item)
@@ -196,18 +227,37 @@ static bool must_wait(const struct queue *queue, const struct queue_item *item)
            !overtakes(item, starving);
 }
 
+static uint64_t largest_carry_of(const struct queue *queue, const struct queue_user *user)
+{
+    uint64_t largest_bytes = 0;
+    list_for_each (it, &queue->active) {
+        const struct queue_item *item = list_entry(it, struct queue_item, link);
+        if (item->user == user)
+            largest_bytes = max_u64(largest_bytes, item->carry.size_bytes);
+    }
+    return largest_bytes;
+}
+
 /* 0, -EAGAIN, -E2BIG */
 static int lend_carry(struct queue *queue, struct poolmap *map, struct queue_item *item)
 {
     if (item->carry_bytes == 0)
         return 0;
+    if (item->user->n_carries > 0 &&
+        !poolmap_is_within_share(map, item->user->carry_bytes, largest_carry_of(queue, item->user),
+                                 item->carry_bytes)) {
+        queue->is_short = true;
+        return -EAGAIN;
+    }
     bool is_beside = must_wait(queue, item);
     int r = is_beside ? poolmap_lend_beside(map, item->carry_bytes, queue->starving->carry_bytes,
                                             &item->carry)
                       : poolmap_lend(map, item->carry_bytes, &item->carry);
     if (r == -EAGAIN && !is_beside)
         queue->starving = item;
+    queue->is_short |= r == -EAGAIN;
     if (r == 0) {
+        item->user->carry_bytes += item->carry.size_bytes;
         item->user->n_carries++;
         queue->n_carries++;
     }
@@ -254,28 +304,39 @@ static struct queue_item *head_of(const struct list *items)
     return first ? list_entry(first, struct queue_item, link) : NULL;
 }
 
+static int try_in_turn(struct queue *queue, struct poolmap *map, struct queue_item *item)
+{
+    if (!queue->gate || queue->gate(queue->gate_userdata, item->user->uid, item->reply_bytes))
+        return try_item(queue, map, item);
+    if (queue->starving == item)
+        queue->starving = NULL; /* what it waits for is its own client */
+    return -EAGAIN;
+}
+
 static int try_user(struct queue *queue, struct poolmap *map, struct queue_user *user,
                     struct queue_item **ret_item)
 {
     struct queue_item *plain = head_of(&user->plain), *carrying = head_of(&user->carrying);
     if (carrying && (!plain || goes_before(carrying, plain))) {
         *ret_item = carrying;
-        int r = try_item(queue, map, carrying);
+        int r = try_in_turn(queue, map, carrying);
         if (r != -EAGAIN)
             return r;
         carrying = NULL; /* a plain one may pass it */
     }
     *ret_item = plain ? plain : carrying;
-    return *ret_item ? try_item(queue, map, *ret_item) : -EAGAIN;
+    return *ret_item ? try_in_turn(queue, map, *ret_item) : -EAGAIN;
 }
 
 int queue_admit(struct queue *queue, struct poolmap *map, struct queue_item **ret_item)
 {
+    queue->is_short = queue->n_waiting > 0 && queue->is_alone;
     if (queue->n_waiting == 0 || queue->is_alone)
         return -EAGAIN;
     struct queue_item *item = head_of(&queue->suspects);
     if (item) {
-        if (queue->n_active > 0)
+        queue->is_short = queue->n_active > queue->n_parked;
+        if (queue->is_short)
             return -EAGAIN;
         *ret_item = item;
         queue->starving = NULL; /* everything is free: nobody starves */

@@ -2,7 +2,9 @@
  *
  * Users take turns; inside a user the higher priority goes first, then who came first. A job whose
  * carry does not fit now waits; jobs without a carry pass it, other jobs with one do not, so that
- * it cannot starve, unless its own user holds a carry. A suspect (see strikes.h) goes first and alone. */
+ * it cannot starve, unless its own user holds a carry. Beside the largest of
+ * a user's carries the others are at most half of what is left. A suspect (see strikes.h) goes
+ * first and alone. */
 #pragma once
 
 #include "daemon/broker/list.h"
@@ -25,8 +27,10 @@ struct queue_item { /* embedded in the job; zeroed at first */
     int64_t sequence;
     int priority;
     uint64_t carry_bytes;
+    uint64_t reply_bytes; /* of its result, which waits for the client */
     bool is_suspect;
-    struct extent carry; /* while active */
+    struct extent carry; /* while active, unless parked */
+    bool is_parked;      /* active, but waits for its client without a carry */
 };
 
 struct queue_limits {
@@ -40,6 +44,11 @@ int queue_new(const struct queue_limits *limits, struct queue **ret_queue) GAD_M
 void queue_set_limits(struct queue *queue, const struct queue_limits *limits);
 struct queue *queue_free(struct queue *queue); /* NULL; all items are out */
 
+/* Whether a user may get a result of so many bytes now; jobs whose user may not wait, and hold up
+ * nobody else. Suspects are not asked for: they hold up everybody. */
+typedef bool queue_gate(void *userdata, uid_t uid, uint64_t reply_bytes);
+void queue_set_gate(struct queue *queue, queue_gate *gate, void *userdata);
+
 /* 0, queue-full with limit and use, -ENOMEM. */
 int queue_push(struct queue *queue, uid_t uid, struct queue_item *item,
                struct gad_error *error) GAD_MUST_CHECK;
@@ -52,6 +61,9 @@ int queue_refuse(unsigned n_waiting, unsigned most, struct gad_error *error);
 /* An active item goes back, before all others of its user and priority; never refused. */
 void queue_push_back_to_front(struct queue *queue, struct poolmap *map, struct queue_item *item);
 
+/* An active item gives up its carry; it stays active, and goes back when its client is there. */
+void queue_park(struct queue *queue, struct poolmap *map, struct queue_item *item);
+
 /* Out of the queue, wherever it is; its carry goes back to the map. */
 void queue_remove(struct queue *queue, struct poolmap *map, struct queue_item *item);
 
@@ -59,6 +71,10 @@ void queue_remove(struct queue *queue, struct poolmap *map, struct queue_item *i
  * *ret_item can never fit this pool and is out of the queue. */
 int queue_admit(struct queue *queue, struct poolmap *map,
                 struct queue_item **ret_item) GAD_MUST_CHECK;
+
+/* Whether, as the last queue_admit() saw it, somebody waits for what active items hold: a carry, or
+ * that they end. */
+bool queue_is_short(const struct queue *queue);
 
 struct list *queue_active(struct queue *queue); /* of queue_item.link */
 unsigned queue_n_waiting(const struct queue *queue);

@@ -6,6 +6,11 @@
  * drops the lock with the process. A private daemon serves whoever can reach its socket only if the
  * directory lets nobody else in, so its owner and mode are checked, not assumed.
  *
+ * The socket has its mode and its group from the moment that it has its name, so that a client who
+ * knocks while the daemon starts is never told that it may not. Only a daemon that is not root and
+ * gives its socket to another of its groups cannot have that: until the group is set, which is a
+ * moment later, nobody else gets in.
+ *
  * Called by server.c.
  */
 #include "daemon/broker/rundir.h"
@@ -19,6 +24,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/fsuid.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -72,6 +78,23 @@ int rundir_find_group(const char *name, gid_t *ret_group)
     return 0;
 }
 
+/* Whether new files get the group now. */
+static bool make_files_of(gid_t group)
+{
+    setfsgid(group);
+    return (gid_t)setfsgid((gid_t)-1) == group; /* nothing else says whether it was allowed */
+}
+
+static int bind_with_mode(int fd, const struct sockaddr_un *address, mode_t mode, gid_t group)
+{
+    bool is_of_group = group == (gid_t)-1 || make_files_of(group);
+    mode_t before = umask(is_of_group ? 0777 & ~mode : 0177);
+    int r = bind(fd, (const struct sockaddr *)address, sizeof(*address)) < 0 ? -errno : 0;
+    umask(before);
+    setfsgid(getegid());
+    return r;
+}
+
 int rundir_listen(const char *socket_path, mode_t mode, gid_t group, int *ret_fd)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -88,9 +111,7 @@ int rundir_listen(const char *socket_path, mode_t mode, gid_t group, int *ret_fd
         if (unlink(socket_path) < 0)
             return -errno;
     }
-    mode_t before = umask(0177); /* nobody else gets in before the mode is set */
-    int r = bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;
-    umask(before);
+    int r = bind_with_mode(fd, &address, mode, group);
     if (r == 0 && group != (gid_t)-1 && lchown(socket_path, (uid_t)-1, group) < 0)
         r = -errno;
     if (r == 0 && chmod(socket_path, mode) < 0)

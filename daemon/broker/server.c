@@ -1,6 +1,8 @@
 /* The listening socket: who knocks is accepted, asked who it is (SO_PEERCRED, which cannot lie) and
- * becomes a session. A user with too many sessions gets one more that answers its first request
- * with the refusal, so that the reason is seen; beyond MAX_REFUSED of these nobody is told.
+ * becomes a session. A user who has used up the sessions gets some more that may only look and
+ * cancel, so that nobody is locked out of the own jobs. After these a session answers its first
+ * request with the refusal, so that the reason is seen; beyond a few of those of a user at a time
+ * nobody is told.
  *
  * Without descriptors left accept() would fail for ever with the socket readable: a spare one is
  * given up for a moment, to take the connection and close it.
@@ -24,7 +26,6 @@
 #include <unistd.h>
 
 #define ACCEPTS_PER_WAKE_UP 16u
-#define MAX_REFUSED         64u
 
 struct server {
     struct broker *broker;
@@ -38,13 +39,15 @@ static int open_spare(void)
     return open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-static unsigned count_refused(const struct broker *broker)
+/* 0: a session, maybe in reserve; positive: one that is told the error; -ENOBUFS: not even that. */
+static int charge_session(struct accounts *accounts, uid_t uid, struct charge *charge,
+                          struct gad_error *error)
 {
-    unsigned n = 0;
-    list_for_each (it, &broker->sessions)
-        if (list_entry(it, struct session, link)->refusal)
-            n++;
-    return n;
+    struct gad_error ignored;
+    int r = account_charge(accounts, uid, ACCOUNT_SESSIONS, 1, charge, error);
+    if (r <= 0 || account_charge(accounts, uid, ACCOUNT_RESERVE, 1, charge, &ignored) == 0)
+        return r < 0 ? r : 0;
+    return account_charge(accounts, uid, ACCOUNT_REFUSED, 1, charge, &ignored) == 0 ? r : -ENOBUFS;
 }
 
 static void welcome(struct broker *broker, int fd_take)
@@ -56,8 +59,8 @@ static void welcome(struct broker *broker, int fd_take)
     struct charge charge = {0};
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n_bytes) < 0)
         return;
-    int r = account_charge(broker->accounts, peer.uid, ACCOUNT_SESSIONS, 1, &charge, &error);
-    if (r < 0 || (r > 0 && count_refused(broker) >= MAX_REFUSED))
+    int r = charge_session(broker->accounts, peer.uid, &charge, &error);
+    if (r < 0)
         return;
     if (r > 0)
         log_warn(LOG_UID(peer.uid), "%s", error.message);
@@ -70,10 +73,12 @@ static void turn_away(struct server *server)
 {
     close_fd(&server->spare_fd);
     int fd = accept4(server->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd >= 0)
-        close(fd);
+    struct ucred peer = {.uid = (uid_t)-1};
+    socklen_t n_bytes = sizeof(peer);
+    if (fd >= 0 && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n_bytes) == 0)
+        log_error(LOG_UID(peer.uid), "no descriptors left: a connection was turned away");
+    close_fd(&fd);
     server->spare_fd = open_spare();
-    log_error(NULL, "no descriptors left: a connection was turned away");
 }
 
 unsigned server_accept(struct server *server)
@@ -94,10 +99,12 @@ unsigned server_accept(struct server *server)
     return n;
 }
 
+/* Taken in after what was read in this round: who left has made room for who comes. */
 static void on_event(void *userdata, unsigned events)
 {
+    struct server *server = userdata;
     (void)events;
-    server_accept(userdata);
+    server->broker->has_callers = true;
 }
 
 static int listen_anew(struct server *server, const struct options *o)
@@ -106,9 +113,11 @@ static int listen_anew(struct server *server, const struct options *o)
     int r = o->is_private ? rundir_prepare(o->socket_path) : 0;
     if (r == 0 && o->group[0]) {
         r = rundir_find_group(o->group, &group);
-        if (r < 0)
+        if (r < 0) {
             log_error(NULL, "group '%s': %s", o->group,
                       r == -ENOENT ? "there is no such group" : strerror(-r));
+            return SERVER_TOLD;
+        }
     }
     if (r == 0)
         r = rundir_lock(o->socket_path, &server->lock_fd);
@@ -138,7 +147,7 @@ int server_new(struct broker *broker, struct server **ret_server)
         r = watch_new(broker->loop, server->listen_fd, on_event, server, &server->watch);
     if (r == 0)
         r = watch_set(server->watch, WATCH_READ);
-    if (r < 0) {
+    if (r != 0) {
         server_free(server);
         return r;
     }

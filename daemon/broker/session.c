@@ -1,19 +1,21 @@
 /* Sessions: frames in, requests to methods.c, replies out.
  *
- *     readable --> conn --> at most FRAMES_PER_WAKE_UP frames --> methods_handle()
- *                            rest: broker->busy, one such portion in every turn of the loop
+ *     readable --> broker->busy --> conn --> a portion of frames --> methods_handle()
+ *                       ^-- rest: in the next turn of the loop --'
  *     replies  --> conn's queue --> broker->dirty --> one flush at the end of the turn
  *
- * A client that sends and does not read is not read from while more than SESSION_CLOG_BYTES of
- * replies wait for it; if that lasts client-timeout, or the queue grows beyond session-replies (by
- * jobs that were under way), it is dropped.
+ * Users take turns (turns.c): in a turn of the loop the sessions of one user have USER_TURN_NS
+ * together, all users TURN_NS. What was begun then is still done, which is one frame; the others
+ * are first in the next turn.
  *
- * What all sessions together hold of large requests that wait, and of replies that were not sent
- * yet, is bounded too: beyond message-memory whoever has more than SESSION_SHARE_BYTES of such
- * requests is paused: not read from until its jobs have ended or others hold less. Its bytes wait
- * in its own socket. Only arrays inside the message make a request large, so these jobs are short,
- * and they end whether their client reads or not. Requests that only name files and regions are
- * never counted: a long queue of long jobs keeps nobody from asking about it.
+ * What waits to be read has bounds of its own (session_send.c).
+ *
+ * What all sessions together hold of large requests that wait is bounded too: beyond message-memory
+ * whoever has more than SESSION_SHARE_BYTES of such requests is paused: not read from until its
+ * jobs have ended or others hold less. Its bytes wait in its own socket. Only arrays inside the
+ * message make a request large, so these jobs are short, and they end whether their client reads or
+ * not. Requests that only name files and regions are never counted: a long queue of long jobs keeps
+ * nobody from asking about it.
  *
  * Descriptors that came with a message which is not complete, or not read yet, are their user's as
  * those of jobs are: whoever sends more than user-descriptors so, however many sessions, loses one.
@@ -23,7 +25,7 @@
  * end of the turn. Nothing else frees a session.
  */
 #define LOG_TOPIC "session"
-#include "daemon/broker/session.h"
+#include "daemon/broker/session_impl.h"
 #include "daemon/broker/broker.h"
 #include "daemon/broker/closer.h"
 #include "daemon/broker/finish.h"
@@ -31,39 +33,38 @@
 #include "daemon/broker/log.h"
 #include "daemon/broker/loop.h"
 #include "daemon/broker/methods.h"
+#include "daemon/broker/planner.h"
 #include "daemon/broker/region.h"
+#include "daemon/broker/turns.h"
+#include "proto/text.h"
 #include "proto/util.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
-#define FRAMES_PER_WAKE_UP   32u
-#define RECEIVES_PER_WAKE_UP 4u
-#define UNCLOG_BYTES         (SESSION_CLOG_BYTES / 2)
+#define FRAMES_PER_PORTION   32u
+#define RECEIVES_PER_PORTION 4u
+#define USER_TURN_NS         UINT64_C(500000)
+#define TURN_NS              UINT64_C(4000000)
 #define ENDING_NS            UINT64_C(5000000000)
 
 static void on_event(void *userdata, unsigned events);
 
-static bool is_reading(const struct session *s)
+bool session_is_reading(const struct session *s)
 {
-    return session_is_alive(s) && !s->has_failed && !s->is_clogged && !s->is_paused;
-}
-
-static uint64_t held_by_all(const struct broker *broker)
-{
-    return broker->request_bytes + broker->reply_bytes;
+    return session_is_alive(s) && !s->has_failed && !s->is_clogged && !s->is_paused && !s->held;
 }
 
 static bool holds_too_much(const struct session *s)
 {
     return s->request_bytes > SESSION_SHARE_BYTES &&
-           held_by_all(s->broker) > s->broker->options.message_memory_bytes;
+           s->broker->request_bytes > s->broker->options.message_memory_bytes;
 }
 
-static void count_replies(struct session *s, uint64_t n_bytes)
+bool session_is_admins(const struct session *s)
 {
-    s->broker->reply_bytes += n_bytes - s->reply_bytes;
-    s->reply_bytes = n_bytes;
+    return s->uid == 0 || s->uid == geteuid();
 }
 
 bool session_is_alive(const struct session *s)
@@ -71,11 +72,15 @@ bool session_is_alive(const struct session *s)
     return s->state == SESSION_NEW || s->state == SESSION_OPEN;
 }
 
-static void on_patience_over(struct deadline *deadline)
+void session_patience_over(struct deadline *deadline)
 {
     struct session *s = list_entry(deadline, struct session, patience);
+    bool was_clogged = s->is_clogged;
+    session_update_clog(s);
+    if (was_clogged && !s->is_clogged)
+        return; /* others of its user have read */
     if (s->is_clogged)
-        log_warn(LOG_UID(s->uid), "client '%s' (pid %d) does not read its replies: dropped",
+        log_warn(LOG_UID(s->uid), "client %s (pid %d) does not read its replies: dropped",
                  s->client, (int)s->pid);
     session_close(s);
 }
@@ -90,6 +95,7 @@ int session_new(struct broker *broker, int fd_take, uid_t uid, pid_t pid,
         charge_release(&charge);
         return r;
     }
+    struct turns_user *user = NULL;
     struct session *s = calloc(1, sizeof(*s));
     if (!s || (refusal && !(s->refusal = malloc(sizeof(*refusal))))) {
         r = -ENOMEM;
@@ -97,15 +103,19 @@ int session_new(struct broker *broker, int fd_take, uid_t uid, pid_t pid,
     }
     if (refusal)
         *s->refusal = *refusal;
+    r = turns_join(&broker->users, uid, &user);
+    if (r < 0)
+        goto fail;
     *s = (struct session){.broker = broker,
+                          .user = user,
                           .conn = conn,
                           .uid = uid,
                           .pid = pid,
                           .charge = charge,
                           .refusal = s->refusal};
-    snprintf(s->client, sizeof(s->client), "?");
-    struct list *lists[] = {&s->dirty_link, &s->busy_link,   &s->paused_link, &s->jobs,
-                            &s->waiters,    &s->stats_waits, &s->regions};
+    text_quote("?", s->client, sizeof(s->client));
+    struct list *lists[] = {&s->dirty_link, &s->busy_link, &s->paused_link, &s->planner_link,
+                            &s->jobs,       &s->waiters,   &s->stats_waits, &s->regions};
     for (unsigned i = 0; i < ARRAY_LENGTH(lists); i++)
         list_init(lists[i]);
     r = watch_new(broker->loop, conn_fd(conn), on_event, s, &s->watch);
@@ -119,15 +129,30 @@ int session_new(struct broker *broker, int fd_take, uid_t uid, pid_t pid,
     broker->n_sessions++;
     metrics_session(&broker->metrics, uid);
     if (refusal)
-        broker_set_deadline(broker, &s->patience, ENDING_NS, on_patience_over);
+        broker_set_deadline(broker, &s->patience, ENDING_NS, session_patience_over);
     return 0;
 fail:
     charge_release(&charge);
     conn_free(conn);
+    if (user)
+        turns_leave(user);
     if (s)
         free(s->refusal);
     free(s);
     return r;
+}
+
+int session_leave_reserve(struct session *s, struct gad_error *error)
+{
+    struct charge charge = {0};
+    if (s->charge.resource != ACCOUNT_RESERVE)
+        return 0;
+    int r = account_charge(s->broker->accounts, s->uid, ACCOUNT_SESSIONS, 1, &charge, error);
+    if (r != 0)
+        return r;
+    charge_release(&s->charge);
+    s->charge = charge;
+    return 0;
 }
 
 void session_close(struct session *s)
@@ -135,14 +160,16 @@ void session_close(struct session *s)
     struct list *first;
     if (s->state == SESSION_CLOSED)
         return;
-    log_info(LOG_UID(s->uid), "client '%s' (pid %d) leaves", s->client, (int)s->pid);
+    log_info(LOG_UID(s->uid), "client %s (pid %d) leaves", s->client, (int)s->pid);
     s->state = SESSION_CLOSED;
     s->watch = watch_close(s->watch);
     broker_clear_deadline(s->broker, &s->patience);
+    broker_clear_deadline(s->broker, &s->half);
     list_remove(&s->dirty_link);
     list_remove(&s->busy_link);
     list_remove(&s->paused_link);
-    count_replies(s, 0);
+    charge_release(&s->reply_charge);
+    frame_deinit(&s->postponed, closer_close);
     list_remove(&s->link);
     list_push_back(&s->broker->closed, &s->link);
     s->broker->n_sessions--;
@@ -154,6 +181,10 @@ void session_close(struct session *s)
     while ((first = list_first(&s->regions)))
         region_session_gone(list_entry(first, struct region, session_link));
     info_session_gone(s);
+    if (s->held) {
+        planner_session_gone(s);
+        session_release_held(s);
+    }
     charge_release(&s->waiting_charge);
     charge_release(&s->charge);
 }
@@ -166,14 +197,16 @@ void session_reap(struct broker *broker)
     while ((first = list_first(&broker->closed))) {
         struct session *s = list_entry(first, struct session, link);
         list_remove(&s->link);
+        turns_leave(s->user);
         conn_free(s->conn);
         free(s->refusal);
         free(s);
     }
+    session_tell_room(broker);
     broker_check(broker);
 }
 
-static void mark_dirty(struct session *s)
+void session_mark_dirty(struct session *s)
 {
     if (s->state != SESSION_CLOSED && !list_is_linked(&s->dirty_link))
         list_push_back(&s->broker->dirty, &s->dirty_link);
@@ -187,126 +220,64 @@ void session_end(struct session *s)
     list_remove(&s->busy_link);
     list_remove(&s->paused_link);
     s->is_clogged = s->is_paused = false;
-    broker_set_deadline(s->broker, &s->patience, ENDING_NS, on_patience_over);
-    mark_dirty(s);
-}
-
-/* Sending ------------------------------------------------------------------------------------- */
-
-void session_send(struct session *s)
-{
-    session_send_with(s, NULL, 0);
-}
-
-void session_send_with(struct session *s, const char *tail, size_t n_tail_bytes)
-{
-    const msgpack_sbuffer *body = &s->broker->writer.buffer;
-    if (s->state == SESSION_CLOSED || s->has_failed)
-        return;
-    int r = conn_send_with(s->conn, body->data, body->size, tail, n_tail_bytes, NULL, 0);
-    if (r == 0 && conn_n_queued_bytes(s->conn) > s->broker->options.session_reply_bytes)
-        r = -ENOBUFS;
-    if (r < 0) {
-        log_warn(LOG_UID(s->uid), "client '%s': cannot reply: %s", s->client, strerror(-r));
-        s->has_failed = true;
-    }
-    count_replies(s, conn_n_queued_bytes(s->conn));
-    mark_dirty(s);
-}
-
-void session_reply_error(struct session *s, uint32_t id, const struct gad_error *error)
-{
-    message_error(&s->broker->writer, id, error);
-    session_send(s);
-}
-
-void session_reply_empty(struct session *s, uint32_t id)
-{
-    message_begin_result(&s->broker->writer, id);
-    msgpack_pack_map(&s->broker->writer.packer, 0);
-    session_send(s);
-}
-
-static void mark_busy(struct session *s)
-{
-    if (is_reading(s) && conn_has_frame(s->conn) && !list_is_linked(&s->busy_link)) {
-        list_push_back(&s->broker->busy, &s->busy_link);
-        loop_set_busy(s->broker->loop, true);
-    }
-}
-
-static void update_clog(struct session *s)
-{
-    size_t n_queued = conn_n_queued_bytes(s->conn);
-    if (s->state == SESSION_ENDING)
-        return;
-    if (!s->is_clogged && n_queued > SESSION_CLOG_BYTES) {
-        s->is_clogged = true;
-        list_remove(&s->busy_link);
-        broker_set_deadline(s->broker, &s->patience, s->broker->options.client_timeout_ns,
-                            on_patience_over);
-    } else if (s->is_clogged && n_queued < UNCLOG_BYTES) {
-        s->is_clogged = false;
-        broker_clear_deadline(s->broker, &s->patience);
-        mark_busy(s);
-    }
-}
-
-static void flush(struct session *s)
-{
-    int r = s->has_failed ? -EPIPE : conn_flush(s->conn);
-    if ((r < 0 && r != -EAGAIN) || (r == 0 && s->state == SESSION_ENDING)) {
-        session_close(s);
-        return;
-    }
-    count_replies(s, conn_n_queued_bytes(s->conn));
-    if (held_by_all(s->broker) > s->broker->options.message_memory_bytes / 4 * 3)
-        conn_trim(s->conn); /* room that is not used now is wanted elsewhere */
-    update_clog(s);
-    unsigned events = (is_reading(s) ? WATCH_READ : 0u) | (r == -EAGAIN ? WATCH_WRITE : 0u);
-    if (watch_set(s->watch, events) < 0)
-        session_close(s);
-}
-
-void session_flush_dirty(struct broker *broker)
-{
-    struct list *first;
-    while ((first = list_first(&broker->dirty))) {
-        struct session *s = list_entry(first, struct session, dirty_link);
-        list_remove(&s->dirty_link);
-        flush(s);
-    }
+    broker_set_deadline(s->broker, &s->patience, ENDING_NS, session_patience_over);
+    session_mark_dirty(s);
 }
 
 /* Receiving ----------------------------------------------------------------------------------- */
 
-static void pause_if_needed(struct session *s)
+static void wait_for_turn(struct session *s)
 {
-    if (!is_reading(s) || !holds_too_much(s))
-        return;
+    if (!list_is_linked(&s->busy_link))
+        turns_wait(&s->broker->busy, &s->user->at_loop, &s->busy_link);
+    loop_set_busy(s->broker->loop, true);
+}
+
+void session_mark_busy(struct session *s)
+{
+    if (session_is_reading(s) && (s->postponed.body || conn_has_frame(s->conn)))
+        wait_for_turn(s);
+}
+
+static void pause_session(struct session *s)
+{
     s->is_paused = true;
     list_remove(&s->busy_link);
     list_push_back(&s->broker->paused, &s->paused_link);
-    mark_dirty(s); /* there its watch is set */
+    session_mark_dirty(s); /* there its watch is set */
+}
+
+static void pause_if_needed(struct session *s)
+{
+    if (session_is_reading(s) && holds_too_much(s))
+        pause_session(s);
+}
+
+/* It is handled again when there is room for the answer. */
+static void postpone(struct session *s, struct frame *frame)
+{
+    s->postponed = *frame;
+    *frame = (struct frame){0};
+    pause_session(s);
 }
 
 void session_resume_paused(struct broker *broker)
 {
     list_for_each_safe (it, next, &broker->paused) {
         struct session *s = list_entry(it, struct session, paused_link);
-        if (holds_too_much(s))
+        if (holds_too_much(s) || (s->postponed.body && session_is_behind(s)))
             continue;
         list_remove(it);
         s->is_paused = false;
-        mark_busy(s);
-        mark_dirty(s);
+        session_mark_busy(s);
+        session_mark_dirty(s);
     }
 }
 
-static void answer_request(struct session *s, uint32_t id, int r, const struct gad_error *error)
+void session_answer_failure(struct session *s, uint32_t id, int r, const struct gad_error *error)
 {
     if (r < 0) {
-        log_warn(LOG_UID(s->uid), "client '%s': %s", s->client, strerror(-r));
+        log_warn(LOG_UID(s->uid), "client %s: %s", s->client, strerror(-r));
         session_close(s);
         return;
     }
@@ -316,24 +287,25 @@ static void answer_request(struct session *s, uint32_t id, int r, const struct g
         session_end(s);
 }
 
-static void handle_message(struct session *s, const struct message *message, struct frame *frame)
+/* -EBUSY: not now; else it has been answered, or the session is closed. */
+static int handle_message(struct session *s, const struct message *message, struct frame *frame)
 {
     struct gad_error error = {0};
     if (message->kind == MESSAGE_RESPONSE) {
-        log_warn(LOG_UID(s->uid), "client '%s' answers what was not asked", s->client);
+        log_warn(LOG_UID(s->uid), "client %s answers what was not asked", s->client);
         session_close(s);
-        return;
+        return 0;
     }
     if (message->kind == MESSAGE_NOTIFICATION) { /* none is known: a later client's is ignored */
         if (s->state == SESSION_NEW)
             session_close(s); /* hello comes first */
-        return;
+        return 0;
     }
     if (s->refusal) {
         metrics_refused(&s->broker->metrics, (int)s->refusal->status);
         session_reply_error(s, message->id, s->refusal);
         session_end(s);
-        return;
+        return 0;
     }
     struct request request = {.session = s,
                               .message = message,
@@ -341,8 +313,9 @@ static void handle_message(struct session *s, const struct message *message, str
                               .id = message->id,
                               .frame = frame};
     int r = methods_handle(&request, &error);
-    if (r != 0)
-        answer_request(s, message->id, r, &error);
+    if (r != 0 && r != -EBUSY)
+        session_answer_failure(s, message->id, r, &error);
+    return r == -EBUSY ? r : 0;
 }
 
 static void handle_frame(struct session *s, struct frame *frame)
@@ -352,12 +325,14 @@ static void handle_frame(struct session *s, struct frame *frame)
     bool has_id = false;
     int r = message_decode(frame->body, frame->size_bytes, &message, &has_id, &error);
     if (r == 0) {
-        handle_message(s, &message, frame);
+        r = handle_message(s, &message, frame);
         message_deinit(&message);
+        if (r == -EBUSY)
+            postpone(s, frame);
         return;
     }
     metrics_refused(&s->broker->metrics, GAD_PROTOCOL);
-    log_warn(LOG_UID(s->uid), "client '%s' (pid %d): malformed message", s->client, (int)s->pid);
+    log_warn(LOG_UID(s->uid), "client %s (pid %d): malformed message", s->client, (int)s->pid);
     if (r < 0 || !has_id) {
         session_close(s);
         return;
@@ -370,38 +345,41 @@ static void close_on(struct session *s, int r)
 {
     if (r == -EPROTO || r == -EMSGSIZE) {
         metrics_refused(&s->broker->metrics, GAD_PROTOCOL);
-        log_warn(LOG_UID(s->uid), "client '%s' (pid %d): %s", s->client, (int)s->pid,
+        log_warn(LOG_UID(s->uid), "client %s (pid %d): %s", s->client, (int)s->pid,
                  r == -EPROTO ? "does not speak the protocol" : "a message over the limit");
     }
     session_close(s);
 }
 
 /* 0 or -EAGAIN: nothing more here; other: the session is closed */
-static int handle_frames(struct session *s, unsigned *n_left)
+static int handle_frames(struct session *s, uint64_t until_ns, unsigned *n_left)
 {
     int r = 0;
-    while (*n_left > 0 && is_reading(s)) {
-        struct frame frame = {0};
-        r = conn_next(s->conn, &frame);
+    while (*n_left > 0 && session_is_reading(s)) {
+        struct frame frame = s->postponed;
+        s->postponed = (struct frame){0};
+        r = frame.body ? 0 : conn_next(s->conn, &frame);
         if (r < 0)
             break;
         --*n_left;
         handle_frame(s, &frame);
         frame_deinit(&frame, closer_close);
         pause_if_needed(s);
+        if (loop_now_ns() >= until_ns)
+            *n_left = 0;
     }
     if (r < 0 && r != -EAGAIN)
         close_on(s, r);
     return r;
 }
 
-static void receive_frames(struct session *s)
+static void receive_frames(struct session *s, uint64_t until_ns)
 {
-    unsigned n_left = FRAMES_PER_WAKE_UP;
+    unsigned n_left = FRAMES_PER_PORTION;
     int r = 0;
     /* Another receive only where no frame was complete: the loop tells when there is more. */
-    for (unsigned i = 0; i < RECEIVES_PER_WAKE_UP && n_left == FRAMES_PER_WAKE_UP; i++) {
-        if (!conn_has_frame(s->conn)) {
+    for (unsigned i = 0; i < RECEIVES_PER_PORTION && n_left == FRAMES_PER_PORTION; i++) {
+        if (!s->postponed.body && !conn_has_frame(s->conn)) {
             r = conn_receive(s->conn);
             if (r == -EAGAIN)
                 break;
@@ -410,17 +388,18 @@ static void receive_frames(struct session *s)
                 return;
             }
         }
-        r = handle_frames(s, &n_left);
-        if (!is_reading(s) || (r < 0 && r != -EAGAIN))
+        r = handle_frames(s, until_ns, &n_left);
+        if (!session_is_reading(s) || (r < 0 && r != -EAGAIN))
             return;
     }
-    mark_busy(s);
+    session_mark_busy(s);
 }
 
 static void charge_waiting(struct session *s)
 {
     struct gad_error error;
-    unsigned n_fds = conn_n_waiting_fds(s->conn);
+    unsigned n_fds = conn_n_waiting_fds(s->conn) + s->n_held_fds + s->postponed.n_fds;
+    charge_release(&s->waiting_charge);
     if (n_fds == 0 || s->state == SESSION_CLOSED)
         return;
     int r = account_charge(s->broker->accounts, s->uid, ACCOUNT_DESCRIPTORS, n_fds,
@@ -428,49 +407,148 @@ static void charge_waiting(struct session *s)
     if (r == 0)
         return;
     metrics_refused(&s->broker->metrics, r > 0 ? r : GAD_INTERNAL);
-    log_warn(LOG_UID(s->uid), "client '%s' (pid %d): in messages that are not complete: %s",
+    log_warn(LOG_UID(s->uid), "client %s (pid %d): in messages that are not complete: %s",
              s->client, (int)s->pid, r > 0 ? error.message : strerror(-r));
+    session_close(s);
+}
+
+static void on_half_over(struct deadline *deadline);
+
+/* Who sends a part of a message holds memory for it, and may not for ever. The time begins anew
+ * only with another message, and where it is us who do not read. */
+static void watch_half(struct session *s)
+{
+    if (session_is_alive(s) && !deadline_is_set(&s->half) &&
+        conn_is_inside_frame(s->conn, &s->half_position))
+        broker_set_deadline(s->broker, &s->half, s->broker->options.client_timeout_ns,
+                            on_half_over);
+}
+
+static void on_half_over(struct deadline *deadline)
+{
+    struct session *s = list_entry(deadline, struct session, half);
+    uint64_t position;
+    bool is_inside = conn_is_inside_frame(s->conn, &position);
+    if (!is_inside || position != s->half_position || !session_is_reading(s)) {
+        watch_half(s);
+        return;
+    }
+    log_warn(LOG_UID(s->uid), "client %s (pid %d) does not send the rest of a message: dropped",
+             s->client, (int)s->pid);
     session_close(s);
 }
 
 /* What was charged for is given back before the frames are handled: a job is charged for its own.
  */
-static void read_frames(struct session *s)
+static void read_frames(struct session *s, uint64_t until_ns)
 {
     charge_release(&s->waiting_charge);
-    receive_frames(s);
+    receive_frames(s, until_ns);
     charge_waiting(s);
+    watch_half(s);
 }
 
+bool session_hold(struct session *s, uint32_t id, struct frame *frame, unsigned kind)
+{
+    s->held = malloc(sizeof(*s->held));
+    if (!s->held)
+        return false;
+    *s->held = *frame;
+    frame->body = NULL;
+    frame->n_fds = 0;
+    s->held_id = id;
+    s->held_as = kind;
+    s->n_held_fds = s->held->n_fds;
+    s->held_bytes = s->held->size_bytes >= SESSION_LARGE_BYTES ? s->held->size_bytes : 0;
+    s->request_bytes += s->held_bytes;
+    s->broker->request_bytes += s->held_bytes;
+    session_mark_dirty(s); /* there its watch is set */
+    return true;
+}
+
+void session_release_held(struct session *s)
+{
+    charge_release(&s->waiting_charge);
+    s->n_held_fds = 0;
+    s->request_bytes -= s->held_bytes;
+    s->broker->request_bytes -= s->held_bytes;
+    s->held_bytes = 0;
+    frame_deinit(s->held, closer_close);
+    free(steal_ptr(s->held));
+}
+
+void session_go_on(struct session *s)
+{
+    charge_waiting(s);
+    session_mark_busy(s);
+    session_mark_dirty(s);
+}
+
+static void move_all(struct list *from, struct list *to)
+{
+    struct list *first;
+    while ((first = list_first(from))) {
+        list_remove(first);
+        list_push_back(to, first);
+    }
+}
+
+static void put_in_front(struct list *from, struct list *to)
+{
+    while (!list_is_empty(from)) {
+        struct list *last = from->prev;
+        list_remove(last);
+        list_push_front(to, last);
+    }
+}
+
+/* Each of the user's sessions at most once, while there is time. What is left over of their frames
+ * is behind the sessions that were not served. */
+static void serve_user(struct broker *broker, struct turns_line *line, uint64_t turn_ends_ns)
+{
+    uint64_t until_ns = min_u64(loop_now_ns() + USER_TURN_NS, turn_ends_ns);
+    struct list portion;
+    list_init(&portion);
+    move_all(&line->items, &portion);
+    do {
+        struct session *s = list_entry(list_first(&portion), struct session, busy_link);
+        list_remove(&s->busy_link);
+        if (session_is_reading(s))
+            read_frames(s, until_ns);
+    } while (!list_is_empty(&portion) && loop_now_ns() < until_ns);
+    if (!list_is_empty(&portion) && !list_is_linked(&line->link))
+        list_push_back(&broker->busy, &line->link);
+    put_in_front(&portion, &line->items);
+}
+
+/* Every user at most once. */
 void session_work_busy(struct broker *broker)
 {
-    struct list portion;
+    uint64_t until_ns = loop_now_ns() + TURN_NS;
+    struct list waiting;
+    struct turns_line *line;
     if (list_is_empty(&broker->busy))
         return;
-    list_init(&portion);
-    while (!list_is_empty(&broker->busy)) {
-        struct list *first = broker->busy.next;
-        list_remove(first);
-        list_push_back(&portion, first);
+    list_init(&waiting);
+    move_all(&broker->busy, &waiting);
+    while ((line = turns_first(&waiting)) && loop_now_ns() < until_ns) {
+        list_remove(&line->link);
+        serve_user(broker, line, until_ns);
     }
-    while (!list_is_empty(&portion)) {
-        struct session *s = list_entry(portion.next, struct session, busy_link);
-        list_remove(&s->busy_link);
-        if (is_reading(s))
-            read_frames(s);
-    }
-    loop_set_busy(broker->loop, !list_is_empty(&broker->busy));
+    put_in_front(&waiting, &broker->busy);
+    loop_set_busy(broker->loop, turns_first(&broker->busy) != NULL);
 }
 
 static void on_event(void *userdata, unsigned events)
 {
     struct session *s = userdata;
     if (events & WATCH_WRITE)
-        mark_dirty(s);
+        session_mark_dirty(s);
     if (!(events & WATCH_READ))
         return;
-    if (is_reading(s))
-        read_frames(s);
-    else
+    if (session_is_reading(s))
+        wait_for_turn(s); /* which comes before the loop waits again */
+    else if (!watch_asks_for(s->watch, WATCH_READ))
         session_close(s); /* nothing was to be read: it has hung up */
+    /* else it stopped being read from in this round, and what it sent has to wait */
 }

@@ -21,8 +21,8 @@
 #include "daemon/poolmap.h"
 #include "proto/util.h"
 
-#include <unistd.h>
-
+#define USER_BYTES      160u /* about what one takes in the reply */
+#define JOB_BYTES       200u
 #define MIN_QUEUED_EACH 16u /* jobs in the queue that are told of each user, if there is room */
 
 struct listing { /* of jobs, packed into the broker's scratch writer */
@@ -129,8 +129,9 @@ static void pack_counts(msgpack_packer *p, const struct broker *broker)
     pack_key_u64(p, "total", broker->metrics.n_regions);
     pack_words(p, "refusals", broker->metrics.n_refusals);
     pack_str(p, "log");
-    msgpack_pack_map(p, 1);
+    msgpack_pack_map(p, 2);
     pack_key_u64(p, "dropped_lines", log_n_dropped());
+    pack_key_u64(p, "left_out_lines", log_n_left_out());
 }
 
 static void pack_engine(msgpack_packer *p, const struct worker *worker,
@@ -276,6 +277,13 @@ static void pack_listing(msgpack_packer *p, const struct listing *l)
     pack_key_u64(p, "jobs", metrics_n_live(&m->jobs) - l->n);
 }
 
+uint64_t stats_most_bytes(const struct broker *broker)
+{
+    const struct metrics *m = &broker->metrics;
+    return min_u64(m->n_users, STATS_MAX_USERS) * USER_BYTES +
+           min_u64(metrics_n_live(&m->jobs), STATS_MAX_JOBS) * JOB_BYTES;
+}
+
 void stats_reply(struct session *session, uint32_t id, const struct info_answer *answers)
 {
     struct broker *broker = session->broker;
@@ -284,7 +292,7 @@ void stats_reply(struct session *session, uint32_t id, const struct info_answer 
     struct listing listing = {.broker = broker,
                               .now_ns = now_ns,
                               .reader = session->uid,
-                              .sees_all = session->uid == 0 || session->uid == geteuid()};
+                              .sees_all = session_is_admins(session)};
     list_jobs(&listing);
     message_begin_result(&broker->writer, id);
     msgpack_pack_map(p, 14);

@@ -7,4 +7,7 @@
 #define STATS_MAX_JOBS    1024u
 #define STATS_MAX_WAITING 8u /* requests of a user, not answered yet: they come at once */
 
+struct broker;
+
 info_reply stats_reply;
+uint64_t stats_most_bytes(const struct broker *broker); /* of a reply, about */

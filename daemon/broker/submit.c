@@ -1,13 +1,16 @@
 /* Submission: everything that can be known about a job before it runs.
  *
- *     decode -> same key? -> compile -> places (descriptors, regions) -> overlap
- *     -> plan for each worker, choose one -> charges -> its queue
+ *     decode -> same key? -> places (descriptors, regions), offers of the workers
+ *     -> overlap -> compile -> plan for each worker, choose one
+ *     -> charges -> its queue
  *
- * The first fault found is the answer, and then nothing of the request is left. A job that passed
- * holds the message's body (the params go to the worker verbatim), the descriptors (they may have
- * to be sent again to the next worker), a reference to each region, and three charges.
+ * The middle line is pure and may take long: it is done in the loop or in a thread (planner.c), on
+ * what the first line took down. The first fault found is the answer, and then nothing of the
+ * request is left. A job that passed holds the message's body (the params go to the worker
+ * verbatim), the descriptors (they may have to be sent again to the next worker), a reference to
+ * each region, and three charges.
  *
- * job.plan takes the same path up to the plan. Called by methods_job.c and dispatch.c.
+ * job.plan takes the same path up to the plan. Called by planner.c and dispatch.c.
  */
 #define LOG_TOPIC "submit"
 #include "daemon/broker/submit.h"
@@ -15,6 +18,7 @@
 #include "daemon/broker/finish.h"
 #include "daemon/broker/log.h"
 #include "daemon/broker/places.h"
+#include "daemon/broker/planner.h"
 #include "daemon/broker/region.h"
 #include "daemon/broker/session.h"
 #include "daemon/broker/workers/workers.h"
@@ -24,80 +28,99 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Where its arrays are, and whether outputs are stored over arguments: the compiler is told. */
-static int locate(struct session *session, const struct frame *frame, struct submission *s,
-                  struct places *ret_places, struct gad_error *error)
+#define PROGRAM_CHARS 65536u
+
+static int decide(struct submission *s, struct gad_error *error)
 {
-    int r = places_check(session->broker, session->uid, s->request, frame, ret_places, error);
+    struct choice *choice = s->choice;
+    const struct engine_decision *decision = &choice->decision;
+    int r = engines_decide(s->request, s->program, s->is_in_place, choice->offers, choice->n_offers,
+                           &choice->decision, error);
     if (r == 0)
-        r = overlap_check(s->request, ret_places->args, ret_places->outputs, &s->is_in_place,
-                          error);
-    s->request->is_apart = r == 0 && !s->is_in_place;
+        s->plan = &engines_estimate_of(decision, decision->offer)->plan;
     return r;
 }
 
-static int decide(struct broker *broker, struct submission *s, struct region *const *regions,
-                  unsigned n_regions, struct gad_error *error)
+void submission_init(struct submission *ret, enum submission_kind kind, uid_t uid)
 {
-    const struct engine_decision *decision = broker->decision;
-    int r = workers_decide(broker, s->request, s->program, s->is_in_place, regions, n_regions,
-                           &s->worker, error);
-    if (r != 0)
-        return r;
-    s->decision = decision;
-    s->offers = broker->offers;
-    s->n_offers = broker->n_offers;
-    for (unsigned i = 0; i < decision->n_estimates; i++)
-        if (decision->estimates[i].offer == decision->offer)
-            s->plan = &decision->estimates[i].plan;
-    return 0;
-}
-
-/* What comes after decoding. */
-static int judge(struct session *session, const struct frame *frame, struct submission *s,
-                 struct gad_error *error)
-{
-    struct broker *broker = session->broker;
-    struct places places;
-    struct gad_error of_places = {0}; /* those of expressions come first */
-    int r_places = locate(session, frame, s, &places, &of_places);
-    int r = programs_compile(broker->programs, session->uid, s->request, &s->program, error);
-    if (r == 0 && r_places != 0) {
-        *error = of_places;
-        r = r_places;
-    }
-    if (r == 0 && s->is_in_place)
-        r = overlap_check_passes(s->request, s->program, places.args, places.outputs, error);
-    if (r == 0)
-        r = decide(broker, s, places.regions, places.n_regions, error);
-    if (r == 0) {
-        s->has_provider = places.has_provider;
-        s->n_regions = places.n_regions;
-        memcpy(s->regions, places.regions, places.n_regions * sizeof(s->regions[0]));
-    }
-    return r;
-}
-
-static int decode(const struct message *message, const struct frame *frame, bool is_plan,
-                  struct submission *ret, struct gad_error *error)
-{
+    ret->kind = kind;
+    ret->uid = uid;
     ret->request = NULL;
     ret->program = NULL;
-    ret->is_in_place = ret->has_provider = false;
-    ret->n_regions = 0;
+    ret->text = NULL;
+    ret->is_in_place = false;
+    ret->places.n_regions = 0;
+}
+
+int submission_decode(const struct session *session, const struct message *message,
+                      const struct frame *frame, enum submission_kind kind, struct submission *ret,
+                      struct gad_error *error)
+{
+    bool is_plan = kind == SUBMISSION_PLAN;
+    submission_init(ret, kind, session->uid);
+    if (session->broker->is_draining && !is_plan)
+        return error_set(error, GAD_SHUTTING_DOWN, NULL, "the daemon is leaving");
     return request_decode(&message->params, frame->n_fds, is_plan, &ret->request, error);
 }
 
-int submission_make(struct session *session, const struct message *message,
-                    const struct frame *frame, bool is_plan, struct submission *ret,
-                    struct gad_error *error)
+struct job *submission_twin(const struct session *session, const struct submission *s)
 {
-    int r = decode(message, frame, is_plan, ret, error);
-    return r == 0 ? judge(session, frame, ret, error) : r;
+    if (s->kind == SUBMISSION_PLAN || !s->request || !s->request->key[0])
+        return NULL;
+    return jobs_find_key(session->broker->jobs, s->uid, s->request->key);
+}
+
+void submission_locate(const struct session *session, const struct frame *frame,
+                       struct submission *s, struct choice *choice)
+{
+    struct broker *broker = session->broker;
+    if (s->kind != SUBMISSION_PLAN)
+        workers_name_device(broker, s->request);
+    s->choice = choice;
+    s->of_places.status = GAD_OK;
+    s->r_places = places_check(broker, s->uid, s->request, frame, &s->places, &s->of_places);
+    workers_offer(broker, s->places.regions, s->places.n_regions, choice);
+}
+
+static int compile(struct submission *s, struct programs *programs, struct gad_error *error)
+{
+    return programs ? programs_compile(programs, s->uid, s->request, &s->program, error)
+                    : program_compile(s->request, &s->program, error);
+}
+
+static int print(struct submission *s)
+{
+    s->text = malloc(PROGRAM_CHARS);
+    if (!s->text)
+        return -ENOMEM;
+    program_print(s->program, s->text, PROGRAM_CHARS);
+    return 0;
+}
+
+/* The compiler is told whether outputs are stored over arguments. */
+int submission_judge(struct submission *s, struct programs *programs, struct gad_error *error)
+{
+    const struct places *places = &s->places;
+    int r_places = s->r_places;
+    if (r_places == 0)
+        r_places = overlap_check(s->request, places->args, places->outputs, &s->is_in_place,
+                                 &s->of_places);
+    s->request->is_apart = r_places == 0 && !s->is_in_place;
+    int r = compile(s, programs, error);
+    if (r == 0 && r_places != 0) {
+        *error = s->of_places;
+        r = r_places;
+    }
+    if (r == 0 && s->is_in_place)
+        r = overlap_check_passes(s->request, s->program, places->args, places->outputs, error);
+    if (r == 0)
+        r = decide(s, error);
+    return r == 0 && s->kind == SUBMISSION_PLAN ? print(s) : r;
 }
 
 void submission_deinit(struct submission *s)
 {
+    free(steal_ptr(s->text));
     s->program = program_free(s->program);
     s->request = request_free(s->request);
 }
@@ -118,16 +141,17 @@ static int charge_job(struct broker *broker, uid_t uid, const struct frame *fram
 
 static int take_regions(struct job *job, const struct submission *s)
 {
-    if (s->n_regions == 0)
+    const struct places *places = &s->places;
+    if (places->n_regions == 0)
         return 0;
-    job->regions = malloc(s->n_regions * sizeof(*job->regions));
+    job->regions = malloc(places->n_regions * sizeof(*job->regions));
     if (!job->regions)
         return -ENOMEM;
-    for (unsigned i = 0; i < s->n_regions; i++) {
-        job->regions[i] = s->regions[i];
+    for (unsigned i = 0; i < places->n_regions; i++) {
+        job->regions[i] = places->regions[i];
         region_ref(job->regions[i]);
     }
-    job->n_regions = s->n_regions;
+    job->n_regions = places->n_regions;
     return 0;
 }
 
@@ -147,17 +171,33 @@ static int take_frame(struct job *job, const struct message *message, struct fra
     return 0;
 }
 
-/* What was decided. */
+/* What was decided, of the limits that the worker had when it was. */
 static void take_plan(struct job *job, const struct submission *s)
 {
     const struct plan *plan = s->plan;
+    const struct engine_decision *decision = &s->choice->decision;
+    const struct engine_offer *offer = &s->choice->offers[decision->offer];
     job->item.carry_bytes = plan->is_small ? 0 : plan->carry_bytes; /* that has its own memory */
-    job->planned_serial = worker_limits_serial(s->worker);
+    job->planned_serial = offer->limits_serial;
     job->planned_seconds = plan->seconds;
-    job->planned_rates = worker_limits(s->worker)->rates;
+    job->planned_rates = offer->limits.rates;
     job->is_product = s->program->product.is_there;
     job->n_tiles = plan->n_tiles;
-    memcpy(job->engine_why, s->decision->why, sizeof(job->engine_why));
+    memcpy(job->engine_why, decision->why, sizeof(job->engine_why));
+}
+
+/* What its results take in the answer; of small ones nobody keeps account. */
+static uint64_t count_reply_bytes(const struct submission *s)
+{
+    uint64_t n_bytes = 0;
+    for (unsigned i = 0; i < s->program->n_outputs; i++) {
+        const struct program_output *output = &s->program->outputs[i];
+        uint64_t n = s->request->outputs[i].has_to ? 0 : dtype_size(output->dtype);
+        for (int d = 0; d < output->ndim && n <= FRAME_MAX_BODY_BYTES; d++)
+            n *= (uint64_t)output->shape[d];
+        n_bytes = min_u64(n_bytes + n, FRAME_MAX_BODY_BYTES); /* a larger one is refused */
+    }
+    return n_bytes < SESSION_LARGE_BYTES ? 0 : n_bytes;
 }
 
 static void describe(struct job *job, const struct submission *s)
@@ -169,10 +209,17 @@ static void describe(struct job *job, const struct submission *s)
     job->progress_ms = request->progress_ms;
     job->needs_settling = request->settle;
     job->is_in_place = s->is_in_place;
-    job->is_restartable =
-        s->plan->is_restartable && !s->has_provider && (!s->is_in_place || request->has_journal);
+    job->has_provider = s->places.has_provider;
+    job->is_restartable = s->plan->is_restartable && (!job->has_provider || request->again) &&
+                          (!s->is_in_place || request->has_journal);
     job->submitted_ns = loop_now_ns();
+    job->item.reply_bytes = count_reply_bytes(s);
     take_plan(job, s);
+}
+
+static struct worker *chosen_worker(const struct broker *broker, const struct submission *s)
+{
+    return broker->workers[s->choice->decision.offer];
 }
 
 /* The limit counts jobs at whatever worker. */
@@ -182,11 +229,11 @@ static int enqueue(struct broker *broker, const struct submission *s, struct job
     unsigned n_waiting = workers_n_waiting(broker), most = broker->options.max_queue;
     if (n_waiting >= most)
         return queue_refuse(n_waiting, most, error);
-    return worker_enqueue(s->worker, job, false, error);
+    return worker_enqueue(chosen_worker(broker, s), job, false, error);
 }
 
-static int make_job(struct session *session, const struct message *message, struct frame *frame,
-                    const struct submission *s, struct job **ret_job, struct gad_error *error)
+int submission_make_job(struct session *session, const struct message *message, struct frame *frame,
+                        const struct submission *s, struct job **ret_job, struct gad_error *error)
 {
     struct broker *broker = session->broker;
     struct job *job;
@@ -213,40 +260,11 @@ static int make_job(struct session *session, const struct message *message, stru
     session->request_bytes += job->held_bytes;
     broker->request_bytes += job->held_bytes;
     list_push_back(&session->jobs, &job->owner_link);
+    metrics_submitted(&broker->metrics, job);
+    workers_wake_for(broker, s->request, s->plan);
+    log_debug(LOG_JOB(job->id, session->uid), "queued");
     *ret_job = job;
     return 0;
-}
-
-int submit(struct session *session, const struct message *message, struct frame *frame,
-           struct job **ret_job, bool *ret_is_new, struct gad_error *error)
-{
-    struct broker *broker = session->broker;
-    struct submission s;
-    if (broker->is_draining)
-        return error_set(error, GAD_SHUTTING_DOWN, NULL, "the daemon is leaving");
-    int r = decode(message, frame, false, &s, error);
-    struct job *twin = r == 0 && s.request->key[0]
-                           ? jobs_find_key(broker->jobs, session->uid, s.request->key)
-                           : NULL;
-    *ret_is_new = !twin;
-    if (twin) {
-        *ret_job = twin;
-    } else {
-        if (r == 0)
-            workers_name_device(broker, s.request);
-        if (r == 0)
-            r = judge(session, frame, &s, error);
-        if (r == 0)
-            r = make_job(session, message, frame, &s, ret_job, error);
-        if (r == 0)
-            metrics_submitted(&broker->metrics, *ret_job);
-        if (r == 0) {
-            workers_wake_for(broker, s.request);
-            log_debug(LOG_JOB((*ret_job)->id, session->uid), "queued");
-        }
-    }
-    submission_deinit(&s);
-    return r;
 }
 
 /* The job's request as it came. */
@@ -256,20 +274,19 @@ static int decode_again(struct broker *broker, const struct job *job, msgpack_un
     if (msgpack_unpack_next(unpacked, job->params, job->n_params_bytes, NULL) !=
         MSGPACK_UNPACK_SUCCESS)
         return -EPROTO;
-    struct message message = {.params = unpacked->data};
-    struct frame frame = {.n_fds = job->n_fds};
-    int r = decode(&message, &frame, false, s, error);
+    int r = request_decode(&unpacked->data, job->n_fds, false, &s->request, error);
     s->is_in_place = job->is_in_place;
     if (r != 0)
         return r;
     s->request->is_apart = !s->is_in_place;
-    r = programs_compile(broker->programs, job_uid(job), s->request, &s->program, error);
-    return r;
+    return compile(s, broker->programs, error);
 }
 
-static int move(struct job *job, const struct submission *s, struct gad_error *error)
+static int move(struct broker *broker, struct job *job, const struct submission *s,
+                struct gad_error *error)
 {
-    bool is_here = job->worker == s->worker;
+    struct worker *worker = chosen_worker(broker, s);
+    bool is_here = job->worker == worker;
     if (is_here && job->item.place == QUEUE_WAITING)
         return 0; /* planned again when it is to start */
     if (is_here) {
@@ -278,23 +295,26 @@ static int move(struct job *job, const struct submission *s, struct gad_error *e
         worker_count_seconds(job);
         return 0;
     }
-    log_info(LOG_JOB(job->id, job_uid(job)), "goes to %s: %s", worker_info(s->worker)->engine,
-             s->decision->why);
+    log_info(LOG_JOB(job->id, job_uid(job)), "goes to %s: %s", worker_info(worker)->engine,
+             s->choice->decision.why);
     worker_dequeue(job);
     take_plan(job, s);
-    return worker_enqueue(s->worker, job, true, error);
+    return worker_enqueue(worker, job, true, error);
 }
 
 int submit_decide_again(struct broker *broker, struct job *job, struct gad_error *error)
 {
-    struct submission s = {.request = NULL};
+    struct submission s;
     msgpack_unpacked unpacked;
     msgpack_unpacked_init(&unpacked);
+    submission_init(&s, SUBMISSION_SUBMIT, job_uid(job));
+    s.choice = planner_choice(broker->planner);
     int r = decode_again(broker, job, &unpacked, &s, error);
+    workers_offer(broker, job->regions, job->n_regions, s.choice);
     if (r == 0)
-        r = decide(broker, &s, job->regions, job->n_regions, error);
+        r = decide(&s, error);
     if (r == 0)
-        r = move(job, &s, error);
+        r = move(broker, job, &s, error);
     submission_deinit(&s);
     msgpack_unpacked_destroy(&unpacked);
     return r;

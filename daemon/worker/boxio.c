@@ -257,15 +257,13 @@ int boxio_read(const struct boxio *b, void *memory, const struct port_io *io,
 
 /* Writing ------------------------------------------------------------------------------------ */
 
-/* A compute thread that writes may wait for a disk, which is no hang: its time begins anew after
- * it. I/O threads count as blocked all along. */
-static void enter_blocking(const struct port_io *io)
+void boxio_enter_blocking(const struct port_io *io)
 {
     if (io->page && !io->may_block)
         atomic_store_explicit(&io->page->state, CRASHPAGE_BLOCKING, memory_order_relaxed);
 }
 
-static void leave_blocking(const struct port_io *io)
+void boxio_leave_blocking(const struct port_io *io)
 {
     if (io->page && !io->may_block) {
         atomic_store_explicit(&io->page->since_ns, clock_ns(), memory_order_relaxed);
@@ -328,9 +326,9 @@ int boxio_write(const struct boxio *b, const void *memory, const struct port_io 
         layout_span(&l, GAP_MAX_BACK);
     else
         layout_runs(&l);
-    enter_blocking(io);
+    boxio_enter_blocking(io);
     int r = each_piece(b, &l, (char *)memory, write_piece, io, error); /* which only reads it */
-    leave_blocking(io);
+    boxio_leave_blocking(io);
     return r;
 }
 

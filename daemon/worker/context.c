@@ -10,12 +10,26 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 __attribute__((weak)) void worker_fault_point(const char *label, uint64_t tile, uint64_t n_tiles)
 {
     (void)label;
     (void)tile;
     (void)n_tiles;
+}
+
+/* Most threads are spare ones, and never touch theirs. */
+static void *map_pages(size_t n_bytes)
+{
+    void *memory = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+static void unmap_pages(void *memory, size_t n_bytes)
+{
+    if (memory)
+        munmap(memory, n_bytes);
 }
 
 int thread_context_new(unsigned index, const struct cpu_engine *cpu, struct crashpage_thread *page,
@@ -29,9 +43,10 @@ int thread_context_new(unsigned index, const struct cpu_engine *cpu, struct cras
     th->page = page;
     th->io.page = page;
     th->io.may_block = !is_compute;
-    th->io.bounce = malloc(BOXIO_BOUNCE_BYTES);
+    pthread_cond_init(&th->wake, NULL);
+    th->io.bounce = map_pages(BOXIO_BOUNCE_BYTES);
     bool has_scratch = is_compute && cpu;
-    th->scratch = has_scratch ? aligned_alloc(64, CPU_SCRATCH_BYTES) : NULL;
+    th->scratch = has_scratch ? map_pages(CPU_SCRATCH_BYTES) : NULL;
     if (!th->io.bounce || (has_scratch && !th->scratch)) {
         thread_context_free(th);
         return -ENOMEM;
@@ -43,8 +58,9 @@ int thread_context_new(unsigned index, const struct cpu_engine *cpu, struct cras
 struct thread_context *thread_context_free(struct thread_context *th)
 {
     if (th) {
-        free(th->scratch);
-        free(th->io.bounce);
+        pthread_cond_destroy(&th->wake);
+        unmap_pages(th->scratch, CPU_SCRATCH_BYTES);
+        unmap_pages(th->io.bounce, BOXIO_BOUNCE_BYTES);
         free(th);
     }
     return NULL;

@@ -13,6 +13,7 @@
  * Called by the tiles (around arithmetic) and by the rings (around their entries).
  */
 #include "daemon/worker/guard.h"
+#include "daemon/worker/lastwords.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -48,6 +49,7 @@ static void on_sigbus(int number, siginfo_t *info, void *context)
         siglongjmp(g->environment, 1);
     }
     /* Not ours to survive: the access is repeated and meets the default action. */
+    lastwords_note(number, info);
     signal(number, SIG_DFL);
     if (info->si_code <= 0)
         raise(number); /* sent by somebody: delivered when this returns */

@@ -1,8 +1,11 @@
 /* What the broker asks for, one function a message.
  *
- * A job that is small is run here and now: on the way of a message of a few KiB, waking a thread
- * costs more than computing. All others go to the scheduler, and their answer follows when they
- * have ended. The broker is trusted: what it asks must be well-formed, or the connection is over.
+ * Jobs wait for their users' turns (starts.h); between some of them the loop looks at everything
+ * else, so nothing that is asked meanwhile waits for all of them. A job that is small is run here
+ * and now when it is next: on the way of a message of a few KiB, waking a thread costs more than
+ * computing, and it takes BEGIN_NS at most, whatever its values are. All others go to the
+ * scheduler, and their answer follows when they have ended. The broker is trusted: what it asks
+ * must be well-formed, or the connection is over.
  */
 #include "daemon/worker/nodes.h"
 #include "daemon/worker/ring.h"
@@ -11,6 +14,8 @@
 
 #include <string.h>
 #include <sys/epoll.h>
+
+#define BEGIN_NS UINT64_C(2000000)
 
 static int send_written(struct worker *w)
 {
@@ -44,8 +49,7 @@ static int attach(struct worker *w, const struct message *message, struct frame 
     return region_attach(w->regions, id, size_bytes, is_writable, steal_fd(&frame->fds[0]), error);
 }
 
-static int handle_region_attach(struct worker *w, const struct message *message,
-                                struct frame *frame)
+static int handle_region_attach(struct worker *w, struct message *message, struct frame *frame)
 {
     struct gad_error error = {0};
     int r = attach(w, message, frame, &error);
@@ -57,8 +61,7 @@ static int handle_region_attach(struct worker *w, const struct message *message,
     return send_written(w);
 }
 
-static int handle_region_detach(struct worker *w, const struct message *message,
-                                struct frame *frame)
+static int handle_region_detach(struct worker *w, struct message *message, struct frame *frame)
 {
     (void)frame;
     uint64_t id;
@@ -72,6 +75,7 @@ static int handle_region_detach(struct worker *w, const struct message *message,
  * a pass. */
 static void run_small(struct worker *w, struct wjob *job)
 {
+    sched_wake_watch(w->sched);
     wjob_set_state(job, WJOB_RUNNING);
     wjob_begin(job, slots_poison(w->small_carry, job->plan.carry_bytes));
     while (!job->is_complete && !job->status) {
@@ -115,8 +119,9 @@ static int end_job(struct worker *w, struct wjob *job)
     return r;
 }
 
-static int handle_job_start(struct worker *w, const struct message *message, struct frame *frame)
+static int begin_job(struct worker *w, struct start *start)
 {
+    const struct message *message = &start->message;
     struct gad_error error = {0};
     struct wjob *job;
     const struct wjob_context context = {.regions = w->regions,
@@ -124,12 +129,11 @@ static int handle_job_start(struct worker *w, const struct message *message, str
                                          .devices = &w->devices,
                                          .limits = &w->engine->limits,
                                          .lock = sched_lock(w->sched)};
-    uint64_t begun_ns = clock_ns();
-    int r = wjob_new(frame, message, &context, &job, &error);
+    int r = wjob_new(&start->frame, message, &start->identity, &context, &job, &error);
     if (r)
         return send_error(w, message->id, r, &error);
     job->serial = ++w->n_jobs;
-    job->begun_ns = begun_ns;
+    job->begun_ns = start->received_ns;
     if (job->plan.is_small) {
         run_small(w, job);
         return end_job(w, job);
@@ -145,17 +149,68 @@ static int handle_job_start(struct worker *w, const struct message *message, str
     return 0;
 }
 
-static int handle_job_cancel(struct worker *w, const struct message *message, struct frame *frame)
+int worker_begin_jobs(struct worker *w)
+{
+    uint64_t begin = clock_ns(), now = begin;
+    int r = 0;
+    while (!r && now - begin < BEGIN_NS) {
+        struct start *start = starts_next(w->starts);
+        if (!start)
+            break;
+        uint64_t begun = now;
+        r = begin_job(w, start);
+        now = clock_ns();
+        starts_charge(w->starts, &start->identity, (double)(now - begun) * 1e-9);
+        start_free(start);
+    }
+    return r;
+}
+
+static int handle_job_start(struct worker *w, struct message *message, struct frame *frame)
+{
+    struct gad_error error = {0};
+    int r = starts_add(w->starts, frame, message, &error);
+    return r ? send_error(w, message->id, r, &error) : 0;
+}
+
+static int handle_job_cancel(struct worker *w, struct message *message, struct frame *frame)
 {
     (void)frame;
+    struct gad_error error;
     uint64_t id;
     if (map_require_u64(&message->params, "job", &id, NULL))
         return -EPROTO;
-    sched_cancel(w->sched, id);
-    return 0;
+    struct start *start = starts_take(w->starts, id);
+    if (!start) {
+        sched_cancel(w->sched, id);
+        return 0;
+    }
+    int r = error_set(&error, GAD_CANCELLED, NULL, "the job was cancelled");
+    r = send_error(w, start->identity.message_id, r, &error);
+    start_free(start);
+    return r;
 }
 
-static int handle_stats(struct worker *w, const struct message *message, struct frame *frame)
+static int handle_job_yield(struct worker *w, struct message *message, struct frame *frame)
+{
+    (void)frame;
+    uint64_t id, limit_ms = 0, silent_ns;
+    bool again = false;
+    if (map_require_u64(&message->params, "job", &id, NULL) ||
+        map_u64(&message->params, "silent_ms", &limit_ms, NULL) ||
+        map_bool(&message->params, "again", &again, NULL) || limit_ms > UINT32_MAX)
+        return -EPROTO;
+    if (!sched_yield_carry(w->sched, id, limit_ms * UINT64_C(1000000), again, &silent_ns))
+        return 0;
+    message_writer_clear(&w->writer);
+    message_begin_notification(&w->writer, "job.parked");
+    msgpack_pack_map(&w->writer.packer, 2);
+    pack_key_u64(&w->writer.packer, "job", id);
+    pack_key_u64(&w->writer.packer, "silent_ms", silent_ns / 1000000);
+    return send_written(w);
+}
+
+static int handle_stats(struct worker *w, struct message *message, struct frame *frame)
 {
     (void)frame;
     bool with_jobs = false;
@@ -167,16 +222,17 @@ static int handle_stats(struct worker *w, const struct message *message, struct 
 static const struct {
     const char *method;
     enum message_kind kind;
-    int (*handle)(struct worker *w, const struct message *message, struct frame *frame);
+    int (*handle)(struct worker *w, struct message *message, struct frame *frame);
 } handlers[] = {
     {"job.start", MESSAGE_REQUEST, handle_job_start},
     {"job.cancel", MESSAGE_NOTIFICATION, handle_job_cancel},
+    {"job.yield", MESSAGE_NOTIFICATION, handle_job_yield},
     {"region.attach", MESSAGE_REQUEST, handle_region_attach},
     {"region.detach", MESSAGE_NOTIFICATION, handle_region_detach},
     {"stats", MESSAGE_REQUEST, handle_stats},
 };
 
-static int dispatch(struct worker *w, const struct message *message, struct frame *frame)
+static int dispatch(struct worker *w, struct message *message, struct frame *frame)
 {
     struct gad_error error;
     for (unsigned i = 0; i < ARRAY_LENGTH(handlers); i++)

@@ -1,12 +1,16 @@
 /* The journal's file.
  *
- *     0        4096     8192           data
- *     | head    | marks  | cell heads   | cell | cell | cell | ...
+ *     0        4096     8192                  data
+ *     | head    | marks  | sums | cell heads   | cell | cell | cell | ...
  *
  * Per tile: its grains to the cells, a mark (it is in the journal), the cells to the output, a mark
  * (it is in the output). The next tile's cells are written after that. Whatever is interrupted, the
  * last mark says what to do: compute the tile behind it anew, whose place in the output was not
  * touched yet, or write the cells to the output again, which is the same however often it is done.
+ *
+ * Every tile that is in the journal whole leaves a sum of what it gave, and a cell's head says what
+ * the output had in its place before: so a job that goes on finds out whether the output is still
+ * the one that the journal tells of (journal_check.c).
  *
  * Marks alternate between two places, each with a checksum; the later one counts. They are written
  * by one thread each, when the turns before have ended, so what the kernel has of the file is in
@@ -52,6 +56,16 @@ static int bad(struct gad_error *error, const char *message)
 
 /* Beginning and end -------------------------------------------------------------------------- */
 
+/* Whoever goes on compares it with the journal. */
+static int refuse_unreadable(const struct port *port, struct gad_error *error)
+{
+    error_set(error, GAD_BAD_JOURNAL, NAME, "the file of '%s' must be open for reading, too",
+              port->name);
+    error_expected(error, "with a journal, an output that is open for reading and writing");
+    error_found(error, "one that is open for writing alone");
+    return GAD_BAD_JOURNAL;
+}
+
 static int check_file(const struct wjob *job, struct journal *j, struct gad_error *error)
 {
     struct stat st;
@@ -70,6 +84,9 @@ static int check_file(const struct wjob *job, struct journal *j, struct gad_erro
                  : port->region                       ? port->region->fd
                                                       : -1;
         struct stat other;
+        if (i >= job->program->n_inputs && port->array.at.kind == LOCATION_FILE &&
+            (fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDWR)
+            return refuse_unreadable(port, error);
         if (fd >= 0 && fstat(fd, &other) == 0 && other.st_dev == st.st_dev &&
             other.st_ino == st.st_ino)
             return error_set(error, GAD_BAD_JOURNAL, NAME, "the journal is the file of '%s'",
@@ -362,69 +379,63 @@ static int write_head(const struct wjob *job, const struct port_io *io, struct g
     return write_run(j, &front.head, 0, sizeof(front.head), io, error);
 }
 
-/* Whatever is wrong with the tile that is to be applied shows before the output is touched again.
- */
-static int check_tile(const struct wjob *job, const struct port_io *io, struct gad_error *error)
-{
-    const struct plan *plan = &job->plan;
-    const struct geometry *g = &plan->passes[PRODUCT_RESULT].geometry;
-    char *memory = malloc(job->journal->cell_bytes);
-    int r = memory ? 0 : -ENOMEM;
-    for (uint64_t i = 0; i < plan->n_tiles && !r; i++) {
-        struct product_turn turn;
-        product_turn(plan, i, &turn);
-        if (turn.step != PRODUCT_APPLY || turn.tile + 1 != job->journal->n_logged)
-            break;
-        for (uint64_t k = 0; !turn.is_empty && k < turn.n_grains && !r; k++) {
-            int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
-            int64_t n_bytes = job->ports[job->program->n_inputs].item_bytes;
-            geometry_grain(g, product_grain(plan, &turn, k), start, count);
-            for (int axis = 0; axis < g->ndim; axis++)
-                n_bytes *= count[axis];
-            r = journal_load(job, turn.tile, turn.first_cell + k, memory, n_bytes, io, error);
-        }
-    }
-    free(memory);
-    return r;
-}
-
 int journal_prepare(struct wjob *job, const struct port_io *io, struct gad_error *error)
 {
     const struct journal *j = job->journal;
     if (j->state == JOURNAL_NEW)
         return write_head(job, io, error);
-    return j->n_applied < j->n_logged ? check_tile(job, io, error) : 0;
+    return journal_check_output(job, io, error);
 }
 
 /* Turns -------------------------------------------------------------------------------------- */
 
-static uint64_t data_offset(const struct journal *j)
-{
-    return sizeof(struct journal_front) +
-           round_up_u64(j->n_cells * sizeof(struct journal_cell), JOURNAL_PAGE_BYTES);
-}
-
 static uint64_t cell_offset(const struct journal *j, uint64_t cell)
 {
-    return data_offset(j) + cell * j->cell_bytes;
-}
-
-static uint64_t cell_head_offset(uint64_t cell)
-{
-    return sizeof(struct journal_front) + cell * sizeof(struct journal_cell);
+    return journal_data_offset(j->n_tiles, j->n_cells) + cell * j->cell_bytes;
 }
 
 int journal_store(const struct wjob *job, uint64_t tile, uint64_t cell, const void *memory,
                   int64_t n_bytes, const struct port_io *io, struct gad_error *error)
 {
-    const struct journal *j = job->journal;
+    struct journal *j = job->journal;
     const struct journal_cell head = {
         .fingerprint = j->fingerprint[0],
         .tile = tile,
         .n_bytes = (uint64_t)n_bytes,
         .checksum = journal_checksum(memory, (size_t)n_bytes, tile * j->n_cells + cell)};
     int r = write_run(j, memory, cell_offset(j, cell), (uint64_t)n_bytes, io, error);
-    return r ? r : write_run(j, &head, cell_head_offset(cell), sizeof(head), io, error);
+    if (!r)
+        r = write_run(j, &head, journal_cell_head_offset(j->n_tiles, cell), sizeof(head), io,
+                      error);
+    if (!r)
+        atomic_fetch_xor_explicit(&j->sum, head.checksum, memory_order_relaxed);
+    return r;
+}
+
+int journal_note_before(const struct wjob *job, uint64_t cell, const void *memory, int64_t n_bytes,
+                        const struct port_io *io, struct gad_error *error)
+{
+    const struct journal *j = job->journal;
+    uint64_t before[JOURNAL_N_PIECES];
+    journal_piece_checksums(memory, (size_t)n_bytes, before);
+    return write_run(j, before,
+                     journal_cell_head_offset(j->n_tiles, cell) +
+                         offsetof(struct journal_cell, before),
+                     sizeof(before), io, error);
+}
+
+int journal_read_cell(const struct wjob *job, uint64_t cell, struct journal_cell *ret_cell,
+                      const struct port_io *io, struct gad_error *error)
+{
+    const struct journal *j = job->journal;
+    return read_run(j, ret_cell, journal_cell_head_offset(j->n_tiles, cell), sizeof(*ret_cell), io,
+                    error);
+}
+
+int journal_read_sum(const struct wjob *job, uint64_t tile, uint64_t *ret_sum,
+                     const struct port_io *io, struct gad_error *error)
+{
+    return read_run(job->journal, ret_sum, journal_sum_offset(tile), sizeof(*ret_sum), io, error);
 }
 
 int journal_load(const struct wjob *job, uint64_t tile, uint64_t cell, void *memory,
@@ -432,7 +443,7 @@ int journal_load(const struct wjob *job, uint64_t tile, uint64_t cell, void *mem
 {
     const struct journal *j = job->journal;
     struct journal_cell head;
-    int r = read_run(j, &head, cell_head_offset(cell), sizeof(head), io, error);
+    int r = journal_read_cell(job, cell, &head, io, error);
     if (!r)
         r = read_run(j, memory, cell_offset(j, cell), (uint64_t)n_bytes, io, error);
     if (r)
@@ -450,11 +461,17 @@ int journal_load(const struct wjob *job, uint64_t tile, uint64_t cell, void *mem
 int journal_mark(const struct wjob *job, uint64_t tile, bool is_applied, const struct port_io *io,
                  struct gad_error *error)
 {
-    const struct journal *j = job->journal;
+    struct journal *j = job->journal;
     struct journal_mark mark = {.fingerprint = j->fingerprint[0],
                                 .sequence = 2 * tile + 1 + is_applied,
                                 .n_logged = tile + 1,
                                 .n_applied = tile + is_applied};
     mark.checksum = journal_mark_checksum(&mark);
+    if (!is_applied) {
+        uint64_t sum = atomic_exchange_explicit(&j->sum, 0, memory_order_relaxed);
+        int r = write_run(j, &sum, journal_sum_offset(tile), sizeof(sum), io, error);
+        if (r)
+            return r;
+    }
     return write_run(j, &mark, journal_mark_offset(mark.sequence), sizeof(mark), io, error);
 }

@@ -11,6 +11,7 @@
  * the output.
  */
 #include "daemon/worker/journal_file.h"
+#include "proto/util.h"
 
 #include <errno.h>
 #include <string.h>
@@ -50,6 +51,37 @@ uint64_t journal_head_checksum(const struct journal_head *head)
 uint64_t journal_mark_checksum(const struct journal_mark *mark)
 {
     return journal_checksum(mark, offsetof(struct journal_mark, checksum), 2);
+}
+
+size_t journal_piece_bytes(size_t n_bytes)
+{
+    return (n_bytes + JOURNAL_N_PIECES - 1) / JOURNAL_N_PIECES;
+}
+
+void journal_piece_checksums(const void *bytes, size_t n_bytes, uint64_t *ret_checksums)
+{
+    size_t piece = journal_piece_bytes(n_bytes), at = 0;
+    for (unsigned i = 0; i < JOURNAL_N_PIECES; i++) {
+        size_t n = min_u64(piece, n_bytes - at);
+        ret_checksums[i] = journal_checksum((const char *)bytes + at, n, i);
+        at += n;
+    }
+}
+
+uint64_t journal_sum_offset(uint64_t tile)
+{
+    return sizeof(struct journal_front) + tile * sizeof(uint64_t);
+}
+
+uint64_t journal_cell_head_offset(uint64_t n_tiles, uint64_t cell)
+{
+    return round_up_u64(journal_sum_offset(n_tiles), JOURNAL_PAGE_BYTES) +
+           cell * sizeof(struct journal_cell);
+}
+
+uint64_t journal_data_offset(uint64_t n_tiles, uint64_t n_cells)
+{
+    return round_up_u64(journal_cell_head_offset(n_tiles, n_cells), JOURNAL_PAGE_BYTES);
 }
 
 uint64_t journal_mark_offset(uint64_t sequence)

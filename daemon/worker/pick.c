@@ -1,11 +1,12 @@
 /* Who is next: the worker's tiles put to the pure functions of turns.h, and the I/O queues.
  *
- * A job is ready when a tile of it could go on now: one whose reads are done, one that the device
- * has computed, one whose client has answered, or a new one. A new tile (and one that comes back
- * without) needs a slot if something of the pass is staged, and its blocks in all rings; the tiles
- * of a job that exist at a time are limited, so that the pool serves many jobs and memory is
- * bounded; no new one begins while the device has as many as it may. So are, beside other users, a
- * user's tiles that wait for disks: their slots are of no use to anybody meanwhile.
+ * A job is ready when a tile of it could go on now: one that was put aside (aside.c), one whose
+ * reads are done, one that the device has computed, one whose client has answered, or a new one. A
+ * new tile (and one that comes back without) needs a slot if something of the pass is staged, and
+ * its blocks in all rings; the tiles of a job that exist at a time are limited, so that the pool
+ * serves many jobs and memory is bounded; no new one begins while the device has as many as it may.
+ * So are, beside other users, a user's tiles that wait for disks: their slots are of no use to
+ * anybody meanwhile.
  *
  * Threads are woken in a chain: one that takes a turn and sees another one ready wakes the next.
  */
@@ -58,6 +59,8 @@ static bool can_begin_tile(const struct sched *s, const struct wjob *job)
     if (ports->needs_slot &&
         sched_reads_are_enough(s, job->identity.user, slots_use(s->slots).n_slots))
         return false;
+    if (wjob_next_is_long(job) && !sched_may_begin_long(s, job->identity.user))
+        return false;
     return can_have_slot(s, job, ports) && wjob_has_next_blocks(job);
 }
 
@@ -81,7 +84,7 @@ static bool is_ready(struct sched *s, struct wjob *job)
         try_begin(s, job);
     if (job->state != WJOB_RUNNING || job->status || job->is_complete)
         return false;
-    return can_begin_tile(s, job) || find_waiting(s, job);
+    return job->aside || can_begin_tile(s, job) || find_waiting(s, job);
 }
 
 /* Jobs that began and are over at once (nothing to compute), or could not begin. */
@@ -97,7 +100,7 @@ static bool settle_one(struct sched *s)
     return false;
 }
 
-static int next_job(struct sched *s)
+int sched_next_job(struct sched *s)
 {
     do
         for (unsigned i = 0; i < s->n_jobs; i++)
@@ -111,7 +114,7 @@ bool sched_wants_another(struct sched *s)
     for (unsigned i = 0; i < s->n_jobs; i++)
         if (wjob_must_tell(s->jobs[i], false))
             return true;
-    if (next_job(s) < 0)
+    if (sched_next_job(s) < 0)
         return false;
     for (unsigned i = 0; i < s->n_jobs; i++) {
         const struct wjob *job = s->jobs[i];
@@ -152,6 +155,7 @@ static struct tile *take_tile(struct sched *s, struct wjob *job)
             return NULL;
         tile_init(tile, job);
         job->n_tiles++;
+        sched_count_long(s, tile, true);
     }
     if (tile->ports->needs_slot && !tile->slot)
         tile->slot = slots_lend(s->slots, job->is_express);
@@ -194,7 +198,7 @@ static bool leave_others(struct sched *s, int next)
 bool sched_pick(struct sched *s, struct turn *ret_turn)
 {
     for (;;) {
-        int i = next_job(s);
+        int i = sched_next_job(s);
         if (pick_signal(s, i, ret_turn))
             return true;
         if (i < 0) {
@@ -205,13 +209,16 @@ bool sched_pick(struct sched *s, struct turn *ret_turn)
         if (leave_others(s, i))
             continue;
         struct wjob *job = s->jobs[i];
+        if (job->aside) {
+            *ret_turn = (struct turn){.job = job, .aside = job->aside};
+            return true;
+        }
         struct tile *tile = take_tile(s, job);
         if (!tile) {
             wjob_fail(job, -ENOMEM, NULL);
             sched_job_changed(s, job);
             continue;
         }
-        s->turns[i].last_turn = ++s->n_turns;
         job->n_in_flight++;
         if (job->idle_since_ns) {
             job->client_ns += clock_ns() - job->idle_since_ns;

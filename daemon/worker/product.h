@@ -55,3 +55,7 @@ void product_views(const struct tile *t, struct thread_context *th);
 int product_log(const struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
 int product_read_log(const struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
 int product_apply(const struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
+/* What the output has in a box, packed as a slot has it. May block. A status. */
+int product_read_output(const struct wjob *job, const struct port *port, const struct port_box *box,
+                        void *memory, const struct port_io *io,
+                        struct gad_error *error) GAD_MUST_CHECK;

@@ -9,11 +9,17 @@
  *
  *     source:   FREE --ask--> ASKED --done--> READY --last grain given--> FREE
  *     sink:     FREE --take--> LENT --give--> ASKED --done--> FREE
+ *     of a worker or an attempt that is gone: STALE --done--> FREE
  *
  * A source asks in the order of the walk's places. Those that follow each other and need the same
  * box (an operand that is broadcast) share one block; the block stays open for more such places
  * while it is the last one asked for, but not more than PLACES_AHEAD beyond those that were given
  * back. What is needed again later is asked for again.
+ *
+ * What an earlier attempt of the job asked for may still be in the client's hands: a box that it is
+ * about to read, a block that it is about to store. Until it has answered all of that (STALE)
+ * nothing of the ring is used, so a client never sees half of one request and half of another, and
+ * never stores a block of an earlier attempt over one of this.
  */
 #include "daemon/worker/ring.h"
 #include "proto/util.h"
@@ -29,7 +35,7 @@
 #define PLACES_AHEAD       256u
 #define POPULATE_MAX_BYTES (16u << 20)
 
-enum block_state { BLOCK_FREE, BLOCK_ASKED, BLOCK_READY, BLOCK_LENT };
+enum block_state { BLOCK_FREE, BLOCK_ASKED, BLOCK_READY, BLOCK_LENT, BLOCK_STALE };
 
 struct block {
     enum block_state state;
@@ -54,7 +60,7 @@ struct ring {
     uint64_t n_open;     /* source: places that were asked for and not given back */
     uint32_t last;       /* source: the slot asked for last, n_slots: none */
     uint32_t newest;     /* the slot that was used last */
-    uint32_t n_slots, n_busy;
+    uint32_t n_slots, n_busy, n_stale;
     struct block blocks[];
 };
 
@@ -111,6 +117,14 @@ bool ring_is_idle(const struct ring *ring)
     return !ring->is_output || ring->n_busy == 0;
 }
 
+bool ring_is_awaited(const struct ring *ring)
+{
+    bool is = false;
+    for (uint32_t i = 0; i < ring->n_slots; i++)
+        is |= ring->blocks[i].state == BLOCK_ASKED || ring->blocks[i].state == BLOCK_STALE;
+    return is;
+}
+
 void *ring_slot_memory(const struct ring *ring, uint32_t slot)
 {
     return (char *)ring->memory + ring_slot_offset_bytes(ring->n_slots, ring->slot_bytes, slot);
@@ -154,13 +168,18 @@ static int entry_write(void *argument)
     return 0;
 }
 
+static bool is_awaited(const struct block *block)
+{
+    return block->state == BLOCK_ASKED || block->state == BLOCK_STALE;
+}
+
 /* The answers of all slots that were asked. */
 static int entries_read(void *argument)
 {
     struct entry_call *call = argument;
     for (uint32_t i = 0; i < call->ring->n_slots; i++) {
         struct ring_entry *entry = ring_entry_at(call->ring->memory, i);
-        if (call->ring->blocks[i].state != BLOCK_ASKED)
+        if (!is_awaited(&call->ring->blocks[i]))
             continue;
         call->answers[i].done = atomic_load_explicit(&entry->done, memory_order_acquire);
         call->answers[i].status = *(volatile uint32_t *)&entry->status;
@@ -183,14 +202,22 @@ static int wish_read(void *argument)
 }
 
 /* A ring may have served a worker that is gone: the sequences go on where they stopped, so that an
- * answer that is still under way is not taken for one of ours. */
+ * answer that is still under way is not taken for one of ours. The client may not have been told
+ * of what was asked last. */
 static int entries_adopt(void *argument)
 {
     struct entry_call *call = argument;
     ring_set_wish(&head_of(call->ring)->worker_wish, RING_TELL_ONCE);
-    for (uint32_t i = 0; i < call->ring->n_slots; i++)
-        call->ring->blocks[i].sequence = atomic_load_explicit(
-            &ring_entry_at(call->ring->memory, i)->request, memory_order_relaxed);
+    for (uint32_t i = 0; i < call->ring->n_slots; i++) {
+        struct ring_entry *entry = ring_entry_at(call->ring->memory, i);
+        struct block *block = &call->ring->blocks[i];
+        block->sequence = atomic_load_explicit(&entry->request, memory_order_relaxed);
+        if (atomic_load_explicit(&entry->done, memory_order_acquire) == block->sequence)
+            continue;
+        block->state = BLOCK_STALE;
+        call->ring->n_stale++;
+        call->ring->has_asked = true;
+    }
     return 0;
 }
 
@@ -275,7 +302,8 @@ void ring_begin(struct ring *ring, const struct ring_walk *walk)
     ring->last = ring->n_slots;
     ring->newest = ring->n_slots - 1;
     for (uint32_t i = 0; i < ring->n_slots; i++)
-        ring->blocks[i].state = BLOCK_FREE;
+        if (ring->blocks[i].state != BLOCK_STALE)
+            ring->blocks[i].state = BLOCK_FREE;
     ring->n_busy = 0;
 }
 
@@ -294,11 +322,11 @@ static bool last_block_extend(struct ring *ring, const int64_t *start, const int
     return true;
 }
 
-/* The one that was used longest ago: its lines have left the other side's own cache. Writing to
- * lines that still are there is several times slower. */
+/* None while some are stale. The one that was used longest ago: its lines have left the other
+ * side's own cache. Writing to lines that still are there is several times slower. */
 static uint32_t free_slot(const struct ring *ring)
 {
-    for (uint32_t i = 1; i <= ring->n_slots; i++) {
+    for (uint32_t i = 1; i <= ring->n_slots && ring->n_stale == 0; i++) {
         uint32_t slot = (ring->newest + i) % ring->n_slots;
         if (ring->blocks[slot].state == BLOCK_FREE)
             return slot;
@@ -335,6 +363,13 @@ int ring_ask(struct ring *ring, struct gad_error *error)
     return 0;
 }
 
+/* What it says does not matter any more. */
+static void stale_answered(struct ring *ring, struct block *block)
+{
+    block->state = BLOCK_FREE;
+    ring->n_stale--;
+}
+
 static int block_answered(struct ring *ring, struct block *block, uint32_t status,
                           struct gad_error *error)
 {
@@ -353,16 +388,22 @@ static int block_answered(struct ring *ring, struct block *block, uint32_t statu
 int ring_collect(struct ring *ring, bool *ret_has_news, struct gad_error *error)
 {
     struct entry_call call;
+    bool had_stale = ring->n_stale > 0;
     call.ring = ring;
     *ret_has_news = false;
     int r = entry_call(&call, entries_read, error);
     for (uint32_t i = 0; i < ring->n_slots && !r; i++) {
         struct block *block = &ring->blocks[i];
-        if (block->state != BLOCK_ASKED || call.answers[i].done != block->sequence)
+        if (!is_awaited(block) || call.answers[i].done != block->sequence)
             continue;
         *ret_has_news = true;
-        r = block_answered(ring, block, call.answers[i].status, error);
+        if (block->state == BLOCK_STALE)
+            stale_answered(ring, block);
+        else
+            r = block_answered(ring, block, call.answers[i].status, error);
     }
+    if (!r && had_stale && ring->n_stale == 0 && !ring->is_output)
+        r = ring_ask(ring, error); /* it was put off */
     return r;
 }
 
@@ -383,6 +424,8 @@ unsigned ring_n_ready(const struct ring *ring)
 {
     enum block_state ready = ring->is_output ? BLOCK_FREE : BLOCK_READY;
     unsigned n = 0;
+    if (ring->n_stale > 0)
+        return 0;
     for (uint32_t i = 0; i < ring->n_slots; i++)
         n += ring->blocks[i].state == ready;
     return n;

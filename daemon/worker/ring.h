@@ -56,7 +56,8 @@ int ring_give(struct ring *ring, uint64_t place, uint32_t slot,
 /* The tile is given up: a sink's slot is free again. */
 void ring_drop(struct ring *ring, uint32_t slot);
 
-bool ring_is_idle(const struct ring *ring); /* no sink slot is lent or being drained */
+bool ring_is_awaited(const struct ring *ring); /* the client has not answered all that was asked */
+bool ring_is_idle(const struct ring *ring);    /* no sink slot is lent or being drained */
 
 /* Tells the client, once for all that was asked since. ring_wants_signal(): whether there is
  * anything that the client is not told yet and wishes to be; what was asked counts as told then.

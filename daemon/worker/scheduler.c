@@ -1,8 +1,8 @@
 /* Jobs in and out of the scheduler, and the threads' start and end.
  *
  * One mutex covers all of the scheduling and all of the jobs' progress: it is taken per turn (a
- * tile, some ms), per grain only by jobs with rings. Nothing under it blocks or is long; reductions
- * are combined under locks of their jobs, never beside this one.
+ * tile, some ms; of a long one, a slice: aside.c), per grain only by jobs with rings. Nothing under
+ * it blocks or is long; reductions are combined under locks of their jobs, never beside this one.
  *
  *     main --sched_add--> jobs --pick--> compute thread --turn over--+--> jobs
  *                          ^                                         +--> reads --> I/O thread
@@ -23,7 +23,9 @@
 
 #include <sys/epoll.h>
 
-static unsigned user_index(const struct sched *s, uint32_t user)
+#define ORDER_KIND_SHIFT 56 /* serials are smaller */
+
+unsigned sched_user_index(const struct sched *s, uint32_t user)
 {
     unsigned i = 0;
     while (i < s->n_users && s->users[i].user != user)
@@ -54,30 +56,30 @@ static int make_room(struct sched *s)
     int r = grow((void **)&s->jobs, sizeof(*s->jobs), (void **)&s->turns, sizeof(*s->turns),
                  s->n_jobs, &s->n_jobs_room);
     return r ? r
-             : grow((void **)&s->users, sizeof(*s->users), (void **)&s->n_user_jobs,
-                    sizeof(*s->n_user_jobs), s->n_users, &s->n_users_room);
+             : grow((void **)&s->users, sizeof(*s->users), (void **)&s->user_loads,
+                    sizeof(*s->user_loads), s->n_users, &s->n_users_room);
 }
 
 static void enter_user(struct sched *s, uint32_t user)
 {
-    unsigned i = user_index(s, user);
+    unsigned i = sched_user_index(s, user);
     if (i == s->n_users) {
         s->users[i] = (struct turn_user){.user = user};
-        s->n_user_jobs[i] = 0;
+        s->user_loads[i] = (struct sched_user_load){0};
         turns_enter(&s->users[i], s->users, s->n_users);
         s->n_users++;
     }
-    s->n_user_jobs[i]++;
+    s->user_loads[i].n_jobs++;
 }
 
 static void leave_user(struct sched *s, uint32_t user)
 {
-    unsigned i = user_index(s, user);
-    if (--s->n_user_jobs[i] > 0)
+    unsigned i = sched_user_index(s, user);
+    if (--s->user_loads[i].n_jobs > 0)
         return;
     s->n_users--;
     s->users[i] = s->users[s->n_users];
-    s->n_user_jobs[i] = s->n_user_jobs[s->n_users];
+    s->user_loads[i] = s->user_loads[s->n_users];
 }
 
 static unsigned count_rings(const struct wjob *job)
@@ -127,6 +129,19 @@ void sched_opened(struct sched *s, struct wjob *job, int status, const struct ga
     pthread_cond_signal(&s->compute_wake);
 }
 
+/* In the order of arrival among jobs of a kind: those that move at most 4 MiB (express), 64 MiB,
+ * 1 GiB and so on. The smaller kind goes first: whoever looks at something while a large job of
+ * theirs runs need not wait for its end. */
+static uint64_t order_of(const struct wjob *job)
+{
+    uint64_t kind = 0;
+    if (!job->is_express)
+        for (uint64_t n = job->plan.read_bytes / 2 + job->plan.write_bytes / 2; n > 2u << 20;
+             n >>= 4)
+            kind++;
+    return job->serial | kind << ORDER_KIND_SHIFT;
+}
+
 int sched_add(struct sched *s, struct wjob *job, struct gad_error *error)
 {
     const struct wjob_identity *id = &job->identity;
@@ -141,7 +156,7 @@ int sched_add(struct sched *s, struct wjob *job, struct gad_error *error)
     enter_user(s, id->user);
     s->jobs[s->n_jobs] = job;
     s->turns[s->n_jobs] = (struct turn_job){
-        .user = id->user, .weight = id->weight, .priority = id->priority, .last_turn = 0};
+        .user = id->user, .weight = id->weight, .priority = id->priority, .order = order_of(job)};
     s->n_jobs++;
     s->n_rings += count_rings(job);
     if (job->journal)
@@ -151,6 +166,7 @@ int sched_add(struct sched *s, struct wjob *job, struct gad_error *error)
     sched_job_changed(s, job);
     pthread_cond_signal(&s->compute_wake);
     pthread_mutex_unlock(&s->lock);
+    sched_wake_watch(s);
     return 0;
 }
 
@@ -169,10 +185,22 @@ void sched_cancel(struct sched *s, uint64_t job_id)
     pthread_mutex_unlock(&s->lock);
 }
 
+/* The broker has parked it too, and queues it again. */
+static void leave_park(struct sched *s, struct wjob *job)
+{
+    struct gad_error error;
+    if (job->status || !wjob_collect_last(job))
+        return;
+    wjob_fail(job, error_set(&error, GAD_PROVIDER_FAILED, NULL, "the client is back"), &error);
+    sched_job_changed(s, job);
+}
+
 /* True: a thread can go on. */
 static bool ring_event(struct sched *s, struct wjob *job)
 {
     job->is_wished = false;
+    if (job->state == WJOB_PARKED)
+        leave_park(s, job);
     if (job->state != WJOB_RUNNING || job->status)
         return false;
     bool has_news = wjob_collect(job);
@@ -229,6 +257,16 @@ void sched_closed(struct sched *s, struct wjob *job)
     give_to_main(s, job);
 }
 
+static void unclaim(struct sched *s, struct wjob *job)
+{
+    struct wjob_identity *id = &job->identity;
+    if (id->carry_size_bytes == 0)
+        return;
+    slots_unclaim(s->slots, id->carry_offset_bytes, id->carry_size_bytes);
+    id->carry_size_bytes = 0;
+    pthread_cond_signal(&s->compute_wake);
+}
+
 /* Out of the active jobs: its place goes to the last one, its carry back. */
 static void job_end(struct sched *s, struct wjob *job)
 {
@@ -239,10 +277,7 @@ static void job_end(struct sched *s, struct wjob *job)
     s->jobs[i] = s->jobs[s->n_jobs];
     s->turns[i] = s->turns[s->n_jobs];
     leave_user(s, job->identity.user);
-    if (job->identity.carry_size_bytes > 0) {
-        slots_unclaim(s->slots, job->identity.carry_offset_bytes, job->identity.carry_size_bytes);
-        pthread_cond_signal(&s->compute_wake);
-    }
+    unclaim(s, job);
     wjob_set_state(job, WJOB_ENDED);
     job->ended_ns = clock_ns();
     job->next = NULL;
@@ -278,6 +313,9 @@ static void drop_tile(struct sched *s, struct tile *tile)
     if (e->ops->drop)
         e->ops->drop(e, tile);
     return_slot(s, tile);
+    if (tile->is_long)
+        pthread_cond_signal(&s->compute_wake); /* another of the user's may begin */
+    sched_count_long(s, tile, false);
     tile->job->n_tiles--;
     free(tile);
 }
@@ -307,13 +345,72 @@ void sched_job_changed(struct sched *s, struct wjob *job)
 {
     if (job->state == WJOB_RUNNING && !job->status)
         wjob_advance(job);
-    if (job->state <= WJOB_RUNNING && (job->status || job->is_complete)) {
+    if (job->state < WJOB_ENDING && (job->status || job->is_complete)) {
         wjob_set_state(job, WJOB_ENDING);
         drop_opening(s, job);
         drop_tiles(s, job);
+        while (job->aside) /* they see that it was stopped */
+            sched_resume(s, job->aside, false);
     }
     if (job->state == WJOB_ENDING && job->n_in_flight == 0 && job->n_with_device == 0)
         job_end(s, job);
+}
+
+static void fail_silent(struct wjob *job, uint64_t silent_ns, uint64_t limit_ns)
+{
+    struct gad_error error;
+    error_set(&error, GAD_PROVIDER_FAILED, NULL,
+              "the client has not answered for %.1f s, while others wait for the %llu bytes of the "
+              "pool that the job keeps, and it cannot begin again",
+              (double)silent_ns * 1e-9, (unsigned long long)job->identity.carry_size_bytes);
+    error_expected(&error, "an answer within %.1f s", (double)limit_ns * 1e-9);
+    error_found(&error, "none for %.1f s", (double)silent_ns * 1e-9);
+    wjob_fail(job, GAD_PROVIDER_FAILED, &error);
+}
+
+/* The time for which the job's clients said nothing, though it waits for them alone; else 0. What
+ * came meanwhile is read. */
+static uint64_t silent_ns_of(struct sched *s, struct wjob *job)
+{
+    if (!wjob_awaits_clients(job))
+        return 0;
+    if (!wjob_collect_last(job))
+        return clock_ns() - job->heard_ns;
+    sched_job_changed(s, job);
+    pthread_cond_signal(&s->compute_wake);
+    return 0;
+}
+
+static bool yield_carry(struct sched *s, struct wjob *job, uint64_t limit_ns, bool again,
+                        uint64_t *ret_silent_ns)
+{
+    uint64_t silent_ns = silent_ns_of(s, job);
+    *ret_silent_ns = silent_ns;
+    if (silent_ns == 0 || silent_ns < limit_ns)
+        return false;
+    if (!again) {
+        fail_silent(job, silent_ns, limit_ns);
+        sched_job_changed(s, job);
+        return false;
+    }
+    wjob_set_state(job, WJOB_PARKED);
+    drop_tiles(s, job);
+    unclaim(s, job);
+    return true;
+}
+
+bool sched_yield_carry(struct sched *s, uint64_t job_id, uint64_t limit_ns, bool again,
+                       uint64_t *ret_silent_ns)
+{
+    bool is_parked = false;
+    pthread_mutex_lock(&s->lock);
+    for (unsigned i = 0; i < s->n_jobs; i++)
+        if (s->jobs[i]->identity.id == job_id) {
+            is_parked = yield_carry(s, s->jobs[i], limit_ns, again, ret_silent_ns);
+            break;
+        }
+    pthread_mutex_unlock(&s->lock);
+    return is_parked;
 }
 
 static void read_failed(struct wjob *job, struct tile *tile, int status,
@@ -340,7 +437,7 @@ static void charge_device(struct sched *s, const struct tile *tile)
     const struct wjob_identity *id = &tile->job->identity;
     const struct measure *m = &tile->measure;
     uint64_t longest_ns = max_u64(m->kernel_ns, max_u64(m->to_device_ns, m->from_device_ns));
-    turns_charge(&s->users[user_index(s, id->user)], id->weight, (double)longest_ns * 1e-9);
+    turns_charge(&s->users[sched_user_index(s, id->user)], id->weight, (double)longest_ns * 1e-9);
 }
 
 /* The device may have been faster than the thread that gave it the tile. */
@@ -408,12 +505,17 @@ static void tile_over(struct sched *s, struct tile *tile, struct thread_context 
     }
 }
 
+void sched_charge(struct sched *s, const struct wjob *job, uint64_t elapsed_ns)
+{
+    const struct wjob_identity *id = &job->identity;
+    turns_charge(&s->users[sched_user_index(s, id->user)], id->weight, (double)elapsed_ns * 1e-9);
+}
+
 void sched_turn_over(struct sched *s, const struct turn *turn, struct thread_context *th,
                      enum tile_outcome outcome, uint64_t elapsed_ns)
 {
     struct wjob *job = turn->job;
-    unsigned user = user_index(s, job->identity.user);
-    turns_charge(&s->users[user], job->identity.weight, (double)elapsed_ns * 1e-9);
+    sched_charge(s, job, elapsed_ns);
     job->n_in_flight--;
     if (turn->tile)
         job->turn_ns = (3 * job->turn_ns + elapsed_ns) / 4;
@@ -421,6 +523,8 @@ void sched_turn_over(struct sched *s, const struct turn *turn, struct thread_con
         tile_over(s, turn->tile, th, outcome);
     else if (outcome == TILE_FAILED)
         wjob_fail(job, th->status, &th->error);
+    if (job->has_rings)
+        job->heard_ns = clock_ns();
     if (job->has_rings && job->n_in_flight == 0 && job->n_with_device == 0 &&
         job->idle_since_ns == 0)
         job->idle_since_ns = clock_ns();

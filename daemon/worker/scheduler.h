@@ -13,14 +13,25 @@
 /* So many of a user's tiles may wait for disks, each with its slot, while others are there too. */
 #define SCHED_READS_PER_USER (2 * SCHED_IO_PER_USER)
 
+/* Compute threads beside those that compute, for turns that are put aside (aside.c). */
+#define SCHED_LEAST_SPARES 16u
+#define SCHED_MOST_SPARES  128u
+static inline unsigned sched_n_spares(unsigned n_compute)
+{
+    unsigned n = 4 * n_compute;
+    n = n < SCHED_LEAST_SPARES ? SCHED_LEAST_SPARES : n;
+    return n > SCHED_MOST_SPARES ? SCHED_MOST_SPARES : n;
+}
+
 struct engine;
 struct sched;
 
 struct sched_config {
-    struct engine *engine;  /* not owned */
-    struct crashpage *page; /* NULL: none. Main is thread 0, then compute, then I/O */
-    int wake_fd;            /* eventfd, written when jobs have ended */
-    int epoll_fd;           /* rings' done_fd are taken out of it before they are closed */
+    struct engine *engine;       /* not owned */
+    struct thread_context *main; /* the main thread's, for the watch; NULL: none */
+    struct crashpage *page;      /* NULL: none. Main is thread 0, then compute, spare, I/O */
+    int wake_fd;                 /* eventfd, written when jobs have ended */
+    int epoll_fd;                /* rings' done_fd are taken out of it before they are closed */
 };
 
 /* Starts the threads. -errno. */
@@ -33,11 +44,21 @@ pthread_mutex_t *sched_lock(struct sched *s); /* for the jobs */
 /* Takes the job, unless it fails: bad-request, -ENOMEM. */
 int sched_add(struct sched *s, struct wjob *job, struct gad_error *error) GAD_MUST_CHECK;
 void sched_cancel(struct sched *s, uint64_t job_id);
+/* If clients that the job waits for have said nothing for limit_ns: it fails, or (again) parks:
+ * gives up its carry, and ends as soon as one of them answers. True: it is parked; how long it was.
+ */
+bool sched_yield_carry(struct sched *s, uint64_t job_id, uint64_t limit_ns, bool again,
+                       uint64_t *ret_silent_ns);
 /* The engine's: the device has ended with the tile; error: 0 or the engine's. Maybe before the turn
  * that began it is over. */
 void sched_device_done(struct sched *s, struct tile *tile, int error);
+/* Asked by a turn in the middle of its arithmetic, often; no lock held. May wait, while others go
+ * first. False: the job was stopped. */
+bool sched_may_go_on(struct tile *tile, struct thread_context *th);
 /* A client has answered on a ring of the job. */
 void sched_ring_event(struct sched *s, uint64_t serial);
+/* Before a small job: the watch looks at who is at work (watch.c). */
+void sched_wake_watch(struct sched *s);
 /* The jobs that have ended since, as a list; the caller's. */
 struct wjob *sched_take_ended(struct sched *s);
 

@@ -2,13 +2,14 @@
  *
  * A compute thread takes a turn, works on it without the lock and says how it went; without work it
  * sleeps on a condition. An I/O thread does the same with reads and closings. Both see a stop at
- * the end of what they have in hand; a tile in hand sees it at its next grain.
+ * the end of what they have in hand; a tile in hand sees it when it asks whether to go on.
  *
  * A thread that tells a client something writes to the client's eventfd, and a client can fill that
  * just before, so that the write waits. The main thread's tick notices such a thread and sends it a
  * signal, whose handler does nothing: the write returns EINTR and the job fails.
  */
 #include "daemon/worker/journal.h"
+#include "daemon/worker/lastwords.h"
 #include "daemon/worker/scheduler_internal.h"
 #include "proto/util.h"
 
@@ -47,23 +48,38 @@ static bool find_turn(struct sched *s, struct turn *ret_turn)
     return false;
 }
 
+static void wake_another(struct sched *s)
+{
+    if (s->n_idle > 0 && sched_wants_another(s))
+        pthread_cond_signal(&s->compute_wake);
+}
+
 void *sched_compute_main(void *argument)
 {
     struct thread_context *th = argument;
     struct sched *s = th->sched;
     struct turn turn;
+    lastwords_own(th->page);
     pthread_mutex_lock(&s->lock);
     while (!s->is_stopping) {
+        if (!th->has_place) {
+            sched_sit_on_bench(s, th);
+            continue;
+        }
         if (!find_turn(s, &turn))
             continue;
+        if (turn.aside) { /* that thread has the place now */
+            th->has_place = false;
+            sched_resume(s, turn.aside, true);
+            wake_another(s);
+            continue;
+        }
         s->n_busy++;
-        bool wakes_another = s->n_idle > 0 && sched_wants_another(s);
+        wake_another(s);
         pthread_mutex_unlock(&s->lock);
-        if (wakes_another)
-            pthread_cond_signal(&s->compute_wake);
-        uint64_t begin = clock_ns();
+        th->slice_ns = clock_ns();
         enum tile_outcome outcome = take_turn(s->config.engine, &turn, th);
-        uint64_t elapsed = clock_ns() - begin;
+        uint64_t elapsed = clock_ns() - th->slice_ns;
         pthread_mutex_lock(&s->lock);
         s->n_busy--;
         sched_turn_over(s, &turn, th, outcome, elapsed);
@@ -110,7 +126,8 @@ void *sched_io_main(void *argument)
 {
     struct thread_context *th = argument;
     struct sched *s = th->sched;
-    unsigned io_index = th->index - 1 - s->n_threads_compute;
+    unsigned io_index = th->index - 1 - s->n_threads_compute - s->n_spares;
+    lastwords_own(th->page);
     pthread_mutex_lock(&s->lock);
     while (!s->is_stopping) {
         struct io_work work;
@@ -166,8 +183,9 @@ int sched_tick(struct sched *s, void (*report)(struct wjob *job, void *argument)
     return next == UINT64_MAX ? -1 : (int)min_u64((next - now) / 1000000 + 1, INT32_MAX);
 }
 
-static int start_thread(struct sched *s, unsigned index, bool is_compute)
+static int start_thread(struct sched *s, unsigned index)
 {
+    bool is_compute = index <= s->n_threads_compute + s->n_spares;
     struct crashpage *page = s->config.page;
     struct thread_context *th;
     pthread_attr_t attributes;
@@ -176,6 +194,7 @@ static int start_thread(struct sched *s, unsigned index, bool is_compute)
     if (r)
         return r;
     th->sched = s;
+    th->has_place = index <= s->n_threads_compute;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, THREAD_STACK_BYTES);
     r = pthread_create(&th->thread, &attributes, is_compute ? sched_compute_main : sched_io_main,
@@ -192,7 +211,7 @@ static int start_thread(struct sched *s, unsigned index, bool is_compute)
 
 static int start_threads(struct sched *s)
 {
-    unsigned n = s->n_threads_compute + SCHED_N_IO;
+    unsigned n = s->n_threads_compute + s->n_spares + SCHED_N_IO;
     struct sigaction kick = {.sa_handler = on_kick};
     int r = 0;
     sigemptyset(&kick.sa_mask);
@@ -202,7 +221,7 @@ static int start_threads(struct sched *s)
     if (!s->threads)
         return -ENOMEM;
     for (unsigned i = 0; i < n && !r; i++)
-        r = start_thread(s, 1 + i, i < s->n_threads_compute);
+        r = start_thread(s, 1 + i);
     return r;
 }
 
@@ -215,15 +234,23 @@ int sched_new(const struct sched_config *config, struct sched **ret_sched)
     s->reads_end = &s->reads;
     s->closings_end = &s->closings;
     pthread_mutex_init(&s->lock, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->watch_wake, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     pthread_cond_init(&s->compute_wake, NULL);
     pthread_cond_init(&s->io_wake, NULL);
     struct engine *e = config->engine;
     s->n_threads_compute = e->limits.n_threads;
+    s->n_spares = sched_n_spares(s->n_threads_compute);
     int r = slots_new(e->pool, e->limits.pool_bytes, e->limits.slot_bytes, &s->slots);
     if (!r && e->ops->start)
         r = e->ops->start(e, s);
     if (!r)
         r = start_threads(s);
+    if (!r)
+        r = sched_start_watch(s);
     if (r) {
         sched_free(s);
         return r;
@@ -263,7 +290,12 @@ struct sched *sched_free(struct sched *s)
         atomic_store_explicit(&s->jobs[i]->is_stopped, true, memory_order_relaxed);
     pthread_cond_broadcast(&s->compute_wake);
     pthread_cond_broadcast(&s->io_wake);
+    for (unsigned i = 0; i < s->n_threads; i++)
+        pthread_cond_signal(&s->threads[i]->wake);
+    pthread_cond_signal(&s->watch_wake);
     pthread_mutex_unlock(&s->lock);
+    if (s->has_watch)
+        pthread_join(s->watch, NULL);
     for (unsigned i = 0; i < s->n_threads; i++)
         pthread_join(s->threads[i]->thread, NULL);
     if (s->config.engine->ops->stop)
@@ -276,8 +308,9 @@ struct sched *sched_free(struct sched *s)
     free(s->jobs);
     free(s->turns);
     free(s->users);
-    free(s->n_user_jobs);
+    free(s->user_loads);
     pthread_cond_destroy(&s->io_wake);
+    pthread_cond_destroy(&s->watch_wake);
     pthread_cond_destroy(&s->compute_wake);
     pthread_mutex_destroy(&s->lock);
     free(s);

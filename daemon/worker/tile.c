@@ -1,11 +1,11 @@
 /* What a thread does with a tile, as far as it is the same for all engines: the boxes of a grain's
  * operands, bytes as they are counted, nodes in order, errors, the crash page.
  *
- * A tile stops being in hand at the boundary of a grain, or before the arithmetic of one: because a
- * read would wait for a disk (an I/O thread then reads the inputs of the grain in hand and the tile
- * comes back staged, with its slot), or because a client has not filled or drained a block (the
- * tile comes back without a slot). Whatever the order of threads, places are the same, so a grain
- * that was staged by one thread can be computed by another.
+ * A tile goes to other threads at the boundary of a grain, or before the arithmetic of one: because
+ * a read would wait for a disk (an I/O thread then reads the inputs of the grain in hand and the
+ * tile comes back staged, with its slot), or because a client has not filled or drained a block
+ * (the tile comes back without a slot). Whatever the order of threads, places are the same, so a
+ * grain that was staged by one thread can be computed by another.
  *
  * Nodes of reductions are pushed grain by grain, in order, and combined at the tile's end
  * (nodes.c).
@@ -27,6 +27,7 @@ void tile_init(struct tile *t, struct wjob *job)
     t->ports = &job->ports_of_pass;
     t->next = NULL;
     t->state = TILE_IN_HAND;
+    t->is_long = wjob_next_is_long(job);
     t->index = wjob_next_tile(job);
     if (job->product) {
         product_take_turn(job, t);
@@ -130,7 +131,7 @@ void tile_grain_done(struct tile *t, struct thread_context *th)
     t->grain++;
 }
 
-static int region_fault(const struct wjob *job, const char *address, struct gad_error *error)
+int tile_region_fault(const struct wjob *job, const char *address, struct gad_error *error)
 {
     const char *name = NULL;
     for (unsigned i = 0; i < job->n_ports; i++) {
@@ -156,7 +157,7 @@ int tile_engine_error(const struct tile *t, int r, const void *address, struct g
     const struct wjob *job = t->job;
     const struct pass_ports *ports = t->ports;
     if (r == -EFAULT)
-        return region_fault(job, address, error);
+        return tile_region_fault(job, address, error);
     if (r == GAD_NEGATIVE_POWER)
         return error_set(error, GAD_NEGATIVE_POWER,
                          ports->n_outputs > 0 ? ports->outputs[0].port->name : NULL,
@@ -166,14 +167,19 @@ int tile_engine_error(const struct tile *t, int r, const void *address, struct g
 
 /* Turns -------------------------------------------------------------------------------------- */
 
+void tile_tell(const struct tile *t, struct thread_context *th, uint64_t now_ns)
+{
+    if (th->page)
+        crashpage_enter(th->page, t->job->identity.id, t->index, now_ns, CRASHPAGE_COMPUTING);
+}
+
 static enum tile_outcome run(struct engine *e, struct tile *t, struct thread_context *th,
                              enum tile_outcome (*call)(struct engine *e, struct tile *t,
                                                        struct thread_context *th))
 {
     struct wjob *job = t->job;
     th->status = 0;
-    if (th->page)
-        crashpage_enter(th->page, job->identity.id, t->index, clock_ns(), CRASHPAGE_COMPUTING);
+    tile_tell(t, th, clock_ns());
     if (!t->has_begun) {
         t->has_begun = true;
         worker_fault_point(job->request->label, t->index,

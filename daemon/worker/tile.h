@@ -37,6 +37,7 @@ struct tile {
     uint64_t index, grain, end;            /* of the pass; the grain in hand; behind the last */
     void *slot;                            /* NULL: none */
     bool has_begun, has_blocks, is_staged; /* the last two: of the grain in hand */
+    bool is_long;                          /* as wjob_next_is_long() said */
     bool is_in_slot;                       /* with a device: it has begun to fill its slot */
     bool is_computed;                      /* the device has ended, maybe before the turn did */
     int device_error;                      /* then: 0 or the engine's */
@@ -62,9 +63,17 @@ struct thread_context {
     const struct cpu_engine *cpu; /* NULL: the engine needs none */
     struct crashpage_thread *page;
     struct port_io io;
-    void *scratch;                        /* CPU_SCRATCH_BYTES, with cpu */
-    _Atomic uint64_t signalling_since_ns; /* in the write to a client's eventfd; 0: not */
-    uint64_t slot_bytes;                  /* the CPU engine's */
+    void *scratch; /* CPU_SCRATCH_BYTES, with cpu */
+    /* aside.c, under the scheduler's lock but for its own turn's times. */
+    pthread_cond_t wake;
+    struct thread_context *next; /* on the bench, or of the same job */
+    bool has_place;
+    struct tile *aside;                         /* its turn was put aside; NULL: it was not */
+    uint64_t slice_ns;                          /* when its turn, or what goes on of it, began */
+    uint64_t watched_since_ns, watched_from_ns; /* watch.c */
+    uint64_t aside_ns;                          /* that turns of it were put aside, all together */
+    _Atomic uint64_t signalling_since_ns;       /* in the write to a client's eventfd; 0: not */
+    uint64_t slot_bytes;                        /* the CPU engine's */
     /* The grain in hand. */
     struct port_box input_boxes[REQUEST_MAX_ARGS], output_boxes[REQUEST_MAX_OUTPUTS];
     void *input_memory[REQUEST_MAX_ARGS], *output_memory[REQUEST_MAX_OUTPUTS];
@@ -89,6 +98,9 @@ void tile_init(struct tile *t, struct wjob *job);
 enum tile_outcome tile_run(struct engine *e, struct tile *t, struct thread_context *th);
 enum tile_outcome tile_run_small(struct engine *e, struct tile *t, struct thread_context *th);
 int tile_read(struct engine *e, struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
+
+/* Tells the crash page that the tile goes on, from now on. */
+void tile_tell(const struct tile *t, struct thread_context *th, uint64_t now_ns);
 
 /* What rings know the grain in hand as. */
 uint64_t tile_place(const struct tile *t);
@@ -116,6 +128,8 @@ int tile_store(const struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
 void tile_grain_done(struct tile *t, struct thread_context *th);
 /* What an engine's arithmetic answered that was not 0, and -EFAULT of guard_call(): the status. */
 int tile_engine_error(const struct tile *t, int r, const void *address, struct gad_error *error);
+/* -EFAULT of guard_call() in memory of the job's: the status. */
+int tile_region_fault(const struct wjob *job, const char *address, struct gad_error *error);
 
 /* blocks.c: the blocks of the grain in hand, in all rings. Take: false when some client has to do
  * something first. Give: the grain was computed; the clients are told. 0 or a status in th->error.

@@ -206,6 +206,11 @@ void wjob_tile_done(struct wjob *job, const struct tile *tile)
     nodes_tile_done(job, tile);
 }
 
+bool wjob_next_is_long(const struct wjob *job)
+{
+    return !job->product && job->plan.passes[job->pass].tile_worst_ns > PLAN_LONG_TURN_NS;
+}
+
 const struct pass_ports *wjob_next_ports(const struct wjob *job)
 {
     return job->product ? product_next_ports(job) : &job->ports_of_pass;
@@ -247,6 +252,10 @@ static bool collect_one(struct wjob *job, struct ring *ring, bool is_last)
         r = ring_collect(ring, &has_news, &error);
     if (r)
         wjob_fail(job, r, &error);
+    else if (ring)
+        job->wants_signal |= ring_has_asked(ring);
+    if (has_news)
+        job->heard_ns = clock_ns();
     return has_news || r;
 }
 
@@ -270,6 +279,30 @@ bool wjob_collect_last(struct wjob *job)
 {
     job->is_wished = true;
     return collect(job, true);
+}
+
+static bool is_awaited(const struct pass_port *ports, unsigned n_ports)
+{
+    for (unsigned i = 0; i < n_ports; i++)
+        if (ports[i].port->ring && ring_is_awaited(ports[i].port->ring))
+            return true;
+    return false;
+}
+
+bool wjob_awaits_clients(const struct wjob *job)
+{
+    const struct pass_ports *ports = &job->ports_of_pass;
+    unsigned n_waiting = 0;
+    if (job->state != WJOB_RUNNING || job->status || job->is_complete || !job->has_rings ||
+        job->wants_signal || job->n_in_flight > 0 || job->n_with_device > 0 || job->aside)
+        return false;
+    for (const struct tile *tile = job->waiting; tile; tile = tile->next, n_waiting++)
+        if (tile->state != TILE_WAITING_CLIENT || wjob_has_blocks(tile))
+            return false;
+    if (n_waiting < job->n_tiles || (wjob_has_next_tile(job) && wjob_has_next_blocks(job)))
+        return false;
+    return is_awaited(ports->inputs, ports->n_inputs) ||
+           is_awaited(ports->outputs, ports->n_outputs);
 }
 
 bool wjob_is_for_one(const struct wjob *job)

@@ -34,8 +34,8 @@ static int read_u32(const msgpack_object *params, const char *key, uint32_t *ret
     return r;
 }
 
-static int read_identity(const msgpack_object *params, struct wjob_identity *identity,
-                         struct gad_error *error)
+int wjob_read_identity(const msgpack_object *params, struct wjob_identity *identity,
+                       struct gad_error *error)
 {
     int64_t priority = 0;
     identity->weight = 1;
@@ -247,7 +247,8 @@ static int open_ports(struct wjob *job, const struct wjob_context *with, struct 
 }
 
 int wjob_new(struct frame *frame_take, const struct message *message,
-             const struct wjob_context *context, struct wjob **ret_job, struct gad_error *error)
+             const struct wjob_identity *identity, const struct wjob_context *context,
+             struct wjob **ret_job, struct gad_error *error)
 {
     struct wjob *job = malloc(sizeof(*job));
     if (!job) {
@@ -260,10 +261,8 @@ int wjob_new(struct frame *frame_take, const struct message *message,
     job->lock = context->lock;
     pthread_mutex_init(&job->nodes_lock, NULL);
     gaps_init(&job->gaps);
-    job->identity.message_id = message->id;
-    int r = read_identity(&message->params, &job->identity, error);
-    if (!r)
-        r = compile(job, &message->params, context, error);
+    job->identity = *identity;
+    int r = compile(job, &message->params, context, error);
     if (!r)
         r = open_ports(job, context, error);
     if (r) {
@@ -331,7 +330,8 @@ void wjob_set_state(struct wjob *job, enum wjob_state state)
         [WJOB_NEW] = 1u << WJOB_OPENING | 1u << WJOB_CLAIMING | 1u << WJOB_RUNNING,
         [WJOB_OPENING] = 1u << WJOB_CLAIMING | 1u << WJOB_ENDING,
         [WJOB_CLAIMING] = 1u << WJOB_RUNNING | 1u << WJOB_ENDING,
-        [WJOB_RUNNING] = 1u << WJOB_ENDING,
+        [WJOB_RUNNING] = 1u << WJOB_PARKED | 1u << WJOB_ENDING,
+        [WJOB_PARKED] = 1u << WJOB_ENDING,
         [WJOB_ENDING] = 1u << WJOB_ENDED,
         [WJOB_ENDED] = 0,
     };

@@ -22,6 +22,8 @@ enum wjob_state {
     WJOB_OPENING,  /* an I/O thread reads its journal */
     WJOB_CLAIMING, /* its carry is claimed, lent slots in it have to return */
     WJOB_RUNNING,
+    WJOB_PARKED, /* its client is silent and its carry is others': it ends when the client is back
+                  */
     WJOB_ENDING, /* complete, failed or cancelled: no turn begins, some may not be over */
     WJOB_ENDED,
 };
@@ -55,6 +57,7 @@ struct pass_ports {
 };
 
 struct tile;
+struct thread_context;
 struct product_walk;
 struct journal;
 
@@ -102,14 +105,16 @@ struct wjob {
     unsigned n_tiles;       /* tiles that exist */
     uint64_t last_flight;   /* the engine's, under its lock: when a tile went to the device last */
     struct tile *waiting;   /* those that could go on: staged, computed, waiting for the client */
-    bool wants_signal;      /* some ring has asked and its client was not told yet */
-    bool is_wished;         /* clients were asked to signal and none has */
-    uint64_t told_ns;       /* when clients were told last */
-    uint64_t turn_ns;       /* with rings: what a turn takes, lately */
-    uint64_t idle_since_ns; /* with rings: no tile is in hand since; 0: some is */
+    struct thread_context *aside; /* threads whose turn was put aside, in order; not in flight */
+    bool wants_signal;            /* some ring has asked and its client was not told yet */
+    bool is_wished;               /* clients were asked to signal and none has */
+    uint64_t told_ns;             /* when clients were told last */
+    uint64_t turn_ns;             /* with rings: what a turn takes, lately */
+    uint64_t heard_ns;            /* with rings: when a client answered or a turn ended last */
+    uint64_t idle_since_ns;       /* with rings: no tile is in hand since; 0: some is */
 
     /* outcome */
-    _Atomic bool is_stopped; /* read by tiles between grains */
+    _Atomic bool is_stopped; /* read by tiles in between */
     int status;
     struct gad_error error;
     uint64_t n_all_tiles_done, client_ns, ended_ns;
@@ -128,10 +133,13 @@ struct wjob_context {
     pthread_mutex_t *lock;
 };
 
+/* What a job.start says of the job, but for its message's id. bad-request. */
+int wjob_read_identity(const msgpack_object *params, struct wjob_identity *identity,
+                       struct gad_error *error) GAD_MUST_CHECK;
 /* Takes the frame (also on failure) whose message is given. A status or -errno. */
 int wjob_new(struct frame *frame_take, const struct message *message,
-             const struct wjob_context *context, struct wjob **ret_job,
-             struct gad_error *error) GAD_MUST_CHECK;
+             const struct wjob_identity *identity, const struct wjob_context *context,
+             struct wjob **ret_job, struct gad_error *error) GAD_MUST_CHECK;
 /* Main thread; no tile is left. NULL. */
 struct wjob *wjob_free(struct wjob *job);
 /* Descriptors and rings; may take long. Rings are out of the epoll set by then. */
@@ -157,6 +165,8 @@ bool wjob_has_next_tile(const struct wjob *job);
 uint64_t wjob_next_tile(struct wjob *job);
 /* A tile is done, and its node combined if it has any. */
 void wjob_tile_done(struct wjob *job, const struct tile *tile);
+/* Of the next tile, which is there: its arithmetic may take long (struct plan_pass). */
+bool wjob_next_is_long(const struct wjob *job);
 /* The ports of the next tile's pass. There is one. */
 const struct pass_ports *wjob_next_ports(const struct wjob *job);
 /* Whether every ring has what a grain needs: the tile's that is in hand, the next tile's first. */
@@ -166,6 +176,8 @@ bool wjob_has_next_blocks(const struct wjob *job);
 bool wjob_collect(struct wjob *job);
 /* The clients are to signal their next answers on these rings; then reads as above. */
 bool wjob_collect_last(struct wjob *job);
+/* Whether the job can do nothing but wait for clients that know what they were asked. */
+bool wjob_awaits_clients(const struct wjob *job);
 /* Whether one thread does what the clients of its rings provide in less time than it takes to wake
  * another. */
 bool wjob_is_for_one(const struct wjob *job);

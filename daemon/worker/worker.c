@@ -2,8 +2,8 @@
  * say that jobs have ended, and the eventfds by which clients say that ring blocks are done.
  *
  * Several frames may come with one wake-up; each is handled, their replies are queued and written
- * together at the end of the turn. A turn handles at most FRAMES_A_TURN of them, so that ended jobs
- * and rings are not kept waiting.
+ * together at the end of the turn. A turn handles at most FRAMES_A_TURN of them, and begins jobs
+ * for a bounded time, so that ended jobs and rings are not kept waiting.
  *
  * Clients' eventfds are watched edge-triggered and never read: reading or writing one could be made
  * to block by whoever shares it. They carry the job's serial number, since a registration may
@@ -12,6 +12,7 @@
  * End of file on the socket ends the loop: without its broker a worker has nothing to do.
  */
 #include "daemon/worker/worker.h"
+#include "daemon/worker/lastwords.h"
 #include "kernels/programs.h"
 #include "proto/util.h"
 
@@ -40,10 +41,11 @@ static int make_context(struct worker *w)
     return w->tile ? thread_context_new(0, w->engine->cpu, page, true, &w->context) : -ENOMEM;
 }
 
-/* Main, compute, I/O, and one entry for each turn that may be with the device. */
+/* Main, compute, spare, I/O, and one entry for each turn that may be with the device. */
 static int make_page(struct worker *w, int fd)
 {
-    uint32_t n_threads = 1 + w->engine->limits.n_threads + SCHED_N_IO;
+    unsigned n_compute = w->engine->limits.n_threads;
+    uint32_t n_threads = 1 + n_compute + sched_n_spares(n_compute) + SCHED_N_IO;
     uint32_t n_flights = w->engine->n_device_flights;
     if (n_threads + n_flights > CRASHPAGE_MAX_THREADS)
         return -EINVAL;
@@ -53,14 +55,18 @@ static int make_page(struct worker *w, int fd)
     if (r)
         return r;
     atomic_store(&w->page->n_threads, n_threads + n_flights);
+    lastwords_own(&w->page->threads[0]);
     w->engine->device_pages = &w->page->threads[n_threads];
-    return 0;
+    return lastwords_install(w->page);
 }
 
 static int make_sched(struct worker *w)
 {
-    const struct sched_config config = {
-        .engine = w->engine, .page = w->page, .wake_fd = w->wake_fd, .epoll_fd = w->epoll_fd};
+    const struct sched_config config = {.engine = w->engine,
+                                        .main = w->context,
+                                        .page = w->page,
+                                        .wake_fd = w->wake_fd,
+                                        .epoll_fd = w->epoll_fd};
     return sched_new(&config, &w->sched);
 }
 
@@ -106,6 +112,8 @@ static int worker_init(struct worker *w, int crash_page_fd)
     if (!r)
         r = programs_new(&w->programs);
     if (!r)
+        r = starts_new(&w->starts);
+    if (!r)
         r = make_context(w);
     if (!r)
         r = make_sched(w);
@@ -139,6 +147,7 @@ struct worker *worker_free(struct worker *w)
 {
     if (!w)
         return NULL;
+    w->starts = starts_free(w->starts);
     w->sched = sched_free(w->sched);
     w->context = thread_context_free(w->context);
     free(w->tile);
@@ -146,8 +155,10 @@ struct worker *worker_free(struct worker *w)
     w->regions = regions_free(w->regions);
     w->programs = programs_free(w->programs);
     w->engine = w->engine->ops->free(w->engine);
-    if (w->page)
+    if (w->page) {
+        lastwords_forget();
         crashpage_unmap(w->page);
+    }
     w->conn = conn_free(w->conn);
     message_writer_deinit(&w->writer);
     close_fd(&w->wake_fd);
@@ -204,7 +215,9 @@ static int turn(struct worker *w)
 {
     struct epoll_event events[EVENTS_A_TURN];
     bool has_frames = conn_has_frame(w->conn);
-    int timeout = has_frames ? 0 : sched_tick(w->sched, worker_report_progress, w);
+    int timeout = sched_tick(w->sched, worker_report_progress, w);
+    if (has_frames || !starts_are_empty(w->starts))
+        timeout = 0;
     int r = flush(w);
     if (r)
         return r;
@@ -215,12 +228,13 @@ static int turn(struct worker *w)
         r = handle_event(w, &events[i]);
     if (!r && has_frames)
         r = receive_frames(w);
-    return r;
+    return r ? r : worker_begin_jobs(w);
 }
 
 int worker_run(struct worker *w)
 {
     int r;
+    w->context->thread = pthread_self();
     do
         r = turn(w);
     while (!r);

@@ -4,6 +4,7 @@
 
 #include "daemon/worker/engine.h"
 #include "daemon/worker/scheduler.h"
+#include "daemon/worker/starts.h"
 #include "proto/conn.h"
 
 struct worker_config {
@@ -22,6 +23,7 @@ struct worker {
     struct programs *programs;    /* compiled lately */
     struct write_devices devices; /* what was learnt about writing to them */
     struct sched *sched;
+    struct starts *starts;
     struct thread_context *context; /* the main thread's, for small jobs */
     struct tile *tile;              /* of a small job */
     char *small_carry;              /* its carry: PLAN_SMALL_CARRY_BYTES */
@@ -43,6 +45,8 @@ int worker_run(struct worker *w) GAD_MUST_CHECK;
 
 /* handle.c: one frame of the broker's; its own afterwards. 0 or -errno: the connection is over. */
 int worker_handle(struct worker *w, struct frame *frame_take) GAD_MUST_CHECK;
+/* Begins jobs that wait for it, for some time: small ones are over then. */
+int worker_begin_jobs(struct worker *w) GAD_MUST_CHECK;
 /* The jobs that have ended: their replies. */
 int worker_reply_ended(struct worker *w) GAD_MUST_CHECK;
 

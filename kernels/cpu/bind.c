@@ -15,6 +15,7 @@
  */
 #include "kernels/cpu/bind.h"
 
+#include "kernels/op_costs.h"
 #include "proto/util.h"
 
 #include <string.h>
@@ -304,6 +305,7 @@ static int bind_insn(struct binding *b, unsigned i)
     bound->past = NULL;
     bound->streamed = NO_STORE;
     bound->drawn = NO_DRAW;
+    bound->worst_ns = (uint16_t)op_worst_ns((enum op)insn->op, (enum dtype)insn->compute);
     struct bound_store *store = direct_store_of(b, insn->dst.index, i);
     if (store)
         bind_direct(b, i, is_exchanged, store);
@@ -386,6 +388,7 @@ int run_bind(const struct cpu_engine *engine, const struct program *program, uns
         .n_reductions = pass->scanned_axis < 0 ? pass->n_reductions : 0,
         .n_scans = pass->scanned_axis < 0 ? 0 : pass->n_reductions,
         .n_stores = pass->n_stores,
+        .strip_worst_ns = box->pace ? pass_other_worst_ns(program, pass) : 0,
     };
     for (int i = 0; i < box->ndim; i++)
         run->n_elements *= (uint64_t)box->count[i];

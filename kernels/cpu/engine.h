@@ -40,6 +40,15 @@ struct cpu_warnings {
 /* Of the elements of a box in a pass with KTHs. */
 #define CPU_MAX_KEY_BYTES (256u * 1024u)
 
+/* Asked now and then while a box is computed: after every CPU_PACE_NS of arithmetic, as long as it
+ * takes at its worst (kernels/op_costs.h). It may take its time, and lock and wait: none of the
+ * operands' memory is touched meanwhile. False: the rest need not be computed. */
+struct cpu_pace {
+    bool (*may_go_on)(void *argument);
+    void *argument;
+};
+#define CPU_PACE_NS 500000u
+
 struct cpu_box {
     int ndim;
     const int64_t *count;  /* arrays' axis order, all > 0 */
@@ -49,6 +58,7 @@ struct cpu_box {
      * kept elements; this one's elements are taken in behind them. See cpu_engine_can_continue().
      */
     bool is_continued;
+    const struct cpu_pace *pace; /* NULL: nobody asks for anything in between */
 };
 
 /* Rows of one cell that boxes which go on with each other's node may have together. */
@@ -69,8 +79,9 @@ bool cpu_engine_can_continue(const struct program *program, const struct pass *p
  * written, and read where the box is continued. Both NULL for a pass without reductions or that
  * scans. The bits of a cell depend on the extents of the box's reduced axes and the values alone:
  * not on the kept ones, nor on where the box begins.
- * Inputs and outputs may be the same memory element for element (in place). 0 or
- * negative-integer-power. */
+ * Inputs and outputs may be the same memory element for element (in place). 0,
+ * negative-integer-power, or -ECANCELED where box->pace said so: then what was to be written is
+ * undefined. */
 int cpu_engine_run(const struct cpu_engine *engine, const struct program *program, unsigned pass,
                    const struct cpu_box *box, const struct cpu_view *inputs,
                    const struct cpu_view *outputs, const struct cpu_view *reduced,

@@ -13,7 +13,7 @@
  * so that nothing underflows): a is between p / 2 and 2 p, a - p is exact, and (a - p) - e is r.
  * float32, computed in float64, below 2^28: q * b has 53 bits at most, only the ratio is rounded.
  * Integers below 2^51: the same.
- * Larger ratios take long division in 128-bit integers, element by element, in blocks of
+ * Larger ratios take long division in integers (modulus.h), element by element, in blocks of
  * KERNEL_GRANULE that are redone where one is found. NaN, infinite a and b = 0 give NaN by the same
  * arithmetic.
  *
@@ -29,6 +29,8 @@
 const kernel_table KERNEL_SYMBOL(modulo) = {[0] = {NULL}};
 
 #else
+
+#include "kernels/cpu/modulus.h"
 
 #include <math.h>
 #include <string.h>
@@ -68,34 +70,6 @@ static inline f64 residue_f32(f64 a, f64 b, f64 q)
 static inline f64 whole(f64 ratio)
 {
     return (ratio + TO_WHOLE) - TO_WHOLE;
-}
-
-/* x modulo y, both finite and positive: r * 2^n modulo y's mantissa, 64 bits at a time. */
-struct parts {
-    u64 mantissa; /* below 2^53 */
-    int exponent;
-};
-
-static struct parts parts_of(f64 x)
-{
-    u64 bits, unit = (u64)1 << 52;
-    memcpy(&bits, &x, sizeof(bits));
-    int exponent = (int)(bits >> 52);
-    u64 fraction = bits & (unit - 1);
-    return exponent ? (struct parts){fraction | unit, exponent} : (struct parts){fraction, 1};
-}
-
-static f64 far_modulus(f64 x, f64 y)
-{
-    if (x < y)
-        return x;
-    struct parts a = parts_of(x), b = parts_of(y);
-    u64 r = a.mantissa % b.mantissa;
-    for (int n_left = a.exponent - b.exponent; n_left > 0 && r; n_left -= 64) {
-        int n_bits = n_left < 64 ? n_left : 64;
-        r = (u64)(((unsigned __int128)r << n_bits) % b.mantissa);
-    }
-    return ldexp((f64)r, b.exponent - 1075);
 }
 
 /* is_far: finite operands whose ratio is beyond the limit. */
@@ -142,7 +116,7 @@ static f64 far_modulus(f64 x, f64 y)
     static F far_fmod_of_##F(F a, F b)                                                             \
     {                                                                                              \
         F x = __builtin_fabs##f(a), y = __builtin_fabs##f(b);                                      \
-        return __builtin_copysign##f((F)far_modulus((f64)x, (f64)y), a);                           \
+        return __builtin_copysign##f((F)modulus_of((f64)x, (f64)y), a);                            \
     }                                                                                              \
     static F far_remainder_of_##F(F a, F b)                                                        \
     {                                                                                              \

@@ -10,6 +10,8 @@
  * before each instruction a share of the next strip's inputs is asked for, and the outputs leave
  * past the cache in small pieces.
  *
+ * Between instructions whoever wants to know how the time goes is asked whether to go on.
+ *
  * Nothing is allocated and nothing is locked: a fault in a mapping may leave by longjmp() from any
  * load or store. Called by the worker, for each grain, and by tests.
  */
@@ -19,6 +21,8 @@
 #include "kernels/cpu/lines.h"
 #include "kernels/cpu/movement.h"
 #include "proto/util.h"
+
+#include <errno.h>
 
 #define STREAM_PIECE_BYTES 1024
 #define FETCH_BYTES        64
@@ -142,6 +146,18 @@ static void take_strip(struct run *run, uint64_t first, size_t n)
     }
 }
 
+/* False: the box is given up. */
+static bool keep_pace(struct run *run, uint64_t worst_ns)
+{
+    const struct cpu_pace *pace = run->box->pace;
+    run->since_asked_ns += worst_ns;
+    if (!pace || run->since_asked_ns < CPU_PACE_NS)
+        return true;
+    run->since_asked_ns = 0;
+    run->is_stopped = !pace->may_go_on(pace->argument);
+    return !run->is_stopped;
+}
+
 static void run_strip(struct run *run, uint64_t first, size_t n)
 {
     load_inputs(run, first, n);
@@ -150,6 +166,8 @@ static void run_strip(struct run *run, uint64_t first, size_t n)
     size_t n_share = run->n_insns ? (run->n_fetch_lines + run->n_insns - 1) / run->n_insns : 0;
     for (unsigned i = 0; i < run->n_insns; i++) {
         const struct bound_insn *insn = &run->insns[i];
+        if (!keep_pace(run, insn->worst_ns * n))
+            return;
         if (run->is_counting && insn->drawn != NO_DRAW) {
             fetch_ahead(run, n_share);
             run_drawn(run, insn, n);
@@ -224,6 +242,8 @@ int cpu_engine_run(const struct cpu_engine *engine, const struct program *progra
     for (uint64_t first = 0; !is_done && first < run->n_elements;) {
         size_t n = strip_length(run, first);
         run_strip(run, first, n);
+        if (run->is_stopped || !keep_pace(run, run->strip_worst_ns * n))
+            return -ECANCELED;
         if (run->events.has_negative_power)
             return GAD_NEGATIVE_POWER;
         first += n;

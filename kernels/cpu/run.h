@@ -52,6 +52,7 @@ struct bound_insn {
     uint16_t dst, src[3];
     uint16_t streamed; /* the store that takes the result past the cache; NO_STORE */
     uint16_t drawn;    /* of the draws, where a strip's numbers count up; NO_DRAW: as any other */
+    uint16_t worst_ns; /* for an element */
 };
 #define NO_STORE UINT16_MAX
 #define NO_DRAW  UINT16_MAX
@@ -111,6 +112,9 @@ struct run {
     void *cast_strip; /* a strip of scans' results, cast */
     void *spare;      /* one strip of the widest item, free between insns and the next strip */
     struct kernel_events events;
+    uint64_t strip_worst_ns; /* for an element, beside the instructions */
+    uint64_t since_asked_ns; /* as long as all since then takes at its worst */
+    bool is_stopped;         /* box->pace has said so */
 };
 
 /* Lays out the scratch, fills what is the same in all strips. -EINVAL for a program that the

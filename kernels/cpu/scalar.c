@@ -3,10 +3,12 @@
  *
  * 64-bit divisors are pinned in a register between the check and the division: a source may be
  * memory that another process writes, and the compiler could read it twice. Float // and % follow
- * NumPy's npy_divmod step by step: the remainder is fmod's with the divisor's sign, the quotient is
- * (a - remainder) / b brought to the nearest whole number, zeros carry the sign of their divisor or
- * quotient. Integer powers wrap; a negative exponent anywhere in the strip is reported.
+ * NumPy's npy_divmod step by step: the remainder is fmod's (modulus.h) with the divisor's sign, the
+ * quotient is (a - remainder) / b brought to the nearest whole number, zeros carry the sign of
+ * their divisor or quotient. Integer powers wrap; a negative exponent anywhere in the strip is
+ * reported.
  */
+#include "kernels/cpu/modulus.h"
 #include "kernels/cpu/template.h"
 
 #include <math.h>
@@ -119,10 +121,17 @@ POWER_SIGNED(i16, u16)
 POWER_SIGNED(i32, u32)
 POWER_SIGNED(i64, u64)
 
+/* libm's, whose time grows with the ratio, only where the answer is known at once. */
 #define FLOAT_DIVISION(T, f)                                                                       \
+    static T fmod_of_##T(T a, T b)                                                                 \
+    {                                                                                              \
+        if (!isfinite(a) || !isfinite(b) || b == 0)                                                \
+            return fmod##f(a, b);                                                                  \
+        return copysign##f((T)modulus_of(fabs##f(a), fabs##f(b)), a);                              \
+    }                                                                                              \
     static T divmod_##T(T a, T b, T *ret_modulus)                                                  \
     {                                                                                              \
-        T modulus = fmod##f(a, b);                                                                 \
+        T modulus = fmod_of_##T(a, b);                                                             \
         T quotient = (a - modulus) / b;                                                            \
         if (modulus != 0) { /* also NaN */                                                         \
             if ((b < 0) != (modulus < 0)) {                                                        \
@@ -153,7 +162,7 @@ POWER_SIGNED(i64, u64)
     }                                                                                              \
     BINARY(floor_divide, T, T, floor_quotient_##T(a, b))                                           \
     BINARY(remainder, T, T, floor_modulus_##T(a, b))                                               \
-    BINARY(fmod, T, T, fmod##f(a, b))
+    BINARY(fmod, T, T, fmod_of_##T(a, b))
 FLOAT_DIVISION(f32, f)
 FLOAT_DIVISION(f64, )
 

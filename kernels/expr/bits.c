@@ -28,7 +28,10 @@ int bits_apply(struct compiler *c, const struct ast_node *n, const struct value 
                struct value *ret)
 {
     enum dtype d = compute_dtype(c, n, args);
-    int r = check_whole(c, n, args, d, "integers or bools", "needs integers or bools");
+    bool is_power = n->is_operator && n->op == OP_BITWISE_XOR; /* as other languages write it */
+    int r = check_whole(c, n, args, d, "integers or bools",
+                        is_power ? "needs integers or bools; x**y is the power"
+                                 : "needs integers or bools");
     if (r != 0)
         return r;
     if (op_info((enum op)n->op)->rule == OP_RULE_SHIFT && d == DTYPE_BOOL)

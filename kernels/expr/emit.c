@@ -317,6 +317,7 @@ static int emit_reduction(struct emitter *e, struct pass *pass, const struct roo
                                     .result = n->dtype,
                                     .keeps_dims = n->keeps_dims,
                                     .is_cumulative = n->is_cumulative,
+                                    .has_minus_zero = n->has_minus_zero,
                                     .pass = (uint16_t)(pass - p->passes),
                                     .n_bins = n->n_bins,
                                     .kth = n->kth};

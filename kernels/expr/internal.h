@@ -173,7 +173,8 @@ struct node {
         int64_t axis;               /* NODE_INDEX; below 0: from the end; INDEX_FLAT: its number */
         struct {                    /* NODE_REDUCTION and NODE_SCAN */
             uint32_t reduced_axes;  /* bit i: axis i of `over` */
-            uint16_t keeps_dims;    /* 1: they stay, with length 1 */
+            uint8_t keeps_dims;     /* 1: they stay, with length 1 */
+            uint8_t has_minus_zero; /* 1: of SUM, -0 where all terms are */
             uint16_t is_cumulative; /* 1: of BINCOUNT, running sums along the bins */
         };
     };
@@ -390,6 +391,9 @@ int graph_reduce(struct compiler *c, enum op op, enum dtype dtype, uint16_t src,
 /* The same in a pass of the shape `over`, to which the source broadcasts. */
 int graph_reduce_over(struct compiler *c, enum op op, enum dtype dtype, uint16_t src, uint16_t over,
                       uint32_t axes, bool keeps_dims, uint16_t *ret) GAD_MUST_CHECK;
+/* SUM of floats that is -0 where all terms are. */
+int graph_sum_from_minus_zero(struct compiler *c, uint16_t src, uint32_t axes, bool keeps_dims,
+                              uint16_t *ret) GAD_MUST_CHECK;
 /* KTH of the source, beside which the result is read. */
 int graph_kth(struct compiler *c, uint16_t src, uint32_t axes, bool keeps_dims, uint32_t kth,
               uint16_t *ret) GAD_MUST_CHECK;

@@ -49,7 +49,9 @@ int moments_mean(struct reduce *k, struct value *ret)
         node = lower_cast(&k->l, node, d);
     else if (dtype_is_integer(own) && dtype_size(own) >= 4)
         node = lower_cast(&k->l, node, DTYPE_FLOAT64);
-    node = reduce_by(k, OP_SUM, reduce_masked(k, node, &zero));
+    node = reduce_masked(k, node, &zero);
+    node = dtype_is_float(types_of_node(k->l.c, node)) ? reduce_sum(k, node, false)
+                                                       : reduce_by(k, OP_SUM, node);
     node = lower_cast(&k->l, node, DTYPE_FLOAT64);
     node = lower_binary(&k->l, OP_DIVIDE, node, reduce_count(k, false));
     return reduce_finish(k, lower_cast(&k->l, node, d), ret);

@@ -200,8 +200,17 @@ static int parse_transposition(struct parser *p, const struct token *name, struc
     if (r != 0)
         return r;
     bool is_matrix = parser_is_word(p, &p->token, "mT");
-    if (!is_matrix && !parser_is_word(p, &p->token, "T"))
-        return parser_unexpected(p, "T or mT");
+    if (!is_matrix && !parser_is_word(p, &p->token, "T")) {
+        const struct token *t = &p->token;
+        if (t->kind != TOKEN_NAME || op_find(parser_text(p, t), t->n_chars) == OP_COUNT)
+            return parser_unexpected(p, "T or mT");
+        r = fail(p->c, GAD_BAD_EXPRESSION, parser_column(p),
+                 "there are no methods, write %.*s(%.*s)", parser_shown_chars(t), parser_text(p, t),
+                 parser_shown_chars(name), parser_text(p, name));
+        error_expected(p->c->error, "T or mT");
+        parser_found(p);
+        return r;
+    }
     if (arg->is_scalar || arg->array.ndim < (is_matrix ? 2 : 1))
         return bad_transposition(p, name, is_matrix ? "mT" : "T", arg,
                                  "there are no two axes to exchange");

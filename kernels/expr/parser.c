@@ -104,7 +104,8 @@ int parser_unexpected(struct parser *p, const char *wanted)
         r = fail(p->c, GAD_BAD_EXPRESSION, parser_column(p), "unexpected '['; %s",
                  strcmp(wanted, "an operand") == 0
                      ? "lists are only for select, q, axis, size and range"
-                     : "indexing is not supported");
+                     : "indexing is not supported: select where the array is named, "
+                       "as in NAME=FILE[0]");
     else
         r = fail(p->c, GAD_BAD_EXPRESSION, parser_column(p), "%s expected, not '%.*s'", wanted,
                  parser_shown_chars(t), parser_text(p, t));

@@ -112,6 +112,8 @@ static void add_details(struct text *t, const struct program *p, const struct re
 {
     if (r->op == OP_KTH)
         add(t, " at %u", r->kth);
+    if (r->has_minus_zero)
+        add(t, " from -0");
     if (r->n_bins == 0)
         return;
     add(t, " in %u bins", r->n_bins);

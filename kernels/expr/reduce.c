@@ -244,6 +244,22 @@ uint16_t reduce_beside(struct reduce *k, enum op op, uint16_t src)
     return reduce_as(k, op, src, must_keep(k));
 }
 
+uint16_t reduce_sum(struct reduce *k, uint16_t src, bool from_minus_zero)
+{
+    uint16_t node = 0;
+    if (k->axes == 0 && !from_minus_zero)
+        return lower_binary(&k->l, OP_ADD, lower_cast(&k->l, src, DTYPE_FLOAT64),
+                            lower_float(&k->l, DTYPE_FLOAT64, 0));
+    if (k->axes == 0 || !from_minus_zero)
+        return reduce_by(k, OP_SUM, src);
+    if (k->l.r == 0)
+        k->l.r = axes_check(k->l.c, src, source_shape(k));
+    if (k->l.r == 0)
+        k->l.r = graph_sum_from_minus_zero(k->l.c, before_widening(&k->l.c->graph, OP_SUM, src),
+                                           k->axes, k->keeps_dims, &node);
+    return node;
+}
+
 uint16_t reduce_bincount(struct reduce *k, uint16_t bins, uint16_t weights, uint32_t n_bins,
                          bool is_cumulative)
 {

@@ -86,6 +86,22 @@ int graph_reduce_over(struct compiler *c, enum op op, enum dtype dtype, uint16_t
     return r != 0 ? r : graph_find_or_add(c, &key, ret);
 }
 
+int graph_sum_from_minus_zero(struct compiler *c, uint16_t src, uint32_t axes, bool keeps_dims,
+                              uint16_t *ret)
+{
+    struct node key = graph_key(NODE_REDUCTION, DTYPE_FLOAT64);
+    key.op = OP_SUM;
+    key.compute = c->graph.nodes[src].dtype;
+    key.over = c->graph.nodes[src].shape;
+    key.reduced_axes = axes;
+    key.keeps_dims = keeps_dims;
+    key.has_minus_zero = 1;
+    int r = add_source(c, &key, src);
+    if (r == 0)
+        r = shape_of_result(c, key.over, axes, keeps_dims, 0, &key.shape);
+    return r != 0 ? r : graph_find_or_add(c, &key, ret);
+}
+
 int graph_reduce(struct compiler *c, enum op op, enum dtype dtype, uint16_t src, uint32_t axes,
                  bool keeps_dims, uint16_t *ret)
 {

@@ -17,6 +17,7 @@
 #include <math.h>
 
 static const struct value zero = {.kind = VALUE_INTEGER, .integer = 0};
+static const struct value minus_zero = {.kind = VALUE_FLOAT, .number = -0.0}; /* changes no sum */
 static const struct value one = {.kind = VALUE_INTEGER, .integer = 1};
 
 static bool ignores_nan(enum op op)
@@ -96,8 +97,14 @@ static int type_sum(struct reduce *k, struct value *ret)
     uint16_t node = k->src;
     if (literals_find(k->l.c, k->l.n, "dtype") != NULL)
         node = lower_cast(&k->l, node, result);
-    node = reduce_masked(k, node, is_sum ? &zero : &one);
-    node = reduce_by(k, is_sum ? OP_SUM : OP_PROD, node);
+    bool is_float = dtype_is_float(types_of_node(k->l.c, node));
+    if (initial != NULL && is_float && k->n_reduced == 0)
+        return reduce_finish(k, reduce_repeat(k, initial_node(k, initial, result)), ret);
+    node = reduce_masked(k, node, !is_sum ? &one : is_float ? &minus_zero : &zero);
+    bool is_minus_zero = initial != NULL && initial->value.kind == VALUE_FLOAT &&
+                         initial->value.number == 0 && signbit(initial->value.number);
+    node = is_sum && is_float ? reduce_sum(k, node, is_minus_zero)
+                              : reduce_by(k, is_sum ? OP_SUM : OP_PROD, node);
     if (initial != NULL) {
         uint16_t start = initial_node(k, initial, result);
         start = lower_cast(&k->l, start, types_of_node(k->l.c, node));

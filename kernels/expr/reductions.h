@@ -29,6 +29,8 @@ uint16_t reduce_by(struct reduce *k, enum op op, uint16_t src);
 /* The same with keepdims=True; and with it where that is needed to read it beside the source. */
 uint16_t reduce_by_keeping(struct reduce *k, enum op op, uint16_t src);
 uint16_t reduce_beside(struct reduce *k, enum op op, uint16_t src);
+/* SUM of floats, which begins with 0, or with -0: only then it can be -0. */
+uint16_t reduce_sum(struct reduce *k, uint16_t src, bool from_minus_zero);
 /* How many elements the mask lets through, float64; is_beside: to be read beside the source. */
 uint16_t reduce_count(struct reduce *k, bool is_beside);
 /* BINCOUNT over the axes: bins is an int64 node of the source's shape, weights a float64 one or

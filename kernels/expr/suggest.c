@@ -51,6 +51,7 @@ const char *suggest_name(const struct parser *p, const struct token *token, bool
         for (size_t i = 0; i < ARRAY_LENGTH(constants); i++)
             consider(&s, constants[i]);
     }
-    consider(&s, op_suggest(name, n_chars));
-    return s.best;
+    const char *known = op_suggest(name, n_chars);
+    consider(&s, known);
+    return s.best != NULL ? s.best : known; /* which may be another language's word for it */
 }

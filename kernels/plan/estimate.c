@@ -12,7 +12,7 @@
  * host's threads copy each box into a slot and each result out of it, which reads and writes every
  * byte; both ways of the link work at once. Broadcast operands are copied for every grain.
  *
- * An instruction costs as many cheap ones as `costs` says: in the measured rate of work an
+ * An instruction costs as many cheap ones as op_costs.def says: in the measured rate of work an
  * instruction is an addition or multiplication of float32. The CPU's column is what `checkkernels
  * --bench` shows, rounded to few classes; the device's is an estimate from the number of machine
  * instructions. Elements of 8 bytes cost twice as much.
@@ -27,6 +27,7 @@
  *
  * Called by plan.c.
  */
+#include "kernels/op_costs.h"
 #include "kernels/plan/planner.h"
 #include "proto/util.h"
 
@@ -44,30 +45,6 @@
 
 #define CACHE_SHARE 2
 #define N_BOUNDS    (PLAN_BOUND_WORK + 1)
-
-struct cost { /* in cheap instructions; 0: one */
-    uint8_t cpu, device;
-};
-
-#define SOME                                                                                       \
-    {                                                                                              \
-        4, 3                                                                                       \
-    }
-#define MUCH                                                                                       \
-    {                                                                                              \
-        30, 8                                                                                      \
-    }
-static const struct cost costs[OP_COUNT] = {
-    [OP_FLOOR_DIVIDE] = SOME, [OP_REMAINDER] = SOME, [OP_FMOD] = SOME,    [OP_CBRT] = SOME,
-    [OP_HYPOT] = SOME,        [OP_LOG] = SOME,       [OP_SIN] = SOME,     [OP_COS] = SOME,
-    [OP_TAN] = SOME,          [OP_ARCSIN] = SOME,    [OP_ARCCOS] = SOME,  [OP_ARCTAN] = SOME,
-    [OP_ARCTAN2] = SOME,      [OP_TANH] = SOME,      [OP_ARCSINH] = SOME, [OP_ERF] = SOME,
-    [OP_GCD] = MUCH,          [OP_LCM] = MUCH,       [OP_POWER] = MUCH,   [OP_EXP] = MUCH,
-    [OP_EXP2] = MUCH,         [OP_EXPM1] = MUCH,     [OP_LOG2] = MUCH,    [OP_LOG10] = MUCH,
-    [OP_LOG1P] = MUCH,        [OP_LOGADDEXP] = MUCH, [OP_SINH] = MUCH,    [OP_COSH] = MUCH,
-    [OP_ARCCOSH] = MUCH,      [OP_ARCTANH] = MUCH,   [OP_ERFC] = MUCH,    [OP_GAMMA] = MUCH,
-    [OP_LGAMMA] = MUCH,       [OP_EXPIT] = MUCH,     [OP_LOGIT] = MUCH,   [OP_LOGADDEXP2] = MUCH,
-};
 
 struct rates {
     struct plan_rates measured; /* or defaults: none is 0, but perhaps the disk's */
@@ -183,7 +160,7 @@ static double work_per_element(const struct program *program, const struct pass 
     double work = 1 + pass->n_reductions + kth_work(program, pass, is_device);
     for (unsigned i = 0; i < pass->n_insns; i++) {
         const struct insn *insn = &program->insns[pass->first_insn + i];
-        const struct cost *cost = &costs[insn->op];
+        const struct op_cost *cost = op_cost((enum op)insn->op);
         double own = max_f64(is_device ? cost->device : cost->cpu, 1);
         work += dtype_size((enum dtype)insn->compute) == 8 ? 2 * own : own;
     }

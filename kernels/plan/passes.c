@@ -349,6 +349,7 @@ static int cut(struct planner *p, unsigned index, uint64_t max_cells, bool is_be
     if (!has_strips)
         rules.strip_extents[0] = 0;
     *planned = (struct plan_pass){.tile_log2 = 0};
+    planner_count_steps(p, (uint64_t)p->n_operands * (uint64_t)(pass->ndim + 1));
     list.n = p->n_operands;
     list.n_shapes = 0;
     for (unsigned i = 0; i < p->n_operands; i++) {
@@ -398,10 +399,20 @@ static uint64_t most_of_chunk(const struct planner *p, unsigned index)
     return 0;
 }
 
+static int refuse_steps(const struct planner *p)
+{
+    error_set(p->error, GAD_LIMIT_EXCEEDED, "outputs",
+              "the job takes too long to plan: reduce along fewer different axes, or fewer arrays, "
+              "at a time");
+    error_expected(p->error, "at most %" PRIu64 " steps", PLAN_MAX_STEPS);
+    error_found(p->error, "more");
+    return GAD_LIMIT_EXCEEDED;
+}
+
 int planner_cut_pass(struct planner *p, unsigned index, bool *ret_fits)
 {
     const struct pass *pass = &p->program->passes[index];
-    int r = planner_check_space(p, pass);
+    int r = planner_is_out_of_steps(p) ? refuse_steps(p) : planner_check_space(p, pass);
 
     if (r)
         return r;

@@ -12,86 +12,105 @@
  * reads it. Results are placed in their order, each at the lowest place where no other one lives at
  * the same time.
  *
- * Placing takes at most reductions^3 steps of a few instructions. Whoever asks for many lengths of
- * a round asks first for what lives at a time, which takes reductions x passes.
+ * Placing takes at most reductions^2 steps of a few instructions. Whoever asks for many lengths of
+ * a round asks first for what lives at a time, which takes reductions + passes.
  *
  * Called by carry.c and rounds.c.
  */
 #include "kernels/plan/planner.h"
 #include "proto/util.h"
 
-struct placed {
-    uint64_t begin, end;  /* bytes */
-    unsigned first, last; /* passes */
-};
+#include <string.h>
 
-static void set_life(const struct planner *p, unsigned reduction, struct placed *ret)
+void planner_set_lives(const struct program *program, struct planner_place *places)
 {
-    const struct program *program = p->program;
-    unsigned pass = program->reductions[reduction].pass;
-
-    ret->first = ret->last = pass;
-    for (unsigned i = pass + 1u; i < program->n_passes; i++)
-        if ((program->passes[i].reduced_used | program->passes[i].tables_used) >> reduction & 1)
-            ret->last = i;
-    if (p->round_length > 0 && p->round_axes[pass] < 0) {
-        ret->first = 0;
-        ret->last = program->n_passes - 1u;
-    }
-}
-
-uint64_t planner_least_result_bytes(const struct planner *p)
-{
-    uint64_t alive[PROGRAM_MAX_PASSES] = {0}, most = 0;
-
-    for (unsigned i = 0; i < p->program->n_reductions; i++) {
-        struct placed own;
-        uint64_t size = planner_one_result_bytes(p, i);
-        set_life(p, i, &own);
-        for (unsigned pass = own.first; pass <= own.last; pass++) {
-            if (!planner_add_checked(&alive[pass], size))
-                return UINT64_MAX;
-            most = max_u64(most, alive[pass]);
+    for (unsigned i = 0; i < program->n_reductions; i++)
+        places[i].first = places[i].last = program->reductions[i].pass;
+    for (unsigned pass = 0; pass < program->n_passes; pass++) {
+        const struct pass *p = &program->passes[pass];
+        for (uint64_t left = p->reduced_used | p->tables_used; left; left &= left - 1) {
+            struct planner_place *place = &places[__builtin_ctzll(left)];
+            place->last = max_u64(place->last, pass);
         }
     }
-    return most;
 }
 
-/* One of those placed that is in the way; NULL: none is. */
-static const struct placed *find_obstacle(const struct placed *all, unsigned n,
-                                          const struct placed *own)
+uint64_t planner_most_alive(const struct planner_place *places, unsigned n, unsigned n_passes)
 {
+    __uint128_t begins[PROGRAM_MAX_PASSES + 1] = {0}, ends[PROGRAM_MAX_PASSES + 1] = {0};
+    __uint128_t alive = 0, most = 0;
+
     for (unsigned i = 0; i < n; i++) {
-        const struct placed *other = &all[i];
-        if (own->begin < other->end && other->begin < own->end && own->first <= other->last &&
-            other->first <= own->last)
-            return other;
+        begins[places[i].first] += places[i].n_bytes;
+        ends[places[i].last] += places[i].n_bytes;
     }
-    return NULL;
+    for (unsigned pass = 0; pass < n_passes; pass++) {
+        alive += begins[pass];
+        most = alive > most ? alive : most;
+        alive -= ends[pass];
+    }
+    return most > INT64_MAX ? UINT64_MAX : (uint64_t)most;
+}
+
+/* The lowest place for `own` among those placed, which are in the order of where they begin. */
+static uint64_t lowest_place(const struct planner_place *places, const uint8_t *order, unsigned n,
+                             const struct planner_place *own)
+{
+    uint64_t begin = 0;
+
+    for (unsigned i = 0; i < n; i++) {
+        const struct planner_place *other = &places[order[i]];
+        if (own->first > other->last || other->first > own->last)
+            continue;
+        if (begin + own->n_bytes <= other->begin)
+            break;
+        begin = max_u64(begin, other->begin + other->n_bytes);
+    }
+    return begin;
+}
+
+static void insert(const struct planner_place *places, uint8_t *order, unsigned n)
+{
+    unsigned at = n;
+
+    for (; at > 0 && places[order[at - 1]].begin > places[n].begin; at--)
+        order[at] = order[at - 1];
+    order[at] = (uint8_t)n;
+}
+
+uint64_t planner_place_all(struct planner_place *places, unsigned n)
+{
+    uint8_t order[PROGRAM_MAX_REDUCTIONS];
+    uint64_t n_bytes = 0;
+
+    for (unsigned i = 0; i < n; i++) {
+        uint64_t end;
+        if (places[i].n_bytes > INT64_MAX)
+            return UINT64_MAX;
+        end = places[i].begin = lowest_place(places, order, i, &places[i]);
+        if (!planner_add_checked(&end, places[i].n_bytes))
+            return UINT64_MAX;
+        insert(places, order, i);
+        n_bytes = max_u64(n_bytes, end);
+    }
+    return n_bytes;
 }
 
 uint64_t planner_place_results(const struct planner *p, uint64_t *ret_offsets)
 {
-    struct placed all[PROGRAM_MAX_REDUCTIONS];
-    uint64_t n_bytes = 0;
+    const struct program *program = p->program;
+    struct planner_place places[PROGRAM_MAX_REDUCTIONS];
 
-    for (unsigned i = 0; i < p->program->n_reductions; i++) {
-        struct placed *own = &all[i];
-        const struct placed *obstacle;
-        uint64_t size = planner_one_result_bytes(p, i);
-        set_life(p, i, own);
-        own->begin = 0;
-        for (;;) {
-            own->end = own->begin;
-            if (!planner_add_checked(&own->end, size))
-                return UINT64_MAX;
-            obstacle = find_obstacle(all, i, own);
-            if (!obstacle)
-                break;
-            own->begin = obstacle->end;
+    planner_set_lives(program, places);
+    for (unsigned i = 0; i < program->n_reductions; i++) {
+        places[i].n_bytes = planner_one_result_bytes(p, i);
+        if (p->round_length > 0 && p->round_axes[program->reductions[i].pass] < 0) {
+            places[i].first = 0;
+            places[i].last = program->n_passes - 1u;
         }
-        ret_offsets[i] = own->begin;
-        n_bytes = max_u64(n_bytes, own->end);
     }
+    uint64_t n_bytes = planner_place_all(places, program->n_reductions);
+    for (unsigned i = 0; i < program->n_reductions && n_bytes < UINT64_MAX; i++)
+        ret_offsets[i] = places[i].begin;
     return n_bytes;
 }

@@ -12,6 +12,7 @@
  * checks.
  */
 #include "kernels/cuda/tile.h"
+#include "kernels/op_costs.h"
 #include "kernels/plan/planner.h"
 #include "proto/util.h"
 
@@ -21,7 +22,7 @@
 #include <string.h>
 
 #define SMALL_MAX_BYTES (256u * 1024)
-#define SMALL_MAX_WORK  (UINT64_C(1) << 20)
+#define SMALL_MAX_NS    2e6
 
 /* Over all passes. */
 static int add_up(const struct planner *p)
@@ -82,18 +83,18 @@ static int check_slots(const struct planner *p)
     return 0;
 }
 
-/* Elements x instructions, over all passes. */
-static double work_of(const struct program *program)
+/* Of all passes, whatever the values are. */
+static double worst_ns_of(const struct program *program)
 {
-    double work = 0;
+    double ns = 0;
 
     for (unsigned i = 0; i < program->n_passes; i++) {
-        double own = (double)planner_work_per_element(&program->passes[i]);
+        double own = (double)pass_worst_ns(program, &program->passes[i]);
         for (int axis = 0; axis < program->passes[i].ndim; axis++)
             own *= (double)program->passes[i].shape[axis];
-        work += own;
+        ns += own;
     }
-    return work;
+    return ns;
 }
 
 static bool is_small(const struct planner *p)
@@ -117,7 +118,7 @@ static bool is_small(const struct planner *p)
     }
     return plan->read_bytes <= SMALL_MAX_BYTES &&
            plan->write_bytes <= SMALL_MAX_BYTES - plan->read_bytes && plan->n_rounds == 1 &&
-           plan->carry_bytes <= PLAN_SMALL_CARRY_BYTES && work_of(p->program) <= SMALL_MAX_WORK;
+           plan->carry_bytes <= PLAN_SMALL_CARRY_BYTES && worst_ns_of(p->program) <= SMALL_MAX_NS;
 }
 
 /* NumPy's order 'K' in its simple cases: the sources with as many axes as the result are in Fortran

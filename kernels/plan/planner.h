@@ -54,6 +54,16 @@ int planner_cut_pass(struct planner *p, unsigned pass, bool *ret_fits) GAD_MUST_
 void planner_collect_operands(struct planner *p, const struct pass *pass);
 /* bad-shape where its elements are more than 63 bits count. */
 int planner_check_space(const struct planner *p, const struct pass *pass) GAD_MUST_CHECK;
+/* Planning took so many steps more. */
+static inline void planner_count_steps(const struct planner *p, uint64_t n)
+{
+    p->plan->n_steps += n;
+}
+static inline bool planner_is_out_of_steps(const struct planner *p)
+{
+    return p->plan->n_steps > PLAN_MAX_STEPS;
+}
+
 /* limit-exceeded. */
 int planner_refuse_bytes(const struct planner *p);
 bool planner_is_in_memory(enum location_kind kind);
@@ -87,8 +97,17 @@ int planner_cut_all(struct planner *p) GAD_MUST_CHECK;
 /* places.c: where the results of a round lie, from 0 on; how many bytes that are. UINT64_MAX: more
  * than that. */
 uint64_t planner_place_results(const struct planner *p, uint64_t *ret_offsets);
-/* The most that live at a time: never more than that, and sooner known. */
-uint64_t planner_least_result_bytes(const struct planner *p);
+
+/* The same in steps: */
+struct planner_place { /* of a reduction's result */
+    uint64_t n_bytes, begin;
+    unsigned first, last; /* passes from which to which it lives */
+};
+/* As where there is one round. */
+void planner_set_lives(const struct program *program, struct planner_place *places);
+/* Bytes that live at a time, at most: placing never needs fewer, and takes longer. */
+uint64_t planner_most_alive(const struct planner_place *places, unsigned n, unsigned n_passes);
+uint64_t planner_place_all(struct planner_place *places, unsigned n); /* sets `begin` */
 
 /* rounds.c: bytes of all results of a round, each aligned; UINT64_MAX: more than that. */
 uint64_t planner_result_bytes(const struct planner *p);

@@ -176,6 +176,15 @@ static void copy_bins(const struct reduction *r, char *to, int64_t stride, const
     }
 }
 
+/* Sums begin with -0 in kernels, since that changes none; adding 0 makes them NumPy's. */
+static void copy_sums(char *to, int64_t stride, const char *from, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++, to += stride) {
+        double sum = ((const double *)from)[i] + 0.0;
+        memcpy(to, &sum, sizeof(sum));
+    }
+}
+
 static void copy_cells(const struct reduction *r, const struct kept_box *box, char *to,
                        const char *from)
 {
@@ -186,6 +195,8 @@ static void copy_cells(const struct reduction *r, const struct kept_box *box, ch
     do {
         if (r->n_bins > 0)
             copy_bins(r, to, box->stride[0], from, box->count[0]);
+        else if (r->op == OP_SUM && r->result == DTYPE_FLOAT64 && !r->has_minus_zero)
+            copy_sums(to, box->stride[0], from, box->count[0]);
         else
             copy_run(to, box->stride[0], from, item_bytes, box->count[0]);
         from += (size_t)box->count[0] * item_bytes * reduce_values_per_cell(r);

@@ -1,7 +1,8 @@
 /* Tiles: how many grains of a pass make one. The size never changes results.
  *
- * For the CPU's engine a tile is about TARGET_BYTES of traffic, less where arithmetic is heavy, and
- * small enough that every thread gets MIN_TILES_PER_THREAD of them.
+ * For the CPU's engine a tile is about TARGET_BYTES of traffic, less where arithmetic may take long
+ * (PLAN_LONG_TURN_NS, whatever the values are), and small enough that every thread gets
+ * MIN_TILES_PER_THREAD of them.
  *
  * For a device a tile is what passes the link in one piece: as many grains as fit a slot with all
  * of their operands. The more, the better the link is used; but copies there, kernels and copies
@@ -24,16 +25,16 @@
  * Called by passes.c.
  */
 #include "kernels/cuda/tile.h"
+#include "kernels/op_costs.h"
 #include "kernels/plan/planner.h"
 #include "proto/util.h"
 
 #define TARGET_BYTES         (2u * 1024 * 1024)
-#define MAX_WORK             (UINT64_C(1) << 24) /* elements x instructions: some 20 ms */
 #define MIN_TILES_PER_THREAD 4
 #define MIN_DEVICE_TILES     8
 #define MIN_DEVICE_BYTES     (1024u * 1024)
 #define MAX_LEAF_LOG2        3
-#define LEAF_MAX_WORK        8                  /* an element; MAX_WORK for most of leaves */
+#define LEAF_MAX_WORK        8                  /* an element */
 #define LEAF_LEAST_ELEMENTS  (INT64_C(1) << 24) /* of the pass: there are tiles for all threads */
 
 uint64_t planner_ceil_shift(uint64_t value, unsigned shift)
@@ -129,6 +130,16 @@ static unsigned device_tile_log2(const struct planner *p, unsigned index)
     return k;
 }
 
+static uint64_t grain_worst_ns(const struct planner *p, unsigned index)
+{
+    const struct geometry *g = &p->plan->passes[index].geometry;
+    uint64_t ns = pass_worst_ns(p->program, &p->program->passes[index]);
+
+    for (int i = 0; i < g->ndim; i++)
+        ns *= (uint64_t)g->grain_shape[i]; /* a grain has at most 2^18 elements */
+    return ns;
+}
+
 static unsigned cpu_tile_log2(const struct planner *p, unsigned index)
 {
     const struct plan_pass *planned = &p->plan->passes[index];
@@ -137,12 +148,10 @@ static unsigned cpu_tile_log2(const struct planner *p, unsigned index)
     unsigned k = planned->leaf_log2;
     uint64_t n_wanted = (uint64_t)MIN_TILES_PER_THREAD * n_threads;
     uint64_t bytes = (planned->read_bytes + planned->write_bytes) / g->n_grains;
-    uint64_t work = planner_work_per_element(&p->program->passes[index]);
+    uint64_t grain_ns = grain_worst_ns(p, index);
 
-    for (int i = 0; i < g->ndim; i++)
-        work *= (uint64_t)g->grain_shape[i]; /* a grain has at most 2^18 elements */
     while (can_grow(planned, k) && (bytes << (k + 1)) <= TARGET_BYTES &&
-           (work << (k + 1)) <= MAX_WORK && tiles_at(planned, k + 1) >= n_wanted)
+           (grain_ns << (k + 1)) <= PLAN_LONG_TURN_NS && tiles_at(planned, k + 1) >= n_wanted)
         k++;
     return k;
 }
@@ -156,5 +165,8 @@ void planner_choose_tiles(const struct planner *p, unsigned pass, bool has_provi
     if (planned->geometry.n_grains > 0 && !has_provider)
         planned->tile_log2 =
             p->limits->is_device ? device_tile_log2(p, pass) : cpu_tile_log2(p, pass);
+    planned->tile_worst_ns = planned->geometry.n_grains > 0 && !p->limits->is_device
+                                 ? grain_worst_ns(p, pass) << planned->tile_log2
+                                 : 0;
     planner_count_tiles(planned);
 }

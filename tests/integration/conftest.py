@@ -24,6 +24,7 @@ import pytest
 
 import installed as installation
 import wire
+from watchdog import Watchdog
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("GPUARRAYD_BUILD", TOP / "build"))
@@ -82,7 +83,7 @@ def pytest_configure(config):
 PLAIN = """test_catalogue test_cuda_trees test_disk_rate test_exact_numbers test_jobs test_product_jobs
     test_products test_quantiles test_random test_random_functions test_reduction_functions
     test_reductions test_repeated test_special_forms test_stats test_tf32 test_counts
-    test_trees""".split()
+    test_trees test_replies""".split()
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m looks at the markers
@@ -145,13 +146,18 @@ class Daemon:
             self.dir.chmod(0o755)
         self.socket = str(self.dir / "socket")
         self.log = open(self.dir / "log", "w+b")
+        has_own = any(name in (env or {}) for name in ("NOTIFY_SOCKET", "WATCHDOG_USEC"))
+        self.watchdog = None if has_own else Watchdog(self.dir, factor=5 if IS_SANITIZED else 1)
+        fed = self.watchdog.env if self.watchdog else {}
         ready, tell = os.pipe()
         os.set_inheritable(tell, True)
         command = [*under, program, "--socket", self.socket, "--pool", pool, "--threads", str(threads),
                    "--worker", worker, "--ready-fd", str(tell), *engine_args(engine, pool), *args]
         self.process = subprocess.Popen([str(c) for c in command], stdin=subprocess.DEVNULL,
                                         stdout=self.log, stderr=self.log, pass_fds=[tell],
-                                        env={**os.environ, **(env or {})})
+                                        env={**os.environ, **fed, **(env or {})})
+        if self.watchdog:
+            self.watchdog.begin(self.process.pid)
         os.close(tell)
         if not wire.has_something(ready, 20) or not os.read(ready, 1):
             try:
@@ -162,6 +168,7 @@ class Daemon:
                 self.process.wait()
             text = self.text()
             os.close(ready)
+            self.end_watchdog()
             self.log.close()
             shutil.rmtree(self.dir, ignore_errors=True)
             raise NotStarted(code, text)
@@ -182,6 +189,8 @@ class Daemon:
         while "mappings" not in (counts := self.info()["counts"]):  # the worker is not ready yet
             assert time.monotonic() < end, counts
             time.sleep(0.02)
+        # Another descriptor is open for the moment in which the watchdog is fed.
+        counts["descriptors"] = min(counts["descriptors"], self.info()["counts"]["descriptors"])
         return {name: counts[name] for name in COUNTS}
 
     def quiet_counts(self, seconds=20):
@@ -242,12 +251,20 @@ class Daemon:
                                  + self.text())
         return done
 
+    def end_watchdog(self):
+        """What it found, or None."""
+        watchdog, self.watchdog = self.watchdog, None
+        return watchdog.end() if watchdog else None
+
     def kill(self):
         self.process.kill()
         self.process.wait()
+        self.end_watchdog()
 
     def stop(self):
-        """Ends it as systemd does; it must leave cleanly, and have reported no sanitizer fault."""
+        """Ends it as systemd does; it must leave cleanly, have reported no sanitizer fault, and have
+        fed its watchdog all the time."""
+        found = self.end_watchdog()
         self.process.send_signal(signal.SIGTERM)
         try:
             code = self.process.wait(30)
@@ -259,6 +276,7 @@ class Daemon:
         self.log.close()
         shutil.rmtree(self.dir, ignore_errors=True)
         assert code == 0, f"exit {code}\n{text}"
+        assert found is None, f"{found}\n{text}"
         for mark in ("AddressSanitizer", "LeakSanitizer", "runtime error:", "ThreadSanitizer"):
             assert mark not in text, text
 

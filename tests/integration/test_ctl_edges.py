@@ -190,3 +190,29 @@ def test_stop_signals_nobody_when_the_daemon_has_left_meanwhile(place):
         for child in (first, second):
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
+
+
+def test_all_of_an_array_is_printed(daemon, tmp_path):
+    """Without --all the first of long rows; --csv is for other programs, to the last digit."""
+    a = np.random.default_rng(1).normal(size=(40, 30))
+    np.save(tmp_path / "a.npy", a)
+
+    def printed(*words, **options):
+        return daemon.ctl("run", *words, "a=a.npy", cwd=tmp_path, **options)
+
+    short = printed("a * 2").stdout
+    assert " ..." in short and len(short.splitlines()) < 30
+    everything = printed("a * 2", "--all").stdout.splitlines()
+    assert everything[0] == "float64 (40, 30)"
+    assert np.array_equal([[float(x) for x in line.split()] for line in everything[1:]], a * 2)
+    table = printed("a * 2", "--csv").stdout
+    assert np.array_equal(np.loadtxt(table.splitlines(), delimiter=","), a * 2)
+    assert float(printed("max(a)", "--csv").stdout) == a.max()
+    named = printed("m = min(a, axis=1)", "--csv").stdout
+    assert np.array_equal([float(x) for x in named.split(",")], a.min(1))
+    for words, said in ((("x = a; y = a * 2", "--csv"), "one result"), (("a", "--csv", "--json"), "together"),
+                        (("a", "-o", "b.npy", "--csv"), "one result")):
+        done = printed(*words, check=False)
+        assert done.returncode == 2 and said in done.stdout + done.stderr
+    assert len(daemon.ctl("random", "normal", "--shape", "30", "--all").stdout.split()) == 2 + 30
+    assert "..." in daemon.ctl("random", "normal", "--shape", "30").stdout

@@ -45,7 +45,8 @@ def multiplied(daemon, dtype, **options):
 def test_the_processor_takes_no_notice(daemon, dtype, name):
     plain = multiplied(daemon, dtype)
     assert plain == multiplied(daemon, dtype, tf32=True) == multiplied(daemon, dtype, tf32=False)
-    assert plain[:2] == (name, name) and plain[2] < 1e-6
+    assert plain[:2] == (name, name)
+    assert plain[2] < 4 * N * 2**-24  # the bound of any order of adding; TF32's is 2**13 times that
 
 
 def test_a_device_says_what_it_did(device):

@@ -1,6 +1,5 @@
 """Two users on one daemon: each sees only what is its own, and gets its share."""
 
-import multiprocessing
 import os
 import time
 
@@ -9,32 +8,10 @@ import pytest
 
 import conftest
 import wire
+from users import NOBODY, as_user, needs_users
 from wire import Error, described
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="other users need root")
-NOBODY = 65534
-
-
-def as_user(uid, function, *arguments):
-    """Runs function(*arguments) in a child with another identity; its result or its exception."""
-    ours, theirs = multiprocessing.Pipe()
-
-    def body():
-        os.setgroups([])
-        os.setresgid(uid, uid, uid)
-        os.setresuid(uid, uid, uid)
-        try:
-            theirs.send((True, function(*arguments)))
-        except BaseException as error:  # noqa: B902 - the test reports it
-            theirs.send((False, repr(error)))
-
-    process = multiprocessing.get_context("fork").Process(target=body)
-    process.start()
-    theirs.close()
-    ok, value = ours.recv()
-    process.join()
-    assert ok, value
-    return value
+pytestmark = needs_users
 
 
 @pytest.fixture

@@ -2,7 +2,8 @@
  *
  *     fault:segv        SIGSEGV at tile 1, or at the only one
  *     fault:abort       SIGABRT, the same
- *     fault:hang        never ends, the same
+ *     fault:hang        computes for ever, the same
+ *     fault:stuck       sleeps for ever, the same
  *     fault:slow        50 ms a tile, every tile
  *     fault:kill@N      SIGKILL at tile N, unless that file exists, as below
  *     fault:segv-once   SIGSEGV at tile 1, unless the file $GPUARRAYD_FAULT_MARKER exists, which it
@@ -55,5 +56,7 @@ void worker_fault_point(const char *label, uint64_t tile, uint64_t n_tiles)
         abort();
     }
     while (strcmp(fault, "hang") == 0)
+        atomic_signal_fence(memory_order_seq_cst);
+    while (strcmp(fault, "stuck") == 0)
         sleep_ms(1000);
 }

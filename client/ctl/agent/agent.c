@@ -1,40 +1,62 @@
-/* The agent of a detached job.
+/* The agent of detached jobs.
  *
  * A small process of the user's: it holds the descriptors, feeds and drains what only the client
- * can, and puts the files in their place. The daemon keeps no job without a live connection, so the
- * job lives exactly as long as its agent: SIGTERM cancels it and leaves nothing behind; SIGKILL
- * cancels it too, and the daemon says why.
+ * can, and puts the files in their place. The daemon keeps no job without a live connection, so
+ * jobs live exactly as long as their agent: SIGTERM cancels them and leaves nothing behind; SIGKILL
+ * cancels them too, and the daemon says why.
  *
- *     begin       nothing of the shell's is kept: session, terminal, streams, descriptors
- *     submit      until the daemon has taken or refused the job
- *     claim       its number, in the registry; one that another living agent holds is given back
- *     report      to the foreground, which prints the number and ends
- *     follow      to the end, through restarts of the daemon; a new number goes into the registry
- *     conclude    the outcome goes there too
+ *     submit --order--> first connection, or the socket in the private directory (agent_place.c)
+ *                           |
+ *                        tasks (agent_task.c), each in one of N_LANES lanes
+ *                           |
+ *                        lane: a client, one session with the daemon, while it has a task
  *
- * The working directory is left once the job is taken: every file is open then, and what is still
- * to be named is named from its open directory.
+ * One thread does all of this and waits for nothing but in poll(): what takes long, moving blocks,
+ * is done by the threads of the lanes' clients, so there is more than one lane. A lane whose daemon
+ * went away is mended by gad_job_wait() of its jobs.
+ *
+ * The agent leaves with its last job. Who orders from one that is leaving hears nothing, and starts
+ * another. One that is short of descriptors stops listening, which has the same effect.
  *
  * Called by submit.c.
  */
 #include "client/ctl/agent/agent.h"
-#include "client/ctl/agent/agents.h"
-
+#include "client/clock.h"
 #include "proto/error.h"
 #include "proto/util.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#define STEP_MS    250 /* within which a signal is seen */
-#define MAX_CLAIMS 64  /* numbers in a row that others hold */
+#define N_LANES   4u
+#define STEP_MS   250 /* within which a signal is seen */
+#define RETRY_MS  20  /* while a daemon is away */
+#define SPARE_FDS 512u
+
+struct lane {
+    struct gad_client *client;
+    uint64_t connection; /* in which all its jobs are known to be sent */
+    unsigned n_tasks;
+};
+
+struct agent {
+    struct agent_place *place;
+    int listen_fd;
+    char path[AGENTS_PATH_SIZE]; /* of the socket; "": none */
+    struct lane lanes[N_LANES];
+    struct task *tasks;
+    unsigned n_tasks, n_titled;
+    bool is_ending;
+};
 
 static void close_all_but(unsigned low, unsigned high)
 {
@@ -57,180 +79,255 @@ void agent_detach(int kept_fd, int second_fd)
 
 static void set_signals(void)
 {
-    ctl_watch_signals(); /* SIGTERM cancels the job, so that nothing is left behind */
+    ctl_watch_signals(); /* SIGTERM cancels the jobs, so that nothing is left behind */
     signal(SIGHUP, SIG_IGN);
     signal(SIGINT, SIG_IGN);
     signal(SIGQUIT, SIG_IGN);
     signal(SIGPIPE, SIG_IGN);
 }
 
-/* False when nobody hears it any more. */
-static bool tell(int fd, const void *what, size_t n_bytes)
-{
-    ssize_t n;
-    do
-        n = write(fd, what, n_bytes); /* below PIPE_BUF: whole or not at all */
-    while (n < 0 && errno == EINTR);
-    return n == (ssize_t)n_bytes;
-}
+/* Descriptors ---------------------------------------------------------------------------------- */
 
-/* Until the daemon has taken the job or refused it. */
-static int submit_once(struct run_options *o, struct gad_client *client, struct gad_job **ret_job,
-                       struct gad_error *error)
+static void raise_limit(void)
 {
-    struct gad_job_options options = run_job_options(o, NULL);
-    int r = (int)gad_submit(client, &options, ret_job, error);
-    while (!r && gad_job_id(*ret_job) == 0 && !gad_job_is_done(*ret_job)) {
-        int waited = (int)gad_dispatch(client, STEP_MS, error);
-        if (waited == GAD_TIMEOUT && ctl_was_interrupted())
-            (void)gad_job_cancel(*ret_job, NULL);
-        else if (waited != 0 && waited != GAD_TIMEOUT)
-            r = waited;
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
     }
-    if (!r && gad_job_id(*ret_job) == 0)
-        r = (int)gad_job_wait(*ret_job, 0, error); /* refused: its error is the report */
-    return r;
 }
 
-/* What the library reads again when it connects anew, from "/" by then. */
-static void make_absolute(const char *variable)
+/* The lowest free number tells how many are in use. */
+static bool is_full(void)
 {
-    const char *given = getenv(variable);
-    _cleanup_free_ char *path =
-        given && given[0] != '/' && strchr(given, '/') ? realpath(given, NULL) : NULL;
-    if (path)
-        setenv(variable, path, 1);
+    struct rlimit limit;
+    int fd = fcntl(0, F_DUPFD_CLOEXEC, 0);
+    bool is_over =
+        fd < 0 || getrlimit(RLIMIT_NOFILE, &limit) || (rlim_t)fd + SPARE_FDS > limit.rlim_cur;
+    close_fd(&fd);
+    return is_over;
 }
 
-/* The daemon was told a path that is relative to a directory of its own: ours leads there too. */
-static void absolute_socket(char ret_path[AGENTS_SOCKET_SIZE])
+static void stop_listening(struct agent *agent)
 {
-    const char *given = getenv("GPUARRAYD_SOCKET");
-    _cleanup_free_ char *path = given ? realpath(given, NULL) : NULL;
-    snprintf(ret_path, AGENTS_SOCKET_SIZE, "%s", path ? path : "");
+    const char *name = strrchr(agent->path, '/');
+    if (agent->listen_fd >= 0 && name)
+        unlinkat(agent->place->folder_fd, name + 1, 0);
+    close_fd(&agent->listen_fd);
 }
 
-static void describe(const struct run_options *o, const struct gad_client *client, uint64_t number,
-                     struct agent_entry *ret)
+/* Lanes ---------------------------------------------------------------------------------------- */
+
+static struct lane *least_busy(struct agent *agent)
 {
-    struct sockaddr_un address = {0};
-    socklen_t size = sizeof(address) - 1;
-    *ret = (struct agent_entry){.first = number, .present = number, .pid = getpid()};
-    ret->pid_start = agent_pid_start(ret->pid);
-    if (getpeername(gad_fd(client), (struct sockaddr *)&address, &size) == 0)
-        memcpy(ret->socket, address.sun_path, sizeof(address.sun_path) - 1);
-    if (ret->socket[0] != '/')
-        absolute_socket(ret->socket);
-    ret->last.job = number;
-    snprintf(ret->last.label, sizeof(ret->last.label), "%.63s", o->label);
+    struct lane *found = &agent->lanes[0];
+    for (unsigned i = 1; i < N_LANES; i++)
+        if (agent->lanes[i].n_tasks < found->n_tasks)
+            found = &agent->lanes[i];
+    return found;
 }
 
-/* The job, under a number that no other living agent of the user goes by. */
-static int submit_and_claim(struct run_options *o, struct gad_client *client,
-                            struct gad_job **ret_job, struct agent_entry *entry,
-                            struct gad_error *error)
+static bool is_lost(const struct lane *lane)
 {
-    for (unsigned i = 0; i < MAX_CLAIMS; i++) {
-        int r = submit_once(o, client, ret_job, error);
-        if (r)
-            return r;
-        describe(o, client, gad_job_id(*ret_job), entry);
-        if (agents_claim(entry))
-            return 0;
-        gad_job_free(*ret_job);
-        *ret_job = NULL;
+    return lane->n_tasks > 0 &&
+           (gad_fd(lane->client) < 0 || lane->connection != gad_connection(lane->client));
+}
+
+/* To the daemon that there is, or it has ended. */
+static bool is_sent(const struct task *task)
+{
+    return gad_job_is_done(task->job) ||
+           (gad_fd(task->client) >= 0 && task->connection == gad_connection(task->client));
+}
+
+/* Jobs of an earlier connection are sent again, each once the daemon is there. */
+static void mend(struct agent *agent, struct lane *lane)
+{
+    struct gad_error ignored;
+    for (struct task *task = agent->tasks; task; task = task->next)
+        if (task->client == lane->client && !is_sent(task))
+            task_note_loss(task);
+    for (struct task *task = agent->tasks; task; task = task->next) {
+        if (task->client != lane->client || is_sent(task))
+            continue;
+        (void)gad_job_wait(task->job, 0, &ignored);
+        task->connection = gad_connection(lane->client);
+        if (gad_fd(lane->client) < 0 && !gad_job_is_done(task->job))
+            return; /* not yet */
     }
-    return error_set(error, GAD_BUSY, NULL,
-                     "the daemon gives numbers that other jobs of yours still go by");
+    if (gad_fd(lane->client) >= 0)
+        lane->connection = gad_connection(lane->client);
 }
 
-static void note_number(const struct gad_job *job, struct agent_entry *entry)
+static void hear(struct agent *agent, struct lane *lane)
 {
-    uint64_t number = gad_job_id(job);
-    if (number == 0 || number == entry->present)
+    struct gad_error ignored;
+    if (!lane->client)
         return;
-    entry->present = number;
-    agents_update(entry);
+    while (gad_dispatch(lane->client, 0, &ignored) == GAD_OK)
+        ;
+    if (is_lost(lane))
+        mend(agent, lane);
 }
 
-static int follow(struct gad_job *job, struct agent_entry *entry, struct gad_error *error)
+static void leave_lane(struct agent *agent, struct task *task)
 {
-    for (;;) {
-        int r = (int)gad_job_wait(job, STEP_MS, error);
-        note_number(job, entry);
-        if (r != GAD_TIMEOUT)
-            return r;
-        if (ctl_was_interrupted() && gad_job_cancel(job, error))
-            return (int)error->status;
-    }
+    struct lane *lane = &agent->lanes[task->lane];
+    if (--lane->n_tasks > 0)
+        return;
+    gad_close(lane->client);
+    *lane = (struct lane){.client = NULL};
 }
 
-static void conclude(const struct gad_job *job, int r, const struct gad_error *error,
-                     struct agent_entry *entry)
-{
-    const struct gad_job_stats *stats = gad_job_stats(job);
-    const char *state = r == 0 ? "done" : r == GAD_CANCELLED ? "cancelled" : "failed";
-    entry->has_ended = true;
-    snprintf(entry->last.state, sizeof(entry->last.state), "%s", state);
-    if (r)
-        entry->last.error = *error;
-    if (stats) {
-        entry->last.tiles_done = entry->last.n_tiles = stats->n_tiles;
-        entry->last.read_bytes = stats->read_bytes;
-        entry->last.write_bytes = stats->write_bytes;
-        entry->last.running_s = stats->total_s;
-    }
-    agents_update(entry);
-}
+/* Tasks ---------------------------------------------------------------------------------------- */
 
-static int begin(struct run_options *o, struct gad_client **ret_client, struct gad_job **ret_job,
-                 struct agent_entry *entry, struct gad_error *error)
-{
-    make_absolute("GPUARRAYD_SOCKET");
-    make_absolute("GPUARRAYD_DAEMON");
-    int r = ctl_connect(ret_client, error);
-    if (!r) {
-        r = run_open_all(o, *ret_client);
-        *error = o->error;
-    }
-    return r ? r : submit_and_claim(o, *ret_client, ret_job, entry, error);
-}
-
-/* The job runs and its number is known. */
-static int live(struct gad_job *job, struct agent_entry *entry)
+static void add(struct agent *agent, struct task *task)
 {
     struct gad_error error = {0};
-    if (chdir("/"))
-        return GAD_IO_ERROR;
-    agent_set_title(entry->first);
-    malloc_trim(0);
-    int r = follow(job, entry, &error);
-    conclude(job, r, &error, entry);
-    return r;
+    struct lane *lane = least_busy(agent);
+    int r = lane->client ? 0 : ctl_connect(&lane->client, &error);
+    if (r) {
+        task_refuse(task, &error);
+        task_free(task);
+        return;
+    }
+    if (lane->n_tasks++ == 0)
+        lane->connection = gad_connection(lane->client);
+    task->lane = (unsigned)(lane - agent->lanes);
+    if (!task_start(task, lane->client)) {
+        task_free(task);
+        leave_lane(agent, &(struct task){.lane = (unsigned)(lane - agent->lanes)});
+        return;
+    }
+    task->next = agent->tasks;
+    agent->tasks = task;
+    agent->n_tasks++;
 }
 
-int agent_run(struct run_options *o, int report_fd_take)
+static void step(struct agent *agent)
 {
-    struct agent_report report = {0};
-    struct gad_client *client = NULL;
-    struct gad_job *job = NULL;
-    struct agent_entry entry = {0};
-    char begun = AGENT_BEGUN;
-    set_signals();
-    prctl(PR_SET_NAME, "gpuarrayctl");
-    tell(report_fd_take, &begun, 1);
-    int r = begin(o, &client, &job, &entry, &report.error);
-    report.error.status = (enum gad_status)r;
-    report.job = entry.first;
-    if (!tell(report_fd_take, &report, sizeof(report)) && !r) {
-        r = GAD_CANCELLED; /* a job whose number nobody has: gad_job_free() cancels it */
-        agents_forget(&entry);
+    for (struct task **link = &agent->tasks; *link;) {
+        struct task *task = *link;
+        if (!task_step(task, agent->path)) {
+            link = &task->next;
+            continue;
+        }
+        *link = task->next;
+        agent->n_tasks--;
+        struct task of_lane = {.lane = task->lane};
+        task_free(task); /* before its client may be closed */
+        leave_lane(agent, &of_lane);
     }
-    close(report_fd_take);
-    if (!r)
-        r = live(job, &entry);
-    gad_job_free(job);
-    ctl_job_deinit(&o->job);
-    gad_close(client);
-    return r ? EXIT_FAILED : EXIT_OK;
+    if (agent->n_tasks > 0 && agent->n_tasks != agent->n_titled) {
+        agent_set_title(agent->tasks->entry.first, agent->n_tasks);
+        agent->n_titled = agent->tasks->is_told ? agent->n_tasks : 0;
+        malloc_trim(0);
+    }
+}
+
+static void cancel_all(struct agent *agent)
+{
+    agent->is_ending = true;
+    stop_listening(agent);
+    for (struct task *task = agent->tasks; task; task = task->next)
+        task_cancel(task);
+}
+
+/* Orders --------------------------------------------------------------------------------------- */
+
+static bool say_begun(int fd)
+{
+    char begun = AGENT_BEGUN;
+    return send(fd, &begun, 1, MSG_NOSIGNAL) == 1;
+}
+
+static void cancel_one(struct agent *agent, uint64_t job, int fd)
+{
+    for (struct task *task = agent->tasks; task; task = task->next)
+        if (task->is_told && task->entry.first == job) {
+            task_cancel(task);
+            (void)say_begun(fd);
+        }
+}
+
+/* Takes the connection. */
+static void obey(struct agent *agent, int fd_take)
+{
+    struct agent_order order;
+    if (!order_receive(fd_take, &order)) {
+        close(fd_take);
+        return;
+    }
+    if (order.kind == ORDER_CANCEL) {
+        cancel_one(agent, order.job, fd_take);
+        close(fd_take);
+        return;
+    }
+    if (say_begun(fd_take)) {
+        struct task *task = task_new(&order, fd_take);
+        if (task)
+            add(agent, task);
+        return;
+    }
+    close(order.cwd_fd);
+    close(order.words_fd);
+    close(fd_take);
+}
+
+static void accept_orders(struct agent *agent)
+{
+    while (agent->listen_fd >= 0) {
+        if (is_full()) {
+            stop_listening(agent); /* who waits in it hears nothing, and starts another agent */
+            return;
+        }
+        int fd = accept4(agent->listen_fd, NULL, NULL, SOCK_CLOEXEC);
+        if (fd < 0)
+            return;
+        obey(agent, fd);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
+static void wait_for_events(struct agent *agent)
+{
+    struct pollfd polled[N_LANES + 1] = {{.fd = agent->listen_fd, .events = POLLIN}};
+    int timeout_ms = STEP_MS;
+    for (unsigned i = 0; i < N_LANES; i++) {
+        const struct lane *lane = &agent->lanes[i];
+        polled[i + 1].fd = gad_fd(lane->client);
+        polled[i + 1].events = (short)(gad_wants_write(lane->client) ? POLLIN | POLLOUT : POLLIN);
+        if (is_lost(lane))
+            timeout_ms = RETRY_MS;
+    }
+    (void)!poll(polled, N_LANES + 1, timeout_ms);
+}
+
+int agent_run(int order_fd_take, struct agent_place *place_take)
+{
+    struct agent agent = {.place = place_take, .listen_fd = -1};
+    set_signals();
+    raise_limit();
+    prctl(PR_SET_NAME, "gpuarrayctl");
+    if (chdir("/")) {
+        close(order_fd_take);
+        return EXIT_FAILED;
+    }
+    agent.listen_fd = place_listen(place_take, agent.path);
+    obey(&agent, order_fd_take);
+    while (agent.tasks) {
+        step(&agent);
+        if (!agent.tasks)
+            break;
+        wait_for_events(&agent);
+        accept_orders(&agent);
+        for (unsigned i = 0; i < N_LANES; i++)
+            hear(&agent, &agent.lanes[i]);
+        if (ctl_was_interrupted() && !agent.is_ending)
+            cancel_all(&agent);
+    }
+    stop_listening(&agent);
+    place_deinit(place_take);
+    return EXIT_OK;
 }

@@ -1,6 +1,8 @@
-/* The agent: the process that `gpuarrayctl submit` leaves behind. */
+/* The agent: the process that `gpuarrayctl submit` leaves behind, one for all jobs of a user that
+ * have the same surroundings. */
 #pragma once
 
+#include "client/ctl/agent/agents.h"
 #include "client/ctl/run.h"
 
 /* What the agent tells the one that waits for the job's number: a byte when it has begun, then
@@ -11,9 +13,78 @@ struct agent_report {
     struct gad_error error; /* status 0: taken */
 };
 
-/* From connecting to the last file in its place. The process is the agent's own: it has forked, or
- * was started for this. Takes the descriptor; returns an exit code. */
-int agent_run(struct run_options *o, int report_fd_take);
+/* ---- agent_place.c: where agents are found */
+#define AGENT_KEY_SIZE 17
+
+struct agent_place {
+    int folder_fd; /* -1: there is no private directory; an agent then serves its first order alone
+                    */
+    char key[AGENT_KEY_SIZE]; /* of the surroundings: only an agent with the same ones will do */
+};
+
+/* The caller's; place_deinit() it. */
+void place_init(struct agent_place *ret);
+void place_deinit(struct agent_place *place);
+/* Held by whoever looks for an agent or starts one. Returns a descriptor; -1 after some seconds. */
+int place_lock(const struct agent_place *place);
+/* A connection to the n-th agent that listens; -1: there are no more. */
+int place_connect(const struct agent_place *place, unsigned n);
+/* Listens as the agent that this process is; -1: not. ret_path: of the socket. */
+int place_listen(const struct agent_place *place, char ret_path[AGENTS_PATH_SIZE]);
+int place_connect_path(const char *path);
+
+/* ---- agent_order.c: what an agent is asked to do */
+enum order_kind { ORDER_SUBMIT, ORDER_CANCEL };
+
+struct agent_order {
+    enum order_kind kind;
+    uint64_t job; /* to be cancelled, by the number first given */
+    int cwd_fd,
+        words_fd; /* to be submitted: from where, and the words of the command line; or -1 */
+};
+
+bool order_send(int fd, const struct agent_order *order);
+/* Waits a second at most. The descriptors are the caller's. */
+bool order_receive(int fd, struct agent_order *ret);
+/* Words of a command line in a file, one NUL behind each; -1: not. */
+int words_put(int argc, char *const *argv);
+/* free() *ret_argv and its first string. Takes the descriptor. */
+bool words_take(int fd_take, int *ret_argc, char ***ret_argv);
+/* Until the deadline of poll(); -1: none. False: it has ended or does not answer. */
+bool agent_hear_begun(int fd, int timeout_ms);
+
+/* ---- agent_task.c: one job */
+struct task {
+    struct task *next;
+    unsigned lane;
+    struct gad_client *client;
+    struct gad_job *job;
+    uint64_t connection; /* in which it was sent */
+    struct agent_entry entry;
+    bool is_told;  /* the number is in the registry, and whoever asked for the job has it */
+    bool is_known; /* the registry has it */
+    int report_fd, cwd_fd;
+    struct task_words *words;
+    unsigned n_claims;
+};
+
+/* Takes the order's descriptors and the connection to report to. NULL: no memory. */
+struct task *task_new(const struct agent_order *order, int report_fd_take);
+/* Opens, and sends the job. False: refused, and told so. */
+bool task_start(struct task *task, struct gad_client *client);
+void task_refuse(struct task *task, const struct gad_error *error);
+void task_cancel(struct task *task);
+/* The daemon that had the job is gone. */
+void task_note_loss(struct task *task);
+/* After the client was heard; agent_path goes into the registry. True: the task is over. */
+bool task_step(struct task *task, const char *agent_path);
+struct task *task_free(struct task *task);
+
+/* ---- agent.c */
+/* Serves the order that comes by this connection, and all that come to the place until none is
+ * left. The process is the agent's own: it was forked, or started for this. Takes both; returns an
+ * exit code. */
+int agent_run(int order_fd_take, struct agent_place *place_take);
 
 /* Leaves the session, the terminal, the standard streams and every descriptor but one (and a second
  * one, unless negative). */
@@ -23,13 +94,13 @@ void agent_detach(int kept_fd, int second_fd);
 /* True when the user lingers, so has a service manager that stays, and the program to ask it is
  * there. */
 bool scope_is_reachable(void);
-/* Becomes, through systemd-run, an agent in a scope of the user's manager, with these words as its
- * command line; returns only when that cannot even be tried. */
-void scope_exec(int argc, char *const *argv, int report_fd);
-/* In the process that scope_exec() became: its words and descriptor. False: it is none. free()
- * ret_argv; the strings stay. */
-bool scope_inherit(int *ret_argc, char ***ret_argv, int *ret_report_fd);
+/* Becomes, through systemd-run, an agent in a scope of the user's manager that takes its order from
+ * this connection; returns only when that cannot even be tried. */
+void scope_exec(int order_fd, const struct agent_place *place);
+/* In the process that scope_exec() became. False: it is none. */
+bool scope_inherit(int *ret_order_fd, struct agent_place *ret_place);
 
 /* ---- agent_title.c */
-/* "gpuarrayctl: job 17" for ps. The words of the command line are overwritten. */
-void agent_set_title(uint64_t job);
+/* "gpuarrayctl: job 17" or "gpuarrayctl: 3 jobs" for ps. The words of the command line are
+ * overwritten. */
+void agent_set_title(uint64_t job, unsigned n_jobs);

@@ -45,6 +45,7 @@ char *agent_entry_write(const struct agent_entry *entry)
     add_u64(object, "pid_start", entry->pid_start);
     json_object_object_add(object, "boot", json_object_new_string(this_boot()));
     json_object_object_add(object, "socket", json_object_new_string(entry->socket));
+    json_object_object_add(object, "agent", json_object_new_string(entry->agent));
     json_object_object_add(object, "has_ended", json_object_new_boolean(entry->has_ended));
     json_object_object_add(object, "last", ctl_status_json(&entry->last));
     const char *text = json_object_to_json_string_ext(object, JSON_C_TO_STRING_PRETTY |
@@ -110,6 +111,7 @@ bool agent_entry_read(const char *text, struct agent_entry *ret)
         ret->pid = (pid_t)get_u64(object, "pid");
         ret->pid_start = get_u64(object, "pid_start");
         get_text(object, "socket", ret->socket, sizeof(ret->socket));
+        get_text(object, "agent", ret->agent, sizeof(ret->agent));
         ret->has_ended = json_object_get_boolean(json_object_object_get(object, "has_ended"));
         read_last(json_object_object_get(object, "last"), &ret->last);
         ret->last.job = ret->first;
@@ -118,5 +120,5 @@ bool agent_entry_read(const char *text, struct agent_entry *ret)
             forget_agent(ret);
     }
     json_object_put(object);
-    return ret->first != 0 && ret->present != 0;
+    return ret->first != 0;
 }

@@ -10,9 +10,8 @@
  *                                              | no manager answers                  agent_run()
  *                                              '-> ends; submit hears nothing and forks an agent
  *
- * The words of the command line do not travel on systemd-run's, which gives meaning to '$', but in
- * a memfd, one NUL behind each. The environment names that and the descriptor of the report, and
- * is cleaned as soon as it was read.
+ * The environment names the descriptors of the order and of the private directory, and is cleaned
+ * as soon as it was read.
  *
  * Called by submit.c.
  */
@@ -23,12 +22,10 @@
 #include <limits.h>
 #include <pwd.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 
-#define VARIABLE        "GPUARRAYD_AGENT"         /* "REPORT,WORDS": two descriptors */
-#define LINGER_FOLDER   "/var/lib/systemd/linger" /* of systemd-logind: a file for each user */
-#define MAX_WORDS_BYTES (4 << 20) /* more than the kernel allows on a command line */
+#define VARIABLE      "GPUARRAYD_AGENT"         /* "ORDER,FOLDER,KEY": two descriptors */
+#define LINGER_FOLDER "/var/lib/systemd/linger" /* of systemd-logind: a file for each user */
 
 static bool is_socket(const char *directory, const char *name)
 {
@@ -79,92 +76,37 @@ bool scope_is_reachable(void)
     return is_lingering() && find_manager(path, sizeof(path)) && find_program(path, sizeof(path));
 }
 
-static int put_words(int argc, char *const *argv)
+void scope_exec(int order_fd, const struct agent_place *place)
 {
-    int low = memfd_create("gpuarrayctl-words", 0);
-    int fd = low < 0 ? -1 : fcntl(low, F_DUPFD, 3); /* lives through exec */
-    close_fd(&low);
-    for (int i = 0; i < argc && fd >= 0; i++) {
-        size_t n_bytes = strlen(argv[i]) + 1;
-        if (write(fd, argv[i], n_bytes) != (ssize_t)n_bytes) {
-            close(fd);
-            return -1;
-        }
-    }
-    return fd;
-}
-
-void scope_exec(int argc, char *const *argv, int report_fd)
-{
-    char directory[PATH_MAX], program[PATH_MAX], self[PATH_MAX], fds[32];
+    char directory[PATH_MAX], program[PATH_MAX], self[PATH_MAX], text[64];
     ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    int words_fd = put_words(argc, argv);
-    if (n <= 0 || words_fd < 0 || !find_manager(directory, sizeof(directory)) ||
+    if (n <= 0 || !find_manager(directory, sizeof(directory)) ||
         !find_program(program, sizeof(program)))
         return;
     self[n] = '\0';
-    agent_detach(report_fd, words_fd);
-    snprintf(fds, sizeof(fds), "%d,%d", report_fd, words_fd);
-    if (fcntl(report_fd, F_SETFD, 0) || setenv(VARIABLE, fds, 1) ||
-        setenv("XDG_RUNTIME_DIR", directory, 1))
+    agent_detach(order_fd, place->folder_fd);
+    snprintf(text, sizeof(text), "%d,%d,%s", order_fd, place->folder_fd, place->key);
+    if (fcntl(order_fd, F_SETFD, 0) ||
+        (place->folder_fd >= 0 && fcntl(place->folder_fd, F_SETFD, 0)) ||
+        setenv(VARIABLE, text, 1) || setenv("XDG_RUNTIME_DIR", directory, 1))
         return;
     char *const words[] = {program,           (char *)"--user",
                            (char *)"--scope", (char *)"--collect",
-                           (char *)"--quiet", (char *)"--description=a job of gpuarrayctl submit",
+                           (char *)"--quiet", (char *)"--description=jobs of gpuarrayctl submit",
                            (char *)"--",      self,
                            (char *)"submit",  NULL};
     execv(program, words);
 }
 
-static char **split_words(char *text, size_t n_bytes, int *ret_argc)
+bool scope_inherit(int *ret_order_fd, struct agent_place *ret_place)
 {
-    int argc = 0;
-    for (size_t i = 0; i < n_bytes; i++)
-        argc += text[i] == '\0';
-    char **argv = calloc((size_t)argc + 1, sizeof(*argv));
-    for (int i = 0; argv && i < argc; i++) {
-        argv[i] = text;
-        text += strlen(text) + 1;
-    }
-    *ret_argc = argc;
-    return argv;
-}
-
-/* All of the file; NULL where that is no list of words. */
-static char *read_words(int fd, size_t *ret_n_bytes)
-{
-    struct stat st;
-    if (fstat(fd, &st) || st.st_size <= 0 || st.st_size > MAX_WORDS_BYTES)
-        return NULL;
-    char *text = malloc((size_t)st.st_size);
-    if (text && pread(fd, text, (size_t)st.st_size, 0) == st.st_size &&
-        text[st.st_size - 1] == '\0') {
-        *ret_n_bytes = (size_t)st.st_size;
-        return text;
-    }
-    free(text);
-    return NULL;
-}
-
-bool scope_inherit(int *ret_argc, char ***ret_argv, int *ret_report_fd)
-{
-    const char *fds = secure_getenv(VARIABLE);
-    int report_fd, words_fd;
-    size_t n_bytes;
-    if (!fds || sscanf(fds, "%d,%d", &report_fd, &words_fd) != 2)
+    const char *text = secure_getenv(VARIABLE);
+    if (!text ||
+        sscanf(text, "%d,%d,%16s", ret_order_fd, &ret_place->folder_fd, ret_place->key) != 3)
         return false;
     unsetenv(VARIABLE);
-    char *text = read_words(words_fd, &n_bytes);
-    if (!text)
-        return false;
-    char **argv = split_words(text, n_bytes, ret_argc);
-    if (!argv) {
-        free(text);
-        return false;
-    }
-    close(words_fd);
-    fcntl(report_fd, F_SETFD, FD_CLOEXEC);
-    *ret_argv = argv;
-    *ret_report_fd = report_fd;
+    fcntl(*ret_order_fd, F_SETFD, FD_CLOEXEC);
+    if (ret_place->folder_fd >= 0)
+        fcntl(ret_place->folder_fd, F_SETFD, FD_CLOEXEC);
     return true;
 }

@@ -37,7 +37,7 @@ static bool find_words(uintptr_t *ret_start, uintptr_t *ret_end)
            *ret_end > *ret_start + 1;
 }
 
-void agent_set_title(uint64_t job)
+void agent_set_title(uint64_t job, unsigned n_jobs)
 {
     char title[48];
     uintptr_t start, end;
@@ -45,7 +45,10 @@ void agent_set_title(uint64_t job)
         return;
     size_t n_bytes = end - start;
     char *words = (char *)start; /* NOLINT(performance-no-int-to-ptr): the kernel's numbers */
-    snprintf(title, sizeof(title), "gpuarrayctl: job %" PRIu64, job);
+    if (n_jobs == 1)
+        snprintf(title, sizeof(title), "gpuarrayctl: job %" PRIu64, job);
+    else
+        snprintf(title, sizeof(title), "gpuarrayctl: %u jobs", n_jobs);
     memset(words, 0, n_bytes);
     memcpy(words, title, strlen(title) < n_bytes - 2 ? strlen(title) : n_bytes - 2);
     words[n_bytes - 1] = '.';

@@ -8,11 +8,14 @@
  * it lives is asked of the kernel (pid and the time when the process began). Claiming a number that
  * has no file is a link(), which fails when another process was faster.
  *
- * Entries of jobs that are over stay for a day, at most MAX_KEPT of them; each claim sweeps.
+ * Entries of jobs that are over stay for a day, at most MAX_KEPT of them; claims sweep now and
+ * then.
  *
- * Called by agent.c, which writes, and by numbers.c, which reads.
+ * Called by agent_task.c, which writes, and by numbers.c, which reads.
  */
 #include "client/ctl/agent/agents.h"
+#include "client/ctl/agent/agent.h"
+#include "client/process.h"
 #include "proto/util.h"
 
 #include <dirent.h>
@@ -26,36 +29,17 @@
 
 #define KEPT_S         86400
 #define TEMPORARY_S    60
-#define MAX_KEPT       256u
+#define MAX_KEPT       4096u
+#define FILES_A_CLAIM  64u /* of the registry that a claim looks at, on an average */
+#define ANSWER_MS      5000
 #define MAX_FILE_BYTES 8192
-
-uint64_t agent_pid_start(pid_t pid)
-{
-    char path[48], text[1024];
-    char state;
-    unsigned long long start;
-    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    _cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-    if (n <= 0)
-        return 0;
-    text[n] = '\0';
-    const char *after_name = strrchr(text, ')'); /* a name may hold anything else */
-    if (!after_name ||
-        sscanf(after_name,
-               ") %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-               &state, &start) != 2)
-        return 0;
-    return state == 'Z' || state == 'X' ? 0 : start;
-}
 
 bool agent_is_alive(const struct agent_entry *entry)
 {
-    return entry->pid > 0 && entry->pid_start != 0 &&
-           agent_pid_start(entry->pid) == entry->pid_start;
+    return entry->pid > 0 && entry->pid_start != 0 && process_start(entry->pid) == entry->pid_start;
 }
 
-bool agent_terminate(const struct agent_entry *entry)
+static bool terminate(const struct agent_entry *entry)
 {
     /* The descriptor stands for one process: what is asked after it was opened is about that. */
     _cleanup_fd_ int fd = (int)syscall(SYS_pidfd_open, entry->pid, 0);
@@ -64,6 +48,15 @@ bool agent_terminate(const struct agent_entry *entry)
     if (fd < 0)
         return errno == ENOSYS && kill(entry->pid, SIGTERM) == 0;
     return syscall(SYS_pidfd_send_signal, fd, SIGTERM, NULL, 0) == 0;
+}
+
+bool agent_cancel(const struct agent_entry *entry)
+{
+    struct agent_order order = {.kind = ORDER_CANCEL, .job = entry->first};
+    if (!entry->agent[0])
+        return terminate(entry);
+    _cleanup_fd_ int fd = place_connect_path(entry->agent);
+    return fd >= 0 && order_send(fd, &order) && agent_hear_begun(fd, ANSWER_MS);
 }
 
 bool agents_same_socket(const char *a, const char *b)
@@ -132,7 +125,7 @@ bool agents_find(uint64_t number, const char *socket, struct agent_entry *ret)
     bool is_found = false;
     _cleanup_free_ struct agent_entry *entries = agents_list(&n);
     for (size_t i = 0; i < n && !is_found; i++) {
-        is_found = entries[i].present == number &&
+        is_found = entries[i].present == number && !entries[i].has_ended &&
                    (!socket || agents_same_socket(entries[i].socket, socket));
         *ret = entries[i];
     }
@@ -245,11 +238,12 @@ static size_t find_old(int folder_fd, DIR *directory, struct old_file **ret)
     return n;
 }
 
-static void sweep(const char *folder)
+/* Returns how many files it has looked at. */
+static size_t sweep(const char *folder)
 {
     DIR *directory = opendir(folder);
     if (!directory)
-        return;
+        return 0;
     _cleanup_free_ struct old_file *files = NULL;
     size_t n = find_old(dirfd(directory), directory, &files);
     time_t now = time(NULL);
@@ -263,13 +257,17 @@ static void sweep(const char *folder)
             unlinkat(dirfd(directory), files[i].name, 0);
     }
     closedir(directory);
+    return n;
 }
 
 bool agents_claim(const struct agent_entry *entry)
 {
+    static size_t n_skipped; /* an agent has one thread */
     char folder[AGENTS_PATH_SIZE];
-    if (folder_for_writing(folder))
-        sweep(folder);
+    if (n_skipped > 0)
+        n_skipped--;
+    else if (folder_for_writing(folder))
+        n_skipped = sweep(folder) / FILES_A_CLAIM;
     return file_entry(entry, true);
 }
 

@@ -11,13 +11,16 @@
 #include <sys/types.h>
 
 #define AGENTS_SOCKET_SIZE 108
+#define AGENTS_PATH_SIZE   160
 
 struct agent_entry {
-    uint64_t first;     /* the number that was printed: the file's name */
-    uint64_t present;   /* the one that the daemon has for it */
-    pid_t pid;          /* of the agent */
+    uint64_t first; /* the number that was printed: the file's name */
+    uint64_t
+        present; /* the one that the daemon has for it; 0: it was lost and is being sent again */
+    pid_t pid;   /* of the agent, which may have other jobs, too */
     uint64_t pid_start; /* clock ticks, so that another process with this pid is not taken for it */
     char socket[AGENTS_SOCKET_SIZE]; /* of its daemon */
+    char agent[AGENTS_PATH_SIZE];    /* the agent's own socket; "": none, this is its only job */
     bool has_ended;
     struct gad_job_status last; /* the label; once it has ended all of it */
 };
@@ -37,17 +40,13 @@ struct agent_entry *agents_list(size_t *ret_n);
 
 /* True while the process that wrote it runs. */
 bool agent_is_alive(const struct agent_entry *entry);
-/* SIGTERM: the agent cancels its job and leaves nothing behind. False: it is gone. */
-bool agent_terminate(const struct agent_entry *entry);
-/* When the process began, in clock ticks since the machine did; 0: there is no such process, or it
- * has ended and waits for its parent. */
-uint64_t agent_pid_start(pid_t pid);
+/* The agent cancels the job and leaves nothing behind. False: it is gone, or hears nobody. */
+bool agent_cancel(const struct agent_entry *entry);
 /* Two paths of one socket. */
 bool agents_same_socket(const char *a, const char *b);
 
 /* ---- agent_folder.c */
 #define AGENTS_N_FOLDERS 3
-#define AGENTS_PATH_SIZE 160
 /* "PLACE/gpuarrayd/jobs", the n-th place where a registry may be; false where there is no such
  * place, or it is not the user's alone. With `create` the directories are made. */
 bool agents_folder(unsigned n, bool create, char ret_path[AGENTS_PATH_SIZE]);

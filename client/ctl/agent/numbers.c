@@ -1,11 +1,11 @@
 /* wait, status, cancel and jobs for a number that may be older than the daemon.
  *
  *     the registry has no such number           the daemon is asked, as it is
- *     it has one, and the daemon knows it too    the daemon is asked for the present number
- *     the daemon does not know it:
- *         the outcome is there                   that is the answer
- *         the agent lives                        it is on its way back to the daemon: wait for it
- *         the agent is gone                      the job ended with it: cancelled
+ *     it has one, and the outcome                that is the answer: a daemon that was restarted
+ * may have given the number again it has one, and the daemon knows it too    the daemon is asked
+ * for the present number the daemon does not know it, or has lost it: the agent lives it is on its
+ * way back to the daemon: wait for it the agent is gone                      the job ended with it:
+ * cancelled
  *
  * The registry also says on which socket the daemon is, so that another shell without the first
  * one's $GPUARRAYD_SOCKET finds the job. Where that variable is set, it alone decides.
@@ -46,14 +46,22 @@ static uint64_t present(const struct number *n)
     return n->has_entry ? n->entry.present : n->asked;
 }
 
-/* The daemon that has the job; a private one that is not there any more has no jobs. */
+/* The daemon that has the job; a private one that is not there any more has no jobs. unknown-job
+ * where none has it. */
 static int connect_for(const struct number *n, struct gad_client **ret_client,
                        struct gad_error *error)
 {
     if (!n->has_entry)
         return ctl_connect_existing(ret_client, error);
+    if (n->entry.has_ended || n->entry.present == 0)
+        return error_set(error, GAD_UNKNOWN_JOB, NULL, "no daemon has job %llu",
+                         (unsigned long long)n->entry.first);
     struct gad_connect_options options = {
-        .socket = n->entry.socket, .client_name = "gpuarrayctl", .no_private_daemon = true};
+        .socket = n->entry.socket,
+        .client_name = "gpuarrayctl",
+        .no_private_daemon = true,
+        .restart_ms = -1, /* the registry knows more of the job than who waits */
+    };
     return (int)gad_connect(&options, ret_client, error);
 }
 
@@ -170,7 +178,7 @@ int numbers_cancel(uint64_t number, struct gad_error *error)
         return r;
     /* What has ended already is not an error, as with the daemon. */
     if (fate_of(&n) == FATE_ALIVE)
-        (void)agent_terminate(&n.entry);
+        (void)agent_cancel(&n.entry);
     return 0;
 }
 

@@ -127,7 +127,11 @@ static void ask_daemon(struct doctor *d)
     const char *given = getenv("GPUARRAYD_SOCKET");
     struct gad_client *client = NULL;
     struct gad_connect_options options = {
-        .client_name = "gpuarrayctl", .no_private_daemon = true, .timeout_ms = PATIENCE_MS};
+        .client_name = "gpuarrayctl",
+        .no_private_daemon = true,
+        .timeout_ms = PATIENCE_MS,
+        .restart_ms = -1,
+    };
     d->is_given = given && given[0];
     d->socket = ctl_socket_path();
     d->has_daemon = gad_connect(&options, &client, &d->error) == 0 &&

@@ -250,12 +250,12 @@ static int open_all(struct move_options *o, struct gad_client *client, struct ga
                     struct gad_error *error)
 {
     int r = 0;
-    for (unsigned i = 0; i < o->n_sources && r == 0; i++)
-        r = (int)gad_array_open(client, o->sources[i], &sources[i], error);
-    if (r == 0 && o->in_place)
+    if (o->in_place) /* first: a dataset gets its storage then, see run.c */
         r = (int)gad_array_open_in_place(client, o->destination, &o->move.to, error);
     else
         o->move.to_path = o->destination;
+    for (unsigned i = 0; i < o->n_sources && r == 0; i++)
+        r = (int)gad_array_open(client, o->sources[i], &sources[i], error);
     return r;
 }
 

@@ -5,6 +5,8 @@
  * failure the hidden file is removed and the old file is as it was.
  */
 #include "client/ctl/stats/stats.h"
+#include "client/formats/hidden.h"
+#include "proto/util.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,17 +30,6 @@ static int write_all(int fd, const char *data, size_t n_bytes)
     return 0;
 }
 
-/* ".NAME.XXXXXX" in the file's folder. */
-static int hidden_path(const char *path, char *ret, size_t n_bytes)
-{
-    const char *slash = strrchr(path, '/');
-    int n_folder = slash ? (int)(slash + 1 - path) : 0;
-    int n = snprintf(ret, n_bytes, "%.*s.%s.XXXXXX", n_folder, path, path + n_folder);
-    if (path[n_folder] == '\0')
-        return -EISDIR;
-    return n < 0 || (size_t)n >= n_bytes ? -ENAMETOOLONG : 0;
-}
-
 static int fill(int fd, const char *data, size_t n_bytes)
 {
     int r = write_all(fd, data, n_bytes);
@@ -49,22 +40,38 @@ static int fill(int fd, const char *data, size_t n_bytes)
     return r;
 }
 
+static int open_folder(const char *path, const char *base)
+{
+    _cleanup_free_ char *folder = base > path ? strndup(path, (size_t)(base - path)) : strdup(".");
+    if (!folder)
+        return -ENOMEM;
+    int fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+/* Below one folder, whatever others do to the way there. */
 static int replace(const char *path, const char *data, size_t n_bytes)
 {
-    char hidden[PATH_MAX];
-    int r = hidden_path(path, hidden, sizeof(hidden));
+    char tag[HIDDEN_TAG_SIZE], hidden[NAME_MAX + 1];
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    if (*base == '\0')
+        return -EISDIR;
+    _cleanup_fd_ int folder_fd = open_folder(path, base);
+    int r = folder_fd < 0 ? folder_fd : hidden_tag(tag);
     if (r < 0)
         return r;
-    int fd = mkostemp(hidden, O_CLOEXEC);
+    hidden_sweep(folder_fd);
+    hidden_file_name(base, tag, hidden);
+    int fd = openat(folder_fd, hidden, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return -errno;
     r = fill(fd, data, n_bytes);
     if (close(fd) < 0 && r == 0)
         r = -errno;
-    if (r == 0 && rename(hidden, path) < 0)
+    if (r == 0 && renameat(folder_fd, hidden, folder_fd, base) < 0)
         r = -errno;
     if (r < 0)
-        unlink(hidden);
+        unlinkat(folder_fd, hidden, 0);
     return r;
 }
 

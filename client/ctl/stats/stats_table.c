@@ -71,7 +71,8 @@ static void print_counts(FILE *file, struct json_object *stats)
     fprintf(file, ", %" PRIu64 " carries (%s, each at most %s)\n", stats_u64(stats, "pool.carries"),
             ctl_format_bytes(stats_f64(stats, "pool.carry_used_bytes"), c),
             ctl_format_bytes(stats_f64(stats, "pool.carry_limit_bytes"), d));
-    fprintf(file, "log        %" PRIu64 " lines dropped\n", stats_u64(stats, "log.dropped_lines"));
+    fprintf(file, "log        %" PRIu64 " lines dropped, %" PRIu64 " left out\n",
+            stats_u64(stats, "log.dropped_lines"), stats_u64(stats, "log.left_out_lines"));
 }
 
 static void print_bytes(FILE *file, struct json_object *stats)

@@ -16,7 +16,7 @@
  * The library may read answers in any call, not only in gad_dispatch(), and may connect anew in
  * most. link_unlock() therefore looks which jobs have ended, wakes those who wait for them, and
  * tells the one who polls when there is another descriptor to poll. A new connection is recognised
- * by the inode of its socket, since descriptors' numbers are used again.
+ * by its number, since descriptors' numbers are used again.
  *
  * Called by session.c, array.c, job.c; waiting is in wait.c.
  */
@@ -27,7 +27,6 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -46,33 +45,11 @@ struct release *release_take_all(release_list *list)
     return atomic_load(list) ? atomic_exchange(list, NULL) : NULL;
 }
 
-/* The connection ------------------------------------------------------------------------------- */
-
-static uint64_t find_inode(const struct link *link)
-{
-    struct stat status;
-    int fd = gad_fd(link->client);
-    return fd < 0 || fstat(fd, &status) ? 0 : (uint64_t)status.st_ino;
-}
-
-static void note_connection(struct link *link)
-{
-    uint64_t inode = find_inode(link);
-    if (inode != link->inode) {
-        link->inode = inode;
-        link->connection++;
-    }
-    link->may_be_another = false;
-}
-
 /* Jobs ----------------------------------------------------------------------------------------- */
 
 void link_add(struct link *link, struct work *work)
 {
-    if (link->may_be_another && (link->running || link->poller))
-        note_connection(link);
-    link->may_be_another = false;
-    work->connection = link->connection;
+    work->connection = gad_connection(link->client);
     work->next = link->running;
     if (link->running)
         link->running->previous = work;
@@ -110,7 +87,7 @@ static void end(struct link *link, struct work *work)
 
 void link_talked(struct link *link)
 {
-    link->is_dirty = link->may_be_another = true;
+    link->is_dirty = true;
 }
 
 void link_settle(struct link *link)
@@ -127,8 +104,6 @@ void link_settle(struct link *link)
             has_ended = true;
         }
     }
-    if (gad_fd(link->client) < 0 || (link->may_be_another && (link->running || link->poller)))
-        note_connection(link);
     if (has_ended)
         waiters_rouse_done(link);
 }
@@ -233,7 +208,6 @@ int link_init(struct link *link, struct gad_client *client_take)
         return r;
     }
     link->client = client_take;
-    note_connection(link);
     return 0;
 }
 

@@ -20,13 +20,10 @@ struct link {
     struct gad_client *client; /* NULL once it is closed and nothing is left of it */
     struct work *running;
     struct waiter *waiters, *poller;
-    bool is_woken;       /* link_wake() came while nobody waited for it */
-    bool is_dirty;       /* the library may have read: jobs may have ended */
-    bool may_be_another; /* the library may have connected anew */
-    unsigned n_holders;  /* arrays and works that the library has */
-    uint64_t connection; /* counts connections */
-    uint64_t inode;      /* of the connection's socket, 0 while it is lost */
-    uint64_t recovered;  /* the connection in which all waited-for jobs are known to be served */
+    bool is_woken;      /* link_wake() came while nobody waited for it */
+    bool is_dirty;      /* the library may have read: jobs may have ended */
+    unsigned n_holders; /* arrays and works that the library has */
+    uint64_t recovered; /* the connection in which all waited-for jobs are known to be served */
     uint64_t n_attempts;
     int polled_fd; /* what the poller looks at */
     uint64_t polled_connection;

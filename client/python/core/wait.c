@@ -77,9 +77,9 @@ void waiters_rouse_all(struct link *link)
 
 void waiters_tell_poller(struct link *link)
 {
-    if (link->poller &&
-        (link->polled_fd != gad_fd(link->client) || link->polled_connection != link->connection ||
-         link->is_polled_for_writing != gad_wants_write(link->client)))
+    if (link->poller && (link->polled_fd != gad_fd(link->client) ||
+                         link->polled_connection != gad_connection(link->client) ||
+                         link->is_polled_for_writing != gad_wants_write(link->client)))
         eventfd_write(link->wake_fd, 1);
 }
 
@@ -128,10 +128,16 @@ static void leave(struct link *link, struct waiter *waiter)
 
 /* A lost connection ---------------------------------------------------------------------------- */
 
+/* Known to be with the daemon that there is. */
+static bool is_with_daemon(const struct link *link, const struct work *work)
+{
+    return gad_fd(link->client) >= 0 && work->connection == gad_connection(link->client);
+}
+
 static bool has_lost(const struct link *link, const struct waiter *waiter)
 {
     for (size_t i = 0; i < waiter->n_works; i++)
-        if (waiter->works[i]->connection != link->connection)
+        if (!is_with_daemon(link, waiter->works[i]))
             return true;
     return false;
 }
@@ -142,7 +148,7 @@ static void look_after(struct link *link, struct work *work)
     (void)!gad_job_wait(work->job, 0, NULL); /* what it says is asked for again at the end */
     link_talked(link);
     link_settle(link);
-    work->connection = link->connection;
+    work->connection = gad_connection(link->client);
 }
 
 /* Returns one that is waited for, has not ended and is not known to be served: the one that was not
@@ -150,13 +156,11 @@ static void look_after(struct link *link, struct work *work)
 static struct work *find_lost(const struct link *link)
 {
     struct work *found = NULL;
-    bool is_lost = gad_fd(link->client) < 0;
     for (const struct waiter *waiter = link->waiters; waiter; waiter = waiter->next)
         for (size_t i = 0; i < waiter->n_works; i++) {
             struct work *work = waiter->works[i];
             if (!atomic_load_explicit(&work->is_done, memory_order_acquire) &&
-                (is_lost || work->connection != link->connection) &&
-                (!found || work->attempt < found->attempt))
+                !is_with_daemon(link, work) && (!found || work->attempt < found->attempt))
                 found = work;
         }
     return found;
@@ -165,16 +169,14 @@ static struct work *find_lost(const struct link *link)
 /* Returns whether all that is waited for is served; if not, try again after a pause. */
 static bool recover(struct link *link)
 {
-    while (link->recovered != link->connection) {
+    while (gad_fd(link->client) < 0 || link->recovered != gad_connection(link->client)) {
         struct work *work = find_lost(link);
-        if (!work && gad_fd(link->client) < 0)
-            return true;
         if (work)
             look_after(link, work);
-        else
-            link->recovered = link->connection;
         if (gad_fd(link->client) < 0)
-            return false;
+            return !work;
+        if (!work)
+            link->recovered = gad_connection(link->client);
     }
     return true;
 }
@@ -196,7 +198,7 @@ static enum wait_end poll_for_all(struct link *link, struct waiter *waiter, int6
         until_ns = wait_now_ns() + PAUSE_NS;
     link->poller = waiter;
     link->polled_fd = gad_fd(link->client);
-    link->polled_connection = link->connection;
+    link->polled_connection = gad_connection(link->client);
     link->is_polled_for_writing = gad_wants_write(link->client);
     struct pollfd polled[] = {
         {.fd = link->wake_fd, .events = POLLIN},

@@ -104,11 +104,16 @@ static unsigned count_cpus(const struct setting *s)
     return (unsigned)min_u64(n < 1 ? 1 : (uint64_t)n, most);
 }
 
-static unsigned quarter_of_files(void)
+uint64_t options_max_files(void)
 {
     struct rlimit files = {.rlim_cur = 1024};
     getrlimit(RLIMIT_NOFILE, &files);
-    return (unsigned)min_u64(files.rlim_cur / 4, 1u << 30);
+    return files.rlim_cur;
+}
+
+static unsigned quarter_of_files(void)
+{
+    return (unsigned)min_u64(options_max_files() / 4, 1u << 30);
 }
 
 /* A number of the setting's kind, in its smallest unit. */

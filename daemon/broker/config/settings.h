@@ -44,9 +44,11 @@ enum setting_id {
     SETTING_MAX_QUEUE,
     SETTING_MAX_ACTIVE,
     SETTING_USER_ACTIVE,
+    SETTING_PROVIDER_TIMEOUT,
     SETTING_USER_SESSIONS,
     SETTING_USER_JOBS,
     SETTING_USER_REQUESTS,
+    SETTING_USER_REPLIES,
     SETTING_USER_DESCRIPTORS,
     SETTING_REGION_LIMIT,
     SETTING_KEEP_JOBS,
@@ -112,8 +114,9 @@ struct options {
     char cuda_worker[SETTING_PATH_SIZE];              /* "": looked for */
 
     unsigned max_queue, max_active, user_active;
+    uint64_t provider_timeout_ns;
     unsigned user_sessions, user_jobs, user_descriptors;
-    uint64_t user_request_bytes, region_limit_bytes;
+    uint64_t user_request_bytes, user_reply_bytes, region_limit_bytes;
 
     unsigned keep_jobs;
     uint64_t keep_ns, keep_result_bytes;
@@ -136,6 +139,9 @@ static inline bool options_has_device(const struct options *o, unsigned index)
 {
     return index < ENGINE_MAX_DEVICES && (o->device_mask >> index & 1) != 0;
 }
+
+/* Descriptors that this process may have (RLIMIT_NOFILE). */
+uint64_t options_max_files(void);
 
 const struct setting *setting_at(enum setting_id id);
 /* By name, SETTING_COUNT for none. */

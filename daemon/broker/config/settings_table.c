@@ -90,8 +90,10 @@ const struct setting settings_table[SETTING_COUNT] = {
             .is_reloadable = true,
             FIELD(client_timeout_ns),
             .doc = "drop a client that leaves more than 4 MiB of replies unread for so long",
-            .why = "Replies wait in the daemon's memory. A client that is stopped in a debugger "
-                   "may need more.",
+            .why =
+                "Less where its user has more than user-replies; also one that has sent a part of "
+                "a message and not the rest. Both wait in the daemon's memory. A client that is "
+                "stopped in a debugger may need more.",
         },
     [SETTING_SESSION_REQUESTS] =
         {
@@ -103,7 +105,7 @@ const struct setting settings_table[SETTING_COUNT] = {
             .most = "1048576",
             .is_reloadable = true,
             FIELD(session_requests),
-            .doc = "requests of a connection that may wait for their answers",
+            .doc = "requests of a connection, and waits of a user, that may be unanswered",
             .why = "A client sends many without waiting, to keep the worker busy. More than "
                    "user-jobs are of little use.",
         },
@@ -119,7 +121,7 @@ const struct setting settings_table[SETTING_COUNT] = {
             FIELD(session_reply_bytes),
             .doc = "drop a client at once that leaves so many bytes of replies unread",
             .why = "From 4 MiB on it is not read from, so only jobs that were under way can bring "
-                   "it here.",
+                   "it here. Large results of jobs are not counted: see user-replies.",
         },
     [SETTING_MESSAGE_MEMORY] =
         {
@@ -131,7 +133,7 @@ const struct setting settings_table[SETTING_COUNT] = {
             .most = "1T",
             .is_reloadable = true,
             FIELD(message_memory_bytes),
-            .doc = "memory for large requests and unsent replies of all connections",
+            .doc = "memory for large requests of all connections",
             .why = "Beyond it those who hold much are not read from until others hold less: the "
                    "daemon stays small, and nobody is refused.",
         },
@@ -198,9 +200,11 @@ const struct setting settings_table[SETTING_COUNT] = {
             .most = "24h",
             .is_reloadable = true,
             FIELD(hang_timeout_ns),
-            .doc = "time that a tile may take before the worker is replaced",
-            .why = "A tile takes milliseconds; a minute means a fault. Ten times as long is given "
-                   "to a tile that waits for a disk.",
+            .doc = "processor time that a tile may take before the worker is replaced",
+            .why =
+                "A tile takes milliseconds, or says in between that it goes on; a minute means a "
+                "fault. Time in which a loaded machine gave it no processor does not count. Ten "
+                "times as long is given to one that waits, for a disk or whatever else.",
         },
     [SETTING_WORKER] =
         {
@@ -359,6 +363,21 @@ const struct setting settings_table[SETTING_COUNT] = {
             .why = "At most max-active. With it a newcomer's job starts at once while somebody's "
                    "thousand jobs fill the worker.",
         },
+    [SETTING_PROVIDER_TIMEOUT] =
+        {
+            .name = "provider-timeout",
+            .section = "queue",
+            .kind = SETTING_IS_SECONDS,
+            .by_default = "30",
+            .least = "0.1",
+            .most = "24h",
+            .is_reloadable = true,
+            FIELD(provider_timeout_ns),
+            .doc = "time that a job's client may leave it without a block while others wait for "
+                   "the pool's memory that it keeps",
+            .why = "The memory is then theirs. The job begins again when its client answers; where "
+                   "it cannot it ends with provider-failed.",
+        },
 
     /* users: what one user may hold. */
     [SETTING_USER_SESSIONS] =
@@ -372,7 +391,9 @@ const struct setting settings_table[SETTING_COUNT] = {
             .is_reloadable = true,
             FIELD(user_sessions),
             .doc = "connections of a user",
-            .why = "A program needs one, a submitted job one. Each takes a descriptor.",
+            .why =
+                "A program needs one. Each takes a descriptor. 8 more are in reserve, to look at "
+                "jobs and to cancel them when all others are in use.",
         },
     [SETTING_USER_JOBS] =
         {
@@ -400,6 +421,21 @@ const struct setting settings_table[SETTING_COUNT] = {
             FIELD(user_request_bytes),
             .doc = "memory for the messages of a user's jobs that have not ended",
             .why = "A message has at most 1 MiB, and only arrays inside it make it large.",
+        },
+    [SETTING_USER_REPLIES] =
+        {
+            .name = "user-replies",
+            .section = "users",
+            .kind = SETTING_IS_SIZE,
+            .by_default = "8M",
+            .least = "2M",
+            .most = "1T",
+            .is_reloadable = true,
+            FIELD(user_reply_bytes),
+            .doc = "memory for results and replies that a user's connections have not read",
+            .why = "Beyond it jobs whose results come in messages wait, and connections that leave "
+                   "more than 32 KiB unread are not read from, until they read. A result counts "
+                   "once, however many wait for it. All users together have four times as much.",
         },
     [SETTING_USER_DESCRIPTORS] =
         {

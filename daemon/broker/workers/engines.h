@@ -17,7 +17,8 @@ struct engine_offer { /* a worker, as the choice sees it */
     bool is_coming;         /* starts, restarts or sleeps: jobs that name it may wait for it */
     const char *absent_why; /* neither: why ("no NVIDIA driver"); NULL else */
     struct plan_limits limits;
-    double busy_seconds; /* what it has in hand and in its queue would take, as planned */
+    uint32_t limits_serial; /* another number where they are others */
+    double busy_seconds;    /* what it has in hand and in its queue would take, as planned */
 };
 
 struct engine_estimate { /* of one job on one offer */

@@ -12,6 +12,7 @@
  * Called by worker.c, messages.c, submit.c and finish.c.
  */
 #include "daemon/broker/workers/worker_impl.h"
+#include "daemon/broker/dispatch.h"
 #include "daemon/memory.h"
 #include "daemon/poolmap.h"
 #include "proto/util.h"
@@ -90,6 +91,8 @@ int worker_limits_init(struct worker *w)
     const struct queue_limits queue_limits = queue_limits_of(&w->broker->options);
     const struct plan_limits limits = limits_of_settings(w);
     int r = queue_new(&queue_limits, &w->queue);
+    if (r == 0)
+        queue_set_gate(w->queue, dispatch_may_reply, w->broker);
     return r == 0 ? worker_set_limits(w, &limits) : r;
 }
 

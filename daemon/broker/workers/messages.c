@@ -213,6 +213,8 @@ static int handle(struct worker *w, struct frame *frame)
         dispatch_progress(w->broker, &message);
     else if (message.kind == MESSAGE_NOTIFICATION && message_is(&message, "job.moved"))
         dispatch_moved(w->broker, &message);
+    else if (message.kind == MESSAGE_NOTIFICATION && message_is(&message, "job.parked"))
+        dispatch_parked(w->broker, w, &message);
     else
         r = -EPROTO;
     message_deinit(&message);

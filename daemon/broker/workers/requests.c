@@ -159,6 +159,21 @@ void worker_cancel(struct worker *w, uint64_t job_id)
     notify(w, "job.cancel", "job", job_id);
 }
 
+void worker_yield(struct worker *w, uint64_t job_id, uint64_t silent_ns, bool again)
+{
+    struct message_writer *writer = &w->broker->writer;
+    if (!worker_is_ready(w))
+        return;
+    message_begin_notification(writer, "job.yield");
+    msgpack_pack_map(&writer->packer, 3);
+    pack_key_u64(&writer->packer, "job", job_id);
+    pack_key_u64(&writer->packer, "silent_ms", silent_ns / 1000000);
+    pack_key_bool(&writer->packer, "again", again);
+    int r = conn_send(w->conn, writer->buffer.data, writer->buffer.size, NULL, 0);
+    if (r < 0) /* it is asked again, or is on its way out */
+        log_debug(NULL, "job.yield cannot be sent: %s", strerrordesc_np(-r));
+}
+
 void worker_detach_region(struct worker *w, uint64_t region_id)
 {
     notify(w, "region.detach", "region", region_id);

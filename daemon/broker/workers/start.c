@@ -126,7 +126,7 @@ int worker_start_process(struct worker *w, exit_func on_exit_status)
     if (r == 0)
         r = child_start(w->broker->loop, (char *const *)line.argv, (int[]){theirs, page_fd}, 2,
                         on_exit_status, w, &w->child);
-    if (r < 0)
+    if (r < 0 && w->info.n_failed_starts < MAX_FAILED_STARTS)
         log_error(NULL, "%s cannot be started: %s", line.argv[0], strerrordesc_np(-r));
     return r == 0 ? open_connection(w, &ours) : r;
 }

@@ -11,15 +11,16 @@ struct death {     /* how the worker ended */
     int term_signal;
     bool was_hanging;  /* we ended it, because a tile took too long */
     bool was_bad_peer; /* we ended it, because of what it said */
+    bool was_sent;     /* term_signal came from another process */
 };
 
 struct hang_limits {
-    uint64_t computing_ns; /* a tile may be in arithmetic so long */
-    uint64_t blocking_ns;  /* and so long in system calls that can block */
+    uint64_t computing_ns; /* of the processor's time for a tile's arithmetic, or with a device */
+    uint64_t blocking_ns;  /* of anything that others can hold up: the disk, a loaded machine */
 };
 
 /* It died of its own doing: a fault's signal, an exit code that is not 0, or a hang that we ended;
- * not of a SIGKILL or SIGTERM from outside, and not because it has no device or memory there. */
+ * not of a signal from outside, whichever, and not because it has no device or memory there. */
 bool strikes_count(const struct death *death);
 
 /* It died of its own doing, or of what it said, and no tile was in hand (n_struck is 0): any of its
@@ -31,8 +32,12 @@ bool strikes_is_hanging(const struct crashpage_thread *thread, uint64_t now_ns,
 bool strikes_any_hanging(const struct crashpage *page, uint64_t now_ns,
                          const struct hang_limits *limits);
 
+/* Whether the signal that ended the worker was sent to it. */
+bool strikes_was_sent(const struct crashpage *page, int term_signal);
+
 /* The jobs that get a strike, each once, at most `max`; returns how many. After a hang only those
- * whose tile hung, else all with a tile in hand. */
+ * whose tile hung; where threads faulted with a tile in hand only theirs; else all with a tile in
+ * hand. */
 unsigned strikes_judge(const struct crashpage *page, const struct death *death, uint64_t now_ns,
                        const struct hang_limits *limits, uint64_t *ret_jobs, unsigned max);
 

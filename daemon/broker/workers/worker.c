@@ -44,17 +44,16 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MAX_FAILED_STARTS 5u
-#define LONG_DEATHS       4u /* in a row: what waits need not wait for this one any more */
-#define STABLE_NS         UINT64_C(10000000000)
-#define LINGER_NS         UINT64_C(2000000000)
-#define STOP_NS           UINT64_C(5000000000)
-#define START_NS          UINT64_C(120000000000) /* of a device's: a driver can hang */
-#define HANG_CHECK_NS     UINT64_C(1000000000)
-#define ABSENT_NS         UINT64_C(60000000000)
-#define SLEEP_NS          UINT64_C(30000000000)
-#define BLOCKING_FACTOR   10u
-#define QUEUE_BYTES       (256u * 1024u) /* to the worker: more waits in the job queue */
+#define LONG_DEATHS     4u /* in a row: what waits need not wait for this one any more */
+#define STABLE_NS       UINT64_C(10000000000)
+#define LINGER_NS       UINT64_C(2000000000)
+#define STOP_NS         UINT64_C(5000000000)
+#define START_NS        UINT64_C(120000000000) /* of a device's: a driver can hang */
+#define HANG_CHECK_NS   UINT64_C(1000000000)
+#define ABSENT_NS       UINT64_C(60000000000)
+#define SLEEP_NS        UINT64_C(30000000000)
+#define BLOCKING_FACTOR 10u
+#define QUEUE_BYTES     (256u * 1024u) /* to the worker: more waits in the job queue */
 
 /* In milliseconds: of a worker that ends, and of a device that faults or has no memory. */
 static const unsigned delays_ms[] = {0, 50, 200, 1000, 5000};
@@ -179,6 +178,7 @@ static void drop_process(struct worker *w)
     pending_deinit(&w->pending);
     broker_clear_deadline(w->broker, &w->kill);
     broker_clear_deadline(w->broker, &w->hang_check);
+    broker_clear_deadline(w->broker, &w->yield_check);
     broker_clear_deadline(w->broker, &w->sleep);
     free(steal_ptr(w->info.memory));
     w->info.pid = 0;
@@ -279,12 +279,38 @@ static bool was_well(const struct worker *w, const struct death *death)
     return was_stable || (w->has_served && !has_exited_with(w, death, WORKER_EXIT_FAULT));
 }
 
+static const char *program_of(const struct worker *w)
+{
+    const struct options *o = &w->broker->options;
+    return worker_is_device(w) ? o->cuda_worker_path : o->worker_path;
+}
+
+/* Of one that never got ready it is of interest which program that is. */
 static void say_why(struct worker *w, const char *cause)
 {
     if (w->failure[0])
         snprintf(w->info.why, sizeof(w->info.why), "%s", w->failure);
-    else
+    else if (w->was_ready)
         snprintf(w->info.why, sizeof(w->info.why), "the worker ended by %s", cause);
+    else
+        snprintf(w->info.why, sizeof(w->info.why), "%.140s ended by %s before it was ready",
+                 program_of(w), cause);
+}
+
+/* Every start is told until it is plain that they all end so; then once what that means. */
+static void log_failed_start(const struct worker *w, const char *cause)
+{
+    if (w->info.n_failed_starts > MAX_FAILED_STARTS) {
+        log_debug(NULL, "%s ended by %s, as before", program_of(w), cause);
+        return;
+    }
+    log_error(NULL, "the worker of %s (pid %d) ended by %s before it was ready%s%s", w->info.engine,
+              (int)w->info.pid, cause, w->failure[0] ? ": " : "", w->failure);
+    if (w->info.n_failed_starts == MAX_FAILED_STARTS)
+        log_error(NULL,
+                  "%s does not work as the worker of %s: %u starts in a row failed; it is tried "
+                  "again from time to time, and that is not told",
+                  program_of(w), w->info.engine, MAX_FAILED_STARTS);
 }
 
 /* What waits for a device may be tried for days: it is told when it begins. */
@@ -294,10 +320,11 @@ static void log_death(struct worker *w, const struct death *death, const char *c
     enum worker_state waits = has_exited_with(w, death, WORKER_EXIT_ABSENT)      ? WORKER_ABSENT
                               : has_exited_with(w, death, WORKER_EXIT_NO_MEMORY) ? WORKER_SHORT
                                                                                  : WORKER_STARTING;
-    if (waits == WORKER_STARTING)
-        log_error(NULL, "the worker of %s (pid %d) ended by %s%s%s%s", w->info.engine,
-                  (int)w->info.pid, cause, was_ready ? "" : " before it was ready",
-                  w->failure[0] ? ": " : "", w->failure);
+    if (waits == WORKER_STARTING && !was_ready)
+        log_failed_start(w, cause);
+    else if (waits == WORKER_STARTING)
+        log_error(NULL, "the worker of %s (pid %d) ended by %s%s%s", w->info.engine,
+                  (int)w->info.pid, cause, w->failure[0] ? ": " : "", w->failure);
     else if (waits != w->waited_as)
         log_warn(NULL, "%s is %s: %s; it is tried again from time to time", w->info.engine,
                  worker_state_name(waits), w->info.why);
@@ -367,7 +394,11 @@ static void go_on(struct worker *w, const struct death *death)
 static void on_exit_status(void *userdata, int exit_code, int term_signal)
 {
     struct worker *w = userdata;
-    struct death death = {exit_code, term_signal, w->was_hanging, w->was_bad_peer};
+    struct death death = {.exit_code = exit_code,
+                          .term_signal = term_signal,
+                          .was_hanging = w->was_hanging,
+                          .was_bad_peer = w->was_bad_peer,
+                          .was_sent = w->page && strikes_was_sent(w->page, term_signal)};
     bool was_told = w->info.state == WORKER_STOPPING || w->info.state == WORKER_DOZING;
     if (!was_told && !w->was_bad_peer) {
         int r = worker_read(w, UINT_MAX); /* until its end: what it managed to say counts */

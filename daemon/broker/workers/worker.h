@@ -99,6 +99,8 @@ int worker_send_region(struct worker *worker, struct region *region,
 int worker_ask_stats(struct worker *worker, struct stats_wait *wait, bool with_jobs,
                      uint32_t *ret_pending_id) GAD_MUST_CHECK;
 void worker_cancel(struct worker *worker, uint64_t job_id);
+/* If its client was silent for so long: it gives its carry up, to begin again, or fails. */
+void worker_yield(struct worker *worker, uint64_t job_id, uint64_t silent_ns, bool again);
 void worker_detach_region(struct worker *worker, uint64_t region_id);
 void worker_forget(struct worker *worker, uint32_t pending_id);
 
@@ -109,5 +111,8 @@ void worker_set_hang_timeout(struct worker *worker, uint64_t timeout_ns);
 void worker_apply_limits(struct worker *worker); /* what the settings say from now on */
 /* Jobs are active: look at the crash page from time to time. */
 void worker_watch_hangs(struct worker *worker);
+/* Once a turn, after admission: where somebody waits for a carry, those who hold one for clients
+ * that are silent are told to yield, from time to time. */
+void worker_watch_carries(struct worker *worker);
 /* Once a turn: wakes it when something waits for it, lets it sleep when nothing has for a while. */
 void worker_look_after(struct worker *worker);

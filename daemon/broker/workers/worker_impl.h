@@ -7,6 +7,8 @@
 #include "daemon/broker/workers/worker.h"
 #include "proto/conn.h"
 
+#define MAX_FAILED_STARTS 5u /* in a row: then the program is not believed in, see worker.c */
+
 struct worker {
     struct broker *broker;
     unsigned place;
@@ -16,7 +18,7 @@ struct worker {
     struct watch *watch;
     struct crashpage *page;
     struct pending pending;
-    struct deadline restart, hang_check, kill, sleep;
+    struct deadline restart, hang_check, kill, sleep, yield_check;
     struct hang_limits hang_limits;
     uint64_t started_ns;
     unsigned n_deaths; /* in a row */

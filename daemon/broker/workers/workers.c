@@ -53,10 +53,6 @@ int workers_new(struct broker *broker)
 {
     const struct options *o = &broker->options;
     int r = 0;
-    broker->decision = calloc(1, sizeof(*broker->decision));
-    broker->offers = calloc(ENGINES_MAX, sizeof(*broker->offers));
-    if (!broker->decision || !broker->offers)
-        return -ENOMEM;
     if (o->engine != ENGINE_CUDA)
         r = add(broker, -1);
     if (r == 0 && wants_devices(o))
@@ -69,8 +65,6 @@ void workers_free(struct broker *broker)
     for (unsigned i = 0; i < broker->n_workers; i++)
         broker->workers[i] = worker_free(broker->workers[i]);
     broker->n_workers = 0;
-    free(steal_ptr(broker->decision));
-    free(steal_ptr(broker->offers));
 }
 
 void workers_begin(struct broker *broker)
@@ -206,6 +200,7 @@ static void make_offer(const struct worker *w, struct region *const *regions, un
     ret->is_coming = !ret->is_ready && worker_is_coming(w);
     ret->absent_why = ret->is_ready || ret->is_coming ? NULL : worker_why(w);
     ret->limits = *worker_limits(w);
+    ret->limits_serial = worker_limits_serial(w);
     ret->busy_seconds = worker_busy_seconds(w);
     for (unsigned i = 0; i < n_regions; i++) {
         if (ret->is_ready && region_is_announced_at(regions[i], w)) {
@@ -219,32 +214,51 @@ static void make_offer(const struct worker *w, struct region *const *regions, un
     }
 }
 
-int workers_decide(struct broker *broker, const struct job_request *request,
-                   const struct program *program, bool in_place, struct region *const *regions,
-                   unsigned n_regions, struct worker **ret_worker, struct gad_error *error)
+void workers_offer(const struct broker *broker, struct region *const *regions, unsigned n_regions,
+                   struct choice *ret)
 {
-    broker->n_offers = broker->n_workers;
-    for (unsigned i = 0; i < broker->n_offers; i++)
-        make_offer(broker->workers[i], regions, n_regions, &broker->offers[i]);
-    int r = engines_decide(request, program, in_place, broker->offers, broker->n_offers,
-                           broker->decision, error);
-    if (r == 0)
-        *ret_worker = broker->workers[broker->decision->offer];
-    return r;
+    ret->n_offers = broker->n_workers;
+    for (unsigned i = 0; i < ret->n_offers; i++)
+        make_offer(broker->workers[i], regions, n_regions, &ret->offers[i]);
 }
 
-static const struct plan *plan_of(const struct engine_decision *decision, unsigned offer)
+static const char *keep_text(char kept[static WORKER_WHY_SIZE], const char *text)
 {
-    for (unsigned i = 0; i < decision->n_estimates; i++)
-        if (decision->estimates[i].offer == offer && decision->estimates[i].is_possible)
-            return &decision->estimates[i].plan;
-    return NULL;
+    if (!text)
+        return NULL;
+    snprintf(kept, WORKER_WHY_SIZE, "%s", text);
+    return kept;
 }
 
-void workers_wake_for(struct broker *broker, const struct job_request *request)
+void choice_keep_texts(struct choice *choice)
 {
-    const struct plan *plan = plan_of(broker->decision, broker->decision->offer);
-    if (request->engine != ENGINE_AUTO || !plan || plan->is_small)
+    for (unsigned i = 0; i < choice->n_offers; i++) {
+        struct engine_offer *offer = &choice->offers[i];
+        offer->absent_why = keep_text(choice->texts[i][0], offer->absent_why);
+        offer->limits.why_no_blas = keep_text(choice->texts[i][1], offer->limits.why_no_blas);
+    }
+}
+
+bool workers_are_as_offered(const struct broker *broker, struct region *const *regions,
+                            unsigned n_regions, const struct choice *choice)
+{
+    if (broker->n_workers != choice->n_offers)
+        return false;
+    for (unsigned i = 0; i < choice->n_offers; i++) {
+        const struct engine_offer *then = &choice->offers[i];
+        struct engine_offer now;
+        make_offer(broker->workers[i], regions, n_regions, &now);
+        if (now.is_ready != then->is_ready || now.is_coming != then->is_coming ||
+            now.limits_serial != then->limits_serial)
+            return false;
+    }
+    return true;
+}
+
+void workers_wake_for(struct broker *broker, const struct job_request *request,
+                      const struct plan *plan)
+{
+    if (request->engine != ENGINE_AUTO || plan->is_small)
         return; /* who is named wakes for its queue */
     for (unsigned i = 0; i < broker->n_workers; i++)
         worker_wake(broker->workers[i]);

@@ -30,15 +30,26 @@ int workers_check(const struct broker *broker, struct gad_error *error) GAD_MUST
 /* Somebody needs a worker: if none is up or on its way, one that sleeps is woken. */
 void workers_need_one(struct broker *broker);
 
-/* Chooses among the workers, as they are at this moment; the choice is in broker->decision, over
- * broker->offers. A worker at which one of the regions is of no use is none. */
-int workers_decide(struct broker *broker, const struct job_request *request,
-                   const struct program *program, bool in_place, struct region *const *regions,
-                   unsigned n_regions, struct worker **ret_worker,
-                   struct gad_error *error) GAD_MUST_CHECK;
-/* After workers_decide() for a job that is to run: workers that sleep are woken, if it is one for
- * which a device is worth it. */
-void workers_wake_for(struct broker *broker, const struct job_request *request);
+/* What is chosen among: the workers as they are at one moment, in their order. Large. */
+struct choice {
+    unsigned n_offers;
+    struct engine_offer offers[ENGINES_MAX];
+    struct engine_decision decision;             /* of engines_decide() */
+    char texts[ENGINES_MAX][2][WORKER_WHY_SIZE]; /* of choice_keep_texts() */
+};
+
+/* Fills the offers. A worker at which one of the regions is of no use is none. */
+void workers_offer(const struct broker *broker, struct region *const *regions, unsigned n_regions,
+                   struct choice *ret_choice);
+/* From here on nothing in the offers is the workers' any more: for another thread. */
+void choice_keep_texts(struct choice *choice);
+/* Whether the same workers take jobs, with the same limits. */
+bool workers_are_as_offered(const struct broker *broker, struct region *const *regions,
+                            unsigned n_regions, const struct choice *choice);
+/* A job that is to run was decided upon: workers that sleep are woken, if it is one for which a
+ * device is worth it. */
+void workers_wake_for(struct broker *broker, const struct job_request *request,
+                      const struct plan *plan);
 
 /* A device is named, and nobody knows yet how many there are: it gets a worker, which finds out. */
 void workers_name_device(struct broker *broker, const struct job_request *request);

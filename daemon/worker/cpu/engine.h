@@ -19,7 +19,7 @@ int engine_cpu_new(const struct engine_cpu_config *config,
 bool product_is_direct(const struct tile *t);
 int product_fill_panel(const struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
 /* A MULTIPLY, from its beginning to its end. False: the job was stopped. */
-bool product_multiply(const struct tile *t, const struct thread_context *th);
+bool product_multiply(struct tile *t, struct thread_context *th);
 
 /* together.c: which grains are read and written with the one in hand, whose boxes are in th. Then,
  * of a staged operand: the bytes of them all; where in `memory`, which has those, the elements of

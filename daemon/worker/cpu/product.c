@@ -9,6 +9,7 @@
  */
 #include "daemon/worker/product.h"
 #include "daemon/worker/cpu/engine.h"
+#include "daemon/worker/scheduler.h"
 #include "kernels/cpu/multiply.h"
 
 bool product_is_direct(const struct tile *t)
@@ -32,13 +33,13 @@ int product_fill_panel(const struct tile *t, struct thread_context *th)
     return port->ops->fill_view(port, &th->input_boxes[0], &view, &th->io, &th->error);
 }
 
-bool product_multiply(const struct tile *t, const struct thread_context *th)
+bool product_multiply(struct tile *t, struct thread_context *th)
 {
     const struct wjob *job = t->job;
     const struct product_turn *turn = &t->turn;
     for (int64_t i = 0; i < turn->n_matrices && !turn->is_empty; i++) {
         struct product_matrix left, right, result;
-        if (atomic_load_explicit(&job->is_stopped, memory_order_relaxed))
+        if (!sched_may_go_on(t, th))
             return false;
         product_block(&job->plan, job->program, turn, i, job->carry, &left, &right, &result);
         const struct cpu_matrix a = {left.base, left.row_bytes, left.column_bytes};

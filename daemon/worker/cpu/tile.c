@@ -17,10 +17,12 @@
 #include "daemon/worker/nodes.h"
 #include "daemon/worker/product.h"
 #include "daemon/worker/ring.h"
+#include "daemon/worker/scheduler.h"
 #include "daemon/worker/strips.h"
 #include "proto/util.h"
 
 #include <assert.h>
+#include <errno.h>
 
 #define PART_MIN_BYTES (64 * 1024)
 
@@ -153,18 +155,26 @@ static int grain_fill(struct tile *t, struct thread_context *th)
 }
 
 struct engine_call {
-    const struct tile *tile;
+    struct tile *tile;
     struct thread_context *th;
     void *node; /* of this grain; NULL: no reductions */
     struct cpu_warnings *warnings;
 };
+
+static bool may_go_on(void *argument)
+{
+    const struct engine_call *call = argument;
+    return sched_may_go_on(call->tile, call->th);
+}
 
 static int engine_call(void *argument)
 {
     const struct engine_call *call = argument;
     const struct wjob *job = call->tile->job;
     struct thread_context *th = call->th;
-    const struct cpu_box box = tile_box(call->tile, th);
+    const struct cpu_pace pace = {may_go_on, argument};
+    struct cpu_box box = tile_box(call->tile, th);
+    box.pace = &pace;
     return cpu_engine_run(th->cpu, job->program, call->tile->pass, &box, th->inputs, th->outputs,
                           th->results, tile_node_layout(call->tile), call->node, call->warnings,
                           th->scratch);
@@ -179,7 +189,7 @@ static int grain_compute(struct tile *t, struct thread_context *th)
     tile_result_views(t, th->start, th->results);
     int r = job->n_ranges > 0 ? guard_call(job->ranges, job->n_ranges, engine_call, &call, &address)
                               : engine_call(&call);
-    return r ? tile_engine_error(t, r, address, &th->error) : 0;
+    return r && r != -ECANCELED ? tile_engine_error(t, r, address, &th->error) : r;
 }
 
 /* There is nothing to compute. */
@@ -248,7 +258,7 @@ static int grain_run(struct tile *t, struct thread_context *th)
 }
 
 /* Turns of a product that have no grains. */
-static enum tile_outcome run_other(const struct tile *t, struct thread_context *th)
+static enum tile_outcome run_other(struct tile *t, struct thread_context *th)
 {
     if (t->turn.step == PRODUCT_MULTIPLY)
         return product_multiply(t, th) ? TILE_DONE : TILE_FAILED;
@@ -261,13 +271,15 @@ static enum tile_outcome run_grains(struct tile *t, struct thread_context *th)
     if (t->job->product && (t->turn.step == PRODUCT_MULTIPLY || t->turn.step == PRODUCT_MARK))
         return run_other(t, th);
     while (t->grain < t->end) {
-        if (atomic_load_explicit(&t->job->is_stopped, memory_order_relaxed))
+        if (!sched_may_go_on(t, th))
             return TILE_FAILED;
         if (t->job->has_rings && !t->has_blocks && !tile_take_blocks(t))
             return TILE_NEEDS_CLIENT;
         int r = grain_run(t, th);
         if (r == -EAGAIN)
             return TILE_NEEDS_READ;
+        if (r == -ECANCELED)
+            return TILE_FAILED;
         if (r) {
             th->status = r;
             return TILE_FAILED;
@@ -280,11 +292,12 @@ enum tile_outcome engine_cpu_run(struct engine *e, struct tile *t, struct thread
 {
     th->slot_bytes = e->limits.slot_bytes;
     uint64_t begin = clock_ns();
+    uint64_t aside = th->aside_ns;
     uint64_t staging = t->measure.source_ns + t->measure.sink_ns;
     enum tile_outcome outcome = run_grains(t, th);
     cpu_engine_fence();
     staging = t->measure.source_ns + t->measure.sink_ns - staging;
-    t->measure.kernel_ns += clock_ns() - begin - staging;
+    t->measure.kernel_ns += clock_ns() - begin - staging - (th->aside_ns - aside);
     return outcome;
 }
 

@@ -147,7 +147,7 @@ static void enter_page(const struct cuda_engine *e, unsigned i, const struct til
 {
     if (e->base.device_pages)
         crashpage_enter(&e->base.device_pages[i], t->job->identity.id, t->index, clock_ns(),
-                        CRASHPAGE_COMPUTING);
+                        CRASHPAGE_WITH_DEVICE);
 }
 
 static void leave_page(const struct cuda_engine *e, unsigned i)

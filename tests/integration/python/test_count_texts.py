@@ -105,7 +105,7 @@ def test_texts_tell_of_every_parameter(name):
     (lambda x, r: gd.bincount(r, ROW * .5, length=9), "bincount(_0,weights=_1,length=9)", (9,)),
     (lambda x, r: np.searchsorted(r, x), "searchsorted(_0,_1)", (2, 3, 4)),
     (lambda x, r: r.searchsorted(3, "right"), "searchsorted(_0,3,side=right)", ()),
-    (lambda x, r: np.searchsorted(r, x, sorter=r), "searchsorted(take(_0,_0),_1)", (2, 3, 4)),
+    (lambda x, r: np.searchsorted(r, x, sorter=r), "searchsorted(take(_0,uint64(_0)),_1)", (2, 3, 4)),
     (lambda x, r: np.digitize(x, r, True), "digitize(_0,_1,right=True)", (2, 3, 4)),
     (lambda x, r: np.take(r, [[1], [2]], mode="clip"), "take(_0,_1,mode=clip)", (2, 1)),
     (lambda x, r: r.take(-1, 0), "take(_0,(-1))", ()),

@@ -56,7 +56,8 @@ def test_arguments_options_and_texts_are_the_catalogues(gd):
         assert inspect.getdoc(function).split("\n")[0] == op["doc"], op["name"]
         required = [p for p in parameters(function) if p.default is inspect.Parameter.empty]
         assert len(required) == op["args"] + (op["name"] == "astype"), op["name"]
-        optional = [f"{p.name}={p.default!r}".replace("'", "") for p in parameters(function)
+        optional = [f"{p.name}={p.default!r}".replace("'", "").replace("<no value>", "None")
+                    for p in parameters(function)
                     if p not in required and not (op["name"] in ELSEWHERE and p.name in HERE_ALONE)]
         known = (op["keywords"] or "").replace("*, ", "").replace(" length", " length=None")
         if "quantile" in op["name"] or "percentile" in op["name"]:
@@ -179,7 +180,7 @@ def test_options(gd):
     same(gd.isclose(x, x + 1e-6, rtol=0, atol=1e-3, equal_nan=True).compute(),
          np.isclose(x, x + 1e-6, rtol=0, atol=1e-3, equal_nan=True))
     same(gd.nan_to_num(x, nan=5, posinf=7).compute(), np.nan_to_num(x, nan=5, posinf=7))
-    same(gd.nan_to_num(x, copy=False).compute(), np.nan_to_num(x))
+    same(gd.nan_to_num(x, copy=True).compute(), np.nan_to_num(x))
 
 
 def test_wrong_calls(gd):

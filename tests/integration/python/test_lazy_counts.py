@@ -101,7 +101,7 @@ def test_empty_arrays_and_one_value(gd):
     (lambda gd: gd.digitize([1.], [1., 3, 2]), "bad-argument"),
     (lambda gd: gd.take([1., 2], [0, 2]), "bad-argument"),
     (lambda gd: gd.take([1., 2], -3), "bad-argument"),
-    (lambda gd: gd.take([1., 2], [0.5]), "bad-dtype"),
+    (lambda gd: gd.take([1., 2], np.array([0.5])), "bad-dtype"),
 ])
 def test_what_is_refused_when_it_is_computed(gd, call, code):
     with pytest.raises(gd.Error) as caught:

@@ -1,6 +1,7 @@
 """A daemon that goes away: what can be repeated is, and everything else says so."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -100,6 +101,73 @@ def test_without_a_daemon_and_when_it_is_back(gd, mortal, start):
     np.testing.assert_array_equal(a, np.arange(1000.0))
     start(args=["--socket", mortal.socket])
     assert gd.evaluate("sum(a)", a=a) == 499500 and gd.submit("sum(a)", a=a).result(60) == 499500
+
+
+def test_lost_again_after_it_was_missed(gd, mortal, start):
+    """A call that found no daemon does not hide the loss of the next one under a job."""
+    slow = Slow()
+    mortal.kill()
+    with pytest.raises(GONE):
+        gd.info()
+    second = start_mortal(mortal)
+    job = InThread(lambda: gd.evaluate("sum(b)", b=slow))
+    assert slow.is_read.wait(60)
+    second.kill()
+    slow.is_open.set()
+    start(args=["--socket", mortal.socket])
+    assert job.result(60) == 499500
+
+
+def test_lost_again_after_an_unknown_outcome(gd, mortal, start):
+    a, slow = gd.zeros((1000,)), Slow()
+    future = gd.submit("x + sum(s)", x=a, s=slow, out=a)
+    assert slow.is_read.wait(60)
+    mortal.kill()
+    slow.is_open.set()
+    with pytest.raises(errors.OutcomeUnknown):
+        future.result(60)
+    second, slow = start_mortal(mortal), Slow()
+    future = gd.submit("sum(s)", s=slow)
+    assert slow.is_read.wait(60)
+    second.kill()
+    slow.is_open.set()
+    start(args=["--socket", mortal.socket])
+    assert future.result(60) == 499500
+
+
+def start_mortal(mortal):
+    """Another daemon on its socket, to be killed by the test."""
+    second = conftest.Daemon(args=["--socket", mortal.socket])
+    second.socket = mortal.socket
+    shutil.rmtree(second.dir, ignore_errors=True)
+    return second
+
+
+@pytest.mark.parametrize("how", ["evaluate", "info", "connect", "command"])
+def test_a_call_waits_while_the_daemon_restarts(gd, mortal, start, how):
+    a = gd.asarray(np.arange(1000.0))
+    mortal.kill()
+    if how == "connect":
+        gd.close()
+    call = {"evaluate": lambda: gd.evaluate("sum(a)", a=a), "info": lambda: gd.info()["pid"] and 499500,
+            "connect": lambda: gd.evaluate("sum(a)", a=np.arange(1000.0)),
+            "command": lambda: mortal.ctl("ping") and 499500}[how]
+    thread = InThread(call)
+    time.sleep(0.5)
+    assert thread.is_alive()
+    start(args=["--socket", mortal.socket])
+    assert thread.result(60) == 499500
+
+
+def test_without_a_socket_nothing_is_waited_for(folder):
+    """The best of three, against the three seconds that a restart gets."""
+    seconds = []
+    for _ in range(3):
+        began = time.monotonic()
+        with pytest.raises(errors.NoDaemon):
+            gpuarrayd.connect(folder / "socket", start=False)
+        seconds.append(time.monotonic() - began)
+    assert min(seconds) < 1.5
 
 
 @pytest.mark.parametrize("how", ["evaluate", "progress", "submit"])

@@ -99,13 +99,12 @@ def test_nothing_of_numpys_is_nothing(x):
 # -- what they are ------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("axis", [None, 0, 1, -1, (0,), (0, 1), (2, 0), (-1, -3), (0, 1, 2), (),
-                                  np.int8(1), [0, 2]])
+                                  np.int8(1)])
 @pytest.mark.parametrize("keepdims", [False, True])
 def test_shapes(x, axis, keepdims):
-    numpys = tuple(axis) if isinstance(axis, list) else axis
     for name in ("sum", "std", "max", "any"):
         got = getattr(gd, name)(x, axis=axis, keepdims=keepdims)
-        assert shape(got) == getattr(np, name)(A, axis=numpys, keepdims=keepdims).shape
+        assert shape(got) == getattr(np, name)(A, axis=axis, keepdims=keepdims).shape
 
 
 def test_places_of_extrema(x):

@@ -147,9 +147,36 @@ Test(text, identifiers_are_ascii_words)
 
 Test(text, control_characters_are_not_printable)
 {
+    static const char *const hidden[] = {
+        "\x7f",         "\xc2\x9b",     "\xd8\x9c",     "\xe2\x80\x8f",     "\xe2\x80\xae",
+        "\xe2\x80\xa8", "\xe2\x81\xa6", "\xef\xbb\xbf", "\xf3\xa0\x80\xa0",
+    };
     cr_assert(text_is_printable("caf\xc3\xa9", 5));
+    cr_assert(text_is_printable("\xd7\xa9\xd7\x9c\xe2\x80\x93\xe2\x80\x8d", 10));
     cr_assert(text_is_printable("", 0));
     cr_assert(not(text_is_printable("a\0", 2)));
-    cr_assert(not(text_is_printable("\x7f", 1)));
-    cr_assert(not(text_is_printable("\xc2\x9b", 2)));
+    for (size_t i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++)
+        cr_assert(not(text_is_printable(hidden[i], strlen(hidden[i]))), "row %zu", i);
+}
+
+Test(text, a_quoted_text_cannot_leave_its_quotation_marks)
+{
+    char quoted[32];
+
+    cr_assert(eq(sz, text_quote("x\" UID=0", quoted, sizeof(quoted)), 12));
+    cr_assert(eq(str, quoted, "\"x\\\" UID\\=0\""));
+    text_quote("\\\xe2\x80\xae\xc3\xa9\xff\n", quoted, sizeof(quoted));
+    cr_assert(eq(str, quoted, "\"\\\\?\xc3\xa9??\""));
+    cr_assert(eq(sz, text_quote("", quoted, 3), 2));
+    cr_assert(eq(sz, text_quote("abc", quoted, 2), 0));
+}
+
+Test(text, a_quoted_text_is_cut_between_characters)
+{
+    char quoted[8];
+
+    text_quote("abcde\xc3\xa9", quoted, sizeof(quoted));
+    cr_assert(eq(str, quoted, "\"abcde\""));
+    text_quote("abcd\"", quoted, sizeof(quoted));
+    cr_assert(eq(str, quoted, "\"abcd\""));
 }

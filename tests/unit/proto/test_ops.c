@@ -106,7 +106,8 @@ Test(ops, suggests_the_nearest_name)
         {"selct", "select"}, {"divmd", "divmod"},    {"nantonum", "nan_to_num"},
         {"ceal", "ceil"},    {"indx", "index"},      {"bitcount", "bincount"},
         {"xyz", NULL},       {"fourier", NULL},      {"q", NULL},
-        {"", NULL},
+        {"", NULL},          {"average", "mean"},    {"avg", "mean"},
+        {"ln", "log"},       {"stddev", "std"},      {"variance", "var"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const char *got = op_suggest(rows[i].text, strlen(rows[i].text));

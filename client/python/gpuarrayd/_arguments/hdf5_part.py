@@ -31,10 +31,14 @@ class DatasetPart:
 
     def selected(self, items: Items) -> "DatasetPart":
         """A part of the part."""
-        return DatasetPart(self.dataset, composed(self.items, items))
+        return type(self)(self.dataset, composed(self.items, items))
+
+    def check(self) -> None:
+        """Raises where it cannot be read."""
+        _h5py.check(self.dataset, "x")
 
     def __gad_source__(self, session: "_core.Session") -> "_core.Array":
-        _h5py.check(self.dataset, "x")
+        self.check()
         if not self.shape or 0 in self.shape:
             elements = np.empty(self.shape, self.dtype)
             elements[...] = self.read((0,) * len(self.shape), self.shape)
@@ -65,11 +69,26 @@ class DatasetPart:
         return read[tuple(turns)].reshape(count)
 
 
+class ChunkedPart(DatasetPart):
+    """The same of an array in chunks of another package, as Zarr's, which only that can read."""
+
+    __slots__ = ()
+
+    def check(self) -> None:
+        """It can be: by its package."""
+
+
+def chunked(array: Any) -> ChunkedPart:
+    """All of it."""
+    return ChunkedPart(array, tuple([(0, 1, int(size)) for size in array.shape]))
+
+
 def refuse_overlap(sources: Iterable[object], out: Any) -> None:
     """Blocks are written while others are read: an output may not be a dataset that a part is of.
     The daemon sees neither file."""
     for source in sources:
-        if isinstance(source, DatasetPart) and source.dataset.id == out.id:
+        if isinstance(source, DatasetPart) and not isinstance(source, ChunkedPart) \
+                and source.dataset.id == out.id:
             raise errors.OverlappingOutput(
                 f"the output {out.name} is also read, and not element by element: write into "
                 "another dataset", argument="out", expected="another dataset", found=f"{out.name}")

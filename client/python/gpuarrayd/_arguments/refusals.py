@@ -25,6 +25,10 @@ _INSTEAD = {
 }
 
 
+class WrongType(BadArgument, TypeError):
+    """An argument of a type that Python's functions answer with their TypeError."""
+
+
 def check(value: object, name: str) -> object:
     """What source() makes an argument of, for `value`.
 
@@ -32,8 +36,8 @@ def check(value: object, name: str) -> object:
     -------
     object
         An ndarray or np.memmap of a dtype that is computed; a bool, int or float; an h5py.Dataset;
-        an object with __gad_source__. Lists, NumPy's scalars and objects with __array__ become
-        ndarrays, all else is `value` itself.
+        an object with __gad_source__, which an array in chunks (Zarr's) becomes. Lists, NumPy's
+        scalars and objects with __array__ become ndarrays, all else is `value` itself.
 
     Raises
     ------
@@ -100,9 +104,9 @@ def read_only(value: "np.ndarray[Any, Any]", name: str) -> ReadOnly:
                     expected="an array that can be written", found="a read-only array")
 
 
-def no_output(value: object, name: str) -> BadArgument:
+def no_output(value: object, name: str) -> WrongType:
     """Why an object cannot be an output."""
-    return BadArgument(
+    return WrongType(
         f"{name} is {_a(value)}, which results cannot be written to; an ndarray, np.memmap, "
         "h5py.Dataset or gd.open(path, 'r+') can be; to= makes a new file", argument=name,
         expected="an array that can be written", found=_kind(value))
@@ -136,6 +140,11 @@ def _foreign(value: object, name: str) -> object:
     if isinstance(value, str) or hasattr(value, "__fspath__"):
         raise BadArgument(f"{name} is {value!r}, not an array; gd.open() opens a file",
                           argument=name, expected="an array or a number", found=_kind(value))
+    if _is_chunked(value):
+        from .hdf5_part import chunked
+        if value.dtype.num > LAST_NUM:  # type: ignore[attr-defined]
+            refuse_dtype(value.dtype, name)  # type: ignore[attr-defined]
+        return chunked(value)
     if isinstance(value, (list, tuple, range)) or hasattr(value, "__array__") or is_buffer(value):
         return _converted(value, name)
     raise BadArgument(f"{name} is {_a(value)}, not an array or a number", argument=name,
@@ -149,6 +158,14 @@ def is_buffer(value: object) -> bool:
     except TypeError:
         return False
     return True
+
+
+def _is_chunked(value: object) -> bool:
+    """Whether it is an array in chunks, as Zarr's, whose __array__() would load all of it."""
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    return hasattr(value, "__array__") and hasattr(type(value), "__getitem__") \
+        and isinstance(shape, tuple) and isinstance(dtype, np.dtype) \
+        and bool(getattr(value, "chunks", None))
 
 
 def _converted(value: object, name: str) -> object:

@@ -15,6 +15,7 @@ compute.
 from __future__ import annotations
 
 import math
+import operator
 import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Self
@@ -35,7 +36,7 @@ from .moved import Moved, MoveRequest
 from .methods import Reductions
 from .text import written
 from .turning import Turning
-from .unanswered import Unanswered, refuse, refuse_number, refuse_unusual
+from .unanswered import NoElement, Unanswered, refuse, refuse_number, refuse_unusual
 
 if TYPE_CHECKING:
     from .. import _core
@@ -130,6 +131,35 @@ class Lazy(Operators, Reductions, Turning, Unanswered):
 
     def __int__(self) -> int:
         return int(self._one("int"))
+
+    def __format__(self, spec: str) -> str:
+        if self.shape and spec:
+            raise TypeError("unsupported format string passed to a lazy with axes")
+        return format(self._one("format"), spec) if spec else str(self)
+
+    def item(self, *args: Any) -> Any:
+        """One element as a number of Python's, as ndarray.item(): by its place, or the only one."""
+        if not args:
+            if self.size != 1:
+                raise errors.BadArgument(f"item() of a lazy of shape {self.shape}, which is not "
+                                         "one element; item(i) is one of them", argument="item",
+                                         expected="one element", found=f"{self.size} elements")
+            return self.compute().item()
+        place = args[0] if len(args) == 1 else args
+        if not isinstance(place, tuple):
+            place = np.unravel_index(self._flat(operator.index(place)), self.shape)
+        if len(place) != self.ndim:
+            raise errors.BadArgument(f"item() of {self.ndim} axes, not of {len(place)}",
+                                     argument="item", expected=f"{self.ndim} indices",
+                                     found=str(len(place)))
+        return self[tuple([operator.index(one) for one in place])].compute().item()
+
+    def _flat(self, index: int) -> int:
+        if not -self.size <= index < self.size:
+            raise NoElement(f"index {index} is out of bounds for {self.size} elements",
+                            argument="item", expected=f"{-self.size} to {self.size - 1}",
+                            found=str(index))
+        return index % self.size
 
     def __repr__(self) -> str:
         from .show import shown
@@ -250,6 +280,8 @@ def _unpickled(kind: type[Lazy], flat: list[tuple[Any, ...]],
 
 def lazy_call(op: str, *operands: object, **options: object) -> Lazy:
     """A function of the catalogue as a lazy; options that are None are not given."""
+    if op == "power":  # as a call: the operator ** squares bools as int8, the function in int64
+        op = "pow"
     return Lazy._of(call(op, *operands, **options))
 
 

@@ -67,9 +67,10 @@ from typing import Any
 import numpy as np
 
 from .. import errors
+from .._arguments.refusals import WrongType
 from .array import Lazy
 from .describing import describe
-from .graph import Node, Whole, Words
+from .graph import Call, Node, Whole, Words, dtype_name
 from .leaves import ArraySource
 from .moves import array_of, axis_of
 from .operands import Operand, node_of
@@ -114,11 +115,23 @@ def _range(op: str, given: Any) -> Words:
     return (("range", f"({first!r},{last!r})"),)
 
 
+def _of_range(node: Node, limits: Any) -> Node:
+    """NumPy's scalars in range= count for the dtype of the edges, Python's numbers do not."""
+    if limits is None or not any(isinstance(one, np.generic) for one in limits):
+        return node
+    own = Lazy._of(node).dtype
+    wanted = np.result_type(own, *limits)
+    if wanted.kind != "f" or wanted == (own if own.kind == "f" else np.dtype("f8")):
+        return node
+    return Call("astype", (node,), dtype=dtype_name(wanted))
+
+
 def _binned(op: str, a: object, bins: Any, limits: Any, weights: object,
             density: object = None) -> tuple[Node, ...]:
     """What histogram() counts and its edges, as nodes; with one result of histogram_bin_edges()."""
     node = node_of(a)
     mask = _weights(op, node, weights)
+    node = _of_range(node, limits)
     if isinstance(bins, str):
         raise errors.Unsupported(f"{op}: bins={bins!r} would be estimated, which is not computed "
                                  "by the daemon; np.histogram_bin_edges() of a part of the array "
@@ -204,11 +217,28 @@ def _looked_up(op: str, parts: tuple[Node, ...], along: int, words: Words) -> Wh
     return Whole(op, parts, (), parts[along].shape, words, None, along)
 
 
+def _order(table: Node, sorter: object) -> Node:
+    """The indices that sort the table, from 0 on."""
+    order = array_of(sorter)
+    kind = Lazy._of(order).dtype
+    if len(order.shape) != 1 or kind.kind not in "iu":
+        raise WrongType(f"searchsorted: sorter is {kind.name} of shape {order.shape}, not a row of "
+                        "integers", argument="sorter", expected=f"integers of shape {table.shape}",
+                        found=f"{kind.name} {order.shape}")
+    if order.shape != table.shape:
+        raise errors.BadArgument(f"searchsorted: sorter has {order.shape[0]} elements for "
+                                 f"{table.shape[0]}", argument="sorter", expected=str(table.shape),
+                                 found=str(order.shape))
+    return Call("astype", (order,), dtype="uint64")  # negative ones are outside then
+
+
 def searched(a: object, v: object, side: object, sorter: object) -> Whole:
     """The node of searchsorted()."""
     word = _choice("searchsorted", "side", side, ("left", "right"))
-    table = array_of(a) if sorter is None else taken(a, sorter, None, "raise")
+    table = array_of(a)
     _check_row("searchsorted", "a", table)
+    if sorter is not None:
+        table = taken(table, _order(table, sorter), None, "raise")
     return _looked_up("searchsorted", (table, node_of(v)), 1,
                       () if word == "left" else (("side", word),))
 
@@ -237,7 +267,11 @@ def taken(a: object, indices: object, axis: object, mode: object) -> Whole:
                                  expected="one axis", found=str(table.shape))
     if axis is not None:
         axis_of(axis, 1)
-    return _looked_up("take", (table, node_of(indices)), 1,
+    where = node_of(indices)
+    if isinstance(indices, (list, tuple)) and isinstance(where, ArraySource) \
+            and where.dtype.kind == "f":  # of nothing, too; NumPy takes lists as integers
+        where = ArraySource(where.array.astype(np.intp))
+    return _looked_up("take", (table, where), 1,
                       () if word == "raise" else (("mode", word),))
 
 

@@ -10,10 +10,13 @@ daemon's own.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from .. import errors
+from .._arguments.refusals import WrongType
 from .functions_of_one import *  # noqa: F403
 from .functions_of_one import __all__ as _of_one
 from .functions_of_two import *  # noqa: F403
@@ -29,6 +32,10 @@ from .products import matmul
 from .reductions import *  # noqa: F403
 from .reductions import __all__ as _reductions
 from .scans import cumprod, cumsum
+from .unanswered import refuse_unusual
+
+
+_NONE: Any = np._NoValue
 
 
 def where(condition: Operand, x: Operand, y: Operand, /) -> Lazy:
@@ -50,11 +57,19 @@ def select(condlist: Sequence[Operand], choicelist: Sequence[Operand],
     return lazy_call("select", *conditions, *choices, default=default)
 
 
-def clip(x: Operand, /, a_min: Operand | None = None, a_max: Operand | None = None,
+def clip(x: Operand, /, a_min: Operand | None = _NONE, a_max: Operand | None = _NONE,
          min: Operand | None = None, max: Operand | None = None) -> Lazy:
     """limited to min and max
 
-    a_min and a_max are their older names. None: no limit on that side."""
+    a_min and a_max are their older names, of which both or none are given. None: no limit on that
+    side."""
+    if (a_min is _NONE) != (a_max is _NONE):
+        missing = "a_min" if a_min is _NONE else "a_max"
+        raise WrongType(f"clip: {missing} is missing: None is no limit, and min= or max= is one "
+                        "alone", argument=missing, expected="a_min and a_max, or min= or max=",
+                        found=f"no {missing}")
+    if a_min is _NONE:
+        a_min = a_max = None
     return lazy_call("clip", x, a_min=a_min, a_max=a_max, min=min, max=max)
 
 
@@ -73,8 +88,9 @@ def nan_to_num(x: Operand, /, copy: bool = True, nan: Operand = 0.0,
                posinf: Operand | None = None, neginf: Operand | None = None) -> Lazy:
     """NaN and infinities replaced by numbers
 
-    The result is always a new one, whatever copy says. posinf and neginf None: the largest and the
-    least finite number of the dtype."""
+    The result is always a new one: copy=False is refused. posinf and neginf None: the largest and
+    the least finite number of the dtype."""
+    refuse_unusual("nan_to_num", copy=(bool(copy), True))
     return lazy_call("nan_to_num", x, nan=nan, posinf=posinf, neginf=neginf)
 
 

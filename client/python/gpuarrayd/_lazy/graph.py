@@ -92,7 +92,8 @@ class Call(Node):
     `dtype` what astype() casts to.
     """
 
-    __slots__ = ("_stored", "dtype", "has_passes", "op", "options", "product", "result")
+    __slots__ = ("_stored", "dtype", "has_passes", "known", "op", "options", "product", "result")
+    known: np.dtype[np.generic] | None  # what fitting.py has found out about its result's dtype
 
     def __init__(self, op: str, parts: tuple[Node, ...], options: tuple[str, ...] = (),
                  result: int | None = None, dtype: str | None = None) -> None:
@@ -104,6 +105,7 @@ class Call(Node):
         self.product = None
         self.has_passes = self.is_pass
         self._stored: Source | None = None
+        self.known = None
         self.shape = self._shape()
         for part in parts:
             if part.has_passes or part.product is not None:

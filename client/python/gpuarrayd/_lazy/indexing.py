@@ -55,7 +55,7 @@ def indexed(node: Node, key: object) -> Node:
 def _wanted(node: Node, items: Items) -> Wanted:
     """The parts of a node, with what is to be selected from each."""
     if isinstance(node, Reduction):
-        if is_all(items, node.shape) or _is_empty(node, items):
+        if is_all(items, node.shape) or _is_empty(node, items) or _is_place(node, items):
             return []
         source = node.parts[0]
         mine, _, _ = _before(node, items)
@@ -80,8 +80,11 @@ def _selected(node: Node, items: Items, parts: tuple[Node, ...]) -> Node:
         shape = shape_of(items)
         return node.selected(items) if 0 not in shape else ArraySource(np.empty(shape, node.dtype))
     if isinstance(node, Reduction):
+        if not parts and is_all(items, node.shape):
+            return node
         if not parts:
-            return node if is_all(items, node.shape) else _empty(node, items)
+            return _empty(node, items) if _is_empty(node, items) \
+                else _selected(computed(node), items, ())
         _, axes, keepdims = _before(node, items)
         return Reduction(node.op, parts, axes, keepdims, node.more)
     if isinstance(node, Whole):
@@ -131,6 +134,13 @@ def _is_empty(node: Reduction, items: Items) -> bool:
     named = [item for item in items if item is not None]
     return node.keepdims and any(isinstance(item, tuple) and item[2] == 0
                                  for axis, item in enumerate(named) if axis in node.axes)
+
+
+def _is_place(node: Reduction, items: Items) -> bool:
+    """Whether it is a place in the whole array, which a new axis would stand between: argmin() and
+    argmax() take one axis or all."""
+    return node.op in ("argmin", "argmax") and len(node.axes) > 1 \
+        and None in _before(node, items)[0]
 
 
 def _empty(node: Node, items: Items) -> Node:

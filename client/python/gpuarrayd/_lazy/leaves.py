@@ -89,7 +89,9 @@ class ArraySource(Source):
     def pickled(self) -> tuple[object, ...]:
         if isinstance(self.array, np.ndarray):
             return ("array", self.array)
-        from .._arguments.hdf5_part import DatasetPart
+        from .._arguments.hdf5_part import ChunkedPart, DatasetPart
+        if isinstance(self.array, ChunkedPart):
+            return ("array", self.array)
         part = self.array if isinstance(self.array, DatasetPart) else None
         dataset = self.array if part is None else part.dataset
         file = _file_of(dataset)

@@ -23,6 +23,7 @@ from .graph import Node, Shape, Source
 from .moved import Moved, Piece
 from .operands import Operand, node_of, source_of
 from .results import compute_into
+from .._arguments.refusals import WrongType
 from .unanswered import NoAxis, refuse
 from .views import Axes, Start, permuted, viewed
 
@@ -58,8 +59,8 @@ def axis_of(axis: Any, ndim: int, name: str = "axis") -> int:
     try:
         number = operator.index(axis)
     except TypeError:
-        raise errors.BadArgument(f"an axis is an integer, not {axis!r}", argument=name,
-                                 expected="an integer", found=repr(axis)) from None
+        raise WrongType(f"an axis is an integer, not {axis!r}", argument=name,
+                        expected="an integer", found=repr(axis)) from None
     if not -ndim <= number < ndim:
         raise NoAxis(f"axis {number} is out of bounds for an array of {ndim} dimensions",
                      argument=name, expected=f"{-ndim} to {ndim - 1}" if ndim else "no axis",
@@ -148,7 +149,8 @@ def squeeze(a: Operand, axis: Numbers | None = None) -> Lazy:
     """Without axes of length 1, as numpy.squeeze()."""
     node = array_of(a)
     ones = [one for one, size in enumerate(node.shape) if size == 1]
-    gone = ones if axis is None else _axes(axis, len(node.shape), "axis")
+    gone = ones if axis is None else _axes(axis if isinstance(axis, tuple) else (axis,),
+                                           len(node.shape), "axis")
     if not set(gone) <= set(ones):
         raise errors.BadShape(f"an axis of {node.shape} is not of length 1 and cannot be left out",
                               argument="axis", expected="an axis of length 1", found=str(axis))
@@ -162,8 +164,8 @@ def _join(nodes: Sequence[Node], axis: int, shape: Shape, dtype: Any, casting: s
           out: object) -> Lazy:
     refuse("concatenate", {"casting": None if casting == "same_kind" else casting})
     if dtype is not None and out is not None:
-        raise errors.BadArgument("dtype= and out= both say what the result is", argument="dtype",
-                                 expected="one of them", found="both")
+        raise WrongType("dtype= and out= both say what the result is", argument="dtype",
+                        expected="one of them", found="both")
     at, pieces = 0, []
     for node in nodes:
         size = node.shape[axis]

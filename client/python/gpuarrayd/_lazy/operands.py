@@ -16,6 +16,7 @@ import numpy.typing as npt
 from .. import errors
 from .graph import Call, Held, Node, number, strong
 from .._arguments.refusals import check, is_buffer, is_dataset
+from .fitting import check as check_fits, is_large, replaced
 from .leaves import ArraySource
 
 if TYPE_CHECKING:
@@ -62,13 +63,20 @@ def is_operand(value: object) -> bool:
 def call(op: str, *operands: object, **options: object) -> Call:
     """A function of the catalogue. Options that are None are not given."""
     given = {name: value for name, value in options.items() if value is not None}
+    if any(map(is_large, (*operands, *given.values()))):
+        n = len(operands)
+        found = replaced(op, (*operands, *given.values()), tuple(given))
+        operands, rest = tuple(found[:n]), found[n:]
+        given = {name: value for name, value in zip(given, rest, strict=True) if value is not None}
     parts = tuple([node_of(value) for value in (*operands, *given.values())])
+    check_fits(op, parts, tuple(given))
     return Call(op, parts, tuple(given))
 
 
 def pair(op: str, *operands: object) -> tuple[Call, Call]:
     """A function of the catalogue with two results."""
     parts = tuple([node_of(value) for value in operands])
+    check_fits(op, parts)
     return Call(op, parts, result=0), Call(op, parts, result=1)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import errors
+from .._arguments.refusals import WrongType
 from .array import Lazy
 from .graph import Node, Shape
 from .leaves import ArraySource
@@ -22,12 +23,19 @@ from .unanswered import refuse
 from .views import ViewSource
 
 _MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
+_OPTIONS: dict[str, tuple[str, ...]] = {  # of each of NumPy's modes
+    "constant": ("constant_values",), "edge": (), "wrap": (), "empty": (),
+    "linear_ramp": ("end_values",), "reflect": ("reflect_type",), "symmetric": ("reflect_type",),
+    "maximum": ("stat_length",), "mean": ("stat_length",), "median": ("stat_length",),
+    "minimum": ("stat_length",)}
 
 
 def padded(node: Node, pad_width: Any, mode: object, options: Mapping[str, Any]) -> Lazy:
     """numpy.pad()"""
     options = dict(options)
-    values = options.pop("constant_values", 0) if mode == "constant" else 0
+    if isinstance(mode, str):
+        _check_options(mode, options)
+    values = options.pop("constant_values", 0)
     if options.get("reflect_type") == "even":
         options.pop("reflect_type")
     if not isinstance(mode, str) or mode not in _MODES:
@@ -50,6 +58,19 @@ def padded(node: Node, pad_width: Any, mode: object, options: Mapping[str, Any])
     return Lazy._of(Moved(shape, pieces, dtype))
 
 
+def _check_options(mode: str, options: Mapping[str, Any]) -> None:
+    """Each mode has options of its own."""
+    known = _OPTIONS.get(mode)
+    if known is None:
+        raise errors.BadArgument(f"pad: there is no mode {mode!r}", argument="mode",
+                                 expected=", ".join(_MODES), found=repr(mode))
+    for name in options:
+        if name not in known:
+            raise errors.BadArgument(f"pad: mode {mode!r} has no {name}=", argument=name,
+                                     expected=f"{known[0]}=" if known else "no option",
+                                     found=f"{name}=")
+
+
 def _widths(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
     if isinstance(pad_width, Mapping):
         named: Any = [(0, 0)] * ndim
@@ -58,8 +79,8 @@ def _widths(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
         pad_width = named
     found = np.asarray(pad_width)
     if found.dtype.kind not in "iu":
-        raise errors.BadArgument(f"pad_width has integers, not {pad_width!r}", argument="pad_width",
-                                 expected="integers", found=repr(pad_width))
+        raise WrongType(f"pad_width has integers, not {pad_width!r}", argument="pad_width",
+                        expected="integers", found=repr(pad_width))
     try:
         pairs = np.broadcast_to(found, (ndim, 2)).tolist()
     except ValueError:

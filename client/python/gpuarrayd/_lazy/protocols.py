@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from . import counts, functions, moves, products, quantiles, reductions, scans
+from . import counts, filled, functions, moves, products, quantiles, reductions, scans
 from .. import errors
 from .array import Lazy, lazy_call, lazy_pair
 from .array import lazy as as_lazy
@@ -78,9 +78,9 @@ def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[object, ...],
     _refuse_unusual(f"np.{ufunc.__name__}", kwargs)
     if ufunc.nout == 2:
         pair = lazy_pair(name, *inputs)
-        return pair if out is None else compute_into(pair, out)
+        return pair if out is None else compute_into(pair, out, is_broad=True)
     made = lazy_call(name, *inputs)
-    return made if out is None else compute_into((made,), out)[0]
+    return made if out is None else compute_into((made,), out, is_broad=True)[0]
 
 
 @functools.cache
@@ -96,7 +96,7 @@ def _multiplied(ufunc: np.ufunc, own: Callable[..., Lazy], inputs: tuple[object,
     given = {"axis": kwargs.pop("axis")} if ufunc.__name__ == "vecdot" and "axis" in kwargs else {}
     _refuse_unusual(f"np.{ufunc.__name__}", kwargs)
     made = own(*inputs, **given)
-    return made if out is None else compute_into((made,), out)[0]
+    return made if out is None else compute_into((made,), out, is_broad=True)[0]
 
 
 def _reduced(ufunc: np.ufunc, name: str, inputs: tuple[object, ...], out: Any,
@@ -143,14 +143,13 @@ def _where(condition: object, x: object = None, y: object = None) -> Lazy:
     return lazy_call("where", condition, x, y)
 
 
-def _clip(a: object, a_min: object = None, a_max: object = None, out: object = None,
+def _clip(a: object, a_min: object = np._NoValue, a_max: object = np._NoValue, out: object = None,
           **kwargs: object) -> Any:
-    limits = {name: kwargs.pop(name) for name in ("min", "max")
-              if kwargs.get(name, np._NoValue) is not np._NoValue}
-    given = {"a_min": a_min, "a_max": a_max, **limits}
+    limits: Any = {name: kwargs.pop(name) for name in ("min", "max")
+                   if kwargs.get(name, np._NoValue) is not np._NoValue}
     _refuse_unusual("np.clip", {k: v for k, v in kwargs.items() if k not in ("min", "max")})
-    made = lazy_call("clip", a, **{k: None if v is np._NoValue else v for k, v in given.items()})
-    return made if out is None else compute_into((made,), (out,))[0]
+    made = functions.clip(a, a_min, a_max, **limits)  # type: ignore[arg-type]
+    return made if out is None else compute_into((made,), (out,), is_broad=True)[0]
 
 
 def _round(a: object, decimals: int = 0, out: object = None) -> Any:
@@ -198,6 +197,7 @@ _BY_NAME: dict[str, Callable[..., Any]] = {
     **{name: getattr(moves, name) for name in moves.__all__},
     "linalg.matmul": _own(products.matmul), "linalg.outer": _own(products.outer),
     "linalg.tensordot": _own(products.tensordot), "linalg.vecdot": _own(products.vecdot),
+    **{name: getattr(filled, name) for name in filled.__all__},
     "shape": lambda a: as_lazy(a).shape, "ndim": lambda a: as_lazy(a).ndim, "size": _size,
     "result_type": _result_type,
 }

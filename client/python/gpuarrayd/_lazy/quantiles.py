@@ -49,7 +49,7 @@ import numpy as np
 from .. import errors
 from .array import Lazy
 from .describing import describe
-from .graph import Node, Number, Whole, Words, number, strong
+from .graph import Node, Number, Shape, Whole, Words, number, strong
 from .leaves import ArraySource
 from .moves import array_of, concatenate
 from .operands import Operand
@@ -65,10 +65,15 @@ _METHODS = frozenset([
     "normal_unbiased"])
 
 
+def _axes(op: str, axis: object, node: Node) -> Shape:
+    """NumPy's quantiles take lists of axes, too."""
+    return axes_of(op, tuple(axis) if isinstance(axis, list) else axis, len(node.shape))
+
+
 def _node(op: str, node: Node, q: str | None, n: int | None, axis: Axis, words: Words,
           keepdims: bool) -> Whole:
     """q: as text; n: how many, None of one that gives no axis."""
-    axes = axes_of(op, axis, len(node.shape))
+    axes = _axes(op, axis, node)
     sizes = [1 if one in axes else size for one, size in enumerate(node.shape)
              if keepdims or one not in axes]
     more: Words = () if q is None else (("", q),)
@@ -115,7 +120,7 @@ def _quantiles(op: str, a: object, q: Any, axis: Axis, method: object, keepdims:
     if given.ndim == 0:
         text = number_text(_number(op, given[()]))
         return _rounded(_node(op, node, text, None, axis, words, keepdims), node, given.dtype)
-    is_whole = len(axes_of(op, axis, len(node.shape))) == len(node.shape)
+    is_whole = len(_axes(op, axis, node)) == len(node.shape)
     most = _MAX_Q if is_whole else _MAX_Q_ALONG_AXES
     parts = [given[i:i + most] for i in range(0, len(given), most)]
     rows = [_rounded(_node(op, node, _listed(part), len(part), axis, words, keepdims), node,

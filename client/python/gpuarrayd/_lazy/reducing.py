@@ -8,25 +8,26 @@ and an extremum along the other. All else that cannot be had is refused with its
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import errors
-from .graph import Held, Node, Number, Reduction, Words, broadcast, dtype_name
+from .graph import Held, Node, Number, Reduction, Shape, Words, broadcast, dtype_name
 from .operands import node_of
 from .text import number_text
 from .unanswered import NoAxis
 
-Axis: TypeAlias = int | Sequence[int] | None
+Axis: TypeAlias = int | tuple[int, ...] | None
 Initial: TypeAlias = int | float | np.generic | None
 
 # Of these NumPy takes the axes 0 and -1 of a number, which has none.
 _OF_NUMBERS = frozenset("sum prod min max any all ptp argmin argmax count_nonzero nansum nanprod "
                         "nanmean nanvar nanstd nanmin nanmax".split())
 _EXTREMA = frozenset(["min", "max", "nanmin", "nanmax"])
+_SUMS = frozenset(["sum", "nansum"])
+_BEGUN = _EXTREMA | _SUMS | {"prod", "nanprod"}
 _IDENTITIES = {"sum": 0, "nansum": 0, "prod": 1, "nanprod": 1}
 _MATRIX_NORMS = {1: ("max", 0), -1: ("min", 0), np.inf: ("max", 1), -np.inf: ("min", 1)}
 
@@ -40,11 +41,11 @@ def axes_of(op: str, axis: object, ndim: int) -> tuple[int, ...]:
     NoAxis
         One is out of range or named twice.
     TypeError
-        It is no integer.
+        It is no integer and no tuple of them; a list is none, as in NumPy.
     """
     if axis is None:
         return tuple(range(ndim))
-    named = axis if isinstance(axis, (tuple, list)) else (axis,)
+    named = axis if isinstance(axis, tuple) else (axis,)
     if ndim == 0 and op in _OF_NUMBERS and axis in (0, -1):
         return ()
     found = set()
@@ -66,17 +67,28 @@ def reduced(op: str, a: object, axis: object = None, keepdims: object = False, *
             more: Words = ()) -> Node:
     """The node of a reduction. initial None: there is none."""
     node = node_of(a)
+    axes = axes_of(op, axis, len(node.shape))
     mask = None if where is True else _mask(op, "where", node, where)
-    if mask is not None and op in _EXTREMA and initial is None:
+    if initial is None and op in _BEGUN:
+        _check_not_none(op, node, axes, mask)
+    if dtype is not None:
+        more = (*more, ("dtype", dtype_name(dtype)))
+    if initial is None and op in _SUMS:
+        initial = -0.0  # which changes no sum, while one that begins with 0 is never -0
+    if initial is not None and not _is_identity(op, initial):
+        more = (*more, ("initial", _literal(op, "initial", initial)))
+    return Reduction(op, (node,) if mask is None else (node, mask), axes, bool(keepdims), more)
+
+
+def _check_not_none(op: str, node: Node, axes: Shape, mask: Node | None) -> None:
+    """Without an initial value, of none there is no result."""
+    if mask is not None:
         raise errors.BadArgument(f"{op}: where= leaves elements out, and {op} of none has no "
                                  "value: give initial=, too", argument="initial",
                                  expected="initial=", found="where= alone")
-    if dtype is not None:
-        more = (*more, ("dtype", dtype_name(dtype)))
-    if initial is not None and not _is_identity(op, initial):
-        more = (*more, ("initial", _literal(op, "initial", initial)))
-    return Reduction(op, (node,) if mask is None else (node, mask),
-                     axes_of(op, axis, len(node.shape)), bool(keepdims), more)
+    if op not in _EXTREMA and any(node.shape[axis] == 0 for axis in axes):
+        raise errors.BadShape(f"{op}: there are no elements along the axes, and no initial value",
+                              argument="initial", expected="initial=", found=f"{node.shape}")
 
 
 def _mask(op: str, name: str, node: Node, value: object) -> Node:
@@ -160,7 +172,7 @@ def norm_of(x: object, order: object, axis: object, keepdims: object) -> Node:
 def _in_order(axis: object, ndim: int) -> tuple[int, ...]:
     """Checked, and as they were given: of a matrix the first axis is that of rows."""
     axes_of("norm", axis, ndim)
-    named = axis if isinstance(axis, (tuple, list)) else (axis,)
+    named = axis if isinstance(axis, tuple) else (axis,)
     return tuple(operator.index(one) % ndim for one in named)
 
 

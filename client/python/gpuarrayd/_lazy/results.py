@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, overload
 
 from .. import errors
+from .._arguments.refusals import WrongType
 from .array import Lazy, Progress, lazy, request, told
 from .graph import Node
 from .operands import Operand
 from .._jobs.request import Request, To
 
 
-def compute(*lazies: Operand, out: Sequence[object] | None = None, engine: str | None = None,
+def compute(*lazies: Operand, out: Any = None, engine: str | None = None,
             priority: int = 0, label: str | None = None, progress: Progress = False,
             tf32: bool = False) -> tuple[Any, ...]:
     """Several results in one pass over the data, as one job; reductions along other axes take one
@@ -23,8 +24,8 @@ def compute(*lazies: Operand, out: Sequence[object] | None = None, engine: str |
     ----------
     *lazies : Lazy
         At most 16, which read at most 64 arrays.
-    out : sequence, optional
-        For each of them None or where it goes.
+    out : list or tuple, optional
+        For each of them None or where it goes; of a single one also the place itself.
     engine, priority, label, progress, tf32
         As of Lazy.compute().
 
@@ -36,7 +37,12 @@ def compute(*lazies: Operand, out: Sequence[object] | None = None, engine: str |
     made = [lazy(one) for one in lazies]
     if not made:
         return ()
-    outs = [None] * len(made) if out is None else list(out)
+    is_one = out is not None and not isinstance(out, (list, tuple))
+    if is_one and len(made) > 1:
+        raise WrongType(f"out is {type(out).__name__} for {len(made)} results; it is a list of as "
+                        "many places", argument="out", expected=f"{len(made)} places",
+                        found=type(out).__name__)
+    outs = [None] * len(made) if out is None else [out] if is_one else [*out]
     if len(outs) != len(made):
         raise errors.BadArgument(f"out has {len(outs)} places for {len(made)} results",
                                  argument="out", expected=str(len(made)), found=str(len(outs)))
@@ -94,8 +100,23 @@ def save(path: Path | Mapping[Any, Operand], array: Operand | None = None, *,
     return dict(zip(pairs, results, strict=True)) if pairs is path else results[0]
 
 
-def compute_into(lazies: Sequence[Lazy], outs: Sequence[object]) -> tuple[Any, ...]:
-    """What NumPy's out= means: computed there. New arrays where a place is None."""
+def _broadened(one: Lazy, out: object) -> Lazy:
+    shape, own = getattr(out, "shape", None), one._node.shape
+    if not isinstance(shape, tuple) or shape == own or len(shape) < len(own):
+        return one
+    missing = len(shape) - len(own)
+    if any(size not in (1, wanted) for size, wanted in zip(own, shape[missing:], strict=True)):
+        return one  # which is refused in the daemon's words
+    from .views import broadcast_to
+    return Lazy._of(broadcast_to(one._node, shape))
+
+
+def compute_into(lazies: Sequence[Lazy], outs: Sequence[object],
+                 is_broad: bool = False) -> tuple[Any, ...]:
+    """What NumPy's out= means: computed there. New arrays where a place is None. is_broad: the
+    places may be broader, as those of ufuncs: results are broadcast to them."""
+    if is_broad:
+        lazies = [_broadened(*each) for each in zip(lazies, outs, strict=True)]
     return tuple(told(request(lazies, outs), Request.run))
 
 

@@ -129,6 +129,14 @@ def viewed(node: Node, start: Start, axes: Axes) -> Node:
     return made[id(node)]
 
 
+def broadcast_to(node: Node, shape: Shape) -> Node:
+    """To a shape that the node's broadcasts to."""
+    missing = len(shape) - len(node.shape)
+    axes = [(-1, size, 0) if axis < missing or node.shape[axis - missing] != size
+            else (axis - missing, size, 1) for axis, size in enumerate(shape)]
+    return viewed(node, (0,) * len(node.shape), tuple(axes))
+
+
 def _is_whole(node: Node) -> bool:
     """Whether its elements cannot be had one by one from those of what it is made of."""
     return isinstance(node, (Reduction, Whole)) or is_placed(node)

@@ -229,7 +229,51 @@ Test(hdf5, what_was_never_written_is_nowhere_behind_a_user_block)
     H5Fclose(file);
     expect_unwritten("a.h5:contiguous", ACCESS_PROVIDER, 7, false);
     expect_unwritten("a.h5:zero", ACCESS_CHUNKS, 0, true);
-    cr_assert(eq(str, (char *)open_in_place_word("a.h5:contiguous"), "read-only"));
+}
+
+/* As it was read before, and nothing else of the file is touched. */
+static void expect_allocated(const char *name, double value)
+{
+    static double got[1500], other[1500];
+    char spec[64];
+    snprintf(spec, sizeof(spec), "a.h5:%s", name);
+    cr_assert(eq(str, (char *)open_in_place_word(spec), "ok"));
+    hid_t file = H5Fopen("a.h5", H5F_ACC_RDONLY, H5P_DEFAULT);
+    hid_t dataset = H5Dopen2(file, name, H5P_DEFAULT), large = H5Dopen2(file, "large", H5P_DEFAULT);
+    hssize_t n = H5Sget_simple_extent_npoints(H5Dget_space(dataset));
+    cr_assert(eq(i64, n, 1500));
+    cr_assert(ge(int, H5Dread(dataset, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, got), 0));
+    cr_assert(ge(int, H5Dread(large, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, other), 0));
+    for (hssize_t i = 0; i < n; i++)
+        cr_assert(eq(dbl, got[i], value));
+    for (hssize_t i = 0; i < H5Sget_simple_extent_npoints(H5Dget_space(large)); i++)
+        cr_assert(eq(dbl, other[i], (double)i));
+    H5Dclose(dataset);
+    H5Dclose(large);
+    H5Fclose(file);
+}
+
+Test(hdf5, what_was_never_written_gets_storage_when_it_is_to_be_written_in_place)
+{
+    for (hsize_t user_block = 0; user_block <= 2048; user_block += 2048) {
+        double numbers[1500];
+        for (int i = 0; i < 1500; i++)
+            numbers[i] = i;
+        hid_t file = h5_create("a.h5", user_block);
+        put_unwritten(file, "contiguous", 7, NULL, H5D_FILL_TIME_IFSET);
+        hid_t space = H5Screate_simple(2, dims, NULL);
+        H5Dclose(H5Dcreate2(file, "plain", H5T_IEEE_F32BE, space, H5P_DEFAULT, H5P_DEFAULT,
+                            H5P_DEFAULT));
+        hid_t large =
+            H5Dcreate2(file, "large", H5T_IEEE_F64LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+        H5Dwrite(large, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, numbers);
+        H5Dclose(large);
+        H5Sclose(space);
+        H5Fclose(file);
+        expect_allocated("contiguous", 7);
+        expect_allocated("plain", 0);
+        cr_assert(eq(str, (char *)open_in_place_word("a.h5:large"), "ok"));
+    }
 }
 
 Test(hdf5, datasets_without_elements_are_empty_files)

@@ -142,15 +142,19 @@ static int listen_on(const char *path)
     return fd;
 }
 
-static int try(const char *socket, struct gad_error *error)
+static int try_found(const char *socket, struct start_found *ret, struct gad_error *error)
 {
     struct start_options options = {.socket = socket, .no_private_daemon = true};
-    bool is_private;
-    int fd;
-    int r = start_connect(&options, deadline_after_ms(1000), &fd, &is_private, error);
+    int r = start_connect(&options, deadline_after_ms(1000), ret, error);
     if (r == 0)
-        close(fd);
+        close(ret->fd);
     return r;
+}
+
+static int try(const char *socket, struct gad_error *error)
+{
+    struct start_found found;
+    return try_found(socket, &found, error);
 }
 
 Test(start, connects_to_the_named_socket_or_none)
@@ -158,13 +162,16 @@ Test(start, connects_to_the_named_socket_or_none)
     struct gad_error error;
     char path[128];
     snprintf(path, sizeof(path), "%s/socket", scratch);
-    cr_assert(eq(int, try(path, &error), GAD_NO_DAEMON));
+    struct start_found found;
+    cr_assert(eq(int, try_found(path, &found, &error), GAD_NO_DAEMON));
+    cr_assert(not(found.is_refused), "there is no socket");
     int fd = listen_on(path);
     cr_assert(zero(int, try(path, &error)));
     setenv("GPUARRAYD_SOCKET", path, 1);
     cr_assert(zero(int, try(NULL, &error)));
     close(fd);
-    cr_assert(eq(int, try(NULL, &error), GAD_NO_DAEMON), "nobody listens any more");
+    cr_assert(eq(int, try_found(NULL, &found, &error), GAD_NO_DAEMON), "nobody listens any more");
+    cr_assert(found.is_refused && !found.is_private);
     setenv("GPUARRAYD_SOCKET", "", 1);
     cr_assert(eq(int, try(NULL, &error), GAD_NO_DAEMON), "empty is as good as unset");
 }

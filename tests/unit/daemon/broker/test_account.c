@@ -1,22 +1,36 @@
 /* Accounts: limits, refusals with their numbers, and that releasing gives everything back. */
 #include "daemon/broker/account.h"
+#include "proto/util.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <string.h>
 
-static const uint64_t limits[ACCOUNT_N_RESOURCES] = {
-    [ACCOUNT_SESSIONS] = 2,
-    [ACCOUNT_JOBS] = 3,
-    [ACCOUNT_REGION_BYTES] = UINT64_MAX,
-    [ACCOUNT_DESCRIPTORS] = 10,
-    [ACCOUNT_REQUEST_BYTES] = 1000,
+static const struct account_limits limits = {
+    .user =
+        {
+            [ACCOUNT_SESSIONS] = 2,
+            [ACCOUNT_JOBS] = 3,
+            [ACCOUNT_REGION_BYTES] = UINT64_MAX,
+            [ACCOUNT_DESCRIPTORS] = 10,
+            [ACCOUNT_REQUEST_BYTES] = 1000,
+            [ACCOUNT_REPLY_BYTES] = 100,
+        },
+    .total =
+        {
+            [ACCOUNT_SESSIONS] = 100,
+            [ACCOUNT_JOBS] = 100,
+            [ACCOUNT_REGION_BYTES] = UINT64_MAX,
+            [ACCOUNT_DESCRIPTORS] = 40,
+            [ACCOUNT_REQUEST_BYTES] = 2000,
+            [ACCOUNT_REPLY_BYTES] = 200,
+        },
 };
 
 static struct accounts *new_accounts(void)
 {
     struct accounts *accounts = NULL;
-    cr_assert(eq(int, accounts_new(limits, &accounts), 0));
+    cr_assert(eq(int, accounts_new(&limits, &accounts), 0));
     return accounts;
 }
 
@@ -75,10 +89,15 @@ Test(account, sums_do_not_wrap_around)
 {
     struct accounts *accounts = new_accounts();
     struct charge first = {0}, second = {0};
+    struct gad_error error;
 
-    cr_assert(
-        eq(int, account_charge(accounts, 1, ACCOUNT_REGION_BYTES, UINT64_MAX, &first, NULL), 0));
-    cr_assert(eq(int, account_charge(accounts, 1, ACCOUNT_REGION_BYTES, 1, &second, NULL),
+    cr_assert(eq(
+        int, account_charge(accounts, 1, ACCOUNT_REGION_BYTES, UINT64_MAX / 2, &first, NULL), 0));
+    cr_assert(eq(int,
+                 account_charge(accounts, 1, ACCOUNT_REGION_BYTES, UINT64_MAX, &second, &error),
+                 GAD_QUOTA_EXCEEDED));
+    cr_assert(eq(int,
+                 account_charge(accounts, 2, ACCOUNT_REGION_BYTES, UINT64_MAX, &second, &error),
                  GAD_QUOTA_EXCEEDED));
     charge_release(&first);
     accounts_free(accounts);
@@ -86,20 +105,90 @@ Test(account, sums_do_not_wrap_around)
 
 Test(account, a_limit_that_became_lower_takes_nothing_and_gives_nothing)
 {
-    static const uint64_t lower[ACCOUNT_N_RESOURCES] = {[ACCOUNT_DESCRIPTORS] = 3};
+    static const struct account_limits lower = {.user = {[ACCOUNT_DESCRIPTORS] = 3},
+                                                .total = {[ACCOUNT_DESCRIPTORS] = 40}};
     struct accounts *accounts = new_accounts();
     struct charge first = {0}, second = {0};
     struct gad_error error = {0};
 
     cr_assert(eq(int, account_charge(accounts, 7, ACCOUNT_DESCRIPTORS, 8, &first, NULL), 0));
-    accounts_set_limits(accounts, lower);
+    accounts_set_limits(accounts, &lower);
     cr_assert(eq(u64, account_use(accounts, 7, ACCOUNT_DESCRIPTORS), 8));
+    cr_assert(account_is_over(accounts, 7, ACCOUNT_DESCRIPTORS));
     cr_assert(eq(int, account_charge(accounts, 7, ACCOUNT_DESCRIPTORS, 1, &second, &error),
                  GAD_QUOTA_EXCEEDED));
     cr_assert(ne(ptr, strstr(error.expected, "3"), NULL));
     charge_release(&first);
     cr_assert(eq(int, account_charge(accounts, 7, ACCOUNT_DESCRIPTORS, 3, &second, NULL), 0));
     charge_release(&second);
+    accounts_free(accounts);
+}
+
+/* As much as there is, one piece after the other; how much that was. */
+static uint64_t take_all(struct accounts *accounts, uid_t uid, struct charge *charge,
+                         struct gad_error *error)
+{
+    uint64_t amount = account_limit(accounts, uid, ACCOUNT_DESCRIPTORS);
+    cr_assert(
+        eq(int, account_charge(accounts, uid, ACCOUNT_DESCRIPTORS, amount, charge, error), 0));
+    cr_assert(not(account_has_room(accounts, uid, ACCOUNT_DESCRIPTORS, 1)));
+    return amount;
+}
+
+Test(account, whatever_others_took_a_newcomer_gets_a_share_of_what_is_left)
+{
+    static const uint64_t want[] = {10, 10, 5, 3, 2, 1, 1};
+    enum { N_USERS = ARRAY_LENGTH(want) };
+    struct accounts *accounts = new_accounts();
+    struct charge charges[N_USERS] = {0}, more = {0};
+    struct gad_error error = {0};
+
+    for (unsigned i = 0; i < N_USERS; i++)
+        cr_expect(eq(u64, take_all(accounts, 100 + i, &charges[i], &error), want[i]));
+    cr_assert(le(u64, accounts_total(accounts, ACCOUNT_DESCRIPTORS), 40));
+    int r = account_charge(accounts, 104, ACCOUNT_DESCRIPTORS, 5, &more, &error);
+    cr_assert(eq(int, r, GAD_QUOTA_EXCEEDED));
+    cr_assert(ne(ptr, strstr(error.message, "5 more wanted, 2 of 1 are in use"), NULL));
+    cr_assert(ne(ptr, strstr(error.message, "other users"), NULL));
+    for (unsigned i = 0; i < N_USERS; i++)
+        charge_release(&charges[i]);
+    cr_assert(eq(u64, account_limit(accounts, 1, ACCOUNT_DESCRIPTORS), 10));
+    accounts_free(accounts);
+}
+
+Test(account, a_share_grows_again_when_others_leave)
+{
+    struct accounts *accounts = new_accounts();
+    struct charge first = {0}, second = {0}, third = {0};
+
+    cr_assert(eq(int, account_charge(accounts, 1, ACCOUNT_DESCRIPTORS, 10, &first, NULL), 0));
+    cr_assert(eq(int, account_charge(accounts, 2, ACCOUNT_DESCRIPTORS, 10, &second, NULL), 0));
+    cr_assert(eq(u64, account_limit(accounts, 3, ACCOUNT_DESCRIPTORS), 5));
+    charge_release(&first);
+    cr_assert(eq(u64, account_limit(accounts, 3, ACCOUNT_DESCRIPTORS), 10));
+    cr_assert(eq(int, account_charge(accounts, 3, ACCOUNT_DESCRIPTORS, 0, &third, NULL), 0));
+    cr_assert(eq(u64, account_limit(accounts, 2, ACCOUNT_DESCRIPTORS), 10)); /* 0 is none */
+    charge_release(&second);
+    charge_release(&third);
+    accounts_free(accounts);
+}
+
+Test(account, what_is_there_is_counted_over_the_limit_too)
+{
+    struct accounts *accounts = new_accounts();
+    struct charge charge = {0}, other = {0};
+
+    account_set_charge(accounts, 7, ACCOUNT_REPLY_BYTES, 90, &charge);
+    cr_assert(not(account_is_over(accounts, 7, ACCOUNT_REPLY_BYTES)));
+    account_set_charge(accounts, 7, ACCOUNT_REPLY_BYTES, 300, &charge);
+    cr_assert(eq(u64, account_use(accounts, 7, ACCOUNT_REPLY_BYTES), 300));
+    cr_assert(account_is_over(accounts, 7, ACCOUNT_REPLY_BYTES));
+    cr_assert(zero(u64, account_limit(accounts, 8, ACCOUNT_REPLY_BYTES)));
+    account_set_charge(accounts, 7, ACCOUNT_REPLY_BYTES, 0, &charge);
+    cr_assert(not(account_is_over(accounts, 7, ACCOUNT_REPLY_BYTES)));
+    cr_assert(eq(int, account_charge(accounts, 8, ACCOUNT_REPLY_BYTES, 100, &other, NULL), 0));
+    charge_release(&charge);
+    charge_release(&other);
     accounts_free(accounts);
 }
 

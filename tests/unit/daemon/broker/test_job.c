@@ -1,5 +1,6 @@
 /* Jobs: which moves are allowed, who finds what, and what is kept how long. */
 #include "daemon/broker/job.h"
+#include "daemon/broker/result.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
@@ -34,8 +35,8 @@ static void end(struct job *job, size_t n_result_bytes, bool was_fetched, uint64
     job_set_state(job, JOB_RUNNING);
     job_set_state(job, JOB_DONE);
     if (n_result_bytes > 0) {
-        job->result = job->result_body = malloc(n_result_bytes);
-        job->n_result_bytes = job->n_result_body_bytes = n_result_bytes;
+        char *body = malloc(n_result_bytes);
+        job->result = result_new(body, n_result_bytes, body, n_result_bytes);
     }
     job->was_fetched = was_fetched;
     job_keep(jobs, job, now_ns);

@@ -1,6 +1,7 @@
 /* The log: the form of a line, and that nobody is ever waited for. */
 #define LOG_TOPIC "test"
 #include "daemon/broker/log.h"
+#include "daemon/broker/loglimit.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
@@ -161,4 +162,67 @@ Test(log, levels_have_names)
     cr_assert(log_level_from_name("debug", &level));
     cr_assert(eq(int, level, LOG_LEVEL_DEBUG));
     cr_assert(not(log_level_from_name("loud", &level)));
+}
+
+Test(log, marks_of_direction_are_not_shown)
+{
+    char line[128];
+
+    log_format(line, sizeof(line), false, LOG_LEVEL_INFO, "t", NULL,
+               "a\xe2\x80\xae"
+               "b\xc2\x9b\xff");
+    cr_assert(eq(str, line, "gpuarrayd: info: t: a???b???\n"));
+}
+
+#define SECOND UINT64_C(1000000000)
+
+static unsigned count_allowed(struct log_limit *limit, uint32_t uid, enum log_limit_kind kind,
+                              unsigned n, uint64_t now_ns)
+{
+    unsigned n_allowed = 0;
+    for (unsigned i = 0; i < n; i++)
+        n_allowed += log_limit_allows(limit, uid, kind, now_ns);
+    return n_allowed;
+}
+
+Test(log_limit, a_user_has_so_many_lines_and_later_some_more)
+{
+    static struct log_limit limit;
+
+    cr_assert(eq(uint, count_allowed(&limit, 7, LOG_LIMIT_FAULTS, 1000, SECOND), 50));
+    cr_assert(eq(uint, count_allowed(&limit, 7, LOG_LIMIT_NOTES, 3000, SECOND), 2000));
+    cr_assert(eq(uint, count_allowed(&limit, 8, LOG_LIMIT_FAULTS, 10, SECOND), 10));
+    cr_assert(eq(uint, count_allowed(&limit, 7, LOG_LIMIT_FAULTS, 10, 4 * SECOND), 3));
+    cr_assert(eq(uint, count_allowed(&limit, 7, LOG_LIMIT_FAULTS, 100, 1000 * SECOND), 50));
+    cr_assert(eq(u64, limit.n_left_out, 950 + 1000 + 7 + 50));
+}
+
+Test(log_limit, what_was_left_out_is_told_once)
+{
+    static struct log_limit limit;
+    uint32_t uid = 0;
+    uint64_t n = 0;
+
+    cr_assert(not(log_limit_untold(&limit, &uid, &n)));
+    count_allowed(&limit, 7, LOG_LIMIT_FAULTS, 60, SECOND);
+    count_allowed(&limit, 0, LOG_LIMIT_FAULTS, 51, SECOND);
+    cr_assert(log_limit_untold(&limit, &uid, &n));
+    cr_assert(eq(u32, uid, 7));
+    cr_assert(eq(u64, n, 10));
+    cr_assert(log_limit_untold(&limit, &uid, &n));
+    cr_assert(eq(u32, uid, 0));
+    cr_assert(eq(u64, n, 1));
+    cr_assert(not(log_limit_untold(&limit, &uid, &n)));
+    cr_assert(eq(u64, limit.n_left_out, 11));
+}
+
+Test(log_limit, many_users_share_the_places)
+{
+    static struct log_limit limit;
+
+    count_allowed(&limit, 1000, LOG_LIMIT_FAULTS, 60, SECOND);
+    for (uint32_t uid = 0; uid < 3 * LOG_LIMIT_USERS; uid++)
+        cr_assert(log_limit_allows(&limit, uid, LOG_LIMIT_FAULTS, (2 + uid) * SECOND));
+    cr_assert(eq(u64, limit.n_left_out, 10));
+    cr_assert(eq(u64, limit.n_untold, 0));
 }

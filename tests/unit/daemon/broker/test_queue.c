@@ -375,3 +375,72 @@ Test(queue, several_queues_are_full_together_with_limit_and_use)
     cr_assert(eq(str, error.expected, "at most 6"));
     cr_assert(eq(str, error.found, "7 waiting"));
 }
+
+Test(queue, who_holds_carries_leaves_half_of_the_rest_to_others, .init = set_up, .fini = tear_down)
+{
+    const uint64_t part = poolmap_part_bytes(POOL_BYTES, false);
+    for (unsigned i = 0; i < 8; i++)
+        push(i, 1, 0, part / 8);
+    for (int i = 0; i < 4; i++)
+        cr_assert(eq(int, admit(), i));
+    cr_assert(eq(int, admit(), -EAGAIN));
+    cr_assert(queue_is_short(queue));
+    for (unsigned i = 8; i < 12; i++)
+        push(i, 2, 0, part / 8);
+    cr_assert(eq(int, admit(), 8));
+    cr_assert(eq(int, admit(), 9));
+    cr_assert(eq(int, admit(), -EAGAIN));
+    push(12, 3, 0, part / 8); /* a newcomer finds some, too */
+    cr_assert(eq(int, admit(), 12));
+}
+
+Test(queue, beside_a_large_carry_its_user_has_small_ones, .init = set_up, .fini = tear_down)
+{
+    push(0, 1, 0, LARGEST);
+    push(1, 1, 0, 4096);
+    cr_assert(eq(int, admit(), 0));
+    cr_assert(eq(int, admit(), 1));
+    push(2, 1, 0, LARGEST);
+    cr_assert(eq(int, admit(), -EAGAIN));
+    push(3, 2, 0, 4096);
+    cr_assert(eq(int, admit(), 3));
+    queue_remove(queue, map, &items[0]);
+    queue_remove(queue, map, &items[1]);
+    queue_remove(queue, map, &items[3]);
+    cr_assert(eq(int, admit(), 2));
+    cr_assert(eq(int, admit(), -EAGAIN));
+    cr_assert(not(queue_is_short(queue)), "nobody waits");
+}
+
+Test(queue, what_is_parked_gives_its_carry_to_who_waits, .init = set_up, .fini = tear_down)
+{
+    push(0, 1, 0, LARGEST);
+    push(1, 2, 0, LARGEST);
+    cr_assert(eq(int, admit(), 0));
+    cr_assert(eq(int, admit(), -EAGAIN));
+    cr_assert(queue_is_short(queue));
+    queue_park(queue, map, &items[0]);
+    cr_assert(eq(uint, queue_n_carries(queue), 0));
+    cr_assert(eq(uint, queue_n_active(queue), 1));
+    cr_assert(eq(int, admit(), 1));
+    queue_push_back_to_front(queue, map, &items[0]); /* its client is back */
+    cr_assert(eq(int, admit(), -EAGAIN));
+    queue_remove(queue, map, &items[1]);
+    cr_assert(eq(int, admit(), 0));
+    cr_assert(not(items[0].is_parked));
+}
+
+Test(queue, a_suspect_does_not_wait_for_what_is_parked, .init = set_up, .fini = tear_down)
+{
+    push(0, 1, 0, 4096);
+    cr_assert(eq(int, admit(), 0));
+    items[1].is_suspect = true;
+    push(1, 2, 0, 0);
+    cr_assert(eq(int, admit(), -EAGAIN));
+    cr_assert(queue_is_short(queue));
+    queue_park(queue, map, &items[0]);
+    cr_assert(eq(int, admit(), 1));
+    push(2, 3, 0, 0);
+    cr_assert(eq(int, admit(), -EAGAIN));
+    cr_assert(queue_is_short(queue), "it waits for the suspect's end");
+}

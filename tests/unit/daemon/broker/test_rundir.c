@@ -5,6 +5,8 @@
 #include <criterion/new/assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,6 +118,34 @@ Test(rundir, a_path_that_does_not_fit_is_refused, .init = set_up, .fini = tear_d
     longer[sizeof(longer) - 1] = '\0';
     memcpy(longer, "/tmp/", 5);
     cr_assert(eq(int, rundir_listen(longer, 0600, (gid_t)-1, &unused), -ENAMETOOLONG));
+}
+
+static atomic_bool has_ended;
+static atomic_uint n_closed;
+
+static void *look(void *argument)
+{
+    struct stat st;
+    while (!has_ended)
+        if (stat(argument, &st) == 0 && (st.st_mode & 0777) != 0666)
+            n_closed++;
+    return NULL;
+}
+
+Test(rundir, nobody_ever_finds_the_socket_closed, .init = set_up, .fini = tear_down)
+{
+    pthread_t thread;
+    int fd = -1;
+
+    cr_assert(eq(int, rundir_prepare(path), 0));
+    cr_assert(eq(int, pthread_create(&thread, NULL, look, path), 0));
+    for (unsigned i = 0; i < 3000; i++) {
+        cr_assert(eq(int, rundir_listen(path, 0666, getegid(), &fd), 0));
+        close(fd);
+    }
+    has_ended = true;
+    pthread_join(thread, NULL);
+    cr_assert(eq(uint, n_closed, 0));
 }
 
 Test(rundir, the_socket_goes_to_the_group_that_is_wanted, .init = set_up, .fini = tear_down)

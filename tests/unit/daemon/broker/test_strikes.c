@@ -95,6 +95,54 @@ Test(strikes, every_job_with_a_tile_in_hand_gets_one_once)
     free(page);
 }
 
+Test(strikes, a_signal_from_outside_is_nobodys)
+{
+    struct crashpage *page = new_page(2);
+    uint64_t jobs[8];
+    char text[64];
+
+    crashpage_enter(&page->threads[0], 5, 1, SECOND, CRASHPAGE_COMPUTING);
+    cr_assert(not(strikes_was_sent(page, SIGSEGV)));
+    atomic_store(&page->sent_signal, SIGSEGV);
+    cr_assert(strikes_was_sent(page, SIGSEGV));
+    cr_assert(not(strikes_was_sent(page, SIGBUS))); /* it ended by another */
+    cr_assert(not(strikes_was_sent(page, 0)));
+    const struct death death = {.term_signal = SIGSEGV, .was_sent = true};
+    cr_assert(not(strikes_count(&death)));
+    cr_assert(not(strikes_all(&death, 0)));
+    cr_assert(eq(uint, judge(page, death, jobs), 0));
+    cr_assert(ne(ptr, strstr(strikes_describe(&death, text, 64), "from outside"), NULL));
+    free(page);
+}
+
+Test(strikes, only_the_job_whose_thread_faulted_gets_one)
+{
+    struct crashpage *page = new_page(3);
+    uint64_t jobs[8];
+
+    crashpage_enter(&page->threads[0], 5, 1, SECOND, CRASHPAGE_COMPUTING);
+    crashpage_enter(&page->threads[1], 6, 1, SECOND, CRASHPAGE_COMPUTING);
+    crashpage_enter(&page->threads[2], 7, 1, SECOND, CRASHPAGE_BLOCKING);
+    atomic_store(&page->threads[1].fault_signal, SIGILL);
+    cr_assert(eq(uint, judge(page, (struct death){.term_signal = SIGILL}, jobs), 1));
+    cr_assert(eq(u64, jobs[0], 6));
+    /* It went on, and another signal ended the worker. */
+    cr_assert(eq(uint, judge(page, (struct death){.term_signal = SIGABRT}, jobs), 3));
+    free(page);
+}
+
+Test(strikes, a_thread_that_faults_without_a_tile_leaves_all_as_suspects)
+{
+    struct crashpage *page = new_page(3);
+    uint64_t jobs[8];
+
+    crashpage_enter(&page->threads[1], 6, 1, SECOND, CRASHPAGE_COMPUTING);
+    crashpage_enter(&page->threads[2], 7, 1, SECOND, CRASHPAGE_COMPUTING);
+    atomic_store(&page->threads[0].fault_signal, SIGSEGV);
+    cr_assert(eq(uint, judge(page, (struct death){.term_signal = SIGSEGV}, jobs), 2));
+    free(page);
+}
+
 Test(strikes, idle_threads_and_those_beyond_the_count_have_nothing_in_hand)
 {
     struct crashpage *page = new_page(2);
@@ -128,13 +176,36 @@ Test(strikes, no_more_jobs_than_there_is_room_for)
     free(page);
 }
 
+static bool hangs(uint64_t since_ns, uint64_t used_ns, uint64_t used_since_ns,
+                  enum crashpage_state state)
+{
+    struct crashpage_thread thread = {0};
+    crashpage_enter(&thread, 5, 1, since_ns, state);
+    crashpage_use(&thread, used_since_ns, used_ns);
+    return strikes_is_hanging(&thread, 1000 * SECOND, &limits);
+}
+
+Test(strikes, a_thread_that_gets_no_processor_does_not_hang)
+{
+    const uint64_t since = 700 * SECOND; /* 300 s ago */
+
+    cr_assert(not(hangs(since, 59 * SECOND, since, CRASHPAGE_COMPUTING)));
+    cr_assert(hangs(since, 61 * SECOND, since, CRASHPAGE_COMPUTING));
+    cr_assert(not(hangs(since, 61 * SECOND, since - 1, CRASHPAGE_COMPUTING)), "of another tile");
+    cr_assert(hangs(300 * SECOND, 0, 300 * SECOND, CRASHPAGE_COMPUTING), "stuck in the kernel");
+    cr_assert(hangs(since, 0, 0, CRASHPAGE_WITH_DEVICE), "whose time nobody else takes");
+    cr_assert(not(hangs(since, 0, 0, CRASHPAGE_BLOCKING)));
+}
+
 Test(strikes, a_hang_is_blamed_on_who_hangs_alone)
 {
     struct crashpage *page = new_page(4);
     uint64_t jobs[8], now = 1000 * SECOND;
 
-    crashpage_enter(&page->threads[0], 5, 1, now - 59 * SECOND, CRASHPAGE_COMPUTING);
-    crashpage_enter(&page->threads[1], 6, 1, now - 61 * SECOND, CRASHPAGE_COMPUTING);
+    crashpage_enter(&page->threads[0], 5, 1, now - 61 * SECOND, CRASHPAGE_COMPUTING);
+    crashpage_use(&page->threads[0], now - 61 * SECOND, 59 * SECOND);
+    crashpage_enter(&page->threads[1], 6, 1, now - 62 * SECOND, CRASHPAGE_COMPUTING);
+    crashpage_use(&page->threads[1], now - 62 * SECOND, 61 * SECOND);
     crashpage_enter(&page->threads[2], 7, 1, now - 61 * SECOND, CRASHPAGE_BLOCKING);
     cr_assert(strikes_any_hanging(page, now, &limits));
     cr_assert(eq(uint, judge(page, (struct death){.was_hanging = true}, jobs), 1));

@@ -1,7 +1,5 @@
 /* The whole broker without a worker that works: it answers, says what is wrong, and leaves. */
-#include "daemon/broker/broker.h"
-#include "daemon/broker/closer.h"
-#include "proto/conn.h"
+#include "whole.h"
 #include "proto/util.h"
 
 #include <criterion/criterion.h>
@@ -15,74 +13,8 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
-static char base[64], path[100];
-static pid_t daemon_pid;
 static struct conn *conn;
 static struct message_writer writer;
-
-static int serve(const char *worker, uint64_t idle_exit_ns, int ready_fd)
-{
-    static struct broker broker;
-    struct options options = {.is_private = true, .ready_fd = -1, .listen_fd = -1};
-    settings_set_defaults(&options, true);
-    snprintf(options.socket_path, sizeof(options.socket_path), "%s", path);
-    options.pool_bytes = 2u << 20;
-    options.n_threads = 1;
-    options.hang_timeout_ns = UINT64_C(1000000000);
-    options.idle_exit_ns = idle_exit_ns;
-    snprintf(options.worker_path, sizeof(options.worker_path), "%s", worker);
-    log_open(STDERR_FILENO, LOG_LEVEL_ERROR);
-    signal(SIGPIPE, SIG_IGN);
-    int status = closer_start(4096) == 0 && broker_init(&broker, &options) == 0 ? 0 : 9;
-    if (status == 0 && write(ready_fd, "R", 1) == 1)
-        status = broker_run(&broker);
-    broker_deinit(&broker);
-    closer_stop(1000);
-    return status;
-}
-
-static void start(const char *worker, uint64_t idle_exit_ns)
-{
-    int ends[2];
-    char c;
-
-    snprintf(base, sizeof(base), "/tmp/gpuarrayd-broker-XXXXXX");
-    cr_assert(ne(ptr, mkdtemp(base), NULL));
-    snprintf(path, sizeof(path), "%s/socket", base);
-    cr_assert(eq(int, pipe(ends), 0));
-    daemon_pid = fork();
-    if (daemon_pid == 0) {
-        int null_fd = open("/dev/null", O_WRONLY);
-        dup2(null_fd, STDERR_FILENO); /* it reports every worker that ends */
-        _exit(serve(worker, idle_exit_ns, ends[1]));
-    }
-    close(ends[1]);
-    cr_assert(eq(int, (int)read(ends[0], &c, 1), 1));
-    close(ends[0]);
-}
-
-static int exit_status(void)
-{
-    int status = -1;
-    char command[100];
-
-    cr_assert(eq(int, waitpid(daemon_pid, &status, 0), daemon_pid));
-    snprintf(command, sizeof(command), "rm -rf '%s'", base);
-    cr_assert(eq(int, system(command), 0));
-    return status;
-}
-
-static struct conn *connect_to_it(void)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    struct conn *c = NULL;
-    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-
-    snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
-    cr_assert(eq(int, connect(fd, (struct sockaddr *)&address, sizeof(address)), 0));
-    cr_assert(eq(int, conn_new(fd, NULL, &c), 0));
-    return c;
-}
 
 static void send_request(struct conn *c, uint32_t id, const char *method)
 {
@@ -95,36 +27,6 @@ static void send_request(struct conn *c, uint32_t id, const char *method)
     pack_key_str(&writer.packer, "expr", "1 + 1");
     cr_assert(eq(int, conn_send(c, writer.buffer.data, writer.buffer.size, NULL, 0), 0));
     cr_assert(eq(int, conn_flush(c), 0));
-}
-
-/* The word of the error, "ok", or "closed". */
-static const char *receive(struct conn *c, uint32_t id)
-{
-    static struct gad_error error;
-    for (;;) {
-        struct frame frame;
-        int r = conn_next(c, &frame);
-        if (r == -EAGAIN) {
-            struct pollfd p = {.fd = conn_fd(c), .events = POLLIN};
-            cr_assert(eq(int, poll(&p, 1, 20000), 1));
-            r = conn_receive(c);
-            if (r < 0 && r != -EAGAIN)
-                return "closed";
-            continue;
-        }
-        cr_assert(eq(int, r, 0));
-        struct message message;
-        bool has_id;
-        cr_assert(
-            eq(int, message_decode(frame.body, frame.size_bytes, &message, &has_id, &error), 0));
-        cr_assert(eq(u32, message.id, id));
-        memset(&error, 0, sizeof(error));
-        if (message.error.type != MSGPACK_OBJECT_NIL)
-            error_from_map(&message.error, &error);
-        message_deinit(&message);
-        frame_deinit(&frame, NULL);
-        return error_word((int)error.status);
-    }
 }
 
 static void expect(struct conn *c, const char *method, const char *outcome)
@@ -187,13 +89,14 @@ Test(supervision, the_first_request_is_hello, .timeout = 30)
     cr_assert(eq(int, exit_status(), 0));
 }
 
-Test(supervision, the_65th_session_of_a_user_is_told_why, .timeout = 30)
+/* 64 and, to look and cancel, 8 in reserve. */
+Test(supervision, the_65th_session_of_a_user_may_only_look_the_73rd_is_told_why, .timeout = 30)
 {
-    struct conn *many[64];
+    struct conn *many[72];
 
     start("/bin/false", 0);
     message_writer_init(&writer);
-    for (unsigned i = 0; i < 64; i++) {
+    for (unsigned i = 0; i < 72; i++) {
         many[i] = connect_to_it();
         expect(many[i], "hello", "ok");
     }
@@ -201,13 +104,19 @@ Test(supervision, the_65th_session_of_a_user_is_told_why, .timeout = 30)
     expect(conn, "hello", "quota-exceeded");
     cr_assert(eq(str, (char *)receive(conn, 0), "closed"));
     conn_free(conn);
+    expect(many[64], "ping", "ok");
+    expect(many[64], "job.list", "ok");
+    expect(many[64], "job.run", "quota-exceeded");
+    cr_assert(eq(str, (char *)receive(many[64], 0), "closed"));
     conn_free(many[0]);
+    conn_free(many[64]);
     expect(many[1], "ping", "ok");
     conn = connect_to_it();
     expect(conn, "hello", "ok");
     conn_free(conn);
-    for (unsigned i = 1; i < 64; i++)
-        conn_free(many[i]);
+    for (unsigned i = 1; i < 72; i++)
+        if (i != 64)
+            conn_free(many[i]);
     kill(daemon_pid, SIGTERM);
     cr_assert(eq(int, exit_status(), 0));
 }

@@ -40,7 +40,7 @@ static const struct {
      2,
      4,
      2},
-    {"among equals the one that waited longest",
+    {"among equals the one that came first",
      {{1, 0.0}},
      {{1, 1, 0, true, 9}, {1, 1, 0, true, 4}, {1, 1, 0, true, 6}},
      1,
@@ -69,14 +69,16 @@ Test(turns, cases)
     }
 }
 
+static unsigned n_turns_of[1001];
+
 static int user_of_next(struct turn_job *jobs, unsigned n_jobs, struct turn_user *users,
-                        unsigned n_users, double seconds, uint64_t turn)
+                        unsigned n_users, double seconds)
 {
     int job = turns_next(jobs, n_jobs, users, n_users);
 
     if (job < 0)
         return -1;
-    jobs[job].last_turn = turn;
+    n_turns_of[job]++;
     for (unsigned i = 0; i < n_users; i++) {
         if (users[i].user == jobs[job].user)
             turns_charge(&users[i], jobs[job].weight, seconds);
@@ -93,7 +95,7 @@ Test(turns, one_job_beside_a_thousand_never_waits_more_than_two_turns)
     for (unsigned i = 0; i < 1001; i++)
         jobs[i] = (struct turn_job){.user = i == 600 ? 2 : 1, .weight = 1, .is_ready = true};
     for (uint64_t turn = 1; turn <= 20000; turn++) {
-        if (user_of_next(jobs, 1001, users, 2, 0.01, turn) == 2) {
+        if (user_of_next(jobs, 1001, users, 2, 0.01) == 2) {
             wait = 0;
             continue;
         }
@@ -101,8 +103,30 @@ Test(turns, one_job_beside_a_thousand_never_waits_more_than_two_turns)
         cr_assert(le(uint, ++wait, 2));
     }
     cr_assert(ge(uint, n_many, 9998));
-    for (unsigned i = 0; i < 1001; i++) /* each of the thousand had its ten turns */
-        cr_assert(ge(u64, jobs[i].last_turn, 17990), "job %u", i);
+    cr_assert(eq(uint, n_turns_of[0], n_many), "the first of the thousand had all of their turns");
+}
+
+Test(turns, equal_jobs_of_a_user_end_one_after_the_other)
+{
+    struct turn_user user = {.user = 1};
+    struct turn_job jobs[3];
+    unsigned n_left[3] = {5, 5, 5}, ended[3], n_ended = 0;
+
+    for (unsigned i = 0; i < 3; i++) /* not in the order of their places */
+        jobs[i] =
+            (struct turn_job){.user = 1, .weight = 1, .is_ready = true, .order = 10 + (i + 1) % 3};
+    for (unsigned turn = 0; n_ended < 3; turn++) {
+        jobs[2].is_ready = turn > 2 && n_left[2] > 0; /* it waits for its client at first */
+        int job = turns_next(jobs, 3, &user, 1);
+        cr_assert(ge(int, job, 0));
+        if (--n_left[job] > 0)
+            continue;
+        jobs[job].is_ready = false;
+        ended[n_ended++] = (unsigned)job;
+    }
+    cr_assert(eq(uint, ended[0], 2), "who was blocked has kept its place");
+    cr_assert(eq(uint, ended[1], 0));
+    cr_assert(eq(uint, ended[2], 1));
 }
 
 Test(turns, time_counts_not_the_number_of_turns)
@@ -116,7 +140,7 @@ Test(turns, time_counts_not_the_number_of_turns)
         int next = turns_next(jobs, 2, users, 2);
         double cost = next == 0 ? 0.05 : 0.002;
         seconds[jobs[next].user] += cost;
-        user_of_next(jobs, 2, users, 2, cost, turn);
+        user_of_next(jobs, 2, users, 2, cost);
     }
     cr_assert(lt(dbl, seconds[1] - seconds[2], 0.06));
     cr_assert(lt(dbl, -0.06, seconds[1] - seconds[2]));
@@ -130,7 +154,7 @@ Test(turns, weight_two_gets_two_turns_where_another_gets_one)
     unsigned n[3] = {0};
 
     for (uint64_t turn = 1; turn <= 3000; turn++)
-        n[user_of_next(jobs, 2, users, 2, 0.5, turn)]++;
+        n[user_of_next(jobs, 2, users, 2, 0.5)]++;
     cr_assert(eq(uint, n[1], 2000));
     cr_assert(eq(uint, n[2], 1000));
 }

@@ -201,13 +201,43 @@ Test(ring, goes_on_where_an_earlier_worker_stopped)
     struct fixture f;
     struct gad_error error;
     set_up(&f, 10, 2, false);
-    atomic_store(&ring_entry_at(f.memory, 0)->request, 7);
-    atomic_store(&ring_entry_at(f.memory, 0)->done, 6);
+    struct ring_entry *first = ring_entry_at(f.memory, 0), *second = ring_entry_at(f.memory, 1);
+    atomic_store(&first->request, 7);
+    atomic_store(&first->done, 6);
+    first->start[0] = 5;
     open_ring(&f, false);
+    cr_assert(ring_has_asked(f.ring), "the client may not know of it yet");
     cr_assert(eq(int, ring_ask(f.ring, &error), 0));
-    cr_assert(eq(u64, ring_entry_at(f.memory, 0)->request, 8));
-    atomic_store(&ring_entry_at(f.memory, 0)->done, 7); /* the old answer arrives */
-    cr_assert(not(collect(&f)));
+    cr_assert(eq(u64, first->request, 7), "nothing is asked while the client is at an old request");
+    cr_assert(eq(i64, first->start[0], 5));
+    cr_assert(eq(u64, second->request, 0), "nor in another slot");
+    first->status = 5;
+    atomic_store(&first->done, 7); /* the old answer arrives, and says nothing */
+    cr_assert(collect(&f));
+    cr_assert(not(ring_has(f.ring, 0)));
+    cr_assert(eq(u64, first->request + second->request, 8 + 1));
+    answer(&f, 0, 0);
+    answer(&f, 1, 0);
+    cr_assert(collect(&f));
+    cr_assert(ring_has(f.ring, 0) && ring_has(f.ring, 1));
+    tear_down(&f);
+}
+
+Test(ring, lends_no_slot_while_a_block_of_an_earlier_worker_is_being_stored)
+{
+    struct fixture f;
+    uint32_t slot;
+    set_up(&f, 10, 2, true);
+    atomic_store(&ring_entry_at(f.memory, 1)->request, 3);
+    open_ring(&f, true);
+    cr_assert(not(ring_has(f.ring, 0)));
+    cr_assert(not(ring_take(f.ring, 0, &slot)));
+    cr_assert(eq(uint, ring_n_ready(f.ring), 0));
+    answer(&f, 1, 0);
+    cr_assert(collect(&f));
+    cr_assert(eq(uint, ring_n_ready(f.ring), 2));
+    cr_assert(ring_take(f.ring, 0, &slot));
+    ring_drop(f.ring, slot);
     tear_down(&f);
 }
 

@@ -62,3 +62,4 @@ void check_counts(struct check *c);
 void check_scans(struct check *c);
 void check_accuracy(struct check *c);
 void bench_kernels(struct check *c);
+void bench_worst(struct check *c);

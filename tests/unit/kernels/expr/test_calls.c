@@ -187,8 +187,12 @@ Test(expr_calls, name_one_of_two_results)
                           "modf(x)[1]"},
         {"modf(f4)[0", "bad-expression: column 11: modf gives two arrays, write modf(x)[0] or "
                        "modf(x)[1]"},
-        {"modf(f4)[0][0]", "bad-expression: column 12: unexpected '['; indexing is not supported"},
-        {"sqrt(f4)[0]", "bad-expression: column 9: unexpected '['; indexing is not supported"},
+        {"modf(f4)[0][0]", "bad-expression: column 12: unexpected '['; indexing is not supported: "
+                           "select where the array is "
+                           "named, as in NAME=FILE[0]"},
+        {"sqrt(f4)[0]", "bad-expression: column 9: unexpected '['; indexing is not supported: "
+                        "select where the array is "
+                        "named, as in NAME=FILE[0]"},
         {"divmod(f4)[0]", "bad-arity: column 1: divmod takes 2 arguments, 1 given"},
         {"frexp exponent(f4)", "bad-expression: column 1: 'frexp' is a function, write "
                                "frexp(...)"},
@@ -211,8 +215,9 @@ Test(expr_calls, refuse_lists_that_do_not_fit)
                           "a > 9], [-a, 9])"},
         {"select([b], f4)", "bad-expression: column 13: select takes two lists, as in select([a < "
                             "0, a > 9], [-a, 9])"},
-        {"select([b] [f4])", "bad-expression: column 12: unexpected '['; indexing is not "
-                             "supported"},
+        {"select([b] [f4])",
+         "bad-expression: column 12: unexpected '['; indexing is not supported: select "
+         "where the array is named, as in NAME=FILE[0]"},
         {"select([b], [f4] 3)", "bad-expression: column 18: ')' expected, not '3'"},
         {"select([b], [f4]", "bad-expression: column 7: this parenthesis is not closed"},
         {"select([b, i1", "bad-expression: column 8: this bracket is not closed"},

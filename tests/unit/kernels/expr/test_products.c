@@ -111,8 +111,9 @@ Test(expr_products, have_the_common_dtype)
         {"f4 @ i2.T", "float32 (3, 3)"},
         {"f4 @ i4.T", "float64 (3, 3)"},
         {"f4 @ row", "float64 (3,)"},
-        {"f4 @ f4.T + f8[0]",
-         "bad-expression: column 15: unexpected '['; indexing is not supported"},
+        {"f4 @ f4.T + f8[0]", "bad-expression: column 15: unexpected '['; indexing is not "
+                              "supported: select where the array is "
+                              "named, as in NAME=FILE[0]"},
         {"int8(f4 @ f4.T)", "int8 (3, 3)"},
         {"(i1 < 300) @ b.T", "bool (3, 3)"},
         {"i1 @ i1.T > 3", "bool (3, 3)"},

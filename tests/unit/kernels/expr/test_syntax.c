@@ -173,7 +173,11 @@ Test(expr_syntax, says_where_and_what_is_wrong)
          "bad-expression: column 4: 'if' is not supported, write where(cond, a, b)"},
         {"f4 && f8", "bad-expression: column 4: '&&' is not an operator; write &"},
         {"!b", "bad-expression: column 1: unexpected '!'; write ~x for not"},
-        {"f4[0]", "bad-expression: column 3: unexpected '['; indexing is not supported"},
+        {"f4[0]", "bad-expression: column 3: unexpected '['; indexing is not supported: select "
+                  "where the array is named, as in NAME=FILE[0]"},
+        {"f4.mean()", "bad-expression: column 4: there are no methods, write mean(f4)"},
+        {"average(f4)", "unknown-name: column 1: unknown name 'average', did you mean 'mean'?"},
+        {"ln(f4)", "unknown-name: column 1: unknown name 'ln', did you mean 'log'?"},
         {"'f4'", "bad-expression: column 1: unexpected 'f4'; there are no strings"},
         {"f4 \xc3\x97 2", "bad-expression: column 4: unexpected byte 0xc3"},
         {"f4.real", "bad-expression: column 4: T or mT expected, not 'real'"},

@@ -144,6 +144,7 @@ Test(expr_types, refuses_bits_of_floats)
 {
     static const struct expected cases[] = {
         {"f4 | 1", "bad-dtype: column 4: bitwise_or needs integers or bools"},
+        {"f4 ^ 2", "bad-dtype: column 4: bitwise_xor needs integers or bools; x**y is the power"},
         {"i1 << 1.0", "bad-dtype: column 4: left_shift needs integers or bools"},
         {"~f4", "bad-dtype: column 1: invert needs integers or bools"},
         {"1.5 & 1", "bad-dtype: column 5: '&' needs integers or bools, not floats"},

@@ -238,7 +238,7 @@ Test(cuda_engine, waits_for_the_tiles_of_a_job_that_is_cancelled)
 static bool page_names(const struct harness *h, uint64_t job)
 {
     unsigned n = atomic_load(&h->page->n_threads);
-    for (unsigned i = 1 + N_THREADS + SCHED_N_IO; i < n; i++)
+    for (unsigned i = 1 + N_THREADS + SCHED_LEAST_SPARES + SCHED_N_IO; i < n; i++)
         if (atomic_load(&h->page->threads[i].job) == job)
             return true;
     return false;
@@ -252,8 +252,9 @@ Test(cuda_engine, names_the_tiles_at_a_device_that_hangs)
     char path[] = "/tmp/gpuarrayd-armed-XXXXXX";
     set_faults(path, "hang-launch=1");
     harness_start(&h, 8 * MIB, N_THREADS);
-    cr_assert(eq(u32, atomic_load(&h.page->n_threads),
-                 1 + N_THREADS + SCHED_N_IO + CARD_MIN_DEPTH + CUDA_MAX_MULTIPLIES));
+    cr_assert(
+        eq(u32, atomic_load(&h.page->n_threads),
+           1 + N_THREADS + SCHED_LEAST_SPARES + SCHED_N_IO + CARD_MIN_DEPTH + CUDA_MAX_MULTIPLIES));
     struct memory m = make_region(&h, 1, 48 * MIB);
     fill(&m);
     cr_assert(not(page_names(&h, 77)));

@@ -1,0 +1,103 @@
+/* The watch: a thread that tells the broker how much of the processor's time each other one has had
+ * for what it has in hand (daemon/crashpage.h).
+ *
+ * A thread that hangs cannot tell it itself, and the time of day says nothing: on a loaded machine,
+ * or behind a stopped debugger, a tile may take any. What is told is too little by what passed
+ * before the first look; where the watch itself gets no processor nothing is told, and nobody
+ * hangs.
+ *
+ * It sleeps for good while nothing was in hand for some time, until a job comes.
+ *
+ * Started and ended by the scheduler.
+ */
+#include "daemon/worker/scheduler_internal.h"
+#include "proto/util.h"
+
+#include <time.h>
+
+#define LOOK_NS       UINT64_C(100000000)
+#define LOOKS_IN_VAIN 10u
+
+static uint64_t time_of(clockid_t clock)
+{
+    struct timespec t;
+    if (clock_gettime(clock, &t) < 0)
+        return 0;
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* False: it has nothing in hand. */
+static bool look_at(struct thread_context *th)
+{
+    clockid_t clock;
+    struct crashpage_thread *page = th->page;
+    if (!page || atomic_load_explicit(&page->job, memory_order_acquire) == 0)
+        return false;
+    uint64_t since_ns = atomic_load_explicit(&page->since_ns, memory_order_relaxed);
+    if (pthread_getcpuclockid(th->thread, &clock))
+        return true;
+    uint64_t now_ns = time_of(clock);
+    if (th->watched_since_ns != since_ns) {
+        th->watched_since_ns = since_ns;
+        th->watched_from_ns = now_ns;
+    }
+    crashpage_use(page, since_ns, now_ns - th->watched_from_ns);
+    return true;
+}
+
+static bool look_at_all(struct sched *s)
+{
+    bool is_any_busy = s->config.main && look_at(s->config.main);
+    for (unsigned i = 0; i < s->n_threads; i++)
+        is_any_busy |= look_at(s->threads[i]);
+    return is_any_busy;
+}
+
+static void wait_for_next_look(struct sched *s)
+{
+    struct timespec end;
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    uint64_t ns = (uint64_t)end.tv_nsec + LOOK_NS;
+    end.tv_sec += (time_t)(ns / 1000000000u);
+    end.tv_nsec = (long)(ns % 1000000000u);
+    pthread_cond_timedwait(&s->watch_wake, &s->lock, &end);
+}
+
+static void *watch_main(void *argument)
+{
+    struct sched *s = argument;
+    unsigned n_in_vain = 0;
+    pthread_mutex_lock(&s->lock);
+    while (!s->is_stopping) {
+        n_in_vain = look_at_all(s) || s->n_jobs > 0 ? 0 : n_in_vain + 1;
+        if (n_in_vain < LOOKS_IN_VAIN) {
+            wait_for_next_look(s);
+            continue;
+        }
+        atomic_store(&s->is_watch_asleep, true);
+        while (atomic_load(&s->is_watch_asleep) && !s->is_stopping)
+            pthread_cond_wait(&s->watch_wake, &s->lock);
+        n_in_vain = 0;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+void sched_wake_watch(struct sched *s)
+{
+    if (!atomic_load_explicit(&s->is_watch_asleep, memory_order_relaxed))
+        return;
+    pthread_mutex_lock(&s->lock);
+    atomic_store(&s->is_watch_asleep, false);
+    pthread_cond_signal(&s->watch_wake);
+    pthread_mutex_unlock(&s->lock);
+}
+
+int sched_start_watch(struct sched *s)
+{
+    int r = s->config.page ? pthread_create(&s->watch, NULL, watch_main, s) : 0;
+    s->has_watch = s->config.page && r == 0;
+    if (s->has_watch)
+        pthread_setname_np(s->watch, "watch");
+    return -r;
+}

@@ -1,0 +1,62 @@
+/* The table of op_costs.def, and what a pass's instructions come to together.
+ *
+ * The estimate of a job's time takes the typical costs (plan/estimate.c). What a turn may take at
+ * most is found from the worst ones: how many grains make a tile, whether a job is small enough for
+ * the worker's main thread, how often a running pass asks whether it is to go on (cpu/run.c).
+ *
+ * Called by the planner and the CPU engine.
+ */
+#include "kernels/op_costs.h"
+
+/* What is not an instruction but happens to every element of a strip, at its worst. */
+#define MOVE_NS   4u  /* reading it strided and swapped, or writing it so */
+#define REDUCE_NS 12u /* adding it to a sum, an extremum or its place */
+#define BIN_NS    16u
+#define LOOK_NS   1u /* of a KTH, at one bit of one key */
+
+static const struct op_cost costs[OP_COUNT] = {
+#define COST(id, cpu, device, worst_float_ns, worst_integer_ns)                                    \
+    [OP_##id] = {cpu, device, worst_float_ns, worst_integer_ns},
+#include "kernels/op_costs.def"
+#undef COST
+};
+
+const struct op_cost *op_cost(enum op op)
+{
+    return &costs[op];
+}
+
+unsigned op_worst_ns(enum op op, enum dtype compute)
+{
+    return dtype_is_float(compute) ? costs[op].worst_float_ns : costs[op].worst_integer_ns;
+}
+
+/* As many looks as bits, for every second place (cpu/kth.c). */
+static uint64_t reductions_worst_ns(const struct program *program, const struct pass *pass)
+{
+    const struct reduction *first = &program->reductions[pass->first_reduction];
+    uint64_t ns = 0;
+    if (pass->n_reductions > 0 && first->op == OP_KTH)
+        return LOOK_NS * ((pass->n_reductions + 1u) / 2) * 8 *
+               dtype_size((enum dtype)first->src.dtype);
+    for (unsigned i = 0; i < pass->n_reductions; i++)
+        ns += first[i].op == OP_BINCOUNT ? BIN_NS : REDUCE_NS;
+    return ns;
+}
+
+uint64_t pass_other_worst_ns(const struct program *program, const struct pass *pass)
+{
+    uint64_t n_moved = (uint64_t)__builtin_popcountll(pass->inputs_used) +
+                       (uint64_t)__builtin_popcountll(pass->reduced_used) + pass->n_stores;
+    return MOVE_NS * n_moved + reductions_worst_ns(program, pass);
+}
+
+uint64_t pass_worst_ns(const struct program *program, const struct pass *pass)
+{
+    uint64_t ns = pass_other_worst_ns(program, pass);
+    for (unsigned i = 0; i < pass->n_insns; i++) {
+        const struct insn *insn = &program->insns[pass->first_insn + i];
+        ns += op_worst_ns((enum op)insn->op, (enum dtype)insn->compute);
+    }
+    return ns;
+}

@@ -1,0 +1,72 @@
+"""The log beside a user who fills it, and who would like to be somebody else in it."""
+
+import re
+import time
+
+import pytest
+
+import storm
+import wire
+from users import as_user, needs_users
+from wire import Closed, Error
+
+pytestmark = needs_users
+FORGED = 'x" UID=0 y\' UID=0'
+
+
+def offend(path, n):
+    """A client that is dropped with a warning, so many times. The name is one nobody may believe."""
+    for _ in range(n):
+        with wire.Wire(path, hello=False) as w:
+            w.call("hello", version=1, client=FORGED)
+            w.send_bytes(wire.frame(b"\xc1"))
+            with pytest.raises(Closed):
+                w.receive()
+
+
+def refuse(path, name):
+    with wire.Wire(path, hello=False) as w:
+        with pytest.raises(Error) as caught:
+            w.call("hello", version=1, client=name)
+    return caught.value.code
+
+
+def lines_of(daemon, uid):
+    return [line for line in daemon.text().splitlines() if line.endswith(f"UID={uid}")]
+
+
+def test_a_user_cannot_fill_the_log(start):
+    """Of 400 warnings some fifty are written; how many were not is told, and counted."""
+    daemon = storm.open_to_all(start(user=storm.HONEST))
+    as_user(storm.MALLORY, offend, daemon.socket, 400)
+    as_user(storm.HONEST, offend, daemon.socket, 3)
+    end = time.monotonic() + 20
+    while not (told := re.findall(r"log: (\d+) lines were left out.* UID=65533", daemon.text())):
+        assert time.monotonic() < end, daemon.text()
+        time.sleep(0.05)
+    assert len(lines_of(daemon, storm.MALLORY)) < 300  # 50, and one for each second that it took
+    assert len(lines_of(daemon, storm.HONEST)) == 3
+    with daemon.connect() as w:
+        left_out = w.call("server.stats")["log"]["left_out_lines"]
+    assert left_out >= 100
+    assert sum(map(int, told)) <= left_out
+
+
+def test_a_name_cannot_pass_for_a_field(start):
+    daemon = storm.open_to_all(start(user=storm.HONEST))
+    as_user(storm.MALLORY, offend, daemon.socket, 1)
+    text = daemon.text()
+    assert 'client "x\\" UID\\=0 y\' UID\\=0"' in text
+    assert "UID=0 " not in text
+    assert len(re.findall(r"\bUID=", text)) == len(text.splitlines())
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\x1b[2J", "a\u202eb", "a\u2066b", "a\u2028b", "a\x85b"])
+def test_a_name_that_changes_how_a_line_is_read_is_refused(start, name):
+    daemon = storm.open_to_all(start(user=storm.HONEST))
+    assert as_user(storm.MALLORY, refuse, daemon.socket, name) == "bad-request"
+    with daemon.connect() as w:
+        with pytest.raises(Error) as caught:
+            w.call("job.run", label=name, outputs=[{"expr": "a"}],
+                   args={"a": wire.argument([1.0])})
+    assert caught.value.code == "bad-request"

@@ -1,0 +1,49 @@
+"""Requests that are small and take long to plan: nobody but who sends them waits for that."""
+
+import select
+
+import msgpack
+
+import storm
+import wire
+from users import needs_users
+
+pytestmark = needs_users
+
+N_AXES = 31
+
+
+def costly_plan(ident):
+    """Under a kilobyte; each of the sums is another walk over the array, and all are kept at once."""
+    a = {"dtype": "<f4", "shape": [2] * N_AXES}
+    expr = "+".join(f"var(a,axis={axis},keepdims=True)" for axis in range(N_AXES))
+    params = {"args": {"a": a}, "outputs": [{"expr": expr}]}
+    return wire.frame(msgpack.packb([0, ident, "job.plan", [params]]))
+
+
+def flood(path, n_sessions, at_once):
+    """So many connections, each with so many requests under way; what comes back is thrown away."""
+    body = b"".join(costly_plan(i) for i in range(at_once))
+    wires = [wire.Wire(path) for _ in range(n_sessions)]
+    left = {}
+    for w in wires:
+        w.sock.setblocking(False)
+        left[w.sock] = memoryview(body)
+    while True:
+        readable, writable, _ = select.select(list(left), list(left), [], 1)
+        for sock in readable:
+            if not sock.recv(1 << 16):
+                raise wire.Closed
+        for sock in writable:
+            left[sock] = left[sock][sock.send(left[sock][:1 << 16]):] or memoryview(body)
+        if not readable:
+            select.select(list(left), [], [], 0.01)
+
+
+def test_a_flood_of_costly_plans(start):
+    daemon = storm.open_to_all(start(user=storm.HONEST))
+    _, attacked = storm.beside("costly plans, 60 connections", daemon,
+                               storm.Attack(flood, daemon.socket, 60, 64))
+    assert len(attacked["ping"]) >= 3
+    assert attacked["ping"][-1] < 1 and attacked["small"][-1] < 1, {
+        kind: (storm.p99(seconds), seconds[-1]) for kind, seconds in attacked.items()}
