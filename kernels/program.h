@@ -18,6 +18,7 @@
  */
 #pragma once
 
+#include "kernels/kth_place.h"
 #include "proto/array.h"
 #include "proto/ops.h"
 #include "proto/request.h"
@@ -107,9 +108,9 @@ enum random_stream {
  * - COUNT_NONZERO: INT64;
  * - ARGMIN, ARGMAX: INT64, the position among the reduced axes, in C order of these;
  * - SQUARED_DEVIATIONS: FLOAT64, the sum of squared deviations from the mean; src is a float;
- * - KTH: the element that has kth others before it in ascending order; src is UINT32 or UINT64, the
- *   result the same. A pass with one has nothing but KTHs of one source, and each of its cells
- *   at most PROGRAM_MAX_KTH_ELEMENTS elements, all in one grain;
+ * - KTH: the element at a place of the ascending order; src is UINT32 or UINT64, the result the
+ *   same. A pass with one has nothing but KTHs of one source, and each of its cells at most
+ *   PROGRAM_MAX_KTH_ELEMENTS elements, all in one grain;
  * - BINCOUNT: src is INT64, the number of a bin; what is not in 0 to n_bins - 1 is not counted. The
  *   result has one axis more, of n_bins, behind all others: INT64, how many elements are in each
  *   bin, or FLOAT64, the sum of their weights;
@@ -126,7 +127,7 @@ struct reduction {
     struct operand src;
     struct operand weights; /* BINCOUNT: FLOAT64, or OPERAND_NONE */
     uint32_t n_bins;        /* BINCOUNT: at least 1; else 0 */
-    uint32_t kth;           /* KTH: from 0; else 0 */
+    struct kth_place kth;   /* KTH; else 0 */
 };
 
 /* One array that a pass writes. In a pass that scans (scanned_axis) it is the running result of one
@@ -141,11 +142,19 @@ struct store {
 };
 
 /* Something about the data that the program takes for granted: the result of this reduction, one
- * INT64, is 0. Else the job ends with bad-argument when the reduction's pass is done, and this
- * error, in which the number found stands in front of `found`. */
+ * number of 64 bits, is below the limit, both without a sign. Else the job ends with this error
+ * when the reduction's pass is done. The number is
+ * - of bad-argument how many elements are wrong, INT64, and the limit 1. In the error it stands in
+ *   front of `found`;
+ * - of bad-index the largest index, UINT64, and the limit the length of what is indexed, which was
+ *   added to indices below 0 where is_signed. In the error it stands behind `found`, as it was
+ *   given. */
 struct program_check {
+    enum gad_status status;
     uint16_t reduction;
-    char argument[ARRAY_NAME_SIZE], message[160], expected[64], found[64];
+    bool is_signed;
+    uint64_t limit;
+    char argument[ARRAY_NAME_SIZE], message[160], expected[112], found[64];
 };
 
 struct pass {

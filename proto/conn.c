@@ -174,6 +174,21 @@ bool conn_is_inside_frame(const struct conn *conn, uint64_t *ret_position)
     return !conn_has_frame(conn) && conn->in_received > conn->in_position;
 }
 
+size_t conn_n_partial_bytes(const struct conn *conn)
+{
+    return conn->partial.body != NULL ? conn->partial.size_bytes : 0;
+}
+
+size_t conn_n_wanted_bytes(const struct conn *conn)
+{
+    unsigned n_fds;
+    size_t body_bytes;
+    int error;
+    if (conn->failed != 0 || conn->partial.body != NULL)
+        return 0;
+    return look_at_front(conn, &n_fds, &body_bytes, &error) == FRONT_BEGUN ? body_bytes : 0;
+}
+
 /* Moves the beginning of an incomplete frame out of the buffer, into its own body. */
 static int begin_partial(struct conn *conn, unsigned n_fds, size_t body_bytes)
 {
@@ -508,6 +523,11 @@ int conn_flush(struct conn *conn)
 size_t conn_n_queued_bytes(const struct conn *conn)
 {
     return outbox_n_bytes(&conn->out);
+}
+
+uint64_t conn_n_sent_bytes(const struct conn *conn)
+{
+    return conn->out.begin;
 }
 
 size_t conn_n_copied_bytes(const struct conn *conn)

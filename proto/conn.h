@@ -57,9 +57,14 @@ int conn_flush(struct conn *conn) GAD_MUST_CHECK;
 
 size_t conn_n_queued_bytes(const struct conn *conn);
 size_t conn_n_copied_bytes(const struct conn *conn); /* of them: without shared ones */
+uint64_t conn_n_sent_bytes(const struct conn *conn); /* since it was made */
 bool conn_has_frame(const struct conn *conn);        /* conn_next() would not say -EAGAIN */
 /* Whether a frame has begun to come that is not complete, and where in the stream it begins. */
 bool conn_is_inside_frame(const struct conn *conn, uint64_t *ret_position);
+/* Memory of the frame that has begun to come, and what the next conn_receive() will take of it for
+ * one that has come into the buffer; 0: none. */
+size_t conn_n_partial_bytes(const struct conn *conn);
+size_t conn_n_wanted_bytes(const struct conn *conn);
 unsigned conn_n_waiting_fds(const struct conn *conn); /* received, of frames not taken yet */
 
 /* Gives back the memory of empty buffers; for a connection that has been quiet for a while. */

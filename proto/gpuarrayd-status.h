@@ -29,7 +29,7 @@
     X(GAD_SHORT_READ, "short-read", "a source holds fewer bytes than were announced")              \
     X(GAD_NO_SPACE, "no-space", "there is no space for an output")                                 \
     X(GAD_IO_ERROR, "io-error", "reading or writing failed")                                       \
-    X(GAD_REGION_FAULT, "region-fault", "the memory of a region went away under the job")          \
+    X(GAD_REGION_FAULT, "region-fault", "memory that was handed over went away under the job")     \
     X(GAD_PROVIDER_FAILED, "provider-failed", "the client could not provide or drain a block")     \
     X(GAD_BAD_CHUNK_TABLE, "bad-chunk-table", "the chunk table does not describe the array")       \
     X(GAD_BAD_JOURNAL, "bad-journal", "the journal is not usable for this job")                    \
@@ -49,6 +49,7 @@
     X(GAD_BUSY, "busy", "somebody else has the file open for writing")                             \
     X(GAD_PERMISSION, "permission-denied", "the system refused access")                            \
     X(GAD_NO_MEMORY, "no-memory", "the process has no memory left")                                \
+    X(GAD_BAD_INDEX, "bad-index", "an index is outside of its array")                              \
     /* This session: connect anew. */                                                              \
     X(GAD_PROTOCOL, "protocol-error", "the peer does not speak the protocol")                      \
     X(GAD_VERSION, "version-mismatch", "the peer speaks another version of the protocol")          \

@@ -1,8 +1,10 @@
 /* msgpack-RPC envelopes, and reading named values out of maps.
  *
- *     request       [0, id, method, [params]]     params: one map
- *     response      [1, id, error, result]        error: nil or a map {code, argument, message,
- * ...} notification  [2, method, [params]]
+ *     request       [0, id, method, [params]]
+ *     response      [1, id, error, result]
+ *     notification  [2, method, [params]]
+ *
+ * The params are one map; an error is nil or a map {code, argument, message, ...}.
  */
 #pragma once
 

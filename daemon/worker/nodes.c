@@ -59,17 +59,29 @@ void nodes_begin_pass(struct wjob *job)
     job->tree = reduce_tree_init(job->carry + job->plan.tree_offset_bytes, &shape);
 }
 
+/* The index as it was given: where it was below 0, the limit was added to it. */
+static void found_index(struct gad_error *error, const struct program_check *check, uint64_t value)
+{
+    if (check->is_signed && value > INT64_MAX)
+        error_found(error, "%s %" PRId64, check->found, (int64_t)(value - check->limit));
+    else
+        error_found(error, "%s %" PRIu64, check->found, value);
+}
+
 /* What the program takes for granted about the results of this pass. */
 static void check(struct wjob *job, const struct program_check *check)
 {
-    const int64_t *value = plan_table(&job->plan, check->reduction, job->carry);
+    const uint64_t *value = plan_table(&job->plan, check->reduction, job->carry);
     struct gad_error error;
-    if (*value == 0)
+    if (*value < check->limit)
         return;
-    error_set(&error, GAD_BAD_ARGUMENT, check->argument, "%s", check->message);
+    error_set(&error, check->status, check->argument, "%s", check->message);
     error_expected(&error, "%s", check->expected);
-    error_found(&error, "%" PRId64 " %s", *value, check->found);
-    wjob_fail(job, GAD_BAD_ARGUMENT, &error);
+    if (check->status == GAD_BAD_INDEX)
+        found_index(&error, check, *value);
+    else
+        error_found(&error, "%" PRIu64 " %s", *value, check->found);
+    wjob_fail(job, check->status, &error);
 }
 
 void nodes_end_pass(struct wjob *job)

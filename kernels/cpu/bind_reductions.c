@@ -57,12 +57,13 @@ static int bind_kths(struct binding *b, const struct reduce_layout *layout, void
     k->some = layout_take(b, KTH_SOME_BYTES);
     for (unsigned i = 0; i < run->n_reductions; i++) {
         const struct reduction *reduction = &layout->reductions[i];
-        if (reduction->op != OP_KTH || reduction->kth >= r->n_elements ||
+        if (reduction->op != OP_KTH || reduction->kth.at >= r->n_elements ||
             memcmp(&reduction->src, &first->src, sizeof(first->src)) != 0)
             return -EINVAL;
         run->reductions[i] = (struct reducing){.reduction = reduction};
-        kth_add_place(k, reduction->kth, reduce_plane(layout, node, i, 0));
+        kth_add_place(k, &reduction->kth, reduce_plane(layout, node, i, 0));
     }
+    kth_find_near(k);
     return 0;
 }
 

@@ -13,6 +13,7 @@
  */
 #pragma once
 
+#include "kernels/kth_place.h"
 #include "proto/dtype.h"
 #include "proto/ops.h"
 
@@ -117,16 +118,21 @@ struct move_kernels {
     move_fn *stream;
 };
 
-/* The elements at some places (ascending, from 0) of the sorted order of n keys: of each of
- * n_columns columns, whose keys lie `step` apart, or of a row of neighbours. results[k]: those at
- * places[k], one for each column. RANKS_BLOCK_BYTES of each row of columns are read, however few
- * columns there are. By dtype: uint32, uint64. */
+/* The elements at some places of the sorted order of n keys: of each of n_columns columns, whose
+ * keys lie `step` apart, or of a row of neighbours. results[k]: those at places[k], one for each
+ * column. RANKS_BLOCK_BYTES of each row of columns are read, however few columns there are. By
+ * dtype: uint32, uint64. */
 #define RANKS_BLOCK_BYTES 128
+struct ranked_place {
+    struct kth_place kth;
+    bool is_near; /* the element of the place before it, or the next one */
+};
 struct ranked {
     size_t n, step; /* in keys */
     size_t n_columns;
     unsigned n_places;
-    const uint32_t *places;
+    bool has_counts; /* some places follow from how many elements are no NaN */
+    const struct ranked_place *places;
     void *const *results;
 };
 typedef void ranks_fn(const struct ranked *r, const void *src);

@@ -16,15 +16,58 @@
 
 #define TURNED_MAX_ROW (KTH_SOME_BYTES / RANKS_BLOCK_BYTES)
 
-void kth_add_place(struct kth *k, uint32_t place, void *plane)
+static int compare_numbers(double a, double b)
+{
+    return (a > b) - (a < b);
+}
+
+/* 0: of the same rank. */
+static int compare_rules(const struct kth_place *a, const struct kth_place *b)
+{
+    int q = compare_numbers(a->q, b->q), shift = compare_numbers(a->shift, b->shift);
+    if (q != 0 || shift != 0)
+        return q != 0 ? q : shift;
+    return a->rounding != b->rounding ? a->rounding - b->rounding : a->is_inner - b->is_inner;
+}
+
+static bool has_rule(const struct kth_place *place)
+{
+    return place->by == KTH_RANK || place->by == KTH_BEHIND;
+}
+
+/* Known places ascend, then come those that follow from counts, and the counts. */
+static int compare_places(const struct kth_place *a, const struct kth_place *b)
+{
+    if (has_rule(a) && has_rule(b)) {
+        int rule = compare_rules(a, b);
+        return rule != 0 ? rule : a->by - b->by;
+    }
+    return a->by != b->by ? a->by - b->by : compare_numbers(a->at, b->at);
+}
+
+static bool is_near(const struct kth_place *place, const struct kth_place *before)
+{
+    if (place->by == KTH_AT && before->by == KTH_AT)
+        return place->at <= before->at + 1;
+    return has_rule(place) && has_rule(before) && compare_rules(place, before) == 0;
+}
+
+void kth_add_place(struct kth *k, const struct kth_place *place, void *plane)
 {
     unsigned i = k->n_places++;
-    for (; i > 0 && k->places[i - 1] > place; i--) {
+    for (; i > 0 && compare_places(&k->places[i - 1].kth, place) > 0; i--) {
         k->places[i] = k->places[i - 1];
         k->planes[i] = k->planes[i - 1];
     }
-    k->places[i] = place;
+    k->places[i].kth = *place;
     k->planes[i] = plane;
+    k->has_counts |= place->by != KTH_AT;
+}
+
+void kth_find_near(struct kth *k)
+{
+    for (unsigned i = 0; i < k->n_places; i++)
+        k->places[i].is_near = i > 0 && is_near(&k->places[i].kth, &k->places[i - 1].kth);
 }
 
 void kth_take(struct kth *k, uint64_t first, size_t n, const void *src)
@@ -43,6 +86,7 @@ static void find(const struct kth *k, ranks_fn *const *kernels, uint64_t cell, s
                                   .step = step,
                                   .n_columns = n_cells,
                                   .n_places = k->n_places,
+                                  .has_counts = k->has_counts,
                                   .places = k->places,
                                   .results = results};
     kernels[k->item_log2 - 2](&ranked, keys);

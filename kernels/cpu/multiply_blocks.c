@@ -6,9 +6,8 @@
  *                | panel | panel | panel |  the right operand: packed once for all rows
  *                +-------+-------+-------+
  *     +-------+  +-------+-------+-------+
- *     | rows  |  | tile  | tile  | tile  |  the left operand: a tile's rows at a time, which stay
- * in
- *     +-------+  +-------+-------+-------+  the first-level cache for the stripe
+ *     | rows  |  | tile  | tile  | tile  |  the left operand: a tile's rows at a time,
+ *     +-------+  +-------+-------+-------+  which stay in the first-level cache
  *
  * Sums wrap, so no order of additions shows in the result.
  *

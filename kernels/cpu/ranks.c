@@ -7,6 +7,7 @@
  * a row, stays in the first-level cache meanwhile. Bits that all elements have in common are known
  * without it: narrow ranges take few steps. The next larger place is found in one step: it has the
  * same element where more than `place` elements are up to that one, else the least larger one.
+ * Places that follow from how many elements are no NaN differ from column to column.
  *
  * Keys are kept as signed integers of the same order, which processors compare in one instruction:
  * their highest bit is turned over. A column is one lane of the block's vectors.
@@ -82,8 +83,8 @@
         v[j] = (ands[j] ^ LEAST_##T) & (T)upper_##T(n_bits);                                       \
         return n_bits;                                                                             \
     }                                                                                              \
-    static inline void step_##T(const struct ranked *r, const T *src, T place, U bit,              \
-                                T##_lanes *v)                                                      \
+    static inline void step_##T(const struct ranked *r, const T *src, const T##_lanes *places,     \
+                                U bit, T##_lanes *v)                                               \
     {                                                                                              \
         T##_lanes counts[N_VECTORS], limits[N_VECTORS];                                            \
         EACH_VECTOR(j)                                                                             \
@@ -97,10 +98,11 @@
             counts[j] -= row[j] < limits[j];                                                       \
         }                                                                                          \
         EACH_VECTOR(j)                                                                             \
-        v[j] |= (counts[j] <= place) & (T)bit;                                                     \
+        v[j] |= (counts[j] <= places[j]) & (T)bit;                                                 \
     }                                                                                              \
-    /* From the element at place - 1 to that at place. */                                          \
-    static inline void next_##T(const struct ranked *r, const T *src, T place, T##_lanes *v)       \
+    /* From the element at place - 1, or at place, to that at place. */                            \
+    static inline void next_##T(const struct ranked *r, const T *src, const T##_lanes *places,     \
+                                T##_lanes *v)                                                      \
     {                                                                                              \
         T##_lanes counts[N_VECTORS], least[N_VECTORS], own[N_VECTORS];                             \
         EACH_VECTOR(j)                                                                             \
@@ -120,7 +122,7 @@
             }                                                                                      \
         }                                                                                          \
         EACH_VECTOR(j)                                                                             \
-        v[j] = PICK(counts[j] > place, own[j], least[j]) ^ LEAST_##T;                              \
+        v[j] = PICK(counts[j] > places[j], own[j], least[j]) ^ LEAST_##T;                          \
     }                                                                                              \
     static inline void largest_##T(const struct ranked *r, const T *src, T##_lanes *v)             \
     {                                                                                              \
@@ -134,21 +136,57 @@
         EACH_VECTOR(j)                                                                             \
         v[j] ^= LEAST_##T;                                                                         \
     }                                                                                              \
+    static inline void count_##T(const struct ranked *r, const T *src, T##_lanes *counts)          \
+    {                                                                                              \
+        EACH_VECTOR(j)                                                                             \
+        counts[j] = (T##_lanes){0};                                                                \
+        for (size_t i = 0; i < r->n; i++) {                                                        \
+            const T##_lanes *row = row_at_##T(r, src, i);                                          \
+            EACH_VECTOR(j)                                                                         \
+            counts[j] -= row[j] < MOST_##T;                                                        \
+        }                                                                                          \
+    }                                                                                              \
+    /* Neighbours often have as many elements. */                                                  \
+    static inline void places_##T(const struct kth_place *kth, const T##_lanes *counts,            \
+                                  T##_lanes *places)                                               \
+    {                                                                                              \
+        T n[RANKS_BLOCK_BYTES / sizeof(T)], at[RANKS_BLOCK_BYTES / sizeof(T)];                     \
+        if (kth->by == KTH_AT) {                                                                   \
+            EACH_VECTOR(j)                                                                         \
+            places[j] = (T##_lanes){0} + (T)kth->at;                                               \
+            return;                                                                                \
+        }                                                                                          \
+        memcpy(n, counts, sizeof(n));                                                              \
+        for (size_t i = 0; i < RANKS_BLOCK_BYTES / sizeof(T); i++)                                 \
+            at[i] = i > 0 && n[i] == n[i - 1] ? at[i - 1] : (T)kth_rank(kth, (u32)n[i]);           \
+        memcpy(places, at, sizeof(at));                                                            \
+    }                                                                                              \
+    static inline void find_##T(const struct ranked *r, const T *src, const T##_lanes *places,     \
+                                unsigned n_bits, const T##_lanes *bases, T##_lanes *v)             \
+    {                                                                                              \
+        EACH_VECTOR(j)                                                                             \
+        v[j] = bases[j];                                                                           \
+        for (unsigned bit = n_bits; bit-- > 0;)                                                    \
+            step_##T(r, src, places, (U)1 << bit, v);                                              \
+    }                                                                                              \
     static void columns_##T(const struct ranked *r, const void *src)                               \
     {                                                                                              \
-        T##_lanes bases[N_VECTORS], v[N_VECTORS];                                                  \
+        T##_lanes bases[N_VECTORS], v[N_VECTORS], counts[N_VECTORS], places[N_VECTORS];            \
         unsigned n_bits = common_##T(r, src, bases);                                               \
+        if (r->has_counts)                                                                         \
+            count_##T(r, src, counts);                                                             \
         for (unsigned k = 0; k < r->n_places; k++) {                                               \
-            T place = (T)r->places[k];                                                             \
-            if (k > 0 && r->places[k] == r->places[k - 1] + 1) {                                   \
-                next_##T(r, src, place, v);                                                        \
-            } else if (r->places[k] + 1 == r->n) {                                                 \
+            const struct ranked_place *place = &r->places[k];                                      \
+            if (place->kth.by != KTH_COUNT)                                                        \
+                places_##T(&place->kth, counts, places);                                           \
+            if (place->kth.by == KTH_COUNT)                                                        \
+                memcpy(v, counts, sizeof(v));                                                      \
+            else if (place->is_near)                                                               \
+                next_##T(r, src, places, v);                                                       \
+            else if (place->kth.by == KTH_AT && place->kth.at + 1 == r->n)                         \
                 largest_##T(r, src, v);                                                            \
-            } else {                                                                               \
-                memcpy(v, bases, sizeof(v));                                                       \
-                for (unsigned bit = n_bits; bit-- > 0;)                                            \
-                    step_##T(r, src, place, (U)1 << bit, v);                                       \
-            }                                                                                      \
+            else                                                                                   \
+                find_##T(r, src, places, n_bits, bases, v);                                        \
             memcpy(r->results[k], v, r->n_columns * sizeof(T));                                    \
         }                                                                                          \
     }
@@ -192,12 +230,16 @@
     static void row_##T(const struct ranked *r, const void *from)                                  \
     {                                                                                              \
         const T *src = from;                                                                       \
+        U count = r->has_counts ? below_##T(r->n, src, MOST_##T) : 0;                              \
         T v = 0;                                                                                   \
         for (unsigned k = 0; k < r->n_places; k++) {                                               \
-            bool is_next = k > 0 && r->places[k] == r->places[k - 1] + 1;                          \
-            v = is_next ? next_of_row_##T(r, src, r->places[k], v)                                 \
-                        : find_in_row_##T(r, src, r->places[k]);                                   \
-            U result = (U)v ^ (U)LEAST_##T;                                                        \
+            const struct ranked_place *place = &r->places[k];                                      \
+            U result = count;                                                                      \
+            if (place->kth.by != KTH_COUNT) {                                                      \
+                U at = kth_rank(&place->kth, (u32)count);                                          \
+                v = place->is_near ? next_of_row_##T(r, src, at, v) : find_in_row_##T(r, src, at); \
+                result = (U)v ^ (U)LEAST_##T;                                                      \
+            }                                                                                      \
             memcpy(r->results[k], &result, sizeof(result));                                        \
         }                                                                                          \
     }

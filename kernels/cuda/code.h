@@ -1,7 +1,8 @@
 /* A pass, encoded for the device: what the host writes into a slot and the interpreter reads there.
  * Plain structs of fixed size, shared by C and CUDA C++; offsets count from the slot's base.
  *
- *     code:  cells | instructions, tasks | operands, tables | grains' records | tables' values
+ *     code:  cells | instructions, tasks | KTHs' places, operands, tables | grains' records |
+ *            tables' values
  *
  * A block of n_threads threads computes a run of elements of one grain in strips. In a strip every
  * thread has CODE_THREAD_ELEMENTS elements, in groups of 2^group_log2 neighbours (4 neighbours, or
@@ -25,6 +26,8 @@
  * What they find for a cell, an element of the kept axes, is in the grain's node.
  */
 #pragma once
+
+#include "kernels/kth_place.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -132,7 +135,7 @@ struct code_task {
     uint8_t result_type; /* of scans */
     uint8_t target_type;
     uint32_t plane;  /* bytes from a node's beginning to the first of its planes */
-    uint32_t n_bins; /* of counts; of CODE_KTH the place */
+    uint32_t n_bins; /* of counts */
 };
 #define CODE_NO_PLACE UINT8_MAX
 
@@ -157,6 +160,7 @@ struct code_header {
     uint32_t n_cells, n_insns, n_loads, n_places;
     uint32_t n_ends; /* the last of the instructions: reductions, stores and what they load */
     uint32_t n_axes_tasks, n_count_tasks, n_scan_tasks;
+    uint32_t kths_offset;   /* struct kth_place [], one for each of the axes' tasks, or none */
     uint32_t tables_offset; /* code_table [] */
     uint32_t n_threads;     /* a power of two */
     uint32_t n_states;      /* one for each reduction; then the counters, if anything is counted */

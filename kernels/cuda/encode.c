@@ -388,6 +388,33 @@ static void write_operands(const struct encoder *e)
     }
 }
 
+/* All of a pass's reductions are KTHs, or none is; all are tasks then, in their order. */
+static bool has_kths(const struct encoder *e)
+{
+    return e->pass->n_reductions > 0 && reduction_at(e, 0)->op == OP_KTH;
+}
+
+static void write_kths(const struct encoder *e)
+{
+    struct kth_place *places = (struct kth_place *)(e->code + e->h.kths_offset);
+    for (unsigned i = 0; has_kths(e) && i < e->pass->n_reductions; i++)
+        places[i] = reduction_at(e, i)->kth;
+}
+
+/* Where everything behind the cells is; returns where it ends. */
+static uint64_t place_parts(struct encoder *e)
+{
+    struct code_header *h = &e->h;
+    uint32_t n_tasks = h->n_axes_tasks + h->n_count_tasks + h->n_scan_tasks;
+    uint32_t n_kths = has_kths(e) ? e->pass->n_reductions : 0;
+    h->insns_offset = h->n_cells * CELL_BYTES;
+    h->kths_offset = h->insns_offset + (h->n_insns + n_tasks) * (uint32_t)sizeof(struct code_insn);
+    h->operands_offset = h->kths_offset + n_kths * (uint32_t)sizeof(struct kth_place);
+    h->tables_offset = (uint32_t)round_up_u64(
+        h->operands_offset + h->n_places * sizeof(struct code_operand), CELL_BYTES);
+    return h->tables_offset + e->places->n_tables * sizeof(struct code_table);
+}
+
 int encode_pass(const struct program *program, unsigned pass, const struct encode_places *places,
                 const struct cpu_view *reduced, const struct encode_nodes *nodes, char *code,
                 struct code_header *ret_header, uint64_t *ret_n_bytes)
@@ -406,18 +433,13 @@ int encode_pass(const struct program *program, unsigned pass, const struct encod
     r = encode_tasks(program, pass, places, NULL, NULL, &e.h);
     if (r)
         return r;
-    uint32_t n_tasks = e.h.n_axes_tasks + e.h.n_count_tasks + e.h.n_scan_tasks;
-    e.h.insns_offset = e.h.n_cells * CELL_BYTES;
-    e.h.operands_offset =
-        e.h.insns_offset + (e.h.n_insns + n_tasks) * (uint32_t)sizeof(struct code_insn);
-    e.h.tables_offset = (uint32_t)round_up_u64(
-        e.h.operands_offset + e.h.n_places * sizeof(struct code_operand), CELL_BYTES);
-    *ret_n_bytes = e.h.tables_offset + places->n_tables * sizeof(struct code_table);
+    *ret_n_bytes = place_parts(&e);
     e.code = code;
     if (code) {
         choose_layout(&e); /* the temporaries are empty again */
         r = encode_insns(&e);
         write_cells(&e);
+        write_kths(&e);
         write_operands(&e);
         if (r == 0)
             r = encode_tasks(program, pass, places, nodes,

@@ -88,7 +88,7 @@ static int add_task(struct tasks *t, const struct reduction *r, unsigned i)
         .type = (uint8_t)encode_type((enum dtype)r->src.dtype),
         .plane_log2 = (uint8_t)log2_of(reduce_plane_dtype(r, 0)),
         .plane = t->nodes ? (uint32_t)t->nodes->planes[i] : 0,
-        .n_bins = r->op == OP_KTH ? r->kth : r->n_bins,
+        .n_bins = r->n_bins,
     };
     int result = encode_reduction_kind(r, &task.kind);
     if (t->to)

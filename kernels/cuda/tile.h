@@ -1,8 +1,7 @@
 /* A tile on its way to the device: what the host writes into a slot, and what comes back.
  *
- *     slot: | code | grains | tables | inputs ... | blocks' results | nodes | outputs ... | values
- * |
- *            ------- to the device -------------->  <------ from the device ------------->
+ *     | code | grains | tables | inputs | blocks' results | nodes | outputs | values |
+ *      ----- to the device ------------>  <------ from the device --------->
  *
  * A slot is a piece of pinned memory and a piece of device memory of the same size; what lies at an
  * offset of the one lies at the same offset of the other. The code is the pass, encoded; a grain's

@@ -98,6 +98,33 @@ static int not_none(struct parser *p, const struct call *call, const struct keyw
     return r;
 }
 
+/* Axes have no names here, as they have where arrays carry labels: axis=time, axis='time'. */
+static int no_axis(struct parser *p, const struct call *call, uint32_t column)
+{
+    char found[64] = "a name";
+    if (p->token.kind == TOKEN_STRING)
+        snprintf(found, sizeof(found), "%.*s", parser_shown_chars(&p->token),
+                 parser_text(p, &p->token));
+    else if (p->c->error != NULL)
+        snprintf(found, sizeof(found), "%.63s", p->c->error->found);
+    int r = fail(p->c, GAD_BAD_EXPRESSION, column,
+                 "%s: an axis is a number from 0 on, or from -1 at the end, not %s",
+                 op_info(call->op)->name, found);
+    error_expected(p->c->error, "an integer, or a tuple of integers");
+    error_found(p->c->error, "%s", found);
+    return r;
+}
+
+static int parse_numbers(struct parser *p, const struct call *call, const struct keyword *k,
+                         uint32_t *ret)
+{
+    uint32_t column = parser_column(p);
+    int r = literals_parse_tuple(p, ret);
+    bool is_string = r == GAD_BAD_EXPRESSION && p->token.kind == TOKEN_STRING;
+    bool is_word = r == GAD_UNKNOWN_NAME || is_string;
+    return is_word && keywords_is(k, "axis") ? no_axis(p, call, column) : r;
+}
+
 static int parse_value(struct parser *p, const struct call *call, const struct keyword *k,
                        uint32_t *ret)
 {
@@ -106,7 +133,7 @@ static int parse_value(struct parser *p, const struct call *call, const struct k
     int r;
     switch (k->kind) {
     case KEYWORD_NONE: return not_none(p, call, k);
-    case KEYWORD_TUPLE: return literals_parse_tuple(p, ret);
+    case KEYWORD_TUPLE: return parse_numbers(p, call, k, ret);
     case KEYWORD_WORD: return literals_parse_word(p, ret);
     case KEYWORD_DTYPE:
         r = literals_parse_dtype(p, &dtype);

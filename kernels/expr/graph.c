@@ -153,7 +153,7 @@ static bool is_same(const struct node *a, const struct node *b)
     return a->kind == b->kind && a->dtype == b->dtype && a->compute == b->compute &&
            a->op == b->op && a->src[0] == b->src[0] && a->src[1] == b->src[1] &&
            a->src[2] == b->src[2] && a->value.u64 == b->value.u64 && a->over == b->over &&
-           a->n_bins == b->n_bins && a->kth == b->kth &&
+           a->n_bins == b->n_bins && memcmp(&a->kth, &b->kth, sizeof(a->kth)) == 0 &&
            ((a->kind != NODE_CONST && a->kind != NODE_INDEX) ||
             (a->shape == b->shape && a->sized == b->sized));
 }

@@ -1,8 +1,8 @@
 /* histogram and histogram_bin_edges, as NumPy computes them.
  *
- *     histogram(a, bins=n, range=(low, high))     edges low + i * ((high - low) / n), the last:
- * high histogram(a, bins=n)                        the same from min(a) to max(a) histogram(a,
- * bins=e)                        edges e, an array
+ *     histogram(a, bins=n, range=(low, high))  edges low + i * ((high - low) / n), then high
+ *     histogram(a, bins=n)                     the same from min(a) to max(a)
+ *     histogram(a, bins=e)                     edges e, an array
  *
  * Bin i holds what is from edge i on and below edge i + 1; the last one also what equals its upper
  * edge. All ways to count are one: SEARCH_RIGHT in the edges, of which the last is replaced by the

@@ -151,19 +151,19 @@ struct node {
     uint8_t n_src;
     uint16_t op;
     uint16_t src[3];
-    uint16_t shape;  /* index into graph->shapes */
-    uint16_t level;  /* the first level of passes in which it can be used */
-    uint16_t need;   /* registers that computing it takes, 0 for what is no NODE_INSN */
-    uint16_t next;   /* in the same bucket */
-    uint64_t reads;  /* bit i: request->args[i] is read, reductions not looked through */
-    uint64_t axes;   /* bit 32 + i: index(i) is read, in the same way */
-    bool is_free;    /* an index() or the number of an element is read that takes what shape it
-                        meets, in the same way */
-    uint16_t sized;  /* the shape of the number of an element that has one; NODE_NONE: there is
-                        none, SIZED_DIFFERENTLY: they are of different sizes */
-    uint16_t over;   /* NODE_REDUCTION and NODE_SCAN: index into graph->shapes; else 0 */
-    uint32_t n_bins; /* BINCOUNT; else 0 */
-    uint32_t kth;    /* KTH; else 0 */
+    uint16_t shape;       /* index into graph->shapes */
+    uint16_t level;       /* the first level of passes in which it can be used */
+    uint16_t need;        /* registers that computing it takes, 0 for what is no NODE_INSN */
+    uint16_t next;        /* in the same bucket */
+    uint64_t reads;       /* bit i: request->args[i] is read, reductions not looked through */
+    uint64_t axes;        /* bit 32 + i: index(i) is read, in the same way */
+    bool is_free;         /* an index() or the number of an element is read that takes what shape it
+                             meets, in the same way */
+    uint16_t sized;       /* the shape of the number of an element that has one; NODE_NONE: there is
+                             none, SIZED_DIFFERENTLY: they are of different sizes */
+    uint16_t over;        /* NODE_REDUCTION and NODE_SCAN: index into graph->shapes; else 0 */
+    uint32_t n_bins;      /* BINCOUNT; else 0 */
+    struct kth_place kth; /* KTH; else 0 */
     union {
         union scalar value; /* NODE_CONST; unused bytes are 0 */
         struct {            /* NODE_INPUT */
@@ -261,6 +261,7 @@ unsigned keywords_count(enum op op);
 unsigned keywords_count_positional(enum op op); /* those that may come without their names */
 /* i < keywords_count(op) */
 struct keyword keywords_get(enum op op, unsigned i);
+bool keywords_is(const struct keyword *k, const char *name);
 /* Its number; keywords_count(op) where there is none. */
 unsigned keywords_find(enum op op, const char *name, size_t n_chars);
 /* The nearest known one, or n_chars 0. */
@@ -395,8 +396,8 @@ int graph_reduce_over(struct compiler *c, enum op op, enum dtype dtype, uint16_t
 int graph_sum_from_minus_zero(struct compiler *c, uint16_t src, uint32_t axes, bool keeps_dims,
                               uint16_t *ret) GAD_MUST_CHECK;
 /* KTH of the source, beside which the result is read. */
-int graph_kth(struct compiler *c, uint16_t src, uint32_t axes, bool keeps_dims, uint32_t kth,
-              uint16_t *ret) GAD_MUST_CHECK;
+int graph_kth(struct compiler *c, uint16_t src, uint32_t axes, bool keeps_dims,
+              const struct kth_place *place, uint16_t *ret) GAD_MUST_CHECK;
 /* bins: int64; weights: float64 or NODE_NONE. */
 int graph_bincount(struct compiler *c, uint16_t bins, uint16_t weights, uint16_t over,
                    uint32_t axes, bool keeps_dims, uint32_t n_bins, bool is_cumulative,
@@ -469,6 +470,10 @@ uint16_t narrow_cast_source(const struct graph *g, uint16_t src, enum dtype dtyp
  * message begins with the operation's name. */
 int checks_add(struct compiler *c, const struct ast_node *n, uint16_t wrong, uint16_t over,
                const char *message, const char *expected, const char *found) GAD_MUST_CHECK;
+/* Likewise where one of the indices, uint64, is not below the length of what they are of;
+ * is_signed: it has been added to those that were below 0. */
+int checks_add_indices(struct compiler *c, const struct ast_node *n, uint16_t indices,
+                       uint16_t over, bool is_signed, int64_t length) GAD_MUST_CHECK;
 
 /* passes.c: what is computed in which pass. A root is an output or a reduction. */
 struct root {

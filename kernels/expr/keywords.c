@@ -43,6 +43,11 @@ unsigned keywords_count_positional(enum op op)
     return n;
 }
 
+bool keywords_is(const struct keyword *k, const char *name)
+{
+    return strlen(name) == k->n_chars && memcmp(name, k->name, k->n_chars) == 0;
+}
+
 static enum keyword_kind kind_of(const struct keyword *k)
 {
     static const struct {
@@ -54,7 +59,7 @@ static enum keyword_kind kind_of(const struct keyword *k)
         {"mode", KEYWORD_WORD},  {"range", KEYWORD_TUPLE},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(kinds); i++)
-        if (strlen(kinds[i].name) == k->n_chars && memcmp(kinds[i].name, k->name, k->n_chars) == 0)
+        if (keywords_is(k, kinds[i].name))
             return kinds[i].kind;
     return KEYWORD_EXPRESSION;
 }

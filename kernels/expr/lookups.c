@@ -198,24 +198,29 @@ static bool may_be_negative(const struct lower *l, uint16_t index)
     return dtype_is_signed(types_of_node(l->c, index));
 }
 
-/* From -length on; those below 0 count from the end. */
+/* Whether no index of the dtype, an integer, can be outside. */
+static bool has_all(enum dtype dtype, int64_t length)
+{
+    unsigned n_bits = 8 * (unsigned)dtype_size(dtype) - dtype_is_signed(dtype);
+    return n_bits < 63 && INT64_C(1) << n_bits <= length;
+}
+
+/* From -length on; those below 0 count from the end. What is still below 0 then is, without its
+ * sign, beyond any length. */
 static uint16_t raise_index(struct lower *l, uint16_t given, int64_t length)
 {
-    char expected[64];
+    enum dtype dtype = types_of_node(l->c, given);
     uint16_t index = lower_cast(l, given, DTYPE_INT64);
-    uint16_t wrong = compare(l, OP_GREATER_EQUAL, given, length);
-    if (may_be_negative(l, given))
-        wrong = lower_binary(l, OP_BITWISE_OR, wrong, compare(l, OP_LESS, given, -length));
-    snprintf(expected, sizeof(expected), "%" PRId64 " to %" PRId64, -length, length - 1);
-    if (l->r == 0)
-        l->r = checks_add(l->c, l->n, wrong, l->c->graph.nodes[given].shape,
-                          "there are indices outside of the array; write mode=clip or mode=wrap "
-                          "if that is meant",
-                          expected, "indices outside");
-    if (!may_be_negative(l, given))
-        return index;
-    uint16_t from_end = lower_binary(l, OP_ADD, index, integer(l, length));
-    return lower_where(l, compare(l, OP_LESS, given, 0), from_end, index);
+    bool is_signed = may_be_negative(l, given);
+    if (is_signed) {
+        uint16_t from_end = lower_binary(l, OP_ADD, index, integer(l, length));
+        index = lower_where(l, compare(l, OP_LESS, given, 0), from_end, index);
+    }
+    uint16_t place = lower_cast(l, is_signed ? index : given, DTYPE_UINT64);
+    if (l->r == 0 && !has_all(dtype, length))
+        l->r = checks_add_indices(l->c, l->n, place, l->c->graph.nodes[given].shape, is_signed,
+                                  length);
+    return index;
 }
 
 /* Of uint64 more than int64 holds is beyond the end. */
@@ -257,7 +262,7 @@ static int take_of_none(struct lower *l, uint16_t a, uint16_t indices, struct va
     const struct node *n = &l->c->graph.nodes[indices];
     if (l->c->graph.shapes[n->shape].n_elements == 0)
         return lower_finish(l, zeros(l, indices, types_of_node(l->c, a)), ret);
-    int r = fail(l->c, GAD_BAD_SHAPE, l->n->column, "take: there is nothing to take from");
+    int r = fail(l->c, GAD_BAD_INDEX, l->n->column, "take: there is nothing to take from");
     error_expected(l->c->error, "an array with elements, or no indices");
     error_found(l->c->error, "shape (0,)");
     return r;

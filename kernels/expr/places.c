@@ -6,7 +6,8 @@
  * the bit. Below the first and behind the last element there is no neighbour.
  *
  * n is a node: a constant where it is known, and then all of this folds to constants, or how many
- * elements of each slice are not NaN.
+ * elements of each slice are not NaN. A KTH finds the rank by itself, by a rule that is rewritten
+ * so that all methods have it.
  *
  * Called by selection.c for the ranks, and by quantiles.c for the weights.
  */
@@ -46,53 +47,78 @@ static uint16_t number(struct lower *l, double value)
     return lower_float(l, DTYPE_FLOAT64, value);
 }
 
-/* n*q + (alpha + q*(1 - alpha - beta)) - 1 */
-static uint16_t place_of_parameters(struct lower *l, uint16_t n, double q, double alpha,
-                                    double beta)
+/* Places are inside where they are from the first element to the last one for every q of 0 to 1. */
+static bool is_inside(enum quantile_method method)
 {
-    uint16_t place = lower_binary(l, OP_MULTIPLY, n, number(l, q));
-    place = lower_binary(l, OP_ADD, place, number(l, alpha + q * (1 - alpha - beta)));
-    return lower_binary(l, OP_SUBTRACT, place, number(l, 1));
+    return method == QUANTILE_LINEAR || method == QUANTILE_LOWER || method == QUANTILE_HIGHER ||
+           method == QUANTILE_NEAREST || method == QUANTILE_MIDPOINT || method == QUANTILE_MEDIAN;
 }
 
-static uint16_t place_of(struct lower *l, enum quantile_method method, uint16_t n, double q)
+/* By Hyndman and Fan's parameters. */
+static double shift_of(enum quantile_method method, double q)
 {
-    uint16_t linear =
-        lower_binary(l, OP_MULTIPLY, lower_binary(l, OP_SUBTRACT, n, number(l, 1)), number(l, q));
-    uint16_t part = lower_binary(l, OP_MULTIPLY, n, number(l, q));
-    part = lower_binary(l, OP_SUBTRACT, part, number(l, 1));
+    double alpha;
     switch (method) {
-    case QUANTILE_LOWER: return lower_unary(l, OP_FLOOR, linear);
-    case QUANTILE_HIGHER: return lower_unary(l, OP_CEIL, linear);
-    case QUANTILE_NEAREST: return lower_unary(l, OP_RINT, linear);
-    case QUANTILE_MIDPOINT:
-        linear = lower_binary(l, OP_ADD, lower_unary(l, OP_FLOOR, linear),
-                              lower_unary(l, OP_CEIL, linear));
-        return lower_binary(l, OP_MULTIPLY, number(l, 0.5), linear);
-    case QUANTILE_INVERTED_CDF:
-    case QUANTILE_AVERAGED_INVERTED_CDF: return part;
-    case QUANTILE_CLOSEST_OBSERVATION: return lower_binary(l, OP_SUBTRACT, part, number(l, 0.5));
-    case QUANTILE_INTERPOLATED_INVERTED_CDF: return place_of_parameters(l, n, q, 0, 1);
-    case QUANTILE_HAZEN: return place_of_parameters(l, n, q, 0.5, 0.5);
-    case QUANTILE_WEIBULL: return place_of_parameters(l, n, q, 0, 0);
-    case QUANTILE_MEDIAN_UNBIASED: return place_of_parameters(l, n, q, 1 / 3.0, 1 / 3.0);
-    case QUANTILE_NORMAL_UNBIASED: return place_of_parameters(l, n, q, 3 / 8.0, 3 / 8.0);
-    default: return linear;
+    case QUANTILE_HAZEN: alpha = 0.5; break;
+    case QUANTILE_WEIBULL: alpha = 0; break;
+    case QUANTILE_MEDIAN_UNBIASED: alpha = 1 / 3.0; break;
+    case QUANTILE_NORMAL_UNBIASED: alpha = 3 / 8.0; break;
+    default: return 0;
     }
+    return alpha + q * (1 - alpha - alpha);
 }
 
-/* The element at the place's floor or the one behind it, from the first on. */
-static uint16_t rank_of_step(struct lower *l, enum quantile_method method, uint16_t place,
-                             uint16_t floor, uint16_t fraction)
+/* NumPy rounds closest_observation's after it has taken 1 away, n * q - 1.5 up, and halves to odd
+ * ones: that is n * q to the nearest, less 1. */
+void places_rule(enum quantile_method method, double q, struct kth_place *ret)
 {
-    uint16_t zero = number(l, 0), stays = lower_binary(l, OP_EQUAL, fraction, zero);
-    if (method == QUANTILE_CLOSEST_OBSERVATION) { /* where it is odd */
-        uint16_t half = lower_binary(l, OP_MULTIPLY, floor, number(l, 0.5));
-        half = lower_binary(l, OP_MULTIPLY, lower_unary(l, OP_FLOOR, half), number(l, 2));
-        stays = lower_binary(l, OP_BITWISE_AND, stays, lower_binary(l, OP_NOT_EQUAL, floor, half));
-    }
-    uint16_t rank = lower_where(l, stays, floor, lower_binary(l, OP_ADD, floor, number(l, 1)));
-    return lower_where(l, lower_binary(l, OP_LESS, place, zero), zero, rank);
+    *ret = (struct kth_place){.by = KTH_RANK,
+                              .rounding = KTH_FLOOR,
+                              .is_inner = is_inside(method),
+                              .q = q,
+                              .shift = shift_of(method, q)};
+    if (method == QUANTILE_HIGHER || method == QUANTILE_INVERTED_CDF)
+        ret->rounding = KTH_CEIL;
+    else if (method == QUANTILE_NEAREST || method == QUANTILE_CLOSEST_OBSERVATION)
+        ret->rounding = KTH_RINT;
+}
+
+static uint16_t product_of(struct lower *l, const struct kth_place *rule, uint16_t n)
+{
+    if (rule->is_inner)
+        n = lower_binary(l, OP_SUBTRACT, n, number(l, 1));
+    uint16_t product = lower_binary(l, OP_MULTIPLY, n, number(l, rule->q));
+    return rule->shift == 0 ? product : lower_binary(l, OP_ADD, product, number(l, rule->shift));
+}
+
+static uint16_t within(struct lower *l, uint16_t rank, uint16_t n)
+{
+    uint16_t last = lower_binary(l, OP_SUBTRACT, n, number(l, 1));
+    return lower_binary(l, OP_MINIMUM, lower_binary(l, OP_MAXIMUM, rank, number(l, 0)), last);
+}
+
+/* Of a method whose results are elements. */
+static uint16_t rank_of(struct lower *l, const struct kth_place *rule, uint16_t n)
+{
+    static const enum op roundings[] = {
+        [KTH_FLOOR] = OP_FLOOR, [KTH_CEIL] = OP_CEIL, [KTH_RINT] = OP_RINT};
+    uint16_t rank = lower_unary(l, roundings[rule->rounding], product_of(l, rule, n));
+    if (rule->is_inner)
+        return rank;
+    return within(l, lower_binary(l, OP_SUBTRACT, rank, number(l, 1)), n);
+}
+
+static uint16_t place_of(struct lower *l, enum quantile_method method, const struct kth_place *rule,
+                         uint16_t n)
+{
+    uint16_t place = product_of(l, rule, n);
+    if (!rule->is_inner)
+        return lower_binary(l, OP_SUBTRACT, place, number(l, 1));
+    if (method != QUANTILE_MIDPOINT)
+        return place;
+    uint16_t both =
+        lower_binary(l, OP_ADD, lower_unary(l, OP_FLOOR, place), lower_unary(l, OP_CEIL, place));
+    return lower_binary(l, OP_MULTIPLY, number(l, 0.5), both);
 }
 
 static uint16_t weight_of(struct lower *l, enum quantile_method method, uint16_t fraction)
@@ -106,31 +132,29 @@ static uint16_t weight_of(struct lower *l, enum quantile_method method, uint16_t
     }
 }
 
-/* From the first element to the last one for every q of 0 to 1. */
-static bool is_inside(enum quantile_method method)
-{
-    return method == QUANTILE_LINEAR || method == QUANTILE_LOWER || method == QUANTILE_HIGHER ||
-           method == QUANTILE_NEAREST || method == QUANTILE_MIDPOINT || method == QUANTILE_MEDIAN;
-}
-
 void places_find(struct lower *l, enum quantile_method method, uint16_t n, double q,
                  struct quantile_place *ret)
 {
-    uint16_t place = place_of(l, method, n, q), zero = number(l, 0);
+    struct kth_place rule;
+    places_rule(method, q, &rule);
+    *ret = (struct quantile_place){.weight = NODE_NONE, .has_next = NODE_NONE};
+    if (places_is_discrete(method)) {
+        ret->rank = rank_of(l, &rule, n);
+        return;
+    }
+    uint16_t place = place_of(l, method, &rule, n), zero = number(l, 0);
     uint16_t floor = lower_unary(l, OP_FLOOR, place);
     uint16_t fraction = lower_binary(l, OP_SUBTRACT, place, floor);
-    uint16_t last = lower_binary(l, OP_SUBTRACT, n, number(l, 1));
     ret->rank = floor;
     ret->weight = weight_of(l, method, fraction);
-    ret->has_next = method == QUANTILE_MEDIAN ? lower_binary(l, OP_NOT_EQUAL, fraction, zero)
-                                              : lower_binary(l, OP_LESS, place, last);
-    if (is_inside(method))
+    ret->has_next =
+        method == QUANTILE_MEDIAN
+            ? lower_binary(l, OP_NOT_EQUAL, fraction, zero)
+            : lower_binary(l, OP_LESS, place, lower_binary(l, OP_SUBTRACT, n, number(l, 1)));
+    if (rule.is_inner)
         return;
     uint16_t is_behind = lower_binary(l, OP_GREATER_EQUAL, place, zero);
+    ret->rank = within(l, floor, n);
     ret->has_next = lower_binary(l, OP_BITWISE_AND, is_behind, ret->has_next);
     ret->weight = lower_where(l, ret->has_next, ret->weight, zero);
-    if (method == QUANTILE_INVERTED_CDF || method == QUANTILE_CLOSEST_OBSERVATION)
-        ret->rank = rank_of_step(l, method, place, floor, fraction);
-    else
-        ret->rank = lower_binary(l, OP_MINIMUM, lower_binary(l, OP_MAXIMUM, floor, zero), last);
 }

@@ -108,10 +108,25 @@ static void add_axes(struct text *t, const struct program *p, unsigned reduction
     add_shape(t, ndim, shape);
 }
 
+/* Of the n keys that are no NaN's. */
+static void add_place(struct text *t, const struct kth_place *place)
+{
+    static const char *const roundings[] = {"floor", "ceil", "rint"};
+    if (place->by == KTH_COUNT)
+        add(t, ": n");
+    if (place->by == KTH_AT)
+        add(t, " at %u", place->at);
+    if (place->by != KTH_RANK && place->by != KTH_BEHIND)
+        return;
+    add(t, place->by == KTH_RANK ? " at " : " behind ");
+    add(t, "%s(%s * %g + %g)%s", roundings[place->rounding], place->is_inner ? "(n - 1)" : "n",
+        place->q, place->shift, place->is_inner ? "" : " - 1");
+}
+
 static void add_details(struct text *t, const struct program *p, const struct reduction *r)
 {
     if (r->op == OP_KTH)
-        add(t, " at %u", r->kth);
+        add_place(t, &r->kth);
     if (r->has_minus_zero)
         add(t, " from -0");
     if (r->n_bins == 0)
@@ -166,7 +181,8 @@ static void add_pass(struct text *t, const struct program *p, unsigned index)
     }
     for (unsigned i = 0; i < p->n_checks; i++)
         if (p->reductions[p->checks[i].reduction].pass == index)
-            add(t, "  red%u must be 0: %s\n", p->checks[i].reduction, p->checks[i].expected);
+            add(t, "  red%u must be below %" PRIu64 ": %s\n", p->checks[i].reduction,
+                p->checks[i].limit, p->checks[i].expected);
 }
 
 void program_print(const struct program *program, char *buffer, size_t n_bytes)

@@ -27,14 +27,16 @@ enum quantile_method {
 /* Between two neighbours of n sorted elements: nodes, of n's shape or constants. */
 struct quantile_place {
     uint16_t rank;     /* float64, from 0 */
-    uint16_t weight;   /* float64: of the neighbour behind it */
-    uint16_t has_next; /* bool: there is one, and it has a say */
+    uint16_t weight;   /* float64: of the neighbour behind it; NODE_NONE: the method is discrete */
+    uint16_t has_next; /* bool: there is one, and it has a say; NODE_NONE as above */
 };
 
 /* places.c */
 int places_method(struct compiler *c, const struct ast_node *n,
                   enum quantile_method *ret) GAD_MUST_CHECK;
 bool places_is_discrete(enum quantile_method method); /* results are elements */
+/* The rank as a KTH finds it, by how many elements there are. */
+void places_rule(enum quantile_method method, double q, struct kth_place *ret);
 /* n: float64, how many elements there are. */
 void places_find(struct lower *l, enum quantile_method method, uint16_t n, double q,
                  struct quantile_place *ret);

@@ -293,11 +293,11 @@ bool reduce_has_kth(const struct reduce *k)
     return k->axes != 0 && k->n_reduced > 1 && (uint64_t)k->n_reduced <= most;
 }
 
-uint16_t reduce_kth(struct reduce *k, uint16_t keys, uint32_t kth)
+uint16_t reduce_kth(struct reduce *k, uint16_t keys, const struct kth_place *place)
 {
     uint16_t node = 0;
     if (k->l.r == 0)
-        k->l.r = graph_kth(k->l.c, keys, k->axes, must_keep(k), kth, &node);
+        k->l.r = graph_kth(k->l.c, keys, k->axes, must_keep(k), place, &node);
     return node;
 }
 

@@ -108,8 +108,8 @@ int graph_reduce(struct compiler *c, enum op op, enum dtype dtype, uint16_t src,
     return graph_reduce_over(c, op, dtype, src, c->graph.nodes[src].shape, axes, keeps_dims, ret);
 }
 
-int graph_kth(struct compiler *c, uint16_t src, uint32_t axes, bool keeps_dims, uint32_t kth,
-              uint16_t *ret)
+int graph_kth(struct compiler *c, uint16_t src, uint32_t axes, bool keeps_dims,
+              const struct kth_place *place, uint16_t *ret)
 {
     enum dtype dtype = (enum dtype)c->graph.nodes[src].dtype;
     struct node key = graph_key(NODE_REDUCTION, dtype);
@@ -118,7 +118,7 @@ int graph_kth(struct compiler *c, uint16_t src, uint32_t axes, bool keeps_dims, 
     key.over = c->graph.nodes[src].shape;
     key.reduced_axes = axes;
     key.keeps_dims = keeps_dims;
-    key.kth = kth;
+    key.kth = *place;
     int r = add_source(c, &key, src);
     if (r == 0)
         r = shape_of_result(c, key.over, axes, keeps_dims, 0, &key.shape);

@@ -2,7 +2,7 @@
  * sorted order at a time.
  *
  * Every element has a key, an unsigned integer in the same order (floats by ORDERED_KEY, signed
- * integers by an offset). KTHs take one pass; they need to know the ranks, so NaNs must count.
+ * integers by an offset). KTHs take one pass; where NaNs are left out, they find the ranks, too.
  *
  * Radix selection takes more. From the highest digit down, a pass over the elements counts how many
  * have each value of the digit among those whose higher digits are the wanted element's; with
@@ -322,10 +322,27 @@ static void find_among_few(struct digits *d)
 
 static uint16_t element_at(struct digits *d, uint64_t rank)
 {
-    return from_key(d, reduce_kth(d->s->k, d->key, (uint32_t)rank));
+    struct kth_place place = {.by = KTH_AT, .at = (uint32_t)rank};
+    return from_key(d, reduce_kth(d->s->k, d->key, &place));
 }
 
-/* Ranks are constants of what is left of a slice's elements: all of them. */
+/* Ranks are of the elements that each slice has without its NaNs. */
+static void find_numbers_in_one_pass(struct digits *d)
+{
+    struct selection *s = d->s;
+    struct kth_place place = {.by = KTH_COUNT};
+    s->largest = NODE_NONE;
+    s->n_elements = lower_cast(d->l, reduce_kth(s->k, d->key, &place), DTYPE_FLOAT64);
+    for (unsigned i = 0; i < s->n && d->l->r == 0; i++) {
+        places_rule(s->method, s->q[i], &place);
+        s->at[i] = s->next[i] = from_key(d, reduce_kth(s->k, d->key, &place));
+        place.by = KTH_BEHIND;
+        if (s->needs_next)
+            s->next[i] = from_key(d, reduce_kth(s->k, d->key, &place));
+    }
+}
+
+/* Ranks are constants. */
 static void find_in_one_pass(struct digits *d)
 {
     struct selection *s = d->s;
@@ -374,8 +391,11 @@ void selection_run(struct selection *s)
     if (d.l->r != 0)
         return;
     const struct graph *g = &d.l->c->graph;
-    if (!s->ignores_nan && reduce_has_kth(s->k)) {
-        find_in_one_pass(&d);
+    if (reduce_has_kth(s->k)) {
+        if (s->ignores_nan)
+            find_numbers_in_one_pass(&d);
+        else
+            find_in_one_pass(&d);
         return;
     }
     s->largest = s->ignores_nan ? NODE_NONE : reduce_beside(s->k, OP_MAX, s->k->src);

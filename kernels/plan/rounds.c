@@ -232,7 +232,8 @@ static bool fits_at(struct search *s, int64_t round_length, uint64_t max_bytes)
     return planner_place_all(places, n) <= max_bytes;
 }
 
-/* The longest rounds whose results fit. Most choices are none: the shortest would not, either. */
+/* The longest rounds whose results fit. Most choices are none: the shortest would not, either. When
+ * the steps are used up the answer means nothing. */
 static bool choose_length(struct search *s, uint64_t max_bytes)
 {
     int64_t length = s->length, unit = chunk_unit(s), round_length = unit;
@@ -242,11 +243,13 @@ static bool choose_length(struct search *s, uint64_t max_bytes)
             return false;
         for (round_length = 1; 2 * round_length < unit; round_length *= 2)
             ;
-        while (round_length > 1 && !fits_at(s, round_length, max_bytes))
+        while (round_length > 1 && !planner_is_out_of_steps(s->p) &&
+               !fits_at(s, round_length, max_bytes))
             round_length /= 2;
         return fits_at(s, round_length, max_bytes);
     }
-    while (round_length <= (length - 1) / 2 && fits_at(s, 2 * round_length, max_bytes))
+    while (round_length <= (length - 1) / 2 && !planner_is_out_of_steps(s->p) &&
+           fits_at(s, 2 * round_length, max_bytes))
         round_length *= 2;
     return fits_at(s, round_length, max_bytes);
 }
@@ -357,7 +360,8 @@ bool planner_choose_rounds(struct planner *p, uint64_t max_bytes)
     if (which == p->program->n_reductions)
         return false;
     unsigned pass = p->program->reductions[which].pass;
-    for (int i = 0; i < p->program->passes[pass].ndim && !is_found; i++)
+    for (int i = 0; i < p->program->passes[pass].ndim && !is_found && !planner_is_out_of_steps(p);
+         i++)
         is_found = try_axis(&s, pass, p->plan->passes[pass].geometry.axis_order[i], max_bytes);
     if (!is_found)
         p->round_length = 0;

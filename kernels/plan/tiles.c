@@ -8,7 +8,11 @@
  * of their operands. The more, the better the link is used; but copies there, kernels and copies
  * back overlap only where there are several tiles, so a pass is cut into MIN_DEVICE_TILES unless
  * they would be of less than MIN_DEVICE_BYTES, of which a link takes about as long as it takes to
- * begin.
+ * begin. A kernel cannot be interrupted, and other users' stand behind it: where its arithmetic may
+ * take longer than PLAN_LONG_TURN_NS on a device that computes as fast as DEVICE_CORES of the cores
+ * for which costs are known, the tile has fewer grains, down to one. The weakest device that is
+ * worth having has some 50 lanes for float64 and 3000 for float32, each a few times slower than a
+ * core that computes element by element, as those at their worst do.
  *
  * A provider's blocks come one by one into few slots: with several grains a tile, few tiles would
  * hold all of them. So it has one, or a leaf.
@@ -33,6 +37,7 @@
 #define MIN_TILES_PER_THREAD 4
 #define MIN_DEVICE_TILES     8
 #define MIN_DEVICE_BYTES     (1024u * 1024)
+#define DEVICE_CORES         16u
 #define MAX_LEAF_LOG2        3
 #define LEAF_MAX_WORK        8                  /* an element */
 #define LEAF_LEAST_ELEMENTS  (INT64_C(1) << 24) /* of the pass: there are tiles for all threads */
@@ -116,20 +121,6 @@ static unsigned choose_leaf_log2(const struct planner *p, unsigned index)
     return n_elements >= LEAF_LEAST_ELEMENTS ? k : 0;
 }
 
-static unsigned device_tile_log2(const struct planner *p, unsigned index)
-{
-    const struct plan_pass *planned = &p->plan->passes[index];
-    const struct cuda_tile_room *room = &planned->room;
-    uint64_t grain_bytes = room->input_bytes + room->output_bytes;
-    unsigned k = 0;
-    while (can_grow(planned, k) && (UINT64_C(2) << k) <= CUDA_TILE_MAX_GRAINS &&
-           cuda_tile_need_bytes(p->program, index, UINT64_C(2) << k, room) <=
-               p->limits->slot_bytes &&
-           ((grain_bytes << k) < MIN_DEVICE_BYTES || tiles_at(planned, k + 1) >= MIN_DEVICE_TILES))
-        k++;
-    return k;
-}
-
 static uint64_t grain_worst_ns(const struct planner *p, unsigned index)
 {
     const struct geometry *g = &p->plan->passes[index].geometry;
@@ -138,6 +129,22 @@ static uint64_t grain_worst_ns(const struct planner *p, unsigned index)
     for (int i = 0; i < g->ndim; i++)
         ns *= (uint64_t)g->grain_shape[i]; /* a grain has at most 2^18 elements */
     return ns;
+}
+
+static unsigned device_tile_log2(const struct planner *p, unsigned index)
+{
+    const struct plan_pass *planned = &p->plan->passes[index];
+    const struct cuda_tile_room *room = &planned->room;
+    uint64_t grain_bytes = room->input_bytes + room->output_bytes;
+    uint64_t grain_ns = grain_worst_ns(p, index) / DEVICE_CORES;
+    unsigned k = 0;
+    while (can_grow(planned, k) && (UINT64_C(2) << k) <= CUDA_TILE_MAX_GRAINS &&
+           cuda_tile_need_bytes(p->program, index, UINT64_C(2) << k, room) <=
+               p->limits->slot_bytes &&
+           (grain_ns << (k + 1)) <= PLAN_LONG_TURN_NS &&
+           ((grain_bytes << k) < MIN_DEVICE_BYTES || tiles_at(planned, k + 1) >= MIN_DEVICE_TILES))
+        k++;
+    return k;
 }
 
 static unsigned cpu_tile_log2(const struct planner *p, unsigned index)

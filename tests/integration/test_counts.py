@@ -281,11 +281,30 @@ def test_take_of_special_floats_and_of_nothing(w):
     assert got.tobytes() == a.tobytes()
     same(w.compute("take(a, i)", a=a[:0], i=np.zeros((0, 3), "i4")), np.zeros((0, 3)), "nothing")
     same(w.compute("take(a, 2)", a=a), a[2], "one")
-    fails(w, "bad-shape", "outputs[0]", "take(a, i)", a=a[:0], i=np.zeros(1, "i4"))
+    fails(w, "bad-index", "outputs[0]", "take(a, i)", a=a[:0], i=np.zeros(1, "i4"))
     fails(w, "bad-shape", "outputs[0]", "take(a, i, axis=1)", a=a, i=np.zeros(1, "i4"))
     fails(w, "bad-dtype", "outputs[0]", "take(a, i)", a=a, i=np.zeros(1))
-    error = fails(w, "bad-argument", "outputs[0]", "take(a, i)", a=a, i=np.array([4, 5, -6, -5]))
-    assert error.found.startswith("2 indices outside") and error.expected == "-5 to 4"
+
+
+@pytest.mark.parametrize("dtype, given, found", [
+    ("i8", [4, 5, -5], 5), ("i8", [4, -6, -5], -6), ("i8", [-2**63, 0], -2**63),
+    ("i8", [2**63 - 1, 0], 2**63 - 1), ("u8", [2, 2**64 - 1], 2**64 - 1), ("u8", [5, 7, 6], 7),
+    ("i1", [127, 5], 127), ("i1", [-128, 0], -128), ("u1", [4, 5], 5), ("i4", 5, 5), ("u2", 9, 9)])
+def test_an_index_that_is_outside_is_told(w, dtype, given, found):
+    error = fails(w, "bad-index", "outputs[0]", "take(a, i) * 2", a=np.arange(5.0),
+                  i=np.array(given, dtype))
+    assert error.expected == "-5 to 4 along axis 0 of length 5" and error.found == f"index {found}"
+
+
+def test_an_index_that_is_outside_among_many(w):
+    a, region = np.arange(20.0), wire.Region(w, 800000)
+    i = region.array("i4", (200000,))
+    i[:] = np.arange(-20, 20).repeat(5000)
+    given = wire.described(i, region.at())
+    same(w.compute("sum(take(a, i))", a=a, i=given), a.sum() * 10000, "all")
+    i[170000] = 20
+    error = fails(w, "bad-index", "outputs[0]", "sum(take(a, i))", a=a, i=given)
+    assert error.found == "index 20"
 
 
 def test_choice_and_permutation_of_arrays(w):

@@ -10,6 +10,7 @@ from test_quantiles import (  # noqa: F401: run here too
     test_inside_expressions,
     test_nan_and_infinities,
     test_of_nothing,
+    test_places_follow_from_each_slices_own_count,
     test_the_ends_of_integers,
 )
 

@@ -133,7 +133,7 @@ def compare(w, a, requests):
     return [failure for failure in failures if failure]
 
 
-def drawn(rng, name, ndim, itemsize):
+def drawn(rng, name, ndim):
     """One request's keywords and q."""
     keywords = {}
     axes = list(axes_of(ndim))
@@ -144,10 +144,7 @@ def drawn(rng, name, ndim, itemsize):
         keywords["keepdims"] = bool(rng.integers(2))
     if not name.endswith("median") and rng.random() < 0.8:
         keywords["method"] = METHODS[rng.integers(len(METHODS))]
-    q = QS[rng.integers(len(QS))]
-    if name.startswith("nan") and itemsize == 8 and q == QS[-1]:
-        q = q[:4]  # of more there are more instructions than a job can have
-    return name, q, keywords
+    return name, QS[rng.integers(len(QS))], keywords
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -155,8 +152,7 @@ def test_every_function(w, dtype):
     rng = np.random.default_rng(zlib.crc32(dtype.encode()))
     failures, n = [], 0
     for shape, seed in itertools.product(SHAPES, range(3)):
-        some = [drawn(rng, name, len(shape), np.dtype(dtype).itemsize)
-                for name in NAMES + ["median", "nanmedian"]]
+        some = [drawn(rng, name, len(shape)) for name in NAMES + ["median", "nanmedian"]]
         failures += compare(w, values(dtype, shape, seed), some)
         n += len(some)
     assert_none(failures, n)
@@ -169,16 +165,43 @@ def test_every_method_at_every_q(w, dtype, method):
     for seed, q in conftest.some(list(enumerate(QS)), 2):
         a = values(dtype, (9, 8), seed)
         some = [(name, q, {"method": method, **axis}) for name in ("quantile", "nanquantile")
-                if name == "quantile" or np.size(q) < 8
                 for axis in ({}, {"axis": 0}, {"axis": 1, "keepdims": True})]
         failures += compare(w, a, some)
         n += len(some)
     assert_none(failures, n)
 
 
+def with_gaps(rng, dtype, shape):
+    """Slices with every share of NaN, some with nothing else, others without any."""
+    a = np.round(rng.normal(0, 5, shape)) if rng.integers(2) else rng.normal(0, 5, shape)
+    share = rng.choice([0, 0.05, 0.5, 0.95, 1], shape[:1] + (1,) * (len(shape) - 1))
+    is_gap = rng.random(shape) < share
+    a[rng.random(shape) < 0.02] = -np.inf
+    a[rng.random(shape) < 0.1] = -0.0
+    a = np.where(is_gap, rng.choice([np.nan, -np.nan], shape), a).astype(dtype)
+    return a if rng.integers(2) else np.ascontiguousarray(np.moveaxis(a, 0, -1))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_places_follow_from_each_slices_own_count(w, dtype, method):
+    """At the ends, in the middle and at places that rounding decides."""
+    failures, n = [], 0
+    rng = np.random.default_rng(zlib.crc32(f"{dtype}{method}".encode()))
+    for shape in conftest.some([(40, 11), (6, 64), (3, 4, 30), (2, 1000), (90, 50)], 2):
+        a = with_gaps(rng, dtype, shape)
+        qs = [0.0, 1.0, 0.5, 1 / 3, float(rng.random()), [0.1, 0.5, float(rng.random())]]
+        some = [(name, q, {"method": method, "axis": axis, "keepdims": bool(rng.integers(2))})
+                for name in ("nanquantile", "nanpercentile") for q in qs for axis in (0, -1)]
+        some += [("nanmedian", 0.5, {"axis": axis}) for axis in axes_of(a.ndim)]
+        failures += compare(w, a, some)
+        n += len(some)
+    assert_none(failures, n)
+
+
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i8", "u1"])
-def test_of_few_elements(w, dtype):
-    """Slices so short that the elements are found one after the other, with some alike."""
+def test_of_few_elements(w, folder, dtype):
+    """Slices so short that the elements of chunks are found one after the other, with some alike."""
     failures, n = [], 0
     for k, seed in itertools.product(range(1, 10), range(3)):
         a = np.ascontiguousarray(values(dtype, (k, 700), seed).T[:, :k])
@@ -188,7 +211,13 @@ def test_of_few_elements(w, dtype):
                 for q in (0.5, [0.1, 0.3, 0.5, 0.9], [0, 1])
                 for axis in (1, -1) if "median" not in name or q == 0.5]
         failures += compare(w, a, some)
-        n += len(some)
+        source = Source(w, a, "chunks", folder)
+        for name, q, keywords in some[::2]:
+            text, scaled = text_of(name, q, keywords)
+            (got,), _ = run(w, [text], source)
+            failures += filter(None, [check(text, a, got, of_numpy(name, a, scaled, keywords))])
+        source.close()
+        n += len(some) + len(some[::2])
     assert_none(failures, n)
 
 
@@ -315,7 +344,7 @@ def test_counts_that_do_not_fit_the_pool_go_in_rounds(start, folder, engine):
         pytest.skip("about the CPU engine")
     a = large("f4", (70 if engine == "cpu" else 9, 30_011))
     with start(pool="8M", engine=engine).connect() as w:
-        source = Source(w, a, "file", folder)
+        source = Source(w, a, "chunks", folder)
         plan = w.call("job.plan", fds=source.fds, args={"a": source.described},
                       outputs=[{"expr": "nanmedian(a, axis=0)"}])
         assert plan["rounds"] > 1
@@ -337,9 +366,10 @@ def test_short_slices_are_read_once_in_rounds(start, folder, engine, dtype, shap
     if a.dtype.kind == "f":
         a.flat[rng.integers(0, a.size, 9)] = np.nan
     pool = "8M" if engine == "cuda" else "2M"
-    texts = [f"median(a, axis={axis})", f"quantile(a, [0.1, 0.7, 0.9], axis={axis}, method=hazen)"]
+    texts = [f"{nan}{name}" for nan in ("", "nan") for name in
+             (f"median(a, axis={axis})", f"quantile(a, [0.1, 0.7, 0.9], axis={axis}, method=hazen)")]
     with start(pool=pool, threads=2, engine=engine).connect() as w:
-        for kind, where in (("file", 0), ("region", 1), ("provider", 0)):
+        for kind, where in (("file", 0), ("region", 1), ("provider", 0), ("file", 2), ("region", 3)):
             source = Source(w, a, kind, folder)
             plan = w.call("job.plan", fds=source.fds, args={"a": source.described},
                           outputs=[{"expr": texts[where]}])
@@ -347,8 +377,9 @@ def test_short_slices_are_read_once_in_rounds(start, folder, engine, dtype, shap
             assert plan["rounds"] > 1 or a.ndim > 2 or engine == "cuda"
             (got,), _ = run(w, [texts[where]], source)
             source.close()
-            want = (np.median(a, axis=axis) if where == 0 else
-                    np.quantile(a, [0.1, 0.7, 0.9], axis=axis, method="hazen"))
+            given = {"method": "hazen"} if where % 2 else {}
+            name = texts[where].partition("(")[0]
+            want = of_numpy(name, a, [0.1, 0.7, 0.9], {"axis": axis, **given})
             assert check(texts[where], a, got, want) is None, kind
 
 

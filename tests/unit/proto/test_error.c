@@ -19,6 +19,13 @@ Test(error, every_status_has_a_word_that_leads_back_to_it)
     cr_assert(eq(str, (char *)error_word(GAD_TOO_LARGE_FOR_POOL), "too-large-for-pool"));
 }
 
+Test(error, words_behind_those_of_a_group_are_of_the_group)
+{
+    cr_assert(eq(int, error_from_word("bad-index", 9), GAD_BAD_INDEX));
+    cr_assert(lt(int, GAD_BAD_ARGUMENT, GAD_BAD_INDEX));
+    cr_assert(lt(int, GAD_BAD_INDEX, GAD_PROTOCOL));
+}
+
 Test(error, unknown_numbers_and_words_are_internal)
 {
     cr_assert(eq(str, (char *)error_word(-5), "internal"));

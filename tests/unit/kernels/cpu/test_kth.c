@@ -1,10 +1,12 @@
-/* Elements at places of the sorted order: those that sorting gives, of boxes of any shape, walked
- * in any order, at every level. */
+/* Elements at places of the sorted order, known ones and ones that follow from how many elements
+ * are no NaN: those that sorting gives, of boxes of any shape, walked in any order, at every level.
+ */
 #include "tests/unit/kernels/cpu/builder.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +23,7 @@ struct trial {
     int order[NDIM];
     uint32_t axes;
     unsigned n_places;
-    uint32_t places[8];
+    struct kth_place places[8];
     bool is_computed;
 };
 
@@ -39,12 +41,13 @@ static uint64_t key_at(const struct trial *t, uint64_t i)
 static void fill(const struct trial *t, size_t n)
 {
     uint64_t base = ((uint64_t)rand() << 33) ^ ((uint64_t)rand() << 11) ^ (uint64_t)rand();
-    uint64_t kind = below(4), range = kind == 0 ? 1 : kind == 1 ? 3 : kind == 2 ? 1000 : 0;
+    uint64_t kind = below(5), range = kind == 0 ? 1 : kind == 1 ? 3 : kind == 2 ? 1000 : 0;
+    uint64_t ends = kind == 4 ? 2 : 8;
     for (size_t i = 0; i < n; i++) {
         uint64_t any = ((uint64_t)rand() << 33) ^ ((uint64_t)rand() << 11) ^ (uint64_t)rand();
         uint64_t key = range ? base + any % range : any;
-        if (kind == 3 && below(8) == 0)
-            key = below(2) ? UINT64_MAX : 0;
+        if (kind >= 3 && below(ends) == 0)
+            key = below(4) ? UINT64_MAX : 0;
         if (t->dtype == DTYPE_UINT32)
             ((uint32_t *)elements)[i] = (uint32_t)key;
         else
@@ -106,6 +109,25 @@ static uint64_t number_of(const struct trial *t, const int64_t *at)
     return (uint64_t)number;
 }
 
+/* In the words of kth_place.h, with the library's functions. */
+static uint64_t ranked(const struct kth_place *place, uint64_t n)
+{
+    double x = (place->is_inner ? (double)n - 1 : (double)n) * place->q + place->shift;
+    x = place->rounding == KTH_CEIL ? ceil(x) : place->rounding == KTH_RINT ? rint(x) : floor(x);
+    x = fmax(place->is_inner ? x : x - 1, 0) + (place->by == KTH_BEHIND);
+    return (uint64_t)fmax(fmin(x, (double)n - 1), 0);
+}
+
+static uint64_t wanted(const struct trial *t, const struct kth_place *place, uint64_t n)
+{
+    uint64_t nan = t->dtype == DTYPE_UINT32 ? UINT32_MAX : UINT64_MAX, n_numbers = n;
+    while (n_numbers > 0 && cell_keys[n_numbers - 1] == nan)
+        n_numbers--;
+    if (place->by == KTH_COUNT)
+        return n_numbers;
+    return cell_keys[place->by == KTH_AT ? place->at : ranked(place, n_numbers)];
+}
+
 /* Cells are in the order in which their kept axes are walked. */
 static void check_cells(const struct trial *t, enum cpu_level level,
                         const struct reduce_layout *layout)
@@ -134,11 +156,12 @@ static void check_cells(const struct trial *t, enum cpu_level level,
             uint64_t got = 0;
             memcpy(&got, plane + cell * dtype_size(t->dtype), dtype_size(t->dtype));
             cr_assert(
-                eq(u64, got, cell_keys[t->places[i]]),
-                "level %d, %s (%d, %d, %d, %d) axes %x order %d%d%d%d, cell %d, place %d of %d",
+                eq(u64, got, wanted(t, &t->places[i], n)),
+                "level %d, %s (%d, %d, %d, %d) axes %x order %d%d%d%d, cell %d, %d: %d (%g) of %d",
                 (int)level, dtype_name(t->dtype), (int)t->count[0], (int)t->count[1],
                 (int)t->count[2], (int)t->count[3], t->axes, t->order[0], t->order[1], t->order[2],
-                t->order[3], (int)cell, (int)t->places[i], (int)n);
+                t->order[3], (int)cell, t->places[i].by, (int)t->places[i].at, t->places[i].q,
+                (int)n);
         }
     }
 }
@@ -151,16 +174,39 @@ static uint64_t n_reduced_of(const struct trial *t)
     return n;
 }
 
+/* Halves and other shares of small numbers of elements are where methods differ. */
+static void choose_rule(struct kth_place *place)
+{
+    static const double qs[] = {0, 1, 0.5, 0.25, 0.1, 1 / 3.0}, shifts[] = {0, 0.5, 1 / 3.0, 0.9};
+    place->by = (uint8_t)(KTH_RANK + below(3));
+    if (place->by == KTH_COUNT)
+        return;
+    place->q = below(2) ? qs[below(6)] : (double)rand() / RAND_MAX;
+    place->shift = shifts[below(4)];
+    place->rounding = (uint8_t)below(3);
+    place->is_inner = below(2);
+}
+
+/* kinds: 0: known places, 1: others, 2: of both kinds. */
 static void choose_places(struct trial *t)
 {
-    uint64_t n = n_reduced_of(t);
+    uint64_t n = n_reduced_of(t), kinds = below(3);
     t->n_places = 1 + (unsigned)below(8);
     for (unsigned i = 0; i < t->n_places; i++) {
-        t->places[i] = (uint32_t)below(n);
-        if (i > 0 && below(2) && t->places[i - 1] + 1 < n)
-            t->places[i] = t->places[i - 1] + 1;
-        else if (below(4) == 0)
-            t->places[i] = below(2) ? (uint32_t)n - 1 : 0;
+        struct kth_place *place = &t->places[i], *before = i > 0 ? place - 1 : place;
+        bool has_rule = kinds == 1 || (kinds == 2 && below(2));
+        if (has_rule && before->by == KTH_RANK && below(2)) {
+            *place = *before;
+            place->by = KTH_BEHIND;
+        } else if (has_rule) {
+            choose_rule(place);
+        } else {
+            place->at = (uint32_t)below(n);
+            if (i > 0 && before->by == KTH_AT && below(2) && before->at + 1 < n)
+                place->at = before->at + 1;
+            else if (below(4) == 0)
+                place->at = below(2) ? (uint32_t)n - 1 : 0;
+        }
     }
 }
 
@@ -206,13 +252,13 @@ Test(kth, of_boxes_that_are_no_plans_are_refused)
                       .order = {0, 1, 2, 3},
                       .axes = 2,
                       .n_places = 2,
-                      .places = {0, 99}};
+                      .places = {{.at = 0}, {.at = 99}}};
     build(&t);
     cr_assert(zero(int, run(&t, CPU_LEVEL_AVX2, &layout)));
-    t.places[1] = 100; /* beyond the end */
+    t.places[1].at = 100; /* beyond the end */
     build(&t);
     cr_assert(eq(int, run(&t, CPU_LEVEL_AVX2, &layout), -EINVAL));
-    t.places[1] = 99;
+    t.places[1].at = 99;
     build(&t);
     b.program.reductions[1].op = OP_MIN; /* another reduction beside it */
     cr_assert(eq(int, run(&t, CPU_LEVEL_AVX2, &layout), -EINVAL));
@@ -222,7 +268,7 @@ Test(kth, of_boxes_that_are_no_plans_are_refused)
     cr_assert(eq(int, run(&t, CPU_LEVEL_AVX2, &layout), -EINVAL));
     t.count[1] = 10;
     t.count[2] = MAX_ELEMENTS / 10 + 1; /* more keys than there is room for */
-    t.places[1] = 1;
+    t.places[1].at = 1;
     build(&t);
     cr_assert(eq(int, run(&t, CPU_LEVEL_AVX2, &layout), -EINVAL));
 }

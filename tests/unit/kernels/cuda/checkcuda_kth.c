@@ -1,6 +1,7 @@
 /* The kth smallest on the device, against sorting: any choice of axes, boxes of any shape, walked
  * in any order, in layouts drawn at random; keys that are inputs and that are computed, with ties
- * and both ends of their dtype. Grains of several shapes are in one tile. */
+ * and both ends of their dtype; places that are known and that follow from how many elements are no
+ * NaN. Grains of several shapes are in one tile. */
 #include "tests/unit/kernels/cuda/checkcuda.h"
 
 #include <stdio.h>
@@ -17,7 +18,7 @@ struct kth_trial {
     uint32_t reduced_axes;
     enum dtype dtype;
     bool is_computed;
-    uint32_t places[N_PLACES];
+    struct kth_place places[N_PLACES];
     struct built built;
     int64_t starts[N_GRAINS][3];
 };
@@ -99,9 +100,10 @@ static void draw_keys(const struct kth_trial *t, unsigned g)
 {
     static const uint64_t ranges[] = {1, 2, 50, UINT32_MAX};
     uint64_t range = ranges[check_below(4)], base = check_below(2) ? check_below(UINT32_MAX) : 0;
+    uint64_t n_others = check_below(2) ? 50 : 2;
     for (size_t i = 0; i < grains[g].shape.n; i++) {
         uint64_t key = base + check_below(range) * (t->dtype == DTYPE_UINT64 ? 0x100000001u : 1);
-        if (check_below(50) == 0)
+        if (check_below(n_others) == 0)
             key = check_below(2) ? UINT64_MAX : 0;
         if (t->dtype == DTYPE_UINT32)
             ((uint32_t *)keys[g])[i] = (uint32_t)key;
@@ -150,6 +152,18 @@ static void sort(const struct kth_trial *t, unsigned g)
     qsort(sorted, s->n, sizeof(sorted[0]), compare);
 }
 
+/* Of the cell whose sorted keys begin at `first`; the CPU's test has the ranks' own check. */
+static uint64_t wanted_of(const struct kth_trial *t, const struct kth_place *place, uint64_t first,
+                          uint64_t n)
+{
+    uint64_t nan = t->dtype == DTYPE_UINT32 ? UINT32_MAX : UINT64_MAX, n_numbers = n;
+    while (n_numbers > 0 && sorted[first + n_numbers - 1][1] == nan)
+        n_numbers--;
+    if (place->by == KTH_COUNT)
+        return n_numbers;
+    return sorted[first + kth_rank(place, (uint32_t)n_numbers)][1];
+}
+
 static bool check_grain(struct checkcuda *c, const struct kth_trial *t,
                         const struct reduce_layout *layout, unsigned g)
 {
@@ -159,17 +173,31 @@ static bool check_grain(struct checkcuda *c, const struct kth_trial *t,
     for (unsigned i = 0; i < N_PLACES; i++) {
         const char *values = reduce_values(layout, node, i);
         for (uint64_t cell = 0; cell < layout->n_cells; cell++) {
-            uint64_t got = 0, wanted = sorted[cell * n_reduced + t->places[i]][1];
+            uint64_t got = 0, wanted = wanted_of(t, &t->places[i], cell * n_reduced, n_reduced);
             memcpy(&got, values + cell * item_bytes, item_bytes);
             if (got == wanted)
                 continue;
             report(c, t, g, "another element");
-            printf("    place %u of cell %llu: %llx, wanted %llx\n", t->places[i],
-                   (unsigned long long)cell, (unsigned long long)got, (unsigned long long)wanted);
+            printf("    place %u by %d (%g) of cell %llu: %llx, wanted %llx\n", t->places[i].at,
+                   t->places[i].by, t->places[i].q, (unsigned long long)cell,
+                   (unsigned long long)got, (unsigned long long)wanted);
             return false;
         }
     }
     return true;
+}
+
+static void draw_rules(struct kth_trial *t)
+{
+    struct kth_place rule = {.by = KTH_RANK,
+                             .rounding = (uint8_t)check_below(3),
+                             .is_inner = check_below(2),
+                             .q = (double)check_below(9) / 8,
+                             .shift = (double)check_below(3) / 3};
+    for (unsigned i = 1; i < N_PLACES; i++) {
+        t->places[i] = rule;
+        rule.by = i == 1 ? KTH_BEHIND : KTH_COUNT;
+    }
 }
 
 static void draw(struct kth_trial *t)
@@ -183,12 +211,14 @@ static void draw(struct kth_trial *t)
         draw_keys(t, g);
     }
     for (unsigned i = 0; i < N_PLACES; i++)
-        t->places[i] = (uint32_t)check_below(least);
+        t->places[i] = (struct kth_place){.at = (uint32_t)check_below(least)};
     if (least > 1 && check_below(2)) /* neighbours, and both ends */
-        t->places[1] = t->places[0] > 0 ? t->places[0] - 1 : 1;
+        t->places[1].at = t->places[0].at > 0 ? t->places[0].at - 1 : 1;
     if (check_below(2)) {
-        t->places[2] = 0;
-        t->places[3] = (uint32_t)least - 1;
+        t->places[2].at = 0;
+        t->places[3].at = (uint32_t)least - 1;
+    } else {
+        draw_rules(t);
     }
 }
 

@@ -161,6 +161,8 @@ ONE(not_pred, bool, bool, !a)
     TWO(sub_##S, UT, UT, a - b)                                                                    \
     TWO(mul_lo_##U, UT, UT, a *b)                                                                  \
     TWO(mul_lo_##S, UT, UT, a *b)                                                                  \
+    TWO(div_##U, UT, UT, b == 0 ? (UT)-1 : a / b)                                                  \
+    TWO(rem_##U, UT, UT, b == 0 ? a : a % b)                                                       \
     THREE(mad_lo_##S, UT, UT, a *b + c)                                                            \
     ONE(neg_##S, UT, UT, 0 - a)                                                                    \
     TWO(min_##U, UT, UT, a < b ? a : b)                                                            \

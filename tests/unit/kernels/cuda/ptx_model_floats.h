@@ -102,6 +102,7 @@ ONE(cvt_rmi_s32_f32, float, int32_t, isnan(a) ? 0 : limited_s32(floor((double)a)
 ONE(cvt_rni_s32_f64, double, int32_t, limited_s32(rint(a)))
 ONE(cvt_rzi_s32_f64, double, int32_t, limited_s32(trunc(a)))
 ONE(cvt_rzi_s64_f64, double, int64_t, limited_s64(trunc(a)))
+ONE(cvt_rzi_u64_f64, double, uint64_t, a > 0 ? (a < 0x1p64 ? (uint64_t)a : UINT64_MAX) : 0)
 
 /* The approximations. 1 + e of an argument's bits. */
 PTX double roughly(uint64_t bits, double bound)

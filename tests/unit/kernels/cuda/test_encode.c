@@ -184,7 +184,7 @@ static int encoded_kth(enum dtype dtype)
 {
     built_init(&built);
     built_reduction(&built, OP_KTH, dtype, built_input(&built, dtype));
-    built.program.reductions[0].kth = 7;
+    built.program.reductions[0].kth.at = 7;
     return encoded(&built);
 }
 

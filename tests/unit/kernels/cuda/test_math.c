@@ -70,6 +70,54 @@ Test(math, exact_functions_give_the_bits_of_the_cpu_engine)
     cr_assert(eq(u32, n_compared, 2 * 28)); /* two dtypes */
 }
 
+static uint64_t next_bits(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state;
+}
+
+static double of_exponent(uint64_t exponent, uint64_t mantissa)
+{
+    uint64_t bits = exponent << 52 | mantissa >> 12;
+    double x;
+    memcpy(&x, &bits, sizeof(x));
+    return x;
+}
+
+static void compare_remainder(double a, double b)
+{
+    double result, exact = fmod(a, b);
+    math_run(OP_FMOD, DTYPE_FLOAT64, 1, &result, &a, &b);
+    cr_assert(check_same(&result, &exact, DTYPE_FLOAT64), "%a, %a: %a", a, b, result);
+}
+
+static void compare_narrow_remainder(float a, float b)
+{
+    float result, exact = fmodf(a, b);
+    math_run(OP_FMOD, DTYPE_FLOAT32, 1, &result, &a, &b);
+    cr_assert(check_same(&result, &exact, DTYPE_FLOAT32), "%a, %a: %a", (double)a, (double)b,
+              (double)result);
+}
+
+/* Mantissas of any bits, of nearly all, of one. */
+Test(math, remainders_of_ratios_of_any_size_are_exact)
+{
+    uint64_t state = UINT64_C(88172645463325252);
+    for (uint64_t i = 0; i < 2047; i += 3)
+        for (uint64_t k = 0; k < 2047; k += 1 + i % 5) {
+            uint64_t any = next_bits(&state);
+            uint64_t mantissa = k % 3 == 0 ? any : k % 3 == 1 ? UINT64_MAX - any % 65536 : 1 << 12;
+            double a = of_exponent(i, next_bits(&state)), b = of_exponent(k, mantissa);
+            compare_remainder(a, b);
+            compare_narrow_remainder((float)of_exponent(870 + i / 6, any),
+                                     (float)of_exponent(870 + k / 6, mantissa));
+        }
+    compare_remainder(0x1.fffffffffffffp1023, 0x1p-1074);
+    compare_narrow_remainder(0x1.fffffep127f, 0x1p-149f);
+}
+
 static void measure(const struct accuracy_function *f, enum dtype dtype, struct accuracy_worst *w)
 {
     for (uint64_t i = 0; i < N_ARGUMENTS; i++) {

@@ -36,7 +36,7 @@ Test(expr_counts, bincount_reads_its_array_once_with_the_check)
                "  r1 = int64.int32 in0\n"
                "  red0 = bincount.int64 r1 in 5 bins over axes 0: (5,) (int64)\n"
                "  red1 = count_nonzero.bool r0 (int64)\n"
-               "  red1 must be 0: 0 to 4\n"
+               "  red1 must be below 1: 0 to 4\n"
                "pass 1 over (5,): 0 registers\n"
                "  out0 = red0 (int64)\n");
 }
@@ -70,7 +70,7 @@ Test(expr_counts, bincount_adds_weights_of_the_same_pass)
                "  r3 = float64.int32 r2\n"
                "  red0 = bincount.int64 r1 in 3 bins, of weights r3 over axes 0: (3,) (float64)\n"
                "  red1 = count_nonzero.bool r0 (int64)\n"
-               "  red1 must be 0: 0 to 2\n"
+               "  red1 must be below 1: 0 to 2\n"
                "pass 1 over (3,): 0 registers\n"
                "  out0 = red0 (float64)\n");
 }
@@ -190,6 +190,70 @@ Test(expr_counts, a_result_of_one_axis_is_its_own_table)
                "  out0 = r0 (float64)\n");
 }
 
+Test(expr_counts, indices_are_checked_by_the_largest_of_them)
+{
+    check_text("take(row, i8)", "in0 = argument 4: int64 (3, 4)\n"
+                                "in1 = argument 11: float64 (4,)\n"
+                                "pass 0 over (3, 4): 2 registers\n"
+                                "  r0 = less.int64 in0 0\n"
+                                "  r1 = add.int64 in0 4\n"
+                                "  r1 = where.int64 r0 r1 in0\n"
+                                "  r0 = uint64.int64 r1\n"
+                                "  red0 = max.uint64 r0 (uint64)\n"
+                                "  red0 must be below 4: -4 to 3 along axis 0 of length 4\n"
+                                "pass 1 over (1, 4): 0 registers\n"
+                                "  red1 = max.float64 in1 over axes 0: (4,) (float64)\n"
+                                "pass 2 over (3, 4): 2 registers\n"
+                                "  r0 = less.int64 in0 0\n"
+                                "  r1 = add.int64 in0 4\n"
+                                "  r1 = where.int64 r0 r1 in0\n"
+                                "  r0 = take.int64 r1 table red1\n"
+                                "  out0 = r0 (float64)\n");
+}
+
+static struct program_check check_of_take(enum dtype dtype, int64_t length)
+{
+    struct fixture *f = fixture_new();
+    struct program_check check = {.status = GAD_OK};
+    fixture_add_array(f, "table", DTYPE_FLOAT32, 1, &length);
+    fixture_add_array(f, "i", dtype, 2, (int64_t[]){2, 3});
+    cr_assert(eq(int, fixture_compile(f, "take(table, i)"), 0), "%s", f->error.message);
+    cr_assert(f->program->n_checks <= 1);
+    if (f->program->n_checks == 1)
+        check = f->program->checks[0];
+    fixture_free(f);
+    return check;
+}
+
+Test(expr_counts, an_index_that_is_outside_has_a_status_of_its_own)
+{
+    struct program_check check = check_of_take(DTYPE_INT64, 5);
+    cr_expect(eq(int, check.status, GAD_BAD_INDEX));
+    cr_expect(check.is_signed);
+    cr_expect(eq(u64, check.limit, 5));
+    cr_expect(eq(str, check.argument, (char *)"outputs[0]"));
+    cr_expect(eq(str, check.expected, (char *)"-5 to 4 along axis 0 of length 5"));
+    cr_expect(eq(str, check.found, (char *)"index"));
+    cr_expect(eq(int, strncmp(check.message, "column 1: take: an index is outside", 35), 0));
+    check = check_of_take(DTYPE_UINT64, 5);
+    cr_expect(eq(int, check.status, GAD_BAD_INDEX));
+    cr_expect(not(check.is_signed));
+}
+
+Test(expr_counts, indices_whose_dtype_is_too_small_to_be_outside_are_not_checked)
+{
+    cr_expect(eq(int, check_of_take(DTYPE_UINT8, 256).status, GAD_OK));
+    cr_expect(eq(int, check_of_take(DTYPE_UINT8, 255).status, GAD_BAD_INDEX));
+    cr_expect(eq(int, check_of_take(DTYPE_INT8, 128).status, GAD_OK));
+    cr_expect(eq(int, check_of_take(DTYPE_INT8, 127).status, GAD_BAD_INDEX));
+}
+
+Test(expr_counts, arrays_of_other_lengths_have_checks_of_their_own)
+{
+    check_counts("take(row, u1); take(row, u1) + 1", 3, 2, 1);
+    check_counts("take(row, u1); take(small, u1)", 4, 3, 2);
+}
+
 Test(expr_counts, equal_tables_are_one)
 {
     check_counts("searchsorted(row, f8);searchsorted(row, f4, 'right');take(row, i4, mode=wrap)", 2,
@@ -218,7 +282,7 @@ Test(expr_counts, lookups_have_numpys_dtypes_and_shapes)
         {"take(small, b)", "int32 (3, 4)"},
         {"take(small, f4)", "bad-dtype: column 1: take needs integers as its indices"},
         {"take(empty, empty)", "int32 (0,)"},
-        {"take(empty, small)", "bad-shape: column 1: take: there is nothing to take from"},
+        {"take(empty, small)", "bad-index: column 1: take: there is nothing to take from"},
         {"take(small, i1, axis=1)", "bad-shape: column 22: take: axis 1 of an array of one axis"},
         {"take(f8, i1)", "bad-shape: column 1: take: 'a' must have one axis, not shape (3, 4)"},
         {"choice(small, (2, 3), seed=1)", "int32 (2, 3)"},

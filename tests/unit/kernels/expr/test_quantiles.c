@@ -173,6 +173,19 @@ Test(expr_quantiles, read_short_slices_once)
     check_reads(DTYPE_FLOAT32, 1, (int64_t[]){5000}, "x - median(x)", 2);
 }
 
+/* Where NaNs are left out, too: places follow from how many elements each slice has. */
+Test(expr_quantiles, read_short_slices_with_nan_once)
+{
+    const int64_t longest[] = {3, PROGRAM_MAX_KTH_ELEMENTS}, longer[] = {3, longest[1] + 1};
+    check_reads(DTYPE_FLOAT32, 2, longest, "nanmedian(x, axis=1)", 1);
+    check_reads(DTYPE_FLOAT64, 2, longest, "nanmedian(x, axis=0)", 1);
+    check_reads(DTYPE_FLOAT32, 2, longer, "nanmedian(x, axis=1)", 4);
+    check_reads(DTYPE_FLOAT64, 2, longest, "nanquantile(x, [0.1, 0.2, 0.3, 0.4, 0.9], axis=1)", 1);
+    check_reads(DTYPE_FLOAT32, 2, longest, "nanpercentile(x, 30, axis=1, method=higher)", 1);
+    check_reads(DTYPE_INT16, 2, longest, "nanmedian(x, axis=0)", 1);
+    check_reads(DTYPE_FLOAT32, 2, longest, "median(x, axis=0); nanquantile(x, 0.2, axis=0)", 1);
+}
+
 /* A cell's elements are not in one chunk, so that chunks would be read again and again. */
 Test(expr_quantiles, of_chunks_read_digits)
 {
@@ -205,8 +218,8 @@ Test(expr_quantiles, of_many_arrays_have_less_room)
     fixture_free(f);
 }
 
-/* One for each element, and one more that mixes them: where NaNs are left out, so that places
- * depend on how many there are. */
+/* One for each element, and one more that mixes them: of chunks, where NaNs are left out, so that
+ * places depend on how many there are. */
 Test(expr_quantiles, of_few_elements_take_few_passes)
 {
     static const char *const exprs[] = {"nanmedian(x, axis=1)",
@@ -214,7 +227,11 @@ Test(expr_quantiles, of_few_elements_take_few_passes)
     for (size_t i = 0; i < sizeof(exprs) / sizeof(exprs[0]); i++)
         for (int64_t n = 2; n <= 9; n++) {
             struct fixture *f = fixture_new();
-            struct program *p = compile(f, DTYPE_FLOAT64, 2, (int64_t[]){50000, n}, exprs[i]);
+            struct array *x = fixture_add_array(f, "x", DTYPE_FLOAT64, 2, (int64_t[]){50000, n});
+            x->at.kind = LOCATION_FILE;
+            x->at.file.is_grid = true;
+            cr_assert(eq(int, fixture_compile(f, exprs[i]), 0), "%s", f->error.message);
+            struct program *p = f->program;
             bool is_few = n <= 8;
             cr_expect(eq(int, p->n_passes <= (unsigned)n + 3, is_few), "%s of %d: %u", exprs[i],
                       (int)n, p->n_passes);

@@ -158,6 +158,17 @@ Test(expr_reductions, say_what_is_wrong)
                                     "integer, or None for all axes"},
         {"sum(f8, axis=f8)", "bad-expression: column 14: sum: 'axis' must be an integer, or a "
                              "tuple of integers, that is known here"},
+        {"mean(f8, axis=time)",
+         "bad-expression: column 15: mean: an axis is a number from 0 on, or "
+         "from -1 at the end, not 'time'"},
+        {"mean(f8, axis='time')", "bad-expression: column 15: mean: an axis is a number from 0 on, "
+                                  "or from -1 at the end, not 'time'"},
+        {"sum(f8, axis=(0, \"lat\"))", "bad-expression: column 14: sum: an axis is a number from 0 "
+                                       "on, or from -1 at the end, not \"lat\""},
+        {"sum(f8, lat)", "bad-expression: column 9: sum: an axis is a number from 0 on, or from -1 "
+                         "at the end, not 'lat'"},
+        {"normal(size=time, seed=1)", "unknown-name: column 13: unknown name 'time', did you mean "
+                                      "'take'?"},
         {"sum(f8, axis=((0, 1), 1))", "bad-expression: column 17: ')' expected, not ','"},
         {"sum(f8, axis=(0, 1)", "bad-expression: column 4: this parenthesis is not closed"},
         {"sum(f8, axis=(0, 1", "bad-expression: column 14: this parenthesis is not closed"},

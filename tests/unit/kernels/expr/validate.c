@@ -285,7 +285,7 @@ static const char *check_reduction(struct walk *w, const struct reduction *r)
     bool is_scan = r->op == OP_CUMSUM || r->op == OP_CUMPROD;
     CHECK(is_scan == (w->pass->scanned_axis >= 0));
     CHECK((r->n_bins > 0) == (r->op == OP_BINCOUNT));
-    CHECK(r->kth == 0 || r->op == OP_KTH);
+    CHECK(r->op == OP_KTH || memcmp(&r->kth, &(struct kth_place){0}, sizeof(r->kth)) == 0);
     CHECK(w->program->reductions[w->pass->first_reduction].op != OP_KTH || r->op == OP_KTH);
     CHECK(!r->is_cumulative || (r->op == OP_BINCOUNT && r->weights.kind == OPERAND_NONE));
     CHECK(r->weights.kind == OPERAND_NONE || r->op == OP_BINCOUNT);
@@ -307,6 +307,8 @@ static const char *check_reduction(struct walk *w, const struct reduction *r)
         const struct reduction *first = &w->program->reductions[w->pass->first_reduction];
         CHECK(r->result == r->src.dtype);
         CHECK(r->result == DTYPE_UINT32 || r->result == DTYPE_UINT64);
+        CHECK(r->kth.by <= KTH_COUNT && r->kth.rounding <= KTH_RINT && r->kth.unused == 0);
+        CHECK(r->kth.q >= 0 && r->kth.q <= 1 && r->kth.shift >= 0 && r->kth.shift <= 1);
         CHECK(first->op == OP_KTH && memcmp(&first->src, &r->src, sizeof(r->src)) == 0);
         CHECK(w->pass->n_stores == 0);
         break;
@@ -404,7 +406,10 @@ static const char *check_tables(const struct job_request *request, const struct 
     for (unsigned i = 0; i < p->n_checks; i++) {
         int64_t shape[ARRAY_MAX_NDIM];
         CHECK(p->checks[i].reduction < p->n_reductions);
-        CHECK(p->reductions[p->checks[i].reduction].result == DTYPE_INT64);
+        bool is_index = p->checks[i].status == GAD_BAD_INDEX;
+        CHECK(is_index || (p->checks[i].status == GAD_BAD_ARGUMENT && p->checks[i].limit == 1));
+        CHECK(p->reductions[p->checks[i].reduction].result ==
+              (is_index ? DTYPE_UINT64 : DTYPE_INT64));
         CHECK(program_reduction_shape(p, p->checks[i].reduction, shape) == 0);
         CHECK(p->checks[i].message[0] != '\0' && p->checks[i].argument[0] != '\0');
     }

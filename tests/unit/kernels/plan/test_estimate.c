@@ -5,6 +5,7 @@
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #define MIB (1024 * 1024)
@@ -175,6 +176,22 @@ Test(device_tiles, overlap_where_there_is_enough)
     cr_assert(ge(u64, planned("a+b", 2 * MIB, LOCATION_REGION, &device).n_tiles, 8));
     cr_assert(eq(u64, planned("a+b", 1000, LOCATION_INLINE, &device).n_tiles, 1));
     cr_assert(eq(u64, planned("a+b", 64 * 1024, LOCATION_REGION, &device).n_tiles, 1));
+}
+
+static unsigned tile_log2_of(unsigned n_remainders)
+{
+    char expr[1024] = "0";
+    for (unsigned i = 0; i < n_remainders; i++)
+        sprintf(expr + strlen(expr), "+fmod(a+%u,b)", i);
+    return planned(expr, 64 * MIB, LOCATION_REGION, &device).passes[0].tile_log2;
+}
+
+/* Nobody interrupts a kernel. */
+Test(device_tiles, are_of_fewer_grains_where_arithmetic_may_take_long)
+{
+    cr_assert(ge(uint, tile_log2_of(1), 3));
+    cr_assert(lt(uint, tile_log2_of(6), tile_log2_of(1)));
+    cr_assert(zero(uint, tile_log2_of(40)));
 }
 
 Test(device_tiles, are_single_grains_of_a_provider)

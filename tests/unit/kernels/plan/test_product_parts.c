@@ -43,11 +43,26 @@ Test(product_parts, of_integers_are_right_in_any_pool)
     check_shape(&(struct shape){.rows = 400, .columns = 0, .depth = 900}, 100 << 10, false);
 }
 
-/* What a library is called for is the same in all pools, or there is no room for it. */
-Test(product_parts, of_floats_are_none)
+/* Every block of C, the last ones too, is one for which a library takes the kernels of large ones,
+ * and begins at a multiple of its units. */
+static void check_library_parts(const struct plan_product *p)
+{
+    int64_t rows = p->block_rows < p->n_rows ? p->block_rows : p->n_rows;
+    int64_t columns = p->block_columns < p->n_columns ? p->block_columns : p->n_columns;
+    int64_t last_rows = p->n_rows % rows ? p->n_rows % rows : rows;
+    int64_t last_columns = p->n_columns % columns ? p->n_columns % columns : columns;
+    int64_t last_depth = p->depth - (int64_t)(p->n_depth_steps - 1) * p->step_depth;
+
+    cr_expect(eq(i64, p->block_rows % 16, 0));
+    cr_expect(eq(i64, p->block_columns % 16, 0));
+    cr_expect(le(i64, 1 << 22, last_rows * last_columns * last_depth));
+}
+
+/* What of a library's calls decides bits is the same in all pools, or there is no room for it. */
+Test(product_parts, of_floats_are_a_librarys_units)
 {
     struct plan *large = malloc(sizeof(*large)), *tiny = malloc(sizeof(*tiny));
-    unsigned n_planned = 0;
+    unsigned n_whole = 0, n_parted = 0;
 
     for (size_t i = 0; i < N_SHAPES; i++) {
         const struct plan_product *p = &large->product, *q = &tiny->product;
@@ -56,16 +71,37 @@ Test(product_parts, of_floats_are_none)
         cr_assert(r == 0 || r == GAD_TOO_LARGE_FOR_POOL, "%zu: %d", i, r);
         if (r)
             continue;
-        n_planned++;
         cr_expect(eq(i64, q->step_depth, p->step_depth));
-        cr_expect(eq(i64, q->block_rows, p->block_rows));
-        cr_expect(eq(i64, q->block_columns, p->block_columns));
+        bool is_whole = q->block_rows == p->block_rows && q->block_columns == p->block_columns;
+        n_whole += is_whole;
+        n_parted += !is_whole;
+        if (!is_whole)
+            check_library_parts(q);
     }
-    cr_assert(eq(int, plan_shape(&shapes[0], true, 3 * MIB / 2, tiny), 0)); /* a short one */
-    cr_expect(le(u32, 1, n_planned));
-    cr_expect(lt(u32, n_planned, N_SHAPES));
+    cr_expect(le(u32, 1, n_whole));
+    cr_expect(le(u32, 1, n_parted));
     free(large);
     free(tiny);
+}
+
+/* Products of columns and rows are one multiplication for each element, and can be parted; blocks
+ * that are little work in another way cannot be. */
+Test(product_parts, of_floats_of_little_depth_are_there_for_a_depth_of_one)
+{
+    static const int64_t n_rows[] = {500, 1000, 3000};
+    struct plan *plan = malloc(sizeof(*plan));
+
+    for (size_t i = 0; i < 3; i++) {
+        struct shape s = {.rows = n_rows[i], .columns = 3000, .depth = 1};
+        cr_expect(eq(int, plan_shape(&s, true, 3 * MIB / 2, plan), 0));
+        cr_expect(eq(int, plan_shape(&s, true, 3 * MIB / 4, plan), 0));
+        s.depth = 7;
+        cr_expect(eq(int, plan_shape(&s, true, 3 * MIB / 2, plan), GAD_TOO_LARGE_FOR_POOL));
+        cr_expect(eq(int, plan_shape(&s, true, 64 * MIB, plan), 0));
+        s.depth = 60;
+        cr_expect(eq(int, plan_shape(&s, true, 3 * MIB / 2, plan), 0));
+    }
+    free(plan);
 }
 
 /* Sums of a line are of pieces that begin at the same places. */

@@ -157,3 +157,31 @@ Test(steps, beyond_the_bound_are_refused)
     cr_expect(ne(str, error.expected, (char *)""));
     program = program_free(program);
 }
+
+/* Steps that choosing rounds takes, of which none fit. */
+static uint64_t rounds_steps(struct planner *planner, uint64_t from)
+{
+    plan.n_steps = from;
+    cr_expect(not(planner_choose_rounds(planner, 0)));
+    return plan.n_steps - from;
+}
+
+Test(steps, that_are_used_up_end_the_search_for_rounds)
+{
+    struct gad_error error = {.status = GAD_OK};
+    set_args(1, 16, 2, false);
+    write_reductions(exprs[0], "sum", 1, 16);
+    (void)steps_of(1, 1);
+    cr_assert(eq(int, program_compile(&request, &program, &error), 0));
+    struct planner planner = {
+        .request = &request, .program = program, .limits = &cpu, .plan = &plan, .error = &error};
+    bool fits;
+    plan.n_steps = 0;
+    for (unsigned i = 0; i < program->n_passes; i++)
+        cr_assert(zero(int, planner_cut_pass(&planner, i, &fits)));
+    cr_expect(lt(u64, 1000, rounds_steps(&planner, 0)));
+    uint64_t n_of_one_axis = rounds_steps(&planner, PLAN_MAX_STEPS);
+    cr_expect(lt(u64, n_of_one_axis, rounds_steps(&planner, 0) / 16));
+    cr_expect(zero(u64, rounds_steps(&planner, PLAN_MAX_STEPS + 1)));
+    program = program_free(program);
+}
