@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #define CRASHPAGE_MAX_THREADS 1024u
+#define CRASHPAGE_NOT_YET     UINT64_MAX /* later than any time: it does not hang */
 
 enum crashpage_state {
     CRASHPAGE_IDLE,
@@ -21,7 +22,9 @@ enum crashpage_state {
 struct crashpage_thread {
     _Atomic uint64_t job; /* 0: none */
     _Atomic uint64_t tile;
-    _Atomic uint64_t since_ns; /* CLOCK_MONOTONIC when it was begun, or gave a sign of life */
+    /* CLOCK_MONOTONIC when it was begun, or gave a sign of life; CRASHPAGE_NOT_YET: it waits for
+     * its turn. */
+    _Atomic uint64_t since_ns;
     /* The processor's time that the thread has had since then, if used_since_ns is since_ns; else
      * it was not looked at yet. */
     _Atomic uint64_t used_ns, used_since_ns;
@@ -51,6 +54,12 @@ static inline void crashpage_enter(struct crashpage_thread *t, uint64_t job, uin
     atomic_store_explicit(&t->since_ns, now_ns, memory_order_relaxed);
     atomic_store_explicit(&t->state, state, memory_order_relaxed);
     atomic_store_explicit(&t->job, job, memory_order_release);
+}
+
+/* A sign of life of what is in hand. */
+static inline void crashpage_go_on(struct crashpage_thread *t, uint64_t now_ns)
+{
+    atomic_store_explicit(&t->since_ns, now_ns, memory_order_relaxed);
 }
 
 /* The watch's; used_ns is 0 in the first look since then. */

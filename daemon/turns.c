@@ -4,8 +4,9 @@
  *
  * Fairness is start-time fair queueing over users: each turn adds its seconds, divided by the
  * user's weight, to the user's virtual time, and the ready user with the least one is next. How
- * many jobs a user has makes no difference. Inside a user only priority counts, and among equals
- * the order that the caller gives them.
+ * many jobs a user has makes no difference. Inside a user priority counts first. Among equals it is
+ * the same fair queueing once more, over kinds of jobs by their size, the smaller ones with the
+ * larger parts; and inside a kind the order that the caller gives them.
  *
  * Time in which a user was not there is never credited: see turns_enter().
  */
@@ -14,14 +15,14 @@
 #include <assert.h>
 #include <stddef.h>
 
-static double virtual_time_of(uint32_t user, const struct turn_user *users, unsigned n_users)
+/* Every job's user is among the users. */
+static const struct turn_user *find(uint32_t user, const struct turn_user *users, unsigned n_users)
 {
-    for (unsigned i = 0; i < n_users; i++) {
-        if (users[i].user == user)
-            return users[i].virtual_time;
-    }
-    assert(!"every job's user is among the users");
-    return 0;
+    unsigned i = 0;
+    while (i < n_users && users[i].user != user)
+        i++;
+    assert(i < n_users);
+    return &users[i];
 }
 
 /* The ready job's index that stands for the user who is next; -1: nobody. */
@@ -36,13 +37,24 @@ static int find_user(const struct turn_job *jobs, unsigned n_jobs, const struct 
         if (!jobs[i].is_ready || (best >= 0 && jobs[i].user == last_user))
             continue; /* neighbours are often of one user */
         last_user = jobs[i].user;
-        double time = virtual_time_of(jobs[i].user, users, n_users);
+        double time = find(jobs[i].user, users, n_users)->virtual_time;
         if (best < 0 || time < best_time || (time == best_time && jobs[i].user < jobs[best].user)) {
             best = (int)i;
             best_time = time;
         }
     }
     return best;
+}
+
+static bool goes_before(const struct turn_job *a, const struct turn_job *b,
+                        const double *kind_times)
+{
+    if (a->priority != b->priority)
+        return a->priority > b->priority;
+    if (a->kind == b->kind)
+        return a->order < b->order;
+    double time_a = kind_times[a->kind], time_b = kind_times[b->kind];
+    return time_a < time_b || (!(time_a > time_b) && a->kind < b->kind);
 }
 
 int turns_next(const struct turn_job *jobs, unsigned n_jobs, const struct turn_user *users,
@@ -52,14 +64,11 @@ int turns_next(const struct turn_job *jobs, unsigned n_jobs, const struct turn_u
 
     if (best < 0)
         return -1;
-    for (unsigned i = (unsigned)best + 1; i < n_jobs; i++) {
-        const struct turn_job *job = &jobs[i], *chosen = &jobs[best];
-        if (!job->is_ready || job->user != chosen->user)
-            continue;
-        if (job->priority > chosen->priority ||
-            (job->priority == chosen->priority && job->order < chosen->order))
+    const double *kind_times = find(jobs[best].user, users, n_users)->kind_times;
+    for (unsigned i = (unsigned)best + 1; i < n_jobs; i++)
+        if (jobs[i].is_ready && jobs[i].user == jobs[best].user &&
+            goes_before(&jobs[i], &jobs[best], kind_times))
             best = (int)i;
-    }
     return best;
 }
 
@@ -68,6 +77,32 @@ void turns_charge(struct turn_user *user, uint32_t weight, double seconds)
     assert(weight >= 1);
     if (seconds > 0)
         user->virtual_time += seconds / weight;
+}
+
+void turns_charge_kind(struct turn_user *user, unsigned kind, double seconds)
+{
+    assert(kind < TURN_N_KINDS);
+    for (unsigned i = 0; i < kind; i++)
+        seconds *= TURN_KIND_SHARE;
+    if (seconds > 0)
+        user->kind_times[kind] += seconds;
+}
+
+void turns_enter_kind(struct turn_user *user, unsigned kind, const struct turn_job *jobs,
+                      unsigned n_jobs)
+{
+    bool is_there = false, has_others = false;
+    double least = 0;
+    for (unsigned i = 0; i < n_jobs; i++) {
+        if (jobs[i].user != user->user)
+            continue;
+        double time = user->kind_times[jobs[i].kind];
+        least = has_others && least < time ? least : time;
+        has_others = true;
+        is_there |= jobs[i].kind == kind;
+    }
+    if (!is_there && user->kind_times[kind] < least)
+        user->kind_times[kind] = least;
 }
 
 void turns_enter(struct turn_user *user, const struct turn_user *active, unsigned n_active)

@@ -1,33 +1,49 @@
 /* Who is next: a pure function over what is active. Round robin over users (weighted: a user with
- * weight 2 gets two turns where another gets one), inside a user by priority, then in the order of
- * arrival: one of two equal jobs ends early, instead of both late. A job that cannot use a turn
- * (blocked on its client, window full, all tiles handed out) is passed over without losing its
- * place, and the one behind it has the turn. */
+ * weight 2 gets two turns where another gets one), inside a user by priority, then by kind, smaller
+ * jobs first, then in the order of arrival: one of two equal jobs ends early, instead of both late.
+ * However many smaller ones come, a larger kind has a part of the user's time. A job that cannot
+ * use a turn (blocked on its client, window full, all tiles handed out) is passed over without
+ * losing its place, and the one behind it has the turn. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#define TURN_N_KINDS 6u
 
 struct turn_job {
     uint32_t user;   /* uid */
     uint32_t weight; /* of the user, at least 1 */
     int priority;
     bool is_ready;  /* a tile of it could start now */
-    uint64_t order; /* among the user's jobs of one priority: the least goes first */
+    unsigned kind;  /* 0: the smallest jobs, to TURN_N_KINDS - 1 */
+    uint64_t order; /* among the user's jobs of one priority and kind: the least goes first */
 };
 
 struct turn_user { /* kept by the caller, one per user that has jobs */
     uint32_t user;
     double virtual_time; /* seconds of service divided by weight */
+    double
+        kind_times[TURN_N_KINDS]; /* seconds of each, times TURN_KIND_SHARE for each larger kind */
 };
 
 /* Picks among n jobs; ready users with the least virtual_time first (ties: least uid), then the
- * highest priority, then the least order (ties: least index). -1: nobody is ready. */
+ * highest priority, then the kind that has had the least of its part (ties: the smaller one), then
+ * the least order (ties: least index). -1: nobody is ready. */
 int turns_next(const struct turn_job *jobs, unsigned n_jobs, const struct turn_user *users,
                unsigned n_users);
 
 /* Charges seconds of service to a user. */
 void turns_charge(struct turn_user *user, uint32_t weight, double seconds);
+
+/* The same inside the user: a kind has TURN_KIND_SHARE times the part of the next larger one. */
+#define TURN_KIND_SHARE 4.0
+void turns_charge_kind(struct turn_user *user, unsigned kind, double seconds);
+
+/* A kind of which the user has no job among these starts level with those that there are: a small
+ * job that comes beside a large one that has run for long goes first, and not for ever. */
+void turns_enter_kind(struct turn_user *user, unsigned kind, const struct turn_job *jobs,
+                      unsigned n_jobs);
 
 /* A user that becomes active starts at the least virtual time of the active ones, so that nobody
  * saves up turns. */

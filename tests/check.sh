@@ -1,7 +1,7 @@
 #!/bin/sh
 # Everything that can be tested here: installs what is missing, builds, then
 #   unit tests, the kernel runner and the replayed fuzz corpora under ASan and UBSan, but on the plain
-#   build those of values alone (suite "values"),
+#   build those of values alone and of what is off under sanitizers (suite "values"),
 #   the threaded worker under TSan (built with clang),
 #   integration tests on real daemons under ASan and UBSan; on the plain build the Python package's, and
 #   of the others those of values and of what takes too long or is smaller under sanitizers,

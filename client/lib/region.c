@@ -25,6 +25,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/resource.h>
 
 #define RESERVE_STEP_BYTES (UINT64_C(4) << 20)
@@ -84,6 +85,9 @@ int region_map_memfd(const char *name, uint64_t size_bytes, int *ret_fd, void **
     _cleanup_fd_ int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0)
         return error_from_errno(error, errno, NULL, "memfd_create");
+    /* Otherwise anybody who gets the descriptor could make one of it that may do more. */
+    if (fchmod(fd, 0600))
+        return error_from_errno(error, errno, NULL, "fchmod of shared memory");
     int reserved = reserve(fd, size_bytes);
     if (reserved == ENOSPC || reserved == EFBIG)
         reserved = ENOMEM; /* shared memory is memory, not a disk */

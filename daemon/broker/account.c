@@ -43,6 +43,7 @@ static const char *const resource_names[ACCOUNT_N_RESOURCES] = {
     [ACCOUNT_REGION_BYTES] = "bytes of regions",
     [ACCOUNT_DESCRIPTORS] = "descriptors",
     [ACCOUNT_REQUEST_BYTES] = "bytes of requests",
+    [ACCOUNT_MESSAGE_BYTES] = "bytes of large messages",
     [ACCOUNT_REPLY_BYTES] = "bytes of unread replies",
     [ACCOUNT_COMING_BYTES] = "bytes of replies under way",
 };

@@ -21,6 +21,7 @@ enum account_resource {
     ACCOUNT_REGION_BYTES,
     ACCOUNT_DESCRIPTORS,   /* kept for jobs and regions, and of messages not read yet */
     ACCOUNT_REQUEST_BYTES, /* messages kept for jobs */
+    ACCOUNT_MESSAGE_BYTES, /* large messages: that come, wait, or are of jobs not computed yet */
     ACCOUNT_REPLY_BYTES,   /* that the user's connections have not read */
     ACCOUNT_COMING_BYTES,  /* of replies, of jobs that are under way */
     ACCOUNT_N_RESOURCES

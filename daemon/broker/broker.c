@@ -270,6 +270,7 @@ static void account_limits_of(const struct options *o, struct account_limits *re
     ret->user[ACCOUNT_REGION_BYTES] = o->region_limit_bytes;
     ret->user[ACCOUNT_DESCRIPTORS] = o->user_descriptors;
     ret->user[ACCOUNT_REQUEST_BYTES] = o->user_request_bytes;
+    ret->user[ACCOUNT_MESSAGE_BYTES] = o->message_memory_bytes;
     ret->user[ACCOUNT_REPLY_BYTES] = ret->user[ACCOUNT_COMING_BYTES] = o->user_reply_bytes;
     account_totals(o, ret->user, ret->total);
 }
@@ -328,9 +329,9 @@ static int make_parts(struct broker *broker)
 int broker_init(struct broker *broker, const struct options *options)
 {
     *broker = (struct broker){.options = *options, .started_ns = loop_now_ns()};
-    struct list *lists[] = {&broker->sessions, &broker->users,      &broker->regions,
-                            &broker->dirty,    &broker->busy,       &broker->paused,
-                            &broker->closed,   &broker->stats_waits};
+    struct list *lists[] = {&broker->sessions, &broker->users,  &broker->regions,
+                            &broker->dirty,    &broker->busy,   &broker->paused,
+                            &broker->slow,     &broker->closed, &broker->stats_waits};
     for (unsigned i = 0; i < ARRAY_LENGTH(lists); i++)
         list_init(lists[i]);
     for (unsigned i = 0; i < BROKER_REGION_BUCKETS; i++)
@@ -385,7 +386,8 @@ void broker_deinit(struct broker *broker)
     broker->planner = planner_free(broker->planner);
     workers_free(broker);
     broker->jobs = jobs_free(broker->jobs);
-    broker->accounts = accounts_free(broker->accounts);
+    if (!broker->is_stuck) /* its planner would still hold charges */
+        broker->accounts = accounts_free(broker->accounts);
     metrics_deinit(&broker->metrics);
     broker->mounts = mounts_free(broker->mounts);
     broker->programs = programs_free(broker->programs);

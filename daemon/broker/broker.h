@@ -37,6 +37,7 @@ struct broker {
     unsigned n_workers;
     struct planner *planner;
     uint32_t last_limits_serial;
+    uint32_t losses[ENGINES_MAX]; /* for dispatch.c: by places of workers */
     struct server *server;
     struct notifier *notifier; /* NULL: nobody wants to be told */
     struct reload *reload;     /* NULL: there was none yet */
@@ -47,9 +48,9 @@ struct broker {
     struct list dirty;  /* sessions with something to send */
     struct list busy;   /* users of whose sessions something is to be read (turns.h) */
     struct list paused; /* sessions that are not read from, because they hold too much */
+    struct list slow;   /* sessions that leave much unread */
     struct list closed; /* sessions to be freed */
     unsigned n_sessions, n_regions;
-    uint64_t request_bytes; /* the sum of those of sessions and jobs */
     uint64_t last_region_id;
 
     struct list stats_waits; /* server.info that waits for workers */
@@ -59,7 +60,7 @@ struct broker {
     struct message_writer scratch; /* for a part of one */
     uint64_t started_ns;
     bool needs_check, is_draining, is_leaving;
-    bool has_callers; /* connections to be accepted */
+    bool has_callers;    /* connections to be accepted */
     bool has_held_back;  /* jobs or requests wait until their users have read replies */
     bool has_room_again; /* some were read, and there were such */
     bool has_told_ready;

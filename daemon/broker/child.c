@@ -2,23 +2,13 @@
  * exec in its return value and resets signal masks and dispositions in the child. The child gets a
  * session of its own: a Ctrl-C on our terminal is for us, and we tell it to leave when we are
  * ready.
- *
- * Where the system runs out of memory a child is to die before its parent: the worker can be
- * replaced, and nothing is lost but time; with the broker everybody's jobs would end. So a child's
- * oom_score_adj is above ours, which anybody may do; where /proc is not there it stays the same.
  */
 #include "daemon/broker/loop.h"
 #include "proto/util.h"
 
-#include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <uv.h>
 
-#define MAX_CHILD_FDS  4
-#define VICTIM_SCORE   500
-#define MAX_OOM_SCORE  1000
-#define OOM_SCORE_PATH "/proc/%d/oom_score_adj"
+#define MAX_CHILD_FDS 4
 
 uv_loop_t *loop_uv(struct loop *loop);
 
@@ -40,27 +30,6 @@ static void on_exit_status(uv_process_t *handle, int64_t exit_status, int term_s
 static void on_child_closed(uv_handle_t *handle)
 {
     free(handle->data);
-}
-
-static bool read_oom_score(int *ret_score)
-{
-    char text[16] = "";
-    _cleanup_fd_ int fd = open("/proc/self/oom_score_adj", O_RDONLY | O_CLOEXEC);
-    return fd >= 0 && read(fd, text, sizeof(text) - 1) > 0 && sscanf(text, "%d", ret_score) == 1;
-}
-
-static void prefer_as_victim(pid_t pid)
-{
-    char path[64], text[16];
-    int score = 0;
-    if (!read_oom_score(&score))
-        return;
-    score = score + VICTIM_SCORE > MAX_OOM_SCORE ? MAX_OOM_SCORE : score + VICTIM_SCORE;
-    snprintf(path, sizeof(path), OOM_SCORE_PATH, (int)pid);
-    snprintf(text, sizeof(text), "%d", score);
-    _cleanup_fd_ int fd = open(path, O_WRONLY | O_CLOEXEC);
-    if (fd >= 0 && write(fd, text, strlen(text)) < 0)
-        return; /* it dies by its size alone then */
 }
 
 int child_start(struct loop *loop, char *const *argv, const int *fds, unsigned n_fds,
@@ -96,7 +65,6 @@ int child_start(struct loop *loop, char *const *argv, const int *fds, unsigned n
         uv_close((uv_handle_t *)&child->handle, on_child_closed);
         return r;
     }
-    prefer_as_victim(child->handle.pid);
     *ret_child = child;
     return 0;
 }

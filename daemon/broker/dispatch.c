@@ -5,15 +5,15 @@
  *          +-- back to the front -----+-- the worker ended
  *
  * Admission happens once in every turn of the loop, at each worker as long as it takes what is
- * sent. A job whose result comes back in a message waits while its user has not read what came
- * before: so many bytes are charged before it starts, and memory follows what clients read. A job
- * that was planned for other limits than its worker has by then, or a region of which the worker
- * cannot map, is decided upon again first, and may go to another worker. When a worker ends, what
- * was active and can run again goes back to the front of the queue in the old order; what cannot
- * ends `worker-lost`. A job that had a tile in hand when the worker died of its own doing has a
- * strike and is a suspect: it runs next, alone, so a second death is its own: `poisoned`. Where a
- * thread of the worker faulted only the job of its tile is a suspect. Where no
- * tile was in hand (the worker died while it took a job in, say) all that were active are suspects.
+ * sent and TURN_NS last. A job whose result comes back in a message waits while its user has not
+ * read what came before: so many bytes are charged before it starts, and memory follows what
+ * clients read. A job that was planned for other limits than its worker has by then, or a region of
+ * which the worker cannot map, is decided upon again first, and may go to another worker. When a
+ * worker ends, what was active and can run again goes back to the front of the queue in the old
+ * order; what cannot ends `worker-lost`. A job that had a tile in hand when the worker died of its
+ * own doing has a strike and is a suspect: it runs next, alone, so a second death is its own:
+ * `poisoned`. Where a thread of the worker faulted only the job of its tile is a suspect. Where no
+ * tile was in hand (it died as it read a message, say) all that were active are suspects.
  * Deaths from outside count for nobody, but not for ever (MAX_ATTEMPTS).
  *
  * A job whose client is silent while others wait for its carry is parked (carries.c): it waits at
@@ -26,6 +26,7 @@
 #include "daemon/broker/broker.h"
 #include "daemon/broker/finish.h"
 #include "daemon/broker/log.h"
+#include "daemon/broker/loop.h"
 #include "daemon/broker/session.h"
 #include "daemon/broker/submit.h"
 #include "daemon/broker/region.h"
@@ -36,6 +37,7 @@
 
 #define MAX_STRIKES          2u
 #define MAX_ATTEMPTS         100u
+#define TURN_NS              UINT64_C(4000000)
 #define PROGRESS_QUEUE_BYTES (256u * 1024u) /* a client that lags gets no more of it */
 
 static struct job *job_of(struct list *link)
@@ -122,12 +124,16 @@ static void refuse_carry(struct broker *broker, const struct worker *w, struct j
     finish_error(broker, job, &error);
 }
 
-static void admit(struct broker *broker, struct worker *w)
+static void admit(struct broker *broker, struct worker *w, uint64_t until_ns)
 {
     bool has_started = false;
     worker_look_after(w);
     while (worker_has_room(w)) {
         struct queue_item *item;
+        if (loop_now_ns() >= until_ns) { /* some had to be planned again */
+            loop_set_busy(broker->loop, true);
+            break;
+        }
         int r = queue_admit(worker_queue(w), worker_pool(w), &item);
         if (r == -EAGAIN)
             break;
@@ -142,13 +148,6 @@ static void admit(struct broker *broker, struct worker *w)
     if (has_started)
         worker_watch_hangs(w);
     worker_watch_carries(w);
-}
-
-void dispatch_turn(struct broker *broker)
-{
-    broker->has_held_back = false;
-    for (unsigned i = 0; i < broker->n_workers; i++)
-        admit(broker, broker->workers[i]);
 }
 
 /* Its client is back. */
@@ -323,20 +322,52 @@ void dispatch_worker_lost(struct broker *broker, struct worker *w, const struct 
     }
 }
 
-void dispatch_decide_again(struct broker *broker, struct worker *w)
+static void decide_again(struct broker *broker, struct worker *w, struct job *job)
 {
+    struct gad_error error = {0};
+    job->decided_serial = broker->losses[worker_place(w)];
+    int r = submit_decide_again(broker, job, &error);
+    if (r != 0 && !(r == GAD_NO_ENGINE && worker_may_return(w)))
+        fail_start(broker, job, r, &error);
+}
+
+/* Each takes as long as planning does, so there may be more than one turn has time for. */
+static void decide_some(struct broker *broker, struct worker *w, uint64_t until_ns)
+{
+    uint32_t *loss = &broker->losses[worker_place(w)];
     unsigned n = queue_n_waiting(worker_queue(w));
     _cleanup_free_ struct queue_item **items = calloc(n + 1, sizeof(struct queue_item *));
     if (!items) {
         log_error(NULL, "no memory: the jobs of %s wait for it", worker_info(w)->engine);
+        *loss = 0;
         return;
     }
     n = queue_list_waiting(worker_queue(w), items, n);
     for (unsigned i = 0; i < n; i++) {
-        struct gad_error error = {0};
         struct job *job = list_entry(items[i], struct job, item);
-        int r = submit_decide_again(broker, job, &error);
-        if (r != 0 && !(r == GAD_NO_ENGINE && worker_may_return(w)))
-            fail_start(broker, job, r, &error);
+        if (job->decided_serial == *loss)
+            continue;
+        if (loop_now_ns() >= until_ns) {
+            loop_set_busy(broker->loop, true);
+            return;
+        }
+        decide_again(broker, w, job);
     }
+    *loss = 0;
+}
+
+void dispatch_decide_again(struct broker *broker, struct worker *w)
+{
+    broker->losses[worker_place(w)] = ++broker->last_limits_serial;
+}
+
+void dispatch_turn(struct broker *broker)
+{
+    uint64_t until_ns = loop_now_ns() + TURN_NS;
+    broker->has_held_back = false;
+    for (unsigned i = 0; i < broker->n_workers; i++)
+        if (broker->losses[i] != 0)
+            decide_some(broker, broker->workers[i], until_ns);
+    for (unsigned i = 0; i < broker->n_workers; i++)
+        admit(broker, broker->workers[i], until_ns);
 }

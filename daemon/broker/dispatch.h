@@ -22,5 +22,6 @@ void dispatch_parked(struct broker *broker, struct worker *worker, const struct 
 /* The worker is gone: its jobs go back to its queue or end. `struck`: ids of the suspects. */
 void dispatch_worker_lost(struct broker *broker, struct worker *worker, const struct death *death,
                           const uint64_t *struck, unsigned n_struck);
-/* The worker does not come up, or not soon: what waits there goes elsewhere, stays or ends. */
+/* The worker does not come up, or not soon: what waits there goes elsewhere, stays or ends, in the
+ * turns that come. */
 void dispatch_decide_again(struct broker *broker, struct worker *worker);

@@ -200,9 +200,9 @@ void finish_release(struct broker *broker, struct job *job)
     job->params = NULL;
     if (job->owner)
         job->owner->request_bytes -= job->held_bytes;
-    broker->request_bytes -= job->held_bytes;
     job->held_bytes = 0;
     charge_release(&job->request_charge);
+    charge_release(&job->message_charge);
     charge_release(&job->fd_charge);
     charge_release(&job->reply_charge);
     if (job->state != JOB_SETTLING)
@@ -237,10 +237,10 @@ static void read_numbers(struct job *job, const msgpack_object *result)
 void finish_result(struct broker *broker, struct job *job, const struct message *message,
                    struct frame *frame)
 {
-    job->result = result_new(steal_ptr(frame->body), frame->size_bytes, message->payload,
-                             message->n_payload_bytes);
     read_numbers(job, &message->result);
     metrics_moved(&broker->metrics, job, &message->result);
+    job->result = result_new(steal_ptr(frame->body), frame->size_bytes, message->payload,
+                             message->n_payload_bytes);
     if (!job->needs_settling) {
         conclude(broker, job, JOB_DONE);
         return;

@@ -48,7 +48,7 @@ static const char *kind_name(mode_t mode)
 
 static int get_stat(int fd, const char *name, struct statx *ret, struct gad_error *error)
 {
-    unsigned mask = STATX_TYPE | STATX_SIZE | STATX_INO | STATX_MNT_ID;
+    unsigned mask = STATX_TYPE | STATX_SIZE | STATX_INO | STATX_BLOCKS | STATX_MNT_ID;
     if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, mask, ret) < 0)
         return error_from_errno(error, errno, name, "statx");
     return 0;
@@ -65,6 +65,7 @@ static void fill(const struct statx *st, struct inspected *ret)
         .device = device_of(st),
         .inode = st->stx_ino,
         .size_bytes = st->stx_size,
+        .has_holes = st->stx_blocks < (st->stx_size + 511) / 512,
     };
 }
 
@@ -183,8 +184,10 @@ int inspect_file(struct mounts *mounts, int fd, bool is_output, const char *name
         r = check_place(mounts, fd, &st, name, error);
     if (r == 0)
         r = check_access(flags, is_output, name, error);
-    if (r == 0)
+    if (r == 0) {
         fill(&st, ret);
+        ret->is_memory = fcntl(fd, F_GET_SEALS) >= 0;
+    }
     return r;
 }
 
@@ -239,6 +242,7 @@ int inspect_memfd(int fd, int seals, uint64_t min_size_bytes, bool is_written,
         return refuse(error, status, name, expected, found);
     }
     fill(&st, ret);
+    ret->may_lose_pages = !is_writable(flags) && !(has & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE));
     return 0;
 }
 

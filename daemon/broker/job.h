@@ -65,7 +65,7 @@ struct job {
     char *body;
     const char *params;
     size_t n_params_bytes;
-    uint64_t held_bytes; /* as counted at its owner and the broker */
+    uint64_t held_bytes; /* as counted at its owner */
     int *fds;
     unsigned n_fds;
     struct region **regions; /* a reference each */
@@ -74,11 +74,12 @@ struct job {
     int priority;
     uint32_t progress_ms;
     bool needs_settling;
-    struct charge job_charge, fd_charge, request_charge;
+    struct charge job_charge, fd_charge, request_charge, message_charge;
     struct charge reply_charge; /* for its result, while the worker has it */
 
     /* The plan. */
     uint32_t planned_serial; /* of the limits that it was made with */
+    uint32_t decided_serial; /* of the loss of a worker after which it was decided upon last */
     double planned_seconds;
     struct plan_rates planned_rates; /* what a matrix product's tiles follow */
     bool is_product;

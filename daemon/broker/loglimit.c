@@ -19,7 +19,7 @@ static const struct {
     double n_at_once, n_a_second;
 } rates[LOG_LIMIT_N_KINDS] = {
     [LOG_LIMIT_FAULTS] = {50, 1},
-    [LOG_LIMIT_NOTES] = {2000, 200},
+    [LOG_LIMIT_NOTES] = {500, 40},
 };
 
 static struct log_limit_user *user_of(struct log_limit *limit, uint32_t uid, uint64_t now_ns)

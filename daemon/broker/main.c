@@ -10,6 +10,7 @@
 #include "daemon/broker/log.h"
 #include "daemon/broker/notify.h"
 #include "daemon/broker/config/options.h"
+#include "daemon/confine.h"
 #include "proto/util.h"
 
 #include <fcntl.h>
@@ -145,6 +146,15 @@ static void tame_workers(void)
     setenv("OPENBLAS_NUM_THREADS", "1", 1);
 }
 
+/* Before the first worker is started, which inherits it. */
+static void give_up_calls(void)
+{
+    confine_hide();
+    int r = confine_broker();
+    if (r < 0)
+        log_warn(NULL, "all system calls are left to the daemon: %s", strerror(-r));
+}
+
 static int set_up(struct options *options, unsigned n_files)
 {
     int r = find_workers(options);
@@ -155,6 +165,8 @@ static int set_up(struct options *options, unsigned n_files)
     r = closer_start(n_files);
     if (r < 0)
         log_error(NULL, "no closer: %s", strerror(-r));
+    else
+        give_up_calls();
     return r;
 }
 

@@ -123,6 +123,21 @@ static int check_chunk_table(const struct visit *v, struct gad_error *error)
                          GAD_BAD_CHUNK_TABLE, v->name, &table, error);
 }
 
+/* Pages that the worker's writing would allocate were memory of the daemon, which nobody is charged
+ * for: the client reserves them, or writes by itself. */
+static int check_reserved(const struct visit *v, const struct inspected *file, uint64_t end,
+                          struct gad_error *error)
+{
+    if (!file->is_memory || array_n_elements(v->array) == 0 ||
+        (!file->has_holes && end <= file->size_bytes))
+        return 0;
+    error_set(error, GAD_USE_PROVIDER, v->name, "%s: the file's memory is not reserved", v->name);
+    error_expected(error, "%llu bytes without holes", (unsigned long long)end);
+    error_found(error, "%llu bytes%s", (unsigned long long)file->size_bytes,
+                file->has_holes ? " with holes" : "");
+    return GAD_USE_PROVIDER;
+}
+
 static int check_file(const struct visit *v, struct gad_error *error)
 {
     const struct location *at = &v->array->at;
@@ -138,7 +153,7 @@ static int check_file(const struct visit *v, struct gad_error *error)
     r = extent_end(v, at->file.offset_bytes, &end, error);
     if (r == 0 && !v->is_output && array_n_elements(v->array) > 0 && end > file.size_bytes)
         return too_small(error, GAD_SHORT_READ, v->name, "the file", end, file.size_bytes);
-    return r;
+    return r == 0 && v->is_output ? check_reserved(v, &file, end, error) : r;
 }
 
 static int check_provider(const struct visit *v, struct gad_error *error)

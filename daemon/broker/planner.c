@@ -36,6 +36,10 @@
 #define LIGHT_ARRAYS     16u
 #define LIGHT_NDIM       4
 
+/* Where workers come and go all the time, what was planned for those of a moment ago is taken: it
+ * is looked at again before it starts (dispatch.c). */
+#define MAX_AGAIN 3u
+
 struct planner {
     struct broker *broker;
     struct list waiting; /* users, of whom sessions hold costly requests */
@@ -141,7 +145,7 @@ static void release_regions(struct submission *s)
 static bool is_outdated(const struct planner *p)
 {
     const struct places *places = &p->submission.places;
-    return p->r >= 0 &&
+    return p->r >= 0 && p->session->n_held_again < MAX_AGAIN &&
            !workers_are_as_offered(p->broker, places->regions, places->n_regions, p->judged);
 }
 
@@ -149,6 +153,7 @@ static bool is_outdated(const struct planner *p)
 static void put_back(struct planner *p, struct session *session)
 {
     *session->held = p->frame;
+    session->n_held_again++;
     p->frame = (struct frame){.body = NULL};
     turns_wait(&p->waiting, &session->user->at_planner, &session->planner_link);
 }

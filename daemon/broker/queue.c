@@ -176,6 +176,11 @@ bool queue_is_short(const struct queue *queue)
     return queue->is_short;
 }
 
+bool queue_has_suspects(const struct queue *queue)
+{
+    return !list_is_empty(&queue->suspects);
+}
+
 static void leave_waiting(struct queue *queue, struct queue_item *item)
 {
     list_remove(&item->link);

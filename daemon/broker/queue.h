@@ -75,6 +75,8 @@ int queue_admit(struct queue *queue, struct poolmap *map,
 /* Whether, as the last queue_admit() saw it, somebody waits for what active items hold: a carry, or
  * that they end. */
 bool queue_is_short(const struct queue *queue);
+/* Suspects wait: nothing else is admitted until what is active has ended or is parked. */
+bool queue_has_suspects(const struct queue *queue);
 
 struct list *queue_active(struct queue *queue); /* of queue_item.link */
 unsigned queue_n_waiting(const struct queue *queue);

@@ -11,6 +11,10 @@
  * from the others. Where all that are ready refuse it, those that are coming have COMING_NS. A
  * worker that refuses a region that another one mapped gets no job with it.
  *
+ * A hole that a client punches later would be filled when the worker reads it, with memory that
+ * nobody is charged for. The worker is told of it by the kernel, but not through a descriptor that
+ * is open for reading alone: such a memfd must be sealed against that.
+ *
  * Ids are never used again and looked up inside the user. Called by methods.c, submit.c, worker.c.
  */
 #define LOG_TOPIC "region"
@@ -134,6 +138,10 @@ int region_attach(struct session *session, uint32_t id, int fd_take, uint64_t si
                             (unsigned long long)size_bytes)
                 : inspect_memfd(fd_take, F_SEAL_SHRINK | F_SEAL_GROW, size_bytes, is_writable,
                                 GAD_BAD_REGION, "region", &what, error);
+    if (r == 0 && what.may_lose_pages)
+        r = error_set(error, GAD_BAD_REGION, "region",
+                      "a region whose descriptor is open for reading alone must be sealed against "
+                      "writing (F_SEAL_FUTURE_WRITE)");
     struct region *region = r == 0 ? calloc(1, sizeof(*region)) : NULL;
     if (r == 0 && !region)
         r = -ENOMEM;

@@ -10,12 +10,13 @@
  *
  * What waits to be read has bounds of its own (session_send.c).
  *
- * What all sessions together hold of large requests that wait is bounded too: beyond message-memory
- * whoever has more than SESSION_SHARE_BYTES of such requests is paused: not read from until its
- * jobs have ended or others hold less. Its bytes wait in its own socket. Only arrays inside the
- * message make a request large, so these jobs are short, and they end whether their client reads or
- * not. Requests that only name files and regions are never counted: a long queue of long jobs keeps
- * nobody from asking about it.
+ * What the sessions of a user hold of large requests is bounded too, by message-memory or the
+ * user's share of it: that come, are postponed or planned, or belong to jobs that have not been
+ * computed. Beyond it whoever has more than SESSION_SHARE_BYTES is paused, and who begins to send
+ * another very large one before that is taken in: not read from until its jobs have ended or others
+ * hold less. Its bytes wait in its own socket. Only arrays inside the message make a request large,
+ * so these jobs are short, and they end whether their client reads or not. Requests that only name
+ * files and regions are never counted: a long queue of long jobs keeps nobody from asking about it.
  *
  * Descriptors that came with a message which is not complete, or not read yet, are their user's as
  * those of jobs are: whoever sends more than user-descriptors so, however many sessions, loses one.
@@ -48,6 +49,7 @@
 #define USER_TURN_NS         UINT64_C(500000)
 #define TURN_NS              UINT64_C(4000000)
 #define ENDING_NS            UINT64_C(5000000000)
+#define FREE_BYTES           (128u * 1024u)
 
 static void on_event(void *userdata, unsigned events);
 
@@ -59,7 +61,17 @@ bool session_is_reading(const struct session *s)
 static bool holds_too_much(const struct session *s)
 {
     return s->request_bytes > SESSION_SHARE_BYTES &&
-           s->broker->request_bytes > s->broker->options.message_memory_bytes;
+           account_is_over(s->broker->accounts, s->uid, ACCOUNT_MESSAGE_BYTES);
+}
+
+/* A very large message has begun to come, and its user has no room for it. There always is for one
+ * at a time; and for smaller ones, so that halves that never end hold up no ordinary request. */
+static bool lacks_room(const struct session *s)
+{
+    const struct accounts *accounts = s->broker->accounts;
+    size_t n_bytes = conn_n_wanted_bytes(s->conn);
+    return n_bytes > FREE_BYTES && account_use(accounts, s->uid, ACCOUNT_MESSAGE_BYTES) > 0 &&
+           !account_has_room(accounts, s->uid, ACCOUNT_MESSAGE_BYTES, n_bytes);
 }
 
 bool session_is_admins(const struct session *s)
@@ -75,13 +87,12 @@ bool session_is_alive(const struct session *s)
 void session_patience_over(struct deadline *deadline)
 {
     struct session *s = list_entry(deadline, struct session, patience);
-    bool was_clogged = s->is_clogged;
-    session_update_clog(s);
-    if (was_clogged && !s->is_clogged)
-        return; /* others of its user have read */
-    if (s->is_clogged)
+    if (session_is_alive(s) && !s->refusal) {
+        if (session_may_be_slow(s))
+            return;
         log_warn(LOG_UID(s->uid), "client %s (pid %d) does not read its replies: dropped",
                  s->client, (int)s->pid);
+    }
     session_close(s);
 }
 
@@ -114,8 +125,9 @@ int session_new(struct broker *broker, int fd_take, uid_t uid, pid_t pid,
                           .charge = charge,
                           .refusal = s->refusal};
     text_quote("?", s->client, sizeof(s->client));
-    struct list *lists[] = {&s->dirty_link, &s->busy_link, &s->paused_link, &s->planner_link,
-                            &s->jobs,       &s->waiters,   &s->stats_waits, &s->regions};
+    struct list *lists[] = {&s->dirty_link, &s->busy_link,    &s->paused_link,
+                            &s->slow_link,  &s->planner_link, &s->jobs,
+                            &s->waiters,    &s->stats_waits,  &s->regions};
     for (unsigned i = 0; i < ARRAY_LENGTH(lists); i++)
         list_init(lists[i]);
     r = watch_new(broker->loop, conn_fd(conn), on_event, s, &s->watch);
@@ -168,6 +180,8 @@ void session_close(struct session *s)
     list_remove(&s->dirty_link);
     list_remove(&s->busy_link);
     list_remove(&s->paused_link);
+    list_remove(&s->slow_link);
+    charge_release(&s->message_charge);
     charge_release(&s->reply_charge);
     frame_deinit(&s->postponed, closer_close);
     list_remove(&s->link);
@@ -219,14 +233,15 @@ void session_end(struct session *s)
     s->state = SESSION_ENDING;
     list_remove(&s->busy_link);
     list_remove(&s->paused_link);
-    s->is_clogged = s->is_paused = false;
+    list_remove(&s->slow_link);
+    s->is_slow = s->is_clogged = s->is_paused = false;
     broker_set_deadline(s->broker, &s->patience, ENDING_NS, session_patience_over);
     session_mark_dirty(s);
 }
 
 /* Receiving ----------------------------------------------------------------------------------- */
 
-static void wait_for_turn(struct session *s)
+void session_wait_for_turn(struct session *s)
 {
     if (!list_is_linked(&s->busy_link))
         turns_wait(&s->broker->busy, &s->user->at_loop, &s->busy_link);
@@ -236,12 +251,12 @@ static void wait_for_turn(struct session *s)
 void session_mark_busy(struct session *s)
 {
     if (session_is_reading(s) && (s->postponed.body || conn_has_frame(s->conn)))
-        wait_for_turn(s);
+        session_wait_for_turn(s);
 }
 
 static void pause_session(struct session *s)
 {
-    s->is_paused = true;
+    s->is_paused = s->has_half_waited = true;
     list_remove(&s->busy_link);
     list_push_back(&s->broker->paused, &s->paused_link);
     session_mark_dirty(s); /* there its watch is set */
@@ -257,15 +272,24 @@ static void pause_if_needed(struct session *s)
 static void postpone(struct session *s, struct frame *frame)
 {
     s->postponed = *frame;
+    s->postponed_bytes = s->asked_bytes;
     *frame = (struct frame){0};
     pause_session(s);
 }
 
+static bool stays_paused(struct session *s)
+{
+    return holds_too_much(s) || lacks_room(s) ||
+           (s->postponed.body && session_check_room(s, s->postponed_bytes) != 0);
+}
+
 void session_resume_paused(struct broker *broker)
 {
+    list_for_each_safe (it, next, &broker->slow)
+        session_update_slow(list_entry(it, struct session, slow_link));
     list_for_each_safe (it, next, &broker->paused) {
         struct session *s = list_entry(it, struct session, paused_link);
-        if (holds_too_much(s) || (s->postponed.body && session_is_behind(s)))
+        if (stays_paused(s))
             continue;
         list_remove(it);
         s->is_paused = false;
@@ -380,6 +404,10 @@ static void receive_frames(struct session *s, uint64_t until_ns)
     /* Another receive only where no frame was complete: the loop tells when there is more. */
     for (unsigned i = 0; i < RECEIVES_PER_PORTION && n_left == FRAMES_PER_PORTION; i++) {
         if (!s->postponed.body && !conn_has_frame(s->conn)) {
+            if (lacks_room(s)) {
+                pause_session(s);
+                return;
+            }
             r = conn_receive(s->conn);
             if (r == -EAGAIN)
                 break;
@@ -395,93 +423,15 @@ static void receive_frames(struct session *s, uint64_t until_ns)
     session_mark_busy(s);
 }
 
-static void charge_waiting(struct session *s)
-{
-    struct gad_error error;
-    unsigned n_fds = conn_n_waiting_fds(s->conn) + s->n_held_fds + s->postponed.n_fds;
-    charge_release(&s->waiting_charge);
-    if (n_fds == 0 || s->state == SESSION_CLOSED)
-        return;
-    int r = account_charge(s->broker->accounts, s->uid, ACCOUNT_DESCRIPTORS, n_fds,
-                           &s->waiting_charge, &error);
-    if (r == 0)
-        return;
-    metrics_refused(&s->broker->metrics, r > 0 ? r : GAD_INTERNAL);
-    log_warn(LOG_UID(s->uid), "client %s (pid %d): in messages that are not complete: %s",
-             s->client, (int)s->pid, r > 0 ? error.message : strerror(-r));
-    session_close(s);
-}
-
-static void on_half_over(struct deadline *deadline);
-
-/* Who sends a part of a message holds memory for it, and may not for ever. The time begins anew
- * only with another message, and where it is us who do not read. */
-static void watch_half(struct session *s)
-{
-    if (session_is_alive(s) && !deadline_is_set(&s->half) &&
-        conn_is_inside_frame(s->conn, &s->half_position))
-        broker_set_deadline(s->broker, &s->half, s->broker->options.client_timeout_ns,
-                            on_half_over);
-}
-
-static void on_half_over(struct deadline *deadline)
-{
-    struct session *s = list_entry(deadline, struct session, half);
-    uint64_t position;
-    bool is_inside = conn_is_inside_frame(s->conn, &position);
-    if (!is_inside || position != s->half_position || !session_is_reading(s)) {
-        watch_half(s);
-        return;
-    }
-    log_warn(LOG_UID(s->uid), "client %s (pid %d) does not send the rest of a message: dropped",
-             s->client, (int)s->pid);
-    session_close(s);
-}
-
 /* What was charged for is given back before the frames are handled: a job is charged for its own.
  */
 static void read_frames(struct session *s, uint64_t until_ns)
 {
     charge_release(&s->waiting_charge);
     receive_frames(s, until_ns);
-    charge_waiting(s);
-    watch_half(s);
-}
-
-bool session_hold(struct session *s, uint32_t id, struct frame *frame, unsigned kind)
-{
-    s->held = malloc(sizeof(*s->held));
-    if (!s->held)
-        return false;
-    *s->held = *frame;
-    frame->body = NULL;
-    frame->n_fds = 0;
-    s->held_id = id;
-    s->held_as = kind;
-    s->n_held_fds = s->held->n_fds;
-    s->held_bytes = s->held->size_bytes >= SESSION_LARGE_BYTES ? s->held->size_bytes : 0;
-    s->request_bytes += s->held_bytes;
-    s->broker->request_bytes += s->held_bytes;
-    session_mark_dirty(s); /* there its watch is set */
-    return true;
-}
-
-void session_release_held(struct session *s)
-{
-    charge_release(&s->waiting_charge);
-    s->n_held_fds = 0;
-    s->request_bytes -= s->held_bytes;
-    s->broker->request_bytes -= s->held_bytes;
-    s->held_bytes = 0;
-    frame_deinit(s->held, closer_close);
-    free(steal_ptr(s->held));
-}
-
-void session_go_on(struct session *s)
-{
-    charge_waiting(s);
-    session_mark_busy(s);
-    session_mark_dirty(s);
+    session_charge_waiting(s);
+    session_count_messages(s);
+    session_watch_half(s);
 }
 
 static void move_all(struct list *from, struct list *to)
@@ -547,7 +497,7 @@ static void on_event(void *userdata, unsigned events)
     if (!(events & WATCH_READ))
         return;
     if (session_is_reading(s))
-        wait_for_turn(s); /* which comes before the loop waits again */
+        session_wait_for_turn(s); /* which comes before the loop waits again */
     else if (!watch_asks_for(s->watch, WATCH_READ))
         session_close(s); /* nothing was to be read: it has hung up */
     /* else it stopped being read from in this round, and what it sent has to wait */

@@ -30,7 +30,7 @@ enum session_state {
 struct session {
     struct broker *broker;
     struct turns_user *user;
-    struct list link, dirty_link, busy_link, paused_link, planner_link;
+    struct list link, dirty_link, busy_link, paused_link, slow_link, planner_link;
     enum session_state state;
     struct conn *conn;
     struct watch *watch;
@@ -39,8 +39,11 @@ struct session {
     char client[SESSION_CLIENT_SIZE]; /* what it calls itself, quoted, for the log */
     struct charge charge;
     struct charge waiting_charge; /* descriptors of messages that were not read yet */
+    struct charge message_charge; /* large ones that come, are postponed or held */
     struct charge reply_charge;   /* copied bytes of replies that wait for it */
     struct frame postponed;       /* a request that waits until its user reads; body NULL: none */
+    uint64_t postponed_bytes;     /* of its answer */
+    uint64_t asked_bytes;         /* of the answer for which room was looked for last */
     struct gad_error *refusal;    /* the answer to its first request, if it may not stay */
     struct list jobs;             /* of owner_link */
     struct list waiters;          /* of session_link */
@@ -49,17 +52,22 @@ struct session {
     unsigned n_pending;
     uint64_t request_bytes; /* large ones, of its jobs that have not been computed */
     bool has_failed;        /* it cannot be answered: closes at the end of the turn */
-    bool is_clogged;        /* it does not read: it is not read from */
+    bool is_slow;           /* it leaves much unread: dropped if that lasts */
+    bool is_clogged;        /* so much that it is not read from */
     bool is_paused;         /* the broker holds too much, for this one or its user: neither */
     struct deadline patience;
+    uint64_t slow_position; /* in the stream of replies, when the patience began */
     struct deadline half;   /* a request that has begun is to be complete by then */
     uint64_t half_position; /* where in the stream it begins */
+    bool has_half_waited;   /* for us, who did not read meanwhile */
+    bool is_half_last_look; /* what lies in its socket is read once more, then it is closed */
     /* A request that is planned, or waits for it (planner.c): nothing is read meanwhile. */
     struct frame *held; /* NULL: there is none */
     uint32_t held_id;
     unsigned held_as; /* an enum submission_kind */
     unsigned n_held_fds;
-    uint64_t held_bytes; /* as counted in request_bytes */
+    uint64_t held_bytes;   /* as counted in request_bytes */
+    unsigned n_held_again; /* times that it was planned in vain */
 };
 
 /* refusal: NULL, or why its first request will be refused (copied). */
@@ -85,7 +93,7 @@ void session_send_shared(struct session *session, struct shared *shared, const c
                          size_t n_bytes);
 /* For a reply of so many bytes: 0, or -EBUSY: it is long and has to wait until what came before it
  * was read. A handler passes that on, and is called again. */
-int session_check_room(const struct session *session, uint64_t n_bytes) GAD_MUST_CHECK;
+int session_check_room(struct session *session, uint64_t n_bytes) GAD_MUST_CHECK;
 void session_reply_error(struct session *session, uint32_t id, const struct gad_error *error);
 void session_reply_empty(struct session *session, uint32_t id);
 /* Root's, or the daemon's own user's: it may see and end everybody's jobs. */

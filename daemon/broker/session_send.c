@@ -1,12 +1,14 @@
 /* Sessions: what waits to be read by clients.
  *
  * A client that sends and does not read is not read from while more than SESSION_CLOG_BYTES of
- * replies wait for it; if that lasts client-timeout, or the queue grows beyond session-replies (by
- * jobs that were under way), it is dropped. The same from SESSION_SHARE_BYTES on while its user has
- * about user-replies, over all connections. Then jobs with results to be read do not start
- * (dispatch.c), and what would be answered at length is held until there is room, but on
- * connections that have read all, as long as there is not twice as much: so the user's whole has a
- * bound, and who looks from another connection is still answered.
+ * replies wait for it, or more than SESSION_SHARE_BYTES while its user has about user-replies over
+ * all connections. (There results of jobs do not count: each is in memory once (result.c), and no
+ * such job starts then (dispatch.c). Who has sent many requests before reading must not be waited
+ * for while it waits for us.) If so much is unread for client-timeout, and nothing is read of it,
+ * or the queue grows beyond session-replies (by jobs that were under way), the client is dropped.
+ * What would be answered at length is held until there is room, but on connections that have read
+ * all, as long as there is not twice as much: so the user's whole has a bound, and who looks from
+ * another connection is still answered.
  *
  * Called by session.c, and by whoever answers.
  */
@@ -25,14 +27,17 @@
 bool session_is_behind(const struct session *s)
 {
     const struct accounts *accounts = s->broker->accounts;
-    return account_use(accounts, s->uid, ACCOUNT_REPLY_BYTES) > 0 &&
-           !account_has_room(accounts, s->uid, ACCOUNT_REPLY_BYTES, FRAME_MAX_BODY_BYTES);
+    uint64_t limit = account_limit(accounts, s->uid, ACCOUNT_REPLY_BYTES);
+    return account_use(accounts, s->uid, ACCOUNT_REPLY_BYTES) +
+               min_u64(FRAME_MAX_BODY_BYTES, limit / 2) >
+           limit;
 }
 
 /* Who has nothing to read is answered at length too, until that is as much again. */
-int session_check_room(const struct session *s, uint64_t n_bytes)
+int session_check_room(struct session *s, uint64_t n_bytes)
 {
     const struct accounts *accounts = s->broker->accounts;
+    s->asked_bytes = n_bytes;
     if (n_bytes <= SESSION_SHARE_BYTES || !session_is_behind(s))
         return 0;
     uint64_t limit = account_limit(accounts, s->uid, ACCOUNT_REPLY_BYTES);
@@ -55,7 +60,7 @@ static void count_replies(struct session *s)
 /* Bytes were sent or dropped: who waits for that may go on. */
 void session_tell_room(struct broker *broker)
 {
-    if (broker->has_held_back || !list_is_empty(&broker->paused))
+    if (broker->has_held_back || !list_is_empty(&broker->paused) || !list_is_empty(&broker->slow))
         broker->has_room_again = true;
 }
 
@@ -74,7 +79,7 @@ static void after_queueing(struct session *s, int r)
         s->has_failed = true;
     }
     count_replies(s);
-    session_update_clog(s); /* before the next of its requests */
+    session_update_slow(s); /* before the next of its requests */
     session_mark_dirty(s);
 }
 
@@ -110,46 +115,80 @@ void session_reply_empty(struct session *s, uint32_t id)
 
 static bool has_too_many_replies(const struct session *s)
 {
-    size_t n_queued = conn_n_queued_bytes(s->conn);
-    return n_queued > (s->is_clogged ? UNCLOG_BYTES : SESSION_CLOG_BYTES) ||
-           (n_queued > SESSION_SHARE_BYTES && session_is_behind(s));
+    return conn_n_queued_bytes(s->conn) > (s->is_clogged ? UNCLOG_BYTES : SESSION_CLOG_BYTES) ||
+           (conn_n_copied_bytes(s->conn) > SESSION_SHARE_BYTES && session_is_behind(s));
 }
 
-static void set_clogged(struct session *s)
+static bool leaves_much(const struct session *s)
 {
-    s->is_clogged = true;
-    list_remove(&s->busy_link);
+    return has_too_many_replies(s) ||
+           (conn_n_queued_bytes(s->conn) > SESSION_SHARE_BYTES && session_is_behind(s));
+}
+
+static void begin_patience(struct session *s)
+{
+    s->slow_position = conn_n_sent_bytes(s->conn);
     broker_set_deadline(s->broker, &s->patience, s->broker->options.client_timeout_ns,
                         session_patience_over);
+}
+
+static void set_slow(struct session *s, bool is_slow)
+{
+    s->is_slow = is_slow;
+    if (is_slow) {
+        list_push_back(&s->broker->slow, &s->slow_link);
+        begin_patience(s);
+    } else {
+        list_remove(&s->slow_link);
+        broker_clear_deadline(s->broker, &s->patience);
+    }
+}
+
+static void set_clogged(struct session *s, bool is_clogged)
+{
+    s->is_clogged = is_clogged;
+    if (is_clogged) {
+        s->has_half_waited = true;
+        list_remove(&s->busy_link);
+    } else {
+        session_mark_busy(s);
+    }
     session_mark_dirty(s); /* there its watch is set */
 }
 
-/* The others that do not read have as much part in it. */
-static void clog_user(const struct session *s)
+static void update(struct session *s)
 {
+    bool is_slow = leaves_much(s), is_clogged = has_too_many_replies(s);
+    if (is_slow != s->is_slow)
+        set_slow(s, is_slow);
+    if (is_clogged != s->is_clogged)
+        set_clogged(s, is_clogged);
+}
+
+void session_update_slow(struct session *s)
+{
+    bool was_slow = s->is_slow;
+    if (!session_is_alive(s) || s->refusal)
+        return;
+    update(s);
+    if (was_slow || !s->is_slow || !session_is_behind(s))
+        return;
+    /* The others that do not read have as much part in it. */
     list_for_each (it, &s->broker->sessions) {
         struct session *other = list_entry(it, struct session, link);
-        if (other->uid == s->uid && session_is_alive(other) && !other->is_clogged &&
-            has_too_many_replies(other))
-            set_clogged(other);
+        if (other->uid == s->uid && session_is_alive(other) && !other->refusal)
+            update(other);
     }
 }
 
-void session_update_clog(struct session *s)
+bool session_may_be_slow(struct session *s)
 {
-    bool has_too_many = has_too_many_replies(s);
-    if (!session_is_alive(s))
-        return;
-    if (!s->is_clogged && has_too_many) {
-        set_clogged(s);
-        if (session_is_behind(s))
-            clog_user(s);
-    } else if (s->is_clogged && !has_too_many) {
-        s->is_clogged = false;
-        broker_clear_deadline(s->broker, &s->patience);
-        session_mark_busy(s);
-        session_mark_dirty(s); /* there its watch is set */
-    }
+    session_update_slow(s);
+    if (s->is_slow && conn_n_sent_bytes(s->conn) == s->slow_position)
+        return false;
+    if (s->is_slow)
+        begin_patience(s);
+    return true;
 }
 
 static void flush(struct session *s)
@@ -161,10 +200,10 @@ static void flush(struct session *s)
     }
     count_replies(s);
     session_tell_room(s->broker);
-    if (s->broker->request_bytes + accounts_total(s->broker->accounts, ACCOUNT_REPLY_BYTES) >
+    if (accounts_total(s->broker->accounts, ACCOUNT_MESSAGE_BYTES) >
         s->broker->options.message_memory_bytes / 4 * 3)
         conn_trim(s->conn); /* room that is not used now is wanted elsewhere */
-    session_update_clog(s);
+    session_update_slow(s);
     unsigned events = (session_is_reading(s) ? WATCH_READ : 0u) | (r == -EAGAIN ? WATCH_WRITE : 0u);
     if (watch_set(s->watch, events) < 0)
         session_close(s);

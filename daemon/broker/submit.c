@@ -258,7 +258,9 @@ int submission_make_job(struct session *session, const struct message *message, 
     job->held_bytes =
         job->request_charge.amount >= SESSION_LARGE_BYTES ? job->request_charge.amount : 0;
     session->request_bytes += job->held_bytes;
-    broker->request_bytes += job->held_bytes;
+    if (job->held_bytes > 0)
+        account_set_charge(broker->accounts, session->uid, ACCOUNT_MESSAGE_BYTES, job->held_bytes,
+                           &job->message_charge);
     list_push_back(&session->jobs, &job->owner_link);
     metrics_submitted(&broker->metrics, job);
     workers_wake_for(broker, s->request, s->plan);

@@ -16,9 +16,13 @@
  * each leaves its tile at once.
  *
  * A long tile (struct plan_pass) begins only while a spare thread can be kept for it, so there
- * always is one when it is to be put aside. Each user may have a share of these; one who has used
- * his up goes on with what he has begun. A tile that is not long by the table of costs, but takes
- * its time nevertheless, is put aside where more spare threads are there than are kept for others.
+ * always is one when it is to be put aside. Each user may have a share of these, and never more
+ * than are left for others then: so whoever comes next finds some, and those who were there before
+ * give theirs back tile by tile. One who has used his share up goes on with what he has begun. A
+ * tile that waits for its client has no thread kept for it: that may take for ever. It gets one
+ * before it goes on. One that waits for a disk keeps it, as it keeps its slot. A tile that is not
+ * long by the table of costs, but takes its time nevertheless, is put aside where more spare
+ * threads are there than are kept for others.
  *
  * Called by engines (sched_may_go_on), the compute threads, and whoever ends a job.
  */
@@ -60,18 +64,35 @@ static void give_place(struct sched *s, struct thread_context *th)
 bool sched_may_begin_long(const struct sched *s, uint32_t user)
 {
     unsigned share = s->n_spares / (s->n_users + 1);
+    unsigned n_left = s->n_bench > s->n_kept ? s->n_bench - s->n_kept : 0;
     share = (unsigned)max_u64(min_u64(share, s->n_threads_compute), 1);
-    return s->user_loads[sched_user_index(s, user)].n_long < share && s->n_bench > s->n_kept;
+    return s->user_loads[sched_user_index(s, user)].n_long < min_u64(share, n_left);
 }
 
-void sched_count_long(struct sched *s, struct tile *tile, bool is_there)
+static void keep(struct sched *s, struct tile *tile, bool is_kept)
 {
     struct sched_user_load *load = &s->user_loads[sched_user_index(s, tile->job->identity.user)];
-    if (!tile->is_long)
+    if (tile->is_kept == is_kept)
         return;
-    assert(is_there || (load->n_long > 0 && s->n_kept > 0));
-    load->n_long += is_there ? 1 : -1u;
-    s->n_kept += is_there ? 1 : -1u;
+    assert(is_kept || (load->n_long > 0 && s->n_kept > 0));
+    tile->is_kept = is_kept;
+    load->n_long += is_kept ? 1 : -1u;
+    s->n_kept += is_kept ? 1 : -1u;
+}
+
+void sched_keep_spare(struct sched *s, struct tile *tile)
+{
+    if (tile->is_long)
+        keep(s, tile, true);
+}
+
+/* Another of the user's may begin, or another's. */
+void sched_give_spare_back(struct sched *s, struct tile *tile)
+{
+    if (!tile->is_kept)
+        return;
+    keep(s, tile, false);
+    pthread_cond_signal(&s->compute_wake);
 }
 
 /* Turns -------------------------------------------------------------------------------------- */

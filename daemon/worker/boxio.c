@@ -317,17 +317,46 @@ static int write_piece(const struct boxio *b, const struct piece *p, const struc
     return r;
 }
 
+static int64_t box_end(const struct boxio *b)
+{
+    int64_t end = b->offset + b->item_bytes;
+    for (int i = 0; i < b->n_axes; i++)
+        end += (b->axes[i].count - 1) * b->axes[i].file_stride;
+    return end;
+}
+
+/* A file in memory was reserved when the job came, which a client can undo at any time. What is
+ * written then takes memory of the daemon, so it is looked at before each box. */
+static int check_reserved(const struct boxio *b, struct gad_error *error)
+{
+    struct stat st;
+    int64_t end = box_end(b);
+    if (fstat(b->fd, &st) < 0)
+        return error_from_errno(error, errno, b->name, "asking for the file's memory");
+    if (st.st_size >= end && st.st_blocks >= (st.st_size + 511) / 512)
+        return 0;
+    error_set(error, GAD_REGION_FAULT, b->name, "%s: memory of the output's file was taken away",
+              b->name);
+    error_expected(error, "%lld bytes without holes", (long long)end);
+    error_found(error, "%lld bytes, %lld of them there", (long long)st.st_size,
+                (long long)st.st_blocks * 512);
+    return GAD_REGION_FAULT;
+}
+
 int boxio_write(const struct boxio *b, const void *memory, const struct port_io *io,
                 struct gad_error *error)
 {
     struct layout l;
+    int r = b->is_in_memory ? check_reserved(b, error) : 0;
+    if (r)
+        return r;
     layout_merge(&l, b);
     if (b->gaps && b->may_span)
         layout_span(&l, GAP_MAX_BACK);
     else
         layout_runs(&l);
     boxio_enter_blocking(io);
-    int r = each_piece(b, &l, (char *)memory, write_piece, io, error); /* which only reads it */
+    r = each_piece(b, &l, (char *)memory, write_piece, io, error); /* which only reads it */
     boxio_leave_blocking(io);
     return r;
 }

@@ -28,8 +28,8 @@ struct boxio {
 int boxio_read(const struct boxio *b, void *memory, const struct port_io *io,
                struct gad_error *error) GAD_MUST_CHECK;
 
-/* 0; no-space, read-only, io-error. Writes the elements and nothing between them, unless there are
- * gaps and it may_span. */
+/* 0; no-space, read-only, io-error, region-fault. Writes the elements and nothing between them,
+ * unless there are gaps and it may_span. */
 int boxio_write(const struct boxio *b, const void *memory, const struct port_io *io,
                 struct gad_error *error) GAD_MUST_CHECK;
 

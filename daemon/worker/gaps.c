@@ -1,10 +1,10 @@
 /* Turns at the stretches of a file.
  *
- *     file     |  stretch 0   |  stretch 1   |  stretch 2   | ...     lock: number modulo
- * GAPS_N_LOCKS held                |----------|
+ *     file     |  stretch 0   |  stretch 1   |  stretch 2   | ...
+ *     held                |----------|
  *
- * Two locks are taken in the order of their numbers, so nobody waits in a circle. Called by boxio.c
- * and by wjob.c, whose job has them.
+ * A stretch's lock is that of its number modulo GAPS_N_LOCKS. Two locks are taken in the order of
+ * their numbers, so nobody waits in a circle. Called by boxio.c and by wjob.c, whose job has them.
  */
 #include "daemon/worker/gaps.h"
 #include "proto/util.h"

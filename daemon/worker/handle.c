@@ -3,9 +3,14 @@
  * Jobs wait for their users' turns (starts.h); between some of them the loop looks at everything
  * else, so nothing that is asked meanwhile waits for all of them. A job that is small is run here
  * and now when it is next: on the way of a message of a few KiB, waking a thread costs more than
- * computing, and it takes BEGIN_NS at most, whatever its values are. All others go to the
- * scheduler, and their answer follows when they have ended. The broker is trusted: what it asks
- * must be well-formed, or the connection is over.
+ * computing, which by the table of costs takes 2 ms at most, whatever its values are. All others go
+ * to the scheduler, and their answer follows when they have ended. Nothing that is begun is cut
+ * short: what bounds a turn of the loop is that no other job is begun in it when BEGIN_NS have
+ * passed, and what each took counts for its user. The broker is trusted: what it asks must be
+ * well-formed, or the connection is over.
+ *
+ * What a client's request makes the main thread do is done with the job in the crash page, so that
+ * a request at which it faults or hangs is known as the one that did it.
  */
 #include "daemon/worker/nodes.h"
 #include "daemon/worker/ring.h"
@@ -71,17 +76,34 @@ static int handle_region_detach(struct worker *w, struct message *message, struc
     return 0;
 }
 
+/* The main thread is at the job, from now on. The watch may have fallen asleep while it was at
+ * none. */
+static void take_in_hand(struct worker *w, uint64_t job_id)
+{
+    if (!w->context->page)
+        return;
+    crashpage_enter(w->context->page, job_id, 0, clock_ns(), CRASHPAGE_COMPUTING);
+    sched_wake_watch(w->sched);
+}
+
+static void put_down(struct worker *w)
+{
+    if (w->context->page)
+        crashpage_leave(w->context->page);
+}
+
 /* Nothing of a small job needs the scheduler: no slot or carry of the pool, no ring, a single tile
  * a pass. */
 static void run_small(struct worker *w, struct wjob *job)
 {
-    sched_wake_watch(w->sched);
     wjob_set_state(job, WJOB_RUNNING);
     wjob_begin(job, slots_poison(w->small_carry, job->plan.carry_bytes));
     while (!job->is_complete && !job->status) {
         struct tile *tile = w->tile;
         tile_init(tile, job);
-        if (tile_run_small(w->engine, tile, w->context) != TILE_DONE) {
+        enum tile_outcome outcome = tile_run_small(w->engine, tile, w->context);
+        take_in_hand(w, job->identity.id);
+        if (outcome != TILE_DONE) {
             wjob_fail(job, w->context->status, &w->context->error);
             break;
         }
@@ -113,9 +135,11 @@ static void unwatch_rings(struct worker *w, struct wjob *job)
 
 static int end_job(struct worker *w, struct wjob *job)
 {
+    take_in_hand(w, job->identity.id);
     wjob_check_regions(job);
     int r = worker_reply(w, job);
     wjob_free(job);
+    put_down(w);
     return r;
 }
 
@@ -158,7 +182,9 @@ int worker_begin_jobs(struct worker *w)
         if (!start)
             break;
         uint64_t begun = now;
+        take_in_hand(w, start->identity.id);
         r = begin_job(w, start);
+        put_down(w);
         now = clock_ns();
         starts_charge(w->starts, &start->identity, (double)(now - begun) * 1e-9);
         start_free(start);

@@ -9,6 +9,10 @@
  *     piece     0    1    2    3    4    5    ...
  *               new  new  both old  old  old        bytes are written upwards
  *
+ * After the machine's own end pages may have reached the disk in any order. Then whole pieces that
+ * are the one or the other are as good in any order; one that has both cannot be told from a change
+ * there, and is refused.
+ *
  * Where the job does not read its output what was there before means nothing. Tiles that were not
  * begun have no trace in the journal: they are the caller's to change.
  *
@@ -46,21 +50,43 @@ static int refuse(const struct check *c, uint64_t tile, struct gad_error *error)
     return GAD_BAD_JOURNAL;
 }
 
-/* What is there, of a cell that is being applied. */
-static bool is_new_then_old(const char *now, const char *logged, const uint64_t *before,
-                            size_t n_bytes)
+/* What is there, of a cell that is being applied, piece by piece. */
+struct pieces {
+    bool is_new[JOURNAL_N_PIECES], is_old[JOURNAL_N_PIECES];
+    bool begins_new[JOURNAL_N_PIECES]; /* its first byte is */
+};
+
+static void look_at_pieces(const char *now, const char *logged, const uint64_t *before,
+                           size_t n_bytes, struct pieces *ret)
 {
     uint64_t is[JOURNAL_N_PIECES];
     size_t piece = journal_piece_bytes(n_bytes), at = 0;
-    unsigned i = 0;
     journal_piece_checksums(now, n_bytes, is);
-    while (at < n_bytes && memcmp(now + at, logged + at, min_u64(piece, n_bytes - at)) == 0) {
-        at += min_u64(piece, n_bytes - at);
-        i++;
+    for (unsigned i = 0; i < JOURNAL_N_PIECES; i++) {
+        size_t n = min_u64(piece, n_bytes - at);
+        ret->is_new[i] = memcmp(now + at, logged + at, n) == 0;
+        ret->is_old[i] = is[i] == before[i];
+        ret->begins_new[i] = n > 0 && now[at] == logged[at];
+        at += n;
     }
-    if (at < n_bytes && is[i] != before[i] && now[at] == logged[at])
+}
+
+static bool is_new_or_old(const struct pieces *p)
+{
+    unsigned i = 0;
+    while (i < JOURNAL_N_PIECES && (p->is_new[i] || p->is_old[i]))
+        i++;
+    return i == JOURNAL_N_PIECES;
+}
+
+static bool is_new_then_old(const struct pieces *p)
+{
+    unsigned i = 0;
+    while (i < JOURNAL_N_PIECES && p->is_new[i])
+        i++;
+    if (i < JOURNAL_N_PIECES && !p->is_old[i] && p->begins_new[i])
         i++; /* both */
-    while (i < JOURNAL_N_PIECES && is[i] == before[i])
+    while (i < JOURNAL_N_PIECES && p->is_old[i])
         i++;
     return i == JOURNAL_N_PIECES;
 }
@@ -75,12 +101,15 @@ static int check_applied(struct check *c, uint64_t cell, int64_t n_bytes)
 static int check_begun(struct check *c, uint64_t cell, int64_t n_bytes, struct gad_error *error)
 {
     struct journal_cell head;
+    struct pieces pieces;
     int r = journal_load(c->job, c->tile, cell, c->logged, n_bytes, c->io, error);
     if (!r)
         r = journal_read_cell(c->job, cell, &head, c->io, error);
-    if (r || !c->job->is_in_place ||
-        is_new_then_old(c->now, c->logged, head.before, (size_t)n_bytes))
+    if (r || !c->job->is_in_place)
         return r;
+    look_at_pieces(c->now, c->logged, head.before, (size_t)n_bytes, &pieces);
+    if (is_new_then_old(&pieces) || is_new_or_old(&pieces))
+        return 0;
     return refuse(c, c->tile, error);
 }
 
@@ -94,6 +123,8 @@ static int check_turn(struct check *c, const struct product_turn *turn, struct g
         struct port_box box;
         if (atomic_load_explicit(&c->job->is_stopped, memory_order_relaxed))
             return 0;
+        if (c->io->page)
+            crashpage_go_on(c->io->page, clock_ns());
         geometry_grain(g, product_grain(c->plan, turn, k), start, count);
         port_pass_box(c->port, g->ndim, start, count, &box);
         int64_t n_bytes = port_box_bytes(c->port, &box);

@@ -24,6 +24,8 @@ static bool is_tile_ready(const struct sched *s, const struct wjob *job, const s
 {
     if (tile->state == TILE_STAGED || tile->state == TILE_COMPUTED)
         return true;
+    if (tile->is_long && !tile->is_kept && !sched_may_begin_long(s, job->identity.user))
+        return false;
     return can_have_slot(s, job, tile->ports) && wjob_has_blocks(tile);
 }
 
@@ -155,8 +157,8 @@ static struct tile *take_tile(struct sched *s, struct wjob *job)
             return NULL;
         tile_init(tile, job);
         job->n_tiles++;
-        sched_count_long(s, tile, true);
     }
+    sched_keep_spare(s, tile);
     if (tile->ports->needs_slot && !tile->slot)
         tile->slot = slots_lend(s->slots, job->is_express);
     tile->state = TILE_IN_HAND;
@@ -204,7 +206,7 @@ bool sched_pick(struct sched *s, struct turn *ret_turn)
         if (i < 0) {
             if (look_at_rings(s, wjob_collect))
                 continue;
-            return false;
+            return pick_signal(s, -1, ret_turn); /* looking may have found what is to be told */
         }
         if (leave_others(s, i))
             continue;

@@ -6,8 +6,14 @@
  * middle of a tile, and nothing that they hold outlives them.
  *
  * The lock says who has the pool: a new worker waits here until the old one is gone.
+ *
+ * Where the system runs out of memory a worker is to die before its broker: it can be replaced, and
+ * nothing is lost but time; with the broker everybody's jobs would end. So it raises its own
+ * oom_score_adj, which anybody may do; where /proc is not there it stays the same.
  */
 #include "daemon/worker/program.h"
+#include "daemon/confine.h"
+#include "daemon/worker/procfiles.h"
 #include "daemon/worker/worker.h"
 #include "proto/util.h"
 
@@ -18,6 +24,9 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
+
+#define VICTIM_SCORE  500
+#define MAX_OOM_SCORE 1000
 
 enum { OPTION_FD = 1000, OPTION_PAGE, OPTION_THREADS, OPTION_LOCK };
 
@@ -89,6 +98,19 @@ static bool is_alone(int fd)
     return poll(&broker, 1, 0) == 1 && (broker.revents & (POLLRDHUP | POLLHUP | POLLERR));
 }
 
+static void be_the_first_victim(void)
+{
+    char text[16] = "";
+    int score;
+    _cleanup_fd_ int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+    if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0 || sscanf(text, "%d", &score) != 1)
+        return;
+    int n = snprintf(text, sizeof(text), "%d",
+                     score + VICTIM_SCORE > MAX_OOM_SCORE ? MAX_OOM_SCORE : score + VICTIM_SCORE);
+    if (pwrite(fd, text, (size_t)n, 0) < 0)
+        return; /* it dies by its size alone then */
+}
+
 static int take_lock(const char *path)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -111,6 +133,9 @@ int program_begin(const struct program_options *o)
     set_signals();
     if (is_alone(o->fd))
         return 1;
+    be_the_first_victim();
+    procfiles_open();
+    confine_hide();
     mallopt(M_ARENA_MAX, 2);
     mallopt(M_MMAP_THRESHOLD, 256 * 1024);
     int r = o->lock_path ? take_lock(o->lock_path) : 0;
@@ -119,7 +144,7 @@ int program_begin(const struct program_options *o)
     return r;
 }
 
-void program_run(const struct program_options *o, struct engine *engine_take)
+void program_run(const struct program_options *o, struct engine *engine_take, int (*confine)(void))
 {
     const struct worker_config config = {
         .fd_take = o->fd, .crash_page_fd = o->crash_page_fd, .engine_take = engine_take};
@@ -127,6 +152,10 @@ void program_run(const struct program_options *o, struct engine *engine_take)
     int r = worker_new(&config, &worker);
     if (r)
         _exit(program_failed("start", r));
+    r = confine();
+    if (r)
+        fprintf(stderr, "<4>%s: all system calls are left to it: %s\n",
+                program_invocation_short_name, strerrordesc_np(-r));
     r = worker_run(worker);
     _exit(r ? program_failed("the broker's socket", r) : EXIT_SUCCESS);
 }

@@ -22,8 +22,9 @@ uint64_t program_parse_number(const char *text, uint64_t max, struct argp_state 
 /* Signals, death with the broker, the lock. 0; 1: the broker is gone already; -errno: what failed
  * was told. */
 int program_begin(const struct program_options *o) GAD_MUST_CHECK;
-/* Takes the engine; serves until the broker is gone. Does not return. */
-void program_run(const struct program_options *o, struct engine *engine_take)
+/* Takes the engine; gives up by `confine` (daemon/confine.h) what serving does not need, and serves
+ * until the broker is gone. Does not return. */
+void program_run(const struct program_options *o, struct engine *engine_take, int (*confine)(void))
     __attribute__((noreturn));
 /* Tells it and gives the exit status. */
 int program_failed(const char *what, int r);

@@ -23,8 +23,6 @@
 
 #include <sys/epoll.h>
 
-#define ORDER_KIND_SHIFT 56 /* serials are smaller */
-
 unsigned sched_user_index(const struct sched *s, uint32_t user)
 {
     unsigned i = 0;
@@ -129,22 +127,35 @@ void sched_opened(struct sched *s, struct wjob *job, int status, const struct ga
     pthread_cond_signal(&s->compute_wake);
 }
 
-/* In the order of arrival among jobs of a kind: those that move at most 4 MiB (express), 64 MiB,
- * 1 GiB and so on. The smaller kind goes first: whoever looks at something while a large job of
- * theirs runs need not wait for its end. */
-static uint64_t order_of(const struct wjob *job)
+/* Those that move at most 4 MiB (express), 64 MiB, 1 GiB and so on. Smaller ones go first: whoever
+ * looks at something while a large job of theirs runs need not wait for its end. */
+static unsigned kind_of(const struct wjob *job)
 {
-    uint64_t kind = 0;
+    unsigned kind = 0;
     if (!job->is_express)
         for (uint64_t n = job->plan.read_bytes / 2 + job->plan.write_bytes / 2; n > 2u << 20;
              n >>= 4)
             kind++;
-    return job->serial | kind << ORDER_KIND_SHIFT;
+    return (unsigned)min_u64(kind, TURN_N_KINDS - 1);
+}
+
+static void enter_turns(struct sched *s, struct wjob *job)
+{
+    const struct wjob_identity *id = &job->identity;
+    enter_user(s, id->user);
+    job->kind = kind_of(job);
+    turns_enter_kind(&s->users[sched_user_index(s, id->user)], job->kind, s->turns, s->n_jobs);
+    s->jobs[s->n_jobs] = job;
+    s->turns[s->n_jobs] = (struct turn_job){.user = id->user,
+                                            .weight = id->weight,
+                                            .priority = id->priority,
+                                            .kind = job->kind,
+                                            .order = job->serial};
+    s->n_jobs++;
 }
 
 int sched_add(struct sched *s, struct wjob *job, struct gad_error *error)
 {
-    const struct wjob_identity *id = &job->identity;
     pthread_mutex_lock(&s->lock);
     int r = make_room(s);
     if (!r)
@@ -153,11 +164,7 @@ int sched_add(struct sched *s, struct wjob *job, struct gad_error *error)
         pthread_mutex_unlock(&s->lock);
         return r;
     }
-    enter_user(s, id->user);
-    s->jobs[s->n_jobs] = job;
-    s->turns[s->n_jobs] = (struct turn_job){
-        .user = id->user, .weight = id->weight, .priority = id->priority, .order = order_of(job)};
-    s->n_jobs++;
+    enter_turns(s, job);
     s->n_rings += count_rings(job);
     if (job->journal)
         open_later(s, job);
@@ -313,9 +320,7 @@ static void drop_tile(struct sched *s, struct tile *tile)
     if (e->ops->drop)
         e->ops->drop(e, tile);
     return_slot(s, tile);
-    if (tile->is_long)
-        pthread_cond_signal(&s->compute_wake); /* another of the user's may begin */
-    sched_count_long(s, tile, false);
+    sched_give_spare_back(s, tile);
     tile->job->n_tiles--;
     free(tile);
 }
@@ -434,10 +439,8 @@ static void wait_for_turn(struct sched *s, struct tile *tile, enum tile_state st
 /* Users share the device by the time that it spends on them. */
 static void charge_device(struct sched *s, const struct tile *tile)
 {
-    const struct wjob_identity *id = &tile->job->identity;
     const struct measure *m = &tile->measure;
-    uint64_t longest_ns = max_u64(m->kernel_ns, max_u64(m->to_device_ns, m->from_device_ns));
-    turns_charge(&s->users[sched_user_index(s, id->user)], id->weight, (double)longest_ns * 1e-9);
+    sched_charge(s, tile->job, max_u64(m->kernel_ns, max_u64(m->to_device_ns, m->from_device_ns)));
 }
 
 /* The device may have been faster than the thread that gave it the tile. */
@@ -493,6 +496,7 @@ static void tile_over(struct sched *s, struct tile *tile, struct thread_context 
         break;
     case TILE_NEEDS_CLIENT:
         return_slot(s, tile);
+        sched_give_spare_back(s, tile);
         tile->state = TILE_WAITING_CLIENT;
         tile->next = job->waiting;
         job->waiting = tile;
@@ -507,8 +511,9 @@ static void tile_over(struct sched *s, struct tile *tile, struct thread_context 
 
 void sched_charge(struct sched *s, const struct wjob *job, uint64_t elapsed_ns)
 {
-    const struct wjob_identity *id = &job->identity;
-    turns_charge(&s->users[sched_user_index(s, id->user)], id->weight, (double)elapsed_ns * 1e-9);
+    struct turn_user *user = &s->users[sched_user_index(s, job->identity.user)];
+    turns_charge(user, job->identity.weight, (double)elapsed_ns * 1e-9);
+    turns_charge_kind(user, job->kind, (double)elapsed_ns * 1e-9);
 }
 
 void sched_turn_over(struct sched *s, const struct turn *turn, struct thread_context *th,

@@ -57,7 +57,8 @@ void sched_device_done(struct sched *s, struct tile *tile, int error);
 bool sched_may_go_on(struct tile *tile, struct thread_context *th);
 /* A client has answered on a ring of the job. */
 void sched_ring_event(struct sched *s, uint64_t serial);
-/* Before a small job: the watch looks at who is at work (watch.c). */
+/* Main thread, when it has taken a job in hand in the crash page: the watch looks at it (watch.c).
+ */
 void sched_wake_watch(struct sched *s);
 /* The jobs that have ended since, as a list; the caller's. */
 struct wjob *sched_take_ended(struct sched *s);

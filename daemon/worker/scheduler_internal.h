@@ -12,7 +12,7 @@ struct io_slot { /* what an I/O thread is at */
 };
 
 struct sched_user_load {
-    unsigned n_jobs, n_long; /* long tiles, that exist */
+    unsigned n_jobs, n_long; /* long tiles for which a spare thread is kept */
 };
 
 struct sched {
@@ -34,7 +34,7 @@ struct sched {
     unsigned n_idle, n_busy;    /* compute threads */
     unsigned n_threads_compute; /* that have a place: as the engine's limits say */
     /* aside.c: compute threads beside them; those without a turn, and how many of these are kept
-     * for long tiles that are in hand. */
+     * for long tiles, without those that are aside. */
     struct thread_context *bench;
     unsigned n_spares, n_bench, n_kept;
     unsigned n_with_device[2];             /* tiles, with a slot and without */
@@ -87,9 +87,11 @@ unsigned sched_user_index(const struct sched *s, uint32_t user);
 void sched_sit_on_bench(struct sched *s, struct thread_context *th);
 /* A turn that was put aside goes on; without a place only as far as its end. */
 void sched_resume(struct sched *s, struct thread_context *th, bool with_place);
-/* Whether a long tile of the user may begin; and that one did, or is gone. */
+/* Whether a long tile of the user may begin, or go on without a spare thread that is kept for it;
+ * then one is, if it is long; until it is given back, which may be twice. */
 bool sched_may_begin_long(const struct sched *s, uint32_t user);
-void sched_count_long(struct sched *s, struct tile *tile, bool is_there);
+void sched_keep_spare(struct sched *s, struct tile *tile);
+void sched_give_spare_back(struct sched *s, struct tile *tile);
 
 bool sched_pick_io(struct sched *s, unsigned io_index, struct io_work *ret_work);
 /* Whether the user's tiles that wait for disks hold as many of the n_slots as they may. */

@@ -1,8 +1,10 @@
 /* The queue of starts: a list a user, and for each user the time that his have taken.
  *
  * Users are next as in turns.h: the least time so far, divided by the weight, is next. Who comes
- * new begins at the least of those who are there, and who has nothing left is forgotten; so nobody
- * saves time up, and one job beside any number of another user's waits for one of them.
+ * new begins at the least of those who wait; so nobody saves time up, and one job beside any number
+ * of another user's waits for one of them. Who has nothing left is remembered while he is ahead of
+ * somebody who waits, or whoever sends one job after the other would begin at the least each time,
+ * however long his jobs take.
  *
  * How many there are is the broker's to limit: it admits jobs. Called by the main thread.
  */
@@ -13,7 +15,7 @@
 #include <string.h>
 
 struct starts {
-    /* users[i] and first[i], which is never NULL, belong together. */
+    /* users[i] and first[i] belong together; NULL: he has had more time than somebody who waits. */
     struct turn_user *users;
     struct start **first;
     unsigned n_users, n_room;
@@ -75,16 +77,46 @@ static int make_room(struct starts *s)
     return 0;
 }
 
+/* Of those who wait the one with the least time; NULL: nobody waits. */
+static const struct turn_user *least_who_waits(const struct starts *s)
+{
+    const struct turn_user *least = NULL;
+    for (unsigned i = 0; i < s->n_users; i++)
+        if (s->first[i] && (!least || s->users[i].virtual_time < least->virtual_time))
+            least = &s->users[i];
+    return least;
+}
+
+/* Those whom it makes no difference to begin anew: they would begin at the least, too. */
+static void forget_users(struct starts *s)
+{
+    const struct turn_user *found = least_who_waits(s);
+    double least = found ? found->virtual_time : 0;
+    for (unsigned i = s->n_users; i-- > 0;) {
+        if (s->first[i] || (found && s->users[i].virtual_time > least))
+            continue;
+        s->n_users--;
+        s->users[i] = s->users[s->n_users];
+        s->first[i] = s->first[s->n_users];
+    }
+}
+
+static unsigned enter_user(struct starts *s, uint32_t user)
+{
+    const struct turn_user *least = least_who_waits(s);
+    unsigned i = find_user(s, user);
+    if (i < s->n_users)
+        return i;
+    s->users[i] = (struct turn_user){.user = user, .virtual_time = least ? least->virtual_time : 0};
+    s->first[i] = NULL;
+    s->n_users++;
+    return i;
+}
+
 /* Behind those of its priority and above. */
 static void insert(struct starts *s, struct start *start)
 {
-    unsigned i = find_user(s, start->identity.user);
-    if (i == s->n_users) {
-        s->users[i] = (struct turn_user){.user = start->identity.user};
-        turns_enter(&s->users[i], s->users, s->n_users);
-        s->first[i] = NULL;
-        s->n_users++;
-    }
+    unsigned i = enter_user(s, start->identity.user);
     struct start **p = &s->first[i];
     while (*p && (*p)->identity.priority >= start->identity.priority)
         p = &(*p)->next;
@@ -114,32 +146,21 @@ int starts_add(struct starts *s, struct frame *frame, struct message *message,
 
 bool starts_are_empty(const struct starts *s)
 {
-    return s->n_users == 0;
+    return !least_who_waits(s);
 }
 
-/* Out of user i's list, and he with his last. */
-static struct start *unlink_start(struct starts *s, unsigned i, struct start **p)
+static struct start *unlink_start(struct start **p)
 {
     struct start *start = *p;
     *p = start->next;
     start->next = NULL;
-    if (!s->first[i]) {
-        s->n_users--;
-        s->users[i] = s->users[s->n_users];
-        s->first[i] = s->first[s->n_users];
-    }
     return start;
 }
 
 struct start *starts_next(struct starts *s)
 {
-    unsigned best = 0;
-    if (s->n_users == 0)
-        return NULL;
-    for (unsigned i = 1; i < s->n_users; i++)
-        if (s->users[i].virtual_time < s->users[best].virtual_time)
-            best = i;
-    return unlink_start(s, best, &s->first[best]);
+    const struct turn_user *least = least_who_waits(s);
+    return least ? unlink_start(&s->first[least - s->users]) : NULL;
 }
 
 void starts_charge(struct starts *s, const struct wjob_identity *identity, double seconds)
@@ -147,13 +168,17 @@ void starts_charge(struct starts *s, const struct wjob_identity *identity, doubl
     unsigned i = find_user(s, identity->user);
     if (i < s->n_users)
         turns_charge(&s->users[i], identity->weight, seconds);
+    forget_users(s);
 }
 
 struct start *starts_take(struct starts *s, uint64_t job_id)
 {
     for (unsigned i = 0; i < s->n_users; i++)
         for (struct start **p = &s->first[i]; *p; p = &(*p)->next)
-            if ((*p)->identity.id == job_id)
-                return unlink_start(s, i, p);
+            if ((*p)->identity.id == job_id) {
+                struct start *start = unlink_start(p);
+                forget_users(s);
+                return start;
+            }
     return NULL;
 }

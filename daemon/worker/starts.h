@@ -24,7 +24,8 @@ int starts_add(struct starts *s, struct frame *frame, struct message *message,
 bool starts_are_empty(const struct starts *s);
 /* Who is next; the caller's, for start_free(). NULL: there is none. */
 struct start *starts_next(struct starts *s);
-/* What it took counts for its user, as long as he has others that wait. */
+/* What it took counts for its user, as long as anybody waits; once for each that was next, before
+ * anything is added or taken. */
 void starts_charge(struct starts *s, const struct wjob_identity *identity, double seconds);
 /* The one of this job, the caller's then; NULL: there is none. */
 struct start *starts_take(struct starts *s, uint64_t job_id);

@@ -6,49 +6,12 @@
  * pool included. Mappings of clients' memory are theirs.
  */
 #include "daemon/rates.h"
+#include "daemon/worker/procfiles.h"
 #include "daemon/worker/worker.h"
 #include "proto/util.h"
 
-#include <ctype.h>
-#include <dirent.h>
-#include <stdio.h>
-#include <string.h>
-
 #define MOVED_NS   UINT64_C(50000000)
 #define TOLD_SHARE 10 /* of a rate: so much more or less is news */
-
-static uint64_t count_descriptors(void)
-{
-    uint64_t n = 0;
-    DIR *dir = opendir("/proc/self/fd");
-    if (!dir)
-        return 0;
-    for (const struct dirent *e = readdir(dir); e; e = readdir(dir))
-        n += isdigit((unsigned char)e->d_name[0]) != 0;
-    closedir(dir);
-    return n > 0 ? n - 1 : 0; /* the directory's own */
-}
-
-/* The value of "key: N kB" in a file of /proc. */
-static uint64_t proc_kilobytes(const char *path, const char *key)
-{
-    char line[256];
-    unsigned long long n = 0;
-    size_t n_chars = strlen(key);
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return 0;
-    while (fgets(line, sizeof(line), file))
-        if (strncmp(line, key, n_chars) == 0 && line[n_chars] == ':')
-            sscanf(line + n_chars + 1, "%llu", &n);
-    fclose(file);
-    return n;
-}
-
-static uint64_t private_bytes(void)
-{
-    return proc_kilobytes("/proc/self/smaps_rollup", "Anonymous") * 1024;
-}
 
 /* What multiplies matrices of floats, or why nothing does. */
 static void pack_blas(msgpack_packer *p, const struct engine *e)
@@ -81,7 +44,7 @@ int worker_send_ready(struct worker *w)
     pack_blas(p, e);
     pack_rates(p, &e->limits.rates);
     pack_key_u64(p, "threads", e->limits.n_threads);
-    pack_key_u64(p, "overhead_bytes", private_bytes());
+    pack_key_u64(p, "overhead_bytes", procfiles_private_bytes());
     pack_key_str(p, "version", GPUARRAYD_VERSION);
     if (n_pairs > 0)
         e->ops->pack_ready(e, p);
@@ -117,9 +80,9 @@ static void report_jobs(struct worker *w)
 /* What the kernel must look through its tables for. */
 static void pack_costly(msgpack_packer *p, struct worker *w, const struct sched_stats *stats)
 {
-    pack_key_u64(p, "descriptors", count_descriptors());
+    pack_key_u64(p, "descriptors", procfiles_n_descriptors());
     pack_key_u64(p, "mappings", regions_n_mappings(w->regions) + stats->n_rings);
-    pack_key_u64(p, "private_bytes", private_bytes());
+    pack_key_u64(p, "private_bytes", procfiles_private_bytes());
 }
 
 /* Whoever wants to know of jobs asks often: all that is then told is at hand. */

@@ -106,9 +106,12 @@ static void io_close(struct sched *s, struct wjob *job)
     sched_closed(s, job);
 }
 
-/* A journal's three steps; the plan is the scheduler's to read. */
+/* A journal's three steps; the plan is the scheduler's to read. What is read may be long, and gives
+ * signs of life. */
 static void io_open(struct sched *s, struct wjob *job, struct thread_context *th)
 {
+    if (th->page)
+        crashpage_enter(th->page, job->identity.id, 0, clock_ns(), CRASHPAGE_BLOCKING);
     pthread_mutex_unlock(&s->lock);
     int r = journal_read(job, &th->error);
     pthread_mutex_lock(&s->lock);
@@ -119,6 +122,8 @@ static void io_open(struct sched *s, struct wjob *job, struct thread_context *th
         r = journal_prepare(job, &th->io, &th->error);
         pthread_mutex_lock(&s->lock);
     }
+    if (th->page)
+        crashpage_leave(th->page);
     sched_opened(s, job, r, &th->error);
 }
 

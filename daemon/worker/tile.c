@@ -28,6 +28,7 @@ void tile_init(struct tile *t, struct wjob *job)
     t->next = NULL;
     t->state = TILE_IN_HAND;
     t->is_long = wjob_next_is_long(job);
+    t->is_kept = false;
     t->index = wjob_next_tile(job);
     if (job->product) {
         product_take_turn(job, t);

@@ -38,6 +38,7 @@ struct tile {
     void *slot;                            /* NULL: none */
     bool has_begun, has_blocks, is_staged; /* the last two: of the grain in hand */
     bool is_long;                          /* as wjob_next_is_long() said */
+    bool is_kept;                          /* a spare thread is kept for it (aside.c) */
     bool is_in_slot;                       /* with a device: it has begun to fill its slot */
     bool is_computed;                      /* the device has ended, maybe before the turn did */
     int device_error;                      /* then: 0 or the engine's */

@@ -77,21 +77,31 @@ static void begin_ring(struct wjob *job, const struct port *port)
     ring_begin(port->ring, &walk);
 }
 
+static void begin_source(struct wjob *job, const struct port *port)
+{
+    struct gad_error error;
+    begin_ring(job, port);
+    int r = ring_ask(port->ring, &error);
+    if (r)
+        wjob_fail(job, r, &error);
+}
+
+/* What an earlier worker has asked a sink's client for may not have been told to it. */
 static void begin_rings(struct wjob *job)
 {
     const struct pass_ports *ports = &job->ports_of_pass;
-    struct gad_error error;
+    bool has_asked = false;
     for (unsigned i = 0; i < ports->n_outputs; i++)
-        if (ports->outputs[i].port->ring)
+        if (ports->outputs[i].port->ring) {
             begin_ring(job, ports->outputs[i].port);
-    for (unsigned i = 0; i < ports->n_inputs; i++) {
-        struct ring *ring = ports->inputs[i].port->ring;
-        if (!ring)
-            continue;
-        begin_ring(job, ports->inputs[i].port);
-        int r = ring_ask(ring, &error);
-        if (r)
-            wjob_fail(job, r, &error);
+            has_asked |= ring_has_asked(ports->outputs[i].port->ring);
+        }
+    for (unsigned i = 0; i < ports->n_inputs; i++)
+        if (ports->inputs[i].port->ring) {
+            begin_source(job, ports->inputs[i].port);
+            has_asked = true;
+        }
+    if (has_asked) {
         job->wants_signal = true;
         job->told_ns = 0;
     }

@@ -6,7 +6,11 @@
  * before the first look; where the watch itself gets no processor nothing is told, and nobody
  * hangs.
  *
- * It sleeps for good while nothing was in hand for some time, until a job comes.
+ * It sleeps for good while nothing was in hand for some time, until a job comes: the scheduler's,
+ * of which it knows under the lock, or one that the main thread takes in hand without it. There the
+ * one side writes the crash page and then asks whether the watch sleeps, the other writes that it
+ * does and then looks at the page once more, each with a fence in between, so one of the two sees
+ * the other.
  *
  * Started and ended by the scheduler.
  */
@@ -63,6 +67,16 @@ static void wait_for_next_look(struct sched *s)
     pthread_cond_timedwait(&s->watch_wake, &s->lock, &end);
 }
 
+static void sleep_for_good(struct sched *s)
+{
+    atomic_store(&s->is_watch_asleep, true);
+    atomic_thread_fence(memory_order_seq_cst);
+    if (look_at_all(s))
+        atomic_store(&s->is_watch_asleep, false);
+    while (atomic_load(&s->is_watch_asleep) && !s->is_stopping)
+        pthread_cond_wait(&s->watch_wake, &s->lock);
+}
+
 static void *watch_main(void *argument)
 {
     struct sched *s = argument;
@@ -74,9 +88,7 @@ static void *watch_main(void *argument)
             wait_for_next_look(s);
             continue;
         }
-        atomic_store(&s->is_watch_asleep, true);
-        while (atomic_load(&s->is_watch_asleep) && !s->is_stopping)
-            pthread_cond_wait(&s->watch_wake, &s->lock);
+        sleep_for_good(s);
         n_in_vain = 0;
     }
     pthread_mutex_unlock(&s->lock);
@@ -85,6 +97,7 @@ static void *watch_main(void *argument)
 
 void sched_wake_watch(struct sched *s)
 {
+    atomic_thread_fence(memory_order_seq_cst);
     if (!atomic_load_explicit(&s->is_watch_asleep, memory_order_relaxed))
         return;
     pthread_mutex_lock(&s->lock);

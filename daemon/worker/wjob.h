@@ -64,6 +64,7 @@ struct journal;
 struct wjob {
     struct wjob_identity identity;
     uint64_t serial; /* unique in this worker; names the job in epoll's data */
+    unsigned kind;   /* of turns: by its size */
     struct frame frame;
     struct job_request *request;
     struct program *program; /* shared: not to be changed */

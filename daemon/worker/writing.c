@@ -29,9 +29,8 @@
  * Called by boxio.c on compute threads, by file.c when a job begins.
  */
 #include "daemon/worker/writing.h"
+#include "daemon/worker/procfiles.h"
 #include "proto/util.h"
-
-#include <stdio.h>
 
 #define FIRST_SAMPLES 16
 #define FIRST_RUN     4
@@ -188,28 +187,14 @@ struct write_device *writing_find(struct write_devices *table, uint64_t device)
     return oldest;
 }
 
-static uint64_t available_bytes(void)
-{
-    unsigned long long n_kib = 0;
-    char line[128];
-    FILE *file = fopen("/proc/meminfo", "re");
-    if (!file)
-        return UINT64_MAX;
-    while (fgets(line, sizeof(line), file))
-        if (sscanf(line, "MemAvailable: %llu", &n_kib) == 1)
-            break;
-    fclose(file);
-    return n_kib > 0 ? n_kib * 1024 : UINT64_MAX;
-}
-
 bool writing_is_large(uint64_t n_bytes)
 {
     if (n_bytes < ALWAYS_SMALL)
         return false;
-    return n_bytes >= WRITING_LARGE_BYTES || n_bytes >= available_bytes() / LARGE_SHARE;
+    return n_bytes >= WRITING_LARGE_BYTES || n_bytes >= procfiles_available_bytes() / LARGE_SHARE;
 }
 
 bool writing_is_beyond_cache(uint64_t n_bytes)
 {
-    return n_bytes >= ALWAYS_SMALL && n_bytes >= available_bytes() / BEYOND_SHARE;
+    return n_bytes >= ALWAYS_SMALL && n_bytes >= procfiles_available_bytes() / BEYOND_SHARE;
 }

@@ -16,7 +16,7 @@ import struct
 import msgpack
 import numpy as np
 
-F_ADD_SEALS, F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_WRITE = 1033, 2, 4, 8
+F_ADD_SEALS, F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_WRITE, F_SEAL_FUTURE_WRITE = 1033, 2, 4, 8, 16
 
 
 class Error(Exception):
@@ -175,7 +175,7 @@ class Region:
     """Shared memory attached to a connection, with NumPy arrays to look at."""
 
     def __init__(self, wire, size, writable=True):
-        self.fd = memfd(size)
+        self.fd, self.size = memfd(size), size
         self.map = mmap.mmap(self.fd, size)
         self.id = wire.call("region.attach", fds=[self.fd], size=size, writable=writable)["region"]
 

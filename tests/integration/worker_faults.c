@@ -5,14 +5,16 @@
  *     fault:hang        computes for ever, the same
  *     fault:stuck       sleeps for ever, the same
  *     fault:slow        50 ms a tile, every tile
- *     fault:kill@N      SIGKILL at tile N, unless that file exists, as below
- *     fault:segv-once   SIGSEGV at tile 1, unless the file $GPUARRAYD_FAULT_MARKER exists, which it
- *                       makes before: so only the first attempt dies
+ *     fault:kill@N      SIGKILL at tile N, once, as below
+ *     fault:segv-once   SIGSEGV at tile 1, unless something is in the file $GPUARRAYD_FAULT_MARKER,
+ *                       into which it writes before: so only the first attempt dies
+ *     fault:escape      tries what a worker that was taken over would (escape.c)
  *
  * Linked with the worker's own main and library; the function here takes the place of the empty one
  * there. Never installed.
  */
 #include "daemon/worker/tile.h"
+#include "tests/integration/worker_escape.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -21,14 +23,20 @@
 #include <time.h>
 #include <unistd.h>
 
-static bool is_first_attempt(void)
+static int marker_fd = -1;
+
+/* A worker that serves opens no file. */
+__attribute__((constructor)) static void open_marker(void)
 {
     const char *path = getenv("GPUARRAYD_FAULT_MARKER");
-    int fd = path ? open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
-    if (fd < 0)
-        return false;
-    close(fd);
-    return true;
+    marker_fd = path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
+}
+
+static bool is_first_attempt(void)
+{
+    char mark = '!';
+    return marker_fd >= 0 && pread(marker_fd, &mark, 1, 0) == 0 &&
+           pwrite(marker_fd, &mark, 1, 0) == 1;
 }
 
 static void sleep_ms(long ms)
@@ -54,6 +62,8 @@ void worker_fault_point(const char *label, uint64_t tile, uint64_t n_tiles)
         raise(SIGSEGV);
     } else if (strcmp(fault, "abort") == 0) {
         abort();
+    } else if (strcmp(fault, "escape") == 0) {
+        worker_escape();
     }
     while (strcmp(fault, "hang") == 0)
         atomic_signal_fence(memory_order_seq_cst);

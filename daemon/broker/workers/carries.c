@@ -19,11 +19,11 @@
 
 #define CHECK_NS UINT64_C(1000000000)
 
-static bool can_yield(const struct job *job)
+static bool can_yield(const struct worker *w, const struct job *job)
 {
     const struct queue_item *item = &job->item;
     return job->has_provider && !job->is_cancelling && !item->is_parked &&
-           (item->carry.size_bytes > 0 || item->is_suspect);
+           (item->carry.size_bytes > 0 || item->is_suspect || queue_has_suspects(w->queue));
 }
 
 static void on_yield_time(struct deadline *deadline)
@@ -36,7 +36,7 @@ static void on_yield_time(struct deadline *deadline)
         struct queue_item *item = list_entry(it, struct queue_item, link);
         const struct job *job = list_entry(item, struct job, item);
         /* A suspect is tried alone once: others do not wait for it again. */
-        if (can_yield(job))
+        if (can_yield(w, job))
             worker_yield(w, job->id, silent_ns, job->is_restartable && !item->is_suspect);
     }
     worker_watch_carries(w);

@@ -1,4 +1,5 @@
 /* gpuarrayd-worker-cpu: the worker with the CPU as its engine. See program.h. */
+#include "daemon/confine.h"
 #include "daemon/worker/cpu/engine.h"
 #include "daemon/worker/program.h"
 #include "kernels/cpu/multiply.h"
@@ -66,5 +67,5 @@ int main(int argc, char **argv)
                 "<4>%s: OpenBLAS is a serial one: float matrix products run in one thread at a "
                 "time; install one with threads (libopenblas0-pthread)\n",
                 program_invocation_short_name);
-    program_run(&o.program, engine);
+    program_run(&o.program, engine, confine_worker_strictly);
 }

@@ -3,6 +3,7 @@
  * A device that cannot be used is said to the broker with worker.failed, and in the exit status
  * (daemon/worker_exit.h).
  */
+#include "daemon/confine.h"
 #include "daemon/worker/cuda/engine.h"
 #include "daemon/worker/failed.h"
 #include "daemon/worker/program.h"
@@ -111,5 +112,5 @@ int main(int argc, char **argv)
     r = make_engine(&o, &engine, &error);
     if (r)
         return refuse(&o, r, &error);
-    program_run(&o.program, engine);
+    program_run(&o.program, engine, confine_worker);
 }

@@ -143,11 +143,20 @@ int cuda_flight_measure(const struct cuda_flight *f, struct measure *m)
 
 /* The ring of flights ------------------------------------------------------------------------ */
 
+/* The device comes to a flight when those before it have landed, whoever's they are: its time
+ * counts from then on. */
 static void enter_page(const struct cuda_engine *e, unsigned i, const struct tile *t)
 {
+    uint64_t since_ns = e->n_flying == 0 ? clock_ns() : CRASHPAGE_NOT_YET;
     if (e->base.device_pages)
-        crashpage_enter(&e->base.device_pages[i], t->job->identity.id, t->index, clock_ns(),
+        crashpage_enter(&e->base.device_pages[i], t->job->identity.id, t->index, since_ns,
                         CRASHPAGE_WITH_DEVICE);
+}
+
+static void count_oldest(const struct cuda_engine *e)
+{
+    if (e->base.device_pages && e->n_flying > 0)
+        crashpage_go_on(&e->base.device_pages[e->oldest], clock_ns());
 }
 
 static void leave_page(const struct cuda_engine *e, unsigned i)
@@ -271,6 +280,7 @@ static struct tile *land(struct cuda_engine *e, int *ret_error)
     f->tile = NULL;
     e->oldest = (i + 1) % e->n_flights;
     e->n_flying--;
+    count_oldest(e);
     line_of(e, t)->n_flying--;
     line_of(e, t)->flying_ns -= f->expected_ns;
     *ret_error = r;

@@ -4,9 +4,9 @@
 
 Each does one thing after the other and verifies every result, until its standard input is closed.
 What fails must say so with an error of a lost daemon. A thing that has not ended after PATIENCE
-seconds hangs: the stacks of all threads go to standard error and the process ends with 3. At the end
-it prints, as JSON, how often it succeeded, how often it did after the last restart (its standard input
-says "calm"), and the errors by their codes.
+seconds hangs: the stacks of all threads, and what the daemon that is there then has and does, go to
+standard error and the process ends with 3. At the end it prints, as JSON, how often it succeeded, how
+often it did after the last restart (its standard input says "calm"), and the errors by their codes.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ import collections
 import faulthandler
 import json
 import os
+import pathlib
 import random
 import subprocess
 import sys
@@ -28,6 +29,42 @@ LOST = {"no-daemon", "disconnected", "outcome-unknown", "timeout", "shutting-dow
 
 class Wrong(Exception):
     """A result that is not right, or an error that does not say what was lost."""
+
+
+def say(command):
+    """What it prints, with the reason where it does not end well."""
+    try:
+        done = subprocess.run([os.environ["GPUARRAYCTL"], *command], capture_output=True, text=True,
+                              timeout=10)
+    except (OSError, subprocess.SubprocessError) as error:
+        return repr(error)
+    return done.stdout + (done.stderr and f"exit {done.returncode}: {done.stderr}")
+
+
+def threads_of(pid):
+    """Where each thread of a process stands: running, or in which function of the kernel."""
+    for task in pathlib.Path(f"/proc/{pid}/task").glob("*"):
+        try:
+            name, state = (task / "comm").read_text().strip(), (task / "stat").read_text()
+            state = state.rpartition(")")[2].split()[0]
+            yield f"  {task.name} {name} {state} {(task / 'wchan').read_text()}"
+        except OSError as error:
+            yield f"  {task.name} {error!r}"
+
+
+def tell_of_daemon():
+    """A client that waits for nothing can so be told from a server that leaves a job lying."""
+    info = say(["info", "--json"])
+    lines = ["server.info", info, "job.list", say(["jobs", "--json"])]
+    try:
+        known = json.loads(info)
+        pids = {"daemon": known["pid"], **{e["name"]: e.get("pid") for e in known["engines"]}}
+    except (ValueError, KeyError, TypeError) as error:
+        lines.append(f"no process is known: {error!r}")
+        pids = {}
+    for name, pid in pids.items():
+        lines += [f"threads of {name}, process {pid}", *(threads_of(pid) if pid else ())]
+    print(*lines, sep="\n", file=sys.stderr, flush=True)
 
 
 class State:
@@ -51,6 +88,7 @@ class State:
                 longest = min(self.begun.values(), default=None)
             if longest is not None and time.monotonic() - longest > PATIENCE:
                 faulthandler.dump_traceback(all_threads=True)
+                tell_of_daemon()  # before the end of our connection ends our jobs
                 os._exit(3)
 
 

@@ -23,6 +23,7 @@ from wire import Closed, Error, described
 SECONDS = float(os.environ.get("GPUARRAYD_STORM_SECONDS", 2))
 IS_STORM = "GPUARRAYD_STORM_SECONDS" in os.environ
 HONEST, MALLORY = 65532, 65533  # two users without names
+LEAST = 10  # rounds of the honest user, however slow the machine
 _fork = multiprocessing.get_context("fork")
 
 
@@ -92,7 +93,9 @@ class Bystander:
         with wire.Wire(self.path, timeout=120) as w:
             state, seconds = {}, {kind: [] for kind in self.kinds}
             pipe.send("ready")
-            while not pipe.poll(self.interval):
+            is_over = False
+            while not is_over or len(seconds[self.kinds[-1]]) < LEAST:
+                is_over = is_over or pipe.poll(self.interval)
                 for kind in self.kinds:
                     began = time.monotonic()
                     KINDS[kind](w, state)

@@ -41,8 +41,8 @@ class Client:
 
     def result(self):
         out, err = self.process.communicate(timeout=150)
-        assert self.process.returncode == 0, (self.kind, self.process.returncode, err)
-        assert err == "", (self.kind, err)
+        assert self.process.returncode == 0, f"{self.kind}: exit {self.process.returncode}\n{err}"
+        assert err == "", f"{self.kind}\n{err}"
         return json.loads(out)
 
 

@@ -204,12 +204,17 @@ def test_hidden_datasets_of_killed_clients_are_deleted(shared):
     assert len(hidden()) == 2
     assert shared.ctl("run", "x + 2", "x=x.npy", "-o", "out.h5:beside").returncode == 0
     assert len(hidden()) == 2, "it is still being written"
+    worker = daemon.worker_pid()
     process.kill()
     process.communicate()
+    # The worker has its tile in hand yet, and may write there.
+    assert shared.ctl("run", "x + 4", "x=x.npy", "-o", "out.h5:between").returncode == 0
+    assert len(hidden()) == 2
     daemon.kill()
     daemon.log.close()
+    until(lambda: not os.path.exists(f"/proc/{worker}"))
     assert len(hidden()) == 2
     assert shared.ctl("run", "x + 3", "x=x.npy", "-o", "out.h5:last").returncode == 0
     assert hidden() == [".gpuarrayd-mine"]
     with h5py.File(shared.path / "out.h5") as f:
-        assert f["beside"][0] == 2 and f["last"][0] == 3 and f["kept"][0] == 1
+        assert f["beside"][0] == 2 and f["last"][0] == 3 and f["kept"][0] == 1 and f["between"][0] == 4

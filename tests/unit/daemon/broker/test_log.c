@@ -190,11 +190,11 @@ Test(log_limit, a_user_has_so_many_lines_and_later_some_more)
     static struct log_limit limit;
 
     cr_assert(eq(uint, count_allowed(&limit, 7, LOG_LIMIT_FAULTS, 1000, SECOND), 50));
-    cr_assert(eq(uint, count_allowed(&limit, 7, LOG_LIMIT_NOTES, 3000, SECOND), 2000));
+    cr_assert(eq(uint, count_allowed(&limit, 7, LOG_LIMIT_NOTES, 3000, SECOND), 500));
     cr_assert(eq(uint, count_allowed(&limit, 8, LOG_LIMIT_FAULTS, 10, SECOND), 10));
     cr_assert(eq(uint, count_allowed(&limit, 7, LOG_LIMIT_FAULTS, 10, 4 * SECOND), 3));
     cr_assert(eq(uint, count_allowed(&limit, 7, LOG_LIMIT_FAULTS, 100, 1000 * SECOND), 50));
-    cr_assert(eq(u64, limit.n_left_out, 950 + 1000 + 7 + 50));
+    cr_assert(eq(u64, limit.n_left_out, 950 + 2500 + 7 + 50));
 }
 
 Test(log_limit, what_was_left_out_is_told_once)

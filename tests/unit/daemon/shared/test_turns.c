@@ -129,6 +129,51 @@ Test(turns, equal_jobs_of_a_user_end_one_after_the_other)
     cr_assert(eq(uint, ended[2], 1));
 }
 
+/* Turns of the two jobs of one user, each as long as the other's, of n. */
+static void count_turns(struct turn_job *jobs, struct turn_user *user, unsigned n, unsigned *ret_n)
+{
+    ret_n[0] = ret_n[1] = 0;
+    for (unsigned turn = 0; turn < n; turn++) {
+        int job = turns_next(jobs, 2, user, 1);
+        ret_n[job]++;
+        turns_charge_kind(user, jobs[job].kind, 0.001);
+    }
+}
+
+Test(turns, larger_jobs_have_a_part_of_the_time_however_many_smaller_ones_come)
+{
+    struct turn_user user = {.user = 1};
+    struct turn_job jobs[] = {{.user = 1, .weight = 1, .is_ready = true, .kind = 1, .order = 1},
+                              {.user = 1, .weight = 1, .is_ready = true, .kind = 0, .order = 2}};
+    unsigned n[2];
+
+    count_turns(jobs, &user, 1000, n);
+    cr_assert(eq(uint, n[0], 200), "one part in five");
+    jobs[0].kind = 2;
+    user = (struct turn_user){.user = 1};
+    count_turns(jobs, &user, 1700, n);
+    cr_assert(eq(uint, n[0], 100), "one in seventeen");
+}
+
+Test(turns, a_small_job_goes_first_beside_one_that_has_run_for_long)
+{
+    struct turn_user user = {.user = 1};
+    struct turn_job jobs[] = {{.user = 1, .weight = 1, .is_ready = true, .kind = 3, .order = 1},
+                              {.user = 1, .weight = 1, .is_ready = true, .kind = 0, .order = 2}};
+    unsigned n[2];
+
+    turns_enter_kind(&user, 3, jobs, 0);
+    for (unsigned turn = 0; turn < 1000; turn++)
+        turns_charge_kind(&user, 3, 1);
+    turns_enter_kind(&user, 0, jobs, 1);
+    cr_assert(eq(int, turns_next(jobs, 2, &user, 1), 1));
+    count_turns(jobs, &user, 650, n);
+    cr_assert(eq(uint, n[0], 10), "it has saved nothing up");
+    double before = user.kind_times[0];
+    turns_enter_kind(&user, 0, jobs, 2);
+    cr_assert(eq(dbl, user.kind_times[0], before), "another of them changes nothing");
+}
+
 Test(turns, time_counts_not_the_number_of_turns)
 {
     struct turn_job jobs[] = {{.user = 1, .weight = 1, .is_ready = true},

@@ -139,7 +139,8 @@ uint32_t harness_send(struct harness *h, struct test_job *j)
     struct message_writer w;
     message_writer_init(&w);
     message_begin_request(&w, ++h->n_messages, "job.start");
-    msgpack_pack_map(&w.packer, 8);
+    msgpack_pack_map(&w.packer, 9);
+    pack_key_bool(&w.packer, "in_place", j->in_place);
     pack_key_u64(&w.packer, "job", j->id);
     pack_key_u64(&w.packer, "user", j->user);
     pack_key_u64(&w.packer, "weight", 1);

@@ -40,6 +40,7 @@ struct test_job {
     unsigned n_fds;
     uint64_t id;
     uint32_t user;
+    bool in_place;    /* an output lies on an argument */
     bool needs_carry; /* carry_bytes of the pool (0: CARRY_BYTES) at carry_offset */
     uint64_t carry_offset, carry_bytes;
 };

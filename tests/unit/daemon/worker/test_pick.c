@@ -121,3 +121,87 @@ Test(pick, knows_when_a_users_reads_hold_enough_slots)
     cr_assert(not(sched_reads_are_enough(&f->s, 1002, 4)), "closing holds no slot");
     tear_down(f);
 }
+
+/* Long tiles: spare threads alone, of which 64 compute threads have 128. */
+#define N_USERS 7
+
+struct spares {
+    struct sched s;
+    struct turn_user users[N_USERS];
+    struct sched_user_load loads[N_USERS];
+    struct wjob jobs[N_USERS];
+    struct tile tiles[256];
+    unsigned n_tiles;
+};
+
+static struct spares *set_up_spares(void)
+{
+    struct spares *f = calloc(1, sizeof(*f));
+    f->s.users = f->users;
+    f->s.user_loads = f->loads;
+    f->s.n_threads_compute = 64;
+    f->s.n_spares = f->s.n_bench = sched_n_spares(64);
+    f->s.reads_end = &f->s.reads;
+    return f;
+}
+
+static void user_comes(struct spares *f)
+{
+    unsigned i = f->s.n_users++;
+    f->users[i].user = f->jobs[i].identity.user = 1000 + i;
+    f->jobs[i].identity.weight = 1;
+    f->jobs[i].state = WJOB_RUNNING;
+    f->jobs[i].end_tile = 1;
+    f->loads[i].n_jobs = 1;
+}
+
+/* As many as may be. */
+static unsigned begin_long(struct spares *f, unsigned user)
+{
+    unsigned n = 0;
+    for (; sched_may_begin_long(&f->s, 1000 + user); n++) {
+        struct tile *tile = &f->tiles[f->n_tiles++];
+        *tile = (struct tile){.job = &f->jobs[user], .is_long = true};
+        sched_keep_spare(&f->s, tile);
+    }
+    return n;
+}
+
+Test(pick, long_tiles_of_who_comes_next_find_spare_threads_too)
+{
+    struct spares *f = set_up_spares();
+    unsigned n[N_USERS];
+    for (unsigned i = 0; i < N_USERS; i++) {
+        user_comes(f);
+        n[i] = begin_long(f, i);
+        cr_assert(ge(uint, n[i], 1), "user %u", i);
+    }
+    cr_assert(eq(uint, n[0], 64), "alone he may fill all threads");
+    cr_assert(ge(uint, n[2], 16));
+    cr_assert(le(uint, f->s.n_kept, f->s.n_bench));
+    free(f);
+}
+
+Test(pick, a_long_tile_that_waits_for_its_client_keeps_no_spare_thread)
+{
+    struct spares *f = set_up_spares();
+    struct thread_context *th = calloc(1, sizeof(*th));
+    f->s.n_spares = f->s.n_bench = 2;
+    user_comes(f);
+    user_comes(f);
+    cr_assert(eq(uint, begin_long(f, 0), 1));
+    f->s.n_bench = 1; /* the other one is at somebody else's tile */
+    cr_assert(zero(uint, begin_long(f, 1)));
+    struct turn turn = {.job = &f->jobs[0], .tile = &f->tiles[0]};
+    f->jobs[0].n_in_flight = 1;
+    sched_turn_over(&f->s, &turn, th, TILE_NEEDS_CLIENT, 1000);
+    cr_assert(zero(uint, f->s.n_kept));
+    cr_assert(eq(uint, begin_long(f, 1), 1));
+    cr_assert(not(sched_may_begin_long(&f->s, 1000)), "he waits for one before he goes on");
+    sched_give_spare_back(&f->s, &f->tiles[1]);
+    sched_give_spare_back(&f->s, &f->tiles[1]);
+    cr_assert(sched_may_begin_long(&f->s, 1000));
+    cr_assert(zero(uint, f->s.n_kept));
+    free(th);
+    free(f);
+}

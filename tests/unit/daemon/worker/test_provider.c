@@ -299,6 +299,37 @@ Test(provider, a_client_that_never_answers_holds_no_slot_and_can_be_cancelled)
     close(fd);
 }
 
+/* A worker asked for a block to be stored and died before it told: the client sleeps. */
+Test(provider, what_an_earlier_worker_asked_is_told_by_the_next)
+{
+    struct harness h;
+    struct test_job j;
+    struct outcome o;
+    struct client out;
+    const int64_t shape[] = {1000};
+    float *a = floats(1000), *r = calloc(1000, sizeof(float));
+    harness_start(&h, 2 * MIB, 2);
+    client_start(&out, r, 4, 1, shape, 2, true);
+    struct ring_entry *entry = ring_entry_at(out.memory, 0);
+    entry->ndim = 1;
+    entry->count[0] = 1000;
+    atomic_store(&entry->done, 4);
+    atomic_store(&entry->request, 5);
+    usleep(50000); /* all threads are idle */
+    job_init(&j, 1);
+    at_inline(job_arg(&j, "a", DTYPE_FLOAT32, 1, shape), a, 4000);
+    at_provider(&j, job_output_to(&j, "a * 2", "r", DTYPE_FLOAT32, 1, shape), &out);
+    harness_run(&h, &j, &o);
+    cr_assert(eq(int, o.status, 0), "%s", o.error.message);
+    outcome_free(&o);
+    client_stop(&out);
+    for (unsigned i = 0; i < 1000; i++)
+        cr_assert(r[i] == 2 * a[i], "element %u", i);
+    harness_stop(&h);
+    free(a);
+    free(r);
+}
+
 /* Everything in the ring changes all the time: wrong answers are the client's own business. */
 static void *scribble(void *argument)
 {

@@ -94,6 +94,64 @@ Test(starts, users_share_the_time_not_the_number)
         ;
 }
 
+/* One user's jobs take ten times as long as the other's; he sends one after the other. */
+Test(starts, whoever_sends_one_at_a_time_is_charged_too)
+{
+    unsigned n_of_one = 0, n_of_many = 0;
+    uint64_t one = 0;
+    for (unsigned i = 0; i < 300; i++)
+        add(1001, 0);
+    for (unsigned i = 0; i < 220; i++) {
+        if (one == 0)
+            one = add(1000, 0);
+        struct start *start = starts_next(starts);
+        bool is_of_one = start->identity.id == one;
+        starts_charge(starts, &start->identity, is_of_one ? 0.01 : 0.001);
+        start_free(start);
+        n_of_one += is_of_one;
+        n_of_many += !is_of_one;
+        one = is_of_one ? 0 : one;
+    }
+    cr_assert(ge(uint, n_of_many, 195));
+    cr_assert(ge(uint, n_of_one, 19));
+    while (next(0))
+        ;
+}
+
+Test(starts, nobody_is_remembered_when_nobody_waits)
+{
+    uint64_t other;
+    add(1000, 0);
+    (void)next(100);
+    other = add(1001, 0);
+    uint64_t again = add(1000, 0);
+    cr_assert(eq(u64, next(1), other));
+    cr_assert(eq(u64, next(1), again), "ahead by nothing of what was before");
+    add(1001, 0);
+    cr_assert(ne(u64, next(1), 0));
+}
+
+Test(starts, time_in_which_a_user_was_away_is_not_saved)
+{
+    for (unsigned i = 0; i < 20; i++)
+        add(1000, 0);
+    add(1001, 0);
+    (void)next(1);
+    (void)next(5); /* 1001's, who is ahead by 4 and is away then */
+    for (unsigned i = 0; i < 10; i++)
+        (void)next(1);
+    uint64_t a = add(1001, 0), b = add(1001, 0);
+    unsigned n_before = 0;
+    while (next(1) != a)
+        n_before++;
+    cr_assert(le(uint, n_before, 1));
+    for (n_before = 0; next(1) != b; n_before++)
+        ;
+    cr_assert(ge(uint, n_before, 1), "he begins at the least, not behind what he has not used");
+    while (next(1))
+        ;
+}
+
 Test(starts, of_a_user_by_priority_and_then_in_order)
 {
     uint64_t a = add(7, 0), b = add(7, 5), c = add(7, 0), d = add(7, 5), e = add(7, -1);

@@ -1,5 +1,6 @@
 /* What the jobs' own tests do not see: how tiles are with the device, and how that ends. The double
  * reads its settings once a process, and every test is one. */
+#include "daemon/crashpage.h"
 #include "daemon/worker/cuda/engine.h"
 #include "daemon/worker/scheduler.h"
 #include "tests/double/double.h"
@@ -235,13 +236,19 @@ Test(cuda_engine, waits_for_the_tiles_of_a_job_that_is_cancelled)
     harness_stop(&h);
 }
 
-static bool page_names(const struct harness *h, uint64_t job)
+/* Flights of a job in the page, and how many of them the device has come to. */
+static unsigned page_names(const struct harness *h, uint64_t job, unsigned *ret_n_begun)
 {
-    unsigned n = atomic_load(&h->page->n_threads);
-    for (unsigned i = 1 + N_THREADS + SCHED_LEAST_SPARES + SCHED_N_IO; i < n; i++)
-        if (atomic_load(&h->page->threads[i].job) == job)
-            return true;
-    return false;
+    unsigned n = atomic_load(&h->page->n_threads), n_named = 0;
+    *ret_n_begun = 0;
+    for (unsigned i = 1 + N_THREADS + SCHED_LEAST_SPARES + SCHED_N_IO; i < n; i++) {
+        const struct crashpage_thread *page = &h->page->threads[i];
+        if (atomic_load(&page->job) != job)
+            continue;
+        n_named++;
+        *ret_n_begun += atomic_load(&page->since_ns) != CRASHPAGE_NOT_YET;
+    }
+    return n_named;
 }
 
 /* The process ends with its threads at the device: nothing can be waited for. */
@@ -257,13 +264,15 @@ Test(cuda_engine, names_the_tiles_at_a_device_that_hangs)
            1 + N_THREADS + SCHED_LEAST_SPARES + SCHED_N_IO + CARD_MIN_DEPTH + CUDA_MAX_MULTIPLIES));
     struct memory m = make_region(&h, 1, 48 * MIB);
     fill(&m);
-    cr_assert(not(page_names(&h, 77)));
+    unsigned n_begun;
+    cr_assert(zero(uint, page_names(&h, 77, &n_begun)));
     arm(path);
     add_one(&j, 77);
     harness_send(&h, &j);
-    for (int i = 0; i < 60000 && !page_names(&h, 77); i++)
+    for (int i = 0; i < 60000 && page_names(&h, 77, &n_begun) < 2; i++)
         poll(NULL, 0, 1);
-    cr_assert(page_names(&h, 77));
+    cr_assert(ge(uint, page_names(&h, 77, &n_begun), 2));
+    cr_assert(eq(uint, n_begun, 1), "those behind it do not hang");
     unlink(path);
 }
 
