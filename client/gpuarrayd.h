@@ -29,8 +29,9 @@
  *                       it anew; what was asked for may or may not have been done
  *     GAD_NO_DAEMON GAD_TIMEOUT GAD_PERMISSION GAD_UNTRUSTED GAD_VERSION
  *                       it could not be made (again): see gad_connect(). GAD_TIMEOUT also: the
- *                       answer to a plain question (ping, info, ops, stats, jobs by number) did
- *                       not come within the timeout_ms of gad_connect()
+ *                       daemon is there and does not answer. A plain question (ping, info, ops,
+ *                       stats, jobs by number) waits for the timeout_ms of gad_connect(), a plan
+ *                       or new shared memory, as a job may need them when it is begun, a minute
  *     GAD_PROTOCOL      the daemon's answer is not of the protocol; the connection is closed
  *     GAD_SHUTTING_DOWN the daemon is leaving and takes nothing new
  *     GAD_INTERNAL      a fault of gpuarrayd; the daemon's log says more
@@ -516,7 +517,8 @@ enum gad_status gad_submit(struct gad_client *client, const struct gad_job_optio
  * cannot be computed. GAD_TOO_LARGE_FOR_POOL GAD_QUOTA_EXCEEDED GAD_QUEUE_FULL: there is no room
  * for it. GAD_TOO_LARGE_FOR_INLINE: a result of more than 64 KiB without a destination.
  * GAD_SHORT_READ GAD_IO_ERROR GAD_NO_SPACE GAD_PROVIDER_FAILED: its files. GAD_OVERLAPPING_OUTPUT:
- * it would write over what it reads. GAD_NEGATIVE_POWER. GAD_NO_ENGINE. GAD_CANCELLED.
+ * it would write over what it reads. GAD_NEGATIVE_POWER GAD_BAD_INDEX: its data is not what an
+ * expression takes for granted. GAD_NO_ENGINE. GAD_CANCELLED.
  * GAD_WORKER_LOST GAD_POISONED GAD_DEVICE_FAULT: the worker ended under it. GAD_OUTCOME_UNKNOWN:
  * the connection was lost and the job could not be sent again. GAD_TIMEOUT: the time is over, or
  * the daemon is not back yet; the job goes on. */

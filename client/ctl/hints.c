@@ -2,8 +2,9 @@
  *
  * The table is keyed by the stable status, so a hint says what helps with the kind of error, and
  * the error's own message says what it was. A call that is wrong is explained by the help of its
- * own verb. Errors of the connection depend on where the daemon is looked for: who may use the
- * socket, which side is older; these are put together here.
+ * own verb. Some hints depend on more than the status: those of errors of the connection on where
+ * the daemon is looked for, who may use the socket, which side is older. These are put together
+ * here.
  *
  * Called by connect.c and values.c for every error that is printed, as text or as JSON.
  */
@@ -70,6 +71,8 @@ static const char *const hints[GAD_STATUS_COUNT] = {
     [GAD_BUSY] = "again when the other program has closed the file; 'fuser -v FILE' names it",
     [GAD_PERMISSION] = "'ls -l' shows who may use the file, 'id' your groups",
     [GAD_NO_MEMORY] = "'ulimit -v' and 'free -h' show what the process may have",
+    [GAD_BAD_INDEX] = "'gpuarrayctl info SOURCE' prints the shape of an array; its elements are "
+                      "counted from 0, or from -1 at the end",
     [GAD_PROTOCOL] = "'gpuarrayctl daemon status'; is GPUARRAYD_SOCKET the socket of gpuarrayd?",
     [GAD_DISCONNECTED] = "the same again; 'gpuarrayctl daemon status' says whether one is there",
     [GAD_TIMEOUT] = "'gpuarrayctl ping' says whether the daemon answers; jobs go on meanwhile",
@@ -157,6 +160,25 @@ static void hint_version(const struct gad_error *error, char *hint, size_t n_byt
                  theirs, PROTOCOL_VERSION);
 }
 
+/* Mostly a dataset that HDF5 cannot read; show has one source alone. */
+static const char *hint_provider_failed(const struct gad_error *error)
+{
+    return error->argument[0] != '\0' || strcmp(verb, "show") == 0
+               ? "a new copy of the file, if it is damaged; 'h5dump -d /DATASET FILE' says what "
+                 "HDF5 cannot read, 'h5dump -pH FILE' which filters it needs"
+               : hints[GAD_PROVIDER_FAILED];
+}
+
+/* The broker's words where none was asked for by name, and none starts. */
+static const char *hint_no_engine(const struct gad_error *error)
+{
+    static const char none[] = "no engine ";
+    return strncmp(error->message, none, sizeof(none) - 1) == 0
+               ? "'gpuarrayctl doctor' looks for the reason, 'gpuarrayctl daemon log' prints what "
+                 "the daemon says of it"
+               : hints[GAD_NO_ENGINE];
+}
+
 void ctl_hint(const struct gad_error *error, char *ret_hint, size_t n_bytes)
 {
     int status = (int)error->status;
@@ -177,6 +199,10 @@ void ctl_hint(const struct gad_error *error, char *ret_hint, size_t n_bytes)
                  "'ls -l %s' shows whose it is: tell whoever administers the machine; nothing was "
                  "sent to it",
                  ctl_socket_path());
+    else if (status == GAD_PROVIDER_FAILED)
+        snprintf(ret_hint, n_bytes, "%s", hint_provider_failed(error));
+    else if (status == GAD_NO_ENGINE)
+        snprintf(ret_hint, n_bytes, "%s", hint_no_engine(error));
     else if (status == GAD_BAD_ARGUMENT)
         snprintf(ret_hint, n_bytes, "the examples of 'gpuarrayctl %s --help'", verb);
     else if (status > GAD_OK && status < GAD_STATUS_COUNT && hints[status])

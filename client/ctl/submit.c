@@ -1,41 +1,52 @@
 /* gpuarrayctl submit: the same job as run's, in the background.
  *
  * Hands it to an agent (agent.c) and prints the number of the job as soon as the daemon has taken
- * it; a job that is refused fails here, as it would in run. Where no agent is there that will do,
- * one is started: out of the login's reach where that can be had (agent_scope.c), else as a child
- * that leaves this session; which of the two worked is known by the byte that an agent says first.
- * Many that are submitted at once take turns at this, so that there is one agent for all.
+ * it; a job that is refused fails here, as it would in run. The sources are opened here first, and
+ * closed again: one that is missing, or whose server does not answer, is met where somebody sees
+ * it, and not by an agent that has other jobs.
+ *
+ * Where no agent is there that will do, one is started: out of the login's reach where that can be
+ * had (agent_scope.c), else as a child that leaves this session; which of the two worked is known
+ * by the byte that an agent says first. Many that are submitted at once take turns at this, so that
+ * there is one agent for all.
  */
 #include "client/ctl/agent/agent.h"
 
+#include "client/clock.h"
 #include "proto/error.h"
 #include "proto/util.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define BEGIN_MS                                                                                   \
-    5000 /* for an agent that listens, or a service manager that is asked, and does not            \
-            answer */
+/* For an agent that listens, or a service manager that is asked, and does not answer. */
+#define BEGIN_MS 5000
+/* For an agent that has the order: many others may be before it, and each may take its time. */
+#define REPORT_MS 120000
 
-/* Until it has all of it; false: the other end is closed. */
-static bool hear(int fd, void *ret, size_t n_bytes)
+/* Until it has all of it; -ETIMEDOUT; -EPIPE: the other end is closed. */
+static int hear(int fd, void *ret, size_t n_bytes)
 {
-    size_t used = 0;
-    while (used < n_bytes) {
-        ssize_t n = read(fd, (char *)ret + used, n_bytes - used);
+    int64_t deadline = deadline_after_ms(REPORT_MS);
+    struct pollfd polled = {.fd = fd, .events = POLLIN};
+    for (size_t used = 0; used < n_bytes;) {
+        int n_ready = poll(&polled, 1, deadline_left_ms(deadline));
+        ssize_t n = n_ready > 0 ? read(fd, (char *)ret + used, n_bytes - used) : -1;
+        if (n_ready == 0)
+            return -ETIMEDOUT;
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return false;
+            return -EPIPE;
         used += (size_t)n;
     }
-    return true;
+    return 0;
 }
 
 /* Nobody is there to print a result, nor a plan. */
@@ -55,6 +66,16 @@ static int check_words(struct run_options *o)
         return 0;
     ctl_fail(&o->error, o->json);
     return EXIT_USAGE;
+}
+
+static int try_sources(struct run_options *o)
+{
+    int r = ctl_open_sources(&o->job, NULL, &o->error);
+    for (unsigned i = 0; i < o->job.n_args; i++) {
+        gad_array_release(o->job.args[i].array);
+        o->job.args[i].array = NULL;
+    }
+    return r ? ctl_fail(&o->error, o->json) : 0;
 }
 
 static char **free_words(char **words)
@@ -190,10 +211,17 @@ static int submit(int argc, char *const *argv, struct agent_report *ret_report)
     int fd = hand_over(&start);
     if (fd < 0)
         return error_from_errno(&ret_report->error, -fd, NULL, "starting the background process");
-    if (!hear(fd, ret_report, sizeof(*ret_report)))
+    int r = hear(fd, ret_report, sizeof(*ret_report));
+    if (r == -ETIMEDOUT)
+        error_set(&ret_report->error, GAD_TIMEOUT, NULL,
+                  "the background process has not sent the job within %d s: it waits for the "
+                  "daemon, or for a file system that does not answer (try 'ls' where the "
+                  "destinations are); a job that it sends later it cancels",
+                  REPORT_MS / 1000);
+    else if (r)
         error_set(&ret_report->error, GAD_INTERNAL, NULL,
                   "the background process ended before it said a word");
-    close(fd);
+    close(fd); /* an agent that nobody hears any more cancels what it sends */
     return (int)ret_report->error.status;
 }
 
@@ -225,6 +253,8 @@ int verb_submit(int argc, char **argv)
     int code = run_parse_words(&o, argc, parsed);
     if (!code)
         code = check_words(&o);
+    if (!code)
+        code = try_sources(&o);
     if (!code) {
         int r = submit(argc, argv, &report);
         code = r ? ctl_fail(&report.error, o.json) : print_number(report.job, o.json);

@@ -1,9 +1,10 @@
 /* New files, whole or not at all.
  *
- *     open    directory of the target (links followed, see may_follow()), a file without a name in
- * it write   by whoever has the descriptor commit  mode, owner and ACL of the file that is
- * replaced; then the name, in one step: link() where nothing has the name, else a hidden name first
- * and rename()
+ *     open    directory of the target (links followed, see may_follow()), in it a file without a
+ *             name
+ *     write   by whoever has the descriptor
+ *     commit  mode, owner and ACL of the file that is replaced; then the name, in one step:
+ *             link() where nothing has the name, else a hidden name first and rename()
  *
  * Everything is named in the directory that was opened, whatever others do to the way there. A
  * process that is killed leaves nothing when the file has no name yet; a named one leaves its

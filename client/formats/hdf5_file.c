@@ -158,12 +158,17 @@ static int open_error(const char *path, const struct stat *st, bool for_writing,
                      shown, reason);
 }
 
-static bool is_same_file(hid_t file, const struct stat *st)
+int hdf5_file_fd(hid_t file)
 {
     int *fd = NULL;
+    return H5Fget_vfd_handle(file, H5P_DEFAULT, (void **)&fd) >= 0 && fd ? *fd : -1;
+}
+
+static bool is_same_file(hid_t file, const struct stat *st)
+{
     struct stat opened;
-    return H5Fget_vfd_handle(file, H5P_DEFAULT, (void **)&fd) >= 0 && fd &&
-           fstat(*fd, &opened) == 0 && opened.st_dev == st->st_dev && opened.st_ino == st->st_ino;
+    return fstat(hdf5_file_fd(file), &opened) == 0 && opened.st_dev == st->st_dev &&
+           opened.st_ino == st->st_ino;
 }
 
 /* Opens to read, also what a writer is writing in a way that lets others read. */

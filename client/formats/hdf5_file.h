@@ -36,6 +36,9 @@ const char *hdf5_reason(char *buffer, size_t n_bytes);
 int hdf5_file_open(const char *path, const struct stat *st, bool for_writing, const char *shown,
                    const char *name, hid_t *ret_file, struct gad_error *error) GAD_MUST_CHECK;
 
+/* The descriptor by which HDF5 has it open; -1: it has none. */
+int hdf5_file_fd(hid_t file);
+
 /* Whether the object lies in the file of `st` itself, and not behind an external link. */
 bool hdf5_is_in_file(hid_t object, const struct stat *st);
 

@@ -6,6 +6,10 @@
  *     commit   the file opened again and the link moved to its name
  *     discard  the hidden link deleted; a new file is simply never named
  *
+ * Deleting gives the place of the elements to whatever is made next in the file, so it waits until
+ * nobody else can write there by the descriptor that was handed over (file_claim.h). That is why
+ * each output has an open file of its own. What cannot be deleted in time is left to be swept.
+ *
  * Between create and commit the file is not locked: other programs may read it, and write to it.
  * Whoever finds it locked waits a little, since others like us hold it for a moment only; the
  * commit waits longest, since the work is done by then.
@@ -14,6 +18,7 @@
  */
 #include "client/clock.h"
 #include "client/formats/file_array.h"
+#include "client/formats/file_claim.h"
 #include "client/formats/file_output.h"
 #include "client/formats/format_impl.h"
 #include "client/formats/hdf5_file.h"
@@ -132,9 +137,7 @@ static int delete_once(struct hdf5_output *output, struct gad_error *error)
     _cleanup_hid_ hid_t file = H5I_INVALID_HID;
     int r = hdf5_file_open(hdf5_target_path(output->target), hdf5_target_stat(output->target), true,
                            output->dataset, NULL, &file, error);
-    if (r == 0)
-        H5Ldelete(file, output->hidden, H5P_DEFAULT);
-    return r;
+    return r ? r : hdf5_tree_delete(file, output->hidden, error);
 }
 
 static int commit(struct gad_array *array, struct gad_error *error)
@@ -159,6 +162,7 @@ static void discard(struct gad_array *array)
     struct gad_error error;
     if (!output->is_made || hdf5_target_is_temporary(output->target))
         return;
+    close_fd(&array->fd); /* the claim is that of others then, if there are any */
     int r = delete_once(output, &error);
     for (int ms = 0; r == GAD_BUSY && ms < DISCARD_WAIT_MS; ms += RETRY_MS) {
         clock_sleep_ms(RETRY_MS);
@@ -239,6 +243,9 @@ static int make(struct gad_array *array, const struct format_target *wanted,
         clock_sleep_ms(RETRY_MS);
         r = add_dataset(output, wanted, n_bytes, &layout.offset_bytes, error);
     }
+    if (r == 0)
+        r = file_claim(array->fd, layout.offset_bytes, n_bytes, wanted->spec->path, wanted->name,
+                       error);
     if (r == 0)
         r = file_array_describe(array, &layout, wanted->name, error);
     if (r == 0)

@@ -134,7 +134,7 @@ int hdf5_target_get(const char *path, const char *name, struct hdf5_target **ret
     pthread_mutex_unlock(&targets_lock);
     if (r)
         return r;
-    int fd = fcntl(file_output_fd(target->output), F_DUPFD_CLOEXEC, 3);
+    int fd = open(file_output_path(target->output), O_RDWR | O_CLOEXEC);
     if (fd < 0) {
         r = file_path_error(error, errno, path, name);
         hdf5_target_unref(target);

@@ -9,9 +9,9 @@
 
 struct hdf5_target;
 
-/* Finds or makes the target for a path. ret_fd: open for reading and writing, the caller's. `name`
- * is the error's argument. Needs no scope, as all of these. Not thread-safe against itself for one
- * path: outputs of one file are made by one thread, or in turns. */
+/* Finds or makes the target for a path. ret_fd: the caller's own open file, for reading and
+ * writing. `name` is the error's argument. Needs no scope, as all of these. Not thread-safe against
+ * itself for one path: outputs of one file are made by one thread, or in turns. */
 int hdf5_target_get(const char *path, const char *name, struct hdf5_target **ret_target,
                     int *ret_fd, struct gad_error *error) GAD_MUST_CHECK;
 /* NULL allowed. The last one removes a new file that was never named. Returns NULL. */

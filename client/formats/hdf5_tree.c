@@ -10,6 +10,7 @@
  * Called by hdf5_output.c.
  */
 #include "client/formats/hdf5_tree.h"
+#include "client/formats/file_claim.h"
 #include "client/formats/hdf5_file.h"
 #include "client/formats/hdf5_names.h"
 #include "client/formats/hidden.h"
@@ -85,6 +86,28 @@ int hdf5_tree_check(hid_t file, const struct stat *st, const char *dataset, bool
     }
 }
 
+/* What cannot be opened as a dataset is not known to be free. */
+static bool is_claimed(hid_t file, const char *hidden)
+{
+    _cleanup_hid_ hid_t dataset = H5Dopen2(file, hidden, H5P_DEFAULT);
+    if (dataset <= 0)
+        return true;
+    haddr_t offset = H5Dget_offset(dataset);
+    return offset != HADDR_UNDEF &&
+           file_is_claimed(hdf5_file_fd(file), offset, H5Dget_storage_size(dataset));
+}
+
+int hdf5_tree_delete(hid_t file, const char *hidden, struct gad_error *error)
+{
+    if (H5Lexists(file, hidden, H5P_DEFAULT) <= 0)
+        return 0;
+    if (is_claimed(file, hidden))
+        return error_set(error, GAD_BUSY, NULL, "'%.160s' may still be written to", hidden);
+    return H5Ldelete(file, hidden, H5P_DEFAULT) >= 0
+               ? 0
+               : error_set(error, GAD_IO_ERROR, NULL, "'%.160s' cannot be deleted", hidden);
+}
+
 /* A dataset that was moved aside has a longer name, and stays: it may be the only one. */
 void hdf5_tree_sweep(hid_t file)
 {
@@ -99,7 +122,7 @@ void hdf5_tree_sweep(hid_t file)
         bool is_left = n > 0 && (size_t)n < sizeof(name) &&
                        strncmp(name, HDF5_HIDDEN_PREFIX, n_prefix) == 0 &&
                        hidden_is_left(name + n_prefix);
-        if (is_left && H5Ldelete(file, name, H5P_DEFAULT) >= 0)
+        if (is_left && hdf5_tree_delete(file, name, NULL) == 0)
             info.nlinks--;
         else if (n > 0 && strncmp(name, HDF5_HIDDEN_PREFIX, n_prefix) > 0)
             return; /* names are in order */

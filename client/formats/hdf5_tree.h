@@ -18,5 +18,9 @@ int hdf5_tree_check(hid_t file, const struct stat *st, const char *dataset, bool
 int hdf5_tree_move(hid_t file, const struct stat *st, const char *hidden, const char *dataset,
                    bool replace, const char *name, struct gad_error *error) GAD_MUST_CHECK;
 
-/* Deletes hidden root links of datasets that killed processes of this user have left (hidden.h). */
+/* Deletes the hidden root link of a dataset that is not to be. busy: somebody else may still be
+ * writing to it (file_claim.h), so its place must not be given to another one yet. */
+int hdf5_tree_delete(hid_t file, const char *hidden, struct gad_error *error) GAD_MUST_CHECK;
+
+/* Deletes those that killed processes of this user have left (hidden.h), as far as it may. */
 void hdf5_tree_sweep(hid_t file);

@@ -51,6 +51,15 @@ int calls_add(struct calls *calls, call_func *func, void *userdata, uint32_t *re
     return 0;
 }
 
+void calls_hand_over(struct calls *calls, uint32_t id, call_func *func, void *userdata)
+{
+    struct call *call = *find(calls, id);
+    if (!call)
+        return;
+    call->func = func;
+    call->userdata = userdata;
+}
+
 static struct call *take(struct calls *calls, uint32_t id)
 {
     struct call **link = find(calls, id);

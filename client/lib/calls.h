@@ -35,6 +35,8 @@ struct calls { /* zeroed: none */
 /* -ENOMEM. */
 int calls_add(struct calls *calls, call_func *func, void *userdata,
               uint32_t *ret_id) GAD_MUST_CHECK;
+/* Another function is called when its answer comes, or none will. */
+void calls_hand_over(struct calls *calls, uint32_t id, call_func *func, void *userdata);
 /* Forgets one whose request was not sent: its function is not called. */
 void calls_drop(struct calls *calls, uint32_t id);
 

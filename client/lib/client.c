@@ -1,7 +1,8 @@
 /* The connection: making it, requests out, responses and notifications in.
  *
- *     gad_connect --> start_connect --> hello --> requests ... --> lost (conn NULL) -->
- * client_ensure
+ *     gad_connect --> start_connect --> hello --> requests ... --> lost (conn NULL)
+ *                          ^                                            |
+ *                          \-------------- client_ensure <--------------/
  *
  * One thread at a time. Everything that comes is handled in client_wait(), which runs the functions
  * of calls and the progress callbacks; whoever waits for something particular calls it until that
@@ -24,6 +25,7 @@
 
 #define DEFAULT_TIMEOUT_MS 10000
 #define DEFAULT_RESTART_MS 3000
+#define ANSWER_MS          60000 /* a worker that gets ready takes some seconds */
 #define CLIENT_NAME_SIZE   64
 #define RETRY_MS           20
 
@@ -185,8 +187,24 @@ static void on_call_done(void *userdata, int status, struct reply *reply_take,
 int client_begin_call(struct gad_client *client, const char *method, struct client_call *call,
                       uint32_t *ret_id, struct gad_error *error)
 {
-    *call = (struct client_call){0};
+    *call = (struct client_call){.method = method};
     return client_begin(client, method, on_call_done, call, ret_id, error);
+}
+
+/* What the daemon has done all the same may have to be undone when its answer comes. */
+static int give_up(struct gad_client *client, const struct client_call *call, uint32_t id, int r,
+                   struct gad_error *error)
+{
+    if (r == GAD_TIMEOUT && call->late)
+        calls_hand_over(&client->calls, id, call->late, client);
+    else
+        calls_drop(&client->calls, id);
+    return r == GAD_TIMEOUT
+               ? error_set(error, GAD_TIMEOUT, NULL,
+                           "the daemon is there and does not answer '%s': its log may say why, "
+                           "restarting it helps",
+                           call->method)
+               : r;
 }
 
 int client_finish_call(struct gad_client *client, struct client_call *call, uint32_t id,
@@ -199,10 +217,8 @@ int client_finish_call(struct gad_client *client, struct client_call *call, uint
         if (r == -EINTR || (r == GAD_DISCONNECTED && call->is_done))
             r = 0;
     }
-    if (r) {
-        calls_drop(&client->calls, id);
-        return r;
-    }
+    if (r)
+        return give_up(client, call, id, r, error);
     if (call->status) {
         if (error)
             *error = call->error;
@@ -333,6 +349,7 @@ static int copy_text(const char *text, char **ret_copy)
 static int copy_options(struct gad_client *client, const struct gad_connect_options *options)
 {
     client->no_private_daemon = options->no_private_daemon;
+    client->answer_ms = ANSWER_MS;
     client->timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : DEFAULT_TIMEOUT_MS;
     client->restart_ms = options->restart_ms == 0  ? DEFAULT_RESTART_MS
                          : options->restart_ms < 0 ? 0

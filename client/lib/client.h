@@ -14,6 +14,7 @@ struct gad_client {
     char *socket, *daemon_path, *name; /* as given; NULL: not */
     bool no_private_daemon;
     int timeout_ms, restart_ms; /* the latter 0: a daemon that restarts is not waited for */
+    int answer_ms;              /* for plans and regions, which no other job holds up */
 
     struct conn *conn;    /* NULL: lost */
     bool had_service;     /* the last connection was not to a private daemon */
@@ -50,6 +51,8 @@ int client_wait(struct gad_client *client, int64_t deadline,
 
 /* client_begin() for a request that is then waited for. */
 struct client_call {
+    const char *method;
+    call_func *late; /* gets the client, and what comes after the deadline; NULL: that is dropped */
     bool is_done;
     int status;
     struct reply *reply;
@@ -57,7 +60,8 @@ struct client_call {
 };
 int client_begin_call(struct gad_client *client, const char *method, struct client_call *call,
                       uint32_t *ret_id, struct gad_error *error) GAD_MUST_CHECK;
-/* Sends it and waits; *ret_reply (may be NULL) is the caller's. */
+/* Sends it and waits; *ret_reply (may be NULL) is the caller's. GAD_TIMEOUT: the daemon is there
+ * and does not answer. */
 int client_finish_call(struct gad_client *client, struct client_call *call, uint32_t id,
                        const int *fds_take, unsigned n_fds, int64_t deadline,
                        struct reply **ret_reply, struct gad_error *error) GAD_MUST_CHECK;

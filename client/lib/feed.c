@@ -1,7 +1,8 @@
 /* The client's end of a ring: blocks of an array are filled or stored as the worker asks for them.
  *
- *     worker: start, count, request = n  --request eventfd-->  client: reads them once, checks
- * them, worker: reads done, status         <--done eventfd-----  fills or stores, status, done = n
+ *     worker                                                client
+ *     start, count, request = n    --request eventfd-->    reads them once, checks them
+ *     reads done, status           <----done eventfd---    fills or stores; status, done = n
  *
  * A slot has work when its `request` is not its `done`: both are in the ring, so that a worker that
  * takes the place of one that is gone may begin counting anew. Which thread serves which slot is

@@ -411,7 +411,8 @@ static int judge_loss(const struct gad_job *job, struct gad_error *error)
     return 0;
 }
 
-/* The connection went. Sends the job again where that is safe; GAD_TIMEOUT: not yet possible. */
+/* The connection went. Sends the job again where that is safe; GAD_TIMEOUT: not yet possible. A
+ * daemon that is there and does not answer counts as one that stays away. */
 static int recover(struct gad_job *job, int64_t deadline)
 {
     struct gad_error error;
@@ -442,7 +443,7 @@ static int recover(struct gad_job *job, int64_t deadline)
         job->state = JOB_LOST;
         return deadline_left_ms(deadline) == 0 ? GAD_TIMEOUT : 0;
     }
-    if (!is_there || r == GAD_DISCONNECTED) {
+    if (!is_there || r == GAD_DISCONNECTED || r == GAD_TIMEOUT) {
         error.status = GAD_OUTCOME_UNKNOWN; /* the message says what the daemon's absence is */
         r = GAD_OUTCOME_UNKNOWN;
     }

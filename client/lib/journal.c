@@ -229,7 +229,7 @@ void journal_close(struct journal *journal, bool is_done, bool is_lost)
     if (!journal->path)
         return;
     bool is_there = fstat(journal->fd, &st) == 0;
-    if ((is_done || (is_there && st.st_size == 0 && !is_lost)) &&
+    if (is_there && (is_done || (st.st_size == 0 && !is_lost)) &&
         is_named(journal->dir_fd, journal->path, &st))
         (void)!unlinkat(journal->dir_fd, base_of(journal->path), 0);
     deinit(journal);

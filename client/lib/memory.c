@@ -3,7 +3,8 @@
  * Shared memory comes from the client's arena; its regions are attached to the daemon when they are
  * made, and again in every new session when a job first needs them. Attaching is a request of its
  * own that hands over a descriptor and is answered when the worker has mapped the region, so a
- * region that the daemon would not take is known before anything is computed in it.
+ * region that the daemon would not take is known before anything is computed in it. A worker that
+ * never gets ready holds nobody up for ever.
  *
  * The caller's own memory is only described here: what is small travels in the message, the rest
  * through a ring (build.c).
@@ -57,6 +58,31 @@ void memory_fill_info(struct gad_array *array, const struct array *described)
 
 /* Attaching ------------------------------------------------------------------------------------ */
 
+/* Nobody waits for this, and nothing is lost if it fails: the session's end detaches as well. */
+static void detach(struct gad_client *client, const struct region *region)
+{
+    uint32_t id;
+    if (!client->conn || region->session != client->session ||
+        client_begin(client, "region.detach", call_ignore, NULL, &id, NULL))
+        return;
+    msgpack_pack_map(&client->writer.packer, 1);
+    pack_key_u64(&client->writer.packer, "region", region->id);
+    (void)!client_send(client, id, NULL, 0, NULL);
+}
+
+/* A region that was given up before the daemon had it: the account is not charged for it twice. */
+static void detach_late(void *userdata, int status, struct reply *reply_take,
+                        const struct gad_error *error)
+{
+    struct gad_client *client = userdata;
+    struct region attached = {.session = client->session};
+    (void)error;
+    if (status == 0 &&
+        map_require_u64(&reply_take->message.result, "region", &attached.id, NULL) == 0)
+        detach(client, &attached);
+    reply_free(reply_take);
+}
+
 static int attach(struct gad_client *client, struct region *region, struct gad_error *error)
 {
     struct client_call call;
@@ -74,7 +100,9 @@ static int attach(struct gad_client *client, struct region *region, struct gad_e
     pack_key_u64(p, "size", region->size_bytes);
     pack_key_bool(p, "writable", true);
     struct reply *reply;
-    r = client_finish_call(client, &call, id, &fd, 1, DEADLINE_NEVER, &reply, error);
+    call.late = detach_late;
+    r = client_finish_call(client, &call, id, &fd, 1, deadline_after_ms(client->answer_ms), &reply,
+                           error);
     if (r)
         return r;
     r = map_require_u64(&reply->message.result, "region", &region->id, error);
@@ -82,18 +110,6 @@ static int attach(struct gad_client *client, struct region *region, struct gad_e
     if (r == 0)
         region->session = client->session;
     return r;
-}
-
-/* Nobody waits for this, and nothing is lost if it fails: the session's end detaches as well. */
-static void detach(struct gad_client *client, const struct region *region)
-{
-    uint32_t id;
-    if (!client->conn || region->session != client->session ||
-        client_begin(client, "region.detach", call_ignore, NULL, &id, NULL))
-        return;
-    msgpack_pack_map(&client->writer.packer, 1);
-    pack_key_u64(&client->writer.packer, "region", region->id);
-    (void)!client_send(client, id, NULL, 0, NULL);
 }
 
 static void drop(struct gad_client *client, struct region *region)

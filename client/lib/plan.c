@@ -125,7 +125,8 @@ static int ask_once(struct gad_client *client, const struct build_source *source
         request_encode(&client->writer.packer, &build.request);
         memcpy(fds, build.fds, sizeof(fds));
         build.n_fds = 0;
-        r = client_finish_call(client, &call, id, fds, n_fds, DEADLINE_NEVER, ret_reply, error);
+        r = client_finish_call(client, &call, id, fds, n_fds, deadline_after_ms(client->answer_ms),
+                               ret_reply, error);
     }
     build_deinit(&build);
     return r;

@@ -1,9 +1,9 @@
 /* Where the daemon is.
  *
- *     the caller's option, $GPUARRAYD_SOCKET      that one or none
- *     /run/gpuarrayd/socket                       the service, where there is one
- *     $XDG_RUNTIME_DIR/gpuarrayd/socket           the user's own daemon, started when it is not
- * there /tmp/gpuarrayd-UID/socket                   the same without a runtime directory
+ *     the caller's option, $GPUARRAYD_SOCKET    that one or none
+ *     /run/gpuarrayd/socket                     the service, where there is one
+ *     $XDG_RUNTIME_DIR/gpuarrayd/socket         the user's own daemon, started where it is not
+ *     /tmp/gpuarrayd-UID/socket                 the same without a runtime directory
  *
  * What is sent to a server are the user's open files, so the server must be somebody who could open
  * them anyway or is meant to: root, the user, or the service's own user (SO_PEERCRED). A private

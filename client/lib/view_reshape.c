@@ -1,8 +1,7 @@
 /* Views with other sizes in C order, as numpy.reshape() has them without a copy.
  *
  *     array (2, 3, 4) in C order             as (6, 4), (24), (2, 12)
- *     array (2, 3, 4), its last axis cut     as (6, 2): rows of other arrays than that cannot be
- * one
+ *     array (2, 3, 4), its last axis cut     as (6, 2): rows of others than that cannot be one
  *
  * The axes of the array are gone through in groups: as many of the array's and of the view's as
  * have the same number of elements. A group of the array is one run of elements with one distance

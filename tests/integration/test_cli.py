@@ -304,6 +304,40 @@ def test_what_is_refused_and_how(daemon, files, words, code, word, text):
     assert not [p for p in os.listdir(folder) if p.startswith(".")]
 
 
+def damage(path, chunk):
+    """A chunk of a file becomes zeros, which gzip cannot read."""
+    with open(path, "r+b") as f:
+        f.seek(chunk.byte_offset + 10)
+        f.write(bytes(chunk.size - 10))
+
+
+def test_a_damaged_dataset_is_not_to_be_looked_for(daemon, files):
+    """The error names it, and show has no other."""
+    folder, a = files
+    with h5py.File(folder / "x.h5") as f:
+        chunk = f["packed"].id.get_chunk_info(3)
+    damage(folder / "x.h5", chunk)
+    for words in (["show", "x.h5:/packed"], ["run", "sum(a)", "a=x.h5:/packed"]):
+        done = daemon.ctl(*words, check=False, cwd=folder)
+        assert done.returncode == 1 and "[provider-failed]" in done.stderr
+        hint = done.stderr.rpartition("try: ")[2]
+        assert "for each source" not in hint and "new copy" in hint and "h5dump" in hint, hint
+
+
+def test_a_worker_that_never_starts_is_not_an_engine_that_was_asked_for(start, files, tmp_path):
+    folder, a = files
+    worker = tmp_path / "worker"
+    worker.write_text("#!/bin/sh\nexit 1\n")
+    worker.chmod(0o755)
+    daemon = start(worker=worker)
+    done = daemon.ctl("run", "sum(a)", "a=a.npy", check=False, cwd=folder)
+    assert done.returncode == 1 and "[no-engine]" in done.stderr
+    hint = done.stderr.rpartition("try: ")[2]
+    assert "--engine" not in hint and "gpuarrayctl doctor" in hint and "daemon log" in hint, hint
+    done = daemon.ctl("run", "sum(a)", "a=a.npy", "--engine", "cuda", check=False, cwd=folder)
+    assert "without --engine" in done.stderr
+
+
 def test_permissions(daemon, files):
     if os.geteuid() == 0:
         pytest.skip("root may read everything")

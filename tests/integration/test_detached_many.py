@@ -6,6 +6,7 @@ import os
 import pathlib
 import signal
 import subprocess
+import time
 
 import h5py
 import numpy as np
@@ -167,6 +168,35 @@ def test_an_agent_that_does_not_answer(daemon, home, folder):
     os.kill(pid, signal.SIGCONT)
     ctl(home, "cancel", long)
     assert ctl(home, "wait", long, check=False).returncode == 1
+
+
+def test_a_missing_source_is_met_in_the_foreground(daemon, home, folder):
+    """Also of a job whose agent would be one that does not answer."""
+    long = submit_long(home, daemon, folder)
+    [pid] = agents(home)
+    os.kill(pid, signal.SIGSTOP)
+    began = time.monotonic()
+    for source in ("absent.npy", "z.h5:/absent"):
+        done = ctl(home, "submit", "a + 1", f"a={source}", "-o", "t.npy", cwd=folder, check=False,
+                   socket_path=daemon.socket)
+        assert done.returncode == 1 and "[not-found]" in done.stderr and source[:4] in done.stderr
+    assert time.monotonic() - began < 5, "an agent that is asked is waited for longer"
+    os.kill(pid, signal.SIGCONT)
+    ctl(home, "cancel", long)
+    assert ctl(home, "wait", long, check=False).returncode == 1
+
+
+def test_cancelling_says_so_where_nobody_hears_it(mortal, home, folder):
+    job = submit_long(home, mortal, folder)
+    [pid] = agents(home)
+    os.kill(pid, signal.SIGSTOP)
+    mortal.kill()
+    done = ctl(home, "cancel", job, check=False)
+    assert done.returncode == 4 and "[timeout]" in done.stderr and f"'kill -9 {pid}'" in done.stderr
+    os.kill(pid, signal.SIGCONT)  # the order has waited for it
+    wait_for(lambda: entry(home, job)["has_ended"])
+    assert status(home, job)["state"] == "cancelled"
+    ctl(home, "cancel", job)
 
 
 def test_a_number_that_the_daemon_gave_again(mortal, home, folder):

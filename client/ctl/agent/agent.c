@@ -11,9 +11,15 @@
  *                           |
  *                        lane: a client, one session with the daemon, while it has a task
  *
- * One thread does all of this and waits for nothing but in poll(): what takes long, moving blocks,
- * is done by the threads of the lanes' clients, so there is more than one lane. A lane whose daemon
- * went away is mended by gad_job_wait() of its jobs.
+ * One thread does all of this. What takes long, moving blocks, is done by the threads of the lanes'
+ * clients, so there is more than one lane. A lane whose daemon went away is mended by
+ * gad_job_wait() of its jobs.
+ *
+ * What is done for one job holds up the others as long as it lasts: its files are opened and given
+ * their names, which may write them to the disk first; other users of an HDF5 file or of a journal
+ * are waited for some seconds, a plan for a minute at most. A file system that never answers holds
+ * them up for ever, and only SIGKILL ends that. So whoever submits opens the sources first, and
+ * starts another agent where this one does not hear an order within seconds.
  *
  * The agent leaves with its last job. Who orders from one that is leaving hears nothing, and starts
  * another. One that is short of descriptors stops listening, which has the same effect.

@@ -6,8 +6,10 @@
  *     follow      to the end, through restarts of the daemon; a new number goes into the registry
  *     conclude    the outcome goes there too
  *
- * No step waits for the job: the agent has others. The working directory is left when the job was
- * sent: every file is open then, and what is still to be named is named from its open directory.
+ * No step waits for the job to run: the agent has others. Only a job whose number is taken is
+ * cancelled, and waited for, before it is sent again. The working directory is left when the job
+ * was sent: every file is open then, and what is still to be named is named from its open
+ * directory.
  *
  * Called by agent.c.
  */

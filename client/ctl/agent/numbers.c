@@ -1,11 +1,12 @@
 /* wait, status, cancel and jobs for a number that may be older than the daemon.
  *
- *     the registry has no such number           the daemon is asked, as it is
- *     it has one, and the outcome                that is the answer: a daemon that was restarted
- * may have given the number again it has one, and the daemon knows it too    the daemon is asked
- * for the present number the daemon does not know it, or has lost it: the agent lives it is on its
- * way back to the daemon: wait for it the agent is gone                      the job ended with it:
- * cancelled
+ *     the registry has no such number     the daemon is asked, as it is
+ *     it has one, and the outcome         that is the answer; a daemon that was restarted may have
+ *                                         given the number again
+ *     it has one, and so has the daemon   the daemon is asked, for the present number
+ *     the daemon does not know it, or has lost it:
+ *         the agent lives                 it is on its way back to the daemon: wait for it
+ *         the agent is gone               the job ended with it: cancelled
  *
  * The registry also says on which socket the daemon is, so that another shell without the first
  * one's $GPUARRAYD_SOCKET finds the job. Where that variable is set, it alone decides.
@@ -176,10 +177,13 @@ int numbers_cancel(uint64_t number, struct gad_error *error)
     gad_close(client);
     if (!n.has_entry || !is_unknown(r))
         return r;
-    /* What has ended already is not an error, as with the daemon. */
-    if (fate_of(&n) == FATE_ALIVE)
-        (void)agent_cancel(&n.entry);
-    return 0;
+    /* What has ended already, or ends now, is not an error, as with the daemon. */
+    if (fate_of(&n) != FATE_ALIVE || agent_cancel(&n.entry) || fate_of(&n) != FATE_ALIVE)
+        return 0;
+    return error_set(error, GAD_TIMEOUT, NULL,
+                     "job %llu is not cancelled yet: its background process %d does not answer; "
+                     "'kill -9 %d' ends all its jobs",
+                     (unsigned long long)n.entry.first, (int)n.entry.pid, (int)n.entry.pid);
 }
 
 /* jobs ----------------------------------------------------------------------------------------- */

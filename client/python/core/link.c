@@ -9,8 +9,7 @@
  * to a list without locks. Whoever has the mutex empties it before it unlocks, and looks once more
  * after: either it sees what was pushed, or the one who pushed finds the mutex free.
  *
- *     Job object dies --> done:    freed --> garbage (its Python objects are given back with the
- * GIL)
+ *     Job object dies --> done:    freed --> garbage (its objects go back with the GIL)
  *                     \-> running: cancelled, an orphan; freed by who sees that it has ended
  *
  * The library may read answers in any call, not only in gad_dispatch(), and may connect anew in
@@ -81,13 +80,31 @@ static void end(struct link *link, struct work *work)
 {
     unlink_work(link, work);
     atomic_store(&work->is_done, true);
-    if (work->is_orphan)
-        free_job(link, work);
+    if (!work->is_orphan)
+        return;
+    link->n_orphans--;
+    free_job(link, work);
+}
+
+bool link_is_with_daemon(const struct link *link, const struct work *work)
+{
+    return gad_fd(link->client) >= 0 && work->connection == gad_connection(link->client);
+}
+
+/* Nobody waits for an orphan, so nobody else tells it that its daemon is gone. It was cancelled, so
+ * it ends without being sent again. Its end waits for functions that give it blocks, and those for
+ * the GIL: so this is no part of link_settle(), which destructors come to. */
+static void end_lost_orphans(struct link *link)
+{
+    for (struct work *work = link->running; work && link->n_orphans > 0; work = work->next)
+        if (work->is_orphan && !link_is_with_daemon(link, work))
+            (void)!gad_job_wait(work->job, 0, NULL);
 }
 
 void link_talked(struct link *link)
 {
     link->is_dirty = true;
+    end_lost_orphans(link);
 }
 
 void link_settle(struct link *link)
@@ -117,6 +134,7 @@ static void give_up_job(struct link *link, struct work *work)
         return;
     }
     work->is_orphan = true;
+    link->n_orphans++;
     (void)!gad_job_cancel(work->job, NULL);
 }
 

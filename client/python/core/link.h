@@ -23,6 +23,7 @@ struct link {
     bool is_woken;      /* link_wake() came while nobody waited for it */
     bool is_dirty;      /* the library may have read: jobs may have ended */
     unsigned n_holders; /* arrays and works that the library has */
+    unsigned n_orphans; /* of those that run */
     uint64_t recovered; /* the connection in which all waited-for jobs are known to be served */
     uint64_t n_attempts;
     int polled_fd; /* what the poller looks at */
@@ -51,10 +52,12 @@ void link_wake_soon(struct link *link);
 
 /* The rest is done under the lock. */
 
-/* After each call that talks to the daemon. */
+/* After each call that talks to the daemon, so without the GIL. */
 void link_talked(struct link *link);
 /* Brings is_done of all works up to date, and wakes who waited for them. */
 void link_settle(struct link *link);
+/* Whether the job is known to be with the daemon that there is. */
+bool link_is_with_daemon(const struct link *link, const struct work *work);
 /* A job that was just submitted. */
 void link_add(struct link *link, struct work *work);
 /* Cancels everything and leaves the daemon; memory of arrays stays until they are released. */

@@ -128,16 +128,10 @@ static void leave(struct link *link, struct waiter *waiter)
 
 /* A lost connection ---------------------------------------------------------------------------- */
 
-/* Known to be with the daemon that there is. */
-static bool is_with_daemon(const struct link *link, const struct work *work)
-{
-    return gad_fd(link->client) >= 0 && work->connection == gad_connection(link->client);
-}
-
 static bool has_lost(const struct link *link, const struct waiter *waiter)
 {
     for (size_t i = 0; i < waiter->n_works; i++)
-        if (!is_with_daemon(link, waiter->works[i]))
+        if (!link_is_with_daemon(link, waiter->works[i]))
             return true;
     return false;
 }
@@ -160,7 +154,7 @@ static struct work *find_lost(const struct link *link)
         for (size_t i = 0; i < waiter->n_works; i++) {
             struct work *work = waiter->works[i];
             if (!atomic_load_explicit(&work->is_done, memory_order_acquire) &&
-                !is_with_daemon(link, work) && (!found || work->attempt < found->attempt))
+                !link_is_with_daemon(link, work) && (!found || work->attempt < found->attempt))
                 found = work;
         }
     return found;
@@ -217,7 +211,7 @@ static enum wait_end poll_for_all(struct link *link, struct waiter *waiter, int6
         (void)!eventfd_read(link->wake_fd, &count);
     if (n > 0 && polled[1].revents && link->client) {
         (void)!gad_dispatch(link->client, 0, NULL);
-        link->is_dirty = true;
+        link_talked(link);
         link_settle(link);
     }
     return is_interrupted ? WAIT_INTERRUPTED : WAIT_TIMEOUT;

@@ -21,7 +21,7 @@ __all__ = [
     "TooLargeForInline", "LimitExceeded", "ShortRead", "NoSpace", "IoError", "RegionFault",
     "ProviderFailed", "BadChunkTable", "BadJournal", "NegativePower", "Cancelled", "UnknownJob",
     "UnknownMethod", "BadRequest", "QuotaExceeded", "QueueFull", "Poisoned", "WorkerLost",
-    "NoEngine", "NotFound", "BadFormat", "Exists", "Busy", "Permission", "NoMemory",
+    "NoEngine", "NotFound", "BadFormat", "Exists", "Busy", "Permission", "NoMemory", "BadIndex",
     "Unsupported", "Protocol", "VersionMismatch", "Disconnected", "Untrusted", "Timeout",
     "OutcomeUnknown", "DeviceFault", "ShuttingDown", "NoDaemon", "Internal",
 ]
@@ -346,6 +346,12 @@ class NoMemory(RequestError, MemoryError):
     code = "no-memory"
 
 
+class BadIndex(BadArgument, IndexError):
+    """An index is outside of its array."""
+
+    code = "bad-index"
+
+
 class Unsupported(RequestError, TypeError):
     """The package is asked for what the daemon does not compute; the message names it. Nothing is
     computed by NumPy instead: write np.asarray(x) where that is meant."""
@@ -432,7 +438,7 @@ _REQUEST: tuple[type[RequestError], ...] = (
     TooLargeForInline, LimitExceeded, ShortRead, NoSpace, IoError, RegionFault, ProviderFailed,
     BadChunkTable, BadJournal, NegativePower, Cancelled, UnknownJob, UnknownMethod, BadRequest,
     QuotaExceeded, QueueFull, Poisoned, WorkerLost, NoEngine, NotFound, BadFormat, Exists, Busy,
-    Permission, NoMemory)
+    Permission, NoMemory, BadIndex)
 _SESSION: tuple[type[SessionError], ...] = (
     Protocol, VersionMismatch, Disconnected, Untrusted, Timeout, OutcomeUnknown)
 _DAEMON: tuple[type[DaemonError], ...] = (

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -538,3 +539,26 @@ def test_a_job_that_was_lost_while_nobody_waited(mortal):
 
     in_threads([poll, wait])
     lost.close()
+
+
+@pytest.mark.parametrize("is_lost_first", [False, True])
+def test_a_job_that_was_given_up_over_a_lost_daemon_leaves_nothing(mortal, is_lost_first):
+    """It is cancelled, and its daemon never says so; or it is given up when the daemon has gone."""
+    session, endless = connect(mortal), Endless()
+    job, seen = endless.submit(session), weakref.ref(endless)
+    assert endless.begun.wait(60)
+    del endless
+    mortal.process.send_signal(signal.SIGSTOP)
+    if not is_lost_first:
+        del job
+    mortal.kill()
+    for _ in range(2):
+        with pytest.raises((errors.NoDaemon, errors.Disconnected)):
+            session.ping()
+        job = None
+    end = time.monotonic() + 20
+    while seen() and time.monotonic() < end:  # its last block may be on the way
+        gc.collect()
+        time.sleep(0.01)
+    assert not seen()
+    session.close()

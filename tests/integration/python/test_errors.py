@@ -61,7 +61,8 @@ def test_no_two_words_share_a_class():
     ("quota-exceeded", MemoryError), ("no-memory", MemoryError), ("timeout", TimeoutError),
     ("disconnected", ConnectionError), ("no-daemon", ConnectionError), ("exists", FileExistsError),
     ("negative-integer-power", ValueError), ("busy", BlockingIOError),
-    ("overlapping-output", ValueError), ("unsupported", TypeError)])
+    ("overlapping-output", ValueError), ("unsupported", TypeError), ("bad-index", IndexError),
+    ("bad-index", ValueError)])
 def test_the_builtin_that_people_expect(word, builtin):
     with pytest.raises(builtin) as caught:
         raise make(word)

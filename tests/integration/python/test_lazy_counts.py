@@ -99,14 +99,30 @@ def test_empty_arrays_and_one_value(gd):
     (lambda gd: gd.bincount([1., 5]), "bad-dtype"),
     (lambda gd: gd.bincount([1, -1]), "bad-argument"),
     (lambda gd: gd.digitize([1.], [1., 3, 2]), "bad-argument"),
-    (lambda gd: gd.take([1., 2], [0, 2]), "bad-argument"),
-    (lambda gd: gd.take([1., 2], -3), "bad-argument"),
+    (lambda gd: gd.take([1., 2], [0, 2]), "bad-index"),
+    (lambda gd: gd.take([1., 2], -3), "bad-index"),
+    (lambda gd: gd.take(np.zeros(0), 0), "bad-index"),
     (lambda gd: gd.take([1., 2], np.array([0.5])), "bad-dtype"),
 ])
 def test_what_is_refused_when_it_is_computed(gd, call, code):
     with pytest.raises(gd.Error) as caught:
         call(gd).compute()
     assert caught.value.code == code and caught.value.expected and caught.value.found
+
+
+def test_an_index_outside_is_an_index_error(gd):
+    """As NumPy's, which knows it when it is called."""
+    a = np.arange(5.)
+    for call in (lambda x: np.take(x, [9]), lambda x: x.take([1, -6]), lambda x: x.take(5),
+                 lambda x: np.take(x[:0], [0])):
+        with pytest.raises(IndexError):
+            call(a)
+        with pytest.raises(IndexError):
+            call(gd.lazy(a)).compute()
+    with pytest.raises(IndexError) as caught:
+        gd.evaluate("take(a, i)", a=a, i=np.array([4, 9]))
+    assert type(caught.value) is gd.BadIndex and caught.value.found == "index 9"
+    assert caught.value.expected == "-5 to 4 along axis 0 of length 5"
 
 
 # -- bincount -----------------------------------------------------------------------------------

@@ -71,6 +71,45 @@ def test_nothing_without_an_initial_value(gd):
         check(gd, lambda x: function(x, axis=0, initial=None, where=x > 2), X)
 
 
+def test_truths_of_nothing_without_an_initial_value(gd):
+    for function in (np.logical_or.reduce, np.logical_and.reduce):
+        for a in (NONE, np.zeros((0, 3)), np.zeros((3, 0)), X, BOOLS):
+            for axis in range(a.ndim):
+                check(gd, lambda x: function(x, axis=axis, initial=None), a)
+                check(gd, lambda x: function(x, axis=axis), a)
+            check(gd, lambda x: function(x, axis=None, initial=None), a)
+            check(gd, lambda x: function(x, 0, None, None, True, None), a)
+        check(gd, lambda x: function(x, axis=0, initial=None, where=x > 2), X)
+        check(gd, lambda x: function(x, axis=0, where=x > 2), X)
+
+
+REDUCTIONS = ("sum prod mean var std max min any all count_nonzero nansum nanprod nanmean nanvar nanstd "
+              "nanmin nanmax ptp argmax argmin cumsum cumprod median nanmedian quantile diff flip "
+              "expand_dims squeeze linalg.norm").split()
+
+
+@pytest.mark.parametrize("axis", [True, False, np.True_, (True,), (True, False), 1.0, np.int64(1)])
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_truths_as_axes(gd, name, axis):
+    """Some of NumPy's functions take True for 1, and most do not."""
+    function = np.linalg.norm if name == "linalg.norm" else getattr(np, name)
+    more = (0.5,) if name == "quantile" else ()
+    check(gd, lambda x: function(x, *more, axis=axis), X)
+
+
+@pytest.mark.parametrize("axis", [True, np.True_, (True,)])
+def test_truths_as_axes_of_others(gd, axis):
+    for call in (lambda x: np.concatenate([x, x], axis=axis), lambda x: np.stack([x, x], axis=axis),
+                 lambda x: np.roll(x, 1, axis=axis), lambda x: np.swapaxes(x, axis, 0),
+                 lambda x: np.moveaxis(x, axis, 0), lambda x: np.transpose(x, (axis, 0)),
+                 lambda x: np.add.reduce(x, axis=axis), lambda x: np.add.accumulate(x, axis=axis),
+                 lambda x: x.sum(axis=axis), lambda x: x.argmax(axis=axis),
+                 lambda x: x.cumsum(axis=axis), lambda x: x.squeeze(axis=axis)):
+        check(gd, call, X)
+    check(gd, lambda x: np.take(x, 1, axis=axis), ROW)
+    check(gd, lambda x: np.sum(x, axis=axis), np.array(3.))
+
+
 @pytest.mark.parametrize("name", ["sum", "prod", "mean", "std", "max", "any", "count_nonzero",
                                   "nansum", "nanmean", "ptp", "argmax", "linalg.norm", "squeeze",
                                   "median", "quantile", "flip"])
@@ -129,12 +168,15 @@ def test_sorters_that_point_outside_are_refused(gd, sorter):
 
 
 @pytest.mark.parametrize("limits", [
-    (np.float64(.1), np.float64(.9)), (.1, .9), (.1, np.float64(.9)), (np.int64(0), 1), (0, 1)])
+    (np.float64(.1), np.float64(.9)), (.1, .9), (.1, np.float64(.9)), (np.int64(0), 1), (0, 1),
+    (np.float32(.1), np.float32(.9)), (np.float32(.1), .9), (np.float32(.1), np.float64(.9)),
+    (np.float32(.3), np.float32(.3))])
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i2", "i8"])
 def test_numpys_scalars_are_strong_in_the_range_of_a_histogram(gd, limits, dtype):
     a = (ROW * (10 if dtype[0] == "i" else 1)).astype(dtype)
-    for i in (0, 1):
-        check(gd, lambda x: np.histogram(x, 4, range=limits)[i], a)
+    for bins, i in itertools.product((1, 4, 7, 1000), (0, 1)):
+        check(gd, lambda x: np.histogram(x, bins, range=limits)[i], a)
+    check(gd, lambda x: np.histogram(x, 7, range=limits, density=True)[0], a)
     check(gd, lambda x: np.histogram_bin_edges(x, 4, range=limits), a)
 
 
@@ -176,23 +218,45 @@ def test_integers_that_do_not_fit(gd, dtype):
              np.greater, np.greater_equal, np.equal, np.not_equal,
              lambda x, n: n < x, lambda x, n: n - x, lambda x, n: np.clip(x, None, n),
              lambda x, n: np.clip(x, n, None), lambda x, n: x.clip(-n, n)]
+    calls += [np.divide, lambda x, n: n / x]
     if a.dtype.kind == "b":
-        calls = [np.add, np.multiply]
+        calls.remove(np.subtract)
+        calls.pop(calls.index(np.not_equal) + 2)  # n - x
     for call, n in itertools.product(calls, LARGE):
         check(gd, lambda x: call(x, n), a)
 
 
+@pytest.mark.parametrize("dtype", ["?", "i8", "u8", "f8"])
+def test_integers_that_are_floats_beside_others(gd, dtype):
+    a = INTEGERS[dtype]
+    for call, n in itertools.product([np.hypot, np.arctan2, np.copysign, np.float_power, np.isclose],
+                                     [2**63, 2**64, -2**64, 2**70]):
+        with np.errstate(all="ignore"):
+            want = call(a, n)
+        np.testing.assert_allclose(call(gd.lazy(a), n).compute(), want, rtol=1e-15)
+
+
 def test_integers_that_do_not_fit_fail_at_once(gd):
-    u1, i1 = gd.lazy(INTEGERS["u1"]), gd.lazy(INTEGERS["i1"])
+    u1, i1, bools = gd.lazy(INTEGERS["u1"]), gd.lazy(INTEGERS["i1"]), gd.lazy(BOOLS)
     sums = u1
     for _ in range(3000):  # what is known is found once
         sums = sums + 100 + 200
     for make in (lambda: u1 + 300, lambda: -1 + u1, lambda: (u1 + u1).max() * 300, lambda: sums + 256,
                  lambda: divmod(u1, 300), lambda: u1 & -1,
-                 lambda: u1.astype("i2") + 40000, lambda: i1 ** 128, lambda: u1 << 300):
+                 lambda: u1.astype("i2") + 40000, lambda: i1 ** 128, lambda: u1 << 300,
+                 lambda: gd.where(u1 > 1, u1, 300), lambda: gd.where(u1 > 1, -1, u1),
+                 lambda: gd.where(u1 > 1, u1, 2**64), lambda: gd.where(u1 > 1, u1, u1) + 300,
+                 lambda: gd.select([u1 > 1], [u1], 300), lambda: gd.select([u1 > 1], [300], u1),
+                 lambda: bools < 2**63, lambda: bools == -2**64, lambda: bools.clip(None, 2**63),
+                 lambda: gd.where(bools, bools, 2**63)):
         with pytest.raises(OverflowError, match="out of bounds"):
             make()
     assert (u1 + i1 + 300).compute().tolist() == [302, 304, 300]
+    assert gd.where(u1 > 1, u1, i1.astype("i2") + 300).compute().tolist() == [301, 2, 3]
+    assert gd.where(u1 > 1.5, bools[0], 300).compute().tolist() == [300, 1, 1]
+    assert gd.where(u1 * 0.5, i1 * 1.0, 2**70).compute().tolist() == [1, 2, -3]
+    with pytest.raises(OverflowError):
+        gd.where(u1 * 0.5, i1, 2**70)
 
 
 @pytest.mark.parametrize("shapes", [((5,), (3, 5)), ((1, 3), (4, 3)), ((3,), (1, 3)), ((), (2, 2)),
@@ -200,7 +264,9 @@ def test_integers_that_do_not_fit_fail_at_once(gd):
 def test_places_that_are_broader_than_the_result(gd, shapes):
     a = np.arange(float(np.prod(shapes[0]))).reshape(shapes[0])
     for call in (lambda x, out: np.add(x, 1, out=out), lambda x, out: np.sqrt(x + x, out=out),
-                 lambda x, out: np.clip(x, 1, 2, out=out), lambda x, out: np.modf(x, out=(out, None))[0]):
+                 lambda x, out: np.clip(x, 1, 2, out=out), lambda x, out: np.modf(x, out=(out, None))[0],
+                 lambda x, out: np.round(x / 3, 1, out=out), lambda x, out: np.around(x, out=out),
+                 lambda x, out: np.fix(x / 3, out=out)):
         want, got = np.zeros(shapes[1]), np.zeros(shapes[1])
         expected = outcome(lambda: call(a, want))
         found = outcome(lambda: call(gd.lazy(a), got))

@@ -35,7 +35,7 @@ def source(session: "_core.Session", dataset: Any, name: str) -> "_core.Array":
             dataset.read_direct(loaded)
         return session.from_buffer(loaded, False)
     return (_contiguous(session, dataset) or _opened(session, dataset)
-            or _blocks(session, dataset, False))
+            or _read_by_h5py(session, dataset))
 
 
 def sink(session: "_core.Session", dataset: Any, name: str) -> "_core.Array":
@@ -45,7 +45,7 @@ def sink(session: "_core.Session", dataset: Any, name: str) -> "_core.Array":
         raise ReadOnly(f"{name} is in {dataset.file.filename!r}, which is opened for reading; mode "
                        "'r+' opens it for writing", argument=name, expected="mode 'r+'",
                        found="mode 'r'")
-    return _blocks(session, dataset, True)
+    return _written_by_h5py(session, dataset)
 
 
 def check(dataset: Any, name: str) -> None:
@@ -114,19 +114,17 @@ def _opened(session: "_core.Session", dataset: Any) -> "_core.Array | None":
     return array if is_same else None
 
 
-def _blocks(session: "_core.Session", dataset: Any, is_output: bool) -> "_core.Array":
+def _read_by_h5py(session: "_core.Session", dataset: Any) -> "_core.Array":
+    from .hdf5_part import DatasetPart, whole_of
+    return DatasetPart(dataset, whole_of(dataset)).__gad_source__(session)
+
+
+def _written_by_h5py(session: "_core.Session", dataset: Any) -> "_core.Array":
     dtype = dataset.dtype
-
-    def selection(start: tuple[int, ...], count: tuple[int, ...]) -> tuple[slice, ...]:
-        return tuple(slice(s, s + n) for s, n in zip(start, count, strict=True))
-
-    def read(start: tuple[int, ...], count: tuple[int, ...], block: memoryview) -> None:
-        target = np.frombuffer(block, dtype).reshape(count)
-        dataset.read_direct(target, selection(start, count))
 
     def write(start: tuple[int, ...], count: tuple[int, ...], block: memoryview) -> None:
         elements = np.frombuffer(block, dtype).reshape(count)
-        dataset.write_direct(elements, None, selection(start, count))
+        dataset.write_direct(elements, None, tuple(
+            [slice(s, s + n) for s, n in zip(start, count, strict=True)]))
 
-    return session.from_blocks(dtype.str, dataset.shape, None if is_output else read,
-                               write if is_output else None)
+    return session.from_blocks(dtype.str, dataset.shape, None, write)

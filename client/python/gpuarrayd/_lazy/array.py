@@ -36,7 +36,7 @@ from .moved import Moved, MoveRequest
 from .methods import Reductions
 from .text import written
 from .turning import Turning
-from .unanswered import NoElement, Unanswered, refuse, refuse_number, refuse_unusual
+from .unanswered import Unanswered, refuse, refuse_number, refuse_unusual
 
 if TYPE_CHECKING:
     from .. import _core
@@ -156,9 +156,9 @@ class Lazy(Operators, Reductions, Turning, Unanswered):
 
     def _flat(self, index: int) -> int:
         if not -self.size <= index < self.size:
-            raise NoElement(f"index {index} is out of bounds for {self.size} elements",
-                            argument="item", expected=f"{-self.size} to {self.size - 1}",
-                            found=str(index))
+            raise errors.BadIndex(f"index {index} is out of bounds for {self.size} elements",
+                                  argument="item", expected=f"{-self.size} to {self.size - 1}",
+                                  found=str(index))
         return index % self.size
 
     def __repr__(self) -> str:

@@ -49,7 +49,9 @@ Raises
 ------
 BadArgument
     No bins, a range that is no range, a word or number that has no meaning; when it is computed:
-    edges that do not grow, integers below 0, indices out of range.
+    edges that do not grow, integers below 0.
+BadIndex
+    When it is computed: indices out of range. An IndexError.
 BadShape
     Weights of another shape, or more axes than one.
 BadDtype
@@ -126,6 +128,18 @@ def _of_range(node: Node, limits: Any) -> Node:
     return Call("astype", (node,), dtype=dtype_name(wanted))
 
 
+_MOST_EDGES = 1 << 16  # that the daemon looks up
+
+
+def _rounded_edges(node: Node, bins: int, limits: Any) -> Any:
+    """Between limits of float32 NumPy steps in float32, whatever the dtype of the edges is, and the
+    daemon in float64: then NumPy's edges. None elsewhere, and where the daemon takes fewer."""
+    if limits is None or bins >= _MOST_EDGES \
+            or not any(isinstance(one, (np.float32, np.float16)) for one in limits):
+        return None
+    return np.histogram_bin_edges(np.empty(0, Lazy._of(node).dtype), bins, limits)
+
+
 def _binned(op: str, a: object, bins: Any, limits: Any, weights: object,
             density: object = None) -> tuple[Node, ...]:
     """What histogram() counts and its edges, as nodes; with one result of histogram_bin_edges()."""
@@ -145,8 +159,11 @@ def _binned(op: str, a: object, bins: Any, limits: Any, weights: object,
             raise errors.BadArgument(f"{op}: bins is {n}", argument="bins", expected="1 or more",
                                      found=str(n))
         words = (("bins", str(n)), *_range(op, limits))
+        rounded = _rounded_edges(node, n, limits)
     else:
-        edges = array_of(bins)
+        n, rounded = 0, bins
+    if rounded is not None:
+        edges = array_of(rounded)
         _check_row(op, "bins", edges)
         n, words = edges.shape[0] - 1, ()
         parts, options = (node, edges), ("bins",)

@@ -1,19 +1,21 @@
 """Python's integers beside arrays: NumPy 2 gives them the arrays' dtype, and refuses those that do
 not fit as soon as they meet it. So it is here, where the dtype is known without asking the daemon;
-elsewhere the daemon refuses them. Beyond 64 bits no number of the daemon's is left: of floats they
-are floats, to comparisons and limits of integers they are infinite.
+elsewhere the daemon refuses them. Beside bools they are int64, and must fit that even where they
+are compared. Beyond 64 bits no number of the daemon's is left: of floats, and where the result is
+one, they are floats, to comparisons and limits of integers they are infinite.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 import numpy as np
 
 from .. import errors
 from .graph import Call, Node, Number, Reduction, Source, ordered
 
+T = TypeVar("T")
 _SAME = frozenset(  # whose result has the dtype that holds those of all arguments
     "add subtract multiply floor_divide remainder fmod divmod power pow bitwise_and bitwise_or "
     "bitwise_xor left_shift right_shift gcd lcm minimum maximum fmin fmax negative positive "
@@ -21,6 +23,10 @@ _SAME = frozenset(  # whose result has the dtype that holds those of all argumen
 _TRUTHS = frozenset("equal not_equal less less_equal greater greater_equal logical_and logical_or "
                     "logical_xor logical_not isnan isfinite isinf any all".split())
 _ORDERS = frozenset("equal not_equal less less_equal greater greater_equal".split())
+_BOOLS = _ORDERS | {"logical_and", "logical_or", "logical_xor"}  # of two
+_FLOATS = frozenset("divide hypot arctan2 copysign nextafter float_power logaddexp logaddexp2 "
+                    "heaviside isclose".split())
+_CHOICES = frozenset(["where", "select"])
 _LIMITS = {"a_min": -1, "min": -1, "a_max": 1, "max": 1}
 _NONE = np.dtype("V1")  # not known here
 
@@ -72,10 +78,10 @@ def _of_call(node: Call) -> np.dtype[np.generic]:
     if isinstance(node, Reduction):
         own = _of_any(node.parts[0])
         return own if node.op in ("min", "max") and own is not None else _NONE
-    parts = [_of_any(part) for part in node.parts]
-    if node.op not in _SAME or _NONE in parts or any(
+    parts = [_of_any(part) for part in _values(node.op, node.parts)]
+    if node.op not in _SAME | _CHOICES or _NONE in parts or any(
             isinstance(part, Number) and part.dtype is None and isinstance(part.value, float)
-            for part in node.parts):
+            for part in _values(node.op, node.parts)):
         return _NONE
     found = [part for part in parts if part is not None]
     return np.result_type(*found) if found and all(one.kind in "iu" for one in found) else _NONE
@@ -86,8 +92,9 @@ def _of_call(node: Call) -> np.dtype[np.generic]:
 def check(op: str, parts: tuple[Node, ...], names: tuple[str, ...] = ()) -> None:
     """Raises OutOfBounds where an integer among the parts does not fit, if that is known. The last
     parts are options with names."""
-    if op not in _SAME:
+    if op not in _SAME and op not in _CHOICES and op not in _BOOLS:
         return
+    parts = _values(op, parts)
     plain = len(parts) - len(names)
     large = [(part.value, _LIMITS.get(names[i - plain], 0) if i >= plain else 0)
              for i, part in enumerate(parts) if isinstance(part, Number) and part.dtype is None
@@ -100,12 +107,22 @@ def check(op: str, parts: tuple[Node, ...], names: tuple[str, ...] = ()) -> None
     if not found or len(found) < len(kinds) or any(kind.kind not in "iub" for kind in found):
         return
     dtype: np.dtype[np.generic] = np.result_type(*found)
-    if dtype.kind == "b":
+    is_bool = dtype.kind == "b"
+    if op in _BOOLS and not is_bool:
+        return
+    if is_bool:
         dtype = np.dtype("i8")
     info = np.iinfo(dtype)  # type: ignore[type-var]
     for value, sign in large:  # a limit beyond what limits anything is none
-        if value > info.max and sign != 1 or value < info.min and sign != -1:
+        if value > info.max and (sign != 1 or is_bool) or value < info.min and sign != -1:
             _out_of_bounds(value, dtype)
+
+
+def _values(op: str, parts: tuple[T, ...]) -> tuple[T, ...]:
+    """Those that the result is made of: not the conditions that choose among them."""
+    if op == "where":
+        return parts[1:]
+    return parts[len(parts) // 2:] if op == "select" else parts
 
 
 def replaced(op: str, values: tuple[object, ...], names: tuple[str, ...]) -> list[object]:
@@ -113,7 +130,7 @@ def replaced(op: str, values: tuple[object, ...], names: tuple[str, ...]) -> lis
     for a limit that limits nothing."""
     from .operands import node_of
     kinds = []
-    for value in values:
+    for value in _values(op, values):
         node = node_of(value) if not is_large(value) else None
         if isinstance(node, Number):
             if node.dtype is not None or isinstance(node.value, float):
@@ -130,7 +147,7 @@ def replaced(op: str, values: tuple[object, ...], names: tuple[str, ...]) -> lis
 
 def _replaced(op: str, value: int, dtype: np.dtype[np.generic], name: str | None) -> object:
     sign = 1 if value > 0 else -1
-    if dtype.kind == "f" or dtype.kind in "iu" and op == "divide":
+    if dtype.kind == "f" or op in _FLOATS:
         return float(value)  # an OverflowError where it is none
     if dtype.kind in "iu" and op in _ORDERS:
         return sign * math.inf

@@ -55,8 +55,11 @@ def array_of(value: object) -> Node:
         else source_of(value)
 
 
-def axis_of(axis: Any, ndim: int, name: str = "axis") -> int:
+def axis_of(axis: Any, ndim: int, name: str = "axis", takes_bools: bool = False) -> int:
+    """From 0 on. takes_bools: True is axis 1, as in those of NumPy's functions that are Python."""
     try:
+        if isinstance(axis, bool) and not takes_bools:
+            raise TypeError
         number = operator.index(axis)
     except TypeError:
         raise WrongType(f"an axis is an integer, not {axis!r}", argument=name,
@@ -68,8 +71,8 @@ def axis_of(axis: Any, ndim: int, name: str = "axis") -> int:
     return number % ndim
 
 
-def _axes(axes: Any, ndim: int, name: str = "axes") -> tuple[int, ...]:
-    found = tuple([axis_of(axis, ndim, name)
+def _axes(axes: Any, ndim: int, name: str = "axes", takes_bools: bool = True) -> tuple[int, ...]:
+    found = tuple([axis_of(axis, ndim, name, takes_bools)
                    for axis in (axes if isinstance(axes, Iterable) else (axes,))])
     for axis in found:
         if found.count(axis) > 1:
@@ -84,7 +87,7 @@ def transpose(a: Operand, axes: Sequence[int] | None = None) -> Lazy:
     """With its axes in another order, as numpy.transpose(); without `axes` reversed."""
     node = array_of(a)
     ndim = len(node.shape)
-    order = tuple(range(ndim))[::-1] if axes is None else _axes(axes, ndim)
+    order = tuple(range(ndim))[::-1] if axes is None else _axes(axes, ndim, "axes", False)
     if len(order) != ndim:
         raise errors.BadArgument(f"{len(order)} axes for an array of {ndim}", argument="axes",
                                  expected=f"{ndim} axes", found=str(len(order)))
@@ -98,7 +101,8 @@ def swapaxes(a: Operand, axis1: int, axis2: int) -> Lazy:
     """With two axes exchanged, as numpy.swapaxes()."""
     node = array_of(a)
     order = list(range(len(node.shape)))
-    first, second = axis_of(axis1, len(order), "axis1"), axis_of(axis2, len(order), "axis2")
+    ndim = len(order)
+    first, second = axis_of(axis1, ndim, "axis1", True), axis_of(axis2, ndim, "axis2", True)
     order[first], order[second] = second, first
     return Lazy._of(permuted(node, order))
 
@@ -150,7 +154,7 @@ def squeeze(a: Operand, axis: Numbers | None = None) -> Lazy:
     node = array_of(a)
     ones = [one for one, size in enumerate(node.shape) if size == 1]
     gone = ones if axis is None else _axes(axis if isinstance(axis, tuple) else (axis,),
-                                           len(node.shape), "axis")
+                                           len(node.shape), "axis", False)
     if not set(gone) <= set(ones):
         raise errors.BadShape(f"an axis of {node.shape} is not of length 1 and cannot be left out",
                               argument="axis", expected="an axis of length 1", found=str(axis))
@@ -232,7 +236,7 @@ def stack(arrays: Iterable[Operand], axis: int = 0, out: object = None, *, dtype
     """Arrays of one shape behind each other along a new axis, as numpy.stack()."""
     nodes = _given(arrays)
     _check_alike(nodes, None)
-    along = axis_of(axis, len(nodes[0].shape) + 1)
+    along = axis_of(axis, len(nodes[0].shape) + 1, takes_bools=True)
     return concatenate([expand_dims(Lazy._of(node), along) for node in nodes], along, out,
                        dtype=dtype, casting=casting)
 
@@ -305,8 +309,8 @@ def roll(a: Operand, shift: Numbers, axis: Numbers | None = None) -> Lazy:
     if axis is None and ndim > 1:
         raise errors.Unsupported("roll: axis=None would flatten the array; name the axes",
                                  argument="axis", expected="an integer or several", found="None")
-    axes = [axis_of(one, ndim) for one in (axis if isinstance(axis, Iterable) else
-                                         (0 if axis is None else axis,))] if ndim else []
+    given = axis if isinstance(axis, Iterable) else (0 if axis is None else axis,)
+    axes = [axis_of(one, ndim, takes_bools=True) for one in given] if ndim else []
     shifts = list(shift) if isinstance(shift, Iterable) else [shift]
     if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
         raise errors.BadShape(f"{len(shifts)} shifts along {len(axes)} axes", argument="shift",

@@ -305,8 +305,8 @@ def tensordot(a: Operand, b: Operand, axes: Any = 2, *, tf32: bool = False) -> L
                                   f"{len(right.shape)}", argument="axes", found=str(n),
                                   expected=f"0 to {min(len(left.shape), len(right.shape))}")
         first, second = list(range(len(left.shape) - n, len(left.shape))), list(range(n))
-    mine = [axis_of(one, len(left.shape), "axes") for one in first]
-    others = [axis_of(one, len(right.shape), "axes") for one in second]
+    mine = [axis_of(one, len(left.shape), "axes", True) for one in first]
+    others = [axis_of(one, len(right.shape), "axes", True) for one in second]
     if len(set(mine)) < len(mine) or len(set(others)) < len(others):
         raise errors.BadArgument("tensordot: an axis is named twice", argument="axes",
                                  expected="each axis once", found=str(axes))

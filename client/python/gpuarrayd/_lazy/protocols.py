@@ -19,6 +19,7 @@ from . import counts, filled, functions, moves, products, quantiles, reductions,
 from .. import errors
 from .array import Lazy, lazy_call, lazy_pair
 from .array import lazy as as_lazy
+from .reducing import check_some
 from .results import compute_into
 from .unanswered import refuse
 
@@ -109,8 +110,10 @@ def _reduced(ufunc: np.ufunc, name: str, inputs: tuple[object, ...], out: Any,
     reduction = _REDUCED[name]
     if given.get("dtype") is None or reduction not in ("sum", "prod"):
         refuse(f"np.{ufunc.__name__}.reduce", {"dtype": given.pop("dtype", None)})
-    if reduction in ("all", "any"):
-        refuse(f"np.{ufunc.__name__}.reduce", {"initial": given.pop("initial", None)})
+    if reduction in ("all", "any") and "initial" in given:
+        initial = given.pop("initial")
+        refuse(f"np.{ufunc.__name__}.reduce", {"initial": initial})
+        check_some(reduction, inputs[0], given["axis"], given.get("where", True))
     return getattr(functions, reduction)(inputs[0], **given)
 
 
@@ -154,13 +157,16 @@ def _clip(a: object, a_min: object = np._NoValue, a_max: object = np._NoValue, o
 
 def _round(a: object, decimals: int = 0, out: object = None) -> Any:
     made = functions.round(a, decimals)  # type: ignore[arg-type]
-    return made if out is None else compute_into((made,), (out,))[0]
+    if out is None:
+        return made
+    is_as_large = getattr(out, "size", None) == made.size  # axes of length 1 may be in front
+    return compute_into((made,), (out,), is_broad=is_as_large)[0]
 
 
 def _of_one(name: str) -> Callable[..., Any]:
     def call(x: object, out: object = None) -> Any:
         made = lazy_call(name, x)
-        return made if out is None else compute_into((made,), (out,))[0]
+        return made if out is None else compute_into((made,), (out,), is_broad=True)[0]
     return call
 
 

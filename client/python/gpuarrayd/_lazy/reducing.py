@@ -8,12 +8,13 @@ and an extremum along the other. All else that cannot be had is refused with its
 from __future__ import annotations
 
 import operator
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import errors
+from .._arguments.refusals import WrongType
 from .graph import Held, Node, Number, Reduction, Shape, Words, broadcast, dtype_name
 from .operands import node_of
 from .text import number_text
@@ -25,6 +26,8 @@ Initial: TypeAlias = int | float | np.generic | None
 # Of these NumPy takes the axes 0 and -1 of a number, which has none.
 _OF_NUMBERS = frozenset("sum prod min max any all ptp argmin argmax count_nonzero nansum nanprod "
                         "nanmean nanvar nanstd nanmin nanmax".split())
+# Of these it takes True for the axis 1.
+_OF_BOOLS = frozenset("quantile nanquantile percentile nanpercentile median nanmedian".split())
 _EXTREMA = frozenset(["min", "max", "nanmin", "nanmax"])
 _SUMS = frozenset(["sum", "nansum"])
 _BEGUN = _EXTREMA | _SUMS | {"prod", "nanprod"}
@@ -41,11 +44,15 @@ def axes_of(op: str, axis: object, ndim: int) -> tuple[int, ...]:
     NoAxis
         One is out of range or named twice.
     TypeError
-        It is no integer and no tuple of them; a list is none, as in NumPy.
+        It is no integer and no tuple of them; a list is none, as in NumPy, and a bool only where
+        NumPy takes it for 0 or 1.
     """
     if axis is None:
         return tuple(range(ndim))
     named = axis if isinstance(axis, tuple) else (axis,)
+    if op not in _OF_BOOLS and any(isinstance(one, bool) for one in named):
+        raise WrongType(f"{op}: an axis is an integer, not {axis!r}", argument="axis",
+                        expected="an integer", found=repr(axis))
     if ndim == 0 and op in _OF_NUMBERS and axis in (0, -1):
         return ()
     found = set()
@@ -78,6 +85,13 @@ def reduced(op: str, a: object, axis: object = None, keepdims: object = False, *
     if initial is not None and not _is_identity(op, initial):
         more = (*more, ("initial", _literal(op, "initial", initial)))
     return Reduction(op, (node,) if mask is None else (node, mask), axes, bool(keepdims), more)
+
+
+def check_some(op: str, a: object, axis: object, where: object) -> None:
+    """Raises where there may be nothing to reduce, for a reduction that has no initial value."""
+    node = node_of(a)
+    mask = None if where is True else _mask(op, "where", node, where)
+    _check_not_none(op, node, axes_of(op, axis, len(node.shape)), mask)
 
 
 def _check_not_none(op: str, node: Node, axes: Shape, mask: Node | None) -> None:
@@ -140,12 +154,9 @@ def _literal(op: str, name: str, value: object) -> str:
 
 def place(op: str, a: object, axis: object, keepdims: object) -> Node:
     """Of argmin and argmax: axis is one axis, or None for the place in the whole array."""
-    if axis is not None:
-        if isinstance(axis, (tuple, list)):
-            raise errors.Unsupported(f"{op}: axis= is one axis or None, as in NumPy",
-                                     argument="axis", expected="an integer or None",
-                                     found=str(axis))
-        axis = operator.index(axis)  # type: ignore[arg-type]
+    if isinstance(axis, (tuple, list)):
+        raise errors.Unsupported(f"{op}: axis= is one axis or None, as in NumPy", argument="axis",
+                                 expected="an integer or None", found=str(axis))
     return reduced(op, a, axis, keepdims)
 
 
@@ -153,6 +164,8 @@ def norm_of(x: object, order: object, axis: object, keepdims: object) -> Node:
     """np.linalg.norm(): of vectors along one axis, of matrices along two."""
     node = node_of(x)
     ndim = len(node.shape)
+    if axis is not None and not isinstance(axis, tuple):
+        axis = _integer("norm", axis)
     if axis is None and order is None:
         return reduced("norm", node, None, keepdims)
     axes = tuple(range(ndim)) if axis is None else _in_order(axis, ndim)
@@ -167,6 +180,16 @@ def norm_of(x: object, order: object, axis: object, keepdims: object) -> Node:
     if order is None or order == "fro":
         return reduced("norm", node, axes, keepdims)
     return _matrix_norm(node, order, axes, keepdims)
+
+
+def _integer(op: str, axis: Any) -> int:
+    """As NumPy's norm has it, of bools and floats, too."""
+    try:
+        return int(axis)
+    except (TypeError, ValueError):
+        raise WrongType(f"{op}: an axis is an integer, not {axis!r}", argument="axis",
+                        expected="None, an integer or a tuple of integers",
+                        found=repr(axis)) from None
 
 
 def _in_order(axis: object, ndim: int) -> tuple[int, ...]:

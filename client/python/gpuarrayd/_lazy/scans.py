@@ -96,7 +96,7 @@ def diff(a: Operand, n: int = 1, axis: int = -1, prepend: Operand | None = None,
     if not node.shape:
         raise errors.BadShape("diff: an array without axes has no neighbours", argument="a",
                               expected="at least one axis", found="()")
-    along = axis_of(axis, len(node.shape))
+    along = axis_of(axis, len(node.shape), takes_bools=True)
     node = _surrounded(node, along, prepend, append)
     op = "not_equal" if Lazy._of(node).dtype.kind == "b" else "subtract"
     return Lazy._of(differences(node, times, along, op))

@@ -32,10 +32,6 @@ class NoAxis(errors.BadShape, AxisError):
     """An axis is out of range, or named twice."""
 
 
-class NoElement(errors.BadArgument, IndexError):
-    """An index is out of range."""
-
-
 class Unanswered(Held):
     """What Lazy inherits."""
 

@@ -2,7 +2,10 @@
 #include "support.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 TestSuite(hdf5_output, .init = folder_make, .fini = folder_remove);
@@ -340,4 +343,111 @@ Test(hdf5_output, a_small_tmpfs_holds_what_it_can)
     cr_assert(eq(int, count_links("t/a.h5"), 1));
     gad_array_release(open_ok("t/a.h5:d"));
     unmount("t");
+}
+
+/* What is still being written to --------------------------------------------------------------- */
+
+static void send_fd(int socket, int fd)
+{
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {.header = {.cmsg_len = CMSG_LEN(sizeof(int)),
+                            .cmsg_level = SOL_SOCKET,
+                            .cmsg_type = SCM_RIGHTS}};
+    struct iovec part = {"d", 1};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = sizeof(control.bytes)};
+    memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+    cr_assert(eq(i64, sendmsg(socket, &message, 0), 1));
+}
+
+static int receive_fd(int socket)
+{
+    char byte, control[CMSG_SPACE(sizeof(int))] __attribute__((aligned(8)));
+    struct iovec part = {&byte, 1};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control,
+                             .msg_controllen = sizeof(control)};
+    int fd;
+    cr_assert(eq(i64, recvmsg(socket, &message, 0), 1));
+    memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(fd));
+    return fd;
+}
+
+/* A process hands its new dataset over, as to a daemon, and is killed. Returns the descriptor. */
+static int killed_output(const char *spec, uint64_t *ret_offset_bytes)
+{
+    int ends[2];
+    cr_assert(zero(int, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)));
+    pid_t pid = fork();
+    if (pid == 0) {
+        const struct gad_array *array = make(spec, false, 0);
+        cr_assert(eq(i64, write(ends[1], &array->offset_bytes, 8), 8));
+        send_fd(ends[1], array->fd);
+        raise(SIGKILL);
+    }
+    cr_assert(eq(i64, read(ends[0], ret_offset_bytes, 8), 8));
+    int fd = receive_fd(ends[0]);
+    close(ends[0]);
+    close(ends[1]);
+    waitpid(pid, NULL, 0);
+    return fd;
+}
+
+/* What the daemon does when it has not heard yet that its client is gone. */
+static void write_late(int fd, uint64_t offset_bytes)
+{
+    double values[1200];
+    for (int i = 0; i < 1200; i++)
+        values[i] = -1;
+    cr_assert(eq(i64, pwrite(fd, values, sizeof(values), (off_t)offset_bytes), sizeof(values)));
+}
+
+Test(hdf5_output, takes_no_place_to_which_a_killed_client_s_job_still_writes)
+{
+    uint64_t offset_bytes;
+    put_existing("r.h5", 0);
+    int fd = killed_output("r.h5:killed", &offset_bytes);
+    cr_assert(eq(int, count_links("r.h5"), 4));
+    struct gad_array *array = make("r.h5:d", false, 1);
+    write_late(fd, offset_bytes);
+    cr_assert(commit(array) == 0, "%s", last_error.message);
+    gad_array_release(array);
+    make_and_commit("r.h5:e", false, 2);
+    write_late(fd, offset_bytes);
+    expect("r.h5:a", 0);
+    expect("r.h5:d", 1);
+    expect("r.h5:e", 2);
+    cr_assert(eq(int, count_links("r.h5"), 6), "what is written to stays");
+    close(fd);
+    make_and_commit("r.h5:f", false, 3);
+    cr_assert(eq(int, count_links("r.h5"), 6), "it went, and another one came");
+    expect("r.h5:f", 3);
+}
+
+Test(hdf5_output, that_is_discarded_keeps_its_place_while_others_may_write_to_it)
+{
+    put_existing("r.h5", 0);
+    struct gad_array *array = make("r.h5:d", false, 1);
+    uint64_t offset_bytes = array->offset_bytes;
+    int fd = fcntl(array->fd, F_DUPFD_CLOEXEC, 3);
+    gad_array_release(array);
+    make_and_commit("r.h5:e", false, 2);
+    write_late(fd, offset_bytes);
+    expect("r.h5:e", 2);
+    close(fd);
+}
+
+Test(hdf5_output, of_several_in_a_new_file_that_go_leave_the_others)
+{
+    struct gad_array *a = make("r.h5:a", false, 1), *b = make("r.h5:b", false, 2);
+    cr_assert(commit(b) == 0, "%s", last_error.message);
+    gad_array_release(a);
+    cr_assert(eq(int, count_links("r.h5"), 1));
+    gad_array_release(b);
+    expect("r.h5:b", 2);
 }

@@ -185,6 +185,73 @@ Test(connection, is_lost_when_sending_fails)
     disconnect(&client);
 }
 
+static void hear_request(struct conn *daemon, struct message *ret, struct frame *ret_frame)
+{
+    bool has_id;
+    cr_assert(zero(int, conn_receive(daemon)));
+    cr_assert(zero(int, conn_next(daemon, ret_frame)));
+    cr_assert(
+        zero(int, message_decode(ret_frame->body, ret_frame->size_bytes, ret, &has_id, NULL)));
+}
+
+static void say_region(struct conn *daemon, uint32_t id, uint64_t region)
+{
+    struct message_writer w;
+    message_writer_init(&w);
+    message_begin_result(&w, id);
+    msgpack_pack_map(&w.packer, 1);
+    pack_key_u64(&w.packer, "region", region);
+    cr_assert(zero(int, conn_send(daemon, w.buffer.data, w.buffer.size, NULL, 0)));
+    cr_assert(zero(int, conn_flush(daemon)));
+    message_writer_deinit(&w);
+}
+
+Test(connection, gives_up_a_region_that_is_not_attached_in_time, .timeout = 20)
+{
+    struct gad_client client;
+    struct gad_error error = {0};
+    struct gad_array *array = NULL;
+    struct message message;
+    struct frame frame;
+    const int64_t shape[] = {100};
+    uint64_t region = 0;
+    struct conn *daemon = connect_to(&client);
+    client.session = 1;
+    client.answer_ms = 50;
+    cr_assert(
+        eq(int, (int)gad_array_new(&client, GAD_FLOAT64, 1, shape, &array, &error), GAD_TIMEOUT));
+    cr_assert(strstr(error.message, "'region.attach'") != NULL, "%s", error.message);
+    hear_request(daemon, &message, &frame);
+    cr_assert(message_is(&message, "region.attach"));
+    say_region(daemon, message.id, 7); /* too late: it goes back */
+    message_deinit(&message);
+    frame_deinit(&frame, NULL);
+    cr_assert(zero(int, client_wait(&client, deadline_after_ms(1000), &error)));
+    hear_request(daemon, &message, &frame);
+    cr_assert(message_is(&message, "region.detach"));
+    cr_assert(zero(int, map_require_u64(&message.params, "region", &region, NULL)));
+    cr_assert(eq(u64, region, 7));
+    message_deinit(&message);
+    frame_deinit(&frame, NULL);
+    conn_free(daemon);
+    disconnect(&client);
+}
+
+Test(connection, gives_up_a_plan_that_does_not_come, .timeout = 20)
+{
+    struct gad_client client;
+    struct gad_error error = {0};
+    struct gad_output outputs[] = {{.expr = "1 + 1"}};
+    struct gad_job_options options = {.n_outputs = 1, .outputs = outputs};
+    struct gad_plan *plan = NULL;
+    struct conn *daemon = connect_to(&client);
+    client.answer_ms = 50;
+    cr_assert(eq(int, (int)gad_plan(&client, &options, &plan, &error), GAD_TIMEOUT));
+    cr_assert(strstr(error.message, "'job.plan'") != NULL, "%s", error.message);
+    conn_free(daemon);
+    disconnect(&client);
+}
+
 /* Results ------------------------------------------------------------------------------------- */
 
 static struct reply *reply_begin(struct message_writer *w)

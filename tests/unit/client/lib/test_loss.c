@@ -2,6 +2,7 @@
 #include "daemon_fixture.h"
 
 #include "client/clock.h"
+#include "client/lib/client.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
@@ -9,6 +10,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -247,6 +249,31 @@ Test(loss, waits_for_the_service_and_starts_nothing_in_its_place)
     cr_assert(zero(int, (int)gad_job_wait(job, -1, &error)), "%s", error.message);
     cr_assert(eq(int, daemon_pid(), pid));
     gad_job_free(job);
+    gad_array_release(to);
+    pair_release(p);
+}
+
+Test(loss, ends_a_job_whose_next_daemon_does_not_answer)
+{
+    struct pair p = make_pair();
+    struct gad_error error = {0};
+    int64_t row[] = {1, 10000};
+    struct gad_array *to;
+    cr_assert(zero(int, (int)gad_array_new(client, GAD_FLOAT64, 2, row, &to, NULL)));
+    struct gad_job *job = submit_long(p.a, p.b, to, path_in("r.npy"));
+    end_daemon();
+    cr_assert(zero(int, (int)gad_ping(client, &error)), "%s", error.message);
+    pid_t worker = worker_pid();
+    kill(worker, SIGSTOP); /* the daemon is there, and no region is ever attached */
+    client->answer_ms = 300;
+    cr_assert(eq(int, (int)gad_job_wait(job, -1, &error), GAD_OUTCOME_UNKNOWN), "%s",
+              error.message);
+    cr_assert(strstr(error.message, "'region.attach'") != NULL, "%s", error.message);
+    kill(worker, SIGCONT);
+    client->answer_ms = 10000;
+    gad_job_free(job);
+    cr_assert(eq(dbl, ask("sum(a)", p.a), 0), "attached by the next that needs it");
+    cr_assert(eq(int, count("regions"), 1), "what was attached too late has gone");
     gad_array_release(to);
     pair_release(p);
 }

@@ -1,0 +1,14 @@
+/* Bytes of a file that somebody may still be writing to. */
+#pragma once
+
+#include "proto/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Claims the bytes for all who have this open file, which is not one of others: a duplicate shares
+ * the claim, another open() does not. busy: a job of a process that has ended still has them. */
+int file_claim(int fd, uint64_t offset_bytes, uint64_t n_bytes, const char *path, const char *name,
+               struct gad_error *error) GAD_MUST_CHECK;
+/* Whether another open file than this one has a claim on some of the bytes. */
+bool file_is_claimed(int fd, uint64_t offset_bytes, uint64_t n_bytes);
