@@ -7,8 +7,8 @@
  * A client's data meets the worker's code, so a worker is what would be taken over first. What
  * could be done with it then: reading the broker's memory or another worker's, which have the same
  * user (ptrace and its relatives); opening a region again for writing that its owner attached for
- * reading
- * (/proc/self/fd); opening any file of the service; starting a program; talking to others; signals.
+ * reading (by /proc/self/fd); opening any file of the service; starting a program; talking to
+ * others; signals.
  *
  * What is given up fails, and kills nobody: with EPERM by the two lists of what nobody needs; with
  * ENOSYS where only OWN is allowed, because that is what a C library of next year understands when
@@ -122,6 +122,8 @@ static const char *const starting[] = {
     "execve",          "execveat", "fork", "kill", "pidfd_open", "pidfd_send_signal",
     "rt_sigqueueinfo", "tkill",    "vfork"};
 
+static const int signalling_fcntl[] = {F_SETOWN, F_SETOWN_EX, F_SETSIG};
+
 /* What a worker of the CPU engine calls while it serves, itself or through the C library. */
 static const char *const own[] = {"brk",
                                   "clock_getres",
@@ -134,13 +136,10 @@ static const char *const own[] = {"brk",
                                   "epoll_pwait",
                                   "epoll_pwait2",
                                   "epoll_wait",
-                                  "eventfd2",
                                   "exit",
                                   "exit_group",
                                   "fadvise64",
-                                  "fallocate",
                                   "fdatasync",
-                                  "flock",
                                   "fstat",
                                   "fstatfs",
                                   "fsync",
@@ -171,7 +170,6 @@ static const char *const own[] = {"brk",
                                   "pwritev",
                                   "pwritev2",
                                   "read",
-                                  "readahead",
                                   "readlink",
                                   "readlinkat",
                                   "readv",
@@ -197,10 +195,9 @@ static const char *const own[] = {"brk",
                                   "writev"};
 
 /* What it calls in one form alone. */
-static const int own_fcntl[] = {F_GETFD,         F_SETFD,     F_GETFL,     F_SETFL,
-                                F_DUPFD_CLOEXEC, F_GET_SEALS, F_GETLK,     F_SETLK,
-                                F_SETLKW,        F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW};
-static const unsigned long own_ioctl[] = {UFFDIO_REGISTER, UFFDIO_UNREGISTER};
+static const int own_fcntl[] = {F_GETFD,     F_SETFD,     F_GETFL,     F_SETFL,     F_DUPFD_CLOEXEC,
+                                F_GET_SEALS, F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW};
+static const unsigned long own_ioctl[] = {UFFDIO_REGISTER};
 
 /* A call that this kind of processor or this libseccomp does not have needs no rule. */
 static int add(scmp_filter_ctx filter, uint32_t action, const char *name, unsigned n_conditions,
@@ -261,7 +258,19 @@ static int forbid_foreign(scmp_filter_ctx filter)
 
 static int forbid_starting(scmp_filter_ctx filter)
 {
-    return add_all(filter, SCMP_ACT_ERRNO(EPERM), starting, ARRAY_LENGTH(starting));
+    const uint32_t refused = SCMP_ACT_ERRNO(EPERM);
+    const scmp_datum_t own_id = (scmp_datum_t)getpid();
+    int r = add_all(filter, refused, starting, ARRAY_LENGTH(starting));
+    if (r == 0)
+        r = add_where(filter, refused, "tgkill", SCMP_A0(SCMP_CMP_NE, own_id));
+    if (r == 0)
+        r = add_where(filter, refused, "rt_tgsigqueueinfo", SCMP_A0(SCMP_CMP_NE, own_id));
+    if (r == 0)
+        r = add_where(filter, refused, "prlimit64", SCMP_A0(SCMP_CMP_NE, 0));
+    for (size_t i = 0; i < ARRAY_LENGTH(signalling_fcntl) && r == 0; i++)
+        r = add_where(filter, refused, "fcntl",
+                      SCMP_A1(SCMP_CMP_EQ, (scmp_datum_t)signalling_fcntl[i]));
+    return r;
 }
 
 /* Memory that could be executed, descriptors that signal, other processes: not in these forms. */

@@ -8,7 +8,8 @@
  * the same fair queueing once more, over kinds of jobs by their size, the smaller ones with the
  * larger parts; and inside a kind the order that the caller gives them.
  *
- * Time in which a user was not there is never credited: see turns_enter().
+ * Time in which a user was not there is never credited, nor time in which a kind had nothing to do:
+ * see turns_enter() and turns_level_kinds().
  */
 #include "daemon/turns.h"
 
@@ -88,21 +89,17 @@ void turns_charge_kind(struct turn_user *user, unsigned kind, double seconds)
         user->kind_times[kind] += seconds;
 }
 
-void turns_enter_kind(struct turn_user *user, unsigned kind, const struct turn_job *jobs,
-                      unsigned n_jobs)
+void turns_level_kinds(struct turn_user *user, const struct turn_job *jobs, unsigned n_jobs,
+                       const struct turn_job *next)
 {
-    bool is_there = false, has_others = false;
-    double least = 0;
-    for (unsigned i = 0; i < n_jobs; i++) {
-        if (jobs[i].user != user->user)
-            continue;
-        double time = user->kind_times[jobs[i].kind];
-        least = has_others && least < time ? least : time;
-        has_others = true;
-        is_there |= jobs[i].kind == kind;
-    }
-    if (!is_there && user->kind_times[kind] < least)
-        user->kind_times[kind] = least;
+    bool is_ready[TURN_N_KINDS] = {false};
+    double level = user->kind_times[next->kind];
+    for (unsigned i = 0; i < n_jobs; i++)
+        if (jobs[i].is_ready && jobs[i].user == user->user && jobs[i].priority == next->priority)
+            is_ready[jobs[i].kind] = true;
+    for (unsigned kind = 0; kind < TURN_N_KINDS; kind++)
+        if (!is_ready[kind] && user->kind_times[kind] < level)
+            user->kind_times[kind] = level;
 }
 
 void turns_enter(struct turn_user *user, const struct turn_user *active, unsigned n_active)

@@ -40,10 +40,11 @@ void turns_charge(struct turn_user *user, uint32_t weight, double seconds);
 #define TURN_KIND_SHARE 4.0
 void turns_charge_kind(struct turn_user *user, unsigned kind, double seconds);
 
-/* A kind of which the user has no job among these starts level with those that there are: a small
- * job that comes beside a large one that has run for long goes first, and not for ever. */
-void turns_enter_kind(struct turn_user *user, unsigned kind, const struct turn_job *jobs,
-                      unsigned n_jobs);
+/* The job is next: kinds of its user that have none ready beside it, at its priority, become level
+ * with its own. So nobody saves up turns here either: a small job that comes beside a large one
+ * that has run for long goes first, and not for ever. */
+void turns_level_kinds(struct turn_user *user, const struct turn_job *jobs, unsigned n_jobs,
+                       const struct turn_job *next);
 
 /* A user that becomes active starts at the least virtual time of the active ones, so that nobody
  * saves up turns. */

@@ -137,8 +137,8 @@ static void print_facts_json(const struct daemon_facts *facts)
     add(object, "socket", facts->socket);
     json_object_object_add(object, "pid", json_object_new_int(facts->pid));
     add(object, "user", user_name(facts->uid, buffer));
-    if (facts->program[0])
-        add(object, "program", facts->program);
+    if (facts_text(facts, "program")[0])
+        add(object, "program", facts_text(facts, "program"));
     for (const char *const *key = (const char *const[]){"version", "uptime_s", "engines", NULL};
          *key; key++)
         json_object_object_add(object, *key,
@@ -156,8 +156,8 @@ static void print_facts(const struct daemon_facts *facts)
     printf("  socket   %s\n", facts->socket);
     printf("  process  %d of %s, for %.0f s\n", (int)facts->pid, user_name(facts->uid, buffer),
            json_object_get_double(json_object_object_get(facts->info, "uptime_s")));
-    if (facts->program[0])
-        printf("  program  %s\n", facts->program);
+    if (facts_text(facts, "program")[0])
+        printf("  program  %s\n", facts_text(facts, "program"));
     print_workers(facts);
     printf("  jobs     %d running, %d queued\n",
            json_object_get_int(count_of(facts, "jobs_running")),

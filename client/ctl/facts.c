@@ -67,14 +67,6 @@ static int ask_kernel(struct gad_client *client, struct daemon_facts *facts,
     return 0;
 }
 
-static void find_program(struct daemon_facts *facts)
-{
-    char link[64];
-    snprintf(link, sizeof(link), "/proc/%d/exe", (int)facts->pid);
-    ssize_t n = readlink(link, facts->program, sizeof(facts->program) - 1);
-    facts->program[n > 0 ? n : 0] = '\0';
-}
-
 bool facts_are_of(const struct daemon_facts *facts, const struct gad_client *client)
 {
     struct ucred peer;
@@ -95,7 +87,6 @@ int facts_get(struct gad_client *client, struct daemon_facts *ret, struct gad_er
     ret->info = json_tokener_parse(text);
     free(text);
     ret->pid = (pid_t)json_object_get_int(json_object_object_get(ret->info, "pid"));
-    find_program(ret);
     return 0;
 }
 

@@ -17,7 +17,6 @@ struct daemon_facts {
     uid_t uid;                /* of whoever listens, as the kernel says */
     pid_t listener;           /* likewise; systemd's where it made the socket */
     pid_t pid;                /* as the daemon says */
-    char program[256];        /* "" when that cannot be seen */
     struct json_object *info; /* server.info */
 };
 

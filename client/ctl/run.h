@@ -13,7 +13,7 @@ struct run_options {
     int priority;
     bool json, explain, quiet, verbose, in_place, tf32;
     enum ctl_printing printing; /* of results without a destination */
-    bool has_seed; /* random: shown with the outcome */
+    bool has_seed;              /* random: shown with the outcome */
     uint64_t seed;
     const char *expression;
     char *destinations[CTL_MAX_OUTPUTS];

@@ -30,7 +30,16 @@
 /* For an agent that has the order: many others may be before it, and each may take its time. */
 #define REPORT_MS 120000
 
-/* Until it has all of it; -ETIMEDOUT; -EPIPE: the other end is closed. */
+/* What was sent before this end stopped hearing counts: whoever sends later is told that nobody
+ * hears it. So both ends agree on whether the words have come. */
+static int hear_last(int fd, void *ret, size_t n_bytes)
+{
+    shutdown(fd, SHUT_RD);
+    return recv(fd, ret, n_bytes, MSG_DONTWAIT) == (ssize_t)n_bytes ? 0 : -ETIMEDOUT;
+}
+
+/* Until it has all of it; -ETIMEDOUT: it has not, and hears no more; -EPIPE: the other end is
+ * closed. */
 static int hear(int fd, void *ret, size_t n_bytes)
 {
     int64_t deadline = deadline_after_ms(REPORT_MS);
@@ -39,7 +48,7 @@ static int hear(int fd, void *ret, size_t n_bytes)
         int n_ready = poll(&polled, 1, deadline_left_ms(deadline));
         ssize_t n = n_ready > 0 ? read(fd, (char *)ret + used, n_bytes - used) : -1;
         if (n_ready == 0)
-            return -ETIMEDOUT;
+            return hear_last(fd, (char *)ret + used, n_bytes - used);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)

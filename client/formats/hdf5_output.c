@@ -8,7 +8,9 @@
  *
  * Deleting gives the place of the elements to whatever is made next in the file, so it waits until
  * nobody else can write there by the descriptor that was handed over (file_claim.h). That is why
- * each output has an open file of its own. What cannot be deleted in time is left to be swept.
+ * each output has an open file of its own. What cannot be deleted in time is given up, to be swept
+ * with the next output. The commit gives the claim up: then the job is over, and the place belongs
+ * to whoever replaces or deletes the dataset.
  *
  * Between create and commit the file is not locked: other programs may read it, and write to it.
  * Whoever finds it locked waits a little, since others like us hold it for a moment only; the
@@ -153,6 +155,7 @@ static int commit(struct gad_array *array, struct gad_error *error)
     if (r)
         return r;
     output->is_made = false; /* there is no hidden link any more */
+    file_claim_release(array->fd, array->offset_bytes, file_array_n_bytes(array));
     return hdf5_target_commit(output->target, array->info.path, error);
 }
 
@@ -168,6 +171,8 @@ static void discard(struct gad_array *array)
         clock_sleep_ms(RETRY_MS);
         r = delete_once(output, &error);
     }
+    if (r)
+        hidden_give_up(output->hidden + strlen(HDF5_HIDDEN_PREFIX));
 }
 
 static void format_free(struct gad_array *array)
@@ -218,6 +223,27 @@ static int add_state(struct gad_array *array, const struct format_target *wanted
     return 0;
 }
 
+/* busy: the file is locked, or HDF5 gave a place to which somebody still writes. The dataset that
+ * was made keeps that place until its turn comes. */
+static int make_place_once(struct hdf5_output *output, int fd, const struct format_target *wanted,
+                           uint64_t n_bytes, uint64_t *ret_offset_bytes, struct gad_error *error)
+{
+    int r = output->is_made ? 0 : add_dataset(output, wanted, n_bytes, ret_offset_bytes, error);
+    return r ? r
+             : file_claim(fd, *ret_offset_bytes, n_bytes, wanted->spec->path, wanted->name, error);
+}
+
+static int make_place(struct hdf5_output *output, int fd, const struct format_target *wanted,
+                      uint64_t n_bytes, uint64_t *ret_offset_bytes, struct gad_error *error)
+{
+    int r = make_place_once(output, fd, wanted, n_bytes, ret_offset_bytes, error);
+    for (int ms = 0; r == GAD_BUSY && ms < CREATE_WAIT_MS; ms += RETRY_MS) {
+        clock_sleep_ms(RETRY_MS);
+        r = make_place_once(output, fd, wanted, n_bytes, ret_offset_bytes, error);
+    }
+    return r;
+}
+
 static int make(struct gad_array *array, const struct format_target *wanted,
                 struct gad_error *error)
 {
@@ -238,14 +264,7 @@ static int make(struct gad_array *array, const struct format_target *wanted,
     bool is_reserved = true;
     r = file_check_room(array->fd, n_bytes, wanted->spec->path, wanted->name, error);
     if (r == 0)
-        r = add_dataset(output, wanted, n_bytes, &layout.offset_bytes, error);
-    for (int ms = 0; r == GAD_BUSY && ms < CREATE_WAIT_MS; ms += RETRY_MS) {
-        clock_sleep_ms(RETRY_MS);
-        r = add_dataset(output, wanted, n_bytes, &layout.offset_bytes, error);
-    }
-    if (r == 0)
-        r = file_claim(array->fd, layout.offset_bytes, n_bytes, wanted->spec->path, wanted->name,
-                       error);
+        r = make_place(output, array->fd, wanted, n_bytes, &layout.offset_bytes, error);
     if (r == 0)
         r = file_array_describe(array, &layout, wanted->name, error);
     if (r == 0)

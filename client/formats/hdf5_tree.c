@@ -2,7 +2,8 @@
  *
  * The dataset was made under a hidden name in the root group. Its final name may need groups that
  * do not exist, and may belong to a dataset that is to be replaced: that one is moved aside first
- * and deleted last, so that no failure in between loses it.
+ * and deleted last, so that no failure in between loses it. One that somebody may still be writing
+ * to takes the hidden name that has become free, to be swept later.
  *
  * External links are not followed: the new dataset is in this file, and a link cannot be moved into
  * another one.
@@ -86,9 +87,16 @@ int hdf5_tree_check(hid_t file, const struct stat *st, const char *dataset, bool
     }
 }
 
-/* What cannot be opened as a dataset is not known to be free. */
+/* What cannot be opened as a dataset is not known to be free. A link of another kind is not
+ * followed, since anybody may have put it there and it leads anywhere: deleting it frees no place.
+ */
 static bool is_claimed(hid_t file, const char *hidden)
 {
+    H5L_info_t info;
+    if (H5Lget_info(file, hidden, &info, H5P_DEFAULT) < 0)
+        return true;
+    if (info.type != H5L_TYPE_HARD)
+        return false;
     _cleanup_hid_ hid_t dataset = H5Dopen2(file, hidden, H5P_DEFAULT);
     if (dataset <= 0)
         return true;
@@ -139,6 +147,13 @@ static bool move_link(hid_t file, const char *from, const char *to)
            H5Lmove(file, from, file, to, lcpl, H5P_DEFAULT) >= 0;
 }
 
+/* What was replaced. Where even renaming fails it stays under its longer name. */
+static void drop_old(hid_t file, const char *aside, const char *hidden)
+{
+    if (hdf5_tree_delete(file, aside, NULL) && move_link(file, aside, hidden))
+        hidden_give_up(hidden + strlen(HDF5_HIDDEN_PREFIX));
+}
+
 int hdf5_tree_move(hid_t file, const struct stat *st, const char *hidden, const char *dataset,
                    bool replace, const char *name, struct gad_error *error)
 {
@@ -162,6 +177,6 @@ int hdf5_tree_move(hid_t file, const struct stat *st, const char *hidden, const 
         return error_set(error, GAD_IO_ERROR, name, "'%.120s' cannot be made: %.160s", dataset,
                          reason);
     if (has_old)
-        H5Ldelete(file, aside, H5P_DEFAULT);
+        drop_old(file, aside, hidden);
     return 0;
 }

@@ -14,7 +14,8 @@ int hdf5_tree_check(hid_t file, const struct stat *st, const char *dataset, bool
                     const char *name, struct gad_error *error) GAD_MUST_CHECK;
 
 /* Moves the root link `hidden` to the path, making groups; a dataset that is there goes (replace).
- * On failure everything is as it was. exists, bad-argument, io-error. */
+ * `hidden` begins with HDF5_HIDDEN_PREFIX. On failure everything is as it was. exists,
+ * bad-argument, io-error. */
 int hdf5_tree_move(hid_t file, const struct stat *st, const char *hidden, const char *dataset,
                    bool replace, const char *name, struct gad_error *error) GAD_MUST_CHECK;
 
@@ -22,5 +23,6 @@ int hdf5_tree_move(hid_t file, const struct stat *st, const char *hidden, const 
  * writing to it (file_claim.h), so its place must not be given to another one yet. */
 int hdf5_tree_delete(hid_t file, const char *hidden, struct gad_error *error) GAD_MUST_CHECK;
 
-/* Deletes those that killed processes of this user have left (hidden.h), as far as it may. */
+/* Deletes those that killed processes of this user have left, and those that this process has given
+ * up (hidden.h), as far as it may. */
 void hdf5_tree_sweep(hid_t file);

@@ -12,6 +12,8 @@
  * 0, which belongs to nobody. Names of two processes are never the same, and no lock is needed,
  * which not every file system has, and which HDF5 takes itself.
  *
+ * A process that lives long keeps a list of what it could not remove itself.
+ *
  * Called by outputs.
  */
 #include "client/formats/hidden.h"
@@ -32,6 +34,12 @@
 #define PREFIX      "gad-"
 #define N_RANDOM    8
 #define MAX_ENTRIES 50000u /* of a folder that are looked at */
+#define N_GIVEN_UP  64u
+
+/* The last ones, in a ring. */
+static pthread_mutex_t given_up_lock = PTHREAD_MUTEX_INITIALIZER;
+static char given_up[N_GIVEN_UP][HIDDEN_TAG_SIZE];
+static unsigned n_given_up;
 
 static uint64_t machine(void)
 {
@@ -62,8 +70,27 @@ int hidden_tag(char ret_tag[HIDDEN_TAG_SIZE])
     return 0;
 }
 
+void hidden_give_up(const char *tag)
+{
+    pthread_mutex_lock(&given_up_lock);
+    snprintf(given_up[n_given_up++ % N_GIVEN_UP], HIDDEN_TAG_SIZE, "%s", tag);
+    pthread_mutex_unlock(&given_up_lock);
+}
+
+static bool is_given_up(const char *tag)
+{
+    bool is_found = false;
+    pthread_mutex_lock(&given_up_lock);
+    for (unsigned i = 0; i < N_GIVEN_UP && !is_found; i++)
+        is_found = *given_up[i] && strcmp(given_up[i], tag) == 0;
+    pthread_mutex_unlock(&given_up_lock);
+    return is_found;
+}
+
 bool hidden_is_left(const char *tag)
 {
+    if (is_given_up(tag))
+        return true;
     char again[HIDDEN_TAG_SIZE], word[N_RANDOM + 1];
     unsigned uid;
     uint64_t where, start;

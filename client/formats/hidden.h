@@ -11,8 +11,12 @@
 /* A new tag of this process. 0 or -errno. */
 int hidden_tag(char ret_tag[HIDDEN_TAG_SIZE]) __attribute__((warn_unused_result));
 /* Whether this is exactly a tag, of this user, and its process was one of this machine and has
- * ended. */
+ * ended, or that this process has given it up. */
 bool hidden_is_left(const char *tag);
+
+/* What has this tag, which is one of this process, could not be removed: the next output that finds
+ * it may do so. Of those that were given up only the last ones are known. */
+void hidden_give_up(const char *tag);
 
 /* ".BASE.TAG", or with a BASE that would be too long ".gpuarrayd.TAG". NAME_MAX + 1 bytes. */
 void hidden_file_name(const char *base, const char *tag, char *ret_name);

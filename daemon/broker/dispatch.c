@@ -130,7 +130,7 @@ static void admit(struct broker *broker, struct worker *w, uint64_t until_ns)
     worker_look_after(w);
     while (worker_has_room(w)) {
         struct queue_item *item;
-        if (loop_now_ns() >= until_ns) { /* some had to be planned again */
+        if (has_started && loop_now_ns() >= until_ns) { /* some had to be planned again */
             loop_set_busy(broker->loop, true);
             break;
         }
@@ -369,5 +369,5 @@ void dispatch_turn(struct broker *broker)
         if (broker->losses[i] != 0)
             decide_some(broker, broker->workers[i], until_ns);
     for (unsigned i = 0; i < broker->n_workers; i++)
-        admit(broker, broker->workers[i], until_ns);
+        admit(broker, broker->workers[i], loop_now_ns() + TURN_NS);
 }

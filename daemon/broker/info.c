@@ -19,6 +19,7 @@
 #include "proto/util.h"
 
 #include <dirent.h>
+#include <limits.h>
 #include <unistd.h>
 
 #define N_ENGINE_PAIRS 16u
@@ -137,13 +138,23 @@ static void pack_counts(msgpack_packer *p, const struct broker *broker,
     }
 }
 
+/* Others may not look into the process to see it. */
+static void pack_program(msgpack_packer *p)
+{
+    char path[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    path[n > 0 ? n : 0] = '\0';
+    pack_key_str(p, "program", path);
+}
+
 void info_reply_info(struct session *session, uint32_t id, const struct info_answer *answers)
 {
     struct broker *broker = session->broker;
     msgpack_packer *p = &broker->writer.packer;
     message_begin_result(&broker->writer, id);
-    msgpack_pack_map(p, 6);
+    msgpack_pack_map(p, 7);
     pack_key_str(p, "version", GPUARRAYD_VERSION);
+    pack_program(p);
     pack_key_u64(p, "pid", (uint64_t)getpid());
     pack_key_f64(p, "uptime_s", (double)(loop_now_ns() - broker->started_ns) / 1e9);
     pack_pool(p, workers_main(broker));

@@ -59,13 +59,21 @@ static uint64_t device_of(const struct statx *st)
     return (uint64_t)st->stx_dev_major << 32 | st->stx_dev_minor;
 }
 
+/* Pages behind the end would make up for missing ones before it. A file system in memory tells its
+ * size of pages as that of blocks. */
+static bool has_holes(const struct statx *st)
+{
+    uint64_t page = max_u64(st->stx_blksize, 512), n_bytes = st->stx_blocks * 512;
+    return n_bytes < st->stx_size || n_bytes > (st->stx_size + page - 1) / page * page;
+}
+
 static void fill(const struct statx *st, struct inspected *ret)
 {
     *ret = (struct inspected){
         .device = device_of(st),
         .inode = st->stx_ino,
         .size_bytes = st->stx_size,
-        .has_holes = st->stx_blocks < (st->stx_size + 511) / 512,
+        .has_holes = has_holes(st),
     };
 }
 

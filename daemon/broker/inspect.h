@@ -11,7 +11,7 @@ struct inspected {
     uint64_t device, inode; /* identity: the same for every descriptor of the file */
     uint64_t size_bytes;
     bool is_memory;      /* a file system in memory: what is allocated by writing is the writer's */
-    bool has_holes;      /* somewhere: fewer blocks than its size asks for */
+    bool has_holes;      /* other blocks than its size asks for; of files in memory */
     bool may_lose_pages; /* of a memfd: others may punch holes, and this descriptor cannot watch it
                           */
 };

@@ -16,9 +16,11 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 
 #define EXIT_MISTAKE      2
 #define EXIT_OTHER_DAEMON 3
@@ -146,6 +148,20 @@ static void tame_workers(void)
     setenv("OPENBLAS_NUM_THREADS", "1", 1);
 }
 
+/* A driver starts this helper where the files of its devices are not there yet, as after a boot
+ * without a screen. It has more rights than whoever starts it, which workers may not make use of.
+ */
+static void make_device_files(const struct options *options)
+{
+    char name[] = "nvidia-modprobe", create[] = "-c0", uvm[] = "-u";
+    char *const words[] = {name, create, uvm, NULL};
+    pid_t helper;
+    if (options->cuda_worker_path[0] && access("/dev/nvidia-uvm", F_OK) < 0 &&
+        posix_spawnp(&helper, name, NULL, NULL, words, environ) == 0)
+        while (waitpid(helper, NULL, 0) < 0 && errno == EINTR)
+            ;
+}
+
 /* Before the first worker is started, which inherits it. */
 static void give_up_calls(void)
 {
@@ -165,9 +181,11 @@ static int set_up(struct options *options, unsigned n_files)
     r = closer_start(n_files);
     if (r < 0)
         log_error(NULL, "no closer: %s", strerror(-r));
-    else
-        give_up_calls();
-    return r;
+    if (r < 0)
+        return r;
+    make_device_files(options);
+    give_up_calls();
+    return 0;
 }
 
 int main(int argc, char **argv)

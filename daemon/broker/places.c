@@ -172,6 +172,8 @@ static int check_provider(const struct visit *v, struct gad_error *error)
     v->places->has_provider = true;
     int r = inspect_memfd(fds[at->provider.ring_fd_index], F_SEAL_SHRINK | F_SEAL_GROW, n_bytes,
                           true, GAD_BAD_DESCRIPTOR, v->name, &ring, error);
+    if (r == 0 && ring.has_holes)
+        r = error_set(error, GAD_BAD_DESCRIPTOR, v->name, "the ring's memory is not reserved");
     if (r == 0)
         r = inspect_eventfd(fds[at->provider.request_fd_index], v->name, error);
     if (r == 0)

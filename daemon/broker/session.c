@@ -477,8 +477,10 @@ void session_work_busy(struct broker *broker)
     uint64_t until_ns = loop_now_ns() + TURN_NS;
     struct list waiting;
     struct turns_line *line;
-    if (list_is_empty(&broker->busy))
+    if (list_is_empty(&broker->busy)) {
+        loop_set_busy(broker->loop, false); /* others of this turn say so if they go on */
         return;
+    }
     list_init(&waiting);
     move_all(&broker->busy, &waiting);
     while ((line = turns_first(&waiting)) && loop_now_ns() < until_ns) {

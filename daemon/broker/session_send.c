@@ -183,6 +183,7 @@ void session_update_slow(struct session *s)
 
 bool session_may_be_slow(struct session *s)
 {
+    (void)!conn_flush(s->conn); /* it may have read while the daemon stood still */
     session_update_slow(s);
     if (s->is_slow && conn_n_sent_bytes(s->conn) == s->slow_position)
         return false;

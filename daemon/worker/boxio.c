@@ -333,12 +333,13 @@ static int check_reserved(const struct boxio *b, struct gad_error *error)
     int64_t end = box_end(b);
     if (fstat(b->fd, &st) < 0)
         return error_from_errno(error, errno, b->name, "asking for the file's memory");
-    if (st.st_size >= end && st.st_blocks >= (st.st_size + 511) / 512)
+    if (st.st_size >= end && st.st_blocks >= b->n_blocks)
         return 0;
     error_set(error, GAD_REGION_FAULT, b->name, "%s: memory of the output's file was taken away",
               b->name);
-    error_expected(error, "%lld bytes without holes", (long long)end);
-    error_found(error, "%lld bytes, %lld of them there", (long long)st.st_size,
+    error_expected(error, "%lld bytes, %lld of memory", (long long)end,
+                   (long long)b->n_blocks * 512);
+    error_found(error, "%lld, %lld of memory", (long long)st.st_size,
                 (long long)st.st_blocks * 512);
     return GAD_REGION_FAULT;
 }

@@ -13,6 +13,7 @@ struct boxio_axis {
 struct boxio {
     int fd;
     bool is_in_memory;       /* never waits, so may be read whatever the caller allows */
+    int64_t n_blocks;        /* with is_in_memory: what the file had when the job began */
     const char *name;        /* of the array, for errors */
     struct writing *writing; /* NULL: writes go through the page cache */
     struct gaps *gaps;       /* NULL: what lies between elements is somebody else's */

@@ -50,6 +50,7 @@ static void file_layout(const struct port *p, const struct port_box *box, char *
 {
     *ret_io = (struct boxio){.fd = p->file.fd,
                              .is_in_memory = p->file.is_in_memory,
+                             .n_blocks = p->file.n_blocks,
                              .name = p->name,
                              .writing = p->file.writing,
                              .gaps = p->file.gaps,
@@ -141,6 +142,7 @@ int port_file_init(struct port *p, const struct port_context *context, uint32_t 
         return error_set(error, GAD_BAD_DESCRIPTOR, p->name, "the file is not a regular one");
     p->file.size_bytes = st.st_size;
     p->file.device = st.st_dev;
+    p->file.n_blocks = (int64_t)max_u64((uint64_t)(st.st_size + 511) / 512, (uint64_t)st.st_blocks);
     p->file.is_in_memory = fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC ||
                            (unsigned long)fs.f_type == HUGETLBFS_MAGIC;
     return 0;

@@ -108,7 +108,11 @@ int sched_next_job(struct sched *s)
         for (unsigned i = 0; i < s->n_jobs; i++)
             s->turns[i].is_ready = is_ready(s, s->jobs[i]);
     while (settle_one(s));
-    return turns_next(s->turns, s->n_jobs, s->users, s->n_users);
+    int next = turns_next(s->turns, s->n_jobs, s->users, s->n_users);
+    if (next >= 0)
+        turns_level_kinds(&s->users[sched_user_index(s, s->turns[next].user)], s->turns, s->n_jobs,
+                          &s->turns[next]);
+    return next;
 }
 
 bool sched_wants_another(struct sched *s)

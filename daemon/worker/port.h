@@ -25,7 +25,7 @@ enum port_capability {
     PORT_MAPPED = 1u << 1, /* the array is addressable as a whole */
     PORT_STAGED = 1u << 2, /* a box passes through memory of the tile's slot */
     PORT_ASKED = 1u << 3,  /* a box is asked of the client, see ring.h */
-    PORT_LONG = 1u << 4,   /* the longer a box, the faster it is read; it may be of several grains */
+    PORT_LONG = 1u << 4, /* the longer a box, the faster it is read; it may be of several grains */
 };
 
 struct port_box { /* in the port's own axes */
@@ -69,6 +69,7 @@ struct port_file {
     int fd;
     bool is_in_memory;         /* reading never waits for a disk */
     int64_t size_bytes;        /* when the job began */
+    int64_t n_blocks;          /* of an output in memory: of 512 bytes, then */
     uint64_t device;           /* st_dev */
     int order[ARRAY_MAX_NDIM]; /* axes by distance in the file, slowest first */
     struct writing *writing;   /* of a large output; NULL: through the page cache */
@@ -103,7 +104,7 @@ struct port_context {
     struct regions *regions;
     struct write_devices *devices;
     struct writing *writing; /* of the output that is opened */
-    struct gaps *gaps; /* NULL: others may write to the outputs' files */
+    struct gaps *gaps;       /* NULL: others may write to the outputs' files */
     bool is_output;
 };
 

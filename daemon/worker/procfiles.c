@@ -1,6 +1,5 @@
 /* Files of /proc that are opened once and read again and again: a worker that serves opens no file
- * any more (daemon/confine.c), and one that is hidden could not open some of these
- * (confine_hide()).
+ * any more (daemon/confine.c).
  *
  * Each read at offset 0 makes the text anew. Threads may read the same file at once.
  *

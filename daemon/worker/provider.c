@@ -17,6 +17,11 @@ int port_open_provider(struct port *p, const struct port_context *context, struc
     if (ring >= context->n_fds || request >= context->n_fds || done >= context->n_fds)
         return error_set(error, GAD_BAD_DESCRIPTOR, p->name, "the ring was not sent");
     p->ops = &provider_ops;
-    return ring_new(&p->array, p->name, context->fds[ring], context->fds[request],
-                    context->fds[done], context->is_output, &p->ring, error);
+    int r = ring_new(&p->array, p->name, context->fds[ring], context->fds[request],
+                     context->fds[done], context->is_output, &p->ring, error);
+    if (r)
+        return r;
+    struct guard_range range = ring_range(p->ring);
+    regions_watch_memory(context->regions, (void *)range.base, range.size_bytes);
+    return 0;
 }

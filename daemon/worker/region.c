@@ -93,6 +93,13 @@ static int64_t first_hole(int fd, int64_t low, int64_t high)
     return hole < 0 || hole > high ? high : hole;
 }
 
+/* No more either: pages behind the end would make up for missing ones before it. */
+static bool has_all_blocks(const struct stat *st)
+{
+    uint64_t n_bytes = (uint64_t)st->st_blocks * 512, size = (uint64_t)st->st_size;
+    return n_bytes >= size && n_bytes <= round_up_u64(size, max_u64((uint64_t)st->st_blksize, 512));
+}
+
 static int region_check(int fd, uint64_t size_bytes, int64_t *ret_n_blocks, struct gad_error *error)
 {
     struct stat st;
@@ -111,7 +118,7 @@ static int region_check(int fd, uint64_t size_bytes, int64_t *ret_n_blocks, stru
         return GAD_BAD_REGION;
     }
     int64_t hole = first_hole(fd, 0, (int64_t)size_bytes);
-    if (hole < (int64_t)size_bytes && st.st_blocks < (st.st_size + 511) / 512) {
+    if (hole < (int64_t)size_bytes && !has_all_blocks(&st)) {
         error_set(error, GAD_BAD_REGION, "region",
                   "the region has a hole at byte %lld: its memory must be allocated",
                   (long long)hole);
@@ -121,6 +128,15 @@ static int region_check(int fd, uint64_t size_bytes, int64_t *ret_n_blocks, stru
     }
     *ret_n_blocks = st.st_blocks;
     return 0;
+}
+
+/* Refused for descriptors that are not writable, which are sealed against holes. */
+void regions_watch_memory(const struct regions *t, void *memory, uint64_t n_bytes)
+{
+    struct uffdio_register request = {.range = {(uintptr_t)memory, round_up_u64(n_bytes, 4096)},
+                                      .mode = UFFDIO_REGISTER_MODE_MISSING};
+    if (t->fault_fd >= 0)
+        (void)ioctl(t->fault_fd, UFFDIO_REGISTER, &request);
 }
 
 static int region_map(struct regions *t, struct region *region, struct gad_error *error)
@@ -137,12 +153,7 @@ static int region_map(struct regions *t, struct region *region, struct gad_error
         return -number;
     }
     t->n_mappings++;
-    struct uffdio_register request = {
-        .range = {(uintptr_t)region->base, round_up_u64(region->size_bytes, 4096)},
-        .mode = UFFDIO_REGISTER_MODE_MISSING};
-    /* Refused for descriptors that are not writable: the other check remains. */
-    if (t->fault_fd >= 0)
-        (void)ioctl(t->fault_fd, UFFDIO_REGISTER, &request);
+    regions_watch_memory(t, region->base, region->size_bytes);
     return 0;
 }
 

@@ -31,6 +31,9 @@ struct regions_watch {
 int regions_new(struct regions **ret_regions) GAD_MUST_CHECK;
 struct regions *regions_free(struct regions *t); /* NULL; no job holds a reference */
 void regions_watch(struct regions *t, const struct regions_watch *watch); /* at most one */
+/* A mapping of a client's memory by others: touching a page that was taken away raises SIGBUS, see
+ * guard.h, instead of making a new one. */
+void regions_watch_memory(const struct regions *t, void *memory, uint64_t n_bytes);
 unsigned regions_n_mappings(const struct regions *t);
 
 /* Takes the descriptor, also on failure. bad-region, -errno. */

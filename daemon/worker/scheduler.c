@@ -144,7 +144,6 @@ static void enter_turns(struct sched *s, struct wjob *job)
     const struct wjob_identity *id = &job->identity;
     enter_user(s, id->user);
     job->kind = kind_of(job);
-    turns_enter_kind(&s->users[sched_user_index(s, id->user)], job->kind, s->turns, s->n_jobs);
     s->jobs[s->n_jobs] = job;
     s->turns[s->n_jobs] = (struct turn_job){.user = id->user,
                                             .weight = id->weight,
@@ -365,8 +364,8 @@ static void fail_silent(struct wjob *job, uint64_t silent_ns, uint64_t limit_ns)
 {
     struct gad_error error;
     error_set(&error, GAD_PROVIDER_FAILED, NULL,
-              "the client has not answered for %.1f s, while others wait for the %llu bytes of the "
-              "pool that the job keeps, and it cannot begin again",
+              "the client has not answered for %.1f s, while others wait for the job, which keeps "
+              "%llu bytes of the pool and cannot begin again",
               (double)silent_ns * 1e-9, (unsigned long long)job->identity.carry_size_bytes);
     error_expected(&error, "an answer within %.1f s", (double)limit_ns * 1e-9);
     error_found(&error, "none for %.1f s", (double)silent_ns * 1e-9);

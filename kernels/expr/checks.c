@@ -76,8 +76,10 @@ int checks_add_indices(struct compiler *c, const struct ast_node *n, uint16_t in
 {
     struct program_check check = {
         .status = GAD_BAD_INDEX, .is_signed = is_signed, .limit = (uint64_t)length};
+    const struct node *node = &c->graph.nodes[indices];
     uint16_t largest;
-    if (c->graph.shapes[over].n_elements == 0)
+    if (c->graph.shapes[over].n_elements == 0 ||
+        (node->kind == NODE_CONST && node->value.u64 < (uint64_t)length))
         return 0;
     int r = reduce_all(c, OP_MAX, DTYPE_UINT64, indices, over, &largest);
     if (r != 0)

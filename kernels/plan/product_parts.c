@@ -15,7 +15,8 @@
  *                            kernels for them (kernels/cpu/multiply.h)
  *
  * A library cuts C at multiples of its units, counted from a block's beginning; parts begin at such
- * places, so that the ends of C, where a unit is not full, stay what they are. Small blocks of
+ * places, so that the ends of C, where a unit is not full, stay what they are. Where blocks end
+ * within a unit there are no such places, and no parts along that axis. Small blocks of
  * floats have no parts: a library picks its kernels for them by extents, in ways that differ from
  * processor to processor. Nor have those of a device. Parts cost speed, so they come after
  * everything else.
@@ -88,7 +89,7 @@ static bool part_extent(const struct parts *p, int64_t *extent, int64_t length)
     struct plan_product *product = p->product;
     int64_t unit = unit_of(p, extent), whole = least(*extent, length);
 
-    if (unit == 0)
+    if (unit == 0 || (p->is_library && whole < length && whole % unit != 0))
         return false;
     int64_t n_units = divide_up(whole, unit) - 1;
     int64_t first = p->is_library ? n_units - n_units / 8 : divide_up(divide_up(whole, 2), unit);

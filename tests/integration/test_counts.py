@@ -286,6 +286,14 @@ def test_take_of_special_floats_and_of_nothing(w):
     fails(w, "bad-dtype", "outputs[0]", "take(a, i)", a=a, i=np.zeros(1))
 
 
+def test_known_indices_need_no_looking(w):
+    """As many as there are: a polynomial whose coefficients are taken from an array."""
+    c, x = np.arange(1.0, 13.0), np.linspace(-1, 1, 7)
+    text = " + ".join(f"take(c, {i}) * x**{i}" for i in range(12))
+    np.testing.assert_allclose(w.compute(text, c=c, x=x), np.polynomial.polynomial.polyval(x, c))
+    fails(w, "bad-index", "outputs[0]", "take(c, 12)", c=c)
+
+
 @pytest.mark.parametrize("dtype, given, found", [
     ("i8", [4, 5, -5], 5), ("i8", [4, -6, -5], -6), ("i8", [-2**63, 0], -2**63),
     ("i8", [2**63 - 1, 0], 2**63 - 1), ("u8", [2, 2**64 - 1], 2**64 - 1), ("u8", [5, 7, 6], 7),

@@ -345,6 +345,26 @@ def test_a_tiny_pool_gives_the_same_bytes(dtype):
         roomy.stop()
 
 
+@pytest.mark.parametrize("shape,dtype", [((656, 1127, 2249), "f4"), ((983, 1330, 957), "f4"),
+                                         ((253, 1050, 714), "f8")])
+def test_blocks_that_end_within_a_librarys_unit_have_no_parts(shape, dtype):
+    """Their ends would be elsewhere, and with them the order of additions."""
+    rows, depth, columns = shape
+    rng = np.random.default_rng(18)
+    a, b = (rng.normal(0, 9, s).astype(dtype) for s in ((rows, depth), (depth, columns)))
+    found = []
+    for pool in ("64M", "4M", "2M"):
+        daemon = Daemon(pool=pool)
+        try:
+            with daemon.connect() as w:
+                found.append(computed(w, "a @ b", np.zeros((rows, columns), dtype), a=a, b=b).tobytes())
+        except wire.Error as error:
+            assert error.code == "too-large-for-pool"
+        finally:
+            daemon.stop()
+    assert len(set(found)) == 1
+
+
 # -- generated ------------------------------------------------------------------------------------
 
 def some_layout(rng, held, name, shape):

@@ -89,7 +89,8 @@ const struct setting settings_table[SETTING_COUNT] = {
             .most = "24h",
             .is_reloadable = true,
             FIELD(client_timeout_ns),
-            .doc = "drop a client that leaves more than 4 MiB of replies unread for so long",
+            .doc =
+                "drop a client that leaves more than 4 MiB unread, and reads nothing, for so long",
             .why =
                 "Less where its user has more than user-replies; also one that has sent a part of "
                 "a message and not the rest. Both wait in the daemon's memory. A client that is "
@@ -133,9 +134,10 @@ const struct setting settings_table[SETTING_COUNT] = {
             .most = "1T",
             .is_reloadable = true,
             FIELD(message_memory_bytes),
-            .doc = "memory for large requests of all connections",
-            .why = "Beyond it those who hold much are not read from until others hold less: the "
-                   "daemon stays small, and nobody is refused.",
+            .doc = "memory for large requests of a user's connections",
+            .why = "Beyond it those that hold much are not read from until others hold less: the "
+                   "daemon stays small, and nobody is refused. All users together have twice as "
+                   "much.",
         },
 
     /* engine: what computes, and what the worker is given. */

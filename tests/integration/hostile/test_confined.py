@@ -106,3 +106,19 @@ def test_a_signal_from_inside_still_tells_what_failed(start):
                    outputs=[{"expr": "a"}])
         assert caught.value.code == "poisoned"
     assert f"signal {signal.SIGABRT.value}" in daemon.text() or "SIGABRT" in daemon.text()
+
+
+@pytest.mark.plain
+def test_the_drivers_helper_is_started_before_that(start, folder):
+    """Once, where a device's worker is there and the device's files are not."""
+    if os.path.exists("/dev/nvidia-uvm"):
+        pytest.skip("the files of the device are there")
+    helper, said = folder / "nvidia-modprobe", folder / "said"
+    helper.write_text(f"#!/bin/sh\necho \"$@\" >>{said}\ngrep -E 'NoNewPrivs|Seccomp:' /proc/$$/status >>{said}\n")
+    helper.chmod(0o755)
+    start(engine="cuda", env={"PATH": f"{folder}:{os.environ['PATH']}"})
+    words = said.read_text().split()
+    assert words == ["-c0", "-u", "NoNewPrivs:", "0", "Seccomp:", "0"]
+    said.unlink()
+    start(engine="cpu", env={"PATH": f"{folder}:{os.environ['PATH']}"})
+    assert not said.exists()

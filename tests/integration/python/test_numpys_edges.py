@@ -97,6 +97,14 @@ def test_truths_as_axes(gd, name, axis):
     check(gd, lambda x: function(x, *more, axis=axis), X)
 
 
+@pytest.mark.parametrize("axis", [float("inf"), float("nan"), [0]])
+def test_what_is_no_axis_of_a_norm(gd, axis):
+    with pytest.raises(TypeError):
+        np.linalg.norm(X, axis=axis)
+    with pytest.raises(TypeError, match="an axis is an integer"):
+        np.linalg.norm(gd.lazy(X), axis=axis)
+
+
 @pytest.mark.parametrize("axis", [True, np.True_, (True,)])
 def test_truths_as_axes_of_others(gd, axis):
     for call in (lambda x: np.concatenate([x, x], axis=axis), lambda x: np.stack([x, x], axis=axis),

@@ -15,9 +15,10 @@ of it.
                 |         |         |
                 +---------+---------+
 
-Blocks come roughly in order, those on both sides of a border by turns, so several boxes are kept,
-in as much memory as LIMIT_BYTES, or as one chunk of at most LIMIT_CHUNK_BYTES. Where a box would be
-larger the block is read alone. A block that lies across borders is put together from several boxes.
+Blocks come roughly in order, those on both sides of a border by turns, so several boxes are kept
+of each source, in LIMIT_BYTES of memory, or as one chunk of at most LIMIT_CHUNK_BYTES. Where a box
+would be larger the block is read alone. A block that lies across borders is put together from
+several boxes.
 
 Of a part of an array a box has only what is selected. One object serves one source of one job,
 whose blocks are asked for one at a time.

@@ -186,7 +186,7 @@ def _integer(op: str, axis: Any) -> int:
     """As NumPy's norm has it, of bools and floats, too."""
     try:
         return int(axis)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise WrongType(f"{op}: an axis is an integer, not {axis!r}", argument="axis",
                         expected="None, an integer or a tuple of integers",
                         found=repr(axis)) from None

@@ -1,6 +1,11 @@
 /* Datasets as outputs: into new and existing files, whole or not at all, beside what is there. */
 #include "support.h"
 
+#include "client/clock.h"
+#include "client/formats/file_claim.h"
+#include "client/formats/hdf5_names.h"
+#include "client/formats/hidden.h"
+
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/file.h>
@@ -439,7 +444,132 @@ Test(hdf5_output, that_is_discarded_keeps_its_place_while_others_may_write_to_it
     make_and_commit("r.h5:e", false, 2);
     write_late(fd, offset_bytes);
     expect("r.h5:e", 2);
+    cr_assert(eq(int, count_links("r.h5"), 5), "what is written to stays");
     close(fd);
+    make_and_commit("r.h5:f", false, 3);
+    cr_assert(eq(int, count_links("r.h5"), 5), "this process removes what it gave up");
+}
+
+static bool do_meet(uint64_t a_bytes, uint64_t b_bytes)
+{
+    return a_bytes < b_bytes + sizeof(double[1200]) && b_bytes < a_bytes + sizeof(double[1200]);
+}
+
+/* A file that gives places again that were freed before it was opened. */
+static void put_thrifty(const char *path)
+{
+    hid_t fcpl = H5Pcreate(H5P_FILE_CREATE);
+    cr_assert(H5Pset_file_space_strategy(fcpl, H5F_FSPACE_STRATEGY_FSM_AGGR, true, 1) >= 0);
+    hid_t file = H5Fcreate(path, H5F_ACC_EXCL, fcpl, H5P_DEFAULT);
+    cr_assert(file > 0);
+    H5Fclose(file);
+    H5Pclose(fcpl);
+}
+
+static void delete_link(const char *path, const char *name)
+{
+    hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+    cr_assert(file > 0 && H5Ldelete(file, name, H5P_DEFAULT) >= 0);
+    H5Fclose(file);
+}
+
+Test(hdf5_output, that_is_committed_claims_nothing_though_it_is_kept)
+{
+    put_thrifty("r.h5");
+    struct gad_array *array = make("r.h5:d", false, 1);
+    uint64_t offset_bytes = array->offset_bytes;
+    int fd = fcntl(array->fd, F_DUPFD_CLOEXEC, 3);
+    cr_assert(commit(array) == 0, "%s", last_error.message);
+    delete_link("r.h5", "d");
+    struct gad_array *next = make("r.h5:e", false, 2);
+    cr_assert(do_meet(next->offset_bytes, offset_bytes), "HDF5 gives the place again");
+    cr_assert(commit(next) == 0, "%s", last_error.message);
+    gad_array_release(next);
+    gad_array_release(array);
+    close(fd);
+    expect("r.h5:e", 2);
+}
+
+Test(hdf5_output, waits_for_a_place_that_others_have_freed_too_early)
+{
+    put_thrifty("r.h5");
+    struct gad_array *array = make("r.h5:d", false, 1);
+    cr_assert(commit(array) == 0, "%s", last_error.message);
+    uint64_t offset_bytes = array->offset_bytes;
+    gad_array_release(array);
+    int fd = open("r.h5", O_RDWR | O_CLOEXEC);
+    cr_assert(zero(int, file_claim(fd, offset_bytes, 9600, "r.h5", "d", &last_error)));
+    delete_link("r.h5", "d");
+    int64_t deadline = deadline_after_ms(300);
+    pid_t pid = fork(); /* the claim's last holder */
+    if (pid == 0) {
+        usleep(300000);
+        _exit(0);
+    }
+    close(fd);
+    array = make("r.h5:e", false, 2);
+    cr_assert(do_meet(array->offset_bytes, offset_bytes));
+    cr_assert(eq(i32, deadline_left_ms(deadline), 0), "until the claim was gone");
+    cr_assert(commit(array) == 0, "%s", last_error.message);
+    gad_array_release(array);
+    waitpid(pid, NULL, 0);
+    expect("r.h5:e", 2);
+}
+
+Test(hdf5_output, that_replaces_another_frees_no_place_to_which_somebody_writes)
+{
+    put_existing("r.h5", 0);
+    struct gad_array *array = make("r.h5:d", false, 1);
+    cr_assert(commit(array) == 0, "%s", last_error.message);
+    uint64_t offset_bytes = array->offset_bytes;
+    gad_array_release(array);
+    int fd = open("r.h5", O_RDWR | O_CLOEXEC);
+    cr_assert(zero(int, file_claim(fd, offset_bytes, 9600, "r.h5", "d", &last_error)));
+    make_and_commit("r.h5:d", true, 2);
+    cr_assert(eq(int, count_links("r.h5"), 5), "the old one stays, hidden");
+    array = make("r.h5:e", false, 3);
+    write_late(fd, offset_bytes);
+    cr_assert(commit(array) == 0, "%s", last_error.message);
+    gad_array_release(array);
+    expect("r.h5:d", 2);
+    expect("r.h5:e", 3);
+    close(fd);
+    make_and_commit("r.h5:f", false, 4);
+    cr_assert(eq(int, count_links("r.h5"), 6), "the old one went");
+}
+
+/* A hidden name of a process that has ended. */
+static void left_name(char *ret_name, size_t n_bytes)
+{
+    int ends[2];
+    char tag[HIDDEN_TAG_SIZE] = "";
+    cr_assert(zero(int, pipe(ends)));
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(hidden_tag(tag) || write(ends[1], tag, sizeof(tag)) != (ssize_t)sizeof(tag));
+    cr_assert(eq(i64, read(ends[0], tag, sizeof(tag)), sizeof(tag)));
+    close(ends[0]);
+    close(ends[1]);
+    waitpid(pid, NULL, 0);
+    snprintf(ret_name, n_bytes, HDF5_HIDDEN_PREFIX "%s", tag);
+}
+
+Test(hdf5_output, follows_no_links_that_others_have_hidden)
+{
+    char names[3][128];
+    put_existing("r.h5", 0);
+    cr_assert(zero(int, mkfifo("pipe.h5", 0600))); /* opening it would wait for ever */
+    hid_t file = H5Fopen("r.h5", H5F_ACC_RDWR, H5P_DEFAULT);
+    for (int i = 0; i < 3; i++)
+        left_name(names[i], sizeof(names[i]));
+    cr_assert(H5Lcreate_external("pipe.h5", "/x", file, names[0], H5P_DEFAULT, H5P_DEFAULT) >= 0);
+    cr_assert(H5Lcreate_soft("/a", file, names[1], H5P_DEFAULT, H5P_DEFAULT) >= 0);
+    cr_assert(H5Lcreate_soft("/nothing", file, names[2], H5P_DEFAULT, H5P_DEFAULT) >= 0);
+    H5Fclose(file);
+    make_and_commit("r.h5:d", false, 1);
+    cr_assert(eq(int, count_links("r.h5"), 4));
+    expect("r.h5:a", 0);
+    expect("r.h5:d", 1);
 }
 
 Test(hdf5_output, of_several_in_a_new_file_that_go_leave_the_others)
