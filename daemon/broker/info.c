@@ -154,8 +154,8 @@ void info_reply_info(struct session *session, uint32_t id, const struct info_ans
     message_begin_result(&broker->writer, id);
     msgpack_pack_map(p, 7);
     pack_key_str(p, "version", GPUARRAYD_VERSION);
-    pack_program(p);
     pack_key_u64(p, "pid", (uint64_t)getpid());
+    pack_program(p);
     pack_key_f64(p, "uptime_s", (double)(loop_now_ns() - broker->started_ns) / 1e9);
     pack_pool(p, workers_main(broker));
     pack_engines(p, broker, answers);
