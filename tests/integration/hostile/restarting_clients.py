@@ -112,8 +112,9 @@ def check(ok, what):
 
 
 def forever(what, name):
-    """what() again and again, each time within the patience."""
-    while not state.is_over and not state.wrong:
+    """what() again and again, each time within the patience, until it is over and something was done
+    after the last restart."""
+    while not (state.is_over and state.n_calm) and not state.wrong:
         with state.lock:
             state.begun[name] = time.monotonic()
         was_calm = state.is_calm
