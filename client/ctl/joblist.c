@@ -66,11 +66,11 @@ size_t joblist_print(const struct gad_job_status *jobs, size_t n_jobs)
         puts("no jobs");
         return 1;
     }
-    printf("%8s  %-9s  %13s  %9s  %s\n", "JOB", "STATE", "TILES", "RUNNING", "LABEL");
+    printf("%13s  %-9s  %13s  %9s  %s\n", "JOB", "STATE", "TILES", "RUNNING", "LABEL");
     for (size_t i = 0; i < n_jobs; i++) {
         char tiles[48];
         snprintf(tiles, sizeof(tiles), "%" PRIu64 "/%" PRIu64, jobs[i].tiles_done, jobs[i].n_tiles);
-        printf("%8" PRIu64 "  %-9s  %13s  %7.2f s  %s\n", jobs[i].job, jobs[i].state, tiles,
+        printf("%13" PRIu64 "  %-9s  %13s  %7.2f s  %s\n", jobs[i].job, jobs[i].state, tiles,
                jobs[i].running_s, jobs[i].label);
     }
     return n_jobs + 1;

@@ -6,10 +6,10 @@
  *                          |  +---- worker lost ----+  |  +--> DONE       +--> FAILED
  *                          +--> CANCELLED, FAILED      +--> CANCELLED, FAILED
  *
- * Ids increase and are never used again while the daemon lives. They begin at the hundredths of a
- * second since the machine started: a daemon that takes the place of another begins above the ids
- * of that one, unless they were given faster than that on average, and they stay short. A job is
- * looked up by its id or key inside its user: what belongs to another user does not exist. A job
+ * Ids increase and are never used again while the daemon lives. They begin at the time since
+ * the machine started, in units of 10 us: a daemon that takes the place of another begins above the
+ * ids of that one, which was not asked so often for so long. A job
+ * is looked up by its id or key inside its user: what belongs to another user does not exist. A job
  * that has ended stays as a record, so that a later job.wait or a repeated key finds its outcome;
  * per user as many records for as long as the limits say. Those of which somebody has got the
  * outcome go first: who submits a job and asks for it later must not lose it to another program of
@@ -92,11 +92,12 @@ uid_t job_uid(const struct job *job)
     return job->user->uid;
 }
 
-static uint64_t hundredths_since_boot(void)
+/* In units of 10 us: no daemon takes jobs faster than that. */
+static uint64_t time_since_boot(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_BOOTTIME, &now);
-    return (uint64_t)now.tv_sec * 100 + (uint64_t)now.tv_nsec / 10000000;
+    return (uint64_t)now.tv_sec * 100000 + (uint64_t)now.tv_nsec / 10000;
 }
 
 int jobs_new(struct jobs **ret_jobs)
@@ -105,7 +106,7 @@ int jobs_new(struct jobs **ret_jobs)
     if (!jobs)
         return -ENOMEM;
     list_init(&jobs->users);
-    jobs->last_id = hundredths_since_boot();
+    jobs->last_id = time_since_boot();
     jobs->limits = (struct jobs_limits){
         .max_kept = JOBS_MAX_KEPT, .kept_ns = JOBS_KEPT_NS, .unread_bytes = JOBS_UNREAD_BYTES};
     for (unsigned i = 0; i < N_ID_BUCKETS; i++)

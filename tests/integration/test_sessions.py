@@ -52,7 +52,7 @@ MASKS = [
     (r"(process|pid|PID:)( +)\d+( of \w+)?", r"\1\2#"),         # processes and their users
     (r"\bjob \d+", "job #"),                                     # jobs: counted from when it started
     (r"(?m)^\d{4,}$", "#"),
-    (r"(?m)^ *\d+  (queued|running|settling|done|failed|cancelled)", r"     JOB  \1"),
+    (r"(?m)^ *\d+  (queued|running|settling|done|failed|cancelled)", r"          JOB  \1"),
     (r"\bgpuarray(d|ctl) \d+\.\d+\.\d+", r"gpuarray\1 #"),       # versions
     (r"(HDF5|msgpack|json-c) \d[\d.]*", r"\1 #"),
     (r'"rates":\{[^}]*\}', '"rates":{#}'),                        # measured as it starts

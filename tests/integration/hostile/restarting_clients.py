@@ -20,6 +20,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 
 import numpy as np
 
@@ -123,8 +124,8 @@ def forever(what, name):
                 with state.lock:
                     state.n_done += 1
                     state.n_calm += was_calm
-        except Exception as error:  # noqa: B902 - the test reports it
-            state.wrong.append(f"{name}: {error!r}")
+        except Exception:  # noqa: B902 - the test reports it
+            state.wrong.append(f"{name}: {traceback.format_exc()}")
         with state.lock:
             del state.begun[name]
 
