@@ -6,10 +6,10 @@
  *                          |  +---- worker lost ----+  |  +--> DONE       +--> FAILED
  *                          +--> CANCELLED, FAILED      +--> CANCELLED, FAILED
  *
- * Ids increase and are never used again while the daemon lives. They begin at the time since
- * the machine started, in units of 10 us: a daemon that takes the place of another begins above the
- * ids of that one, which was not asked so often for so long. A job
- * is looked up by its id or key inside its user: what belongs to another user does not exist. A job
+ * Ids increase and are never used again while the daemon lives. They begin at the time since the
+ * machine started, in units of 10 us. No daemon takes jobs faster than that, so one that takes the
+ * place of another begins above its ids. A job is looked up by its id or key inside its user: what
+ * belongs to another user does not exist. A job
  * that has ended stays as a record, so that a later job.wait or a repeated key finds its outcome;
  * per user as many records for as long as the limits say. Those of which somebody has got the
  * outcome go first: who submits a job and asks for it later must not lose it to another program of
