@@ -55,6 +55,23 @@ Test(job, only_the_moves_of_the_table_are_allowed)
                          allowed[from][to] == '1'));
 }
 
+/* As fast as a daemon may take them, in the tenth of a second for which it was there. */
+Test(job, numbers_are_those_of_no_daemon_before, .init = set_up, .fini = tear_down)
+{
+    uint64_t last = 0;
+    for (int i = 0; i < 2000; i++) {
+        struct job *job = add(1, "");
+        last = job->id;
+        job_discard(jobs, job);
+    }
+    usleep(100000);
+    tear_down();
+    set_up();
+    struct job *job = add(1, "");
+    cr_assert(lt(u64, last, job->id));
+    job_discard(jobs, job);
+}
+
 Test(job, is_found_by_its_id_inside_its_user_only, .init = set_up, .fini = tear_down)
 {
     struct job *first = add(1, ""), *second = add(2, "");
