@@ -1,7 +1,7 @@
 /** gpuarrayd: jobs of other processes of the same user. Included by gpuarrayd.h.
  *
- * The daemon knows every job by its number (gad_job_id()), whichever connection it came over: it can
- * be looked at, waited for and cancelled from anywhere.
+ * The daemon knows every job by its number (gad_job_id()), whichever connection it came over: it
+ * can be looked at, waited for and cancelled from anywhere.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /* An engine's measured rates on the wire: in worker.ready, job.start and server.info. */
 #pragma once
 
-#include "kernels/plan.h"
-#include "proto/message.h"
+#include "kernels/plan/plan.h"
+#include "proto/wire/message.h"
 
 /* "rates": {...}, one pair of a map. */
 void pack_rates(msgpack_packer *p, const struct plan_rates *rates);

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "proto/array.h"
-#include "proto/message.h"
+#include "proto/wire/message.h"
 
 #include <stdint.h>
 

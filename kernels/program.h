@@ -18,7 +18,7 @@
  */
 #pragma once
 
-#include "kernels/kth_place.h"
+#include "kernels/common/kth_place.h"
 #include "proto/array.h"
 #include "proto/ops.h"
 #include "proto/request.h"
@@ -175,7 +175,7 @@ struct pass {
 /* A matrix product, C = left @ right as numpy.matmul, with expressions of the operands as they are
  * read and of C as it is written. A program has one at most, and then one output, and three passes
  * that are not walked one after the other, but box by box between the steps of the product
- * (kernels/product.h):
+ * (kernels/products/product.h):
  *
  *     PRODUCT_LEFT     shape (batch..., rows, depth), or (depth) of a vector: the left operand
  *     PRODUCT_RIGHT    shape (batch..., depth, columns), or (depth): the right one

@@ -12,7 +12,7 @@
  */
 #include "proto/array.h"
 
-#include "proto/ring.h"
+#include "proto/wire/ring.h"
 #include "proto/util.h"
 
 #include <inttypes.h>

@@ -46,7 +46,7 @@ struct location {
             int64_t chunk_shape[ARRAY_MAX_NDIM];
         } file;
         struct {
-            uint32_t ring_fd_index;    /* sealed memfd, see proto/ring.h */
+            uint32_t ring_fd_index;    /* sealed memfd, see proto/wire/ring.h */
             uint32_t request_fd_index; /* eventfd, worker to client */
             uint32_t done_fd_index;    /* eventfd, client to worker */
             uint32_t n_slots;
@@ -89,7 +89,8 @@ int64_t array_n_bytes(const struct array *array); /* n_elements x item size */
  * Valid only after array_check(). */
 void array_extent(const struct array *array, int64_t *ret_low, int64_t *ret_high);
 
-/* In which its elements are stored, or NULL: files' own and those of a client that provides them. */
+/* In which its elements are stored, or NULL: files' own and those of a client that provides them.
+ */
 const int64_t *array_chunk_shape(const struct array *array);
 
 /* C- or Fortran-contiguous (dimensions of 1 do not count). */

@@ -13,8 +13,8 @@
  */
 #include "proto/array_decode.h"
 
-#include "proto/message.h"
-#include "proto/ring.h"
+#include "proto/wire/message.h"
+#include "proto/wire/ring.h"
 #include "proto/util.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* Decoding one array of several that share a message's descriptors. Inside proto/. */
 #pragma once
 
-#include "proto/frame.h"
+#include "proto/wire/frame.h"
 #include "proto/request.h"
 
 struct used_fds { /* zeroed: none */

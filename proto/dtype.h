@@ -23,7 +23,8 @@ enum dtype {
 };
 
 /* One value of any dtype; which member holds it is said by the dtype beside it. Integers narrower
- * than 64 bits are kept sign- or zero-extended in i64/u64; bool is 0 or 1 in u64; float32 in f32. */
+ * than 64 bits are kept sign- or zero-extended in i64/u64; bool is 0 or 1 in u64; float32 in f32.
+ */
 union scalar {
     int64_t i64;
     uint64_t u64;

@@ -8,7 +8,7 @@
 
 #include "proto/gpuarrayd-status.h"
 
-#define GAD_MUST_CHECK __attribute__((warn_unused_result))
+#define GAD_MUST_CHECK   __attribute__((warn_unused_result))
 #define GAD_PRINTF(f, a) __attribute__((format(printf, f, a)))
 
 /* Fills status, argument (may be NULL) and message; clears expected and found. Returns `status`,

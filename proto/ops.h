@@ -43,13 +43,13 @@ enum op_rule {
     OP_RULE_LOGSUMEXP,  /* reduction; a floating function */
     OP_RULE_RANDOM,     /* random numbers; parameters are cast to their dtype */
     OP_RULE_RANDOM_INTEGERS, /* random integers; parameters are integers */
-    OP_RULE_SCAN,       /* running along an axis; dtypes as OP_RULE_SUM */
-    OP_RULE_BINCOUNT,   /* integers in; int64 out, or with weights float64 */
-    OP_RULE_HISTOGRAM,  /* numbers in; int64 or float64 out, edges float */
-    OP_RULE_TABLE,      /* one argument is looked up in the other, which has one axis */
-    OP_RULE_QUANTILE,   /* reduction; integers and bool become float64 */
-    OP_RULE_MATMUL,     /* common dtype; of bools: or of ands */
-    OP_RULE_INTERNAL,   /* an instruction without a name in expressions */
+    OP_RULE_SCAN,            /* running along an axis; dtypes as OP_RULE_SUM */
+    OP_RULE_BINCOUNT,        /* integers in; int64 out, or with weights float64 */
+    OP_RULE_HISTOGRAM,       /* numbers in; int64 or float64 out, edges float */
+    OP_RULE_TABLE,           /* one argument is looked up in the other, which has one axis */
+    OP_RULE_QUANTILE,        /* reduction; integers and bool become float64 */
+    OP_RULE_MATMUL,          /* common dtype; of bools: or of ands */
+    OP_RULE_INTERNAL,        /* an instruction without a name in expressions */
 };
 
 enum op {

@@ -21,7 +21,7 @@
 #pragma once
 
 #include "proto/array.h"
-#include "proto/message.h"
+#include "proto/wire/message.h"
 
 #define REQUEST_MAX_ARGS       64
 #define REQUEST_MAX_OUTPUTS    16

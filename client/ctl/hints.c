@@ -10,7 +10,7 @@
  */
 #include "client/ctl/ctl.h"
 
-#include "proto/message.h"
+#include "proto/wire/message.h"
 
 #include <grp.h>
 #include <pwd.h>

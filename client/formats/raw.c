@@ -5,10 +5,10 @@
  *
  * Called by format.c.
  */
-#include "client/formats/file_array.h"
-#include "client/formats/file_source.h"
+#include "client/formats/files/file_array.h"
+#include "client/formats/files/file_source.h"
 #include "client/formats/format_impl.h"
-#include "client/formats/plain_output.h"
+#include "client/formats/files/plain_output.h"
 #include "proto/util.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* The public way to a file: the arguments are checked here, the formats do the rest. */
 #include "client/formats/formats.h"
-#include "client/lib/memory.h"
+#include "client/lib/memory/memory.h"
 
 static enum gad_status check_call(const char *spec, struct gad_array **ret_array,
                                   struct gad_error *error)

@@ -3,9 +3,9 @@
  * The text is put together once, from what the loaded libraries say of themselves, and stays: so it
  * can be given out from any thread without an owner. Called by programs that report on themselves.
  */
-#include "client/formats/hdf5_version.h"
+#include "client/formats/hdf5/hdf5_version.h"
 #include "client/gpuarrayd.h"
-#include "proto/message.h"
+#include "proto/wire/message.h"
 
 #include <json-c/json.h>
 #include <msgpack.h>

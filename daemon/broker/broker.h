@@ -1,17 +1,17 @@
 /* The broker: what its modules share. One loop, one thread. */
 #pragma once
 
-#include "daemon/broker/account.h"
+#include "daemon/broker/sessions/account.h"
 #include "daemon/broker/workers/engines.h"
-#include "daemon/broker/job.h"
+#include "daemon/broker/jobs/job.h"
 #include "daemon/broker/list.h"
 #include "daemon/broker/loop.h"
-#include "daemon/broker/metrics.h"
-#include "daemon/broker/mounts.h"
+#include "daemon/broker/numbers/metrics.h"
+#include "daemon/broker/sessions/mounts.h"
 #include "daemon/broker/config/options.h"
-#include "daemon/broker/queue.h"
-#include "kernels/plan.h"
-#include "proto/message.h"
+#include "daemon/broker/jobs/queue.h"
+#include "kernels/plan/plan.h"
+#include "proto/wire/message.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -6,9 +6,9 @@
  */
 #define LOG_TOPIC "main"
 #include "daemon/broker/broker.h"
-#include "daemon/broker/closer.h"
-#include "daemon/broker/log.h"
-#include "daemon/broker/notify.h"
+#include "daemon/broker/host/closer.h"
+#include "daemon/broker/host/log.h"
+#include "daemon/broker/host/notify.h"
 #include "daemon/broker/config/options.h"
 #include "daemon/confine.h"
 #include "proto/util.h"

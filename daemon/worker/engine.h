@@ -8,9 +8,9 @@
  */
 #pragma once
 
-#include "daemon/worker/tile.h"
-#include "kernels/plan.h"
-#include "proto/message.h"
+#include "daemon/worker/jobs/tile.h"
+#include "kernels/plan/plan.h"
+#include "proto/wire/message.h"
 
 struct engine;
 struct sched;

@@ -7,8 +7,8 @@
  * Called by the programs, which then leave with one of daemon/worker_exit.h.
  */
 #include "daemon/worker/failed.h"
-#include "proto/conn.h"
-#include "proto/message.h"
+#include "proto/wire/conn.h"
+#include "proto/wire/message.h"
 #include "proto/util.h"
 
 #include <fcntl.h>

@@ -12,8 +12,8 @@
  * What a client's request makes the main thread do is done with the job in the crash page, so that
  * a request at which it faults or hangs is known as the one that did it.
  */
-#include "daemon/worker/nodes.h"
-#include "daemon/worker/ring.h"
+#include "daemon/worker/jobs/nodes.h"
+#include "daemon/worker/io/ring.h"
 #include "daemon/worker/worker.h"
 #include "proto/util.h"
 

@@ -16,8 +16,8 @@
  * Called as the worker starts, before it is ready.
  */
 #include "daemon/worker/measure.h"
-#include "daemon/worker/port.h"
-#include "kernels/cpu/multiply.h"
+#include "daemon/worker/io/port.h"
+#include "kernels/cpu/multiply/multiply.h"
 #include "proto/util.h"
 
 #include <pthread.h>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/cpu/engine.h"
-#include "kernels/plan.h"
+#include "kernels/plan/plan.h"
 
 /* Runs work(argument, thread) in n_threads threads that begin together. Returns the nanoseconds
  * from there until the last has ended; 0 where no thread could be started. */

@@ -14,7 +14,7 @@
  *
  * Started and ended by the scheduler.
  */
-#include "daemon/worker/scheduler_internal.h"
+#include "daemon/worker/turns/scheduler_internal.h"
 #include "proto/util.h"
 
 #include <time.h>

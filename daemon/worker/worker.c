@@ -13,7 +13,7 @@
  */
 #include "daemon/worker/worker.h"
 #include "daemon/worker/lastwords.h"
-#include "kernels/programs.h"
+#include "kernels/expr/programs.h"
 #include "proto/util.h"
 
 #include <string.h>

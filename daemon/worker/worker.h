@@ -3,9 +3,9 @@
 #pragma once
 
 #include "daemon/worker/engine.h"
-#include "daemon/worker/scheduler.h"
-#include "daemon/worker/starts.h"
-#include "proto/conn.h"
+#include "daemon/worker/turns/scheduler.h"
+#include "daemon/worker/turns/starts.h"
+#include "proto/wire/conn.h"
 
 struct worker_config {
     int fd_take;       /* connected to the broker */

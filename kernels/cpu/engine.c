@@ -5,9 +5,9 @@
  * keeps nothing. On processors other than x86-64 there are the plain level and the baseline, which
  * is the same source vectorised for the processor that the build was for.
  */
-#include "kernels/cpu/run.h"
+#include "kernels/cpu/run/run.h"
 
-#include "kernels/cpu/multiply_kernels.h"
+#include "kernels/cpu/multiply/multiply_kernels.h"
 #include "proto/util.h"
 
 #define LEVEL(id, name)                                                                            \

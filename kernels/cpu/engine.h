@@ -7,7 +7,7 @@
 #pragma once
 
 #include "kernels/program.h"
-#include "kernels/reduce.h"
+#include "kernels/reductions/reduce.h"
 
 enum cpu_level { CPU_LEVEL_PLAIN, CPU_LEVEL_BASELINE, CPU_LEVEL_AVX2, CPU_LEVEL_AVX512 };
 

@@ -27,7 +27,7 @@
  */
 #pragma once
 
-#include "kernels/kth_place.h"
+#include "kernels/common/kth_place.h"
 
 #include <stdbool.h>
 #include <stdint.h>

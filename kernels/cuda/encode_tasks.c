@@ -1,8 +1,9 @@
 /* The tasks of a pass: what the kernels behind the interpreter do, and where in a node it is left.
  *
  * Reductions along axes come first, then counts, one task each; then scans, one for each output. A
- * node on the device has planes as kernels/reduce.h says, but of tasks alone: what the interpreter
- * reduces is in the blocks' results. The planes lie where those of the tile's largest grain do.
+ * node on the device has planes as kernels/reductions/reduce.h says, but of tasks alone: what the
+ * interpreter reduces is in the blocks' results. The planes lie where those of the tile's largest
+ * grain do.
  *
  * Called by encode.c and tile.c.
  */

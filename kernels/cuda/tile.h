@@ -10,8 +10,9 @@
  * its number of elements alone. Where all axes are reduced each block leaves what it has taken in,
  * and the host combines them in order. Reductions where some are kept, counts and scans are tasks
  * of other kernels: they read operands where they are and values that were computed where the first
- * kernel has stored them, and make the grain's node (kernels/reduce.h), or write its outputs and
- * leave the scans' states: the bits depend on nothing but the grain and the states before it.
+ * kernel has stored them, and make the grain's node (kernels/reductions/reduce.h), or write its
+ * outputs and leave the scans' states: the bits depend on nothing but the grain and the states
+ * before it.
  *
  * Pure code on the host's memory: no CUDA call but in cuda_tile_launch(). Not thread-safe; the
  * struct may go from thread to thread.
@@ -21,7 +22,7 @@
 #include "kernels/cpu/engine.h"
 #include "kernels/cuda/encode.h"
 #include "kernels/cuda/interpreter.h"
-#include "kernels/geometry.h"
+#include "kernels/grains/geometry.h"
 
 #define CUDA_TILE_ALIGN      256u /* of every operand's box in the slot */
 #define CUDA_TILE_MAX_GRAINS 256u

@@ -14,7 +14,7 @@
  *
  * Called by the broker's loop and the worker's main thread, each with a table of its own.
  */
-#include "kernels/programs.h"
+#include "kernels/expr/programs.h"
 #include "kernels/expr/internal.h"
 #include "proto/util.h"
 

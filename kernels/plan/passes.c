@@ -10,7 +10,7 @@
  * All numbers come from a client: counts of elements and bytes are multiplied with checks. Called
  * by carry.c.
  */
-#include "kernels/plan/cutter.h"
+#include "kernels/grains/cutter.h"
 #include "kernels/plan/planner.h"
 #include "proto/util.h"
 

@@ -1,7 +1,7 @@
 /* What the parts of the planner share: the job in hand, and the pass in hand. */
 #pragma once
 
-#include "kernels/plan.h"
+#include "kernels/plan/plan.h"
 
 #define PLANNER_MAX_OPERANDS (REQUEST_MAX_ARGS + REQUEST_MAX_OUTPUTS)
 #define PLANNER_CARRY_ALIGN  64

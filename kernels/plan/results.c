@@ -11,7 +11,7 @@
  *
  * Called by the worker: once a chain, and once a grain of a pass that reads results.
  */
-#include "kernels/plan.h"
+#include "kernels/plan/plan.h"
 #include "proto/util.h"
 
 #include <assert.h>

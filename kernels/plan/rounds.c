@@ -25,7 +25,7 @@
  *
  * Called by carry.c. Pure code.
  */
-#include "kernels/plan/cutter.h"
+#include "kernels/grains/cutter.h"
 #include "kernels/plan/planner.h"
 #include "proto/util.h"
 

@@ -23,7 +23,7 @@
  *
  * Called by passes.c.
  */
-#include "kernels/plan/cutter.h"
+#include "kernels/grains/cutter.h"
 #include "kernels/plan/planner.h"
 #include "proto/util.h"
 

@@ -7,7 +7,7 @@
  */
 #include "tests/bench/bulk.h"
 
-#include "kernels/cpu/run.h"
+#include "kernels/cpu/run/run.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* The small job of the benchmarks: sqrt(a) of 1,000 float64, inline both ways, as a ready body. */
 #pragma once
 
-#include "proto/conn.h"
-#include "proto/message.h"
+#include "proto/wire/conn.h"
+#include "proto/wire/message.h"
 #include "proto/request.h"
 
 #include <stdint.h>

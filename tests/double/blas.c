@@ -1,14 +1,14 @@
-/* A test double of cuBLAS: what kernels/cuda/blas.c calls, linked in the place of blas_library.c,
- * which finds the library. Multiplications are kernels of the double: put into the handle's stream,
- * checked for order, with all faults of launches. Each element of the result is a sum in the dtype,
- * in order of the depth.
+/* A test double of cuBLAS: what kernels/cuda/product/blas.c calls, linked in the place of
+ * blas_library.c, which finds the library. Multiplications are kernels of the double: put into the
+ * handle's stream, checked for order, with all faults of launches. Each element of the result is a
+ * sum in the dtype, in order of the depth.
  *
  * It insists on what the real one leaves to its caller: a workspace, set after the stream, without
  * which a multiplication would allocate. The workspace itself is not touched.
  */
 #include "tests/double/internal.h"
 
-#include "kernels/cuda/blas.h"
+#include "kernels/cuda/product/blas.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * be set is in double.c. cuda_host_launch() is here too. */
 #pragma once
 
-#include "kernels/cuda/host_launch.h"
+#include "tests/double/host_launch.h"
 
 /* Counters of this process. With stats=PATH they are the content of the file PATH.DEVICE, live, as
  * native 64-bit words in this order. */

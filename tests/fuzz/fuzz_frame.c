@@ -5,7 +5,7 @@
  * handed out is one that msgpack-c decodes, every descriptor that arrived is either in a frame or
  * closed through the callback, once.
  */
-#include "proto/conn.h"
+#include "proto/wire/conn.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <assert.h>

@@ -3,7 +3,7 @@
  * Checked: a header that is accepted has sane numbers, and is read back the same after it was
  * written; one that is refused says why.
  */
-#include "client/formats/npy_header.h"
+#include "client/formats/npy/npy_header.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <assert.h>

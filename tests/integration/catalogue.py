@@ -363,7 +363,7 @@ def step_of(value, dtype):
 def sum_bound(terms, is_by_pairs=True):
     """How far from exact a sum of these may be, in float64: as many roundings of at most all of it as
     a term goes through. By pairs these are 16 in a lane, 4 of lanes, then one for each doubling, and
-    some at the ends of grains (kernels/cpu/reduce_sums.c); else one for each term."""
+    some at the ends of grains (kernels/cpu/levels/reduce_sums.c); else one for each term."""
     n = len(terms)
     roundings = 24 + np.log2(max(n / 256, 1)) if is_by_pairs else n
     return roundings * np.finfo("f8").eps / 2 * math.fsum(np.abs(terms).tolist())

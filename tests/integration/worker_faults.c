@@ -13,7 +13,7 @@
  * Linked with the worker's own main and library; the function here takes the place of the empty one
  * there. Never installed.
  */
-#include "daemon/worker/tile.h"
+#include "daemon/worker/jobs/tile.h"
 #include "tests/integration/worker_escape.h"
 
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "client/ctl/agent/agents.h"
-#include "client/ctl/run.h"
+#include "client/ctl/run/run.h"
 
 /* What the agent tells the one that waits for the job's number: a byte when it has begun, then
  * this. */

@@ -16,8 +16,8 @@
 #define LOG_TOPIC "reload"
 #include "daemon/broker/config/reload.h"
 #include "daemon/broker/broker.h"
-#include "daemon/broker/log.h"
-#include "daemon/broker/notify.h"
+#include "daemon/broker/host/log.h"
+#include "daemon/broker/host/notify.h"
 #include "daemon/broker/config/options.h"
 #include "proto/util.h"
 

@@ -2,7 +2,7 @@
  * about them. A setting's name is its key in the file and, with two dashes, its option. */
 #pragma once
 
-#include "daemon/broker/log.h"
+#include "daemon/broker/host/log.h"
 #include "proto/request.h"
 
 #include <stdbool.h>

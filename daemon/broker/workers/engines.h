@@ -2,7 +2,7 @@
  * and rates) and over what they have in hand. */
 #pragma once
 
-#include "kernels/plan.h"
+#include "kernels/plan/plan.h"
 #include "proto/request.h"
 
 #define ENGINES_MAX      17u /* the CPU's and one a device */

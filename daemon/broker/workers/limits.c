@@ -12,7 +12,7 @@
  * Called by worker.c, messages.c, submit.c and finish.c.
  */
 #include "daemon/broker/workers/worker_impl.h"
-#include "daemon/broker/dispatch.h"
+#include "daemon/broker/jobs/dispatch.h"
 #include "daemon/memory.h"
 #include "daemon/poolmap.h"
 #include "proto/util.h"

@@ -8,11 +8,11 @@
  * Called by worker.c.
  */
 #define LOG_TOPIC "worker"
-#include "daemon/broker/closer.h"
-#include "daemon/broker/dispatch.h"
-#include "daemon/broker/info.h"
-#include "daemon/broker/log.h"
-#include "daemon/broker/region.h"
+#include "daemon/broker/host/closer.h"
+#include "daemon/broker/jobs/dispatch.h"
+#include "daemon/broker/numbers/info.h"
+#include "daemon/broker/host/log.h"
+#include "daemon/broker/sessions/region.h"
 #include "daemon/broker/workers/worker_impl.h"
 #include "daemon/broker/workers/workers.h"
 #include "daemon/crashpage.h"

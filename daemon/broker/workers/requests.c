@@ -7,9 +7,9 @@
  * Called by dispatch.c, region.c, info.c and broker.c.
  */
 #define LOG_TOPIC "worker"
-#include "daemon/broker/closer.h"
-#include "daemon/broker/log.h"
-#include "daemon/broker/region.h"
+#include "daemon/broker/host/closer.h"
+#include "daemon/broker/host/log.h"
+#include "daemon/broker/sessions/region.h"
 #include "daemon/broker/workers/worker_impl.h"
 #include "daemon/rates.h"
 #include "proto/util.h"

@@ -8,8 +8,8 @@
  * Called by worker.c.
  */
 #define LOG_TOPIC "worker"
-#include "daemon/broker/closer.h"
-#include "daemon/broker/log.h"
+#include "daemon/broker/host/closer.h"
+#include "daemon/broker/host/log.h"
 #include "daemon/broker/workers/worker_impl.h"
 #include "daemon/crashpage.h"
 #include "proto/util.h"

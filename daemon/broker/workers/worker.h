@@ -2,9 +2,9 @@
 #pragma once
 
 #include "daemon/broker/workers/engines.h"
-#include "daemon/broker/job.h"
+#include "daemon/broker/jobs/job.h"
 #include "daemon/broker/workers/strikes.h"
-#include "proto/message.h"
+#include "proto/wire/message.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -5,7 +5,7 @@
 #include "daemon/broker/broker.h"
 #include "daemon/broker/workers/pending.h"
 #include "daemon/broker/workers/worker.h"
-#include "proto/conn.h"
+#include "proto/wire/conn.h"
 
 #define MAX_FAILED_STARTS 5u /* in a row: then the program is not believed in, see worker.c */
 

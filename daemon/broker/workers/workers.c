@@ -18,9 +18,9 @@
 #define LOG_TOPIC "workers"
 #include "daemon/broker/workers/workers.h"
 #include "daemon/broker/broker.h"
-#include "daemon/broker/dispatch.h"
-#include "daemon/broker/log.h"
-#include "daemon/broker/region.h"
+#include "daemon/broker/jobs/dispatch.h"
+#include "daemon/broker/host/log.h"
+#include "daemon/broker/sessions/region.h"
 #include "proto/util.h"
 
 #include <stdio.h>

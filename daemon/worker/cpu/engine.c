@@ -9,7 +9,7 @@
 #include "daemon/memory.h"
 #include "daemon/poolmap.h"
 #include "daemon/worker/measure.h"
-#include "kernels/cpu/multiply.h"
+#include "kernels/cpu/multiply/multiply.h"
 #include "proto/util.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
 /* gpuarrayd-worker-cpu: the worker with the CPU as its engine. See program.h. */
 #include "daemon/confine.h"
 #include "daemon/worker/cpu/engine.h"
-#include "daemon/worker/program.h"
-#include "kernels/cpu/multiply.h"
+#include "daemon/worker/jobs/program.h"
+#include "kernels/cpu/multiply/multiply.h"
 #include "proto/util.h"
 
 #include <errno.h>

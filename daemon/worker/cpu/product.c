@@ -7,10 +7,10 @@
  *
  * Called by the CPU engine's turns and reads (tile.c).
  */
-#include "daemon/worker/product.h"
+#include "daemon/worker/jobs/product.h"
 #include "daemon/worker/cpu/engine.h"
-#include "daemon/worker/scheduler.h"
-#include "kernels/cpu/multiply.h"
+#include "daemon/worker/turns/scheduler.h"
+#include "kernels/cpu/multiply/multiply.h"
 
 bool product_is_direct(const struct tile *t)
 {

@@ -13,12 +13,12 @@
  * Called by compute and I/O threads, and by the main thread for small jobs.
  */
 #include "daemon/worker/cpu/engine.h"
-#include "daemon/worker/journal.h"
-#include "daemon/worker/nodes.h"
-#include "daemon/worker/product.h"
-#include "daemon/worker/ring.h"
-#include "daemon/worker/scheduler.h"
-#include "daemon/worker/strips.h"
+#include "daemon/worker/jobs/journal.h"
+#include "daemon/worker/jobs/nodes.h"
+#include "daemon/worker/jobs/product.h"
+#include "daemon/worker/io/ring.h"
+#include "daemon/worker/turns/scheduler.h"
+#include "daemon/worker/jobs/strips.h"
 #include "proto/util.h"
 
 #include <assert.h>

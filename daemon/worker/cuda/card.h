@@ -11,10 +11,10 @@
 #pragma once
 
 #include "daemon/worker/cuda/memory.h"
-#include "kernels/cuda/multiply.h"
+#include "kernels/cuda/product/multiply.h"
 #include "kernels/cuda/runtime.h"
-#include "kernels/plan.h"
-#include "proto/message.h"
+#include "kernels/plan/plan.h"
+#include "proto/wire/message.h"
 
 #define CARD_MIN_DEPTH      3u
 #define CARD_MAX_DEPTH      16u

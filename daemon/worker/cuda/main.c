@@ -6,7 +6,7 @@
 #include "daemon/confine.h"
 #include "daemon/worker/cuda/engine.h"
 #include "daemon/worker/failed.h"
-#include "daemon/worker/program.h"
+#include "daemon/worker/jobs/program.h"
 #include "daemon/worker_exit.h"
 #include "proto/util.h"
 

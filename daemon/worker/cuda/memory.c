@@ -17,7 +17,7 @@
  * Called by card.c; refresh and pack by the main thread alone.
  */
 #include "daemon/worker/cuda/memory.h"
-#include "daemon/worker/port.h"
+#include "daemon/worker/io/port.h"
 #include "proto/util.h"
 
 #include <inttypes.h>

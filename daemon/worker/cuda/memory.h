@@ -3,7 +3,7 @@
 
 #include "daemon/worker/cuda/nvml.h"
 #include "kernels/cuda/runtime.h"
-#include "proto/message.h"
+#include "proto/wire/message.h"
 
 #define CARD_MAX_HOLDERS 8u
 

@@ -20,7 +20,7 @@
  */
 #include "daemon/worker/cuda/engine.h"
 #include "daemon/worker/cuda/fault.h"
-#include "daemon/worker/scheduler.h"
+#include "daemon/worker/turns/scheduler.h"
 #include "proto/util.h"
 
 #include <string.h>

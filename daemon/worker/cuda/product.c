@@ -1,4 +1,5 @@
-/* The turns of a matrix product that are no tiles with a slot on the device (kernels/product.h).
+/* The turns of a matrix product that are no tiles with a slot on the device
+ * (kernels/products/product.h).
  *
  * LOADs and STOREs are (tile.c). A MULTIPLY is given to the device, where panels and C are: it has
  * no slot and copies nothing. MARKs and APPLYs are the host's alone. So are turns for which there
@@ -11,8 +12,8 @@
  * pipeline's lock.
  */
 #include "daemon/worker/cuda/engine.h"
-#include "daemon/worker/journal.h"
-#include "daemon/worker/product.h"
+#include "daemon/worker/jobs/journal.h"
+#include "daemon/worker/jobs/product.h"
 
 #include <errno.h>
 

@@ -18,7 +18,7 @@
  */
 #include "daemon/worker/cuda/rates.h"
 #include "daemon/worker/measure.h"
-#include "daemon/worker/port.h"
+#include "daemon/worker/io/port.h"
 #include "kernels/cuda/tile.h"
 #include "proto/util.h"
 

@@ -23,7 +23,7 @@
 #include "daemon/worker/cuda/registered.h"
 #include "daemon/worker/cuda/fault.h"
 #include "daemon/worker/cuda/sizes.h"
-#include "daemon/worker/port.h"
+#include "daemon/worker/io/port.h"
 #include "proto/util.h"
 
 #include <assert.h>

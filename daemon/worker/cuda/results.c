@@ -15,7 +15,7 @@
  */
 #include "daemon/worker/cuda/results.h"
 #include "daemon/worker/cuda/boxcopy.h"
-#include "daemon/worker/nodes.h"
+#include "daemon/worker/jobs/nodes.h"
 #include "proto/util.h"
 
 static const struct geometry *geometry_of(const struct tile *t)

@@ -2,7 +2,7 @@
  */
 #pragma once
 
-#include "daemon/worker/tile.h"
+#include "daemon/worker/jobs/tile.h"
 #include "kernels/cuda/tile.h"
 
 struct cuda_result {

@@ -13,7 +13,7 @@
  * Called by card.c.
  */
 #include "daemon/worker/cuda/sizes.h"
-#include "kernels/cuda/multiply.h"
+#include "kernels/cuda/product/multiply.h"
 #include "kernels/cuda/tile.h"
 #include "proto/util.h"
 

@@ -26,9 +26,9 @@
 #include "daemon/worker/cuda/boxcopy.h"
 #include "daemon/worker/cuda/engine.h"
 #include "daemon/worker/cuda/results.h"
-#include "daemon/worker/nodes.h"
-#include "daemon/worker/product.h"
-#include "daemon/worker/ring.h"
+#include "daemon/worker/jobs/nodes.h"
+#include "daemon/worker/jobs/product.h"
+#include "daemon/worker/io/ring.h"
 #include "proto/util.h"
 
 #include <assert.h>

@@ -1,6 +1,6 @@
 /* Integers: division, divisors, powers, counts of bits, and floats that become integers. The CPU
- * engine's rules (kernels/cpu/integer.c, cast.c): nothing traps and everything is defined, on the
- * host too. Division by zero gives 0; the least integer by -1 gives itself, remainder 0. */
+ * engine's rules (kernels/cpu/levels/integer.c, cast.c): nothing traps and everything is defined,
+ * on the host too. Division by zero gives 0; the least integer by -1 gives itself, remainder 0. */
 #pragma once
 
 #include "kernels/cuda/device/device.h"

@@ -1,7 +1,7 @@
 /* Looking things up in tables, and floats as integers of the same order: the CPU engine's rules
- * (kernels/cpu/table.c, key.c). A search halves what is left of the table; of one that is not in
- * order the result is some number from 0 to its length. NaN is the largest number. Nothing outside
- * of a table is read, whatever is looked up. */
+ * (kernels/cpu/levels/table.c, key.c). A search halves what is left of the table; of one that is
+ * not in order the result is some number from 0 to its length. NaN is the largest number. Nothing
+ * outside of a table is read, whatever is looked up. */
 #pragma once
 
 #include "kernels/cuda/device/math_bits.h"

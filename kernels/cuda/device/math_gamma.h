@@ -7,7 +7,7 @@
  * where R(t) = 1 / gamma(1 + t) is its Taylor series (Abramowitz & Stegun 6.1.34), exact to float64
  * for |t| <= 1/2. lgamma is the logarithm of that up to |x| = 6 and beyond it Stirling's series
  * (A&S 6.1.41), with the reflection lgamma(-y) = log(pi / (y |sin(pi t)|)) - lgamma(y) (6.1.17)
- * below zero. The same formulas as the CPU engine's (kernels/cpu/gamma.c).
+ * below zero. The same formulas as the CPU engine's (kernels/cpu/levels/gamma.c).
  *
  * Special values: gamma(+-0) is +-inf, of negative integers and -inf NaN, below -47 a zero with the
  * sign; lgamma(-inf) is -inf, as SciPy has it, of 0 and negative integers inf.
@@ -25,7 +25,7 @@
 
 DEVICE_TABLE f64 gamma_series[GAMMA_N_TERMS] = {
 #define TERM(value) value,
-#include "kernels/gamma_series.def"
+#include "kernels/common/gamma_series.def"
 #undef TERM
 };
 

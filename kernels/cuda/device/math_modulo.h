@@ -1,5 +1,5 @@
 /* floor_divide, remainder and fmod of floats: exact remainders, NumPy's quotients, the bits of the
- * CPU engine (kernels/cpu/modulo.c says why the near case is exact).
+ * CPU engine (kernels/cpu/levels/modulo.c says why the near case is exact).
  *
  * Near: a / b is below 2^50 (float32: 2^21), so that the rounded ratio is off by 1/8 at most. With
  * q the whole number next to it, a - q * b is representable and fma() gives it. Zero, infinite and

@@ -1,5 +1,5 @@
-/* expit, logit, logaddexp, logaddexp2: composed, with the formulas of kernels/cpu/special.c, which
- * says why they lose so little.
+/* expit, logit, logaddexp, logaddexp2: composed, with the formulas of kernels/cpu/levels/special.c,
+ * which says why they lose so little.
  *
  * expit(x) is 1 / (1 + e) above zero, e = exp(-|x|), and below zero e / (1 + e), written as
  * e - e e / (1 + e). logit(x) = sign(x - 1/2) log1p(|2x - 1| / min(x, 1 - x)); arguments whose

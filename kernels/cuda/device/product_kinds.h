@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/cuda/device/lane.h"
-#include "kernels/cuda/product_kernels.h"
+#include "kernels/cuda/product/product_kernels.h"
 
 #define PRODUCT_ADD(sum, a, b)   (sum) += (a) * (b)
 #define PRODUCT_OR(sum, a, b)    (sum) |= (a) & (b)

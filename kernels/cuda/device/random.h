@@ -7,7 +7,7 @@
 #pragma once
 
 #include "kernels/cuda/device/lane.h"
-#include "kernels/random_poisson.h"
+#include "kernels/common/random_poisson.h"
 
 DEVICE u32 drawn_u32(const struct philox_block *block, u64 index)
 {

@@ -183,7 +183,8 @@ DEVICE void state_combine(struct code_state *state, const struct code_state *oth
     }
 }
 
-/* What a node has of it (kernels/reduce.h), the low bytes first; n: elements taken in. */
+/* What a node has of it (kernels/reductions/reduce.h), the low bytes first; n: elements taken in.
+ */
 DEVICE u64 state_plane(const struct code_state *state, u32 stride, u32 n, u32 kind, u32 type,
                        u32 plane)
 {

@@ -1,7 +1,7 @@
 /* What the tests of proto/ share: msgpack written as text, and descriptors to send. */
 #pragma once
 
-#include "proto/message.h"
+#include "proto/wire/message.h"
 
 /* Packs JSON-like text: 'text' in single quotes, integers, floats with a point, true, false, nil,
  * [..], {..}, and <n> for n bytes of binary zero. The text must be right: no error is reported. */

@@ -1,6 +1,6 @@
 /* Array descriptors: limits, overflow, extents, contiguity, broadcasting. */
 #include "proto/array.h"
-#include "proto/ring.h"
+#include "proto/wire/ring.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

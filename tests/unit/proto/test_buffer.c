@@ -1,5 +1,5 @@
 /* The byte queue: order, room, and giving memory back. */
-#include "proto/buffer.h"
+#include "proto/wire/buffer.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

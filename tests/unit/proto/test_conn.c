@@ -1,5 +1,5 @@
 /* Connections over a real socket pair: frames, descriptors, partial writes, every way to end. */
-#include "proto/conn.h"
+#include "proto/wire/conn.h"
 #include "proto/util.h"
 #include "tests/unit/proto/support.h"
 

@@ -1,5 +1,5 @@
 /* The header, and the bounded pass over a body. */
-#include "proto/frame.h"
+#include "proto/wire/frame.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

@@ -1,5 +1,5 @@
 /* Envelopes, writers, named values. */
-#include "proto/message.h"
+#include "proto/wire/message.h"
 #include "tests/unit/proto/support.h"
 
 #include <criterion/criterion.h>

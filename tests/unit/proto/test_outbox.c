@@ -1,7 +1,7 @@
 /* What waits to be sent: copied bytes, shared ones and descriptors keep their order, and everything
  * that is held is given back. */
-#include "proto/conn.h"
-#include "proto/outbox.h"
+#include "proto/wire/conn.h"
+#include "proto/wire/outbox.h"
 #include "proto/util.h"
 #include "tests/unit/proto/support.h"
 

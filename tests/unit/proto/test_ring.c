@@ -1,5 +1,5 @@
 /* Sizes and places in a provider's ring. */
-#include "proto/ring.h"
+#include "proto/wire/ring.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

@@ -1,7 +1,7 @@
 /* Every error says what to try. */
 #include "client/ctl/ctl.h"
 
-#include "proto/message.h"
+#include "proto/wire/message.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

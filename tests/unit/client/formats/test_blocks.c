@@ -2,8 +2,8 @@
  * only the bytes that are its own. */
 #include "support.h"
 
-#include "client/formats/file_array.h"
-#include "client/formats/file_provider.h"
+#include "client/formats/files/file_array.h"
+#include "client/formats/files/file_provider.h"
 
 #include <errno.h>
 #include <fcntl.h>

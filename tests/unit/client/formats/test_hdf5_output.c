@@ -2,9 +2,9 @@
 #include "support.h"
 
 #include "client/clock.h"
-#include "client/formats/file_claim.h"
-#include "client/formats/hdf5_names.h"
-#include "client/formats/hidden.h"
+#include "client/formats/files/file_claim.h"
+#include "client/formats/hdf5/hdf5_names.h"
+#include "client/formats/files/hidden.h"
 
 #include <fcntl.h>
 #include <signal.h>

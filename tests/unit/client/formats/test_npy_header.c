@@ -1,6 +1,6 @@
 /* The npy header as bytes: what NumPy writes, what it could write, and garbage. */
-#include "client/formats/npy_header.h"
-#include "client/formats/npy_literal.h"
+#include "client/formats/npy/npy_header.h"
+#include "client/formats/npy/npy_literal.h"
 #include "support.h"
 
 static struct npy_header header;

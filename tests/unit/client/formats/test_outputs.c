@@ -1,7 +1,7 @@
 /* New npy and raw files: whole or not at all, and what the file system says against it. */
 #include "support.h"
 
-#include "client/formats/file_output.h"
+#include "client/formats/files/file_output.h"
 
 #include <fcntl.h>
 #include <sys/resource.h>

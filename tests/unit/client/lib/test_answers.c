@@ -1,7 +1,7 @@
 /* What comes back: responses to calls, results, JSON; and that nonsense is refused. */
-#include "client/lib/client.h"
-#include "client/lib/json.h"
-#include "client/lib/result.h"
+#include "client/lib/connection/client.h"
+#include "client/lib/jobs/json.h"
+#include "client/lib/jobs/result.h"
 #include "proto/util.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 /* Regions and the arena: blocks, their zeroes, reuse, and when regions stay or go. */
-#include "client/lib/arena.h"
+#include "client/lib/memory/arena.h"
 #include "proto/util.h"
 
 #include <criterion/criterion.h>

@@ -1,6 +1,6 @@
 /* Packing and unpacking against the plainest possible loop, over shapes and strides. */
-#include "client/lib/block.h"
-#include "client/lib/stream.h"
+#include "client/lib/memory/block.h"
+#include "client/lib/memory/stream.h"
 #include "proto/array.h"
 
 #include <criterion/criterion.h>

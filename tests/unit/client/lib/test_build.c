@@ -1,9 +1,9 @@
 /* Requests: what is refused before they are sent, and that what is sent decodes to what was meant.
  */
-#include "client/lib/build.h"
-#include "client/lib/job.h"
-#include "client/lib/job_options.h"
-#include "client/lib/memory.h"
+#include "client/lib/jobs/build.h"
+#include "client/lib/jobs/job.h"
+#include "client/lib/jobs/job_options.h"
+#include "client/lib/memory/memory.h"
 #include "proto/util.h"
 
 #include <criterion/criterion.h>

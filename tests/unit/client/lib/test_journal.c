@@ -1,6 +1,6 @@
 /* Journals: where they are, when they are removed, and that one job at a time has one. */
 #include "client/array.h"
-#include "client/lib/journal.h"
+#include "client/lib/jobs/journal.h"
 #include "proto/util.h"
 
 #include <criterion/criterion.h>

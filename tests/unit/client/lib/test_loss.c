@@ -2,7 +2,7 @@
 #include "daemon_fixture.h"
 
 #include "client/clock.h"
-#include "client/lib/client.h"
+#include "client/lib/connection/client.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

@@ -1,9 +1,9 @@
 /* Rings, served by the pump; the test is the worker at the other end. */
-#include "client/lib/block.h"
-#include "client/lib/client.h"
-#include "client/lib/memory.h"
-#include "client/lib/pump.h"
-#include "proto/ring.h"
+#include "client/lib/memory/block.h"
+#include "client/lib/connection/client.h"
+#include "client/lib/memory/memory.h"
+#include "client/lib/memory/pump.h"
+#include "proto/wire/ring.h"
 #include "proto/util.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 /* Numbers as they are: what an element of each dtype holds of them, and how they are written. */
-#include "client/lib/scalar.h"
+#include "client/lib/memory/scalar.h"
 #include "proto/util.h"
 
 #include <criterion/criterion.h>

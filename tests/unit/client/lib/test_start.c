@@ -1,9 +1,9 @@
 /* Finding and starting the daemon: directories, trust, locks; scripts play the daemon. */
 #include "client/clock.h"
 #include "client/gpuarrayd.h"
-#include "client/lib/launch.h"
-#include "client/lib/spawn.h"
-#include "client/lib/start.h"
+#include "client/lib/connection/launch.h"
+#include "client/lib/connection/spawn.h"
+#include "client/lib/connection/start.h"
 #include "proto/util.h"
 
 #include <criterion/criterion.h>

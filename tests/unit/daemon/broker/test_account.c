@@ -1,5 +1,5 @@
 /* Accounts: limits, refusals with their numbers, and that releasing gives everything back. */
-#include "daemon/broker/account.h"
+#include "daemon/broker/sessions/account.h"
 #include "proto/util.h"
 
 #include <criterion/criterion.h>

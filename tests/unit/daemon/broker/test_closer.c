@@ -1,6 +1,6 @@
 /* The closer: what is handed over is closed, soon, in order of nobody's waiting; without it, at
  * once. */
-#include "daemon/broker/closer.h"
+#include "daemon/broker/host/closer.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

@@ -1,5 +1,5 @@
 /* Inspection: every kind of descriptor that a client could hand over. */
-#include "daemon/broker/inspect.h"
+#include "daemon/broker/sessions/inspect.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

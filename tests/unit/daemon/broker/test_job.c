@@ -1,6 +1,6 @@
 /* Jobs: which moves are allowed, who finds what, and what is kept how long. */
-#include "daemon/broker/job.h"
-#include "daemon/broker/result.h"
+#include "daemon/broker/jobs/job.h"
+#include "daemon/broker/jobs/result.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

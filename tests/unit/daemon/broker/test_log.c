@@ -1,7 +1,7 @@
 /* The log: the form of a line, and that nobody is ever waited for. */
 #define LOG_TOPIC "test"
-#include "daemon/broker/log.h"
-#include "daemon/broker/loglimit.h"
+#include "daemon/broker/host/log.h"
+#include "daemon/broker/host/loglimit.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

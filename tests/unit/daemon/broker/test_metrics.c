@@ -1,7 +1,7 @@
 /* Metrics: what is told twice counts once, whatever becomes of a job its state is counted once, and
  * users that are idle make room for others. */
-#include "daemon/broker/job.h"
-#include "daemon/broker/metrics.h"
+#include "daemon/broker/jobs/job.h"
+#include "daemon/broker/numbers/metrics.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

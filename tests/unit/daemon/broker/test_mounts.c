@@ -1,5 +1,5 @@
 /* Mounts: the form of mountinfo's lines, and which file systems are served. */
-#include "daemon/broker/mounts.h"
+#include "daemon/broker/sessions/mounts.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

@@ -1,5 +1,5 @@
 /* The queue: turns of users, priorities, carries that wait, suspects, limits. */
-#include "daemon/broker/queue.h"
+#include "daemon/broker/jobs/queue.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

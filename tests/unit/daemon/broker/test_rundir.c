@@ -1,5 +1,5 @@
 /* The socket's place: who may own it, who was there first, what an earlier daemon left. */
-#include "daemon/broker/rundir.h"
+#include "daemon/broker/host/rundir.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

@@ -1,5 +1,5 @@
 /* Splicing maps: the three forms of a header. */
-#include "daemon/broker/splice.h"
+#include "daemon/broker/sessions/splice.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

@@ -1,5 +1,5 @@
 /* Users take turns, however many sessions each has, and leave nothing behind. */
-#include "daemon/broker/turns.h"
+#include "daemon/broker/jobs/turns.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

@@ -1,7 +1,7 @@
 #include "whole.h"
 #include "daemon/broker/broker.h"
-#include "daemon/broker/closer.h"
-#include "daemon/broker/log.h"
+#include "daemon/broker/host/closer.h"
+#include "daemon/broker/host/log.h"
 #include "proto/util.h"
 
 #include <criterion/criterion.h>

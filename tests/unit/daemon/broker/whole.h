@@ -2,8 +2,8 @@
  * that is none. */
 #pragma once
 
-#include "proto/conn.h"
-#include "proto/message.h"
+#include "proto/wire/conn.h"
+#include "proto/wire/message.h"
 
 #include <sys/types.h>
 

@@ -1,5 +1,5 @@
-#include "daemon/worker/boxio.h"
-#include "daemon/worker/gaps.h"
+#include "daemon/worker/io/boxio.h"
+#include "daemon/worker/io/gaps.h"
 #include "tests/unit/daemon/worker/harness.h"
 
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* Turns that leave tiles with a device which has ended before the turn has: the CPU's engine, with
  * a device in front of it that does nothing, at once. */
 #include "daemon/worker/cpu/engine.h"
-#include "daemon/worker/scheduler.h"
+#include "daemon/worker/turns/scheduler.h"
 #include "tests/unit/daemon/worker/harness.h"
 
 #include <string.h>

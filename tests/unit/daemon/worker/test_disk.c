@@ -1,5 +1,5 @@
 /* The disk's rate from what threads waited for: in milliseconds and MiB. */
-#include "daemon/worker/disk.h"
+#include "daemon/worker/io/disk.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

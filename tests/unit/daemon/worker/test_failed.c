@@ -1,6 +1,6 @@
 #include "daemon/worker/failed.h"
-#include "proto/conn.h"
-#include "proto/message.h"
+#include "proto/wire/conn.h"
+#include "proto/wire/message.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

@@ -1,5 +1,5 @@
 #include "daemon/worker/measure.h"
-#include "daemon/worker/port.h"
+#include "daemon/worker/io/port.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

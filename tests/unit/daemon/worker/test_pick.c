@@ -1,4 +1,4 @@
-#include "daemon/worker/scheduler_internal.h"
+#include "daemon/worker/turns/scheduler_internal.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

@@ -1,5 +1,5 @@
 #include "tests/unit/daemon/worker/harness.h"
-#include "proto/ring.h"
+#include "proto/wire/ring.h"
 #include "proto/util.h"
 
 #include <poll.h>

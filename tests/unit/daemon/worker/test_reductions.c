@@ -1,5 +1,5 @@
 #include "tests/unit/daemon/worker/harness.h"
-#include "kernels/plan.h"
+#include "kernels/plan/plan.h"
 #include "proto/util.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-#include "daemon/worker/guard.h"
-#include "daemon/worker/region.h"
+#include "daemon/worker/io/guard.h"
+#include "daemon/worker/io/region.h"
 #include "tests/unit/daemon/worker/harness.h"
 
 #include <fcntl.h>

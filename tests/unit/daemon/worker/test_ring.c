@@ -1,5 +1,5 @@
-#include "daemon/worker/ring.h"
-#include "kernels/geometry.h"
+#include "daemon/worker/io/ring.h"
+#include "kernels/grains/geometry.h"
 #include "tests/unit/daemon/worker/harness.h"
 
 #include <fcntl.h>

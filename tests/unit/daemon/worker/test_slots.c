@@ -1,5 +1,5 @@
-#include "daemon/worker/slots.h"
-#include "kernels/geometry.h"
+#include "daemon/worker/turns/slots.h"
+#include "kernels/grains/geometry.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

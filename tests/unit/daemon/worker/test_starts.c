@@ -1,6 +1,6 @@
 /* The queue of jobs that the main thread has not come to: users by time, a user's own by priority.
  */
-#include "daemon/worker/starts.h"
+#include "daemon/worker/turns/starts.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

@@ -1,5 +1,5 @@
 #include "tests/unit/daemon/worker/files.h"
-#include "daemon/worker/tile.h"
+#include "daemon/worker/jobs/tile.h"
 #include "proto/util.h"
 
 #include <string.h>

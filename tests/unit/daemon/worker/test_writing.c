@@ -1,4 +1,4 @@
-#include "daemon/worker/writer.h"
+#include "daemon/worker/io/writer.h"
 #include "tests/unit/daemon/worker/harness.h"
 
 #include <fcntl.h>

@@ -6,8 +6,8 @@
  */
 #include "tests/unit/kernels/cpu/accuracy.h"
 
-#include "kernels/cpu/math_sources.h"
-#include "kernels/cpu/run.h"
+#include "kernels/cpu/levels/math_sources.h"
+#include "kernels/cpu/run/run.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* The kernel runner's parts: cases, random arrays of awkward values, truth, comparisons. */
 #pragma once
 
-#include "kernels/cpu/run.h"
+#include "kernels/cpu/run/run.h"
 #include "tests/unit/kernels/cpu/builder.h"
 
 #define CHECK_MAX_ULP 8 /* between two libraries, each within 4 of the truth */

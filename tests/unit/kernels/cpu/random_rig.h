@@ -2,8 +2,8 @@
  * for a granule more. */
 #pragma once
 
-#include "kernels/cpu/run.h"
-#include "kernels/cpu/template.h"
+#include "kernels/cpu/run/run.h"
+#include "kernels/cpu/levels/template.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

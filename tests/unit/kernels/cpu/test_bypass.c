@@ -2,7 +2,7 @@
  * every level, alignment and length, and nothing beside them. */
 #include "tests/unit/kernels/cpu/builder.h"
 
-#include "kernels/cpu/run.h"
+#include "kernels/cpu/run/run.h"
 #include "proto/util.h"
 
 #include <criterion/criterion.h>

@@ -3,7 +3,7 @@
  * them. */
 #include "tests/unit/kernels/cpu/builder.h"
 
-#include "kernels/cpu/run.h"
+#include "kernels/cpu/run/run.h"
 #include "proto/util.h"
 
 #include <criterion/criterion.h>

@@ -6,7 +6,7 @@
  * rounding; of others the error is bounded by what any order of additions can give. NaN and
  * infinities are where they have to be.
  */
-#include "kernels/cpu/multiply.h"
+#include "kernels/cpu/multiply/multiply.h"
 #include "proto/util.h"
 
 #include <criterion/criterion.h>

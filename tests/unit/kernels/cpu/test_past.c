@@ -2,7 +2,7 @@
  * op and dtype that has one, at every level; and the roots of float64, which AVX-512 computes in
  * two ways, are the exactly rounded ones, next to ties above all.
  */
-#include "kernels/cpu/run.h"
+#include "kernels/cpu/run/run.h"
 #include "tests/unit/kernels/cpu/check.h"
 
 #include <criterion/criterion.h>

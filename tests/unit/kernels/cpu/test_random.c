@@ -2,7 +2,7 @@
  * at all levels and in any order, ends of ranges, the accuracy of the inverse distribution
  * functions, the rule for means that are none, permutations being permutations.
  */
-#include "kernels/random_poisson.h"
+#include "kernels/common/random_poisson.h"
 #include "tests/unit/kernels/cpu/random_rig.h"
 
 #include <math.h>

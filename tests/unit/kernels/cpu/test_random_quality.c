@@ -3,7 +3,7 @@
  * other. The seeds are fixed, so that the outcome is: bounds are such that one generator in 10^5
  * that is as good as can be would fail, and one with a visible fault would not pass.
  */
-#include "kernels/random_poisson.h"
+#include "kernels/common/random_poisson.h"
 #include "tests/unit/kernels/cpu/random_rig.h"
 
 #include <math.h>

@@ -8,7 +8,7 @@
  */
 #include "tests/unit/kernels/cuda/checkcuda.h"
 
-#include "kernels/cuda/multiply.h"
+#include "kernels/cuda/product/multiply.h"
 
 #include <float.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-/* A library that has the names that kernels/cuda/blas_library.c looks for, all or, with
+/* A library that has the names that kernels/cuda/product/blas_library.c looks for, all or, with
  * FAKE_IS_INCOMPLETE, all but one; its version is 12.3.4. */
 int cublasCreate_v2(void);
 int cublasDestroy_v2(void);

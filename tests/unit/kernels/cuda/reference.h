@@ -1,7 +1,7 @@
 /* What reductions of a box must give, by one loop over its elements with long double. */
 #pragma once
 
-#include "kernels/reduce.h"
+#include "kernels/reductions/reduce.h"
 #include "tests/unit/kernels/cpu/laid.h"
 
 /* A box of the pass's space. */

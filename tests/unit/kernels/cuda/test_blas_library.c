@@ -1,6 +1,6 @@
 /* Finding cuBLAS: which of the files is taken, what is said where none is of use, and what of the
  * environment the library must not see. The files are fakes. */
-#include "kernels/cuda/blas.h"
+#include "kernels/cuda/product/blas.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

@@ -1,7 +1,7 @@
 /* Multiplications on the test double: what cuBLAS is given, what happens without it or when it
  * fails, and that operands and results are under the checks of order. What is computed is compared
  * by checkcuda. */
-#include "kernels/cuda/multiply.h"
+#include "kernels/cuda/product/multiply.h"
 #include "kernels/cuda/tile.h"
 #include "tests/unit/kernels/cuda/card_rig.h"
 

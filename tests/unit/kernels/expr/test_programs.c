@@ -1,5 +1,5 @@
 /* Programs that are kept: the same request finds its own again, every other one does not. */
-#include "kernels/programs.h"
+#include "kernels/expr/programs.h"
 #include "tests/unit/kernels/expr/support.h"
 #include "tests/unit/kernels/expr/validate.h"
 

@@ -2,7 +2,7 @@
  * that the expression has.
  */
 #include "kernels/cpu/engine.h"
-#include "kernels/reduce.h"
+#include "kernels/reductions/reduce.h"
 #include "tests/unit/kernels/expr/support.h"
 
 #include <criterion/criterion.h>

@@ -2,7 +2,7 @@
  * begin and with random ends, on memory that is filled with rubbish first. */
 #pragma once
 
-#include "kernels/plan.h"
+#include "kernels/plan/plan.h"
 #include "proto/util.h"
 
 #include <criterion/criterion.h>

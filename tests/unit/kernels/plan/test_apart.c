@@ -1,6 +1,6 @@
 /* Outputs that read large results of reductions, in jobs with others that reduce all axes: they are
  * done in rounds all the same, in passes of their own. Small results cost no pass. */
-#include "kernels/plan.h"
+#include "kernels/plan/plan.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

@@ -1,7 +1,7 @@
 /* Grains of spaces of which some axes are reduced: the shapes that matter, then what must hold of
  * any: every element once, chains of neighbours, nodes that are small enough, extents along reduced
  * axes that nothing but the arrays decides, rounds. */
-#include "kernels/geometry.h"
+#include "kernels/grains/geometry.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

@@ -1,7 +1,7 @@
 /* Counts in nodes and results: where bins lie, what nothing counts, nodes of any size in few of
  * them, running sums, what later passes read; then what the planner makes of many bins. */
 #include "kernels/cpu/engine.h"
-#include "kernels/plan.h"
+#include "kernels/plan/plan.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

@@ -1,8 +1,8 @@
 /* Carries and rounds: jobs are carried out here as a worker does, tiles in random order, with the
  * plain engine; whatever the limits say, the bytes are the same. Then what is refused, and how. */
 #include "kernels/cpu/engine.h"
-#include "kernels/plan.h"
-#include "proto/ring.h"
+#include "kernels/plan/plan.h"
+#include "proto/wire/ring.h"
 #include "proto/util.h"
 
 #include <criterion/criterion.h>

@@ -1,7 +1,7 @@
 /* Estimates, and the tiles of a device: what is larger takes longer, and the engine that should be
  * faster is. */
 #include "kernels/cuda/tile.h"
-#include "kernels/plan.h"
+#include "kernels/plan/plan.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

@@ -1,6 +1,6 @@
 /* Grains: limits, coverage and shapes for the layouts that matter, then the same invariants over
  * many generated spaces. */
-#include "kernels/geometry.h"
+#include "kernels/grains/geometry.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

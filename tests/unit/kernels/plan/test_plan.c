@@ -1,6 +1,6 @@
 /* Plans: bytes moved, tiles, what is needed of the pool, refusals with their numbers. */
-#include "kernels/plan.h"
-#include "kernels/reduce.h"
+#include "kernels/plan/plan.h"
+#include "kernels/reductions/reduce.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

@@ -1,6 +1,6 @@
 /* Where the next turn with grains of a pass is: found in a few calls, however many turns lie
  * between, and none is missed. */
-#include "kernels/plan.h"
+#include "kernels/plan/plan.h"
 #include "proto/util.h"
 
 #include <criterion/criterion.h>

@@ -1,7 +1,7 @@
 /* The tiles of matrix products follow the rates that were measured, and never decide a bit of C:
  * which operand is read how often, what is moved beside the least that a pool allows, when there
  * are two buffers. */
-#include "kernels/plan.h"
+#include "kernels/plan/plan.h"
 #include "proto/util.h"
 
 #include <criterion/criterion.h>

@@ -1,6 +1,6 @@
 /* Nodes and their trees: the same bits as the recursive definition, however grains are grouped into
  * tiles, in whatever order tiles arrive, however small the window is; and what combining does. */
-#include "kernels/reduce.h"
+#include "kernels/reductions/reduce.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

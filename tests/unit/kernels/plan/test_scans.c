@@ -1,6 +1,6 @@
 /* Scans: how their spaces are cut, in which order tiles may begin, where the states lie. */
 #include "kernels/cpu/engine.h"
-#include "kernels/plan.h"
+#include "kernels/plan/plan.h"
 #include "proto/util.h"
 
 #include <criterion/criterion.h>

@@ -1,6 +1,6 @@
 /* Planning is bounded: steps are counted, for requests that are small and as costly as they can be.
  * What would exceed the bound all the same is refused. */
-#include "kernels/plan.h"
+#include "kernels/plan/plan.h"
 #include "kernels/plan/planner.h"
 #include "proto/util.h"
 

@@ -1,5 +1,5 @@
 /* Files that are transposed: when a pass has blocks of its source in the carry, and how many. */
-#include "kernels/plan.h"
+#include "kernels/plan/plan.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

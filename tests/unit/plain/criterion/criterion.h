@@ -1,8 +1,8 @@
 /* The part of Criterion that the tests use, without its processes. See main.c.
  *
  * Criterion runs every test in a program started anew, mapped at fixed addresses, which
- * ThreadSanitizer does not allow. Builds with it put this folder before the system's: the same tests
- * then run in children of one process.
+ * ThreadSanitizer does not allow. Builds with it put this folder before the system's: the same
+ * tests then run in children of one process.
  */
 #pragma once
 

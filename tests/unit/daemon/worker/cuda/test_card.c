@@ -2,7 +2,7 @@
 #include "daemon/worker/cuda/refuse.h"
 #include "daemon/worker_exit.h"
 #include "kernels/cuda/tile.h"
-#include "proto/frame.h"
+#include "proto/wire/frame.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

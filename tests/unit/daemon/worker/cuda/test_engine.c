@@ -2,7 +2,7 @@
  * reads its settings once a process, and every test is one. */
 #include "daemon/crashpage.h"
 #include "daemon/worker/cuda/engine.h"
-#include "daemon/worker/scheduler.h"
+#include "daemon/worker/turns/scheduler.h"
 #include "tests/double/double.h"
 #include "tests/unit/daemon/worker/harness.h"
 

@@ -1,5 +1,5 @@
 #include "daemon/worker/cuda/sizes.h"
-#include "kernels/cuda/multiply.h"
+#include "kernels/cuda/product/multiply.h"
 #include "kernels/cuda/tile.h"
 
 #include <criterion/criterion.h>

@@ -1,0 +1,275 @@
+/* gpuarrayctl matmul: matrix products by BLAS's words, C = alpha * op(A) @ op(B) + beta * C.
+ *
+ * The product is the library's. With --beta the output is there already and is added to in place; a
+ * journal beside it then keeps what is being added, so that a command that was stopped, or whose
+ * daemon or machine's processes ended, goes on where it was when it is given again.
+ */
+#include "client/ctl/run/run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    OPTION_ALPHA = 0x300,
+    OPTION_BETA,
+    OPTION_TRANSPOSE_A,
+    OPTION_TRANSPOSE_B,
+    OPTION_JOURNAL,
+    OPTION_NO_JOURNAL,
+    OPTION_TF32,
+    OPTION_EXPLAIN,
+    OPTION_ENGINE,
+    OPTION_IN_PLACE,
+    OPTION_PRIORITY,
+    OPTION_JSON,
+};
+
+struct matmul_options {
+    struct gad_product product;
+    struct gad_move_options move;
+    bool json, quiet, verbose, in_place, explain;
+    unsigned n_sources;
+    const char *sources[2], *destination;
+    char label[64];
+};
+
+static const struct argp_option options[] = {
+    {"output", 'o', "DEST", 0, "where the result goes: file.npy, file.h5:/dataset, file.raw", 0},
+    {"alpha", OPTION_ALPHA, "X", 0, "what the product is multiplied by; without it 1", 0},
+    {"beta", OPTION_BETA, "X", 0,
+     "what is in DEST before is multiplied by this and added; without it 0: a new file", 0},
+    {"transpose-a", OPTION_TRANSPOSE_A, NULL, 0, "the last two axes of A exchanged", 0},
+    {"transpose-b", OPTION_TRANSPOSE_B, NULL, 0, "the last two axes of B exchanged", 0},
+    {"journal", OPTION_JOURNAL, "FILE", 0,
+     "with --beta: what is being added is kept here; without it in DEST.journal", 0},
+    {"no-journal", OPTION_NO_JOURNAL, NULL, 0,
+     "with --beta: nothing is kept; what ends early leaves DEST added to in part", 0},
+    {"in-place", OPTION_IN_PLACE, NULL, 0, "write into an existing file, or a selection of it", 0},
+    {"tf32", OPTION_TF32, NULL, 0,
+     "a device may round float32 to the 10 bits of TF32 before it multiplies: faster", 0},
+    {"explain", OPTION_EXPLAIN, NULL, 0,
+     "print the plan: tiles, bytes of each operand, time and what it goes to; run nothing", 0},
+    {"engine", OPTION_ENGINE, "NAME", 0, "auto, cpu, cuda, or cuda:N for one device", 0},
+    {"priority", OPTION_PRIORITY, "N", 0, "-100 to 100 among your own jobs", 0},
+    {"label", 'l', "TEXT", 0, "shown in lists of jobs", 0},
+    {"json", OPTION_JSON, NULL, 0, "print the outcome as JSON", 0},
+    {"quiet", 'q', NULL, 0, "no progress bar", 0},
+    {"verbose", 'v', NULL, 0, "say how long it took, with which library, what was moved", 0},
+    {0},
+};
+
+/* Words ---------------------------------------------------------------------------------------- */
+
+static int read_factor(const char *name, const char *text, double *ret,
+                       struct gad_scalar *ret_exact, const struct argp_state *state)
+{
+    struct gad_scalar number;
+    if (!ctl_read_scalar(text, &number))
+        return ctl_usage_error(state, "%s is a number, not '%s'", name, text);
+    if (number.kind == GAD_SCALAR_NONE)
+        return ctl_usage_error(
+            state, "%s does not fit 64 bits: '%s'; a number so large is a float, as 1e30", name,
+            text);
+    *ret_exact = (struct gad_scalar){.kind = GAD_SCALAR_NONE};
+    if (number.kind == GAD_SCALAR_FLOAT)
+        *ret = number.float_value;
+    else
+        *ret_exact = number;
+    return 0;
+}
+
+/* Whether what is in DEST before has a part in the result. */
+static bool is_added(const struct matmul_options *o)
+{
+    const struct gad_scalar *beta = &o->product.exact_beta;
+    return beta->kind == GAD_SCALAR_NONE ? o->product.beta != 0 : beta->int_value != 0;
+}
+
+static int add_source(struct matmul_options *o, const char *text, const struct argp_state *state)
+{
+    if (o->n_sources == 2)
+        return ctl_usage_error(state, "two sources: '%s' is too much", text);
+    o->sources[o->n_sources++] = text;
+    return 0;
+}
+
+static int check_end(const struct matmul_options *o, const struct argp_state *state)
+{
+    if (o->n_sources < 2)
+        return ctl_usage_error(state, "two sources are needed, as in A.npy B.npy");
+    if (!o->destination)
+        return ctl_usage_error(state, "a destination is needed: -o C.npy");
+    if (!is_added(o) && (o->product.journal_path || o->product.no_journal))
+        return ctl_usage_error(state, "a journal is for what is added to DEST: --beta 1");
+    if (o->product.journal_path && o->product.no_journal)
+        return ctl_usage_error(state, "--journal and --no-journal together");
+    return 0;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct matmul_options *o = state->input;
+    switch (key) {
+    case 'o':
+        if (o->destination)
+            return ctl_usage_error(state, "there is one destination: '%s' is too much", arg);
+        o->destination = arg;
+        return 0;
+    case 'l': o->move.label = arg; return 0;
+    case 'q': o->quiet = true; return 0;
+    case 'v': o->verbose = true; return 0;
+    case OPTION_ALPHA:
+        return read_factor("--alpha", arg, &o->product.alpha, &o->product.exact_alpha, state);
+    case OPTION_BETA:
+        return read_factor("--beta", arg, &o->product.beta, &o->product.exact_beta, state);
+    case OPTION_TRANSPOSE_A: o->product.transpose_left = true; return 0;
+    case OPTION_TRANSPOSE_B: o->product.transpose_right = true; return 0;
+    case OPTION_JOURNAL: o->product.journal_path = arg; return 0;
+    case OPTION_NO_JOURNAL: o->product.no_journal = true; return 0;
+    case OPTION_TF32: o->product.tf32 = true; return 0;
+    case OPTION_EXPLAIN: o->explain = true; return 0;
+    case OPTION_JSON: o->json = true; return 0;
+    case OPTION_IN_PLACE: o->in_place = true; return 0;
+    case OPTION_ENGINE: o->move.engine = arg; return 0;
+    case OPTION_PRIORITY: return ctl_read_priority(arg, &o->move.priority, state);
+    case ARGP_KEY_ARG: return add_source(o, arg, state);
+    case ARGP_KEY_END: return check_end(o, state);
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp argp = {
+    options,
+    parse,
+    "A B",
+    "Multiplies matrices of any size, as numpy.matmul: C = alpha * A @ B + beta * C.\v"
+    "Matrices are the last two axes, the others broadcast; one axis is a row on the left and a "
+    "column on the right. A and B may be one file: with --transpose-b the product is symmetric and "
+    "computed once. With expressions around it: gpuarrayctl run 'maximum(a @ b + c, 0)'.\n"
+    "With --beta the result is added into a file that is there. A command that ended too early "
+    "leaves a journal beside it and goes on from there when it is given again; nothing is added "
+    "twice.\n"
+    "\nExamples:\n"
+    "  gpuarrayctl matmul A.npy B.npy -o C.npy\n"
+    "  gpuarrayctl matmul x.h5:/x x.h5:/x --transpose-a -o gram.npy\n"
+    "  gpuarrayctl matmul A.npy B.npy -o C.npy --alpha 0.5 --beta 1\n"
+    "  gpuarrayctl matmul A.npy B.npy -o C.npy --explain" CTL_EXIT_CODES,
+    NULL,
+    NULL,
+    NULL};
+
+/* Running -------------------------------------------------------------------------------------- */
+
+static bool is_cancelled(const void *data)
+{
+    (void)data;
+    return ctl_was_interrupted();
+}
+
+/* A source that is named twice is one array, so that its product with itself is seen. */
+static int open_all(struct matmul_options *o, struct gad_client *client, struct gad_error *error)
+{
+    bool is_one = strcmp(o->sources[0], o->sources[1]) == 0;
+    int r = 0;
+    if (o->in_place || is_added(o))
+        r = (int)gad_array_open_in_place(client, o->destination, &o->move.to, error);
+    else
+        o->move.to_path = o->destination;
+    if (r == 0)
+        r = (int)gad_array_open(client, o->sources[0], &o->product.left, error);
+    if (r == 0 && !is_one)
+        r = (int)gad_array_open(client, o->sources[1], &o->product.right, error);
+    else
+        o->product.right = o->product.left;
+    return r;
+}
+
+static void close_all(struct matmul_options *o)
+{
+    if (o->product.right != o->product.left)
+        gad_array_release(o->product.right);
+    gad_array_release(o->product.left);
+    gad_array_release(o->move.to);
+}
+
+static void print_verbose(const struct gad_job_stats *s)
+{
+    char left[32], right[32], written[32];
+    fprintf(stderr, "%s: %.3f s, %s in %s\n", s->engine, s->total_s, s->product_library,
+            s->product_precision);
+    fprintf(stderr, "%s of A, %s of B read; %s written; %llu tiles of (%lld, %lld, %lld)\n",
+            ctl_format_bytes((double)s->left_bytes, left),
+            ctl_format_bytes((double)s->right_bytes, right),
+            ctl_format_bytes((double)s->write_bytes, written),
+            (unsigned long long)s->n_product_tiles, (long long)s->product_tile[0],
+            (long long)s->product_tile[1], (long long)s->product_tile[2]);
+    fprintf(stderr, "%s\n", s->engine_why);
+}
+
+static void print_outcome(const struct matmul_options *o, const struct gad_job_stats *stats)
+{
+    if (o->json) {
+        struct json_object *object = ctl_stats_json(stats);
+        json_object_object_add(object, "to", json_object_new_string(o->destination));
+        ctl_put_json(object);
+        return;
+    }
+    ctl_print_journal(stats);
+    if (o->verbose)
+        print_verbose(stats);
+}
+
+static int multiply(struct matmul_options *o, struct gad_client *client, struct gad_error *error)
+{
+    struct gad_job_stats stats = {0};
+    struct ctl_progress progress;
+    ctl_progress_begin(&progress, o->quiet || o->json);
+    o->move.progress = progress.is_shown ? ctl_progress_draw : NULL;
+    o->move.progress_data = &progress;
+    o->move.progress_ms = 100;
+    o->move.is_cancelled = is_cancelled;
+    struct ctl_journal journal = {.path = NULL};
+    if (is_added(o) && !o->product.no_journal)
+        ctl_look_at_journal(o->move.to, o->destination, o->product.journal_path, &journal);
+    int r = (int)gad_matmul(client, &o->product, &o->move, &stats, error);
+    ctl_progress_end(&progress);
+    if (!r)
+        print_outcome(o, &stats);
+    else if (!o->json)
+        ctl_note_journal(&journal, r);
+    ctl_journal_deinit(&journal);
+    return r;
+}
+
+static int explain(struct matmul_options *o, struct gad_client *client, struct gad_error *error)
+{
+    struct gad_plan *plan;
+    int r = (int)gad_matmul_plan(client, &o->product, &o->move, &plan, error);
+    if (r)
+        return r;
+    run_print_plan(plan, o->json);
+    gad_plan_free(plan);
+    return 0;
+}
+
+int verb_matmul(int argc, char **argv)
+{
+    struct matmul_options o = {.product.alpha = 1};
+    struct gad_error error = {0};
+    struct gad_client *client = NULL;
+    if (ctl_parse(&argp, argc, argv, &o))
+        return EXIT_USAGE;
+    if (!o.move.label) {
+        snprintf(o.label, sizeof(o.label), "matmul %s", o.sources[0]);
+        o.move.label = o.label;
+    }
+    ctl_watch_signals();
+    int r = ctl_connect(&client, &error);
+    if (!r)
+        r = open_all(&o, client, &error);
+    if (!r)
+        r = o.explain ? explain(&o, client, &error) : multiply(&o, client, &error);
+    close_all(&o);
+    gad_close(client);
+    return r ? ctl_fail(&error, o.json) : EXIT_OK;
+}

@@ -1,0 +1,362 @@
+/* gpuarrayctl run: expressions over arrays. Waits, draws progress, and on Ctrl-C cancels the job
+ * and leaves nothing behind. Its words are shared with submit.c.
+ */
+#include "client/ctl/run/run.h"
+
+#include "proto/text.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    OPTION_EXPLAIN = 0x100,
+    OPTION_JSON,
+    OPTION_ENGINE,
+    OPTION_IN_PLACE,
+    OPTION_PRIORITY,
+    OPTION_JOURNAL,
+    OPTION_TF32,
+    OPTION_ALL,
+    OPTION_CSV,
+};
+
+#define JOURNAL_DOC                                                                                \
+    "of a matrix product that is added to what its destination holds: what is being added is "     \
+    "kept here, and the same command goes on from there; with --in-place"
+#define TF32_DOC                                                                                   \
+    "a device may round float32 to the 10 bits of TF32 before it multiplies matrices: faster"
+
+static const struct argp_option run_argp_options[] = {
+    {"output", 'o', "[NAME=]DEST", 0,
+     "where a result goes: file.npy, file.h5:/dataset, file.raw; without it the result is printed",
+     0},
+    {"explain", OPTION_EXPLAIN, NULL, 0,
+     "print the plan, with what each engine would take, and run nothing", 0},
+    {"engine", OPTION_ENGINE, "NAME", 0, "auto, cpu, cuda, or cuda:N for one device", 0},
+    {"in-place", OPTION_IN_PLACE, NULL, 0,
+     "write into existing files, which may be sources of the same job", 0},
+    {"journal", OPTION_JOURNAL, "FILE", 0, JOURNAL_DOC, 0},
+    {"tf32", OPTION_TF32, NULL, 0, TF32_DOC, 0},
+    {"priority", OPTION_PRIORITY, "N", 0, "-100 to 100 among your own jobs", 0},
+    {"label", 'l', "TEXT", 0, "shown in lists of jobs", 0},
+    {"json", OPTION_JSON, NULL, 0, "print the outcome as JSON", 0},
+    {"all", OPTION_ALL, NULL, 0, "print all elements, not the first of long arrays", 0},
+    {"csv", OPTION_CSV, NULL, 0, "print all elements as comma-separated values, a line a row", 0},
+    {"quiet", 'q', NULL, 0, "no progress bar", 0},
+    {"verbose", 'v', NULL, 0, "say how long it took and why", 0},
+    {0},
+};
+
+static error_t parse_run_option(int key, char *arg, struct argp_state *state)
+{
+    struct run_options *o = state->input;
+    switch (key) {
+    case 'o':
+        if (o->n_destinations == CTL_MAX_OUTPUTS)
+            return ctl_usage_error(state, "at most %d destinations", CTL_MAX_OUTPUTS);
+        o->destinations[o->n_destinations++] = arg;
+        return 0;
+    case 'l': o->label = arg; return 0;
+    case 'q': o->quiet = true; return 0;
+    case 'v': o->verbose = true; return 0;
+    case OPTION_JSON: o->json = true; return 0;
+    case OPTION_ALL: o->printing = o->printing ? o->printing : CTL_PRINT_ALL; return 0;
+    case OPTION_CSV: o->printing = CTL_PRINT_CSV; return 0;
+    case OPTION_EXPLAIN: o->explain = true; return 0;
+    case OPTION_IN_PLACE: o->in_place = true; return 0;
+    case OPTION_ENGINE: o->engine = arg; return 0;
+    case OPTION_JOURNAL: o->journal_path = arg; return 0;
+    case OPTION_TF32: o->tf32 = true; return 0;
+    case OPTION_PRIORITY: return ctl_read_priority(arg, &o->priority, state);
+    case ARGP_KEY_ARG:
+        if (!o->expression) {
+            o->expression = arg;
+            return 0;
+        }
+        if (!o->error.status && ctl_parse_argument(&o->job, arg, &o->error))
+            return 0; /* reported once, after the options are known */
+        return 0;
+    case ARGP_KEY_NO_ARGS:
+        return ctl_usage_error(state, "an expression is needed, as in 'sqrt(a)' a=x.npy");
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp run_argp = {
+    run_argp_options,
+    parse_run_option,
+    "EXPRESSION [NAME=SOURCE...]",
+    "Computes an expression over arrays of any size.\v"
+    "Several expressions, with names and separated by ';', are computed in one pass. Both results "
+    "of a function that has two: 'q, r = divmod(a, 7)'. 'gpuarrayctl ops' lists the functions.\n"
+    "Sources: file.npy, file.h5:/dataset, file.raw:f4:1000x1000, or a number; of an array also a "
+    "selection as in NumPy: 'a=file.npy[10:20, ::2]', in quotes.\n"
+    "Write -- before an expression that begins with a minus sign.\n"
+    "\nExamples:\n"
+    "  gpuarrayctl run 'hypot(u, v)' u=winds.h5:/UWND v=winds.h5:/VWND -o w.npy\n"
+    "  gpuarrayctl run 'm = mean(a); r = a / 2' a=a.npy -o r=out.npy\n"
+    "  gpuarrayctl run 'a * k' a=scan.raw:u2:4096x4096 k=0.5 --explain\n"
+    "  gpuarrayctl run 'mean(a)' 'a=winds.h5:/UWND[-1, ::2]'\n"
+    "  gpuarrayctl run 'max(a)' a=a.npy --json\n"
+    "  gpuarrayctl run 'mean(a, axis=0)' a=a.npy --csv > means.csv" CTL_EXIT_CODES,
+    NULL,
+    NULL,
+    NULL};
+
+/* The same options, but for those of somebody who waits: they are understood, to be refused. */
+static const struct argp_option submit_argp_options[] = {
+    {"output", 'o', "[NAME=]DEST", 0,
+     "where a result goes: file.npy, file.h5:/dataset, file.raw; each result needs one", 0},
+    {"engine", OPTION_ENGINE, "NAME", 0, "auto, cpu, cuda, or cuda:N for one device", 0},
+    {"in-place", OPTION_IN_PLACE, NULL, 0,
+     "write into existing files, which may be sources of the same job", 0},
+    {"journal", OPTION_JOURNAL, "FILE", 0, JOURNAL_DOC, 0},
+    {"tf32", OPTION_TF32, NULL, 0, TF32_DOC, 0},
+    {"priority", OPTION_PRIORITY, "N", 0, "-100 to 100 among your own jobs", 0},
+    {"label", 'l', "TEXT", 0, "shown in lists of jobs", 0},
+    {"json", OPTION_JSON, NULL, 0, "print the number as JSON", 0},
+    {"explain", OPTION_EXPLAIN, NULL, OPTION_HIDDEN, "", 0},
+    {"quiet", 'q', NULL, OPTION_HIDDEN, "", 0},
+    {"verbose", 'v', NULL, OPTION_HIDDEN, "", 0},
+    {0},
+};
+
+static const struct argp submit_argp = {
+    submit_argp_options,
+    parse_run_option,
+    "EXPRESSION [NAME=SOURCE...]",
+    "Computes an expression in the background and prints the job's number as soon as the daemon "
+    "has taken it. A small process of yours, one for all such jobs, stays until the files are in "
+    "their place.\v"
+    "Expressions, sources and destinations are those of run.\n"
+    "The process survives the shell and the terminal, and one restart of the daemon: the job then "
+    "runs again under the same number. It survives the login too, with KillUserProcesses=yes in "
+    "logind.conf only after 'loginctl enable-linger'. When it is killed, its jobs are cancelled. "
+    "The "
+    "outcome is kept for a day.\n"
+    "\nExamples:\n"
+    "  gpuarrayctl submit 'exp(a)' a=big.npy -o e.npy\n"
+    "  gpuarrayctl submit 'm = a * 2; r = a / 2' a=a.npy -o m=m.npy -o r=r.npy\n"
+    "  gpuarrayctl submit 'a / 2' a=a.npy -o h.h5:/half -l 'night shift' --json" CTL_EXIT_CODES,
+    NULL,
+    NULL,
+    NULL};
+
+void run_set_label(struct run_options *o, const char *text)
+{
+    size_t used = 0;
+    for (size_t left = strlen(text), n; left > 0; text += n, left -= n) {
+        n = text_character_bytes(text, left);
+        n = n ? n : 1;
+        if (used + n >= sizeof(o->own_label))
+            break;
+        memcpy(o->own_label + used, text, n);
+        if (isspace((unsigned char)text[0]))
+            o->own_label[used] = ' ';
+        used += n;
+    }
+    o->own_label[used] = '\0';
+    text_make_printable(o->own_label);
+    o->label = o->own_label;
+}
+
+/* Whoever reads it knows neither names nor where one table ends. */
+static int check_csv(const struct run_options *o)
+{
+    unsigned n_printed = 0;
+    for (unsigned i = 0; i < o->job.n_outputs; i++)
+        n_printed += !o->job.outputs[i].to_path;
+    if (o->printing != CTL_PRINT_CSV || (n_printed == 1 && !o->json))
+        return 0;
+    if (o->json)
+        return ctl_usage_report("gpuarrayctl run", true, "one of them",
+                                "--csv and --json together");
+    return ctl_usage_report("gpuarrayctl run", false, "-o for the others, or --json",
+                            "--csv prints one result; here are %u to print", n_printed);
+}
+
+/* 0, an exit code, or EXIT_USAGE after the message was printed. */
+int run_parse_words(struct run_options *o, int argc, char **argv)
+{
+    bool is_submit = strstr(argv[0], "submit") != NULL;
+    if (ctl_parse(is_submit ? &submit_argp : &run_argp, argc, argv, o))
+        return EXIT_USAGE;
+    if (!o->label)
+        run_set_label(o, o->expression);
+    int r = (int)o->error.status;
+    if (!r)
+        r = ctl_parse_expressions(&o->job, o->expression, &o->error);
+    for (unsigned i = 0; i < o->n_destinations && !r; i++)
+        r = ctl_parse_destination(&o->job, o->destinations[i], &o->error);
+    if (!r)
+        return check_csv(o);
+    ctl_fail(&o->error, o->json);
+    return EXIT_USAGE;
+}
+
+/* Destinations first: a dataset that is written in place gets its storage, in which a source that
+ * is the same then is seen to be. */
+int run_open_all(struct run_options *o, struct gad_client *client)
+{
+    int r = 0;
+    for (unsigned i = 0; i < o->job.n_outputs && !r && o->in_place; i++) {
+        struct gad_output *output = &o->job.outputs[i];
+        if (!output->to_path)
+            continue;
+        r = (int)gad_array_open_in_place(client, output->to_path, &output->to, &o->error);
+        output->to_path = NULL;
+    }
+    return r ? r : ctl_open_sources(&o->job, client, &o->error);
+}
+
+/* A fill value is a number like any other to an expression: say so once. */
+static void note_fill_values(const struct run_options *o)
+{
+    for (unsigned i = 0; i < o->job.n_args && !o->quiet && isatty(STDERR_FILENO); i++) {
+        const struct gad_array *array = o->job.args[i].array;
+        if (!array || !gad_array_info(array)->has_fill)
+            continue;
+        char fill[CTL_SCALAR_SIZE];
+        const struct gad_array_info *info = gad_array_info(array);
+        ctl_format_scalar(info->dtype, &info->exact_fill, fill);
+        fprintf(stderr, "note: %s has the fill value %s; where(%s == %s, nan, ...) leaves it out\n",
+                o->job.args[i].name, fill, o->job.args[i].name, fill);
+    }
+}
+
+struct gad_job_options run_job_options(struct run_options *o, struct ctl_progress *progress)
+{
+    return (struct gad_job_options){
+        .n_args = o->job.n_args,
+        .args = o->job.args,
+        .n_outputs = o->job.n_outputs,
+        .outputs = o->job.outputs,
+        .engine = o->engine,
+        .priority = o->priority,
+        .label = o->label,
+        .progress = progress && progress->is_shown ? ctl_progress_draw : NULL,
+        .progress_data = progress,
+        .progress_ms = 100,
+        .has_journal = o->journal_path != NULL,
+        .journal_path = o->journal_path,
+        .tf32 = o->tf32,
+    };
+}
+
+static void print_verbose(const struct gad_job_stats *s)
+{
+    char moved[32], rate[32];
+    double bytes = (double)s->read_bytes + (double)s->write_bytes;
+    fprintf(stderr,
+            "%s: %s in %.3f s, %s/s (thread-seconds: source %.3f, kernel %.3f, sink %.3f, "
+            "client %.3f",
+            s->engine, ctl_format_bytes(bytes, moved), s->total_s,
+            ctl_format_bytes(s->total_s > 0 ? bytes / s->total_s : 0, rate), s->source_s,
+            s->kernel_s, s->sink_s, s->client_s);
+    if (s->to_device_s > 0 || s->from_device_s > 0)
+        fprintf(stderr, "; to the device %.3f s, back %.3f s", s->to_device_s, s->from_device_s);
+    fprintf(stderr, ")\n");
+    if (s->product_library[0])
+        fprintf(stderr, "matrices were multiplied by %s in %s\n", s->product_library,
+                s->product_precision);
+    fprintf(stderr, "%s\n", s->engine_why);
+}
+
+static void print_outcome(const struct run_options *o, const struct gad_job *job)
+{
+    const struct gad_job_stats *stats = gad_job_stats(job);
+    struct json_object *outputs = o->json ? json_object_new_array() : NULL;
+    for (unsigned i = 0; i < o->job.n_outputs; i++) {
+        struct gad_plan_output what = {0};
+        const void *data = gad_job_result(job, i, &what);
+        const char *name = o->job.outputs[i].name;
+        if (o->json) {
+            struct json_object *entry =
+                data ? ctl_array_json(&what, data) : json_object_new_object();
+            if (name)
+                json_object_object_add(entry, "name", json_object_new_string(name));
+            if (o->job.outputs[i].to_path)
+                json_object_object_add(entry, "to",
+                                       json_object_new_string(o->job.outputs[i].to_path));
+            json_object_array_add(outputs, entry);
+        } else if (data) {
+            if (name && o->printing != CTL_PRINT_CSV)
+                printf("%s = ", name);
+            ctl_print_array(stdout, &what, data, o->printing);
+        }
+    }
+    if (o->json) {
+        struct json_object *object = stats ? ctl_stats_json(stats) : json_object_new_object();
+        json_object_object_add(object, "outputs", outputs);
+        if (o->has_seed)
+            json_object_object_add(object, "seed", json_object_new_uint64(o->seed));
+        ctl_put_json(object);
+        return;
+    }
+    if (!stats)
+        return;
+    ctl_print_journal(stats);
+    if (o->verbose)
+        print_verbose(stats);
+    if (stats->n_divide_by_zero)
+        fprintf(stderr, "warning: integer divisions by zero, which gave 0: %llu\n",
+                (unsigned long long)stats->n_divide_by_zero);
+    if (stats->n_invalid_casts)
+        fprintf(stderr,
+                "warning: values that did not fit the integer that they were cast to: %llu\n",
+                (unsigned long long)stats->n_invalid_casts);
+}
+
+static int run_job(struct run_options *o, struct gad_client *client)
+{
+    struct ctl_progress progress;
+    ctl_progress_begin(&progress, o->quiet || o->json);
+    struct gad_job_options options = run_job_options(o, &progress);
+    struct ctl_journal journal = {.path = NULL};
+    struct gad_job *job;
+    if (o->journal_path && !o->json)
+        ctl_look_at_journal(o->job.outputs[0].to, NULL, o->journal_path, &journal);
+    int r = (int)gad_submit(client, &options, &job, &o->error);
+    if (r) {
+        ctl_journal_deinit(&journal);
+        return r;
+    }
+    r = ctl_wait(job, &o->error);
+    ctl_progress_end(&progress);
+    if (!r)
+        print_outcome(o, job);
+    gad_job_free(job); /* lets go of the journal, so that one with nothing in it is gone */
+    if (r)
+        ctl_note_journal(&journal, r);
+    ctl_journal_deinit(&journal);
+    return r;
+}
+
+int run_execute(struct run_options *o)
+{
+    ctl_watch_signals();
+    struct gad_client *client = NULL;
+    int r = ctl_connect(&client, &o->error);
+    if (!r)
+        r = run_open_all(o, client);
+    if (!r) {
+        note_fill_values(o);
+        r = o->explain ? run_explain(o, client) : run_job(o, client);
+    }
+    ctl_job_deinit(&o->job);
+    gad_close(client);
+    return r ? ctl_fail(&o->error, o->json) : EXIT_OK;
+}
+
+int verb_run(int argc, char **argv)
+{
+    struct run_options o = {0};
+    int code = run_parse_words(&o, argc, argv);
+    if (code) {
+        ctl_job_deinit(&o.job);
+        return code;
+    }
+    return run_execute(&o);
+}

@@ -1,0 +1,80 @@
+/* New npy and raw files.
+ *
+ * The array has a duplicate of the output's descriptor: both are one open file, and each owner
+ * closes its own. Header and space are there before the array is, so that the daemon only fills in
+ * elements.
+ *
+ * Called by npy.c and raw.c; commit, discard and free by the core through the array.
+ */
+#include "client/formats/files/plain_output.h"
+#include "client/formats/files/file_array.h"
+#include "client/formats/files/file_output.h"
+#include "client/formats/files/file_source.h"
+#include "proto/util.h"
+
+#include <fcntl.h>
+
+static int commit(struct gad_array *array, struct gad_error *error)
+{
+    return file_output_commit(array->format_state, false, array->info.path, error);
+}
+
+static void discard(struct gad_array *array)
+{
+    array->format_state = file_output_free(array->format_state);
+}
+
+static bool is_same_target(const struct gad_array *array, const struct gad_array *other)
+{
+    return file_output_is_for(array->format_state, other->format_state);
+}
+
+static int make(struct gad_array *array, const struct format_target *target, const void *header,
+                size_t n_header_bytes, struct gad_error *error)
+{
+    struct file_layout layout = {
+        .dtype = target->dtype,
+        .fortran_order = target->fortran_order,
+        .ndim = target->ndim,
+        .shape = target->shape,
+        .offset_bytes = n_header_bytes,
+    };
+    int r = file_array_describe(array, &layout, target->name, error);
+    if (r)
+        return r;
+    struct file_output *output;
+    r = file_output_new(target->spec->path, false, target->name, &output, error);
+    if (r)
+        return r;
+    array->format_state = output;
+    array->commit = commit;
+    array->discard = discard;
+    array->maker_free = discard;
+    array->is_same_target = is_same_target;
+    array->is_writable = true;
+    r = file_output_reserve(output, 0, n_header_bytes + file_array_n_bytes(array), target->name,
+                            error);
+    if (r)
+        return r;
+    array->fd = fcntl(file_output_fd(output), F_DUPFD_CLOEXEC, 3);
+    if (array->fd < 0)
+        return file_path_error(error, errno, target->spec->path, target->name);
+    r = file_write(array->fd, header, n_header_bytes, 0);
+    return r < 0 ? file_path_error(error, -r, target->spec->path, target->name) : 0;
+}
+
+int plain_output_new(struct gad_client *client, const char *format,
+                     const struct format_target *target, const void *header, size_t n_header_bytes,
+                     struct gad_array **ret_array, struct gad_error *error)
+{
+    struct gad_array *array = array_new(client, format, ACCESS_FILE, target->spec->path);
+    if (!array)
+        return error_from_errno(error, ENOMEM, target->name, "array");
+    int r = make(array, target, header, n_header_bytes, error);
+    if (r) {
+        gad_array_release(array);
+        return r;
+    }
+    *ret_array = array;
+    return 0;
+}

@@ -1,0 +1,368 @@
+/* HDF5 datasets as sources, netCDF-4 files among them.
+ *
+ * How a dataset travels depends on how it lies in the file:
+ *
+ *     contiguous, allocated          file      descriptor and offset
+ *     chunked, no filter, not many   chunks    descriptor and a table
+ *     everything else                provider  blocks read through HDF5
+ *
+ * A selection of a contiguous dataset is an offset and strides; of a chunked one a part of the
+ * table, where it cuts through no chunk in a way that a table cannot tell (chunk_pick.h); otherwise
+ * HDF5 reads what is selected. So a frame of a stack may be a table where the whole stack has too
+ * many chunks for one.
+ *
+ * HDF5 opens the file only while the array is described (and, for the provider, while blocks are
+ * read), so that an output may go into the same file.
+ *
+ * Called by format.c.
+ */
+#include "client/formats/files/file_array.h"
+#include "client/formats/files/file_source.h"
+#include "client/formats/format_impl.h"
+#include "client/formats/hdf5/hdf5_chunks.h"
+#include "client/formats/hdf5/hdf5_file.h"
+#include "client/formats/hdf5/hdf5_names.h"
+#include "client/formats/hdf5/hdf5_provider.h"
+#include "client/formats/hdf5/hdf5_storage.h"
+#include "client/formats/hdf5/hdf5_type.h"
+#include "proto/util.h"
+
+#include <string.h>
+
+/* What is open while a dataset is described. */
+struct source {
+    struct gad_array *array;
+    const struct spec *spec;
+    const char *name;
+    struct stat st;
+    hid_t file, dataset, create_plist;
+    struct file_layout layout;     /* of the whole dataset */
+    int64_t shape[ARRAY_MAX_NDIM]; /* the same */
+    uint64_t offset_bytes;
+    struct selection selection;
+    enum access access;
+    bool has_grid;
+    bool is_unallocated; /* contiguous, and never written to */
+    struct chunk_grid grid;
+    struct chunk_pick pick;
+};
+
+static int read_type(struct source *source, struct gad_error *error)
+{
+    char text[64];
+    _cleanup_hid_ hid_t type = H5Dget_type(source->dataset);
+    if (type > 0 && hdf5_type_to_dtype(type, &source->layout.dtype, &source->layout.is_swapped))
+        return 0;
+    if (type <= 0)
+        return error_set(error, GAD_BAD_FORMAT, source->name, "'%.120s' has no type",
+                         source->spec->dataset);
+    hdf5_type_describe(type, text, sizeof(text));
+    error_set(error, GAD_BAD_DTYPE, source->name, "the elements of '%.120s' are not served: %s",
+              source->spec->dataset, text);
+    error_expected(error, "bool, int8 to int64, uint8 to uint64, float32 or float64");
+    error_found(error, "%s", text);
+    return GAD_BAD_DTYPE;
+}
+
+static int read_shape(struct source *source, struct gad_error *error)
+{
+    hsize_t dims[H5S_MAX_RANK];
+    _cleanup_hid_ hid_t space = H5Dget_space(source->dataset);
+    int ndim = space > 0 ? H5Sget_simple_extent_ndims(space) : -1;
+    if (ndim < 0 || ndim > ARRAY_MAX_NDIM || H5Sget_simple_extent_type(space) == H5S_NULL ||
+        H5Sget_simple_extent_dims(space, dims, NULL) != ndim)
+        return error_set(error, GAD_BAD_SHAPE, source->name, "'%.200s' is empty: it has no shape",
+                         source->spec->dataset);
+    for (int i = 0; i < ndim; i++) {
+        if (dims[i] > INT64_MAX)
+            return error_set(error, GAD_BAD_SHAPE, source->name,
+                             "dimension %d of '%.160s' is beyond 63 bits", i,
+                             source->spec->dataset);
+        source->shape[i] = (int64_t)dims[i];
+    }
+    source->layout.ndim = ndim;
+    source->layout.shape = source->shape;
+    return 0;
+}
+
+/* An integer exactly: the usual fill values of 64-bit integers are beyond what double tells apart.
+ */
+static bool read_number(hid_t attribute, hid_t type, struct gad_scalar *ret)
+{
+    H5T_class_t class = H5Tget_class(type);
+    if (class == H5T_INTEGER && H5Tget_sign(type) == H5T_SGN_NONE) {
+        ret->kind = GAD_SCALAR_UINT;
+        return H5Aread(attribute, H5T_NATIVE_UINT64, &ret->uint_value) >= 0;
+    }
+    ret->kind = class == H5T_INTEGER ? GAD_SCALAR_INT : GAD_SCALAR_FLOAT;
+    if (class == H5T_INTEGER)
+        return H5Aread(attribute, H5T_NATIVE_INT64, &ret->int_value) >= 0;
+    return class == H5T_FLOAT && H5Aread(attribute, H5T_NATIVE_DOUBLE, &ret->float_value) >= 0;
+}
+
+static double as_double(const struct gad_scalar *scalar)
+{
+    if (scalar->kind == GAD_SCALAR_FLOAT)
+        return scalar->float_value;
+    return scalar->kind == GAD_SCALAR_UINT ? (double)scalar->uint_value : (double)scalar->int_value;
+}
+
+/* netCDF's attributes that name the value of what was not measured. */
+static void read_fill(struct source *source)
+{
+    static const char *const names[] = {"_FillValue", "missing_value"};
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
+        if (H5Aexists(source->dataset, names[i]) <= 0)
+            continue;
+        _cleanup_hid_ hid_t attribute = H5Aopen(source->dataset, names[i], H5P_DEFAULT);
+        _cleanup_hid_ hid_t type = attribute > 0 ? H5Aget_type(attribute) : H5I_INVALID_HID;
+        _cleanup_hid_ hid_t space = attribute > 0 ? H5Aget_space(attribute) : H5I_INVALID_HID;
+        struct gad_scalar value;
+        if (type <= 0 || space <= 0 || H5Sget_simple_extent_npoints(space) != 1 ||
+            !read_number(attribute, type, &value))
+            continue;
+        source->array->info.has_fill = true;
+        source->array->info.fill = as_double(&value);
+        source->array->info.exact_fill = value;
+        return;
+    }
+}
+
+/* A filter that is not installed is found out now, not at the first block. */
+static int check_filters(const struct source *source, struct gad_error *error)
+{
+    int n_filters = H5Pget_nfilters(source->create_plist);
+    for (int i = 0; i < n_filters; i++) {
+        unsigned flags, config;
+        size_t n_values = 0;
+        char text[64] = "";
+        H5Z_filter_t filter = H5Pget_filter2(source->create_plist, (unsigned)i, &flags, &n_values,
+                                             NULL, sizeof(text), text, &config);
+        if (filter >= 0 && H5Zfilter_avail(filter) > 0)
+            continue;
+        error_set(error, GAD_BAD_FORMAT, source->name,
+                  "'%.120s' is packed with a filter that HDF5 has not here: %d (%.60s)",
+                  source->spec->dataset, (int)filter, text);
+        error_expected(error, "a plugin for filter %d in HDF5_PLUGIN_PATH", (int)filter);
+        error_found(error, "none");
+        return GAD_BAD_FORMAT;
+    }
+    return 0;
+}
+
+static int read_selection(struct source *source, struct gad_error *error)
+{
+    const struct file_layout *layout = &source->layout;
+    if (source->spec->selection_at)
+        return selection_read(source->name, source->spec->selection_at, layout->ndim, layout->shape,
+                              &source->selection, error);
+    selection_whole(layout->ndim, layout->shape, &source->selection);
+    return 0;
+}
+
+/* A table of the chunks that are needed, if there can be one. */
+static int locate_chunks(struct source *source, struct gad_error *error)
+{
+    struct gad_array *array = source->array;
+    int64_t item_bytes = (int64_t)dtype_size(source->layout.dtype);
+    source->has_grid = hdf5_chunk_grid(source->create_plist, source->layout.ndim, source->shape,
+                                       item_bytes, &source->grid);
+    if (!source->has_grid ||
+        !chunk_pick_init(&source->pick, &source->grid, &source->selection, item_bytes))
+        return 0;
+    memcpy(array->chunk_shape, source->pick.grid.chunk_shape, sizeof(array->chunk_shape));
+    array->n_chunks = source->pick.grid.n_chunks;
+    int r =
+        hdf5_chunk_table(source->file, source->dataset, source->create_plist, &source->pick,
+                         source->grid.n_chunks, array->fd, source->name, &array->table_fd, error);
+    if (array->table_fd >= 0)
+        source->access = ACCESS_CHUNKS;
+    return r;
+}
+
+/* Decides file, chunks or provider. */
+static int locate(struct source *source, struct gad_error *error)
+{
+    bool is_empty = selection_is_empty(&source->selection);
+    source->access = ACCESS_PROVIDER;
+    if (is_empty)
+        source->access = ACCESS_FILE;
+    if (is_empty || !hdf5_is_in_file(source->dataset, &source->st))
+        return 0;
+    switch (H5Pget_layout(source->create_plist)) {
+    case H5D_CONTIGUOUS: {
+        haddr_t offset = H5Dget_offset(source->dataset);
+        int n_external = H5Pget_external_count(source->create_plist);
+        bool has_storage = H5Dget_storage_size(source->dataset) > 0;
+        /* Without storage the offset means nothing: behind a user block it even looks like one. */
+        if (n_external == 0 && offset != HADDR_UNDEF && has_storage) {
+            source->access = ACCESS_FILE;
+            source->offset_bytes = offset;
+        }
+        source->is_unallocated = n_external == 0 && !has_storage;
+        return 0;
+    }
+    case H5D_CHUNKED: return locate_chunks(source, error);
+    default: return 0;
+    }
+}
+
+static int describe(struct source *source, struct gad_error *error)
+{
+    source->dataset = H5Dopen2(source->file, source->spec->dataset, H5P_DEFAULT);
+    if (source->dataset <= 0)
+        return hdf5_no_dataset_error(source->file, source->spec->dataset, source->name, error);
+    source->create_plist = H5Dget_create_plist(source->dataset);
+    if (source->create_plist <= 0)
+        return error_set(error, GAD_BAD_FORMAT, source->name, "'%.200s' cannot be read",
+                         source->spec->dataset);
+    int r = read_type(source, error);
+    if (r == 0)
+        r = read_shape(source, error);
+    if (r == 0)
+        r = hdf5_check_external(source->create_plist, source->spec->path, source->spec->dataset,
+                                source->name, error);
+    if (r == 0)
+        r = check_filters(source, error);
+    /* The shape's product is checked before the table is computed with it. */
+    if (r == 0)
+        r = file_array_describe(source->array, &source->layout, source->name, error);
+    if (r == 0)
+        r = read_selection(source, error);
+    if (r == 0)
+        r = locate(source, error);
+    if (r == 0)
+        read_fill(source);
+    return r;
+}
+
+static int describe_in_scope(struct source *source, struct gad_error *error)
+{
+    HDF5_SCOPE(scope);
+    int r = hdf5_file_open(source->spec->path, &source->st, false, source->spec->path, source->name,
+                           &source->file, error);
+    if (r == 0)
+        r = describe(source, error);
+    hdf5_close(&source->create_plist);
+    hdf5_close(&source->dataset);
+    hdf5_close(&source->file);
+    return r;
+}
+
+static void format_free(struct gad_array *array)
+{
+    array->format_state = hdf5_provider_free(array->format_state);
+}
+
+/* The dataset is read through HDF5, or may be when the daemon does not read this file system. */
+static int add_provider(struct source *source, struct gad_error *error)
+{
+    struct gad_array *array = source->array;
+    struct hdf5_provider *provider = hdf5_provider_new(
+        source->spec->path, source->spec->dataset, &source->st, dtype_size(source->layout.dtype),
+        source->shape, &source->selection, source->has_grid ? &source->grid : NULL);
+    if (!provider)
+        return error_from_errno(error, errno, source->name, source->spec->path);
+    array->format_state = provider;
+    array->maker_free = format_free;
+    array->provider = &hdf5_dataset_provider;
+    array->provider_state = provider;
+    array->info.ndim = source->selection.ndim;
+    memset(array->info.shape, 0, sizeof(array->info.shape));
+    memset(array->info.strides, 0, sizeof(array->info.strides));
+    for (int i = 0; i < array->info.ndim; i++)
+        array->info.shape[i] = selection_size(&source->selection, i);
+    return 0;
+}
+
+/* Contiguous, or without elements: then nothing is where the layout says. */
+static int set_file(struct source *source, struct gad_error *error)
+{
+    struct gad_array *array = source->array;
+    source->layout.offset_bytes = source->offset_bytes;
+    int r = file_array_describe(array, &source->layout, source->name, error);
+    if (r == 0 && !selection_is_empty(&source->selection))
+        r = file_array_check_size(array, (uint64_t)source->st.st_size, source->name, error);
+    return r ? r : file_array_select(array, source->spec, source->name, error);
+}
+
+static int set_access(struct source *source, struct gad_error *error)
+{
+    struct gad_array *array = source->array;
+    array->access = source->access;
+    switch (source->access) {
+    case ACCESS_FILE: return set_file(source, error);
+    case ACCESS_CHUNKS: array->info.access = "chunks"; return add_provider(source, error);
+    default:
+        array->info.access = "provider";
+        close_fd(&array->fd);
+        return add_provider(source, error);
+    }
+}
+
+/* What is written in place gets its storage as from anybody else's first write. */
+static int allocate(struct source *source, struct gad_error *error)
+{
+    struct gad_array *array = source->array;
+    int r = hdf5_allocate(source->spec->path, source->spec->dataset, &source->st, array->fd,
+                          source->name, error);
+    if (r == 0 && fstat(array->fd, &source->st) < 0)
+        r = error_from_errno(error, errno, source->name, source->spec->path);
+    return r ? r : describe_in_scope(source, error);
+}
+
+static int open_array(struct source *source, struct gad_error *error)
+{
+    struct gad_array *array = source->array;
+    int r = file_source_open(source->spec->path, array->is_writable, source->name, &array->fd,
+                             &source->st, error);
+    if (r == 0)
+        r = hdf5_check_magic(array->fd, source->spec->path, source->name, error);
+    if (r == 0)
+        r = describe_in_scope(source, error);
+    if (r == 0 && array->is_writable && source->is_unallocated)
+        r = allocate(source, error);
+    if (r)
+        return r;
+    if (array->is_writable && source->access != ACCESS_FILE)
+        return error_set(error, GAD_READ_ONLY, source->name,
+                         "only contiguous datasets can be written in place; '%.160s' is not",
+                         source->spec->dataset);
+    return set_access(source, error);
+}
+
+bool hdf5_has_dataset(const char *path, const char *dataset)
+{
+    struct stat st;
+    if (stat(path, &st) < 0 || !S_ISREG(st.st_mode))
+        return false;
+    HDF5_SCOPE(scope);
+    _cleanup_hid_ hid_t file = H5I_INVALID_HID;
+    if (hdf5_file_open(path, &st, false, path, NULL, &file, NULL))
+        return false;
+    _cleanup_hid_ hid_t found = H5Dopen2(file, dataset, H5P_DEFAULT);
+    return found > 0;
+}
+
+int hdf5_open(struct gad_client *client, const struct spec *spec, const char *name,
+              bool for_writing, struct gad_array **ret_array, struct gad_error *error)
+{
+    struct source source = {
+        .spec = spec,
+        .name = name,
+        .file = H5I_INVALID_HID,
+        .dataset = H5I_INVALID_HID,
+        .create_plist = H5I_INVALID_HID,
+    };
+    source.array = array_new(client, "hdf5", ACCESS_FILE, spec->path);
+    if (!source.array)
+        return error_from_errno(error, ENOMEM, name, "array");
+    source.array->is_writable = for_writing;
+    int r = open_array(&source, error);
+    if (r) {
+        gad_array_release(source.array);
+        return r;
+    }
+    *ret_array = source.array;
+    return 0;
+}

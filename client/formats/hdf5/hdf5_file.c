@@ -1,0 +1,225 @@
+/* HDF5 files: the lock around the library, opening, and what its failures mean.
+ *
+ * HDF5 has one global state, so all of it runs under one mutex; its printing of errors is a setting
+ * of the thread that belongs to the program around us, so it is saved and put back each time.
+ *
+ * A file is opened twice: by us (the descriptor that the daemon gets, checked to be a regular file)
+ * and by HDF5 through the path. Both must be the same inode. Before a file is opened for writing,
+ * providers of this process that read it are suspended, since HDF5 has one mode per file and its
+ * lock counts between our own descriptors too.
+ *
+ * HDF5 reports a stack of texts. Its innermost text tells a truncated file (with numbers) and a
+ * file left marked as open from others, and a lock of somebody else where it has the number; else a
+ * lock is recognised by trying the same one. A file that is marked by a writer that lets others
+ * read meanwhile (SWMR) is read as such.
+ *
+ * Whether files are locked at all is HDF5's own setting, $HDF5_USE_FILE_LOCKING; without it locks
+ * are used where the file system has them.
+ *
+ * Called by all hdf5-*.c.
+ */
+#include "client/formats/hdf5/hdf5_file.h"
+#include "client/formats/files/file_lock.h"
+#include "client/formats/files/file_source.h"
+#include "client/formats/hdf5/hdf5_provider.h"
+#include "proto/util.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+
+#define REASON_CHARS 200
+/* Of a lock that somebody else has: EWOULDBLOCK. */
+#define LOCKED_REASON "unable to lock file, errno = 11,"
+
+static pthread_mutex_t library = PTHREAD_MUTEX_INITIALIZER;
+
+void hdf5_enter(struct hdf5_scope *ret_scope)
+{
+    pthread_mutex_lock(&library);
+    H5Eget_auto2(H5E_DEFAULT, &ret_scope->print, &ret_scope->print_data);
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+}
+
+void hdf5_leave(struct hdf5_scope *scope)
+{
+    H5Eset_auto2(H5E_DEFAULT, scope->print, scope->print_data);
+    pthread_mutex_unlock(&library);
+}
+
+void hdf5_close(hid_t *id)
+{
+    if (*id > 0)
+        H5Idec_ref(*id);
+    *id = H5I_INVALID_HID;
+}
+
+struct reason {
+    char *buffer;
+    size_t n_bytes;
+};
+
+static herr_t take_first(unsigned n, const H5E_error2_t *entry, void *data)
+{
+    struct reason *reason = data;
+    if (n == 0 && entry->desc)
+        snprintf(reason->buffer, reason->n_bytes, "%s", entry->desc);
+    return 0;
+}
+
+const char *hdf5_reason(char *buffer, size_t n_bytes)
+{
+    struct reason reason = {.buffer = buffer, .n_bytes = n_bytes};
+    *buffer = '\0';
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_first, &reason);
+    return buffer;
+}
+
+static hid_t access_properties(void)
+{
+    hid_t fapl = H5Pcreate(H5P_FILE_ACCESS);
+#if H5_VERSION_GE(1, 10, 7)
+    /* Locked where the file system can; $HDF5_USE_FILE_LOCKING decides otherwise. */
+    if (fapl > 0 && H5Pset_file_locking(fapl, true, true) < 0)
+        hdf5_close(&fapl);
+#endif
+    return fapl;
+}
+
+/* Whether the lock that HDF5 wants cannot be had. */
+static bool is_locked(const char *path, bool for_writing)
+{
+    _cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return false;
+    return flock(fd, (for_writing ? LOCK_EX : LOCK_SH) | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+}
+
+static int truncated_error(const char *reason, const char *shown, const char *name,
+                           struct gad_error *error)
+{
+    uint64_t there = 0, base = 0, wanted = 0;
+    const char *numbers = strstr(reason, "eof = ");
+    if (!numbers ||
+        sscanf(numbers, "eof = %" SCNu64 ", sblock->base_addr = %" SCNu64 ", stored_eof = %" SCNu64,
+               &there, &base, &wanted) != 3)
+        return error_set(error, GAD_SHORT_READ, name, "'%.200s' is truncated", shown);
+    error_set(error, GAD_SHORT_READ, name,
+              "'%.160s' is truncated: it says %" PRIu64 " bytes and holds %" PRIu64, shown, wanted,
+              there);
+    error_expected(error, "%" PRIu64 " bytes", wanted);
+    error_found(error, "%" PRIu64 " bytes", there);
+    return GAD_SHORT_READ;
+}
+
+static int locked_error(const struct stat *st, bool for_writing, const char *shown,
+                        const char *name, struct gad_error *error)
+{
+    char holder[64];
+    const char *does = for_writing ? "reads or writes" : "writes";
+    if (file_lock_holder(st, !for_writing, holder, sizeof(holder)))
+        error_set(error, GAD_BUSY, name, "'%.200s' is locked by %s, which %s it", shown, holder,
+                  does);
+    else
+        error_set(error, GAD_BUSY, name, "'%.200s' is locked by a program that %s it", shown, does);
+    error_expected(error, "a file that no other program %s", does);
+    error_found(error, "a lock of %s", *holder ? holder : "a program that is not known");
+    return GAD_BUSY;
+}
+
+static int marked_error(const char *shown, const char *name, struct gad_error *error)
+{
+    error_set(error, GAD_BUSY, name,
+              "'%.160s' is marked as open for writing; if nobody has it open, clear the mark with "
+              "h5clear -s",
+              shown);
+    error_expected(error, "a file that was closed by its writer");
+    error_found(error, "the mark of a writer");
+    return GAD_BUSY;
+}
+
+static int open_error(const char *path, const struct stat *st, bool for_writing, const char *shown,
+                      const char *name, struct gad_error *error)
+{
+    char reason[REASON_CHARS];
+    hdf5_reason(reason, sizeof(reason));
+    if (strstr(reason, "truncated file"))
+        return truncated_error(reason, shown, name, error);
+    if (strstr(reason, "already open for"))
+        return marked_error(shown, name, error);
+    if (strstr(reason, LOCKED_REASON) || is_locked(path, for_writing))
+        return locked_error(st, for_writing, shown, name, error);
+    if (H5Fis_hdf5(path) <= 0)
+        return error_set(error, GAD_BAD_FORMAT, name, "'%.200s' is no HDF5 file", shown);
+    return error_set(error, GAD_BAD_FORMAT, name, "'%.140s' cannot be opened by HDF5: %.120s",
+                     shown, reason);
+}
+
+int hdf5_file_fd(hid_t file)
+{
+    int *fd = NULL;
+    return H5Fget_vfd_handle(file, H5P_DEFAULT, (void **)&fd) >= 0 && fd ? *fd : -1;
+}
+
+static bool is_same_file(hid_t file, const struct stat *st)
+{
+    struct stat opened;
+    return fstat(hdf5_file_fd(file), &opened) == 0 && opened.st_dev == st->st_dev &&
+           opened.st_ino == st->st_ino;
+}
+
+/* Opens to read, also what a writer is writing in a way that lets others read. */
+static hid_t open_to_read(const char *path, hid_t fapl)
+{
+    char reason[REASON_CHARS];
+    hid_t file = H5Fopen(path, H5F_ACC_RDONLY, fapl);
+    if (file >= 0 || !strstr(hdf5_reason(reason, sizeof(reason)), "already open for"))
+        return file;
+    return H5Fopen(path, H5F_ACC_RDONLY | H5F_ACC_SWMR_READ, fapl);
+}
+
+int hdf5_file_open(const char *path, const struct stat *st, bool for_writing, const char *shown,
+                   const char *name, hid_t *ret_file, struct gad_error *error)
+{
+    if (for_writing)
+        hdf5_provider_suspend(st);
+    _cleanup_hid_ hid_t fapl = access_properties();
+    if (fapl <= 0)
+        return error_set(error, GAD_NO_MEMORY, name, "HDF5 cannot be used");
+    hid_t file = for_writing ? H5Fopen(path, H5F_ACC_RDWR, fapl) : open_to_read(path, fapl);
+    if (file < 0)
+        return open_error(path, st, for_writing, shown, name, error);
+    if (!is_same_file(file, st)) {
+        H5Fclose(file);
+        return error_set(error, GAD_NOT_FOUND, name, "'%.200s' was replaced meanwhile", shown);
+    }
+    *ret_file = file;
+    return 0;
+}
+
+bool hdf5_is_in_file(hid_t object, const struct stat *st)
+{
+    _cleanup_hid_ hid_t file = H5Iget_file_id(object);
+    return file > 0 && is_same_file(file, st);
+}
+
+int hdf5_check_magic(int fd, const char *shown, const char *name, struct gad_error *error)
+{
+    char bytes[4];
+    size_t n_bytes;
+    int r = file_read(fd, bytes, sizeof(bytes), 0, &n_bytes);
+    if (r < 0)
+        return file_path_error(error, -r, shown, name);
+    if (n_bytes < sizeof(bytes) || memcmp(bytes, "CDF", 3) != 0 ||
+        (bytes[3] != 1 && bytes[3] != 2 && bytes[3] != 5))
+        return 0;
+    error_set(error, GAD_BAD_FORMAT, name,
+              "'%.120s' is a netCDF classic file: convert it with 'nccopy -k nc4 %.80s NEW.nc'",
+              shown, shown);
+    error_expected(error, "HDF5 (netCDF-4)");
+    error_found(error, "netCDF classic, version %d", bytes[3]);
+    return GAD_BAD_FORMAT;
+}

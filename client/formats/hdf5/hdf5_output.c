@@ -1,0 +1,290 @@
+/* Datasets as outputs.
+ *
+ *     create   the dataset under a hidden root link, contiguous, space allocated and never filled;
+ *              the file closed, its space reserved; the offset of the elements is known
+ *     write    by the daemon (or the file provider), with HDF5 out of the way
+ *     commit   the file opened again and the link moved to its name
+ *     discard  the hidden link deleted; a new file is simply never named
+ *
+ * Deleting gives the place of the elements to whatever is made next in the file, so it waits until
+ * nobody else can write there by the descriptor that was handed over (file_claim.h). That is why
+ * each output has an open file of its own. What cannot be deleted in time is given up, to be swept
+ * with the next output. The commit gives the claim up: then the job is over, and the place belongs
+ * to whoever replaces or deletes the dataset.
+ *
+ * Between create and commit the file is not locked: other programs may read it, and write to it.
+ * Whoever finds it locked waits a little, since others like us hold it for a moment only; the
+ * commit waits longest, since the work is done by then.
+ *
+ * Called by format.c (create) and through the array (commit, discard, free).
+ */
+#include "client/clock.h"
+#include "client/formats/files/file_array.h"
+#include "client/formats/files/file_claim.h"
+#include "client/formats/files/file_output.h"
+#include "client/formats/format_impl.h"
+#include "client/formats/hdf5/hdf5_file.h"
+#include "client/formats/hdf5/hdf5_names.h"
+#include "client/formats/hdf5/hdf5_target.h"
+#include "client/formats/hdf5/hdf5_tree.h"
+#include "client/formats/hdf5/hdf5_type.h"
+#include "client/formats/files/hidden.h"
+#include "proto/util.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define CREATE_WAIT_MS  5000
+#define COMMIT_WAIT_MS  5000
+#define DISCARD_WAIT_MS 1000
+#define RETRY_MS        50
+
+struct hdf5_output {
+    struct hdf5_target *target;
+    char *dataset;
+    char hidden[sizeof(HDF5_HIDDEN_PREFIX) + HIDDEN_TAG_SIZE];
+    bool replace;
+    bool is_made;       /* the hidden link is there */
+    bool is_unreserved; /* space could not be reserved: flush at the commit */
+};
+
+static hid_t make_space(const struct format_target *wanted)
+{
+    hsize_t dims[ARRAY_MAX_NDIM];
+    for (int i = 0; i < wanted->ndim; i++)
+        dims[i] = (hsize_t)wanted->shape[i];
+    return wanted->ndim ? H5Screate_simple(wanted->ndim, dims, NULL) : H5Screate(H5S_SCALAR);
+}
+
+/* Contiguous, allocated at once, never filled: the offset is known and nothing is written. */
+static hid_t make_properties(void)
+{
+    hid_t dcpl = H5Pcreate(H5P_DATASET_CREATE);
+    if (dcpl > 0 && (H5Pset_layout(dcpl, H5D_CONTIGUOUS) < 0 ||
+                     H5Pset_alloc_time(dcpl, H5D_ALLOC_TIME_EARLY) < 0 ||
+                     H5Pset_fill_time(dcpl, H5D_FILL_TIME_NEVER) < 0))
+        hdf5_close(&dcpl);
+    return dcpl;
+}
+
+static int make_dataset(hid_t file, const struct hdf5_output *output,
+                        const struct format_target *wanted, uint64_t n_bytes,
+                        uint64_t *ret_offset_bytes, struct gad_error *error)
+{
+    char reason[160];
+    _cleanup_hid_ hid_t space = make_space(wanted);
+    _cleanup_hid_ hid_t type = hdf5_type_make(wanted->dtype);
+    _cleanup_hid_ hid_t dcpl = make_properties();
+    _cleanup_hid_ hid_t dataset = H5I_INVALID_HID;
+    haddr_t offset = 0;
+    if (space > 0 && type > 0 && dcpl > 0)
+        dataset = H5Dcreate2(file, output->hidden, type, space, H5P_DEFAULT, dcpl, H5P_DEFAULT);
+    if (dataset > 0 && n_bytes > 0)
+        offset = H5Dget_offset(dataset);
+    if (dataset > 0 && offset != HADDR_UNDEF) {
+        *ret_offset_bytes = offset;
+        return 0;
+    }
+    hdf5_reason(reason, sizeof(reason));
+    return error_set(error, GAD_IO_ERROR, wanted->name, "HDF5 cannot make '%.120s': %.160s",
+                     output->dataset, reason);
+}
+
+static int close_file(hid_t *file, const char *name, struct gad_error *error)
+{
+    char reason[160];
+    herr_t r = H5Fclose(*file);
+    *file = H5I_INVALID_HID;
+    if (r >= 0)
+        return 0;
+    hdf5_reason(reason, sizeof(reason));
+    return error_set(error, GAD_IO_ERROR, name, "HDF5 cannot write the file: %.200s", reason);
+}
+
+static int add_dataset(struct hdf5_output *output, const struct format_target *wanted,
+                       uint64_t n_bytes, uint64_t *ret_offset_bytes, struct gad_error *error)
+{
+    HDF5_SCOPE(scope);
+    _cleanup_hid_ hid_t file = H5I_INVALID_HID;
+    const struct stat *st = hdf5_target_stat(output->target);
+    int r = hdf5_file_open(hdf5_target_path(output->target), st, true, wanted->spec->path,
+                           wanted->name, &file, error);
+    if (r == 0)
+        r = hdf5_tree_check(file, st, output->dataset, output->replace, wanted->name, error);
+    if (r)
+        return r;
+    hdf5_tree_sweep(file);
+    output->is_made = true; /* or half made: discard deletes what there is */
+    r = make_dataset(file, output, wanted, n_bytes, ret_offset_bytes, error);
+    return r ? r : close_file(&file, wanted->name, error);
+}
+
+static int commit_once(struct hdf5_output *output, const char *shown, struct gad_error *error)
+{
+    HDF5_SCOPE(scope);
+    _cleanup_hid_ hid_t file = H5I_INVALID_HID;
+    const struct stat *st = hdf5_target_stat(output->target);
+    int r = hdf5_file_open(hdf5_target_path(output->target), st, true, shown, shown, &file, error);
+    if (r == 0)
+        r = hdf5_tree_move(file, st, output->hidden, output->dataset, output->replace, shown,
+                           error);
+    if (r == 0)
+        r = close_file(&file, shown, error);
+    return r;
+}
+
+static int delete_once(struct hdf5_output *output, struct gad_error *error)
+{
+    HDF5_SCOPE(scope);
+    _cleanup_hid_ hid_t file = H5I_INVALID_HID;
+    int r = hdf5_file_open(hdf5_target_path(output->target), hdf5_target_stat(output->target), true,
+                           output->dataset, NULL, &file, error);
+    return r ? r : hdf5_tree_delete(file, output->hidden, error);
+}
+
+static int commit(struct gad_array *array, struct gad_error *error)
+{
+    struct hdf5_output *output = array->format_state;
+    if (output->is_unreserved && fsync(array->fd) < 0)
+        return error_from_errno(error, errno, array->info.path, "writing");
+    int r = commit_once(output, array->info.path, error);
+    for (int ms = 0; r == GAD_BUSY && ms < COMMIT_WAIT_MS; ms += RETRY_MS) {
+        clock_sleep_ms(RETRY_MS);
+        r = commit_once(output, array->info.path, error);
+    }
+    if (r)
+        return r;
+    output->is_made = false; /* there is no hidden link any more */
+    file_claim_release(array->fd, array->offset_bytes, file_array_n_bytes(array));
+    return hdf5_target_commit(output->target, array->info.path, error);
+}
+
+static void discard(struct gad_array *array)
+{
+    struct hdf5_output *output = array->format_state;
+    struct gad_error error;
+    if (!output->is_made || hdf5_target_is_temporary(output->target))
+        return;
+    close_fd(&array->fd); /* the claim is that of others then, if there are any */
+    int r = delete_once(output, &error);
+    for (int ms = 0; r == GAD_BUSY && ms < DISCARD_WAIT_MS; ms += RETRY_MS) {
+        clock_sleep_ms(RETRY_MS);
+        r = delete_once(output, &error);
+    }
+    if (r)
+        hidden_give_up(output->hidden + strlen(HDF5_HIDDEN_PREFIX));
+}
+
+static void format_free(struct gad_array *array)
+{
+    struct hdf5_output *output = steal_ptr(array->format_state);
+    hdf5_target_unref(output->target);
+    free(output->dataset);
+    free(output);
+}
+
+/* `above` is `path`, or one of the groups on the way to it. */
+static bool is_on_the_way(const char *above, const char *path)
+{
+    size_t n = strlen(above);
+    return strncmp(above, path, n) == 0 && (path[n] == '\0' || path[n] == '/');
+}
+
+static bool is_same_target(const struct gad_array *array, const struct gad_array *other)
+{
+    const struct hdf5_output *a = array->format_state, *b = other->format_state;
+    const struct stat *st_a = hdf5_target_stat(a->target), *st_b = hdf5_target_stat(b->target);
+    return st_a->st_dev == st_b->st_dev && st_a->st_ino == st_b->st_ino &&
+           (is_on_the_way(a->dataset, b->dataset) || is_on_the_way(b->dataset, a->dataset));
+}
+
+static int add_state(struct gad_array *array, const struct format_target *wanted,
+                     struct hdf5_output **ret_output, struct gad_error *error)
+{
+    char tag[HIDDEN_TAG_SIZE];
+    struct hdf5_output *output = calloc(1, sizeof(*output));
+    if (!output)
+        return error_from_errno(error, ENOMEM, wanted->name, "output");
+    array->format_state = output;
+    array->maker_free = format_free;
+    array->commit = commit;
+    array->discard = discard;
+    array->is_same_target = is_same_target;
+    array->is_writable = true;
+    output->replace = wanted->replace;
+    output->dataset = strdup(wanted->spec->dataset);
+    if (!output->dataset)
+        return error_from_errno(error, ENOMEM, wanted->name, "output");
+    int r = hidden_tag(tag);
+    if (r)
+        return error_from_errno(error, -r, wanted->name, "output");
+    snprintf(output->hidden, sizeof(output->hidden), HDF5_HIDDEN_PREFIX "%s", tag);
+    *ret_output = output;
+    return 0;
+}
+
+/* busy: the file is locked, or HDF5 gave a place to which somebody still writes. The dataset that
+ * was made keeps that place until its turn comes. */
+static int make_place_once(struct hdf5_output *output, int fd, const struct format_target *wanted,
+                           uint64_t n_bytes, uint64_t *ret_offset_bytes, struct gad_error *error)
+{
+    int r = output->is_made ? 0 : add_dataset(output, wanted, n_bytes, ret_offset_bytes, error);
+    return r ? r
+             : file_claim(fd, *ret_offset_bytes, n_bytes, wanted->spec->path, wanted->name, error);
+}
+
+static int make_place(struct hdf5_output *output, int fd, const struct format_target *wanted,
+                      uint64_t n_bytes, uint64_t *ret_offset_bytes, struct gad_error *error)
+{
+    int r = make_place_once(output, fd, wanted, n_bytes, ret_offset_bytes, error);
+    for (int ms = 0; r == GAD_BUSY && ms < CREATE_WAIT_MS; ms += RETRY_MS) {
+        clock_sleep_ms(RETRY_MS);
+        r = make_place_once(output, fd, wanted, n_bytes, ret_offset_bytes, error);
+    }
+    return r;
+}
+
+static int make(struct gad_array *array, const struct format_target *wanted,
+                struct gad_error *error)
+{
+    struct hdf5_output *output = NULL;
+    struct file_layout layout = {
+        .dtype = wanted->dtype,
+        .ndim = wanted->ndim,
+        .shape = wanted->shape,
+    };
+    int r = file_array_describe(array, &layout, wanted->name, error);
+    if (r == 0)
+        r = add_state(array, wanted, &output, error);
+    if (r == 0)
+        r = hdf5_target_get(wanted->spec->path, wanted->name, &output->target, &array->fd, error);
+    if (r)
+        return r;
+    uint64_t n_bytes = file_array_n_bytes(array);
+    bool is_reserved = true;
+    r = file_check_room(array->fd, n_bytes, wanted->spec->path, wanted->name, error);
+    if (r == 0)
+        r = make_place(output, array->fd, wanted, n_bytes, &layout.offset_bytes, error);
+    if (r == 0)
+        r = file_array_describe(array, &layout, wanted->name, error);
+    if (r == 0)
+        r = file_reserve(array->fd, layout.offset_bytes, n_bytes, wanted->spec->path, wanted->name,
+                         &is_reserved, error);
+    output->is_unreserved = !is_reserved;
+    return r;
+}
+
+int hdf5_create(struct gad_client *client, const struct format_target *target,
+                struct gad_array **ret_array, struct gad_error *error)
+{
+    struct gad_array *array = array_new(client, "hdf5", ACCESS_FILE, target->spec->path);
+    if (!array)
+        return error_from_errno(error, ENOMEM, target->name, "array");
+    int r = make(array, target, error);
+    if (r) {
+        gad_array_release(array);
+        return r;
+    }
+    *ret_array = array;
+    return 0;
+}

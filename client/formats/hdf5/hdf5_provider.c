@@ -1,0 +1,345 @@
+/* Reading datasets by blocks.
+ *
+ * A provider opens its file with the first block that is asked for, and can be told to close it in
+ * between (another part of the process wants to write to the file). What it opens again must be the
+ * same file with a dataset of the same item size that has grown at most, or the block fails.
+ *
+ * HDF5 decodes whole chunks and keeps some: the cache holds what three slabs of blocks along the
+ * outermost axis touch, within limits, so that walking the array roughly in C order decodes each
+ * chunk once.
+ *
+ * A block of a selection is a regular hyperslab of the dataset. HDF5 knows steps upwards only, and
+ * takes stepped elements one by one: with small steps it is several times faster to read all that
+ * lies between and to pick the elements, in the selection's direction, from a buffer.
+ *
+ * Memory type = the type in the file, so nothing is converted. Chunks that were never written, of a
+ * dataset that says its fill value is not to be used, leave the block untouched in HDF5: such
+ * blocks are cleared first, as h5py does.
+ *
+ * Called by the pump's thread (fill), by hdf5_file.c (suspend) and at the array's end.
+ */
+#include "client/formats/hdf5/hdf5_provider.h"
+#include "client/formats/hdf5/hdf5_file.h"
+#include "client/formats/strided.h"
+#include "proto/util.h"
+
+#include <limits.h>
+#include <string.h>
+
+#define MIN_CACHE_BYTES  (UINT64_C(8) << 20)
+#define MAX_CACHE_BYTES  (UINT64_C(64) << 20)
+#define N_SLABS          3 /* blocks are asked for out of order, across the border of two */
+#define MAX_CACHED_CHUNK (UINT64_C(1) << 30)
+#define MAX_SPREAD       16 /* times as much as is selected may be read */
+
+struct hdf5_provider {
+    struct hdf5_provider *next; /* of all that exist */
+    char *path, *dataset;
+    struct stat st;
+    int64_t shape[ARRAY_MAX_NDIM]; /* of the dataset */
+    size_t item_bytes;
+    struct selection selection; /* what the blocks are of */
+    uint64_t cache_bytes, n_cached;
+    hid_t file, id, type; /* negative while closed */
+    bool may_skip;        /* HDF5 may leave parts of a block untouched */
+    bool is_outdated;     /* the dataset has got storage meanwhile */
+    char *buffer;         /* for what is read around a block */
+    uint64_t buffer_bytes;
+};
+
+static struct hdf5_provider *all; /* under the scope's lock */
+
+/* Chunks along an axis of the dataset that the selection touches. */
+static uint64_t n_touched(const struct selection_axis *axis, int64_t chunk)
+{
+    int64_t first = axis->start, last = axis->start + (axis->count - 1) * axis->step;
+    return (uint64_t)(llabs(last / chunk - first / chunk) + 1);
+}
+
+static void plan_cache(struct hdf5_provider *provider, const struct chunk_grid *grid)
+{
+    uint64_t bytes = MIN_CACHE_BYTES;
+    if (!grid || selection_is_empty(&provider->selection))
+        return;
+    uint64_t slab = grid->chunk_bytes;
+    bool has_walk = false; /* the axis that is walked outermost counts once */
+    for (int i = 0; i < grid->ndim; i++) {
+        const struct selection_axis *axis = &provider->selection.axes[i];
+        if (!has_walk && axis->count > 1)
+            has_walk = true;
+        else if (__builtin_mul_overflow(slab, n_touched(axis, grid->chunk_shape[i]), &slab))
+            slab = MAX_CACHE_BYTES;
+    }
+    slab = min_u64(slab, MAX_CACHE_BYTES);
+    bytes = min_u64(max_u64(N_SLABS * slab, MIN_CACHE_BYTES), MAX_CACHE_BYTES);
+    if (grid->chunk_bytes <= MAX_CACHED_CHUNK)
+        bytes = max_u64(bytes, grid->chunk_bytes);
+    provider->cache_bytes = bytes;
+    provider->n_cached = min_u64(bytes / grid->chunk_bytes + 1, grid->n_chunks);
+}
+
+struct hdf5_provider *hdf5_provider_new(const char *path, const char *dataset,
+                                        const struct stat *st, size_t item_bytes,
+                                        const int64_t *shape, const struct selection *selection,
+                                        const struct chunk_grid *grid)
+{
+    struct hdf5_provider *provider = calloc(1, sizeof(*provider));
+    if (!provider)
+        return NULL;
+    provider->file = provider->id = provider->type = H5I_INVALID_HID;
+    provider->st = *st;
+    provider->selection = *selection;
+    memcpy(provider->shape, shape, (size_t)selection->source_ndim * sizeof(*shape));
+    provider->item_bytes = item_bytes;
+    plan_cache(provider, grid);
+    provider->path = realpath(path, NULL);
+    provider->dataset = strdup(dataset);
+    if (!provider->path || !provider->dataset) {
+        free(provider->path);
+        free(provider->dataset);
+        free(provider);
+        return NULL;
+    }
+    HDF5_SCOPE(scope);
+    provider->next = all;
+    all = provider;
+    return provider;
+}
+
+static void close_dataset(struct hdf5_provider *provider)
+{
+    hdf5_close(&provider->type);
+    hdf5_close(&provider->id);
+    hdf5_close(&provider->file);
+}
+
+static void forget(struct hdf5_provider *provider)
+{
+    HDF5_SCOPE(scope);
+    close_dataset(provider);
+    for (struct hdf5_provider **at = &all; *at; at = &(*at)->next) {
+        if (*at == provider) {
+            *at = provider->next;
+            return;
+        }
+    }
+}
+
+struct hdf5_provider *hdf5_provider_free(struct hdf5_provider *provider)
+{
+    if (!provider)
+        return NULL;
+    forget(provider);
+    free(provider->buffer);
+    free(provider->path);
+    free(provider->dataset);
+    free(provider);
+    return NULL;
+}
+
+void hdf5_provider_suspend(const struct stat *st)
+{
+    for (struct hdf5_provider *provider = all; provider; provider = provider->next)
+        if (provider->st.st_dev == st->st_dev && provider->st.st_ino == st->st_ino)
+            close_dataset(provider);
+}
+
+void hdf5_provider_outdate(const struct stat *st, const char *dataset)
+{
+    for (struct hdf5_provider *provider = all; provider; provider = provider->next)
+        if (provider->st.st_dev == st->st_dev && provider->st.st_ino == st->st_ino &&
+            strcmp(provider->dataset, dataset) == 0)
+            provider->is_outdated = true;
+}
+
+static hid_t dataset_properties(const struct hdf5_provider *provider)
+{
+    hid_t dapl = H5Pcreate(H5P_DATASET_ACCESS);
+    /* Some ten slots of the hash table for each chunk keep collisions (evictions) rare. */
+    if (dapl > 0 && provider->cache_bytes)
+        H5Pset_chunk_cache(dapl, (size_t)(provider->n_cached * 10 + 521),
+                           (size_t)provider->cache_bytes, H5D_CHUNK_CACHE_W0_DEFAULT);
+    return dapl;
+}
+
+static bool is_as_it_was(const struct hdf5_provider *provider)
+{
+    hsize_t dims[H5S_MAX_RANK];
+    _cleanup_hid_ hid_t space = H5Dget_space(provider->id);
+    if (space <= 0 || H5Tget_size(provider->type) != provider->item_bytes ||
+        H5Sget_simple_extent_dims(space, dims, NULL) != provider->selection.source_ndim)
+        return false;
+    for (int i = 0; i < provider->selection.source_ndim; i++)
+        if (dims[i] < (hsize_t)provider->shape[i]) /* a writer may have added to it */
+            return false;
+    return true;
+}
+
+static bool may_skip(hid_t dataset)
+{
+    H5D_fill_value_t defined = H5D_FILL_VALUE_UNDEFINED;
+    H5D_fill_time_t when = H5D_FILL_TIME_NEVER;
+    _cleanup_hid_ hid_t dcpl = H5Dget_create_plist(dataset);
+    return dcpl <= 0 || H5Pfill_value_defined(dcpl, &defined) < 0 ||
+           H5Pget_fill_time(dcpl, &when) < 0 || defined == H5D_FILL_VALUE_UNDEFINED ||
+           when == H5D_FILL_TIME_NEVER;
+}
+
+static int open_dataset(struct hdf5_provider *provider)
+{
+    struct gad_error error;
+    if (provider->is_outdated)
+        return ESTALE;
+    if (provider->id > 0)
+        return 0;
+    int r = hdf5_file_open(provider->path, &provider->st, false, provider->path, provider->dataset,
+                           &provider->file, &error);
+    if (r)
+        return r == GAD_BUSY ? EBUSY : r == GAD_NOT_FOUND ? ESTALE : EIO;
+    _cleanup_hid_ hid_t dapl = dataset_properties(provider);
+    provider->id = H5Dopen2(provider->file, provider->dataset, dapl > 0 ? dapl : H5P_DEFAULT);
+    if (provider->id > 0)
+        provider->type = H5Dget_type(provider->id);
+    if (provider->type > 0 && is_as_it_was(provider)) {
+        provider->may_skip = may_skip(provider->id);
+        return 0;
+    }
+    close_dataset(provider);
+    return ESTALE;
+}
+
+/* A block as HDF5 reads it, all steps upwards, and what the block is of that: of an axis with a
+ * step HDF5 reads either the elements, or everything between the first and the last. */
+struct slab {
+    hsize_t start[ARRAY_MAX_NDIM], step[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
+    uint64_t n_bytes; /* as read */
+    bool is_packed;   /* what is read is the block */
+    int64_t first;    /* else: where the block's first element is in it */
+    int64_t strides[ARRAY_MAX_NDIM];
+};
+
+static bool is_inside(const struct selection *selection, const int64_t *start, const int64_t *count)
+{
+    for (int i = 0; i < selection->ndim; i++) {
+        int64_t size = selection_size(selection, i);
+        if (start[i] < 0 || count[i] < 0 || start[i] > size || count[i] > size - start[i])
+            return false;
+    }
+    return true;
+}
+
+/* Axis k of the dataset. Called from the last axis to the first: inner steps cost most. */
+static void lay_axis(struct slab *slab, const struct selection_axis *axis, int k, int64_t start,
+                     int64_t count, uint64_t *spread)
+{
+    int64_t first = axis->step > 0 ? start : start + count - 1, step = llabs(axis->step);
+    slab->start[k] = (hsize_t)(axis->start + first * axis->step);
+    slab->step[k] = (hsize_t)step;
+    slab->count[k] = (hsize_t)count;
+    if (step > 1 && (uint64_t)step <= MAX_SPREAD / *spread) {
+        *spread *= (uint64_t)step;
+        slab->step[k] = 1;
+        slab->count[k] = (hsize_t)((count - 1) * step + 1);
+    }
+}
+
+/* Where the block's elements are in what is read. */
+static void lay_block(struct slab *slab, const struct selection *selection, const int64_t *count,
+                      size_t item_bytes)
+{
+    int64_t sizes[ARRAY_MAX_NDIM], size = (int64_t)item_bytes;
+    slab->is_packed = true;
+    for (int k = selection->source_ndim - 1; k >= 0; k--) {
+        sizes[k] = size;
+        size *= (int64_t)slab->count[k];
+    }
+    slab->n_bytes = (uint64_t)size;
+    for (int i = 0; i < selection->ndim; i++) {
+        int k = selection->axis_of[i];
+        if (k == SELECTION_NEW_AXIS)
+            continue;
+        int64_t step = selection->axes[k].step;
+        int64_t stride = (slab->step[k] == 1 ? llabs(step) : 1) * sizes[k];
+        slab->strides[i] = step < 0 ? -stride : stride;
+        slab->first += step < 0 ? (count[i] - 1) * stride : 0;
+        slab->is_packed &= slab->strides[i] == sizes[k];
+    }
+}
+
+/* The block has elements and is inside. */
+static struct slab make_slab(const struct hdf5_provider *provider, const int64_t *start,
+                             const int64_t *count)
+{
+    const struct selection *selection = &provider->selection;
+    struct slab slab = {.first = 0};
+    uint64_t spread = 1;
+    for (int k = 0; k < selection->source_ndim; k++) {
+        slab.start[k] = (hsize_t)selection->axes[k].start;
+        slab.step[k] = slab.count[k] = 1;
+    }
+    for (int i = selection->ndim - 1; i >= 0; i--) {
+        int k = selection->axis_of[i];
+        if (k != SELECTION_NEW_AXIS)
+            lay_axis(&slab, &selection->axes[k], k, start[i], count[i], &spread);
+    }
+    lay_block(&slab, selection, count, provider->item_bytes);
+    return slab;
+}
+
+static int read_slab(const struct hdf5_provider *provider, const struct slab *slab, void *ret_bytes)
+{
+    int ndim = provider->selection.source_ndim;
+    if (provider->may_skip)
+        memset(ret_bytes, 0, slab->n_bytes);
+    if (ndim == 0)
+        return H5Dread(provider->id, provider->type, H5S_ALL, H5S_ALL, H5P_DEFAULT, ret_bytes) < 0
+                   ? EIO
+                   : 0;
+    _cleanup_hid_ hid_t memory = H5Screate_simple(ndim, slab->count, NULL);
+    _cleanup_hid_ hid_t file = H5Dget_space(provider->id);
+    if (memory <= 0 || file <= 0 ||
+        H5Sselect_hyperslab(file, H5S_SELECT_SET, slab->start, slab->step, slab->count, NULL) < 0 ||
+        H5Dread(provider->id, provider->type, memory, file, H5P_DEFAULT, ret_bytes) < 0)
+        return EIO;
+    return 0;
+}
+
+static int keep_buffer(struct hdf5_provider *provider, uint64_t n_bytes)
+{
+    if (n_bytes <= provider->buffer_bytes)
+        return 0;
+    free(provider->buffer);
+    provider->buffer = malloc(n_bytes);
+    provider->buffer_bytes = provider->buffer ? n_bytes : 0;
+    return provider->buffer ? 0 : ENOMEM;
+}
+
+static int read_block(struct hdf5_provider *provider, const int64_t *start, const int64_t *count,
+                      void *ret_block)
+{
+    if (!is_inside(&provider->selection, start, count))
+        return EINVAL;
+    for (int i = 0; i < provider->selection.ndim; i++)
+        if (count[i] == 0)
+            return 0;
+    struct slab slab = make_slab(provider, start, count);
+    if (slab.is_packed)
+        return read_slab(provider, &slab, ret_block);
+    int r = keep_buffer(provider, slab.n_bytes);
+    if (r == 0)
+        r = read_slab(provider, &slab, provider->buffer);
+    if (r == 0)
+        strided_gather(ret_block, provider->buffer + slab.first, provider->selection.ndim, count,
+                       slab.strides, provider->item_bytes);
+    return r;
+}
+
+static int fill(void *state, const int64_t *start, const int64_t *count, void *ret_block)
+{
+    struct hdf5_provider *provider = state;
+    HDF5_SCOPE(scope);
+    int r = open_dataset(provider);
+    return r ? r : read_block(provider, start, count, ret_block);
+}
+
+const struct provider hdf5_dataset_provider = {.fill = fill};

@@ -1,0 +1,192 @@
+/* Files that HDF5 outputs go to.
+ *
+ * An existing file is used where it is. A new one is made under a hidden temporary name, and every
+ * further output of this process for the same path joins it, so that two datasets of one job end in
+ * one file; the first commit names the file, the others are then links to be moved inside it.
+ *
+ * The list of new files that have no name yet is the only global state, with a lock of its own.
+ *
+ * Called by hdf5_output.c.
+ */
+#include "client/formats/hdf5/hdf5_target.h"
+#include "client/formats/files/file_output.h"
+#include "client/formats/files/file_source.h"
+#include "client/formats/hdf5/hdf5_file.h"
+#include "proto/util.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct hdf5_target {
+    struct hdf5_target *next; /* of the new ones */
+    unsigned n_refs;
+    struct file_output *output; /* of a new file */
+    bool has_name;
+    char *path; /* of an existing file */
+    struct stat st;
+};
+
+static pthread_mutex_t targets_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct hdf5_target *new_targets;
+
+static struct hdf5_target *target_free(struct hdf5_target *target)
+{
+    file_output_free(target->output);
+    free(target->path);
+    free(target);
+    return NULL;
+}
+
+/* An empty HDF5 file in the place of the empty file. */
+static int make_file(struct hdf5_target *target, const char *shown, const char *name,
+                     struct gad_error *error)
+{
+    char reason[160];
+    HDF5_SCOPE(scope);
+    hid_t file =
+        H5Fcreate(file_output_path(target->output), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    if (file > 0 && H5Fclose(file) >= 0)
+        return 0;
+    hdf5_reason(reason, sizeof(reason));
+    return error_set(error, GAD_IO_ERROR, name, "'%.120s' cannot be made by HDF5: %.160s", shown,
+                     reason);
+}
+
+static struct hdf5_target *find_new(const struct file_output *output)
+{
+    for (struct hdf5_target *target = new_targets; target; target = target->next)
+        if (!target->has_name && file_output_is_for(target->output, output))
+            return target;
+    return NULL;
+}
+
+/* The list's lock is held. */
+static int get_new(const char *path, const char *name, struct hdf5_target **ret_target,
+                   struct gad_error *error)
+{
+    struct file_output *output;
+    int r = file_output_new(path, true, name, &output, error);
+    if (r)
+        return r;
+    struct hdf5_target *target = find_new(output);
+    if (target) {
+        file_output_free(output);
+        target->n_refs++;
+        *ret_target = target;
+        return 0;
+    }
+    target = calloc(1, sizeof(*target));
+    if (!target) {
+        file_output_free(output);
+        return error_from_errno(error, ENOMEM, name, path);
+    }
+    target->n_refs = 1;
+    target->output = output;
+    r = make_file(target, path, name, error);
+    if (r == 0 && fstat(file_output_fd(output), &target->st) < 0)
+        r = file_path_error(error, errno, path, name);
+    if (r) {
+        target_free(target);
+        return r;
+    }
+    target->next = new_targets;
+    new_targets = target;
+    *ret_target = target;
+    return 0;
+}
+
+static int get_existing(const char *path, const char *name, struct hdf5_target **ret_target,
+                        int *ret_fd, struct gad_error *error)
+{
+    _cleanup_fd_ int fd = -1;
+    struct hdf5_target *target = calloc(1, sizeof(*target));
+    if (!target)
+        return error_from_errno(error, ENOMEM, name, path);
+    target->n_refs = 1;
+    target->has_name = true;
+    int r = file_source_open(path, true, name, &fd, &target->st, error);
+    if (r == 0)
+        r = hdf5_check_magic(fd, path, name, error);
+    if (r == 0 && !(target->path = realpath(path, NULL)))
+        r = file_path_error(error, errno, path, name);
+    if (r) {
+        target_free(target);
+        return r;
+    }
+    *ret_target = target;
+    *ret_fd = steal_fd(&fd);
+    return 0;
+}
+
+int hdf5_target_get(const char *path, const char *name, struct hdf5_target **ret_target,
+                    int *ret_fd, struct gad_error *error)
+{
+    struct stat st;
+    if (stat(path, &st) == 0)
+        return get_existing(path, name, ret_target, ret_fd, error);
+    if (errno != ENOENT)
+        return file_path_error(error, errno, path, name);
+    struct hdf5_target *target = NULL;
+    pthread_mutex_lock(&targets_lock);
+    int r = get_new(path, name, &target, error);
+    pthread_mutex_unlock(&targets_lock);
+    if (r)
+        return r;
+    int fd = open(file_output_path(target->output), O_RDWR | O_CLOEXEC);
+    if (fd < 0) {
+        r = file_path_error(error, errno, path, name);
+        hdf5_target_unref(target);
+        return r;
+    }
+    *ret_target = target;
+    *ret_fd = fd;
+    return 0;
+}
+
+struct hdf5_target *hdf5_target_unref(struct hdf5_target *target)
+{
+    if (!target)
+        return NULL;
+    pthread_mutex_lock(&targets_lock);
+    bool is_last = --target->n_refs == 0;
+    for (struct hdf5_target **at = &new_targets; is_last && *at; at = &(*at)->next) {
+        if (*at == target) {
+            *at = target->next;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&targets_lock);
+    return is_last ? target_free(target) : NULL;
+}
+
+const char *hdf5_target_path(const struct hdf5_target *target)
+{
+    return target->output ? file_output_path(target->output) : target->path;
+}
+
+const struct stat *hdf5_target_stat(const struct hdf5_target *target)
+{
+    return &target->st;
+}
+
+bool hdf5_target_is_temporary(const struct hdf5_target *target)
+{
+    pthread_mutex_lock(&targets_lock);
+    bool is_temporary = !target->has_name && target->n_refs == 1;
+    pthread_mutex_unlock(&targets_lock);
+    return is_temporary;
+}
+
+int hdf5_target_commit(struct hdf5_target *target, const char *name, struct gad_error *error)
+{
+    int r = 0;
+    pthread_mutex_lock(&targets_lock);
+    if (!target->has_name)
+        r = file_output_commit(target->output, true, name, error);
+    if (r == 0)
+        target->has_name = true;
+    pthread_mutex_unlock(&targets_lock);
+    return r;
+}

@@ -1,0 +1,113 @@
+/* HDF5 types and dtypes.
+ *
+ * Served are the plain integers and IEEE floats in either byte order, with all bits in use, and the
+ * enum of FALSE = 0 and TRUE = 1 over int8 that h5py makes of NumPy's bool. Everything else is
+ * named in the refusal.
+ *
+ * Called by hdf5.c and hdf5_output.c.
+ */
+#include "client/formats/hdf5/hdf5_type.h"
+#include "client/formats/hdf5/hdf5_file.h"
+#include "proto/util.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct known_type {
+    hid_t type;
+    enum dtype dtype;
+    bool is_big_endian;
+};
+
+/* HDF5's names are variables, so the table cannot be static. */
+#define N_KNOWN 20
+static void known_types(struct known_type ret_known[N_KNOWN])
+{
+    const struct known_type known[N_KNOWN] = {
+        {H5T_STD_I8LE, DTYPE_INT8, false},      {H5T_STD_I8BE, DTYPE_INT8, true},
+        {H5T_STD_I16LE, DTYPE_INT16, false},    {H5T_STD_I16BE, DTYPE_INT16, true},
+        {H5T_STD_I32LE, DTYPE_INT32, false},    {H5T_STD_I32BE, DTYPE_INT32, true},
+        {H5T_STD_I64LE, DTYPE_INT64, false},    {H5T_STD_I64BE, DTYPE_INT64, true},
+        {H5T_STD_U8LE, DTYPE_UINT8, false},     {H5T_STD_U8BE, DTYPE_UINT8, true},
+        {H5T_STD_U16LE, DTYPE_UINT16, false},   {H5T_STD_U16BE, DTYPE_UINT16, true},
+        {H5T_STD_U32LE, DTYPE_UINT32, false},   {H5T_STD_U32BE, DTYPE_UINT32, true},
+        {H5T_STD_U64LE, DTYPE_UINT64, false},   {H5T_STD_U64BE, DTYPE_UINT64, true},
+        {H5T_IEEE_F32LE, DTYPE_FLOAT32, false}, {H5T_IEEE_F32BE, DTYPE_FLOAT32, true},
+        {H5T_IEEE_F64LE, DTYPE_FLOAT64, false}, {H5T_IEEE_F64BE, DTYPE_FLOAT64, true},
+    };
+    memcpy(ret_known, known, sizeof(known));
+}
+
+static bool has_member(hid_t type, const char *name, int8_t wanted)
+{
+    int8_t value = -1;
+    return H5Tenum_valueof(type, name, &value) >= 0 && value == wanted;
+}
+
+static bool is_bool(hid_t type)
+{
+    return H5Tget_class(type) == H5T_ENUM && H5Tget_size(type) == 1 && H5Tget_nmembers(type) == 2 &&
+           has_member(type, "FALSE", 0) && has_member(type, "TRUE", 1);
+}
+
+bool hdf5_type_to_dtype(hid_t type, enum dtype *ret_dtype, bool *ret_is_swapped)
+{
+    struct known_type known[N_KNOWN];
+    known_types(known);
+    *ret_is_swapped = false;
+    if (is_bool(type)) {
+        *ret_dtype = DTYPE_BOOL;
+        return true;
+    }
+    for (size_t i = 0; i < N_KNOWN; i++) {
+        if (H5Tequal(type, known[i].type) > 0) {
+            *ret_dtype = known[i].dtype;
+            *ret_is_swapped = known[i].is_big_endian && dtype_size(known[i].dtype) > 1;
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *hdf5_type_describe(hid_t type, char *buffer, size_t n_bytes)
+{
+    const char *kind = "an unknown type";
+    switch (H5Tget_class(type)) {
+    case H5T_INTEGER: kind = "an unusual integer"; break;
+    case H5T_FLOAT: kind = "an unusual float"; break;
+    case H5T_STRING: kind = "a string"; break;
+    case H5T_BITFIELD: kind = "a bit field"; break;
+    case H5T_OPAQUE: kind = "opaque bytes"; break;
+    case H5T_COMPOUND: kind = "a compound"; break;
+    case H5T_REFERENCE: kind = "a reference"; break;
+    case H5T_ENUM: kind = "an enum other than bool"; break;
+    case H5T_VLEN: kind = "a list of varying length"; break;
+    case H5T_ARRAY: kind = "an array"; break;
+    case H5T_TIME: kind = "a time"; break;
+    default: break;
+    }
+    snprintf(buffer, n_bytes, "%s of %zu bytes", kind, H5Tget_size(type));
+    return buffer;
+}
+
+static hid_t make_bool(void)
+{
+    hid_t type = H5Tenum_create(H5T_NATIVE_INT8);
+    const int8_t no = 0, yes = 1;
+    if (type > 0 &&
+        (H5Tenum_insert(type, "FALSE", &no) < 0 || H5Tenum_insert(type, "TRUE", &yes) < 0))
+        hdf5_close(&type);
+    return type;
+}
+
+hid_t hdf5_type_make(enum dtype dtype)
+{
+    struct known_type known[N_KNOWN];
+    known_types(known);
+    if (dtype == DTYPE_BOOL)
+        return make_bool();
+    for (size_t i = 0; i < N_KNOWN; i++)
+        if (known[i].dtype == dtype && !known[i].is_big_endian)
+            return H5Tcopy(known[i].type);
+    return H5I_INVALID_HID;
+}

@@ -1,0 +1,75 @@
+/* npy files: NumPy's own format, one array in a file.
+ *
+ * Read: versions 1 to 3, C and Fortran order, either byte order, in place where they lie: the
+ * daemon gets the descriptor and the offset behind the header. Written: version 1.0 with the header
+ * padded to 4096 bytes, so that the elements begin on a page and a block.
+ *
+ * Called by format.c.
+ */
+#include "client/formats/files/file_array.h"
+#include "client/formats/files/file_source.h"
+#include "client/formats/format_impl.h"
+#include "client/formats/npy/npy_header.h"
+#include "client/formats/files/plain_output.h"
+#include "proto/util.h"
+
+static int read_some(int fd, void *buffer, size_t n_bytes, const struct spec *spec,
+                     const char *name, size_t *ret_n_bytes, struct gad_error *error)
+{
+    int r = file_read(fd, buffer, n_bytes, 0, ret_n_bytes);
+    return r < 0 ? file_path_error(error, -r, spec->path, name) : 0;
+}
+
+static int read_header(int fd, const struct spec *spec, const char *name,
+                       struct npy_header *ret_header, struct gad_error *error)
+{
+    uint8_t preamble[NPY_PREAMBLE_BYTES];
+    size_t n_bytes, n_header_bytes;
+    int r = read_some(fd, preamble, sizeof(preamble), spec, name, &n_bytes, error);
+    if (r == 0)
+        r = npy_header_size(preamble, n_bytes, name, &n_header_bytes, error);
+    if (r)
+        return r;
+    _cleanup_free_ void *header = malloc(n_header_bytes);
+    if (!header)
+        return error_from_errno(error, ENOMEM, name, "npy header");
+    r = read_some(fd, header, n_header_bytes, spec, name, &n_bytes, error);
+    return r ? r : npy_header_parse(header, n_bytes, name, ret_header, error);
+}
+
+static int open_array(struct gad_array *array, const struct spec *spec, const char *name,
+                      struct gad_error *error)
+{
+    struct stat st;
+    struct npy_header header;
+    int r = file_source_open(spec->path, array->is_writable, name, &array->fd, &st, error);
+    if (r == 0)
+        r = read_header(array->fd, spec, name, &header, error);
+    if (r)
+        return r;
+    struct file_layout layout = {
+        .dtype = header.dtype,
+        .is_swapped = header.is_swapped,
+        .fortran_order = header.fortran_order,
+        .ndim = header.ndim,
+        .shape = header.shape,
+        .offset_bytes = header.data_offset_bytes,
+    };
+    r = file_array_describe(array, &layout, name, error);
+    return r ? r : file_array_check_size(array, (uint64_t)st.st_size, name, error);
+}
+
+int npy_open(struct gad_client *client, const struct spec *spec, const char *name, bool for_writing,
+             struct gad_array **ret_array, struct gad_error *error)
+{
+    return file_array_open(client, "npy", spec, name, for_writing, open_array, ret_array, error);
+}
+
+int npy_create(struct gad_client *client, const struct format_target *target,
+               struct gad_array **ret_array, struct gad_error *error)
+{
+    char header[NPY_DATA_OFFSET];
+    npy_header_format(target->dtype, target->ndim, target->shape,
+                      target->fortran_order && target->ndim > 1, header);
+    return plain_output_new(client, "npy", target, header, sizeof(header), ret_array, error);
+}

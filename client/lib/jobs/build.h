@@ -1,0 +1,49 @@
+/* From what a caller wants of a job to a request: locations, descriptors, rings. */
+#pragma once
+
+#include "client/lib/connection/client.h"
+#include "client/lib/memory/feed.h"
+#include "client/lib/jobs/journal.h"
+#include "proto/request.h"
+
+#define BUILD_INLINE_BYTES (768u * 1024u) /* of all inline arrays of one request together */
+
+enum build_purpose {
+    BUILD_RUN,
+    BUILD_PLAN,   /* memory goes without a place, and no region is attached */
+    BUILD_SHAPES, /* a plan of dtypes and shapes alone: nothing has a place */
+};
+
+/* What a request is made of. n_outputs entries of `to`: where output i really goes, NULL for one
+ * that comes with the answer. */
+struct build_source {
+    const struct gad_job_options *options;
+    struct gad_array *const *to;
+    const char *key;               /* NULL: none */
+    const struct journal *journal; /* NULL: none */
+    bool settle;
+    bool is_repeatable; /* nothing that it reads is written over */
+    enum build_purpose purpose;
+};
+
+struct build { /* zeroed, then build_init() */
+    struct job_request request;
+    int fds[FRAME_MAX_FDS];
+    unsigned n_fds;
+    struct feed *feeds; /* of the request's rings */
+    void **packed;      /* of inline arrays that are not contiguous in memory */
+    unsigned n_packed;
+    uint64_t inline_bytes;
+};
+
+/* bad-argument, limit-exceeded, no-memory; those of regions and rings. */
+int build_init(struct build *build, struct gad_client *client, const struct build_source *source,
+               struct gad_error *error) GAD_MUST_CHECK;
+void build_deinit(struct build *build); /* also after a failure; what was taken out is NULL, -1 */
+
+/* What can be known of the options without the daemon: names, engine, priority, outputs. */
+int build_check_options(const struct gad_job_options *options,
+                        struct gad_error *error) GAD_MUST_CHECK;
+
+/* Whether a source in memory travels in the message. */
+bool build_is_small(const struct gad_array *array);

@@ -1,0 +1,211 @@
+/* The daemon's state and the user's other jobs: plain questions, each one request.
+ *
+ * A job is named by its number here and belongs to whoever submitted it, in this process or in
+ * another one of the same user. Nobody stands still with a daemon that does: an answer is waited
+ * for no longer than for a connection, and a late one is dropped. Waiting for a job uses the
+ * daemon's own time-out, so the request is over when this function returns.
+ */
+#include "client/lib/connection/client.h"
+#include "client/lib/jobs/json.h"
+#include "proto/util.h"
+
+#include <string.h>
+
+#define ANSWER_GRACE_MS 5000 /* for the daemon to say that its time-out is over */
+
+/* One request whose map has a job, unless 0, and a time-out, unless negative. */
+static int ask_once(struct gad_client *client, const char *method, uint64_t job, int timeout_ms,
+                    int64_t deadline, struct reply **ret_reply, struct gad_error *error)
+{
+    struct client_call call;
+    uint32_t id;
+    int r = client_ensure(client, deadline, 0, error);
+    if (r == 0)
+        r = client_begin_call(client, method, &call, &id, error);
+    if (r)
+        return r;
+    msgpack_packer *p = &client->writer.packer;
+    msgpack_pack_map(p, (size_t)(job != 0) + (timeout_ms >= 0));
+    if (job)
+        pack_key_u64(p, "job", job);
+    if (timeout_ms >= 0)
+        pack_key_u64(p, "timeout_ms", (uint64_t)timeout_ms);
+    return client_finish_call(client, &call, id, NULL, 0, deadline, ret_reply, error);
+}
+
+/* A question that only looks is asked once more where its daemon goes away over it: the answer of
+ * the one that follows is as good. */
+static int ask_until(struct gad_client *client, const char *method, uint64_t job, int timeout_ms,
+                     int64_t deadline, struct reply **ret_reply, struct gad_error *error)
+{
+    int r = ask_once(client, method, job, timeout_ms, deadline, ret_reply, error);
+    return r == GAD_DISCONNECTED && job == 0
+               ? ask_once(client, method, job, timeout_ms, deadline, ret_reply, error)
+               : r;
+}
+
+static int check_client(const struct gad_client *client, struct gad_error *error)
+{
+    return client ? 0 : error_set(error, GAD_BAD_ARGUMENT, "client", "client is NULL");
+}
+
+static int ask(struct gad_client *client, const char *method, uint64_t job,
+               struct reply **ret_reply, struct gad_error *error)
+{
+    int r = check_client(client, error);
+    return r ? r
+             : ask_until(client, method, job, -1, deadline_after_ms(client->timeout_ms), ret_reply,
+                         error);
+}
+
+enum gad_status gad_ping(struct gad_client *client, struct gad_error *error)
+{
+    return client_status(ask(client, "ping", 0, NULL, error), error);
+}
+
+static int check_job(uint64_t job, struct gad_error *error)
+{
+    return job ? 0 : error_set(error, GAD_UNKNOWN_JOB, "job", "there is no job 0");
+}
+
+static enum gad_status ask_json(struct gad_client *client, const char *method, char **ret_json,
+                                struct gad_error *error)
+{
+    struct reply *reply;
+    if (!ret_json)
+        return error_set(error, GAD_BAD_ARGUMENT, "ret_json", "ret_json is NULL");
+    int r = ask(client, method, 0, &reply, error);
+    if (r)
+        return client_status(r, error);
+    r = json_from_msgpack(&reply->message.result, ret_json);
+    reply_free(reply);
+    if (r == -EPROTO)
+        r = error_set(error, GAD_PROTOCOL, NULL, "the daemon's map has a key that is no text");
+    return client_status(r, error);
+}
+
+enum gad_status gad_info_json(struct gad_client *client, char **ret_json, struct gad_error *error)
+{
+    return ask_json(client, "server.info", ret_json, error);
+}
+
+enum gad_status gad_stats_json(struct gad_client *client, char **ret_json, struct gad_error *error)
+{
+    return ask_json(client, "server.stats", ret_json, error);
+}
+
+enum gad_status gad_ops_json(struct gad_client *client, char **ret_json, struct gad_error *error)
+{
+    return ask_json(client, "server.ops", ret_json, error);
+}
+
+/* A label may be longer, or of bytes that are no text for us: as much as fits. */
+static void copy_label(const msgpack_object *map, char *ret, size_t n_bytes)
+{
+    const char *text = NULL;
+    size_t n = 0;
+    if (map_str(map, "label", &text, &n, NULL) || !text)
+        return;
+    n = n < n_bytes ? n : n_bytes - 1;
+    memcpy(ret, text, n);
+    ret[n] = '\0';
+}
+
+static int read_status(const msgpack_object *map, struct gad_job_status *ret,
+                       struct gad_error *error)
+{
+    struct gad_job_status s = {0};
+    const msgpack_object *failure = map_find(map, "error");
+    copy_label(map, s.label, sizeof(s.label));
+    if (map_require_u64(map, "job", &s.job, NULL) ||
+        map_copy_str(map, "state", s.state, sizeof(s.state), NULL) ||
+        map_u64(map, "tiles_done", &s.tiles_done, NULL) ||
+        map_u64(map, "tiles", &s.n_tiles, NULL) ||
+        map_u64(map, "read_bytes", &s.read_bytes, NULL) ||
+        map_u64(map, "write_bytes", &s.write_bytes, NULL) ||
+        map_f64(map, "queued_s", &s.queued_s, NULL) ||
+        map_f64(map, "running_s", &s.running_s, NULL))
+        return error_set(error, GAD_PROTOCOL, NULL, "the daemon's answer is no status of a job");
+    if (failure && failure->type == MSGPACK_OBJECT_MAP)
+        error_from_map(failure, &s.error);
+    *ret = s;
+    return 0;
+}
+
+enum gad_status gad_job_status_by_id(struct gad_client *client, uint64_t job,
+                                     struct gad_job_status *ret_status, struct gad_error *error)
+{
+    struct reply *reply;
+    if (!ret_status)
+        return error_set(error, GAD_BAD_ARGUMENT, "ret_status", "ret_status is NULL");
+    int r = check_job(job, error);
+    if (r == 0)
+        r = ask(client, "job.status", job, &reply, error);
+    if (r)
+        return client_status(r, error);
+    r = read_status(&reply->message.result, ret_status, error);
+    reply_free(reply);
+    return client_status(r, error);
+}
+
+enum gad_status gad_job_wait_by_id(struct gad_client *client, uint64_t job, int timeout_ms,
+                                   struct gad_error *error)
+{
+    int64_t deadline =
+        timeout_ms < 0 ? DEADLINE_NEVER : deadline_after_ms((int64_t)timeout_ms + ANSWER_GRACE_MS);
+    int r = check_job(job, error);
+    if (r == 0)
+        r = check_client(client, error);
+    if (r == 0)
+        r = ask_until(client, "job.wait", job, timeout_ms, deadline, NULL, error);
+    return client_status(r, error);
+}
+
+enum gad_status gad_job_cancel_by_id(struct gad_client *client, uint64_t job,
+                                     struct gad_error *error)
+{
+    int r = check_job(job, error);
+    if (r == 0)
+        r = ask(client, "job.cancel", job, NULL, error);
+    return client_status(r, error);
+}
+
+static int compare_jobs(const void *a, const void *b)
+{
+    const struct gad_job_status *x = a, *y = b;
+    return (x->job > y->job) - (x->job < y->job);
+}
+
+static int read_list(const msgpack_object *list, struct gad_job_status **ret_jobs,
+                     size_t *ret_n_jobs, struct gad_error *error)
+{
+    if (list->type != MSGPACK_OBJECT_ARRAY)
+        return error_set(error, GAD_PROTOCOL, NULL, "the daemon's answer is no list of jobs");
+    size_t n = list->via.array.size;
+    _cleanup_free_ struct gad_job_status *jobs = calloc(n + 1, sizeof(*jobs));
+    if (!jobs)
+        return -ENOMEM;
+    int r = 0;
+    for (size_t i = 0; i < n && r == 0; i++)
+        r = read_status(&list->via.array.ptr[i], &jobs[i], error);
+    if (r)
+        return r;
+    qsort(jobs, n, sizeof(*jobs), compare_jobs);
+    *ret_jobs = steal_ptr(jobs);
+    *ret_n_jobs = n;
+    return 0;
+}
+
+enum gad_status gad_job_list(struct gad_client *client, struct gad_job_status **ret_jobs,
+                             size_t *ret_n_jobs, struct gad_error *error)
+{
+    struct reply *reply;
+    if (!ret_jobs || !ret_n_jobs)
+        return error_set(error, GAD_BAD_ARGUMENT, ret_jobs ? "ret_n_jobs" : "ret_jobs", "is NULL");
+    int r = ask(client, "job.list", 0, &reply, error);
+    if (r)
+        return client_status(r, error);
+    r = read_list(&reply->message.result, ret_jobs, ret_n_jobs, error);
+    reply_free(reply);
+    return client_status(r, error);
+}

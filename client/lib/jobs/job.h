@@ -1,0 +1,48 @@
+/* A job on its way: submitted, waited for, its outputs put in their place. */
+#pragma once
+
+#include "client/lib/jobs/build.h"
+#include "client/lib/jobs/result.h"
+
+enum job_state {
+    JOB_SENT,     /* job.run or job.submit is under way */
+    JOB_WAITING,  /* job.wait is under way; the id is known */
+    JOB_SETTLING, /* files are in their place; job.settle is under way */
+    JOB_LOST,     /* the connection went first */
+    JOB_DONE,
+};
+
+struct job_target {             /* of one output */
+    struct gad_array *to;       /* a reference; NULL: inline in the answer */
+    struct gad_array *stand_in; /* shared memory that is computed into and copied to `to` */
+    bool is_created;            /* from to_path: committed at the end */
+};
+
+struct gad_job {
+    struct gad_client *client;
+    struct gad_job *previous, *next; /* of client->jobs, while not done */
+    enum job_state state;
+    struct gad_job_options options; /* a copy, with references to the arrays */
+    struct job_target *targets;
+    struct gad_array **to; /* what the request names: stand_in or to */
+    struct feed *feeds;
+    char key[33]; /* idempotency */
+    uint64_t id;
+    uint64_t total_bytes; /* as planned; 0: no plan was asked for */
+    bool is_run;          /* job.run: one message each way; the id is not known before the end */
+    bool needs_settling;  /* some output is created */
+    bool wants_cancel;
+    unsigned n_recoveries, n_attempts; /* sent again; begun to be */
+    enum gad_status status;            /* of the end */
+    struct gad_error error;
+    struct result result;
+    struct journal journal;
+};
+
+/* job.progress */
+void job_progress(struct gad_client *client, const msgpack_object *params);
+
+/* After a refusal with use-provider: turns to the providers of what the error names. false: there
+ * is nothing to turn to. */
+bool job_turn_to_providers(const struct gad_job_options *options, struct gad_array *const *to,
+                           const struct gad_error *error);

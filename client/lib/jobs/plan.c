@@ -1,0 +1,185 @@
+/* Plans: what a job would do, asked of the daemon, told to a program as numbers and to a reader as
+ * text.
+ *
+ * The text is written into a growing buffer from the same answer that the numbers are read from, so
+ * it also has what gad_plan has no members for: the names that a pass reads, its grains, the
+ * program.
+ *
+ * Called by callers, and by targets.c for the shapes of new files.
+ */
+#include "client/lib/jobs/plan.h"
+#include "client/lib/jobs/targets.h"
+#include "client/lib/jobs/job.h"
+#include "proto/util.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SHAPE_CHARS 512
+
+void plan_bytes_print(FILE *out, uint64_t n_bytes)
+{
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    double value = (double)n_bytes;
+    unsigned unit = 0;
+    for (; value >= 1024 && unit + 1 < ARRAY_LENGTH(units); unit++)
+        value /= 1024;
+    fprintf(out, unit ? "%.1f %s" : "%.0f %s", value, units[unit]);
+}
+
+static void print_outputs(FILE *out, const struct gad_plan *plan)
+{
+    for (unsigned i = 0; i < plan->n_outputs; i++) {
+        const struct gad_plan_output *output = &plan->outputs[i];
+        char shape[SHAPE_CHARS];
+        fprintf(out, "output   %s%s%s %s%s\n", output->name, output->name[0] ? ": " : "",
+                gad_dtype_name(output->dtype),
+                array_format_shape(output->ndim, output->shape, shape, sizeof(shape)),
+                output->fortran_order ? ", Fortran order" : "");
+    }
+}
+
+static void print_program(FILE *out, const msgpack_object *map)
+{
+    const char *text = NULL;
+    size_t n_chars = 0;
+    if (map_str(map, "program", &text, &n_chars, NULL) || !text || n_chars == 0)
+        return;
+    fputs("program\n", out);
+    while (n_chars > 0) {
+        const char *newline = memchr(text, '\n', n_chars);
+        size_t n = newline ? (size_t)(newline - text) : n_chars;
+        fprintf(out, "  %.*s\n", (int)n, text);
+        n += newline != NULL;
+        text += n;
+        n_chars -= n;
+    }
+}
+
+static int print_plan(const msgpack_object *map, struct gad_plan *plan)
+{
+    size_t n_bytes = 0;
+    FILE *out = open_memstream(&plan->text, &n_bytes);
+    if (!out)
+        return -ENOMEM;
+    print_outputs(out, plan);
+    plan_engines_print(out, plan);
+    if (plan->has_product)
+        plan_product_print(out, map, plan);
+    else
+        plan_passes_print(out, map, plan);
+    fputs("reads    ", out);
+    plan_bytes_print(out, plan->read_bytes);
+    fputs("\nwrites   ", out);
+    plan_bytes_print(out, plan->write_bytes);
+    fputs("\ncarries  ", out);
+    plan_bytes_print(out, plan->carry_bytes);
+    fprintf(out, "\ntime     about %.3g s\n", plan->seconds);
+    fprintf(out, "restarts %s\n", plan->is_restartable ? "yes" : "no");
+    print_program(out, map);
+    bool has_failed = ferror(out) != 0;
+    if (fclose(out) || has_failed)
+        return -ENOMEM;
+    return 0;
+}
+
+static int malformed(struct gad_error *error)
+{
+    return error_set(error, GAD_PROTOCOL, NULL, "the daemon's answer is no plan");
+}
+
+static int read_plan(const msgpack_object *map, unsigned n_outputs, struct gad_plan *plan,
+                     struct gad_error *error)
+{
+    const msgpack_object *outputs = map_find(map, "outputs");
+    if (!outputs || outputs->type != MSGPACK_OBJECT_ARRAY || outputs->via.array.size != n_outputs ||
+        n_outputs > ARRAY_LENGTH(plan->outputs) || plan_engines_read(map, plan) ||
+        plan_passes_read(map, plan) || plan_product_read(map, plan) ||
+        map_u64(map, "tiles", &plan->n_tiles, NULL) ||
+        map_u64(map, "read_bytes", &plan->read_bytes, NULL) ||
+        map_u64(map, "write_bytes", &plan->write_bytes, NULL) ||
+        map_u64(map, "carry_bytes", &plan->carry_bytes, NULL) ||
+        map_f64(map, "seconds", &plan->seconds, NULL) ||
+        map_bool(map, "restartable", &plan->is_restartable, NULL))
+        return malformed(error);
+    plan->n_outputs = n_outputs;
+    int r = 0;
+    for (unsigned i = 0; i < n_outputs && r == 0; i++)
+        r = result_read_output(&outputs->via.array.ptr[i], &plan->outputs[i], error);
+    return r ? r : print_plan(map, plan);
+}
+
+static int ask_once(struct gad_client *client, const struct build_source *source,
+                    struct reply **ret_reply, struct gad_error *error)
+{
+    struct build build;
+    struct client_call call;
+    uint32_t id;
+    int fds[FRAME_MAX_FDS];
+    int r = build_init(&build, client, source, error);
+    if (r == 0)
+        r = client_begin_call(client, "job.plan", &call, &id, error);
+    if (r == 0) {
+        unsigned n_fds = build.n_fds;
+        request_encode(&client->writer.packer, &build.request);
+        memcpy(fds, build.fds, sizeof(fds));
+        build.n_fds = 0;
+        r = client_finish_call(client, &call, id, fds, n_fds, deadline_after_ms(client->answer_ms),
+                               ret_reply, error);
+    }
+    build_deinit(&build);
+    return r;
+}
+
+int plan_ask(struct gad_client *client, const struct gad_job_options *options,
+             enum build_purpose purpose, struct gad_plan **ret_plan, struct gad_error *error)
+{
+    struct gad_array *to[REQUEST_MAX_OUTPUTS] = {NULL};
+    struct build_source source = {.options = options, .to = to, .purpose = purpose};
+    struct gad_error refusal;
+    struct reply *reply;
+    for (unsigned i = 0; i < options->n_outputs; i++)
+        to[i] = options->outputs[i].to;
+    source.is_repeatable = options->has_journal || targets_are_repeatable(options, to);
+    int r;
+    do
+        r = ask_once(client, &source, &reply, &refusal);
+    while (r == GAD_USE_PROVIDER && job_turn_to_providers(options, to, &refusal));
+    if (r) {
+        if (error)
+            *error = refusal;
+        return r;
+    }
+    struct gad_plan *plan = calloc(1, sizeof(*plan));
+    r = plan ? read_plan(&reply->message.result, options->n_outputs, plan, error) : -ENOMEM;
+    reply_free(reply);
+    if (r)
+        gad_plan_free(plan);
+    else
+        *ret_plan = plan;
+    return r;
+}
+
+enum gad_status gad_plan(struct gad_client *client, const struct gad_job_options *options,
+                         struct gad_plan **ret_plan, struct gad_error *error)
+{
+    if (!client || !ret_plan)
+        return error_set(error, GAD_BAD_ARGUMENT, client ? "ret_plan" : "client", "is NULL");
+    int r = build_check_options(options, error);
+    if (r == 0)
+        r = client_ensure(client, DEADLINE_NEVER, 0, error);
+    if (r == 0)
+        r = plan_ask(client, options, BUILD_PLAN, ret_plan, error);
+    if (r == GAD_DISCONNECTED && (r = client_ensure(client, DEADLINE_NEVER, 0, error)) == 0)
+        r = plan_ask(client, options, BUILD_PLAN, ret_plan, error);
+    return client_status(r, error);
+}
+
+void gad_plan_free(struct gad_plan *plan)
+{
+    if (!plan)
+        return;
+    free(plan->text);
+    free(plan);
+}

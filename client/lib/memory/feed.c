@@ -1,0 +1,195 @@
+/* The client's end of a ring: blocks of an array are filled or stored as the worker asks for them.
+ *
+ *     worker                                                client
+ *     start, count, request = n    --request eventfd-->    reads them once, checks them
+ *     reads done, status           <----done eventfd---    fills or stores; status, done = n
+ *
+ * A slot has work when its `request` is not its `done`: both are in the ring, so that a worker that
+ * takes the place of one that is gone may begin counting anew. Which thread serves which slot is
+ * the pump's business. The worker is trusted with the array's data, but what it writes is still
+ * checked against the array before memory is touched. A provider's failure is that block's status;
+ * the worker fails the job with it.
+ */
+#include "client/lib/memory/feed.h"
+#include "client/lib/memory/block.h"
+#include "client/lib/connection/client.h"
+#include "client/lib/memory/stream.h"
+#include "proto/util.h"
+
+#include <string.h>
+#include <sys/eventfd.h>
+
+#define LARGE_BYTES (UINT64_C(16) << 20)
+
+static int open_ring(struct feed *feed, uint64_t array_bytes, struct gad_error *error)
+{
+    uint64_t n_slots = min_u64(array_bytes / FEED_SLOT_BYTES + 1, FEED_N_SLOTS);
+    return rings_take(feed->kept, (uint32_t)n_slots, FEED_SLOT_BYTES, feed->ndim, &feed->ring,
+                      error);
+}
+
+int feed_new(struct gad_array *array, bool is_sink, struct feed **ret_feed, struct gad_error *error)
+{
+    struct feed *feed = calloc(1, sizeof(*feed));
+    if (!feed)
+        return error_from_errno(error, ENOMEM, NULL, "a ring");
+    const struct gad_array_info *info = &array->info;
+    uint64_t array_bytes = gad_dtype_size(info->dtype);
+    feed->kept = array->client ? &array->client->rings : NULL;
+    feed->is_sink = is_sink;
+    feed->ndim = info->ndim;
+    feed->item_bytes = gad_dtype_size(info->dtype);
+    for (int i = 0; i < info->ndim; i++) {
+        feed->shape[i] = info->shape[i];
+        feed->strides[i] = info->strides[i];
+        array_bytes *= (uint64_t)info->shape[i]; /* was checked when the array was made */
+    }
+    feed->is_large = array_bytes >= LARGE_BYTES;
+    feed->data = array->access == ACCESS_MEMORY ? array->data : NULL;
+    feed->provider = array->provider;
+    feed->provider_state = array->provider_state;
+    int r = open_ring(feed, array_bytes, error);
+    if (r) {
+        free(feed);
+        return r;
+    }
+    *ret_feed = feed;
+    return 0;
+}
+
+struct feed *feed_free(struct feed *feed)
+{
+    if (!feed)
+        return NULL;
+    client_ring_close(&feed->ring);
+    free(feed);
+    return NULL;
+}
+
+void feed_free_done(struct feed *feed)
+{
+    if (feed->kept)
+        rings_keep(feed->kept, &feed->ring);
+    else
+        client_ring_close(&feed->ring);
+    free(feed);
+}
+
+struct box {
+    int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
+};
+
+/* Copies what the worker asks for, once, and checks it. */
+static int take_box(const struct feed *feed, const struct ring_entry *entry, struct box *ret_box)
+{
+    uint64_t n_bytes = feed->item_bytes;
+    for (int i = 0; i < feed->ndim; i++) {
+        int64_t start = *(const volatile int64_t *)&entry->start[i];
+        int64_t count = *(const volatile int64_t *)&entry->count[i];
+        if (start < 0 || count < 0 || start > feed->shape[i] || count > feed->shape[i] - start)
+            return EINVAL;
+        if (__builtin_mul_overflow(n_bytes, (uint64_t)count, &n_bytes))
+            return EINVAL;
+        ret_box->start[i] = start;
+        ret_box->count[i] = count;
+    }
+    return n_bytes > feed->ring.slot_bytes ? EINVAL : 0;
+}
+
+struct run { /* of memory */
+    char *first;
+    size_t n_bytes; /* 0: the box is not one */
+};
+
+static struct run run_of(const struct feed *feed, const struct box *box)
+{
+    struct run run = {.first = feed->data};
+    for (int i = 0; i < feed->ndim; i++)
+        run.first += box->start[i] * feed->strides[i];
+    if (!block_is_run(feed->ndim, box->count, feed->strides, feed->item_bytes))
+        return run;
+    run.n_bytes = feed->item_bytes;
+    for (int i = 0; i < feed->ndim; i++)
+        run.n_bytes *= (size_t)box->count[i];
+    return run;
+}
+
+/* A slot of a source, to be fetched into the cache: nothing where that cannot be said. */
+static struct run next_run(const struct feed *feed, uint32_t slot)
+{
+    struct box box;
+    if (!feed || take_box(feed, ring_entry_at(feed->ring.memory, slot), &box))
+        return (struct run){.first = NULL};
+    return run_of(feed, &box);
+}
+
+static void copy_memory(const struct feed *feed, const struct box *box, char *slot,
+                        const struct run *next)
+{
+    struct run run = run_of(feed, box);
+    if (feed->is_sink && feed->is_large && run.n_bytes > 0)
+        stream_copy(run.first, slot, run.n_bytes, next->first, next->n_bytes);
+    else if (feed->is_sink)
+        block_scatter(run.first, slot, feed->ndim, box->count, feed->strides, feed->item_bytes,
+                      feed->is_large);
+    else
+        block_gather(slot, run.first, feed->ndim, box->count, feed->strides, feed->item_bytes);
+}
+
+/* Returns 0 or a positive errno. */
+static int serve_slot(struct feed *feed, const struct ring_entry *entry, uint32_t index,
+                      const struct run *next)
+{
+    struct box box;
+    char *slot = (char *)feed->ring.memory +
+                 ring_slot_offset_bytes(feed->ring.n_slots, feed->ring.slot_bytes, index);
+    int status = take_box(feed, entry, &box);
+    if (status)
+        return status;
+    if (feed->data) {
+        copy_memory(feed, &box, slot, next);
+        return 0;
+    }
+    if (feed->is_sink)
+        return feed->provider->drain(feed->provider_state, box.start, box.count, slot);
+    return feed->provider->fill(feed->provider_state, box.start, box.count, slot);
+}
+
+bool feed_has_request(const struct feed *feed, uint32_t slot)
+{
+    struct ring_entry *entry = ring_entry_at(feed->ring.memory, slot);
+    return atomic_load_explicit(&entry->request, memory_order_acquire) !=
+           atomic_load_explicit(&entry->done, memory_order_relaxed);
+}
+
+void feed_serve(struct feed *feed, uint32_t slot, const struct feed *next_feed, uint32_t next_slot)
+{
+    struct run next = next_run(next_feed, next_slot);
+    struct ring_entry *entry = ring_entry_at(feed->ring.memory, slot);
+    uint64_t request = atomic_load_explicit(&entry->request, memory_order_acquire);
+    entry->status = (uint32_t)serve_slot(feed, entry, slot, &next);
+    atomic_store_explicit(&entry->done, request, memory_order_release);
+}
+
+static struct ring_head *head_of(const struct feed *feed)
+{
+    return feed->ring.memory;
+}
+
+bool feed_is_waited_for(const struct feed *feed)
+{
+    return atomic_load_explicit(&head_of(feed)->worker_wish, memory_order_relaxed) !=
+           RING_TELL_NOTHING;
+}
+
+void feed_tell(struct feed *feed)
+{
+    if (ring_take_wish(&head_of(feed)->worker_wish))
+        eventfd_write(feed->ring.done_fd,
+                      1); /* fails only when full: then it is signalled anyway */
+}
+
+void feed_wish(struct feed *feed, enum ring_wish wish)
+{
+    ring_set_wish(&head_of(feed)->client_wish, wish);
+}

@@ -1,0 +1,425 @@
+/* The threads for all rings of a client.
+ *
+ *     epoll: the kick eventfd, the request eventfd of every feed; edge-triggered, never read
+ *
+ * A thread takes the block of one slot, serves it without the lock, and takes the next, in turns
+ * among the feeds; one that finds nothing waits in epoll_wait(), where an event wakes one thread.
+ * What the event says does not matter: a thread that is awake looks at all feeds. Arrays in memory
+ * are served by as many threads as there is work for, up to one a processor; the further ones are
+ * started when blocks pile up. Providers are called by one thread at a time, all of a client's.
+ *
+ * Signals cost about as much as a small block, so there are few. While a thread looks at the rings
+ * (it is awake, and not in a provider, which may take long) the worker is asked not to signal; the
+ * last one that stops looking takes that back and looks once more. What
+ * was answered is told to the worker together after TELL_NS, or when nothing is left to do; blocks
+ * of providers, which may take long, one by one.
+ *
+ * The caller's thread adds and removes feeds while these wait or serve: under the lock, which no
+ * thread holds while it copies. pump_remove() waits until no slot of the feed is in hand. All
+ * signals are blocked in these threads: they are the program's.
+ *
+ * Called by job.c; started with the first feed of a client.
+ */
+#include "client/lib/memory/pump.h"
+#include "client/clock.h"
+#include "proto/util.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+
+#define MAX_THREADS 4u
+#define MAX_EVENTS  16
+#define BACKLOG     3u /* blocks that wait before another thread is woken */
+#define TELL_NS     UINT64_C(100000)
+
+struct pump {
+    pthread_mutex_t lock;
+    pthread_cond_t released; /* a feed has no slot in hand any more */
+    int epoll_fd, kick_fd;
+    /* Under the lock. */
+    struct feed *feeds; /* the one that was served last is at the end */
+    bool is_stopping, is_in_provider;
+    pthread_t threads[MAX_THREADS];
+    unsigned n_threads, most_threads;
+    unsigned n_waiting; /* in epoll_wait() */
+    unsigned n_looking;
+    bool is_kicked; /* one of those that wait is on its way out */
+};
+
+struct block { /* feed NULL: none */
+    struct feed *feed;
+    uint32_t slot;
+};
+
+struct work { /* one block, or one of each */
+    struct block drain, fill;
+};
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Under the lock ------------------------------------------------------------------------------- */
+
+static void feeds_append(struct pump *pump, struct feed *feed)
+{
+    struct feed **link = &pump->feeds;
+    while (*link)
+        link = &(*link)->pump_next;
+    feed->pump_next = NULL;
+    *link = feed;
+}
+
+static void feeds_unlink(struct pump *pump, struct feed *feed)
+{
+    struct feed **link = &pump->feeds;
+    while (*link != feed)
+        link = &(*link)->pump_next;
+    *link = feed->pump_next;
+}
+
+static void wish_all(struct pump *pump, enum ring_wish wish)
+{
+    for (struct feed *feed = pump->feeds; feed; feed = feed->pump_next)
+        feed_wish(feed, wish);
+}
+
+/* One that was not told for so long, or NULL. */
+static struct feed *find_untold(const struct pump *pump, uint64_t for_ns)
+{
+    struct feed *feed = pump->feeds;
+    uint64_t now = for_ns > 0 ? now_ns() : 0;
+    while (feed && !(feed->has_untold && (for_ns == 0 || now - feed->told_ns >= for_ns)))
+        feed = feed->pump_next;
+    return feed;
+}
+
+/* Returns how many blocks of the feed could be served, counting no further than `most`, and the
+ * first one of them. */
+static unsigned find_blocks(struct feed *feed, unsigned most, struct block *ret_block)
+{
+    unsigned n = 0;
+    for (uint32_t i = 0; i < feed->ring.n_slots && n < most; i++)
+        if (!feed->is_in_hand[i] && feed_has_request(feed, i) && n++ == 0)
+            *ret_block = (struct block){feed, i};
+    return n;
+}
+
+/* Returns how many blocks could be served now, BACKLOG + 1 for more, and what to do first. */
+static unsigned find_work(const struct pump *pump, struct work *ret_work)
+{
+    struct work work = {.drain = {NULL, 0}};
+    unsigned n = 0;
+    for (struct feed *feed = pump->feeds; feed; feed = feed->pump_next) {
+        struct block *wanted = feed->is_sink ? &work.drain : &work.fill, block;
+        if (feed->provider && (pump->is_in_provider || n > 0))
+            continue;
+        unsigned n_more = find_blocks(feed, n > BACKLOG ? 1 : BACKLOG + 1 - n, &block);
+        if (n_more > 0 && !wanted->feed)
+            *wanted = block;
+        n += n_more;
+        if ((n_more > 0 && feed->provider) || (work.drain.feed && work.fill.feed))
+            break;
+    }
+    *ret_work = work;
+    return n;
+}
+
+static void take(struct pump *pump, const struct block *block)
+{
+    struct feed *feed = block->feed;
+    if (!feed)
+        return;
+    feed->is_in_hand[block->slot] = true;
+    feed->n_in_hand++;
+    pump->is_in_provider |= feed->provider != NULL;
+    feeds_unlink(pump, feed);
+    feeds_append(pump, feed);
+}
+
+static void let_go(struct pump *pump, struct feed *feed)
+{
+    if (--feed->n_in_hand == 0)
+        pthread_cond_broadcast(&pump->released);
+}
+
+/* Without the lock, since whoever is woken may take this processor at once. */
+static void tell(struct pump *pump, struct feed *feed)
+{
+    feed->has_untold = false;
+    feed->told_ns = now_ns();
+    feed->n_in_hand++;
+    pthread_mutex_unlock(&pump->lock);
+    feed_tell(feed);
+    pthread_mutex_lock(&pump->lock);
+    let_go(pump, feed);
+}
+
+static void give(struct pump *pump, const struct block *block)
+{
+    struct feed *feed = block->feed;
+    feed->is_in_hand[block->slot] = false;
+    feed->has_untold = true;
+    if (feed->provider)
+        pump->is_in_provider = false;
+    if (feed->provider || now_ns() - feed->told_ns >= TELL_NS)
+        tell(pump, feed);
+    let_go(pump, feed);
+}
+
+static void look_again(struct pump *pump)
+{
+    if (pump->n_looking++ == 0)
+        wish_all(pump, RING_TELL_NOTHING);
+}
+
+/* If it was the last that looked: what came until now may not have been signalled. */
+static void look_away(struct pump *pump)
+{
+    if (--pump->n_looking == 0)
+        wish_all(pump, RING_TELL_ONCE);
+}
+
+/* Threads -------------------------------------------------------------------------------------- */
+
+static void *run(void *userdata);
+
+/* Returns a positive errno. */
+static int start_thread(struct pump *pump)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    int r = pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (r)
+        return r;
+    r = pthread_create(&pump->threads[pump->n_threads], NULL, run, pump);
+    if (r == 0) {
+        pump->n_threads++;
+        look_again(pump);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return r;
+}
+
+static bool is_waited_for(const struct pump *pump)
+{
+    const struct feed *feed = pump->feeds;
+    while (feed && !feed_is_waited_for(feed))
+        feed = feed->pump_next;
+    return feed;
+}
+
+/* Returns whether the kick eventfd is to be written. */
+static bool needs_kick(struct pump *pump)
+{
+    if (pump->n_waiting > 0) {
+        bool was_kicked = pump->is_kicked;
+        pump->is_kicked = true;
+        return !was_kicked;
+    }
+    if (pump->n_threads < pump->most_threads && start_thread(pump))
+        pump->most_threads = pump->n_threads; /* it goes on without */
+    return false;
+}
+
+static void wait_for_events(struct pump *pump)
+{
+    struct epoll_event events[MAX_EVENTS];
+    struct work work;
+    look_away(pump);
+    if (pump->n_looking == 0 && find_work(pump, &work) > 0) {
+        look_again(pump);
+        return;
+    }
+    pump->n_waiting++;
+    pthread_mutex_unlock(&pump->lock);
+    (void)!epoll_wait(pump->epoll_fd, events, MAX_EVENTS, -1);
+    pthread_mutex_lock(&pump->lock);
+    pump->n_waiting--;
+    pump->is_kicked = false;
+    look_again(pump);
+}
+
+/* A block to be filled is fetched from memory while the other is drained. */
+static void serve_memory(struct pump *pump, const struct work *work, bool is_kick)
+{
+    pthread_mutex_unlock(&pump->lock);
+    if (is_kick)
+        eventfd_write(pump->kick_fd, 1);
+    if (work->drain.feed) {
+        feed_serve(work->drain.feed, work->drain.slot, work->fill.feed, work->fill.slot);
+        pthread_mutex_lock(&pump->lock);
+        give(pump, &work->drain);
+        pthread_mutex_unlock(&pump->lock);
+    }
+    if (work->fill.feed)
+        feed_serve(work->fill.feed, work->fill.slot, NULL, 0);
+    pthread_mutex_lock(&pump->lock);
+    if (work->fill.feed)
+        give(pump, &work->fill);
+}
+
+/* It may take long: this thread does not look meanwhile. */
+static void serve_provider(struct pump *pump, const struct block *block)
+{
+    struct work others;
+    for (struct feed *untold; (untold = find_untold(pump, 0));)
+        tell(pump, untold);
+    look_away(pump);
+    bool is_kick = find_work(pump, &others) > 0 && needs_kick(pump);
+    pthread_mutex_unlock(&pump->lock);
+    if (is_kick)
+        eventfd_write(pump->kick_fd, 1);
+    feed_serve(block->feed, block->slot, NULL, 0);
+    pthread_mutex_lock(&pump->lock);
+    look_again(pump);
+    give(pump, block);
+}
+
+static void serve(struct pump *pump, const struct work *work, bool is_kick)
+{
+    const struct block *first = work->drain.feed ? &work->drain : &work->fill;
+    take(pump, &work->drain);
+    take(pump, &work->fill);
+    if (first->feed->provider)
+        serve_provider(pump, first);
+    else
+        serve_memory(pump, work, is_kick);
+}
+
+/* Looks for something to do until there is nothing. What is left for one of several threads is left
+ * to the others. */
+static void work_on(struct pump *pump)
+{
+    struct work work;
+    struct feed *untold = find_untold(pump, TELL_NS); /* while others have work for us */
+    if (untold) {
+        tell(pump, untold);
+        return;
+    }
+    unsigned n = find_work(pump, &work);
+    if (n > (pump->n_looking > 1))
+        serve(pump, &work, n > BACKLOG && is_waited_for(pump) && needs_kick(pump));
+    else if ((untold = find_untold(pump, 0)))
+        tell(pump, untold);
+    else
+        wait_for_events(pump);
+}
+
+static void *run(void *userdata)
+{
+    struct pump *pump = userdata;
+    pthread_mutex_lock(&pump->lock);
+    while (!pump->is_stopping)
+        work_on(pump);
+    pthread_mutex_unlock(&pump->lock);
+    eventfd_write(pump->kick_fd, 1); /* the next one */
+    return NULL;
+}
+
+/* The caller's side ---------------------------------------------------------------------------- */
+
+static int watch(struct pump *pump, int fd)
+{
+    struct epoll_event event = {.events = EPOLLIN | (uint32_t)EPOLLET};
+    return epoll_ctl(pump->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? errno : 0;
+}
+
+static unsigned n_processors(void)
+{
+    cpu_set_t set;
+    int n = sched_getaffinity(0, sizeof(set), &set) ? 1 : CPU_COUNT(&set);
+    return n < 1 ? 1 : (unsigned)n;
+}
+
+static void pump_close(struct pump *pump)
+{
+    close_fd(&pump->epoll_fd);
+    close_fd(&pump->kick_fd);
+    pthread_cond_destroy(&pump->released);
+    pthread_mutex_destroy(&pump->lock);
+    free(pump);
+}
+
+int pump_new(struct pump **ret_pump, struct gad_error *error)
+{
+    struct pump *pump = calloc(1, sizeof(*pump));
+    if (!pump)
+        return error_from_errno(error, ENOMEM, NULL, "the threads that serve blocks");
+    pthread_mutex_init(&pump->lock, NULL);
+    pthread_cond_init(&pump->released, NULL);
+    pump->most_threads = (unsigned)min_u64(n_processors(), MAX_THREADS);
+    pump->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    pump->kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int r = pump->epoll_fd < 0 || pump->kick_fd < 0 ? errno : 0;
+    if (r == 0)
+        r = watch(pump, pump->kick_fd);
+    if (r == 0) {
+        pthread_mutex_lock(&pump->lock);
+        r = start_thread(pump);
+        pthread_mutex_unlock(&pump->lock);
+    }
+    if (r) {
+        pump_close(pump);
+        return error_from_errno(error, r == EAGAIN ? ENOMEM : r, NULL,
+                                "starting the thread that serves blocks");
+    }
+    *ret_pump = pump;
+    return 0;
+}
+
+struct pump *pump_free(struct pump *pump)
+{
+    if (!pump)
+        return NULL;
+    assert(!pump->feeds);
+    pthread_mutex_lock(&pump->lock);
+    pump->is_stopping = true;
+    pthread_mutex_unlock(&pump->lock);
+    eventfd_write(pump->kick_fd, 1);
+    for (unsigned i = 0; i < pump->n_threads; i++) /* none is started any more */
+        pthread_join(pump->threads[i], NULL);
+    pump_close(pump);
+    return NULL;
+}
+
+void pump_forget(struct pump *pump)
+{
+    close_fd(&pump->epoll_fd);
+    close_fd(&pump->kick_fd);
+}
+
+int pump_add(struct pump *pump, struct feed *feed, struct gad_error *error)
+{
+    pthread_mutex_lock(&pump->lock);
+    feed->is_in_pump = true;
+    feeds_append(pump, feed);
+    feed_wish(feed, RING_TELL_ONCE); /* what is awake may not come by before it waits */
+    pthread_mutex_unlock(&pump->lock);
+    int r = watch(pump, feed->ring.request_fd);
+    if (r == 0)
+        return 0;
+    pump_remove(pump, feed);
+    return error_from_errno(error, r, NULL, "watching a ring");
+}
+
+void pump_remove(struct pump *pump, struct feed *feed)
+{
+    if (!feed->is_in_pump)
+        return;
+    epoll_ctl(pump->epoll_fd, EPOLL_CTL_DEL, feed->ring.request_fd, NULL);
+    pthread_mutex_lock(&pump->lock);
+    feeds_unlink(pump, feed);
+    while (feed->n_in_hand > 0)
+        pthread_cond_wait(&pump->released, &pump->lock);
+    feed->is_in_pump = false;
+    pthread_mutex_unlock(&pump->lock);
+}

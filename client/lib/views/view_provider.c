@@ -1,0 +1,234 @@
+/* Blocks of a view, made of blocks of its array.
+ *
+ * Of the view's axes that go along one axis of the array, the one with the smallest step is walked
+ * inside a block of the array; the others, and steps that would read too much around, are walked
+ * outside, one block of the array for each place:
+ *
+ *     view axes (2, 3, 8) along array axes (0, 0, 1), steps (3, 1, 1)
+ *     outside: the first, two blocks;  inside: 3 x 8 of the array
+ *
+ * Inside, the array's block has the elements between the steps, too, so that of a step of 2 twice
+ * as much is read. What is written is walked outside unless steps are 1 or -1: elements between
+ * belong to others. A block of the array is packed in C order; elements are copied between it and
+ * the view's block with a stride on each side.
+ *
+ * Called by the pump: one call at a time for all providers of a client, so the buffer is the
+ * view's.
+ */
+#include "client/formats/strided.h"
+#include "client/lib/views/view.h"
+#include "proto/util.h"
+
+#include <string.h>
+
+#define MAX_STEP 8 /* times as much may be read */
+
+struct walk_axis {
+    int64_t count;
+    int64_t block_stride; /* bytes in the view's block */
+    int64_t
+        base_stride; /* outside: elements along `axis` of the array; inside: bytes in its block */
+    int axis;        /* of the array; -1: none */
+};
+
+struct walk {
+    size_t item_bytes;
+    int n_outside, n_inside; /* inside: the last is the fastest in the view's block */
+    struct walk_axis outside[ARRAY_MAX_NDIM], inside[ARRAY_MAX_NDIM];
+    int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM]; /* of the array's block */
+    int64_t base_offset; /* bytes in the array's block, of the view's first element */
+    size_t base_bytes;
+};
+
+static int64_t magnitude(int64_t step)
+{
+    return step < 0 ? -step : step;
+}
+
+/* Which axis of the view is walked inside along an axis of the array; -1: none. */
+static int find_inside(const struct view_blocks *view, int axis, const int64_t *count,
+                       int64_t max_step)
+{
+    int best = -1;
+    for (int i = 0; i < view->ndim; i++) {
+        if (view->axes[i].axis != axis || count[i] <= 1 ||
+            magnitude(view->axes[i].step) > max_step || view->axes[i].step == 0)
+            continue;
+        if (best < 0 || magnitude(view->axes[i].step) < magnitude(view->axes[best].step))
+            best = i;
+    }
+    return best;
+}
+
+/* The array's block around the place where the outside axes begin. False: too large to say. */
+static bool set_base_box(struct walk *walk, const struct view_blocks *view, const int64_t *start,
+                         const int64_t *count, const int *inside)
+{
+    int64_t n_bytes = (int64_t)walk->item_bytes;
+    for (int k = 0; k < view->base->info.ndim; k++) {
+        int i = inside[k];
+        int64_t step = i < 0 ? 1 : view->axes[i].step, n = i < 0 ? 1 : count[i];
+        walk->start[k] = view->start[k];
+        walk->count[k] = (n - 1) * magnitude(step) + 1;
+        for (int j = 0; j < view->ndim; j++)
+            if (view->axes[j].axis == k)
+                walk->start[k] += start[j] * view->axes[j].step;
+        if (step < 0)
+            walk->start[k] -= walk->count[k] - 1;
+        if (mul_overflows_i64(n_bytes, walk->count[k], &n_bytes))
+            return false;
+    }
+    walk->base_bytes = (size_t)n_bytes;
+    return true;
+}
+
+static bool walk_init(struct walk *walk, const struct view_blocks *view, const int64_t *start,
+                      const int64_t *count, int64_t max_step)
+{
+    int inside[ARRAY_MAX_NDIM];
+    int64_t strides[ARRAY_MAX_NDIM], block_strides[ARRAY_MAX_NDIM];
+    int base_ndim = view->base->info.ndim;
+    *walk = (struct walk){.item_bytes = gad_dtype_size(view->base->info.dtype)};
+    for (int k = 0; k < base_ndim; k++)
+        inside[k] = find_inside(view, k, count, max_step);
+    if (!set_base_box(walk, view, start, count, inside))
+        return false;
+    array_c_strides(base_ndim, walk->count, (int64_t)walk->item_bytes, strides);
+    array_c_strides(view->ndim, count, (int64_t)walk->item_bytes, block_strides);
+    for (int i = 0; i < view->ndim; i++) {
+        int k = view->axes[i].axis;
+        struct walk_axis axis = {.count = count[i], .block_stride = block_strides[i], .axis = k};
+        if (count[i] <= 1)
+            continue;
+        if (k >= 0 && inside[k] == i) {
+            axis.base_stride = strides[k] * view->axes[i].step;
+            walk->base_offset += axis.base_stride < 0 ? -(count[i] - 1) * axis.base_stride : 0;
+            walk->inside[walk->n_inside++] = axis;
+        } else if (k < 0 || view->axes[i].step == 0) {
+            walk->inside[walk->n_inside++] = axis; /* the same element again: a stride of 0 */
+        } else {
+            axis.base_stride = view->axes[i].step;
+            walk->outside[walk->n_outside++] = axis;
+        }
+    }
+    return true;
+}
+
+/* Between the array's block and the view's, from `block` on. */
+static void copy_inside(const struct walk *walk, char *block, char *base, bool is_fill)
+{
+    int64_t index[ARRAY_MAX_NDIM] = {0};
+    int last = walk->n_inside - 1;
+    struct walk_axis run = {.count = 1};
+    if (last >= 0)
+        run = walk->inside[last];
+    base += walk->base_offset;
+    for (;;) {
+        if (is_fill)
+            strided_copy(block, run.block_stride, base, run.base_stride, run.count,
+                         walk->item_bytes);
+        else
+            strided_copy(base, run.base_stride, block, run.block_stride, run.count,
+                         walk->item_bytes);
+        int i = last - 1;
+        for (; i >= 0; i--) {
+            const struct walk_axis *axis = &walk->inside[i];
+            block += axis->block_stride;
+            base += axis->base_stride;
+            if (++index[i] < axis->count)
+                break;
+            block -= axis->count * axis->block_stride;
+            base -= axis->count * axis->base_stride;
+            index[i] = 0;
+        }
+        if (i < 0)
+            return;
+    }
+}
+
+/* The array's block has the elements of the view's, in the same order. */
+static bool is_same_block(const struct walk *walk)
+{
+    int64_t expected = (int64_t)walk->item_bytes, n = 1;
+    for (int i = walk->n_inside - 1; i >= 0; i--) {
+        const struct walk_axis *axis = &walk->inside[i];
+        if (axis->base_stride != axis->block_stride || axis->block_stride != expected * n)
+            return false;
+        n *= axis->count;
+    }
+    return n * expected == (int64_t)walk->base_bytes;
+}
+
+static int reserve(struct view_blocks *view, size_t n_bytes)
+{
+    if (view->buffer_bytes >= n_bytes)
+        return 0;
+    char *buffer = realloc(view->buffer, n_bytes);
+    if (!buffer)
+        return ENOMEM;
+    view->buffer = buffer;
+    view->buffer_bytes = n_bytes;
+    return 0;
+}
+
+static int move_inside(struct view_blocks *view, const struct walk *walk, char *block, bool is_fill)
+{
+    const struct provider *provider = view->base->provider;
+    void *state = view->base->provider_state;
+    if (is_same_block(walk))
+        return is_fill ? provider->fill(state, walk->start, walk->count, block)
+                       : provider->drain(state, walk->start, walk->count, block);
+    int r = reserve(view, walk->base_bytes);
+    if (r == 0 && is_fill)
+        r = provider->fill(state, walk->start, walk->count, view->buffer);
+    if (r == 0)
+        copy_inside(walk, block, view->buffer, is_fill);
+    if (r == 0 && !is_fill)
+        r = provider->drain(state, walk->start, walk->count, view->buffer);
+    return r;
+}
+
+/* Steps the outside axes; false after the last place. */
+static bool step_outside(struct walk *walk, int64_t *index, char **block)
+{
+    for (int i = walk->n_outside - 1; i >= 0; i--) {
+        const struct walk_axis *axis = &walk->outside[i];
+        *block += axis->block_stride;
+        walk->start[axis->axis] += axis->base_stride;
+        if (++index[i] < axis->count)
+            return true;
+        *block -= axis->count * axis->block_stride;
+        walk->start[axis->axis] -= axis->count * axis->base_stride;
+        index[i] = 0;
+    }
+    return false;
+}
+
+static int move(struct view_blocks *view, const int64_t *start, const int64_t *count, char *block,
+                bool is_fill)
+{
+    struct walk walk;
+    int64_t index[ARRAY_MAX_NDIM] = {0};
+    for (int i = 0; i < view->ndim; i++)
+        if (count[i] == 0)
+            return 0;
+    if (!walk_init(&walk, view, start, count, is_fill ? MAX_STEP : 1))
+        return EOVERFLOW;
+    int r;
+    do
+        r = move_inside(view, &walk, block, is_fill);
+    while (r == 0 && step_outside(&walk, index, &block));
+    return r;
+}
+
+static int view_fill(void *state, const int64_t *start, const int64_t *count, void *ret_block)
+{
+    return move(state, start, count, ret_block, true);
+}
+
+static int view_drain(void *state, const int64_t *start, const int64_t *count, const void *block)
+{
+    return move(state, start, count, (char *)(uintptr_t)block, false);
+}
+
+const struct provider view_provider = {.fill = view_fill, .drain = view_drain};

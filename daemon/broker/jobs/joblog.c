@@ -1,0 +1,56 @@
+/* The line of the log that says how a job ended: one for each, at info, with the numbers that an
+ * administrator asks about later.
+ *
+ *     job: done JOB=17 UID=1000 CODE=ok ENGINE=cpu QUEUED_SECONDS=0.001 RUN_SECONDS=1.234
+ *     READ_BYTES=800 WRITTEN_BYTES=400 LABEL="night run"
+ *
+ * CODE is the outcome's word of the wire; ENGINE is `none` for a job that never ran. QUEUED_SECONDS
+ * are those until its last attempt began, RUN_SECONDS the rest, with what its owner took to put the
+ * output in its place. The label is a client's text, quoted so that it cannot pass for a field.
+ *
+ * Called by finish.c.
+ */
+#define LOG_TOPIC "job"
+#include "daemon/broker/jobs/joblog.h"
+#include "daemon/broker/broker.h"
+#include "daemon/broker/host/log.h"
+#include "daemon/broker/workers/worker.h"
+#include "proto/text.h"
+#include "proto/util.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FIELDS_SIZE (256 + 2 * REQUEST_LABEL_SIZE)
+
+static const char *code_of(const struct job *job)
+{
+    if (job->state == JOB_DONE)
+        return error_word(GAD_OK);
+    return error_word(job->error ? (int)job->error->status : (int)GAD_NO_MEMORY);
+}
+
+static double seconds(uint64_t from_ns, uint64_t to_ns)
+{
+    return to_ns > from_ns ? (double)(to_ns - from_ns) / 1e9 : 0;
+}
+
+void joblog_ended(const struct broker *broker, const struct job *job)
+{
+    char fields[FIELDS_SIZE], label[2 * REQUEST_LABEL_SIZE + 3];
+    if (!log_is_on(LOG_LEVEL_INFO))
+        return;
+    bool has_run = job->started_ns > 0;
+    uint64_t started_ns = has_run ? job->started_ns : job->ended_ns;
+    text_quote(job->label, label, sizeof(label));
+    snprintf(fields, sizeof(fields),
+             "CODE=%s ENGINE=%s QUEUED_SECONDS=%.6f RUN_SECONDS=%.6f READ_BYTES=%" PRIu64
+             " WRITTEN_BYTES=%" PRIu64 " LABEL=%s",
+             code_of(job), has_run ? worker_info(job->worker)->engine : "none",
+             seconds(job->submitted_ns, started_ns), seconds(started_ns, job->ended_ns),
+             job->read_bytes, job->write_bytes, label);
+    const struct log_fields all = {
+        .job = job->id, .has_uid = true, .uid = job_uid(job), .more = fields};
+    log_info(&all, "%s", job_state_name(job->state));
+}

@@ -1,0 +1,234 @@
+/* Accounts: one per user that holds anything, with a sum per resource.
+ *
+ * A user is a uid as SO_PEERCRED said it. An account lives as long as one charge on it; a charge
+ * points at its account, so giving back needs no look-up and cannot fail. Limits are the same for
+ * every user. There are as many accounts as users that are connected: a list is enough.
+ *
+ * The share of a total is of what the others leave, so it shrinks as they come, but never to
+ * nothing: alone a user may hold a half, then the next a third of what is left, then a quarter.
+ * Who holds more than the share has become keeps it.
+ *
+ * Invariants: use[r] is the sum of the amounts of the charges on r, total[r] that of all uses, and
+ * n_users[r] counts the users whose use is not 0.
+ * Called by server.c and session.c (sessions, messages), submit.c and dispatch.c (jobs), finish.c
+ * (replies) and region.c.
+ */
+#include "daemon/broker/sessions/account.h"
+#include "daemon/broker/list.h"
+#include "proto/util.h"
+
+#include <assert.h>
+
+struct account {
+    struct accounts *accounts;
+    struct list link;
+    uid_t uid;
+    uint64_t n_charges;
+    uint64_t use[ACCOUNT_N_RESOURCES];
+};
+
+struct accounts {
+    struct list all;
+    struct account_limits limits;
+    uint64_t total[ACCOUNT_N_RESOURCES];
+    unsigned n_users[ACCOUNT_N_RESOURCES];
+};
+
+static const char *const resource_names[ACCOUNT_N_RESOURCES] = {
+    [ACCOUNT_SESSIONS] = "sessions",
+    [ACCOUNT_RESERVE] = "sessions in reserve",
+    [ACCOUNT_REFUSED] = "sessions that are refused",
+    [ACCOUNT_JOBS] = "jobs queued or running",
+    [ACCOUNT_WAITS] = "requests that wait",
+    [ACCOUNT_REGION_BYTES] = "bytes of regions",
+    [ACCOUNT_DESCRIPTORS] = "descriptors",
+    [ACCOUNT_REQUEST_BYTES] = "bytes of requests",
+    [ACCOUNT_MESSAGE_BYTES] = "bytes of large messages",
+    [ACCOUNT_REPLY_BYTES] = "bytes of unread replies",
+    [ACCOUNT_COMING_BYTES] = "bytes of replies under way",
+};
+
+int accounts_new(const struct account_limits *limits, struct accounts **ret_accounts)
+{
+    struct accounts *accounts = calloc(1, sizeof(*accounts));
+    if (!accounts)
+        return -ENOMEM;
+    list_init(&accounts->all);
+    accounts->limits = *limits;
+    *ret_accounts = accounts;
+    return 0;
+}
+
+void accounts_set_limits(struct accounts *accounts, const struct account_limits *limits)
+{
+    accounts->limits = *limits;
+}
+
+struct accounts *accounts_free(struct accounts *accounts)
+{
+    if (accounts)
+        assert(list_is_empty(&accounts->all));
+    free(accounts);
+    return NULL;
+}
+
+static struct account *find(const struct accounts *accounts, uid_t uid)
+{
+    list_for_each (it, &accounts->all) {
+        struct account *account = list_entry(it, struct account, link);
+        if (account->uid == uid)
+            return account;
+    }
+    return NULL;
+}
+
+static struct account *find_or_add(struct accounts *accounts, uid_t uid)
+{
+    struct account *account = find(accounts, uid);
+    if (account)
+        return account;
+    account = calloc(1, sizeof(*account));
+    if (!account)
+        return NULL;
+    account->accounts = accounts;
+    account->uid = uid;
+    list_push_back(&accounts->all, &account->link);
+    return account;
+}
+
+static void drop_if_unused(struct account *account)
+{
+    if (account->n_charges == 0) {
+        list_remove(&account->link);
+        free(account);
+    }
+}
+
+static uint64_t use_of(const struct account *account, enum account_resource resource)
+{
+    return account ? account->use[resource] : 0;
+}
+
+/* account NULL: of a user who holds nothing at all. */
+static uint64_t limit_of(const struct accounts *accounts, const struct account *account,
+                         enum account_resource resource)
+{
+    uint64_t use = use_of(account, resource), total = accounts->limits.total[resource];
+    uint64_t of_others = accounts->total[resource] - use;
+    uint64_t n_others = accounts->n_users[resource] - (use > 0 ? 1u : 0u);
+    uint64_t left = total > of_others ? total - of_others : 0;
+    return min_u64(accounts->limits.user[resource], left / (n_others + 2));
+}
+
+static bool has_room(const struct accounts *accounts, const struct account *account,
+                     enum account_resource resource, uint64_t amount)
+{
+    uint64_t limit = limit_of(accounts, account, resource), use = use_of(account, resource);
+    return use <= limit && amount <= limit - use;
+}
+
+uint64_t account_limit(const struct accounts *accounts, uid_t uid, enum account_resource resource)
+{
+    return limit_of(accounts, find(accounts, uid), resource);
+}
+
+bool account_has_room(const struct accounts *accounts, uid_t uid, enum account_resource resource,
+                      uint64_t amount)
+{
+    return has_room(accounts, find(accounts, uid), resource, amount);
+}
+
+bool account_is_over(const struct accounts *accounts, uid_t uid, enum account_resource resource)
+{
+    return !account_has_room(accounts, uid, resource, 0);
+}
+
+int account_refuse(const struct accounts *accounts, uid_t uid, enum account_resource resource,
+                   uint64_t amount, struct gad_error *error)
+{
+    const struct account *account = find(accounts, uid);
+    const char *name = resource_names[resource];
+    unsigned long long limit = limit_of(accounts, account, resource), wanted = amount;
+    unsigned long long use = use_of(account, resource);
+    bool is_share = limit < accounts->limits.user[resource];
+    error_set(error, GAD_QUOTA_EXCEEDED, name,
+              "quota: %s: %llu more wanted, %llu of %llu are in use%s", name, wanted, use, limit,
+              is_share ? " (a share of what other users leave)" : "");
+    error_expected(error, "at most %llu", limit);
+    error_found(error, "%llu in use, %llu more wanted", use, wanted);
+    return GAD_QUOTA_EXCEEDED;
+}
+
+static void add(struct account *account, enum account_resource resource, uint64_t amount)
+{
+    struct accounts *accounts = account->accounts;
+    accounts->n_users[resource] += account->use[resource] == 0 && amount > 0;
+    account->use[resource] += amount;
+    accounts->total[resource] += amount;
+}
+
+static void subtract(struct account *account, enum account_resource resource, uint64_t amount)
+{
+    struct accounts *accounts = account->accounts;
+    account->use[resource] -= amount;
+    accounts->total[resource] -= amount;
+    accounts->n_users[resource] -= account->use[resource] == 0 && amount > 0;
+}
+
+static void make_charge(struct account *account, enum account_resource resource, uint64_t amount,
+                        struct charge *ret_charge)
+{
+    add(account, resource, amount);
+    account->n_charges++;
+    *ret_charge = (struct charge){.account = account, .resource = resource, .amount = amount};
+}
+
+int account_charge(struct accounts *accounts, uid_t uid, enum account_resource resource,
+                   uint64_t amount, struct charge *ret_charge, struct gad_error *error)
+{
+    assert(!ret_charge->account);
+    struct account *account = find_or_add(accounts, uid);
+    if (!account)
+        return -ENOMEM;
+    if (!has_room(accounts, account, resource, amount)) {
+        drop_if_unused(account);
+        return account_refuse(accounts, uid, resource, amount, error);
+    }
+    make_charge(account, resource, amount, ret_charge);
+    return 0;
+}
+
+void account_set_charge(struct accounts *accounts, uid_t uid, enum account_resource resource,
+                        uint64_t amount, struct charge *charge)
+{
+    struct account *account = charge->account;
+    if (account) {
+        assert(charge->resource == resource && account->uid == uid);
+        subtract(account, resource, charge->amount);
+        add(account, resource, amount);
+        charge->amount = amount;
+    } else if ((account = find_or_add(accounts, uid))) {
+        make_charge(account, resource, amount, charge);
+    }
+}
+
+void charge_release(struct charge *charge)
+{
+    struct account *account = steal_ptr(charge->account);
+    if (!account)
+        return;
+    subtract(account, charge->resource, charge->amount);
+    account->n_charges--;
+    charge->amount = 0;
+    drop_if_unused(account);
+}
+
+uint64_t account_use(const struct accounts *accounts, uid_t uid, enum account_resource resource)
+{
+    return use_of(find(accounts, uid), resource);
+}
+
+uint64_t accounts_total(const struct accounts *accounts, enum account_resource resource)
+{
+    return accounts->total[resource];
+}

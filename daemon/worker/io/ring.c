@@ -1,0 +1,518 @@
+/* A provider's ring: the worker's side.
+ *
+ * The client can write all of the ring at any time. So everything that is decided on is kept here,
+ * in `blocks`: what was asked, under which sequence, for which grains. Of the ring itself only
+ * `done` (compared with our own sequence, nothing else), `status` and the client's wish are read; a
+ * client that writes nonsense waits for ever or fails its own job. Touching the ring can raise
+ * SIGBUS (huge pages that are not there): all accesses to head and entries are guarded; those to
+ * data are guarded by the tiles.
+ *
+ *     source:   FREE --ask--> ASKED --done--> READY --last grain given--> FREE
+ *     sink:     FREE --take--> LENT --give--> ASKED --done--> FREE
+ *     of a worker or an attempt that is gone: STALE --done--> FREE
+ *
+ * A source asks in the order of the walk's places. Those that follow each other and need the same
+ * box (an operand that is broadcast) share one block; the block stays open for more such places
+ * while it is the last one asked for, but not more than PLACES_AHEAD beyond those that were given
+ * back. What is needed again later is asked for again.
+ *
+ * What an earlier attempt of the job asked for may still be in the client's hands: a box that it is
+ * about to read, a block that it is about to store. Until it has answered all of that (STALE)
+ * nothing of the ring is used, so a client never sees half of one request and half of another, and
+ * never stores a block of an earlier attempt over one of this.
+ */
+#include "daemon/worker/io/ring.h"
+#include "proto/util.h"
+
+#include <assert.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#define PLACES_AHEAD       256u
+#define POPULATE_MAX_BYTES (16u << 20)
+
+enum block_state { BLOCK_FREE, BLOCK_ASKED, BLOCK_READY, BLOCK_LENT, BLOCK_STALE };
+
+struct block {
+    enum block_state state;
+    uint64_t sequence;    /* of this slot, as in the entry's `request` */
+    uint64_t first, last; /* source: the places that use it, and nothing else between them does */
+    uint64_t n_places, n_given;
+    int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
+};
+
+struct ring {
+    const struct array *array;
+    const char *name;
+    bool is_output;
+    bool has_asked, was_told; /* since the client was told; the client, ever */
+    int request_fd, done_fd;
+    void *memory;
+    size_t size_bytes;
+    uint64_t slot_bytes;
+    struct ring_walk walk;
+    uint64_t next_place; /* source: to be asked for next */
+    bool has_next;       /* there is one */
+    uint64_t n_open;     /* source: places that were asked for and not given back */
+    uint32_t last;       /* source: the slot asked for last, n_slots: none */
+    uint32_t newest;     /* the slot that was used last */
+    uint32_t n_slots, n_busy, n_stale;
+    struct block blocks[];
+};
+
+static int ring_check(const struct ring *ring, int fd, struct gad_error *error)
+{
+    struct stat st;
+    if (ring->size_bytes == 0) {
+        error_set(error, GAD_BAD_DESCRIPTOR, ring->name, "the ring's slots are out of limits");
+        error_expected(error, "1 to %u slots of %u to %u bytes", RING_MAX_SLOTS,
+                       RING_MIN_SLOT_BYTES, RING_MAX_SLOT_BYTES);
+        error_found(error, "%u slots of %llu bytes", ring->n_slots,
+                    (unsigned long long)ring->slot_bytes);
+        return GAD_BAD_DESCRIPTOR;
+    }
+    int seals = fcntl(fd, F_GET_SEALS);
+    if (seals < 0 || (seals & (F_SEAL_SHRINK | F_SEAL_GROW)) != (F_SEAL_SHRINK | F_SEAL_GROW))
+        return error_set(error, GAD_BAD_DESCRIPTOR, ring->name,
+                         "the ring must be a memfd sealed against shrinking and growing");
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    if ((uint64_t)st.st_size < ring->size_bytes) {
+        error_set(error, GAD_BAD_DESCRIPTOR, ring->name, "the ring is smaller than announced");
+        error_expected(error, "%zu bytes", ring->size_bytes);
+        error_found(error, "%lld bytes", (long long)st.st_size);
+        return GAD_BAD_DESCRIPTOR;
+    }
+    return 0;
+}
+
+/* Writing to anything else, a pipe say, would mean something else. */
+static bool is_eventfd(int fd)
+{
+    char link[64], target[64];
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(link, target, sizeof(target) - 1);
+    if (n < 0)
+        return false;
+    target[n] = '\0';
+    return strcmp(target, "anon_inode:[eventfd]") == 0;
+}
+
+struct guard_range ring_range(const struct ring *ring)
+{
+    return (struct guard_range){ring->memory, ring->size_bytes};
+}
+
+int ring_done_fd(const struct ring *ring)
+{
+    return ring->done_fd;
+}
+
+bool ring_is_idle(const struct ring *ring)
+{
+    return !ring->is_output || ring->n_busy == 0;
+}
+
+bool ring_is_awaited(const struct ring *ring)
+{
+    bool is = false;
+    for (uint32_t i = 0; i < ring->n_slots; i++)
+        is |= ring->blocks[i].state == BLOCK_ASKED || ring->blocks[i].state == BLOCK_STALE;
+    return is;
+}
+
+void *ring_slot_memory(const struct ring *ring, uint32_t slot)
+{
+    return (char *)ring->memory + ring_slot_offset_bytes(ring->n_slots, ring->slot_bytes, slot);
+}
+
+/* By reading: the kernel then maps what is there in runs of pages, writable ones too, whereas the
+ * first write to a page that is not mapped maps that page alone. Without it the pages come one by
+ * one, later. */
+static void map_pages(const struct ring *ring)
+{
+    if (ring->size_bytes <= POPULATE_MAX_BYTES)
+        (void)madvise(ring->memory, ring->size_bytes, MADV_POPULATE_READ);
+}
+
+static struct ring_head *head_of(const struct ring *ring)
+{
+    return ring->memory;
+}
+
+/* The entries' side of things runs under the guard. */
+struct entry_call {
+    struct ring *ring;
+    uint32_t slot;        /* to be written */
+    bool is_wanted;       /* the client's wish, read */
+    struct entry_answer { /* read */
+        uint64_t done;
+        uint32_t status;
+    } answers[RING_MAX_SLOTS];
+};
+
+static int entry_write(void *argument)
+{
+    struct entry_call *call = argument;
+    const struct block *block = &call->ring->blocks[call->slot];
+    struct ring_entry *entry = ring_entry_at(call->ring->memory, call->slot);
+    size_t n_bytes = (size_t)call->ring->array->ndim * sizeof(block->start[0]);
+    entry->ndim = (uint32_t)call->ring->array->ndim;
+    memcpy(entry->start, block->start, n_bytes);
+    memcpy(entry->count, block->count, n_bytes);
+    atomic_store_explicit(&entry->request, block->sequence, memory_order_release);
+    return 0;
+}
+
+static bool is_awaited(const struct block *block)
+{
+    return block->state == BLOCK_ASKED || block->state == BLOCK_STALE;
+}
+
+/* The answers of all slots that were asked. */
+static int entries_read(void *argument)
+{
+    struct entry_call *call = argument;
+    for (uint32_t i = 0; i < call->ring->n_slots; i++) {
+        struct ring_entry *entry = ring_entry_at(call->ring->memory, i);
+        if (!is_awaited(&call->ring->blocks[i]))
+            continue;
+        call->answers[i].done = atomic_load_explicit(&entry->done, memory_order_acquire);
+        call->answers[i].status = *(volatile uint32_t *)&entry->status;
+    }
+    return 0;
+}
+
+static int wish_write(void *argument)
+{
+    const struct entry_call *call = argument;
+    ring_set_wish(&head_of(call->ring)->worker_wish, RING_TELL_ONCE);
+    return 0;
+}
+
+static int wish_read(void *argument)
+{
+    struct entry_call *call = argument;
+    call->is_wanted = ring_take_wish(&head_of(call->ring)->client_wish);
+    return 0;
+}
+
+/* A ring may have served a worker that is gone: the sequences go on where they stopped, so that an
+ * answer that is still under way is not taken for one of ours. The client may not have been told
+ * of what was asked last. */
+static int entries_adopt(void *argument)
+{
+    struct entry_call *call = argument;
+    ring_set_wish(&head_of(call->ring)->worker_wish, RING_TELL_ONCE);
+    for (uint32_t i = 0; i < call->ring->n_slots; i++) {
+        struct ring_entry *entry = ring_entry_at(call->ring->memory, i);
+        struct block *block = &call->ring->blocks[i];
+        block->sequence = atomic_load_explicit(&entry->request, memory_order_relaxed);
+        if (atomic_load_explicit(&entry->done, memory_order_acquire) == block->sequence)
+            continue;
+        block->state = BLOCK_STALE;
+        call->ring->n_stale++;
+        call->ring->has_asked = true;
+    }
+    return 0;
+}
+
+static int entry_call(struct entry_call *call, int (*function)(void *), struct gad_error *error)
+{
+    struct guard_range range = ring_range(call->ring);
+    const void *address;
+    if (guard_call(&range, 1, function, call, &address) == 0)
+        return 0;
+    return error_set(error, GAD_REGION_FAULT, call->ring->name, "the ring has no memory");
+}
+
+int ring_new(const struct array *array, const char *name, int ring_fd, int request_fd, int done_fd,
+             bool is_output, struct ring **ret_ring, struct gad_error *error)
+{
+    uint32_t n_slots = array->at.provider.n_slots;
+    uint64_t slot_bytes = array->at.provider.slot_bytes;
+    struct ring *ring =
+        calloc(1, sizeof(*ring) + min_u64(n_slots, RING_MAX_SLOTS) * sizeof(ring->blocks[0]));
+    if (!ring)
+        return -ENOMEM;
+    ring->array = array;
+    ring->name = name;
+    ring->is_output = is_output;
+    ring->request_fd = request_fd;
+    ring->done_fd = done_fd;
+    ring->n_slots = n_slots;
+    ring->slot_bytes = slot_bytes;
+    ring->size_bytes = ring_size_bytes(n_slots, slot_bytes);
+    int r = ring_check(ring, ring_fd, error);
+    if (!r && (!is_eventfd(request_fd) || !is_eventfd(done_fd)))
+        r = error_set(error, GAD_BAD_DESCRIPTOR, name, "the ring is signalled by eventfds only");
+    if (!r) {
+        ring->memory = mmap(NULL, ring->size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring_fd, 0);
+        if (ring->memory == MAP_FAILED) {
+            ring->memory = NULL;
+            r = error_set(error, GAD_BAD_DESCRIPTOR, name, "the ring cannot be mapped: %s",
+                          strerrordesc_np(errno));
+        }
+    }
+    if (!r)
+        map_pages(ring);
+    struct entry_call call;
+    call.ring = ring;
+    if (!r)
+        r = entry_call(&call, entries_adopt, error);
+    if (r) {
+        ring_free(ring);
+        return r;
+    }
+    *ret_ring = ring;
+    return 0;
+}
+
+struct ring *ring_free(struct ring *ring)
+{
+    if (ring) {
+        if (ring->memory)
+            munmap(ring->memory, ring->size_bytes);
+        free(ring);
+    }
+    return NULL;
+}
+
+static int block_request(struct ring *ring, uint32_t slot, struct gad_error *error)
+{
+    struct entry_call call;
+    call.ring = ring;
+    call.slot = slot;
+    ring->blocks[slot].sequence++;
+    ring->blocks[slot].state = BLOCK_ASKED;
+    ring->has_asked = true;
+    return entry_call(&call, entry_write, error);
+}
+
+void ring_begin(struct ring *ring, const struct ring_walk *walk)
+{
+    ring->walk = *walk;
+    ring->next_place = 0;
+    ring->has_next = walk->find(walk, &ring->next_place);
+    ring->n_open = 0;
+    ring->last = ring->n_slots;
+    ring->newest = ring->n_slots - 1;
+    for (uint32_t i = 0; i < ring->n_slots; i++)
+        if (ring->blocks[i].state != BLOCK_STALE)
+            ring->blocks[i].state = BLOCK_FREE;
+    ring->n_busy = 0;
+}
+
+/* Whether the last block can serve this box too; if so it does. */
+static bool last_block_extend(struct ring *ring, const int64_t *start, const int64_t *count)
+{
+    if (ring->last == ring->n_slots)
+        return false;
+    struct block *block = &ring->blocks[ring->last];
+    size_t n_bytes = (size_t)ring->array->ndim * sizeof(*start);
+    if (block->state == BLOCK_FREE || memcmp(block->start, start, n_bytes) != 0 ||
+        memcmp(block->count, count, n_bytes) != 0)
+        return false;
+    block->last = ring->next_place;
+    block->n_places++;
+    return true;
+}
+
+/* None while some are stale. The one that was used longest ago: its lines have left the other
+ * side's own cache. Writing to lines that still are there is several times slower. */
+static uint32_t free_slot(const struct ring *ring)
+{
+    for (uint32_t i = 1; i <= ring->n_slots && ring->n_stale == 0; i++) {
+        uint32_t slot = (ring->newest + i) % ring->n_slots;
+        if (ring->blocks[slot].state == BLOCK_FREE)
+            return slot;
+    }
+    return ring->n_slots;
+}
+
+int ring_ask(struct ring *ring, struct gad_error *error)
+{
+    int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
+    while (ring->has_next && ring->n_open < PLACES_AHEAD) {
+        ring->walk.box(&ring->walk, ring->next_place, start, count);
+        if (!last_block_extend(ring, start, count)) {
+            uint32_t slot = free_slot(ring);
+            if (slot == ring->n_slots)
+                return 0;
+            struct block *block = &ring->blocks[slot];
+            size_t n_bytes = (size_t)ring->array->ndim * sizeof(*start);
+            memcpy(block->start, start, n_bytes);
+            memcpy(block->count, count, n_bytes);
+            block->first = block->last = ring->next_place;
+            block->n_places = 1;
+            block->n_given = 0;
+            ring->last = ring->newest = slot;
+            ring->n_busy++;
+            int r = block_request(ring, slot, error);
+            if (r)
+                return r;
+        }
+        ring->next_place++;
+        ring->has_next = ring->walk.find(&ring->walk, &ring->next_place);
+        ring->n_open++;
+    }
+    return 0;
+}
+
+/* What it says does not matter any more. */
+static void stale_answered(struct ring *ring, struct block *block)
+{
+    block->state = BLOCK_FREE;
+    ring->n_stale--;
+}
+
+static int block_answered(struct ring *ring, struct block *block, uint32_t status,
+                          struct gad_error *error)
+{
+    if (status != 0) {
+        const char *why = status <= INT32_MAX ? strerrordesc_np((int)status) : NULL;
+        error_set(error, GAD_PROVIDER_FAILED, ring->name, "the client could not %s a block: %s",
+                  ring->is_output ? "store" : "provide", why ? why : "an unknown error");
+        error_found(error, "errno %u", status);
+        return GAD_PROVIDER_FAILED;
+    }
+    block->state = ring->is_output ? BLOCK_FREE : BLOCK_READY;
+    ring->n_busy -= ring->is_output ? 1 : 0;
+    return 0;
+}
+
+int ring_collect(struct ring *ring, bool *ret_has_news, struct gad_error *error)
+{
+    struct entry_call call;
+    bool had_stale = ring->n_stale > 0;
+    call.ring = ring;
+    *ret_has_news = false;
+    int r = entry_call(&call, entries_read, error);
+    for (uint32_t i = 0; i < ring->n_slots && !r; i++) {
+        struct block *block = &ring->blocks[i];
+        if (!is_awaited(block) || call.answers[i].done != block->sequence)
+            continue;
+        *ret_has_news = true;
+        if (block->state == BLOCK_STALE)
+            stale_answered(ring, block);
+        else
+            r = block_answered(ring, block, call.answers[i].status, error);
+    }
+    if (!r && had_stale && ring->n_stale == 0 && !ring->is_output)
+        r = ring_ask(ring, error); /* it was put off */
+    return r;
+}
+
+static uint32_t slot_of(const struct ring *ring, uint64_t place)
+{
+    uint32_t i = 0;
+    if (ring->is_output)
+        return free_slot(ring);
+    for (; i < ring->n_slots; i++) {
+        const struct block *block = &ring->blocks[i];
+        if (block->state == BLOCK_READY && place >= block->first && place <= block->last)
+            break;
+    }
+    return i;
+}
+
+unsigned ring_n_ready(const struct ring *ring)
+{
+    enum block_state ready = ring->is_output ? BLOCK_FREE : BLOCK_READY;
+    unsigned n = 0;
+    if (ring->n_stale > 0)
+        return 0;
+    for (uint32_t i = 0; i < ring->n_slots; i++)
+        n += ring->blocks[i].state == ready;
+    return n;
+}
+
+bool ring_has(const struct ring *ring, uint64_t place)
+{
+    return slot_of(ring, place) < ring->n_slots;
+}
+
+bool ring_take(struct ring *ring, uint64_t place, uint32_t *ret_slot)
+{
+    uint32_t slot = slot_of(ring, place);
+    if (slot == ring->n_slots)
+        return false;
+    if (ring->is_output) {
+        ring->blocks[slot].state = BLOCK_LENT;
+        ring->newest = slot;
+        ring->n_busy++;
+    }
+    *ret_slot = slot;
+    return true;
+}
+
+int ring_give(struct ring *ring, uint64_t place, uint32_t slot, struct gad_error *error)
+{
+    struct block *block = &ring->blocks[slot];
+    if (ring->is_output) {
+        assert(block->state == BLOCK_LENT);
+        ring->walk.box(&ring->walk, place, block->start, block->count);
+        return block_request(ring, slot, error);
+    }
+    assert(block->state == BLOCK_READY);
+    ring->n_open--;
+    block->n_given++;
+    if (block->n_given == block->n_places) {
+        /* An open block may end early here: the next place of the same box asks for it again. */
+        block->state = BLOCK_FREE;
+        ring->n_busy--;
+    }
+    return ring_ask(ring, error);
+}
+
+void ring_drop(struct ring *ring, uint32_t slot)
+{
+    if (ring->is_output && ring->blocks[slot].state == BLOCK_LENT) {
+        ring->blocks[slot].state = BLOCK_FREE;
+        ring->n_busy--;
+    }
+}
+
+bool ring_has_asked(const struct ring *ring)
+{
+    return ring->has_asked;
+}
+
+bool ring_wants_signal(struct ring *ring)
+{
+    struct entry_call call;
+    struct gad_error ignored; /* a ring without memory fails the job when its answers are read */
+    if (!ring->has_asked)
+        return false;
+    call.ring = ring;
+    bool is_wanted = entry_call(&call, wish_read, &ignored) || call.is_wanted || !ring->was_told;
+    ring->has_asked = false;
+    ring->was_told |= is_wanted;
+    return is_wanted;
+}
+
+int ring_wish_signal(struct ring *ring, struct gad_error *error)
+{
+    struct entry_call call;
+    call.ring = ring;
+    return entry_call(&call, wish_write, error);
+}
+
+/* Asked first whether there is room: the write itself can only be made not to wait for the client
+ * too, whose flags they are. Whoever fills it in between is the tick's business. */
+int ring_signal(const struct ring *ring, struct gad_error *error)
+{
+    const uint64_t one = 1;
+    struct pollfd room = {.fd = ring->request_fd, .events = POLLOUT};
+    errno = EAGAIN;
+    if (poll(&room, 1, 0) == 1 && (room.revents & POLLOUT) &&
+        write(ring->request_fd, &one, sizeof(one)) == (ssize_t)sizeof(one))
+        return 0;
+    error_set(error, GAD_PROVIDER_FAILED, ring->name, "the client cannot be told: %s",
+              strerrordesc_np(errno));
+    return GAD_PROVIDER_FAILED;
+}

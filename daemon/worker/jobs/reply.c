@@ -1,0 +1,177 @@
+/* What a job's end looks like on the wire (RESULT in daemon/WORKER.md), and its progress before
+ * that. Runs on the main thread; a job that has ended is nobody else's.
+ */
+#include "daemon/worker/jobs/journal.h"
+#include "daemon/worker/worker.h"
+#include "proto/util.h"
+
+/* Bytes that end a message, and go into it from where they are. */
+struct tail {
+    const char *bytes;
+    size_t n_bytes;
+};
+
+/* The elements of the last output, if they are in the reply, are left to the tail. */
+static void pack_output(msgpack_packer *p, const struct wjob *job, unsigned index,
+                        struct tail *ret_tail)
+{
+    const struct port *port = &job->ports[job->program->n_inputs + index];
+    bool is_inline = port->array.at.kind == LOCATION_NONE;
+    bool is_last = index + 1u == job->program->n_outputs;
+    msgpack_pack_map(p, is_inline ? 4 : 3);
+    pack_key_str(p, "name", job->request->outputs[index].name);
+    pack_key_str(p, "dtype", dtype_typestr(port->array.dtype, port->array.is_swapped));
+    pack_str(p, "shape");
+    msgpack_pack_array(p, (size_t)port->array.ndim);
+    for (int i = 0; i < port->array.ndim; i++)
+        msgpack_pack_int64(p, port->array.shape[i]);
+    if (is_inline) {
+        size_t n_bytes = (size_t)array_n_bytes(&port->array);
+        pack_str(p, "data");
+        msgpack_pack_bin(p, n_bytes);
+        if (is_last)
+            *ret_tail = (struct tail){port->base, n_bytes};
+        else
+            msgpack_pack_bin_body(p, port->base, n_bytes);
+    }
+}
+
+static void pack_seconds(msgpack_packer *p, const struct wjob *job)
+{
+    const struct measure *m = &job->measure;
+    uint64_t until_ns = job->ended_ns ? job->ended_ns : clock_ns();
+    msgpack_pack_map(p, 7);
+    pack_key_f64(p, "total", (double)(until_ns - job->begun_ns) * 1e-9);
+    pack_key_f64(p, "source", (double)m->source_ns * 1e-9);
+    pack_key_f64(p, "to_device", (double)m->to_device_ns * 1e-9);
+    pack_key_f64(p, "kernel", (double)m->kernel_ns * 1e-9);
+    pack_key_f64(p, "from_device", (double)m->from_device_ns * 1e-9);
+    pack_key_f64(p, "sink", (double)m->sink_ns * 1e-9);
+    pack_key_f64(p, "client", (double)job->client_ns * 1e-9);
+}
+
+static uint64_t around_bytes(const struct wjob *job)
+{
+    uint64_t n_bytes = 0;
+    for (unsigned i = 0; i < job->program->n_outputs; i++)
+        n_bytes += atomic_load(&job->writings[i].around_bytes);
+    return n_bytes;
+}
+
+/* The five pairs that tell what was moved and how long it took. */
+static void pack_traffic(msgpack_packer *p, const struct wjob *job)
+{
+    const struct measure *m = &job->measure;
+    pack_key_u64(p, "read_bytes", traffic_sum(m->read_bytes));
+    pack_key_u64(p, "write_bytes", traffic_sum(m->write_bytes));
+    pack_key_u64(p, "around_cache_bytes", around_bytes(job));
+    pack_str(p, "bytes");
+    traffic_pack_bytes(p, m->read_bytes, m->write_bytes);
+    pack_str(p, "seconds");
+    pack_seconds(p, job);
+}
+
+/* Vectors are too little for the CPU's library. */
+static const char *library_of(const struct engine *e, const struct wjob *job)
+{
+    const struct plan_product *product = &job->plan.product;
+    bool is_matrix = product->n_rows > 1 && product->n_columns > 1;
+    bool is_of_library =
+        dtype_is_float(job->program->product.dtype) && (is_matrix || e->limits.is_device);
+    return is_of_library && e->blas ? e->blas : "gpuarrayd " GPUARRAYD_VERSION;
+}
+
+static void pack_product(msgpack_packer *p, const struct engine *e, const struct wjob *job)
+{
+    const struct plan_product *product = &job->plan.product;
+    enum dtype dtype = job->program->product.dtype;
+    pack_str(p, "product");
+    msgpack_pack_map(p, 6);
+    pack_key_str(p, "library", library_of(e, job));
+    pack_key_str(p, "precision", product->is_tf32 ? "tf32" : dtype_name(dtype));
+    pack_str(p, "tile");
+    msgpack_pack_array(p, 3);
+    msgpack_pack_int64(p, product->tile_matrices);
+    msgpack_pack_int64(p, product->tile_rows);
+    msgpack_pack_int64(p, product->tile_columns);
+    pack_key_u64(p, "tiles", product->n_tiles);
+    pack_key_u64(p, "left_bytes", job->measure.operand_bytes[0]);
+    pack_key_u64(p, "right_bytes", job->measure.operand_bytes[1]);
+}
+
+static void pack_result(struct worker *w, msgpack_packer *p, const struct wjob *job,
+                        struct tail *ret_tail)
+{
+    const struct measure *m = &job->measure;
+    msgpack_pack_map(p, 10 + (job->product != NULL) + (job->journal != NULL));
+    pack_key_str(p, "engine", w->engine->name);
+    pack_key_str(p, "level", w->engine->level);
+    pack_key_u64(p, "tiles", job->n_all_tiles_done);
+    pack_traffic(p, job);
+    pack_str(p, "warnings");
+    msgpack_pack_map(p, 2);
+    pack_key_u64(p, "divide_by_zero", m->warnings.n_divide_by_zero);
+    pack_key_u64(p, "invalid_cast", m->warnings.n_invalid_casts);
+    if (job->product)
+        pack_product(p, w->engine, job);
+    if (job->journal)
+        pack_key_str(p, "journal", journal_state_name(job->journal->state));
+    pack_str(p, "outputs");
+    msgpack_pack_array(p, job->program->n_outputs);
+    for (unsigned i = 0; i < job->program->n_outputs; i++)
+        pack_output(p, job, i, ret_tail);
+}
+
+static int send_moved(struct worker *w, const struct wjob *job)
+{
+    message_writer_clear(&w->writer);
+    message_begin_notification(&w->writer, "job.moved");
+    msgpack_packer *p = &w->writer.packer;
+    msgpack_pack_map(p, 8);
+    pack_key_u64(p, "job", job->identity.id);
+    pack_key_u64(p, "tiles_done", job->n_all_tiles_done);
+    pack_key_u64(p, "tiles", job->plan.n_tiles);
+    pack_traffic(p, job);
+    return conn_send(w->conn, w->writer.buffer.data, w->writer.buffer.size, NULL, 0);
+}
+
+void worker_report_moved(struct wjob *job, void *worker)
+{
+    /* Without memory there is no notification; the next one may have some. */
+    if (send_moved(worker, job))
+        return;
+}
+
+int worker_reply(struct worker *w, const struct wjob *job)
+{
+    struct tail tail = {NULL, 0};
+    int r = job->status && job->n_all_tiles_done > 0 ? send_moved(w, job) : 0;
+    if (r)
+        return r;
+    message_writer_clear(&w->writer);
+    if (job->status) {
+        message_error(&w->writer, job->identity.message_id, &job->error);
+    } else {
+        message_begin_result(&w->writer, job->identity.message_id);
+        pack_result(w, &w->writer.packer, job, &tail);
+    }
+    return conn_send_with(w->conn, w->writer.buffer.data, w->writer.buffer.size, tail.bytes,
+                          tail.n_bytes, NULL, 0);
+}
+
+void worker_report_progress(struct wjob *job, void *worker)
+{
+    struct worker *w = worker;
+    message_writer_clear(&w->writer);
+    message_begin_notification(&w->writer, "job.progress");
+    msgpack_packer *p = &w->writer.packer;
+    msgpack_pack_map(p, 5);
+    pack_key_u64(p, "job", job->identity.id);
+    pack_key_u64(p, "tiles_done", job->n_all_tiles_done);
+    pack_key_u64(p, "tiles", job->plan.n_tiles);
+    pack_key_u64(p, "read_bytes", traffic_sum(job->measure.read_bytes));
+    pack_key_u64(p, "write_bytes", traffic_sum(job->measure.write_bytes));
+    /* Without memory there is no notification; the next one may have some. */
+    if (conn_send(w->conn, w->writer.buffer.data, w->writer.buffer.size, NULL, 0))
+        return;
+}

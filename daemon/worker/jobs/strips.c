@@ -1,0 +1,272 @@
+/* Blocks of tiles that transpose a file (kernels/plan/strips.c says why there are two kinds).
+ *
+ * Mapped: the source is used where the mapping has it, the block is the output's.
+ *
+ *     block   | row of the output | row | ...          the tile's box, packed as its port does it
+ *              ^ grain                                 and written at once
+ *
+ * A page that is not in the cache would make the thread wait for a disk when it touches it. So a
+ * few elements of the tile are read first, in the way that does not wait; where one is not there an
+ * I/O thread asks for all that the tile needs, with what lies beside it for the tiles that follow,
+ * and waits. What leaves the cache meanwhile is waited for after all. Under the guard, a page that
+ * the file does not have any more is an error of the file's.
+ *
+ * Only files are mapped whose file system knows reads that do not wait: others may be a program of
+ * the client's or another machine, and a thread that touches a page that they never give is lost.
+ * Nor are files in memory, where touching a hole takes memory. Where some source cannot be mapped,
+ * the job is planned again without mapping (wjob.c).
+ *
+ * Read: the block is the source's.
+ *
+ *     block   | row |pad| row |pad| row |pad| ...      a row: the source's box for one element
+ *              ^ grain                                 along strip_axis, packed as its port does it
+ *
+ * It is read row by row through the port of the pass's only source; a read that would wait begins
+ * anew in the I/O thread.
+ *
+ * The block is the tile's, in the job's carry, from when the tile begins until it is dropped, so an
+ * I/O thread may read it and a compute thread go on. Called by the CPU engine's turns, and as a job
+ * begins.
+ */
+#include "daemon/worker/jobs/strips.h"
+#include "proto/util.h"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+
+#define N_SAMPLES    8
+#define BESIDE_BYTES (64 * 1024) /* of a row, asked for together */
+
+static const struct plan_pass *plan_of(const struct tile *t)
+{
+    return tile_plan(t);
+}
+
+static const struct port *source_of(const struct tile *t)
+{
+    return t->ports->inputs[0].port;
+}
+
+/* All grains of the tile together: they are neighbours along one axis. */
+static void block_box(const struct tile *t, struct port_box *ret_box)
+{
+    const struct plan_pass *plan = plan_of(t);
+    const struct geometry *g = &plan->geometry;
+    int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
+    uint64_t first, n;
+    plan_tile_grains(plan, t->index, &first, &n);
+    geometry_grain(g, first, ret_box->start, ret_box->count);
+    geometry_grain(g, first + n - 1, start, count);
+    for (int i = 0; i < g->ndim; i++)
+        ret_box->count[i] = start[i] + count[i] - ret_box->start[i];
+}
+
+/* From the block's first element to the grain's. */
+static void go_to_grain(const struct port_box *box, const struct thread_context *th, int ndim,
+                        struct cpu_view *view)
+{
+    char *base = view->base;
+    for (int i = 0; i < ndim; i++)
+        base += (th->start[i] - box->start[i]) * view->strides[i];
+    view->base = base;
+}
+
+/* Mapped ------------------------------------------------------------------------------------- */
+
+/* Whether the file system itself has the pages, and gives them without anybody else's help. */
+static bool can_map(const struct port *p, int64_t first)
+{
+    char byte;
+    struct iovec vector = {.iov_base = &byte, .iov_len = 1};
+    if (p->file.is_in_memory)
+        return false;
+    return preadv2(p->file.fd, &vector, 1, (off_t)first, RWF_NOWAIT) >= 0 || errno == EAGAIN;
+}
+
+static bool map_source(struct port *p)
+{
+    int64_t low, high, page = sysconf(_SC_PAGESIZE);
+    if (p->file.mapping)
+        return true;
+    array_extent(&p->array, &low, &high);
+    int64_t first = (int64_t)p->array.at.file.offset_bytes + low, begin = first / page * page;
+    int64_t n_bytes = (int64_t)p->array.at.file.offset_bytes + high - begin;
+    if (!can_map(p, first))
+        return false;
+    void *memory = mmap(NULL, (size_t)n_bytes, PROT_READ, MAP_PRIVATE, p->file.fd, (off_t)begin);
+    if (memory == MAP_FAILED)
+        return false;
+    p->file.mapping = memory;
+    p->file.mapping_bytes = n_bytes;
+    p->file.mapping_begin = begin;
+    return true;
+}
+
+bool strips_map(struct wjob *job)
+{
+    for (unsigned i = 0; i < job->plan.n_passes; i++)
+        if (job->plan.passes[i].strips_are_mapped &&
+            !map_source(&job->ports[__builtin_ctzll(job->program->passes[i].inputs_used)]))
+            return false;
+    return true;
+}
+
+/* One element, read and forgotten: then its page is in the cache. */
+static int touch(const struct port *port, const struct port_box *at, struct thread_context *th)
+{
+    struct port_box one = *at;
+    char element[sizeof(double)];
+    for (int i = 0; i < port->array.ndim; i++)
+        one.count[i] = 1;
+    return port->ops->fill(port, &one, element, &th->io, &th->error);
+}
+
+/* Along the axis that the source is slowest in, of the tile's box. */
+static int strip_row_axis(const struct tile *t)
+{
+    const struct geometry *g = &plan_of(t)->geometry;
+    return g->grid_order[g->ndim - 1];
+}
+
+static int sample(const struct tile *t, struct thread_context *th)
+{
+    struct port_box box;
+    block_box(t, &box);
+    int axis = strip_row_axis(t);
+    int64_t start = box.start[axis], n = box.count[axis];
+    int r = 0;
+    for (int64_t i = 0; i < N_SAMPLES && !r; i++) {
+        box.start[axis] = start + (n - 1) * i / (N_SAMPLES - 1);
+        r = touch(source_of(t), &box, th);
+    }
+    return r;
+}
+
+/* Asks for all rows first, so that the disk has them all to do, and then waits for each. */
+static int load_rows(const struct tile *t, struct thread_context *th)
+{
+    const struct port *port = source_of(t);
+    const struct geometry *g = &plan_of(t)->geometry;
+    struct port_box box, row;
+    block_box(t, &box);
+    int axis = strip_row_axis(t), column = g->grid_order[g->ndim - 2];
+    int64_t n_beside = BESIDE_BYTES / port->item_bytes, n = box.count[axis];
+    row = box;
+    row.count[axis] = 1;
+    row.count[column] =
+        (int64_t)min_u64((uint64_t)max_u64((uint64_t)box.count[column], (uint64_t)n_beside),
+                         (uint64_t)(port->array.shape[column] - box.start[column]));
+    for (int64_t i = 0; i < n; i++, row.start[axis]++)
+        port->ops->prefetch(port, &row);
+    int r = 0;
+    row.start[axis] = box.start[axis];
+    for (int64_t i = 0; i < n && !r; i++, row.start[axis]++)
+        r = touch(port, &row, th);
+    return r;
+}
+
+static int fill_mapped(struct tile *t, struct thread_context *th)
+{
+    if (t->has_block)
+        return 0;
+    int r = th->io.may_block ? load_rows(t, th) : sample(t, th);
+    t->has_block = r == 0;
+    return r;
+}
+
+static void mapped_view(const struct port *port, const struct port_box *box,
+                        struct cpu_view *ret_view)
+{
+    int64_t offset = (int64_t)port->array.at.file.offset_bytes - port->file.mapping_begin;
+    for (int i = 0; i < port->array.ndim; i++) {
+        offset += box->start[i] * port->array.strides[i];
+        ret_view->strides[i] = port->array.strides[i];
+    }
+    ret_view->base = port->file.mapping + offset;
+    ret_view->is_swapped = port->array.is_swapped;
+}
+
+bool strips_output(const struct tile *t, const struct thread_context *th, struct cpu_view *ret_view)
+{
+    if (!t->block || !plan_of(t)->strips_are_mapped)
+        return false;
+    const struct port *port = t->ports->outputs[0].port;
+    struct port_box box;
+    block_box(t, &box);
+    port->ops->place(port, &box, t->block, ret_view);
+    go_to_grain(&box, th, plan_of(t)->geometry.ndim, ret_view);
+    return true;
+}
+
+/* Beyond the end of a file that was cut, the rest of its last page reads as zeros. */
+static int check_is_whole(const struct port *port, struct gad_error *error)
+{
+    struct stat st;
+    if (fstat(port->file.fd, &st) < 0 ||
+        st.st_size >= port->file.mapping_begin + port->file.mapping_bytes)
+        return 0;
+    return port_file_fault(port, port->file.mapping + port->file.mapping_bytes - 1, error);
+}
+
+int strips_store(const struct tile *t, struct thread_context *th)
+{
+    const struct port *port = t->ports->outputs[0].port;
+    struct port_box box;
+    if (!plan_of(t)->strips_are_mapped)
+        return tile_store(t, th);
+    if (t->grain + 1 < t->end)
+        return 0;
+    int r = check_is_whole(source_of(t), &th->error);
+    if (r)
+        return r;
+    block_box(t, &box);
+    return port->ops->store(port, &box, t->block, &th->io, &th->error);
+}
+
+/* Read --------------------------------------------------------------------------------------- */
+
+static int fill_block(struct tile *t, struct thread_context *th)
+{
+    const struct plan_pass *plan = plan_of(t);
+    const struct port *port = source_of(t);
+    int axis = plan->strip_axis;
+    struct port_box row;
+    if (t->has_block)
+        return 0;
+    block_box(t, &row);
+    int64_t n_rows = row.count[axis];
+    row.count[axis] = 1;
+    for (int64_t i = 0; i < n_rows; i++, row.start[axis]++) {
+        int r = port->ops->fill(port, &row, t->block + (uint64_t)i * plan->strip_row_bytes, &th->io,
+                                &th->error);
+        if (r)
+            return r;
+    }
+    t->has_block = true;
+    return 0;
+}
+
+int strips_fill(struct tile *t, struct thread_context *th)
+{
+    return plan_of(t)->strips_are_mapped ? fill_mapped(t, th) : fill_block(t, th);
+}
+
+bool strips_input(const struct tile *t, const struct thread_context *th, struct cpu_view *ret_view)
+{
+    const struct plan_pass *plan = plan_of(t);
+    const struct port *port = source_of(t);
+    struct port_box box;
+    if (!t->block)
+        return false;
+    if (plan->strips_are_mapped) {
+        mapped_view(port, &th->input_boxes[0], ret_view);
+        return true;
+    }
+    block_box(t, &box);
+    box.count[plan->strip_axis] = 1;
+    port->ops->place(port, &box, t->block, ret_view);
+    ret_view->strides[plan->strip_axis] = (int64_t)plan->strip_row_bytes;
+    go_to_grain(&box, th, plan->geometry.ndim, ret_view);
+    return true;
+}

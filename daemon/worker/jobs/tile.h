@@ -1,0 +1,146 @@
+/* Tiles: an aligned run of grains of one pass, worked through by whichever thread has it: inputs
+ * into their place, arithmetic, outputs to theirs. How is the engine's business (engine.h); here is
+ * what all engines share. */
+#pragma once
+
+#include "daemon/worker/jobs/wjob.h"
+
+enum tile_state {
+    TILE_IN_HAND,        /* a compute thread is at it */
+    TILE_READING,        /* in the queue of the I/O threads, or one is at it */
+    TILE_STAGED,         /* its grain's inputs were read, it keeps its slot */
+    TILE_WAITING_CLIENT, /* some block is not there; holds no slot */
+    TILE_WITH_DEVICE,    /* the engine gives it back */
+    TILE_COMPUTED,       /* the device has ended; its outputs lie in its slot */
+};
+
+/* Why a thread puts a tile out of its hands. */
+enum tile_outcome { TILE_DONE, TILE_NEEDS_READ, TILE_NEEDS_CLIENT, TILE_ON_DEVICE, TILE_FAILED };
+
+struct engine;
+struct sched;
+
+/* Grains that the CPU's engine reads and writes at once (cpu/together.c): a range along one axis of
+ * the pass. */
+struct together {
+    uint64_t first, end; /* grains */
+    int axis;            /* -1: there is one grain */
+    int64_t start, count;
+};
+
+struct tile {
+    struct wjob *job;
+    struct tile *next;
+    enum tile_state state;
+    unsigned pass;
+    const struct pass_ports *ports;        /* of the pass; the job's */
+    uint64_t index, grain, end;            /* of the pass; the grain in hand; behind the last */
+    void *slot;                            /* NULL: none */
+    bool has_begun, has_blocks, is_staged; /* the last two: of the grain in hand */
+    bool is_long;                          /* as wjob_next_is_long() said */
+    bool is_kept;                          /* a spare thread is kept for it (aside.c) */
+    bool is_in_slot;                       /* with a device: it has begun to fill its slot */
+    bool is_computed;                      /* the device has ended, maybe before the turn did */
+    int device_error;                      /* then: 0 or the engine's */
+    uint8_t ring_slots[REQUEST_MAX_ARGS + REQUEST_MAX_OUTPUTS]; /* inputs, outputs of the pass */
+    struct together together; /* with the grain in hand, in the slot */
+    struct measure measure;
+    struct product_turn turn; /* of a product: instead of a run of grains; `grain` counts its own */
+    /* nodes.c */
+    char *nodes;          /* memory for the stack, in the carry; NULL: no reductions */
+    unsigned stack_index; /* without a tree: which of the plan's stacks that is */
+    uint64_t oldest_tile; /* that the tree missed when this one was added */
+    struct reduce_stack stack;
+    uint64_t n_in_leaf; /* grains that the stack's next leaf has taken in */
+    char *block;    /* strips.c: memory for what it reads or writes at once; NULL: grain by grain */
+    bool has_block; /* its source was read, or is in memory */
+};
+
+/* What a thread brings along; only the memory that is used is ever touched. */
+struct thread_context {
+    unsigned index; /* in the crash page */
+    pthread_t thread;
+    struct sched *sched;          /* NULL: the main thread's */
+    const struct cpu_engine *cpu; /* NULL: the engine needs none */
+    struct crashpage_thread *page;
+    struct port_io io;
+    void *scratch; /* CPU_SCRATCH_BYTES, with cpu */
+    /* aside.c, under the scheduler's lock but for its own turn's times. */
+    pthread_cond_t wake;
+    struct thread_context *next; /* on the bench, or of the same job */
+    bool has_place;
+    struct tile *aside;                         /* its turn was put aside; NULL: it was not */
+    uint64_t slice_ns;                          /* when its turn, or what goes on of it, began */
+    uint64_t watched_since_ns, watched_from_ns; /* watch.c */
+    uint64_t aside_ns;                          /* that turns of it were put aside, all together */
+    _Atomic uint64_t signalling_since_ns;       /* in the write to a client's eventfd; 0: not */
+    uint64_t slot_bytes;                        /* the CPU engine's */
+    /* The grain in hand. */
+    struct port_box input_boxes[REQUEST_MAX_ARGS], output_boxes[REQUEST_MAX_OUTPUTS];
+    void *input_memory[REQUEST_MAX_ARGS], *output_memory[REQUEST_MAX_OUTPUTS];
+    struct cpu_view inputs[REQUEST_MAX_ARGS], outputs[REQUEST_MAX_OUTPUTS];
+    struct cpu_view results[PROGRAM_MAX_REDUCTIONS]; /* of earlier passes */
+    int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
+    /* Why the tile failed. */
+    int status;
+    struct gad_error error;
+};
+
+/* page may be NULL. Takes the memory for the thread's life. */
+int thread_context_new(unsigned index, const struct cpu_engine *cpu, struct crashpage_thread *page,
+                       bool is_compute, struct thread_context **ret_context) GAD_MUST_CHECK;
+struct thread_context *thread_context_free(struct thread_context *th);
+
+/* The job's next tile. Lock held. */
+void tile_init(struct tile *t, struct wjob *job);
+
+/* A turn, the whole of a small job's tile, a read of an I/O thread: the engine's functions of these
+ * names (engine.h), with the thread's entry in the crash page. */
+enum tile_outcome tile_run(struct engine *e, struct tile *t, struct thread_context *th);
+enum tile_outcome tile_run_small(struct engine *e, struct tile *t, struct thread_context *th);
+int tile_read(struct engine *e, struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
+
+/* Tells the crash page that the tile goes on, from now on. */
+void tile_tell(const struct tile *t, struct thread_context *th, uint64_t now_ns);
+
+/* What rings know the grain in hand as. */
+uint64_t tile_place(const struct tile *t);
+
+/* What engines do it with -------------------------------------------------------------------- */
+
+/* The boxes of a grain's operands, into th. */
+void tile_boxes(const struct tile *t, uint64_t grain, struct thread_context *th);
+/* Whether what its pass writes has left the cache before anybody reads it. */
+bool tile_is_of_large_pass(const struct tile *t);
+static inline const struct pass *tile_pass(const struct tile *t)
+{
+    return &t->job->program->passes[t->pass];
+}
+static inline const struct plan_pass *tile_plan(const struct tile *t)
+{
+    return &t->job->plan.passes[t->pass];
+}
+
+/* The grain in hand as the engines' box; it refers to th. */
+struct cpu_box tile_box(const struct tile *t, const struct thread_context *th);
+/* Writes the grain's outputs that are staged to where they belong. 0 or a status in th->error. */
+int tile_store(const struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
+/* The grain in hand was computed: its bytes, its node, in order. On to the next. */
+void tile_grain_done(struct tile *t, struct thread_context *th);
+/* What an engine's arithmetic answered that was not 0, and -EFAULT of guard_call(): the status. */
+int tile_engine_error(const struct tile *t, int r, const void *address, struct gad_error *error);
+/* -EFAULT of guard_call() in memory of the job's: the status. */
+int tile_region_fault(const struct wjob *job, const char *address, struct gad_error *error);
+
+/* blocks.c: the blocks of the grain in hand, in all rings. Take: false when some client has to do
+ * something first. Give: the grain was computed; the clients are told. 0 or a status in th->error.
+ */
+bool tile_take_blocks(struct tile *t);
+int tile_give_blocks(struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
+/* Gives up what it holds of rings. Lock held. */
+void tile_drop_blocks(struct tile *t);
+/* Tells the clients of the job's rings what was asked. */
+int wjob_signal(struct wjob *job, struct thread_context *th) GAD_MUST_CHECK;
+
+/* Called as a tile begins; does nothing here. Test programs put their own in its place. */
+void worker_fault_point(const char *label, uint64_t tile, uint64_t n_tiles);

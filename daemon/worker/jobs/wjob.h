@@ -1,0 +1,192 @@
+/* A job in the worker: what it computes, with which arrays, and how far it is.
+ *
+ * The main thread makes and frees it. While it is with the scheduler everything below "walk" is
+ * written under the scheduler's lock; what lies above does not change. Tiles refer to their job,
+ * and it lives as long as it has tiles.
+ */
+#pragma once
+
+#include "daemon/traffic.h"
+#include "daemon/worker/io/gaps.h"
+#include "daemon/worker/io/port.h"
+#include "daemon/worker/turns/slots.h"
+#include "kernels/plan/plan.h"
+#include "kernels/reductions/reduce.h"
+#include "proto/wire/frame.h"
+#include "proto/wire/message.h"
+
+#include <pthread.h>
+
+enum wjob_state {
+    WJOB_NEW,
+    WJOB_OPENING,  /* an I/O thread reads its journal */
+    WJOB_CLAIMING, /* its carry is claimed, lent slots in it have to return */
+    WJOB_RUNNING,
+    WJOB_PARKED, /* its client is silent and its carry is others': it ends when the client is back
+                  */
+    WJOB_ENDING, /* complete, failed or cancelled: no turn begins, some may not be over */
+    WJOB_ENDED,
+};
+
+struct wjob_identity { /* as the broker says */
+    uint64_t id;
+    uint32_t message_id; /* of the request to be answered */
+    uint32_t user, weight;
+    int priority;
+    uint64_t carry_offset_bytes, carry_size_bytes;
+};
+
+/* What was done, added up over tiles. */
+struct measure {
+    uint64_t read_bytes[TRAFFIC_N_PATHS], write_bytes[TRAFFIC_N_PATHS];
+    uint64_t source_ns, to_device_ns, kernel_ns, from_device_ns, sink_ns;
+    struct cpu_warnings warnings;
+    uint64_t operand_bytes[2]; /* of the read_bytes: a product's left and right operand */
+};
+
+struct pass_port { /* a port that a pass uses */
+    struct port *port;
+    unsigned index; /* among the program's inputs or outputs */
+};
+
+/* What a pass reads and writes of the job's arrays. */
+struct pass_ports {
+    unsigned n_inputs, n_outputs;
+    bool needs_slot;
+    struct pass_port inputs[REQUEST_MAX_ARGS], outputs[REQUEST_MAX_OUTPUTS];
+};
+
+struct tile;
+struct thread_context;
+struct product_walk;
+struct journal;
+
+struct wjob {
+    struct wjob_identity identity;
+    uint64_t serial; /* unique in this worker; names the job in epoll's data */
+    unsigned kind;   /* of turns: by its size */
+    struct frame frame;
+    struct job_request *request;
+    struct program *program; /* shared: not to be changed */
+    struct port *ports;      /* the program's inputs, then its outputs */
+    unsigned n_ports;
+    struct guard_range *ranges; /* client memory that tiles touch */
+    unsigned n_ranges;
+    char *inline_results;
+    struct writing writings[REQUEST_MAX_OUTPUTS];
+    struct gaps gaps; /* of files that the job has for itself */
+    bool has_rings, is_express, is_in_place;
+    bool is_device; /* every tile needs a slot, see struct plan_limits */
+    uint64_t begun_ns;
+    pthread_mutex_t *lock; /* the scheduler's */
+
+    /* walk */
+    enum wjob_state state;
+    unsigned pass;
+    uint64_t round;
+    uint64_t first_tile, end_tile;    /* of this pass in this round */
+    uint64_t next_tile, n_tiles_done; /* of those */
+    struct pass_ports ports_of_pass;  /* of a product: of all its passes, each ring once */
+    struct product_walk *product;     /* product.h; NULL: the program has none */
+    struct journal *journal;          /* journal.h; NULL: none */
+    bool is_complete;
+    char *carry;
+
+    /* nodes.c: reductions of this pass */
+    uint64_t oldest_tile;                  /* that the tree misses; of a scan or a product: that is
+                                              not done */
+    uint64_t stacks[PLAN_MAX_WINDOW / 64]; /* without a tree: those that tiles have; of a scan or a
+                                              product: tiles that are done */
+    struct reduce_tree *tree;              /* NULL: none is needed. Changed under nodes_lock */
+    pthread_mutex_t nodes_lock;            /* never held together with the scheduler's */
+
+    /* turns */
+    unsigned n_in_flight;   /* turns and reads that threads are at */
+    unsigned n_with_device; /* tiles */
+    unsigned n_tiles;       /* tiles that exist */
+    uint64_t last_flight;   /* the engine's, under its lock: when a tile went to the device last */
+    struct tile *waiting;   /* those that could go on: staged, computed, waiting for the client */
+    struct thread_context *aside; /* threads whose turn was put aside, in order; not in flight */
+    bool wants_signal;            /* some ring has asked and its client was not told yet */
+    bool is_wished;               /* clients were asked to signal and none has */
+    uint64_t told_ns;             /* when clients were told last */
+    uint64_t turn_ns;             /* with rings: what a turn takes, lately */
+    uint64_t heard_ns;            /* with rings: when a client answered or a turn ended last */
+    uint64_t idle_since_ns;       /* with rings: no tile is in hand since; 0: some is */
+
+    /* outcome */
+    _Atomic bool is_stopped; /* read by tiles in between */
+    int status;
+    struct gad_error error;
+    uint64_t n_all_tiles_done, client_ns, ended_ns;
+    struct measure measure;
+    uint64_t next_progress_ns;
+    struct wjob *next; /* in a list of the scheduler's */
+
+    struct plan plan; /* large: only what the job uses of it is ever written */
+};
+
+struct wjob_context {
+    struct regions *regions;
+    struct programs *programs;
+    struct write_devices *devices;
+    const struct plan_limits *limits;
+    pthread_mutex_t *lock;
+};
+
+/* What a job.start says of the job, but for its message's id. bad-request. */
+int wjob_read_identity(const msgpack_object *params, struct wjob_identity *identity,
+                       struct gad_error *error) GAD_MUST_CHECK;
+/* Takes the frame (also on failure) whose message is given. A status or -errno. */
+int wjob_new(struct frame *frame_take, const struct message *message,
+             const struct wjob_identity *identity, const struct wjob_context *context,
+             struct wjob **ret_job, struct gad_error *error) GAD_MUST_CHECK;
+/* Main thread; no tile is left. NULL. */
+struct wjob *wjob_free(struct wjob *job);
+/* Descriptors and rings; may take long. Rings are out of the epoll set by then. */
+void wjob_close(struct wjob *job);
+/* Whether the regions still have their memory; else the job fails. Main thread. */
+void wjob_check_regions(struct wjob *job);
+
+void wjob_set_state(struct wjob *job, enum wjob_state state);
+/* The first failure stays. */
+void wjob_fail(struct wjob *job, int status, const struct gad_error *error);
+
+/* walk.c: the passes and their tiles ------------------------------------------------------ */
+
+/* What a pass reads and writes. */
+void wjob_collect_ports(const struct wjob *job, unsigned index, struct pass_ports *ports);
+/* The first pass begins; the carry is there. Passes without tiles are over at once: the job may be
+ * complete afterwards, or have failed. */
+void wjob_begin(struct wjob *job, char *carry);
+/* As long as the current pass is over, goes to the next one, or to the next round's first. */
+void wjob_advance(struct wjob *job);
+/* Whether there is another tile in this pass, and memory for its nodes. */
+bool wjob_has_next_tile(const struct wjob *job);
+uint64_t wjob_next_tile(struct wjob *job);
+/* A tile is done, and its node combined if it has any. */
+void wjob_tile_done(struct wjob *job, const struct tile *tile);
+/* Of the next tile, which is there: its arithmetic may take long (struct plan_pass). */
+bool wjob_next_is_long(const struct wjob *job);
+/* The ports of the next tile's pass. There is one. */
+const struct pass_ports *wjob_next_ports(const struct wjob *job);
+/* Whether every ring has what a grain needs: the tile's that is in hand, the next tile's first. */
+bool wjob_has_blocks(const struct tile *tile);
+bool wjob_has_next_blocks(const struct wjob *job);
+/* Reads the clients' answers on all rings of this pass; fails the job. True: there was news. */
+bool wjob_collect(struct wjob *job);
+/* The clients are to signal their next answers on these rings; then reads as above. */
+bool wjob_collect_last(struct wjob *job);
+/* Whether the job can do nothing but wait for clients that know what they were asked. */
+bool wjob_awaits_clients(const struct wjob *job);
+/* Whether one thread does what the clients of its rings provide in less time than it takes to wake
+ * another. */
+bool wjob_is_for_one(const struct wjob *job);
+/* Whether clients are to be told now what was asked: they are told together what is asked within a
+ * short time, unless nothing is left to be done meanwhile (is_idle). */
+bool wjob_must_tell(const struct wjob *job, bool is_idle);
+
+static inline const struct pass *wjob_pass(const struct wjob *job)
+{
+    return &job->program->passes[job->pass];
+}

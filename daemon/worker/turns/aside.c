@@ -1,0 +1,180 @@
+/* Turns that are put aside: how a tile that takes long lets others go first.
+ *
+ * Most tiles are so small that a turn sees them through. Where the arithmetic of one grain may take
+ * seconds (a grain is what it is, for the sake of the bits), or a machine is slow, the thread that
+ * is at it asks after each slice of time who is next. Is it somebody else, the thread stays where
+ * it is, in the middle of the arithmetic, and gives its place to a spare one:
+ *
+ *     thread 1   tile A ~~~~~~~|  put aside, waits    |~~~~~~~~ tile A ~~~
+ *     thread 7    (bench)      |~~ tile B ~~|~ tile C |   (bench)
+ *                               gets the place         picks A: gives the place back
+ *
+ * As many threads have a place as the engine computes with, whatever waits; only those take turns.
+ * A turn that is put aside makes its job ready, as a tile that could go on does, and before the
+ * job's other tiles; whoever picks it gives its own place to the thread that has it. So turns are
+ * fair in time, and a long tile is charged slice by slice. A cancelled job's threads get no place:
+ * each leaves its tile at once.
+ *
+ * A long tile (struct plan_pass) begins only while a spare thread can be kept for it, so there
+ * always is one when it is to be put aside. Each user may have a share of these, and never more
+ * than are left for others then: so whoever comes next finds some, and those who were there before
+ * give theirs back tile by tile. One who has used his share up goes on with what he has begun. A
+ * tile that waits for its client has no thread kept for it: that may take for ever. It gets one
+ * before it goes on. One that waits for a disk keeps it, as it keeps its slot. A tile that is not
+ * long by the table of costs, but takes its time nevertheless, is put aside where more spare
+ * threads are there than are kept for others.
+ *
+ * Called by engines (sched_may_go_on), the compute threads, and whoever ends a job.
+ */
+#include "daemon/worker/turns/scheduler_internal.h"
+#include "proto/util.h"
+
+#include <assert.h>
+
+#define SLICE_NS UINT64_C(5000000)
+
+/* Places ------------------------------------------------------------------------------------- */
+
+void sched_sit_on_bench(struct sched *s, struct thread_context *th)
+{
+    th->next = s->bench;
+    s->bench = th;
+    s->n_bench++;
+    if (s->n_idle > 0) /* a long tile may have waited for that */
+        pthread_cond_signal(&s->compute_wake);
+    while (!th->has_place && !s->is_stopping)
+        pthread_cond_wait(&th->wake, &s->lock);
+}
+
+/* To who sat down last, whose memory is the warmest. */
+static void give_place(struct sched *s, struct thread_context *th)
+{
+    struct thread_context *spare = s->bench;
+    assert(spare && th->has_place);
+    s->bench = spare->next;
+    s->n_bench--;
+    spare->next = NULL;
+    th->has_place = false;
+    spare->has_place = true;
+    pthread_cond_signal(&spare->wake);
+}
+
+/* Long tiles --------------------------------------------------------------------------------- */
+
+bool sched_may_begin_long(const struct sched *s, uint32_t user)
+{
+    unsigned share = s->n_spares / (s->n_users + 1);
+    unsigned n_left = s->n_bench > s->n_kept ? s->n_bench - s->n_kept : 0;
+    share = (unsigned)max_u64(min_u64(share, s->n_threads_compute), 1);
+    return s->user_loads[sched_user_index(s, user)].n_long < min_u64(share, n_left);
+}
+
+static void keep(struct sched *s, struct tile *tile, bool is_kept)
+{
+    struct sched_user_load *load = &s->user_loads[sched_user_index(s, tile->job->identity.user)];
+    if (tile->is_kept == is_kept)
+        return;
+    assert(is_kept || (load->n_long > 0 && s->n_kept > 0));
+    tile->is_kept = is_kept;
+    load->n_long += is_kept ? 1 : -1u;
+    s->n_kept += is_kept ? 1 : -1u;
+}
+
+void sched_keep_spare(struct sched *s, struct tile *tile)
+{
+    if (tile->is_long)
+        keep(s, tile, true);
+}
+
+/* Another of the user's may begin, or another's. */
+void sched_give_spare_back(struct sched *s, struct tile *tile)
+{
+    if (!tile->is_kept)
+        return;
+    keep(s, tile, false);
+    pthread_cond_signal(&s->compute_wake);
+}
+
+/* Turns -------------------------------------------------------------------------------------- */
+
+void sched_resume(struct sched *s, struct thread_context *th, bool with_place)
+{
+    struct tile *tile = th->aside;
+    struct wjob *job = tile->job;
+    struct thread_context **p = &job->aside;
+    while (*p != th)
+        p = &(*p)->next;
+    *p = th->next;
+    th->next = NULL;
+    th->aside = NULL;
+    th->has_place = with_place;
+    job->n_in_flight++;
+    s->n_busy++;
+    s->n_kept += tile->is_long;
+    pthread_cond_signal(&th->wake);
+}
+
+/* The oldest goes on first. */
+static void leave(struct sched *s, struct thread_context *th, struct tile *tile)
+{
+    struct wjob *job = tile->job;
+    struct thread_context **p = &job->aside;
+    while (*p)
+        p = &(*p)->next;
+    *p = th;
+    th->next = NULL;
+    th->aside = tile;
+    job->n_in_flight--;
+    s->n_busy--;
+    s->n_kept -= tile->is_long;
+}
+
+/* Who ends a job resumes the threads that were put aside before, not those that come later. */
+static bool may_leave(const struct sched *s, const struct thread_context *th,
+                      const struct tile *tile)
+{
+    return s->n_jobs > 1 && th->has_place && tile->job->state == WJOB_RUNNING &&
+           !tile->job->status && s->n_bench > (tile->is_long ? 0 : s->n_kept);
+}
+
+/* Looking who is next may end the job, and then its threads have been resumed. */
+static void let_others_go_first(struct sched *s, struct thread_context *th, struct tile *tile)
+{
+    struct wjob *job = tile->job;
+    leave(s, th, tile);
+    int next = sched_next_job(s);
+    if (!th->aside) { /* the place was not given away */
+        th->has_place = true;
+        return;
+    }
+    if (next < 0 || s->jobs[next] == job) {
+        sched_resume(s, th, true);
+        return;
+    }
+    if (th->page)
+        crashpage_leave(th->page);
+    give_place(s, th);
+    uint64_t begin = clock_ns();
+    while (th->aside && !s->is_stopping)
+        pthread_cond_wait(&th->wake, &s->lock);
+    if (th->aside)
+        sched_resume(s, th, false);
+    th->aside_ns += clock_ns() - begin;
+}
+
+bool sched_may_go_on(struct tile *tile, struct thread_context *th)
+{
+    struct sched *s = th->sched;
+    struct wjob *job = tile->job;
+    uint64_t now = clock_ns();
+    if (s && now - th->slice_ns >= SLICE_NS) {
+        pthread_mutex_lock(&s->lock);
+        sched_charge(s, job, now - th->slice_ns);
+        if (may_leave(s, th, tile))
+            let_others_go_first(s, th, tile);
+        pthread_mutex_unlock(&s->lock);
+        th->slice_ns = clock_ns();
+        tile_tell(tile, th, th->slice_ns);
+    }
+    return !atomic_load_explicit(&job->is_stopped, memory_order_relaxed);
+}

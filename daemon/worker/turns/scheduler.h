@@ -1,0 +1,78 @@
+/* The scheduler: which thread does what next. Jobs come from the main thread, turns go to compute
+ * threads, reads and the closing of descriptors to I/O threads, ended jobs back to the main thread.
+ */
+#pragma once
+
+#include "daemon/worker/turns/slots.h"
+#include "daemon/worker/jobs/wjob.h"
+
+#define SCHED_N_IO        4u /* I/O threads */
+#define SCHED_IO_PER_USER 2u /* of them, at most this many at one user's files */
+#define SCHED_TICK_MS     100u
+
+/* So many of a user's tiles may wait for disks, each with its slot, while others are there too. */
+#define SCHED_READS_PER_USER (2 * SCHED_IO_PER_USER)
+
+/* Compute threads beside those that compute, for turns that are put aside (aside.c). */
+#define SCHED_LEAST_SPARES 16u
+#define SCHED_MOST_SPARES  128u
+static inline unsigned sched_n_spares(unsigned n_compute)
+{
+    unsigned n = 4 * n_compute;
+    n = n < SCHED_LEAST_SPARES ? SCHED_LEAST_SPARES : n;
+    return n > SCHED_MOST_SPARES ? SCHED_MOST_SPARES : n;
+}
+
+struct engine;
+struct sched;
+
+struct sched_config {
+    struct engine *engine;       /* not owned */
+    struct thread_context *main; /* the main thread's, for the watch; NULL: none */
+    struct crashpage *page;      /* NULL: none. Main is thread 0, then compute, spare, I/O */
+    int wake_fd;                 /* eventfd, written when jobs have ended */
+    int epoll_fd;                /* rings' done_fd are taken out of it before they are closed */
+};
+
+/* Starts the threads. -errno. */
+int sched_new(const struct sched_config *config, struct sched **ret_sched) GAD_MUST_CHECK;
+/* Stops them at the next boundary and frees the jobs that are left. NULL. */
+struct sched *sched_free(struct sched *s);
+
+pthread_mutex_t *sched_lock(struct sched *s); /* for the jobs */
+
+/* Takes the job, unless it fails: bad-request, -ENOMEM. */
+int sched_add(struct sched *s, struct wjob *job, struct gad_error *error) GAD_MUST_CHECK;
+void sched_cancel(struct sched *s, uint64_t job_id);
+/* If clients that the job waits for have said nothing for limit_ns: it fails, or (again) parks:
+ * gives up its carry, and ends as soon as one of them answers. True: it is parked; how long it was.
+ */
+bool sched_yield_carry(struct sched *s, uint64_t job_id, uint64_t limit_ns, bool again,
+                       uint64_t *ret_silent_ns);
+/* The engine's: the device has ended with the tile; error: 0 or the engine's. Maybe before the turn
+ * that began it is over. */
+void sched_device_done(struct sched *s, struct tile *tile, int error);
+/* Asked by a turn in the middle of its arithmetic, often; no lock held. May wait, while others go
+ * first. False: the job was stopped. */
+bool sched_may_go_on(struct tile *tile, struct thread_context *th);
+/* A client has answered on a ring of the job. */
+void sched_ring_event(struct sched *s, uint64_t serial);
+/* Main thread, when it has taken a job in hand in the crash page: the watch looks at it (watch.c).
+ */
+void sched_wake_watch(struct sched *s);
+/* The jobs that have ended since, as a list; the caller's. */
+struct wjob *sched_take_ended(struct sched *s);
+
+/* Calls report(job, argument) for every job whose progress is due, under the lock. Returns when to
+ * come again, in ms, -1: never. Also frees threads that hang in a client's eventfd. */
+int sched_tick(struct sched *s, void (*report)(struct wjob *job, void *argument), void *argument);
+
+/* Calls report(job, argument) for every job that has not ended, under the lock. */
+void sched_each(struct sched *s, void (*report)(struct wjob *job, void *argument), void *argument);
+
+struct sched_stats {
+    struct slots_use slots;
+    unsigned n_jobs, n_busy, n_rings;
+    double disk_rate; /* of files, in bytes a second; 0: not known */
+};
+struct sched_stats sched_stats(struct sched *s);

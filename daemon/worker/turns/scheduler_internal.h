@@ -1,0 +1,110 @@
+/* What scheduler.c, pick.c, and the threads in threads.c share. */
+#pragma once
+
+#include "daemon/turns.h"
+#include "daemon/worker/io/disk.h"
+#include "daemon/worker/engine.h"
+#include "daemon/worker/turns/scheduler.h"
+
+struct io_slot { /* what an I/O thread is at */
+    bool is_busy, is_reading;
+    uint32_t user;
+};
+
+struct sched_user_load {
+    unsigned n_jobs, n_long; /* long tiles for which a spare thread is kept */
+};
+
+struct sched {
+    struct sched_config config;
+    pthread_mutex_t lock;
+    pthread_cond_t compute_wake, io_wake;
+    bool is_stopping;
+    struct slots *slots;
+
+    /* Active jobs: jobs[i] and turns[i] belong together. */
+    struct wjob **jobs;
+    struct turn_job *turns;
+    unsigned n_jobs, n_jobs_room;
+    /* Users that have active jobs: users[i] and user_loads[i] belong together. */
+    struct turn_user *users;
+    struct sched_user_load *user_loads;
+    unsigned n_users, n_users_room;
+
+    unsigned n_idle, n_busy;    /* compute threads */
+    unsigned n_threads_compute; /* that have a place: as the engine's limits say */
+    /* aside.c: compute threads beside them; those without a turn, and how many of these are kept
+     * for long tiles, without those that are aside. */
+    struct thread_context *bench;
+    unsigned n_spares, n_bench, n_kept;
+    unsigned n_with_device[2];             /* tiles, with a slot and without */
+    unsigned n_rings;                      /* of all jobs that were not closed yet */
+    struct tile *reads, **reads_end;       /* for I/O threads, in order */
+    struct wjob *openings;                 /* whose journals are to be read */
+    struct wjob *closings, **closings_end; /* ended, with descriptors to be closed */
+    struct wjob *ended;
+    bool is_wake_written;
+
+    pthread_t watch; /* watch.c */
+    pthread_cond_t watch_wake;
+    bool has_watch;
+    _Atomic bool is_watch_asleep;
+
+    struct io_slot io[SCHED_N_IO];
+    struct disk_meter disk;
+    struct thread_context **threads; /* compute, spare ones, then I/O */
+    unsigned n_threads;              /* all of them, as far as they were started */
+};
+
+struct turn { /* of a compute thread */
+    struct wjob *job;
+    struct tile *tile; /* NULL: tell the job's clients what was asked */
+    struct thread_context
+        *aside; /* instead: the thread that is to go on; in any turn but this NULL */
+};
+
+struct io_work { /* of an I/O thread: one of the three */
+    struct tile *read;
+    struct wjob *opening, *closing;
+};
+
+/* All under the lock. pick: false when there is nothing to do now. */
+bool sched_pick(struct sched *s, struct turn *ret_turn);
+/* After a pick that found nothing: clients are asked to signal. True: there is news already, do not
+ * wait. */
+bool sched_wish_signals(struct sched *s);
+/* Whether there is work for one thread more. */
+bool sched_wants_another(struct sched *s);
+void sched_turn_over(struct sched *s, const struct turn *turn, struct thread_context *th,
+                     enum tile_outcome outcome, uint64_t elapsed_ns);
+/* The index of the job that is next; -1: none. */
+int sched_next_job(struct sched *s);
+/* Whose time it was. */
+void sched_charge(struct sched *s, const struct wjob *job, uint64_t elapsed_ns);
+unsigned sched_user_index(const struct sched *s, uint32_t user);
+
+/* aside.c. A thread without a place waits for one, or for the end. */
+void sched_sit_on_bench(struct sched *s, struct thread_context *th);
+/* A turn that was put aside goes on; without a place only as far as its end. */
+void sched_resume(struct sched *s, struct thread_context *th, bool with_place);
+/* Whether a long tile of the user may begin, or go on without a spare thread that is kept for it;
+ * then one is, if it is long; until it is given back, which may be twice. */
+bool sched_may_begin_long(const struct sched *s, uint32_t user);
+void sched_keep_spare(struct sched *s, struct tile *tile);
+void sched_give_spare_back(struct sched *s, struct tile *tile);
+
+bool sched_pick_io(struct sched *s, unsigned io_index, struct io_work *ret_work);
+/* Whether the user's tiles that wait for disks hold as many of the n_slots as they may. */
+bool sched_reads_are_enough(const struct sched *s, uint32_t user, unsigned n_slots);
+void sched_read_over(struct sched *s, struct tile *tile, int status, const struct gad_error *error);
+void sched_closed(struct sched *s, struct wjob *job);
+void sched_opened(struct sched *s, struct wjob *job, int status, const struct gad_error *error);
+/* Something of the job has changed: go on to its next pass, or end it. */
+void sched_job_changed(struct sched *s, struct wjob *job);
+
+/* watch.c. -errno. */
+int sched_start_watch(struct sched *s) GAD_MUST_CHECK;
+
+/* Of the threads, with their struct thread_context. */
+void *sched_compute_main(void *context);
+void *sched_io_main(void *context);

@@ -1,0 +1,78 @@
+/* Passes that only move one array into another whose fastest axis differs: from where the source
+ * lies to where the output goes, without strips between.
+ *
+ * Two axes are transposed as blocks (transpose.c), all others are counted through. Bytes are moved
+ * as they are, so both sides have one dtype and byte order, and no bool, whose bytes have to become
+ * 0 and 1. Everything else goes through strips. Called by run.c for each box.
+ */
+#include "kernels/cpu/run/movement.h"
+
+#include "proto/util.h"
+
+/* The source of a pass that does nothing but store it; -1: it does more. */
+static int moved_input(const struct program *program, const struct pass *pass)
+{
+    const struct store *store = &program->stores[pass->first_store];
+    if (pass->n_insns || pass->n_reductions || pass->n_stores != 1 ||
+        store->src.kind != OPERAND_INPUT || store->src.index >= program->n_inputs)
+        return -1;
+    const struct program_input *input = &program->inputs[store->src.index];
+    bool is_same = input->dtype == program->outputs[store->output].dtype;
+    return is_same && input->dtype != DTYPE_BOOL ? store->src.index : -1;
+}
+
+/* The axis along which elements are neighbours; -1: there is none of some length. */
+static int dense_axis(const struct cpu_box *box, const struct cpu_view *view, int64_t item_bytes)
+{
+    for (int i = 0; i < box->ndim; i++)
+        if (box->count[i] > 1 && view->strides[i] == item_bytes)
+            return i;
+    return -1;
+}
+
+/* On to the next place of the axes that no block has; false after the last. */
+static bool next_place(const struct cpu_box *box, const int64_t *from_strides,
+                       const int64_t *to_strides, uint32_t inner_axes, int64_t *index,
+                       struct transposing *t)
+{
+    for (int i = box->ndim - 1; i >= 0; i--) {
+        if (inner_axes >> i & 1)
+            continue;
+        t->src += from_strides[i];
+        t->dst += to_strides[i];
+        if (++index[i] < box->count[i])
+            return true;
+        t->src -= box->count[i] * from_strides[i];
+        t->dst -= box->count[i] * to_strides[i];
+        index[i] = 0;
+    }
+    return false;
+}
+
+bool movement_run(const struct transpose_kernels *kernels, const struct program *program,
+                  const struct pass *pass, const struct cpu_box *box, const struct cpu_view *inputs,
+                  const struct cpu_view *outputs)
+{
+    int input = moved_input(program, pass);
+    if (input < 0)
+        return false;
+    const struct cpu_view *from = &inputs[input];
+    unsigned output = program->stores[pass->first_store].output;
+    const struct cpu_view *to = &outputs[output];
+    int64_t item_bytes = (int64_t)dtype_size(program->outputs[output].dtype);
+    int column = dense_axis(box, from, item_bytes), row = dense_axis(box, to, item_bytes);
+    if (from->is_swapped != to->is_swapped || column < 0 || row < 0 || column == row)
+        return false;
+    struct transposing t = {.n_rows = (size_t)box->count[row],
+                            .n_columns = (size_t)box->count[column],
+                            .src = from->base,
+                            .src_row = from->strides[row],
+                            .dst = to->base,
+                            .dst_row = to->strides[column]};
+    int64_t index[ARRAY_MAX_NDIM] = {0};
+    uint32_t inner_axes = UINT32_C(1) << row | UINT32_C(1) << column;
+    do
+        kernels->by_item[__builtin_ctzll((uint64_t)item_bytes)](&t);
+    while (next_place(box, from->strides, to->strides, inner_axes, index, &t));
+    return true;
+}

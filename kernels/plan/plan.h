@@ -1,0 +1,180 @@
+/* The plan of a job: passes, grains, tiles, what of the pool it needs, what it moves. Pure code,
+ * run by the broker at submission and again by the worker (same input, same plan). Its work is
+ * O(passes x arguments x dimensions).
+ *
+ * A tile is an aligned run of 2^tile_log2 grains (the last one of a round or of a chain may be
+ * shorter): the unit of a turn. Where a chain has more than one grain, a tile is of one chain
+ * alone.
+ */
+#pragma once
+
+#include "kernels/cpu/engine.h"
+#include "kernels/cuda/tile.h"
+#include "kernels/grains/geometry.h"
+#include "kernels/products/product.h"
+#include "kernels/reductions/reduce.h"
+
+#include <stddef.h>
+
+/* Measured when a worker starts, `disk` later. Bytes a second; 0: not known, a default is taken. */
+struct plan_rates {
+    double memory;    /* the host's copy, with the engine's threads: bytes read + written */
+    double file;      /* page cache */
+    double disk;      /* what reads of files gave that had to wait, lately; 0: there were none */
+    double to_device; /* the link, each way alone; 0 for an engine without one */
+    double from_device;
+    double device; /* the device's memory: bytes read + written */
+    double work;   /* elements x instructions a second, all threads */
+    /* Multiplications and additions of matrix products a second, all threads. */
+    double product_float32, product_float64, product_integer;
+    double job_seconds; /* the floor of a job: what one of nearly nothing takes in the worker */
+};
+
+struct plan_limits {
+    uint64_t pool_bytes;
+    uint64_t slot_bytes;        /* one size class */
+    uint64_t carry_limit_bytes; /* less than half the pool */
+    /* Of a matrix product: it may be more than half. 0: as carry_limit_bytes. */
+    uint64_t product_carry_bytes;
+    uint64_t memory_bytes; /* the machine's, for what files leave in it; 0: not known */
+    unsigned n_threads;
+    /* An engine with a device: all operands of all grains of a tile lie in one slot together
+     * (kernels/cuda/tile.h), wherever they come from. Else they pass it grain by grain, and only
+     * those that are staged. */
+    bool is_device;
+    bool has_blas;           /* of a device: it multiplies matrices of floats */
+    const char *why_no_blas; /* NULL or "": not known */
+    bool has_tf32;           /* of a device: those of float32 with TF32, if the request allows it */
+    /* Of a product's C that the carry holds at a time: matrices, rows, columns. As a journal has
+     * them; all 0: as the plan chooses. */
+    int64_t product_tile[3];
+    struct plan_rates rates;
+};
+
+/* What bounds the time that was estimated. */
+enum plan_bound {
+    PLAN_BOUND_START,
+    PLAN_BOUND_MEMORY,
+    PLAN_BOUND_FILE,
+    PLAN_BOUND_DISK,
+    PLAN_BOUND_LINK,
+    PLAN_BOUND_WORK
+};
+/* "start" "memory" "file" "disk" "link" "work" */
+const char *plan_bound_name(enum plan_bound bound);
+
+struct plan_pass {
+    struct geometry geometry;
+    unsigned tile_log2;
+    /* 2^leaf_log2 neighbours of a chain (fewer at its end) give one node, each going on with what
+     * the one before it gave; at most tile_log2. Follows from shapes, dtypes and layouts alone. */
+    unsigned leaf_log2;
+    /* Of the CPU's engine: what the arithmetic of a whole tile takes, whatever the values are.
+     * Where it is more than PLAN_LONG_TURN_NS a turn does not see the tile through while others
+     * wait. */
+    uint64_t tile_worst_ns;
+    uint64_t n_tiles;     /* over all rounds */
+    uint64_t round_tiles; /* of a whole round */
+    bool needs_slot; /* some operand is a file, staged in a slot (providers bring their own); for a
+                        device: always, but of an empty space */
+    struct cuda_tile_room room; /* for a device: of the largest grain */
+    /* What the grains' boxes hold, summed over grains: a broadcast operand counts once a grain,
+     * or once in all where it is in memory and small enough for one grain. */
+    uint64_t read_bytes, write_bytes;
+    /* Of a pass with reductions. node_bytes: of the largest node. has_tree: chains have several
+     * tiles. Else no tree is needed: the memory at plan->tree_offset_bytes is `tree.window` stacks
+     * of stack_nodes nodes, one for each tile that exists: a single node where each grain is a
+     * chain, or reduce_stack_nodes(tile_log2 - leaf_log2). */
+    uint64_t node_bytes;
+    unsigned stack_nodes;
+    /* Of a pass that transposes a file (plan/strips.c): the memory of a stack is instead a block of
+     * a tile's. strips_are_mapped: the source is mapped, the block is what the tile writes, dense
+     * as its port packs it. Else it is what the tile reads of its source, each element along
+     * strip_axis strip_row_bytes behind the one before. */
+    bool has_strips, strips_are_mapped;
+    uint64_t strip_row_bytes;
+    int strip_axis;
+    bool has_tree;
+    struct reduce_tree_shape tree;
+};
+
+#define PLAN_LONG_TURN_NS 20000000u
+
+#define PLAN_MAX_WINDOW        256u           /* of tree.window */
+#define PLAN_SMALL_CARRY_BYTES (256u * 1024u) /* at most, where is_small */
+
+/* Where the values of a reduction lie: densely, in C order of its result's shape, of one round. */
+struct plan_result {
+    uint64_t offset_bytes; /* in the carry, 64-byte aligned */
+    int round_axis;        /* of the result; -1: it does not go in rounds */
+};
+
+/* A job that takes more steps to plan is refused. A step is a few instructions: an axis of an array
+ * that a pass reads or writes, each time that the pass is cut to grains of another size (some 60 at
+ * most); a result's size or place, or a pass, each time that rounds are considered. */
+#define PLAN_MAX_STEPS (UINT64_C(1) << 20)
+
+struct plan {
+    unsigned n_passes;
+    uint64_t n_steps; /* that planning took */
+    /* Each of them all passes; 1 but where results would not fit the carry. A pass that has nothing
+     * to do with what is cut is done in the first round alone (its geometry has one round). */
+    uint64_t n_rounds;
+    /* What the job holds of the pool for its life; 0 without reductions. The carry is: the tree of
+     * the pass in hand, or its tiles' stacks; then the results of program->reductions. */
+    uint64_t carry_bytes, tree_offset_bytes;
+    uint64_t read_bytes, write_bytes, n_tiles;
+    double seconds; /* estimate */
+    enum plan_bound bound;
+    bool is_restartable; /* no output overwrites an input */
+    bool is_small; /* one tile, all inline or region, done in 2 ms whatever the values are: may run
+                      at once */
+    bool is_fortran_order; /* the order NumPy's 'K' would choose for new outputs */
+    /* Of a program with a matrix product: n_passes is PRODUCT_N_PASSES, and of each only
+     * `geometry`, read_bytes and write_bytes (all of the job's), needs_slot and room mean
+     * something. n_tiles counts turns. There is one round. */
+    struct plan_product product;
+    /* Large: what is not of a pass or reduction of the program is never written. */
+    struct plan_result results[PROGRAM_MAX_REDUCTIONS];
+    struct plan_pass passes[PROGRAM_MAX_PASSES];
+};
+#define PLAN_HEAD_BYTES offsetof(struct plan, results)
+
+/* Reads the request's locations for layouts (strides, chunk shapes, kinds). in_place: some output
+ * covers exactly an input (see overlap.h). too-large-for-pool with the numbers; bad-shape where a
+ * pass has more elements, limit-exceeded where it moves more bytes, than 63 bits count. After an
+ * error what *ret_plan holds means nothing. */
+int plan_make(const struct job_request *request, const struct program *program, bool in_place,
+              const struct plan_limits *limits, struct plan *ret_plan,
+              struct gad_error *error) GAD_MUST_CHECK;
+
+/* The grains [first, first + n) of a tile. Tiles are numbered through all rounds. */
+void plan_tile_grains(const struct plan_pass *pass, uint64_t tile, uint64_t *ret_first,
+                      uint64_t *ret_n);
+/* Of a pass that scans: a tile may begin when all tiles of its round below the returned one are
+ * done: the one that has the states of its scans is the last of these. No tile has two grains of
+ * one chain. */
+uint64_t plan_scan_needs(const struct plan_pass *pass, uint64_t tile);
+/* The tiles [first, first + n) of a round. */
+void plan_round_tiles(const struct plan_pass *pass, uint64_t round, uint64_t *ret_first,
+                      uint64_t *ret_n);
+
+/* results.c: the carry's results. ----------------------------------------------------------- */
+
+/* What a box of `pass`, that begins at `start`, reads of a reduction's result: base and strides (in
+ * that pass's axes; 0 where it is broadcast) of native values. */
+void plan_result_view(const struct plan *plan, const struct program *program, unsigned reduction,
+                      unsigned pass, const int64_t *start, char *carry, struct cpu_view *ret_view);
+/* In whole, as a table. */
+void *plan_table(const struct plan *plan, unsigned reduction, char *carry);
+/* What a box of a pass that scans, which begins at `start`, has as the state of one of its own
+ * reductions. */
+void plan_state_view(const struct plan *plan, const struct program *program, unsigned reduction,
+                     const int64_t *start, char *carry, struct cpu_view *ret_view);
+/* A chain of `pass` is complete (first_grain: any of its grains): its values to the results. */
+void plan_keep_results(const struct plan *plan, const struct program *program, unsigned pass,
+                       uint64_t first_grain, const struct reduce_layout *layout, const void *node,
+                       char *carry);
+/* The identities, where a pass has no elements: all results of the round. */
+void plan_keep_identities(const struct plan *plan, const struct program *program, unsigned pass,
+                          uint64_t round, char *carry);

@@ -1,0 +1,369 @@
+/* The grains of a matrix product: boxes of an operand as it goes into a panel, and of C as it is
+ * written. They begin where tiles and panels begin, so that each lies in one of them; within that
+ * they are as the arrays' layouts like it: long along what is fastest in them.
+ *
+ * A LOAD comes again for every tile that needs the same panel, so an operand's bytes are those of
+ * its grains, times the tiles of the other operand's direction (but for panels that are kept), and
+ * times the batch axes along which it is broadcast. What is counted is what grains move: the boxes
+ * of all arrays, whatever they lie in.
+ *
+ * Called by product_tiles.c. Pure code.
+ */
+#include "kernels/grains/cutter.h"
+#include "kernels/plan/planner.h"
+#include "proto/util.h"
+
+#include <assert.h>
+
+#define MAX_DIVISOR_SEARCH 4096
+#define EVEN_STEP          16
+#define BLOCK_RUN          256 /* elements of either axis, where layouts contradict each other */
+
+/* Extents of which grains are parts: INT64_MAX where all there is may be one grain. */
+static void set_fences(const struct planner *p, enum product_pass pass, int64_t *ret_fences)
+{
+    const struct plan_product *product = &p->plan->product;
+    const struct product_axes *axes = &product->axes[pass];
+    const struct pass *space = &p->program->passes[pass];
+    int first = p->program->product.n_batch_axes - axes->n_batch;
+
+    for (int i = 0; i < axes->n_batch; i++)
+        ret_fences[i] = product_tile_extent(product, first + i);
+    /* A block above the diagonal is read from below it. */
+    bool is_mirrored = product->is_symmetric && pass == PRODUCT_RESULT;
+    if (axes->row >= 0)
+        ret_fences[axes->row] = is_mirrored ? product->block_rows : product->tile_rows;
+    if (axes->column >= 0)
+        ret_fences[axes->column] = is_mirrored ? product->block_columns : product->tile_columns;
+    if (axes->depth >= 0)
+        ret_fences[axes->depth] = product->panel_depth;
+    for (int i = 0; i < space->ndim; i++)
+        if (ret_fences[i] >= space->shape[i])
+            ret_fences[i] = INT64_MAX;
+}
+
+static unsigned list_operands(struct planner *p, enum product_pass pass,
+                              struct geometry_operand *ret_operands)
+{
+    const struct pass *space = &p->program->passes[pass];
+
+    planner_collect_operands(p, space);
+    for (unsigned i = 0; i < p->n_operands; i++)
+        ret_operands[i] = p->operands[i].shape;
+    ret_operands[p->n_operands] = (struct geometry_operand){.dtype = p->program->product.dtype,
+                                                            .ndim = space->ndim,
+                                                            .shape = space->shape,
+                                                            .is_output = pass != PRODUCT_RESULT,
+                                                            .has_no_say = true};
+    return p->n_operands + 1;
+}
+
+static void start_geometry(const struct pass *space, struct geometry *g)
+{
+    *g = (struct geometry){
+        .ndim = space->ndim, .round_axis = -1, .n_rounds = 1, .chain_grains = 1, .n_grains = 1};
+    for (int i = 0; i < space->ndim; i++) {
+        g->shape[i] = space->shape[i];
+        g->grain_shape[i] = 1;
+        g->axis_order[i] = i;
+        if (space->shape[i] == 0)
+            g->n_grains = 0;
+    }
+}
+
+/* The largest part of a fence, at most `limit`, that it is a multiple of; whole chunks if that
+ * can be. */
+static int64_t part_of_fence(int64_t fence, int64_t limit, int64_t chunk)
+{
+    if (chunk > 1 && chunk <= limit && fence % chunk == 0)
+        return chunk * part_of_fence(fence / chunk, limit / chunk, 1);
+    int64_t n_parts = divide_up(fence, limit);
+    for (int64_t n = n_parts; n <= n_parts + MAX_DIVISOR_SEARCH && n <= fence; n++)
+        if (fence % n == 0)
+            return fence / n;
+    return greatest_common_divisor(fence, INT64_C(1) << (63 - __builtin_clzll((uint64_t)limit)));
+}
+
+static int64_t chunk_along(const struct cutter *c, int axis)
+{
+    for (unsigned i = 0; i < c->n_operands; i++) {
+        const struct geometry_operand *operand = &c->operands[i];
+        if (operand->chunk_shape && cutter_has_axis(c->g, operand, axis))
+            return operand->chunk_shape[axis - (c->g->ndim - operand->ndim)];
+    }
+    return 1;
+}
+
+static void grow_axis(struct cutter *c, int axis, int64_t fence, int64_t wanted)
+{
+    struct geometry *g = c->g;
+    int64_t length = g->shape[axis] < fence ? g->shape[axis] : fence;
+    int64_t chunk = chunk_along(c, axis);
+
+    wanted = wanted < length ? wanted : length;
+    if (wanted <= g->grain_shape[axis])
+        return;
+    int64_t extent = cutter_largest_extent(c, axis, wanted);
+    if (extent == length)
+        g->grain_shape[axis] = extent;
+    else if (fence != INT64_MAX)
+        g->grain_shape[axis] = part_of_fence(fence, extent, chunk);
+    else if (extent > chunk && chunk > 1)
+        g->grain_shape[axis] = extent - extent % chunk;
+    else
+        g->grain_shape[axis] = extent > EVEN_STEP ? extent - extent % EVEN_STEP : extent;
+}
+
+static void choose_extents(struct cutter *c, const int64_t *fences)
+{
+    struct geometry *g = c->g;
+
+    if (cutter_has_contrary_layout(c))
+        for (int i = g->ndim - 1; i >= 0 && i >= g->ndim - 2; i--)
+            grow_axis(c, g->axis_order[i], fences[g->axis_order[i]], BLOCK_RUN);
+    for (int i = g->ndim - 1; i >= 0; i--)
+        grow_axis(c, g->axis_order[i], fences[g->axis_order[i]], INT64_MAX);
+}
+
+static void set_grid(struct geometry *g)
+{
+    for (int i = 0; i < g->ndim; i++) {
+        g->grid_order[i] = g->axis_order[i];
+        g->grid[i] = divide_up(g->shape[i], g->grain_shape[i]);
+        g->n_grains *= (uint64_t)g->grid[i]; /* no more than elements */
+    }
+    g->round_grains = g->n_grains;
+}
+
+static int fastest_axis(const struct array *array)
+{
+    int fastest = -1;
+
+    for (int i = 0; i < array->ndim; i++) {
+        if (array->strides[i] == 0)
+            return -1;
+        if (array->strides[i] == (int64_t)dtype_size(array->dtype))
+            fastest = i;
+    }
+    return fastest;
+}
+
+/* Whether an operand is one argument as it is, in a file where its fastest axis is the panel's. */
+static bool is_direct(const struct planner *p, enum product_pass pass)
+{
+    const struct pass *space = &p->program->passes[pass];
+    const struct operand *src = &p->program->stores[space->first_store].src;
+    int ndim = space->ndim;
+
+    if (pass == PRODUCT_RESULT || space->n_insns > 0 || src->kind != OPERAND_INPUT)
+        return false;
+    const struct program_input *input = &p->program->inputs[src->index];
+    const struct array *array = &p->request->args[input->arg].array;
+    if (array->at.kind != LOCATION_FILE || array->is_swapped || input->ndim != ndim)
+        return false;
+    for (int i = 0; i < ndim; i++)
+        if (input->shape[i] != space->shape[i])
+            return false;
+    bool is_last = p->plan->product.is_depth_fastest[pass] == (pass == PRODUCT_LEFT) || ndim == 1;
+    return fastest_axis(array) == (is_last != input->is_transposed ? ndim - 1 : ndim - 2);
+}
+
+/* What a device's slot holds of one: the arguments and outputs, but not panels and C, which stay on
+ * the device. */
+static void measure_grain(const struct planner *p, struct plan_pass *planned)
+{
+    const struct geometry *g = &planned->geometry;
+    struct cuda_tile_room *room = &planned->room;
+
+    *room = (struct cuda_tile_room){.n_elements = 1, .n_cells = 1};
+    for (int i = 0; i < g->ndim; i++)
+        room->n_elements *= (uint64_t)g->grain_shape[i];
+    for (unsigned i = 0; i < p->n_operands; i++) {
+        const struct geometry_operand *operand = &p->operands[i].shape;
+        *(operand->is_output ? &room->output_bytes : &room->input_bytes) +=
+            planner_box_bytes(g, operand);
+    }
+}
+
+int planner_cut_product_pass(struct planner *p, enum product_pass pass)
+{
+    const struct pass *space = &p->program->passes[pass];
+    struct plan_pass *planned = &p->plan->passes[pass];
+    struct geometry_operand operands[PLANNER_MAX_OPERANDS + 1];
+    struct geometry_rules rules = {.round_axis = -1};
+    struct cutter c = {.g = &planned->geometry, .rules = &rules, .operands = operands};
+    int64_t fences[ARRAY_MAX_NDIM];
+
+    int r = planner_check_space(p, space);
+    if (r)
+        return r;
+    *planned = (struct plan_pass){.tile_log2 = 0};
+    c.n_operands = list_operands(p, pass, operands);
+    start_geometry(space, c.g);
+    if (c.g->n_grains > 0) {
+        for (int i = 0; i < space->ndim; i++)
+            c.unit[i] = 1;
+        set_fences(p, pass, fences);
+        cutter_choose_order(&c);
+        choose_extents(&c, fences);
+        for (unsigned i = 0; i < p->n_operands; i++)
+            planned->needs_slot |= p->operands[i].kind == LOCATION_FILE;
+        planned->needs_slot |= pass == PRODUCT_RESULT && p->request->has_journal;
+        planned->needs_slot |= p->limits->is_device;
+        measure_grain(p, planned);
+    }
+    if (pass < PRODUCT_RESULT && !p->limits->is_device) {
+        p->plan->product.is_direct[pass] = is_direct(p, pass);
+        planned->needs_slot &= !p->plan->product.is_direct[pass];
+    }
+    set_grid(c.g);
+    return 0;
+}
+
+/* Of two axes; -1: there is none. */
+static bool is_faster(struct planner *p, enum product_pass pass, int axis, int other)
+{
+    const struct pass *space = &p->program->passes[pass];
+    struct geometry_operand operands[PLANNER_MAX_OPERANDS + 1];
+    struct geometry g;
+    struct cutter c = {.g = &g, .operands = operands};
+
+    c.n_operands = list_operands(p, pass, operands);
+    start_geometry(space, &g);
+    cutter_choose_order(&c);
+    for (int i = space->ndim - 1; i >= 0; i--)
+        if (g.axis_order[i] == axis || g.axis_order[i] == other)
+            return g.axis_order[i] == axis;
+    return true;
+}
+
+bool planner_product_depth_is_fastest(struct planner *p, enum product_pass pass)
+{
+    const struct product_axes *axes = &p->plan->product.axes[pass];
+
+    return is_faster(p, pass, axes->depth, pass == PRODUCT_LEFT ? axes->row : axes->column);
+}
+
+bool planner_product_rows_are_fastest(struct planner *p)
+{
+    const struct product_axes *axes = &p->plan->product.axes[PRODUCT_RESULT];
+
+    return axes->row >= 0 && axes->column >= 0 &&
+           is_faster(p, PRODUCT_RESULT, axes->row, axes->column);
+}
+
+/* Bytes ------------------------------------------------------------------------------------- */
+
+/* How often each of a pass's grains is loaded or stored, but for how often the kept operand's are
+ * for the tiles that share it; for a symmetric C, along its rows and
+ * columns once only. */
+static uint64_t n_visits(const struct plan *plan, enum product_pass pass)
+{
+    const struct plan_product *product = &plan->product;
+    const struct product_axes *axes = &product->axes[pass];
+    const int64_t *shape = plan->passes[PRODUCT_RESULT].geometry.shape;
+    const int n_batch = product->axes[PRODUCT_RESULT].n_batch;
+    uint64_t n = 1;
+
+    if (pass == PRODUCT_RESULT)
+        return 1;
+    if (!product->is_symmetric && pass != product->kept_pass)
+        n = pass == PRODUCT_LEFT ? product->n_column_tiles : product->n_row_tiles;
+    for (int i = 0; i < n_batch; i++) {
+        int own = i - (n_batch - axes->n_batch);
+        bool is_broadcast = own < 0 || plan->passes[pass].geometry.shape[own] < shape[i];
+        if (is_broadcast && i <= product->cut_axis)
+            n *= i == product->cut_axis ? product->n_matrix_tiles : (uint64_t)shape[i];
+    }
+    return n;
+}
+
+/* What is loaded of the left operand's rows (the right one's columns) for all tiles of a symmetric
+ * C together: n of them, in tiles of `extent`. Row i of tiles has i + 1, column j has those behind.
+ */
+static uint64_t triangle_sum(const struct plan_product *product, enum product_pass pass, uint64_t n,
+                             uint64_t extent)
+{
+    uint64_t n_tiles = product->n_row_tiles, last = n - (n_tiles - 1) * extent;
+
+    if (pass == PRODUCT_LEFT)
+        return n_tiles * (n_tiles - 1) / 2 * extent + n_tiles * last;
+    return (n_tiles * (n_tiles + 1) / 2 - 1) * extent + last;
+}
+
+/* Of n elements (or grains of `extent`) along the kept operand's depth, how many are loaded for the
+ * tiles that share it. */
+static uint64_t loaded_for_all(const struct plan_product *product, uint64_t n, uint64_t extent)
+{
+    uint64_t kept = product->n_kept * (uint64_t)product->panel_depth / extent;
+
+    if (product->n_kept == product->n_panels)
+        return n;
+    return kept + (n - kept) * product->n_sharing;
+}
+
+/* How many elements of an operand all boxes along this axis have. */
+static uint64_t length_of_boxes(const struct plan *plan, enum product_pass pass, int axis,
+                                bool is_broadcast)
+{
+    const struct plan_product *product = &plan->product;
+    const struct product_axes *axes = &product->axes[pass];
+    const struct geometry *g = &plan->passes[pass].geometry;
+    uint64_t n = (uint64_t)(is_broadcast ? g->grid[axis] : g->shape[axis]);
+    bool is_outer = axis == (pass == PRODUCT_LEFT ? axes->row : axes->column);
+
+    if (!product->is_symmetric && pass == product->kept_pass && axis == axes->depth)
+        return loaded_for_all(product, n, is_broadcast ? (uint64_t)g->grain_shape[axis] : 1);
+    if (!product->is_symmetric || pass == PRODUCT_RESULT || !is_outer || product->n_row_tiles == 1)
+        return n;
+    uint64_t extent = (uint64_t)product->tile_rows;
+    return triangle_sum(product, pass, n,
+                        is_broadcast ? extent / (uint64_t)g->grain_shape[axis] : extent);
+}
+
+static bool add_boxes(const struct plan *plan, enum product_pass pass,
+                      const struct geometry_operand *operand, uint64_t n_times, uint64_t *sum)
+{
+    const struct geometry *g = &plan->passes[pass].geometry;
+    uint64_t n_bytes = dtype_size(operand->dtype);
+    bool overflows = __builtin_mul_overflow(n_bytes, n_times, &n_bytes);
+
+    for (int i = 0; i < g->ndim && !overflows; i++) {
+        int own = i - (g->ndim - operand->ndim);
+        bool is_broadcast = own < 0 || operand->shape[own] == 1;
+        overflows =
+            __builtin_mul_overflow(n_bytes, length_of_boxes(plan, pass, i, is_broadcast), &n_bytes);
+    }
+    return !overflows && planner_add_checked(sum, n_bytes);
+}
+
+int planner_count_product_bytes(struct planner *p)
+{
+    struct plan *plan = p->plan;
+
+    for (unsigned i = 0; i < PRODUCT_N_PASSES; i++) {
+        struct plan_pass *planned = &plan->passes[i];
+        uint64_t n_times = plan->product.n_tiles > 0 ? n_visits(plan, (enum product_pass)i) : 0;
+        p->traffic[i] = (struct planned_traffic){.memory = 0};
+        if (planned->geometry.n_grains == 0 || n_times == 0)
+            continue;
+        planner_collect_operands(p, &p->program->passes[i]);
+        for (unsigned k = 0; k < p->n_operands; k++) {
+            const struct geometry_operand *operand = &p->operands[k].shape;
+            uint64_t *sum = operand->is_output ? &planned->write_bytes : &planned->read_bytes;
+            uint64_t before = *sum;
+            if (!add_boxes(plan, (enum product_pass)i, operand, n_times, sum))
+                return planner_refuse_bytes(p);
+            bool is_file = !planner_is_in_memory(p->operands[k].kind);
+            *(is_file ? &p->traffic[i].file : &p->traffic[i].memory) += (double)(*sum - before);
+            if (p->operands[k].kind == LOCATION_FILE && !operand->is_output)
+                p->traffic[i].read += (double)(*sum - before);
+        }
+        if (!planner_add_checked(&plan->read_bytes, planned->read_bytes) ||
+            !planner_add_checked(&plan->write_bytes, planned->write_bytes))
+            return planner_refuse_bytes(p);
+    }
+    plan->product.left_bytes = plan->passes[PRODUCT_LEFT].read_bytes;
+    plan->product.right_bytes = plan->passes[PRODUCT_RIGHT].read_bytes;
+    return 0;
+}

@@ -1,0 +1,208 @@
+/* The blocks of a matrix product: functions of its shape and dtype and of the kind of engine alone,
+ * since they decide in which order products are added, and so the bits of C.
+ *
+ * A block is BASE rows x columns x depth, where there is as much: so large that a library's own
+ * copying of operands costs little beside the arithmetic, and so small that a turn is some
+ * milliseconds and that one block with its panels fits the least pool. From there:
+ *
+ * - a C of few blocks gets smaller ones, so that threads have something to do;
+ * - where an extent is short (vectors), the others become longer, up to comparable work;
+ * - of small matrices in a batch, one block has several;
+ * - blocks are of nearly equal size.
+ *
+ * A device takes larger ones: one multiplication has to fill it, while a thread has a core.
+ *
+ * Called by product_tiles.c.
+ */
+#include "kernels/grains/cutter.h"
+#include "kernels/plan/planner.h"
+
+#define EVEN_STEP        16 /* of small extents */
+#define LARGE_EVEN_STEP  64
+#define LARGE_EXTENT     256
+#define FLOAT32_ROW_STEP 48 /* such may be joined */
+#define MAX_RUNS         64 /* of matrices: a device is given them one after the other */
+
+struct sizes {
+    int64_t rows, columns, depth;
+};
+
+/* What a kind of engine wants. */
+struct wishes {
+    int64_t enough_blocks;    /* for all that compute at a time */
+    int64_t least_extent;     /* of what is cut for that */
+    int64_t least_work;       /* multiplications that are worth a turn */
+    int64_t max_triple_bytes; /* a block of C and one panel of each operand, once lengthened */
+    int64_t max_whole_bytes;  /* the same, of what has no parts (product_parts.c) */
+    int64_t max_batch_bytes;
+};
+
+static const struct wishes cpu_wishes = {16, 128, 1 << 22, 3 << 20, 5 << 18, 512 << 10};
+static const struct wishes device_wishes = {4, 1024, 1 << 28, 8 << 20, 8 << 20, 8 << 20};
+
+static struct sizes device_base_sizes(enum dtype dtype)
+{
+    switch (dtype) {
+    case DTYPE_FLOAT32: return (struct sizes){2048, 2048, 1024};
+    case DTYPE_FLOAT64: return (struct sizes){2048, 1024, 1024};
+    default: return (struct sizes){1024, 1024, 512};
+    }
+}
+
+static struct sizes base_sizes(enum dtype dtype, bool is_device)
+{
+    if (is_device)
+        return device_base_sizes(dtype);
+    switch (dtype) {
+    case DTYPE_FLOAT32: return (struct sizes){384, 768, 384};
+    case DTYPE_FLOAT64: return (struct sizes){256, 768, 192};
+    default: return (struct sizes){256, 256, dtype_size(dtype) == 8 ? 256 : 512};
+    }
+}
+
+static int64_t work_of(const struct sizes *s)
+{
+    return multiply_saturating(multiply_saturating(s->rows, s->columns), s->depth);
+}
+
+static int64_t triple_bytes(const struct sizes *s, int64_t item_bytes)
+{
+    int64_t operands = multiply_saturating(s->rows + s->columns, s->depth);
+    int64_t result = multiply_saturating(s->rows, s->columns);
+
+    return multiply_saturating(operands < INT64_MAX - result ? operands + result : INT64_MAX,
+                               item_bytes);
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t at_least_one(int64_t a)
+{
+    return a > 0 ? a : 1;
+}
+
+/* Of an axis in parts of at most `extent`: as many parts, of nearly equal size. large_step: of
+ * large ones. */
+static int64_t even_out(int64_t length, int64_t extent, int64_t large_step)
+{
+    int64_t n_parts = divide_up(at_least_one(length), extent);
+    int64_t step = extent >= LARGE_EXTENT ? large_step : EVEN_STEP;
+    int64_t even = divide_up(divide_up(at_least_one(length), n_parts), step) * step;
+
+    return n_parts == 1 || even > extent ? extent : even;
+}
+
+static int64_t n_blocks(const struct sizes *whole, const struct sizes *s, int64_t n_matrices)
+{
+    int64_t n =
+        multiply_saturating(divide_up(whole->rows, s->rows), divide_up(whole->columns, s->columns));
+    return multiply_saturating(n, n_matrices);
+}
+
+/* Returns whether there is anything made smaller. */
+static bool divide_small(const struct wishes *wishes, const struct sizes *whole, int64_t n_matrices,
+                         struct sizes *s)
+{
+    bool is_smaller = false;
+
+    while (n_blocks(whole, s, n_matrices) < wishes->enough_blocks) {
+        int64_t *larger = s->rows >= s->columns ? &s->rows : &s->columns;
+        struct sizes column = {.rows = s->rows, .columns = s->columns, .depth = whole->depth};
+        if (*larger < 2 * wishes->least_extent || work_of(&column) / 2 < wishes->least_work)
+            break;
+        *larger = divide_up(*larger, 2);
+        is_smaller = true;
+    }
+    return is_smaller;
+}
+
+static bool grow(int64_t *extent, int64_t whole, const struct sizes *s, int64_t item_bytes,
+                 int64_t max_triple_bytes)
+{
+    int64_t before = *extent;
+
+    if (before >= whole)
+        return false;
+    *extent = least(2 * before, whole);
+    if (triple_bytes(s, item_bytes) <= max_triple_bytes)
+        return true;
+    *extent = before;
+    return false;
+}
+
+/* Floats that are no lines: a library's calls, of which the depth decides what they add. */
+static bool has_whole_depth(const struct program_product *product)
+{
+    return dtype_is_float(product->dtype) && product->n_rows > 1 && product->n_columns > 1;
+}
+
+/* Until its work is `enough`. limit: of the bytes. */
+static void lengthen(const struct sizes *whole, int64_t enough, int64_t item_bytes, int64_t limit,
+                     bool is_small, struct sizes *s)
+{
+    while (work_of(s) < enough) {
+        if (grow(&s->depth, whole->depth, s, item_bytes, limit))
+            continue;
+        if (is_small || (!grow(&s->rows, whole->rows, s, item_bytes, limit) &&
+                         !grow(&s->columns, whole->columns, s, item_bytes, limit)))
+            return;
+    }
+}
+
+/* How many are little together. */
+static int64_t most_matrices(const struct wishes *wishes, const struct sizes *s, int64_t item_bytes)
+{
+    return least(wishes->least_work / work_of(s),
+                 wishes->max_batch_bytes / triple_bytes(s, item_bytes));
+}
+
+/* Of n_cut that one tile may have, and of n_all; a multiple of the inner ones, or fewer. */
+static int64_t matrices_of(const struct wishes *wishes, const struct sizes *s, int64_t n_cut,
+                           int64_t n_inner, int64_t n_all, int64_t item_bytes)
+{
+    int64_t n = 1;
+
+    while (2 * n <= n_cut && n_all / (2 * n) >= wishes->enough_blocks &&
+           multiply_saturating(work_of(s), 2 * n) <= wishes->least_work &&
+           multiply_saturating(triple_bytes(s, item_bytes), 2 * n) <= wishes->max_batch_bytes)
+        n *= 2;
+    return n > n_inner ? n - n % n_inner : n;
+}
+
+void planner_product_blocks(const struct program *program, bool is_device, struct plan_product *ret)
+{
+    const struct wishes *wishes = is_device ? &device_wishes : &cpu_wishes;
+    const struct program_product *product = &program->product;
+    int64_t item_bytes = (int64_t)dtype_size(product->dtype), n_all = 1;
+    struct sizes whole = {at_least_one(product->n_rows), at_least_one(product->n_columns),
+                          at_least_one(product->depth)};
+    struct sizes base = base_sizes(product->dtype, is_device);
+    struct sizes s = {least(whole.rows, base.rows), least(whole.columns, base.columns),
+                      least(whole.depth, base.depth)};
+
+    ret->n_rows = product->n_rows;
+    ret->n_columns = product->n_columns;
+    ret->depth = product->depth;
+    ret->item_bytes = item_bytes;
+    for (int i = 0; i < product->n_batch_axes; i++)
+        n_all = multiply_saturating(n_all, product->batch_shape[i]);
+    bool is_small = divide_small(wishes, &whole, n_all, &s);
+    int64_t limit = has_whole_depth(product) ? wishes->max_whole_bytes : wishes->max_triple_bytes;
+    lengthen(&whole, work_of(&base), item_bytes, limit, is_small, &s);
+    if (product->is_symmetric) /* blocks on the diagonal are square */
+        s.rows = s.columns = least(s.rows, s.columns);
+    ret->is_symmetric = product->is_symmetric;
+    planner_cut_batch(program, most_matrices(wishes, &s, item_bytes), ret);
+    int64_t most = is_device ? multiply_saturating(MAX_RUNS, ret->run_matrices) : INT64_MAX;
+    ret->block_matrices =
+        matrices_of(wishes, &s, least(ret->n_matrices, most), ret->n_inner, n_all, item_bytes);
+    bool is_float32 = product->dtype == DTYPE_FLOAT32 && !product->is_symmetric;
+    ret->block_rows =
+        even_out(product->n_rows, s.rows, is_float32 ? FLOAT32_ROW_STEP : LARGE_EVEN_STEP);
+    ret->block_columns = even_out(product->n_columns, s.columns, LARGE_EVEN_STEP);
+    ret->step_depth = even_out(product->depth, s.depth, LARGE_EVEN_STEP);
+    ret->n_depth_steps = (uint64_t)divide_up(whole.depth, ret->step_depth);
+}
