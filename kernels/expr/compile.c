@@ -1,11 +1,13 @@
-/* The entry: all outputs of a request, through the stages of internal.h, into one program.
+/* The entry: all outputs of a request, through the steps of compiler.h, into one program.
  *
  * Runs twice for every job (in the broker, which must know what a job needs before it admits it,
  * and in the worker), so it is quick: the arena starts on the stack, where an ordinary expression
  * fits, and the program is the only allocation. It is pure, and bounded by the limits on text,
  * depth, nodes, instructions and registers, whatever the text.
  */
-#include "kernels/expr/internal.h"
+#include "kernels/expr/rules/rules.h"
+#include "kernels/expr/schedule/build.h"
+#include "kernels/expr/schedule/schedule.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -45,7 +47,8 @@ static void arena_deinit(struct arena *arena)
     }
 }
 
-int fail(struct compiler *c, enum gad_status status, uint32_t column, const char *format, ...)
+int compiler_fail(struct compiler *c, enum gad_status status, uint32_t column, const char *format,
+                  ...)
 {
     char text[sizeof(c->error->message)];
     int n = column != 0 ? snprintf(text, sizeof(text), "column %u: ", column) : 0;
@@ -56,9 +59,9 @@ int fail(struct compiler *c, enum gad_status status, uint32_t column, const char
     return error_set(c->error, status, c->argument, "%s", text);
 }
 
-int fail_no_memory(struct compiler *c)
+int compiler_no_memory(struct compiler *c)
 {
-    return fail(c, GAD_NO_MEMORY, 0, "no memory to compile the expression");
+    return compiler_fail(c, GAD_NO_MEMORY, 0, "no memory to compile the expression");
 }
 
 /* The output is what errors are about from here on. */
@@ -83,15 +86,15 @@ static int prepare(struct compiler *c)
     size_t n_chars = 0, most_chars = 0;
     c->argument = "outputs";
     if (request->n_outputs == 0)
-        return fail(c, GAD_BAD_REQUEST, 0, "there is no expression");
+        return compiler_fail(c, GAD_BAD_REQUEST, 0, "there is no expression");
     if (request->n_outputs > REQUEST_MAX_OUTPUTS || request->n_args > REQUEST_MAX_ARGS)
-        return fail(c, GAD_LIMIT_EXCEEDED, 0, "more than %d outputs or %d arguments",
-                    REQUEST_MAX_OUTPUTS, REQUEST_MAX_ARGS);
+        return compiler_fail(c, GAD_LIMIT_EXCEEDED, 0, "more than %d outputs or %d arguments",
+                             REQUEST_MAX_OUTPUTS, REQUEST_MAX_ARGS);
     for (unsigned i = 0; i < request->n_outputs; i++) {
         size_t n = request->outputs[i].n_expr_chars;
         if (n > REQUEST_MAX_EXPR_CHARS) {
             name_output(c, i);
-            int r = fail(c, GAD_LIMIT_EXCEEDED, 0, "the expression is too long");
+            int r = compiler_fail(c, GAD_LIMIT_EXCEEDED, 0, "the expression is too long");
             error_expected(c->error, "at most %d characters", REQUEST_MAX_EXPR_CHARS);
             error_found(c->error, "%zu", n);
             return r;
@@ -100,7 +103,7 @@ static int prepare(struct compiler *c)
         most_chars = n > most_chars ? n : most_chars;
     }
     c->ast.nodes = arena_take(&c->arena, (most_chars + 1) * sizeof(*c->ast.nodes));
-    return c->ast.nodes == NULL ? fail_no_memory(c) : graph_init(c, n_chars);
+    return c->ast.nodes == NULL ? compiler_no_memory(c) : graph_init(c, n_chars);
 }
 
 static int compile(struct compiler *c, struct program **ret)

@@ -15,7 +15,7 @@
  * Called by the broker's loop and the worker's main thread, each with a table of its own.
  */
 #include "kernels/expr/programs.h"
-#include "kernels/expr/internal.h"
+#include "kernels/expr/schedule/schedule.h"
 #include "proto/util.h"
 
 #include <string.h>

@@ -7,6 +7,12 @@
  * Called by rules.c.
  */
 #include "kernels/expr/functions/reductions.h"
+#include "kernels/expr/rules/lower.h"
+#include "kernels/expr/rules/rules.h"
+#include "kernels/expr/schedule/build.h"
+#include "kernels/expr/schedule/schedule.h"
+#include "kernels/expr/text/literals.h"
+#include "kernels/expr/text/scalar.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,9 +20,9 @@
 static int bad_length(struct compiler *c, const struct ast_node *n, __int128 length)
 {
     char text[64];
-    int r =
-        fail(c, GAD_BAD_EXPRESSION, literals_find(c, n, "length")->column,
-             "%s: 'length' must be from 0 to %" PRIu32, op_info((enum op)n->op)->name, UINT32_MAX);
+    int r = compiler_fail(c, GAD_BAD_EXPRESSION, literals_find(c, n, "length")->column,
+                          "%s: 'length' must be from 0 to %" PRIu32, op_info((enum op)n->op)->name,
+                          UINT32_MAX);
     error_expected(c->error, "0 to %" PRIu32, UINT32_MAX);
     error_found(c->error, "%s", scalar_format(length, text));
     return r;
@@ -55,8 +61,8 @@ int counts_weights(struct reduce *k, uint16_t *ret, enum dtype *ret_dtype)
     char a[96], b[96];
     array_format_shape(wanted->ndim, wanted->dims, a, sizeof(a));
     array_format_shape(found->ndim, found->dims, b, sizeof(b));
-    r = fail(c, GAD_BAD_SHAPE, given->column, "%s: 'weights' has shape %s, the array %s",
-             op_info((enum op)k->l.n->op)->name, b, a);
+    r = compiler_fail(c, GAD_BAD_SHAPE, given->column, "%s: 'weights' has shape %s, the array %s",
+                      op_info((enum op)k->l.n->op)->name, b, a);
     error_expected(c->error, "%s", a);
     error_found(c->error, "%s", b);
     return r;
@@ -104,9 +110,9 @@ static int check_source(struct reduce *k)
     if (shape->ndim == 1)
         return 0;
     array_format_shape(shape->ndim, shape->dims, text, sizeof(text));
-    int r =
-        fail(c, GAD_BAD_SHAPE, k->l.n->column, "%s counts an array of one axis, not of shape %s",
-             op_info((enum op)k->l.n->op)->name, text);
+    int r = compiler_fail(c, GAD_BAD_SHAPE, k->l.n->column,
+                          "%s counts an array of one axis, not of shape %s",
+                          op_info((enum op)k->l.n->op)->name, text);
     error_expected(c->error, "one axis");
     error_found(c->error, "%s", text);
     return r;

@@ -16,7 +16,14 @@
  *
  * Called by rules.c.
  */
+#include "kernels/expr/functions/functions.h"
 #include "kernels/expr/functions/reductions.h"
+#include "kernels/expr/rules/lower.h"
+#include "kernels/expr/rules/rules.h"
+#include "kernels/expr/schedule/build.h"
+#include "kernels/expr/schedule/schedule.h"
+#include "kernels/expr/text/literals.h"
+#include "kernels/expr/text/scalar.h"
 
 #include <float.h>
 #include <inttypes.h>
@@ -52,9 +59,9 @@ static int bad_bins(struct compiler *c, const struct ast_node *n, const struct a
     char text[64] = "another number";
     if (given->kind != AST_TUPLE && given->value.kind == VALUE_INTEGER)
         scalar_format(given->value.integer, text);
-    int r = fail(c, GAD_BAD_EXPRESSION, given->column,
-                 "%s: 'bins' must be a number of bins, or an array of edges with one axis",
-                 op_info((enum op)n->op)->name);
+    int r = compiler_fail(c, GAD_BAD_EXPRESSION, given->column,
+                          "%s: 'bins' must be a number of bins, or an array of edges with one axis",
+                          op_info((enum op)n->op)->name);
     error_expected(c->error, "an integer of 1 or more, or an array");
     error_found(c->error, "%s", given->kind == AST_TUPLE ? "a tuple" : text);
     return r;
@@ -94,8 +101,8 @@ static int bad_range(struct histogram *h, const struct ast_node *given, const ch
                      const char *found)
 {
     struct compiler *c = h->k.l.c;
-    int r = fail(c, GAD_BAD_EXPRESSION, given->column, "%s: 'range' must be %s",
-                 op_info((enum op)h->k.l.n->op)->name, wanted);
+    int r = compiler_fail(c, GAD_BAD_EXPRESSION, given->column, "%s: 'range' must be %s",
+                          op_info((enum op)h->k.l.n->op)->name, wanted);
     error_expected(c->error, "%s", wanted);
     if (found != NULL) {
         error_found(c->error, "%s", found);

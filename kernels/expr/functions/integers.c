@@ -11,7 +11,13 @@
  *
  * Called by rules.c.
  */
+#include "kernels/expr/functions/functions.h"
 #include "kernels/expr/functions/random.h"
+#include "kernels/expr/rules/lower.h"
+#include "kernels/expr/rules/rules.h"
+#include "kernels/expr/schedule/build.h"
+#include "kernels/expr/text/literals.h"
+#include "kernels/expr/text/scalar.h"
 
 #include <stdio.h>
 
@@ -45,12 +51,12 @@ static int bad_bounds(struct draw *d, enum dtype dtype, __int128 low, __int128 h
     scalar_format(low, a);
     scalar_format(high, b);
     if (low >= high) {
-        r = fail(c, GAD_BAD_EXPRESSION, d->l.n->column, "%s: there is nothing from %s to below %s",
-                 name, a, b);
+        r = compiler_fail(c, GAD_BAD_EXPRESSION, d->l.n->column,
+                          "%s: there is nothing from %s to below %s", name, a, b);
         error_expected(c->error, "low below high");
     } else {
-        r = fail(c, GAD_BAD_EXPRESSION, d->l.n->column, "%s: %s to below %s does not fit %s", name,
-                 a, b, dtype_name(dtype));
+        r = compiler_fail(c, GAD_BAD_EXPRESSION, d->l.n->column,
+                          "%s: %s to below %s does not fit %s", name, a, b, dtype_name(dtype));
         error_expected(c->error, "%s", scalar_format_range(dtype, range));
     }
     error_found(c->error, "%s to below %s", a, b);
@@ -168,9 +174,10 @@ static int read_population(struct draw *d, const struct value *v, __int128 least
     }
     if (v->kind == VALUE_INTEGER)
         scalar_format(v->integer, text);
-    int r = fail(c, GAD_BAD_EXPRESSION, types_child_column(c, d->l.n, 0),
-                 "%s of n: n must be an integer of %d or more that is known here, or an array",
-                 op_info((enum op)d->l.n->op)->name, (int)least);
+    int r =
+        compiler_fail(c, GAD_BAD_EXPRESSION, types_child_column(c, d->l.n, 0),
+                      "%s of n: n must be an integer of %d or more that is known here, or an array",
+                      op_info((enum op)d->l.n->op)->name, (int)least);
     error_expected(c->error, "an integer of %d or more, or an array", (int)least);
     error_found(c->error, "%s",
                 v->kind == VALUE_NODE || v->kind == VALUE_INTEGER ? text : "another number");
@@ -204,9 +211,10 @@ static int make_choice(struct draw *d, const struct value *population, struct va
     if (d->is_sized && n_taken <= n)
         return make_permuted(d, (uint64_t)n, ret);
     char text[64];
-    r = fail(c, GAD_BAD_EXPRESSION, d->l.n->column,
-             d->is_sized ? "choice: more numbers are taken than there are, without replacement"
-                         : "choice: without replacement, write size=... too");
+    r = compiler_fail(c, GAD_BAD_EXPRESSION, d->l.n->column,
+                      d->is_sized
+                          ? "choice: more numbers are taken than there are, without replacement"
+                          : "choice: without replacement, write size=... too");
     error_expected(c->error, "a size of at most %s", scalar_format(n, text));
     error_found(c->error, "%s", d->is_sized ? scalar_format(n_taken, text) : "no size");
     return r;

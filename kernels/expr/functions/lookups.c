@@ -10,7 +10,13 @@
  *
  * Called by rules.c, and for take by integers.c and histograms.c.
  */
-#include "kernels/expr/internal.h"
+#include "kernels/expr/functions/functions.h"
+#include "kernels/expr/rules/lower.h"
+#include "kernels/expr/rules/rules.h"
+#include "kernels/expr/schedule/build.h"
+#include "kernels/expr/schedule/schedule.h"
+#include "kernels/expr/text/literals.h"
+#include "kernels/expr/text/scalar.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -27,8 +33,8 @@ int lookups_length(struct compiler *c, const struct ast_node *n, uint16_t node, 
         return 0;
     }
     array_format_shape(shape->ndim, shape->dims, text, sizeof(text));
-    int r = fail(c, GAD_BAD_SHAPE, n->column, "%s: '%s' must have one axis, not shape %s",
-                 op_info((enum op)n->op)->name, name, text);
+    int r = compiler_fail(c, GAD_BAD_SHAPE, n->column, "%s: '%s' must have one axis, not shape %s",
+                          op_info((enum op)n->op)->name, name, text);
     error_expected(c->error, "one axis");
     error_found(c->error, "%s", text);
     return r;
@@ -68,8 +74,9 @@ static int not_supported(struct compiler *c, const struct ast_node *n, const cha
     const struct ast_node *given = literals_find(c, n, keyword);
     if (given == NULL)
         return 0;
-    int r = fail(c, GAD_BAD_EXPRESSION, given->column, "%s: '%s' can only be None here; %s",
-                 op_info((enum op)n->op)->name, keyword, instead);
+    int r =
+        compiler_fail(c, GAD_BAD_EXPRESSION, given->column, "%s: '%s' can only be None here; %s",
+                      op_info((enum op)n->op)->name, keyword, instead);
     error_expected(c->error, "None");
     return r;
 }
@@ -250,8 +257,8 @@ static int no_axis(struct compiler *c, const struct ast_node *n)
     int r = given != NULL ? literals_integer(c, n, "axis", &axis) : 0;
     if (r != 0 || given == NULL || axis == 0 || axis == -1)
         return r;
-    r = fail(c, GAD_BAD_SHAPE, given->column, "take: axis %s of an array of one axis",
-             scalar_format(axis, text));
+    r = compiler_fail(c, GAD_BAD_SHAPE, given->column, "take: axis %s of an array of one axis",
+                      scalar_format(axis, text));
     error_expected(c->error, "0 or -1");
     error_found(c->error, "%s", text);
     return r;
@@ -262,7 +269,7 @@ static int take_of_none(struct lower *l, uint16_t a, uint16_t indices, struct va
     const struct node *n = &l->c->graph.nodes[indices];
     if (l->c->graph.shapes[n->shape].n_elements == 0)
         return lower_finish(l, zeros(l, indices, types_of_node(l->c, a)), ret);
-    int r = fail(l->c, GAD_BAD_INDEX, l->n->column, "take: there is nothing to take from");
+    int r = compiler_fail(l->c, GAD_BAD_INDEX, l->n->column, "take: there is nothing to take from");
     error_expected(l->c->error, "an array with elements, or no indices");
     error_found(l->c->error, "shape (0,)");
     return r;

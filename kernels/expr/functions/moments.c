@@ -12,6 +12,9 @@
  * Called by reductions.c.
  */
 #include "kernels/expr/functions/reductions.h"
+#include "kernels/expr/rules/lower.h"
+#include "kernels/expr/rules/rules.h"
+#include "kernels/expr/text/literals.h"
 
 #include <math.h>
 

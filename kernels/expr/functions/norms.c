@@ -12,6 +12,9 @@
  * Called by reductions.c.
  */
 #include "kernels/expr/functions/reductions.h"
+#include "kernels/expr/rules/lower.h"
+#include "kernels/expr/rules/rules.h"
+#include "kernels/expr/text/literals.h"
 
 #include <math.h>
 
@@ -25,8 +28,8 @@ static uint16_t number(struct reduce *k, double value)
 static int bad_order(struct reduce *k, double ord, const char *why, const char *wanted)
 {
     const struct ast_node *given = literals_find(k->l.c, k->l.n, "ord");
-    int r = fail(k->l.c, GAD_BAD_EXPRESSION, given != NULL ? given->column : k->l.n->column,
-                 "norm: %s", why);
+    int r = compiler_fail(k->l.c, GAD_BAD_EXPRESSION,
+                          given != NULL ? given->column : k->l.n->column, "norm: %s", why);
     error_expected(k->l.c->error, "%s", wanted);
     if (ord != 0)
         error_found(k->l.c->error, "ord=%g", ord);
@@ -154,7 +157,8 @@ static int read_factor(struct reduce *k, const struct ast_node *given, enum dtyp
     *ret_x = lower_where(&k->l, is_in, *ret_x, lower_float(&k->l, d, -INFINITY));
     if (k->l.r != 0 || c->graph.nodes[*ret_x].shape == shape)
         return k->l.r;
-    int r = fail(c, GAD_BAD_SHAPE, given->column, "logsumexp: 'b' does not broadcast to the array");
+    int r = compiler_fail(c, GAD_BAD_SHAPE, given->column,
+                          "logsumexp: 'b' does not broadcast to the array");
     error_expected(c->error, "a shape that broadcasts to the array's");
     return r;
 }

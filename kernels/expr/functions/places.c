@@ -12,6 +12,8 @@
  * Called by selection.c for the ranks, and by quantiles.c for the weights.
  */
 #include "kernels/expr/functions/quantiles.h"
+#include "kernels/expr/rules/lower.h"
+#include "kernels/expr/text/literals.h"
 
 int places_method(struct compiler *c, const struct ast_node *n, enum quantile_method *ret)
 {

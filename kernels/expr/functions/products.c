@@ -12,16 +12,18 @@
  *
  * Called by rules.c; product_passes.c asks for the extents again.
  */
-#include "kernels/expr/internal.h"
+#include "kernels/expr/functions/functions.h"
+#include "kernels/expr/rules/rules.h"
+#include "kernels/expr/schedule/build.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 static int no_axes(struct compiler *c, const struct ast_node *n, unsigned operand)
 {
-    int r = fail(c, GAD_BAD_SHAPE, types_child_column(c, n, operand),
-                 "matmul: the %s operand has no axes; numbers are multiplied with *",
-                 operand == 0 ? "left" : "right");
+    int r = compiler_fail(c, GAD_BAD_SHAPE, types_child_column(c, n, operand),
+                          "matmul: the %s operand has no axes; numbers are multiplied with *",
+                          operand == 0 ? "left" : "right");
     error_expected(c->error, "one axis or more");
     error_found(c->error, "()");
     return r;
@@ -49,7 +51,7 @@ static int bad_shapes(struct compiler *c, uint32_t column, const char *what,
     char a[96], b[96];
     array_format_shape(left->ndim, left->dims, a, sizeof(a));
     array_format_shape(right->ndim, right->dims, b, sizeof(b));
-    int r = fail(c, GAD_BAD_SHAPE, column, "matmul: %s: %s @ %s", what, a, b);
+    int r = compiler_fail(c, GAD_BAD_SHAPE, column, "matmul: %s: %s @ %s", what, a, b);
     error_found(c->error, "%.50s @ %.50s", a, b);
     return r;
 }

@@ -15,6 +15,10 @@
  * Called by reductions.c.
  */
 #include "kernels/expr/functions/quantiles.h"
+#include "kernels/expr/rules/lower.h"
+#include "kernels/expr/rules/rules.h"
+#include "kernels/expr/schedule/build.h"
+#include "kernels/expr/text/scalar.h"
 
 #include <math.h>
 
@@ -61,8 +65,8 @@ static bool is_percentile(const struct quantiles *s)
 static int unknown_q(struct quantiles *s, const struct ast_node *given, const char *found)
 {
     static const char wanted[] = "a number, or a list of numbers,";
-    int r = fail(s->k->l.c, GAD_BAD_EXPRESSION, given->column,
-                 "%s: 'q' must be %s that is known here", name_of(s), wanted);
+    int r = compiler_fail(s->k->l.c, GAD_BAD_EXPRESSION, given->column,
+                          "%s: 'q' must be %s that is known here", name_of(s), wanted);
     error_expected(s->k->l.c->error, "%s", wanted);
     error_found(s->k->l.c->error, "%s", found);
     return r;
@@ -71,8 +75,8 @@ static int unknown_q(struct quantiles *s, const struct ast_node *given, const ch
 static int bad_q(struct quantiles *s, const struct ast_node *given, double found)
 {
     int most = is_percentile(s) ? 100 : 1;
-    int r = fail(s->k->l.c, GAD_BAD_EXPRESSION, given->column,
-                 "%s: 'q' must be in the range 0 to %d, not %g", name_of(s), most, found);
+    int r = compiler_fail(s->k->l.c, GAD_BAD_EXPRESSION, given->column,
+                          "%s: 'q' must be in the range 0 to %d, not %g", name_of(s), most, found);
     error_expected(s->k->l.c->error, "0 to %d", most);
     error_found(s->k->l.c->error, "%g", found);
     return r;
@@ -103,9 +107,10 @@ static int read_number(struct quantiles *s, const struct ast_node *given)
 
 static int bad_count(struct quantiles *s, const struct ast_node *given)
 {
-    int r = fail(s->k->l.c, given->n_children == 0 ? GAD_BAD_EXPRESSION : GAD_LIMIT_EXCEEDED,
-                 given->column, "%s: a list of %u quantiles; there can be 1 to %u in a call",
-                 name_of(s), given->n_children, QUANTILES_MAX);
+    int r =
+        compiler_fail(s->k->l.c, given->n_children == 0 ? GAD_BAD_EXPRESSION : GAD_LIMIT_EXCEEDED,
+                      given->column, "%s: a list of %u quantiles; there can be 1 to %u in a call",
+                      name_of(s), given->n_children, QUANTILES_MAX);
     error_expected(s->k->l.c->error, "1 to %u", QUANTILES_MAX);
     error_found(s->k->l.c->error, "%u", given->n_children);
     return r;
@@ -325,8 +330,8 @@ static uint16_t stack(struct quantiles *s, const uint16_t *values)
     for (int i = 1; i < ndim; i++)
         dims[i] = shape->dims[i - 1];
     if (ndim > ARRAY_MAX_NDIM) {
-        l->r = fail(c, GAD_LIMIT_EXCEEDED, l->n->column, "%s: more than %d axes with those of q",
-                    name_of(s), ARRAY_MAX_NDIM);
+        l->r = compiler_fail(c, GAD_LIMIT_EXCEEDED, l->n->column,
+                             "%s: more than %d axes with those of q", name_of(s), ARRAY_MAX_NDIM);
         error_expected(c->error, "at most %d", ARRAY_MAX_NDIM);
         return node;
     }

@@ -12,6 +12,12 @@
  * Called by rules.c; integers.c has those of integers.
  */
 #include "kernels/expr/functions/random.h"
+#include "kernels/expr/rules/lower.h"
+#include "kernels/expr/rules/rules.h"
+#include "kernels/expr/schedule/build.h"
+#include "kernels/expr/text/keywords.h"
+#include "kernels/expr/text/literals.h"
+#include "kernels/expr/text/scalar.h"
 
 #include <math.h>
 #include <string.h>
@@ -20,8 +26,8 @@ int random_refuse(struct draw *d, uint32_t column, const char *name, const char 
                   double found)
 {
     struct compiler *c = d->l.c;
-    int r = fail(c, GAD_BAD_EXPRESSION, column, "%s: '%s' must be %s, not %g",
-                 op_info((enum op)d->l.n->op)->name, name, wanted, found);
+    int r = compiler_fail(c, GAD_BAD_EXPRESSION, column, "%s: '%s' must be %s, not %g",
+                          op_info((enum op)d->l.n->op)->name, name, wanted, found);
     error_expected(c->error, "%s", wanted);
     error_found(c->error, "%g", found);
     return r;
@@ -36,9 +42,9 @@ static int read_seed(struct draw *d)
         return r;
     if (seed < 0 || seed > UINT64_MAX) {
         char text[64];
-        r = fail(c, GAD_BAD_EXPRESSION, literals_find(c, d->l.n, "seed")->column,
-                 "%s: 'seed' must be an integer of 64 bits without a sign",
-                 op_info((enum op)d->l.n->op)->name);
+        r = compiler_fail(c, GAD_BAD_EXPRESSION, literals_find(c, d->l.n, "seed")->column,
+                          "%s: 'seed' must be an integer of 64 bits without a sign",
+                          op_info((enum op)d->l.n->op)->name);
         error_expected(c->error, "0 to 18446744073709551615");
         error_found(c->error, "%s", scalar_format(seed, text));
         return r;
@@ -62,8 +68,8 @@ static int read_size(struct draw *d)
     int r = literals_integers(c, d->l.n, "size", given, &n, &is_tuple);
     for (unsigned i = 0; r == 0 && i < n; i++) {
         if (given[i] < 0 || given[i] > INT64_MAX) {
-            r = fail(c, GAD_BAD_SHAPE, column, "%s: 'size' has an axis of length %s",
-                     op_info(op)->name, scalar_format(given[i], text));
+            r = compiler_fail(c, GAD_BAD_SHAPE, column, "%s: 'size' has an axis of length %s",
+                              op_info(op)->name, scalar_format(given[i], text));
             error_expected(c->error, "lengths of 0 and more");
             error_found(c->error, "%s", text);
             return r;

@@ -1,7 +1,7 @@
 /* What the rules of random numbers share: the call, and its bits. */
 #pragma once
 
-#include "kernels/expr/internal.h"
+#include "kernels/expr/rules/lower.h"
 
 struct draw {
     struct lower l;

@@ -9,6 +9,12 @@
  * Called by reductions.c, moments.c and norms.c.
  */
 #include "kernels/expr/functions/reductions.h"
+#include "kernels/expr/rules/lower.h"
+#include "kernels/expr/rules/rules.h"
+#include "kernels/expr/schedule/build.h"
+#include "kernels/expr/text/keywords.h"
+#include "kernels/expr/text/literals.h"
+#include "kernels/expr/text/scalar.h"
 
 #include "proto/util.h"
 
@@ -46,8 +52,8 @@ static int bad_axis(struct reduce *k, uint32_t column, __int128 axis)
     char text[96], number[64];
     struct compiler *c = k->l.c;
     array_format_shape(shape->ndim, shape->dims, text, sizeof(text));
-    int r = fail(c, GAD_BAD_SHAPE, column, "%s: axis %s is out of range for shape %s",
-                 op_info((enum op)k->l.n->op)->name, scalar_format(axis, number), text);
+    int r = compiler_fail(c, GAD_BAD_SHAPE, column, "%s: axis %s is out of range for shape %s",
+                          op_info((enum op)k->l.n->op)->name, scalar_format(axis, number), text);
     if (shape->ndim > 0)
         error_expected(c->error, "%d to %d", -shape->ndim, shape->ndim - 1);
     else
@@ -58,8 +64,8 @@ static int bad_axis(struct reduce *k, uint32_t column, __int128 axis)
 
 static int axis_twice(struct reduce *k, uint32_t column, int axis)
 {
-    int r = fail(k->l.c, GAD_BAD_SHAPE, column, "%s: axis %d is given twice",
-                 op_info((enum op)k->l.n->op)->name, axis);
+    int r = compiler_fail(k->l.c, GAD_BAD_SHAPE, column, "%s: axis %d is given twice",
+                          op_info((enum op)k->l.n->op)->name, axis);
     error_expected(k->l.c->error, "each axis once");
     error_found(k->l.c->error, "%d twice", axis);
     return r;
@@ -95,8 +101,9 @@ static int read_axes(struct reduce *k)
 
 static int bad_mask_dtype(struct reduce *k, uint32_t column, enum dtype found)
 {
-    int r = fail(k->l.c, GAD_BAD_DTYPE, column, "%s: 'where' must be bool, not %s; write x != 0",
-                 op_info((enum op)k->l.n->op)->name, dtype_name(found));
+    int r = compiler_fail(k->l.c, GAD_BAD_DTYPE, column,
+                          "%s: 'where' must be bool, not %s; write x != 0",
+                          op_info((enum op)k->l.n->op)->name, dtype_name(found));
     error_expected(k->l.c->error, "bool");
     error_found(k->l.c->error, "%s", dtype_name(found));
     return r;
@@ -114,8 +121,9 @@ static int check_mask_shape(struct reduce *k, uint32_t column)
     char a[96], b[96];
     array_format_shape(source_shape(k)->ndim, source_shape(k)->dims, a, sizeof(a));
     array_format_shape(mask->ndim, mask->dims, b, sizeof(b));
-    int r = fail(c, GAD_BAD_SHAPE, column, "%s: 'where' of shape %s does not broadcast to %s",
-                 op_info((enum op)k->l.n->op)->name, b, a);
+    int r =
+        compiler_fail(c, GAD_BAD_SHAPE, column, "%s: 'where' of shape %s does not broadcast to %s",
+                      op_info((enum op)k->l.n->op)->name, b, a);
     error_expected(c->error, "%s", a);
     error_found(c->error, "%s", b);
     return r;
@@ -338,9 +346,9 @@ int reduce_check_not_empty(struct reduce *k)
         return 0;
     char text[96];
     array_format_shape(shape->ndim, shape->dims, text, sizeof(text));
-    int r = fail(c, GAD_BAD_SHAPE, k->l.n->column,
-                 "zero-size array to reduction operation %s which has no identity",
-                 op_info((enum op)k->l.n->op)->name);
+    int r = compiler_fail(c, GAD_BAD_SHAPE, k->l.n->column,
+                          "zero-size array to reduction operation %s which has no identity",
+                          op_info((enum op)k->l.n->op)->name);
     error_expected(c->error, "at least one element");
     error_found(c->error, "%s", text);
     return r;

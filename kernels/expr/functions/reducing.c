@@ -8,7 +8,7 @@
  *
  * Called by the rules of reductions and counts; graph.c has all other nodes.
  */
-#include "kernels/expr/internal.h"
+#include "kernels/expr/schedule/build.h"
 
 #include <string.h>
 
@@ -19,9 +19,10 @@ bool graph_is_lookup(enum op op)
 
 int graph_used_scan(struct compiler *c, uint32_t column, enum op op)
 {
-    int r = fail(c, GAD_BAD_EXPRESSION, column,
-                 "%s can only be a whole output: store it, then compute with what is stored",
-                 op_info(op)->name);
+    int r =
+        compiler_fail(c, GAD_BAD_EXPRESSION, column,
+                      "%s can only be a whole output: store it, then compute with what is stored",
+                      op_info(op)->name);
     error_expected(c->error, "an output %s(...) and nothing around it; dtype=... is its argument",
                    op_info(op)->name);
     error_found(c->error, "%s(...) in an expression", op_info(op)->name);
@@ -30,7 +31,8 @@ int graph_used_scan(struct compiler *c, uint32_t column, enum op op)
 
 static int too_many_axes(struct compiler *c)
 {
-    int r = fail(c, GAD_LIMIT_EXCEEDED, 0, "counts have one axis more, which is one too many");
+    int r =
+        compiler_fail(c, GAD_LIMIT_EXCEEDED, 0, "counts have one axis more, which is one too many");
     error_expected(c->error, "at most %d axes", ARRAY_MAX_NDIM);
     error_found(c->error, "%d", ARRAY_MAX_NDIM + 1);
     return r;

@@ -13,6 +13,11 @@
  * Called by rules.c.
  */
 #include "kernels/expr/functions/quantiles.h"
+#include "kernels/expr/rules/lower.h"
+#include "kernels/expr/rules/rules.h"
+#include "kernels/expr/schedule/build.h"
+#include "kernels/expr/text/literals.h"
+#include "kernels/expr/text/scalar.h"
 
 #include <math.h>
 
@@ -38,8 +43,9 @@ static uint16_t initial_node(struct reduce *k, const struct ast_node *initial, e
     if (v->kind == VALUE_NODE) {
         const struct node *given = &c->graph.nodes[v->node];
         if (c->graph.shapes[given->shape].ndim > 0 || given->is_free) {
-            k->l.r = fail(c, GAD_BAD_SHAPE, initial->column, "%s: 'initial' must be one number",
-                          op_info((enum op)k->l.n->op)->name);
+            k->l.r =
+                compiler_fail(c, GAD_BAD_SHAPE, initial->column, "%s: 'initial' must be one number",
+                              op_info((enum op)k->l.n->op)->name);
             error_expected(c->error, "a number");
             error_found(c->error, "an array");
             return node;
@@ -117,9 +123,9 @@ static int type_sum(struct reduce *k, struct value *ret)
 
 static int needs_initial(struct reduce *k)
 {
-    int r = fail(k->l.c, GAD_BAD_EXPRESSION, k->l.n->column,
-                 "%s has no identity: with 'where', write 'initial' too",
-                 op_info((enum op)k->l.n->op)->name);
+    int r = compiler_fail(k->l.c, GAD_BAD_EXPRESSION, k->l.n->column,
+                          "%s has no identity: with 'where', write 'initial' too",
+                          op_info((enum op)k->l.n->op)->name);
     error_expected(k->l.c->error, "initial=...");
     error_found(k->l.c->error, "where without initial");
     return r;
@@ -191,9 +197,9 @@ static int type_argument(struct reduce *k, struct value *ret)
 {
     const struct ast_node *axis = literals_find(k->l.c, k->l.n, "axis");
     if (axis != NULL && axis->kind == AST_TUPLE) {
-        int r = fail(k->l.c, GAD_BAD_EXPRESSION, axis->column,
-                     "%s: 'axis' must be one integer, or None for all axes",
-                     op_info((enum op)k->l.n->op)->name);
+        int r = compiler_fail(k->l.c, GAD_BAD_EXPRESSION, axis->column,
+                              "%s: 'axis' must be one integer, or None for all axes",
+                              op_info((enum op)k->l.n->op)->name);
         error_expected(k->l.c->error, "an integer");
         error_found(k->l.c->error, "a tuple");
         return r;

@@ -1,7 +1,7 @@
 /* What the rules of reductions share: the call, and the steps that they are written with. */
 #pragma once
 
-#include "kernels/expr/internal.h"
+#include "kernels/expr/rules/lower.h"
 
 /* One call, with what its arguments say. */
 struct reduce {

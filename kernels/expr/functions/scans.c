@@ -7,7 +7,13 @@
  *
  * Called by rules.c, and by types.c for outputs that are there.
  */
+#include "kernels/expr/functions/functions.h"
 #include "kernels/expr/functions/reductions.h"
+#include "kernels/expr/rules/lower.h"
+#include "kernels/expr/rules/rules.h"
+#include "kernels/expr/schedule/build.h"
+#include "kernels/expr/text/literals.h"
+#include "kernels/expr/text/scalar.h"
 
 static enum dtype wide(enum dtype d)
 {
@@ -24,13 +30,15 @@ static int bad_axis(struct compiler *c, const struct ast_node *n, const struct a
     int r;
     array_format_shape(shape->ndim, shape->dims, text, sizeof(text));
     if (given == NULL)
-        r = fail(c, GAD_BAD_EXPRESSION, n->column,
-                 "%s: an array of shape %s has no one axis; write axis=...", name, text);
+        r = compiler_fail(c, GAD_BAD_EXPRESSION, n->column,
+                          "%s: an array of shape %s has no one axis; write axis=...", name, text);
     else if (is_tuple)
-        r = fail(c, GAD_BAD_EXPRESSION, given->column, "%s: 'axis' must be one integer", name);
+        r = compiler_fail(c, GAD_BAD_EXPRESSION, given->column, "%s: 'axis' must be one integer",
+                          name);
     else
-        r = fail(c, GAD_BAD_SHAPE, given->column, "%s: axis %s is out of range for shape %s", name,
-                 scalar_format(axis, number), text);
+        r = compiler_fail(c, GAD_BAD_SHAPE, given->column,
+                          "%s: axis %s is out of range for shape %s", name,
+                          scalar_format(axis, number), text);
     if (is_tuple)
         error_expected(c->error, "an integer");
     else
@@ -124,8 +132,9 @@ int scans_fit(struct compiler *c, uint16_t scan, enum dtype to, uint16_t *ret)
     if (fits((enum dtype)n->compute, own, to))
         return graph_scan(c, (enum op)n->op, (enum dtype)n->compute, to, n->src[0],
                           __builtin_ctz(n->reduced_axes), ret);
-    int r = fail(c, GAD_BAD_DTYPE, 0, "%s of %s cannot be stored as %s; write dtype=%s",
-                 op_info((enum op)n->op)->name, dtype_name(own), dtype_name(to), dtype_name(to));
+    int r = compiler_fail(c, GAD_BAD_DTYPE, 0, "%s of %s cannot be stored as %s; write dtype=%s",
+                          op_info((enum op)n->op)->name, dtype_name(own), dtype_name(to),
+                          dtype_name(to));
     error_expected(c->error, "%s", dtype_name(own));
     error_found(c->error, "%s", dtype_name(to));
     return r;

@@ -32,6 +32,9 @@
  * Called by quantiles.c.
  */
 #include "kernels/expr/functions/quantiles.h"
+#include "kernels/expr/rules/lower.h"
+#include "kernels/expr/rules/rules.h"
+#include "kernels/expr/schedule/build.h"
 #include "proto/util.h"
 
 #define FEW_ELEMENTS 8

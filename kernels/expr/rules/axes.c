@@ -13,7 +13,9 @@
  * The check is made where the shape is known: for an output by types.c, for what is reduced by
  * reduce.c, with its mask. Then each pass that evaluates an index has its axis.
  */
-#include "kernels/expr/internal.h"
+#include "kernels/expr/rules/rules.h"
+#include "kernels/expr/schedule/build.h"
+#include "kernels/expr/text/scalar.h"
 
 int axes_apply(struct compiler *c, const struct ast_node *n, const struct value *args,
                struct value *ret)
@@ -21,15 +23,16 @@ int axes_apply(struct compiler *c, const struct ast_node *n, const struct value 
     uint16_t node;
     const struct value *axis = &args[0];
     if (axis->kind != VALUE_INTEGER) {
-        int r = fail(c, GAD_BAD_EXPRESSION, n->column,
-                     "index: the axis must be an integer that is known here, as in index(0)");
+        int r =
+            compiler_fail(c, GAD_BAD_EXPRESSION, n->column,
+                          "index: the axis must be an integer that is known here, as in index(0)");
         error_expected(c->error, "an integer");
         error_found(c->error, "%s", axis->kind == VALUE_NODE ? "an array" : "another number");
         return r;
     }
     if (axis->integer < -ARRAY_MAX_NDIM || axis->integer >= ARRAY_MAX_NDIM) {
-        int r =
-            fail(c, GAD_BAD_SHAPE, n->column, "index: arrays have at most %d axes", ARRAY_MAX_NDIM);
+        int r = compiler_fail(c, GAD_BAD_SHAPE, n->column, "index: arrays have at most %d axes",
+                              ARRAY_MAX_NDIM);
         error_expected(c->error, "%d to %d", -ARRAY_MAX_NDIM, ARRAY_MAX_NDIM - 1);
         char text[64];
         error_found(c->error, "%s", scalar_format(axis->integer, text));
@@ -42,10 +45,11 @@ int axes_apply(struct compiler *c, const struct ast_node *n, const struct value 
 
 static int no_shape(struct compiler *c, uint32_t column, int axis)
 {
-    int r = fail(c, GAD_BAD_SHAPE, column,
-                 "index(%d): there is no array that gives the shape; one must take part, or the "
-                 "output be there",
-                 axis);
+    int r = compiler_fail(
+        c, GAD_BAD_SHAPE, column,
+        "index(%d): there is no array that gives the shape; one must take part, or the "
+        "output be there",
+        axis);
     error_expected(c->error, "an array that gives the shape");
     error_found(c->error, "numbers alone");
     return r;
@@ -53,9 +57,10 @@ static int no_shape(struct compiler *c, uint32_t column, int axis)
 
 static int no_size(struct compiler *c)
 {
-    int r = fail(c, GAD_BAD_SHAPE, c->random_column,
-                 "random numbers of no shape: write size=(...), or let an array take part, or the "
-                 "output be there");
+    int r = compiler_fail(
+        c, GAD_BAD_SHAPE, c->random_column,
+        "random numbers of no shape: write size=(...), or let an array take part, or the "
+        "output be there");
     error_expected(c->error, "size=(...), or an array that gives the shape");
     error_found(c->error, "numbers alone");
     return r;
@@ -68,10 +73,11 @@ static int other_size(struct compiler *c, uint16_t sized, const struct shape *sh
     if (sized != SIZED_DIFFERENTLY)
         array_format_shape(c->graph.shapes[sized].ndim, c->graph.shapes[sized].dims, own,
                            sizeof(own));
-    int r = fail(c, GAD_BAD_SHAPE, c->random_column,
-                 "random numbers of size %s would repeat in an array of shape %s; leave 'size' out "
-                 "for one of each element",
-                 own, text);
+    int r = compiler_fail(
+        c, GAD_BAD_SHAPE, c->random_column,
+        "random numbers of size %s would repeat in an array of shape %s; leave 'size' out "
+        "for one of each element",
+        own, text);
     error_expected(c->error, "size=%s", text);
     error_found(c->error, "%s", own);
     return r;
@@ -99,9 +105,9 @@ int axes_check(struct compiler *c, uint16_t node, const struct shape *shape)
             return no_shape(c, c->axis_columns[at], axis);
         char text[96];
         array_format_shape(shape->ndim, shape->dims, text, sizeof(text));
-        int r = fail(c, GAD_BAD_SHAPE, c->axis_columns[at],
-                     "index(%d): the array that is computed has %d ax%s, shape %s", axis,
-                     shape->ndim, shape->ndim == 1 ? "is" : "es", text);
+        int r = compiler_fail(c, GAD_BAD_SHAPE, c->axis_columns[at],
+                              "index(%d): the array that is computed has %d ax%s, shape %s", axis,
+                              shape->ndim, shape->ndim == 1 ? "is" : "es", text);
         if (shape->ndim > 0)
             error_expected(c->error, "%d to %d", -shape->ndim, shape->ndim - 1);
         else

@@ -3,7 +3,8 @@
  *
  * Called by rules.c.
  */
-#include "kernels/expr/internal.h"
+#include "kernels/expr/rules/lower.h"
+#include "kernels/expr/rules/rules.h"
 
 static enum dtype compute_dtype(const struct compiler *c, const struct ast_node *n,
                                 const struct value *args)

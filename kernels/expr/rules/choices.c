@@ -6,7 +6,9 @@
  *
  * Called by rules.c.
  */
-#include "kernels/expr/internal.h"
+#include "kernels/expr/rules/rules.h"
+#include "kernels/expr/schedule/build.h"
+#include "kernels/expr/text/scalar.h"
 
 int choices_where(struct compiler *c, const struct ast_node *n, const struct value *args,
                   struct value *ret)
@@ -29,8 +31,9 @@ static int check_conditions(struct compiler *c, const struct ast_node *n, unsign
         enum dtype d = types_of(c, types_child(c, n, i));
         if (d == DTYPE_BOOL)
             continue;
-        int r = fail(c, GAD_BAD_DTYPE, types_child_column(c, n, i),
-                     "select: a condition must be bool, not %s; write x != 0", dtype_name(d));
+        int r =
+            compiler_fail(c, GAD_BAD_DTYPE, types_child_column(c, n, i),
+                          "select: a condition must be bool, not %s; write x != 0", dtype_name(d));
         error_expected(c->error, "bool");
         error_found(c->error, "%s", dtype_name(d));
         return r;
@@ -86,8 +89,8 @@ static int find_limits(struct compiler *c, const struct ast_node *n, unsigned *r
     *ret_upper = is_new ? 4 : 2;
     if (!is_old || !is_new)
         return 0;
-    int r = fail(c, GAD_BAD_EXPRESSION, n->column,
-                 "clip takes a_min and a_max, or min and max, not both");
+    int r = compiler_fail(c, GAD_BAD_EXPRESSION, n->column,
+                          "clip takes a_min and a_max, or min and max, not both");
     error_expected(c->error, "two limits");
     return r;
 }

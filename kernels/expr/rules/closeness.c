@@ -9,7 +9,10 @@
  *
  * Called by rules.c.
  */
-#include "kernels/expr/internal.h"
+#include "kernels/expr/rules/lower.h"
+#include "kernels/expr/rules/rules.h"
+#include "kernels/expr/schedule/build.h"
+#include "kernels/expr/text/scalar.h"
 
 #include <float.h>
 #include <math.h>
@@ -23,9 +26,9 @@ static int find_option(struct compiler *c, const struct ast_node *n, unsigned ch
     if (v == NULL)
         return 0;
     if (v->kind == VALUE_NODE) {
-        int r =
-            fail(c, GAD_BAD_EXPRESSION, types_child_column(c, n, child),
-                 "%s: '%s' must be True or False, known here", op_info((enum op)n->op)->name, name);
+        int r = compiler_fail(c, GAD_BAD_EXPRESSION, types_child_column(c, n, child),
+                              "%s: '%s' must be True or False, known here",
+                              op_info((enum op)n->op)->name, name);
         error_expected(c->error, "True or False");
         error_found(c->error, "an array");
         return r;
@@ -135,8 +138,9 @@ static uint16_t replace(struct lower *l, enum op predicate, uint16_t x, unsigned
     char text[96], found_text[96];
     array_format_shape(shape->ndim, shape->dims, text, sizeof(text));
     array_format_shape(found->ndim, found->dims, found_text, sizeof(found_text));
-    l->r = fail(c, GAD_BAD_SHAPE, types_child_column(c, l->n, child),
-                "nan_to_num: a replacement of shape %s does not fit into %s", found_text, text);
+    l->r = compiler_fail(c, GAD_BAD_SHAPE, types_child_column(c, l->n, child),
+                         "nan_to_num: a replacement of shape %s does not fit into %s", found_text,
+                         text);
     error_expected(c->error, "%s", text);
     error_found(c->error, "%s", found_text);
     return node;

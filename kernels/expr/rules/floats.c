@@ -9,7 +9,9 @@
  * round and sinc are NumPy's own sequences of operations, so that they give its results to the bit.
  * Called by rules.c.
  */
-#include "kernels/expr/internal.h"
+#include "kernels/expr/rules/lower.h"
+#include "kernels/expr/rules/rules.h"
+#include "kernels/expr/schedule/build.h"
 
 #include <float.h>
 #include <limits.h>
@@ -123,8 +125,8 @@ static int find_decimals(struct compiler *c, const struct ast_node *n, int *ret)
         *ret = (int)v->integer;
         return 0;
     }
-    int r = fail(c, GAD_BAD_EXPRESSION, types_child_column(c, n, 1),
-                 "round: 'decimals' must be an integer of 32 bits that is known here");
+    int r = compiler_fail(c, GAD_BAD_EXPRESSION, types_child_column(c, n, 1),
+                          "round: 'decimals' must be an integer of 32 bits that is known here");
     error_expected(c->error, "an integer");
     error_found(c->error, "%s", v->kind == VALUE_NODE ? "an array" : "another number");
     return r;

@@ -6,7 +6,9 @@
  *
  * Called by the files of rules.
  */
-#include "kernels/expr/internal.h"
+#include "kernels/expr/rules/lower.h"
+#include "kernels/expr/rules/rules.h"
+#include "kernels/expr/schedule/build.h"
 
 uint16_t lower_value(struct lower *l, const struct value *v, enum dtype dtype)
 {

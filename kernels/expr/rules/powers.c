@@ -6,7 +6,9 @@
  *
  * Called by rules.c.
  */
-#include "kernels/expr/internal.h"
+#include "kernels/expr/rules/lower.h"
+#include "kernels/expr/rules/rules.h"
+#include "kernels/expr/text/scalar.h"
 
 /* x to an exponent that is known now and has a short way; OP_COUNT: there is none. */
 static enum op power_shortcut(enum dtype d, double exponent, bool is_array)
@@ -33,8 +35,9 @@ static int known_power(struct compiler *c, const struct ast_node *n, enum dtype 
     if (exponent == 1)
         return types_set_node(base, ret);
     if (dtype_is_signed(d) && exponent < 0 && shape->n_elements > 0)
-        return fail(c, GAD_NEGATIVE_POWER, n->column,
-                    "integers to negative integer powers are not allowed, write x ** -1.0");
+        return compiler_fail(
+            c, GAD_NEGATIVE_POWER, n->column,
+            "integers to negative integer powers are not allowed, write x ** -1.0");
     struct lower l = {c, n, 0};
     switch (power_shortcut(d, exponent, shape->ndim > 0 || node->is_free)) {
     case OP_SQUARE: base = lower_unary(&l, OP_SQUARE, base); break;

@@ -9,12 +9,15 @@
  * Arithmetic, comparisons and casts are here, the others in the files of their kind.
  * Called by types.c for each operation of which an argument has a dtype, and for each function.
  */
-#include "kernels/expr/internal.h"
+#include "kernels/expr/rules/lower.h"
+#include "kernels/expr/rules/rules.h"
+#include "kernels/expr/schedule/build.h"
+#include "kernels/expr/text/scalar.h"
 
 int rules_bad_dtype(struct compiler *c, const struct ast_node *n, enum dtype found,
                     const char *wanted, const char *why)
 {
-    int r = fail(c, GAD_BAD_DTYPE, n->column, "%s %s", op_info((enum op)n->op)->name, why);
+    int r = compiler_fail(c, GAD_BAD_DTYPE, n->column, "%s %s", op_info((enum op)n->op)->name, why);
     error_expected(c->error, "%s", wanted);
     error_found(c->error, "%s", dtype_name(found));
     return r;

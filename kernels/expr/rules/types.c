@@ -5,7 +5,10 @@
  * compute in (rules.c). Two numbers under an operator fold as in Python (scalar.c); under a
  * function they are arrays, as in NumPy: `2**-1` is 0.5, `sqrt(2)` is float64 and no longer adapts.
  */
-#include "kernels/expr/internal.h"
+#include "kernels/expr/functions/functions.h"
+#include "kernels/expr/rules/rules.h"
+#include "kernels/expr/schedule/build.h"
+#include "kernels/expr/text/scalar.h"
 
 #include <string.h>
 
@@ -126,7 +129,8 @@ static int type_plus(struct compiler *c, const struct ast_node *n, const struct 
                      struct value *ret)
 {
     if (types_of(c, arg) == DTYPE_BOOL && arg->kind == VALUE_NODE) {
-        int r = fail(c, GAD_BAD_DTYPE, n->column, "+x is not defined for bools, write int8(x)");
+        int r = compiler_fail(c, GAD_BAD_DTYPE, n->column,
+                              "+x is not defined for bools, write int8(x)");
         error_expected(c->error, "numbers");
         error_found(c->error, "bool");
         return r;
@@ -198,14 +202,15 @@ static int fit_output(struct compiler *c, const struct array *to, uint16_t *shap
         char result[96], there[96];
         array_format_shape(shape->ndim, shape->dims, result, sizeof(result));
         array_format_shape(to->ndim, to->shape, there, sizeof(there));
-        int r = fail(c, GAD_BAD_SHAPE, 0, "the result has shape %s, the output %s", result, there);
+        int r = compiler_fail(c, GAD_BAD_SHAPE, 0, "the result has shape %s, the output %s", result,
+                              there);
         error_expected(c->error, "%s", result);
         error_found(c->error, "%s", there);
         return r;
     }
     if (!dtype_can_cast_same_kind(dtype, to->dtype)) {
-        int r = fail(c, GAD_BAD_DTYPE, 0, "the result is %s, which cannot be stored as %s",
-                     dtype_name(dtype), dtype_name(to->dtype));
+        int r = compiler_fail(c, GAD_BAD_DTYPE, 0, "the result is %s, which cannot be stored as %s",
+                              dtype_name(dtype), dtype_name(to->dtype));
         error_expected(c->error, "%s", dtype_name(dtype));
         error_found(c->error, "%s", dtype_name(to->dtype));
         return r;

@@ -6,7 +6,7 @@
  *
  * Called once by compile.c, after passes.c.
  */
-#include "kernels/expr/internal.h"
+#include "kernels/expr/schedule/schedule.h"
 
 #include <string.h>
 
@@ -44,8 +44,8 @@ static int list_inputs(struct emitter *e)
         used[at] = i;
     }
     if (n_used > REQUEST_MAX_ARGS) {
-        int r =
-            fail(e->c, GAD_LIMIT_EXCEEDED, 0, "too many arguments are used plain and transposed");
+        int r = compiler_fail(e->c, GAD_LIMIT_EXCEEDED, 0,
+                              "too many arguments are used plain and transposed");
         error_expected(e->c->error, "at most %d, each of the two counted", REQUEST_MAX_ARGS);
         error_found(e->c->error, "%u", n_used);
         return r;
@@ -87,7 +87,7 @@ static int emitter_init(struct emitter *e, struct compiler *c, const struct sche
     p->checks = arena_take(&c->arena, p->n_checks * sizeof(*p->checks));
     if (p->insns == NULL || p->consts == NULL || p->inputs == NULL || p->outputs == NULL ||
         p->checks == NULL || e->stack == NULL)
-        return fail_no_memory(c);
+        return compiler_no_memory(c);
     return list_inputs(e);
 }
 
@@ -144,7 +144,7 @@ int assemble_program(struct compiler *c, const struct schedule *schedule, struct
     list_checks(&e);
     struct program *program = pack_program(&e.draft);
     if (program == NULL)
-        return fail_no_memory(c);
+        return compiler_no_memory(c);
     *ret = program;
     return 0;
 }

@@ -9,7 +9,8 @@
  *
  * Called by the rules of counts and lookups.
  */
-#include "kernels/expr/internal.h"
+#include "kernels/expr/schedule/build.h"
+#include "kernels/expr/schedule/schedule.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -36,9 +37,10 @@ static int add_check(struct compiler *c, uint16_t node, const struct program_che
     if (c->checks == NULL)
         c->checks = arena_take(&c->arena, PROGRAM_MAX_CHECKS * sizeof(*c->checks));
     if (c->checks == NULL)
-        return fail_no_memory(c);
+        return compiler_no_memory(c);
     if (c->n_checks == PROGRAM_MAX_CHECKS) {
-        int r = fail(c, GAD_LIMIT_EXCEEDED, 0, "too many operations that check their data");
+        int r =
+            compiler_fail(c, GAD_LIMIT_EXCEEDED, 0, "too many operations that check their data");
         error_expected(c->error, "at most %d", PROGRAM_MAX_CHECKS);
         return r;
     }

@@ -13,7 +13,8 @@
  *
  * Called by assemble.c, pass after pass.
  */
-#include "kernels/expr/internal.h"
+#include "kernels/expr/schedule/build.h"
+#include "kernels/expr/schedule/schedule.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -24,7 +25,8 @@ enum { STATE_NEW, STATE_DONE };
 
 static int too_many(struct emitter *e, const char *what, unsigned limit)
 {
-    int r = fail(e->c, GAD_LIMIT_EXCEEDED, 0, "the expression needs more than %u %s", limit, what);
+    int r = compiler_fail(e->c, GAD_LIMIT_EXCEEDED, 0, "the expression needs more than %u %s",
+                          limit, what);
     error_expected(e->c->error, "at most %u %s", limit, what);
     return r;
 }
@@ -371,10 +373,10 @@ static int check_results(struct emitter *e, const struct pass *pass)
         return too_many(e, "results of reductions in one pass", PASS_MAX_RESULTS);
     if (n_bytes <= PASS_MAX_TABLE_BYTES)
         return 0;
-    int r = fail(e->c, GAD_LIMIT_EXCEEDED, 0,
-                 "what is looked up in, edges of bins too, has %" PRIu64
-                 " bytes; look up in parts of it, or count in fewer bins",
-                 n_bytes);
+    int r = compiler_fail(e->c, GAD_LIMIT_EXCEEDED, 0,
+                          "what is looked up in, edges of bins too, has %" PRIu64
+                          " bytes; look up in parts of it, or count in fewer bins",
+                          n_bytes);
     error_expected(e->c->error, "at most %u bytes", PASS_MAX_TABLE_BYTES);
     error_found(e->c->error, "%" PRIu64, n_bytes);
     return r;

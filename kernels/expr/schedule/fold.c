@@ -6,7 +6,7 @@
  *
  * Called by graph.c when all sources of an operation are constants.
  */
-#include "kernels/expr/internal.h"
+#include "kernels/expr/schedule/build.h"
 
 #include <math.h>
 

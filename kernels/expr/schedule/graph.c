@@ -8,13 +8,13 @@
  * Invariants: sources have smaller indices than their users; a node's shape is the broadcast of
  * its sources' shapes but a table's. Reductions and scans are added by reducing.c.
  */
-#include "kernels/expr/internal.h"
+#include "kernels/expr/schedule/build.h"
 
 #include <string.h>
 
 static int too_many(struct compiler *c, uint32_t column, const char *what, unsigned limit)
 {
-    int r = fail(c, GAD_LIMIT_EXCEEDED, column, "too many different %s", what);
+    int r = compiler_fail(c, GAD_LIMIT_EXCEEDED, column, "too many different %s", what);
     error_expected(c->error, "at most %u", limit);
     return r;
 }
@@ -32,7 +32,7 @@ int graph_init(struct compiler *c, size_t n_chars)
     g->shapes = arena_take(&c->arena, EXPR_MAX_SHAPES * sizeof(*g->shapes));
     g->buckets = arena_take(&c->arena, n_buckets * sizeof(*g->buckets));
     if (g->nodes == NULL || g->shapes == NULL || g->buckets == NULL)
-        return fail_no_memory(c);
+        return compiler_no_memory(c);
     memset(g->buckets, 0xff, n_buckets * sizeof(*g->buckets));
     g->bucket_mask = (uint32_t)n_buckets - 1;
     g->capacity = (uint16_t)capacity;
@@ -80,7 +80,7 @@ static int shape_intern(struct compiler *c, uint32_t column, int ndim, const int
     if (!count_elements(ndim, dims, &s->n_elements)) {
         char text[96];
         array_format_shape(ndim, dims, text, sizeof(text));
-        int r = fail(c, GAD_BAD_SHAPE, column, "an array of shape %s is too large", text);
+        int r = compiler_fail(c, GAD_BAD_SHAPE, column, "an array of shape %s is too large", text);
         error_found(c->error, "%s", text);
         return r;
     }
@@ -88,7 +88,7 @@ static int shape_intern(struct compiler *c, uint32_t column, int ndim, const int
         size_t n_bytes = (size_t)ndim * sizeof(*dims);
         int64_t *copy = arena_take(&c->arena, n_bytes);
         if (copy == NULL)
-            return fail_no_memory(c);
+            return compiler_no_memory(c);
         dims = memcpy(copy, dims, n_bytes);
     }
     s->ndim = ndim;
@@ -109,8 +109,8 @@ static int fail_broadcast(struct compiler *c, uint32_t column, const struct shap
     char a_text[96], b_text[96];
     array_format_shape(a->ndim, a->dims, a_text, sizeof(a_text));
     array_format_shape(b->ndim, b->dims, b_text, sizeof(b_text));
-    int r = fail(c, GAD_BAD_SHAPE, column, "shapes %s and %s do not broadcast together", a_text,
-                 b_text);
+    int r = compiler_fail(c, GAD_BAD_SHAPE, column, "shapes %s and %s do not broadcast together",
+                          a_text, b_text);
     error_expected(c->error, "shapes that broadcast");
     error_found(c->error, "%.50s and %.50s", a_text, b_text);
     return r;
@@ -179,7 +179,7 @@ static int grow(struct compiler *c)
         capacity = EXPR_MAX_NODES;
     struct node *nodes = arena_take(&c->arena, capacity * sizeof(*nodes));
     if (nodes == NULL)
-        return fail_no_memory(c);
+        return compiler_no_memory(c);
     g->nodes = memcpy(nodes, g->nodes, g->n_nodes * sizeof(*nodes));
     g->capacity = (uint16_t)capacity;
     return 0;

@@ -12,7 +12,8 @@
  *
  * Called by graph.c for each operation.
  */
-#include "kernels/expr/internal.h"
+#include "kernels/expr/schedule/build.h"
+#include "kernels/expr/schedule/schedule.h"
 
 #include <string.h>
 

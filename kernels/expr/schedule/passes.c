@@ -24,7 +24,8 @@
  *
  * Called once for each program, between types.c and emit.c.
  */
-#include "kernels/expr/internal.h"
+#include "kernels/expr/schedule/build.h"
+#include "kernels/expr/schedule/schedule.h"
 #include "proto/util.h"
 
 #define LARGE_RESULTS (UINT64_C(128) * 1024) /* elements, for which a small pool has no room */
@@ -66,7 +67,7 @@ static int add_reduction(struct compiler *c, struct schedule *s, uint16_t index)
     unsigned most = c->request->n_outputs - s->n_scans + PROGRAM_MAX_REDUCTIONS;
     if (s->n_roots >= most) {
         blame_deepest(c);
-        int r = fail(c, GAD_LIMIT_EXCEEDED, 0, "too many reductions");
+        int r = compiler_fail(c, GAD_LIMIT_EXCEEDED, 0, "too many reductions");
         error_expected(c->error, "at most %d", PROGRAM_MAX_REDUCTIONS);
         return r;
     }
@@ -201,8 +202,9 @@ static uint16_t better_level(const struct compiler *c, const struct schedule *s,
 /* A scan stored over what another pass reads, which is stored over what the scan reads. */
 static int no_order(struct compiler *c)
 {
-    int r = fail(c, GAD_BAD_EXPRESSION, 0,
-                 "scans are stored over arrays that other outputs read, and these over theirs");
+    int r = compiler_fail(
+        c, GAD_BAD_EXPRESSION, 0,
+        "scans are stored over arrays that other outputs read, and these over theirs");
     error_expected(c->error, "outputs that can be stored one after the other");
     error_found(c->error, "outputs over each other's arguments");
     return r;
@@ -338,8 +340,9 @@ int passes_assign(struct compiler *c, struct schedule *ret)
         reduced_axes = is_store ? 0 : root->reduced_axes;
         if (ret->n_passes == PROGRAM_MAX_PASSES) {
             blame_deepest(c);
-            r = fail(c, GAD_LIMIT_EXCEEDED, 0,
-                     "the reductions need more than %d passes over the data", PROGRAM_MAX_PASSES);
+            r = compiler_fail(c, GAD_LIMIT_EXCEEDED, 0,
+                              "the reductions need more than %d passes over the data",
+                              PROGRAM_MAX_PASSES);
             error_expected(c->error, "at most %d passes", PROGRAM_MAX_PASSES);
             return r;
         }

@@ -11,7 +11,8 @@
  *
  * Called by compile.c for each output, then by it and by assemble.c for a program with a product.
  */
-#include "kernels/expr/internal.h"
+#include "kernels/expr/functions/functions.h"
+#include "kernels/expr/schedule/schedule.h"
 
 #include <string.h>
 
@@ -39,10 +40,11 @@ static uint16_t mark(struct compiler *c, uint16_t output)
 
 static int bad_transposed(struct compiler *c, uint16_t arg)
 {
-    int r = fail(c, GAD_BAD_EXPRESSION, c->transposed_columns[arg],
-                 "'%s' is transposed outside of an operand of @; store it transposed first, or "
-                 "give the argument with its strides exchanged",
-                 c->request->args[arg].name);
+    int r = compiler_fail(
+        c, GAD_BAD_EXPRESSION, c->transposed_columns[arg],
+        "'%s' is transposed outside of an operand of @; store it transposed first, or "
+        "give the argument with its strides exchanged",
+        c->request->args[arg].name);
     error_expected(c->error, "an operand of @ or matmul");
     error_found(c->error, "'%s' in another place", c->request->args[arg].name);
     return r;
@@ -51,12 +53,12 @@ static int bad_transposed(struct compiler *c, uint16_t arg)
 /* What cannot stand beside a product. */
 static int bad_company(struct compiler *c, bool is_product)
 {
-    int r =
-        fail(c, GAD_BAD_EXPRESSION, c->product_column, "matmul: %s",
-             is_product ? "there is a second matrix product; store the result of one, then use "
-                          "it in the other"
-                        : "beside a matrix product there can be no reductions, scans, counts or "
-                          "look-ups; compute them in a job of their own, before or after");
+    int r = compiler_fail(
+        c, GAD_BAD_EXPRESSION, c->product_column, "matmul: %s",
+        is_product ? "there is a second matrix product; store the result of one, then use "
+                     "it in the other"
+                   : "beside a matrix product there can be no reductions, scans, counts or "
+                     "look-ups; compute them in a job of their own, before or after");
     error_expected(c->error, "one product of elementwise expressions, in an elementwise one");
     error_found(c->error, is_product ? "two products" : "more than elementwise expressions");
     return r;
@@ -88,10 +90,11 @@ static int check_shape(struct compiler *c, uint16_t product, uint16_t output_sha
         return 0;
     array_format_shape(own->ndim, own->dims, a, sizeof(a));
     array_format_shape(whole->ndim, whole->dims, b, sizeof(b));
-    int r = fail(c, GAD_BAD_SHAPE, c->product_column,
-                 "matmul: the product has shape %s, what is computed with it %s; store the "
-                 "product, then broadcast it",
-                 a, b);
+    int r =
+        compiler_fail(c, GAD_BAD_SHAPE, c->product_column,
+                      "matmul: the product has shape %s, what is computed with it %s; store the "
+                      "product, then broadcast it",
+                      a, b);
     error_expected(c->error, "%s", a);
     error_found(c->error, "%s", b);
     return r;
@@ -106,8 +109,8 @@ int product_passes_check(struct compiler *c, unsigned index)
     if (r != 0 || product == NODE_NONE)
         return r;
     if (c->request->n_outputs > 1) {
-        r = fail(c, GAD_BAD_EXPRESSION, c->product_column,
-                 "matmul: a matrix product is the only output of its job");
+        r = compiler_fail(c, GAD_BAD_EXPRESSION, c->product_column,
+                          "matmul: a matrix product is the only output of its job");
         error_expected(c->error, "one output");
         error_found(c->error, "%u", c->request->n_outputs);
         return r;
@@ -145,7 +148,7 @@ static int find_symmetry(struct compiler *c, const struct node *product, bool *r
     uint16_t *mirror = arena_take(&c->arena, g->n_nodes * sizeof(*mirror));
     *ret = false;
     if (mirror == NULL)
-        return fail_no_memory(c);
+        return compiler_no_memory(c);
     memset(mirror, 0xff, g->n_nodes * sizeof(*mirror));
     mirror[product->src[0]] = product->src[1];
     for (unsigned i = product->src[0] + 1u; i-- > 0;) {

@@ -10,6 +10,7 @@
  *
  * Called by calls.c.
  */
+#include "kernels/expr/text/keywords.h"
 #include "kernels/expr/text/parser.h"
 
 #include "proto/op_arguments.h"
@@ -26,12 +27,13 @@ int arguments_check(struct parser *p, const struct token *name, enum op op, unsi
     const char *plural = wanted == 1 ? "" : "s", *then = keywords[0] != '\0' ? ", then " : "";
     if (wanted <= given && given <= wanted + n_keywords)
         return 0;
-    int r =
-        fail(p->c, GAD_BAD_ARITY, name->start + 1, "%.*s takes %u argument%s%s%s; %u given",
-             parser_shown_chars(name), parser_text(p, name), wanted, plural, then, keywords, given);
+    int r = compiler_fail(p->c, GAD_BAD_ARITY, name->start + 1,
+                          "%.*s takes %u argument%s%s%s; %u given", parser_shown_chars(name),
+                          parser_text(p, name), wanted, plural, then, keywords, given);
     if (keywords[0] == '\0')
-        r = fail(p->c, GAD_BAD_ARITY, name->start + 1, "%.*s takes %u argument%s, %u given",
-                 parser_shown_chars(name), parser_text(p, name), wanted, plural, given);
+        r = compiler_fail(p->c, GAD_BAD_ARITY, name->start + 1,
+                          "%.*s takes %u argument%s, %u given", parser_shown_chars(name),
+                          parser_text(p, name), wanted, plural, given);
     error_expected(p->c->error, "%u argument%s%s%s", wanted, plural, then, keywords);
     error_found(p->c->error, "%u", given);
     return r;
@@ -43,8 +45,9 @@ int arguments_require(struct parser *p, const struct call *call)
         struct keyword k = keywords_get(call->op, i);
         if (!k.is_required || call->is_given[call->n_required + i])
             continue;
-        int r = fail(p->c, GAD_BAD_ARITY, call->name->start + 1, "%s: '%.*s' must be given",
-                     op_info(call->op)->name, (int)k.n_chars, k.name);
+        int r =
+            compiler_fail(p->c, GAD_BAD_ARITY, call->name->start + 1, "%s: '%.*s' must be given",
+                          op_info(call->op)->name, (int)k.n_chars, k.name);
         error_expected(p->c->error, "%.*s=...", (int)k.n_chars, k.name);
         return r;
     }
@@ -61,19 +64,19 @@ static int unknown_keyword(struct parser *p, const struct call *call, const stru
     int shown = parser_shown_chars(name), r;
     char known[160];
     if (keywords == NULL && arguments == NULL)
-        return fail(p->c, GAD_BAD_EXPRESSION, name->start + 1,
-                    "'%.*s=' is not supported: %s has no named arguments, == compares", shown, text,
-                    call->op == OP_CAST ? "a cast" : function);
+        return compiler_fail(p->c, GAD_BAD_EXPRESSION, name->start + 1,
+                             "'%.*s=' is not supported: %s has no named arguments, == compares",
+                             shown, text, call->op == OP_CAST ? "a cast" : function);
     snprintf(known, sizeof(known), "%s%s%s", arguments != NULL ? arguments : "",
              keywords != NULL && arguments != NULL ? ", " : "", keywords != NULL ? keywords : "");
     struct keyword near = keywords_suggest(call->op, text, name->n_chars);
     if (near.n_chars > 0)
-        r = fail(p->c, GAD_UNKNOWN_NAME, name->start + 1,
-                 "%s has no argument '%.*s', did you mean '%.*s'?", function, shown, text,
-                 (int)near.n_chars, near.name);
+        r = compiler_fail(p->c, GAD_UNKNOWN_NAME, name->start + 1,
+                          "%s has no argument '%.*s', did you mean '%.*s'?", function, shown, text,
+                          (int)near.n_chars, near.name);
     else
-        r = fail(p->c, GAD_UNKNOWN_NAME, name->start + 1, "%s has no argument '%.*s'; there are %s",
-                 function, shown, text, known);
+        r = compiler_fail(p->c, GAD_UNKNOWN_NAME, name->start + 1,
+                          "%s has no argument '%.*s'; there are %s", function, shown, text, known);
     error_expected(p->c->error, "%s", known);
     error_found(p->c->error, "'%.*s'", shown, text);
     return r;
@@ -82,17 +85,18 @@ static int unknown_keyword(struct parser *p, const struct call *call, const stru
 static int given_twice(struct parser *p, const struct call *call, const char *name,
                        unsigned n_chars, uint32_t column)
 {
-    int r = fail(p->c, GAD_BAD_EXPRESSION, column, "%s: '%.*s' is given twice",
-                 op_info(call->op)->name, (int)n_chars, name);
+    int r = compiler_fail(p->c, GAD_BAD_EXPRESSION, column, "%s: '%.*s' is given twice",
+                          op_info(call->op)->name, (int)n_chars, name);
     error_found(p->c->error, "'%.*s'", (int)n_chars, name);
     return r;
 }
 
 static int not_none(struct parser *p, const struct call *call, const struct keyword *k)
 {
-    int r = fail(p->c, GAD_BAD_EXPRESSION, parser_column(p),
-                 "%s: '%.*s' can only be None here; where results go is said with the outputs",
-                 op_info(call->op)->name, (int)k->n_chars, k->name);
+    int r =
+        compiler_fail(p->c, GAD_BAD_EXPRESSION, parser_column(p),
+                      "%s: '%.*s' can only be None here; where results go is said with the outputs",
+                      op_info(call->op)->name, (int)k->n_chars, k->name);
     error_expected(p->c->error, "None");
     parser_found(p);
     return r;
@@ -107,9 +111,9 @@ static int no_axis(struct parser *p, const struct call *call, uint32_t column)
                  parser_text(p, &p->token));
     else if (p->c->error != NULL)
         snprintf(found, sizeof(found), "%.63s", p->c->error->found);
-    int r = fail(p->c, GAD_BAD_EXPRESSION, column,
-                 "%s: an axis is a number from 0 on, or from -1 at the end, not %s",
-                 op_info(call->op)->name, found);
+    int r = compiler_fail(p->c, GAD_BAD_EXPRESSION, column,
+                          "%s: an axis is a number from 0 on, or from -1 at the end, not %s",
+                          op_info(call->op)->name, found);
     error_expected(p->c->error, "an integer, or a tuple of integers");
     error_found(p->c->error, "%s", found);
     return r;
@@ -153,8 +157,9 @@ static int parse_optional(struct parser *p, struct call *call, unsigned keyword,
     if (!parser_is_word(p, &word, "None") || names_find_arg(p, &word, &arg))
         return parse_value(p, call, &k, ret);
     if (!k.allows_none) {
-        int r = fail(p->c, GAD_BAD_EXPRESSION, parser_column(p), "%s: '%.*s' cannot be None",
-                     op_info(call->op)->name, (int)k.n_chars, k.name);
+        int r =
+            compiler_fail(p->c, GAD_BAD_EXPRESSION, parser_column(p), "%s: '%.*s' cannot be None",
+                          op_info(call->op)->name, (int)k.n_chars, k.name);
         error_found(p->c->error, "None");
         return r;
     }
@@ -224,8 +229,8 @@ static int parse_positional(struct parser *p, struct call *call)
     uint32_t column = parser_column(p), child;
     unsigned at = call->n_positional++;
     if (call->has_named)
-        return fail(p->c, GAD_BAD_EXPRESSION, column,
-                    "an argument without a name behind one that has a name");
+        return compiler_fail(p->c, GAD_BAD_EXPRESSION, column,
+                             "an argument without a name behind one that has a name");
     if (at >= call->n_required && at < call->n_required + keywords_count_positional(call->op))
         return set_keyword(p, call, at - call->n_required, column);
     return at < call->n_required ? set_required(p, call, at) : parser_binary(p, 0, &child);

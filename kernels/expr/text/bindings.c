@@ -61,12 +61,12 @@ static int add(struct parser *p, const struct token *name, uint32_t node)
     if (p->bindings == NULL) {
         p->bindings = arena_take(&p->c->arena, N_BUCKETS * sizeof(*p->bindings));
         if (p->bindings == NULL)
-            return fail_no_memory(p->c);
+            return compiler_no_memory(p->c);
         memset(p->bindings, 0, N_BUCKETS * sizeof(*p->bindings));
     }
     struct binding *b = arena_take(&p->c->arena, sizeof(*b));
     if (b == NULL)
-        return fail_no_memory(p->c);
+        return compiler_no_memory(p->c);
     struct binding **bucket = &p->bindings[bucket_of(text, name->n_chars)];
     b->next = *bucket;
     b->node = node;
@@ -97,8 +97,8 @@ static int cannot_bind(struct parser *p, const struct token *name, const char *w
 {
     int shown = parser_shown_chars(name);
     const char *text = parser_text(p, name);
-    int r = fail(p->c, GAD_BAD_EXPRESSION, name->start + 1,
-                 "'%.*s' is %s and cannot be bound to another value", shown, text, why);
+    int r = compiler_fail(p->c, GAD_BAD_EXPRESSION, name->start + 1,
+                          "'%.*s' is %s and cannot be bound to another value", shown, text, why);
     error_expected(p->c->error, "a name that means nothing else");
     error_found(p->c->error, "'%.*s'", shown, text);
     return r;
@@ -125,8 +125,8 @@ static int check_name(struct parser *p, const struct token *name)
         return cannot_bind(p, name, "a word of Python");
     if (name->n_chars < ARRAY_NAME_SIZE)
         return 0;
-    int r = fail(p->c, GAD_BAD_EXPRESSION, name->start + 1, "a name of %u characters is too long",
-                 name->n_chars);
+    int r = compiler_fail(p->c, GAD_BAD_EXPRESSION, name->start + 1,
+                          "a name of %u characters is too long", name->n_chars);
     error_expected(p->c->error, "at most %d characters", ARRAY_NAME_SIZE - 1);
     error_found(p->c->error, "%u", name->n_chars);
     return r;
@@ -161,8 +161,8 @@ static int two_names(struct parser *p)
     uint16_t arg;
     if (names_find_arg(p, &p->token, &arg))
         return 0;
-    int r = fail(p->c, GAD_BAD_EXPRESSION, parser_column(p),
-                 "one name at a time: q = divmod(a, b)[0]; r = divmod(a, b)[1]; ...");
+    int r = compiler_fail(p->c, GAD_BAD_EXPRESSION, parser_column(p),
+                          "one name at a time: q = divmod(a, b)[0]; r = divmod(a, b)[1]; ...");
     error_expected(p->c->error, "NAME = EXPRESSION;");
     return r;
 }
@@ -172,8 +172,9 @@ static int unnamed_value(struct parser *p, uint32_t column)
 {
     if (p->token.kind == TOKEN_SEMICOLON)
         return parser_unexpected(p, "the end");
-    int r = fail(p->c, GAD_BAD_EXPRESSION, column,
-                 "only the last expression is the result; this one needs a name: NAME = ...;");
+    int r =
+        compiler_fail(p->c, GAD_BAD_EXPRESSION, column,
+                      "only the last expression is the result; this one needs a name: NAME = ...;");
     error_expected(p->c->error, "NAME = EXPRESSION;");
     return r;
 }

@@ -19,8 +19,8 @@
 
 static int no_list(struct parser *p)
 {
-    int r = fail(p->c, GAD_BAD_EXPRESSION, parser_column(p),
-                 "select takes two lists, as in select([a < 0, a > 9], [-a, 9])");
+    int r = compiler_fail(p->c, GAD_BAD_EXPRESSION, parser_column(p),
+                          "select takes two lists, as in select([a < 0, a > 9], [-a, 9])");
     error_expected(p->c->error, "a list");
     parser_found(p);
     return r;
@@ -57,8 +57,8 @@ static int parse_list(struct parser *p, const char *name, uint32_t *children, un
         if (r != 0)
             return r;
         if (n == EXPR_MAX_SELECT) {
-            r = fail(p->c, GAD_LIMIT_EXCEEDED, column, "select with more than %d conditions",
-                     EXPR_MAX_SELECT);
+            r = compiler_fail(p->c, GAD_LIMIT_EXCEEDED, column,
+                              "select with more than %d conditions", EXPR_MAX_SELECT);
             error_expected(p->c->error, "at most %d", EXPR_MAX_SELECT);
             return r;
         }
@@ -69,7 +69,7 @@ static int parse_list(struct parser *p, const char *name, uint32_t *children, un
     }
     *ret_n = n;
     if (r == 0 && (p->token.kind == TOKEN_END || p->token.kind == TOKEN_SEMICOLON))
-        return fail(p->c, GAD_BAD_EXPRESSION, open_column, "this bracket is not closed");
+        return compiler_fail(p->c, GAD_BAD_EXPRESSION, open_column, "this bracket is not closed");
     if (r == 0 && p->token.kind != TOKEN_LIST_CLOSE)
         return parser_unexpected(p, "']'");
     return r == 0 ? parser_advance(p) : r;
@@ -80,10 +80,11 @@ static int check_lists(struct parser *p, const struct call *call, unsigned n_con
 {
     if (n_conditions == n_choices && n_conditions > 0)
         return 0;
-    int r = fail(p->c, GAD_BAD_ARITY, call->name->start + 1,
-                 "select has %u condition%s and %u choice%s; there must be one or more of each, as "
-                 "many of both",
-                 n_conditions, n_conditions == 1 ? "" : "s", n_choices, n_choices == 1 ? "" : "s");
+    int r = compiler_fail(
+        p->c, GAD_BAD_ARITY, call->name->start + 1,
+        "select has %u condition%s and %u choice%s; there must be one or more of each, as "
+        "many of both",
+        n_conditions, n_conditions == 1 ? "" : "s", n_choices, n_choices == 1 ? "" : "s");
     error_expected(p->c->error, "as many choices as conditions");
     error_found(p->c->error, "%u and %u", n_conditions, n_choices);
     return r;
@@ -108,7 +109,7 @@ static int parse_select(struct parser *p, const struct token *name, uint32_t *re
     unsigned n_conditions, n_choices;
     uint32_t *children = arena_take(&p->c->arena, (2 * EXPR_MAX_SELECT + 1) * sizeof(*children));
     if (children == NULL)
-        return fail_no_memory(p->c);
+        return compiler_no_memory(p->c);
     arguments_init(&call, p, name, OP_SELECT);
     int r = parser_advance(p);
     if (r == 0 && p->token.kind == TOKEN_CLOSE)
@@ -173,9 +174,9 @@ static int bad_result(struct parser *p, const struct token *name, enum op op, ui
 {
     int shown = parser_shown_chars(name);
     const char *text = parser_text(p, name), *args = op_info(op)->n_args == 1 ? "x" : "a, b";
-    int r = fail(p->c, GAD_BAD_EXPRESSION, column,
-                 "%.*s gives two arrays, write %.*s(%s)[0] or %.*s(%s)[1]", shown, text, shown,
-                 text, args, shown, text, args);
+    int r = compiler_fail(p->c, GAD_BAD_EXPRESSION, column,
+                          "%.*s gives two arrays, write %.*s(%s)[0] or %.*s(%s)[1]", shown, text,
+                          shown, text, args, shown, text, args);
     error_expected(p->c->error, "[0] or [1]");
     if (column == name->start + 1)
         error_found(p->c->error, "no index");

@@ -9,7 +9,8 @@
  *
  * Called by arguments.c while a call is parsed, and by literals.c for what was given.
  */
-#include "kernels/expr/internal.h"
+#include "kernels/expr/text/keywords.h"
+#include "proto/util.h"
 
 #include <assert.h>
 #include <string.h>

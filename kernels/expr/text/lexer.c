@@ -8,7 +8,7 @@
  *
  * Called by the parser alone. The text is not NUL-terminated and may hold any bytes.
  */
-#include "kernels/expr/internal.h"
+#include "kernels/expr/text/parser.h"
 
 #include <stdio.h>
 
@@ -56,8 +56,8 @@ static int take_digits(struct compiler *c, uint32_t *at, int base, struct digits
         if (digit_value(ch) >= base)
             return 0;
         if (digits->n == MAX_DIGITS)
-            return fail(c, GAD_LIMIT_EXCEEDED, *at + 1, "a number of more than %d digits",
-                        MAX_DIGITS);
+            return compiler_fail(c, GAD_LIMIT_EXCEEDED, *at + 1, "a number of more than %d digits",
+                                 MAX_DIGITS);
         digits->chars[digits->n++] = ch;
         ++*at;
     }
@@ -70,8 +70,9 @@ static int finish_integer(struct compiler *c, uint32_t start, const struct digit
     for (unsigned i = 0; i < digits->n; i++) {
         if (__builtin_mul_overflow(value, (uint64_t)base, &value) ||
             __builtin_add_overflow(value, (uint64_t)digit_value(digits->chars[i]), &value))
-            return fail(c, GAD_BAD_EXPRESSION, start + 1,
-                        "an integer that does not fit 64 bits; write it as a float (1e30)");
+            return compiler_fail(
+                c, GAD_BAD_EXPRESSION, start + 1,
+                "an integer that does not fit 64 bits; write it as a float (1e30)");
     }
     *ret = (struct value){.kind = VALUE_INTEGER, .integer = value};
     return 0;
@@ -119,10 +120,10 @@ static int check_number_ends(struct compiler *c, uint32_t start, uint32_t at)
 {
     char ch = char_at(c, at);
     if (ch == 'j' || ch == 'J')
-        return fail(c, GAD_BAD_EXPRESSION, start + 1, "complex numbers are not supported");
+        return compiler_fail(c, GAD_BAD_EXPRESSION, start + 1, "complex numbers are not supported");
     if (is_name_char(ch) || ch == '.')
-        return fail(c, GAD_BAD_EXPRESSION, at + 1,
-                    "'%c' right after a number; is an operator missing?", ch);
+        return compiler_fail(c, GAD_BAD_EXPRESSION, at + 1,
+                             "'%c' right after a number; is an operator missing?", ch);
     return 0;
 }
 
@@ -134,8 +135,8 @@ static int lex_prefixed(struct compiler *c, uint32_t start, int base, struct tok
     if (r != 0)
         return r;
     if (digits.n == 0)
-        return fail(c, GAD_BAD_EXPRESSION, start + 1, "digits expected after '%.2s'",
-                    c->text + start);
+        return compiler_fail(c, GAD_BAD_EXPRESSION, start + 1, "digits expected after '%.2s'",
+                             c->text + start);
     r = finish_integer(c, start, &digits, base, &ret->value);
     if (r == 0)
         r = check_number_ends(c, start, at);
@@ -178,8 +179,8 @@ static int lex_number(struct compiler *c, uint32_t start, struct token *ret)
     }
     r = finish_integer(c, start, &digits, 10, &ret->value);
     if (r == 0 && digits.chars[0] == '0' && ret->value.integer != 0)
-        return fail(c, GAD_BAD_EXPRESSION, start + 1,
-                    "an integer with leading zeros; write 0o17 if it is octal");
+        return compiler_fail(c, GAD_BAD_EXPRESSION, start + 1,
+                             "an integer with leading zeros; write 0o17 if it is octal");
     return r;
 }
 
@@ -188,8 +189,8 @@ static int unexpected_character(struct compiler *c, uint32_t at)
     unsigned char ch = (unsigned char)c->text[at];
     const char *hint = ch == '!' ? "; write ~x for not" : "";
     if (ch > ' ' && ch < 0x7f)
-        return fail(c, GAD_BAD_EXPRESSION, at + 1, "unexpected '%c'%s", ch, hint);
-    return fail(c, GAD_BAD_EXPRESSION, at + 1, "unexpected byte 0x%02x", ch);
+        return compiler_fail(c, GAD_BAD_EXPRESSION, at + 1, "unexpected '%c'%s", ch, hint);
+    return compiler_fail(c, GAD_BAD_EXPRESSION, at + 1, "unexpected byte 0x%02x", ch);
 }
 
 /* A word in quotes. */
@@ -199,7 +200,7 @@ static int lex_string(struct compiler *c, uint32_t start, struct token *ret)
     while (at < c->n_chars && c->text[at] != c->text[start] && c->text[at] != '\n')
         at++;
     if (char_at(c, at) != c->text[start])
-        return fail(c, GAD_BAD_EXPRESSION, start + 1, "this quote is not closed");
+        return compiler_fail(c, GAD_BAD_EXPRESSION, start + 1, "this quote is not closed");
     ret->kind = TOKEN_STRING;
     ret->n_chars = at + 1 - start;
     return 0;
@@ -229,8 +230,8 @@ static int lex_operator(struct compiler *c, uint32_t at, struct token *ret)
     case '&':
     case '|':
         if (is_double)
-            return fail(c, GAD_BAD_EXPRESSION, at + 1, "'%c%c' is not an operator; write %c", ch,
-                        ch, ch);
+            return compiler_fail(c, GAD_BAD_EXPRESSION, at + 1,
+                                 "'%c%c' is not an operator; write %c", ch, ch, ch);
         op = ch == '&' ? OP_BITWISE_AND : OP_BITWISE_OR;
         break;
     case '<':

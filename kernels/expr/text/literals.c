@@ -10,7 +10,10 @@
  *
  * Called by arguments.c and calls.c while parsing, and by the rules of operations that have them.
  */
+#include "kernels/expr/text/keywords.h"
+#include "kernels/expr/text/literals.h"
 #include "kernels/expr/text/parser.h"
+#include "kernels/expr/text/scalar.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -47,8 +50,8 @@ int literals_parse_word(struct parser *p, uint32_t *ret)
 
 static int too_many_elements(struct parser *p)
 {
-    int r =
-        fail(p->c, GAD_LIMIT_EXCEEDED, parser_column(p), "more than %d numbers", ARRAY_MAX_NDIM);
+    int r = compiler_fail(p->c, GAD_LIMIT_EXCEEDED, parser_column(p), "more than %d numbers",
+                          ARRAY_MAX_NDIM);
     error_expected(p->c->error, "at most %d", ARRAY_MAX_NDIM);
     return r;
 }
@@ -56,8 +59,8 @@ static int too_many_elements(struct parser *p)
 static int not_closed(struct parser *p, uint32_t open_column, enum token_kind end)
 {
     bool is_bracket = end == TOKEN_LIST_CLOSE;
-    int r = fail(p->c, GAD_BAD_EXPRESSION, open_column, "this %s is not closed",
-                 is_bracket ? "bracket" : "parenthesis");
+    int r = compiler_fail(p->c, GAD_BAD_EXPRESSION, open_column, "this %s is not closed",
+                          is_bracket ? "bracket" : "parenthesis");
     error_expected(p->c->error, "%s", is_bracket ? "']'" : "')'");
     parser_found(p);
     return r;
@@ -130,8 +133,9 @@ static const char *kind_name(const struct ast_node *n)
 static int no_integer(struct compiler *c, const struct ast_node *n, const char *keyword,
                       const char *wanted, const struct ast_node *found)
 {
-    int r = fail(c, GAD_BAD_EXPRESSION, found->column, "%s: '%s' must be %s that is known here",
-                 op_info((enum op)n->op)->name, keyword, wanted);
+    int r = compiler_fail(c, GAD_BAD_EXPRESSION, found->column,
+                          "%s: '%s' must be %s that is known here", op_info((enum op)n->op)->name,
+                          keyword, wanted);
     error_expected(c->error, "%s", wanted);
     error_found(c->error, "%s", kind_name(found));
     return r;
@@ -237,13 +241,13 @@ int literals_word(struct compiler *c, const struct ast_node *n, const char *keyw
         }
     const char *near = nearest_word(text, n_chars, words, n_words);
     int shown = n_chars < 48 ? (int)n_chars : 48;
-    int r = near != NULL
-                ? fail(c, GAD_BAD_EXPRESSION, given->column,
-                       "%s: unknown %s '%.*s', did you mean '%s'?", op_info((enum op)n->op)->name,
-                       keyword, shown, text, near)
-                : fail(c, GAD_BAD_EXPRESSION, given->column, "%s: unknown %s '%.*s'; there are %s",
-                       op_info((enum op)n->op)->name, keyword, shown, text,
-                       list_words(words, n_words, list));
+    int r = near != NULL ? compiler_fail(c, GAD_BAD_EXPRESSION, given->column,
+                                         "%s: unknown %s '%.*s', did you mean '%s'?",
+                                         op_info((enum op)n->op)->name, keyword, shown, text, near)
+                         : compiler_fail(c, GAD_BAD_EXPRESSION, given->column,
+                                         "%s: unknown %s '%.*s'; there are %s",
+                                         op_info((enum op)n->op)->name, keyword, shown, text,
+                                         list_words(words, n_words, list));
     error_expected(c->error, "%s", list_words(words, n_words, list));
     error_found(c->error, "'%.*s'", shown, text);
     return r;

@@ -37,17 +37,19 @@ int names_unknown(struct parser *p, const struct token *name, bool is_call)
 {
     const char *text = parser_text(p, name);
     if (p->token.kind == TOKEN_ASSIGN)
-        return fail(p->c, GAD_BAD_EXPRESSION, name->start + 1,
-                    "'%.*s=' has no place here: == compares, named arguments stand in calls",
-                    parser_shown_chars(name), text);
+        return compiler_fail(
+            p->c, GAD_BAD_EXPRESSION, name->start + 1,
+            "'%.*s=' has no place here: == compares, named arguments stand in calls",
+            parser_shown_chars(name), text);
     const char *near = suggest_name(p, name, is_call);
     int r;
     if (near != NULL)
-        r = fail(p->c, GAD_UNKNOWN_NAME, name->start + 1, "unknown name '%.*s', did you mean '%s'?",
-                 parser_shown_chars(name), text, near);
+        r = compiler_fail(p->c, GAD_UNKNOWN_NAME, name->start + 1,
+                          "unknown name '%.*s', did you mean '%s'?", parser_shown_chars(name), text,
+                          near);
     else
-        r = fail(p->c, GAD_UNKNOWN_NAME, name->start + 1, "unknown %s '%.*s'",
-                 is_call ? "function" : "name", parser_shown_chars(name), text);
+        r = compiler_fail(p->c, GAD_UNKNOWN_NAME, name->start + 1, "unknown %s '%.*s'",
+                          is_call ? "function" : "name", parser_shown_chars(name), text);
     error_found(p->c->error, "'%.*s'", parser_shown_chars(name), text);
     if (near != NULL)
         error_expected(p->c->error, "'%s'", near);
@@ -63,7 +65,8 @@ int names_unknown_dtype(struct parser *p, const struct token *name)
     enum dtype dtype;
     if (near != NULL && dtype_from_name(near, strlen(near), &dtype))
         return names_unknown(p, name, true);
-    int r = fail(p->c, GAD_UNKNOWN_NAME, name->start + 1, "unknown dtype '%.*s'", shown, text);
+    int r =
+        compiler_fail(p->c, GAD_UNKNOWN_NAME, name->start + 1, "unknown dtype '%.*s'", shown, text);
     error_expected(p->c->error, "bool, int8 to int64, uint8 to uint64, float32 or float64");
     error_found(p->c->error, "'%.*s'", shown, text);
     return r;
@@ -118,8 +121,8 @@ static int skip_linalg(struct parser *p, struct token *name)
         return parser_advance(p);
     if (name->kind != TOKEN_NAME)
         return parser_unexpected(p, "a name");
-    r = fail(p->c, GAD_UNKNOWN_NAME, name->start + 1, "unknown function 'linalg.%.*s'",
-             parser_shown_chars(name), parser_text(p, name));
+    r = compiler_fail(p->c, GAD_UNKNOWN_NAME, name->start + 1, "unknown function 'linalg.%.*s'",
+                      parser_shown_chars(name), parser_text(p, name));
     error_expected(p->c->error, "linalg.norm or linalg.matmul");
     error_found(p->c->error, "'linalg.%.*s'", parser_shown_chars(name), parser_text(p, name));
     return r;
@@ -160,11 +163,11 @@ static int called_value(struct parser *p, const struct token *name, const char *
 {
     const char *text = parser_text(p, name);
     if (names_is_function(p, name))
-        return fail(p->c, GAD_BAD_EXPRESSION, name->start + 1,
-                    "'%.*s' is %s and cannot be called; np.%.*s is the function",
-                    parser_shown_chars(name), text, what, parser_shown_chars(name), text);
-    return fail(p->c, GAD_BAD_EXPRESSION, name->start + 1, "'%.*s' is %s and cannot be called",
-                parser_shown_chars(name), text, what);
+        return compiler_fail(p->c, GAD_BAD_EXPRESSION, name->start + 1,
+                             "'%.*s' is %s and cannot be called; np.%.*s is the function",
+                             parser_shown_chars(name), text, what, parser_shown_chars(name), text);
+    return compiler_fail(p->c, GAD_BAD_EXPRESSION, name->start + 1,
+                         "'%.*s' is %s and cannot be called", parser_shown_chars(name), text, what);
 }
 
 static int bad_transposition(struct parser *p, const struct token *name, const char *attribute,
@@ -173,8 +176,9 @@ static int bad_transposition(struct parser *p, const struct token *name, const c
     char text[96] = "a number";
     if (!arg->is_scalar)
         array_format_shape(arg->array.ndim, arg->array.shape, text, sizeof(text));
-    int r = fail(p->c, GAD_BAD_SHAPE, name->start + 1, "'%s.%s': '%s' is %s%s; %s", arg->name,
-                 attribute, arg->name, arg->is_scalar ? "" : "of shape ", text, instead);
+    int r =
+        compiler_fail(p->c, GAD_BAD_SHAPE, name->start + 1, "'%s.%s': '%s' is %s%s; %s", arg->name,
+                      attribute, arg->name, arg->is_scalar ? "" : "of shape ", text, instead);
     error_expected(p->c->error, "an array of two axes%s", attribute[0] == 'm' ? " or more" : "");
     error_found(p->c->error, "%s", text);
     return r;
@@ -187,7 +191,7 @@ static int note_transposed(struct compiler *c, uint16_t arg, uint32_t column)
     if (c->transposed_columns == NULL)
         c->transposed_columns = arena_take(&c->arena, n_bytes);
     if (c->transposed_columns == NULL)
-        return fail_no_memory(c);
+        return compiler_no_memory(c);
     c->transposed_columns[arg] = column;
     return 0;
 }
@@ -204,9 +208,9 @@ static int parse_transposition(struct parser *p, const struct token *name, struc
         const struct token *t = &p->token;
         if (t->kind != TOKEN_NAME || op_find(parser_text(p, t), t->n_chars) == OP_COUNT)
             return parser_unexpected(p, "T or mT");
-        r = fail(p->c, GAD_BAD_EXPRESSION, parser_column(p),
-                 "there are no methods, write %.*s(%.*s)", parser_shown_chars(t), parser_text(p, t),
-                 parser_shown_chars(name), parser_text(p, name));
+        r = compiler_fail(p->c, GAD_BAD_EXPRESSION, parser_column(p),
+                          "there are no methods, write %.*s(%.*s)", parser_shown_chars(t),
+                          parser_text(p, t), parser_shown_chars(name), parser_text(p, name));
         error_expected(p->c->error, "T or mT");
         parser_found(p);
         return r;
@@ -258,12 +262,13 @@ int names_parse(struct parser *p, uint32_t *ret)
         return 0;
     }
     if (parser_is_word(p, &name, "None"))
-        return fail(p->c, GAD_BAD_EXPRESSION, name.start + 1,
-                    "None is no value: it only stands for an optional argument that is left out");
+        return compiler_fail(
+            p->c, GAD_BAD_EXPRESSION, name.start + 1,
+            "None is no value: it only stands for an optional argument that is left out");
     if (names_is_function(p, &name))
-        return fail(p->c, GAD_BAD_EXPRESSION, name.start + 1,
-                    "'%.*s' is a function, write %.*s(...)", parser_shown_chars(&name), text,
-                    parser_shown_chars(&name), text);
+        return compiler_fail(p->c, GAD_BAD_EXPRESSION, name.start + 1,
+                             "'%.*s' is a function, write %.*s(...)", parser_shown_chars(&name),
+                             text, parser_shown_chars(&name), text);
     if (parser_is_word(p, &name, "not") || parser_is_word(p, &name, "and") ||
         parser_is_word(p, &name, "or")) {
         p->token = name;

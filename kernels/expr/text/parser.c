@@ -82,33 +82,36 @@ int parser_unexpected(struct parser *p, const char *wanted)
     int r;
     for (size_t i = 0; i < ARRAY_LENGTH(keywords); i++)
         if (parser_is_word(p, t, keywords[i].word)) {
-            r = fail(p->c, GAD_BAD_EXPRESSION, parser_column(p), "'%s' is not supported, write %s",
-                     keywords[i].word, keywords[i].instead);
+            r = compiler_fail(p->c, GAD_BAD_EXPRESSION, parser_column(p),
+                              "'%s' is not supported, write %s", keywords[i].word,
+                              keywords[i].instead);
             error_expected(p->c->error, "%s", wanted);
             error_found(p->c->error, "'%s'", keywords[i].word);
             return r;
         }
     if (t->kind == TOKEN_END)
-        r = fail(p->c, GAD_BAD_EXPRESSION, parser_column(p),
-                 "the expression ends where %s should be", wanted);
+        r = compiler_fail(p->c, GAD_BAD_EXPRESSION, parser_column(p),
+                          "the expression ends where %s should be", wanted);
     else if (t->kind == TOKEN_ASSIGN)
-        r = fail(p->c, GAD_BAD_EXPRESSION, parser_column(p),
-                 "'=' is not an operator, write == to compare");
+        r = compiler_fail(p->c, GAD_BAD_EXPRESSION, parser_column(p),
+                          "'=' is not an operator, write == to compare");
     else if (t->kind == TOKEN_STRING)
-        r = fail(p->c, GAD_BAD_EXPRESSION, parser_column(p),
-                 "unexpected %.*s; there are no strings", parser_shown_chars(t), parser_text(p, t));
+        r = compiler_fail(p->c, GAD_BAD_EXPRESSION, parser_column(p),
+                          "unexpected %.*s; there are no strings", parser_shown_chars(t),
+                          parser_text(p, t));
     else if (t->kind == TOKEN_DOT)
-        r = fail(p->c, GAD_BAD_EXPRESSION, parser_column(p),
-                 "attributes are not supported, but for .T and .mT behind an argument's name");
+        r = compiler_fail(
+            p->c, GAD_BAD_EXPRESSION, parser_column(p),
+            "attributes are not supported, but for .T and .mT behind an argument's name");
     else if (t->kind == TOKEN_LIST_OPEN)
-        r = fail(p->c, GAD_BAD_EXPRESSION, parser_column(p), "unexpected '['; %s",
-                 strcmp(wanted, "an operand") == 0
-                     ? "lists are only for select, q, axis, size and range"
-                     : "indexing is not supported: select where the array is named, "
-                       "as in NAME=FILE[0]");
+        r = compiler_fail(p->c, GAD_BAD_EXPRESSION, parser_column(p), "unexpected '['; %s",
+                          strcmp(wanted, "an operand") == 0
+                              ? "lists are only for select, q, axis, size and range"
+                              : "indexing is not supported: select where the array is named, "
+                                "as in NAME=FILE[0]");
     else
-        r = fail(p->c, GAD_BAD_EXPRESSION, parser_column(p), "%s expected, not '%.*s'", wanted,
-                 parser_shown_chars(t), parser_text(p, t));
+        r = compiler_fail(p->c, GAD_BAD_EXPRESSION, parser_column(p), "%s expected, not '%.*s'",
+                          wanted, parser_shown_chars(t), parser_text(p, t));
     error_expected(p->c->error, "%s", wanted);
     parser_found(p);
     return r;
@@ -120,7 +123,7 @@ int parser_expect_close(struct parser *p, uint32_t open_column)
         return parser_advance(p);
     if (p->token.kind != TOKEN_END && p->token.kind != TOKEN_SEMICOLON)
         return parser_unexpected(p, "')'");
-    int r = fail(p->c, GAD_BAD_EXPRESSION, open_column, "this parenthesis is not closed");
+    int r = compiler_fail(p->c, GAD_BAD_EXPRESSION, open_column, "this parenthesis is not closed");
     error_expected(p->c->error, "')'");
     parser_found(p);
     return r;
@@ -149,7 +152,7 @@ int parser_set_children(struct parser *p, uint32_t node, const uint32_t *childre
     struct ast_node *parent = &p->c->ast.nodes[node];
     uint32_t *kept = arena_take(&p->c->arena, n * sizeof(*children));
     if (kept == NULL)
-        return fail_no_memory(p->c);
+        return compiler_no_memory(p->c);
     parent->children = memcpy(kept, children, n * sizeof(*children));
     parent->n_children = (uint8_t)n;
     return 0;
@@ -200,8 +203,8 @@ static int parse_sign(struct parser *p, uint32_t *ret)
 static int parse_unary(struct parser *p, uint32_t *ret)
 {
     if (p->depth == EXPR_MAX_DEPTH) {
-        int r =
-            fail(p->c, GAD_LIMIT_EXCEEDED, parser_column(p), "the expression is nested too deeply");
+        int r = compiler_fail(p->c, GAD_LIMIT_EXCEEDED, parser_column(p),
+                              "the expression is nested too deeply");
         error_expected(p->c->error, "at most %d levels", EXPR_MAX_DEPTH);
         return r;
     }
@@ -251,8 +254,8 @@ int parser_binary(struct parser *p, int min_binding, uint32_t *ret)
     while (r == 0 && (bound = binding(&p->token)) != 0 && bound >= min_binding) {
         struct token symbol = p->token;
         if (bound == 1 && is_compared)
-            return fail(p->c, GAD_BAD_EXPRESSION, parser_column(p),
-                        "chained comparisons are not supported, write (a < b) & (b < c)");
+            return compiler_fail(p->c, GAD_BAD_EXPRESSION, parser_column(p),
+                                 "chained comparisons are not supported, write (a < b) & (b < c)");
         is_compared = bound == 1;
         r = parser_advance(p);
         if (r == 0)
@@ -268,8 +271,8 @@ int parser_binary(struct parser *p, int min_binding, uint32_t *ret)
 int parser_unexpected_behind(struct parser *p)
 {
     if (p->token.kind == TOKEN_CLOSE)
-        return fail(p->c, GAD_BAD_EXPRESSION, parser_column(p),
-                    "this parenthesis was never opened");
+        return compiler_fail(p->c, GAD_BAD_EXPRESSION, parser_column(p),
+                             "this parenthesis was never opened");
     return parser_unexpected(p, "an operator");
 }
 
@@ -293,6 +296,6 @@ int parser_run(struct compiler *c)
     if (r != 0)
         return r;
     if (p.token.kind == TOKEN_END)
-        return fail(c, GAD_BAD_EXPRESSION, 1, "the expression is empty");
+        return compiler_fail(c, GAD_BAD_EXPRESSION, 1, "the expression is empty");
     return bindings_parse(&p);
 }

@@ -2,7 +2,34 @@
  * it. */
 #pragma once
 
-#include "kernels/expr/internal.h"
+#include "kernels/expr/compiler.h"
+#include "kernels/expr/text/keywords.h"
+
+enum token_kind {
+    TOKEN_END,
+    TOKEN_NAME,
+    TOKEN_NUMBER,   /* value */
+    TOKEN_STRING,   /* with its quotes; only as a word */
+    TOKEN_OPERATOR, /* op; "-" is OP_SUBTRACT, "+" OP_ADD also where they are signs */
+    TOKEN_OPEN,
+    TOKEN_CLOSE,
+    TOKEN_LIST_OPEN,
+    TOKEN_LIST_CLOSE,
+    TOKEN_COMMA,
+    TOKEN_DOT,
+    TOKEN_ASSIGN,
+    TOKEN_SEMICOLON,
+};
+
+struct token {
+    uint8_t kind;
+    uint16_t op;
+    uint32_t start, n_chars; /* in the text; column = start + 1 */
+    struct value value;
+};
+
+/* lexer.c */
+int lexer_next(struct compiler *c, uint32_t at, struct token *ret_token) GAD_MUST_CHECK;
 
 struct parser {
     struct compiler *c;

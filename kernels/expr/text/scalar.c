@@ -8,7 +8,7 @@
  *
  * Products go through unsigned 128-bit numbers, which cannot overflow here.
  */
-#include "kernels/expr/internal.h"
+#include "kernels/expr/text/scalar.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -63,8 +63,9 @@ bool scalar_fits(const struct value *v, enum dtype dtype)
 
 static int too_large(struct compiler *c, const struct ast_node *n)
 {
-    return fail(c, GAD_BAD_EXPRESSION, n->column,
-                "the result does not fit 64 bits; write a float (2.0) to compute in float64");
+    return compiler_fail(
+        c, GAD_BAD_EXPRESSION, n->column,
+        "the result does not fit 64 bits; write a float (2.0) to compute in float64");
 }
 
 static int set_integer(struct compiler *c, const struct ast_node *n, __int128 integer,
@@ -108,7 +109,7 @@ static int power_of_integers(struct compiler *c, const struct ast_node *n, __int
                              struct value *ret)
 {
     if (b < 0)
-        return a == 0 ? fail(c, GAD_BAD_EXPRESSION, n->column, "0 to a negative power")
+        return a == 0 ? compiler_fail(c, GAD_BAD_EXPRESSION, n->column, "0 to a negative power")
                       : set_float(pow((double)a, (double)b), ret);
     if (a == 0 || a == 1)
         return set_integer(c, n, b == 0 ? 1 : a, ret);
@@ -127,7 +128,7 @@ static int divide_integers(struct compiler *c, const struct ast_node *n, __int12
                            struct value *ret)
 {
     if (b == 0)
-        return fail(c, GAD_BAD_EXPRESSION, n->column, "integer division by zero");
+        return compiler_fail(c, GAD_BAD_EXPRESSION, n->column, "integer division by zero");
     if (n->op == OP_DIVIDE)
         return set_float((double)((long double)a / (long double)b), ret);
     __int128 quotient = a / b, remainder = a % b;
@@ -143,7 +144,7 @@ static int shift_integer(struct compiler *c, const struct ast_node *n, __int128 
 {
     __int128 shifted;
     if (b < 0)
-        return fail(c, GAD_BAD_EXPRESSION, n->column, "a shift by a negative number");
+        return compiler_fail(c, GAD_BAD_EXPRESSION, n->column, "a shift by a negative number");
     if (n->op == OP_RIGHT_SHIFT)
         return set_integer(c, n, b > 64 ? (a < 0 ? -1 : 0) : a >> (int)b, ret);
     if (a == 0)
@@ -210,12 +211,13 @@ static int fold_floats(struct compiler *c, const struct ast_node *n, double a, d
     case OP_NEGATIVE: return set_float(-a, ret);
     case OP_POWER:
         if (a < 0 && isfinite(a) && isfinite(b) && b != floor(b))
-            return fail(c, GAD_BAD_EXPRESSION, n->column,
-                        "a negative number to a fractional power is complex");
+            return compiler_fail(c, GAD_BAD_EXPRESSION, n->column,
+                                 "a negative number to a fractional power is complex");
         return set_float(pow(a, b), ret);
     default:
-        return fail(c, GAD_BAD_DTYPE, n->column, "'%s' needs integers or bools, not floats",
-                    n->op == OP_INVERT ? "~" : op_info((enum op)n->op)->symbol);
+        return compiler_fail(c, GAD_BAD_DTYPE, n->column,
+                             "'%s' needs integers or bools, not floats",
+                             n->op == OP_INVERT ? "~" : op_info((enum op)n->op)->symbol);
     }
 }
 
@@ -254,8 +256,9 @@ int scalar_fold(struct compiler *c, const struct ast_node *n, const struct value
 static int out_of_bounds(struct compiler *c, uint32_t column, const char *found, enum dtype dtype)
 {
     char range[64];
-    int r = fail(c, GAD_BAD_EXPRESSION, column, "the number %s is out of bounds for %s (%s)", found,
-                 dtype_name(dtype), scalar_format_range(dtype, range));
+    int r =
+        compiler_fail(c, GAD_BAD_EXPRESSION, column, "the number %s is out of bounds for %s (%s)",
+                      found, dtype_name(dtype), scalar_format_range(dtype, range));
     error_expected(c->error, "%s", range);
     error_found(c->error, "%s", found);
     return r;

@@ -1,0 +1,16 @@
+/* What functions of the catalogue offer to the rest of the compiler. */
+#pragma once
+
+#include "kernels/expr/rules/lower.h"
+
+/* products.c: all of a product but its dtype and symmetry. */
+int products_extents(struct compiler *c, uint32_t column, const struct shape *left,
+                     const struct shape *right, struct program_product *ret) GAD_MUST_CHECK;
+
+/* scans.c: the scan as an output of another dtype. */
+int scans_fit(struct compiler *c, uint16_t scan, enum dtype to, uint16_t *ret) GAD_MUST_CHECK;
+/* lookups.c: elements of an array of one axis; the index, int64, is in its bounds. */
+uint16_t lookups_take(struct lower *l, uint16_t array, uint16_t index);
+/* That a node has one axis; its length. `name`: the argument's, for errors. */
+int lookups_length(struct compiler *c, const struct ast_node *n, uint16_t node, const char *name,
+                   int64_t *ret) GAD_MUST_CHECK;

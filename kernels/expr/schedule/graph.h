@@ -1,0 +1,93 @@
+/* The graph of typed values, which the rules build and the schedule cuts into passes. */
+#pragma once
+
+#include "kernels/common/kth_place.h"
+#include "kernels/program.h"
+
+#define EXPR_MAX_NODES  4096 /* of the graph, over all outputs */
+#define EXPR_MAX_SHAPES 256  /* different ones of subexpressions */
+
+enum node_kind {
+    NODE_INPUT,
+    NODE_CONST,
+    NODE_INSN,
+    NODE_REDUCTION,
+    NODE_INDEX,
+    NODE_SCAN,
+    NODE_PRODUCT,
+};
+
+#define NODE_NONE         UINT16_MAX
+#define SIZED_DIFFERENTLY (UINT16_MAX - 1)
+#define INDEX_FLAT        INT64_MAX
+
+/* A typed value; equal ones are one node. Sources come before their users.
+ *
+ * The same holds for the element's number that a random number without `size` is made of; with
+ * `size` it has that shape, and must be evaluated in a pass of as many elements: in another one its
+ * numbers would repeat.
+ *
+ * A NODE_INDEX, index(axis), has no shape of its own: like a number it takes the shape of what it
+ * meets, so its shape here is (). Its axis is one of the pass that evaluates it, which has the
+ * shape of the output or of the array that is reduced: in `f8 + row * index(0)` it is an axis of
+ * the sum, though `row` alone has fewer. axes.c checks that every such pass has the axis.
+ *
+ * A NODE_REDUCTION is evaluated in a pass of the shape `over`, to which its sources broadcast: what
+ * is reduced, then BINCOUNT's weights. The second source of SEARCH_LEFT, SEARCH_RIGHT and TAKE is a
+ * NODE_REDUCTION of one axis, a table. A NODE_SCAN is a running result along one axis, of the dtype
+ * `compute`, stored as `dtype`; it is a whole output and no source of anything. A NODE_PRODUCT is
+ * the matrix product of its two sources, which have its dtype. */
+struct node {
+    uint8_t kind;
+    uint8_t dtype;
+    uint8_t compute;
+    uint8_t n_src;
+    uint16_t op;
+    uint16_t src[3];
+    uint16_t shape;       /* index into graph->shapes */
+    uint16_t level;       /* the first level of passes in which it can be used */
+    uint16_t need;        /* registers that computing it takes, 0 for what is no NODE_INSN */
+    uint16_t next;        /* in the same bucket */
+    uint64_t reads;       /* bit i: request->args[i] is read, reductions not looked through */
+    uint64_t axes;        /* bit 32 + i: index(i) is read, in the same way */
+    bool is_free;         /* an index() or the number of an element is read that takes what shape it
+                             meets, in the same way */
+    uint16_t sized;       /* the shape of the number of an element that has one; NODE_NONE: there is
+                             none, SIZED_DIFFERENTLY: they are of different sizes */
+    uint16_t over;        /* NODE_REDUCTION and NODE_SCAN: index into graph->shapes; else 0 */
+    uint32_t n_bins;      /* BINCOUNT; else 0 */
+    struct kth_place kth; /* KTH; else 0 */
+    union {
+        union scalar value; /* NODE_CONST; unused bytes are 0 */
+        struct {            /* NODE_INPUT */
+            uint32_t arg;
+            uint32_t is_transposed; /* 1: its last two axes are exchanged, in its shape too */
+        };
+        int64_t axis;               /* NODE_INDEX; below 0: from the end; INDEX_FLAT: its number */
+        struct {                    /* NODE_REDUCTION and NODE_SCAN */
+            uint32_t reduced_axes;  /* bit i: axis i of `over` */
+            uint8_t keeps_dims;     /* 1: they stay, with length 1 */
+            uint8_t has_minus_zero; /* 1: of SUM, -0 where all terms are */
+            uint16_t is_cumulative; /* 1: of BINCOUNT, running sums along the bins */
+        };
+    };
+    /* Of emit.c: */
+    uint16_t n_uses; /* not yet made, in the pass at hand */
+    uint16_t index;  /* of the constant, input or reduction in the program */
+    uint8_t state;
+    uint8_t register_index;
+};
+
+struct shape {
+    int ndim;
+    const int64_t *dims;
+    int64_t n_elements;
+};
+
+struct graph {
+    struct node *nodes;
+    struct shape *shapes; /* [0] is () */
+    uint16_t *buckets;
+    uint32_t bucket_mask;
+    uint16_t n_nodes, capacity, n_shapes;
+};
