@@ -1,8 +1,13 @@
-"""The structure that the code must keep: includes point one way, libraries stay in their places,
-files stay small, nothing is left for later. Usage: lint.py TOP."""
+"""The structure that the code must keep: includes point one way, between the layers and between the
+rooms inside them, libraries stay in their places, files and folders stay small, names say one thing,
+clang-format decides on shape, nothing is left for later. Usage: lint.py TOP."""
 
+import collections
+import os
 import pathlib
 import re
+import shutil
+import subprocess
 import sys
 
 TOP = pathlib.Path(sys.argv[1])
@@ -12,6 +17,35 @@ MAY_INCLUDE = {
     "daemon": {"proto", "kernels", "daemon"},
     "client": {"proto", "client"},
 }
+# What a room does not include, but for what is listed: the interface of that other room.
+# (room, what it does not know, what of that it may include all the same)
+FORMATS = ("client/formats/formats.h", "client/formats/strided.h",
+           "client/formats/files/file_provider.h", "client/formats/files/file_source.h",
+           "client/formats/hdf5/hdf5_version.h")
+WALLS = [
+    ("proto/", ("proto/wire/",), ("proto/wire/ring.h",)),  # the ring's limits are an array's too
+    ("kernels/expr/", ("kernels/grains/", "kernels/reductions/", "kernels/products/", "kernels/plan/",
+                       "kernels/cpu/", "kernels/cuda/"), ()),
+    ("kernels/cpu/", ("kernels/expr/", "kernels/plan/", "kernels/cuda/"), ()),
+    ("kernels/cuda/", ("kernels/expr/", "kernels/plan/"), ()),
+    ("daemon/broker/", ("daemon/worker/", "kernels/cpu/", "kernels/cuda/"), ()),
+    ("daemon/worker/", ("daemon/broker/",), ()),
+    ("daemon/worker/cpu/", ("daemon/worker/cuda/", "kernels/cuda/"), ()),
+    ("daemon/worker/cuda/", ("daemon/worker/cpu/",), ()),
+    ("client/formats/", ("client/lib/", "client/ctl/", "proto/wire/"), ()),
+    ("client/lib/", ("client/ctl/", "client/formats/"), FORMATS),
+    ("client/ctl/", ("client/lib/", "client/formats/", "proto/wire/"), ()),
+]
+# Who stands at a wall's door: an array, a request and the protocol's version as messages have them.
+DOORS = {"proto/request.h", "proto/array_decode.h", "proto/array_decode.c", "client/ctl/hints.c"}
+MAX_FILES = 32  # C files and headers in a folder
+# Files of one name in one layer that are not one thing of two engines.
+NAMES_TWICE = {
+    "kernels": {"bits", "multiply", "passes", "places", "random", "reduce", "scalar"},
+    "daemon": {"main", "memory", "product", "rates", "region", "stats", "tile", "turns", "worker"},
+    "client": {"journal", "matmul", "move", "scalar"},
+}
+CLANG_FORMAT = 14  # the version whose shape is ours: others break some lines elsewhere
 PLACES = {
     "uv.h": ("daemon/broker/",),
     "cuda_runtime.h": ("kernels/cuda/",),
@@ -31,6 +65,49 @@ TOP_ENTRIES = {"proto", "kernels", "daemon", "client", "tests", "systemd", "meso
                "meson_options.txt", "README.md", "LICENSE", "build"}
 
 faults = []
+
+
+def behind_walls(name, included):
+    """Faults of one file's include across the rooms."""
+    if name in DOORS:
+        return []
+    return [f"{name}: includes {included}, which {room} does not know" for room, unknown, interface
+            in WALLS if name.startswith(room) and included.startswith(unknown)
+            and not name.startswith(unknown) and included not in interface]
+
+
+def misnamed(folder):
+    """Files of one name in a layer. What is of two engines has the same path but for their names."""
+    places = collections.defaultdict(set)
+    for path in (TOP / folder).rglob("*.[ch]"):
+        name = path.relative_to(TOP).as_posix()
+        if not name.startswith(("client/python/", "client/examples/")):
+            places[path.name].add(re.sub("/(cpu|cuda)/", "/", name))
+    return [f"{folder}: {len(found)} files are named {name}: {', '.join(sorted(found))}"
+            for name, found in sorted(places.items())
+            if len(found) > 1 and name[:-2] not in NAMES_TWICE.get(folder, ())]
+
+
+def start_clang_format():
+    """It takes seconds, so one for each processor, while the rest is looked at. A fault if there is
+    none, and the processes."""
+    program = shutil.which(f"clang-format-{CLANG_FORMAT}") or shutil.which("clang-format")
+    if not program:
+        return "clang-format is not installed: tests/packages.txt names what checks need", []
+    said = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
+    if f"version {CLANG_FORMAT}." not in said:
+        print(f"not checked: the shape of C files, which clang-format {CLANG_FORMAT} decides, not "
+              f"{said.strip()}")
+        return None, []
+    files = [str(path) for folder in (*MAY_INCLUDE, "tests") for path in (TOP / folder).rglob("*.[ch]")]
+    n = os.cpu_count() or 1
+    return None, [subprocess.Popen([program, "--dry-run", "-Werror", *files[i::n]], text=True,
+                                   stderr=subprocess.PIPE) for i in range(n)]
+
+
+missing, formatters = start_clang_format()
+if missing:
+    faults.append(missing)
 for folder, allowed in MAY_INCLUDE.items():
     for path in sorted((TOP / folder).rglob("*.[ch]")):
         name = path.relative_to(TOP).as_posix()
@@ -45,8 +122,15 @@ for folder, allowed in MAY_INCLUDE.items():
             top = included.split("/")[0]
             if top in MAY_INCLUDE and "/" in included and top not in allowed:
                 faults.append(f"{name}: includes {included}, which points the wrong way")
+            faults += behind_walls(name, included)
             if included in PLACES and not name.startswith(PLACES[included]):
                 faults.append(f"{name}: {included} belongs to {', '.join(PLACES[included])}")
+
+    faults += misnamed(folder)
+    for place in (path for path in [TOP / folder, *(TOP / folder).rglob("*")] if path.is_dir()):
+        n_files = len([*place.glob("*.[ch]")])
+        if n_files > MAX_FILES:
+            faults.append(f"{place.relative_to(TOP)}: {n_files} C files and headers, over {MAX_FILES}")
 
 for path in sorted((TOP / "tests").rglob("*.[ch]")):
     if BROKEN_GT.search(path.read_text()):
@@ -108,6 +192,11 @@ for name in graph:
 for entry in TOP.iterdir():
     if not entry.name.startswith(".") and entry.name not in TOP_ENTRIES:
         faults.append(f"{entry.name}: nothing else belongs at the top")
+for formatter in formatters:
+    said = formatter.communicate()[1]
+    faults += re.findall(r"^.*: error: .*$", said, re.M)
+    if formatter.returncode and "error:" not in said:
+        faults.append(f"clang-format: exit {formatter.returncode}: {said.strip()}")
 
 print("\n".join(faults) or "nothing to say")
 sys.exit(bool(faults))

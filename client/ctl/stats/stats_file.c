@@ -5,7 +5,7 @@
  * failure the hidden file is removed and the old file is as it was.
  */
 #include "client/ctl/stats/stats.h"
-#include "client/formats/files/hidden.h"
+#include "client/hidden.h"
 #include "proto/util.h"
 
 #include <errno.h>

@@ -15,7 +15,7 @@
  */
 #include "client/formats/files/file_output.h"
 #include "client/formats/files/file_source.h"
-#include "client/formats/files/hidden.h"
+#include "client/hidden.h"
 #include "proto/util.h"
 
 #include <fcntl.h>

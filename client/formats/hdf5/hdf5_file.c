@@ -19,7 +19,7 @@
  * Called by all hdf5-*.c.
  */
 #include "client/formats/hdf5/hdf5_file.h"
-#include "client/formats/files/file_lock.h"
+#include "client/file_lock.h"
 #include "client/formats/files/file_source.h"
 #include "client/formats/hdf5/hdf5_provider.h"
 #include "proto/util.h"

@@ -28,7 +28,7 @@
 #include "client/formats/hdf5/hdf5_target.h"
 #include "client/formats/hdf5/hdf5_tree.h"
 #include "client/formats/hdf5/hdf5_type.h"
-#include "client/formats/files/hidden.h"
+#include "client/hidden.h"
 #include "proto/util.h"
 
 #include <stdio.h>

@@ -14,7 +14,7 @@
 #include "client/formats/files/file_claim.h"
 #include "client/formats/hdf5/hdf5_file.h"
 #include "client/formats/hdf5/hdf5_names.h"
-#include "client/formats/files/hidden.h"
+#include "client/hidden.h"
 #include "proto/util.h"
 
 #include <stdio.h>

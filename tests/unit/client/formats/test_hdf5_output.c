@@ -4,7 +4,7 @@
 #include "client/clock.h"
 #include "client/formats/files/file_claim.h"
 #include "client/formats/hdf5/hdf5_names.h"
-#include "client/formats/files/hidden.h"
+#include "client/hidden.h"
 
 #include <fcntl.h>
 #include <signal.h>

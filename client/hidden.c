@@ -16,7 +16,7 @@
  *
  * Called by outputs.
  */
-#include "client/formats/files/hidden.h"
+#include "client/hidden.h"
 #include "client/process.h"
 #include "proto/util.h"
 
