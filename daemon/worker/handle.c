@@ -12,7 +12,6 @@
  * What a client's request makes the main thread do is done with the job in the crash page, so that
  * a request at which it faults or hangs is known as the one that did it.
  */
-#include "daemon/worker/jobs/nodes.h"
 #include "daemon/worker/io/ring.h"
 #include "daemon/worker/worker.h"
 #include "proto/util.h"
@@ -108,7 +107,7 @@ static void run_small(struct worker *w, struct wjob *job)
             break;
         }
         wjob_tile_done(job, tile);
-        tile_drop_nodes(tile);
+        walk_drop(tile);
         wjob_advance(job);
     }
     job->ended_ns = clock_ns();

@@ -14,12 +14,10 @@ struct engine_cpu_config {
 int engine_cpu_new(const struct engine_cpu_config *config,
                    struct engine **ret_engine) GAD_MUST_CHECK;
 
-/* product.c: what is different in the turns of a matrix product. Whether the grain's operand goes
- * from its file into its panel as it is; and that. */
-bool product_is_direct(const struct tile *t);
+/* product.c. WALK_FILL: the grain in hand, whose boxes are in th, from its file into its panel.
+ * WALK_MULTIPLY, from its beginning to its end; -ECANCELED: the job was stopped. */
 int product_fill_panel(const struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
-/* A MULTIPLY, from its beginning to its end. False: the job was stopped. */
-bool product_multiply(struct tile *t, struct thread_context *th);
+int product_multiply(struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
 
 /* together.c: which grains are read and written with the one in hand, whose boxes are in th. Then,
  * of a staged operand: the bytes of them all; where in `memory`, which has those, the elements of

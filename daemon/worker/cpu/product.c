@@ -1,21 +1,14 @@
-/* What a turn of a matrix product does on the CPU beside what every grain's does: blocks are
- * multiplied.
- *
- * An operand that is an argument as it is, in a file, in the order of its panel, is read straight
- * into the panel: no slot is needed, and no copy is made. All others pass the engine, grain by
- * grain.
+/* What the CPU does with panels of a matrix product, beside what passes do with grains: blocks are
+ * multiplied; and an operand that is an argument as it is, in a file, in the order of its panel, is
+ * read straight into the panel: no slot is needed, and no copy is made.
  *
  * Called by the CPU engine's turns and reads (tile.c).
  */
-#include "daemon/worker/jobs/product.h"
 #include "daemon/worker/cpu/engine.h"
 #include "daemon/worker/turns/scheduler.h"
 #include "kernels/cpu/multiply/multiply.h"
 
-bool product_is_direct(const struct tile *t)
-{
-    return product_is_load(t) && t->job->plan.product.is_direct[t->pass];
-}
+#include <errno.h>
 
 /* The panel's view is in the axes of the pass, of which the argument has all. */
 int product_fill_panel(const struct tile *t, struct thread_context *th)
@@ -33,14 +26,14 @@ int product_fill_panel(const struct tile *t, struct thread_context *th)
     return port->ops->fill_view(port, &th->input_boxes[0], &view, &th->io, &th->error);
 }
 
-bool product_multiply(struct tile *t, struct thread_context *th)
+int product_multiply(struct tile *t, struct thread_context *th)
 {
     const struct wjob *job = t->job;
     const struct product_turn *turn = &t->turn;
-    for (int64_t i = 0; i < turn->n_matrices && !turn->is_empty; i++) {
+    for (int64_t i = 0; i < turn->n_matrices; i++) {
         struct product_matrix left, right, result;
         if (!sched_may_go_on(t, th))
-            return false;
+            return -ECANCELED;
         product_block(&job->plan, job->program, turn, i, job->carry, &left, &right, &result);
         const struct cpu_matrix a = {left.base, left.row_bytes, left.column_bytes};
         const struct cpu_matrix b = {right.base, right.row_bytes, right.column_bytes};
@@ -48,7 +41,7 @@ bool product_multiply(struct tile *t, struct thread_context *th)
                      turn->n_depth, &a, &b, result.base, result.row_bytes, !turn->is_first,
                      th->scratch);
     }
-    if (turn->is_mirrored && !turn->is_empty)
+    if (turn->is_mirrored)
         product_mirror(&job->plan, turn, job->carry);
-    return true;
+    return 0;
 }

@@ -13,12 +13,11 @@
  * Called by compute and I/O threads, and by the main thread for small jobs.
  */
 #include "daemon/worker/cpu/engine.h"
-#include "daemon/worker/jobs/journal.h"
-#include "daemon/worker/jobs/nodes.h"
-#include "daemon/worker/jobs/product.h"
 #include "daemon/worker/io/ring.h"
-#include "daemon/worker/turns/scheduler.h"
 #include "daemon/worker/jobs/strips.h"
+#include "daemon/worker/turns/scheduler.h"
+#include "daemon/worker/walks/walk_passes.h"
+#include "daemon/worker/walks/walk_product.h"
 #include "proto/util.h"
 
 #include <assert.h>
@@ -37,7 +36,7 @@ static int64_t staged_bytes(const struct tile *t, const struct thread_context *t
 /* On its way to or from a journal every output passes the slot. */
 static bool is_output_staged(const struct tile *t, const struct port *port)
 {
-    return port_can(port, PORT_STAGED) || product_is_logged(t) || product_is_applied(t);
+    return port_can(port, PORT_STAGED) || t->step == WALK_LOG || t->step == WALK_APPLY;
 }
 
 static int64_t output_bytes(const struct tile *t, const struct port *port,
@@ -128,15 +127,13 @@ static void operand_views(const struct tile *t, struct thread_context *th)
     for (unsigned i = 0; i < ports->n_outputs; i++) {
         const struct port *port = ports->outputs[i].port;
         struct cpu_view *view = &th->outputs[ports->outputs[i].index];
-        if (product_is_logged(t) && port_can(port, PORT_MAPPED))
+        if (t->step == WALK_LOG && port_can(port, PORT_MAPPED))
             port_place_dense(port, &th->output_boxes[i], th->output_memory[i], view);
         else if (!strips_output(t, th, view))
             together_place(t, port, &th->output_boxes[i], th->output_memory[i], view);
-        view->bypasses_cache = is_large && port->region && !product_is_logged(t);
+        view->bypasses_cache = is_large && port->region && t->step != WALK_LOG;
         port_pass_view(port, ndim, view);
     }
-    if (t->job->product)
-        product_views(t, th);
 }
 
 /* The stages of a grain ---------------------------------------------------------------------- */
@@ -186,56 +183,26 @@ static int grain_compute(struct tile *t, struct thread_context *th)
     const void *address = NULL;
     struct engine_call call = {
         .tile = t, .th = th, .node = tile_node(t, th->count), .warnings = &t->measure.warnings};
-    tile_result_views(t, th->start, th->results);
+    job->walk.ops->views(t, th->start, th->outputs, th->results);
     int r = job->n_ranges > 0 ? guard_call(job->ranges, job->n_ranges, engine_call, &call, &address)
                               : engine_call(&call);
     return r && r != -ECANCELED ? tile_engine_error(t, r, address, &th->error) : r;
 }
 
-/* There is nothing to compute. */
-static int grain_fill_panel(struct tile *t, struct thread_context *th)
-{
-    uint64_t begin = clock_ns();
-    tile_boxes(t, t->grain, th);
-    int r = t->is_staged ? 0 : product_fill_panel(t, th);
-    t->measure.source_ns += clock_ns() - begin;
-    if (!r)
-        tile_grain_done(t, th);
-    return r;
-}
-
-/* From the journal to the output. */
-static int grain_apply(struct tile *t, struct thread_context *th)
-{
-    uint64_t begin = clock_ns();
-    grain_places(t, th);
-    int r = t->is_staged ? 0 : product_read_log(t, th);
-    if (!r)
-        r = product_apply(t, th);
-    t->measure.sink_ns += clock_ns() - begin;
-    if (!r)
-        tile_grain_done(t, th);
-    return r;
-}
-
 static int grain_store(struct tile *t, struct thread_context *th)
 {
-    if (product_is_logged(t))
+    if (t->step == WALK_LOG)
         return product_log(t, th);
     return t->block ? strips_store(t, th) : together_store(t, th);
 }
 
-/* Tiles -------------------------------------------------------------------------------------- */
+/* Steps -------------------------------------------------------------------------------------- */
 
 static int grain_run(struct tile *t, struct thread_context *th)
 {
     const struct wjob *job = t->job;
     const struct pass_ports *ports = t->ports;
     int r = 0;
-    if (product_is_direct(t))
-        return grain_fill_panel(t, th);
-    if (product_is_applied(t))
-        return grain_apply(t, th);
     grain_places(t, th);
     operand_views(t, th);
     if (ports->needs_slot && !t->is_staged && t->grain == t->together.first) {
@@ -252,38 +219,87 @@ static int grain_run(struct tile *t, struct thread_context *th)
     }
     if (!r && job->has_rings)
         r = tile_give_blocks(t, th);
-    if (!r)
-        tile_grain_done(t, th);
     return r;
 }
 
-/* Turns of a product that have no grains. */
-static enum tile_outcome run_other(struct tile *t, struct thread_context *th)
+static int grain_read(struct tile *t, struct thread_context *th)
 {
-    if (t->turn.step == PRODUCT_MULTIPLY)
-        return product_multiply(t, th) ? TILE_DONE : TILE_FAILED;
-    th->status = journal_mark(t->job, t->turn.tile, t->turn.is_applied, &th->io, &th->error);
-    return th->status ? TILE_FAILED : TILE_DONE;
+    grain_places(t, th);
+    return grain_fill(t, th);
 }
 
-static enum tile_outcome run_grains(struct tile *t, struct thread_context *th)
+static int panel_read(struct tile *t, struct thread_context *th)
 {
-    if (t->job->product && (t->turn.step == PRODUCT_MULTIPLY || t->turn.step == PRODUCT_MARK))
-        return run_other(t, th);
+    tile_boxes(t, t->grain, th);
+    return product_fill_panel(t, th);
+}
+
+/* There is nothing to compute. */
+static int panel_run(struct tile *t, struct thread_context *th)
+{
+    uint64_t begin = clock_ns();
+    tile_boxes(t, t->grain, th);
+    int r = t->is_staged ? 0 : product_fill_panel(t, th);
+    t->measure.source_ns += clock_ns() - begin;
+    return r;
+}
+
+static int apply_read(struct tile *t, struct thread_context *th)
+{
+    grain_places(t, th);
+    return product_read_log(t, th);
+}
+
+/* From the journal to the output. */
+static int apply_run(struct tile *t, struct thread_context *th)
+{
+    uint64_t begin = clock_ns();
+    grain_places(t, th);
+    int r = t->is_staged ? 0 : product_read_log(t, th);
+    if (!r)
+        r = product_apply(t, th);
+    t->measure.sink_ns += clock_ns() - begin;
+    return r;
+}
+
+/* What is done with a tile: the whole of it, or each of its grains; and the read of a grain that
+ * would have made run wait for a disk. */
+static const struct {
+    int (*run)(struct tile *t, struct thread_context *th);
+    int (*run_grain)(struct tile *t, struct thread_context *th);
+    int (*read_grain)(struct tile *t, struct thread_context *th);
+} steps[WALK_N_STEPS] = {
+    [WALK_COMPUTE] = {.run_grain = grain_run, .read_grain = grain_read},
+    [WALK_LOG] = {.run_grain = grain_run, .read_grain = grain_read},
+    [WALK_FILL] = {.run_grain = panel_run, .read_grain = panel_read},
+    [WALK_APPLY] = {.run_grain = apply_run, .read_grain = apply_read},
+    [WALK_MULTIPLY] = {.run = product_multiply},
+    [WALK_MARK] = {.run = product_mark},
+};
+
+/* Tiles -------------------------------------------------------------------------------------- */
+
+static enum tile_outcome outcome_of(int r, struct thread_context *th)
+{
+    if (r == -EAGAIN)
+        return TILE_NEEDS_READ;
+    th->status = r == -ECANCELED ? 0 : r;
+    return r ? TILE_FAILED : TILE_DONE;
+}
+
+static enum tile_outcome run_step(struct tile *t, struct thread_context *th)
+{
+    if (steps[t->step].run)
+        return outcome_of(steps[t->step].run(t, th), th);
     while (t->grain < t->end) {
         if (!sched_may_go_on(t, th))
             return TILE_FAILED;
         if (t->job->has_rings && !t->has_blocks && !tile_take_blocks(t))
             return TILE_NEEDS_CLIENT;
-        int r = grain_run(t, th);
-        if (r == -EAGAIN)
-            return TILE_NEEDS_READ;
-        if (r == -ECANCELED)
-            return TILE_FAILED;
-        if (r) {
-            th->status = r;
-            return TILE_FAILED;
-        }
+        int r = steps[t->step].run_grain(t, th);
+        if (r)
+            return outcome_of(r, th);
+        tile_grain_done(t, th);
     }
     return TILE_DONE;
 }
@@ -294,7 +310,7 @@ enum tile_outcome engine_cpu_run(struct engine *e, struct tile *t, struct thread
     uint64_t begin = clock_ns();
     uint64_t aside = th->aside_ns;
     uint64_t staging = t->measure.source_ns + t->measure.sink_ns;
-    enum tile_outcome outcome = run_grains(t, th);
+    enum tile_outcome outcome = run_step(t, th);
     cpu_engine_fence();
     staging = t->measure.source_ns + t->measure.sink_ns - staging;
     t->measure.kernel_ns += clock_ns() - begin - staging - (th->aside_ns - aside);
@@ -304,12 +320,5 @@ enum tile_outcome engine_cpu_run(struct engine *e, struct tile *t, struct thread
 int engine_cpu_read(struct engine *e, struct tile *t, struct thread_context *th)
 {
     th->slot_bytes = e->limits.slot_bytes;
-    if (product_is_direct(t)) {
-        tile_boxes(t, t->grain, th);
-        return product_fill_panel(t, th);
-    }
-    grain_places(t, th);
-    if (product_is_applied(t))
-        return product_read_log(t, th);
-    return grain_fill(t, th);
+    return steps[t->step].read_grain(t, th);
 }

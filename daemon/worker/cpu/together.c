@@ -69,7 +69,8 @@ void together_begin(struct tile *t, const struct thread_context *th)
     const struct geometry *g = &tile_plan(t)->geometry;
     struct together *s = &t->together;
     *s = (struct together){.first = t->grain, .end = t->grain + 1, .axis = fastest_axis(g)};
-    if (s->axis < 0 || !t->ports->needs_slot || t->job->has_rings || t->block || t->job->product)
+    if (s->axis < 0 || !t->ports->needs_slot || t->job->has_rings || t->block ||
+        !t->job->walk.ops->has_runs)
         return;
     uint64_t length = (uint64_t)g->grid[s->axis];
     uint64_t n = min_u64(count_fitting(t, th), length - t->grain % length);

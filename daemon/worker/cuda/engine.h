@@ -117,11 +117,15 @@ enum tile_outcome cuda_tile_failed(const struct tile *t, struct thread_context *
 enum tile_outcome cuda_engine_run_small(struct engine *base, struct tile *t,
                                         struct thread_context *th);
 
-/* product.c: the turns of a matrix product that are nothing for a slot on the device. */
-bool cuda_product_is_own(const struct tile *t);
-enum tile_outcome cuda_product_run(struct cuda_engine *e, struct tile *t,
-                                   struct thread_context *th);
-int cuda_product_read(struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
+/* product.c: WALK_MULTIPLY, WALK_MARK, WALK_APPLY and its reads. */
+enum tile_outcome cuda_product_run_multiply(struct cuda_engine *e, struct tile *t,
+                                            struct thread_context *th);
+enum tile_outcome cuda_product_mark(struct cuda_engine *e, struct tile *t,
+                                    struct thread_context *th);
+enum tile_outcome cuda_product_apply(struct cuda_engine *e, struct tile *t,
+                                     struct thread_context *th);
+int cuda_product_read_log(struct cuda_engine *e, struct tile *t,
+                          struct thread_context *th) GAD_MUST_CHECK;
 /* Puts a MULTIPLY into the compute stream. 0 or a runtime error. */
 int cuda_product_multiply(const struct card *card, const struct tile *t) GAD_MUST_CHECK;
 /* What that takes, by the rates that were measured. */

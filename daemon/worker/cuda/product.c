@@ -1,9 +1,7 @@
-/* The turns of a matrix product that are no tiles with a slot on the device
- * (kernels/products/product.h).
+/* The tiles of a matrix product that have no slot on the device.
  *
- * LOADs and STOREs are (tile.c). A MULTIPLY is given to the device, where panels and C are: it has
- * no slot and copies nothing. MARKs and APPLYs are the host's alone. So are turns for which there
- * is nothing to do: they are over at once.
+ * Panels and C are on the device, so a MULTIPLY is given to it without a slot and copies nothing.
+ * What goes on between the journal and the output is the host's alone.
  *
  * The carry is on the device at the same offset as in the pool. Nobody clears it there: a block of
  * C is set by its tile's first MULTIPLY, and what of a panel is multiplied was loaded.
@@ -12,16 +10,9 @@
  * pipeline's lock.
  */
 #include "daemon/worker/cuda/engine.h"
-#include "daemon/worker/jobs/journal.h"
-#include "daemon/worker/jobs/product.h"
+#include "daemon/worker/walks/walk_product.h"
 
 #include <errno.h>
-
-bool cuda_product_is_own(const struct tile *t)
-{
-    bool has_grains = t->turn.step == PRODUCT_LOAD || t->turn.step == PRODUCT_STORE;
-    return t->job->product && (!has_grains || t->end == 0);
-}
 
 /* Multiplying -------------------------------------------------------------------------------- */
 
@@ -92,7 +83,8 @@ uint64_t cuda_product_expected_ns(const struct card *card, const struct tile *t)
     return rate > 0 ? (uint64_t)(n / rate * 1e9) : 0;
 }
 
-static enum tile_outcome multiply(struct cuda_engine *e, struct tile *t, struct thread_context *th)
+enum tile_outcome cuda_product_run_multiply(struct cuda_engine *e, struct tile *t,
+                                            struct thread_context *th)
 {
     if (t->device_error)
         return cuda_tile_failed(t, th);
@@ -104,16 +96,16 @@ static enum tile_outcome multiply(struct cuda_engine *e, struct tile *t, struct 
 
 /* The journal -------------------------------------------------------------------------------- */
 
-static void take_grain(struct tile *t, struct thread_context *th)
+static int read_log(struct tile *t, struct thread_context *th)
 {
     tile_boxes(t, t->grain, th);
     th->output_memory[0] = t->slot;
+    return t->is_staged ? 0 : product_read_log(t, th);
 }
 
-int cuda_product_read(struct tile *t, struct thread_context *th)
+int cuda_product_read_log(struct cuda_engine *e, struct tile *t, struct thread_context *th)
 {
-    take_grain(t, th);
-    return product_read_log(t, th);
+    return read_log(t, th);
 }
 
 static enum tile_outcome apply(struct tile *t, struct thread_context *th)
@@ -121,8 +113,7 @@ static enum tile_outcome apply(struct tile *t, struct thread_context *th)
     while (t->grain < t->end) {
         if (atomic_load_explicit(&t->job->is_stopped, memory_order_relaxed))
             return TILE_FAILED;
-        take_grain(t, th);
-        int r = t->is_staged ? 0 : product_read_log(t, th);
+        int r = read_log(t, th);
         if (r == -EAGAIN)
             return TILE_NEEDS_READ;
         th->status = r ? r : product_apply(t, th);
@@ -133,30 +124,20 @@ static enum tile_outcome apply(struct tile *t, struct thread_context *th)
     return TILE_DONE;
 }
 
-static enum tile_outcome mark(const struct tile *t, struct thread_context *th)
-{
-    th->status = journal_mark(t->job, t->turn.tile, t->turn.is_applied, &th->io, &th->error);
-    return th->status ? TILE_FAILED : TILE_DONE;
-}
-
-static enum tile_outcome on_host(struct tile *t, struct thread_context *th)
+enum tile_outcome cuda_product_apply(struct cuda_engine *e, struct tile *t,
+                                     struct thread_context *th)
 {
     uint64_t begin_ns = clock_ns();
-    enum tile_outcome outcome = t->turn.step == PRODUCT_MARK ? mark(t, th) : apply(t, th);
+    enum tile_outcome outcome = apply(t, th);
     t->measure.sink_ns += clock_ns() - begin_ns;
     return outcome;
 }
 
-enum tile_outcome cuda_product_run(struct cuda_engine *e, struct tile *t, struct thread_context *th)
+enum tile_outcome cuda_product_mark(struct cuda_engine *e, struct tile *t,
+                                    struct thread_context *th)
 {
-    if (t->turn.is_empty)
-        return TILE_DONE;
-    switch (t->turn.step) {
-    case PRODUCT_MULTIPLY: return multiply(e, t, th);
-    case PRODUCT_MARK:
-    case PRODUCT_APPLY: return on_host(t, th);
-    case PRODUCT_LOAD:
-    case PRODUCT_STORE: break; /* without grains */
-    }
-    return TILE_DONE;
+    uint64_t begin_ns = clock_ns();
+    th->status = product_mark(t, th);
+    t->measure.sink_ns += clock_ns() - begin_ns;
+    return th->status ? TILE_FAILED : TILE_DONE;
 }

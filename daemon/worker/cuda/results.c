@@ -15,7 +15,6 @@
  */
 #include "daemon/worker/cuda/results.h"
 #include "daemon/worker/cuda/boxcopy.h"
-#include "daemon/worker/jobs/nodes.h"
 #include "proto/util.h"
 
 static const struct geometry *geometry_of(const struct tile *t)
@@ -39,30 +38,21 @@ static uint64_t room(const struct tile *t, const struct cuda_result *result,
     return (uint64_t)n_bytes;
 }
 
-uint64_t cuda_results_begin(struct cuda_results *results, const struct tile *t,
-                            struct thread_context *th)
+void cuda_results_begin(struct cuda_results *results, const struct tile *t,
+                        struct thread_context *th)
 {
     int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
-    uint64_t n_bytes = 0;
-    const struct pass *pass = tile_pass(t);
-    uint64_t left = pass->reduced_used;
     results->n = 0;
-    if (pass->scanned_axis >= 0)
-        left |= ((UINT64_C(1) << pass->n_reductions) - 1) << pass->first_reduction;
-    if ((left | pass->tables_used) == 0)
-        return 0;
+    if ((t->results_used | tile_pass(t)->tables_used) == 0)
+        return;
     geometry_grain(geometry_of(t), t->grain, start, count); /* in the round in hand */
-    tile_result_views(t, start, th->results);
-    for (; left; left &= left - 1) {
+    t->job->walk.ops->views(t, start, th->outputs, th->results);
+    for (uint64_t left = t->results_used; left; left &= left - 1) {
         unsigned i = (unsigned)__builtin_ctzll(left);
         bool is_state = t->job->program->reductions[i].pass == t->pass;
-        if (!is_state && cuda_tile_is_uniform(t->job->program, i))
-            continue;
-        struct cuda_result *result = &results->items[results->n++];
-        *result = (struct cuda_result){.reduction = i};
-        n_bytes += round_up_u64(room(t, result, &th->results[i], th->count), CUDA_TILE_ALIGN);
+        if (is_state || !cuda_tile_is_uniform(t->job->program, i))
+            results->items[results->n++] = (struct cuda_result){.reduction = i};
     }
-    return n_bytes;
 }
 
 /* Dense in visiting order, but for axes along which it stands still. */
@@ -106,7 +96,7 @@ static void stage(const struct tile *t, struct cuda_result *result, const struct
 void cuda_results_stage(struct cuda_results *results, struct cuda_tile *code, const struct tile *t,
                         struct thread_context *th)
 {
-    tile_result_views(t, th->start, th->results);
+    t->job->walk.ops->views(t, th->start, th->outputs, th->results);
     for (unsigned k = 0; k < results->n; k++) {
         struct cuda_result *result = &results->items[k];
         struct cpu_view *view = &th->results[result->reduction];
@@ -120,12 +110,11 @@ void cuda_results_stage(struct cuda_results *results, struct cuda_tile *code, co
 void cuda_results_keep_states(const struct cuda_tile *code, unsigned grain, const struct tile *t,
                               struct thread_context *th)
 {
-    const struct pass *pass = tile_pass(t);
-    if (pass->scanned_axis < 0)
+    if (t->n_states == 0)
         return;
-    tile_result_views(t, th->start, th->results);
-    for (unsigned i = 0; i < pass->n_reductions; i++) {
-        const struct cpu_view *home = &th->results[pass->first_reduction + i];
+    t->job->walk.ops->views(t, th->start, th->outputs, th->results);
+    for (unsigned i = 0; i < t->n_states; i++) {
+        const struct cpu_view *home = &th->results[tile_pass(t)->first_reduction + i];
         const void *states = cuda_tile_states(code, grain, i);
         struct cpu_view from =
             dense_view(t, home, th->count, sizeof(uint64_t), (void *)(uintptr_t)states);

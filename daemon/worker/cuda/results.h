@@ -17,10 +17,9 @@ struct cuda_results {
     struct cuda_result items[PROGRAM_MAX_REDUCTIONS];
 };
 
-/* A tile begins; th has the boxes of the pass's largest grain. Gives th->results with the results
- * of one element and the tables, and the bytes that the others take in the slot for one grain. */
-uint64_t cuda_results_begin(struct cuda_results *results, const struct tile *t,
-                            struct thread_context *th);
+/* A tile begins. Gives th->results with the results of one element and the tables. */
+void cuda_results_begin(struct cuda_results *results, const struct tile *t,
+                        struct thread_context *th);
 /* What the grain in hand reads of them is copied to the slot, where that is not there already, and
  * th->results are views of it. */
 void cuda_results_stage(struct cuda_results *results, struct cuda_tile *code, const struct tile *t,

@@ -26,9 +26,9 @@
 #include "daemon/worker/cuda/boxcopy.h"
 #include "daemon/worker/cuda/engine.h"
 #include "daemon/worker/cuda/results.h"
-#include "daemon/worker/jobs/nodes.h"
-#include "daemon/worker/jobs/product.h"
 #include "daemon/worker/io/ring.h"
+#include "daemon/worker/walks/walk_passes.h"
+#include "daemon/worker/walks/walk_product.h"
 #include "proto/util.h"
 
 #include <assert.h>
@@ -98,49 +98,24 @@ static void copy_box(const struct tile *t, const struct port *port, const struct
 
 /* Staging ------------------------------------------------------------------------------------ */
 
-static uint64_t box_room(const struct port *port, const struct port_box *box)
-{
-    return round_up_u64((uint64_t)port_box_bytes(port, box), CUDA_TILE_ALIGN);
-}
-
-/* Of the largest grain, which is the pass's first; turns of a product begin with others. */
-static struct cuda_tile_room grain_room(struct cuda_work *work, const struct tile *t,
-                                        struct thread_context *th)
-{
-    const struct pass_ports *ports = t->ports;
-    struct cuda_tile_room room = {.n_elements = 1};
-    work->results.n = 0;
-    if (t->job->product)
-        return tile_plan(t)->room;
-    tile_boxes(t, 0, th);
-    room.n_cells = geometry_n_cells(geometry_of(t), th->count);
-    for (int i = 0; i < tile_pass(t)->ndim; i++)
-        room.n_elements *= (uint64_t)th->count[i];
-    for (unsigned i = 0; i < ports->n_inputs; i++)
-        room.input_bytes += box_room(ports->inputs[i].port, &th->input_boxes[i]);
-    for (unsigned i = 0; i < ports->n_outputs; i++)
-        room.output_bytes += box_room(ports->outputs[i].port, &th->output_boxes[i]);
-    room.input_bytes += cuda_results_begin(&work->results, t, th);
-    return room;
-}
-
 static int begin(struct cuda_work *work, struct tile *t, struct thread_context *th, char *slot,
                  uint64_t slot_bytes)
 {
     const struct wjob *job = t->job;
     uint64_t n_grains = t->end - t->grain;
     assert(n_grains <= CUDA_TILE_MAX_GRAINS);
-    const struct cuda_tile_room room = grain_room(work, t, th);
+    const struct cuda_tile_room *room = &tile_plan(t)->room;
+    cuda_results_begin(&work->results, t, th);
     work->has_places = false;
     work->in.n = work->out.n = 0;
     memset(work->memory, 0, t->ports->n_inputs * sizeof(work->memory[0]));
     int r = cuda_tile_begin(&work->code, job->program, t->pass, th->results, (unsigned)n_grains,
-                            &room, slot, slot_bytes);
+                            room, slot, slot_bytes);
     if (r)
         return error_set(&th->error, GAD_INTERNAL, NULL,
                          "%llu grains of %llu bytes do not fit a slot of %llu bytes",
                          (unsigned long long)n_grains,
-                         (unsigned long long)(room.input_bytes + room.output_bytes),
+                         (unsigned long long)(room->input_bytes + room->output_bytes),
                          (unsigned long long)slot_bytes);
     return 0;
 }
@@ -191,7 +166,7 @@ static void output_views(struct cuda_work *work, unsigned grain, const struct ti
         const struct port *port = ports->outputs[i].port;
         struct cpu_view *view = &th->outputs[ports->outputs[i].index];
         th->output_memory[i] = work->code.slot + work->output_offsets[grain][i];
-        if (product_is_logged(t) && port_can(port, PORT_MAPPED))
+        if (t->step == WALK_LOG && port_can(port, PORT_MAPPED))
             port_place_dense(port, &th->output_boxes[i], th->output_memory[i], view);
         else
             place(t, port, &th->output_boxes[i], th->output_memory[i], view);
@@ -221,7 +196,7 @@ static void take_direct(struct cuda_work *work, const struct tile *t, struct thr
         work->is_direct[i] = !work->is_shared[i] &&
                              is_direct(work, &work->in, t, ports->inputs[i].port,
                                        &th->input_boxes[i], &th->inputs[ports->inputs[i].index]);
-    for (unsigned i = 0; i < ports->n_outputs && !product_is_logged(t); i++)
+    for (unsigned i = 0; i < ports->n_outputs && t->step != WALK_LOG; i++)
         (void)is_direct(work, &work->out, t, ports->outputs[i].port, &th->output_boxes[i],
                         &th->outputs[ports->outputs[i].index]);
 }
@@ -304,10 +279,7 @@ static void add_grain(struct cuda_work *work, const struct tile *t, struct threa
         port_pass_view(ports->inputs[i].port, box.ndim, &th->inputs[ports->inputs[i].index]);
     for (unsigned i = 0; i < ports->n_outputs; i++)
         port_pass_view(ports->outputs[i].port, box.ndim, &th->outputs[ports->outputs[i].index]);
-    if (t->job->product)
-        product_views(t, th);
-    else
-        cuda_results_stage(&work->results, &work->code, t, th);
+    cuda_results_stage(&work->results, &work->code, t, th);
     cuda_tile_add(&work->code, &box, th->inputs, th->outputs, th->results);
 }
 
@@ -373,17 +345,6 @@ enum tile_outcome cuda_tile_stage(struct cuda_work *work, struct tile *t, struct
     return outcome;
 }
 
-/* The inputs of the grain in hand that are files; the others are copied by the thread that goes on
- * with the tile. */
-int cuda_engine_read(struct engine *base, struct tile *t, struct thread_context *th)
-{
-    const struct cuda_engine *e = (const struct cuda_engine *)base;
-    if (cuda_product_is_own(t))
-        return cuda_product_read(t, th);
-    tile_boxes(t, t->grain, th);
-    return fill_from_files(cuda_work_of(e, t), t, th);
-}
-
 void cuda_engine_drop(struct engine *base, struct tile *t)
 {
     const struct cuda_engine *e = (const struct cuda_engine *)base;
@@ -412,7 +373,7 @@ static int finish_grain(struct cuda_work *work, unsigned grain, struct tile *t,
     if (r)
         return tile_engine_error(t, r, NULL, &th->error);
     output_views(work, grain, t, th);
-    r = product_is_logged(t) ? product_log(t, th) : store_outputs(work, t, th);
+    r = t->step == WALK_LOG ? product_log(t, th) : store_outputs(work, t, th);
     if (!r && t->job->has_rings && t->grain + 1 == t->end) {
         boxcopy_fence();
         r = tile_give_blocks(t, th);
@@ -465,17 +426,54 @@ enum tile_outcome cuda_tile_finish(struct cuda_work *work, struct tile *t,
     return outcome;
 }
 
-enum tile_outcome cuda_engine_run(struct engine *base, struct tile *t, struct thread_context *th)
+/* Steps -------------------------------------------------------------------------------------- */
+
+static enum tile_outcome run_in_slot(struct cuda_engine *e, struct tile *t,
+                                     struct thread_context *th)
 {
-    struct cuda_engine *e = (struct cuda_engine *)base;
-    if (cuda_product_is_own(t))
-        return cuda_product_run(e, t, th);
     struct cuda_work *work = cuda_work_of(e, t);
     if (t->is_computed)
         return cuda_tile_finish(work, t, th);
-    enum tile_outcome outcome = cuda_tile_stage(work, t, th, t->slot, base->limits.slot_bytes);
+    enum tile_outcome outcome = cuda_tile_stage(work, t, th, t->slot, e->base.limits.slot_bytes);
     if (outcome != TILE_DONE)
         return outcome;
     cuda_pipeline_submit(e, t);
     return TILE_ON_DEVICE;
+}
+
+/* The inputs of the grain in hand that are files; the others are copied by the thread that goes on
+ * with the tile. */
+static int read_to_slot(struct cuda_engine *e, struct tile *t, struct thread_context *th)
+{
+    tile_boxes(t, t->grain, th);
+    return fill_from_files(cuda_work_of(e, t), t, th);
+}
+
+static enum tile_outcome run_nothing(struct cuda_engine *e, struct tile *t,
+                                     struct thread_context *th)
+{
+    return TILE_DONE;
+}
+
+/* Operands of products are never read straight into a panel: it is on the device. */
+static const struct {
+    enum tile_outcome (*run)(struct cuda_engine *e, struct tile *t, struct thread_context *th);
+    int (*read)(struct cuda_engine *e, struct tile *t, struct thread_context *th);
+} steps[WALK_N_STEPS] = {
+    [WALK_COMPUTE] = {run_in_slot, read_to_slot},
+    [WALK_LOG] = {run_in_slot, read_to_slot},
+    [WALK_APPLY] = {cuda_product_apply, cuda_product_read_log},
+    [WALK_MULTIPLY] = {cuda_product_run_multiply, NULL},
+    [WALK_MARK] = {cuda_product_mark, NULL},
+    [WALK_NOTHING] = {run_nothing, NULL},
+};
+
+enum tile_outcome cuda_engine_run(struct engine *base, struct tile *t, struct thread_context *th)
+{
+    return steps[t->step].run((struct cuda_engine *)base, t, th);
+}
+
+int cuda_engine_read(struct engine *base, struct tile *t, struct thread_context *th)
+{
+    return steps[t->step].read((struct cuda_engine *)base, t, th);
 }

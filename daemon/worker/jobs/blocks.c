@@ -8,6 +8,118 @@
  */
 #include "daemon/worker/io/ring.h"
 #include "daemon/worker/jobs/tile.h"
+#include "proto/util.h"
+
+#define TELL_NS      UINT64_C(100000)
+#define LONG_TURN_NS UINT64_C(100000)
+#define MANY_READY   4u /* grains */
+
+/* A job's rings ------------------------------------------------------------------------------ */
+
+static bool have_blocks(const struct pass_ports *ports, uint64_t place)
+{
+    for (unsigned i = 0; i < ports->n_inputs; i++)
+        if (ports->inputs[i].port->ring && !ring_has(ports->inputs[i].port->ring, place))
+            return false;
+    for (unsigned i = 0; i < ports->n_outputs; i++)
+        if (ports->outputs[i].port->ring && !ring_has(ports->outputs[i].port->ring, place))
+            return false;
+    return true;
+}
+
+bool wjob_has_blocks(const struct tile *tile)
+{
+    return !tile->job->has_rings || have_blocks(tile->ports, tile_place(tile));
+}
+
+bool wjob_has_next_blocks(const struct wjob *job)
+{
+    return !job->has_rings || have_blocks(job->walk.next.ports, job->walk.next.place);
+}
+
+static bool collect_one(struct wjob *job, struct ring *ring, bool is_last)
+{
+    struct gad_error error;
+    bool has_news = false;
+    int r = ring && is_last ? ring_wish_signal(ring, &error) : 0;
+    if (ring && !r)
+        r = ring_collect(ring, &has_news, &error);
+    if (r)
+        wjob_fail(job, r, &error);
+    else if (ring)
+        job->wants_signal |= ring_has_asked(ring);
+    if (has_news)
+        job->heard_ns = clock_ns();
+    return has_news || r;
+}
+
+static bool collect(struct wjob *job, bool is_last)
+{
+    const struct pass_ports *ports = &job->walk.ports;
+    bool has_news = false;
+    for (unsigned i = 0; i < ports->n_inputs; i++)
+        has_news |= collect_one(job, ports->inputs[i].port->ring, is_last);
+    for (unsigned i = 0; i < ports->n_outputs; i++)
+        has_news |= collect_one(job, ports->outputs[i].port->ring, is_last);
+    return has_news;
+}
+
+bool wjob_collect(struct wjob *job)
+{
+    return collect(job, false);
+}
+
+bool wjob_collect_last(struct wjob *job)
+{
+    job->is_wished = true;
+    return collect(job, true);
+}
+
+static bool is_awaited(const struct pass_port *ports, unsigned n_ports)
+{
+    for (unsigned i = 0; i < n_ports; i++)
+        if (ports[i].port->ring && ring_is_awaited(ports[i].port->ring))
+            return true;
+    return false;
+}
+
+bool wjob_awaits_clients(const struct wjob *job)
+{
+    const struct pass_ports *ports = &job->walk.ports;
+    unsigned n_waiting = 0;
+    if (job->state != WJOB_RUNNING || job->status || job->is_complete || !job->has_rings ||
+        job->wants_signal || job->n_in_flight > 0 || job->n_with_device > 0 || job->aside)
+        return false;
+    for (const struct tile *tile = job->waiting; tile; tile = tile->next, n_waiting++)
+        if (tile->state != TILE_WAITING_CLIENT || wjob_has_blocks(tile))
+            return false;
+    if (n_waiting < job->n_tiles || (wjob_has_next_tile(job) && wjob_has_next_blocks(job)))
+        return false;
+    return is_awaited(ports->inputs, ports->n_inputs) ||
+           is_awaited(ports->outputs, ports->n_outputs);
+}
+
+bool wjob_is_for_one(const struct wjob *job)
+{
+    const struct pass_ports *ports = &job->walk.ports;
+    unsigned n_ready = MANY_READY;
+    if (ports->needs_slot || job->turn_ns == 0 || job->turn_ns >= LONG_TURN_NS)
+        return false;
+    for (unsigned i = 0; i < ports->n_inputs; i++)
+        if (ports->inputs[i].port->ring)
+            n_ready = (unsigned)min_u64(n_ready, ring_n_ready(ports->inputs[i].port->ring));
+    for (unsigned i = 0; i < ports->n_outputs; i++)
+        if (ports->outputs[i].port->ring)
+            n_ready = (unsigned)min_u64(n_ready, ring_n_ready(ports->outputs[i].port->ring));
+    return n_ready < MANY_READY;
+}
+
+bool wjob_must_tell(const struct wjob *job, bool is_idle)
+{
+    return job->wants_signal && (is_idle || clock_ns() - job->told_ns >= TELL_NS);
+}
+
+/* A tile's blocks ---------------------------------------------------------------------------- */
 
 static void take_blocks(struct tile *t)
 {

@@ -1,7 +1,7 @@
 /* What a job's end looks like on the wire (RESULT in daemon/WORKER.md), and its progress before
  * that. Runs on the main thread; a job that has ended is nobody else's.
  */
-#include "daemon/worker/jobs/journal.h"
+#include "daemon/worker/walks/walk_product.h"
 #include "daemon/worker/worker.h"
 #include "proto/util.h"
 
@@ -71,39 +71,11 @@ static void pack_traffic(msgpack_packer *p, const struct wjob *job)
     pack_seconds(p, job);
 }
 
-/* Vectors are too little for the CPU's library. */
-static const char *library_of(const struct engine *e, const struct wjob *job)
-{
-    const struct plan_product *product = &job->plan.product;
-    bool is_matrix = product->n_rows > 1 && product->n_columns > 1;
-    bool is_of_library =
-        dtype_is_float(job->program->product.dtype) && (is_matrix || e->limits.is_device);
-    return is_of_library && e->blas ? e->blas : "gpuarrayd " GPUARRAYD_VERSION;
-}
-
-static void pack_product(msgpack_packer *p, const struct engine *e, const struct wjob *job)
-{
-    const struct plan_product *product = &job->plan.product;
-    enum dtype dtype = job->program->product.dtype;
-    pack_str(p, "product");
-    msgpack_pack_map(p, 6);
-    pack_key_str(p, "library", library_of(e, job));
-    pack_key_str(p, "precision", product->is_tf32 ? "tf32" : dtype_name(dtype));
-    pack_str(p, "tile");
-    msgpack_pack_array(p, 3);
-    msgpack_pack_int64(p, product->tile_matrices);
-    msgpack_pack_int64(p, product->tile_rows);
-    msgpack_pack_int64(p, product->tile_columns);
-    pack_key_u64(p, "tiles", product->n_tiles);
-    pack_key_u64(p, "left_bytes", job->measure.operand_bytes[0]);
-    pack_key_u64(p, "right_bytes", job->measure.operand_bytes[1]);
-}
-
 static void pack_result(struct worker *w, msgpack_packer *p, const struct wjob *job,
                         struct tail *ret_tail)
 {
     const struct measure *m = &job->measure;
-    msgpack_pack_map(p, 10 + (job->product != NULL) + (job->journal != NULL));
+    msgpack_pack_map(p, 10 + walk_product_n_pairs(job));
     pack_key_str(p, "engine", w->engine->name);
     pack_key_str(p, "level", w->engine->level);
     pack_key_u64(p, "tiles", job->n_all_tiles_done);
@@ -112,10 +84,7 @@ static void pack_result(struct worker *w, msgpack_packer *p, const struct wjob *
     msgpack_pack_map(p, 2);
     pack_key_u64(p, "divide_by_zero", m->warnings.n_divide_by_zero);
     pack_key_u64(p, "invalid_cast", m->warnings.n_invalid_casts);
-    if (job->product)
-        pack_product(p, w->engine, job);
-    if (job->journal)
-        pack_key_str(p, "journal", journal_state_name(job->journal->state));
+    walk_product_pack(job, w->engine, p);
     pack_str(p, "outputs");
     msgpack_pack_array(p, job->program->n_outputs);
     for (unsigned i = 0; i < job->program->n_outputs; i++)

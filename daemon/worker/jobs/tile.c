@@ -8,11 +8,9 @@
  * grain that was staged by one thread can be computed by another.
  *
  * Nodes of reductions are pushed grain by grain, in order, and combined at the tile's end
- * (nodes.c).
+ * (walks/walk_passes.c).
  */
 #include "daemon/worker/engine.h"
-#include "daemon/worker/jobs/nodes.h"
-#include "daemon/worker/jobs/product.h"
 #include "daemon/worker/io/ring.h"
 #include "proto/util.h"
 
@@ -21,32 +19,27 @@
 
 void tile_init(struct tile *t, struct wjob *job)
 {
-    uint64_t n_grains;
     t->job = job;
-    t->pass = job->pass;
-    t->ports = &job->ports_of_pass;
     t->next = NULL;
     t->state = TILE_IN_HAND;
-    t->is_long = wjob_next_is_long(job);
     t->is_kept = false;
-    t->index = wjob_next_tile(job);
-    if (job->product) {
-        product_take_turn(job, t);
-    } else {
-        plan_tile_grains(tile_plan(t), t->index, &t->grain, &n_grains);
-        t->end = t->grain + n_grains;
-    }
     t->slot = NULL;
     t->has_begun = t->has_blocks = t->is_staged = t->is_in_slot = t->is_computed = false;
     t->device_error = 0;
-    t->together.end = t->grain;
+    t->first_place = 0;
+    t->results_used = 0;
+    t->n_states = 0;
+    t->nodes = t->block = NULL;
+    t->n_in_leaf = 0;
+    t->has_block = false;
     t->measure = (struct measure){.source_ns = 0};
-    tile_take_nodes(t);
+    walk_take(job, t);
+    t->together.end = t->grain;
 }
 
 uint64_t tile_place(const struct tile *t)
 {
-    return t->job->product ? product_place(t->job, t->index, t->grain) : t->grain;
+    return t->first_place + t->grain;
 }
 
 /* Grains ------------------------------------------------------------------------------------- */
@@ -55,8 +48,8 @@ void tile_boxes(const struct tile *t, uint64_t grain, struct thread_context *th)
 {
     const struct pass_ports *ports = t->ports;
     const struct geometry *g = &tile_plan(t)->geometry;
-    uint64_t number = t->job->product ? product_grain_number(t, grain) : grain;
-    geometry_grain(g, number, th->start, th->count);
+    const struct walk_ops *ops = t->job->walk.ops;
+    geometry_grain(g, ops->has_runs ? grain : ops->grain_number(t, grain), th->start, th->count);
     for (unsigned i = 0; i < ports->n_inputs; i++)
         port_pass_box(ports->inputs[i].port, g->ndim, th->start, th->count, &th->input_boxes[i]);
     for (unsigned i = 0; i < ports->n_outputs; i++)
@@ -72,13 +65,13 @@ struct cpu_box tile_box(const struct tile *t, const struct thread_context *th)
                             .is_continued = t->n_in_leaf > 0};
 }
 
-/* Bytes as the plan counts them: small arrays in memory once, others, and all of a product, box by
- * box. */
+/* Bytes as the plan counts them: small arrays in memory once where the pass is walked through once,
+ * others box by box. */
 static uint64_t bytes_to_count(const struct tile *t, const struct port *port,
                                const struct port_box *box)
 {
     bool is_small = array_n_bytes(&port->array) <= GRAIN_MAX_OPERAND_BYTES;
-    if (t->job->product || !port_can(port, PORT_MAPPED) || !is_small)
+    if (!t->job->walk.ops->has_runs || !port_can(port, PORT_MAPPED) || !is_small)
         return (uint64_t)port_box_bytes(port, box);
     return t->grain == 0 ? (uint64_t)array_n_bytes(&port->array) : 0;
 }
@@ -89,12 +82,10 @@ static void grain_count(struct tile *t, const struct thread_context *th)
     struct measure *m = &t->measure;
     for (unsigned i = 0; i < ports->n_inputs; i++) {
         const struct port *port = ports->inputs[i].port;
-        uint64_t n_bytes = bytes_to_count(t, port, &th->input_boxes[i]);
-        m->read_bytes[traffic_path_of(&port->array.at)] += n_bytes;
-        if (product_is_load(t))
-            m->operand_bytes[t->pass] += n_bytes;
+        m->read_bytes[traffic_path_of(&port->array.at)] +=
+            bytes_to_count(t, port, &th->input_boxes[i]);
     }
-    if (product_is_logged(t)) /* counted when it is in the output */
+    if (t->step == WALK_LOG) /* counted when it is in the output */
         return;
     for (unsigned i = 0; i < ports->n_outputs; i++) {
         const struct port *port = ports->outputs[i].port;
@@ -126,7 +117,8 @@ int tile_store(const struct tile *t, struct thread_context *th)
 
 void tile_grain_done(struct tile *t, struct thread_context *th)
 {
-    tile_push_node(t);
+    if (t->job->walk.ops->grain_done)
+        t->job->walk.ops->grain_done(t, th);
     grain_count(t, th);
     t->is_staged = false;
     t->grain++;
@@ -183,12 +175,11 @@ static enum tile_outcome run(struct engine *e, struct tile *t, struct thread_con
     tile_tell(t, th, clock_ns());
     if (!t->has_begun) {
         t->has_begun = true;
-        worker_fault_point(job->request->label, t->index,
-                           job->product ? job->plan.n_tiles : tile_plan(t)->n_tiles);
+        worker_fault_point(job->request->label, t->index, job->walk.n_tiles);
     }
     enum tile_outcome outcome = call(e, t, th);
-    if (outcome == TILE_DONE)
-        tile_combine(t);
+    if (outcome == TILE_DONE && job->walk.ops->combine)
+        job->walk.ops->combine(t);
     if (th->page)
         crashpage_leave(th->page);
     return outcome;
@@ -206,11 +197,8 @@ enum tile_outcome tile_run_small(struct engine *e, struct tile *t, struct thread
 
 static void tile_prefetch(struct tile *t, struct thread_context *th)
 {
-    const struct wjob *job = t->job;
     const struct pass_ports *ports = t->ports;
-    uint64_t first, n;
-    geometry_round(&tile_plan(t)->geometry, job->round, &first, &n);
-    uint64_t end = min_u64(t->grain + 1 + PREFETCH_GRAINS, job->product ? t->end : first + n);
+    uint64_t end = min_u64(t->grain + 1 + PREFETCH_GRAINS, t->prefetch_end);
     for (uint64_t grain = t->grain + 1; grain < end; grain++) {
         tile_boxes(t, grain, th);
         for (unsigned i = 0; i < ports->n_inputs; i++)

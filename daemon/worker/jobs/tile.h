@@ -32,12 +32,18 @@ struct tile {
     struct wjob *job;
     struct tile *next;
     enum tile_state state;
+    enum walk_step step;
     unsigned pass;
-    const struct pass_ports *ports;        /* of the pass; the job's */
-    uint64_t index, grain, end;            /* of the pass; the grain in hand; behind the last */
+    const struct pass_ports *ports;        /* that it reads and writes; the walk's */
+    uint64_t index, grain, end;            /* of the stage; the grain in hand; behind the last */
+    uint64_t first_place;                  /* a ring knows a grain as first_place + grain */
+    uint64_t prefetch_end;                 /* behind the last grain that will be read soon */
+    uint64_t results_used;                 /* of the program's reductions, that it finds in the
+                                              carry: of earlier passes, and states of its scans */
+    unsigned n_states;                     /* so many of these */
     void *slot;                            /* NULL: none */
     bool has_begun, has_blocks, is_staged; /* the last two: of the grain in hand */
-    bool is_long;                          /* as wjob_next_is_long() said */
+    bool is_long;                          /* see struct walk_next */
     bool is_kept;                          /* a spare thread is kept for it (aside.c) */
     bool is_in_slot;                       /* with a device: it has begun to fill its slot */
     bool is_computed;                      /* the device has ended, maybe before the turn did */
@@ -45,8 +51,8 @@ struct tile {
     uint8_t ring_slots[REQUEST_MAX_ARGS + REQUEST_MAX_OUTPUTS]; /* inputs, outputs of the pass */
     struct together together; /* with the grain in hand, in the slot */
     struct measure measure;
-    struct product_turn turn; /* of a product: instead of a run of grains; `grain` counts its own */
-    /* nodes.c */
+    struct product_turn turn; /* walk_product.c */
+    /* walk_passes.c */
     char *nodes;          /* memory for the stack, in the carry; NULL: no reductions */
     unsigned stack_index; /* without a tree: which of the plan's stacks that is */
     uint64_t oldest_tile; /* that the tree missed when this one was added */

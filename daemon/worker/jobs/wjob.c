@@ -9,10 +9,10 @@
  */
 #include "daemon/worker/jobs/wjob.h"
 #include "daemon/rates.h"
-#include "daemon/worker/jobs/journal.h"
-#include "daemon/worker/jobs/product.h"
 #include "daemon/worker/io/ring.h"
 #include "daemon/worker/jobs/strips.h"
+#include "daemon/worker/walks/journal.h"
+#include "daemon/worker/walks/walk_product.h"
 #include "kernels/expr/programs.h"
 #include "proto/util.h"
 
@@ -237,12 +237,10 @@ static int open_ports(struct wjob *job, const struct wjob_context *with, struct 
         r = open_outputs(job, &context, error);
     if (r)
         return r;
-    if (job->program->product.is_there)
-        r = product_new(job);
-    else if (!strips_map(job))
+    if (!strips_map(job))
         r = plan_without_mapping(job, with->limits, error);
-    if (!r && job->request->has_journal)
-        r = journal_new(job, error);
+    if (!r)
+        r = walk_product_new(job, error);
     return r ? r : collect_ranges(job);
 }
 
@@ -259,7 +257,7 @@ int wjob_new(struct frame *frame_take, const struct message *message,
     job->frame = *frame_take;
     *frame_take = (struct frame){.body = NULL};
     job->lock = context->lock;
-    pthread_mutex_init(&job->nodes_lock, NULL);
+    pthread_mutex_init(&job->walk.nodes.lock, NULL);
     gaps_init(&job->gaps);
     job->identity = *identity;
     int r = compile(job, &message->params, context, error);
@@ -291,8 +289,7 @@ struct wjob *wjob_free(struct wjob *job)
     wjob_close(job);
     for (unsigned i = 0; i < job->n_ports; i++)
         port_close_region(&job->ports[i]);
-    product_free(job);
-    journal_free(job);
+    walk_product_free(job);
     free(job->ports);
     free(job->ranges);
     free(job->inline_results);
@@ -300,7 +297,7 @@ struct wjob *wjob_free(struct wjob *job)
     request_free(job->request);
     frame_deinit(&job->frame, NULL);
     gaps_deinit(&job->gaps);
-    pthread_mutex_destroy(&job->nodes_lock);
+    pthread_mutex_destroy(&job->walk.nodes.lock);
     free(job);
     return NULL;
 }

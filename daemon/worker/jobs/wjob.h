@@ -8,14 +8,10 @@
 
 #include "daemon/traffic.h"
 #include "daemon/worker/io/gaps.h"
-#include "daemon/worker/io/port.h"
 #include "daemon/worker/turns/slots.h"
-#include "kernels/plan/plan.h"
-#include "kernels/reductions/reduce.h"
+#include "daemon/worker/walks/walk.h"
 #include "proto/wire/frame.h"
 #include "proto/wire/message.h"
-
-#include <pthread.h>
 
 enum wjob_state {
     WJOB_NEW,
@@ -44,22 +40,8 @@ struct measure {
     uint64_t operand_bytes[2]; /* of the read_bytes: a product's left and right operand */
 };
 
-struct pass_port { /* a port that a pass uses */
-    struct port *port;
-    unsigned index; /* among the program's inputs or outputs */
-};
-
-/* What a pass reads and writes of the job's arrays. */
-struct pass_ports {
-    unsigned n_inputs, n_outputs;
-    bool needs_slot;
-    struct pass_port inputs[REQUEST_MAX_ARGS], outputs[REQUEST_MAX_OUTPUTS];
-};
-
 struct tile;
 struct thread_context;
-struct product_walk;
-struct journal;
 
 struct wjob {
     struct wjob_identity identity;
@@ -82,23 +64,9 @@ struct wjob {
 
     /* walk */
     enum wjob_state state;
-    unsigned pass;
-    uint64_t round;
-    uint64_t first_tile, end_tile;    /* of this pass in this round */
-    uint64_t next_tile, n_tiles_done; /* of those */
-    struct pass_ports ports_of_pass;  /* of a product: of all its passes, each ring once */
-    struct product_walk *product;     /* product.h; NULL: the program has none */
-    struct journal *journal;          /* journal.h; NULL: none */
+    struct walk walk;
     bool is_complete;
     char *carry;
-
-    /* nodes.c: reductions of this pass */
-    uint64_t oldest_tile;                  /* that the tree misses; of a scan or a product: that is
-                                              not done */
-    uint64_t stacks[PLAN_MAX_WINDOW / 64]; /* without a tree: those that tiles have; of a scan or a
-                                              product: tiles that are done */
-    struct reduce_tree *tree;              /* NULL: none is needed. Changed under nodes_lock */
-    pthread_mutex_t nodes_lock;            /* never held together with the scheduler's */
 
     /* turns */
     unsigned n_in_flight;   /* turns and reads that threads are at */
@@ -152,28 +120,24 @@ void wjob_set_state(struct wjob *job, enum wjob_state state);
 /* The first failure stays. */
 void wjob_fail(struct wjob *job, int status, const struct gad_error *error);
 
-/* walk.c: the passes and their tiles ------------------------------------------------------ */
+/* walks/walk.c ----------------------------------------------------------------------------- */
 
-/* What a pass reads and writes. */
-void wjob_collect_ports(const struct wjob *job, unsigned index, struct pass_ports *ports);
-/* The first pass begins; the carry is there. Passes without tiles are over at once: the job may be
+/* The first stage begins; the carry is there. Stages without tiles are over at once: the job may be
  * complete afterwards, or have failed. */
 void wjob_begin(struct wjob *job, char *carry);
-/* As long as the current pass is over, goes to the next one, or to the next round's first. */
+/* As long as the current stage is over, goes to the next one, or to the next round's first. */
 void wjob_advance(struct wjob *job);
-/* Whether there is another tile in this pass, and memory for its nodes. */
+/* Whether another tile of the stage may begin: walk.next says what it needs. */
 bool wjob_has_next_tile(const struct wjob *job);
-uint64_t wjob_next_tile(struct wjob *job);
 /* A tile is done, and its node combined if it has any. */
 void wjob_tile_done(struct wjob *job, const struct tile *tile);
-/* Of the next tile, which is there: its arithmetic may take long (struct plan_pass). */
-bool wjob_next_is_long(const struct wjob *job);
-/* The ports of the next tile's pass. There is one. */
-const struct pass_ports *wjob_next_ports(const struct wjob *job);
+
+/* blocks.c: the rings of the stage in hand ---------------------------------------------------- */
+
 /* Whether every ring has what a grain needs: the tile's that is in hand, the next tile's first. */
 bool wjob_has_blocks(const struct tile *tile);
 bool wjob_has_next_blocks(const struct wjob *job);
-/* Reads the clients' answers on all rings of this pass; fails the job. True: there was news. */
+/* Reads the clients' answers on all rings; fails the job. True: there was news. */
 bool wjob_collect(struct wjob *job);
 /* The clients are to signal their next answers on these rings; then reads as above. */
 bool wjob_collect_last(struct wjob *job);
@@ -185,8 +149,3 @@ bool wjob_is_for_one(const struct wjob *job);
 /* Whether clients are to be told now what was asked: they are told together what is asked within a
  * short time, unless nothing is left to be done meanwhile (is_idle). */
 bool wjob_must_tell(const struct wjob *job, bool is_idle);
-
-static inline const struct pass *wjob_pass(const struct wjob *job)
-{
-    return &job->program->passes[job->pass];
-}

@@ -55,13 +55,13 @@ static bool can_begin_tile(const struct sched *s, const struct wjob *job)
     if (!wjob_has_next_tile(job) || job->n_tiles >= s->n_threads_compute + SCHED_N_IO +
                                                         e->n_device_tiles + e->n_device_products)
         return false;
-    const struct pass_ports *ports = wjob_next_ports(job);
+    const struct pass_ports *ports = job->walk.next.ports;
     if (is_device_full(s, ports) && !job->is_express)
         return false;
     if (ports->needs_slot &&
         sched_reads_are_enough(s, job->identity.user, slots_use(s->slots).n_slots))
         return false;
-    if (wjob_next_is_long(job) && !sched_may_begin_long(s, job->identity.user))
+    if (job->walk.next.is_long && !sched_may_begin_long(s, job->identity.user))
         return false;
     return can_have_slot(s, job, ports) && wjob_has_next_blocks(job);
 }

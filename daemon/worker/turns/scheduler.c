@@ -16,7 +16,6 @@
  * I/O thread, because the last close of a large deleted file takes long, and before the job's reply
  * is sent, so that a client that has its answer finds nothing left behind.
  */
-#include "daemon/worker/jobs/nodes.h"
 #include "daemon/worker/io/ring.h"
 #include "daemon/worker/turns/scheduler_internal.h"
 #include "proto/util.h"
@@ -165,7 +164,7 @@ int sched_add(struct sched *s, struct wjob *job, struct gad_error *error)
     }
     enter_turns(s, job);
     s->n_rings += count_rings(job);
-    if (job->journal)
+    if (job->walk.journal)
         open_later(s, job);
     else
         wjob_set_state(job, WJOB_CLAIMING); /* the first pick takes the carry and begins */
@@ -315,7 +314,7 @@ static void drop_tile(struct sched *s, struct tile *tile)
 {
     struct engine *e = s->config.engine;
     tile_drop_blocks(tile);
-    tile_drop_nodes(tile);
+    walk_drop(tile);
     if (e->ops->drop)
         e->ops->drop(e, tile);
     return_slot(s, tile);

@@ -8,7 +8,7 @@
  * just before, so that the write waits. The main thread's tick notices such a thread and sends it a
  * signal, whose handler does nothing: the write returns EINTR and the job fails.
  */
-#include "daemon/worker/jobs/journal.h"
+#include "daemon/worker/walks/journal.h"
 #include "daemon/worker/lastwords.h"
 #include "daemon/worker/turns/scheduler_internal.h"
 #include "proto/util.h"
@@ -106,22 +106,12 @@ static void io_close(struct sched *s, struct wjob *job)
     sched_closed(s, job);
 }
 
-/* A journal's three steps; the plan is the scheduler's to read. What is read may be long, and gives
- * signs of life. */
+/* What is read may be long, and gives signs of life. */
 static void io_open(struct sched *s, struct wjob *job, struct thread_context *th)
 {
     if (th->page)
         crashpage_enter(th->page, job->identity.id, 0, clock_ns(), CRASHPAGE_BLOCKING);
-    pthread_mutex_unlock(&s->lock);
-    int r = journal_read(job, &th->error);
-    pthread_mutex_lock(&s->lock);
-    if (!r)
-        r = journal_adopt(job, &s->config.engine->limits, &th->error);
-    if (!r && !job->status) {
-        pthread_mutex_unlock(&s->lock);
-        r = journal_prepare(job, &th->io, &th->error);
-        pthread_mutex_lock(&s->lock);
-    }
+    int r = journal_open(job, &s->config.engine->limits, &th->io, &th->error);
     if (th->page)
         crashpage_leave(th->page);
     sched_opened(s, job, r, &th->error);

@@ -1,7 +1,7 @@
 /* A tile that was being added to its output when everything ended: what of the output a job that
  * goes on believes. One job is run to its end; then its journal is set back to where the tile was
  * not in the output yet, and the output is given pieces of what was there before and after. */
-#include "daemon/worker/jobs/journal_file.h"
+#include "daemon/worker/walks/journal_file.h"
 #include "proto/util.h"
 #include "tests/unit/daemon/worker/harness.h"
 

@@ -151,7 +151,7 @@ static void user_comes(struct spares *f)
     f->users[i].user = f->jobs[i].identity.user = 1000 + i;
     f->jobs[i].identity.weight = 1;
     f->jobs[i].state = WJOB_RUNNING;
-    f->jobs[i].end_tile = 1;
+    f->jobs[i].walk.end_tile = 1;
     f->loads[i].n_jobs = 1;
 }
 

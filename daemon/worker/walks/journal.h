@@ -33,14 +33,12 @@ void journal_free(struct wjob *job);
 /* Lets go of the file. May take long. */
 void journal_close(struct wjob *job);
 
-/* Three steps before the job's first turn. Reads how far it is; plans what is left (under the
- * scheduler's lock); compares the output with what was written to it and reads the tile that is to
- * be applied again, or writes a new journal's head. bad-journal and others. */
-int journal_read(struct wjob *job, struct gad_error *error) GAD_MUST_CHECK;
-int journal_adopt(struct wjob *job, const struct plan_limits *limits,
-                  struct gad_error *error) GAD_MUST_CHECK;
-int journal_prepare(struct wjob *job, const struct port_io *io,
-                    struct gad_error *error) GAD_MUST_CHECK;
+/* Before the job's first turn, on an I/O thread. Reads how far it is; plans what is left; compares
+ * the output with what was written to it and reads the tile that is to be applied again, or writes
+ * a new journal's head. The scheduler's lock is held, since the plan is the scheduler's to read,
+ * but not while the files are read or written: that may take long. bad-journal and others. */
+int journal_open(struct wjob *job, const struct plan_limits *limits, const struct port_io *io,
+                 struct gad_error *error) GAD_MUST_CHECK;
 
 /* One grain of a tile: cells are numbered in it. Load: -EAGAIN where it would wait for a disk. */
 int journal_store(const struct wjob *job, uint64_t tile, uint64_t cell, const void *memory,

@@ -19,9 +19,9 @@
  * All that was applied is read again, as much as was written; a job that is stopped meanwhile stops
  * here, too. Called by an I/O thread, before the job's first turn.
  */
-#include "daemon/worker/jobs/journal.h"
-#include "daemon/worker/jobs/journal_file.h"
-#include "daemon/worker/jobs/product.h"
+#include "daemon/worker/walks/journal.h"
+#include "daemon/worker/walks/journal_file.h"
+#include "daemon/worker/walks/walk_product.h"
 #include "proto/util.h"
 
 #include <inttypes.h>
@@ -93,7 +93,7 @@ static bool is_new_then_old(const struct pieces *p)
 
 static int check_applied(struct check *c, uint64_t cell, int64_t n_bytes)
 {
-    uint64_t seed = c->tile * c->job->journal->n_cells + cell;
+    uint64_t seed = c->tile * c->job->walk.journal->n_cells + cell;
     c->sum ^= journal_checksum(c->now, (size_t)n_bytes, seed);
     return 0;
 }
@@ -116,7 +116,7 @@ static int check_begun(struct check *c, uint64_t cell, int64_t n_bytes, struct g
 static int check_turn(struct check *c, const struct product_turn *turn, struct gad_error *error)
 {
     const struct geometry *g = &c->plan->passes[PRODUCT_RESULT].geometry;
-    bool is_applied = turn->tile < c->job->journal->n_applied;
+    bool is_applied = turn->tile < c->job->walk.journal->n_applied;
     int r = 0;
     for (uint64_t k = 0; !turn->is_empty && k < turn->n_grains && !r; k++) {
         int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
@@ -140,7 +140,7 @@ static int check_turn(struct check *c, const struct product_turn *turn, struct g
 static int check_sum(const struct check *c, struct gad_error *error)
 {
     uint64_t sum;
-    if (c->tile >= c->job->journal->n_applied ||
+    if (c->tile >= c->job->walk.journal->n_applied ||
         atomic_load_explicit(&c->job->is_stopped, memory_order_relaxed))
         return 0;
     int r = journal_read_sum(c->job, c->tile, &sum, c->io, error);
@@ -149,7 +149,7 @@ static int check_sum(const struct check *c, struct gad_error *error)
 
 static int check_tiles(struct check *c, struct gad_error *error)
 {
-    const struct journal *j = c->job->journal;
+    const struct journal *j = c->job->walk.journal;
     for (uint64_t i = 0; i < c->plan->n_tiles; i++) {
         struct product_turn turn;
         i = product_skip(c->plan, i, 1u << PRODUCT_RESULT);
@@ -177,7 +177,7 @@ static int check_tiles(struct check *c, struct gad_error *error)
 int journal_check_output(const struct wjob *job, const struct port_io *io, struct gad_error *error)
 {
     struct check c = {.job = job, .port = &job->ports[job->program->n_inputs], .io = io};
-    size_t cell_bytes = job->journal->cell_bytes;
+    size_t cell_bytes = job->walk.journal->cell_bytes;
     int r = -ENOMEM;
     c.plan = malloc(sizeof(*c.plan));
     c.now = malloc(cell_bytes);

@@ -23,10 +23,10 @@
  *
  * Called by an I/O thread before a job's first turn, and by its turns.
  */
-#include "daemon/worker/jobs/journal.h"
+#include "daemon/worker/walks/journal.h"
 #include "daemon/worker/io/boxio.h"
-#include "daemon/worker/jobs/journal_file.h"
-#include "daemon/worker/jobs/product.h"
+#include "daemon/worker/walks/journal_file.h"
+#include "daemon/worker/walks/walk_product.h"
 #include "proto/util.h"
 
 #include <fcntl.h>
@@ -100,7 +100,7 @@ int journal_new(struct wjob *job, struct gad_error *error)
     struct journal *j = calloc(1, sizeof(*j));
     if (!j)
         return -ENOMEM;
-    job->journal = j;
+    job->walk.journal = j;
     if (job->request->journal_fd_index >= job->frame.n_fds)
         return error_set(error, GAD_BAD_DESCRIPTOR, NAME, "the journal was not sent");
     j->fd = job->frame.fds[job->request->journal_fd_index];
@@ -109,7 +109,7 @@ int journal_new(struct wjob *job, struct gad_error *error)
 
 void journal_close(struct wjob *job)
 {
-    struct journal *j = job->journal;
+    struct journal *j = job->walk.journal;
     struct flock none = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
     if (!j || !j->is_locked)
         return;
@@ -125,8 +125,8 @@ void journal_close(struct wjob *job)
 
 void journal_free(struct wjob *job)
 {
-    free(job->journal);
-    job->journal = NULL;
+    free(job->walk.journal);
+    job->walk.journal = NULL;
 }
 
 /* Reading and writing ------------------------------------------------------------------------ */
@@ -281,9 +281,9 @@ static int cut(struct gad_error *error, size_t expected, size_t found)
     return GAD_BAD_JOURNAL;
 }
 
-int journal_read(struct wjob *job, struct gad_error *error)
+static int read_front(struct wjob *job, struct gad_error *error)
 {
-    struct journal *j = job->journal;
+    struct journal *j = job->walk.journal;
     struct journal_front front;
     ssize_t n = 0;
     int r = lock(j, error);
@@ -318,7 +318,7 @@ static void measure_cells(const struct wjob *job, uint64_t *ret_n_cells, uint64_
 static int plan_again(struct wjob *job, const struct plan_limits *limits, struct gad_error *error)
 {
     struct plan_limits own = *limits;
-    const struct journal *j = job->journal;
+    const struct journal *j = job->walk.journal;
     own.carry_limit_bytes = own.product_carry_bytes = job->identity.carry_size_bytes;
     memcpy(own.product_tile, j->tile, sizeof(own.product_tile));
     int r = plan_make(job->request, job->program, job->is_in_place, &own, &job->plan, error);
@@ -332,9 +332,9 @@ static int plan_again(struct wjob *job, const struct plan_limits *limits, struct
     return r;
 }
 
-int journal_adopt(struct wjob *job, const struct plan_limits *limits, struct gad_error *error)
+static int adopt(struct wjob *job, const struct plan_limits *limits, struct gad_error *error)
 {
-    struct journal *j = job->journal;
+    struct journal *j = job->walk.journal;
     uint64_t n_cells, cell_bytes;
     bool has_tiles = j->n_logged > 0;
     int r = has_tiles ? plan_again(job, limits, error) : 0;
@@ -358,13 +358,12 @@ int journal_adopt(struct wjob *job, const struct plan_limits *limits, struct gad
     }
     j->state = j->n_applied == j->n_tiles ? JOURNAL_COMPLETE : JOURNAL_CONTINUED;
     product_resume(&job->plan, j->n_logged, j->n_applied < j->n_logged);
-    product_set_ports(job);
     return 0;
 }
 
 static int write_head(const struct wjob *job, const struct port_io *io, struct gad_error *error)
 {
-    const struct journal *j = job->journal;
+    const struct journal *j = job->walk.journal;
     struct journal_front front;
     memset(&front, 0, sizeof(front));
     memcpy(front.head.magic, JOURNAL_MAGIC, sizeof(front.head.magic));
@@ -379,12 +378,28 @@ static int write_head(const struct wjob *job, const struct port_io *io, struct g
     return write_run(j, &front.head, 0, sizeof(front.head), io, error);
 }
 
-int journal_prepare(struct wjob *job, const struct port_io *io, struct gad_error *error)
+static int prepare(struct wjob *job, const struct port_io *io, struct gad_error *error)
 {
-    const struct journal *j = job->journal;
+    const struct journal *j = job->walk.journal;
     if (j->state == JOURNAL_NEW)
         return write_head(job, io, error);
     return journal_check_output(job, io, error);
+}
+
+int journal_open(struct wjob *job, const struct plan_limits *limits, const struct port_io *io,
+                 struct gad_error *error)
+{
+    pthread_mutex_unlock(job->lock);
+    int r = read_front(job, error);
+    pthread_mutex_lock(job->lock);
+    if (!r)
+        r = adopt(job, limits, error);
+    if (!r && !job->status) {
+        pthread_mutex_unlock(job->lock);
+        r = prepare(job, io, error);
+        pthread_mutex_lock(job->lock);
+    }
+    return r;
 }
 
 /* Turns -------------------------------------------------------------------------------------- */
@@ -397,7 +412,7 @@ static uint64_t cell_offset(const struct journal *j, uint64_t cell)
 int journal_store(const struct wjob *job, uint64_t tile, uint64_t cell, const void *memory,
                   int64_t n_bytes, const struct port_io *io, struct gad_error *error)
 {
-    struct journal *j = job->journal;
+    struct journal *j = job->walk.journal;
     const struct journal_cell head = {
         .fingerprint = j->fingerprint[0],
         .tile = tile,
@@ -415,7 +430,7 @@ int journal_store(const struct wjob *job, uint64_t tile, uint64_t cell, const vo
 int journal_note_before(const struct wjob *job, uint64_t cell, const void *memory, int64_t n_bytes,
                         const struct port_io *io, struct gad_error *error)
 {
-    const struct journal *j = job->journal;
+    const struct journal *j = job->walk.journal;
     uint64_t before[JOURNAL_N_PIECES];
     journal_piece_checksums(memory, (size_t)n_bytes, before);
     return write_run(j, before,
@@ -427,7 +442,7 @@ int journal_note_before(const struct wjob *job, uint64_t cell, const void *memor
 int journal_read_cell(const struct wjob *job, uint64_t cell, struct journal_cell *ret_cell,
                       const struct port_io *io, struct gad_error *error)
 {
-    const struct journal *j = job->journal;
+    const struct journal *j = job->walk.journal;
     return read_run(j, ret_cell, journal_cell_head_offset(j->n_tiles, cell), sizeof(*ret_cell), io,
                     error);
 }
@@ -435,13 +450,14 @@ int journal_read_cell(const struct wjob *job, uint64_t cell, struct journal_cell
 int journal_read_sum(const struct wjob *job, uint64_t tile, uint64_t *ret_sum,
                      const struct port_io *io, struct gad_error *error)
 {
-    return read_run(job->journal, ret_sum, journal_sum_offset(tile), sizeof(*ret_sum), io, error);
+    return read_run(job->walk.journal, ret_sum, journal_sum_offset(tile), sizeof(*ret_sum), io,
+                    error);
 }
 
 int journal_load(const struct wjob *job, uint64_t tile, uint64_t cell, void *memory,
                  int64_t n_bytes, const struct port_io *io, struct gad_error *error)
 {
-    const struct journal *j = job->journal;
+    const struct journal *j = job->walk.journal;
     struct journal_cell head;
     int r = journal_read_cell(job, cell, &head, io, error);
     if (!r)
@@ -461,7 +477,7 @@ int journal_load(const struct wjob *job, uint64_t tile, uint64_t cell, void *mem
 int journal_mark(const struct wjob *job, uint64_t tile, bool is_applied, const struct port_io *io,
                  struct gad_error *error)
 {
-    struct journal *j = job->journal;
+    struct journal *j = job->walk.journal;
     struct journal_mark mark = {.fingerprint = j->fingerprint[0],
                                 .sequence = 2 * tile + 1 + is_applied,
                                 .n_logged = tile + 1,

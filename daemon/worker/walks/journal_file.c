@@ -10,7 +10,7 @@
  * read. It finds what was damaged, not what somebody forged: who can write the journal can write
  * the output.
  */
-#include "daemon/worker/jobs/journal_file.h"
+#include "daemon/worker/walks/journal_file.h"
 #include "proto/util.h"
 
 #include <errno.h>

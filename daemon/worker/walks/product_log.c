@@ -1,31 +1,14 @@
-/* What turns of a matrix product do on the host with any engine: panels and C in the carry are seen
- * as one more output, one more result of the pass; and the journal.
- *
- * With a journal, what a grain of C gives goes from its slot to the journal, whatever the output
- * is, packed as the output's port packs it; and from there, when the whole tile is in it, to the
- * output.
+/* What tiles of a matrix product with a journal do on the host with any engine: what a grain of C
+ * gives goes from its slot to the journal, whatever the output is, packed as the output's port
+ * packs it; and from there, when the whole tile is in it, to the output.
  *
  * Called by the engines' turns and reads.
  */
 #include "daemon/worker/io/boxio.h"
-#include "daemon/worker/engine.h"
-#include "daemon/worker/jobs/journal.h"
-#include "daemon/worker/jobs/product.h"
+#include "daemon/worker/walks/journal.h"
+#include "daemon/worker/walks/walk_product.h"
 
 #include <string.h>
-
-void product_views(const struct tile *t, struct thread_context *th)
-{
-    const struct wjob *job = t->job;
-    if (t->turn.step == PRODUCT_LOAD)
-        product_panel_view(&job->plan, job->program, &t->turn, th->start, job->carry,
-                           &th->outputs[job->program->n_outputs + t->pass]);
-    else if (t->turn.step == PRODUCT_STORE)
-        product_result_view(&job->plan, job->program, &t->turn, th->start, job->carry,
-                            &th->results[0]);
-}
-
-/* The journal -------------------------------------------------------------------------------- */
 
 static uint64_t cell_of(const struct tile *t)
 {
@@ -138,4 +121,9 @@ int product_apply(const struct tile *t, struct thread_context *th)
         return port->ops->store(port, call.box, call.memory, &th->io, &th->error);
     int r = guard_call(job->ranges, job->n_ranges, copy_box, &call, &address);
     return r ? tile_engine_error(t, r, address, &th->error) : 0;
+}
+
+int product_mark(struct tile *t, struct thread_context *th)
+{
+    return journal_mark(t->job, t->turn.tile, t->turn.is_applied, &th->io, &th->error);
 }

@@ -1,0 +1,222 @@
+/* See walk.h: the stages of a job one after the other, what all kinds of them share.
+ *
+ * A stage is over when its tiles are done and its sinks' rings are drained; then what it has
+ * reduced is there for the stages behind it.
+ */
+#include "daemon/worker/jobs/tile.h"
+#include "proto/util.h"
+
+#include <assert.h>
+#include <string.h>
+
+void walk_collect_ports(const struct wjob *job, unsigned index, struct pass_ports *ports)
+{
+    const struct program *program = job->program;
+    const struct pass *pass = &program->passes[index];
+    ports->n_inputs = ports->n_outputs = 0;
+    ports->needs_slot = job->is_device;
+    for (unsigned i = 0; i < program->n_inputs; i++)
+        if (pass->inputs_used >> i & 1)
+            ports->inputs[ports->n_inputs++] = (struct pass_port){&job->ports[i], i};
+    for (unsigned i = 0; i < pass->n_stores; i++) {
+        unsigned output = program->stores[pass->first_store + i].output;
+        if (output < program->n_outputs) /* else it is an operand of a product */
+            ports->outputs[ports->n_outputs++] =
+                (struct pass_port){&job->ports[program->n_inputs + output], output};
+    }
+    for (unsigned i = 0; i < ports->n_inputs; i++)
+        ports->needs_slot |= port_can(ports->inputs[i].port, PORT_STAGED);
+    for (unsigned i = 0; i < ports->n_outputs; i++)
+        ports->needs_slot |= port_can(ports->outputs[i].port, PORT_STAGED);
+}
+
+/* Tiles that wait for others ----------------------------------------------------------------- */
+
+void walk_order_begin(struct wjob *job)
+{
+    job->walk.order = (struct walk_order){.oldest = job->walk.first_tile};
+}
+
+bool walk_order_can_begin(const struct wjob *job)
+{
+    const struct walk *w = &job->walk;
+    return w->next_tile - w->order.oldest < PLAN_MAX_WINDOW && w->order.oldest >= w->next.needs;
+}
+
+void walk_order_done(struct wjob *job, const struct tile *t)
+{
+    struct walk_order *order = &job->walk.order;
+    order->done[t->index / 64 % ARRAY_LENGTH(order->done)] |= UINT64_C(1) << t->index % 64;
+    for (;; order->oldest++) {
+        uint64_t *word = &order->done[order->oldest / 64 % ARRAY_LENGTH(order->done)];
+        uint64_t bit = UINT64_C(1) << order->oldest % 64;
+        if (!(*word & bit))
+            return;
+        *word &= ~bit;
+    }
+}
+
+/* Stages ------------------------------------------------------------------------------------- */
+
+static void begin_ring(struct wjob *job, const struct port *port)
+{
+    const struct walk_ops *ops = job->walk.ops;
+    const struct ring_walk walk = {ops->find_place, ops->place_box, job, port};
+    ring_begin(port->ring, &walk);
+}
+
+static void begin_source(struct wjob *job, const struct port *port)
+{
+    struct gad_error error;
+    begin_ring(job, port);
+    int r = ring_ask(port->ring, &error);
+    if (r)
+        wjob_fail(job, r, &error);
+}
+
+/* What an earlier worker has asked a sink's client for may not have been told to it. */
+static void begin_rings(struct wjob *job)
+{
+    const struct pass_ports *ports = &job->walk.ports;
+    bool has_asked = false;
+    for (unsigned i = 0; i < ports->n_outputs; i++)
+        if (ports->outputs[i].port->ring) {
+            begin_ring(job, ports->outputs[i].port);
+            has_asked |= ring_has_asked(ports->outputs[i].port->ring);
+        }
+    for (unsigned i = 0; i < ports->n_inputs; i++)
+        if (ports->inputs[i].port->ring) {
+            begin_source(job, ports->inputs[i].port);
+            has_asked = true;
+        }
+    if (has_asked) {
+        job->wants_signal = true;
+        job->told_ns = 0;
+    }
+}
+
+static const struct walk_ops *ops_of(const struct program *program, unsigned pass)
+{
+    if (program->product.is_there)
+        return &walk_product_ops;
+    return program->passes[pass].scanned_axis >= 0 ? &walk_scan_ops : &walk_pass_ops;
+}
+
+static void look_at_next(struct wjob *job)
+{
+    if (job->walk.next_tile < job->walk.end_tile)
+        job->walk.ops->look(job);
+}
+
+static void begin_stage(struct wjob *job)
+{
+    struct walk *w = &job->walk;
+    w->ops = ops_of(job->program, w->pass);
+    w->ops->begin(job);
+    w->next_tile = w->first_tile;
+    w->n_tiles_done = 0;
+    look_at_next(job);
+    if (job->has_rings)
+        begin_rings(job);
+}
+
+static bool is_stage_over(const struct wjob *job)
+{
+    const struct walk *w = &job->walk;
+    if (w->n_tiles_done < w->end_tile - w->first_tile)
+        return false;
+    for (unsigned i = 0; i < w->ports.n_outputs; i++)
+        if (w->ports.outputs[i].port->ring && !ring_is_idle(w->ports.outputs[i].port->ring))
+            return false;
+    return true;
+}
+
+void wjob_begin(struct wjob *job, char *carry)
+{
+    job->carry = carry;
+    job->walk.pass = 0;
+    job->walk.round = 0;
+    if (job->plan.n_passes == 0) {
+        job->is_complete = true;
+        return;
+    }
+    begin_stage(job);
+    wjob_advance(job);
+}
+
+static bool has_next_stage(struct wjob *job)
+{
+    struct walk *w = &job->walk;
+    w->pass += w->ops->n_passes;
+    if (w->pass == job->plan.n_passes) {
+        w->pass = 0;
+        w->round++;
+    }
+    return w->round < job->plan.n_rounds;
+}
+
+void wjob_advance(struct wjob *job)
+{
+    while (!job->is_complete && !job->status && is_stage_over(job)) {
+        if (job->walk.ops->end)
+            job->walk.ops->end(job);
+        if (job->status)
+            return;
+        if (!has_next_stage(job)) {
+            job->is_complete = true;
+            return;
+        }
+        begin_stage(job);
+    }
+}
+
+/* Tiles -------------------------------------------------------------------------------------- */
+
+bool wjob_has_next_tile(const struct wjob *job)
+{
+    const struct walk *w = &job->walk;
+    return !job->is_complete && w->next_tile < w->end_tile && w->ops->can_begin(job);
+}
+
+void walk_take(struct wjob *job, struct tile *t)
+{
+    struct walk *w = &job->walk;
+    assert(wjob_has_next_tile(job));
+    t->index = w->next_tile++;
+    t->ports = w->next.ports;
+    t->is_long = w->next.is_long;
+    w->ops->take(t);
+    look_at_next(job);
+}
+
+void walk_drop(struct tile *t)
+{
+    if (t->job->walk.ops->drop)
+        t->job->walk.ops->drop(t);
+}
+
+static void measure_add(struct measure *sum, const struct measure *m)
+{
+    for (unsigned i = 0; i < TRAFFIC_N_PATHS; i++) {
+        sum->read_bytes[i] += m->read_bytes[i];
+        sum->write_bytes[i] += m->write_bytes[i];
+    }
+    sum->source_ns += m->source_ns;
+    sum->to_device_ns += m->to_device_ns;
+    sum->kernel_ns += m->kernel_ns;
+    sum->from_device_ns += m->from_device_ns;
+    sum->sink_ns += m->sink_ns;
+    sum->operand_bytes[0] += m->operand_bytes[0];
+    sum->operand_bytes[1] += m->operand_bytes[1];
+    sum->warnings.n_divide_by_zero += m->warnings.n_divide_by_zero;
+    sum->warnings.n_invalid_casts += m->warnings.n_invalid_casts;
+}
+
+void wjob_tile_done(struct wjob *job, const struct tile *tile)
+{
+    job->walk.n_tiles_done++;
+    job->n_all_tiles_done++;
+    measure_add(&job->measure, &tile->measure);
+    if (job->walk.ops->done)
+        job->walk.ops->done(job, tile);
+}

@@ -1,0 +1,149 @@
+/* How a job is walked, tile by tile: one interface for all kinds of work that a program has.
+ *
+ *     round 0: stage 0, stage 1, ...     round 1: stage 0, stage 1, ...     ...
+ *
+ * A stage is a pass, or the passes of a matrix product together. walk_ops is the table of a kind of
+ * stage: walk_passes.c (a pass that reduces or not), walk_scan.c (a pass that scans),
+ * walk_product.c. Nobody else asks which kind a job or a tile is of: the scheduler asks what the
+ * next tile needs (struct walk_next), engines look at a tile's step and at its grains.
+ *
+ * A round is a part of the arrays for which the results of all reductions fit the carry; most jobs
+ * have one. Tiles are numbered through all rounds: a stage in a round has those of
+ * [first_tile, end_tile). They begin in order and end in any.
+ *
+ * All of it under the scheduler's lock, but for what says otherwise.
+ */
+#pragma once
+
+#include "daemon/worker/io/port.h"
+#include "daemon/worker/io/ring.h"
+#include "kernels/plan/plan.h"
+#include "proto/request.h"
+
+#include <pthread.h>
+
+struct wjob;
+struct tile;
+struct thread_context;
+struct walk_product;
+struct journal;
+
+struct pass_port { /* a port that a pass uses */
+    struct port *port;
+    unsigned index; /* among the program's inputs or outputs */
+};
+
+/* What is read and written of the job's arrays. */
+struct pass_ports {
+    unsigned n_inputs, n_outputs;
+    bool needs_slot;
+    struct pass_port inputs[REQUEST_MAX_ARGS], outputs[REQUEST_MAX_OUTPUTS];
+};
+
+/* What an engine does with a tile. */
+enum walk_step {
+    WALK_COMPUTE,  /* grains: inputs through the pass to the outputs, or to a product's panel */
+    WALK_LOG,      /* the same, but what they give goes to the journal, not to the output */
+    WALK_FILL,     /* grains of a file, as they are, to a product's panel; only with the CPU */
+    WALK_APPLY,    /* grains: from the journal to the output */
+    WALK_MULTIPLY, /* of a product's panels; no grains */
+    WALK_MARK,     /* in the journal; no grains */
+    WALK_NOTHING,  /* it is over at once */
+    WALK_N_STEPS,
+};
+
+/* What the next tile needs, where there is one. */
+struct walk_next {
+    const struct pass_ports *ports;
+    uint64_t place; /* that rings know its first grain as */
+    uint64_t needs; /* all tiles below this one are done before it begins */
+    bool is_long;   /* its arithmetic may take long (struct plan_pass) */
+};
+
+struct walk_ops {
+    unsigned n_passes; /* of the program: a stage has so many */
+    /* Whether a tile is a run of neighbours of the pass's grains. Else grain_number() says which
+     * one of the pass's the tile's grain is. */
+    bool has_runs;
+    uint64_t (*grain_number)(const struct tile *t, uint64_t grain);
+
+    /* The stage begins in its round: which tiles it has, with which ports. */
+    void (*begin)(struct wjob *job);
+    /* Its tiles are done. May fail the job. NULL: nothing to do. */
+    void (*end)(struct wjob *job);
+    /* Fills walk.next, which is there. */
+    void (*look)(struct wjob *job);
+    /* Whether the next tile may begin. */
+    bool (*can_begin)(const struct wjob *job);
+    /* What was next is this tile's now: its step, pass, grains, and memory. */
+    void (*take)(struct tile *t);
+    /* It is done: others may wait for it. NULL: none do. */
+    void (*done)(struct wjob *job, const struct tile *t);
+    /* It is given up or over. NULL: it holds nothing. */
+    void (*drop)(struct tile *t);
+
+    /* Of struct ring_walk. */
+    bool (*find_place)(const struct ring_walk *walk, uint64_t *place);
+    void (*place_box)(const struct ring_walk *walk, uint64_t place, int64_t *ret_start,
+                      int64_t *ret_count);
+
+    /* By the thread that has the tile, without the lock. Views of what lies in the carry, for the
+     * box that begins at `start`: results and states by their index among the program's reductions,
+     * a panel as an output behind the program's. Others are left as they are. */
+    void (*views)(const struct tile *t, const int64_t *start, struct cpu_view *ret_outputs,
+                  struct cpu_view *ret_results);
+    /* The grain in hand was computed; all of the tile's were. NULL: nothing to do. */
+    void (*grain_done)(struct tile *t, const struct thread_context *th);
+    void (*combine)(struct tile *t);
+};
+
+extern const struct walk_ops walk_pass_ops, walk_scan_ops, walk_product_ops;
+
+struct walk {
+    const struct walk_ops *ops; /* of the stage in hand */
+    unsigned pass;              /* its first one */
+    uint64_t round;
+    uint64_t first_tile, end_tile;    /* of the stage in this round */
+    uint64_t next_tile, n_tiles_done; /* of those */
+    uint64_t n_tiles;                 /* of the stage in all rounds */
+    struct pass_ports ports;          /* that tiles of the stage use; each ring once */
+    struct walk_next next;
+    /* Where tiles wait for others: all below `oldest` are done, and those behind it whose bits are
+     * set, at their numbers' places. */
+    struct walk_order {
+        uint64_t oldest;
+        uint64_t done[PLAN_MAX_WINDOW / 64];
+    } order;
+
+    /* walk_passes.c */
+    struct walk_nodes {
+        uint64_t oldest_tile;                  /* that the tree misses */
+        uint64_t stacks[PLAN_MAX_WINDOW / 64]; /* without a tree: those that tiles have */
+        struct reduce_tree *tree; /* NULL: none is needed. Changed under the lock below */
+        pthread_mutex_t lock;     /* never held together with the scheduler's */
+    } nodes;
+    struct walk_product *product; /* walk_product.h; NULL: the program has none */
+    struct journal *journal;      /* journal.h; NULL: none */
+};
+
+/* What a pass reads and writes. */
+void walk_collect_ports(const struct wjob *job, unsigned pass, struct pass_ports *ports);
+
+/* The next tile, which is there, is this one. */
+void walk_take(struct wjob *job, struct tile *t);
+void walk_drop(struct tile *t);
+
+/* For walks whose tiles wait for others. */
+void walk_order_begin(struct wjob *job);
+bool walk_order_can_begin(const struct wjob *job);
+void walk_order_done(struct wjob *job, const struct tile *t);
+
+/* walk_passes.c, for walks whose tiles are runs of a pass's grains. */
+void walk_runs_begin(struct wjob *job);
+void walk_runs_look(struct wjob *job);
+void walk_runs_take(struct tile *t);
+bool walk_runs_find_place(const struct ring_walk *walk, uint64_t *place);
+void walk_runs_place_box(const struct ring_walk *walk, uint64_t place, int64_t *ret_start,
+                         int64_t *ret_count);
+void walk_runs_views(const struct tile *t, const int64_t *start, struct cpu_view *ret_outputs,
+                     struct cpu_view *ret_results);

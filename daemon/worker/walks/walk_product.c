@@ -1,0 +1,307 @@
+/* Matrix products: the program's three passes are walked together, in turns. A turn is a tile:
+ * there is one list of them, begun in order, each waiting for turns below it
+ * (kernels/products/product.h).
+ *
+ * A turn has the ports of its own pass: a LOAD an operand's arguments, a STORE those of the result
+ * and the output. MULTIPLYs and MARKs touch no array. The stage's ports are those of all three.
+ *
+ * Rings are asked for boxes in the order of the turns, and for the same box again each time that a
+ * panel is read again. A place, by which a ring knows a box, is the turn's number and the grain's
+ * in it; so an argument that is used by several passes has one ring, whose places are of all of
+ * them. The oldest turn that is not done has begun or can begin, and the boxes it needs are the
+ * oldest that were asked for: nobody waits for ever, however few slots a ring has.
+ */
+#include "daemon/worker/walks/walk_product.h"
+#include "daemon/worker/walks/journal.h"
+#include "proto/util.h"
+
+#include <assert.h>
+#include <string.h>
+
+struct walk_product {
+    struct pass_ports ports[PRODUCT_N_PASSES];
+    struct pass_ports apply, none; /* journal to output; turns that touch no array */
+    struct product_turn next;      /* where walk.next is */
+};
+
+/* Jobs --------------------------------------------------------------------------------------- */
+
+int walk_product_new(struct wjob *job, struct gad_error *error)
+{
+    if (!job->program->product.is_there)
+        return 0;
+    job->walk.product = calloc(1, sizeof(*job->walk.product));
+    if (!job->walk.product)
+        return -ENOMEM;
+    return job->request->has_journal ? journal_new(job, error) : 0;
+}
+
+void walk_product_free(struct wjob *job)
+{
+    free(job->walk.product);
+    journal_free(job);
+}
+
+unsigned walk_product_n_pairs(const struct wjob *job)
+{
+    return (job->walk.product != NULL) + (job->walk.journal != NULL);
+}
+
+/* Vectors are too little for the CPU's library. */
+static const char *library_of(const struct engine *e, const struct wjob *job)
+{
+    const struct plan_product *product = &job->plan.product;
+    bool is_matrix = product->n_rows > 1 && product->n_columns > 1;
+    bool is_of_library =
+        dtype_is_float(job->program->product.dtype) && (is_matrix || e->limits.is_device);
+    return is_of_library && e->blas ? e->blas : "gpuarrayd " GPUARRAYD_VERSION;
+}
+
+void walk_product_pack(const struct wjob *job, const struct engine *e, msgpack_packer *p)
+{
+    if (!job->walk.product)
+        return;
+    const struct plan_product *product = &job->plan.product;
+    enum dtype dtype = job->program->product.dtype;
+    pack_str(p, "product");
+    msgpack_pack_map(p, 6);
+    pack_key_str(p, "library", library_of(e, job));
+    pack_key_str(p, "precision", product->is_tf32 ? "tf32" : dtype_name(dtype));
+    pack_str(p, "tile");
+    msgpack_pack_array(p, 3);
+    msgpack_pack_int64(p, product->tile_matrices);
+    msgpack_pack_int64(p, product->tile_rows);
+    msgpack_pack_int64(p, product->tile_columns);
+    pack_key_u64(p, "tiles", product->n_tiles);
+    pack_key_u64(p, "left_bytes", job->measure.operand_bytes[0]);
+    pack_key_u64(p, "right_bytes", job->measure.operand_bytes[1]);
+    if (job->walk.journal)
+        pack_key_str(p, "journal", journal_state_name(job->walk.journal->state));
+}
+
+/* Passes ------------------------------------------------------------------------------------- */
+
+static bool has_port(const struct pass_ports *ports, const struct port *port)
+{
+    for (unsigned i = 0; i < ports->n_inputs; i++)
+        if (ports->inputs[i].port == port)
+            return true;
+    return false;
+}
+
+/* The ports of all passes, for who looks at the job's rings. */
+static void collect_all(struct wjob *job)
+{
+    struct pass_ports *all = &job->walk.ports;
+    all->n_inputs = all->n_outputs = 0;
+    all->needs_slot = false;
+    for (unsigned pass = 0; pass < PRODUCT_N_PASSES; pass++) {
+        const struct pass_ports *ports = &job->walk.product->ports[pass];
+        all->needs_slot |= ports->needs_slot;
+        for (unsigned i = 0; i < ports->n_inputs; i++)
+            if (!ports->inputs[i].port->has_others_ring && !has_port(all, ports->inputs[i].port))
+                all->inputs[all->n_inputs++] = ports->inputs[i];
+        for (unsigned i = 0; i < ports->n_outputs; i++)
+            all->outputs[all->n_outputs++] = ports->outputs[i];
+    }
+}
+
+static void set_ports(struct wjob *job)
+{
+    struct walk_product *product = job->walk.product;
+    for (unsigned pass = 0; pass < PRODUCT_N_PASSES; pass++)
+        walk_collect_ports(job, pass, &product->ports[pass]);
+    for (unsigned pass = 0; pass < PRODUCT_RESULT; pass++)
+        product->ports[pass].needs_slot &= !job->plan.product.is_direct[pass];
+    if (job->walk.journal) { /* from slot to journal, and on */
+        product->ports[PRODUCT_RESULT].needs_slot = true;
+        product->apply = product->ports[PRODUCT_RESULT];
+        product->apply.n_inputs = 0;
+    }
+    collect_all(job);
+}
+
+static void begin(struct wjob *job)
+{
+    struct walk *w = &job->walk;
+    w->first_tile = 0;
+    w->end_tile = w->n_tiles = job->plan.n_tiles;
+    set_ports(job);
+    walk_order_begin(job);
+}
+
+/* Turns -------------------------------------------------------------------------------------- */
+
+static const struct pass_ports *ports_of(const struct wjob *job, const struct product_turn *turn)
+{
+    const struct walk_product *product = job->walk.product;
+    if (turn->is_empty)
+        return &product->none;
+    switch (turn->step) {
+    case PRODUCT_LOAD:
+    case PRODUCT_STORE: return &product->ports[turn->pass];
+    case PRODUCT_APPLY: return &product->apply;
+    case PRODUCT_MULTIPLY:
+    case PRODUCT_MARK: break;
+    }
+    return &product->none;
+}
+
+static uint64_t n_grains_of(const struct product_turn *turn)
+{
+    bool has_grains =
+        turn->step == PRODUCT_LOAD || turn->step == PRODUCT_STORE || turn->step == PRODUCT_APPLY;
+    return has_grains && !turn->is_empty ? turn->n_grains : 0;
+}
+
+static enum walk_step step_of(const struct wjob *job, const struct product_turn *turn)
+{
+    if (turn->is_empty)
+        return WALK_NOTHING;
+    switch (turn->step) {
+    case PRODUCT_LOAD: return job->plan.product.is_direct[turn->pass] ? WALK_FILL : WALK_COMPUTE;
+    case PRODUCT_MULTIPLY: return WALK_MULTIPLY;
+    case PRODUCT_STORE: return job->walk.journal ? WALK_LOG : WALK_COMPUTE;
+    case PRODUCT_MARK: return WALK_MARK;
+    case PRODUCT_APPLY: break;
+    }
+    return WALK_APPLY;
+}
+
+/* The places of a turn's grains come behind those of the turn before. */
+static uint64_t places_of_turn(const struct wjob *job)
+{
+    const struct plan_product *p = &job->plan.product;
+    return max_u64(max_u64(p->load_grains, p->store_grains), 1);
+}
+
+static void look(struct wjob *job)
+{
+    struct walk *w = &job->walk;
+    product_turn(&job->plan, w->next_tile, &w->product->next);
+    w->next = (struct walk_next){.ports = ports_of(job, &w->product->next),
+                                 .place = w->next_tile * places_of_turn(job),
+                                 .needs = product_needs(&job->plan, w->next_tile)};
+}
+
+static void take(struct tile *t)
+{
+    const struct walk *w = &t->job->walk;
+    t->turn = w->product->next;
+    t->step = step_of(t->job, &t->turn);
+    t->pass = t->turn.pass;
+    t->grain = 0;
+    t->end = t->prefetch_end = n_grains_of(&t->turn);
+    t->first_place = w->next.place;
+}
+
+static uint64_t grain_number(const struct tile *t, uint64_t grain)
+{
+    return product_grain(&t->job->plan, &t->turn, grain);
+}
+
+/* What a LOAD writes is one more output of its pass, C one more result that a STORE's pass reads.
+ */
+static void views(const struct tile *t, const int64_t *start, struct cpu_view *ret_outputs,
+                  struct cpu_view *ret_results)
+{
+    const struct wjob *job = t->job;
+    if (t->turn.step == PRODUCT_LOAD)
+        product_panel_view(&job->plan, job->program, &t->turn, start, job->carry,
+                           &ret_outputs[job->program->n_outputs + t->pass]);
+    else
+        product_result_view(&job->plan, job->program, &t->turn, start, job->carry, &ret_results[0]);
+}
+
+static void grain_done(struct tile *t, const struct thread_context *th)
+{
+    for (unsigned i = 0; t->turn.step == PRODUCT_LOAD && i < t->ports->n_inputs; i++)
+        t->measure.operand_bytes[t->pass] +=
+            (uint64_t)port_box_bytes(t->ports->inputs[i].port, &th->input_boxes[i]);
+}
+
+/* Rings -------------------------------------------------------------------------------------- */
+
+/* The port that has this ring, among those that the turn reads or writes. NULL: none. */
+static const struct port *port_of(const struct wjob *job, const struct product_turn *turn,
+                                  const struct ring *ring)
+{
+    const struct pass_ports *ports = ports_of(job, turn);
+    for (unsigned i = 0; i < ports->n_inputs; i++)
+        if (ports->inputs[i].port->ring == ring)
+            return ports->inputs[i].port;
+    for (unsigned i = 0; i < ports->n_outputs; i++)
+        if (ports->outputs[i].port->ring == ring)
+            return ports->outputs[i].port;
+    return NULL;
+}
+
+/* In which passes it is, bits. */
+static unsigned passes_of(const struct wjob *job, const struct ring *ring)
+{
+    unsigned passes = 0;
+    for (unsigned pass = 0; pass < PRODUCT_N_PASSES; pass++) {
+        const struct pass_ports *ports = &job->walk.product->ports[pass];
+        for (unsigned i = 0; i < ports->n_inputs; i++)
+            passes |= (unsigned)(ports->inputs[i].port->ring == ring) << pass;
+        for (unsigned i = 0; i < ports->n_outputs; i++)
+            passes |= (unsigned)(ports->outputs[i].port->ring == ring) << pass;
+    }
+    return passes;
+}
+
+/* Under the scheduler's lock, and a job may have any number of turns: it does not look at each. */
+static bool find_place(const struct ring_walk *walk, uint64_t *place)
+{
+    const struct wjob *job = walk->job;
+    const struct port *port = walk->port;
+    uint64_t n_places = places_of_turn(job), grain = *place % n_places;
+    unsigned passes = passes_of(job, port->ring);
+    for (uint64_t i = *place / n_places; i < job->walk.end_tile; i++, grain = 0) {
+        struct product_turn turn;
+        uint64_t next = product_skip(&job->plan, i, passes);
+        if (next >= job->walk.end_tile)
+            return false;
+        grain = next == i ? grain : 0;
+        i = next;
+        product_turn(&job->plan, i, &turn);
+        if (grain >= n_grains_of(&turn) || !port_of(job, &turn, port->ring))
+            continue;
+        *place = i * n_places + grain;
+        return true;
+    }
+    return false;
+}
+
+static void place_box(const struct ring_walk *walk, uint64_t place, int64_t *ret_start,
+                      int64_t *ret_count)
+{
+    const struct wjob *job = walk->job;
+    const struct port *port = walk->port;
+    uint64_t n_places = places_of_turn(job);
+    int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
+    struct product_turn turn;
+    struct port_box box;
+    product_turn(&job->plan, place / n_places, &turn);
+    const struct geometry *g = &job->plan.passes[turn.pass].geometry;
+    port = port_of(job, &turn, port->ring); /* it may be transposed, where walk->port is not */
+    assert(port);
+    geometry_grain(g, product_grain(&job->plan, &turn, place % n_places), start, count);
+    port_pass_box(port, g->ndim, start, count, &box);
+    memcpy(ret_start, box.start, (size_t)port->array.ndim * sizeof(*ret_start));
+    memcpy(ret_count, box.count, (size_t)port->array.ndim * sizeof(*ret_count));
+}
+
+const struct walk_ops walk_product_ops = {
+    .n_passes = PRODUCT_N_PASSES,
+    .grain_number = grain_number,
+    .begin = begin,
+    .look = look,
+    .can_begin = walk_order_can_begin,
+    .take = take,
+    .done = walk_order_done,
+    .find_place = find_place,
+    .place_box = place_box,
+    .views = views,
+    .grain_done = grain_done,
+};
