@@ -192,7 +192,7 @@ static int grain_compute(struct tile *t, struct thread_context *th)
 static int grain_store(struct tile *t, struct thread_context *th)
 {
     if (t->step == WALK_LOG)
-        return product_log(t, th);
+        return walk_log_store(t, th);
     return t->block ? strips_store(t, th) : together_store(t, th);
 }
 
@@ -231,7 +231,7 @@ static int grain_read(struct tile *t, struct thread_context *th)
 static int panel_read(struct tile *t, struct thread_context *th)
 {
     tile_boxes(t, t->grain, th);
-    return product_fill_panel(t, th);
+    return engine_cpu_fill_panel(t, th);
 }
 
 /* There is nothing to compute. */
@@ -239,7 +239,7 @@ static int panel_run(struct tile *t, struct thread_context *th)
 {
     uint64_t begin = clock_ns();
     tile_boxes(t, t->grain, th);
-    int r = t->is_staged ? 0 : product_fill_panel(t, th);
+    int r = t->is_staged ? 0 : engine_cpu_fill_panel(t, th);
     t->measure.source_ns += clock_ns() - begin;
     return r;
 }
@@ -247,7 +247,7 @@ static int panel_run(struct tile *t, struct thread_context *th)
 static int apply_read(struct tile *t, struct thread_context *th)
 {
     grain_places(t, th);
-    return product_read_log(t, th);
+    return walk_log_load(t, th);
 }
 
 /* From the journal to the output. */
@@ -255,9 +255,9 @@ static int apply_run(struct tile *t, struct thread_context *th)
 {
     uint64_t begin = clock_ns();
     grain_places(t, th);
-    int r = t->is_staged ? 0 : product_read_log(t, th);
+    int r = t->is_staged ? 0 : walk_log_load(t, th);
     if (!r)
-        r = product_apply(t, th);
+        r = walk_log_apply(t, th);
     t->measure.sink_ns += clock_ns() - begin;
     return r;
 }
@@ -273,8 +273,8 @@ static const struct {
     [WALK_LOG] = {.run_grain = grain_run, .read_grain = grain_read},
     [WALK_FILL] = {.run_grain = panel_run, .read_grain = panel_read},
     [WALK_APPLY] = {.run_grain = apply_run, .read_grain = apply_read},
-    [WALK_MULTIPLY] = {.run = product_multiply},
-    [WALK_MARK] = {.run = product_mark},
+    [WALK_MULTIPLY] = {.run = engine_cpu_multiply},
+    [WALK_MARK] = {.run = walk_log_mark},
 };
 
 /* Tiles -------------------------------------------------------------------------------------- */

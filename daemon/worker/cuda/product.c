@@ -100,7 +100,7 @@ static int read_log(struct tile *t, struct thread_context *th)
 {
     tile_boxes(t, t->grain, th);
     th->output_memory[0] = t->slot;
-    return t->is_staged ? 0 : product_read_log(t, th);
+    return t->is_staged ? 0 : walk_log_load(t, th);
 }
 
 int cuda_product_read_log(struct cuda_engine *e, struct tile *t, struct thread_context *th)
@@ -116,7 +116,7 @@ static enum tile_outcome apply(struct tile *t, struct thread_context *th)
         int r = read_log(t, th);
         if (r == -EAGAIN)
             return TILE_NEEDS_READ;
-        th->status = r ? r : product_apply(t, th);
+        th->status = r ? r : walk_log_apply(t, th);
         if (th->status)
             return TILE_FAILED;
         tile_grain_done(t, th);
@@ -137,7 +137,7 @@ enum tile_outcome cuda_product_mark(struct cuda_engine *e, struct tile *t,
                                     struct thread_context *th)
 {
     uint64_t begin_ns = clock_ns();
-    th->status = product_mark(t, th);
+    th->status = walk_log_mark(t, th);
     t->measure.sink_ns += clock_ns() - begin_ns;
     return th->status ? TILE_FAILED : TILE_DONE;
 }

@@ -373,7 +373,7 @@ static int finish_grain(struct cuda_work *work, unsigned grain, struct tile *t,
     if (r)
         return tile_engine_error(t, r, NULL, &th->error);
     output_views(work, grain, t, th);
-    r = t->step == WALK_LOG ? product_log(t, th) : store_outputs(work, t, th);
+    r = t->step == WALK_LOG ? walk_log_store(t, th) : store_outputs(work, t, th);
     if (!r && t->job->has_rings && t->grain + 1 == t->end) {
         boxcopy_fence();
         r = tile_give_blocks(t, th);

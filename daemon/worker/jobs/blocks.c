@@ -18,11 +18,8 @@
 
 static bool have_blocks(const struct pass_ports *ports, uint64_t place)
 {
-    for (unsigned i = 0; i < ports->n_inputs; i++)
-        if (ports->inputs[i].port->ring && !ring_has(ports->inputs[i].port->ring, place))
-            return false;
-    for (unsigned i = 0; i < ports->n_outputs; i++)
-        if (ports->outputs[i].port->ring && !ring_has(ports->outputs[i].port->ring, place))
+    for (unsigned i = 0; i < ports->n_rings; i++)
+        if (!ring_has(ports->rings[i].port->ring, place))
             return false;
     return true;
 }
@@ -41,12 +38,12 @@ static bool collect_one(struct wjob *job, struct ring *ring, bool is_last)
 {
     struct gad_error error;
     bool has_news = false;
-    int r = ring && is_last ? ring_wish_signal(ring, &error) : 0;
-    if (ring && !r)
+    int r = is_last ? ring_wish_signal(ring, &error) : 0;
+    if (!r)
         r = ring_collect(ring, &has_news, &error);
     if (r)
         wjob_fail(job, r, &error);
-    else if (ring)
+    else
         job->wants_signal |= ring_has_asked(ring);
     if (has_news)
         job->heard_ns = clock_ns();
@@ -55,12 +52,9 @@ static bool collect_one(struct wjob *job, struct ring *ring, bool is_last)
 
 static bool collect(struct wjob *job, bool is_last)
 {
-    const struct pass_ports *ports = &job->walk.ports;
     bool has_news = false;
-    for (unsigned i = 0; i < ports->n_inputs; i++)
-        has_news |= collect_one(job, ports->inputs[i].port->ring, is_last);
-    for (unsigned i = 0; i < ports->n_outputs; i++)
-        has_news |= collect_one(job, ports->outputs[i].port->ring, is_last);
+    for (unsigned i = 0; i < job->walk.ports.n_rings; i++)
+        has_news |= collect_one(job, job->walk.ports.rings[i].port->ring, is_last);
     return has_news;
 }
 
@@ -75,14 +69,6 @@ bool wjob_collect_last(struct wjob *job)
     return collect(job, true);
 }
 
-static bool is_awaited(const struct pass_port *ports, unsigned n_ports)
-{
-    for (unsigned i = 0; i < n_ports; i++)
-        if (ports[i].port->ring && ring_is_awaited(ports[i].port->ring))
-            return true;
-    return false;
-}
-
 bool wjob_awaits_clients(const struct wjob *job)
 {
     const struct pass_ports *ports = &job->walk.ports;
@@ -95,8 +81,10 @@ bool wjob_awaits_clients(const struct wjob *job)
             return false;
     if (n_waiting < job->n_tiles || (wjob_has_next_tile(job) && wjob_has_next_blocks(job)))
         return false;
-    return is_awaited(ports->inputs, ports->n_inputs) ||
-           is_awaited(ports->outputs, ports->n_outputs);
+    for (unsigned i = 0; i < ports->n_rings; i++)
+        if (ring_is_awaited(ports->rings[i].port->ring))
+            return true;
+    return false;
 }
 
 bool wjob_is_for_one(const struct wjob *job)
@@ -105,12 +93,8 @@ bool wjob_is_for_one(const struct wjob *job)
     unsigned n_ready = MANY_READY;
     if (ports->needs_slot || job->turn_ns == 0 || job->turn_ns >= LONG_TURN_NS)
         return false;
-    for (unsigned i = 0; i < ports->n_inputs; i++)
-        if (ports->inputs[i].port->ring)
-            n_ready = (unsigned)min_u64(n_ready, ring_n_ready(ports->inputs[i].port->ring));
-    for (unsigned i = 0; i < ports->n_outputs; i++)
-        if (ports->outputs[i].port->ring)
-            n_ready = (unsigned)min_u64(n_ready, ring_n_ready(ports->outputs[i].port->ring));
+    for (unsigned i = 0; i < ports->n_rings; i++)
+        n_ready = (unsigned)min_u64(n_ready, ring_n_ready(ports->rings[i].port->ring));
     return n_ready < MANY_READY;
 }
 
@@ -123,16 +107,12 @@ bool wjob_must_tell(const struct wjob *job, bool is_idle)
 
 static void take_blocks(struct tile *t)
 {
-    const struct pass_ports *ports = t->ports;
     uint32_t slot = 0;
-    for (unsigned i = 0; i < ports->n_inputs; i++)
-        if (ports->inputs[i].port->ring &&
-            ring_take(ports->inputs[i].port->ring, tile_place(t), &slot))
-            t->ring_slots[i] = (uint8_t)slot;
-    for (unsigned i = 0; i < ports->n_outputs; i++)
-        if (ports->outputs[i].port->ring &&
-            ring_take(ports->outputs[i].port->ring, tile_place(t), &slot))
-            t->ring_slots[REQUEST_MAX_ARGS + i] = (uint8_t)slot;
+    for (unsigned i = 0; i < t->ports->n_rings; i++) {
+        const struct pass_ring *r = &t->ports->rings[i];
+        if (ring_take(r->port->ring, tile_place(t), &slot))
+            t->ring_slots[r->slot] = (uint8_t)slot;
+    }
     t->has_blocks = true;
 }
 
@@ -150,32 +130,21 @@ bool tile_take_blocks(struct tile *t)
 
 void tile_drop_blocks(struct tile *t)
 {
-    const struct pass_ports *ports = t->ports;
-    for (unsigned i = 0; i < ports->n_outputs && t->has_blocks; i++)
-        if (ports->outputs[i].port->ring)
-            ring_drop(ports->outputs[i].port->ring, t->ring_slots[REQUEST_MAX_ARGS + i]);
+    for (unsigned i = 0; i < t->ports->n_rings && t->has_blocks; i++)
+        ring_drop(t->ports->rings[i].port->ring, t->ring_slots[t->ports->rings[i].slot]);
     t->has_blocks = false;
-}
-
-static int give_block(struct tile *t, struct ring *ring, unsigned index, struct gad_error *error)
-{
-    int r = ring_give(ring, tile_place(t), t->ring_slots[index], error);
-    t->job->wants_signal |= ring_has_asked(ring);
-    return r;
 }
 
 static int give_blocks(struct tile *t, struct gad_error *error)
 {
-    const struct pass_ports *ports = t->ports;
-    int r = 0;
-    for (unsigned i = 0; i < ports->n_inputs && !r; i++)
-        if (ports->inputs[i].port->ring)
-            r = give_block(t, ports->inputs[i].port->ring, i, error);
-    for (unsigned i = 0; i < ports->n_outputs && !r; i++)
-        if (ports->outputs[i].port->ring)
-            r = give_block(t, ports->outputs[i].port->ring, REQUEST_MAX_ARGS + i, error);
+    int status = 0;
+    for (unsigned i = 0; i < t->ports->n_rings && !status; i++) {
+        const struct pass_ring *r = &t->ports->rings[i];
+        status = ring_give(r->port->ring, tile_place(t), t->ring_slots[r->slot], error);
+        t->job->wants_signal |= ring_has_asked(r->port->ring);
+    }
     t->has_blocks = false;
-    return r;
+    return status;
 }
 
 int tile_give_blocks(struct tile *t, struct thread_context *th)

@@ -128,7 +128,7 @@ static int check_turn(struct check *c, const struct product_turn *turn, struct g
         geometry_grain(g, product_grain(c->plan, turn, k), start, count);
         port_pass_box(c->port, g->ndim, start, count, &box);
         int64_t n_bytes = port_box_bytes(c->port, &box);
-        r = product_read_output(c->job, c->port, &box, c->now, c->io, error);
+        r = walk_log_read_output(c->job, c->port, &box, c->now, c->io, error);
         if (!r)
             r = is_applied ? check_applied(c, turn->first_cell + k, n_bytes)
                            : check_begun(c, turn->first_cell + k, n_bytes, error);

@@ -9,25 +9,32 @@
 #include <assert.h>
 #include <string.h>
 
+static void add_port(struct pass_ports *ports, struct port *port, unsigned slot, bool is_sink)
+{
+    ports->needs_slot |= port_can(port, PORT_STAGED);
+    if (port->ring)
+        ports->rings[ports->n_rings++] = (struct pass_ring){port, slot, is_sink};
+}
+
 void walk_collect_ports(const struct wjob *job, unsigned index, struct pass_ports *ports)
 {
     const struct program *program = job->program;
     const struct pass *pass = &program->passes[index];
-    ports->n_inputs = ports->n_outputs = 0;
+    ports->n_inputs = ports->n_outputs = ports->n_rings = 0;
     ports->needs_slot = job->is_device;
     for (unsigned i = 0; i < program->n_inputs; i++)
-        if (pass->inputs_used >> i & 1)
+        if (pass->inputs_used >> i & 1) {
+            add_port(ports, &job->ports[i], ports->n_inputs, false);
             ports->inputs[ports->n_inputs++] = (struct pass_port){&job->ports[i], i};
+        }
     for (unsigned i = 0; i < pass->n_stores; i++) {
         unsigned output = program->stores[pass->first_store + i].output;
-        if (output < program->n_outputs) /* else it is an operand of a product */
-            ports->outputs[ports->n_outputs++] =
-                (struct pass_port){&job->ports[program->n_inputs + output], output};
+        if (output >= program->n_outputs) /* it is an operand of a product */
+            continue;
+        struct port *port = &job->ports[program->n_inputs + output];
+        add_port(ports, port, REQUEST_MAX_ARGS + ports->n_outputs, true);
+        ports->outputs[ports->n_outputs++] = (struct pass_port){port, output};
     }
-    for (unsigned i = 0; i < ports->n_inputs; i++)
-        ports->needs_slot |= port_can(ports->inputs[i].port, PORT_STAGED);
-    for (unsigned i = 0; i < ports->n_outputs; i++)
-        ports->needs_slot |= port_can(ports->outputs[i].port, PORT_STAGED);
 }
 
 /* Tiles that wait for others ----------------------------------------------------------------- */
@@ -58,37 +65,21 @@ void walk_order_done(struct wjob *job, const struct tile *t)
 
 /* Stages ------------------------------------------------------------------------------------- */
 
-static void begin_ring(struct wjob *job, const struct port *port)
-{
-    const struct walk_ops *ops = job->walk.ops;
-    const struct ring_walk walk = {ops->find_place, ops->place_box, job, port};
-    ring_begin(port->ring, &walk);
-}
-
-static void begin_source(struct wjob *job, const struct port *port)
-{
-    struct gad_error error;
-    begin_ring(job, port);
-    int r = ring_ask(port->ring, &error);
-    if (r)
-        wjob_fail(job, r, &error);
-}
-
 /* What an earlier worker has asked a sink's client for may not have been told to it. */
 static void begin_rings(struct wjob *job)
 {
-    const struct pass_ports *ports = &job->walk.ports;
+    const struct walk_ops *ops = job->walk.ops;
+    struct gad_error error;
     bool has_asked = false;
-    for (unsigned i = 0; i < ports->n_outputs; i++)
-        if (ports->outputs[i].port->ring) {
-            begin_ring(job, ports->outputs[i].port);
-            has_asked |= ring_has_asked(ports->outputs[i].port->ring);
-        }
-    for (unsigned i = 0; i < ports->n_inputs; i++)
-        if (ports->inputs[i].port->ring) {
-            begin_source(job, ports->inputs[i].port);
-            has_asked = true;
-        }
+    for (unsigned i = 0; i < job->walk.ports.n_rings; i++) {
+        const struct pass_ring *r = &job->walk.ports.rings[i];
+        const struct ring_walk walk = {ops->find_place, ops->place_box, job, r->port};
+        ring_begin(r->port->ring, &walk);
+        int status = r->is_sink ? 0 : ring_ask(r->port->ring, &error);
+        if (status)
+            wjob_fail(job, status, &error);
+        has_asked |= !r->is_sink || ring_has_asked(r->port->ring);
+    }
     if (has_asked) {
         job->wants_signal = true;
         job->told_ns = 0;
@@ -125,8 +116,8 @@ static bool is_stage_over(const struct wjob *job)
     const struct walk *w = &job->walk;
     if (w->n_tiles_done < w->end_tile - w->first_tile)
         return false;
-    for (unsigned i = 0; i < w->ports.n_outputs; i++)
-        if (w->ports.outputs[i].port->ring && !ring_is_idle(w->ports.outputs[i].port->ring))
+    for (unsigned i = 0; i < w->ports.n_rings; i++)
+        if (!ring_is_idle(w->ports.rings[i].port->ring))
             return false;
     return true;
 }

@@ -33,11 +33,18 @@ struct pass_port { /* a port that a pass uses */
     unsigned index; /* among the program's inputs or outputs */
 };
 
+struct pass_ring { /* of one of them */
+    const struct port *port;
+    unsigned slot; /* in struct tile's ring_slots */
+    bool is_sink;
+};
+
 /* What is read and written of the job's arrays. */
 struct pass_ports {
-    unsigned n_inputs, n_outputs;
+    unsigned n_inputs, n_outputs, n_rings;
     bool needs_slot;
     struct pass_port inputs[REQUEST_MAX_ARGS], outputs[REQUEST_MAX_OUTPUTS];
+    struct pass_ring rings[REQUEST_MAX_ARGS + REQUEST_MAX_OUTPUTS];
 };
 
 /* What an engine does with a tile. */
@@ -106,7 +113,7 @@ struct walk {
     uint64_t first_tile, end_tile;    /* of the stage in this round */
     uint64_t next_tile, n_tiles_done; /* of those */
     uint64_t n_tiles;                 /* of the stage in all rounds */
-    struct pass_ports ports;          /* that tiles of the stage use; each ring once */
+    struct pass_ports ports;          /* of a pass; of a product the rings of all its passes */
     struct walk_next next;
     /* Where tiles wait for others: all below `oldest` are done, and those behind it whose bits are
      * set, at their numbers' places. */

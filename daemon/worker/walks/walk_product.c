@@ -81,28 +81,27 @@ void walk_product_pack(const struct wjob *job, const struct engine *e, msgpack_p
 
 /* Passes ------------------------------------------------------------------------------------- */
 
-static bool has_port(const struct pass_ports *ports, const struct port *port)
+static const struct port *find_port(const struct pass_ports *ports, const struct ring *ring)
 {
-    for (unsigned i = 0; i < ports->n_inputs; i++)
-        if (ports->inputs[i].port == port)
-            return true;
-    return false;
+    for (unsigned i = 0; i < ports->n_rings; i++)
+        if (ports->rings[i].port->ring == ring)
+            return ports->rings[i].port;
+    return NULL;
 }
 
-/* The ports of all passes, for who looks at the job's rings. */
-static void collect_all(struct wjob *job)
+/* The rings of all passes, each once. */
+static void collect_rings(struct wjob *job)
 {
     struct pass_ports *all = &job->walk.ports;
-    all->n_inputs = all->n_outputs = 0;
+    all->n_rings = 0;
     all->needs_slot = false;
     for (unsigned pass = 0; pass < PRODUCT_N_PASSES; pass++) {
         const struct pass_ports *ports = &job->walk.product->ports[pass];
         all->needs_slot |= ports->needs_slot;
-        for (unsigned i = 0; i < ports->n_inputs; i++)
-            if (!ports->inputs[i].port->has_others_ring && !has_port(all, ports->inputs[i].port))
-                all->inputs[all->n_inputs++] = ports->inputs[i];
-        for (unsigned i = 0; i < ports->n_outputs; i++)
-            all->outputs[all->n_outputs++] = ports->outputs[i];
+        for (unsigned i = 0; i < ports->n_rings; i++)
+            if (!ports->rings[i].port->has_others_ring &&
+                !find_port(all, ports->rings[i].port->ring))
+                all->rings[all->n_rings++] = ports->rings[i];
     }
 }
 
@@ -116,9 +115,9 @@ static void set_ports(struct wjob *job)
     if (job->walk.journal) { /* from slot to journal, and on */
         product->ports[PRODUCT_RESULT].needs_slot = true;
         product->apply = product->ports[PRODUCT_RESULT];
-        product->apply.n_inputs = 0;
+        product->apply.n_inputs = product->apply.n_rings = 0; /* the output has none */
     }
-    collect_all(job);
+    collect_rings(job);
 }
 
 static void begin(struct wjob *job)
@@ -222,41 +221,15 @@ static void grain_done(struct tile *t, const struct thread_context *th)
 
 /* Rings -------------------------------------------------------------------------------------- */
 
-/* The port that has this ring, among those that the turn reads or writes. NULL: none. */
-static const struct port *port_of(const struct wjob *job, const struct product_turn *turn,
-                                  const struct ring *ring)
-{
-    const struct pass_ports *ports = ports_of(job, turn);
-    for (unsigned i = 0; i < ports->n_inputs; i++)
-        if (ports->inputs[i].port->ring == ring)
-            return ports->inputs[i].port;
-    for (unsigned i = 0; i < ports->n_outputs; i++)
-        if (ports->outputs[i].port->ring == ring)
-            return ports->outputs[i].port;
-    return NULL;
-}
-
-/* In which passes it is, bits. */
-static unsigned passes_of(const struct wjob *job, const struct ring *ring)
-{
-    unsigned passes = 0;
-    for (unsigned pass = 0; pass < PRODUCT_N_PASSES; pass++) {
-        const struct pass_ports *ports = &job->walk.product->ports[pass];
-        for (unsigned i = 0; i < ports->n_inputs; i++)
-            passes |= (unsigned)(ports->inputs[i].port->ring == ring) << pass;
-        for (unsigned i = 0; i < ports->n_outputs; i++)
-            passes |= (unsigned)(ports->outputs[i].port->ring == ring) << pass;
-    }
-    return passes;
-}
-
 /* Under the scheduler's lock, and a job may have any number of turns: it does not look at each. */
 static bool find_place(const struct ring_walk *walk, uint64_t *place)
 {
     const struct wjob *job = walk->job;
     const struct port *port = walk->port;
     uint64_t n_places = places_of_turn(job), grain = *place % n_places;
-    unsigned passes = passes_of(job, port->ring);
+    unsigned passes = 0; /* in which the ring is, bits */
+    for (unsigned pass = 0; pass < PRODUCT_N_PASSES; pass++)
+        passes |= (find_port(&job->walk.product->ports[pass], port->ring) != NULL) << pass;
     for (uint64_t i = *place / n_places; i < job->walk.end_tile; i++, grain = 0) {
         struct product_turn turn;
         uint64_t next = product_skip(&job->plan, i, passes);
@@ -265,7 +238,7 @@ static bool find_place(const struct ring_walk *walk, uint64_t *place)
         grain = next == i ? grain : 0;
         i = next;
         product_turn(&job->plan, i, &turn);
-        if (grain >= n_grains_of(&turn) || !port_of(job, &turn, port->ring))
+        if (grain >= n_grains_of(&turn) || !find_port(ports_of(job, &turn), port->ring))
             continue;
         *place = i * n_places + grain;
         return true;
@@ -284,7 +257,8 @@ static void place_box(const struct ring_walk *walk, uint64_t place, int64_t *ret
     struct port_box box;
     product_turn(&job->plan, place / n_places, &turn);
     const struct geometry *g = &job->plan.passes[turn.pass].geometry;
-    port = port_of(job, &turn, port->ring); /* it may be transposed, where walk->port is not */
+    port = find_port(ports_of(job, &turn),
+                     port->ring); /* it may be transposed, where walk->port is not */
     assert(port);
     geometry_grain(g, product_grain(&job->plan, &turn, place % n_places), start, count);
     port_pass_box(port, g->ndim, start, count, &box);

@@ -12,14 +12,14 @@ void walk_product_free(struct wjob *job);
 unsigned walk_product_n_pairs(const struct wjob *job);
 void walk_product_pack(const struct wjob *job, const struct engine *e, msgpack_packer *p);
 
-/* product_log.c: WALK_LOG, the grain in hand from its slot into the journal; WALK_APPLY, from the
+/* walk_log.c: WALK_LOG, the grain in hand from its slot into the journal; WALK_APPLY, from the
  * journal into its slot, and from there to the output; WALK_MARK. 0, -EAGAIN or a status in
  * th->error. */
-int product_log(const struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
-int product_read_log(const struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
-int product_apply(const struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
-int product_mark(struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
+int walk_log_store(const struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
+int walk_log_load(const struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
+int walk_log_apply(const struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
+int walk_log_mark(struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
 /* What the output has in a box, packed as a slot has it. May block. A status. */
-int product_read_output(const struct wjob *job, const struct port *port, const struct port_box *box,
-                        void *memory, const struct port_io *io,
-                        struct gad_error *error) GAD_MUST_CHECK;
+int walk_log_read_output(const struct wjob *job, const struct port *port,
+                         const struct port_box *box, void *memory, const struct port_io *io,
+                         struct gad_error *error) GAD_MUST_CHECK;

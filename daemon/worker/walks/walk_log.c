@@ -15,7 +15,7 @@ static uint64_t cell_of(const struct tile *t)
     return t->turn.first_cell + t->grain;
 }
 
-int product_read_log(const struct tile *t, struct thread_context *th)
+int walk_log_load(const struct tile *t, struct thread_context *th)
 {
     int64_t n_bytes = port_box_bytes(t->ports->outputs[0].port, &th->output_boxes[0]);
     return journal_load(t->job, t->turn.tile, cell_of(t), th->output_memory[0], n_bytes, &th->io,
@@ -78,8 +78,9 @@ static int copy_box(void *argument)
     return 0;
 }
 
-int product_read_output(const struct wjob *job, const struct port *port, const struct port_box *box,
-                        void *memory, const struct port_io *io, struct gad_error *error)
+int walk_log_read_output(const struct wjob *job, const struct port *port,
+                         const struct port_box *box, void *memory, const struct port_io *io,
+                         struct gad_error *error)
 {
     struct copy_call call = {port, box, memory, true};
     const void *address = NULL;
@@ -92,7 +93,7 @@ int product_read_output(const struct wjob *job, const struct port *port, const s
 /* What the output has there now is read behind it, into the same memory: the cell is in the
  * journal.
  */
-int product_log(const struct tile *t, struct thread_context *th)
+int walk_log_store(const struct tile *t, struct thread_context *th)
 {
     const struct wjob *job = t->job;
     const struct port *port = t->ports->outputs[0].port;
@@ -104,14 +105,14 @@ int product_log(const struct tile *t, struct thread_context *th)
     struct port_io io = th->io;
     io.may_block = true;
     boxio_enter_blocking(&th->io);
-    r = product_read_output(job, port, &th->output_boxes[0], memory, &io, &th->error);
+    r = walk_log_read_output(job, port, &th->output_boxes[0], memory, &io, &th->error);
     boxio_leave_blocking(&th->io);
     if (r)
         return r;
     return journal_note_before(job, cell_of(t), memory, n_bytes, &th->io, &th->error);
 }
 
-int product_apply(const struct tile *t, struct thread_context *th)
+int walk_log_apply(const struct tile *t, struct thread_context *th)
 {
     const struct wjob *job = t->job;
     const struct port *port = t->ports->outputs[0].port;
@@ -123,7 +124,7 @@ int product_apply(const struct tile *t, struct thread_context *th)
     return r ? tile_engine_error(t, r, address, &th->error) : 0;
 }
 
-int product_mark(struct tile *t, struct thread_context *th)
+int walk_log_mark(struct tile *t, struct thread_context *th)
 {
     return journal_mark(t->job, t->turn.tile, t->turn.is_applied, &th->io, &th->error);
 }
