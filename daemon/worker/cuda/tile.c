@@ -449,12 +449,6 @@ static int read_to_slot(struct cuda_engine *e, struct tile *t, struct thread_con
     return fill_from_files(cuda_work_of(e, t), t, th);
 }
 
-static enum tile_outcome run_nothing(struct cuda_engine *e, struct tile *t,
-                                     struct thread_context *th)
-{
-    return TILE_DONE;
-}
-
 /* Operands of products are never read straight into a panel: it is on the device. */
 static const struct {
     enum tile_outcome (*run)(struct cuda_engine *e, struct tile *t, struct thread_context *th);
@@ -465,7 +459,6 @@ static const struct {
     [WALK_APPLY] = {cuda_product_apply, cuda_product_read_log},
     [WALK_MULTIPLY] = {cuda_product_run_multiply, NULL},
     [WALK_MARK] = {cuda_product_mark, NULL},
-    [WALK_NOTHING] = {run_nothing, NULL},
 };
 
 enum tile_outcome cuda_engine_run(struct engine *base, struct tile *t, struct thread_context *th)

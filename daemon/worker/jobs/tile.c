@@ -19,20 +19,7 @@
 
 void tile_init(struct tile *t, struct wjob *job)
 {
-    t->job = job;
-    t->next = NULL;
-    t->state = TILE_IN_HAND;
-    t->is_kept = false;
-    t->slot = NULL;
-    t->has_begun = t->has_blocks = t->is_staged = t->is_in_slot = t->is_computed = false;
-    t->device_error = 0;
-    t->first_place = 0;
-    t->results_used = 0;
-    t->n_states = 0;
-    t->nodes = t->block = NULL;
-    t->n_in_leaf = 0;
-    t->has_block = false;
-    t->measure = (struct measure){.source_ns = 0};
+    *t = (struct tile){.job = job, .state = TILE_IN_HAND};
     walk_take(job, t);
     t->together.end = t->grain;
 }
@@ -177,7 +164,7 @@ static enum tile_outcome run(struct engine *e, struct tile *t, struct thread_con
         t->has_begun = true;
         worker_fault_point(job->request->label, t->index, job->walk.n_tiles);
     }
-    enum tile_outcome outcome = call(e, t, th);
+    enum tile_outcome outcome = t->step == WALK_NOTHING ? TILE_DONE : call(e, t, th);
     if (outcome == TILE_DONE && job->walk.ops->combine)
         job->walk.ops->combine(t);
     if (th->page)

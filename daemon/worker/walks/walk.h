@@ -55,7 +55,7 @@ enum walk_step {
     WALK_APPLY,    /* grains: from the journal to the output */
     WALK_MULTIPLY, /* of a product's panels; no grains */
     WALK_MARK,     /* in the journal; no grains */
-    WALK_NOTHING,  /* it is over at once */
+    WALK_NOTHING,  /* it is over at once, and no engine's */
     WALK_N_STEPS,
 };
 

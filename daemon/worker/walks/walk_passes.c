@@ -204,7 +204,6 @@ static void take(struct tile *t)
     const struct walk *w = &job->walk;
     const struct plan_pass *plan = plan_of(job);
     walk_runs_take(t);
-    t->stack.n_leaves = 0;
     t->oldest_tile = w->first_tile;
     if (plan->has_strips) {
         t->stack_index = take_stack(job);

@@ -20,8 +20,8 @@
 
 struct walk_product {
     struct pass_ports ports[PRODUCT_N_PASSES];
-    struct pass_ports apply, none; /* journal to output; turns that touch no array */
-    struct product_turn next;      /* where walk.next is */
+    struct pass_ports apply;  /* from journal to output */
+    struct product_turn next; /* where walk.next is */
 };
 
 /* Jobs --------------------------------------------------------------------------------------- */
@@ -131,26 +131,14 @@ static void begin(struct wjob *job)
 
 /* Turns -------------------------------------------------------------------------------------- */
 
+/* Turns without grains touch no array: MULTIPLYs, MARKs, and those for which nothing is to do. */
 static const struct pass_ports *ports_of(const struct wjob *job, const struct product_turn *turn)
 {
+    static const struct pass_ports none;
     const struct walk_product *product = job->walk.product;
-    if (turn->is_empty)
-        return &product->none;
-    switch (turn->step) {
-    case PRODUCT_LOAD:
-    case PRODUCT_STORE: return &product->ports[turn->pass];
-    case PRODUCT_APPLY: return &product->apply;
-    case PRODUCT_MULTIPLY:
-    case PRODUCT_MARK: break;
-    }
-    return &product->none;
-}
-
-static uint64_t n_grains_of(const struct product_turn *turn)
-{
-    bool has_grains =
-        turn->step == PRODUCT_LOAD || turn->step == PRODUCT_STORE || turn->step == PRODUCT_APPLY;
-    return has_grains && !turn->is_empty ? turn->n_grains : 0;
+    if (turn->n_grains == 0)
+        return &none;
+    return turn->step == PRODUCT_APPLY ? &product->apply : &product->ports[turn->pass];
 }
 
 static enum walk_step step_of(const struct wjob *job, const struct product_turn *turn)
@@ -189,8 +177,7 @@ static void take(struct tile *t)
     t->turn = w->product->next;
     t->step = step_of(t->job, &t->turn);
     t->pass = t->turn.pass;
-    t->grain = 0;
-    t->end = t->prefetch_end = n_grains_of(&t->turn);
+    t->end = t->prefetch_end = t->turn.n_grains;
     t->first_place = w->next.place;
 }
 
@@ -225,11 +212,11 @@ static void grain_done(struct tile *t, const struct thread_context *th)
 static bool find_place(const struct ring_walk *walk, uint64_t *place)
 {
     const struct wjob *job = walk->job;
-    const struct port *port = walk->port;
+    const struct ring *ring = ((const struct port *)walk->port)->ring;
     uint64_t n_places = places_of_turn(job), grain = *place % n_places;
     unsigned passes = 0; /* in which the ring is, bits */
     for (unsigned pass = 0; pass < PRODUCT_N_PASSES; pass++)
-        passes |= (find_port(&job->walk.product->ports[pass], port->ring) != NULL) << pass;
+        passes |= (find_port(&job->walk.product->ports[pass], ring) != NULL) << pass;
     for (uint64_t i = *place / n_places; i < job->walk.end_tile; i++, grain = 0) {
         struct product_turn turn;
         uint64_t next = product_skip(&job->plan, i, passes);
@@ -238,7 +225,7 @@ static bool find_place(const struct ring_walk *walk, uint64_t *place)
         grain = next == i ? grain : 0;
         i = next;
         product_turn(&job->plan, i, &turn);
-        if (grain >= n_grains_of(&turn) || !find_port(ports_of(job, &turn), port->ring))
+        if (grain >= turn.n_grains || !find_port(ports_of(job, &turn), ring))
             continue;
         *place = i * n_places + grain;
         return true;
@@ -257,8 +244,8 @@ static void place_box(const struct ring_walk *walk, uint64_t place, int64_t *ret
     struct port_box box;
     product_turn(&job->plan, place / n_places, &turn);
     const struct geometry *g = &job->plan.passes[turn.pass].geometry;
-    port = find_port(ports_of(job, &turn),
-                     port->ring); /* it may be transposed, where walk->port is not */
+    /* It may be transposed, where walk->port is not. */
+    port = find_port(ports_of(job, &turn), port->ring);
     assert(port);
     geometry_grain(g, product_grain(&job->plan, &turn, place % n_places), start, count);
     port_pass_box(port, g->ndim, start, count, &box);
