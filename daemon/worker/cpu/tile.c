@@ -16,7 +16,6 @@
 #include "daemon/worker/io/ring.h"
 #include "daemon/worker/jobs/strips.h"
 #include "daemon/worker/turns/scheduler.h"
-#include "daemon/worker/walks/walk_passes.h"
 #include "daemon/worker/walks/walk_product.h"
 #include "proto/util.h"
 

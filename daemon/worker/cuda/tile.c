@@ -27,7 +27,6 @@
 #include "daemon/worker/cuda/engine.h"
 #include "daemon/worker/cuda/results.h"
 #include "daemon/worker/io/ring.h"
-#include "daemon/worker/walks/walk_passes.h"
 #include "daemon/worker/walks/walk_product.h"
 #include "proto/util.h"
 

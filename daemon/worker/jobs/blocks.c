@@ -1,7 +1,8 @@
-/* A tile and the rings of its job: blocks are taken before a grain's arithmetic, all or none, and
- * given back after it, under the lock; clients are told afterwards (after some grains together,
- * when those are short) without it, since writing to their eventfds may block. When that happens is
- * noted for the main thread, which sends a signal to a thread that does not come back.
+/* The rings of a job: what the scheduler asks of those of the stage in hand, and the blocks that a
+ * tile has of them. Blocks are taken before a grain's arithmetic, all or none, and given back after
+ * it, under the lock; clients are told afterwards (after some grains together, when those are
+ * short) without it, since writing to their eventfds may block. When that happens is noted for the
+ * main thread, which sends a signal to a thread that does not come back.
  *
  * A tile that cannot have all blocks looks once at what clients have answered since. If that does
  * not help it is put aside, and whoever sees the next answer wakes a thread for it.

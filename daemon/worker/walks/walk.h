@@ -154,3 +154,10 @@ void walk_runs_place_box(const struct ring_walk *walk, uint64_t place, int64_t *
                          int64_t *ret_count);
 void walk_runs_views(const struct tile *t, const int64_t *start, struct cpu_view *ret_outputs,
                      struct cpu_view *ret_results);
+
+/* What a pass reduces. Where the node of the grain in hand is to be written, and how it is laid
+ * out; NULL without reductions. count: of the grain's box. The layout is that of the node asked for
+ * last.
+ */
+void *tile_node(struct tile *t, const int64_t *count);
+const struct reduce_layout *tile_node_layout(const struct tile *t);

@@ -17,7 +17,7 @@
  * misses is noted in the tile, and done() tells the walk. Whoever reads results is a tile of a
  * later pass, and begins after the scheduler's lock has seen all tiles of this one end.
  */
-#include "daemon/worker/walks/walk_passes.h"
+#include "daemon/worker/jobs/tile.h"
 #include "proto/util.h"
 
 #include <assert.h>
