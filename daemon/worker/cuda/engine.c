@@ -152,14 +152,6 @@ static int make_flights(struct cuda_engine *e)
     return r;
 }
 
-static int make_registered(struct cuda_engine *e, uint64_t budget_bytes)
-{
-    const struct registered_config config = {.budget_bytes = budget_bytes,
-                                             .window_bytes = REGISTERED_WINDOW_BYTES,
-                                             .idle_ns = REGISTERED_IDLE_NS};
-    return budget_bytes > 0 ? registered_new(&config, &e->registered) : 0;
-}
-
 int cuda_engine_new(const struct cuda_engine_config *config, struct engine **ret_engine)
 {
     struct cuda_engine *e = calloc(1, sizeof(*e));
@@ -173,7 +165,10 @@ int cuda_engine_new(const struct cuda_engine_config *config, struct engine **ret
     pthread_mutex_init(&e->lock, NULL);
     pthread_cond_init(&e->wake, NULL);
     describe(e, config->n_threads);
-    int r = make_registered(e, config->register_bytes);
+    const struct registered_config registered = {.budget_bytes = config->register_bytes,
+                                                 .window_bytes = REGISTERED_WINDOW_BYTES,
+                                                 .idle_ns = REGISTERED_IDLE_NS};
+    int r = config->register_bytes > 0 ? registered_new(&registered, &e->registered) : 0;
     if (!r)
         r = make_works(e);
     if (!r)

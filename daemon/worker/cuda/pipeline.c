@@ -153,12 +153,6 @@ static void enter_page(const struct cuda_engine *e, unsigned i, const struct til
                         CRASHPAGE_WITH_DEVICE);
 }
 
-static void count_oldest(const struct cuda_engine *e)
-{
-    if (e->base.device_pages && e->n_flying > 0)
-        crashpage_go_on(&e->base.device_pages[e->oldest], clock_ns());
-}
-
 static void leave_page(const struct cuda_engine *e, unsigned i)
 {
     if (e->base.device_pages)
@@ -280,7 +274,8 @@ static struct tile *land(struct cuda_engine *e, int *ret_error)
     f->tile = NULL;
     e->oldest = (i + 1) % e->n_flights;
     e->n_flying--;
-    count_oldest(e);
+    if (e->base.device_pages && e->n_flying > 0)
+        crashpage_go_on(&e->base.device_pages[e->oldest], clock_ns());
     line_of(e, t)->n_flying--;
     line_of(e, t)->flying_ns -= f->expected_ns;
     *ret_error = r;

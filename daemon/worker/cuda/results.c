@@ -17,11 +17,6 @@
 #include "daemon/worker/cuda/boxcopy.h"
 #include "proto/util.h"
 
-static const struct geometry *geometry_of(const struct tile *t)
-{
-    return &tile_plan(t)->geometry;
-}
-
 static int64_t item_bytes(const struct tile *t, const struct cuda_result *result)
 {
     enum dtype dtype = t->job->program->reductions[result->reduction].result;
@@ -31,7 +26,7 @@ static int64_t item_bytes(const struct tile *t, const struct cuda_result *result
 static uint64_t room(const struct tile *t, const struct cuda_result *result,
                      const struct cpu_view *home, const int64_t *count)
 {
-    const struct geometry *g = geometry_of(t);
+    const struct geometry *g = tile_geometry(t);
     int64_t n_bytes = item_bytes(t, result);
     for (int i = 0; i < g->ndim; i++)
         n_bytes *= home->strides[i] == 0 ? 1 : count[i];
@@ -45,7 +40,7 @@ void cuda_results_begin(struct cuda_results *results, const struct tile *t,
     results->n = 0;
     if ((t->results_used | tile_pass(t)->tables_used) == 0)
         return;
-    geometry_grain(geometry_of(t), t->grain, start, count); /* in the round in hand */
+    geometry_grain(tile_geometry(t), t->grain, start, count); /* in the round in hand */
     t->job->walk.ops->views(t, start, th->outputs, th->results);
     for (uint64_t left = t->results_used; left; left &= left - 1) {
         unsigned i = (unsigned)__builtin_ctzll(left);
@@ -59,7 +54,7 @@ void cuda_results_begin(struct cuda_results *results, const struct tile *t,
 static struct cpu_view dense_view(const struct tile *t, const struct cpu_view *home,
                                   const int64_t *count, int64_t stride, void *memory)
 {
-    const struct geometry *g = geometry_of(t);
+    const struct geometry *g = tile_geometry(t);
     struct cpu_view view = {.base = memory};
     for (int i = g->ndim - 1; i >= 0; i--) {
         int axis = g->axis_order[i];
@@ -74,7 +69,7 @@ static struct cpu_view dense_view(const struct tile *t, const struct cpu_view *h
 static void copy(const struct tile *t, int64_t n_item_bytes, const int64_t *count,
                  const struct cpu_view *from, const struct cpu_view *to)
 {
-    const struct geometry *g = geometry_of(t);
+    const struct geometry *g = tile_geometry(t);
     struct boxcopy b = {.is_past_cache = false, .item_bytes = n_item_bytes};
     for (int i = 0; i < g->ndim; i++) {
         int axis = g->axis_order[i];

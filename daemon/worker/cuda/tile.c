@@ -35,17 +35,12 @@
 
 /* Layouts ------------------------------------------------------------------------------------ */
 
-static const struct geometry *geometry_of(const struct tile *t)
-{
-    return &tile_plan(t)->geometry;
-}
-
 /* The box as it lies in the slot when it is copied there: dense in visiting order. Axes along which
  * the array stands still are copied once. */
 static void place_in_slot(const struct tile *t, const struct port *port, const struct port_box *box,
                           char *memory, struct cpu_view *ret_view)
 {
-    const struct geometry *g = geometry_of(t);
+    const struct geometry *g = tile_geometry(t);
     int64_t stride = port->item_bytes;
     ret_view->base = memory;
     ret_view->is_swapped = port->array.is_swapped;
@@ -81,7 +76,7 @@ static void place_at_home(const struct tile *t, const struct port *port, const s
 static void copy_box(const struct tile *t, const struct port *port, const struct port_box *box,
                      const struct cpu_view *from, const struct cpu_view *to, bool is_past_cache)
 {
-    const struct geometry *g = geometry_of(t);
+    const struct geometry *g = tile_geometry(t);
     struct boxcopy b = {.is_past_cache = is_past_cache, .item_bytes = port->item_bytes};
     for (int i = 0; i < g->ndim; i++) {
         int axis = g->axis_order[i] - (g->ndim - port->array.ndim);
@@ -147,14 +142,6 @@ static void take_places(struct cuda_work *work, const struct tile *t, struct thr
         work->output_offsets[work->code.n_grains][i] = (uint32_t)(memory - work->code.slot);
     }
     work->has_places = true;
-}
-
-static void input_views(struct cuda_work *work, const struct tile *t, struct thread_context *th)
-{
-    const struct pass_ports *ports = t->ports;
-    for (unsigned i = 0; i < ports->n_inputs; i++)
-        place(t, ports->inputs[i].port, &th->input_boxes[i], work->memory[i],
-              &th->inputs[ports->inputs[i].index]);
 }
 
 static void output_views(struct cuda_work *work, unsigned grain, const struct tile *t,
@@ -290,7 +277,9 @@ static int stage_grain(struct cuda_work *work, struct tile *t, struct thread_con
     int r = t->is_staged ? 0 : fill_from_files(work, t, th);
     if (r)
         return r;
-    input_views(work, t, th);
+    for (unsigned i = 0; i < t->ports->n_inputs; i++)
+        place(t, t->ports->inputs[i].port, &th->input_boxes[i], work->memory[i],
+              &th->inputs[t->ports->inputs[i].index]);
     output_views(work, work->code.n_grains, t, th);
     take_direct(work, t, th);
     r = copy_guarded(work, t, th, copy_inputs);
@@ -356,13 +345,6 @@ void cuda_engine_drop(struct engine *base, struct tile *t)
 
 /* Finishing ---------------------------------------------------------------------------------- */
 
-static int store_outputs(const struct cuda_work *work, const struct tile *t,
-                         struct thread_context *th)
-{
-    int r = copy_guarded(work, t, th, copy_outputs);
-    return r ? r : tile_store(t, th);
-}
-
 static int finish_grain(struct cuda_work *work, unsigned grain, struct tile *t,
                         struct thread_context *th)
 {
@@ -372,7 +354,10 @@ static int finish_grain(struct cuda_work *work, unsigned grain, struct tile *t,
     if (r)
         return tile_engine_error(t, r, NULL, &th->error);
     output_views(work, grain, t, th);
-    r = t->step == WALK_LOG ? walk_log_store(t, th) : store_outputs(work, t, th);
+    bool is_logged = t->step == WALK_LOG;
+    r = is_logged ? walk_log_store(t, th) : copy_guarded(work, t, th, copy_outputs);
+    if (!r && !is_logged)
+        r = tile_store(t, th);
     if (!r && t->job->has_rings && t->grain + 1 == t->end) {
         boxcopy_fence();
         r = tile_give_blocks(t, th);

@@ -38,11 +38,6 @@
 #define N_SAMPLES    8
 #define BESIDE_BYTES (64 * 1024) /* of a row, asked for together */
 
-static const struct plan_pass *plan_of(const struct tile *t)
-{
-    return tile_plan(t);
-}
-
 static const struct port *source_of(const struct tile *t)
 {
     return t->ports->inputs[0].port;
@@ -51,7 +46,7 @@ static const struct port *source_of(const struct tile *t)
 /* All grains of the tile together: they are neighbours along one axis. */
 static void block_box(const struct tile *t, struct port_box *ret_box)
 {
-    const struct plan_pass *plan = plan_of(t);
+    const struct plan_pass *plan = tile_plan(t);
     const struct geometry *g = &plan->geometry;
     int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
     uint64_t first, n;
@@ -125,7 +120,7 @@ static int touch(const struct port *port, const struct port_box *at, struct thre
 /* Along the axis that the source is slowest in, of the tile's box. */
 static int strip_row_axis(const struct tile *t)
 {
-    const struct geometry *g = &plan_of(t)->geometry;
+    const struct geometry *g = &tile_plan(t)->geometry;
     return g->grid_order[g->ndim - 1];
 }
 
@@ -147,7 +142,7 @@ static int sample(const struct tile *t, struct thread_context *th)
 static int load_rows(const struct tile *t, struct thread_context *th)
 {
     const struct port *port = source_of(t);
-    const struct geometry *g = &plan_of(t)->geometry;
+    const struct geometry *g = &tile_plan(t)->geometry;
     struct port_box box, row;
     block_box(t, &box);
     int axis = strip_row_axis(t), column = g->grid_order[g->ndim - 2];
@@ -189,13 +184,13 @@ static void mapped_view(const struct port *port, const struct port_box *box,
 
 bool strips_output(const struct tile *t, const struct thread_context *th, struct cpu_view *ret_view)
 {
-    if (!t->block || !plan_of(t)->strips_are_mapped)
+    if (!t->block || !tile_plan(t)->strips_are_mapped)
         return false;
     const struct port *port = t->ports->outputs[0].port;
     struct port_box box;
     block_box(t, &box);
     port->ops->place(port, &box, t->block, ret_view);
-    go_to_grain(&box, th, plan_of(t)->geometry.ndim, ret_view);
+    go_to_grain(&box, th, tile_plan(t)->geometry.ndim, ret_view);
     return true;
 }
 
@@ -213,7 +208,7 @@ int strips_store(const struct tile *t, struct thread_context *th)
 {
     const struct port *port = t->ports->outputs[0].port;
     struct port_box box;
-    if (!plan_of(t)->strips_are_mapped)
+    if (!tile_plan(t)->strips_are_mapped)
         return tile_store(t, th);
     if (t->grain + 1 < t->end)
         return 0;
@@ -228,7 +223,7 @@ int strips_store(const struct tile *t, struct thread_context *th)
 
 static int fill_block(struct tile *t, struct thread_context *th)
 {
-    const struct plan_pass *plan = plan_of(t);
+    const struct plan_pass *plan = tile_plan(t);
     const struct port *port = source_of(t);
     int axis = plan->strip_axis;
     struct port_box row;
@@ -249,12 +244,12 @@ static int fill_block(struct tile *t, struct thread_context *th)
 
 int strips_fill(struct tile *t, struct thread_context *th)
 {
-    return plan_of(t)->strips_are_mapped ? fill_mapped(t, th) : fill_block(t, th);
+    return tile_plan(t)->strips_are_mapped ? fill_mapped(t, th) : fill_block(t, th);
 }
 
 bool strips_input(const struct tile *t, const struct thread_context *th, struct cpu_view *ret_view)
 {
-    const struct plan_pass *plan = plan_of(t);
+    const struct plan_pass *plan = tile_plan(t);
     const struct port *port = source_of(t);
     struct port_box box;
     if (!t->block)

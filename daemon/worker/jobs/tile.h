@@ -126,6 +126,10 @@ static inline const struct plan_pass *tile_plan(const struct tile *t)
 {
     return &t->job->plan.passes[t->pass];
 }
+static inline const struct geometry *tile_geometry(const struct tile *t)
+{
+    return &tile_plan(t)->geometry;
+}
 
 /* The grain in hand as the engines' box; it refers to th. */
 struct cpu_box tile_box(const struct tile *t, const struct thread_context *th);

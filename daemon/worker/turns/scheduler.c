@@ -97,14 +97,6 @@ static int claim_carry(struct sched *s, struct wjob *job, struct gad_error *erro
     return error_set(error, GAD_BAD_REQUEST, "carry_offset", "the carry is not inside the pool");
 }
 
-static void open_later(struct sched *s, struct wjob *job)
-{
-    wjob_set_state(job, WJOB_OPENING);
-    job->next = s->openings;
-    s->openings = job;
-    pthread_cond_signal(&s->io_wake);
-}
-
 /* Cancelled before a thread came to it. */
 static void drop_opening(struct sched *s, const struct wjob *job)
 {
@@ -164,10 +156,14 @@ int sched_add(struct sched *s, struct wjob *job, struct gad_error *error)
     }
     enter_turns(s, job);
     s->n_rings += count_rings(job);
-    if (job->walk.journal)
-        open_later(s, job);
-    else
+    if (job->walk.journal) {
+        wjob_set_state(job, WJOB_OPENING);
+        job->next = s->openings;
+        s->openings = job;
+        pthread_cond_signal(&s->io_wake);
+    } else {
         wjob_set_state(job, WJOB_CLAIMING); /* the first pick takes the carry and begins */
+    }
     sched_job_changed(s, job);
     pthread_cond_signal(&s->compute_wake);
     pthread_mutex_unlock(&s->lock);
@@ -175,17 +171,22 @@ int sched_add(struct sched *s, struct wjob *job, struct gad_error *error)
     return 0;
 }
 
+static struct wjob *find_job(const struct sched *s, uint64_t job_id)
+{
+    for (unsigned i = 0; i < s->n_jobs; i++)
+        if (s->jobs[i]->identity.id == job_id)
+            return s->jobs[i];
+    return NULL;
+}
+
 void sched_cancel(struct sched *s, uint64_t job_id)
 {
     struct gad_error error;
     pthread_mutex_lock(&s->lock);
-    for (unsigned i = 0; i < s->n_jobs; i++) {
-        struct wjob *job = s->jobs[i];
-        if (job->identity.id != job_id)
-            continue;
+    struct wjob *job = find_job(s, job_id);
+    if (job) {
         wjob_fail(job, error_set(&error, GAD_CANCELLED, NULL, "the job was cancelled"), &error);
         sched_job_changed(s, job);
-        break;
     }
     pthread_mutex_unlock(&s->lock);
 }
@@ -405,13 +406,9 @@ static bool yield_carry(struct sched *s, struct wjob *job, uint64_t limit_ns, bo
 bool sched_yield_carry(struct sched *s, uint64_t job_id, uint64_t limit_ns, bool again,
                        uint64_t *ret_silent_ns)
 {
-    bool is_parked = false;
     pthread_mutex_lock(&s->lock);
-    for (unsigned i = 0; i < s->n_jobs; i++)
-        if (s->jobs[i]->identity.id == job_id) {
-            is_parked = yield_carry(s, s->jobs[i], limit_ns, again, ret_silent_ns);
-            break;
-        }
+    struct wjob *job = find_job(s, job_id);
+    bool is_parked = job && yield_carry(s, job, limit_ns, again, ret_silent_ns);
     pthread_mutex_unlock(&s->lock);
     return is_parked;
 }

@@ -26,15 +26,6 @@ static void on_kick(int number)
     (void)number;
 }
 
-static enum tile_outcome take_turn(struct engine *engine, const struct turn *turn,
-                                   struct thread_context *th)
-{
-    if (turn->tile)
-        return tile_run(engine, turn->tile, th);
-    th->status = wjob_signal(turn->job, th);
-    return th->status ? TILE_FAILED : TILE_DONE;
-}
-
 /* Waits where there is nothing; false: look again. */
 static bool find_turn(struct sched *s, struct turn *ret_turn)
 {
@@ -78,7 +69,13 @@ void *sched_compute_main(void *argument)
         wake_another(s);
         pthread_mutex_unlock(&s->lock);
         th->slice_ns = clock_ns();
-        enum tile_outcome outcome = take_turn(s->config.engine, &turn, th);
+        enum tile_outcome outcome;
+        if (turn.tile) {
+            outcome = tile_run(s->config.engine, turn.tile, th);
+        } else {
+            th->status = wjob_signal(turn.job, th);
+            outcome = th->status ? TILE_FAILED : TILE_DONE;
+        }
         uint64_t elapsed = clock_ns() - th->slice_ns;
         pthread_mutex_lock(&s->lock);
         s->n_busy--;

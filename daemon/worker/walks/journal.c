@@ -378,14 +378,6 @@ static int write_head(const struct wjob *job, const struct port_io *io, struct g
     return write_run(j, &front.head, 0, sizeof(front.head), io, error);
 }
 
-static int prepare(struct wjob *job, const struct port_io *io, struct gad_error *error)
-{
-    const struct journal *j = job->walk.journal;
-    if (j->state == JOURNAL_NEW)
-        return write_head(job, io, error);
-    return journal_check_output(job, io, error);
-}
-
 int journal_open(struct wjob *job, const struct plan_limits *limits, const struct port_io *io,
                  struct gad_error *error)
 {
@@ -396,7 +388,8 @@ int journal_open(struct wjob *job, const struct plan_limits *limits, const struc
         r = adopt(job, limits, error);
     if (!r && !job->status) {
         pthread_mutex_unlock(job->lock);
-        r = prepare(job, io, error);
+        r = job->walk.journal->state == JOURNAL_NEW ? write_head(job, io, error)
+                                                    : journal_check_output(job, io, error);
         pthread_mutex_lock(job->lock);
     }
     return r;

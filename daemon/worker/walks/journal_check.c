@@ -91,13 +91,6 @@ static bool is_new_then_old(const struct pieces *p)
     return i == JOURNAL_N_PIECES;
 }
 
-static int check_applied(struct check *c, uint64_t cell, int64_t n_bytes)
-{
-    uint64_t seed = c->tile * c->job->walk.journal->n_cells + cell;
-    c->sum ^= journal_checksum(c->now, (size_t)n_bytes, seed);
-    return 0;
-}
-
 static int check_begun(struct check *c, uint64_t cell, int64_t n_bytes, struct gad_error *error)
 {
     struct journal_cell head;
@@ -120,6 +113,7 @@ static int check_turn(struct check *c, const struct product_turn *turn, struct g
     int r = 0;
     for (uint64_t k = 0; !turn->is_empty && k < turn->n_grains && !r; k++) {
         int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
+        uint64_t n_cells = c->job->walk.journal->n_cells, cell = turn->first_cell + k;
         struct port_box box;
         if (atomic_load_explicit(&c->job->is_stopped, memory_order_relaxed))
             return 0;
@@ -129,9 +123,10 @@ static int check_turn(struct check *c, const struct product_turn *turn, struct g
         port_pass_box(c->port, g->ndim, start, count, &box);
         int64_t n_bytes = port_box_bytes(c->port, &box);
         r = walk_log_read_output(c->job, c->port, &box, c->now, c->io, error);
-        if (!r)
-            r = is_applied ? check_applied(c, turn->first_cell + k, n_bytes)
-                           : check_begun(c, turn->first_cell + k, n_bytes, error);
+        if (!r && is_applied)
+            c->sum ^= journal_checksum(c->now, (size_t)n_bytes, c->tile * n_cells + cell);
+        else if (!r)
+            r = check_begun(c, cell, n_bytes, error);
     }
     return r;
 }
