@@ -201,10 +201,10 @@ int measure_compile(const char *text, int64_t n_elements, struct program **ret_p
 static void compute(const struct working *w, struct arrays *arrays, int64_t n)
 {
     static const int order[] = {0};
-    struct cpu_box box = {.ndim = 1, .count = &n, .axis_order = order};
-    struct cpu_view input = {.base = arrays->input, .strides = {4}};
-    struct cpu_view output = {.base = arrays->output, .strides = {4}};
-    struct cpu_warnings warnings = {0};
+    struct engine_box box = {.ndim = 1, .count = &n, .axis_order = order};
+    struct engine_view input = {.base = arrays->input, .strides = {4}};
+    struct engine_view output = {.base = arrays->output, .strides = {4}};
+    struct engine_warnings warnings = {0};
     int r = cpu_engine_run(w->engine, w->program, 0, &box, &input, &output, NULL, NULL, NULL,
                            &warnings, arrays->scratch);
     (void)r; /* this expression cannot fail */

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "kernels/engine.h"
 #include "kernels/program.h"
 #include "kernels/reductions/reduce.h"
 
@@ -18,48 +19,10 @@ const struct cpu_engine *cpu_engine_get(enum cpu_level max_level);
 enum cpu_level cpu_engine_level(const struct cpu_engine *engine);
 const char *cpu_level_name(enum cpu_level level); /* "plain" "baseline" "avx2" "avx512" */
 
-/* Where an operand's elements of the box are: base points at the box's first element. Any
- * alignment; strides (bytes, one per axis of the box, arrays' axis order) may be 0 or negative. */
-struct cpu_view {
-    void *base;
-    int64_t strides[ARRAY_MAX_NDIM];
-    bool is_swapped;
-    /* Where the pass moves more than the cache holds: */
-    bool bypasses_cache;   /* outputs: they are written past it, see cpu_engine_fence() */
-    bool is_fetched_ahead; /* inputs: what comes next is asked for while this is computed */
-};
-
-/* What arithmetic met: counted, never trapped. cpu_engine_run() adds to it when it succeeds. */
-struct cpu_warnings {
-    uint64_t n_divide_by_zero; /* integer // and % by zero: elements */
-    uint64_t n_invalid_casts;  /* NaN, infinite or out-of-range float to integer: elements */
-};
-
 /* Bytes of scratch that every thread brings, 64-byte aligned; no other memory is used. */
 #define CPU_SCRATCH_BYTES (968u * 1024u)
 /* Of the elements of a box in a pass with KTHs. */
 #define CPU_MAX_KEY_BYTES (256u * 1024u)
-
-/* Asked now and then while a box is computed: after every CPU_PACE_NS of arithmetic, as long as it
- * takes at its worst (kernels/op_costs.h). It may take its time, and lock and wait: none of the
- * operands' memory is touched meanwhile. False: the rest need not be computed. */
-struct cpu_pace {
-    bool (*may_go_on)(void *argument);
-    void *argument;
-};
-#define CPU_PACE_NS 500000u
-
-struct cpu_box {
-    int ndim;
-    const int64_t *count;  /* arrays' axis order, all > 0 */
-    const int *axis_order; /* slowest to fastest: elements are visited in this order */
-    const int64_t *start;  /* of the box in the pass's space; NULL: all 0 */
-    /* Of a pass that reduces: the node holds what a box before this one gave, which has the same
-     * kept elements; this one's elements are taken in behind them. See cpu_engine_can_continue().
-     */
-    bool is_continued;
-    const struct cpu_pace *pace; /* NULL: nobody asks for anything in between */
-};
 
 /* Rows of one cell that boxes which go on with each other's node may have together. */
 #define CPU_MAX_CONTINUED_ROWS 64u
@@ -83,9 +46,9 @@ bool cpu_engine_can_continue(const struct program *program, const struct pass *p
  * negative-integer-power, or -ECANCELED where box->pace said so: then what was to be written is
  * undefined. */
 int cpu_engine_run(const struct cpu_engine *engine, const struct program *program, unsigned pass,
-                   const struct cpu_box *box, const struct cpu_view *inputs,
-                   const struct cpu_view *outputs, const struct cpu_view *reduced,
-                   const struct reduce_layout *layout, void *node, struct cpu_warnings *warnings,
+                   const struct engine_box *box, const struct engine_view *inputs,
+                   const struct engine_view *outputs, const struct engine_view *reduced,
+                   const struct reduce_layout *layout, void *node, struct engine_warnings *warnings,
                    void *scratch) GAD_MUST_CHECK;
 
 /* What was written past the cache comes before whatever the calling thread writes after this. To be

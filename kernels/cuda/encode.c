@@ -37,7 +37,7 @@ struct encoder {
     const struct program *program;
     const struct pass *pass;
     const struct encode_places *places;
-    const struct cpu_view *reduced;
+    const struct engine_view *reduced;
     struct code_header h;
     char *code; /* NULL: only counted */
     uint16_t const_cell[PROGRAM_MAX_CONSTS], reduced_cell[PROGRAM_MAX_REDUCTIONS];
@@ -416,7 +416,7 @@ static uint64_t place_parts(struct encoder *e)
 }
 
 int encode_pass(const struct program *program, unsigned pass, const struct encode_places *places,
-                const struct cpu_view *reduced, const struct encode_nodes *nodes, char *code,
+                const struct engine_view *reduced, const struct encode_nodes *nodes, char *code,
                 struct code_header *ret_header, uint64_t *ret_n_bytes)
 {
     struct encoder e = {

@@ -1,7 +1,7 @@
 /* A pass as the device's interpreter reads it: kernels/cuda/code.h. Pure code. */
 #pragma once
 
-#include "kernels/cpu/engine.h"
+#include "kernels/engine.h"
 #include "kernels/cuda/code.h"
 #include "kernels/program.h"
 
@@ -82,5 +82,5 @@ int encode_reduction_kind(const struct reduction *reduction, uint8_t *ret_kind) 
  * passes' reductions; nodes: of the largest grain; both may be NULL where code is. -EINVAL as
  * above. */
 int encode_pass(const struct program *program, unsigned pass, const struct encode_places *places,
-                const struct cpu_view *reduced, const struct encode_nodes *nodes, char *code,
+                const struct engine_view *reduced, const struct encode_nodes *nodes, char *code,
                 struct code_header *ret_header, uint64_t *ret_n_bytes) GAD_MUST_CHECK;

@@ -10,6 +10,7 @@
 #include "kernels/cuda/encode.h"
 
 #include "kernels/cuda/encode_actions.h"
+#include "kernels/reductions/reduce.h"
 #include "proto/util.h"
 
 #include <errno.h>

@@ -34,7 +34,7 @@ static uint64_t n_elements_of(const struct pass *pass)
 
 /* What the header says of records and results; all offsets up to the grains'. n_cells: of the
  * largest node. */
-static int encode(const struct program *program, unsigned pass, const struct cpu_view *reduced,
+static int encode(const struct program *program, unsigned pass, const struct engine_view *reduced,
                   uint64_t n_cells, char *code, struct code_header *h,
                   struct encode_places *ret_places, struct encode_nodes *ret_nodes)
 {
@@ -65,7 +65,7 @@ static uint64_t values_bytes(const struct encode_places *places, uint64_t n_elem
     uint64_t n_bytes = 0;
     for (unsigned i = places->n_places - places->n_values; i < places->n_places; i++)
         n_bytes += round_up_u64(n_elements * dtype_size((enum dtype)places->places[i].dtype),
-                                CUDA_TILE_ALIGN);
+                                ENGINE_SLOT_ALIGN);
     return n_bytes;
 }
 
@@ -83,22 +83,22 @@ static uint64_t table_values(const struct program *program, unsigned reduction)
 static uint64_t table_bytes(const struct program *program, unsigned reduction)
 {
     enum dtype dtype = (enum dtype)program->reductions[reduction].result;
-    return round_up_u64(table_values(program, reduction) * dtype_size(dtype), CUDA_TILE_ALIGN);
+    return round_up_u64(table_values(program, reduction) * dtype_size(dtype), ENGINE_SLOT_ALIGN);
 }
 
 /* Completes the header. */
 static void divide_slot(const struct program *program, struct code_header *h,
                         const struct encode_places *places, const struct encode_nodes *nodes,
-                        uint64_t n_grains, const struct cuda_tile_room *room, struct parts *ret)
+                        uint64_t n_grains, const struct engine_room *room, struct parts *ret)
 {
     uint64_t results_bytes = n_grains * h->blocks_of_grain * h->result_bytes;
-    ret->tables = round_up_u64(h->grains_offset + n_grains * h->grain_bytes, CUDA_TILE_ALIGN);
+    ret->tables = round_up_u64(h->grains_offset + n_grains * h->grain_bytes, ENGINE_SLOT_ALIGN);
     ret->inputs = ret->tables;
     for (unsigned i = 0; i < places->n_tables; i++)
         ret->inputs += table_bytes(program, places->tables[i]);
-    ret->results = round_up_u64(ret->inputs + n_grains * room->input_bytes, CUDA_TILE_ALIGN);
-    ret->nodes = round_up_u64(ret->results + results_bytes, CUDA_TILE_ALIGN);
-    ret->outputs = round_up_u64(ret->nodes + n_grains * nodes->n_bytes, CUDA_TILE_ALIGN);
+    ret->results = round_up_u64(ret->inputs + n_grains * room->input_bytes, ENGINE_SLOT_ALIGN);
+    ret->nodes = round_up_u64(ret->results + results_bytes, ENGINE_SLOT_ALIGN);
+    ret->outputs = round_up_u64(ret->nodes + n_grains * nodes->n_bytes, ENGINE_SLOT_ALIGN);
     ret->values = ret->outputs + n_grains * room->output_bytes;
     ret->end = ret->values + n_grains * values_bytes(places, room->n_elements);
     h->node_bytes = (uint32_t)nodes->n_bytes;
@@ -108,7 +108,7 @@ static void divide_slot(const struct program *program, struct code_header *h,
 }
 
 uint64_t cuda_tile_need_bytes(const struct program *program, unsigned pass, uint64_t n_grains,
-                              const struct cuda_tile_room *room)
+                              const struct engine_room *room)
 {
     struct code_header h;
     struct encode_places places;
@@ -135,7 +135,8 @@ unsigned cuda_tile_values(const struct program *program, unsigned pass, enum dty
     return places.n_values;
 }
 
-static void write_tables(const struct cuda_tile *t, const struct cpu_view *reduced, uint64_t offset)
+static void write_tables(const struct cuda_tile *t, const struct engine_view *reduced,
+                         uint64_t offset)
 {
     struct code_table *tables = (struct code_table *)(t->slot + t->header.tables_offset);
     for (unsigned i = 0; i < t->places.n_tables; i++) {
@@ -149,11 +150,11 @@ static void write_tables(const struct cuda_tile *t, const struct cpu_view *reduc
 }
 
 int cuda_tile_begin(struct cuda_tile *t, const struct program *program, unsigned pass,
-                    const struct cpu_view *reduced, unsigned max_grains,
-                    const struct cuda_tile_room *room, char *slot, uint64_t slot_bytes)
+                    const struct engine_view *reduced, unsigned max_grains,
+                    const struct engine_room *room, char *slot, uint64_t slot_bytes)
 {
     struct parts parts;
-    assert((uintptr_t)slot % CUDA_TILE_ALIGN == 0 && max_grains <= CUDA_TILE_MAX_GRAINS);
+    assert((uintptr_t)slot % ENGINE_SLOT_ALIGN == 0 && max_grains <= CUDA_TILE_MAX_GRAINS);
     *t = (struct cuda_tile){
         .program = program,
         .pass = pass,
@@ -181,7 +182,7 @@ int cuda_tile_begin(struct cuda_tile *t, const struct program *program, unsigned
 static void *place(struct cuda_tile *t, uint64_t *end, uint64_t limit, uint64_t n_bytes)
 {
     void *memory = t->slot + *end;
-    *end += round_up_u64(n_bytes, CUDA_TILE_ALIGN);
+    *end += round_up_u64(n_bytes, ENGINE_SLOT_ALIGN);
     assert(*end <= limit);
     (void)limit;
     return memory;

@@ -19,12 +19,12 @@
  */
 #pragma once
 
-#include "kernels/cpu/engine.h"
 #include "kernels/cuda/encode.h"
 #include "kernels/cuda/interpreter.h"
+#include "kernels/engine.h"
 #include "kernels/grains/geometry.h"
+#include "kernels/reductions/reduce.h"
 
-#define CUDA_TILE_ALIGN      256u /* of every operand's box in the slot */
 #define CUDA_TILE_MAX_GRAINS 256u
 #define CUDA_TILE_MAX_VALUES (2 * PASS_MAX_REDUCTIONS)
 
@@ -48,18 +48,9 @@ struct cuda_tile {
     struct encode_nodes nodes; /* of the device */
 };
 
-/* The largest grain of a tile. */
-struct cuda_tile_room {
-    /* Of all boxes, each rounded up to CUDA_TILE_ALIGN. What is copied to the slot: inputs, the
-     * results of earlier passes that are not uniform, the states of the pass's own scans. */
-    uint64_t input_bytes, output_bytes;
-    uint64_t n_elements; /* of its box */
-    uint64_t n_cells;    /* of its node; not read without reductions */
-};
-
 /* Bytes of slot that n_grains grains of a pass need at most. */
 uint64_t cuda_tile_need_bytes(const struct program *program, unsigned pass, uint64_t n_grains,
-                              const struct cuda_tile_room *room);
+                              const struct engine_room *room);
 
 /* Whether a reduction's result is one element: cuda_tile_begin() writes it into the code. All
  * others are read from the slot. */
@@ -74,9 +65,8 @@ unsigned cuda_tile_values(const struct program *program, unsigned pass, enum dty
  * cpu_engine_run(); the uniform ones and tables are read here. max_grains grains will fit. -ENOSPC:
  * they do not fit the slot. */
 int cuda_tile_begin(struct cuda_tile *t, const struct program *program, unsigned pass,
-                    const struct cpu_view *reduced, unsigned max_grains,
-                    const struct cuda_tile_room *room, char *slot,
-                    uint64_t slot_bytes) GAD_MUST_CHECK;
+                    const struct engine_view *reduced, unsigned max_grains,
+                    const struct engine_room *room, char *slot, uint64_t slot_bytes) GAD_MUST_CHECK;
 
 /* Memory in the slot for one operand's box of the grain that is added next. */
 void *cuda_tile_place_input(struct cuda_tile *t, uint64_t n_bytes);
@@ -90,8 +80,9 @@ void *cuda_tile_place_output(struct cuda_tile *t, uint64_t n_bytes);
  * and of scans their states, dense in visiting order; those of the grain that begins at the scanned
  * axis's beginning are not read. Elements lie at multiples of their size, or the device would
  * fault. */
-void cuda_tile_add(struct cuda_tile *t, const struct cpu_box *box, const struct cpu_view *inputs,
-                   const struct cpu_view *outputs, const struct cpu_view *reduced);
+void cuda_tile_add(struct cuda_tile *t, const struct engine_box *box,
+                   const struct engine_view *inputs, const struct engine_view *outputs,
+                   const struct engine_view *reduced);
 
 /* The two copies. */
 uint64_t cuda_tile_to_device_bytes(const struct cuda_tile *t); /* from offset 0 */
@@ -107,7 +98,7 @@ int cuda_tile_launch(const struct cuda_tile *t, void *device_slot,
 /* Once the results are back: of one grain, as cpu_engine_run() gives them. layout: of that grain's
  * box; NULL as ret_node for a pass without reductions. 0 or negative-integer-power. */
 int cuda_tile_result(const struct cuda_tile *t, unsigned grain, const struct reduce_layout *layout,
-                     void *ret_node, struct cpu_warnings *warnings) GAD_MUST_CHECK;
+                     void *ret_node, struct engine_warnings *warnings) GAD_MUST_CHECK;
 
 /* The same of a pass that scans: the state that the pass's i-th reduction has behind the grain, one
  * value for each cell, in visiting order of the kept axes. */

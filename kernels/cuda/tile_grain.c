@@ -34,7 +34,7 @@ static struct code_place *place_in(const struct cuda_tile *t, struct code_grain 
 }
 
 /* Fastest axis first; axes that go on where the last one ends are one with it. */
-static unsigned merge_axes(const struct cpu_box *box, const int64_t *strides,
+static unsigned merge_axes(const struct engine_box *box, const int64_t *strides,
                            struct code_axis *ret_axes)
 {
     unsigned n = 0;
@@ -61,8 +61,8 @@ static bool are_aligned(const struct code_axis *axes, unsigned n, int64_t offset
     return are;
 }
 
-static void write_view(const struct cuda_tile *t, const struct cpu_box *box,
-                       const struct cpu_view *view, enum dtype dtype, struct code_place *place)
+static void write_view(const struct cuda_tile *t, const struct engine_box *box,
+                       const struct engine_view *view, enum dtype dtype, struct code_place *place)
 {
     struct code_axis *axes = (struct code_axis *)(place + 1);
     int64_t item_bytes = (int64_t)dtype_size(dtype), offset = (char *)view->base - t->slot;
@@ -82,8 +82,8 @@ static void write_view(const struct cuda_tile *t, const struct cpu_box *box,
 }
 
 /* What of a view is not in the slot. */
-static void note_outside(const struct cuda_tile *t, const struct cpu_box *box,
-                         const struct cpu_view *view, enum dtype dtype,
+static void note_outside(const struct cuda_tile *t, const struct engine_box *box,
+                         const struct engine_view *view, enum dtype dtype,
                          struct interpreter_range *range)
 {
     int64_t begin = (char *)view->base - t->slot, end = begin + (int64_t)dtype_size(dtype);
@@ -109,7 +109,7 @@ static void number_axes(const struct pass *pass, uint32_t axes, int64_t *ret_ste
     }
 }
 
-static int64_t start_number(const struct cpu_box *box, const int64_t *steps)
+static int64_t start_number(const struct engine_box *box, const int64_t *steps)
 {
     int64_t number = 0;
     for (int i = 0; box->start && i < box->ndim; i++)
@@ -117,7 +117,7 @@ static int64_t start_number(const struct cpu_box *box, const int64_t *steps)
     return number;
 }
 
-static void write_index(const struct pass *pass, const struct cpu_box *box, unsigned index,
+static void write_index(const struct pass *pass, const struct engine_box *box, unsigned index,
                         struct code_place *place)
 {
     int64_t steps[ARRAY_MAX_NDIM] = {0};
@@ -139,19 +139,19 @@ static uint64_t write_value(const struct cuda_tile *t, const struct code_grain *
         .offset = (int64_t)(values + offset), .kind = CODE_PLACE_LINEAR, .n_axes = 1};
     *(struct code_axis *)(place + 1) =
         (struct code_axis){.count = grain->n_elements, .stride = (int64_t)dtype_size(dtype)};
-    return round_up_u64(grain->n_elements * dtype_size(dtype), CUDA_TILE_ALIGN);
+    return round_up_u64(grain->n_elements * dtype_size(dtype), ENGINE_SLOT_ALIGN);
 }
 
-static void write_places(struct cuda_tile *t, const struct cpu_box *box,
-                         const struct cpu_view *inputs, const struct cpu_view *outputs,
-                         const struct cpu_view *reduced, struct code_grain *grain)
+static void write_places(struct cuda_tile *t, const struct engine_box *box,
+                         const struct engine_view *inputs, const struct engine_view *outputs,
+                         const struct engine_view *reduced, struct code_grain *grain)
 {
     uint64_t value_offset = 0;
     for (unsigned i = 0; i < t->places.n_places; i++) {
         const struct encode_place *place = &t->places.places[i];
         enum dtype dtype = (enum dtype)place->dtype;
         struct code_place *to = place_in(t, grain, i);
-        const struct cpu_view *view;
+        const struct engine_view *view;
         switch (place->what) {
         case ENCODE_INPUT: write_view(t, box, &inputs[place->index], dtype, to); break;
         case ENCODE_STATE: write_view(t, box, &reduced[place->index], dtype, to); break;
@@ -203,7 +203,7 @@ static uint32_t choose_parts(uint64_t n_reduced)
     return n;
 }
 
-static void write_runs(struct cuda_tile *t, const struct cpu_box *box, struct code_grain *grain)
+static void write_runs(struct cuda_tile *t, const struct engine_box *box, struct code_grain *grain)
 {
     const struct pass *pass = &t->program->passes[t->pass];
     struct code_run reduced[ARRAY_MAX_NDIM],
@@ -231,12 +231,12 @@ static void write_runs(struct cuda_tile *t, const struct cpu_box *box, struct co
     grain->position = start_number(box, steps);
 }
 
-static bool is_at_beginning(const struct pass *pass, const struct cpu_box *box)
+static bool is_at_beginning(const struct pass *pass, const struct engine_box *box)
 {
     return pass->scanned_axis < 0 || !box->start || box->start[pass->scanned_axis] == 0;
 }
 
-static void write_tasks(struct cuda_tile *t, const struct cpu_box *box, struct code_grain *grain)
+static void write_tasks(struct cuda_tile *t, const struct engine_box *box, struct code_grain *grain)
 {
     const struct code_task *counts = (const struct code_task *)(t->slot + t->header.insns_offset) +
                                      t->header.n_insns + t->header.n_axes_tasks;
@@ -249,8 +249,9 @@ static void write_tasks(struct cuda_tile *t, const struct cpu_box *box, struct c
         t->n_count_blocks = (unsigned)max_u64(t->n_count_blocks, count_blocks(&counts[i], grain));
 }
 
-void cuda_tile_add(struct cuda_tile *t, const struct cpu_box *box, const struct cpu_view *inputs,
-                   const struct cpu_view *outputs, const struct cpu_view *reduced)
+void cuda_tile_add(struct cuda_tile *t, const struct engine_box *box,
+                   const struct engine_view *inputs, const struct engine_view *outputs,
+                   const struct engine_view *reduced)
 {
     assert(t->n_grains < t->max_grains);
     struct code_grain *grain = tile_grain_at(t, t->n_grains);

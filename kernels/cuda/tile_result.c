@@ -93,7 +93,7 @@ static void write_node(const struct cuda_tile *t, unsigned grain,
 }
 
 int cuda_tile_result(const struct cuda_tile *t, unsigned grain, const struct reduce_layout *layout,
-                     void *ret_node, struct cpu_warnings *warnings)
+                     void *ret_node, struct engine_warnings *warnings)
 {
     uint64_t counts[CODE_COUNTER_ELEMENTS + 1] = {0};
     assert(grain < t->n_grains);

@@ -10,6 +10,8 @@
  * All numbers come from a client: counts of elements and bytes are multiplied with checks. Called
  * by carry.c.
  */
+#include "kernels/cpu/engine.h"
+#include "kernels/cuda/tile.h"
 #include "kernels/grains/cutter.h"
 #include "kernels/plan/planner.h"
 #include "proto/util.h"
@@ -277,14 +279,14 @@ uint64_t planner_box_bytes(const struct geometry *g, const struct geometry_opera
         int64_t count = g->grain_shape[g->ndim - operand->ndim + i];
         n_bytes *= (uint64_t)(operand->shape[i] < count ? operand->shape[i] : count);
     }
-    return round_up_u64(n_bytes, CUDA_TILE_ALIGN);
+    return round_up_u64(n_bytes, ENGINE_SLOT_ALIGN);
 }
 
 static void measure_grain(struct plan_pass *planned, const struct operand_list *list,
                           unsigned n_copied)
 {
     const struct geometry *g = &planned->geometry;
-    struct cuda_tile_room room = {.n_elements = 1, .n_cells = geometry_n_cells(g, g->grain_shape)};
+    struct engine_room room = {.n_elements = 1, .n_cells = geometry_n_cells(g, g->grain_shape)};
 
     for (int i = 0; i < g->ndim; i++)
         room.n_elements *= (uint64_t)g->grain_shape[i];

@@ -8,48 +8,12 @@
  */
 #pragma once
 
-#include "kernels/cpu/engine.h"
-#include "kernels/cuda/tile.h"
+#include "kernels/engine.h"
 #include "kernels/grains/geometry.h"
 #include "kernels/products/product.h"
 #include "kernels/reductions/reduce.h"
 
 #include <stddef.h>
-
-/* Measured when a worker starts, `disk` later. Bytes a second; 0: not known, a default is taken. */
-struct plan_rates {
-    double memory;    /* the host's copy, with the engine's threads: bytes read + written */
-    double file;      /* page cache */
-    double disk;      /* what reads of files gave that had to wait, lately; 0: there were none */
-    double to_device; /* the link, each way alone; 0 for an engine without one */
-    double from_device;
-    double device; /* the device's memory: bytes read + written */
-    double work;   /* elements x instructions a second, all threads */
-    /* Multiplications and additions of matrix products a second, all threads. */
-    double product_float32, product_float64, product_integer;
-    double job_seconds; /* the floor of a job: what one of nearly nothing takes in the worker */
-};
-
-struct plan_limits {
-    uint64_t pool_bytes;
-    uint64_t slot_bytes;        /* one size class */
-    uint64_t carry_limit_bytes; /* less than half the pool */
-    /* Of a matrix product: it may be more than half. 0: as carry_limit_bytes. */
-    uint64_t product_carry_bytes;
-    uint64_t memory_bytes; /* the machine's, for what files leave in it; 0: not known */
-    unsigned n_threads;
-    /* An engine with a device: all operands of all grains of a tile lie in one slot together
-     * (kernels/cuda/tile.h), wherever they come from. Else they pass it grain by grain, and only
-     * those that are staged. */
-    bool is_device;
-    bool has_blas;           /* of a device: it multiplies matrices of floats */
-    const char *why_no_blas; /* NULL or "": not known */
-    bool has_tf32;           /* of a device: those of float32 with TF32, if the request allows it */
-    /* Of a product's C that the carry holds at a time: matrices, rows, columns. As a journal has
-     * them; all 0: as the plan chooses. */
-    int64_t product_tile[3];
-    struct plan_rates rates;
-};
 
 /* What bounds the time that was estimated. */
 enum plan_bound {
@@ -77,7 +41,7 @@ struct plan_pass {
     uint64_t round_tiles; /* of a whole round */
     bool needs_slot; /* some operand is a file, staged in a slot (providers bring their own); for a
                         device: always, but of an empty space */
-    struct cuda_tile_room room; /* for a device: of the largest grain */
+    struct engine_room room; /* for a device: of the largest grain */
     /* What the grains' boxes hold, summed over grains: a broadcast operand counts once a grain,
      * or once in all where it is in memory and small enough for one grain. */
     uint64_t read_bytes, write_bytes;
@@ -164,13 +128,14 @@ void plan_round_tiles(const struct plan_pass *pass, uint64_t round, uint64_t *re
 /* What a box of `pass`, that begins at `start`, reads of a reduction's result: base and strides (in
  * that pass's axes; 0 where it is broadcast) of native values. */
 void plan_result_view(const struct plan *plan, const struct program *program, unsigned reduction,
-                      unsigned pass, const int64_t *start, char *carry, struct cpu_view *ret_view);
+                      unsigned pass, const int64_t *start, char *carry,
+                      struct engine_view *ret_view);
 /* In whole, as a table. */
 void *plan_table(const struct plan *plan, unsigned reduction, char *carry);
 /* What a box of a pass that scans, which begins at `start`, has as the state of one of its own
  * reductions. */
 void plan_state_view(const struct plan *plan, const struct program *program, unsigned reduction,
-                     const int64_t *start, char *carry, struct cpu_view *ret_view);
+                     const int64_t *start, char *carry, struct engine_view *ret_view);
 /* A chain of `pass` is complete (first_grain: any of its grains): its values to the results. */
 void plan_keep_results(const struct plan *plan, const struct program *program, unsigned pass,
                        uint64_t first_grain, const struct reduce_layout *layout, const void *node,

@@ -58,7 +58,7 @@ static int reader_axis(const struct program *program, unsigned reduction, int ax
 
 /* The axis of bins is the reader's last one. */
 static void add_bins(const struct reduction *r, int axis, const int64_t *start,
-                     struct cpu_view *view)
+                     struct engine_view *view)
 {
     int64_t stride = (int64_t)dtype_size((enum dtype)r->result);
 
@@ -69,14 +69,15 @@ static void add_bins(const struct reduction *r, int axis, const int64_t *start,
 }
 
 void plan_result_view(const struct plan *plan, const struct program *program, unsigned reduction,
-                      unsigned pass, const int64_t *start, char *carry, struct cpu_view *ret_view)
+                      unsigned pass, const int64_t *start, char *carry,
+                      struct engine_view *ret_view)
 {
     unsigned index = program->reductions[reduction].pass;
     const struct pass *maker = &program->passes[index];
     const struct geometry *g = &plan->passes[index].geometry;
     int64_t strides[ARRAY_MAX_NDIM];
 
-    *ret_view = (struct cpu_view){.base = carry + plan->results[reduction].offset_bytes};
+    *ret_view = (struct engine_view){.base = carry + plan->results[reduction].offset_bytes};
     (void)result_strides(plan, program, reduction, strides);
     for (int axis = 0; axis < maker->ndim; axis++) {
         int own = reader_axis(program, reduction, axis, program->passes[pass].ndim);
@@ -95,12 +96,12 @@ void *plan_table(const struct plan *plan, unsigned reduction, char *carry)
 }
 
 void plan_state_view(const struct plan *plan, const struct program *program, unsigned reduction,
-                     const int64_t *start, char *carry, struct cpu_view *ret_view)
+                     const int64_t *start, char *carry, struct engine_view *ret_view)
 {
     unsigned index = program->reductions[reduction].pass;
     const struct geometry *g = &plan->passes[index].geometry;
 
-    *ret_view = (struct cpu_view){.base = carry + plan->results[reduction].offset_bytes};
+    *ret_view = (struct engine_view){.base = carry + plan->results[reduction].offset_bytes};
     (void)result_strides(plan, program, reduction, ret_view->strides);
     for (int axis = 0; axis < g->ndim; axis++) {
         int64_t place = axis == g->round_axis ? start[axis] % g->round_length : start[axis];

@@ -28,6 +28,7 @@
  *
  * Called by passes.c.
  */
+#include "kernels/cpu/engine.h"
 #include "kernels/cuda/tile.h"
 #include "kernels/op_costs.h"
 #include "kernels/plan/planner.h"
@@ -134,7 +135,7 @@ static uint64_t grain_worst_ns(const struct planner *p, unsigned index)
 static unsigned device_tile_log2(const struct planner *p, unsigned index)
 {
     const struct plan_pass *planned = &p->plan->passes[index];
-    const struct cuda_tile_room *room = &planned->room;
+    const struct engine_room *room = &planned->room;
     uint64_t grain_bytes = room->input_bytes + room->output_bytes;
     uint64_t grain_ns = grain_worst_ns(p, index) / DEVICE_CORES;
     unsigned k = 0;

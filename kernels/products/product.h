@@ -51,8 +51,9 @@
  */
 #pragma once
 
-#include "kernels/cpu/engine.h"
+#include "kernels/engine.h"
 #include "kernels/grains/geometry.h"
+#include "kernels/program.h"
 
 struct plan;
 
@@ -159,10 +160,10 @@ void product_resume(struct plan *plan, uint64_t first_tile, bool is_redone);
  * where the box begins: what a LOAD writes there, what a STORE reads. */
 void product_panel_view(const struct plan *plan, const struct program *program,
                         const struct product_turn *turn, const int64_t *start, char *carry,
-                        struct cpu_view *ret_view);
+                        struct engine_view *ret_view);
 void product_result_view(const struct plan *plan, const struct program *program,
                          const struct product_turn *turn, const int64_t *start, char *carry,
-                         struct cpu_view *ret_view);
+                         struct engine_view *ret_view);
 
 /* One matrix of a MULTIPLY (0 to n_matrices - 1): its operands and its part of C. Strides in bytes.
  */

@@ -173,9 +173,9 @@ static bool is_direct(const struct planner *p, enum product_pass pass)
 static void measure_grain(const struct planner *p, struct plan_pass *planned)
 {
     const struct geometry *g = &planned->geometry;
-    struct cuda_tile_room *room = &planned->room;
+    struct engine_room *room = &planned->room;
 
-    *room = (struct cuda_tile_room){.n_elements = 1, .n_cells = 1};
+    *room = (struct engine_room){.n_elements = 1, .n_cells = 1};
     for (int i = 0; i < g->ndim; i++)
         room->n_elements *= (uint64_t)g->grain_shape[i];
     for (unsigned i = 0; i < p->n_operands; i++) {

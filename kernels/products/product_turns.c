@@ -9,6 +9,7 @@
  * Called by product_tiles.c.
  */
 #include "kernels/cpu/multiply/multiply.h"
+#include "kernels/cuda/tile.h"
 #include "kernels/grains/cutter.h"
 #include "kernels/plan/planner.h"
 #include "kernels/products/product_order.h"

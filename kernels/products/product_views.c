@@ -39,7 +39,8 @@ static char *panel_base(const struct plan_product *p, const struct product_turn 
     return carry + p->panel_offset_bytes[pass][turn->buffer[pass]];
 }
 
-static void add_axis(int axis, int64_t stride, int64_t start, int64_t extent, struct cpu_view *view)
+static void add_axis(int axis, int64_t stride, int64_t start, int64_t extent,
+                     struct engine_view *view)
 {
     if (axis < 0 || stride == 0)
         return;
@@ -49,7 +50,7 @@ static void add_axis(int axis, int64_t stride, int64_t start, int64_t extent, st
 
 /* Of the matrices of a panel or tile, `matrix_bytes` apart. */
 static void add_batch(const struct plan *plan, enum product_pass pass, int64_t matrix_bytes,
-                      const int64_t *start, struct cpu_view *view)
+                      const int64_t *start, struct engine_view *view)
 {
     const struct plan_product *p = &plan->product;
     const int64_t *shape = plan->passes[pass].geometry.shape;
@@ -66,7 +67,7 @@ static void add_batch(const struct plan *plan, enum product_pass pass, int64_t m
 
 void product_panel_view(const struct plan *plan, const struct program *program,
                         const struct product_turn *turn, const int64_t *start, char *carry,
-                        struct cpu_view *ret_view)
+                        struct engine_view *ret_view)
 {
     const struct plan_product *p = &plan->product;
     const struct product_axes *axes = &p->axes[turn->pass];
@@ -75,7 +76,7 @@ void product_panel_view(const struct plan *plan, const struct program *program,
     int outer = is_left ? axes->row : axes->column;
 
     (void)program;
-    *ret_view = (struct cpu_view){.base = panel_base(p, turn, turn->pass, carry)};
+    *ret_view = (struct engine_view){.base = panel_base(p, turn, turn->pass, carry)};
     add_batch(plan, turn->pass, p->panel_matrix_bytes[turn->pass], start, ret_view);
     if (outer >= 0)
         add_axis(outer, strides.outer, start[outer], is_left ? p->tile_rows : p->tile_columns,
@@ -85,7 +86,7 @@ void product_panel_view(const struct plan *plan, const struct program *program,
 
 void product_result_view(const struct plan *plan, const struct program *program,
                          const struct product_turn *turn, const int64_t *start, char *carry,
-                         struct cpu_view *ret_view)
+                         struct engine_view *ret_view)
 {
     const struct plan_product *p = &plan->product;
     const struct product_axes *axes = &p->axes[PRODUCT_RESULT];
@@ -95,7 +96,7 @@ void product_result_view(const struct plan *plan, const struct program *program,
 
     (void)program;
     (void)turn;
-    *ret_view = (struct cpu_view){.base = carry + p->result_offset_bytes};
+    *ret_view = (struct engine_view){.base = carry + p->result_offset_bytes};
     add_batch(plan, PRODUCT_RESULT, p->result_matrix_bytes, start, ret_view);
     add_axis(axes->row, is_above ? p->item_bytes : p->result_line_bytes, row, p->tile_rows,
              ret_view);

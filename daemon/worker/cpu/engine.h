@@ -26,7 +26,7 @@ int engine_cpu_multiply(struct tile *t, struct thread_context *th) GAD_MUST_CHEC
 void together_begin(struct tile *t, const struct thread_context *th);
 int64_t together_bytes(const struct tile *t, const struct port *port, const struct port_box *box);
 void together_place(const struct tile *t, const struct port *port, const struct port_box *box,
-                    void *memory, struct cpu_view *ret_view);
+                    void *memory, struct engine_view *ret_view);
 int together_fill(const struct tile *t, struct thread_context *th, unsigned input) GAD_MUST_CHECK;
 int together_store(const struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
 

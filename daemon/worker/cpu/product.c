@@ -16,7 +16,7 @@ int engine_cpu_fill_panel(const struct tile *t, struct thread_context *th)
     const struct wjob *job = t->job;
     const struct port *port = t->ports->inputs[0].port;
     int ndim = port->array.ndim;
-    struct cpu_view view;
+    struct engine_view view;
     product_panel_view(&job->plan, job->program, &t->turn, th->start, job->carry, &view);
     if (port->is_transposed) {
         int64_t last = view.strides[ndim - 1];

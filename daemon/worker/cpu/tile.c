@@ -117,7 +117,7 @@ static void operand_views(const struct tile *t, struct thread_context *th)
     int ndim = tile_pass(t)->ndim;
     for (unsigned i = 0; i < ports->n_inputs; i++) {
         const struct port *port = ports->inputs[i].port;
-        struct cpu_view *view = &th->inputs[ports->inputs[i].index];
+        struct engine_view *view = &th->inputs[ports->inputs[i].index];
         if (!strips_input(t, th, view))
             together_place(t, port, &th->input_boxes[i], th->input_memory[i], view);
         view->is_fetched_ahead = is_large && port->region;
@@ -125,7 +125,7 @@ static void operand_views(const struct tile *t, struct thread_context *th)
     }
     for (unsigned i = 0; i < ports->n_outputs; i++) {
         const struct port *port = ports->outputs[i].port;
-        struct cpu_view *view = &th->outputs[ports->outputs[i].index];
+        struct engine_view *view = &th->outputs[ports->outputs[i].index];
         if (t->step == WALK_LOG && port_can(port, PORT_MAPPED))
             port_place_dense(port, &th->output_boxes[i], th->output_memory[i], view);
         else if (!strips_output(t, th, view))
@@ -154,7 +154,7 @@ struct engine_call {
     struct tile *tile;
     struct thread_context *th;
     void *node; /* of this grain; NULL: no reductions */
-    struct cpu_warnings *warnings;
+    struct engine_warnings *warnings;
 };
 
 static bool may_go_on(void *argument)
@@ -168,8 +168,8 @@ static int engine_call(void *argument)
     const struct engine_call *call = argument;
     const struct wjob *job = call->tile->job;
     struct thread_context *th = call->th;
-    const struct cpu_pace pace = {may_go_on, argument};
-    struct cpu_box box = tile_box(call->tile, th);
+    const struct engine_pace pace = {may_go_on, argument};
+    struct engine_box box = tile_box(call->tile, th);
     box.pace = &pace;
     return cpu_engine_run(th->cpu, job->program, call->tile->pass, &box, th->inputs, th->outputs,
                           th->results, tile_node_layout(call->tile), call->node, call->warnings,

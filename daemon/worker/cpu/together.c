@@ -105,7 +105,7 @@ int64_t together_bytes(const struct tile *t, const struct port *port, const stru
 }
 
 void together_place(const struct tile *t, const struct port *port, const struct port_box *box,
-                    void *memory, struct cpu_view *ret_view)
+                    void *memory, struct engine_view *ret_view)
 {
     int own = longer_axis(t, port);
     struct port_box all;

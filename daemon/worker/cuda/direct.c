@@ -3,7 +3,7 @@
  *     slot:    | header, grains | input 0 | input 1 | input 0 | input 1 | ...
  *     copies:  `--- slot -------------' `- client -' `- slot --' ...
  *
- * Places begin at multiples of CUDA_TILE_ALIGN, so what lies between two pieces and is less than
+ * Places begin at multiples of ENGINE_SLOT_ALIGN, so what lies between two pieces and is less than
  * that is nobody's. Pieces that follow one another in the slot and in the client's memory are one.
  *
  * Called by the CUDA engine's tiles and its pipeline.
@@ -55,7 +55,7 @@ void direct_release(struct direct *d, struct registered *r)
 static int copy_to(char *device_slot, const char *slot, uint64_t done, uint64_t until,
                    bool is_between, cuda_stream stream)
 {
-    if (until <= done || (is_between && until - done < CUDA_TILE_ALIGN))
+    if (until <= done || (is_between && until - done < ENGINE_SLOT_ALIGN))
         return 0;
     return cuda_copy_to_device(device_slot + done, slot + done, until - done, stream);
 }
@@ -78,7 +78,7 @@ int direct_copy_to(const struct direct *d, char *device_slot, const char *slot, 
 static int copy_from(char *slot, const char *device_slot, uint64_t done, uint64_t until,
                      bool is_between, cuda_stream stream)
 {
-    if (until <= done || (is_between && until - done < CUDA_TILE_ALIGN))
+    if (until <= done || (is_between && until - done < ENGINE_SLOT_ALIGN))
         return 0;
     return cuda_copy_from_device(slot + done, device_slot + done, until - done, stream);
 }

@@ -220,9 +220,9 @@ static void add_grain(struct working *w, int64_t n_elements, bool is_first)
 {
     static const int order[] = {0};
     uint64_t n_bytes = (uint64_t)n_elements * sizeof(float);
-    struct cpu_view input = {.base = cuda_tile_place_input(&w->tile, n_bytes), .strides = {4}};
-    struct cpu_view output = {.base = cuda_tile_place_output(&w->tile, n_bytes), .strides = {4}};
-    struct cpu_box box = {.ndim = 1, .count = &n_elements, .axis_order = order};
+    struct engine_view input = {.base = cuda_tile_place_input(&w->tile, n_bytes), .strides = {4}};
+    struct engine_view output = {.base = cuda_tile_place_output(&w->tile, n_bytes), .strides = {4}};
+    struct engine_box box = {.ndim = 1, .count = &n_elements, .axis_order = order};
     float *values = input.base;
     for (int64_t i = 0; i < n_elements; i++)
         values[i] = (float)(i % 16);
@@ -236,9 +236,9 @@ static void add_grain(struct working *w, int64_t n_elements, bool is_first)
 static int fill_tile(struct working *w, const struct card *card, const char *expression,
                      int64_t n_elements, unsigned n_grains)
 {
-    uint64_t n_bytes = round_up_u64((uint64_t)n_elements * sizeof(float), CUDA_TILE_ALIGN);
+    uint64_t n_bytes = round_up_u64((uint64_t)n_elements * sizeof(float), ENGINE_SLOT_ALIGN);
     uint64_t slot_bytes = min_u64(card->pinned_bytes, device_bytes(card));
-    const struct cuda_tile_room room = {
+    const struct engine_room room = {
         .input_bytes = n_bytes, .output_bytes = n_bytes, .n_elements = (uint64_t)n_elements};
     int r = measure_compile(expression, n_elements, &w->program);
     if (!r)

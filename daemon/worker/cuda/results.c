@@ -24,7 +24,7 @@ static int64_t item_bytes(const struct tile *t, const struct cuda_result *result
 }
 
 static uint64_t room(const struct tile *t, const struct cuda_result *result,
-                     const struct cpu_view *home, const int64_t *count)
+                     const struct engine_view *home, const int64_t *count)
 {
     const struct geometry *g = tile_geometry(t);
     int64_t n_bytes = item_bytes(t, result);
@@ -51,11 +51,11 @@ void cuda_results_begin(struct cuda_results *results, const struct tile *t,
 }
 
 /* Dense in visiting order, but for axes along which it stands still. */
-static struct cpu_view dense_view(const struct tile *t, const struct cpu_view *home,
-                                  const int64_t *count, int64_t stride, void *memory)
+static struct engine_view dense_view(const struct tile *t, const struct engine_view *home,
+                                     const int64_t *count, int64_t stride, void *memory)
 {
     const struct geometry *g = tile_geometry(t);
-    struct cpu_view view = {.base = memory};
+    struct engine_view view = {.base = memory};
     for (int i = g->ndim - 1; i >= 0; i--) {
         int axis = g->axis_order[i];
         if (home->strides[axis] == 0)
@@ -67,7 +67,7 @@ static struct cpu_view dense_view(const struct tile *t, const struct cpu_view *h
 }
 
 static void copy(const struct tile *t, int64_t n_item_bytes, const int64_t *count,
-                 const struct cpu_view *from, const struct cpu_view *to)
+                 const struct engine_view *from, const struct engine_view *to)
 {
     const struct geometry *g = tile_geometry(t);
     struct boxcopy b = {.is_past_cache = false, .item_bytes = n_item_bytes};
@@ -80,7 +80,7 @@ static void copy(const struct tile *t, int64_t n_item_bytes, const int64_t *coun
     boxcopy(&b, to->base, from->base);
 }
 
-static void stage(const struct tile *t, struct cuda_result *result, const struct cpu_view *home,
+static void stage(const struct tile *t, struct cuda_result *result, const struct engine_view *home,
                   const int64_t *count, char *memory)
 {
     result->home = home->base;
@@ -94,7 +94,7 @@ void cuda_results_stage(struct cuda_results *results, struct cuda_tile *code, co
     t->job->walk.ops->views(t, th->start, th->outputs, th->results);
     for (unsigned k = 0; k < results->n; k++) {
         struct cuda_result *result = &results->items[k];
-        struct cpu_view *view = &th->results[result->reduction];
+        struct engine_view *view = &th->results[result->reduction];
         if (result->home != view->base)
             stage(t, result, view, th->count,
                   cuda_tile_place_input(code, room(t, result, view, th->count)));
@@ -109,9 +109,9 @@ void cuda_results_keep_states(const struct cuda_tile *code, unsigned grain, cons
         return;
     t->job->walk.ops->views(t, th->start, th->outputs, th->results);
     for (unsigned i = 0; i < t->n_states; i++) {
-        const struct cpu_view *home = &th->results[tile_pass(t)->first_reduction + i];
+        const struct engine_view *home = &th->results[tile_pass(t)->first_reduction + i];
         const void *states = cuda_tile_states(code, grain, i);
-        struct cpu_view from =
+        struct engine_view from =
             dense_view(t, home, th->count, sizeof(uint64_t), (void *)(uintptr_t)states);
         copy(t, sizeof(uint64_t), th->count, &from, home);
     }

@@ -8,7 +8,7 @@
 struct cuda_result {
     unsigned reduction; /* among the program's */
     const void *home;   /* of the part that the slot holds; NULL: none yet */
-    struct cpu_view copy;
+    struct engine_view copy;
 };
 
 /* Those that the pass reads and that are not uniform (cuda_tile_is_uniform()); its own states. */

@@ -38,7 +38,7 @@
 /* The box as it lies in the slot when it is copied there: dense in visiting order. Axes along which
  * the array stands still are copied once. */
 static void place_in_slot(const struct tile *t, const struct port *port, const struct port_box *box,
-                          char *memory, struct cpu_view *ret_view)
+                          char *memory, struct engine_view *ret_view)
 {
     const struct geometry *g = tile_geometry(t);
     int64_t stride = port->item_bytes;
@@ -56,7 +56,7 @@ static void place_in_slot(const struct tile *t, const struct port *port, const s
 }
 
 static void place(const struct tile *t, const struct port *port, const struct port_box *box,
-                  char *memory, struct cpu_view *ret_view)
+                  char *memory, struct engine_view *ret_view)
 {
     if (port_can(port, PORT_STAGED))
         port->ops->place(port, box, memory, ret_view);
@@ -66,7 +66,7 @@ static void place(const struct tile *t, const struct port *port, const struct po
 
 /* Where the elements of a port that is not staged are themselves. */
 static void place_at_home(const struct tile *t, const struct port *port, const struct port_box *box,
-                          unsigned ring_index, struct cpu_view *ret_view)
+                          unsigned ring_index, struct engine_view *ret_view)
 {
     void *memory = port->ring ? ring_slot_memory(port->ring, t->ring_slots[ring_index]) : NULL;
     port->ops->place(port, box, memory, ret_view);
@@ -74,7 +74,8 @@ static void place_at_home(const struct tile *t, const struct port *port, const s
 
 /* What is copied to the slot is read next by the device, from memory. */
 static void copy_box(const struct tile *t, const struct port *port, const struct port_box *box,
-                     const struct cpu_view *from, const struct cpu_view *to, bool is_past_cache)
+                     const struct engine_view *from, const struct engine_view *to,
+                     bool is_past_cache)
 {
     const struct geometry *g = tile_geometry(t);
     struct boxcopy b = {.is_past_cache = is_past_cache, .item_bytes = port->item_bytes};
@@ -98,7 +99,7 @@ static int begin(struct cuda_work *work, struct tile *t, struct thread_context *
     const struct wjob *job = t->job;
     uint64_t n_grains = t->end - t->grain;
     assert(n_grains <= CUDA_TILE_MAX_GRAINS);
-    const struct cuda_tile_room *room = &tile_plan(t)->room;
+    const struct engine_room *room = &tile_plan(t)->room;
     cuda_results_begin(&work->results, t, th);
     work->has_places = false;
     work->in.n = work->out.n = 0;
@@ -150,7 +151,7 @@ static void output_views(struct cuda_work *work, unsigned grain, const struct ti
     const struct pass_ports *ports = t->ports;
     for (unsigned i = 0; i < ports->n_outputs; i++) {
         const struct port *port = ports->outputs[i].port;
-        struct cpu_view *view = &th->outputs[ports->outputs[i].index];
+        struct engine_view *view = &th->outputs[ports->outputs[i].index];
         th->output_memory[i] = work->code.slot + work->output_offsets[grain][i];
         if (t->step == WALK_LOG && port_can(port, PORT_MAPPED))
             port_place_dense(port, &th->output_boxes[i], th->output_memory[i], view);
@@ -162,9 +163,9 @@ static void output_views(struct cuda_work *work, unsigned grain, const struct ti
 /* Registered memory that lies as it would in the slot need not be copied there. */
 static bool is_direct(const struct cuda_work *work, struct direct *d, const struct tile *t,
                       const struct port *port, const struct port_box *box,
-                      const struct cpu_view *in_slot)
+                      const struct engine_view *in_slot)
 {
-    struct cpu_view home;
+    struct engine_view home;
     if (!work->registered || !port->region)
         return false;
     place_at_home(t, port, box, 0, &home);
@@ -216,7 +217,7 @@ static int copy_inputs(void *argument)
     struct thread_context *th = call->th;
     for (unsigned i = 0; i < ports->n_inputs; i++) {
         const struct port *port = ports->inputs[i].port;
-        struct cpu_view home;
+        struct engine_view home;
         if (port_can(port, PORT_STAGED) || call->work->is_shared[i] || call->work->is_direct[i])
             continue;
         place_at_home(call->t, port, &th->input_boxes[i], i, &home);
@@ -234,7 +235,7 @@ static int copy_outputs(void *argument)
     bool is_large = tile_is_of_large_pass(call->t);
     for (unsigned i = 0; i < ports->n_outputs; i++) {
         const struct port *port = ports->outputs[i].port;
-        struct cpu_view home;
+        struct engine_view home;
         uint64_t offset = (uint64_t)((char *)th->output_memory[i] - call->work->code.slot);
         if (port_can(port, PORT_STAGED) || direct_has(&call->work->out, offset))
             continue;
@@ -260,7 +261,7 @@ static int copy_guarded(const struct cuda_work *work, const struct tile *t,
 static void add_grain(struct cuda_work *work, const struct tile *t, struct thread_context *th)
 {
     const struct pass_ports *ports = t->ports;
-    const struct cpu_box box = tile_box(t, th);
+    const struct engine_box box = tile_box(t, th);
     for (unsigned i = 0; i < ports->n_inputs; i++)
         port_pass_view(ports->inputs[i].port, box.ndim, &th->inputs[ports->inputs[i].index]);
     for (unsigned i = 0; i < ports->n_outputs; i++)

@@ -20,7 +20,7 @@
 
 /* The box in memory of these strides. */
 static int file_fill_view(const struct port *p, const struct port_box *box,
-                          const struct cpu_view *view, const struct port_io *io,
+                          const struct engine_view *view, const struct port_io *io,
                           struct gad_error *error)
 {
     struct boxio b = {.fd = p->file.fd,
@@ -46,7 +46,7 @@ static int file_fill_view(const struct port *p, const struct port_box *box,
 
 /* The box as axes of boxio; *ret_view where its elements will be. */
 static void file_layout(const struct port *p, const struct port_box *box, char *memory,
-                        struct boxio *ret_io, struct cpu_view *ret_view)
+                        struct boxio *ret_io, struct engine_view *ret_view)
 {
     *ret_io = (struct boxio){.fd = p->file.fd,
                              .is_in_memory = p->file.is_in_memory,
@@ -79,7 +79,7 @@ static void file_layout(const struct port *p, const struct port_box *box, char *
 }
 
 static void file_place(const struct port *p, const struct port_box *box, void *memory,
-                       struct cpu_view *ret_view)
+                       struct engine_view *ret_view)
 {
     struct boxio io;
     file_layout(p, box, memory, &io, ret_view);
@@ -89,7 +89,7 @@ static int file_fill(const struct port *p, const struct port_box *box, void *mem
                      const struct port_io *io, struct gad_error *error)
 {
     struct boxio b;
-    struct cpu_view view;
+    struct engine_view view;
     file_layout(p, box, memory, &b, &view);
     return boxio_read(&b, memory, io, error);
 }
@@ -98,7 +98,7 @@ static int file_store(const struct port *p, const struct port_box *box, const vo
                       const struct port_io *io, struct gad_error *error)
 {
     struct boxio b;
-    struct cpu_view view;
+    struct engine_view view;
     file_layout(p, box, (char *)memory, &b, &view); /* computes addresses, writes nothing */
     return boxio_write(&b, memory, io, error);
 }

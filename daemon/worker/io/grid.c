@@ -123,7 +123,7 @@ static uint64_t chunk_number(const struct port *p, const int64_t *at)
 }
 
 static int grid_fill_view(const struct port *p, const struct port_box *box,
-                          const struct cpu_view *view, const struct port_io *io,
+                          const struct engine_view *view, const struct port_io *io,
                           struct gad_error *error)
 {
     struct boxio b = {.fd = p->file.fd,
@@ -158,7 +158,7 @@ static int grid_fill_view(const struct port *p, const struct port_box *box,
 static int grid_fill(const struct port *p, const struct port_box *box, void *memory,
                      const struct port_io *io, struct gad_error *error)
 {
-    struct cpu_view view;
+    struct engine_view view;
     port_place_dense(p, box, memory, &view);
     return grid_fill_view(p, box, &view, io, error);
 }

@@ -9,7 +9,7 @@
 #include "proto/util.h"
 
 static void mapped_place(const struct port *p, const struct port_box *box, void *memory,
-                         struct cpu_view *ret_view)
+                         struct engine_view *ret_view)
 {
     int64_t offset = 0;
     for (int i = 0; i < p->array.ndim; i++) {

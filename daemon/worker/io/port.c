@@ -75,7 +75,7 @@ void port_pass_box(const struct port *p, int ndim, const int64_t *start, const i
     exchange(ret_box->count, own);
 }
 
-void port_pass_view(const struct port *p, int ndim, struct cpu_view *view)
+void port_pass_view(const struct port *p, int ndim, struct engine_view *view)
 {
     int shift = ndim - p->array.ndim;
     for (int i = 0; i < p->array.ndim; i++)
@@ -96,7 +96,7 @@ int64_t port_box_bytes(const struct port *p, const struct port_box *box)
 }
 
 void port_place_dense(const struct port *p, const struct port_box *box, void *memory,
-                      struct cpu_view *ret_view)
+                      struct engine_view *ret_view)
 {
     ret_view->base = memory;
     ret_view->is_swapped = p->array.is_swapped;

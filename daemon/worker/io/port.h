@@ -17,7 +17,7 @@
 #include "daemon/worker/io/guard.h"
 #include "daemon/worker/io/region.h"
 #include "daemon/worker/io/writing.h"
-#include "kernels/cpu/engine.h"
+#include "kernels/engine.h"
 #include "proto/array.h"
 
 enum port_capability {
@@ -51,7 +51,7 @@ struct port_ops {
     /* memory: the box's place in the slot (of staged ports) or in the ring. The view's strides are
      * those of the port's own axes. */
     void (*place)(const struct port *p, const struct port_box *box, void *memory,
-                  struct cpu_view *ret_view);
+                  struct engine_view *ret_view);
     /* NULL where nothing is to be done. 0, -EAGAIN, or a status. */
     int (*fill)(const struct port *p, const struct port_box *box, void *memory,
                 const struct port_io *io, struct gad_error *error);
@@ -59,8 +59,9 @@ struct port_ops {
                  const struct port_io *io, struct gad_error *error);
     /* As fill, into a box of any strides: `view` is one of the port's own axes. NULL: fill alone.
      */
-    int (*fill_view)(const struct port *p, const struct port_box *box, const struct cpu_view *view,
-                     const struct port_io *io, struct gad_error *error);
+    int (*fill_view)(const struct port *p, const struct port_box *box,
+                     const struct engine_view *view, const struct port_io *io,
+                     struct gad_error *error);
     /* Tells the system that the box will be read soon. May block. NULL: not needed. */
     void (*prefetch)(const struct port *p, const struct port_box *box);
 };
@@ -129,14 +130,14 @@ static inline bool port_owns_ring(const struct port *p)
  * to the right, and what is broadcast stands still. */
 void port_pass_box(const struct port *p, int ndim, const int64_t *start, const int64_t *count,
                    struct port_box *ret_box);
-void port_pass_view(const struct port *p, int ndim, struct cpu_view *view);
+void port_pass_view(const struct port *p, int ndim, struct engine_view *view);
 
 /* Bytes of a box, dense. */
 int64_t port_box_bytes(const struct port *p, const struct port_box *box);
 
 /* C-order strides and element 0 of a box that lies dense in `memory`. */
 void port_place_dense(const struct port *p, const struct port_box *box, void *memory,
-                      struct cpu_view *ret_view);
+                      struct engine_view *ret_view);
 
 /* The parts of port_open(), one a location. */
 int port_open_mapped(struct port *p, const struct port_context *context, void *inline_result,

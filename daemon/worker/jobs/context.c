@@ -7,6 +7,7 @@
  */
 #include "daemon/worker/io/boxio.h"
 #include "daemon/worker/jobs/tile.h"
+#include "kernels/cpu/engine.h"
 
 #include <errno.h>
 #include <stdlib.h>

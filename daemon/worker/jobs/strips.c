@@ -59,7 +59,7 @@ static void block_box(const struct tile *t, struct port_box *ret_box)
 
 /* From the block's first element to the grain's. */
 static void go_to_grain(const struct port_box *box, const struct thread_context *th, int ndim,
-                        struct cpu_view *view)
+                        struct engine_view *view)
 {
     char *base = view->base;
     for (int i = 0; i < ndim; i++)
@@ -171,7 +171,7 @@ static int fill_mapped(struct tile *t, struct thread_context *th)
 }
 
 static void mapped_view(const struct port *port, const struct port_box *box,
-                        struct cpu_view *ret_view)
+                        struct engine_view *ret_view)
 {
     int64_t offset = (int64_t)port->array.at.file.offset_bytes - port->file.mapping_begin;
     for (int i = 0; i < port->array.ndim; i++) {
@@ -182,7 +182,8 @@ static void mapped_view(const struct port *port, const struct port_box *box,
     ret_view->is_swapped = port->array.is_swapped;
 }
 
-bool strips_output(const struct tile *t, const struct thread_context *th, struct cpu_view *ret_view)
+bool strips_output(const struct tile *t, const struct thread_context *th,
+                   struct engine_view *ret_view)
 {
     if (!t->block || !tile_plan(t)->strips_are_mapped)
         return false;
@@ -247,7 +248,8 @@ int strips_fill(struct tile *t, struct thread_context *th)
     return tile_plan(t)->strips_are_mapped ? fill_mapped(t, th) : fill_block(t, th);
 }
 
-bool strips_input(const struct tile *t, const struct thread_context *th, struct cpu_view *ret_view)
+bool strips_input(const struct tile *t, const struct thread_context *th,
+                  struct engine_view *ret_view)
 {
     const struct plan_pass *plan = tile_plan(t);
     const struct port *port = source_of(t);

@@ -11,10 +11,11 @@ bool strips_map(struct wjob *job);
  * what is mapped is in memory. Once for each tile. */
 int strips_fill(struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
 /* The source of the grain in hand, whose boxes are set. False: it lies in the slot. */
-bool strips_input(const struct tile *t, const struct thread_context *th, struct cpu_view *ret_view);
+bool strips_input(const struct tile *t, const struct thread_context *th,
+                  struct engine_view *ret_view);
 /* The output of the grain in hand. False: it lies in the slot. */
 bool strips_output(const struct tile *t, const struct thread_context *th,
-                   struct cpu_view *ret_view);
+                   struct engine_view *ret_view);
 /* The grain was computed: writes the tile's output with its last one, where that is the block. As
  * tile_store(). */
 int strips_store(const struct tile *t, struct thread_context *th) GAD_MUST_CHECK;

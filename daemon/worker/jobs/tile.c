@@ -12,6 +12,7 @@
  */
 #include "daemon/worker/engine.h"
 #include "daemon/worker/io/ring.h"
+#include "kernels/cpu/engine.h"
 #include "proto/util.h"
 
 #define PREFETCH_GRAINS 8
@@ -43,13 +44,13 @@ void tile_boxes(const struct tile *t, uint64_t grain, struct thread_context *th)
         port_pass_box(ports->outputs[i].port, g->ndim, th->start, th->count, &th->output_boxes[i]);
 }
 
-struct cpu_box tile_box(const struct tile *t, const struct thread_context *th)
+struct engine_box tile_box(const struct tile *t, const struct thread_context *th)
 {
-    return (struct cpu_box){.ndim = tile_pass(t)->ndim,
-                            .count = th->count,
-                            .start = th->start,
-                            .axis_order = tile_plan(t)->geometry.axis_order,
-                            .is_continued = t->n_in_leaf > 0};
+    return (struct engine_box){.ndim = tile_pass(t)->ndim,
+                               .count = th->count,
+                               .start = th->start,
+                               .axis_order = tile_plan(t)->geometry.axis_order,
+                               .is_continued = t->n_in_leaf > 0};
 }
 
 /* Bytes as the plan counts them: small arrays in memory once where the pass is walked through once,

@@ -84,8 +84,8 @@ struct thread_context {
     /* The grain in hand. */
     struct port_box input_boxes[REQUEST_MAX_ARGS], output_boxes[REQUEST_MAX_OUTPUTS];
     void *input_memory[REQUEST_MAX_ARGS], *output_memory[REQUEST_MAX_OUTPUTS];
-    struct cpu_view inputs[REQUEST_MAX_ARGS], outputs[REQUEST_MAX_OUTPUTS];
-    struct cpu_view results[PROGRAM_MAX_REDUCTIONS]; /* of earlier passes */
+    struct engine_view inputs[REQUEST_MAX_ARGS], outputs[REQUEST_MAX_OUTPUTS];
+    struct engine_view results[PROGRAM_MAX_REDUCTIONS]; /* of earlier passes */
     int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
     /* Why the tile failed. */
     int status;
@@ -132,7 +132,7 @@ static inline const struct geometry *tile_geometry(const struct tile *t)
 }
 
 /* The grain in hand as the engines' box; it refers to th. */
-struct cpu_box tile_box(const struct tile *t, const struct thread_context *th);
+struct engine_box tile_box(const struct tile *t, const struct thread_context *th);
 /* Writes the grain's outputs that are staged to where they belong. 0 or a status in th->error. */
 int tile_store(const struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
 /* The grain in hand was computed: its bytes, its node, in order. On to the next. */

@@ -36,7 +36,7 @@ struct wjob_identity { /* as the broker says */
 struct measure {
     uint64_t read_bytes[TRAFFIC_N_PATHS], write_bytes[TRAFFIC_N_PATHS];
     uint64_t source_ns, to_device_ns, kernel_ns, from_device_ns, sink_ns;
-    struct cpu_warnings warnings;
+    struct engine_warnings warnings;
     uint64_t operand_bytes[2]; /* of the read_bytes: a product's left and right operand */
 };
 

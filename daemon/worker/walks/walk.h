@@ -97,8 +97,8 @@ struct walk_ops {
     /* By the thread that has the tile, without the lock. Views of what lies in the carry, for the
      * box that begins at `start`: results and states by their index among the program's reductions,
      * a panel as an output behind the program's. Others are left as they are. */
-    void (*views)(const struct tile *t, const int64_t *start, struct cpu_view *ret_outputs,
-                  struct cpu_view *ret_results);
+    void (*views)(const struct tile *t, const int64_t *start, struct engine_view *ret_outputs,
+                  struct engine_view *ret_results);
     /* The grain in hand was computed; all of the tile's were. NULL: nothing to do. */
     void (*grain_done)(struct tile *t, const struct thread_context *th);
     void (*combine)(struct tile *t);
@@ -152,8 +152,8 @@ void walk_runs_take(struct tile *t);
 bool walk_runs_find_place(const struct ring_walk *walk, uint64_t *place);
 void walk_runs_place_box(const struct ring_walk *walk, uint64_t place, int64_t *ret_start,
                          int64_t *ret_count);
-void walk_runs_views(const struct tile *t, const int64_t *start, struct cpu_view *ret_outputs,
-                     struct cpu_view *ret_results);
+void walk_runs_views(const struct tile *t, const int64_t *start, struct engine_view *ret_outputs,
+                     struct engine_view *ret_results);
 
 /* What a pass reduces. Where the node of the grain in hand is to be written, and how it is laid
  * out; NULL without reductions. count: of the grain's box. The layout is that of the node asked for

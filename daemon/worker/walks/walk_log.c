@@ -55,7 +55,7 @@ static int copy_box(void *argument)
     const struct copy_call *call = argument;
     const struct port *port = call->port;
     char *dense = call->memory;
-    struct cpu_view to;
+    struct engine_view to;
     int64_t at[ARRAY_MAX_NDIM] = {0};
     int ndim = port->array.ndim, last = ndim - 1;
     port->ops->place(port, call->box, NULL, &to);

@@ -90,13 +90,13 @@ void walk_runs_place_box(const struct ring_walk *walk, uint64_t place, int64_t *
 }
 
 /* Of the results, the states of a scan are those of its own pass. */
-void walk_runs_views(const struct tile *t, const int64_t *start, struct cpu_view *ret_outputs,
-                     struct cpu_view *ret_results)
+void walk_runs_views(const struct tile *t, const int64_t *start, struct engine_view *ret_outputs,
+                     struct engine_view *ret_results)
 {
     const struct wjob *job = t->job;
     for (uint64_t left = pass_of(job)->tables_used; left; left &= left - 1) {
         unsigned i = (unsigned)__builtin_ctzll(left);
-        ret_results[i] = (struct cpu_view){.base = plan_table(&job->plan, i, job->carry)};
+        ret_results[i] = (struct engine_view){.base = plan_table(&job->plan, i, job->carry)};
     }
     for (uint64_t left = t->results_used; left; left &= left - 1) {
         unsigned i = (unsigned)__builtin_ctzll(left);

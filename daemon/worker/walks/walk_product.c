@@ -188,8 +188,8 @@ static uint64_t grain_number(const struct tile *t, uint64_t grain)
 
 /* What a LOAD writes is one more output of its pass, C one more result that a STORE's pass reads.
  */
-static void views(const struct tile *t, const int64_t *start, struct cpu_view *ret_outputs,
-                  struct cpu_view *ret_results)
+static void views(const struct tile *t, const int64_t *start, struct engine_view *ret_outputs,
+                  struct engine_view *ret_results)
 {
     const struct wjob *job = t->job;
     if (t->turn.step == PRODUCT_LOAD)

@@ -120,7 +120,7 @@ static bool is_within_limits(const struct program *program, const struct pass *p
            pass->first_store + pass->n_stores <= program->n_stores;
 }
 
-static void add_stream(struct binding *b, uint16_t slot, const struct cpu_view *view,
+static void add_stream(struct binding *b, uint16_t slot, const struct engine_view *view,
                        enum dtype dtype)
 {
     uint64_t limit = b->n_values <= BIND_FEW_VALUES ? BIND_PERIOD_MANY : BIND_PERIOD_FEW;
@@ -148,8 +148,8 @@ static void init_indices(struct binding *b)
     }
 }
 
-static void init_streams(struct binding *b, const struct cpu_view *inputs,
-                         const struct cpu_view *outputs, const struct cpu_view *reduced)
+static void init_streams(struct binding *b, const struct engine_view *inputs,
+                         const struct engine_view *outputs, const struct engine_view *reduced)
 {
     struct run *run = b->run;
     const struct program *program = run->program;
@@ -369,8 +369,8 @@ static void init_binding(struct binding *b)
 }
 
 int run_bind(const struct cpu_engine *engine, const struct program *program, unsigned pass_index,
-             const struct cpu_box *box, const struct cpu_view *inputs,
-             const struct cpu_view *outputs, const struct cpu_view *reduced,
+             const struct engine_box *box, const struct engine_view *inputs,
+             const struct engine_view *outputs, const struct engine_view *reduced,
              const struct reduce_layout *layout, void *node, void *scratch, struct run **ret_run)
 {
     const struct pass *pass = &program->passes[pass_index];

@@ -45,9 +45,9 @@ void bind_draws(struct binding *b);
 /* bind_reductions.c: reductions and BINCOUNTs; or scans, whose states are among `reduced`. */
 int bind_reductions(struct binding *b, const struct reduce_layout *layout,
                     void *node) GAD_MUST_CHECK;
-int bind_scans(struct binding *b, const struct cpu_view *reduced) GAD_MUST_CHECK;
+int bind_scans(struct binding *b, const struct engine_view *reduced) GAD_MUST_CHECK;
 /* Where tables are, and how long they are. */
-void bind_tables(struct binding *b, const struct cpu_view *reduced);
+void bind_tables(struct binding *b, const struct engine_view *reduced);
 
 static inline const struct reduction *bind_reduction_at(const struct run *run, unsigned i)
 {

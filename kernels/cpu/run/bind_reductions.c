@@ -215,7 +215,7 @@ int bind_reductions(struct binding *b, const struct reduce_layout *layout, void 
     return 0;
 }
 
-int bind_scans(struct binding *b, const struct cpu_view *states)
+int bind_scans(struct binding *b, const struct engine_view *states)
 {
     struct run *run = b->run;
     unsigned axis = (unsigned)run->pass->scanned_axis;
@@ -225,7 +225,7 @@ int bind_scans(struct binding *b, const struct cpu_view *states)
     run->scans = layout_take(b, run->n_scans * sizeof(*run->scans));
     for (unsigned i = 0; i < run->n_scans; i++) {
         const struct reduction *reduction = bind_reduction_at(run, i);
-        const struct cpu_view *view = &states[run->pass->first_reduction + i];
+        const struct engine_view *view = &states[run->pass->first_reduction + i];
         if (!engine_find_scan(run->engine, reduction, &run->scans[i]))
             return -EINVAL;
         scanning_init(&run->scans[i], reduction, run->box, axis, view);
@@ -233,7 +233,7 @@ int bind_scans(struct binding *b, const struct cpu_view *states)
     return 0;
 }
 
-void bind_tables(struct binding *b, const struct cpu_view *reduced)
+void bind_tables(struct binding *b, const struct engine_view *reduced)
 {
     const struct run *run = b->run;
     for (uint64_t left = run->pass->tables_used; left; left &= left - 1) {

@@ -12,7 +12,7 @@
 
 #include "proto/util.h"
 
-void index_stream_init(struct index_stream *s, const struct cpu_box *box, unsigned axis)
+void index_stream_init(struct index_stream *s, const struct engine_box *box, unsigned axis)
 {
     *s = (struct index_stream){
         .axis = axis,
@@ -39,7 +39,7 @@ static void repeat(int64_t *to, size_t n, int64_t value)
 /* The product of the fastest axes' counts, as long as one follows on the other. */
 static uint64_t counting_length(const struct index_stream *s)
 {
-    const struct cpu_box *box = s->box;
+    const struct engine_box *box = s->box;
     uint64_t n = 1;
     for (int i = box->ndim - 1; i >= 0; i--) {
         int axis = box->axis_order[i];
@@ -52,8 +52,8 @@ static uint64_t counting_length(const struct index_stream *s)
     return n;
 }
 
-void index_stream_init_flat(struct index_stream *s, const struct cpu_box *box, const int64_t *shape,
-                            uint32_t axes)
+void index_stream_init_flat(struct index_stream *s, const struct engine_box *box,
+                            const int64_t *shape, uint32_t axes)
 {
     *s = (struct index_stream){.is_flat = true, .box = box};
     int64_t stride = 1;
@@ -76,7 +76,7 @@ static void count_by(uint64_t *to, size_t n, uint64_t value, uint64_t step)
 /* The next element behind a run of the fastest axis. */
 static uint64_t carry(const struct index_stream *s, int64_t *at, uint64_t value)
 {
-    const struct cpu_box *box = s->box;
+    const struct engine_box *box = s->box;
     for (int i = box->ndim - 1; i >= 0; i--) {
         int axis = box->axis_order[i];
         if (i < box->ndim - 1) {
@@ -94,7 +94,7 @@ static uint64_t carry(const struct index_stream *s, int64_t *at, uint64_t value)
 /* The number of an element, and where that is, in order of walking. */
 static uint64_t locate(const struct index_stream *s, uint64_t element, int64_t *ret_at)
 {
-    const struct cpu_box *box = s->box;
+    const struct engine_box *box = s->box;
     uint64_t value = s->flat_start;
     for (int i = box->ndim - 1; i >= 0; i--) {
         int axis = box->axis_order[i];
@@ -118,7 +118,7 @@ bool index_stream_counts(const struct index_stream *s, uint64_t first, size_t n,
 size_t index_stream_run(const struct index_stream *s, uint64_t first, size_t n, int64_t *ret_number,
                         int64_t *ret_step)
 {
-    const struct cpu_box *box = s->box;
+    const struct engine_box *box = s->box;
     int64_t at[ARRAY_MAX_NDIM];
     int last = box->ndim - 1;
     *ret_number = (int64_t)locate(s, first, at);
@@ -135,7 +135,7 @@ size_t index_stream_run(const struct index_stream *s, uint64_t first, size_t n, 
 
 static void load_flat(const struct index_stream *s, uint64_t first, size_t n)
 {
-    const struct cpu_box *box = s->box;
+    const struct engine_box *box = s->box;
     int64_t at[ARRAY_MAX_NDIM];
     uint64_t value = locate(s, first, at);
     int last = box->ndim - 1;

@@ -22,7 +22,8 @@ static int moved_input(const struct program *program, const struct pass *pass)
 }
 
 /* The axis along which elements are neighbours; -1: there is none of some length. */
-static int dense_axis(const struct cpu_box *box, const struct cpu_view *view, int64_t item_bytes)
+static int dense_axis(const struct engine_box *box, const struct engine_view *view,
+                      int64_t item_bytes)
 {
     for (int i = 0; i < box->ndim; i++)
         if (box->count[i] > 1 && view->strides[i] == item_bytes)
@@ -31,7 +32,7 @@ static int dense_axis(const struct cpu_box *box, const struct cpu_view *view, in
 }
 
 /* On to the next place of the axes that no block has; false after the last. */
-static bool next_place(const struct cpu_box *box, const int64_t *from_strides,
+static bool next_place(const struct engine_box *box, const int64_t *from_strides,
                        const int64_t *to_strides, uint32_t inner_axes, int64_t *index,
                        struct transposing *t)
 {
@@ -50,15 +51,15 @@ static bool next_place(const struct cpu_box *box, const int64_t *from_strides,
 }
 
 bool movement_run(const struct transpose_kernels *kernels, const struct program *program,
-                  const struct pass *pass, const struct cpu_box *box, const struct cpu_view *inputs,
-                  const struct cpu_view *outputs)
+                  const struct pass *pass, const struct engine_box *box,
+                  const struct engine_view *inputs, const struct engine_view *outputs)
 {
     int input = moved_input(program, pass);
     if (input < 0)
         return false;
-    const struct cpu_view *from = &inputs[input];
+    const struct engine_view *from = &inputs[input];
     unsigned output = program->stores[pass->first_store].output;
-    const struct cpu_view *to = &outputs[output];
+    const struct engine_view *to = &outputs[output];
     int64_t item_bytes = (int64_t)dtype_size(program->outputs[output].dtype);
     int column = dense_axis(box, from, item_bytes), row = dense_axis(box, to, item_bytes);
     if (from->is_swapped != to->is_swapped || column < 0 || row < 0 || column == row)

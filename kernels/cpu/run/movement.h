@@ -6,5 +6,5 @@
 
 /* Moves the box and returns true where the pass does nothing else and the layouts are contrary. */
 bool movement_run(const struct transpose_kernels *kernels, const struct program *program,
-                  const struct pass *pass, const struct cpu_box *box, const struct cpu_view *inputs,
-                  const struct cpu_view *outputs);
+                  const struct pass *pass, const struct engine_box *box,
+                  const struct engine_view *inputs, const struct engine_view *outputs);

@@ -50,7 +50,7 @@ static uint64_t block_for(uint64_t n_rows)
 }
 
 /* Of the axes beside the rows: the fastest, as far as it is of the last group. */
-static void find_next_axis(struct reducer *r, const struct cpu_box *box, const struct pass *pass)
+static void find_next_axis(struct reducer *r, const struct engine_box *box, const struct pass *pass)
 {
     bool is_in_rows = true;
     r->next_axis = -1;
@@ -73,7 +73,7 @@ static void find_next_axis(struct reducer *r, const struct cpu_box *box, const s
     }
 }
 
-void reducer_init(struct reducer *r, const struct cpu_box *box, const struct pass *pass)
+void reducer_init(struct reducer *r, const struct engine_box *box, const struct pass *pass)
 {
     *r = (struct reducer){.row = 1, .n_cells = 1, .n_rows = 1, .n_elements = 1};
     for (int i = 0; i < box->ndim; i++) {

@@ -28,7 +28,7 @@ struct reducer {
     int next_axis; /* the fastest one of the last group with more than one element; -1: none */
     uint64_t next_length; /* its elements */
 };
-void reducer_init(struct reducer *r, const struct cpu_box *box, const struct pass *pass);
+void reducer_init(struct reducer *r, const struct engine_box *box, const struct pass *pass);
 /* Where row number `row` of the box belongs: the first of its cells, and which of their rows it is.
  * Returns how many rows, it and those behind it, are of one group. */
 uint64_t reducer_locate_row(const struct reducer *r, uint64_t row, uint64_t *ret_cell,

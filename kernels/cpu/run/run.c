@@ -149,9 +149,9 @@ static void take_strip(struct run *run, uint64_t first, size_t n)
 /* False: the box is given up. */
 static bool keep_pace(struct run *run, uint64_t worst_ns)
 {
-    const struct cpu_pace *pace = run->box->pace;
+    const struct engine_pace *pace = run->box->pace;
     run->since_asked_ns += worst_ns;
-    if (!pace || run->since_asked_ns < CPU_PACE_NS)
+    if (!pace || run->since_asked_ns < ENGINE_PACE_NS)
         return true;
     run->since_asked_ns = 0;
     run->is_stopped = !pace->may_go_on(pace->argument);
@@ -226,9 +226,9 @@ static void finish_reductions(const struct run *run, void *node)
 }
 
 int cpu_engine_run(const struct cpu_engine *engine, const struct program *program, unsigned pass,
-                   const struct cpu_box *box, const struct cpu_view *inputs,
-                   const struct cpu_view *outputs, const struct cpu_view *reduced,
-                   const struct reduce_layout *layout, void *node, struct cpu_warnings *warnings,
+                   const struct engine_box *box, const struct engine_view *inputs,
+                   const struct engine_view *outputs, const struct engine_view *reduced,
+                   const struct reduce_layout *layout, void *node, struct engine_warnings *warnings,
                    void *scratch)
 {
     struct run *run;

@@ -84,7 +84,7 @@ struct run {
     const struct cpu_engine *engine;
     const struct program *program;
     const struct pass *pass;
-    const struct cpu_box *box;
+    const struct engine_box *box;
     uint64_t n_elements;
     size_t n_strip; /* a multiple of KERNEL_GRANULE */
     unsigned n_slots, n_insns, n_draws, n_inputs, n_indices, n_reductions, n_stores;
@@ -120,8 +120,8 @@ struct run {
 /* Lays out the scratch, fills what is the same in all strips. -EINVAL for a program that the
  * compiler cannot have made, or a node that the planner cannot. */
 int run_bind(const struct cpu_engine *engine, const struct program *program, unsigned pass,
-             const struct cpu_box *box, const struct cpu_view *inputs,
-             const struct cpu_view *outputs, const struct cpu_view *reduced,
+             const struct engine_box *box, const struct engine_view *inputs,
+             const struct engine_view *outputs, const struct engine_view *reduced,
              const struct reduce_layout *layout, void *node, void *scratch,
              struct run **ret_run) GAD_MUST_CHECK;
 

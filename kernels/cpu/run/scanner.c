@@ -20,7 +20,7 @@
 
 #define GATHERED 256 /* states in the small buffer */
 
-void scanner_init(struct scanner *s, const struct cpu_box *box, unsigned scanned_axis)
+void scanner_init(struct scanner *s, const struct engine_box *box, unsigned scanned_axis)
 {
     bool is_faster = true;
     *s = (struct scanner){.n_length = (uint64_t)box->count[scanned_axis], .n_inner = 1};
@@ -33,7 +33,7 @@ void scanner_init(struct scanner *s, const struct cpu_box *box, unsigned scanned
     }
 }
 
-static void merge_axes(struct scanning *d, const struct cpu_box *box, unsigned scanned_axis,
+static void merge_axes(struct scanning *d, const struct engine_box *box, unsigned scanned_axis,
                        const int64_t *strides)
 {
     d->n = 1;
@@ -57,8 +57,9 @@ static void merge_axes(struct scanning *d, const struct cpu_box *box, unsigned s
     }
 }
 
-void scanning_init(struct scanning *d, const struct reduction *reduction, const struct cpu_box *box,
-                   unsigned scanned_axis, const struct cpu_view *states)
+void scanning_init(struct scanning *d, const struct reduction *reduction,
+                   const struct engine_box *box, unsigned scanned_axis,
+                   const struct engine_view *states)
 {
     union scalar identity = {.u64 = reduction->op == OP_CUMPROD};
     if (reduction->result == DTYPE_FLOAT64) /* -0.0 leaves a negative zero as it is */

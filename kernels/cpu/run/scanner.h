@@ -10,7 +10,7 @@ struct scanner {
     uint64_t n_length, n_inner;
     bool is_beginning; /* the box begins where the axis does */
 };
-void scanner_init(struct scanner *s, const struct cpu_box *box, unsigned scanned_axis);
+void scanner_init(struct scanner *s, const struct engine_box *box, unsigned scanned_axis);
 
 /* One scan of a pass. */
 struct scanning {
@@ -26,8 +26,9 @@ struct scanning {
     int64_t count[ARRAY_MAX_NDIM + 1], stride[ARRAY_MAX_NDIM + 1];
     void *buffer; /* a strip of running results */
 };
-void scanning_init(struct scanning *d, const struct reduction *reduction, const struct cpu_box *box,
-                   unsigned scanned_axis, const struct cpu_view *states);
+void scanning_init(struct scanning *d, const struct reduction *reduction,
+                   const struct engine_box *box, unsigned scanned_axis,
+                   const struct engine_view *states);
 
 /* Elements [first, first + n) of the box, to the buffer; states go on. */
 void scanning_take(const struct scanner *s, struct scanning *d, uint64_t first, size_t n,

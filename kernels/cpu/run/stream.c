@@ -27,7 +27,7 @@ struct walk {
     int64_t count[ARRAY_MAX_NDIM + 1], stride[ARRAY_MAX_NDIM + 1]; /* fastest first */
 };
 
-static void walk_init(struct walk *w, const struct cpu_box *box, const int64_t *strides)
+static void walk_init(struct walk *w, const struct engine_box *box, const int64_t *strides)
 {
     w->n = 1;
     w->count[0] = 1;
@@ -75,8 +75,8 @@ static char *walk_advance(const struct walk *w, char *at, int64_t *index, int ax
 }
 
 /* Copies elements between their places and a strip, whole rows at a time where possible. */
-static void walk_copy(const struct stream *s, const struct cpu_box *box, uint64_t first, size_t n,
-                      char *strip, bool is_store)
+static void walk_copy(const struct stream *s, const struct engine_box *box, uint64_t first,
+                      size_t n, char *strip, bool is_store)
 {
     struct walk w;
     walk_init(&w, box, s->strides);
@@ -130,7 +130,7 @@ static bool is_aligned(const struct stream *s, const struct walk *w)
     return (bits & (((uintptr_t)1 << s->item_log2) - 1)) == 0;
 }
 
-void stream_init(struct stream *s, const struct cpu_box *box, const struct cpu_view *view,
+void stream_init(struct stream *s, const struct engine_box *box, const struct engine_view *view,
                  enum dtype dtype, uint64_t period_limit)
 {
     *s = (struct stream){
@@ -171,7 +171,7 @@ void stream_init(struct stream *s, const struct cpu_box *box, const struct cpu_v
     }
 }
 
-void *stream_direct(const struct stream *s, const struct cpu_box *box, uint64_t first, size_t n)
+void *stream_direct(const struct stream *s, const struct engine_box *box, uint64_t first, size_t n)
 {
     if (s->kind == STREAM_LINEAR)
         return s->base + (first << s->item_log2);
@@ -183,7 +183,7 @@ void *stream_direct(const struct stream *s, const struct cpu_box *box, uint64_t 
     return walk_locate(&w, s->base, first, index);
 }
 
-void stream_load(const struct stream *s, const struct cpu_box *box, uint64_t first, size_t n,
+void stream_load(const struct stream *s, const struct engine_box *box, uint64_t first, size_t n,
                  const struct move_kernels *move, void *buffer)
 {
     walk_copy(s, box, first, n, buffer, false);
@@ -199,7 +199,7 @@ void stream_load(const struct stream *s, const struct cpu_box *box, uint64_t fir
         move->normalise(n, buffer, buffer);
 }
 
-void stream_store(const struct stream *s, const struct cpu_box *box, uint64_t first, size_t n,
+void stream_store(const struct stream *s, const struct engine_box *box, uint64_t first, size_t n,
                   const struct move_kernels *move, const void *strip, void *spare)
 {
     if (s->is_swapped) {

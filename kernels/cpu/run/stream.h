@@ -26,7 +26,7 @@ struct stream {
 };
 
 /* period_limit: no longer period becomes STREAM_PERIODIC; 0 for outputs. */
-void stream_init(struct stream *s, const struct cpu_box *box, const struct cpu_view *view,
+void stream_init(struct stream *s, const struct engine_box *box, const struct engine_view *view,
                  enum dtype dtype, uint64_t period_limit);
 
 static inline bool stream_overlaps(const struct stream *a, const struct stream *b)
@@ -35,23 +35,23 @@ static inline bool stream_overlaps(const struct stream *a, const struct stream *
 }
 
 /* The elements [first, first + n) where they lie, or NULL where they must be copied. */
-void *stream_direct(const struct stream *s, const struct cpu_box *box, uint64_t first, size_t n);
+void *stream_direct(const struct stream *s, const struct engine_box *box, uint64_t first, size_t n);
 
 /* Copies the elements to `buffer`, native, bools as 0 and 1, and repeats the last one up to
  * KERNEL_GRANULE. */
-void stream_load(const struct stream *s, const struct cpu_box *box, uint64_t first, size_t n,
+void stream_load(const struct stream *s, const struct engine_box *box, uint64_t first, size_t n,
                  const struct move_kernels *move, void *buffer);
 
 /* Copies a strip to its place, past the cache where it should and is contiguous. `spare` is a
  * strip's buffer that may be overwritten. */
-void stream_store(const struct stream *s, const struct cpu_box *box, uint64_t first, size_t n,
+void stream_store(const struct stream *s, const struct engine_box *box, uint64_t first, size_t n,
                   const struct move_kernels *move, const void *strip, void *spare);
 
 /* An operand without memory: the elements' coordinates along one axis of the pass, as int64; or
  * their numbers in C order of the pass's shape, as uint64. */
 struct index_stream {
     bool is_flat;
-    const struct cpu_box *box;
+    const struct engine_box *box;
     uint64_t flat_start;                  /* of the box's first element */
     int64_t flat_strides[ARRAY_MAX_NDIM]; /* how far a step along each axis goes */
     uint64_t n_counting;                  /* the numbers of so many elements count up by one */
@@ -61,10 +61,10 @@ struct index_stream {
     int64_t *buffer;
     uint16_t slot;
 };
-void index_stream_init(struct index_stream *s, const struct cpu_box *box, unsigned axis);
+void index_stream_init(struct index_stream *s, const struct engine_box *box, unsigned axis);
 /* axes: bit i: axis i counts; the others are not there. */
-void index_stream_init_flat(struct index_stream *s, const struct cpu_box *box, const int64_t *shape,
-                            uint32_t axes);
+void index_stream_init_flat(struct index_stream *s, const struct engine_box *box,
+                            const int64_t *shape, uint32_t axes);
 /* Those of the elements [first, first + n), n rounded up to KERNEL_GRANULE. */
 void index_stream_load(const struct index_stream *s, uint64_t first, size_t n);
 /* Whether those elements' numbers count up by one, from *ret_number on. */

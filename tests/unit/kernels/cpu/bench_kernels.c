@@ -24,8 +24,8 @@ static double now(void)
 
 struct bench {
     const struct built *built;
-    struct cpu_box box;
-    struct cpu_view inputs[4], output;
+    struct engine_box box;
+    struct engine_view inputs[4], output;
     size_t n;
     size_t n_cells; /* of its reductions; 0 without any */
 };
@@ -35,7 +35,7 @@ static double measure(enum cpu_level level, const struct bench *m)
 {
     static char node[1 << 20] __attribute__((aligned(64)));
     struct reduce_layout layout;
-    struct cpu_warnings warnings = {0};
+    struct engine_warnings warnings = {0};
     if (m->n_cells)
         reduce_layout_init(&layout, &m->built->program, 0, m->n_cells);
     double begin = now(), seconds;
@@ -202,7 +202,7 @@ static void bench_layouts(void)
         m.inputs[0].base = arrays[0];
         m.inputs[1].base = arrays[1];
         m.inputs[0].is_swapped = m.inputs[1].is_swapped = layouts[i].is_swapped;
-        m.output = (struct cpu_view){.base = arrays[4], .strides = {4 * layouts[i].count[1], 4}};
+        m.output = (struct engine_view){.base = arrays[4], .strides = {4 * layouts[i].count[1], 4}};
         print_line(layouts[i].name, &m);
     }
 }

@@ -99,9 +99,9 @@ static double ns_of(const struct built *b, enum cpu_level level, const struct ch
 {
     static const int64_t count = N_ELEMENTS;
     static const int axis = 0;
-    const struct cpu_box box = {.ndim = 1, .count = &count, .axis_order = &axis};
-    struct cpu_view in[3] = {{0}}, out = {.base = arrays[3]};
-    struct cpu_warnings warnings = {0};
+    const struct engine_box box = {.ndim = 1, .count = &count, .axis_order = &axis};
+    struct engine_view in[3] = {{0}}, out = {.base = arrays[3]};
+    struct engine_warnings warnings = {0};
     for (unsigned j = 0; j < k->n_src; j++) {
         in[j].base = arrays[j];
         in[j].strides[0] = (int64_t)dtype_size(b->inputs[j].dtype);

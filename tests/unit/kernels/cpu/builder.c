@@ -79,9 +79,9 @@ void *test_scratch(void)
 
 int run_flat(const struct cpu_engine *engine, const struct built *b, size_t n,
              const void *const *inputs, void *const *outputs, void *ret_node,
-             struct cpu_warnings *ret_warnings)
+             struct engine_warnings *ret_warnings)
 {
-    struct cpu_view in[REQUEST_MAX_ARGS] = {0}, out[REQUEST_MAX_OUTPUTS] = {0};
+    struct engine_view in[REQUEST_MAX_ARGS] = {0}, out[REQUEST_MAX_OUTPUTS] = {0};
     for (unsigned i = 0; i < b->program.n_inputs; i++) {
         in[i].base = (void *)(uintptr_t)inputs[i];
         in[i].strides[0] = (int64_t)dtype_size(b->inputs[i].dtype);
@@ -92,8 +92,8 @@ int run_flat(const struct cpu_engine *engine, const struct built *b, size_t n,
     }
     int64_t count = (int64_t)n;
     int axis = 0;
-    struct cpu_box box = {.ndim = 1, .count = &count, .axis_order = &axis};
-    *ret_warnings = (struct cpu_warnings){0};
+    struct engine_box box = {.ndim = 1, .count = &count, .axis_order = &axis};
+    *ret_warnings = (struct engine_warnings){0};
     struct reduce_layout layout;
     reduce_layout_init(&layout, &b->program, 0, 1);
     return cpu_engine_run(engine, &b->program, 0, &box, in, out, NULL,

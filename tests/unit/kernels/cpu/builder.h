@@ -36,4 +36,4 @@ void *test_scratch(void);
  * ret_node: of a layout of one cell; NULL without reductions. */
 int run_flat(const struct cpu_engine *engine, const struct built *b, size_t n,
              const void *const *inputs, void *const *outputs, void *ret_node,
-             struct cpu_warnings *ret_warnings);
+             struct engine_warnings *ret_warnings);

@@ -108,11 +108,11 @@ static void report(struct check *c, int level, const char *what)
            t.has_weights ? ", weights" : "");
 }
 
-static bool run(struct check *c, int level, const struct cpu_view *views)
+static bool run(struct check *c, int level, const struct engine_view *views)
 {
     struct reduce_layout layout;
-    struct cpu_warnings warnings = {0};
-    struct cpu_box box = {
+    struct engine_warnings warnings = {0};
+    struct engine_box box = {
         .ndim = t.shape.ndim, .count = t.shape.count, .axis_order = t.shape.order};
     reduce_layout_init(&layout, &t.b.program, 0, t.n_cells);
     memset(node, 0x5a, layout.n_bytes);
@@ -132,7 +132,7 @@ static bool run(struct check *c, int level, const struct cpu_view *views)
 
 static bool run_trial(struct check *c, unsigned trial, struct laid *laid)
 {
-    struct cpu_view views[2];
+    struct engine_view views[2];
     draw(trial);
     laid_draw(&laid[0], &t.shape, DTYPE_INT64, false);
     laid_draw(&laid[1], &t.shape, DTYPE_FLOAT64, false);

@@ -88,12 +88,12 @@ static bool run_trial(struct check *c, const struct check_case *k, enum cpu_leve
 
     static struct built b;
     check_build(&b, k);
-    struct cpu_warnings wanted, got = {0};
+    struct engine_warnings wanted, got = {0};
     const struct cpu_engine *engine = cpu_engine_get(level);
     const struct cpu_engine *reference = k->is_exact ? cpu_engine_get(CPU_LEVEL_PLAIN) : engine;
     int wanted_r = run_flat(reference, &b, s.n, flat, (void *[]){expected}, NULL, &wanted);
-    struct cpu_box box = {.ndim = s.ndim, .count = s.count, .axis_order = s.order};
-    struct cpu_view in[3] = {laid_inputs[0].view, laid_inputs[1].view, laid_inputs[2].view};
+    struct engine_box box = {.ndim = s.ndim, .count = s.count, .axis_order = s.order};
+    struct engine_view in[3] = {laid_inputs[0].view, laid_inputs[1].view, laid_inputs[2].view};
     int r = cpu_engine_run(engine, &b.program, 0, &box, in, &out.view, NULL, NULL, NULL, &got,
                            test_scratch());
     c->n_run++;

@@ -117,15 +117,15 @@ static long double value_at(size_t e)
                                     : (long double)((double *)flat)[e];
 }
 
-static int run(const struct built *b, int level, const struct cpu_view *view, void *to)
+static int run(const struct built *b, int level, const struct engine_view *view, void *to)
 {
     struct reduce_layout layout;
-    struct cpu_warnings warnings = {0};
-    struct cpu_box box = {.ndim = t.shape.ndim,
-                          .count = t.shape.count,
-                          .axis_order = t.shape.order,
-                          .start = t.start};
-    struct cpu_view output = {.base = stored};
+    struct engine_warnings warnings = {0};
+    struct engine_box box = {.ndim = t.shape.ndim,
+                             .count = t.shape.count,
+                             .axis_order = t.shape.order,
+                             .start = t.start};
+    struct engine_view output = {.base = stored};
     int64_t step = (int64_t)dtype_size(t.dtype);
     for (int i = t.shape.ndim - 1; i >= 0; i--) {
         output.strides[i] = step;
@@ -276,11 +276,11 @@ static bool is_right(struct check *c, bool is_moderate)
 }
 
 /* The kept axes cut down to one element gives the same bits of that cell. */
-static bool one_cell_is_same(struct check *c, int level, const struct cpu_view *view)
+static bool one_cell_is_same(struct check *c, int level, const struct engine_view *view)
 {
     struct shape whole = t.shape;
     int64_t whole_start[3];
-    struct cpu_view part = *view;
+    struct engine_view part = *view;
     size_t cell = 0, n_cells = t.n_cells;
     memcpy(whole_start, t.start, sizeof(whole_start));
     for (int i = 0; i < whole.ndim; i++) {
@@ -324,7 +324,7 @@ static bool run_trial(struct check *c, unsigned trial, struct laid *laid)
     laid_draw(laid, &t.shape, t.dtype, false);
     check_fill(flat, t.dtype, t.shape.n, is_moderate);
     laid_store(laid, &t.shape, t.dtype, flat);
-    struct cpu_view view = {.base = flat};
+    struct engine_view view = {.base = flat};
     int64_t step = (int64_t)dtype_size(t.dtype);
     for (int i = t.shape.ndim - 1; i >= 0; i--) {
         view.strides[i] = step;

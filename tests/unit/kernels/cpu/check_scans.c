@@ -129,9 +129,9 @@ static void report(struct check *c, int level, const char *what, size_t i)
     laid_print("states", &t.laid[STATES], &t.shape);
 }
 
-static struct cpu_view view_from(unsigned arena, int64_t start)
+static struct engine_view view_from(unsigned arena, int64_t start)
 {
-    struct cpu_view view = t.laid[arena].view;
+    struct engine_view view = t.laid[arena].view;
     view.base = (char *)view.base + start * view.strides[t.axis];
     return view;
 }
@@ -139,15 +139,15 @@ static struct cpu_view view_from(unsigned arena, int64_t start)
 /* Elements [start, start + count) along the scanned axis. */
 static int run_part(int level, int64_t start, int64_t count)
 {
-    struct cpu_warnings warnings = {0};
+    struct engine_warnings warnings = {0};
     int64_t counts[3], starts[3] = {0};
     memcpy(counts, t.shape.count, sizeof(counts));
     counts[t.axis] = count;
     starts[t.axis] = start;
-    struct cpu_view input = view_from(INPUT, start), states = t.laid[STATES].view;
-    struct cpu_view outputs[] = {view_from(t.is_in_place ? INPUT : WIDE, start),
-                                 view_from(CAST, start)};
-    struct cpu_box box = {
+    struct engine_view input = view_from(INPUT, start), states = t.laid[STATES].view;
+    struct engine_view outputs[] = {view_from(t.is_in_place ? INPUT : WIDE, start),
+                                    view_from(CAST, start)};
+    struct engine_box box = {
         .ndim = t.shape.ndim, .count = counts, .axis_order = t.shape.order, .start = starts};
     return cpu_engine_run(cpu_engine_get((enum cpu_level)level), &t.b.program, 0, &box, &input,
                           outputs, &states, NULL, NULL, &warnings, test_scratch());

@@ -11,7 +11,7 @@ struct shape {
 
 struct laid { /* an operand in memory */
     char *arena;
-    struct cpu_view view;
+    struct engine_view view;
     bool is_broadcast[3];
     int misalignment;
     size_t offset_bytes; /* of the first element in the arena */

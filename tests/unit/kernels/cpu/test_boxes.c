@@ -14,7 +14,7 @@
 #define N   5000
 
 static struct built b;
-static struct cpu_warnings warnings;
+static struct engine_warnings warnings;
 static const struct operand none;
 static float x[N], y[N], z[N], out[N], other[N];
 
@@ -98,13 +98,13 @@ Test(boxes, store_constants_inputs_and_reduced_values)
     b.program.n_reductions = 1;
     built_store(&b, (struct operand){OPERAND_REDUCED, F32, 0});
     static float third[N];
-    struct cpu_view in = {.base = x, .strides = {4}};
-    struct cpu_view outs[3] = {{.base = out, .strides = {4}},
-                               {.base = other, .strides = {4}},
-                               {.base = third, .strides = {4}}};
+    struct engine_view in = {.base = x, .strides = {4}};
+    struct engine_view outs[3] = {{.base = out, .strides = {4}},
+                                  {.base = other, .strides = {4}},
+                                  {.base = third, .strides = {4}}};
     float value_of_sum = -1.5f;
-    struct cpu_view reduced = {.base = &value_of_sum};
-    struct cpu_box box = {.ndim = 1, .count = (int64_t[]){N}, .axis_order = (int[]){0}};
+    struct engine_view reduced = {.base = &value_of_sum};
+    struct engine_box box = {.ndim = 1, .count = (int64_t[]){N}, .axis_order = (int[]){0}};
     cr_assert(zero(int, cpu_engine_run(cpu_engine_get(CPU_LEVEL_AVX2), &b.program, 0, &box, &in,
                                        outs, &reduced, NULL, NULL, &warnings, test_scratch())));
     for (int i = 0; i < N; i++)
@@ -136,8 +136,8 @@ Test(boxes, of_no_axes_hold_one_element)
     built_store(&b, built_insn(&b, OP_SQRT, F64, F64, 0,
                                built_const(&b, F64, (union scalar){.f64 = 9}), none, none));
     double root = 0;
-    struct cpu_view view = {.base = &root};
-    struct cpu_box box = {.ndim = 0};
+    struct engine_view view = {.base = &root};
+    struct engine_box box = {.ndim = 0};
     cr_assert(zero(int, cpu_engine_run(cpu_engine_get(CPU_LEVEL_AVX512), &b.program, 0, &box, NULL,
                                        &view, NULL, NULL, NULL, &warnings, test_scratch())));
     cr_assert(eq(dbl, root, 3));
@@ -152,12 +152,12 @@ Test(boxes, broadcast_rows_and_columns_of_narrow_arrays)
     struct operand t = built_insn(&b, OP_ADD, F32, F32, 0, a, row, none);
     t = built_insn(&b, OP_MULTIPLY, F32, F32, 0, t, column, none);
     built_store(&b, built_insn(&b, OP_SUBTRACT, F32, F32, 0, t, one, none));
-    struct cpu_view in[] = {{.base = x, .strides = {12, 4}},
-                            {.base = y, .strides = {0, 4}},
-                            {.base = z, .strides = {4, 0}},
-                            {.base = y + 9, .strides = {0, 0}}};
-    struct cpu_view to = {.base = out, .strides = {12, 4}};
-    struct cpu_box box = {.ndim = 2, .count = (int64_t[]){ROWS, 3}, .axis_order = (int[]){0, 1}};
+    struct engine_view in[] = {{.base = x, .strides = {12, 4}},
+                               {.base = y, .strides = {0, 4}},
+                               {.base = z, .strides = {4, 0}},
+                               {.base = y + 9, .strides = {0, 0}}};
+    struct engine_view to = {.base = out, .strides = {12, 4}};
+    struct engine_box box = {.ndim = 2, .count = (int64_t[]){ROWS, 3}, .axis_order = (int[]){0, 1}};
     for (int level = CPU_LEVEL_PLAIN; level <= CPU_LEVEL_AVX512; level++) {
         memset(out, 0, sizeof(out));
         cr_assert(
@@ -172,7 +172,7 @@ Test(boxes, of_32_axes_are_walked)
 {
     int64_t count[ARRAY_MAX_NDIM], in_stride = 4;
     int order[ARRAY_MAX_NDIM];
-    struct cpu_view in = {.base = x}, to = {.base = out};
+    struct engine_view in = {.base = x}, to = {.base = out};
     for (int i = 0; i < ARRAY_MAX_NDIM; i++) {
         count[i] = i % 3 == 0 ? 2 : 1;
         order[i] = ARRAY_MAX_NDIM - 1 - i; /* the first axis is the fastest */
@@ -182,7 +182,7 @@ Test(boxes, of_32_axes_are_walked)
             in_stride *= 2;
     }
     built_store(&b, built_insn(&b, OP_NEGATIVE, F32, F32, 0, built_input(&b, F32), none, none));
-    struct cpu_box box = {.ndim = ARRAY_MAX_NDIM, .count = count, .axis_order = order};
+    struct engine_box box = {.ndim = ARRAY_MAX_NDIM, .count = count, .axis_order = order};
     cr_assert(zero(int, cpu_engine_run(cpu_engine_get(CPU_LEVEL_AVX512), &b.program, 0, &box, &in,
                                        &to, NULL, NULL, NULL, &warnings, test_scratch())));
     for (int i = 0; i < 2048; i++)
@@ -195,21 +195,21 @@ Test(boxes, of_the_largest_program_fit_the_scratch)
     static char memory[CPU_SCRATCH_BYTES + 128] __attribute__((aligned(64)));
     static double values[1000], got[1000];
     struct operand sources[REQUEST_MAX_ARGS + PROGRAM_MAX_CONSTS + PASS_MAX_RESULTS];
-    struct cpu_view in[REQUEST_MAX_ARGS], to = {.base = got, .strides = {16, 8}};
-    struct cpu_view reduced[PASS_MAX_RESULTS];
+    struct engine_view in[REQUEST_MAX_ARGS], to = {.base = got, .strides = {16, 8}};
+    struct engine_view reduced[PASS_MAX_RESULTS];
     static double one = 1;
     unsigned n = 0;
     double constants = 0;
     for (int i = 0; i < REQUEST_MAX_ARGS; i++) { /* rows of two: periodic */
         sources[n++] = built_input(&b, F64);
-        in[i] = (struct cpu_view){.base = values + i, .strides = {i % 2 ? 16 : 0, 8}};
+        in[i] = (struct engine_view){.base = values + i, .strides = {i % 2 ? 16 : 0, 8}};
     }
     for (int i = 0; i < PROGRAM_MAX_CONSTS; i++, constants += i)
         sources[n++] = built_const(&b, F64, (union scalar){.f64 = i});
     constants -= PROGRAM_MAX_CONSTS;
     for (int i = 0; i < PASS_MAX_RESULTS; i++) {
         b.program.reductions[i] = (struct reduction){.op = OP_SUM, .result = F64};
-        reduced[i] = (struct cpu_view){.base = &one};
+        reduced[i] = (struct engine_view){.base = &one};
         sources[n++] = (struct operand){OPERAND_REDUCED, F64, (uint16_t)i};
     }
     b.program.n_reductions = PASS_MAX_RESULTS;
@@ -222,11 +222,11 @@ Test(boxes, of_the_largest_program_fit_the_scratch)
         built_store(&b, sum);
     for (int i = 0; i < 1000; i++)
         values[i] = i;
-    struct cpu_view outs[REQUEST_MAX_OUTPUTS];
+    struct engine_view outs[REQUEST_MAX_OUTPUTS];
     for (int i = 0; i < REQUEST_MAX_OUTPUTS; i++)
         outs[i] = to;
     memset(memory + CPU_SCRATCH_BYTES, 0x5a, 128);
-    struct cpu_box box = {.ndim = 2, .count = (int64_t[]){400, 2}, .axis_order = (int[]){0, 1}};
+    struct engine_box box = {.ndim = 2, .count = (int64_t[]){400, 2}, .axis_order = (int[]){0, 1}};
     cr_assert(zero(int, cpu_engine_run(cpu_engine_get(CPU_LEVEL_AVX512), &b.program, 0, &box, in,
                                        outs, reduced, NULL, NULL, &warnings, memory)));
     for (int i = 0; i < 128; i++)
@@ -247,16 +247,16 @@ Test(boxes, know_the_coordinates_of_their_elements)
                                     {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
     static int64_t got[3][A * B * C];
     int64_t start[] = {100, INT64_C(1) << 40, 0};
-    struct cpu_view outs[3];
+    struct engine_view outs[3];
     for (unsigned axis = 0; axis < 3; axis++) {
         built_store(&b, (struct operand){OPERAND_INDEX, DTYPE_INT64, (uint16_t)axis});
-        outs[axis] = (struct cpu_view){.base = got[axis], .strides = {8 * B * C, 8 * C, 8}};
+        outs[axis] = (struct engine_view){.base = got[axis], .strides = {8 * B * C, 8 * C, 8}};
     }
     for (unsigned i = 0; i < ARRAY_LENGTH(orders); i++) {
-        struct cpu_box box = {.ndim = 3,
-                              .count = (int64_t[]){A, B, C},
-                              .axis_order = orders[i],
-                              .start = i % 2 ? NULL : start};
+        struct engine_box box = {.ndim = 3,
+                                 .count = (int64_t[]){A, B, C},
+                                 .axis_order = orders[i],
+                                 .start = i % 2 ? NULL : start};
         memset(got, 0xff, sizeof(got));
         cr_assert(
             zero(int, cpu_engine_run(cpu_engine_get(CPU_LEVEL_AVX512), &b.program, 0, &box, NULL,
@@ -289,8 +289,8 @@ Test(boxes, refuse_the_coordinate_along_an_axis_that_is_not_there)
 {
     built_store(&b, (struct operand){OPERAND_INDEX, DTYPE_INT64, 1});
     int64_t got[4];
-    struct cpu_view to = {.base = got, .strides = {8}};
-    struct cpu_box box = {.ndim = 1, .count = (int64_t[]){4}, .axis_order = (int[]){0}};
+    struct engine_view to = {.base = got, .strides = {8}};
+    struct engine_box box = {.ndim = 1, .count = (int64_t[]){4}, .axis_order = (int[]){0}};
     cr_assert(eq(int,
                  cpu_engine_run(cpu_engine_get(CPU_LEVEL_AVX512), &b.program, 0, &box, NULL, &to,
                                 NULL, NULL, NULL, &warnings, test_scratch()),
@@ -313,12 +313,13 @@ Test(boxes, read_reduced_values_along_kept_axes)
         of_rows[i] = 1000 * i;
     for (int i = 0; i < COLUMNS; i++)
         of_columns[i] = i;
-    struct cpu_view reduced[] = {{.base = of_rows, .strides = {8, 0}},
-                                 {.base = of_columns, .strides = {0, 8}}};
-    struct cpu_view to = {.base = got, .strides = {8 * COLUMNS, 8}};
+    struct engine_view reduced[] = {{.base = of_rows, .strides = {8, 0}},
+                                    {.base = of_columns, .strides = {0, 8}}};
+    struct engine_view to = {.base = got, .strides = {8 * COLUMNS, 8}};
     for (int k = 0; k < 2; k++) {
         int order[] = {k, 1 - k};
-        struct cpu_box box = {.ndim = 2, .count = (int64_t[]){ROWS, COLUMNS}, .axis_order = order};
+        struct engine_box box = {
+            .ndim = 2, .count = (int64_t[]){ROWS, COLUMNS}, .axis_order = order};
         memset(got, 0, sizeof(got));
         cr_assert(
             zero(int, cpu_engine_run(cpu_engine_get(CPU_LEVEL_AVX512), &b.program, 0, &box, NULL,
@@ -336,9 +337,10 @@ Test(boxes, number_elements_in_c_order_of_the_pass)
     static uint64_t got[4 * 13 * 21];
     built_store(&b, (struct operand){OPERAND_INDEX, DTYPE_UINT64, OPERAND_INDEX_FLAT});
     memcpy(b.program.passes[0].shape, shape, sizeof(shape));
-    struct cpu_view to = {.base = got, .strides = {8 * 13 * 21, 8 * 21, 8}};
+    struct engine_view to = {.base = got, .strides = {8 * 13 * 21, 8 * 21, 8}};
     for (int k = 0; k < 4; k++) {
-        struct cpu_box box = {.ndim = 3, .count = count, .axis_order = orders[k], .start = start};
+        struct engine_box box = {
+            .ndim = 3, .count = count, .axis_order = orders[k], .start = start};
         memset(got, 0, sizeof(got));
         cr_assert(
             zero(int, cpu_engine_run(cpu_engine_get(CPU_LEVEL_AVX512), &b.program, 0, &box, NULL,
@@ -356,8 +358,8 @@ Test(boxes, refuse_a_node_of_another_number_of_cells)
     struct reduce_layout layout;
     struct built_node node;
     reduce_layout_init(&layout, &b.program, 0, 2);
-    struct cpu_view in = {.base = x, .strides = {4}};
-    struct cpu_box box = {.ndim = 1, .count = (int64_t[]){N}, .axis_order = (int[]){0}};
+    struct engine_view in = {.base = x, .strides = {4}};
+    struct engine_box box = {.ndim = 1, .count = (int64_t[]){N}, .axis_order = (int[]){0}};
     cr_assert(eq(int,
                  cpu_engine_run(cpu_engine_get(CPU_LEVEL_AVX512), &b.program, 0, &box, &in, NULL,
                                 NULL, &layout, &node, &warnings, test_scratch()),

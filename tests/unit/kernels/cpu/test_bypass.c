@@ -22,7 +22,7 @@
         if (cpu_engine_level(cpu_engine_get((enum cpu_level)level)) == (enum cpu_level)level)
 
 static struct built b;
-static struct cpu_warnings warnings;
+static struct engine_warnings warnings;
 static const struct operand none;
 static double x[N], y[N];
 
@@ -41,7 +41,7 @@ TestSuite(bypass, .init = fill);
 static void run(int level, bool is_large, int64_t n, void *const *inputs, void *const *outputs,
                 struct built_node *ret_node)
 {
-    struct cpu_view in[REQUEST_MAX_ARGS] = {0}, out[REQUEST_MAX_OUTPUTS] = {0};
+    struct engine_view in[REQUEST_MAX_ARGS] = {0}, out[REQUEST_MAX_OUTPUTS] = {0};
     for (unsigned i = 0; i < b.program.n_inputs; i++) {
         in[i].base = inputs[i];
         in[i].strides[0] = (int64_t)dtype_size(b.inputs[i].dtype);
@@ -52,7 +52,7 @@ static void run(int level, bool is_large, int64_t n, void *const *inputs, void *
         out[i].strides[0] = (int64_t)dtype_size(b.outputs[i].dtype);
         out[i].bypasses_cache = is_large;
     }
-    struct cpu_box box = {.ndim = 1, .count = &n, .axis_order = (int[]){0}};
+    struct engine_box box = {.ndim = 1, .count = &n, .axis_order = (int[]){0}};
     struct reduce_layout layout;
     reduce_layout_init(&layout, &b.program, 0, 1);
     cr_assert(zero(int, cpu_engine_run(cpu_engine_get((enum cpu_level)level), &b.program, 0, &box,
@@ -212,12 +212,12 @@ Test(bypass, leaves_the_gaps_between_rows)
     struct operand a = built_input(&b, F64);
     built_store(&b, built_insn(&b, OP_NEGATIVE, F64, F64, 0, a, none, none));
     for (int is_swapped = 0; is_swapped < 2; is_swapped++) {
-        struct cpu_view in = {.base = x, .strides = {8 * ROW, 8}, .is_fetched_ahead = true};
-        struct cpu_view out = {.base = to,
-                               .strides = {8 * PITCH, 8},
-                               .is_swapped = is_swapped,
-                               .bypasses_cache = true};
-        struct cpu_box box = {
+        struct engine_view in = {.base = x, .strides = {8 * ROW, 8}, .is_fetched_ahead = true};
+        struct engine_view out = {.base = to,
+                                  .strides = {8 * PITCH, 8},
+                                  .is_swapped = is_swapped,
+                                  .bypasses_cache = true};
+        struct engine_box box = {
             .ndim = 2, .count = (int64_t[]){ROWS, ROW}, .axis_order = (int[]){0, 1}};
         for (int i = 0; i < ROWS * PITCH; i++)
             to[i] = 7;

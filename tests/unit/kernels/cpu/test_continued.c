@@ -20,12 +20,12 @@ static double elements[CPU_MAX_CONTINUED_ROWS * MAX_COLUMNS];
 static int take_rows(enum cpu_level level, enum dtype dtype, int64_t first, int64_t n,
                      int64_t n_columns, bool is_continued, void *node)
 {
-    struct cpu_warnings warnings = {0};
+    struct engine_warnings warnings = {0};
     struct reduce_layout layout;
     int64_t item = (int64_t)dtype_size(dtype), count[] = {n, n_columns};
-    struct cpu_view view = {.base = (char *)elements + first * n_columns * item,
-                            .strides = {n_columns * item, item}};
-    struct cpu_box box = {
+    struct engine_view view = {.base = (char *)elements + first * n_columns * item,
+                               .strides = {n_columns * item, item}};
+    struct engine_box box = {
         .ndim = 2, .count = count, .axis_order = (int[]){0, 1}, .is_continued = is_continued};
     reduce_layout_init(&layout, &b.program, 0, (uint64_t)n_columns);
     return cpu_engine_run(cpu_engine_get(level), &b.program, 0, &box, &view, NULL, NULL, &layout,

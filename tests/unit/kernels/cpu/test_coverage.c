@@ -87,10 +87,10 @@ static struct program *compile(const char *expr, enum dtype a, enum dtype b)
 }
 
 /* What a pass reads of a result: in its axes, by broadcasting; in whole; or as a scan's state. */
-static struct cpu_view view_of(const struct program *program, unsigned reduction, unsigned pass,
-                               char *const *results)
+static struct engine_view view_of(const struct program *program, unsigned reduction, unsigned pass,
+                                  char *const *results)
 {
-    struct cpu_view view = {.base = results[reduction]};
+    struct engine_view view = {.base = results[reduction]};
     int64_t shape[ARRAY_MAX_NDIM], step = sizeof(union scalar);
     int ndim = program_reduction_shape(program, reduction, shape);
     int n_more = program->passes[pass].ndim - ndim;
@@ -131,15 +131,16 @@ static uint64_t n_cells_of(const struct pass *pass)
 }
 
 static int run_pass(const struct cpu_engine *engine, const struct program *program, unsigned i,
-                    const struct cpu_view *inputs, const struct cpu_view *output, char **results)
+                    const struct engine_view *inputs, const struct engine_view *output,
+                    char **results)
 {
     static const int order[ARRAY_MAX_NDIM] = {0, 1, 2, 3, 4, 5, 6, 7};
     const struct pass *pass = &program->passes[i];
-    struct cpu_view reduced[PROGRAM_MAX_REDUCTIONS];
-    struct cpu_warnings warnings = {0};
+    struct engine_view reduced[PROGRAM_MAX_REDUCTIONS];
+    struct engine_warnings warnings = {0};
     struct reduce_layout layout;
     bool has_node = pass->n_reductions > 0 && pass->scanned_axis < 0;
-    struct cpu_box box = {.ndim = pass->ndim, .count = pass->shape, .axis_order = order};
+    struct engine_box box = {.ndim = pass->ndim, .count = pass->shape, .axis_order = order};
     for (unsigned k = 0; k < program->n_reductions; k++)
         reduced[k] = view_of(program, k, i, results);
     reduce_layout_init(&layout, program, i, n_cells_of(pass));
@@ -156,14 +157,14 @@ static int run_pass(const struct cpu_engine *engine, const struct program *progr
 static int run(const struct cpu_engine *engine, const struct program *program,
                const enum dtype *dtypes, void *out)
 {
-    struct cpu_view inputs[2], output = {.base = out};
+    struct engine_view inputs[2], output = {.base = out};
     char *results[PROGRAM_MAX_REDUCTIONS];
     int r = 0;
     output.strides[0] = (int64_t)dtype_size(program->outputs[0].dtype);
     for (unsigned i = 0; i < program->n_inputs; i++) {
         unsigned arg = program->inputs[i].arg;
-        inputs[i] = (struct cpu_view){.base = values[arg][dtypes[arg]],
-                                      .strides = {(int64_t)dtype_size(dtypes[arg])}};
+        inputs[i] = (struct engine_view){.base = values[arg][dtypes[arg]],
+                                         .strides = {(int64_t)dtype_size(dtypes[arg])}};
     }
     for (unsigned i = 0; i < program->n_reductions; i++)
         results[i] = calloc(1, sizeof(union scalar)); /* a scan's state */

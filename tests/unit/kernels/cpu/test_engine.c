@@ -13,7 +13,7 @@
         if (cpu_engine_level(cpu_engine_get((enum cpu_level)level)) == (enum cpu_level)level)
 
 static struct built b;
-static struct cpu_warnings warnings;
+static struct engine_warnings warnings;
 
 /* out[i] = op(x[i], y[i]), all of one computing dtype; y may be NULL. */
 static int apply(int level, enum op op, enum dtype compute, enum dtype result, size_t n,

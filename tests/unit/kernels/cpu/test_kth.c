@@ -79,9 +79,9 @@ static void build(const struct trial *t)
 
 static int run(const struct trial *t, enum cpu_level level, struct reduce_layout *layout)
 {
-    struct cpu_warnings warnings = {0};
-    struct cpu_view view = {.base = elements};
-    struct cpu_box box = {.ndim = NDIM, .count = t->count, .axis_order = t->order};
+    struct engine_warnings warnings = {0};
+    struct engine_view view = {.base = elements};
+    struct engine_box box = {.ndim = NDIM, .count = t->count, .axis_order = t->order};
     int64_t step = (int64_t)dtype_size(t->dtype);
     uint64_t n_cells = 1;
     for (int i = NDIM - 1; i >= 0; i--) {

@@ -32,7 +32,7 @@ static int64_t below(uint64_t n)
 struct moved {
     int ndim;
     int64_t count[MAX_NDIM];
-    struct cpu_view in, out;
+    struct engine_view in, out;
 };
 
 static void draw_shape(struct moved *m)
@@ -45,7 +45,7 @@ static void draw_shape(struct moved *m)
 
 /* `fastest` is dense; the others lie in any order, with gaps, backwards. */
 static void draw_view(const struct moved *m, int fastest, int64_t item_bytes, char *arena,
-                      struct cpu_view *ret_view)
+                      struct engine_view *ret_view)
 {
     int64_t step = item_bytes, offset = MARGIN + below(9);
     int rest = (int)below((uint64_t)m->ndim);
@@ -87,7 +87,7 @@ static void move_plainly(const struct moved *m, int64_t item_bytes)
 static void try_one(int level, enum dtype dtype)
 {
     struct moved m = {0};
-    struct cpu_warnings warnings;
+    struct engine_warnings warnings;
     const int order[MAX_NDIM] = {0, 1, 2, 3};
     int64_t item_bytes = (int64_t)dtype_size(dtype);
     draw_shape(&m);
@@ -97,7 +97,7 @@ static void try_one(int level, enum dtype dtype)
     memcpy(to, empty, sizeof(to));
     memcpy(before, empty, sizeof(to));
     move_plainly(&m, item_bytes);
-    struct cpu_box box = {.ndim = m.ndim, .count = m.count, .axis_order = order};
+    struct engine_box box = {.ndim = m.ndim, .count = m.count, .axis_order = order};
     cr_assert(
         zero(int, cpu_engine_run(cpu_engine_get((enum cpu_level)level), &b.program, 0, &box, &m.in,
                                  &m.out, NULL, NULL, NULL, &warnings, test_scratch())));

@@ -74,11 +74,12 @@ static int run(unsigned n_insns, struct asked *asked)
     static const int64_t count = N_ELEMENTS;
     static const int axis = 0;
     const struct operand none = {0};
-    const struct cpu_pace pace = {may_go_on, asked};
-    const struct cpu_box box = {
+    const struct engine_pace pace = {may_go_on, asked};
+    const struct engine_box box = {
         .ndim = 1, .count = &count, .axis_order = &axis, .pace = asked ? &pace : NULL};
-    struct cpu_view in = {.base = source, .strides = {8}}, out = {.base = result, .strides = {8}};
-    struct cpu_warnings warnings = {0};
+    struct engine_view in = {.base = source, .strides = {8}},
+                       out = {.base = result, .strides = {8}};
+    struct engine_warnings warnings = {0};
     built_init(&b);
     struct operand x = built_input(&b, DTYPE_FLOAT64);
     for (unsigned i = 0; i < n_insns; i++)
@@ -96,8 +97,8 @@ Test(pace, is_asked_for_at_least_once_in_a_bounded_amount_of_work)
         uint64_t worst_ns = (uint64_t)n_insns * N_ELEMENTS * op_worst_ns(OP_LGAMMA, DTYPE_FLOAT64);
         uint64_t insn_ns = 2048 * (uint64_t)op_worst_ns(OP_LGAMMA, DTYPE_FLOAT64); /* a strip's */
         cr_assert(zero(int, run(n_insns, &asked)));
-        cr_assert(ge(u64, asked.n, worst_ns / (CPU_PACE_NS + insn_ns)));
-        cr_assert(le(u64, asked.n, 2 * worst_ns / CPU_PACE_NS + 1));
+        cr_assert(ge(u64, asked.n, worst_ns / (ENGINE_PACE_NS + insn_ns)));
+        cr_assert(le(u64, asked.n, 2 * worst_ns / ENGINE_PACE_NS + 1));
     }
 }
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 static struct built b;
-static struct cpu_warnings warnings;
+static struct engine_warnings warnings;
 static enum cpu_level level = CPU_LEVEL_AVX512; /* the best there is */
 
 static union scalar reduce(enum op op, enum dtype dtype, enum dtype result, const void *x, size_t n)
@@ -108,8 +108,8 @@ Test(reductions, do_not_depend_on_strides_or_neighbours)
     double wanted = reduce(OP_SUM, DTYPE_FLOAT64, DTYPE_FLOAT64, x, 3000).f64;
     static const int64_t counts[][2] = {{3000, 1}, {1, 3000}, {60, 50}, {3, 1000}};
     for (int i = 0; i < 4; i++) {
-        struct cpu_view view = {.base = spread, .strides = {16 * counts[i][1], 16}};
-        struct cpu_box box = {.ndim = 2, .count = counts[i], .axis_order = (int[]){0, 1}};
+        struct engine_view view = {.base = spread, .strides = {16 * counts[i][1], 16}};
+        struct engine_box box = {.ndim = 2, .count = counts[i], .axis_order = (int[]){0, 1}};
         struct built_node node;
         struct reduce_layout layout;
         reduce_layout_init(&layout, &b.program, 0, 1);
@@ -135,9 +135,9 @@ static void reduce_along(uint32_t axes, enum op op, enum dtype result, const int
         n_cells *= axes >> i & 1 ? 1 : (uint64_t)count[i];
     }
     reduce_layout_init(&layout, &b.program, 0, n_cells);
-    struct cpu_view view = {.base = (void *)(uintptr_t)x,
-                            .strides = {4 * count[1] * count[2], 4 * count[2], 4}};
-    struct cpu_box box = {.ndim = 3, .count = count, .axis_order = (int[]){0, 1, 2}};
+    struct engine_view view = {.base = (void *)(uintptr_t)x,
+                               .strides = {4 * count[1] * count[2], 4 * count[2], 4}};
+    struct engine_box box = {.ndim = 3, .count = count, .axis_order = (int[]){0, 1, 2}};
     cr_assert(zero(int, cpu_engine_run(cpu_engine_get(level), &b.program, 0, &box, &view, NULL,
                                        NULL, &layout, node, &warnings, test_scratch())));
     cr_assert(eq(u64, ((struct reduce_header *)node)->n_elements,
@@ -348,8 +348,8 @@ static void reduce_rows_of(enum dtype dtype, const char *x, int64_t n_rows, int6
 {
     struct reduce_layout layout;
     const int64_t count[] = {n_rows, n}, item = (int64_t)dtype_size(dtype);
-    struct cpu_view view = {.base = (void *)(uintptr_t)x, .strides = {n * item, item}};
-    struct cpu_box box = {.ndim = 2, .count = count, .axis_order = (int[]){0, 1}};
+    struct engine_view view = {.base = (void *)(uintptr_t)x, .strides = {n * item, item}};
+    struct engine_box box = {.ndim = 2, .count = count, .axis_order = (int[]){0, 1}};
     reduce_layout_init(&layout, &b.program, 0, (uint64_t)n_rows);
     b.program.passes[0].reduced_axes = 2;
     b.program.passes[0].shape[0] = 1000;

@@ -18,7 +18,7 @@ static void look_up(int level, enum op op, enum dtype x, enum dtype entry, size_
                     enum dtype result, size_t n, bool is_past_cache, char *ret_values)
 {
     static char to[N * 8 + 128] __attribute__((aligned(64)));
-    struct cpu_warnings warnings = {0};
+    struct engine_warnings warnings = {0};
     struct operand looked_up = {OPERAND_TABLE, (uint8_t)entry, 0}, none = {0};
     built_init(&b);
     struct operand source = built_input(&b, x);
@@ -29,12 +29,12 @@ static void look_up(int level, enum op op, enum dtype x, enum dtype entry, size_
     b.program.passes[1] = (struct pass){
         .ndim = 2, .shape = {1, (int64_t)length}, .reduced_axes = 1, .scanned_axis = -1};
     b.program.passes[0].tables_used = 1;
-    struct cpu_view input = {.base = sources, .strides = {(int64_t)dtype_size(x)}};
-    struct cpu_view output = {
+    struct engine_view input = {.base = sources, .strides = {(int64_t)dtype_size(x)}};
+    struct engine_view output = {
         .base = to, .strides = {(int64_t)dtype_size(result)}, .bypasses_cache = is_past_cache};
-    struct cpu_view reduced = {.base = table};
+    struct engine_view reduced = {.base = table};
     int64_t count = (int64_t)n;
-    struct cpu_box box = {.ndim = 1, .count = &count, .axis_order = (const int[]){0}};
+    struct engine_box box = {.ndim = 1, .count = &count, .axis_order = (const int[]){0}};
     memset(to, 0x5a, sizeof(to));
     cr_assert(
         zero(int, cpu_engine_run(cpu_engine_get((enum cpu_level)level), &b.program, 0, &box, &input,
@@ -149,7 +149,7 @@ Test(tables, are_taken_from_and_indices_outside_take_the_nearest)
 
 static void run_unary(int level, enum op op, enum dtype from, enum dtype to, const void *x, void *y)
 {
-    struct cpu_warnings warnings;
+    struct engine_warnings warnings;
     struct operand none = {0};
     built_init(&b);
     struct operand source = built_input(&b, from);

@@ -191,7 +191,7 @@ static uint64_t fill_tile(struct area *area, struct cuda_tile *tile, struct buil
     shape_grain(&grain, e, grain_bytes / dtype_size(dtype), dtype);
     b->program.passes[0].reduced_axes = e->reduced_axes;
     b->program.passes[0].ndim = grain.shape.ndim;
-    struct cuda_tile_room room = grain_room(&grain, &b->program, 0);
+    struct engine_room room = grain_room(&grain, &b->program, 0);
     while (n_grains > 1 && cuda_tile_need_bytes(&b->program, 0, n_grains, &room) > area->slot_bytes)
         n_grains--;
     rig_must(-cuda_tile_begin(tile, &b->program, 0, NULL, n_grains, &room, area->pinned,

@@ -9,7 +9,7 @@
 #define RIG_SLOT_BYTES   (32u * 1024 * 1024)
 #define RIG_FILL_BYTE    0x5a /* what the device's slot holds before a tile comes */
 #define RIG_DOUBLES_BYTE 0xa5 /* what the test double puts where a kernel may write */
-#define RIG_ALIGNED(n)   (((n) + CUDA_TILE_ALIGN - 1) / CUDA_TILE_ALIGN * CUDA_TILE_ALIGN)
+#define RIG_ALIGNED(n)   (((n) + ENGINE_SLOT_ALIGN - 1) / ENGINE_SLOT_ALIGN * ENGINE_SLOT_ALIGN)
 
 struct rig {
     struct cuda_device device;
@@ -48,8 +48,7 @@ void grain_space(struct built *b);
 /* As laid_draw(), but aligned to items: what lies in a slot is, and devices ask for it. */
 void grain_draw(struct laid *l, const struct shape *s, enum dtype dtype, bool is_output);
 /* What a grain needs of a slot. */
-struct cuda_tile_room grain_room(const struct grain *g, const struct program *program,
-                                 unsigned pass);
+struct engine_room grain_room(const struct grain *g, const struct program *program, unsigned pass);
 /* Of its node, in a tile. */
 void grain_layout(const struct grain *g, const struct cuda_tile *tile,
                   struct reduce_layout *ret_layout);
@@ -61,7 +60,7 @@ void grain_add(const struct grain *g, struct cuda_tile *tile);
 /* Begins a tile in the rig's slot that has room for the grains; ends the program when it does not.
  */
 void rig_begin(struct rig *rig, struct cuda_tile *tile, const struct program *program,
-               unsigned pass, const struct cpu_view *reduced, const struct grain *grains,
+               unsigned pass, const struct engine_view *reduced, const struct grain *grains,
                unsigned n_grains);
 /* Whether what lies in the output's arena beside its elements is as it was. Changes the arena. */
 bool grain_is_margin_whole(const struct grain *g, unsigned output, enum dtype dtype);

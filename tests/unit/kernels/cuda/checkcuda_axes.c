@@ -160,7 +160,7 @@ static bool compare_grain(struct checkcuda *c, const struct axes_trial *t,
 {
     struct reference_box box = {&t->built.program.passes[0], &grains[g].shape, t->starts[g]};
     struct reduce_layout layout;
-    struct cpu_warnings warnings = {0};
+    struct engine_warnings warnings = {0};
     struct reduce_header header;
     unsigned n_each = (unsigned)(t->built.program.n_reductions - 1) / 2;
     grain_layout(&grains[g], tile, &layout);
@@ -239,7 +239,7 @@ static bool is_same_cut(struct checkcuda *c, const struct axes_trial *t, unsigne
     struct shape *s = &grains[g].shape;
     struct reduce_layout layout, cut;
     struct cuda_tile tile;
-    struct cpu_warnings warnings = {0};
+    struct engine_warnings warnings = {0};
     int slowest = 0;
     uint32_t reduced_axes = t->built.program.passes[0].reduced_axes;
     while (slowest < t->ndim && reduced_axes >> s->order[slowest] & 1)

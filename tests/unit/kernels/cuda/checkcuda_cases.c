@@ -27,7 +27,7 @@ struct wanted { /* of a grain, by the plain level */
     size_t first_row;
     bool has_rows; /* sources are rows of the list; else they are broadcast in some way */
     int status;
-    struct cpu_warnings warnings;
+    struct engine_warnings warnings;
 };
 
 static struct grain grains[MAX_GRAINS];
@@ -122,7 +122,7 @@ static bool compare_grain(struct checkcuda *c, const struct check_case *k,
                           const struct cuda_tile *tile, unsigned g)
 {
     const struct wanted *w = &wanted[g];
-    struct cpu_warnings got = {0};
+    struct engine_warnings got = {0};
     int r = cuda_tile_result(tile, g, NULL, NULL, &got);
     c->check.n_run++;
     if (r != w->status) {

@@ -232,7 +232,7 @@ static bool run_trial(struct checkcuda *c, struct counts_trial *t)
     rig_run(c->rig, &tile);
     for (unsigned g = 0; g < N_GRAINS; g++) {
         struct reduce_layout layout;
-        struct cpu_warnings warnings = {0};
+        struct engine_warnings warnings = {0};
         grain_layout(&grains[g], &tile, &layout);
         c->check.n_run++;
         if (layout.n_bytes > NODE_MAX_BYTES)

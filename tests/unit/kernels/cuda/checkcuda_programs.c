@@ -30,7 +30,7 @@ struct drawn {
     struct operand uniform[N_CONSTS + N_REDUCED + 4]; /* not all of them are */
     unsigned n_registers, n_uniform, ndim;
     union scalar reduced[N_UNIFORM];
-    struct cpu_view reduced_views[N_UNIFORM];
+    struct engine_view reduced_views[N_UNIFORM];
     int64_t starts[N_GRAINS][3];
 };
 
@@ -233,12 +233,12 @@ static void draw_grain(struct drawn *d, unsigned g)
 }
 
 static int run_plain(const struct drawn *d, unsigned g, const struct reduce_layout *layout,
-                     void *ret_node, struct cpu_warnings *ret_warnings)
+                     void *ret_node, struct engine_warnings *ret_warnings)
 {
     const struct program *p = &d->built.program;
     const struct shape *s = &grains[g].shape;
-    struct cpu_view in[MAX_INPUTS] = {{0}}, out[MAX_OUTPUTS] = {{0}};
-    struct cpu_view views[PROGRAM_MAX_REDUCTIONS] = {{0}};
+    struct engine_view in[MAX_INPUTS] = {{0}}, out[MAX_OUTPUTS] = {{0}};
+    struct engine_view views[PROGRAM_MAX_REDUCTIONS] = {{0}};
     int64_t step = 1, steps[3] = {0};
     for (int i = s->ndim - 1; i >= 0; i--) {
         steps[i] = step;
@@ -258,9 +258,9 @@ static int run_plain(const struct drawn *d, unsigned g, const struct reduce_layo
         for (int a = 0; a < s->ndim; a++)
             out[i].strides[a] = steps[a] * (int64_t)dtype_size(p->outputs[i].dtype);
     }
-    struct cpu_box box = {
+    struct engine_box box = {
         .ndim = s->ndim, .count = s->count, .axis_order = s->order, .start = grains[g].start};
-    *ret_warnings = (struct cpu_warnings){0};
+    *ret_warnings = (struct engine_warnings){0};
     bool has_node = layout->n_reductions > 0;
     return cpu_engine_run(cpu_engine_get(CPU_LEVEL_PLAIN), p, PASS, &box, in, out, views,
                           has_node ? layout : NULL, has_node ? ret_node : NULL, ret_warnings,
@@ -353,7 +353,7 @@ static bool compare_grain(struct checkcuda *c, const struct drawn *d, unsigned t
                           const struct cuda_tile *tile, unsigned g)
 {
     struct reduce_layout layout;
-    struct cpu_warnings got = {0}, counted;
+    struct engine_warnings got = {0}, counted;
     grain_layout(&grains[g], tile, &layout);
     if (layout.n_bytes > NODE_BYTES)
         exit(2);
@@ -389,7 +389,7 @@ static void run_grains(struct checkcuda *c, const struct drawn *d, struct cuda_t
 
 static bool is_same_alone(struct checkcuda *c, const struct drawn *d, unsigned trial, unsigned g)
 {
-    struct cpu_warnings warnings = {0};
+    struct engine_warnings warnings = {0};
     struct reduce_layout layout;
     struct cuda_tile tile;
     run_grains(c, d, &tile, g, 1);

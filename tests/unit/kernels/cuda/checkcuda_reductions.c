@@ -106,7 +106,7 @@ static bool compare(struct checkcuda *c, const struct reduced *r, unsigned g)
 
 static void run_grains(struct checkcuda *c, const struct reduced *r, unsigned first, unsigned n)
 {
-    struct cpu_warnings warnings = {0};
+    struct engine_warnings warnings = {0};
     struct reduce_layout layout;
     rig_begin(c->rig, &tile, &r->built.program, 0, NULL, &grains[first], n);
     for (unsigned g = first; g < first + n; g++) {

@@ -270,7 +270,7 @@ static bool compare_states(struct checkcuda *c, const struct scans_trial *t,
 static bool compare_grain(struct checkcuda *c, const struct scans_trial *t,
                           const struct cuda_tile *tile, unsigned g)
 {
-    struct cpu_warnings warnings = {0};
+    struct engine_warnings warnings = {0};
     c->check.n_run++;
     if (cuda_tile_result(tile, g, NULL, NULL, &warnings)) {
         report(c, t, g, "another status", 0);

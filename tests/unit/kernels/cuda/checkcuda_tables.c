@@ -200,7 +200,7 @@ static bool is_right(const struct tables_trial *t, size_t i)
 static bool run_trial(struct checkcuda *c, struct tables_trial *t, unsigned trial)
 {
     struct cuda_tile tile;
-    struct cpu_view views[GRAIN_MAX_REDUCED] = {{.base = table}};
+    struct engine_view views[GRAIN_MAX_REDUCED] = {{.base = table}};
     unsigned input = is_key(t) ? 0 : 1;
     built_init(&t->built);
     if (is_key(t))

@@ -131,18 +131,18 @@ void random_box(struct random_box *r, int ndim, uint64_t max_elements)
         r->axis_order[i] = r->axis_order[j];
         r->axis_order[j] = axis;
     }
-    r->box = (struct cpu_box){.ndim = ndim,
-                              .count = r->count,
-                              .axis_order = r->axis_order,
-                              .start = check_below(2) ? r->start : NULL};
+    r->box = (struct engine_box){.ndim = ndim,
+                                 .count = r->count,
+                                 .axis_order = r->axis_order,
+                                 .start = check_below(2) ? r->start : NULL};
 }
 
 uint64_t random_view(const struct random_box *r, enum dtype dtype, bool is_output,
-                     struct cpu_view *ret_view, int64_t *ret_base)
+                     struct engine_view *ret_view, int64_t *ret_base)
 {
     int64_t item_bytes = (int64_t)dtype_size(dtype), extent = item_bytes, base = 0;
     bool is_plain = check_below(2), is_backwards = !is_plain && check_below(4) == 0;
-    *ret_view = (struct cpu_view){.is_swapped = check_below(5) == 0};
+    *ret_view = (struct engine_view){.is_swapped = check_below(5) == 0};
     for (int i = r->box.ndim - 1; i >= 0; i--) {
         int axis = is_backwards ? i : r->axis_order[i];
         int64_t stride = extent, count = r->count[axis];

@@ -10,7 +10,7 @@ void random_program(struct built *b, unsigned n_registers, unsigned n_insns, uns
                     int ndim);
 
 struct random_box {
-    struct cpu_box box;
+    struct engine_box box;
     int64_t count[ARRAY_MAX_NDIM], start[ARRAY_MAX_NDIM];
     int axis_order[ARRAY_MAX_NDIM];
     uint64_t n_elements;
@@ -20,4 +20,4 @@ void random_box(struct random_box *r, int ndim, uint64_t max_elements);
 /* Strides of an operand; base: bytes from its memory's beginning; returns the bytes it needs.
  * Outputs are not broadcast. */
 uint64_t random_view(const struct random_box *r, enum dtype dtype, bool is_output,
-                     struct cpu_view *ret_view, int64_t *ret_base);
+                     struct engine_view *ret_view, int64_t *ret_base);

@@ -118,11 +118,10 @@ static uint64_t n_cells_of(const struct grain *g, const struct pass *pass)
     return n;
 }
 
-struct cuda_tile_room grain_room(const struct grain *g, const struct program *program,
-                                 unsigned pass)
+struct engine_room grain_room(const struct grain *g, const struct program *program, unsigned pass)
 {
-    struct cuda_tile_room room = {.n_elements = g->shape.n,
-                                  .n_cells = n_cells_of(g, &program->passes[pass])};
+    struct engine_room room = {.n_elements = g->shape.n,
+                               .n_cells = n_cells_of(g, &program->passes[pass])};
     for (unsigned i = 0; i < program->n_inputs; i++)
         room.input_bytes += RIG_ALIGNED(g->inputs[i].n_bytes);
     for (unsigned i = 0; i < program->n_reductions; i++)
@@ -146,12 +145,12 @@ static uint64_t larger(uint64_t a, uint64_t b)
 }
 
 void rig_begin(struct rig *rig, struct cuda_tile *tile, const struct program *program,
-               unsigned pass, const struct cpu_view *reduced, const struct grain *grains,
+               unsigned pass, const struct engine_view *reduced, const struct grain *grains,
                unsigned n_grains)
 {
-    struct cuda_tile_room room = {0};
+    struct engine_room room = {0};
     for (unsigned i = 0; i < n_grains; i++) {
-        struct cuda_tile_room one = grain_room(&grains[i], program, pass);
+        struct engine_room one = grain_room(&grains[i], program, pass);
         room.input_bytes = larger(room.input_bytes, one.input_bytes);
         room.output_bytes = larger(room.output_bytes, one.output_bytes);
         room.n_elements = larger(room.n_elements, one.n_elements);
@@ -182,12 +181,12 @@ void grain_place(struct grain *g, struct cuda_tile *tile)
 
 void grain_add(const struct grain *g, struct cuda_tile *tile)
 {
-    struct cpu_view inputs[REQUEST_MAX_ARGS], outputs[REQUEST_MAX_OUTPUTS];
-    struct cpu_view reduced[GRAIN_MAX_REDUCED];
-    struct cpu_box box = {.ndim = g->shape.ndim,
-                          .count = g->shape.count,
-                          .axis_order = g->shape.order,
-                          .start = g->start};
+    struct engine_view inputs[REQUEST_MAX_ARGS], outputs[REQUEST_MAX_OUTPUTS];
+    struct engine_view reduced[GRAIN_MAX_REDUCED];
+    struct engine_box box = {.ndim = g->shape.ndim,
+                             .count = g->shape.count,
+                             .axis_order = g->shape.order,
+                             .start = g->start};
     for (unsigned i = 0; i < tile->program->n_inputs; i++)
         inputs[i] = g->inputs[i].view;
     for (unsigned i = 0; i < tile->program->n_outputs; i++)

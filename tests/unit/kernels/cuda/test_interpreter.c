@@ -16,16 +16,16 @@
 #define PATTERN    0x77
 
 struct side {
-    struct cpu_view outputs[REQUEST_MAX_OUTPUTS];
+    struct engine_view outputs[REQUEST_MAX_OUTPUTS];
     void *node;
-    struct cpu_warnings warnings;
+    struct engine_warnings warnings;
     int r;
 };
 
 struct comparison {
     struct built program;
     struct random_box box;
-    struct cpu_view inputs[REQUEST_MAX_ARGS];
+    struct engine_view inputs[REQUEST_MAX_ARGS];
     uint64_t n_input_bytes[REQUEST_MAX_ARGS], n_output_bytes[REQUEST_MAX_OUTPUTS];
     int64_t input_base[REQUEST_MAX_ARGS], output_base[REQUEST_MAX_OUTPUTS];
     struct reduce_layout layout;
@@ -39,7 +39,7 @@ static void make_memory(void)
 {
     static const size_t sizes[] = {SLOT_BYTES, NODE_BYTES, NODE_BYTES};
     for (unsigned i = 0; i < 3 && !memory[i]; i++) {
-        memory[i] = aligned_alloc(CUDA_TILE_ALIGN, sizes[i]);
+        memory[i] = aligned_alloc(ENGINE_SLOT_ALIGN, sizes[i]);
         cr_assert(ne(ptr, memory[i], NULL));
         memset(memory[i], 0, sizes[i]);
     }
@@ -54,12 +54,12 @@ static void choose_views(struct comparison *c, uint64_t *ret_input_bytes,
     for (unsigned i = 0; i < p->n_inputs; i++) {
         c->n_input_bytes[i] =
             random_view(&c->box, p->inputs[i].dtype, false, &c->inputs[i], &c->input_base[i]);
-        *ret_input_bytes += round_up_u64(c->n_input_bytes[i], CUDA_TILE_ALIGN);
+        *ret_input_bytes += round_up_u64(c->n_input_bytes[i], ENGINE_SLOT_ALIGN);
     }
     for (unsigned i = 0; i < p->n_outputs; i++) {
         c->n_output_bytes[i] = random_view(&c->box, p->outputs[i].dtype, true,
                                            &c->device.outputs[i], &c->output_base[i]);
-        *ret_output_bytes += round_up_u64(c->n_output_bytes[i], CUDA_TILE_ALIGN);
+        *ret_output_bytes += round_up_u64(c->n_output_bytes[i], ENGINE_SLOT_ALIGN);
     }
 }
 
@@ -96,7 +96,7 @@ static uint64_t n_cells_of(const struct comparison *c)
 static void run_device(struct comparison *c)
 {
     struct cuda_tile t;
-    struct cuda_tile_room room = {.n_elements = c->box.n_elements, .n_cells = n_cells_of(c)};
+    struct engine_room room = {.n_elements = c->box.n_elements, .n_cells = n_cells_of(c)};
     choose_views(c, &room.input_bytes, &room.output_bytes);
     int r = cuda_tile_begin(&t, &c->program.program, 0, NULL, 1, &room, memory[0], SLOT_BYTES);
     cr_assert(eq(i32, r, 0));
@@ -119,7 +119,7 @@ static void run_cpu(struct comparison *c)
                               has_node ? c->cpu.node : NULL, &c->cpu.warnings, test_scratch());
 }
 
-static char *item_at_element(const struct cpu_view *view, const struct random_box *box,
+static char *item_at_element(const struct engine_view *view, const struct random_box *box,
                              uint64_t element)
 {
     char *at = view->base;
@@ -131,8 +131,8 @@ static char *item_at_element(const struct cpu_view *view, const struct random_bo
     return at;
 }
 
-static void read_item(const struct cpu_view *view, const struct random_box *box, uint64_t element,
-                      size_t item_bytes, unsigned char *ret_item)
+static void read_item(const struct engine_view *view, const struct random_box *box,
+                      uint64_t element, size_t item_bytes, unsigned char *ret_item)
 {
     const char *at = item_at_element(view, box, element);
     for (size_t i = 0; i < item_bytes; i++)

@@ -17,16 +17,16 @@
 static struct built built;
 static char *slot;
 static struct cuda_tile tile;
-static struct cpu_warnings warnings;
+static struct engine_warnings warnings;
 static const int axes[] = {0, 1, 2};
 
 static void begin(void)
 {
-    slot = aligned_alloc(CUDA_TILE_ALIGN, SLOT_BYTES);
+    slot = aligned_alloc(ENGINE_SLOT_ALIGN, SLOT_BYTES);
     cr_assert(ne(ptr, slot, NULL));
     memset(slot, 0xee, SLOT_BYTES);
     built_init(&built);
-    warnings = (struct cpu_warnings){0};
+    warnings = (struct engine_warnings){0};
 }
 
 static void end(void)
@@ -40,7 +40,7 @@ static void begin_tile(unsigned max_grains, int64_t n_elements, uint64_t input_b
                        uint64_t output_bytes)
 {
     struct pass *pass = &built.program.passes[0];
-    struct cuda_tile_room room = {input_bytes, output_bytes, (uint64_t)n_elements, 1};
+    struct engine_room room = {input_bytes, output_bytes, (uint64_t)n_elements, 1};
     pass->ndim = 1;
     pass->shape[0] = n_elements;
     int r = cuda_tile_begin(&tile, &built.program, 0, NULL, max_grains, &room, slot, SLOT_BYTES);
@@ -49,8 +49,8 @@ static void begin_tile(unsigned max_grains, int64_t n_elements, uint64_t input_b
 
 static void add_grain(int64_t n, int64_t start, void *input, int64_t stride, void *output)
 {
-    struct cpu_view in = {.base = input, .strides = {stride}}, out = {.base = output};
-    struct cpu_box box = {.ndim = 1, .count = &n, .axis_order = axes, .start = &start};
+    struct engine_view in = {.base = input, .strides = {stride}}, out = {.base = output};
+    struct engine_box box = {.ndim = 1, .count = &n, .axis_order = axes, .start = &start};
     out.strides[0] = (int64_t)dtype_size(built.outputs[0].dtype);
     cuda_tile_add(&tile, &box, &in, &out, NULL);
 }
@@ -78,7 +78,7 @@ static double sum_of(const double *items, int64_t n)
 static void begin_sum(unsigned max_grains)
 {
     built_reduction(&built, OP_SUM, DTYPE_FLOAT64, built_input(&built, DTYPE_FLOAT64));
-    begin_tile(max_grains, N, N * sizeof(double) + CUDA_TILE_ALIGN, 0);
+    begin_tile(max_grains, N, N * sizeof(double) + ENGINE_SLOT_ALIGN, 0);
 }
 
 Test(tile, sums_lose_nothing_that_cancels)
@@ -130,7 +130,7 @@ Test(tile, grains_share_an_operand)
     struct operand index = {OPERAND_INDEX, DTYPE_INT64, 0}, none = {0};
     struct operand wide = built_insn(&built, OP_CAST, DTYPE_INT32, DTYPE_INT64, 0, in, none, none);
     built_store(&built, built_insn(&built, OP_ADD, DTYPE_INT64, DTYPE_INT64, 0, wide, index, none));
-    begin_tile(3, 30, CUDA_TILE_ALIGN, CUDA_TILE_ALIGN);
+    begin_tile(3, 30, ENGINE_SLOT_ALIGN, ENGINE_SLOT_ALIGN);
     int32_t *shared = cuda_tile_place_input(&tile, sizeof(*shared));
     int64_t *outputs[3];
     *shared = -5;
@@ -153,7 +153,7 @@ Test(tile, counts_what_arithmetic_met_in_every_block)
     struct operand one = built_const(&built, DTYPE_INT16, (union scalar){.i64 = 1});
     built_store(&built,
                 built_insn(&built, OP_FLOOR_DIVIDE, DTYPE_INT16, DTYPE_INT16, 0, one, in, none));
-    begin_tile(1, N, N * 2 + CUDA_TILE_ALIGN, N * 2 + CUDA_TILE_ALIGN);
+    begin_tile(1, N, N * 2 + ENGINE_SLOT_ALIGN, N * 2 + ENGINE_SLOT_ALIGN);
     int16_t *input = cuda_tile_place_input(&tile, N * 2);
     for (int i = 0; i < N; i++)
         input[i] = i % 1000 ? -1 : 0;
@@ -168,7 +168,7 @@ Test(tile, reports_a_negative_power)
 {
     struct operand in = built_input(&built, DTYPE_INT64), none = {0};
     built_store(&built, built_insn(&built, OP_POWER, DTYPE_INT64, DTYPE_INT64, 0, in, in, none));
-    begin_tile(1, 3, CUDA_TILE_ALIGN, CUDA_TILE_ALIGN);
+    begin_tile(1, 3, ENGINE_SLOT_ALIGN, ENGINE_SLOT_ALIGN);
     int64_t *input = cuda_tile_place_input(&tile, 24), *output = cuda_tile_place_output(&tile, 24);
     for (int i = 0; i < 3; i++)
         input[i] = i + 3;
@@ -186,7 +186,7 @@ Test(tile, says_how_much_it_needs)
     built_store(&built, built_input(&built, DTYPE_FLOAT32));
     built.program.passes[0].ndim = 1;
     built.program.passes[0].shape[0] = N;
-    struct cuda_tile_room room = {4096, 8192, 2048, 1};
+    struct engine_room room = {4096, 8192, 2048, 1};
     uint64_t need = cuda_tile_need_bytes(&built.program, 0, 5, &room);
     cr_assert(ge(u64, need, 5 * (4096 + 8192)));
     struct cuda_tile t;
@@ -213,10 +213,10 @@ Test(tile, one_grain_of_the_largest_job_fits_the_least_slot)
     pass->ndim = ARRAY_MAX_NDIM;
     for (int i = 0; i < ARRAY_MAX_NDIM; i++)
         pass->shape[i] = 3;
-    struct cuda_tile_room room = {
+    struct engine_room room = {
         .input_bytes =
-            GRAIN_MAX_TOTAL_BYTES + (REQUEST_MAX_ARGS + PASS_MAX_REDUCTIONS) * CUDA_TILE_ALIGN,
-        .output_bytes = REQUEST_MAX_OUTPUTS * CUDA_TILE_ALIGN,
+            GRAIN_MAX_TOTAL_BYTES + (REQUEST_MAX_ARGS + PASS_MAX_REDUCTIONS) * ENGINE_SLOT_ALIGN,
+        .output_bytes = REQUEST_MAX_OUTPUTS * ENGINE_SLOT_ALIGN,
         .n_elements = GRAIN_MAX_OTHER_BYTES / sizeof(double) / PASS_MAX_REDUCTIONS,
         .n_cells = 1024};
     cr_assert(le(u64, cuda_tile_need_bytes(&built.program, 0, 1, &room), CUDA_SLOT_MIN_BYTES));
@@ -241,8 +241,8 @@ static void add_columns(void)
     for (int i = 0; i < ROWS; i++)
         for (int j = 0; j < COLUMNS; j++)
             items[i * COLUMNS + j] = i == j ? 1000 : j;
-    struct cpu_view in = {.base = items, .strides = {COLUMNS * 4, 4}};
-    struct cpu_box box = {.ndim = 2, .count = count, .axis_order = axes, .start = start};
+    struct engine_view in = {.base = items, .strides = {COLUMNS * 4, 4}};
+    struct engine_box box = {.ndim = 2, .count = count, .axis_order = axes, .start = start};
     cuda_tile_add(&tile, &box, &in, NULL, NULL);
 }
 
@@ -261,7 +261,7 @@ Test(tile, reduces_along_axes_what_is_there_and_what_is_computed)
                           .inputs_used = 1,
                           .reduced_axes = 1,
                           .scanned_axis = -1};
-    struct cuda_tile_room room = {ROWS * COLUMNS * 4 + CUDA_TILE_ALIGN, 0, ROWS * COLUMNS, COLUMNS};
+    struct engine_room room = {ROWS * COLUMNS * 4 + ENGINE_SLOT_ALIGN, 0, ROWS * COLUMNS, COLUMNS};
     int r = cuda_tile_begin(&tile, &built.program, 0, NULL, 1, &room, slot, SLOT_BYTES);
     cr_assert(eq(i32, r, 0));
     add_columns();
@@ -289,10 +289,10 @@ Test(tile, running_sums_go_on_from_the_states)
     pass->shape[1] = COLUMNS;
     pass->reduced_axes = 1;
     pass->scanned_axis = 0;
-    struct cuda_tile_room room = {.input_bytes = ROWS * COLUMNS * 4 + COLUMNS * 8 + 512,
-                                  .output_bytes = ROWS * COLUMNS * 8 + CUDA_TILE_ALIGN,
-                                  .n_elements = ROWS * COLUMNS,
-                                  .n_cells = COLUMNS};
+    struct engine_room room = {.input_bytes = ROWS * COLUMNS * 4 + COLUMNS * 8 + 512,
+                               .output_bytes = ROWS * COLUMNS * 8 + ENGINE_SLOT_ALIGN,
+                               .n_elements = ROWS * COLUMNS,
+                               .n_cells = COLUMNS};
     int r = cuda_tile_begin(&tile, &built.program, 0, NULL, 2, &room, slot, SLOT_BYTES);
     cr_assert(eq(i32, r, 0));
     int64_t *outputs[2];
@@ -305,10 +305,10 @@ Test(tile, running_sums_go_on_from_the_states)
             items[i] = i % COLUMNS;
         for (int j = 0; j < COLUMNS; j++)
             states[j] = 1000 * j;
-        struct cpu_view in = {.base = items, .strides = {COLUMNS * 4, 4}};
-        struct cpu_view out = {.base = outputs[g], .strides = {COLUMNS * 8, 8}};
-        struct cpu_view state = {.base = states, .strides = {0, 8}};
-        struct cpu_box box = {.ndim = 2, .count = count, .axis_order = axes, .start = start};
+        struct engine_view in = {.base = items, .strides = {COLUMNS * 4, 4}};
+        struct engine_view out = {.base = outputs[g], .strides = {COLUMNS * 8, 8}};
+        struct engine_view state = {.base = states, .strides = {0, 8}};
+        struct engine_box box = {.ndim = 2, .count = count, .axis_order = axes, .start = start};
         cuda_tile_add(&tile, &box, &in, &out, &state);
     }
     run();
@@ -344,12 +344,12 @@ Test(tile, tables_are_there_once_for_all_grains)
     p->passes[0].shape[1] = 20000;
     for (int i = 0; i < 20000; i++)
         table[i] = 3 * i;
-    struct cpu_view reduced = {.base = table};
-    struct cuda_tile_room room = {CUDA_TILE_ALIGN, CUDA_TILE_ALIGN, 10, 1};
+    struct engine_view reduced = {.base = table};
+    struct engine_room room = {ENGINE_SLOT_ALIGN, ENGINE_SLOT_ALIGN, 10, 1};
     uint64_t one = cuda_tile_need_bytes(p, 1, 1, &room),
              three = cuda_tile_need_bytes(p, 1, 3, &room);
     cr_assert(ge(u64, one, sizeof(table)));
-    cr_assert(le(u64, three, sizeof(table) + CUDA_TILE_ALIGN * 16));
+    cr_assert(le(u64, three, sizeof(table) + ENGINE_SLOT_ALIGN * 16));
     cr_assert(eq(i32, cuda_tile_begin(&tile, p, 1, &reduced, 3, &room, slot, three), 0));
     int64_t *outputs[3];
     for (int g = 0; g < 3; g++) {

@@ -26,7 +26,7 @@ static struct cuda_tile tile;
 
 static void begin(void)
 {
-    slab = aligned_alloc(CUDA_TILE_ALIGN, SLOT_BYTES + 2 * CARRY_BYTES);
+    slab = aligned_alloc(ENGINE_SLOT_ALIGN, SLOT_BYTES + 2 * CARRY_BYTES);
     cr_assert(ne(ptr, slab, NULL));
     memset(slab, FILLER, SLOT_BYTES + 2 * CARRY_BYTES);
     before = slab;
@@ -71,10 +71,10 @@ static void make_passes(enum product_pass pass, enum dtype dtype, struct operand
 
 static void begin_tile(enum product_pass pass, uint64_t input_bytes, uint64_t output_bytes)
 {
-    struct cuda_tile_room room = {input_bytes + CUDA_TILE_ALIGN, output_bytes, ROWS * ROWS, 1};
+    struct engine_room room = {input_bytes + ENGINE_SLOT_ALIGN, output_bytes, ROWS * ROWS, 1};
     uint64_t need = cuda_tile_need_bytes(&built.program, pass, 2, &room);
     cr_assert(le(u64, need, SLOT_BYTES));
-    room.output_bytes += CUDA_TILE_ALIGN;
+    room.output_bytes += ENGINE_SLOT_ALIGN;
     cr_assert(
         eq(i32, cuda_tile_begin(&tile, &built.program, pass, NULL, 2, &room, slot, SLOT_BYTES), 0));
 }
@@ -82,7 +82,7 @@ static void begin_tile(enum product_pass pass, uint64_t input_bytes, uint64_t ou
 static void run(void)
 {
     struct interpreter_launch launch = cuda_tile_describe(&tile);
-    struct cpu_warnings warnings = {0};
+    struct engine_warnings warnings = {0};
     cr_assert(eq(i32, cuda_interpreter_run_on_host(&launch, slot), 0));
     for (unsigned i = 0; i < tile.n_grains; i++)
         cr_assert(eq(i32, cuda_tile_result(&tile, i, NULL, NULL, &warnings), 0));
@@ -90,12 +90,12 @@ static void run(void)
 
 /* n_rows of the pass's rows from first_row on, of n_columns columns. */
 static void add_grain(int64_t first_row, int64_t n_rows, int64_t n_columns,
-                      const struct cpu_view *input, const struct cpu_view *outputs,
-                      const struct cpu_view *reduced)
+                      const struct engine_view *input, const struct engine_view *outputs,
+                      const struct engine_view *reduced)
 {
     static const int order[] = {0, 1};
     const int64_t count[] = {n_rows, n_columns}, start[] = {first_row, 0};
-    struct cpu_box box = {.ndim = 2, .count = count, .axis_order = order, .start = start};
+    struct engine_box box = {.ndim = 2, .count = count, .axis_order = order, .start = start};
     cuda_tile_add(&tile, &box, input, outputs, reduced);
 }
 
@@ -106,8 +106,8 @@ static void add_operand(int64_t first_row, int64_t n_rows, char *panel)
     for (int64_t j = 0; j < DEPTH; j++)
         for (int64_t i = 0; i < n_rows; i++)
             items[j * n_rows + i] = (int32_t)(first_row + i - 1000 * j);
-    struct cpu_view input = {.base = items, .strides = {4, n_rows * 4}};
-    struct cpu_view outputs[3] = {
+    struct engine_view input = {.base = items, .strides = {4, n_rows * 4}};
+    struct engine_view outputs[3] = {
         [1] = {.base = panel + first_row * LINE_BYTES, .strides = {LINE_BYTES, 8}}};
     add_grain(first_row, n_rows, DEPTH, &input, outputs, NULL);
 }
@@ -162,13 +162,13 @@ Test(tile_product, operands_go_into_a_panel_before_the_slot)
 Test(tile_product, lines_that_are_not_aligned_are_not_moved_in_pieces_of_16_bytes)
 {
     make_passes(PRODUCT_LEFT, DTYPE_FLOAT64, built_input(&built, DTYPE_FLOAT64));
-    begin_tile(PRODUCT_LEFT, 2 * DEPTH * 8 + CUDA_TILE_ALIGN, 0);
+    begin_tile(PRODUCT_LEFT, 2 * DEPTH * 8 + ENGINE_SLOT_ALIGN, 0);
     for (int64_t g = 0; g < 2; g++) {
         double *items = cuda_tile_place_input(&tile, DEPTH * sizeof(*items));
         for (int j = 0; j < DEPTH; j++)
             items[j] = (double)(g * 100 + j);
-        struct cpu_view input = {.base = items, .strides = {DEPTH * 8, 8}};
-        struct cpu_view outputs[3] = {
+        struct engine_view input = {.base = items, .strides = {DEPTH * 8, 8}};
+        struct engine_view outputs[3] = {
             [1] = {.base = behind + g * (LINE_BYTES + 8), .strides = {LINE_BYTES, 8}}};
         add_grain(g, 1, DEPTH, &input, outputs, NULL);
         const struct code_grain *grain = tile_grain_at(&tile, (unsigned)g);
@@ -192,8 +192,8 @@ Test(tile_product, bools_in_panels_are_0_and_1)
     for (int i = 0; i < DEPTH * ROWS; i++)
         items[i] = (unsigned char)(i % 3 ? i : 0);
     /* Along the depth fastest: lines of columns. */
-    struct cpu_view input = {.base = items, .strides = {ROWS, 1}};
-    struct cpu_view outputs[3] = {[2] = {.base = behind, .strides = {1, LINE_BYTES}}};
+    struct engine_view input = {.base = items, .strides = {ROWS, 1}};
+    struct engine_view outputs[3] = {[2] = {.base = behind, .strides = {1, LINE_BYTES}}};
     add_grain(0, DEPTH, ROWS, &input, outputs, NULL);
     run();
     for (int i = 0; i < DEPTH; i++)
@@ -201,7 +201,7 @@ Test(tile_product, bools_in_panels_are_0_and_1)
             cr_assert(eq(i32, behind[j * LINE_BYTES + i], items[i * ROWS + j] != 0));
 }
 
-static void check_result(struct cpu_view c, float (*wanted)(int64_t i, int64_t j))
+static void check_result(struct engine_view c, float (*wanted)(int64_t i, int64_t j))
 {
     struct operand from = {OPERAND_REDUCED, DTYPE_FLOAT64, 0}, none = {0};
     struct operand half = built_const(&built, DTYPE_FLOAT64, (union scalar){.f64 = 0.5});
@@ -212,7 +212,7 @@ static void check_result(struct cpu_view c, float (*wanted)(int64_t i, int64_t j
     make_passes(PRODUCT_RESULT, DTYPE_FLOAT64, narrow);
     begin_tile(PRODUCT_RESULT, 0, ROWS * ROWS * 4);
     float *output = cuda_tile_place_output(&tile, ROWS * ROWS * 4);
-    struct cpu_view outputs[3] = {{.base = output, .strides = {ROWS * 4, 4}}};
+    struct engine_view outputs[3] = {{.base = output, .strides = {ROWS * 4, 4}}};
     add_grain(0, ROWS, ROWS, NULL, outputs, &c);
     struct interpreter_launch launch = cuda_tile_describe(&tile);
     cr_assert(eq(i64, launch.outside_read.begin, behind - slot));
@@ -245,13 +245,13 @@ static float transposed(int64_t i, int64_t j)
 Test(tile_product, results_read_c_where_it_is)
 {
     fill_c();
-    check_result((struct cpu_view){.base = behind, .strides = {1024, 8}}, as_it_is);
+    check_result((struct engine_view){.base = behind, .strides = {1024, 8}}, as_it_is);
 }
 
 Test(tile_product, results_read_c_transposed)
 {
     fill_c();
-    check_result((struct cpu_view){.base = behind, .strides = {8, 1024}}, transposed);
+    check_result((struct engine_view){.base = behind, .strides = {8, 1024}}, transposed);
 }
 
 Test(tile_product, c_of_one_element_is_not_read_by_the_host)
@@ -260,10 +260,10 @@ Test(tile_product, c_of_one_element_is_not_read_by_the_host)
     struct pass *pass = &built.program.passes[PRODUCT_RESULT];
     pass->ndim = 0;
     cr_assert(not(cuda_tile_is_uniform(&built.program, 0)));
-    begin_tile(PRODUCT_RESULT, 0, CUDA_TILE_ALIGN);
+    begin_tile(PRODUCT_RESULT, 0, ENGINE_SLOT_ALIGN);
     int64_t *output = cuda_tile_place_output(&tile, 8);
-    struct cpu_view c = {.base = behind}, outputs[3] = {{.base = output}};
-    struct cpu_box box = {.ndim = 0};
+    struct engine_view c = {.base = behind}, outputs[3] = {{.base = output}};
+    struct engine_box box = {.ndim = 0};
     cuda_tile_add(&tile, &box, NULL, outputs, &c);
     *(int64_t *)behind = -77; /* when the tile is there already */
     run();

@@ -17,9 +17,10 @@ static const double values[N] = {0.5, -1.25, 2, 3.75, -4, 5.5, 6.25, -7, 8, 9.5,
 static const double row[4] = {1, 10, 100, 1000};
 static const double column[3] = {0.25, -0.5, 2};
 
-static struct cpu_view view_of(const struct pass *pass, int ndim, const int64_t *shape, void *base)
+static struct engine_view view_of(const struct pass *pass, int ndim, const int64_t *shape,
+                                  void *base)
 {
-    struct cpu_view view = {.base = base};
+    struct engine_view view = {.base = base};
     int64_t strides[ARRAY_MAX_NDIM];
     array_c_strides(ndim, shape, 8, strides);
     for (int i = 0; i < ndim; i++)
@@ -59,14 +60,14 @@ static void run(struct fixture *f, double (*ret)[N])
     static _Alignas(64) char scratch[CPU_SCRATCH_BYTES];
     const struct cpu_engine *engine = cpu_engine_get(CPU_LEVEL_PLAIN);
     const struct program *p = f->program;
-    struct cpu_warnings warnings = {0};
+    struct engine_warnings warnings = {0};
     for (unsigned i = 0; i < p->n_passes; i++) {
         const struct pass *pass = &p->passes[i];
-        struct cpu_view inputs[4] = {0}, outputs[REQUEST_MAX_OUTPUTS] = {0};
-        struct cpu_view reduced[PROGRAM_MAX_REDUCTIONS] = {0};
+        struct engine_view inputs[4] = {0}, outputs[REQUEST_MAX_OUTPUTS] = {0};
+        struct engine_view reduced[PROGRAM_MAX_REDUCTIONS] = {0};
         struct reduce_layout layout;
         int axis_order[2] = {0, 1};
-        struct cpu_box box = {pass->ndim, pass->shape, axis_order};
+        struct engine_box box = {pass->ndim, pass->shape, axis_order};
         for (unsigned k = 0; k < p->n_inputs; k++) {
             const double *base = p->inputs[k].arg == 10   ? values
                                  : p->inputs[k].arg == 11 ? row

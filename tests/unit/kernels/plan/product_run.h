@@ -174,7 +174,7 @@ static inline void do_box(struct run *run, const struct product_turn *turn, cons
 {
     struct side *side = &run->job->sides[turn->pass];
     int ndim = side->array.ndim;
-    struct cpu_view view;
+    struct engine_view view;
     int64_t at[ARRAY_MAX_NDIM] = {0}, place[ARRAY_MAX_NDIM];
     uint64_t n = 1;
 

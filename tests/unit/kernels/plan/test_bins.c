@@ -233,7 +233,7 @@ static void keep_grain(const struct plan *plan, uint64_t grain, char *carry)
 static void check_view(const struct plan *plan, char *carry, int64_t i, int64_t j, int64_t bin)
 {
     const int64_t start[] = {i, j, bin};
-    struct cpu_view view;
+    struct engine_view view;
     int64_t sum = 0;
 
     plan_result_view(plan, &along, 0, 1, start, carry, &view);

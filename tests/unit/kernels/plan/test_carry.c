@@ -1,5 +1,6 @@
 /* Carries and rounds: jobs are carried out here as a worker does, tiles in random order, with the
  * plain engine; whatever the limits say, the bytes are the same. Then what is refused, and how. */
+#include "kernels/cuda/tile.h"
 #include "kernels/cpu/engine.h"
 #include "kernels/plan/plan.h"
 #include "proto/wire/ring.h"
@@ -103,10 +104,10 @@ struct work {
     void *scratch;
 };
 
-static struct cpu_view view_of(const struct array *array, char *memory, int ndim,
-                               const int64_t *start)
+static struct engine_view view_of(const struct array *array, char *memory, int ndim,
+                                  const int64_t *start)
 {
-    struct cpu_view view = {.base = memory};
+    struct engine_view view = {.base = memory};
     int n_missing = ndim - array->ndim;
 
     for (int i = 0; i < array->ndim; i++) {
@@ -123,8 +124,8 @@ static void run_grain(const struct work *w, uint64_t grain, struct reduce_stack 
     const struct program *program = w->job->program;
     const struct geometry *g = &w->plan->passes[w->pass].geometry;
     int64_t start[ARRAY_MAX_NDIM] = {0}, count[ARRAY_MAX_NDIM] = {0};
-    struct cpu_view inputs[2], output, reduced[PROGRAM_MAX_REDUCTIONS];
-    struct cpu_warnings warnings = {0};
+    struct engine_view inputs[2], output, reduced[PROGRAM_MAX_REDUCTIONS];
+    struct engine_warnings warnings = {0};
     struct reduce_layout layout;
     bool is_reducing = program->passes[w->pass].n_reductions > 0;
 
@@ -143,7 +144,7 @@ static void run_grain(const struct work *w, uint64_t grain, struct reduce_stack 
         reduce_layout_init(&layout, program, w->pass, geometry_n_cells(g, count));
         reduce_stack_init(stack, &layout, nodes);
     }
-    const struct cpu_box box = {
+    const struct engine_box box = {
         .ndim = g->ndim, .count = count, .axis_order = g->axis_order, .start = start};
     cr_assert(
         eq(int,

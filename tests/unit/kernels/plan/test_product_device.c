@@ -1,5 +1,6 @@
 /* Matrix products planned for a device: what a turn stages fits a slot, blocks are such as fill the
  * device, and floats need its library. */
+#include "kernels/cuda/tile.h"
 #include "tests/unit/kernels/plan/product_run.h"
 
 #define SLOT_BYTES (2 * MIB)

@@ -171,7 +171,7 @@ Test(scans, along_the_slow_axis_of_rows_have_several_tiles_a_step)
 Test(scans, have_one_state_for_each_place_along_the_other_axes)
 {
     const int64_t shape[] = {60, 700, 90}, start[] = {3, 40, 20}, first[] = {0, 0, 0};
-    struct cpu_view view;
+    struct engine_view view;
     struct job job;
     struct plan plan;
     char carry[1];
@@ -206,7 +206,7 @@ Test(scans, go_in_rounds_also_where_they_overwrite_their_source)
         const struct geometry *g = &plan.passes[0].geometry;
         cr_assert(lt(i64, g->grain_shape[1], g->round_length));
         int64_t start[2] = {7, g->round_length + 5};
-        struct cpu_view view;
+        struct engine_view view;
         char carry[1];
         plan_state_view(&plan, &job.program, 0, start, carry, &view);
         cr_assert(eq(i64, (char *)view.base - carry, 5 * 8));

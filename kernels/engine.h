@@ -1,0 +1,94 @@
+/* The words that the planner, the engines and the worker share: where operands lie, which box of
+ * elements is computed, what arithmetic met, and what an engine has and how fast it is.
+ *
+ * Whoever only speaks of these includes nothing of an engine. What the planner asks of an engine is
+ * in kernels/plan/plan_engine.h, what the worker calls in the engines' own headers.
+ */
+#pragma once
+
+#include "kernels/program.h"
+
+/* Where an operand's elements of the box are: base points at the box's first element. Any
+ * alignment; strides (bytes, one per axis of the box, arrays' axis order) may be 0 or negative. */
+struct engine_view {
+    void *base;
+    int64_t strides[ARRAY_MAX_NDIM];
+    bool is_swapped;
+    /* Where the pass moves more than the cache holds: */
+    bool bypasses_cache;   /* outputs: they are written past it, see cpu_engine_fence() */
+    bool is_fetched_ahead; /* inputs: what comes next is asked for while this is computed */
+};
+
+/* What arithmetic met: counted, never trapped. A run adds to it when it succeeds. */
+struct engine_warnings {
+    uint64_t n_divide_by_zero; /* integer // and % by zero: elements */
+    uint64_t n_invalid_casts;  /* NaN, infinite or out-of-range float to integer: elements */
+};
+
+/* Asked now and then while a box is computed: after every ENGINE_PACE_NS of arithmetic, as long as
+ * it takes at its worst (kernels/op_costs.h). It may take its time, and lock and wait: none of the
+ * operands' memory is touched meanwhile. False: the rest need not be computed. */
+struct engine_pace {
+    bool (*may_go_on)(void *argument);
+    void *argument;
+};
+#define ENGINE_PACE_NS 500000u
+
+struct engine_box {
+    int ndim;
+    const int64_t *count;  /* arrays' axis order, all > 0 */
+    const int *axis_order; /* slowest to fastest: elements are visited in this order */
+    const int64_t *start;  /* of the box in the pass's space; NULL: all 0 */
+    /* Of a pass that reduces: the node holds what a box before this one gave, which has the same
+     * kept elements; this one's elements are taken in behind them. See cpu_engine_can_continue().
+     */
+    bool is_continued;
+    const struct engine_pace *pace; /* NULL: nobody asks for anything in between */
+};
+
+/* Of every operand's box in a slot. */
+#define ENGINE_SLOT_ALIGN 256u
+
+/* What the largest grain of a pass needs of a slot. */
+struct engine_room {
+    /* Of all boxes, each rounded up to ENGINE_SLOT_ALIGN. What is copied to the slot: inputs, the
+     * results of earlier passes that are not uniform, the states of the pass's own scans. */
+    uint64_t input_bytes, output_bytes;
+    uint64_t n_elements; /* of its box */
+    uint64_t n_cells;    /* of its node; not read without reductions */
+};
+
+/* Measured when a worker starts, `disk` later. Bytes a second; 0: not known, a default is taken. */
+struct plan_rates {
+    double memory;    /* the host's copy, with the engine's threads: bytes read + written */
+    double file;      /* page cache */
+    double disk;      /* what reads of files gave that had to wait, lately; 0: there were none */
+    double to_device; /* the link, each way alone; 0 for an engine without one */
+    double from_device;
+    double device; /* the device's memory: bytes read + written */
+    double work;   /* elements x instructions a second, all threads */
+    /* Multiplications and additions of matrix products a second, all threads. */
+    double product_float32, product_float64, product_integer;
+    double job_seconds; /* the floor of a job: what one of nearly nothing takes in the worker */
+};
+
+struct plan_limits {
+    uint64_t pool_bytes;
+    uint64_t slot_bytes;        /* one size class */
+    uint64_t carry_limit_bytes; /* less than half the pool */
+    /* Of a matrix product: it may be more than half. 0: as carry_limit_bytes. */
+    uint64_t product_carry_bytes;
+    uint64_t memory_bytes; /* the machine's, for what files leave in it; 0: not known */
+    unsigned n_threads;
+    /* An engine with a device: all operands of all grains of a tile lie in one slot together
+     * (kernels/cuda/tile.h), wherever they come from. Else they pass it grain by grain, and only
+     * those that are staged. */
+    bool is_device;
+    bool has_blas;           /* of a device: it multiplies matrices of floats */
+    const char *why_no_blas; /* NULL or "": not known */
+    bool has_tf32;           /* of a device: those of float32 with TF32, if the request allows it */
+    /* Of a product's C that the carry holds at a time: matrices, rows, columns. As a journal has
+     * them; all 0: as the plan chooses. */
+    int64_t product_tile[3];
+    struct plan_rates rates;
+};
