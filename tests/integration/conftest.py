@@ -1,6 +1,7 @@
 """A real daemon for each test that asks for one, on a private socket, with a time-out."""
 
 import atexit
+import collections
 import gc
 import os
 import pathlib
@@ -33,6 +34,9 @@ WORKER = BUILD / "daemon/worker/gpuarrayd-worker-cpu"
 # The engine of daemons that do not say, and the program that works with a device: the one made with
 # the test double, or (GPUARRAYD_TEST_ENGINE=cuda GPUARRAYD_TEST_WORKER=PATH) one with a real device.
 ENGINE = os.environ.get("GPUARRAYD_TEST_ENGINE", "cpu")
+# The best level of the CPU engine that daemons may use; None: the processor's. (Private daemons: let
+# GPUARRAYD_DAEMON name a script that adds the option. NPY_DISABLE_CPU_FEATURES is NumPy's.)
+LEVEL = os.environ.get("GPUARRAYD_TEST_LEVEL")
 CUDA_WORKER = pathlib.Path(os.environ.get(
     "GPUARRAYD_TEST_WORKER", BUILD / "tests/integration/gpuarrayd-worker-cuda-double"))
 IS_DOUBLE = CUDA_WORKER.name.endswith("-double")
@@ -64,12 +68,15 @@ for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
 
 # Files whose tests take longest, the first the longest of all: begun first, so that no process is left
 # with one of them when the others have nothing more to do. The rest follows as it is.
-LONGEST = """test_cuda_products test_quantiles test_cuda_jobs test_reductions test_cli test_jobs
-    test_cuda_functions test_trees test_workers test_broker test_package test_client test_sessions
-    test_worker test_cuda test_detached test_lazy_products test_types test_examples
-    test_dask_reductions test_cuda_counts test_lazy_quantiles test_arguments test_life
-    test_catalogue_python test_lazy_reductions test_fork test_interrupt test_core_threads
-    test_futures test_exit test_dask_cluster""".split()
+LONGEST = """test_cuda_products test_reductions test_cuda_functions test_workers test_sessions
+    test_cuda_jobs test_cli test_quantiles test_products test_trees test_core_threads test_interrupt
+    test_detached_many test_replies test_broker test_detached test_jobs test_cuda_faults
+    test_cuda_counts test_client test_reduction_functions test_product_jobs test_dask_cluster
+    test_lazy_reductions test_futures test_counts test_arguments test_count_configurations
+    test_selections test_worker_loss test_loss test_fork test_package test_types test_cuda_quantiles
+    test_moves test_read_together test_taken_files test_top test_written_together test_restarts
+    test_journals test_small_jobs test_exit test_examples test_innocents test_dask_reductions
+    test_life test_cuda test_numpys_edges""".split()
 
 
 def pytest_configure(config):
@@ -86,12 +93,30 @@ PLAIN = """test_catalogue test_cuda_trees test_disk_rate test_exact_numbers test
     test_trees test_replies""".split()
 
 
+# Of a function marked "values", of whose cases sanitizers see one in so many.
+EVERY_NTH_CASE = 4
+
+
+def one_in_some(items, step):
+    """Without most cases of the functions marked "values"; of each function one at least, and not the
+    same of all."""
+    groups = collections.defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("values"):
+            groups[item.path, item.originalname].append(item)
+    kept = {item for nth, cases in enumerate(groups.values())
+            for item in cases[nth % min(step, len(cases))::step]}
+    return [item for item in items if item in kept or not item.get_closest_marker("values")]
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m looks at the markers
 def pytest_collection_modifyitems(items):
     for item in items:
         if (item.path.stem in PLAIN or item.path.parent.name == "python"
-                or "installed" in item.fixturenames):
+                or "installed" in item.fixturenames or item.get_closest_marker("values")):
             item.add_marker("plain")
+    if IS_SANITIZED:
+        items[:] = one_in_some(items, EVERY_NTH_CASE)
     rank = {name: i for i, name in enumerate(LONGEST)}
     items.sort(key=lambda item: rank.get(item.path.stem, len(rank)))
 
@@ -152,7 +177,8 @@ class Daemon:
         ready, tell = os.pipe()
         os.set_inheritable(tell, True)
         command = [*under, program, "--socket", self.socket, "--pool", pool, "--threads", str(threads),
-                   "--worker", worker, "--ready-fd", str(tell), *engine_args(engine, pool), *args]
+                   "--worker", worker, "--ready-fd", str(tell), *engine_args(engine, pool),
+                   *(["--level", LEVEL] if LEVEL else []), *args]
         self.process = subprocess.Popen([str(c) for c in command], stdin=subprocess.DEVNULL,
                                         stdout=self.log, stderr=self.log, pass_fds=[tell],
                                         env={**os.environ, **fed, **(env or {})})

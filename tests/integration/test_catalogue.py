@@ -127,6 +127,7 @@ def compare(w, requests, ask=ask):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.values
 def test_every_unary_function(daemon, w, dtype):
     a = specials(dtype, 1009)
     requests = [(op["name"], text, result, {"a": a})
@@ -145,6 +146,7 @@ def pairs(daemon, left, right, n):
 
 
 @pytest.mark.parametrize("left", DTYPES)
+@pytest.mark.values
 def test_every_binary_function_on_every_pair_of_dtypes(daemon, w, left):
     failures, n = [], 0
     for right in DTYPES:
@@ -157,6 +159,7 @@ def test_every_binary_function_on_every_pair_of_dtypes(daemon, w, left):
 # A number in the text, with NumPy's rules for Python's.
 @pytest.mark.skipif(not NUMPY_2, reason="numbers are weak as in NumPy 2")
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.values
 def test_numbers_are_weak_in_every_binary_function(daemon, w, dtype):
     a = specials(dtype, 101)
     failures, n = [], 0
@@ -180,6 +183,7 @@ def test_numbers_are_weak_in_every_binary_function(daemon, w, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("value", [0, 1, 3, 100, 2.5, -1.5, True])
+@pytest.mark.values
 def test_scalar_arguments_are_as_numbers_in_the_text(w, dtype, value):
     a = specials(dtype, 101)
     texts = [f"a {symbol} k" for symbol in "+ - * / // % < <= == != > >=".split()] \
@@ -194,6 +198,7 @@ def test_scalar_arguments_are_as_numbers_in_the_text(w, dtype, value):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.values
 def test_every_alias_and_operator_is_its_function(daemon, w, dtype):
     a, b = specials(dtype, 101), specials(dtype, 101)[::-1].copy()
     texts = []

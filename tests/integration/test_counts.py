@@ -45,6 +45,7 @@ def fails(connection, code, argument, expr, **args):
 
 @pytest.mark.parametrize("dtype", DTYPES[:-2])
 @pytest.mark.parametrize("n", [0, 1, 2, 1000, 5001])
+@pytest.mark.values
 def test_bincount_of_every_integer(w, dtype, n):
     x = np.abs(sample(dtype, n).astype("i8")).astype(dtype)
     same(w.compute("bincount(x, length=25)", x=x), np.bincount(x.astype("i8"), minlength=25), dtype)
@@ -107,6 +108,7 @@ def compare_histogram(w, a, bins=None, limits=None, weights=None, density=False,
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("limits", RANGES, ids=str)
+@pytest.mark.values
 def test_histogram_of_equal_bins(w, dtype, limits):
     for n, bins in itertools.product([0, 1, 7, 5000], [None, 1, 3, 7, 64]):
         a = sample(dtype, n, seed=n)
@@ -174,12 +176,14 @@ def check_histogram_of_edges(w, dtype, edge_dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.values
 def test_histogram_of_edges(w, dtype):
     for other in NUMBERS:
         check_histogram_of_edges(w, dtype, other)
 
 
 @pytest.mark.parametrize("weights", DTYPES)
+@pytest.mark.values
 def test_histogram_of_weights_and_densities(w, weights):
     for dtype in ("i2", "u1", "f4", "f8"):
         a, v = sample(dtype, (40, 50)), sample(weights, (40, 50), seed=1)
@@ -234,6 +238,7 @@ def check_searchsorted_and_digitize(w, dtype, other):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.values
 def test_searchsorted_and_digitize(w, dtype):
     for other in DTYPES:
         check_searchsorted_and_digitize(w, dtype, other)
@@ -270,6 +275,7 @@ def check_take(w, dtype, index):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.values
 def test_take(w, dtype):
     for other in DTYPES[:-2]:
         check_take(w, dtype, other)
@@ -395,6 +401,7 @@ SHAPES = [(), (1,), (13,), (5000,), (0,), (3, 0), (0, 3), (3, 4), (5, 1), (2, 7,
 
 @pytest.mark.parametrize("name", ["cumsum", "cumprod"])
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.values
 def test_scans(w, name, dtype):
     function = getattr(np, name)
     for shape in SHAPES:
@@ -422,6 +429,7 @@ def check_scans_of_another_dtype(w, name, dtype, to):
 
 @pytest.mark.parametrize("name", ["cumsum", "cumprod"])
 @pytest.mark.parametrize("dtype", ["?", "i1", "u4", "f4", "f8"])
+@pytest.mark.values
 def test_scans_of_another_dtype(w, name, dtype):
     for other in DTYPES:
         check_scans_of_another_dtype(w, name, dtype, other)

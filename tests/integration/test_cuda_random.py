@@ -24,6 +24,7 @@ def cpu_daemon():
     "exponential(seed=3, dtype=float32)", "integers(-5, 1000, seed=3)", "bernoulli(0.3, seed=3)",
     "poisson(0.5, seed=3)", "poisson(9.5, seed=3)", "poisson(1000, seed=3)", "poisson(x, seed=3)",
     "choice(37, seed=3)", "permutation(50000, seed=3)"])
+@pytest.mark.values
 def test_the_bytes_of_the_cpu_engine(daemon, cpu_daemon, folder, what):
     np.save(folder / "x.npy", np.linspace(0, 40, 50000).reshape(250, 200))
     made = []

@@ -29,6 +29,7 @@ def shown(daemon, folder, a, name="s.npy"):
 @pytest.mark.parametrize("dtype, value", [
     ("i8", BEYOND_DOUBLE), ("i8", -BEYOND_DOUBLE), ("i8", 2**63 - 1), ("i8", -2**63),
     ("u8", BEYOND_DOUBLE), ("u8", 2**63 + 1), ("u8", 2**64 - 1)])
+@pytest.mark.values
 def test_integers_of_64_bits_are_exact(daemon, folder, dtype, value):
     a = np.arange(1, 5, dtype=dtype).reshape(2, 2)
     one = np.eye(2, dtype=dtype)
@@ -69,6 +70,7 @@ def test_a_border_that_the_dtype_has_not_is_refused(daemon, folder, dtype, value
 @pytest.mark.parametrize("dtype, value", [
     ("i4", "2e3"), ("i4", "-0x10"), ("f4", "0.1"), ("f4", "16777217"), ("f8", "-inf"), ("f8", "1e308"),
     ("f4", str(2**24 + 2**25 + 1)), ("?", "1"), ("?", "True")])
+@pytest.mark.values
 def test_a_border_is_what_numpy_makes_of_the_number(daemon, folder, dtype, value):
     a = np.zeros(3, dtype)
     np.save(folder / "a.npy", a)
@@ -113,6 +115,7 @@ def test_integers_beyond_64_bits_are_no_silent_floats(daemon, folder, number):
     ([BEYOND_DOUBLE, 2**63 - 1, -2**63, 3], "i8"), ([BEYOND_DOUBLE, 2**64 - 1, 3], "u8"),
     ([-128, 127, 5], "i1"), (list(range(40)), "u2"), (list(range(14)), "i4"), (list(range(15)), "i4"),
     ([7, 8, 8], "u8"), ([2**64 - 2, 2**64 - 1], "u8"), ([True, False, True], "?")])
+@pytest.mark.values
 def test_integers_are_shown_whole(daemon, folder, values, dtype):
     a = np.array(values, dtype)
     found = shown(daemon, folder, a)

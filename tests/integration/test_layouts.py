@@ -55,6 +55,7 @@ SHAPES = [((), ()), ((0,), ()), ((0, 3), (3,)), ((1,), (7,)), ((5, 1), (1, 3)), 
 
 
 @pytest.mark.parametrize("left, right", PAIRS)
+@pytest.mark.values
 def test_every_function_on_every_shape(daemon, w, left, right):
     """Empty, 0-d, one, prime, broadcast: as for the plain array of the same elements."""
     f = Functions(daemon, left, right)
@@ -119,6 +120,7 @@ LAYOUTS = ["C", "F", "every second", "reversed", "all reversed", "middle first",
 
 @pytest.mark.parametrize("left, right", PAIRS)
 @pytest.mark.parametrize("shape", [(19, 53), (3, 5, 67), (1009,)])
+@pytest.mark.values
 def test_every_function_in_every_layout(daemon, w, left, right, shape):
     """Each argument in its own layout and byte order, and the outputs in a third."""
     f = Functions(daemon, left, right)
@@ -153,6 +155,7 @@ def test_every_function_in_every_layout(daemon, w, left, right, shape):
 
 
 @pytest.mark.parametrize("left, right", PAIRS)
+@pytest.mark.values
 def test_every_function_over_many_tiles_of_a_tiny_pool(start, left, right):
     """The same 1009 elements over and over, through a pool of 1 MiB that holds a part of one array:
     each falls on every place of a vector and of a strip."""
@@ -183,6 +186,7 @@ def test_every_function_over_many_tiles_of_a_tiny_pool(start, left, right):
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 7, 8, 9, 15, 17, 31, 33, 63, 65, 127, 1021, 4093])
+@pytest.mark.values
 def test_every_function_at_every_length_and_alignment(daemon, w, n):
     """From a region, at offsets that are no multiple of a vector."""
     dtypes = itertools.cycle(PAIRS)

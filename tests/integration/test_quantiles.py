@@ -148,6 +148,7 @@ def drawn(rng, name, ndim):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.values
 def test_every_function(w, dtype):
     rng = np.random.default_rng(zlib.crc32(dtype.encode()))
     failures, n = [], 0
@@ -160,6 +161,7 @@ def test_every_function(w, dtype):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("dtype", conftest.some(["f4", "f8", "i4", "u8"], 2))
+@pytest.mark.values
 def test_every_method_at_every_q(w, dtype, method):
     failures, n = [], 0
     for seed, q in conftest.some(list(enumerate(QS)), 2):
@@ -184,6 +186,7 @@ def with_gaps(rng, dtype, shape):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.values
 def test_places_follow_from_each_slices_own_count(w, dtype, method):
     """At the ends, in the middle and at places that rounding decides."""
     failures, n = [], 0
@@ -200,6 +203,7 @@ def test_places_follow_from_each_slices_own_count(w, dtype, method):
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i8", "u1"])
+@pytest.mark.values
 def test_of_few_elements(w, folder, dtype):
     """Slices so short that the elements of chunks are found one after the other, with some alike."""
     failures, n = [], 0
@@ -321,6 +325,7 @@ MATRICES = [("f4", (61, 12_007)), ("f8", (300, 1_201)), ("i4", (12_007, 40))]
 @pytest.mark.parametrize("engine, dtype, shape", [
     *[("cpu", *matrix) for matrix in MATRICES],
     *[("cuda", *matrix) for matrix in conftest.some(MATRICES, 3)]])
+@pytest.mark.values
 def test_large_arrays_in_small_pools(start, folder, engine, dtype, shape):
     if engine == "cpu" and conftest.ENGINE == "cuda":
         pytest.skip("about the CPU engine")
@@ -356,6 +361,7 @@ def test_counts_that_do_not_fit_the_pool_go_in_rounds(start, folder, engine):
 @pytest.mark.parametrize("engine", ["cpu", "cuda"])
 @pytest.mark.parametrize("dtype, shape, axis", [("f4", (9, 300_011), 0), ("f8", (9_011, 4, 6), 1),
                                                 ("u2", (3, 5, 20_011), (0, 1))])
+@pytest.mark.values
 def test_short_slices_are_read_once_in_rounds(start, folder, engine, dtype, shape, axis):
     if engine == "cpu" and conftest.ENGINE == "cuda":
         pytest.skip("about the CPU engine")

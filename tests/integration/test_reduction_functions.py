@@ -213,6 +213,7 @@ def names_here(reductions):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.values
 def test_every_reduction(w, reductions, dtype):
     """Over all axes of all shapes."""
     failures, n = [], 0
@@ -227,6 +228,7 @@ def test_every_reduction(w, reductions, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.values
 def test_everything_that_may_be_said(w, reductions, dtype):
     failures, n = [], 0
     for name in names_here(reductions):
@@ -244,6 +246,7 @@ def test_everything_that_may_be_said(w, reductions, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["?", "i2", "u4", "f4", "f8"])
+@pytest.mark.values
 def test_masks(w, reductions, dtype):
     failures, n = [], 0
     for name in names_here(reductions):
@@ -266,6 +269,7 @@ def test_masks(w, reductions, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["?", "i1", "u8", "f4", "f8"])
+@pytest.mark.values
 def test_empty_axes(w, reductions, dtype):
     """Identities where there are some, refusals where NumPy refuses, NaN of the mean of nothing."""
     failures, n = [], 0

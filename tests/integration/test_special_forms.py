@@ -80,6 +80,7 @@ def test_round_to_decimals(w, names, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.values
 def test_clip(w, names, dtype):
     a = specials(dtype, 211)
     b, c = specials(dtype, 211)[::-1].copy(), specials("f4", 211)
@@ -158,6 +159,7 @@ def select_texts():
 
 @needs_numpy_2
 @pytest.mark.parametrize("left", DTYPES)
+@pytest.mark.values
 def test_select(w, names, left):
     p = np.resize([True, False, False, True, False], 211)
     for right in ("?", "i1", "u8", "f4", "f8", left):
@@ -170,6 +172,7 @@ def test_select(w, names, left):
 
 
 @pytest.mark.parametrize("left", DTYPES)
+@pytest.mark.values
 def test_where_on_every_pair_of_dtypes(w, names, left):
     c = np.resize([True, False, False], 211)
     for right in DTYPES:
@@ -218,6 +221,7 @@ def index_cases(a):
 
 @pytest.mark.parametrize("dtype", ["?", "i1", "u2", "i4", "u8", "f4", "f8"])
 @pytest.mark.parametrize("shape", [(3, 5, 7), (1, 1, 1), (2, 0, 3), (13, 1, 11), (1, 4, 97)])
+@pytest.mark.values
 def test_index(w, dtype, shape):
     rng = np.random.default_rng(4)
     a = rng.integers(0, 2 if dtype == "?" else 9, shape).astype(dtype)
@@ -280,6 +284,7 @@ def test_index_in_every_memory_order(w, order):
 
 @pytest.mark.parametrize("shape", [(300_007,), (577, 521), (3, 100_003), (100_003, 3),
                                    (67, 71, 73)])
+@pytest.mark.values
 def test_index_over_many_tiles_of_a_tiny_pool(start, shape):
     """With 1 MiB of pool every one of these arrays takes several tiles."""
     daemon = start(pool="1M")

@@ -36,6 +36,7 @@ def seeds(first, n, n_more):
 
 
 @pytest.mark.parametrize("seed", seeds(0, 60, 190))
+@pytest.mark.values
 def test_exact_trees_have_numpys_bits(w, ops, seed):
     trees = Trees(seed, ops)
     nodes = [trees.tree(depth) for depth in (3, 4, 4, 5)]
@@ -46,6 +47,7 @@ def test_exact_trees_have_numpys_bits(w, ops, seed):
 
 
 @pytest.mark.parametrize("seed", seeds(1000, 50, 150))
+@pytest.mark.values
 def test_smooth_trees_are_within_what_their_functions_may_differ(w, ops, seed):
     trees = Trees(seed, ops, smooth=True)
     nodes = [trees.tree(depth) for depth in (3, 4, 5)]
@@ -86,6 +88,7 @@ def grown(seed, ops, depth, n):
 
 
 @pytest.mark.parametrize("seed", some(range(2000, 2012), 3))
+@pytest.mark.values
 def test_trees_over_many_tiles_of_a_tiny_pool(start, seed, ops):
     """Sources in a file and in a region, outputs in a region; the pool holds a part of one."""
     n = 200_003 if seed % 2 == 0 else 50_021
@@ -116,6 +119,7 @@ def test_trees_over_many_tiles_of_a_tiny_pool(start, seed, ops):
 
 
 @pytest.mark.parametrize("seed", range(3000, 3020))
+@pytest.mark.values
 def test_trees_in_place(w, ops, seed):
     """The result over the argument, cast to its dtype as NumPy would with out=."""
     n = 30_011 if seed % 2 == 0 else 7_001  # rows

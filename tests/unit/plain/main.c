@@ -1,10 +1,12 @@
-/* Runs the tests of this program in the order of their registration; see criterion/criterion.h.
+/* Runs the tests of this program, as many at once as there are processors; see
+ * criterion/criterion.h.
  *
  * Each has a child of its own, which is made while there is one thread: what is set up once in a
  * process, what a test breaks and a signal that ends it are its own. The last line counts them as
  * Criterion does.
  */
 #include <criterion/criterion.h>
+#include <criterion/new/assert.h>
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -13,11 +15,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define EXIT_SKIPPED 77 /* of a child */
+
 static struct plain_test *first, **end = &first, *suites;
-static const struct plain_test *current;
+static const struct plain_test *current; /* in a child */
 static pthread_t runner;
 static jmp_buf left;
-static atomic_bool has_failed;
+static atomic_bool has_failed, is_skipped;
+static _Thread_local char differ[512]; /* the values of the comparison that failed last, or "" */
 
 void plain_register_suite(struct plain_test *suite)
 {
@@ -31,6 +36,36 @@ void plain_register(struct plain_test *test)
     end = &test->next;
 }
 
+bool plain_differ_integer(long long a, long long b)
+{
+    snprintf(differ, sizeof(differ), "%lld, %lld", a, b);
+    return false;
+}
+
+bool plain_differ_unsigned(unsigned long long a, unsigned long long b)
+{
+    snprintf(differ, sizeof(differ), "%llu, %llu", a, b);
+    return false;
+}
+
+bool plain_differ_real(double a, double b)
+{
+    snprintf(differ, sizeof(differ), "%.17g, %.17g", a, b);
+    return false;
+}
+
+bool plain_differ_str(const char *a, const char *b)
+{
+    snprintf(differ, sizeof(differ), "\"%.240s\", \"%.240s\"", a, b);
+    return false;
+}
+
+bool plain_differ_ptr(const volatile void *a, const volatile void *b)
+{
+    snprintf(differ, sizeof(differ), "%p, %p", (void *)(uintptr_t)a, (void *)(uintptr_t)b);
+    return false;
+}
+
 void plain_expected(const char *file, int line, const char *condition, const char *format, ...)
 {
     va_list arguments;
@@ -38,7 +73,8 @@ void plain_expected(const char *file, int line, const char *condition, const cha
     va_start(arguments, format);
     vfprintf(stderr, format, arguments);
     va_end(arguments);
-    fprintf(stderr, "\n");
+    fprintf(stderr, differ[0] ? ": compared last: %s\n" : "%s\n", differ);
+    differ[0] = '\0';
     atomic_store(&has_failed, true);
 }
 
@@ -47,6 +83,12 @@ void plain_leave(void)
     if (pthread_equal(pthread_self(), runner))
         longjmp(left, 1);
     _Exit(EXIT_FAILURE); /* a thread of the test's own cannot end it otherwise */
+}
+
+void plain_skip(void)
+{
+    atomic_store(&is_skipped, true);
+    plain_leave();
 }
 
 static void take_from_suite(struct plain_test *test)
@@ -75,38 +117,59 @@ __attribute__((noreturn)) static void run_current(void)
     }
     if (current->fini && setjmp(left) == 0)
         current->fini();
-    exit(atomic_load(&has_failed) ? EXIT_FAILURE : EXIT_SUCCESS);
+    exit(atomic_load(&has_failed)   ? EXIT_FAILURE
+         : atomic_load(&is_skipped) ? EXIT_SKIPPED
+                                    : EXIT_SUCCESS);
 }
 
-static bool passes(void)
+static void start(struct plain_test *test)
+{
+    take_from_suite(test);
+    fflush(NULL);
+    test->child = fork();
+    if (test->child == 0) {
+        current = test;
+        run_current();
+    }
+    if (test->child < 0)
+        perror("fork"); /* it has not passed */
+}
+
+/* Waits for one of the children. False if there is none. */
+static bool take_one(unsigned *n_passed, unsigned *n_skipped)
 {
     int status = 0;
-    fflush(NULL);
-    const pid_t child = fork();
-    if (child == 0)
-        run_current();
-    if (child < 0 || waitpid(child, &status, 0) != child) {
-        perror("fork");
+    const pid_t child = waitpid(-1, &status, 0);
+    struct plain_test *test = first;
+    while (test && test->child != child)
+        test = test->next;
+    if (child <= 0 || !test)
         return false;
-    }
+    test->child = 0; /* the number may come again */
     const int got = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-    if (got == current->signal && (got || WEXITSTATUS(status) == current->exit_code))
-        return true;
-    fprintf(stderr, "[FAIL] %s::%s: wait status %#x\n", current->suite, current->name, status);
-    return false;
+    if (got == test->signal && (got || WEXITSTATUS(status) == test->exit_code))
+        ++*n_passed;
+    else if (!got && WEXITSTATUS(status) == EXIT_SKIPPED)
+        ++*n_skipped;
+    else
+        fprintf(stderr, "[FAIL] %s::%s: wait status %#x\n", test->suite, test->name, status);
+    return true;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    unsigned n_tested = 0, n_failed = 0;
+    const bool is_serial = argc > 1 && strcmp(argv[1], "-j1") == 0; /* as Criterion's option */
+    const long n_at_once = is_serial ? 1 : sysconf(_SC_NPROCESSORS_ONLN);
+    unsigned n_tests = 0, n_passed = 0, n_skipped = 0;
     for (struct plain_test *test = first; test; test = test->next) {
-        take_from_suite(test);
-        current = test;
-        n_tested++;
-        if (!passes())
-            n_failed++;
+        if (n_tests++ >= n_at_once)
+            take_one(&n_passed, &n_skipped);
+        start(test);
     }
+    while (take_one(&n_passed, &n_skipped))
+        ;
+    n_tests -= n_skipped;
     fprintf(stderr, "[====] Synthesis: Tested: %u | Passing: %u | Failing: %u | Crashing: 0\n",
-            n_tested, n_tested - n_failed, n_failed);
-    return n_failed ? EXIT_FAILURE : EXIT_SUCCESS;
+            n_tests, n_passed, n_tests - n_passed);
+    return n_passed == n_tests ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -132,6 +132,9 @@ static struct conn *connect_to(struct gad_client *client)
 
 static void disconnect(struct gad_client *client)
 {
+    const struct gad_error error = {.status = GAD_WORKER_LOST};
+    calls_fail_all(&client->calls, &error);
+    arena_deinit(&client->arena);
     conn_free(client->conn);
     message_writer_deinit(&client->writer);
 }
