@@ -8,6 +8,8 @@
 
 #include "kernels/program.h"
 
+struct plan_engine;
+
 /* Where an operand's elements of the box are: base points at the box's first element. Any
  * alignment; strides (bytes, one per axis of the box, arrays' axis order) may be 0 or negative. */
 struct engine_view {
@@ -33,6 +35,9 @@ struct engine_pace {
     void *argument;
 };
 #define ENGINE_PACE_NS 500000u
+
+/* Of the keys of the elements of a box in a pass with KTHs. */
+#define ENGINE_MAX_KEY_BYTES (256u * 1024u)
 
 struct engine_box {
     int ndim;
@@ -80,10 +85,8 @@ struct plan_limits {
     uint64_t product_carry_bytes;
     uint64_t memory_bytes; /* the machine's, for what files leave in it; 0: not known */
     unsigned n_threads;
-    /* An engine with a device: all operands of all grains of a tile lie in one slot together
-     * (kernels/cuda/tile.h), wherever they come from. Else they pass it grain by grain, and only
-     * those that are staged. */
-    bool is_device;
+    const struct plan_engine
+        *engine;             /* the kind: what the planner asks (kernels/plan/plan_engine.h) */
     bool has_blas;           /* of a device: it multiplies matrices of floats */
     const char *why_no_blas; /* NULL or "": not known */
     bool has_tf32;           /* of a device: those of float32 with TF32, if the request allows it */

@@ -35,3 +35,64 @@ int program_reduction_shape(const struct program *program, unsigned reduction, i
         ret_shape[ndim++] = r->n_bins;
     return ndim;
 }
+
+bool program_is_uniform(const struct program *program, unsigned reduction)
+{
+    int64_t shape[ARRAY_MAX_NDIM];
+    if (program->reductions[reduction].op == OP_MATMUL)
+        return false;
+    int ndim = program_reduction_shape(program, reduction, shape);
+    for (int i = 0; i < ndim; i++)
+        if (shape[i] != 1)
+            return false;
+    return true;
+}
+
+bool program_keeps_axes(const struct pass *pass)
+{
+    for (int i = 0; i < pass->ndim; i++)
+        if (!(pass->reduced_axes >> i & 1) && pass->shape[i] != 1)
+            return pass->n_reductions > 0;
+    return false;
+}
+
+bool program_is_scan(const struct reduction *reduction)
+{
+    return reduction->op == OP_CUMSUM || reduction->op == OP_CUMPROD;
+}
+
+bool program_reads_boxes(const struct pass *pass, const struct reduction *reduction)
+{
+    return program_is_scan(reduction) || reduction->op == OP_BINCOUNT || reduction->op == OP_KTH ||
+           program_keeps_axes(pass);
+}
+
+/* Whether an operand is there before anything is computed, element by element. */
+static bool is_there(const struct program *program, const struct operand *operand)
+{
+    return operand->kind == OPERAND_INPUT || operand->kind == OPERAND_INDEX ||
+           (operand->kind == OPERAND_REDUCED && !program_is_uniform(program, operand->index));
+}
+
+unsigned program_values(const struct program *program, unsigned pass,
+                        enum dtype ret_dtypes[static PASS_MAX_VALUES])
+{
+    const struct pass *p = &program->passes[pass];
+    const struct operand *values[PASS_MAX_VALUES];
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < 2u * p->n_reductions; i++) {
+        const struct reduction *reduction = &program->reductions[p->first_reduction + i / 2];
+        const struct operand *operand = i % 2 ? &reduction->weights : &reduction->src;
+        bool is_known = (i % 2 && operand->kind == OPERAND_NONE) || is_there(program, operand) ||
+                        !program_reads_boxes(p, reduction);
+        for (unsigned k = 0; k < n && !is_known; k++)
+            is_known = values[k]->kind == operand->kind && values[k]->dtype == operand->dtype &&
+                       values[k]->index == operand->index;
+        if (is_known)
+            continue;
+        ret_dtypes[n] = (enum dtype)operand->dtype;
+        values[n++] = operand;
+    }
+    return n;
+}

@@ -252,5 +252,21 @@ struct program *program_free(struct program *program); /* NULL; the last referen
 /* The shape of a reduction's result, with the axis of bins. Returns the number of axes. */
 int program_reduction_shape(const struct program *program, unsigned reduction, int64_t *ret_shape);
 
+/* Whether a reduction's result is one element, which is the same for all elements that read it. A
+ * product's C never counts as such. */
+bool program_is_uniform(const struct program *program, unsigned reduction);
+/* Whether some axes of more than one element are kept by the pass's reductions. */
+bool program_keeps_axes(const struct pass *pass);
+bool program_is_scan(const struct reduction *reduction);
+/* Whether a reduction of the pass is made of its operands in whole boxes: where axes are kept, of
+ * counts, scans and KTHs. Else elements are taken in as they are computed. */
+bool program_reads_boxes(const struct pass *pass, const struct reduction *reduction);
+/* The dtypes of what these reductions read that is no operand as it is, but computed: grains have
+ * room for it beside their operands, whatever the engine, since bits depend on grains. Returns how
+ * many, at most PASS_MAX_VALUES. */
+#define PASS_MAX_VALUES (2 * PASS_MAX_REDUCTIONS)
+unsigned program_values(const struct program *program, unsigned pass,
+                        enum dtype ret_dtypes[static PASS_MAX_VALUES]);
+
 /* The program as text, one instruction a line, for --explain and tests. Truncates. */
 void program_print(const struct program *program, char *buffer, size_t n_bytes);

@@ -8,6 +8,7 @@
 #include "daemon/rates.h"
 #include "daemon/worker/procfiles.h"
 #include "daemon/worker/worker.h"
+#include "kernels/plan/plan_engine.h"
 #include "proto/util.h"
 
 #define MOVED_NS   UINT64_C(50000000)
@@ -40,7 +41,7 @@ int worker_send_ready(struct worker *w)
     pack_key_u64(p, "pool_bytes", e->limits.pool_bytes);
     pack_key_u64(p, "slot_bytes", e->limits.slot_bytes);
     pack_key_u64(p, "carry_limit", e->limits.carry_limit_bytes);
-    pack_key_bool(p, "is_device", e->limits.is_device);
+    pack_key_bool(p, "is_device", e->limits.engine->has_link);
     pack_blas(p, e);
     pack_rates(p, &e->limits.rates);
     pack_key_u64(p, "threads", e->limits.n_threads);

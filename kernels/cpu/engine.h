@@ -21,9 +21,6 @@ const char *cpu_level_name(enum cpu_level level); /* "plain" "baseline" "avx2" "
 
 /* Bytes of scratch that every thread brings, 64-byte aligned; no other memory is used. */
 #define CPU_SCRATCH_BYTES (968u * 1024u)
-/* Of the elements of a box in a pass with KTHs. */
-#define CPU_MAX_KEY_BYTES (256u * 1024u)
-
 /* Rows of one cell that boxes which go on with each other's node may have together. */
 #define CPU_MAX_CONTINUED_ROWS 64u
 

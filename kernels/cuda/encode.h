@@ -58,8 +58,6 @@ int encode_places_of(const struct program *program, unsigned pass,
 bool encode_is_task(const struct encode_places *places, const struct reduction *reduction);
 /* What is stored to a value's place. */
 const struct operand *encode_value(const struct program *program, const struct encode_place *place);
-/* Whether a reduction's result is one element, which the code holds. */
-bool encode_is_uniform(const struct program *program, unsigned reduction);
 /* Calls visit() for the operands that instructions, reductions and stores of a pass read. */
 typedef int encode_visit_fn(void *context, const struct operand *operand);
 int encode_visit_reading(const struct program *program, const struct pass *pass,

@@ -12,7 +12,7 @@
  * two outputs beyond the program's own; C is an earlier result, which is never uniform, since the
  * host does not have it.
  *
- * Called by encode.c and tile.c, and by the planner for the number of values.
+ * Called by encode.c and tile.c. How many values there are program_values() says as well.
  */
 #include "kernels/cuda/encode.h"
 
@@ -38,33 +38,9 @@ static bool is_within_limits(const struct program *program, const struct pass *p
            pass->first_store + pass->n_stores <= program->n_stores;
 }
 
-bool encode_is_uniform(const struct program *program, unsigned reduction)
-{
-    int64_t shape[ARRAY_MAX_NDIM], n = 1;
-    if (program->reductions[reduction].op == OP_MATMUL)
-        return false;
-    int ndim = program_reduction_shape(program, reduction, shape);
-    for (int i = 0; i < ndim; i++)
-        n = shape[i] == 1 ? n : 0;
-    return n == 1;
-}
-
-static bool keeps_axes(const struct pass *pass)
-{
-    for (int i = 0; i < pass->ndim; i++)
-        if (!(pass->reduced_axes >> i & 1) && pass->shape[i] != 1)
-            return pass->n_reductions > 0;
-    return false;
-}
-
-static bool is_scan(const struct reduction *reduction)
-{
-    return reduction->op == OP_CUMSUM || reduction->op == OP_CUMPROD;
-}
-
 bool encode_is_task(const struct encode_places *places, const struct reduction *reduction)
 {
-    return places->reduces_axes || is_scan(reduction) || reduction->op == OP_BINCOUNT ||
+    return places->reduces_axes || program_is_scan(reduction) || reduction->op == OP_BINCOUNT ||
            reduction->op == OP_KTH;
 }
 
@@ -151,7 +127,7 @@ static int note(const struct scan *s, const struct operand *operand)
     case OPERAND_REDUCED:
         if (index >= s->program->n_reductions)
             return -EINVAL;
-        if (!encode_is_uniform(s->program, index))
+        if (!program_is_uniform(s->program, index))
             add(to, ENCODE_REDUCED, index, operand->dtype, &to->reduced[index]);
         return 0;
     case OPERAND_INDEX:
@@ -256,8 +232,8 @@ static void add_position(const struct scan *s)
 static void find_tasks(const struct scan *s)
 {
     struct encode_places *to = s->to;
-    to->scans = s->pass->n_reductions > 0 && is_scan(reduction_at(s, 0));
-    to->reduces_axes = !to->scans && keeps_axes(s->pass);
+    to->scans = s->pass->n_reductions > 0 && program_is_scan(reduction_at(s, 0));
+    to->reduces_axes = !to->scans && program_keeps_axes(s->pass);
     to->has_tasks = false;
     for (unsigned i = 0; i < s->pass->n_reductions; i++)
         to->has_tasks |= encode_is_task(to, reduction_at(s, i));

@@ -120,21 +120,6 @@ uint64_t cuda_tile_need_bytes(const struct program *program, unsigned pass, uint
     return parts.end;
 }
 
-bool cuda_tile_is_uniform(const struct program *program, unsigned reduction)
-{
-    return encode_is_uniform(program, reduction);
-}
-
-unsigned cuda_tile_values(const struct program *program, unsigned pass, enum dtype *ret_dtypes)
-{
-    struct encode_places places;
-    if (encode_places_of(program, pass, &places) != 0)
-        return 0;
-    for (unsigned i = 0; i < places.n_values; i++)
-        ret_dtypes[i] = (enum dtype)places.places[places.n_places - places.n_values + i].dtype;
-    return places.n_values;
-}
-
 static void write_tables(const struct cuda_tile *t, const struct engine_view *reduced,
                          uint64_t offset)
 {

@@ -26,7 +26,6 @@
 #include "kernels/reductions/reduce.h"
 
 #define CUDA_TILE_MAX_GRAINS 256u
-#define CUDA_TILE_MAX_VALUES (2 * PASS_MAX_REDUCTIONS)
 
 /* The least slot in which a tile of 2^0 grains of any job fits. */
 #define CUDA_SLOT_MIN_BYTES (2u * 1024 * 1024)
@@ -51,15 +50,6 @@ struct cuda_tile {
 /* Bytes of slot that n_grains grains of a pass need at most. */
 uint64_t cuda_tile_need_bytes(const struct program *program, unsigned pass, uint64_t n_grains,
                               const struct engine_room *room);
-
-/* Whether a reduction's result is one element: cuda_tile_begin() writes it into the code. All
- * others are read from the slot. */
-bool cuda_tile_is_uniform(const struct program *program, unsigned reduction);
-
-/* The values of a grain that are computed in a slot and that tasks read from there, each densely,
- * and their dtypes. No operand of the job, but a grain must have room for them beside its operands.
- * ret_dtypes: CUDA_TILE_MAX_VALUES. */
-unsigned cuda_tile_values(const struct program *program, unsigned pass, enum dtype *ret_dtypes);
 
 /* Writes the code. reduced: views of earlier passes' results, one per program->reductions, as for
  * cpu_engine_run(); the uniform ones and tables are read here. max_grains grains will fit. -ENOSPC:

@@ -10,6 +10,7 @@
  * tiles become smaller first, then they become fewer; the geometry makes the nodes smaller if that
  * is not enough (passes.c). None of it changes a bit of the results.
  */
+#include "kernels/plan/plan_engine.h"
 #include "kernels/plan/planner.h"
 #include "proto/util.h"
 
@@ -22,9 +23,6 @@
 #define BINS_CHUNK_NODE_BYTES (2048u * 1024)
 #define SCAN_CELLS            (256u * 1024) /* any number that a grain may have: scans have no nodes */
 #define CHEAP_BYTES           (1024u * 1024) /* for a window larger than is needed */
-#define LEAST_BUSY            8u
-#define TILES_PER_THREAD      4u
-#define DEVICE_TILES          16u
 
 /* Of one cell. */
 struct cell_values {
@@ -122,10 +120,8 @@ static void set_shape(struct plan_pass *planned, bool is_flat)
 /* The largest window that costs little, or the one that is needed. */
 static void set_good_window(const struct planner *p, struct plan_pass *planned)
 {
-    unsigned n_busy = DEVICE_TILES, window = PLAN_MAX_WINDOW;
+    unsigned n_busy = p->limits->engine->n_busy(p->limits), window = PLAN_MAX_WINDOW;
 
-    if (!p->limits->is_device)
-        n_busy = (unsigned)max_u64(LEAST_BUSY, (uint64_t)TILES_PER_THREAD * p->limits->n_threads);
     for (;; window /= 2) {
         set_window(planned, window);
         if (window <= n_busy || planner_tree_bytes(planned) <= CHEAP_BYTES)

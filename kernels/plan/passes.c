@@ -10,9 +10,8 @@
  * All numbers come from a client: counts of elements and bytes are multiplied with checks. Called
  * by carry.c.
  */
-#include "kernels/cpu/engine.h"
-#include "kernels/cuda/tile.h"
 #include "kernels/grains/cutter.h"
+#include "kernels/plan/plan_engine.h"
 #include "kernels/plan/planner.h"
 #include "proto/util.h"
 
@@ -27,7 +26,7 @@
 
 _Static_assert(MAX_GEOMETRY_OPERANDS <= CUTTER_MAX_OPERANDS, "the cutter takes them all");
 _Static_assert(PROGRAM_MAX_KTH_BYTES <= GRAIN_MAX_TOTAL_BYTES &&
-                   PROGRAM_MAX_KTH_ELEMENTS * sizeof(union scalar) <= CPU_MAX_KEY_BYTES,
+                   PROGRAM_MAX_KTH_ELEMENTS * sizeof(union scalar) <= ENGINE_MAX_KEY_BYTES,
                "a cell's elements fit a grain");
 
 struct operand_list {
@@ -141,7 +140,7 @@ static void list_results(const struct planner *p, const struct pass *pass,
                          struct operand_list *list)
 {
     for (unsigned i = 0; i < p->program->n_reductions; i++) {
-        if (!(pass->reduced_used >> i & 1) || cuda_tile_is_uniform(p->program, i))
+        if (!(pass->reduced_used >> i & 1) || program_is_uniform(p->program, i))
             continue;
         int64_t *shape = list->shapes[list->n_shapes++];
         list->operands[list->n++] = (struct geometry_operand){
@@ -172,8 +171,8 @@ static void list_states(const struct planner *p, const struct pass *pass, struct
 static void list_values(const struct planner *p, unsigned index, struct operand_list *list)
 {
     const struct pass *pass = &p->program->passes[index];
-    enum dtype dtypes[PROGRAM_MAX_REDUCTIONS];
-    unsigned n = cuda_tile_values(p->program, index, dtypes);
+    enum dtype dtypes[PASS_MAX_VALUES];
+    unsigned n = program_values(p->program, index, dtypes);
 
     for (unsigned i = 0; i < n; i++)
         list->operands[list->n++] = (struct geometry_operand){
@@ -297,26 +296,27 @@ static void measure_grain(struct plan_pass *planned, const struct operand_list *
     planned->room = room;
 }
 
-/* A device makes nodes in its slot. What does not fit there with one cell, never does: refused by
- * plan.c. */
+/* An engine that fills slots makes nodes there. What does not fit there with one cell, never does:
+ * refused by plan.c. */
 static bool nodes_fit_slot(const struct planner *p, unsigned index, uint64_t max_cells)
 {
     const struct plan_pass *planned = &p->plan->passes[index];
 
-    if (!p->limits->is_device || !planner_has_nodes(&p->program->passes[index]) || max_cells <= 1 ||
-        planned->geometry.n_grains == 0)
+    if (!p->limits->engine->fills_slots || !planner_has_nodes(&p->program->passes[index]) ||
+        max_cells <= 1 || planned->geometry.n_grains == 0)
         return true;
-    return cuda_tile_need_bytes(p->program, index, 1, &planned->room) <= p->limits->slot_bytes;
+    return p->limits->engine->slot_need_bytes(p->program, index, 1, &planned->room) <=
+           p->limits->slot_bytes;
 }
 
-/* A provider's slots hold GRAIN_MAX_OPERAND_BYTES, and a device wants many small tiles. */
+/* A provider's slots hold GRAIN_MAX_OPERAND_BYTES, and who fills slots wants many small grains. */
 static uint64_t long_bytes_of(const struct planner *p)
 {
     for (unsigned i = 0; i < p->n_operands; i++)
         if (p->operands[i].kind == LOCATION_PROVIDER)
             return 0;
-    return p->limits->is_device ? GRAIN_MAX_TOTAL_BYTES
-                                : max_u64(p->limits->slot_bytes, GRAIN_MAX_TOTAL_BYTES);
+    return p->limits->engine->fills_slots ? GRAIN_MAX_TOTAL_BYTES
+                                          : max_u64(p->limits->slot_bytes, GRAIN_MAX_TOTAL_BYTES);
 }
 
 /* Of a pass with KTHs, whose keys the CPU's engine keeps beside the node. */
@@ -326,7 +326,7 @@ static int64_t whole_elements_of(const struct program *program, const struct pas
 
     if (pass->n_reductions == 0 || first->op != OP_KTH)
         return 0;
-    return CPU_MAX_KEY_BYTES / (int64_t)dtype_size((enum dtype)first->src.dtype);
+    return ENGINE_MAX_KEY_BYTES / (int64_t)dtype_size((enum dtype)first->src.dtype);
 }
 
 /* With nodes of at most so many cells; is_best: more where chunks are larger. */
@@ -364,7 +364,7 @@ static int cut(struct planner *p, unsigned index, uint64_t max_cells, bool is_be
     unsigned n_copied = list.n;
     list_values(p, index, &list);
     geometry_init(&planned->geometry, pass->ndim, pass->shape, list.n, list.operands, &rules);
-    planned->needs_slot |= p->limits->is_device;
+    planned->needs_slot |= p->limits->engine->fills_slots;
     planned->needs_slot &= planned->geometry.n_grains > 0;
     if (planned->geometry.n_grains > 0) {
         int r = count_bytes(p, index);

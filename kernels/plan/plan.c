@@ -11,8 +11,8 @@
  * All numbers come from a client: counts of elements and bytes are added and multiplied with
  * checks.
  */
-#include "kernels/cuda/tile.h"
 #include "kernels/op_costs.h"
+#include "kernels/plan/plan_engine.h"
 #include "kernels/plan/planner.h"
 #include "proto/util.h"
 
@@ -51,16 +51,6 @@ static int refuse(struct gad_error *error, uint64_t needed, uint64_t there, cons
     return GAD_TOO_LARGE_FOR_POOL;
 }
 
-/* What the slot of a tile must hold: one grain, whatever it is made of; for a device, of this very
- * pass. */
-static uint64_t least_slot_bytes(const struct planner *p, unsigned index)
-{
-    const struct plan_pass *pass = &p->plan->passes[index];
-    if (!p->limits->is_device)
-        return GRAIN_MAX_TOTAL_BYTES;
-    return cuda_tile_need_bytes(p->program, index, 1, &pass->room);
-}
-
 static int check_slots(const struct planner *p)
 {
     const struct plan_limits *limits = p->limits;
@@ -68,9 +58,10 @@ static int check_slots(const struct planner *p)
     for (unsigned i = 0; i < p->plan->n_passes; i++) {
         if (!p->plan->passes[i].needs_slot)
             continue;
-        uint64_t least_bytes = least_slot_bytes(p, i);
+        const struct plan_engine *engine = limits->engine;
+        uint64_t least_bytes = engine->slot_need_bytes(p->program, i, 1, &p->plan->passes[i].room);
         uint64_t slot_bytes = max_u64(limits->slot_bytes, least_bytes);
-        if (limits->is_device && least_bytes > limits->slot_bytes)
+        if (engine->fills_slots && least_bytes > limits->slot_bytes)
             return refuse(p->error, least_bytes, limits->slot_bytes, "one grain in a slot");
         if (limits->pool_bytes < slot_bytes)
             return refuse(p->error, slot_bytes, limits->pool_bytes, "one slot");
@@ -148,20 +139,10 @@ static bool is_fortran_order(const struct planner *p)
     return has_fortran;
 }
 
-/* Floats are multiplied by cuBLAS, which is not on every host with a device. */
 static int cut_product(struct planner *p)
 {
-    bool is_float = dtype_is_float(p->program->product.dtype);
-    const char *why = p->limits->why_no_blas ? p->limits->why_no_blas : "";
-    if (!p->limits->is_device || p->limits->has_blas || !is_float)
-        return planner_cut_product(p);
-    error_set(p->error, GAD_NO_ENGINE, "engine",
-              "the device multiplies no matrices of floats, since cuBLAS is not there%s%.200s: ask "
-              "for \"cpu\" or \"auto\"",
-              why[0] ? ": " : "", why);
-    error_expected(p->error, "cpu or auto");
-    error_found(p->error, "cuda");
-    return GAD_NO_ENGINE;
+    int r = p->limits->engine->check_product(p->limits, p->program->product.dtype, p->error);
+    return r ? r : planner_cut_product(p);
 }
 
 /* A job that goes on must find its output again. */

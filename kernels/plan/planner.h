@@ -3,6 +3,8 @@
 
 #include "kernels/plan/plan.h"
 
+struct plan_blocks;
+
 #define PLANNER_MAX_OPERANDS (REQUEST_MAX_ARGS + REQUEST_MAX_OUTPUTS)
 #define PLANNER_CARRY_ALIGN  64
 
@@ -127,11 +129,12 @@ static inline bool planner_has_nodes(const struct pass *pass)
  * bytes. Errors as plan_make()'s. */
 int planner_cut_product(struct planner *p) GAD_MUST_CHECK;
 /* product_sizes.c: plan->product's sizes of shape and dtype alone; axes, extents of C. */
-void planner_product_blocks(const struct program *program, bool is_device,
+void planner_product_blocks(const struct program *program, const struct plan_blocks *blocks,
                             struct plan_product *ret);
 /* product_parts.c: makes blocks smaller without changing a bit of C. False: they are as small as
  * can be. */
-bool planner_part_blocks(const struct program *program, struct plan_product *product);
+bool planner_part_blocks(const struct plan_engine *engine, const struct program *program,
+                         struct plan_product *product);
 /* product_batch.c: n_matrices and what says which of them are a tile's; at most so many on inner
  * axes. */
 void planner_cut_batch(const struct program *program, int64_t most_inner, struct plan_product *ret);

@@ -24,6 +24,7 @@
  * Called by passes.c.
  */
 #include "kernels/grains/cutter.h"
+#include "kernels/plan/plan_engine.h"
 #include "kernels/plan/planner.h"
 #include "proto/util.h"
 
@@ -235,7 +236,7 @@ bool planner_choose_strips(const struct planner *p, unsigned index, struct geome
 {
     struct transfer t;
 
-    if (p->limits->is_device || p->program->n_reductions > 0 ||
+    if (!p->limits->engine->has_strips || p->program->n_reductions > 0 ||
         !find_transfer(p, &p->program->passes[index], &t))
         return false;
     return choose_mapped(p, &t, rules) || choose_read(p, &t, rules);

@@ -1,18 +1,6 @@
 /* Tiles: how many grains of a pass make one. The size never changes results.
  *
- * For the CPU's engine a tile is about TARGET_BYTES of traffic, less where arithmetic may take long
- * (PLAN_LONG_TURN_NS, whatever the values are), and small enough that every thread gets
- * MIN_TILES_PER_THREAD of them.
- *
- * For a device a tile is what passes the link in one piece: as many grains as fit a slot with all
- * of their operands. The more, the better the link is used; but copies there, kernels and copies
- * back overlap only where there are several tiles, so a pass is cut into MIN_DEVICE_TILES unless
- * they would be of less than MIN_DEVICE_BYTES, of which a link takes about as long as it takes to
- * begin. A kernel cannot be interrupted, and other users' stand behind it: where its arithmetic may
- * take longer than PLAN_LONG_TURN_NS on a device that computes as fast as DEVICE_CORES of the cores
- * for which costs are known, the tile has fewer grains, down to one. The weakest device that is
- * worth having has some 50 lanes for float64 and 3000 for float32, each a few times slower than a
- * core that computes element by element, as those at their worst do.
+ * A tile grows as long as the engine says that it suits (plan_engine.h).
  *
  * A provider's blocks come one by one into few slots: with several grains a tile, few tiles would
  * hold all of them. So it has one, or a leaf.
@@ -28,20 +16,14 @@
  *
  * Called by passes.c.
  */
-#include "kernels/cpu/engine.h"
-#include "kernels/cuda/tile.h"
 #include "kernels/op_costs.h"
+#include "kernels/plan/plan_engine.h"
 #include "kernels/plan/planner.h"
 #include "proto/util.h"
 
-#define TARGET_BYTES         (2u * 1024 * 1024)
-#define MIN_TILES_PER_THREAD 4
-#define MIN_DEVICE_TILES     8
-#define MIN_DEVICE_BYTES     (1024u * 1024)
-#define DEVICE_CORES         16u
-#define MAX_LEAF_LOG2        3
-#define LEAF_MAX_WORK        8                  /* an element */
-#define LEAF_LEAST_ELEMENTS  (INT64_C(1) << 24) /* of the pass: there are tiles for all threads */
+#define MAX_LEAF_LOG2       3
+#define LEAF_MAX_WORK       8                  /* an element */
+#define LEAF_LEAST_ELEMENTS (INT64_C(1) << 24) /* of the pass: there are tiles for all threads */
 
 uint64_t planner_ceil_shift(uint64_t value, unsigned shift)
 {
@@ -100,7 +82,6 @@ static bool is_fastest_kept(const struct geometry *g)
     return false;
 }
 
-/* Of the CPU's engine. */
 static unsigned choose_leaf_log2(const struct planner *p, unsigned index)
 {
     const struct geometry *g = &p->plan->passes[index].geometry;
@@ -109,15 +90,15 @@ static unsigned choose_leaf_log2(const struct planner *p, unsigned index)
     unsigned k = 0;
 
     if (!planner_has_nodes(pass) || g->chain_grains == 1 || !is_fastest_kept(g) ||
-        planner_work_per_element(pass) > LEAF_MAX_WORK ||
-        !cpu_engine_can_continue(p->program, pass))
+        planner_work_per_element(pass) > LEAF_MAX_WORK)
         return 0;
+    int64_t most_rows = p->limits->engine->most_continued_rows(p->program, pass);
     for (int axis = 0; axis < g->ndim; axis++) {
         n_elements *= g->shape[axis]; /* 63 bits count them */
         if (g->reduced_axes >> axis & 1)
             n_rows *= g->grain_shape[axis];
     }
-    while (k < MAX_LEAF_LOG2 && n_rows << (k + 1) <= CPU_MAX_CONTINUED_ROWS)
+    while (k < MAX_LEAF_LOG2 && n_rows << (k + 1) <= most_rows)
         k++;
     return n_elements >= LEAF_LEAST_ELEMENTS ? k : 0;
 }
@@ -132,35 +113,25 @@ static uint64_t grain_worst_ns(const struct planner *p, unsigned index)
     return ns;
 }
 
-static unsigned device_tile_log2(const struct planner *p, unsigned index)
+/* The largest that suits the engine. */
+static unsigned choose_tile_log2(const struct planner *p, unsigned index)
 {
     const struct plan_pass *planned = &p->plan->passes[index];
-    const struct engine_room *room = &planned->room;
-    uint64_t grain_bytes = room->input_bytes + room->output_bytes;
-    uint64_t grain_ns = grain_worst_ns(p, index) / DEVICE_CORES;
-    unsigned k = 0;
-    while (can_grow(planned, k) && (UINT64_C(2) << k) <= CUDA_TILE_MAX_GRAINS &&
-           cuda_tile_need_bytes(p->program, index, UINT64_C(2) << k, room) <=
-               p->limits->slot_bytes &&
-           (grain_ns << (k + 1)) <= PLAN_LONG_TURN_NS &&
-           ((grain_bytes << k) < MIN_DEVICE_BYTES || tiles_at(planned, k + 1) >= MIN_DEVICE_TILES))
-        k++;
-    return k;
-}
-
-static unsigned cpu_tile_log2(const struct planner *p, unsigned index)
-{
-    const struct plan_pass *planned = &p->plan->passes[index];
-    const struct geometry *g = &planned->geometry;
-    unsigned n_threads = p->limits->n_threads > 0 ? p->limits->n_threads : 1;
     unsigned k = planned->leaf_log2;
-    uint64_t n_wanted = (uint64_t)MIN_TILES_PER_THREAD * n_threads;
-    uint64_t bytes = (planned->read_bytes + planned->write_bytes) / g->n_grains;
-    uint64_t grain_ns = grain_worst_ns(p, index);
+    struct plan_tile_size size = {.program = p->program,
+                                  .pass = index,
+                                  .limits = p->limits,
+                                  .room = &planned->room,
+                                  .bytes = (planned->read_bytes + planned->write_bytes) /
+                                           planned->geometry.n_grains,
+                                  .worst_ns = grain_worst_ns(p, index)};
 
-    while (can_grow(planned, k) && (bytes << (k + 1)) <= TARGET_BYTES &&
-           (grain_ns << (k + 1)) <= PLAN_LONG_TURN_NS && tiles_at(planned, k + 1) >= n_wanted)
-        k++;
+    for (; can_grow(planned, k); k++) {
+        size.n_grains = UINT64_C(2) << k;
+        size.n_tiles = tiles_at(planned, k + 1);
+        if (!p->limits->engine->suits_tile(&size))
+            break;
+    }
     return k;
 }
 
@@ -168,13 +139,12 @@ void planner_choose_tiles(const struct planner *p, unsigned pass, bool has_provi
 {
     struct plan_pass *planned = &p->plan->passes[pass];
 
-    if (planned->geometry.n_grains > 0 && !p->limits->is_device)
+    if (planned->geometry.n_grains > 0) {
         planned->tile_log2 = planned->leaf_log2 = choose_leaf_log2(p, pass);
-    if (planned->geometry.n_grains > 0 && !has_provider)
-        planned->tile_log2 =
-            p->limits->is_device ? device_tile_log2(p, pass) : cpu_tile_log2(p, pass);
-    planned->tile_worst_ns = planned->geometry.n_grains > 0 && !p->limits->is_device
-                                 ? grain_worst_ns(p, pass) << planned->tile_log2
-                                 : 0;
+        if (!has_provider)
+            planned->tile_log2 = choose_tile_log2(p, pass);
+        if (p->limits->engine->can_pause)
+            planned->tile_worst_ns = grain_worst_ns(p, pass) << planned->tile_log2;
+    }
     planner_count_tiles(planned);
 }

@@ -35,19 +35,18 @@
  */
 #include "kernels/products/product_cost.h"
 #include "kernels/grains/cutter.h"
+#include "kernels/plan/plan_engine.h"
 #include "proto/util.h"
 
-#define DOUBLE_SHARE      10
-#define MORE_SHARE        8 /* of what is moved more: that it has to save, whoever waits for it */
-#define PIECE_BYTES       512
-#define STORE_BYTES       4096
-#define PACKED_EXTENT     1152
-#define PACKED_LINES      3 /* one of them is stored while others are multiplied */
-#define BLOCKS_PER_THREAD 4
-#define BLOCKS_OF_DEVICE  4
-#define EDGE_SHARE        0.1 /* of the moving: what waiting counts at most */
-#define IDLE_SHARE        0.5
-#define HIDDEN_SHARE      (1.0 / 16) /* of what is hidden behind something slower */
+#define DOUBLE_SHARE  10
+#define MORE_SHARE    8 /* of what is moved more: that it has to save, whoever waits for it */
+#define PIECE_BYTES   512
+#define STORE_BYTES   4096
+#define PACKED_EXTENT 1152
+#define PACKED_LINES  3   /* one of them is stored while others are multiplied */
+#define EDGE_SHARE    0.1 /* of the moving: what waiting counts at most */
+#define IDLE_SHARE    0.5
+#define HIDDEN_SHARE  (1.0 / 16) /* of what is hidden behind something slower */
 
 static double max_f64(double a, double b)
 {
@@ -110,12 +109,12 @@ static struct product_way way_of(struct planner *p, enum product_pass pass,
             way.disk += n_bytes / rates->disk;
         else
             way.host += n_bytes / (is_memory ? rates->memory : rates->file);
-        if (is_memory && p->limits->is_device)
+        if (is_memory && p->limits->engine->has_link)
             way.host += n_bytes / rates->memory; /* written to the slot */
-        way.link += p->limits->is_device ? n_bytes / rates->to_device : 0;
-        way.kernel += p->limits->is_device ? n_bytes / rates->device : 0;
+        way.link += p->limits->engine->has_link ? n_bytes / rates->to_device : 0;
+        way.kernel += p->limits->engine->has_link ? n_bytes / rates->device : 0;
     }
-    if (p->limits->is_device)
+    if (p->limits->engine->has_link)
         way.kernel += panel_bytes / rates->device;
     else
         way.host += panel_bytes / rates->memory;
@@ -136,12 +135,12 @@ static void cost_result(struct planner *p, const struct plan_rates *rates,
             elements_of(operand->ndim, operand->shape) * (double)dtype_size(operand->dtype);
         bool is_memory = planner_is_in_memory(p->operands[i].kind);
         is_file |= operand->is_output && !is_memory;
-        if (!p->limits->is_device)
+        if (!p->limits->engine->has_link)
             continue;
         ret->result_host += n_bytes / (is_memory ? rates->memory / 2 : rates->file);
         ret->result_link += n_bytes / rates->from_device;
     }
-    if (!p->limits->is_device)
+    if (!p->limits->engine->has_link)
         ret->store_seconds = STORE_BYTES / (is_file ? rates->file : rates->memory / 2);
 }
 
@@ -157,17 +156,17 @@ void product_costs_init(struct planner *p, struct product_costs *ret)
                    (double)product->step_depth * (double)product->block_matrices;
 
     *ret = (struct product_costs){.product = product,
-                                  .is_device = limits->is_device,
+                                  .has_link = limits->engine->has_link,
                                   .is_stored_by_columns = planner_product_rows_are_fastest(p)};
-    ret->n_threads = limits->is_device ? 1 : (double)max_u64(limits->n_threads, 1);
-    ret->enough_blocks = limits->is_device ? BLOCKS_OF_DEVICE : BLOCKS_PER_THREAD * ret->n_threads;
+    ret->n_threads = limits->engine->n_computing(limits);
+    ret->enough_blocks = limits->engine->enough_blocks(limits);
     ret->n_outer = (double)product->n_outer;
     for (unsigned i = 0; i < 2; i++)
         ret->ways[i] = way_of(p, (enum product_pass)i, &rates);
     cost_result(p, &rates, ret);
     ret->multiply_seconds = product->n_operations / rate;
     ret->block_seconds = block * ret->n_threads / rate;
-    if (!limits->is_device && dtype_is_float(dtype))
+    if (!ret->has_link && dtype_is_float(dtype))
         ret->packing_rate = rates.memory;
 }
 
@@ -290,7 +289,7 @@ void product_cost(const struct product_costs *c, struct product_tile *t)
     double outside = together(true, host + disk + c->result_host, max_f64(link, c->result_link));
     t->moving = host + disk + link + panels;
     double kernel = multiplying(c, t, &n) + panels;
-    if (c->is_device)
+    if (c->has_link)
         t->seconds = together(t->has_two_buffers, outside, kernel);
     else
         t->seconds = together(t->has_two_buffers, disk, host + packing(c, t) + kernel);
@@ -304,7 +303,7 @@ bool product_cost_prefers_two(const struct product_costs *c, const struct produc
     if (one->n_bytes == 0 || two->n_bytes == 0)
         return two->n_bytes > 0;
     double more = max_f64(two->moving - one->moving, 0);
-    if (c->is_device || has_disk)
+    if (c->has_link || has_disk)
         return two->seconds + more / MORE_SHARE <= one->seconds;
     return two->moving <= one->moving + one->moving / DOUBLE_SHARE;
 }

@@ -24,7 +24,7 @@ struct product_way {
 /* What is the same for all tiles of a job. */
 struct product_costs {
     const struct plan_product *product;
-    bool is_device, is_stored_by_columns;
+    bool has_link, is_stored_by_columns;
     double n_threads;              /* that multiply; a device counts as one */
     double enough_blocks, n_outer; /* n_outer: of the other batch axes, all together */
     struct product_way ways[2];

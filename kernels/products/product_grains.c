@@ -10,6 +10,7 @@
  * Called by product_tiles.c. Pure code.
  */
 #include "kernels/grains/cutter.h"
+#include "kernels/plan/plan_engine.h"
 #include "kernels/plan/planner.h"
 #include "proto/util.h"
 
@@ -209,10 +210,10 @@ int planner_cut_product_pass(struct planner *p, enum product_pass pass)
         for (unsigned i = 0; i < p->n_operands; i++)
             planned->needs_slot |= p->operands[i].kind == LOCATION_FILE;
         planned->needs_slot |= pass == PRODUCT_RESULT && p->request->has_journal;
-        planned->needs_slot |= p->limits->is_device;
+        planned->needs_slot |= p->limits->engine->fills_slots;
         measure_grain(p, planned);
     }
-    if (pass < PRODUCT_RESULT && !p->limits->is_device) {
+    if (pass < PRODUCT_RESULT && !p->limits->engine->fills_slots) {
         p->plan->product.is_direct[pass] = is_direct(p, pass);
         planned->needs_slot &= !p->plan->product.is_direct[pass];
     }

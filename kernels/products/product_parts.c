@@ -18,13 +18,13 @@
  * places, so that the ends of C, where a unit is not full, stay what they are. Where blocks end
  * within a unit there are no such places, and no parts along that axis. Small blocks of
  * floats have no parts: a library picks its kernels for them by extents, in ways that differ from
- * processor to processor. Nor have those of a device. Parts cost speed, so they come after
+ * processor to processor. Parts cost speed, so they come after
  * everything else.
  *
  * Called by product_tiles.c, again and again until something fits. Pure code.
  */
-#include "kernels/cpu/multiply/multiply.h"
 #include "kernels/grains/cutter.h"
+#include "kernels/plan/plan_engine.h"
 #include "kernels/plan/planner.h"
 
 #define LEAST_EXTENT 16
@@ -32,6 +32,7 @@
 #define FLOAT32_ROWS 48
 
 struct parts {
+    const struct plan_engine *engine;
     enum dtype dtype;
     bool is_float, is_line; /* is_line: one row or column */
     bool is_library;        /* its sums are a library's */
@@ -64,9 +65,9 @@ static bool are_large(const struct parts *p, int64_t rows, int64_t columns)
     int64_t row_unit = p->dtype == DTYPE_FLOAT32 ? FLOAT32_ROWS : LEAST_EXTENT;
     int64_t last_rows = rest_of(p->n_rows, rows), last_columns = rest_of(p->n_columns, columns);
 
-    return cpu_multiply_may_join(p->dtype, last_rows - last_rows % row_unit,
-                                 last_columns - last_columns % LEAST_EXTENT,
-                                 rest_of(p->depth, p->product->step_depth));
+    return p->engine->may_join(p->dtype, last_rows - last_rows % row_unit,
+                               last_columns - last_columns % LEAST_EXTENT,
+                               rest_of(p->depth, p->product->step_depth));
 }
 
 static bool may_be(const struct parts *p, const int64_t *extent, int64_t length, int64_t n)
@@ -126,10 +127,12 @@ static int64_t at_least_one(int64_t a)
 }
 
 /* What makes a block with its panels smallest is tried first: the longest extent. */
-bool planner_part_blocks(const struct program *program, struct plan_product *product)
+bool planner_part_blocks(const struct plan_engine *engine, const struct program *program,
+                         struct plan_product *product)
 {
     const struct program_product *whole = &program->product;
-    struct parts p = {.dtype = whole->dtype,
+    struct parts p = {.engine = engine,
+                      .dtype = whole->dtype,
                       .is_float = dtype_is_float(whole->dtype),
                       .is_line = whole->n_rows == 1 || whole->n_columns == 1,
                       .n_rows = at_least_one(whole->n_rows),

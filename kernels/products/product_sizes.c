@@ -10,62 +10,32 @@
  * - of small matrices in a batch, one block has several;
  * - blocks are of nearly equal size.
  *
- * A device takes larger ones: one multiplication has to fill it, while a thread has a core.
- *
  * Called by product_tiles.c.
  */
 #include "kernels/grains/cutter.h"
+#include "kernels/plan/plan_engine.h"
 #include "kernels/plan/planner.h"
 
 #define EVEN_STEP        16 /* of small extents */
 #define LARGE_EVEN_STEP  64
 #define LARGE_EXTENT     256
 #define FLOAT32_ROW_STEP 48 /* such may be joined */
-#define MAX_RUNS         64 /* of matrices: a device is given them one after the other */
 
-struct sizes {
-    int64_t rows, columns, depth;
-};
-
-/* What a kind of engine wants. */
-struct wishes {
-    int64_t enough_blocks;    /* for all that compute at a time */
-    int64_t least_extent;     /* of what is cut for that */
-    int64_t least_work;       /* multiplications that are worth a turn */
-    int64_t max_triple_bytes; /* a block of C and one panel of each operand, once lengthened */
-    int64_t max_whole_bytes;  /* the same, of what has no parts (product_parts.c) */
-    int64_t max_batch_bytes;
-};
-
-static const struct wishes cpu_wishes = {16, 128, 1 << 22, 3 << 20, 5 << 18, 512 << 10};
-static const struct wishes device_wishes = {4, 1024, 1 << 28, 8 << 20, 8 << 20, 8 << 20};
-
-static struct sizes device_base_sizes(enum dtype dtype)
+static const struct plan_block *block_of(const struct plan_blocks *blocks, enum dtype dtype)
 {
     switch (dtype) {
-    case DTYPE_FLOAT32: return (struct sizes){2048, 2048, 1024};
-    case DTYPE_FLOAT64: return (struct sizes){2048, 1024, 1024};
-    default: return (struct sizes){1024, 1024, 512};
+    case DTYPE_FLOAT32: return &blocks->float32;
+    case DTYPE_FLOAT64: return &blocks->float64;
+    default: return dtype_size(dtype) == 8 ? &blocks->integer_8 : &blocks->integer;
     }
 }
 
-static struct sizes base_sizes(enum dtype dtype, bool is_device)
-{
-    if (is_device)
-        return device_base_sizes(dtype);
-    switch (dtype) {
-    case DTYPE_FLOAT32: return (struct sizes){384, 768, 384};
-    case DTYPE_FLOAT64: return (struct sizes){256, 768, 192};
-    default: return (struct sizes){256, 256, dtype_size(dtype) == 8 ? 256 : 512};
-    }
-}
-
-static int64_t work_of(const struct sizes *s)
+static int64_t work_of(const struct plan_block *s)
 {
     return multiply_saturating(multiply_saturating(s->rows, s->columns), s->depth);
 }
 
-static int64_t triple_bytes(const struct sizes *s, int64_t item_bytes)
+static int64_t triple_bytes(const struct plan_block *s, int64_t item_bytes)
 {
     int64_t operands = multiply_saturating(s->rows + s->columns, s->depth);
     int64_t result = multiply_saturating(s->rows, s->columns);
@@ -95,7 +65,8 @@ static int64_t even_out(int64_t length, int64_t extent, int64_t large_step)
     return n_parts == 1 || even > extent ? extent : even;
 }
 
-static int64_t n_blocks(const struct sizes *whole, const struct sizes *s, int64_t n_matrices)
+static int64_t n_blocks(const struct plan_block *whole, const struct plan_block *s,
+                        int64_t n_matrices)
 {
     int64_t n =
         multiply_saturating(divide_up(whole->rows, s->rows), divide_up(whole->columns, s->columns));
@@ -103,14 +74,14 @@ static int64_t n_blocks(const struct sizes *whole, const struct sizes *s, int64_
 }
 
 /* Returns whether there is anything made smaller. */
-static bool divide_small(const struct wishes *wishes, const struct sizes *whole, int64_t n_matrices,
-                         struct sizes *s)
+static bool divide_small(const struct plan_blocks *wishes, const struct plan_block *whole,
+                         int64_t n_matrices, struct plan_block *s)
 {
     bool is_smaller = false;
 
     while (n_blocks(whole, s, n_matrices) < wishes->enough_blocks) {
         int64_t *larger = s->rows >= s->columns ? &s->rows : &s->columns;
-        struct sizes column = {.rows = s->rows, .columns = s->columns, .depth = whole->depth};
+        struct plan_block column = {.rows = s->rows, .columns = s->columns, .depth = whole->depth};
         if (*larger < 2 * wishes->least_extent || work_of(&column) / 2 < wishes->least_work)
             break;
         *larger = divide_up(*larger, 2);
@@ -119,7 +90,7 @@ static bool divide_small(const struct wishes *wishes, const struct sizes *whole,
     return is_smaller;
 }
 
-static bool grow(int64_t *extent, int64_t whole, const struct sizes *s, int64_t item_bytes,
+static bool grow(int64_t *extent, int64_t whole, const struct plan_block *s, int64_t item_bytes,
                  int64_t max_triple_bytes)
 {
     int64_t before = *extent;
@@ -140,8 +111,8 @@ static bool has_whole_depth(const struct program_product *product)
 }
 
 /* Until its work is `enough`. limit: of the bytes. */
-static void lengthen(const struct sizes *whole, int64_t enough, int64_t item_bytes, int64_t limit,
-                     bool is_small, struct sizes *s)
+static void lengthen(const struct plan_block *whole, int64_t enough, int64_t item_bytes,
+                     int64_t limit, bool is_small, struct plan_block *s)
 {
     while (work_of(s) < enough) {
         if (grow(&s->depth, whole->depth, s, item_bytes, limit))
@@ -153,15 +124,16 @@ static void lengthen(const struct sizes *whole, int64_t enough, int64_t item_byt
 }
 
 /* How many are little together. */
-static int64_t most_matrices(const struct wishes *wishes, const struct sizes *s, int64_t item_bytes)
+static int64_t most_matrices(const struct plan_blocks *wishes, const struct plan_block *s,
+                             int64_t item_bytes)
 {
     return least(wishes->least_work / work_of(s),
                  wishes->max_batch_bytes / triple_bytes(s, item_bytes));
 }
 
 /* Of n_cut that one tile may have, and of n_all; a multiple of the inner ones, or fewer. */
-static int64_t matrices_of(const struct wishes *wishes, const struct sizes *s, int64_t n_cut,
-                           int64_t n_inner, int64_t n_all, int64_t item_bytes)
+static int64_t matrices_of(const struct plan_blocks *wishes, const struct plan_block *s,
+                           int64_t n_cut, int64_t n_inner, int64_t n_all, int64_t item_bytes)
 {
     int64_t n = 1;
 
@@ -172,16 +144,16 @@ static int64_t matrices_of(const struct wishes *wishes, const struct sizes *s, i
     return n > n_inner ? n - n % n_inner : n;
 }
 
-void planner_product_blocks(const struct program *program, bool is_device, struct plan_product *ret)
+void planner_product_blocks(const struct program *program, const struct plan_blocks *wishes,
+                            struct plan_product *ret)
 {
-    const struct wishes *wishes = is_device ? &device_wishes : &cpu_wishes;
     const struct program_product *product = &program->product;
     int64_t item_bytes = (int64_t)dtype_size(product->dtype), n_all = 1;
-    struct sizes whole = {at_least_one(product->n_rows), at_least_one(product->n_columns),
-                          at_least_one(product->depth)};
-    struct sizes base = base_sizes(product->dtype, is_device);
-    struct sizes s = {least(whole.rows, base.rows), least(whole.columns, base.columns),
-                      least(whole.depth, base.depth)};
+    struct plan_block whole = {at_least_one(product->n_rows), at_least_one(product->n_columns),
+                               at_least_one(product->depth)};
+    struct plan_block base = *block_of(wishes, product->dtype);
+    struct plan_block s = {least(whole.rows, base.rows), least(whole.columns, base.columns),
+                           least(whole.depth, base.depth)};
 
     ret->n_rows = product->n_rows;
     ret->n_columns = product->n_columns;
@@ -196,7 +168,7 @@ void planner_product_blocks(const struct program *program, bool is_device, struc
         s.rows = s.columns = least(s.rows, s.columns);
     ret->is_symmetric = product->is_symmetric;
     planner_cut_batch(program, most_matrices(wishes, &s, item_bytes), ret);
-    int64_t most = is_device ? multiply_saturating(MAX_RUNS, ret->run_matrices) : INT64_MAX;
+    int64_t most = multiply_saturating(wishes->max_runs, ret->run_matrices);
     ret->block_matrices =
         matrices_of(wishes, &s, least(ret->n_matrices, most), ret->n_inner, n_all, item_bytes);
     bool is_float32 = product->dtype == DTYPE_FLOAT32 && !product->is_symmetric;

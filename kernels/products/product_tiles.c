@@ -26,6 +26,7 @@
  * None of that changes a bit of the result. Called by plan.c.
  */
 #include "kernels/grains/cutter.h"
+#include "kernels/plan/plan_engine.h"
 #include "kernels/plan/planner.h"
 #include "kernels/products/product_cost.h"
 #include "proto/util.h"
@@ -274,11 +275,11 @@ static int64_t most_steps(const struct plan_product *product)
     return has_short ? product_at_least_one(DEEP_BYTES / step_bytes) : 1;
 }
 
-/* A device's library takes other kernels, and may add in another order, where lines are aligned
- * otherwise: there they are the same for every pool. */
+/* Where a library takes other kernels, and may add in another order, when lines are aligned
+ * otherwise, they are the same for every pool. */
 static bool may_be_unpadded(const struct chooser *c)
 {
-    return !c->p->limits->is_device;
+    return c->p->limits->engine->adds_alike;
 }
 
 static void try_all(struct chooser *c, bool has_two_buffers, bool is_padded)
@@ -348,12 +349,13 @@ static bool fits_given(struct chooser *c, struct product_tile *t)
     return false;
 }
 
-/* Smaller blocks that change no bit: of what a library does not decide, so not on a device. */
+/* Smaller blocks that change no bit. */
 static bool part_blocks(struct chooser *c)
 {
     struct planner *p = c->p;
 
-    if (p->limits->is_device || !planner_part_blocks(p->program, &p->plan->product))
+    if (!p->limits->engine->adds_alike ||
+        !planner_part_blocks(p->limits->engine, p->program, &p->plan->product))
         return false;
     product_costs_init(p, &c->costs);
     return true;
@@ -471,7 +473,7 @@ int planner_cut_product(struct planner *p)
     struct plan_product *product = &p->plan->product;
     struct chooser chooser;
 
-    planner_product_blocks(p->program, p->limits->is_device, product);
+    planner_product_blocks(p->program, &p->limits->engine->blocks, product);
     set_axes(p->program, product);
     product->n_operations = n_operations(&p->program->product, product);
     product->has_journal = p->request->has_journal;

@@ -8,21 +8,16 @@
  *
  * Called by product_tiles.c.
  */
-#include "kernels/cpu/multiply/multiply.h"
-#include "kernels/cuda/tile.h"
 #include "kernels/grains/cutter.h"
+#include "kernels/plan/plan_engine.h"
 #include "kernels/plan/planner.h"
 #include "kernels/products/product_order.h"
 #include "proto/util.h"
 
-#define MAX_LOAD_GRAINS   8
-#define TURN_SECONDS      0.02
-#define TURNS_PER_THREAD  2
-#define MAX_JOINED        1536
-#define LOADS_PER_THREAD  4
-#define DEVICE_TURNS      4 /* LOADs of a step, STOREs of a tile */
-#define DEVICE_MULTIPLIES 16
-#define MANY_STEPS        8 /* of a tile: storing it takes little beside them */
+#define TURN_SECONDS     0.02
+#define TURNS_PER_THREAD 2
+#define MAX_JOINED       1536
+#define MANY_STEPS       8 /* of a tile: storing it takes little beside them */
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -64,33 +59,21 @@ static bool has_provider(struct planner *p)
     return false;
 }
 
-/* For a device, as many as fit a slot, but a few turns for what passes the link at a time.
- * n_grains: of all passes from `first` to `last`. */
-static unsigned grains_of_slot(const struct planner *p, enum product_pass first,
-                               enum product_pass last, uint64_t n_grains)
-{
-    uint64_t n = min_u64(n_grains / DEVICE_TURNS, CUDA_TILE_MAX_GRAINS);
-
-    for (unsigned pass = first; pass <= last; pass++) {
-        const struct plan_pass *planned = &p->plan->passes[pass];
-        while (n > 1 && planned->geometry.n_grains > 0 &&
-               cuda_tile_need_bytes(p->program, pass, n, &planned->room) > p->limits->slot_bytes)
-            n -= n / 4 > 0 ? n / 4 : 1;
-    }
-    return (unsigned)max_u64(n, 1);
-}
-
-/* So many grains a turn that every thread gets several turns, and turns are not too many. */
+/* Of all passes from `first` to `last` together. Where all of a turn's lie in one slot, as many as
+ * fit. */
 static unsigned grains_of_turn(struct planner *p, enum product_pass first, enum product_pass last,
                                uint64_t n_grains)
 {
-    uint64_t n_wanted = (uint64_t)LOADS_PER_THREAD * max_u64(p->limits->n_threads, 1);
+    const struct plan_engine *engine = p->limits->engine;
+    uint64_t n = has_provider(p) ? 1 : engine->turn_grains(p->limits, n_grains);
 
-    if (has_provider(p))
-        return 1;
-    if (p->limits->is_device)
-        return grains_of_slot(p, first, last, n_grains);
-    return (unsigned)max_u64(min_u64(n_grains / n_wanted, MAX_LOAD_GRAINS), 1);
+    for (unsigned pass = first; pass <= last && engine->fills_slots; pass++) {
+        const struct plan_pass *planned = &p->plan->passes[pass];
+        while (n > 1 && planned->geometry.n_grains > 0 &&
+               engine->slot_need_bytes(p->program, pass, n, &planned->room) > p->limits->slot_bytes)
+            n -= n / 4 > 0 ? n / 4 : 1;
+    }
+    return (unsigned)n;
 }
 
 /* C's grains follow each other down its columns first. */
@@ -125,12 +108,13 @@ static int64_t tile_extent(const struct plan_product *product, const int64_t *jo
 }
 
 /* Every step's blocks have to be such that may be joined, the last one's too. */
-static bool may_join(const struct plan_product *product, enum dtype dtype)
+static bool may_join(const struct planner *p, enum dtype dtype)
 {
+    const struct plan_product *product = &p->plan->product;
     int64_t n_before = (int64_t)(product->n_depth_steps - 1) * product->step_depth;
     int64_t depth = least(product->step_depth, product->depth - n_before);
 
-    return cpu_multiply_may_join(dtype, product->block_rows, product->block_columns, depth);
+    return p->limits->engine->may_join(dtype, product->block_rows, product->block_columns, depth);
 }
 
 /* So many whole blocks a MULTIPLY that it takes about TURN_SECONDS, and that there are still
@@ -147,9 +131,8 @@ static void choose_joins(struct planner *p)
 
     *rows = product->block_rows;
     *columns = product->block_columns;
-    bool is_down_only = !cpu_multiply_may_join_beside(dtype);
-    if (p->limits->is_device || !may_join(product, dtype) ||
-        (product->is_symmetric && is_down_only))
+    bool is_down_only = !p->limits->engine->may_join_beside(dtype);
+    if (!may_join(p, dtype) || (product->is_symmetric && is_down_only))
         return;
     for (;;) {
         bool is_tall = is_down_only || *columns > *rows || *columns >= product->tile_columns;
@@ -182,7 +165,7 @@ static void choose_stores(struct planner *p, uint64_t n_result)
     unsigned most = product->store_grains;
 
     product->n_stores = (unsigned)((n_result + most - 1) / most);
-    product->n_lag = p->limits->is_device ? 1 : (unsigned)max_u64(p->limits->n_threads, 1);
+    product->n_lag = p->limits->engine->n_computing(p->limits);
     product->store_lines = 0;
     product->store_parts = 1;
     if (product->has_journal || product->is_symmetric || product->tile_matrices > 1 ||
@@ -205,7 +188,7 @@ static void choose_stores(struct planner *p, uint64_t n_result)
 static unsigned first_multiplies(const struct planner *p)
 {
     const struct plan_product *product = &p->plan->product;
-    uint64_t most = p->limits->is_device ? DEVICE_MULTIPLIES : 2 * max_u64(p->limits->n_threads, 1);
+    uint64_t most = p->limits->engine->n_multiplies_ahead(p->limits);
 
     if (!product->has_two_buffers) /* all of a panel's: product_first_multiplies() */
         return product->n_multiplies;

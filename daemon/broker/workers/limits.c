@@ -15,6 +15,7 @@
 #include "daemon/broker/jobs/dispatch.h"
 #include "daemon/memory.h"
 #include "daemon/poolmap.h"
+#include "kernels/plan/plan_engine.h"
 #include "proto/util.h"
 
 #define DEVICE_POOL_BYTES (512u * 1024u * 1024u)
@@ -24,7 +25,7 @@ static bool is_same(const struct plan_limits *a, const struct plan_limits *b)
 {
     return a->pool_bytes == b->pool_bytes && a->slot_bytes == b->slot_bytes &&
            a->carry_limit_bytes == b->carry_limit_bytes && a->n_threads == b->n_threads &&
-           a->memory_bytes == b->memory_bytes && a->is_device == b->is_device &&
+           a->memory_bytes == b->memory_bytes && a->engine == b->engine &&
            a->has_blas == b->has_blas && a->has_tf32 == b->has_tf32;
 }
 
@@ -33,14 +34,14 @@ int worker_set_limits(struct worker *w, const struct plan_limits *limits)
     struct plan_limits now = *limits;
     if (!w->pool || w->limits.pool_bytes != now.pool_bytes) {
         struct poolmap *pool;
-        int r = poolmap_new(poolmap_part_bytes(now.pool_bytes, now.is_device), &pool);
+        int r = poolmap_new(poolmap_part_bytes(now.pool_bytes, now.engine->has_link), &pool);
         if (r != 0)
             return r;
         poolmap_free(w->pool);
         w->pool = pool;
     }
     now.carry_limit_bytes = poolmap_carry_limit_bytes(now.pool_bytes);
-    now.product_carry_bytes = poolmap_product_limit_bytes(now.pool_bytes, now.is_device);
+    now.product_carry_bytes = poolmap_product_limit_bytes(now.pool_bytes, now.engine->has_link);
     now.memory_bytes = memory_bytes();
     if (!(now.rates.disk > 0)) /* a worker that comes again does not know it yet */
         now.rates.disk = w->limits.rates.disk;
@@ -64,14 +65,15 @@ void worker_set_disk_rate(struct worker *w, double rate)
 static struct plan_limits limits_of_settings(const struct worker *w)
 {
     const struct options *o = &w->broker->options;
-    struct plan_limits limits = {.n_threads = o->n_threads};
+    struct plan_limits limits = {.engine = &plan_cpu, .n_threads = o->n_threads};
     if (w->info.index < 0) {
         limits.pool_bytes = o->pool_bytes;
         limits.slot_bytes =
             poolmap_cpu_slot_bytes(o->pool_bytes, o->n_threads, GRAIN_MAX_TOTAL_BYTES);
         return limits;
     }
-    limits.is_device = limits.has_blas = limits.has_tf32 = true; /* as if it were so */
+    limits.engine = &plan_cuda;
+    limits.has_blas = limits.has_tf32 = true; /* as if it were so */
     limits.pool_bytes = o->pinned_bytes == OPTIONS_AUTO ? DEVICE_POOL_BYTES : o->pinned_bytes;
     limits.slot_bytes = o->chunk_bytes == OPTIONS_AUTO ? DEVICE_SLOT_BYTES : o->chunk_bytes;
     return limits;

@@ -17,6 +17,7 @@
 #include "daemon/broker/workers/workers.h"
 #include "daemon/crashpage.h"
 #include "daemon/rates.h"
+#include "kernels/plan/plan_engine.h"
 #include "proto/text.h"
 #include "proto/util.h"
 
@@ -32,13 +33,15 @@ static int read_limits(const msgpack_object *map, unsigned n_threads, struct pla
                        struct gad_error *error)
 {
     uint64_t n = n_threads;
+    bool is_device = ret->engine->has_link;
     int r = map_require_u64(map, "pool_bytes", &ret->pool_bytes, error);
     if (r == 0)
         r = map_require_u64(map, "slot_bytes", &ret->slot_bytes, error);
     if (r == 0)
         r = map_u64(map, "threads", &n, error);
     if (r == 0)
-        r = map_bool(map, "is_device", &ret->is_device, error);
+        r = map_bool(map, "is_device", &is_device, error);
+    ret->engine = is_device ? &plan_cuda : &plan_cpu;
     if (r == 0)
         r = map_bool(map, "has_tf32", &ret->has_tf32, error);
     if (r == 0)
@@ -108,7 +111,7 @@ static int keep_memory(struct worker_info *info, const msgpack_object *map)
 static int become_ready(struct worker *w, const msgpack_object *map, struct gad_error *error)
 {
     struct worker_info *info = &w->info;
-    struct plan_limits limits = {.is_device = info->index >= 0};
+    struct plan_limits limits = {.engine = info->index >= 0 ? &plan_cuda : &plan_cpu};
     int r = read_info(map, info, error);
     if (r == 0)
         r = read_limits(map, info->n_threads, &limits, error);

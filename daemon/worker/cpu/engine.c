@@ -10,6 +10,7 @@
 #include "daemon/poolmap.h"
 #include "daemon/worker/measure.h"
 #include "kernels/cpu/multiply/multiply.h"
+#include "kernels/plan/plan_engine.h"
 #include "proto/util.h"
 
 #include <string.h>
@@ -63,7 +64,8 @@ int engine_cpu_new(const struct engine_cpu_config *config, struct engine **ret_e
         .kind = "cpu",
         .cpu = cpu_engine_get(config->max_level),
         .blas = cpu_multiply_library(),
-        .limits = {.pool_bytes = config->pool_bytes,
+        .limits = {.engine = &plan_cpu,
+                   .pool_bytes = config->pool_bytes,
                    .slot_bytes = poolmap_cpu_slot_bytes(config->pool_bytes, config->n_threads,
                                                         GRAIN_MAX_TOTAL_BYTES),
                    .carry_limit_bytes = poolmap_carry_limit_bytes(config->pool_bytes),

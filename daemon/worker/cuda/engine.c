@@ -8,6 +8,7 @@
 #include "daemon/worker/cuda/engine.h"
 #include "daemon/memory.h"
 #include "daemon/poolmap.h"
+#include "kernels/plan/plan_engine.h"
 #include "proto/util.h"
 
 #include <string.h>
@@ -115,7 +116,7 @@ static void describe(struct cuda_engine *e, unsigned n_threads)
                    .product_carry_bytes = poolmap_product_limit_bytes(pool_bytes, true),
                    .memory_bytes = memory_bytes(),
                    .n_threads = n_threads,
-                   .is_device = true,
+                   .engine = &plan_cuda,
                    .has_blas = card->blas != NULL,
                    .has_tf32 = device->major >= TF32_LEAST_MAJOR,
                    .why_no_blas = card->why_no_blas,

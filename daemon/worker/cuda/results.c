@@ -45,7 +45,7 @@ void cuda_results_begin(struct cuda_results *results, const struct tile *t,
     for (uint64_t left = t->results_used; left; left &= left - 1) {
         unsigned i = (unsigned)__builtin_ctzll(left);
         bool is_state = t->job->program->reductions[i].pass == t->pass;
-        if (is_state || !cuda_tile_is_uniform(t->job->program, i))
+        if (is_state || !program_is_uniform(t->job->program, i))
             results->items[results->n++] = (struct cuda_result){.reduction = i};
     }
 }

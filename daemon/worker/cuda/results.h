@@ -11,7 +11,7 @@ struct cuda_result {
     struct engine_view copy;
 };
 
-/* Those that the pass reads and that are not uniform (cuda_tile_is_uniform()); its own states. */
+/* Those that the pass reads and that are not uniform (program_is_uniform()); its own states. */
 struct cuda_results {
     unsigned n;
     struct cuda_result items[PROGRAM_MAX_REDUCTIONS];

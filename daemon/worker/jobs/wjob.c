@@ -14,6 +14,7 @@
 #include "daemon/worker/walks/journal.h"
 #include "daemon/worker/walks/walk_product.h"
 #include "kernels/expr/programs.h"
+#include "kernels/plan/plan_engine.h"
 #include "proto/util.h"
 
 #include <assert.h>
@@ -82,7 +83,7 @@ static int compile(struct wjob *job, const msgpack_object *params,
     if (!job->plan.is_small && job->plan.carry_bytes > job->identity.carry_size_bytes)
         return error_set(error, GAD_BAD_REQUEST, "carry_size",
                          "the carry is smaller than the plan's");
-    job->is_device = context->limits->is_device;
+    job->fills_slots = context->limits->engine->fills_slots;
     job->is_express = job->plan.read_bytes <= EXPRESS_MAX_BYTES &&
                       job->plan.write_bytes <= EXPRESS_MAX_BYTES - job->plan.read_bytes;
     return 0;

@@ -21,7 +21,7 @@ void walk_collect_ports(const struct wjob *job, unsigned index, struct pass_port
     const struct program *program = job->program;
     const struct pass *pass = &program->passes[index];
     ports->n_inputs = ports->n_outputs = ports->n_rings = 0;
-    ports->needs_slot = job->is_device;
+    ports->needs_slot = job->fills_slots;
     for (unsigned i = 0; i < program->n_inputs; i++)
         if (pass->inputs_used >> i & 1) {
             add_port(ports, &job->ports[i], ports->n_inputs, false);

@@ -13,6 +13,7 @@
  */
 #include "daemon/worker/walks/walk_product.h"
 #include "daemon/worker/walks/journal.h"
+#include "kernels/plan/plan_engine.h"
 #include "proto/util.h"
 
 #include <assert.h>
@@ -53,7 +54,7 @@ static const char *library_of(const struct engine *e, const struct wjob *job)
     const struct plan_product *product = &job->plan.product;
     bool is_matrix = product->n_rows > 1 && product->n_columns > 1;
     bool is_of_library =
-        dtype_is_float(job->program->product.dtype) && (is_matrix || e->limits.is_device);
+        dtype_is_float(job->program->product.dtype) && (is_matrix || e->limits.engine->has_link);
     return is_of_library && e->blas ? e->blas : "gpuarrayd " GPUARRAYD_VERSION;
 }
 

@@ -47,7 +47,7 @@ static int bind_kths(struct binding *b, const struct reduce_layout *layout, void
     unsigned item_log2 = (unsigned)__builtin_ctzl(dtype_size((enum dtype)first->src.dtype));
     if ((first->src.dtype != DTYPE_UINT32 && first->src.dtype != DTYPE_UINT64) ||
         r->n_elements > PROGRAM_MAX_KTH_ELEMENTS ||
-        run->n_elements << item_log2 > CPU_MAX_KEY_BYTES || run->pass->n_stores)
+        run->n_elements << item_log2 > ENGINE_MAX_KEY_BYTES || run->pass->n_stores)
         return -EINVAL;
     struct kth *k = run->kth = layout_take(b, sizeof(*k));
     *k = (struct kth){.kernels = run->engine->ranks,

@@ -38,7 +38,7 @@
       PASS_MAX_REDUCTIONS + 1) *                                                                   \
          KERNEL_GRANULE * 8 +                                                                      \
      BIND_MAX_STREAMS * BIND_PERIOD_FEW * 8)
-#define LARGEST_KTHS (sizeof(struct kth) + CPU_MAX_KEY_BYTES + KTH_SOME_BYTES)
+#define LARGEST_KTHS (sizeof(struct kth) + ENGINE_MAX_KEY_BYTES + KTH_SOME_BYTES)
 _Static_assert(LARGEST_BOOKS + LARGEST_STRIPS + BIND_MAX_CELL_BYTES + LARGEST_KTHS <=
                    CPU_SCRATCH_BYTES,
                "the largest program must fit the scratch");

@@ -1,5 +1,6 @@
 /* Which engine a job goes to, why, and what is said where none is there. */
 #include "daemon/broker/workers/engines.h"
+#include "kernels/plan/plan_engine.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
@@ -18,7 +19,8 @@ static struct engine_offer cpu(void)
         .name = "cpu",
         .index = -1,
         .is_ready = true,
-        .limits = {.pool_bytes = 32 * MIB,
+        .limits = {.engine = &plan_cpu,
+                   .pool_bytes = 32 * MIB,
                    .slot_bytes = GRAIN_MAX_TOTAL_BYTES,
                    .carry_limit_bytes = 16 * MIB,
                    .n_threads = 2,
@@ -34,7 +36,7 @@ static struct engine_offer device(int index)
                                             .slot_bytes = 8 * MIB,
                                             .carry_limit_bytes = 256 * MIB,
                                             .n_threads = 2,
-                                            .is_device = true,
+                                            .engine = &plan_cuda,
                                             .rates = {.memory = 20e9,
                                                       .file = 5e9,
                                                       .to_device = 12e9,

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define NDIM         4
-#define MAX_ELEMENTS (CPU_MAX_KEY_BYTES / sizeof(uint32_t))
+#define MAX_ELEMENTS (ENGINE_MAX_KEY_BYTES / sizeof(uint32_t))
 
 static struct built b;
 static uint64_t elements[MAX_ELEMENTS], cell_keys[MAX_ELEMENTS];
@@ -225,7 +225,7 @@ static void choose_box(struct trial *t)
         t->axes = 1 + (uint32_t)below((1u << NDIM) - 1);
         for (int i = 0; i < NDIM; i++)
             n *= (uint64_t)(t->count[i] = 1 + (int64_t)below(most[below(5)]));
-    } while (n > CPU_MAX_KEY_BYTES || n_reduced_of(t) > PROGRAM_MAX_KTH_ELEMENTS);
+    } while (n > ENGINE_MAX_KEY_BYTES || n_reduced_of(t) > PROGRAM_MAX_KTH_ELEMENTS);
 }
 
 Test(kth, are_those_that_sorting_gives)

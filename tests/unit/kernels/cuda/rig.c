@@ -107,7 +107,7 @@ bool grain_reads(const struct program *program, unsigned pass, unsigned reductio
     const struct reduction *r = &program->reductions[reduction];
     bool is_state = r->pass == pass && (r->op == OP_CUMSUM || r->op == OP_CUMPROD);
     return reduction < GRAIN_MAX_REDUCED &&
-           (is_state || (r->pass < pass && !cuda_tile_is_uniform(program, reduction)));
+           (is_state || (r->pass < pass && !program_is_uniform(program, reduction)));
 }
 
 static uint64_t n_cells_of(const struct grain *g, const struct pass *pass)

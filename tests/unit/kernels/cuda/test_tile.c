@@ -224,8 +224,8 @@ Test(tile, one_grain_of_the_largest_job_fits_the_least_slot)
     for (unsigned i = 0; i < PASS_MAX_REDUCTIONS; i++)
         built.program.reductions[i].src =
             (struct operand){OPERAND_REGISTER, DTYPE_FLOAT64, (uint16_t)i};
-    enum dtype dtypes[CUDA_TILE_MAX_VALUES];
-    cr_assert(eq(u32, cuda_tile_values(&built.program, 0, dtypes), PASS_MAX_REDUCTIONS));
+    enum dtype dtypes[PASS_MAX_VALUES];
+    cr_assert(eq(u32, program_values(&built.program, 0, dtypes), PASS_MAX_REDUCTIONS));
     cr_assert(eq(i32, dtypes[PASS_MAX_REDUCTIONS - 1], DTYPE_FLOAT64));
     cr_assert(le(u64, cuda_tile_need_bytes(&built.program, 0, 1, &room), CUDA_SLOT_MIN_BYTES));
 }

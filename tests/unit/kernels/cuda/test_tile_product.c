@@ -259,7 +259,7 @@ Test(tile_product, c_of_one_element_is_not_read_by_the_host)
     make_passes(PRODUCT_RESULT, DTYPE_INT64, (struct operand){OPERAND_REDUCED, DTYPE_INT64, 0});
     struct pass *pass = &built.program.passes[PRODUCT_RESULT];
     pass->ndim = 0;
-    cr_assert(not(cuda_tile_is_uniform(&built.program, 0)));
+    cr_assert(not(program_is_uniform(&built.program, 0)));
     begin_tile(PRODUCT_RESULT, 0, ENGINE_SLOT_ALIGN);
     int64_t *output = cuda_tile_place_output(&tile, 8);
     struct engine_view c = {.base = behind}, outputs[3] = {{.base = output}};

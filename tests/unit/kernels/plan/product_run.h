@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/plan/plan.h"
+#include "kernels/plan/plan_engine.h"
 #include "proto/util.h"
 
 #include <criterion/criterion.h>
@@ -385,7 +386,8 @@ static inline void check_result(const struct run *run, const struct shape *s)
 
 static inline struct plan_limits limits_of(uint64_t carry_bytes)
 {
-    return (struct plan_limits){.pool_bytes = 64 * MIB,
+    return (struct plan_limits){.engine = &plan_cpu,
+                                .pool_bytes = 64 * MIB,
                                 .slot_bytes = GRAIN_MAX_TOTAL_BYTES,
                                 .carry_limit_bytes = carry_bytes,
                                 .n_threads = 2};

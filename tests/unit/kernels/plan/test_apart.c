@@ -1,13 +1,15 @@
 /* Outputs that read large results of reductions, in jobs with others that reduce all axes: they are
  * done in rounds all the same, in passes of their own. Small results cost no pass. */
 #include "kernels/plan/plan.h"
+#include "kernels/plan/plan_engine.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const struct plan_limits tiny = {.pool_bytes = 8 << 20,
+static const struct plan_limits tiny = {.engine = &plan_cpu,
+                                        .pool_bytes = 8 << 20,
                                         .slot_bytes = GRAIN_MAX_TOTAL_BYTES,
                                         .carry_limit_bytes = 3 << 20,
                                         .n_threads = 2};

@@ -1,6 +1,7 @@
 /* Carries and rounds: jobs are carried out here as a worker does, tiles in random order, with the
  * plain engine; whatever the limits say, the bytes are the same. Then what is refused, and how. */
 #include "kernels/cuda/tile.h"
+#include "kernels/plan/plan_engine.h"
 #include "kernels/cpu/engine.h"
 #include "kernels/plan/plan.h"
 #include "proto/wire/ring.h"
@@ -14,7 +15,8 @@
 #define MIB 1024 * 1024
 #define KIB 1024
 
-static const struct plan_limits roomy = {.pool_bytes = 32 * MIB,
+static const struct plan_limits roomy = {.engine = &plan_cpu,
+                                         .pool_bytes = 32 * MIB,
                                          .slot_bytes = GRAIN_MAX_TOTAL_BYTES,
                                          .carry_limit_bytes = 16 * MIB,
                                          .n_threads = 2};
@@ -304,7 +306,8 @@ static void check_job(struct job *job, bool has_rounds)
         }
     }
     cr_assert(eq(int, plan.n_rounds > 1, has_rounds));
-    const struct plan_limits large_slots = {.pool_bytes = 64 * MIB,
+    const struct plan_limits large_slots = {.engine = &plan_cpu,
+                                            .pool_bytes = 64 * MIB,
                                             .slot_bytes = 2 * GRAIN_MAX_TOTAL_BYTES,
                                             .carry_limit_bytes = 24 * MIB,
                                             .n_threads = 2};
@@ -397,7 +400,8 @@ Test(carry, slots_and_those_of_providers_hold_every_block)
     srand(7);
     for (int i = 0; i < 3000; i++) {
         const int64_t shape[] = {1 + rand() % 300, 1 + rand() % 40000, 1 + rand() % 3};
-        const struct plan_limits limits = {.pool_bytes = 64 * MIB,
+        const struct plan_limits limits = {.engine = &plan_cpu,
+                                           .pool_bytes = 64 * MIB,
                                            .slot_bytes =
                                                (uint64_t)(1 + rand() % 2) * GRAIN_MAX_TOTAL_BYTES,
                                            .carry_limit_bytes = 24 * MIB,
@@ -585,7 +589,7 @@ Test(carry, a_grain_of_any_job_fits_the_least_slot_of_a_device)
     struct gad_error error;
     struct plan plan;
 
-    device.is_device = true;
+    device.engine = &plan_cuda;
     device.slot_bytes = CUDA_SLOT_MIN_BYTES;
     for (size_t i = 0; i < sizeof(wide) / sizeof(wide[0]); i++) {
         struct job job;

@@ -1,6 +1,7 @@
 /* Estimates, and the tiles of a device: what is larger takes longer, and the engine that should be
  * faster is. */
 #include "kernels/cuda/tile.h"
+#include "kernels/plan/plan_engine.h"
 #include "kernels/plan/plan.h"
 
 #include <criterion/criterion.h>
@@ -12,6 +13,7 @@
 
 /* A processor with two threads, and a device behind a link that is slower than memory. */
 static const struct plan_limits cpu = {
+    .engine = &plan_cpu,
     .pool_bytes = 32 * MIB,
     .slot_bytes = GRAIN_MAX_TOTAL_BYTES,
     .carry_limit_bytes = 16 * MIB,
@@ -23,7 +25,7 @@ static const struct plan_limits device = {
     .slot_bytes = 8 * MIB,
     .carry_limit_bytes = 256 * MIB,
     .n_threads = 2,
-    .is_device = true,
+    .engine = &plan_cuda,
     .rates = {.memory = 20e9,
               .file = 5e9,
               .to_device = 12e9,

@@ -1,5 +1,6 @@
 /* Plans: bytes moved, tiles, what is needed of the pool, refusals with their numbers. */
 #include "kernels/plan/plan.h"
+#include "kernels/plan/plan_engine.h"
 #include "kernels/reductions/reduce.h"
 
 #include <criterion/criterion.h>
@@ -8,7 +9,8 @@
 
 #define MIB (1024 * 1024)
 
-static const struct plan_limits default_limits = {.pool_bytes = 32 * MIB,
+static const struct plan_limits default_limits = {.engine = &plan_cpu,
+                                                  .pool_bytes = 32 * MIB,
                                                   .slot_bytes = GRAIN_MAX_TOTAL_BYTES,
                                                   .carry_limit_bytes = 16 * MIB,
                                                   .n_threads = 2};
@@ -169,7 +171,8 @@ Test(plan, tiles_cover_the_grains_exactly)
  */
 static void check_leaves(const struct job *job, unsigned n_leaf_grains, unsigned which)
 {
-    static const struct plan_limits small = {.pool_bytes = 4 * MIB,
+    static const struct plan_limits small = {.engine = &plan_cpu,
+                                             .pool_bytes = 4 * MIB,
                                              .slot_bytes = GRAIN_MAX_TOTAL_BYTES,
                                              .carry_limit_bytes = 3 * MIB / 2};
     struct plan plan;
@@ -303,7 +306,7 @@ Test(plan, much_arithmetic_on_few_bytes_is_not_small)
 Test(plan, an_empty_array_needs_nothing)
 {
     const int64_t shape[] = {INT64_C(1) << 40, 0, 1000};
-    struct plan_limits limits = {.pool_bytes = 0};
+    struct plan_limits limits = {.engine = &plan_cpu, .pool_bytes = 0};
     struct gad_error error;
     struct job job;
     struct plan plan;

@@ -164,7 +164,7 @@ Test(product_batch, multiplies_the_same_matrices_together_in_tiles_of_all_sizes)
     job_init(job, &s);
     for (int64_t n = 4; n > 0; n /= 2) {
         struct plan_limits limits = limits_of(MIB);
-        limits.is_device = true;
+        limits.engine = &plan_cuda;
         limits.product_tile[0] = n * 43;
         limits.product_tile[1] = 6;
         limits.product_tile[2] = 5;
@@ -199,7 +199,7 @@ Test(product_batch, of_uneven_operands_has_few_runs_a_turn)
     struct plan_limits limits = limits_of(MIB);
     uint64_t n_matrices = 0;
 
-    limits.is_device = true;
+    limits.engine = &plan_cuda;
     job_init(job, &s);
     run_init(run, job, &limits);
     check_runs(run);

@@ -1,6 +1,7 @@
 /* Matrix products planned for a device: what a turn stages fits a slot, blocks are such as fill the
  * device, and floats need its library. */
 #include "kernels/cuda/tile.h"
+#include "kernels/plan/plan_engine.h"
 #include "tests/unit/kernels/plan/product_run.h"
 
 #define SLOT_BYTES (2 * MIB)
@@ -11,7 +12,8 @@ static struct plan_limits device_limits(uint64_t carry_bytes)
 
     limits.pool_bytes = 8 * carry_bytes;
     limits.slot_bytes = SLOT_BYTES;
-    limits.is_device = limits.has_blas = true;
+    limits.engine = &plan_cuda;
+    limits.has_blas = true;
     return limits;
 }
 

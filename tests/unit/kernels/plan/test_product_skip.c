@@ -1,6 +1,7 @@
 /* Where the next turn with grains of a pass is: found in a few calls, however many turns lie
  * between, and none is missed. */
 #include "kernels/plan/plan.h"
+#include "kernels/plan/plan_engine.h"
 #include "proto/util.h"
 
 #include <criterion/criterion.h>
@@ -27,7 +28,8 @@ static struct plan *plan_new(int64_t rows, int64_t depth, int64_t columns, bool 
     struct request_output output = {.expr = expr, .n_expr_chars = strlen(expr), .has_to = true};
     struct job_request request = {
         .n_args = 3, .n_outputs = 1, .args = args, .outputs = &output, .has_journal = has_journal};
-    const struct plan_limits limits = {.pool_bytes = 8 * MIB,
+    const struct plan_limits limits = {.engine = &plan_cpu,
+                                       .pool_bytes = 8 * MIB,
                                        .slot_bytes = GRAIN_MAX_TOTAL_BYTES,
                                        .carry_limit_bytes = 3 * MIB,
                                        .n_threads = 2};

@@ -2,6 +2,7 @@
  * which operand is read how often, what is moved beside the least that a pool allows, when there
  * are two buffers. */
 #include "kernels/plan/plan.h"
+#include "kernels/plan/plan_engine.h"
 #include "proto/util.h"
 
 #include <criterion/criterion.h>
@@ -40,7 +41,8 @@ static const struct plan_rates device_rates = {.memory = 20e9,
 /* What of a pool a product may have, and of a device's. */
 static struct plan_limits cpu_limits(uint64_t pool_bytes)
 {
-    return (struct plan_limits){.pool_bytes = pool_bytes,
+    return (struct plan_limits){.engine = &plan_cpu,
+                                .pool_bytes = pool_bytes,
                                 .slot_bytes = GRAIN_MAX_TOTAL_BYTES,
                                 .carry_limit_bytes = pool_bytes / 8 * 3,
                                 .product_carry_bytes =
@@ -56,7 +58,8 @@ static struct plan_limits device_limits(uint64_t pool_bytes)
 
     limits.slot_bytes = 8 * MIB;
     limits.product_carry_bytes = limits.carry_limit_bytes;
-    limits.is_device = limits.has_blas = true;
+    limits.engine = &plan_cuda;
+    limits.has_blas = true;
     limits.rates = device_rates;
     return limits;
 }

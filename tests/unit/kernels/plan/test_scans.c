@@ -1,5 +1,6 @@
 /* Scans: how their spaces are cut, in which order tiles may begin, where the states lie. */
 #include "kernels/cpu/engine.h"
+#include "kernels/plan/plan_engine.h"
 #include "kernels/plan/plan.h"
 #include "proto/util.h"
 
@@ -10,7 +11,8 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-static const struct plan_limits limits = {.pool_bytes = 64 * MIB,
+static const struct plan_limits limits = {.engine = &plan_cpu,
+                                          .pool_bytes = 64 * MIB,
                                           .slot_bytes = GRAIN_MAX_TOTAL_BYTES,
                                           .carry_limit_bytes = 16 * MIB,
                                           .n_threads = 2};

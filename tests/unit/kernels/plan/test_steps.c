@@ -1,6 +1,7 @@
 /* Planning is bounded: steps are counted, for requests that are small and as costly as they can be.
  * What would exceed the bound all the same is refused. */
 #include "kernels/plan/plan.h"
+#include "kernels/plan/plan_engine.h"
 #include "kernels/plan/planner.h"
 #include "proto/util.h"
 
@@ -18,12 +19,13 @@ static struct program *program;
 static struct plan plan;
 static char exprs[REQUEST_MAX_OUTPUTS][EXPR_BYTES];
 
-static const struct plan_limits cpu = {.pool_bytes = 32u << 20,
+static const struct plan_limits cpu = {.engine = &plan_cpu,
+                                       .pool_bytes = 32u << 20,
                                        .slot_bytes = GRAIN_MAX_TOTAL_BYTES,
                                        .carry_limit_bytes = 16u << 20,
                                        .n_threads = 2,
                                        .memory_bytes = UINT64_C(8) << 30};
-static const struct plan_limits device = {.is_device = true,
+static const struct plan_limits device = {.engine = &plan_cuda,
                                           .pool_bytes = 512u << 20,
                                           .slot_bytes = 8u << 20,
                                           .carry_limit_bytes = 256u << 20,

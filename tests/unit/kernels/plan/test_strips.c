@@ -1,5 +1,6 @@
 /* Files that are transposed: when a pass has blocks of its source in the carry, and how many. */
 #include "kernels/plan/plan.h"
+#include "kernels/plan/plan_engine.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
@@ -17,7 +18,8 @@ static int plan_with_memory(int64_t n, unsigned n_threads, uint64_t carry_limit_
         .dtype = DTYPE_FLOAT32, .ndim = 2, .shape = {n, n}, .at.kind = LOCATION_FILE};
     const struct job_request request = {
         .n_args = 1, .args = &arg, .n_outputs = 1, .outputs = &output, .engine_index = -1};
-    const struct plan_limits limits = {.pool_bytes = 4 * carry_limit_bytes,
+    const struct plan_limits limits = {.engine = &plan_cpu,
+                                       .pool_bytes = 4 * carry_limit_bytes,
                                        .slot_bytes = GRAIN_MAX_TOTAL_BYTES,
                                        .carry_limit_bytes = carry_limit_bytes,
                                        .memory_bytes = memory_bytes,

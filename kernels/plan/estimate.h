@@ -1,0 +1,26 @@
+/* What engines say with: how long a pass takes, part by part; see estimate.c. */
+#pragma once
+
+#include "kernels/plan/planner.h"
+
+#define PLAN_N_BOUNDS (PLAN_BOUND_WORK + 1)
+
+struct plan_estimate {
+    const struct planner *p;
+    struct plan_rates rates; /* measured, or defaults: none is 0, but perhaps the disk's */
+    double *spent;           /* PLAN_N_BOUNDS: seconds by what bounds them */
+};
+
+/* Files: what passes the page cache, and what I/O threads wait for. */
+struct file_seconds {
+    double cached, disk;
+};
+
+struct file_seconds estimate_files(const struct plan_rates *rates, double all, double read);
+/* Arithmetic of a pass's instructions and reductions, all elements; with all that compute. */
+double estimate_work(const struct plan_estimate *e, unsigned pass);
+/* The time of a row of stages with so many tiles. */
+static inline double estimate_pipelined(double slowest, double sum, uint64_t n_tiles)
+{
+    return slowest + (sum - slowest) / (double)n_tiles;
+}
