@@ -285,7 +285,7 @@ def numpy_result(name, arguments, result=0, **keywords):
                      for i, a in enumerate(arguments)]
             return numpy_result(name, small, result, **keywords)
     got = np.asarray(parts[result])
-    if name == "reciprocal" and got.dtype.kind in "iu":  # of 0: ours is written down in the README
+    if name == "reciprocal" and got.dtype.kind in "iu":  # of 0: ours is in SEMANTICS.md
         got = np.where(arguments[0] == 0, got.dtype.type(0), got)
     return got
 

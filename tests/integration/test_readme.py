@@ -1,8 +1,8 @@
-"""README.md is a promise: every command of its tour is run, in order, in one shell with a daemon, and must
-print what the README shows, but for times, rates and numbers of jobs (masked as in test_sessions). The
-Python session is run as a doctest, in the folder of the tour.
+"""README.md and the documents that go on from it are a promise: every command of a tour is run, in order,
+in one shell with a daemon, and must print what the document shows, but for times, rates and numbers of jobs
+(masked as in test_sessions). Python sessions are run as doctests, in the folder of the README's tour.
 
-`python3 test_readme.py --update` writes today's output into README.md.
+`python3 test_readme.py --update` writes today's output into the tours.
 """
 
 import difflib
@@ -21,13 +21,17 @@ import conftest
 import test_sessions
 
 README = conftest.TOP / "README.md"
+COMMAND_LINE = conftest.TOP / "client/ctl/README.md"
+PYTHON = conftest.TOP / "client/python/README.md"
+DOCUMENTS = [README, COMMAND_LINE, PYTHON, *(conftest.TOP / name for name in (
+    "kernels/README.md", "kernels/SEMANTICS.md", "daemon/WORKER.md", "daemon/worker/ENGINES.md"))]
 DATA = pathlib.Path("/usr/share/ferret-vis/data/monthly_navy_winds.cdf")
 
 
-def read():
-    """README.md as pieces: (text, None) to be kept, (command, what it shows)."""
+def read(document):
+    """A document as pieces: (text, None) to be kept, (command, what it shows)."""
     pieces, kept = [], []
-    lines = README.read_text().splitlines()
+    lines = document.read_text().splitlines()
     while lines:
         line = lines.pop(0)
         kept.append(line)
@@ -70,13 +74,14 @@ def mask(lines):
     return text.splitlines()
 
 
-def test_the_tour_prints_what_the_readme_shows():
+@pytest.mark.parametrize("document", [README, COMMAND_LINE], ids=lambda d: d.parent.name)
+def test_the_tour_prints_what_the_document_shows(document):
     if not DATA.exists() or not shutil.which("nccopy"):
         pytest.skip("the quickstart's data (ferret-datasets, netcdf-bin) are not installed")
-    pieces, _ = read()
+    pieces, _ = read(document)
     assert len(pieces) >= 10
     for (_, command, shown), printed in zip(pieces, play([command for _, command, _ in pieces])):
-        difference = "\n".join(difflib.unified_diff(mask(shown), mask(printed), "README.md",
+        difference = "\n".join(difflib.unified_diff(mask(shown), mask(printed), document.name,
                                                     "printed today", lineterm=""))
         assert not difference, f"\n$ {command}\n{difference}"
 
@@ -90,16 +95,17 @@ sys.exit(failed > 0)
 
 
 @pytest.mark.plain
-def test_the_python_session_prints_what_the_readme_shows():
+@pytest.mark.parametrize("document, least", [(README, 10), (PYTHON, 20)], ids=["top", "python"])
+def test_the_python_session_prints_what_the_document_shows(document, least):
     if not DATA.exists() or not shutil.which("nccopy"):
         pytest.skip("the quickstart's data (ferret-datasets, netcdf-bin) are not installed")
     if conftest.IS_SANITIZED:
         pytest.skip("a sanitizer's package needs a Python that is started for it")
-    commands = [command for _, command, _ in read()[0]][:3]
+    commands = [command for _, command, _ in read(README)[0]][:3]
     assert commands[0].startswith("nccopy") and commands[2].endswith("-o speed.npy")
-    printed = play([*commands, shlex.join([sys.executable, "-c", SESSION, str(README)])])[-1]
+    printed = play([*commands, shlex.join([sys.executable, "-c", SESSION, str(document)])])[-1]
     assert "[exit" not in printed[-1], "\n".join(printed)
-    assert int(printed[-1]) >= 20
+    assert int(printed[-1]) >= least
 
 
 # What the README shows outside the tour, and who runs it.
@@ -123,26 +129,29 @@ def test_commands_outside_the_tour_are_those_that_are_run_elsewhere():
     assert {line.strip() for line in lines} == ELSEWHERE.keys()
 
 
-def test_every_link_leads_somewhere():
-    for target in re.findall(r"\]\(([^)#]+)\)", README.read_text()):
-        assert (conftest.TOP / target).exists(), target
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda d: d.relative_to(conftest.TOP).as_posix())
+def test_every_link_leads_somewhere(document):
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", document.read_text()):
+        assert (document.parent / target).exists(), target
 
 
 def test_every_verb_that_is_named_is_there(daemon):
     verbs = set(test_sessions.verbs(daemon.ctl("--help").stdout))
-    named = set(re.findall(r"\bgpuarrayctl ([a-z]+)\b", README.read_text()))
-    assert named and named <= verbs, named - verbs
+    for document in DOCUMENTS[:3]:
+        named = set(re.findall(r"\bgpuarrayctl ([a-z]+)\b", document.read_text()))
+        assert named <= verbs, named - verbs
 
 
-def update():
-    pieces, rest = read()
+def update(document):
+    pieces, rest = read(document)
     printed = play([command for _, command, _ in pieces])
     lines = []
     for (text, _, _), said in zip(pieces, printed):
         lines += [text, *(f"    {line}".rstrip() for line in said)]
-    README.write_text("\n".join([*lines, *rest]) + "\n")
+    document.write_text("\n".join([*lines, *rest]) + "\n")
 
 
 if __name__ == "__main__":
     assert sys.argv[1:] == ["--update"], __doc__
-    update()
+    update(README)
+    update(COMMAND_LINE)

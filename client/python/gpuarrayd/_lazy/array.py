@@ -219,7 +219,7 @@ class Lazy(Operators, Reductions, Turning, Unanswered):
     def astype(self, dtype: npt.DTypeLike, order: str = "K", casting: str = "unsafe",
                subok: bool = True, copy: bool = True) -> Self:
         """Cast to another dtype that the daemon computes in; as NumPy casts, but for values that
-        do not fit (README.md). order and casting have these values alone; copy means nothing."""
+        do not fit (SEMANTICS.md). order and casting have these values alone; copy means nothing."""
         refuse_unusual("astype", order=(order, "K"), casting=(casting, "unsafe"))
         return self._of(Call("astype", (self._node,), dtype=dtype_name(dtype)))
 
