@@ -20,7 +20,7 @@
 
 #include "kernels/common/kth_place.h"
 #include "proto/array.h"
-#include "proto/ops.h"
+#include "kernels/ops.h"
 #include "proto/request.h"
 
 #define PROGRAM_MAX_REGISTERS  32

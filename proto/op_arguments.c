@@ -6,33 +6,33 @@
  */
 #include "proto/op_arguments.h"
 
-const char *op_arguments(enum op op)
+const char *op_arguments(unsigned row)
 {
-    switch (op) {
-    case OP_SELECT: return "condlist, choicelist";
-    case OP_ISCLOSE: return "a, b";
-    case OP_SEARCHSORTED: return "a, v";
-    case OP_DIGITIZE: return "x, bins";
-    case OP_TAKE: return "a, indices";
-    case OP_INDEX: return "axis";
-    case OP_BERNOULLI: return "p";
-    case OP_INTEGERS: return "low";
-    case OP_PERMUTATION:
-    case OP_NORM:
-    case OP_SINC:
-    case OP_NAN_TO_NUM:
-    case OP_ISPOSINF:
-    case OP_ISNEGINF: return "x";
-    case OP_CHOICE:
-    case OP_CLIP:
-    case OP_ROUND: return "a";
+    switch (row) {
+    case OP_ROW_SELECT: return "condlist, choicelist";
+    case OP_ROW_ISCLOSE: return "a, b";
+    case OP_ROW_SEARCHSORTED: return "a, v";
+    case OP_ROW_DIGITIZE: return "x, bins";
+    case OP_ROW_TAKE: return "a, indices";
+    case OP_ROW_INDEX: return "axis";
+    case OP_ROW_BERNOULLI: return "p";
+    case OP_ROW_INTEGERS: return "low";
+    case OP_ROW_PERMUTATION:
+    case OP_ROW_NORM:
+    case OP_ROW_SINC:
+    case OP_ROW_NAN_TO_NUM:
+    case OP_ROW_ISPOSINF:
+    case OP_ROW_ISNEGINF: return "x";
+    case OP_ROW_CHOICE:
+    case OP_ROW_CLIP:
+    case OP_ROW_ROUND: return "a";
     default: break;
     }
-    if (op_info(op)->rule == OP_RULE_QUANTILE && op_info(op)->n_args == 2)
+    if (op_row_info(row)->rule == OP_RULE_QUANTILE && op_row_info(row)->n_args == 2)
         return "a, q";
-    if (op_is_reduction(op) && op_info(op)->rule != OP_RULE_INTERNAL)
+    if (op_rule_reduces(op_row_info(row)->rule))
         return "a";
-    switch (op_info(op)->rule) {
+    switch (op_row_info(row)->rule) {
     case OP_RULE_QUANTILE:
     case OP_RULE_SCAN:
     case OP_RULE_HISTOGRAM: return "a";

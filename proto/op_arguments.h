@@ -5,4 +5,4 @@
 
 /* NumPy's names, "a, q", where they may be given by name; NULL where they come by position only, as
  * a ufunc's do. Static text. */
-const char *op_arguments(enum op op);
+const char *op_arguments(unsigned row);

@@ -13,16 +13,16 @@
 
 #include <string.h>
 
-static const struct op_info infos[OP_COUNT] = {
+static const struct op_info infos[OP_N_ROWS] = {
 #define OP(id, name, symbol, alias, n_args, n_results, keywords, rule, doc)                        \
-    [OP_##id] = {name, symbol, alias, n_args, n_results, keywords, rule, doc},
+    [OP_ROW_##id] = {name, symbol, alias, n_args, n_results, keywords, rule, doc},
 #include "proto/ops.def"
 #undef OP
 };
 
-const struct op_info *op_info(enum op op)
+const struct op_info *op_row_info(unsigned row)
 {
-    return &infos[op];
+    return &infos[row];
 }
 
 static bool is_name(const char *name, const char *text, size_t n_chars)
@@ -31,25 +31,21 @@ static bool is_name(const char *name, const char *text, size_t n_chars)
            memcmp(name, text, n_chars) == 0;
 }
 
-static bool is_written(const struct op_info *op)
+unsigned op_row_find(const char *name, size_t n_chars)
 {
-    return op->rule != OP_RULE_CAST && op->rule != OP_RULE_INTERNAL;
-}
-
-enum op op_find(const char *name, size_t n_chars)
-{
-    for (int i = 0; i < OP_COUNT; i++)
-        if (is_written(&infos[i]) &&
+    for (unsigned i = 0; i < OP_N_ROWS; i++)
+        if (infos[i].rule != OP_RULE_CAST &&
             (is_name(infos[i].name, name, n_chars) || is_name(infos[i].alias, name, n_chars)))
-            return (enum op)i;
-    return OP_COUNT;
+            return i;
+    return OP_N_ROWS;
 }
 
-const char *op_dtypes(enum op op)
+const char *op_dtypes(unsigned row)
 {
-    switch (infos[op].rule) {
+    switch (infos[row].rule) {
     case OP_RULE_ARITHMETIC:
-        if (op == OP_SUBTRACT || op == OP_NEGATIVE || op == OP_POSITIVE || op == OP_SIGN)
+        if (row == OP_ROW_SUBTRACT || row == OP_ROW_NEGATIVE || row == OP_ROW_POSITIVE ||
+            row == OP_ROW_SIGN)
             return "int float";
         break;
     case OP_RULE_BITWISE:
@@ -60,16 +56,16 @@ const char *op_dtypes(enum op op)
     case OP_RULE_RANDOM_INTEGERS:
     case OP_RULE_INDEX: return "int";
     case OP_RULE_EXTREMUM:
-        if (op == OP_PTP)
+        if (row == OP_ROW_PTP)
             return "int float";
         break;
     case OP_RULE_LDEXP: return "bool int float, bool int but uint64";
     case OP_RULE_TABLE:
-        if (op == OP_TAKE)
+        if (row == OP_ROW_TAKE)
             return "bool int float, bool int";
         break;
     case OP_RULE_QUANTILE:
-        if (infos[op].n_args == 2)
+        if (infos[row].n_args == 2)
             return "int float";
         break;
     case OP_RULE_SELECT: return "bool, bool int float";
@@ -78,25 +74,9 @@ const char *op_dtypes(enum op op)
     return "bool int float";
 }
 
-int op_is_comparison(enum op op)
+int op_rule_reduces(enum op_rule rule)
 {
-    return op >= OP_EQUAL && op <= OP_GREATER_EQUAL;
-}
-
-enum op op_mirrored(enum op op)
-{
-    switch (op) {
-    case OP_LESS: return OP_GREATER;
-    case OP_LESS_EQUAL: return OP_GREATER_EQUAL;
-    case OP_GREATER: return OP_LESS;
-    case OP_GREATER_EQUAL: return OP_LESS_EQUAL;
-    default: return op;
-    }
-}
-
-int op_is_reduction(enum op op)
-{
-    switch (infos[op].rule) {
+    switch (rule) {
     case OP_RULE_SUM:
     case OP_RULE_EXTREMUM:
     case OP_RULE_MEAN:
@@ -106,7 +86,7 @@ int op_is_reduction(enum op op)
     case OP_RULE_TRUTH:
     case OP_RULE_NORM:
     case OP_RULE_LOGSUMEXP: return 1;
-    default: return op == OP_SQUARED_DEVIATIONS || op == OP_KTH;
+    default: return 0;
     }
 }
 
@@ -169,8 +149,8 @@ const char *op_suggest(const char *name, size_t n_chars)
         if (strlen(others[i][0]) == n_chars && memcmp(others[i][0], name, n_chars) == 0)
             return others[i][1];
     struct suggestion s = {.text = name, .n_chars = n_chars, .best_distance = n_chars <= 3 ? 2 : 3};
-    for (int i = 0; i < OP_COUNT; i++) {
-        if (!is_written(&infos[i]))
+    for (unsigned i = 0; i < OP_N_ROWS; i++) {
+        if (infos[i].rule == OP_RULE_CAST)
             continue;
         consider(&s, infos[i].name);
         consider(&s, infos[i].alias);

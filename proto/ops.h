@@ -49,14 +49,15 @@ enum op_rule {
     OP_RULE_TABLE,           /* one argument is looked up in the other, which has one axis */
     OP_RULE_QUANTILE,        /* reduction; integers and bool become float64 */
     OP_RULE_MATMUL,          /* common dtype; of bools: or of ands */
-    OP_RULE_INTERNAL,        /* an instruction without a name in expressions */
+    OP_RULE_NONE,            /* of what is not in the catalogue */
 };
 
-enum op {
-#define OP(id, name, symbol, alias, n_args, n_results, keywords, rule, doc) OP_##id,
+/* Rows of the catalogue. Engines know more operations than these (kernels/ops.h). */
+enum op_row {
+#define OP(id, name, symbol, alias, n_args, n_results, keywords, rule, doc) OP_ROW_##id,
 #include "proto/ops.def"
 #undef OP
-    OP_COUNT
+    OP_N_ROWS
 };
 
 struct op_info {
@@ -71,24 +72,19 @@ struct op_info {
     const char *doc; /* one line */
 };
 
-const struct op_info *op_info(enum op op);
+/* All take a row below OP_N_ROWS. */
+const struct op_info *op_row_info(unsigned row);
 
-/* By name or alias; OP_COUNT when there is none. Casts are not here, see dtype_from_name(); nor are
- * internal ones. */
-enum op op_find(const char *name, size_t n_chars);
+/* By name or alias; OP_N_ROWS when there is none. Casts are not here, see dtype_from_name(). */
+unsigned op_row_find(const char *name, size_t n_chars);
 
 /* The dtypes that its arrays may have, by the rule: some of "bool int float", where int stands for
  * all signed and unsigned integers. "bool, bool int float" where the first argument differs from
  * the others; "but uint64" takes one out again. Static text. */
-const char *op_dtypes(enum op op);
+const char *op_dtypes(unsigned row);
 
-/* EQUAL to GREATER_EQUAL; and the operator that says the same with its sources exchanged, which for
- * all but the four of order is itself. */
-int op_is_comparison(enum op op);
-enum op op_mirrored(enum op op);
-
-/* Whether it reduces axes of its argument. */
-int op_is_reduction(enum op op);
+/* Whether operations of this rule reduce axes of their argument. */
+int op_rule_reduces(enum op_rule rule);
 
 /* The nearest known name for a misspelt one (edit distance at most 2), or NULL. */
 const char *op_suggest(const char *name, size_t n_chars);

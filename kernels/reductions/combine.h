@@ -3,7 +3,7 @@
 #pragma once
 
 #include "proto/dtype.h"
-#include "proto/ops.h"
+#include "kernels/ops.h"
 
 #include <stdint.h>
 

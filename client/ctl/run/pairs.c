@@ -45,8 +45,8 @@ static bool has_two_results(const char *text)
     size_t n = 0;
     while (isalnum((unsigned char)text[n]) || text[n] == '_')
         n++;
-    enum op op = op_find(text, n);
-    return op != OP_COUNT && op_info(op)->n_results == 2 &&
+    unsigned op = op_row_find(text, n);
+    return op != OP_N_ROWS && op_row_info(op)->n_results == 2 &&
            is_one_call(text + n + strspn(text + n, SPACES));
 }
 

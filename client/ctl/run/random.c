@@ -238,10 +238,10 @@ static int choose_seed(struct random_options *o)
     return 0;
 }
 
-static bool is_distribution(enum op op)
+static bool is_distribution(unsigned op)
 {
-    return op != OP_COUNT &&
-           (op_info(op)->rule == OP_RULE_RANDOM || op_info(op)->rule == OP_RULE_RANDOM_INTEGERS);
+    return op != OP_N_ROWS && (op_row_info(op)->rule == OP_RULE_RANDOM ||
+                               op_row_info(op)->rule == OP_RULE_RANDOM_INTEGERS);
 }
 
 /* One more name: "a", "a, b". */
@@ -255,10 +255,10 @@ static int no_distribution(const char *name, struct gad_error *error)
 {
     char names[sizeof(error->expected)] = "";
     struct ctl_nearest nearest = {.word = name};
-    for (int op = 0; op < OP_COUNT; op++) {
-        if (!is_distribution((enum op)op))
+    for (unsigned op = 0; op < OP_N_ROWS; op++) {
+        if (!is_distribution(op))
             continue;
-        const char *other = op_info((enum op)op)->name;
+        const char *other = op_row_info(op)->name;
         add_name(names, sizeof(names), other, strlen(other));
         ctl_nearest_consider(&nearest, other);
     }
@@ -275,7 +275,7 @@ static int no_distribution(const char *name, struct gad_error *error)
 /* The parameters that may be given without a name: all before the shape, which --shape says. */
 static int check_parameters(const struct random_options *o, struct gad_error *error)
 {
-    enum op op = op_find(o->name, strlen(o->name));
+    unsigned op = op_row_find(o->name, strlen(o->name));
     if (!is_distribution(op))
         return no_distribution(o->name, error);
     const char *required = required_name(o->name);
@@ -284,7 +284,7 @@ static int check_parameters(const struct random_options *o, struct gad_error *er
     char names[sizeof(error->expected) / 2] = "";
     if (required && ++n)
         add_name(names, sizeof(names), required, strlen(required));
-    const char *at = op_info(op)->keywords;
+    const char *at = op_row_info(op)->keywords;
     while (at && at[0] != '*' && strncmp(at, "size=", 5) != 0) {
         add_name(names, sizeof(names), at, strcspn(at, "="));
         n++;

@@ -165,23 +165,18 @@ void info_reply_info(struct session *session, uint32_t id, const struct info_ans
 
 void info_pack_ops(msgpack_packer *p)
 {
-    unsigned n = 0;
-    for (unsigned i = 0; i < OP_COUNT; i++)
-        n += op_info((enum op)i)->rule != OP_RULE_INTERNAL;
-    msgpack_pack_array(p, n);
-    for (unsigned i = 0; i < OP_COUNT; i++) {
-        const struct op_info *op = op_info((enum op)i);
-        if (op->rule == OP_RULE_INTERNAL)
-            continue;
+    msgpack_pack_array(p, OP_N_ROWS);
+    for (unsigned i = 0; i < OP_N_ROWS; i++) {
+        const struct op_info *op = op_row_info(i);
         msgpack_pack_map(p, 9);
         pack_key_str(p, "name", op->name);
         pack_text_or_nil(p, "symbol", op->symbol);
         pack_text_or_nil(p, "alias", op->alias);
         pack_key_u64(p, "args", op->n_args);
-        pack_text_or_nil(p, "arguments", op_arguments((enum op)i));
+        pack_text_or_nil(p, "arguments", op_arguments(i));
         pack_key_u64(p, "results", op->n_results);
         pack_text_or_nil(p, "keywords", op->keywords);
-        pack_key_str(p, "dtypes", op_dtypes((enum op)i));
+        pack_key_str(p, "dtypes", op_dtypes(i));
         pack_key_str(p, "doc", op->doc);
     }
 }

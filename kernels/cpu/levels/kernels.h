@@ -15,7 +15,7 @@
 
 #include "kernels/common/kth_place.h"
 #include "proto/dtype.h"
-#include "proto/ops.h"
+#include "kernels/ops.h"
 
 #define KERNEL_GRANULE 64
 

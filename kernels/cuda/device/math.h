@@ -1,5 +1,5 @@
 /* The functions of mathematics on the device, all of them: fn_OP_f32 and fn_OP_f64 for every
- * instruction of proto/ops.def that computes with floats, named as in enum op.
+ * instruction of enum op (kernels/ops.h) that computes with floats.
  *
  * Exact functions (math_bits.h, math_modulo.h) give the CPU engine's bits. The others are within
  * 4 ulp of exact over the whole range, with the CPU engine's NaN, infinities and signs of zeros

@@ -1,7 +1,7 @@
 /* Optional parameters of a function, as the catalogue's text "decimals=0" says. */
 #pragma once
 
-#include "proto/ops.h"
+#include "kernels/ops.h"
 
 #include <stdbool.h>
 

@@ -8,26 +8,26 @@
 
 Test(ops, every_row_is_complete_and_found_by_its_names)
 {
-    for (int i = 0; i < OP_COUNT; i++) {
-        const struct op_info *info = op_info((enum op)i);
+    for (unsigned i = 0; i < OP_N_ROWS; i++) {
+        const struct op_info *info = op_row_info(i);
         cr_assert(info->name != NULL && info->doc[0] != '\0');
         cr_assert(info->n_args <= 3 && (info->n_args > 0 || info->rule == OP_RULE_RANDOM));
         cr_assert(info->n_results == 1 || info->n_results == 2);
-        if (info->rule == OP_RULE_CAST || info->rule == OP_RULE_INTERNAL)
+        if (info->rule == OP_RULE_CAST)
             continue;
-        cr_assert(eq(int, op_find(info->name, strlen(info->name)), i), "%s", info->name);
+        cr_assert(eq(u32, op_row_find(info->name, strlen(info->name)), i), "%s", info->name);
         if (info->alias != NULL)
-            cr_assert(eq(int, op_find(info->alias, strlen(info->alias)), i), "%s", info->alias);
+            cr_assert(eq(u32, op_row_find(info->alias, strlen(info->alias)), i), "%s", info->alias);
     }
 }
 
 Test(ops, what_is_not_there_is_not_found)
 {
-    cr_assert(eq(int, op_find("sqr", 3), OP_COUNT));
-    cr_assert(eq(int, op_find("sqrt", 3), OP_COUNT));
-    cr_assert(eq(int, op_find("", 0), OP_COUNT));
-    cr_assert(eq(int, op_find("astype", 6), OP_COUNT));
-    cr_assert(eq(int, op_find("frexp exponent", 14), OP_COUNT));
+    cr_assert(eq(u32, op_row_find("sqr", 3), OP_N_ROWS));
+    cr_assert(eq(u32, op_row_find("sqrt", 3), OP_N_ROWS));
+    cr_assert(eq(u32, op_row_find("", 0), OP_N_ROWS));
+    cr_assert(eq(u32, op_row_find("astype", 6), OP_N_ROWS));
+    cr_assert(eq(u32, op_row_find("frexp exponent", 14), OP_N_ROWS));
 }
 
 /* "name=default, *, name, name=default", as Python writes a signature: those without a default come
@@ -51,47 +51,53 @@ static void check_keywords(const char *text)
 Test(ops, optional_arguments_are_written_as_in_python)
 {
     unsigned n = 0;
-    for (int i = 0; i < OP_COUNT; i++) {
-        const char *keywords = op_info((enum op)i)->keywords;
+    for (unsigned i = 0; i < OP_N_ROWS; i++) {
+        const char *keywords = op_row_info(i)->keywords;
         if (keywords == NULL)
             continue;
         check_keywords(keywords);
         n++;
     }
     cr_assert(eq(u32, n, 50));
-    cr_assert(eq(str, (char *)op_info(OP_ROUND)->keywords, (char *)"decimals=0"));
+    cr_assert(eq(str, (char *)op_row_info(OP_ROW_ROUND)->keywords, (char *)"decimals=0"));
 }
 
 /* "a, q": one name for each that must be given, no two the same. */
 Test(ops, arguments_have_all_a_name_or_none)
 {
-    for (int i = 0; i < OP_COUNT; i++) {
-        const char *text = op_arguments((enum op)i);
+    for (unsigned i = 0; i < OP_N_ROWS; i++) {
+        const char *text = op_arguments(i);
         char names[3][16] = {"", "", ""};
-        if (text == NULL || op_info((enum op)i)->rule == OP_RULE_INTERNAL)
+        if (text == NULL)
             continue;
         int n = sscanf(text, "%15[a-z], %15[a-z], %15[a-z]", names[0], names[1], names[2]);
-        cr_assert(eq(int, n, op_info((enum op)i)->n_args), "%s", op_info((enum op)i)->name);
-        cr_assert(ne(str, names[0], names[1]), "%s", op_info((enum op)i)->name);
+        cr_assert(eq(int, n, op_row_info(i)->n_args), "%s", op_row_info(i)->name);
+        cr_assert(ne(str, names[0], names[1]), "%s", op_row_info(i)->name);
     }
 }
 
 Test(ops, two_results_have_four_functions)
 {
-    for (int i = 0; i < OP_COUNT; i++)
-        cr_assert(eq(int, op_info((enum op)i)->n_results == 2,
-                     i == OP_DIVMOD || i == OP_FREXP || i == OP_MODF || i == OP_HISTOGRAM));
+    for (unsigned i = 0; i < OP_N_ROWS; i++)
+        cr_assert(eq(int, op_row_info(i)->n_results == 2,
+                     i == OP_ROW_DIVMOD || i == OP_ROW_FREXP || i == OP_ROW_MODF ||
+                         i == OP_ROW_HISTOGRAM));
+}
+
+static bool reduces(unsigned row)
+{
+    return op_rule_reduces(op_row_info(row)->rule);
 }
 
 Test(ops, reductions_are_those_over_axes)
 {
-    cr_assert(op_is_reduction(OP_STD) && op_is_reduction(OP_ARGMAX) && op_is_reduction(OP_ANY));
-    cr_assert(op_is_reduction(OP_NORM) && op_is_reduction(OP_SQUARED_DEVIATIONS));
-    cr_assert(not(op_is_reduction(OP_NORMAL)));
-    cr_assert(op_is_reduction(OP_SUM) && op_is_reduction(OP_MIN) && op_is_reduction(OP_MEAN));
-    cr_assert(op_is_reduction(OP_COUNT_NONZERO));
-    cr_assert(not(op_is_reduction(OP_MINIMUM)));
-    cr_assert(not(op_is_reduction(OP_ADD)));
+    cr_assert(reduces(OP_ROW_STD) && reduces(OP_ROW_ARGMAX) && reduces(OP_ROW_ANY));
+    cr_assert(reduces(OP_ROW_NORM));
+    cr_assert(not(reduces(OP_ROW_NORMAL)));
+    cr_assert(reduces(OP_ROW_SUM) && reduces(OP_ROW_MIN) && reduces(OP_ROW_MEAN));
+    cr_assert(reduces(OP_ROW_COUNT_NONZERO));
+    cr_assert(not(reduces(OP_ROW_MINIMUM)));
+    cr_assert(not(reduces(OP_ROW_ADD)));
 }
 
 Test(ops, suggests_the_nearest_name)
@@ -127,19 +133,19 @@ Test(ops, a_very_long_name_gets_no_suggestion)
 
 Test(ops, the_dtypes_of_every_row_are_of_the_three_kinds)
 {
-    for (int i = 0; i < OP_COUNT; i++) {
+    for (unsigned i = 0; i < OP_N_ROWS; i++) {
         char text[64];
-        snprintf(text, sizeof(text), "%s", op_dtypes((enum op)i));
+        snprintf(text, sizeof(text), "%s", op_dtypes(i));
         unsigned n_words = 0;
         for (char *rest = text, *word; (word = strsep(&rest, " ,"));) {
             bool is_known = strcmp(word, "bool") == 0 || strcmp(word, "int") == 0 ||
                             strcmp(word, "float") == 0 || strcmp(word, "but") == 0 ||
                             strcmp(word, "uint64") == 0 || word[0] == '\0';
-            cr_assert(is_known, "%s: '%s'", op_info((enum op)i)->name, word);
+            cr_assert(is_known, "%s: '%s'", op_row_info(i)->name, word);
             n_words += word[0] != '\0';
         }
         cr_assert(ge(uint, n_words, 1));
     }
-    cr_assert(eq(str, (char *)op_dtypes(OP_SUBTRACT), "int float"));
-    cr_assert(eq(str, (char *)op_dtypes(OP_BITWISE_AND), "bool int"));
+    cr_assert(eq(str, (char *)op_dtypes(OP_ROW_SUBTRACT), "int float"));
+    cr_assert(eq(str, (char *)op_dtypes(OP_ROW_BITWISE_AND), "bool int"));
 }

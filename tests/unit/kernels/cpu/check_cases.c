@@ -58,7 +58,7 @@ static unsigned dtypes_of(enum op op)
     case OP_RULE_FLOOR:
     case OP_RULE_PREDICATE:
     case OP_RULE_LDEXP:
-    case OP_RULE_INTERNAL: return FLOATS;
+    case OP_RULE_NONE: return FLOATS;
     case OP_RULE_FLOAT64:
     case OP_RULE_LOGICAL:
     case OP_RULE_ROUND:

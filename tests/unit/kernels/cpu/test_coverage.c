@@ -256,7 +256,7 @@ static void check_op(enum op op)
         snprintf(form, sizeof(form), "%s(b)", dtype_name((enum dtype)to));
         cr_assert(lt(u32, 0, check_form(form)), "%s", form);
     }
-    if (info->rule == OP_RULE_CAST || info->rule == OP_RULE_INTERNAL)
+    if (info->rule == OP_RULE_CAST || info->rule == OP_RULE_NONE)
         return;
     snprintf(form, sizeof(form), "%s%s", info->name, arguments[info->n_args]);
     cr_assert(lt(u32, 0, check_form(form)), "%s", form);
@@ -273,7 +273,7 @@ Test(coverage, every_operation_of_the_catalogue_compiles_and_runs_at_every_level
     for (int op = 0; op < OP_COUNT; op++)
         check_op((enum op)op);
     for (int op = 0; op < OP_COUNT; op++)
-        if (op_info((enum op)op)->rule == OP_RULE_INTERNAL && !is_elsewhere((enum op)op))
+        if (op_info((enum op)op)->rule == OP_RULE_NONE && !is_elsewhere((enum op)op))
             cr_assert(is_seen[op][DTYPE_FLOAT32] && is_seen[op][DTYPE_FLOAT64], "%s",
                       op_info((enum op)op)->name);
     for (int op = OP_RANDOM_U32; op <= OP_SEARCH_RIGHT; op++) {

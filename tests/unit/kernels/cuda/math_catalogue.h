@@ -2,7 +2,7 @@
 #pragma once
 
 #include "proto/dtype.h"
-#include "proto/ops.h"
+#include "kernels/ops.h"
 
 #include <stdbool.h>
 #include <stddef.h>
