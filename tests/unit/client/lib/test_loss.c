@@ -94,7 +94,7 @@ Test(loss, does_not_end_jobs_that_were_sent_one_behind_the_other)
     gad_array_release(a);
 }
 
-/* A job of a second or two over the argument `a`. */
+/* A job of a second or so over the arguments `a` and `b`, see make_pair(). */
 static struct gad_job *submit_long(struct gad_array *a, struct gad_array *b, struct gad_array *to,
                                    const char *to_path)
 {
@@ -115,9 +115,34 @@ struct pair {
     struct gad_array *a, *b;
 };
 
+/* So many rows that the job takes about a second on this machine, whatever it is. */
+static int64_t n_rows_of_a_second(void)
+{
+    int64_t n = 250, took_ms = 0;
+    while (took_ms < 50 && n < 1 << 20) {
+        int64_t row[] = {1, 10000}, column[] = {n *= 2, 1};
+        struct gad_array *a, *b;
+        cr_assert(zero(int, (int)gad_array_new(client, GAD_FLOAT64, 2, row, &a, NULL)));
+        cr_assert(zero(int, (int)gad_array_new(client, GAD_FLOAT64, 2, column, &b, NULL)));
+        struct gad_argument args[] = {{.name = "a", .array = a}, {.name = "b", .array = b}};
+        struct gad_output outputs[] = {{.expr = "sum(exp(sin(a) * cos(b)))"}};
+        struct gad_job_options options = {
+            .n_args = 2, .args = args, .n_outputs = 1, .outputs = outputs};
+        struct gad_job *job;
+        int64_t began_ms = clock_now_ms();
+        cr_assert(zero(int, (int)gad_submit(client, &options, &job, NULL)));
+        cr_assert(zero(int, (int)gad_job_wait(job, -1, NULL)));
+        took_ms = clock_now_ms() - began_ms;
+        gad_job_free(job);
+        gad_array_release(a);
+        gad_array_release(b);
+    }
+    return n * 1000 / took_ms;
+}
+
 static struct pair make_pair(void)
 {
-    int64_t row[] = {1, 10000}, column[] = {8000, 1};
+    int64_t row[] = {1, 10000}, column[] = {n_rows_of_a_second(), 1};
     struct pair p;
     cr_assert(zero(int, (int)gad_array_new(client, GAD_FLOAT64, 2, row, &p.a, NULL)));
     cr_assert(zero(int, (int)gad_array_new(client, GAD_FLOAT64, 2, column, &p.b, NULL)));
