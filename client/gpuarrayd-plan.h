@@ -2,6 +2,9 @@
  *
  * The daemon's own plan of a job: where it would go, in which passes over the arrays, how much it
  * would move, how long it might take.
+ *
+ * All of it is the plan's and ends with it. The library alone makes these structures, and later
+ * versions may have more members at their ends: take them by pointer, do not copy them.
  */
 #pragma once
 
@@ -61,23 +64,24 @@ struct gad_plan_product {
 struct gad_plan {
     char engine[16]; /**< that would compute it */
     unsigned n_outputs;
-    struct gad_plan_output outputs[16];
+    const struct gad_plan_output *const
+        *outputs; /**< n_outputs of them, in the order of the job's */
     uint64_t n_tiles, read_bytes, write_bytes, carry_bytes;
     double seconds; /**< estimate */
     bool is_restartable;
     char *text;           /**< the whole plan for a reader, several lines */
     char engine_why[256]; /**< why that engine */
     unsigned n_engines;
-    struct gad_plan_engine engines[17]; /**< all that the daemon has, or would have */
+    /** n_engines of them: all that the daemon has, or would have. */
+    const struct gad_plan_engine *const *engines;
     unsigned n_passes;
-    struct gad_plan_pass passes[40]; /**< one after the other: as many as a program may have */
+    const struct gad_plan_pass *const *passes; /**< n_passes of them, one after the other */
     /** All passes for one part of the arrays, then all for the next: 1, or more where the results
      * of reductions would not fit the daemon's pool together. */
     uint64_t n_rounds;
-    /** A matrix product: the three passes are then the left operand, the right one, and C; they go
-     * on tile by tile, and n_tiles counts turns. */
-    bool has_product;
-    struct gad_plan_product product;
+    /** A matrix product, or NULL: the three passes are then the left operand, the right one, and C;
+     * they go on tile by tile, and n_tiles counts turns. */
+    const struct gad_plan_product *product;
 };
 
 /** Says what a job would do, and runs nothing: no output is created.
@@ -89,7 +93,7 @@ struct gad_plan {
 enum gad_status gad_plan(struct gad_client *client, const struct gad_job_options *options,
                          struct gad_plan **ret_plan, struct gad_error *error);
 
-/** Frees a plan and its text.
+/** Frees a plan and all that it points to.
  * plan: of gad_plan(); NULL is allowed. */
 void gad_plan_free(struct gad_plan *plan);
 

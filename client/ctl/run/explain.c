@@ -83,19 +83,19 @@ static struct json_object *plan_json(const struct gad_plan *plan)
     struct json_object *outputs = json_object_new_array(), *engines = json_object_new_array();
     struct json_object *passes = json_object_new_array();
     for (unsigned i = 0; i < plan->n_outputs; i++)
-        json_object_array_add(outputs, ctl_array_json(&plan->outputs[i], NULL));
+        json_object_array_add(outputs, ctl_array_json(plan->outputs[i], NULL));
     for (unsigned i = 0; i < plan->n_engines; i++)
-        json_object_array_add(engines, engine_json(&plan->engines[i]));
+        json_object_array_add(engines, engine_json(plan->engines[i]));
     for (unsigned i = 0; i < plan->n_passes; i++)
-        json_object_array_add(passes, pass_json(&plan->passes[i]));
+        json_object_array_add(passes, pass_json(plan->passes[i]));
     add_text(object, "engine", plan->engine);
     add_text(object, "engine_why", plan->engine_why);
     json_object_object_add(object, "engines", engines);
     json_object_object_add(object, "outputs", outputs);
     json_object_object_add(object, "rounds", json_object_new_uint64(plan->n_rounds));
     json_object_object_add(object, "passes", passes);
-    if (plan->has_product)
-        json_object_object_add(object, "product", product_json(&plan->product));
+    if (plan->product)
+        json_object_object_add(object, "product", product_json(plan->product));
     json_object_object_add(object, "tiles", json_object_new_uint64(plan->n_tiles));
     json_object_object_add(object, "read_bytes", json_object_new_uint64(plan->read_bytes));
     json_object_object_add(object, "write_bytes", json_object_new_uint64(plan->write_bytes));

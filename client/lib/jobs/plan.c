@@ -31,7 +31,7 @@ void plan_bytes_print(FILE *out, uint64_t n_bytes)
 static void print_outputs(FILE *out, const struct gad_plan *plan)
 {
     for (unsigned i = 0; i < plan->n_outputs; i++) {
-        const struct gad_plan_output *output = &plan->outputs[i];
+        const struct gad_plan_output *output = plan->outputs[i];
         char shape[SHAPE_CHARS];
         fprintf(out, "output   %s%s%s %s%s\n", output->name, output->name[0] ? ": " : "",
                 gad_dtype_name(output->dtype),
@@ -65,7 +65,7 @@ static int print_plan(const msgpack_object *map, struct gad_plan *plan)
         return -ENOMEM;
     print_outputs(out, plan);
     plan_engines_print(out, plan);
-    if (plan->has_product)
+    if (plan->product)
         plan_product_print(out, map, plan);
     else
         plan_passes_print(out, map, plan);
@@ -84,29 +84,40 @@ static int print_plan(const msgpack_object *map, struct gad_plan *plan)
     return 0;
 }
 
-static int malformed(struct gad_error *error)
+void *plan_list_new(size_t n, size_t element_bytes)
 {
-    return error_set(error, GAD_PROTOCOL, NULL, "the daemon's answer is no plan");
+    char **list = calloc(n + 1, sizeof(*list) + element_bytes);
+    for (size_t i = 0; list && i < n; i++)
+        list[i] = (char *)(list + n) + i * element_bytes;
+    return list;
 }
 
 static int read_plan(const msgpack_object *map, unsigned n_outputs, struct gad_plan *plan,
                      struct gad_error *error)
 {
     const msgpack_object *outputs = map_find(map, "outputs");
-    if (!outputs || outputs->type != MSGPACK_OBJECT_ARRAY || outputs->via.array.size != n_outputs ||
-        n_outputs > ARRAY_LENGTH(plan->outputs) || plan_engines_read(map, plan) ||
-        plan_passes_read(map, plan) || plan_product_read(map, plan) ||
-        map_u64(map, "tiles", &plan->n_tiles, NULL) ||
+    struct gad_plan_output **list = plan_list_new(n_outputs, sizeof(**list));
+    int r = list ? 0 : -ENOMEM;
+    plan->outputs = (const struct gad_plan_output *const *)list;
+    if (r == 0)
+        r = plan_engines_read(map, plan);
+    if (r == 0)
+        r = plan_passes_read(map, plan);
+    if (r == 0)
+        r = plan_product_read(map, plan);
+    if (r == -ENOMEM)
+        return r;
+    if (r || !outputs || outputs->type != MSGPACK_OBJECT_ARRAY ||
+        outputs->via.array.size != n_outputs || map_u64(map, "tiles", &plan->n_tiles, NULL) ||
         map_u64(map, "read_bytes", &plan->read_bytes, NULL) ||
         map_u64(map, "write_bytes", &plan->write_bytes, NULL) ||
         map_u64(map, "carry_bytes", &plan->carry_bytes, NULL) ||
         map_f64(map, "seconds", &plan->seconds, NULL) ||
         map_bool(map, "restartable", &plan->is_restartable, NULL))
-        return malformed(error);
+        return error_set(error, GAD_PROTOCOL, NULL, "the daemon's answer is no plan");
     plan->n_outputs = n_outputs;
-    int r = 0;
     for (unsigned i = 0; i < n_outputs && r == 0; i++)
-        r = result_read_output(&outputs->via.array.ptr[i], &plan->outputs[i], error);
+        r = result_read_output(&outputs->via.array.ptr[i], list[i], error);
     return r ? r : print_plan(map, plan);
 }
 
@@ -181,5 +192,9 @@ void gad_plan_free(struct gad_plan *plan)
     if (!plan)
         return;
     free(plan->text);
+    free((void *)plan->outputs);
+    free((void *)plan->engines);
+    free((void *)plan->passes);
+    free((void *)plan->product);
     free(plan);
 }

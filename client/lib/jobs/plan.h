@@ -9,8 +9,12 @@ int plan_ask(struct gad_client *client, const struct gad_job_options *options,
              enum build_purpose purpose, struct gad_plan **ret_plan,
              struct gad_error *error) GAD_MUST_CHECK;
 
+/* A list of n pointers to elements of so many bytes, a multiple of 8, all zero; ended by free().
+ * NULL: no memory. */
+void *plan_list_new(size_t n, size_t element_bytes);
+
 /* plan_engines.c: engine, engine_why and engines of the answer, as numbers and as lines of the
- * text. -EPROTO: they are not of the protocol. */
+ * text. -EPROTO: they are not of the protocol; -ENOMEM. */
 int plan_engines_read(const msgpack_object *map, struct gad_plan *plan) GAD_MUST_CHECK;
 void plan_engines_print(FILE *out, const struct gad_plan *plan);
 

@@ -36,10 +36,14 @@ int plan_engines_read(const msgpack_object *map, struct gad_plan *plan)
         return -EPROTO;
     if (!list)
         return 0;
-    if (list->type != MSGPACK_OBJECT_ARRAY || list->via.array.size > ARRAY_LENGTH(plan->engines))
+    if (list->type != MSGPACK_OBJECT_ARRAY)
         return -EPROTO;
+    struct gad_plan_engine **engines = plan_list_new(list->via.array.size, sizeof(**engines));
+    plan->engines = (const struct gad_plan_engine *const *)engines;
+    if (!engines)
+        return -ENOMEM;
     for (uint32_t i = 0; i < list->via.array.size; i++) {
-        if (read_engine(&list->via.array.ptr[i], &plan->engines[i]))
+        if (read_engine(&list->via.array.ptr[i], engines[i]))
             return -EPROTO;
         plan->n_engines++;
     }
@@ -67,7 +71,7 @@ void plan_engines_print(FILE *out, const struct gad_plan *plan)
         return;
     fputs("engines  estimate  behind    bound by\n", out);
     for (unsigned i = 0; i < plan->n_engines; i++) {
-        const struct gad_plan_engine *e = &plan->engines[i];
+        const struct gad_plan_engine *e = plan->engines[i];
         fprintf(out, "  %-7s%-10s%-10s%-10s%s\n", e->engine,
                 format_seconds(e->has_estimate, e->seconds, estimate),
                 format_seconds(e->behind_seconds > 0, e->behind_seconds, behind),

@@ -70,11 +70,14 @@ int plan_passes_read(const msgpack_object *map, struct gad_plan *plan)
 {
     const msgpack_object *list = find_array(map, "passes");
     plan->n_rounds = 1;
-    if (array_size(list) > ARRAY_LENGTH(plan->passes) ||
-        map_u64(map, "rounds", &plan->n_rounds, NULL))
+    if (map_u64(map, "rounds", &plan->n_rounds, NULL))
         return -EPROTO;
+    struct gad_plan_pass **passes = plan_list_new(array_size(list), sizeof(**passes));
+    plan->passes = (const struct gad_plan_pass *const *)passes;
+    if (!passes)
+        return -ENOMEM;
     for (uint32_t i = 0; i < array_size(list); i++) {
-        if (read_pass(&list->via.array.ptr[i], &plan->passes[i]))
+        if (read_pass(&list->via.array.ptr[i], passes[i]))
             return -EPROTO;
         plan->n_passes++;
     }

@@ -65,8 +65,9 @@ int plan_product_read(const msgpack_object *map, struct gad_plan *plan)
         return 0;
     if (product->type != MSGPACK_OBJECT_MAP || plan->n_passes != 3)
         return -EPROTO;
-    plan->has_product = true;
-    return read_product(product, &plan->product);
+    struct gad_plan_product *read = calloc(1, sizeof(*read));
+    plan->product = read;
+    return read ? read_product(product, read) : -ENOMEM;
 }
 
 static void print_extents(FILE *out, const int64_t *extents)
@@ -88,7 +89,7 @@ static void print_pass(FILE *out, const char *what, uint64_t n_bytes, const msgp
 
 void plan_product_print(FILE *out, const msgpack_object *map, const struct gad_plan *plan)
 {
-    const struct gad_plan_product *p = &plan->product;
+    const struct gad_plan_product *p = plan->product;
     const msgpack_object *passes = map_find(map, "passes"); /* there are three */
     fprintf(out, "product  %s, %.3g operations%s%s\n", p->precision, p->n_operations,
             p->is_symmetric ? ", symmetric" : "", p->has_journal ? ", with a journal" : "");
@@ -102,8 +103,8 @@ void plan_product_print(FILE *out, const msgpack_object *map, const struct gad_p
     if (p->n_kept_panels > 0)
         fprintf(out, ", %" PRIu64 " kept for all tiles that share them", p->n_kept_panels);
     fputs("\n", out);
-    print_pass(out, "left", plan->passes[0].read_bytes, &passes->via.array.ptr[0], "into panels");
-    print_pass(out, "right", plan->passes[1].read_bytes, &passes->via.array.ptr[1], "into panels");
-    print_pass(out, "result", plan->passes[2].read_bytes + plan->passes[2].write_bytes,
+    print_pass(out, "left", plan->passes[0]->read_bytes, &passes->via.array.ptr[0], "into panels");
+    print_pass(out, "right", plan->passes[1]->read_bytes, &passes->via.array.ptr[1], "into panels");
+    print_pass(out, "result", plan->passes[2]->read_bytes + plan->passes[2]->write_bytes,
                &passes->via.array.ptr[2], "in place");
 }

@@ -101,7 +101,7 @@ int targets_init(struct gad_job *job, struct gad_error *error)
         const struct gad_output *output = &options->outputs[i];
         struct job_target *target = &job->targets[i];
         if (output->to_path) {
-            r = create(job, target, output->to_path, &plan->outputs[i], error);
+            r = create(job, target, output->to_path, plan->outputs[i], error);
         } else if (output->to) {
             target->to = array_ref(output->to);
             r = make_stand_in(job, target, error);

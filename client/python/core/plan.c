@@ -76,7 +76,7 @@ static PyObject *plan_get_outputs(PyObject *self, void *unused)
     const struct gad_plan *plan = plan_of(self);
     PyObject *list = PyList_New(plan->n_outputs);
     for (unsigned i = 0; list && i < plan->n_outputs; i++) {
-        PyObject *output = describe_output(&plan->outputs[i]);
+        PyObject *output = describe_output(plan->outputs[i]);
         if (!output || PyList_SetItem(list, i, output))
             Py_CLEAR(list);
     }
@@ -109,7 +109,7 @@ static PyObject *plan_get_engines(PyObject *self, void *unused)
     const struct gad_plan *plan = plan_of(self);
     PyObject *list = PyList_New(plan->n_engines);
     for (unsigned i = 0; list && i < plan->n_engines; i++) {
-        PyObject *engine = describe_engine(&plan->engines[i]);
+        PyObject *engine = describe_engine(plan->engines[i]);
         if (!engine || PyList_SetItem(list, i, engine))
             Py_CLEAR(list);
     }

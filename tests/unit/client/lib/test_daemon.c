@@ -286,7 +286,7 @@ Test(client, plans_without_running)
     struct gad_error error = {0};
     cr_assert(zero(int, (int)gad_plan(client, &options, &plan, &error)), "%s", error.message);
     cr_assert(eq(uint, plan->n_outputs, 2));
-    cr_assert(eq(int, (int)plan->outputs[1].dtype, GAD_INT64));
+    cr_assert(eq(int, (int)plan->outputs[1]->dtype, GAD_INT64));
     cr_assert(eq(u64, plan->write_bytes, 800000 + 8));
     static const char *const words[] = {"output   r: float64 (100000,)\n", "engine   cpu\n",
                                         "pass 1 ", "through slots", "program\n"};
@@ -311,7 +311,7 @@ Test(client, plans_the_order_of_results_by_that_of_small_arrays_too)
         struct gad_plan *plan;
         struct gad_error error = {0};
         cr_assert(zero(int, (int)gad_plan(client, &options, &plan, &error)), "%s", error.message);
-        cr_assert(eq(int, plan->outputs[0].fortran_order, is_fortran));
+        cr_assert(eq(int, plan->outputs[0]->fortran_order, is_fortran));
         gad_plan_free(plan);
         gad_array_release(array);
     }
