@@ -74,7 +74,7 @@ bool cutter_fits(const struct cutter *c, int axis, int64_t extent)
             if (cutter_has_axis(g, &c->operands[n], axes[i]))
                 n_bytes *= extents[i]; /* <= 8 x MAX_ELEMENTS */
         }
-        bool is_other = c->operands[n].has_no_say;
+        bool is_other = c->operands[n].is_internal;
         if (n_bytes > n_most && !is_other)
             return false;
         *(is_other ? &n_other : &n_total) +=

@@ -38,9 +38,9 @@ static void balance(struct cutter *c)
         int64_t best_run = CUTTER_RUN_BYTES;
         for (unsigned n = 0; n < c->n_operands; n++) {
             int axis = -1;
-            bool has_say = !is_done[n] && !c->operands[n].has_no_say;
+            bool is_asked = !is_done[n] && !c->operands[n].is_internal;
             int64_t run =
-                has_say ? cutter_run_bytes(c, &c->operands[n], &axis) : (int64_t)CUTTER_RUN_BYTES;
+                is_asked ? cutter_run_bytes(c, &c->operands[n], &axis) : (int64_t)CUTTER_RUN_BYTES;
             if (run >= best_run || axis < 0)
                 continue;
             best = n;
@@ -78,7 +78,7 @@ static int64_t limit_of(const struct cutter *c, int axis)
 static bool results_move(const struct cutter *c, int axis)
 {
     for (unsigned n = 0; n < c->n_operands; n++)
-        if (c->operands[n].has_no_say && cutter_has_axis(c->g, &c->operands[n], axis))
+        if (c->operands[n].is_internal && cutter_has_axis(c->g, &c->operands[n], axis))
             return true;
     return false;
 }

@@ -27,7 +27,7 @@
 
 #define GRAIN_MAX_OPERAND_BYTES (256u * 1024u) /* of one operand in one grain; see long_bytes */
 #define GRAIN_MAX_TOTAL_BYTES   (512u * 1024u) /* of all operands together: a slot has as much */
-#define GRAIN_MAX_OTHER_BYTES   (768u * 1024u) /* of what has_no_say, beside them */
+#define GRAIN_MAX_OTHER_BYTES   (768u * 1024u) /* of internal operands, beside them */
 
 struct geometry_operand {
     enum dtype dtype;
@@ -36,8 +36,12 @@ struct geometry_operand {
     const int64_t *strides;     /* bytes; NULL: C order */
     const int64_t *chunk_shape; /* NULL: no grid of chunks */
     bool is_output;
-    bool has_no_say; /* no array of the job: it takes room, but no order is chosen for it */
-    bool wants_runs; /* of a useful length, as files do: others' chunks are parted for it */
+    /* It is no array of the job but what the program itself makes: a result, a scan's state, a
+     * panel, a value that a reduction reads. It takes room, but axes are not ordered for it. */
+    bool is_internal;
+    /* It is slow unless it is moved in runs of a useful length, as files are. To give it such runs
+     * a grain may take a part of another operand's chunk. */
+    bool wants_runs;
     bool is_decoded; /* a chunk that is read in parts is decoded for each, unless it was just now */
 };
 
@@ -58,7 +62,7 @@ struct geometry {
     uint64_t n_rounds, round_grains; /* of a whole round: n_grains where there is one */
 };
 
-/* What beside the operands decides. */
+/* What decides on the cut beside the operands. */
 struct geometry_rules {
     uint32_t reduced_axes;
     uint64_t max_cells;   /* of a grain's kept axes; 0: any number */

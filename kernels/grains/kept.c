@@ -56,7 +56,7 @@ static int64_t run_elements(const struct cutter *c)
 
     for (unsigned i = 0; i < c->n_operands; i++) {
         const struct geometry_operand *operand = &c->operands[i];
-        bool is_read = !operand->is_output && !operand->has_no_say;
+        bool is_read = !operand->is_output && !operand->is_internal;
         for (int axis = 0; is_read && axis < c->g->ndim; axis++)
             if (cutter_has_axis(c->g, operand, axis))
                 item_bytes = max_u64(item_bytes, dtype_size(operand->dtype));

@@ -109,7 +109,7 @@ void cutter_choose_order(struct cutter *c)
     for (int round = 0; round < 2 && !votes.has_any; round++) {
         for (unsigned i = 0; i < c->n_operands; i++) {
             const struct geometry_operand *operand = &c->operands[i];
-            if (!operand->has_no_say && operand->is_output == (round == 1))
+            if (!operand->is_internal && operand->is_output == (round == 1))
                 vote(c->g, operand, &votes);
         }
     }
@@ -126,7 +126,7 @@ bool cutter_has_contrary_layout(const struct cutter *c)
     for (unsigned n = 0; n < c->n_operands; n++) {
         uint64_t strides[ARRAY_MAX_NDIM];
         uint64_t least = UINT64_MAX;
-        if (c->operands[n].has_no_say)
+        if (c->operands[n].is_internal)
             continue;
         cutter_strides(g, &c->operands[n], strides);
         for (int i = 0; i < g->ndim; i++) {

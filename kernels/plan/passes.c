@@ -147,7 +147,7 @@ static void list_results(const struct planner *p, const struct pass *pass,
             .dtype = (enum dtype)p->program->reductions[i].result,
             .ndim = program_reduction_shape(p->program, i, shape),
             .shape = shape,
-            .has_no_say = true,
+            .is_internal = true,
         };
     }
 }
@@ -163,7 +163,7 @@ static void list_states(const struct planner *p, const struct pass *pass, struct
             .dtype = (enum dtype)p->program->reductions[pass->first_reduction + i].result,
             .ndim = pass->ndim,
             .shape = shape,
-            .has_no_say = true,
+            .is_internal = true,
         };
     }
 }
@@ -176,7 +176,7 @@ static void list_values(const struct planner *p, unsigned index, struct operand_
 
     for (unsigned i = 0; i < n; i++)
         list->operands[list->n++] = (struct geometry_operand){
-            .dtype = dtypes[i], .ndim = pass->ndim, .shape = pass->shape, .has_no_say = true};
+            .dtype = dtypes[i], .ndim = pass->ndim, .shape = pass->shape, .is_internal = true};
 }
 
 int planner_check_space(const struct planner *p, const struct pass *pass)

@@ -15,7 +15,7 @@
 
 #include <stddef.h>
 
-/* What bounds the time that was estimated. */
+/* Which part of the machine's work decides on the estimated time. */
 enum plan_bound {
     PLAN_BOUND_START,
     PLAN_BOUND_MEMORY,
@@ -42,8 +42,8 @@ struct plan_pass {
     bool needs_slot; /* some operand is a file, staged in a slot (providers bring their own); for a
                         device: always, but of an empty space */
     struct engine_room room; /* for a device: of the largest grain */
-    /* What the grains' boxes hold, summed over grains: a broadcast operand counts once a grain,
-     * or once in all where it is in memory and small enough for one grain. */
+    /* The bytes of all grains' boxes together. A broadcast operand counts once for each grain, or
+     * once in all where it is in memory and small enough for one grain. */
     uint64_t read_bytes, write_bytes;
     /* Of a pass with reductions. node_bytes: of the largest node. has_tree: chains have several
      * tiles. Else no tree is needed: the memory at plan->tree_offset_bytes is `tree.window` stacks
@@ -80,9 +80,10 @@ struct plan_result {
 
 struct plan {
     unsigned n_passes;
-    uint64_t n_steps; /* that planning took */
-    /* Each of them all passes; 1 but where results would not fit the carry. A pass that has nothing
-     * to do with what is cut is done in the first round alone (its geometry has one round). */
+    uint64_t n_steps; /* how many steps planning took: see PLAN_MAX_STEPS */
+    /* In each round all passes are done for a part of the arrays. There is one, unless results
+     * would not fit the carry. A pass that the cut does not reach (rounds.c) is done in the
+     * first round alone: its geometry has one round. */
     uint64_t n_rounds;
     /* What the job holds of the pool for its life; 0 without reductions. The carry is: the tree of
      * the pass in hand, or its tiles' stacks; then the results of program->reductions. */
@@ -112,7 +113,7 @@ int plan_make(const struct job_request *request, const struct program *program, 
               const struct plan_limits *limits, struct plan *ret_plan,
               struct gad_error *error) GAD_MUST_CHECK;
 
-/* The grains [first, first + n) of a tile. Tiles are numbered through all rounds. */
+/* A tile's grains are [first, first + n). Tiles are numbered through all rounds. */
 void plan_tile_grains(const struct plan_pass *pass, uint64_t tile, uint64_t *ret_first,
                       uint64_t *ret_n);
 /* Of a pass that scans: a tile may begin when all tiles of its round below the returned one are
@@ -125,21 +126,22 @@ void plan_round_tiles(const struct plan_pass *pass, uint64_t round, uint64_t *re
 
 /* results.c: the carry's results. ----------------------------------------------------------- */
 
-/* What a box of `pass`, that begins at `start`, reads of a reduction's result: base and strides (in
- * that pass's axes; 0 where it is broadcast) of native values. */
+/* Where a box of `pass`, which begins at `start`, reads a reduction's result: base and strides of
+ * native values. Strides are in that pass's axes, 0 where the result is broadcast. */
 void plan_result_view(const struct plan *plan, const struct program *program, unsigned reduction,
                       unsigned pass, const int64_t *start, char *carry,
                       struct engine_view *ret_view);
-/* In whole, as a table. */
+/* Where all values of a reduction's result lie, for who reads it as a table. */
 void *plan_table(const struct plan *plan, unsigned reduction, char *carry);
-/* What a box of a pass that scans, which begins at `start`, has as the state of one of its own
+/* Where a box of a scanning pass, which begins at `start`, finds the state of one of the pass's own
  * reductions. */
 void plan_state_view(const struct plan *plan, const struct program *program, unsigned reduction,
                      const int64_t *start, char *carry, struct engine_view *ret_view);
-/* A chain of `pass` is complete (first_grain: any of its grains): its values to the results. */
+/* Writes a chain's values to the results: its node is complete. first_grain is any of the chain's
+ * grains. */
 void plan_keep_results(const struct plan *plan, const struct program *program, unsigned pass,
                        uint64_t first_grain, const struct reduce_layout *layout, const void *node,
                        char *carry);
-/* The identities, where a pass has no elements: all results of the round. */
+/* Writes to all results of a round what reductions of no elements give: the pass has none. */
 void plan_keep_identities(const struct plan *plan, const struct program *program, unsigned pass,
                           uint64_t round, char *carry);

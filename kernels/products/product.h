@@ -72,9 +72,9 @@ struct product_axes {
 };
 
 struct plan_product {
-    /* Of shapes and dtype alone. */
+    /* These follow from shapes, dtype and the kind of engine alone. */
     int64_t block_rows, block_columns, step_depth;
-    int64_t block_matrices;                       /* that one MULTIPLY does one after the other */
+    int64_t block_matrices; /* how many matrices one MULTIPLY does, one after the other */
     int64_t n_matrices, n_rows, n_columns, depth; /* of C; n_matrices: of the cut and inner axes */
     int cut_axis;                                 /* of C's batch axes; -1: there are none */
     /* At one place along the cut axis: of C, and of what each pass walks, which has one where it is
@@ -82,13 +82,14 @@ struct plan_product {
     int64_t n_inner, n_inner_of[3], n_outer;
     bool has_matrices[3]; /* others for each place along the cut axis */
     int64_t run_matrices; /* of C: product_run() gives no more; INT64_MAX: it gives all of a turn */
-    /* Of the pool and of rates. Multiples of the above, or all there is; of n_inner as well. */
+    /* These follow from the pool's size and the rates, too. Each is a multiple of a block's or a
+     * step's size above, or all that there is; tile_matrices is a multiple of n_inner as well. */
     int64_t tile_rows, tile_columns, tile_matrices;
     int64_t panel_depth; /* whole steps; the last panel may have less */
     uint64_t n_tiles, n_depth_steps, n_panels;
-    uint64_t n_kept, n_sharing; /* panels that stay, for so many tiles */
+    uint64_t n_kept, n_sharing; /* so many panels stay in the carry for so many tiles */
     enum product_pass kept_pass;
-    /* Turns of one step, of one tile. */
+    /* How many turns of a kind a step or a tile has, and how much each takes. */
     int64_t join_rows, join_columns; /* of whole blocks, that one MULTIPLY takes at most */
     unsigned n_left_loads, n_right_loads, n_multiplies, n_first_multiplies, n_stores;
     unsigned load_grains, store_grains; /* of one turn, at most */
@@ -142,8 +143,9 @@ struct product_turn {
 };
 
 void product_turn(const struct plan *plan, uint64_t index, struct product_turn *ret_turn);
-/* A turn from `index` on, not behind the first that has grains of one of `passes` (bits). Many
- * turns may lie between; after a few calls one has been found, or the end. */
+/* Searches from turn `index` on for one that has grains of one of `passes` (bits), and never goes
+ * beyond the first such turn. Since many turns may lie between, it may return an earlier one: after
+ * a few calls it has found one, or the end. */
 uint64_t product_skip(const struct plan *plan, uint64_t index, unsigned passes);
 /* The number of a LOAD's, STORE's or APPLY's grain i, 0 to n_grains - 1. */
 uint64_t product_grain(const struct plan *plan, const struct product_turn *turn, uint64_t i);
@@ -175,8 +177,9 @@ void product_block(const struct plan *plan, const struct program *program,
                    const struct product_turn *turn, int64_t matrix, char *carry,
                    struct product_matrix *ret_left, struct product_matrix *ret_right,
                    struct product_matrix *ret_result);
-/* For who multiplies several at a time: how many from `matrix` on are equally far from one to the
- * next in each of the three, at least 1. */
+/* For an engine that multiplies several matrices at a time: how many, from `matrix` on, lie at
+ * equal distances from one to the next in left operand, right operand and C. At least 1. */
 int64_t product_run(const struct plan *plan, const struct product_turn *turn, int64_t matrix);
-/* What a block on the diagonal has below it, above it too: so it is symmetric to the bit. */
+/* Copies what a block on the diagonal of a symmetric C has below the diagonal to above it, so that
+ * C is symmetric to the bit. */
 void product_mirror(const struct plan *plan, const struct product_turn *turn, char *carry);

@@ -55,7 +55,7 @@ static unsigned list_operands(struct planner *p, enum product_pass pass,
                                                             .ndim = space->ndim,
                                                             .shape = space->shape,
                                                             .is_output = pass != PRODUCT_RESULT,
-                                                            .has_no_say = true};
+                                                            .is_internal = true};
     return p->n_operands + 1;
 }
 

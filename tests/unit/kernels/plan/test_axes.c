@@ -159,7 +159,7 @@ Test(axes, values_and_results_take_room_but_have_no_say)
     struct geometry g;
 
     operands[0].strides = strides;
-    operands[1].has_no_say = true;
+    operands[1].is_internal = true;
     geometry_init(&g, 2, shape, 2, operands, &rules);
     cr_assert(eq(int, g.axis_order[1], 0));
     cr_assert(eq(i64, g.grain_shape[0], 3000));
@@ -173,7 +173,7 @@ Test(axes, grains_that_read_results_again_are_blocks)
     const struct geometry_rules rules = rules_of(0, 0);
     struct geometry g;
 
-    operands[1].has_no_say = true;
+    operands[1].is_internal = true;
     geometry_init(&g, 2, shape, 2, operands, &rules);
     cr_assert(eq(i64, g.grain_shape[1], 8192));
     cr_assert(eq(i64, g.grain_shape[0], 8));
@@ -206,7 +206,7 @@ static void random_operand(struct random_space *s, unsigned i)
                                          .strides = rand() % 2 ? s->strides[i] : NULL,
                                          .chunk_shape = rand() % 3 ? NULL : s->chunks[i],
                                          .is_output = i > 0 && rand() % 4 == 0,
-                                         .has_no_say = i > 1 && rand() % 3 == 0,
+                                         .is_internal = i > 1 && rand() % 3 == 0,
                                          .wants_runs = rand() % 3 == 0};
     for (int axis = 0; axis < s->ndim; axis++) {
         s->shapes[i][axis] = rand() % 4 ? s->shape[axis] : 1;
