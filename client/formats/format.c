@@ -18,8 +18,8 @@ static bool has_literal(const struct spec *spec)
     struct stat st;
     if (!spec->literal)
         return false;
-    return spec->format == FORMAT_HDF5 ? hdf5_has_dataset(spec->path, spec->literal)
-                                       : stat(spec->literal, &st) == 0;
+    return spec->format->has_dataset ? spec->format->has_dataset(spec->path, spec->literal)
+                                     : stat(spec->literal, &st) == 0;
 }
 
 /* The name with its brackets, where there is such a thing. */
@@ -27,7 +27,7 @@ static void choose_name(struct spec *spec)
 {
     if (!has_literal(spec))
         return;
-    char **name = spec->format == FORMAT_HDF5 ? &spec->dataset : &spec->path;
+    char **name = spec->format->has_dataset ? &spec->dataset : &spec->path;
     free(*name);
     *name = steal_ptr(spec->literal);
     spec->selection_at = 0;
@@ -41,28 +41,6 @@ static int parse(const char *text, bool is_output, struct spec *ret_spec, struct
     return r;
 }
 
-static int open_spec(struct gad_client *client, const struct spec *spec, const char *name,
-                     bool for_writing, struct gad_array **ret_array, struct gad_error *error)
-{
-    switch (spec->format) {
-    case FORMAT_NPY: return npy_open(client, spec, name, for_writing, ret_array, error);
-    case FORMAT_RAW: return raw_open(client, spec, name, for_writing, ret_array, error);
-    case FORMAT_HDF5: return hdf5_open(client, spec, name, for_writing, ret_array, error);
-    }
-    return error_set(error, GAD_INTERNAL, name, "no such format");
-}
-
-static int create_spec(struct gad_client *client, const struct format_target *target,
-                       struct gad_array **ret_array, struct gad_error *error)
-{
-    switch (target->spec->format) {
-    case FORMAT_NPY: return npy_create(client, target, ret_array, error);
-    case FORMAT_RAW: return raw_create(client, target, ret_array, error);
-    case FORMAT_HDF5: return hdf5_create(client, target, ret_array, error);
-    }
-    return error_set(error, GAD_INTERNAL, target->name, "no such format");
-}
-
 int format_open(struct gad_client *client, const char *text, bool for_writing,
                 struct gad_array **ret_array, struct gad_error *error)
 {
@@ -70,7 +48,7 @@ int format_open(struct gad_client *client, const char *text, bool for_writing,
     int r = parse(text, false, &spec, error);
     if (r)
         return r;
-    r = open_spec(client, &spec, text, for_writing, ret_array, error);
+    r = spec.format->open(client, &spec, text, for_writing, ret_array, error);
     spec_deinit(&spec);
     return r;
 }
@@ -116,7 +94,7 @@ int format_create(struct gad_client *client, const char *text, bool replace, enu
         .fortran_order = fortran_order,
     };
     if (r == 0)
-        r = create_spec(client, &target, ret_array, error);
+        r = spec.format->create(client, &target, ret_array, error);
     spec_deinit(&spec);
     return r;
 }

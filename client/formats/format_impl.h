@@ -14,20 +14,35 @@ struct format_target {
     bool fortran_order;
 };
 
-int npy_open(struct gad_client *client, const struct spec *spec, const char *name, bool for_writing,
-             struct gad_array **ret_array, struct gad_error *error) GAD_MUST_CHECK;
-int npy_create(struct gad_client *client, const struct format_target *target,
-               struct gad_array **ret_array, struct gad_error *error) GAD_MUST_CHECK;
+/* A row of the table of formats (format_table.c): each stands in a file of its own. */
+struct format {
+    const char *name;       /* of infos: "npy" */
+    const char *extensions; /* in lower case, a blank between two: ".h5 .hdf5" */
+    const char *written;    /* how a spec is written, for errors: "FILE.npy" */
+    bool takes_brackets;    /* a name may end in brackets of its own; else they are a selection */
+    /* Of formats with several arrays in a file: from what follows the path to the array's name, a
+     * heap string; NULL: no memory. */
+    char *(*normalise)(const char *rest);
+    bool (*has_dataset)(const char *path, const char *dataset);
+    /* What follows the path, "" or ":...", into the spec. */
+    int (*parse_rest)(const char *rest, const char *whole, bool is_output, struct spec *spec,
+                      struct gad_error *error) GAD_MUST_CHECK;
+    int (*open)(struct gad_client *client, const struct spec *spec, const char *name,
+                bool for_writing, struct gad_array **ret_array,
+                struct gad_error *error) GAD_MUST_CHECK;
+    int (*create)(struct gad_client *client, const struct format_target *target,
+                  struct gad_array **ret_array, struct gad_error *error) GAD_MUST_CHECK;
+};
 
-int raw_open(struct gad_client *client, const struct spec *spec, const char *name, bool for_writing,
-             struct gad_array **ret_array, struct gad_error *error) GAD_MUST_CHECK;
-int raw_create(struct gad_client *client, const struct format_target *target,
-               struct gad_array **ret_array, struct gad_error *error) GAD_MUST_CHECK;
+extern const struct format format_npy, format_raw, format_hdf5;
 
-/* Whether the file has a dataset of this path (normalised). */
-bool hdf5_has_dataset(const char *path, const char *dataset);
-int hdf5_open(struct gad_client *client, const struct spec *spec, const char *name,
-              bool for_writing, struct gad_array **ret_array,
-              struct gad_error *error) GAD_MUST_CHECK;
+/* Whose extension the text ends in, whatever its case; NULL: none. */
+const struct format *format_of_name(const char *text, size_t n_chars);
+/* How specs are written: "FILE.npy, FILE.raw:DTYPE:SHAPE"; returns the buffer. */
+const char *format_list(char *buffer, size_t n_bytes);
+
+/* spec.c: a bracket of `whole` that has no other one. Returns the status. */
+int spec_refuse_bracket(const char *whole, const char *bracket, struct gad_error *error);
+
 int hdf5_create(struct gad_client *client, const struct format_target *target,
                 struct gad_array **ret_array, struct gad_error *error) GAD_MUST_CHECK;

@@ -5,11 +5,11 @@
 
 #include "client/array.h"
 
-enum format { FORMAT_NPY, FORMAT_RAW, FORMAT_HDF5 };
+struct format; /* a row of the table: format_impl.h */
 
 /* A spec taken apart. The texts are heap strings. */
 struct spec {
-    enum format format;
+    const struct format *format;
     char *path;
     char *dataset; /* HDF5 */
     bool has_type; /* raw */

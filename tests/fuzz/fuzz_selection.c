@@ -5,7 +5,7 @@
  * many chunks; what is refused says why. The array has the shape of a raw name, else 7 x 0 x 5 x 8.
  */
 #include "client/formats/chunk_pick.h"
-#include "client/formats/formats.h"
+#include "client/formats/format_impl.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
@@ -71,7 +71,7 @@ static void check_selection(const char *text, const struct spec *spec)
     struct array whole = {.dtype = DTYPE_FLOAT64, .ndim = 4, .shape = {7, 0, 5, 8}};
     struct selection selection;
     struct gad_error error = {0};
-    if (spec->format == FORMAT_RAW) {
+    if (spec->format == &format_raw) {
         whole.ndim = spec->ndim;
         memcpy(whole.shape, spec->shape, sizeof(whole.shape));
     }
@@ -102,7 +102,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
     if (r) {
         assert(r > 0 && error.status == (enum gad_status)r && error.message[0]);
     } else {
-        assert(spec.path[0] && (spec.format != FORMAT_HDF5 || spec.dataset[0] == '/'));
+        assert(spec.path[0] && (spec.format != &format_hdf5 || spec.dataset[0] == '/'));
         assert(!spec.literal || spec.selection_at);
         if (spec.selection_at)
             check_selection(text, &spec);

@@ -331,7 +331,7 @@ static int open_array(struct source *source, struct gad_error *error)
     return set_access(source, error);
 }
 
-bool hdf5_has_dataset(const char *path, const char *dataset)
+static bool hdf5_has_dataset(const char *path, const char *dataset)
 {
     struct stat st;
     if (stat(path, &st) < 0 || !S_ISREG(st.st_mode))
@@ -344,8 +344,8 @@ bool hdf5_has_dataset(const char *path, const char *dataset)
     return found > 0;
 }
 
-int hdf5_open(struct gad_client *client, const struct spec *spec, const char *name,
-              bool for_writing, struct gad_array **ret_array, struct gad_error *error)
+static int hdf5_open(struct gad_client *client, const struct spec *spec, const char *name,
+                     bool for_writing, struct gad_array **ret_array, struct gad_error *error)
 {
     struct source source = {
         .spec = spec,
@@ -366,3 +366,15 @@ int hdf5_open(struct gad_client *client, const struct spec *spec, const char *na
     *ret_array = source.array;
     return 0;
 }
+
+const struct format format_hdf5 = {
+    .name = "hdf5",
+    .extensions = ".h5 .hdf5 .he5 .h5p .nc .nc4 .cdf",
+    .written = "FILE.h5:/DATASET",
+    .takes_brackets = true,
+    .normalise = hdf5_normalise,
+    .parse_rest = hdf5_parse_rest,
+    .has_dataset = hdf5_has_dataset,
+    .open = hdf5_open,
+    .create = hdf5_create,
+};

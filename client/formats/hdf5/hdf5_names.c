@@ -1,10 +1,10 @@
-/* The datasets of a file, as suggestions.
+/* Names of datasets: as specs have them, and those of a file as suggestions.
  *
  * Whoever misspells a dataset, or names a group, is told what there is. The walk is bounded in
  * depth and links, since it runs over a file that may have a million objects, or groups in a
  * circle. The nearest names by edit distance come first.
  *
- * Called by hdf5.c when a dataset cannot be opened.
+ * Called by spec.c, and by hdf5.c when a dataset cannot be opened.
  */
 #include "client/formats/hdf5/hdf5_names.h"
 #include "client/formats/hdf5/hdf5_file.h"
@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+
+#define MAX_DATASET_CHARS 4096
 
 #define MAX_LINKS    500
 #define MAX_GROUPS   64
@@ -178,4 +180,42 @@ int hdf5_no_dataset_error(hid_t file, const char *dataset, const char *name,
     error_found(error, "'%.100s'", dataset);
     free(walk);
     return GAD_NOT_FOUND;
+}
+
+/* `rest` is "" or ":group/name". One leading slash, no empty components. NULL: no memory. */
+char *hdf5_normalise(const char *rest)
+{
+    size_t n = strlen(rest);
+    char *dataset = malloc(n + 2), *out = dataset;
+    if (!dataset)
+        return NULL;
+    for (const char *at = n ? rest + 1 : rest; *at;) {
+        size_t part = strcspn(at, "/");
+        bool is_dot = part == 1 && at[0] == '.';
+        if (part > 0 && !is_dot) {
+            *out++ = '/';
+            memcpy(out, at, part);
+            out += part;
+        }
+        at += part;
+        if (*at == '/')
+            at++;
+    }
+    *out = '\0';
+    return dataset;
+}
+
+/* `rest` is "" or ":/group/name". */
+int hdf5_parse_rest(const char *rest, const char *whole, bool is_output, struct spec *spec,
+                    struct gad_error *error)
+{
+    if (strlen(rest) > MAX_DATASET_CHARS)
+        return error_set(error, GAD_BAD_ARGUMENT, whole, "the dataset's path is too long");
+    spec->dataset = hdf5_normalise(rest);
+    if (!spec->dataset)
+        return error_from_errno(error, ENOMEM, whole, "spec");
+    if (*spec->dataset)
+        return 0;
+    return error_set(error, GAD_BAD_ARGUMENT, whole,
+                     "an HDF5 file needs the path of a dataset, as in %s:/name", spec->path);
 }

@@ -59,17 +59,36 @@ static int open_array(struct gad_array *array, const struct spec *spec, const ch
     return r ? r : file_array_check_size(array, (uint64_t)st.st_size, name, error);
 }
 
-int npy_open(struct gad_client *client, const struct spec *spec, const char *name, bool for_writing,
-             struct gad_array **ret_array, struct gad_error *error)
+static int npy_open(struct gad_client *client, const struct spec *spec, const char *name,
+                    bool for_writing, struct gad_array **ret_array, struct gad_error *error)
 {
     return file_array_open(client, "npy", spec, name, for_writing, open_array, ret_array, error);
 }
 
-int npy_create(struct gad_client *client, const struct format_target *target,
-               struct gad_array **ret_array, struct gad_error *error)
+static int npy_create(struct gad_client *client, const struct format_target *target,
+                      struct gad_array **ret_array, struct gad_error *error)
 {
     char header[NPY_DATA_OFFSET];
     npy_header_format(target->dtype, target->ndim, target->shape,
                       target->fortran_order && target->ndim > 1, header);
     return plain_output_new(client, "npy", target, header, sizeof(header), ret_array, error);
 }
+
+static int parse_rest(const char *rest, const char *whole, bool is_output, struct spec *spec,
+                      struct gad_error *error)
+{
+    if (*rest)
+        return error_set(error, GAD_BAD_ARGUMENT, whole, "nothing may follow the path of %s",
+                         spec->path);
+    return 0;
+}
+
+const struct format format_npy = {
+    .name = "npy",
+    .extensions = ".npy",
+    .written = "FILE.npy",
+    .takes_brackets = true,
+    .parse_rest = parse_rest,
+    .open = npy_open,
+    .create = npy_create,
+};

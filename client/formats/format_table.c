@@ -1,0 +1,40 @@
+/* The table of formats: one row each, in the order in which errors name them. Who adds a format
+ * writes its row into a file of its own (format_impl.h), and names it here.
+ */
+#include "client/formats/format_impl.h"
+#include "proto/util.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+static const struct format *const formats[] = {&format_npy, &format_raw, &format_hdf5};
+
+static bool has_extension(const struct format *format, const char *text, size_t n_chars)
+{
+    for (const char *at = format->extensions; *at; at += strspn(at, " ")) {
+        size_t n = strcspn(at, " ");
+        if (n_chars > n && text[n_chars - n - 1] != '/' &&
+            strncasecmp(text + n_chars - n, at, n) == 0)
+            return true;
+        at += n;
+    }
+    return false;
+}
+
+const struct format *format_of_name(const char *text, size_t n_chars)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(formats); i++)
+        if (has_extension(formats[i], text, n_chars))
+            return formats[i];
+    return NULL;
+}
+
+const char *format_list(char *buffer, size_t n_bytes)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < ARRAY_LENGTH(formats) && used < n_bytes; i++)
+        used += (size_t)snprintf(buffer + used, n_bytes - used, "%s%s", i > 0 ? ", " : "",
+                                 formats[i]->written);
+    return buffer;
+}
