@@ -65,6 +65,27 @@ static inline uint64_t max_u64(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
+static inline int64_t min_i64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t max_i64(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* b where one is NaN. */
+static inline double min_f64(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+static inline double max_f64(double a, double b)
+{
+    return a > b ? a : b;
+}
+
 static inline uint64_t round_up_u64(uint64_t value, uint64_t power_of_two)
 {
     return (value + power_of_two - 1) & ~(power_of_two - 1);

@@ -89,14 +89,13 @@ static void estimate_pass(const struct plan_estimate *e, unsigned index)
     if (pass->round_tiles < n_threads)
         rate *= (double)pass->round_tiles / n_threads;
     double arithmetic = estimate_work(e, index) / rate;
-    double slower = memory > arithmetic ? memory : arithmetic, threads = file.cached + slower;
+    double slower = max_f64(memory, arithmetic), threads = file.cached + slower;
     enum plan_bound bound = file.disk > threads    ? PLAN_BOUND_DISK
                             : file.cached > slower ? PLAN_BOUND_FILE
                             : memory > arithmetic  ? PLAN_BOUND_MEMORY
                                                    : PLAN_BOUND_WORK;
-    e->spent[bound] +=
-        estimate_pipelined(file.disk > threads ? file.disk : threads,
-                           file.disk + file.cached + memory + arithmetic, pass->n_tiles);
+    e->spent[bound] += estimate_pipelined(
+        max_f64(file.disk, threads), file.disk + file.cached + memory + arithmetic, pass->n_tiles);
 }
 
 /* The same threads read, multiply and write. What is loaded is written to a panel and read there

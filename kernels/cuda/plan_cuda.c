@@ -82,11 +82,6 @@ static double n_looks(unsigned n_places)
     return n_places;
 }
 
-static double max_f64(double a, double b)
-{
-    return a > b ? a : b;
-}
-
 /* What the host does before and after the device. */
 struct host_seconds {
     double memory;

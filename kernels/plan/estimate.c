@@ -61,11 +61,6 @@ static struct plan_rates complete(const struct plan_limits *limits, const struct
         .job_seconds = or_default(m->job_seconds, rates.job_seconds)};
 }
 
-static double min_f64(double a, double b)
-{
-    return a < b ? a : b;
-}
-
 /* Whether what is read of files cannot be in the page cache, most of it. */
 static bool is_beyond_cache(const struct planner *p)
 {
@@ -100,11 +95,6 @@ double planner_product_rate(const struct plan_rates *rates, enum dtype dtype)
     if (!dtype_is_float(dtype))
         return rates->product_integer;
     return dtype == DTYPE_FLOAT32 ? rates->product_float32 : rates->product_float64;
-}
-
-static double max_f64(double a, double b)
-{
-    return a > b ? a : b;
 }
 
 struct file_seconds estimate_files(const struct plan_rates *m, double all, double read)

@@ -225,11 +225,6 @@ static void set_load(const struct plan *plan, uint64_t panel, uint64_t n, struct
         take_grains(plan, (unsigned)(is_left ? n : n - p->n_left_loads), p->load_grains, turn);
 }
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* The blocks of a tile along one axis of C: whole ones, which go several at a time, and perhaps one
  * that is cut by the end of C, which goes alone. */
 struct tile_blocks {
@@ -240,7 +235,7 @@ struct tile_blocks {
 static struct tile_blocks blocks_along(int64_t length, uint64_t part, int64_t tile, int64_t block,
                                        int64_t join)
 {
-    int64_t n = least(length - (int64_t)part * tile, tile);
+    int64_t n = min_i64(length - (int64_t)part * tile, tile);
 
     return (struct tile_blocks){
         .block = block, .join = join, .whole = n - n % block, .rest = n % block};
@@ -282,7 +277,7 @@ static void set_extent(int64_t first, int64_t extent, int64_t end, int64_t *ret_
                        int64_t *ret_n)
 {
     *ret_first = first;
-    *ret_n = first < end ? least(extent, end - first) : 0;
+    *ret_n = first < end ? min_i64(extent, end - first) : 0;
 }
 
 /* A block, or several: from the tile's beginning. */
@@ -334,7 +329,7 @@ static void set_multiply(const struct plan *plan, uint64_t tile, uint64_t step_i
     uint64_t n_of_matrix = p->n_multiplies / (uint64_t)groups.n;
     int64_t group = (int64_t)(n / n_of_matrix), place = group / groups.n_of_place;
     int64_t n_matrices =
-        least(p->n_matrices - (int64_t)at.matrix * p->tile_matrices, p->tile_matrices);
+        min_i64(p->n_matrices - (int64_t)at.matrix * p->tile_matrices, p->tile_matrices);
     struct product_lines lines;
     struct span along, other;
 
@@ -351,9 +346,9 @@ static void set_multiply(const struct plan *plan, uint64_t tile, uint64_t step_i
     turn->column = across.first;
     turn->n_columns = across.n;
     set_extent(place * groups.of_place + group % groups.n_of_place * p->block_matrices,
-               p->block_matrices, least(n_matrices, (place + 1) * groups.of_place), &turn->matrix,
+               p->block_matrices, min_i64(n_matrices, (place + 1) * groups.of_place), &turn->matrix,
                &turn->n_matrices);
-    turn->n_depth = least(p->depth - (int64_t)step_index * p->step_depth, p->step_depth);
+    turn->n_depth = min_i64(p->depth - (int64_t)step_index * p->step_depth, p->step_depth);
     turn->is_empty = turn->n_columns == 0 || turn->n_rows == 0 || turn->n_matrices == 0;
     if (p->is_symmetric && at.row == at.column) {
         turn->is_empty |= turn->row < turn->column;

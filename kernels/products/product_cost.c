@@ -48,21 +48,6 @@
 #define IDLE_SHARE    0.5
 #define HIDDEN_SHARE  (1.0 / 16) /* of what is hidden behind something slower */
 
-static double max_f64(double a, double b)
-{
-    return a > b ? a : b;
-}
-
-static double min_f64(double a, double b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* What is the same for all tiles -------------------------------------------------------------- */
 
 static double elements_of(int ndim, const int64_t *shape)
@@ -175,7 +160,7 @@ void product_costs_init(struct planner *p, struct product_costs *ret)
 /* As many bytes as there are, more for what lies in pieces of so many elements. */
 static double in_pieces(const struct plan_product *product, const struct product_tile *t, int side)
 {
-    int64_t depth = least(t->panel_depth, product_at_least_one(product->depth));
+    int64_t depth = min_i64(t->panel_depth, max_i64(product->depth, 1));
     int64_t outer = side == PRODUCT_LEFT ? t->rows : t->columns;
     int64_t n = product->is_depth_fastest[side] ? depth : outer;
 
@@ -213,7 +198,7 @@ static double packed_extent(int64_t tile, int64_t block, int64_t n_lines)
 {
     int64_t n = tile / n_lines;
 
-    return (double)least(n < block ? block : n, PACKED_EXTENT);
+    return (double)min_i64(n < block ? block : n, PACKED_EXTENT);
 }
 
 /* How long a library rearranges before it multiplies floats: an operand anew for each such part of
@@ -232,7 +217,7 @@ static double packing(const struct product_costs *c, const struct product_tile *
 /* Lines of tiles, written one by one. */
 static double storing(const struct product_costs *c, const struct product_tile *t)
 {
-    double n = c->product->n_operations / 2 / (double)product_at_least_one(c->product->depth);
+    double n = c->product->n_operations / 2 / (double)max_i64(c->product->depth, 1);
 
     return n / (double)(c->is_stored_by_columns ? t->rows : t->columns) * c->store_seconds;
 }

@@ -42,11 +42,6 @@ void product_cost(const struct product_costs *costs, struct product_tile *tile);
 bool product_cost_prefers_two(const struct product_costs *costs, const struct product_tile *one,
                               const struct product_tile *two);
 
-static inline int64_t product_at_least_one(int64_t a)
-{
-    return a > 0 ? a : 1;
-}
-
 static inline uint64_t product_parts(int64_t length, int64_t extent)
 {
     return length > 0 ? (uint64_t)(length / extent + (length % extent != 0)) : 0;

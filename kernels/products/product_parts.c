@@ -26,6 +26,7 @@
 #include "kernels/grains/cutter.h"
 #include "kernels/plan/plan_engine.h"
 #include "kernels/plan/planner.h"
+#include "proto/util.h"
 
 #define LEAST_EXTENT 16
 #define PIECE_DEPTH  16384
@@ -39,11 +40,6 @@ struct parts {
     int64_t n_rows, n_columns, depth;
     struct plan_product *product;
 };
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* The last part of an axis in parts of `extent`. */
 static int64_t rest_of(int64_t length, int64_t extent)
@@ -88,7 +84,7 @@ static bool may_be(const struct parts *p, const int64_t *extent, int64_t length,
 static bool part_extent(const struct parts *p, int64_t *extent, int64_t length)
 {
     struct plan_product *product = p->product;
-    int64_t unit = unit_of(p, extent), whole = least(*extent, length);
+    int64_t unit = unit_of(p, extent), whole = min_i64(*extent, length);
 
     if (unit == 0 || (p->is_library && whole < length && whole % unit != 0))
         return false;
@@ -109,7 +105,7 @@ static bool part_extent(const struct parts *p, int64_t *extent, int64_t length)
 static bool part_depth(const struct parts *p)
 {
     int64_t unit = p->is_float ? PIECE_DEPTH : LEAST_EXTENT;
-    int64_t whole = least(p->product->step_depth, p->depth);
+    int64_t whole = min_i64(p->product->step_depth, p->depth);
 
     if (p->is_library || whole <= unit ||
         (p->is_float && p->product->n_depth_steps > 1 && whole % unit != 0))
@@ -121,11 +117,6 @@ static bool part_depth(const struct parts *p)
     return true;
 }
 
-static int64_t at_least_one(int64_t a)
-{
-    return a > 0 ? a : 1;
-}
-
 /* What makes a block with its panels smallest is tried first: the longest extent. */
 bool planner_part_blocks(const struct plan_engine *engine, const struct program *program,
                          struct plan_product *product)
@@ -135,13 +126,13 @@ bool planner_part_blocks(const struct plan_engine *engine, const struct program 
                       .dtype = whole->dtype,
                       .is_float = dtype_is_float(whole->dtype),
                       .is_line = whole->n_rows == 1 || whole->n_columns == 1,
-                      .n_rows = at_least_one(whole->n_rows),
-                      .n_columns = at_least_one(whole->n_columns),
-                      .depth = at_least_one(whole->depth),
+                      .n_rows = max_i64(whole->n_rows, 1),
+                      .n_columns = max_i64(whole->n_columns, 1),
+                      .depth = max_i64(whole->depth, 1),
                       .product = product};
-    int64_t rows = least(product->block_rows, p.n_rows);
-    int64_t columns = least(product->block_columns, p.n_columns);
-    int64_t depth = least(product->step_depth, p.depth);
+    int64_t rows = min_i64(product->block_rows, p.n_rows);
+    int64_t columns = min_i64(product->block_columns, p.n_columns);
+    int64_t depth = min_i64(product->step_depth, p.depth);
 
     p.is_library = p.is_float && !p.is_line && p.depth > 1;
     if (depth >= rows && depth >= columns && part_depth(&p))

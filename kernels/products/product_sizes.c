@@ -15,6 +15,7 @@
 #include "kernels/grains/cutter.h"
 #include "kernels/plan/plan_engine.h"
 #include "kernels/plan/planner.h"
+#include "proto/util.h"
 
 #define EVEN_STEP        16 /* of small extents */
 #define LARGE_EVEN_STEP  64
@@ -44,23 +45,13 @@ static int64_t triple_bytes(const struct plan_block *s, int64_t item_bytes)
                                item_bytes);
 }
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t at_least_one(int64_t a)
-{
-    return a > 0 ? a : 1;
-}
-
 /* Of an axis in parts of at most `extent`: as many parts, of nearly equal size. large_step: of
  * large ones. */
 static int64_t even_out(int64_t length, int64_t extent, int64_t large_step)
 {
-    int64_t n_parts = divide_up(at_least_one(length), extent);
+    int64_t n_parts = divide_up(max_i64(length, 1), extent);
     int64_t step = extent >= LARGE_EXTENT ? large_step : EVEN_STEP;
-    int64_t even = divide_up(divide_up(at_least_one(length), n_parts), step) * step;
+    int64_t even = divide_up(divide_up(max_i64(length, 1), n_parts), step) * step;
 
     return n_parts == 1 || even > extent ? extent : even;
 }
@@ -97,7 +88,7 @@ static bool grow(int64_t *extent, int64_t whole, const struct plan_block *s, int
 
     if (before >= whole)
         return false;
-    *extent = least(2 * before, whole);
+    *extent = min_i64(2 * before, whole);
     if (triple_bytes(s, item_bytes) <= max_triple_bytes)
         return true;
     *extent = before;
@@ -127,8 +118,8 @@ static void lengthen(const struct plan_block *whole, int64_t enough, int64_t ite
 static int64_t most_matrices(const struct plan_blocks *wishes, const struct plan_block *s,
                              int64_t item_bytes)
 {
-    return least(wishes->least_work / work_of(s),
-                 wishes->max_batch_bytes / triple_bytes(s, item_bytes));
+    return min_i64(wishes->least_work / work_of(s),
+                   wishes->max_batch_bytes / triple_bytes(s, item_bytes));
 }
 
 /* Of n_cut that one tile may have, and of n_all; a multiple of the inner ones, or fewer. */
@@ -149,11 +140,11 @@ void planner_product_blocks(const struct program *program, const struct plan_blo
 {
     const struct program_product *product = &program->product;
     int64_t item_bytes = (int64_t)dtype_size(product->dtype), n_all = 1;
-    struct plan_block whole = {at_least_one(product->n_rows), at_least_one(product->n_columns),
-                               at_least_one(product->depth)};
+    struct plan_block whole = {max_i64(product->n_rows, 1), max_i64(product->n_columns, 1),
+                               max_i64(product->depth, 1)};
     struct plan_block base = *block_of(wishes, product->dtype);
-    struct plan_block s = {least(whole.rows, base.rows), least(whole.columns, base.columns),
-                           least(whole.depth, base.depth)};
+    struct plan_block s = {min_i64(whole.rows, base.rows), min_i64(whole.columns, base.columns),
+                           min_i64(whole.depth, base.depth)};
 
     ret->n_rows = product->n_rows;
     ret->n_columns = product->n_columns;
@@ -165,12 +156,12 @@ void planner_product_blocks(const struct program *program, const struct plan_blo
     int64_t limit = has_whole_depth(product) ? wishes->max_whole_bytes : wishes->max_triple_bytes;
     lengthen(&whole, work_of(&base), item_bytes, limit, is_small, &s);
     if (product->is_symmetric) /* blocks on the diagonal are square */
-        s.rows = s.columns = least(s.rows, s.columns);
+        s.rows = s.columns = min_i64(s.rows, s.columns);
     ret->is_symmetric = product->is_symmetric;
     planner_cut_batch(program, most_matrices(wishes, &s, item_bytes), ret);
     int64_t most = multiply_saturating(wishes->max_runs, ret->run_matrices);
     ret->block_matrices =
-        matrices_of(wishes, &s, least(ret->n_matrices, most), ret->n_inner, n_all, item_bytes);
+        matrices_of(wishes, &s, min_i64(ret->n_matrices, most), ret->n_inner, n_all, item_bytes);
     bool is_float32 = product->dtype == DTYPE_FLOAT32 && !product->is_symmetric;
     ret->block_rows =
         even_out(product->n_rows, s.rows, is_float32 ? FLOAT32_ROW_STEP : LARGE_EVEN_STEP);

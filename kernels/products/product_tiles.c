@@ -50,11 +50,6 @@ struct chooser {
     uint64_t least_bytes; /* of all that were tried */
 };
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static int64_t line_bytes(int64_t n_elements, int64_t item_bytes, bool is_padded)
 {
     int64_t n = multiply_saturating(n_elements, item_bytes);
@@ -68,7 +63,7 @@ static int64_t line_bytes(int64_t n_elements, int64_t item_bytes, bool is_padded
 /* Parts of an axis, of a matrix: one where it is empty, as planes of tiles are counted. */
 static uint64_t n_tiles_along(int64_t length, int64_t extent)
 {
-    return (uint64_t)divide_up(product_at_least_one(length), extent);
+    return (uint64_t)divide_up(max_i64(length, 1), extent);
 }
 
 static enum product_pass kept_pass(const struct plan_product *product,
@@ -89,7 +84,7 @@ static uint64_t lay_out(const struct chooser *c, const struct product_tile *choi
                         struct plan_product *ret)
 {
     const int64_t outer[2] = {choice->rows, choice->columns};
-    int64_t depth = least(choice->panel_depth, product_at_least_one(ret->depth));
+    int64_t depth = min_i64(choice->panel_depth, max_i64(ret->depth, 1));
     uint64_t offset;
 
     ret->panel_depth = choice->panel_depth;
@@ -138,10 +133,10 @@ static uint64_t lay_out(const struct chooser *c, const struct product_tile *choi
 /* Nearly equal parts of an axis, in whole blocks. */
 static int64_t even_out(int64_t length, int64_t extent, int64_t block)
 {
-    int64_t n_parts = divide_up(product_at_least_one(length), extent);
-    int64_t n_blocks = divide_up(divide_up(product_at_least_one(length), n_parts), block);
+    int64_t n_parts = divide_up(max_i64(length, 1), extent);
+    int64_t n_blocks = divide_up(divide_up(max_i64(length, 1), n_parts), block);
 
-    return n_parts == 1 ? product_at_least_one(length) : n_blocks * block;
+    return n_parts == 1 ? max_i64(length, 1) : n_blocks * block;
 }
 
 static bool fits(struct chooser *c, struct product_tile *t)
@@ -164,12 +159,12 @@ static bool fits(struct chooser *c, struct product_tile *t)
 static bool widest(struct chooser *c, struct product_tile *t)
 {
     const struct plan_product *product = &c->p->plan->product;
-    int64_t block = product->block_columns, length = product_at_least_one(product->n_columns);
+    int64_t block = product->block_columns, length = max_i64(product->n_columns, 1);
     int64_t good = 0, bad = divide_up(length, block) + 1;
 
     while (bad - good > 1) {
         int64_t middle = good + (bad - good) / 2;
-        t->columns = least(multiply_saturating(middle, block), length);
+        t->columns = min_i64(multiply_saturating(middle, block), length);
         if (fits(c, t))
             good = middle;
         else
@@ -221,7 +216,7 @@ static int64_t next_rows(int64_t n_blocks, int64_t i)
 static void try_rows(struct chooser *c, int64_t matrices)
 {
     const struct plan_product *product = &c->p->plan->product;
-    int64_t length = product_at_least_one(product->n_rows);
+    int64_t length = max_i64(product->n_rows, 1);
     int64_t n_blocks = divide_up(length, product->block_rows);
 
     for (int64_t i = 1; i <= n_blocks; i = next_rows(n_blocks, i)) {
@@ -245,14 +240,14 @@ static int64_t least_batch(const struct plan_product *product)
 static void try_matrices(struct chooser *c)
 {
     const struct plan_product *product = &c->p->plan->product;
-    int64_t length = product_at_least_one(product->n_matrices);
+    int64_t length = max_i64(product->n_matrices, 1);
     int64_t step = least_batch(product), n = step;
 
     for (;;) {
-        try_rows(c, even_out(length, least(n, length), step));
+        try_rows(c, even_out(length, min_i64(n, length), step));
         if (n >= length)
             return;
-        n = least(multiply_saturating(2, n), multiply_saturating(divide_up(length, step), step));
+        n = min_i64(multiply_saturating(2, n), multiply_saturating(divide_up(length, step), step));
     }
 }
 
@@ -272,7 +267,7 @@ static int64_t most_steps(const struct plan_product *product)
     bool has_short = product->is_depth_fastest[0] || product->is_depth_fastest[1];
     int64_t step_bytes = multiply_saturating(product->step_depth, product->item_bytes);
 
-    return has_short ? product_at_least_one(DEEP_BYTES / step_bytes) : 1;
+    return has_short ? max_i64(DEEP_BYTES / step_bytes, 1) : 1;
 }
 
 /* Where a library takes other kernels, and may add in another order, when lines are aligned
@@ -313,7 +308,7 @@ static int refuse(const struct chooser *c, uint64_t needed)
 
 static bool is_extent(int64_t given, int64_t length, int64_t block)
 {
-    length = product_at_least_one(length);
+    length = max_i64(length, 1);
     return given > 0 && given <= length && (given == length || given % block == 0);
 }
 
@@ -459,7 +454,7 @@ static double n_operations(const struct program_product *product,
                            const struct plan_product *planned)
 {
     double n = 2.0 * (double)product->n_rows * (double)product->n_columns * (double)product->depth;
-    double n_blocks = (double)divide_up(product_at_least_one(product->n_rows), planned->block_rows);
+    double n_blocks = (double)divide_up(max_i64(product->n_rows, 1), planned->block_rows);
 
     if (product->is_symmetric)
         n *= (n_blocks + 1) / (2 * n_blocks);

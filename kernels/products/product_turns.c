@@ -19,14 +19,9 @@
 #define MAX_JOINED       1536
 #define MANY_STEPS       8 /* of a tile: storing it takes little beside them */
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static uint64_t grains_along(const struct geometry *g, int axis, int64_t extent)
 {
-    return (uint64_t)divide_up(least(extent, g->shape[axis]), g->grain_shape[axis]);
+    return (uint64_t)divide_up(min_i64(extent, g->shape[axis]), g->grain_shape[axis]);
 }
 
 static uint64_t most_grains(const struct plan *plan, enum product_pass pass)
@@ -99,7 +94,7 @@ static bool has_lines(const struct plan_product *product)
     int64_t join = product->is_by_columns ? product->join_columns : product->join_rows;
     int64_t n_wanted = product->n_depth_steps < MANY_STEPS ? 3 : 2;
 
-    return divide_up(tile, join) >= least(divide_up(tile, block), n_wanted);
+    return divide_up(tile, join) >= min_i64(divide_up(tile, block), n_wanted);
 }
 
 static int64_t tile_extent(const struct plan_product *product, const int64_t *join)
@@ -112,7 +107,7 @@ static bool may_join(const struct planner *p, enum dtype dtype)
 {
     const struct plan_product *product = &p->plan->product;
     int64_t n_before = (int64_t)(product->n_depth_steps - 1) * product->step_depth;
-    int64_t depth = least(product->step_depth, product->depth - n_before);
+    int64_t depth = min_i64(product->step_depth, product->depth - n_before);
 
     return p->limits->engine->may_join(dtype, product->block_rows, product->block_columns, depth);
 }
@@ -174,7 +169,7 @@ static void choose_stores(struct planner *p, uint64_t n_result)
     int along = product->is_by_columns ? axes->column : axes->row;
     int64_t extent = product->is_by_columns ? product->tile_columns : product->tile_rows;
     int64_t line = product->is_by_columns ? product->join_columns : product->join_rows;
-    uint64_t n_lines = (uint64_t)divide_up(least(extent, g->shape[along]), g->grain_shape[along]);
+    uint64_t n_lines = (uint64_t)divide_up(min_i64(extent, g->shape[along]), g->grain_shape[along]);
     uint64_t in_line = n_result / n_lines, of_line = (uint64_t)(line / g->grain_shape[along]);
 
     product->store_parts = (unsigned)((in_line + most - 1) / most);
