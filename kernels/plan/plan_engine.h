@@ -47,8 +47,8 @@ struct plan_engine {
     bool can_pause;  /* a turn may be put aside in the middle of a tile */
     bool has_link;   /* it computes in a memory of its own, behind a link */
     bool has_strips; /* it transposes files by blocks in the carry (strips.c) */
-    /* A multiplication adds in an order that follows from its block's depth alone: not from how
-     * lines are aligned, nor from the block's other extents. */
+    /* The order in which a multiplication adds does not follow from how lines are aligned. Which
+     * extents a block may be parted to without a bit changed, may_join() says. */
     bool adds_alike;
 
     /* What a slot must hold at least for so many grains; UINT64_MAX: they fit nowhere. */

@@ -186,7 +186,6 @@ def test_every_function_over_many_tiles_of_a_tiny_pool(start, left, right):
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 7, 8, 9, 15, 17, 31, 33, 63, 65, 127, 1021, 4093])
-@pytest.mark.values
 def test_every_function_at_every_length_and_alignment(daemon, w, n):
     """From a region, at offsets that are no multiple of a vector."""
     dtypes = itertools.cycle(PAIRS)

@@ -155,7 +155,6 @@ def differed(files, daemon):
 
 @pytest.mark.parametrize("case", [transposed, flipped, rolled, tiled, padded, joined, stacked, differed],
                          ids=lambda case: case.__name__)
-@pytest.mark.values
 def test_generated_movements_are_numpys(daemon, folder, case):
     files = Files(folder, len(case.__name__))
     for _ in range(N_CASES):

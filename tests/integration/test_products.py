@@ -110,7 +110,6 @@ BATCHES = [((), ()), ((2,), (2,)), ((3,), ()), ((), (3,)), ((1,), (4,)), ((2, 1)
 
 
 @pytest.mark.parametrize("m, k, n", MATRICES)
-@pytest.mark.values
 def test_shapes(w, m, k, n):
     for left, right in BATCHES:
         a, b = whole("f8", (*left, m, k)), whole("f8", (*right, k, n), 1)
@@ -171,7 +170,6 @@ TEXTS = ["maximum(a @ b + bias, 0)", "(a / 4) @ b", "2*(a @ b) + 1*c", "a @ (b -
 
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("dtype", ["f8", "i4"])
-@pytest.mark.values
 def test_expressions_on_operands_and_result(w, text, dtype):
     for m, k, n in [(3, 4, 5), (19, 23, 70)]:
         args = {"a": whole("i1", (m, k)) // 8, "b": whole("i1", (k, n), 1) // 8,

@@ -325,7 +325,6 @@ MATRICES = [("f4", (61, 12_007)), ("f8", (300, 1_201)), ("i4", (12_007, 40))]
 @pytest.mark.parametrize("engine, dtype, shape", [
     *[("cpu", *matrix) for matrix in MATRICES],
     *[("cuda", *matrix) for matrix in conftest.some(MATRICES, 3)]])
-@pytest.mark.values
 def test_large_arrays_in_small_pools(start, folder, engine, dtype, shape):
     if engine == "cpu" and conftest.ENGINE == "cuda":
         pytest.skip("about the CPU engine")
@@ -361,7 +360,6 @@ def test_counts_that_do_not_fit_the_pool_go_in_rounds(start, folder, engine):
 @pytest.mark.parametrize("engine", ["cpu", "cuda"])
 @pytest.mark.parametrize("dtype, shape, axis", [("f4", (9, 300_011), 0), ("f8", (9_011, 4, 6), 1),
                                                 ("u2", (3, 5, 20_011), (0, 1))])
-@pytest.mark.values
 def test_short_slices_are_read_once_in_rounds(start, folder, engine, dtype, shape, axis):
     if engine == "cpu" and conftest.ENGINE == "cuda":
         pytest.skip("about the CPU engine")

@@ -139,7 +139,7 @@ def test_every_verb_that_is_named_is_there(daemon):
     verbs = set(test_sessions.verbs(daemon.ctl("--help").stdout))
     for document in DOCUMENTS[:3]:
         named = set(re.findall(r"\bgpuarrayctl ([a-z]+)\b", document.read_text()))
-        assert named <= verbs, named - verbs
+        assert (named or document == PYTHON) and named <= verbs, named - verbs
 
 
 def update(document):

@@ -88,7 +88,6 @@ def grown(seed, ops, depth, n):
 
 
 @pytest.mark.parametrize("seed", some(range(2000, 2012), 3))
-@pytest.mark.values
 def test_trees_over_many_tiles_of_a_tiny_pool(start, seed, ops):
     """Sources in a file and in a region, outputs in a region; the pool holds a part of one."""
     n = 200_003 if seed % 2 == 0 else 50_021
