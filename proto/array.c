@@ -146,7 +146,7 @@ static int check_grid(const struct array *array, const char *name, struct gad_er
     const int64_t *chunk_shape = array->at.file.chunk_shape;
     int64_t n_chunks = 1, n_bytes;
     int r = check_chunk_shape(array, chunk_shape, name, error);
-    if (r != 0)
+    if (r)
         return r;
     for (int i = 0; i < array->ndim; i++)
         n_chunks *= array->shape[i] / chunk_shape[i] + (array->shape[i] % chunk_shape[i] != 0);
@@ -182,7 +182,7 @@ static int check_provider(const struct array *array, const char *name, struct ga
 int array_check(const struct array *array, const char *name, struct gad_error *error)
 {
     int r = check_shape(array->ndim, array->shape, (int64_t)dtype_size(array->dtype), name, error);
-    if (r != 0)
+    if (r)
         return r;
     int64_t low, high;
     if (!extent_of(array, &low, &high))

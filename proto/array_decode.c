@@ -52,7 +52,7 @@ static int require_u32(const struct decoder *d, const msgpack_object *map, const
 {
     uint64_t value = 0;
     int r = require_u64(d, map, key, &value);
-    if (r != 0)
+    if (r)
         return r;
     if (value > UINT32_MAX) {
         r = error_set(d->error, GAD_BAD_REQUEST, d->name, "'%s' is too large", key);
@@ -69,7 +69,7 @@ static int require_fd(const struct decoder *d, const msgpack_object *map, const 
 {
     uint64_t index = 0;
     int r = require_u64(d, map, key, &index);
-    if (r != 0)
+    if (r)
         return r;
     if (index >= d->n_fds) {
         r = error_set(d->error, GAD_BAD_DESCRIPTOR, d->name,
@@ -173,7 +173,7 @@ static int decode_inline(const struct decoder *d, const msgpack_object *map, str
 static int decode_region(const struct decoder *d, const msgpack_object *map, struct location *at)
 {
     int r = require_u64(d, map, "id", &at->region.id);
-    return r != 0 ? r : require_u64(d, map, "offset", &at->region.offset_bytes);
+    return r ? r : require_u64(d, map, "offset", &at->region.offset_bytes);
 }
 
 static int decode_chunk_shape(const struct decoder *d, const msgpack_object *chunks, int ndim,
@@ -199,18 +199,18 @@ static int decode_chunks(const struct decoder *d, const msgpack_object *chunks, 
                          struct location *at)
 {
     int r = decode_chunk_shape(d, chunks, ndim, at->file.chunk_shape);
-    if (r != 0)
+    if (r)
         return r;
     at->file.is_grid = true;
     r = require_fd(d, chunks, "table", &at->file.table_fd_index);
-    return r != 0 ? r : require_u64(d, chunks, "count", &at->file.n_chunks);
+    return r ? r : require_u64(d, chunks, "count", &at->file.n_chunks);
 }
 
 static int decode_file(const struct decoder *d, const msgpack_object *map, int ndim,
                        struct location *at)
 {
     int r = require_fd(d, map, "fd", &at->file.fd_index);
-    if (r != 0)
+    if (r)
         return r;
     const msgpack_object *chunks = map_find(map, "chunks");
     return chunks != NULL ? decode_chunks(d, chunks, ndim, at)
@@ -252,7 +252,7 @@ static int decode_kind(const struct decoder *d, const msgpack_object *map,
     const char *word = NULL;
     size_t n_chars = 0;
     int r = rename_error(d, map_require_str(map, "kind", &word, &n_chars, d->error));
-    if (r != 0)
+    if (r)
         return r;
     for (size_t i = 0; i < ARRAY_LENGTH(kinds); i++) {
         if (strlen(kinds[i].word) == n_chars && memcmp(kinds[i].word, word, n_chars) == 0) {
@@ -272,7 +272,7 @@ static int decode_location(const struct decoder *d, const msgpack_object *map, i
     if (map->type != MSGPACK_OBJECT_MAP)
         return bad(d, "'at' is not a map");
     int r = decode_kind(d, map, &at->kind);
-    if (r != 0)
+    if (r)
         return r;
     switch (at->kind) {
     case LOCATION_INLINE: return decode_inline(d, map, at);
@@ -299,7 +299,7 @@ static int decode_parts(const struct decoder *d, const msgpack_object *map, bool
         r = decode_shape(d, map, array);
     if (r == 0)
         r = array_check(array, d->name, d->error); /* the shape, before strides are made of it */
-    if (r != 0)
+    if (r)
         return r;
     array_c_strides(array->ndim, array->shape, (int64_t)dtype_size(array->dtype), array->strides);
     r = decode_strides(d, map, array);

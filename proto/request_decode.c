@@ -96,7 +96,7 @@ struct decoding {
 static int decode_arg(struct decoding *d, const msgpack_object_kv *pair, struct request_arg *arg)
 {
     int r = decode_name(&pair->key, arg->name, d->error);
-    if (r != 0)
+    if (r)
         return r;
     const msgpack_object *scalar = map_find(&pair->val, "scalar");
     if (scalar != NULL)
@@ -109,7 +109,7 @@ static int decode_args(struct decoding *d, const msgpack_object *args, struct jo
 {
     for (unsigned i = 0; i < request->n_args; i++) {
         int r = decode_arg(d, &args->via.map.ptr[i], &request->args[i]);
-        if (r != 0)
+        if (r)
             return r;
         const char *name = request->args[i].name;
         for (unsigned j = 0; j < i; j++)
@@ -163,7 +163,7 @@ static int decode_to(struct decoding *d, const msgpack_object *to, const char *n
                      struct request_output *output)
 {
     int r = array_decode_with(to, name, d->n_fds, &d->used_fds, !d->is_plan, &output->to, d->error);
-    if (r != 0)
+    if (r)
         return r;
     const struct location *at = &output->to.at;
     if (at->kind == LOCATION_INLINE)
@@ -186,11 +186,11 @@ static int decode_output(struct decoding *d, const msgpack_object *map, unsigned
     int r = map_copy_str(map, "name", output->name, sizeof(output->name), d->error);
     if (r > 0 && d->error != NULL)
         snprintf(d->error->argument, sizeof(d->error->argument), "%s", name);
-    if (r != 0)
+    if (r)
         return r;
     name = request_output_name(output, i, buffer);
     r = decode_expr(map, name, output, d->error);
-    if (r != 0)
+    if (r)
         return r;
     const msgpack_object *to = map_find(map, "to");
     return to == NULL || to->type == MSGPACK_OBJECT_NIL ? 0 : decode_to(d, to, name, output);
@@ -201,7 +201,7 @@ static int decode_outputs(struct decoding *d, const msgpack_object *outputs,
 {
     for (unsigned i = 0; i < request->n_outputs; i++) {
         int r = decode_output(d, &outputs->via.array.ptr[i], i, &request->outputs[i]);
-        if (r != 0)
+        if (r)
             return r;
     }
     return 0;
@@ -259,7 +259,7 @@ static int decode_priority(const msgpack_object *params, int *ret, struct gad_er
 {
     int64_t priority = 0;
     int r = map_i64(params, "priority", &priority, error);
-    if (r != 0)
+    if (r)
         return r;
     if (priority < -MAX_PRIORITY || priority > MAX_PRIORITY) {
         r = error_set(error, GAD_BAD_REQUEST, "priority", "priority %" PRId64 " is out of range",
@@ -276,7 +276,7 @@ static int decode_progress(const msgpack_object *params, uint32_t *ret, struct g
 {
     uint64_t progress_ms = 0;
     int r = map_u64(params, "progress_ms", &progress_ms, error);
-    if (r != 0)
+    if (r)
         return r;
     if (progress_ms > UINT32_MAX)
         return error_set(error, GAD_BAD_REQUEST, "progress_ms", "'progress_ms' is too large");
@@ -370,7 +370,7 @@ int request_decode(const msgpack_object *params, unsigned n_fds, bool is_plan,
     struct decoding d = {.n_fds = n_fds, .is_plan = is_plan, .error = error};
     assert(n_fds <= FRAME_MAX_FDS);
     int r = find_lists(params, &args, &outputs, error);
-    if (r != 0)
+    if (r)
         return r;
     struct job_request *request =
         request_new(args != NULL ? args->via.map.size : 0, outputs->via.array.size);
@@ -383,7 +383,7 @@ int request_decode(const msgpack_object *params, unsigned n_fds, bool is_plan,
         r = decode_outputs(&d, outputs, request);
     if (r == 0)
         r = decode_journal(&d, params, request);
-    if (r != 0) {
+    if (r) {
         request_free(request);
         return r;
     }

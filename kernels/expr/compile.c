@@ -118,14 +118,14 @@ static int compile(struct compiler *c, struct program **ret)
         if (r == 0)
             r = product_passes_check(c, i);
     }
-    if (r != 0)
+    if (r)
         return r;
     set_output(c, 0); /* for limits that no single output exceeds */
     if (c->product != NODE_NONE)
         product_passes_assign(c, &schedule);
     else
         r = passes_assign(c, &schedule);
-    return r != 0 ? r : assemble_program(c, &schedule, ret);
+    return r ? r : assemble_program(c, &schedule, ret);
 }
 
 int program_compile(const struct job_request *request, struct program **ret_program,

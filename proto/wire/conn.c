@@ -216,7 +216,7 @@ static int prepare_receive(struct conn *conn)
         int r = front == FRONT_BAD     ? error
                 : front == FRONT_BEGUN ? begin_partial(conn, n_fds, body_bytes)
                                        : 0;
-        if (r != 0)
+        if (r)
             return r;
     }
     bool is_in_frame = conn->partial.body != NULL && !is_partial_complete(conn);
@@ -249,7 +249,7 @@ static int take_fds(struct conn *conn, struct msghdr *message)
             memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
             if (r == 0 && conn->n_waiting == MAX_WAITING_FDS)
                 r = -EPROTO;
-            if (r != 0)
+            if (r)
                 conn->close_fd(fd);
             else
                 conn->waiting[conn->n_waiting++] = (struct waiting_fd){.fd = fd};
@@ -303,7 +303,7 @@ int conn_receive(struct conn *conn)
     if (conn->failed != 0)
         return conn->failed;
     int r = prepare_receive(conn);
-    if (r != 0)
+    if (r)
         return r == -EAGAIN ? r : fail(conn, r);
 
     struct iovec parts[2];
@@ -323,7 +323,7 @@ int conn_receive(struct conn *conn)
         return errno == EAGAIN || errno == EWOULDBLOCK ? -EAGAIN : fail(conn, -errno);
     unsigned n_waiting_before = conn->n_waiting;
     r = take_fds(conn, &message);
-    if (r != 0)
+    if (r)
         return fail(conn, r);
     if (n == 0)
         return end_of_file(conn);
@@ -366,7 +366,7 @@ static int hand_out(struct conn *conn, char *body, size_t body_bytes, unsigned n
     int r = frame_body_check(body, body_bytes);
     if (r == 0)
         r = claim_fds(conn, n_fds, ret_frame);
-    if (r != 0) {
+    if (r) {
         free(body);
         return fail(conn, r);
     }
@@ -441,7 +441,7 @@ static int queue_frame(struct conn *conn, const void *body, size_t size_bytes,
         r = outbox_reserve(&conn->out, sizeof(header) + n_copied);
     if (r == 0 && n_fds > 0)
         r = outbox_add_fds(&conn->out, fds, n_fds);
-    if (r != 0)
+    if (r)
         return r;
     frame_header_encode(n_fds, size_bytes + tail->n_bytes, header);
     outbox_add(&conn->out, header, sizeof(header));
@@ -458,7 +458,7 @@ int conn_send_with(struct conn *conn, const void *body, size_t size_bytes, const
 {
     const struct tail tail = {.bytes = tail_bytes, .n_bytes = n_tail_bytes};
     int r = queue_frame(conn, body, size_bytes, &tail, fds_take, n_fds);
-    if (r != 0)
+    if (r)
         close_fds(conn, fds_take, n_fds);
     return r;
 }

@@ -118,7 +118,7 @@ static int decode_params(struct cursor *c, struct message *message, struct gad_e
     if (n_params == 1) {
         const uint8_t *begin = c->at;
         int r = unpack_next(c, message, &message->params, error);
-        if (r != 0)
+        if (r)
             return r;
         if (message->params.type != MSGPACK_OBJECT_MAP)
             return malformed(error, "params are not an array of one map");
@@ -140,13 +140,13 @@ static int decode_call(struct cursor *c, struct message *message, struct gad_err
 static int decode_response(struct cursor *c, struct message *message, struct gad_error *error)
 {
     int r = unpack_next(c, message, &message->error, error);
-    if (r != 0)
+    if (r)
         return r;
     message->payload = (const char *)c->at;
     message->n_payload_bytes = (size_t)(c->end - c->at);
     if (message->error.type == MSGPACK_OBJECT_NIL) {
         r = unpack_next(c, message, &message->result, error);
-        if (r != 0)
+        if (r)
             return r;
     } else if (message->error.type != MSGPACK_OBJECT_MAP) {
         return malformed(error, "the error is neither nil nor a map");

@@ -58,7 +58,7 @@ static struct program *compile(const struct job *job)
     struct program *program = NULL;
     struct gad_error error = {0};
     int r = program_compile(&job->request, &program, &error);
-    if (r != 0) {
+    if (r) {
         assert(r > 0 && r == (int)error.status && program == NULL);
         assert(error.message[0] != '\0' && error.argument[0] != '\0');
         return NULL;

@@ -65,7 +65,7 @@ static void check_request(const msgpack_object *params, bool is_plan)
     struct job_request *request = NULL;
     struct gad_error error = {0};
     int r = request_decode(params, N_FDS, is_plan, &request, &error);
-    if (r != 0) {
+    if (r) {
         assert(r > 0 && r == (int)error.status && error.message[0] != '\0');
         return;
     }

@@ -57,7 +57,7 @@ static int start_thread(void)
     sigset_t all, before;
 
     int r = pthread_attr_init(&attr);
-    if (r != 0)
+    if (r)
         return -r;
     pthread_attr_setstacksize(&attr, STACK_BYTES);
     sigfillset(&all);

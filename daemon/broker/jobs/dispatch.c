@@ -90,7 +90,7 @@ static void give(struct broker *broker, struct worker *w, struct job *job)
     job->started_ns = loop_now_ns();
     metrics_started(&broker->metrics, job);
     int r = worker_send_job(w, job);
-    if (r != 0)
+    if (r)
         fail_start(broker, job, r, &error);
     else
         log_debug(LOG_JOB(job->id, job_uid(job)), "started at %s, attempt %u",
@@ -103,7 +103,7 @@ static void start(struct broker *broker, struct worker *w, struct job *job)
     struct gad_error error = {0};
     uint64_t carry_bytes = job->item.carry_bytes;
     int r = is_as_planned(w, job) ? 0 : submit_decide_again(broker, job, &error);
-    if (r != 0)
+    if (r)
         fail_start(broker, job, r, &error);
     else if (job->worker == w && job->item.carry_bytes != carry_bytes)
         queue_push_back_to_front(worker_queue(w), worker_pool(w), &job->item);

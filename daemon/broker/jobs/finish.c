@@ -163,7 +163,7 @@ int finish_wait(struct session *session, uint32_t id, struct job *job, uint64_t 
     }
     int r =
         account_charge(session->broker->accounts, session->uid, ACCOUNT_WAITS, 1, &charge, error);
-    if (r != 0)
+    if (r)
         return r;
     struct waiter *waiter = calloc(1, sizeof(*waiter));
     if (!waiter) {

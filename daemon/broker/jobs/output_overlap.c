@@ -142,7 +142,7 @@ static int check_against_args(const struct job_request *request,
         if (arg->is_scalar || !is_placed(&arg->array, &args[i]))
             continue;
         int r = place(&arg->array, &args[i], arg->name, &source, error);
-        if (r != 0)
+        if (r)
             return r;
         if (!is_same_object(output->identity, source.identity))
             continue;
@@ -170,7 +170,7 @@ static int check_against_outputs(const struct job_request *request,
         if (!other->has_to || !is_placed(&other->to, &outputs[i]))
             continue;
         int r = place(&other->to, &outputs[i], other->name, &placed, error);
-        if (r != 0)
+        if (r)
             return r;
         if (!is_apart(output, &placed))
             return refuse(error, output, "output", other->name, placed.low, placed.high);
@@ -190,7 +190,7 @@ int overlap_check(const struct job_request *request, const struct overlap_identi
         if (!output->has_to)
             continue;
         int r = check_self(output, error);
-        if (r != 0)
+        if (r)
             return r;
         if (!is_placed(&output->to, &outputs[i]))
             continue;
@@ -199,7 +199,7 @@ int overlap_check(const struct job_request *request, const struct overlap_identi
             r = check_against_args(request, args, &placed, &in_place, error);
         if (r == 0)
             r = check_against_outputs(request, outputs, i, &placed, error);
-        if (r != 0)
+        if (r)
             return r;
     }
     *ret_in_place = in_place;
@@ -268,7 +268,7 @@ int overlap_check_passes(const struct job_request *request, const struct program
                 continue;
             r = refuse_still_read(error, program, output->name, arg->name);
         }
-        if (r != 0)
+        if (r)
             return r;
     }
     return 0;

@@ -162,7 +162,7 @@ static void answer(struct planner *p, struct session *session)
 {
     session_release_held(session);
     int r = conclude(p, session);
-    if (r != 0)
+    if (r)
         session_answer_failure(session, p->id, r, &p->error);
     session_go_on(session);
 }
@@ -194,7 +194,7 @@ static int locate_and_work(struct planner *p, struct session *session)
         region_ref(s->places.regions[i]);
     int r = loop_work(p->broker->loop, on_work, on_done, p);
     p->is_busy = r == 0;
-    if (r != 0)
+    if (r)
         release_regions(s);
     return r;
 }

@@ -238,7 +238,7 @@ int submission_make_job(struct session *session, const struct message *message, 
     struct broker *broker = session->broker;
     struct job *job;
     int r = jobs_add(broker->jobs, session->uid, &job);
-    if (r != 0)
+    if (r)
         return r;
     describe(job, s);
     r = charge_job(broker, session->uid, frame, job, error);
@@ -248,7 +248,7 @@ int submission_make_job(struct session *session, const struct message *message, 
         r = enqueue(broker, s, job, error);
     if (r == 0)
         r = take_frame(job, message, frame);
-    if (r != 0) {
+    if (r) {
         finish_release(broker, job);
         job_discard(broker->jobs, job);
         return r;
@@ -278,7 +278,7 @@ static int decode_again(struct broker *broker, const struct job *job, msgpack_un
         return -EPROTO;
     int r = request_decode(&unpacked->data, job->n_fds, false, &s->request, error);
     s->is_in_place = job->is_in_place;
-    if (r != 0)
+    if (r)
         return r;
     s->request->is_apart = !s->is_in_place;
     return compile(s, broker->programs, error);

@@ -227,14 +227,14 @@ int inspect_memfd(int fd, int seals, uint64_t min_size_bytes, bool is_written,
     if (flags < 0)
         return error_from_errno(error, errno, name, "fcntl");
     int r = get_stat(fd, name, &st, error);
-    if (r != 0)
+    if (r)
         return r;
     if ((flags & O_PATH) || !S_ISREG(st.stx_mode))
         return refuse(error, status, name, "a sealed memfd",
                       flags & O_PATH ? "one opened with O_PATH" : kind_name(st.stx_mode));
     int has = fcntl(fd, F_GET_SEALS);
     r = check_seals(has, seals, status, name, error);
-    if (r != 0)
+    if (r)
         return r;
     if (is_written && (has & F_SEAL_WRITE || has & F_SEAL_FUTURE_WRITE))
         return refuse(error, status, name, "a memfd that can be written", "F_SEAL_WRITE");

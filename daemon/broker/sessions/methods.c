@@ -65,7 +65,7 @@ static int handle_hello(const struct request *q, struct gad_error *error)
     int r = map_require_u64(q->params, "version", &version, error);
     if (r == 0)
         r = map_copy_str(q->params, "client", name, sizeof(name), error);
-    if (r != 0)
+    if (r)
         return r;
     if (version != PROTOCOL_VERSION) {
         error_set(error, GAD_VERSION, "version", "this server speaks version %u, not %llu",
@@ -139,7 +139,7 @@ static int handle_region_attach(const struct request *q, struct gad_error *error
         error_found(error, "%u descriptors", q->frame->n_fds);
         r = GAD_BAD_REQUEST;
     }
-    if (r != 0)
+    if (r)
         return r;
     return region_attach(q->session, q->id, steal_fd(&q->frame->fds[0]), size_bytes, is_writable,
                          error);

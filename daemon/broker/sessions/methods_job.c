@@ -30,7 +30,7 @@ static int find_job(const struct request *q, struct job **ret_job, struct gad_er
 {
     uint64_t id = 0;
     int r = map_require_u64(q->params, "job", &id, error);
-    if (r != 0)
+    if (r)
         return r;
     *ret_job = jobs_find(q->session->broker->jobs, q->session->uid, id);
     return *ret_job ? 0 : unknown_job(id, error);
@@ -43,7 +43,7 @@ static int find_any_job(const struct request *q, struct job **ret_job, struct ga
     if (!session_is_admins(q->session))
         return find_job(q, ret_job, error);
     int r = map_require_u64(q->params, "job", &id, error);
-    if (r != 0)
+    if (r)
         return r;
     *ret_job = jobs_find_any(q->session->broker->jobs, id);
     return *ret_job ? 0 : unknown_job(id, error);
@@ -254,7 +254,7 @@ int methods_job_judged(const struct request *q, const struct submission *s, stru
         return 0;
     }
     int r = submission_make_job(q->session, q->message, q->frame, s, &job, error);
-    if (r != 0)
+    if (r)
         return r;
     if (s->kind == SUBMISSION_RUN)
         finish_wait_run(q->session, q->id, job);
@@ -272,7 +272,7 @@ int handle_job_wait(const struct request *q, struct gad_error *error)
         r = map_u64(q->params, "timeout_ms", &timeout_ms, error);
     if (r == 0)
         r = check_pending(q->session, error);
-    if (r != 0)
+    if (r)
         return r;
     bool is_forever = timeout_ms > UINT64_MAX / 2 / 1000000;
     return finish_wait(q->session, q->id, job, is_forever ? UINT64_MAX : timeout_ms * 1000000,
@@ -312,7 +312,7 @@ int handle_job_status(const struct request *q, struct gad_error *error)
     struct message_writer *w = &q->session->broker->writer;
     struct job *job;
     int r = find_any_job(q, &job, error);
-    if (r != 0)
+    if (r)
         return r;
     message_begin_result(w, q->id);
     pack_status(&w->packer, job);
@@ -341,7 +341,7 @@ int handle_job_list(const struct request *q, struct gad_error *error)
     message_writer_clear(listing.w);
     jobs_for_each(broker->jobs, q->session->uid, list_job, &listing);
     int r = session_check_room(q->session, listing.w->buffer.size);
-    if (r != 0) {
+    if (r) {
         message_writer_clear(listing.w);
         return r;
     }
@@ -359,7 +359,7 @@ int handle_job_cancel(const struct request *q, struct gad_error *error)
 {
     struct job *job;
     int r = find_any_job(q, &job, error);
-    if (r != 0)
+    if (r)
         return r;
     if (job_uid(job) != q->session->uid)
         log_info(LOG_JOB(job->id, job_uid(job)), "is cancelled by user %u",
@@ -390,14 +390,14 @@ int handle_job_settle(const struct request *q, struct gad_error *error)
     struct job *job;
     bool has_error;
     int r = find_job(q, &job, error);
-    if (r != 0)
+    if (r)
         return r;
     if (job->owner != q->session || job->state != JOB_SETTLING)
         return error_set(error, GAD_BAD_REQUEST, "job",
                          "job %llu is not this connection's to settle",
                          (unsigned long long)job->id);
     r = read_settle_error(q, &outcome, &has_error, error);
-    if (r != 0)
+    if (r)
         return r;
     finish_settled(q->session->broker, job, has_error ? &outcome : NULL);
     session_reply_empty(q->session, q->id);

@@ -77,7 +77,7 @@ static int check_region(const struct visit *v, struct gad_error *error)
                          "%s: region %llu was attached for reading only", v->name,
                          (unsigned long long)region->id);
     int r = extent_end(v, v->array->at.region.offset_bytes, &end, error);
-    if (r != 0)
+    if (r)
         return r;
     if (end > region->size_bytes)
         return too_small(error, GAD_BAD_EXTENT, v->name, "the region", end, region->size_bytes);
@@ -108,7 +108,7 @@ static int check_chunk_table(const struct visit *v, struct gad_error *error)
     uint64_t n = 0, n_bytes;
     struct inspected table;
     int r = n_chunks_of(v, &n, error);
-    if (r != 0)
+    if (r)
         return r;
     if (n != at->file.n_chunks || __builtin_mul_overflow(n, sizeof(struct chunk_entry), &n_bytes)) {
         error_set(error, GAD_BAD_CHUNK_TABLE, v->name,
@@ -145,7 +145,7 @@ static int check_file(const struct visit *v, struct gad_error *error)
     uint64_t end;
     int r = inspect_file(v->broker->mounts, v->frame->fds[at->file.fd_index], v->is_output, v->name,
                          &file, error);
-    if (r != 0)
+    if (r)
         return r;
     set_identity(v, file.device, file.inode);
     if (at->file.is_grid)

@@ -104,7 +104,7 @@ static int charge_region(struct broker *broker, struct region *region, struct ga
     if (r == 0)
         r = account_charge(broker->accounts, region->uid, ACCOUNT_DESCRIPTORS, 1,
                            &region->fd_charge, error);
-    if (r != 0)
+    if (r)
         charge_release(&region->bytes_charge);
     return r;
 }
@@ -145,7 +145,7 @@ int region_attach(struct session *session, uint32_t id, int fd_take, uint64_t si
     struct region *region = r == 0 ? calloc(1, sizeof(*region)) : NULL;
     if (r == 0 && !region)
         r = -ENOMEM;
-    if (r != 0) {
+    if (r) {
         closer_close(fd_take);
         return r;
     }
@@ -168,7 +168,7 @@ int region_attach(struct session *session, uint32_t id, int fd_take, uint64_t si
         r = workers_check(broker, error);
     if (r == 0)
         r = charge_region(broker, region, error);
-    if (r != 0) {
+    if (r) {
         closer_close(fd_take);
         free(region);
         return r;

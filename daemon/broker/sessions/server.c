@@ -147,7 +147,7 @@ int server_new(struct broker *broker, struct server **ret_server)
         r = watch_new(broker->loop, server->listen_fd, on_event, server, &server->watch);
     if (r == 0)
         r = watch_set(server->watch, WATCH_READ);
-    if (r != 0) {
+    if (r) {
         server_free(server);
         return r;
     }

@@ -160,7 +160,7 @@ int session_leave_reserve(struct session *s, struct gad_error *error)
     if (s->charge.resource != ACCOUNT_RESERVE)
         return 0;
     int r = account_charge(s->broker->accounts, s->uid, ACCOUNT_SESSIONS, 1, &charge, error);
-    if (r != 0)
+    if (r)
         return r;
     charge_release(&s->charge);
     s->charge = charge;

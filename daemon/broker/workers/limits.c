@@ -35,7 +35,7 @@ int worker_set_limits(struct worker *w, const struct plan_limits *limits)
     if (!w->pool || w->limits.pool_bytes != now.pool_bytes) {
         struct poolmap *pool;
         int r = poolmap_new(poolmap_part_bytes(now.pool_bytes, now.engine->has_link), &pool);
-        if (r != 0)
+        if (r)
             return r;
         poolmap_free(w->pool);
         w->pool = pool;
@@ -158,7 +158,7 @@ int worker_enqueue(struct worker *w, struct job *job, bool is_again, struct gad_
 {
     int r = is_again ? queue_push_again(w->queue, job_uid(job), &job->item)
                      : queue_push(w->queue, job_uid(job), &job->item, error);
-    if (r != 0)
+    if (r)
         return r;
     job->worker = w;
     worker_count_seconds(job);

@@ -117,7 +117,7 @@ static int become_ready(struct worker *w, const msgpack_object *map, struct gad_
         r = read_limits(map, info->n_threads, &limits, error);
     if (r == 0)
         r = keep_memory(info, map);
-    if (r != 0)
+    if (r)
         return r;
     info->n_threads = limits.n_threads;
     limits.has_blas = info->blas[0] != '\0';
@@ -131,7 +131,7 @@ static int on_ready(struct worker *w, const struct message *message)
     if (w->info.state != WORKER_STARTING)
         return -EPROTO;
     int r = become_ready(w, &message->params, &error);
-    if (r != 0) {
+    if (r) {
         log_error(NULL, "worker.ready of %s cannot be used: %s", w->info.engine, error.message);
         return -EPROTO;
     }
@@ -202,7 +202,7 @@ static int handle(struct worker *w, struct frame *frame)
     struct gad_error error = {0};
     bool has_id;
     int r = message_decode(frame->body, frame->size_bytes, &message, &has_id, &error);
-    if (r != 0)
+    if (r)
         return r < 0 ? r : -EPROTO;
     if (message.kind == MESSAGE_RESPONSE)
         r = on_response(w, &message, frame);

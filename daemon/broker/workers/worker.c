@@ -150,7 +150,7 @@ int worker_new(struct broker *broker, int index, unsigned place, struct worker *
         snprintf(w->info.engine, sizeof(w->info.engine), "cuda:%d", index);
     worker_set_hang_timeout(w, broker->options.hang_timeout_ns);
     int r = worker_limits_init(w);
-    if (r != 0) {
+    if (r) {
         worker_free(w);
         return r;
     }

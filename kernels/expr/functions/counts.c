@@ -32,7 +32,7 @@ static int read_length(struct compiler *c, const struct ast_node *n, uint32_t *r
 {
     __int128 length;
     int r = literals_integer(c, n, "length", &length);
-    if (r != 0)
+    if (r)
         return r;
     if (length < 0 || length > UINT32_MAX)
         return bad_length(c, n, length);
@@ -49,7 +49,7 @@ int counts_weights(struct reduce *k, uint16_t *ret, enum dtype *ret_dtype)
     if (given == NULL)
         return 0;
     int r = types_as_node(c, given->column, &given->value, &node);
-    if (r != 0)
+    if (r)
         return r;
     const struct node *n = &c->graph.nodes[node], *src = &c->graph.nodes[k->src];
     *ret_dtype = (enum dtype)n->dtype;
@@ -144,7 +144,7 @@ int counts_apply(struct compiler *c, const struct ast_node *n, const struct valu
         r = counts_weights(&k, &weights, &unused);
     if (r == 0)
         r = check_values(&k, length);
-    if (r != 0)
+    if (r)
         return r;
     if (k.n_reduced == 0) /* as NumPy does */
         weights = NODE_NONE;

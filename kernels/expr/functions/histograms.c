@@ -73,7 +73,7 @@ static int read_edges(struct histogram *h, const struct ast_node *given)
     int64_t length;
     h->given = given->value.node;
     int r = lookups_length(c, h->k.l.n, h->given, "bins", &length);
-    if (r != 0)
+    if (r)
         return r;
     if (length > UINT32_MAX)
         return bad_bins(c, h->k.l.n, given);
@@ -249,7 +249,7 @@ static int compute_edges(struct histogram *h)
     if (!h->has_range && h->k.n_reduced > 0) {
         d = result;
         int r = find_limits(h, d, &low, &high);
-        if (r != 0)
+        if (r)
             return r;
     } else {
         struct value range[2] = {{.kind = VALUE_INTEGER}, {.kind = VALUE_INTEGER, .integer = 1}};
@@ -407,7 +407,7 @@ static int give_counts(struct histogram *h, struct value *ret)
     struct reduce *k = &h->k;
     bool is_density = false;
     int r = literals_flag(k->l.c, k->l.n, "density", &is_density);
-    if (r != 0)
+    if (r)
         return r;
     uint16_t counts = count(h);
     if (is_density && h->n_bins > 0)
@@ -422,7 +422,7 @@ static int give_edges(struct histogram *h, struct value *ret)
     uint16_t weights;
     enum dtype unused;
     int r = counts_weights(&h->k, &weights, &unused); /* that their shape is right */
-    if (r != 0)
+    if (r)
         return r;
     return reduce_finish(&h->k, h->given != NODE_NONE ? h->given : edges_table(h), ret);
 }
@@ -442,7 +442,7 @@ int histograms_apply(struct compiler *c, const struct ast_node *n, const struct 
         r = compute_edges(&h);
     else if (r == 0 && h.n_bins > 0)
         r = check_given(&h);
-    if (r != 0)
+    if (r)
         return r;
     bool are_edges = n->op == OP_HISTOGRAM_BIN_EDGES || n->result == 1;
     return are_edges ? give_edges(&h, ret) : give_counts(&h, ret);

@@ -103,7 +103,7 @@ static int make_known(struct draw *d, enum dtype dtype, __int128 low, __int128 h
 {
     uint64_t range;
     int r = known_range(d, dtype, low, high, &range);
-    if (r != 0)
+    if (r)
         return r;
     uint16_t first = random_u64(d, (uint64_t)low);
     if (range == 0) {
@@ -125,7 +125,7 @@ static int make_integers(struct draw *d, const struct value *first, struct value
     enum dtype dtype = literals_dtype(c, d->l.n, DTYPE_INT64);
     bool has_end = false;
     int r = literals_flag(c, d->l.n, "endpoint", &has_end);
-    if (r != 0)
+    if (r)
         return r;
     if (!dtype_is_integer(dtype))
         return rules_bad_dtype(c, d->l.n, dtype, "an integer dtype", "gives integers");
@@ -192,7 +192,7 @@ static int make_permutation(struct draw *d, const struct value *population, stru
     d->is_sized = true;
     if (r == 0)
         r = graph_shape(d->l.c, d->l.n->column, 1, &length, false, &d->shape);
-    return r != 0 ? r : make_permuted(d, (uint64_t)length, ret);
+    return r ? r : make_permuted(d, (uint64_t)length, ret);
 }
 
 static int make_choice(struct draw *d, const struct value *population, struct value *ret)
@@ -203,7 +203,7 @@ static int make_choice(struct draw *d, const struct value *population, struct va
     int r = literals_flag(c, d->l.n, "replace", &replaces);
     if (r == 0)
         r = read_population(d, population, 1, &n);
-    if (r != 0)
+    if (r)
         return r;
     if (replaces)
         return make_known(d, DTYPE_INT64, 0, n, ret);
@@ -225,7 +225,7 @@ int random_integers(struct compiler *c, const struct ast_node *n, const struct v
 {
     struct draw d;
     int r = random_begin(&d, c, n);
-    if (r != 0)
+    if (r)
         return r;
     if (n->op == OP_INTEGERS)
         return make_integers(&d, &args[0], ret);

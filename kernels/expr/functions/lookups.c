@@ -100,7 +100,7 @@ static int type_searchsorted(struct compiler *c, const struct ast_node *n, const
         r = lookups_length(c, n, a, "a", &length);
     if (r == 0)
         r = types_as_node(c, types_child_column(c, n, 1), &args[1], &v);
-    if (r != 0)
+    if (r)
         return r;
     if (length == 0)
         return lower_finish(&l, zeros(&l, v, DTYPE_INT64), ret);
@@ -165,7 +165,7 @@ static int type_digitize(struct compiler *c, const struct ast_node *n, const str
         r = types_as_node(c, types_child_column(c, n, 1), &args[1], &bins);
     if (r == 0)
         r = lookups_length(c, n, bins, "bins", &length);
-    if (r != 0)
+    if (r)
         return r;
     if (length == 0)
         return lower_finish(&l, zeros(&l, x, DTYPE_INT64), ret);
@@ -292,7 +292,7 @@ static int type_take(struct compiler *c, const struct ast_node *n, const struct 
         r = lookups_length(c, n, a, "a", &length);
     if (r == 0)
         r = types_as_node(c, types_child_column(c, n, 1), &args[1], &given);
-    if (r != 0)
+    if (r)
         return r;
     if (dtype_is_float(types_of_node(c, given)))
         return rules_bad_dtype(c, n, types_of_node(c, given), "integers",

@@ -125,7 +125,7 @@ int norms_norm(struct reduce *k, struct value *ret)
                       "at most two axes");
     if (r == 0 && given != NULL && n_axes == 2)
         r = matrix_axes(k, axes);
-    if (r != 0)
+    if (r)
         return r;
     if (given == NULL)
         node = euclidean(k, x);

@@ -82,7 +82,7 @@ int products_extents(struct compiler *c, uint32_t column, const struct shape *le
                                     .has_rows = has_rows,
                                     .has_columns = has_columns};
     int r = check_depth(c, column, left, right);
-    if (r != 0)
+    if (r)
         return r;
     memcpy(ret->batch_shape, left->dims, (size_t)n_batch_axes * sizeof(*left->dims));
     if (array_broadcast(&n_batch_axes, ret->batch_shape, has_columns ? right->ndim - 2 : 0,
@@ -116,7 +116,7 @@ int products_apply(struct compiler *c, const struct ast_node *n, const struct va
     uint16_t src[2] = {0}, node;
     for (unsigned i = 0; i < 2; i++) {
         int r = operand_node(c, n, &args[i], i, &src[i]);
-        if (r != 0)
+        if (r)
             return r;
     }
     const struct node *nodes = c->graph.nodes;
@@ -128,7 +128,7 @@ int products_apply(struct compiler *c, const struct ast_node *n, const struct va
         r = result_shape(c, n->column, &product, &key.shape);
     for (unsigned i = 0; r == 0 && i < 2; i++)
         r = graph_cast(c, src[i], d, &key.src[i]);
-    if (r != 0)
+    if (r)
         return r;
     nodes = c->graph.nodes;
     key.op = OP_MATMUL;
@@ -139,5 +139,5 @@ int products_apply(struct compiler *c, const struct ast_node *n, const struct va
             key.level = nodes[key.src[i]].level + 1;
     c->product_column = n->column;
     r = graph_find_or_add(c, &key, &node);
-    return r != 0 ? r : types_set_node(node, ret);
+    return r ? r : types_set_node(node, ret);
 }

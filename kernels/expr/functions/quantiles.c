@@ -372,7 +372,7 @@ static int of_nothing(struct quantiles *s, struct value *ret)
     }
     struct value zero = {.kind = VALUE_INTEGER};
     int r = reduce_check_not_empty(k);
-    if (r != 0)
+    if (r)
         return r;
     uint16_t values[QUANTILES_MAX];
     for (unsigned i = 0; i < s->n; i++)
@@ -389,7 +389,7 @@ int quantiles_apply(struct reduce *k, struct value *ret)
         r = read_q(&s);
     if (r == 0)
         r = find_dtypes(&s);
-    if (r != 0)
+    if (r)
         return r;
     sort_q(&s);
     int64_t n_elements = source_shape(k)->n_elements;

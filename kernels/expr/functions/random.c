@@ -38,7 +38,7 @@ static int read_seed(struct draw *d)
     struct compiler *c = d->l.c;
     __int128 seed;
     int r = literals_integer(c, d->l.n, "seed", &seed);
-    if (r != 0)
+    if (r)
         return r;
     if (seed < 0 || seed > UINT64_MAX) {
         char text[64];
@@ -77,7 +77,7 @@ static int read_size(struct draw *d)
         dims[i] = (int64_t)given[i];
     }
     d->is_sized = true;
-    return r != 0 ? r : graph_shape(c, column, (int)n, dims, false, &d->shape);
+    return r ? r : graph_shape(c, column, (int)n, dims, false, &d->shape);
 }
 
 int random_begin(struct draw *d, struct compiler *c, const struct ast_node *n)
@@ -85,7 +85,7 @@ int random_begin(struct draw *d, struct compiler *c, const struct ast_node *n)
     *d = (struct draw){.l = {c, n, 0}};
     c->random_column = n->column;
     int r = read_seed(d);
-    return r != 0 ? r : read_size(d);
+    return r ? r : read_size(d);
 }
 
 uint16_t random_flat_index(struct draw *d)
@@ -199,7 +199,7 @@ static int make_normal(struct draw *d, enum dtype dtype, struct value *ret)
     const char *spread = is_log ? "sigma" : "scale";
     const struct value *scale = parameter(d, spread, &one);
     int r = check_not_negative(d, spread, scale);
-    if (r != 0)
+    if (r)
         return r;
     uint16_t x = standard(d, OP_STANDARD_NORMAL, RANDOM_STREAM_NORMAL, dtype);
     x = scaled(d, dtype, x, parameter(d, is_log ? "mean" : "loc", &zero), scale);
@@ -210,7 +210,7 @@ static int make_exponential(struct draw *d, enum dtype dtype, struct value *ret)
 {
     const struct value *scale = parameter(d, "scale", &one);
     int r = check_not_negative(d, "scale", scale);
-    if (r != 0)
+    if (r)
         return r;
     uint16_t x = standard(d, OP_STANDARD_EXPONENTIAL, RANDOM_STREAM_EXPONENTIAL, dtype);
     return lower_finish(&d->l, scaled(d, dtype, x, &zero, scale), ret);
@@ -244,7 +244,7 @@ int random_apply(struct compiler *c, const struct ast_node *n, const struct valu
 {
     struct draw d;
     int r = random_begin(&d, c, n);
-    if (r != 0)
+    if (r)
         return r;
     if (n->op == OP_BERNOULLI)
         return make_bernoulli(&d, &args[0], ret);

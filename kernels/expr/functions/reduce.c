@@ -142,7 +142,7 @@ static int read_mask(struct reduce *k)
     if (d != DTYPE_BOOL)
         return bad_mask_dtype(k, given->column, d);
     int r = types_as(c, given->column, &given->value, d, &k->mask);
-    return r != 0 ? r : check_mask_shape(k, given->column);
+    return r ? r : check_mask_shape(k, given->column);
 }
 
 void reduce_ignore_nan(struct reduce *k)
@@ -365,7 +365,7 @@ int reduce_begin(struct reduce *k, struct compiler *c, const struct ast_node *n,
         r = read_axes(k);
     if (r == 0)
         r = literals_flag(c, n, "keepdims", &k->keeps_dims);
-    return r != 0 ? r : read_mask(k);
+    return r ? r : read_mask(k);
 }
 
 int reduce_finish(struct reduce *k, uint16_t node, struct value *ret)

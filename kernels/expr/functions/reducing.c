@@ -85,7 +85,7 @@ int graph_reduce_over(struct compiler *c, enum op op, enum dtype dtype, uint16_t
     int r = add_source(c, &key, src);
     if (r == 0)
         r = shape_of_result(c, over, axes, keeps_dims, 0, &key.shape);
-    return r != 0 ? r : graph_find_or_add(c, &key, ret);
+    return r ? r : graph_find_or_add(c, &key, ret);
 }
 
 int graph_sum_from_minus_zero(struct compiler *c, uint16_t src, uint32_t axes, bool keeps_dims,
@@ -101,7 +101,7 @@ int graph_sum_from_minus_zero(struct compiler *c, uint16_t src, uint32_t axes, b
     int r = add_source(c, &key, src);
     if (r == 0)
         r = shape_of_result(c, key.over, axes, keeps_dims, 0, &key.shape);
-    return r != 0 ? r : graph_find_or_add(c, &key, ret);
+    return r ? r : graph_find_or_add(c, &key, ret);
 }
 
 int graph_reduce(struct compiler *c, enum op op, enum dtype dtype, uint16_t src, uint32_t axes,
@@ -124,7 +124,7 @@ int graph_kth(struct compiler *c, uint16_t src, uint32_t axes, bool keeps_dims,
     int r = add_source(c, &key, src);
     if (r == 0)
         r = shape_of_result(c, key.over, axes, keeps_dims, 0, &key.shape);
-    return r != 0 ? r : graph_find_or_add(c, &key, ret);
+    return r ? r : graph_find_or_add(c, &key, ret);
 }
 
 int graph_bincount(struct compiler *c, uint16_t bins, uint16_t weights, uint16_t over,
@@ -144,7 +144,7 @@ int graph_bincount(struct compiler *c, uint16_t bins, uint16_t weights, uint16_t
         r = add_source(c, &key, weights);
     if (r == 0)
         r = shape_of_result(c, over, axes, keeps_dims, n_bins, &key.shape);
-    return r != 0 ? r : graph_find_or_add(c, &key, ret);
+    return r ? r : graph_find_or_add(c, &key, ret);
 }
 
 int graph_table(struct compiler *c, uint16_t src, int64_t n, uint16_t *ret)
@@ -157,7 +157,7 @@ int graph_table(struct compiler *c, uint16_t src, int64_t n, uint16_t *ret)
         return 0;
     }
     int r = graph_shape(c, 0, 2, (int64_t[]){1, n}, false, &over);
-    if (r != 0)
+    if (r)
         return r;
     return graph_reduce_over(c, OP_MAX, (enum dtype)node->dtype, src, over, 1, false, ret);
 }
@@ -171,7 +171,7 @@ int graph_scan(struct compiler *c, enum op op, enum dtype compute, enum dtype dt
     key.over = key.shape = c->graph.nodes[src].shape;
     key.reduced_axes = 1u << axis;
     int r = add_source(c, &key, src);
-    if (r != 0)
+    if (r)
         return r;
     key.level = c->graph.nodes[src].level;
     return graph_find_or_add(c, &key, ret);

@@ -164,7 +164,7 @@ static int type_extremum(struct reduce *k, struct value *ret)
     if (k->mask != NODE_NONE && given == NULL)
         return needs_initial(k);
     int r = given == NULL ? reduce_check_not_empty(k) : 0;
-    if (r != 0)
+    if (r)
         return r;
     struct value start = {.kind = VALUE_NODE, .node = 0};
     if (given != NULL)
@@ -185,7 +185,7 @@ static int type_ptp(struct reduce *k, struct value *ret)
     if (types_of_node(k->l.c, k->src) == DTYPE_BOOL)
         return rules_bad_dtype(k->l.c, k->l.n, DTYPE_BOOL, "numbers", "is not defined for bools");
     int r = reduce_check_not_empty(k);
-    if (r != 0)
+    if (r)
         return r;
     uint16_t most = reduce_by(k, OP_MAX, k->src), least = reduce_by(k, OP_MIN, k->src);
     return reduce_finish(k, lower_binary(&k->l, OP_SUBTRACT, most, least), ret);
@@ -205,7 +205,7 @@ static int type_argument(struct reduce *k, struct value *ret)
         return r;
     }
     int r = reduce_check_not_empty(k);
-    return r != 0 ? r : reduce_finish(k, reduce_by(k, (enum op)k->l.n->op, k->src), ret);
+    return r ? r : reduce_finish(k, reduce_by(k, (enum op)k->l.n->op, k->src), ret);
 }
 
 int reductions_apply(struct compiler *c, const struct ast_node *n, const struct value *args,
@@ -213,7 +213,7 @@ int reductions_apply(struct compiler *c, const struct ast_node *n, const struct 
 {
     struct reduce k;
     int r = reduce_begin(&k, c, n, args);
-    if (r != 0)
+    if (r)
         return r;
     if (ignores_nan((enum op)n->op) && op_info((enum op)n->op)->rule != OP_RULE_EXTREMUM)
         reduce_ignore_nan(&k);

@@ -58,7 +58,7 @@ static int read_axis(struct compiler *c, const struct ast_node *n, const struct 
     bool is_tuple = false;
     int ndim = shape->ndim > 0 ? shape->ndim : 1;
     int r = given != NULL ? literals_integers(c, n, "axis", axes, &n_axes, &is_tuple) : 0;
-    if (r != 0)
+    if (r)
         return r;
     if (is_tuple || (given == NULL && ndim > 1) || axes[0] < -ndim || axes[0] >= ndim)
         return bad_axis(c, n, given, shape, is_tuple, axes[0]);
@@ -101,7 +101,7 @@ int scans_apply(struct compiler *c, const struct ast_node *n, const struct value
         r = axes_check(c, src, shape);
     if (r == 0)
         r = read_axis(c, n, shape, &axis);
-    if (r != 0)
+    if (r)
         return r;
     enum dtype own = types_of_node(c, src), d = dtype_is_float(own) ? own : wide(own);
     if (literals_find(c, n, "dtype") != NULL) {
@@ -114,7 +114,7 @@ int scans_apply(struct compiler *c, const struct ast_node *n, const struct value
         return l.r;
     src = before_widening(&c->graph, src);
     r = graph_scan(c, (enum op)n->op, wide(types_of_node(c, src)), d, src, axis, &node);
-    return r != 0 ? r : types_set_node(node, ret);
+    return r ? r : types_set_node(node, ret);
 }
 
 /* Of integers that were cut off the rest is gone. */

@@ -40,7 +40,7 @@ int axes_apply(struct compiler *c, const struct ast_node *n, const struct value 
     }
     c->axis_columns[(int)axis->integer + ARRAY_MAX_NDIM] = n->column;
     int r = graph_index(c, (int64_t)axis->integer, &node);
-    return r != 0 ? r : types_set_node(node, ret);
+    return r ? r : types_set_node(node, ret);
 }
 
 static int no_shape(struct compiler *c, uint32_t column, int axis)

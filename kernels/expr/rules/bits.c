@@ -33,7 +33,7 @@ int bits_apply(struct compiler *c, const struct ast_node *n, const struct value 
     int r = check_whole(c, n, args, d, "integers or bools",
                         is_power ? "needs integers or bools; x**y is the power"
                                  : "needs integers or bools");
-    if (r != 0)
+    if (r)
         return r;
     if (op_info((enum op)n->op)->rule == OP_RULE_SHIFT && d == DTYPE_BOOL)
         d = DTYPE_INT8;
@@ -45,7 +45,7 @@ int bits_count(struct compiler *c, const struct ast_node *n, const struct value 
 {
     enum dtype d = types_of(c, &args[0]);
     int r = check_whole(c, n, args, d, "integers or bools", "needs integers or bools");
-    if (r != 0)
+    if (r)
         return r;
     if (d != DTYPE_BOOL)
         return types_apply(c, n, OP_BITWISE_COUNT, d, DTYPE_UINT8, 1, args, ret);
@@ -60,7 +60,7 @@ int bits_integer(struct compiler *c, const struct ast_node *n, const struct valu
     int r = check_whole(c, n, args, d, "integers", "needs integers");
     if (r == 0 && d == DTYPE_BOOL)
         r = rules_bad_dtype(c, n, d, "integers", "needs integers, write int8(x)");
-    return r != 0 ? r : types_apply(c, n, (enum op)n->op, d, d, 2, args, ret);
+    return r ? r : types_apply(c, n, (enum op)n->op, d, d, 2, args, ret);
 }
 
 int bits_logical(struct compiler *c, const struct ast_node *n, const struct value *args,

@@ -20,7 +20,7 @@ int choices_where(struct compiler *c, const struct ast_node *n, const struct val
         r = types_as(c, types_child_column(c, n, i), &args[i], d, &src[i]);
     if (r == 0)
         r = graph_op(c, n->column, OP_WHERE, d, d, 3, src, &node);
-    return r != 0 ? r : types_set_node(node, ret);
+    return r ? r : types_set_node(node, ret);
 }
 
 /* ---- select ---- */
@@ -65,7 +65,7 @@ int choices_select(struct compiler *c, const struct ast_node *n, const struct va
         if (r == 0)
             r = graph_op(c, n->column, OP_WHERE, d, d, 3, src, &chosen);
     }
-    return r != 0 ? r : types_set_node(chosen, ret);
+    return r ? r : types_set_node(chosen, ret);
 }
 
 /* ---- clip ---- */
@@ -112,7 +112,7 @@ static int clip_at(struct compiler *c, const struct ast_node *n, unsigned child,
     int r = types_as(c, types_child_column(c, n, child), limit, d, &node);
     if (r == 0)
         r = types_set_node(node, &args[is_first ? 0 : 1]);
-    return r != 0 ? r : rules_lower(c, n, op, 2, args, x);
+    return r ? r : rules_lower(c, n, op, 2, args, x);
 }
 
 int choices_clip(struct compiler *c, const struct ast_node *n, const struct value *args,
@@ -123,7 +123,7 @@ int choices_clip(struct compiler *c, const struct ast_node *n, const struct valu
     int r = find_limits(c, n, &at[0], &at[1]);
     if (r == 0)
         r = types_as_node(c, n->column, &args[0], &node);
-    if (r != 0)
+    if (r)
         return r;
     struct value x = {.kind = VALUE_NODE, .node = node};
     enum dtype own = types_of(c, &x);

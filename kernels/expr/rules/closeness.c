@@ -67,7 +67,7 @@ static int is_within(struct compiler *c, const struct ast_node *n, const struct 
     if (r == 0)
         r = rules_lower_operator(c, n, OP_ADD, atol != NULL ? atol : &initial_atol, &tolerance,
                                  &tolerance);
-    return r != 0 ? r : rules_lower_operator(c, n, OP_LESS_EQUAL, &difference, &tolerance, ret);
+    return r ? r : rules_lower_operator(c, n, OP_LESS_EQUAL, &difference, &tolerance, ret);
 }
 
 /* A float, of a dtype where it is an array. */
@@ -81,7 +81,7 @@ static int make_inexact(struct compiler *c, struct value *b)
     if (dtype_is_float(types_of(c, b)))
         return 0;
     int r = graph_cast(c, b->node, DTYPE_FLOAT64, &node);
-    return r != 0 ? r : types_set_node(node, b);
+    return r ? r : types_set_node(node, b);
 }
 
 static int are_both_nan(struct compiler *c, const struct ast_node *n, const struct value *a,
@@ -91,7 +91,7 @@ static int are_both_nan(struct compiler *c, const struct ast_node *n, const stru
     int r = rules_lower(c, n, OP_ISNAN, 1, a, &x);
     if (r == 0)
         r = rules_lower(c, n, OP_ISNAN, 1, b, &y);
-    return r != 0 ? r : rules_lower_operator(c, n, OP_BITWISE_AND, &x, &y, ret);
+    return r ? r : rules_lower_operator(c, n, OP_BITWISE_AND, &x, &y, ret);
 }
 
 int closeness_isclose(struct compiler *c, const struct ast_node *n, const struct value *args,

@@ -147,7 +147,7 @@ int floats_round(struct compiler *c, const struct ast_node *n, const struct valu
     int decimals;
     enum dtype own = types_of(c, &args[0]), d = dtype_is_float(own) ? own : DTYPE_FLOAT64;
     int r = find_decimals(c, n, &decimals);
-    if (r != 0)
+    if (r)
         return r;
     struct lower l = {c, n, 0};
     if (own == DTYPE_BOOL && decimals != 0)
@@ -209,7 +209,7 @@ int floats_ldexp(struct compiler *c, const struct ast_node *n, const struct valu
         return l.r;
     uint16_t node;
     int r = graph_op(c, n->column, OP_LDEXP, d, d, 2, (uint16_t[]){x, e}, &node);
-    return r != 0 ? r : types_set_node(node, ret);
+    return r ? r : types_set_node(node, ret);
 }
 
 /* ---- sinc ---- */

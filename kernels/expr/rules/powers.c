@@ -28,7 +28,7 @@ static int known_power(struct compiler *c, const struct ast_node *n, enum dtype 
     double exponent = scalar_as_double(&args[1]);
     uint16_t base;
     int r = types_as(c, types_child_column(c, n, 0), &args[0], d, &base);
-    if (r != 0)
+    if (r)
         return r;
     const struct node *node = &c->graph.nodes[base];
     const struct shape *shape = &c->graph.shapes[node->shape];

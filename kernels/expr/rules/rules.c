@@ -35,7 +35,7 @@ int rules_known(struct compiler *c, const struct ast_node *n, bool value, const 
     uint16_t node;
     int r =
         graph_const(c, DTYPE_BOOL, (union scalar){.u64 = value}, of != NULL ? of->shape : 0, &node);
-    return r != 0 ? r : types_set_node(node, ret);
+    return r ? r : types_set_node(node, ret);
 }
 
 static enum dtype compute_dtype(const struct compiler *c, const struct ast_node *n,
@@ -74,7 +74,7 @@ static int type_arithmetic(struct compiler *c, const struct ast_node *n, const s
     struct value one_and_arg[2] = {{.kind = VALUE_FLOAT, .number = 1}, args[0]};
     struct lower l = {c, n, 0};
     int r = d == DTYPE_BOOL ? bool_arithmetic(c, n, &op) : 0;
-    if (r != 0)
+    if (r)
         return r;
     bool is_logical = op == OP_BITWISE_OR || op == OP_BITWISE_AND;
     if (d == DTYPE_BOOL && !is_logical)
@@ -123,12 +123,12 @@ static int type_compare_mixed(struct compiler *c, const struct ast_node *n,
     for (unsigned i = 0; i < 2; i++) {
         enum dtype d = dtype_is_signed(types_of_node(c, args[i].node)) ? DTYPE_INT64 : DTYPE_UINT64;
         int r = graph_cast(c, args[i].node, d, &src[i]);
-        if (r != 0)
+        if (r)
             return r;
     }
     int r =
         graph_op(c, n->column, (enum op)n->op, types_of_node(c, src[0]), DTYPE_BOOL, 2, src, &node);
-    return r != 0 ? r : types_set_node(node, ret);
+    return r ? r : types_set_node(node, ret);
 }
 
 static int type_compare(struct compiler *c, const struct ast_node *n, const struct value *args,
@@ -138,7 +138,7 @@ static int type_compare(struct compiler *c, const struct ast_node *n, const stru
     struct value folded;
     if (args[0].kind != VALUE_NODE && args[1].kind != VALUE_NODE) {
         int r = scalar_fold(c, n, args, &folded);
-        return r != 0 ? r : rules_known(c, n, folded.integer != 0, &folded, ret);
+        return r ? r : rules_known(c, n, folded.integer != 0, &folded, ret);
     }
     for (unsigned i = 0; i < 2; i++) {
         const struct value *number = &args[i], *other = &args[1 - i];
@@ -184,7 +184,7 @@ static int type_cast(struct compiler *c, const struct ast_node *n, const struct 
         if (r == 0)
             r = graph_const(c, d, scalar, 0, &node);
     }
-    return r != 0 ? r : types_set_node(node, ret);
+    return r ? r : types_set_node(node, ret);
 }
 
 int rules_apply(struct compiler *c, const struct ast_node *n, const struct value *args,

@@ -96,7 +96,7 @@ int types_as(struct compiler *c, uint32_t column, const struct value *v, enum dt
     if (v->kind == VALUE_NODE)
         return graph_cast(c, v->node, dtype, ret);
     int r = scalar_convert(c, column, v, dtype, &scalar);
-    return r != 0 ? r : graph_const(c, dtype, scalar, 0, ret);
+    return r ? r : graph_const(c, dtype, scalar, 0, ret);
 }
 
 int types_as_node(struct compiler *c, uint32_t column, const struct value *v, uint16_t *ret)
@@ -116,11 +116,11 @@ int types_apply(struct compiler *c, const struct ast_node *n, enum op op, enum d
     uint16_t src[3], node;
     for (unsigned i = 0; i < n_args; i++) {
         int r = types_as(c, types_child_column(c, n, i), &args[i], compute, &src[i]);
-        if (r != 0)
+        if (r)
             return r;
     }
     int r = graph_op(c, n->column, op, compute, dtype, n_args, src, &node);
-    return r != 0 ? r : types_set_node(node, ret);
+    return r ? r : types_set_node(node, ret);
 }
 
 /* ---- the walk ---- */
@@ -147,7 +147,7 @@ static int type_arg(struct compiler *c, const struct ast_node *n, struct value *
     if (!arg->is_scalar) {
         uint16_t node;
         int r = graph_input(c, n->arg, n->is_transposed, &node);
-        return r != 0 ? r : types_set_node(node, ret);
+        return r ? r : types_set_node(node, ret);
     }
     *ret = (struct value){.kind = VALUE_INTEGER, .integer = arg->scalar.i64};
     if (arg->scalar_dtype == DTYPE_BOOL)
@@ -225,17 +225,17 @@ int types_resolve(struct compiler *c, unsigned index)
     struct ast *ast = &c->ast;
     for (uint32_t i = 0; i < ast->n_nodes; i++) {
         int r = type_node(c, &ast->nodes[i]);
-        if (r != 0)
+        if (r)
             return r;
     }
     const struct ast_node *root = &ast->nodes[ast->n_nodes - 1];
     const struct request_output *output = &c->request->outputs[index];
     uint16_t *node = &c->outputs[index], *shape = &c->output_shapes[index];
     int r = types_as_node(c, root->column, &root->value, node);
-    if (r != 0)
+    if (r)
         return r;
     *shape = c->graph.nodes[*node].shape;
     if (output->has_to)
         r = fit_output(c, &output->to, shape, node);
-    return r != 0 ? r : axes_check(c, *node, &c->graph.shapes[*shape]);
+    return r ? r : axes_check(c, *node, &c->graph.shapes[*shape]);
 }

@@ -139,7 +139,7 @@ int assemble_program(struct compiler *c, const struct schedule *schedule, struct
     }
     if (r == 0 && c->product != NODE_NONE)
         r = product_passes_finish(c, &e.draft);
-    if (r != 0)
+    if (r)
         return r;
     list_checks(&e);
     struct program *program = pack_program(&e.draft);

@@ -22,7 +22,7 @@ static int reduce_all(struct compiler *c, enum op op, enum dtype dtype, uint16_t
     int r = 0;
     if (c->graph.shapes[over].ndim == 0)
         r = graph_shape(c, 0, 1, (int64_t[]){1}, false, &over);
-    if (r != 0)
+    if (r)
         return r;
     uint32_t axes = (uint32_t)((1ull << c->graph.shapes[over].ndim) - 1);
     return graph_reduce_over(c, op, dtype, node, over, axes, false, ret);
@@ -65,7 +65,7 @@ int checks_add(struct compiler *c, const struct ast_node *n, uint16_t wrong, uin
     if (c->graph.shapes[over].n_elements == 0 || (node->kind == NODE_CONST && node->value.u64 == 0))
         return 0;
     int r = reduce_all(c, OP_COUNT_NONZERO, DTYPE_INT64, wrong, over, &count);
-    if (r != 0)
+    if (r)
         return r;
     set_texts(&check, c, n, message);
     snprintf(check.expected, sizeof(check.expected), "%s", expected);
@@ -84,7 +84,7 @@ int checks_add_indices(struct compiler *c, const struct ast_node *n, uint16_t in
         (node->kind == NODE_CONST && node->value.u64 < (uint64_t)length))
         return 0;
     int r = reduce_all(c, OP_MAX, DTYPE_UINT64, indices, over, &largest);
-    if (r != 0)
+    if (r)
         return r;
     set_texts(&check, c, n,
               "an index is outside of the array; write mode=clip or mode=wrap if that is meant");

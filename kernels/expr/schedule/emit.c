@@ -149,7 +149,7 @@ static int emit_insn(struct emitter *e, struct pass *pass, struct node *n)
     for (unsigned i = 0; i < n->n_src; i++)
         if (is_widened[i])
             release(e, node_at(e, n->src[i]));
-    if (r != 0)
+    if (r)
         return r;
     n->state = STATE_DONE;
     insn->dst = (struct operand){OPERAND_REGISTER, n->dtype, n->register_index};
@@ -186,7 +186,7 @@ static int emit_tree(struct emitter *e, struct pass *pass, uint16_t root)
         if (top & IS_OPEN || n->state == STATE_DONE) {
             depth--;
             int r = n->state == STATE_DONE ? 0 : emit_insn(e, pass, n);
-            if (r != 0)
+            if (r)
                 return r;
             continue;
         }
@@ -245,7 +245,7 @@ static int emit_trees(struct emitter *e, struct pass *pass, const uint16_t *valu
     }
     for (unsigned i = 0; i < n_values; i++) {
         int r = emit_tree(e, pass, order[i]);
-        if (r != 0)
+        if (r)
             return r;
     }
     return 0;
@@ -259,7 +259,7 @@ static int emit_copy(struct emitter *e, struct operand *operand)
     if (insn == NULL)
         return GAD_LIMIT_EXCEEDED;
     int r = take_register(e, &register_index);
-    if (r != 0)
+    if (r)
         return r;
     insn->op = dtype_is_float((enum dtype)operand->dtype) ? OP_MINIMUM : OP_BITWISE_OR;
     insn->compute = operand->dtype;

@@ -189,7 +189,7 @@ static int add(struct compiler *c, const struct node *key, uint32_t hash, uint16
 {
     struct graph *g = &c->graph;
     int r = g->n_nodes == g->capacity ? grow(c) : 0;
-    if (r != 0)
+    if (r)
         return r;
     struct node *n = &g->nodes[g->n_nodes];
     *n = *key;
@@ -225,7 +225,7 @@ int graph_input(struct compiler *c, uint16_t arg, bool is_transposed, uint16_t *
     }
     int r =
         shape_intern(c, 0, ndim, is_transposed ? dims : array->shape, !is_transposed, &key.shape);
-    return r != 0 ? r : add(c, &key, hash, ret);
+    return r ? r : add(c, &key, hash, ret);
 }
 
 int graph_const(struct compiler *c, enum dtype dtype, union scalar value, uint16_t shape,
@@ -334,7 +334,7 @@ static int add_op(struct compiler *c, uint32_t column, enum op op, enum dtype co
             return graph_used_scan(c, column, (enum op)n->op);
         bool is_table = i == 1 && graph_is_lookup(op);
         int r = is_table ? 0 : shape_broadcast(c, column, key.shape, n->shape, &key.shape);
-        if (r != 0)
+        if (r)
             return r;
         key.reads |= n->reads;
         key.axes |= n->axes;
@@ -368,7 +368,7 @@ int graph_op(struct compiler *c, uint32_t column, enum op op, enum dtype compute
     bool is_narrower;
     struct narrowed narrow;
     int r = narrow_op(c, op, compute, n_src, src, &is_narrower, &narrow);
-    if (r != 0)
+    if (r)
         return r;
     if (!is_narrower)
         return add_op(c, column, op, compute, dtype, n_src, src, ret);

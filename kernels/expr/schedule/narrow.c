@@ -121,7 +121,7 @@ int narrow_op(struct compiler *c, enum op op, enum dtype compute, unsigned n_src
         const struct node *n = &g->nodes[src[i]];
         ret->src[i] = n->src[0];
         int r = n->kind != NODE_CONST ? 0 : graph_const(c, from, values[i], n->shape, &ret->src[i]);
-        if (r != 0)
+        if (r)
             return r;
     }
     *ret_is_narrower = true;

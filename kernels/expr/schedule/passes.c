@@ -101,7 +101,7 @@ static int collect_roots(struct compiler *c, struct schedule *s)
         for (unsigned k = 0; k < n->n_src; k++)
             g->nodes[n->src[k]].state = 1;
         int r = n->kind == NODE_REDUCTION ? add_reduction(c, s, (uint16_t)i) : 0;
-        if (r != 0)
+        if (r)
             return r;
     }
     return 0;
@@ -324,7 +324,7 @@ int passes_assign(struct compiler *c, struct schedule *ret)
     int r = collect_roots(c, ret);
     if (r == 0)
         r = move_outputs(c, ret);
-    if (r != 0)
+    if (r)
         return r;
     sort_roots(c, ret);
     for (uint16_t i = 0; i < ret->n_roots; i++) {

@@ -217,7 +217,7 @@ static int parse_named(struct parser *p, struct call *call)
     if (r == 0)
         r = parser_advance(p); /* = */
     if (r != 0 || at == call->n_required)
-        return r != 0 ? r : set_keyword(p, call, keyword, name.start + 1);
+        return r ? r : set_keyword(p, call, keyword, name.start + 1);
     if (call->is_given[at])
         return given_twice(p, call, parser_text(p, &name), name.n_chars, name.start + 1);
     call->n_named_required++;
@@ -248,7 +248,7 @@ int arguments_parse(struct parser *p, struct call *call)
             break;
         r = parser_advance(p);
     }
-    return r != 0 ? r : parser_expect_close(p, call->open_column);
+    return r ? r : parser_expect_close(p, call->open_column);
 }
 
 void arguments_init(struct call *call, const struct parser *p, const struct token *name, enum op op)

@@ -152,7 +152,7 @@ static int parse_binding(struct parser *p)
         return parser_unexpected_behind(p);
     if (r == 0)
         r = parser_advance(p);
-    return r != 0 ? r : add(p, &name, node);
+    return r ? r : add(p, &name, node);
 }
 
 /* `q, r = divmod(a, b)` */
@@ -200,12 +200,12 @@ int bindings_parse(struct parser *p)
         int r = parser_peek_behind_name(p, &next);
         if (r == 0 && next == TOKEN_COMMA)
             r = two_names(p);
-        if (r != 0)
+        if (r)
             return r;
         if (next != TOKEN_ASSIGN)
             return parse_result(p);
         r = parse_binding(p);
-        if (r != 0)
+        if (r)
             return r;
     }
 }

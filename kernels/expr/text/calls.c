@@ -36,7 +36,7 @@ static int skip_list_name(struct parser *p, const char *name)
     if (!parser_is_word(p, &p->token, name))
         return no_list(p);
     r = parser_advance(p);
-    return r != 0 ? r : parser_advance(p);
+    return r ? r : parser_advance(p);
 }
 
 /* From the "[", or the list's name, to behind the "]". */
@@ -45,7 +45,7 @@ static int parse_list(struct parser *p, const char *name, uint32_t *children, un
     unsigned n = 0;
     *ret_n = 0;
     int r = skip_list_name(p, name);
-    if (r != 0)
+    if (r)
         return r;
     uint32_t open_column = parser_column(p);
     if (p->token.kind != TOKEN_LIST_OPEN)
@@ -54,7 +54,7 @@ static int parse_list(struct parser *p, const char *name, uint32_t *children, un
     while (r == 0 && p->token.kind != TOKEN_LIST_CLOSE) {
         uint32_t column = parser_column(p), child;
         r = parser_binary(p, 0, &child);
-        if (r != 0)
+        if (r)
             return r;
         if (n == EXPR_MAX_SELECT) {
             r = compiler_fail(p->c, GAD_LIMIT_EXCEEDED, column,
@@ -100,7 +100,7 @@ static int parse_default(struct parser *p, struct call *call)
     int r = parser_advance(p);
     if (r == 0)
         r = arguments_parse(p, call);
-    return r != 0 ? r : arguments_check(p, call->name, OP_SELECT, 2, call->n_positional);
+    return r ? r : arguments_check(p, call->name, OP_SELECT, 2, call->n_positional);
 }
 
 static int parse_select(struct parser *p, const struct token *name, uint32_t *ret)
@@ -127,7 +127,7 @@ static int parse_select(struct parser *p, const struct token *name, uint32_t *re
         r = parse_default(p, &call);
     if (r == 0)
         r = check_lists(p, &call, n_conditions, n_choices);
-    if (r != 0)
+    if (r)
         return r;
     struct ast_node *n = parser_append(p, AST_OP, name->start + 1, ret);
     children[2 * n_conditions] = call.children[2];
@@ -148,24 +148,24 @@ static int parse_astype(struct parser *p, const struct token *name, uint32_t *re
         return arguments_check(p, name, OP_COUNT, 2, 0);
     if (r == 0)
         r = parser_binary(p, 0, &child);
-    if (r != 0)
+    if (r)
         return r;
     if (p->token.kind == TOKEN_CLOSE)
         return arguments_check(p, name, OP_COUNT, 2, 1);
     if (p->token.kind != TOKEN_COMMA)
         return parser_expect_close(p, open_column);
     r = parser_advance(p);
-    if (r != 0)
+    if (r)
         return r;
     enum dtype dtype;
     r = literals_parse_dtype(p, &dtype);
-    if (r != 0)
+    if (r)
         return r;
     struct ast_node *n = parser_append(p, AST_OP, name->start + 1, ret);
     n->op = OP_CAST;
     n->dtype = (uint8_t)dtype;
     r = parser_set_children(p, *ret, &child, 1);
-    return r != 0 ? r : parser_expect_close(p, open_column);
+    return r ? r : parser_expect_close(p, open_column);
 }
 
 /* ---- two results ---- */
@@ -191,7 +191,7 @@ static int parse_result(struct parser *p, const struct token *name, enum op op, 
     if (p->token.kind != TOKEN_LIST_OPEN)
         return bad_result(p, name, op, name->start + 1);
     int r = parser_advance(p);
-    if (r != 0)
+    if (r)
         return r;
     const struct value *v = &p->token.value;
     if (p->token.kind != TOKEN_NUMBER || v->kind != VALUE_INTEGER || v->integer >= 2)
@@ -200,7 +200,7 @@ static int parse_result(struct parser *p, const struct token *name, enum op op, 
     r = parser_advance(p);
     if (r == 0 && p->token.kind != TOKEN_LIST_CLOSE)
         return bad_result(p, name, op, parser_column(p));
-    return r != 0 ? r : parser_advance(p);
+    return r ? r : parser_advance(p);
 }
 
 int calls_parse(struct parser *p, const struct token *name, uint32_t *ret)
@@ -230,7 +230,7 @@ int calls_parse(struct parser *p, const struct token *name, uint32_t *ret)
         r = arguments_require(p, &call);
     if (r == 0 && op_info(op)->n_results == 2)
         r = parse_result(p, name, op, &result);
-    if (r != 0)
+    if (r)
         return r;
     struct ast_node *n = parser_append(p, AST_OP, name->start + 1, ret);
     n->op = (uint16_t)op;

@@ -132,7 +132,7 @@ static int lex_prefixed(struct compiler *c, uint32_t start, int base, struct tok
     struct digits digits = {.n = 0};
     uint32_t at = start + 2 + (char_at(c, start + 2) == '_');
     int r = take_digits(c, &at, base, &digits);
-    if (r != 0)
+    if (r)
         return r;
     if (digits.n == 0)
         return compiler_fail(c, GAD_BAD_EXPRESSION, start + 1, "digits expected after '%.2s'",
@@ -165,12 +165,12 @@ static int lex_number(struct compiler *c, uint32_t start, struct token *ret)
             r = take_digits(c, &at, 10, &digits);
         exponent = (int)n_whole - (int)digits.n;
     }
-    if (r != 0)
+    if (r)
         return r;
     take_exponent(c, &at, &is_float, &exponent);
     ret->n_chars = at - start;
     r = check_number_ends(c, start, at);
-    if (r != 0)
+    if (r)
         return r;
     if (is_float) {
         ret->value = (struct value){.kind = VALUE_FLOAT};

@@ -29,7 +29,7 @@ int literals_parse_dtype(struct parser *p, enum dtype *ret)
     int r = parser_advance(p);
     if (r == 0)
         r = names_skip_prefix(p, &word, &has_prefix);
-    if (r != 0)
+    if (r)
         return r;
     return dtype_from_name(parser_text(p, &word), word.n_chars, ret)
                ? 0
@@ -101,7 +101,7 @@ int literals_parse_tuple(struct parser *p, uint32_t *ret)
     if (r == 0)
         r = parse_elements(p, column, start == TOKEN_OPEN ? TOKEN_CLOSE : TOKEN_LIST_CLOSE,
                            children, &n, &has_comma);
-    if (r != 0)
+    if (r)
         return r;
     if (start == TOKEN_OPEN && n == 1 && !has_comma) {
         *ret = children[0];

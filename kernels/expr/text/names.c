@@ -114,7 +114,7 @@ bool names_find_constant(const struct parser *p, const struct token *name, struc
 static int skip_linalg(struct parser *p, struct token *name)
 {
     int r = parser_advance(p);
-    if (r != 0)
+    if (r)
         return r;
     *name = p->token;
     if (parser_is_word(p, name, "norm") || parser_is_word(p, name, "matmul"))
@@ -135,7 +135,7 @@ int names_skip_prefix(struct parser *p, struct token *name, bool *ret_has_prefix
         !(parser_is_word(p, name, "np") || parser_is_word(p, name, "numpy")))
         return 0;
     int r = parser_advance(p);
-    if (r != 0)
+    if (r)
         return r;
     if (p->token.kind != TOKEN_NAME)
         return parser_unexpected(p, "a name");
@@ -201,7 +201,7 @@ static int parse_transposition(struct parser *p, const struct token *name, struc
 {
     const struct request_arg *arg = &p->c->request->args[n->arg];
     int r = parser_advance(p);
-    if (r != 0)
+    if (r)
         return r;
     bool is_matrix = parser_is_word(p, &p->token, "mT");
     if (!is_matrix && !parser_is_word(p, &p->token, "T")) {
@@ -223,7 +223,7 @@ static int parse_transposition(struct parser *p, const struct token *name, struc
     n->is_transposed = arg->array.ndim > 1;
     if (n->is_transposed)
         r = note_transposed(p->c, n->arg, name->start + 1);
-    return r != 0 ? r : parser_advance(p);
+    return r ? r : parser_advance(p);
 }
 
 int names_parse(struct parser *p, uint32_t *ret)
@@ -235,7 +235,7 @@ int names_parse(struct parser *p, uint32_t *ret)
     int r = parser_advance(p);
     if (r == 0)
         r = names_skip_prefix(p, &name, &has_prefix);
-    if (r != 0)
+    if (r)
         return r;
     bool is_arg = !has_prefix && names_find_arg(p, &name, &arg);
     bool is_bound = !has_prefix && !is_arg && bindings_find(p, &name, &bound);

@@ -142,7 +142,7 @@ static int parse_primary(struct parser *p, uint32_t *ret)
         r = parser_advance(p);
         if (r == 0)
             r = parser_binary(p, 0, ret);
-        return r != 0 ? r : parser_expect_close(p, at_column);
+        return r ? r : parser_expect_close(p, at_column);
     default: return parser_unexpected(p, "an operand");
     }
 }
@@ -172,7 +172,7 @@ static int parse_power(struct parser *p, uint32_t *ret)
 {
     uint32_t base, exponent;
     int r = parse_primary(p, &base);
-    if (r != 0)
+    if (r)
         return r;
     if (p->token.kind != TOKEN_OPERATOR || p->token.op != OP_POWER) {
         *ret = base;
@@ -182,7 +182,7 @@ static int parse_power(struct parser *p, uint32_t *ret)
     r = parser_advance(p);
     if (r == 0)
         r = parse_unary(p, &exponent);
-    return r != 0 ? r : append_op(p, OP_POWER, at_column, base, exponent, ret);
+    return r ? r : append_op(p, OP_POWER, at_column, base, exponent, ret);
 }
 
 static int parse_sign(struct parser *p, uint32_t *ret)
@@ -192,7 +192,7 @@ static int parse_sign(struct parser *p, uint32_t *ret)
     int r = parser_advance(p);
     if (r == 0)
         r = parse_unary(p, &operand);
-    if (r != 0)
+    if (r)
         return r;
     if (op != OP_ADD)
         return append_op(p, op == OP_INVERT ? OP_INVERT : OP_NEGATIVE, at_column, operand, 0, ret);
@@ -293,7 +293,7 @@ int parser_run(struct compiler *c)
     struct parser p = {.c = c};
     c->ast.n_nodes = 0;
     int r = parser_advance(&p);
-    if (r != 0)
+    if (r)
         return r;
     if (p.token.kind == TOKEN_END)
         return compiler_fail(c, GAD_BAD_EXPRESSION, 1, "the expression is empty");

@@ -21,7 +21,7 @@ static int check(const struct array *array, struct gad_error *error)
 {
     memset(error, 0, sizeof(*error));
     int r = array_check(array, "a", error);
-    if (r != 0)
+    if (r)
         cr_assert(eq(str, error->argument, "a"));
     return r;
 }

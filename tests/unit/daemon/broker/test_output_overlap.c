@@ -313,7 +313,7 @@ Test(overlap, what_is_let_through_shares_no_byte)
         int r = check(&c, &in_place, NULL);
         memset(used, 0, sizeof(used));
         int n_self = mark(&c.outputs[0].to, used);
-        if (r != 0) {
+        if (r) {
             continue;
         }
         cr_assert(eq(int, n_self, 1));

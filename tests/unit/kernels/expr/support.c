@@ -59,7 +59,7 @@ int fixture_compile_request(struct fixture *f)
     memset(&f->error, 0, sizeof(f->error));
     f->text[0] = '\0';
     int r = program_compile(&f->request, &f->program, &f->error);
-    if (r != 0) {
+    if (r) {
         cr_assert(eq(int, (int)f->error.status, r));
         cr_assert(ne(str, f->error.message, (char *)""));
         cr_assert(ne(str, f->error.argument, (char *)""));
@@ -93,7 +93,7 @@ void expect_result(struct fixture *f, const char *expr, const char *result)
     f->request.n_outputs = 1;
     f->outputs[0] = (struct request_output){.expr = expr, .n_expr_chars = strlen(expr)};
     int r = fixture_compile_request(f);
-    if (r != 0) {
+    if (r) {
         snprintf(got, sizeof(got), "%s: %s", error_word(r), f->error.message);
     } else {
         const struct program_output *output = &f->program->outputs[0];
