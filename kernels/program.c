@@ -21,6 +21,21 @@ struct program *program_free(struct program *program)
     return NULL;
 }
 
+void program_list_stages(struct program *p)
+{
+    p->n_stages = 0;
+    for (uint16_t pass = 0, product = 0; pass < p->n_passes;) {
+        bool is_product = product < p->n_products && p->products[product].first_pass == pass;
+        struct stage *stage = &p->stages[p->n_stages++];
+        *stage = (struct stage){.kind = is_product ? STAGE_PRODUCT : STAGE_PASS,
+                                .first_pass = pass,
+                                .n_passes = is_product ? PRODUCT_N_PASSES : 1};
+        pass += stage->n_passes;
+        if (is_product)
+            stage->product = product++;
+    }
+}
+
 int program_reduction_shape(const struct program *program, unsigned reduction, int64_t *ret_shape)
 {
     const struct reduction *r = &program->reductions[reduction];
@@ -45,6 +60,22 @@ bool program_is_uniform(const struct program *program, unsigned reduction)
     for (int i = 0; i < ndim; i++)
         if (shape[i] != 1)
             return false;
+    return true;
+}
+
+uint64_t program_product_results(const struct program *program)
+{
+    uint64_t results = 0;
+    for (unsigned i = 0; i < program->n_products; i++)
+        results |= UINT64_C(1) << program->products[i].reduction;
+    return results;
+}
+
+bool program_is_kept(const struct program *program, unsigned reduction)
+{
+    for (unsigned i = 0; i < program->n_products; i++)
+        if (program->products[i].reduction == reduction)
+            return program->products[i].is_kept;
     return true;
 }
 

@@ -1,6 +1,9 @@
 /* The compiled expression: what the compiler makes, the planner reads and the engines run.
  *
- * A program is a list of passes. A pass walks one iteration space (its `shape`) once; in it every
+ * A program is a list of stages, done one after the other: a stage is a pass, or a matrix product
+ * with its three passes (struct program_product). What a stage gives, those behind it read.
+ *
+ * A pass walks one iteration space (its `shape`) once; in it every
  * instruction works on strips of elements: registers hold one strip each, inputs are read by
  * broadcasting, constants and results of earlier passes' reductions are uniform. Reductions end a
  * pass: their results are uniform operands of later passes. `sqrt(a*a)` is one pass;
@@ -9,8 +12,6 @@
  * A pass reduces some of its axes, or all: its reductions have the same ones. A reduction gives an
  * array of the kept axes, in which the reduced ones are missing or of length 1; like an input it
  * is read by broadcasting, aligned to the right.
- *
- * A program with a matrix product has three passes of another kind: see struct program_product.
  *
  * index(axis) has no shape of its own; its axis is one of the pass that evaluates it, so of the
  * output, or of the array that is reduced, whatever the shape of the part that it stands in: in
@@ -29,6 +30,8 @@
 #define PROGRAM_MAX_PASSES     40
 #define PROGRAM_MAX_REDUCTIONS 64 /* over all passes */
 #define PROGRAM_MAX_CHECKS     8
+#define PROGRAM_MAX_PRODUCTS   (PROGRAM_MAX_PASSES / PRODUCT_N_PASSES)
+#define PROGRAM_MAX_OUTPUTS    (REQUEST_MAX_OUTPUTS + PROGRAM_MAX_PASSES) /* products' own, too */
 #define PASS_MAX_REDUCTIONS    32
 #define PASS_MAX_RESULTS       32             /* that it reads, tables included */
 #define PASS_MAX_TABLE_BYTES   (512u * 1024u) /* of all tables that it reads */
@@ -115,7 +118,7 @@ enum random_stream {
  *   result has one axis more, of n_bins, behind all others: INT64, how many elements are in each
  *   bin, or FLOAT64, the sum of their weights;
  * - CUMSUM, CUMPROD: of a pass that scans, see struct store. Result dtypes as of SUM and PROD.
- * - MATMUL: the product of a program that has one, see struct program_product.
+ * - MATMUL: a matrix product, see struct program_product. No pass counts it among its own.
  * All others are written with these. */
 struct reduction {
     uint16_t op;
@@ -136,7 +139,7 @@ struct reduction {
  * are added one after the other in float64. The reduction's own result is the state of the scan:
  * what all elements so far have given, for each place along the other axes. */
 struct store {
-    uint16_t output;    /* index into program->outputs */
+    uint16_t output;    /* index into program->outputs, those behind the job's own, too */
     struct operand src; /* its dtype is the output's; where the pass scans, OPERAND_NONE */
     uint16_t scan;      /* where the pass scans: index into program->reductions */
 };
@@ -173,26 +176,30 @@ struct pass {
 };
 
 /* A matrix product, C = left @ right as numpy.matmul, with expressions of the operands as they are
- * read and of C as it is written. A program has one at most, and then one output, and three passes
- * that are not walked one after the other, but box by box between the steps of the product
+ * read and of C as it is written. Its three passes, which follow each other in the program, are not
+ * walked one after the other, but box by box between the steps of the product
  * (kernels/products/product.h):
  *
  *     PRODUCT_LEFT     shape (batch..., rows, depth), or (depth) of a vector: the left operand
  *     PRODUCT_RIGHT    shape (batch..., depth, columns), or (depth): the right one
- *     PRODUCT_RESULT   the output's shape: (batch..., rows, columns) without what a vector lacks
+ *     PRODUCT_RESULT   shape (batch..., rows, columns) without what a vector lacks: C
  *
- * Each of the first two has one store, of the product's dtype. Their outputs' numbers are n_outputs
- * and n_outputs + 1; program->outputs has entries for them, though n_outputs does not count them.
- * PRODUCT_RESULT reads C as the result of program->reductions[0], the only one: its op is MATMUL,
- * it has no operands and no pass counts it among its own. Its shape is PRODUCT_RESULT's. Batch axes
- * of the operands broadcast to C's, aligned to the right.
+ * All three are elementwise. Each of the first two has one store, of the product's dtype, to an
+ * output of the product's own behind those of the job. PRODUCT_RESULT reads C as the result of a
+ * reduction whose op is MATMUL, which has no operands. Its stores are to outputs of the job; where
+ * the product is_kept, one more is to a third output of its own, of C's dtype: what that stores is
+ * the reduction's result for all stages behind it, though no table. Batch axes of the operands
+ * broadcast to C's, aligned to the right.
  *
  * Integers wrap in the product's dtype; of bools a sum is "or", a product "and". Floats are added
  * in their own dtype, as BLAS does, in a fixed order of blocks along the depth. */
 enum product_pass { PRODUCT_LEFT, PRODUCT_RIGHT, PRODUCT_RESULT, PRODUCT_N_PASSES };
 
 struct program_product {
-    bool is_there;
+    uint16_t first_pass;              /* PRODUCT_LEFT in program->passes */
+    uint16_t first_output;            /* of its own in program->outputs, one for each pass */
+    uint16_t reduction;               /* C in program->reductions */
+    bool is_kept;                     /* stages behind it read what PRODUCT_RESULT stores */
     enum dtype dtype;                 /* of both operands as they are multiplied, and of C */
     int64_t n_rows, n_columns, depth; /* 1 row or column of a vector */
     bool has_rows, has_columns;       /* false: the left, the right operand is a vector */
@@ -201,6 +208,14 @@ struct program_product {
     /* The right operand is the left one transposed, element for element: C is symmetric, and is
      * computed once. */
     bool is_symmetric;
+};
+
+enum stage_kind { STAGE_PASS, STAGE_PRODUCT };
+
+struct stage {
+    enum stage_kind kind;
+    uint16_t first_pass, n_passes; /* in program->passes; 1 or PRODUCT_N_PASSES */
+    uint16_t product;              /* STAGE_PRODUCT: index into program->products */
 };
 
 /* An array argument; index = position among the request's args that are arrays and are used. */
@@ -226,17 +241,20 @@ struct program_const {
 };
 
 struct program {
-    unsigned n_refs; /* changed by one thread alone */
+    unsigned n_refs;               /* changed by one thread alone */
+    uint16_t n_stages, n_products; /* n_products: of the stages */
     uint16_t n_passes, n_insns, n_reductions, n_stores, n_inputs, n_outputs, n_consts, n_checks;
+    uint16_t n_all_outputs; /* those of products, too */
+    struct stage stages[PROGRAM_MAX_PASSES];
     struct pass passes[PROGRAM_MAX_PASSES];
     struct insn *insns;
     struct reduction reductions[PROGRAM_MAX_REDUCTIONS];
-    struct store stores[REQUEST_MAX_OUTPUTS];
+    struct store stores[PROGRAM_MAX_OUTPUTS];
     struct program_input *inputs;
     struct program_output *outputs;
     struct program_const *consts;
     struct program_check *checks;
-    struct program_product product;
+    struct program_product *products;
 };
 
 /* Compiles all outputs of a request into one program (NumPy 2 semantics). Pure: no I/O, bounded by
@@ -249,6 +267,10 @@ int program_compile(const struct job_request *request, struct program **ret_prog
 struct program *program_ref(struct program *program);
 struct program *program_free(struct program *program); /* NULL; the last reference frees it */
 
+/* Sets the stages of a program that has its passes and products: a product's passes are one, every
+ * other pass is one of its own. */
+void program_list_stages(struct program *program);
+
 /* The shape of a reduction's result, with the axis of bins. Returns the number of axes. */
 int program_reduction_shape(const struct program *program, unsigned reduction, int64_t *ret_shape);
 
@@ -256,6 +278,10 @@ int program_reduction_shape(const struct program *program, unsigned reduction, i
  * product's C never counts as such. */
 bool program_is_uniform(const struct program *program, unsigned reduction);
 /* Whether some axes of more than one element are kept by the pass's reductions. */
+/* Those that are products, bits. */
+uint64_t program_product_results(const struct program *program);
+/* Whether it is a whole array between stages: every one but the C of a product that is not. */
+bool program_is_kept(const struct program *program, unsigned reduction);
 bool program_keeps_axes(const struct pass *pass);
 bool program_is_scan(const struct reduction *reduction);
 /* Whether a reduction of the pass is made of its operands in whole boxes: where axes are kept, of

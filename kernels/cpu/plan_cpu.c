@@ -101,15 +101,17 @@ static void estimate_pass(const struct plan_estimate *e, unsigned index)
 /* The same threads read, multiply and write. What is loaded is written to a panel and read there
  * again; C is where it is, but for the expression on it. With a second buffer, I/O threads wait for
  * the disk beside them. */
-static void estimate_product(const struct plan_estimate *e)
+static void estimate_product(const struct plan_estimate *e, const struct plan_product *product)
 {
     const struct plan_rates *m = &e->rates;
     const struct planner *p = e->p;
     double threads[PLAN_N_BOUNDS] = {0}, sum = 0, disk = 0;
 
-    for (unsigned i = 0; i < p->plan->n_passes; i++) {
+    for (unsigned k = 0; k < PRODUCT_N_PASSES; k++) {
+        const struct plan_pass *pass = &product->passes[k];
+        unsigned i = product->whole->first_pass + k;
         struct file_seconds file = estimate_files(m, p->traffic[i].file, p->traffic[i].read);
-        double moved = (double)(p->plan->passes[i].read_bytes + p->plan->passes[i].write_bytes);
+        double moved = (double)(pass->read_bytes + pass->write_bytes);
         disk += file.disk;
         threads[PLAN_BOUND_FILE] += file.cached;
         threads[PLAN_BOUND_MEMORY] += (p->traffic[i].memory + moved) / m->memory;
@@ -117,13 +119,13 @@ static void estimate_product(const struct plan_estimate *e)
             threads[PLAN_BOUND_WORK] += estimate_work(e, i) / m->work;
     }
     threads[PLAN_BOUND_WORK] +=
-        p->plan->product.n_operations / planner_product_rate(m, p->program->product.dtype);
+        product->n_operations / planner_product_rate(m, product->whole->dtype);
     for (unsigned i = 0; i < PLAN_N_BOUNDS; i++)
         sum += threads[i];
-    if (!p->plan->product.has_two_buffers || disk <= sum)
+    if (!product->has_two_buffers || disk <= sum)
         for (unsigned i = 0; i < PLAN_N_BOUNDS; i++)
             e->spent[i] += threads[i];
-    if (!p->plan->product.has_two_buffers || disk > sum)
+    if (!product->has_two_buffers || disk > sum)
         e->spent[PLAN_BOUND_DISK] += disk;
 }
 

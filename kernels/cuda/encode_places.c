@@ -32,7 +32,8 @@ static bool is_within_limits(const struct program *program, const struct pass *p
     return pass->n_registers <= PROGRAM_MAX_REGISTERS && program->n_insns <= PROGRAM_MAX_INSNS &&
            program->n_inputs <= REQUEST_MAX_ARGS && program->n_consts <= PROGRAM_MAX_CONSTS &&
            program->n_reductions <= PROGRAM_MAX_REDUCTIONS &&
-           program->n_stores <= REQUEST_MAX_OUTPUTS && pass->n_reductions <= PASS_MAX_REDUCTIONS &&
+           program->n_stores <= PROGRAM_MAX_OUTPUTS && pass->n_stores <= REQUEST_MAX_OUTPUTS &&
+           pass->n_reductions <= PASS_MAX_REDUCTIONS &&
            pass->first_insn + pass->n_insns <= program->n_insns &&
            pass->first_reduction + pass->n_reductions <= program->n_reductions &&
            pass->first_store + pass->n_stores <= program->n_stores;
@@ -208,7 +209,7 @@ static void add_states(const struct scan *s)
 
 static int add_outputs(const struct scan *s)
 {
-    unsigned n_outputs = s->program->n_outputs + (s->program->product.is_there ? 2u : 0u);
+    unsigned n_outputs = s->program->n_all_outputs;
     for (unsigned i = 0; i < s->pass->n_stores; i++) {
         unsigned store = s->pass->first_store + i, output = s->program->stores[store].output;
         if (output >= n_outputs || s->program->outputs[output].dtype >= DTYPE_COUNT)

@@ -129,36 +129,36 @@ static void estimate_pass(const struct plan_estimate *e, unsigned index)
  * there are two buffers; what is left over at both ends is a step's. With one, host and link work
  * together, and the device waits for them. LOAD, MULTIPLY and STORE each wait for one another, once
  * at both ends together. */
-static void estimate_product(const struct plan_estimate *e)
+static void estimate_product(const struct plan_estimate *e, const struct plan_product *product)
 {
     const struct planner *p = e->p;
-    const struct plan *plan = p->plan;
     const struct plan_rates *m = &e->rates;
     double memory = 0, there = 0, back = 0, device = 0, arithmetic = 0;
     struct file_seconds files = {0};
 
-    for (unsigned i = 0; i < plan->n_passes; i++) {
+    for (unsigned k = 0; k < PRODUCT_N_PASSES; k++) {
+        const struct plan_pass *pass = &product->passes[k];
+        unsigned i = product->whole->first_pass + k;
         struct file_seconds file = estimate_files(m, p->traffic[i].file, p->traffic[i].read);
         memory += 2 * p->traffic[i].memory / m->memory; /* read, written to slots; or back */
         files.cached += file.cached;
         files.disk += file.disk;
-        there += (double)plan->passes[i].read_bytes / m->to_device;
-        back += (double)plan->passes[i].write_bytes / m->from_device;
-        device +=
-            2 * (double)(plan->passes[i].read_bytes + plan->passes[i].write_bytes) / m->device;
+        there += (double)pass->read_bytes / m->to_device;
+        back += (double)pass->write_bytes / m->from_device;
+        device += 2 * (double)(pass->read_bytes + pass->write_bytes) / m->device;
         if (p->program->passes[i].n_insns > 0)
             arithmetic += estimate_work(e, i) / m->work;
     }
-    arithmetic += plan->product.n_operations / planner_product_rate(m, p->program->product.dtype);
+    arithmetic += product->n_operations / planner_product_rate(m, product->whole->dtype);
     struct host_seconds host = host_seconds(memory, files);
     double link = max_f64(there, back), kernel = device + arithmetic;
     double outside = max_f64(host.sum, link), slowest = max_f64(outside, kernel);
     enum plan_bound to_wait_for = link >= host.sum ? PLAN_BOUND_LINK : host.bound;
     enum plan_bound bound = outside >= kernel ? to_wait_for : PLAN_BOUND_WORK;
-    double n_steps = (double)plan->product.n_tiles * (double)plan->product.n_depth_steps;
+    double n_steps = (double)product->n_tiles * (double)product->n_depth_steps;
 
     e->spent[bound] += slowest + (host.sum + there + kernel + back - slowest) / max_f64(n_steps, 1);
-    if (!plan->product.has_two_buffers)
+    if (!product->has_two_buffers)
         e->spent[outside >= kernel ? PLAN_BOUND_WORK : to_wait_for] += outside + kernel - slowest;
     e->spent[PLAN_BOUND_START] += 2 * m->job_seconds;
 }

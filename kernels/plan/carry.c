@@ -1,13 +1,17 @@
-/* What a job holds of the pool for its life: nodes of the pass in hand, results of all reductions.
+/* What a job holds of the pool for its life: scratch of the stage in hand, results of all
+ * reductions.
  *
- *     | tree or stacks of the pass in hand | result | result | ... |
- *     0                                    results, each 64-byte aligned (places.c)
+ *     | scratch of the stage in hand | result | result | ... |
+ *     0                              results, each 64-byte aligned (places.c)
+ *
+ * Of a pass the scratch is its nodes: a tree or stacks. Of a matrix product it is a tile of C and
+ * panels of the operands, as large as there is room for.
  *
  * Tried in this order, until everything fits the limit for carries:
  *
  * 1. all results at once, with nodes of a good size;
- * 2. rounds (rounds.c), unless an output overwrites an input of several passes: the parts that a
- *    round reads could then be what an earlier one has written;
+ * 2. rounds (rounds.c), unless there is a product, or an output overwrites an input of several
+ *    passes: the parts that a round reads could then be what an earlier one has written;
  * 3. all results at once, with nodes as small as need be.
  *
  * Then the job is refused, with what it would need at least. The geometry along reduced axes is the
@@ -15,6 +19,7 @@
  *
  * Called by plan.c.
  */
+#include "kernels/plan/plan_engine.h"
 #include "kernels/plan/planner.h"
 #include "proto/util.h"
 
@@ -22,12 +27,21 @@
 
 #define GOOD_SHARE 4 /* nodes of at least a quarter of their best size */
 
-static int cut_passes(struct planner *p, bool *ret_fits)
+static int cut_product(struct planner *p, unsigned index)
+{
+    const struct plan_limits *limits = p->limits;
+    int r = limits->engine->check_product(limits, p->program->products[index].dtype, p->error);
+    return r ? r : planner_cut_product(p, index, p->room.product_bytes);
+}
+
+static int cut_stages(struct planner *p, bool *ret_fits)
 {
     *ret_fits = true;
-    for (unsigned i = 0; i < p->program->n_passes; i++) {
-        bool fits;
-        int r = planner_cut_pass(p, i, &fits);
+    for (unsigned i = 0; i < p->program->n_stages; i++) {
+        const struct stage *stage = &p->program->stages[i];
+        bool fits = true;
+        int r = stage->kind == STAGE_PRODUCT ? cut_product(p, stage->product)
+                                             : planner_cut_pass(p, stage->first_pass, &fits);
         if (r)
             return r;
         *ret_fits &= fits;
@@ -35,18 +49,30 @@ static int cut_passes(struct planner *p, bool *ret_fits)
     return 0;
 }
 
-static uint64_t most_tree_bytes(const struct planner *p)
+static uint64_t most_scratch_bytes(const struct planner *p)
 {
     uint64_t most = 0;
 
-    for (unsigned i = 0; i < p->program->n_passes; i++)
-        most = max_u64(most, planner_tree_bytes(&p->plan->passes[i]));
+    for (unsigned i = 0; i < p->program->n_stages; i++) {
+        const struct stage *stage = &p->program->stages[i];
+        bool is_product = stage->kind == STAGE_PRODUCT;
+        most = max_u64(most, is_product ? p->plan->products[stage->product].scratch_bytes
+                                        : planner_tree_bytes(&p->plan->passes[stage->first_pass]));
+    }
     return round_up_u64(most, PLANNER_CARRY_ALIGN);
 }
 
 static unsigned busy_window(const struct planner *p)
 {
     return p->limits->n_threads + 2;
+}
+
+/* Of a product, beside the results of all stages. */
+static uint64_t product_room(const struct planner *p, uint64_t result_bytes)
+{
+    uint64_t limit = max_u64(p->limits->carry_limit_bytes, p->limits->product_carry_bytes);
+
+    return limit > result_bytes ? limit - result_bytes : 0;
 }
 
 static int try_whole(struct planner *p, uint64_t result_bytes, bool is_tight, bool *ret_fits)
@@ -56,9 +82,10 @@ static int try_whole(struct planner *p, uint64_t result_bytes, bool is_tight, bo
     *ret_fits = false;
     p->round_length = 0;
     p->room = (struct planner_room){.tree_bytes = limit > result_bytes ? limit - result_bytes : 0,
+                                    .product_bytes = product_room(p, result_bytes),
                                     .least_window = is_tight ? 2 : busy_window(p),
                                     .least_share = is_tight ? 0 : GOOD_SHARE};
-    return result_bytes <= limit ? cut_passes(p, ret_fits) : 0;
+    return result_bytes <= limit ? cut_stages(p, ret_fits) : 0;
 }
 
 /* The passes' axes are walked in the same order in rounds, so they are cut without any first. */
@@ -68,26 +95,26 @@ static int try_rounds(struct planner *p, bool *ret_fits)
 
     p->round_length = 0;
     p->room = (struct planner_room){.tree_bytes = limit / 2, .least_window = 2};
-    int r = cut_passes(p, ret_fits);
+    int r = cut_stages(p, ret_fits);
     if (r || !*ret_fits)
         return r;
-    uint64_t tree_bytes = most_tree_bytes(p);
+    uint64_t tree_bytes = most_scratch_bytes(p);
     *ret_fits = planner_choose_rounds(p, limit - tree_bytes);
     if (!*ret_fits)
         return 0;
     p->room.tree_bytes = tree_bytes;
-    return cut_passes(p, ret_fits);
+    return cut_stages(p, ret_fits);
 }
 
 /* A program of one pass reads an element only where it writes it. */
-static bool can_go_in_rounds(const struct planner *p)
+static bool overwrites_itself(const struct planner *p)
 {
-    return !p->in_place || p->program->n_passes == 1;
+    return p->in_place && p->program->n_passes > 1;
 }
 
 static const char *advice(const struct planner *p)
 {
-    if (!can_go_in_rounds(p))
+    if (overwrites_itself(p))
         return "write to another array than a source, so that it can go in rounds, or take a "
                "larger "
                "pool";
@@ -108,13 +135,14 @@ static int refuse(struct planner *p, uint64_t result_bytes)
 {
     uint64_t there = p->limits->carry_limit_bytes, needed = result_bytes;
 
-    p->room = (struct planner_room){.tree_bytes = 0, .least_window = 2};
+    p->room =
+        (struct planner_room){.product_bytes = product_room(p, result_bytes), .least_window = 2};
     bool fits;
     int r =
-        cut_passes(p, &fits); /* the smallest nodes: what does not fit stays as small as it is */
+        cut_stages(p, &fits); /* the smallest nodes: what does not fit stays as small as it is */
     if (r)
         return r;
-    if (__builtin_add_overflow(needed, most_tree_bytes(p), &needed))
+    if (__builtin_add_overflow(needed, most_scratch_bytes(p), &needed))
         needed = UINT64_MAX;
     error_set(p->error, GAD_TOO_LARGE_FOR_POOL, "pool",
               "the job needs %" PRIu64 " bytes of the pool for the results of its reductions and "
@@ -131,7 +159,7 @@ static int cut_to_fit(struct planner *p)
     bool fits;
 
     int r = try_whole(p, result_bytes, false, &fits);
-    if (!r && !fits && can_go_in_rounds(p))
+    if (!r && !fits && p->program->n_products == 0 && !overwrites_itself(p))
         r = try_rounds(p, &fits);
     if (!r && !fits)
         r = try_whole(p, result_bytes, true, &fits);
@@ -140,7 +168,7 @@ static int cut_to_fit(struct planner *p)
 
 static void place_results(struct planner *p)
 {
-    uint64_t offset = most_tree_bytes(p), offsets[PROGRAM_MAX_REDUCTIONS];
+    uint64_t offset = most_scratch_bytes(p), offsets[PROGRAM_MAX_REDUCTIONS];
 
     p->plan->carry_bytes = offset + planner_place_results(p, offsets);
     for (unsigned i = 0; i < p->program->n_reductions; i++)

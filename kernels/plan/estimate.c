@@ -138,11 +138,13 @@ void planner_estimate(const struct planner *p)
     const struct plan_estimate e = {.p = p, .rates = planner_rates(p), .spent = spent};
 
     spent[PLAN_BOUND_START] = e.rates.job_seconds;
-    if (p->program->product.is_there)
-        p->limits->engine->estimate_product(&e);
-    for (unsigned i = 0; i < plan->n_passes; i++)
-        if (plan->passes[i].n_tiles > 0)
-            p->limits->engine->estimate_pass(&e, i);
+    for (unsigned i = 0; i < p->program->n_stages; i++) {
+        const struct stage *stage = &p->program->stages[i];
+        if (stage->kind == STAGE_PRODUCT)
+            p->limits->engine->estimate_product(&e, &plan->products[stage->product]);
+        else if (plan->passes[stage->first_pass].n_tiles > 0)
+            p->limits->engine->estimate_pass(&e, stage->first_pass);
+    }
     plan->seconds = 0;
     for (unsigned i = 0; i < PLAN_N_BOUNDS; i++) {
         plan->seconds += spent[i];

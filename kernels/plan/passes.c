@@ -131,25 +131,29 @@ void planner_collect_operands(struct planner *p, const struct pass *pass)
     }
     for (unsigned i = 0; i < pass->n_stores; i++) {
         unsigned output = p->program->stores[pass->first_store + i].output;
-        if (output < p->program->n_outputs) /* else a panel of a product */
+        if (output < p->program->n_outputs) /* else it is of a product */
             add_output(p, pass, output);
     }
 }
 
-static void list_results(const struct planner *p, const struct pass *pass,
-                         struct operand_list *list)
+unsigned planner_list_results(const struct planner *p, uint64_t results,
+                              int64_t (*ret_shapes)[ARRAY_MAX_NDIM],
+                              struct geometry_operand *ret_operands)
 {
+    unsigned n = 0;
+
     for (unsigned i = 0; i < p->program->n_reductions; i++) {
-        if (!(pass->reduced_used >> i & 1) || program_is_uniform(p->program, i))
+        if (!(results >> i & 1) || program_is_uniform(p->program, i))
             continue;
-        int64_t *shape = list->shapes[list->n_shapes++];
-        list->operands[list->n++] = (struct geometry_operand){
+        ret_operands[n] = (struct geometry_operand){
             .dtype = (enum dtype)p->program->reductions[i].result,
-            .ndim = program_reduction_shape(p->program, i, shape),
-            .shape = shape,
+            .ndim = program_reduction_shape(p->program, i, ret_shapes[n]),
+            .shape = ret_shapes[n],
             .is_internal = true,
         };
+        n++;
     }
+    return n;
 }
 
 /* The states of a scan are read and written beside what it scans. */
@@ -353,13 +357,14 @@ static int cut(struct planner *p, unsigned index, uint64_t max_cells, bool is_be
     *planned = (struct plan_pass){.tile_log2 = 0};
     planner_count_steps(p, (uint64_t)p->n_operands * (uint64_t)(pass->ndim + 1));
     list.n = p->n_operands;
-    list.n_shapes = 0;
     for (unsigned i = 0; i < p->n_operands; i++) {
         list.operands[i] = p->operands[i].shape;
         planned->needs_slot |= p->operands[i].kind == LOCATION_FILE;
         has_provider |= p->operands[i].kind == LOCATION_PROVIDER;
     }
-    list_results(p, pass, &list);
+    list.n_shapes =
+        planner_list_results(p, pass->reduced_used, list.shapes, list.operands + list.n);
+    list.n += list.n_shapes;
     list_states(p, pass, &list);
     unsigned n_copied = list.n;
     list_values(p, index, &list);

@@ -2,18 +2,18 @@
  * when the other is made. A quantile has counts for each of its digits, but only two of them live
  * at a time.
  *
- *     passes           0    1    2    3
+ *     stages           0    1    2    3
  *     counts           |----|
  *     digit                 |---------|
  *     next counts                |----|      in the place of the first
  *
- * A result lives from the pass that makes it to the last one that reads it. Where the job goes in
- * rounds and its pass is done in the first one alone, it lives as long as the job: every round
- * reads it. Results are placed in their order, each at the lowest place where no other one lives at
- * the same time.
+ * A result lives from the stage that makes it to the last one that reads it: the passes of a
+ * product, which are walked together, are one instant. Where the job goes in rounds and its pass is
+ * done in the first one alone, it lives as long as the job: every round reads it. Results are
+ * placed in their order, each at the lowest place where no other one lives at the same time.
  *
  * Placing takes at most reductions^2 steps of a few instructions. Whoever asks for many lengths of
- * a round asks first for what lives at a time, which takes reductions + passes.
+ * a round asks first for what lives at a time, which takes reductions + stages.
  *
  * Called by carry.c and rounds.c.
  */
@@ -24,18 +24,23 @@
 
 void planner_set_lives(const struct program *program, struct planner_place *places)
 {
+    unsigned stages[PROGRAM_MAX_PASSES]; /* in which a pass is */
+
+    for (unsigned i = 0; i < program->n_stages; i++)
+        for (unsigned k = 0; k < program->stages[i].n_passes; k++)
+            stages[program->stages[i].first_pass + k] = i;
     for (unsigned i = 0; i < program->n_reductions; i++)
-        places[i].first = places[i].last = program->reductions[i].pass;
+        places[i].first = places[i].last = stages[program->reductions[i].pass];
     for (unsigned pass = 0; pass < program->n_passes; pass++) {
         const struct pass *p = &program->passes[pass];
         for (uint64_t left = p->reduced_used | p->tables_used; left; left &= left - 1) {
             struct planner_place *place = &places[__builtin_ctzll(left)];
-            place->last = max_u64(place->last, pass);
+            place->last = (unsigned)max_u64(place->last, stages[pass]);
         }
     }
 }
 
-uint64_t planner_most_alive(const struct planner_place *places, unsigned n, unsigned n_passes)
+uint64_t planner_most_alive(const struct planner_place *places, unsigned n, unsigned n_stages)
 {
     __uint128_t begins[PROGRAM_MAX_PASSES + 1] = {0}, ends[PROGRAM_MAX_PASSES + 1] = {0};
     __uint128_t alive = 0, most = 0;
@@ -44,10 +49,10 @@ uint64_t planner_most_alive(const struct planner_place *places, unsigned n, unsi
         begins[places[i].first] += places[i].n_bytes;
         ends[places[i].last] += places[i].n_bytes;
     }
-    for (unsigned pass = 0; pass < n_passes; pass++) {
-        alive += begins[pass];
+    for (unsigned i = 0; i < n_stages; i++) {
+        alive += begins[i];
         most = alive > most ? alive : most;
-        alive -= ends[pass];
+        alive -= ends[i];
     }
     return most > INT64_MAX ? UINT64_MAX : (uint64_t)most;
 }
@@ -106,7 +111,7 @@ uint64_t planner_place_results(const struct planner *p, uint64_t *ret_offsets)
         places[i].n_bytes = planner_one_result_bytes(p, i);
         if (p->round_length > 0 && p->round_axes[program->reductions[i].pass] < 0) {
             places[i].first = 0;
-            places[i].last = program->n_passes - 1u;
+            places[i].last = program->n_stages - 1u;
         }
     }
     uint64_t n_bytes = planner_place_all(places, program->n_reductions);

@@ -24,7 +24,12 @@
 #define SMALL_MAX_BYTES (256u * 1024)
 #define SMALL_MAX_NS    2e6
 
-/* Over all passes. */
+static int refuse_tiles(const struct planner *p)
+{
+    return error_set(p->error, GAD_LIMIT_EXCEEDED, "shape", "the job would have too many tiles");
+}
+
+/* Over all stages. */
 static int add_up(const struct planner *p)
 {
     struct plan *plan = p->plan;
@@ -35,9 +40,11 @@ static int add_up(const struct planner *p)
             !planner_add_checked(&plan->write_bytes, pass->write_bytes))
             return planner_refuse_bytes(p);
         if (!planner_add_checked(&plan->n_tiles, pass->n_tiles))
-            return error_set(p->error, GAD_LIMIT_EXCEEDED, "shape",
-                             "the job would have too many tiles");
+            return refuse_tiles(p);
     }
+    for (unsigned i = 0; i < p->program->n_products; i++)
+        if (!planner_add_checked(&plan->n_tiles, plan->products[i].n_turns))
+            return refuse_tiles(p);
     return 0;
 }
 
@@ -92,7 +99,7 @@ static bool is_small(const struct planner *p)
 {
     const struct plan *plan = p->plan;
 
-    if (p->program->product.is_there) /* it goes turn by turn */
+    if (p->program->n_products > 0) /* it goes turn by turn */
         return false;
     for (unsigned i = 0; i < plan->n_passes; i++) {
         if (plan->passes[i].n_tiles > 1)
@@ -119,7 +126,7 @@ static bool is_fortran_order(const struct planner *p)
     int ndim = 0;
     bool has_fortran = false;
 
-    if (p->program->product.is_there) /* as NumPy */
+    if (p->program->n_products > 0) /* as NumPy */
         return false;
     for (unsigned i = 0; i < p->program->n_outputs; i++) {
         if (p->program->outputs[i].ndim > ndim)
@@ -139,12 +146,6 @@ static bool is_fortran_order(const struct planner *p)
     return has_fortran;
 }
 
-static int cut_product(struct planner *p)
-{
-    int r = p->limits->engine->check_product(p->limits, p->program->product.dtype, p->error);
-    return r ? r : planner_cut_product(p);
-}
-
 /* A job that goes on must find its output again. */
 static int check_journal(const struct planner *p)
 {
@@ -153,7 +154,7 @@ static int check_journal(const struct planner *p)
 
     if (!p->request->has_journal)
         return 0;
-    if (!p->program->product.is_there)
+    if (p->program->n_stages != 1 || p->program->n_products != 1)
         return error_set(p->error, GAD_BAD_JOURNAL, "journal",
                          "only jobs with a matrix product have a journal: leave it out");
     if (kind == LOCATION_FILE || kind == LOCATION_REGION ||
@@ -185,8 +186,8 @@ int plan_make(const struct job_request *request, const struct program *program, 
     assert(program->n_passes <= PROGRAM_MAX_PASSES && program->n_outputs == request->n_outputs);
     int r = check_journal(&planner);
     if (!r)
-        r = program->product.is_there ? cut_product(&planner) : planner_cut_all(&planner);
-    if (!r && !program->product.is_there)
+        r = planner_cut_all(&planner);
+    if (!r)
         r = add_up(&planner);
     if (!r)
         r = check_slots(&planner);

@@ -27,6 +27,8 @@ enum plan_bound {
 /* "start" "memory" "file" "disk" "link" "work" */
 const char *plan_bound_name(enum plan_bound bound);
 
+/* Of a product's pass only `geometry`, read_bytes and write_bytes (of all its grains), needs_slot
+ * and room mean something; it has no tiles. */
 struct plan_pass {
     struct geometry geometry;
     unsigned tile_log2;
@@ -85,8 +87,9 @@ struct plan {
      * would not fit the carry. A pass that the cut does not reach (rounds.c) is done in the
      * first round alone: its geometry has one round. */
     uint64_t n_rounds;
-    /* What the job holds of the pool for its life; 0 without reductions. The carry is: the tree of
-     * the pass in hand, or its tiles' stacks; then the results of program->reductions. */
+    /* What the job holds of the pool for its life; 0 without reductions and products. The carry is:
+     * the tree of the pass in hand, or its tiles' stacks, or tile and panels of the product in
+     * hand; then the results of program->reductions. */
     uint64_t carry_bytes, tree_offset_bytes;
     uint64_t read_bytes, write_bytes, n_tiles;
     double seconds; /* estimate */
@@ -95,13 +98,11 @@ struct plan {
     bool is_small; /* one tile, all inline or region, done in 2 ms whatever the values are: may run
                       at once */
     bool is_fortran_order; /* the order NumPy's 'K' would choose for new outputs */
-    /* Of a program with a matrix product: n_passes is PRODUCT_N_PASSES, and of each only
-     * `geometry`, read_bytes and write_bytes (all of the job's), needs_slot and room mean
-     * something. n_tiles counts turns. There is one round. */
-    struct plan_product product;
-    /* Large: what is not of a pass or reduction of the program is never written. */
+    /* Large: what is not of a pass, reduction or product of the program is never written. A plan
+     * is not copied: products point to their passes. */
     struct plan_result results[PROGRAM_MAX_REDUCTIONS];
     struct plan_pass passes[PROGRAM_MAX_PASSES];
+    struct plan_product products[PROGRAM_MAX_PRODUCTS];
 };
 #define PLAN_HEAD_BYTES offsetof(struct plan, results)
 

@@ -11,6 +11,7 @@
 #include "proto/error.h"
 
 struct planner;
+struct plan_product;
 struct plan_estimate;
 
 /* Tiles of a pass, of so many grains each. */
@@ -67,7 +68,7 @@ struct plan_engine {
     double (*n_looks)(unsigned n_places);
     /* Adds to what a job spends. Passes of more than no tiles. */
     void (*estimate_pass)(const struct plan_estimate *e, unsigned pass);
-    void (*estimate_product)(const struct plan_estimate *e);
+    void (*estimate_product)(const struct plan_estimate *e, const struct plan_product *product);
 
     struct plan_blocks blocks;
     /* GAD_NO_ENGINE where it cannot multiply such matrices. */

@@ -24,11 +24,12 @@ struct planned_traffic {
     double to_device, from_device;
 };
 
-/* How much of the carry nodes may take, and how far they are made smaller for it. */
+/* How much of the carry a stage may take, and how far nodes are made smaller for it. */
 struct planner_room {
-    uint64_t tree_bytes;   /* of a pass */
-    unsigned least_window; /* of tiles that exist at a time */
-    uint64_t least_share;  /* of a node's cells: down to 1 / least_share; 0: to a single one */
+    uint64_t tree_bytes;    /* of a pass */
+    uint64_t product_bytes; /* of a product: its tile and panels */
+    unsigned least_window;  /* of tiles that exist at a time */
+    uint64_t least_share;   /* of a node's cells: down to 1 / least_share; 0: to a single one */
 };
 
 struct planner {
@@ -40,7 +41,8 @@ struct planner {
     bool in_place;
     int64_t round_length; /* 0: there is one round */
     struct planner_room room;
-    unsigned n_operands; /* of the pass in hand: inputs, then outputs */
+    unsigned n_operands;          /* of the pass in hand: inputs, then outputs */
+    struct plan_product *product; /* in hand */
     /* From here on only what is used is ever written. */
     struct planned_traffic traffic[PROGRAM_MAX_PASSES];
     /* rounds.c, with round_length: an axis of each pass; -1: it is not cut, and done in the first
@@ -54,6 +56,11 @@ struct planner {
 int planner_cut_pass(struct planner *p, unsigned pass, bool *ret_fits) GAD_MUST_CHECK;
 /* Its operands to p->operands. */
 void planner_collect_operands(struct planner *p, const struct pass *pass);
+/* Results that a pass reads, bits, but for uniform ones; at most PASS_MAX_RESULTS, with as many
+ * shapes. */
+unsigned planner_list_results(const struct planner *p, uint64_t results,
+                              int64_t (*ret_shapes)[ARRAY_MAX_NDIM],
+                              struct geometry_operand *ret_operands);
 /* bad-shape where its elements are more than 63 bits count. */
 int planner_check_space(const struct planner *p, const struct pass *pass) GAD_MUST_CHECK;
 /* Planning took so many steps more. */
@@ -103,12 +110,12 @@ uint64_t planner_place_results(const struct planner *p, uint64_t *ret_offsets);
 /* The same in steps: */
 struct planner_place { /* of a reduction's result */
     uint64_t n_bytes, begin;
-    unsigned first, last; /* passes from which to which it lives */
+    unsigned first, last; /* stages from which to which it lives */
 };
 /* As where there is one round. */
 void planner_set_lives(const struct program *program, struct planner_place *places);
 /* Bytes that live at a time, at most: placing never needs fewer, and takes longer. */
-uint64_t planner_most_alive(const struct planner_place *places, unsigned n, unsigned n_passes);
+uint64_t planner_most_alive(const struct planner_place *places, unsigned n, unsigned n_stages);
 uint64_t planner_place_all(struct planner_place *places, unsigned n); /* sets `begin` */
 
 /* rounds.c: bytes of all results of a round, each aligned; UINT64_MAX: more than that. */
@@ -125,19 +132,23 @@ static inline bool planner_has_nodes(const struct pass *pass)
     return pass->n_reductions > 0 && pass->scanned_axis < 0;
 }
 
-/* product_tiles.c: everything of a program with a matrix product: its passes, panels, tiles, carry,
- * bytes. Errors as plan_make()'s. */
-int planner_cut_product(struct planner *p) GAD_MUST_CHECK;
-/* product_sizes.c: plan->product's sizes of shape and dtype alone; axes, extents of C. */
-void planner_product_blocks(const struct program *program, const struct plan_blocks *blocks,
-                            struct plan_product *ret);
+/* Of the product in hand, one of its three passes. */
+static inline const struct pass *planner_product_space(const struct planner *p,
+                                                       enum product_pass pass)
+{
+    return &p->program->passes[p->product->whole->first_pass + pass];
+}
+/* product_tiles.c: everything of one of the program's products, which is in hand then: its passes,
+ * panels, tiles, bytes; scratch_bytes are at most limit_bytes. Errors as plan_make()'s. */
+int planner_cut_product(struct planner *p, unsigned index, uint64_t limit_bytes) GAD_MUST_CHECK;
+/* product_sizes.c: p->product's sizes of shape and dtype alone; axes, extents of C. */
+void planner_product_blocks(const struct planner *p, const struct plan_blocks *blocks);
 /* product_parts.c: makes blocks smaller without changing a bit of C. False: they are as small as
  * can be. */
-bool planner_part_blocks(const struct plan_engine *engine, const struct program *program,
-                         struct plan_product *product);
+bool planner_part_blocks(const struct plan_engine *engine, struct plan_product *product);
 /* product_batch.c: n_matrices and what says which of them are a tile's; at most so many on inner
  * axes. */
-void planner_cut_batch(const struct program *program, int64_t most_inner, struct plan_product *ret);
+void planner_cut_batch(const struct planner *p, int64_t most_inner);
 /* product_batch.c: whether all of C's matrices in a tile have one of their own, or one is for all.
  */
 bool product_is_even(const struct plan_product *product, enum product_pass pass);
@@ -154,15 +165,16 @@ bool planner_product_rows_are_fastest(struct planner *p);
 bool planner_product_depth_is_fastest(struct planner *p, enum product_pass pass);
 /* Bytes of all LOADs, of all STOREs. */
 int planner_count_product_bytes(struct planner *p) GAD_MUST_CHECK;
-/* product_turns.c: what one turn does, and plan->n_tiles. limit-exceeded where there are too many.
+/* product_turns.c: what one turn does, and how many there are. limit-exceeded where there are too
+ * many.
  */
 int planner_choose_turns(struct planner *p) GAD_MUST_CHECK;
 /* product.c: the tiles of one matrix of C. */
 uint64_t planner_matrix_tiles(const struct plan_product *product);
 /* product.c: MULTIPLYs of a step; UINT32_MAX: too many. */
 unsigned planner_count_multiplies(const struct plan_product *product);
-/* product.c: plan->n_tiles. False: more than 63 bits count. */
-bool planner_count_turns(struct plan *plan);
+/* product.c: n_turns. False: more than 63 bits count. */
+bool planner_count_turns(struct plan_product *product);
 
 /* estimate.c: the measured rates, or defaults. `disk` alone may be 0: what the job reads of files
  * is taken to be in the page cache. */

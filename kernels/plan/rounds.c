@@ -81,6 +81,8 @@ uint64_t planner_one_result_bytes(const struct planner *p, unsigned reduction)
     int ndim = program_reduction_shape(p->program, reduction, shape);
     int cut = planner_result_round_axis(p, reduction);
 
+    if (!program_is_kept(p->program, reduction))
+        return 0;
     for (int i = 0; i < ndim; i++)
         n_bytes = multiply_saturating(n_bytes, i == cut ? p->round_length : shape[i]);
     return round_up_u64((uint64_t)n_bytes, PLANNER_CARRY_ALIGN);
@@ -226,7 +228,7 @@ static bool fits_at(struct search *s, int64_t round_length, uint64_t max_bytes)
             places[i].last = program->n_passes - 1u;
         }
     }
-    if (planner_most_alive(places, n, program->n_passes) > max_bytes)
+    if (planner_most_alive(places, n, program->n_stages) > max_bytes)
         return false;
     planner_count_steps(s->p, (uint64_t)n * n);
     return planner_place_all(places, n) <= max_bytes;

@@ -25,24 +25,23 @@ uint64_t planner_matrix_tiles(const struct plan_product *p)
                            : p->n_row_tiles * p->n_column_tiles;
 }
 
-bool planner_count_turns(struct plan *plan)
+bool planner_count_turns(struct plan_product *p)
 {
-    const struct plan_product *p = &plan->product;
     uint64_t n_tiles = p->n_tiles - p->first_tile;
     struct product_lengths n = product_lengths_of(p);
 
-    if (__builtin_mul_overflow(n.tile, n_tiles, &plan->n_tiles) || plan->n_tiles > INT64_MAX)
+    if (__builtin_mul_overflow(n.tile, n_tiles, &p->n_turns) || p->n_turns > INT64_MAX)
         return false;
-    plan->n_tiles += n.redo + (n_tiles > 0 ? n.load + p->n_late_stores : 0);
-    return plan->n_tiles <= INT64_MAX;
+    p->n_turns += n.redo + (n_tiles > 0 ? n.load + p->n_late_stores : 0);
+    return p->n_turns <= INT64_MAX;
 }
 
-void product_resume(struct plan *plan, uint64_t first_tile, bool is_redone)
+void product_resume(struct plan_product *p, uint64_t first_tile, bool is_redone)
 {
-    assert(first_tile <= plan->product.n_tiles && (first_tile > 0 || !is_redone));
-    plan->product.first_tile = first_tile;
-    plan->product.is_redone = is_redone;
-    bool fits = planner_count_turns(plan);
+    assert(first_tile <= p->n_tiles && (first_tile > 0 || !is_redone));
+    p->first_tile = first_tile;
+    p->is_redone = is_redone;
+    bool fits = planner_count_turns(p);
     assert(fits); /* no more than before, or one tile's less */
     (void)fits;
 }
@@ -98,12 +97,11 @@ static void set_part(const struct geometry *g, int axis, uint64_t part, int64_t 
 }
 
 /* is_mirrored: those of the tile's place on the other side of the diagonal; none without one. */
-static void grains_of(const struct plan *plan, const struct product_turn *turn, bool is_mirrored,
-                      struct grain_box *box)
+static void grains_of(const struct plan_product *p, const struct product_turn *turn,
+                      bool is_mirrored, struct grain_box *box)
 {
-    const struct plan_product *p = &plan->product;
     const struct product_axes *axes = &p->axes[turn->pass];
-    const struct geometry *g = &plan->passes[turn->pass].geometry;
+    const struct geometry *g = &p->passes[turn->pass].geometry;
     struct tile_place at = place_of(p, turn->tile);
     const int n_batch = p->axes[PRODUCT_RESULT].n_batch;
 
@@ -115,7 +113,7 @@ static void grains_of(const struct plan *plan, const struct product_turn *turn, 
         at = (struct tile_place){at.batch, at.matrix, at.column, at.row};
     for (int i = n_batch - 1; i >= 0; i--) {
         int own = i - (n_batch - axes->n_batch);
-        uint64_t length = (uint64_t)plan->passes[PRODUCT_RESULT].geometry.shape[i], part = 0;
+        uint64_t length = (uint64_t)p->passes[PRODUCT_RESULT].geometry.shape[i], part = 0;
         if (i == p->cut_axis)
             part = at.matrix;
         if (i < p->cut_axis) {
@@ -136,18 +134,18 @@ static void grains_of(const struct plan *plan, const struct product_turn *turn, 
         box->n *= (uint64_t)box->count[i];
 }
 
-uint64_t product_grain(const struct plan *plan, const struct product_turn *turn, uint64_t i)
+uint64_t product_grain(const struct plan_product *p, const struct product_turn *turn, uint64_t i)
 {
-    const struct geometry *g = &plan->passes[turn->pass].geometry;
+    const struct geometry *g = &p->passes[turn->pass].geometry;
     struct grain_box box;
     uint64_t grain = 0, scale = 1;
 
     assert(i < turn->n_grains);
     i += turn->first_cell;
-    grains_of(plan, turn, false, &box);
+    grains_of(p, turn, false, &box);
     if (i >= box.n) {
         i -= box.n;
-        grains_of(plan, turn, true, &box);
+        grains_of(p, turn, true, &box);
     }
     for (int k = g->ndim - 1; k >= 0; k--) {
         int axis = g->grid_order[k];
@@ -160,13 +158,13 @@ uint64_t product_grain(const struct plan *plan, const struct product_turn *turn,
 }
 
 /* The n-th part of a panel's or tile's grains. */
-static void take_grains(const struct plan *plan, unsigned n, unsigned most,
+static void take_grains(const struct plan_product *p, unsigned n, unsigned most,
                         struct product_turn *turn)
 {
     struct grain_box box, mirrored;
 
-    grains_of(plan, turn, false, &box);
-    grains_of(plan, turn, true, &mirrored);
+    grains_of(p, turn, false, &box);
+    grains_of(p, turn, true, &mirrored);
     uint64_t n_all = box.n + mirrored.n;
     turn->first_cell = (uint64_t)n * most;
     turn->n_grains = n_all > turn->first_cell ? min_u64(n_all - turn->first_cell, most) : 0;
@@ -174,13 +172,12 @@ static void take_grains(const struct plan *plan, unsigned n, unsigned most,
 }
 
 /* Of STOREs that take lines of grains, or parts of one, the n-th. */
-static void take_lines(const struct plan *plan, uint64_t n, struct product_turn *turn)
+static void take_lines(const struct plan_product *p, uint64_t n, struct product_turn *turn)
 {
-    const struct plan_product *p = &plan->product;
     const struct product_axes *axes = &p->axes[PRODUCT_RESULT];
     struct grain_box box;
 
-    grains_of(plan, turn, false, &box);
+    grains_of(p, turn, false, &box);
     uint64_t n_lines = (uint64_t)box.count[p->is_by_columns ? axes->column : axes->row];
     uint64_t in_line = box.n / n_lines, line = n / p->store_parts * p->store_lines;
     uint64_t first = n % p->store_parts * p->store_grains;
@@ -211,9 +208,9 @@ static void set_panel(const struct plan_product *p, uint64_t panel, struct produ
         turn->buffer[p->kept_pass] = turn->tile / p->n_sharing % 2;
 }
 
-static void set_load(const struct plan *plan, uint64_t panel, uint64_t n, struct product_turn *turn)
+static void set_load(const struct plan_product *p, uint64_t panel, uint64_t n,
+                     struct product_turn *turn)
 {
-    const struct plan_product *p = &plan->product;
     bool is_left = n < p->n_left_loads;
 
     turn->step = PRODUCT_LOAD;
@@ -222,7 +219,7 @@ static void set_load(const struct plan *plan, uint64_t panel, uint64_t n, struct
     turn->is_empty = turn->tile >= p->n_tiles ||
                      (turn->pass == p->kept_pass && is_there(p, turn->tile, turn->panel_index));
     if (!turn->is_empty)
-        take_grains(plan, (unsigned)(is_left ? n : n - p->n_left_loads), p->load_grains, turn);
+        take_grains(p, (unsigned)(is_left ? n : n - p->n_left_loads), p->load_grains, turn);
 }
 
 /* The blocks of a tile along one axis of C: whole ones, which go several at a time, and perhaps one
@@ -316,10 +313,9 @@ static void set_block(const struct product_lines *lines, const struct tile_block
     }
 }
 
-static void set_multiply(const struct plan *plan, uint64_t tile, uint64_t step_index, uint64_t n,
-                         struct product_turn *turn)
+static void set_multiply(const struct plan_product *p, uint64_t tile, uint64_t step_index,
+                         uint64_t n, struct product_turn *turn)
 {
-    const struct plan_product *p = &plan->product;
     struct tile_place at = place_of(p, tile);
     struct tile_blocks rows =
         blocks_along(p->n_rows, at.row, p->tile_rows, p->block_rows, p->join_rows);
@@ -356,30 +352,29 @@ static void set_multiply(const struct plan *plan, uint64_t tile, uint64_t step_i
     }
 }
 
-static void set_grains_of_tile(const struct plan *plan, enum product_step step, uint64_t tile,
+static void set_grains_of_tile(const struct plan_product *p, enum product_step step, uint64_t tile,
                                uint64_t n, struct product_turn *turn)
 {
     turn->step = step;
     turn->pass = PRODUCT_RESULT;
     turn->tile = tile;
-    if (plan->product.store_lines > 0)
-        take_lines(plan, n, turn);
+    if (p->store_lines > 0)
+        take_lines(p, n, turn);
     else
-        take_grains(plan, (unsigned)n, plan->product.store_grains, turn);
+        take_grains(p, (unsigned)n, p->store_grains, turn);
 }
 
 /* Of a tile's items; there is no tile before the first one. */
-static void set_item(const struct plan *plan, uint64_t tile, uint64_t item,
+static void set_item(const struct plan_product *p, uint64_t tile, uint64_t item,
                      struct product_turn *turn)
 {
-    const struct plan_product *p = &plan->product;
     bool is_late = item < p->n_late_stores;
 
     turn->step = PRODUCT_STORE;
     turn->is_empty = is_late && tile == p->first_tile;
     if (!turn->is_empty)
         set_grains_of_tile(
-            plan, PRODUCT_STORE, tile - is_late,
+            p, PRODUCT_STORE, tile - is_late,
             is_late ? p->n_stores - p->n_late_stores + item : item - p->n_late_stores, turn);
 }
 
@@ -392,58 +387,57 @@ static void set_mark(uint64_t tile, bool is_applied, struct product_turn *turn)
 }
 
 /* With a journal: what comes behind a tile's STOREs. */
-static void set_end(const struct plan *plan, uint64_t tile, uint64_t n, struct product_turn *turn)
+static void set_end(const struct plan_product *p, uint64_t tile, uint64_t n,
+                    struct product_turn *turn)
 {
-    const uint64_t n_stores = plan->product.n_stores;
+    const uint64_t n_stores = p->n_stores;
 
     if (n == 0 || n == n_stores + 1)
         set_mark(tile, n > 0, turn);
     else
-        set_grains_of_tile(plan, PRODUCT_APPLY, tile, n - 1, turn);
+        set_grains_of_tile(p, PRODUCT_APPLY, tile, n - 1, turn);
 }
 
-static void set_redo(const struct plan *plan, uint64_t index, struct product_turn *turn)
+static void set_redo(const struct plan_product *p, uint64_t index, struct product_turn *turn)
 {
-    const struct plan_product *p = &plan->product;
 
     if (index < p->n_stores)
-        set_grains_of_tile(plan, PRODUCT_APPLY, p->first_tile - 1, index, turn);
+        set_grains_of_tile(p, PRODUCT_APPLY, p->first_tile - 1, index, turn);
     else
         set_mark(p->first_tile - 1, true, turn);
 }
 
-void product_turn(const struct plan *plan, uint64_t index, struct product_turn *ret_turn)
+void product_turn(const struct plan_product *p, uint64_t index, struct product_turn *ret_turn)
 {
-    const struct plan_product *p = &plan->product;
     struct product_lengths n = product_lengths_of(p);
 
-    assert(index < plan->n_tiles);
+    assert(index < p->n_turns);
     *ret_turn = (struct product_turn){.step = PRODUCT_LOAD};
     if (index < n.redo) {
-        set_redo(plan, index, ret_turn);
+        set_redo(p, index, ret_turn);
         return;
     }
     index -= n.redo;
     if (index < n.load) {
-        set_load(plan, p->first_tile * p->n_panels, index, ret_turn);
+        set_load(p, p->first_tile * p->n_panels, index, ret_turn);
         return;
     }
     index -= n.load;
     uint64_t tile = p->first_tile + index / n.tile, own = index % n.tile;
     if (own >= n.panels + p->n_stores) {
-        set_end(plan, tile, own - n.panels - p->n_stores, ret_turn);
+        set_end(p, tile, own - n.panels - p->n_stores, ret_turn);
         return;
     }
-    struct product_spot spot = product_spot(plan, tile, own);
+    struct product_spot spot = product_spot(p, tile, own);
     if (spot.item < p->n_stores) {
-        set_item(plan, tile, spot.item, ret_turn);
+        set_item(p, tile, spot.item, ret_turn);
         return;
     }
     struct product_panel_turn at = product_panel_turn(p, spot.place);
     if (at.is_load)
-        set_load(plan, tile * p->n_panels + at.panel + 1, at.n, ret_turn);
+        set_load(p, tile * p->n_panels + at.panel + 1, at.n, ret_turn);
     else
-        set_multiply(plan, tile, at.panel * product_panel_steps(p) + at.n / p->n_multiplies,
+        set_multiply(p, tile, at.panel * product_panel_steps(p) + at.n / p->n_multiplies,
                      at.n % p->n_multiplies, ret_turn);
 }
 
@@ -456,11 +450,10 @@ static bool loads_no_kept(const struct plan_product *p, uint64_t tile, uint64_t 
 }
 
 /* Of a tile's turns, from `own` on, a LOAD; kept_only: that may be of the kept operand. */
-static uint64_t next_load(const struct plan *plan, uint64_t tile, uint64_t own, bool kept_only)
+static uint64_t next_load(const struct plan_product *p, uint64_t tile, uint64_t own, bool kept_only)
 {
-    const struct plan_product *p = &plan->product;
     struct product_lengths n = product_lengths_of(p);
-    uint64_t place = product_places_before(plan, own);
+    uint64_t place = product_places_before(p, own);
 
     if (place >= n.panels)
         return n.tile;
@@ -476,7 +469,7 @@ static uint64_t next_load(const struct plan *plan, uint64_t tile, uint64_t own, 
         return n.tile;
     if (!at.is_load || panel > at.panel)
         place = panel * n.panel + product_first_multiplies(p, panel);
-    return product_place_index(plan, place);
+    return product_place_index(p, place);
 }
 
 /* How many tiles load nothing of the kept operand, neither for themselves nor for the next one. */
@@ -487,9 +480,8 @@ static uint64_t n_without_kept(const struct plan_product *p, uint64_t tile)
     return min_u64(p->n_sharing - tile % p->n_sharing, p->n_tiles - tile) - 1;
 }
 
-uint64_t product_skip(const struct plan *plan, uint64_t index, unsigned passes)
+uint64_t product_skip(const struct plan_product *p, uint64_t index, unsigned passes)
 {
-    const struct plan_product *p = &plan->product;
     struct product_lengths n = product_lengths_of(p);
     uint64_t start = n.redo + n.load, next = n.tile;
     bool has_stores = passes >> PRODUCT_RESULT & 1;
@@ -499,7 +491,7 @@ uint64_t product_skip(const struct plan *plan, uint64_t index, unsigned passes)
     uint64_t tile = p->first_tile + (index - start) / n.tile, own = (index - start) % n.tile;
     bool kept_only = passes == 1u << p->kept_pass;
     if (tile == p->n_tiles || own >= n.panels + p->n_stores)
-        return has_stores ? index : min_u64(index - own + n.tile, plan->n_tiles);
+        return has_stores ? index : min_u64(index - own + n.tile, p->n_turns);
     uint64_t n_others = kept_only ? n_without_kept(p, tile) : 0;
     if (n_others > 0) {
         index += n_others * n.tile - own;
@@ -507,8 +499,8 @@ uint64_t product_skip(const struct plan *plan, uint64_t index, unsigned passes)
         own = 0;
     }
     if (has_stores)
-        next = product_next_store(plan, own);
+        next = product_next_store(p, own);
     if (passes >> PRODUCT_LEFT & 1 || passes >> PRODUCT_RIGHT & 1)
-        next = min_u64(next, next_load(plan, tile, own, kept_only));
+        next = min_u64(next, next_load(p, tile, own, kept_only));
     return index - own + next;
 }

@@ -35,7 +35,7 @@
  * stay for the others, whose LOADs of them are empty. If the depth is one panel, it stays in its
  * buffer, and rows of tiles take the two in turn.
  *
- * LOAD, STORE and APPLY are grains of the geometries of the program's three passes: a box of the
+ * LOAD, STORE and APPLY are grains of the geometries of the product's three passes: a box of the
  * grid, which turns take in parts. A grain of an operand lies in one tile's rows (or columns) and
  * in one panel; one of C in one tile. Where C has fewer blocks or grains at its edges, turns are
  * empty: the numbers are the same for all tiles.
@@ -55,8 +55,6 @@
 #include "kernels/grains/geometry.h"
 #include "kernels/program.h"
 
-struct plan;
-
 enum product_step {
     PRODUCT_LOAD,     /* grains of PRODUCT_LEFT or PRODUCT_RIGHT into a panel */
     PRODUCT_MULTIPLY, /* a block of the tile: set or added to */
@@ -72,6 +70,10 @@ struct product_axes {
 };
 
 struct plan_product {
+    const struct program_product *whole; /* of the program, which outlives the plan */
+    struct plan_pass *passes;            /* its own three, of the same plan */
+    uint64_t n_turns;
+    uint64_t scratch_bytes; /* of the carry: tile and panels */
     /* These follow from shapes, dtype and the kind of engine alone. */
     int64_t block_rows, block_columns, step_depth;
     int64_t block_matrices; /* how many matrices one MULTIPLY does, one after the other */
@@ -142,29 +144,27 @@ struct product_turn {
     int64_t matrix, n_matrices, row, n_rows, column, n_columns, n_depth;
 };
 
-void product_turn(const struct plan *plan, uint64_t index, struct product_turn *ret_turn);
+void product_turn(const struct plan_product *p, uint64_t index, struct product_turn *ret_turn);
 /* Searches from turn `index` on for one that has grains of one of `passes` (bits), and never goes
  * beyond the first such turn. Since many turns may lie between, it may return an earlier one: after
  * a few calls it has found one, or the end. */
-uint64_t product_skip(const struct plan *plan, uint64_t index, unsigned passes);
+uint64_t product_skip(const struct plan_product *p, uint64_t index, unsigned passes);
 /* The number of a LOAD's, STORE's or APPLY's grain i, 0 to n_grains - 1. */
-uint64_t product_grain(const struct plan *plan, const struct product_turn *turn, uint64_t i);
+uint64_t product_grain(const struct plan_product *p, const struct product_turn *turn, uint64_t i);
 
 /* The turn may begin when all turns below the returned one are done. Never more than 192 below it:
  * the worker remembers that many. */
-uint64_t product_needs(const struct plan *plan, uint64_t index);
+uint64_t product_needs(const struct plan_product *p, uint64_t index);
 
 /* A journal says that tiles below first_tile are finished (is_redone: the last of them is in the
- * journal whole, and perhaps not in the output). Sets these and plan->n_tiles. */
-void product_resume(struct plan *plan, uint64_t first_tile, bool is_redone);
+ * journal whole, and perhaps not in the output). Sets these and n_turns. */
+void product_resume(struct plan_product *p, uint64_t first_tile, bool is_redone);
 
 /* Panels and tiles in the carry. Views are in the axes of the pass, `start` is the place in it
  * where the box begins: what a LOAD writes there, what a STORE reads. */
-void product_panel_view(const struct plan *plan, const struct program *program,
-                        const struct product_turn *turn, const int64_t *start, char *carry,
-                        struct engine_view *ret_view);
-void product_result_view(const struct plan *plan, const struct program *program,
-                         const struct product_turn *turn, const int64_t *start, char *carry,
+void product_panel_view(const struct plan_product *p, const struct product_turn *turn,
+                        const int64_t *start, char *carry, struct engine_view *ret_view);
+void product_result_view(const struct plan_product *p, const int64_t *start, char *carry,
                          struct engine_view *ret_view);
 
 /* One matrix of a MULTIPLY (0 to n_matrices - 1): its operands and its part of C. Strides in bytes.
@@ -173,13 +173,12 @@ struct product_matrix {
     char *base;
     int64_t row_bytes, column_bytes; /* from one row, one column, to the next */
 };
-void product_block(const struct plan *plan, const struct program *program,
-                   const struct product_turn *turn, int64_t matrix, char *carry,
-                   struct product_matrix *ret_left, struct product_matrix *ret_right,
+void product_block(const struct plan_product *p, const struct product_turn *turn, int64_t matrix,
+                   char *carry, struct product_matrix *ret_left, struct product_matrix *ret_right,
                    struct product_matrix *ret_result);
 /* For an engine that multiplies several matrices at a time: how many, from `matrix` on, lie at
  * equal distances from one to the next in left operand, right operand and C. At least 1. */
-int64_t product_run(const struct plan *plan, const struct product_turn *turn, int64_t matrix);
+int64_t product_run(const struct plan_product *p, const struct product_turn *turn, int64_t matrix);
 /* Copies what a block on the diagonal of a symmetric C has below the diagonal to above it, so that
  * C is symmetric to the bit. */
-void product_mirror(const struct plan *plan, const struct product_turn *turn, char *carry);
+void product_mirror(const struct plan_product *p, const struct product_turn *turn, char *carry);

@@ -17,10 +17,11 @@
 #include "kernels/plan/planner.h"
 
 /* The operand's own axis; -1: it has none, or is broadcast along it. */
-static int own_axis(const struct program *program, int n_batch, enum product_pass pass, int axis)
+static int own_axis(const struct planner *p, enum product_pass pass, int axis)
 {
-    const struct program_product *product = &program->product;
-    const struct pass *space = &program->passes[pass];
+    const struct program_product *product = p->product->whole;
+    const struct pass *space = planner_product_space(p, pass);
+    int n_batch = product->n_batch_axes;
     bool is_matrix = pass == PRODUCT_LEFT    ? product->has_rows
                      : pass == PRODUCT_RIGHT ? product->has_columns
                                              : true;
@@ -46,9 +47,10 @@ static int64_t run_of(const struct program_product *product, const struct plan_p
     return INT64_MAX;
 }
 
-void planner_cut_batch(const struct program *program, int64_t most_inner, struct plan_product *ret)
+void planner_cut_batch(const struct planner *p, int64_t most_inner)
 {
-    const struct program_product *product = &program->product;
+    struct plan_product *ret = p->product;
+    const struct program_product *product = ret->whole;
     const int64_t *shape = product->batch_shape;
     int n_batch = product->n_batch_axes, cut = n_batch - 1;
     bool is_empty = false;
@@ -64,10 +66,10 @@ void planner_cut_batch(const struct program *program, int64_t most_inner, struct
         ret->n_outer = multiply_saturating(ret->n_outer, shape[i]);
     for (unsigned i = 0; i < PRODUCT_N_PASSES; i++) {
         enum product_pass pass = (enum product_pass)i;
-        ret->has_matrices[i] = cut >= 0 && own_axis(program, n_batch, pass, cut) >= 0;
+        ret->has_matrices[i] = cut >= 0 && own_axis(p, pass, cut) >= 0;
         ret->n_inner_of[i] = 1;
         for (int axis = cut + 1; axis < n_batch; axis++)
-            if (own_axis(program, n_batch, pass, axis) >= 0)
+            if (own_axis(p, pass, axis) >= 0)
                 ret->n_inner_of[i] *= shape[axis];
     }
     ret->run_matrices = run_of(product, ret);

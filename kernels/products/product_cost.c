@@ -62,12 +62,12 @@ static double elements_of(int ndim, const int64_t *shape)
 /* How often a pass through it is made because outer batch axes of C are longer. */
 static double times_broadcast(const struct planner *p, enum product_pass pass)
 {
-    const struct program_product *product = &p->program->product;
-    const struct pass *space = &p->program->passes[pass];
-    int n_own = p->plan->product.axes[pass].n_batch;
+    const struct program_product *product = p->product->whole;
+    const struct pass *space = planner_product_space(p, pass);
+    int n_own = p->product->axes[pass].n_batch;
     double n = 1;
 
-    for (int i = 0; i < p->plan->product.cut_axis; i++) {
+    for (int i = 0; i < p->product->cut_axis; i++) {
         int own = i - (product->n_batch_axes - n_own);
         if (own < 0 || space->shape[own] < product->batch_shape[i])
             n *= (double)product->batch_shape[i];
@@ -78,11 +78,10 @@ static double times_broadcast(const struct planner *p, enum product_pass pass)
 static struct product_way way_of(struct planner *p, enum product_pass pass,
                                  const struct plan_rates *rates)
 {
-    const struct pass *space = &p->program->passes[pass];
-    double panel_bytes =
-        elements_of(space->ndim, space->shape) * (double)p->plan->product.item_bytes;
+    const struct pass *space = planner_product_space(p, pass);
+    double panel_bytes = elements_of(space->ndim, space->shape) * (double)p->product->item_bytes;
     struct product_way way = {.n_times = times_broadcast(p, pass),
-                              .has_matrices = p->plan->product.has_matrices[pass]};
+                              .has_matrices = p->product->has_matrices[pass]};
 
     planner_collect_operands(p, space);
     for (unsigned i = 0; i < p->n_operands; i++) {
@@ -113,7 +112,7 @@ static void cost_result(struct planner *p, const struct plan_rates *rates,
 {
     bool is_file = false;
 
-    planner_collect_operands(p, &p->program->passes[PRODUCT_RESULT]);
+    planner_collect_operands(p, planner_product_space(p, PRODUCT_RESULT));
     for (unsigned i = 0; i < p->n_operands; i++) {
         const struct geometry_operand *operand = &p->operands[i].shape;
         double n_bytes =
@@ -131,9 +130,9 @@ static void cost_result(struct planner *p, const struct plan_rates *rates,
 
 void product_costs_init(struct planner *p, struct product_costs *ret)
 {
-    const struct plan_product *product = &p->plan->product;
+    const struct plan_product *product = p->product;
     const struct plan_limits *limits = p->limits;
-    enum dtype dtype = p->program->product.dtype;
+    enum dtype dtype = p->product->whole->dtype;
     const struct plan_rates rates =
         p->request->has_journal ? planner_default_rates(limits) : planner_rates(p);
     double rate = planner_product_rate(&rates, dtype);

@@ -23,10 +23,10 @@
 /* Extents of which grains are parts: INT64_MAX where all there is may be one grain. */
 static void set_fences(const struct planner *p, enum product_pass pass, int64_t *ret_fences)
 {
-    const struct plan_product *product = &p->plan->product;
+    const struct plan_product *product = p->product;
     const struct product_axes *axes = &product->axes[pass];
-    const struct pass *space = &p->program->passes[pass];
-    int first = p->program->product.n_batch_axes - axes->n_batch;
+    const struct pass *space = planner_product_space(p, pass);
+    int first = p->product->whole->n_batch_axes - axes->n_batch;
 
     for (int i = 0; i < axes->n_batch; i++)
         ret_fences[i] = product_tile_extent(product, first + i);
@@ -43,20 +43,34 @@ static void set_fences(const struct planner *p, enum product_pass pass, int64_t 
             ret_fences[i] = INT64_MAX;
 }
 
-static unsigned list_operands(struct planner *p, enum product_pass pass,
-                              struct geometry_operand *ret_operands)
+/* What a grain reads and writes: arrays of the job, as in p->operands; results of reductions; what
+ * it stores for the product itself, and what it reads of products. */
+struct operand_list {
+    unsigned n, n_staged; /* n_staged: that a device's slot has room for */
+    struct geometry_operand operands[PLANNER_MAX_OPERANDS + 1 + PASS_MAX_RESULTS];
+    int64_t shapes[PASS_MAX_RESULTS][ARRAY_MAX_NDIM];
+};
+
+static void list_operands(struct planner *p, enum product_pass pass, struct operand_list *ret)
 {
-    const struct pass *space = &p->program->passes[pass];
+    const struct pass *space = planner_product_space(p, pass);
 
     planner_collect_operands(p, space);
+    uint64_t of_products = space->reduced_used & program_product_results(p->program);
+    ret->n = p->n_operands;
     for (unsigned i = 0; i < p->n_operands; i++)
-        ret_operands[i] = p->operands[i].shape;
-    ret_operands[p->n_operands] = (struct geometry_operand){.dtype = p->program->product.dtype,
+        ret->operands[i] = p->operands[i].shape;
+    ret->n += planner_list_results(p, space->reduced_used & ~of_products, ret->shapes,
+                                   ret->operands + ret->n);
+    unsigned n_results = ret->n - p->n_operands;
+    ret->n_staged = ret->n;
+    if (pass != PRODUCT_RESULT || p->product->whole->is_kept)
+        ret->operands[ret->n++] = (struct geometry_operand){.dtype = p->product->whole->dtype,
                                                             .ndim = space->ndim,
                                                             .shape = space->shape,
-                                                            .is_output = pass != PRODUCT_RESULT,
+                                                            .is_output = true,
                                                             .is_internal = true};
-    return p->n_operands + 1;
+    ret->n += planner_list_results(p, of_products, ret->shapes + n_results, ret->operands + ret->n);
 }
 
 static void start_geometry(const struct pass *space, struct geometry *g)
@@ -152,7 +166,7 @@ static int fastest_axis(const struct array *array)
 /* Whether an operand is one argument as it is, in a file where its fastest axis is the panel's. */
 static bool is_direct(const struct planner *p, enum product_pass pass)
 {
-    const struct pass *space = &p->program->passes[pass];
+    const struct pass *space = planner_product_space(p, pass);
     const struct operand *src = &p->program->stores[space->first_store].src;
     int ndim = space->ndim;
 
@@ -165,13 +179,13 @@ static bool is_direct(const struct planner *p, enum product_pass pass)
     for (int i = 0; i < ndim; i++)
         if (input->shape[i] != space->shape[i])
             return false;
-    bool is_last = p->plan->product.is_depth_fastest[pass] == (pass == PRODUCT_LEFT) || ndim == 1;
+    bool is_last = p->product->is_depth_fastest[pass] == (pass == PRODUCT_LEFT) || ndim == 1;
     return fastest_axis(array) == (is_last != input->is_transposed ? ndim - 1 : ndim - 2);
 }
 
-/* What a device's slot holds of one: the arguments and outputs, but not panels and C, which stay on
- * the device. */
-static void measure_grain(const struct planner *p, struct plan_pass *planned)
+/* What a device's slot holds of one: the arguments and outputs, and results of reductions, but not
+ * panels and C, which stay on the device. */
+static void measure_grain(const struct operand_list *list, struct plan_pass *planned)
 {
     const struct geometry *g = &planned->geometry;
     struct engine_room *room = &planned->room;
@@ -179,8 +193,8 @@ static void measure_grain(const struct planner *p, struct plan_pass *planned)
     *room = (struct engine_room){.n_elements = 1, .n_cells = 1};
     for (int i = 0; i < g->ndim; i++)
         room->n_elements *= (uint64_t)g->grain_shape[i];
-    for (unsigned i = 0; i < p->n_operands; i++) {
-        const struct geometry_operand *operand = &p->operands[i].shape;
+    for (unsigned i = 0; i < list->n_staged; i++) {
+        const struct geometry_operand *operand = &list->operands[i];
         *(operand->is_output ? &room->output_bytes : &room->input_bytes) +=
             planner_box_bytes(g, operand);
     }
@@ -188,18 +202,19 @@ static void measure_grain(const struct planner *p, struct plan_pass *planned)
 
 int planner_cut_product_pass(struct planner *p, enum product_pass pass)
 {
-    const struct pass *space = &p->program->passes[pass];
-    struct plan_pass *planned = &p->plan->passes[pass];
-    struct geometry_operand operands[PLANNER_MAX_OPERANDS + 1];
+    const struct pass *space = planner_product_space(p, pass);
+    struct plan_pass *planned = &p->product->passes[pass];
+    struct operand_list list; /* large, so only what is used of it is written */
     struct geometry_rules rules = {.round_axis = -1};
-    struct cutter c = {.g = &planned->geometry, .rules = &rules, .operands = operands};
+    struct cutter c = {.g = &planned->geometry, .rules = &rules, .operands = list.operands};
     int64_t fences[ARRAY_MAX_NDIM];
 
     int r = planner_check_space(p, space);
     if (r)
         return r;
     *planned = (struct plan_pass){.tile_log2 = 0};
-    c.n_operands = list_operands(p, pass, operands);
+    list_operands(p, pass, &list);
+    c.n_operands = list.n;
     start_geometry(space, c.g);
     if (c.g->n_grains > 0) {
         for (int i = 0; i < space->ndim; i++)
@@ -211,11 +226,11 @@ int planner_cut_product_pass(struct planner *p, enum product_pass pass)
             planned->needs_slot |= p->operands[i].kind == LOCATION_FILE;
         planned->needs_slot |= pass == PRODUCT_RESULT && p->request->has_journal;
         planned->needs_slot |= p->limits->engine->fills_slots;
-        measure_grain(p, planned);
+        measure_grain(&list, planned);
     }
     if (pass < PRODUCT_RESULT && !p->limits->engine->fills_slots) {
-        p->plan->product.is_direct[pass] = is_direct(p, pass);
-        planned->needs_slot &= !p->plan->product.is_direct[pass];
+        p->product->is_direct[pass] = is_direct(p, pass);
+        planned->needs_slot &= !p->product->is_direct[pass];
     }
     set_grid(c.g);
     return 0;
@@ -224,12 +239,13 @@ int planner_cut_product_pass(struct planner *p, enum product_pass pass)
 /* Of two axes; -1: there is none. */
 static bool is_faster(struct planner *p, enum product_pass pass, int axis, int other)
 {
-    const struct pass *space = &p->program->passes[pass];
-    struct geometry_operand operands[PLANNER_MAX_OPERANDS + 1];
+    const struct pass *space = planner_product_space(p, pass);
+    struct operand_list list;
     struct geometry g;
-    struct cutter c = {.g = &g, .operands = operands};
+    struct cutter c = {.g = &g, .operands = list.operands};
 
-    c.n_operands = list_operands(p, pass, operands);
+    list_operands(p, pass, &list);
+    c.n_operands = list.n;
     start_geometry(space, &g);
     cutter_choose_order(&c);
     for (int i = space->ndim - 1; i >= 0; i--)
@@ -240,14 +256,14 @@ static bool is_faster(struct planner *p, enum product_pass pass, int axis, int o
 
 bool planner_product_depth_is_fastest(struct planner *p, enum product_pass pass)
 {
-    const struct product_axes *axes = &p->plan->product.axes[pass];
+    const struct product_axes *axes = &p->product->axes[pass];
 
     return is_faster(p, pass, axes->depth, pass == PRODUCT_LEFT ? axes->row : axes->column);
 }
 
 bool planner_product_rows_are_fastest(struct planner *p)
 {
-    const struct product_axes *axes = &p->plan->product.axes[PRODUCT_RESULT];
+    const struct product_axes *axes = &p->product->axes[PRODUCT_RESULT];
 
     return axes->row >= 0 && axes->column >= 0 &&
            is_faster(p, PRODUCT_RESULT, axes->row, axes->column);
@@ -258,11 +274,10 @@ bool planner_product_rows_are_fastest(struct planner *p)
 /* How often each of a pass's grains is loaded or stored, but for how often the kept operand's are
  * for the tiles that share it; for a symmetric C, along its rows and
  * columns once only. */
-static uint64_t n_visits(const struct plan *plan, enum product_pass pass)
+static uint64_t n_visits(const struct plan_product *product, enum product_pass pass)
 {
-    const struct plan_product *product = &plan->product;
     const struct product_axes *axes = &product->axes[pass];
-    const int64_t *shape = plan->passes[PRODUCT_RESULT].geometry.shape;
+    const int64_t *shape = product->passes[PRODUCT_RESULT].geometry.shape;
     const int n_batch = product->axes[PRODUCT_RESULT].n_batch;
     uint64_t n = 1;
 
@@ -272,7 +287,7 @@ static uint64_t n_visits(const struct plan *plan, enum product_pass pass)
         n = pass == PRODUCT_LEFT ? product->n_column_tiles : product->n_row_tiles;
     for (int i = 0; i < n_batch; i++) {
         int own = i - (n_batch - axes->n_batch);
-        bool is_broadcast = own < 0 || plan->passes[pass].geometry.shape[own] < shape[i];
+        bool is_broadcast = own < 0 || product->passes[pass].geometry.shape[own] < shape[i];
         if (is_broadcast && i <= product->cut_axis)
             n *= i == product->cut_axis ? product->n_matrix_tiles : (uint64_t)shape[i];
     }
@@ -304,12 +319,11 @@ static uint64_t loaded_for_all(const struct plan_product *product, uint64_t n, u
 }
 
 /* How many elements of an operand all boxes along this axis have. */
-static uint64_t length_of_boxes(const struct plan *plan, enum product_pass pass, int axis,
-                                bool is_broadcast)
+static uint64_t length_of_boxes(const struct plan_product *product, enum product_pass pass,
+                                int axis, bool is_broadcast)
 {
-    const struct plan_product *product = &plan->product;
     const struct product_axes *axes = &product->axes[pass];
-    const struct geometry *g = &plan->passes[pass].geometry;
+    const struct geometry *g = &product->passes[pass].geometry;
     uint64_t n = (uint64_t)(is_broadcast ? g->grid[axis] : g->shape[axis]);
     bool is_outer = axis == (pass == PRODUCT_LEFT ? axes->row : axes->column);
 
@@ -322,10 +336,10 @@ static uint64_t length_of_boxes(const struct plan *plan, enum product_pass pass,
                         is_broadcast ? extent / (uint64_t)g->grain_shape[axis] : extent);
 }
 
-static bool add_boxes(const struct plan *plan, enum product_pass pass,
+static bool add_boxes(const struct plan_product *p, enum product_pass pass,
                       const struct geometry_operand *operand, uint64_t n_times, uint64_t *sum)
 {
-    const struct geometry *g = &plan->passes[pass].geometry;
+    const struct geometry *g = &p->passes[pass].geometry;
     uint64_t n_bytes = dtype_size(operand->dtype);
     bool overflows = __builtin_mul_overflow(n_bytes, n_times, &n_bytes);
 
@@ -333,38 +347,37 @@ static bool add_boxes(const struct plan *plan, enum product_pass pass,
         int own = i - (g->ndim - operand->ndim);
         bool is_broadcast = own < 0 || operand->shape[own] == 1;
         overflows =
-            __builtin_mul_overflow(n_bytes, length_of_boxes(plan, pass, i, is_broadcast), &n_bytes);
+            __builtin_mul_overflow(n_bytes, length_of_boxes(p, pass, i, is_broadcast), &n_bytes);
     }
     return !overflows && planner_add_checked(sum, n_bytes);
 }
 
 int planner_count_product_bytes(struct planner *p)
 {
-    struct plan *plan = p->plan;
+    struct plan_product *product = p->product;
 
     for (unsigned i = 0; i < PRODUCT_N_PASSES; i++) {
-        struct plan_pass *planned = &plan->passes[i];
-        uint64_t n_times = plan->product.n_tiles > 0 ? n_visits(plan, (enum product_pass)i) : 0;
-        p->traffic[i] = (struct planned_traffic){.memory = 0};
+        enum product_pass pass = (enum product_pass)i;
+        struct plan_pass *planned = &product->passes[i];
+        struct planned_traffic *traffic = &p->traffic[product->whole->first_pass + i];
+        uint64_t n_times = product->n_tiles > 0 ? n_visits(product, pass) : 0;
+        *traffic = (struct planned_traffic){.memory = 0};
         if (planned->geometry.n_grains == 0 || n_times == 0)
             continue;
-        planner_collect_operands(p, &p->program->passes[i]);
+        planner_collect_operands(p, planner_product_space(p, pass));
         for (unsigned k = 0; k < p->n_operands; k++) {
             const struct geometry_operand *operand = &p->operands[k].shape;
             uint64_t *sum = operand->is_output ? &planned->write_bytes : &planned->read_bytes;
             uint64_t before = *sum;
-            if (!add_boxes(plan, (enum product_pass)i, operand, n_times, sum))
+            if (!add_boxes(product, pass, operand, n_times, sum))
                 return planner_refuse_bytes(p);
             bool is_file = !planner_is_in_memory(p->operands[k].kind);
-            *(is_file ? &p->traffic[i].file : &p->traffic[i].memory) += (double)(*sum - before);
+            *(is_file ? &traffic->file : &traffic->memory) += (double)(*sum - before);
             if (p->operands[k].kind == LOCATION_FILE && !operand->is_output)
-                p->traffic[i].read += (double)(*sum - before);
+                traffic->read += (double)(*sum - before);
         }
-        if (!planner_add_checked(&plan->read_bytes, planned->read_bytes) ||
-            !planner_add_checked(&plan->write_bytes, planned->write_bytes))
-            return planner_refuse_bytes(p);
     }
-    plan->product.left_bytes = plan->passes[PRODUCT_LEFT].read_bytes;
-    plan->product.right_bytes = plan->passes[PRODUCT_RIGHT].read_bytes;
+    product->left_bytes = product->passes[PRODUCT_LEFT].read_bytes;
+    product->right_bytes = product->passes[PRODUCT_RIGHT].read_bytes;
     return 0;
 }

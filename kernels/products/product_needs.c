@@ -41,37 +41,35 @@ static struct panel_place panel_before(const struct plan_product *p, const struc
 }
 
 /* All turns down to a panel's last MULTIPLY, to its last LOAD. */
-static uint64_t multiplied(const struct plan *plan, const struct panel_place *at)
+static uint64_t multiplied(const struct plan_product *p, const struct panel_place *at)
 {
-    const struct plan_product *p = &plan->product;
     uint64_t end = min_u64((at->panel + 1) * product_panel_steps(p), p->n_depth_steps);
 
-    return at->start + product_multiply_index(plan, end - 1, p->n_multiplies - 1) + 1;
+    return at->start + product_multiply_index(p, end - 1, p->n_multiplies - 1) + 1;
 }
 
-static uint64_t loaded(const struct plan *plan, const struct panel_place *at)
+static uint64_t loaded(const struct plan_product *p, const struct panel_place *at)
 {
-    const struct plan_product *p = &plan->product;
     struct product_lengths n = product_lengths_of(p);
     uint64_t end = at->panel * n.panel + product_first_multiplies(p, at->panel) + n.load;
 
-    return n.load > 0 ? at->start + product_place_index(plan, end - 1) + 1 : 0;
+    return n.load > 0 ? at->start + product_place_index(p, end - 1) + 1 : 0;
 }
 
-static uint64_t load_needs(const struct plan *plan, const struct panel_place *at)
+static uint64_t load_needs(const struct plan_product *p, const struct panel_place *at)
 {
-    if (!plan->product.has_two_buffers)
-        return multiplied(plan, at); /* they come first */
+    if (!p->has_two_buffers)
+        return multiplied(p, at); /* they come first */
     if (at->is_first)
         return 0;
-    struct panel_place before = panel_before(&plan->product, at);
-    return multiplied(plan, &before);
+    struct panel_place before = panel_before(p, at);
+    return multiplied(p, &before);
 }
 
 /* n: of the panel's. */
-static uint64_t multiply_needs(const struct plan *plan, const struct panel_place *at, uint64_t n)
+static uint64_t multiply_needs(const struct plan_product *p, const struct panel_place *at,
+                               uint64_t n)
 {
-    const struct plan_product *p = &plan->product;
     uint64_t step = at->panel * product_panel_steps(p) + n / p->n_multiplies;
     struct panel_place before = {.start = 0};
     uint64_t needs = at->start;
@@ -79,33 +77,32 @@ static uint64_t multiply_needs(const struct plan *plan, const struct panel_place
     n %= p->n_multiplies;
     if (!at->is_first) {
         before = panel_before(p, at);
-        needs = loaded(plan, &before);
+        needs = loaded(p, &before);
     }
     if (step > 0)
-        return max_u64(needs, at->start + product_multiply_index(plan, step - 1, n) + 1);
-    uint64_t n_stored = product_multiply_needs(plan, n);
+        return max_u64(needs, at->start + product_multiply_index(p, step - 1, n) + 1);
+    uint64_t n_stored = product_multiply_needs(p, n);
     if (at->is_first || n_stored == 0)
         return needs;
-    return max_u64(needs, before.start + product_store_index(plan, n_stored - 1) + 1);
+    return max_u64(needs, before.start + product_store_index(p, n_stored - 1) + 1);
 }
 
 /* `start`: of the tile in whose turns the STORE stands. */
-static uint64_t store_needs(const struct plan *plan, uint64_t start, uint64_t tile, uint64_t item)
+static uint64_t store_needs(const struct plan_product *p, uint64_t start, uint64_t tile,
+                            uint64_t item)
 {
-    const struct plan_product *p = &plan->product;
     bool is_late = item < p->n_late_stores;
     uint64_t n = is_late ? p->n_stores - p->n_late_stores + item : item - p->n_late_stores;
 
     if (is_late && tile == p->first_tile)
         return 0;
     start -= is_late ? product_lengths_of(p).tile : 0;
-    return start +
-           product_multiply_index(plan, p->n_depth_steps - 1, product_store_needs(plan, n) - 1) + 1;
+    return start + product_multiply_index(p, p->n_depth_steps - 1, product_store_needs(p, n) - 1) +
+           1;
 }
 
-static uint64_t needs_in_tile(const struct plan *plan, uint64_t start, uint64_t index)
+static uint64_t needs_in_tile(const struct plan_product *p, uint64_t start, uint64_t index)
 {
-    const struct plan_product *p = &plan->product;
     struct product_lengths n = product_lengths_of(p);
     uint64_t tile = (index - start) / n.tile, own = (index - start) % n.tile;
     uint64_t stored = n.panels + p->n_stores;
@@ -116,23 +113,22 @@ static uint64_t needs_in_tile(const struct plan *plan, uint64_t start, uint64_t 
         return start + own;
     if (own > stored) /* APPLYs */
         return start + stored + 1;
-    struct product_spot spot = product_spot(plan, tile, own);
+    struct product_spot spot = product_spot(p, tile, own);
     if (spot.item < p->n_stores)
-        return store_needs(plan, start, tile, spot.item);
+        return store_needs(p, start, tile, spot.item);
     struct product_panel_turn turn = product_panel_turn(p, spot.place);
     struct panel_place at = {.start = start, .tile = tile, .panel = turn.panel};
     at.is_first = tile == p->first_tile && at.panel == 0;
-    return turn.is_load ? load_needs(plan, &at) : multiply_needs(plan, &at, turn.n);
+    return turn.is_load ? load_needs(p, &at) : multiply_needs(p, &at, turn.n);
 }
 
-uint64_t product_needs(const struct plan *plan, uint64_t index)
+uint64_t product_needs(const struct plan_product *p, uint64_t index)
 {
-    const struct plan_product *p = &plan->product;
     struct product_lengths n = product_lengths_of(p);
     uint64_t needs = 0, start = n.redo + n.load;
 
     if (index >= start)
-        needs = needs_in_tile(plan, start, index);
+        needs = needs_in_tile(p, start, index);
     else if (n.redo > 0 && index == n.redo - 1)
         needs = index;
     assert(needs <= index);

@@ -66,11 +66,10 @@ static uint64_t end_of_line(const struct product_lines *lines, uint64_t line)
 /* STOREs ------------------------------------------------------------------------------------- */
 
 /* Of C's elements along the lines' direction, in one STORE; 0: they have no lines. */
-static uint64_t store_extent(const struct plan *plan)
+static uint64_t store_extent(const struct plan_product *p)
 {
-    const struct plan_product *p = &plan->product;
     const struct product_axes *axes = &p->axes[PRODUCT_RESULT];
-    const struct geometry *g = &plan->passes[PRODUCT_RESULT].geometry;
+    const struct geometry *g = &p->passes[PRODUCT_RESULT].geometry;
 
     if (p->store_lines == 0)
         return 0;
@@ -82,11 +81,10 @@ struct store_line {
     uint64_t line, first, end;
 };
 
-static struct store_line line_of_store(const struct plan *plan, const struct product_lines *lines,
-                                       uint64_t n)
+static struct store_line line_of_store(const struct plan_product *p,
+                                       const struct product_lines *lines, uint64_t n)
 {
-    const struct plan_product *p = &plan->product;
-    uint64_t extent = store_extent(plan), end = (n / p->store_parts + 1) * extent;
+    uint64_t extent = store_extent(p), end = (n / p->store_parts + 1) * extent;
     uint64_t line = min_u64((end - 1) / (uint64_t)lines->extent, lines->n - 1);
     uint64_t begins = line * (uint64_t)lines->extent, ends = begins + (uint64_t)lines->extent;
 
@@ -98,11 +96,10 @@ static struct store_line line_of_store(const struct plan *plan, const struct pro
 }
 
 /* STOREs that touch the lines down to this one. */
-static uint64_t stores_down_to(const struct plan *plan, const struct product_lines *lines,
+static uint64_t stores_down_to(const struct plan_product *p, const struct product_lines *lines,
                                uint64_t line)
 {
-    const struct plan_product *p = &plan->product;
-    uint64_t extent = store_extent(plan);
+    uint64_t extent = store_extent(p);
 
     if (extent == 0 || line + 1 >= lines->n)
         return p->n_stores;
@@ -112,45 +109,44 @@ static uint64_t stores_down_to(const struct plan *plan, const struct product_lin
 
 /* How many MULTIPLYs stand before it, counted from the last step's first one; those of the next
  * tile's first step follow. */
-static uint64_t store_place(const struct plan *plan, const struct product_lines *lines, uint64_t n)
+static uint64_t store_place(const struct plan_product *p, const struct product_lines *lines,
+                            uint64_t n)
 {
-    const struct plan_product *p = &plan->product;
 
     if (p->store_lines == 0)
         return p->n_multiplies;
-    struct store_line at = line_of_store(plan, lines, n);
+    struct store_line at = line_of_store(p, lines, n);
     uint64_t next = at.line + 1 < lines->n ? end_of_line(lines, at.line + 1) : 0;
     uint64_t end = end_of_line(lines, at.line);
     uint64_t width = next > 0 ? next - end : lines->first - min_u64(lines->first, p->n_lag);
     uint64_t place = end + p->n_lag + (n - at.first) * width / (at.end - at.first);
-    bool is_early = n < stores_down_to(plan, lines, 0);
+    bool is_early = n < stores_down_to(p, lines, 0);
     return min_u64(place, p->n_multiplies + (is_early ? 0 : lines->first));
 }
 
-uint64_t product_store_needs(const struct plan *plan, uint64_t n)
+uint64_t product_store_needs(const struct plan_product *p, uint64_t n)
 {
     struct product_lines lines;
 
-    if (plan->product.store_lines == 0)
-        return plan->product.n_multiplies;
-    product_lines_of(&plan->product, &lines);
-    return end_of_line(&lines, line_of_store(plan, &lines, n).line);
+    if (p->store_lines == 0)
+        return p->n_multiplies;
+    product_lines_of(p, &lines);
+    return end_of_line(&lines, line_of_store(p, &lines, n).line);
 }
 
-uint64_t product_multiply_needs(const struct plan *plan, uint64_t n)
+uint64_t product_multiply_needs(const struct plan_product *p, uint64_t n)
 {
     struct product_lines lines;
 
-    if (plan->product.store_lines == 0)
-        return plan->product.n_stores;
-    product_lines_of(&plan->product, &lines);
+    if (p->store_lines == 0)
+        return p->n_stores;
+    product_lines_of(p, &lines);
     struct product_line_place at = product_line_place(&lines, n);
-    return at.is_cut ? plan->product.n_stores : stores_down_to(plan, &lines, at.line);
+    return at.is_cut ? p->n_stores : stores_down_to(p, &lines, at.line);
 }
 
-unsigned product_late_stores(const struct plan *plan)
+unsigned product_late_stores(const struct plan_product *p)
 {
-    const struct plan_product *p = &plan->product;
     struct product_lines lines;
     unsigned first = 0, end = p->n_stores;
 
@@ -159,7 +155,7 @@ unsigned product_late_stores(const struct plan *plan)
     product_lines_of(p, &lines);
     while (first < end) {
         unsigned middle = first + (end - first) / 2;
-        if (store_place(plan, &lines, middle) >= p->n_multiplies)
+        if (store_place(p, &lines, middle) >= p->n_multiplies)
             end = middle;
         else
             first = middle + 1;
@@ -222,30 +218,29 @@ static uint64_t multiply_place(const struct plan_product *p, const struct produc
 }
 
 /* Of the turns of a tile's panels, how many stand before an item. */
-static uint64_t item_place(const struct plan *plan, const struct product_lines *lines,
+static uint64_t item_place(const struct plan_product *p, const struct product_lines *lines,
                            const struct product_lengths *n, uint64_t item)
 {
-    const struct plan_product *p = &plan->product;
 
     if (item < p->n_late_stores) {
         uint64_t store = p->n_stores - p->n_late_stores + item;
-        return multiply_place(p, n, 0, store_place(plan, lines, store) - p->n_multiplies);
+        return multiply_place(p, n, 0, store_place(p, lines, store) - p->n_multiplies);
     }
     return multiply_place(p, n, p->n_depth_steps - 1,
-                          store_place(plan, lines, item - p->n_late_stores));
+                          store_place(p, lines, item - p->n_late_stores));
 }
 
 /* How many items stand before the tile's turn `own`, or (is_place) before that of its panels. */
-static uint64_t items_before(const struct plan *plan, uint64_t own, bool is_place)
+static uint64_t items_before(const struct plan_product *p, uint64_t own, bool is_place)
 {
-    struct product_lengths n = product_lengths_of(&plan->product);
+    struct product_lengths n = product_lengths_of(p);
     struct product_lines lines;
-    uint64_t first = 0, end = plan->product.n_stores;
+    uint64_t first = 0, end = p->n_stores;
 
-    product_lines_of(&plan->product, &lines);
+    product_lines_of(p, &lines);
     while (first < end) {
         uint64_t middle = first + (end - first) / 2;
-        uint64_t place = item_place(plan, &lines, &n, middle);
+        uint64_t place = item_place(p, &lines, &n, middle);
         if (is_place ? place <= own : place + middle < own)
             first = middle + 1;
         else
@@ -254,57 +249,54 @@ static uint64_t items_before(const struct plan *plan, uint64_t own, bool is_plac
     return first;
 }
 
-struct product_spot product_spot(const struct plan *plan, uint64_t tile, uint64_t own)
+struct product_spot product_spot(const struct plan_product *p, uint64_t tile, uint64_t own)
 {
-    const struct plan_product *p = &plan->product;
     struct product_lengths n = product_lengths_of(p);
     struct product_lines lines;
 
     if (tile == p->n_tiles) /* there are only its late STOREs */
         return (struct product_spot){.item = own};
-    uint64_t item = items_before(plan, own, false);
+    uint64_t item = items_before(p, own, false);
     product_lines_of(p, &lines);
-    if (item < p->n_stores && item_place(plan, &lines, &n, item) + item == own)
+    if (item < p->n_stores && item_place(p, &lines, &n, item) + item == own)
         return (struct product_spot){.item = item};
     return (struct product_spot){.item = p->n_stores, .place = own - item};
 }
 
-uint64_t product_places_before(const struct plan *plan, uint64_t own)
+uint64_t product_places_before(const struct plan_product *p, uint64_t own)
 {
-    return own - items_before(plan, own, false);
+    return own - items_before(p, own, false);
 }
 
-uint64_t product_next_store(const struct plan *plan, uint64_t own)
+uint64_t product_next_store(const struct plan_product *p, uint64_t own)
 {
-    const struct plan_product *p = &plan->product;
     struct product_lengths n = product_lengths_of(p);
     struct product_lines lines;
-    uint64_t item = items_before(plan, own, false);
+    uint64_t item = items_before(p, own, false);
 
     product_lines_of(p, &lines);
-    return item < p->n_stores ? item_place(plan, &lines, &n, item) + item : n.panels + p->n_stores;
+    return item < p->n_stores ? item_place(p, &lines, &n, item) + item : n.panels + p->n_stores;
 }
 
-uint64_t product_place_index(const struct plan *plan, uint64_t place)
+uint64_t product_place_index(const struct plan_product *p, uint64_t place)
 {
-    return place + items_before(plan, place, true);
+    return place + items_before(p, place, true);
 }
 
-uint64_t product_multiply_index(const struct plan *plan, uint64_t step, uint64_t n)
+uint64_t product_multiply_index(const struct plan_product *p, uint64_t step, uint64_t n)
 {
-    struct product_lengths lengths = product_lengths_of(&plan->product);
+    struct product_lengths lengths = product_lengths_of(p);
 
-    return product_place_index(plan, multiply_place(&plan->product, &lengths, step, n));
+    return product_place_index(p, multiply_place(p, &lengths, step, n));
 }
 
-uint64_t product_store_index(const struct plan *plan, uint64_t n)
+uint64_t product_store_index(const struct plan_product *p, uint64_t n)
 {
-    const struct plan_product *p = &plan->product;
     struct product_lengths lengths = product_lengths_of(p);
     uint64_t n_own = p->n_stores - p->n_late_stores, behind = n < n_own ? 0 : lengths.tile;
     uint64_t item = n < n_own ? n + p->n_late_stores : n - n_own;
     struct product_lines lines;
 
     product_lines_of(p, &lines);
-    return behind + item_place(plan, &lines, &lengths, item) + item;
+    return behind + item_place(p, &lines, &lengths, item) + item;
 }

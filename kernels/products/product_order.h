@@ -40,7 +40,7 @@ struct product_panel_turn {
 struct product_panel_turn product_panel_turn(const struct plan_product *p, uint64_t place);
 
 /* How many STOREs are behind the first MULTIPLYs of the next tile. */
-unsigned product_late_stores(const struct plan *plan);
+unsigned product_late_stores(const struct plan_product *p);
 
 /* A turn of a tile (tile n_tiles: of what is behind the last one), counted from its first one:
  * STORE `item`, or (item: n_stores) the turn `place` of its panels. Items: the late STOREs of the
@@ -48,17 +48,17 @@ unsigned product_late_stores(const struct plan *plan);
 struct product_spot {
     uint64_t item, place;
 };
-struct product_spot product_spot(const struct plan *plan, uint64_t tile, uint64_t own);
+struct product_spot product_spot(const struct plan_product *p, uint64_t tile, uint64_t own);
 /* The turns of a tile's panels before its turn `own`; the first STORE from there on, or behind all.
  */
-uint64_t product_places_before(const struct plan *plan, uint64_t own);
-uint64_t product_next_store(const struct plan *plan, uint64_t own);
+uint64_t product_places_before(const struct plan_product *p, uint64_t own);
+uint64_t product_next_store(const struct plan_product *p, uint64_t own);
 /* Back: of turn `place` of a tile's panels; of MULTIPLY n of one step; of a tile's STORE n, which
  * may be behind the tile. */
-uint64_t product_place_index(const struct plan *plan, uint64_t place);
-uint64_t product_multiply_index(const struct plan *plan, uint64_t step, uint64_t n);
-uint64_t product_store_index(const struct plan *plan, uint64_t n);
+uint64_t product_place_index(const struct plan_product *p, uint64_t place);
+uint64_t product_multiply_index(const struct plan_product *p, uint64_t step, uint64_t n);
+uint64_t product_store_index(const struct plan_product *p, uint64_t n);
 /* How many of the last step's MULTIPLYs STORE n waits for; how many STOREs of the tile before one
  * of the first step's MULTIPLYs. */
-uint64_t product_store_needs(const struct plan *plan, uint64_t n);
-uint64_t product_multiply_needs(const struct plan *plan, uint64_t n);
+uint64_t product_store_needs(const struct plan_product *p, uint64_t n);
+uint64_t product_multiply_needs(const struct plan_product *p, uint64_t n);

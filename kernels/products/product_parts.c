@@ -118,10 +118,9 @@ static bool part_depth(const struct parts *p)
 }
 
 /* What makes a block with its panels smallest is tried first: the longest extent. */
-bool planner_part_blocks(const struct plan_engine *engine, const struct program *program,
-                         struct plan_product *product)
+bool planner_part_blocks(const struct plan_engine *engine, struct plan_product *product)
 {
-    const struct program_product *whole = &program->product;
+    const struct program_product *whole = product->whole;
     struct parts p = {.engine = engine,
                       .dtype = whole->dtype,
                       .is_float = dtype_is_float(whole->dtype),

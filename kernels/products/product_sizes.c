@@ -135,10 +135,10 @@ static int64_t matrices_of(const struct plan_blocks *wishes, const struct plan_b
     return n > n_inner ? n - n % n_inner : n;
 }
 
-void planner_product_blocks(const struct program *program, const struct plan_blocks *wishes,
-                            struct plan_product *ret)
+void planner_product_blocks(const struct planner *p, const struct plan_blocks *wishes)
 {
-    const struct program_product *product = &program->product;
+    struct plan_product *ret = p->product;
+    const struct program_product *product = ret->whole;
     int64_t item_bytes = (int64_t)dtype_size(product->dtype), n_all = 1;
     struct plan_block whole = {max_i64(product->n_rows, 1), max_i64(product->n_columns, 1),
                                max_i64(product->depth, 1)};
@@ -158,7 +158,7 @@ void planner_product_blocks(const struct program *program, const struct plan_blo
     if (product->is_symmetric) /* blocks on the diagonal are square */
         s.rows = s.columns = min_i64(s.rows, s.columns);
     ret->is_symmetric = product->is_symmetric;
-    planner_cut_batch(program, most_matrices(wishes, &s, item_bytes), ret);
+    planner_cut_batch(p, most_matrices(wishes, &s, item_bytes));
     int64_t most = multiply_saturating(wishes->max_runs, ret->run_matrices);
     ret->block_matrices =
         matrices_of(wishes, &s, min_i64(ret->n_matrices, most), ret->n_inner, n_all, item_bytes);

@@ -141,7 +141,7 @@ static int64_t even_out(int64_t length, int64_t extent, int64_t block)
 
 static bool fits(struct chooser *c, struct product_tile *t)
 {
-    struct plan_product scratch = c->p->plan->product;
+    struct plan_product scratch = *c->p->product;
 
     if (t->rows > MAX_EXTENT || t->columns > MAX_EXTENT || t->matrices > MAX_EXTENT)
         return false;
@@ -158,7 +158,7 @@ static bool fits(struct chooser *c, struct product_tile *t)
 /* The most whole blocks of C's columns that fit beside the other two. */
 static bool widest(struct chooser *c, struct product_tile *t)
 {
-    const struct plan_product *product = &c->p->plan->product;
+    const struct plan_product *product = c->p->product;
     int64_t block = product->block_columns, length = max_i64(product->n_columns, 1);
     int64_t good = 0, bad = divide_up(length, block) + 1;
 
@@ -178,7 +178,7 @@ static bool widest(struct chooser *c, struct product_tile *t)
  * buffer. */
 static void keep_panels(const struct chooser *c, struct product_tile *t)
 {
-    struct plan_product scratch = c->p->plan->product;
+    struct plan_product scratch = *c->p->product;
 
     t->n_kept = 0;
     uint64_t room = c->limit_bytes - lay_out(c, t, &scratch);
@@ -215,7 +215,7 @@ static int64_t next_rows(int64_t n_blocks, int64_t i)
 
 static void try_rows(struct chooser *c, int64_t matrices)
 {
-    const struct plan_product *product = &c->p->plan->product;
+    const struct plan_product *product = c->p->product;
     int64_t length = max_i64(product->n_rows, 1);
     int64_t n_blocks = divide_up(length, product->block_rows);
 
@@ -239,7 +239,7 @@ static int64_t least_batch(const struct plan_product *product)
 
 static void try_matrices(struct chooser *c)
 {
-    const struct plan_product *product = &c->p->plan->product;
+    const struct plan_product *product = c->p->product;
     int64_t length = max_i64(product->n_matrices, 1);
     int64_t step = least_batch(product), n = step;
 
@@ -254,7 +254,7 @@ static void try_matrices(struct chooser *c)
 /* At most so many steps a panel, evenly. */
 static void set_panels(struct chooser *c, int64_t n_steps)
 {
-    const struct plan_product *product = &c->p->plan->product;
+    const struct plan_product *product = c->p->product;
     int64_t n_all = (int64_t)product->n_depth_steps;
 
     c->n_panels = (uint64_t)divide_up(n_all, n_steps);
@@ -279,7 +279,7 @@ static bool may_be_unpadded(const struct chooser *c)
 
 static void try_all(struct chooser *c, bool has_two_buffers, bool is_padded)
 {
-    const struct plan_product *product = &c->p->plan->product;
+    const struct plan_product *product = c->p->product;
 
     c->has_two_buffers = has_two_buffers;
     c->is_padded = is_padded;
@@ -314,7 +314,7 @@ static bool is_extent(int64_t given, int64_t length, int64_t block)
 
 static bool is_given_tile(const struct chooser *c)
 {
-    const struct plan_product *product = &c->p->plan->product;
+    const struct plan_product *product = c->p->product;
     const int64_t *given = c->p->limits->product_tile;
 
     return is_extent(given[0], product->n_matrices, least_batch(product)) &&
@@ -325,7 +325,7 @@ static bool is_given_tile(const struct chooser *c)
 
 static bool fits_given(struct chooser *c, struct product_tile *t)
 {
-    const struct plan_product *product = &c->p->plan->product;
+    const struct plan_product *product = c->p->product;
 
     for (int i = 0; i < 4; i++) {
         c->has_two_buffers = i < 2;
@@ -349,8 +349,7 @@ static bool part_blocks(struct chooser *c)
 {
     struct planner *p = c->p;
 
-    if (!p->limits->engine->adds_alike ||
-        !planner_part_blocks(p->limits->engine, p->program, &p->plan->product))
+    if (!p->limits->engine->adds_alike || !planner_part_blocks(p->limits->engine, p->product))
         return false;
     product_costs_init(p, &c->costs);
     return true;
@@ -415,11 +414,12 @@ static bool count_tiles(struct plan_product *product)
     return n < INT64_MAX;
 }
 
-static void set_axes(const struct program *program, struct plan_product *ret)
+static void set_axes(const struct planner *p)
 {
-    const struct program_product *product = &program->product;
-    const struct pass *passes = program->passes;
-    int left = passes[PRODUCT_LEFT].ndim, right = passes[PRODUCT_RIGHT].ndim;
+    struct plan_product *ret = p->product;
+    const struct program_product *product = ret->whole;
+    int left = planner_product_space(p, PRODUCT_LEFT)->ndim;
+    int right = planner_product_space(p, PRODUCT_RIGHT)->ndim;
     int n_batch = product->n_batch_axes;
 
     ret->axes[PRODUCT_LEFT] = (struct product_axes){.n_batch = left - 1 - product->has_rows,
@@ -438,15 +438,11 @@ static void set_axes(const struct program *program, struct plan_product *ret)
                               .depth = -1};
 }
 
-static void start_choice(struct planner *p, struct chooser *ret)
+static void start_choice(struct planner *p, uint64_t limit_bytes, struct chooser *ret)
 {
-    const struct plan_limits *limits = p->limits;
-
-    *ret = (struct chooser){.p = p, .least_bytes = UINT64_MAX};
-    ret->limit_bytes = max_u64(limits->carry_limit_bytes, limits->product_carry_bytes);
+    *ret = (struct chooser){.p = p, .limit_bytes = limit_bytes, .least_bytes = UINT64_MAX};
     for (unsigned i = 0; i < 2; i++)
-        p->plan->product.is_depth_fastest[i] =
-            planner_product_depth_is_fastest(p, (enum product_pass)i);
+        p->product->is_depth_fastest[i] = planner_product_depth_is_fastest(p, (enum product_pass)i);
     product_costs_init(p, &ret->costs);
 }
 
@@ -463,26 +459,26 @@ static double n_operations(const struct program_product *product,
     return n;
 }
 
-int planner_cut_product(struct planner *p)
+int planner_cut_product(struct planner *p, unsigned index, uint64_t limit_bytes)
 {
-    struct plan_product *product = &p->plan->product;
+    struct plan_product *product = p->product = &p->plan->products[index];
+    const struct program_product *whole = &p->program->products[index];
     struct chooser chooser;
 
-    planner_product_blocks(p->program, &p->limits->engine->blocks, product);
-    set_axes(p->program, product);
-    product->n_operations = n_operations(&p->program->product, product);
+    *product = (struct plan_product){.whole = whole, .passes = &p->plan->passes[whole->first_pass]};
+    planner_product_blocks(p, &p->limits->engine->blocks);
+    set_axes(p);
+    product->n_operations = n_operations(whole, product);
     product->has_journal = p->request->has_journal;
-    product->is_tf32 =
-        p->request->tf32 && p->limits->has_tf32 && p->program->product.dtype == DTYPE_FLOAT32;
-    start_choice(p, &chooser);
+    product->is_tf32 = p->request->tf32 && p->limits->has_tf32 && whole->dtype == DTYPE_FLOAT32;
+    start_choice(p, limit_bytes, &chooser);
     int r = choose(&chooser);
     if (r)
         return r;
     product->tile_matrices = chooser.best.matrices;
     product->tile_rows = chooser.best.rows;
     product->tile_columns = chooser.best.columns;
-    p->plan->carry_bytes = lay_out(&chooser, &chooser.best, product);
-    p->plan->n_rounds = 1;
+    product->scratch_bytes = lay_out(&chooser, &chooser.best, product);
     for (unsigned i = 0; i < PRODUCT_N_PASSES && !r; i++)
         r = planner_cut_product_pass(p, (enum product_pass)i);
     if (r)

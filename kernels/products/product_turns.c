@@ -24,11 +24,10 @@ static uint64_t grains_along(const struct geometry *g, int axis, int64_t extent)
     return (uint64_t)divide_up(min_i64(extent, g->shape[axis]), g->grain_shape[axis]);
 }
 
-static uint64_t most_grains(const struct plan *plan, enum product_pass pass)
+static uint64_t most_grains(const struct plan_product *product, enum product_pass pass)
 {
-    const struct plan_product *product = &plan->product;
     const struct product_axes *axes = &product->axes[pass];
-    const struct geometry *g = &plan->passes[pass].geometry;
+    const struct geometry *g = &product->passes[pass].geometry;
     const int64_t extents[3] = {product->tile_rows, product->tile_columns, product->panel_depth};
     const int own[3] = {axes->row, axes->column, axes->depth};
     int first = product->axes[PRODUCT_RESULT].n_batch - axes->n_batch;
@@ -63,20 +62,20 @@ static unsigned grains_of_turn(struct planner *p, enum product_pass first, enum 
     uint64_t n = has_provider(p) ? 1 : engine->turn_grains(p->limits, n_grains);
 
     for (unsigned pass = first; pass <= last && engine->fills_slots; pass++) {
-        const struct plan_pass *planned = &p->plan->passes[pass];
+        const struct plan_pass *planned = &p->product->passes[pass];
         while (n > 1 && planned->geometry.n_grains > 0 &&
-               engine->slot_need_bytes(p->program, pass, n, &planned->room) > p->limits->slot_bytes)
+               engine->slot_need_bytes(p->program, p->product->whole->first_pass + pass, n,
+                                       &planned->room) > p->limits->slot_bytes)
             n -= n / 4 > 0 ? n / 4 : 1;
     }
     return (unsigned)n;
 }
 
 /* C's grains follow each other down its columns first. */
-static bool is_stored_by_columns(const struct plan *plan)
+static bool is_stored_by_columns(const struct plan_product *product)
 {
-    const struct plan_product *product = &plan->product;
     const struct product_axes *axes = &product->axes[PRODUCT_RESULT];
-    const struct geometry *g = &plan->passes[PRODUCT_RESULT].geometry;
+    const struct geometry *g = &product->passes[PRODUCT_RESULT].geometry;
 
     if (product->is_symmetric || axes->row < 0 || axes->column < 0)
         return false;
@@ -105,7 +104,7 @@ static int64_t tile_extent(const struct plan_product *product, const int64_t *jo
 /* Every step's blocks have to be such that may be joined, the last one's too. */
 static bool may_join(const struct planner *p, enum dtype dtype)
 {
-    const struct plan_product *product = &p->plan->product;
+    const struct plan_product *product = p->product;
     int64_t n_before = (int64_t)(product->n_depth_steps - 1) * product->step_depth;
     int64_t depth = min_i64(product->step_depth, product->depth - n_before);
 
@@ -116,8 +115,8 @@ static bool may_join(const struct planner *p, enum dtype dtype)
  * several for each thread. */
 static void choose_joins(struct planner *p)
 {
-    struct plan_product *product = &p->plan->product;
-    enum dtype dtype = p->program->product.dtype;
+    struct plan_product *product = p->product;
+    enum dtype dtype = p->product->whole->dtype;
     double n_threads = (double)max_u64(p->limits->n_threads, 1);
     const struct plan_rates rates = planner_rates(p);
     double most = planner_product_rate(&rates, dtype) / n_threads * TURN_SECONDS / 2;
@@ -154,9 +153,9 @@ static void choose_joins(struct planner *p)
  * if tiles can be stored while others are begun: see product_order.c. */
 static void choose_stores(struct planner *p, uint64_t n_result)
 {
-    struct plan_product *product = &p->plan->product;
+    struct plan_product *product = p->product;
     const struct product_axes *axes = &product->axes[PRODUCT_RESULT];
-    const struct geometry *g = &p->plan->passes[PRODUCT_RESULT].geometry;
+    const struct geometry *g = &p->product->passes[PRODUCT_RESULT].geometry;
     unsigned most = product->store_grains;
 
     product->n_stores = (unsigned)((n_result + most - 1) / most);
@@ -182,7 +181,7 @@ static void choose_stores(struct planner *p, uint64_t n_result)
  * that it has something to do while threads load. */
 static unsigned first_multiplies(const struct planner *p)
 {
-    const struct plan_product *product = &p->plan->product;
+    const struct plan_product *product = p->product;
     uint64_t most = p->limits->engine->n_multiplies_ahead(p->limits);
 
     if (!product->has_two_buffers) /* all of a panel's: product_first_multiplies() */
@@ -192,12 +191,12 @@ static unsigned first_multiplies(const struct planner *p)
 
 int planner_choose_turns(struct planner *p)
 {
-    struct plan_product *product = &p->plan->product;
-    uint64_t n_left = most_grains(p->plan, PRODUCT_LEFT);
-    uint64_t n_right = most_grains(p->plan, PRODUCT_RIGHT);
-    uint64_t n_result = most_grains(p->plan, PRODUCT_RESULT);
+    struct plan_product *product = p->product;
+    uint64_t n_left = most_grains(product, PRODUCT_LEFT);
+    uint64_t n_right = most_grains(product, PRODUCT_RIGHT);
+    uint64_t n_result = most_grains(product, PRODUCT_RESULT);
 
-    product->is_by_columns = is_stored_by_columns(p->plan);
+    product->is_by_columns = is_stored_by_columns(product);
     choose_joins(p);
     uint64_t n_multiplies = planner_count_multiplies(product);
 
@@ -213,8 +212,8 @@ int planner_choose_turns(struct planner *p)
     choose_stores(p, n_result);
     product->n_multiplies = (unsigned)n_multiplies;
     product->n_first_multiplies = first_multiplies(p);
-    product->n_late_stores = product_late_stores(p->plan);
-    if (!planner_count_turns(p->plan))
+    product->n_late_stores = product_late_stores(product);
+    if (!planner_count_turns(product))
         return error_set(p->error, GAD_LIMIT_EXCEEDED, "shape",
                          "the job would have too many turns");
     return 0;

@@ -21,9 +21,8 @@ struct panel_strides {
     int64_t outer, depth; /* outer: of rows or columns */
 };
 
-static struct panel_strides panel_strides(const struct plan *plan, enum product_pass pass)
+static struct panel_strides panel_strides(const struct plan_product *p, enum product_pass pass)
 {
-    const struct plan_product *p = &plan->product;
     int64_t line = p->panel_line_bytes[pass];
     bool is_depth_fastest = p->is_depth_fastest[pass];
 
@@ -49,11 +48,10 @@ static void add_axis(int axis, int64_t stride, int64_t start, int64_t extent,
 }
 
 /* Of the matrices of a panel or tile, `matrix_bytes` apart. */
-static void add_batch(const struct plan *plan, enum product_pass pass, int64_t matrix_bytes,
+static void add_batch(const struct plan_product *p, enum product_pass pass, int64_t matrix_bytes,
                       const int64_t *start, struct engine_view *view)
 {
-    const struct plan_product *p = &plan->product;
-    const int64_t *shape = plan->passes[pass].geometry.shape;
+    const int64_t *shape = p->passes[pass].geometry.shape;
     int first = p->axes[PRODUCT_RESULT].n_batch - p->axes[pass].n_batch;
     int64_t stride = matrix_bytes;
 
@@ -65,39 +63,32 @@ static void add_batch(const struct plan *plan, enum product_pass pass, int64_t m
     }
 }
 
-void product_panel_view(const struct plan *plan, const struct program *program,
-                        const struct product_turn *turn, const int64_t *start, char *carry,
-                        struct engine_view *ret_view)
+void product_panel_view(const struct plan_product *p, const struct product_turn *turn,
+                        const int64_t *start, char *carry, struct engine_view *ret_view)
 {
-    const struct plan_product *p = &plan->product;
     const struct product_axes *axes = &p->axes[turn->pass];
-    struct panel_strides strides = panel_strides(plan, turn->pass);
+    struct panel_strides strides = panel_strides(p, turn->pass);
     bool is_left = turn->pass == PRODUCT_LEFT;
     int outer = is_left ? axes->row : axes->column;
 
-    (void)program;
     *ret_view = (struct engine_view){.base = panel_base(p, turn, turn->pass, carry)};
-    add_batch(plan, turn->pass, p->panel_matrix_bytes[turn->pass], start, ret_view);
+    add_batch(p, turn->pass, p->panel_matrix_bytes[turn->pass], start, ret_view);
     if (outer >= 0)
         add_axis(outer, strides.outer, start[outer], is_left ? p->tile_rows : p->tile_columns,
                  ret_view);
     add_axis(axes->depth, strides.depth, start[axes->depth], p->panel_depth, ret_view);
 }
 
-void product_result_view(const struct plan *plan, const struct program *program,
-                         const struct product_turn *turn, const int64_t *start, char *carry,
+void product_result_view(const struct plan_product *p, const int64_t *start, char *carry,
                          struct engine_view *ret_view)
 {
-    const struct plan_product *p = &plan->product;
     const struct product_axes *axes = &p->axes[PRODUCT_RESULT];
     int64_t row = axes->row >= 0 ? start[axes->row] : 0;
     int64_t column = axes->column >= 0 ? start[axes->column] : 0;
     bool is_above = p->is_symmetric && row / p->block_rows < column / p->block_columns;
 
-    (void)program;
-    (void)turn;
     *ret_view = (struct engine_view){.base = carry + p->result_offset_bytes};
-    add_batch(plan, PRODUCT_RESULT, p->result_matrix_bytes, start, ret_view);
+    add_batch(p, PRODUCT_RESULT, p->result_matrix_bytes, start, ret_view);
     add_axis(axes->row, is_above ? p->item_bytes : p->result_line_bytes, row, p->tile_rows,
              ret_view);
     add_axis(axes->column, is_above ? p->result_line_bytes : p->item_bytes, column, p->tile_columns,
@@ -122,9 +113,8 @@ static void mirror_square(char *base, int64_t line, int64_t item_bytes, int64_t 
     }
 }
 
-void product_mirror(const struct plan *plan, const struct product_turn *turn, char *carry)
+void product_mirror(const struct plan_product *p, const struct product_turn *turn, char *carry)
 {
-    const struct plan_product *p = &plan->product;
     char *base = carry + p->result_offset_bytes + turn->row * p->result_line_bytes +
                  turn->column * p->item_bytes;
     int64_t n = turn->n_rows;
@@ -139,11 +129,10 @@ void product_mirror(const struct plan *plan, const struct product_turn *turn, ch
 }
 
 /* Bytes from the panel's first matrix to the one of C's matrix `matrix`. */
-static int64_t panel_matrix(const struct plan *plan, enum product_pass pass, int64_t matrix)
+static int64_t panel_matrix(const struct plan_product *p, enum product_pass pass, int64_t matrix)
 {
-    const struct plan_product *p = &plan->product;
-    const int64_t *shape = plan->passes[pass].geometry.shape;
-    const int64_t *whole = plan->passes[PRODUCT_RESULT].geometry.shape;
+    const int64_t *shape = p->passes[pass].geometry.shape;
+    const int64_t *whole = p->passes[PRODUCT_RESULT].geometry.shape;
     int n_batch = p->axes[PRODUCT_RESULT].n_batch, first = n_batch - p->axes[pass].n_batch;
     int64_t stride = p->panel_matrix_bytes[pass], sum = 0;
 
@@ -160,33 +149,30 @@ static int64_t panel_matrix(const struct plan *plan, enum product_pass pass, int
     return sum;
 }
 
-int64_t product_run(const struct plan *plan, const struct product_turn *turn, int64_t matrix)
+int64_t product_run(const struct plan_product *p, const struct product_turn *turn, int64_t matrix)
 {
-    int64_t run = plan->product.run_matrices, n = run - (turn->matrix + matrix) % run;
+    int64_t run = p->run_matrices, n = run - (turn->matrix + matrix) % run;
 
     return n < turn->n_matrices - matrix ? n : turn->n_matrices - matrix;
 }
 
-void product_block(const struct plan *plan, const struct program *program,
-                   const struct product_turn *turn, int64_t matrix, char *carry,
-                   struct product_matrix *ret_left, struct product_matrix *ret_right,
+void product_block(const struct plan_product *p, const struct product_turn *turn, int64_t matrix,
+                   char *carry, struct product_matrix *ret_left, struct product_matrix *ret_right,
                    struct product_matrix *ret_result)
 {
-    const struct plan_product *p = &plan->product;
-    struct panel_strides left = panel_strides(plan, PRODUCT_LEFT);
-    struct panel_strides right = panel_strides(plan, PRODUCT_RIGHT);
+    struct panel_strides left = panel_strides(p, PRODUCT_LEFT);
+    struct panel_strides right = panel_strides(p, PRODUCT_RIGHT);
     int64_t depth = (int64_t)turn->step_index * p->step_depth % p->panel_depth;
 
-    (void)program;
     assert(turn->step == PRODUCT_MULTIPLY && matrix >= 0 && matrix < turn->n_matrices);
     matrix += turn->matrix;
     *ret_left = (struct product_matrix){.base = panel_base(p, turn, PRODUCT_LEFT, carry) +
-                                                panel_matrix(plan, PRODUCT_LEFT, matrix) +
+                                                panel_matrix(p, PRODUCT_LEFT, matrix) +
                                                 turn->row * left.outer + depth * left.depth,
                                         .row_bytes = left.outer,
                                         .column_bytes = left.depth};
     *ret_right = (struct product_matrix){.base = panel_base(p, turn, PRODUCT_RIGHT, carry) +
-                                                 panel_matrix(plan, PRODUCT_RIGHT, matrix) +
+                                                 panel_matrix(p, PRODUCT_RIGHT, matrix) +
                                                  turn->column * right.outer + depth * right.depth,
                                          .row_bytes = right.depth,
                                          .column_bytes = right.outer};

@@ -82,7 +82,7 @@ struct job {
     uint32_t decided_serial; /* of the loss of a worker after which it was decided upon last */
     double planned_seconds;
     struct plan_rates planned_rates; /* what a matrix product's tiles follow */
-    bool is_product;
+    bool has_product;
     char engine_why[ENGINE_WHY_SIZE];
     bool is_in_place, is_restartable;
     bool has_provider; /* its client answers for blocks of some array */

@@ -206,32 +206,25 @@ int overlap_check(const struct job_request *request, const struct overlap_identi
     return 0;
 }
 
-/* The last pass that reads an argument; -1: none. */
-static int last_pass_reading(const struct program *program, unsigned arg)
+static bool is_read_by(const struct program *program, const struct pass *pass, unsigned arg)
 {
-    int last = -1;
-
-    for (unsigned i = 0; i < program->n_inputs; i++) {
-        for (int pass = last + 1; program->inputs[i].arg == arg && pass < program->n_passes;
-             pass++) {
-            if (program->passes[pass].inputs_used >> i & 1)
-                last = pass;
-        }
-    }
-    return last;
+    for (uint64_t left = pass->inputs_used; left; left &= left - 1)
+        if (program->inputs[__builtin_ctzll(left)].arg == arg)
+            return true;
+    return false;
 }
 
 /* Whether the output's first bytes are written before the argument is read for the last time. A
- * product's operands are read again and again while its output is written; what its third pass
- * reads, it reads just before. */
+ * pass reads just before it writes; but the operands of a product are read again and again while
+ * its result is written. */
 static bool is_still_read(const struct program *program, unsigned output, unsigned arg)
 {
-    if (!program->product.is_there)
-        return last_pass_reading(program, arg) > program->outputs[output].pass;
-    uint64_t read_by_operands =
-        program->passes[PRODUCT_LEFT].inputs_used | program->passes[PRODUCT_RIGHT].inputs_used;
-    for (unsigned i = 0; i < program->n_inputs; i++)
-        if (program->inputs[i].arg == arg && (read_by_operands >> i & 1))
+    unsigned writing = program->outputs[output].pass, first = writing + 1;
+    for (unsigned i = 0; i < program->n_products; i++)
+        if (writing - program->products[i].first_pass == PRODUCT_RESULT)
+            first = program->products[i].first_pass;
+    for (unsigned i = first; i < program->n_passes; i++)
+        if (i != writing && is_read_by(program, &program->passes[i], arg))
             return true;
     return false;
 }
@@ -243,7 +236,7 @@ static int refuse_still_read(struct gad_error *error, const struct program *prog
     error_set(error, GAD_OVERLAPPING_OUTPUT, output,
               "%s is written over argument '%s' before the %s it for the last time",
               who("output", output, own), arg,
-              program->product.is_there ? "matrix product has read" : "expression has read");
+              program->n_products > 0 ? "matrix product has read" : "expression has read");
     error_expected(error, "another place for the output");
     return GAD_OVERLAPPING_OUTPUT;
 }

@@ -181,7 +181,7 @@ static void take_plan(struct job *job, const struct submission *s)
     job->planned_serial = offer->limits_serial;
     job->planned_seconds = plan->seconds;
     job->planned_rates = offer->limits.rates;
-    job->is_product = s->program->product.is_there;
+    job->has_product = s->program->n_products > 0;
     job->n_tiles = plan->n_tiles;
     memcpy(job->engine_why, decision->why, sizeof(job->engine_why));
 }

@@ -93,11 +93,14 @@ static void pack_pass_arrays(msgpack_packer *p, const struct submission *s, unsi
     for (uint64_t left = pass->inputs_used; left; left &= left - 1)
         pack_str(p, s->request->args[s->program->inputs[__builtin_ctzll(left)].arg].name);
     pack_str(p, "writes");
-    bool is_operand = s->program->product.is_there && index != PRODUCT_RESULT;
-    unsigned n_stores = is_operand ? 0 : pass->n_stores; /* it writes to panels */
-    msgpack_pack_array(p, n_stores);
-    for (unsigned i = 0; i < n_stores; i++) {
+    unsigned n_outputs = s->program->n_outputs, n = 0; /* without those of products */
+    for (unsigned i = 0; i < pass->n_stores; i++)
+        n += s->program->stores[pass->first_store + i].output < n_outputs;
+    msgpack_pack_array(p, n);
+    for (unsigned i = 0; i < pass->n_stores; i++) {
         unsigned output = s->program->stores[pass->first_store + i].output;
+        if (output >= n_outputs)
+            continue;
         char name[REQUEST_UNNAMED_SIZE];
         pack_str(p, request_output_name(&s->request->outputs[output], output, name));
     }
@@ -126,8 +129,8 @@ static void pack_passes(msgpack_packer *p, const struct submission *s)
 
 static void pack_product(msgpack_packer *p, const struct submission *s)
 {
-    const struct program_product *product = &s->program->product;
-    const struct plan_product *planned = &s->plan->product;
+    const struct plan_product *planned = &s->plan->products[0];
+    const struct program_product *product = planned->whole;
     const int64_t tile[] = {planned->tile_matrices, planned->tile_rows, planned->tile_columns};
     const int64_t block[] = {planned->block_matrices, planned->block_rows, planned->block_columns};
     pack_str(p, "product");
@@ -183,11 +186,11 @@ static void reply_plan(const struct request *q, const struct submission *s)
     msgpack_packer *p = &w->packer;
     const struct plan *plan = s->plan;
     message_begin_result(w, q->id);
-    msgpack_pack_map(p, 13u + s->program->product.is_there);
+    msgpack_pack_map(p, 13u + (s->program->n_products > 0));
     pack_plan_outputs(p, s);
     pack_plan_engines(p, s);
     pack_passes(p, s);
-    if (s->program->product.is_there)
+    if (s->program->n_products > 0)
         pack_product(p, s);
     pack_key_u64(p, "tiles", plan->n_tiles);
     pack_key_u64(p, "carry_bytes", plan->carry_bytes);

@@ -75,8 +75,8 @@ static int copy_fds(struct job *job, int *ret_fds)
 /* All but the request itself, which stands behind it. */
 static void pack_job(msgpack_packer *p, const struct job *job)
 {
-    msgpack_pack_map(p, 9 + job->is_product);
-    if (job->is_product) /* others are planned without */
+    msgpack_pack_map(p, 9 + job->has_product);
+    if (job->has_product) /* others are planned without */
         pack_rates(p, &job->planned_rates);
     pack_key_u64(p, "job", job->id);
     pack_key_u64(p, "user", job_uid(job));

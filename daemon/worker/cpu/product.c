@@ -13,11 +13,10 @@
 /* The panel's view is in the axes of the pass, of which the argument has all. */
 int engine_cpu_fill_panel(const struct tile *t, struct thread_context *th)
 {
-    const struct wjob *job = t->job;
     const struct port *port = t->ports->inputs[0].port;
     int ndim = port->array.ndim;
     struct engine_view view;
-    product_panel_view(&job->plan, job->program, &t->turn, th->start, job->carry, &view);
+    product_panel_view(t->product, &t->turn, th->start, t->job->carry, &view);
     if (port->is_transposed) {
         int64_t last = view.strides[ndim - 1];
         view.strides[ndim - 1] = view.strides[ndim - 2];
@@ -34,14 +33,14 @@ int engine_cpu_multiply(struct tile *t, struct thread_context *th)
         struct product_matrix left, right, result;
         if (!sched_may_go_on(t, th))
             return -ECANCELED;
-        product_block(&job->plan, job->program, turn, i, job->carry, &left, &right, &result);
+        product_block(t->product, turn, i, job->carry, &left, &right, &result);
         const struct cpu_matrix a = {left.base, left.row_bytes, left.column_bytes};
         const struct cpu_matrix b = {right.base, right.row_bytes, right.column_bytes};
-        cpu_multiply(th->cpu, job->program->product.dtype, turn->n_rows, turn->n_columns,
+        cpu_multiply(th->cpu, t->product->whole->dtype, turn->n_rows, turn->n_columns,
                      turn->n_depth, &a, &b, result.base, result.row_bytes, !turn->is_first,
                      th->scratch);
     }
     if (turn->is_mirrored)
-        product_mirror(&job->plan, turn, job->carry);
+        product_mirror(t->product, turn, job->carry);
     return 0;
 }

@@ -30,16 +30,15 @@ static struct cuda_matrix matrix_of(const struct product_matrix *first,
 static void describe(const struct card *card, const struct tile *t, int64_t first, int64_t n,
                      struct cuda_multiply *ret)
 {
-    const struct wjob *job = t->job;
     const struct product_turn *turn = &t->turn;
-    char *carry = card->slab + (job->carry - card->pinned);
+    char *carry = card->slab + (t->job->carry - card->pinned);
     struct product_matrix left[2], right[2], result[2];
     for (int i = 0; i < 2; i++)
-        product_block(&job->plan, job->program, turn, first + (n > 1 ? i : 0), carry, &left[i],
-                      &right[i], &result[i]);
-    *ret = (struct cuda_multiply){.dtype = job->program->product.dtype,
+        product_block(t->product, turn, first + (n > 1 ? i : 0), carry, &left[i], &right[i],
+                      &result[i]);
+    *ret = (struct cuda_multiply){.dtype = t->product->whole->dtype,
                                   .adds = !turn->is_first,
-                                  .is_tf32 = job->plan.product.is_tf32,
+                                  .is_tf32 = t->product->is_tf32,
                                   .n_matrices = n,
                                   .n_rows = turn->n_rows,
                                   .n_columns = turn->n_columns,
@@ -56,12 +55,11 @@ int cuda_product_multiply(const struct card *card, const struct tile *t)
     int r = 0;
     for (int64_t i = 0, n; i < turn->n_matrices && !r; i += n) {
         struct cuda_multiply m;
-        n = product_run(&t->job->plan, turn, i);
+        n = product_run(t->product, turn, i);
         describe(card, t, i, n, &m);
         r = cuda_multiply(card->blas, &m, card->compute);
         if (!r && turn->is_mirrored)
-            r = cuda_mirror(&m.result, t->job->plan.product.item_bytes, n, turn->n_rows,
-                            card->compute);
+            r = cuda_mirror(&m.result, t->product->item_bytes, n, turn->n_rows, card->compute);
     }
     return r;
 }
@@ -77,7 +75,7 @@ static double rate_of(const struct plan_rates *rates, enum dtype dtype)
 uint64_t cuda_product_expected_ns(const struct card *card, const struct tile *t)
 {
     const struct product_turn *turn = &t->turn;
-    double rate = rate_of(&card->rates, t->job->program->product.dtype);
+    double rate = rate_of(&card->rates, t->product->whole->dtype);
     double n = 2.0 * (double)turn->n_matrices * (double)turn->n_rows * (double)turn->n_columns *
                (double)turn->n_depth;
     return rate > 0 ? (uint64_t)(n / rate * 1e9) : 0;

@@ -1,7 +1,8 @@
 /* Results of earlier passes' reductions on their way to the device, and states of scans there and
  * back.
  *
- * They lie in the carry, in the host's memory. One of a single element is written into the code of
+ * They lie in the carry, in the host's memory, but for those of matrix products, which lie there in
+ * the device's and are read where they are. One of a single element is written into the code of
  * the tile; of the others each grain gets its part in the slot, dense in visiting order, as inputs
  * do. Along axes that were reduced a result stands still and is copied once; a grain that reads the
  * same part as the one before shares its copy. What is read as a table is copied whole, once a
@@ -42,7 +43,8 @@ void cuda_results_begin(struct cuda_results *results, const struct tile *t,
         return;
     geometry_grain(tile_geometry(t), t->grain, start, count); /* in the round in hand */
     t->job->walk.ops->views(t, start, th->outputs, th->results);
-    for (uint64_t left = t->results_used; left; left &= left - 1) {
+    uint64_t staged = t->results_used & ~program_product_results(t->job->program);
+    for (uint64_t left = staged; left; left &= left - 1) {
         unsigned i = (unsigned)__builtin_ctzll(left);
         bool is_state = t->job->program->reductions[i].pass == t->pass;
         if (is_state || !program_is_uniform(t->job->program, i))

@@ -51,7 +51,9 @@ struct tile {
     uint8_t ring_slots[REQUEST_MAX_ARGS + REQUEST_MAX_OUTPUTS]; /* inputs, outputs of the pass */
     struct together together; /* with the grain in hand, in the slot */
     struct measure measure;
-    struct product_turn turn; /* walk_product.c */
+    /* walk_product.c: NULL, its product, with the turn that it is. */
+    const struct plan_product *product;
+    struct product_turn turn;
     /* walk_passes.c */
     char *nodes;          /* memory for the stack, in the carry; NULL: no reductions */
     unsigned stack_index; /* without a tree: which of the plan's stacks that is */
@@ -84,7 +86,7 @@ struct thread_context {
     /* The grain in hand. */
     struct port_box input_boxes[REQUEST_MAX_ARGS], output_boxes[REQUEST_MAX_OUTPUTS];
     void *input_memory[REQUEST_MAX_ARGS], *output_memory[REQUEST_MAX_OUTPUTS];
-    struct engine_view inputs[REQUEST_MAX_ARGS], outputs[REQUEST_MAX_OUTPUTS];
+    struct engine_view inputs[REQUEST_MAX_ARGS], outputs[PROGRAM_MAX_OUTPUTS];
     struct engine_view results[PROGRAM_MAX_REDUCTIONS]; /* of earlier passes */
     int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
     /* Why the tile failed. */

@@ -306,8 +306,8 @@ static int read_front(struct wjob *job, struct gad_error *error)
 
 static void measure_cells(const struct wjob *job, uint64_t *ret_n_cells, uint64_t *ret_cell_bytes)
 {
-    const struct plan_product *p = &job->plan.product;
-    const struct geometry *g = &job->plan.passes[PRODUCT_RESULT].geometry;
+    const struct plan_product *p = &job->plan.products[0];
+    const struct geometry *g = &p->passes[PRODUCT_RESULT].geometry;
     int64_t n_bytes = job->ports[job->program->n_inputs].item_bytes;
     for (int i = 0; i < g->ndim; i++)
         n_bytes *= g->grain_shape[i];
@@ -340,7 +340,7 @@ static int adopt(struct wjob *job, const struct plan_limits *limits, struct gad_
     int r = has_tiles ? plan_again(job, limits, error) : 0;
     if (r)
         return r;
-    const struct plan_product *p = &job->plan.product;
+    struct plan_product *p = &job->plan.products[0];
     measure_cells(job, &n_cells, &cell_bytes);
     if (has_tiles &&
         (j->n_tiles != p->n_tiles || j->n_cells != n_cells || j->cell_bytes != cell_bytes))
@@ -357,7 +357,8 @@ static int adopt(struct wjob *job, const struct plan_limits *limits, struct gad_
         return 0;
     }
     j->state = j->n_applied == j->n_tiles ? JOURNAL_COMPLETE : JOURNAL_CONTINUED;
-    product_resume(&job->plan, j->n_logged, j->n_applied < j->n_logged);
+    product_resume(p, j->n_logged, j->n_applied < j->n_logged);
+    job->plan.n_tiles = p->n_turns;
     return 0;
 }
 

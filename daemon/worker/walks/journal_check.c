@@ -29,8 +29,8 @@
 
 struct check {
     const struct wjob *job;
-    const struct port *port; /* the output */
-    struct plan *plan;       /* of all tiles, those that are finished, too */
+    const struct port *port;     /* the output */
+    struct plan_product product; /* of all tiles, those that are finished, too */
     const struct port_io *io;
     char *now, *logged; /* a cell each */
     uint64_t tile, sum; /* of the cells that were looked at */
@@ -108,7 +108,7 @@ static int check_begun(struct check *c, uint64_t cell, int64_t n_bytes, struct g
 
 static int check_turn(struct check *c, const struct product_turn *turn, struct gad_error *error)
 {
-    const struct geometry *g = &c->plan->passes[PRODUCT_RESULT].geometry;
+    const struct geometry *g = &c->product.passes[PRODUCT_RESULT].geometry;
     bool is_applied = turn->tile < c->job->walk.journal->n_applied;
     int r = 0;
     for (uint64_t k = 0; !turn->is_empty && k < turn->n_grains && !r; k++) {
@@ -119,7 +119,7 @@ static int check_turn(struct check *c, const struct product_turn *turn, struct g
             return 0;
         if (c->io->page)
             crashpage_go_on(c->io->page, clock_ns());
-        geometry_grain(g, product_grain(c->plan, turn, k), start, count);
+        geometry_grain(g, product_grain(&c->product, turn, k), start, count);
         port_pass_box(c->port, g->ndim, start, count, &box);
         int64_t n_bytes = port_box_bytes(c->port, &box);
         r = walk_log_read_output(c->job, c->port, &box, c->now, c->io, error);
@@ -145,12 +145,12 @@ static int check_sum(const struct check *c, struct gad_error *error)
 static int check_tiles(struct check *c, struct gad_error *error)
 {
     const struct journal *j = c->job->walk.journal;
-    for (uint64_t i = 0; i < c->plan->n_tiles; i++) {
+    for (uint64_t i = 0; i < c->product.n_turns; i++) {
         struct product_turn turn;
-        i = product_skip(c->plan, i, 1u << PRODUCT_RESULT);
-        if (i >= c->plan->n_tiles)
+        i = product_skip(&c->product, i, 1u << PRODUCT_RESULT);
+        if (i >= c->product.n_turns)
             break;
-        product_turn(c->plan, i, &turn);
+        product_turn(&c->product, i, &turn);
         if (turn.step != PRODUCT_APPLY)
             continue;
         if (turn.tile != c->tile) {
@@ -174,15 +174,13 @@ int journal_check_output(const struct wjob *job, const struct port_io *io, struc
     struct check c = {.job = job, .port = &job->ports[job->program->n_inputs], .io = io};
     size_t cell_bytes = job->walk.journal->cell_bytes;
     int r = -ENOMEM;
-    c.plan = malloc(sizeof(*c.plan));
     c.now = malloc(cell_bytes);
     c.logged = malloc(cell_bytes);
-    if (c.plan && c.now && c.logged) {
-        *c.plan = job->plan;
-        product_resume(c.plan, 0, false);
+    if (c.now && c.logged) {
+        c.product = job->plan.products[0];
+        product_resume(&c.product, 0, false);
         r = check_tiles(&c, error);
     }
-    free(c.plan);
     free(c.now);
     free(c.logged);
     return r;

@@ -86,11 +86,12 @@ static void begin_rings(struct wjob *job)
     }
 }
 
-static const struct walk_ops *ops_of(const struct program *program, unsigned pass)
+static const struct walk_ops *ops_of(const struct program *program, const struct stage *stage)
 {
-    if (program->product.is_there)
+    if (stage->kind == STAGE_PRODUCT)
         return &walk_product_ops;
-    return program->passes[pass].scanned_axis >= 0 ? &walk_scan_ops : &walk_pass_ops;
+    bool is_scan = program->passes[stage->first_pass].scanned_axis >= 0;
+    return is_scan ? &walk_scan_ops : &walk_pass_ops;
 }
 
 static void look_at_next(struct wjob *job)
@@ -102,7 +103,7 @@ static void look_at_next(struct wjob *job)
 static void begin_stage(struct wjob *job)
 {
     struct walk *w = &job->walk;
-    w->ops = ops_of(job->program, w->pass);
+    w->ops = ops_of(job->program, w->stage);
     w->ops->begin(job);
     w->next_tile = w->first_tile;
     w->n_tiles_done = 0;
@@ -125,9 +126,9 @@ static bool is_stage_over(const struct wjob *job)
 void wjob_begin(struct wjob *job, char *carry)
 {
     job->carry = carry;
-    job->walk.pass = 0;
+    job->walk.stage = job->program->stages;
     job->walk.round = 0;
-    if (job->plan.n_passes == 0) {
+    if (job->program->n_stages == 0) {
         job->is_complete = true;
         return;
     }
@@ -138,9 +139,9 @@ void wjob_begin(struct wjob *job, char *carry)
 static bool has_next_stage(struct wjob *job)
 {
     struct walk *w = &job->walk;
-    w->pass += w->ops->n_passes;
-    if (w->pass == job->plan.n_passes) {
-        w->pass = 0;
+    const struct program *program = job->program;
+    if (++w->stage == program->stages + program->n_stages) {
+        w->stage = program->stages;
         w->round++;
     }
     return w->round < job->plan.n_rounds;

@@ -2,10 +2,10 @@
  *
  *     round 0: stage 0, stage 1, ...     round 1: stage 0, stage 1, ...     ...
  *
- * A stage is a pass, or the passes of a matrix product together. walk_ops is the table of a kind of
- * stage: walk_passes.c (a pass that reduces or not), walk_scan.c (a pass that scans),
- * walk_product.c. Nobody else asks which kind a job or a tile is of: the scheduler asks what the
- * next tile needs (struct walk_next), engines look at a tile's step and at its grains.
+ * A stage is a pass, or the passes of a matrix product together (struct stage). walk_ops is the
+ * table of a kind of stage: walk_passes.c (a pass that reduces or not), walk_scan.c (a pass that
+ * scans), walk_product.c. Nobody else asks which kind a job or a tile is of: the scheduler asks
+ * what the next tile needs (struct walk_next), engines look at a tile's step and at its grains.
  *
  * A round is a part of the arrays for which the results of all reductions fit the carry; most jobs
  * have one. Tiles are numbered through all rounds: a stage in a round has those of
@@ -68,7 +68,6 @@ struct walk_next {
 };
 
 struct walk_ops {
-    unsigned n_passes; /* of the program: a stage has so many */
     /* Whether a tile is a run of neighbours of the pass's grains. Else grain_number() says which
      * one of the pass's the tile's grain is. */
     bool has_runs;
@@ -108,7 +107,7 @@ extern const struct walk_ops walk_pass_ops, walk_scan_ops, walk_product_ops;
 
 struct walk {
     const struct walk_ops *ops; /* of the stage in hand */
-    unsigned pass;              /* its first one */
+    const struct stage *stage;
     uint64_t round;
     uint64_t first_tile, end_tile;    /* of the stage in this round */
     uint64_t next_tile, n_tiles_done; /* of those */
@@ -129,7 +128,7 @@ struct walk {
         struct reduce_tree *tree; /* NULL: none is needed. Changed under the lock below */
         pthread_mutex_t lock;     /* never held together with the scheduler's */
     } nodes;
-    struct walk_product *product; /* walk_product.h; NULL: the program has none */
+    struct walk_product *product; /* walk_product.c; NULL: the program has none */
     struct journal *journal;      /* journal.h; NULL: none */
 };
 

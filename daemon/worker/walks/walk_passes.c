@@ -28,12 +28,12 @@
 
 static const struct plan_pass *plan_of(const struct wjob *job)
 {
-    return &job->plan.passes[job->walk.pass];
+    return &job->plan.passes[job->walk.stage->first_pass];
 }
 
 static const struct pass *pass_of(const struct wjob *job)
 {
-    return &job->program->passes[job->walk.pass];
+    return &job->program->passes[job->walk.stage->first_pass];
 }
 
 void walk_runs_begin(struct wjob *job)
@@ -43,7 +43,7 @@ void walk_runs_begin(struct wjob *job)
     plan_round_tiles(plan_of(job), w->round, &w->first_tile, &n_tiles);
     w->end_tile = w->first_tile + n_tiles;
     w->n_tiles = plan_of(job)->n_tiles;
-    walk_collect_ports(job, w->pass, &w->ports);
+    walk_collect_ports(job, w->stage->first_pass, &w->ports);
 }
 
 void walk_runs_look(struct wjob *job)
@@ -60,7 +60,7 @@ void walk_runs_take(struct tile *t)
     const struct wjob *job = t->job;
     uint64_t first, n;
     t->step = WALK_COMPUTE;
-    t->pass = job->walk.pass;
+    t->pass = job->walk.stage->first_pass;
     t->results_used = pass_of(job)->reduced_used;
     plan_tile_grains(plan_of(job), t->index, &t->grain, &n);
     t->end = t->grain + n;
@@ -94,7 +94,7 @@ void walk_runs_views(const struct tile *t, const int64_t *start, struct engine_v
                      struct engine_view *ret_results)
 {
     const struct wjob *job = t->job;
-    for (uint64_t left = pass_of(job)->tables_used; left; left &= left - 1) {
+    for (uint64_t left = tile_pass(t)->tables_used; left; left &= left - 1) {
         unsigned i = (unsigned)__builtin_ctzll(left);
         ret_results[i] = (struct engine_view){.base = plan_table(&job->plan, i, job->carry)};
     }
@@ -164,9 +164,10 @@ static void end(struct wjob *job)
         return;
     /* Somebody may read them; what goes in rounds shares its memory with others in each of them. */
     if (plan->n_tiles == 0 && (w->round == 0 || plan->geometry.round_axis >= 0))
-        plan_keep_identities(&job->plan, job->program, w->pass, w->round, job->carry);
+        plan_keep_identities(&job->plan, job->program, w->stage->first_pass, w->round, job->carry);
     for (unsigned i = 0; w->round == 0 && i < job->program->n_checks; i++)
-        if (job->program->reductions[job->program->checks[i].reduction].pass == w->pass)
+        if (job->program->reductions[job->program->checks[i].reduction].pass ==
+            w->stage->first_pass)
             check(job, &job->program->checks[i]);
 }
 
@@ -241,7 +242,7 @@ void *tile_node(struct tile *t, const int64_t *count)
         return NULL;
     if (t->n_in_leaf == 0 && (grain_is_chain(t) || t->stack.n_leaves == 0)) {
         uint64_t n_cells = geometry_n_cells(&plan_of(job)->geometry, count);
-        reduce_layout_init(&layout, job->program, job->walk.pass, n_cells);
+        reduce_layout_init(&layout, job->program, job->walk.stage->first_pass, n_cells);
         reduce_stack_init(&t->stack, &layout, t->nodes);
     }
     return reduce_stack_next(&t->stack);
@@ -255,7 +256,8 @@ const struct reduce_layout *tile_node_layout(const struct tile *t)
 static void keep(const struct wjob *job, uint64_t grain, const struct reduce_layout *layout,
                  const void *node)
 {
-    plan_keep_results(&job->plan, job->program, job->walk.pass, grain, layout, node, job->carry);
+    plan_keep_results(&job->plan, job->program, job->walk.stage->first_pass, grain, layout, node,
+                      job->carry);
 }
 
 static void push_node(struct tile *t, const struct thread_context *th)
@@ -300,7 +302,6 @@ static void combine(struct tile *t)
 }
 
 const struct walk_ops walk_pass_ops = {
-    .n_passes = 1,
     .has_runs = true,
     .begin = begin,
     .end = end,

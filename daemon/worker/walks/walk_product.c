@@ -1,4 +1,4 @@
-/* Matrix products: the program's three passes are walked together, in turns. A turn is a tile:
+/* Matrix products: a product's three passes are walked together, in turns. A turn is a tile:
  * there is one list of them, begun in order, each waiting for turns below it
  * (kernels/products/product.h).
  *
@@ -20,6 +20,7 @@
 #include <string.h>
 
 struct walk_product {
+    const struct plan_product *planned; /* of the stage in hand */
     struct pass_ports ports[PRODUCT_N_PASSES];
     struct pass_ports apply;  /* from journal to output */
     struct product_turn next; /* where walk.next is */
@@ -29,7 +30,7 @@ struct walk_product {
 
 int walk_product_new(struct wjob *job, struct gad_error *error)
 {
-    if (!job->program->product.is_there)
+    if (job->program->n_products == 0)
         return 0;
     job->walk.product = calloc(1, sizeof(*job->walk.product));
     if (!job->walk.product)
@@ -51,10 +52,10 @@ unsigned walk_product_n_pairs(const struct wjob *job)
 /* Vectors are too little for the CPU's library. */
 static const char *library_of(const struct engine *e, const struct wjob *job)
 {
-    const struct plan_product *product = &job->plan.product;
+    const struct plan_product *product = &job->plan.products[0];
     bool is_matrix = product->n_rows > 1 && product->n_columns > 1;
     bool is_of_library =
-        dtype_is_float(job->program->product.dtype) && (is_matrix || e->limits.engine->has_link);
+        dtype_is_float(product->whole->dtype) && (is_matrix || e->limits.engine->has_link);
     return is_of_library && e->blas ? e->blas : "gpuarrayd " GPUARRAYD_VERSION;
 }
 
@@ -62,8 +63,8 @@ void walk_product_pack(const struct wjob *job, const struct engine *e, msgpack_p
 {
     if (!job->walk.product)
         return;
-    const struct plan_product *product = &job->plan.product;
-    enum dtype dtype = job->program->product.dtype;
+    const struct plan_product *product = &job->plan.products[0];
+    enum dtype dtype = product->whole->dtype;
     pack_str(p, "product");
     msgpack_pack_map(p, 6);
     pack_key_str(p, "library", library_of(e, job));
@@ -110,9 +111,9 @@ static void set_ports(struct wjob *job)
 {
     struct walk_product *product = job->walk.product;
     for (unsigned pass = 0; pass < PRODUCT_N_PASSES; pass++)
-        walk_collect_ports(job, pass, &product->ports[pass]);
+        walk_collect_ports(job, job->walk.stage->first_pass + pass, &product->ports[pass]);
     for (unsigned pass = 0; pass < PRODUCT_RESULT; pass++)
-        product->ports[pass].needs_slot &= !job->plan.product.is_direct[pass];
+        product->ports[pass].needs_slot &= !product->planned->is_direct[pass];
     if (job->walk.journal) { /* from slot to journal, and on */
         product->ports[PRODUCT_RESULT].needs_slot = true;
         product->apply = product->ports[PRODUCT_RESULT];
@@ -124,8 +125,9 @@ static void set_ports(struct wjob *job)
 static void begin(struct wjob *job)
 {
     struct walk *w = &job->walk;
+    w->product->planned = &job->plan.products[w->stage->product];
     w->first_tile = 0;
-    w->end_tile = w->n_tiles = job->plan.n_tiles;
+    w->end_tile = w->n_tiles = w->product->planned->n_turns;
     set_ports(job);
     walk_order_begin(job);
 }
@@ -147,7 +149,8 @@ static enum walk_step step_of(const struct wjob *job, const struct product_turn 
     if (turn->is_empty)
         return WALK_NOTHING;
     switch (turn->step) {
-    case PRODUCT_LOAD: return job->plan.product.is_direct[turn->pass] ? WALK_FILL : WALK_COMPUTE;
+    case PRODUCT_LOAD:
+        return job->walk.product->planned->is_direct[turn->pass] ? WALK_FILL : WALK_COMPUTE;
     case PRODUCT_MULTIPLY: return WALK_MULTIPLY;
     case PRODUCT_STORE: return job->walk.journal ? WALK_LOG : WALK_COMPUTE;
     case PRODUCT_MARK: return WALK_MARK;
@@ -159,51 +162,58 @@ static enum walk_step step_of(const struct wjob *job, const struct product_turn 
 /* The places of a turn's grains come behind those of the turn before. */
 static uint64_t places_of_turn(const struct wjob *job)
 {
-    const struct plan_product *p = &job->plan.product;
+    const struct plan_product *p = job->walk.product->planned;
     return max_u64(max_u64(p->load_grains, p->store_grains), 1);
 }
 
 static void look(struct wjob *job)
 {
     struct walk *w = &job->walk;
-    product_turn(&job->plan, w->next_tile, &w->product->next);
+    product_turn(w->product->planned, w->next_tile, &w->product->next);
     w->next = (struct walk_next){.ports = ports_of(job, &w->product->next),
                                  .place = w->next_tile * places_of_turn(job),
-                                 .needs = product_needs(&job->plan, w->next_tile)};
+                                 .needs = product_needs(w->product->planned, w->next_tile)};
 }
 
 static void take(struct tile *t)
 {
     const struct walk *w = &t->job->walk;
+    t->product = w->product->planned;
     t->turn = w->product->next;
     t->step = step_of(t->job, &t->turn);
-    t->pass = t->turn.pass;
+    t->pass = w->stage->first_pass + t->turn.pass;
+    t->results_used = tile_pass(t)->reduced_used;
     t->end = t->prefetch_end = t->turn.n_grains;
     t->first_place = w->next.place;
 }
 
 static uint64_t grain_number(const struct tile *t, uint64_t grain)
 {
-    return product_grain(&t->job->plan, &t->turn, grain);
+    return product_grain(t->product, &t->turn, grain);
 }
 
-/* What a LOAD writes is one more output of its pass, C one more result that a STORE's pass reads.
- */
+/* What a LOAD writes is one more output of its pass, C one more result that a STORE's pass reads;
+ * what a STORE keeps for stages behind is one more output, too. */
 static void views(const struct tile *t, const int64_t *start, struct engine_view *ret_outputs,
                   struct engine_view *ret_results)
 {
     const struct wjob *job = t->job;
-    if (t->turn.step == PRODUCT_LOAD)
-        product_panel_view(&job->plan, job->program, &t->turn, start, job->carry,
-                           &ret_outputs[job->program->n_outputs + t->pass]);
-    else
-        product_result_view(&job->plan, job->program, &t->turn, start, job->carry, &ret_results[0]);
+    const struct program_product *whole = t->product->whole;
+    struct engine_view *own = &ret_outputs[whole->first_output + t->turn.pass];
+    walk_runs_views(t, start, ret_outputs, ret_results);
+    if (t->turn.step == PRODUCT_LOAD) {
+        product_panel_view(t->product, &t->turn, start, job->carry, own);
+        return;
+    }
+    product_result_view(t->product, start, job->carry, &ret_results[whole->reduction]);
+    if (whole->is_kept)
+        plan_state_view(&job->plan, job->program, whole->reduction, start, job->carry, own);
 }
 
 static void grain_done(struct tile *t, const struct thread_context *th)
 {
     for (unsigned i = 0; t->turn.step == PRODUCT_LOAD && i < t->ports->n_inputs; i++)
-        t->measure.operand_bytes[t->pass] +=
+        t->measure.operand_bytes[t->turn.pass] +=
             (uint64_t)port_box_bytes(t->ports->inputs[i].port, &th->input_boxes[i]);
 }
 
@@ -213,6 +223,7 @@ static void grain_done(struct tile *t, const struct thread_context *th)
 static bool find_place(const struct ring_walk *walk, uint64_t *place)
 {
     const struct wjob *job = walk->job;
+    const struct plan_product *product = job->walk.product->planned;
     const struct ring *ring = ((const struct port *)walk->port)->ring;
     uint64_t n_places = places_of_turn(job), grain = *place % n_places;
     unsigned passes = 0; /* in which the ring is, bits */
@@ -220,12 +231,12 @@ static bool find_place(const struct ring_walk *walk, uint64_t *place)
         passes |= (find_port(&job->walk.product->ports[pass], ring) != NULL) << pass;
     for (uint64_t i = *place / n_places; i < job->walk.end_tile; i++, grain = 0) {
         struct product_turn turn;
-        uint64_t next = product_skip(&job->plan, i, passes);
+        uint64_t next = product_skip(product, i, passes);
         if (next >= job->walk.end_tile)
             return false;
         grain = next == i ? grain : 0;
         i = next;
-        product_turn(&job->plan, i, &turn);
+        product_turn(product, i, &turn);
         if (grain >= turn.n_grains || !find_port(ports_of(job, &turn), ring))
             continue;
         *place = i * n_places + grain;
@@ -238,24 +249,24 @@ static void place_box(const struct ring_walk *walk, uint64_t place, int64_t *ret
                       int64_t *ret_count)
 {
     const struct wjob *job = walk->job;
+    const struct plan_product *product = job->walk.product->planned;
     const struct port *port = walk->port;
     uint64_t n_places = places_of_turn(job);
     int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
     struct product_turn turn;
     struct port_box box;
-    product_turn(&job->plan, place / n_places, &turn);
-    const struct geometry *g = &job->plan.passes[turn.pass].geometry;
+    product_turn(product, place / n_places, &turn);
+    const struct geometry *g = &product->passes[turn.pass].geometry;
     /* It may be transposed, where walk->port is not. */
     port = find_port(ports_of(job, &turn), port->ring);
     assert(port);
-    geometry_grain(g, product_grain(&job->plan, &turn, place % n_places), start, count);
+    geometry_grain(g, product_grain(product, &turn, place % n_places), start, count);
     port_pass_box(port, g->ndim, start, count, &box);
     memcpy(ret_start, box.start, (size_t)port->array.ndim * sizeof(*ret_start));
     memcpy(ret_count, box.count, (size_t)port->array.ndim * sizeof(*ret_count));
 }
 
 const struct walk_ops walk_product_ops = {
-    .n_passes = PRODUCT_N_PASSES,
     .grain_number = grain_number,
     .begin = begin,
     .look = look,

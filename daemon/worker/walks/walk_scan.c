@@ -15,7 +15,7 @@ static void look(struct wjob *job)
 {
     struct walk *w = &job->walk;
     walk_runs_look(job);
-    w->next.needs = plan_scan_needs(&job->plan.passes[w->pass], w->next_tile);
+    w->next.needs = plan_scan_needs(&job->plan.passes[w->stage->first_pass], w->next_tile);
 }
 
 static void take(struct tile *t)
@@ -27,7 +27,6 @@ static void take(struct tile *t)
 }
 
 const struct walk_ops walk_scan_ops = {
-    .n_passes = 1,
     .has_runs = true,
     .begin = begin,
     .look = look,

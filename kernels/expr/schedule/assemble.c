@@ -56,12 +56,6 @@ static int list_inputs(struct emitter *e)
     return 0;
 }
 
-/* Both operands of a product are stored, as outputs behind the job's own. */
-static size_t count_outputs(const struct program *p)
-{
-    return p->n_outputs + (p->product.is_there ? 2u : 0u);
-}
-
 static int emitter_init(struct emitter *e, struct compiler *c, const struct schedule *s)
 {
     struct program *p = &e->draft;
@@ -76,17 +70,19 @@ static int emitter_init(struct emitter *e, struct compiler *c, const struct sche
     p->n_insns = p->n_reductions = p->n_stores = p->n_inputs = p->n_consts = 0;
     p->n_checks = (uint16_t)c->n_checks;
     p->n_outputs = (uint16_t)c->request->n_outputs;
-    p->product = (struct program_product){.is_there = c->product != NODE_NONE};
-    if (p->product.is_there)
+    p->n_products = c->product != NODE_NONE;
+    p->n_all_outputs = (uint16_t)(p->n_outputs + PRODUCT_RESULT * p->n_products); /* none is kept */
+    if (p->n_products > 0)
         g->nodes[c->product].index = 0;
     p->insns = arena_take(&c->arena, e->max_insns * sizeof(*p->insns));
     p->consts = arena_take(&c->arena, n_consts * sizeof(*p->consts));
     p->inputs = arena_take(&c->arena, REQUEST_MAX_ARGS * sizeof(*p->inputs));
-    p->outputs = arena_take(&c->arena, count_outputs(p) * sizeof(*p->outputs));
+    p->outputs = arena_take(&c->arena, p->n_all_outputs * sizeof(*p->outputs));
     e->stack = arena_take(&c->arena, ((size_t)g->n_nodes * 3 + 1) * sizeof(*e->stack));
     p->checks = arena_take(&c->arena, p->n_checks * sizeof(*p->checks));
+    p->products = arena_take(&c->arena, p->n_products * sizeof(*p->products));
     if (p->insns == NULL || p->consts == NULL || p->inputs == NULL || p->outputs == NULL ||
-        p->checks == NULL || e->stack == NULL)
+        p->checks == NULL || p->products == NULL || e->stack == NULL)
         return compiler_no_memory(c);
     return list_inputs(e);
 }
@@ -111,11 +107,13 @@ static void *copy_part(char **at, const void *from, size_t n_bytes)
 static struct program *pack_program(const struct program *draft)
 {
     size_t inputs = draft->n_inputs * sizeof(*draft->inputs);
-    size_t outputs = count_outputs(draft) * sizeof(*draft->outputs);
+    size_t outputs = draft->n_all_outputs * sizeof(*draft->outputs);
     size_t consts = draft->n_consts * sizeof(*draft->consts);
     size_t insns = draft->n_insns * sizeof(*draft->insns);
     size_t checks = draft->n_checks * sizeof(*draft->checks);
-    struct program *p = malloc(sizeof(*p) + inputs + outputs + consts + insns + checks + 40);
+    size_t products = draft->n_products * sizeof(*draft->products);
+    struct program *p =
+        malloc(sizeof(*p) + inputs + outputs + consts + insns + checks + products + 48);
     if (p == NULL)
         return NULL;
     char *at = (char *)(p + 1);
@@ -126,6 +124,7 @@ static struct program *pack_program(const struct program *draft)
     p->consts = copy_part(&at, draft->consts, consts);
     p->insns = copy_part(&at, draft->insns, insns);
     p->checks = copy_part(&at, draft->checks, checks);
+    p->products = copy_part(&at, draft->products, products);
     return p;
 }
 
@@ -141,6 +140,7 @@ int assemble_program(struct compiler *c, const struct schedule *schedule, struct
         r = product_passes_finish(c, &e.draft);
     if (r)
         return r;
+    program_list_stages(&e.draft);
     list_checks(&e);
     struct program *program = pack_program(&e.draft);
     if (program == NULL)

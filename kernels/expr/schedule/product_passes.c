@@ -198,13 +198,13 @@ int product_passes_finish(struct compiler *c, struct program *draft)
     const struct node *n = &c->graph.nodes[c->product];
     const struct shape *left = &c->graph.shapes[c->graph.nodes[n->src[0]].shape];
     const struct shape *right = &c->graph.shapes[c->graph.nodes[n->src[1]].shape];
-    struct program_product *product = &draft->product;
+    struct program_product *product = &draft->products[0];
     int r = products_extents(c, c->product_column, left, right, product);
     bool may_be = product->has_rows && product->has_columns && left->ndim == right->ndim &&
                   product->n_rows == product->n_columns;
     if (r == 0 && may_be)
         r = find_symmetry(c, n, &product->is_symmetric);
-    product->is_there = true;
+    product->first_output = draft->n_outputs;
     product->dtype = (enum dtype)n->dtype;
     draft->n_reductions = 1;
     draft->reductions[0] =

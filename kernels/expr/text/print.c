@@ -141,10 +141,10 @@ static void add_details(struct text *t, const struct program *p, const struct re
 }
 
 /* Between the passes of its operands and the one that reads it. */
-static void add_product(struct text *t, const struct program *p)
+static void add_product(struct text *t, const struct program_product *m)
 {
-    const struct program_product *m = &p->product;
-    add(t, "product red0 = out%u @ out%u: ", p->n_outputs, p->n_outputs + 1u);
+    add(t, "product red%u = out%u @ out%u: ", m->reduction, m->first_output + PRODUCT_LEFT,
+        m->first_output + PRODUCT_RIGHT);
     if (m->n_batch_axes > 0) {
         add_shape(t, m->n_batch_axes, m->batch_shape);
         add(t, " times ");
@@ -198,9 +198,12 @@ void program_print(const struct program *program, char *buffer, size_t n_bytes)
         add_shape(&t, input->ndim, input->shape);
         add(&t, "\n");
     }
-    for (unsigned i = 0; i < program->n_passes; i++) {
-        if (program->product.is_there && i == PRODUCT_RESULT)
-            add_product(&t, program);
-        add_pass(&t, program, i);
+    for (unsigned i = 0; i < program->n_stages; i++) {
+        const struct stage *stage = &program->stages[i];
+        for (unsigned k = 0; k < stage->n_passes; k++) {
+            if (stage->kind == STAGE_PRODUCT && k == PRODUCT_RESULT)
+                add_product(&t, &program->products[stage->product]);
+            add_pass(&t, program, stage->first_pass + k);
+        }
     }
 }

@@ -236,12 +236,14 @@ Test(overlap, only_the_last_pass_of_a_product_may_read_what_it_overwrites)
     struct gad_error error;
     struct program_input inputs[2] = {{.arg = 0}, {.arg = 0, .is_transposed = true}};
     struct program_output output = {.pass = PRODUCT_RESULT};
+    struct program_product product = {.first_pass = 0};
     struct program program = {.n_passes = PRODUCT_N_PASSES,
+                              .n_products = 1,
                               .n_inputs = 2,
                               .n_outputs = 1,
                               .inputs = inputs,
                               .outputs = &output,
-                              .product.is_there = true};
+                              .products = &product};
 
     case_init(&c);
     set_array(&c.args[0].array, 0, 1, ten, NULL);

@@ -53,6 +53,7 @@ void built_reduction(struct built *b, enum op op, enum dtype result, struct oper
 void built_store(struct built *b, struct operand src)
 {
     unsigned i = b->program.n_outputs++;
+    b->program.n_all_outputs++;
     b->outputs[i].dtype = (enum dtype)src.dtype;
     b->program.stores[b->program.n_stores++] = (struct store){.output = (uint16_t)i, .src = src};
     b->program.passes[0].n_stores++;

@@ -50,11 +50,15 @@ static void make_passes(enum product_pass pass, enum dtype dtype, struct operand
     const int64_t shapes[][2] = {{ROWS, DEPTH}, {DEPTH, ROWS}, {ROWS, ROWS}};
     p->n_passes = PRODUCT_N_PASSES;
     p->n_outputs = 1;
+    p->n_all_outputs = PRODUCT_N_PASSES;
     p->n_stores = PRODUCT_N_PASSES;
     p->n_reductions = 1;
     p->reductions[0] =
         (struct reduction){.op = OP_MATMUL, .result = (uint8_t)dtype, .pass = PRODUCT_RESULT};
-    p->product = (struct program_product){.is_there = true, .dtype = dtype};
+    static struct program_product product;
+    product = (struct program_product){.first_output = 1, .dtype = dtype};
+    p->n_products = 1;
+    p->products = &product;
     for (unsigned i = 0; i < PRODUCT_N_PASSES; i++) {
         unsigned output = i < PRODUCT_RESULT ? 1 + i : 0;
         p->passes[i] = i == pass ? in_hand : (struct pass){.scanned_axis = -1};

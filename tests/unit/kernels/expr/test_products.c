@@ -47,7 +47,8 @@ static void expect_compiled(const char *expr, const char *expected)
         snprintf(found, sizeof(found), "%s %s%s", dtype_name(f->program->outputs[0].dtype),
                  array_format_shape(f->program->outputs[0].ndim, f->program->outputs[0].shape,
                                     shape, sizeof(shape)),
-                 f->program->product.is_symmetric ? " symmetric" : "");
+                 f->program->n_products > 0 && f->program->products[0].is_symmetric ? " symmetric"
+                                                                                    : "");
     cr_expect(eq(str, found, (char *)expected), "%s", expr);
     fixture_free(f);
 }
@@ -288,7 +289,7 @@ Test(expr_products, are_cast_to_the_output_that_is_there)
     f->outputs[0].has_to = true;
     f->outputs[0].to = (struct array){.dtype = DTYPE_FLOAT64, .ndim = 2, .shape = {3, 5}};
     cr_assert(eq(int, fixture_compile_request(f), 0), "%s", f->error.message);
-    cr_expect(eq(int, f->program->product.dtype, DTYPE_FLOAT32));
+    cr_expect(eq(int, f->program->products[0].dtype, DTYPE_FLOAT32));
     cr_expect(eq(int, f->program->outputs[0].dtype, DTYPE_FLOAT64));
     cr_expect(eq(int, f->program->outputs[1].dtype, DTYPE_FLOAT32));
     fixture_free(f);

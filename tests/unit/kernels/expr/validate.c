@@ -42,13 +42,31 @@ static const char *check_input(struct walk *w, const struct operand *o)
     return check_shape(w, input->ndim, input->shape);
 }
 
+static const struct stage *stage_of(const struct program *p, unsigned pass)
+{
+    unsigned i = 0;
+    while (pass >= p->stages[i].first_pass + p->stages[i].n_passes)
+        i++;
+    return &p->stages[i];
+}
+
+/* By an earlier stage, which keeps it; or it is the product that the pass is the last one of. */
+static bool is_made_before(const struct walk *w, unsigned reduction)
+{
+    unsigned made_in = w->program->reductions[reduction].pass;
+    const struct stage *stage = stage_of(w->program, w->pass_index);
+    if (made_in < stage->first_pass)
+        return program_is_kept(w->program, reduction);
+    return stage->kind == STAGE_PRODUCT && made_in == w->pass_index &&
+           w->program->products[stage->product].reduction == reduction;
+}
+
 static const char *check_reduced(struct walk *w, const struct operand *o)
 {
     int64_t shape[ARRAY_MAX_NDIM];
     CHECK(o->index < w->program->n_reductions);
     CHECK(o->dtype == w->program->reductions[o->index].result);
-    CHECK(w->program->product.is_there ? w->pass_index == PRODUCT_RESULT
-                                       : w->program->reductions[o->index].pass < w->pass_index);
+    CHECK(is_made_before(w, o->index));
     w->reduced_used |= UINT64_C(1) << o->index;
     return check_shape(w, program_reduction_shape(w->program, o->index, shape), shape);
 }
@@ -59,7 +77,8 @@ static const char *check_table(struct walk *w, const struct operand *o)
     int64_t shape[ARRAY_MAX_NDIM];
     CHECK(o->kind == OPERAND_TABLE && o->index < w->program->n_reductions);
     CHECK(o->dtype == w->program->reductions[o->index].result);
-    CHECK(w->program->reductions[o->index].pass < w->pass_index);
+    CHECK(is_made_before(w, o->index));
+    CHECK(!(program_product_results(w->program) >> o->index & 1));
     CHECK(program_reduction_shape(w->program, o->index, shape) == 1);
     w->tables_used |= UINT64_C(1) << o->index;
     return NULL;
@@ -321,15 +340,9 @@ static const char *check_reduction(struct walk *w, const struct reduction *r)
     return check_operand(w, &r->src);
 }
 
-/* The operands of a product are outputs too. */
-static unsigned count_outputs(const struct program *p)
-{
-    return p->n_outputs + (p->product.is_there ? 2u : 0u);
-}
-
 static const char *check_store(struct walk *w, const struct store *store)
 {
-    CHECK(store->output < count_outputs(w->program));
+    CHECK(store->output < w->program->n_all_outputs);
     const struct program_output *output = &w->program->outputs[store->output];
     CHECK(output->pass == w->pass_index);
     CHECK(output->ndim == w->pass->ndim);
@@ -387,8 +400,9 @@ static const char *check_tables(const struct job_request *request, const struct 
     CHECK(p->n_passes >= 1 && p->n_passes <= PROGRAM_MAX_PASSES);
     CHECK(p->n_insns <= PROGRAM_MAX_INSNS && p->n_consts <= PROGRAM_MAX_CONSTS);
     CHECK(p->n_reductions <= PROGRAM_MAX_REDUCTIONS);
-    CHECK(p->n_outputs == request->n_outputs && p->n_stores == count_outputs(p));
-    unsigned n_insns = 0, n_reductions = 0, n_stores = 0, outputs = 0;
+    CHECK(p->n_outputs == request->n_outputs && p->n_stores == p->n_all_outputs);
+    unsigned n_insns = 0, n_reductions = 0, n_stores = 0;
+    uint64_t outputs = 0;
     for (unsigned i = 0; i < p->n_passes; i++) {
         CHECK(p->passes[i].first_insn == n_insns);
         CHECK(p->passes[i].first_reduction == n_reductions);
@@ -399,9 +413,9 @@ static const char *check_tables(const struct job_request *request, const struct 
     }
     CHECK(n_insns == p->n_insns && n_stores == p->n_stores);
     for (unsigned i = 0; i < p->n_stores; i++)
-        outputs |= 1u << p->stores[i].output;
-    CHECK(n_reductions + p->product.is_there == p->n_reductions);
-    CHECK(outputs == (1u << count_outputs(p)) - 1);
+        outputs |= UINT64_C(1) << p->stores[i].output;
+    CHECK(n_reductions + p->n_products == p->n_reductions);
+    CHECK(outputs == (UINT64_C(1) << p->n_all_outputs) - 1);
     CHECK(p->n_checks <= PROGRAM_MAX_CHECKS);
     for (unsigned i = 0; i < p->n_checks; i++) {
         int64_t shape[ARRAY_MAX_NDIM];
@@ -423,7 +437,7 @@ static const char *check_tables(const struct job_request *request, const struct 
         CHECK(i == 0 || input->arg > input[-1].arg ||
               (input->arg == input[-1].arg && input->is_transposed && !input[-1].is_transposed));
         CHECK(!input->is_transposed ||
-              (p->product.is_there && !(p->passes[PRODUCT_RESULT].inputs_used >> i & 1)));
+              (p->n_products > 0 && !(p->passes[PRODUCT_RESULT].inputs_used >> i & 1)));
         const char *fault = check_input_shape(input, &request->args[input->arg].array);
         if (fault != NULL)
             return fault;
@@ -441,25 +455,56 @@ static const char *check_batch(const struct program_product *m, const struct pas
     return NULL;
 }
 
-static const char *check_product(const struct program *p)
+/* The stages are all passes, in their order; the products are those of the stages, in theirs. */
+static const char *check_stages(const struct program *p)
 {
-    const struct program_product *m = &p->product;
-    const struct pass *left = &p->passes[PRODUCT_LEFT], *right = &p->passes[PRODUCT_RIGHT];
-    const struct pass *result = &p->passes[PRODUCT_RESULT];
-    if (!m->is_there)
-        return NULL;
-    CHECK(p->n_passes == PRODUCT_N_PASSES && p->n_outputs == 1 && p->n_reductions == 1);
-    CHECK(p->n_checks == 0);
-    for (unsigned i = 0; i < p->n_passes; i++) {
-        const struct pass *pass = &p->passes[i];
-        CHECK(pass->n_stores == 1 && pass->n_reductions == 0 && pass->tables_used == 0);
-        CHECK(pass->scanned_axis == -1);
-        CHECK(p->stores[pass->first_store].output == (i + 1) % PRODUCT_N_PASSES);
-        CHECK(i == PRODUCT_RESULT || p->outputs[i + 1].dtype == m->dtype);
-        CHECK(pass->reduced_used == (i == PRODUCT_RESULT));
+    unsigned n_passes = 0, n_products = 0;
+    for (unsigned i = 0; i < p->n_stages; i++) {
+        const struct stage *stage = &p->stages[i];
+        bool is_product = stage->kind == STAGE_PRODUCT;
+        CHECK(stage->first_pass == n_passes);
+        CHECK(stage->n_passes == (is_product ? PRODUCT_N_PASSES : 1));
+        CHECK(!is_product || stage->product == n_products);
+        n_passes += stage->n_passes;
+        n_products += is_product;
     }
-    CHECK(p->reductions[0].op == OP_MATMUL && p->reductions[0].result == m->dtype);
-    CHECK(p->reductions[0].pass == PRODUCT_RESULT);
+    CHECK(n_passes == p->n_passes && n_products == p->n_products);
+    return NULL;
+}
+
+/* What a product's pass stores for the product itself: an operand, or what is kept of C. */
+static const char *check_own_store(const struct program *p, const struct program_product *m,
+                                   unsigned pass)
+{
+    const struct pass *space = &p->passes[m->first_pass + pass];
+    bool is_wanted = pass != PRODUCT_RESULT || m->is_kept;
+    unsigned n = 0;
+    for (unsigned i = 0; i < space->n_stores; i++) {
+        unsigned output = p->stores[space->first_store + i].output;
+        CHECK(output < p->n_outputs ? pass == PRODUCT_RESULT : output == m->first_output + pass);
+        CHECK(output < p->n_outputs || p->outputs[output].dtype == m->dtype);
+        n += output >= p->n_outputs;
+    }
+    CHECK(space->n_stores >= 1 && n == is_wanted);
+    return NULL;
+}
+
+static const char *check_product(const struct program *p, const struct program_product *m)
+{
+    const struct pass *passes = &p->passes[m->first_pass];
+    const struct pass *left = &passes[PRODUCT_LEFT], *right = &passes[PRODUCT_RIGHT];
+    const struct pass *result = &passes[PRODUCT_RESULT];
+    CHECK(m->first_output >= p->n_outputs && m->first_pass + PRODUCT_N_PASSES <= p->n_passes);
+    for (unsigned i = 0; i < PRODUCT_N_PASSES; i++) {
+        CHECK(passes[i].n_reductions == 0 && passes[i].scanned_axis == -1);
+        const char *fault = check_own_store(p, m, i);
+        if (fault != NULL)
+            return fault;
+    }
+    CHECK(p->reductions[m->reduction].op == OP_MATMUL);
+    CHECK(p->reductions[m->reduction].result == m->dtype);
+    CHECK(p->reductions[m->reduction].pass == m->first_pass + PRODUCT_RESULT);
+    CHECK(result->reduced_used >> m->reduction & 1);
     CHECK(m->has_rows == (left->ndim > 1) && m->has_columns == (right->ndim > 1));
     CHECK(left->shape[left->ndim - 1] == m->depth);
     CHECK(right->shape[m->has_columns ? right->ndim - 2 : 0] == m->depth);
@@ -477,9 +522,11 @@ static const char *check_product(const struct program *p)
 
 const char *program_validate(const struct job_request *request, const struct program *program)
 {
-    const char *fault = check_tables(request, program);
+    const char *fault = check_stages(program);
     if (fault == NULL)
-        fault = check_product(program);
+        fault = check_tables(request, program);
+    for (unsigned i = 0; fault == NULL && i < program->n_products; i++)
+        fault = check_product(program, &program->products[i]);
     for (unsigned i = 0; fault == NULL && i < program->n_passes; i++)
         fault = check_pass(program, i);
     return fault;

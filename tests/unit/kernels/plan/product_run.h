@@ -29,6 +29,7 @@ struct job {
     struct program_input inputs[2];
     struct program_output outputs[3];
     struct program program;
+    struct program_product product;
     struct side sides[3]; /* left, right, C */
     bool is_fortran[2];
 };
@@ -125,22 +126,26 @@ static inline void job_init(struct job *job, const struct shape *s)
     job->program.n_passes = PRODUCT_N_PASSES;
     job->program.n_inputs = 2;
     job->program.n_outputs = 1;
+    job->program.n_all_outputs = 3;
     job->program.n_stores = 3;
+    job->program.n_products = 1;
+    job->program.products = &job->product;
     job->program.n_reductions = 1;
-    job->program.reductions[0] = (struct reduction){.op = OP_MATMUL, .result = DTYPE_INT64};
+    job->program.reductions[0] =
+        (struct reduction){.op = OP_MATMUL, .result = DTYPE_INT64, .pass = PRODUCT_RESULT};
     job->program.inputs = job->inputs;
     job->program.outputs = job->outputs;
-    job->program.product =
-        (struct program_product){.is_there = true,
-                                 .dtype = s->is_float ? DTYPE_FLOAT64 : DTYPE_INT64,
-                                 .n_rows = s->rows > 0 ? s->rows : 1,
-                                 .n_columns = s->columns > 0 ? s->columns : 1,
-                                 .depth = s->depth,
-                                 .has_rows = s->rows > 0,
-                                 .has_columns = s->columns > 0,
-                                 .n_batch_axes = n,
-                                 .is_symmetric = s->is_symmetric};
-    memcpy(job->program.product.batch_shape, s->batch, sizeof(s->batch));
+    job->product = (struct program_product){.first_output = 1,
+                                            .dtype = s->is_float ? DTYPE_FLOAT64 : DTYPE_INT64,
+                                            .n_rows = s->rows > 0 ? s->rows : 1,
+                                            .n_columns = s->columns > 0 ? s->columns : 1,
+                                            .depth = s->depth,
+                                            .has_rows = s->rows > 0,
+                                            .has_columns = s->columns > 0,
+                                            .n_batch_axes = n,
+                                            .is_symmetric = s->is_symmetric};
+    memcpy(job->product.batch_shape, s->batch, sizeof(s->batch));
+    program_list_stages(&job->program);
 }
 
 static inline void job_deinit(struct job *job)
@@ -180,9 +185,9 @@ static inline void do_box(struct run *run, const struct product_turn *turn, cons
     uint64_t n = 1;
 
     if (turn->pass == PRODUCT_RESULT)
-        product_result_view(&run->plan, &run->job->program, turn, start, run->carry, &view);
+        product_result_view(&run->plan.products[0], start, run->carry, &view);
     else
-        product_panel_view(&run->plan, &run->job->program, turn, start, run->carry, &view);
+        product_panel_view(&run->plan.products[0], turn, start, run->carry, &view);
     for (int i = 0; i < ndim; i++)
         n *= (uint64_t)count[i];
     run->moved[turn->pass] += turn->step == PRODUCT_APPLY ? 0 : n * 8;
@@ -199,7 +204,8 @@ static inline void do_box(struct run *run, const struct product_turn *turn, cons
         if (turn->step == PRODUCT_LOAD)
             memcpy(p, &side->values[flat], 8);
         else if (turn->step == PRODUCT_STORE) {
-            memcpy(run->plan.product.has_journal ? &run->journal[flat] : &side->values[flat], p, 8);
+            memcpy(run->plan.products[0].has_journal ? &run->journal[flat] : &side->values[flat], p,
+                   8);
             run->n_stored[flat]++;
         } else
             side->values[flat] = run->journal[flat];
@@ -211,8 +217,8 @@ static inline void do_grains(struct run *run, const struct product_turn *turn)
     int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
 
     for (uint64_t i = 0; i < turn->n_grains; i++) {
-        geometry_grain(&run->plan.passes[turn->pass].geometry, product_grain(&run->plan, turn, i),
-                       start, count);
+        geometry_grain(&run->plan.passes[turn->pass].geometry,
+                       product_grain(&run->plan.products[0], turn, i), start, count);
         do_box(run, turn, start, count);
     }
 }
@@ -282,7 +288,7 @@ static inline void do_multiply(struct run *run, const struct product_turn *turn)
 {
     for (int64_t m = 0; m < turn->n_matrices; m++) {
         struct product_matrix l, r, c;
-        product_block(&run->plan, &run->job->program, turn, m, run->carry, &l, &r, &c);
+        product_block(&run->plan.products[0], turn, m, run->carry, &l, &r, &c);
         for (int64_t i = 0; i < turn->n_rows; i++) {
             char *row = c.base + i * c.row_bytes;
             do_multiply_row(turn, row, c.column_bytes, l.base + i * l.row_bytes, l.column_bytes,
@@ -292,14 +298,14 @@ static inline void do_multiply(struct run *run, const struct product_turn *turn)
         }
     }
     if (turn->is_mirrored)
-        product_mirror(&run->plan, turn, run->carry);
+        product_mirror(&run->plan.products[0], turn, run->carry);
 }
 
 static inline void do_turn(struct run *run, uint64_t index)
 {
     struct product_turn turn;
 
-    product_turn(&run->plan, index, &turn);
+    product_turn(&run->plan.products[0], index, &turn);
     if (turn.is_empty)
         return;
     if (turn.step == PRODUCT_MULTIPLY)
@@ -316,12 +322,12 @@ static inline void do_all(struct run *run)
     uint64_t begun = 0, ran[MAX_RAN], low = 0; /* all below `low` are done */
     unsigned n_ran = 0;
 
-    while (begun < run->plan.n_tiles || n_ran > 0) {
-        bool may = begun < run->plan.n_tiles && n_ran < MAX_RAN;
+    while (begun < run->plan.products[0].n_turns || n_ran > 0) {
+        bool may = begun < run->plan.products[0].n_turns && n_ran < MAX_RAN;
         low = begun;
         for (unsigned i = 0; i < n_ran; i++)
             low = min_u64(low, ran[i]);
-        uint64_t needs = may ? product_needs(&run->plan, begun) : 0;
+        uint64_t needs = may ? product_needs(&run->plan.products[0], begun) : 0;
         cr_assert(le(u64, needs, begun));
         cr_assert(le(u64, begun - needs, may ? 192 : begun));
         if (may && needs <= low && (n_ran == 0 || rand() % 4 > 0)) {
@@ -426,11 +432,11 @@ static inline void check_limits(const struct shape *s, const struct plan_limits 
     run_init(run, job, limits);
     do_all(run);
     check_result(run, s);
-    cr_assert(eq(u64, run->moved[0], run->plan.product.left_bytes));
-    cr_assert(eq(u64, run->moved[1], run->plan.product.right_bytes));
+    cr_assert(eq(u64, run->moved[0], run->plan.products[0].left_bytes));
+    cr_assert(eq(u64, run->moved[1], run->plan.products[0].right_bytes));
     cr_assert(eq(u64, run->moved[0] + run->moved[1], run->plan.read_bytes));
     cr_assert(eq(u64, run->moved[2], run->plan.write_bytes));
-    cr_assert(eq(u64, run->n_marks, has_journal ? 2 * run->plan.product.n_tiles : 0));
+    cr_assert(eq(u64, run->n_marks, has_journal ? 2 * run->plan.products[0].n_tiles : 0));
     run_deinit(run);
     job_deinit(job);
     free(run);
@@ -458,18 +464,18 @@ static inline void check_resumed(const struct shape *s, uint64_t carry_bytes, ui
     uint64_t n_of_tile = 0, n_marks = 0;
     struct product_turn turn;
     for (; n_marks < 2 * first_tile - is_redone; n_of_tile++) {
-        product_turn(&first->plan, n_of_tile, &turn);
+        product_turn(&first->plan.products[0], n_of_tile, &turn);
         n_marks += turn.step == PRODUCT_MARK;
     }
     for (uint64_t i = 0; i < n_of_tile; i++) /* in order: as far as that */
         do_turn(first, i);
     run_init(run, job, &limits);
-    product_resume(&run->plan, first_tile, is_redone);
+    product_resume(&run->plan.products[0], first_tile, is_redone);
     memcpy(run->journal, first->journal, job->sides[2].n * sizeof(int64_t));
     memcpy(run->n_stored, first->n_stored, job->sides[2].n * sizeof(unsigned));
     do_all(run);
     check_result(run, s);
-    cr_assert(eq(u64, run->n_marks, 2 * run->plan.product.n_tiles - n_marks));
+    cr_assert(eq(u64, run->n_marks, 2 * run->plan.products[0].n_tiles - n_marks));
     run_deinit(run);
     run_deinit(first);
     job_deinit(job);

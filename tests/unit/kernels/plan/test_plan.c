@@ -57,6 +57,7 @@ static void job_init(struct job *job, enum dtype dtype, int ndim, const int64_t 
                                     .insns = job->insns,
                                     .inputs = job->inputs,
                                     .outputs = job->program_outputs};
+    program_list_stages(&job->program);
     struct pass *pass = &job->program.passes[0];
     *pass = (struct pass){.ndim = ndim, .n_insns = 1, .n_stores = 1, .scanned_axis = -1};
     memcpy(pass->shape, shape, (size_t)ndim * sizeof(*shape));
@@ -71,6 +72,7 @@ static void job_init(struct job *job, enum dtype dtype, int ndim, const int64_t 
 static void make_sum(struct job *job, unsigned n_reductions)
 {
     job->program.n_passes = 2;
+    program_list_stages(&job->program);
     job->program.n_reductions = (uint16_t)n_reductions;
     job->program.passes[0].n_reductions = (uint16_t)n_reductions;
     job->program.passes[0].reduced_axes = (UINT32_C(1) << job->program.passes[0].ndim) - 1;

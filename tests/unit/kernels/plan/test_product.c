@@ -53,7 +53,7 @@ static void check_joined(const struct shape *s, uint64_t carry_bytes)
 
     job_init(job, s);
     run_init(run, job, &limits);
-    cr_assert(lt(i64, run->plan.product.block_columns, run->plan.product.join_columns));
+    cr_assert(lt(i64, run->plan.products[0].block_columns, run->plan.products[0].join_columns));
     run_deinit(run);
     job_deinit(job);
     free(run);
@@ -84,21 +84,21 @@ Test(product, goes_on_where_a_journal_says)
     job_init(job, &s);
     job->request.has_journal = true;
     run_init(run, job, &limits);
-    cr_assert(lt(u64, 2, run->plan.product.n_tiles));
-    product_resume(&run->plan, run->plan.product.n_tiles, false);
-    cr_assert(eq(u64, run->plan.n_tiles, 0));
+    cr_assert(lt(u64, 2, run->plan.products[0].n_tiles));
+    product_resume(&run->plan.products[0], run->plan.products[0].n_tiles, false);
+    cr_assert(eq(u64, run->plan.products[0].n_turns, 0));
     run_deinit(run);
 
     limits = limits_of(3 * MIB);
     limits.product_tile[0] = 1;
-    limits.product_tile[1] = run->plan.product.block_rows;
-    limits.product_tile[2] = run->plan.product.block_columns;
+    limits.product_tile[1] = run->plan.products[0].block_rows;
+    limits.product_tile[2] = run->plan.products[0].block_columns;
     run_init(run, job, &limits);
-    cr_assert(eq(i64, run->plan.product.tile_rows, run->plan.product.block_rows));
-    cr_assert(eq(i64, run->plan.product.tile_columns, run->plan.product.block_columns));
-    cr_assert(eq(u64, run->plan.product.n_row_tiles * run->plan.product.n_column_tiles,
-                 run->plan.product.n_tiles));
-    cr_assert(lt(u64, 6, run->plan.product.n_tiles));
+    cr_assert(eq(i64, run->plan.products[0].tile_rows, run->plan.products[0].block_rows));
+    cr_assert(eq(i64, run->plan.products[0].tile_columns, run->plan.products[0].block_columns));
+    cr_assert(eq(u64, run->plan.products[0].n_row_tiles * run->plan.products[0].n_column_tiles,
+                 run->plan.products[0].n_tiles));
+    cr_assert(lt(u64, 6, run->plan.products[0].n_tiles));
     run_deinit(run);
     job_deinit(job);
     free(run);
@@ -124,9 +124,9 @@ static int plan_of(const struct shape *s, const struct plan_limits *limits, stru
         job->args[i].array = job->sides[i].array;
     }
     job->output.to = job->sides[2].array;
-    job->program.product.n_rows = s->rows;
-    job->program.product.n_columns = s->columns;
-    job->program.product.depth = s->depth;
+    job->product.n_rows = s->rows;
+    job->product.n_columns = s->columns;
+    job->product.depth = s->depth;
     int r = plan_make(&job->request, &job->program, false, limits, ret_plan, error);
     free(job);
     return r;
@@ -215,7 +215,7 @@ Test(product, of_depth_0_is_zeros_and_an_empty_one_has_no_turns)
     check_shape(&nothing, 3 * MIB, false);
     job_init(job, &empty);
     run_init(run, job, &limits);
-    cr_assert(eq(u64, run->plan.n_tiles, 0));
+    cr_assert(eq(u64, run->plan.products[0].n_turns, 0));
     run_deinit(run);
     job_deinit(job);
     free(run);

@@ -16,18 +16,18 @@ static void check_runs(const struct run *run)
     const struct plan *plan = &run->plan;
     struct product_turn turn;
 
-    for (uint64_t i = 0; i < plan->n_tiles; i++) {
-        product_turn(plan, i, &turn);
+    for (uint64_t i = 0; i < plan->products[0].n_turns; i++) {
+        product_turn(&plan->products[0], i, &turn);
         for (int64_t m = 0, n; turn.step == PRODUCT_MULTIPLY && m < turn.n_matrices; m += n) {
             struct product_matrix sides[3][3];
-            n = product_run(plan, &turn, m);
+            n = product_run(&plan->products[0], &turn, m);
             cr_assert(lt(i64, 0, n));
             cr_assert(le(i64, m + n, turn.n_matrices));
             for (int64_t k = 0; k < n; k++)
                 for (int side = 0; side < 3; side++) {
                     struct product_matrix *now = &sides[k < 2 ? k : 2][0];
-                    product_block(plan, &run->job->program, &turn, m + k, run->carry, &now[0],
-                                  &now[1], &now[2]);
+                    product_block(&plan->products[0], &turn, m + k, run->carry, &now[0], &now[1],
+                                  &now[2]);
                     int64_t step = sides[1][side].base - sides[0][side].base;
                     cr_assert(eq(i64, now[side].base - sides[0][side].base, k == 0 ? 0 : k * step));
                 }
@@ -41,8 +41,8 @@ static void check_batch(const struct shape *s, uint64_t carry_bytes, uint64_t mo
     struct run *run = malloc(sizeof(*run));
 
     init(s, carry_bytes, job, run);
-    cr_assert(le(u64, run->plan.product.n_tiles, most_tiles));
-    cr_assert(eq(i64, run->plan.product.tile_matrices % run->plan.product.n_inner, 0));
+    cr_assert(le(u64, run->plan.products[0].n_tiles, most_tiles));
+    cr_assert(eq(i64, run->plan.products[0].tile_matrices % run->plan.products[0].n_inner, 0));
     check_runs(run);
     run_deinit(run);
     job_deinit(job);
@@ -109,8 +109,8 @@ Test(product_batch, of_large_matrices_takes_none_of_the_other_axes)
     struct run *run = malloc(sizeof(*run));
 
     init(&s, 3 * MIB, job, run);
-    cr_assert(eq(i64, run->plan.product.n_inner, 1));
-    cr_assert(eq(i64, run->plan.product.n_outer, 2));
+    cr_assert(eq(i64, run->plan.products[0].n_inner, 1));
+    cr_assert(eq(i64, run->plan.products[0].n_outer, 2));
     run_deinit(run);
     job_deinit(job);
     free(run);
@@ -135,11 +135,11 @@ Test(product_batch, goes_on_where_a_journal_says)
 /* Of each matrix, the first one that is multiplied with it. */
 static void list_groups(const struct run *run, int64_t *ret_firsts)
 {
-    const struct plan_product *p = &run->plan.product;
+    const struct plan_product *p = &run->plan.products[0];
     struct product_turn turn;
 
-    for (uint64_t i = 0; i < run->plan.n_tiles; i++) {
-        product_turn(&run->plan, i, &turn);
+    for (uint64_t i = 0; i < run->plan.products[0].n_turns; i++) {
+        product_turn(&run->plan.products[0], i, &turn);
         if (turn.step != PRODUCT_MULTIPLY || turn.is_empty)
             continue;
         int64_t first = (int64_t)turn.tile * p->tile_matrices + turn.matrix;
@@ -169,9 +169,9 @@ Test(product_batch, multiplies_the_same_matrices_together_in_tiles_of_all_sizes)
         limits.product_tile[1] = 6;
         limits.product_tile[2] = 5;
         run_init(run, job, &limits);
-        cr_assert(eq(u64, run->plan.product.n_tiles, 4 / (uint64_t)n));
-        cr_assert(lt(i64, 1, run->plan.product.block_matrices));
-        cr_assert(lt(i64, run->plan.product.block_matrices, 43));
+        cr_assert(eq(u64, run->plan.products[0].n_tiles, 4 / (uint64_t)n));
+        cr_assert(lt(i64, 1, run->plan.products[0].block_matrices));
+        cr_assert(lt(i64, run->plan.products[0].block_matrices, 43));
         list_groups(run, n == 4 ? wanted : firsts);
         for (int i = 0; i < 4 * 43 && n < 4; i++)
             cr_assert(eq(i64, firsts[i], wanted[i]));
@@ -203,13 +203,13 @@ Test(product_batch, of_uneven_operands_has_few_runs_a_turn)
     job_init(job, &s);
     run_init(run, job, &limits);
     check_runs(run);
-    for (uint64_t i = 0; i < run->plan.n_tiles; i++) {
+    for (uint64_t i = 0; i < run->plan.products[0].n_turns; i++) {
         struct product_turn turn;
         unsigned n_runs = 0;
-        product_turn(&run->plan, i, &turn);
+        product_turn(&run->plan.products[0], i, &turn);
         if (turn.step != PRODUCT_MULTIPLY)
             continue;
-        for (int64_t m = 0; m < turn.n_matrices; m += product_run(&run->plan, &turn, m))
+        for (int64_t m = 0; m < turn.n_matrices; m += product_run(&run->plan.products[0], &turn, m))
             n_runs++;
         cr_assert(le(u32, n_runs, 64));
         n_matrices += (uint64_t)turn.n_matrices;
@@ -231,7 +231,7 @@ Test(product_batch, without_matrices_has_no_turns)
         struct run *run = malloc(sizeof(*run));
         memcpy(s.batch, batches[i], sizeof(s.batch));
         init(&s, MIB, job, run);
-        cr_assert(eq(u64, run->plan.n_tiles, 0));
+        cr_assert(eq(u64, run->plan.products[0].n_turns, 0));
         run_deinit(run);
         job_deinit(job);
         free(run);

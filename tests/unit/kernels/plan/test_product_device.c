@@ -21,9 +21,9 @@ static void check_turns(const struct run *run)
 {
     const struct plan *plan = &run->plan;
 
-    for (uint64_t i = 0; i < plan->n_tiles; i++) {
+    for (uint64_t i = 0; i < plan->products[0].n_turns; i++) {
         struct product_turn turn;
-        product_turn(plan, i, &turn);
+        product_turn(&plan->products[0], i, &turn);
         bool is_staged = turn.step == PRODUCT_LOAD || turn.step == PRODUCT_STORE;
         if (turn.is_empty || !is_staged)
             continue;
@@ -47,7 +47,8 @@ static void check_device(const struct shape *s, uint64_t carry_bytes, bool has_j
     check_turns(run);
     for (unsigned i = 0; i < PRODUCT_N_PASSES; i++)
         cr_assert(eq(int, run->plan.passes[i].needs_slot, true));
-    cr_assert(eq(int, run->plan.product.is_direct[0] || run->plan.product.is_direct[1], false));
+    cr_assert(
+        eq(int, run->plan.products[0].is_direct[0] || run->plan.products[0].is_direct[1], false));
     do_all(run);
     check_result(run, s);
     cr_assert(eq(u64, run->moved[0] + run->moved[1], run->plan.read_bytes));
@@ -116,10 +117,10 @@ Test(product_device, rounds_to_tf32_where_that_is_allowed_and_there)
         limits.has_tf32 = i & 1;
         job_init(job, &s);
         job->request.tf32 = i & 2;
-        job->program.product.dtype = i & 4 ? DTYPE_FLOAT32 : DTYPE_FLOAT64;
+        job->product.dtype = i & 4 ? DTYPE_FLOAT32 : DTYPE_FLOAT64;
         int r = plan_make(&job->request, &job->program, false, &limits, plan, &error);
         cr_assert(eq(int, r, 0));
-        cr_assert(eq(int, plan->product.is_tf32, i == 7));
+        cr_assert(eq(int, plan->products[0].is_tf32, i == 7));
         job_deinit(job);
     }
     free(plan);
@@ -138,7 +139,7 @@ Test(product_device, has_blocks_that_do_not_depend_on_the_pool)
     for (uint64_t carry = 400; carry >= 50; carry /= 2) {
         struct plan_limits limits = device_limits(carry * MIB);
         cr_assert(eq(i32, plan_of(&s, &limits, plan, &error), 0), "%s", error.message);
-        const struct plan_product *p = &plan->product;
+        const struct plan_product *p = &plan->products[0];
         if (sizes[0] == 0) {
             sizes[0] = p->block_rows;
             sizes[1] = p->block_columns;
@@ -174,7 +175,7 @@ Test(product_device, has_lines_that_are_aligned_for_every_pool)
             n_refused++;
             continue;
         }
-        const struct plan_product *p = &plan->product;
+        const struct plan_product *p = &plan->products[0];
         cr_assert(eq(i64, p->result_line_bytes % 64, 0));
         for (unsigned side = 0; side < 2; side++)
             cr_assert(eq(i64, p->panel_line_bytes[side] % 64, 0), "%llu bytes",

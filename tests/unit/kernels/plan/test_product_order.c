@@ -9,18 +9,19 @@ static void check_overlap(const struct plan *plan)
     uint64_t n_early_stores = 0, n_early_multiplies = 0, last_store = 0;
     unsigned n_in_step = 0;
 
-    for (uint64_t i = 0; i < plan->n_tiles; i++) {
+    for (uint64_t i = 0; i < plan->products[0].n_turns; i++) {
         struct product_turn turn;
-        product_turn(plan, i, &turn);
+        product_turn(&plan->products[0], i, &turn);
         bool is_first = turn.step == PRODUCT_MULTIPLY && turn.step_index == 0;
         if (turn.step == PRODUCT_MULTIPLY)
-            n_in_step = n_in_step % plan->product.n_multiplies + 1;
+            n_in_step = n_in_step % plan->products[0].n_multiplies + 1;
         if (turn.step == PRODUCT_STORE && !turn.is_empty) {
             last_store = i;
-            n_early_stores += n_in_step < plan->product.n_multiplies && product_needs(plan, i) < i;
+            n_early_stores += n_in_step < plan->products[0].n_multiplies &&
+                              product_needs(&plan->products[0], i) < i;
         }
-        n_early_multiplies +=
-            is_first && turn.tile > 0 && !turn.is_empty && product_needs(plan, i) <= last_store;
+        n_early_multiplies += is_first && turn.tile > 0 && !turn.is_empty &&
+                              product_needs(&plan->products[0], i) <= last_store;
     }
     cr_assert(lt(u64, 0, n_early_stores));
     cr_assert(lt(u64, 0, n_early_multiplies));
@@ -42,8 +43,8 @@ Test(product, stores_lines_of_blocks_while_others_are_multiplied)
         limits.n_threads = i == 4 ? 16 : 2; /* too many for the lines there are */
         job_init(job, s);
         run_init(run, job, &limits);
-        cr_assert(lt(u64, 1, run->plan.product.n_tiles));
-        cr_assert(eq(int, run->plan.product.is_by_columns, s->is_result_fortran));
+        cr_assert(lt(u64, 1, run->plan.products[0].n_tiles));
+        cr_assert(eq(int, run->plan.products[0].is_by_columns, s->is_result_fortran));
         if (i == 2) /* the others have tiles of one line */
             check_overlap(&run->plan);
         do_all(run);

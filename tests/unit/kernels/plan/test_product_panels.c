@@ -35,7 +35,7 @@ static unsigned kinds_with(const struct job *job, uint64_t carry_bytes)
     unsigned kinds = 0;
 
     if (plan_make(&job->request, &job->program, false, &limits, plan, &error) == 0)
-        kinds = kinds_of(&plan->product);
+        kinds = kinds_of(&plan->products[0]);
     free(plan);
     return kinds;
 }
@@ -83,8 +83,9 @@ static void check_resumed_within_a_row(const struct shape *s, uint64_t carry_byt
     job_init(job, s);
     job->request.has_journal = true;
     run_init(run, job, &limits);
-    uint64_t n_tiles = run->plan.product.n_tiles, n_columns = run->plan.product.n_column_tiles;
-    bool keeps = run->plan.product.n_kept > 0;
+    uint64_t n_tiles = run->plan.products[0].n_tiles,
+             n_columns = run->plan.products[0].n_column_tiles;
+    bool keeps = run->plan.products[0].n_kept > 0;
     run_deinit(run);
     job_deinit(job);
     for (uint64_t tile = 1; tile < n_tiles; tile++) {
@@ -118,7 +119,7 @@ static void check_shared(int64_t rows, int64_t columns, enum product_pass pass)
 
     job_init(job, &s);
     run_init(run, job, &limits);
-    const struct plan_product *p = &run->plan.product;
+    const struct plan_product *p = &run->plan.products[0];
     uint64_t once = 8 * 1024 * (uint64_t)(pass == PRODUCT_LEFT ? rows : columns);
     uint64_t n_loaded = p->n_kept + (p->n_panels - p->n_kept) * p->n_sharing;
     cr_assert(eq(int, (int)p->kept_pass, (int)pass));

@@ -65,7 +65,7 @@ Test(product_parts, of_floats_are_a_librarys_units)
     unsigned n_whole = 0, n_parted = 0;
 
     for (size_t i = 0; i < N_SHAPES; i++) {
-        const struct plan_product *p = &large->product, *q = &tiny->product;
+        const struct plan_product *p = &large->products[0], *q = &tiny->products[0];
         cr_assert(eq(int, plan_shape(&shapes[i], true, 64 * MIB, large), 0));
         int r = plan_shape(&shapes[i], true, 3 * MIB / 2, tiny);
         cr_assert(r == 0 || r == GAD_TOO_LARGE_FOR_POOL, "%zu: %d", i, r);
@@ -111,10 +111,10 @@ Test(product_parts, of_one_row_or_column_are_pieces_of_the_depth)
     struct plan *plan = malloc(sizeof(*plan));
 
     cr_assert(eq(int, plan_shape(&s, true, 64 * MIB, plan), 0));
-    cr_expect(eq(u64, plan->product.n_depth_steps, 1));
+    cr_expect(eq(u64, plan->products[0].n_depth_steps, 1));
     cr_assert(eq(int, plan_shape(&s, true, MIB, plan), 0));
-    cr_expect(lt(u64, 1, plan->product.n_depth_steps));
-    cr_expect(eq(i64, plan->product.step_depth % 16384, 0));
+    cr_expect(lt(u64, 1, plan->products[0].n_depth_steps));
+    cr_expect(eq(i64, plan->products[0].step_depth % 16384, 0));
     free(plan);
 }
 
@@ -123,9 +123,9 @@ Test(product_parts, are_not_smaller_than_a_pool_needs)
     struct plan *plan = malloc(sizeof(*plan));
 
     cr_assert(eq(int, plan_shape(&shapes[2], false, 64 * MIB, plan), 0));
-    int64_t n_rows = plan->product.block_rows;
+    int64_t n_rows = plan->products[0].block_rows;
     cr_assert(eq(int, plan_shape(&shapes[2], false, MIB, plan), 0));
-    cr_expect(lt(i64, n_rows / 8, plan->product.block_rows));
+    cr_expect(lt(i64, n_rows / 8, plan->products[0].block_rows));
     cr_assert(eq(int, plan_shape(&shapes[2], true, 64 << 10, plan), GAD_TOO_LARGE_FOR_POOL));
     free(plan);
 }

@@ -53,7 +53,7 @@ static bool is_wanted(const struct plan *plan, uint64_t index, unsigned passes)
 {
     struct product_turn turn;
 
-    product_turn(plan, index, &turn);
+    product_turn(&plan->products[0], index, &turn);
     return turn.n_grains > 0 && (passes >> turn.pass & 1);
 }
 
@@ -61,10 +61,10 @@ static void check_all(const struct plan *plan)
 {
     for (unsigned passes = 1; passes < 8; passes++) {
         uint64_t seen = 0; /* all below were looked at */
-        for (uint64_t i = 0; i < plan->n_tiles; i++) {
-            uint64_t next = product_skip(plan, i, passes);
+        for (uint64_t i = 0; i < plan->products[0].n_turns; i++) {
+            uint64_t next = product_skip(&plan->products[0], i, passes);
             cr_assert(ge(u64, next, i));
-            for (seen = max_u64(seen, i); seen < next && seen < plan->n_tiles; seen++)
+            for (seen = max_u64(seen, i); seen < next && seen < plan->products[0].n_turns; seen++)
                 cr_assert(not(is_wanted(plan, seen, passes)), "turn %llu",
                           (unsigned long long)seen);
         }
@@ -78,8 +78,8 @@ Test(product_skip, misses_nothing)
     for (int i = 0; i < 4; i++) {
         struct plan *plan = plan_new(shapes[i][0], shapes[i][1], shapes[i][2], i % 2);
         check_all(plan);
-        if (i % 2 == 1 && plan->product.n_tiles > 0) {
-            product_resume(plan, 1, true);
+        if (i % 2 == 1 && plan->products[0].n_tiles > 0) {
+            product_resume(&plan->products[0], 1, true);
             check_all(plan);
         }
         free(plan);
@@ -91,9 +91,9 @@ Test(product_skip, needs_few_calls_where_there_are_many_turns)
     struct plan *plan = plan_new(500, INT64_C(1) << 42, 500, false);
     uint64_t index = 0;
 
-    cr_assert(lt(u64, UINT64_C(1) << 34, plan->n_tiles));
+    cr_assert(lt(u64, UINT64_C(1) << 34, plan->products[0].n_turns));
     for (int i = 0; i < 50 && !is_wanted(plan, index, 1u << PRODUCT_RESULT); i++)
-        index = product_skip(plan, index + 1, 1u << PRODUCT_RESULT);
+        index = product_skip(&plan->products[0], index + 1, 1u << PRODUCT_RESULT);
     cr_assert(is_wanted(plan, index, 1u << PRODUCT_RESULT));
     free(plan);
 }

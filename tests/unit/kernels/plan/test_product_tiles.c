@@ -118,7 +118,7 @@ static double times_read(const struct product *p, const struct plan *plan, int s
 
 static bool has_same_tiles(const struct plan *a, const struct plan *b)
 {
-    const struct plan_product *p = &a->product, *q = &b->product;
+    const struct plan_product *p = &a->products[0], *q = &b->products[0];
 
     return p->tile_rows == q->tile_rows && p->tile_columns == q->tile_columns &&
            p->panel_depth == q->panel_depth && p->n_kept == q->n_kept &&
@@ -155,7 +155,7 @@ static double least_read(const struct product *p, const struct plan_limits *limi
 {
     struct plan *plan = plan_of(p, limits);
     struct plan_limits given = *limits;
-    const struct plan_product blocks = plan->product;
+    const struct plan_product blocks = plan->products[0];
     double least = INFINITY;
 
     free(plan);
@@ -199,8 +199,8 @@ Test(product_tiles, a_device_gives_up_the_second_buffer_where_that_ends_sooner)
     struct plan *slow = plan_of(&large, &limits);
     limits.rates.product_float64 = 1e15;
     struct plan *fast = plan_of(&large, &limits);
-    cr_assert(eq(int, slow->product.has_two_buffers, true));
-    cr_assert(eq(int, fast->product.has_two_buffers, false));
+    cr_assert(eq(int, slow->products[0].has_two_buffers, true));
+    cr_assert(eq(int, fast->products[0].has_two_buffers, false));
     cr_assert(lt(u64, fast->read_bytes, slow->read_bytes));
     free(slow);
     free(fast);
@@ -214,8 +214,8 @@ Test(product_tiles, the_processor_gives_it_up_where_it_would_read_much_more)
 
     p.dtype = DTYPE_FLOAT32;
     struct plan *of_small = plan_of(&p, &small), *of_whole = plan_of(&p, &whole);
-    cr_assert(eq(int, of_small->product.has_two_buffers, false));
-    cr_assert(eq(int, of_whole->product.has_two_buffers, true));
+    cr_assert(eq(int, of_small->products[0].has_two_buffers, false));
+    cr_assert(eq(int, of_whole->products[0].has_two_buffers, true));
     free(of_small);
     free(of_whole);
 }
@@ -277,16 +277,16 @@ static uint64_t bytes_of_grains(const struct product *p, const struct plan *plan
 {
     uint64_t n_bytes = 0;
 
-    for (uint64_t i = 0; i < plan->n_tiles; i++) {
+    for (uint64_t i = 0; i < plan->products[0].n_turns; i++) {
         struct product_turn turn;
         int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
-        product_turn(plan, i, &turn);
+        product_turn(&plan->products[0], i, &turn);
         bool is_own = turn.step == PRODUCT_LOAD || turn.step == PRODUCT_STORE;
         if (turn.is_empty || !is_own || turn.pass != (enum product_pass)pass)
             continue;
         for (uint64_t k = 0; k < turn.n_grains; k++) {
-            geometry_grain(&plan->passes[pass].geometry, product_grain(plan, &turn, k), start,
-                           count);
+            geometry_grain(&plan->passes[pass].geometry,
+                           product_grain(&plan->products[0], &turn, k), start, count);
             n_bytes += (uint64_t)(count[0] * count[1]) * dtype_size(p->dtype);
         }
     }
@@ -308,11 +308,12 @@ Test(product_tiles, move_what_the_plan_says_at_any_rates)
             i % 2 ? device_limits(128 * MIB) : cpu_limits(i < 4 ? 16 * MIB : 48 * MIB);
         limits.rates.file = i / 2 % 2 ? 1e8 : 0;
         struct plan *plan = plan_of(&p, &limits);
-        cr_assert(lt(u64, 1, plan->product.n_tiles));
-        cr_assert(eq(u64, bytes_of_grains(&p, plan, PRODUCT_LEFT), plan->product.left_bytes));
-        cr_assert(eq(u64, bytes_of_grains(&p, plan, PRODUCT_RIGHT), plan->product.right_bytes));
+        cr_assert(lt(u64, 1, plan->products[0].n_tiles));
+        cr_assert(eq(u64, bytes_of_grains(&p, plan, PRODUCT_LEFT), plan->products[0].left_bytes));
+        cr_assert(eq(u64, bytes_of_grains(&p, plan, PRODUCT_RIGHT), plan->products[0].right_bytes));
         cr_assert(eq(u64, bytes_of_grains(&p, plan, PRODUCT_RESULT), plan->write_bytes));
-        cr_assert(eq(u64, plan->read_bytes, plan->product.left_bytes + plan->product.right_bytes));
+        cr_assert(eq(u64, plan->read_bytes,
+                     plan->products[0].left_bytes + plan->products[0].right_bytes));
         free(plan);
     }
 }
@@ -328,14 +329,15 @@ Test(product_tiles, of_other_rates_have_the_same_blocks)
         limits.rates.product_float64 *= 8;
         struct plan *other = plan_of(&p, &limits);
         cr_assert(eq(int, has_same_tiles(plain, other), false));
-        cr_assert(eq(i64, plain->product.block_rows, other->product.block_rows));
-        cr_assert(eq(i64, plain->product.block_columns, other->product.block_columns));
-        cr_assert(eq(i64, plain->product.block_matrices, other->product.block_matrices));
-        cr_assert(eq(i64, plain->product.step_depth, other->product.step_depth));
-        cr_assert(eq(int, plain->product.is_depth_fastest[0], other->product.is_depth_fastest[0]));
+        cr_assert(eq(i64, plain->products[0].block_rows, other->products[0].block_rows));
+        cr_assert(eq(i64, plain->products[0].block_columns, other->products[0].block_columns));
+        cr_assert(eq(i64, plain->products[0].block_matrices, other->products[0].block_matrices));
+        cr_assert(eq(i64, plain->products[0].step_depth, other->products[0].step_depth));
+        cr_assert(eq(int, plain->products[0].is_depth_fastest[0],
+                     other->products[0].is_depth_fastest[0]));
         for (unsigned k = 0; i == 1 && k < 2; k++) /* a library sees how lines are aligned */
-            cr_assert(eq(i64, plain->product.panel_line_bytes[k] % 64,
-                         other->product.panel_line_bytes[k] % 64));
+            cr_assert(eq(i64, plain->products[0].panel_line_bytes[k] % 64,
+                         other->products[0].panel_line_bytes[k] % 64));
         free(plain);
         free(other);
     }
@@ -380,7 +382,7 @@ Test(product_tiles, of_files_that_are_beyond_the_page_cache_follow_the_disk)
     cr_assert(lt(dbl, 1.3 * times_read(&p, beyond, 0), times_read(&p, cached, 0)));
     cr_assert(eq(int, beyond->bound, PLAN_BOUND_DISK));
     cr_assert(eq(int, cached->bound, PLAN_BOUND_WORK));
-    cr_assert(lt(dbl, (double)beyond->product.left_bytes / 2.01e7, beyond->seconds));
+    cr_assert(lt(dbl, (double)beyond->products[0].left_bytes / 2.01e7, beyond->seconds));
     free(cached);
     free(same);
     free(beyond);

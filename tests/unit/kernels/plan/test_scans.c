@@ -63,6 +63,7 @@ static void job_init(struct job *job, int ndim, const int64_t *shape, int axis)
                                        .reduced_axes = UINT32_C(1) << axis,
                                        .scanned_axis = (int8_t)axis}};
     memcpy(job->program.passes[0].shape, shape, (size_t)ndim * sizeof(*shape));
+    program_list_stages(&job->program);
 }
 
 static void make(const struct job *job, bool in_place, const struct plan_limits *with,
