@@ -9,6 +9,7 @@
 #include "kernels/cuda/tile_parts.h"
 
 #include "kernels/cuda/device/counters.h"
+#include "proto/box.h"
 #include "proto/util.h"
 
 #include <assert.h>
@@ -16,10 +17,9 @@
 #define LINEAR_ALIGN   16u
 #define STRIP_ELEMENTS (CODE_MAX_THREADS * CODE_THREAD_ELEMENTS)
 
-/* One axis more than the array has: merge_axes() writes it before it knows that it is merged. */
 uint32_t tile_place_bytes(unsigned ndim)
 {
-    return (uint32_t)(sizeof(struct code_place) + (ndim + 1) * sizeof(struct code_axis));
+    return (uint32_t)(sizeof(struct code_place) + ndim * sizeof(struct code_axis));
 }
 
 uint32_t tile_runs_bytes(const struct encode_places *places, unsigned ndim)
@@ -33,23 +33,18 @@ static struct code_place *place_in(const struct cuda_tile *t, struct code_grain 
     return (struct code_place *)((char *)(grain + 1) + (uint64_t)index * t->header.place_bytes);
 }
 
-/* Fastest axis first; axes that go on where the last one ends are one with it. */
+/* Fastest axis first. */
 static unsigned merge_axes(const struct engine_box *box, const int64_t *strides,
                            struct code_axis *ret_axes)
 {
-    unsigned n = 0;
-    for (int i = box->ndim - 1; i >= 0; i--) {
-        int axis = box->axis_order[i];
-        int64_t count = box->count[axis], stride = strides[axis];
-        if (count == 1)
-            continue;
-        struct code_axis *last = n > 0 ? &ret_axes[n - 1] : NULL;
-        if (last && last->stride * last->count == stride)
-            last->count *= (uint32_t)count;
-        else
-            ret_axes[n++] = (struct code_axis){.count = (uint32_t)count, .stride = stride};
-    }
-    return n;
+    struct box merged;
+    merged.n = 0;
+    for (int i = box->ndim - 1; i >= 0; i--)
+        box_add(&merged, box->count[box->axis_order[i]], strides[box->axis_order[i]], 0);
+    for (int i = 0; i < merged.n; i++)
+        ret_axes[i] = (struct code_axis){.count = (uint32_t)merged.axes[i].count,
+                                         .stride = merged.axes[i].strides[0]};
+    return (unsigned)merged.n;
 }
 
 static bool are_aligned(const struct code_axis *axes, unsigned n, int64_t offset,

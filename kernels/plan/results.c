@@ -12,6 +12,7 @@
  * Called by the worker: once a chain, and once a grain of a pass that reads results.
  */
 #include "kernels/plan/plan.h"
+#include "proto/box.h"
 #include "proto/util.h"
 
 #include <assert.h>
@@ -109,33 +110,9 @@ void plan_state_view(const struct plan *plan, const struct program *program, uns
     }
 }
 
-#define COPY_STRIDED(T)                                                                            \
-    for (int64_t i = 0; i < n; i++)                                                                \
-    *(T *)(to + i * stride) = ((const T *)from)[i]
-
-static void copy_run(char *to, int64_t stride, const char *from, size_t item_bytes, int64_t n)
-{
-    if (stride == (int64_t)item_bytes) {
-        memcpy(to, from, (size_t)n * item_bytes);
-        return;
-    }
-    switch (item_bytes) {
-    case 1: COPY_STRIDED(uint8_t); break;
-    case 2: COPY_STRIDED(uint16_t); break;
-    case 4: COPY_STRIDED(uint32_t); break;
-    default: assert(item_bytes == 8); COPY_STRIDED(uint64_t);
-    }
-}
-
-/* A chain's kept axes in visiting order, from the fastest on. */
-struct kept_box {
-    int n;
-    int64_t count[ARRAY_MAX_NDIM], stride[ARRAY_MAX_NDIM];
-};
-
-/* Where the chain's first cell goes. */
+/* Where the chain's first cell goes; its kept axes in visiting order. */
 static char *place_chain(const struct geometry *g, const int64_t *strides, uint64_t grain, char *to,
-                         struct kept_box *ret_box)
+                         struct box *ret_box)
 {
     int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
 
@@ -146,16 +123,10 @@ static char *place_chain(const struct geometry *g, const int64_t *strides, uint6
         if (g->reduced_axes >> axis & 1)
             continue;
         to += (axis == g->round_axis ? start[axis] % g->round_length : start[axis]) * strides[axis];
-        if (count[axis] == 1)
-            continue;
-        ret_box->count[ret_box->n] = count[axis];
-        ret_box->stride[ret_box->n++] = strides[axis];
+        box_add(ret_box, count[axis], strides[axis], 0);
     }
-    if (ret_box->n == 0) {
-        ret_box->n = 1;
-        ret_box->count[0] = 1;
-        ret_box->stride[0] = 0;
-    }
+    if (ret_box->n == 0)
+        ret_box->axes[ret_box->n++] = (struct box_axis){.count = 1};
     return to;
 }
 
@@ -186,29 +157,22 @@ static void copy_sums(char *to, int64_t stride, const char *from, int64_t n)
     }
 }
 
-static void copy_cells(const struct reduction *r, const struct kept_box *box, char *to,
-                       const char *from)
+static void copy_cells(const struct reduction *r, const struct box *box, char *to, const char *from)
 {
     size_t item_bytes = dtype_size((enum dtype)r->result);
-    int64_t place[ARRAY_MAX_NDIM] = {0};
-    int i;
+    int64_t n = box->axes[0].count, stride = box->axes[0].strides[0];
+    struct box_place place = {.index = {0}};
 
     do {
+        char *line = to + place.offset[0];
         if (r->n_bins > 0)
-            copy_bins(r, to, box->stride[0], from, box->count[0]);
+            copy_bins(r, line, stride, from, n);
         else if (r->op == OP_SUM && r->result == DTYPE_FLOAT64 && !r->has_minus_zero)
-            copy_sums(to, box->stride[0], from, box->count[0]);
+            copy_sums(line, stride, from, n);
         else
-            copy_run(to, box->stride[0], from, item_bytes, box->count[0]);
-        from += (size_t)box->count[0] * item_bytes * reduce_values_per_cell(r);
-        for (i = 1; i < box->n; i++) {
-            to += box->stride[i];
-            if (++place[i] < box->count[i])
-                break;
-            to -= box->stride[i] * box->count[i];
-            place[i] = 0;
-        }
-    } while (i < box->n);
+            box_copy_line(line, stride, from, (int64_t)item_bytes, n, item_bytes);
+        from += (size_t)n * item_bytes * reduce_values_per_cell(r);
+    } while (box_next(box->axes + 1, box->n - 1, &place));
 }
 
 void plan_keep_results(const struct plan *plan, const struct program *program, unsigned pass,
@@ -220,7 +184,7 @@ void plan_keep_results(const struct plan *plan, const struct program *program, u
 
     for (unsigned i = 0; i < layout->n_reductions; i++) {
         int64_t strides[ARRAY_MAX_NDIM];
-        struct kept_box box;
+        struct box box;
         char *to = carry + plan->results[first + i].offset_bytes;
         (void)result_strides(plan, program, first + i, strides);
         to = place_chain(g, strides, first_grain, to, &box);

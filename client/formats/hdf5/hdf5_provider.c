@@ -20,7 +20,7 @@
  */
 #include "client/formats/hdf5/hdf5_provider.h"
 #include "client/formats/hdf5/hdf5_file.h"
-#include "client/formats/strided.h"
+#include "proto/box.h"
 #include "proto/util.h"
 
 #include <limits.h>
@@ -328,10 +328,15 @@ static int read_block(struct hdf5_provider *provider, const int64_t *start, cons
     int r = keep_buffer(provider, slab.n_bytes);
     if (r == 0)
         r = read_slab(provider, &slab, provider->buffer);
-    if (r == 0)
-        strided_gather(ret_block, provider->buffer + slab.first, provider->selection.ndim, count,
-                       slab.strides, provider->item_bytes);
-    return r;
+    if (r)
+        return r;
+    struct box box;
+    int64_t block_stride = (int64_t)provider->item_bytes;
+    box.n = 0;
+    for (int i = provider->selection.ndim - 1; i >= 0; block_stride *= count[i--])
+        box_add(&box, count[i], block_stride, slab.strides[i]);
+    box_copy(&box, ret_block, provider->buffer + slab.first, provider->item_bytes, false);
+    return 0;
 }
 
 static int fill(void *state, const int64_t *start, const int64_t *count, void *ret_block)

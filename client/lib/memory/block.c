@@ -1,10 +1,9 @@
 /* Packing and unpacking blocks of arrays in ordinary memory.
  *
- * First the axes are reduced: those of length 1 go, and neighbours that are one run in memory
- * become one axis. What is left is walked by an odometer over the outer axes, with one of three
- * copies inside:
+ * A box (proto/box.h) of the array and the packed block is walked along its outer axes, with one of
+ * three copies inside:
  *
- *     run        the last axis is contiguous: memcpy(), or past the cache
+ *     run        the fastest axis is contiguous: memcpy(), or past the cache
  *     transpose  another axis is the dense one (Fortran order): squares of TRANSPOSE_TILE elements
  *                a side, so that the cache lines of both sides are used whole
  *     strided    neither: element by element
@@ -13,10 +12,9 @@
  * building for inline arrays, and at the end of a job for staged outputs.
  */
 #include "client/lib/memory/block.h"
-#include "client/lib/memory/stream.h"
-#include "proto/array.h"
+#include "proto/box.h"
 
-#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define TRANSPOSE_TILE   32
@@ -24,49 +22,25 @@
 
 enum direction { GATHER, SCATTER, SCATTER_STREAM };
 
-struct axes { /* at least one; at least two where the last is not dense in the array */
-    int n;
-    int64_t count[ARRAY_MAX_NDIM];
-    int64_t strided[ARRAY_MAX_NDIM]; /* bytes per step in the array */
-    int64_t packed[ARRAY_MAX_NDIM];  /* bytes per step in the block */
-};
+enum { STRIDED, PACKED }; /* whose strides are which in a box */
 
-/* From the fastest axis on; false when there is no element. */
-static bool axes_reduce(struct axes *axes, int ndim, const int64_t *count, const int64_t *strides,
-                        int64_t item_bytes)
+/* Of the box: at least one axis; at least two where the fastest is not dense in the array. False
+ * when there is no element. */
+static bool make_box(struct box *box, int ndim, const int64_t *count, const int64_t *strides,
+                     int64_t item_bytes)
 {
-    struct axes reversed = {0};
     int64_t packed = item_bytes;
+    box->n = 0;
     for (int i = ndim - 1; i >= 0; i--) {
-        int last = reversed.n - 1;
         if (count[i] == 0)
             return false;
-        if (count[i] == 1)
-            continue;
-        if (last >= 0 && strides[i] == reversed.strided[last] * reversed.count[last]) {
-            reversed.count[last] *= count[i];
-        } else {
-            reversed.count[reversed.n] = count[i];
-            reversed.strided[reversed.n] = strides[i];
-            reversed.packed[reversed.n] = packed;
-            reversed.n++;
-        }
+        box_add(box, count[i], strides[i], packed);
         packed *= count[i];
     }
-    if (reversed.n == 0) {
-        reversed.count[0] = 1;
-        reversed.strided[0] = reversed.packed[0] = item_bytes;
-        reversed.n = 1;
-    }
-    if (reversed.n == 1 && reversed.strided[0] != item_bytes)
-        reversed.count[reversed.n++] = 1; /* a plane has two axes */
-    axes->n = reversed.n;
-    for (int i = 0; i < axes->n; i++) {
-        int from = axes->n - 1 - i;
-        axes->count[i] = reversed.count[from];
-        axes->strided[i] = reversed.strided[from];
-        axes->packed[i] = reversed.packed[from];
-    }
+    if (box->n == 0)
+        box->axes[box->n++] = (struct box_axis){1, {item_bytes, item_bytes}};
+    if (box->n == 1 && box->axes[0].strides[STRIDED] != item_bytes)
+        box->axes[box->n++] = (struct box_axis){.count = 1}; /* a plane has two axes */
     return true;
 }
 
@@ -103,74 +77,54 @@ static void copy_tiles(struct side to, struct side from, int64_t n0, int64_t n1,
         }
 }
 
-/* Moves the axis that is dense in the array to the last place but one. */
-static void axes_pair_dense(struct axes *axes, int64_t item_bytes)
+/* Moves the axis that is dense in the array to the second place. */
+static void pair_dense(struct box *box, int64_t item_bytes)
 {
-    for (int i = 0; i < axes->n - 2; i++) {
-        if (axes->strided[i] != item_bytes && axes->strided[i] != -item_bytes)
+    for (int i = box->n - 1; i > 1; i--) {
+        struct box_axis dense = box->axes[i];
+        if (llabs(dense.strides[STRIDED]) != item_bytes)
             continue;
-        int to = axes->n - 2;
-        int64_t count = axes->count[i], strided = axes->strided[i], packed = axes->packed[i];
-        axes->count[i] = axes->count[to];
-        axes->strided[i] = axes->strided[to];
-        axes->packed[i] = axes->packed[to];
-        axes->count[to] = count;
-        axes->strided[to] = strided;
-        axes->packed[to] = packed;
+        box->axes[i] = box->axes[1];
+        box->axes[1] = dense;
         return;
     }
 }
 
-static void copy_inner(char *strided, char *packed, const struct axes *axes,
-                       enum direction direction, size_t item_bytes)
+static void copy_inner(char *strided, char *packed, const struct box *box, enum direction direction,
+                       size_t item_bytes)
 {
-    int last = axes->n - 1;
+    const struct box_axis *fast = &box->axes[0], *slow = &box->axes[1];
     bool is_gather = direction == GATHER;
-    if (axes->strided[last] == (int64_t)item_bytes) {
-        size_t n_bytes = (size_t)axes->count[last] * item_bytes;
+    if (fast->strides[STRIDED] == (int64_t)item_bytes) {
+        size_t n_bytes = (size_t)fast->count * item_bytes;
         if (direction == SCATTER_STREAM && n_bytes >= STREAM_MIN_BYTES)
-            stream_copy(strided, packed, n_bytes, NULL, 0);
+            box_copy_past_cache(strided, packed, n_bytes, NULL, 0);
         else
             memcpy(is_gather ? packed : strided, is_gather ? strided : packed, n_bytes);
         return;
     }
-    struct side a = {strided, axes->strided[last - 1], axes->strided[last]};
-    struct side b = {packed, axes->packed[last - 1], axes->packed[last]};
-    copy_tiles(is_gather ? b : a, is_gather ? a : b, axes->count[last - 1], axes->count[last],
-               item_bytes);
-}
-
-/* Steps the odometer of the outer axes; false at its end. */
-static bool step(char **strided, char **packed, int64_t *index, const struct axes *axes,
-                 int n_outer)
-{
-    for (int axis = n_outer - 1; axis >= 0; axis--) {
-        *strided += axes->strided[axis];
-        *packed += axes->packed[axis];
-        if (++index[axis] < axes->count[axis])
-            return true;
-        *strided -= axes->strided[axis] * axes->count[axis];
-        *packed -= axes->packed[axis] * axes->count[axis];
-        index[axis] = 0;
-    }
-    return false;
+    struct side a = {strided, slow->strides[STRIDED], fast->strides[STRIDED]};
+    struct side b = {packed, slow->strides[PACKED], fast->strides[PACKED]};
+    copy_tiles(is_gather ? b : a, is_gather ? a : b, slow->count, fast->count, item_bytes);
 }
 
 static void copy_box(char *strided, char *packed, int ndim, const int64_t *count,
                      const int64_t *strides, enum direction direction, size_t item_bytes)
 {
-    struct axes axes;
-    if (!axes_reduce(&axes, ndim, count, strides, (int64_t)item_bytes))
+    struct box box;
+    struct box_place place = {.index = {0}};
+    if (!make_box(&box, ndim, count, strides, (int64_t)item_bytes))
         return;
-    int n_outer = axes.n - 1;
-    if (axes.strided[axes.n - 1] != (int64_t)item_bytes) {
-        axes_pair_dense(&axes, (int64_t)item_bytes);
-        n_outer = axes.n - 2;
-    }
-    int64_t index[ARRAY_MAX_NDIM] = {0};
+    bool is_run = box.axes[0].strides[STRIDED] == (int64_t)item_bytes;
+    int n_inner = is_run ? 1 : 2;
+    if (!is_run)
+        pair_dense(&box, (int64_t)item_bytes);
     do
-        copy_inner(strided, packed, &axes, direction, item_bytes);
-    while (step(&strided, &packed, index, &axes, n_outer));
+        copy_inner(strided + place.offset[STRIDED], packed + place.offset[PACKED], &box, direction,
+                   item_bytes);
+    while (box_next(box.axes + n_inner, box.n - n_inner, &place));
+    if (direction == SCATTER_STREAM)
+        box_fence();
 }
 
 void block_gather(void *packed, const void *first, int ndim, const int64_t *count,

@@ -13,7 +13,7 @@
 #include "client/lib/memory/feed.h"
 #include "client/lib/memory/block.h"
 #include "client/lib/connection/client.h"
-#include "client/lib/memory/stream.h"
+#include "proto/box.h"
 #include "proto/util.h"
 
 #include <string.h>
@@ -75,12 +75,13 @@ void feed_free_done(struct feed *feed)
     free(feed);
 }
 
-struct box {
+struct wanted_box {
     int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
 };
 
 /* Copies what the worker asks for, once, and checks it. */
-static int take_box(const struct feed *feed, const struct ring_entry *entry, struct box *ret_box)
+static int take_box(const struct feed *feed, const struct ring_entry *entry,
+                    struct wanted_box *ret_box)
 {
     uint64_t n_bytes = feed->item_bytes;
     for (int i = 0; i < feed->ndim; i++) {
@@ -101,7 +102,7 @@ struct run { /* of memory */
     size_t n_bytes; /* 0: the box is not one */
 };
 
-static struct run run_of(const struct feed *feed, const struct box *box)
+static struct run run_of(const struct feed *feed, const struct wanted_box *box)
 {
     struct run run = {.first = feed->data};
     for (int i = 0; i < feed->ndim; i++)
@@ -117,30 +118,32 @@ static struct run run_of(const struct feed *feed, const struct box *box)
 /* A slot of a source, to be fetched into the cache: nothing where that cannot be said. */
 static struct run next_run(const struct feed *feed, uint32_t slot)
 {
-    struct box box;
+    struct wanted_box box;
     if (!feed || take_box(feed, ring_entry_at(feed->ring.memory, slot), &box))
         return (struct run){.first = NULL};
     return run_of(feed, &box);
 }
 
-static void copy_memory(const struct feed *feed, const struct box *box, char *slot,
+static void copy_memory(const struct feed *feed, const struct wanted_box *box, char *slot,
                         const struct run *next)
 {
     struct run run = run_of(feed, box);
-    if (feed->is_sink && feed->is_large && run.n_bytes > 0)
-        stream_copy(run.first, slot, run.n_bytes, next->first, next->n_bytes);
-    else if (feed->is_sink)
+    if (feed->is_sink && feed->is_large && run.n_bytes > 0) {
+        box_copy_past_cache(run.first, slot, run.n_bytes, next->first, next->n_bytes);
+        box_fence();
+    } else if (feed->is_sink) {
         block_scatter(run.first, slot, feed->ndim, box->count, feed->strides, feed->item_bytes,
                       feed->is_large);
-    else
+    } else {
         block_gather(slot, run.first, feed->ndim, box->count, feed->strides, feed->item_bytes);
+    }
 }
 
 /* Returns 0 or a positive errno. */
 static int serve_slot(struct feed *feed, const struct ring_entry *entry, uint32_t index,
                       const struct run *next)
 {
-    struct box box;
+    struct wanted_box box;
     char *slot = (char *)feed->ring.memory +
                  ring_slot_offset_bytes(feed->ring.n_slots, feed->ring.slot_bytes, index);
     int status = take_box(feed, entry, &box);

@@ -18,6 +18,7 @@
 #include "client/lib/views/move.h"
 #include "client/lib/memory/scalar.h"
 #include "client/lib/views/view.h"
+#include "proto/box.h"
 #include "proto/util.h"
 
 #include <inttypes.h>
@@ -141,22 +142,20 @@ static int make_segments(struct padding *p, int axis, struct gad_error *error)
 static int add_combinations(struct padding *p, struct gad_error *error)
 {
     struct move_segment chosen[ARRAY_MAX_NDIM];
-    unsigned index[ARRAY_MAX_NDIM] = {0};
-    for (int i = 0; i < p->ndim; i++)
+    struct box_axis axes[ARRAY_MAX_NDIM] = {0};
+    struct box_place place = {.index = {0}};
+    int r;
+    for (int i = 0; i < p->ndim; i++) {
         if (p->segments[i].n == 0)
             return 0;
-    for (;;) {
-        for (int i = 0; i < p->ndim; i++)
-            chosen[i] = p->segments[i].list[index[i]];
-        int r = move_add(&p->move, p->array, p->axes, chosen, error);
-        if (r)
-            return r;
-        int i = p->ndim - 1;
-        for (; i >= 0 && ++index[i] == p->segments[i].n; i--)
-            index[i] = 0;
-        if (i < 0)
-            return 0;
+        axes[i].count = p->segments[i].n;
     }
+    do {
+        for (int i = 0; i < p->ndim; i++)
+            chosen[i] = p->segments[i].list[place.index[i]];
+        r = move_add(&p->move, p->array, p->axes, chosen, error);
+    } while (r == 0 && box_next(axes, p->ndim, &place));
+    return r;
 }
 
 /* What a side's border is of: a value that is cast is truncated first, as by NumPy. */

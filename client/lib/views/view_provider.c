@@ -15,26 +15,29 @@
  * Called by the pump: one call at a time for all providers of a client, so the buffer is the
  * view's.
  */
-#include "client/formats/strided.h"
 #include "client/lib/views/view.h"
+#include "proto/box.h"
 #include "proto/util.h"
 
 #include <string.h>
 
 #define MAX_STEP 8 /* times as much may be read */
 
+enum { IN_BLOCK, IN_BASE }; /* whose strides are which inside */
+
+/* Outside: each step is a place of its own in the array. */
 struct walk_axis {
     int64_t count;
     int64_t block_stride; /* bytes in the view's block */
-    int64_t
-        base_stride; /* outside: elements along `axis` of the array; inside: bytes in its block */
-    int axis;        /* of the array; -1: none */
+    int64_t base_step;    /* elements along `axis` of the array */
+    int axis;
 };
 
 struct walk {
     size_t item_bytes;
-    int n_outside, n_inside; /* inside: the last is the fastest in the view's block */
-    struct walk_axis outside[ARRAY_MAX_NDIM], inside[ARRAY_MAX_NDIM];
+    struct box inside;
+    int n_outside;
+    struct walk_axis outside[ARRAY_MAX_NDIM];
     int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM]; /* of the array's block */
     int64_t base_offset; /* bytes in the array's block, of the view's first element */
     size_t base_bytes;
@@ -95,21 +98,18 @@ static bool walk_init(struct walk *walk, const struct view_blocks *view, const i
         return false;
     array_c_strides(base_ndim, walk->count, (int64_t)walk->item_bytes, strides);
     array_c_strides(view->ndim, count, (int64_t)walk->item_bytes, block_strides);
-    for (int i = 0; i < view->ndim; i++) {
+    for (int i = view->ndim - 1; i >= 0; i--) {
         int k = view->axes[i].axis;
-        struct walk_axis axis = {.count = count[i], .block_stride = block_strides[i], .axis = k};
-        if (count[i] <= 1)
+        int64_t step = view->axes[i].step;
+        bool is_inside = k >= 0 && inside[k] == i, stands = k < 0 || step == 0;
+        if (count[i] > 1 && !is_inside && !stands) {
+            walk->outside[walk->n_outside++] = (struct walk_axis){
+                .count = count[i], .block_stride = block_strides[i], .base_step = step, .axis = k};
             continue;
-        if (k >= 0 && inside[k] == i) {
-            axis.base_stride = strides[k] * view->axes[i].step;
-            walk->base_offset += axis.base_stride < 0 ? -(count[i] - 1) * axis.base_stride : 0;
-            walk->inside[walk->n_inside++] = axis;
-        } else if (k < 0 || view->axes[i].step == 0) {
-            walk->inside[walk->n_inside++] = axis; /* the same element again: a stride of 0 */
-        } else {
-            axis.base_stride = view->axes[i].step;
-            walk->outside[walk->n_outside++] = axis;
         }
+        int64_t base_stride = is_inside ? strides[k] * step : 0;
+        walk->base_offset += base_stride < 0 ? -(count[i] - 1) * base_stride : 0;
+        box_add(&walk->inside, count[i], block_strides[i], base_stride);
     }
     return true;
 }
@@ -117,46 +117,18 @@ static bool walk_init(struct walk *walk, const struct view_blocks *view, const i
 /* Between the array's block and the view's, from `block` on. */
 static void copy_inside(const struct walk *walk, char *block, char *base, bool is_fill)
 {
-    int64_t index[ARRAY_MAX_NDIM] = {0};
-    int last = walk->n_inside - 1;
-    struct walk_axis run = {.count = 1};
-    if (last >= 0)
-        run = walk->inside[last];
+    struct box box = walk->inside;
     base += walk->base_offset;
-    for (;;) {
-        if (is_fill)
-            strided_copy(block, run.block_stride, base, run.base_stride, run.count,
-                         walk->item_bytes);
-        else
-            strided_copy(base, run.base_stride, block, run.block_stride, run.count,
-                         walk->item_bytes);
-        int i = last - 1;
-        for (; i >= 0; i--) {
-            const struct walk_axis *axis = &walk->inside[i];
-            block += axis->block_stride;
-            base += axis->base_stride;
-            if (++index[i] < axis->count)
-                break;
-            block -= axis->count * axis->block_stride;
-            base -= axis->count * axis->base_stride;
-            index[i] = 0;
-        }
-        if (i < 0)
-            return;
-    }
+    if (!is_fill)
+        box_exchange(&box);
+    box_copy(&box, is_fill ? block : base, is_fill ? base : block, walk->item_bytes, false);
 }
 
 /* The array's block has the elements of the view's, in the same order. */
 static bool is_same_block(const struct walk *walk)
 {
-    int64_t expected = (int64_t)walk->item_bytes, n = 1;
-    for (int i = walk->n_inside - 1; i >= 0; i--) {
-        const struct walk_axis *axis = &walk->inside[i];
-        if (axis->base_stride != axis->block_stride || axis->block_stride != expected * n)
-            return false;
-        n *= axis->count;
-    }
-    return n * expected == (int64_t)walk->base_bytes;
+    struct box box = walk->inside;
+    return box_take_run(&box, (int64_t)walk->item_bytes) == (int64_t)walk->base_bytes && box.n == 0;
 }
 
 static int reserve(struct view_blocks *view, size_t n_bytes)
@@ -191,14 +163,14 @@ static int move_inside(struct view_blocks *view, const struct walk *walk, char *
 /* Steps the outside axes; false after the last place. */
 static bool step_outside(struct walk *walk, int64_t *index, char **block)
 {
-    for (int i = walk->n_outside - 1; i >= 0; i--) {
+    for (int i = 0; i < walk->n_outside; i++) {
         const struct walk_axis *axis = &walk->outside[i];
         *block += axis->block_stride;
-        walk->start[axis->axis] += axis->base_stride;
+        walk->start[axis->axis] += axis->base_step;
         if (++index[i] < axis->count)
             return true;
         *block -= axis->count * axis->block_stride;
-        walk->start[axis->axis] -= axis->count * axis->base_stride;
+        walk->start[axis->axis] -= axis->count * axis->base_step;
         index[i] = 0;
     }
     return false;

@@ -15,7 +15,7 @@
  * Called by tile.c while it stages and finishes.
  */
 #include "daemon/worker/cuda/results.h"
-#include "daemon/worker/cuda/boxcopy.h"
+#include "proto/box.h"
 #include "proto/util.h"
 
 static int64_t item_bytes(const struct tile *t, const struct cuda_result *result)
@@ -72,14 +72,14 @@ static void copy(const struct tile *t, int64_t n_item_bytes, const int64_t *coun
                  const struct engine_view *from, const struct engine_view *to)
 {
     const struct geometry *g = tile_geometry(t);
-    struct boxcopy b = {.is_past_cache = false, .item_bytes = n_item_bytes};
-    for (int i = 0; i < g->ndim; i++) {
+    struct box box;
+    box.n = 0;
+    for (int i = g->ndim - 1; i >= 0; i--) {
         int axis = g->axis_order[i];
         if (from->strides[axis] != 0)
-            b.axes[b.n_axes++] =
-                (struct boxcopy_axis){count[axis], from->strides[axis], to->strides[axis]};
+            box_add(&box, count[axis], to->strides[axis], from->strides[axis]);
     }
-    boxcopy(&b, to->base, from->base);
+    box_copy(&box, to->base, from->base, (size_t)n_item_bytes, false);
 }
 
 static void stage(const struct tile *t, struct cuda_result *result, const struct engine_view *home,

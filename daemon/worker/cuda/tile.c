@@ -23,11 +23,11 @@
  *
  * Called by compute and I/O threads, and by the main thread for small jobs.
  */
-#include "daemon/worker/cuda/boxcopy.h"
 #include "daemon/worker/cuda/engine.h"
 #include "daemon/worker/cuda/results.h"
 #include "daemon/worker/io/ring.h"
 #include "daemon/worker/walks/walk_product.h"
+#include "proto/box.h"
 #include "proto/util.h"
 
 #include <assert.h>
@@ -78,17 +78,15 @@ static void copy_box(const struct tile *t, const struct port *port, const struct
                      bool is_past_cache)
 {
     const struct geometry *g = tile_geometry(t);
-    struct boxcopy b = {.is_past_cache = is_past_cache, .item_bytes = port->item_bytes};
-    for (int i = 0; i < g->ndim; i++) {
+    struct box axes;
+    axes.n = 0;
+    for (int i = g->ndim - 1; i >= 0; i--) {
         int axis = g->axis_order[i] - (g->ndim - port->array.ndim);
-        if (axis < 0)
-            continue;
-        int64_t from_stride = from->strides[axis], to_stride = to->strides[axis];
-        bool stands = from_stride == 0 && to_stride == 0;
-        b.axes[b.n_axes++] =
-            (struct boxcopy_axis){stands ? 1 : box->count[axis], from_stride, to_stride};
+        bool stands = axis >= 0 && from->strides[axis] == 0 && to->strides[axis] == 0;
+        if (axis >= 0 && !stands)
+            box_add(&axes, box->count[axis], to->strides[axis], from->strides[axis]);
     }
-    boxcopy(&b, to->base, from->base);
+    box_copy(&axes, to->base, from->base, (size_t)port->item_bytes, is_past_cache);
 }
 
 /* Staging ------------------------------------------------------------------------------------ */
@@ -321,7 +319,7 @@ static enum tile_outcome stage(struct cuda_work *work, struct tile *t, struct th
         if (r)
             return r == -EAGAIN ? TILE_NEEDS_READ : failed(th, r);
     }
-    boxcopy_fence();
+    box_fence();
     return TILE_DONE;
 }
 
@@ -360,7 +358,7 @@ static int finish_grain(struct cuda_work *work, unsigned grain, struct tile *t,
     if (!r && !is_logged)
         r = tile_store(t, th);
     if (!r && t->job->has_rings && t->grain + 1 == t->end) {
-        boxcopy_fence();
+        box_fence();
         r = tile_give_blocks(t, th);
     }
     if (!r) {
@@ -406,7 +404,7 @@ enum tile_outcome cuda_tile_finish(struct cuda_work *work, struct tile *t,
     if (t->device_error)
         return cuda_tile_failed(t, th);
     enum tile_outcome outcome = finish(work, t, th);
-    boxcopy_fence();
+    box_fence();
     t->measure.sink_ns += clock_ns() - begin_ns;
     return outcome;
 }

@@ -1,7 +1,8 @@
 /* Boxes between files and memory.
  *
- * A box is axes with a stride in the file and one in memory. First axes that run on in both are
- * merged; what is left is a run of bytes, contiguous in both, and the outer axes over it:
+ * A box has axes with a stride in the file and one in memory, and those that run on in both are
+ * merged (proto/box.h); what is left is a run of bytes, contiguous in both, and the outer axes over
+ * it:
  *
  *     file     |run|..gap..|run|..gap..|run|......................|run|..gap..|run|..gap..|run|
  *              `----------- span ----------'
@@ -38,48 +39,31 @@ static_assert(BOXIO_BOUNCE_BYTES <= GAPS_STRETCH_BYTES, "a span is held as a who
 
 struct layout {
     int64_t run_bytes;
-    int n_outer;
-    struct boxio_axis outer[ARRAY_MAX_NDIM]; /* fastest first */
+    struct box outer;
     /* Whole outer axes [0, n_inside) and `partial` steps of the next are one span. */
     int n_inside;
     int64_t partial;
     int64_t inside_bytes; /* of the axes inside alone */
 };
 
-static void layout_merge(struct layout *l, const struct boxio *b)
+static void layout_runs(struct layout *l, const struct boxio *b)
 {
-    l->run_bytes = b->item_bytes;
-    l->n_outer = 0;
-    for (int i = b->n_axes - 1; i >= 0; i--) {
-        const struct boxio_axis *axis = &b->axes[i];
-        struct boxio_axis *last = l->n_outer > 0 ? &l->outer[l->n_outer - 1] : NULL;
-        if (axis->count == 1)
-            continue;
-        if (!last && axis->file_stride == l->run_bytes && axis->memory_stride == l->run_bytes)
-            l->run_bytes *= axis->count;
-        else if (last && axis->file_stride == last->file_stride * last->count &&
-                 axis->memory_stride == last->memory_stride * last->count)
-            last->count *= axis->count;
-        else
-            l->outer[l->n_outer++] = *axis;
-    }
-}
-
-static void layout_runs(struct layout *l)
-{
+    l->outer.n = b->box.n;
+    memcpy(l->outer.axes, b->box.axes, (size_t)b->box.n * sizeof(b->box.axes[0]));
+    l->run_bytes = box_take_run(&l->outer, b->item_bytes);
     l->n_inside = 0;
     l->partial = 1;
     l->inside_bytes = l->run_bytes;
 }
 
-static void layout_span(struct layout *l, int64_t gap_max_bytes)
+static void layout_span(struct layout *l, const struct boxio *b, int64_t gap_max_bytes)
 {
-    layout_runs(l);
+    layout_runs(l, b);
     if (l->run_bytes >= LONG_RUN_BYTES)
         return;
-    for (; l->n_inside < l->n_outer; l->n_inside++) {
-        const struct boxio_axis *axis = &l->outer[l->n_inside];
-        int64_t stride = axis->file_stride;
+    for (; l->n_inside < l->outer.n; l->n_inside++) {
+        const struct box_axis *axis = &l->outer.axes[l->n_inside];
+        int64_t stride = axis->strides[BOXIO_FILE];
         if (stride - l->inside_bytes > gap_max_bytes)
             return;
         if (stride > 0 && axis->count - 1 > (BOXIO_BOUNCE_BYTES - l->inside_bytes) / stride) {
@@ -88,43 +72,6 @@ static void layout_span(struct layout *l, int64_t gap_max_bytes)
         }
         l->inside_bytes += (axis->count - 1) * stride;
     }
-}
-
-/* Counts through axes[0..n), fastest first; false after the last. */
-struct counter {
-    int64_t index[ARRAY_MAX_NDIM];
-    int64_t file, memory; /* offsets */
-};
-
-static bool counter_next(struct counter *c, int n, const struct boxio_axis *axes)
-{
-    for (int i = 0; i < n; i++) {
-        if (++c->index[i] < axes[i].count) {
-            c->file += axes[i].file_stride;
-            c->memory += axes[i].memory_stride;
-            return true;
-        }
-        c->file -= (axes[i].count - 1) * axes[i].file_stride;
-        c->memory -= (axes[i].count - 1) * axes[i].memory_stride;
-        c->index[i] = 0;
-    }
-    return false;
-}
-
-static void copy_runs(char *to, int64_t to_stride, const char *from, int64_t from_stride,
-                      int64_t count, int64_t run_bytes)
-{
-#define COPY_RUNS(n)                                                                               \
-    for (int64_t i = 0; i < count; i++)                                                            \
-    memcpy(to + i * to_stride, from + i * from_stride, (size_t)(n))
-    switch (run_bytes) {
-    case 1: COPY_RUNS(1); return;
-    case 2: COPY_RUNS(2); return;
-    case 4: COPY_RUNS(4); return;
-    case 8: COPY_RUNS(8); return;
-    default: COPY_RUNS(run_bytes); return;
-    }
-#undef COPY_RUNS
 }
 
 /* Pieces ------------------------------------------------------------------------------------- */
@@ -136,7 +83,7 @@ struct piece {
     bool is_run;
     int64_t run_bytes;
     int n_axes; /* over the runs of a span, fastest first */
-    struct boxio_axis axes[ARRAY_MAX_NDIM + 1];
+    struct box_axis axes[BOX_MAX_AXES];
 };
 
 typedef int piece_fn(const struct boxio *b, const struct piece *p, const struct port_io *io,
@@ -145,45 +92,46 @@ typedef int piece_fn(const struct boxio *b, const struct piece *p, const struct 
 static int each_piece(const struct boxio *b, const struct layout *l, char *memory, piece_fn *fn,
                       const struct port_io *io, struct gad_error *error)
 {
-    int n_cut = l->n_inside < l->n_outer ? 1 : 0, n_outside = l->n_outer - l->n_inside - n_cut;
-    const struct boxio_axis *outside = &l->outer[l->n_outer - n_outside];
-    struct boxio_axis cut = {.count = 1};
-    struct counter c = {.file = 0};
+    int n_cut = l->n_inside < l->outer.n ? 1 : 0, n_outside = l->outer.n - l->n_inside - n_cut;
+    const struct box_axis *outside = &l->outer.axes[l->outer.n - n_outside];
+    struct box_axis cut = {.count = 1};
+    struct box_place place = {.index = {0}};
     struct piece p = {.run_bytes = l->run_bytes, .n_axes = l->n_inside + 1};
     if (n_cut)
-        cut = l->outer[l->n_inside];
-    memcpy(p.axes, l->outer, (size_t)l->n_inside * sizeof(p.axes[0]));
+        cut = l->outer.axes[l->n_inside];
+    memcpy(p.axes, l->outer.axes, (size_t)l->n_inside * sizeof(p.axes[0]));
     p.axes[l->n_inside] = cut;
     do
         for (int64_t i = 0; i < cut.count; i += l->partial) {
             int64_t n_steps = (int64_t)min_u64((uint64_t)l->partial, (uint64_t)(cut.count - i));
             p.axes[l->n_inside].count = n_steps;
             p.is_run = n_steps == 1 && l->n_inside == 0;
-            p.offset = b->offset + c.file + i * cut.file_stride;
-            p.n_bytes = (n_steps - 1) * cut.file_stride + l->inside_bytes;
-            p.memory = memory + c.memory + i * cut.memory_stride;
+            p.offset = b->offset + place.offset[BOXIO_FILE] + i * cut.strides[BOXIO_FILE];
+            p.n_bytes = (n_steps - 1) * cut.strides[BOXIO_FILE] + l->inside_bytes;
+            p.memory = memory + place.offset[BOXIO_MEMORY] + i * cut.strides[BOXIO_MEMORY];
             int r = fn(b, &p, io, error);
             if (r)
                 return r;
         }
-    while (counter_next(&c, n_outside, outside));
+    while (box_next(outside, n_outside, &place));
     return 0;
 }
 
 /* A span's runs out of the bounce buffer, or into it. */
 static void copy_span(const struct piece *p, char *bounce, bool is_into)
 {
-    int64_t in_file = p->axes[0].file_stride, in_memory = p->axes[0].memory_stride;
-    int64_t count = p->axes[0].count;
-    struct counter c = {.file = 0};
-    do
+    const struct box_axis *line = &p->axes[0];
+    int64_t in_file = line->strides[BOXIO_FILE], in_memory = line->strides[BOXIO_MEMORY];
+    size_t run_bytes = (size_t)p->run_bytes;
+    struct box_place place = {.index = {0}};
+    do {
+        char *file = bounce + place.offset[BOXIO_FILE];
+        char *memory = p->memory + place.offset[BOXIO_MEMORY];
         if (is_into)
-            copy_runs(bounce + c.file, in_file, p->memory + c.memory, in_memory, count,
-                      p->run_bytes);
+            box_copy_line(file, in_file, memory, in_memory, line->count, run_bytes);
         else
-            copy_runs(p->memory + c.memory, in_memory, bounce + c.file, in_file, count,
-                      p->run_bytes);
-    while (counter_next(&c, p->n_axes - 1, p->axes + 1));
+            box_copy_line(memory, in_memory, file, in_file, line->count, run_bytes);
+    } while (box_next(p->axes + 1, p->n_axes - 1, &place));
 }
 
 /* Reading ------------------------------------------------------------------------------------ */
@@ -250,8 +198,7 @@ int boxio_read(const struct boxio *b, void *memory, const struct port_io *io,
                struct gad_error *error)
 {
     struct layout l;
-    layout_merge(&l, b);
-    layout_span(&l, GAP_MAX_BYTES);
+    layout_span(&l, b, GAP_MAX_BYTES);
     return each_piece(b, &l, memory, read_piece, io, error);
 }
 
@@ -320,8 +267,8 @@ static int write_piece(const struct boxio *b, const struct piece *p, const struc
 static int64_t box_end(const struct boxio *b)
 {
     int64_t end = b->offset + b->item_bytes;
-    for (int i = 0; i < b->n_axes; i++)
-        end += (b->axes[i].count - 1) * b->axes[i].file_stride;
+    for (int i = 0; i < b->box.n; i++)
+        end += (b->box.axes[i].count - 1) * b->box.axes[i].strides[BOXIO_FILE];
     return end;
 }
 
@@ -351,11 +298,10 @@ int boxio_write(const struct boxio *b, const void *memory, const struct port_io 
     int r = b->is_in_memory ? check_reserved(b, error) : 0;
     if (r)
         return r;
-    layout_merge(&l, b);
     if (b->gaps && b->may_span)
-        layout_span(&l, GAP_MAX_BACK);
+        layout_span(&l, b, GAP_MAX_BACK);
     else
-        layout_runs(&l);
+        layout_runs(&l, b);
     boxio_enter_blocking(io);
     r = each_piece(b, &l, (char *)memory, write_piece, io, error); /* which only reads it */
     boxio_leave_blocking(io);
@@ -365,9 +311,9 @@ int boxio_write(const struct boxio *b, const void *memory, const struct port_io 
 void boxio_zero(const struct boxio *b, void *memory)
 {
     struct layout l;
-    layout_merge(&l, b);
-    struct counter c = {.file = 0};
+    struct box_place place = {.index = {0}};
+    layout_runs(&l, b);
     do
-        memset((char *)memory + c.memory, 0, (size_t)l.run_bytes);
-    while (counter_next(&c, l.n_outer, l.outer));
+        memset((char *)memory + place.offset[BOXIO_MEMORY], 0, (size_t)l.run_bytes);
+    while (box_next(l.outer.axes, l.outer.n, &place));
 }

@@ -2,13 +2,11 @@
 #pragma once
 
 #include "daemon/worker/io/port.h"
+#include "proto/box.h"
 
 #define BOXIO_BOUNCE_BYTES (64 * 1024)
 
-struct boxio_axis {
-    int64_t count;                      /* > 0 */
-    int64_t file_stride, memory_stride; /* bytes; file_stride >= 0 */
-};
+enum { BOXIO_FILE, BOXIO_MEMORY }; /* whose strides are which in a struct box */
 
 struct boxio {
     int fd;
@@ -20,8 +18,7 @@ struct boxio {
     bool may_span;           /* with gaps: the descriptor may be read, too */
     int64_t offset; /* in the file, of the box's first element; all of the box fits 63 bits */
     int64_t item_bytes;
-    int n_axes;
-    struct boxio_axis axes[ARRAY_MAX_NDIM]; /* slowest in the file first */
+    struct box box; /* fastest in the file first; strides there are not negative */
 };
 
 /* 0; -EAGAIN (only without io->may_block): part of it is not in the page cache; short-read with the

@@ -27,19 +27,15 @@ static int file_fill_view(const struct port *p, const struct port_box *box,
                       .is_in_memory = p->file.is_in_memory,
                       .name = p->name,
                       .offset = (int64_t)p->array.at.file.offset_bytes,
-                      .item_bytes = p->item_bytes,
-                      .n_axes = p->array.ndim};
+                      .item_bytes = p->item_bytes};
     char *memory = view->base;
-    for (int i = 0; i < p->array.ndim; i++) {
+    for (int i = p->array.ndim - 1; i >= 0; i--) {
         int axis = p->file.order[i];
         int64_t stride = p->array.strides[axis], count = box->count[axis];
-        b.axes[i] = (struct boxio_axis){count, llabs(stride), view->strides[axis]};
-        b.offset += box->start[axis] * stride;
-        if (stride < 0) { /* files are read upwards */
-            b.axes[i].memory_stride = -view->strides[axis];
-            b.offset += (count - 1) * stride;
-            memory += (count - 1) * view->strides[axis];
-        }
+        bool is_down = stride < 0; /* files are read upwards */
+        box_add(&b.box, count, llabs(stride), is_down ? -view->strides[axis] : view->strides[axis]);
+        b.offset += (box->start[axis] + (is_down ? count - 1 : 0)) * stride;
+        memory += is_down ? (count - 1) * view->strides[axis] : 0;
     }
     return boxio_read(&b, memory, io, error);
 }
@@ -56,15 +52,13 @@ static void file_layout(const struct port *p, const struct port_box *box, char *
                              .gaps = p->file.gaps,
                              .may_span = p->file.may_span,
                              .offset = (int64_t)p->array.at.file.offset_bytes,
-                             .item_bytes = p->item_bytes,
-                             .n_axes = p->array.ndim};
+                             .item_bytes = p->item_bytes};
     int64_t memory_stride = p->item_bytes;
     for (int i = p->array.ndim - 1; i >= 0; i--) {
         int axis = p->file.order[i];
         int64_t stride = p->array.strides[axis];
         int64_t count = stride == 0 ? 1 : box->count[axis];
-        struct boxio_axis *a = &ret_io->axes[i];
-        *a = (struct boxio_axis){count, stride < 0 ? -stride : stride, memory_stride};
+        box_add(&ret_io->box, count, llabs(stride), memory_stride);
         ret_view->strides[axis] = stride == 0 ? 0 : memory_stride;
         ret_io->offset += box->start[axis] * stride;
         if (stride < 0) {

@@ -89,14 +89,15 @@ static void chunk_part(const struct port *p, const struct port_box *box, const i
                        const int64_t *memory_strides, struct boxio *b, int64_t *ret_memory)
 {
     b->offset = 0;
+    b->box.n = 0;
     *ret_memory = 0;
-    for (int i = 0; i < p->array.ndim; i++) {
+    for (int i = p->array.ndim - 1; i >= 0; i--) {
         int64_t length = p->array.at.file.chunk_shape[i];
         int64_t begin = at[i] * length;
         int64_t low = begin > box->start[i] ? begin : box->start[i];
         int64_t box_end = box->start[i] + box->count[i];
         int64_t high = box_end - begin < length ? box_end : begin + length;
-        b->axes[i] = (struct boxio_axis){high - low, p->file.chunk_strides[i], memory_strides[i]};
+        box_add(&b->box, high - low, p->file.chunk_strides[i], memory_strides[i]);
         b->offset += (low - begin) * p->file.chunk_strides[i];
         *ret_memory += (low - box->start[i]) * memory_strides[i];
     }
@@ -129,8 +130,7 @@ static int grid_fill_view(const struct port *p, const struct port_box *box,
     struct boxio b = {.fd = p->file.fd,
                       .is_in_memory = p->file.is_in_memory,
                       .name = p->name,
-                      .item_bytes = p->item_bytes,
-                      .n_axes = p->array.ndim};
+                      .item_bytes = p->item_bytes};
     struct entries entries;
     entries.first = entries.n = 0;
     char *memory = view->base;

@@ -7,6 +7,7 @@
 #include "daemon/worker/io/boxio.h"
 #include "daemon/worker/walks/journal.h"
 #include "daemon/worker/walks/walk_product.h"
+#include "proto/box.h"
 
 #include <string.h>
 
@@ -56,25 +57,18 @@ static int copy_box(void *argument)
     const struct port *port = call->port;
     char *dense = call->memory;
     struct engine_view to;
-    int64_t at[ARRAY_MAX_NDIM] = {0};
-    int ndim = port->array.ndim, last = ndim - 1;
+    struct box box;
+    struct box_place place = {.index = {0}};
+    int64_t stride = port->item_bytes;
     port->ops->place(port, call->box, NULL, &to);
-    size_t item = (size_t)port->item_bytes;
-    bool is_run = ndim > 0 && to.strides[last] == port->item_bytes;
-    int64_t n_items = ndim > 0 ? call->box->count[last] : 1;
-    for (int axis = 0; axis >= 0;) {
-        char *line = to.base;
-        for (int i = 0; i < last; i++)
-            line += at[i] * to.strides[i];
-        if (is_run)
-            copy_item(line, dense, item * (size_t)n_items, call->is_out);
-        for (int64_t i = 0; i < n_items && !is_run; i++)
-            copy_item(line + i * (ndim > 0 ? to.strides[last] : 0), dense + (size_t)i * item, item,
-                      call->is_out);
-        dense += (size_t)n_items * item;
-        for (axis = last - 1; axis >= 0 && ++at[axis] == call->box->count[axis]; axis--)
-            at[axis] = 0;
-    }
+    box.n = 0;
+    for (int i = port->array.ndim - 1; i >= 0; stride *= call->box->count[i--])
+        box_add(&box, call->box->count[i], to.strides[i], stride);
+    size_t run_bytes = (size_t)box_take_run(&box, port->item_bytes);
+    do
+        copy_item((char *)to.base + place.offset[0], dense + place.offset[1], run_bytes,
+                  call->is_out);
+    while (box_next(box.axes, box.n, &place));
     return 0;
 }
 

@@ -10,6 +10,7 @@
  */
 #include "kernels/cpu/run/kth.h"
 
+#include "proto/box.h"
 #include "proto/util.h"
 
 #include <string.h>
@@ -92,35 +93,31 @@ static void find(const struct kth *k, ranks_fn *const *kernels, uint64_t cell, s
     kernels[k->item_log2 - 2](&ranked, keys);
 }
 
-/* The rows of each cell, one after the other: how far behind its first key they begin. */
+/* The rows of each cell, one after the other: how far behind its first key they begin. Keys are
+ * numbered in visiting order. */
 struct rows {
-    uint64_t at;
-    uint64_t step[ARRAY_MAX_NDIM], index[ARRAY_MAX_NDIM]; /* of a group */
+    struct box box; /* in keys */
+    struct box_place place;
 };
 
-/* Keys are numbered in visiting order. */
 static void rows_init(struct rows *rows, const struct reducer *r)
 {
-    uint64_t step = r->row;
-    rows->at = 0;
-    for (unsigned i = r->n_groups; i-- > 0; step *= r->groups[i].count) {
-        rows->step[i] = step;
-        rows->index[i] = 0;
-    }
+    int64_t step = (int64_t)r->row;
+    rows->box.n = 0;
+    rows->place = (struct box_place){.index = {0}};
+    for (unsigned i = r->n_groups; i-- > 0; step *= (int64_t)r->groups[i].count)
+        if (r->groups[i].row_step)
+            box_add(&rows->box, (int64_t)r->groups[i].count, step, 0);
 }
 
-static void rows_next(struct rows *rows, const struct reducer *r)
+static uint64_t rows_at(const struct rows *rows)
 {
-    for (unsigned i = r->n_groups; i-- > 0;) {
-        const struct reducer_group *g = &r->groups[i];
-        if (!g->row_step)
-            continue;
-        rows->at += rows->step[i];
-        if (++rows->index[i] < g->count)
-            return;
-        rows->at -= g->count * rows->step[i];
-        rows->index[i] = 0;
-    }
+    return (uint64_t)rows->place.offset[0];
+}
+
+static void rows_next(struct rows *rows)
+{
+    (void)box_next(rows->box.axes, rows->box.n, &rows->place);
 }
 
 static uint64_t first_of_cell(const struct reducer *r, uint64_t cell)
@@ -162,9 +159,9 @@ static void find_gathered(const struct reducer *r, const struct kth *k)
         for (size_t i = 0; i < n; i++)
             first[i] = first_of_cell(r, cell + i);
         rows_init(&rows, r);
-        for (uint64_t row = 0; row < r->n_rows; row++, rows_next(&rows, r))
+        for (uint64_t row = 0; row < r->n_rows; row++, rows_next(&rows))
             for (size_t i = 0; i < n_row; i++, to += RANKS_BLOCK_BYTES)
-                gather(k, n, to, rows.at + i, first);
+                gather(k, n, to, rows_at(&rows) + i, first);
         find(k, k->kernels->columns, cell, n, (size_t)r->n_elements, n_block, k->some);
     }
 }
@@ -176,11 +173,11 @@ static void find_one(const struct reducer *r, const struct kth *k, uint64_t cell
     char *to = k->some;
     struct rows rows;
     rows_init(&rows, r);
-    for (uint64_t row = 0; row < r->n_rows; row++, rows_next(&rows, r)) {
+    for (uint64_t row = 0; row < r->n_rows; row++, rows_next(&rows)) {
         if (n_row == 1)
-            gather(k, 1, to, rows.at, &first);
+            gather(k, 1, to, rows_at(&rows), &first);
         else
-            memcpy(to, k->keys + ((first + rows.at) << k->item_log2), n_row << k->item_log2);
+            memcpy(to, k->keys + ((first + rows_at(&rows)) << k->item_log2), n_row << k->item_log2);
         to += n_row << k->item_log2;
     }
     find(k, k->kernels->row, cell, 1, (size_t)r->n_elements, 1, k->some);

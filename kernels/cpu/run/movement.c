@@ -7,6 +7,7 @@
  */
 #include "kernels/cpu/run/movement.h"
 
+#include "proto/box.h"
 #include "proto/util.h"
 
 /* The source of a pass that does nothing but store it; -1: it does more. */
@@ -31,25 +32,6 @@ static int dense_axis(const struct engine_box *box, const struct engine_view *vi
     return -1;
 }
 
-/* On to the next place of the axes that no block has; false after the last. */
-static bool next_place(const struct engine_box *box, const int64_t *from_strides,
-                       const int64_t *to_strides, uint32_t inner_axes, int64_t *index,
-                       struct transposing *t)
-{
-    for (int i = box->ndim - 1; i >= 0; i--) {
-        if (inner_axes >> i & 1)
-            continue;
-        t->src += from_strides[i];
-        t->dst += to_strides[i];
-        if (++index[i] < box->count[i])
-            return true;
-        t->src -= box->count[i] * from_strides[i];
-        t->dst -= box->count[i] * to_strides[i];
-        index[i] = 0;
-    }
-    return false;
-}
-
 bool movement_run(const struct transpose_kernels *kernels, const struct program *program,
                   const struct pass *pass, const struct engine_box *box,
                   const struct engine_view *inputs, const struct engine_view *outputs)
@@ -66,14 +48,18 @@ bool movement_run(const struct transpose_kernels *kernels, const struct program 
         return false;
     struct transposing t = {.n_rows = (size_t)box->count[row],
                             .n_columns = (size_t)box->count[column],
-                            .src = from->base,
                             .src_row = from->strides[row],
-                            .dst = to->base,
                             .dst_row = to->strides[column]};
-    int64_t index[ARRAY_MAX_NDIM] = {0};
-    uint32_t inner_axes = UINT32_C(1) << row | UINT32_C(1) << column;
-    do
+    struct box outer; /* without the axes of a block */
+    struct box_place place = {.index = {0}};
+    outer.n = 0;
+    for (int i = box->ndim - 1; i >= 0; i--)
+        if (i != row && i != column)
+            box_add(&outer, box->count[i], from->strides[i], to->strides[i]);
+    do {
+        t.src = (const char *)from->base + place.offset[0];
+        t.dst = (char *)to->base + place.offset[1];
         kernels->by_item[__builtin_ctzll((uint64_t)item_bytes)](&t);
-    while (next_place(box, from->strides, to->strides, inner_axes, index, &t));
+    } while (box_next(outer.axes, outer.n, &place));
     return true;
 }

@@ -14,6 +14,7 @@
  */
 #include "kernels/cpu/run/scanner.h"
 
+#include "proto/box.h"
 #include "proto/util.h"
 
 #include <string.h>
@@ -36,24 +37,19 @@ void scanner_init(struct scanner *s, const struct engine_box *box, unsigned scan
 static void merge_axes(struct scanning *d, const struct engine_box *box, unsigned scanned_axis,
                        const int64_t *strides)
 {
-    d->n = 1;
-    d->count[0] = 1;
-    d->stride[0] = sizeof(uint64_t);
+    struct box cells;
+    cells.n = 0;
     for (int i = box->ndim - 1; i >= 0; i--) {
         unsigned axis = (unsigned)box->axis_order[i];
-        int64_t count = box->count[axis], stride = strides[axis];
-        int last = d->n - 1;
-        if (axis == scanned_axis || count == 1)
-            continue;
-        if (d->count[last] == 1) {
-            d->count[last] = count;
-            d->stride[last] = stride;
-        } else if (stride == d->stride[last] * d->count[last]) {
-            d->count[last] *= count;
-        } else {
-            d->count[d->n] = count;
-            d->stride[d->n++] = stride;
-        }
+        if (axis != scanned_axis)
+            box_add(&cells, box->count[axis], strides[axis], 0);
+    }
+    if (cells.n == 0)
+        cells.axes[cells.n++] = (struct box_axis){1, {sizeof(uint64_t)}};
+    d->n = cells.n;
+    for (int i = 0; i < cells.n; i++) {
+        d->count[i] = cells.axes[i].count;
+        d->stride[i] = cells.axes[i].strides[0];
     }
 }
 

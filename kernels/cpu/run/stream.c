@@ -16,60 +16,43 @@
 #include "kernels/cpu/run/stream.h"
 
 #include "kernels/cpu/run/strided.h"
+#include "proto/box.h"
 #include "proto/util.h"
 
 #include <string.h>
 
 #define MIN_RUN (2 * KERNEL_GRANULE) /* shorter runs are not worth a look */
 
-struct walk {
-    int n;
-    int64_t count[ARRAY_MAX_NDIM + 1], stride[ARRAY_MAX_NDIM + 1]; /* fastest first */
-};
-
-static void walk_init(struct walk *w, const struct engine_box *box, const int64_t *strides)
+/* The axes as one operand sees them; at least one. */
+static void walk_init(struct box *w, const struct engine_box *box, const int64_t *strides)
 {
-    w->n = 1;
-    w->count[0] = 1;
-    w->stride[0] = 0;
-    for (int i = box->ndim - 1; i >= 0; i--) {
-        int axis = box->axis_order[i];
-        int64_t count = box->count[axis], stride = strides[axis];
-        if (count == 1)
-            continue;
-        int last = w->n - 1;
-        if (w->count[last] == 1) {
-            w->count[last] = count;
-            w->stride[last] = stride;
-        } else if (stride == w->stride[last] * w->count[last]) {
-            w->count[last] *= count;
-        } else {
-            w->count[w->n] = count;
-            w->stride[w->n++] = stride;
-        }
-    }
+    w->n = 0;
+    for (int i = box->ndim - 1; i >= 0; i--)
+        box_add(w, box->count[box->axis_order[i]], strides[box->axis_order[i]], 0);
+    if (w->n == 0)
+        w->axes[w->n++] = (struct box_axis){.count = 1};
 }
 
-static char *walk_locate(const struct walk *w, char *base, uint64_t element, int64_t *ret_index)
+static char *walk_locate(const struct box *w, char *base, uint64_t element, int64_t *ret_index)
 {
     for (int i = 0; i < w->n; i++) {
-        ret_index[i] = (int64_t)(element % (uint64_t)w->count[i]);
-        element /= (uint64_t)w->count[i];
-        base += ret_index[i] * w->stride[i];
+        ret_index[i] = (int64_t)(element % (uint64_t)w->axes[i].count);
+        element /= (uint64_t)w->axes[i].count;
+        base += ret_index[i] * w->axes[i].strides[0];
     }
     return base;
 }
 
 /* Moves `by` steps along `axis` (at most to its end) and carries into the slower ones. */
-static char *walk_advance(const struct walk *w, char *at, int64_t *index, int axis, int64_t by)
+static char *walk_advance(const struct box *w, char *at, int64_t *index, int axis, int64_t by)
 {
     index[axis] += by;
-    at += by * w->stride[axis];
-    while (index[axis] == w->count[axis] && axis + 1 < w->n) {
-        at -= w->count[axis] * w->stride[axis];
+    at += by * w->axes[axis].strides[0];
+    while (index[axis] == w->axes[axis].count && axis + 1 < w->n) {
+        at -= w->axes[axis].count * w->axes[axis].strides[0];
         index[axis++] = 0;
         index[axis]++;
-        at += w->stride[axis];
+        at += w->axes[axis].strides[0];
     }
     return at;
 }
@@ -78,28 +61,28 @@ static char *walk_advance(const struct walk *w, char *at, int64_t *index, int ax
 static void walk_copy(const struct stream *s, const struct engine_box *box, uint64_t first,
                       size_t n, char *strip, bool is_store)
 {
-    struct walk w;
+    struct box w;
     walk_init(&w, box, s->strides);
-    int64_t index[ARRAY_MAX_NDIM + 1];
+    int64_t index[BOX_MAX_AXES];
     char *at = walk_locate(&w, s->base, first, index);
     int64_t item_bytes = (int64_t)1 << s->item_log2;
     while (n > 0) {
-        bool has_rows = w.n > 1 && index[0] == 0 && n >= (size_t)w.count[0];
-        size_t row_left = (size_t)(w.count[0] - index[0]);
+        bool has_rows = w.n > 1 && index[0] == 0 && n >= (size_t)w.axes[0].count;
+        size_t row_left = (size_t)(w.axes[0].count - index[0]);
         size_t n_row = row_left < n ? row_left : n;
         size_t n_rows = 1;
         if (has_rows) {
-            size_t rows_left = (size_t)(w.count[1] - index[1]);
+            size_t rows_left = (size_t)(w.axes[1].count - index[1]);
             n_rows = n / n_row < rows_left ? n / n_row : rows_left;
         }
         struct strided_block block = {.n_rows = n_rows, .n = n_row};
-        int64_t strip_row = (int64_t)n_row * item_bytes, row = has_rows ? w.stride[1] : 0;
+        int64_t strip_row = (int64_t)n_row * item_bytes, row = has_rows ? w.axes[1].strides[0] : 0;
         if (is_store) {
-            block.dst = at, block.dst_row = row, block.dst_stride = w.stride[0];
+            block.dst = at, block.dst_row = row, block.dst_stride = w.axes[0].strides[0];
             block.src = strip, block.src_row = strip_row, block.src_stride = item_bytes;
         } else {
             block.dst = strip, block.dst_row = strip_row, block.dst_stride = item_bytes;
-            block.src = at, block.src_row = row, block.src_stride = w.stride[0];
+            block.src = at, block.src_row = row, block.src_stride = w.axes[0].strides[0];
         }
         strided_copy(s->item_log2, &block);
         at = has_rows ? walk_advance(&w, at, index, 1, (int64_t)n_rows)
@@ -109,11 +92,11 @@ static void walk_copy(const struct stream *s, const struct engine_box *box, uint
     }
 }
 
-static void find_extent(struct stream *s, const struct walk *w)
+static void find_extent(struct stream *s, const struct box *w)
 {
     s->low = s->high = (uintptr_t)s->base;
     for (int i = 0; i < w->n; i++) {
-        int64_t reach = (w->count[i] - 1) * w->stride[i];
+        int64_t reach = (w->axes[i].count - 1) * w->axes[i].strides[0];
         if (reach < 0)
             s->low += (uintptr_t)reach;
         else
@@ -122,11 +105,11 @@ static void find_extent(struct stream *s, const struct walk *w)
     s->high += (uintptr_t)1 << s->item_log2;
 }
 
-static bool is_aligned(const struct stream *s, const struct walk *w)
+static bool is_aligned(const struct stream *s, const struct box *w)
 {
     uintptr_t bits = (uintptr_t)s->base;
     for (int i = 0; i < w->n; i++)
-        bits |= (uintptr_t)w->stride[i];
+        bits |= (uintptr_t)w->axes[i].strides[0];
     return (bits & (((uintptr_t)1 << s->item_log2) - 1)) == 0;
 }
 
@@ -143,16 +126,16 @@ void stream_init(struct stream *s, const struct engine_box *box, const struct en
         .strides = view->strides,
         .kind = STREAM_COPIED,
     };
-    struct walk w;
+    struct box w;
     walk_init(&w, box, s->strides);
     find_extent(s, &w);
 
     int n = w.n;
-    if (w.stride[n - 1] == 0)
+    if (w.axes[n - 1].strides[0] == 0)
         n--; /* merged: at most one axis without steps is slowest */
     uint64_t period = 1;
     for (int i = 0; i < n && period <= period_limit; i++)
-        period *= (uint64_t)w.count[i];
+        period *= (uint64_t)w.axes[i].count;
     if (n < w.n && period <= period_limit) {
         s->kind = STREAM_PERIODIC;
         s->n_run = period;
@@ -162,8 +145,8 @@ void stream_init(struct stream *s, const struct engine_box *box, const struct en
     bool is_raw_bool = dtype == DTYPE_BOOL && period_limit > 0;
     if (s->is_swapped || is_raw_bool || !is_aligned(s, &w))
         return;
-    if (w.stride[0] == (int64_t)1 << s->item_log2 || w.count[0] == 1) {
-        s->n_run = (uint64_t)w.count[0];
+    if (w.axes[0].strides[0] == (int64_t)1 << s->item_log2 || w.axes[0].count == 1) {
+        s->n_run = (uint64_t)w.axes[0].count;
         if (w.n == 1)
             s->kind = STREAM_LINEAR;
         else if (s->n_run >= MIN_RUN)
@@ -177,8 +160,8 @@ void *stream_direct(const struct stream *s, const struct engine_box *box, uint64
         return s->base + (first << s->item_log2);
     if (s->kind != STREAM_RUNS || first % s->n_run + n > s->n_run)
         return NULL;
-    struct walk w;
-    int64_t index[ARRAY_MAX_NDIM + 1];
+    struct box w;
+    int64_t index[BOX_MAX_AXES];
     walk_init(&w, box, s->strides);
     return walk_locate(&w, s->base, first, index);
 }

@@ -1,6 +1,6 @@
 /* Packing and unpacking against the plainest possible loop, over shapes and strides. */
 #include "client/lib/memory/block.h"
-#include "client/lib/memory/stream.h"
+#include "proto/box.h"
 #include "proto/array.h"
 
 #include <criterion/criterion.h>
@@ -147,7 +147,7 @@ Test(block, streams_any_length_at_any_alignment_with_any_hint)
             memset(to, 0, sizeof(to));
             memset(plain, 0, sizeof(plain));
             memcpy(plain + offset, from + 5, n);
-            stream_copy(to + offset, from + 5, n, from, n * (offset % 3));
+            box_copy_past_cache(to + offset, from + 5, n, from, n * (offset % 3));
             cr_assert(zero(int, memcmp(to, plain, sizeof(to))), "%zu bytes at %zu", n, offset);
         }
 }

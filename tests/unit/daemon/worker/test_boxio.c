@@ -31,16 +31,16 @@ static void check_box(const struct boxio *b, const unsigned char *file, const un
     int64_t index[ARRAY_MAX_NDIM] = {0};
     for (;;) {
         int64_t from = b->offset, to = 0;
-        for (int i = 0; i < b->n_axes; i++) {
-            from += index[i] * b->axes[i].file_stride;
-            to += index[i] * b->axes[i].memory_stride;
+        for (int i = 0; i < b->box.n; i++) {
+            from += index[i] * b->box.axes[i].strides[BOXIO_FILE];
+            to += index[i] * b->box.axes[i].strides[BOXIO_MEMORY];
         }
         cr_assert(memcmp(file + from, memory + to, (size_t)b->item_bytes) == 0,
                   "element at file byte %lld", (long long)from);
-        int i = b->n_axes - 1;
-        for (; i >= 0 && ++index[i] == b->axes[i].count; i--)
+        int i = 0;
+        for (; i < b->box.n && ++index[i] == b->box.axes[i].count; i++)
             index[i] = 0;
-        if (i < 0)
+        if (i == b->box.n)
             return;
     }
 }
@@ -48,10 +48,10 @@ static void check_box(const struct boxio *b, const unsigned char *file, const un
 /* Axes slowest first: counts and file strides; memory dense. */
 static struct boxio box_of(int fd, int64_t item, int n, const int64_t *count, const int64_t *stride)
 {
-    struct boxio b = {.fd = fd, .name = "a", .offset = 24, .item_bytes = item, .n_axes = n};
+    struct boxio b = {.fd = fd, .name = "a", .offset = 24, .item_bytes = item};
     int64_t memory = item;
     for (int i = n - 1; i >= 0; i--) {
-        b.axes[i] = (struct boxio_axis){count[i], stride[i], memory};
+        box_add(&b.box, count[i], stride[i], memory);
         memory *= count[i];
     }
     return b;
@@ -228,9 +228,9 @@ Test(boxio, scatters_a_chunk_into_a_larger_box)
 {
     unsigned char *file = pattern(65536), *memory = calloc(1, 1 << 20);
     int fd = make_file(file, 65536);
-    struct boxio b = {.fd = fd, .name = "a", .item_bytes = 4, .n_axes = 2};
-    b.axes[0] = (struct boxio_axis){64, 256, 4000};
-    b.axes[1] = (struct boxio_axis){64, 4, 4};
+    struct boxio b = {.fd = fd, .name = "a", .item_bytes = 4};
+    box_add(&b.box, 64, 4, 4);
+    box_add(&b.box, 64, 256, 4000);
     struct gad_error error;
     cr_assert(eq(int, boxio_read(&b, memory, &blocking, &error), 0));
     check_box(&b, file, memory);
