@@ -14,13 +14,13 @@ static inline int64_t clock_now_ms(void)
 }
 
 /* timeout_ms < 0: never. */
-static inline int64_t deadline_after_ms(int64_t timeout_ms)
+static inline int64_t clock_deadline_ms(int64_t timeout_ms)
 {
     return timeout_ms < 0 ? DEADLINE_NEVER : clock_now_ms() + timeout_ms;
 }
 
 /* For poll(): -1 for never, else what is left, rounded up so that nobody spins at the end. */
-static inline int deadline_left_ms(int64_t deadline)
+static inline int clock_left_ms(int64_t deadline)
 {
     if (deadline == DEADLINE_NEVER)
         return -1;

@@ -6,12 +6,14 @@
  */
 #include "daemon/rates.h"
 #include "proto/util.h"
+#include "proto/wire/map.h"
+#include "proto/wire/pack.h"
 
 #define MIN_RATE        1e3 /* bytes, or elements x instructions, a second */
 #define MAX_RATE        1e18
 #define MAX_JOB_SECONDS 60.0
 
-void pack_rates(msgpack_packer *p, const struct plan_rates *rates)
+void rates_pack(msgpack_packer *p, const struct plan_rates *rates)
 {
     pack_str(p, "rates");
     msgpack_pack_map(p, 11);
@@ -35,12 +37,12 @@ static double sane(double value, double least, double most)
     return value >= least && value <= most ? value : 0;
 }
 
-double rate_or_none(double value)
+double rates_or_none(double value)
 {
     return sane(value, MIN_RATE, MAX_RATE);
 }
 
-int read_rates(const msgpack_object *map, struct plan_rates *ret, struct gad_error *error)
+int rates_read(const msgpack_object *map, struct plan_rates *ret, struct gad_error *error)
 {
     const struct {
         const char *key;
@@ -64,6 +66,6 @@ int read_rates(const msgpack_object *map, struct plan_rates *ret, struct gad_err
         r = map_f64(rates, all[i].key, all[i].rate, error);
     for (unsigned i = 0; r == 0 && i < ARRAY_LENGTH(all); i++)
         *all[i].rate = all[i].rate == &ret->job_seconds ? sane(*all[i].rate, 0, MAX_JOB_SECONDS)
-                                                        : rate_or_none(*all[i].rate);
+                                                        : rates_or_none(*all[i].rate);
     return r;
 }

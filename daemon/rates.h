@@ -5,9 +5,9 @@
 #include "proto/wire/message.h"
 
 /* "rates": {...}, one pair of a map. */
-void pack_rates(msgpack_packer *p, const struct plan_rates *rates);
+void rates_pack(msgpack_packer *p, const struct plan_rates *rates);
 /* From a map with such a pair, or without. What is no rate is as good as not measured. */
-int read_rates(const msgpack_object *map, struct plan_rates *ret,
+int rates_read(const msgpack_object *map, struct plan_rates *ret,
                struct gad_error *error) GAD_MUST_CHECK;
 /* 0 where it is no rate. */
-double rate_or_none(double value);
+double rates_or_none(double value);

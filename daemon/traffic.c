@@ -9,6 +9,8 @@
  */
 #include "daemon/traffic.h"
 #include "proto/util.h"
+#include "proto/wire/map.h"
+#include "proto/wire/pack.h"
 
 /* Of one job; more is no time, and no number of bytes: sums would wrap around, and fall. */
 #define MAX_SECONDS 1e9

@@ -44,16 +44,16 @@ static uint64_t reductions_worst_ns(const struct program *program, const struct 
     return ns;
 }
 
-uint64_t pass_other_worst_ns(const struct program *program, const struct pass *pass)
+uint64_t op_pass_other_worst_ns(const struct program *program, const struct pass *pass)
 {
     uint64_t n_moved = (uint64_t)__builtin_popcountll(pass->inputs_used) +
                        (uint64_t)__builtin_popcountll(pass->reduced_used) + pass->n_stores;
     return MOVE_NS * n_moved + reductions_worst_ns(program, pass);
 }
 
-uint64_t pass_worst_ns(const struct program *program, const struct pass *pass)
+uint64_t op_pass_worst_ns(const struct program *program, const struct pass *pass)
 {
-    uint64_t ns = pass_other_worst_ns(program, pass);
+    uint64_t ns = op_pass_other_worst_ns(program, pass);
     for (unsigned i = 0; i < pass->n_insns; i++) {
         const struct insn *insn = &program->insns[pass->first_insn + i];
         ns += op_worst_ns((enum op)insn->op, (enum dtype)insn->compute);

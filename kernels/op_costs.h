@@ -17,5 +17,5 @@ const struct op_cost *op_cost(enum op op);
 unsigned op_worst_ns(enum op op, enum dtype compute);
 
 /* Of all that a pass does with an element; and of what is beside the instructions. */
-uint64_t pass_worst_ns(const struct program *program, const struct pass *pass);
-uint64_t pass_other_worst_ns(const struct program *program, const struct pass *pass);
+uint64_t op_pass_worst_ns(const struct program *program, const struct pass *pass);
+uint64_t op_pass_other_worst_ns(const struct program *program, const struct pass *pass);

@@ -13,9 +13,9 @@
  */
 #include "proto/array_decode.h"
 
-#include "proto/wire/message.h"
 #include "proto/wire/ring.h"
 #include "proto/util.h"
+#include "proto/wire/map.h"
 
 #include <inttypes.h>
 #include <stdio.h>

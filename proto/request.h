@@ -34,8 +34,8 @@
 enum engine_choice { ENGINE_AUTO, ENGINE_CPU, ENGINE_CUDA };
 
 /* "auto", "cpu", "cuda", "cuda:3". *ret_index: the device; -1: none was named. -EINVAL. */
-int engine_parse(const char *word, size_t n_chars, enum engine_choice *ret_engine,
-                 int *ret_index) GAD_MUST_CHECK;
+int request_parse_engine(const char *word, size_t n_chars, enum engine_choice *ret_engine,
+                         int *ret_index) GAD_MUST_CHECK;
 
 struct request_arg {
     char name[ARRAY_NAME_SIZE]; /* an identifier: letter or _, then letters, digits, _ */

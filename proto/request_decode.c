@@ -13,6 +13,7 @@
 #include "proto/array_decode.h"
 #include "proto/text.h"
 #include "proto/util.h"
+#include "proto/wire/map.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -209,7 +210,8 @@ static int decode_outputs(struct decoding *d, const msgpack_object *outputs,
 
 /* The rest ----------------------------------------------------------------------------------- */
 
-int engine_parse(const char *word, size_t n_chars, enum engine_choice *ret_engine, int *ret_index)
+int request_parse_engine(const char *word, size_t n_chars, enum engine_choice *ret_engine,
+                         int *ret_index)
 {
     static const char *const words[] = {
         [ENGINE_AUTO] = "auto", [ENGINE_CPU] = "cpu", [ENGINE_CUDA] = "cuda"};
@@ -246,7 +248,7 @@ static int decode_engine(const msgpack_object *params, struct job_request *reque
     int r = map_str(params, "engine", &word, &n_chars, error);
     if (r != 0 || word == NULL)
         return r;
-    if (engine_parse(word, n_chars, &request->engine, &request->engine_index) == 0)
+    if (request_parse_engine(word, n_chars, &request->engine, &request->engine_index) == 0)
         return 0;
     int shown = (int)min_u64(n_chars, 64);
     r = error_set(error, GAD_NO_ENGINE, "engine", "there is no engine '%.*s'", shown, word);

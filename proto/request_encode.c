@@ -7,6 +7,7 @@
 #include "proto/request.h"
 
 #include "proto/util.h"
+#include "proto/wire/pack.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -55,6 +55,30 @@ static inline bool add_overflows_i64(int64_t a, int64_t b, int64_t *ret)
     return __builtin_add_overflow(a, b, ret);
 }
 
+/* Of what is not negative; INT64_MAX when the result does not fit. */
+static inline int64_t mul_saturating_i64(int64_t a, int64_t b)
+{
+    int64_t product;
+    return mul_overflows_i64(a, b, &product) ? INT64_MAX : product;
+}
+
+/* a / b, rounded up; a is not negative, b is positive. */
+static inline int64_t divide_up_i64(int64_t a, int64_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+/* The greatest one. */
+static inline int64_t common_divisor_i64(int64_t a, int64_t b)
+{
+    while (b != 0) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
 static inline uint64_t min_u64(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;

@@ -248,7 +248,7 @@ static uint64_t twice(uint64_t n)
  * may hold, who is alone with it: that is what the share of the first is. */
 static void account_totals(const struct options *o, const uint64_t *user, uint64_t *ret)
 {
-    uint64_t n_files = options_max_files();
+    uint64_t n_files = settings_max_files();
     for (unsigned i = 0; i < ACCOUNT_N_RESOURCES; i++)
         ret[i] = twice(user[i]);
     ret[ACCOUNT_REPLY_BYTES] = twice(ret[ACCOUNT_REPLY_BYTES]); /* lists may pass the limit */

@@ -6,10 +6,10 @@
  *
  * Everything that events queue is sent in one turn before the loop sleeps, so replies that were
  * made in the same round share system calls. One uv_timer_t serves all deadlines; an idle handle
- * keeps the loop awake while work is left over. Watches are heap objects: watch_close() forgets the
- * owner's function at once and frees the handle in its close callback. What may wait for a disk or
- * another process goes to libuv's threads (loop_work); a thread that is stuck at the end keeps the
- * loop it belongs to, and the process ends without it.
+ * keeps the loop awake while work is left over. Watches are heap objects: loop_watch_close()
+ * forgets the owner's function at once and frees the handle in its close callback. What may wait
+ * for a disk or another process goes to libuv's threads (loop_work); a thread that is stuck at the
+ * end keeps the loop it belongs to, and the process ends without it.
  *
  * Called by broker.c, server.c, session.c and worker.c; only this file and child.c include uv.h.
  */
@@ -50,10 +50,10 @@ struct loop_task {
     void *userdata;
 };
 
-struct watch {
+struct loop_watch {
     uv_poll_t handle;
     unsigned events;
-    watch_func func; /* NULL: closed */
+    loop_watch_func func; /* NULL: closed */
     void *userdata;
 };
 
@@ -239,7 +239,7 @@ uv_loop_t *loop_uv(struct loop *loop)
 
 static void on_poll(uv_poll_t *handle, int status, int events)
 {
-    struct watch *watch = handle->data;
+    struct loop_watch *watch = handle->data;
     unsigned seen = 0;
     if (status < 0 || (events & (UV_READABLE | UV_DISCONNECT)))
         seen |= WATCH_READ;
@@ -254,9 +254,10 @@ static void on_watch_closed(uv_handle_t *handle)
     free(handle->data);
 }
 
-int watch_new(struct loop *loop, int fd, watch_func func, void *userdata, struct watch **ret_watch)
+int loop_watch_new(struct loop *loop, int fd, loop_watch_func func, void *userdata,
+                   struct loop_watch **ret_watch)
 {
-    struct watch *watch = calloc(1, sizeof(*watch));
+    struct loop_watch *watch = calloc(1, sizeof(*watch));
     if (!watch)
         return -ENOMEM;
     int r = uv_poll_init(&loop->uv, &watch->handle, fd);
@@ -271,7 +272,7 @@ int watch_new(struct loop *loop, int fd, watch_func func, void *userdata, struct
     return 0;
 }
 
-int watch_set(struct watch *watch, unsigned events)
+int loop_watch_set(struct loop_watch *watch, unsigned events)
 {
     if (watch->events == events)
         return 0;
@@ -284,12 +285,12 @@ int watch_set(struct watch *watch, unsigned events)
     return r;
 }
 
-bool watch_asks_for(const struct watch *watch, unsigned events)
+bool loop_watch_asks_for(const struct loop_watch *watch, unsigned events)
 {
     return (watch->events & events) == events;
 }
 
-struct watch *watch_close(struct watch *watch)
+struct loop_watch *loop_watch_close(struct loop_watch *watch)
 {
     if (watch) {
         watch->func = NULL;

@@ -8,13 +8,13 @@
 #include <sys/types.h>
 
 struct loop;
-struct watch;
+struct loop_watch;
 struct child;
 
 enum { WATCH_READ = 1, WATCH_WRITE = 2 };
 
 typedef void (*loop_func)(void *userdata);
-typedef void (*watch_func)(void *userdata, unsigned events);
+typedef void (*loop_watch_func)(void *userdata, unsigned events);
 typedef void (*signal_func)(void *userdata, int signal_number);
 typedef void (*exit_func)(void *userdata, int exit_code, int term_signal);
 
@@ -43,12 +43,14 @@ int loop_work(struct loop *loop, loop_func work, loop_func done, void *userdata)
 bool loop_finish_work(struct loop *loop) GAD_MUST_CHECK;
 
 /* Watches a socket that stays the caller's, for nothing at first. It must stay open until
- * watch_close(). An error or hang-up is reported as WATCH_READ: reading then says what it is. */
-int watch_new(struct loop *loop, int fd, watch_func func, void *userdata,
-              struct watch **ret_watch) GAD_MUST_CHECK;
-int watch_set(struct watch *watch, unsigned events) GAD_MUST_CHECK;
-bool watch_asks_for(const struct watch *watch, unsigned events); /* as was set last */
-struct watch *watch_close(struct watch *watch); /* NULL; no more calls from here on */
+ * loop_watch_close(). An error or hang-up is reported as WATCH_READ: reading then says what it is.
+ */
+int loop_watch_new(struct loop *loop, int fd, loop_watch_func func, void *userdata,
+                   struct loop_watch **ret_watch) GAD_MUST_CHECK;
+int loop_watch_set(struct loop_watch *watch, unsigned events) GAD_MUST_CHECK;
+bool loop_watch_asks_for(const struct loop_watch *watch, unsigned events); /* as was set last */
+struct loop_watch *
+loop_watch_close(struct loop_watch *watch); /* NULL; no more calls from here on */
 
 /* Starts a program in a session of its own; fds[i] becomes its descriptor 3 + i; it has no input,
  * its output is dropped, its stderr is ours. */

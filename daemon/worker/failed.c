@@ -10,6 +10,7 @@
 #include "proto/wire/conn.h"
 #include "proto/wire/message.h"
 #include "proto/util.h"
+#include "proto/wire/pack.h"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -15,6 +15,8 @@
 #include "daemon/worker/io/ring.h"
 #include "daemon/worker/worker.h"
 #include "proto/util.h"
+#include "proto/wire/map.h"
+#include "proto/wire/pack.h"
 
 #include <string.h>
 #include <sys/epoll.h>

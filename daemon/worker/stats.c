@@ -10,6 +10,7 @@
 #include "daemon/worker/worker.h"
 #include "kernels/plan/plan_engine.h"
 #include "proto/util.h"
+#include "proto/wire/pack.h"
 
 #define MOVED_NS   UINT64_C(50000000)
 #define TOLD_SHARE 10 /* of a rate: so much more or less is news */
@@ -43,7 +44,7 @@ int worker_send_ready(struct worker *w)
     pack_key_u64(p, "carry_limit", e->limits.carry_limit_bytes);
     pack_key_bool(p, "is_device", e->limits.engine->has_link);
     pack_blas(p, e);
-    pack_rates(p, &e->limits.rates);
+    rates_pack(p, &e->limits.rates);
     pack_key_u64(p, "threads", e->limits.n_threads);
     pack_key_u64(p, "overhead_bytes", procfiles_private_bytes());
     pack_key_str(p, "version", GPUARRAYD_VERSION);

@@ -3,6 +3,7 @@
 
 #include "kernels/grains/geometry.h"
 #include "proto/request.h"
+#include "proto/util.h"
 
 #define CUTTER_MAX_OPERANDS (REQUEST_MAX_ARGS + REQUEST_MAX_OUTPUTS + 128)
 #define CUTTER_MAX_ELEMENTS ((int64_t)GRAIN_MAX_OPERAND_BYTES)
@@ -24,10 +25,6 @@ static inline bool cutter_is_reduced(const struct cutter *c, int axis)
 {
     return c->rules->reduced_axes >> axis & 1;
 }
-
-int64_t multiply_saturating(int64_t a, int64_t b);
-int64_t divide_up(int64_t a, int64_t b);
-int64_t greatest_common_divisor(int64_t a, int64_t b);
 
 /* order.c: in which order axes are walked. --------------------------------------------------- */
 

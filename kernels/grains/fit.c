@@ -9,7 +9,6 @@
  * elements), and to whole pages where that loses little. Called by geometry.c and its parts.
  */
 #include "kernels/grains/cutter.h"
-#include "proto/util.h"
 
 #include <assert.h>
 
@@ -19,30 +18,6 @@
 
 _Static_assert(CUTTER_MAX_OPERANDS *SLOT_ALIGN_BYTES <= GRAIN_MAX_TOTAL_BYTES,
                "one element always fits");
-
-int64_t multiply_saturating(int64_t a, int64_t b)
-{
-    int64_t product;
-
-    assert(a >= 0 && b >= 0);
-    return mul_overflows_i64(a, b, &product) ? INT64_MAX : product;
-}
-
-int64_t divide_up(int64_t a, int64_t b)
-{
-    assert(a >= 0 && b > 0);
-    return a / b + (a % b != 0);
-}
-
-int64_t greatest_common_divisor(int64_t a, int64_t b)
-{
-    while (b != 0) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
 
 static int64_t most_elements(const struct cutter *c)
 {
@@ -58,7 +33,7 @@ bool cutter_fits(const struct cutter *c, int axis, int64_t extent)
 
     for (int i = 0; i < g->ndim; i++) {
         int64_t own = i == axis ? extent : g->grain_shape[i];
-        n_elements = multiply_saturating(n_elements, own);
+        n_elements = mul_saturating_i64(n_elements, own);
         if (own == 1)
             continue;
         axes[n_long] = i;
@@ -89,7 +64,7 @@ int64_t cutter_largest_extent(const struct cutter *c, int axis, int64_t limit)
 
     if (cutter_fits(c, axis, limit))
         return limit;
-    int64_t good = divide_up(c->g->grain_shape[axis], unit), bad = divide_up(limit, unit);
+    int64_t good = divide_up_i64(c->g->grain_shape[axis], unit), bad = divide_up_i64(limit, unit);
     if (bad > CUTTER_MAX_ELEMENTS / unit + 1)
         bad = CUTTER_MAX_ELEMENTS / unit + 1;
     while (bad - good > 1) {
@@ -108,7 +83,7 @@ int64_t cutter_largest_extent(const struct cutter *c, int axis, int64_t limit)
 static int64_t align_step(int64_t extent, int64_t n_inner)
 {
     for (int64_t align = MAX_ALIGN_ELEMENTS; align >= CUTTER_MIN_ALIGN; align /= 2) {
-        int64_t step = align / greatest_common_divisor(align, n_inner);
+        int64_t step = align / common_divisor_i64(align, n_inner);
         if (extent >= step && extent % step <= extent / 4)
             return step;
     }
@@ -127,8 +102,8 @@ int64_t cutter_even_out(const struct cutter *c, int axis, int64_t length, int64_
     if (extent < step)
         return extent;
     extent -= extent % step;
-    int64_t n_parts = divide_up(length, extent);
-    int64_t even = multiply_saturating(divide_up(divide_up(length, n_parts), step), step);
+    int64_t n_parts = divide_up_i64(length, extent);
+    int64_t even = mul_saturating_i64(divide_up_i64(divide_up_i64(length, n_parts), step), step);
     assert(even <= extent);
     return even;
 }

@@ -49,7 +49,7 @@ static void balance(struct cutter *c)
         }
         if (best_axis < 0)
             return;
-        int64_t wanted = multiply_saturating(g->grain_shape[best_axis], 2);
+        int64_t wanted = mul_saturating_i64(g->grain_shape[best_axis], 2);
         if (wanted > g->shape[best_axis])
             wanted = g->shape[best_axis];
         int64_t extent = cutter_largest_extent(c, best_axis, wanted);
@@ -169,7 +169,7 @@ static void set_rounds(struct geometry *g, const struct geometry_rules *rules)
     assert(!(rules->reduced_axes >> axis & 1) && rules->round_length > 0);
     g->round_axis = axis;
     g->round_length = rules->round_length;
-    g->n_rounds = (uint64_t)divide_up(g->shape[axis], g->round_length);
+    g->n_rounds = (uint64_t)divide_up_i64(g->shape[axis], g->round_length);
     *extent = divisor_of(g->round_length, *extent < g->round_length ? *extent : g->round_length);
 }
 
@@ -226,7 +226,7 @@ static void set_grid(struct geometry *g, const struct geometry_rules *rules)
 {
     g->n_grains = g->chain_grains = 1;
     for (int i = 0; i < g->ndim; i++) {
-        g->grid[i] = divide_up(g->shape[i], g->grain_shape[i]);
+        g->grid[i] = divide_up_i64(g->shape[i], g->grain_shape[i]);
         bool overflows = __builtin_mul_overflow(g->n_grains, (uint64_t)g->grid[i], &g->n_grains);
         assert(!overflows);
         (void)overflows;

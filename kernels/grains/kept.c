@@ -43,7 +43,7 @@ static int64_t scan_elements(const struct cutter *c, int64_t n)
 
     for (int axis = 0; axis < c->g->ndim; axis++)
         if (!cutter_is_reduced(c, axis))
-            n_kept = multiply_saturating(n_kept, c->g->shape[axis]);
+            n_kept = mul_saturating_i64(n_kept, c->g->shape[axis]);
     if (n_kept / SCAN_PARTS >= n)
         return n;
     return n_kept / SCAN_PARTS > SCAN_LEAST_RUN ? n_kept / SCAN_PARTS : SCAN_LEAST_RUN;
@@ -73,7 +73,7 @@ static int64_t kept_elements(const struct cutter *c, int except)
 
     for (int axis = 0; axis < c->g->ndim; axis++)
         if (axis != except && !cutter_is_reduced(c, axis))
-            n = multiply_saturating(n, c->g->grain_shape[axis]);
+            n = mul_saturating_i64(n, c->g->grain_shape[axis]);
     return n;
 }
 
@@ -164,7 +164,7 @@ static void choose_reduced(struct cutter *c)
             if (extent < length)
                 return;
         }
-        n_inner = multiply_saturating(n_inner, g->grain_shape[axis]);
+        n_inner = mul_saturating_i64(n_inner, g->grain_shape[axis]);
     }
 }
 

@@ -35,8 +35,8 @@ static void set_chunks(struct cutter *c, bool is_common)
                 continue;
             int64_t chunk = operand->chunk_shape[i - (g->ndim - operand->ndim)];
             assert(chunk > 0);
-            int64_t common = greatest_common_divisor(c->unit[i], chunk);
-            c->unit[i] = multiply_saturating(c->unit[i] / common, chunk);
+            int64_t common = common_divisor_i64(c->unit[i], chunk);
+            c->unit[i] = mul_saturating_i64(c->unit[i] / common, chunk);
         }
     }
     for (int i = 0; i < g->ndim; i++) {
@@ -102,8 +102,8 @@ static void part_chunks_for(struct cutter *c, const struct geometry_operand *ope
     int axis;
 
     for (int64_t run; (run = cutter_run_bytes(c, operand, &axis)) < wanted_bytes && axis >= 0;) {
-        int64_t n = divide_up(wanted_bytes, run / g->grain_shape[axis]);
-        int64_t wanted = multiply_saturating(divide_up(n, c->unit[axis]), c->unit[axis]);
+        int64_t n = divide_up_i64(wanted_bytes, run / g->grain_shape[axis]);
+        int64_t wanted = mul_saturating_i64(divide_up_i64(n, c->unit[axis]), c->unit[axis]);
         if (wanted > g->shape[axis])
             wanted = g->shape[axis];
         grown_axes |= UINT32_C(1) << axis;

@@ -47,7 +47,7 @@ static bool is_slab_large(const struct array *array, const int64_t *chunk_shape)
         int64_t length = array->shape[i], chunk = chunk_shape[i] < length ? chunk_shape[i] : length;
         bool is_walk = !has_walk && length > 1;
         has_walk |= is_walk;
-        n_bytes = multiply_saturating(n_bytes, is_walk ? chunk : length);
+        n_bytes = mul_saturating_i64(n_bytes, is_walk ? chunk : length);
     }
     return n_bytes > DECODED_BYTES;
 }

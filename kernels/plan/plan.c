@@ -87,7 +87,7 @@ static double worst_ns_of(const struct program *program)
     double ns = 0;
 
     for (unsigned i = 0; i < program->n_passes; i++) {
-        double own = (double)pass_worst_ns(program, &program->passes[i]);
+        double own = (double)op_pass_worst_ns(program, &program->passes[i]);
         for (int axis = 0; axis < program->passes[i].ndim; axis++)
             own *= (double)program->passes[i].shape[axis];
         ns += own;

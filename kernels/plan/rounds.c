@@ -84,7 +84,7 @@ uint64_t planner_one_result_bytes(const struct planner *p, unsigned reduction)
     if (!program_is_kept(p->program, reduction))
         return 0;
     for (int i = 0; i < ndim; i++)
-        n_bytes = multiply_saturating(n_bytes, i == cut ? p->round_length : shape[i]);
+        n_bytes = mul_saturating_i64(n_bytes, i == cut ? p->round_length : shape[i]);
     return round_up_u64((uint64_t)n_bytes, PLANNER_CARRY_ALIGN);
 }
 
@@ -172,7 +172,7 @@ static int64_t common_multiple(int64_t a, int64_t b, int64_t most)
         return most;
     if (a % b == 0)
         return a;
-    int64_t multiple = multiply_saturating(a / greatest_common_divisor(a, b), b);
+    int64_t multiple = mul_saturating_i64(a / common_divisor_i64(a, b), b);
     return multiple < most ? multiple : most;
 }
 
@@ -219,7 +219,7 @@ static bool fits_at(struct search *s, int64_t round_length, uint64_t max_bytes)
     planner_count_steps(s->p, n);
     for (unsigned i = 0; i < n; i++) {
         bool is_cut = s->axes[program->reductions[i].pass] != NOT_CUT;
-        int64_t n_bytes = is_cut ? multiply_saturating(s->rest_bytes[i], round_length) : 0;
+        int64_t n_bytes = is_cut ? mul_saturating_i64(s->rest_bytes[i], round_length) : 0;
         places[i] = s->lives[i];
         places[i].n_bytes =
             is_cut ? round_up_u64((uint64_t)n_bytes, PLANNER_CARRY_ALIGN) : s->whole_bytes[i];
@@ -268,7 +268,7 @@ static int64_t rest_bytes_of(const struct program *program, unsigned reduction, 
 
     for (int i = 0; i < ndim; i++)
         if (i != cut)
-            n_bytes = multiply_saturating(n_bytes, shape[i]);
+            n_bytes = mul_saturating_i64(n_bytes, shape[i]);
     return n_bytes;
 }
 

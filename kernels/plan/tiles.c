@@ -106,7 +106,7 @@ static unsigned choose_leaf_log2(const struct planner *p, unsigned index)
 static uint64_t grain_worst_ns(const struct planner *p, unsigned index)
 {
     const struct geometry *g = &p->plan->passes[index].geometry;
-    uint64_t ns = pass_worst_ns(p->program, &p->program->passes[index]);
+    uint64_t ns = op_pass_worst_ns(p->program, &p->program->passes[index]);
 
     for (int i = 0; i < g->ndim; i++)
         ns *= (uint64_t)g->grain_shape[i]; /* a grain has at most 2^18 elements */

@@ -265,7 +265,7 @@ unsigned planner_count_multiplies(const struct plan_product *p)
 
     product_lines_of(p, &lines);
     int64_t n_groups = groups_of(p).n;
-    uint64_t n = (uint64_t)multiply_saturating((int64_t)lines.n_multiplies, n_groups);
+    uint64_t n = (uint64_t)mul_saturating_i64((int64_t)lines.n_multiplies, n_groups);
     return n < UINT32_MAX / 4 ? (unsigned)n : UINT32_MAX;
 }
 

@@ -15,6 +15,7 @@
  */
 #include "kernels/grains/cutter.h"
 #include "kernels/plan/planner.h"
+#include "proto/util.h"
 
 /* The operand's own axis; -1: it has none, or is broadcast along it. */
 static int own_axis(const struct planner *p, enum product_pass pass, int axis)
@@ -61,9 +62,9 @@ void planner_cut_batch(const struct planner *p, int64_t most_inner)
     while (cut > 0 && !is_empty && (shape[cut] == 1 || shape[cut] <= most_inner / ret->n_inner))
         ret->n_inner *= shape[cut--];
     ret->cut_axis = cut;
-    ret->n_matrices = cut < 0 ? 1 : multiply_saturating(shape[cut], ret->n_inner);
+    ret->n_matrices = cut < 0 ? 1 : mul_saturating_i64(shape[cut], ret->n_inner);
     for (int i = 0; i < cut; i++)
-        ret->n_outer = multiply_saturating(ret->n_outer, shape[i]);
+        ret->n_outer = mul_saturating_i64(ret->n_outer, shape[i]);
     for (unsigned i = 0; i < PRODUCT_N_PASSES; i++) {
         enum product_pass pass = (enum product_pass)i;
         ret->has_matrices[i] = cut >= 0 && own_axis(p, pass, cut) >= 0;
@@ -87,5 +88,5 @@ int64_t product_panel_matrices(const struct plan_product *p, enum product_pass p
 {
     int64_t n_places = p->has_matrices[pass] ? n_matrices / p->n_inner : 1;
 
-    return multiply_saturating(n_places, p->n_inner_of[pass]);
+    return mul_saturating_i64(n_places, p->n_inner_of[pass]);
 }

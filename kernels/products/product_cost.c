@@ -228,9 +228,10 @@ static double multiplying(const struct product_costs *c, const struct product_ti
 {
     const struct plan_product *product = c->product;
     double n_tiles = n->rows * n->columns * n->matrices * c->n_outer;
-    double n_down = (double)divide_up(t->rows, product->block_rows);
-    double n_across = (double)divide_up(t->columns, product->block_columns);
-    double n_blocks = n_down * n_across * (double)divide_up(t->matrices, product->block_matrices);
+    double n_down = (double)divide_up_i64(t->rows, product->block_rows);
+    double n_across = (double)divide_up_i64(t->columns, product->block_columns);
+    double n_blocks =
+        n_down * n_across * (double)divide_up_i64(t->matrices, product->block_matrices);
     double idle = 0, ends, few;
 
     if (n_tiles <= 1)

@@ -92,11 +92,11 @@ static int64_t part_of_fence(int64_t fence, int64_t limit, int64_t chunk)
 {
     if (chunk > 1 && chunk <= limit && fence % chunk == 0)
         return chunk * part_of_fence(fence / chunk, limit / chunk, 1);
-    int64_t n_parts = divide_up(fence, limit);
+    int64_t n_parts = divide_up_i64(fence, limit);
     for (int64_t n = n_parts; n <= n_parts + MAX_DIVISOR_SEARCH && n <= fence; n++)
         if (fence % n == 0)
             return fence / n;
-    return greatest_common_divisor(fence, INT64_C(1) << (63 - __builtin_clzll((uint64_t)limit)));
+    return common_divisor_i64(fence, INT64_C(1) << (63 - __builtin_clzll((uint64_t)limit)));
 }
 
 static int64_t chunk_along(const struct cutter *c, int axis)
@@ -144,7 +144,7 @@ static void set_grid(struct geometry *g)
 {
     for (int i = 0; i < g->ndim; i++) {
         g->grid_order[i] = g->axis_order[i];
-        g->grid[i] = divide_up(g->shape[i], g->grain_shape[i]);
+        g->grid[i] = divide_up_i64(g->shape[i], g->grain_shape[i]);
         g->n_grains *= (uint64_t)g->grid[i]; /* no more than elements */
     }
     g->round_grains = g->n_grains;

@@ -44,7 +44,7 @@ struct parts {
 /* The last part of an axis in parts of `extent`. */
 static int64_t rest_of(int64_t length, int64_t extent)
 {
-    return length - (divide_up(length, extent) - 1) * extent;
+    return length - (divide_up_i64(length, extent) - 1) * extent;
 }
 
 /* How many elements parts are multiples of; 0: there are none. */
@@ -88,8 +88,9 @@ static bool part_extent(const struct parts *p, int64_t *extent, int64_t length)
 
     if (unit == 0 || (p->is_library && whole < length && whole % unit != 0))
         return false;
-    int64_t n_units = divide_up(whole, unit) - 1;
-    int64_t first = p->is_library ? n_units - n_units / 8 : divide_up(divide_up(whole, 2), unit);
+    int64_t n_units = divide_up_i64(whole, unit) - 1;
+    int64_t first =
+        p->is_library ? n_units - n_units / 8 : divide_up_i64(divide_up_i64(whole, 2), unit);
     for (int64_t i = 0; i < n_units; i++) {
         int64_t n = unit * (first - i > 0 ? first - i : n_units - (i - first));
         if (n >= whole || !may_be(p, extent, length, n))
@@ -110,10 +111,10 @@ static bool part_depth(const struct parts *p)
     if (p->is_library || whole <= unit ||
         (p->is_float && p->product->n_depth_steps > 1 && whole % unit != 0))
         return false;
-    p->product->step_depth = divide_up(divide_up(whole, 2), unit) * unit;
+    p->product->step_depth = divide_up_i64(divide_up_i64(whole, 2), unit) * unit;
     if (p->product->step_depth >= whole)
         p->product->step_depth = unit;
-    p->product->n_depth_steps = (uint64_t)divide_up(p->depth, p->product->step_depth);
+    p->product->n_depth_steps = (uint64_t)divide_up_i64(p->depth, p->product->step_depth);
     return true;
 }
 

@@ -33,25 +33,25 @@ static const struct plan_block *block_of(const struct plan_blocks *blocks, enum 
 
 static int64_t work_of(const struct plan_block *s)
 {
-    return multiply_saturating(multiply_saturating(s->rows, s->columns), s->depth);
+    return mul_saturating_i64(mul_saturating_i64(s->rows, s->columns), s->depth);
 }
 
 static int64_t triple_bytes(const struct plan_block *s, int64_t item_bytes)
 {
-    int64_t operands = multiply_saturating(s->rows + s->columns, s->depth);
-    int64_t result = multiply_saturating(s->rows, s->columns);
+    int64_t operands = mul_saturating_i64(s->rows + s->columns, s->depth);
+    int64_t result = mul_saturating_i64(s->rows, s->columns);
 
-    return multiply_saturating(operands < INT64_MAX - result ? operands + result : INT64_MAX,
-                               item_bytes);
+    return mul_saturating_i64(operands < INT64_MAX - result ? operands + result : INT64_MAX,
+                              item_bytes);
 }
 
 /* Of an axis in parts of at most `extent`: as many parts, of nearly equal size. large_step: of
  * large ones. */
 static int64_t even_out(int64_t length, int64_t extent, int64_t large_step)
 {
-    int64_t n_parts = divide_up(max_i64(length, 1), extent);
+    int64_t n_parts = divide_up_i64(max_i64(length, 1), extent);
     int64_t step = extent >= LARGE_EXTENT ? large_step : EVEN_STEP;
-    int64_t even = divide_up(divide_up(max_i64(length, 1), n_parts), step) * step;
+    int64_t even = divide_up_i64(divide_up_i64(max_i64(length, 1), n_parts), step) * step;
 
     return n_parts == 1 || even > extent ? extent : even;
 }
@@ -59,9 +59,9 @@ static int64_t even_out(int64_t length, int64_t extent, int64_t large_step)
 static int64_t n_blocks(const struct plan_block *whole, const struct plan_block *s,
                         int64_t n_matrices)
 {
-    int64_t n =
-        multiply_saturating(divide_up(whole->rows, s->rows), divide_up(whole->columns, s->columns));
-    return multiply_saturating(n, n_matrices);
+    int64_t n = mul_saturating_i64(divide_up_i64(whole->rows, s->rows),
+                                   divide_up_i64(whole->columns, s->columns));
+    return mul_saturating_i64(n, n_matrices);
 }
 
 /* Returns whether there is anything made smaller. */
@@ -75,7 +75,7 @@ static bool divide_small(const struct plan_blocks *wishes, const struct plan_blo
         struct plan_block column = {.rows = s->rows, .columns = s->columns, .depth = whole->depth};
         if (*larger < 2 * wishes->least_extent || work_of(&column) / 2 < wishes->least_work)
             break;
-        *larger = divide_up(*larger, 2);
+        *larger = divide_up_i64(*larger, 2);
         is_smaller = true;
     }
     return is_smaller;
@@ -129,8 +129,8 @@ static int64_t matrices_of(const struct plan_blocks *wishes, const struct plan_b
     int64_t n = 1;
 
     while (2 * n <= n_cut && n_all / (2 * n) >= wishes->enough_blocks &&
-           multiply_saturating(work_of(s), 2 * n) <= wishes->least_work &&
-           multiply_saturating(triple_bytes(s, item_bytes), 2 * n) <= wishes->max_batch_bytes)
+           mul_saturating_i64(work_of(s), 2 * n) <= wishes->least_work &&
+           mul_saturating_i64(triple_bytes(s, item_bytes), 2 * n) <= wishes->max_batch_bytes)
         n *= 2;
     return n > n_inner ? n - n % n_inner : n;
 }
@@ -151,7 +151,7 @@ void planner_product_blocks(const struct planner *p, const struct plan_blocks *w
     ret->depth = product->depth;
     ret->item_bytes = item_bytes;
     for (int i = 0; i < product->n_batch_axes; i++)
-        n_all = multiply_saturating(n_all, product->batch_shape[i]);
+        n_all = mul_saturating_i64(n_all, product->batch_shape[i]);
     bool is_small = divide_small(wishes, &whole, n_all, &s);
     int64_t limit = has_whole_depth(product) ? wishes->max_whole_bytes : wishes->max_triple_bytes;
     lengthen(&whole, work_of(&base), item_bytes, limit, is_small, &s);
@@ -159,7 +159,7 @@ void planner_product_blocks(const struct planner *p, const struct plan_blocks *w
         s.rows = s.columns = min_i64(s.rows, s.columns);
     ret->is_symmetric = product->is_symmetric;
     planner_cut_batch(p, most_matrices(wishes, &s, item_bytes));
-    int64_t most = multiply_saturating(wishes->max_runs, ret->run_matrices);
+    int64_t most = mul_saturating_i64(wishes->max_runs, ret->run_matrices);
     ret->block_matrices =
         matrices_of(wishes, &s, min_i64(ret->n_matrices, most), ret->n_inner, n_all, item_bytes);
     bool is_float32 = product->dtype == DTYPE_FLOAT32 && !product->is_symmetric;
@@ -167,5 +167,5 @@ void planner_product_blocks(const struct planner *p, const struct plan_blocks *w
         even_out(product->n_rows, s.rows, is_float32 ? FLOAT32_ROW_STEP : LARGE_EVEN_STEP);
     ret->block_columns = even_out(product->n_columns, s.columns, LARGE_EVEN_STEP);
     ret->step_depth = even_out(product->depth, s.depth, LARGE_EVEN_STEP);
-    ret->n_depth_steps = (uint64_t)divide_up(whole.depth, ret->step_depth);
+    ret->n_depth_steps = (uint64_t)divide_up_i64(whole.depth, ret->step_depth);
 }

@@ -52,7 +52,7 @@ struct chooser {
 
 static int64_t line_bytes(int64_t n_elements, int64_t item_bytes, bool is_padded)
 {
-    int64_t n = multiply_saturating(n_elements, item_bytes);
+    int64_t n = mul_saturating_i64(n_elements, item_bytes);
 
     if (!is_padded || n < LEAST_PADDED_BYTES || n > INT64_MAX / 2)
         return n;
@@ -63,7 +63,7 @@ static int64_t line_bytes(int64_t n_elements, int64_t item_bytes, bool is_padded
 /* Parts of an axis, of a matrix: one where it is empty, as planes of tiles are counted. */
 static uint64_t n_tiles_along(int64_t length, int64_t extent)
 {
-    return (uint64_t)divide_up(max_i64(length, 1), extent);
+    return (uint64_t)divide_up_i64(max_i64(length, 1), extent);
 }
 
 static enum product_pass kept_pass(const struct plan_product *product,
@@ -96,8 +96,8 @@ static uint64_t lay_out(const struct chooser *c, const struct product_tile *choi
     ret->has_two_buffers = choice->has_two_buffers;
     ret->result_offset_bytes = 0;
     ret->result_line_bytes = line_bytes(choice->columns, ret->item_bytes, choice->is_padded);
-    ret->result_matrix_bytes = multiply_saturating(ret->result_line_bytes, choice->rows);
-    ret->tile_bytes = (uint64_t)multiply_saturating(ret->result_matrix_bytes, choice->matrices);
+    ret->result_matrix_bytes = mul_saturating_i64(ret->result_line_bytes, choice->rows);
+    ret->tile_bytes = (uint64_t)mul_saturating_i64(ret->result_matrix_bytes, choice->matrices);
     if (ret->tile_bytes > INT64_MAX / 8)
         return UINT64_MAX;
     offset = round_up_u64(ret->tile_bytes, PLANNER_CARRY_ALIGN);
@@ -108,8 +108,8 @@ static uint64_t lay_out(const struct chooser *c, const struct product_tile *choi
             ret->panel_line_bytes[side] =
                 line_bytes(is_along ? depth : outer[side], ret->item_bytes, choice->is_padded);
             ret->panel_matrix_bytes[side] =
-                multiply_saturating(ret->panel_line_bytes[side], n_lines);
-            int64_t n = multiply_saturating(
+                mul_saturating_i64(ret->panel_line_bytes[side], n_lines);
+            int64_t n = mul_saturating_i64(
                 ret->panel_matrix_bytes[side],
                 product_panel_matrices(ret, (enum product_pass)side, choice->matrices));
             if (n > INT64_MAX / 8)
@@ -133,8 +133,8 @@ static uint64_t lay_out(const struct chooser *c, const struct product_tile *choi
 /* Nearly equal parts of an axis, in whole blocks. */
 static int64_t even_out(int64_t length, int64_t extent, int64_t block)
 {
-    int64_t n_parts = divide_up(max_i64(length, 1), extent);
-    int64_t n_blocks = divide_up(divide_up(max_i64(length, 1), n_parts), block);
+    int64_t n_parts = divide_up_i64(max_i64(length, 1), extent);
+    int64_t n_blocks = divide_up_i64(divide_up_i64(max_i64(length, 1), n_parts), block);
 
     return n_parts == 1 ? max_i64(length, 1) : n_blocks * block;
 }
@@ -160,11 +160,11 @@ static bool widest(struct chooser *c, struct product_tile *t)
 {
     const struct plan_product *product = c->p->product;
     int64_t block = product->block_columns, length = max_i64(product->n_columns, 1);
-    int64_t good = 0, bad = divide_up(length, block) + 1;
+    int64_t good = 0, bad = divide_up_i64(length, block) + 1;
 
     while (bad - good > 1) {
         int64_t middle = good + (bad - good) / 2;
-        t->columns = min_i64(multiply_saturating(middle, block), length);
+        t->columns = min_i64(mul_saturating_i64(middle, block), length);
         if (fits(c, t))
             good = middle;
         else
@@ -206,8 +206,8 @@ static void consider(struct chooser *c, struct product_tile *t)
 /* Of numbers of blocks that make the same number of tiles, the least; of large ones not all. */
 static int64_t next_rows(int64_t n_blocks, int64_t i)
 {
-    int64_t n_tiles = divide_up(n_blocks, i);
-    int64_t fewer = n_tiles > 1 ? divide_up(n_blocks, n_tiles - 1) : n_blocks + 1;
+    int64_t n_tiles = divide_up_i64(n_blocks, i);
+    int64_t fewer = n_tiles > 1 ? divide_up_i64(n_blocks, n_tiles - 1) : n_blocks + 1;
     int64_t next = i + i / FINE_SHARE > fewer ? i + i / FINE_SHARE : fewer;
 
     return i < n_blocks && next > n_blocks ? n_blocks : next;
@@ -217,7 +217,7 @@ static void try_rows(struct chooser *c, int64_t matrices)
 {
     const struct plan_product *product = c->p->product;
     int64_t length = max_i64(product->n_rows, 1);
-    int64_t n_blocks = divide_up(length, product->block_rows);
+    int64_t n_blocks = divide_up_i64(length, product->block_rows);
 
     for (int64_t i = 1; i <= n_blocks; i = next_rows(n_blocks, i)) {
         struct product_tile t = {
@@ -247,7 +247,8 @@ static void try_matrices(struct chooser *c)
         try_rows(c, even_out(length, min_i64(n, length), step));
         if (n >= length)
             return;
-        n = min_i64(multiply_saturating(2, n), multiply_saturating(divide_up(length, step), step));
+        n = min_i64(mul_saturating_i64(2, n),
+                    mul_saturating_i64(divide_up_i64(length, step), step));
     }
 }
 
@@ -257,15 +258,15 @@ static void set_panels(struct chooser *c, int64_t n_steps)
     const struct plan_product *product = c->p->product;
     int64_t n_all = (int64_t)product->n_depth_steps;
 
-    c->n_panels = (uint64_t)divide_up(n_all, n_steps);
-    c->panel_depth = divide_up(n_all, (int64_t)c->n_panels) * product->step_depth;
-    c->n_panels = (uint64_t)divide_up(n_all, c->panel_depth / product->step_depth);
+    c->n_panels = (uint64_t)divide_up_i64(n_all, n_steps);
+    c->panel_depth = divide_up_i64(n_all, (int64_t)c->n_panels) * product->step_depth;
+    c->n_panels = (uint64_t)divide_up_i64(n_all, c->panel_depth / product->step_depth);
 }
 
 static int64_t most_steps(const struct plan_product *product)
 {
     bool has_short = product->is_depth_fastest[0] || product->is_depth_fastest[1];
-    int64_t step_bytes = multiply_saturating(product->step_depth, product->item_bytes);
+    int64_t step_bytes = mul_saturating_i64(product->step_depth, product->item_bytes);
 
     return has_short ? max_i64(DEEP_BYTES / step_bytes, 1) : 1;
 }
@@ -408,8 +409,8 @@ static bool count_tiles(struct plan_product *product)
     product->n_column_tiles = product_parts(product->n_columns, product->tile_columns);
     if (product->n_row_tiles > UINT32_MAX / 2 || product->n_column_tiles > UINT32_MAX / 2)
         return false;
-    n = (uint64_t)multiply_saturating((int64_t)n, (int64_t)product->n_matrix_tiles);
-    n = (uint64_t)multiply_saturating((int64_t)n, (int64_t)planner_matrix_tiles(product));
+    n = (uint64_t)mul_saturating_i64((int64_t)n, (int64_t)product->n_matrix_tiles);
+    n = (uint64_t)mul_saturating_i64((int64_t)n, (int64_t)planner_matrix_tiles(product));
     product->n_tiles = n;
     return n < INT64_MAX;
 }
@@ -450,7 +451,7 @@ static double n_operations(const struct program_product *product,
                            const struct plan_product *planned)
 {
     double n = 2.0 * (double)product->n_rows * (double)product->n_columns * (double)product->depth;
-    double n_blocks = (double)divide_up(max_i64(product->n_rows, 1), planned->block_rows);
+    double n_blocks = (double)divide_up_i64(max_i64(product->n_rows, 1), planned->block_rows);
 
     if (product->is_symmetric)
         n *= (n_blocks + 1) / (2 * n_blocks);

@@ -21,7 +21,7 @@
 
 static uint64_t grains_along(const struct geometry *g, int axis, int64_t extent)
 {
-    return (uint64_t)divide_up(min_i64(extent, g->shape[axis]), g->grain_shape[axis]);
+    return (uint64_t)divide_up_i64(min_i64(extent, g->shape[axis]), g->grain_shape[axis]);
 }
 
 static uint64_t most_grains(const struct plan_product *product, enum product_pass pass)
@@ -93,7 +93,7 @@ static bool has_lines(const struct plan_product *product)
     int64_t join = product->is_by_columns ? product->join_columns : product->join_rows;
     int64_t n_wanted = product->n_depth_steps < MANY_STEPS ? 3 : 2;
 
-    return divide_up(tile, join) >= min_i64(divide_up(tile, block), n_wanted);
+    return divide_up_i64(tile, join) >= min_i64(divide_up_i64(tile, block), n_wanted);
 }
 
 static int64_t tile_extent(const struct plan_product *product, const int64_t *join)
@@ -168,7 +168,8 @@ static void choose_stores(struct planner *p, uint64_t n_result)
     int along = product->is_by_columns ? axes->column : axes->row;
     int64_t extent = product->is_by_columns ? product->tile_columns : product->tile_rows;
     int64_t line = product->is_by_columns ? product->join_columns : product->join_rows;
-    uint64_t n_lines = (uint64_t)divide_up(min_i64(extent, g->shape[along]), g->grain_shape[along]);
+    uint64_t n_lines =
+        (uint64_t)divide_up_i64(min_i64(extent, g->shape[along]), g->grain_shape[along]);
     uint64_t in_line = n_result / n_lines, of_line = (uint64_t)(line / g->grain_shape[along]);
 
     product->store_parts = (unsigned)((in_line + most - 1) / most);

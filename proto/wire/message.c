@@ -12,6 +12,7 @@
 #include "proto/wire/message.h"
 
 #include "proto/util.h"
+#include "proto/wire/pack.h"
 
 #include <string.h>
 

@@ -1,4 +1,6 @@
 /* Shared by the latency and throughput benchmarks: one request, one connection, one check. */
+#include "proto/wire/map.h"
+#include "proto/wire/pack.h"
 #include "tests/bench/small.h"
 
 #include <math.h>

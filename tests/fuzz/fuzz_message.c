@@ -6,6 +6,7 @@
  */
 #include "proto/request.h"
 #include "proto/util.h"
+#include "proto/wire/map.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
@@ -88,7 +89,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
         assert(message.payload + message.n_payload_bytes <= (const char *)data + n_bytes);
     }
     if (message.kind == MESSAGE_RESPONSE) {
-        error_from_map(&message.error, &error);
+        map_error(&message.error, &error);
     } else {
         check_request(&message.params, true);
         check_request(&message.params, false);

@@ -59,7 +59,7 @@ struct agent {
     int listen_fd;
     char path[AGENTS_PATH_SIZE]; /* of the socket; "": none */
     struct lane lanes[N_LANES];
-    struct task *tasks;
+    struct agent_task *tasks;
     unsigned n_tasks, n_titled;
     bool is_ending;
 };
@@ -140,7 +140,7 @@ static bool is_lost(const struct lane *lane)
 }
 
 /* To the daemon that there is, or it has ended. */
-static bool is_sent(const struct task *task)
+static bool is_sent(const struct agent_task *task)
 {
     return gad_job_is_done(task->job) ||
            (gad_fd(task->client) >= 0 && task->connection == gad_connection(task->client));
@@ -150,10 +150,10 @@ static bool is_sent(const struct task *task)
 static void mend(struct agent *agent, struct lane *lane)
 {
     struct gad_error ignored;
-    for (struct task *task = agent->tasks; task; task = task->next)
+    for (struct agent_task *task = agent->tasks; task; task = task->next)
         if (task->client == lane->client && !is_sent(task))
-            task_note_loss(task);
-    for (struct task *task = agent->tasks; task; task = task->next) {
+            agent_task_note_loss(task);
+    for (struct agent_task *task = agent->tasks; task; task = task->next) {
         if (task->client != lane->client || is_sent(task))
             continue;
         (void)gad_job_wait(task->job, 0, &ignored);
@@ -176,7 +176,7 @@ static void hear(struct agent *agent, struct lane *lane)
         mend(agent, lane);
 }
 
-static void leave_lane(struct agent *agent, struct task *task)
+static void leave_lane(struct agent *agent, struct agent_task *task)
 {
     struct lane *lane = &agent->lanes[task->lane];
     if (--lane->n_tasks > 0)
@@ -187,22 +187,22 @@ static void leave_lane(struct agent *agent, struct task *task)
 
 /* Tasks ---------------------------------------------------------------------------------------- */
 
-static void add(struct agent *agent, struct task *task)
+static void add(struct agent *agent, struct agent_task *task)
 {
     struct gad_error error = {0};
     struct lane *lane = least_busy(agent);
     int r = lane->client ? 0 : ctl_connect(&lane->client, &error);
     if (r) {
-        task_refuse(task, &error);
-        task_free(task);
+        agent_task_refuse(task, &error);
+        agent_task_free(task);
         return;
     }
     if (lane->n_tasks++ == 0)
         lane->connection = gad_connection(lane->client);
     task->lane = (unsigned)(lane - agent->lanes);
-    if (!task_start(task, lane->client)) {
-        task_free(task);
-        leave_lane(agent, &(struct task){.lane = (unsigned)(lane - agent->lanes)});
+    if (!agent_task_start(task, lane->client)) {
+        agent_task_free(task);
+        leave_lane(agent, &(struct agent_task){.lane = (unsigned)(lane - agent->lanes)});
         return;
     }
     task->next = agent->tasks;
@@ -212,16 +212,16 @@ static void add(struct agent *agent, struct task *task)
 
 static void step(struct agent *agent)
 {
-    for (struct task **link = &agent->tasks; *link;) {
-        struct task *task = *link;
-        if (!task_step(task, agent->path)) {
+    for (struct agent_task **link = &agent->tasks; *link;) {
+        struct agent_task *task = *link;
+        if (!agent_task_step(task, agent->path)) {
             link = &task->next;
             continue;
         }
         *link = task->next;
         agent->n_tasks--;
-        struct task of_lane = {.lane = task->lane};
-        task_free(task); /* before its client may be closed */
+        struct agent_task of_lane = {.lane = task->lane};
+        agent_task_free(task); /* before its client may be closed */
         leave_lane(agent, &of_lane);
     }
     if (agent->n_tasks > 0 && agent->n_tasks != agent->n_titled) {
@@ -235,8 +235,8 @@ static void cancel_all(struct agent *agent)
 {
     agent->is_ending = true;
     stop_listening(agent);
-    for (struct task *task = agent->tasks; task; task = task->next)
-        task_cancel(task);
+    for (struct agent_task *task = agent->tasks; task; task = task->next)
+        agent_task_cancel(task);
 }
 
 /* Orders --------------------------------------------------------------------------------------- */
@@ -249,9 +249,9 @@ static bool say_begun(int fd)
 
 static void cancel_one(struct agent *agent, uint64_t job, int fd)
 {
-    for (struct task *task = agent->tasks; task; task = task->next)
+    for (struct agent_task *task = agent->tasks; task; task = task->next)
         if (task->is_told && task->entry.first == job) {
-            task_cancel(task);
+            agent_task_cancel(task);
             (void)say_begun(fd);
         }
 }
@@ -260,7 +260,7 @@ static void cancel_one(struct agent *agent, uint64_t job, int fd)
 static void obey(struct agent *agent, int fd_take)
 {
     struct agent_order order;
-    if (!order_receive(fd_take, &order)) {
+    if (!agent_order_receive(fd_take, &order)) {
         close(fd_take);
         return;
     }
@@ -270,7 +270,7 @@ static void obey(struct agent *agent, int fd_take)
         return;
     }
     if (say_begun(fd_take)) {
-        struct task *task = task_new(&order, fd_take);
+        struct agent_task *task = agent_task_new(&order, fd_take);
         if (task)
             add(agent, task);
         return;
@@ -320,7 +320,7 @@ int agent_run(int order_fd_take, struct agent_place *place_take)
         close(order_fd_take);
         return EXIT_FAILED;
     }
-    agent.listen_fd = place_listen(place_take, agent.path);
+    agent.listen_fd = agent_place_listen(place_take, agent.path);
     obey(&agent, order_fd_take);
     while (agent.tasks) {
         step(&agent);
@@ -334,6 +334,6 @@ int agent_run(int order_fd_take, struct agent_place *place_take)
             cancel_all(&agent);
     }
     stop_listening(&agent);
-    place_deinit(place_take);
+    agent_place_deinit(place_take);
     return EXIT_OK;
 }

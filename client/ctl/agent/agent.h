@@ -22,16 +22,16 @@ struct agent_place {
     char key[AGENT_KEY_SIZE]; /* of the surroundings: only an agent with the same ones will do */
 };
 
-/* The caller's; place_deinit() it. */
-void place_init(struct agent_place *ret);
-void place_deinit(struct agent_place *place);
+/* The caller's; agent_place_deinit() it. */
+void agent_place_init(struct agent_place *ret);
+void agent_place_deinit(struct agent_place *place);
 /* Held by whoever looks for an agent or starts one. Returns a descriptor; -1 after some seconds. */
-int place_lock(const struct agent_place *place);
+int agent_place_lock(const struct agent_place *place);
 /* A connection to the n-th agent that listens; -1: there are no more. */
-int place_connect(const struct agent_place *place, unsigned n);
+int agent_place_connect(const struct agent_place *place, unsigned n);
 /* Listens as the agent that this process is; -1: not. ret_path: of the socket. */
-int place_listen(const struct agent_place *place, char ret_path[AGENTS_PATH_SIZE]);
-int place_connect_path(const char *path);
+int agent_place_listen(const struct agent_place *place, char ret_path[AGENTS_PATH_SIZE]);
+int agent_place_connect_path(const char *path);
 
 /* ---- agent_order.c: what an agent is asked to do */
 enum order_kind { ORDER_SUBMIT, ORDER_CANCEL };
@@ -43,19 +43,19 @@ struct agent_order {
         words_fd; /* to be submitted: from where, and the words of the command line; or -1 */
 };
 
-bool order_send(int fd, const struct agent_order *order);
+bool agent_order_send(int fd, const struct agent_order *order);
 /* Waits a second at most. The descriptors are the caller's. */
-bool order_receive(int fd, struct agent_order *ret);
+bool agent_order_receive(int fd, struct agent_order *ret);
 /* Words of a command line in a file, one NUL behind each; -1: not. */
-int words_put(int argc, char *const *argv);
+int agent_words_put(int argc, char *const *argv);
 /* free() *ret_argv and its first string. Takes the descriptor. */
-bool words_take(int fd_take, int *ret_argc, char ***ret_argv);
+bool agent_words_take(int fd_take, int *ret_argc, char ***ret_argv);
 /* Until the deadline of poll(); -1: none. False: it has ended or does not answer. */
 bool agent_hear_begun(int fd, int timeout_ms);
 
 /* ---- agent_task.c: one job */
-struct task {
-    struct task *next;
+struct agent_task {
+    struct agent_task *next;
     unsigned lane;
     struct gad_client *client;
     struct gad_job *job;
@@ -69,16 +69,16 @@ struct task {
 };
 
 /* Takes the order's descriptors and the connection to report to. NULL: no memory. */
-struct task *task_new(const struct agent_order *order, int report_fd_take);
+struct agent_task *agent_task_new(const struct agent_order *order, int report_fd_take);
 /* Opens, and sends the job. False: refused, and told so. */
-bool task_start(struct task *task, struct gad_client *client);
-void task_refuse(struct task *task, const struct gad_error *error);
-void task_cancel(struct task *task);
+bool agent_task_start(struct agent_task *task, struct gad_client *client);
+void agent_task_refuse(struct agent_task *task, const struct gad_error *error);
+void agent_task_cancel(struct agent_task *task);
 /* The daemon that had the job is gone. */
-void task_note_loss(struct task *task);
+void agent_task_note_loss(struct agent_task *task);
 /* After the client was heard; agent_path goes into the registry. True: the task is over. */
-bool task_step(struct task *task, const char *agent_path);
-struct task *task_free(struct task *task);
+bool agent_task_step(struct agent_task *task, const char *agent_path);
+struct agent_task *agent_task_free(struct agent_task *task);
 
 /* ---- agent.c */
 /* Serves the order that comes by this connection, and all that come to the place until none is
@@ -93,12 +93,12 @@ void agent_detach(int kept_fd, int second_fd);
 /* ---- agent_scope.c: out of the login's reach */
 /* True when the user lingers, so has a service manager that stays, and the program to ask it is
  * there. */
-bool scope_is_reachable(void);
+bool agent_scope_is_reachable(void);
 /* Becomes, through systemd-run, an agent in a scope of the user's manager that takes its order from
  * this connection; returns only when that cannot even be tried. */
-void scope_exec(int order_fd, const struct agent_place *place);
-/* In the process that scope_exec() became. False: it is none. */
-bool scope_inherit(int *ret_order_fd, struct agent_place *ret_place);
+void agent_scope_exec(int order_fd, const struct agent_place *place);
+/* In the process that agent_scope_exec() became. False: it is none. */
+bool agent_scope_inherit(int *ret_order_fd, struct agent_place *ret_place);
 
 /* ---- agent_title.c */
 /* "gpuarrayctl: job 17" or "gpuarrayctl: 3 jobs" for ps. The words of the command line are

@@ -36,7 +36,7 @@ union order_control {
     char bytes[CMSG_SPACE(ORDER_N_FDS * sizeof(int))];
 };
 
-bool order_send(int fd, const struct agent_order *order)
+bool agent_order_send(int fd, const struct agent_order *order)
 {
     struct order_message body = {.kind = order->kind, .job = order->job};
     struct iovec part = {&body, sizeof(body)};
@@ -66,7 +66,7 @@ static bool is_own_user(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
 }
 
-bool order_receive(int fd, struct agent_order *ret)
+bool agent_order_receive(int fd, struct agent_order *ret)
 {
     struct order_message body = {0};
     struct iovec part = {&body, sizeof(body)};
@@ -99,7 +99,7 @@ bool order_receive(int fd, struct agent_order *ret)
     return false;
 }
 
-int words_put(int argc, char *const *argv)
+int agent_words_put(int argc, char *const *argv)
 {
     int low = memfd_create("gpuarrayctl-words", MFD_CLOEXEC);
     int fd = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, 3);
@@ -130,7 +130,7 @@ static char *read_words(int fd, size_t *ret_n_bytes)
     return NULL;
 }
 
-bool words_take(int fd_take, int *ret_argc, char ***ret_argv)
+bool agent_words_take(int fd_take, int *ret_argc, char ***ret_argv)
 {
     size_t n_bytes = 0;
     char *text = read_words(fd_take, &n_bytes);

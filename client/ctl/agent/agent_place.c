@@ -115,31 +115,31 @@ static int open_folder(void)
     return -1;
 }
 
-void place_init(struct agent_place *ret)
+void agent_place_init(struct agent_place *ret)
 {
     uint64_t hash = hash_text(gad_versions());
     hash = hash_file("/proc/self/exe", hash);
     hash = hash_inode("/proc/self/ns/mnt", hash);
     hash = hash_rights(hash) + hash_environment();
-    hash = hash_text(scope_is_reachable() ? "scope" : "session") ^ hash;
+    hash = hash_text(agent_scope_is_reachable() ? "scope" : "session") ^ hash;
     snprintf(ret->key, sizeof(ret->key), "%016llx", (unsigned long long)hash);
     int low = open_folder();
     ret->folder_fd = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, 3);
     close_fd(&low);
 }
 
-void place_deinit(struct agent_place *place)
+void agent_place_deinit(struct agent_place *place)
 {
     close_fd(&place->folder_fd);
 }
 
-int place_lock(const struct agent_place *place)
+int agent_place_lock(const struct agent_place *place)
 {
-    int64_t deadline = deadline_after_ms(LOCK_WAIT_MS);
+    int64_t deadline = clock_deadline_ms(LOCK_WAIT_MS);
     _cleanup_fd_ int fd =
         openat(place->folder_fd, LOCK_NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     while (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB)) {
-        if ((errno != EWOULDBLOCK && errno != EINTR) || deadline_left_ms(deadline) == 0)
+        if ((errno != EWOULDBLOCK && errno != EINTR) || clock_left_ms(deadline) == 0)
             return -1;
         clock_sleep_ms(LOCK_STEP_MS);
     }
@@ -164,7 +164,7 @@ static int connect_in(int folder_fd, const char *name)
     return steal_fd(&fd);
 }
 
-int place_connect(const struct agent_place *place, unsigned n)
+int agent_place_connect(const struct agent_place *place, unsigned n)
 {
     char prefix[NAME_SIZE];
     int found = -1;
@@ -190,7 +190,7 @@ int place_connect(const struct agent_place *place, unsigned n)
     return found;
 }
 
-int place_connect_path(const char *path)
+int agent_place_connect_path(const char *path)
 {
     char folder[AGENTS_PATH_SIZE];
     const char *name = strrchr(path, '/');
@@ -201,7 +201,7 @@ int place_connect_path(const char *path)
     return fd < 0 ? -1 : connect_in(fd, name + 1);
 }
 
-int place_listen(const struct agent_place *place, char ret_path[AGENTS_PATH_SIZE])
+int agent_place_listen(const struct agent_place *place, char ret_path[AGENTS_PATH_SIZE])
 {
     char name[NAME_SIZE], self[48], folder[AGENTS_PATH_SIZE];
     ret_path[0] = '\0';

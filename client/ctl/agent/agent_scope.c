@@ -70,13 +70,13 @@ static bool is_lingering(void)
     return n > 0 && (size_t)n < sizeof(path) && access(path, F_OK) == 0;
 }
 
-bool scope_is_reachable(void)
+bool agent_scope_is_reachable(void)
 {
     char path[PATH_MAX];
     return is_lingering() && find_manager(path, sizeof(path)) && find_program(path, sizeof(path));
 }
 
-void scope_exec(int order_fd, const struct agent_place *place)
+void agent_scope_exec(int order_fd, const struct agent_place *place)
 {
     char directory[PATH_MAX], program[PATH_MAX], self[PATH_MAX], text[64];
     ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -98,7 +98,7 @@ void scope_exec(int order_fd, const struct agent_place *place)
     execv(program, words);
 }
 
-bool scope_inherit(int *ret_order_fd, struct agent_place *ret_place)
+bool agent_scope_inherit(int *ret_order_fd, struct agent_place *ret_place)
 {
     const char *text = secure_getenv(VARIABLE);
     if (!text ||

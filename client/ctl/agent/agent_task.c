@@ -45,11 +45,11 @@ static struct task_words *free_words(struct task_words *words)
     return NULL;
 }
 
-struct task *task_new(const struct agent_order *order, int report_fd_take)
+struct agent_task *agent_task_new(const struct agent_order *order, int report_fd_take)
 {
-    struct task *task = calloc(1, sizeof(*task));
+    struct agent_task *task = calloc(1, sizeof(*task));
     struct task_words *words = calloc(1, sizeof(*words));
-    if (!task || !words || !words_take(order->words_fd, &words->argc, &words->argv)) {
+    if (!task || !words || !agent_words_take(order->words_fd, &words->argc, &words->argv)) {
         free(task);
         free(words);
         close(order->cwd_fd);
@@ -62,7 +62,7 @@ struct task *task_new(const struct agent_order *order, int report_fd_take)
     return task;
 }
 
-struct task *task_free(struct task *task)
+struct agent_task *agent_task_free(struct agent_task *task)
 {
     gad_job_free(task->job); /* it has ended, so this does not wait */
     free_words(task->words);
@@ -75,7 +75,7 @@ struct task *task_free(struct task *task)
 /* Reports -------------------------------------------------------------------------------------- */
 
 /* False when nobody hears it any more. */
-static bool tell(struct task *task, const struct gad_error *error)
+static bool tell(struct agent_task *task, const struct gad_error *error)
 {
     struct agent_report report = {.job = task->entry.first};
     ssize_t n;
@@ -89,14 +89,14 @@ static bool tell(struct task *task, const struct gad_error *error)
     return n == (ssize_t)sizeof(report);
 }
 
-void task_refuse(struct task *task, const struct gad_error *error)
+void agent_task_refuse(struct agent_task *task, const struct gad_error *error)
 {
     (void)tell(task, error);
 }
 
 /* Starting ------------------------------------------------------------------------------------- */
 
-static void describe(struct task *task, const char *agent_path)
+static void describe(struct agent_task *task, const char *agent_path)
 {
     const struct run_options *o = &task->words->o;
     struct sockaddr_un address = {0};
@@ -115,7 +115,7 @@ static void describe(struct task *task, const char *agent_path)
     snprintf(entry->last.label, sizeof(entry->last.label), "%.63s", o->label);
 }
 
-static int send_job(struct task *task, struct gad_error *error)
+static int send_job(struct agent_task *task, struct gad_error *error)
 {
     struct gad_job_options options = run_job_options(&task->words->o, NULL);
     int r = (int)gad_submit(task->client, &options, &task->job, error);
@@ -123,7 +123,7 @@ static int send_job(struct task *task, struct gad_error *error)
     return r;
 }
 
-static int open_and_send(struct task *task, struct gad_error *error)
+static int open_and_send(struct agent_task *task, struct gad_error *error)
 {
     struct task_words *words = task->words;
     if (fchdir(task->cwd_fd))
@@ -138,7 +138,7 @@ static int open_and_send(struct task *task, struct gad_error *error)
     return r ? r : send_job(task, error);
 }
 
-bool task_start(struct task *task, struct gad_client *client)
+bool agent_task_start(struct agent_task *task, struct gad_client *client)
 {
     struct gad_error error = {0};
     task->client = client;
@@ -147,14 +147,14 @@ bool task_start(struct task *task, struct gad_client *client)
         r = error_from_errno(&error, errno, NULL, "leaving the working directory");
     if (!r)
         return true;
-    task_refuse(task, &error);
+    agent_task_refuse(task, &error);
     return false;
 }
 
 /* Claiming ------------------------------------------------------------------------------------- */
 
 /* The number is one that others hold: the job gets another. Returns false when it got none. */
-static bool send_again(struct task *task)
+static bool send_again(struct agent_task *task)
 {
     struct gad_error error = {0};
     gad_job_free(task->job);
@@ -169,12 +169,12 @@ static bool send_again(struct task *task)
         r = send_job(task, &error);
     if (chdir("/") == 0 && !r)
         return true;
-    task_refuse(task, &error);
+    agent_task_refuse(task, &error);
     return false;
 }
 
 /* Returns false when the task is over. */
-static bool claim(struct task *task, const char *agent_path)
+static bool claim(struct agent_task *task, const char *agent_path)
 {
     if (gad_job_id(task->job) == 0) {
         struct gad_error error = {0};
@@ -182,7 +182,7 @@ static bool claim(struct task *task, const char *agent_path)
             return true;
         if (gad_job_wait(task->job, 0, &error) == GAD_OK)
             error_set(&error, GAD_INTERNAL, NULL, "the job ended without a number");
-        task_refuse(task, &error); /* by the daemon */
+        agent_task_refuse(task, &error); /* by the daemon */
         return false;
     }
     describe(task, agent_path);
@@ -192,7 +192,7 @@ static bool claim(struct task *task, const char *agent_path)
     if (!tell(task, NULL)) { /* a job whose number nobody has */
         agents_forget(&task->entry);
         task->is_known = false;
-        task_cancel(task);
+        agent_task_cancel(task);
     }
     task->words = free_words(task->words);
     close_fd(&task->cwd_fd);
@@ -201,7 +201,7 @@ static bool claim(struct task *task, const char *agent_path)
 
 /* Following ------------------------------------------------------------------------------------ */
 
-void task_cancel(struct task *task)
+void agent_task_cancel(struct agent_task *task)
 {
     struct gad_error ignored;
     (void)gad_job_cancel(task->job, &ignored);
@@ -209,7 +209,7 @@ void task_cancel(struct task *task)
         (void)gad_job_wait(task->job, 0, &ignored); /* without the daemon it ends at once */
 }
 
-static void set_present(struct task *task, uint64_t number)
+static void set_present(struct agent_task *task, uint64_t number)
 {
     if (number == task->entry.present || !task->is_known)
         return;
@@ -217,13 +217,13 @@ static void set_present(struct task *task, uint64_t number)
     agents_update(&task->entry);
 }
 
-void task_note_loss(struct task *task)
+void agent_task_note_loss(struct agent_task *task)
 {
     set_present(task, 0);
 }
 
 /* The number that a job had before its daemon went is no number of the next one's. */
-static void note_number(struct task *task)
+static void note_number(struct agent_task *task)
 {
     uint64_t number = gad_job_id(task->job);
     if (number != 0 && gad_fd(task->client) >= 0 &&
@@ -232,7 +232,7 @@ static void note_number(struct task *task)
 }
 
 /* How far a job came that did not end well: only the daemon knows. */
-static void ask_how_far(struct task *task)
+static void ask_how_far(struct agent_task *task)
 {
     struct gad_job_status *last = &task->entry.last, now;
     bool is_there = task->entry.present != 0 && gad_fd(task->client) >= 0 &&
@@ -247,7 +247,7 @@ static void ask_how_far(struct task *task)
     last->running_s = now.running_s;
 }
 
-static void conclude(struct task *task)
+static void conclude(struct agent_task *task)
 {
     struct agent_entry *entry = &task->entry;
     struct gad_error error = {0};
@@ -270,7 +270,7 @@ static void conclude(struct task *task)
         agents_update(entry);
 }
 
-bool task_step(struct task *task, const char *agent_path)
+bool agent_task_step(struct agent_task *task, const char *agent_path)
 {
     if (!task->is_told)
         return !claim(task, agent_path);

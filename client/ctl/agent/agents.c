@@ -55,8 +55,8 @@ bool agent_cancel(const struct agent_entry *entry)
     struct agent_order order = {.kind = ORDER_CANCEL, .job = entry->first};
     if (!entry->agent[0])
         return terminate(entry);
-    _cleanup_fd_ int fd = place_connect_path(entry->agent);
-    return fd >= 0 && order_send(fd, &order) && agent_hear_begun(fd, ANSWER_MS);
+    _cleanup_fd_ int fd = agent_place_connect_path(entry->agent);
+    return fd >= 0 && agent_order_send(fd, &order) && agent_hear_begun(fd, ANSWER_MS);
 }
 
 bool agents_same_socket(const char *a, const char *b)

@@ -135,7 +135,7 @@ static int wait_once(const struct number *n, int64_t deadline, struct gad_error 
     struct gad_client *client = NULL;
     int r = connect_for(n, &client, error);
     if (!r)
-        r = (int)gad_job_wait_by_id(client, present(n), deadline_left_ms(deadline), error);
+        r = (int)gad_job_wait_by_id(client, present(n), clock_left_ms(deadline), error);
     gad_close(client);
     return r;
 }
@@ -143,7 +143,7 @@ static int wait_once(const struct number *n, int64_t deadline, struct gad_error 
 int numbers_wait(uint64_t number, int timeout_ms, struct gad_error *error)
 {
     struct number n;
-    int64_t deadline = deadline_after_ms(timeout_ms);
+    int64_t deadline = clock_deadline_ms(timeout_ms);
     look_up(number, &n);
     for (;;) {
         int r = wait_once(&n, deadline, error);
@@ -157,7 +157,7 @@ int numbers_wait(uint64_t number, int timeout_ms, struct gad_error *error)
             return (int)error->status;
         case FATE_ALIVE: break;
         }
-        if (deadline_left_ms(deadline) == 0)
+        if (clock_left_ms(deadline) == 0)
             return error_set(error, GAD_TIMEOUT, NULL, "job %llu is on its way back to the daemon",
                              (unsigned long long)n.entry.first);
         clock_sleep_ms(RETRY_MS);

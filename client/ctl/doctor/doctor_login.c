@@ -19,7 +19,7 @@ void doctor_login(struct doctor *d)
         doctor_say(d, FINDING_OK, NULL, "no systemd-logind: detached jobs outlive the login");
         return;
     }
-    if (scope_is_reachable()) {
+    if (agent_scope_is_reachable()) {
         doctor_say(d, FINDING_OK, NULL, "lingering is on: detached jobs outlive the login");
         return;
     }

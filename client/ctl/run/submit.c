@@ -42,10 +42,10 @@ static int hear_last(int fd, void *ret, size_t n_bytes)
  * closed. */
 static int hear(int fd, void *ret, size_t n_bytes)
 {
-    int64_t deadline = deadline_after_ms(REPORT_MS);
+    int64_t deadline = clock_deadline_ms(REPORT_MS);
     struct pollfd polled = {.fd = fd, .events = POLLIN};
     for (size_t used = 0; used < n_bytes;) {
-        int n_ready = poll(&polled, 1, deadline_left_ms(deadline));
+        int n_ready = poll(&polled, 1, clock_left_ms(deadline));
         ssize_t n = n_ready > 0 ? read(fd, (char *)ret + used, n_bytes - used) : -1;
         if (n_ready == 0)
             return hear_last(fd, (char *)ret + used, n_bytes - used);
@@ -142,13 +142,13 @@ static int start_agent(struct start *start, bool in_scope, pid_t *ret_pid)
     if (pid == 0) {
         close(fds[0]);
         if (in_scope) {
-            scope_exec(fds[1], &start->place);
+            agent_scope_exec(fds[1], &start->place);
             _exit(EXIT_FAILED);
         }
         agent_detach(fds[1], start->place.folder_fd);
         _exit(agent_run(fds[1], &start->place));
     }
-    int r = pid < 0 ? -errno : order_send(fds[0], &start->order) ? fds[0] : -ECHILD;
+    int r = pid < 0 ? -errno : agent_order_send(fds[0], &start->order) ? fds[0] : -ECHILD;
     close(fds[1]);
     if (r < 0)
         close(fds[0]);
@@ -160,7 +160,7 @@ static int start_agent(struct start *start, bool in_scope, pid_t *ret_pid)
 static int start_somewhere(struct start *start)
 {
     pid_t pid;
-    int fd = scope_is_reachable() ? start_agent(start, true, &pid) : -ENOENT;
+    int fd = agent_scope_is_reachable() ? start_agent(start, true, &pid) : -ENOENT;
     if (fd >= 0) {
         if (agent_hear_begun(fd, BEGIN_MS))
             return fd;
@@ -179,8 +179,8 @@ static int start_somewhere(struct start *start)
 static int order_from_agent(const struct start *start)
 {
     int fd;
-    for (unsigned n = 0; (fd = place_connect(&start->place, n)) >= 0; n++) {
-        if (order_send(fd, &start->order) && agent_hear_begun(fd, BEGIN_MS))
+    for (unsigned n = 0; (fd = agent_place_connect(&start->place, n)) >= 0; n++) {
+        if (agent_order_send(fd, &start->order) && agent_hear_begun(fd, BEGIN_MS))
             return fd;
         close(fd);
     }
@@ -199,12 +199,12 @@ static void make_absolute(const char *variable)
 
 static int hand_over(struct start *start)
 {
-    place_init(&start->place);
-    _cleanup_fd_ int lock = start->place.folder_fd < 0 ? -1 : place_lock(&start->place);
+    agent_place_init(&start->place);
+    _cleanup_fd_ int lock = start->place.folder_fd < 0 ? -1 : agent_place_lock(&start->place);
     int fd = start->place.folder_fd < 0 ? -1 : order_from_agent(start);
     if (fd < 0)
         fd = start_somewhere(start);
-    place_deinit(&start->place);
+    agent_place_deinit(&start->place);
     return fd;
 }
 
@@ -213,7 +213,7 @@ static int submit(int argc, char *const *argv, struct agent_report *ret_report)
     make_absolute("GPUARRAYD_SOCKET");
     make_absolute("GPUARRAYD_DAEMON");
     _cleanup_fd_ int cwd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    _cleanup_fd_ int words = words_put(argc, argv);
+    _cleanup_fd_ int words = agent_words_put(argc, argv);
     if (cwd < 0 || words < 0)
         return error_from_errno(&ret_report->error, errno, NULL, "the words of the command line");
     struct start start = {.order = {.kind = ORDER_SUBMIT, .cwd_fd = cwd, .words_fd = words}};
@@ -252,7 +252,7 @@ int verb_submit(int argc, char **argv)
     struct agent_report report = {0};
     struct agent_place place;
     int order_fd = -1;
-    if (scope_inherit(&order_fd, &place))
+    if (agent_scope_inherit(&order_fd, &place))
         return agent_run(order_fd, &place);
     char **parsed = copy_words(argc, argv);
     if (!parsed) {

@@ -8,6 +8,7 @@
  */
 #include "client/lib/connection/calls.h"
 #include "proto/util.h"
+#include "proto/wire/map.h"
 
 struct reply *reply_free(struct reply *reply)
 {
@@ -80,7 +81,7 @@ static void answer(const struct call *call, const struct message *message_take, 
     struct reply on_stack = {.body = body_take, .message = *message_take};
     struct gad_error error;
     if (message_take->error.type != MSGPACK_OBJECT_NIL) {
-        error_from_map(&message_take->error, &error);
+        map_error(&message_take->error, &error);
         if (error.status == GAD_OK)
             error_set(&error, GAD_PROTOCOL, NULL,
                       "the daemon answered with an error without a code");

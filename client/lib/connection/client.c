@@ -18,6 +18,8 @@
 #include "client/lib/memory/pump.h"
 #include "client/lib/connection/start.h"
 #include "proto/util.h"
+#include "proto/wire/map.h"
+#include "proto/wire/pack.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -135,7 +137,7 @@ static int poll_conn(struct gad_client *client, int64_t deadline)
     struct pollfd polled = {.fd = conn_fd(client->conn), .events = POLLIN};
     if (gad_wants_write(client))
         polled.events |= POLLOUT;
-    int n = poll(&polled, 1, deadline_left_ms(deadline));
+    int n = poll(&polled, 1, clock_left_ms(deadline));
     if (n < 0)
         return -errno;
     if (n == 0)
@@ -313,7 +315,7 @@ static int connect_patiently(struct gad_client *client, int64_t patience, int64_
         if (r == 0)
             client->missed_since = 0;
         bool may_retry = r == GAD_DISCONNECTED || (r == GAD_NO_DAEMON && is_patient && was_there);
-        if (!may_retry || deadline_left_ms(deadline) == 0)
+        if (!may_retry || clock_left_ms(deadline) == 0)
             return r;
         clock_sleep_ms(RETRY_MS);
     }
@@ -336,7 +338,7 @@ int client_ensure(struct gad_client *client, int64_t deadline, int64_t patience,
     notice_loss(client);
     if (client->conn)
         return 0;
-    int64_t own = deadline_after_ms(client->timeout_ms);
+    int64_t own = clock_deadline_ms(client->timeout_ms);
     return connect_patiently(client, patience, own < deadline ? own : deadline, error);
 }
 
@@ -422,7 +424,7 @@ enum gad_status gad_dispatch(struct gad_client *client, int timeout_ms, struct g
 {
     if (!client)
         return error_set(error, GAD_BAD_ARGUMENT, "client", "client is NULL");
-    int r = client_wait(client, deadline_after_ms(timeout_ms), error);
+    int r = client_wait(client, clock_deadline_ms(timeout_ms), error);
     if (r == -EINTR)
         return error_set(error, GAD_TIMEOUT, NULL, "interrupted by a signal");
     return client_status(r, error);

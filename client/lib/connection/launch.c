@@ -49,7 +49,7 @@ int launch_lock(const char *directory, int64_t deadline, int *ret_fd, struct gad
     while (flock(fd, LOCK_EX | LOCK_NB)) {
         if (errno != EWOULDBLOCK && errno != EINTR)
             return error_from_errno(error, errno, directory, "flock");
-        if (deadline_left_ms(deadline) == 0)
+        if (clock_left_ms(deadline) == 0)
             return error_set(error, GAD_TIMEOUT, directory,
                              "another process has been starting the daemon all the time");
         clock_sleep_ms(LOCK_RETRY_MS);
@@ -112,7 +112,7 @@ static int wait_ready(int fd, const char *directory, int64_t deadline, struct ga
     char byte;
     for (;;) {
         struct pollfd waited = {.fd = fd, .events = POLLIN};
-        int n = poll(&waited, 1, deadline_left_ms(deadline));
+        int n = poll(&waited, 1, clock_left_ms(deadline));
         if (n < 0 && errno != EINTR)
             return error_from_errno(error, errno, directory, "poll");
         if (n == 0)

@@ -57,7 +57,7 @@ static int try_connect(const char *path, int64_t deadline, int *ret_fd)
         }
         if (errno != EAGAIN && errno != EINTR)
             return -errno;
-        if (deadline_left_ms(deadline) == 0)
+        if (clock_left_ms(deadline) == 0)
             return -ETIMEDOUT;
         clock_sleep_ms(1);
     }
@@ -178,7 +178,7 @@ static int start_and_connect(const struct start_options *options, const char *di
     int r = launch_lock(directory, deadline, &lock, error);
     if (r)
         return r;
-    int64_t patience = deadline_after_ms(PREDECESSOR_MS);
+    int64_t patience = clock_deadline_ms(PREDECESSOR_MS);
     for (;;) {
         /* Another process may have started it meanwhile. */
         r = connect_checked(path, deadline, ret_fd, error);
@@ -189,7 +189,7 @@ static int start_and_connect(const struct start_options *options, const char *di
             return connect_checked(path, deadline, ret_fd, error);
         if (r != -EAGAIN)
             return r;
-        if (deadline_left_ms(patience) == 0 || deadline_left_ms(deadline) == 0)
+        if (clock_left_ms(patience) == 0 || clock_left_ms(deadline) == 0)
             return GAD_NO_DAEMON;
         clock_sleep_ms(RETRY_MS);
     }

@@ -245,7 +245,7 @@ static void add_rest(struct job_request *request, const struct build_source *sou
 {
     const struct gad_job_options *options = source->options;
     const char *engine = options->engine ? options->engine : "auto";
-    int r = engine_parse(engine, strlen(engine), &request->engine, &request->engine_index);
+    int r = request_parse_engine(engine, strlen(engine), &request->engine, &request->engine_index);
     assert(r == 0); /* checked with the other options */
     (void)r;
     request->priority = options->priority;

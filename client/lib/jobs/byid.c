@@ -8,6 +8,8 @@
 #include "client/lib/connection/client.h"
 #include "client/lib/jobs/json.h"
 #include "proto/util.h"
+#include "proto/wire/map.h"
+#include "proto/wire/pack.h"
 
 #include <string.h>
 
@@ -54,7 +56,7 @@ static int ask(struct gad_client *client, const char *method, uint64_t job,
 {
     int r = check_client(client, error);
     return r ? r
-             : ask_until(client, method, job, -1, deadline_after_ms(client->timeout_ms), ret_reply,
+             : ask_until(client, method, job, -1, clock_deadline_ms(client->timeout_ms), ret_reply,
                          error);
 }
 
@@ -127,7 +129,7 @@ static int read_status(const msgpack_object *map, struct gad_job_status *ret,
         map_f64(map, "running_s", &s.running_s, NULL))
         return error_set(error, GAD_PROTOCOL, NULL, "the daemon's answer is no status of a job");
     if (failure && failure->type == MSGPACK_OBJECT_MAP)
-        error_from_map(failure, &s.error);
+        map_error(failure, &s.error);
     *ret = s;
     return 0;
 }
@@ -152,7 +154,7 @@ enum gad_status gad_job_wait_by_id(struct gad_client *client, uint64_t job, int 
                                    struct gad_error *error)
 {
     int64_t deadline =
-        timeout_ms < 0 ? DEADLINE_NEVER : deadline_after_ms((int64_t)timeout_ms + ANSWER_GRACE_MS);
+        timeout_ms < 0 ? DEADLINE_NEVER : clock_deadline_ms((int64_t)timeout_ms + ANSWER_GRACE_MS);
     int r = check_job(job, error);
     if (r == 0)
         r = check_client(client, error);

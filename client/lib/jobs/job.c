@@ -20,6 +20,8 @@
 #include "client/lib/memory/pump.h"
 #include "client/lib/jobs/targets.h"
 #include "proto/util.h"
+#include "proto/wire/map.h"
+#include "proto/wire/pack.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -425,7 +427,7 @@ static int recover(struct gad_job *job, int64_t deadline)
      * missed. */
     int64_t missed = job->client->missed_since;
     int64_t until = (missed ? missed : clock_now_ms()) + RECOVERY_MS;
-    int64_t least = deadline_after_ms(MIN_ATTEMPT_MS);
+    int64_t least = clock_deadline_ms(MIN_ATTEMPT_MS);
     r = client_ensure(job->client, least > deadline ? least : deadline, until, &error);
     bool is_there = r == 0;
     if (is_there) {
@@ -441,7 +443,7 @@ static int recover(struct gad_job *job, int64_t deadline)
                                   clock_now_ms() < until;
     if (is_away) { /* nothing was sent to it */
         job->state = JOB_LOST;
-        return deadline_left_ms(deadline) == 0 ? GAD_TIMEOUT : 0;
+        return clock_left_ms(deadline) == 0 ? GAD_TIMEOUT : 0;
     }
     if (!is_there || r == GAD_DISCONNECTED || r == GAD_TIMEOUT) {
         error.status = GAD_OUTCOME_UNKNOWN; /* the message says what the daemon's absence is */
@@ -455,7 +457,7 @@ enum gad_status gad_job_wait(struct gad_job *job, int timeout_ms, struct gad_err
 {
     if (!job)
         return error_set(error, GAD_BAD_ARGUMENT, "job", "job is NULL");
-    int64_t deadline = deadline_after_ms(timeout_ms);
+    int64_t deadline = clock_deadline_ms(timeout_ms);
     while (job->state != JOB_DONE) {
         if (job->state == JOB_LOST) {
             if (recover(job, deadline))

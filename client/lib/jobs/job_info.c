@@ -2,6 +2,7 @@
  * Nothing here changes a job. Called by callers, and by client.c for notifications.
  */
 #include "client/lib/jobs/job.h"
+#include "proto/wire/map.h"
 
 void job_progress(struct gad_client *client, const msgpack_object *params)
 {

@@ -69,7 +69,7 @@ static int lock(const struct journal *journal, int64_t deadline, bool *ret_is_na
     while (flock(journal->fd, LOCK_EX | LOCK_NB)) {
         if (errno != EWOULDBLOCK && errno != EINTR)
             return error_from_errno(error, errno, path, "flock");
-        if (deadline_left_ms(deadline) == 0)
+        if (clock_left_ms(deadline) == 0)
             return fstat(journal->fd, &st) ? -errno : refuse_busy(path, &st, error);
         clock_sleep_ms(LOCK_RETRY_MS);
     }
@@ -125,7 +125,7 @@ static int open_file(struct journal *journal, struct gad_error *error)
 
 static int open_locked(struct journal *journal, struct gad_error *error)
 {
-    int64_t deadline = deadline_after_ms(LOCK_MS);
+    int64_t deadline = clock_deadline_ms(LOCK_MS);
     for (;;) {
         bool is_ours = false;
         int r = open_file(journal, error);

@@ -129,7 +129,7 @@ static int check_engine(const char *word, struct gad_error *error)
 {
     enum engine_choice engine;
     int index;
-    if (engine_parse(word, strlen(word), &engine, &index) == 0)
+    if (request_parse_engine(word, strlen(word), &engine, &index) == 0)
         return 0;
     error_set(error, GAD_BAD_ARGUMENT, "engine", "'%.64s' is no engine", word);
     error_expected(error, "auto, cpu, cuda, or cuda:0 to cuda:%d", ENGINE_MAX_DEVICES - 1);

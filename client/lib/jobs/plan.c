@@ -11,6 +11,7 @@
 #include "client/lib/jobs/targets.h"
 #include "client/lib/jobs/job.h"
 #include "proto/util.h"
+#include "proto/wire/map.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -136,7 +137,7 @@ static int ask_once(struct gad_client *client, const struct build_source *source
         request_encode(&client->writer.packer, &build.request);
         memcpy(fds, build.fds, sizeof(fds));
         build.n_fds = 0;
-        r = client_finish_call(client, &call, id, fds, n_fds, deadline_after_ms(client->answer_ms),
+        r = client_finish_call(client, &call, id, fds, n_fds, clock_deadline_ms(client->answer_ms),
                                ret_reply, error);
     }
     build_deinit(&build);

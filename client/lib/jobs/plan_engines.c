@@ -11,6 +11,7 @@
  */
 #include "client/lib/jobs/plan.h"
 #include "proto/util.h"
+#include "proto/wire/map.h"
 
 #include <string.h>
 

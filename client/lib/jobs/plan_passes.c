@@ -10,6 +10,7 @@
  */
 #include "client/lib/jobs/plan.h"
 #include "proto/util.h"
+#include "proto/wire/map.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -9,6 +9,7 @@
 #include "client/lib/jobs/result.h"
 #include "proto/array.h"
 #include "proto/util.h"
+#include "proto/wire/map.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -13,6 +13,8 @@
 #include "client/lib/connection/client.h"
 #include "proto/overlap.h"
 #include "proto/util.h"
+#include "proto/wire/map.h"
+#include "proto/wire/pack.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -101,7 +103,7 @@ static int attach(struct gad_client *client, struct region *region, struct gad_e
     pack_key_bool(p, "writable", true);
     struct reply *reply;
     call.late = detach_late;
-    r = client_finish_call(client, &call, id, &fd, 1, deadline_after_ms(client->answer_ms), &reply,
+    r = client_finish_call(client, &call, id, &fd, 1, clock_deadline_ms(client->answer_ms), &reply,
                            error);
     if (r)
         return r;

@@ -193,7 +193,7 @@ static int array_getbuffer(PyObject *self, Py_buffer *view, int flags)
         .itemsize = (Py_ssize_t)gad_dtype_size(info->dtype),
         .readonly = !array->is_writable,
         .ndim = info->ndim,
-        .format = (char *)format_of(info->dtype, info->is_swapped),
+        .format = (char *)typestr_format(info->dtype, info->is_swapped),
         .shape = (Py_ssize_t *)info->shape,
         .strides = (Py_ssize_t *)info->strides,
     };

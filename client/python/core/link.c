@@ -31,7 +31,7 @@
 
 /* Lists ---------------------------------------------------------------------------------------- */
 
-struct release *release_push(release_list *list, struct release *node)
+struct release *link_push_release(release_list *list, struct release *node)
 {
     node->next = atomic_load(list);
     while (!atomic_compare_exchange_weak(list, &node->next, node))
@@ -39,7 +39,7 @@ struct release *release_push(release_list *list, struct release *node)
     return node;
 }
 
-struct release *release_take_all(release_list *list)
+struct release *link_take_releases(release_list *list)
 {
     return atomic_load(list) ? atomic_exchange(list, NULL) : NULL;
 }
@@ -73,7 +73,7 @@ static void free_job(struct link *link, struct work *work)
     gad_job_free(work->job);
     work->job = NULL;
     link->n_holders--;
-    release_push(&link->garbage, &work->release);
+    link_push_release(&link->garbage, &work->release);
 }
 
 static void end(struct link *link, struct work *work)
@@ -122,7 +122,7 @@ void link_settle(struct link *link)
         }
     }
     if (has_ended)
-        waiters_rouse_done(link);
+        wait_rouse_done(link);
 }
 
 /* Giving up ------------------------------------------------------------------------------------ */
@@ -141,7 +141,7 @@ static void give_up_job(struct link *link, struct work *work)
 static void give_up_all(struct link *link)
 {
     struct release *next;
-    for (struct release *node = release_take_all(&link->released); node; node = next) {
+    for (struct release *node = link_take_releases(&link->released); node; node = next) {
         next = node->next;
         if (node->array) {
             gad_array_release(node->array);
@@ -166,7 +166,7 @@ static void announce(struct link *link)
 
 void link_release(struct link *link, struct release *node)
 {
-    release_push(&link->released, node);
+    link_push_release(&link->released, node);
     announce(link);
 }
 
@@ -202,7 +202,7 @@ void link_unlock(struct link *link)
         link_settle(link);
         if (atomic_load(&link->wants_wake) && atomic_exchange(&link->wants_wake, false))
             link_wake(link);
-        waiters_tell_poller(link);
+        wait_tell_poller(link);
         if (link->is_closed && link->n_holders == 0 && link->client) {
             gad_close(link->client);
             link->client = NULL;
@@ -248,7 +248,7 @@ void link_close(struct link *link)
         (void)!gad_dispatch(link->client, 0, NULL);
     link->is_dirty = true;
     link_settle(link);
-    waiters_rouse_all(link);
+    wait_rouse_all(link);
 }
 
 void link_deinit(struct link *link)

@@ -234,7 +234,8 @@ static enum gad_status call_from_memory(struct making *m, struct gad_client *cli
 static bool read_buffer(struct module_state *state, const Py_buffer *buffer, struct making *making)
 {
     struct gad_layout *layout = &making->form.layout;
-    if (!format_parse(buffer->format, buffer->itemsize, &layout->dtype, &layout->is_swapped)) {
+    if (!typestr_parse_format(buffer->format, buffer->itemsize, &layout->dtype,
+                              &layout->is_swapped)) {
         error_raise_own(state, GAD_BAD_DTYPE, "buffer",
                         "bool, int8 to int64, uint8 to uint64, "
                         "float32 or float64",

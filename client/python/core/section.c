@@ -81,7 +81,7 @@ void session_release(struct session *session, struct release *node)
 void session_collect(struct session *session)
 {
     struct release *next;
-    for (struct release *node = release_take_all(&session->link.garbage); node; node = next) {
+    for (struct release *node = link_take_releases(&session->link.garbage); node; node = next) {
         next = node->next;
         drop_keeps(node->work);
         free(node->work);

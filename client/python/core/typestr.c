@@ -80,8 +80,8 @@ static char kind_of_letter(char letter)
     return letter == 'f' || letter == 'd' ? 'f' : 0;
 }
 
-bool format_parse(const char *format, int64_t size_bytes, enum gad_dtype *ret_dtype,
-                  bool *ret_is_swapped)
+bool typestr_parse_format(const char *format, int64_t size_bytes, enum gad_dtype *ret_dtype,
+                          bool *ret_is_swapped)
 {
     const char *letter = format ? format : "B";
     char order = '@';
@@ -95,7 +95,7 @@ bool format_parse(const char *format, int64_t size_bytes, enum gad_dtype *ret_dt
     return true;
 }
 
-const char *format_of(enum gad_dtype dtype, bool is_swapped)
+const char *typestr_format(enum gad_dtype dtype, bool is_swapped)
 {
     return is_swapped ? dtypes[dtype].swapped : dtypes[dtype].format;
 }

@@ -10,7 +10,7 @@ bool typestr_parse(const char *text, enum gad_dtype *ret_dtype, bool *ret_is_swa
 void typestr_write(enum gad_dtype dtype, bool is_swapped, char ret_text[TYPESTR_SIZE]);
 
 /* Reads a buffer's format; NULL is bytes. `size_bytes` is of an element. */
-bool format_parse(const char *format, int64_t size_bytes, enum gad_dtype *ret_dtype,
-                  bool *ret_is_swapped);
+bool typestr_parse_format(const char *format, int64_t size_bytes, enum gad_dtype *ret_dtype,
+                          bool *ret_is_swapped);
 /* Static text: what NumPy itself exports for the dtype. */
-const char *format_of(enum gad_dtype dtype, bool is_swapped);
+const char *typestr_format(enum gad_dtype dtype, bool is_swapped);

@@ -62,20 +62,20 @@ static void rouse(struct link *link, struct waiter *waiter)
         pthread_cond_signal(&waiter->cond);
 }
 
-void waiters_rouse_done(struct link *link)
+void wait_rouse_done(struct link *link)
 {
     for (struct waiter *waiter = link->waiters; waiter; waiter = waiter->next)
         if (is_done(waiter))
             rouse(link, waiter);
 }
 
-void waiters_rouse_all(struct link *link)
+void wait_rouse_all(struct link *link)
 {
     for (struct waiter *waiter = link->waiters; waiter; waiter = waiter->next)
         rouse(link, waiter);
 }
 
-void waiters_tell_poller(struct link *link)
+void wait_tell_poller(struct link *link)
 {
     if (link->poller && (link->polled_fd != gad_fd(link->client) ||
                          link->polled_connection != gad_connection(link->client) ||
@@ -220,7 +220,7 @@ static enum wait_end poll_for_all(struct link *link, struct waiter *waiter, int6
 static void sleep_until(struct link *link, struct waiter *waiter, int64_t until_ns)
 {
     struct timespec until = as_timespec(until_ns);
-    waiters_tell_poller(link); /* of what this thread has done under the mutex */
+    wait_tell_poller(link); /* of what this thread has done under the mutex */
     if (until_ns == WAIT_FOR_EVER)
         pthread_cond_wait(&waiter->cond, &link->mutex);
     else

@@ -23,7 +23,7 @@ enum wait_end link_wait(struct link *link, struct work *const *works, size_t n_w
 /* Ends those waits that are wakable; if there is none, the next one. */
 void link_wake(struct link *link);
 
-void waiters_rouse_done(struct link *link);
-void waiters_rouse_all(struct link *link);
+void wait_rouse_done(struct link *link);
+void wait_rouse_all(struct link *link);
 /* If there is something else to poll than the poller knows. */
-void waiters_tell_poller(struct link *link);
+void wait_tell_poller(struct link *link);

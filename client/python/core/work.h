@@ -29,5 +29,5 @@ struct work {
     void *keeps[2]; /* Python objects that hold its arrays and texts; given back with the GIL */
 };
 
-struct release *release_push(release_list *list, struct release *node);
-struct release *release_take_all(release_list *list);
+struct release *link_push_release(release_list *list, struct release *node);
+struct release *link_take_releases(release_list *list);

@@ -91,10 +91,10 @@ static void check_section(struct reader *r, const char *text, size_t n)
         return;
     }
     snprintf(name, sizeof(name), "%.*s", (int)(close - text - 1), text + 1);
-    r->is_unknown_section = !section_is_known(name);
+    r->is_unknown_section = !setting_is_section(name);
     if (!r->is_unknown_section)
         return;
-    const char *nearest = section_suggest(name);
+    const char *nearest = setting_suggest_section(name);
     config_fault(r->faults, r->line, "unknown section [%s]%s%s%s", name,
                  nearest ? "; did you mean [" : "", nearest ? nearest : "", nearest ? "]?" : "");
 }

@@ -81,10 +81,10 @@ static void check_memory(const struct options *o, struct config_faults *faults)
                                             SETTING_REGISTER_BYTES, SETTING_REGION_LIMIT,
                                             SETTING_USER_REQUESTS};
     char memory[TEXT_SIZE], whole[TEXT_SIZE * 2];
-    value_format_size(value_memory_bytes(), memory, sizeof(memory));
+    units_format_size(units_memory_bytes(), memory, sizeof(memory));
     snprintf(whole, sizeof(whole), "the memory of this machine, %s", memory);
     for (unsigned i = 0; i < ARRAY_LENGTH(sizes); i++)
-        check_part(o, sizes[i], value_memory_bytes(), whole, faults);
+        check_part(o, sizes[i], units_memory_bytes(), whole, faults);
 }
 
 /* A piece passes both kinds of memory, and as many as the depth says have to be there. */
@@ -102,7 +102,7 @@ static void check_device(const struct options *o, struct config_faults *faults)
         if (chunk_bytes == 0 || chunk_bytes > values[i] || o->device_depth == 0 ||
             o->device_depth <= values[i] / chunk_bytes)
             continue;
-        value_format_size(chunk_bytes * o->device_depth, least, sizeof(least));
+        units_format_size(chunk_bytes * o->device_depth, least, sizeof(least));
         config_fault(faults, line_of(o, SETTING_DEVICE_DEPTH),
                      "device-depth: expected pieces that fit %s; found %u of chunk-bytes, "
                      "together %s",

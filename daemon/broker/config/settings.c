@@ -48,7 +48,7 @@ enum setting_id setting_find(const char *name)
     return (enum setting_id)id;
 }
 
-bool section_is_known(const char *name)
+bool setting_is_section(const char *name)
 {
     for (unsigned i = 0; i < ARRAY_LENGTH(sections); i++)
         if (strcmp(sections[i].name, name) == 0)
@@ -78,7 +78,7 @@ const char *setting_suggest(const char *name)
     return best;
 }
 
-const char *section_suggest(const char *name)
+const char *setting_suggest_section(const char *name)
 {
     const char *best = NULL;
     unsigned distance = 4;
@@ -99,12 +99,12 @@ static unsigned count_cpus(const struct setting *s)
     cpu_set_t set;
     uint64_t most;
     int n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-    if (!value_parse_number(s->most, 10, &most))
+    if (!units_parse_number(s->most, 10, &most))
         most = 1;
     return (unsigned)min_u64(n < 1 ? 1 : (uint64_t)n, most);
 }
 
-uint64_t options_max_files(void)
+uint64_t settings_max_files(void)
 {
     struct rlimit files = {.rlim_cur = 1024};
     getrlimit(RLIMIT_NOFILE, &files);
@@ -113,7 +113,7 @@ uint64_t options_max_files(void)
 
 static unsigned quarter_of_files(void)
 {
-    return (unsigned)min_u64(options_max_files() / 4, 1u << 30);
+    return (unsigned)min_u64(settings_max_files() / 4, 1u << 30);
 }
 
 /* A number of the setting's kind, in its smallest unit. */
@@ -121,11 +121,11 @@ static bool parse_number(const struct setting *s, const char *text, uint64_t *re
 {
     switch (s->kind) {
     case SETTING_IS_SIZE:
-        return value_parse_size(text, ret) ||
-               (!s->is_no_share && value_parse_share(text, value_memory_bytes(), ret));
-    case SETTING_IS_SECONDS: return value_parse_seconds(text, ret);
-    case SETTING_IS_MODE: return value_parse_number(text, 8, ret);
-    case SETTING_IS_NUMBER: return value_parse_number(text, 10, ret);
+        return units_parse_size(text, ret) ||
+               (!s->is_no_share && units_parse_share(text, units_memory_bytes(), ret));
+    case SETTING_IS_SECONDS: return units_parse_seconds(text, ret);
+    case SETTING_IS_MODE: return units_parse_number(text, 8, ret);
+    case SETTING_IS_NUMBER: return units_parse_number(text, 10, ret);
     case SETTING_IS_TEXT:
     case SETTING_IS_LEVEL:
     case SETTING_IS_LOG_LEVEL:
@@ -245,7 +245,7 @@ static bool store_devices(const char *text, struct options *o)
             return false;
         memcpy(number, text, n);
         number[n] = '\0';
-        if (!value_parse_number(number, 10, &index) || index >= ENGINE_MAX_DEVICES ||
+        if (!units_parse_number(number, 10, &index) || index >= ENGINE_MAX_DEVICES ||
             (mask >> index & 1) != 0)
             return false;
         mask |= UINT32_C(1) << index;
@@ -309,8 +309,8 @@ void setting_format(const struct setting *s, const struct options *o, char *text
         return;
     }
     switch (s->kind) {
-    case SETTING_IS_SIZE: value_format_size(value, text, n_bytes); break;
-    case SETTING_IS_SECONDS: value_format_seconds(value, text, n_bytes); break;
+    case SETTING_IS_SIZE: units_format_size(value, text, n_bytes); break;
+    case SETTING_IS_SECONDS: units_format_seconds(value, text, n_bytes); break;
     case SETTING_IS_NUMBER: snprintf(text, n_bytes, "%u", *(const uint32_t *)at); break;
     case SETTING_IS_MODE: snprintf(text, n_bytes, "%04o", *(const uint32_t *)at); break;
     case SETTING_IS_LOG_LEVEL: snprintf(text, n_bytes, "%s", log_levels[o->log_level]); break;

@@ -135,21 +135,21 @@ struct options {
     bool is_without_config; /* private, and no --config */
 };
 
-static inline bool options_has_device(const struct options *o, unsigned index)
+static inline bool settings_have_device(const struct options *o, unsigned index)
 {
     return index < ENGINE_MAX_DEVICES && (o->device_mask >> index & 1) != 0;
 }
 
 /* Descriptors that this process may have (RLIMIT_NOFILE). */
-uint64_t options_max_files(void);
+uint64_t settings_max_files(void);
 
 const struct setting *setting_at(enum setting_id id);
 /* By name, SETTING_COUNT for none. */
 enum setting_id setting_find(const char *name);
 /* The nearest name of a setting, or of a section, for a misspelt one; or NULL. */
 const char *setting_suggest(const char *name);
-const char *section_suggest(const char *name);
-bool section_is_known(const char *name);
+const char *setting_suggest_section(const char *name);
+bool setting_is_section(const char *name);
 
 /* Fills what the table has; the rest of *o stays. */
 void settings_set_defaults(struct options *o, bool is_private);

@@ -43,7 +43,7 @@ static bool parse_digits(const char *text, int base, uint64_t *ret, const char *
     return errno == 0;
 }
 
-bool value_parse_number(const char *text, int base, uint64_t *ret)
+bool units_parse_number(const char *text, int base, uint64_t *ret)
 {
     uint64_t value;
     const char *rest;
@@ -69,7 +69,7 @@ static bool find_shift(const char *unit, unsigned *ret_shift)
     return false;
 }
 
-bool value_parse_size(const char *text, uint64_t *ret_bytes)
+bool units_parse_size(const char *text, uint64_t *ret_bytes)
 {
     uint64_t value;
     const char *unit;
@@ -81,7 +81,7 @@ bool value_parse_size(const char *text, uint64_t *ret_bytes)
     return true;
 }
 
-bool value_parse_share(const char *text, uint64_t whole, uint64_t *ret)
+bool units_parse_share(const char *text, uint64_t whole, uint64_t *ret)
 {
     uint64_t percent;
     const char *rest;
@@ -91,7 +91,7 @@ bool value_parse_share(const char *text, uint64_t whole, uint64_t *ret)
     return true;
 }
 
-bool value_parse_seconds(const char *text, uint64_t *ret_ns)
+bool units_parse_seconds(const char *text, uint64_t *ret_ns)
 {
     char *unit;
     if (!starts_as_number(text) || strncmp(text, "0x", 2) == 0 || strncmp(text, "0X", 2) == 0)
@@ -107,7 +107,7 @@ bool value_parse_seconds(const char *text, uint64_t *ret_ns)
     return false;
 }
 
-void value_format_size(uint64_t n_bytes, char *text, size_t n_text_bytes)
+void units_format_size(uint64_t n_bytes, char *text, size_t n_text_bytes)
 {
     for (unsigned i = 0; i < ARRAY_LENGTH(size_units); i++) {
         uint64_t unit = UINT64_C(1) << size_units[i].shift;
@@ -120,7 +120,7 @@ void value_format_size(uint64_t n_bytes, char *text, size_t n_text_bytes)
     snprintf(text, n_text_bytes, "%llu", (unsigned long long)n_bytes);
 }
 
-void value_format_seconds(uint64_t ns, char *text, size_t n_text_bytes)
+void units_format_seconds(uint64_t ns, char *text, size_t n_text_bytes)
 {
     int n = snprintf(text, n_text_bytes, "%llu.%09llu", (unsigned long long)(ns / NS),
                      (unsigned long long)(ns % NS));
@@ -132,7 +132,7 @@ void value_format_seconds(uint64_t ns, char *text, size_t n_text_bytes)
         text[n - 1] = '\0';
 }
 
-uint64_t value_memory_bytes(void)
+uint64_t units_memory_bytes(void)
 {
     long n_pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
     return n_pages > 0 && page_bytes > 0 ? (uint64_t)n_pages * (uint64_t)page_bytes

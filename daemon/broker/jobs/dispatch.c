@@ -32,6 +32,8 @@
 #include "daemon/broker/sessions/region.h"
 #include "daemon/broker/workers/workers.h"
 #include "proto/util.h"
+#include "proto/wire/map.h"
+#include "proto/wire/pack.h"
 
 #include <string.h>
 
@@ -180,7 +182,7 @@ void dispatch_answered(struct broker *broker, struct job *job, const struct mess
 {
     struct gad_error error = {0};
     if (message->error.type != MSGPACK_OBJECT_NIL) {
-        error_from_map(&message->error, &error);
+        map_error(&message->error, &error);
         if (error.status == GAD_OK)
             error.status = GAD_INTERNAL;
         if (begins_again(job, &error))

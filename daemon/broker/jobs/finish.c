@@ -25,6 +25,8 @@
 #include "daemon/broker/sessions/splice.h"
 #include "daemon/broker/workers/worker.h"
 #include "proto/util.h"
+#include "proto/wire/map.h"
+#include "proto/wire/pack.h"
 
 #include <string.h>
 

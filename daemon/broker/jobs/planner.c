@@ -189,7 +189,7 @@ static int locate_and_work(struct planner *p, struct session *session)
 {
     struct submission *s = &p->submission;
     submission_locate(session, &p->frame, s, p->judged);
-    choice_keep_texts(p->judged);
+    workers_keep_texts(p->judged);
     for (unsigned i = 0; i < s->places.n_regions; i++)
         region_ref(s->places.regions[i]);
     int r = loop_work(p->broker->loop, on_work, on_done, p);

@@ -16,6 +16,7 @@
 #include "daemon/broker/sessions/session.h"
 #include "daemon/broker/workers/workers.h"
 #include "proto/util.h"
+#include "proto/wire/map.h"
 
 #include <string.h>
 

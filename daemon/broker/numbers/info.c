@@ -17,6 +17,7 @@
 #include "daemon/rates.h"
 #include "proto/op_arguments.h"
 #include "proto/util.h"
+#include "proto/wire/pack.h"
 
 #include <dirent.h>
 #include <limits.h>
@@ -101,7 +102,7 @@ static void pack_engine(msgpack_packer *p, const struct worker *worker,
         pack_key_str(p, "why_no_blas", info->why_no_blas);
     pack_life(p, worker, info);
     pack_pool(p, worker);
-    pack_rates(p, &worker_limits(worker)->rates);
+    rates_pack(p, &worker_limits(worker)->rates);
     if (is_absent)
         pack_absence(p, worker);
     if (info->memory) {

@@ -20,6 +20,7 @@
 #include "daemon/broker/workers/workers.h"
 #include "daemon/poolmap.h"
 #include "proto/util.h"
+#include "proto/wire/pack.h"
 
 #define USER_BYTES      160u /* about what one takes in the reply */
 #define JOB_BYTES       200u

@@ -17,6 +17,8 @@
 #include "daemon/broker/workers/workers.h"
 #include "proto/text.h"
 #include "proto/util.h"
+#include "proto/wire/map.h"
+#include "proto/wire/pack.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -17,6 +17,8 @@
 #include "daemon/broker/sessions/session.h"
 #include "daemon/broker/jobs/planner.h"
 #include "proto/util.h"
+#include "proto/wire/map.h"
+#include "proto/wire/pack.h"
 
 #define LIST_BYTES (FRAME_MAX_BODY_BYTES - 16384u) /* of statuses: the latest that fit */
 #define LIST_JOBS  1900u /* of them: a status has up to 33 of a body's 65536 objects */
@@ -381,7 +383,7 @@ static int read_settle_error(const struct request *q, struct gad_error *ret, boo
         return 0;
     if (map->type != MSGPACK_OBJECT_MAP)
         return error_set(error, GAD_BAD_REQUEST, "error", "'error' is not a map");
-    error_from_map(map, ret);
+    map_error(map, ret);
     if (ret->status == GAD_OK)
         ret->status = GAD_INTERNAL;
     return 0;

@@ -26,6 +26,8 @@
 #include "daemon/broker/sessions/session.h"
 #include "daemon/broker/workers/workers.h"
 #include "proto/util.h"
+#include "proto/wire/map.h"
+#include "proto/wire/pack.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -350,7 +352,7 @@ void region_answered(struct region *region, struct worker *worker, const struct 
     place->state = REGION_MAPPED;
     if (message->error.type != MSGPACK_OBJECT_NIL) {
         place->state = REGION_BROKEN;
-        error_from_map(&message->error, &error);
+        map_error(&message->error, &error);
         log_warn(LOG_UID(region->uid), "region %llu is refused by %s: %s",
                  (unsigned long long)region->id, worker_info(worker)->engine, error.message);
         keep_refusal(region, &error);

@@ -31,7 +31,7 @@ struct server {
     struct broker *broker;
     int lock_fd, listen_fd, spare_fd;
     bool is_ours; /* the socket's name: it goes with us */
-    struct watch *watch;
+    struct loop_watch *watch;
 };
 
 static int open_spare(void)
@@ -144,9 +144,9 @@ int server_new(struct broker *broker, struct server **ret_server)
     server->spare_fd = open_spare();
     int r = o->listen_fd >= 0 ? take_over(server, o) : listen_anew(server, o);
     if (r == 0)
-        r = watch_new(broker->loop, server->listen_fd, on_event, server, &server->watch);
+        r = loop_watch_new(broker->loop, server->listen_fd, on_event, server, &server->watch);
     if (r == 0)
-        r = watch_set(server->watch, WATCH_READ);
+        r = loop_watch_set(server->watch, WATCH_READ);
     if (r) {
         server_free(server);
         return r;
@@ -159,7 +159,7 @@ struct server *server_free(struct server *server)
 {
     if (!server)
         return NULL;
-    watch_close(server->watch);
+    loop_watch_close(server->watch);
     if (server->is_ours)
         unlink(server->broker->options.socket_path);
     close_fd(&server->listen_fd);

@@ -130,11 +130,11 @@ int session_new(struct broker *broker, int fd_take, uid_t uid, pid_t pid,
                             &s->waiters,    &s->stats_waits,  &s->regions};
     for (unsigned i = 0; i < ARRAY_LENGTH(lists); i++)
         list_init(lists[i]);
-    r = watch_new(broker->loop, conn_fd(conn), on_event, s, &s->watch);
+    r = loop_watch_new(broker->loop, conn_fd(conn), on_event, s, &s->watch);
     if (r == 0)
-        r = watch_set(s->watch, WATCH_READ);
+        r = loop_watch_set(s->watch, WATCH_READ);
     if (r < 0) {
-        watch_close(s->watch);
+        loop_watch_close(s->watch);
         goto fail;
     }
     list_push_back(&broker->sessions, &s->link);
@@ -174,7 +174,7 @@ void session_close(struct session *s)
         return;
     log_info(LOG_UID(s->uid), "client %s (pid %d) leaves", s->client, (int)s->pid);
     s->state = SESSION_CLOSED;
-    s->watch = watch_close(s->watch);
+    s->watch = loop_watch_close(s->watch);
     broker_clear_deadline(s->broker, &s->patience);
     broker_clear_deadline(s->broker, &s->half);
     list_remove(&s->dirty_link);
@@ -500,7 +500,7 @@ static void on_event(void *userdata, unsigned events)
         return;
     if (session_is_reading(s))
         session_wait_for_turn(s); /* which comes before the loop waits again */
-    else if (!watch_asks_for(s->watch, WATCH_READ))
+    else if (!loop_watch_asks_for(s->watch, WATCH_READ))
         session_close(s); /* nothing was to be read: it has hung up */
     /* else it stopped being read from in this round, and what it sent has to wait */
 }

@@ -18,7 +18,7 @@
 
 struct broker;
 struct turns_user;
-struct watch;
+struct loop_watch;
 
 enum session_state {
     SESSION_NEW, /* nothing but hello is understood */
@@ -33,7 +33,7 @@ struct session {
     struct list link, dirty_link, busy_link, paused_link, slow_link, planner_link;
     enum session_state state;
     struct conn *conn;
-    struct watch *watch;
+    struct loop_watch *watch;
     uid_t uid;
     pid_t pid;
     char client[SESSION_CLIENT_SIZE]; /* what it calls itself, quoted, for the log */

@@ -206,7 +206,7 @@ static void flush(struct session *s)
         conn_trim(s->conn); /* room that is not used now is wanted elsewhere */
     session_update_slow(s);
     unsigned events = (session_is_reading(s) ? WATCH_READ : 0u) | (r == -EAGAIN ? WATCH_WRITE : 0u);
-    if (watch_set(s->watch, events) < 0)
+    if (loop_watch_set(s->watch, events) < 0)
         session_close(s);
 }
 

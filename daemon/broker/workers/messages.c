@@ -20,6 +20,7 @@
 #include "kernels/plan/plan_engine.h"
 #include "proto/text.h"
 #include "proto/util.h"
+#include "proto/wire/map.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -45,7 +46,7 @@ static int read_limits(const msgpack_object *map, unsigned n_threads, struct pla
     if (r == 0)
         r = map_bool(map, "has_tf32", &ret->has_tf32, error);
     if (r == 0)
-        r = read_rates(map, &ret->rates, error);
+        r = rates_read(map, &ret->rates, error);
     if (r == 0 && ret->pool_bytes > MAX_POOL_BYTES)
         r = error_set(error, GAD_INTERNAL, "pool_bytes", "it says a pool of %" PRIu64 " bytes",
                       ret->pool_bytes);
@@ -156,7 +157,7 @@ static int on_failed(struct worker *w, const struct message *message)
     struct gad_error error = {0};
     if (message->params.type != MSGPACK_OBJECT_MAP)
         return -EPROTO;
-    error_from_map(&message->params, &error);
+    map_error(&message->params, &error);
     int n = snprintf(w->failure, sizeof(w->failure), "%s", error.message);
     if (error.expected[0] || error.found[0])
         snprintf(w->failure + n, sizeof(w->failure) - (size_t)n, " (expected %s; found %s)",
@@ -171,7 +172,7 @@ static int on_rates(struct worker *w, const struct message *message)
     double disk = 0;
     if (map_f64(&message->params, "disk", &disk, NULL) != 0)
         return -EPROTO;
-    worker_set_disk_rate(w, rate_or_none(disk));
+    worker_set_disk_rate(w, rates_or_none(disk));
     return 0;
 }
 

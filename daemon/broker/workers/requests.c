@@ -13,6 +13,7 @@
 #include "daemon/broker/workers/worker_impl.h"
 #include "daemon/rates.h"
 #include "proto/util.h"
+#include "proto/wire/pack.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -24,7 +25,7 @@ void worker_flush(struct worker *w)
         return;
     int r = conn_flush(w->conn);
     if (r == 0 || r == -EAGAIN)
-        r = watch_set(w->watch, WATCH_READ | (r == -EAGAIN ? WATCH_WRITE : 0u));
+        r = loop_watch_set(w->watch, WATCH_READ | (r == -EAGAIN ? WATCH_WRITE : 0u));
     else
         r = worker_read(w, UINT_MAX); /* it is gone: what it said before counts */
     if (r < 0 && w->conn)
@@ -77,7 +78,7 @@ static void pack_job(msgpack_packer *p, const struct job *job)
 {
     msgpack_pack_map(p, 9 + job->has_product);
     if (job->has_product) /* others are planned without */
-        pack_rates(p, &job->planned_rates);
+        rates_pack(p, &job->planned_rates);
     pack_key_u64(p, "job", job->id);
     pack_key_u64(p, "user", job_uid(job));
     pack_key_u64(p, "weight", 1);

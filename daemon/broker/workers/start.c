@@ -104,9 +104,9 @@ static int open_connection(struct worker *w, int *fd_take)
     setsockopt(*fd_take, SOL_SOCKET, SO_SNDBUF, &n_bytes, sizeof(n_bytes));
     int r = conn_new(steal_fd(fd_take), closer_close, &w->conn);
     if (r == 0)
-        r = watch_new(w->broker->loop, conn_fd(w->conn), on_event, w, &w->watch);
+        r = loop_watch_new(w->broker->loop, conn_fd(w->conn), on_event, w, &w->watch);
     if (r == 0)
-        r = watch_set(w->watch, WATCH_READ);
+        r = loop_watch_set(w->watch, WATCH_READ);
     return r;
 }
 

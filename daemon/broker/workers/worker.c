@@ -166,7 +166,7 @@ void worker_set_hang_timeout(struct worker *w, uint64_t timeout_ns)
 
 static void drop_connection(struct worker *w)
 {
-    w->watch = watch_close(w->watch);
+    w->watch = loop_watch_close(w->watch);
     w->conn = conn_free(w->conn);
 }
 

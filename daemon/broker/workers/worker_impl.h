@@ -15,7 +15,7 @@ struct worker {
     struct worker_info info;
     struct child *child;
     struct conn *conn;
-    struct watch *watch;
+    struct loop_watch *watch;
     struct crashpage *page;
     struct pending pending;
     struct deadline restart, hang_check, kill, sleep, yield_check;

@@ -38,7 +38,7 @@ static int add(struct broker *broker, int index)
 static int first_device(const struct options *o)
 {
     int index = 0;
-    while (index < (int)ENGINES_MAX - 1 && !options_has_device(o, (unsigned)index))
+    while (index < (int)ENGINES_MAX - 1 && !settings_have_device(o, (unsigned)index))
         index++;
     return index;
 }
@@ -230,7 +230,7 @@ static const char *keep_text(char kept[static WORKER_WHY_SIZE], const char *text
     return kept;
 }
 
-void choice_keep_texts(struct choice *choice)
+void workers_keep_texts(struct choice *choice)
 {
     for (unsigned i = 0; i < choice->n_offers; i++) {
         struct engine_offer *offer = &choice->offers[i];
@@ -294,7 +294,7 @@ void workers_name_device(struct broker *broker, const struct job_request *reques
 {
     int index = request->engine_index;
     if (request->engine != ENGINE_CUDA || index < 0 || index >= (int)ENGINES_MAX - 1 ||
-        !options_has_device(&broker->options, (unsigned)index) || has_worker(broker, index) ||
+        !settings_have_device(&broker->options, (unsigned)index) || has_worker(broker, index) ||
         are_devices_known(broker) || !has_coming_device(broker))
         return;
     if (add(broker, index) != 0)
@@ -306,7 +306,7 @@ void workers_name_device(struct broker *broker, const struct job_request *reques
 void workers_found_devices(struct broker *broker, unsigned n_devices)
 {
     for (unsigned i = 0; i < n_devices && broker->n_workers < ENGINES_MAX; i++) {
-        if (!options_has_device(&broker->options, i) || has_worker(broker, (int)i))
+        if (!settings_have_device(&broker->options, i) || has_worker(broker, (int)i))
             continue;
         if (add(broker, (int)i) != 0) {
             log_error(NULL, "no memory for a worker of cuda:%u", i);

@@ -35,14 +35,14 @@ struct choice {
     unsigned n_offers;
     struct engine_offer offers[ENGINES_MAX];
     struct engine_decision decision;             /* of engines_decide() */
-    char texts[ENGINES_MAX][2][WORKER_WHY_SIZE]; /* of choice_keep_texts() */
+    char texts[ENGINES_MAX][2][WORKER_WHY_SIZE]; /* of workers_keep_texts() */
 };
 
 /* Fills the offers. A worker at which one of the regions is of no use is none. */
 void workers_offer(const struct broker *broker, struct region *const *regions, unsigned n_regions,
                    struct choice *ret_choice);
 /* From here on nothing in the offers is the workers' any more: for another thread. */
-void choice_keep_texts(struct choice *choice);
+void workers_keep_texts(struct choice *choice);
 /* Whether the same workers take jobs, with the same limits. */
 bool workers_are_as_offered(const struct broker *broker, struct region *const *regions,
                             unsigned n_regions, const struct choice *choice);

@@ -16,8 +16,8 @@ int engine_cpu_new(const struct engine_cpu_config *config,
 
 /* product.c. WALK_FILL: the grain in hand, whose boxes are in th, from its file into its panel.
  * WALK_MULTIPLY, from its beginning to its end; -ECANCELED: the job was stopped. */
-int engine_cpu_fill_panel(const struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
-int engine_cpu_multiply(struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
+int cpu_product_fill(const struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
+int cpu_product_multiply(struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
 
 /* together.c: which grains are read and written with the one in hand, whose boxes are in th. Then,
  * of a staged operand: the bytes of them all; where in `memory`, which has those, the elements of
@@ -31,5 +31,5 @@ int together_fill(const struct tile *t, struct thread_context *th, unsigned inpu
 int together_store(const struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
 
 /* tile.c: its turns and reads. */
-enum tile_outcome engine_cpu_run(struct engine *e, struct tile *t, struct thread_context *th);
-int engine_cpu_read(struct engine *e, struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
+enum tile_outcome cpu_tile_run(struct engine *e, struct tile *t, struct thread_context *th);
+int cpu_tile_read(struct engine *e, struct tile *t, struct thread_context *th) GAD_MUST_CHECK;

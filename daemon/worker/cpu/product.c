@@ -11,7 +11,7 @@
 #include <errno.h>
 
 /* The panel's view is in the axes of the pass, of which the argument has all. */
-int engine_cpu_fill_panel(const struct tile *t, struct thread_context *th)
+int cpu_product_fill(const struct tile *t, struct thread_context *th)
 {
     const struct port *port = t->ports->inputs[0].port;
     int ndim = port->array.ndim;
@@ -25,7 +25,7 @@ int engine_cpu_fill_panel(const struct tile *t, struct thread_context *th)
     return port->ops->fill_view(port, &th->input_boxes[0], &view, &th->io, &th->error);
 }
 
-int engine_cpu_multiply(struct tile *t, struct thread_context *th)
+int cpu_product_multiply(struct tile *t, struct thread_context *th)
 {
     const struct wjob *job = t->job;
     const struct product_turn *turn = &t->turn;

@@ -230,7 +230,7 @@ static int grain_read(struct tile *t, struct thread_context *th)
 static int panel_read(struct tile *t, struct thread_context *th)
 {
     tile_boxes(t, t->grain, th);
-    return engine_cpu_fill_panel(t, th);
+    return cpu_product_fill(t, th);
 }
 
 /* There is nothing to compute. */
@@ -238,7 +238,7 @@ static int panel_run(struct tile *t, struct thread_context *th)
 {
     uint64_t begin = clock_ns();
     tile_boxes(t, t->grain, th);
-    int r = t->is_staged ? 0 : engine_cpu_fill_panel(t, th);
+    int r = t->is_staged ? 0 : cpu_product_fill(t, th);
     t->measure.source_ns += clock_ns() - begin;
     return r;
 }
@@ -272,7 +272,7 @@ static const struct {
     [WALK_LOG] = {.run_grain = grain_run, .read_grain = grain_read},
     [WALK_FILL] = {.run_grain = panel_run, .read_grain = panel_read},
     [WALK_APPLY] = {.run_grain = apply_run, .read_grain = apply_read},
-    [WALK_MULTIPLY] = {.run = engine_cpu_multiply},
+    [WALK_MULTIPLY] = {.run = cpu_product_multiply},
     [WALK_MARK] = {.run = walk_log_mark},
 };
 
@@ -303,7 +303,7 @@ static enum tile_outcome run_step(struct tile *t, struct thread_context *th)
     return TILE_DONE;
 }
 
-enum tile_outcome engine_cpu_run(struct engine *e, struct tile *t, struct thread_context *th)
+enum tile_outcome cpu_tile_run(struct engine *e, struct tile *t, struct thread_context *th)
 {
     th->slot_bytes = e->limits.slot_bytes;
     uint64_t begin = clock_ns();
@@ -316,7 +316,7 @@ enum tile_outcome engine_cpu_run(struct engine *e, struct tile *t, struct thread
     return outcome;
 }
 
-int engine_cpu_read(struct engine *e, struct tile *t, struct thread_context *th)
+int cpu_tile_read(struct engine *e, struct tile *t, struct thread_context *th)
 {
     th->slot_bytes = e->limits.slot_bytes;
     return steps[t->step].read_grain(t, th);

@@ -23,6 +23,7 @@
 #include "daemon/worker_exit.h"
 #include "kernels/cuda/tile.h"
 #include "proto/util.h"
+#include "proto/wire/pack.h"
 
 #include <stdio.h>
 

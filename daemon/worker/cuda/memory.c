@@ -19,6 +19,7 @@
 #include "daemon/worker/cuda/memory.h"
 #include "daemon/worker/io/port.h"
 #include "proto/util.h"
+#include "proto/wire/pack.h"
 
 #include <inttypes.h>
 #include <stdio.h>

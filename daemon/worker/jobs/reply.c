@@ -4,6 +4,7 @@
 #include "daemon/worker/walks/walk_product.h"
 #include "daemon/worker/worker.h"
 #include "proto/util.h"
+#include "proto/wire/pack.h"
 
 /* Bytes that end a message, and go into it from where they are. */
 struct tail {

@@ -16,6 +16,7 @@
 #include "kernels/expr/programs.h"
 #include "kernels/plan/plan_engine.h"
 #include "proto/util.h"
+#include "proto/wire/map.h"
 
 #include <assert.h>
 #include <stddef.h>
@@ -68,7 +69,7 @@ static int compile(struct wjob *job, const msgpack_object *params,
         return error_set(error, GAD_BAD_REQUEST, "request", "the request is missing");
     int r = map_bool(params, "in_place", &job->is_in_place, error);
     if (!r)
-        r = read_rates(params, &limits.rates, error); /* those that the broker has planned with */
+        r = rates_read(params, &limits.rates, error); /* those that the broker has planned with */
     if (!r)
         r = request_decode(request, job->frame.n_fds, false, &job->request, error);
     if (!r) {

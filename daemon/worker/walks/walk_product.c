@@ -15,6 +15,7 @@
 #include "daemon/worker/walks/journal.h"
 #include "kernels/plan/plan_engine.h"
 #include "proto/util.h"
+#include "proto/wire/pack.h"
 
 #include <assert.h>
 #include <string.h>

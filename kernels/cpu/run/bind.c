@@ -388,7 +388,7 @@ int run_bind(const struct cpu_engine *engine, const struct program *program, uns
         .n_reductions = pass->scanned_axis < 0 ? pass->n_reductions : 0,
         .n_scans = pass->scanned_axis < 0 ? 0 : pass->n_reductions,
         .n_stores = pass->n_stores,
-        .strip_worst_ns = box->pace ? pass_other_worst_ns(program, pass) : 0,
+        .strip_worst_ns = box->pace ? op_pass_other_worst_ns(program, pass) : 0,
     };
     for (int i = 0; i < box->ndim; i++)
         run->n_elements *= (uint64_t)box->count[i];

@@ -1,5 +1,7 @@
 /* Envelopes, writers, named values. */
+#include "proto/wire/map.h"
 #include "proto/wire/message.h"
+#include "proto/wire/pack.h"
 #include "tests/unit/proto/support.h"
 
 #include <criterion/criterion.h>
@@ -90,7 +92,7 @@ Test(message, an_error_leads_back)
     message_error(&w, 5, &sent);
     cr_assert(eq(int, decode(&w, &message, &has_id), 0));
     cr_assert(eq(int, message.result.type, MSGPACK_OBJECT_NIL));
-    error_from_map(&message.error, &got);
+    map_error(&message.error, &got);
     cr_assert(eq(int, got.status, GAD_BAD_SHAPE));
     cr_assert(eq(str, got.argument, "a"));
     cr_assert(eq(str, got.expected, "(3,)"));
@@ -118,7 +120,7 @@ Test(message, an_error_map_of_anything_gives_a_whole_error)
         cr_assert(eq(int, msgpack_unpack_next(&unpacked, w.buffer.data, w.buffer.size, NULL),
                      MSGPACK_UNPACK_SUCCESS));
         memset(&error, 'x', sizeof(error));
-        error_from_map(&unpacked.data, &error);
+        map_error(&unpacked.data, &error);
         cr_assert(eq(int, error.status, GAD_INTERNAL));
         cr_assert(eq(str, error.message, ""));
         msgpack_unpacked_destroy(&unpacked);

@@ -500,7 +500,7 @@ Test(hdf5_output, waits_for_a_place_that_others_have_freed_too_early)
     int fd = open("r.h5", O_RDWR | O_CLOEXEC);
     cr_assert(zero(int, file_claim(fd, offset_bytes, 9600, "r.h5", "d", &last_error)));
     delete_link("r.h5", "d");
-    int64_t deadline = deadline_after_ms(300);
+    int64_t deadline = clock_deadline_ms(300);
     pid_t pid = fork(); /* the claim's last holder */
     if (pid == 0) {
         usleep(300000);
@@ -509,7 +509,7 @@ Test(hdf5_output, waits_for_a_place_that_others_have_freed_too_early)
     close(fd);
     array = make("r.h5:e", false, 2);
     cr_assert(do_meet(array->offset_bytes, offset_bytes));
-    cr_assert(eq(i32, deadline_left_ms(deadline), 0), "until the claim was gone");
+    cr_assert(eq(i32, clock_left_ms(deadline), 0), "until the claim was gone");
     cr_assert(commit(array) == 0, "%s", last_error.message);
     gad_array_release(array);
     waitpid(pid, NULL, 0);

@@ -3,6 +3,8 @@
 #include "client/lib/jobs/json.h"
 #include "client/lib/jobs/result.h"
 #include "proto/util.h"
+#include "proto/wire/map.h"
+#include "proto/wire/pack.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
@@ -164,7 +166,7 @@ Test(connection, hears_the_last_words_of_a_daemon_that_left)
     message_writer_deinit(&w);
     conn_free(daemon); /* so that sending fails */
     cr_assert(eq(
-        int, client_finish_call(&client, &call, id, NULL, 0, deadline_after_ms(1000), NULL, &error),
+        int, client_finish_call(&client, &call, id, NULL, 0, clock_deadline_ms(1000), NULL, &error),
         GAD_QUOTA_EXCEEDED));
     cr_assert(eq(str, error.message, (char *)"too many sessions"));
     disconnect(&client);
@@ -182,7 +184,7 @@ Test(connection, is_lost_when_sending_fails)
     cr_assert(zero(int, begin_ping(&client, &second, &id)));
     cr_assert(eq(int, client_send(&client, id, NULL, 0, &error), GAD_DISCONNECTED));
     cr_assert(not(first.is_done));
-    cr_assert(eq(int, client_wait(&client, deadline_after_ms(1000), &error), GAD_DISCONNECTED));
+    cr_assert(eq(int, client_wait(&client, clock_deadline_ms(1000), &error), GAD_DISCONNECTED));
     cr_assert(eq(int, first.status, GAD_DISCONNECTED));
     cr_assert(not(second.is_done), "it was never sent");
     disconnect(&client);
@@ -229,7 +231,7 @@ Test(connection, gives_up_a_region_that_is_not_attached_in_time, .timeout = 20)
     say_region(daemon, message.id, 7); /* too late: it goes back */
     message_deinit(&message);
     frame_deinit(&frame, NULL);
-    cr_assert(zero(int, client_wait(&client, deadline_after_ms(1000), &error)));
+    cr_assert(zero(int, client_wait(&client, clock_deadline_ms(1000), &error)));
     hear_request(daemon, &message, &frame);
     cr_assert(message_is(&message, "region.detach"));
     cr_assert(zero(int, map_require_u64(&message.params, "region", &region, NULL)));

@@ -145,7 +145,7 @@ static int listen_on(const char *path)
 static int try_found(const char *socket, struct start_found *ret, struct gad_error *error)
 {
     struct start_options options = {.socket = socket, .no_private_daemon = true};
-    int r = start_connect(&options, deadline_after_ms(1000), ret, error);
+    int r = start_connect(&options, clock_deadline_ms(1000), ret, error);
     if (r == 0)
         close(ret->fd);
     return r;
@@ -220,16 +220,16 @@ Test(start, holds_a_lock_against_a_second_starter)
 {
     int first, second;
     struct gad_error error;
-    cr_assert(zero(int, launch_lock(scratch, deadline_after_ms(0), &first, &error)));
-    cr_assert(eq(int, launch_lock(scratch, deadline_after_ms(20), &second, &error), GAD_TIMEOUT));
+    cr_assert(zero(int, launch_lock(scratch, clock_deadline_ms(0), &first, &error)));
+    cr_assert(eq(int, launch_lock(scratch, clock_deadline_ms(20), &second, &error), GAD_TIMEOUT));
     close(first);
-    cr_assert(zero(int, launch_lock(scratch, deadline_after_ms(20), &second, &error)));
+    cr_assert(zero(int, launch_lock(scratch, clock_deadline_ms(20), &second, &error)));
     close(second);
 }
 
 static int launch(const char *daemon, int timeout_ms, struct gad_error *error)
 {
-    return launch_daemon(scratch, path_in("socket"), daemon, deadline_after_ms(timeout_ms), error);
+    return launch_daemon(scratch, path_in("socket"), daemon, clock_deadline_ms(timeout_ms), error);
 }
 
 Test(start, starts_a_daemon_with_the_words_of_the_protocol)

@@ -2,6 +2,7 @@
  * users that are idle make room for others. */
 #include "daemon/broker/jobs/job.h"
 #include "daemon/broker/numbers/metrics.h"
+#include "proto/wire/pack.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

@@ -2,6 +2,7 @@
  * matter here, but that they are answered, in which order, and what is left of those who go. */
 #include "whole.h"
 #include "proto/util.h"
+#include "proto/wire/pack.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

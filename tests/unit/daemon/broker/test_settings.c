@@ -54,7 +54,7 @@ Test(settings, names_are_unique_and_sections_known)
         const struct setting *setting = setting_at((enum setting_id)i);
         cr_assert(ne(ptr, (void *)setting->name, NULL), "%u", i);
         cr_assert(eq(uint, setting_find(setting->name), i));
-        cr_assert(section_is_known(setting->section), "%s", setting->name);
+        cr_assert(setting_is_section(setting->section), "%s", setting->name);
         cr_assert(lt(sz, 10, strlen(setting->doc)), "%s", setting->name);
         cr_assert(lt(sz, 10, strlen(setting->why)), "%s", setting->name);
     }
@@ -162,20 +162,21 @@ Test(settings, an_engine_and_its_devices_are_named)
 
     settings_set_defaults(&o, false);
     cr_assert(eq(int, o.engine, ENGINE_AUTO));
-    cr_assert(options_has_device(&o, 15));
+    cr_assert(settings_have_device(&o, 15));
     cr_assert(setting_parse(setting_at(SETTING_ENGINE), "cuda", &o, expected, sizeof(expected)));
     cr_assert(eq(int, o.engine, ENGINE_CUDA));
     cr_assert(not(setting_parse(setting_at(SETTING_ENGINE), "gpu", &o, expected, 160)));
     cr_assert(eq(str, expected, "auto, cpu or cuda"));
     cr_assert(setting_parse(devices, "2,0,15", &o, expected, sizeof(expected)));
-    cr_assert(options_has_device(&o, 0) && options_has_device(&o, 2) && !options_has_device(&o, 1));
+    cr_assert(settings_have_device(&o, 0) && settings_have_device(&o, 2) &&
+              !settings_have_device(&o, 1));
     setting_format(devices, &o, text, sizeof(text));
     cr_assert(eq(str, text, "0,2,15"));
     for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
         cr_assert(not(setting_parse(devices, wrong[i], &o, expected, 160)), "%s", wrong[i]);
     cr_assert(setting_parse(devices, "all", &o, expected, sizeof(expected)));
     cr_assert(eq(u32, o.device_mask, OPTIONS_ALL_DEVICES));
-    cr_assert(not(options_has_device(&o, 16)));
+    cr_assert(not(settings_have_device(&o, 16)));
 }
 
 Test(settings, texts_that_do_not_fit_are_refused)
@@ -198,7 +199,7 @@ Test(settings, the_nearest_name_is_found)
     cr_assert(eq(str, (char *)setting_suggest("hangtimeout"), "hang-timeout"));
     cr_assert(eq(ptr, (void *)setting_suggest("colour-of-the-log"), NULL));
     cr_assert(eq(ptr, (void *)setting_suggest("a-name-that-is-longer-than-all-others-are"), NULL));
-    cr_assert(eq(str, (char *)section_suggest("user"), "users"));
+    cr_assert(eq(str, (char *)setting_suggest_section("user"), "users"));
 }
 
 Test(settings, the_shipped_file_is_what_the_table_prints)

@@ -1,6 +1,7 @@
 /* The whole broker without a worker that works: it answers, says what is wrong, and leaves. */
 #include "whole.h"
 #include "proto/util.h"
+#include "proto/wire/pack.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

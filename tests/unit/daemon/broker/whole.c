@@ -3,6 +3,7 @@
 #include "daemon/broker/host/closer.h"
 #include "daemon/broker/host/log.h"
 #include "proto/util.h"
+#include "proto/wire/map.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
@@ -105,7 +106,7 @@ const char *receive(struct conn *c, uint32_t id)
         cr_assert(eq(u32, message.id, id));
         memset(&error, 0, sizeof(error));
         if (message.error.type != MSGPACK_OBJECT_NIL)
-            error_from_map(&message.error, &error);
+            map_error(&message.error, &error);
         message_deinit(&message);
         frame_deinit(&frame, NULL);
         return error_word((int)error.status);

@@ -2,6 +2,8 @@
 #include "tests/unit/daemon/worker/harness.h"
 #include "daemon/crashpage.h"
 #include "proto/util.h"
+#include "proto/wire/map.h"
+#include "proto/wire/pack.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -185,7 +187,7 @@ void harness_receive(struct harness *h, struct outcome *ret, unsigned *ret_n_pro
     }
     ret->id = ret->message.id;
     if (ret->message.error.type != MSGPACK_OBJECT_NIL) {
-        error_from_map(&ret->message.error, &ret->error);
+        map_error(&ret->message.error, &ret->error);
         ret->status = (int)ret->error.status;
     }
 }

@@ -1,5 +1,6 @@
 #include "daemon/worker/failed.h"
 #include "proto/wire/conn.h"
+#include "proto/wire/map.h"
 #include "proto/wire/message.h"
 
 #include <criterion/criterion.h>
@@ -29,7 +30,7 @@ static void send_and_receive(const struct gad_error *error)
     cr_assert(eq(int, message_decode(frame.body, frame.size_bytes, &message, &has_id, NULL), 0));
     cr_assert(eq(int, message.kind, MESSAGE_NOTIFICATION));
     cr_assert(message_is(&message, "worker.failed"));
-    error_from_map(&message.params, &told);
+    map_error(&message.params, &told);
     message_deinit(&message);
     frame_deinit(&frame, NULL);
     cr_assert(eq(int, conn_receive(conn), -EPIPE)); /* nothing else was said */

@@ -1,5 +1,7 @@
 #include "tests/unit/daemon/worker/harness.h"
 #include "proto/util.h"
+#include "proto/wire/map.h"
+#include "proto/wire/pack.h"
 
 #include <math.h>
 #include <string.h>

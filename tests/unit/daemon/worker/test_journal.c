@@ -3,6 +3,7 @@
  * not in the output yet, and the output is given pieces of what was there before and after. */
 #include "daemon/worker/walks/journal_file.h"
 #include "proto/util.h"
+#include "proto/wire/map.h"
 #include "tests/unit/daemon/worker/harness.h"
 
 #include <string.h>

@@ -1,6 +1,7 @@
 /* The queue of jobs that the main thread has not come to: users by time, a user's own by priority.
  */
 #include "daemon/worker/turns/starts.h"
+#include "proto/wire/pack.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

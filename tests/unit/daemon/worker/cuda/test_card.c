@@ -3,6 +3,7 @@
 #include "daemon/worker_exit.h"
 #include "kernels/cuda/tile.h"
 #include "proto/wire/frame.h"
+#include "proto/wire/map.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

@@ -3,6 +3,7 @@
 #include "daemon/crashpage.h"
 #include "daemon/worker/cuda/engine.h"
 #include "daemon/worker/turns/scheduler.h"
+#include "proto/wire/map.h"
 #include "tests/double/double.h"
 #include "tests/unit/daemon/worker/harness.h"
 
