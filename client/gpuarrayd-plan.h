@@ -3,8 +3,9 @@
  * The daemon's own plan of a job: where it would go, in which passes over the arrays, how much it
  * would move, how long it might take.
  *
- * All of it is the plan's and ends with it. The library alone makes these structures, and later
- * versions may have more members at their ends: take them by pointer, do not copy them.
+ * All of it is the plan's and ends with it. The library alone makes the structures of this header,
+ * and later versions may have more members at their ends: take them by pointer, do not copy them.
+ * A struct gad_plan_output stays as it is: gad_job_result() fills one that is the caller's.
  */
 #pragma once
 

@@ -463,7 +463,7 @@ struct gad_job_options {
                          same may be lost */
 };
 
-/** A result as it is, or would be. */
+/** A result as it is, or would be. It keeps its members, since it may be in the caller's memory. */
 struct gad_plan_output {
     char name[64]; /**< as given, or "" */
     enum gad_dtype dtype;

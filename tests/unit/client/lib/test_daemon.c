@@ -298,6 +298,45 @@ Test(client, plans_without_running)
     gad_array_release(a);
 }
 
+/* "x0 = a + mean(a); x1 = a + mean(x0); ...; x38": of each reduction the next one is made. */
+static const char *forty_passes(void)
+{
+    static char text[2048];
+    size_t n = (size_t)snprintf(text, sizeof(text), "x0 = a + mean(a); ");
+    for (int i = 1; i < 39; i++)
+        n += (size_t)snprintf(text + n, sizeof(text) - n, "x%d = a + mean(x%d); ", i, i - 1);
+    snprintf(text + n, sizeof(text) - n, "x38");
+    return text;
+}
+
+Test(client, plans_as_many_outputs_and_passes_as_a_job_may_have)
+{
+    double a[4] = {1, 2, 3, 4};
+    int64_t shape[] = {4};
+    struct gad_array *array = wrap(a, 1, shape, NULL);
+    struct gad_argument args[] = {{.name = "a", .array = array}};
+    struct gad_output outputs[16] = {{.expr = forty_passes()}};
+    for (int i = 1; i < 16; i++)
+        outputs[i].expr = i % 2 ? "a > 1" : "a * 2";
+    struct gad_job_options options = {
+        .n_args = 1, .args = args, .n_outputs = 16, .outputs = outputs};
+    struct gad_plan *plan;
+    struct gad_error error = {0};
+    cr_assert(zero(int, (int)gad_plan(client, &options, &plan, &error)), "%s", error.message);
+    cr_assert(eq(uint, plan->n_outputs, 16));
+    for (unsigned i = 1; i < 16; i++) {
+        cr_assert(eq(int, (int)plan->outputs[i]->dtype, i % 2 ? GAD_BOOL : GAD_FLOAT64));
+        cr_assert(eq(int, plan->outputs[i]->ndim, 1));
+    }
+    cr_assert(eq(uint, plan->n_passes, 40));
+    for (unsigned i = 0; i < 40; i++)
+        cr_assert(eq(u32, plan->passes[i]->reduced_axes, i < 39));
+    for (unsigned i = 0; i < plan->n_engines; i++)
+        cr_assert(ne(chr, plan->engines[i]->engine[0], '\0'));
+    gad_plan_free(plan);
+    gad_array_release(array);
+}
+
 Test(client, plans_the_order_of_results_by_that_of_small_arrays_too)
 {
     double a[12];
