@@ -1,11 +1,17 @@
 /* See ops.h. */
 #include "kernels/ops.h"
 
-static const struct op_info internals[] = {
-#define INTERNAL(id, name, n_args, doc) {name, NULL, NULL, n_args, 1, NULL, OP_RULE_NONE, doc},
+static const struct op_info internals[OP_COUNT - OP_N_ROWS] = {
+#define INTERNAL(id, name, n_args, doc)                                                            \
+    [OP_##id - OP_N_ROWS] = {name, NULL, NULL, n_args, 1, NULL, OP_RULE_NONE, doc},
 #include "kernels/ops_internal.def"
 #undef INTERNAL
 };
+
+#define INTERNAL(id, name, n_args, doc)                                                            \
+    _Static_assert(sizeof(name) > 1 && sizeof(doc) > 1 && (n_args) >= 1 && (n_args) <= 3, #id);
+#include "kernels/ops_internal.def"
+#undef INTERNAL
 
 const struct op_info *op_info(enum op op)
 {
@@ -32,9 +38,4 @@ enum op op_mirrored(enum op op)
     case OP_GREATER_EQUAL: return OP_LESS_EQUAL;
     default: return op;
     }
-}
-
-int op_is_reduction(enum op op)
-{
-    return op_rule_reduces(op_info(op)->rule) || op == OP_SQUARED_DEVIATIONS || op == OP_KTH;
 }

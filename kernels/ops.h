@@ -24,6 +24,3 @@ enum op op_find(const char *name, size_t n_chars);
  * all but the four of order is itself. */
 int op_is_comparison(enum op op);
 enum op op_mirrored(enum op op);
-
-/* Whether it reduces axes of its argument. */
-int op_is_reduction(enum op op);

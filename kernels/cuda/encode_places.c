@@ -12,7 +12,8 @@
  * two outputs beyond the program's own; C is an earlier result, which is never uniform, since the
  * host does not have it.
  *
- * Called by encode.c and tile.c. How many values there are program_values() says as well.
+ * Called by encode.c and tile.c. program_values() says for the planner, which knows no
+ * engine, what values there are; tests compare both for every program that they compile.
  */
 #include "kernels/cuda/encode.h"
 

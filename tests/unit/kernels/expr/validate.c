@@ -5,6 +5,8 @@
  */
 #include "tests/unit/kernels/expr/validate.h"
 
+#include "kernels/cuda/encode.h"
+
 #include <string.h>
 
 #define CHECK(condition)                                                                           \
@@ -260,9 +262,14 @@ static const char *check_insn_dtypes(const struct insn *insn)
     return fault != NULL ? fault : check_insn_is_engines(insn);
 }
 
+static bool is_reduction(enum op op)
+{
+    return op_rule_reduces(op_info(op)->rule) || op == OP_SQUARED_DEVIATIONS || op == OP_KTH;
+}
+
 static const char *check_insn(struct walk *w, const struct insn *insn)
 {
-    CHECK(insn->op < OP_COUNT && !op_is_reduction((enum op)insn->op));
+    CHECK(insn->op < OP_COUNT && !is_reduction((enum op)insn->op));
     for (unsigned i = 0; i < op_info((enum op)insn->op)->n_args; i++) {
         const char *fault = i == 1 && is_lookup(insn) ? check_table(w, &insn->src[i])
                                                       : check_operand(w, &insn->src[i]);
@@ -358,6 +365,18 @@ static const char *check_store(struct walk *w, const struct store *store)
     return check_operand(w, &store->src);
 }
 
+/* The planner leaves room for the values that the device's encoder gives places to. */
+static const char *check_values(const struct program *p, unsigned index)
+{
+    struct encode_places places;
+    enum dtype dtypes[PASS_MAX_VALUES];
+    CHECK(encode_places_of(p, index, &places) == 0);
+    CHECK(program_values(p, index, dtypes) == places.n_values);
+    for (unsigned i = 0; i < places.n_values; i++)
+        CHECK(places.places[places.n_places - places.n_values + i].dtype == dtypes[i]);
+    return NULL;
+}
+
 static const char *check_pass(const struct program *p, unsigned index)
 {
     struct walk w = {.program = p, .pass = &p->passes[index], .pass_index = index};
@@ -379,6 +398,7 @@ static const char *check_pass(const struct program *p, unsigned index)
               PASS_MAX_RESULTS);
         CHECK(pass->n_reductions <= PASS_MAX_REDUCTIONS && pass->scanned_axis < pass->ndim);
         CHECK((pass->reduced_axes == 0) == (pass->n_reductions == 0));
+        fault = check_values(p, index);
     }
     return fault;
 }
