@@ -278,9 +278,10 @@ static const struct {
 
 /* Tiles -------------------------------------------------------------------------------------- */
 
-static enum tile_outcome outcome_of(int r, struct thread_context *th)
+/* -EAGAIN is of grains that would have waited for a disk, and an error where nothing is read. */
+static enum tile_outcome outcome_of(const struct tile *t, int r, struct thread_context *th)
 {
-    if (r == -EAGAIN)
+    if (r == -EAGAIN && steps[t->step].read_grain)
         return TILE_NEEDS_READ;
     th->status = r == -ECANCELED ? 0 : r;
     return r ? TILE_FAILED : TILE_DONE;
@@ -289,7 +290,7 @@ static enum tile_outcome outcome_of(int r, struct thread_context *th)
 static enum tile_outcome run_step(struct tile *t, struct thread_context *th)
 {
     if (steps[t->step].run)
-        return outcome_of(steps[t->step].run(t, th), th);
+        return outcome_of(t, steps[t->step].run(t, th), th);
     while (t->grain < t->end) {
         if (!sched_may_go_on(t, th))
             return TILE_FAILED;
@@ -297,7 +298,7 @@ static enum tile_outcome run_step(struct tile *t, struct thread_context *th)
             return TILE_NEEDS_CLIENT;
         int r = steps[t->step].run_grain(t, th);
         if (r)
-            return outcome_of(r, th);
+            return outcome_of(t, r, th);
         tile_grain_done(t, th);
     }
     return TILE_DONE;
