@@ -7,7 +7,7 @@
  * file system itself, which on some (btrfs) is not what stat() says: then nobody is known. A
  * process may have handed the locked descriptor on, or be gone: the name is a help, not a proof.
  *
- * Called by hdf5_file.c for messages.
+ * Called by hdf5_file.c and journal.c for messages.
  */
 #include "client/file_lock.h"
 #include "proto/util.h"

@@ -1,8 +1,9 @@
 /* The table of op_costs.def, and what a pass's instructions come to together.
  *
- * The estimate of a job's time takes the typical costs (plan/estimate.c). What a turn may take at
- * most is found from the worst ones: how many grains make a tile, whether a job is small enough for
- * the worker's main thread, how often a running pass asks whether it is to go on (cpu/run.c).
+ * The estimate of a job's time takes the typical costs (kernels/plan/estimate.c). What a turn may
+ * take at most is found from the worst ones: how many grains make a tile, whether a job is small
+ * enough for the worker's main thread, how often a running pass asks whether it is to go on
+ * (kernels/cpu/run/run.c).
  *
  * Called by the planner and the CPU engine.
  */
@@ -31,7 +32,7 @@ unsigned op_worst_ns(enum op op, enum dtype compute)
     return dtype_is_float(compute) ? costs[op].worst_float_ns : costs[op].worst_integer_ns;
 }
 
-/* As many looks as bits, for every second place (cpu/kth.c). */
+/* As many looks as bits, for every second place (kernels/cpu/run/kth.c). */
 static uint64_t reductions_worst_ns(const struct program *program, const struct pass *pass)
 {
     const struct reduction *first = &program->reductions[pass->first_reduction];

@@ -165,7 +165,7 @@ class Job:
         shape = self.shape()
         x = self.array(shape, self.pick(DTYPES))
         axis = f", axis={int(self.rng.integers(0, len(shape)))}" if len(shape) > 0 else ""
-        return f"{self.pick(['cumsum', 'cumsum', 'cumprod'])}({x}{axis})" 
+        return f"{self.pick(['cumsum', 'cumsum', 'cumprod'])}({x}{axis})"
 
     def counts(self):
         way = self.rng.integers(0, 6)

@@ -19,7 +19,8 @@ struct file_seconds {
 struct file_seconds estimate_files(const struct plan_rates *rates, double all, double read);
 /* Arithmetic of a pass's instructions and reductions, all elements; with all that compute. */
 double estimate_work(const struct plan_estimate *e, unsigned pass);
-/* The time of a row of stages with so many tiles. */
+/* The time of n_tiles that go through stages, one behind the other. All tiles together spend `sum`
+ * seconds, and `slowest` of them in the stage that takes longest. */
 static inline double estimate_pipelined(double slowest, double sum, uint64_t n_tiles)
 {
     return slowest + (sum - slowest) / (double)n_tiles;

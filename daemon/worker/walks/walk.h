@@ -156,7 +156,6 @@ void walk_runs_views(const struct tile *t, const int64_t *start, struct engine_v
 
 /* What a pass reduces. Where the node of the grain in hand is to be written, and how it is laid
  * out; NULL without reductions. count: of the grain's box. The layout is that of the node asked for
- * last.
- */
+ * last. Neither needs the lock of the nodes: a tile's are its own until it is combined. */
 void *tile_node(struct tile *t, const int64_t *count);
 const struct reduce_layout *tile_node_layout(const struct tile *t);
