@@ -45,9 +45,8 @@ DOORS = {"proto/request.h", "proto/request_decode.c", "proto/request_encode.c",
 MAX_FILES = 32  # C files and headers in a folder
 # Files of one name in one layer that are not one thing of two engines.
 NAMES_TWICE = {
-    "kernels": {"bits", "multiply", "passes", "places", "random", "reduce", "scalar"},
-    "daemon": {"main", "memory", "product", "rates", "region", "stats", "tile", "turns", "worker"},
-    "client": {"journal", "matmul", "move", "scalar"},
+    "kernels": {"multiply", "passes", "places", "random", "reduce"},
+    "daemon": {"main", "region", "stats", "worker"},
 }
 CLANG_FORMAT = 14  # the version whose shape is ours: others break some lines elsewhere
 PLACES = {

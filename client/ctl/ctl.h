@@ -125,7 +125,7 @@ void ctl_progress_begin(struct ctl_progress *progress, bool is_quiet);
 gad_progress_fn ctl_progress_draw;
 void ctl_progress_end(struct ctl_progress *progress);
 
-/* ---- scalar.c: single numbers, without a digit lost */
+/* ---- scalar_text.c: single numbers, without a digit lost */
 #define CTL_SCALAR_SIZE 40
 /* "2", "0x1f", "2.5", "1e30", "nan", "True"; false when it is none. GAD_SCALAR_NONE: an integer
  * that does not fit 64 bits. */

@@ -46,7 +46,7 @@ struct broker {
     struct list sessions, users, regions;
     struct list regions_by_id[BROKER_REGION_BUCKETS];
     struct list dirty;  /* sessions with something to send */
-    struct list busy;   /* users of whose sessions something is to be read (turns.h) */
+    struct list busy;   /* users of whose sessions something is to be read (fair_share.h) */
     struct list paused; /* sessions that are not read from, because they hold too much */
     struct list slow;   /* sessions that leave much unread */
     struct list closed; /* sessions to be freed */

@@ -3,7 +3,7 @@
  * in its close callback, so watches close in two steps here and their owners need not. */
 #pragma once
 
-#include "daemon/broker/jobs/deadline.h"
+#include "daemon/broker/deadlines.h"
 
 #include <sys/types.h>
 

@@ -1,5 +1,5 @@
 /* Words of the movement verbs: lists of numbers, borders, modes. Pure. */
-#include "client/ctl/move/move.h"
+#include "client/ctl/move/verb_move.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -3,7 +3,7 @@
  * A double has not all integers beyond 2^53, so what a program gives exactly is compared and stored
  * here without ever becoming one: an integer is its sign and its magnitude.
  *
- * Called by matmul.c and move_pad.c.
+ * Called by job_matmul.c and move_pad.c.
  */
 #include "client/lib/memory/scalar.h"
 

@@ -16,8 +16,8 @@
  * tile was in hand (it died as it read a message, say) all that were active are suspects.
  * Deaths from outside count for nobody, but not for ever (MAX_ATTEMPTS).
  *
- * A job whose client is silent while others wait for its carry is parked (carries.c): it waits at
- * the worker without one, and goes back to the queue when its client is there again.
+ * A job whose client is silent while others wait for its carry is parked (silent_carries.c): it
+ * waits at the worker without one, and goes back to the queue when its client is there again.
  *
  * Called by broker.c (turn) and worker.c.
  */

@@ -25,7 +25,7 @@
 #include "daemon/broker/sessions/methods.h"
 #include "daemon/broker/sessions/region.h"
 #include "daemon/broker/sessions/session.h"
-#include "daemon/broker/jobs/turns.h"
+#include "daemon/broker/jobs/fair_share.h"
 #include "proto/util.h"
 
 #include <string.h>
@@ -155,7 +155,7 @@ static void put_back(struct planner *p, struct session *session)
     *session->held = p->frame;
     session->n_held_again++;
     p->frame = (struct frame){.body = NULL};
-    turns_wait(&p->waiting, &session->user->at_planner, &session->planner_link);
+    fair_wait(&p->waiting, &session->user->at_planner, &session->planner_link);
 }
 
 static void answer(struct planner *p, struct session *session)
@@ -231,7 +231,7 @@ static void begin(struct planner *p, struct session *session)
 static void start_next(struct planner *p)
 {
     struct list *next;
-    while (!p->is_busy && !p->is_stopped && (next = turns_next(&p->waiting)))
+    while (!p->is_busy && !p->is_stopped && (next = fair_next(&p->waiting)))
         begin(p, list_entry(next, struct session, planner_link));
 }
 
@@ -257,7 +257,7 @@ static int hold(const struct request *q, enum submission_kind kind)
     struct planner *p = session->broker->planner;
     if (!session_hold(session, q->id, q->frame, kind))
         return -ENOMEM;
-    turns_wait(&p->waiting, &session->user->at_planner, &session->planner_link);
+    fair_wait(&p->waiting, &session->user->at_planner, &session->planner_link);
     start_next(p);
     return 0;
 }

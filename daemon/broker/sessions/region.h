@@ -3,7 +3,7 @@
 #pragma once
 
 #include "daemon/broker/sessions/account.h"
-#include "daemon/broker/jobs/deadline.h"
+#include "daemon/broker/deadlines.h"
 #include "daemon/broker/workers/engines.h"
 #include "daemon/broker/list.h"
 

@@ -4,7 +4,7 @@
  *                       ^-- rest: in the next turn of the loop --'
  *     replies  --> conn's queue --> broker->dirty --> one flush at the end of the turn
  *
- * Users take turns (turns.c): in a turn of the loop the sessions of one user have USER_TURN_NS
+ * Users take turns (fair_share.c): in a turn of the loop the sessions of one user have USER_TURN_NS
  * together, all users TURN_NS. What was begun then is still done, which is one frame; the others
  * are first in the next turn.
  *
@@ -36,7 +36,7 @@
 #include "daemon/broker/sessions/methods.h"
 #include "daemon/broker/jobs/planner.h"
 #include "daemon/broker/sessions/region.h"
-#include "daemon/broker/jobs/turns.h"
+#include "daemon/broker/jobs/fair_share.h"
 #include "proto/text.h"
 #include "proto/util.h"
 
@@ -106,7 +106,7 @@ int session_new(struct broker *broker, int fd_take, uid_t uid, pid_t pid,
         charge_release(&charge);
         return r;
     }
-    struct turns_user *user = NULL;
+    struct fair_user *user = NULL;
     struct session *s = calloc(1, sizeof(*s));
     if (!s || (refusal && !(s->refusal = malloc(sizeof(*refusal))))) {
         r = -ENOMEM;
@@ -114,7 +114,7 @@ int session_new(struct broker *broker, int fd_take, uid_t uid, pid_t pid,
     }
     if (refusal)
         *s->refusal = *refusal;
-    r = turns_join(&broker->users, uid, &user);
+    r = fair_join(&broker->users, uid, &user);
     if (r < 0)
         goto fail;
     *s = (struct session){.broker = broker,
@@ -147,7 +147,7 @@ fail:
     charge_release(&charge);
     conn_free(conn);
     if (user)
-        turns_leave(user);
+        fair_leave(user);
     if (s)
         free(s->refusal);
     free(s);
@@ -211,7 +211,7 @@ void session_reap(struct broker *broker)
     while ((first = list_first(&broker->closed))) {
         struct session *s = list_entry(first, struct session, link);
         list_remove(&s->link);
-        turns_leave(s->user);
+        fair_leave(s->user);
         conn_free(s->conn);
         free(s->refusal);
         free(s);
@@ -244,7 +244,7 @@ void session_end(struct session *s)
 void session_wait_for_turn(struct session *s)
 {
     if (!list_is_linked(&s->busy_link))
-        turns_wait(&s->broker->busy, &s->user->at_loop, &s->busy_link);
+        fair_wait(&s->broker->busy, &s->user->at_loop, &s->busy_link);
     loop_set_busy(s->broker->loop, true);
 }
 
@@ -454,7 +454,7 @@ static void put_in_front(struct list *from, struct list *to)
 
 /* Each of the user's sessions at most once, while there is time. What is left over of their frames
  * is behind the sessions that were not served. */
-static void serve_user(struct broker *broker, struct turns_line *line, uint64_t turn_ends_ns)
+static void serve_user(struct broker *broker, struct fair_line *line, uint64_t turn_ends_ns)
 {
     uint64_t until_ns = min_u64(loop_now_ns() + USER_TURN_NS, turn_ends_ns);
     struct list portion;
@@ -476,19 +476,19 @@ void session_work_busy(struct broker *broker)
 {
     uint64_t until_ns = loop_now_ns() + TURN_NS;
     struct list waiting;
-    struct turns_line *line;
+    struct fair_line *line;
     if (list_is_empty(&broker->busy)) {
         loop_set_busy(broker->loop, false); /* others of this turn say so if they go on */
         return;
     }
     list_init(&waiting);
     move_all(&broker->busy, &waiting);
-    while ((line = turns_first(&waiting)) && loop_now_ns() < until_ns) {
+    while ((line = fair_first(&waiting)) && loop_now_ns() < until_ns) {
         list_remove(&line->link);
         serve_user(broker, line, until_ns);
     }
     put_in_front(&waiting, &broker->busy);
-    loop_set_busy(broker->loop, turns_first(&broker->busy) != NULL);
+    loop_set_busy(broker->loop, fair_first(&broker->busy) != NULL);
 }
 
 static void on_event(void *userdata, unsigned events)

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "daemon/broker/sessions/account.h"
-#include "daemon/broker/jobs/deadline.h"
+#include "daemon/broker/deadlines.h"
 #include "daemon/broker/list.h"
 #include "proto/wire/conn.h"
 #include "proto/wire/message.h"
@@ -17,7 +17,7 @@
 #define SESSION_SHARE_BYTES (32u * 1024u) /* of requests or replies, whatever others hold */
 
 struct broker;
-struct turns_user;
+struct fair_user;
 struct loop_watch;
 
 enum session_state {
@@ -29,7 +29,7 @@ enum session_state {
 
 struct session {
     struct broker *broker;
-    struct turns_user *user;
+    struct fair_user *user;
     struct list link, dirty_link, busy_link, paused_link, slow_link, planner_link;
     enum session_state state;
     struct conn *conn;

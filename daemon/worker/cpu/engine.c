@@ -27,9 +27,9 @@ static struct engine *free_engine(struct engine *e)
 
 static const struct engine_ops ops = {
     .free = free_engine,
-    .run = cpu_tile_run,
-    .run_small = cpu_tile_run,
-    .read = cpu_tile_read,
+    .run = cpu_turn_run,
+    .run_small = cpu_turn_run,
+    .read = cpu_turn_read,
 };
 
 static void name_processor(char *ret_name, size_t n_bytes)

@@ -30,6 +30,6 @@ void together_place(const struct tile *t, const struct port *port, const struct 
 int together_fill(const struct tile *t, struct thread_context *th, unsigned input) GAD_MUST_CHECK;
 int together_store(const struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
 
-/* tile.c: its turns and reads. */
-enum tile_outcome cpu_tile_run(struct engine *e, struct tile *t, struct thread_context *th);
-int cpu_tile_read(struct engine *e, struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
+/* turn.c: its turns and reads. */
+enum tile_outcome cpu_turn_run(struct engine *e, struct tile *t, struct thread_context *th);
+int cpu_turn_read(struct engine *e, struct tile *t, struct thread_context *th) GAD_MUST_CHECK;

@@ -2,7 +2,7 @@
  * multiplied; and an operand that is an argument as it is, in a file, in the order of its panel, is
  * read straight into the panel: no slot is needed, and no copy is made.
  *
- * Called by the CPU engine's turns and reads (tile.c).
+ * Called by the CPU engine's turns and reads (turn.c).
  */
 #include "daemon/worker/cpu/engine.h"
 #include "daemon/worker/turns/scheduler.h"

@@ -11,7 +11,7 @@
  * only where nothing else comes into the slot, and where the tile keeps it. Which grains these are
  * is the tile's business, not the thread's: another one may go on with it.
  *
- * Called by the CPU engine's turns and reads (tile.c).
+ * Called by the CPU engine's turns and reads (turn.c).
  */
 #include "daemon/worker/cpu/engine.h"
 #include "proto/util.h"

@@ -17,9 +17,9 @@
  * Called by the engine and its program, on the main thread.
  */
 #include "daemon/worker/cuda/card.h"
-#include "daemon/worker/cuda/rates.h"
-#include "daemon/worker/cuda/refuse.h"
-#include "daemon/worker/cuda/sizes.h"
+#include "daemon/worker/cuda/card_rates.h"
+#include "daemon/worker/cuda/card_refuse.h"
+#include "daemon/worker/cuda/card_sizes.h"
 #include "daemon/worker_exit.h"
 #include "kernels/cuda/tile.h"
 #include "proto/util.h"

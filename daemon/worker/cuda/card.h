@@ -10,7 +10,7 @@
  */
 #pragma once
 
-#include "daemon/worker/cuda/memory.h"
+#include "daemon/worker/cuda/card_memory.h"
 #include "kernels/cuda/product/multiply.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/plan/plan.h"

@@ -97,7 +97,7 @@ struct cuda_engine_config {
 int cuda_engine_new(const struct cuda_engine_config *config,
                     struct engine **ret_engine) GAD_MUST_CHECK;
 
-/* tile.c ----------------------------------------------------------------------------------------
+/* turn.c ----------------------------------------------------------------------------------------
  */
 
 enum tile_outcome cuda_engine_run(struct engine *base, struct tile *t, struct thread_context *th);

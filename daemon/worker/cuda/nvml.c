@@ -9,7 +9,7 @@
  * figures are absent, which callers must be ready for. In a container the process ids are those of
  * the host, so that even this process is not found in the list.
  *
- * Called by card.c and memory.c.
+ * Called by card.c and card_memory.c.
  */
 #include "daemon/worker/cuda/nvml.h"
 #include "proto/util.h"

@@ -22,7 +22,7 @@
  */
 #include "daemon/worker/cuda/registered.h"
 #include "daemon/worker/cuda/fault.h"
-#include "daemon/worker/cuda/sizes.h"
+#include "daemon/worker/cuda/card_sizes.h"
 #include "daemon/worker/io/port.h"
 #include "proto/util.h"
 

@@ -12,7 +12,7 @@
  * do, and those that a grain leaves come back. Nobody else touches them meanwhile: the tile of the
  * grains before has ended, and that of the grains behind has not begun.
  *
- * Called by tile.c while it stages and finishes.
+ * Called by turn.c while it stages and finishes.
  */
 #include "daemon/worker/cuda/results.h"
 #include "proto/box.h"

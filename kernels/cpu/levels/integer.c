@@ -9,7 +9,8 @@
  *
  * GCD, LCM and POWER take as many rounds as the hardest of KERNEL_GRANULE elements needs, each
  * round over all of them. GCD is Stein's binary algorithm ("Computational problems associated with
- * Racah algebra", 1967) on magnitudes. The plain level has Euclid's and simple loops (scalar.c).
+ * Racah algebra", 1967) on magnitudes. The plain level has Euclid's and simple loops
+ * (arith_plain.c).
  */
 #include "kernels/cpu/levels/template.h"
 

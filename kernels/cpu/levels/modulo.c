@@ -1,5 +1,6 @@
 /* Division with remainder where the processor has no vector instruction for it: floats and 64-bit
- * integers. Only at the vectorised levels; the plain level has libm and plain division (scalar.c).
+ * integers. Only at the vectorised levels; the plain level has libm and plain division
+ * (arith_plain.c).
  *
  * Remainders are exact, whatever the way. For a ratio a / b below a limit:
  *     q = a / b rounded to a whole number, r = a - q * b; then b is added to r, and 1 taken from q,

@@ -1,7 +1,7 @@
 /* Arithmetic, selection, rounding to whole numbers, signs, exponents, neighbours: what is exact or
- * correctly rounded. The same bits as the CPU engine (kernels/cpu/levels/arith.c and bits.c), but
- * for the payload of a NaN. NaN and signs are seen in the bits, so that no compiler's flag can lose
- * them.
+ * correctly rounded. The same bits as the CPU engine (kernels/cpu/levels/arith.c and float_bits.c),
+ * but for the payload of a NaN. NaN and signs are seen in the bits, so that no compiler's flag can
+ * lose them.
  */
 #pragma once
 

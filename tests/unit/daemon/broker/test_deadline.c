@@ -1,5 +1,5 @@
 /* Deadlines: order, moving, clearing from the middle, and that a function may set and clear. */
-#include "daemon/broker/jobs/deadline.h"
+#include "daemon/broker/deadlines.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

@@ -41,7 +41,7 @@ static enum tile_outcome run(struct engine *base, struct tile *t, struct thread_
         return TILE_ON_DEVICE;
     }
     if (t->device_error == 0)
-        return cpu_tile_run(f->cpu, t, th);
+        return cpu_turn_run(f->cpu, t, th);
     th->status = error_set(&th->error, GAD_DEVICE_FAULT, NULL, "error %d", t->device_error);
     return TILE_FAILED;
 }
@@ -57,8 +57,8 @@ static const struct engine_ops ops = {
     .start = start,
     .free = free_fake,
     .run = run,
-    .run_small = cpu_tile_run,
-    .read = cpu_tile_read,
+    .run_small = cpu_turn_run,
+    .read = cpu_turn_read,
     .drop = drop,
 };
 

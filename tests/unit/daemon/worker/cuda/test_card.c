@@ -1,5 +1,5 @@
 #include "daemon/worker/cuda/card.h"
-#include "daemon/worker/cuda/refuse.h"
+#include "daemon/worker/cuda/card_refuse.h"
 #include "daemon/worker_exit.h"
 #include "kernels/cuda/tile.h"
 #include "proto/wire/frame.h"

@@ -1,4 +1,4 @@
-#include "daemon/worker/cuda/memory.h"
+#include "daemon/worker/cuda/card_memory.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

@@ -1,4 +1,4 @@
-#include "daemon/worker/cuda/sizes.h"
+#include "daemon/worker/cuda/card_sizes.h"
 #include "kernels/cuda/product/multiply.h"
 #include "kernels/cuda/tile.h"
 

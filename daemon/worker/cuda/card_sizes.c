@@ -12,7 +12,7 @@
  *
  * Called by card.c.
  */
-#include "daemon/worker/cuda/sizes.h"
+#include "daemon/worker/cuda/card_sizes.h"
 #include "kernels/cuda/product/multiply.h"
 #include "kernels/cuda/tile.h"
 #include "proto/util.h"

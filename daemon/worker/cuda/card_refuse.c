@@ -8,7 +8,7 @@
  *
  * Called by card.c.
  */
-#include "daemon/worker/cuda/refuse.h"
+#include "daemon/worker/cuda/card_refuse.h"
 #include "daemon/worker_exit.h"
 #include "kernels/cuda/tile.h"
 #include "proto/util.h"

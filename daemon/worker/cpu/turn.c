@@ -304,7 +304,7 @@ static enum tile_outcome run_step(struct tile *t, struct thread_context *th)
     return TILE_DONE;
 }
 
-enum tile_outcome cpu_tile_run(struct engine *e, struct tile *t, struct thread_context *th)
+enum tile_outcome cpu_turn_run(struct engine *e, struct tile *t, struct thread_context *th)
 {
     th->slot_bytes = e->limits.slot_bytes;
     uint64_t begin = clock_ns();
@@ -317,7 +317,7 @@ enum tile_outcome cpu_tile_run(struct engine *e, struct tile *t, struct thread_c
     return outcome;
 }
 
-int cpu_tile_read(struct engine *e, struct tile *t, struct thread_context *th)
+int cpu_turn_read(struct engine *e, struct tile *t, struct thread_context *th)
 {
     th->slot_bytes = e->limits.slot_bytes;
     return steps[t->step].read_grain(t, th);

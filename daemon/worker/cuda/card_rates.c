@@ -16,7 +16,7 @@
  *
  * Called by card.c, with no one else on the device's streams.
  */
-#include "daemon/worker/cuda/rates.h"
+#include "daemon/worker/cuda/card_rates.h"
 #include "daemon/worker/measure.h"
 #include "daemon/worker/io/port.h"
 #include "kernels/cuda/tile.h"

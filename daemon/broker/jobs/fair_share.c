@@ -10,32 +10,32 @@
  *
  * Called by session.c and planner.c.
  */
-#include "daemon/broker/jobs/turns.h"
+#include "daemon/broker/jobs/fair_share.h"
 #include "proto/util.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
-static void line_init(struct turns_line *line)
+static void line_init(struct fair_line *line)
 {
     list_init(&line->link);
     list_init(&line->items);
 }
 
 /* As many users as are connected: a list is enough. */
-static struct turns_user *find(const struct list *users, uid_t uid)
+static struct fair_user *find(const struct list *users, uid_t uid)
 {
     list_for_each (it, users) {
-        struct turns_user *user = list_entry(it, struct turns_user, link);
+        struct fair_user *user = list_entry(it, struct fair_user, link);
         if (user->uid == uid)
             return user;
     }
     return NULL;
 }
 
-int turns_join(struct list *users, uid_t uid, struct turns_user **ret_user)
+int fair_join(struct list *users, uid_t uid, struct fair_user **ret_user)
 {
-    struct turns_user *user = find(users, uid);
+    struct fair_user *user = find(users, uid);
     if (!user) {
         user = calloc(1, sizeof(*user));
         if (!user)
@@ -50,7 +50,7 @@ int turns_join(struct list *users, uid_t uid, struct turns_user **ret_user)
     return 0;
 }
 
-void turns_leave(struct turns_user *user)
+void fair_leave(struct fair_user *user)
 {
     if (--user->n_sessions > 0)
         return;
@@ -61,18 +61,18 @@ void turns_leave(struct turns_user *user)
     free(user);
 }
 
-void turns_wait(struct list *ring, struct turns_line *line, struct list *item)
+void fair_wait(struct list *ring, struct fair_line *line, struct list *item)
 {
     list_push_back(&line->items, item);
     if (!list_is_linked(&line->link))
         list_push_back(ring, &line->link);
 }
 
-struct turns_line *turns_first(struct list *ring)
+struct fair_line *fair_first(struct list *ring)
 {
     struct list *first;
     while ((first = list_first(ring))) {
-        struct turns_line *line = list_entry(first, struct turns_line, link);
+        struct fair_line *line = list_entry(first, struct fair_line, link);
         if (!list_is_empty(&line->items))
             return line;
         list_remove(&line->link);
@@ -80,9 +80,9 @@ struct turns_line *turns_first(struct list *ring)
     return NULL;
 }
 
-struct list *turns_next(struct list *ring)
+struct list *fair_next(struct list *ring)
 {
-    struct turns_line *line = turns_first(ring);
+    struct fair_line *line = fair_first(ring);
     if (!line)
         return NULL;
     struct list *item = list_first(&line->items);

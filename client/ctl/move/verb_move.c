@@ -7,7 +7,7 @@
  * Each verb has an option of its own at most beside those that all have; what is wrong with axes
  * and shapes is said by the library.
  */
-#include "client/ctl/move/move.h"
+#include "client/ctl/move/verb_move.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  *
  * Called by the loop (next, run) and by whoever waits for something (set, clear).
  */
-#include "daemon/broker/jobs/deadline.h"
+#include "daemon/broker/deadlines.h"
 #include "proto/util.h"
 
 void deadlines_deinit(struct deadlines *d)

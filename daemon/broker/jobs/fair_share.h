@@ -8,26 +8,26 @@
 
 #include <sys/types.h>
 
-struct turns_line { /* of one user, at one place */
+struct fair_line { /* of one user, at one place */
     struct list link, items;
 };
 
-struct turns_user {
+struct fair_user {
     struct list link;
     uid_t uid;
     unsigned n_sessions;
-    struct turns_line at_loop, at_planner;
+    struct fair_line at_loop, at_planner;
 };
 
 /* One session more of the user in `users`, who is made if need be. -ENOMEM. */
-int turns_join(struct list *users, uid_t uid, struct turns_user **ret_user) GAD_MUST_CHECK;
-void turns_leave(struct turns_user *user); /* one less; its item waits nowhere any more */
+int fair_join(struct list *users, uid_t uid, struct fair_user **ret_user) GAD_MUST_CHECK;
+void fair_leave(struct fair_user *user); /* one less; its item waits nowhere any more */
 
 /* The item waits in the user's line; the user, behind those that wait in `ring`. Taking an item
  * away again is list_remove(). */
-void turns_wait(struct list *ring, struct turns_line *line, struct list *item);
+void fair_wait(struct list *ring, struct fair_line *line, struct list *item);
 /* The first item of the first user, taken out; the user goes behind the others. NULL: none waits.
  */
-struct list *turns_next(struct list *ring);
+struct list *fair_next(struct list *ring);
 /* The first user with an item; others in front leave the ring. NULL: none waits. */
-struct turns_line *turns_first(struct list *ring);
+struct fair_line *fair_first(struct list *ring);

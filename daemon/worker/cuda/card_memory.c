@@ -16,7 +16,7 @@
  *
  * Called by card.c; refresh and pack by the main thread alone.
  */
-#include "daemon/worker/cuda/memory.h"
+#include "daemon/worker/cuda/card_memory.h"
 #include "daemon/worker/io/port.h"
 #include "proto/util.h"
 #include "proto/wire/pack.h"
