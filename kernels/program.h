@@ -19,7 +19,7 @@
  */
 #pragma once
 
-#include "kernels/common/kth_place.h"
+#include "kernels/common/kth_rank.h"
 #include "proto/array.h"
 #include "kernels/ops.h"
 #include "proto/request.h"
@@ -130,7 +130,7 @@ struct reduction {
     struct operand src;
     struct operand weights; /* BINCOUNT: FLOAT64, or OPERAND_NONE */
     uint32_t n_bins;        /* BINCOUNT: at least 1; else 0 */
-    struct kth_place kth;   /* KTH; else 0 */
+    struct kth_rank kth;    /* KTH; else 0 */
 };
 
 /* One array that a pass writes. In a pass that scans (scanned_axis) it is the running result of one

@@ -154,7 +154,7 @@ static double enough_blocks(const struct plan_limits *limits)
 
 const struct plan_engine plan_cpu = {
     .can_pause = true,
-    .has_strips = true,
+    .has_swaths = true,
     .adds_alike = true,
     .slot_need_bytes = slot_need_bytes,
     .suits_tile = suits_tile,

@@ -27,7 +27,7 @@
  */
 #pragma once
 
-#include "kernels/common/kth_place.h"
+#include "kernels/common/kth_rank.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -160,7 +160,7 @@ struct code_header {
     uint32_t n_cells, n_insns, n_loads, n_places;
     uint32_t n_ends; /* the last of the instructions: reductions, stores and what they load */
     uint32_t n_axes_tasks, n_count_tasks, n_scan_tasks;
-    uint32_t kths_offset;   /* struct kth_place [], one for each of the axes' tasks, or none */
+    uint32_t kths_offset;   /* struct kth_rank [], one for each of the axes' tasks, or none */
     uint32_t tables_offset; /* code_table [] */
     uint32_t n_threads;     /* a power of two */
     uint32_t n_states;      /* one for each reduction; then the counters, if anything is counted */

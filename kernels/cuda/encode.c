@@ -396,7 +396,7 @@ static bool has_kths(const struct encoder *e)
 
 static void write_kths(const struct encoder *e)
 {
-    struct kth_place *places = (struct kth_place *)(e->code + e->h.kths_offset);
+    struct kth_rank *places = (struct kth_rank *)(e->code + e->h.kths_offset);
     for (unsigned i = 0; has_kths(e) && i < e->pass->n_reductions; i++)
         places[i] = reduction_at(e, i)->kth;
 }
@@ -409,7 +409,7 @@ static uint64_t place_parts(struct encoder *e)
     uint32_t n_kths = has_kths(e) ? e->pass->n_reductions : 0;
     h->insns_offset = h->n_cells * CELL_BYTES;
     h->kths_offset = h->insns_offset + (h->n_insns + n_tasks) * (uint32_t)sizeof(struct code_insn);
-    h->operands_offset = h->kths_offset + n_kths * (uint32_t)sizeof(struct kth_place);
+    h->operands_offset = h->kths_offset + n_kths * (uint32_t)sizeof(struct kth_rank);
     h->tables_offset = (uint32_t)round_up_u64(
         h->operands_offset + h->n_places * sizeof(struct code_operand), CELL_BYTES);
     return h->tables_offset + e->places->n_tables * sizeof(struct code_table);

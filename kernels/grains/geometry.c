@@ -196,30 +196,30 @@ static void set_grid_order(struct geometry *g, uint32_t divided_axes)
     assert(n == g->ndim);
 }
 
-static void set_strips(struct geometry *g, const struct geometry_rules *rules)
+static void set_swaths(struct geometry *g, const struct geometry_rules *rules)
 {
     for (int i = 0; i < g->ndim; i++)
         g->grain_shape[i] = 1;
     for (int i = 0; i < 2; i++) {
-        int axis = rules->strip_axes[i];
+        int axis = rules->swath_axes[i];
         g->grain_shape[axis] =
-            (int64_t)min_u64((uint64_t)rules->strip_extents[i], (uint64_t)g->shape[axis]);
+            (int64_t)min_u64((uint64_t)rules->swath_extents[i], (uint64_t)g->shape[axis]);
     }
 }
 
-/* The second axis of strips is the fastest in numbering, the first the one before it. */
-static void set_strip_order(struct geometry *g, const struct geometry_rules *rules)
+/* The second axis of swaths is the fastest in numbering, the first the one before it. */
+static void set_swath_order(struct geometry *g, const struct geometry_rules *rules)
 {
     int n = 0;
 
     for (int i = 0; i < g->ndim; i++) {
         int axis = g->axis_order[i];
-        if (axis != rules->strip_axes[0] && axis != rules->strip_axes[1])
+        if (axis != rules->swath_axes[0] && axis != rules->swath_axes[1])
             g->grid_order[n++] = axis;
     }
-    g->grid_order[n++] = rules->strip_axes[0];
-    g->grid_order[n] = rules->strip_axes[1];
-    g->chain_grains = (uint64_t)g->grid[rules->strip_axes[1]];
+    g->grid_order[n++] = rules->swath_axes[0];
+    g->grid_order[n] = rules->swath_axes[1];
+    g->chain_grains = (uint64_t)g->grid[rules->swath_axes[1]];
 }
 
 static void set_grid(struct geometry *g, const struct geometry_rules *rules)
@@ -273,17 +273,17 @@ void geometry_init(struct geometry *g, int ndim, const int64_t *shape, unsigned 
         cutter_choose_order(&c);
         choose_grain_shape(&c);
     }
-    bool has_strips = !is_empty && rules->strip_extents[0] > 0;
-    if (has_strips)
-        set_strips(g, rules);
+    bool has_swaths = !is_empty && rules->swath_extents[0] > 0;
+    if (has_swaths)
+        set_swaths(g, rules);
     set_rounds(g, rules);
     if (is_empty)
         set_empty(g);
     else
         set_grid(g, rules);
     set_grid_order(g, c.divided_axes);
-    if (has_strips)
-        set_strip_order(g, rules);
+    if (has_swaths)
+        set_swath_order(g, rules);
 }
 
 void geometry_round(const struct geometry *g, uint64_t round, uint64_t *ret_first, uint64_t *ret_n)

@@ -79,8 +79,8 @@ struct geometry_rules {
     bool is_scan; /* the one reduced axis is scanned: it is slower in grid_order than others */
     /* Blocks of these extents along two axes, and one element along all others, in any order;
      * grains are numbered along the second first, and are chains along it. [0] = 0: as above. */
-    int strip_axes[2];
-    int64_t strip_extents[2];
+    int swath_axes[2];
+    int64_t swath_extents[2];
 };
 
 /* The operands together must allow one element in GRAIN_MAX_TOTAL_BYTES (always true within

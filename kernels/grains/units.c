@@ -13,6 +13,7 @@
  * Called by geometry.c.
  */
 #include "kernels/grains/cutter.h"
+#include "proto/util.h"
 
 #include <assert.h>
 

@@ -350,10 +350,10 @@ static int cut(struct planner *p, unsigned index, uint64_t max_cells, bool is_be
     };
     struct operand_list list; /* large, so only what is used of it is written */
     bool has_provider = false;
-    bool has_strips = planner_choose_strips(p, index, &rules);
+    bool has_swaths = planner_choose_swaths(p, index, &rules);
 
-    if (!has_strips)
-        rules.strip_extents[0] = 0;
+    if (!has_swaths)
+        rules.swath_extents[0] = 0;
     *planned = (struct plan_pass){.tile_log2 = 0};
     planner_count_steps(p, (uint64_t)p->n_operands * (uint64_t)(pass->ndim + 1));
     list.n = p->n_operands;
@@ -378,9 +378,9 @@ static int cut(struct planner *p, unsigned index, uint64_t max_cells, bool is_be
         measure_grain(planned, &list, n_copied);
     }
     planner_choose_tiles(p, index, has_provider);
-    if (has_strips)
-        planner_set_strips(p, index, &rules);
-    *ret_fits = has_strips || (planner_fit_nodes(p, index) && nodes_fit_slot(p, index, max_cells));
+    if (has_swaths)
+        planner_set_swaths(p, index, &rules);
+    *ret_fits = has_swaths || (planner_fit_nodes(p, index) && nodes_fit_slot(p, index, max_cells));
     return 0;
 }
 

@@ -22,7 +22,7 @@
 
 #include <string.h>
 
-void planner_set_lives(const struct program *program, struct planner_place *places)
+void planner_set_lives(const struct program *program, struct planner_life *places)
 {
     unsigned stages[PROGRAM_MAX_PASSES]; /* in which a pass is */
 
@@ -34,13 +34,13 @@ void planner_set_lives(const struct program *program, struct planner_place *plac
     for (unsigned pass = 0; pass < program->n_passes; pass++) {
         const struct pass *p = &program->passes[pass];
         for (uint64_t left = p->reduced_used | p->tables_used; left; left &= left - 1) {
-            struct planner_place *place = &places[__builtin_ctzll(left)];
+            struct planner_life *place = &places[__builtin_ctzll(left)];
             place->last = (unsigned)max_u64(place->last, stages[pass]);
         }
     }
 }
 
-uint64_t planner_most_alive(const struct planner_place *places, unsigned n, unsigned n_stages)
+uint64_t planner_most_alive(const struct planner_life *places, unsigned n, unsigned n_stages)
 {
     __uint128_t begins[PROGRAM_MAX_PASSES + 1] = {0}, ends[PROGRAM_MAX_PASSES + 1] = {0};
     __uint128_t alive = 0, most = 0;
@@ -58,13 +58,13 @@ uint64_t planner_most_alive(const struct planner_place *places, unsigned n, unsi
 }
 
 /* The lowest place for `own` among those placed, which are in the order of where they begin. */
-static uint64_t lowest_place(const struct planner_place *places, const uint8_t *order, unsigned n,
-                             const struct planner_place *own)
+static uint64_t lowest_place(const struct planner_life *places, const uint8_t *order, unsigned n,
+                             const struct planner_life *own)
 {
     uint64_t begin = 0;
 
     for (unsigned i = 0; i < n; i++) {
-        const struct planner_place *other = &places[order[i]];
+        const struct planner_life *other = &places[order[i]];
         if (own->first > other->last || other->first > own->last)
             continue;
         if (begin + own->n_bytes <= other->begin)
@@ -74,7 +74,7 @@ static uint64_t lowest_place(const struct planner_place *places, const uint8_t *
     return begin;
 }
 
-static void insert(const struct planner_place *places, uint8_t *order, unsigned n)
+static void insert(const struct planner_life *places, uint8_t *order, unsigned n)
 {
     unsigned at = n;
 
@@ -83,7 +83,7 @@ static void insert(const struct planner_place *places, uint8_t *order, unsigned 
     order[at] = (uint8_t)n;
 }
 
-uint64_t planner_place_all(struct planner_place *places, unsigned n)
+uint64_t planner_place_all(struct planner_life *places, unsigned n)
 {
     uint8_t order[PROGRAM_MAX_REDUCTIONS];
     uint64_t n_bytes = 0;
@@ -104,7 +104,7 @@ uint64_t planner_place_all(struct planner_place *places, unsigned n)
 uint64_t planner_place_results(const struct planner *p, uint64_t *ret_offsets)
 {
     const struct program *program = p->program;
-    struct planner_place places[PROGRAM_MAX_REDUCTIONS];
+    struct planner_life places[PROGRAM_MAX_REDUCTIONS];
 
     planner_set_lives(program, places);
     for (unsigned i = 0; i < program->n_reductions; i++) {

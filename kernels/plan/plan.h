@@ -53,13 +53,13 @@ struct plan_pass {
      * chain, or reduce_stack_nodes(tile_log2 - leaf_log2). */
     uint64_t node_bytes;
     unsigned stack_nodes;
-    /* Of a pass that transposes a file (plan/strips.c): the memory of a stack is instead a block of
-     * a tile's. strips_are_mapped: the source is mapped, the block is what the tile writes, dense
+    /* Of a pass that transposes a file (plan/swaths.c): the memory of a stack is instead a block of
+     * a tile's. swaths_are_mapped: the source is mapped, the block is what the tile writes, dense
      * as its port packs it. Else it is what the tile reads of its source, each element along
-     * strip_axis strip_row_bytes behind the one before. */
-    bool has_strips, strips_are_mapped;
-    uint64_t strip_row_bytes;
-    int strip_axis;
+     * swath_axis swath_row_bytes behind the one before. */
+    bool has_swaths, swaths_are_mapped;
+    uint64_t swath_row_bytes;
+    int swath_axis;
     bool has_tree;
     struct reduce_tree_shape tree;
 };

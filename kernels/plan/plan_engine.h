@@ -47,7 +47,7 @@ struct plan_engine {
     bool fills_slots;
     bool can_pause;  /* a turn may be put aside in the middle of a tile */
     bool has_link;   /* it computes in a memory of its own, behind a link */
-    bool has_strips; /* it transposes files by blocks in the carry (strips.c) */
+    bool has_swaths; /* it transposes files by blocks in the carry (swaths.c) */
     /* The order in which a multiplication adds does not follow from how lines are aligned. Which
      * extents a block may be parted to without a bit changed, may_join() says. */
     bool adds_alike;

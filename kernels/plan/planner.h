@@ -95,10 +95,10 @@ uint64_t planner_most_cells(const struct program *program, unsigned pass, uint64
 uint64_t planner_chunk_cells(const struct program *program, unsigned pass); /* of a whole chunk */
 uint64_t planner_tree_bytes(const struct plan_pass *planned);
 
-/* strips.c: whether a pass transposes a file so large that it is worth it, and there is room for
- * its blocks. Then *rules gets the strips, and planned their memory once the geometry is there. */
-bool planner_choose_strips(const struct planner *p, unsigned pass, struct geometry_rules *rules);
-void planner_set_strips(const struct planner *p, unsigned pass, const struct geometry_rules *rules);
+/* swaths.c: whether a pass transposes a file so large that it is worth it, and there is room for
+ * its blocks. Then *rules gets the swaths, and planned their memory once the geometry is there. */
+bool planner_choose_swaths(const struct planner *p, unsigned pass, struct geometry_rules *rules);
+void planner_set_swaths(const struct planner *p, unsigned pass, const struct geometry_rules *rules);
 
 /* carry.c: cuts all passes so that everything fits the carry, in rounds if need be. */
 int planner_cut_all(struct planner *p) GAD_MUST_CHECK;
@@ -108,15 +108,15 @@ int planner_cut_all(struct planner *p) GAD_MUST_CHECK;
 uint64_t planner_place_results(const struct planner *p, uint64_t *ret_offsets);
 
 /* The same in steps: */
-struct planner_place { /* of a reduction's result */
+struct planner_life { /* of a reduction's result */
     uint64_t n_bytes, begin;
     unsigned first, last; /* stages from which to which it lives */
 };
 /* As where there is one round. */
-void planner_set_lives(const struct program *program, struct planner_place *places);
+void planner_set_lives(const struct program *program, struct planner_life *places);
 /* Bytes that live at a time, at most: placing never needs fewer, and takes longer. */
-uint64_t planner_most_alive(const struct planner_place *places, unsigned n, unsigned n_stages);
-uint64_t planner_place_all(struct planner_place *places, unsigned n); /* sets `begin` */
+uint64_t planner_most_alive(const struct planner_life *places, unsigned n, unsigned n_stages);
+uint64_t planner_place_all(struct planner_life *places, unsigned n); /* sets `begin` */
 
 /* rounds.c: bytes of all results of a round, each aligned; UINT64_MAX: more than that. */
 uint64_t planner_result_bytes(const struct planner *p);

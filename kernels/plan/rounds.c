@@ -25,7 +25,6 @@
  *
  * Called by carry.c. Pure code.
  */
-#include "kernels/grains/cutter.h"
 #include "kernels/plan/planner.h"
 #include "proto/util.h"
 
@@ -49,7 +48,7 @@ struct search {
     int8_t axes[PROGRAM_MAX_PASSES]; /* as of a reach: of what is cut so far */
     /* Of results of passes that are cut: bytes of one place along the axis. */
     int64_t rest_bytes[PROGRAM_MAX_REDUCTIONS];
-    struct planner_place lives[PROGRAM_MAX_REDUCTIONS];
+    struct planner_life lives[PROGRAM_MAX_REDUCTIONS];
     struct reach reaches[PROGRAM_MAX_PASSES][ARRAY_MAX_NDIM];
 };
 
@@ -213,7 +212,7 @@ static bool fits_at(struct search *s, int64_t round_length, uint64_t max_bytes)
 {
     const struct program *program = s->p->program;
     unsigned n = program->n_reductions;
-    struct planner_place places[PROGRAM_MAX_REDUCTIONS];
+    struct planner_life places[PROGRAM_MAX_REDUCTIONS];
 
     s->p->round_length = round_length;
     planner_count_steps(s->p, n);

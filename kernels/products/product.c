@@ -11,7 +11,6 @@
  *
  * Called by the worker for every turn. Pure code.
  */
-#include "kernels/grains/cutter.h"
 #include "kernels/plan/planner.h"
 #include "kernels/products/product_order.h"
 #include "proto/util.h"
@@ -238,11 +237,6 @@ static struct tile_blocks blocks_along(int64_t length, uint64_t part, int64_t ti
         .block = block, .join = join, .whole = n - n % block, .rest = n % block};
 }
 
-static int64_t n_parts(int64_t extent, int64_t part)
-{
-    return extent / part + (extent % part != 0);
-}
-
 /* Matrices go block_matrices at a time, and begin anew with each place along the cut axis, so that
  * the same ones go together in tiles of all sizes: a device's library may add in another order
  * where it multiplies another number. */
@@ -254,9 +248,10 @@ struct groups {
 static struct groups groups_of(const struct plan_product *p)
 {
     int64_t of_place = p->block_matrices > p->n_inner ? p->block_matrices : p->n_inner;
-    int64_t n_of_place = n_parts(of_place, p->block_matrices);
+    int64_t n_of_place = divide_up_i64(of_place, p->block_matrices);
 
-    return (struct groups){of_place, n_of_place, n_parts(p->tile_matrices, of_place) * n_of_place};
+    return (struct groups){of_place, n_of_place,
+                           divide_up_i64(p->tile_matrices, of_place) * n_of_place};
 }
 
 unsigned planner_count_multiplies(const struct plan_product *p)

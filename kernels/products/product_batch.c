@@ -13,7 +13,6 @@
  * Called by product_sizes.c for the choice, and for every grain and every block by product_views.c.
  * Pure code.
  */
-#include "kernels/grains/cutter.h"
 #include "kernels/plan/planner.h"
 #include "proto/util.h"
 

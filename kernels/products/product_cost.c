@@ -34,7 +34,6 @@
  * Called by product_tiles.c. Pure code.
  */
 #include "kernels/products/product_cost.h"
-#include "kernels/grains/cutter.h"
 #include "kernels/plan/plan_engine.h"
 #include "proto/util.h"
 
@@ -173,10 +172,10 @@ struct tile_counts {
 static struct tile_counts count_tiles(const struct plan_product *product,
                                       const struct product_tile *t)
 {
-    return (struct tile_counts){.rows = (double)product_parts(product->n_rows, t->rows),
-                                .columns = (double)product_parts(product->n_columns, t->columns),
-                                .matrices =
-                                    (double)product_parts(product->n_matrices, t->matrices)};
+    return (struct tile_counts){
+        .rows = (double)(uint64_t)divide_up_i64(product->n_rows, t->rows),
+        .columns = (double)(uint64_t)divide_up_i64(product->n_columns, t->columns),
+        .matrices = (double)(uint64_t)divide_up_i64(product->n_matrices, t->matrices)};
 }
 
 /* How often an operand is read for one matrix of C. Panels that stay are of the left operand as

@@ -41,8 +41,3 @@ void product_cost(const struct product_costs *costs, struct product_tile *tile);
 /* Whether the best tile with two buffers is to be had instead of the best one with one. */
 bool product_cost_prefers_two(const struct product_costs *costs, const struct product_tile *one,
                               const struct product_tile *two);
-
-static inline uint64_t product_parts(int64_t length, int64_t extent)
-{
-    return length > 0 ? (uint64_t)(length / extent + (length % extent != 0)) : 0;
-}

@@ -22,11 +22,6 @@
 #include "kernels/products/product_order.h"
 #include "proto/util.h"
 
-static int64_t n_parts(int64_t extent, int64_t part)
-{
-    return extent / part + (extent % part != 0);
-}
-
 void product_lines_of(const struct plan_product *p, struct product_lines *ret)
 {
     const int64_t tile[2] = {p->tile_rows, p->tile_columns};
@@ -34,13 +29,13 @@ void product_lines_of(const struct plan_product *p, struct product_lines *ret)
     const int64_t block[2] = {p->block_rows, p->block_columns};
     const bool is_cut[2] = {p->n_rows % block[0] != 0, p->n_columns % block[1] != 0};
     int along = p->is_by_columns, other = !along;
-    uint64_t n_single = is_cut[other] ? (uint64_t)n_parts(tile[along], block[along]) : 0;
+    uint64_t n_single = is_cut[other] ? (uint64_t)divide_up_i64(tile[along], block[along]) : 0;
 
     *ret = (struct product_lines){.extent = join[along]};
-    ret->n = (uint64_t)n_parts(tile[along], join[along]);
-    ret->across = (uint64_t)n_parts(tile[other], join[other]);
+    ret->n = (uint64_t)divide_up_i64(tile[along], join[along]);
+    ret->across = (uint64_t)divide_up_i64(tile[other], join[other]);
     ret->single = is_cut[other] ? (uint64_t)(join[along] / block[along]) : 0;
-    ret->cut = is_cut[along] ? (uint64_t)n_parts(tile[other], block[other]) : 0;
+    ret->cut = is_cut[along] ? (uint64_t)divide_up_i64(tile[other], block[other]) : 0;
     ret->first = ret->across + min_u64(ret->single, n_single);
     ret->n_multiplies = ret->n * ret->across + n_single + ret->cut;
 }

@@ -23,7 +23,6 @@
  *
  * Called by product_tiles.c, again and again until something fits. Pure code.
  */
-#include "kernels/grains/cutter.h"
 #include "kernels/plan/plan_engine.h"
 #include "kernels/plan/planner.h"
 #include "proto/util.h"

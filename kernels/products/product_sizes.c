@@ -12,7 +12,6 @@
  *
  * Called by product_tiles.c.
  */
-#include "kernels/grains/cutter.h"
 #include "kernels/plan/plan_engine.h"
 #include "kernels/plan/planner.h"
 #include "proto/util.h"

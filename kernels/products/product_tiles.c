@@ -25,7 +25,6 @@
  *
  * None of that changes a bit of the result. Called by plan.c.
  */
-#include "kernels/grains/cutter.h"
 #include "kernels/plan/plan_engine.h"
 #include "kernels/plan/planner.h"
 #include "kernels/products/product_cost.h"
@@ -404,9 +403,9 @@ static bool count_tiles(struct plan_product *product)
 {
     uint64_t n = (uint64_t)product->n_outer;
 
-    product->n_matrix_tiles = product_parts(product->n_matrices, product->tile_matrices);
-    product->n_row_tiles = product_parts(product->n_rows, product->tile_rows);
-    product->n_column_tiles = product_parts(product->n_columns, product->tile_columns);
+    product->n_matrix_tiles = (uint64_t)divide_up_i64(product->n_matrices, product->tile_matrices);
+    product->n_row_tiles = (uint64_t)divide_up_i64(product->n_rows, product->tile_rows);
+    product->n_column_tiles = (uint64_t)divide_up_i64(product->n_columns, product->tile_columns);
     if (product->n_row_tiles > UINT32_MAX / 2 || product->n_column_tiles > UINT32_MAX / 2)
         return false;
     n = (uint64_t)mul_saturating_i64((int64_t)n, (int64_t)product->n_matrix_tiles);

@@ -14,7 +14,7 @@
  */
 #include "daemon/worker/cpu/engine.h"
 #include "daemon/worker/io/ring.h"
-#include "daemon/worker/jobs/strips.h"
+#include "daemon/worker/jobs/swaths.h"
 #include "daemon/worker/turns/scheduler.h"
 #include "daemon/worker/walks/walk_product.h"
 #include "proto/util.h"
@@ -118,7 +118,7 @@ static void operand_views(const struct tile *t, struct thread_context *th)
     for (unsigned i = 0; i < ports->n_inputs; i++) {
         const struct port *port = ports->inputs[i].port;
         struct engine_view *view = &th->inputs[ports->inputs[i].index];
-        if (!strips_input(t, th, view))
+        if (!swaths_input(t, th, view))
             together_place(t, port, &th->input_boxes[i], th->input_memory[i], view);
         view->is_fetched_ahead = is_large && port->region;
         port_pass_view(port, ndim, view);
@@ -128,7 +128,7 @@ static void operand_views(const struct tile *t, struct thread_context *th)
         struct engine_view *view = &th->outputs[ports->outputs[i].index];
         if (t->step == WALK_LOG && port_can(port, PORT_MAPPED))
             port_place_dense(port, &th->output_boxes[i], th->output_memory[i], view);
-        else if (!strips_output(t, th, view))
+        else if (!swaths_output(t, th, view))
             together_place(t, port, &th->output_boxes[i], th->output_memory[i], view);
         view->bypasses_cache = is_large && port->region && t->step != WALK_LOG;
         port_pass_view(port, ndim, view);
@@ -141,7 +141,7 @@ static int grain_fill(struct tile *t, struct thread_context *th)
 {
     const struct pass_ports *ports = t->ports;
     if (t->block)
-        return strips_fill(t, th);
+        return swaths_fill(t, th);
     for (unsigned i = 0; i < ports->n_inputs; i++) {
         int r = ports->inputs[i].port->ops->fill ? together_fill(t, th, i) : 0;
         if (r)
@@ -192,7 +192,7 @@ static int grain_store(struct tile *t, struct thread_context *th)
 {
     if (t->step == WALK_LOG)
         return walk_log_store(t, th);
-    return t->block ? strips_store(t, th) : together_store(t, th);
+    return t->block ? swaths_store(t, th) : together_store(t, th);
 }
 
 /* Steps -------------------------------------------------------------------------------------- */

@@ -11,10 +11,10 @@
  *     sink:     FREE --take--> LENT --give--> ASKED --done--> FREE
  *     of a worker or an attempt that is gone: STALE --done--> FREE
  *
- * A source asks in the order of the walk's places. Those that follow each other and need the same
- * box (an operand that is broadcast) share one block; the block stays open for more such places
- * while it is the last one asked for, but not more than PLACES_AHEAD beyond those that were given
- * back. What is needed again later is asked for again.
+ * A source asks in the order of the walk's positions. Those that follow each other and need the
+ * same box (an operand that is broadcast) share one block; the block stays open for more such
+ * positions while it is the last one asked for, but not more than PLACES_AHEAD beyond those that
+ * were given back. What is needed again later is asked for again.
  *
  * What an earlier attempt of the job asked for may still be in the client's hands: a box that it is
  * about to read, a block that it is about to store. Until it has answered all of that (STALE)
@@ -39,9 +39,10 @@ enum block_state { BLOCK_FREE, BLOCK_ASKED, BLOCK_READY, BLOCK_LENT, BLOCK_STALE
 
 struct block {
     enum block_state state;
-    uint64_t sequence;    /* of this slot, as in the entry's `request` */
-    uint64_t first, last; /* source: the places that use it, and nothing else between them does */
-    uint64_t n_places, n_given;
+    uint64_t sequence; /* of this slot, as in the entry's `request` */
+    uint64_t first,
+        last; /* source: the positions that use it, and nothing else between them does */
+    uint64_t n_positions, n_given;
     int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
 };
 
@@ -55,11 +56,11 @@ struct ring {
     size_t size_bytes;
     uint64_t slot_bytes;
     struct ring_walk walk;
-    uint64_t next_place; /* source: to be asked for next */
-    bool has_next;       /* there is one */
-    uint64_t n_open;     /* source: places that were asked for and not given back */
-    uint32_t last;       /* source: the slot asked for last, n_slots: none */
-    uint32_t newest;     /* the slot that was used last */
+    uint64_t next_position; /* source: to be asked for next */
+    bool has_next;          /* there is one */
+    uint64_t n_open;        /* source: positions that were asked for and not given back */
+    uint32_t last;          /* source: the slot asked for last, n_slots: none */
+    uint32_t newest;        /* the slot that was used last */
     uint32_t n_slots, n_busy, n_stale;
     struct block blocks[];
 };
@@ -296,8 +297,8 @@ static int block_request(struct ring *ring, uint32_t slot, struct gad_error *err
 void ring_begin(struct ring *ring, const struct ring_walk *walk)
 {
     ring->walk = *walk;
-    ring->next_place = 0;
-    ring->has_next = walk->find(walk, &ring->next_place);
+    ring->next_position = 0;
+    ring->has_next = walk->find(walk, &ring->next_position);
     ring->n_open = 0;
     ring->last = ring->n_slots;
     ring->newest = ring->n_slots - 1;
@@ -317,8 +318,8 @@ static bool last_block_extend(struct ring *ring, const int64_t *start, const int
     if (block->state == BLOCK_FREE || memcmp(block->start, start, n_bytes) != 0 ||
         memcmp(block->count, count, n_bytes) != 0)
         return false;
-    block->last = ring->next_place;
-    block->n_places++;
+    block->last = ring->next_position;
+    block->n_positions++;
     return true;
 }
 
@@ -338,7 +339,7 @@ int ring_ask(struct ring *ring, struct gad_error *error)
 {
     int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
     while (ring->has_next && ring->n_open < PLACES_AHEAD) {
-        ring->walk.box(&ring->walk, ring->next_place, start, count);
+        ring->walk.box(&ring->walk, ring->next_position, start, count);
         if (!last_block_extend(ring, start, count)) {
             uint32_t slot = free_slot(ring);
             if (slot == ring->n_slots)
@@ -347,8 +348,8 @@ int ring_ask(struct ring *ring, struct gad_error *error)
             size_t n_bytes = (size_t)ring->array->ndim * sizeof(*start);
             memcpy(block->start, start, n_bytes);
             memcpy(block->count, count, n_bytes);
-            block->first = block->last = ring->next_place;
-            block->n_places = 1;
+            block->first = block->last = ring->next_position;
+            block->n_positions = 1;
             block->n_given = 0;
             ring->last = ring->newest = slot;
             ring->n_busy++;
@@ -356,8 +357,8 @@ int ring_ask(struct ring *ring, struct gad_error *error)
             if (r)
                 return r;
         }
-        ring->next_place++;
-        ring->has_next = ring->walk.find(&ring->walk, &ring->next_place);
+        ring->next_position++;
+        ring->has_next = ring->walk.find(&ring->walk, &ring->next_position);
         ring->n_open++;
     }
     return 0;
@@ -407,14 +408,14 @@ int ring_collect(struct ring *ring, bool *ret_has_news, struct gad_error *error)
     return r;
 }
 
-static uint32_t slot_of(const struct ring *ring, uint64_t place)
+static uint32_t slot_of(const struct ring *ring, uint64_t position)
 {
     uint32_t i = 0;
     if (ring->is_output)
         return free_slot(ring);
     for (; i < ring->n_slots; i++) {
         const struct block *block = &ring->blocks[i];
-        if (block->state == BLOCK_READY && place >= block->first && place <= block->last)
+        if (block->state == BLOCK_READY && position >= block->first && position <= block->last)
             break;
     }
     return i;
@@ -431,14 +432,14 @@ unsigned ring_n_ready(const struct ring *ring)
     return n;
 }
 
-bool ring_has(const struct ring *ring, uint64_t place)
+bool ring_has(const struct ring *ring, uint64_t position)
 {
-    return slot_of(ring, place) < ring->n_slots;
+    return slot_of(ring, position) < ring->n_slots;
 }
 
-bool ring_take(struct ring *ring, uint64_t place, uint32_t *ret_slot)
+bool ring_take(struct ring *ring, uint64_t position, uint32_t *ret_slot)
 {
-    uint32_t slot = slot_of(ring, place);
+    uint32_t slot = slot_of(ring, position);
     if (slot == ring->n_slots)
         return false;
     if (ring->is_output) {
@@ -450,19 +451,19 @@ bool ring_take(struct ring *ring, uint64_t place, uint32_t *ret_slot)
     return true;
 }
 
-int ring_give(struct ring *ring, uint64_t place, uint32_t slot, struct gad_error *error)
+int ring_give(struct ring *ring, uint64_t position, uint32_t slot, struct gad_error *error)
 {
     struct block *block = &ring->blocks[slot];
     if (ring->is_output) {
         assert(block->state == BLOCK_LENT);
-        ring->walk.box(&ring->walk, place, block->start, block->count);
+        ring->walk.box(&ring->walk, position, block->start, block->count);
         return block_request(ring, slot, error);
     }
     assert(block->state == BLOCK_READY);
     ring->n_open--;
     block->n_given++;
-    if (block->n_given == block->n_places) {
-        /* An open block may end early here: the next place of the same box asks for it again. */
+    if (block->n_given == block->n_positions) {
+        /* An open block may end early here: the next position of the same box asks for it again. */
         block->state = BLOCK_FREE;
         ring->n_busy--;
     }

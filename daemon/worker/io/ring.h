@@ -1,7 +1,7 @@
 /* A provider's ring in the worker: which blocks are asked for, there, lent or being drained.
  *
- * One ring is one array, a source or a sink. A block is the part of the array that one place of the
- * job's walk needs: a grain (or several in a row, when they need the same part). Places are
+ * One ring is one array, a source or a sink. A block is the part of the array that one position of
+ * the job's walk needs: a grain (or several in a row, when they need the same part). Positions are
  * numbers; what they stand for is the caller's business. Not thread-safe: the scheduler's lock is
  * held around every call but ring_signal() and ring_slot_memory().
  */
@@ -13,11 +13,11 @@
 
 struct ring;
 
-/* The places that need something of an array, and which box of it. */
+/* The positions that need something of an array, and which box of it. */
 struct ring_walk {
-    /* The first of them from *place on; false: there is none. */
-    bool (*find)(const struct ring_walk *walk, uint64_t *place);
-    void (*box)(const struct ring_walk *walk, uint64_t place, int64_t *ret_start,
+    /* The first of them from *position on; false: there is none. */
+    bool (*find)(const struct ring_walk *walk, uint64_t *position);
+    void (*box)(const struct ring_walk *walk, uint64_t position, int64_t *ret_start,
                 int64_t *ret_count);
     const void *job, *port; /* for these two: they outlive the walk */
 };
@@ -45,13 +45,13 @@ int ring_collect(struct ring *ring, bool *ret_has_news, struct gad_error *error)
 /* Sources: blocks that are there. Sinks: free slots. */
 unsigned ring_n_ready(const struct ring *ring);
 
-/* Sources: the slot with the block of a place. Sinks: a free slot, whatever the place. false: not
- * now. ring_has() only asks. */
-bool ring_has(const struct ring *ring, uint64_t place);
-bool ring_take(struct ring *ring, uint64_t place, uint32_t *ret_slot);
-/* The place was computed. Sources: its claim on the block ends. Sinks: the client is asked to drain
- * the slot. 0, or region-fault. */
-int ring_give(struct ring *ring, uint64_t place, uint32_t slot,
+/* Sources: the slot with the block of a position. Sinks: a free slot, whatever the position. false:
+ * not now. ring_has() only asks. */
+bool ring_has(const struct ring *ring, uint64_t position);
+bool ring_take(struct ring *ring, uint64_t position, uint32_t *ret_slot);
+/* The position was computed. Sources: its claim on the block ends. Sinks: the client is asked to
+ * drain the slot. 0, or region-fault. */
+int ring_give(struct ring *ring, uint64_t position, uint32_t slot,
               struct gad_error *error) GAD_MUST_CHECK;
 /* The tile is given up: a sink's slot is free again. */
 void ring_drop(struct ring *ring, uint32_t slot);

@@ -17,22 +17,22 @@
 
 /* A job's rings ------------------------------------------------------------------------------ */
 
-static bool have_blocks(const struct pass_ports *ports, uint64_t place)
+static bool have_blocks(const struct pass_ports *ports, uint64_t position)
 {
     for (unsigned i = 0; i < ports->n_rings; i++)
-        if (!ring_has(ports->rings[i].port->ring, place))
+        if (!ring_has(ports->rings[i].port->ring, position))
             return false;
     return true;
 }
 
 bool wjob_has_blocks(const struct tile *tile)
 {
-    return !tile->job->has_rings || have_blocks(tile->ports, tile_place(tile));
+    return !tile->job->has_rings || have_blocks(tile->ports, tile_position(tile));
 }
 
 bool wjob_has_next_blocks(const struct wjob *job)
 {
-    return !job->has_rings || have_blocks(job->walk.next.ports, job->walk.next.place);
+    return !job->has_rings || have_blocks(job->walk.next.ports, job->walk.next.position);
 }
 
 static bool collect_one(struct wjob *job, struct ring *ring, bool is_last)
@@ -111,7 +111,7 @@ static void take_blocks(struct tile *t)
     uint32_t slot = 0;
     for (unsigned i = 0; i < t->ports->n_rings; i++) {
         const struct pass_ring *r = &t->ports->rings[i];
-        if (ring_take(r->port->ring, tile_place(t), &slot))
+        if (ring_take(r->port->ring, tile_position(t), &slot))
             t->ring_slots[r->slot] = (uint8_t)slot;
     }
     t->has_blocks = true;
@@ -141,7 +141,7 @@ static int give_blocks(struct tile *t, struct gad_error *error)
     int status = 0;
     for (unsigned i = 0; i < t->ports->n_rings && !status; i++) {
         const struct pass_ring *r = &t->ports->rings[i];
-        status = ring_give(r->port->ring, tile_place(t), t->ring_slots[r->slot], error);
+        status = ring_give(r->port->ring, tile_position(t), t->ring_slots[r->slot], error);
         t->job->wants_signal |= ring_has_asked(r->port->ring);
     }
     t->has_blocks = false;

@@ -25,9 +25,9 @@ void tile_init(struct tile *t, struct wjob *job)
     t->together.end = t->grain;
 }
 
-uint64_t tile_place(const struct tile *t)
+uint64_t tile_position(const struct tile *t)
 {
-    return t->first_place + t->grain;
+    return t->first_position + t->grain;
 }
 
 /* Grains ------------------------------------------------------------------------------------- */

@@ -36,7 +36,7 @@ struct tile {
     unsigned pass;
     const struct pass_ports *ports;        /* that it reads and writes; the walk's */
     uint64_t index, grain, end;            /* of the stage; the grain in hand; behind the last */
-    uint64_t first_place;                  /* a ring knows a grain as first_place + grain */
+    uint64_t first_position;               /* a ring knows a grain as first_position + grain */
     uint64_t prefetch_end;                 /* behind the last grain that will be read soon */
     uint64_t results_used;                 /* of the program's reductions, that it finds in the
                                               carry: of earlier passes, and states of its scans */
@@ -60,7 +60,7 @@ struct tile {
     uint64_t oldest_tile; /* that the tree missed when this one was added */
     struct reduce_stack stack;
     uint64_t n_in_leaf; /* grains that the stack's next leaf has taken in */
-    char *block;    /* strips.c: memory for what it reads or writes at once; NULL: grain by grain */
+    char *block;    /* swaths.c: memory for what it reads or writes at once; NULL: grain by grain */
     bool has_block; /* its source was read, or is in memory */
 };
 
@@ -112,7 +112,7 @@ int tile_read(struct engine *e, struct tile *t, struct thread_context *th) GAD_M
 void tile_tell(const struct tile *t, struct thread_context *th, uint64_t now_ns);
 
 /* What rings know the grain in hand as. */
-uint64_t tile_place(const struct tile *t);
+uint64_t tile_position(const struct tile *t);
 
 /* What engines do it with -------------------------------------------------------------------- */
 

@@ -73,7 +73,7 @@ static void begin_rings(struct wjob *job)
     bool has_asked = false;
     for (unsigned i = 0; i < job->walk.ports.n_rings; i++) {
         const struct pass_ring *r = &job->walk.ports.rings[i];
-        const struct ring_walk walk = {ops->find_place, ops->place_box, job, r->port};
+        const struct ring_walk walk = {ops->find_position, ops->position_box, job, r->port};
         ring_begin(r->port->ring, &walk);
         int status = r->is_sink ? 0 : ring_ask(r->port->ring, &error);
         if (status)

@@ -62,9 +62,9 @@ enum walk_step {
 /* What the next tile needs, where there is one. */
 struct walk_next {
     const struct pass_ports *ports;
-    uint64_t place; /* that rings know its first grain as */
-    uint64_t needs; /* all tiles below this one are done before it begins */
-    bool is_long;   /* its arithmetic may take long (struct plan_pass) */
+    uint64_t position; /* that rings know its first grain as */
+    uint64_t needs;    /* all tiles below this one are done before it begins */
+    bool is_long;      /* its arithmetic may take long (struct plan_pass) */
 };
 
 struct walk_ops {
@@ -89,9 +89,9 @@ struct walk_ops {
     void (*drop)(struct tile *t);
 
     /* Of struct ring_walk. */
-    bool (*find_place)(const struct ring_walk *walk, uint64_t *place);
-    void (*place_box)(const struct ring_walk *walk, uint64_t place, int64_t *ret_start,
-                      int64_t *ret_count);
+    bool (*find_position)(const struct ring_walk *walk, uint64_t *position);
+    void (*position_box)(const struct ring_walk *walk, uint64_t position, int64_t *ret_start,
+                         int64_t *ret_count);
 
     /* By the thread that has the tile, without the lock. Views of what lies in the carry, for the
      * box that begins at `start`: results and states by their index among the program's reductions,
@@ -148,9 +148,9 @@ void walk_order_done(struct wjob *job, const struct tile *t);
 void walk_runs_begin(struct wjob *job);
 void walk_runs_look(struct wjob *job);
 void walk_runs_take(struct tile *t);
-bool walk_runs_find_place(const struct ring_walk *walk, uint64_t *place);
-void walk_runs_place_box(const struct ring_walk *walk, uint64_t place, int64_t *ret_start,
-                         int64_t *ret_count);
+bool walk_runs_find_position(const struct ring_walk *walk, uint64_t *position);
+void walk_runs_position_box(const struct ring_walk *walk, uint64_t position, int64_t *ret_start,
+                            int64_t *ret_count);
 void walk_runs_views(const struct tile *t, const int64_t *start, struct engine_view *ret_outputs,
                      struct engine_view *ret_results);
 

@@ -52,7 +52,7 @@ void walk_runs_look(struct wjob *job)
     uint64_t n_grains;
     *next = (struct walk_next){.ports = &job->walk.ports,
                                .is_long = plan_of(job)->tile_worst_ns > PLAN_LONG_TURN_NS};
-    plan_tile_grains(plan_of(job), job->walk.next_tile, &next->place, &n_grains);
+    plan_tile_grains(plan_of(job), job->walk.next_tile, &next->position, &n_grains);
 }
 
 void walk_runs_take(struct tile *t)
@@ -68,23 +68,23 @@ void walk_runs_take(struct tile *t)
     t->prefetch_end = first + n;
 }
 
-bool walk_runs_find_place(const struct ring_walk *walk, uint64_t *place)
+bool walk_runs_find_position(const struct ring_walk *walk, uint64_t *position)
 {
     const struct wjob *job = walk->job;
     uint64_t first, n;
     geometry_round(&plan_of(job)->geometry, job->walk.round, &first, &n);
-    *place = max_u64(*place, first);
-    return *place < first + n;
+    *position = max_u64(*position, first);
+    return *position < first + n;
 }
 
-void walk_runs_place_box(const struct ring_walk *walk, uint64_t place, int64_t *ret_start,
-                         int64_t *ret_count)
+void walk_runs_position_box(const struct ring_walk *walk, uint64_t position, int64_t *ret_start,
+                            int64_t *ret_count)
 {
     const struct wjob *job = walk->job;
     const struct port *port = walk->port;
     const struct geometry *g = &plan_of(job)->geometry;
     int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
-    geometry_grain(g, place, start, count);
+    geometry_grain(g, position, start, count);
     geometry_operand_box(g->ndim, start, count, port->array.ndim, port->array.shape, ret_start,
                          ret_count);
 }
@@ -175,7 +175,7 @@ static bool can_begin(const struct wjob *job)
 {
     const struct walk *w = &job->walk;
     unsigned window = plan_of(job)->tree.window;
-    if (!has_nodes(job) && !plan_of(job)->has_strips)
+    if (!has_nodes(job) && !plan_of(job)->has_swaths)
         return true;
     return w->nodes.tree ? w->next_tile - w->nodes.oldest_tile < window : job->n_tiles < window;
 }
@@ -206,7 +206,7 @@ static void take(struct tile *t)
     const struct plan_pass *plan = plan_of(job);
     walk_runs_take(t);
     t->oldest_tile = w->first_tile;
-    if (plan->has_strips) {
+    if (plan->has_swaths) {
         t->stack_index = take_stack(job);
         t->block = job->carry + job->plan.tree_offset_bytes + t->stack_index * plan->node_bytes;
     }
@@ -310,8 +310,8 @@ const struct walk_ops walk_pass_ops = {
     .take = take,
     .done = done,
     .drop = drop,
-    .find_place = walk_runs_find_place,
-    .place_box = walk_runs_place_box,
+    .find_position = walk_runs_find_position,
+    .position_box = walk_runs_position_box,
     .views = walk_runs_views,
     .grain_done = push_node,
     .combine = combine,

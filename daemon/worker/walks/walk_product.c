@@ -6,10 +6,10 @@
  * and the output. MULTIPLYs and MARKs touch no array. The stage's ports are those of all three.
  *
  * Rings are asked for boxes in the order of the turns, and for the same box again each time that a
- * panel is read again. A place, by which a ring knows a box, is the turn's number and the grain's
- * in it; so an argument that is used by several passes has one ring, whose places are of all of
- * them. The oldest turn that is not done has begun or can begin, and the boxes it needs are the
- * oldest that were asked for: nobody waits for ever, however few slots a ring has.
+ * panel is read again. A position, by which a ring knows a box, is the turn's number and the
+ * grain's in it; so an argument that is used by several passes has one ring, whose positions are of
+ * all of them. The oldest turn that is not done has begun or can begin, and the boxes it needs are
+ * the oldest that were asked for: nobody waits for ever, however few slots a ring has.
  */
 #include "daemon/worker/walks/walk_product.h"
 #include "daemon/worker/walks/journal.h"
@@ -160,8 +160,8 @@ static enum walk_step step_of(const struct wjob *job, const struct product_turn 
     return WALK_APPLY;
 }
 
-/* The places of a turn's grains come behind those of the turn before. */
-static uint64_t places_of_turn(const struct wjob *job)
+/* The positions of a turn's grains come behind those of the turn before. */
+static uint64_t positions_of_turn(const struct wjob *job)
 {
     const struct plan_product *p = job->walk.product->planned;
     return max_u64(max_u64(p->load_grains, p->store_grains), 1);
@@ -172,7 +172,7 @@ static void look(struct wjob *job)
     struct walk *w = &job->walk;
     product_turn(w->product->planned, w->next_tile, &w->product->next);
     w->next = (struct walk_next){.ports = ports_of(job, &w->product->next),
-                                 .place = w->next_tile * places_of_turn(job),
+                                 .position = w->next_tile * positions_of_turn(job),
                                  .needs = product_needs(w->product->planned, w->next_tile)};
 }
 
@@ -185,7 +185,7 @@ static void take(struct tile *t)
     t->pass = w->stage->first_pass + t->turn.pass;
     t->results_used = tile_pass(t)->reduced_used;
     t->end = t->prefetch_end = t->turn.n_grains;
-    t->first_place = w->next.place;
+    t->first_position = w->next.position;
 }
 
 static uint64_t grain_number(const struct tile *t, uint64_t grain)
@@ -221,16 +221,16 @@ static void grain_done(struct tile *t, const struct thread_context *th)
 /* Rings -------------------------------------------------------------------------------------- */
 
 /* Under the scheduler's lock, and a job may have any number of turns: it does not look at each. */
-static bool find_place(const struct ring_walk *walk, uint64_t *place)
+static bool find_position(const struct ring_walk *walk, uint64_t *position)
 {
     const struct wjob *job = walk->job;
     const struct plan_product *product = job->walk.product->planned;
     const struct ring *ring = ((const struct port *)walk->port)->ring;
-    uint64_t n_places = places_of_turn(job), grain = *place % n_places;
+    uint64_t n_positions = positions_of_turn(job), grain = *position % n_positions;
     unsigned passes = 0; /* in which the ring is, bits */
     for (unsigned pass = 0; pass < PRODUCT_N_PASSES; pass++)
         passes |= (find_port(&job->walk.product->ports[pass], ring) != NULL) << pass;
-    for (uint64_t i = *place / n_places; i < job->walk.end_tile; i++, grain = 0) {
+    for (uint64_t i = *position / n_positions; i < job->walk.end_tile; i++, grain = 0) {
         struct product_turn turn;
         uint64_t next = product_skip(product, i, passes);
         if (next >= job->walk.end_tile)
@@ -240,28 +240,28 @@ static bool find_place(const struct ring_walk *walk, uint64_t *place)
         product_turn(product, i, &turn);
         if (grain >= turn.n_grains || !find_port(ports_of(job, &turn), ring))
             continue;
-        *place = i * n_places + grain;
+        *position = i * n_positions + grain;
         return true;
     }
     return false;
 }
 
-static void place_box(const struct ring_walk *walk, uint64_t place, int64_t *ret_start,
-                      int64_t *ret_count)
+static void position_box(const struct ring_walk *walk, uint64_t position, int64_t *ret_start,
+                         int64_t *ret_count)
 {
     const struct wjob *job = walk->job;
     const struct plan_product *product = job->walk.product->planned;
     const struct port *port = walk->port;
-    uint64_t n_places = places_of_turn(job);
+    uint64_t n_positions = positions_of_turn(job);
     int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
     struct product_turn turn;
     struct port_box box;
-    product_turn(product, place / n_places, &turn);
+    product_turn(product, position / n_positions, &turn);
     const struct geometry *g = &product->passes[turn.pass].geometry;
     /* It may be transposed, where walk->port is not. */
     port = find_port(ports_of(job, &turn), port->ring);
     assert(port);
-    geometry_grain(g, product_grain(product, &turn, place % n_places), start, count);
+    geometry_grain(g, product_grain(product, &turn, position % n_positions), start, count);
     port_pass_box(port, g->ndim, start, count, &box);
     memcpy(ret_start, box.start, (size_t)port->array.ndim * sizeof(*ret_start));
     memcpy(ret_count, box.count, (size_t)port->array.ndim * sizeof(*ret_count));
@@ -274,8 +274,8 @@ const struct walk_ops walk_product_ops = {
     .can_begin = walk_order_can_begin,
     .take = take,
     .done = walk_order_done,
-    .find_place = find_place,
-    .place_box = place_box,
+    .find_position = find_position,
+    .position_box = position_box,
     .views = views,
     .grain_done = grain_done,
 };

@@ -33,7 +33,7 @@ const struct walk_ops walk_scan_ops = {
     .can_begin = walk_order_can_begin,
     .take = take,
     .done = walk_order_done,
-    .find_place = walk_runs_find_place,
-    .place_box = walk_runs_place_box,
+    .find_position = walk_runs_find_position,
+    .position_box = walk_runs_position_box,
     .views = walk_runs_views,
 };

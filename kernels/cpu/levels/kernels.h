@@ -13,7 +13,7 @@
  */
 #pragma once
 
-#include "kernels/common/kth_place.h"
+#include "kernels/common/kth_rank.h"
 #include "proto/dtype.h"
 #include "kernels/ops.h"
 
@@ -124,7 +124,7 @@ struct move_kernels {
  * dtype: uint32, uint64. */
 #define RANKS_BLOCK_BYTES 128
 struct ranked_place {
-    struct kth_place kth;
+    struct kth_rank kth;
     bool is_near; /* the element of the place before it, or the next one */
 };
 struct ranked {

@@ -147,7 +147,7 @@
         }                                                                                          \
     }                                                                                              \
     /* Neighbours often have as many elements. */                                                  \
-    static inline void places_##T(const struct kth_place *kth, const T##_lanes *counts,            \
+    static inline void places_##T(const struct kth_rank *kth, const T##_lanes *counts,             \
                                   T##_lanes *places)                                               \
     {                                                                                              \
         T n[RANKS_BLOCK_BYTES / sizeof(T)], at[RANKS_BLOCK_BYTES / sizeof(T)];                     \

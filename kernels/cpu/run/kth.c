@@ -23,7 +23,7 @@ static int compare_numbers(double a, double b)
 }
 
 /* 0: of the same rank. */
-static int compare_rules(const struct kth_place *a, const struct kth_place *b)
+static int compare_rules(const struct kth_rank *a, const struct kth_rank *b)
 {
     int q = compare_numbers(a->q, b->q), shift = compare_numbers(a->shift, b->shift);
     if (q != 0 || shift != 0)
@@ -31,13 +31,13 @@ static int compare_rules(const struct kth_place *a, const struct kth_place *b)
     return a->rounding != b->rounding ? a->rounding - b->rounding : a->is_inner - b->is_inner;
 }
 
-static bool has_rule(const struct kth_place *place)
+static bool has_rule(const struct kth_rank *place)
 {
     return place->by == KTH_RANK || place->by == KTH_BEHIND;
 }
 
 /* Known places ascend, then come those that follow from counts, and the counts. */
-static int compare_places(const struct kth_place *a, const struct kth_place *b)
+static int compare_places(const struct kth_rank *a, const struct kth_rank *b)
 {
     if (has_rule(a) && has_rule(b)) {
         int rule = compare_rules(a, b);
@@ -46,14 +46,14 @@ static int compare_places(const struct kth_place *a, const struct kth_place *b)
     return a->by != b->by ? a->by - b->by : compare_numbers(a->at, b->at);
 }
 
-static bool is_near(const struct kth_place *place, const struct kth_place *before)
+static bool is_near(const struct kth_rank *place, const struct kth_rank *before)
 {
     if (place->by == KTH_AT && before->by == KTH_AT)
         return place->at <= before->at + 1;
     return has_rule(place) && has_rule(before) && compare_rules(place, before) == 0;
 }
 
-void kth_add_place(struct kth *k, const struct kth_place *place, void *plane)
+void kth_add_place(struct kth *k, const struct kth_rank *place, void *plane)
 {
     unsigned i = k->n_places++;
     for (; i > 0 && compare_places(&k->places[i - 1].kth, place) > 0; i--) {

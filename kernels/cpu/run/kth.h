@@ -20,7 +20,7 @@ struct kth {
 #define KTH_SOME_BYTES (PROGRAM_MAX_KTH_ELEMENTS * sizeof(uint64_t))
 
 /* Of the pass's KTH, whose plane it is; then which ones are near each other. */
-void kth_add_place(struct kth *k, const struct kth_place *place, void *plane);
+void kth_add_place(struct kth *k, const struct kth_rank *place, void *plane);
 void kth_find_near(struct kth *k);
 /* Elements [first, first + n) of the box. */
 void kth_take(struct kth *k, uint64_t first, size_t n, const void *src);

@@ -51,7 +51,7 @@ int counts_weights(struct reduce *k, uint16_t *ret, enum dtype *ret_dtype)
     int r = types_as_node(c, given->column, &given->value, &node);
     if (r)
         return r;
-    const struct node *n = &c->graph.nodes[node], *src = &c->graph.nodes[k->src];
+    const struct graph_node *n = &c->graph.nodes[node], *src = &c->graph.nodes[k->src];
     *ret_dtype = (enum dtype)n->dtype;
     if (n->kind == NODE_SCAN)
         return graph_used_scan(c, given->column, (enum op)n->op);
@@ -101,7 +101,7 @@ static int check_values(struct reduce *k, uint32_t length)
 static int check_source(struct reduce *k)
 {
     struct compiler *c = k->l.c;
-    const struct node *src = &c->graph.nodes[k->src];
+    const struct graph_node *src = &c->graph.nodes[k->src];
     const struct shape *shape = &c->graph.shapes[src->shape];
     char text[96];
     if (dtype_is_float((enum dtype)src->dtype))

@@ -230,7 +230,7 @@ static int check_growth(struct histogram *h, uint16_t edge, uint16_t next)
  * edge is infinite. */
 static bool is_far_apart(const struct histogram *h, uint16_t low, uint16_t high, enum dtype d)
 {
-    const struct node *a = &h->k.l.c->graph.nodes[low], *b = &h->k.l.c->graph.nodes[high];
+    const struct graph_node *a = &h->k.l.c->graph.nodes[low], *b = &h->k.l.c->graph.nodes[high];
     if (a->kind != NODE_CONST || b->kind != NODE_CONST)
         return false;
     double least = a->value.f64, most = b->value.f64, unit = d == DTYPE_FLOAT32 ? 0x1p-23 : 0x1p-52;

@@ -56,7 +56,7 @@ static uint16_t integer(struct lower *l, int64_t value)
 /* As many zeros as x has elements. */
 static uint16_t zeros(struct lower *l, uint16_t x, enum dtype dtype)
 {
-    const struct node *n = &l->c->graph.nodes[x];
+    const struct graph_node *n = &l->c->graph.nodes[x];
     uint16_t node = 0;
     if (l->r != 0)
         return node;
@@ -184,7 +184,7 @@ uint16_t lookups_take(struct lower *l, uint16_t array, uint16_t index)
 {
     if (l->r != 0)
         return 0;
-    const struct node *n = &l->c->graph.nodes[array];
+    const struct graph_node *n = &l->c->graph.nodes[array];
     return lower_lookup(l, OP_TAKE, index,
                         lower_table(l, array, l->c->graph.shapes[n->shape].dims[0]));
 }
@@ -266,7 +266,7 @@ static int no_axis(struct compiler *c, const struct ast_node *n)
 
 static int take_of_none(struct lower *l, uint16_t a, uint16_t indices, struct value *ret)
 {
-    const struct node *n = &l->c->graph.nodes[indices];
+    const struct graph_node *n = &l->c->graph.nodes[indices];
     if (l->c->graph.shapes[n->shape].n_elements == 0)
         return lower_finish(l, zeros(l, indices, types_of_node(l->c, a)), ret);
     int r = compiler_fail(l->c, GAD_BAD_INDEX, l->n->column, "take: there is nothing to take from");

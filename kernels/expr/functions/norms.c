@@ -84,7 +84,7 @@ static int matrix_axes(struct reduce *k, int *ret)
     __int128 given[ARRAY_MAX_NDIM] = {0, 1};
     unsigned n;
     bool is_tuple;
-    const struct node *src = &k->l.c->graph.nodes[k->src];
+    const struct graph_node *src = &k->l.c->graph.nodes[k->src];
     int ndim = k->l.c->graph.shapes[src->shape].ndim;
     int r = 0;
     if (literals_find(k->l.c, k->l.n, "axis") != NULL)

@@ -72,20 +72,20 @@ static double shift_of(enum quantile_method method, double q)
 
 /* NumPy rounds closest_observation's after it has taken 1 away, n * q - 1.5 up, and halves to odd
  * ones: that is n * q to the nearest, less 1. */
-void places_rule(enum quantile_method method, double q, struct kth_place *ret)
+void places_rule(enum quantile_method method, double q, struct kth_rank *ret)
 {
-    *ret = (struct kth_place){.by = KTH_RANK,
-                              .rounding = KTH_FLOOR,
-                              .is_inner = is_inside(method),
-                              .q = q,
-                              .shift = shift_of(method, q)};
+    *ret = (struct kth_rank){.by = KTH_RANK,
+                             .rounding = KTH_FLOOR,
+                             .is_inner = is_inside(method),
+                             .q = q,
+                             .shift = shift_of(method, q)};
     if (method == QUANTILE_HIGHER || method == QUANTILE_INVERTED_CDF)
         ret->rounding = KTH_CEIL;
     else if (method == QUANTILE_NEAREST || method == QUANTILE_CLOSEST_OBSERVATION)
         ret->rounding = KTH_RINT;
 }
 
-static uint16_t product_of(struct lower *l, const struct kth_place *rule, uint16_t n)
+static uint16_t product_of(struct lower *l, const struct kth_rank *rule, uint16_t n)
 {
     if (rule->is_inner)
         n = lower_binary(l, OP_SUBTRACT, n, number(l, 1));
@@ -100,7 +100,7 @@ static uint16_t within(struct lower *l, uint16_t rank, uint16_t n)
 }
 
 /* Of a method whose results are elements. */
-static uint16_t rank_of(struct lower *l, const struct kth_place *rule, uint16_t n)
+static uint16_t rank_of(struct lower *l, const struct kth_rank *rule, uint16_t n)
 {
     static const enum op roundings[] = {
         [KTH_FLOOR] = OP_FLOOR, [KTH_CEIL] = OP_CEIL, [KTH_RINT] = OP_RINT};
@@ -110,7 +110,7 @@ static uint16_t rank_of(struct lower *l, const struct kth_place *rule, uint16_t 
     return within(l, lower_binary(l, OP_SUBTRACT, rank, number(l, 1)), n);
 }
 
-static uint16_t place_of(struct lower *l, enum quantile_method method, const struct kth_place *rule,
+static uint16_t place_of(struct lower *l, enum quantile_method method, const struct kth_rank *rule,
                          uint16_t n)
 {
     uint16_t place = product_of(l, rule, n);
@@ -137,7 +137,7 @@ static uint16_t weight_of(struct lower *l, enum quantile_method method, uint16_t
 void places_find(struct lower *l, enum quantile_method method, uint16_t n, double q,
                  struct quantile_place *ret)
 {
-    struct kth_place rule;
+    struct kth_rank rule;
     places_rule(method, q, &rule);
     *ret = (struct quantile_place){.weight = NODE_NONE, .has_next = NODE_NONE};
     if (places_is_discrete(method)) {

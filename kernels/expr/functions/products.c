@@ -35,7 +35,7 @@ static int operand_node(struct compiler *c, const struct ast_node *n, const stru
 {
     if (arg->kind != VALUE_NODE)
         return no_axes(c, n, operand);
-    const struct node *node = &c->graph.nodes[arg->node];
+    const struct graph_node *node = &c->graph.nodes[arg->node];
     const struct shape *shape = &c->graph.shapes[node->shape];
     if (node->kind == NODE_SCAN)
         return graph_used_scan(c, n->column, (enum op)node->op);
@@ -119,9 +119,9 @@ int products_apply(struct compiler *c, const struct ast_node *n, const struct va
         if (r)
             return r;
     }
-    const struct node *nodes = c->graph.nodes;
+    const struct graph_node *nodes = c->graph.nodes;
     enum dtype d = dtype_promote(types_of_node(c, src[0]), types_of_node(c, src[1]));
-    struct node key = graph_key(NODE_PRODUCT, d);
+    struct graph_node key = graph_key(NODE_PRODUCT, d);
     int r = products_extents(c, n->column, &c->graph.shapes[nodes[src[0]].shape],
                              &c->graph.shapes[nodes[src[1]].shape], &product);
     if (r == 0)

@@ -89,7 +89,7 @@ static int read_number(struct quantiles *s, const struct ast_node *given)
     if (given->kind == AST_TUPLE)
         return unknown_q(s, given, "a list in a list");
     if (v->kind == VALUE_NODE) {
-        const struct node *n = &s->k->l.c->graph.nodes[v->node];
+        const struct graph_node *n = &s->k->l.c->graph.nodes[v->node];
         if (n->kind != NODE_CONST || n->dtype != DTYPE_FLOAT64)
             return unknown_q(s, given, "an array");
         q = n->value.f64;
@@ -214,7 +214,7 @@ static uint16_t interpolate(struct quantiles *s, uint16_t a, uint16_t b, uint16_
     uint16_t is_upper = lower_binary(l, OP_GREATER_EQUAL, t, lower_float(l, DTYPE_FLOAT64, 0.5));
     if (l->r != 0)
         return a;
-    const struct node *known = &l->c->graph.nodes[is_upper];
+    const struct graph_node *known = &l->c->graph.nodes[is_upper];
     bool is_known = known->kind == NODE_CONST, is_true = known->value.u64 != 0;
     a = lower_cast(l, a, s->result);
     b = lower_cast(l, b, s->result);
@@ -248,7 +248,7 @@ static uint16_t middle(struct quantiles *s, uint16_t a, uint16_t b, uint16_t has
 /* Constant and false, so that the next elements need not be found. */
 static bool is_never(const struct quantiles *s, uint16_t node)
 {
-    const struct node *n = &s->k->l.c->graph.nodes[node];
+    const struct graph_node *n = &s->k->l.c->graph.nodes[node];
     return n->kind == NODE_CONST && n->value.u64 == 0;
 }
 

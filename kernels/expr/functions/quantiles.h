@@ -36,7 +36,7 @@ int places_method(struct compiler *c, const struct ast_node *n,
                   enum quantile_method *ret) GAD_MUST_CHECK;
 bool places_is_discrete(enum quantile_method method); /* results are elements */
 /* The rank as a KTH finds it, by how many elements there are. */
-void places_rule(enum quantile_method method, double q, struct kth_place *ret);
+void places_rule(enum quantile_method method, double q, struct kth_rank *ret);
 /* n: float64, how many elements there are. */
 void places_find(struct lower *l, enum quantile_method method, uint16_t n, double q,
                  struct quantile_place *ret);

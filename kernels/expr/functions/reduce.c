@@ -204,7 +204,7 @@ static uint16_t reduce_nothing(struct reduce *k, enum op op, uint16_t src)
 /* Sums are in double anyway, and of integers in 64 bits. */
 static uint16_t before_widening(const struct graph *g, enum op op, uint16_t src)
 {
-    const struct node *n = &g->nodes[src];
+    const struct graph_node *n = &g->nodes[src];
     enum dtype from = (enum dtype)n->compute, to = (enum dtype)n->dtype;
     bool is_cast = n->kind == NODE_INSN && n->op == OP_CAST && narrow_is_lossless(from, to) &&
                    dtype_is_float(from) == dtype_is_float(to);
@@ -289,7 +289,7 @@ uint16_t reduce_bincount(struct reduce *k, uint16_t bins, uint16_t weights, uint
 bool reduce_has_kth(const struct reduce *k)
 {
     const struct compiler *c = k->l.c;
-    const struct node *src = &c->graph.nodes[k->src];
+    const struct graph_node *src = &c->graph.nodes[k->src];
     uint64_t most =
         src->level > 0 ? PROGRAM_MAX_KTH_ELEMENTS / KTH_SHARE_BESIDE : PROGRAM_MAX_KTH_ELEMENTS;
     for (uint64_t left = src->reads; left; left &= left - 1)
@@ -301,7 +301,7 @@ bool reduce_has_kth(const struct reduce *k)
     return k->axes != 0 && k->n_reduced > 1 && (uint64_t)k->n_reduced <= most;
 }
 
-uint16_t reduce_kth(struct reduce *k, uint16_t keys, const struct kth_place *place)
+uint16_t reduce_kth(struct reduce *k, uint16_t keys, const struct kth_rank *place)
 {
     uint16_t node = 0;
     if (k->l.r == 0)

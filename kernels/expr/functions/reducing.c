@@ -62,9 +62,9 @@ int graph_shape_reduced(struct compiler *c, uint16_t shape, uint32_t axes, bool 
     return shape_of_result(c, shape, axes, keeps_dims, 0, ret);
 }
 
-static int add_source(struct compiler *c, struct node *key, uint16_t src)
+static int add_source(struct compiler *c, struct graph_node *key, uint16_t src)
 {
-    const struct node *n = &c->graph.nodes[src];
+    const struct graph_node *n = &c->graph.nodes[src];
     if (n->kind == NODE_SCAN)
         return graph_used_scan(c, 0, (enum op)n->op);
     key->src[key->n_src++] = src;
@@ -76,7 +76,7 @@ static int add_source(struct compiler *c, struct node *key, uint16_t src)
 int graph_reduce_over(struct compiler *c, enum op op, enum dtype dtype, uint16_t src, uint16_t over,
                       uint32_t axes, bool keeps_dims, uint16_t *ret)
 {
-    struct node key = graph_key(NODE_REDUCTION, dtype);
+    struct graph_node key = graph_key(NODE_REDUCTION, dtype);
     key.op = (uint16_t)op;
     key.compute = c->graph.nodes[src].dtype;
     key.over = over;
@@ -91,7 +91,7 @@ int graph_reduce_over(struct compiler *c, enum op op, enum dtype dtype, uint16_t
 int graph_sum_from_minus_zero(struct compiler *c, uint16_t src, uint32_t axes, bool keeps_dims,
                               uint16_t *ret)
 {
-    struct node key = graph_key(NODE_REDUCTION, DTYPE_FLOAT64);
+    struct graph_node key = graph_key(NODE_REDUCTION, DTYPE_FLOAT64);
     key.op = OP_SUM;
     key.compute = c->graph.nodes[src].dtype;
     key.over = c->graph.nodes[src].shape;
@@ -111,10 +111,10 @@ int graph_reduce(struct compiler *c, enum op op, enum dtype dtype, uint16_t src,
 }
 
 int graph_kth(struct compiler *c, uint16_t src, uint32_t axes, bool keeps_dims,
-              const struct kth_place *place, uint16_t *ret)
+              const struct kth_rank *place, uint16_t *ret)
 {
     enum dtype dtype = (enum dtype)c->graph.nodes[src].dtype;
-    struct node key = graph_key(NODE_REDUCTION, dtype);
+    struct graph_node key = graph_key(NODE_REDUCTION, dtype);
     key.op = OP_KTH;
     key.compute = (uint8_t)dtype;
     key.over = c->graph.nodes[src].shape;
@@ -131,7 +131,8 @@ int graph_bincount(struct compiler *c, uint16_t bins, uint16_t weights, uint16_t
                    uint32_t axes, bool keeps_dims, uint32_t n_bins, bool is_cumulative,
                    uint16_t *ret)
 {
-    struct node key = graph_key(NODE_REDUCTION, weights == NODE_NONE ? DTYPE_INT64 : DTYPE_FLOAT64);
+    struct graph_node key =
+        graph_key(NODE_REDUCTION, weights == NODE_NONE ? DTYPE_INT64 : DTYPE_FLOAT64);
     key.op = OP_BINCOUNT;
     key.compute = DTYPE_INT64;
     key.over = over;
@@ -149,7 +150,7 @@ int graph_bincount(struct compiler *c, uint16_t bins, uint16_t weights, uint16_t
 
 int graph_table(struct compiler *c, uint16_t src, int64_t n, uint16_t *ret)
 {
-    const struct node *node = &c->graph.nodes[src];
+    const struct graph_node *node = &c->graph.nodes[src];
     const struct shape *shape = &c->graph.shapes[node->shape];
     uint16_t over;
     if (node->kind == NODE_REDUCTION && shape->ndim == 1 && shape->dims[0] == n) {
@@ -165,7 +166,7 @@ int graph_table(struct compiler *c, uint16_t src, int64_t n, uint16_t *ret)
 int graph_scan(struct compiler *c, enum op op, enum dtype compute, enum dtype dtype, uint16_t src,
                int axis, uint16_t *ret)
 {
-    struct node key = graph_key(NODE_SCAN, dtype);
+    struct graph_node key = graph_key(NODE_SCAN, dtype);
     key.op = (uint16_t)op;
     key.compute = (uint8_t)compute;
     key.over = key.shape = c->graph.nodes[src].shape;

@@ -41,7 +41,7 @@ static uint16_t initial_node(struct reduce *k, const struct ast_node *initial, e
     if (k->l.r != 0)
         return node;
     if (v->kind == VALUE_NODE) {
-        const struct node *given = &c->graph.nodes[v->node];
+        const struct graph_node *given = &c->graph.nodes[v->node];
         if (c->graph.shapes[given->shape].ndim > 0 || given->is_free) {
             k->l.r =
                 compiler_fail(c, GAD_BAD_SHAPE, initial->column, "%s: 'initial' must be one number",

@@ -40,7 +40,7 @@ uint16_t reduce_bincount(struct reduce *k, uint16_t bins, uint16_t weights, uint
                          bool is_cumulative);
 /* KTH over the axes, to be read beside the source: keys is a uint32 or uint64 node of the source's
  * shape, and reduce_has_kth() says that there may be one. */
-uint16_t reduce_kth(struct reduce *k, uint16_t keys, const struct kth_place *place);
+uint16_t reduce_kth(struct reduce *k, uint16_t keys, const struct kth_rank *place);
 bool reduce_has_kth(const struct reduce *k);
 /* One value for each element of the result. */
 uint16_t reduce_repeat(struct reduce *k, uint16_t value);

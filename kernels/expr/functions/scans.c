@@ -83,7 +83,7 @@ static int single(struct lower *l, uint16_t src, enum dtype d, struct value *ret
 /* Sums are wide anyway. */
 static uint16_t before_widening(const struct graph *g, uint16_t src)
 {
-    const struct node *n = &g->nodes[src];
+    const struct graph_node *n = &g->nodes[src];
     enum dtype from = (enum dtype)n->compute, to = (enum dtype)n->dtype;
     bool is_cast = n->kind == NODE_INSN && n->op == OP_CAST && narrow_is_lossless(from, to);
     return is_cast && wide(from) == wide(to) ? n->src[0] : src;
@@ -127,7 +127,7 @@ static bool fits(enum dtype compute, enum dtype own, enum dtype to)
 
 int scans_fit(struct compiler *c, uint16_t scan, enum dtype to, uint16_t *ret)
 {
-    const struct node *n = &c->graph.nodes[scan];
+    const struct graph_node *n = &c->graph.nodes[scan];
     enum dtype own = (enum dtype)n->dtype;
     if (fits((enum dtype)n->compute, own, to))
         return graph_scan(c, (enum op)n->op, (enum dtype)n->compute, to, n->src[0],

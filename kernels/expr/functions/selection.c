@@ -156,7 +156,7 @@ static uint16_t reduce_bins(struct digits *d, enum op op, uint16_t src, bool kee
 /* A rank as int64. Constants of any size: those that are larger are not folded by casts. */
 static uint16_t whole(struct digits *d, uint16_t rank)
 {
-    const struct node *n = &compiler_of(d)->graph.nodes[rank];
+    const struct graph_node *n = &compiler_of(d)->graph.nodes[rank];
     if (d->l->r == 0 && n->kind == NODE_CONST)
         return integer(d, DTYPE_INT64, (uint64_t)(int64_t)n->value.f64);
     return lower_cast(d->l, rank, DTYPE_INT64);
@@ -325,7 +325,7 @@ static void find_among_few(struct digits *d)
 
 static uint16_t element_at(struct digits *d, uint64_t rank)
 {
-    struct kth_place place = {.by = KTH_AT, .at = (uint32_t)rank};
+    struct kth_rank place = {.by = KTH_AT, .at = (uint32_t)rank};
     return from_key(d, reduce_kth(d->s->k, d->key, &place));
 }
 
@@ -333,7 +333,7 @@ static uint16_t element_at(struct digits *d, uint64_t rank)
 static void find_numbers_in_one_pass(struct digits *d)
 {
     struct selection *s = d->s;
-    struct kth_place place = {.by = KTH_COUNT};
+    struct kth_rank place = {.by = KTH_COUNT};
     s->largest = NODE_NONE;
     s->n_elements = lower_cast(d->l, reduce_kth(s->k, d->key, &place), DTYPE_FLOAT64);
     for (unsigned i = 0; i < s->n && d->l->r == 0; i++) {

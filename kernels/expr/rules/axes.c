@@ -83,7 +83,7 @@ static int other_size(struct compiler *c, uint16_t sized, const struct shape *sh
     return r;
 }
 
-static int check_sizes(struct compiler *c, const struct node *n, const struct shape *shape)
+static int check_sizes(struct compiler *c, const struct graph_node *n, const struct shape *shape)
 {
     if (n->is_free && n->axes == 0 && shape->ndim == 0 && n->reads == 0 && n->sized == NODE_NONE)
         return no_size(c);
@@ -96,7 +96,7 @@ static int check_sizes(struct compiler *c, const struct node *n, const struct sh
 
 int axes_check(struct compiler *c, uint16_t node, const struct shape *shape)
 {
-    const struct node *n = &c->graph.nodes[node];
+    const struct graph_node *n = &c->graph.nodes[node];
     for (uint64_t rest = n->axes; rest != 0; rest &= rest - 1) {
         int at = __builtin_ctzll(rest), axis = at - ARRAY_MAX_NDIM;
         if (axis >= -shape->ndim && axis < shape->ndim)

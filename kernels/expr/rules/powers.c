@@ -30,7 +30,7 @@ static int known_power(struct compiler *c, const struct ast_node *n, enum dtype 
     int r = types_as(c, types_child_column(c, n, 0), &args[0], d, &base);
     if (r)
         return r;
-    const struct node *node = &c->graph.nodes[base];
+    const struct graph_node *node = &c->graph.nodes[base];
     const struct shape *shape = &c->graph.shapes[node->shape];
     if (exponent == 1)
         return types_set_node(base, ret);

@@ -26,7 +26,7 @@ int rules_bad_dtype(struct compiler *c, const struct ast_node *n, enum dtype fou
 int rules_known(struct compiler *c, const struct ast_node *n, bool value, const struct value *like,
                 struct value *ret)
 {
-    const struct node *of = like->kind == VALUE_NODE ? &c->graph.nodes[like->node] : NULL;
+    const struct graph_node *of = like->kind == VALUE_NODE ? &c->graph.nodes[like->node] : NULL;
     if (of != NULL && of->is_free) {
         /* It has no shape yet: computed after all, x == x or x != x of integers. */
         const struct value both[2] = {*like, *like};

@@ -188,7 +188,7 @@ static int type_node(struct compiler *c, struct ast_node *n)
 static int fit_output(struct compiler *c, const struct array *to, uint16_t *shape_index,
                       uint16_t *node)
 {
-    const struct node *n = &c->graph.nodes[*node];
+    const struct graph_node *n = &c->graph.nodes[*node];
     enum dtype dtype = types_of_node(c, *node);
     int fitted = n->is_free && *shape_index == 0
                      ? graph_shape(c, 0, to->ndim, to->shape, true, shape_index)

@@ -11,12 +11,12 @@
 #include <string.h>
 
 /* By argument, plain ones before transposed ones. */
-static bool comes_before(const struct node *a, const struct node *b)
+static bool comes_before(const struct graph_node *a, const struct graph_node *b)
 {
     return a->arg != b->arg ? a->arg < b->arg : a->is_transposed < b->is_transposed;
 }
 
-static void list_input(struct emitter *e, struct node *n, uint16_t index)
+static void list_input(struct emitter *e, struct graph_node *n, uint16_t index)
 {
     const struct shape *shape = &e->c->graph.shapes[n->shape];
     struct program_input *input = &e->draft.inputs[index];

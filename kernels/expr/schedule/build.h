@@ -4,8 +4,9 @@
 
 #include "kernels/expr/compiler.h"
 
-struct node graph_key(enum node_kind kind, enum dtype dtype);
-int graph_find_or_add(struct compiler *c, const struct node *key, uint16_t *ret) GAD_MUST_CHECK;
+struct graph_node graph_key(enum node_kind kind, enum dtype dtype);
+int graph_find_or_add(struct compiler *c, const struct graph_node *key,
+                      uint16_t *ret) GAD_MUST_CHECK;
 /* A scan that is no whole output. */
 int graph_used_scan(struct compiler *c, uint32_t column, enum op op);
 int graph_init(struct compiler *c, size_t n_chars) GAD_MUST_CHECK;
@@ -31,7 +32,7 @@ int graph_sum_from_minus_zero(struct compiler *c, uint16_t src, uint32_t axes, b
                               uint16_t *ret) GAD_MUST_CHECK;
 /* KTH of the source, beside which the result is read. */
 int graph_kth(struct compiler *c, uint16_t src, uint32_t axes, bool keeps_dims,
-              const struct kth_place *place, uint16_t *ret) GAD_MUST_CHECK;
+              const struct kth_rank *place, uint16_t *ret) GAD_MUST_CHECK;
 /* bins: int64; weights: float64 or NODE_NONE. */
 int graph_bincount(struct compiler *c, uint16_t bins, uint16_t weights, uint16_t over,
                    uint32_t axes, bool keeps_dims, uint32_t n_bins, bool is_cumulative,

@@ -59,7 +59,7 @@ static void set_texts(struct program_check *check, const struct compiler *c,
 int checks_add(struct compiler *c, const struct ast_node *n, uint16_t wrong, uint16_t over,
                const char *message, const char *expected, const char *found)
 {
-    const struct node *node = &c->graph.nodes[wrong];
+    const struct graph_node *node = &c->graph.nodes[wrong];
     struct program_check check = {.status = GAD_BAD_ARGUMENT, .limit = 1};
     uint16_t count;
     if (c->graph.shapes[over].n_elements == 0 || (node->kind == NODE_CONST && node->value.u64 == 0))
@@ -78,7 +78,7 @@ int checks_add_indices(struct compiler *c, const struct ast_node *n, uint16_t in
 {
     struct program_check check = {
         .status = GAD_BAD_INDEX, .is_signed = is_signed, .limit = (uint64_t)length};
-    const struct node *node = &c->graph.nodes[indices];
+    const struct graph_node *node = &c->graph.nodes[indices];
     uint16_t largest;
     if (c->graph.shapes[over].n_elements == 0 ||
         (node->kind == NODE_CONST && node->value.u64 < (uint64_t)length))

@@ -31,7 +31,7 @@ static int too_many(struct emitter *e, const char *what, unsigned limit)
     return r;
 }
 
-static struct node *node_at(struct emitter *e, uint16_t index)
+static struct graph_node *node_at(struct emitter *e, uint16_t index)
 {
     return &e->c->graph.nodes[index];
 }
@@ -53,7 +53,7 @@ static int take_register(struct emitter *e, uint8_t *ret)
 }
 
 /* One use of a source is made. */
-static void release(struct emitter *e, struct node *n)
+static void release(struct emitter *e, struct graph_node *n)
 {
     if (n->kind == NODE_INSN && --n->n_uses == 0)
         e->used_registers &= ~(1u << n->register_index);
@@ -61,7 +61,7 @@ static void release(struct emitter *e, struct node *n)
 
 /* ---- operands ---- */
 
-static int const_operand(struct emitter *e, struct node *n, uint16_t *ret)
+static int const_operand(struct emitter *e, struct graph_node *n, uint16_t *ret)
 {
     struct program *p = &e->draft;
     if (n->index == NODE_NONE) {
@@ -74,7 +74,8 @@ static int const_operand(struct emitter *e, struct node *n, uint16_t *ret)
     return 0;
 }
 
-static int make_operand(struct emitter *e, struct pass *pass, struct node *n, struct operand *ret)
+static int make_operand(struct emitter *e, struct pass *pass, struct graph_node *n,
+                        struct operand *ret)
 {
     *ret = (struct operand){.dtype = n->dtype};
     switch (n->kind) {
@@ -118,14 +119,14 @@ static struct insn *next_insn(struct emitter *e)
 }
 
 /* The whole result of a reduction. */
-static int make_table(struct pass *pass, const struct node *n, struct operand *ret)
+static int make_table(struct pass *pass, const struct graph_node *n, struct operand *ret)
 {
     *ret = (struct operand){.kind = OPERAND_TABLE, .dtype = n->dtype, .index = n->index};
     pass->tables_used |= UINT64_C(1) << n->index;
     return 0;
 }
 
-static int emit_insn(struct emitter *e, struct pass *pass, struct node *n)
+static int emit_insn(struct emitter *e, struct pass *pass, struct graph_node *n)
 {
     struct insn *insn = next_insn(e);
     if (insn == NULL)
@@ -139,7 +140,7 @@ static int emit_insn(struct emitter *e, struct pass *pass, struct node *n)
                 : make_operand(e, pass, node_at(e, n->src[i]), &insn->src[i]);
     bool is_widened[3] = {false};
     for (unsigned i = 0; i < n->n_src; i++) {
-        struct node *src = node_at(e, n->src[i]);
+        struct graph_node *src = node_at(e, n->src[i]);
         is_widened[i] = dtype_size((enum dtype)src->dtype) != dtype_size((enum dtype)n->dtype);
         if (!is_widened[i])
             release(e, src);
@@ -157,12 +158,12 @@ static int emit_insn(struct emitter *e, struct pass *pass, struct node *n)
 }
 
 /* Pushes the sources so that the one that needs most is popped first. */
-static unsigned push_sources(struct emitter *e, const struct node *n, unsigned depth)
+static unsigned push_sources(struct emitter *e, const struct graph_node *n, unsigned depth)
 {
     uint16_t order[3];
     unsigned n_pending = 0;
     for (unsigned i = 0; i < n->n_src; i++) {
-        const struct node *src = node_at(e, n->src[i]);
+        const struct graph_node *src = node_at(e, n->src[i]);
         if (src->kind != NODE_INSN || src->state == STATE_DONE)
             continue;
         unsigned at = n_pending++;
@@ -182,7 +183,7 @@ static int emit_tree(struct emitter *e, struct pass *pass, uint16_t root)
         e->stack[depth++] = root;
     while (depth > 0) {
         uint16_t top = e->stack[depth - 1];
-        struct node *n = node_at(e, top & ~IS_OPEN);
+        struct graph_node *n = node_at(e, top & ~IS_OPEN);
         if (top & IS_OPEN || n->state == STATE_DONE) {
             depth--;
             int r = n->state == STATE_DONE ? 0 : emit_insn(e, pass, n);
@@ -225,7 +226,7 @@ static void count_uses(struct emitter *e, const uint16_t *values, unsigned n_val
             end = values[i] + 1u;
     }
     for (unsigned i = end; i-- > 0;) {
-        const struct node *n = &g->nodes[i];
+        const struct graph_node *n = &g->nodes[i];
         if (n->n_uses > 0 && n->kind == NODE_INSN)
             for (unsigned k = 0; k < n->n_src; k++)
                 g->nodes[n->src[k]].n_uses++;
@@ -273,7 +274,7 @@ static int emit_copy(struct emitter *e, struct operand *operand)
 static int root_operand(struct emitter *e, struct pass *pass, const struct root *roots,
                         unsigned n_roots, unsigned index, uint16_t node, struct operand *ret)
 {
-    struct node *n = node_at(e, node);
+    struct graph_node *n = node_at(e, node);
     int r = make_operand(e, pass, n, ret);
     if (r == 0 && n->kind == NODE_INDEX)
         return emit_copy(e, ret);
@@ -311,7 +312,7 @@ static int emit_reduction(struct emitter *e, struct pass *pass, const struct roo
 {
     struct program *p = &e->draft;
     const struct root *root = &roots[index];
-    struct node *n = node_at(e, root->target);
+    struct graph_node *n = node_at(e, root->target);
     struct reduction *reduction = &p->reductions[p->n_reductions];
     n->index = p->n_reductions++;
     pass->reduced_axes = n->reduced_axes;
@@ -335,7 +336,7 @@ static int emit_scan(struct emitter *e, struct pass *pass, const struct root *ro
 {
     struct program *p = &e->draft;
     const struct root *root = &roots[index];
-    const struct node *n = node_at(e, root->scan);
+    const struct graph_node *n = node_at(e, root->scan);
     uint16_t number = p->n_reductions++;
     struct reduction *reduction = &p->reductions[number];
     pass->reduced_axes = n->reduced_axes;

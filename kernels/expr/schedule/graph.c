@@ -138,7 +138,7 @@ static int shape_broadcast(struct compiler *c, uint32_t column, uint16_t a, uint
 
 /* ---- nodes ---- */
 
-static uint32_t hash_key(const struct node *key)
+static uint32_t hash_key(const struct graph_node *key)
 {
     uint64_t h = key->kind | (uint64_t)key->dtype << 8 | (uint64_t)key->compute << 16 |
                  (uint64_t)key->op << 24 | (uint64_t)key->src[0] << 40;
@@ -148,7 +148,7 @@ static uint32_t hash_key(const struct node *key)
     return (uint32_t)(h >> 32);
 }
 
-static bool is_same(const struct node *a, const struct node *b)
+static bool is_same(const struct graph_node *a, const struct graph_node *b)
 {
     return a->kind == b->kind && a->dtype == b->dtype && a->compute == b->compute &&
            a->op == b->op && a->src[0] == b->src[0] && a->src[1] == b->src[1] &&
@@ -158,7 +158,7 @@ static bool is_same(const struct node *a, const struct node *b)
             (a->shape == b->shape && a->sized == b->sized));
 }
 
-static bool find(const struct graph *g, const struct node *key, uint32_t hash, uint16_t *ret)
+static bool find(const struct graph *g, const struct graph_node *key, uint32_t hash, uint16_t *ret)
 {
     for (uint16_t i = g->buckets[hash & g->bucket_mask]; i != NODE_NONE; i = g->nodes[i].next)
         if (is_same(&g->nodes[i], key)) {
@@ -177,7 +177,7 @@ static int grow(struct compiler *c)
         return too_many(c, 0, "subexpressions", EXPR_MAX_NODES);
     if (capacity > EXPR_MAX_NODES)
         capacity = EXPR_MAX_NODES;
-    struct node *nodes = arena_take(&c->arena, capacity * sizeof(*nodes));
+    struct graph_node *nodes = arena_take(&c->arena, capacity * sizeof(*nodes));
     if (nodes == NULL)
         return compiler_no_memory(c);
     g->nodes = memcpy(nodes, g->nodes, g->n_nodes * sizeof(*nodes));
@@ -185,25 +185,25 @@ static int grow(struct compiler *c)
     return 0;
 }
 
-static int add(struct compiler *c, const struct node *key, uint32_t hash, uint16_t *ret)
+static int add(struct compiler *c, const struct graph_node *key, uint32_t hash, uint16_t *ret)
 {
     struct graph *g = &c->graph;
     int r = g->n_nodes == g->capacity ? grow(c) : 0;
     if (r)
         return r;
-    struct node *n = &g->nodes[g->n_nodes];
+    struct graph_node *n = &g->nodes[g->n_nodes];
     *n = *key;
     n->next = g->buckets[hash & g->bucket_mask];
     *ret = g->buckets[hash & g->bucket_mask] = g->n_nodes++;
     return 0;
 }
 
-struct node graph_key(enum node_kind kind, enum dtype dtype)
+struct graph_node graph_key(enum node_kind kind, enum dtype dtype)
 {
-    return (struct node){.kind = (uint8_t)kind,
-                         .dtype = (uint8_t)dtype,
-                         .src = {NODE_NONE, NODE_NONE, NODE_NONE},
-                         .sized = NODE_NONE};
+    return (struct graph_node){.kind = (uint8_t)kind,
+                               .dtype = (uint8_t)dtype,
+                               .src = {NODE_NONE, NODE_NONE, NODE_NONE},
+                               .sized = NODE_NONE};
 }
 
 int graph_input(struct compiler *c, uint16_t arg, bool is_transposed, uint16_t *ret)
@@ -211,7 +211,7 @@ int graph_input(struct compiler *c, uint16_t arg, bool is_transposed, uint16_t *
     const struct array *array = &c->request->args[arg].array;
     int64_t dims[ARRAY_MAX_NDIM];
     int ndim = array->ndim;
-    struct node key = graph_key(NODE_INPUT, array->dtype);
+    struct graph_node key = graph_key(NODE_INPUT, array->dtype);
     key.arg = arg;
     key.is_transposed = is_transposed;
     key.reads = 1ull << arg;
@@ -231,7 +231,7 @@ int graph_input(struct compiler *c, uint16_t arg, bool is_transposed, uint16_t *
 int graph_const(struct compiler *c, enum dtype dtype, union scalar value, uint16_t shape,
                 uint16_t *ret)
 {
-    struct node key = graph_key(NODE_CONST, dtype);
+    struct graph_node key = graph_key(NODE_CONST, dtype);
     key.value = value;
     key.shape = shape;
     uint32_t hash = hash_key(&key);
@@ -240,7 +240,7 @@ int graph_const(struct compiler *c, enum dtype dtype, union scalar value, uint16
 
 int graph_index(struct compiler *c, int64_t axis, uint16_t *ret)
 {
-    struct node key = graph_key(NODE_INDEX, DTYPE_INT64);
+    struct graph_node key = graph_key(NODE_INDEX, DTYPE_INT64);
     key.axis = axis;
     key.axes = 1ull << (axis + ARRAY_MAX_NDIM);
     key.is_free = true;
@@ -250,7 +250,7 @@ int graph_index(struct compiler *c, int64_t axis, uint16_t *ret)
 
 int graph_flat_index(struct compiler *c, bool is_sized, uint16_t shape, uint16_t *ret)
 {
-    struct node key = graph_key(NODE_INDEX, DTYPE_UINT64);
+    struct graph_node key = graph_key(NODE_INDEX, DTYPE_UINT64);
     key.axis = INDEX_FLAT;
     key.shape = shape;
     key.is_free = !is_sized;
@@ -259,7 +259,7 @@ int graph_flat_index(struct compiler *c, bool is_sized, uint16_t shape, uint16_t
     return find(&c->graph, &key, hash, ret) ? 0 : add(c, &key, hash, ret);
 }
 
-int graph_find_or_add(struct compiler *c, const struct node *key, uint16_t *ret)
+int graph_find_or_add(struct compiler *c, const struct graph_node *key, uint16_t *ret)
 {
     uint32_t hash = hash_key(key);
     return find(&c->graph, key, hash, ret) ? 0 : add(c, key, hash, ret);
@@ -277,7 +277,7 @@ static uint16_t join_sizes(const struct graph *g, uint16_t a, uint16_t b)
 }
 
 /* Registers for evaluating the sources one after the other, the most demanding first. */
-static uint16_t need_of(const struct graph *g, const struct node *n)
+static uint16_t need_of(const struct graph *g, const struct graph_node *n)
 {
     unsigned needs[3] = {0}, most = 1;
     for (unsigned i = 0; i < n->n_src; i++) {
@@ -295,12 +295,13 @@ static uint16_t need_of(const struct graph *g, const struct node *n)
     return (uint16_t)most;
 }
 
-static int fold(struct compiler *c, const struct node *key, bool *ret_is_folded, uint16_t *ret)
+static int fold(struct compiler *c, const struct graph_node *key, bool *ret_is_folded,
+                uint16_t *ret)
 {
     const struct graph *g = &c->graph;
     union scalar src[3] = {{.u64 = 0}}, value;
     for (unsigned i = 0; i < key->n_src; i++) {
-        const struct node *n = &g->nodes[key->src[i]];
+        const struct graph_node *n = &g->nodes[key->src[i]];
         if (n->kind != NODE_CONST)
             return 0;
         /* int64 against uint64 */
@@ -320,7 +321,7 @@ static int add_op(struct compiler *c, uint32_t column, enum op op, enum dtype co
                   enum dtype dtype, unsigned n_src, const uint16_t *src, uint16_t *ret)
 {
     struct graph *g = &c->graph;
-    struct node key = graph_key(NODE_INSN, dtype);
+    struct graph_node key = graph_key(NODE_INSN, dtype);
     key.op = (uint16_t)op;
     key.compute = (uint8_t)compute;
     key.n_src = (uint8_t)n_src;
@@ -329,7 +330,7 @@ static int add_op(struct compiler *c, uint32_t column, enum op op, enum dtype co
     if (find(g, &key, hash, ret))
         return 0;
     for (unsigned i = 0; i < n_src; i++) {
-        const struct node *n = &g->nodes[src[i]];
+        const struct graph_node *n = &g->nodes[src[i]];
         if (n->kind == NODE_SCAN)
             return graph_used_scan(c, column, (enum op)n->op);
         bool is_table = i == 1 && graph_is_lookup(op);

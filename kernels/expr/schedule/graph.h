@@ -1,7 +1,7 @@
 /* The graph of typed values, which the rules build and the schedule cuts into passes. */
 #pragma once
 
-#include "kernels/common/kth_place.h"
+#include "kernels/common/kth_rank.h"
 #include "kernels/program.h"
 
 #define EXPR_MAX_NODES  4096 /* of the graph, over all outputs */
@@ -37,26 +37,26 @@ enum node_kind {
  * NODE_REDUCTION of one axis, a table. A NODE_SCAN is a running result along one axis, of the dtype
  * `compute`, stored as `dtype`; it is a whole output and no source of anything. A NODE_PRODUCT is
  * the matrix product of its two sources, which have its dtype. */
-struct node {
+struct graph_node {
     uint8_t kind;
     uint8_t dtype;
     uint8_t compute;
     uint8_t n_src;
     uint16_t op;
     uint16_t src[3];
-    uint16_t shape;       /* index into graph->shapes */
-    uint16_t level;       /* the first level of passes in which it can be used */
-    uint16_t need;        /* registers that computing it takes, 0 for what is no NODE_INSN */
-    uint16_t next;        /* in the same bucket */
-    uint64_t reads;       /* bit i: request->args[i] is read, reductions not looked through */
-    uint64_t axes;        /* bit 32 + i: index(i) is read, in the same way */
-    bool is_free;         /* an index() or the number of an element is read that takes what shape it
-                             meets, in the same way */
-    uint16_t sized;       /* the shape of the number of an element that has one; NODE_NONE: there is
-                             none, SIZED_DIFFERENTLY: they are of different sizes */
-    uint16_t over;        /* NODE_REDUCTION and NODE_SCAN: index into graph->shapes; else 0 */
-    uint32_t n_bins;      /* BINCOUNT; else 0 */
-    struct kth_place kth; /* KTH; else 0 */
+    uint16_t shape;      /* index into graph->shapes */
+    uint16_t level;      /* the first level of passes in which it can be used */
+    uint16_t need;       /* registers that computing it takes, 0 for what is no NODE_INSN */
+    uint16_t next;       /* in the same bucket */
+    uint64_t reads;      /* bit i: request->args[i] is read, reductions not looked through */
+    uint64_t axes;       /* bit 32 + i: index(i) is read, in the same way */
+    bool is_free;        /* an index() or the number of an element is read that takes what shape it
+                            meets, in the same way */
+    uint16_t sized;      /* the shape of the number of an element that has one; NODE_NONE: there is
+                            none, SIZED_DIFFERENTLY: they are of different sizes */
+    uint16_t over;       /* NODE_REDUCTION and NODE_SCAN: index into graph->shapes; else 0 */
+    uint32_t n_bins;     /* BINCOUNT; else 0 */
+    struct kth_rank kth; /* KTH; else 0 */
     union {
         union scalar value; /* NODE_CONST; unused bytes are 0 */
         struct {            /* NODE_INPUT */
@@ -85,7 +85,7 @@ struct shape {
 };
 
 struct graph {
-    struct node *nodes;
+    struct graph_node *nodes;
     struct shape *shapes; /* [0] is () */
     uint16_t *buckets;
     uint32_t bucket_mask;

@@ -39,7 +39,7 @@ bool narrow_is_lossless(enum dtype from, enum dtype to)
     return whole_bits(from) <= whole_bits(to);
 }
 
-static bool is_lossless_cast(const struct node *n)
+static bool is_lossless_cast(const struct graph_node *n)
 {
     return n->kind == NODE_INSN && n->op == OP_CAST &&
            narrow_is_lossless((enum dtype)n->compute, (enum dtype)n->dtype);
@@ -49,7 +49,7 @@ static bool is_lossless_cast(const struct node *n)
  */
 uint16_t narrow_cast_source(const struct graph *g, uint16_t src, enum dtype dtype)
 {
-    const struct node *n = &g->nodes[src];
+    const struct graph_node *n = &g->nodes[src];
     enum dtype from = (enum dtype)n->compute, mid = (enum dtype)n->dtype;
     if (!is_lossless_cast(n))
         return src;
@@ -71,7 +71,7 @@ static enum op narrow_name(enum op op, enum dtype dtype)
 }
 
 /* The constant in the narrower dtype; false where that has not its value. */
-static bool narrow_const(const struct node *n, enum dtype from, union scalar *ret)
+static bool narrow_const(const struct graph_node *n, enum dtype from, union scalar *ret)
 {
     enum dtype wide = (enum dtype)n->dtype;
     union scalar back;
@@ -87,7 +87,7 @@ static enum dtype source_dtype(const struct graph *g, unsigned n_src, const uint
 {
     enum dtype from = DTYPE_COUNT;
     for (unsigned i = 0; i < n_src; i++) {
-        const struct node *n = &g->nodes[src[i]];
+        const struct graph_node *n = &g->nodes[src[i]];
         if (n->kind == NODE_CONST)
             continue;
         if (!is_lossless_cast(n) || (from != DTYPE_COUNT && from != n->compute))
@@ -110,7 +110,7 @@ int narrow_op(struct compiler *c, enum op op, enum dtype compute, unsigned n_src
     if (from == DTYPE_COUNT || (from == DTYPE_BOOL && op != OP_WHERE))
         return 0;
     for (unsigned i = first; i < n_src; i++) {
-        const struct node *n = &g->nodes[src[i]];
+        const struct graph_node *n = &g->nodes[src[i]];
         if (n->dtype != compute) /* int64 with uint64 */
             return 0;
         if (n->kind == NODE_CONST && !narrow_const(n, from, &values[i]))
@@ -118,7 +118,7 @@ int narrow_op(struct compiler *c, enum op op, enum dtype compute, unsigned n_src
     }
     *ret = (struct narrowed){.op = narrow_name(op, from), .compute = from, .src = {src[0]}};
     for (unsigned i = first; i < n_src; i++) {
-        const struct node *n = &g->nodes[src[i]];
+        const struct graph_node *n = &g->nodes[src[i]];
         ret->src[i] = n->src[0];
         int r = n->kind != NODE_CONST ? 0 : graph_const(c, from, values[i], n->shape, &ret->src[i]);
         if (r)

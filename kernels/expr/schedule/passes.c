@@ -33,7 +33,7 @@
 
 static void add_output(struct compiler *c, struct schedule *s, uint16_t index)
 {
-    const struct node *n = &c->graph.nodes[c->outputs[index]];
+    const struct graph_node *n = &c->graph.nodes[c->outputs[index]];
     struct root *root = &s->roots[s->n_roots++];
     *root = (struct root){.node = c->outputs[index],
                           .weights = NODE_NONE,
@@ -53,7 +53,7 @@ static void add_output(struct compiler *c, struct schedule *s, uint16_t index)
 /* The output that waits for most passes: what is too much for a program is most of all its. */
 static void blame_deepest(struct compiler *c)
 {
-    const struct node *nodes = c->graph.nodes;
+    const struct graph_node *nodes = c->graph.nodes;
     unsigned deepest = 0;
     for (unsigned i = 1; i < c->request->n_outputs; i++)
         if (nodes[c->outputs[i]].level > nodes[c->outputs[deepest]].level)
@@ -63,7 +63,7 @@ static void blame_deepest(struct compiler *c)
 
 static int add_reduction(struct compiler *c, struct schedule *s, uint16_t index)
 {
-    const struct node *n = &c->graph.nodes[index];
+    const struct graph_node *n = &c->graph.nodes[index];
     unsigned most = c->request->n_outputs - s->n_scans + PROGRAM_MAX_REDUCTIONS;
     if (s->n_roots >= most) {
         blame_deepest(c);
@@ -95,7 +95,7 @@ static int collect_roots(struct compiler *c, struct schedule *s)
     for (unsigned i = 0; i < c->n_checks; i++)
         g->nodes[c->checks[i].node].state = 1;
     for (unsigned i = g->n_nodes; i-- > 0;) {
-        const struct node *n = &g->nodes[i];
+        const struct graph_node *n = &g->nodes[i];
         if (!n->state)
             continue;
         for (unsigned k = 0; k < n->n_src; k++)
@@ -292,7 +292,7 @@ static bool is_apart(const struct compiler *c, const struct root *store, uint32_
     uint64_t n_elements = 0;
     g->nodes[store->node].state |= IS_BELOW;
     for (unsigned i = store->node + 1u; i-- > 0;) {
-        struct node *n = &g->nodes[i];
+        struct graph_node *n = &g->nodes[i];
         bool is_needed = n->state & IS_BELOW;
         n->state &= (uint8_t)~IS_BELOW;
         if (is_needed && n->kind == NODE_REDUCTION &&

@@ -28,7 +28,7 @@ static uint16_t mark(struct compiler *c, uint16_t output)
         g->nodes[i].state = 0;
     g->nodes[output].state = IN_RESULT;
     for (unsigned i = g->n_nodes; i-- > 0;) {
-        const struct node *n = &g->nodes[i];
+        const struct graph_node *n = &g->nodes[i];
         bool is_product = n->kind == NODE_PRODUCT && product == NODE_NONE && n->state != 0;
         if (is_product)
             product = (uint16_t)i;
@@ -68,7 +68,7 @@ static int check_nodes(struct compiler *c, uint16_t product)
 {
     const struct graph *g = &c->graph;
     for (unsigned i = g->n_nodes; i-- > 0;) {
-        const struct node *n = &g->nodes[i];
+        const struct graph_node *n = &g->nodes[i];
         if (n->state == 0 || i == product)
             continue;
         if (n->kind == NODE_INPUT && n->is_transposed && (n->state & IN_RESULT))
@@ -124,7 +124,8 @@ int product_passes_check(struct compiler *c, unsigned index)
 /* ---- symmetry ---- */
 
 /* Whether b is a transposed, as far as the two nodes alone say. */
-static bool is_mirrored(const struct graph *g, const struct node *a, const struct node *b)
+static bool is_mirrored(const struct graph *g, const struct graph_node *a,
+                        const struct graph_node *b)
 {
     const struct shape *shape = &g->shapes[a->shape];
     if (a->kind != b->kind || a->dtype != b->dtype || a->compute != b->compute || a->op != b->op ||
@@ -142,7 +143,7 @@ static bool is_mirrored(const struct graph *g, const struct node *a, const struc
 
 /* Both operands are walked side by side: what is met on the left always meets the same on the
  * right, since equal values are one node. */
-static int find_symmetry(struct compiler *c, const struct node *product, bool *ret)
+static int find_symmetry(struct compiler *c, const struct graph_node *product, bool *ret)
 {
     const struct graph *g = &c->graph;
     uint16_t *mirror = arena_take(&c->arena, g->n_nodes * sizeof(*mirror));
@@ -152,10 +153,10 @@ static int find_symmetry(struct compiler *c, const struct node *product, bool *r
     memset(mirror, 0xff, g->n_nodes * sizeof(*mirror));
     mirror[product->src[0]] = product->src[1];
     for (unsigned i = product->src[0] + 1u; i-- > 0;) {
-        const struct node *a = &g->nodes[i];
+        const struct graph_node *a = &g->nodes[i];
         if (mirror[i] == NODE_NONE)
             continue;
-        const struct node *b = &g->nodes[mirror[i]];
+        const struct graph_node *b = &g->nodes[mirror[i]];
         if (!is_mirrored(g, a, b))
             return 0;
         for (unsigned k = 0; k < a->n_src; k++) {
@@ -184,7 +185,7 @@ static struct root make_root(const struct compiler *c, uint16_t node, uint16_t t
 
 void product_passes_assign(const struct compiler *c, struct schedule *ret)
 {
-    const struct node *product = &c->graph.nodes[c->product];
+    const struct graph_node *product = &c->graph.nodes[c->product];
     *ret = (struct schedule){.n_roots = PRODUCT_N_PASSES, .n_passes = PRODUCT_N_PASSES};
     ret->roots[PRODUCT_LEFT] = make_root(c, product->src[0], 1);
     ret->roots[PRODUCT_RIGHT] = make_root(c, product->src[1], 2);
@@ -195,7 +196,7 @@ void product_passes_assign(const struct compiler *c, struct schedule *ret)
 
 int product_passes_finish(struct compiler *c, struct program *draft)
 {
-    const struct node *n = &c->graph.nodes[c->product];
+    const struct graph_node *n = &c->graph.nodes[c->product];
     const struct shape *left = &c->graph.shapes[c->graph.nodes[n->src[0]].shape];
     const struct shape *right = &c->graph.shapes[c->graph.nodes[n->src[1]].shape];
     struct program_product *product = &draft->products[0];

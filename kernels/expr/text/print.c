@@ -109,7 +109,7 @@ static void add_axes(struct text *t, const struct program *p, unsigned reduction
 }
 
 /* Of the n keys that are no NaN's. */
-static void add_place(struct text *t, const struct kth_place *place)
+static void add_place(struct text *t, const struct kth_rank *place)
 {
     static const char *const roundings[] = {"floor", "ceil", "rint"};
     if (place->by == KTH_COUNT)

@@ -23,7 +23,7 @@ struct trial {
     int order[NDIM];
     uint32_t axes;
     unsigned n_places;
-    struct kth_place places[8];
+    struct kth_rank places[8];
     bool is_computed;
 };
 
@@ -109,8 +109,8 @@ static uint64_t number_of(const struct trial *t, const int64_t *at)
     return (uint64_t)number;
 }
 
-/* In the words of kth_place.h, with the library's functions. */
-static uint64_t ranked(const struct kth_place *place, uint64_t n)
+/* In the words of kth_rank.h, with the library's functions. */
+static uint64_t ranked(const struct kth_rank *place, uint64_t n)
 {
     double x = (place->is_inner ? (double)n - 1 : (double)n) * place->q + place->shift;
     x = place->rounding == KTH_CEIL ? ceil(x) : place->rounding == KTH_RINT ? rint(x) : floor(x);
@@ -118,7 +118,7 @@ static uint64_t ranked(const struct kth_place *place, uint64_t n)
     return (uint64_t)fmax(fmin(x, (double)n - 1), 0);
 }
 
-static uint64_t wanted(const struct trial *t, const struct kth_place *place, uint64_t n)
+static uint64_t wanted(const struct trial *t, const struct kth_rank *place, uint64_t n)
 {
     uint64_t nan = t->dtype == DTYPE_UINT32 ? UINT32_MAX : UINT64_MAX, n_numbers = n;
     while (n_numbers > 0 && cell_keys[n_numbers - 1] == nan)
@@ -175,7 +175,7 @@ static uint64_t n_reduced_of(const struct trial *t)
 }
 
 /* Halves and other shares of small numbers of elements are where methods differ. */
-static void choose_rule(struct kth_place *place)
+static void choose_rule(struct kth_rank *place)
 {
     static const double qs[] = {0, 1, 0.5, 0.25, 0.1, 1 / 3.0}, shifts[] = {0, 0.5, 1 / 3.0, 0.9};
     place->by = (uint8_t)(KTH_RANK + below(3));
@@ -193,7 +193,7 @@ static void choose_places(struct trial *t)
     uint64_t n = n_reduced_of(t), kinds = below(3);
     t->n_places = 1 + (unsigned)below(8);
     for (unsigned i = 0; i < t->n_places; i++) {
-        struct kth_place *place = &t->places[i], *before = i > 0 ? place - 1 : place;
+        struct kth_rank *place = &t->places[i], *before = i > 0 ? place - 1 : place;
         bool has_rule = kinds == 1 || (kinds == 2 && below(2));
         if (has_rule && before->by == KTH_RANK && below(2)) {
             *place = *before;

@@ -18,7 +18,7 @@ struct kth_trial {
     uint32_t reduced_axes;
     enum dtype dtype;
     bool is_computed;
-    struct kth_place places[N_PLACES];
+    struct kth_rank places[N_PLACES];
     struct built built;
     int64_t starts[N_GRAINS][3];
 };
@@ -153,7 +153,7 @@ static void sort(const struct kth_trial *t, unsigned g)
 }
 
 /* Of the cell whose sorted keys begin at `first`; the CPU's test has the ranks' own check. */
-static uint64_t wanted_of(const struct kth_trial *t, const struct kth_place *place, uint64_t first,
+static uint64_t wanted_of(const struct kth_trial *t, const struct kth_rank *place, uint64_t first,
                           uint64_t n)
 {
     uint64_t nan = t->dtype == DTYPE_UINT32 ? UINT32_MAX : UINT64_MAX, n_numbers = n;
@@ -189,11 +189,11 @@ static bool check_grain(struct checkcuda *c, const struct kth_trial *t,
 
 static void draw_rules(struct kth_trial *t)
 {
-    struct kth_place rule = {.by = KTH_RANK,
-                             .rounding = (uint8_t)check_below(3),
-                             .is_inner = check_below(2),
-                             .q = (double)check_below(9) / 8,
-                             .shift = (double)check_below(3) / 3};
+    struct kth_rank rule = {.by = KTH_RANK,
+                            .rounding = (uint8_t)check_below(3),
+                            .is_inner = check_below(2),
+                            .q = (double)check_below(9) / 8,
+                            .shift = (double)check_below(3) / 3};
     for (unsigned i = 1; i < N_PLACES; i++) {
         t->places[i] = rule;
         rule.by = i == 1 ? KTH_BEHIND : KTH_COUNT;
@@ -211,7 +211,7 @@ static void draw(struct kth_trial *t)
         draw_keys(t, g);
     }
     for (unsigned i = 0; i < N_PLACES; i++)
-        t->places[i] = (struct kth_place){.at = (uint32_t)check_below(least)};
+        t->places[i] = (struct kth_rank){.at = (uint32_t)check_below(least)};
     if (least > 1 && check_below(2)) /* neighbours, and both ends */
         t->places[1].at = t->places[0].at > 0 ? t->places[0].at - 1 : 1;
     if (check_below(2)) {

@@ -311,7 +311,7 @@ static const char *check_reduction(struct walk *w, const struct reduction *r)
     bool is_scan = r->op == OP_CUMSUM || r->op == OP_CUMPROD;
     CHECK(is_scan == (w->pass->scanned_axis >= 0));
     CHECK((r->n_bins > 0) == (r->op == OP_BINCOUNT));
-    CHECK(r->op == OP_KTH || memcmp(&r->kth, &(struct kth_place){0}, sizeof(r->kth)) == 0);
+    CHECK(r->op == OP_KTH || memcmp(&r->kth, &(struct kth_rank){0}, sizeof(r->kth)) == 0);
     CHECK(w->program->reductions[w->pass->first_reduction].op != OP_KTH || r->op == OP_KTH);
     CHECK(!r->is_cumulative || (r->op == OP_BINCOUNT && r->weights.kind == OPERAND_NONE));
     CHECK(r->weights.kind == OPERAND_NONE || r->op == OP_BINCOUNT);

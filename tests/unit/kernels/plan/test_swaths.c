@@ -43,38 +43,38 @@ static int plan_transpose(int64_t n, unsigned n_threads, uint64_t carry_limit_by
     return plan_with_memory(n, n_threads, carry_limit_bytes, 0, ret_plan);
 }
 
-Test(strips, each_thread_has_a_block_within_what_the_carry_has_room_for)
+Test(swaths, each_thread_has_a_block_within_what_the_carry_has_room_for)
 {
     struct plan plan;
 
     cr_assert(eq(int, plan_transpose(8192, 2, 24 * MIB, &plan), 0));
     const struct plan_pass *pass = &plan.passes[0];
-    cr_assert(pass->has_strips && !pass->strips_are_mapped);
+    cr_assert(pass->has_swaths && !pass->swaths_are_mapped);
     cr_assert(eq(uint, pass->tree.window, 2));
     cr_assert(eq(u64, plan.carry_bytes, 2 * pass->node_bytes));
     cr_assert(le(u64, plan.carry_bytes, 24 * MIB));
 }
 
-Test(strips, there_are_no_more_blocks_than_a_job_can_count)
+Test(swaths, there_are_no_more_blocks_than_a_job_can_count)
 {
     struct plan plan;
 
     cr_assert(eq(int, plan_transpose(16384, 1000, 8192 * MIB, &plan), 0));
-    cr_assert(plan.passes[0].has_strips);
+    cr_assert(plan.passes[0].has_swaths);
     cr_assert(eq(uint, plan.passes[0].tree.window, PLAN_MAX_WINDOW));
     cr_assert(le(u64, plan.carry_bytes, 8192 * MIB));
 }
 
-Test(strips, where_blocks_have_no_room_there_are_none)
+Test(swaths, where_blocks_have_no_room_there_are_none)
 {
     struct plan plan;
 
     cr_assert(eq(int, plan_transpose(8192, 2, MIB, &plan), 0));
-    cr_assert(not(plan.passes[0].has_strips));
+    cr_assert(not(plan.passes[0].has_swaths));
     cr_assert(eq(u64, plan.carry_bytes, 0));
 }
 
-Test(strips, what_memory_can_keep_is_mapped_and_tiles_are_whole_rows)
+Test(swaths, what_memory_can_keep_is_mapped_and_tiles_are_whole_rows)
 {
     struct plan plan;
     const int64_t n = 8192;
@@ -82,7 +82,7 @@ Test(strips, what_memory_can_keep_is_mapped_and_tiles_are_whole_rows)
 
     cr_assert(eq(int, plan_with_memory(n, 2, 24 * MIB, 4 * source_bytes, &plan), 0));
     const struct plan_pass *pass = &plan.passes[0];
-    cr_assert(pass->has_strips && pass->strips_are_mapped);
+    cr_assert(pass->has_swaths && pass->swaths_are_mapped);
     cr_assert(eq(uint, pass->tree.window, 4));
     cr_assert(eq(u64, plan.carry_bytes, 4 * pass->node_bytes));
     for (uint64_t tile = 0; tile < pass->n_tiles; tile++) {
@@ -98,19 +98,19 @@ Test(strips, what_memory_can_keep_is_mapped_and_tiles_are_whole_rows)
     }
 }
 
-Test(strips, what_memory_cannot_keep_is_read)
+Test(swaths, what_memory_cannot_keep_is_read)
 {
     struct plan plan;
     const uint64_t source_bytes = UINT64_C(8192) * 8192 * 4;
 
     cr_assert(eq(int, plan_with_memory(8192, 2, 24 * MIB, 4 * source_bytes - 4, &plan), 0));
-    cr_assert(plan.passes[0].has_strips && !plan.passes[0].strips_are_mapped);
+    cr_assert(plan.passes[0].has_swaths && !plan.passes[0].swaths_are_mapped);
 }
 
-Test(strips, where_mapped_blocks_have_no_room_there_are_none)
+Test(swaths, where_mapped_blocks_have_no_room_there_are_none)
 {
     struct plan plan;
 
     cr_assert(eq(int, plan_with_memory(8192, 2, MIB / 2, 1024 * MIB, &plan), 0));
-    cr_assert(not(plan.passes[0].has_strips));
+    cr_assert(not(plan.passes[0].has_swaths));
 }

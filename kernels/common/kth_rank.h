@@ -31,7 +31,7 @@ enum kth_by {
 enum kth_rounding { KTH_FLOOR, KTH_CEIL, KTH_RINT };
 
 /* Unused bytes are 0. */
-struct kth_place {
+struct kth_rank {
     uint8_t by;       /* enum kth_by */
     uint8_t rounding; /* enum kth_rounding */
     bool is_inner;
@@ -53,7 +53,7 @@ KTH_INLINE int32_t kth_round(double x, uint32_t rounding)
 }
 
 /* How many keys are before the wanted one, of cells with n keys that are no NaN's. */
-KTH_INLINE uint32_t kth_rank(const struct kth_place *place, uint32_t n)
+KTH_INLINE uint32_t kth_rank(const struct kth_rank *place, uint32_t n)
 {
     if (place->by == KTH_AT)
         return place->at;

@@ -1,4 +1,4 @@
-/* Blocks of tiles that transpose a file (kernels/plan/strips.c says why there are two kinds).
+/* Blocks of tiles that transpose a file (kernels/plan/swaths.c says why there are two kinds).
  *
  * Mapped: the source is used where the mapping has it, the block is the output's.
  *
@@ -19,7 +19,7 @@
  * Read: the block is the source's.
  *
  *     block   | row |pad| row |pad| row |pad| ...      a row: the source's box for one element
- *              ^ grain                                 along strip_axis, packed as its port does it
+ *              ^ grain                                 along swath_axis, packed as its port does it
  *
  * It is read row by row through the port of the pass's only source; a read that would wait begins
  * anew in the I/O thread.
@@ -28,7 +28,7 @@
  * I/O thread may read it and a compute thread go on. Called by the CPU engine's turns, and as a job
  * begins.
  */
-#include "daemon/worker/jobs/strips.h"
+#include "daemon/worker/jobs/swaths.h"
 #include "proto/util.h"
 
 #include <sys/mman.h>
@@ -98,10 +98,10 @@ static bool map_source(struct port *p)
     return true;
 }
 
-bool strips_map(struct wjob *job)
+bool swaths_map(struct wjob *job)
 {
     for (unsigned i = 0; i < job->plan.n_passes; i++)
-        if (job->plan.passes[i].strips_are_mapped &&
+        if (job->plan.passes[i].swaths_are_mapped &&
             !map_source(&job->ports[__builtin_ctzll(job->program->passes[i].inputs_used)]))
             return false;
     return true;
@@ -118,7 +118,7 @@ static int touch(const struct port *port, const struct port_box *at, struct thre
 }
 
 /* Along the axis that the source is slowest in, of the tile's box. */
-static int strip_row_axis(const struct tile *t)
+static int swath_row_axis(const struct tile *t)
 {
     const struct geometry *g = &tile_plan(t)->geometry;
     return g->grid_order[g->ndim - 1];
@@ -128,7 +128,7 @@ static int sample(const struct tile *t, struct thread_context *th)
 {
     struct port_box box;
     block_box(t, &box);
-    int axis = strip_row_axis(t);
+    int axis = swath_row_axis(t);
     int64_t start = box.start[axis], n = box.count[axis];
     int r = 0;
     for (int64_t i = 0; i < N_SAMPLES && !r; i++) {
@@ -145,7 +145,7 @@ static int load_rows(const struct tile *t, struct thread_context *th)
     const struct geometry *g = &tile_plan(t)->geometry;
     struct port_box box, row;
     block_box(t, &box);
-    int axis = strip_row_axis(t), column = g->grid_order[g->ndim - 2];
+    int axis = swath_row_axis(t), column = g->grid_order[g->ndim - 2];
     int64_t n_beside = BESIDE_BYTES / port->item_bytes, n = box.count[axis];
     row = box;
     row.count[axis] = 1;
@@ -182,10 +182,10 @@ static void mapped_view(const struct port *port, const struct port_box *box,
     ret_view->is_swapped = port->array.is_swapped;
 }
 
-bool strips_output(const struct tile *t, const struct thread_context *th,
+bool swaths_output(const struct tile *t, const struct thread_context *th,
                    struct engine_view *ret_view)
 {
-    if (!t->block || !tile_plan(t)->strips_are_mapped)
+    if (!t->block || !tile_plan(t)->swaths_are_mapped)
         return false;
     const struct port *port = t->ports->outputs[0].port;
     struct port_box box;
@@ -205,11 +205,11 @@ static int check_is_whole(const struct port *port, struct gad_error *error)
     return port_file_fault(port, port->file.mapping + port->file.mapping_bytes - 1, error);
 }
 
-int strips_store(const struct tile *t, struct thread_context *th)
+int swaths_store(const struct tile *t, struct thread_context *th)
 {
     const struct port *port = t->ports->outputs[0].port;
     struct port_box box;
-    if (!tile_plan(t)->strips_are_mapped)
+    if (!tile_plan(t)->swaths_are_mapped)
         return tile_store(t, th);
     if (t->grain + 1 < t->end)
         return 0;
@@ -226,7 +226,7 @@ static int fill_block(struct tile *t, struct thread_context *th)
 {
     const struct plan_pass *plan = tile_plan(t);
     const struct port *port = source_of(t);
-    int axis = plan->strip_axis;
+    int axis = plan->swath_axis;
     struct port_box row;
     if (t->has_block)
         return 0;
@@ -234,7 +234,7 @@ static int fill_block(struct tile *t, struct thread_context *th)
     int64_t n_rows = row.count[axis];
     row.count[axis] = 1;
     for (int64_t i = 0; i < n_rows; i++, row.start[axis]++) {
-        int r = port->ops->fill(port, &row, t->block + (uint64_t)i * plan->strip_row_bytes, &th->io,
+        int r = port->ops->fill(port, &row, t->block + (uint64_t)i * plan->swath_row_bytes, &th->io,
                                 &th->error);
         if (r)
             return r;
@@ -243,12 +243,12 @@ static int fill_block(struct tile *t, struct thread_context *th)
     return 0;
 }
 
-int strips_fill(struct tile *t, struct thread_context *th)
+int swaths_fill(struct tile *t, struct thread_context *th)
 {
-    return tile_plan(t)->strips_are_mapped ? fill_mapped(t, th) : fill_block(t, th);
+    return tile_plan(t)->swaths_are_mapped ? fill_mapped(t, th) : fill_block(t, th);
 }
 
-bool strips_input(const struct tile *t, const struct thread_context *th,
+bool swaths_input(const struct tile *t, const struct thread_context *th,
                   struct engine_view *ret_view)
 {
     const struct plan_pass *plan = tile_plan(t);
@@ -256,14 +256,14 @@ bool strips_input(const struct tile *t, const struct thread_context *th,
     struct port_box box;
     if (!t->block)
         return false;
-    if (plan->strips_are_mapped) {
+    if (plan->swaths_are_mapped) {
         mapped_view(port, &th->input_boxes[0], ret_view);
         return true;
     }
     block_box(t, &box);
-    box.count[plan->strip_axis] = 1;
+    box.count[plan->swath_axis] = 1;
     port->ops->place(port, &box, t->block, ret_view);
-    ret_view->strides[plan->strip_axis] = (int64_t)plan->strip_row_bytes;
+    ret_view->strides[plan->swath_axis] = (int64_t)plan->swath_row_bytes;
     go_to_grain(&box, th, plan->geometry.ndim, ret_view);
     return true;
 }

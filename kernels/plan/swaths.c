@@ -23,7 +23,6 @@
  *
  * Called by passes.c.
  */
-#include "kernels/grains/cutter.h"
 #include "kernels/plan/plan_engine.h"
 #include "kernels/plan/planner.h"
 #include "proto/util.h"
@@ -122,10 +121,10 @@ static uint64_t extent_bytes(const struct geometry_operand *operand)
 static uint64_t mapped_block_bytes(const struct geometry_operand *to,
                                    const struct geometry_rules *rules, unsigned tile_log2)
 {
-    int row = rules->strip_axes[1];
+    int row = rules->swath_axes[1];
     uint64_t length =
-        min_u64((uint64_t)rules->strip_extents[1] << tile_log2, (uint64_t)to->shape[row]);
-    return round_up_u64((uint64_t)rules->strip_extents[0] * length * dtype_size(to->dtype), 64);
+        min_u64((uint64_t)rules->swath_extents[1] << tile_log2, (uint64_t)to->shape[row]);
+    return round_up_u64((uint64_t)rules->swath_extents[0] * length * dtype_size(to->dtype), 64);
 }
 
 /* While one is read ahead by another thread, each thread has one. */
@@ -145,7 +144,7 @@ static unsigned choose_mapped_log2(const struct planner *p, const struct geometr
                                    const struct geometry_rules *rules)
 {
     unsigned k = 0;
-    while ((uint64_t)rules->strip_extents[1] << k < (uint64_t)to->shape[rules->strip_axes[1]] &&
+    while ((uint64_t)rules->swath_extents[1] << k < (uint64_t)to->shape[rules->swath_axes[1]] &&
            has_mapped_room(p, mapped_block_bytes(to, rules, k + 1)))
         k++;
     return k;
@@ -160,10 +159,10 @@ static void set_mapped_rules(const struct transfer *t, struct geometry_rules *ru
     while (2 * width <= t->from->shape[t->column] &&
            2 * width * run * t->item <= (int64_t)GRAIN_MAX_OPERAND_BYTES)
         width *= 2;
-    rules->strip_axes[0] = t->column;
-    rules->strip_axes[1] = t->row;
-    rules->strip_extents[0] = width;
-    rules->strip_extents[1] = run;
+    rules->swath_axes[0] = t->column;
+    rules->swath_axes[1] = t->row;
+    rules->swath_extents[0] = width;
+    rules->swath_extents[1] = run;
 }
 
 static bool choose_mapped(const struct planner *p, const struct transfer *t,
@@ -171,7 +170,7 @@ static bool choose_mapped(const struct planner *p, const struct transfer *t,
 {
     set_mapped_rules(t, rules);
     return extent_bytes(t->from) <= p->limits->memory_bytes / MAPPED_SHARE &&
-           rules->strip_extents[1] * t->item >= MAPPED_RUN_BYTES &&
+           rules->swath_extents[1] * t->item >= MAPPED_RUN_BYTES &&
            t->from->shape[t->column] * t->item >= MAPPED_ROW_BYTES &&
            has_mapped_room(p, mapped_block_bytes(t->to, rules, 0));
 }
@@ -181,7 +180,7 @@ static void set_mapped(const struct planner *p, const struct geometry_operand *t
 {
     planned->tile_log2 = choose_mapped_log2(p, to, rules);
     planned->node_bytes = mapped_block_bytes(to, rules, planned->tile_log2);
-    planned->strips_are_mapped = true;
+    planned->swaths_are_mapped = true;
     planned->tree.window = n_mapped_blocks(p);
 }
 
@@ -189,7 +188,7 @@ static void set_mapped(const struct planner *p, const struct geometry_operand *t
 
 static uint64_t block_bytes(const struct geometry_rules *rules, uint64_t row_bytes)
 {
-    return round_up_u64((uint64_t)rules->strip_extents[0] * (row_bytes + PAD_BYTES), 64);
+    return round_up_u64((uint64_t)rules->swath_extents[0] * (row_bytes + PAD_BYTES), 64);
 }
 
 /* The longest rows of the source such that each thread may have a block of them. */
@@ -207,13 +206,13 @@ static unsigned choose_log2(const struct planner *p, const struct geometry_rules
 static bool choose_read(const struct planner *p, const struct transfer *t,
                         struct geometry_rules *rules)
 {
-    rules->strip_axes[0] = t->row;
-    rules->strip_axes[1] = t->column;
-    rules->strip_extents[0] =
+    rules->swath_axes[0] = t->row;
+    rules->swath_axes[1] = t->column;
+    rules->swath_extents[0] =
         (int64_t)min_u64((uint64_t)t->to->shape[t->row], (uint64_t)(LONG_RUN_BYTES / t->item));
-    rules->strip_extents[1] = SHORT_RUN_BYTES / t->item;
-    uint64_t grain_bytes = (uint64_t)rules->strip_extents[1] * dtype_size(t->from->dtype);
-    return rules->strip_extents[0] * t->item >= LEAST_RUN_BYTES &&
+    rules->swath_extents[1] = SHORT_RUN_BYTES / t->item;
+    uint64_t grain_bytes = (uint64_t)rules->swath_extents[1] * dtype_size(t->from->dtype);
+    return rules->swath_extents[0] * t->item >= LEAST_RUN_BYTES &&
            t->from->shape[t->column] * t->item >= LEAST_ROW_BYTES &&
            (grain_bytes << choose_log2(p, rules, grain_bytes)) >= LEAST_ROW_BYTES;
 }
@@ -221,38 +220,38 @@ static bool choose_read(const struct planner *p, const struct transfer *t,
 static void set_read(const struct planner *p, const struct geometry_operand *from,
                      const struct geometry_rules *rules, struct plan_pass *planned)
 {
-    uint64_t grain_bytes = (uint64_t)rules->strip_extents[1] * dtype_size(from->dtype);
+    uint64_t grain_bytes = (uint64_t)rules->swath_extents[1] * dtype_size(from->dtype);
 
     planned->tile_log2 = choose_log2(p, rules, grain_bytes);
-    planned->strip_row_bytes = (grain_bytes << planned->tile_log2) + PAD_BYTES;
-    planned->strip_axis = rules->strip_axes[0];
+    planned->swath_row_bytes = (grain_bytes << planned->tile_log2) + PAD_BYTES;
+    planned->swath_axis = rules->swath_axes[0];
     planned->node_bytes = block_bytes(rules, grain_bytes << planned->tile_log2);
     planned->tree.window = n_blocks(p);
 }
 
 /* -------------------------------------------------------------------------------------------- */
 
-bool planner_choose_strips(const struct planner *p, unsigned index, struct geometry_rules *rules)
+bool planner_choose_swaths(const struct planner *p, unsigned index, struct geometry_rules *rules)
 {
     struct transfer t;
 
-    if (!p->limits->engine->has_strips || p->program->n_reductions > 0 ||
+    if (!p->limits->engine->has_swaths || p->program->n_reductions > 0 ||
         !find_transfer(p, &p->program->passes[index], &t))
         return false;
     return choose_mapped(p, &t, rules) || choose_read(p, &t, rules);
 }
 
-void planner_set_strips(const struct planner *p, unsigned index, const struct geometry_rules *rules)
+void planner_set_swaths(const struct planner *p, unsigned index, const struct geometry_rules *rules)
 {
     struct plan_pass *planned = &p->plan->passes[index];
     bool is_first_output = p->operands[0].shape.is_output;
     const struct geometry_operand *from = &p->operands[is_first_output ? 1 : 0].shape;
     const struct geometry_operand *to = &p->operands[is_first_output ? 0 : 1].shape;
 
-    planned->has_strips = true;
+    planned->has_swaths = true;
     planned->stack_nodes = 1;
     planned->has_tree = false;
-    if (rules->strip_axes[1] == fastest_axis(to))
+    if (rules->swath_axes[1] == fastest_axis(to))
         set_mapped(p, to, rules, planned);
     else
         set_read(p, from, rules, planned);
