@@ -9,7 +9,6 @@
 #include "kernels/cuda/tile_parts.h"
 
 #include "kernels/cuda/device/counters.h"
-#include "proto/box.h"
 #include "proto/util.h"
 
 #include <assert.h>
@@ -17,9 +16,10 @@
 #define LINEAR_ALIGN   16u
 #define STRIP_ELEMENTS (CODE_MAX_THREADS * CODE_THREAD_ELEMENTS)
 
+/* Of a value there is one axis, however many the pass has. */
 uint32_t tile_place_bytes(unsigned ndim)
 {
-    return (uint32_t)(sizeof(struct code_place) + ndim * sizeof(struct code_axis));
+    return (uint32_t)(sizeof(struct code_place) + max_u64(ndim, 1) * sizeof(struct code_axis));
 }
 
 uint32_t tile_runs_bytes(const struct encode_places *places, unsigned ndim)
@@ -38,9 +38,7 @@ static unsigned merge_axes(const struct engine_box *box, const int64_t *strides,
                            struct code_axis *ret_axes)
 {
     struct box merged;
-    merged.n = 0;
-    for (int i = box->ndim - 1; i >= 0; i--)
-        box_add(&merged, box->count[box->axis_order[i]], strides[box->axis_order[i]], 0);
+    engine_box_merge(box, strides, &merged);
     for (int i = 0; i < merged.n; i++)
         ret_axes[i] = (struct code_axis){.count = (uint32_t)merged.axes[i].count,
                                          .stride = merged.axes[i].strides[0]};
@@ -130,6 +128,7 @@ static uint64_t write_value(const struct cuda_tile *t, const struct code_grain *
                             uint64_t offset, enum dtype dtype, struct code_place *place)
 {
     uint64_t values = t->values_offset + t->n_grains * t->values_bytes;
+    assert(sizeof(*place) + sizeof(struct code_axis) <= t->header.place_bytes);
     *place = (struct code_place){
         .offset = (int64_t)(values + offset), .kind = CODE_PLACE_LINEAR, .n_axes = 1};
     *(struct code_axis *)(place + 1) =

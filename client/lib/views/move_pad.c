@@ -148,11 +148,11 @@ static int add_combinations(struct padding *p, struct gad_error *error)
     for (int i = 0; i < p->ndim; i++) {
         if (p->segments[i].n == 0)
             return 0;
-        axes[i].count = p->segments[i].n;
+        axes[p->ndim - 1 - i].count = p->segments[i].n; /* the last axis is the fastest */
     }
     do {
         for (int i = 0; i < p->ndim; i++)
-            chosen[i] = p->segments[i].list[place.index[i]];
+            chosen[i] = p->segments[i].list[place.index[p->ndim - 1 - i]];
         r = move_add(&p->move, p->array, p->axes, chosen, error);
     } while (r == 0 && box_next(axes, p->ndim, &place));
     return r;
