@@ -7,6 +7,7 @@
 #pragma once
 
 #include "kernels/program.h"
+#include "proto/box.h"
 
 struct plan_engine;
 
@@ -53,6 +54,15 @@ struct engine_box {
 
 /* Of every operand's box in a slot. */
 #define ENGINE_SLOT_ALIGN 256u
+
+/* The box's axes in visiting order, as an operand of these strides sees them. */
+static inline void engine_box_merge(const struct engine_box *box, const int64_t *strides,
+                                    struct box *ret_merged)
+{
+    ret_merged->n = 0;
+    for (int i = box->ndim - 1; i >= 0; i--)
+        box_add(ret_merged, box->count[box->axis_order[i]], strides[box->axis_order[i]], 0);
+}
 
 /* What the largest grain of a pass needs of a slot. */
 struct engine_room {

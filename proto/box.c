@@ -123,8 +123,7 @@ void box_copy(struct box *box, void *to, const void *from, size_t item_bytes, bo
 {
     struct box_place place = {.index = {0}};
     size_t run_bytes = (size_t)box_take_run(box, (int64_t)item_bytes);
-    if (box->n == 0)
-        box->axes[box->n++] = (struct box_axis){.count = 1};
+    box_need_axis(box, 0, 0);
     do
         copy_runs((char *)to + place.offset[0], (const char *)from + place.offset[1], &box->axes[0],
                   run_bytes, is_past_cache);

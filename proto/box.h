@@ -54,6 +54,13 @@ static inline void box_add(struct box *box, int64_t count, int64_t stride, int64
         box->axes[box->n++] = axis;
 }
 
+/* For walks whose innermost loop is an axis: a box of one element has these strides. */
+static inline void box_need_axis(struct box *box, int64_t stride, int64_t other_stride)
+{
+    if (box->n == 0)
+        box->axes[box->n++] = (struct box_axis){1, {stride, other_stride}};
+}
+
 /* The two memories change places. */
 static inline void box_exchange(struct box *box)
 {
@@ -74,21 +81,43 @@ struct box_place {
     int64_t offset[2]; /* bytes from the box's first element, in both memories */
 };
 
-/* One step through axes[0 .. n), the first one fastest; false after the last place, and the walk
- * stands at the first one again. */
-static inline bool box_next(const struct box_axis *axes, int n, struct box_place *place)
+/* Steps along axes[i] of axes[0 .. n), at most to its end, and on along the slower ones; false
+ * after the last place, and the walk stands at the first one of these axes again. */
+static inline bool box_advance(const struct box_axis *axes, int n, int i, int64_t n_steps,
+                               struct box_place *place)
 {
-    for (int i = 0; i < n; i++) {
+    for (; i < n; i++, n_steps = 1) {
         const struct box_axis *axis = &axes[i];
-        place->offset[0] += axis->strides[0];
-        place->offset[1] += axis->strides[1];
-        if (++place->index[i] < axis->count)
+        place->offset[0] += n_steps * axis->strides[0];
+        place->offset[1] += n_steps * axis->strides[1];
+        place->index[i] += n_steps;
+        if (place->index[i] < axis->count)
             return true;
         place->offset[0] -= axis->count * axis->strides[0];
         place->offset[1] -= axis->count * axis->strides[1];
         place->index[i] = 0;
     }
     return false;
+}
+
+/* One step through axes[0 .. n), the first one fastest. */
+static inline bool box_next(const struct box_axis *axes, int n, struct box_place *place)
+{
+    return box_advance(axes, n, 0, 1, place);
+}
+
+/* The place of an element; they are numbered as they are walked. */
+static inline void box_locate(const struct box *box, uint64_t element, struct box_place *ret_place)
+{
+    ret_place->offset[0] = ret_place->offset[1] = 0;
+    for (int i = 0; i < box->n; i++) {
+        const struct box_axis *axis = &box->axes[i];
+        int64_t index = (int64_t)(element % (uint64_t)axis->count);
+        element /= (uint64_t)axis->count;
+        ret_place->index[i] = index;
+        ret_place->offset[0] += index * axis->strides[0];
+        ret_place->offset[1] += index * axis->strides[1];
+    }
 }
 
 /* n elements of item_bytes (any number) from one line to another, which do not overlap. */

@@ -125,8 +125,7 @@ static char *place_chain(const struct geometry *g, const int64_t *strides, uint6
         to += (axis == g->round_axis ? start[axis] % g->round_length : start[axis]) * strides[axis];
         box_add(ret_box, count[axis], strides[axis], 0);
     }
-    if (ret_box->n == 0)
-        ret_box->axes[ret_box->n++] = (struct box_axis){.count = 1};
+    box_need_axis(ret_box, 0, 0);
     return to;
 }
 

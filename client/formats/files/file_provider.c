@@ -77,12 +77,11 @@ static bool walk_init(struct walk *walk, const struct gad_array *array, const in
         block_stride *= count[i];
     }
     for (int i = 0; i < array->info.ndim; i++) {
-        if (walk->box.n == 0 && axes[i].count > 1 && axes[i].strides[IN_FILE] != item)
-            walk->box.axes[walk->box.n++] = (struct box_axis){1, {item, item}};
+        if (axes[i].count > 1 && axes[i].strides[IN_FILE] != item)
+            box_need_axis(&walk->box, item, item);
         box_add(&walk->box, axes[i].count, axes[i].strides[IN_FILE], axes[i].strides[IN_BLOCK]);
     }
-    if (walk->box.n == 0)
-        walk->box.axes[walk->box.n++] = (struct box_axis){1, {item, item}};
+    box_need_axis(&walk->box, item, item);
     walk->run_bytes = walk->box.axes[0].count * item;
     return true;
 }

@@ -37,8 +37,7 @@ static bool make_box(struct box *box, int ndim, const int64_t *count, const int6
         box_add(box, count[i], strides[i], packed);
         packed *= count[i];
     }
-    if (box->n == 0)
-        box->axes[box->n++] = (struct box_axis){1, {item_bytes, item_bytes}};
+    box_need_axis(box, item_bytes, item_bytes);
     if (box->n == 1 && box->axes[0].strides[STRIDED] != item_bytes)
         box->axes[box->n++] = (struct box_axis){.count = 1}; /* a plane has two axes */
     return true;

@@ -36,27 +36,11 @@ static void repeat(int64_t *to, size_t n, int64_t value)
         to[i] = value;
 }
 
-/* The product of the fastest axes' counts, as long as one follows on the other. */
-static uint64_t counting_length(const struct index_stream *s)
-{
-    const struct engine_box *box = s->box;
-    uint64_t n = 1;
-    for (int i = box->ndim - 1; i >= 0; i--) {
-        int axis = box->axis_order[i];
-        if (box->count[axis] == 1)
-            continue;
-        if ((uint64_t)s->flat_strides[axis] != n)
-            break;
-        n *= (uint64_t)box->count[axis];
-    }
-    return n;
-}
-
 void index_stream_init_flat(struct index_stream *s, const struct engine_box *box,
                             const int64_t *shape, uint32_t axes)
 {
-    *s = (struct index_stream){.is_flat = true, .box = box};
     int64_t stride = 1;
+    *s = (struct index_stream){.is_flat = true, .box = box};
     for (int i = box->ndim - 1; i >= 0; i--) {
         if (!(axes >> i & 1))
             continue;
@@ -64,7 +48,15 @@ void index_stream_init_flat(struct index_stream *s, const struct engine_box *box
         s->flat_start += (uint64_t)(box->start ? box->start[i] : 0) * (uint64_t)stride;
         stride *= shape[i];
     }
-    s->n_counting = counting_length(s);
+}
+
+/* Where the number of an element is: the axes as they are walked, merged. */
+static void locate(const struct index_stream *s, uint64_t element, struct box *ret_flat,
+                   struct box_place *ret_place)
+{
+    engine_box_merge(s->box, s->flat_strides, ret_flat);
+    box_need_axis(ret_flat, 1, 0);
+    box_locate(ret_flat, element, ret_place);
 }
 
 static void count_by(uint64_t *to, size_t n, uint64_t value, uint64_t step)
@@ -73,84 +65,41 @@ static void count_by(uint64_t *to, size_t n, uint64_t value, uint64_t step)
         to[i] = value + i * step;
 }
 
-/* The next element behind a run of the fastest axis. */
-static uint64_t carry(const struct index_stream *s, int64_t *at, uint64_t value)
+size_t index_stream_run(const struct index_stream *s, uint64_t first, size_t n, int64_t *ret_number,
+                        int64_t *ret_step)
 {
-    const struct engine_box *box = s->box;
-    for (int i = box->ndim - 1; i >= 0; i--) {
-        int axis = box->axis_order[i];
-        if (i < box->ndim - 1) {
-            at[i]++;
-            value += (uint64_t)s->flat_strides[axis];
-        }
-        if (at[i] < box->count[axis])
-            break;
-        value -= (uint64_t)at[i] * (uint64_t)s->flat_strides[axis];
-        at[i] = 0;
-    }
-    return value;
-}
-
-/* The number of an element, and where that is, in order of walking. */
-static uint64_t locate(const struct index_stream *s, uint64_t element, int64_t *ret_at)
-{
-    const struct engine_box *box = s->box;
-    uint64_t value = s->flat_start;
-    for (int i = box->ndim - 1; i >= 0; i--) {
-        int axis = box->axis_order[i];
-        ret_at[i] = (int64_t)(element % (uint64_t)box->count[axis]);
-        element /= (uint64_t)box->count[axis];
-        value += (uint64_t)ret_at[i] * (uint64_t)s->flat_strides[axis];
-    }
-    return value;
+    struct box flat;
+    struct box_place place;
+    locate(s, first, &flat, &place);
+    *ret_number = (int64_t)s->flat_start + place.offset[0];
+    *ret_step = flat.axes[0].strides[0];
+    return min_u64(n, (uint64_t)(flat.axes[0].count - place.index[0]));
 }
 
 bool index_stream_counts(const struct index_stream *s, uint64_t first, size_t n,
                          uint64_t *ret_number)
 {
-    int64_t at[ARRAY_MAX_NDIM];
-    if (!s->is_flat || first % s->n_counting + n > s->n_counting)
+    int64_t number, step;
+    if (!s->is_flat || index_stream_run(s, first, n, &number, &step) < n || (n > 1 && step != 1))
         return false;
-    *ret_number = locate(s, first, at);
+    *ret_number = (uint64_t)number;
     return true;
-}
-
-size_t index_stream_run(const struct index_stream *s, uint64_t first, size_t n, int64_t *ret_number,
-                        int64_t *ret_step)
-{
-    const struct engine_box *box = s->box;
-    int64_t at[ARRAY_MAX_NDIM];
-    int last = box->ndim - 1;
-    *ret_number = (int64_t)locate(s, first, at);
-    *ret_step = 1;
-    if (s->n_counting > 1)
-        return min_u64(n, s->n_counting - first % s->n_counting);
-    while (last >= 0 && box->count[box->axis_order[last]] == 1)
-        last--;
-    if (last < 0)
-        return n;
-    *ret_step = s->flat_strides[box->axis_order[last]];
-    return min_u64(n, (uint64_t)(box->count[box->axis_order[last]] - at[last]));
 }
 
 static void load_flat(const struct index_stream *s, uint64_t first, size_t n)
 {
-    const struct engine_box *box = s->box;
-    int64_t at[ARRAY_MAX_NDIM];
-    uint64_t value = locate(s, first, at);
-    int last = box->ndim - 1;
-    int64_t count = last < 0 ? 1 : box->count[box->axis_order[last]];
-    uint64_t step = last < 0 ? 0 : (uint64_t)s->flat_strides[box->axis_order[last]];
+    struct box flat;
+    struct box_place place;
+    locate(s, first, &flat, &place);
+    const struct box_axis *fastest = &flat.axes[0];
     uint64_t *to = (uint64_t *)s->buffer;
     while (n > 0) {
-        size_t n_now = last < 0 ? n : min_u64(n, (uint64_t)(count - at[last]));
-        count_by(to, n_now, value, step);
+        size_t n_now = min_u64(n, (uint64_t)(fastest->count - place.index[0]));
+        count_by(to, n_now, s->flat_start + (uint64_t)place.offset[0],
+                 (uint64_t)fastest->strides[0]);
         to += n_now;
         n -= n_now;
-        if (last < 0)
-            break;
-        at[last] += (int64_t)n_now;
-        value = carry(s, at, value + n_now * step);
+        (void)box_advance(flat.axes, flat.n, 0, (int64_t)n_now, &place);
     }
 }
 

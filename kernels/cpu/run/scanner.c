@@ -44,8 +44,7 @@ static void merge_axes(struct scanning *d, const struct engine_box *box, unsigne
         if (axis != scanned_axis)
             box_add(&cells, box->count[axis], strides[axis], 0);
     }
-    if (cells.n == 0)
-        cells.axes[cells.n++] = (struct box_axis){1, {sizeof(uint64_t)}};
+    box_need_axis(&cells, sizeof(uint64_t), 0);
     d->n = cells.n;
     for (int i = 0; i < cells.n; i++) {
         d->count[i] = cells.axes[i].count;

@@ -16,45 +16,17 @@
 #include "kernels/cpu/run/stream.h"
 
 #include "kernels/cpu/run/strided.h"
-#include "proto/box.h"
 #include "proto/util.h"
 
 #include <string.h>
 
 #define MIN_RUN (2 * KERNEL_GRANULE) /* shorter runs are not worth a look */
 
-/* The axes as one operand sees them; at least one. */
+/* At least one axis. */
 static void walk_init(struct box *w, const struct engine_box *box, const int64_t *strides)
 {
-    w->n = 0;
-    for (int i = box->ndim - 1; i >= 0; i--)
-        box_add(w, box->count[box->axis_order[i]], strides[box->axis_order[i]], 0);
-    if (w->n == 0)
-        w->axes[w->n++] = (struct box_axis){.count = 1};
-}
-
-static char *walk_locate(const struct box *w, char *base, uint64_t element, int64_t *ret_index)
-{
-    for (int i = 0; i < w->n; i++) {
-        ret_index[i] = (int64_t)(element % (uint64_t)w->axes[i].count);
-        element /= (uint64_t)w->axes[i].count;
-        base += ret_index[i] * w->axes[i].strides[0];
-    }
-    return base;
-}
-
-/* Moves `by` steps along `axis` (at most to its end) and carries into the slower ones. */
-static char *walk_advance(const struct box *w, char *at, int64_t *index, int axis, int64_t by)
-{
-    index[axis] += by;
-    at += by * w->axes[axis].strides[0];
-    while (index[axis] == w->axes[axis].count && axis + 1 < w->n) {
-        at -= w->axes[axis].count * w->axes[axis].strides[0];
-        index[axis++] = 0;
-        index[axis]++;
-        at += w->axes[axis].strides[0];
-    }
-    return at;
+    engine_box_merge(box, strides, w);
+    box_need_axis(w, 0, 0);
 }
 
 /* Copies elements between their places and a strip, whole rows at a time where possible. */
@@ -62,31 +34,28 @@ static void walk_copy(const struct stream *s, const struct engine_box *box, uint
                       size_t n, char *strip, bool is_store)
 {
     struct box w;
+    struct box_place place;
     walk_init(&w, box, s->strides);
-    int64_t index[BOX_MAX_AXES];
-    char *at = walk_locate(&w, s->base, first, index);
+    box_locate(&w, first, &place);
+    const struct box_axis *fast = &w.axes[0], *slow = &w.axes[1];
     int64_t item_bytes = (int64_t)1 << s->item_log2;
     while (n > 0) {
-        bool has_rows = w.n > 1 && index[0] == 0 && n >= (size_t)w.axes[0].count;
-        size_t row_left = (size_t)(w.axes[0].count - index[0]);
-        size_t n_row = row_left < n ? row_left : n;
-        size_t n_rows = 1;
-        if (has_rows) {
-            size_t rows_left = (size_t)(w.axes[1].count - index[1]);
-            n_rows = n / n_row < rows_left ? n / n_row : rows_left;
-        }
+        bool has_rows = w.n > 1 && place.index[0] == 0 && n >= (size_t)fast->count;
+        size_t n_row = min_u64((uint64_t)(fast->count - place.index[0]), n), n_rows = 1;
+        if (has_rows)
+            n_rows = min_u64(n / n_row, (uint64_t)(slow->count - place.index[1]));
         struct strided_block block = {.n_rows = n_rows, .n = n_row};
-        int64_t strip_row = (int64_t)n_row * item_bytes, row = has_rows ? w.axes[1].strides[0] : 0;
+        char *at = s->base + place.offset[0];
+        int64_t strip_row = (int64_t)n_row * item_bytes, row = has_rows ? slow->strides[0] : 0;
         if (is_store) {
-            block.dst = at, block.dst_row = row, block.dst_stride = w.axes[0].strides[0];
+            block.dst = at, block.dst_row = row, block.dst_stride = fast->strides[0];
             block.src = strip, block.src_row = strip_row, block.src_stride = item_bytes;
         } else {
             block.dst = strip, block.dst_row = strip_row, block.dst_stride = item_bytes;
-            block.src = at, block.src_row = row, block.src_stride = w.axes[0].strides[0];
+            block.src = at, block.src_row = row, block.src_stride = fast->strides[0];
         }
         strided_copy(s->item_log2, &block);
-        at = has_rows ? walk_advance(&w, at, index, 1, (int64_t)n_rows)
-                      : walk_advance(&w, at, index, 0, (int64_t)n_row);
+        (void)box_advance(w.axes, w.n, has_rows, (int64_t)(has_rows ? n_rows : n_row), &place);
         strip += (n_row * n_rows) << s->item_log2;
         n -= n_row * n_rows;
     }
@@ -161,9 +130,10 @@ void *stream_direct(const struct stream *s, const struct engine_box *box, uint64
     if (s->kind != STREAM_RUNS || first % s->n_run + n > s->n_run)
         return NULL;
     struct box w;
-    int64_t index[BOX_MAX_AXES];
+    struct box_place place;
     walk_init(&w, box, s->strides);
-    return walk_locate(&w, s->base, first, index);
+    box_locate(&w, first, &place);
+    return s->base + place.offset[0];
 }
 
 void stream_load(const struct stream *s, const struct engine_box *box, uint64_t first, size_t n,

@@ -54,7 +54,6 @@ struct index_stream {
     const struct engine_box *box;
     uint64_t flat_start;                  /* of the box's first element */
     int64_t flat_strides[ARRAY_MAX_NDIM]; /* how far a step along each axis goes */
-    uint64_t n_counting;                  /* the numbers of so many elements count up by one */
     unsigned axis;
     int64_t start;           /* of the box, along the axis */
     uint64_t count, n_inner; /* the axis's extent; the elements of all faster axes together */

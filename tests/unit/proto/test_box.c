@@ -75,10 +75,36 @@ static void check_walk(const struct laid_out *b)
             offset[1] += rest % b->axes[i].count * b->axes[i].strides[1];
             rest /= b->axes[i].count;
         }
+        struct box_place located;
+        box_locate(&box, (uint64_t)k, &located);
+        cr_assert(located.offset[0] == offset[0] && located.offset[1] == offset[1]);
+        cr_assert(eq(int, memcmp(located.index, place.index, (size_t)box.n * sizeof(int64_t)), 0));
         cr_assert(place.offset[0] == offset[0] && place.offset[1] == offset[1]);
         cr_assert(eq(int, box_next(box.axes, box.n, &place), k + 1 < n));
     }
     cr_assert(place.offset[0] == 0 && place.offset[1] == 0);
+}
+
+/* Steps along the two fastest axes, several at a time, come to the element that so many single ones
+ * come to. */
+static void check_advance(const struct laid_out *b)
+{
+    struct box box;
+    struct box_place place = {.index = {0}}, located;
+    make_box(b, &box);
+    box_need_axis(&box, 0, 0);
+    int64_t line = box.axes[0].count, n = line;
+    for (int i = 1; i < box.n; i++)
+        n *= box.axes[i].count;
+    for (int64_t k = 0; k < n;) {
+        int axis = box.n > 1 && place.index[0] == 0 && random_below(2);
+        int64_t left = box.axes[axis].count - place.index[axis];
+        int64_t n_steps = 1 + random_below(left);
+        k += n_steps * (axis ? line : 1);
+        cr_assert(eq(int, box_advance(box.axes, box.n, axis, n_steps, &place), k < n));
+        box_locate(&box, (uint64_t)(k % n), &located);
+        cr_assert(place.offset[0] == located.offset[0] && place.offset[1] == located.offset[1]);
+    }
 }
 
 static void fill(void)
@@ -130,6 +156,7 @@ Test(box, is_copied_between_any_layouts)
         int64_t to_offset = lay_out(&b, false, MEMORY_BYTES / 8);
         check(&b, to_offset, from_offset, random_below(2));
         check_walk(&b);
+        check_advance(&b);
     }
 }
 
