@@ -39,7 +39,7 @@ static void init(void)
     list_init(&ring);
 }
 
-TestSuite(turns, .init = init);
+TestSuite(fair_share, .init = init);
 
 Test(fair_share, one_user_with_many_sessions_gets_every_second_turn)
 {
