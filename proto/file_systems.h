@@ -8,5 +8,5 @@ enum file_system_class {
     FILE_SYSTEM_OTHER,  /* may block or fail in ways of its own: through a provider */
 };
 
-/* By the type that mountinfo names, "ext4"; NULL: other. */
+/* The class of the type that mountinfo names, such as "ext4"; NULL: other. */
 enum file_system_class file_system_classify(const char *type);

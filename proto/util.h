@@ -55,7 +55,7 @@ static inline bool add_overflows_i64(int64_t a, int64_t b, int64_t *ret)
     return __builtin_add_overflow(a, b, ret);
 }
 
-/* Of what is not negative; INT64_MAX when the result does not fit. */
+/* Neither factor is negative. INT64_MAX when the product does not fit. */
 static inline int64_t mul_saturating_i64(int64_t a, int64_t b)
 {
     int64_t product;
@@ -68,7 +68,7 @@ static inline int64_t divide_up_i64(int64_t a, int64_t b)
     return a / b + (a % b != 0);
 }
 
-/* The greatest one. */
+/* The greatest number that divides both; neither is negative. */
 static inline int64_t common_divisor_i64(int64_t a, int64_t b)
 {
     while (b != 0) {

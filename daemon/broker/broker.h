@@ -68,7 +68,7 @@ struct broker {
     int exit_status;
 };
 
-/* As server_new(). */
+/* Returns what server_new() does. */
 int broker_init(struct broker *broker, const struct options *options) GAD_MUST_CHECK;
 void broker_deinit(struct broker *broker); /* also half-built */
 

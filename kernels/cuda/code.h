@@ -182,7 +182,7 @@ struct code_grain {
     uint32_t n_elements;
     uint32_t n_blocks;
     uint32_t block_elements;
-    /* Of tasks. */
+    /* Tasks need these. */
     uint32_t n_cells, n_reduced;
     uint32_t n_parts; /* a power of two, at most CODE_TASK_THREADS */
     uint8_t n_kept_runs, n_reduced_runs;

@@ -19,7 +19,7 @@ struct outbox {
 void outbox_init(struct outbox *outbox);
 /* Unsent descriptors are closed with close_fd. */
 void outbox_deinit(struct outbox *outbox, void (*close_fd)(int fd));
-/* In a child of fork(): closes its copies of the descriptors. */
+/* For a child of fork(): closes its copies of the descriptors. */
 void outbox_forget(struct outbox *outbox);
 
 /* Room for n copied bytes: 0 or -ENOMEM. Then outbox_add() cannot fail. */

@@ -9,7 +9,7 @@ struct json_object *stats_at(struct json_object *map, const char *path);
 uint64_t stats_u64(struct json_object *map, const char *path);
 double stats_f64(struct json_object *map, const char *path);
 const char *stats_text(struct json_object *map, const char *path);
-/* Of an engine: "ready", "absent", "asleep". */
+/* The word for an engine's state: "ready", "absent", "asleep". */
 const char *stats_engine_state(struct json_object *engine);
 
 #define STATS_USER_SIZE 64

@@ -6,7 +6,7 @@
 
 #include <hdf5.h>
 
-/* Of hidden root links of outputs that are being written. */
+/* Outputs that are being written have a hidden link in the root, whose name begins so. */
 #define HDF5_HIDDEN_PREFIX ".gpuarrayd-"
 
 /* Inside a scope: not-found for a dataset path that cannot be opened, naming datasets that can;

@@ -13,7 +13,7 @@ struct move_request {
     struct move_part parts[REQUEST_MAX_OUTPUTS];
 };
 
-/* As many pieces from `first` on as go together; at least one. */
+/* The request moves as many pieces from `first` on as go together; at least one. */
 int move_request_init(struct move_request *request, const struct move *move, unsigned first,
                       struct gad_error *error) GAD_MUST_CHECK;
 void move_request_deinit(struct move_request *request);

@@ -4,7 +4,7 @@
 #include "client/array.h"
 #include "client/gpuarrayd-move.h"
 
-/* As gad_array_view(); the axes were checked by nobody yet. */
+/* Does what gad_array_view() does; nobody has checked the axes yet. */
 int view_new(struct gad_array *array, const int64_t *start, int ndim,
              const struct gad_view_axis *axes, struct gad_array **ret_view,
              struct gad_error *error) GAD_MUST_CHECK;

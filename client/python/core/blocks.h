@@ -13,7 +13,7 @@ PyTypeObject *blocks_add_type(PyObject *module, struct module_state *state);
 struct blocks *blocks_new(struct module_state *state, PyObject *read, PyObject *write,
                           const struct gad_layout *layout);
 struct gad_blocks blocks_for_library(struct blocks *blocks);
-/* Of one that the library did not take; NULL is allowed. */
+/* Frees blocks that the library did not take; NULL is allowed. */
 void blocks_free(struct blocks *blocks);
 void blocks_clear(struct blocks *blocks);
 int blocks_traverse(struct blocks *blocks, visitproc visit, void *arg);

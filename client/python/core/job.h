@@ -17,7 +17,7 @@ PyTypeObject *job_add_type(PyObject *module, struct module_state *state);
 struct job *job_new(struct session *session);
 bool job_is_done(const struct job *job);
 void job_cancel(struct job *job);
-/* Of a job that has ended: 0, or -1 with its error raised. */
+/* How a job has ended: 0, or -1 with its error raised. */
 int job_judge(struct job *job);
 
 /* Reads seconds or None. Returns -1 with an exception. */

@@ -52,7 +52,7 @@ void link_wake_soon(struct link *link);
 
 /* The rest is done under the lock. */
 
-/* After each call that talks to the daemon, so without the GIL. */
+/* To be called after each call that talks to the daemon, so without the GIL. */
 void link_talked(struct link *link);
 /* Brings is_done of all works up to date, and wakes who waited for them. */
 void link_settle(struct link *link);

@@ -126,7 +126,7 @@ struct options {
 
     char worker_path[SETTING_PATH_SIZE], cuda_worker_path[SETTING_PATH_SIZE]; /* as found */
 
-    /* Of the command line alone. */
+    /* What the command line alone can say. */
     bool is_private;
     int ready_fd;  /* -1: none */
     int listen_fd; /* -1, or a listening socket that was handed over */
@@ -144,7 +144,7 @@ static inline bool settings_have_device(const struct options *o, unsigned index)
 uint64_t settings_max_files(void);
 
 const struct setting *setting_at(enum setting_id id);
-/* By name, SETTING_COUNT for none. */
+/* The setting of that name; SETTING_COUNT where there is none. */
 enum setting_id setting_find(const char *name);
 /* The nearest name of a setting, or of a section, for a misspelt one; or NULL. */
 const char *setting_suggest(const char *name);

@@ -17,5 +17,5 @@ int rundir_lock(const char *socket_path, int *ret_fd) GAD_MUST_CHECK;
 /* Binds and listens; a socket that an earlier daemon left is replaced, so hold the lock. group:
  * (gid_t)-1 for the process' own. */
 int rundir_listen(const char *socket_path, mode_t mode, gid_t group, int *ret_fd) GAD_MUST_CHECK;
-/* By name or number. -ENOENT: there is none. May ask the network. */
+/* A group by its name or number. -ENOENT: there is none. May ask the network. */
 int rundir_find_group(const char *name, gid_t *ret_group) GAD_MUST_CHECK;

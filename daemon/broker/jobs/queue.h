@@ -40,7 +40,7 @@ struct queue_limits {
 };
 
 int queue_new(const struct queue_limits *limits, struct queue **ret_queue) GAD_MUST_CHECK;
-/* From now on; what waits and what is active stays. */
+/* The limits hold from now on; what waits and what is active stays. */
 void queue_set_limits(struct queue *queue, const struct queue_limits *limits);
 struct queue *queue_free(struct queue *queue); /* NULL; all items are out */
 
@@ -53,7 +53,7 @@ void queue_set_gate(struct queue *queue, queue_gate *gate, void *userdata);
 int queue_push(struct queue *queue, uid_t uid, struct queue_item *item,
                struct gad_error *error) GAD_MUST_CHECK;
 
-/* From another queue: never refused but for -ENOMEM. */
+/* The item comes from another queue: it is never refused but for -ENOMEM. */
 int queue_push_again(struct queue *queue, uid_t uid, struct queue_item *item) GAD_MUST_CHECK;
 /* What queue_push() says; `n_waiting` of `most` do, in several queues together. */
 int queue_refuse(unsigned n_waiting, unsigned most, struct gad_error *error);

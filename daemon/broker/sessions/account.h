@@ -45,7 +45,7 @@ int accounts_new(const struct account_limits *limits,
                  struct accounts **ret_accounts) GAD_MUST_CHECK;
 struct accounts *accounts_free(struct accounts *accounts); /* NULL; all charges were released */
 
-/* From now on. Who has more keeps it, and gets no more. */
+/* The limits hold from now on. Who has more keeps it, and gets no more. */
 void accounts_set_limits(struct accounts *accounts, const struct account_limits *limits);
 
 /* 0, quota-exceeded (with limit and use), -ENOMEM. The charge must be none before. */

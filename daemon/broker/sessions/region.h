@@ -59,11 +59,11 @@ struct region *region_find(const struct broker *broker, uid_t uid, uint64_t id);
 void region_ref(struct region *region);
 void region_unref(struct region *region);
 
-/* It cannot be mapped by the worker. */
+/* The worker cannot map the region. */
 bool region_is_broken_at(const struct region *region, const struct worker *worker);
-/* It was told of the region and has not answered: whether it can map it is not known. */
+/* The worker was told of the region and has not answered: whether it can map it is not known. */
 bool region_is_announced_at(const struct region *region, const struct worker *worker);
-/* By none of those that are ready or coming, and one said so. */
+/* No worker that is ready or coming can map it, and one said so. */
 bool region_is_broken(const struct region *region);
 
 void regions_worker_ready(struct broker *broker, struct worker *worker);

@@ -59,7 +59,7 @@ void worker_retry(struct worker *worker); /* if it waits for a device or its mem
 
 const struct worker_info *worker_info(const struct worker *worker);
 const char *worker_state_name(enum worker_state state);
-/* Until it is started again; 0 where that is not waited for. */
+/* How long until the worker is started again; 0 where nobody waits for that. */
 double worker_retry_seconds(const struct worker *worker);
 unsigned worker_place(const struct worker *worker);
 bool worker_is_device(const struct worker *worker);
@@ -76,7 +76,7 @@ bool worker_has_room(const struct worker *worker);
 /* What waits for it and what it has in hand. */
 struct queue *worker_queue(const struct worker *worker);
 struct poolmap *worker_pool(const struct worker *worker);
-/* Of the pool as it is, or as it will be. */
+/* The limits of the pool as it is, or as it will be. */
 const struct plan_limits *worker_limits(const struct worker *worker);
 /* Another number whenever the limits are others; no two workers have the same. */
 uint32_t worker_limits_serial(const struct worker *worker);

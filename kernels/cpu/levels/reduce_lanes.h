@@ -117,7 +117,7 @@ static inline addends plus_square(addends a, addends b)
 #endif
 }
 
-/* Of n vectors. */
+/* Stores n vectors. */
 static ALWAYS_INLINE void store_vectors(f64 *dst, const addends *s, size_t n)
 {
     typedef addends near_addends __attribute__((aligned(sizeof(f64))));

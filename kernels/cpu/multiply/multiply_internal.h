@@ -4,7 +4,7 @@
 #include "kernels/cpu/multiply/multiply.h"
 #include "kernels/cpu/run/run.h"
 
-/* As cpu_multiply()'s arguments; depth > 0. */
+/* The arguments of cpu_multiply(); depth > 0. */
 struct multiply_job {
     const struct cpu_engine *engine;
     enum dtype dtype;

@@ -42,7 +42,7 @@ struct cuda_multiply {
 int cuda_multiply(struct cuda_blas *blas, const struct cuda_multiply *m,
                   cuda_stream stream) GAD_MUST_CHECK;
 
-/* Of square matrices: what lies below the diagonal, above it too. */
+/* Copies what lies below the diagonal of square matrices to above it. */
 int cuda_mirror(const struct cuda_matrix *result, int64_t item_bytes, int64_t n_matrices,
                 int64_t n_rows, cuda_stream stream) GAD_MUST_CHECK;
 

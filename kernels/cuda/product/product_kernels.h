@@ -6,7 +6,7 @@
 #include "kernels/cuda/product/matrix.h"
 #include "kernels/cuda/runtime.h"
 
-/* By item: signed and unsigned integers wrap to the same bits. */
+/* One kernel for each item: signed and unsigned integers wrap to the same bits. */
 enum cuda_product_kind {
     CUDA_PRODUCT_8,
     CUDA_PRODUCT_16,
