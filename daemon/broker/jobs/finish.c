@@ -113,16 +113,11 @@ static void answer_waiter(struct waiter *waiter)
     answer(session, id, job);
 }
 
-static bool is_owners(const struct waiter *waiter)
-{
-    return waiter->session == waiter->job->owner;
-}
-
 static void answer_waiters(struct job *job, bool owner_only)
 {
     list_for_each_safe (it, next, &job->waiters) {
         struct waiter *waiter = list_entry(it, struct waiter, job_link);
-        if (!owner_only || is_owners(waiter))
+        if (!owner_only || waiter->session == waiter->job->owner)
             answer_waiter(waiter);
     }
 }

@@ -23,18 +23,13 @@ struct placed { /* an array at its place in an object */
     int64_t offset, low, high; /* of element 0; the bytes touched are [low, high) of the object */
 };
 
-static bool is_empty(const struct array *array)
-{
-    return array_n_elements(array) == 0;
-}
-
 /* True when it has a place that can meet others'. */
 static bool is_placed(const struct array *array, const struct overlap_identity *identity)
 {
     bool is_region = array->at.kind == LOCATION_REGION;
     bool is_file = array->at.kind == LOCATION_FILE && !array->at.file.is_grid;
 
-    return identity->has_identity && (is_region || is_file) && !is_empty(array);
+    return identity->has_identity && (is_region || is_file) && array_n_elements(array) != 0;
 }
 
 static int place(const struct array *array, const struct overlap_identity *identity,
