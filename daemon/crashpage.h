@@ -2,8 +2,9 @@
  * hand, since when, and whether it is in arithmetic, in a system call that may block, or with a
  * device. When the worker dies the broker reads who was in hand, and which thread's own fault ended
  * it (fault_signal) or that the signal was sent from outside (sent_signal); while it lives the
- * broker sees who hangs. Written by relaxed stores of the owning thread, but for the processor's
- * time, which the worker's watch looks at (daemon/worker/watch.c); n_threads is fixed at start. */
+ * broker sees who hangs. Written by the owning thread, but for the processor's time, which
+ * the worker's watch looks at (daemon/worker/watch.c). Stores are relaxed; `job` is stored last and
+ * with release, and used_since_ns is for used_ns. n_threads is fixed at start. */
 #pragma once
 
 #include <stdatomic.h>
@@ -62,7 +63,7 @@ static inline void crashpage_go_on(struct crashpage_thread *t, uint64_t now_ns)
     atomic_store_explicit(&t->since_ns, now_ns, memory_order_relaxed);
 }
 
-/* The watch's; used_ns is 0 in the first look since then. */
+/* Called by the watch alone: what the thread has used from its first look at this since_ns on. */
 static inline void crashpage_use(struct crashpage_thread *t, uint64_t since_ns, uint64_t used_ns)
 {
     atomic_store_explicit(&t->used_ns, used_ns, memory_order_relaxed);

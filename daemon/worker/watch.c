@@ -2,9 +2,9 @@
  * for what it has in hand (daemon/crashpage.h).
  *
  * A thread that hangs cannot tell it itself, and the time of day says nothing: on a loaded machine,
- * or behind a stopped debugger, a tile may take any. What is told is too little by what passed
- * before the first look; where the watch itself gets no processor nothing is told, and nobody
- * hangs.
+ * or behind a stopped debugger, a tile may take any. What is told leaves out what passed before the
+ * first look, so it is never too much. Where the watch itself gets no processor it stays 0: then
+ * the longer limit in wall time alone says who hangs (blocking_ns in broker/workers/strikes.h).
  *
  * It sleeps for good while nothing was in hand for some time, until a job comes: the scheduler's,
  * of which it knows under the lock, or one that the main thread takes in hand without it. There the

@@ -8,7 +8,8 @@
  *     CPU:     | file + the slower of memory and arithmetic |
  *     device:  | memory + file | link there | device's memory, arithmetic | link back |
  *
- * Threads that compute read files too, while arithmetic hides behind memory. For a device the
+ * Between bars is a stage. In it + adds up, and of what a comma separates the slower counts. The
+ * CPU's threads that compute read files, too. For a device the
  * host's threads copy each box into a slot and each result out of it, which reads and writes every
  * byte; both ways of the link work at once. Broadcast operands are copied for every grain.
  *

@@ -1,4 +1,4 @@
-/* What engines say with: how long a pass takes, part by part; see estimate.c. */
+/* What kinds of engines estimate a pass with, part by part; see estimate.c. */
 #pragma once
 
 #include "kernels/plan/planner.h"
@@ -17,7 +17,7 @@ struct file_seconds {
 };
 
 struct file_seconds estimate_files(const struct plan_rates *rates, double all, double read);
-/* Arithmetic of a pass's instructions and reductions, all elements; with all that compute. */
+/* A pass's instructions and reductions over all its elements, in cheap instructions. */
 double estimate_work(const struct plan_estimate *e, unsigned pass);
 /* The time of n_tiles that go through stages, one behind the other. All tiles together spend `sum`
  * seconds, and `slowest` of them in the stage that takes longest. */

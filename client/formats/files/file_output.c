@@ -6,9 +6,10 @@
  *     commit  mode, owner and ACL of the file that is replaced; then the name, in one step:
  *             link() where nothing has the name, else a hidden name first and rename()
  *
- * Everything is named in the directory that was opened, whatever others do to the way there. A
- * process that is killed leaves nothing when the file has no name yet; a named one leaves its
- * hidden file, which the next output of that user in that directory removes (hidden.c). A file that
+ * Everything is named in the directory that was opened, whatever others do to the way there. Where
+ * a file system has no files without a name, or a writer needs a path, the file has a hidden name
+ * from the beginning. After a process was killed the first kind is gone by itself; the second stays
+ * until the next output of that user in that directory removes it (hidden.c). A file that
  * is replaced keeps its old content for those who have it open.
  *
  * Called by npy, raw and HDF5 outputs.

@@ -3,11 +3,12 @@
  * The child has copies of the parent's descriptors, mappings and memory, and none of its threads.
  * Descriptors matter: while a copy of the socket is open the daemon does not notice that the parent
  * is gone, and a copy of a region keeps its memory. So they are closed, all that the client holds.
- * Mappings stay, since arrays of the program may be in them, and so does the heap: to give it up
- * would need locks that another thread of the parent may have held. The copy of the client is
- * leaked; the parent's own is not touched by any of this.
+ * Mappings stay, since arrays of the program may be in them, and so does the heap: freeing would
+ * need locks that another thread of the parent may have held. The copy of the client is leaked; the
+ * parent's own is not touched by any of this.
  *
- * Reads the client's lists as fork() found them. Called by the child, once.
+ * Reads the client's lists as fork() found them. Called by the child, once: the library has no
+ * handler for fork(), a program calls gad_forget() itself, as Python does (_session.py).
  */
 #include "client/lib/connection/client.h"
 #include "client/lib/jobs/job.h"

@@ -9,8 +9,9 @@
  *
  * What a fresh region costs (2 cores, 256 MiB of float64, a + 1 from shared memory): 139 ms a job,
  * of these 59 ms for making and attaching it and 62 ms for the worker's faults, against 15 ms in
- * the pages of an earlier result. At 64 MiB both are less than scheduling makes up. So empty
- * regions beyond the fixed ARENA_CACHE_BYTES are kept too, but not for long: what is used less
+ * the pages of an earlier result. At 64 MiB both times are within the
+ * scatter that scheduling makes. So ARENA_CACHE_BYTES of empty regions are always kept, and more
+ * than these not for long: what is used less
  * often than every few seconds loses little by being made anew, and an idle program should not sit
  * on memory. The oldest go first, when arrays are made or released: there is no timer. Who needs
  * the room, for an array or for the daemon's quota, takes all empty ones.
@@ -174,8 +175,8 @@ static uint64_t cache_bytes(struct arena *arena)
     return arena->cache_bytes;
 }
 
-/* The empty region to go next: one that alone is too much, else the one that was used last the
- * longest ago. */
+/* The empty region to go next: the first that alone exceeds the bound, else the least recently used
+ * one. */
 static struct region *find_surplus(struct arena *arena)
 {
     struct region *oldest = NULL;

@@ -6,7 +6,7 @@
 #define ARENA_MIN_REGION_BYTES (UINT64_C(1) << 20)
 #define ARENA_MAX_REGION_BYTES (UINT64_C(64) << 20) /* but for a single larger array */
 
-/* Of empty regions for the next array: these many bytes always, and more of them while they are
+/* Of empty regions for the next array: so many bytes always, and more of them while they are
  * young: as far as a 32nd of the machine's memory, for 5 seconds after their last use. */
 #define ARENA_CACHE_BYTES  (UINT64_C(64) << 20)
 #define ARENA_CACHE_SHARE  32u

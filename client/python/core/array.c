@@ -1,9 +1,8 @@
 /* The Python type Array: what is known of a source or destination, and its memory as a buffer.
  *
- * An Array may outlive everything but its session, of which it holds a reference. Jobs hold
- * references to the Arrays that they use, and buffers that were exported (memoryviews, NumPy
- * arrays) hold one too, so when an Array dies nobody uses its memory. Its gad_array is then given
- * up without waiting (link.c), and after that the buffer that it was made of.
+ * Who keeps what alive: exported buffers (memoryviews, NumPy arrays) and jobs keep the Array, and
+ * the Array its session. So when an Array dies nobody uses its memory. Its gad_array is then given
+ * up without waiting (section.c, link.c), and after that the buffer that it was made of.
  *
  * Shapes and strides that are exported lie in the gad_array, which lives as long as the Array.
  */

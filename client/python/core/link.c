@@ -17,7 +17,7 @@
  * tells the one who polls when there is another descriptor to poll. A new connection is recognised
  * by its number, since descriptors' numbers are used again.
  *
- * Called by session.c, array.c, job.c; waiting is in wait.c.
+ * Called by most of this folder; waiting is in wait.c.
  */
 #include "core/link.h"
 #include "core/wait.h"

@@ -1,5 +1,5 @@
-/* Requests that are planned: those that are soon done at once, the others one at a time in a
- * thread.
+/* When requests are planned (how: kernels/plan; for which engine: workers/engines.h). What takes a
+ * moment is planned at once, in the loop; what takes longer in a thread, one at a time.
  */
 #pragma once
 

@@ -54,12 +54,12 @@ struct session {
     bool has_failed;        /* it cannot be answered: closes at the end of the turn */
     bool is_slow;           /* it leaves much unread: dropped if that lasts */
     bool is_clogged;        /* so much that it is not read from */
-    bool is_paused;         /* the broker holds too much, for this one or its user: neither */
+    bool is_paused;         /* not read from: the broker holds too much of its user's requests */
     struct deadline patience;
     uint64_t slow_position; /* in the stream of replies, when the patience began */
     struct deadline half;   /* a request that has begun is to be complete by then */
     uint64_t half_position; /* where in the stream it begins */
-    bool has_half_waited;   /* for us, who did not read meanwhile */
+    bool has_half_waited;   /* we did not read meanwhile: the delay is ours */
     bool is_half_last_look; /* what lies in its socket is read once more, then it is closed */
     /* A request that is planned, or waits for it (planner.c): nothing is read meanwhile. */
     struct frame *held; /* NULL: there is none */

@@ -1,14 +1,18 @@
 /* Sessions: what waits to be read by clients.
  *
- * A client that sends and does not read is not read from while more than SESSION_CLOG_BYTES of
- * replies wait for it, or more than SESSION_SHARE_BYTES while its user has about user-replies over
- * all connections. (There results of jobs do not count: each is in memory once (result.c), and no
- * such job starts then (dispatch.c). Who has sent many requests before reading must not be waited
- * for while it waits for us.) If so much is unread for client-timeout, and nothing is read of it,
- * or the queue grows beyond session-replies (by jobs that were under way), the client is dropped.
- * What would be answered at length is held until there is room, but on connections that have read
- * all, as long as there is not twice as much: so the user's whole has a bound, and who looks from
- * another connection is still answered.
+ * Four rules bound what clients leave unread:
+ *
+ * 1. A connection is not read from (it is clogged) while more than SESSION_CLOG_BYTES of replies
+ *    wait on it, or more than SESSION_SHARE_BYTES while its user has about user-replies over all
+ *    connections. In the second case results of jobs do not count: each is in memory once
+ *    (result.c), and no such job starts then (dispatch.c); and a client that has sent many requests
+ *    before reading must not be waited for while it waits for us.
+ * 2. A connection that leaves so much unread, of any kind, is slow: it is dropped if it reads
+ *    nothing for client-timeout.
+ * 3. It is dropped at once when its queue grows beyond session-replies, by jobs that were under
+ *    way.
+ * 4. A long answer is held until its user has room; but a connection with nothing unread gets it up
+ *    to twice user-replies, so that a user who looks from another connection is answered.
  *
  * Called by session.c, and by whoever answers.
  */
@@ -33,7 +37,7 @@ bool session_is_behind(const struct session *s)
            limit;
 }
 
-/* Who has nothing to read is answered at length too, until that is as much again. */
+/* A connection with nothing unread gets a long answer up to twice the limit. */
 int session_check_room(struct session *s, uint64_t n_bytes)
 {
     const struct accounts *accounts = s->broker->accounts;
@@ -153,7 +157,7 @@ static void set_clogged(struct session *s, bool is_clogged)
     } else {
         session_mark_busy(s);
     }
-    session_mark_dirty(s); /* there its watch is set */
+    session_mark_dirty(s); /* flush() sets its watch */
 }
 
 static void update(struct session *s)
@@ -173,7 +177,7 @@ void session_update_slow(struct session *s)
     update(s);
     if (was_slow || !s->is_slow || !session_is_behind(s))
         return;
-    /* The others that do not read have as much part in it. */
+    /* Its other connections that leave much unread are as slow as this one. */
     list_for_each (it, &s->broker->sessions) {
         struct session *other = list_entry(it, struct session, link);
         if (other->uid == s->uid && session_is_alive(other) && !other->refusal)

@@ -2,13 +2,14 @@
  *
  * The job is planned for every engine that it may use, with that engine's pool and rates; the
  * plan's estimate and what waits there already make the time at which it would end. The earliest
- * wins, of engines that take jobs as it is, or else of those that will. A tie goes to the one that
- * was offered first: the CPU's, then the devices by number.
+ * end wins, of the engines that are ready; of those that are still to come where none is. A tie
+ * goes to the one that was offered first: the CPU's, then the devices by number.
  *
  *     auto: cpu 812 us (memory), cuda:0 2.1 ms (link) behind 10 ms
  *
  * Every job passes here, and its result says why it went where it did: the texts are put together
- * without printf. Pure code; called by workers.c, and by methods_job.c for job.plan.
+ * without printf. Pure code; called by submit.c for the choice, and by methods_job.c for what
+ * job.plan says of it.
  */
 #include "daemon/broker/workers/engines.h"
 #include "proto/util.h"

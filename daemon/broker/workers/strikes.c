@@ -1,6 +1,6 @@
 /* Strikes: reads the crash page of a worker.
  *
- * The page is written by the worker's threads with relaxed stores; after its death it stands still,
+ * The page is written by the worker's threads without locks; after its death it stands still,
  * and while it lives a torn reading can at worst mix two tiles of one thread, whose time stamps are
  * both recent: never a false hang. `job` is stored last when a tile is begun and cleared first when
  * it ends, so a thread without a job has nothing in hand whatever its other fields say.

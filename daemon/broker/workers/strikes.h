@@ -15,8 +15,10 @@ struct death {     /* how the worker ended */
 };
 
 struct hang_limits {
-    uint64_t computing_ns; /* of the processor's time for a tile's arithmetic, or with a device */
-    uint64_t blocking_ns;  /* of anything that others can hold up: the disk, a loaded machine */
+    /* The processor's time for a tile's arithmetic; wall time of one that is with a device. */
+    uint64_t computing_ns;
+    /* Wall time of anything, since others can hold it up: the disk, a loaded machine. */
+    uint64_t blocking_ns;
 };
 
 /* It died of its own doing: a fault's signal, an exit code that is not 0, or a hang that we ended;

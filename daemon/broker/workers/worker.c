@@ -2,26 +2,27 @@
  *
  *     ASLEEP --worker_wake()--+            +--- end --> RESTARTING --delay--+
  *       ^                     v            |                                |
- *       |                 STARTING --------+--- exit 10 --> ABSENT ---------+--> STARTING
+ *       |                 STARTING --------+--- absent --> ABSENT ----------+--> STARTING
  *       |                     | ready      |                                |
- *      end                    v            +--- exit 12 --> SHORT ----------+
+ *      end                    v            +--- no memory --> SHORT --------+
  *       +----- DOZING <---- READY ---------+
  *
  *     worker_stop(): --> STOPPING --end--> STOPPED
  *
  * Each process has its own socketpair, crash page and table of open requests. Its end is known by
- * its exit alone; an end of file or nonsense on the socket before that leads to a SIGKILL, at once
- * or after a moment. What it sent before it died is read first: those jobs have ended well. Then
- * the crash page says who had a tile in hand (strikes.c).
+ * its exit alone. Before that a SIGKILL ends it: at once where it sends nonsense, or has a tile in
+ * hand that hangs (strikes.c, looked for now and then), or is not ready after START_NS; after
+ * LINGER_NS where its socket has ended and it has not. What it sent before it died is read first:
+ * those jobs have ended well. Then the crash page says who had a tile in hand (strikes.c).
  *
  * A worker that ends again and again is started at longer intervals; one that served a job, or
  * lived for a while, starts the row afresh. After a fault of the device only a longer life does,
  * and the intervals grow further: a device that is broken stays broken, and starting costs. Where
- * no worker ever got ready, it is given up (no-engine) after MAX_FAILED_STARTS attempts, until one
- * does. Where one did, what is in its way may pass: jobs wait in the queue, and server.info says
- * what they wait for. A device that was never there is looked for every minute; one that was there
- * (it may come back with a driver that is loaded again), or whose memory others have, is tried at
- * growing intervals.
+ * none of its processes was ever ready, there is no such engine (no-engine) after MAX_FAILED_STARTS
+ * attempts, until a start succeeds. Where one was, what hinders it now may be over soon: its jobs
+ * stay queued, and server.info says what they wait for. A device that was never there is looked for
+ * every minute; one that was there (it may come back with a driver that is loaded again), or whose
+ * memory others have, is tried at growing intervals.
  *
  * The device workers of a daemon that leaves when it is idle (that of one user) sleep: they are
  * started by the first job for which a device may be worth it, and leave when they had nothing to

@@ -9,12 +9,13 @@
  *
  * Long runs are read straight into their place. Short ones that lie near each other are read
  * together, gaps included, as a span into the thread's bounce buffer and copied from there: a
- * system call costs about as much as copying GAP_MAX_BYTES. What is written goes run by run: bytes
- * between the elements belong to somebody else and must not be written back. Where the job says
- * that nobody else writes there, short runs go out as spans: the span is read, the runs are put
- * into it, and it is written. Meanwhile no other thread of the job may write there: whatever is
- * short enough to lie in a gap is written with the locks of the stretches of the file that it
- * touches.
+ * system call costs about as much as copying GAP_MAX_BYTES.
+ *
+ * What is written goes run by run: bytes between the elements belong to others and must not be
+ * written back. The exception is a job that says that nobody else writes there (`gaps`): then a
+ * span is read, its runs are put into it, and it is written, under the locks of the stretches of
+ * the file that it touches. Other threads of the job take the same locks for what is short enough
+ * to lie in a gap.
  *
  * Reads that may not block use RWF_NOWAIT; where a file system does not know it the answer is the
  * same as for data that is not in the page cache. Writes say in the crash page that they may block.
@@ -143,7 +144,7 @@ static int read_failed(const struct boxio *b, int number, struct gad_error *erro
     return error_from_errno(error, number, b->name, "reading the file");
 }
 
-/* found: nothing was there. The file may end before that. */
+/* found: where a read gave nothing. The file's end is told where it lies before that. */
 static int read_short(const struct boxio *b, int64_t found, int64_t expected,
                       struct gad_error *error)
 {
@@ -218,7 +219,7 @@ void boxio_leave_blocking(const struct port_io *io)
     }
 }
 
-/* What is no longer than a gap may lie in one of another output. */
+/* A short run may lie in a gap of a span that another output is about to write back. */
 static int write_run(const struct boxio *b, const struct piece *p, struct gad_error *error)
 {
     bool is_held = b->gaps && p->n_bytes <= GAP_MAX_BACK;

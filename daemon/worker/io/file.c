@@ -6,7 +6,8 @@
  * negative strides are read upwards and viewed downwards.
  *
  * The file's size is asked once, when the job begins, so that a file that is too short is refused
- * before anything is computed; one that is cut later shows as a short read.
+ * before anything is computed. One that is cut later shows as a short read, or, where it is mapped,
+ * as a SIGBUS (guard.c), which port_file_fault() explains.
  */
 #include "daemon/worker/io/boxio.h"
 #include "daemon/worker/io/port.h"

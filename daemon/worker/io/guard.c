@@ -1,16 +1,19 @@
 /* The SIGBUS guard.
  *
- * Regions and rings are memory of clients, mapped here. A client can punch holes into it or, where
- * it is of huge pages, leave it without any: touching such a page raises SIGBUS in the thread that
- * does. While a thread is inside guard_call() the handler jumps out of the call if the address lies
- * in one of the given mappings, and restores the default action otherwise, so that a fault of our
- * own kills the process as it would without the guard.
+ * Regions and rings are memory of clients, mapped here, and some source files are mapped, too
+ * (jobs/swaths.c). A client can punch holes into memory, leave it without any where it is of huge
+ * pages, or cut a file: touching such a page raises SIGBUS in the thread that does. (A file that is
+ * read and not mapped shows the cut as a short read: boxio.c.) While a thread is inside
+ * guard_call() the handler jumps out of the call if the address lies in one of the given mappings,
+ * and restores the default action otherwise, so that a fault of our own kills the process as it
+ * would without the guard.
  *
  * The signal is synchronous and the code under the guard holds no lock and owns no memory, so the
  * jump leaves nothing behind. The handler puts back the signal mask of the interrupted code itself,
  * hence sigsetjmp() does not have to save it and costs a few nanoseconds.
  *
- * Called by the tiles (around arithmetic) and by the rings (around their entries).
+ * Called by the engines' turns (around arithmetic and copies), by a walk's log, and by the rings
+ * (around their entries).
  */
 #include "daemon/worker/io/guard.h"
 #include "daemon/worker/lastwords.h"

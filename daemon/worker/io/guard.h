@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-struct guard_range { /* one mapping of client memory */
+struct guard_range { /* one mapping of a client's memory or file */
     const char *base;
     size_t size_bytes;
 };

@@ -70,7 +70,7 @@ struct port_file {
     int fd;
     bool is_in_memory;         /* reading never waits for a disk */
     int64_t size_bytes;        /* when the job began */
-    int64_t n_blocks;          /* of an output in memory: of 512 bytes, then */
+    int64_t n_blocks;          /* of an output in memory: of 512 bytes each, when the job began */
     uint64_t device;           /* st_dev */
     int order[ARRAY_MAX_NDIM]; /* axes by distance in the file, slowest first */
     struct writing *writing;   /* of a large output; NULL: through the page cache */
@@ -149,7 +149,7 @@ int port_open_grid(struct port *p, const struct port_context *context,
 int port_open_provider(struct port *p, const struct port_context *context,
                        struct gad_error *error) GAD_MUST_CHECK;
 
-/* A page of its mapping could not be had: the status. */
+/* What a SIGBUS in the file's mapping means: short-read where it was cut, else io-error. */
 int port_file_fault(const struct port *p, const char *address,
                     struct gad_error *error) GAD_MUST_CHECK;
 

@@ -13,10 +13,11 @@
  * extending the available precision", 1971; |a| below 2^990, so that nothing overflows; q is whole,
  * so that nothing underflows): a is between p / 2 and 2 p, a - p is exact, and (a - p) - e is r.
  * float32, computed in float64, below 2^28: q * b has 53 bits at most, only the ratio is rounded.
- * Integers below 2^51: the same.
- * Larger ratios take long division in integers (modulus.h), element by element, in blocks of
- * KERNEL_GRANULE that are redone where one is found. NaN, infinite a and b = 0 give NaN by the same
- * arithmetic.
+ * Larger ratios of floats take long division in integers (modulus.h), element by element, in blocks
+ * of KERNEL_GRANULE that are redone where one is found. NaN, infinite a and b = 0 give NaN by the
+ * same arithmetic. Blocks of integers whose operands are all below 2^51 are divided like float64;
+ * others by the processor, which is given 1 in the place of what it would trap at: 0, and -1 where
+ * a is the least.
  *
  * FLOOR_DIVIDE and REMAINDER are NumPy's npy_divmod. Its remainder is fmod's, plus b where the
  * signs differ: r, or r + b, rounded once here as there. Its quotient is (a - fmod) / b brought to
