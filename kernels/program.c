@@ -79,6 +79,11 @@ bool program_is_kept(const struct program *program, unsigned reduction)
     return true;
 }
 
+bool program_is_product(const struct program *program)
+{
+    return program->n_stages == 1 && program->n_products == 1;
+}
+
 bool program_keeps_axes(const struct pass *pass)
 {
     for (int i = 0; i < pass->ndim; i++)

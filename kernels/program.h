@@ -33,8 +33,9 @@
 #define PROGRAM_MAX_PRODUCTS   (PROGRAM_MAX_PASSES / PRODUCT_N_PASSES)
 #define PROGRAM_MAX_OUTPUTS    (REQUEST_MAX_OUTPUTS + PROGRAM_MAX_PASSES) /* products' own, too */
 #define PASS_MAX_REDUCTIONS    32
-#define PASS_MAX_RESULTS       32             /* that it reads, tables included */
-#define PASS_MAX_TABLE_BYTES   (512u * 1024u) /* of all tables that it reads */
+#define PASS_MAX_STORES        (REQUEST_MAX_OUTPUTS + 1) /* what a product keeps, too */
+#define PASS_MAX_RESULTS       32                        /* that it reads, tables included */
+#define PASS_MAX_TABLE_BYTES   (512u * 1024u)            /* of all tables that it reads */
 
 /* Of a cell in a pass with KTHs; 8 bytes in each input. */
 #define PROGRAM_MAX_KTH_ELEMENTS 8192
@@ -46,7 +47,8 @@ enum operand_kind {
     OPERAND_INPUT,    /* index into program->inputs, read at the pass's coordinates */
     OPERAND_CONST,    /* index into program->consts */
     OPERAND_REDUCED,  /* index into program->reductions: the result of an earlier pass, read at
-                         the pass's coordinates; uniform where it has one element */
+                         the pass's coordinates; uniform where it has one element, but no product is
+                       */
     OPERAND_INDEX,    /* index: an axis of the pass; the element's coordinate along it, int64; or
                          OPERAND_INDEX_FLAT */
     OPERAND_TABLE,    /* index into program->reductions: the whole result of an earlier pass, which
@@ -242,7 +244,7 @@ struct program_const {
 
 struct program {
     unsigned n_refs;               /* changed by one thread alone */
-    uint16_t n_stages, n_products; /* n_products: of the stages */
+    uint16_t n_stages, n_products; /* n_products: how many of the stages are products */
     uint16_t n_passes, n_insns, n_reductions, n_stores, n_inputs, n_outputs, n_consts, n_checks;
     uint16_t n_all_outputs; /* those of products, too */
     struct stage stages[PROGRAM_MAX_PASSES];
@@ -267,8 +269,8 @@ int program_compile(const struct job_request *request, struct program **ret_prog
 struct program *program_ref(struct program *program);
 struct program *program_free(struct program *program); /* NULL; the last reference frees it */
 
-/* Sets the stages of a program that has its passes and products: a product's passes are one, every
- * other pass is one of its own. */
+/* Sets the stages of a program that has its passes, and its products in the order of these: a
+ * product's passes are one stage, every other pass is one of its own. */
 void program_list_stages(struct program *program);
 
 /* The shape of a reduction's result, with the axis of bins. Returns the number of axes. */
@@ -277,11 +279,14 @@ int program_reduction_shape(const struct program *program, unsigned reduction, i
 /* Whether a reduction's result is one element, which is the same for all elements that read it. A
  * product's C never counts as such. */
 bool program_is_uniform(const struct program *program, unsigned reduction);
-/* Whether some axes of more than one element are kept by the pass's reductions. */
-/* Those that are products, bits. */
+/* The reductions that are products' C, bits. */
 uint64_t program_product_results(const struct program *program);
-/* Whether it is a whole array between stages: every one but the C of a product that is not. */
+/* Whether a reduction's result is a whole array, for stages behind the one that makes it: all are,
+ * but for products whose is_kept is false. */
 bool program_is_kept(const struct program *program, unsigned reduction);
+/* Whether the program is one matrix product and nothing else. */
+bool program_is_product(const struct program *program);
+/* Whether some axes of more than one element are kept by the pass's reductions. */
 bool program_keeps_axes(const struct pass *pass);
 bool program_is_scan(const struct reduction *reduction);
 /* Whether a reduction of the pass is made of its operands in whole boxes: where axes are kept, of

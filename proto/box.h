@@ -4,7 +4,8 @@
  * buffer, a caller's array and a packed block, a source and a destination. Who has one memory alone
  * leaves the second strides 0.
  *
- *     struct box box = {.n = 0};
+ *     struct box box;
+ *     box.n = 0;                       (it is large: axes behind n are never written)
  *     for (each axis, the fastest first)
  *         box_add(&box, count, stride, other_stride);
  *     struct box_place place = {.index = {0}};
@@ -36,12 +37,13 @@ struct box {
 /* Whether an axis goes on where one that is faster ends, in both memories: they are one. */
 static inline bool box_goes_on(const struct box_axis *faster, const struct box_axis *axis)
 {
-    return axis->strides[0] == faster->strides[0] * faster->count &&
-           axis->strides[1] == faster->strides[1] * faster->count;
+    uint64_t count = (uint64_t)faster->count; /* what lies behind its end may be beyond 63 bits */
+    return (uint64_t)axis->strides[0] == (uint64_t)faster->strides[0] * count &&
+           (uint64_t)axis->strides[1] == (uint64_t)faster->strides[1] * count;
 }
 
 /* One axis more, slower than those that are there: merged with the last of them where it goes on
- * there, left out where it has one element. */
+ * there, left out where it has one element. count: above 0. */
 static inline void box_add(struct box *box, int64_t count, int64_t stride, int64_t other_stride)
 {
     const struct box_axis axis = {count, {stride, other_stride}};
@@ -88,13 +90,15 @@ static inline bool box_advance(const struct box_axis *axes, int n, int i, int64_
 {
     for (; i < n; i++, n_steps = 1) {
         const struct box_axis *axis = &axes[i];
-        place->offset[0] += n_steps * axis->strides[0];
-        place->offset[1] += n_steps * axis->strides[1];
-        place->index[i] += n_steps;
-        if (place->index[i] < axis->count)
+        int64_t before = place->index[i];
+        if (n_steps < axis->count - before) {
+            place->offset[0] += n_steps * axis->strides[0];
+            place->offset[1] += n_steps * axis->strides[1];
+            place->index[i] += n_steps;
             return true;
-        place->offset[0] -= axis->count * axis->strides[0];
-        place->offset[1] -= axis->count * axis->strides[1];
+        }
+        place->offset[0] -= before * axis->strides[0];
+        place->offset[1] -= before * axis->strides[1];
         place->index[i] = 0;
     }
     return false;

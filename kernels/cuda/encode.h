@@ -21,7 +21,7 @@ struct encode_place {
 };
 
 #define ENCODE_MAX_READ   (REQUEST_MAX_ARGS + PASS_MAX_RESULTS + ARRAY_MAX_NDIM + 1)
-#define ENCODE_MAX_PLACES (ENCODE_MAX_READ + REQUEST_MAX_OUTPUTS + 2 * PASS_MAX_REDUCTIONS)
+#define ENCODE_MAX_PLACES (ENCODE_MAX_READ + PASS_MAX_STORES + 2 * PASS_MAX_REDUCTIONS)
 #define ENCODE_NOT_THERE  UINT8_MAX
 
 /* What of a pass has a place in a grain's record, in this order: what is loaded, what tasks read
@@ -39,7 +39,7 @@ struct encode_places {
     uint8_t input[REQUEST_MAX_ARGS], reduced[PROGRAM_MAX_REDUCTIONS], axis[ARRAY_MAX_NDIM], flat;
     /* Of the pass's i-th reduction, if it is a task; weights, or a scan's states. */
     uint8_t source[PASS_MAX_REDUCTIONS], other[PASS_MAX_REDUCTIONS];
-    uint8_t output[REQUEST_MAX_OUTPUTS]; /* the pass's i-th store */
+    uint8_t output[PASS_MAX_STORES]; /* the pass's i-th store */
     unsigned n_tables;
     uint16_t tables[PASS_MAX_RESULTS]; /* program->reductions */
 };

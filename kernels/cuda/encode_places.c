@@ -8,9 +8,9 @@
  * interpreter stores it ("value"). An input that only they read is not loaded. Scans write the
  * outputs, and have a place for the states with which a grain begins. Tables lie beside the grains.
  *
- * The passes of a matrix product are like any other: what an operand's stores is a panel, one of
- * two outputs beyond the program's own; C is an earlier result, which is never uniform, since the
- * host does not have it.
+ * The passes of a matrix product are like any other: what an operand's stores is a panel, an output
+ * of the product's own; C is an earlier result, which is never uniform, since the host does not
+ * have it.
  *
  * Called by encode.c and tile.c. program_values() says for the planner, which knows no
  * engine, what values there are; tests compare both for every program that they compile.
@@ -33,7 +33,7 @@ static bool is_within_limits(const struct program *program, const struct pass *p
     return pass->n_registers <= PROGRAM_MAX_REGISTERS && program->n_insns <= PROGRAM_MAX_INSNS &&
            program->n_inputs <= REQUEST_MAX_ARGS && program->n_consts <= PROGRAM_MAX_CONSTS &&
            program->n_reductions <= PROGRAM_MAX_REDUCTIONS &&
-           program->n_stores <= PROGRAM_MAX_OUTPUTS && pass->n_stores <= REQUEST_MAX_OUTPUTS &&
+           program->n_stores <= PROGRAM_MAX_OUTPUTS && pass->n_stores <= PASS_MAX_STORES &&
            pass->n_reductions <= PASS_MAX_REDUCTIONS &&
            pass->first_insn + pass->n_insns <= program->n_insns &&
            pass->first_reduction + pass->n_reductions <= program->n_reductions &&
@@ -138,7 +138,10 @@ static int note(const struct scan *s, const struct operand *operand)
         add(to, ENCODE_INDEX, index, operand->dtype,
             index == OPERAND_INDEX_FLAT ? &to->flat : &to->axis[index]);
         return 0;
-    case OPERAND_TABLE: return index < s->program->n_reductions ? add_table(to, index) : -EINVAL;
+    case OPERAND_TABLE:
+        if (index >= s->program->n_reductions || s->program->reductions[index].op == OP_MATMUL)
+            return -EINVAL;
+        return add_table(to, index);
     default: return 0;
     }
 }

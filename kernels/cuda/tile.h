@@ -64,12 +64,11 @@ void *cuda_tile_place_output(struct cuda_tile *t, uint64_t n_bytes);
 
 /* The next grain. Views as for cpu_engine_run() (broadcast axes have stride 0), with bases in the
  * slot; several grains may share an input's box. What is on the device already, or stays there, has
- * a base outside of the slot, the panels and C of a matrix product: at a distance from it that is
- * the same on the device. The operands' passes write outputs[n_outputs] and [n_outputs + 1].
- * reduced: of those results that are not uniform,
- * and of scans their states, dense in visiting order; those of the grain that begins at the scanned
- * axis's beginning are not read. Elements lie at multiples of their size, or the device would
- * fault. */
+ * a base outside of the slot, the panels and C of a matrix product and what it keeps: at a distance
+ * from it that is the same on the device. reduced: of those results that are not uniform, and of
+ * scans their states, dense in visiting order but for products'; states of the grain that begins at
+ * the scanned axis's beginning are not read. Elements lie at multiples of their size, or the device
+ * would fault. */
 void cuda_tile_add(struct cuda_tile *t, const struct engine_box *box,
                    const struct engine_view *inputs, const struct engine_view *outputs,
                    const struct engine_view *reduced);

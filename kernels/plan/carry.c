@@ -31,7 +31,8 @@ static int cut_product(struct planner *p, unsigned index)
 {
     const struct plan_limits *limits = p->limits;
     int r = limits->engine->check_product(limits, p->program->products[index].dtype, p->error);
-    return r ? r : planner_cut_product(p, index, p->room.product_bytes);
+    r = r ? r : planner_cut_product(p, index, p->room.product_bytes);
+    return r == GAD_TOO_LARGE_FOR_POOL && p->room.is_for_refusal ? 0 : r;
 }
 
 static int cut_stages(struct planner *p, bool *ret_fits)
@@ -49,15 +50,18 @@ static int cut_stages(struct planner *p, bool *ret_fits)
     return 0;
 }
 
-static uint64_t most_scratch_bytes(const struct planner *p)
+/* of_least: of products what is needed at least, not what there is room for. */
+static uint64_t most_scratch_bytes(const struct planner *p, bool of_least)
 {
     uint64_t most = 0;
 
     for (unsigned i = 0; i < p->program->n_stages; i++) {
         const struct stage *stage = &p->program->stages[i];
         bool is_product = stage->kind == STAGE_PRODUCT;
-        most = max_u64(most, is_product ? p->plan->products[stage->product].scratch_bytes
-                                        : planner_tree_bytes(&p->plan->passes[stage->first_pass]));
+        const struct plan_product *product = &p->plan->products[stage->product];
+        uint64_t n_bytes = is_product ? of_least ? product->least_bytes : product->scratch_bytes
+                                      : planner_tree_bytes(&p->plan->passes[stage->first_pass]);
+        most = max_u64(most, n_bytes);
     }
     return round_up_u64(most, PLANNER_CARRY_ALIGN);
 }
@@ -98,7 +102,7 @@ static int try_rounds(struct planner *p, bool *ret_fits)
     int r = cut_stages(p, ret_fits);
     if (r || !*ret_fits)
         return r;
-    uint64_t tree_bytes = most_scratch_bytes(p);
+    uint64_t tree_bytes = most_scratch_bytes(p, false);
     *ret_fits = planner_choose_rounds(p, limit - tree_bytes);
     if (!*ret_fits)
         return 0;
@@ -114,6 +118,8 @@ static bool overwrites_itself(const struct planner *p)
 
 static const char *advice(const struct planner *p)
 {
+    if (p->program->n_products > 0)
+        return "store what a product gives, and use it in a job of its own, or take a larger pool";
     if (overwrites_itself(p))
         return "write to another array than a source, so that it can go in rounds, or take a "
                "larger "
@@ -135,14 +141,13 @@ static int refuse(struct planner *p, uint64_t result_bytes)
 {
     uint64_t there = p->limits->carry_limit_bytes, needed = result_bytes;
 
-    p->room =
-        (struct planner_room){.product_bytes = product_room(p, result_bytes), .least_window = 2};
+    p->room = (struct planner_room){.least_window = 2, .is_for_refusal = true};
     bool fits;
     int r =
         cut_stages(p, &fits); /* the smallest nodes: what does not fit stays as small as it is */
     if (r)
         return r;
-    if (__builtin_add_overflow(needed, most_scratch_bytes(p), &needed))
+    if (__builtin_add_overflow(needed, most_scratch_bytes(p, true), &needed))
         needed = UINT64_MAX;
     error_set(p->error, GAD_TOO_LARGE_FOR_POOL, "pool",
               "the job needs %" PRIu64 " bytes of the pool for the results of its reductions and "
@@ -168,7 +173,7 @@ static int cut_to_fit(struct planner *p)
 
 static void place_results(struct planner *p)
 {
-    uint64_t offset = most_scratch_bytes(p), offsets[PROGRAM_MAX_REDUCTIONS];
+    uint64_t offset = most_scratch_bytes(p, false), offsets[PROGRAM_MAX_REDUCTIONS];
 
     p->plan->carry_bytes = offset + planner_place_results(p, offsets);
     for (unsigned i = 0; i < p->program->n_reductions; i++)

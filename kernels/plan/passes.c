@@ -3,7 +3,8 @@
  * The geometry alone decides the bits of the results: it is made from the whole arrays' shapes,
  * dtypes and layouts. Beside the operands of the job a grain has room for two kinds of others,
  * whatever the engine, so that all engines have the same grains: results of earlier passes, which a
- * device copies to its slot, and values that a device computes there before it reduces them.
+ * device copies to its slot (but those of products, which it has), and values that a device
+ * computes there before it reduces them.
  *
  * Nodes are made smaller, by halves, until those of the pass fit what the carry has for them.
  *
@@ -154,6 +155,14 @@ unsigned planner_list_results(const struct planner *p, uint64_t results,
         n++;
     }
     return n;
+}
+
+static void list_results(const struct planner *p, uint64_t results, struct operand_list *list)
+{
+    unsigned n =
+        planner_list_results(p, results, list->shapes + list->n_shapes, list->operands + list->n);
+    list->n += n;
+    list->n_shapes += n;
 }
 
 /* The states of a scan are read and written beside what it scans. */
@@ -357,16 +366,17 @@ static int cut(struct planner *p, unsigned index, uint64_t max_cells, bool is_be
     *planned = (struct plan_pass){.tile_log2 = 0};
     planner_count_steps(p, (uint64_t)p->n_operands * (uint64_t)(pass->ndim + 1));
     list.n = p->n_operands;
+    list.n_shapes = 0;
     for (unsigned i = 0; i < p->n_operands; i++) {
         list.operands[i] = p->operands[i].shape;
         planned->needs_slot |= p->operands[i].kind == LOCATION_FILE;
         has_provider |= p->operands[i].kind == LOCATION_PROVIDER;
     }
-    list.n_shapes =
-        planner_list_results(p, pass->reduced_used, list.shapes, list.operands + list.n);
-    list.n += list.n_shapes;
+    uint64_t of_products = pass->reduced_used & program_product_results(p->program);
+    list_results(p, pass->reduced_used & ~of_products, &list);
     list_states(p, pass, &list);
     unsigned n_copied = list.n;
+    list_results(p, of_products, &list);
     list_values(p, index, &list);
     geometry_init(&planned->geometry, pass->ndim, pass->shape, list.n, list.operands, &rules);
     planned->needs_slot |= p->limits->engine->fills_slots;

@@ -154,7 +154,7 @@ static int check_journal(const struct planner *p)
 
     if (!p->request->has_journal)
         return 0;
-    if (p->program->n_stages != 1 || p->program->n_products != 1)
+    if (!program_is_product(p->program))
         return error_set(p->error, GAD_BAD_JOURNAL, "journal",
                          "only jobs with a matrix product have a journal: leave it out");
     if (kind == LOCATION_FILE || kind == LOCATION_REGION ||

@@ -28,6 +28,7 @@ struct planned_traffic {
 struct planner_room {
     uint64_t tree_bytes;    /* of a pass */
     uint64_t product_bytes; /* of a product: its tile and panels */
+    bool is_for_refusal;    /* products only say what they need at least */
     unsigned least_window;  /* of tiles that exist at a time */
     uint64_t least_share;   /* of a node's cells: down to 1 / least_share; 0: to a single one */
 };
@@ -100,7 +101,7 @@ uint64_t planner_tree_bytes(const struct plan_pass *planned);
 bool planner_choose_swaths(const struct planner *p, unsigned pass, struct geometry_rules *rules);
 void planner_set_swaths(const struct planner *p, unsigned pass, const struct geometry_rules *rules);
 
-/* carry.c: cuts all passes so that everything fits the carry, in rounds if need be. */
+/* carry.c: cuts all stages so that everything fits the carry, in rounds if need be. */
 int planner_cut_all(struct planner *p) GAD_MUST_CHECK;
 
 /* places.c: where the results of a round lie, from 0 on; how many bytes that are. UINT64_MAX: more

@@ -224,7 +224,7 @@ static bool fits_at(struct search *s, int64_t round_length, uint64_t max_bytes)
             is_cut ? round_up_u64((uint64_t)n_bytes, PLANNER_CARRY_ALIGN) : s->whole_bytes[i];
         if (!is_cut) {
             places[i].first = 0;
-            places[i].last = program->n_passes - 1u;
+            places[i].last = program->n_stages - 1u;
         }
     }
     if (planner_most_alive(places, n, program->n_stages) > max_bytes)

@@ -395,7 +395,6 @@ static void set_end(const struct plan_product *p, uint64_t tile, uint64_t n,
 
 static void set_redo(const struct plan_product *p, uint64_t index, struct product_turn *turn)
 {
-
     if (index < p->n_stores)
         set_grains_of_tile(p, PRODUCT_APPLY, p->first_tile - 1, index, turn);
     else

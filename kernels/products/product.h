@@ -74,6 +74,7 @@ struct plan_product {
     struct plan_pass *passes;            /* its own three, of the same plan */
     uint64_t n_turns;
     uint64_t scratch_bytes; /* of the carry: tile and panels */
+    uint64_t least_bytes;   /* of it, where there was too little */
     /* These follow from shapes, dtype and the kind of engine alone. */
     int64_t block_rows, block_columns, step_depth;
     int64_t block_matrices; /* how many matrices one MULTIPLY does, one after the other */

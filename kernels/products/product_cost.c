@@ -172,10 +172,10 @@ struct tile_counts {
 static struct tile_counts count_tiles(const struct plan_product *product,
                                       const struct product_tile *t)
 {
-    return (struct tile_counts){
-        .rows = (double)(uint64_t)divide_up_i64(product->n_rows, t->rows),
-        .columns = (double)(uint64_t)divide_up_i64(product->n_columns, t->columns),
-        .matrices = (double)(uint64_t)divide_up_i64(product->n_matrices, t->matrices)};
+    return (struct tile_counts){.rows = (double)divide_up_i64(product->n_rows, t->rows),
+                                .columns = (double)divide_up_i64(product->n_columns, t->columns),
+                                .matrices =
+                                    (double)divide_up_i64(product->n_matrices, t->matrices)};
 }
 
 /* How often an operand is read for one matrix of C. Panels that stay are of the left operand as

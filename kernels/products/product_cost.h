@@ -34,7 +34,7 @@ struct product_costs {
     double packing_rate; /* bytes that a library rearranges a second; 0: there is none */
 };
 
-/* The sizes of blocks, the axes and is_depth_fastest of p->plan->product are set. */
+/* The sizes of blocks, the axes and is_depth_fastest of p->product are set. */
 void product_costs_init(struct planner *p, struct product_costs *ret);
 /* Sets seconds and moving. */
 void product_cost(const struct product_costs *costs, struct product_tile *tile);

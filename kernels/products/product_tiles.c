@@ -23,7 +23,7 @@
  *
  * Where not even one block fits, blocks become smaller (product_parts.c).
  *
- * None of that changes a bit of the result. Called by plan.c.
+ * None of that changes a bit of the result. Called by carry.c.
  */
 #include "kernels/plan/plan_engine.h"
 #include "kernels/plan/planner.h"
@@ -297,6 +297,7 @@ static void try_all(struct chooser *c, bool has_two_buffers, bool is_padded)
 
 static int refuse(const struct chooser *c, uint64_t needed)
 {
+    c->p->product->least_bytes = needed;
     error_set(c->p->error, GAD_TOO_LARGE_FOR_POOL, "pool",
               "the product needs %" PRIu64 " bytes of the pool for a block of the result and what "
               "is multiplied for it, there are %" PRIu64 ": take a larger pool",

@@ -188,11 +188,11 @@ static void reply_plan(const struct request *q, const struct submission *s)
     msgpack_packer *p = &w->packer;
     const struct plan *plan = s->plan;
     message_begin_result(w, q->id);
-    msgpack_pack_map(p, 13u + (s->program->n_products > 0));
+    msgpack_pack_map(p, 13u + program_is_product(s->program));
     pack_plan_outputs(p, s);
     pack_plan_engines(p, s);
     pack_passes(p, s);
-    if (s->program->n_products > 0)
+    if (program_is_product(s->program))
         pack_product(p, s);
     pack_key_u64(p, "tiles", plan->n_tiles);
     pack_key_u64(p, "carry_bytes", plan->carry_bytes);

@@ -95,7 +95,7 @@ struct walk_ops {
 
     /* By the thread that has the tile, without the lock. Views of what lies in the carry, for the
      * box that begins at `start`: results and states by their index among the program's reductions,
-     * a panel as an output behind the program's. Others are left as they are. */
+     * what a product stores for itself as outputs behind the job's. Others are left as they are. */
     void (*views)(const struct tile *t, const int64_t *start, struct engine_view *ret_outputs,
                   struct engine_view *ret_results);
     /* The grain in hand was computed; all of the tile's were. NULL: nothing to do. */

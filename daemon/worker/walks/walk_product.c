@@ -47,7 +47,7 @@ void walk_product_free(struct wjob *job)
 
 unsigned walk_product_n_pairs(const struct wjob *job)
 {
-    return (job->walk.product != NULL) + (job->walk.journal != NULL);
+    return program_is_product(job->program) + (job->walk.journal != NULL);
 }
 
 /* Vectors are too little for the CPU's library. */
@@ -62,7 +62,7 @@ static const char *library_of(const struct engine *e, const struct wjob *job)
 
 void walk_product_pack(const struct wjob *job, const struct engine *e, msgpack_packer *p)
 {
-    if (!job->walk.product)
+    if (!program_is_product(job->program))
         return;
     const struct plan_product *product = &job->plan.products[0];
     enum dtype dtype = product->whole->dtype;

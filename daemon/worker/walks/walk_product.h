@@ -8,7 +8,7 @@
  * bad-journal. */
 int walk_product_new(struct wjob *job, struct gad_error *error) GAD_MUST_CHECK;
 void walk_product_free(struct wjob *job);
-/* What the job's result says of its product: n pairs of a map. */
+/* What the result of a job that is one product says of it: n pairs of a map. */
 unsigned walk_product_n_pairs(const struct wjob *job);
 void walk_product_pack(const struct wjob *job, const struct engine *e, msgpack_packer *p);
 

@@ -114,7 +114,7 @@ static bool is_within_limits(const struct program *program, const struct pass *p
     return pass->n_registers <= PROGRAM_MAX_REGISTERS && program->n_insns <= PROGRAM_MAX_INSNS &&
            program->n_inputs <= BIND_MAX_INPUTS && program->n_consts <= PROGRAM_MAX_CONSTS &&
            program->n_reductions <= PROGRAM_MAX_REDUCTIONS &&
-           program->n_stores <= PROGRAM_MAX_OUTPUTS && pass->n_stores <= REQUEST_MAX_OUTPUTS &&
+           program->n_stores <= PROGRAM_MAX_OUTPUTS && pass->n_stores <= PASS_MAX_STORES &&
            pass->first_insn + pass->n_insns <= program->n_insns &&
            pass->first_reduction + pass->n_reductions <= program->n_reductions &&
            pass->first_store + pass->n_stores <= program->n_stores;

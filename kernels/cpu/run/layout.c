@@ -23,7 +23,7 @@
 #define MAX_UNIFORMS (PROGRAM_MAX_CONSTS + PASS_MAX_RESULTS)
 #define MAX_SLOTS                                                                                  \
     (PROGRAM_MAX_REGISTERS + 1 + BIND_MAX_INPUTS + ARRAY_MAX_NDIM + 1 + MAX_UNIFORMS +             \
-     PASS_MAX_RESULTS + REQUEST_MAX_OUTPUTS)
+     PASS_MAX_RESULTS + PASS_MAX_STORES)
 
 #define LARGEST_BOOKS                                                                              \
     (sizeof(struct run) + PROGRAM_MAX_INSNS * sizeof(struct bound_insn) +                          \
@@ -32,7 +32,7 @@
      PASS_MAX_REDUCTIONS * (sizeof(struct scanning) + sizeof(struct counting) + 64) +              \
      PASS_MAX_RESULTS * 64 + BIND_MAX_STREAMS * (sizeof(struct stream) + sizeof(struct fetch)) +   \
      (ARRAY_MAX_NDIM + 2) * sizeof(struct index_stream) +                                          \
-     REQUEST_MAX_OUTPUTS * sizeof(struct bound_store) + MAX_SLOTS * sizeof(void *) + 8 * 64)
+     PASS_MAX_STORES * sizeof(struct bound_store) + MAX_SLOTS * sizeof(void *) + 8 * 64)
 #define LARGEST_STRIPS                                                                             \
     ((PROGRAM_MAX_REGISTERS + 1 + BIND_MAX_INPUTS + ARRAY_MAX_NDIM + 2 + MAX_UNIFORMS +            \
       PASS_MAX_REDUCTIONS + 1) *                                                                   \

@@ -206,6 +206,18 @@ Test(box, merges_what_runs_on_in_both_memories)
     }
 }
 
+/* The box fits 63 bits, what lies behind its end does not. */
+Test(box, walks_to_the_end_of_what_can_be_addressed)
+{
+    const int64_t far = INT64_C(1) << 62;
+    struct laid_out b = {
+        .item_bytes = 1, .n_axes = 2, .axes = {{2, {far, -far}}, {3, {1, far / 3}}}};
+    struct box box;
+    check_walk(&b);
+    make_box(&b, &box);
+    cr_assert(eq(int, box.n, 2));
+}
+
 Test(box, indices_are_walked_as_runs_of_neighbours)
 {
     static const int64_t values[] = {3, 4, 5, 9, 2, 2, 3, INT64_MAX, INT64_MIN, 0};

@@ -415,6 +415,17 @@ static const char *check_input_shape(const struct program_input *input, const st
     return NULL;
 }
 
+/* No pass reads it but those of products' operands. */
+static bool is_of_operands(const struct program *p, unsigned input)
+{
+    uint64_t others = 0;
+    for (unsigned i = 0; i < p->n_stages; i++)
+        for (unsigned k = 0; k < p->stages[i].n_passes; k++)
+            if (p->stages[i].kind != STAGE_PRODUCT || k == PRODUCT_RESULT)
+                others |= p->passes[p->stages[i].first_pass + k].inputs_used;
+    return !(others >> input & 1);
+}
+
 static const char *check_tables(const struct job_request *request, const struct program *p)
 {
     CHECK(p->n_passes >= 1 && p->n_passes <= PROGRAM_MAX_PASSES);
@@ -456,8 +467,7 @@ static const char *check_tables(const struct job_request *request, const struct 
         const struct program_input *input = &p->inputs[i];
         CHECK(i == 0 || input->arg > input[-1].arg ||
               (input->arg == input[-1].arg && input->is_transposed && !input[-1].is_transposed));
-        CHECK(!input->is_transposed ||
-              (p->n_products > 0 && !(p->passes[PRODUCT_RESULT].inputs_used >> i & 1)));
+        CHECK(!input->is_transposed || is_of_operands(p, i));
         const char *fault = check_input_shape(input, &request->args[input->arg].array);
         if (fault != NULL)
             return fault;
