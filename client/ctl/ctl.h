@@ -108,6 +108,7 @@ int ctl_parse_expressions(struct ctl_job *job, const char *text, struct gad_erro
 /* "u=winds.h5:/UWND" or "k=2.5" (a number or True/False is a scalar). */
 int ctl_parse_argument(struct ctl_job *job, char *word, struct gad_error *error);
 /* "-o DEST" (one output) or "-o NAME=DEST". */
+#define CTL_DESTINATIONS "file.npy, file.h5:/dataset, file.raw" /* for the help */
 int ctl_parse_destination(struct ctl_job *job, char *word, struct gad_error *error);
 int ctl_open_sources(struct ctl_job *job, struct gad_client *client, struct gad_error *error);
 void ctl_job_deinit(struct ctl_job *job);

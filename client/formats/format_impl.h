@@ -43,6 +43,3 @@ const char *format_list(char *buffer, size_t n_bytes);
 
 /* spec.c: a bracket of `whole` that has no other one. Returns the status. */
 int spec_refuse_bracket(const char *whole, const char *bracket, struct gad_error *error);
-
-int hdf5_create(struct gad_client *client, const struct format_target *target,
-                struct gad_array **ret_array, struct gad_error *error) GAD_MUST_CHECK;

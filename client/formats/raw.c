@@ -140,7 +140,7 @@ static int open_array(struct gad_array *array, const struct spec *spec, const ch
 static int raw_open(struct gad_client *client, const struct spec *spec, const char *name,
                     bool for_writing, struct gad_array **ret_array, struct gad_error *error)
 {
-    return file_array_open(client, "raw", spec, name, for_writing, open_array, ret_array, error);
+    return file_array_open(client, spec, name, for_writing, open_array, ret_array, error);
 }
 
 static int check_promise(const struct format_target *target, struct gad_error *error)
@@ -174,7 +174,7 @@ static int raw_create(struct gad_client *client, const struct format_target *tar
     struct format_target plain = *target;
     plain.fortran_order = false;
     int r = check_promise(target, error);
-    return r ? r : plain_output_new(client, "raw", &plain, "", 0, ret_array, error);
+    return r ? r : plain_output_new(client, &plain, "", 0, ret_array, error);
 }
 
 const struct format format_raw = {

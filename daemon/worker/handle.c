@@ -127,13 +127,6 @@ static int watch_rings(struct worker *w, struct wjob *job, struct gad_error *err
     return 0;
 }
 
-static void unwatch_rings(struct worker *w, struct wjob *job)
-{
-    for (unsigned i = 0; i < job->n_ports; i++)
-        if (port_owns_ring(&job->ports[i]))
-            (void)epoll_ctl(w->epoll_fd, EPOLL_CTL_DEL, ring_done_fd(job->ports[i].ring), NULL);
-}
-
 static int end_job(struct worker *w, struct wjob *job)
 {
     take_in_hand(w, job->identity.id);
@@ -167,7 +160,7 @@ static int begin_job(struct worker *w, struct start *start)
     if (!r)
         r = sched_add(w->sched, job, &error);
     if (r) {
-        unwatch_rings(w, job);
+        wjob_unwatch_rings(job, w->epoll_fd);
         wjob_free(job);
         return send_error(w, message->id, r, &error);
     }

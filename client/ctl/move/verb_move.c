@@ -30,7 +30,7 @@ enum {
 
 /* Of every verb. */
 #define COMMON_OPTIONS                                                                              \
-    {"output", 'o', "DEST", 0, "where the result goes: file.npy, file.h5:/dataset, file.raw", 0},   \
+    {"output", 'o', "DEST", 0, "where the result goes: " CTL_DESTINATIONS, 0},                      \
         {"in-place", OPTION_IN_PLACE, NULL, 0, "write into an existing file, or a selection of it", \
          0},                                                                                        \
         {"engine", OPTION_ENGINE, "NAME", 0, "auto, cpu, cuda, or cuda:N for one device", 0},       \

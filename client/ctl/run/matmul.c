@@ -34,7 +34,7 @@ struct matmul_options {
 };
 
 static const struct argp_option options[] = {
-    {"output", 'o', "DEST", 0, "where the result goes: file.npy, file.h5:/dataset, file.raw", 0},
+    {"output", 'o', "DEST", 0, "where the result goes: " CTL_DESTINATIONS, 0},
     {"alpha", OPTION_ALPHA, "X", 0, "what the product is multiplied by; without it 1", 0},
     {"beta", OPTION_BETA, "X", 0,
      "what is in DEST before is multiplied by this and added; without it 0: a new file", 0},

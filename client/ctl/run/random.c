@@ -46,7 +46,7 @@ static const struct argp_option options[] = {
     {"seed", OPTION_SEED, "N", 0,
      "0 to 2^64 - 1: the same seed, the same array; without it one is drawn and printed", 0},
     {"output", 'o', "DEST", 0,
-     "where it goes: file.npy, file.h5:/dataset, file.raw; without it the result is printed", 0},
+     "where it goes: " CTL_DESTINATIONS "; without it the result is printed", 0},
     {"explain", OPTION_EXPLAIN, NULL, 0, "print the plan and run nothing", 0},
     {"engine", OPTION_ENGINE, "NAME", 0, "auto, cpu, cuda, or cuda:N for one device", 0},
     {"priority", OPTION_PRIORITY, "N", 0, "-100 to 100 among your own jobs", 0},

@@ -30,8 +30,7 @@ enum {
 
 static const struct argp_option run_argp_options[] = {
     {"output", 'o', "[NAME=]DEST", 0,
-     "where a result goes: file.npy, file.h5:/dataset, file.raw; without it the result is printed",
-     0},
+     "where a result goes: " CTL_DESTINATIONS "; without it the result is printed", 0},
     {"explain", OPTION_EXPLAIN, NULL, 0,
      "print the plan, with what each engine would take, and run nothing", 0},
     {"engine", OPTION_ENGINE, "NAME", 0, "auto, cpu, cuda, or cuda:N for one device", 0},
@@ -108,7 +107,7 @@ static const struct argp run_argp = {
 /* The same options, but for those of somebody who waits: they are understood, to be refused. */
 static const struct argp_option submit_argp_options[] = {
     {"output", 'o', "[NAME=]DEST", 0,
-     "where a result goes: file.npy, file.h5:/dataset, file.raw; each result needs one", 0},
+     "where a result goes: " CTL_DESTINATIONS "; each result needs one", 0},
     {"engine", OPTION_ENGINE, "NAME", 0, "auto, cpu, cuda, or cuda:N for one device", 0},
     {"in-place", OPTION_IN_PLACE, NULL, 0,
      "write into existing files, which may be sources of the same job", 0},

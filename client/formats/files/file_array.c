@@ -7,7 +7,7 @@
  */
 #include "client/formats/files/file_array.h"
 #include "client/formats/files/file_provider.h"
-#include "client/formats/formats.h"
+#include "client/formats/format_impl.h"
 #include "client/formats/selection.h"
 #include "proto/util.h"
 
@@ -74,11 +74,11 @@ int file_array_select(struct gad_array *array, const struct spec *spec, const ch
     return 0;
 }
 
-int file_array_open(struct gad_client *client, const char *format, const struct spec *spec,
-                    const char *name, bool for_writing, file_array_open_fn *open_array,
-                    struct gad_array **ret_array, struct gad_error *error)
+int file_array_open(struct gad_client *client, const struct spec *spec, const char *name,
+                    bool for_writing, file_array_open_fn *open_array, struct gad_array **ret_array,
+                    struct gad_error *error)
 {
-    struct gad_array *array = array_new(client, format, ACCESS_FILE, spec->path);
+    struct gad_array *array = array_new(client, spec->format->name, ACCESS_FILE, spec->path);
     if (!array)
         return error_from_errno(error, ENOMEM, name, "array");
     array->is_writable = for_writing;

@@ -23,9 +23,9 @@ int file_array_describe(struct gad_array *array, const struct file_layout *layou
 struct spec;
 typedef int file_array_open_fn(struct gad_array *array, const struct spec *spec, const char *name,
                                struct gad_error *error);
-int file_array_open(struct gad_client *client, const char *format, const struct spec *spec,
-                    const char *name, bool for_writing, file_array_open_fn *open_array,
-                    struct gad_array **ret_array, struct gad_error *error) GAD_MUST_CHECK;
+int file_array_open(struct gad_client *client, const struct spec *spec, const char *name,
+                    bool for_writing, file_array_open_fn *open_array, struct gad_array **ret_array,
+                    struct gad_error *error) GAD_MUST_CHECK;
 
 /* Makes the described array the part of it that the spec selects, if it has a selection. */
 int file_array_select(struct gad_array *array, const struct spec *spec, const char *name,

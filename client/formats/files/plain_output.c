@@ -63,11 +63,12 @@ static int make(struct gad_array *array, const struct format_target *target, con
     return r < 0 ? file_path_error(error, -r, target->spec->path, target->name) : 0;
 }
 
-int plain_output_new(struct gad_client *client, const char *format,
-                     const struct format_target *target, const void *header, size_t n_header_bytes,
-                     struct gad_array **ret_array, struct gad_error *error)
+int plain_output_new(struct gad_client *client, const struct format_target *target,
+                     const void *header, size_t n_header_bytes, struct gad_array **ret_array,
+                     struct gad_error *error)
 {
-    struct gad_array *array = array_new(client, format, ACCESS_FILE, target->spec->path);
+    struct gad_array *array =
+        array_new(client, target->spec->format->name, ACCESS_FILE, target->spec->path);
     if (!array)
         return error_from_errno(error, ENOMEM, target->name, "array");
     int r = make(array, target, header, n_header_bytes, error);

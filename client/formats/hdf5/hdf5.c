@@ -18,10 +18,10 @@
  */
 #include "client/formats/files/file_array.h"
 #include "client/formats/files/file_source.h"
-#include "client/formats/format_impl.h"
 #include "client/formats/hdf5/hdf5_chunks.h"
 #include "client/formats/hdf5/hdf5_file.h"
 #include "client/formats/hdf5/hdf5_names.h"
+#include "client/formats/hdf5/hdf5_output.h"
 #include "client/formats/hdf5/hdf5_provider.h"
 #include "client/formats/hdf5/hdf5_storage.h"
 #include "client/formats/hdf5/hdf5_type.h"
@@ -354,7 +354,7 @@ static int hdf5_open(struct gad_client *client, const struct spec *spec, const c
         .dataset = H5I_INVALID_HID,
         .create_plist = H5I_INVALID_HID,
     };
-    source.array = array_new(client, "hdf5", ACCESS_FILE, spec->path);
+    source.array = array_new(client, spec->format->name, ACCESS_FILE, spec->path);
     if (!source.array)
         return error_from_errno(error, ENOMEM, name, "array");
     source.array->is_writable = for_writing;

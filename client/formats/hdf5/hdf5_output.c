@@ -22,7 +22,7 @@
 #include "client/formats/files/file_array.h"
 #include "client/formats/files/file_claim.h"
 #include "client/formats/files/file_output.h"
-#include "client/formats/format_impl.h"
+#include "client/formats/hdf5/hdf5_output.h"
 #include "client/formats/hdf5/hdf5_file.h"
 #include "client/formats/hdf5/hdf5_names.h"
 #include "client/formats/hdf5/hdf5_target.h"
@@ -277,7 +277,8 @@ static int make(struct gad_array *array, const struct format_target *wanted,
 int hdf5_create(struct gad_client *client, const struct format_target *target,
                 struct gad_array **ret_array, struct gad_error *error)
 {
-    struct gad_array *array = array_new(client, "hdf5", ACCESS_FILE, target->spec->path);
+    struct gad_array *array =
+        array_new(client, target->spec->format->name, ACCESS_FILE, target->spec->path);
     if (!array)
         return error_from_errno(error, ENOMEM, target->name, "array");
     int r = make(array, target, error);

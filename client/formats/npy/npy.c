@@ -62,7 +62,7 @@ static int open_array(struct gad_array *array, const struct spec *spec, const ch
 static int npy_open(struct gad_client *client, const struct spec *spec, const char *name,
                     bool for_writing, struct gad_array **ret_array, struct gad_error *error)
 {
-    return file_array_open(client, "npy", spec, name, for_writing, open_array, ret_array, error);
+    return file_array_open(client, spec, name, for_writing, open_array, ret_array, error);
 }
 
 static int npy_create(struct gad_client *client, const struct format_target *target,
@@ -71,7 +71,7 @@ static int npy_create(struct gad_client *client, const struct format_target *tar
     char header[NPY_DATA_OFFSET];
     npy_header_format(target->dtype, target->ndim, target->shape,
                       target->fortran_order && target->ndim > 1, header);
-    return plain_output_new(client, "npy", target, header, sizeof(header), ret_array, error);
+    return plain_output_new(client, target, header, sizeof(header), ret_array, error);
 }
 
 static int parse_rest(const char *rest, const char *whole, bool is_output, struct spec *spec,

@@ -21,6 +21,7 @@
 #include <assert.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/epoll.h>
 
 #define MAX_INLINE_RESULTS (FRAME_MAX_BODY_BYTES - 64u * 1024u)
 #define EXPRESS_MAX_BYTES  (4u * 1024u * 1024u)
@@ -271,6 +272,13 @@ int wjob_new(struct frame *frame_take, const struct message *message,
     }
     *ret_job = job;
     return 0;
+}
+
+void wjob_unwatch_rings(const struct wjob *job, int epoll_fd)
+{
+    for (unsigned i = 0; i < job->n_ports; i++)
+        if (port_owns_ring(&job->ports[i]))
+            (void)epoll_ctl(epoll_fd, EPOLL_CTL_DEL, ring_done_fd(job->ports[i].ring), NULL);
 }
 
 void wjob_close(struct wjob *job)

@@ -111,6 +111,8 @@ int wjob_new(struct frame *frame_take, const struct message *message,
              struct wjob **ret_job, struct gad_error *error) GAD_MUST_CHECK;
 /* Main thread; no tile is left. NULL. */
 struct wjob *wjob_free(struct wjob *job);
+/* Takes the rings out of the epoll set. */
+void wjob_unwatch_rings(const struct wjob *job, int epoll_fd);
 /* Descriptors and rings; may take long. Rings are out of the epoll set by then. */
 void wjob_close(struct wjob *job);
 /* Whether the regions still have their memory; else the job fails. Main thread. */

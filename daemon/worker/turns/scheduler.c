@@ -16,11 +16,8 @@
  * I/O thread, because the last close of a large deleted file takes long, and before the job's reply
  * is sent, so that a client that has its answer finds nothing left behind.
  */
-#include "daemon/worker/io/ring.h"
 #include "daemon/worker/turns/scheduler_internal.h"
 #include "proto/util.h"
-
-#include <sys/epoll.h>
 
 unsigned sched_user_index(const struct sched *s, uint32_t user)
 {
@@ -287,10 +284,7 @@ static void job_end(struct sched *s, struct wjob *job)
     wjob_set_state(job, WJOB_ENDED);
     job->ended_ns = clock_ns();
     job->next = NULL;
-    for (unsigned k = 0; k < job->n_ports; k++)
-        if (port_owns_ring(&job->ports[k]))
-            (void)epoll_ctl(s->config.epoll_fd, EPOLL_CTL_DEL, ring_done_fd(job->ports[k].ring),
-                            NULL);
+    wjob_unwatch_rings(job, s->config.epoll_fd);
     s->n_rings -= count_rings(job);
     if (job->frame.n_fds == 0) {
         give_to_main(s, job);
