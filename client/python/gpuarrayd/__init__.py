@@ -9,7 +9,7 @@ Arrays may be larger than the device and larger than memory. Results are NumPy's
 
     text form      evaluate; submit, which gives a Future
     lazy form      open, lazy: Lazy; compute, save; NumPy's functions by name: sqrt, where, sum,
-                   mean, std ... with axis, keepdims, where, ddof (gpuarrayd._lazy.reductions);
+                   mean, std ... with axis, keepdims, where, ddof (gpuarrayd._functions.reductions);
                    linalg.norm; median, quantile; cumsum, diff; histogram, bincount, take;
                    x @ y, matmul with alpha and beta, tensordot, einsum
     random numbers random.default_rng(seed), NumPy's Generator; random.normal(seed=3) and its like
@@ -24,14 +24,14 @@ from typing import TYPE_CHECKING, Any
 from . import _core, _loading, errors
 from ._arrays import asarray, empty, empty_like, zeros, zeros_like
 from ._jobs.evaluate import evaluate, submit
-from ._lazy.functions import *  # noqa: F403
-from ._lazy.functions_of_one import *  # noqa: F403
-from ._lazy.functions_of_two import *  # noqa: F403
-from ._lazy.counts import *  # noqa: F403
-from ._lazy.products import *  # noqa: F403
-from ._lazy.quantiles import *  # noqa: F403
-from ._lazy.reductions import *  # noqa: F403
-from ._lazy.scans import *  # noqa: F403
+from ._functions.functions import *  # noqa: F403
+from ._functions.functions_of_one import *  # noqa: F403
+from ._functions.functions_of_two import *  # noqa: F403
+from ._functions.counts import *  # noqa: F403
+from ._functions.products import *  # noqa: F403
+from ._functions.quantiles import *  # noqa: F403
+from ._functions.reductions import *  # noqa: F403
+from ._functions.scans import *  # noqa: F403
 from ._lazy.array import Lazy, lazy, open
 from ._lazy.moves import *  # noqa: F403
 from ._lazy.results import compute, save

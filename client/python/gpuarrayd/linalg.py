@@ -1,5 +1,5 @@
 """Norms, under the name of NumPy's module: gd.linalg.norm(x, axis=1)."""
 
-from ._lazy.reductions import norm
+from ._functions.reductions import norm
 
 __all__ = ["norm"]

@@ -36,7 +36,7 @@ def place_of(gd, op):
 
 
 def test_every_name_of_the_catalogue_is_there_and_no_other(gd):
-    from gpuarrayd._lazy import functions as _functions
+    from gpuarrayd._functions import functions as _functions
     wanted = {name for op in gd.ops() if not is_random(op) for name in names(op)}
     assert set(_functions.__all__) == wanted
     assert len(_functions.__all__) == len(wanted)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 import numpy.typing as npt
 
 from .graph import Held, Node
-from .reducing import Axis, Initial, place, reduced, spread
+from .._functions.reducing import Axis, Initial, place, reduced, spread
 
 if TYPE_CHECKING:
     from .operands import Operand
@@ -100,27 +100,27 @@ class Reductions(Held):
     def cumsum(self, axis: int | None = None, dtype: npt.DTypeLike | None = None,
                out: object = None) -> Self:
         """The running sum along an axis; see gd.cumsum()."""
-        from .scans import scanned
+        from .._functions.scans import scanned
         return self._reduced(scanned("cumsum", self, axis, dtype), out)
 
     def cumprod(self, axis: int | None = None, dtype: npt.DTypeLike | None = None,
                 out: object = None) -> Self:
         """The running product along an axis; see gd.cumprod()."""
-        from .scans import scanned
+        from .._functions.scans import scanned
         return self._reduced(scanned("cumprod", self, axis, dtype), out)
 
     def take(self, indices: Operand, axis: int | None = None, out: object = None,
              mode: str = "raise") -> Self:
         """Elements by their indices; see gd.take()."""
-        from .counts import taken
+        from .._functions.counts import taken
         return self._reduced(taken(self, indices, axis, mode), out)
 
     def dot(self, b: Operand, out: object = None) -> Self:
         """The matrix product with b; see gd.dot()."""
-        from .products import dotted
+        from .._functions.products import dotted
         return self._reduced(dotted(self, b), out)
 
     def searchsorted(self, v: Operand, side: str = "left", sorter: Operand | None = None) -> Self:
         """Where elements would be put into this; see gd.searchsorted()."""
-        from .counts import searched
+        from .._functions.counts import searched
         return self._of(searched(self, v, side, sorter))

@@ -162,5 +162,5 @@ class Operators(Held):
     def _multiplied(self, left: object, right: object) -> Any:
         if not is_operand(right if left is self else left):
             return NotImplemented
-        from .products import multiplied
+        from .._functions.products import multiplied
         return self._of(multiplied(left, right))

@@ -15,11 +15,12 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from . import counts, filled, functions, moves, products, quantiles, reductions, scans
+from . import filled, moves
+from .._functions import counts, functions, products, quantiles, reductions, scans
 from .. import errors
 from .array import Lazy, lazy_call, lazy_pair
 from .array import lazy as as_lazy
-from .reducing import check_some
+from .._functions.reducing import check_some
 from .results import compute_into
 from .unanswered import refuse
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from .. import errors
-from .contraction import Label
+from .._functions.contraction import Label
 from .graph import Shape
 
 

@@ -22,7 +22,7 @@ from dask.base import tokenize
 from numpy.typing import DTypeLike
 
 from .._jobs.request import Request
-from .._lazy.reducing import Axis, axes_of
+from .._functions.reducing import Axis, axes_of
 from ._blocks import again
 from ._collections import Options, array_of, planned
 

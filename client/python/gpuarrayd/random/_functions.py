@@ -36,7 +36,7 @@ import numpy.typing as npt
 
 from .. import errors
 from .._lazy.array import Lazy
-from .._lazy.counts import take
+from .._functions.counts import take
 from .._lazy.drawing import (Size, check, check_range, count_of, drawn, float_of, row_of,
                              size_of)
 from .._lazy.operands import Operand

@@ -70,13 +70,13 @@ import numpy as np
 
 from .. import errors
 from .._arguments.refusals import WrongType
-from .array import Lazy
-from .describing import describe
-from .graph import Call, Node, Whole, Words, dtype_name
-from .leaves import ArraySource
-from .moves import array_of, axis_of
-from .operands import Operand, node_of
-from .results import compute, made
+from .._lazy.array import Lazy
+from .._lazy.describing import describe
+from .._lazy.graph import Call, Node, Whole, Words, dtype_name
+from .._lazy.leaves import ArraySource
+from .._lazy.moves import array_of, axis_of
+from .._lazy.operands import Operand, node_of
+from .._lazy.results import compute, made
 
 
 def _choice(op: str, name: str, value: object, choices: tuple[str, ...]) -> str:

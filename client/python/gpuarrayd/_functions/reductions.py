@@ -60,10 +60,10 @@ from __future__ import annotations
 import numpy.typing as npt
 
 from .. import errors
-from .array import Lazy
-from .describing import describe
-from .graph import Node
-from .operands import Operand
+from .._lazy.array import Lazy
+from .._lazy.describing import describe
+from .._lazy.graph import Node
+from .._lazy.operands import Operand
 from .reducing import Axis, Initial, norm_of, place, reduced, spread, weighted
 
 
@@ -71,7 +71,7 @@ def _made(node: Node, out: object = None) -> Lazy:
     made = Lazy._of(node)
     if out is None:
         return made
-    from .results import compute_into
+    from .._lazy.results import compute_into
     return compute_into((made,), (out,))[0]  # type: ignore[no-any-return]
 
 

@@ -69,16 +69,16 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import errors
-from .array import Lazy, lazy, request, told
+from .._lazy.array import Lazy, lazy, request, told
 from .contraction import Label, contracted, without
-from .describing import describe
-from .graph import Call, Node, Product, Shape, Source, broadcast, dtype_name
-from .leaves import ArraySource
-from .moves import array_of, axis_of
-from .operands import Operand, call, node_of
-from .results import made
-from .subscripts import parsed
-from .views import ViewSource, permuted
+from .._lazy.describing import describe
+from .._lazy.graph import Call, Node, Product, Shape, Source, broadcast, dtype_name
+from .._lazy.leaves import ArraySource
+from .._lazy.moves import array_of, axis_of
+from .._lazy.operands import Operand, call, node_of
+from .._lazy.results import made
+from .._lazy.subscripts import parsed
+from .._lazy.views import ViewSource, permuted
 from .._jobs.request import Request
 
 Journal = str | os.PathLike[str] | bool | None

@@ -15,10 +15,10 @@ import numpy.typing as npt
 
 from .. import errors
 from .._arguments.refusals import WrongType
-from .graph import Held, Node, Number, Reduction, Shape, Words, broadcast, dtype_name
-from .operands import node_of
-from .text import number_text
-from .unanswered import NoAxis
+from .._lazy.graph import Held, Node, Number, Reduction, Shape, Words, broadcast, dtype_name
+from .._lazy.operands import node_of
+from .._lazy.text import number_text
+from .._lazy.unanswered import NoAxis
 
 Axis: TypeAlias = int | tuple[int, ...] | None
 Initial: TypeAlias = int | float | np.generic | None

@@ -47,15 +47,15 @@ from typing import Any
 import numpy as np
 
 from .. import errors
-from .array import Lazy
-from .describing import describe
-from .graph import Node, Number, Shape, Whole, Words, number, strong
-from .leaves import ArraySource
-from .moves import array_of, concatenate
-from .operands import Operand
+from .._lazy.array import Lazy
+from .._lazy.describing import describe
+from .._lazy.graph import Node, Number, Shape, Whole, Words, number, strong
+from .._lazy.leaves import ArraySource
+from .._lazy.moves import array_of, concatenate
+from .._lazy.operands import Operand
 from .reducing import Axis, axes_of
-from .results import made
-from .text import number_text
+from .._lazy.results import made
+from .._lazy.text import number_text
 
 _MAX_Q = 8  # of one call in the daemon's language
 _MAX_Q_ALONG_AXES = 4  # which keeps counts for each slice

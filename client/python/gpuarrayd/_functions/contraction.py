@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from .. import errors
-from .graph import Call, Node, Product, Shape, Source, is_placed, ordered
-from .leaves import ArraySource
-from .moved import Moved, Piece
-from .operands import call
+from .._lazy.graph import Call, Node, Product, Shape, Source, is_placed, ordered
+from .._lazy.leaves import ArraySource
+from .._lazy.moved import Moved, Piece
+from .._lazy.operands import call
 from .reducing import reduced
-from .views import permuted, viewed
+from .._lazy.views import permuted, viewed
 
 if TYPE_CHECKING:
     from .. import _core
@@ -80,7 +80,7 @@ def _spread(node: Node, labels: list[Label], sizes: dict[Label, int]) -> tuple[N
 
 
 def _dtype(node: Node) -> np.dtype[np.generic]:
-    from .array import Lazy
+    from .._lazy.array import Lazy
     return Lazy._of(node).dtype
 
 

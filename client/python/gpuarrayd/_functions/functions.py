@@ -21,18 +21,18 @@ from .functions_of_one import *  # noqa: F403
 from .functions_of_one import __all__ as _of_one
 from .functions_of_two import *  # noqa: F403
 from .functions_of_two import __all__ as _of_two
-from .graph import Call, dtype_name
-from .array import Lazy, lazy_call, lazy_pair
+from .._lazy.graph import Call, dtype_name
+from .._lazy.array import Lazy, lazy_call, lazy_pair
 from .counts import *  # noqa: F403
 from .counts import __all__ as _counts
-from .operands import Operand, node_of
+from .._lazy.operands import Operand, node_of
 from .quantiles import *  # noqa: F403
 from .quantiles import __all__ as _quantiles
 from .products import matmul
 from .reductions import *  # noqa: F403
 from .reductions import __all__ as _reductions
 from .scans import cumprod, cumsum
-from .unanswered import refuse_unusual
+from .._lazy.unanswered import refuse_unusual
 
 
 _NONE: Any = np._NoValue

@@ -7,8 +7,8 @@ dtypes a function takes and what comes out.
 
 from __future__ import annotations
 
-from .array import Lazy, lazy_call
-from .operands import Operand
+from .._lazy.array import Lazy, lazy_call
+from .._lazy.operands import Operand
 
 
 def negative(x: Operand, /) -> Lazy:
