@@ -1,5 +1,6 @@
 /* The table of formats: one row each, in the order in which errors name them. Who adds a format
- * writes its row into a file of its own (format_impl.h), and names it here.
+ * writes its row into a file of its own (format_impl.h), and names it here. What else says names
+ * and extensions (gpuarrayd.h, the Python package) is compared with the rows by test_package.py.
  */
 #include "client/formats/format_impl.h"
 #include "proto/util.h"

@@ -122,3 +122,21 @@ def test_a_library_of_another_version_is_refused(folder):
     made = build(folder, PKG_CONFIG_PATH=str(folder))
     assert made.returncode != 0
     assert f"this package is of version {VERSION} and pkg-config finds libgpuarrayd 9.9.9" in made.stdout
+
+
+def test_formats_are_those_of_the_librarys_table():
+    """Where the package or the header says a format's name or extension, its row says it too."""
+    from gpuarrayd._jobs.request import To
+    rows = {}
+    for source in sorted((conftest.TOP / "client/formats").rglob("*.c")):
+        for row in re.findall(r"^const struct format format_\w+ = \{(.*?)^\};", source.read_text(), re.M | re.S):
+            name, extensions = (re.search(rf'\.{member} = "(.*?)"', row)[1] for member in ("name", "extensions"))
+            rows[name] = extensions.split()
+    table = (conftest.TOP / "client/formats/format_table.c").read_text()
+    assert len(rows) == len(re.findall(r"&format_\w+", table)) and {"raw", "hdf5"} <= set(rows)
+    header = (conftest.TOP / "client/gpuarrayd.h").read_text()
+    for name, extensions in rows.items():
+        assert f'"{name}"' in header
+        for extension in extensions:
+            assert re.search(rf"\{extension}\b", header), extension
+            assert To(f"x{extension.upper()}").is_raw == (name == "raw")

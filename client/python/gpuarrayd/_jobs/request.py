@@ -47,7 +47,8 @@ class To:
 
     @property
     def is_raw(self) -> bool:
-        """Whether the file will not say its dtype and shape."""
+        """Whether the file will not say its dtype and shape: what client/formats/raw.c serves.
+        """
         return self.path.lower().endswith((".raw", ".bin", ".dat"))
 
 
