@@ -7,6 +7,8 @@
  */
 #include "kernels/cuda/interpreter.h"
 
+#include "tests/double/late_moves.h" /* what kernels/cuda/device/move.h leaves to the host */
+
 #include "kernels/cuda/device/counters.h"
 #include "kernels/cuda/device/integer.h"
 #include "kernels/cuda/device/lookup.h"

@@ -13,7 +13,7 @@
  *
  * A source asks in the order of the walk's positions. Those that follow each other and need the
  * same box (an operand that is broadcast) share one block; the block stays open for more such
- * positions while it is the last one asked for, but not more than PLACES_AHEAD beyond those that
+ * positions while it is the last one asked for, but not more than POSITIONS_AHEAD beyond those that
  * were given back. What is needed again later is asked for again.
  *
  * What an earlier attempt of the job asked for may still be in the client's hands: a box that it is
@@ -32,7 +32,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#define PLACES_AHEAD       256u
+#define POSITIONS_AHEAD    256u
 #define POPULATE_MAX_BYTES (16u << 20)
 
 enum block_state { BLOCK_FREE, BLOCK_ASKED, BLOCK_READY, BLOCK_LENT, BLOCK_STALE };
@@ -338,7 +338,7 @@ static uint32_t free_slot(const struct ring *ring)
 int ring_ask(struct ring *ring, struct gad_error *error)
 {
     int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
-    while (ring->has_next && ring->n_open < PLACES_AHEAD) {
+    while (ring->has_next && ring->n_open < POSITIONS_AHEAD) {
         ring->walk.box(&ring->walk, ring->next_position, start, count);
         if (!last_block_extend(ring, start, count)) {
             uint32_t slot = free_slot(ring);

@@ -53,7 +53,7 @@ DEVICE u32 as_bools(u32 bytes)
  * since the last call are one batch. moves_wait(): until all batches but the newest n_newer are
  * there. */
 #if !defined(__CUDACC__)
-#include "kernels/cuda/device/late_moves.h"
+/* Who compiles this for the host has given them before. */
 #elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 #define MOVE_AHEAD(kind, n_bytes)                                                                  \
     asm volatile("cp.async." kind ".shared.global [%0], [%1], " n_bytes                            \
