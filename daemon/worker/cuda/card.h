@@ -4,8 +4,9 @@
  *     | pool: carries, slots ...                 | small     | rest |               pinned
  *     | pool: carries of products, slots ...     | small     | rest | workspace |   device
  *
- * Both slabs have the pool at the same offsets. A carry lies on one side: a matrix product's on the
- * device, all others in the host's memory. `small` is a slot of the main thread's own, outside the
+ * Both slabs have the pool at the same offsets. A carry has its place on both sides: panels, C and
+ * what is kept of products lie on the device, nodes and results of reductions in the host's memory.
+ * `small` is a slot of the main thread's own, outside the
  * pool. The workspace is cuBLAS's. The rest is not used.
  */
 #pragma once
