@@ -14,10 +14,11 @@ enum access {
     ACCESS_MEMORY,   /* the caller's memory: inline when small, else through the pump */
 };
 
-/* Called by the pump's thread, one call at a time for one array. A block is start/count in the
- * array's own axes, packed in C order, in the array's dtype and byte order. Return 0 or a positive
- * errno. */
+/* Called by the pump's threads: one call at a time among all arrays of a client, or, of a provider
+ * that is concurrent, several at once also for one array. A block is start/count in the array's own
+ * axes, packed in C order, in the array's dtype and byte order. Return 0 or a positive errno. */
 struct provider {
+    bool is_concurrent;
     int (*fill)(void *state, const int64_t *start, const int64_t *count, void *ret_block);
     int (*drain)(void *state, const int64_t *start, const int64_t *count, const void *block);
 };

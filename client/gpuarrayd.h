@@ -568,6 +568,7 @@ enum gad_status gad_run(struct gad_client *client, const struct gad_job_options 
 }
 #endif
 
+#include "gpuarrayd-files.h"
 #include "gpuarrayd-jobs.h"
 #include "gpuarrayd-move.h"
 #include "gpuarrayd-plan.h"

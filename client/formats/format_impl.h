@@ -32,6 +32,11 @@ struct format {
                 struct gad_error *error) GAD_MUST_CHECK;
     int (*create)(struct gad_client *client, const struct format_target *target,
                   struct gad_array **ret_array, struct gad_error *error) GAD_MUST_CHECK;
+    /* What is in the file at `path`, or in its group `dataset` ("" or "/": all): see gad_list().
+     * NULL: a file is one array. */
+    int (*list)(const char *path, const char *dataset, const char *name,
+                gad_list_function *function, void *userdata,
+                struct gad_error *error) GAD_MUST_CHECK;
 };
 
 extern const struct format format_npy, format_raw, format_hdf5;
@@ -39,7 +44,15 @@ extern const struct format format_npy, format_raw, format_hdf5;
 /* Whose extension the text ends in, whatever its case; NULL: none. */
 const struct format *format_of_name(const char *text, size_t n_chars);
 /* How specs are written: "FILE.npy, FILE.raw:DTYPE:SHAPE"; returns the buffer. */
-const char *format_list(char *buffer, size_t n_bytes);
+const char *format_names(char *buffer, size_t n_bytes);
 
-/* spec.c: a bracket of `whole` that has no other one. Returns the status. */
+/* spec.c: where the path of a spec ends, and what follows it: "" or ":...", in the spec's text. */
+struct format_place {
+    const struct format *format;
+    char *path; /* a heap string */
+    const char *rest;
+};
+int spec_place(const char *text, const char *whole, struct format_place *ret_place,
+               struct gad_error *error) GAD_MUST_CHECK;
+/* A bracket of `whole` that has no other one. Returns the status. */
 int spec_refuse_bracket(const char *whole, const char *bracket, struct gad_error *error);

@@ -31,7 +31,7 @@ const struct format *format_of_name(const char *text, size_t n_chars)
     return NULL;
 }
 
-const char *format_list(char *buffer, size_t n_bytes)
+const char *format_names(char *buffer, size_t n_bytes)
 {
     size_t used = 0;
     for (size_t i = 0; i < ARRAY_LENGTH(formats) && used < n_bytes; i++)

@@ -33,3 +33,6 @@ int format_open(struct gad_client *client, const char *spec, bool for_writing,
 int format_create(struct gad_client *client, const char *spec, bool replace, enum dtype dtype,
                   int ndim, const int64_t *shape, bool fortran_order, struct gad_array **ret_array,
                   struct gad_error *error) GAD_MUST_CHECK;
+/* gad_list(), its arguments checked. */
+int format_list(const char *spec, gad_list_function *function, void *userdata,
+                struct gad_error *error) GAD_MUST_CHECK;

@@ -94,24 +94,39 @@ static int refuse_unknown(const char *text, const char *whole, struct gad_error 
         return error_set(error, GAD_BAD_ARGUMENT, whole,
                          "npz archives are not served: save the array with numpy.save");
     error_set(error, GAD_BAD_ARGUMENT, whole, "'%.200s' has no extension of a known format", text);
-    error_expected(error, "%s", format_list(list, sizeof(list)));
+    error_expected(error, "%s", format_names(list, sizeof(list)));
     error_found(error, "'%.100s'", text);
     return GAD_BAD_ARGUMENT;
+}
+
+int spec_place(const char *text, const char *whole, struct format_place *ret_place,
+               struct gad_error *error)
+{
+    struct format_place place;
+    size_t n_path_chars;
+    if (!find_path_end(text, &n_path_chars, &place.format))
+        return refuse_unknown(text, whole, error);
+    if (n_path_chars >= PATH_MAX)
+        return error_set(error, GAD_BAD_ARGUMENT, whole, "the path is too long");
+    place.path = strndup(text, n_path_chars);
+    if (!place.path)
+        return error_from_errno(error, ENOMEM, whole, "spec");
+    place.rest = text + n_path_chars;
+    *ret_place = place;
+    return 0;
 }
 
 /* text: of `whole`, without its selection. */
 static int parse(const char *text, const char *whole, bool is_output, struct spec *spec,
                  struct gad_error *error)
 {
-    size_t n_path_chars;
-    if (!find_path_end(text, &n_path_chars, &spec->format))
-        return refuse_unknown(text, whole, error);
-    if (n_path_chars >= PATH_MAX)
-        return error_set(error, GAD_BAD_ARGUMENT, whole, "the path is too long");
-    spec->path = strndup(text, n_path_chars);
-    if (!spec->path)
-        return error_from_errno(error, ENOMEM, whole, "spec");
-    return spec->format->parse_rest(text + n_path_chars, whole, is_output, spec, error);
+    struct format_place place;
+    int r = spec_place(text, whole, &place, error);
+    if (r)
+        return r;
+    spec->format = place.format;
+    spec->path = place.path;
+    return spec->format->parse_rest(place.rest, whole, is_output, spec, error);
 }
 
 /* What the whole text would name if its brackets belonged to the name. */

@@ -35,6 +35,16 @@ enum gad_status gad_array_open_in_place(struct gad_client *client, const char *s
     return open_source(client, spec, true, ret_array, error);
 }
 
+enum gad_status gad_list(const char *spec, gad_list_function *function, void *userdata,
+                         struct gad_error *error)
+{
+    if (!spec)
+        return error_set(error, GAD_BAD_ARGUMENT, "spec", "spec is NULL");
+    if (!function)
+        return error_set(error, GAD_BAD_ARGUMENT, "function", "function is NULL");
+    return (enum gad_status)format_list(spec, function, userdata, error);
+}
+
 enum gad_status gad_array_create(struct gad_client *client, const char *spec, bool replace,
                                  enum gad_dtype dtype, int ndim, const int64_t *shape,
                                  bool fortran_order, struct gad_array **ret_array,

@@ -16,6 +16,7 @@
  *
  * Called by format.c.
  */
+#include "client/formats/attributes.h"
 #include "client/formats/files/file_array.h"
 #include "client/formats/files/file_source.h"
 #include "client/formats/hdf5/hdf5_chunks.h"
@@ -100,13 +101,6 @@ static bool read_number(hid_t attribute, hid_t type, struct gad_scalar *ret)
     return class == H5T_FLOAT && H5Aread(attribute, H5T_NATIVE_DOUBLE, &ret->float_value) >= 0;
 }
 
-static double as_double(const struct gad_scalar *scalar)
-{
-    if (scalar->kind == GAD_SCALAR_FLOAT)
-        return scalar->float_value;
-    return scalar->kind == GAD_SCALAR_UINT ? (double)scalar->uint_value : (double)scalar->int_value;
-}
-
 /* netCDF's attributes that name the value of what was not measured. */
 static void read_fill(struct source *source)
 {
@@ -121,10 +115,8 @@ static void read_fill(struct source *source)
         if (type <= 0 || space <= 0 || H5Sget_simple_extent_npoints(space) != 1 ||
             !read_number(attribute, type, &value))
             continue;
-        source->array->info.has_fill = true;
-        source->array->info.fill = as_double(&value);
-        source->array->info.exact_fill = value;
-        return;
+        const struct gad_attribute taken = {.name = names[i], .n_values = 1, .values = &value};
+        attribute_take(source->array, &taken);
     }
 }
 

@@ -6,7 +6,8 @@
  * among the feeds; one that finds nothing waits in epoll_wait(), where an event wakes one thread.
  * What the event says does not matter: a thread that is awake looks at all feeds. Arrays in memory
  * are served by as many threads as there is work for, up to one a processor; the further ones are
- * started when blocks pile up. Providers are called by one thread at a time, all of a client's.
+ * started when blocks pile up. Providers are called by one thread at a time, all of a client's,
+ * but those that are concurrent, which get as many threads as there are processors.
  *
  * Signals cost about as much as a small block, so there are few. While a thread looks at the rings
  * (it is awake, and not in a provider, which may take long) the worker is asked not to signal; the
@@ -32,7 +33,8 @@
 #include <sys/eventfd.h>
 #include <time.h>
 
-#define MAX_THREADS 4u
+#define MAX_THREADS 16u
+#define MAX_COPIERS 4u /* of arrays in memory: more do not copy faster */
 #define MAX_EVENTS  16
 #define BACKLOG     3u /* blocks that wait before another thread is woken */
 #define TELL_NS     UINT64_C(100000)
@@ -113,6 +115,12 @@ static unsigned find_blocks(struct feed *feed, unsigned most, struct block *ret_
     return n;
 }
 
+/* Whether its provider is called by one thread at a time. */
+static bool is_alone(const struct feed *feed)
+{
+    return feed->provider && !feed->provider->is_concurrent;
+}
+
 /* Returns how many blocks could be served now, BACKLOG + 1 for more, and what to do first. */
 static unsigned find_work(const struct pump *pump, struct work *ret_work)
 {
@@ -120,7 +128,7 @@ static unsigned find_work(const struct pump *pump, struct work *ret_work)
     unsigned n = 0;
     for (struct feed *feed = pump->feeds; feed; feed = feed->pump_next) {
         struct block *wanted = feed->is_sink ? &work.drain : &work.fill, block;
-        if (feed->provider && (pump->is_in_provider || n > 0))
+        if (feed->provider && (n > 0 || (is_alone(feed) && pump->is_in_provider)))
             continue;
         unsigned n_more = find_blocks(feed, n > BACKLOG ? 1 : BACKLOG + 1 - n, &block);
         if (n_more > 0 && !wanted->feed)
@@ -140,7 +148,7 @@ static void take(struct pump *pump, const struct block *block)
         return;
     feed->is_in_hand[block->slot] = true;
     feed->n_in_hand++;
-    pump->is_in_provider |= feed->provider != NULL;
+    pump->is_in_provider |= is_alone(feed);
     feeds_unlink(pump, feed);
     feeds_append(pump, feed);
 }
@@ -168,7 +176,7 @@ static void give(struct pump *pump, const struct block *block)
     struct feed *feed = block->feed;
     feed->is_in_hand[block->slot] = false;
     feed->has_untold = true;
-    if (feed->provider)
+    if (is_alone(feed))
         pump->is_in_provider = false;
     if (feed->provider || now_ns() - feed->told_ns >= TELL_NS)
         tell(pump, feed);
@@ -217,15 +225,15 @@ static bool is_waited_for(const struct pump *pump)
     return feed;
 }
 
-/* Returns whether the kick eventfd is to be written. */
-static bool needs_kick(struct pump *pump)
+/* Returns whether the kick eventfd is to be written. most: threads that there may be. */
+static bool needs_kick(struct pump *pump, unsigned most)
 {
     if (pump->n_waiting > 0) {
         bool was_kicked = pump->is_kicked;
         pump->is_kicked = true;
         return !was_kicked;
     }
-    if (pump->n_threads < pump->most_threads && start_thread(pump))
+    if (pump->n_threads < most && pump->n_threads < pump->most_threads && start_thread(pump))
         pump->most_threads = pump->n_threads; /* it goes on without */
     return false;
 }
@@ -274,7 +282,7 @@ static void serve_provider(struct pump *pump, const struct block *block)
     for (struct feed *untold; (untold = find_untold(pump, 0));)
         tell(pump, untold);
     look_away(pump);
-    bool is_kick = find_work(pump, &others) > 0 && needs_kick(pump);
+    bool is_kick = find_work(pump, &others) > 0 && needs_kick(pump, MAX_THREADS);
     pthread_mutex_unlock(&pump->lock);
     if (is_kick)
         eventfd_write(pump->kick_fd, 1);
@@ -307,7 +315,7 @@ static void work_on(struct pump *pump)
     }
     unsigned n = find_work(pump, &work);
     if (n > (pump->n_looking > 1))
-        serve(pump, &work, n > BACKLOG && is_waited_for(pump) && needs_kick(pump));
+        serve(pump, &work, n > BACKLOG && is_waited_for(pump) && needs_kick(pump, MAX_COPIERS));
     else if ((untold = find_untold(pump, 0)))
         tell(pump, untold);
     else

@@ -1,0 +1,63 @@
+/** gpuarrayd: what is in a file. Included by gpuarrayd.h.
+ *
+ * No daemon is asked: files are read by the library, with the rights of the calling user. The
+ * library alone makes the structures of this header, and later versions may have more members at
+ * their ends: take them by pointer, do not copy them.
+ */
+#pragma once
+
+#include "gpuarrayd.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** A named note of a file, a group or an array, as HDF5, netCDF and Zarr have them. */
+struct gad_attribute {
+    const char *name;
+    const char *text; /**< of one that is a text; NULL: numbers */
+    size_t n_values;  /**< 0 where `text` is NULL: of a type that is not shown */
+    const struct gad_scalar *values;
+};
+
+enum gad_listed_kind {
+    GAD_LISTED_ARRAY,
+    GAD_LISTED_GROUP,
+    GAD_LISTED_OTHER, /**< a named type, a link that leads nowhere */
+};
+
+/** One thing in a file. */
+struct gad_listed {
+    enum gad_listed_kind kind;
+    const char *name; /**< as a spec has it behind `FILE:`; of the file's root "/" */
+    /* Of arrays: */
+    const char *type;              /**< a dtype's name; else what it is, as "a string of 8 bytes" */
+    bool is_served;                /**< whether gad_array_open() takes it */
+    int ndim;                      /**< may be beyond GAD_MAX_NDIM: then it is not served */
+    const int64_t *shape;          /**< ndim sizes */
+    const int64_t *chunk_shape;    /**< the same; NULL: it has no chunks */
+    const char *const *dimensions; /**< names of the axes, each may be NULL; NULL: none has one */
+    const char *filters; /**< in the order in which they were applied: "shuffle, deflate 4",
+                              "" for none */
+    /* Of all: */
+    size_t n_attributes;
+    const struct gad_attribute *attributes;
+};
+
+/** Called for each thing, in the file's order, groups before what is in them. Everything is valid
+ * until it returns. userdata: as given to gad_list(). Anything but 0 ends the list. */
+typedef int gad_list_function(void *userdata, const struct gad_listed *entry);
+
+/** Lists what is in a file: groups, arrays, their shapes, dtypes and attributes; no elements are
+ * read.
+ * spec: a file, or `FILE:/group` for what is in that group alone.
+ * function: not NULL.
+ * Returns GAD_OK also where `function` has ended the list; GAD_NOT_FOUND, GAD_PERMISSION, GAD_BUSY,
+ * GAD_BAD_FORMAT, GAD_SHORT_READ, GAD_NO_MEMORY, and GAD_BAD_ARGUMENT for a spec that cannot be
+ * read. */
+enum gad_status gad_list(const char *spec, gad_list_function *function, void *userdata,
+                         struct gad_error *error);
+
+#ifdef __cplusplus
+}
+#endif
