@@ -17,6 +17,7 @@
  * Called by format.c.
  */
 #include "client/formats/attributes.h"
+#include "client/formats/dataset_path.h"
 #include "client/formats/files/file_array.h"
 #include "client/formats/files/file_source.h"
 #include "client/formats/hdf5/hdf5_chunks.h"
@@ -364,8 +365,8 @@ const struct format format_hdf5 = {
     .extensions = ".h5 .hdf5 .he5 .h5p .nc .nc4 .cdf",
     .written = "FILE.h5:/DATASET",
     .takes_brackets = true,
-    .normalise = hdf5_normalise,
-    .parse_rest = hdf5_parse_rest,
+    .normalise = dataset_path_normalise,
+    .parse_rest = dataset_path_parse,
     .has_dataset = hdf5_has_dataset,
     .open = hdf5_open,
     .create = hdf5_create,
