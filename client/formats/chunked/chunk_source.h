@@ -1,5 +1,5 @@
-/* Arrays that are kept in chunks which the daemon cannot read by itself, packed or in files of their
- * own: blocks of them, each chunk fetched and decoded once, by as many threads as ask. */
+/* Arrays that are kept in chunks which the daemon cannot read by itself, packed or in files of
+ * their own: blocks of them, each chunk fetched and decoded once, by as many threads as ask. */
 #pragma once
 
 #include "client/array.h"
@@ -13,7 +13,7 @@ struct chunk_source;
 struct chunk_bytes {
     void *data; /* heap */
     size_t n_bytes, room;
-    bool is_absent; /* never written: elements are the fill value */
+    bool is_absent;   /* never written: elements are the fill value */
     uint32_t skipped; /* bit i: step i of the pipeline was not applied */
 };
 /* Makes room for n_bytes and sets n_bytes. -ENOMEM. */
@@ -24,8 +24,8 @@ struct chunk_layout {
     int ndim; /* of the whole array; at least 1 */
     const int64_t *shape, *chunk_shape;
     size_t item_bytes;
-    const int *order;  /* axes as they lie in a chunk, the outermost first; NULL: C order */
-    const void *fill;  /* an element of item_bytes; NULL: zeros */
+    const int *order; /* axes as they lie in a chunk, the outermost first; NULL: C order */
+    const void *fill; /* an element of item_bytes; NULL: zeros */
     const struct selection *selection; /* what blocks are of */
     const struct codec_pipeline *pipeline;
     size_t most_stored_bytes; /* of a chunk; 0: what the pipeline could make of it */
