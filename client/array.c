@@ -9,6 +9,7 @@
  * Whoever makes arrays, a format or the library's memory, calls array_new() and fills in the rest.
  */
 #include "client/array.h"
+#include "client/meaning.h"
 #include "proto/util.h"
 
 #include <string.h>
@@ -90,6 +91,7 @@ void gad_array_release(struct gad_array *array)
     close_fd(&array->table_fd);
     free((char *)array->info.path);
     free(array->spec);
+    meaning_free(array->meaning);
     free(array);
 }
 

@@ -18,6 +18,8 @@ struct gad_attribute {
     const char *text; /**< of one that is a text; NULL: numbers */
     size_t n_values;  /**< 0 where `text` is NULL: of a type that is not shown */
     const struct gad_scalar *values;
+    bool is_dtype_known;
+    enum gad_dtype dtype; /**< of numbers, where is_dtype_known: as the file has them */
 };
 
 enum gad_listed_kind {

@@ -570,6 +570,7 @@ enum gad_status gad_run(struct gad_client *client, const struct gad_job_options 
 
 #include "gpuarrayd-files.h"
 #include "gpuarrayd-jobs.h"
+#include "gpuarrayd-meaning.h"
 #include "gpuarrayd-move.h"
 #include "gpuarrayd-plan.h"
 #include "gpuarrayd-product.h"

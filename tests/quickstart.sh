@@ -27,15 +27,16 @@ lasted() { awk "BEGIN { printf \"%.3f\", $2 - $1 }"; }
 cd "$1"
 
 say "wind speeds of 132 months from the components in winds.h5 (US Navy, on the globe)"
-show "gpuarrayctl run 'sqrt(u*u + v*v)' u=winds.h5:/UWND v=winds.h5:/VWND -o speed.npy"
-gpuarrayctl run -v 'sqrt(u*u + v*v)' u=winds.h5:/UWND v=winds.h5:/VWND -o speed.npy
+show "gpuarrayctl run --mask-and-scale 'sqrt(u*u + v*v)' u=winds.h5:/UWND v=winds.h5:/VWND -o speed.npy"
+gpuarrayctl run -v --mask-and-scale 'sqrt(u*u + v*v)' u=winds.h5:/UWND v=winds.h5:/VWND -o speed.npy
 show "gpuarrayctl show speed.npy"
 gpuarrayctl show speed.npy
 
 say "the same in Python"
 cat >wind.py <<'PYTHON'
 import gpuarrayd as gd
-u, v = gd.open("winds.h5:/UWND"), gd.open("winds.h5:/VWND")
+u = gd.open("winds.h5:/UWND", mask_and_scale=True)
+v = gd.open("winds.h5:/VWND", mask_and_scale=True)
 speed = gd.evaluate("sqrt(u*u + v*v)")
 PYTHON
 show "python3 wind.py"

@@ -90,11 +90,35 @@ void ctl_end_if_reader_left(void);
 /* Waits for the job's end; when interrupted cancels it first. */
 int ctl_wait(struct gad_job *job, struct gad_error *error);
 
+/* ---- sources.c: how sources are opened */
+enum { CTL_OPTION_MASK = 0x400, CTL_OPTION_NO_MASK };
+#define CTL_MASKING_OPTIONS                                                                        \
+    {"mask-and-scale",                                                                             \
+     CTL_OPTION_MASK,                                                                              \
+     NULL,                                                                                         \
+     0,                                                                                            \
+     "sources as their attributes mean them: scale_factor and add_offset applied, NaN for fill "   \
+     "values and what is beyond valid_range",                                                      \
+     0},                                                                                           \
+    {                                                                                              \
+        "no-mask-and-scale", CTL_OPTION_NO_MASK, NULL, 0,                                          \
+            "sources as they are stored, without a warning", 0                                     \
+    }
+/* Whether the key was one of them. */
+bool ctl_parse_masking(int key, enum gad_masking *ret_masking);
+int ctl_open_source(struct gad_client *client, const char *spec, enum gad_masking masking,
+                    struct gad_array **ret_array, struct gad_error *error);
+/* To stderr, where nobody said how to take what is packed. */
+void ctl_warn_packed(const char *spec, struct gad_array *array);
+/* Once for each name; NULLs are left out. */
+void ctl_warn_packed_sources(unsigned n, const char *const *specs, struct gad_array *const *arrays);
+
 /* ---- assign.c: the words of a command line */
 #define CTL_MAX_OUTPUTS 16
 #define CTL_MAX_ARGS    64
 
 struct ctl_job {
+    enum gad_masking masking; /* of all sources */
     unsigned n_args, n_outputs;
     struct gad_argument args[CTL_MAX_ARGS];
     const char *sources[CTL_MAX_ARGS]; /* spec of an array argument, NULL for a scalar */
@@ -111,6 +135,7 @@ int ctl_parse_argument(struct ctl_job *job, char *word, struct gad_error *error)
 #define CTL_DESTINATIONS "file.npy, file.h5:/dataset, file.raw" /* for the help */
 int ctl_parse_destination(struct ctl_job *job, char *word, struct gad_error *error);
 int ctl_open_sources(struct ctl_job *job, struct gad_client *client, struct gad_error *error);
+void ctl_warn_packed_job(const struct ctl_job *job);
 void ctl_job_deinit(struct ctl_job *job);
 
 /* ---- pairs.c: "q, r = divmod(a, b)" as two outputs */

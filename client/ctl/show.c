@@ -12,6 +12,7 @@
 #include "client/ctl/show.h"
 
 #include "proto/error.h"
+#include "proto/text.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -29,12 +30,14 @@ struct summary {
 
 struct show_options {
     const char *source;
+    enum gad_masking masking;
     bool json;
 };
 
 enum { OPTION_JSON = 0x100 };
 
 static const struct argp_option show_argp_options[] = {
+    CTL_MASKING_OPTIONS,
     {"json", OPTION_JSON, NULL, 0, "print JSON", 0},
     {0},
 };
@@ -51,7 +54,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         return 0;
     case ARGP_KEY_NO_ARGS:
         return ctl_usage_error(state, "a source is needed, as in 'show speed.npy'");
-    default: return ARGP_ERR_UNKNOWN;
+    default: return ctl_parse_masking(key, &o->masking) ? 0 : ARGP_ERR_UNKNOWN;
     }
 }
 
@@ -60,7 +63,9 @@ static const struct argp show_argp = {
     parse_option,
     "SOURCE",
     "An array's dtype, shape, least, mean and greatest element, and a histogram. NaN and the fill "
-    "value that a source names are counted and left out.\v"
+    "value that a source names are counted and left out. With --mask-and-scale the elements are "
+    "what "
+    "its attributes mean.\v"
     "Examples:\n"
     "  gpuarrayctl show speed.npy\n"
     "  gpuarrayctl show winds.h5:/UWND --json" CTL_EXIT_CODES,
@@ -116,9 +121,8 @@ static struct gad_scalar as_integer(struct gad_scalar number)
     return number;
 }
 
-static struct subject subject_of(struct gad_array *array)
+static struct subject subject_of(struct gad_array *array, const struct gad_array_info *info)
 {
-    const struct gad_array_info *info = gad_array_info(array);
     struct subject s = {.array = array, .info = info, .x = "x"};
     s.is_float = info->dtype == GAD_FLOAT32 || info->dtype == GAD_FLOAT64;
     struct gad_scalar fill = s.is_float ? info->exact_fill : as_integer(info->exact_fill);
@@ -371,14 +375,31 @@ static void print_bins(const struct show_bins *bins)
         printf("%*s\n", width, edges[bins->n]);
 }
 
+/* "Zonal wind [m s-1]" */
+static void print_meaning(const struct gad_meaning *meaning)
+{
+    char name[256], units[128];
+    snprintf(name, sizeof(name), "%s", meaning && meaning->long_name ? meaning->long_name : "");
+    snprintf(units, sizeof(units), "%s", meaning && meaning->units ? meaning->units : "");
+    text_make_printable(name);
+    text_make_printable(units);
+    if (name[0] && units[0])
+        printf("%s [%s]\n", name, units);
+    else if (name[0] || units[0])
+        printf(name[0] ? "%s\n" : "[%s]\n", name[0] ? name : units);
+    if (meaning && meaning->is_unpacked)
+        printf("masked and scaled by %s\n", meaning->packing);
+}
+
 static void print_summary(const struct show_options *o, const struct gad_array_info *info,
-                          const struct summary *s)
+                          const struct gad_meaning *meaning, const struct summary *s)
 {
     char shape[256], min[CTL_SCALAR_SIZE], mean[CTL_SCALAR_SIZE], max[CTL_SCALAR_SIZE];
     struct gad_scalar least = summary_min(s), greatest = summary_max(s);
     printf("%s  %s  %s %s  %llu elements\n", o->source, info->format, gad_dtype_name(info->dtype),
            ctl_format_shape(info->ndim, info->shape, shape, sizeof(shape)),
            (unsigned long long)s->n);
+    print_meaning(meaning);
     snprintf(mean, sizeof(mean), "%.9g", summary_mean(s));
     printf("min %s   mean %s   max %s   NaN %llu\n", ctl_format_scalar(info->dtype, &least, min),
            isnan(summary_mean(s)) ? "nan" : mean, ctl_format_scalar(info->dtype, &greatest, max),
@@ -395,7 +416,14 @@ static void add_scalar(struct json_object *object, const char *key, struct gad_s
     json_object_object_add(object, key, ctl_scalar_json(&value));
 }
 
-static void print_summary_json(const struct gad_array_info *info, const struct summary *s)
+static void add_text(struct json_object *object, const char *key, const char *text)
+{
+    if (text)
+        json_object_object_add(object, key, json_object_new_string(text));
+}
+
+static void print_summary_json(const struct gad_array_info *info, const struct gad_meaning *meaning,
+                               const struct summary *s)
 {
     struct gad_plan_output what = {.dtype = info->dtype, .ndim = info->ndim};
     memcpy(what.shape, info->shape, sizeof(what.shape));
@@ -405,6 +433,11 @@ static void print_summary_json(const struct gad_array_info *info, const struct s
     add_scalar(object, "mean", float_scalar(summary_mean(s)));
     add_scalar(object, "max", summary_max(s));
     json_object_object_add(object, "nan", json_object_new_uint64(s->n_nan));
+    if (meaning) {
+        add_text(object, "units", meaning->units);
+        add_text(object, "long_name", meaning->long_name);
+        add_text(object, "masked_and_scaled", meaning->is_unpacked ? meaning->packing : NULL);
+    }
     if (info->has_fill) {
         add_scalar(object, "fill", info->exact_fill);
         json_object_object_add(object, "n_fill", json_object_new_uint64(s->n_fill));
@@ -419,23 +452,46 @@ static void print_summary_json(const struct gad_array_info *info, const struct s
     ctl_put_json(object);
 }
 
+/* The array as expressions see it: of one that is masked and scaled NaN is what was left out. */
+static struct gad_array_info seen(struct gad_array *array)
+{
+    const struct gad_meaning *meaning = gad_array_meaning(array);
+    struct gad_array_info info = *gad_array_info(array);
+    if (meaning && meaning->is_unpacked) {
+        info.dtype = meaning->dtype;
+        info.has_fill = false;
+    }
+    return info;
+}
+
+/* One fill value and nothing else is counted and left out here: nothing is hidden then. */
+static void warn_packed(const struct show_options *o, struct gad_array *array)
+{
+    const struct gad_meaning *meaning = gad_array_meaning(array);
+    bool is_shown = meaning && meaning->n_fills == 1 && gad_array_info(array)->has_fill &&
+                    !strchr(meaning->packing, ',');
+    if (!is_shown)
+        ctl_warn_packed(o->source, array);
+}
+
 static int show(struct gad_client *client, const struct show_options *o, struct gad_error *error)
 {
     struct gad_array *x;
-    int r = (int)gad_array_open(client, o->source, &x, error);
+    int r = ctl_open_source(client, o->source, o->masking, &x, error);
     if (r)
         return r;
-    const struct gad_array_info *info = gad_array_info(x);
+    struct gad_array_info info = seen(x);
     struct summary s = {.n = 1};
-    for (int i = 0; i < info->ndim; i++)
-        s.n *= (uint64_t)info->shape[i];
-    struct subject subject = subject_of(x);
+    for (int i = 0; i < info.ndim; i++)
+        s.n *= (uint64_t)info.shape[i];
+    struct subject subject = subject_of(x, &info);
+    warn_packed(o, x);
     if (s.n > 0)
         r = summarize(client, &subject, &s, error);
     if (!r && o->json)
-        print_summary_json(info, &s);
+        print_summary_json(&info, gad_array_meaning(x), &s);
     else if (!r)
-        print_summary(o, info, &s);
+        print_summary(o, &info, gad_array_meaning(x), &s);
     gad_array_release(x);
     return r;
 }

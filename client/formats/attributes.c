@@ -1,13 +1,35 @@
 /* Attributes that say what elements mean.
  *
- * The formats read them from their files and hand them over one by one, in any order. Of netCDF's
- * two names of the value of what was not measured, `_FillValue` wins.
+ * The formats read them from their files and hand them over one by one, in any order; they are kept
+ * as they are (client/meaning.h), since what one means may depend on another. format.c then applies
+ * what was asked for. Memory that is short on the way is told there.
  *
- * Called by the formats when they open an array.
+ * Of netCDF's two names of the value of what was not measured, `_FillValue` is the one that
+ * gad_array_info has.
+ *
+ * Called by the formats when they open an array, and by format.c when they have.
  */
 #include "client/formats/attributes.h"
+#include "client/meaning.h"
+#include "proto/util.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#define MAX_VALUES 64 /* of one attribute: nobody names more values of what was not measured */
+
+bool attribute_is_kept(const char *name)
+{
+    static const char *const kept[] = {
+        "_FillValue",    "missing_value", "valid_range", "valid_min", "valid_max",
+        "scale_factor",  "add_offset",    "_Unsigned",   "units",     "long_name",
+        "standard_name", "calendar",      "axis",        "positive",
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(kept); i++)
+        if (strcmp(kept[i], name) == 0)
+            return true;
+    return false;
+}
 
 static double as_double(const struct gad_scalar *scalar)
 {
@@ -16,7 +38,7 @@ static double as_double(const struct gad_scalar *scalar)
     return scalar->kind == GAD_SCALAR_UINT ? (double)scalar->uint_value : (double)scalar->int_value;
 }
 
-void attribute_take(struct gad_array *array, const struct gad_attribute *attribute)
+static void take_fill(struct gad_array *array, const struct gad_attribute *attribute)
 {
     bool is_fill = strcmp(attribute->name, "_FillValue") == 0;
     if (attribute->n_values != 1 ||
@@ -25,4 +47,102 @@ void attribute_take(struct gad_array *array, const struct gad_attribute *attribu
     array->info.has_fill = true;
     array->info.fill = as_double(attribute->values);
     array->info.exact_fill = *attribute->values;
+}
+
+/* False: no memory. */
+static bool copy(const struct gad_attribute *from, struct meaning_attribute *ret)
+{
+    ret->name = strdup(from->name);
+    if (!ret->name)
+        return false;
+    if (from->text) {
+        ret->text = strdup(from->text);
+        return ret->text != NULL;
+    }
+    ret->is_dtype_known = from->is_dtype_known;
+    ret->dtype = from->dtype;
+    if (from->n_values == 0 || from->n_values > MAX_VALUES)
+        return true;
+    ret->values = malloc(from->n_values * sizeof(*ret->values));
+    if (!ret->values)
+        return false;
+    memcpy(ret->values, from->values, from->n_values * sizeof(*ret->values));
+    ret->n_values = from->n_values;
+    return true;
+}
+
+void attribute_take(struct gad_array *array, const struct gad_attribute *attribute)
+{
+    if (!attribute_is_kept(attribute->name))
+        return;
+    take_fill(array, attribute);
+    struct meaning *meaning = meaning_of(array);
+    if (!meaning || meaning_find(meaning, attribute->name)) {
+        array->has_lost_meaning |= !meaning;
+        return;
+    }
+    struct meaning_attributes *all = meaning->attributes;
+    struct meaning_attribute *list = realloc(all->list, (all->n + 1) * sizeof(*list));
+    if (!list) {
+        array->has_lost_meaning = true;
+        return;
+    }
+    all->list = list;
+    list[all->n] = (struct meaning_attribute){NULL};
+    array->has_lost_meaning |= !copy(attribute, &list[all->n]);
+    if (list[all->n].name)
+        all->n++;
+}
+
+void attribute_take_dimensions(struct gad_array *array, const struct selection *selection,
+                               const char *const *names)
+{
+    for (int i = 0; i < selection->ndim; i++) {
+        int axis = selection->axis_of[i];
+        if (axis == SELECTION_NEW_AXIS || !names[axis])
+            continue;
+        struct meaning *meaning = meaning_of(array);
+        if (meaning) {
+            free(meaning->dimensions[i]); /* it may be described twice */
+            meaning->dimensions[i] = strdup(names[axis]);
+        }
+        array->has_lost_meaning |= !meaning || !meaning->dimensions[i];
+        if (!meaning)
+            return;
+        meaning->starts[i] = selection->axes[axis].start;
+        meaning->steps[i] = selection->axes[axis].step;
+    }
+}
+
+static int refuse_factor(const struct meaning *meaning, const char *bad, const char *name,
+                         struct gad_error *error)
+{
+    const struct meaning_attribute *found = meaning_find(meaning, bad);
+    error_set(error, GAD_BAD_FORMAT, name, "its %s is no single finite number", bad);
+    error_expected(error, "one finite number");
+    if (found->text)
+        error_found(error, "the text '%.60s'", found->text);
+    else if (found->n_values == 1)
+        error_found(error, "%g", found->values[0].float_value);
+    else
+        error_found(error, "%zu numbers", found->n_values);
+    return GAD_BAD_FORMAT;
+}
+
+int attributes_apply(struct gad_array *array, enum gad_masking masking, const char *name,
+                     struct gad_error *error)
+{
+    if (array->has_lost_meaning)
+        return error_from_errno(error, ENOMEM, name, "attributes");
+    struct meaning *meaning = array->meaning;
+    if (!meaning)
+        return 0;
+    meaning->masking = masking;
+    if (!gad_array_meaning(array))
+        return error_from_errno(error, ENOMEM, name, "attributes");
+    if (masking == GAD_MASK_AND_SCALE && meaning->packing.bad)
+        return refuse_factor(meaning, meaning->packing.bad, name, error);
+    if (meaning->answer.is_unpacked)
+        array->is_writable = false;
+    return 0;
 }

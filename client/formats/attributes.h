@@ -1,8 +1,19 @@
 /* What a file says of an array besides its elements: named attributes, as netCDF's conventions have
- * them. */
+ * them, and names of dimensions. */
 #pragma once
 
 #include "client/array.h"
+#include "client/formats/selection.h"
 
-/* Takes in one attribute of the file's array; what means nothing to us is left. */
+/* Takes in one attribute of the file's array, in any order, before the array is given to anybody;
+ * what means nothing to us is left. */
 void attribute_take(struct gad_array *array, const struct gad_attribute *attribute);
+/* Whether attribute_take() keeps attributes of this name. */
+bool attribute_is_kept(const char *name);
+/* Names of the axes of the file's array, which may be NULL; the array is what is selected of it. */
+void attribute_take_dimensions(struct gad_array *array, const struct selection *selection,
+                               const char *const *names);
+
+/* When all are taken: what was asked for is done. bad-format, no-memory. */
+int attributes_apply(struct gad_array *array, enum gad_masking masking, const char *name,
+                     struct gad_error *error) GAD_MUST_CHECK;

@@ -7,6 +7,7 @@
  * Called by the public functions of open.c (gad_array_open() and its kin), which work without a
  * connection too, and by targets.c for new files.
  */
+#include "client/formats/attributes.h"
 #include "client/formats/format_impl.h"
 #include "proto/util.h"
 
@@ -41,16 +42,32 @@ static int parse(const char *text, bool is_output, struct spec *ret_spec, struct
     return r;
 }
 
-int format_open(struct gad_client *client, const char *text, bool for_writing,
-                struct gad_array **ret_array, struct gad_error *error)
+int format_open_as(struct gad_client *client, const char *text,
+                   const struct gad_open_options *options, struct gad_array **ret_array,
+                   struct gad_error *error)
 {
     struct spec spec;
+    struct gad_array *array;
     int r = parse(text, false, &spec, error);
     if (r)
         return r;
-    r = spec.format->open(client, &spec, text, for_writing, ret_array, error);
+    r = spec.format->open(client, &spec, text, options->in_place, &array, error);
     spec_deinit(&spec);
+    if (r)
+        return r;
+    r = attributes_apply(array, options->masking, text, error);
+    if (r)
+        gad_array_release(array);
+    else
+        *ret_array = array;
     return r;
+}
+
+int format_open(struct gad_client *client, const char *text, bool for_writing,
+                struct gad_array **ret_array, struct gad_error *error)
+{
+    const struct gad_open_options options = {.in_place = for_writing};
+    return format_open_as(client, text, &options, ret_array, error);
 }
 
 /* A new file is written whole. */

@@ -25,7 +25,11 @@ int spec_parse(const char *text, bool is_output, struct spec *ret_spec,
                struct gad_error *error) GAD_MUST_CHECK;
 void spec_deinit(struct spec *spec);
 
-/* for_writing: in place (npy, raw, contiguous HDF5). */
+/* in_place: npy, raw, contiguous HDF5. */
+int format_open_as(struct gad_client *client, const char *spec,
+                   const struct gad_open_options *options, struct gad_array **ret_array,
+                   struct gad_error *error) GAD_MUST_CHECK;
+/* The same where nobody has said whether it is to be masked and scaled. */
 int format_open(struct gad_client *client, const char *spec, bool for_writing,
                 struct gad_array **ret_array, struct gad_error *error) GAD_MUST_CHECK;
 /* replace: a dataset that is there; files of npy and raw are always replaced. fortran_order: npy

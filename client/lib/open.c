@@ -12,15 +12,42 @@ static enum gad_status check_call(const char *spec, struct gad_array **ret_array
     return GAD_OK;
 }
 
-static enum gad_status open_source(struct gad_client *client, const char *spec, bool for_writing,
-                                   struct gad_array **ret_array, struct gad_error *error)
+static enum gad_status check_options(const struct gad_open_options *options,
+                                     struct gad_error *error)
+{
+    if (!options)
+        return error_set(error, GAD_BAD_ARGUMENT, "options", "options is NULL");
+    if (options->masking < GAD_MASK_UNSAID || options->masking > GAD_MASK_AND_SCALE)
+        return error_set(error, GAD_BAD_ARGUMENT, "masking", "there is no way of masking %d",
+                         (int)options->masking);
+    if (!options->in_place || options->masking != GAD_MASK_AND_SCALE)
+        return GAD_OK;
+    error_set(error, GAD_BAD_ARGUMENT, "masking",
+              "what is written in place is written as it is stored: nothing packs it");
+    error_expected(error, "a source, or an array as it is stored");
+    error_found(error, "one that is masked, scaled and written in place");
+    return GAD_BAD_ARGUMENT;
+}
+
+enum gad_status gad_array_open_as(struct gad_client *client, const char *spec,
+                                  const struct gad_open_options *options,
+                                  struct gad_array **ret_array, struct gad_error *error)
 {
     enum gad_status status = check_call(spec, ret_array, error);
     if (status == GAD_OK)
-        status = (enum gad_status)format_open(client, spec, for_writing, ret_array, error);
+        status = check_options(options, error);
+    if (status == GAD_OK)
+        status = (enum gad_status)format_open_as(client, spec, options, ret_array, error);
     if (status == GAD_OK)
         array_set_spec(*ret_array, spec);
     return status;
+}
+
+static enum gad_status open_source(struct gad_client *client, const char *spec, bool for_writing,
+                                   struct gad_array **ret_array, struct gad_error *error)
+{
+    const struct gad_open_options options = {.in_place = for_writing};
+    return gad_array_open_as(client, spec, &options, ret_array, error);
 }
 
 enum gad_status gad_array_open(struct gad_client *client, const char *spec,

@@ -25,6 +25,7 @@ struct move_options {
     struct gad_move_options move;
     bool json, quiet, verbose, in_place;
     const char *destination;
+    enum gad_masking masking;
     unsigned n_sources;
     const char *sources[MOVE_MAX_SOURCES];
     bool has_axes;

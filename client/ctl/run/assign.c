@@ -185,11 +185,19 @@ int ctl_open_sources(struct ctl_job *job, struct gad_client *client, struct gad_
     for (unsigned i = 0; i < job->n_args; i++) {
         if (!job->sources[i])
             continue;
-        int r = (int)gad_array_open(client, job->sources[i], &job->args[i].array, error);
+        int r = ctl_open_source(client, job->sources[i], job->masking, &job->args[i].array, error);
         if (r)
             return r;
     }
     return 0;
+}
+
+void ctl_warn_packed_job(const struct ctl_job *job)
+{
+    struct gad_array *arrays[CTL_MAX_ARGS];
+    for (unsigned i = 0; i < job->n_args; i++)
+        arrays[i] = job->args[i].array;
+    ctl_warn_packed_sources(job->n_args, job->sources, arrays);
 }
 
 void ctl_job_deinit(struct ctl_job *job)

@@ -28,6 +28,7 @@ struct matmul_options {
     struct gad_product product;
     struct gad_move_options move;
     bool json, quiet, verbose, in_place, explain;
+    enum gad_masking masking;
     unsigned n_sources;
     const char *sources[2], *destination;
     char label[64];
@@ -45,6 +46,7 @@ static const struct argp_option options[] = {
     {"no-journal", OPTION_NO_JOURNAL, NULL, 0,
      "with --beta: nothing is kept; what ends early leaves DEST added to in part", 0},
     {"in-place", OPTION_IN_PLACE, NULL, 0, "write into an existing file, or a selection of it", 0},
+    CTL_MASKING_OPTIONS,
     {"tf32", OPTION_TF32, NULL, 0,
      "a device may round float32 to the 10 bits of TF32 before it multiplies: faster", 0},
     {"explain", OPTION_EXPLAIN, NULL, 0,
@@ -134,7 +136,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case OPTION_PRIORITY: return ctl_read_priority(arg, &o->move.priority, state);
     case ARGP_KEY_ARG: return add_source(o, arg, state);
     case ARGP_KEY_END: return check_end(o, state);
-    default: return ARGP_ERR_UNKNOWN;
+    default: return ctl_parse_masking(key, &o->masking) ? 0 : ARGP_ERR_UNKNOWN;
     }
 }
 
@@ -176,11 +178,14 @@ static int open_all(struct matmul_options *o, struct gad_client *client, struct 
     else
         o->move.to_path = o->destination;
     if (r == 0)
-        r = (int)gad_array_open(client, o->sources[0], &o->product.left, error);
+        r = ctl_open_source(client, o->sources[0], o->masking, &o->product.left, error);
     if (r == 0 && !is_one)
-        r = (int)gad_array_open(client, o->sources[1], &o->product.right, error);
+        r = ctl_open_source(client, o->sources[1], o->masking, &o->product.right, error);
     else
         o->product.right = o->product.left;
+    if (r == 0)
+        ctl_warn_packed_sources(2, o->sources,
+                                (struct gad_array *const[]){o->product.left, o->product.right});
     return r;
 }
 

@@ -36,6 +36,7 @@ static const struct argp_option run_argp_options[] = {
     {"engine", OPTION_ENGINE, "NAME", 0, "auto, cpu, cuda, or cuda:N for one device", 0},
     {"in-place", OPTION_IN_PLACE, NULL, 0,
      "write into existing files, which may be sources of the same job", 0},
+    CTL_MASKING_OPTIONS,
     {"journal", OPTION_JOURNAL, "FILE", 0, JOURNAL_DOC, 0},
     {"tf32", OPTION_TF32, NULL, 0, TF32_DOC, 0},
     {"priority", OPTION_PRIORITY, "N", 0, "-100 to 100 among your own jobs", 0},
@@ -79,7 +80,7 @@ static error_t parse_run_option(int key, char *arg, struct argp_state *state)
         return 0;
     case ARGP_KEY_NO_ARGS:
         return ctl_usage_error(state, "an expression is needed, as in 'sqrt(a)' a=x.npy");
-    default: return ARGP_ERR_UNKNOWN;
+    default: return ctl_parse_masking(key, &o->job.masking) ? 0 : ARGP_ERR_UNKNOWN;
     }
 }
 
@@ -111,6 +112,7 @@ static const struct argp_option submit_argp_options[] = {
     {"engine", OPTION_ENGINE, "NAME", 0, "auto, cpu, cuda, or cuda:N for one device", 0},
     {"in-place", OPTION_IN_PLACE, NULL, 0,
      "write into existing files, which may be sources of the same job", 0},
+    CTL_MASKING_OPTIONS,
     {"journal", OPTION_JOURNAL, "FILE", 0, JOURNAL_DOC, 0},
     {"tf32", OPTION_TF32, NULL, 0, TF32_DOC, 0},
     {"priority", OPTION_PRIORITY, "N", 0, "-100 to 100 among your own jobs", 0},
@@ -208,21 +210,6 @@ int run_open_all(struct run_options *o, struct gad_client *client)
         output->to_path = NULL;
     }
     return r ? r : ctl_open_sources(&o->job, client, &o->error);
-}
-
-/* A fill value is a number like any other to an expression: say so once. */
-static void note_fill_values(const struct run_options *o)
-{
-    for (unsigned i = 0; i < o->job.n_args && !o->quiet && isatty(STDERR_FILENO); i++) {
-        const struct gad_array *array = o->job.args[i].array;
-        if (!array || !gad_array_info(array)->has_fill)
-            continue;
-        char fill[CTL_SCALAR_SIZE];
-        const struct gad_array_info *info = gad_array_info(array);
-        ctl_format_scalar(info->dtype, &info->exact_fill, fill);
-        fprintf(stderr, "note: %s has the fill value %s; where(%s == %s, nan, ...) leaves it out\n",
-                o->job.args[i].name, fill, o->job.args[i].name, fill);
-    }
 }
 
 struct gad_job_options run_job_options(struct run_options *o, struct ctl_progress *progress)
@@ -341,7 +328,7 @@ int run_execute(struct run_options *o)
     if (!r)
         r = run_open_all(o, client);
     if (!r) {
-        note_fill_values(o);
+        ctl_warn_packed_job(&o->job);
         r = o->explain ? run_explain(o, client) : run_job(o, client);
     }
     ctl_job_deinit(&o->job);

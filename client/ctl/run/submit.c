@@ -80,6 +80,8 @@ static int check_words(struct run_options *o)
 static int try_sources(struct run_options *o)
 {
     int r = ctl_open_sources(&o->job, NULL, &o->error);
+    if (!r)
+        ctl_warn_packed_job(&o->job);
     for (unsigned i = 0; i < o->job.n_args; i++) {
         gad_array_release(o->job.args[i].array);
         o->job.args[i].array = NULL;

@@ -16,10 +16,10 @@
  *
  * Called by format.c.
  */
-#include "client/formats/attributes.h"
 #include "client/formats/dataset_path.h"
 #include "client/formats/files/file_array.h"
 #include "client/formats/files/file_source.h"
+#include "client/formats/hdf5/hdf5_attributes.h"
 #include "client/formats/hdf5/hdf5_chunks.h"
 #include "client/formats/hdf5/hdf5_file.h"
 #include "client/formats/hdf5/hdf5_names.h"
@@ -85,40 +85,6 @@ static int read_shape(struct source *source, struct gad_error *error)
     source->layout.ndim = ndim;
     source->layout.shape = source->shape;
     return 0;
-}
-
-/* An integer exactly: the usual fill values of 64-bit integers are beyond what double tells apart.
- */
-static bool read_number(hid_t attribute, hid_t type, struct gad_scalar *ret)
-{
-    H5T_class_t class = H5Tget_class(type);
-    if (class == H5T_INTEGER && H5Tget_sign(type) == H5T_SGN_NONE) {
-        ret->kind = GAD_SCALAR_UINT;
-        return H5Aread(attribute, H5T_NATIVE_UINT64, &ret->uint_value) >= 0;
-    }
-    ret->kind = class == H5T_INTEGER ? GAD_SCALAR_INT : GAD_SCALAR_FLOAT;
-    if (class == H5T_INTEGER)
-        return H5Aread(attribute, H5T_NATIVE_INT64, &ret->int_value) >= 0;
-    return class == H5T_FLOAT && H5Aread(attribute, H5T_NATIVE_DOUBLE, &ret->float_value) >= 0;
-}
-
-/* netCDF's attributes that name the value of what was not measured. */
-static void read_fill(struct source *source)
-{
-    static const char *const names[] = {"_FillValue", "missing_value"};
-    for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
-        if (H5Aexists(source->dataset, names[i]) <= 0)
-            continue;
-        _cleanup_hid_ hid_t attribute = H5Aopen(source->dataset, names[i], H5P_DEFAULT);
-        _cleanup_hid_ hid_t type = attribute > 0 ? H5Aget_type(attribute) : H5I_INVALID_HID;
-        _cleanup_hid_ hid_t space = attribute > 0 ? H5Aget_space(attribute) : H5I_INVALID_HID;
-        struct gad_scalar value;
-        if (type <= 0 || space <= 0 || H5Sget_simple_extent_npoints(space) != 1 ||
-            !read_number(attribute, type, &value))
-            continue;
-        const struct gad_attribute taken = {.name = names[i], .n_values = 1, .values = &value};
-        attribute_take(source->array, &taken);
-    }
 }
 
 /* A filter that is not installed is found out now, not at the first block. */
@@ -224,8 +190,10 @@ static int describe(struct source *source, struct gad_error *error)
         r = read_selection(source, error);
     if (r == 0)
         r = locate(source, error);
-    if (r == 0)
-        read_fill(source);
+    if (r == 0) {
+        hdf5_attributes_take(source->dataset, source->array);
+        hdf5_dimensions_take(source->dataset, &source->selection, source->array);
+    }
     return r;
 }
 

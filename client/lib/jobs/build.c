@@ -14,6 +14,7 @@
  * Called by job.c for each submission, and by plan.c.
  */
 #include "client/lib/jobs/build.h"
+#include "client/lib/jobs/unpack.h"
 #include "client/lib/memory/block.h"
 #include "client/lib/memory/memory.h"
 #include "proto/wire/ring.h"
@@ -187,7 +188,7 @@ static int add_args(struct build *build, struct gad_client *client,
     for (unsigned i = 0; i < source->options->n_args && r == 0; i++) {
         const struct gad_argument *argument = &source->options->args[i];
         struct request_arg *arg = &build->request.args[i];
-        snprintf(arg->name, sizeof(arg->name), "%s", argument->name);
+        unpack_name(source->options, i, arg->name);
         if (argument->scalar != GAD_SCALAR_NONE)
             set_scalar(arg, argument);
         else
@@ -204,8 +205,11 @@ static int add_outputs(struct build *build, struct gad_client *client,
         const struct gad_output *wanted = &source->options->outputs[i];
         struct request_output *output = &build->request.outputs[i];
         snprintf(output->name, sizeof(output->name), "%s", wanted->name ? wanted->name : "");
-        output->expr = wanted->expr;
-        output->n_expr_chars = strlen(wanted->expr);
+        r = unpack_text(source->options, i, &build->texts[i], error);
+        if (r)
+            break;
+        output->expr = build->texts[i] ? build->texts[i] : wanted->expr;
+        output->n_expr_chars = strlen(output->expr);
         output->has_to = source->to[i] != NULL;
         if (output->has_to)
             r = place(build, client, source, source->to[i], true, &output->to, error);
@@ -281,7 +285,8 @@ int build_init(struct build *build, struct gad_client *client, const struct buil
     build->request.args = calloc(options->n_args + 1, sizeof(*build->request.args));
     build->request.outputs = calloc(options->n_outputs + 1, sizeof(*build->request.outputs));
     build->packed = calloc(options->n_args + 1, sizeof(*build->packed));
-    if (!build->request.args || !build->request.outputs || !build->packed)
+    build->texts = calloc(options->n_outputs + 1, sizeof(*build->texts));
+    if (!build->request.args || !build->request.outputs || !build->packed || !build->texts)
         return error_from_errno(error, ENOMEM, NULL, "a request");
     int r = add_args(build, client, source, error);
     if (r == 0)
@@ -306,6 +311,9 @@ void build_deinit(struct build *build)
     while (build->n_packed > 0)
         free(build->packed[--build->n_packed]);
     free(steal_ptr(build->packed));
+    for (unsigned i = 0; build->texts && i < build->request.n_outputs; i++)
+        free(build->texts[i]);
+    free(steal_ptr(build->texts));
     free(steal_ptr(build->request.args));
     free(steal_ptr(build->request.outputs));
 }

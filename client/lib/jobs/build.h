@@ -31,6 +31,7 @@ struct build { /* zeroed, then build_init() */
     int fds[FRAME_MAX_FDS];
     unsigned n_fds;
     struct feed *feeds; /* of the request's rings */
+    char **texts;       /* of outputs whose expression is not the program's alone */
     void **packed;      /* of inline arrays that are not contiguous in memory */
     unsigned n_packed;
     uint64_t inline_bytes;

@@ -19,6 +19,7 @@
 #include "client/lib/jobs/job_options.h"
 #include "client/lib/memory/pump.h"
 #include "client/lib/jobs/targets.h"
+#include "client/lib/jobs/unpack.h"
 #include "proto/util.h"
 #include "proto/wire/map.h"
 #include "proto/wire/pack.h"
@@ -228,8 +229,10 @@ static void failed(struct gad_job *job, int status, const struct gad_error *erro
         job->state = JOB_LOST;
         return;
     }
-    if (!can_try_again(job, status, error)) {
-        end(job, status, error);
+    struct gad_error own = *error; /* in the program's names */
+    unpack_restore(&job->options, &own);
+    if (!can_try_again(job, status, &own)) {
+        end(job, status, &own);
         return;
     }
     drop_feeds(job);

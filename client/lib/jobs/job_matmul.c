@@ -12,6 +12,7 @@
 #include "client/lib/connection/client.h"
 #include "client/lib/views/move.h"
 #include "client/lib/memory/scalar.h"
+#include "client/meaning.h"
 #include "proto/dtype.h"
 #include "proto/util.h"
 
@@ -153,9 +154,9 @@ static int check(const struct gad_client *client, const struct gad_product *prod
     if (product->journal_path && (!is_added || product->no_journal))
         return error_set(error, GAD_BAD_ARGUMENT, "journal_path",
                          "a journal is for a product that is added to its output");
-    enum dtype left = (enum dtype)product->left->info.dtype;
-    r = check_bounds(&alpha, dtype_promote(left, (enum dtype)product->right->info.dtype), "alpha",
-                     error);
+    enum dtype left = (enum dtype)meaning_dtype(product->left);
+    r = check_bounds(&alpha, dtype_promote(left, (enum dtype)meaning_dtype(product->right)),
+                     "alpha", error);
     if (r == 0 && is_added)
         r = check_bounds(&beta, (enum dtype)options->to->info.dtype, "beta", error);
     return r;

@@ -8,6 +8,7 @@
  * Called by callers, and by targets.c for the shapes of new files.
  */
 #include "client/lib/jobs/plan.h"
+#include "client/lib/jobs/unpack.h"
 #include "client/lib/jobs/targets.h"
 #include "client/lib/jobs/job.h"
 #include "proto/util.h"
@@ -155,9 +156,11 @@ int plan_ask(struct gad_client *client, const struct gad_job_options *options,
         to[i] = options->outputs[i].to;
     source.is_repeatable = options->has_journal || targets_are_repeatable(options, to);
     int r;
-    do
+    do {
         r = ask_once(client, &source, &reply, &refusal);
-    while (r == GAD_USE_PROVIDER && job_turn_to_providers(options, to, &refusal));
+        if (r > 0)
+            unpack_restore(options, &refusal);
+    } while (r == GAD_USE_PROVIDER && job_turn_to_providers(options, to, &refusal));
     if (r) {
         if (error)
             *error = refusal;

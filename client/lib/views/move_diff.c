@@ -13,6 +13,7 @@
 #include "client/lib/connection/client.h"
 #include "client/lib/views/move.h"
 #include "client/lib/views/view.h"
+#include "client/meaning.h"
 #include "proto/util.h"
 
 #include <stdio.h>
@@ -43,7 +44,7 @@ static void put_name(struct diff *d, size_t *at, int level, int i)
 
 static void write_text(struct diff *d)
 {
-    const char *minus = d->array->info.dtype == GAD_BOOL ? "!=" : "-";
+    const char *minus = meaning_dtype(d->array) == GAD_BOOL ? "!=" : "-";
     size_t at = 0;
     if (d->n == 0)
         put_name(d, &at, 0, 0);
@@ -138,7 +139,7 @@ static int set_result(struct diff *d, int n, int axis, struct gad_error *error)
         return refuse_n(GAD_LIMIT_EXCEEDED, n, "too many differences of differences in one call",
                         "at most 16; take those of its result", error);
     d->n = n;
-    d->result = (struct move_result){.dtype = info->dtype, .ndim = info->ndim};
+    d->result = (struct move_result){.dtype = meaning_dtype(d->array), .ndim = info->ndim};
     memcpy(d->result.shape, info->shape, sizeof(d->result.shape));
     d->result.shape[d->axis] = n < size ? size - n : 0;
     return 0;

@@ -18,6 +18,7 @@
 #include "client/lib/views/move.h"
 #include "client/lib/memory/scalar.h"
 #include "client/lib/views/view.h"
+#include "client/meaning.h"
 #include "proto/box.h"
 #include "proto/util.h"
 
@@ -172,7 +173,7 @@ static struct gad_scalar constant(enum gad_dtype dtype, double value,
 static int make_constant(struct padding *p, const struct gad_scalar *value,
                          struct gad_array **ret_array, struct gad_error *error)
 {
-    enum gad_dtype dtype = p->array->info.dtype;
+    enum gad_dtype dtype = meaning_dtype(p->array);
     uint64_t element = 0;
     if (!scalar_put(dtype, value, &element)) {
         char text[SCALAR_TEXT_SIZE], bounds[2 * SCALAR_TEXT_SIZE];
@@ -219,7 +220,7 @@ static int add_constant(struct padding *p, int axis, int64_t to, int64_t width,
 
 static int add_constants(struct padding *p, struct gad_error *error)
 {
-    enum gad_dtype dtype = p->array->info.dtype;
+    enum gad_dtype dtype = meaning_dtype(p->array);
     int r = 0;
     for (int i = 0; i < p->ndim && r == 0; i++) {
         const struct gad_pad *pad = &p->pads[i];
@@ -267,7 +268,7 @@ static int run(struct padding *p, struct gad_client *client, const struct gad_mo
                struct gad_job_stats *ret_stats, struct gad_error *error)
 {
     const struct gad_array_info *info = &p->array->info;
-    struct move_result result = {.dtype = info->dtype, .ndim = p->ndim};
+    struct move_result result = {.dtype = meaning_dtype(p->array), .ndim = p->ndim};
     for (int i = 0; i < p->ndim; i++) {
         p->axes[i] = i;
         if (add_overflows_i64(info->shape[i], p->pads[i].before, &result.shape[i]) ||

@@ -17,6 +17,7 @@
 #include "client/lib/connection/client.h"
 #include "client/lib/views/move.h"
 #include "client/lib/views/view.h"
+#include "client/meaning.h"
 #include "proto/util.h"
 
 #include <string.h>
@@ -89,7 +90,7 @@ static int run(struct roll *roll, struct gad_client *client, const struct gad_mo
                struct gad_job_stats *ret_stats, struct gad_error *error)
 {
     const struct gad_array_info *info = &roll->array->info;
-    struct move_result result = {.dtype = info->dtype, .ndim = info->ndim};
+    struct move_result result = {.dtype = meaning_dtype(roll->array), .ndim = info->ndim};
     bool is_empty = false;
     memcpy(result.shape, info->shape, sizeof(result.shape));
     for (int i = 0; i < info->ndim; i++) {

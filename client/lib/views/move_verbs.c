@@ -8,6 +8,7 @@
 #include "client/lib/connection/client.h"
 #include "client/lib/views/move.h"
 #include "client/lib/views/view.h"
+#include "client/meaning.h"
 #include "proto/util.h"
 
 #include <inttypes.h>
@@ -21,7 +22,7 @@ static struct move_segment whole(int64_t size)
 
 static struct move_result like(const struct gad_array *array)
 {
-    struct move_result result = {.dtype = array->info.dtype, .ndim = array->info.ndim};
+    struct move_result result = {.dtype = meaning_dtype(array), .ndim = array->info.ndim};
     memcpy(result.shape, array->info.shape, sizeof(result.shape));
     return result;
 }
@@ -129,8 +130,8 @@ static enum gad_dtype promoted(unsigned n, struct gad_array *const *arrays)
     enum dtype dtype = DTYPE_BOOL;
     for (int floats = 1; floats >= 0; floats--)
         for (unsigned i = 0; i < n; i++)
-            if (dtype_is_float((enum dtype)arrays[i]->info.dtype) == (floats == 1))
-                dtype = dtype_promote(dtype, (enum dtype)arrays[i]->info.dtype);
+            if (dtype_is_float((enum dtype)meaning_dtype(arrays[i])) == (floats == 1))
+                dtype = dtype_promote(dtype, (enum dtype)meaning_dtype(arrays[i]));
     return (enum gad_dtype)dtype;
 }
 
@@ -247,7 +248,7 @@ enum gad_status gad_tile(struct gad_client *client, struct gad_array *array, int
     if (r)
         return (enum gad_status)r;
     int own = array->info.ndim, ndim = own > n_repeats ? own : n_repeats;
-    struct move_result result = {.dtype = array->info.dtype, .ndim = ndim};
+    struct move_result result = {.dtype = meaning_dtype(array), .ndim = ndim};
     for (int i = 0; i < ndim && r == 0; i++) {
         int source = i - (ndim - own), repeat = i - (ndim - n_repeats);
         source_axes[i] = source < 0 ? -1 : source;

@@ -16,6 +16,7 @@
 #include "client/formats/files/file_provider.h"
 #include "client/lib/connection/client.h"
 #include "client/lib/memory/memory.h"
+#include "client/meaning.h"
 #include "proto/overlap.h"
 #include "proto/util.h"
 
@@ -199,6 +200,27 @@ static bool is_in_file(const struct gad_array *array)
            (array->access == ACCESS_PROVIDER && array->provider == &file_provider);
 }
 
+static int add_meaning(struct gad_array *view, const struct gad_array *array, const int64_t *start,
+                       int ndim, const struct gad_view_axis *axes)
+{
+    int own_axes[ARRAY_MAX_NDIM];
+    int64_t starts[ARRAY_MAX_NDIM], steps[ARRAY_MAX_NDIM];
+    uint32_t seen = 0, twice = 0;
+    for (int i = 0; i < ndim; i++) {
+        int axis = axes[i].axis;
+        own_axes[i] = axis;
+        starts[i] = axis < 0 ? 0 : start[axis];
+        steps[i] = axes[i].step;
+        twice |= axis < 0 ? 0 : seen & UINT32_C(1) << axis;
+        seen |= axis < 0 ? 0 : UINT32_C(1) << axis;
+    }
+    /* An axis that is cut into several has no name: none of them goes along all of it. */
+    for (int i = 0; i < ndim; i++)
+        if (own_axes[i] >= 0 && twice >> own_axes[i] & 1)
+            own_axes[i] = -1;
+    return meaning_copy_to_view(array, view, ndim, own_axes, starts, steps);
+}
+
 static int fill_view(struct gad_array *view, struct gad_array *array, const int64_t *start,
                      int ndim, const struct gad_view_axis *axes, bool is_empty,
                      struct gad_error *error)
@@ -221,6 +243,9 @@ static int fill_view(struct gad_array *view, struct gad_array *array, const int6
     view->info.fill = array->info.fill;
     view->info.exact_fill = array->info.exact_fill;
     array_set_spec(view, array->spec);
+    r = add_meaning(view, array, start, ndim, axes);
+    if (r)
+        return r;
     view->is_write_only = array->is_write_only;
     view->is_writable = array->is_writable && !array_covers_itself(&described, &axis, &covered);
     if (view->access == ACCESS_PROVIDER) {

@@ -15,6 +15,7 @@
 #include "client/formats/files/file_provider.h"
 #include "client/lib/connection/client.h"
 #include "client/lib/memory/memory.h"
+#include "client/meaning.h"
 #include "client/lib/views/view.h"
 #include "proto/util.h"
 
@@ -96,6 +97,10 @@ static int make_view(struct gad_array *array, const struct array *described,
     view->info.fill = array->info.fill;
     view->info.exact_fill = array->info.exact_fill;
     array_set_spec(view, array->spec);
+    if (meaning_copy_to_view(array, view, 0, NULL, NULL, NULL)) {
+        gad_array_release(view);
+        return -ENOMEM;
+    }
     view->is_writable = array->is_writable;
     view->is_write_only = array->is_write_only;
     view->offset_bytes = array->offset_bytes;

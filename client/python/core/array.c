@@ -84,10 +84,19 @@ static const struct gad_array_info *info_of(PyObject *self)
     return gad_array_info(((struct array *)self)->array);
 }
 
+static const struct gad_meaning *meaning_of(PyObject *self)
+{
+    return gad_array_meaning(((struct array *)self)->array);
+}
+
 static PyObject *array_get_typestr(PyObject *self, void *unused)
 {
     char text[TYPESTR_SIZE];
-    typestr_write(info_of(self)->dtype, info_of(self)->is_swapped, text);
+    const struct gad_meaning *meaning = meaning_of(self);
+    if (meaning && meaning->is_unpacked)
+        typestr_write(meaning->dtype, false, text);
+    else
+        typestr_write(info_of(self)->dtype, info_of(self)->is_swapped, text);
     return PyUnicode_FromString(text);
 }
 
@@ -99,7 +108,9 @@ static PyObject *array_get_shape(PyObject *self, void *unused)
 static PyObject *array_get_strides(PyObject *self, void *unused)
 {
     const struct gad_array_info *info = info_of(self);
-    if (!strcmp(info->access, "chunks") || !strcmp(info->access, "provider"))
+    const struct gad_meaning *meaning = meaning_of(self);
+    if ((meaning && meaning->is_unpacked) || !strcmp(info->access, "chunks") ||
+        !strcmp(info->access, "provider"))
         Py_RETURN_NONE;
     return base_as_tuple(info->ndim, info->strides);
 }
@@ -113,6 +124,55 @@ static PyObject *array_get_fill(PyObject *self, void *unused)
         return PyLong_FromUnsignedLongLong(fill->uint_value);
     return fill->kind == GAD_SCALAR_INT ? PyLong_FromLongLong(fill->int_value)
                                         : PyFloat_FromDouble(fill->float_value);
+}
+
+static PyObject *text_or_none(const char *text)
+{
+    if (!text)
+        Py_RETURN_NONE;
+    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+}
+
+static PyObject *array_get_packing(PyObject *self, void *unused)
+{
+    const struct gad_meaning *meaning = meaning_of(self);
+    return meaning ? text_or_none(meaning->packing) : PyErr_NoMemory();
+}
+
+static PyObject *array_get_is_packing_unsaid(PyObject *self, void *unused)
+{
+    const struct gad_meaning *meaning = meaning_of(self);
+    return PyBool_FromLong(meaning && meaning->is_unsaid);
+}
+
+static PyObject *array_get_units(PyObject *self, void *unused)
+{
+    const struct gad_meaning *meaning = meaning_of(self);
+    return meaning ? text_or_none(meaning->units) : PyErr_NoMemory();
+}
+
+static PyObject *array_get_long_name(PyObject *self, void *unused)
+{
+    const struct gad_meaning *meaning = meaning_of(self);
+    return meaning ? text_or_none(meaning->long_name) : PyErr_NoMemory();
+}
+
+static PyObject *array_get_dimensions(PyObject *self, void *unused)
+{
+    const struct gad_meaning *meaning = meaning_of(self);
+    if (!meaning)
+        return PyErr_NoMemory();
+    if (!meaning->dimensions)
+        Py_RETURN_NONE;
+    PyObject *names = PyTuple_New(info_of(self)->ndim);
+    for (int i = 0; names && i < info_of(self)->ndim; i++) {
+        PyObject *name = text_or_none(meaning->dimensions[i]);
+        if (!name || PyTuple_SetItem(names, i, name)) {
+            Py_DECREF(names);
+            return NULL;
+        }
+    }
+    return names;
 }
 
 static PyObject *array_get_format(PyObject *self, void *unused)
@@ -224,6 +284,13 @@ static PyGetSetDef properties[] = {
     {"shape", array_get_shape, NULL, "Sizes of the axes."},
     {"strides", array_get_strides, NULL, "In bytes; None: chunked, or read by the library."},
     {"fill", array_get_fill, NULL, "The fill value that the source names, or None."},
+    {"packing", array_get_packing, NULL,
+     "Attributes by which stored elements are not what is meant; \"\": none."},
+    {"is_packing_unsaid", array_get_is_packing_unsaid, NULL,
+     "Whether there are some, and open() was not told what to do."},
+    {"units", array_get_units, NULL, "Of the elements, or None."},
+    {"long_name", array_get_long_name, NULL, "Or None."},
+    {"dimensions", array_get_dimensions, NULL, "A name or None for each axis, or None."},
     {"format", array_get_format, NULL, "npy, raw, hdf5, region, memory, file or blocks."},
     {"path", array_get_path, NULL, "Of the file, or None."},
     {"access", array_get_access, NULL, "How it travels: file, chunks, provider, region, memory."},

@@ -122,6 +122,7 @@ struct making {
     bool may_wait;
     struct form form;
     const char *spec;
+    enum gad_masking masking;
     bool flag, is_fortran, is_writable;
     void *data;
     int fd;
@@ -176,7 +177,20 @@ PyObject *make_new(PyObject *self, PyObject *const *args, Py_ssize_t n)
 static enum gad_status call_open(struct making *m, struct gad_client *client,
                                  struct gad_array **ret_array, struct gad_error *error)
 {
-    return (m->flag ? gad_array_open_in_place : gad_array_open)(client, m->spec, ret_array, error);
+    const struct gad_open_options options = {.in_place = m->flag, .masking = m->masking};
+    return gad_array_open_as(client, m->spec, &options, ret_array, error);
+}
+
+/* None, False or True. */
+static bool read_masking(PyObject *object, enum gad_masking *ret)
+{
+    bool is_wanted;
+    if (object == Py_None)
+        return true;
+    if (!read_bool(object, &is_wanted))
+        return false;
+    *ret = is_wanted ? GAD_MASK_AND_SCALE : GAD_AS_STORED;
+    return true;
 }
 
 /* What the library makes of a spec, which is text or a path. */
@@ -197,8 +211,8 @@ PyObject *make_open(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
     struct session *session = (struct session *)self;
     struct making making = {.func = call_open, .may_wait = true};
-    if (!make_has_count("open", n, 2) || !session_check(session) ||
-        !read_bool(args[1], &making.flag))
+    if (!make_has_count("open", n, n == 2 ? 2 : 3) || !session_check(session) ||
+        !read_bool(args[1], &making.flag) || (n == 3 && !read_masking(args[2], &making.masking)))
         return NULL;
     return make_at(session, args[0], &making);
 }

@@ -27,8 +27,8 @@ def make_winds(path):
 
 
 def compute(path, u_name, v_name, destination):
-    u = gd.open(f"{path}:/{u_name}")
-    v = gd.open(f"{path}:/{v_name}")
+    u = gd.open(f"{path}:/{u_name}", mask_and_scale=True)
+    v = gd.open(f"{path}:/{v_name}", mask_and_scale=True)
     speed = gd.sqrt(u * u + v * v)
     print("speed", speed.dtype, speed.shape)       # known before anything is computed
     gd.save(destination, speed)

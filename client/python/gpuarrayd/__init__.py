@@ -79,7 +79,7 @@ __all__ = [
     "expand_dims", "squeeze", "concatenate", "concat", "stack", "vstack", "hstack", "dstack",
     "roll", "tile", "pad",
     # errors; those of single codes (`except gd.BadShape`) are in the reference of gpuarrayd.errors
-    "Error", "RequestError", "SessionError", "DaemonError", "Unsupported",
+    "Error", "RequestError", "SessionError", "DaemonError", "Unsupported", "PackedWarning",
 ]
 
 if not TYPE_CHECKING:  # the checker would believe in every name

@@ -23,10 +23,15 @@ __all__ = [
     "UnknownMethod", "BadRequest", "QuotaExceeded", "QueueFull", "Poisoned", "WorkerLost",
     "NoEngine", "NotFound", "BadFormat", "Exists", "Busy", "Permission", "NoMemory", "BadIndex",
     "Unsupported", "Protocol", "VersionMismatch", "Disconnected", "Untrusted", "Timeout",
-    "OutcomeUnknown", "DeviceFault", "ShuttingDown", "NoDaemon", "Internal",
+    "OutcomeUnknown", "DeviceFault", "ShuttingDown", "NoDaemon", "Internal", "PackedWarning",
 ]
 
 _Arguments = tuple[type["Error"], str, str, str, str, str]
+
+
+class PackedWarning(UserWarning):
+    """A file's variable is packed, or names values that stand for nothing measured, and gd.open()
+    was not told whether to mask and scale it."""
 
 
 class Error(Exception):

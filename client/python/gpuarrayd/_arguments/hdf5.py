@@ -105,7 +105,7 @@ def _opened(session: "_core.Session", dataset: Any) -> "_core.Array | None":
         path = os.path.abspath(dataset.file.filename)
         if not os.path.samestat(os.stat(path), os.fstat(fd)):
             return None
-        array = session.open(f"{path}:{dataset.name}", False)
+        array = session.open(f"{path}:{dataset.name}", False, False)
     except (Error, OSError):
         return None
     finally:

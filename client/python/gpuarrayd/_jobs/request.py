@@ -207,10 +207,10 @@ class _File:
     def finish(self, job: "_core.Job") -> object:
         from .._lazy import array as _lazy
         if self.planned is None:
-            return _lazy.open(self.to.path)
+            return _lazy.open(self.to.path, mask_and_scale=False)
         dtype, shape, _ = self.planned
         sizes = "x".join(map(str, shape)) if shape else "1[0]"
-        return _lazy.open(f"{self.to.path}:{dtype.str[1:]}:{sizes}")
+        return _lazy.open(f"{self.to.path}:{dtype.str[1:]}:{sizes}", mask_and_scale=False)
 
 
 def _planned(session: "_core.Session", key: object, request: Request,

@@ -308,7 +308,8 @@ def lazy(array: Operand) -> Lazy:
     return array if isinstance(array, Lazy) else Lazy._of(source_of(array))
 
 
-def open(spec: str | os.PathLike[str], mode: str = "r") -> Lazy:
+def open(spec: str | os.PathLike[str], mode: str = "r", *,
+         mask_and_scale: bool | None = None) -> Lazy:
     """An array in a file, which is not loaded.
 
     Parameters
@@ -318,11 +319,18 @@ def open(spec: str | os.PathLike[str], mode: str = "r") -> Lazy:
         there may be a selection: "file.npy[10:20, ::-1]".
     mode : {"r", "r+"}
         "r+": it may be an output, too, and is then written in place.
+    mask_and_scale : bool, optional
+        True: elements are what the attributes of a netCDF or HDF5 variable mean, as xarray has
+        them: scale_factor and add_offset are applied, and NaN stands for _FillValue,
+        missing_value and what is beyond valid_range, valid_min or valid_max. It is computed as
+        part of each expression. False: elements as they are stored. None: the same, with a
+        PackedWarning, once for each variable, where they are packed.
 
     Returns
     -------
     Lazy
-        Of the file's dtype and shape. It holds the file open; other processes open it by its name.
+        Of the file's dtype and shape, or of what is meant. It holds the file open; other processes
+        open it by its name.
 
     Raises
     ------
@@ -332,7 +340,7 @@ def open(spec: str | os.PathLike[str], mode: str = "r") -> Lazy:
     if mode not in ("r", "r+"):
         raise errors.BadArgument(f"mode must be 'r' or 'r+', not {mode!r}", argument="mode",
                                  expected="'r' or 'r+'", found=repr(mode))
-    return Lazy._of(open_file(os.fspath(spec), mode))
+    return Lazy._of(open_file(os.fspath(spec), mode, mask_and_scale))
 
 
 def request(lazies: Sequence[Lazy], outs: Sequence[object], engine: str | None = None,

@@ -110,12 +110,14 @@ class FileSource(Source):
     the place without its selection and the selection, once somebody has asked.
     """
 
-    __slots__ = ("_base", "_identity", "_opened", "_stamp", "mode", "place", "spec", "typestr")
+    __slots__ = ("_base", "_identity", "_opened", "_stamp", "masking", "mode", "place", "spec",
+                 "typestr")
 
     def __init__(self, spec: str, place: str, mode: str, typestr: str, shape: Shape,
-                 opened: "_core.Array | None" = None, identity: _Identity = None) -> None:
+                 masking: bool | None = None, opened: "_core.Array | None" = None,
+                 identity: _Identity = None) -> None:
         self.parts = ()
-        self.spec, self.place, self.mode = spec, place, mode
+        self.spec, self.place, self.mode, self.masking = spec, place, mode, masking
         self.typestr, self.shape = typestr, shape
         self._opened, self._identity = opened, identity
         self._base: tuple[str, str, Shape, Items] | None = None
@@ -130,10 +132,10 @@ class FileSource(Source):
         return self
 
     def same(self) -> Hashable:
-        return self.place, self.mode, self._identity
+        return self.place, self.mode, bool(self.masking), self._identity
 
     def text(self) -> str:
-        return f"open({self.spec!r})"
+        return f"open({self.spec!r}{', mask_and_scale=True' if self.masking else ''})"
 
     # What _arguments asks for.
 
@@ -159,10 +161,10 @@ class FileSource(Source):
         return self.__gad_source__(session)
 
     def __gad_describe__(self) -> Hashable:
-        return self.place, self.typestr, self.shape, self._identity
+        return self.place, self.typestr, self.shape, bool(self.masking), self._identity
 
     def _open(self, session: "_core.Session") -> "_core.Array":
-        opened = session.open(self.place, self.mode == "r+")
+        opened = session.open(self.place, self.mode == "r+", self.masking)
         if tuple(opened.shape) != self.shape or opened.typestr != self.typestr:
             was = f"{np.dtype(self.typestr).name} {self.shape}"
             found = f"{np.dtype(opened.typestr).name} {tuple(opened.shape)}"
@@ -180,13 +182,13 @@ class FileSource(Source):
         name, base, shape, mine = self._unselected(session)
         chosen = composed(mine, items)
         words = text_of(chosen, shape)
-        opened = session.open(base + words, self.mode == "r+")
+        opened = session.open(base + words, self.mode == "r+", self.masking)
         identity = _identity(opened)
         if self._identity is not None and identity != self._identity:
             raise errors.BadArgument(f"{name} was replaced after it was opened; open it again",
                                      argument=name, expected="the same file", found="another one")
         return FileSource(name + words, base + words, self.mode, opened.typestr,
-                          tuple(opened.shape), opened, identity)
+                          tuple(opened.shape), self.masking, opened, identity)
 
     def _unselected(self, session: "_core.Session") -> tuple[str, str, Shape, Items]:
         """The name and place without the selection, the shape that they have, the selection."""
@@ -213,7 +215,8 @@ class FileSource(Source):
         return True
 
     def pickled(self) -> tuple[object, ...]:
-        return "file", self.spec, self.place, self.mode, self.typestr, self.shape
+        return ("file", self.spec, self.place, self.mode, self.typestr, self.shape,
+                self.masking)
 
 
 def _identity(opened: "_core.Array") -> _Identity:
@@ -238,12 +241,31 @@ def _stamp(opened: "_core.Array | None") -> tuple[int, ...] | None:
     return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
 
 
-def open_file(spec: str, mode: str) -> FileSource:
+def open_file(spec: str, mode: str, masking: bool | None) -> FileSource:
     """Opens it for the session at hand."""
     from .. import _session
-    opened = _session.current().open(os.path.join(os.getcwd(), spec), mode == "r+")
-    return FileSource(spec, os.path.join(os.getcwd(), spec), mode, opened.typestr,
-                      tuple(opened.shape), opened, _identity(opened))
+    place = os.path.join(os.getcwd(), spec)
+    opened = _session.current().open(place, mode == "r+", masking)
+    if opened.is_packing_unsaid and mode == "r":
+        _warn(spec, place, opened)
+    return FileSource(spec, place, mode, opened.typestr, tuple(opened.shape), masking, opened,
+                      _identity(opened))
+
+
+_warned: set[tuple[_Identity, str]] = set()
+
+
+def _warn(spec: str, place: str, opened: "_core.Array") -> None:
+    """Once for each dataset, whatever is selected of it."""
+    import warnings
+    name = place[:place.rindex("[")] if place.endswith("]") and "[" in place else place
+    if (_identity(opened), name) in _warned:
+        return
+    _warned.add((_identity(opened), name))
+    warnings.warn(
+        f"{spec} has {opened.packing}; its elements are taken as they are stored. "
+        "gd.open(..., mask_and_scale=True) takes them as they are meant, mask_and_scale=False as "
+        "stored without this warning", errors.PackedWarning, stacklevel=4)
 
 
 def _file_of(dataset: Any) -> FileSource | None:
@@ -257,7 +279,7 @@ def _file_of(dataset: Any) -> FileSource | None:
     try:
         if not os.path.samestat(os.stat(path), os.fstat(dataset.file.id.get_vfd_handle())):
             return None
-        found = open_file(f"{path}:{dataset.name}", "r")
+        found = open_file(f"{path}:{dataset.name}", "r", False)  # as h5py reads it
     except (OSError, RuntimeError, errors.Error):
         return None
     is_same = found.shape == dataset.shape and np.dtype(found.typestr) == dataset.dtype

@@ -1,0 +1,180 @@
+/* Attributes of datasets: numbers and texts that say what elements mean, and names of axes.
+ *
+ * Numbers are read exactly: the usual fill values of 64-bit integers are beyond what a double tells
+ * apart. Texts are of fixed or variable length, and are cut at the first NUL. The axes of a dataset
+ * are named by the dimension scales that its attribute DIMENSION_LIST refers to; a dataset that is
+ * a scale itself, as netCDF's coordinate variables are, names its own axis. Nothing of this can
+ * make a dataset unreadable: what is not as it should be is left out.
+ *
+ * Called by hdf5.c.
+ */
+#include "client/formats/hdf5/hdf5_attributes.h"
+#include "client/formats/attributes.h"
+#include "client/formats/hdf5/hdf5_file.h"
+#include "client/formats/hdf5/hdf5_type.h"
+#include "proto/util.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_VALUES     64
+#define MAX_TEXT_BYTES 65536 /* HDF5's own limit of a compact attribute */
+#define MAX_NAME_BYTES 1024
+
+/* ---- Attributes ---- */
+
+/* A heap string; NULL: it is none, or too long. */
+static char *read_text(hid_t attribute, hid_t type)
+{
+    if (H5Tis_variable_str(type) > 0) {
+        char *text = NULL;
+        _cleanup_hid_ hid_t memory = H5Tcopy(type);
+        if (memory <= 0 || H5Aread(attribute, memory, (void *)&text) < 0 || !text)
+            return NULL;
+        char *copy = strdup(text);
+        H5free_memory(text);
+        return copy;
+    }
+    size_t n = H5Tget_size(type);
+    if (n == 0 || n > MAX_TEXT_BYTES)
+        return NULL;
+    char *text = calloc(1, n + 1);
+    if (text && H5Aread(attribute, type, text) >= 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+static void take_text(struct gad_array *array, const char *name, hid_t attribute, hid_t type)
+{
+    char *text = read_text(attribute, type);
+    if (!text)
+        return;
+    const struct gad_attribute taken = {.name = name, .text = text};
+    attribute_take(array, &taken);
+    free(text);
+}
+
+static void take_integers(struct gad_attribute *taken, hid_t attribute, hid_t type)
+{
+    struct gad_scalar *values = (struct gad_scalar *)taken->values;
+    union {
+        int64_t i64[MAX_VALUES];
+        uint64_t u64[MAX_VALUES];
+    } read;
+    bool is_unsigned = H5Tget_sign(type) == H5T_SGN_NONE;
+    if (H5Aread(attribute, is_unsigned ? H5T_NATIVE_UINT64 : H5T_NATIVE_INT64, &read) < 0)
+        return;
+    for (size_t i = 0; i < taken->n_values; i++) {
+        values[i].kind = is_unsigned ? GAD_SCALAR_UINT : GAD_SCALAR_INT;
+        values[i].uint_value = read.u64[i];
+    }
+}
+
+static void take_numbers(struct gad_array *array, const char *name, hid_t attribute, hid_t type,
+                         size_t n)
+{
+    struct gad_scalar values[MAX_VALUES] = {{GAD_SCALAR_NONE}};
+    double floats[MAX_VALUES];
+    enum dtype dtype;
+    bool is_swapped;
+    struct gad_attribute taken = {.name = name, .n_values = n, .values = values};
+    if (n > MAX_VALUES)
+        return;
+    taken.is_dtype_known = hdf5_type_to_dtype(type, &dtype, &is_swapped);
+    taken.dtype = taken.is_dtype_known ? (enum gad_dtype)dtype : GAD_BOOL;
+    if (H5Tget_class(type) == H5T_INTEGER)
+        take_integers(&taken, attribute, type);
+    else if (H5Aread(attribute, H5T_NATIVE_DOUBLE, floats) >= 0)
+        for (size_t i = 0; i < n; i++)
+            values[i] = (struct gad_scalar){.kind = GAD_SCALAR_FLOAT, .float_value = floats[i]};
+    if (values[0].kind != GAD_SCALAR_NONE)
+        attribute_take(array, &taken);
+}
+
+static herr_t take_attribute(hid_t dataset, const char *name, const H5A_info_t *info, void *data)
+{
+    (void)info;
+    if (!attribute_is_kept(name))
+        return 0;
+    _cleanup_hid_ hid_t attribute = H5Aopen(dataset, name, H5P_DEFAULT);
+    _cleanup_hid_ hid_t type = attribute > 0 ? H5Aget_type(attribute) : H5I_INVALID_HID;
+    _cleanup_hid_ hid_t space = attribute > 0 ? H5Aget_space(attribute) : H5I_INVALID_HID;
+    hssize_t n = type > 0 && space > 0 ? H5Sget_simple_extent_npoints(space) : -1;
+    H5T_class_t class = n > 0 ? H5Tget_class(type) : H5T_NO_CLASS;
+    if (class == H5T_STRING && n == 1)
+        take_text(data, name, attribute, type);
+    else if (class == H5T_INTEGER || class == H5T_FLOAT)
+        take_numbers(data, name, attribute, type, (size_t)n);
+    return 0;
+}
+
+void hdf5_attributes_take(hid_t dataset, struct gad_array *array)
+{
+    (void)H5Aiterate2(dataset, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, take_attribute, array);
+}
+
+/* ---- Names of axes ---- */
+
+/* The last part of an object's path, a heap string. */
+static char *name_of(hid_t object)
+{
+    char path[MAX_NAME_BYTES];
+    ssize_t n = H5Iget_name(object, path, sizeof(path));
+    if (n <= 0 || n >= (ssize_t)sizeof(path))
+        return NULL;
+    return strdup(strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
+}
+
+static char *name_of_scale(hid_t dataset, const hvl_t *scales)
+{
+    if (scales->len == 0)
+        return NULL;
+    _cleanup_hid_ hid_t scale =
+        H5Rdereference2(dataset, H5P_DEFAULT, H5R_OBJECT, &((hobj_ref_t *)scales->p)[0]);
+    return scale > 0 ? name_of(scale) : NULL;
+}
+
+/* False: it has no such list. */
+static bool read_list(hid_t dataset, int ndim, char **ret_names)
+{
+    hvl_t lists[ARRAY_MAX_NDIM];
+    if (ndim == 0 || H5Aexists(dataset, "DIMENSION_LIST") <= 0)
+        return false;
+    _cleanup_hid_ hid_t attribute = H5Aopen(dataset, "DIMENSION_LIST", H5P_DEFAULT);
+    _cleanup_hid_ hid_t space = attribute > 0 ? H5Aget_space(attribute) : H5I_INVALID_HID;
+    _cleanup_hid_ hid_t stored = attribute > 0 ? H5Aget_type(attribute) : H5I_INVALID_HID;
+    _cleanup_hid_ hid_t type = H5Tvlen_create(H5T_STD_REF_OBJ);
+    if (space <= 0 || stored <= 0 || type <= 0 || H5Tequal(stored, type) <= 0 ||
+        H5Sget_simple_extent_npoints(space) != ndim || H5Aread(attribute, type, lists) < 0)
+        return false;
+    for (int i = 0; i < ndim; i++)
+        ret_names[i] = name_of_scale(dataset, &lists[i]);
+    (void)H5Dvlen_reclaim(type, space, H5P_DEFAULT, lists);
+    return true;
+}
+
+static bool is_scale(hid_t dataset)
+{
+    char text[32] = "";
+    if (H5Aexists(dataset, "CLASS") <= 0)
+        return false;
+    _cleanup_hid_ hid_t attribute = H5Aopen(dataset, "CLASS", H5P_DEFAULT);
+    _cleanup_hid_ hid_t type = attribute > 0 ? H5Aget_type(attribute) : H5I_INVALID_HID;
+    _cleanup_hid_ hid_t space = attribute > 0 ? H5Aget_space(attribute) : H5I_INVALID_HID;
+    return type > 0 && space > 0 && H5Tget_class(type) == H5T_STRING &&
+           H5Tis_variable_str(type) == 0 && H5Tget_size(type) < sizeof(text) &&
+           H5Sget_simple_extent_npoints(space) == 1 && H5Aread(attribute, type, text) >= 0 &&
+           strcmp(text, "DIMENSION_SCALE") == 0;
+}
+
+void hdf5_dimensions_take(hid_t dataset, const struct selection *selection, struct gad_array *array)
+{
+    char *names[ARRAY_MAX_NDIM] = {NULL};
+    int ndim = selection->source_ndim;
+    if (!read_list(dataset, ndim, names) && ndim == 1 && is_scale(dataset))
+        names[0] = name_of(dataset);
+    attribute_take_dimensions(array, selection, (const char *const *)names);
+    for (int i = 0; i < ndim; i++)
+        free(names[i]);
+}

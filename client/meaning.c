@@ -1,0 +1,153 @@
+/* What the attributes of an array's file mean: keeping it, views, and the public question.
+ *
+ * An array has a struct meaning only where there is something to say, or somebody has asked. It is
+ * answered once: what the attributes say of packing is read when it is first wanted.
+ *
+ * Formats fill it (formats/attributes.c); the library asks when it builds requests, makes views and
+ * creates outputs.
+ */
+#include "client/meaning.h"
+#include "client/array.h"
+#include "proto/util.h"
+
+#include <string.h>
+
+struct meaning *meaning_of(struct gad_array *array)
+{
+    if (array->meaning)
+        return array->meaning;
+    struct meaning *meaning = calloc(1, sizeof(*meaning));
+    if (!meaning)
+        return NULL;
+    meaning->attributes = calloc(1, sizeof(*meaning->attributes));
+    if (!meaning->attributes) {
+        free(meaning);
+        return NULL;
+    }
+    meaning->attributes->n_refs = 1;
+    for (int i = 0; i < ARRAY_MAX_NDIM; i++)
+        meaning->steps[i] = 1;
+    array->meaning = meaning;
+    return meaning;
+}
+
+static void unref_attributes(struct meaning_attributes *attributes)
+{
+    if (--attributes->n_refs > 0)
+        return;
+    for (unsigned i = 0; i < attributes->n; i++) {
+        free(attributes->list[i].name);
+        free(attributes->list[i].text);
+        free(attributes->list[i].values);
+    }
+    free(attributes->list);
+    free(attributes);
+}
+
+void meaning_free(struct meaning *meaning)
+{
+    if (!meaning)
+        return;
+    unref_attributes(meaning->attributes);
+    for (int i = 0; i < ARRAY_MAX_NDIM; i++)
+        free(meaning->dimensions[i]);
+    free(meaning->packing.fills);
+    free(meaning);
+}
+
+const struct meaning_attribute *meaning_find(const struct meaning *meaning, const char *name)
+{
+    for (unsigned i = 0; meaning && i < meaning->attributes->n; i++)
+        if (strcmp(meaning->attributes->list[i].name, name) == 0)
+            return &meaning->attributes->list[i];
+    return NULL;
+}
+
+const char *meaning_text(const struct meaning *meaning, const char *name)
+{
+    const struct meaning_attribute *found = meaning_find(meaning, name);
+    return found ? found->text : NULL;
+}
+
+static bool has_dimensions(const struct meaning *meaning)
+{
+    for (int i = 0; i < ARRAY_MAX_NDIM; i++)
+        if (meaning->dimensions[i])
+            return true;
+    return false;
+}
+
+static int answer(struct meaning *meaning, enum gad_dtype dtype)
+{
+    struct meaning_packing *packing = &meaning->packing;
+    if (meaning->is_answered)
+        return 0;
+    int r = meaning_read_packing(meaning, dtype, packing);
+    if (r)
+        return r;
+    bool is_unpacked = packing->is_packed && meaning->masking == GAD_MASK_AND_SCALE;
+    meaning->answer = (struct gad_meaning){
+        .packing = packing->names,
+        .is_unsaid = packing->is_packed && meaning->masking == GAD_MASK_UNSAID,
+        .is_unpacked = is_unpacked,
+        .dtype = is_unpacked ? packing->meant : dtype,
+        .n_fills = packing->n_fills,
+        .fills = packing->fills,
+        .valid_min = packing->valid_min,
+        .valid_max = packing->valid_max,
+        .scale_factor = packing->scale,
+        .add_offset = packing->offset,
+        .units = meaning_text(meaning, "units"),
+        .long_name = meaning_text(meaning, "long_name"),
+        .standard_name = meaning_text(meaning, "standard_name"),
+        .dimensions = has_dimensions(meaning) ? (const char *const *)meaning->dimensions : NULL,
+    };
+    meaning->is_answered = true;
+    return 0;
+}
+
+int meaning_copy_to_view(const struct gad_array *array, struct gad_array *view, int ndim,
+                         const int *axes, const int64_t *starts, const int64_t *steps)
+{
+    const struct meaning *base = array->meaning;
+    if (!base)
+        return 0;
+    struct meaning *meaning = meaning_of(view);
+    if (!meaning)
+        return -ENOMEM;
+    unref_attributes(meaning->attributes);
+    meaning->attributes = base->attributes;
+    meaning->attributes->n_refs++;
+    meaning->masking = base->masking;
+    for (int i = 0; i < ndim; i++) {
+        int k = axes[i];
+        if (k < 0 || !base->dimensions[k])
+            continue;
+        meaning->dimensions[i] = strdup(base->dimensions[k]);
+        if (!meaning->dimensions[i])
+            return -ENOMEM;
+        meaning->starts[i] = base->starts[k] + starts[i] * base->steps[k];
+        meaning->steps[i] = steps[i] * base->steps[k];
+    }
+    /* Jobs ask arrays that cannot be changed any more. */
+    return meaning->masking == GAD_MASK_AND_SCALE ? answer(meaning, view->info.dtype) : 0;
+}
+
+const struct gad_meaning *gad_array_meaning(struct gad_array *array)
+{
+    struct meaning *meaning = array ? meaning_of(array) : NULL;
+    return meaning && answer(meaning, array->info.dtype) == 0 ? &meaning->answer : NULL;
+}
+
+const struct meaning_packing *meaning_unpacking(const struct gad_array *array)
+{
+    const struct meaning *meaning = array->meaning;
+    return meaning && meaning->is_answered && meaning->answer.is_unpacked ? &meaning->packing
+                                                                          : NULL;
+}
+
+enum gad_dtype meaning_dtype(const struct gad_array *array)
+{
+    const struct meaning_packing *packing = meaning_unpacking(array);
+    return packing ? packing->meant : array->info.dtype;
+}
