@@ -21,6 +21,9 @@ struct provider {
     bool is_concurrent;
     int (*fill)(void *state, const int64_t *start, const int64_t *count, void *ret_block);
     int (*drain)(void *state, const int64_t *start, const int64_t *count, const void *block);
+    /* After a job has failed because of a block: completes its error, provider-failed with the
+     * argument, by what was wrong. No block is served any more. May be NULL. */
+    void (*explain)(void *state, struct gad_error *error);
 };
 
 struct gad_array {

@@ -46,14 +46,17 @@ struct gad_listed {
     const struct gad_attribute *attributes;
 };
 
-/** Called for each thing, in the file's order, groups before what is in them. Everything is valid
- * until it returns. userdata: as given to gad_list(). Anything but 0 ends the list. */
+/** Called for each thing, in the file's order, groups before what is in them.
+ * userdata: as given to gad_list().
+ * entry: what is there; valid, with all that it points to, until the function returns.
+ * Returns 0; anything else ends the list. */
 typedef int gad_list_function(void *userdata, const struct gad_listed *entry);
 
 /** Lists what is in a file: groups, arrays, their shapes, dtypes and attributes; no elements are
  * read.
  * spec: a file, or `FILE:/group` for what is in that group alone.
- * function: not NULL.
+ * function: called for each thing; not NULL.
+ * userdata: handed to it; may be NULL.
  * Returns GAD_OK also where `function` has ended the list; GAD_NOT_FOUND, GAD_PERMISSION, GAD_BUSY,
  * GAD_BAD_FORMAT, GAD_SHORT_READ, GAD_NO_MEMORY, and GAD_BAD_ARGUMENT for a spec that cannot be
  * read. */

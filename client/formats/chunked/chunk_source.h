@@ -13,33 +13,36 @@ struct chunk_source;
 struct chunk_bytes {
     void *data; /* heap */
     size_t n_bytes, room;
-    bool is_absent;   /* never written: elements are the fill value */
+    bool is_absent;   /* never written: its elements are the fill value */
     uint32_t skipped; /* bit i: step i of the pipeline was not applied */
 };
-/* Makes room for n_bytes and sets n_bytes. -ENOMEM. */
+/* Makes room for n_bytes, and that many they are. What was in it is lost. -ENOMEM. */
 int chunk_bytes_reserve(struct chunk_bytes *bytes, size_t n_bytes) GAD_MUST_CHECK;
+
+/* Brings a chunk's stored bytes; is_absent and skipped are false and 0 before. index: in C order of
+ * the grid; place: the chunk's first element. Called by several threads at once. 0, or a positive
+ * errno. */
+typedef int chunk_fetch_fn(void *state, uint64_t index, const int64_t *place,
+                           struct chunk_bytes *ret_bytes);
 
 /* What a format says of an array; all of it is copied. */
 struct chunk_layout {
-    int ndim; /* of the whole array; at least 1 */
-    const int64_t *shape, *chunk_shape;
+    struct chunk_grid grid; /* of the whole array; chunks at its end are stored whole */
+    const int64_t *shape;
     size_t item_bytes;
-    const int *order; /* axes as they lie in a chunk, the outermost first; NULL: C order */
-    const void *fill; /* an element of item_bytes; NULL: zeros */
+    const int *order; /* axes as they lie in a chunk, the slowest first; NULL: C order */
+    const void *fill; /* an element, as it is stored; NULL: zeros */
     const struct selection *selection; /* what blocks are of */
     const struct codec_pipeline *pipeline;
-    size_t most_stored_bytes; /* of a chunk; 0: what the pipeline could make of it */
-    bool is_exact_size;       /* without a pipeline: a stored chunk must have chunk_bytes */
-    /* Brings chunk `index` (C order of the grid), called by several threads at once. 0, or a
-     * positive errno after which `explain` is not asked for more. */
-    int (*fetch)(void *state, uint64_t index, const int64_t *grid_place, struct chunk_bytes *ret);
+    chunk_fetch_fn *fetch;
     void (*free_state)(void *state); /* may be NULL */
     void *state;                     /* taken over on success */
-    const char *path, *dataset;      /* for errors */
+    const char *path, *dataset;      /* for errors; dataset may be NULL */
 };
 
 extern const struct provider chunk_source_provider; /* its state is a struct chunk_source */
 
+/* no-memory; bad-format: chunks so large that none fits memory. */
 int chunk_source_new(const struct chunk_layout *layout, const char *name,
                      struct chunk_source **ret_source, struct gad_error *error) GAD_MUST_CHECK;
 /* NULL allowed; no block is being filled. Returns NULL. */

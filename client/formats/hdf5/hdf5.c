@@ -4,6 +4,7 @@
  *
  *     contiguous, allocated          file      descriptor and offset
  *     chunked, no filter, not many   chunks    descriptor and a table
+ *     chunked, with filters we have  provider  chunks read through HDF5, decoded outside of it
  *     everything else                provider  blocks read through HDF5
  *
  * A selection of a contiguous dataset is an offset and strides; of a chunked one a part of the
@@ -16,12 +17,14 @@
  *
  * Called by format.c.
  */
+#include "client/formats/chunked/chunk_source.h"
 #include "client/formats/dataset_path.h"
 #include "client/formats/files/file_array.h"
 #include "client/formats/files/file_source.h"
 #include "client/formats/hdf5/hdf5_attributes.h"
 #include "client/formats/hdf5/hdf5_chunks.h"
 #include "client/formats/hdf5/hdf5_file.h"
+#include "client/formats/hdf5/hdf5_filters.h"
 #include "client/formats/hdf5/hdf5_names.h"
 #include "client/formats/hdf5/hdf5_output.h"
 #include "client/formats/hdf5/hdf5_provider.h"
@@ -44,6 +47,9 @@ struct source {
     struct selection selection;
     enum access access;
     bool has_grid;
+    bool is_decoded; /* chunks are read as they are stored, and decoded outside HDF5 */
+    struct codec_pipeline pipeline;
+    uint8_t fill[16];
     bool is_unallocated; /* contiguous, and never written to */
     struct chunk_grid grid;
     struct chunk_pick pick;
@@ -87,28 +93,6 @@ static int read_shape(struct source *source, struct gad_error *error)
     return 0;
 }
 
-/* A filter that is not installed is found out now, not at the first block. */
-static int check_filters(const struct source *source, struct gad_error *error)
-{
-    int n_filters = H5Pget_nfilters(source->create_plist);
-    for (int i = 0; i < n_filters; i++) {
-        unsigned flags, config;
-        size_t n_values = 0;
-        char text[64] = "";
-        H5Z_filter_t filter = H5Pget_filter2(source->create_plist, (unsigned)i, &flags, &n_values,
-                                             NULL, sizeof(text), text, &config);
-        if (filter >= 0 && H5Zfilter_avail(filter) > 0)
-            continue;
-        error_set(error, GAD_BAD_FORMAT, source->name,
-                  "'%.120s' is packed with a filter that HDF5 has not here: %d (%.60s)",
-                  source->spec->dataset, (int)filter, text);
-        error_expected(error, "a plugin for filter %d in HDF5_PLUGIN_PATH", (int)filter);
-        error_found(error, "none");
-        return GAD_BAD_FORMAT;
-    }
-    return 0;
-}
-
 static int read_selection(struct source *source, struct gad_error *error)
 {
     const struct file_layout *layout = &source->layout;
@@ -124,8 +108,6 @@ static int locate_chunks(struct source *source, struct gad_error *error)
 {
     struct gad_array *array = source->array;
     int64_t item_bytes = (int64_t)dtype_size(source->layout.dtype);
-    source->has_grid = hdf5_chunk_grid(source->create_plist, source->layout.ndim, source->shape,
-                                       item_bytes, &source->grid);
     if (!source->has_grid ||
         !chunk_pick_init(&source->pick, &source->grid, &source->selection, item_bytes))
         return 0;
@@ -139,6 +121,32 @@ static int locate_chunks(struct source *source, struct gad_error *error)
     return r;
 }
 
+/* What elements are that were never written: zero where the dataset does not say. */
+static void read_fill_element(struct source *source)
+{
+    H5D_fill_value_t defined = H5D_FILL_VALUE_UNDEFINED;
+    _cleanup_hid_ hid_t type = H5Dget_type(source->dataset);
+    if (H5Pfill_value_defined(source->create_plist, &defined) < 0 ||
+        defined == H5D_FILL_VALUE_UNDEFINED || type <= 0 ||
+        H5Tget_size(type) > sizeof(source->fill) ||
+        H5Pget_fill_value(source->create_plist, type, source->fill) < 0)
+        memset(source->fill, 0, sizeof(source->fill));
+}
+
+/* Whether its chunks can be decoded by us, wherever they lie. */
+static void look_at_chunks(struct source *source)
+{
+    int64_t item_bytes = (int64_t)dtype_size(source->layout.dtype);
+    if (H5Pget_layout(source->create_plist) != H5D_CHUNKED)
+        return;
+    source->has_grid = hdf5_chunk_grid(source->create_plist, source->layout.ndim, source->shape,
+                                       item_bytes, &source->grid);
+    source->is_decoded =
+        source->has_grid && hdf5_filters_pipeline(source->create_plist, &source->pipeline);
+    if (source->is_decoded)
+        read_fill_element(source);
+}
+
 /* Decides file, chunks or provider. */
 static int locate(struct source *source, struct gad_error *error)
 {
@@ -146,7 +154,10 @@ static int locate(struct source *source, struct gad_error *error)
     source->access = ACCESS_PROVIDER;
     if (is_empty)
         source->access = ACCESS_FILE;
-    if (is_empty || !hdf5_is_in_file(source->dataset, &source->st))
+    if (is_empty)
+        return 0;
+    look_at_chunks(source);
+    if (!hdf5_is_in_file(source->dataset, &source->st))
         return 0;
     switch (H5Pget_layout(source->create_plist)) {
     case H5D_CONTIGUOUS: {
@@ -182,7 +193,7 @@ static int describe(struct source *source, struct gad_error *error)
         r = hdf5_check_external(source->create_plist, source->spec->path, source->spec->dataset,
                                 source->name, error);
     if (r == 0)
-        r = check_filters(source, error);
+        r = hdf5_filters_check(source->create_plist, source->spec->dataset, source->name, error);
     /* The shape's product is checked before the table is computed with it. */
     if (r == 0)
         r = file_array_describe(source->array, &source->layout, source->name, error);
@@ -210,9 +221,55 @@ static int describe_in_scope(struct source *source, struct gad_error *error)
     return r;
 }
 
-static void format_free(struct gad_array *array)
+static void provider_free(struct gad_array *array)
 {
     array->format_state = hdf5_provider_free(array->format_state);
+}
+
+static void chunks_free(struct gad_array *array)
+{
+    array->format_state = chunk_source_free(array->format_state);
+}
+
+static void provider_free_state(void *state)
+{
+    hdf5_provider_free(state);
+}
+
+static int use_chunks(struct source *source, struct hdf5_provider *provider_take,
+                      struct gad_error *error)
+{
+    struct gad_array *array = source->array;
+    struct chunk_source *chunks;
+    const struct chunk_layout layout = {
+        .grid = source->grid,
+        .shape = source->shape,
+        .item_bytes = dtype_size(source->layout.dtype),
+        .fill = source->fill,
+        .selection = &source->selection,
+        .pipeline = &source->pipeline,
+        .fetch = hdf5_provider_fetch,
+        .free_state = provider_free_state,
+        .state = provider_take,
+        .path = source->spec->path,
+        .dataset = source->spec->dataset,
+    };
+    int r = chunk_source_new(&layout, source->name, &chunks, error);
+    if (r) {
+        hdf5_provider_free(provider_take);
+        return r;
+    }
+    array->format_state = array->provider_state = chunks;
+    array->maker_free = chunks_free;
+    array->provider = &chunk_source_provider;
+    return 0;
+}
+
+static void use_library(struct gad_array *array, struct hdf5_provider *provider_take)
+{
+    array->format_state = array->provider_state = provider_take;
+    array->maker_free = provider_free;
+    array->provider = &hdf5_dataset_provider;
 }
 
 /* The dataset is read through HDF5, or may be when the daemon does not read this file system. */
@@ -224,10 +281,11 @@ static int add_provider(struct source *source, struct gad_error *error)
         source->shape, &source->selection, source->has_grid ? &source->grid : NULL);
     if (!provider)
         return error_from_errno(error, errno, source->name, source->spec->path);
-    array->format_state = provider;
-    array->maker_free = format_free;
-    array->provider = &hdf5_dataset_provider;
-    array->provider_state = provider;
+    int r = source->is_decoded ? use_chunks(source, provider, error) : 0;
+    if (r)
+        return r;
+    if (!source->is_decoded)
+        use_library(array, provider);
     array->info.ndim = source->selection.ndim;
     memset(array->info.shape, 0, sizeof(array->info.shape));
     memset(array->info.strides, 0, sizeof(array->info.strides));

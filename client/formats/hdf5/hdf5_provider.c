@@ -30,6 +30,7 @@
 #define MAX_CACHE_BYTES  (UINT64_C(64) << 20)
 #define N_SLABS          3 /* blocks are asked for out of order, across the border of two */
 #define MAX_CACHED_CHUNK (UINT64_C(1) << 30)
+#define MAX_STORED_CHUNK (UINT64_C(4) << 30)
 #define MAX_SPREAD       16 /* times as much as is selected may be read */
 
 struct hdf5_provider {
@@ -42,8 +43,10 @@ struct hdf5_provider {
     uint64_t cache_bytes, n_cached;
     hid_t file, id, type; /* negative while closed */
     bool may_skip;        /* HDF5 may leave parts of a block untouched */
-    bool is_outdated;     /* the dataset has got storage meanwhile */
-    char *buffer;         /* for what is read around a block */
+    bool has_plain_ends;  /* chunks that the dataset's end cuts have no filters */
+    hsize_t chunk_dims[H5S_MAX_RANK];
+    bool is_outdated; /* the dataset has got storage meanwhile */
+    char *buffer;     /* for what is read around a block */
     uint64_t buffer_bytes;
 };
 
@@ -185,6 +188,16 @@ static bool may_skip(hid_t dataset)
            when == H5D_FILL_TIME_NEVER;
 }
 
+static void read_chunk_options(struct hdf5_provider *provider)
+{
+    unsigned options = 0;
+    _cleanup_hid_ hid_t dcpl = H5Dget_create_plist(provider->id);
+    provider->has_plain_ends =
+        dcpl > 0 && H5Pget_layout(dcpl) == H5D_CHUNKED &&
+        H5Pget_chunk(dcpl, H5S_MAX_RANK, provider->chunk_dims) == provider->selection.source_ndim &&
+        H5Pget_chunk_opts(dcpl, &options) >= 0 && (options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS);
+}
+
 static int open_dataset(struct hdf5_provider *provider)
 {
     struct gad_error error;
@@ -202,6 +215,7 @@ static int open_dataset(struct hdf5_provider *provider)
         provider->type = H5Dget_type(provider->id);
     if (provider->type > 0 && is_as_it_was(provider)) {
         provider->may_skip = may_skip(provider->id);
+        read_chunk_options(provider);
         return 0;
     }
     close_dataset(provider);
@@ -345,6 +359,50 @@ static int fill(void *state, const int64_t *start, const int64_t *count, void *r
     HDF5_SCOPE(scope);
     int r = open_dataset(provider);
     return r ? r : read_block(provider, start, count, ret_block);
+}
+
+/* Chunks as they are stored ---------------------------------------------------------------------
+ */
+
+/* Whether the chunk is cut by the dataset's end and was therefore left without filters. */
+static bool is_left_plain(const struct hdf5_provider *provider, const int64_t *place)
+{
+    if (!provider->has_plain_ends)
+        return false;
+    for (int i = 0; i < provider->selection.source_ndim; i++)
+        if (place[i] + (int64_t)provider->chunk_dims[i] > provider->shape[i])
+            return true;
+    return false;
+}
+
+static int fetch(struct hdf5_provider *provider, const int64_t *place,
+                 struct chunk_bytes *ret_bytes)
+{
+    hsize_t offsets[H5S_MAX_RANK], n_bytes = 0;
+    for (int i = 0; i < provider->selection.source_ndim; i++)
+        offsets[i] = (hsize_t)place[i];
+    if (H5Dget_chunk_storage_size(provider->id, offsets, &n_bytes) < 0 || n_bytes == 0) {
+        ret_bytes->is_absent = true;
+        return 0;
+    }
+    if (n_bytes > MAX_STORED_CHUNK)
+        return EFBIG;
+    if (chunk_bytes_reserve(ret_bytes, (size_t)n_bytes) < 0)
+        return ENOMEM;
+    if (H5Dread_chunk(provider->id, H5P_DEFAULT, offsets, &ret_bytes->skipped, ret_bytes->data) < 0)
+        return EIO;
+    if (is_left_plain(provider, place))
+        ret_bytes->skipped = UINT32_MAX;
+    return 0;
+}
+
+int hdf5_provider_fetch(void *state, uint64_t index, const int64_t *place,
+                        struct chunk_bytes *ret_bytes)
+{
+    struct hdf5_provider *provider = state;
+    HDF5_SCOPE(scope);
+    int r = open_dataset(provider);
+    return r ? r : fetch(provider, place, ret_bytes);
 }
 
 const struct provider hdf5_dataset_provider = {.fill = fill};

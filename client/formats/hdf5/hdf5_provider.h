@@ -4,6 +4,7 @@
 
 #include "client/array.h"
 #include "client/formats/chunk_grid.h"
+#include "client/formats/chunked/chunk_source.h"
 #include "client/formats/selection.h"
 
 #include <sys/stat.h>
@@ -20,6 +21,11 @@ struct hdf5_provider *hdf5_provider_new(const char *path, const char *dataset,
                                         const struct stat *st, size_t item_bytes,
                                         const int64_t *shape, const struct selection *selection,
                                         const struct chunk_grid *grid);
+/* A chunk as it is stored (a chunk_fetch_fn of chunk_source.h); state: the provider. Needs no
+ * scope.
+ */
+int hdf5_provider_fetch(void *state, uint64_t index, const int64_t *place,
+                        struct chunk_bytes *ret_bytes);
 /* NULL allowed; needs no scope, must not be called inside one. Returns NULL. */
 struct hdf5_provider *hdf5_provider_free(struct hdf5_provider *provider);
 

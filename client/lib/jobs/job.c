@@ -88,6 +88,34 @@ static void unlink_job(struct gad_job *job)
     job->previous = job->next = NULL;
 }
 
+static bool explain(struct gad_array *array, struct gad_error *error)
+{
+    if (!array || !array->provider || !array->provider->explain)
+        return false;
+    char before[sizeof(error->message)];
+    memcpy(before, error->message, sizeof(before));
+    array->provider->explain(array->provider_state, error);
+    return strcmp(before, error->message) != 0;
+}
+
+/* The daemon knows of a block that failed an errno alone; whoever served it knows more. */
+static bool explain_failure(struct gad_job *job)
+{
+    struct gad_error *error = &job->error;
+    if (error->status != GAD_PROVIDER_FAILED)
+        return false;
+    for (unsigned i = 0; i < job->options.n_args; i++)
+        if (strcmp(job->options.args[i].name, error->argument) == 0 &&
+            explain(job->options.args[i].array, error))
+            return true;
+    for (unsigned i = 0; i < job->options.n_outputs; i++) {
+        const char *name = job->options.outputs[i].name;
+        if (name && strcmp(name, error->argument) == 0 && explain(job->targets[i].to, error))
+            return true;
+    }
+    return false;
+}
+
 /* The daemon knows a source by its argument's name alone, which in a movement is not the program's.
  * What cannot be read is said by the name under which it was opened. */
 static void name_source(struct gad_job *job)
@@ -127,7 +155,8 @@ static void end(struct gad_job *job, int status, const struct gad_error *error)
     if (status) {
         if (error != &job->error)
             job->error = *error;
-        name_source(job);
+        if (!explain_failure(job))
+            name_source(job);
         result_deinit(&job->result);
     }
     journal_close(&job->journal, status == GAD_OK, is_lost);

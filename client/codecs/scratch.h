@@ -1,0 +1,27 @@
+/* What codecs keep from one chunk to the next: buffers, and the states of libraries. */
+#pragma once
+
+#include "client/codecs/codec.h"
+
+struct codec_buffer {
+    void *data;
+    size_t room;
+};
+
+struct codec_scratch {
+    struct codec_buffer buffers[2]; /* between the steps of a pipeline, in turns */
+    struct codec_buffer inner;      /* a codec's own */
+    /* Of libraries, made when they are first wanted. */
+    struct libdeflate_decompressor *inflater;
+    struct libdeflate_compressor *deflater;
+    int deflater_level;
+    struct ZSTD_DCtx_s *zstd_reader;
+    struct ZSTD_CCtx_s *zstd_writer;
+};
+
+/* Room for n_bytes, what was in it is lost. -ENOMEM. */
+int codec_buffer_reserve(struct codec_buffer *buffer, size_t n_bytes) GAD_MUST_CHECK;
+
+/* Rows of the table, each in a file of its own. */
+extern const struct codec codec_bitshuffle, codec_blosc, codec_deflate, codec_fletcher32, codec_lz4,
+    codec_lzf, codec_shuffle, codec_szip, codec_zstd;

@@ -1,0 +1,131 @@
+/* The byte shuffle of HDF5 and numcodecs: all first bytes of the items, then all second ones, and
+ * so on; bytes behind the last whole item follow as they are. values[0]: bytes of an item.
+ *
+ * The usual items have loops whose item size the compiler knows, so that it uses vectors; others go
+ * byte by byte in pieces that stay in the cache.
+ */
+#include "client/codecs/shuffle.h"
+#include "client/codecs/scratch.h"
+
+#include <string.h>
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("O3") /* below that it does not vectorise these loops */
+#endif
+
+#define PIECE_ITEMS 4096
+
+/* Plane k of n_items bytes begins at planes + k * n_items. */
+#define DEFINE_LOOPS(ITEM)                                                                         \
+    static void join_##ITEM(const uint8_t *restrict planes, uint8_t *restrict items,               \
+                            size_t n_items)                                                        \
+    {                                                                                              \
+        for (size_t i = 0; i < n_items; i++)                                                       \
+            for (size_t k = 0; k < ITEM; k++)                                                      \
+                items[i * ITEM + k] = planes[k * n_items + i];                                     \
+    }                                                                                              \
+    static void split_##ITEM(const uint8_t *restrict items, uint8_t *restrict planes,              \
+                             size_t n_items)                                                       \
+    {                                                                                              \
+        for (size_t i = 0; i < n_items; i++)                                                       \
+            for (size_t k = 0; k < ITEM; k++)                                                      \
+                planes[k * n_items + i] = items[i * ITEM + k];                                     \
+    }
+DEFINE_LOOPS(2)
+DEFINE_LOOPS(4)
+DEFINE_LOOPS(8)
+
+static void join_any(const uint8_t *planes, uint8_t *items, size_t n_items, size_t item_bytes)
+{
+    for (size_t from = 0; from < n_items; from += PIECE_ITEMS) {
+        size_t to = from + PIECE_ITEMS < n_items ? from + PIECE_ITEMS : n_items;
+        for (size_t k = 0; k < item_bytes; k++)
+            for (size_t i = from; i < to; i++)
+                items[i * item_bytes + k] = planes[k * n_items + i];
+    }
+}
+
+static void split_any(const uint8_t *items, uint8_t *planes, size_t n_items, size_t item_bytes)
+{
+    for (size_t from = 0; from < n_items; from += PIECE_ITEMS) {
+        size_t to = from + PIECE_ITEMS < n_items ? from + PIECE_ITEMS : n_items;
+        for (size_t k = 0; k < item_bytes; k++)
+            for (size_t i = from; i < to; i++)
+                planes[k * n_items + i] = items[i * item_bytes + k];
+    }
+}
+
+static size_t item_bytes_of(const struct codec_step *step)
+{
+    return step->n_values > 0 && step->values[0] > 0 ? step->values[0] : 1;
+}
+
+void shuffle_join(const void *planes, void *items, size_t n_items, size_t item_bytes)
+{
+    switch (item_bytes) {
+    case 1: memcpy(items, planes, n_items); break;
+    case 2: join_2(planes, items, n_items); break;
+    case 4: join_4(planes, items, n_items); break;
+    case 8: join_8(planes, items, n_items); break;
+    default: join_any(planes, items, n_items, item_bytes);
+    }
+}
+
+void shuffle_split(const void *items, void *planes, size_t n_items, size_t item_bytes)
+{
+    switch (item_bytes) {
+    case 1: memcpy(planes, items, n_items); break;
+    case 2: split_2(items, planes, n_items); break;
+    case 4: split_4(items, planes, n_items); break;
+    case 8: split_8(items, planes, n_items); break;
+    default: split_any(items, planes, n_items, item_bytes);
+    }
+}
+
+static int check(size_t n_from, size_t room, size_t *ret_n_bytes)
+{
+    if (n_from > room)
+        return CODEC_FAULT_LONG;
+    *ret_n_bytes = n_from;
+    return 0;
+}
+
+static int decode(const struct codec_step *step, struct codec_scratch *scratch, const void *from,
+                  size_t n_from, void *ret_bytes, size_t room, size_t *ret_n_bytes)
+{
+    size_t item_bytes = item_bytes_of(step), n_items = n_from / item_bytes;
+    size_t n_whole = n_items * item_bytes;
+    int r = check(n_from, room, ret_n_bytes);
+    if (r)
+        return r;
+    shuffle_join(from, ret_bytes, n_items, item_bytes);
+    memcpy((uint8_t *)ret_bytes + n_whole, (const uint8_t *)from + n_whole, n_from - n_whole);
+    return 0;
+}
+
+static int encode(const struct codec_step *step, struct codec_scratch *scratch, const void *from,
+                  size_t n_from, void *ret_bytes, size_t room, size_t *ret_n_bytes)
+{
+    size_t item_bytes = item_bytes_of(step), n_items = n_from / item_bytes;
+    size_t n_whole = n_items * item_bytes;
+    int r = check(n_from, room, ret_n_bytes);
+    if (r)
+        return r;
+    shuffle_split(from, ret_bytes, n_items, item_bytes);
+    memcpy((uint8_t *)ret_bytes + n_whole, (const uint8_t *)from + n_whole, n_from - n_whole);
+    return 0;
+}
+
+static size_t bound(const struct codec_step *step, size_t n_bytes)
+{
+    return n_bytes;
+}
+
+const struct codec codec_shuffle = {
+    .name = "shuffle",
+    .hdf5_id = 2,
+    .zarr_name = "shuffle",
+    .decode = decode,
+    .encode = encode,
+    .bound = bound,
+};

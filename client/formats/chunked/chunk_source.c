@@ -1,0 +1,508 @@
+/* Sources in chunks.
+ *
+ *     fetch (the format)      stored bytes
+ *     pipeline (codecs/)      elements, in the order in which they lie in a chunk
+ *     copy                    the part of them that a block has
+ *
+ * Where a block has all of a chunk in the order in which it lies there, it is decoded straight into
+ * the block. Otherwise it is decoded into the cache (chunk_cache.h), from which all blocks that cut
+ * it are served. The daemon walks an array roughly in C order along its chunks, of which it is
+ * told, so the cache need not hold more than the chunks side by side a few times.
+ *
+ * Each thread that fills a block has a scratch and a buffer of stored bytes for that time; they are
+ * kept for the next.
+ *
+ * What was wrong first is kept, for the error of the job: which chunk, which step of the pipeline.
+ *
+ * Called by the pump's threads (fill), and by formats.
+ */
+#include "client/formats/chunked/chunk_source.h"
+#include "client/formats/chunked/chunk_cache.h"
+#include "proto/box.h"
+#include "proto/util.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MIN_CACHE_BYTES (UINT64_C(16) << 20)
+#define MAX_CACHE_BYTES (UINT64_C(32) << 20)
+#define N_SLABS         3 /* blocks are asked for out of order, across the border of two */
+#define MIN_CHUNKS      3 /* one that is copied, two that are decoded */
+#define MAX_CHUNKS      1024
+#define MAX_CHUNK_BYTES (UINT64_C(4) << 30)
+#define MAX_FILL_BYTES  16
+
+struct thread_tools {
+    struct thread_tools *next;
+    struct codec_scratch *scratch;
+    struct chunk_bytes stored;
+};
+
+struct chunk_fault {
+    bool is_set;
+    uint64_t chunk;
+    int number; /* errno, or a codec_fault of `step` */
+    bool is_codec;
+    unsigned step;
+};
+
+struct chunk_source {
+    struct chunk_grid grid;
+    int64_t shape[ARRAY_MAX_NDIM];
+    int64_t strides[ARRAY_MAX_NDIM]; /* of elements in a chunk, by axis */
+    bool is_c_order;
+    size_t item_bytes;
+    uint8_t fill[MAX_FILL_BYTES];
+    bool has_fill; /* that is not zero */
+    struct selection selection;
+    int64_t first_chunk[ARRAY_MAX_NDIM], last_chunk[ARRAY_MAX_NDIM]; /* of the selection */
+    struct codec_pipeline pipeline;
+    chunk_fetch_fn *fetch;
+    void (*free_state)(void *state);
+    void *state;
+    char *path, *dataset;
+    struct chunk_cache cache;
+    pthread_mutex_t lock; /* of what follows */
+    struct thread_tools *idle;
+    struct chunk_fault fault;
+};
+
+int chunk_bytes_reserve(struct chunk_bytes *bytes, size_t n_bytes)
+{
+    if (n_bytes > bytes->room) {
+        free(bytes->data);
+        bytes->data = malloc(n_bytes);
+        bytes->room = bytes->data ? n_bytes : 0;
+    }
+    bytes->n_bytes = bytes->room >= n_bytes ? n_bytes : 0;
+    return bytes->room >= n_bytes ? 0 : -ENOMEM;
+}
+
+/* Tools of a thread ---------------------------------------------------------------------------- */
+
+static void tools_free(struct thread_tools *tools)
+{
+    codec_scratch_free(tools->scratch);
+    free(tools->stored.data);
+    free(tools);
+}
+
+static struct thread_tools *take_tools(struct chunk_source *source)
+{
+    pthread_mutex_lock(&source->lock);
+    struct thread_tools *tools = source->idle;
+    if (tools)
+        source->idle = tools->next;
+    pthread_mutex_unlock(&source->lock);
+    if (tools)
+        return tools;
+    tools = calloc(1, sizeof(*tools));
+    if (tools && !(tools->scratch = codec_scratch_new())) {
+        tools_free(tools);
+        return NULL;
+    }
+    return tools;
+}
+
+static void give_tools(struct chunk_source *source, struct thread_tools *tools)
+{
+    pthread_mutex_lock(&source->lock);
+    tools->next = source->idle;
+    source->idle = tools;
+    pthread_mutex_unlock(&source->lock);
+}
+
+/* A chunk's elements --------------------------------------------------------------------------- */
+
+static int set_fault(struct chunk_source *source, const struct chunk_fault *fault)
+{
+    pthread_mutex_lock(&source->lock);
+    if (!source->fault.is_set) {
+        source->fault = *fault;
+        source->fault.is_set = true;
+    }
+    pthread_mutex_unlock(&source->lock);
+    if (!fault->is_codec)
+        return fault->number;
+    return fault->number == -ENOMEM ? ENOMEM : EBADMSG;
+}
+
+static void fill_chunk(const struct chunk_source *source, uint8_t *ret_elements)
+{
+    size_t item_bytes = source->item_bytes, n_bytes = source->grid.chunk_bytes;
+    if (!source->has_fill) {
+        memset(ret_elements, 0, n_bytes);
+        return;
+    }
+    memcpy(ret_elements, source->fill, item_bytes);
+    for (size_t done = item_bytes; done < n_bytes;) { /* each time twice as much */
+        size_t n = done < n_bytes - done ? done : n_bytes - done;
+        memcpy(ret_elements + done, ret_elements, n);
+        done += n;
+    }
+}
+
+static int load_with(struct chunk_source *source, struct thread_tools *tools, uint64_t index,
+                     void *ret_elements)
+{
+    struct chunk_fault fault = {.chunk = index};
+    int64_t place[ARRAY_MAX_NDIM];
+    chunk_grid_start(&source->grid, index, place);
+    tools->stored.is_absent = false;
+    tools->stored.skipped = 0;
+    fault.number = source->fetch(source->state, index, place, &tools->stored);
+    if (fault.number)
+        return set_fault(source, &fault);
+    if (tools->stored.is_absent) {
+        fill_chunk(source, ret_elements);
+        return 0;
+    }
+    fault.is_codec = true;
+    fault.number =
+        codec_decode(&source->pipeline, tools->stored.skipped, tools->scratch, tools->stored.data,
+                     tools->stored.n_bytes, ret_elements, source->grid.chunk_bytes, &fault.step);
+    return fault.number ? set_fault(source, &fault) : 0;
+}
+
+static int load(void *state, uint64_t index, void *ret_elements)
+{
+    struct chunk_source *source = state;
+    struct thread_tools *tools = take_tools(source);
+    if (!tools)
+        return ENOMEM;
+    int r = load_with(source, tools, index, ret_elements);
+    give_tools(source, tools);
+    return r;
+}
+
+static bool is_wanted(const void *state, uint64_t index)
+{
+    const struct chunk_source *source = state;
+    int64_t place[ARRAY_MAX_NDIM];
+    if (index >= source->grid.n_chunks)
+        return false;
+    chunk_grid_start(&source->grid, index, place);
+    for (int i = 0; i < source->grid.ndim; i++) {
+        int64_t at = place[i] / source->grid.chunk_shape[i];
+        if (at < source->first_chunk[i] || at > source->last_chunk[i])
+            return false;
+    }
+    return true;
+}
+
+/* Blocks --------------------------------------------------------------------------------------- */
+
+/* What a block and a chunk have in common along an axis of the source. */
+struct common {
+    int64_t first, count; /* of the block's elements along the axis of the selection */
+    int64_t in_chunk;     /* where the first of them is in the chunk, elements */
+    int64_t step;         /* in the chunk */
+};
+
+/* A block while it is filled: all by axes of the source; an axis that the selection has dropped
+ * has one element. */
+struct block {
+    uint8_t *bytes;
+    int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM]; /* in the selection's elements */
+    int64_t strides[ARRAY_MAX_NDIM];                      /* in the block */
+    int64_t low[ARRAY_MAX_NDIM], high[ARRAY_MAX_NDIM];    /* chunks that it touches */
+};
+
+/* The elements i of the selection in [start, start + count) that lie in a chunk. */
+static struct common meet(const struct selection_axis *axis, int64_t start, int64_t count,
+                          int64_t chunk, int64_t chunk_length)
+{
+    int64_t low = chunk * chunk_length, high = low + chunk_length; /* of the source's elements */
+    int64_t step = axis->step, from, to;                           /* i in [from, to) */
+    if (step > 0) {
+        from = axis->start >= low ? 0 : (low - axis->start - 1) / step + 1;
+        to = axis->start >= high ? 0 : (high - axis->start - 1) / step + 1;
+    } else {
+        from = axis->start < high ? 0 : (axis->start - high) / -step + 1;
+        to = axis->start < low ? 0 : (axis->start - low) / -step + 1;
+    }
+    if (from < start)
+        from = start;
+    if (to > start + count)
+        to = start + count;
+    return (struct common){
+        .first = from,
+        .count = to > from ? to - from : 0,
+        .in_chunk = axis->start + from * step - low,
+        .step = step,
+    };
+}
+
+static void lay_block(const struct chunk_source *source, const int64_t *start, const int64_t *count,
+                      void *bytes, struct block *ret)
+{
+    const struct selection *selection = &source->selection;
+    int64_t stride = (int64_t)source->item_bytes;
+    ret->bytes = bytes;
+    for (int k = 0; k < source->grid.ndim; k++) {
+        ret->start[k] = 0;
+        ret->count[k] = 1;
+        ret->strides[k] = 0;
+    }
+    for (int i = selection->ndim - 1; i >= 0; stride *= count[i--]) {
+        int k = selection->axis_of[i];
+        if (k == SELECTION_NEW_AXIS)
+            continue;
+        ret->start[k] = start[i];
+        ret->count[k] = count[i];
+        ret->strides[k] = stride;
+    }
+    for (int k = 0; k < source->grid.ndim; k++) {
+        const struct selection_axis *axis = &selection->axes[k];
+        int64_t a = (axis->start + ret->start[k] * axis->step) / source->grid.chunk_shape[k];
+        int64_t b = (axis->start + (ret->start[k] + ret->count[k] - 1) * axis->step) /
+                    source->grid.chunk_shape[k];
+        ret->low[k] = a < b ? a : b;
+        ret->high[k] = a < b ? b : a;
+    }
+}
+
+/* Whether the block has all of the chunk, in the chunk's order and without gaps. */
+static bool is_whole(const struct chunk_source *source, const struct block *block,
+                     const struct common *common)
+{
+    int64_t stride = (int64_t)source->item_bytes;
+    if (!source->is_c_order)
+        return false;
+    for (int k = source->grid.ndim - 1; k >= 0; k--) {
+        int64_t length = source->grid.chunk_shape[k];
+        if (common[k].count != length ||
+            (length > 1 && (common[k].step != 1 || block->strides[k] != stride)))
+            return false;
+        stride *= length;
+    }
+    return true;
+}
+
+static void copy_part(const struct chunk_source *source, const struct block *block,
+                      const struct common *common, uint8_t *to, const uint8_t *elements)
+{
+    struct box box;
+    box.n = 0;
+    for (int k = source->grid.ndim - 1; k >= 0; k--) {
+        elements += common[k].in_chunk * source->strides[k];
+        box_add(&box, common[k].count, block->strides[k], common[k].step * source->strides[k]);
+    }
+    box_copy(&box, to, elements, source->item_bytes, false);
+}
+
+static int fill_from_chunk(struct chunk_source *source, const struct block *block,
+                           const int64_t *chunk)
+{
+    struct common common[ARRAY_MAX_NDIM];
+    struct cached_chunk *cached;
+    const void *elements;
+    uint8_t *to = block->bytes;
+    uint64_t index = 0;
+    for (int k = 0; k < source->grid.ndim; k++) {
+        common[k] = meet(&source->selection.axes[k], block->start[k], block->count[k], chunk[k],
+                         source->grid.chunk_shape[k]);
+        if (common[k].count == 0) /* a step that goes over the chunk */
+            return 0;
+        to += (common[k].first - block->start[k]) * block->strides[k];
+        index = index * (uint64_t)source->grid.n_chunks_of[k] + (uint64_t)chunk[k];
+    }
+    if (is_whole(source, block, common))
+        return load(source, index, to);
+    int r = chunk_cache_take(&source->cache, index, &elements, &cached);
+    if (r)
+        return r;
+    copy_part(source, block, common, to, elements);
+    chunk_cache_give_back(&source->cache, cached);
+    return 0;
+}
+
+static bool next_chunk(const struct block *block, int ndim, int64_t *chunk)
+{
+    for (int k = ndim - 1; k >= 0; k--) {
+        if (++chunk[k] <= block->high[k])
+            return true;
+        chunk[k] = block->low[k];
+    }
+    return false;
+}
+
+static int fill(void *state, const int64_t *start, const int64_t *count, void *ret_block)
+{
+    struct chunk_source *source = state;
+    int64_t chunk[ARRAY_MAX_NDIM];
+    struct block block;
+    for (int i = 0; i < source->selection.ndim; i++) {
+        int64_t size = selection_size(&source->selection, i);
+        if (start[i] < 0 || count[i] < 0 || start[i] > size || count[i] > size - start[i])
+            return EINVAL;
+        if (count[i] == 0)
+            return 0;
+    }
+    lay_block(source, start, count, ret_block, &block);
+    memcpy(chunk, block.low, sizeof(chunk));
+    int r;
+    do
+        r = fill_from_chunk(source, &block, chunk);
+    while (r == 0 && next_chunk(&block, source->grid.ndim, chunk));
+    return r;
+}
+
+/* "(3, 0, 12)". */
+static void place_text(const struct chunk_source *source, uint64_t index, char *buffer,
+                       size_t n_bytes)
+{
+    int64_t place[ARRAY_MAX_NDIM];
+    size_t used = 0;
+    chunk_grid_start(&source->grid, index, place);
+    for (int i = 0; i < source->grid.ndim && used < n_bytes; i++)
+        used +=
+            (size_t)snprintf(buffer + used, n_bytes - used, "%s%" PRId64, i ? ", " : "(", place[i]);
+    if (used < n_bytes)
+        snprintf(buffer + used, n_bytes - used, ")");
+}
+
+static void explain(void *state, struct gad_error *error)
+{
+    struct chunk_source *source = state;
+    const struct chunk_fault *fault = &source->fault;
+    char place[96], argument[sizeof(error->argument)];
+    if (!fault->is_set)
+        return;
+    memcpy(argument, error->argument, sizeof(argument)); /* error_set() begins with an empty one */
+    place_text(source, fault->chunk, place, sizeof(place));
+    const char *between = source->dataset ? ":" : "";
+    const char *dataset = source->dataset ? source->dataset : "";
+    if (fault->is_codec) {
+        const struct codec *codec = source->pipeline.n_steps > fault->step
+                                        ? source->pipeline.steps[fault->step].codec
+                                        : NULL;
+        error_set(error, GAD_PROVIDER_FAILED, argument, "%.120s%s%.80s: the chunk at %s: %s%s%s",
+                  source->path, between, dataset, place, codec ? codec->name : "",
+                  codec ? ": " : "", codec_fault_text(fault->number));
+        error_expected(error, "a chunk of %" PRIu64 " bytes", source->grid.chunk_bytes);
+        error_found(error, "%s", codec_fault_text(fault->number));
+        return;
+    }
+    error_set(error, GAD_PROVIDER_FAILED, argument, "%.120s%s%.80s: the chunk at %s: %s",
+              source->path, between, dataset, place, strerrordesc_np(fault->number));
+    error_expected(error, "a chunk that can be read");
+    error_found(error, "%s", strerrordesc_np(fault->number));
+}
+
+const struct provider chunk_source_provider = {
+    .is_concurrent = true,
+    .fill = fill,
+    .explain = explain,
+};
+
+/* From layouts --------------------------------------------------------------------------------- */
+
+static void lay_chunk(struct chunk_source *source, const int *order)
+{
+    int64_t stride = (int64_t)source->item_bytes;
+    source->is_c_order = true;
+    for (int i = source->grid.ndim - 1; i >= 0; i--) {
+        int axis = order ? order[i] : i;
+        source->is_c_order &= axis == i || source->grid.chunk_shape[axis] == 1;
+        source->strides[axis] = stride;
+        stride *= source->grid.chunk_shape[axis];
+    }
+}
+
+/* Chunks that blocks of a walk in C order cut at a time. */
+static unsigned n_cached(const struct chunk_source *source)
+{
+    uint64_t slab = source->grid.chunk_bytes, bytes;
+    bool has_walk = false; /* the axis that is walked outermost counts once */
+    for (int k = 0; k < source->grid.ndim; k++) {
+        uint64_t n = (uint64_t)(source->last_chunk[k] - source->first_chunk[k] + 1);
+        if (!has_walk && source->selection.axes[k].count > 1)
+            has_walk = true;
+        else if (__builtin_mul_overflow(slab, n, &slab))
+            slab = MAX_CACHE_BYTES;
+    }
+    slab = min_u64(slab, MAX_CACHE_BYTES);
+    bytes = min_u64(max_u64(N_SLABS * slab, MIN_CACHE_BYTES), MAX_CACHE_BYTES);
+    return (unsigned)min_u64(max_u64(bytes / source->grid.chunk_bytes, MIN_CHUNKS), MAX_CHUNKS);
+}
+
+static void find_chunks(struct chunk_source *source)
+{
+    for (int k = 0; k < source->grid.ndim; k++) {
+        const struct selection_axis *axis = &source->selection.axes[k];
+        int64_t last = axis->start + (axis->count > 0 ? axis->count - 1 : 0) * axis->step;
+        int64_t a = axis->start / source->grid.chunk_shape[k];
+        int64_t b = last / source->grid.chunk_shape[k];
+        source->first_chunk[k] = a < b ? a : b;
+        source->last_chunk[k] = a < b ? b : a;
+    }
+}
+
+static int take_layout(struct chunk_source *source, const struct chunk_layout *layout)
+{
+    source->grid = layout->grid;
+    source->item_bytes = layout->item_bytes;
+    source->selection = *layout->selection;
+    source->pipeline = *layout->pipeline;
+    memcpy(source->shape, layout->shape, (size_t)layout->grid.ndim * sizeof(*layout->shape));
+    for (size_t i = 0; layout->fill && i < layout->item_bytes; i++) {
+        source->fill[i] = ((const uint8_t *)layout->fill)[i];
+        source->has_fill |= source->fill[i] != 0;
+    }
+    lay_chunk(source, layout->order);
+    find_chunks(source);
+    source->path = strdup(layout->path);
+    source->dataset = layout->dataset ? strdup(layout->dataset) : NULL;
+    if (!source->path || (layout->dataset && !source->dataset))
+        return -ENOMEM;
+    return chunk_cache_init(&source->cache, n_cached(source), source->grid.chunk_bytes, load,
+                            is_wanted, source);
+}
+
+int chunk_source_new(const struct chunk_layout *layout, const char *name,
+                     struct chunk_source **ret_source, struct gad_error *error)
+{
+    if (layout->grid.chunk_bytes > MAX_CHUNK_BYTES) {
+        error_set(error, GAD_BAD_FORMAT, name, "a chunk of '%.160s' has %" PRIu64 " bytes",
+                  layout->dataset ? layout->dataset : layout->path, layout->grid.chunk_bytes);
+        error_expected(error, "at most %" PRIu64 " bytes", MAX_CHUNK_BYTES);
+        error_found(error, "%" PRIu64 " bytes", layout->grid.chunk_bytes);
+        return GAD_BAD_FORMAT;
+    }
+    struct chunk_source *source = calloc(1, sizeof(*source));
+    if (!source)
+        return error_from_errno(error, ENOMEM, name, layout->path);
+    pthread_mutex_init(&source->lock, NULL);
+    int r = take_layout(source, layout);
+    if (r < 0) {
+        chunk_source_free(source);
+        return error_from_errno(error, -r, name, layout->path);
+    }
+    source->fetch = layout->fetch;
+    source->free_state = layout->free_state;
+    source->state = layout->state;
+    *ret_source = source;
+    return 0;
+}
+
+struct chunk_source *chunk_source_free(struct chunk_source *source)
+{
+    if (!source)
+        return NULL;
+    if (source->cache.chunks)
+        chunk_cache_deinit(&source->cache);
+    while (source->idle) {
+        struct thread_tools *tools = source->idle;
+        source->idle = tools->next;
+        tools_free(tools);
+    }
+    if (source->free_state)
+        source->free_state(source->state);
+    pthread_mutex_destroy(&source->lock);
+    free(source->path);
+    free(source->dataset);
+    free(source);
+    return NULL;
+}

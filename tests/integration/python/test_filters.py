@@ -1,0 +1,153 @@
+"""HDF5 datasets with filters: what h5py and hdf5plugin write is read, chunk by chunk, as it is; what
+is damaged or packed by nobody we know gets an error that says where."""
+
+import os
+
+import h5py
+import hdf5plugin
+import numpy as np
+import pytest
+
+SHAPES = [((1000,), (77,)), ((60, 50), (13, 50)), ((60, 50), (60, 7)), ((9, 20, 30), (4, 5, 6))]
+DTYPES = ["i1", "<i2", ">i4", "f4", ">f8", "u8", "?"]
+OURS = {
+    "none": {},
+    "gzip": dict(compression="gzip"),
+    "gzip shuffle": dict(compression="gzip", compression_opts=9, shuffle=True),
+    "lzf": dict(compression="lzf"),
+    "lzf shuffle fletcher32": dict(compression="lzf", shuffle=True, fletcher32=True),
+    "fletcher32": dict(fletcher32=True),
+    "gzip shuffle fletcher32": dict(compression="gzip", shuffle=True, fletcher32=True),
+    "szip": dict(compression="szip"),
+    "szip ec": dict(compression="szip", compression_opts=("ec", 16)),
+    "scaleoffset": dict(scaleoffset=0),
+    "zstd": hdf5plugin.Zstd(clevel=3),
+    "lz4": hdf5plugin.LZ4(),
+    "lz4 blocks": hdf5plugin.LZ4(nbytes=1000),
+    "bitshuffle": hdf5plugin.Bitshuffle(cname="none"),
+    "bitshuffle lz4": hdf5plugin.Bitshuffle(),
+    "bitshuffle zstd": hdf5plugin.Bitshuffle(cname="zstd"),
+    "bitshuffle blocks": hdf5plugin.Bitshuffle(nelems=64),
+    **{f"blosc {name} {shuffle}": hdf5plugin.Blosc(cname=name, shuffle=shuffle)
+       for name in ("blosclz", "lz4", "lz4hc", "zlib", "zstd") for shuffle in (0, 1, 2)},
+}
+
+
+def made(rng, dtype, shape):
+    return rng.integers(0, 2 if dtype == "?" else 100, shape).astype(dtype)
+
+
+@pytest.mark.parametrize("filters", OURS)
+def test_are_read(gd, tmp_path, filters):
+    rng = np.random.default_rng(5)
+    wanted = {}
+    with h5py.File(tmp_path / "a.h5", "w", libver="v110" if "fletcher" in filters else "earliest",
+                   userblock_size=512 if "shuffle" in filters else 0) as file:
+        for dtype in DTYPES:
+            for shape, chunks in SHAPES:
+                if filters == "scaleoffset" and dtype == "?":
+                    continue
+                name = f"{dtype} {shape} {chunks}"
+                wanted[name] = made(rng, dtype, shape)
+                maxshape = (None, *shape[1:]) if "lzf" in filters else None
+                file.create_dataset(name, data=wanted[name], chunks=chunks, maxshape=maxshape,
+                                    **OURS[filters])
+    for name, a in wanted.items():
+        x = gd.open(f"{tmp_path}/a.h5:/{name}")
+        steps = (slice(None, None, -2),) * a.ndim
+        if a.dtype == bool:
+            np.testing.assert_array_equal((~x).compute(), ~a)
+            np.testing.assert_array_equal((~x[steps]).compute(), ~a[steps])
+        else:
+            np.testing.assert_array_equal((-x if a.dtype.kind != "u" else x + 1).compute(),
+                                          -a if a.dtype.kind != "u" else a + np.uint64(1))
+            np.testing.assert_array_equal((x[steps] + 0).compute(), a[steps])
+            assert x.sum(dtype="f8") == a.sum(dtype="f8")
+
+
+def test_chunks_that_were_never_written_are_the_fill_value(gd, tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for name, dtype, fill in (("f", ">f4", 2.5), ("i", "i2", -7), ("z", "f8", None)):
+            d = file.create_dataset(name, (100, 90), dtype, chunks=(30, 40), fillvalue=fill,
+                                    compression="gzip")
+            d[35:50, 41:60] = 9
+    with h5py.File(tmp_path / "a.h5") as file:
+        for name in "fiz":
+            np.testing.assert_array_equal((gd.open(f"{tmp_path}/a.h5:/{name}") + 0).compute(),
+                                          file[name][()])
+
+
+def test_chunks_may_be_left_without_a_filter(gd, tmp_path):
+    """Noise that LZF cannot make smaller, and edges of files that say that these have no filters."""
+    noise = np.random.default_rng(1).integers(0, 256, (70, 90), "u1")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("noise", data=noise, chunks=(30, 40), compression="lzf")
+        d = file.create_dataset("some", (70, 90), "u1", chunks=(30, 40), compression="gzip")
+        d[...] = noise
+        d.id.write_direct_chunk((30, 40), np.ascontiguousarray(noise[30:60, 40:80]).tobytes(),
+                                filter_mask=1)
+        dcpl = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        dcpl.set_chunk((30, 40))
+        dcpl.set_deflate(4)
+        if hasattr(dcpl, "set_chunk_opts"):
+            dcpl.set_chunk_opts(h5py.h5d.CHUNK_DONT_FILTER_PARTIAL_CHUNKS)
+        space = h5py.h5s.create_simple((70, 90))
+        h5py.Dataset(h5py.h5d.create(file.id, b"edges", h5py.h5t.NATIVE_UINT8, space, dcpl))[...] = noise
+    for name in ("noise", "some", "edges"):
+        np.testing.assert_array_equal((gd.open(f"{tmp_path}/a.h5:/{name}") + 0).compute(), noise)
+
+
+def damage(path, dataset, place, change):
+    """Changes the stored bytes of the chunk that has this place."""
+    with h5py.File(path) as file:
+        info = file[dataset].id.get_chunk_info_by_coord(place)
+    with open(path, "r+b") as file:
+        file.seek(info.byte_offset)
+        stored = bytearray(file.read(info.size))
+        change(stored)
+        file.seek(info.byte_offset)
+        file.write(stored)
+
+
+def turn_a_bit(stored):
+    stored[len(stored) // 2] ^= 0x40
+
+
+@pytest.mark.parametrize("filters, word", [
+    (dict(compression="gzip"), "deflate"), (dict(fletcher32=True), "fletcher32: its checksum is wrong"),
+    (dict(compression="gzip", fletcher32=True), "fletcher32"), (hdf5plugin.Blosc(), "blosc")])
+def test_a_damaged_chunk_is_named(gd, tmp_path, filters, word):
+    path = str(tmp_path / "a.h5")
+    a = np.arange(120 * 90, dtype="f8").reshape(120, 90)
+    with h5py.File(path, "w") as file:
+        file.create_dataset("group/d", data=a, chunks=(30, 40), **filters)
+    damage(path, "group/d", (60, 40), turn_a_bit if "blosc" not in word else
+           lambda stored: stored.__setitem__(slice(12, 16), b"\xff\xff\xff\x7f"))
+    x = gd.open(f"{path}:/group/d")
+    with pytest.raises(gd.ProviderFailed) as caught:
+        x.sum().compute()
+    assert f"{path}:/group/d: the chunk at (60, 40): {word}" in str(caught.value)
+    assert x[:60].sum() == a[:60].sum()  # the others are read
+
+
+def test_a_cut_file_and_a_vanishing_one_are_errors(gd, tmp_path):
+    path = str(tmp_path / "a.h5")
+    with h5py.File(path, "w") as file:
+        file.create_dataset("d", data=np.random.default_rng(1).random((400, 500)), chunks=(100, 500),
+                            compression="gzip")
+    x = gd.open(f"{path}:/d")
+    assert x[:10].sum() > 0
+    os.truncate(path, os.path.getsize(path) // 2)
+    with pytest.raises(gd.Error):
+        x.sum().compute()
+    with pytest.raises(gd.ShortRead):
+        gd.open(f"{path}:/d")
+
+
+@pytest.mark.parametrize("filters, number, package", [
+    (hdf5plugin.BZip2(), 307, "hdf5plugin"), (hdf5plugin.Zfp(), 32013, "hdf5plugin")])
+def test_a_filter_that_nobody_has_is_named(gd, tmp_path, filters, number, package):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("d", data=np.zeros((50, 50), "f4"), chunks=(30, 40), **filters)
+    with pytest.raises(gd.BadFormat, match=f"filter {number} .*{package}"):
+        gd.open(f"{tmp_path}/a.h5:/d")

@@ -1,0 +1,237 @@
+/* Codecs and pipelines: there and back, and what damaged or lying bytes get. */
+#include "client/codecs/codec.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t state = 88172645463325252u;
+
+static uint32_t any(void)
+{
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return (uint32_t)(state >> 32);
+}
+
+/* Noise, or what packs well. */
+static void fill_bytes(uint8_t *bytes, size_t n, bool is_noise)
+{
+    for (size_t i = 0; i < n; i++)
+        bytes[i] = is_noise ? (uint8_t)any() : (uint8_t)(i / 37 + (any() % 50 == 0));
+}
+
+static struct codec_step step_of(const char *name, unsigned item_bytes)
+{
+    struct codec_step step = {.codec = codec_of_name(name)};
+    cr_assert(step.codec != NULL, "%s", name);
+    if (strcmp(name, "shuffle") == 0) {
+        step.n_values = 1;
+        step.values[0] = item_bytes;
+    } else if (strncmp(name, "bitshuffle", 10) == 0) {
+        const uint32_t values[] = {0, 3, item_bytes, 0, any() % 2 ? 2 : 3, 3};
+        step.n_values = 6;
+        memcpy(step.values, values, sizeof(values));
+    } else if (strcmp(name, "szip") == 0) {
+        uint32_t bits = item_bytes == 2 || item_bytes == 4 ? 8 * item_bytes : 8;
+        const uint32_t values[] = {141, 32, bits, 256};
+        step.n_values = 4;
+        memcpy(step.values, values, sizeof(values));
+    } else if (strcmp(name, "blosc") == 0) {
+        const uint32_t values[] = {2, 2, item_bytes, 0, 5, any() % 3, any() % 2 ? 1 : 5};
+        step.n_values = 7;
+        memcpy(step.values, values, sizeof(values));
+    }
+    return step;
+}
+
+static void check_round_trip(const struct codec_pipeline *pipeline, size_t n, bool is_noise)
+{
+    struct codec_scratch *scratch = codec_scratch_new();
+    uint8_t *elements = malloc(n + 1), *again = malloc(n + 1);
+    const void *stored;
+    size_t n_stored;
+    uint32_t skipped;
+    unsigned step;
+    fill_bytes(elements, n, is_noise);
+    cr_assert(
+        eq(int, codec_encode(pipeline, scratch, elements, n, &stored, &n_stored, &skipped), 0),
+        "%s, %zu bytes", pipeline->steps[0].codec->name, n);
+    void *copy = malloc(n_stored + 1);
+    memcpy(copy, stored, n_stored);
+    memset(again, 0xee, n + 1);
+    cr_assert(eq(int, codec_decode(pipeline, skipped, scratch, copy, n_stored, again, n, &step), 0),
+              "%s, %zu bytes", pipeline->steps[0].codec->name, n);
+    cr_assert(memcmp(elements, again, n) == 0, "%s, %zu bytes", pipeline->steps[0].codec->name, n);
+    cr_assert(eq(u8, again[n], 0xee)); /* and not a byte more */
+    free(copy);
+    free(elements);
+    free(again);
+    codec_scratch_free(scratch);
+}
+
+Test(codecs, give_back_what_they_took)
+{
+    static const size_t sizes[] = {8, 16, 24, 1000, 4096, 65536 + 40, 300000};
+    for (size_t c = 0; codec_at(c); c++) {
+        for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+            for (unsigned item_bytes = 1; item_bytes <= 8; item_bytes++) {
+                struct codec_pipeline pipeline = {.n_steps = 1};
+                pipeline.steps[0] = step_of(codec_at(c)->name, item_bytes);
+                pipeline.steps[0].is_optional = true;
+                check_round_trip(&pipeline, sizes[i] / item_bytes * item_bytes, any() % 2);
+            }
+        }
+    }
+}
+
+Test(codecs, go_behind_each_other)
+{
+    static const char *const packers[] = {"deflate", "zstd", "lz4", "lzf", "blosc"};
+    for (size_t i = 0; i < sizeof(packers) / sizeof(*packers); i++) {
+        struct codec_pipeline pipeline = {.n_steps = 3};
+        pipeline.steps[0] = step_of("shuffle", 4);
+        pipeline.steps[1] = step_of(packers[i], 4);
+        pipeline.steps[1].is_optional = true;
+        pipeline.steps[2] = step_of("fletcher32", 4);
+        for (int round = 0; round < 20; round++)
+            check_round_trip(&pipeline, 4 + any() % 20000, round % 2);
+    }
+}
+
+Test(codecs, skip_steps_that_do_not_help)
+{
+    struct codec_pipeline pipeline = {.n_steps = 2};
+    struct codec_scratch *scratch = codec_scratch_new();
+    uint8_t noise[5000], again[5000];
+    const void *stored;
+    size_t n_stored;
+    uint32_t skipped;
+    unsigned step;
+    fill_bytes(noise, sizeof(noise), true);
+    pipeline.steps[0] = step_of("lzf", 1);
+    pipeline.steps[0].is_optional = true;
+    pipeline.steps[1] = step_of("fletcher32", 1);
+    cr_assert(eq(
+        int, codec_encode(&pipeline, scratch, noise, sizeof(noise), &stored, &n_stored, &skipped),
+        0));
+    cr_assert(eq(u32, skipped, 1));
+    cr_assert(eq(sz, n_stored, sizeof(noise) + 4));
+    cr_assert(
+        eq(int,
+           codec_decode(&pipeline, skipped, scratch, stored, n_stored, again, sizeof(again), &step),
+           0));
+    cr_assert(memcmp(noise, again, sizeof(noise)) == 0);
+    codec_scratch_free(scratch);
+}
+
+/* A chunk of more elements than there is room for. */
+Test(codecs, refuse_chunks_that_are_too_long_or_too_short)
+{
+    enum { N = 40000 };
+    static uint8_t elements[N], again[N];
+    struct codec_scratch *scratch = codec_scratch_new();
+    fill_bytes(elements, N, false);
+    for (size_t c = 0; codec_at(c); c++) {
+        struct codec_pipeline pipeline = {.n_steps = 1};
+        const void *stored;
+        size_t n_stored;
+        uint32_t skipped;
+        unsigned step;
+        pipeline.steps[0] = step_of(codec_at(c)->name, 4);
+        cr_assert(eq(
+            int, codec_encode(&pipeline, scratch, elements, N, &stored, &n_stored, &skipped), 0));
+        void *copy = malloc(n_stored);
+        memcpy(copy, stored, n_stored);
+        cr_assert(
+            ne(int, codec_decode(&pipeline, 0, scratch, copy, n_stored, again, N - 4, &step), 0),
+            "%s", codec_at(c)->name);
+        cr_assert(eq(int, codec_decode(&pipeline, 0, scratch, copy, n_stored, again, N, &step), 0));
+        uint8_t *more = malloc(N + 4);
+        cr_assert(
+            ne(int, codec_decode(&pipeline, 0, scratch, copy, n_stored, more, N + 4, &step), 0),
+            "%s", codec_at(c)->name);
+        free(more);
+        free(copy);
+    }
+    codec_scratch_free(scratch);
+}
+
+/* Cut anywhere, bits turned anywhere, parameters of all kinds: an error or other elements, never a
+ * byte beyond the chunk (which the sanitizers see). */
+Test(codecs, survive_damage)
+{
+    enum { N = 6000 };
+    static uint8_t elements[N];
+    struct codec_scratch *scratch = codec_scratch_new();
+    for (size_t c = 0; codec_at(c); c++) {
+        for (int round = 0; round < 300; round++) {
+            struct codec_pipeline pipeline = {.n_steps = 1};
+            const void *stored;
+            size_t n_stored;
+            uint32_t skipped;
+            unsigned step;
+            fill_bytes(elements, N, round % 3 == 0);
+            pipeline.steps[0] = step_of(codec_at(c)->name, 1u << round % 4);
+            pipeline.steps[0].is_optional = true;
+            cr_assert(
+                eq(int, codec_encode(&pipeline, scratch, elements, N, &stored, &n_stored, &skipped),
+                   0));
+            size_t n_cut = round % 2 ? n_stored : any() % (n_stored + 1);
+            uint8_t *copy = malloc(n_cut + !n_cut), *again = malloc(N);
+            memcpy(copy, stored, n_cut);
+            for (int k = 0; n_cut > 0 && k < 1 + round % 5; k++)
+                copy[round % 7 ? any() % n_cut : any() % (n_cut < 24 ? n_cut : 24)] ^=
+                    (uint8_t)(1u << any() % 8);
+            if (round % 11 == 0)
+                for (unsigned i = 0; i < pipeline.steps[0].n_values; i++)
+                    pipeline.steps[0].values[i] = any() >> any() % 32;
+            (void)!codec_decode(&pipeline, skipped, scratch, copy, n_cut, again, N, &step);
+            free(copy);
+            free(again);
+        }
+    }
+    codec_scratch_free(scratch);
+}
+
+Test(codecs, find_a_wrong_checksum)
+{
+    struct codec_pipeline pipeline = {.n_steps = 1};
+    struct codec_scratch *scratch = codec_scratch_new();
+    uint8_t elements[777], again[777];
+    const void *stored;
+    size_t n_stored;
+    uint32_t skipped;
+    unsigned step;
+    fill_bytes(elements, sizeof(elements), true);
+    pipeline.steps[0] = step_of("fletcher32", 1);
+    cr_assert(eq(
+        int,
+        codec_encode(&pipeline, scratch, elements, sizeof(elements), &stored, &n_stored, &skipped),
+        0));
+    uint8_t copy[sizeof(elements) + 4];
+    cr_assert(eq(sz, n_stored, sizeof(copy)));
+    for (size_t i = 0; i < sizeof(copy); i++) {
+        memcpy(copy, stored, sizeof(copy));
+        copy[i] ^= 0x10;
+        cr_assert(
+            eq(int,
+               codec_decode(&pipeline, 0, scratch, copy, sizeof(copy), again, sizeof(again), &step),
+               CODEC_FAULT_CHECKSUM));
+    }
+    codec_scratch_free(scratch);
+}
+
+Test(codecs, are_found_by_number_and_name)
+{
+    const char *package;
+    cr_assert(codec_of_hdf5(32015) == codec_of_name("zstd"));
+    cr_assert(codec_of_zarr("zlib") == codec_of_name("deflate"));
+    cr_assert(codec_of_hdf5(0) == NULL && codec_of_zarr("none") == NULL);
+    cr_assert(eq(str, (char *)codec_known_elsewhere(307, &package), "bzip2"));
+    cr_assert(codec_known_elsewhere(4711, &package) == NULL && package == NULL);
+}
