@@ -60,6 +60,12 @@ struct gad_array {
     /* Whether both commits would put something in the same place. Called with arrays of the same
      * function only. */
     bool (*is_same_target)(const struct gad_array *array, const struct gad_array *other);
+    /* Both are outputs of one job, to which nothing was written yet: they may share what they are
+     * committed to. NULL: they never do. The same. */
+    int (*join)(struct gad_array *array, struct gad_array *other, struct gad_error *error);
+    /* Of one that is written in place, after a job that did so: what its file says of the elements
+     * beside them is made true again. NULL: nothing. */
+    int (*written)(struct gad_array *array, struct gad_error *error);
     void *format_state;
     bool is_committed;
 };

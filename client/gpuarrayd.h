@@ -224,7 +224,7 @@ struct gad_array_info {
                                         zeros: chunked, or read by the library */
     bool has_fill;                 /**< the source names a fill value (_FillValue) */
     double fill;
-    const char *format; /**< "npy", "raw", "hdf5", "region", "memory", "file", "blocks" */
+    const char *format; /**< "npy", "npz", "raw", "hdf5", "region", "memory", "file", "blocks" */
     const char *path;   /**< of the file, or NULL */
     const char *access; /**< "file", "chunks", "provider", "region", "memory": how it travels */
     struct gad_scalar exact_fill; /**< fill, which as a double may be rounded */
@@ -232,9 +232,13 @@ struct gad_array_info {
 
 /** Opens a source, as the calling user, for reading. The daemon is not asked.
  * client: not NULL; whose jobs may use the array.
- * spec: `file.npy`, `file.h5:/dataset` (also .hdf5 .he5 .h5p .nc .nc4 .cdf), or
+ * spec: `file.npy`, `file.npz:name`, `file.h5:/dataset` (also .hdf5 .he5 .h5p .nc .nc4 .cdf), or
  * `file.raw:DTYPE:SHAPE[:OFFSET]` with SHAPE as 1000x1000 and OFFSET in bytes (also .bin .dat).
  * ret_array: the caller's, given up by gad_array_release().
+ *
+ * Of an npz archive the name is a member's, with or without its .npy, and may be left out where
+ * there is one array. Deflated members are unpacked as they are read, and their CRC-32 is compared
+ * when the last byte is: a job then ends with GAD_PROVIDER_FAILED. That of stored ones is not.
  *
  * Behind the name there may be a selection in NumPy's basic indexing, `file.npy[10:20, ::-2]`:
  * integers (negative: from the end) drop their axis, slices clip to it, `...` once for the axes
@@ -252,19 +256,20 @@ enum gad_status gad_array_open(struct gad_client *client, const char *spec,
                                struct gad_array **ret_array, struct gad_error *error);
 
 /** Makes an output. The file appears, or replaces an existing one, only with gad_array_commit(); a
- * dataset in an existing HDF5 file likewise, other datasets stay. Its space is reserved at once.
+ * dataset in an existing HDF5 file or npz archive likewise, what else is in it stays (of an archive
+ * it is copied into a new file, which takes its place). Its space is reserved at once.
  * client: not NULL; whose jobs may use the array.
  * spec: as for gad_array_open(), raw as `file.raw`; without a selection, which only an array that
  * exists can have (GAD_BAD_ARGUMENT).
- * replace: whether a dataset of that name may be replaced; files are.
+ * replace: whether a dataset or member of that name may be replaced; files are.
  * dtype: of the elements, stored in this machine's byte order.
  * ndim, shape: 0 to GAD_MAX_NDIM sizes, each 0 or more; shape may be NULL when ndim is 0.
- * fortran_order: the first axis is the densest (npy only); else C order.
+ * fortran_order: the first axis is the densest (npy and npz only); else C order.
  * ret_array: the caller's; released without a commit it leaves nothing behind.
  * GAD_EXISTS: the dataset is there and `replace` is false, or something else has its name.
  * GAD_NO_SPACE: the file system or the user's quota is full. GAD_NOT_FOUND: no such folder.
  * GAD_PERMISSION, GAD_READ_ONLY: as the system says. GAD_BUSY: another program has the HDF5 file
- * locked, for more than some seconds. GAD_BAD_FORMAT: the existing file is no HDF5 file.
+ * locked, for more than some seconds. GAD_BAD_FORMAT: the existing file is no HDF5 file or archive.
  * GAD_BAD_SHAPE: sizes that no array can have. */
 enum gad_status gad_array_create(struct gad_client *client, const char *spec, bool replace,
                                  enum gad_dtype dtype, int ndim, const int64_t *shape,
@@ -279,13 +284,14 @@ enum gad_status gad_array_create(struct gad_client *client, const char *spec, bo
  * repeated. */
 enum gad_status gad_array_commit(struct gad_array *array, struct gad_error *error);
 
-/** Opens an existing npy or raw file, or contiguous HDF5 dataset, or a selection of one (then only
+/** Opens an existing npy or raw file, contiguous HDF5 dataset or stored member of an npz archive
+ * (whose CRC-32 is made right after each job), or a selection of one (then only
  * the selected elements are written), for reading and writing in place: the one way an output may
  * be seen half-written. Where the daemon does not read the file system itself, it cannot be a
  * source of the same job (GAD_OVERLAPPING_OUTPUT).
  * client, spec, ret_array: as for gad_array_open().
  * The statuses of gad_array_open(). GAD_PERMISSION, GAD_READ_ONLY: also when it may be read and not
- * written; GAD_READ_ONLY: also a dataset that is compressed or stored in chunks. */
+ * written; GAD_READ_ONLY: also a dataset or member that is compressed or stored in chunks. */
 enum gad_status gad_array_open_in_place(struct gad_client *client, const char *spec,
                                         struct gad_array **ret_array, struct gad_error *error);
 

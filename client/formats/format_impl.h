@@ -39,7 +39,7 @@ struct format {
                 struct gad_error *error) GAD_MUST_CHECK;
 };
 
-extern const struct format format_npy, format_raw, format_hdf5;
+extern const struct format format_npy, format_npz, format_raw, format_hdf5;
 
 /* Whose extension the text ends in, whatever its case; NULL: none. */
 const struct format *format_of_name(const char *text, size_t n_chars);

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-static const struct format *const formats[] = {&format_npy, &format_raw, &format_hdf5};
+static const struct format *const formats[] = {&format_npy, &format_npz, &format_raw, &format_hdf5};
 
 static bool has_extension(const struct format *format, const char *text, size_t n_chars)
 {

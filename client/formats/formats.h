@@ -1,6 +1,7 @@
-/* The file formats: from a spec (`file.npy`, `file.h5:/dataset[0]`, `file.raw:f4:100x100:128`) to
- * an array, and from an array's dtype and shape to a new file. No connection is needed. All return
- * 0, or a positive gad_status with `error` filled; argument = the spec. */
+/* The file formats: from a spec (`file.npy`, `file.npz:x`, `file.h5:/dataset[0]`,
+ * `file.raw:f4:100x100:128`) to an array, and from an array's dtype and shape to a new file. No
+ * connection is needed. All return 0, or a positive gad_status with `error` filled; argument = the
+ * spec. */
 #pragma once
 
 #include "client/array.h"
@@ -11,7 +12,7 @@ struct format; /* a row of the table: format_impl.h */
 struct spec {
     const struct format *format;
     char *path;
-    char *dataset; /* HDF5 */
+    char *dataset; /* HDF5, npz */
     bool has_type; /* raw */
     enum dtype dtype;
     bool is_swapped;
@@ -19,13 +20,14 @@ struct spec {
     int64_t shape[ARRAY_MAX_NDIM];
     uint64_t offset_bytes;
     size_t selection_at; /* where the selection's bracket stands in the text; 0: there is none */
-    char *literal;       /* npy: path, HDF5: dataset, if the brackets belong to the name; or NULL */
+    char *
+        literal; /* npy: path, HDF5 and npz: dataset, if the brackets belong to the name; or NULL */
 };
 int spec_parse(const char *text, bool is_output, struct spec *ret_spec,
                struct gad_error *error) GAD_MUST_CHECK;
 void spec_deinit(struct spec *spec);
 
-/* in_place: npy, raw, contiguous HDF5. */
+/* in_place: npy, stored npz, raw, contiguous HDF5. */
 int format_open_as(struct gad_client *client, const char *spec,
                    const struct gad_open_options *options, struct gad_array **ret_array,
                    struct gad_error *error) GAD_MUST_CHECK;
@@ -33,7 +35,7 @@ int format_open_as(struct gad_client *client, const char *spec,
 int format_open(struct gad_client *client, const char *spec, bool for_writing,
                 struct gad_array **ret_array, struct gad_error *error) GAD_MUST_CHECK;
 /* replace: a dataset that is there; files of npy and raw are always replaced. fortran_order: npy
- * only, the others are made in C order (info.strides tells). */
+ * and npz, the others are made in C order (info.strides tells). */
 int format_create(struct gad_client *client, const char *spec, bool replace, enum dtype dtype,
                   int ndim, const int64_t *shape, bool fortran_order, struct gad_array **ret_array,
                   struct gad_error *error) GAD_MUST_CHECK;

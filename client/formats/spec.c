@@ -90,9 +90,6 @@ static int refuse_unknown(const char *text, const char *whole, struct gad_error 
     const char *bracket = find_odd_bracket(whole);
     if (bracket)
         return spec_refuse_bracket(whole, bracket, error);
-    if (strcasestr(text, ".npz"))
-        return error_set(error, GAD_BAD_ARGUMENT, whole,
-                         "npz archives are not served: save the array with numpy.save");
     error_set(error, GAD_BAD_ARGUMENT, whole, "'%.200s' has no extension of a known format", text);
     error_expected(error, "%s", format_names(list, sizeof(list)));
     error_found(error, "'%.100s'", text);

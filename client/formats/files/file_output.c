@@ -301,6 +301,25 @@ bool file_output_is_for(const struct file_output *output, const struct file_outp
            strcmp(output->base, other->base) == 0;
 }
 
+int file_output_open_current(const struct file_output *output, int *ret_fd)
+{
+    /* Were it a pipe by now, opening it would wait. */
+    int fd = openat(output->dir_fd, output->base,
+                    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    *ret_fd = fd;
+    return 0;
+}
+
+bool file_output_is_current(const struct file_output *output, int fd)
+{
+    struct stat named, opened;
+    return fstat(fd, &opened) == 0 &&
+           fstatat(output->dir_fd, output->base, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+           named.st_dev == opened.st_dev && named.st_ino == opened.st_ino;
+}
+
 int file_output_reserve(struct file_output *output, uint64_t offset_bytes, uint64_t n_bytes,
                         const char *name, struct gad_error *error)
 {

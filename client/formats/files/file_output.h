@@ -29,6 +29,12 @@ const char *file_output_path(const struct file_output *output);
 /* Whether both have the same target. */
 bool file_output_is_for(const struct file_output *output, const struct file_output *other);
 
+/* Opens the file that has the target's name now, for reading. A negative
+ * errno; -ENOENT: none has it. */
+int file_output_open_current(const struct file_output *output, int *ret_fd) GAD_MUST_CHECK;
+/* Whether an open file still has the target's name. */
+bool file_output_is_current(const struct file_output *output, int fd);
+
 /* Reserves [offset, offset + n_bytes); no-space with the numbers. What cannot be reserved on this
  * file system is flushed at the commit, so that a lack of space is still seen. */
 int file_output_reserve(struct file_output *output, uint64_t offset_bytes, uint64_t n_bytes,

@@ -15,7 +15,8 @@
  * span of them with the gaps. Writes join runs only where there is no gap. A run longer than the
  * buffer is taken in pieces.
  *
- * Called by the pump's thread; the descriptor's position is not used.
+ * Called by the pump's thread; the descriptor's position is not used. What lies in a file only once
+ * it is unpacked brings bytes of its own (file_bytes_fill()).
  */
 #include "client/formats/files/file_provider.h"
 #include "client/formats/files/file_source.h"
@@ -30,7 +31,7 @@
 enum { IN_FILE, IN_BLOCK }; /* whose strides are which in the box */
 
 struct walk {
-    int fd;
+    const struct file_bytes *bytes;
     size_t item_bytes;
     uint64_t file_offset; /* of the block's first element */
     struct box box;       /* fastest in the file first, which is the run */
@@ -53,13 +54,13 @@ static void insert_axis(struct box_axis *axes, int n, struct box_axis axis)
 }
 
 /* False when there are no elements. */
-static bool walk_init(struct walk *walk, const struct gad_array *array, const int64_t *start,
-                      const int64_t *count)
+static bool walk_init(struct walk *walk, const struct gad_array *array,
+                      const struct file_bytes *bytes, const int64_t *start, const int64_t *count)
 {
     struct box_axis axes[ARRAY_MAX_NDIM];
     int64_t item = (int64_t)dtype_size((enum dtype)array->info.dtype), block_stride = item;
     *walk = (struct walk){
-        .fd = array->fd,
+        .bytes = bytes,
         .item_bytes = (size_t)item,
         .file_offset = array->offset_bytes,
     };
@@ -86,13 +87,14 @@ static bool walk_init(struct walk *walk, const struct gad_array *array, const in
     return true;
 }
 
-static int read_all(int fd, void *buffer, size_t n_bytes, uint64_t offset)
+static int read_bytes(const struct walk *walk, void *buffer, size_t n_bytes, uint64_t offset)
 {
-    size_t n = 0;
-    int r = file_read(fd, buffer, n_bytes, offset, &n);
-    if (r < 0)
-        return -r;
-    return n == n_bytes ? 0 : ENODATA; /* the file has become shorter than the array */
+    return walk->bytes->read(walk->bytes->state, buffer, n_bytes, offset);
+}
+
+static int write_bytes(const struct walk *walk, const void *buffer, size_t n_bytes, uint64_t offset)
+{
+    return walk->bytes->write(walk->bytes->state, buffer, n_bytes, offset);
 }
 
 /* One run, in pieces of the bounce buffer where its elements are not adjacent in the block. */
@@ -102,8 +104,8 @@ static int move_run(const struct walk *walk, uint64_t offset, char *block, char 
     const struct box_axis *run = &walk->box.axes[0];
     int64_t item = (int64_t)walk->item_bytes;
     if (run->strides[IN_BLOCK] == item)
-        return is_fill ? read_all(walk->fd, block, (size_t)walk->run_bytes, offset)
-                       : -file_write(walk->fd, block, (size_t)walk->run_bytes, offset);
+        return is_fill ? read_bytes(walk, block, (size_t)walk->run_bytes, offset)
+                       : write_bytes(walk, block, (size_t)walk->run_bytes, offset);
     int64_t piece = BOUNCE_BYTES / item;
     for (int64_t i = 0; i < run->count; i += piece) {
         int64_t n = run->count - i < piece ? run->count - i : piece;
@@ -112,8 +114,8 @@ static int move_run(const struct walk *walk, uint64_t offset, char *block, char 
         int r = 0;
         if (!is_fill)
             box_copy_line(bounce, item, at, run->strides[IN_BLOCK], n, walk->item_bytes);
-        r = is_fill ? read_all(walk->fd, bounce, n_bytes, offset + (uint64_t)(i * item))
-                    : -file_write(walk->fd, bounce, n_bytes, offset + (uint64_t)(i * item));
+        r = is_fill ? read_bytes(walk, bounce, n_bytes, offset + (uint64_t)(i * item))
+                    : write_bytes(walk, bounce, n_bytes, offset + (uint64_t)(i * item));
         if (r)
             return r;
         if (is_fill)
@@ -141,7 +143,7 @@ static int move_span(const struct walk *walk, uint64_t offset, char *block, char
     const struct box_axis *run = &walk->box.axes[0], *next = run + 1;
     int64_t item = (int64_t)walk->item_bytes;
     size_t span = (size_t)((n_runs - 1) * next->strides[IN_FILE] + walk->run_bytes);
-    int r = is_fill ? read_all(walk->fd, bounce, span, offset) : 0;
+    int r = is_fill ? read_bytes(walk, bounce, span, offset) : 0;
     if (r)
         return r;
     for (int64_t i = 0; i < n_runs; i++) {
@@ -154,7 +156,7 @@ static int move_span(const struct walk *walk, uint64_t offset, char *block, char
             box_copy_line(in_span, item, in_block, run->strides[IN_BLOCK], run->count,
                           walk->item_bytes);
     }
-    return is_fill ? 0 : -file_write(walk->fd, bounce, span, offset);
+    return is_fill ? 0 : write_bytes(walk, bounce, span, offset);
 }
 
 /* All runs along the second innermost axis. */
@@ -176,11 +178,11 @@ static int move_rows(const struct walk *walk, uint64_t offset, char *block, char
     return r;
 }
 
-static int move_block(const struct gad_array *array, const int64_t *start, const int64_t *count,
-                      char *block, bool is_fill)
+static int move_block(const struct gad_array *array, const struct file_bytes *bytes,
+                      const int64_t *start, const int64_t *count, char *block, bool is_fill)
 {
     struct walk walk;
-    if (!walk_init(&walk, array, start, count))
+    if (!walk_init(&walk, array, bytes, start, count))
         return 0;
     _cleanup_free_ char *bounce = malloc(BOUNCE_BYTES);
     if (!bounce)
@@ -194,15 +196,39 @@ static int move_block(const struct gad_array *array, const int64_t *start, const
     return r;
 }
 
+int file_bytes_fill(const struct gad_array *array, const struct file_bytes *bytes,
+                    const int64_t *start, const int64_t *count, void *ret_block)
+{
+    return move_block(array, bytes, start, count, ret_block, true);
+}
+
+static int read_file(void *state, void *buffer, size_t n_bytes, uint64_t offset)
+{
+    const struct gad_array *array = state;
+    size_t n = 0;
+    int r = file_read(array->fd, buffer, n_bytes, offset, &n);
+    if (r < 0)
+        return -r;
+    return n == n_bytes ? 0 : ENODATA; /* the file has become shorter than the array */
+}
+
+static int write_file(void *state, const void *buffer, size_t n_bytes, uint64_t offset)
+{
+    const struct gad_array *array = state;
+    return -file_write(array->fd, buffer, n_bytes, offset);
+}
+
 static int provider_fill(void *state, const int64_t *start, const int64_t *count, void *ret_block)
 {
-    return move_block(state, start, count, ret_block, true);
+    const struct file_bytes bytes = {.read = read_file, .state = state};
+    return move_block(state, &bytes, start, count, ret_block, true);
 }
 
 static int provider_drain(void *state, const int64_t *start, const int64_t *count,
                           const void *block)
 {
-    return move_block(state, start, count, (char *)(uintptr_t)block, false);
+    const struct file_bytes bytes = {.write = write_file, .state = state};
+    return move_block(state, &bytes, start, count, (char *)(uintptr_t)block, false);
 }
 
 const struct provider file_provider = {.fill = provider_fill, .drain = provider_drain};

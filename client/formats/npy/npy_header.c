@@ -99,11 +99,16 @@ static const char *describe_descr(const char *text, size_t n_chars)
     }
 }
 
+/* ret_what: who asks only wants to know; else NULL. */
 static int refuse_descr(const char *text, size_t n_chars, const char *what, const char *name,
-                        struct gad_error *error)
+                        char *ret_what, struct gad_error *error)
 {
     char shown[DESCR_CHARS];
     copy_printable(text, n_chars, shown, sizeof(shown));
+    if (ret_what) {
+        snprintf(ret_what, NPY_WHAT_SIZE, "%s: %s", shown, what);
+        return 0;
+    }
     error_set(error, GAD_BAD_DTYPE, name, "dtype %s is not served: the file holds %s", shown, what);
     error_expected(error, "bool, int8 to int64, uint8 to uint64, float32 or float64");
     error_found(error, "%s", shown);
@@ -111,14 +116,14 @@ static int refuse_descr(const char *text, size_t n_chars, const char *what, cons
 }
 
 static int parse_descr(struct literal *in, const char *name, struct npy_header *header,
-                       struct gad_error *error)
+                       char *ret_what, struct gad_error *error)
 {
     const char *text;
     size_t n_chars;
     if (literal_string(in, &text, &n_chars)) {
         if (dtype_from_typestr(text, n_chars, &header->dtype, &header->is_swapped, NULL) == 0)
             return 0;
-        return refuse_descr(text, n_chars, describe_descr(text, n_chars), name, error);
+        return refuse_descr(text, n_chars, describe_descr(text, n_chars), name, ret_what, error);
     }
     text = in->at;
     if (!literal_skip(in))
@@ -127,7 +132,7 @@ static int parse_descr(struct literal *in, const char *name, struct npy_header *
     bool is_structured = n_chars && (*text == '[' || *text == '(' || *text == '{');
     return refuse_descr(text, n_chars,
                         is_structured ? "structured elements" : "a dtype that is not known", name,
-                        error);
+                        ret_what, error);
 }
 
 static int parse_dim(struct literal *in, const char *name, struct npy_header *header,
@@ -179,10 +184,10 @@ static int parse_shape(struct literal *in, const char *name, struct npy_header *
 }
 
 static int parse_value(struct literal *in, enum key key, const char *name,
-                       struct npy_header *header, struct gad_error *error)
+                       struct npy_header *header, char *ret_what, struct gad_error *error)
 {
     switch (key) {
-    case KEY_DESCR: return parse_descr(in, name, header, error);
+    case KEY_DESCR: return parse_descr(in, name, header, ret_what, error);
     case KEY_SHAPE: return parse_shape(in, name, header, error);
     case KEY_FORTRAN_ORDER:
         if (!literal_bool(in, &header->fortran_order))
@@ -215,7 +220,7 @@ static int parse_key(struct literal *in, const char *name, enum key *ret_key,
 }
 
 static int parse_dict(struct literal *in, const char *name, struct npy_header *header,
-                      struct gad_error *error)
+                      char *ret_what, struct gad_error *error)
 {
     bool seen[KEY_COUNT] = {false};
     if (!literal_take(in, '{'))
@@ -232,7 +237,7 @@ static int parse_dict(struct literal *in, const char *name, struct npy_header *h
             return error_set(error, GAD_BAD_FORMAT, name, "the npy header has %s twice",
                              key_names[key]);
         seen[key] = true;
-        r = parse_value(in, key, name, header, error);
+        r = parse_value(in, key, name, header, ret_what, error);
         if (r)
             return r;
         has_comma = literal_take(in, ',');
@@ -245,8 +250,8 @@ static int parse_dict(struct literal *in, const char *name, struct npy_header *h
     return 0;
 }
 
-int npy_header_parse(const void *bytes, size_t n_bytes, const char *name,
-                     struct npy_header *ret_header, struct gad_error *error)
+static int parse(const void *bytes, size_t n_bytes, const char *name, struct npy_header *ret_header,
+                 char *ret_what, struct gad_error *error)
 {
     size_t size;
     int r = npy_header_size(bytes, n_bytes, name, &size, error);
@@ -261,7 +266,7 @@ int npy_header_parse(const void *bytes, size_t n_bytes, const char *name,
     const char *text = bytes;
     struct npy_header header = {.data_offset_bytes = size};
     struct literal in = {.at = text + (text[6] == 1 ? 10 : NPY_PREAMBLE_BYTES), .end = text + size};
-    r = parse_dict(&in, name, &header, error);
+    r = parse_dict(&in, name, &header, ret_what, error);
     if (r)
         return r;
     struct array array = {.dtype = header.dtype, .ndim = header.ndim};
@@ -271,6 +276,20 @@ int npy_header_parse(const void *bytes, size_t n_bytes, const char *name,
         return r;
     *ret_header = header;
     return 0;
+}
+
+int npy_header_parse(const void *bytes, size_t n_bytes, const char *name,
+                     struct npy_header *ret_header, struct gad_error *error)
+{
+    return parse(bytes, n_bytes, name, ret_header, NULL, error);
+}
+
+int npy_header_look(const void *bytes, size_t n_bytes, const char *name,
+                    struct npy_header *ret_header, char ret_what[NPY_WHAT_SIZE],
+                    struct gad_error *error)
+{
+    ret_what[0] = '\0';
+    return parse(bytes, n_bytes, name, ret_header, ret_what, error);
 }
 
 void npy_header_format(enum dtype dtype, int ndim, const int64_t *shape, bool fortran_order,

@@ -28,6 +28,13 @@ int npy_header_size(const void *bytes, size_t n_bytes, const char *name, size_t 
 int npy_header_parse(const void *bytes, size_t n_bytes, const char *name,
                      struct npy_header *ret_header, struct gad_error *error) GAD_MUST_CHECK;
 
+/* The same for who only looks: a dtype that is not served is no fault, but told in words. Where it
+ * is served, ret_what is "". */
+#define NPY_WHAT_SIZE 160
+int npy_header_look(const void *bytes, size_t n_bytes, const char *name,
+                    struct npy_header *ret_header, char ret_what[NPY_WHAT_SIZE],
+                    struct gad_error *error) GAD_MUST_CHECK;
+
 /* Version 1.0, padded so that the data begins at NPY_DATA_OFFSET. */
 void npy_header_format(enum dtype dtype, int ndim, const int64_t *shape, bool fortran_order,
                        char ret_bytes[NPY_DATA_OFFSET]);

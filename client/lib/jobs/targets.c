@@ -66,12 +66,18 @@ static int create(struct gad_job *job, struct job_target *target, const char *pa
 /* Of two new files for one name the second would silently replace the first. */
 static int check_target(const struct gad_job *job, unsigned i, struct gad_error *error)
 {
-    const struct gad_array *to = job->targets[i].to;
+    struct gad_array *to = job->targets[i].to;
     for (unsigned j = 0; to && to->is_same_target && j < i; j++) {
-        const struct gad_array *other = job->targets[j].to;
-        if (other && other->is_same_target == to->is_same_target && to->is_same_target(to, other))
+        struct gad_array *other = job->targets[j].to;
+        if (!other || other->is_same_target != to->is_same_target)
+            continue;
+        if (to->is_same_target(to, other))
             return error_set(error, GAD_OVERLAPPING_OUTPUT, to->info.path,
                              "two results cannot both go to %s", to->info.path);
+        bool are_new = job->targets[i].is_created && job->targets[j].is_created;
+        int r = are_new && to->join ? to->join(to, other, error) : 0;
+        if (r)
+            return r;
     }
     return 0;
 }
@@ -130,6 +136,8 @@ int targets_finish(struct gad_job *job, struct gad_error *error)
             copy_out(target);
         if (target->is_created)
             r = (int)gad_array_commit(target->to, error);
+        else if (target->to && target->to->written)
+            r = target->to->written(target->to, error);
     }
     return r;
 }

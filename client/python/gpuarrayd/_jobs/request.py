@@ -38,7 +38,8 @@ _plans: dict[object, list[Planned]] = kept_for_session()
 
 
 class To:
-    """A destination that the job creates: "file.npy", "file.h5:/dataset", "file.raw"."""
+    """A destination that the job creates: "file.npy", "file.npz:x", "file.h5:/dataset" or
+    "file.raw"."""
 
     __slots__ = ("path",)
 

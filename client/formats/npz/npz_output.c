@@ -1,0 +1,206 @@
+/* New arrays in npz archives.
+ *
+ *     create   a place in a file without a name, the npy header there; the elements begin on a page
+ *     write    by the daemon, in place
+ *     commit   one pass over the elements for the CRC-32; then the archive appears (npz_target.c)
+ *
+ * The outputs of one job that go to one archive are joined: they are written into one file, which
+ * appears with the last commit, so that the archive has all of them or none.
+ *
+ * Called by format.c (create) and through the array (commit, discard, free, join).
+ */
+#include "client/formats/npz/npz_output.h"
+#include "client/formats/files/file_array.h"
+#include "client/formats/files/file_source.h"
+#include "client/formats/npy/npy_header.h"
+#include "client/formats/npz/npz_in_place.h"
+#include "client/formats/npz/npz_target.h"
+#include "proto/util.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+struct npz_output {
+    struct npz_target *target;
+    struct npz_new member;
+    char *spec; /* for errors */
+};
+
+static int commit(struct gad_array *array, struct gad_error *error)
+{
+    struct npz_output *output = array->format_state;
+    struct npz_new *member = &output->member;
+    int r = npz_crc_of(array->fd, member->data_offset, member->n_bytes, &member->crc);
+    if (r)
+        return file_path_error(error, -r, array->info.path, output->spec);
+    member->is_ready = true;
+    return npz_target_publish(output->target, output->spec, error);
+}
+
+static void discard(struct gad_array *array)
+{
+    struct npz_output *output = array->format_state;
+    if (output->target)
+        npz_target_remove(output->target, &output->member);
+}
+
+static void output_free(struct gad_array *array)
+{
+    struct npz_output *output = steal_ptr(array->format_state);
+    if (output->target)
+        npz_target_remove(output->target, &output->member);
+    npz_target_unref(output->target);
+    free(output->member.name);
+    free(output->spec);
+    free(output);
+}
+
+static bool is_same_target(const struct gad_array *array, const struct gad_array *other)
+{
+    const struct npz_output *a = array->format_state, *b = other->format_state;
+    return npz_target_is_for(a->target, b->target) && strcmp(a->member.name, b->member.name) == 0;
+}
+
+static int add(struct gad_array *array, struct npz_target *target, struct gad_error *error)
+{
+    struct npz_output *output = array->format_state;
+    char header[NPY_DATA_OFFSET];
+    const struct gad_array_info *info = &array->info;
+    const struct array described = array_described(array);
+    bool is_fortran = info->ndim > 1 && !array_is_c_contiguous(&described);
+    int r = npz_target_add(target, &output->member, output->spec, error);
+    if (r)
+        return r;
+    array->offset_bytes = output->member.data_offset + NPY_DATA_OFFSET;
+    npy_header_format((enum dtype)info->dtype, info->ndim, info->shape, is_fortran, header);
+    close_fd(&array->fd);
+    array->fd = fcntl(npz_target_fd(target), F_DUPFD_CLOEXEC, 3);
+    r = array->fd < 0 ? -errno
+                      : file_write(array->fd, header, sizeof(header), output->member.data_offset);
+    if (r == 0)
+        return 0;
+    npz_target_remove(target, &output->member);
+    return file_path_error(error, -r, info->path, output->spec);
+}
+
+/* Of two that are made for one archive the later one moves, before anything is written. */
+static int join(struct gad_array *array, struct gad_array *other, struct gad_error *error)
+{
+    struct npz_output *output = array->format_state, *first = other->format_state;
+    if (output->target == first->target || !npz_target_is_for(output->target, first->target))
+        return 0;
+    npz_target_remove(output->target, &output->member);
+    output->target = npz_target_unref(output->target);
+    int r = add(array, first->target, error);
+    if (r == 0)
+        output->target = npz_target_ref(first->target);
+    return r;
+}
+
+/* Continuation bytes where they belong; as Python demands of a member's name. */
+static bool is_utf8(const char *text)
+{
+    for (const unsigned char *at = (const unsigned char *)text; *at;) {
+        int n = *at < 0x80   ? 0
+                : *at < 0xc2 ? -1
+                : *at < 0xe0 ? 1
+                : *at < 0xf0 ? 2
+                : *at < 0xf5 ? 3
+                             : -1;
+        bool is_bad = n < 0 || (*at == 0xe0 && at[1] < 0xa0) || (*at == 0xed && at[1] > 0x9f) ||
+                      (*at == 0xf0 && at[1] < 0x90) || (*at == 0xf4 && at[1] > 0x8f);
+        for (int i = 1; i <= n && !is_bad; i++)
+            is_bad = (at[i] & 0xc0) != 0x80;
+        if (is_bad)
+            return false;
+        at += 1 + n;
+    }
+    return true;
+}
+
+/* An archive may be unpacked by programs that take names for paths. */
+static bool is_path_outside(const char *name)
+{
+    for (const char *at = name; at; at = strchr(at, '/')) {
+        at += *at == '/' && at != name;
+        if (*at == '/' || *at == '\0' || strncmp(at, "../", 3) == 0 || strcmp(at, "..") == 0)
+            return true;
+    }
+    return false;
+}
+
+static int set_name(struct npz_output *output, const struct format_target *wanted,
+                    struct gad_error *error)
+{
+    const char *dataset = wanted->spec->dataset;
+    size_t n = strlen(dataset);
+    bool has_ending = n > 4 && strcmp(dataset + n - 4, ".npy") == 0;
+    if (!is_utf8(dataset) || is_path_outside(dataset)) {
+        error_set(error, GAD_BAD_ARGUMENT, wanted->name, "'%.160s' is no name of an array",
+                  dataset);
+        error_expected(error, "UTF-8, without a / at its ends and without ..");
+        error_found(error, "'%.100s'", dataset);
+        return GAD_BAD_ARGUMENT;
+    }
+    output->spec = strdup(wanted->name);
+    if (output->spec &&
+        asprintf(&output->member.name, "%s%s", dataset, has_ending ? "" : ".npy") >= 0)
+        return 0;
+    output->member.name = NULL;
+    return error_from_errno(error, ENOMEM, wanted->name, "output");
+}
+
+static int add_state(struct gad_array *array, const struct format_target *wanted,
+                     struct gad_error *error)
+{
+    struct npz_output *output = calloc(1, sizeof(*output));
+    if (!output)
+        return error_from_errno(error, ENOMEM, wanted->name, "output");
+    array->format_state = output;
+    array->maker_free = output_free;
+    array->commit = commit;
+    array->discard = discard;
+    array->join = join;
+    array->is_same_target = is_same_target;
+    array->is_writable = true;
+    output->member.replace = wanted->replace;
+    return set_name(output, wanted, error);
+}
+
+static int make(struct gad_array *array, const struct format_target *wanted,
+                struct gad_error *error)
+{
+    const struct file_layout layout = {
+        .dtype = wanted->dtype,
+        .fortran_order = wanted->fortran_order,
+        .ndim = wanted->ndim,
+        .shape = wanted->shape,
+        .offset_bytes = NPY_DATA_OFFSET,
+    };
+    int r = file_array_describe(array, &layout, wanted->name, error);
+    if (r == 0)
+        r = add_state(array, wanted, error);
+    if (r)
+        return r;
+    struct npz_output *output = array->format_state;
+    output->member.n_bytes = NPY_DATA_OFFSET + file_array_n_bytes(array);
+    r = npz_target_new(wanted->spec->path, wanted->name, &output->target, error);
+    return r ? r : add(array, output->target, error);
+}
+
+int npz_create(struct gad_client *client, const struct format_target *target,
+               struct gad_array **ret_array, struct gad_error *error)
+{
+    struct gad_array *array =
+        array_new(client, target->spec->format->name, ACCESS_FILE, target->spec->path);
+    if (!array)
+        return error_from_errno(error, ENOMEM, target->name, "array");
+    int r = make(array, target, error);
+    if (r) {
+        gad_array_release(array);
+        return r;
+    }
+    *ret_array = array;
+    return 0;
+}
