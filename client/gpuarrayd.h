@@ -224,7 +224,8 @@ struct gad_array_info {
                                         zeros: chunked, or read by the library */
     bool has_fill;                 /**< the source names a fill value (_FillValue) */
     double fill;
-    const char *format; /**< "npy", "npz", "raw", "hdf5", "region", "memory", "file", "blocks" */
+    const char *format; /**< "npy", "npz", "raw", "hdf5", "netcdf", "region", "memory", "file",
+                             "blocks" */
     const char *path;   /**< of the file, or NULL */
     const char *access; /**< "file", "chunks", "provider", "region", "memory": how it travels */
     struct gad_scalar exact_fill; /**< fill, which as a double may be rounded */
@@ -232,8 +233,10 @@ struct gad_array_info {
 
 /** Opens a source, as the calling user, for reading. The daemon is not asked.
  * client: not NULL; whose jobs may use the array.
- * spec: `file.npy`, `file.npz:name`, `file.h5:/dataset` (also .hdf5 .he5 .h5p .nc .nc4 .cdf), or
+ * spec: `file.npy`, `file.npz:name`, `file.h5:/dataset` (also .hdf5 .he5 .h5p .nc .nc4 .cdf .nc3
+ * .nc5), or
  * `file.raw:DTYPE:SHAPE[:OFFSET]` with SHAPE as 1000x1000 and OFFSET in bytes (also .bin .dat).
+ * Whether a file is HDF5 (netCDF-4) or netCDF classic is told by how it begins.
  * ret_array: the caller's, given up by gad_array_release().
  *
  * Of an npz archive the name is a member's, with or without its .npy, and may be left out where
@@ -270,7 +273,8 @@ enum gad_status gad_array_open(struct gad_client *client, const char *spec,
  * GAD_NO_SPACE: the file system or the user's quota is full. GAD_NOT_FOUND: no such folder.
  * GAD_PERMISSION, GAD_READ_ONLY: as the system says. GAD_BUSY: another program has the HDF5 file
  * locked, for more than some seconds. GAD_BAD_FORMAT: the existing file is no HDF5 file or archive.
- * GAD_BAD_SHAPE: sizes that no array can have. */
+ * GAD_BAD_SHAPE: sizes that no array can have. GAD_READ_ONLY: also an existing netCDF classic file,
+ * to which nothing is added; new files are HDF5 (netCDF-4). */
 enum gad_status gad_array_create(struct gad_client *client, const char *spec, bool replace,
                                  enum gad_dtype dtype, int ndim, const int64_t *shape,
                                  bool fortran_order, struct gad_array **ret_array,
@@ -284,11 +288,11 @@ enum gad_status gad_array_create(struct gad_client *client, const char *spec, bo
  * repeated. */
 enum gad_status gad_array_commit(struct gad_array *array, struct gad_error *error);
 
-/** Opens an existing npy or raw file, contiguous HDF5 dataset or stored member of an npz archive
- * (whose CRC-32 is made right after each job), or a selection of one (then only
- * the selected elements are written), for reading and writing in place: the one way an output may
- * be seen half-written. Where the daemon does not read the file system itself, it cannot be a
- * source of the same job (GAD_OVERLAPPING_OUTPUT).
+/** Opens an existing npy or raw file, contiguous HDF5 dataset, variable of a netCDF classic file or
+ * stored member of an npz archive (whose CRC-32 is made right after each job), or a selection of
+ * one (then only the selected elements are written), for reading and writing in place: the one way
+ * an output may be seen half-written. Where the daemon does not read the file system itself, it
+ * cannot be a source of the same job (GAD_OVERLAPPING_OUTPUT).
  * client, spec, ret_array: as for gad_array_open().
  * The statuses of gad_array_open(). GAD_PERMISSION, GAD_READ_ONLY: also when it may be read and not
  * written; GAD_READ_ONLY: also a dataset or member that is compressed or stored in chunks. */

@@ -63,9 +63,9 @@ for user in alice bob carol; do useradd --create-home "$user"; done
 for user in alice bob; do usermod --append --groups gpuarrayd "$user"; done
 winds=$(dpkg -L ferret-datasets | grep '/monthly_navy_winds\.cdf$')
 for user in alice bob carol; do
-    nccopy -k nc4 "$winds" "/home/$user/winds.h5"
-    chown "$user:" "/home/$user/winds.h5"
-    chmod 600 "/home/$user/winds.h5"
+    cp "$winds" "/home/$user/winds.nc"
+    chown "$user:" "/home/$user/winds.nc"
+    chmod 600 "/home/$user/winds.nc"
     chmod 700 "/home/$user"
 done
 
@@ -84,7 +84,7 @@ check "the socket is the group's" \
 say "people"
 person alice gpuarrayctl ping
 check "alice, of the group, reaches the service" test $code = 0
-person alice gpuarrayctl run 'sqrt(u*u + v*v)' u=winds.h5:/UWND v=winds.h5:/VWND -o speed.npy
+person alice gpuarrayctl run 'sqrt(u*u + v*v)' u=winds.nc:/UWND v=winds.nc:/VWND -o speed.npy
 check "a file that only alice can read is served" test $code = 0 -a -s /home/alice/speed.npy
 check "her result is hers" test "$(stat -c %U /home/alice/speed.npy)" = alice
 person alice gpuarrayctl run -v 'mean(s)' s=speed.npy
@@ -100,14 +100,14 @@ check "and waits" test $code = 0
 person alice gpuarrayctl jobs
 check "alice sees her job" says "\\b$job\\b"
 person alice sh -c 'cc -o windspeed /usr/share/doc/gpuarrayd/examples/windspeed.c \
-    $(pkg-config --cflags --libs gpuarrayd) && ./windspeed winds.h5 /UWND /VWND again.npy'
+    $(pkg-config --cflags --libs gpuarrayd) && ./windspeed winds.nc /UWND /VWND again.npy'
 check "her own program computes the same" cmp /home/alice/speed.npy /home/alice/again.npy
 person alice sh -c 'site=$(python3 -m site --user-site) &&
     meson setup python /src/gpuarrayd/client/python -Dpython.platlibdir="$site" \
         -Dpython.purelibdir="$site" && meson install -C python'
 check "alice installs the Python package, with the distribution's programs alone" test $code = 0
 person alice python3 -c 'import gpuarrayd as gd, numpy as np
-u, v = gd.open("winds.h5:/UWND"), gd.open("winds.h5:/VWND")
+u, v = gd.open("winds.nc:/UWND"), gd.open("winds.nc:/VWND")
 assert np.array_equal(gd.evaluate("sqrt(u*u + v*v)"), np.load("speed.npy"))
 print("every element is equal; the service is", gd.info()["version"])'
 check "and computes the same in Python" test $code = 0
@@ -117,7 +117,7 @@ person bob gpuarrayctl status "$job"
 check "nor by its number" says "unknown-job"
 person bob gpuarrayctl cancel "$job"
 check "and cannot end it" test $code = 1
-person bob gpuarrayctl run 'max(u)' u=winds.h5:/UWND
+person bob gpuarrayctl run 'max(u)' u=winds.nc:/UWND
 check "bob computes too" test $code = 0
 person bob gpuarrayctl show /home/alice/speed.npy
 check "but not on alice's files" says "permission-denied"

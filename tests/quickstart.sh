@@ -16,7 +16,7 @@ python=$(python_with_numpy)
 work=$(mktemp -d "${TMPDIR:-/tmp}/gpuarrayd-quickstart.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 winds=$(dpkg -L ferret-datasets | grep '/monthly_navy_winds\.cdf$')
-nccopy -k nc4 "$winds" "$work/winds.h5"
+cp "$winds" "$work/winds.nc"
 
 cat >"$work/tour.sh" <<'TOUR'
 set -eu
@@ -26,17 +26,17 @@ seconds() { date +%s.%N; }
 lasted() { awk "BEGIN { printf \"%.3f\", $2 - $1 }"; }
 cd "$1"
 
-say "wind speeds of 132 months from the components in winds.h5 (US Navy, on the globe)"
-show "gpuarrayctl run --mask-and-scale 'sqrt(u*u + v*v)' u=winds.h5:/UWND v=winds.h5:/VWND -o speed.npy"
-gpuarrayctl run -v --mask-and-scale 'sqrt(u*u + v*v)' u=winds.h5:/UWND v=winds.h5:/VWND -o speed.npy
+say "wind speeds of 132 months from the components in winds.nc (US Navy, on the globe)"
+show "gpuarrayctl run --mask-and-scale 'sqrt(u*u + v*v)' u=winds.nc:/UWND v=winds.nc:/VWND -o speed.npy"
+gpuarrayctl run -v --mask-and-scale 'sqrt(u*u + v*v)' u=winds.nc:/UWND v=winds.nc:/VWND -o speed.npy
 show "gpuarrayctl show speed.npy"
 gpuarrayctl show speed.npy
 
 say "the same in Python"
 cat >wind.py <<'PYTHON'
 import gpuarrayd as gd
-u = gd.open("winds.h5:/UWND", mask_and_scale=True)
-v = gd.open("winds.h5:/VWND", mask_and_scale=True)
+u = gd.open("winds.nc:/UWND", mask_and_scale=True)
+v = gd.open("winds.nc:/VWND", mask_and_scale=True)
 speed = gd.evaluate("sqrt(u*u + v*v)")
 PYTHON
 show "python3 wind.py"

@@ -37,9 +37,11 @@ static void choose_name(struct spec *spec)
 static int parse(const char *text, bool is_output, struct spec *ret_spec, struct gad_error *error)
 {
     int r = spec_parse(text, is_output, ret_spec, error);
-    if (r == 0)
-        choose_name(ret_spec);
-    return r;
+    if (r)
+        return r;
+    ret_spec->format = format_of_file(ret_spec->format, ret_spec->path);
+    choose_name(ret_spec);
+    return 0;
 }
 
 int format_open_as(struct gad_client *client, const char *text,

@@ -24,6 +24,10 @@ struct format {
      * heap string; NULL: no memory. */
     char *(*normalise)(const char *rest);
     bool (*has_dataset)(const char *path, const char *dataset);
+    /* Whether a file that begins so is its. Among formats with the same `normalise` this goes
+     * before the extension: a .nc may be HDF5 or netCDF classic. NULL: not told by how it begins.
+     */
+    bool (*is_own)(const uint8_t *bytes, size_t n_bytes);
     /* What follows the path, "" or ":...", into the spec. */
     int (*parse_rest)(const char *rest, const char *whole, bool is_output, struct spec *spec,
                       struct gad_error *error) GAD_MUST_CHECK;
@@ -39,10 +43,13 @@ struct format {
                 struct gad_error *error) GAD_MUST_CHECK;
 };
 
-extern const struct format format_npy, format_npz, format_raw, format_hdf5;
+extern const struct format format_npy, format_npz, format_raw, format_hdf5, format_netcdf;
 
 /* Whose extension the text ends in, whatever its case; NULL: none. */
 const struct format *format_of_name(const char *text, size_t n_chars);
+/* Whose the file at `path` is, of those whose names are read as the named one's are; `named` where
+ * there is no file, or how it begins says nothing. */
+const struct format *format_of_file(const struct format *named, const char *path);
 /* How specs are written: "FILE.npy, FILE.raw:DTYPE:SHAPE"; returns the buffer. */
 const char *format_names(char *buffer, size_t n_bytes);
 

@@ -2,6 +2,7 @@
  * writes its row into a file of its own (format_impl.h), and names it here. What else says names
  * and extensions (gpuarrayd.h, the Python package) is compared with the rows by test_package.py.
  */
+#include "client/formats/files/file_source.h"
 #include "client/formats/format_impl.h"
 #include "proto/util.h"
 
@@ -9,7 +10,10 @@
 #include <string.h>
 #include <strings.h>
 
-static const struct format *const formats[] = {&format_npy, &format_npz, &format_raw, &format_hdf5};
+#define MAGIC_BYTES 8 /* by which files are told apart */
+
+static const struct format *const formats[] = {&format_npy, &format_npz, &format_raw, &format_hdf5,
+                                               &format_netcdf};
 
 static bool has_extension(const struct format *format, const char *text, size_t n_chars)
 {
@@ -29,6 +33,22 @@ const struct format *format_of_name(const char *text, size_t n_chars)
         if (has_extension(formats[i], text, n_chars))
             return formats[i];
     return NULL;
+}
+
+const struct format *format_of_file(const struct format *named, const char *path)
+{
+    uint8_t bytes[MAGIC_BYTES];
+    size_t n_bytes;
+    struct stat st;
+    _cleanup_fd_ int fd = -1;
+    if (!named->is_own || file_source_open(path, false, path, &fd, &st, NULL) ||
+        file_read(fd, bytes, sizeof(bytes), 0, &n_bytes))
+        return named;
+    for (size_t i = 0; i < ARRAY_LENGTH(formats); i++)
+        if (formats[i]->is_own && formats[i]->normalise == named->normalise &&
+            formats[i]->is_own(bytes, n_bytes))
+            return formats[i];
+    return named;
 }
 
 const char *format_names(char *buffer, size_t n_bytes)

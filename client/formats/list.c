@@ -45,6 +45,7 @@ int format_list(const char *text, gad_list_function *function, void *userdata,
     int r = spec_place(text, text, &place, error);
     if (r)
         return r;
+    place.format = format_of_file(place.format, place.path);
     r = place.format->list ? place.format->list(place.path, place.rest + (*place.rest == ':'), text,
                                                 function, userdata, error)
                            : list_one(text, function, userdata, error);

@@ -1,4 +1,4 @@
-/* Arrays that lie whole in a file: their strides, limits and size.
+/* Arrays that lie in a file as they are: their strides, limits and size.
  *
  * Everything here is checked before it is believed: a header may claim any shape, and the file may
  * hold less than the shape needs. A file that holds more is fine, as it is for NumPy.
@@ -38,7 +38,9 @@ int file_array_describe(struct gad_array *array, const struct file_layout *layou
     if (r)
         return r;
     int64_t item_bytes = (int64_t)dtype_size(layout->dtype);
-    if (layout->fortran_order)
+    if (layout->strides && layout->ndim > 0)
+        memcpy(described.strides, layout->strides, (size_t)layout->ndim * sizeof(int64_t));
+    else if (layout->fortran_order)
         fortran_strides(layout->ndim, described.shape, item_bytes, described.strides);
     else
         array_c_strides(layout->ndim, described.shape, item_bytes, described.strides);
@@ -102,7 +104,10 @@ uint64_t file_array_n_bytes(const struct gad_array *array)
 int file_array_check_size(const struct gad_array *array, uint64_t file_bytes, const char *name,
                           struct gad_error *error)
 {
-    uint64_t expected = array->offset_bytes + file_array_n_bytes(array);
+    int64_t low, high;
+    struct array described = array_described(array);
+    array_extent(&described, &low, &high);
+    uint64_t expected = array->offset_bytes + (uint64_t)high;
     if (expected <= file_bytes)
         return 0;
     error_set(error, GAD_SHORT_READ, name,

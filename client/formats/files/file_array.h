@@ -1,5 +1,5 @@
-/* An array that lies whole in one file, in C or Fortran order: what npy, raw and contiguous HDF5
- * have in common. */
+/* An array that lies in one file as it is: what npy, raw, contiguous HDF5 and netCDF classic have
+ * in common. */
 #pragma once
 
 #include "client/array.h"
@@ -10,6 +10,7 @@ struct file_layout {
     bool fortran_order;
     int ndim;
     const int64_t *shape;
+    const int64_t *strides; /* in bytes; NULL: contiguous, in that order */
     uint64_t offset_bytes;
 };
 

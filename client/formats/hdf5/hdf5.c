@@ -336,8 +336,6 @@ static int open_array(struct source *source, struct gad_error *error)
     int r = file_source_open(source->spec->path, array->is_writable, source->name, &array->fd,
                              &source->st, error);
     if (r == 0)
-        r = hdf5_check_magic(array->fd, source->spec->path, source->name, error);
-    if (r == 0)
         r = describe_in_scope(source, error);
     if (r == 0 && array->is_writable && source->is_unallocated)
         r = allocate(source, error);
@@ -348,6 +346,11 @@ static int open_array(struct source *source, struct gad_error *error)
                          "only contiguous datasets can be written in place; '%.160s' is not",
                          source->spec->dataset);
     return set_access(source, error);
+}
+
+static bool hdf5_is_magic(const uint8_t *bytes, size_t n_bytes)
+{
+    return n_bytes >= 8 && memcmp(bytes, "\x89HDF\r\n\x1a\n", 8) == 0;
 }
 
 static bool hdf5_has_dataset(const char *path, const char *dataset)
@@ -393,6 +396,7 @@ const struct format format_hdf5 = {
     .takes_brackets = true,
     .normalise = dataset_path_normalise,
     .parse_rest = dataset_path_parse,
+    .is_own = hdf5_is_magic,
     .has_dataset = hdf5_has_dataset,
     .open = hdf5_open,
     .create = hdf5_create,

@@ -20,7 +20,6 @@
  */
 #include "client/formats/hdf5/hdf5_file.h"
 #include "client/file_lock.h"
-#include "client/formats/files/file_source.h"
 #include "client/formats/hdf5/hdf5_provider.h"
 #include "proto/util.h"
 
@@ -204,22 +203,4 @@ bool hdf5_is_in_file(hid_t object, const struct stat *st)
 {
     _cleanup_hid_ hid_t file = H5Iget_file_id(object);
     return file > 0 && is_same_file(file, st);
-}
-
-int hdf5_check_magic(int fd, const char *shown, const char *name, struct gad_error *error)
-{
-    char bytes[4];
-    size_t n_bytes;
-    int r = file_read(fd, bytes, sizeof(bytes), 0, &n_bytes);
-    if (r < 0)
-        return file_path_error(error, -r, shown, name);
-    if (n_bytes < sizeof(bytes) || memcmp(bytes, "CDF", 3) != 0 ||
-        (bytes[3] != 1 && bytes[3] != 2 && bytes[3] != 5))
-        return 0;
-    error_set(error, GAD_BAD_FORMAT, name,
-              "'%.120s' is a netCDF classic file: convert it with 'nccopy -k nc4 %.80s NEW.nc'",
-              shown, shown);
-    error_expected(error, "HDF5 (netCDF-4)");
-    error_found(error, "netCDF classic, version %d", bytes[3]);
-    return GAD_BAD_FORMAT;
 }

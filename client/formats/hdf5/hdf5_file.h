@@ -41,7 +41,3 @@ int hdf5_file_fd(hid_t file);
 
 /* Whether the object lies in the file of `st` itself, and not behind an external link. */
 bool hdf5_is_in_file(hid_t object, const struct stat *st);
-
-/* bad-format for netCDF classic files, with what helps. Needs no scope. */
-int hdf5_check_magic(int fd, const char *shown, const char *name,
-                     struct gad_error *error) GAD_MUST_CHECK;

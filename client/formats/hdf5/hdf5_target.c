@@ -107,8 +107,6 @@ static int get_existing(const char *path, const char *name, struct hdf5_target *
     target->n_refs = 1;
     target->has_name = true;
     int r = file_source_open(path, true, name, &fd, &target->st, error);
-    if (r == 0)
-        r = hdf5_check_magic(fd, path, name, error);
     if (r == 0 && !(target->path = realpath(path, NULL)))
         r = file_path_error(error, errno, path, name);
     if (r) {

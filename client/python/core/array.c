@@ -291,7 +291,7 @@ static PyGetSetDef properties[] = {
     {"units", array_get_units, NULL, "Of the elements, or None."},
     {"long_name", array_get_long_name, NULL, "Or None."},
     {"dimensions", array_get_dimensions, NULL, "A name or None for each axis, or None."},
-    {"format", array_get_format, NULL, "npy, raw, hdf5, region, memory, file or blocks."},
+    {"format", array_get_format, NULL, "npy, raw, hdf5, netcdf, region, memory, file or blocks."},
     {"path", array_get_path, NULL, "Of the file, or None."},
     {"access", array_get_access, NULL, "How it travels: file, chunks, provider, region, memory."},
     {"session", array_get_session, NULL, "The session that it was made from."},

@@ -315,8 +315,8 @@ def open(spec: str | os.PathLike[str], mode: str = "r", *,
     Parameters
     ----------
     spec : str or path
-        "file.npy", "file.npz:x", "file.h5:/dataset" (also .nc, .nc4, .cdf), "file.raw:f4:100x100";
-        behind it there may be a selection: "file.npy[10:20, ::-1]".
+        "file.npy", "file.npz:x", "file.h5:/dataset" (also netCDF: .nc, .nc4, .cdf),
+        "file.raw:f4:100x100"; behind it there may be a selection: "file.npy[10:20, ::-1]".
     mode : {"r", "r+"}
         "r+": it may be an output, too, and is then written in place.
     mask_and_scale : bool, optional

@@ -231,8 +231,8 @@ def _identity(opened: "_core.Array") -> _Identity:
 
 
 def _stamp(opened: "_core.Array | None") -> tuple[int, ...] | None:
-    """What changes when an HDF5 file is written."""
-    if opened is None or opened.format != "hdf5" or opened.path is None:
+    """What changes when an HDF5 or netCDF file is written."""
+    if opened is None or opened.format not in ("hdf5", "netcdf") or opened.path is None:
         return None
     try:
         found = os.stat(opened.path)
