@@ -42,8 +42,8 @@
  * Threads. A client and everything made from it belongs to one thread at a time. Different clients
  * are independent. Functions without a client may be called from any thread. The library starts
  * threads of its own only for clients that provide or drain blocks (arrays in ordinary memory,
- * files that only the client can read); of the caller's they call the functions of a struct
- * gad_blocks, nothing else. Signals are blocked in them.
+ * files that only the client can read), and for a while to open many files; of the caller's they
+ * call the functions of a struct gad_blocks, nothing else. Signals are blocked in them.
  *
  * fork. A child must not use its parent's client: it gives it up (gad_forget()) and connects anew.
  */
@@ -225,10 +225,11 @@ struct gad_array_info {
     bool has_fill;                 /**< the source names a fill value (_FillValue) */
     double fill;
     const char *format; /**< "npy", "npz", "raw", "hdf5", "netcdf", "region", "memory", "file",
-                             "blocks" */
+                             "blocks"; "mixed": of files of several formats */
     const char *path;   /**< of the file, or NULL */
     const char *access; /**< "file", "chunks", "provider", "region", "memory": how it travels */
     struct gad_scalar exact_fill; /**< fill, which as a double may be rounded */
+    uint64_t n_files; /**< of a pattern or gad_array_open_many(): that have a part in it; else 0 */
 };
 
 /** Opens a source, as the calling user, for reading. The daemon is not asked.
@@ -249,6 +250,11 @@ struct gad_array_info {
  * its shape and strides too; nothing is copied where the file is contiguous. Where a file (npy) or
  * dataset has the whole text as its name, brackets included, that one is opened: `x.npy[0][1:]` is
  * a selection of a file `x.npy[0]`.
+ *
+ * Where the path has wildcards (`*`, `?`, `[0-9]`) and there is no file of that very name, the
+ * array is all files that match, behind each other along the first axis in natural order (x2 before
+ * x10), see gad_array_open_many(): `day_*.h5:/t`; with `:stack` behind that along a new first axis.
+ * A selection is of the whole: `day_*.h5:/t:stack[-1]`.
  *
  * GAD_BAD_ARGUMENT (a spec or selection that cannot be read, an index out of bounds, too many of
  * them, a step of 0), GAD_NOT_FOUND, GAD_PERMISSION, GAD_BUSY (an HDF5 file that another program
@@ -580,6 +586,7 @@ enum gad_status gad_run(struct gad_client *client, const struct gad_job_options 
 
 #include "gpuarrayd-files.h"
 #include "gpuarrayd-jobs.h"
+#include "gpuarrayd-many.h"
 #include "gpuarrayd-meaning.h"
 #include "gpuarrayd-move.h"
 #include "gpuarrayd-plan.h"

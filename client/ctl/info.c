@@ -36,7 +36,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         return 0;
     case ARGP_KEY_ARG:
         if (!o->takes_source || o->source)
-            return ctl_usage_error(state, "'%s' is too much", arg);
+            return ctl_usage_error(state, "'%s' is too much" CTL_IN_QUOTES, arg);
         o->source = arg;
         return 0;
     default: return ARGP_ERR_UNKNOWN;
@@ -151,6 +151,8 @@ static int print_source(struct gad_client *client, const struct info_options *o,
         json_object_object_add(object, "swapped", json_object_new_boolean(info->is_swapped));
         json_object_object_add(object, "elements", json_object_new_uint64(n));
         json_object_object_add(object, "bytes", json_object_new_uint64(n_bytes));
+        if (info->n_files)
+            json_object_object_add(object, "files", json_object_new_uint64(info->n_files));
         if (info->has_fill)
             json_object_object_add(object, "fill", ctl_scalar_json(&info->exact_fill));
         ctl_put_json(object);
@@ -160,6 +162,8 @@ static int print_source(struct gad_client *client, const struct info_options *o,
                info->is_swapped ? ", byte-swapped" : "",
                ctl_format_shape(info->ndim, info->shape, shape, sizeof(shape)),
                ctl_format_bytes((double)n_bytes, size), (unsigned long long)n);
+        if (info->n_files)
+            printf("files   %llu\n", (unsigned long long)info->n_files);
         if (info->has_fill)
             printf("fill    %s\n", ctl_format_scalar(info->dtype, &info->exact_fill, fill));
     }

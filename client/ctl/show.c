@@ -49,7 +49,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case OPTION_JSON: o->json = true; return 0;
     case ARGP_KEY_ARG:
         if (o->source)
-            return ctl_usage_error(state, "one source only: '%s' is too much", arg);
+            return ctl_usage_error(state, "one source only: '%s' is too much" CTL_IN_QUOTES, arg);
         o->source = arg;
         return 0;
     case ARGP_KEY_NO_ARGS:
@@ -68,7 +68,8 @@ static const struct argp show_argp = {
     "its attributes mean.\v"
     "Examples:\n"
     "  gpuarrayctl show speed.npy\n"
-    "  gpuarrayctl show winds.h5:/UWND --json" CTL_EXIT_CODES,
+    "  gpuarrayctl show winds.h5:/UWND --json\n"
+    "  gpuarrayctl show 'runs/*.npy'" CTL_EXIT_CODES,
     NULL,
     NULL,
     NULL};

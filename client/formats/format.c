@@ -2,13 +2,15 @@
  *
  * Where the text ends in a bracket, what exists under the whole text wins: a file `x.npy[0]`, a
  * dataset `/d[0]`. Otherwise the bracket is a selection, which the formats apply to what they open;
- * a new file has none.
+ * a new file has none. A path with wildcards, where no file has that very name, is many files
+ * (many/many.h).
  *
  * Called by the public functions of open.c (gad_array_open() and its kin), which work without a
  * connection too, and by targets.c for new files.
  */
 #include "client/formats/attributes.h"
 #include "client/formats/format_impl.h"
+#include "client/formats/many/many.h"
 #include "proto/util.h"
 
 #include <string.h>
@@ -34,7 +36,7 @@ static void choose_name(struct spec *spec)
     spec->selection_at = 0;
 }
 
-static int parse(const char *text, bool is_output, struct spec *ret_spec, struct gad_error *error)
+int format_parse(const char *text, bool is_output, struct spec *ret_spec, struct gad_error *error)
 {
     int r = spec_parse(text, is_output, ret_spec, error);
     if (r)
@@ -44,20 +46,42 @@ static int parse(const char *text, bool is_output, struct spec *ret_spec, struct
     return 0;
 }
 
-int format_open_as(struct gad_client *client, const char *text,
-                   const struct gad_open_options *options, struct gad_array **ret_array,
-                   struct gad_error *error)
+static int open_many(struct gad_client *client, const struct many_pattern *pattern,
+                     const char *text, const struct gad_open_options *options,
+                     struct gad_array **ret_array, struct gad_error *error)
 {
+    if (!options->in_place)
+        return many_open_pattern(client, pattern, text, options->masking, ret_array, error);
+    error_set(error, GAD_READ_ONLY, text, "many files as one array are only read");
+    error_expected(error, "one file");
+    error_found(error, "a pattern");
+    return GAD_READ_ONLY;
+}
+
+static int open_any(struct gad_client *client, const char *text,
+                    const struct gad_open_options *options, struct gad_array **ret_array,
+                    struct gad_error *error)
+{
+    struct many_pattern pattern;
     struct spec spec;
-    struct gad_array *array;
-    int r = parse(text, false, &spec, error);
+    if (many_pattern_parse(text, &pattern)) {
+        int r = open_many(client, &pattern, text, options, ret_array, error);
+        many_pattern_deinit(&pattern);
+        return r;
+    }
+    int r = format_parse(text, false, &spec, error);
     if (r)
         return r;
-    r = spec.format->open(client, &spec, text, options->in_place, &array, error);
+    r = spec.format->open(client, &spec, text, options->in_place, ret_array, error);
     spec_deinit(&spec);
-    if (r)
-        return r;
-    r = attributes_apply(array, options->masking, text, error);
+    return r;
+}
+
+/* Takes over the array. */
+static int apply_attributes(struct gad_array *array, enum gad_masking masking, const char *name,
+                            struct gad_array **ret_array, struct gad_error *error)
+{
+    int r = attributes_apply(array, masking, name, error);
     if (r)
         gad_array_release(array);
     else
@@ -65,11 +89,29 @@ int format_open_as(struct gad_client *client, const char *text,
     return r;
 }
 
+int format_open_as(struct gad_client *client, const char *text,
+                   const struct gad_open_options *options, struct gad_array **ret_array,
+                   struct gad_error *error)
+{
+    struct gad_array *array;
+    int r = open_any(client, text, options, &array, error);
+    return r ? r : apply_attributes(array, options->masking, text, ret_array, error);
+}
+
 int format_open(struct gad_client *client, const char *text, bool for_writing,
                 struct gad_array **ret_array, struct gad_error *error)
 {
     const struct gad_open_options options = {.in_place = for_writing};
     return format_open_as(client, text, &options, ret_array, error);
+}
+
+int format_open_many(struct gad_client *client, size_t n, const char *const *specs,
+                     const struct gad_join_options *options, struct gad_array **ret_array,
+                     struct gad_error *error)
+{
+    struct gad_array *array;
+    int r = many_open_list(client, n, specs, options, &array, error);
+    return r ? r : apply_attributes(array, options->masking, specs[0], ret_array, error);
 }
 
 /* A new file is written whole. */
@@ -91,7 +133,7 @@ int format_create(struct gad_client *client, const char *text, bool replace, enu
                   struct gad_error *error)
 {
     struct spec spec;
-    int r = parse(text, true, &spec, error);
+    int r = format_parse(text, true, &spec, error);
     if (r)
         return r;
     if (spec.selection_at) {

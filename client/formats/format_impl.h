@@ -53,6 +53,10 @@ const struct format *format_of_file(const struct format *named, const char *path
 /* How specs are written: "FILE.npy, FILE.raw:DTYPE:SHAPE"; returns the buffer. */
 const char *format_names(char *buffer, size_t n_bytes);
 
+/* format.c: a spec of one source, its brackets given to whom they belong. */
+int format_parse(const char *text, bool is_output, struct spec *ret_spec,
+                 struct gad_error *error) GAD_MUST_CHECK;
+
 /* spec.c: where the path of a spec ends, and what follows it: "" or ":...", in the spec's text. */
 struct format_place {
     const struct format *format;

@@ -6,6 +6,8 @@
 
 #include "client/array.h"
 
+#include <stddef.h>
+
 struct format; /* a row of the table: format_impl.h */
 
 /* A spec taken apart. The texts are heap strings. */
@@ -34,6 +36,10 @@ int format_open_as(struct gad_client *client, const char *spec,
 /* The same where nobody has said whether it is to be masked and scaled. */
 int format_open(struct gad_client *client, const char *spec, bool for_writing,
                 struct gad_array **ret_array, struct gad_error *error) GAD_MUST_CHECK;
+/* Several as one. A spec may be a pattern. n: at least 1. */
+int format_open_many(struct gad_client *client, size_t n, const char *const *specs,
+                     const struct gad_join_options *options, struct gad_array **ret_array,
+                     struct gad_error *error) GAD_MUST_CHECK;
 /* replace: a dataset that is there; files of npy and raw are always replaced. fortran_order: npy
  * and npz, the others are made in C order (info.strides tells). */
 int format_create(struct gad_client *client, const char *spec, bool replace, enum dtype dtype,

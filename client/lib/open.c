@@ -12,14 +12,22 @@ static enum gad_status check_call(const char *spec, struct gad_array **ret_array
     return GAD_OK;
 }
 
+static enum gad_status check_masking(enum gad_masking masking, struct gad_error *error)
+{
+    if (masking >= GAD_MASK_UNSAID && masking <= GAD_MASK_AND_SCALE)
+        return GAD_OK;
+    return error_set(error, GAD_BAD_ARGUMENT, "masking", "there is no way of masking %d",
+                     (int)masking);
+}
+
 static enum gad_status check_options(const struct gad_open_options *options,
                                      struct gad_error *error)
 {
     if (!options)
         return error_set(error, GAD_BAD_ARGUMENT, "options", "options is NULL");
-    if (options->masking < GAD_MASK_UNSAID || options->masking > GAD_MASK_AND_SCALE)
-        return error_set(error, GAD_BAD_ARGUMENT, "masking", "there is no way of masking %d",
-                         (int)options->masking);
+    enum gad_status status = check_masking(options->masking, error);
+    if (status)
+        return status;
     if (!options->in_place || options->masking != GAD_MASK_AND_SCALE)
         return GAD_OK;
     error_set(error, GAD_BAD_ARGUMENT, "masking",
@@ -60,6 +68,28 @@ enum gad_status gad_array_open_in_place(struct gad_client *client, const char *s
                                         struct gad_array **ret_array, struct gad_error *error)
 {
     return open_source(client, spec, true, ret_array, error);
+}
+
+enum gad_status gad_array_open_many(struct gad_client *client, size_t n, const char *const *specs,
+                                    const struct gad_join_options *options,
+                                    struct gad_array **ret_array, struct gad_error *error)
+{
+    const struct gad_join_options first_axis = {.axis = 0};
+    if (!specs || !ret_array)
+        return error_set(error, GAD_BAD_ARGUMENT, specs ? "ret_array" : "specs", "is NULL");
+    if (n == 0) {
+        error_set(error, GAD_BAD_ARGUMENT, "specs", "there is nothing to join");
+        error_expected(error, "at least one source");
+        error_found(error, "none");
+        return GAD_BAD_ARGUMENT;
+    }
+    for (size_t i = 0; i < n; i++)
+        if (!specs[i])
+            return error_set(error, GAD_BAD_ARGUMENT, "specs", "source %zu is NULL", i);
+    options = options ? options : &first_axis;
+    enum gad_status status = check_masking(options->masking, error);
+    return status ? status
+                  : (enum gad_status)format_open_many(client, n, specs, options, ret_array, error);
 }
 
 enum gad_status gad_list(const char *spec, gad_list_function *function, void *userdata,

@@ -47,7 +47,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case OPTION_DTYPE: return set_dtype(o, arg, state);
     case ARGP_KEY_ARG:
         if (o->destination)
-            return ctl_usage_error(state, "one source and one destination: '%s' is too much", arg);
+            return ctl_usage_error(
+                state, "one source and one destination: '%s' is too much" CTL_IN_QUOTES, arg);
         *(o->source ? &o->destination : &o->source) = arg;
         return 0;
     case ARGP_KEY_END:

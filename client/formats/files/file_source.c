@@ -16,6 +16,7 @@
 #include <linux/magic.h>
 #include <string.h>
 #include <sys/statfs.h>
+#include <sys/sysmacros.h>
 
 int file_path_error(struct gad_error *error, int error_number, const char *path, const char *name)
 {
@@ -86,13 +87,13 @@ static const char *virtual_file_system(int fd)
     return NULL;
 }
 
-int file_check_stored(int fd, mode_t mode, const char *path, const char *name,
+int file_check_stored(int fd, const struct stat *st, const char *path, const char *name,
                       struct gad_error *error)
 {
-    int r = file_check_kind(mode, path, name, error);
+    int r = file_check_kind(st->st_mode, path, name, error);
     if (r)
         return r;
-    const char *fs = virtual_file_system(fd);
+    const char *fs = major(st->st_dev) == 0 ? virtual_file_system(fd) : NULL; /* no device's */
     if (fs) {
         error_set(error, GAD_BAD_DESCRIPTOR, name,
                   "'%.200s' is a file of the kernel (%s): copy it first", path, fs);
@@ -108,11 +109,10 @@ static int check_opened(int fd, const char *path, const char *name, struct stat 
 {
     if (fstat(fd, ret_stat) < 0)
         return file_path_error(error, errno, path, name);
-    int r = file_check_stored(fd, ret_stat->st_mode, path, name, error);
+    int r = file_check_stored(fd, ret_stat, path, name, error);
     if (r)
         return r;
-    int flags = fcntl(fd, F_GETFL);
-    if (flags < 0 || fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) < 0)
+    if (fcntl(fd, F_SETFL, 0) < 0) /* of those that can be set, only O_NONBLOCK is */
         return file_path_error(error, errno, path, name);
     return 0;
 }

@@ -24,7 +24,7 @@ int file_check_kind(mode_t mode, const char *path, const char *name,
                     struct gad_error *error) GAD_MUST_CHECK;
 
 /* The same, and for files that the kernel makes up when they are read (/proc). */
-int file_check_stored(int fd, mode_t mode, const char *path, const char *name,
+int file_check_stored(int fd, const struct stat *st, const char *path, const char *name,
                       struct gad_error *error) GAD_MUST_CHECK;
 
 /* An errno of a call on a path as a status. `error_number` is positive. */

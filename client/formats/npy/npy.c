@@ -20,16 +20,19 @@ static int read_some(int fd, void *buffer, size_t n_bytes, const struct spec *sp
     return r < 0 ? file_path_error(error, -r, spec->path, name) : 0;
 }
 
+/* One call reads most headers: NumPy's of 128 bytes, and ours. */
 static int read_header(int fd, const struct spec *spec, const char *name,
                        struct npy_header *ret_header, struct gad_error *error)
 {
-    uint8_t preamble[NPY_PREAMBLE_BYTES];
+    uint8_t begin[NPY_DATA_OFFSET];
     size_t n_bytes, n_header_bytes;
-    int r = read_some(fd, preamble, sizeof(preamble), spec, name, &n_bytes, error);
+    int r = read_some(fd, begin, sizeof(begin), spec, name, &n_bytes, error);
     if (r == 0)
-        r = npy_header_size(preamble, n_bytes, name, &n_header_bytes, error);
+        r = npy_header_size(begin, n_bytes, name, &n_header_bytes, error);
     if (r)
         return r;
+    if (n_header_bytes <= n_bytes)
+        return npy_header_parse(begin, n_header_bytes, name, ret_header, error);
     _cleanup_free_ void *header = malloc(n_header_bytes);
     if (!header)
         return error_from_errno(error, ENOMEM, name, "npy header");

@@ -55,7 +55,7 @@ static int check_size(int fd, const struct array *described, uint64_t offset_byt
     snprintf(name, sizeof(name), "descriptor %d", fd);
     if (fstat(fd, &st) < 0)
         return file_path_error(error, errno, name, "fd");
-    int r = file_check_stored(fd, st.st_mode, name, "fd", error);
+    int r = file_check_stored(fd, &st, name, "fd", error);
     if (r || array_n_elements(described) == 0)
         return r;
     array_extent(described, &low, &high);

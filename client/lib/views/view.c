@@ -249,7 +249,8 @@ static int fill_view(struct gad_array *view, struct gad_array *array, const int6
     view->is_write_only = array->is_write_only;
     view->is_writable = array->is_writable && !array_covers_itself(&described, &axis, &covered);
     if (view->access == ACCESS_PROVIDER) {
-        view->provider = &view_provider;
+        view->provider =
+            array->provider->is_concurrent ? &view_provider_concurrent : &view_provider;
         view->provider_state = view->format_state;
         return 0;
     }

@@ -18,7 +18,9 @@ struct view_blocks {
     char *buffer;
     size_t buffer_bytes;
 };
-extern const struct provider view_provider; /* its state is a struct view_blocks */
+/* Their state is a struct view_blocks. The latter is for arrays whose own provider is concurrent.
+ */
+extern const struct provider view_provider, view_provider_concurrent;
 
 /* Axis numbers as NumPy takes them, each once: *ret_axes has them from 0 on. `name` is the error's
  * argument. bad-argument. */

@@ -13,7 +13,8 @@
  * the view's block with a stride on each side.
  *
  * Called by the pump: one call at a time for all providers of a client, so the buffer is the
- * view's.
+ * view's; but where the array's provider serves several threads at once the view's does, too, and
+ * each call has a buffer of its own.
  */
 #include "client/lib/views/view.h"
 #include "proto/box.h"
@@ -203,4 +204,39 @@ static int view_drain(void *state, const int64_t *start, const int64_t *count, c
     return move(state, start, count, (char *)(uintptr_t)block, false);
 }
 
-const struct provider view_provider = {.fill = view_fill, .drain = view_drain};
+static void view_explain(void *state, struct gad_error *error)
+{
+    const struct view_blocks *view = state;
+    if (view->base->provider->explain)
+        view->base->provider->explain(view->base->provider_state, error);
+}
+
+const struct provider view_provider = {
+    .fill = view_fill, .drain = view_drain, .explain = view_explain};
+
+static int move_alone(const struct view_blocks *view, const int64_t *start, const int64_t *count,
+                      char *block, bool is_fill)
+{
+    struct view_blocks own = *view;
+    own.buffer = NULL;
+    own.buffer_bytes = 0;
+    int r = move(&own, start, count, block, is_fill);
+    free(own.buffer);
+    return r;
+}
+
+static int concurrent_fill(void *state, const int64_t *start, const int64_t *count, void *ret_block)
+{
+    return move_alone(state, start, count, ret_block, true);
+}
+
+static int concurrent_drain(void *state, const int64_t *start, const int64_t *count,
+                            const void *block)
+{
+    return move_alone(state, start, count, (char *)(uintptr_t)block, false);
+}
+
+const struct provider view_provider_concurrent = {.is_concurrent = true,
+                                                  .fill = concurrent_fill,
+                                                  .drain = concurrent_drain,
+                                                  .explain = view_explain};

@@ -187,6 +187,11 @@ static PyObject *array_get_path(PyObject *self, void *unused)
     return PyUnicode_DecodeFSDefault(info_of(self)->path);
 }
 
+static PyObject *array_get_n_files(PyObject *self, void *unused)
+{
+    return PyLong_FromUnsignedLongLong(info_of(self)->n_files);
+}
+
 static PyObject *array_get_access(PyObject *self, void *unused)
 {
     return PyUnicode_FromString(info_of(self)->access);
@@ -291,8 +296,10 @@ static PyGetSetDef properties[] = {
     {"units", array_get_units, NULL, "Of the elements, or None."},
     {"long_name", array_get_long_name, NULL, "Or None."},
     {"dimensions", array_get_dimensions, NULL, "A name or None for each axis, or None."},
-    {"format", array_get_format, NULL, "npy, raw, hdf5, netcdf, region, memory, file or blocks."},
+    {"format", array_get_format, NULL,
+     "npy, npz, raw, hdf5, netcdf, region, memory, file, blocks or mixed."},
     {"path", array_get_path, NULL, "Of the file, or None."},
+    {"n_files", array_get_n_files, NULL, "Files that are this one array; 0: it is no such one."},
     {"access", array_get_access, NULL, "How it travels: file, chunks, provider, region, memory."},
     {"session", array_get_session, NULL, "The session that it was made from."},
     {NULL},

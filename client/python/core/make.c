@@ -9,6 +9,7 @@
 #include "core/blocks.h"
 #include "core/typestr.h"
 
+#include <limits.h>
 #include <stdio.h>
 
 /* Arguments ------------------------------------------------------------------------------------ */
@@ -123,6 +124,9 @@ struct making {
     struct form form;
     const char *spec;
     enum gad_masking masking;
+    size_t n_specs;
+    const char **specs;
+    int64_t axis;
     bool flag, is_fortran, is_writable;
     void *data;
     int fd;
@@ -215,6 +219,57 @@ PyObject *make_open(PyObject *self, PyObject *const *args, Py_ssize_t n)
         !read_bool(args[1], &making.flag) || (n == 3 && !read_masking(args[2], &making.masking)))
         return NULL;
     return make_at(session, args[0], &making);
+}
+
+static enum gad_status call_open_many(struct making *m, struct gad_client *client,
+                                      struct gad_array **ret_array, struct gad_error *error)
+{
+    int axis = m->axis > INT_MAX ? INT_MAX : m->axis < INT_MIN ? INT_MIN : (int)m->axis;
+    const struct gad_join_options options = {
+        .axis = axis, .is_new_axis = m->flag, .masking = m->masking};
+    return gad_array_open_many(client, m->n_specs, m->specs, &options, ret_array, error);
+}
+
+/* The texts belong to `kept`, a new list of bytes. */
+static bool read_specs(PyObject *object, PyObject *kept, struct making *making)
+{
+    PyObject *tuple = PySequence_Tuple(object);
+    if (!tuple)
+        return false;
+    Py_ssize_t n = PyTuple_Size(tuple);
+    making->n_specs = (size_t)n;
+    making->specs = PyMem_Calloc((size_t)n + 1, sizeof(*making->specs));
+    bool is_good = making->specs != NULL;
+    if (!is_good)
+        PyErr_NoMemory();
+    for (Py_ssize_t i = 0; i < n && is_good; i++) {
+        PyObject *bytes;
+        is_good = PyUnicode_FSConverter(PyTuple_GetItem(tuple, i), &bytes);
+        if (is_good) {
+            is_good = PyList_Append(kept, bytes) == 0;
+            making->specs[i] = PyBytes_AsString(bytes);
+            Py_DECREF(bytes);
+        }
+    }
+    Py_DECREF(tuple);
+    return is_good;
+}
+
+PyObject *make_open_many(PyObject *self, PyObject *const *args, Py_ssize_t n)
+{
+    struct session *session = (struct session *)self;
+    struct making making = {.func = call_open_many, .may_wait = true};
+    PyObject *made = NULL, *kept;
+    struct array *array;
+    if (!make_has_count("open_many", n, n == 3 ? 3 : 4) || !session_check(session) ||
+        !read_number(args[1], &making.axis) || !read_bool(args[2], &making.flag) ||
+        (n == 4 && !read_masking(args[3], &making.masking)) || !(kept = PyList_New(0)))
+        return NULL;
+    if (read_specs(args[0], kept, &making) && (array = array_new(session)))
+        made = make(array, &making);
+    PyMem_Free(making.specs);
+    Py_DECREF(kept);
+    return made;
 }
 
 static enum gad_status call_create(struct making *m, struct gad_client *client,

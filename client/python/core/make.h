@@ -5,6 +5,7 @@
 
 PyObject *make_new(PyObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *make_open(PyObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *make_open_many(PyObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *make_create(PyObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *make_from_buffer(PyObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *make_from_file(PyObject *self, PyObject *const *args, Py_ssize_t n);

@@ -256,6 +256,8 @@ static PyMethodDef methods[] = {
      "new(typestr, shape, zeroed, /)\n--\n\nAn array in shared memory, in C order."},
     {"open", FAST(make_open),
      "open(spec, in_place, /)\n--\n\nA file, dataset or a selection of one."},
+    {"open_many", FAST(make_open_many),
+     "open_many(specs, axis, is_new_axis, /)\n--\n\nSeveral as one array, for reading."},
     {"create", FAST(make_create),
      "create(spec, typestr, shape, fortran_order, replace, /)\n--\n\nAn output that appears with "
      "commit()."},

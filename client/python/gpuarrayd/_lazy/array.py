@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 import operator
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -32,6 +32,7 @@ from .._arguments.refusals import is_dataset
 from .._loading import loading
 from .._jobs.request import Request
 from .leaves import ArraySource, FileSource, open_file
+from .many import ManySource, open_many
 from .moved import Moved, MoveRequest
 from .methods import Reductions
 from .text import written
@@ -254,8 +255,8 @@ class Lazy(Operators, Reductions, Turning, Unanswered):
     def __gad_sink__(self, session: "_core.Session") -> "_core.Array":
         return self._leaf("an output").__gad_sink__(session)
 
-    def _leaf(self, place: str) -> ArraySource | FileSource:
-        if isinstance(self._node, (ArraySource, FileSource)):
+    def _leaf(self, place: str) -> ArraySource | FileSource | ManySource:
+        if isinstance(self._node, (ArraySource, FileSource, ManySource)):
             return self._node
         raise errors.Unsupported(
             f"an expression that is not computed yet cannot be {place}: compute() it, or write all "
@@ -308,39 +309,53 @@ def lazy(array: Operand) -> Lazy:
     return array if isinstance(array, Lazy) else Lazy._of(source_of(array))
 
 
-def open(spec: str | os.PathLike[str], mode: str = "r", *,
-         mask_and_scale: bool | None = None) -> Lazy:
-    """An array in a file, which is not loaded.
+def open(spec: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], mode: str = "r", *,
+         mask_and_scale: bool | None = None, axis: int = 0, stack: bool = False) -> Lazy:
+    """An array in a file, or in many, which is not loaded.
 
     Parameters
     ----------
-    spec : str or path
+    spec : str or path, or several
         "file.npy", "file.npz:x", "file.h5:/dataset" (also netCDF: .nc, .nc4, .cdf),
         "file.raw:f4:100x100"; behind it there may be a selection: "file.npy[10:20, ::-1]".
+        Several, in a list or from a generator, are one array. So are the files that match a
+        pattern, "runs/*.npy", in natural order (x2 before x10).
     mode : {"r", "r+"}
-        "r+": it may be an output, too, and is then written in place.
+        "r+": it may be an output, too, and is then written in place. Many files are only read.
     mask_and_scale : bool, optional
         True: elements are what the attributes of a netCDF or HDF5 variable mean, as xarray has
         them: scale_factor and add_offset are applied, and NaN stands for _FillValue,
         missing_value and what is beyond valid_range, valid_min or valid_max. It is computed as
         part of each expression. False: elements as they are stored. None: the same, with a
         PackedWarning, once for each variable, where they are packed.
+    axis : int
+        Along which many files come behind each other.
+    stack : bool
+        Whether that is a new axis, as in numpy.stack().
 
     Returns
     -------
     Lazy
         Of the file's dtype and shape, or of what is meant. It holds the file open; other processes
-        open it by its name.
+        open it by its name. Of many files few are open at a time, and each must stay as it is.
 
     Raises
     ------
-    NotFound, Permission, BadFormat, BadDtype, Busy, ReadOnly
-        It cannot be opened.
+    NotFound, Permission, BadFormat, BadDtype, BadShape, Busy, ReadOnly
+        It cannot be opened, or files do not go together.
     """
     if mode not in ("r", "r+"):
         raise errors.BadArgument(f"mode must be 'r' or 'r+', not {mode!r}", argument="mode",
                                  expected="'r' or 'r+'", found=repr(mode))
-    return Lazy._of(open_file(os.fspath(spec), mode, mask_and_scale))
+    is_one = isinstance(spec, (str, os.PathLike))
+    if is_one and axis == 0 and not stack:
+        return Lazy._of(open_file(os.fspath(spec), mode,  # type: ignore[arg-type]
+                                  mask_and_scale))
+    if mode != "r":
+        raise errors.ReadOnly("many files as one array are only read", argument="mode",
+                              expected="mode 'r'", found=f"mode {mode!r}")
+    several: Any = [spec] if is_one else spec
+    return Lazy._of(open_many(several, axis, stack, mask_and_scale))
 
 
 def request(lazies: Sequence[Lazy], outs: Sequence[object], engine: str | None = None,

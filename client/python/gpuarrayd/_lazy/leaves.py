@@ -10,6 +10,7 @@ array is the array's own view.
 """
 
 import os
+import re
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +24,11 @@ from .selection import Items, composed, items_of_text, key_of, shape_of, text_of
 
 if TYPE_CHECKING:
     from .. import _core
+    from .many import ManySource
 
 _Identity = tuple[int, int] | None
+_WILDCARDS = re.compile(r"[*?[]")
+_ENDS = re.compile(r" *[:[]|$")  # where a path may end in a spec
 
 
 class ArraySource(Source):
@@ -241,13 +245,17 @@ def _stamp(opened: "_core.Array | None") -> tuple[int, ...] | None:
     return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
 
 
-def open_file(spec: str, mode: str, masking: bool | None) -> FileSource:
+def open_file(spec: str, mode: str, masking: bool | None) -> "FileSource | ManySource":
     """Opens it for the session at hand."""
     from .. import _session
-    place = os.path.join(os.getcwd(), spec)
+    place = place_of(spec)
     opened = _session.current().open(place, mode == "r+", masking)
     if opened.is_packing_unsaid and mode == "r":
-        _warn(spec, place, opened)
+        warn_packed(spec, place, opened)
+    if opened.n_files > 1:
+        from .many import ManySource
+        return ManySource((place,), None, False, opened.typestr, tuple(opened.shape), masking,
+                          opened)
     return FileSource(spec, place, mode, opened.typestr, tuple(opened.shape), masking, opened,
                       _identity(opened))
 
@@ -255,7 +263,7 @@ def open_file(spec: str, mode: str, masking: bool | None) -> FileSource:
 _warned: set[tuple[_Identity, str]] = set()
 
 
-def _warn(spec: str, place: str, opened: "_core.Array") -> None:
+def warn_packed(spec: str, place: str, opened: "_core.Array") -> None:
     """Once for each dataset, whatever is selected of it."""
     import warnings
     name = place[:place.rindex("[")] if place.endswith("]") and "[" in place else place
@@ -266,6 +274,16 @@ def _warn(spec: str, place: str, opened: "_core.Array") -> None:
         f"{spec} has {opened.packing}; its elements are taken as they are stored. "
         "gd.open(..., mask_and_scale=True) takes them as they are meant, mask_and_scale=False as "
         "stored without this warning", errors.PackedWarning, stacklevel=4)
+
+
+def place_of(spec: str) -> str:
+    """A spec from the root of the file system. What is a wildcard in the name of the working
+    directory is none in front of a pattern."""
+    here = os.getcwd()
+    if _WILDCARDS.search(here) and _WILDCARDS.search(spec) and not os.path.isabs(spec) \
+            and not any(os.path.lexists(spec[:end.start()]) for end in _ENDS.finditer(spec)):
+        here = _WILDCARDS.sub(r"[\g<0>]", here)
+    return os.path.join(here, spec)
 
 
 def _file_of(dataset: Any) -> FileSource | None:
@@ -280,6 +298,7 @@ def _file_of(dataset: Any) -> FileSource | None:
         if not os.path.samestat(os.stat(path), os.fstat(dataset.file.id.get_vfd_handle())):
             return None
         found = open_file(f"{path}:{dataset.name}", "r", False)  # as h5py reads it
+        assert isinstance(found, FileSource)  # its path is there, wildcards or not
     except (OSError, RuntimeError, errors.Error):
         return None
     is_same = found.shape == dataset.shape and np.dtype(found.typestr) == dataset.dtype
@@ -298,4 +317,7 @@ def unpickled(state: tuple[Any, ...]) -> Source:
         from .pickling import restored
         shape, pieces, dtype = rest
         return Moved(shape, [Piece(restored(flat), *place) for flat, *place in pieces], dtype)
+    if kind == "many":
+        from .many import ManySource
+        return ManySource(*rest)
     return ArraySource(*rest) if kind == "array" else FileSource(*rest)

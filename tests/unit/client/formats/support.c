@@ -77,6 +77,26 @@ void npy_put(const char *path, int major, const char *text, size_t n_bytes)
     free(bytes);
 }
 
+void npy_put_counting(const char *path, bool is_big_endian, const char *shape, int n, int first)
+{
+    char text[128];
+    unsigned char bytes[65536];
+    FILE *f = fopen(path, "wb");
+    int length =
+        snprintf(text, sizeof(text), "{'descr': '%cu2', 'fortran_order': False, 'shape': %s}\n",
+                 is_big_endian ? '>' : '<', shape);
+    cr_assert(f && 2 * n <= (int)sizeof(bytes));
+    fwrite("\x93NUMPY\1", 1, 8, f);
+    fputc(length, f);
+    fputc(0, f);
+    fputs(text, f);
+    for (int i = 0; i < n; i++) {
+        bytes[2 * i + is_big_endian] = (unsigned char)(first + i);
+        bytes[2 * i + !is_big_endian] = (unsigned char)((first + i) >> 8);
+    }
+    cr_assert(fwrite(bytes, 2, (size_t)n, f) == (size_t)n && fclose(f) == 0);
+}
+
 struct gad_array *open_ok(const char *spec)
 {
     struct gad_array *array = NULL;

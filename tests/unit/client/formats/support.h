@@ -21,6 +21,8 @@ int descriptor_count(void);
 
 /* An npy file of version `major` with this header text and n_bytes of data 0, 1, 2, ... */
 void npy_put(const char *path, int major, const char *text, size_t n_bytes);
+/* An npy file of n uint16: first, first + 1, ... shape: as its header has it, "(2, 3)". */
+void npy_put_counting(const char *path, bool is_big_endian, const char *shape, int n, int first);
 
 /* Opens or stops the test. */
 struct gad_array *open_ok(const char *spec);
