@@ -43,7 +43,8 @@
  * are independent. Functions without a client may be called from any thread. The library starts
  * threads of its own only for clients that provide or drain blocks (arrays in ordinary memory,
  * files that only the client can read), and for a while to open many files; of the caller's they
- * call the functions of a struct gad_blocks, nothing else. Signals are blocked in them.
+ * call the functions of a struct gad_blocks, nothing else. Signals are blocked in them. Streams may
+ * be pushed and taken in a thread of their own, see struct gad_stream_options.
  *
  * fork. A child must not use its parent's client: it gives it up (gad_forget()) and connects anew.
  */
@@ -591,3 +592,4 @@ enum gad_status gad_run(struct gad_client *client, const struct gad_job_options 
 #include "gpuarrayd-move.h"
 #include "gpuarrayd-plan.h"
 #include "gpuarrayd-product.h"
+#include "gpuarrayd-stream.h"

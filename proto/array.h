@@ -51,6 +51,7 @@ struct location {
             uint32_t done_fd_index;    /* eventfd, client to worker */
             uint32_t n_slots;
             uint64_t slot_bytes;
+            bool is_stream;  /* its elements come, or are taken, once and in C order */
             bool has_chunks; /* the client stores it in such chunks: one is best asked for whole */
             int64_t chunk_shape[ARRAY_MAX_NDIM];
         } provider;

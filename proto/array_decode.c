@@ -233,6 +233,8 @@ static int decode_provider(const struct decoder *d, const msgpack_object *map, i
     if (r == 0 && chunks != NULL)
         r = decode_chunk_shape(d, chunks, ndim, at->provider.chunk_shape);
     at->provider.has_chunks = chunks != NULL;
+    if (r == 0)
+        r = rename_error(d, map_bool(map, "stream", &at->provider.is_stream, d->error));
     return r;
 }
 

@@ -13,7 +13,7 @@
  *              | {"kind": "file", "fd": i, "offset": u}
  *              | {"kind": "file", "fd": i, "chunks": {"shape": [..], "table": i, "count": u}}
  *              | {"kind": "provider", "ring": i, "request": i, "done": i, "slots": u,
- *                 "slot_bytes": u}
+ *                 "slot_bytes": u, "stream": false?}
  *
  * In job.plan an argument may come without "at" (LOCATION_NONE), and so may any output's "to", and
  * a journal without "fd".

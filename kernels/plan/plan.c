@@ -191,6 +191,8 @@ int plan_make(const struct job_request *request, const struct program *program, 
         r = add_up(&planner);
     if (!r)
         r = check_slots(&planner);
+    if (!r)
+        r = planner_check_streams(&planner);
     if (r)
         return r;
     planner_estimate(&planner);

@@ -104,6 +104,9 @@ void planner_set_swaths(const struct planner *p, unsigned pass, const struct geo
 /* carry.c: cuts all stages so that everything fits the carry, in rounds if need be. */
 int planner_cut_all(struct planner *p) GAD_MUST_CHECK;
 
+/* streams.c: bad-argument where a stream would not be read or written once, in C order. */
+int planner_check_streams(const struct planner *p) GAD_MUST_CHECK;
+
 /* places.c: where the results of a round lie, from 0 on; how many bytes that are. UINT64_MAX: more
  * than that. */
 uint64_t planner_place_results(const struct planner *p, uint64_t *ret_offsets);

@@ -17,7 +17,9 @@
  */
 #include "client/lib/jobs/job.h"
 #include "client/lib/jobs/job_options.h"
+#include "client/lib/jobs/job_streams.h"
 #include "client/lib/memory/pump.h"
+#include "client/lib/memory/stream.h"
 #include "client/lib/jobs/targets.h"
 #include "client/lib/jobs/unpack.h"
 #include "proto/util.h"
@@ -37,25 +39,27 @@ static call_func on_submitted, on_outcome, on_settled;
 
 /* Feeds ---------------------------------------------------------------------------------------- */
 
+static struct feed *take_feed(struct gad_job *job)
+{
+    struct feed *feed = job->feeds;
+    job->feeds = feed->next;
+    if (feed->stream)
+        stream_detach(feed->stream, feed);
+    pump_remove(job->client->pump, feed);
+    return feed;
+}
+
 static void drop_feeds(struct gad_job *job)
 {
-    while (job->feeds) {
-        struct feed *feed = job->feeds;
-        job->feeds = feed->next;
-        pump_remove(job->client->pump, feed);
-        feed_free(feed);
-    }
+    while (job->feeds)
+        feed_free(take_feed(job));
 }
 
 /* The daemon has let go of the rings. */
 static void end_feeds(struct gad_job *job)
 {
-    while (job->feeds) {
-        struct feed *feed = job->feeds;
-        job->feeds = feed->next;
-        pump_remove(job->client->pump, feed);
-        feed_free_done(feed);
-    }
+    while (job->feeds)
+        feed_free_done(take_feed(job));
 }
 
 static int start_feeds(struct gad_job *job, struct build *build, struct gad_error *error)
@@ -65,7 +69,8 @@ static int start_feeds(struct gad_job *job, struct build *build, struct gad_erro
         r = pump_new(&job->client->pump, error);
     while (build->feeds && r == 0) {
         struct feed *feed = build->feeds;
-        r = pump_add(job->client->pump, feed, error);
+        r = feed->stream ? stream_attach(feed->stream, job->client->pump, feed, error)
+                         : pump_add(job->client->pump, feed, error);
         if (r)
             break;
         build->feeds = feed->next;
@@ -159,6 +164,7 @@ static void end(struct gad_job *job, int status, const struct gad_error *error)
             name_source(job);
         result_deinit(&job->result);
     }
+    job_end_streams(job);
     journal_close(&job->journal, status == GAD_OK, is_lost);
     targets_deinit(job);
 }
@@ -188,10 +194,12 @@ static int send_request(struct gad_job *job, struct build *build, struct gad_err
     return client_send(client, id, fds, n_fds, error);
 }
 
-/* Nothing that it reads is written over, or it goes on from what its journal says. */
+/* Nothing that it reads is written over, or it goes on from what its journal says; and nothing has
+ * come or gone for good. */
 static bool is_repeatable(const struct gad_job *job)
 {
-    return job->journal.path || targets_are_repeatable(&job->options, job->to);
+    return !job_has_streams(&job->options) &&
+           (job->journal.path || targets_are_repeatable(&job->options, job->to));
 }
 
 static int begin(struct gad_job *job, struct gad_error *error)
@@ -217,6 +225,7 @@ static int begin(struct gad_job *job, struct gad_error *error)
     if (r == 0)
         r = send_request(job, &build, error);
     build_deinit(&build);
+    job->was_sent |= r == 0;
     if (r)
         drop_feeds(job);
     return r;
@@ -440,8 +449,11 @@ static int judge_loss(const struct gad_job *job, struct gad_error *error)
                          "the connection to the daemon was lost again");
     if (!is_repeatable(job))
         return error_set(error, GAD_OUTCOME_UNKNOWN, NULL,
-                         "the connection to the daemon was lost, and the job writes over what it "
-                         "reads");
+                         job_has_streams(&job->options)
+                             ? "the connection to the daemon was lost, and what the job's streams "
+                               "have moved does not come again"
+                             : "the connection to the daemon was lost, and the job writes over "
+                               "what it reads");
     return 0;
 }
 

@@ -31,6 +31,7 @@ struct gad_job {
     uint64_t total_bytes; /* as planned; 0: no plan was asked for */
     bool is_run;          /* job.run: one message each way; the id is not known before the end */
     bool needs_settling;  /* some output is created */
+    bool was_sent;
     bool wants_cancel;
     unsigned n_recoveries, n_attempts; /* sent again; begun to be */
     enum gad_status status;            /* of the end */

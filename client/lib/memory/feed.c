@@ -12,6 +12,7 @@
  */
 #include "client/lib/memory/feed.h"
 #include "client/lib/memory/block.h"
+#include "client/lib/memory/stream.h"
 #include "client/lib/connection/client.h"
 #include "proto/box.h"
 #include "proto/util.h"
@@ -23,7 +24,8 @@
 
 static int open_ring(struct feed *feed, uint64_t array_bytes, struct gad_error *error)
 {
-    uint64_t n_slots = min_u64(array_bytes / FEED_SLOT_BYTES + 1, FEED_N_SLOTS);
+    uint32_t most = feed->stream ? stream_n_slots(feed->stream) : FEED_N_SLOTS;
+    uint64_t n_slots = min_u64(array_bytes / FEED_SLOT_BYTES + 1, most);
     return rings_take(feed->kept, (uint32_t)n_slots, FEED_SLOT_BYTES, feed->ndim, &feed->ring,
                       error);
 }
@@ -48,6 +50,7 @@ int feed_new(struct gad_array *array, bool is_sink, struct feed **ret_feed, stru
     feed->data = array->access == ACCESS_MEMORY ? array->data : NULL;
     feed->provider = array->provider;
     feed->provider_state = array->provider_state;
+    feed->stream = stream_of(array);
     int r = open_ring(feed, array_bytes, error);
     if (r) {
         free(feed);
@@ -79,10 +82,9 @@ struct wanted_box {
     int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
 };
 
-/* Copies what the worker asks for, once, and checks it. */
-static int take_box(const struct feed *feed, const struct ring_entry *entry,
-                    struct wanted_box *ret_box)
+int feed_take_box(const struct feed *feed, uint32_t slot, int64_t *ret_start, int64_t *ret_count)
 {
+    const struct ring_entry *entry = ring_entry_at(feed->ring.memory, slot);
     uint64_t n_bytes = feed->item_bytes;
     for (int i = 0; i < feed->ndim; i++) {
         int64_t start = *(const volatile int64_t *)&entry->start[i];
@@ -91,8 +93,8 @@ static int take_box(const struct feed *feed, const struct ring_entry *entry,
             return EINVAL;
         if (__builtin_mul_overflow(n_bytes, (uint64_t)count, &n_bytes))
             return EINVAL;
-        ret_box->start[i] = start;
-        ret_box->count[i] = count;
+        ret_start[i] = start;
+        ret_count[i] = count;
     }
     return n_bytes > feed->ring.slot_bytes ? EINVAL : 0;
 }
@@ -119,7 +121,7 @@ static struct run run_of(const struct feed *feed, const struct wanted_box *box)
 static struct run next_run(const struct feed *feed, uint32_t slot)
 {
     struct wanted_box box;
-    if (!feed || take_box(feed, ring_entry_at(feed->ring.memory, slot), &box))
+    if (!feed || feed_take_box(feed, slot, box.start, box.count))
         return (struct run){.first = NULL};
     return run_of(feed, &box);
 }
@@ -139,14 +141,18 @@ static void copy_memory(const struct feed *feed, const struct wanted_box *box, c
     }
 }
 
+char *feed_slot_memory(const struct feed *feed, uint32_t slot)
+{
+    return (char *)feed->ring.memory +
+           ring_slot_offset_bytes(feed->ring.n_slots, feed->ring.slot_bytes, slot);
+}
+
 /* Returns 0 or a positive errno. */
-static int serve_slot(struct feed *feed, const struct ring_entry *entry, uint32_t index,
-                      const struct run *next)
+static int serve_slot(struct feed *feed, uint32_t index, const struct run *next)
 {
     struct wanted_box box;
-    char *slot = (char *)feed->ring.memory +
-                 ring_slot_offset_bytes(feed->ring.n_slots, feed->ring.slot_bytes, index);
-    int status = take_box(feed, entry, &box);
+    char *slot = feed_slot_memory(feed, index);
+    int status = feed_take_box(feed, index, box.start, box.count);
     if (status)
         return status;
     if (feed->data) {
@@ -165,13 +171,23 @@ bool feed_has_request(const struct feed *feed, uint32_t slot)
            atomic_load_explicit(&entry->done, memory_order_relaxed);
 }
 
+uint64_t feed_request(const struct feed *feed, uint32_t slot)
+{
+    return atomic_load_explicit(&ring_entry_at(feed->ring.memory, slot)->request,
+                                memory_order_acquire);
+}
+
+void feed_answer(struct feed *feed, uint32_t slot, int status)
+{
+    struct ring_entry *entry = ring_entry_at(feed->ring.memory, slot);
+    entry->status = (uint32_t)status;
+    atomic_store_explicit(&entry->done, feed_request(feed, slot), memory_order_release);
+}
+
 void feed_serve(struct feed *feed, uint32_t slot, const struct feed *next_feed, uint32_t next_slot)
 {
     struct run next = next_run(next_feed, next_slot);
-    struct ring_entry *entry = ring_entry_at(feed->ring.memory, slot);
-    uint64_t request = atomic_load_explicit(&entry->request, memory_order_acquire);
-    entry->status = (uint32_t)serve_slot(feed, entry, slot, &next);
-    atomic_store_explicit(&entry->done, request, memory_order_release);
+    feed_answer(feed, slot, serve_slot(feed, slot, &next));
 }
 
 static struct ring_head *head_of(const struct feed *feed)

@@ -16,7 +16,7 @@ struct feed {
     /* The pump's, under its lock. */
     struct feed *pump_next;
     bool is_in_pump, has_untold; /* the latter: blocks that the worker was not told of */
-    bool is_in_hand[FEED_N_SLOTS];
+    bool is_in_hand[RING_MAX_SLOTS];
     unsigned n_in_hand;
     uint64_t told_ns;
 
@@ -34,6 +34,7 @@ struct feed {
     char *data;    /* NULL: provider */
     const struct provider *provider;
     void *provider_state;
+    struct gad_stream *stream; /* who serves it instead of the pump; NULL: the pump does */
 };
 
 /* Serves `array` (ACCESS_MEMORY, or one with a provider). The ring comes from those that the
@@ -49,6 +50,12 @@ bool feed_has_request(const struct feed *feed, uint32_t slot);
 /* Answers it. No two threads at one slot at a time, nor in one provider. next_feed (may be NULL),
  * of an array in memory: its slot next_slot is served next by this thread. */
 void feed_serve(struct feed *feed, uint32_t slot, const struct feed *next_feed, uint32_t next_slot);
+/* Parts of it, for a stream, which answers when it has the block: the number of the request, where
+ * its box is (a positive errno for one that is not the array's), the slot, the answer. */
+uint64_t feed_request(const struct feed *feed, uint32_t slot);
+int feed_take_box(const struct feed *feed, uint32_t slot, int64_t *ret_start, int64_t *ret_count);
+char *feed_slot_memory(const struct feed *feed, uint32_t slot);
+void feed_answer(struct feed *feed, uint32_t slot, int status);
 /* Whether the worker waits for a signal: what it could do is done. */
 bool feed_is_waited_for(const struct feed *feed);
 /* Signals what was answered, if the worker wishes to know. */

@@ -411,8 +411,12 @@ int pump_add(struct pump *pump, struct feed *feed, struct gad_error *error)
     feed->is_in_pump = true;
     feeds_append(pump, feed);
     feed_wish(feed, RING_TELL_ONCE); /* what is awake may not come by before it waits */
+    struct block block;
+    bool is_kick = find_blocks(feed, 1, &block) > 0; /* of a stream's, which had served it before */
     pthread_mutex_unlock(&pump->lock);
     int r = watch(pump, feed->ring.request_fd);
+    if (r == 0 && is_kick)
+        eventfd_write(pump->kick_fd, 1);
     if (r == 0)
         return 0;
     pump_remove(pump, feed);

@@ -14,6 +14,7 @@
  */
 #include "client/lib/views/view.h"
 #include "client/formats/files/file_provider.h"
+#include "client/lib/memory/stream.h"
 #include "client/lib/connection/client.h"
 #include "client/lib/memory/memory.h"
 #include "client/meaning.h"
@@ -263,6 +264,9 @@ int view_new(struct gad_array *array, const int64_t *start, int ndim,
     static const int64_t zeros[ARRAY_MAX_NDIM];
     int64_t own_start[ARRAY_MAX_NDIM] = {0};
     bool is_empty;
+    if (stream_of(array))
+        return error_set(error, GAD_BAD_ARGUMENT, "array",
+                         "a stream has no views: its elements come once and in order");
     memcpy(own_start, start ? start : zeros, (size_t)array->info.ndim * sizeof(*start));
     int r = check_axes(array, ndim, axes, &is_empty, error);
     if (r == 0 && !is_empty)

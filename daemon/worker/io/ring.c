@@ -16,6 +16,9 @@
  * positions while it is the last one asked for, but not more than POSITIONS_AHEAD beyond those that
  * were given back. What is needed again later is asked for again.
  *
+ * A stream's sink gives slots only to the positions that follow the oldest one that is not drained:
+ * its client takes blocks in order and has no other place for those that come early.
+ *
  * What an earlier attempt of the job asked for may still be in the client's hands: a box that it is
  * about to read, a block that it is about to store. Until it has answered all of that (STALE)
  * nothing of the ring is used, so a client never sees half of one request and half of another, and
@@ -39,9 +42,9 @@ enum block_state { BLOCK_FREE, BLOCK_ASKED, BLOCK_READY, BLOCK_LENT, BLOCK_STALE
 
 struct block {
     enum block_state state;
-    uint64_t sequence; /* of this slot, as in the entry's `request` */
-    uint64_t first,
-        last; /* source: the positions that use it, and nothing else between them does */
+    uint64_t sequence;    /* of this slot, as in the entry's `request` */
+    uint64_t first, last; /* source: the positions that use it, and nothing else between them does;
+                             sink: first */
     uint64_t n_positions, n_given;
     int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
 };
@@ -61,6 +64,10 @@ struct ring {
     uint64_t n_open;        /* source: positions that were asked for and not given back */
     uint32_t last;          /* source: the slot asked for last, n_slots: none */
     uint32_t newest;        /* the slot that was used last */
+    /* Sink of a stream: all positions below `low` were drained, and bit i is set where low + i was.
+     * Slots are for the n_slots positions from there on: the client has no room but the ring, and
+     * the oldest position must always find a slot. */
+    uint64_t low, drained;
     uint32_t n_slots, n_busy, n_stale;
     struct block blocks[];
 };
@@ -306,6 +313,8 @@ void ring_begin(struct ring *ring, const struct ring_walk *walk)
         if (ring->blocks[i].state != BLOCK_STALE)
             ring->blocks[i].state = BLOCK_FREE;
     ring->n_busy = 0;
+    ring->low = ring->next_position;
+    ring->drained = 0;
 }
 
 /* Whether the last block can serve this box too; if so it does. */
@@ -371,6 +380,23 @@ static void stale_answered(struct ring *ring, struct block *block)
     ring->n_stale--;
 }
 
+_Static_assert(RING_MAX_SLOTS <= 64, "a bit for each position that may have a slot");
+
+static bool is_in_window(const struct ring *ring, uint64_t position)
+{
+    return !ring->array->at.provider.is_stream || position - ring->low < ring->n_slots;
+}
+
+/* Positions follow each other: planner_check_streams() has seen to that. */
+static void note_drained(struct ring *ring, uint64_t position)
+{
+    if (!ring->array->at.provider.is_stream)
+        return;
+    ring->drained |= UINT64_C(1) << (position - ring->low);
+    for (; ring->drained & 1; ring->drained >>= 1)
+        ring->low++;
+}
+
 static int block_answered(struct ring *ring, struct block *block, uint32_t status,
                           struct gad_error *error)
 {
@@ -383,6 +409,8 @@ static int block_answered(struct ring *ring, struct block *block, uint32_t statu
     }
     block->state = ring->is_output ? BLOCK_FREE : BLOCK_READY;
     ring->n_busy -= ring->is_output ? 1 : 0;
+    if (ring->is_output)
+        note_drained(ring, block->first);
     return 0;
 }
 
@@ -412,7 +440,7 @@ static uint32_t slot_of(const struct ring *ring, uint64_t position)
 {
     uint32_t i = 0;
     if (ring->is_output)
-        return free_slot(ring);
+        return is_in_window(ring, position) ? free_slot(ring) : ring->n_slots;
     for (; i < ring->n_slots; i++) {
         const struct block *block = &ring->blocks[i];
         if (block->state == BLOCK_READY && position >= block->first && position <= block->last)
@@ -444,6 +472,7 @@ bool ring_take(struct ring *ring, uint64_t position, uint32_t *ret_slot)
         return false;
     if (ring->is_output) {
         ring->blocks[slot].state = BLOCK_LENT;
+        ring->blocks[slot].first = position;
         ring->newest = slot;
         ring->n_busy++;
     }

@@ -45,8 +45,8 @@ int ring_collect(struct ring *ring, bool *ret_has_news, struct gad_error *error)
 /* Sources: blocks that are there. Sinks: free slots. */
 unsigned ring_n_ready(const struct ring *ring);
 
-/* Sources: the slot with the block of a position. Sinks: a free slot, whatever the position. false:
- * not now. ring_has() only asks. */
+/* Sources: the slot with the block of a position. Sinks: a free slot, whatever the position (of a
+ * stream: one of the oldest that are not drained). false: not now. ring_has() only asks. */
 bool ring_has(const struct ring *ring, uint64_t position);
 bool ring_take(struct ring *ring, uint64_t position, uint32_t *ret_slot);
 /* The position was computed. Sources: its claim on the block ends. Sinks: the client is asked to

@@ -180,3 +180,88 @@ Test(threads, may_have_a_client_one_after_the_other, .timeout = 60)
     }
     tear_down(part.client);
 }
+
+/* Streams: the client's thread waits for the job, others push and take. */
+
+#define N_STREAMED 1200000 /* more than the ring has */
+
+struct ends {
+    struct gad_stream *source, *sink;
+    const double *elements;
+    enum gad_status pushed, taken;
+    double sum;
+};
+
+static void *push_all(void *argument)
+{
+    struct ends *e = argument;
+    for (size_t i = 0; i < N_STREAMED && !e->pushed; i += 1000)
+        e->pushed = gad_stream_push(e->source, e->elements + i, 1000, -1, NULL, NULL);
+    if (!e->pushed)
+        e->pushed = gad_stream_end(e->source, NULL);
+    return NULL;
+}
+
+static void *take_all(void *argument)
+{
+    struct ends *e = argument;
+    double block[700];
+    size_t n = 1;
+    while (n > 0 && !e->taken) {
+        e->taken = gad_stream_take(e->sink, block, ARRAY_LENGTH(block), -1, &n, NULL);
+        for (size_t i = 0; i < n && !e->taken; i++)
+            e->sum += block[i];
+    }
+    return NULL;
+}
+
+static struct gad_stream *new_stream(struct gad_client *client, bool is_output)
+{
+    const int64_t shape[] = {N_STREAMED};
+    const struct gad_layout layout = {.dtype = GAD_FLOAT64, .ndim = 1, .shape = shape};
+    const struct gad_stream_options options = {.in_other_thread = true};
+    struct gad_stream *stream;
+    cr_assert(eq(int, (int)gad_stream_new(client, &layout, is_output, &options, &stream, NULL), 0));
+    return stream;
+}
+
+/* leaves: the job is cancelled on its way, as somebody pushes or takes. */
+static void stream_through(struct gad_client *client, const double *elements, bool leaves)
+{
+    struct ends ends = {new_stream(client, false), new_stream(client, true), elements};
+    struct gad_argument arg = {.name = "a", .array = gad_stream_array(ends.source)};
+    struct gad_output output = {.expr = "a * 2", .to = gad_stream_array(ends.sink)};
+    const struct gad_job_options options = {
+        .n_args = 1, .args = &arg, .n_outputs = 1, .outputs = &output};
+    struct gad_job *job;
+    pthread_t pusher, taker;
+    cr_assert(eq(int, pthread_create(&pusher, NULL, push_all, &ends), 0));
+    cr_assert(eq(int, pthread_create(&taker, NULL, take_all, &ends), 0));
+    cr_assert(eq(int, (int)gad_submit(client, &options, &job, NULL), 0));
+    if (leaves) {
+        (void)gad_job_wait(job, 1, NULL);
+        (void)gad_job_cancel(job, NULL);
+    }
+    enum gad_status status = gad_job_wait(job, -1, NULL);
+    cr_assert(eq(int, pthread_join(pusher, NULL), 0));
+    cr_assert(eq(int, pthread_join(taker, NULL), 0));
+    cr_assert(status == GAD_OK || (leaves && status == GAD_CANCELLED));
+    cr_assert(ends.pushed == status || (leaves && ends.pushed == GAD_OK)); /* all were pushed */
+    if (status == GAD_OK)
+        cr_assert(eq(dbl, ends.sum, (double)N_STREAMED * (N_STREAMED - 1)));
+    gad_job_free(job);
+    gad_stream_free(ends.source);
+    gad_stream_free(ends.sink);
+}
+
+Test(threads, push_and_take_streams_while_another_waits, .timeout = 120)
+{
+    struct gad_client *client = set_up();
+    double *elements = malloc(N_STREAMED * sizeof(*elements));
+    for (int i = 0; i < N_STREAMED; i++)
+        elements[i] = i;
+    for (int i = 0; i < N_TURNS; i++)
+        stream_through(client, elements, i % 2 == 1);
+    free(elements);
+    tear_down(client);
+}

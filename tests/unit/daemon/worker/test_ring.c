@@ -165,6 +165,30 @@ Test(ring, lends_drains_and_becomes_idle_again)
     tear_down(&f);
 }
 
+/* Its client takes blocks in order, and has no place for those that come too early. */
+Test(ring, of_a_streams_sink_keeps_a_slot_for_the_oldest_block)
+{
+    struct fixture f;
+    struct gad_error error;
+    uint32_t first, second, none;
+    set_up(&f, 10, 2, true);
+    f.array.at.provider.is_stream = true;
+    open_ring(&f, true);
+    cr_assert(ring_take(f.ring, 1, &second));
+    cr_assert(not(ring_take(f.ring, 2, &none)), "there is a slot, which is for block 0");
+    cr_assert(ring_take(f.ring, 0, &first));
+    cr_assert(eq(int, ring_give(f.ring, 1, second, &error), 0));
+    answer(&f, second, 0);
+    cr_assert(collect(&f));
+    cr_assert(not(ring_has(f.ring, 2)), "block 0 is not stored yet");
+    cr_assert(eq(int, ring_give(f.ring, 0, first, &error), 0));
+    answer(&f, first, 0);
+    cr_assert(collect(&f));
+    cr_assert(ring_has(f.ring, 2) && ring_has(f.ring, 3) && !ring_has(f.ring, 4));
+    ring_drop(f.ring, first);
+    tear_down(&f);
+}
+
 Test(ring, fails_with_the_clients_errno)
 {
     struct fixture f;

@@ -1,0 +1,99 @@
+/** gpuarrayd: arrays that a program makes, or takes, as it goes. Included by gpuarrayd.h.
+ *
+ * A stream is an array whose elements come one after the other, in C order: as the source of a job
+ * they are pushed, as its output they are taken. Nothing is kept but a few MiB on the way: a slow
+ * daemon makes the producer wait, and a slow producer nobody else. Elements come once. So a job
+ * that would read a stream in several passes (`a - mean(a)`), in another order (`a.T`) or again for
+ * other elements is refused with GAD_BAD_ARGUMENT before it begins, and no job with a stream is
+ * begun anew by itself.
+ *
+ *     gad_stream_new(client, &layout, false, NULL, &stream, &error);
+ *     options.args = {"a", gad_stream_array(stream)}; gad_submit(client, &options, &job, &error);
+ *     while (... more ...)
+ *         gad_stream_push(stream, slab, n_elements, -1, NULL, &error);
+ *     gad_stream_end(stream, &error);
+ *     gad_job_wait(job, -1, &error);
+ *     gad_stream_free(stream);
+ *
+ * A job that has ended says so to whoever pushes or takes: these functions then return its status.
+ * Where a job has both, one thread that only pushes will wait for ever for one that takes.
+ */
+#pragma once
+
+#include "gpuarrayd.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct gad_stream;
+
+/** Zeroed: what is right for most. */
+struct gad_stream_options {
+    size_t buffer_bytes; /**< on the way, at most; 0: 4 MiB. From 512 KiB to 16 MiB */
+    /** gad_stream_push(), gad_stream_take(), gad_stream_end() and gad_stream_fail() are called in
+     * another thread than the one that has the client, where gad_job_wait() waits meanwhile. Else
+     * they are called in the client's own, and handle what the daemon says as gad_dispatch(). */
+    bool in_other_thread;
+};
+
+/** Makes a stream, for one job.
+ * client: not NULL; whose job it is for.
+ * layout: not NULL; copied; of one axis or more. Its strides are not used.
+ * is_output: whether it is taken from, as an output's `to`; else it is a source.
+ * options: NULL for the defaults.
+ * ret_stream: the caller's, given up by gad_stream_free().
+ * GAD_BAD_SHAPE: sizes that no array can have, or no axis. */
+enum gad_status gad_stream_new(struct gad_client *client, const struct gad_layout *layout,
+                               bool is_output, const struct gad_stream_options *options,
+                               struct gad_stream **ret_stream, struct gad_error *error);
+
+/** The array to be named in a job's options.
+ * stream: not NULL. Returns its array, which lives as long; the job keeps what it needs. A stream
+ * is one argument, or one output, of one job: others get GAD_BUSY. */
+struct gad_array *gad_stream_array(struct gad_stream *stream);
+
+/** Gives the elements that come next. Waits while the buffer is full, or no job has begun.
+ * stream: a source.
+ * elements: n_elements of them, in C order, in the array's dtype and byte order; the caller's.
+ * n_elements: any number: rows need not be whole.
+ * timeout_ms: < 0 waits for ever.
+ * ret_n_elements: how many were taken over, in any case; may be NULL.
+ * GAD_TIMEOUT: the time is over, or a signal came, with some of them left to be pushed.
+ * GAD_BAD_SHAPE: there are more than the array has; the job fails with it. Otherwise the job's
+ * status, where it has ended; GAD_DISCONNECTED: gad_job_wait() says what has become of it. */
+enum gad_status gad_stream_push(struct gad_stream *stream, const void *elements, size_t n_elements,
+                                int timeout_ms, size_t *ret_n_elements, struct gad_error *error);
+
+/** Says that all elements were pushed. No job ends well before.
+ * stream: a source.
+ * GAD_SHORT_READ: there are fewer than the array has; the job fails with it. Otherwise the job's
+ * status, where it has ended. */
+enum gad_status gad_stream_end(struct gad_stream *stream, struct gad_error *error);
+
+/** Says that no more elements come, or are taken: the job fails with GAD_PROVIDER_FAILED. Nothing
+ * happens where it has ended.
+ * stream: not NULL.
+ * why: for the job's message; not NULL. */
+void gad_stream_fail(struct gad_stream *stream, const char *why);
+
+/** Takes the elements that come next. Waits until there are some.
+ * stream: an output.
+ * ret_elements: room for n_elements, which are in C order, in the array's dtype and byte order.
+ * n_elements: any number: rows need not be whole.
+ * timeout_ms: < 0 waits for ever.
+ * ret_n_elements: how many were written, in any case; not NULL. With GAD_OK they are n_elements, or
+ * fewer, or none, where the array ends. That the whole is right is known when the job has ended
+ * well.
+ * GAD_TIMEOUT: the time is over, or a signal came. Otherwise as of gad_stream_push(). */
+enum gad_status gad_stream_take(struct gad_stream *stream, void *ret_elements, size_t n_elements,
+                                int timeout_ms, size_t *ret_n_elements, struct gad_error *error);
+
+/** Gives a stream up, in the client's thread. A job that has not had all its elements fails with
+ * GAD_SHORT_READ, one whose results were not all taken with GAD_CANCELLED.
+ * stream: NULL is allowed. */
+void gad_stream_free(struct gad_stream *stream);
+
+#ifdef __cplusplus
+}
+#endif

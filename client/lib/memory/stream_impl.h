@@ -1,0 +1,48 @@
+/* What stream.c and stream_move.c share. */
+#pragma once
+
+#include "client/lib/memory/stream.h"
+
+#include <pthread.h>
+
+struct stream_slot { /* of the ring, as far as it was looked at */
+    uint64_t request;
+    int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
+    uint64_t n_bytes, n_moved,
+        run_bytes; /* of the block; of its runs that lie dense in the array */
+    uint64_t next; /* where in the array, in bytes, the block's next byte is; UINT64_MAX: nowhere */
+};
+
+struct gad_stream {
+    struct gad_client *client;
+    struct gad_array *array;
+    bool is_output, in_other_thread;
+    int wake_fd; /* written when something below has changed that a waiting thread must know */
+    uint32_t n_slots;
+    uint64_t total_bytes, row_bytes, item_bytes;
+    int64_t n_rows;
+
+    pthread_mutex_t lock;
+    pthread_cond_t woken;
+    /* Under the lock. */
+    struct feed *feed; /* NULL: no job; the job's */
+    struct pump *pump;
+    const struct feed *polled; /* whose eventfd is waited for, and must stay; NULL: none */
+    bool is_ended;             /* a source: all was pushed */
+    bool has_failed;           /* on this side */
+    bool has_job_ended;
+    struct gad_error failure, job_error;
+    int job_status;
+    uint64_t at;      /* bytes that have moved */
+    uint32_t current; /* the slot that was used last */
+    struct stream_slot slots[RING_MAX_SLOTS];
+};
+
+/* Under the lock, with a feed: moves up to n_bytes between `bytes` and the blocks that the worker
+ * asks for, and answers those that are whole; but not the last one of a source before its end.
+ * Returns how many. *ret_is_stuck: the ring has no room for the block that comes next. */
+uint64_t stream_move(struct gad_stream *stream, char *bytes, uint64_t n_bytes, bool *ret_is_stuck);
+/* The last block of a source, which was held back. */
+void stream_answer_last(struct gad_stream *stream);
+/* Begins anew with another feed. */
+void stream_forget_slots(struct gad_stream *stream);

@@ -1,0 +1,145 @@
+/* Streams: arrays whose elements come, or are taken, once and in C order, through a ring with a few
+ * slots. A job is refused before it begins where its walk does not suit that:
+ *
+ *     a - mean(a)          reads a in two passes
+ *     a @ b                a product reads its panels in an order of its own
+ *     sum(a, axis=0)       of rows larger than a grain: kept axes are walked before reduced ones
+ *     a + b, b in F order  blocks with parts of many rows, more of them side by side than slots
+ *     a[:, None] * b       a grain of a for many of b: each would be asked for again
+ *
+ * A grain need not be a run of neighbours in C order: then those that share rows are open together,
+ * and the ring must have a slot for each. Called by plan_make(), when the geometry is there.
+ */
+#include "kernels/plan/planner.h"
+
+#include <stdio.h>
+
+struct stream {
+    const char *name;
+    bool is_output;
+    int ndim;
+    const int64_t *shape;
+    uint32_t n_slots;
+};
+
+static int refuse(const struct planner *p, const struct stream *stream, const char *why)
+{
+    error_set(p->error, GAD_BAD_ARGUMENT, stream->name,
+              "a stream is %s once and in order, and the job %s: put it into a file first",
+              stream->is_output ? "written" : "read", why);
+    error_expected(p->error, "one pass in C order");
+    error_found(p->error, "%s", why);
+    return GAD_BAD_ARGUMENT;
+}
+
+static bool has_axis(const struct stream *stream, int own)
+{
+    return own >= 0 && stream->shape[own] > 1;
+}
+
+/* Whether a grain has more than one element along an axis that is slower than this one. */
+static bool spans_slower_axis(const struct geometry *g, const struct stream *stream, int own)
+{
+    int n_missing = g->ndim - stream->ndim;
+
+    for (int i = 0; i < own; i++)
+        if (has_axis(stream, i) && g->grain_shape[n_missing + i] > 1)
+            return true;
+    return false;
+}
+
+static int check_order(const struct planner *p, const struct stream *stream,
+                       const struct geometry *g)
+{
+    uint64_t n_open = 1; /* grains that share rows */
+    int slowest = -1;
+
+    for (int i = 0; i < g->ndim && g->n_grains > 0; i++) {
+        int axis = g->grid_order[i], own = axis - (g->ndim - stream->ndim);
+        if (g->grid[axis] == 1)
+            continue;
+        if (!has_axis(stream, own))
+            return refuse(p, stream, "needs the same elements again and again");
+        if (own < slowest)
+            return refuse(p, stream, "goes through its axes in another order");
+        slowest = own;
+        if (spans_slower_axis(g, stream, own) &&
+            (__builtin_mul_overflow(n_open, (uint64_t)g->grid[axis], &n_open) ||
+             n_open > stream->n_slots))
+            return refuse(p, stream, "works on parts of more rows at a time than its ring holds");
+    }
+    return 0;
+}
+
+static bool is_of_product(const struct planner *p, unsigned pass)
+{
+    for (unsigned i = 0; i < p->program->n_stages; i++) {
+        const struct stage *stage = &p->program->stages[i];
+        if (stage->kind == STAGE_PRODUCT && pass >= stage->first_pass &&
+            pass < (unsigned)stage->first_pass + stage->n_passes)
+            return true;
+    }
+    return false;
+}
+
+static int check_pass(const struct planner *p, const struct stream *stream, unsigned pass)
+{
+    if (is_of_product(p, pass))
+        return refuse(p, stream, "is a matrix product, which has an order of its own");
+    return check_order(p, stream, &p->plan->passes[pass].geometry);
+}
+
+static int check_source(const struct planner *p, unsigned arg)
+{
+    const struct request_arg *source = &p->request->args[arg];
+    const struct stream stream = {.name = source->name,
+                                  .ndim = source->array.ndim,
+                                  .shape = source->array.shape,
+                                  .n_slots = source->array.at.provider.n_slots};
+    unsigned n_reads = 0;
+    int r = 0;
+
+    for (unsigned i = 0; i < p->program->n_inputs && !r; i++) {
+        const struct program_input *input = &p->program->inputs[i];
+        if (input->arg != arg)
+            continue;
+        for (unsigned pass = 0; pass < p->program->n_passes && !r; pass++) {
+            if (!(p->program->passes[pass].inputs_used >> i & 1))
+                continue;
+            r = n_reads++ > 0 ? refuse(p, &stream, "reads it in several passes")
+                              : check_pass(p, &stream, pass);
+        }
+    }
+    return r;
+}
+
+static int check_output(const struct planner *p, unsigned index)
+{
+    const struct request_output *output = &p->request->outputs[index];
+    char name[REQUEST_UNNAMED_SIZE];
+    const struct stream stream = {.name = request_output_name(output, index, name),
+                                  .is_output = true,
+                                  .ndim = output->to.ndim,
+                                  .shape = output->to.shape,
+                                  .n_slots = output->to.at.provider.n_slots};
+
+    return check_pass(p, &stream, p->program->outputs[index].pass);
+}
+
+static bool is_stream(const struct array *array)
+{
+    return array->at.kind == LOCATION_PROVIDER && array->at.provider.is_stream;
+}
+
+int planner_check_streams(const struct planner *p)
+{
+    int r = 0;
+
+    for (unsigned i = 0; i < p->request->n_args && !r; i++)
+        if (!p->request->args[i].is_scalar && is_stream(&p->request->args[i].array))
+            r = check_source(p, i);
+    for (unsigned i = 0; i < p->program->n_outputs && !r; i++)
+        if (p->request->outputs[i].has_to && is_stream(&p->request->outputs[i].to))
+            r = check_output(p, i);
+    return r;
+}

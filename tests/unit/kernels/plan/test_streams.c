@@ -1,0 +1,150 @@
+/* Which jobs can read or write a stream: once, in C order, within the ring. */
+#include "kernels/plan/plan.h"
+#include "kernels/plan/plan_engine.h"
+#include "proto/util.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <stdio.h>
+#include <string.h>
+
+static struct request_arg args[2];
+static struct request_output output;
+static struct job_request request;
+static struct plan plan;
+static struct gad_error error;
+
+static const struct plan_limits limits = {.engine = &plan_cpu,
+                                          .pool_bytes = 32u << 20,
+                                          .slot_bytes = GRAIN_MAX_TOTAL_BYTES,
+                                          .carry_limit_bytes = 16u << 20,
+                                          .n_threads = 2,
+                                          .memory_bytes = UINT64_C(8) << 30};
+
+static void set_array(struct array *array, int ndim, const int64_t *shape, bool is_stream)
+{
+    *array = (struct array){.dtype = DTYPE_FLOAT64, .ndim = ndim, .at.kind = LOCATION_REGION};
+    memcpy(array->shape, shape, (size_t)ndim * sizeof(*shape));
+    array_c_strides(ndim, shape, 8, array->strides);
+    if (!is_stream)
+        return;
+    array->at.kind = LOCATION_PROVIDER;
+    array->at.provider.is_stream = true;
+    array->at.provider.n_slots = 16;
+    array->at.provider.slot_bytes = 256 * 1024;
+}
+
+/* a is a stream, b is not. */
+static void set_args(int ndim, const int64_t *a_shape, int b_ndim, const int64_t *b_shape)
+{
+    memset(args, 0, sizeof(args));
+    snprintf(args[0].name, sizeof(args[0].name), "a");
+    snprintf(args[1].name, sizeof(args[1].name), "b");
+    set_array(&args[0].array, ndim, a_shape, true);
+    set_array(&args[1].array, b_ndim, b_shape, false);
+    output = (struct request_output){.name = "r"};
+}
+
+static void reverse_strides(struct array *array)
+{
+    int64_t step = 8;
+    for (int i = 0; i < array->ndim; i++) {
+        array->strides[i] = step;
+        step *= array->shape[i];
+    }
+}
+
+static int plan_of(const char *expr)
+{
+    struct program *program;
+    output.expr = expr;
+    output.n_expr_chars = strlen(expr);
+    request = (struct job_request){.n_args = 2, .args = args, .n_outputs = 1, .outputs = &output};
+    cr_assert(zero(int, program_compile(&request, &program, &error)), "%s", error.message);
+    int r = plan_make(&request, program, false, &limits, &plan, &error);
+    program_free(program);
+    return r;
+}
+
+static void expect_refusal(const char *expr, const char *name, const char *found)
+{
+    cr_assert(eq(int, plan_of(expr), GAD_BAD_ARGUMENT), "%s", expr);
+    cr_assert(eq(str, error.argument, (char *)name), "%s", expr);
+    cr_assert(eq(str, error.found, (char *)found), "%s", expr);
+    cr_assert(eq(str, error.expected, (char *)"one pass in C order"));
+}
+
+Test(streams, are_read_once_in_order)
+{
+    static const char *const exprs[] = {"a + b",          "sum(a)",
+                                        "sum(a, axis=1)", "sum(a, axis=0)",
+                                        "std(a)",         "cumsum(a, axis=0)",
+                                        "mean(a) + b",    "histogram(a, 10, range=(0, 1))[0]"};
+    const int64_t shape[] = {100000, 300};
+    for (size_t i = 0; i < ARRAY_LENGTH(exprs); i++) {
+        set_args(2, shape, 2, shape);
+        cr_assert(zero(int, plan_of(exprs[i])), "%s: %s", exprs[i], error.message);
+    }
+}
+
+Test(streams, are_not_read_in_several_passes)
+{
+    const int64_t shape[] = {100000, 300};
+    set_args(2, shape, 2, shape);
+    expect_refusal("a - mean(a)", "a", "reads it in several passes");
+    expect_refusal("median(a)", "a", "reads it in several passes");
+    expect_refusal("sum(a, axis=0) + mean(a)", "a", "reads it in several passes");
+}
+
+Test(streams, are_no_operands_and_results_of_products)
+{
+    const int64_t shape[] = {300, 300};
+    const char *found = "is a matrix product, which has an order of its own";
+    set_args(2, shape, 2, shape);
+    expect_refusal("a @ b", "a", found);
+    expect_refusal("b @ a.T", "a", found);
+    output.has_to = true;
+    set_array(&output.to, 2, shape, true);
+    expect_refusal("b @ b", "r", found);
+}
+
+/* Kept axes are walked before reduced ones, so a row must be in one grain. */
+Test(streams, of_wide_rows_are_not_reduced_along_the_first_axis)
+{
+    const int64_t shape[] = {1000, 1000000};
+    set_args(2, shape, 2, shape);
+    expect_refusal("sum(a, axis=0)", "a",
+                   "works on parts of more rows at a time than its ring holds");
+    cr_assert(zero(int, plan_of("sum(a, axis=1)")), "%s", error.message);
+    cr_assert(zero(int, plan_of("-a")), "%s", error.message);
+}
+
+Test(streams, are_not_asked_for_the_same_again)
+{
+    const int64_t column[] = {1000, 1}, row[] = {1000000};
+    set_args(2, column, 1, row);
+    expect_refusal("a + b", "a", "needs the same elements again and again");
+}
+
+/* The grains are squares, and a row of squares is wider than the ring. */
+Test(streams, share_rows_among_no_more_grains_than_the_ring_has_slots)
+{
+    const int64_t wide[] = {100000, 100000}, narrow[] = {100000, 1000};
+    set_args(2, wide, 2, wide);
+    reverse_strides(&args[1].array);
+    expect_refusal("a + b", "a", "works on parts of more rows at a time than its ring holds");
+    set_args(2, narrow, 2, narrow);
+    reverse_strides(&args[1].array);
+    cr_assert(zero(int, plan_of("a + b")), "%s", error.message);
+}
+
+Test(streams, are_written_in_order)
+{
+    const int64_t shape[] = {100000, 1000};
+    set_args(2, shape, 2, shape);
+    output.has_to = true;
+    set_array(&output.to, 2, shape, true);
+    cr_assert(zero(int, plan_of("a - b")), "%s", error.message);
+    reverse_strides(&args[1].array);
+    expect_refusal("-b", "r", "goes through its axes in another order");
+}
