@@ -58,10 +58,10 @@ def stored(gd, spec):
     return gd.evaluate("x", x=gd.open(spec, mask_and_scale=False)), _session.current().open(spec, False)
 
 
-def check(gd, path, form="netcdf"):
-    for name, expected in read(path).items():
+def check(gd, path, arrays=None):
+    for name, expected in (arrays or read(path)).items():
         got, x = stored(gd, f"{path}:/{name}")
-        assert x.format == form and got.shape == expected.shape
+        assert x.format == "netcdf" and got.shape == expected.shape
         assert got.dtype == expected.dtype.newbyteorder("=")
         np.testing.assert_array_equal(got, expected, err_msg=f"{path}:/{name}")
 
@@ -73,6 +73,11 @@ def test_whatever_netcdf_writes_is_read_the_same(gd, folder, kind):
         path = folder / f"{i}.nc"
         make(path, kind, rng, n_fixed, 5, n_of_records)
         check(gd, path)
+        expected = read(path)
+        with open(path, "r+b") as file:  # as writers leave it that do not come back to the header
+            file.seek(4)
+            file.write(b"\xff" * (8 if kind == "NETCDF3_64BIT_DATA" else 4))
+        check(gd, path, expected)
 
 
 @pytest.mark.parametrize("dtype", OLD_TYPES)
@@ -171,6 +176,33 @@ def test_large_records_are_read_as_they_lie(gd, folder):
     np.testing.assert_array_equal(gd.evaluate("u + 2 * v", u=u, v=v), -a)
     np.testing.assert_array_equal(gd.evaluate("max(u, axis=(1, 2)) * t", u=u, t=t),
                                   a.max(axis=(1, 2)) * np.arange(60.))
+
+
+@pytest.mark.parametrize("kind", CLASSIC[1:])
+def test_what_lies_beyond_four_gigabytes_is_found(gd, folder, kind):
+    """In CDF-2 the header has no room for the size in bytes of such a variable, which must be the last
+    one. The file has a hole."""
+    path = folder / "hole.nc"
+    with netCDF4.Dataset(path, "w", format=kind) as file:
+        file.set_fill_off()
+        for name, size in (("t", None), ("y", 3), ("x", 2**30)):
+            file.createDimension(name, size)
+        has_records = kind == "NETCDF3_64BIT_DATA"
+        if has_records:
+            file.createVariable("records", "f8", ("t", "y"))
+        big = file.createVariable("big", "i2", ("y", "x"))
+        big[0, :3], big[2, -3:] = [1, 2, 3], [4, 5, 6]
+        if has_records:
+            file["records"][:] = np.arange(12).reshape(4, 3)
+    assert path.stat().st_size > 6 * 2**30
+    x = gd.open(f"{path}:/big")
+    assert x.shape == (3, 2**30)
+    np.testing.assert_array_equal(gd.evaluate("a", a=x[::2, ::2**30 - 1]),
+                                  [[1, 0], [0, 6]])
+    np.testing.assert_array_equal(gd.evaluate("a", a=gd.open(f"{path}:/big[2, -3:]")), [4, 5, 6])
+    if has_records:
+        got = gd.evaluate("a", a=gd.open(f"{path}:/records"))
+        np.testing.assert_array_equal(got, np.arange(12.).reshape(4, 3))
 
 
 def test_variables_are_written_in_place_and_nothing_else_is(daemon, folder):
