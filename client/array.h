@@ -19,6 +19,7 @@ enum access {
  * axes, packed in C order, in the array's dtype and byte order. Return 0 or a positive errno. */
 struct provider {
     bool is_concurrent;
+    bool is_quick; /* a block takes no longer than to read it from a file */
     int (*fill)(void *state, const int64_t *start, const int64_t *count, void *ret_block);
     int (*drain)(void *state, const int64_t *start, const int64_t *count, const void *block);
     /* After a job has failed because of a block: completes its error, provider-failed with the

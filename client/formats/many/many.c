@@ -156,13 +156,14 @@ static char *joined(const char *path, const char *rest)
 static int take_literal(struct spec *spec, const char *first, const struct many_pattern *pattern,
                         const char *text, size_t *selection_at, struct gad_error *error)
 {
-    if (*selection_at == 0 || !spec->format->has_dataset || !spec->format->normalise)
+    const struct format *format = format_of_file(spec->format, first);
+    if (*selection_at == 0 || !format->has_dataset || !format->normalise)
         return 0;
     _cleanup_free_ char *rest = joined(pattern->rest, text + *selection_at);
-    char *literal = rest ? spec->format->normalise(rest) : NULL;
+    char *literal = rest ? format->normalise(rest) : NULL;
     if (!literal)
         return error_from_errno(error, ENOMEM, text, "spec");
-    if (!spec->format->has_dataset(first, literal)) {
+    if (!format->has_dataset(first, literal)) {
         free(literal);
         return 0;
     }
@@ -237,6 +238,14 @@ static int describe_meaning(struct gad_array *array, struct many *many)
                                 many->steps);
 }
 
+static bool is_all_plain(const struct many *many)
+{
+    size_t i = 0;
+    while (i < many->n_members && many->members[i].is_plain)
+        i++;
+    return i == many->n_members;
+}
+
 /* Takes over `many`. */
 static int make_array(struct gad_client *client, struct many *many, const char *name,
                       struct gad_array **ret_array, struct gad_error *error)
@@ -249,7 +258,7 @@ static int make_array(struct gad_client *client, struct many *many, const char *
     many->plain.info.dtype = (enum gad_dtype)many->form.dtype;
     many->plain.info.ndim = many->member_ndim;
     describe(array, many);
-    array->provider = &many_provider;
+    array->provider = is_all_plain(many) ? &many_provider_plain : &many_provider;
     array->provider_state = array->format_state = many;
     array->maker_free = free_array;
     if (describe_meaning(array, many)) {

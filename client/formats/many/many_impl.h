@@ -38,7 +38,8 @@ struct many {
     struct opened *failed; /* a member that can say more of its failure; it stays open */
 };
 
-extern const struct provider many_provider; /* its state is a struct many */
+/* Their state is a struct many; the latter is for members that are all plain. */
+extern const struct provider many_provider, many_provider_plain;
 
 struct many *many_new(void);               /* NULL: no memory */
 struct many *many_free(struct many *many); /* NULL allowed; returns NULL */

@@ -188,9 +188,14 @@ static int compare(struct looker *looker, const struct member *member,
 /* In one piece, whatever its format is. */
 static bool is_plain(const struct gad_array *array)
 {
-    struct array described = array_described(array);
-    return array->access == ACCESS_FILE && array->provider == &file_provider &&
-           array_is_c_contiguous(&described);
+    const struct gad_array_info *info = &array->info;
+    int64_t stride = (int64_t)gad_dtype_size(info->dtype);
+    bool is_c_order = true;
+    for (int i = info->ndim - 1; i >= 0; i--) {
+        is_c_order &= info->shape[i] <= 1 || info->strides[i] == stride;
+        stride *= info->shape[i];
+    }
+    return array->access == ACCESS_FILE && array->provider == &file_provider && is_c_order;
 }
 
 static int take_stamp(struct member *member, const struct gad_array *array, struct gad_error *error)

@@ -13,11 +13,37 @@
 #include "client/formats/files/plain_output.h"
 #include "proto/util.h"
 
+#include <string.h>
+
+#define USUAL_HEADER_BYTES 128 /* as NumPy writes it */
+
 static int read_some(int fd, void *buffer, size_t n_bytes, const struct spec *spec,
                      const char *name, size_t *ret_n_bytes, struct gad_error *error)
 {
     int r = file_read(fd, buffer, n_bytes, 0, ret_n_bytes);
     return r < 0 ? file_path_error(error, -r, spec->path, name) : 0;
+}
+
+/* Files that are opened together have the same header, mostly. */
+static int parse_header(const uint8_t *bytes, size_t n_bytes, const char *name,
+                        struct npy_header *ret_header, struct gad_error *error)
+{
+    static _Thread_local struct {
+        size_t n_bytes;
+        uint8_t bytes[USUAL_HEADER_BYTES];
+        struct npy_header header;
+    } last;
+    if (n_bytes > 0 && n_bytes == last.n_bytes && memcmp(bytes, last.bytes, n_bytes) == 0) {
+        *ret_header = last.header;
+        return 0;
+    }
+    int r = npy_header_parse(bytes, n_bytes, name, ret_header, error);
+    if (r || n_bytes > sizeof(last.bytes))
+        return r;
+    memcpy(last.bytes, bytes, n_bytes);
+    last.n_bytes = n_bytes;
+    last.header = *ret_header;
+    return 0;
 }
 
 /* One call reads most headers: NumPy's of 128 bytes, and ours. */
@@ -32,7 +58,7 @@ static int read_header(int fd, const struct spec *spec, const char *name,
     if (r)
         return r;
     if (n_header_bytes <= n_bytes)
-        return npy_header_parse(begin, n_header_bytes, name, ret_header, error);
+        return parse_header(begin, n_header_bytes, name, ret_header, error);
     _cleanup_free_ void *header = malloc(n_header_bytes);
     if (!header)
         return error_from_errno(error, ENOMEM, name, "npy header");

@@ -13,7 +13,7 @@
  * (it is awake, and not in a provider, which may take long) the worker is asked not to signal; the
  * last one that stops looking takes that back and looks once more. What
  * was answered is told to the worker together after TELL_NS, or when nothing is left to do; blocks
- * of providers, which may take long, one by one.
+ * of providers, which may take long, one by one, but of those that are quick.
  *
  * The caller's thread adds and removes feeds while these wait or serve: under the lock, which no
  * thread holds while it copies. pump_remove() waits until no slot of the feed is in hand. All
@@ -121,6 +121,12 @@ static bool is_alone(const struct feed *feed)
     return feed->provider && !feed->provider->is_concurrent;
 }
 
+/* Whether a block of its provider may take long. */
+static bool is_slow(const struct feed *feed)
+{
+    return feed->provider && !feed->provider->is_quick;
+}
+
 /* Returns how many blocks could be served now, BACKLOG + 1 for more, and what to do first. */
 static unsigned find_work(const struct pump *pump, struct work *ret_work)
 {
@@ -178,7 +184,7 @@ static void give(struct pump *pump, const struct block *block)
     feed->has_untold = true;
     if (is_alone(feed))
         pump->is_in_provider = false;
-    if (feed->provider || now_ns() - feed->told_ns >= TELL_NS)
+    if (is_slow(feed) || now_ns() - feed->told_ns >= TELL_NS)
         tell(pump, feed);
     let_go(pump, feed);
 }
@@ -279,7 +285,7 @@ static void serve_memory(struct pump *pump, const struct work *work, bool is_kic
 static void serve_provider(struct pump *pump, const struct block *block)
 {
     struct work others;
-    for (struct feed *untold; (untold = find_untold(pump, 0));)
+    for (struct feed *untold; (untold = find_untold(pump, is_slow(block->feed) ? 0 : TELL_NS));)
         tell(pump, untold);
     look_away(pump);
     bool is_kick = find_work(pump, &others) > 0 && needs_kick(pump, MAX_THREADS);

@@ -219,3 +219,20 @@ def test_packed_files_mean_the_same(gd, folder):
         gd.open(f"{folder}/p*.h5:/t", mask_and_scale=True)
     assert info.value.argument.endswith("p3.h5:/t") and info.value.expected == "scale_factor 0.5"
     same(gd.open(f"{folder}/p*.h5:/t", mask_and_scale=False).compute(), elements)
+
+
+def test_netcdf_of_both_kinds_and_archives(gd, folder):
+    netcdf = pytest.importorskip("netCDF4")
+    elements = np.random.default_rng(8).normal(size=(6, 5, 4))
+    kinds = ["NETCDF3_CLASSIC", "NETCDF4", "NETCDF3_64BIT_OFFSET", "NETCDF4_CLASSIC"]
+    for i, part in enumerate(elements):
+        with netcdf.Dataset(folder / f"day{i}.nc", "w", format=kinds[i % 4]) as file:
+            file.createDimension("time", None)
+            file.createDimension("x", 4)
+            file.createVariable("v", "f8", ("time", "x"))[:] = part
+            file.createVariable("w", "f8", ("time",))[:] = 0  # records of v lie apart
+        (np.savez_compressed if i % 2 else np.savez)(folder / f"a{i}.npz", v=part, w=np.arange(3))
+    for spec in (f"{folder}/day*.nc:/v", f"{folder}/a*.npz:v"):
+        same(gd.open(spec).compute(), elements.reshape(30, 4))
+        same(gd.open(f"{spec}[3:20:4, ::-1]").compute(), elements.reshape(30, 4)[3:20:4, ::-1])
+        same(gd.open(f"{spec}:stack").sum(axis=(0, 2)).compute(), elements.sum(axis=(0, 2)))
