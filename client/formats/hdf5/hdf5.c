@@ -391,7 +391,7 @@ static int hdf5_open(struct gad_client *client, const struct spec *spec, const c
 
 const struct format format_hdf5 = {
     .name = "hdf5",
-    .extensions = ".h5 .hdf5 .he5 .h5p .nc .nc4 .cdf",
+    .extensions = ".h5 .hdf5 .he5 .h5p .mat .nc .nc4 .cdf",
     .written = "FILE.h5:/DATASET",
     .has_chunks = true,
     .takes_brackets = true,

@@ -1,8 +1,9 @@
 /* HDF5 types and dtypes.
  *
- * Served are the plain integers and IEEE floats in either byte order, with all bits in use, and the
- * enum of FALSE = 0 and TRUE = 1 over int8 that h5py makes of NumPy's bool. Everything else is
- * named in the refusal.
+ * Served are the plain integers and IEEE floats in either byte order, with all bits in use; the
+ * enum of FALSE = 0 and TRUE = 1 over int8 that h5py makes of NumPy's bool; other enums as the
+ * integers that they name; bit fields of 8 bits, which are PyTables' bools, and wider ones as
+ * unsigned integers. Everything else is named in the refusal.
  *
  * Called by hdf5.c and hdf5_output.c.
  */
@@ -20,7 +21,7 @@ struct known_type {
 };
 
 /* HDF5's names are variables, so the table cannot be static. */
-#define N_KNOWN 20
+#define N_KNOWN 28
 static void known_types(struct known_type ret_known[N_KNOWN])
 {
     const struct known_type known[N_KNOWN] = {
@@ -34,6 +35,10 @@ static void known_types(struct known_type ret_known[N_KNOWN])
         {H5T_STD_U64LE, DTYPE_UINT64, false},   {H5T_STD_U64BE, DTYPE_UINT64, true},
         {H5T_IEEE_F32LE, DTYPE_FLOAT32, false}, {H5T_IEEE_F32BE, DTYPE_FLOAT32, true},
         {H5T_IEEE_F64LE, DTYPE_FLOAT64, false}, {H5T_IEEE_F64BE, DTYPE_FLOAT64, true},
+        {H5T_STD_B8LE, DTYPE_BOOL, false},      {H5T_STD_B8BE, DTYPE_BOOL, true},
+        {H5T_STD_B16LE, DTYPE_UINT16, false},   {H5T_STD_B16BE, DTYPE_UINT16, true},
+        {H5T_STD_B32LE, DTYPE_UINT32, false},   {H5T_STD_B32BE, DTYPE_UINT32, true},
+        {H5T_STD_B64LE, DTYPE_UINT64, false},   {H5T_STD_B64BE, DTYPE_UINT64, true},
     };
     memcpy(ret_known, known, sizeof(known));
 }
@@ -59,6 +64,11 @@ bool hdf5_type_to_dtype(hid_t type, enum dtype *ret_dtype, bool *ret_is_swapped)
         *ret_dtype = DTYPE_BOOL;
         return true;
     }
+    if (H5Tget_class(type) == H5T_ENUM) {
+        _cleanup_hid_ hid_t base = H5Tget_super(type);
+        return base > 0 && H5Tget_class(base) != H5T_ENUM &&
+               hdf5_type_to_dtype(base, ret_dtype, ret_is_swapped);
+    }
     for (size_t i = 0; i < N_KNOWN; i++) {
         if (H5Tequal(type, known[i].type) > 0) {
             *ret_dtype = known[i].dtype;
@@ -76,11 +86,11 @@ const char *hdf5_type_describe(hid_t type, char *buffer, size_t n_bytes)
     case H5T_INTEGER: kind = "an unusual integer"; break;
     case H5T_FLOAT: kind = "an unusual float"; break;
     case H5T_STRING: kind = "a string"; break;
-    case H5T_BITFIELD: kind = "a bit field"; break;
+    case H5T_BITFIELD: kind = "an unusual bit field"; break;
     case H5T_OPAQUE: kind = "opaque bytes"; break;
     case H5T_COMPOUND: kind = "a compound"; break;
     case H5T_REFERENCE: kind = "a reference"; break;
-    case H5T_ENUM: kind = "an enum other than bool"; break;
+    case H5T_ENUM: kind = "an enum of unusual integers"; break;
     case H5T_VLEN: kind = "a list of varying length"; break;
     case H5T_ARRAY: kind = "an array"; break;
     case H5T_TIME: kind = "a time"; break;

@@ -1,0 +1,52 @@
+"""The files of PyTables' own tests: what is served is what h5py reads, the rest is refused by name."""
+
+import pathlib
+
+import h5py
+import hdf5plugin  # noqa: F401: registers the filters
+import numpy as np
+import pytest
+
+tables = pytest.importorskip("tables", reason="not from the distribution")
+FOLDER = pathlib.Path(tables.__file__).parent / "tests"
+
+
+def test_are_read_or_refused(gd):
+    n_read = 0
+    for path in sorted([*FOLDER.glob("*.h5"), *FOLDER.glob("*.mat")]):
+        with h5py.File(path) as file:
+            names = []
+            file.visititems(lambda name, item: names.append(name)
+                            if isinstance(item, h5py.Dataset) else None)
+            for name in names:
+                try:
+                    x = gd.open(f"{path}:/{name}")
+                except (gd.BadDtype, gd.BadFormat, gd.BadShape) as error:
+                    assert name in str(error)
+                    continue
+                wanted = np.asarray(file[name][()])
+                if x.dtype == bool:
+                    np.testing.assert_array_equal((~~x).compute(), wanted.astype(bool))
+                else:
+                    np.testing.assert_array_equal((x + 0).compute(), wanted)
+                n_read += 1
+    assert n_read >= 100
+
+
+def test_what_h5py_calls_enums_and_bit_fields(gd, tmp_path):
+    with h5py.File(tmp_path / "a.mat", "w", userblock_size=512) as file:
+        kinds = h5py.enum_dtype({"RED": 0, "BLUE": 300}, basetype=">i2")
+        file.create_dataset("enum", data=np.array([0, 300, 300], ">i2"), dtype=kinds)
+        for bits in (8, 16, 32, 64):
+            file_type = getattr(h5py.h5t, f"STD_B{bits}BE")
+            space = h5py.h5s.create_simple((3,))
+            d = h5py.h5d.create(file.id, f"b{bits}".encode(), file_type, space)
+            values = np.array([0, 1, 1] if bits == 8 else [0, 1, (1 << bits) - 2], f">u{bits // 8}")
+            d.write(h5py.h5s.ALL, h5py.h5s.ALL, values, file_type)
+    def read(name):
+        x = gd.open(f"{tmp_path}/a.mat:/{name}")
+        return ((~~x) if x.dtype == bool else x + 0).compute().tolist()
+    assert read("enum") == [0, 300, 300]
+    assert read("b8") == [False, True, True]
+    for bits in (16, 32, 64):
+        assert read(f"b{bits}") == [0, 1, (1 << bits) - 2]
