@@ -16,6 +16,7 @@ int member_open(const struct member *member, struct gad_client *client,
     spec.path = member->path;
     spec.format = format_of_file(spec.format, spec.path);
     spec.selection_at = member->selection_at;
+    spec.format = format_of_file(spec.format, spec.path);
     return spec.format->open(client, &spec, member->name, false, ret_array, error);
 }
 

@@ -275,3 +275,16 @@ def test_attributes_and_dimensions_mean_what_they_mean_elsewhere(gd, folder):
     np.testing.assert_array_equal(got, expected)
     with xarray.open_dataset(path) as file:  # has no ranges
         np.testing.assert_array_equal(got.dtype, file["v"].dtype)
+
+
+def test_files_of_a_pattern_are_each_what_they_begin_with(gd, folder):
+    for i, kind in enumerate(("NETCDF3_CLASSIC", "NETCDF4", "NETCDF3_64BIT_DATA")):
+        with netCDF4.Dataset(folder / f"m{i}.nc", "w", format=kind) as file:
+            file.createDimension("t", None)
+            file.createDimension("x", 3)
+            for name in ("other", "v[0]"):
+                file.createVariable(name, "i2", ("t", "x"))[:] = np.arange(6).reshape(2, 3) + 10 * i
+    expected = np.concatenate([np.arange(6).reshape(2, 3) + 10 * i for i in range(3)])
+    for key, selected in (("v[0]", expected), ("other[1:, ::2]", expected[1:, ::2])):
+        got = gd.evaluate("v", v=gd.open(f"{folder}/m*.nc:/{key}"))
+        np.testing.assert_array_equal(got, selected)
