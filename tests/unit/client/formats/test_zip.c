@@ -2,6 +2,9 @@
  * status; none is read past its end. */
 #include "archives.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 TestSuite(zip, .init = folder_make, .fini = folder_remove);
 
 enum from { IN_LOCAL, IN_SECOND_LOCAL, IN_CENTRAL, IN_SECOND_CENTRAL, IN_END };
@@ -150,4 +153,59 @@ Test(zip, a_comment_is_no_part_of_the_archive)
     file_put("x.npz", bytes, n + 5);
     cr_assert(eq(str, (char *)open_word("x.npz:a"), "ok"));
     free(bytes);
+}
+
+/* Numbers beyond 32 and 16 bits: what is written is read again, by Python too. */
+Test(zip, has_room_for_5_gib)
+{
+    const uint64_t n_data = UINT64_C(5) << 30;
+    size_t n_header;
+    uint8_t *header = npy_bytes("'|u1'", false, "(5368709120,)", 0, &n_header);
+    struct zip_bytes local = {.bytes = NULL}, directory = {.bytes = NULL};
+    uint64_t at = 0;
+    int fd = open("x.npz", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    for (int i = 0; i < 2; i++) {
+        struct zip_record record =
+            zip_record_stored(i ? "y.npy" : "x.npy", 7, n_header + n_data, at);
+        local.n_bytes = 0;
+        zip_append_local(&local, &record, true);
+        cr_assert(pwrite(fd, local.bytes, local.n_bytes, (off_t)at) == (ssize_t)local.n_bytes);
+        at += local.n_bytes;
+        cr_assert(eq(u64, at % ZIP_ALIGNMENT, 0));
+        cr_assert(pwrite(fd, header, n_header, (off_t)at) == (ssize_t)n_header);
+        at += n_header + n_data;
+        zip_append_central(&directory, &record, NULL);
+    }
+    zip_append_end(&directory, 2, directory.n_bytes, at, (const uint8_t *)"hello", 5);
+    cr_assert(pwrite(fd, directory.bytes, directory.n_bytes, (off_t)at) ==
+              (ssize_t)directory.n_bytes);
+    close(fd);
+    struct gad_array *array = open_ok("x.npz:y[-3:]");
+    cr_assert(eq(u64, array->offset_bytes, at - 3));
+    gad_array_release(array);
+    cr_assert(eq(int, system("python3 -m zipfile -l x.npz | grep -c 53687091 > n.txt"), 0));
+    cr_assert(eq(int, system("test \"$(cat n.txt)\" = 2"), 0));
+    zip_bytes_deinit(&local);
+    zip_bytes_deinit(&directory);
+    free(header);
+}
+
+Test(zip, has_room_for_66000_members)
+{
+    enum { N = 66000 };
+    struct made_member *members = calloc(N, sizeof(*members));
+    char(*names)[16] = calloc(N, sizeof(*names));
+    size_t n;
+    void *data = npy_bytes("'|i1'", false, "(3,)", 3, &n);
+    for (int i = 0; i < N; i++) {
+        snprintf(names[i], sizeof(names[i]), "m%d.npy", i);
+        members[i] = (struct made_member){names[i], data, n, false, 0};
+    }
+    archive_put("x.npz", members, N);
+    cr_assert(eq(str, (char *)open_word("x.npz:m65999"), "ok"));
+    cr_assert(eq(str, (char *)open_word("x.npz:m66000"), "not-found"));
+    cr_assert(eq(int, system("test $(python3 -m zipfile -l x.npz | wc -l) = 66001"), 0));
+    free(members);
+    free(names);
+    free(data);
 }
