@@ -39,11 +39,11 @@ struct gad_stream_options {
 
 /** Makes a stream, for one job.
  * client: not NULL; whose job it is for.
- * layout: not NULL; copied; of one axis or more. Its strides are not used.
+ * layout: not NULL; copied. Its strides are not used.
  * is_output: whether it is taken from, as an output's `to`; else it is a source.
  * options: NULL for the defaults.
  * ret_stream: the caller's, given up by gad_stream_free().
- * GAD_BAD_SHAPE: sizes that no array can have, or no axis. */
+ * GAD_BAD_SHAPE: sizes that no array can have. */
 enum gad_status gad_stream_new(struct gad_client *client, const struct gad_layout *layout,
                                bool is_output, const struct gad_stream_options *options,
                                struct gad_stream **ret_stream, struct gad_error *error);
@@ -88,6 +88,35 @@ void gad_stream_fail(struct gad_stream *stream, const char *why);
  * GAD_TIMEOUT: the time is over, or a signal came. Otherwise as of gad_stream_push(). */
 enum gad_status gad_stream_take(struct gad_stream *stream, void *ret_elements, size_t n_elements,
                                 int timeout_ms, size_t *ret_n_elements, struct gad_error *error);
+
+/** Makes a source of what comes through a pipe, as numpy.save() writes it. Waits for the header;
+ * the rest is read by a thread of the library as the job needs it. The job ends well when the pipe
+ * ends behind the last element, neither before (GAD_SHORT_READ) nor later (GAD_BAD_SHAPE). client:
+ * not NULL; whose job it is for. fd: open for reading: a pipe, a socket, a terminal or a file. It
+ * is duplicated and stays the caller's, who reads nothing from it any more. name: for errors, as
+ * "standard input"; not NULL. ret_stream: the caller's, given up by gad_stream_free(); nobody
+ * pushes to it. GAD_BAD_FORMAT: no npy, or in Fortran order. GAD_SHORT_READ: it ends in its header.
+ * Those of gad_stream_new(), and of reading. */
+enum gad_status gad_stream_read_npy(struct gad_client *client, int fd, const char *name,
+                                    struct gad_stream **ret_stream, struct gad_error *error);
+
+/** Makes an output that a thread of the library writes to a pipe, as numpy.load() reads it. Nothing
+ * is written before the job has its first results. The job fails with GAD_CANCELLED where the pipe
+ * has no reader any more.
+ * client: not NULL; whose job it is for.
+ * fd: open for writing. It is duplicated and stays the caller's, who writes nothing meanwhile.
+ * dtype, ndim, shape: of the result, as gad_plan() tells it.
+ * ret_stream: the caller's, given up by gad_stream_free(); nobody takes from it.
+ * The statuses of gad_stream_new(). */
+enum gad_status gad_stream_write_npy(struct gad_client *client, int fd, enum gad_dtype dtype,
+                                     int ndim, const int64_t *shape, struct gad_stream **ret_stream,
+                                     struct gad_error *error);
+
+/** Waits, after its job has ended, until the library's thread is done with a stream: then all was
+ * written.
+ * stream: of gad_stream_read_npy() or gad_stream_write_npy().
+ * What the stream has failed with, if it has; GAD_CANCELLED: the pipe has no reader. */
+enum gad_status gad_stream_join(struct gad_stream *stream, struct gad_error *error);
 
 /** Gives a stream up, in the client's thread. A job that has not had all its elements fails with
  * GAD_SHORT_READ, one whose results were not all taken with GAD_CANCELLED.

@@ -184,7 +184,7 @@ int ctl_parse_destination(struct ctl_job *job, char *word, struct gad_error *err
 int ctl_open_sources(struct ctl_job *job, struct gad_client *client, struct gad_error *error)
 {
     for (unsigned i = 0; i < job->n_args; i++) {
-        if (!job->sources[i])
+        if (!job->sources[i] || job->args[i].array)
             continue;
         int r = ctl_open_source(client, job->sources[i], job->masking, &job->args[i].array, error);
         if (r)

@@ -30,7 +30,9 @@ enum {
 
 static const struct argp_option run_argp_options[] = {
     {"output", 'o', "[NAME=]DEST", 0,
-     "where a result goes: " CTL_DESTINATIONS "; without it the result is printed", 0},
+     "where a result goes: " CTL_DESTINATIONS ", or - for npy on standard output; without it the "
+     "result is printed",
+     0},
     {"explain", OPTION_EXPLAIN, NULL, 0,
      "print the plan, with what each engine would take, and run nothing", 0},
     {"engine", OPTION_ENGINE, "NAME", 0, "auto, cpu, cuda, or cuda:N for one device", 0},
@@ -98,7 +100,8 @@ static const struct argp run_argp = {
     "Sources: file.npy, file.npz:name, file.h5:/dataset, file.raw:f4:1000x1000, or a number; of "
     "an array also a selection as in NumPy: 'a=file.npy[10:20, ::2]', in quotes. "
     "Many files are one array as a pattern: 'a=runs/*.npy', behind each other along the first "
-    "axis; 'a=runs/*.npy:stack', along a new one.\n"
+    "axis; 'a=runs/*.npy:stack', along a new one. "
+    "'-' is npy on standard input, as a source, and on standard output, as a destination.\n"
     "Write -- before an expression that begins with a minus sign.\n"
     "\nExamples:\n"
     "  gpuarrayctl run 'hypot(u, v)' u=winds.h5:/UWND v=winds.h5:/VWND -o w.npy\n"
@@ -106,7 +109,8 @@ static const struct argp run_argp = {
     "  gpuarrayctl run 'a * k' a=scan.raw:u2:4096x4096 k=0.5 --explain\n"
     "  gpuarrayctl run 'mean(a)' 'a=winds.h5:/UWND[-1, ::2]'\n"
     "  gpuarrayctl run 'max(a)' a=a.npy --json\n"
-    "  gpuarrayctl run 'mean(a, axis=0)' a=a.npy --csv > means.csv" CTL_EXIT_CODES,
+    "  gpuarrayctl run 'mean(a, axis=0)' a=a.npy --csv > means.csv\n"
+    "  produce | gpuarrayctl run 'sqrt(a)' a=- -o - | consume" CTL_EXIT_CODES,
     NULL,
     NULL,
     NULL};
@@ -216,7 +220,11 @@ int run_open_all(struct run_options *o, struct gad_client *client)
         r = (int)gad_array_open_in_place(client, output->to_path, &output->to, &o->error);
         output->to_path = NULL;
     }
-    return r ? r : ctl_open_sources(&o->job, client, &o->error);
+    if (!r)
+        r = run_open_input_pipe(o, client);
+    if (!r)
+        r = ctl_open_sources(&o->job, client, &o->error);
+    return r ? r : run_open_output_pipe(o, client);
 }
 
 struct gad_job_options run_job_options(struct run_options *o, struct ctl_progress *progress)
@@ -316,7 +324,7 @@ static int run_job(struct run_options *o, struct gad_client *client)
         ctl_journal_deinit(&journal);
         return r;
     }
-    r = ctl_wait(job, &o->error);
+    r = run_join_output_pipe(o, ctl_wait(job, &o->error));
     ctl_progress_end(&progress);
     if (!r)
         print_outcome(o, job);
@@ -329,6 +337,11 @@ static int run_job(struct run_options *o, struct gad_client *client)
 
 int run_execute(struct run_options *o)
 {
+    int code = run_check_pipes(o);
+    if (code) {
+        ctl_job_deinit(&o->job);
+        return code;
+    }
     ctl_watch_signals();
     struct gad_client *client = NULL;
     int r = ctl_connect(&client, &o->error);
@@ -338,8 +351,10 @@ int run_execute(struct run_options *o)
         ctl_warn_packed_job(&o->job);
         r = o->explain ? run_explain(o, client) : run_job(o, client);
     }
+    run_close_pipes(o);
     ctl_job_deinit(&o->job);
     gad_close(client);
+    ctl_end_if_reader_left();
     return r ? ctl_fail(&o->error, o->json) : EXIT_OK;
 }
 

@@ -18,6 +18,8 @@ struct run_options {
     const char *expression;
     char *destinations[CTL_MAX_OUTPUTS];
     unsigned n_destinations;
+    struct gad_stream *input, *output;  /* "-": NULL: none */
+    unsigned input_index, output_index; /* among arguments and outputs, whose arrays are theirs */
     struct gad_error error;
 };
 
@@ -31,6 +33,17 @@ int run_open_all(struct run_options *o, struct gad_client *client);
 int run_execute(struct run_options *o);
 /* progress may be NULL. The result points into o. */
 struct gad_job_options run_job_options(struct run_options *o, struct ctl_progress *progress);
+
+/* run_pipes.c: "-". */
+bool run_is_pipe(const char *word);
+/* 0 or EXIT_USAGE, after the message was printed. */
+int run_check_pipes(const struct run_options *o);
+/* Before the other sources; the result needs all of them. */
+int run_open_input_pipe(struct run_options *o, struct gad_client *client);
+int run_open_output_pipe(struct run_options *o, struct gad_client *client);
+/* After the job has ended with a status; returns that of both. */
+int run_join_output_pipe(struct run_options *o, int status);
+void run_close_pipes(struct run_options *o);
 
 /* explain.c: prints the plan, runs nothing. */
 int run_explain(struct run_options *o, struct gad_client *client);

@@ -66,6 +66,7 @@ uint32_t stream_n_slots(const struct gad_stream *stream)
 static void stream_close(struct gad_stream *stream)
 {
     close_fd(&stream->wake_fd);
+    close_fd(&stream->pipe_fd);
     pthread_cond_destroy(&stream->woken);
     pthread_mutex_destroy(&stream->lock);
     free(stream);
@@ -89,7 +90,7 @@ static void measure(struct gad_stream *stream, const struct array *described)
     stream->row_bytes = stream->item_bytes;
     for (int i = 1; i < described->ndim; i++)
         stream->row_bytes *= (uint64_t)described->shape[i];
-    stream->n_rows = described->shape[0];
+    stream->n_rows = described->ndim > 0 ? described->shape[0] : 1;
     stream->total_bytes = stream->row_bytes * (uint64_t)stream->n_rows;
 }
 
@@ -110,6 +111,7 @@ static int make(struct gad_client *client, const struct array *described, bool i
     stream->is_output = is_output;
     stream->in_other_thread = options && options->in_other_thread;
     stream->wake_fd = wake_fd;
+    stream->pipe_fd = -1;
     stream->n_slots = slots_for(options);
     pthread_mutex_init(&stream->lock, NULL);
     pthread_cond_init(&stream->woken, NULL);
@@ -138,11 +140,6 @@ enum gad_status gad_stream_new(struct gad_client *client, const struct gad_layou
     struct gad_layout without_strides = *layout;
     without_strides.strides = NULL;
     int r = memory_describe(&without_strides, &described, error);
-    if (r == 0 && described.ndim == 0) {
-        r = error_set(error, GAD_BAD_SHAPE, "layout", "a stream has a first axis");
-        error_expected(error, "1 to %d axes", GAD_MAX_NDIM);
-        error_found(error, "none");
-    }
     for (int i = 0; r == 0 && i < described.ndim; i++)
         described.strides[i] = 0; /* it lies nowhere */
     if (r == 0)
@@ -157,6 +154,11 @@ struct gad_array *gad_stream_array(struct gad_stream *stream)
 
 /* Its own failures, under the lock ------------------------------------------------------------- */
 
+static void wake(struct gad_stream *stream)
+{
+    eventfd_write(stream->wake_fd, 1); /* fails only when full: then it is signalled anyway */
+}
+
 /* Rows, and elements of one more that is not whole. */
 static void count_moved(const struct gad_stream *stream, struct gad_error *error)
 {
@@ -170,7 +172,7 @@ static void count_moved(const struct gad_stream *stream, struct gad_error *error
 }
 
 /* What `failure` says is why. The job, if it has one, ends by the pump's answers. */
-static enum gad_status fail(struct gad_stream *stream)
+void stream_fail(struct gad_stream *stream)
 {
     struct gad_error ignored;
     stream->has_failed = true;
@@ -181,6 +183,12 @@ static enum gad_status fail(struct gad_stream *stream)
                 feed_answer(stream->feed, i, ECANCELED);
                 feed_tell(stream->feed);
             }
+    wake(stream);
+}
+
+static enum gad_status fail(struct gad_stream *stream)
+{
+    stream_fail(stream);
     return stream->failure.status;
 }
 
@@ -201,11 +209,11 @@ static enum gad_status fail_long(struct gad_stream *stream, uint64_t n_more)
     return fail(stream);
 }
 
-static enum gad_status fail_stuck(struct gad_stream *stream)
+void stream_fail_stuck(struct gad_stream *stream)
 {
     error_set(&stream->failure, GAD_PROVIDER_FAILED, NULL,
               "the daemon asks for the stream's elements in another order");
-    return fail(stream);
+    stream_fail(stream);
 }
 
 static enum gad_status fail_left(struct gad_stream *stream)
@@ -216,11 +224,6 @@ static enum gad_status fail_left(struct gad_stream *stream)
 }
 
 /* The job's side ------------------------------------------------------------------------------- */
-
-static void wake(struct gad_stream *stream)
-{
-    eventfd_write(stream->wake_fd, 1); /* fails only when full: then it is signalled anyway */
-}
 
 int stream_attach(struct gad_stream *stream, struct pump *pump, struct feed *feed,
                   struct gad_error *error)
@@ -305,8 +308,7 @@ static void drain(int fd)
 }
 
 /* Until something may have changed. Under the lock, which it gives up. */
-static enum gad_status wait_once(struct gad_stream *stream, int64_t deadline,
-                                 struct gad_error *error)
+enum gad_status stream_wait(struct gad_stream *stream, int64_t deadline, struct gad_error *error)
 {
     int conn_fd = stream->in_other_thread ? -1 : gad_fd(stream->client);
     struct pollfd polled[] = {
@@ -349,7 +351,7 @@ static uint64_t move_now(struct gad_stream *stream, char *bytes, uint64_t n_byte
         n += stream_move(stream, bytes + n, n_bytes - n, &is_stuck);
     }
     if (is_stuck)
-        (void)fail_stuck(stream);
+        stream_fail_stuck(stream);
     return n;
 }
 
@@ -363,7 +365,7 @@ static enum gad_status move(struct gad_stream *stream, char *bytes, uint64_t n_b
         *ret_n_moved += move_now(stream, bytes + *ret_n_moved, n_bytes - *ret_n_moved);
         if (*ret_n_moved == n_bytes || stream->has_failed)
             continue;
-        status = wait_once(stream, deadline, error);
+        status = stream_wait(stream, deadline, error);
         if (status)
             break;
     }
@@ -375,6 +377,8 @@ static enum gad_status check(const struct gad_stream *stream, bool is_output, co
 {
     if (!stream || (!elements && n_elements > 0))
         return error_set(error, GAD_BAD_ARGUMENT, stream ? "elements" : "stream", "is NULL");
+    if (stream->has_carrier)
+        return error_set(error, GAD_BAD_ARGUMENT, "stream", "a thread of the library moves it");
     if (stream->is_output != is_output)
         return error_set(error, GAD_BAD_ARGUMENT, "stream",
                          is_output ? "a source is pushed to, not taken from"
@@ -478,5 +482,7 @@ void gad_stream_free(struct gad_stream *stream)
             (void)fail_short(stream);
     }
     pthread_mutex_unlock(&stream->lock);
+    if (stream->has_carrier)
+        (void)gad_stream_join(stream, NULL);
     gad_array_release(stream->array);
 }

@@ -21,6 +21,11 @@ struct gad_stream {
     uint32_t n_slots;
     uint64_t total_bytes, row_bytes, item_bytes;
     int64_t n_rows;
+    /* Of one that a thread of the library carries from or to a descriptor. */
+    bool has_carrier, is_joined, is_pipe;
+    int pipe_fd; /* owned; -1: none */
+    pthread_t carrier;
+    size_t n_header_bytes; /* that were written, the thread's */
 
     pthread_mutex_t lock;
     pthread_cond_t woken;
@@ -42,7 +47,18 @@ struct gad_stream {
  * asks for, and answers those that are whole; but not the last one of a source before its end.
  * Returns how many. *ret_is_stuck: the ring has no room for the block that comes next. */
 uint64_t stream_move(struct gad_stream *stream, char *bytes, uint64_t n_bytes, bool *ret_is_stuck);
+/* The same in two steps: where the next bytes go to or come from, and how many lie there in a row;
+ * NULL: nowhere now, or the stream has failed. As long as `polled` is the feed the place stays.
+ * Then so many of them have moved. */
+char *stream_place(struct gad_stream *stream, uint64_t *ret_n_bytes);
+void stream_advance(struct gad_stream *stream, uint64_t n_bytes);
 /* The last block of a source, which was held back. */
 void stream_answer_last(struct gad_stream *stream);
+/* stream.c, under the lock. What `failure` says is why; the job, if it has one, fails. */
+void stream_fail(struct gad_stream *stream);
+/* Waits until something may have changed, without the lock meanwhile. */
+enum gad_status stream_wait(struct gad_stream *stream, int64_t deadline, struct gad_error *error);
+/* The worker asks for blocks, and none is the next: the stream fails. */
+void stream_fail_stuck(struct gad_stream *stream);
 /* Begins anew with another feed. */
 void stream_forget_slots(struct gad_stream *stream);

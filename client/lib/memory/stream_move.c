@@ -95,22 +95,42 @@ static bool find_next(struct gad_stream *stream, bool *ret_is_stuck)
     return false;
 }
 
-/* The next part of one block. */
-static uint64_t move_part(struct gad_stream *stream, char *bytes, uint64_t n_bytes)
+/* Of the current block. */
+static char *place_in_slot(const struct gad_stream *stream, uint64_t *ret_n_bytes)
+{
+    const struct stream_slot *slot = &stream->slots[stream->current];
+    *ret_n_bytes = slot->run_bytes - slot->n_moved % slot->run_bytes;
+    return feed_slot_memory(stream->feed, stream->current) + slot->n_moved;
+}
+
+void stream_advance(struct gad_stream *stream, uint64_t n_bytes)
 {
     struct stream_slot *slot = &stream->slots[stream->current];
-    char *in_slot = feed_slot_memory(stream->feed, stream->current) + slot->n_moved;
-    uint64_t n = min_u64(n_bytes, slot->run_bytes - slot->n_moved % slot->run_bytes);
-    memcpy(stream->is_output ? bytes : in_slot, stream->is_output ? in_slot : bytes, n);
-    slot->n_moved += n;
-    stream->at += n;
+    slot->n_moved += n_bytes;
+    stream->at += n_bytes;
     if (slot->n_moved < slot->n_bytes)
         slot->next = place_of(stream, slot, slot->n_moved);
     else if (stream->is_output || stream->at < stream->total_bytes)
         answer(stream, stream->current, 0);
     else
         slot->next = UINT64_MAX;
+}
+
+/* The next part of one block. */
+static uint64_t move_part(struct gad_stream *stream, char *bytes, uint64_t n_bytes)
+{
+    uint64_t n_there;
+    char *in_slot = place_in_slot(stream, &n_there);
+    uint64_t n = min_u64(n_bytes, n_there);
+    memcpy(stream->is_output ? bytes : in_slot, stream->is_output ? in_slot : bytes, n);
+    stream_advance(stream, n);
     return n;
+}
+
+static bool has_next(struct gad_stream *stream, bool *ret_is_stuck)
+{
+    *ret_is_stuck = false;
+    return stream->slots[stream->current].next == stream->at || find_next(stream, ret_is_stuck);
 }
 
 uint64_t stream_move(struct gad_stream *stream, char *bytes, uint64_t n_bytes, bool *ret_is_stuck)
@@ -118,11 +138,26 @@ uint64_t stream_move(struct gad_stream *stream, char *bytes, uint64_t n_bytes, b
     uint64_t n_moved = 0;
     *ret_is_stuck = false;
     while (n_moved < n_bytes) {
-        if (stream->slots[stream->current].next != stream->at && !find_next(stream, ret_is_stuck))
+        if (!has_next(stream, ret_is_stuck))
             break;
         n_moved += move_part(stream, bytes + n_moved, n_bytes - n_moved);
     }
     return n_moved;
+}
+
+char *stream_place(struct gad_stream *stream, uint64_t *ret_n_bytes)
+{
+    bool is_stuck;
+    if (!stream->feed)
+        return NULL;
+    if (has_next(stream, &is_stuck))
+        return place_in_slot(stream, ret_n_bytes);
+    feed_wish(stream->feed, RING_TELL_ONCE); /* what came since is not signalled */
+    if (has_next(stream, &is_stuck))
+        return place_in_slot(stream, ret_n_bytes);
+    if (is_stuck)
+        stream_fail_stuck(stream);
+    return NULL;
 }
 
 void stream_answer_last(struct gad_stream *stream)

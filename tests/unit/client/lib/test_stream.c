@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 TestSuite(stream, .init = set_up, .fini = tear_down, .timeout = 60);
 
@@ -286,17 +287,14 @@ Test(stream, is_for_one_argument_of_one_job_in_one_direction)
     gad_stream_free(r);
 }
 
-Test(stream, has_no_views_and_at_least_one_axis)
+Test(stream, has_no_views)
 {
     int64_t shape[] = {10};
-    struct gad_stream *a = new_stream(false, 1, shape), *none;
+    struct gad_stream *a = new_stream(false, 1, shape);
     struct gad_array *view;
-    struct gad_layout layout = {.dtype = GAD_FLOAT64};
     struct gad_view_axis axis = {.axis = 0, .count = 5, .step = 1};
     cr_assert(eq(int, (int)gad_array_view(gad_stream_array(a), NULL, 1, &axis, &view, &error),
                  GAD_BAD_ARGUMENT));
-    cr_assert(
-        eq(int, (int)gad_stream_new(client, &layout, false, NULL, &none, &error), GAD_BAD_SHAPE));
     cr_assert(eq(str, (char *)gad_array_info(gad_stream_array(a))->format, (char *)"stream"));
     gad_stream_free(a);
 }
@@ -333,4 +331,103 @@ Test(stream, waits_no_longer_than_it_may)
     gad_stream_free(a);
     gad_stream_free(r);
     free(elements);
+}
+
+/* What a pipe's thread does is seen from its two ends. */
+static void write_npy(int fd, const char *shape, const void *elements, size_t n_bytes)
+{
+    char header[128];
+    int n = snprintf(header, sizeof(header),
+                     "{'descr': '<f8', 'fortran_order': False, 'shape': (%s), }", shape);
+    char preamble[10] = {(char)0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, 118, 0};
+    memset(header + n, ' ', sizeof(header) - (size_t)n);
+    header[117] = '\n';
+    cr_assert(eq(sz, (size_t)write(fd, preamble, 10), 10));
+    cr_assert(eq(sz, (size_t)write(fd, header, 118), 118));
+    cr_assert(eq(sz, (size_t)write(fd, elements, n_bytes), n_bytes));
+    close(fd);
+}
+
+static enum gad_status sum_of_pipe(const char *shape, size_t n_bytes, double *ret_sum)
+{
+    double elements[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+    int fds[2];
+    cr_assert(zero(int, pipe(fds)));
+    write_npy(fds[1], shape, elements, n_bytes);
+    struct gad_stream *a;
+    cr_assert(zero(int, (int)gad_stream_read_npy(client, fds[0], "the pipe", &a, &error)), "%s",
+              error.message);
+    struct gad_array *to = wrap(ret_sum, 0, NULL, NULL);
+    struct gad_job *job = submit("sum(a)", a, NULL, to);
+    enum gad_status status = gad_job_wait(job, -1, &error);
+    gad_job_free(job);
+    gad_stream_free(a);
+    gad_array_release(to);
+    close(fds[0]);
+    return status;
+}
+
+Test(stream, reads_npy_from_a_pipe_to_its_end_and_no_further)
+{
+    double sum = 0;
+    cr_assert(zero(int, (int)sum_of_pipe("2, 3", 48, &sum)), "%s", error.message);
+    cr_assert(eq(dbl, sum, 21));
+    cr_assert(zero(int, (int)sum_of_pipe("", 8, &sum)), "%s", error.message);
+    cr_assert(eq(dbl, sum, 1));
+    cr_assert(zero(int, (int)sum_of_pipe("0, 3", 0, &sum)), "%s", error.message);
+    cr_assert(zero(dbl, sum));
+    expect(sum_of_pipe("2, 3", 47, &sum), GAD_SHORT_READ, "48 bytes of elements", "47 bytes");
+    expect(sum_of_pipe("2, 3", 49, &sum), GAD_BAD_SHAPE, "48 bytes of elements", "more");
+}
+
+Test(stream, writes_npy_to_a_pipe)
+{
+    int64_t shape[] = {3}, none[] = {0};
+    double three[3] = {1, NAN, 3}, got[3];
+    char header[4096];
+    for (int i = 0; i < 2; i++) {
+        int fds[2];
+        cr_assert(zero(int, pipe(fds)));
+        struct gad_stream *r;
+        struct gad_array *a = wrap(three, 1, i ? none : shape, NULL);
+        cr_assert(zero(int, (int)gad_stream_write_npy(client, fds[1], GAD_FLOAT64, 1,
+                                                      i ? none : shape, &r, &error)));
+        close(fds[1]);
+        struct gad_job *job = submit("-a", NULL, a, gad_stream_array(r));
+        cr_assert(zero(int, (int)gad_job_wait(job, -1, &error)), "%s", error.message);
+        cr_assert(zero(int, (int)gad_stream_join(r, &error)), "%s", error.message);
+        gad_job_free(job);
+        gad_stream_free(r);
+        cr_assert(eq(sz, (size_t)read(fds[0], header, sizeof(header)), sizeof(header)));
+        cr_assert(zero(int, memcmp(header, "\x93NUMPY", 6)));
+        size_t n = i ? 0 : sizeof(got);
+        cr_assert(eq(sz, (size_t)read(fds[0], got, sizeof(got)), n));
+        if (n > 0)
+            cr_assert(got[0] == -1 && isnan(got[1]) && got[2] == -3);
+        close(fds[0]);
+        gad_array_release(a);
+    }
+}
+
+Test(stream, cancels_the_job_whose_pipe_has_no_reader)
+{
+    int64_t shape[] = {1000000};
+    int fds[2];
+    make_npy(path_in("a.npy"), shape[0]);
+    struct gad_array *a = open_npy(path_in("a.npy"));
+    struct gad_stream *r;
+    cr_assert(zero(int, pipe(fds)));
+    cr_assert(
+        zero(int, (int)gad_stream_write_npy(client, fds[1], GAD_FLOAT64, 1, shape, &r, &error)));
+    struct gad_job *job = submit("a * 2", NULL, a, gad_stream_array(r));
+    char byte;
+    cr_assert(eq(sz, (size_t)read(fds[0], &byte, 1), 1));
+    close(fds[0]);
+    cr_assert(eq(int, (int)gad_job_wait(job, -1, &error), GAD_CANCELLED));
+    cr_assert(eq(int, (int)gad_stream_join(r, &error), GAD_CANCELLED));
+    cr_assert(eq(str, error.message, (char *)"the reader of the pipe has left"));
+    gad_job_free(job);
+    gad_stream_free(r);
+    gad_array_release(a);
+    close(fds[1]);
 }

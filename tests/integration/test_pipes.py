@@ -1,0 +1,139 @@
+"""Pipes: npy on standard input and standard output of gpuarrayctl run, and who leaves or waits."""
+
+import io
+import os
+import signal
+import subprocess
+
+import numpy as np
+import pytest
+
+import conftest
+
+
+def npy(array):
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+def run(daemon, *words, data=b"", folder=None):
+    return subprocess.run([str(conftest.CTL), "run", *map(str, words)], input=data, capture_output=True,
+                          timeout=60, cwd=folder, env={**os.environ, "GPUARRAYD_SOCKET": daemon.socket})
+
+
+def begin(daemon, *words, **kwargs):
+    return subprocess.Popen([str(conftest.CTL), "run", *map(str, words)], stdin=subprocess.PIPE, bufsize=0,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            env={**os.environ, "GPUARRAYD_SOCKET": daemon.socket}, **kwargs)
+
+
+def failed(done, code, *texts):
+    assert done.returncode == 1 and done.stdout == b"", done
+    said = done.stderr.decode()
+    assert f"[{code}]" in said, said
+    for text in texts:
+        assert text in said, said
+
+
+@pytest.mark.parametrize("dtype", ["f4", ">f8", "i2", "?"])
+@pytest.mark.parametrize("shape", [(100_000, 7), (3, 300_000), (5,), (0, 3), (1, 1, 9)])
+def test_what_comes_in_goes_out(daemon, dtype, shape):
+    a = (np.arange(np.prod(shape)).reshape(shape) % 251).astype(dtype)
+    done = run(daemon, "a == a", "a=-", "-o", "-", data=npy(a))
+    assert done.returncode == 0 and done.stderr == b"", done
+    got = np.load(io.BytesIO(done.stdout))
+    assert got.dtype == bool and got.shape == shape and got.all()
+    done = run(daemon, "where(a > 7, a, a)", "a=-", "-o", "-", data=npy(a))
+    got = np.load(io.BytesIO(done.stdout))
+    assert got.dtype == np.dtype(dtype).newbyteorder("=") and np.array_equal(got, a)
+
+
+def test_nan_and_reductions(daemon, folder):
+    a = np.random.default_rng(1).normal(size=(200_000, 3))
+    a[::7] = np.nan
+    done = run(daemon, "nansum(a, axis=0)", "a=-", "-o", "-", data=npy(a))
+    assert np.allclose(np.load(io.BytesIO(done.stdout)), np.nansum(a, axis=0))
+    done = run(daemon, "nanmax(a)", "a=-", "-o", "-", data=npy(a))
+    assert np.load(io.BytesIO(done.stdout)) == np.nanmax(a)
+    done = run(daemon, "s = sum(a, axis=1); d = a * 2", "a=-", "-o", "s=s.npy", "-o", "d=-", data=npy(a),
+               folder=folder)
+    assert np.array_equal(np.load(io.BytesIO(done.stdout)), a * 2, equal_nan=True)
+    assert np.allclose(np.load(folder / "s.npy"), a.sum(axis=1), equal_nan=True)
+
+
+def test_what_cannot_be_streamed_says_so_and_writes_nothing(daemon):
+    a = npy(np.ones((3000, 300)))
+    failed(run(daemon, "a - mean(a)", "a=-", "-o", "-", data=a), "bad-argument", "in several passes")
+    failed(run(daemon, "a.T @ a", "a=-", "-o", "-", data=a),
+           "bad-argument", "matrix product")
+    failed(run(daemon, "a +", "a=-", "-o", "-", data=a), "bad-expression")
+    failed(run(daemon, "a + 1", "a=-", "-o", "-", data=npy(np.asfortranarray(np.ones((9, 9))))),
+           "bad-format", "Fortran order")
+    failed(run(daemon, "a + 1", "a=-", "-o", "-", data=b"hello"), "bad-format")
+    failed(run(daemon, "a + 1", "a=-", "-o", "-", data=a[:100]), "short-read")
+
+
+def test_too_little_and_too_much(daemon, folder):
+    a = npy(np.ones((30_000, 30)))
+    done = run(daemon, "sum(a)", "a=-", data=a[:-8])
+    failed(done, "short-read", "expected: 7200000 bytes of elements", "found:    7199992 bytes")
+    failed(run(daemon, "sum(a)", "a=-", data=a + b"x"), "bad-shape", "expected: 7200000 bytes of elements")
+    failed(run(daemon, "a + 1", "a=-", "-o", "r.npy", data=a[:-1], folder=folder), "short-read")
+    assert not os.listdir(folder)
+
+
+def test_words(daemon):
+    for words in (["a + b", "a=-", "b=-"], ["a; b", "a=1", "-o", "-"], ["a", "a=1", "-o", "-", "--json"],
+                  ["a", "a=1", "-o", "-", "--csv"], ["a", "a=1", "-o", "-", "--in-place"],
+                  ["x = a; y = a", "a=1", "-o", "x=-"], ["x = a; y = a", "a=1", "-o", "x=-", "-o", "y=-"]):
+        done = run(daemon, *words)
+        assert done.returncode in (1, 2) and b"np" not in done.stdout, done
+    done = daemon.ctl("submit", "a * 2", "a=-", "-o", "r.npy", check=False)
+    assert done.returncode == 2 and "a job in the background has no pipe" in done.stderr
+
+
+def test_a_reader_that_leaves_ends_it(daemon, w, folder):
+    np.save(folder / "a.npy", np.ones(3_000_000))
+    with begin(daemon, "a * 2", "a=a.npy", "-o", "-", cwd=folder) as process:
+        assert process.stdout.read(6) == b"\x93NUMPY"
+        process.stdout.close()
+        assert process.wait(30) == -signal.SIGPIPE
+        assert process.stderr.read() == b""
+
+
+@pytest.mark.parametrize("number, code", [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)])
+def test_a_stream_that_is_ended_in_the_middle(daemon, w, number, code):
+    data = npy(np.ones(2_000_000))
+    with begin(daemon, "a * 2", "a=-", "-o", "-") as process:
+        process.stdin.write(data[:1_000_000])
+        process.stdin.flush()
+        assert process.stdout.read(6) == b"\x93NUMPY"  # it runs
+        process.send_signal(number)
+        assert process.wait(30) == code
+
+
+def test_streams_that_wait_keep_nobody_waiting(daemon, w, folder):
+    """More of them than the daemon has threads, with results in its pool, and some that nobody
+    takes from; then the jobs of another client, which end before any of these."""
+    a = np.arange(1_000_000.0)
+    np.save(folder / "a.npy", a)
+    data = npy(a)
+    sums = [begin(daemon, "sum(a)", "a=-") for _ in range(4)]
+    for process in sums:
+        process.stdin.write(data[:4_000_000])
+        process.stdin.flush()
+    takers = [begin(daemon, "a + 1", "a=a.npy", "-o", "-", cwd=folder) for _ in range(2)]
+    for process in takers:
+        assert process.stdout.read(6) == b"\x93NUMPY"
+    for _ in range(5):
+        assert float(daemon.ctl("run", "sum(a)", "a=a.npy", cwd=folder).stdout) == a.sum()
+        daemon.ctl("run", "a * 2", "a=a.npy", "-o", "b.npy", cwd=folder)
+    for process in sums + takers:
+        assert process.poll() is None
+    for process in sums:
+        out, _ = process.communicate(data[4_000_000:], timeout=60)
+        assert float(out) == a.sum()
+    for process in takers:
+        out, _ = process.communicate(timeout=60)
+        assert np.array_equal(np.load(io.BytesIO(b"\x93NUMPY" + out)), a + 1)
