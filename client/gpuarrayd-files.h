@@ -1,7 +1,7 @@
-/** gpuarrayd: what is in a file, and how new ones are stored. Included by gpuarrayd.h.
+/** gpuarrayd: what is in a file. Included by gpuarrayd.h.
  *
  * No daemon is asked: files are read by the library, with the rights of the calling user. The
- * library alone makes the structures that it lists, and later versions may have more members at
+ * library alone makes the structures of this header, and later versions may have more members at
  * their ends: take them by pointer, do not copy them.
  */
 #pragma once
@@ -12,21 +12,6 @@
 extern "C" {
 #endif
 
-/** How a new array is stored in its file. All zero: as the format does by itself. */
-struct gad_storage {
-    int n_chunk_axes;           /**< 0: chunks as they suit the format and `compress` */
-    const int64_t *chunk_shape; /**< n_chunk_axes sizes, each 1 or more; as many as the array has */
-    int n_shard_axes;           /**< Zarr: as for chunks; 0: no shards */
-    const int64_t *shard_shape; /**< multiples of chunk_shape */
-    /** NULL or "none", or what chunks are packed with and how hard: "gzip" "gzip:1" to "gzip:9",
-     * "zstd:3", "lzf", "lz4", "blosc", "blosc:lz4:5" (also blosclz lz4hc zlib zstd), "szip",
-     * "bitshuffle". HDF5 and Zarr have not all of the same. */
-    const char *compress;
-    bool shuffle;    /**< bytes of items are sorted by their place first, which packs better */
-    bool fletcher32; /**< HDF5: with a checksum of each chunk */
-    bool sync;       /**< on the disk, with its name, before the job says done */
-};
-
 /** A named note of a file, a group or an array, as HDF5, netCDF and Zarr have them. */
 struct gad_attribute {
     const char *name;
@@ -35,20 +20,24 @@ struct gad_attribute {
     const struct gad_scalar *values;
     bool is_dtype_known;
     enum gad_dtype dtype; /**< of numbers, where is_dtype_known: as the file has them */
+    size_t n_texts;       /**< of one that is several texts; then `text` is NULL and n_values 0 */
+    const char *const *texts;
 };
 
 enum gad_listed_kind {
     GAD_LISTED_ARRAY,
     GAD_LISTED_GROUP,
-    GAD_LISTED_OTHER, /**< a named type, a link that leads nowhere */
+    GAD_LISTED_OTHER, /**< a named type, a link that leads nowhere, what cannot be read */
 };
 
 /** One thing in a file. */
 struct gad_listed {
     enum gad_listed_kind kind;
     const char *name; /**< as a spec has it behind `FILE:`; of the file's root "/" */
+    const char *type; /**< of an array a dtype's name, or what its elements are, as "a string of
+                           8 bytes"; of a group NULL, or why what is in it is not listed, as "a soft
+                           link to '/x'"; of others what they are */
     /* Of arrays: */
-    const char *type;              /**< a dtype's name; else what it is, as "a string of 8 bytes" */
     bool is_served;                /**< whether gad_array_open() takes it */
     int ndim;                      /**< may be beyond GAD_MAX_NDIM: then it is not served */
     const int64_t *shape;          /**< ndim sizes */
@@ -61,15 +50,24 @@ struct gad_listed {
     const struct gad_attribute *attributes;
 };
 
-/** Called for each thing, in the file's order, groups before what is in them.
+/** How a list goes on. */
+enum gad_list_step {
+    GAD_LIST_ON = 0,
+    GAD_LIST_END,
+    GAD_LIST_PAST, /**< without what is in this group */
+};
+
+/** Called for each thing, in the file's order, groups before what is in them. It may open arrays of
+ * the file, which is open to be read meanwhile.
  * userdata: as given to gad_list().
  * entry: what is there; valid, with all that it points to, until the function returns.
- * Returns 0; anything else ends the list. */
+ * Returns a gad_list_step; every other number ends the list. */
 typedef int gad_list_function(void *userdata, const struct gad_listed *entry);
 
 /** Lists what is in a file: groups, arrays, their shapes, dtypes and attributes; no elements are
- * read.
- * spec: a file, or `FILE:/group` for what is in that group alone.
+ * read. What is damaged is listed as far as it can be read.
+ * spec: a file; `FILE:/group` for that group and what is in it alone, `FILE:/array` for that array.
+ * What is selected behind the name of an array in a file makes no difference.
  * function: called for each thing; not NULL.
  * userdata: handed to it; may be NULL.
  * Returns GAD_OK also where `function` has ended the list; GAD_NOT_FOUND, GAD_PERMISSION, GAD_BUSY,

@@ -65,7 +65,7 @@ static const char *const hints[GAD_STATUS_COUNT] = {
                         "log",
     [GAD_NO_ENGINE] = "without --engine; 'gpuarrayctl info' lists the engines and why one is "
                       "not there, 'gpuarrayctl doctor' looks for a GPU",
-    [GAD_NOT_FOUND] = "'ls' for files, 'h5ls -r FILE' for datasets",
+    [GAD_NOT_FOUND] = "'ls' for files, 'gpuarrayctl info FILE' for what is in one",
     [GAD_BAD_FORMAT] = "'file NAME' says what it is; raw data is named FILE.raw:DTYPE:SHAPE",
     [GAD_EXISTS] = "another name",
     [GAD_BUSY] = "again when the other program has closed the file; 'fuser -v FILE' names it",

@@ -1,4 +1,5 @@
-/* gpuarrayctl info and ping: what the daemon is, what an array is, how far away they are. */
+/* gpuarrayctl info and ping: what the daemon is, what a file has, how far away they are. */
+#include "client/ctl/files/info_file.h"
 #include "client/ctl/info_engine.h"
 
 #include <math.h>
@@ -7,13 +8,15 @@
 
 struct info_options {
     const char *source;
-    bool json, takes_source;
+    bool json, takes_source, has_attributes, names_alone;
     long n_round_trips;
 };
 
-enum { OPTION_JSON = 0x100 };
+enum { OPTION_JSON = 0x100, OPTION_NAMES };
 
 static const struct argp_option info_argp_options[] = {
+    {"attributes", 'a', NULL, 0, "of a file: all attributes, too", 0},
+    {"names", OPTION_NAMES, NULL, 0, "of a file or group: the names that are in it, alone", 0},
     {"json", OPTION_JSON, NULL, 0, "print JSON", 0},
     {0},
 };
@@ -29,13 +32,17 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     char *end;
     switch (key) {
     case OPTION_JSON: o->json = true; return 0;
+    case OPTION_NAMES: o->names_alone = true; return 0;
+    case 'a': o->has_attributes = true; return 0;
     case 'c':
         o->n_round_trips = strtol(arg, &end, 10);
         if (end == arg || *end || o->n_round_trips < 1 || o->n_round_trips > 1000000)
             return ctl_usage_error(state, "a count is a number from 1 to 1000000, not '%s'", arg);
         return 0;
     case ARGP_KEY_ARG:
-        if (!o->takes_source || o->source)
+        if (!o->takes_source)
+            return ctl_usage_error(state, "'%s' is too much", arg);
+        if (o->source)
             return ctl_usage_error(state, "'%s' is too much" CTL_IN_QUOTES, arg);
         o->source = arg;
         return 0;
@@ -47,10 +54,11 @@ static const struct argp info_argp = {
     info_argp_options,
     parse_option,
     "[SOURCE]",
-    "An array's dtype, shape and layout, without reading it; without a SOURCE what the daemon is "
-    "and holds: its engines with their state, pool and rates, of a device also what its memory is "
-    "made of.\v"
+    "An array's dtype, shape, layout and attributes, without reading it; of a file or group with "
+    "several arrays, which arrays these are. Without a SOURCE what the daemon is and holds: its "
+    "engines with their state, pool and rates, of a device also what its memory is made of.\v"
     "Examples:\n"
+    "  gpuarrayctl info winds.h5\n"
     "  gpuarrayctl info winds.h5:/UWND\n"
     "  gpuarrayctl info\n"
     "  gpuarrayctl info --json" CTL_EXIT_CODES,
@@ -129,46 +137,23 @@ static int print_server(struct gad_client *client, bool json, struct gad_error *
     return 0;
 }
 
-static int print_source(struct gad_client *client, const struct info_options *o,
-                        struct gad_error *error)
+static int info_source(const struct info_options *o, struct gad_error *error)
 {
-    struct gad_array *array;
-    int r = (int)gad_array_open(client, o->source, &array, error);
-    if (r)
-        return r;
-    const struct gad_array_info *info = gad_array_info(array);
-    struct gad_plan_output what = {.dtype = info->dtype, .ndim = info->ndim};
-    memcpy(what.shape, info->shape, sizeof(what.shape));
-    char shape[256], size[32], fill[CTL_SCALAR_SIZE];
-    uint64_t n = 1;
-    for (int i = 0; i < info->ndim; i++)
-        n *= (uint64_t)info->shape[i];
-    uint64_t n_bytes = n * gad_dtype_size(info->dtype);
-    if (o->json) {
-        struct json_object *object = ctl_array_json(&what, NULL);
-        json_object_object_add(object, "format", json_object_new_string(info->format));
-        json_object_object_add(object, "access", json_object_new_string(info->access));
-        json_object_object_add(object, "swapped", json_object_new_boolean(info->is_swapped));
-        json_object_object_add(object, "elements", json_object_new_uint64(n));
-        json_object_object_add(object, "bytes", json_object_new_uint64(n_bytes));
-        if (info->n_files)
-            json_object_object_add(object, "files", json_object_new_uint64(info->n_files));
-        if (info->has_fill)
-            json_object_object_add(object, "fill", ctl_scalar_json(&info->exact_fill));
-        ctl_put_json(object);
-    } else {
-        printf("format  %s\naccess  %s\ndtype   %s%s\nshape   %s\nsize    %s, %llu elements\n",
-               info->format, info->access, gad_dtype_name(info->dtype),
-               info->is_swapped ? ", byte-swapped" : "",
-               ctl_format_shape(info->ndim, info->shape, shape, sizeof(shape)),
-               ctl_format_bytes((double)n_bytes, size), (unsigned long long)n);
-        if (info->n_files)
-            printf("files   %llu\n", (unsigned long long)info->n_files);
-        if (info->has_fill)
-            printf("fill    %s\n", ctl_format_scalar(info->dtype, &info->exact_fill, fill));
-    }
-    gad_array_release(array);
-    return 0;
+    const struct info_file_options options = {.source = o->source,
+                                              .json = o->json,
+                                              .has_attributes = o->has_attributes,
+                                              .names_alone = o->names_alone};
+    return info_file(&options, error);
+}
+
+static int info_daemon(const struct info_options *o, struct gad_error *error)
+{
+    struct gad_client *client = NULL;
+    int r = ctl_connect(&client, error);
+    if (!r)
+        r = print_server(client, o->json, error);
+    gad_close(client);
+    return r;
 }
 
 int verb_info(int argc, char **argv)
@@ -176,12 +161,11 @@ int verb_info(int argc, char **argv)
     struct info_options o = {.takes_source = true};
     if (ctl_parse(&info_argp, argc, argv, &o))
         return EXIT_USAGE;
-    struct gad_client *client = NULL;
     struct gad_error error = {0};
-    int r = ctl_connect(&client, &error);
-    if (!r)
-        r = o.source ? print_source(client, &o, &error) : print_server(client, o.json, &error);
-    gad_close(client);
+    if (!o.source && (o.has_attributes || o.names_alone))
+        return ctl_usage_report(argv[0], o.json, "gpuarrayctl info --help",
+                                "a file is needed, as in 'info winds.h5'");
+    int r = o.source ? info_source(&o, &error) : info_daemon(&o, &error);
     return r ? ctl_fail(&error, o.json) : EXIT_OK;
 }
 

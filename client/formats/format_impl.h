@@ -3,7 +3,6 @@
 #pragma once
 
 #include "client/formats/formats.h"
-#include "client/formats/storage.h"
 
 struct format_target {
     const struct spec *spec;
@@ -13,7 +12,6 @@ struct format_target {
     int ndim;
     const int64_t *shape;
     bool fortran_order;
-    const struct storage *storage; /* what the user asked for, checked; not NULL */
 };
 
 /* A row of the table of formats (format_table.c): each stands in a file of its own. */
@@ -21,7 +19,6 @@ struct format {
     const char *name;       /* of infos: "npy" */
     const char *extensions; /* in lower case, a blank between two: ".h5 .hdf5" */
     const char *written;    /* how a spec is written, for errors: "FILE.npy" */
-    bool has_chunks;        /* new arrays may be stored in chunks, packed */
     bool takes_brackets;    /* a name may end in brackets of its own; else they are a selection */
     /* Of formats with several arrays in a file: from what follows the path to the array's name, a
      * heap string; NULL: no memory. */
@@ -39,7 +36,8 @@ struct format {
                 struct gad_error *error) GAD_MUST_CHECK;
     int (*create)(struct gad_client *client, const struct format_target *target,
                   struct gad_array **ret_array, struct gad_error *error) GAD_MUST_CHECK;
-    /* What is in the file at `path`, or in its group `dataset` ("" or "/": all): see gad_list().
+    /* What is in the file at `path`, or in its group `dataset` ("": all), or that array
+     * alone: see gad_list(). After a function that returned GAD_LIST_PAST the group is passed over.
      * NULL: a file is one array. */
     int (*list)(const char *path, const char *dataset, const char *name,
                 gad_list_function *function, void *userdata,

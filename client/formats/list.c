@@ -4,12 +4,29 @@
  * file list by themselves (struct format, `list`). A file of any other format is one array, which
  * is opened as a job would open it.
  *
+ * Behind the name of an array in a file there may be a selection, as where it is opened: what
+ * exists under the whole name comes first here too.
+ *
  * Called by open.c.
  */
 #include "client/formats/format_impl.h"
+#include "client/formats/selection.h"
 #include "proto/util.h"
 
 #include <string.h>
+
+struct teller {
+    gad_list_function *function;
+    void *userdata;
+    bool has_told;
+};
+
+static int pass_on(void *userdata, const struct gad_listed *entry)
+{
+    struct teller *teller = userdata;
+    teller->has_told = true;
+    return teller->function(teller->userdata, entry);
+}
 
 static int list_array(struct gad_array *array, gad_list_function *function, void *userdata)
 {
@@ -38,17 +55,46 @@ static int list_one(const char *text, gad_list_function *function, void *userdat
     return 0;
 }
 
-int format_list(const char *text, gad_list_function *function, void *userdata,
-                struct gad_error *error)
+static int list_place(const struct format_place *place, const char *text, struct teller *teller,
+                      struct gad_error *error)
+{
+    const char *dataset = place->rest + (*place->rest == ':');
+    if (!dataset[strspn(dataset, "/")])
+        dataset = "";
+    int r = place->format->list(place->path, dataset, text, pass_on, teller, error);
+    if (r || teller->has_told || !*dataset)
+        return r;
+    return error_set(error, GAD_NOT_FOUND, text, "there is no '%.100s' in '%.120s'", dataset,
+                     place->path);
+}
+
+static int list_text(const char *text, struct teller *teller, struct gad_error *error)
 {
     struct format_place place;
     int r = spec_place(text, text, &place, error);
     if (r)
         return r;
     place.format = format_of_file(place.format, place.path);
-    r = place.format->list ? place.format->list(place.path, place.rest + (*place.rest == ':'), text,
-                                                function, userdata, error)
-                           : list_one(text, function, userdata, error);
+    r = place.format->list ? list_place(&place, text, teller, error)
+                           : list_one(text, teller->function, teller->userdata, error);
     free(place.path);
     return r;
+}
+
+int format_list(const char *text, gad_list_function *function, void *userdata,
+                struct gad_error *error)
+{
+    struct teller teller = {.function = function, .userdata = userdata};
+    size_t at;
+    int r = list_text(text, &teller, error);
+    if (r != GAD_NOT_FOUND || !selection_find(text, strlen(text), &at))
+        return r;
+    while (at > 0 && text[at - 1] == ' ')
+        at--;
+    _cleanup_free_ char *name = strndup(text, at);
+    if (!name)
+        return error_from_errno(error, ENOMEM, text, "spec");
+    struct gad_error found;
+    int whole = list_text(name, &teller, &found);
+    return whole == 0 ? 0 : r; /* what is not there under either name is called as it was written */
 }

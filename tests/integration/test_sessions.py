@@ -106,6 +106,8 @@ class Place:
             for name, sign in (("UWND", 1), ("VWND", -1)):
                 f.create_dataset(name, data=sign * a, chunks=(2, 2), compression="gzip")
                 f[name].attrs["_FillValue"] = np.float32(11 * sign)
+            f["UWND"].attrs.update(units="m/s", long_name="zonal wind", levels=np.arange(3, dtype="f4") / 10)
+            f.attrs.update(title="winds", names=["a", "b"])
             f["deep/inside"] = a
             f["text"] = "hello"
         for name, dataset, data in (("cube", "d", np.zeros((2, 3, 4))), ("jan", "u", a), ("feb", "u", a)):

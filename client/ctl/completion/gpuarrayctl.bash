@@ -1,7 +1,8 @@
-# Completion of gpuarrayctl for bash: verbs, options, jobs, operations, files.
+# Completion of gpuarrayctl for bash: verbs, options, jobs, operations, files and what is in them.
 #
 # Verbs and options are read from --help, so they are those of the command that is installed. Jobs and
-# operations are asked of the daemon, if one runs: a key that is pressed starts none.
+# operations are asked of the daemon, if one runs: a key that is pressed starts none. Names inside files
+# are asked of gpuarrayctl, which needs no daemon for that.
 
 _gpuarrayctl_verbs() {
     gpuarrayctl --help 2>/dev/null | sed -n '/^Examples:/q; s/^  \([a-z][a-z]*\)  *[^ ].*/\1/p'
@@ -45,6 +46,76 @@ _gpuarrayctl_words() {
     esac
 }
 
+# The word at the cursor without its quotation marks and backslashes: `word`; `quote`: the mark that is
+# still open. bash itself cuts words at colons and equals signs.
+_gpuarrayctl_read_word() {
+    local line="${COMP_LINE:0:COMP_POINT}" i char
+    word="" quote=""
+    for ((i = 0; i < ${#line}; i++)); do
+        char="${line:i:1}"
+        if [ "$char" = "\\" ] && [ "$quote" != "'" ]; then
+            i=$((i + 1))
+            word+="${line:i:1}"
+        elif [ -n "$quote" ] && [ "$char" = "$quote" ]; then
+            quote=""
+        elif [ -n "$quote" ]; then
+            word+="$char"
+        else
+            case "$char" in
+            "'" | '"') quote="$char" ;;
+            ' ' | $'\t' | ';' | '|' | '&' | '<' | '>' | '(' | ')') word="" ;;
+            *) word+="$char" ;;
+            esac
+        fi
+    done
+}
+
+# $1 as it stands on the line, within the quotation marks that are open there.
+_gpuarrayctl_quoted() {
+    case "$quote" in
+    "'") printf '%s\n' "${1//"'"/"'\\''"}" ;;
+    '"') printf '%s\n' "$1" | sed 's/[\\"$`]/\\&/g' ;;
+    *) printf '%q\n' "$1" ;;
+    esac
+}
+
+# Where the word is FILE:... or NAME=FILE:..., and there is such a file: what it has. $1: the end of the word
+# that bash replaces.
+_gpuarrayctl_inside() {
+    local word quote before="" file inner folder part="$1" name i names
+    _gpuarrayctl_read_word
+    [[ "$word" == *:* ]] || return 1
+    for before in "${word%%=*}=" ""; do
+        file="${word#"$before"}"
+        [ "$before$file" = "$word" ] || continue
+        for ((i = 0; i < ${#file}; i++)); do
+            [ "${file:i:1}" = ":" ] || continue
+            inner="${file:i+1}" name="${file:0:i}"
+            [[ "$name" == "~/"* ]] && name="$HOME${name:1}"
+            [ -f "$name" ] || [ -d "$name" ] && break 2
+        done
+        inner=""
+        name=""
+    done
+    [ -n "$name" ] || return 1
+    folder=""
+    [[ "$inner" == */* ]] && folder="${inner%/*}"
+    mapfile -t names < <(timeout 5 gpuarrayctl info --names -- "$name:$folder" 2>/dev/null)
+    [ "$quote" != "'" ] && part="$(printf '%s' "$part" | sed 's/\\\(.\)/\1/g')"
+    [[ "$word" == *"$part" ]] || part=""
+    before="${word:0:${#word}-${#inner}}"
+    for name in "${names[@]}"; do
+        [[ "$inner" == /* ]] || name="${name#/}"
+        [[ "$name" == "$inner"* ]] || continue
+        name="$before$name"
+        COMPREPLY+=("$(_gpuarrayctl_quoted "${name:${#word}-${#part}}")")
+    done
+    if [ ${#COMPREPLY[@]} -eq 1 ] && [[ "${COMPREPLY[0]}" == */ ]]; then
+        compopt -o nospace 2>/dev/null
+    fi
+    return 0
+}
+
 _gpuarrayctl() {
     local current="${COMP_WORDS[COMP_CWORD]}" previous="" verb="${COMP_WORDS[1]}"
     [ "$COMP_CWORD" -gt 1 ] && previous="${COMP_WORDS[COMP_CWORD - 1]}"
@@ -59,6 +130,7 @@ _gpuarrayctl() {
         case "$verb" in
         run | matmul | random | submit | convert | info | show | transpose | concatenate | stack | flip | roll | tile | pad | diff)
             # sources and destinations, also behind NAME=
+            _gpuarrayctl_inside "$2" && return
             compopt -o filenames 2>/dev/null
             mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -- "$current")
             ;;

@@ -30,6 +30,7 @@
 #include "client/formats/hdf5/hdf5_provider.h"
 #include "client/formats/hdf5/hdf5_storage.h"
 #include "client/formats/hdf5/hdf5_type.h"
+#include "client/formats/hdf5/listing/hdf5_list.h"
 #include "proto/util.h"
 
 #include <string.h>
@@ -393,7 +394,6 @@ const struct format format_hdf5 = {
     .name = "hdf5",
     .extensions = ".h5 .hdf5 .he5 .h5p .mat .nc .nc4 .cdf",
     .written = "FILE.h5:/DATASET",
-    .has_chunks = true,
     .takes_brackets = true,
     .normalise = dataset_path_normalise,
     .parse_rest = dataset_path_parse,
@@ -401,4 +401,5 @@ const struct format format_hdf5 = {
     .has_dataset = hdf5_has_dataset,
     .open = hdf5_open,
     .create = hdf5_create,
+    .list = hdf5_list,
 };

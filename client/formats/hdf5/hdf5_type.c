@@ -82,6 +82,10 @@ bool hdf5_type_to_dtype(hid_t type, enum dtype *ret_dtype, bool *ret_is_swapped)
 const char *hdf5_type_describe(hid_t type, char *buffer, size_t n_bytes)
 {
     const char *kind = "an unknown type";
+    if (H5Tis_variable_str(type) > 0) {
+        snprintf(buffer, n_bytes, "a string of varying length");
+        return buffer;
+    }
     switch (H5Tget_class(type)) {
     case H5T_INTEGER: kind = "an unusual integer"; break;
     case H5T_FLOAT: kind = "an unusual float"; break;

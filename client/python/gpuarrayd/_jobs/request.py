@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Planned: TypeAlias = tuple[np.dtype[Any], tuple[int, ...], str]  # the last is "C" or "F"
 Results: TypeAlias = list[Any]
 Named: TypeAlias = "list[tuple[str, _arguments.Source]]"
-Wanted: TypeAlias = "tuple[str, str | None, _core.Destination]"
+Wanted: TypeAlias = "tuple[str, str | None, _core.Array | str | None]"
 
 _MAX_PLANS = 512
 _plans: dict[object, list[Planned]] = kept_for_session()
@@ -39,18 +39,12 @@ _plans: dict[object, list[Planned]] = kept_for_session()
 
 class To:
     """A destination that the job creates: "file.npy", "file.npz:x", "file.h5:/dataset" or
-    "file.raw"; storage: how, where the format should not decide."""
+    "file.raw"."""
 
-    __slots__ = ("path", "storage")
+    __slots__ = ("path",)
 
-    def __init__(self, path: str, storage: "_core.Storage | None" = None) -> None:
+    def __init__(self, path: str) -> None:
         self.path = path
-        self.storage = storage
-
-    @property
-    def destination(self) -> "str | tuple[str, _core.Storage]":
-        """As the extension takes it."""
-        return self.path if self.storage is None else (self.path, self.storage)
 
     @property
     def is_raw(self) -> bool:
@@ -159,11 +153,11 @@ class _Prepared:
             self.key = request._key(sources, new)
             plans = iter(_planned(session, self.key, request, new, sources))
         for (text, name), out in zip(request.outputs, outs, strict=True):
-            to: _core.Destination
+            to: _core.Array | str | None
             if out is None:
                 result, to = _new_result(session, len(self.made), next(plans))
             elif type(out) is To:
-                result, to = _File(out, next(plans) if out.is_raw else None), out.destination
+                result, to = _File(out, next(plans) if out.is_raw else None), out.path
             else:
                 result, to = out, self._sink(request, session, out, name)
             self.wanted.append((text, name, to))
