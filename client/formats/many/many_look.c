@@ -311,10 +311,10 @@ static int look_at_all(struct look *look, struct gad_error *error)
         lookers[i] = (struct looker){.look = look};
     unsigned n = start(look, lookers);
     look_on(&lookers[0]);
+    for (unsigned i = 1; i < n; i++) /* all have ended before anything changes */
+        pthread_join(lookers[i].thread, NULL);
     for (unsigned i = 0; i < n; i++) {
         const struct looker *looker = &lookers[i];
-        if (i > 0)
-            pthread_join(looker->thread, NULL);
         if (looker->is_mixed)
             many->format = "mixed";
         if (looker->is_mixed_order)
