@@ -1,7 +1,7 @@
-/** gpuarrayd: what is in a file. Included by gpuarrayd.h.
+/** gpuarrayd: what is in a file, and how new ones are stored. Included by gpuarrayd.h.
  *
  * No daemon is asked: files are read by the library, with the rights of the calling user. The
- * library alone makes the structures of this header, and later versions may have more members at
+ * library alone makes the structures that it lists, and later versions may have more members at
  * their ends: take them by pointer, do not copy them.
  */
 #pragma once
@@ -11,6 +11,21 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/** How a new array is stored in its file. All zero: as the format does by itself. */
+struct gad_storage {
+    int n_chunk_axes;           /**< 0: chunks as they suit the format and `compress` */
+    const int64_t *chunk_shape; /**< n_chunk_axes sizes, each 1 or more; as many as the array has */
+    int n_shard_axes;           /**< Zarr: as for chunks; 0: no shards */
+    const int64_t *shard_shape; /**< multiples of chunk_shape */
+    /** NULL or "none", or what chunks are packed with and how hard: "gzip" "gzip:1" to "gzip:9",
+     * "zstd:3", "lzf", "lz4", "blosc", "blosc:lz4:5" (also blosclz lz4hc zlib zstd), "szip",
+     * "bitshuffle". HDF5 and Zarr have not all of the same. */
+    const char *compress;
+    bool shuffle;    /**< bytes of items are sorted by their place first, which packs better */
+    bool fletcher32; /**< HDF5: with a checksum of each chunk */
+    bool sync;       /**< on the disk, with its name, before the job says done */
+};
 
 /** A named note of a file, a group or an array, as HDF5, netCDF and Zarr have them. */
 struct gad_attribute {

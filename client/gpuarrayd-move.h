@@ -73,9 +73,10 @@ struct gad_move_options {
                                cast to by NumPy's rule "same_kind"; shares nothing with a source */
     const char *to_path;  /**< or a new file, in C order, with the dtype of the sources (of several:
                                numpy.result_type), committed at the end */
-    const char *engine, *label; /**< as of struct gad_job_options */
-    int priority;               /**< likewise */
-    gad_progress_fn *progress;  /**< likewise; told of all of its jobs as one */
+    const struct gad_storage *storage; /**< of `to_path`; may be NULL */
+    const char *engine, *label;        /**< as of struct gad_job_options */
+    int priority;                      /**< likewise */
+    gad_progress_fn *progress;         /**< likewise; told of all of its jobs as one */
     bool (*is_cancelled)(const void *progress_data); /**< asked some times a second; true: it ends
                                                         with GAD_CANCELLED; may be NULL */
     void *progress_data;

@@ -264,9 +264,12 @@ struct gad_array_info {
 enum gad_status gad_array_open(struct gad_client *client, const char *spec,
                                struct gad_array **ret_array, struct gad_error *error);
 
+struct gad_storage; /* gpuarrayd-files.h: how a new array is stored in its file */
+
 /** Makes an output. The file appears, or replaces an existing one, only with gad_array_commit(); a
  * dataset in an existing HDF5 file or npz archive likewise, what else is in it stays (of an archive
- * it is copied into a new file, which takes its place). Its space is reserved at once.
+ * it is copied into a new file, which takes its place). Its space is reserved at once, but for
+ * chunks.
  * client: not NULL; whose jobs may use the array.
  * spec: as for gad_array_open(), raw as `file.raw`; without a selection, which only an array that
  * exists can have (GAD_BAD_ARGUMENT).
@@ -274,6 +277,7 @@ enum gad_status gad_array_open(struct gad_client *client, const char *spec,
  * dtype: of the elements, stored in this machine's byte order.
  * ndim, shape: 0 to GAD_MAX_NDIM sizes, each 0 or more; shape may be NULL when ndim is 0.
  * fortran_order: the first axis is the densest (npy and npz only); else C order.
+ * storage: chunks and what packs them; may be NULL. What the format has not is GAD_BAD_ARGUMENT.
  * ret_array: the caller's; released without a commit it leaves nothing behind.
  * GAD_EXISTS: the dataset is there and `replace` is false, or something else has its name.
  * GAD_NO_SPACE: the file system or the user's quota is full. GAD_NOT_FOUND: no such folder.
@@ -283,8 +287,8 @@ enum gad_status gad_array_open(struct gad_client *client, const char *spec,
  * to which nothing is added; new files are HDF5 (netCDF-4). */
 enum gad_status gad_array_create(struct gad_client *client, const char *spec, bool replace,
                                  enum gad_dtype dtype, int ndim, const int64_t *shape,
-                                 bool fortran_order, struct gad_array **ret_array,
-                                 struct gad_error *error);
+                                 bool fortran_order, const struct gad_storage *storage,
+                                 struct gad_array **ret_array, struct gad_error *error);
 
 /** Puts a created output in its place, whole: after the job that wrote it has ended well. Outputs
  * that a job made for `to_path` are committed by gad_job_wait().
@@ -431,6 +435,7 @@ struct gad_output {
     struct gad_array *to; /**< of exactly the result's shape */
     const char *to_path;  /**< created with the planned dtype and shape, committed at the end; no
                                other output may go there */
+    const struct gad_storage *storage; /**< of `to_path`; may be NULL */
 };
 
 /** How far a job is. */

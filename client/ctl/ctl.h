@@ -113,12 +113,49 @@ void ctl_warn_packed(const char *spec, struct gad_array *array);
 /* Once for each name; NULLs are left out. */
 void ctl_warn_packed_sources(unsigned n, const char *const *specs, struct gad_array *const *arrays);
 
+/* ---- new_files.c: how new files are stored */
+enum {
+    CTL_OPTION_CHUNKS = 0x410,
+    CTL_OPTION_SHARDS,
+    CTL_OPTION_COMPRESS,
+    CTL_OPTION_SHUFFLE,
+    CTL_OPTION_FLETCHER32,
+    CTL_OPTION_SYNC,
+};
+#define CTL_STORAGE_OPTIONS                                                                        \
+    {"chunks", CTL_OPTION_CHUNKS, "SHAPE", 0, "new datasets in chunks of SHAPE, as 100x100", 0},   \
+        {"shards",                                                                                 \
+         CTL_OPTION_SHARDS,                                                                        \
+         "SHAPE",                                                                                  \
+         0,                                                                                        \
+         "Zarr: so many chunks in a file, as a shape in elements",                                 \
+         0},                                                                                       \
+        {"compress",                                                                               \
+         CTL_OPTION_COMPRESS,                                                                      \
+         "HOW",                                                                                    \
+         0,                                                                                        \
+         "chunks packed with gzip:4, zstd:3, lzf, lz4, blosc:zstd:5, bitshuffle or szip",          \
+         0},                                                                                       \
+        {"shuffle", CTL_OPTION_SHUFFLE, NULL, 0, "bytes sorted by their place first", 0},          \
+        {"fletcher32", CTL_OPTION_FLETCHER32, NULL, 0, "HDF5: a checksum for each chunk", 0},      \
+    {                                                                                              \
+        "sync", CTL_OPTION_SYNC, NULL, 0, "on the disk, with its name, before the job is done", 0  \
+    }
+struct ctl_storage {          /* zeroed: as the format does by itself */
+    struct gad_storage asked; /* points into the rest, and to the words */
+    int64_t chunks[GAD_MAX_NDIM], shards[GAD_MAX_NDIM];
+};
+/* ARGP_ERR_UNKNOWN: the key is none of them. */
+error_t ctl_parse_storage(int key, char *arg, struct ctl_storage *storage,
+                          struct argp_state *state);
+
 /* ---- assign.c: the words of a command line */
 #define CTL_MAX_OUTPUTS 16
 #define CTL_MAX_ARGS    64
 
 struct ctl_job {
-    enum gad_masking masking; /* of all sources */
+    enum gad_masking masking;   /* of all sources */
+    struct ctl_storage storage; /* of all new files */
     unsigned n_args, n_outputs;
     struct gad_argument args[CTL_MAX_ARGS];
     const char *sources[CTL_MAX_ARGS]; /* spec of an array argument, NULL for a scalar */

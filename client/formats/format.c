@@ -128,11 +128,22 @@ static int refuse_selection(const struct spec *spec, const char *text, struct ga
     return GAD_BAD_ARGUMENT;
 }
 
+static int refuse_chunks(const struct spec *spec, const char *text, struct gad_error *error)
+{
+    error_set(error, GAD_BAD_ARGUMENT, text, "%s files have neither chunks nor compression",
+              spec->format->name);
+    error_expected(error, "an output that has: HDF5, netCDF-4 or Zarr");
+    error_found(error, "%.160s", text);
+    return GAD_BAD_ARGUMENT;
+}
+
 int format_create(struct gad_client *client, const char *text, bool replace, enum dtype dtype,
-                  int ndim, const int64_t *shape, bool fortran_order, struct gad_array **ret_array,
+                  int ndim, const int64_t *shape, bool fortran_order,
+                  const struct gad_storage *storage, struct gad_array **ret_array,
                   struct gad_error *error)
 {
     struct spec spec;
+    struct storage stored;
     int r = format_parse(text, true, &spec, error);
     if (r)
         return r;
@@ -145,6 +156,10 @@ int format_create(struct gad_client *client, const char *text, bool replace, enu
     if (ndim > 0 && ndim <= ARRAY_MAX_NDIM)
         memcpy(described.shape, shape, (size_t)ndim * sizeof(int64_t));
     r = array_check(&described, text, error);
+    if (r == 0)
+        r = storage_read(storage, dtype, ndim, described.shape, text, &stored, error);
+    if (r == 0 && stored.has_chunks && !spec.format->has_chunks)
+        r = refuse_chunks(&spec, text, error);
     struct format_target target = {
         .spec = &spec,
         .name = text,
@@ -153,6 +168,7 @@ int format_create(struct gad_client *client, const char *text, bool replace, enu
         .ndim = ndim,
         .shape = described.shape,
         .fortran_order = fortran_order,
+        .storage = &stored,
     };
     if (r == 0)
         r = spec.format->create(client, &target, ret_array, error);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "client/formats/formats.h"
+#include "client/formats/storage.h"
 
 struct format_target {
     const struct spec *spec;
@@ -12,6 +13,7 @@ struct format_target {
     int ndim;
     const int64_t *shape;
     bool fortran_order;
+    const struct storage *storage; /* what the user asked for, checked; not NULL */
 };
 
 /* A row of the table of formats (format_table.c): each stands in a file of its own. */
@@ -19,6 +21,7 @@ struct format {
     const char *name;       /* of infos: "npy" */
     const char *extensions; /* in lower case, a blank between two: ".h5 .hdf5" */
     const char *written;    /* how a spec is written, for errors: "FILE.npy" */
+    bool has_chunks;        /* new arrays may be stored in chunks, packed */
     bool takes_brackets;    /* a name may end in brackets of its own; else they are a selection */
     /* Of formats with several arrays in a file: from what follows the path to the array's name, a
      * heap string; NULL: no memory. */

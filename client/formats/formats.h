@@ -41,9 +41,10 @@ int format_open_many(struct gad_client *client, size_t n, const char *const *spe
                      const struct gad_join_options *options, struct gad_array **ret_array,
                      struct gad_error *error) GAD_MUST_CHECK;
 /* replace: a dataset that is there; files of npy and raw are always replaced. fortran_order: npy
- * and npz, the others are made in C order (info.strides tells). */
+ * and npz, the others are made in C order (info.strides tells). storage: may be NULL. */
 int format_create(struct gad_client *client, const char *spec, bool replace, enum dtype dtype,
-                  int ndim, const int64_t *shape, bool fortran_order, struct gad_array **ret_array,
+                  int ndim, const int64_t *shape, bool fortran_order,
+                  const struct gad_storage *storage, struct gad_array **ret_array,
                   struct gad_error *error) GAD_MUST_CHECK;
 /* gad_list(), its arguments checked. */
 int format_list(const char *spec, gad_list_function *function, void *userdata,

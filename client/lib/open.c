@@ -104,8 +104,8 @@ enum gad_status gad_list(const char *spec, gad_list_function *function, void *us
 
 enum gad_status gad_array_create(struct gad_client *client, const char *spec, bool replace,
                                  enum gad_dtype dtype, int ndim, const int64_t *shape,
-                                 bool fortran_order, struct gad_array **ret_array,
-                                 struct gad_error *error)
+                                 bool fortran_order, const struct gad_storage *storage,
+                                 struct gad_array **ret_array, struct gad_error *error)
 {
     enum gad_status status = check_call(spec, ret_array, error);
     if (status)
@@ -116,5 +116,5 @@ enum gad_status gad_array_create(struct gad_client *client, const char *spec, bo
     if (status)
         return status;
     return format_create(client, spec, replace, described.dtype, ndim, described.shape,
-                         fortran_order, ret_array, error);
+                         fortran_order, storage, ret_array, error);
 }

@@ -35,7 +35,8 @@ enum {
          0},                                                                                        \
         {"engine", OPTION_ENGINE, "NAME", 0, "auto, cpu, cuda, or cuda:N for one device", 0},       \
         {"priority", OPTION_PRIORITY, "N", 0, "-100 to 100 among your own jobs", 0},                \
-        CTL_MASKING_OPTIONS, {"label", 'l', "TEXT", 0, "shown in lists of jobs", 0},                \
+        CTL_MASKING_OPTIONS, CTL_STORAGE_OPTIONS,                                                   \
+        {"label", 'l', "TEXT", 0, "shown in lists of jobs", 0},                                     \
         {"json", OPTION_JSON, NULL, 0, "print the outcome as JSON", 0},                             \
         {"quiet", 'q', NULL, 0, "no progress bar", 0},                                              \
         {"verbose", 'v', NULL, 0, "say how long it took and why", 0},                               \
@@ -87,7 +88,10 @@ static error_t parse_common(int key, char *arg, struct argp_state *state)
     case OPTION_IN_PLACE: o->in_place = true; return 0;
     case OPTION_ENGINE: o->move.engine = arg; return 0;
     case OPTION_PRIORITY: return ctl_read_priority(arg, &o->move.priority, state);
-    default: return ctl_parse_masking(key, &o->masking) ? 0 : ARGP_ERR_UNKNOWN;
+    default:
+        return ctl_parse_masking(key, &o->masking)
+                   ? 0
+                   : ctl_parse_storage(key, arg, &o->storage, state);
     }
 }
 
@@ -254,6 +258,7 @@ static int open_all(struct move_options *o, struct gad_client *client, struct ga
         r = (int)gad_array_open_in_place(client, o->destination, &o->move.to, error);
     else
         o->move.to_path = o->destination;
+    o->move.storage = &o->storage.asked;
     for (unsigned i = 0; i < o->n_sources && r == 0; i++)
         r = ctl_open_source(client, o->sources[i], o->masking, &sources[i], error);
     if (r == 0)

@@ -26,6 +26,7 @@ struct move_options {
     bool json, quiet, verbose, in_place;
     const char *destination;
     enum gad_masking masking;
+    struct ctl_storage storage;
     unsigned n_sources;
     const char *sources[MOVE_MAX_SOURCES];
     bool has_axes;

@@ -177,6 +177,7 @@ int ctl_parse_destination(struct ctl_job *job, char *word, struct gad_error *err
     if (output->to_path)
         return error_set(error, GAD_BAD_ARGUMENT, word, "an expression has two destinations");
     output->to_path = word;
+    output->storage = &job->storage.asked;
     return 0;
 }
 

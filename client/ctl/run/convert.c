@@ -20,6 +20,7 @@ struct convert_options {
 static const struct argp_option convert_argp_options[] = {
     {"dtype", OPTION_DTYPE, "DTYPE", 0, "cast to float32, f4, int16, bool ...; else as it is", 0},
     CTL_MASKING_OPTIONS,
+    CTL_STORAGE_OPTIONS,
     {"explain", OPTION_EXPLAIN, NULL, 0, "print the plan and run nothing", 0},
     {"json", OPTION_JSON, NULL, 0, "print the outcome as JSON", 0},
     {"quiet", 'q', NULL, 0, "no progress bar", 0},
@@ -56,7 +57,10 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
             return ctl_usage_error(state, "a source and a destination are needed, as in "
                                           "'convert a.npy b.h5:/a'");
         return 0;
-    default: return ctl_parse_masking(key, &o->run.job.masking) ? 0 : ARGP_ERR_UNKNOWN;
+    default:
+        return ctl_parse_masking(key, &o->run.job.masking)
+                   ? 0
+                   : ctl_parse_storage(key, arg, &o->run.job.storage, state);
     }
 }
 
@@ -86,7 +90,7 @@ int verb_convert(int argc, char **argv)
     o.run.expression = o.expression;
     job->args[job->n_args] = (struct gad_argument){.name = "x"};
     job->sources[job->n_args++] = o.source;
-    job->outputs[job->n_outputs++] =
-        (struct gad_output){.expr = o.expression, .to_path = o.destination};
+    job->outputs[job->n_outputs++] = (struct gad_output){
+        .expr = o.expression, .to_path = o.destination, .storage = &o.run.job.storage.asked};
     return run_execute(&o.run);
 }

@@ -29,6 +29,7 @@ struct matmul_options {
     struct gad_move_options move;
     bool json, quiet, verbose, in_place, explain;
     enum gad_masking masking;
+    struct ctl_storage storage;
     unsigned n_sources;
     const char *sources[2], *destination;
     char label[64];
@@ -47,6 +48,7 @@ static const struct argp_option options[] = {
      "with --beta: nothing is kept; what ends early leaves DEST added to in part", 0},
     {"in-place", OPTION_IN_PLACE, NULL, 0, "write into an existing file, or a selection of it", 0},
     CTL_MASKING_OPTIONS,
+    CTL_STORAGE_OPTIONS,
     {"tf32", OPTION_TF32, NULL, 0,
      "a device may round float32 to the 10 bits of TF32 before it multiplies: faster", 0},
     {"explain", OPTION_EXPLAIN, NULL, 0,
@@ -136,7 +138,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case OPTION_PRIORITY: return ctl_read_priority(arg, &o->move.priority, state);
     case ARGP_KEY_ARG: return add_source(o, arg, state);
     case ARGP_KEY_END: return check_end(o, state);
-    default: return ctl_parse_masking(key, &o->masking) ? 0 : ARGP_ERR_UNKNOWN;
+    default:
+        return ctl_parse_masking(key, &o->masking)
+                   ? 0
+                   : ctl_parse_storage(key, arg, &o->storage, state);
     }
 }
 
@@ -177,6 +182,7 @@ static int open_all(struct matmul_options *o, struct gad_client *client, struct 
         r = (int)gad_array_open_in_place(client, o->destination, &o->move.to, error);
     else
         o->move.to_path = o->destination;
+    o->move.storage = &o->storage.asked;
     if (r == 0)
         r = ctl_open_source(client, o->sources[0], o->masking, &o->product.left, error);
     if (r == 0 && !is_one)

@@ -48,6 +48,7 @@ static const struct argp_option options[] = {
     {"output", 'o', "DEST", 0,
      "where it goes: " CTL_DESTINATIONS "; without it the result is printed", 0},
     CTL_MASKING_OPTIONS,
+    CTL_STORAGE_OPTIONS,
     {"explain", OPTION_EXPLAIN, NULL, 0, "print the plan and run nothing", 0},
     {"engine", OPTION_ENGINE, "NAME", 0, "auto, cpu, cuda, or cuda:N for one device", 0},
     {"priority", OPTION_PRIORITY, "N", 0, "-100 to 100 among your own jobs", 0},
@@ -202,7 +203,10 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         return 0;
     case ARGP_KEY_NO_ARGS:
         return ctl_usage_error(state, "a distribution is needed, as in 'random normal'");
-    default: return ctl_parse_masking(key, &o->run.job.masking) ? 0 : ARGP_ERR_UNKNOWN;
+    default:
+        return ctl_parse_masking(key, &o->run.job.masking)
+                   ? 0
+                   : ctl_parse_storage(key, arg, &o->run.job.storage, state);
     }
 }
 

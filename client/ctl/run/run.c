@@ -39,6 +39,7 @@ static const struct argp_option run_argp_options[] = {
     {"in-place", OPTION_IN_PLACE, NULL, 0,
      "write into existing files, which may be sources of the same job", 0},
     CTL_MASKING_OPTIONS,
+    CTL_STORAGE_OPTIONS,
     {"journal", OPTION_JOURNAL, "FILE", 0, JOURNAL_DOC, 0},
     {"tf32", OPTION_TF32, NULL, 0, TF32_DOC, 0},
     {"priority", OPTION_PRIORITY, "N", 0, "-100 to 100 among your own jobs", 0},
@@ -82,7 +83,10 @@ static error_t parse_run_option(int key, char *arg, struct argp_state *state)
         return 0;
     case ARGP_KEY_NO_ARGS:
         return ctl_usage_error(state, "an expression is needed, as in 'sqrt(a)' a=x.npy");
-    default: return ctl_parse_masking(key, &o->job.masking) ? 0 : ARGP_ERR_UNKNOWN;
+    default:
+        return ctl_parse_masking(key, &o->job.masking)
+                   ? 0
+                   : ctl_parse_storage(key, arg, &o->job.storage, state);
     }
 }
 
@@ -119,6 +123,7 @@ static const struct argp_option submit_argp_options[] = {
     {"in-place", OPTION_IN_PLACE, NULL, 0,
      "write into existing files, which may be sources of the same job", 0},
     CTL_MASKING_OPTIONS,
+    CTL_STORAGE_OPTIONS,
     {"journal", OPTION_JOURNAL, "FILE", 0, JOURNAL_DOC, 0},
     {"tf32", OPTION_TF32, NULL, 0, TF32_DOC, 0},
     {"priority", OPTION_PRIORITY, "N", 0, "-100 to 100 among your own jobs", 0},

@@ -18,6 +18,7 @@
  */
 #include "client/formats/chunked/chunk_source.h"
 #include "client/formats/chunked/chunk_cache.h"
+#include "client/formats/chunked/thread_tools.h"
 #include "proto/box.h"
 #include "proto/util.h"
 
@@ -32,12 +33,6 @@
 #define MAX_CHUNKS      1024
 #define MAX_CHUNK_BYTES (UINT64_C(4) << 30)
 #define MAX_FILL_BYTES  16
-
-struct thread_tools {
-    struct thread_tools *next;
-    struct codec_scratch *scratch;
-    struct chunk_bytes stored;
-};
 
 struct chunk_fault {
     bool is_set;
@@ -63,55 +58,10 @@ struct chunk_source {
     void *state;
     char *path, *dataset;
     struct chunk_cache cache;
+    struct tools_pool tools;
     pthread_mutex_t lock; /* of what follows */
-    struct thread_tools *idle;
     struct chunk_fault fault;
 };
-
-int chunk_bytes_reserve(struct chunk_bytes *bytes, size_t n_bytes)
-{
-    if (n_bytes > bytes->room) {
-        free(bytes->data);
-        bytes->data = malloc(n_bytes);
-        bytes->room = bytes->data ? n_bytes : 0;
-    }
-    bytes->n_bytes = bytes->room >= n_bytes ? n_bytes : 0;
-    return bytes->room >= n_bytes ? 0 : -ENOMEM;
-}
-
-/* Tools of a thread ---------------------------------------------------------------------------- */
-
-static void tools_free(struct thread_tools *tools)
-{
-    codec_scratch_free(tools->scratch);
-    free(tools->stored.data);
-    free(tools);
-}
-
-static struct thread_tools *take_tools(struct chunk_source *source)
-{
-    pthread_mutex_lock(&source->lock);
-    struct thread_tools *tools = source->idle;
-    if (tools)
-        source->idle = tools->next;
-    pthread_mutex_unlock(&source->lock);
-    if (tools)
-        return tools;
-    tools = calloc(1, sizeof(*tools));
-    if (tools && !(tools->scratch = codec_scratch_new())) {
-        tools_free(tools);
-        return NULL;
-    }
-    return tools;
-}
-
-static void give_tools(struct chunk_source *source, struct thread_tools *tools)
-{
-    pthread_mutex_lock(&source->lock);
-    tools->next = source->idle;
-    source->idle = tools;
-    pthread_mutex_unlock(&source->lock);
-}
 
 /* A chunk's elements --------------------------------------------------------------------------- */
 
@@ -149,30 +99,30 @@ static int load_with(struct chunk_source *source, struct thread_tools *tools, ui
     struct chunk_fault fault = {.chunk = index};
     int64_t place[ARRAY_MAX_NDIM];
     chunk_grid_start(&source->grid, index, place);
-    tools->stored.is_absent = false;
-    tools->stored.skipped = 0;
-    fault.number = source->fetch(source->state, index, place, &tools->stored);
+    tools->bytes.is_absent = false;
+    tools->bytes.skipped = 0;
+    fault.number = source->fetch(source->state, index, place, &tools->bytes);
     if (fault.number)
         return set_fault(source, &fault);
-    if (tools->stored.is_absent) {
+    if (tools->bytes.is_absent) {
         fill_chunk(source, ret_elements);
         return 0;
     }
     fault.is_codec = true;
     fault.number =
-        codec_decode(&source->pipeline, tools->stored.skipped, tools->scratch, tools->stored.data,
-                     tools->stored.n_bytes, ret_elements, source->grid.chunk_bytes, &fault.step);
+        codec_decode(&source->pipeline, tools->bytes.skipped, tools->scratch, tools->bytes.data,
+                     tools->bytes.n_bytes, ret_elements, source->grid.chunk_bytes, &fault.step);
     return fault.number ? set_fault(source, &fault) : 0;
 }
 
 static int load(void *state, uint64_t index, void *ret_elements)
 {
     struct chunk_source *source = state;
-    struct thread_tools *tools = take_tools(source);
+    struct thread_tools *tools = tools_take(&source->tools);
     if (!tools)
         return ENOMEM;
     int r = load_with(source, tools, index, ret_elements);
-    give_tools(source, tools);
+    tools_give_back(&source->tools, tools);
     return r;
 }
 
@@ -475,6 +425,7 @@ int chunk_source_new(const struct chunk_layout *layout, const char *name,
     if (!source)
         return error_from_errno(error, ENOMEM, name, layout->path);
     pthread_mutex_init(&source->lock, NULL);
+    tools_init(&source->tools);
     int r = take_layout(source, layout);
     if (r < 0) {
         chunk_source_free(source);
@@ -493,11 +444,7 @@ struct chunk_source *chunk_source_free(struct chunk_source *source)
         return NULL;
     if (source->cache.chunks)
         chunk_cache_deinit(&source->cache);
-    while (source->idle) {
-        struct thread_tools *tools = source->idle;
-        source->idle = tools->next;
-        tools_free(tools);
-    }
+    tools_deinit(&source->tools);
     if (source->free_state)
         source->free_state(source->state);
     pthread_mutex_destroy(&source->lock);

@@ -40,6 +40,7 @@ struct file_output {
     char temporary[NAME_MAX + 1]; /* in dir; "" when the file has no name */
     char named_path[32];          /* of a named one: the file that is open, whoever has its name */
     bool is_unreserved;           /* some space could not be reserved: flush at the commit */
+    bool is_synced;               /* on the disk when the commit returns */
     bool is_committed;
 };
 
@@ -377,6 +378,17 @@ static int link_file(const struct file_output *output, const char *base)
     return -errno;
 }
 
+void file_output_sync(struct file_output *output)
+{
+    output->is_synced = true;
+}
+
+static int sync_name(const struct file_output *output)
+{
+    _cleanup_fd_ int fd = openat(output->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return fd < 0 || fsync(fd) < 0 ? -errno : 0;
+}
+
 static int commit_new(struct file_output *output)
 {
     if (!*output->temporary)
@@ -429,7 +441,7 @@ int file_output_commit(struct file_output *output, bool must_be_new, const char 
         return r;
     if (exists && must_be_new)
         return exists_error(output, name, error);
-    if (output->is_unreserved && fsync(output->fd) < 0)
+    if ((output->is_unreserved || output->is_synced) && fsync(output->fd) < 0)
         return file_path_error(error, errno, output->path, name);
     if (exists)
         r = keep_rights(output, &st);
@@ -439,8 +451,9 @@ int file_output_commit(struct file_output *output, bool must_be_new, const char 
         return exists_error(output, name, error);
     if (r == -EEXIST)
         r = commit_over(output); /* it appeared just now */
-    if (r < 0)
-        return file_path_error(error, -r, output->path, name);
-    output->is_committed = true;
-    return 0;
+    if (r == 0)
+        output->is_committed = true;
+    if (r == 0 && output->is_synced)
+        r = sync_name(output);
+    return r < 0 ? file_path_error(error, -r, output->path, name) : 0;
 }

@@ -40,6 +40,9 @@ bool file_output_is_current(const struct file_output *output, int fd);
 int file_output_reserve(struct file_output *output, uint64_t offset_bytes, uint64_t n_bytes,
                         const char *name, struct gad_error *error) GAD_MUST_CHECK;
 
+/* From now on what is committed is on the disk, and its name too, when the commit returns. */
+void file_output_sync(struct file_output *output);
+
 /* Gives it its name. A file that has the name is replaced and its mode, owner (where the system
  * allows it) and ACL kept; `must_be_new`: exists instead. Once. */
 int file_output_commit(struct file_output *output, bool must_be_new, const char *name,

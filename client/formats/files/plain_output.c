@@ -46,6 +46,8 @@ static int make(struct gad_array *array, const struct format_target *target, con
     r = file_output_new(target->spec->path, false, target->name, &output, error);
     if (r)
         return r;
+    if (target->storage->sync)
+        file_output_sync(output);
     array->format_state = output;
     array->commit = commit;
     array->discard = discard;

@@ -12,6 +12,9 @@
  * with the next output. The commit gives the claim up: then the job is over, and the place belongs
  * to whoever replaces or deletes the dataset.
  *
+ * A dataset in chunks is made in the same way, without space: whole chunks come from a sink
+ * (chunk_sink.h) and are written through HDF5 (hdf5_chunk_writer.h), by this process alone.
+ *
  * Between create and commit the file is not locked: other programs may read it, and write to it.
  * Whoever finds it locked waits a little, since others like us hold it for a moment only; the
  * commit waits longest, since the work is done by then.
@@ -19,10 +22,12 @@
  * Called by format.c (create) and through the array (commit, discard, free).
  */
 #include "client/clock.h"
+#include "client/formats/chunked/chunk_sink.h"
 #include "client/formats/files/file_array.h"
 #include "client/formats/files/file_claim.h"
 #include "client/formats/files/file_output.h"
 #include "client/formats/hdf5/hdf5_output.h"
+#include "client/formats/hdf5/hdf5_chunk_writer.h"
 #include "client/formats/hdf5/hdf5_file.h"
 #include "client/formats/hdf5/hdf5_names.h"
 #include "client/formats/hdf5/hdf5_target.h"
@@ -44,8 +49,10 @@ struct hdf5_output {
     char *dataset;
     char hidden[sizeof(HDF5_HIDDEN_PREFIX) + HIDDEN_TAG_SIZE];
     bool replace;
-    bool is_made;       /* the hidden link is there */
-    bool is_unreserved; /* space could not be reserved: flush at the commit */
+    bool is_made;            /* the hidden link is there */
+    bool is_unreserved;      /* space could not be reserved: flush at the commit */
+    struct chunk_sink *sink; /* of one in chunks; else NULL */
+    struct hdf5_chunk_writer *writer;
 };
 
 static hid_t make_space(const struct format_target *wanted)
@@ -57,9 +64,14 @@ static hid_t make_space(const struct format_target *wanted)
 }
 
 /* Contiguous, allocated at once, never filled: the offset is known and nothing is written. */
-static hid_t make_properties(void)
+static hid_t make_properties(const struct format_target *wanted)
 {
     hid_t dcpl = H5Pcreate(H5P_DATASET_CREATE);
+    if (dcpl > 0 && wanted->storage->has_chunks) {
+        if (!hdf5_chunk_properties(dcpl, wanted->ndim, wanted->storage))
+            hdf5_close(&dcpl);
+        return dcpl;
+    }
     if (dcpl > 0 && (H5Pset_layout(dcpl, H5D_CONTIGUOUS) < 0 ||
                      H5Pset_alloc_time(dcpl, H5D_ALLOC_TIME_EARLY) < 0 ||
                      H5Pset_fill_time(dcpl, H5D_FILL_TIME_NEVER) < 0))
@@ -74,12 +86,12 @@ static int make_dataset(hid_t file, const struct hdf5_output *output,
     char reason[160];
     _cleanup_hid_ hid_t space = make_space(wanted);
     _cleanup_hid_ hid_t type = hdf5_type_make(wanted->dtype);
-    _cleanup_hid_ hid_t dcpl = make_properties();
+    _cleanup_hid_ hid_t dcpl = make_properties(wanted);
     _cleanup_hid_ hid_t dataset = H5I_INVALID_HID;
     haddr_t offset = 0;
     if (space > 0 && type > 0 && dcpl > 0)
         dataset = H5Dcreate2(file, output->hidden, type, space, H5P_DEFAULT, dcpl, H5P_DEFAULT);
-    if (dataset > 0 && n_bytes > 0)
+    if (dataset > 0 && n_bytes > 0 && !wanted->storage->has_chunks)
         offset = H5Dget_offset(dataset);
     if (dataset > 0 && offset != HADDR_UNDEF) {
         *ret_offset_bytes = offset;
@@ -142,9 +154,32 @@ static int delete_once(struct hdf5_output *output, struct gad_error *error)
     return r ? r : hdf5_tree_delete(file, output->hidden, error);
 }
 
+/* All chunks are in the file. */
+static int finish_chunks(struct hdf5_output *output, const char *shown, struct gad_error *error)
+{
+    char reason[160] = "";
+    int r = chunk_sink_finish(output->sink, shown, error);
+    if (r)
+        return r;
+    r = hdf5_chunk_writer_flush(output->writer, reason, sizeof(reason));
+    if (r == 0)
+        return 0;
+    return error_set(error,
+                     r == ENOSPC  ? GAD_NO_SPACE
+                     : r == EBUSY ? GAD_BUSY
+                                  : GAD_IO_ERROR,
+                     shown, "chunks of '%.100s' cannot be written: %.160s", output->dataset,
+                     reason);
+}
+
 static int commit(struct gad_array *array, struct gad_error *error)
 {
     struct hdf5_output *output = array->format_state;
+    if (output->sink) {
+        int chunks = finish_chunks(output, array->info.path, error);
+        if (chunks)
+            return chunks;
+    }
     if (output->is_unreserved && fsync(array->fd) < 0)
         return error_from_errno(error, errno, array->info.path, "writing");
     int r = commit_once(output, array->info.path, error);
@@ -155,7 +190,8 @@ static int commit(struct gad_array *array, struct gad_error *error)
     if (r)
         return r;
     output->is_made = false; /* there is no hidden link any more */
-    file_claim_release(array->fd, array->offset_bytes, file_array_n_bytes(array));
+    if (!output->sink)
+        file_claim_release(array->fd, array->offset_bytes, file_array_n_bytes(array));
     return hdf5_target_commit(output->target, array->info.path, error);
 }
 
@@ -178,6 +214,8 @@ static void discard(struct gad_array *array)
 static void format_free(struct gad_array *array)
 {
     struct hdf5_output *output = steal_ptr(array->format_state);
+    chunk_sink_free(output->sink);
+    hdf5_chunk_writer_free(output->writer);
     hdf5_target_unref(output->target);
     free(output->dataset);
     free(output);
@@ -229,8 +267,9 @@ static int make_place_once(struct hdf5_output *output, int fd, const struct form
                            uint64_t n_bytes, uint64_t *ret_offset_bytes, struct gad_error *error)
 {
     int r = output->is_made ? 0 : add_dataset(output, wanted, n_bytes, ret_offset_bytes, error);
-    return r ? r
-             : file_claim(fd, *ret_offset_bytes, n_bytes, wanted->spec->path, wanted->name, error);
+    if (r || wanted->storage->has_chunks)
+        return r;
+    return file_claim(fd, *ret_offset_bytes, n_bytes, wanted->spec->path, wanted->name, error);
 }
 
 static int make_place(struct hdf5_output *output, int fd, const struct format_target *wanted,
@@ -241,6 +280,66 @@ static int make_place(struct hdf5_output *output, int fd, const struct format_ta
         clock_sleep_ms(RETRY_MS);
         r = make_place_once(output, fd, wanted, n_bytes, ret_offset_bytes, error);
     }
+    return r;
+}
+
+/* What comes in goes out in chunks. */
+static int use_sink(struct gad_array *array, struct hdf5_output *output,
+                    const struct format_target *wanted, struct gad_error *error)
+{
+    struct chunk_sink_layout layout = {
+        .shape = wanted->shape,
+        .item_bytes = dtype_size(wanted->dtype),
+        .pipeline = &wanted->storage->pipeline,
+        .store = hdf5_chunk_writer_store,
+        .path = wanted->spec->path,
+        .dataset = wanted->spec->dataset,
+    };
+    if (!chunk_grid_init(&layout.grid, wanted->ndim, wanted->shape, wanted->storage->chunk_shape,
+                         (int64_t)layout.item_bytes))
+        return 0; /* no elements */
+    output->writer =
+        hdf5_chunk_writer_new(output->target, output->hidden, array->info.path, wanted->ndim);
+    if (!output->writer)
+        return error_from_errno(error, ENOMEM, wanted->name, "output");
+    layout.state = output->writer;
+    int r = chunk_sink_new(&layout, wanted->name, &output->sink, error);
+    if (r)
+        return r;
+    memcpy(array->chunk_shape, layout.grid.chunk_shape, sizeof(array->chunk_shape));
+    memset(array->info.strides, 0, sizeof(array->info.strides));
+    array->n_chunks = layout.grid.n_chunks;
+    array->access = ACCESS_PROVIDER;
+    array->info.access = "provider";
+    array->is_write_only = true;
+    array->provider = &chunk_sink_provider;
+    array->provider_state = output->sink;
+    return 0;
+}
+
+static int make_chunked(struct gad_array *array, struct hdf5_output *output,
+                        const struct format_target *wanted, struct gad_error *error)
+{
+    uint64_t nowhere;
+    int r = make_place(output, array->fd, wanted, file_array_n_bytes(array), &nowhere, error);
+    return r ? r : use_sink(array, output, wanted, error);
+}
+
+static int make_contiguous(struct gad_array *array, struct hdf5_output *output,
+                           const struct format_target *wanted, struct file_layout *layout,
+                           struct gad_error *error)
+{
+    uint64_t n_bytes = file_array_n_bytes(array);
+    bool is_reserved = true;
+    int r = file_check_room(array->fd, n_bytes, wanted->spec->path, wanted->name, error);
+    if (r == 0)
+        r = make_place(output, array->fd, wanted, n_bytes, &layout->offset_bytes, error);
+    if (r == 0)
+        r = file_array_describe(array, layout, wanted->name, error);
+    if (r == 0)
+        r = file_reserve(array->fd, layout->offset_bytes, n_bytes, wanted->spec->path, wanted->name,
+                         &is_reserved, error);
+    output->is_unreserved = !is_reserved;
     return r;
 }
 
@@ -260,18 +359,10 @@ static int make(struct gad_array *array, const struct format_target *wanted,
         r = hdf5_target_get(wanted->spec->path, wanted->name, &output->target, &array->fd, error);
     if (r)
         return r;
-    uint64_t n_bytes = file_array_n_bytes(array);
-    bool is_reserved = true;
-    r = file_check_room(array->fd, n_bytes, wanted->spec->path, wanted->name, error);
-    if (r == 0)
-        r = make_place(output, array->fd, wanted, n_bytes, &layout.offset_bytes, error);
-    if (r == 0)
-        r = file_array_describe(array, &layout, wanted->name, error);
-    if (r == 0)
-        r = file_reserve(array->fd, layout.offset_bytes, n_bytes, wanted->spec->path, wanted->name,
-                         &is_reserved, error);
-    output->is_unreserved = !is_reserved;
-    return r;
+    if (wanted->storage->sync)
+        hdf5_target_sync(output->target);
+    return wanted->storage->has_chunks ? make_chunked(array, output, wanted, error)
+                                       : make_contiguous(array, output, wanted, &layout, error);
 }
 
 int hdf5_create(struct gad_client *client, const struct format_target *target,

@@ -23,7 +23,7 @@ struct hdf5_target {
     struct hdf5_target *next; /* of the new ones */
     unsigned n_refs;
     struct file_output *output; /* of a new file */
-    bool has_name;
+    bool has_name, is_synced;
     char *path; /* of an existing file */
     struct stat st;
 };
@@ -177,12 +177,29 @@ bool hdf5_target_is_temporary(const struct hdf5_target *target)
     return is_temporary;
 }
 
+void hdf5_target_sync(struct hdf5_target *target)
+{
+    pthread_mutex_lock(&targets_lock);
+    target->is_synced = true;
+    pthread_mutex_unlock(&targets_lock);
+}
+
+static int sync_file(const char *path, const char *name, struct gad_error *error)
+{
+    _cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    return fd < 0 || fsync(fd) < 0 ? file_path_error(error, errno, path, name) : 0;
+}
+
 int hdf5_target_commit(struct hdf5_target *target, const char *name, struct gad_error *error)
 {
     int r = 0;
     pthread_mutex_lock(&targets_lock);
+    if (target->is_synced && target->output)
+        file_output_sync(target->output);
     if (!target->has_name)
         r = file_output_commit(target->output, true, name, error);
+    else if (target->is_synced)
+        r = sync_file(hdf5_target_path(target), name, error);
     if (r == 0)
         target->has_name = true;
     pthread_mutex_unlock(&targets_lock);

@@ -22,6 +22,8 @@ const char *hdf5_target_path(const struct hdf5_target *target);
 const struct stat *hdf5_target_stat(const struct hdf5_target *target);
 /* Whether it will go with the last reference, with all that is in it. */
 bool hdf5_target_is_temporary(const struct hdf5_target *target);
+/* The file is on the disk when a commit returns. */
+void hdf5_target_sync(struct hdf5_target *target);
 /* Gives a new file its name, once; nothing for others. exists when the name is taken by now. */
 int hdf5_target_commit(struct hdf5_target *target, const char *name,
                        struct gad_error *error) GAD_MUST_CHECK;

@@ -115,7 +115,9 @@ static bool explain_failure(struct gad_job *job)
             return true;
     for (unsigned i = 0; i < job->options.n_outputs; i++) {
         const char *name = job->options.outputs[i].name;
-        if (name && strcmp(name, error->argument) == 0 && explain(job->targets[i].to, error))
+        char own[24];
+        snprintf(own, sizeof(own), "outputs[%u]", i);
+        if (strcmp(name ? name : own, error->argument) == 0 && explain(job->targets[i].to, error))
             return true;
     }
     return false;
@@ -160,7 +162,9 @@ static void end(struct gad_job *job, int status, const struct gad_error *error)
     if (status) {
         if (error != &job->error)
             job->error = *error;
-        if (!explain_failure(job))
+        if (explain_failure(job))
+            job->status = job->error.status;
+        else
             name_source(job);
         result_deinit(&job->result);
     }

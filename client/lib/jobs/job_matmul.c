@@ -86,8 +86,12 @@ static void list_arguments(struct matmul *m, const struct gad_product *product,
         m->args[n++] = (struct gad_argument){.name = "b", .array = product->right};
     if (!scalar_is(&m->beta, 0))
         m->args[n++] = (struct gad_argument){.name = "c", .array = options->to};
-    m->output =
-        (struct gad_output){.expr = m->text, .to = options->to, .to_path = options->to_path};
+    m->output = (struct gad_output){
+        .expr = m->text,
+        .to = options->to,
+        .to_path = options->to_path,
+        .storage = options->storage,
+    };
     m->job = (struct gad_job_options){
         .n_args = n,
         .args = m->args,

@@ -53,6 +53,7 @@ static int copy_outputs(const struct gad_job_options *options, struct gad_job_op
         if (r == 0)
             r = copy_text(options->outputs[i].to_path, &outputs[i].to_path);
         outputs[i].to = options->outputs[i].to;
+        outputs[i].storage = options->outputs[i].storage; /* the caller's, until targets are made */
     }
     return r;
 }

@@ -53,11 +53,12 @@ static int make_stand_in(struct gad_job *job, struct job_target *target, struct 
     return r ? r : memory_new_array(job->client, &described, false, &target->stand_in, error);
 }
 
-static int create(struct gad_job *job, struct job_target *target, const char *path,
+static int create(struct gad_job *job, struct job_target *target, const struct gad_output *output,
                   const struct gad_plan_output *planned, struct gad_error *error)
 {
-    int r = format_create(job->client, path, true, (enum dtype)planned->dtype, planned->ndim,
-                          planned->shape, planned->fortran_order, &target->to, error);
+    int r =
+        format_create(job->client, output->to_path, true, (enum dtype)planned->dtype, planned->ndim,
+                      planned->shape, planned->fortran_order, output->storage, &target->to, error);
     if (r == 0)
         target->is_created = job->needs_settling = true;
     return r;
@@ -107,7 +108,7 @@ int targets_init(struct gad_job *job, struct gad_error *error)
         const struct gad_output *output = &options->outputs[i];
         struct job_target *target = &job->targets[i];
         if (output->to_path) {
-            r = create(job, target, output->to_path, plan->outputs[i], error);
+            r = create(job, target, output, plan->outputs[i], error);
         } else if (output->to) {
             target->to = array_ref(output->to);
             r = make_stand_in(job, target, error);

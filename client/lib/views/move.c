@@ -124,7 +124,7 @@ int move_init(struct move *move, struct gad_client *client, const struct gad_mov
     }
     move->is_created = true;
     return format_create(client, options->to_path, true, (enum dtype)result->dtype, result->ndim,
-                         result->shape, false, &move->to, error);
+                         result->shape, false, options->storage, &move->to, error);
 }
 
 void move_deinit(struct move *move)

@@ -6,6 +6,7 @@
  * GIL; the others only describe.
  */
 #include "core/make.h"
+#include "core/request.h"
 #include "core/blocks.h"
 #include "core/typestr.h"
 
@@ -127,7 +128,8 @@ struct making {
     size_t n_specs;
     const char **specs;
     int64_t axis;
-    bool flag, is_fortran, is_writable;
+    bool flag, is_fortran, is_writable, has_storage;
+    struct storage storage;
     void *data;
     int fd;
     uint64_t offset_bytes;
@@ -276,17 +278,20 @@ static enum gad_status call_create(struct making *m, struct gad_client *client,
                                    struct gad_array **ret_array, struct gad_error *error)
 {
     return gad_array_create(client, m->spec, m->flag, m->form.layout.dtype, m->form.layout.ndim,
-                            m->form.shape, m->is_fortran, ret_array, error);
+                            m->form.shape, m->is_fortran, m->has_storage ? &m->storage.asked : NULL,
+                            ret_array, error);
 }
 
 PyObject *make_create(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
     struct session *session = (struct session *)self;
     struct making making = {.func = call_create, .may_wait = true};
-    if (!make_has_count("create", n, 5) || !session_check(session) ||
+    making.has_storage = n == 6 && args[5] != Py_None;
+    if (!make_has_count("create", n, n == 6 ? 6 : 5) || !session_check(session) ||
         !read_native_typestr(session->state, args[1], &making.form.layout) ||
         !read_shape(session->state, args[2], &making.form) ||
-        !read_bool(args[3], &making.is_fortran) || !read_bool(args[4], &making.flag))
+        !read_bool(args[3], &making.is_fortran) || !read_bool(args[4], &making.flag) ||
+        (making.has_storage && !request_read_storage(args[5], &making.storage)))
         return NULL;
     return make_at(session, args[0], &making);
 }

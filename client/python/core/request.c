@@ -117,6 +117,59 @@ static bool read_path(struct request *request, PyObject *object, const char **re
     return true;
 }
 
+/* None, or a tuple of sizes. */
+static bool read_sizes(PyObject *object, const char *what, int64_t *ret_sizes, int *ret_n)
+{
+    if (object == Py_None)
+        return true;
+    Py_ssize_t n = PyTuple_Check(object) ? PyTuple_Size(object) : -1;
+    if (n < 1 || n > GAD_MAX_NDIM) {
+        PyErr_Format(PyExc_TypeError, "%s: a tuple of sizes is wanted, not %R", what, object);
+        return false;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        ret_sizes[i] = PyLong_AsLongLong(PyTuple_GetItem(object, i));
+        if (ret_sizes[i] == -1 && PyErr_Occurred())
+            return false;
+    }
+    *ret_n = (int)n;
+    return true;
+}
+
+bool request_read_storage(PyObject *tuple, struct storage *ret_storage)
+{
+    if (!PyTuple_Check(tuple) || PyTuple_Size(tuple) != 6) {
+        PyErr_SetString(PyExc_TypeError, "storage: a tuple of 6 is wanted");
+        return false;
+    }
+    ret_storage->asked = (struct gad_storage){
+        .chunk_shape = ret_storage->chunks,
+        .shard_shape = ret_storage->shards,
+        .shuffle = PyTuple_GetItem(tuple, 3) == Py_True,
+        .fletcher32 = PyTuple_GetItem(tuple, 4) == Py_True,
+        .sync = PyTuple_GetItem(tuple, 5) == Py_True,
+    };
+    return read_sizes(PyTuple_GetItem(tuple, 0), "chunks", ret_storage->chunks,
+                      &ret_storage->asked.n_chunk_axes) &&
+           read_sizes(PyTuple_GetItem(tuple, 1), "shards", ret_storage->shards,
+                      &ret_storage->asked.n_shard_axes) &&
+           read_optional_text(PyTuple_GetItem(tuple, 2), "compression",
+                              &ret_storage->asked.compress);
+}
+
+/* (path, storage) */
+static bool read_stored_path(struct request *request, PyObject *tuple, struct storage *storage,
+                             struct gad_output *output)
+{
+    if (PyTuple_Size(tuple) != 2) {
+        PyErr_SetString(PyExc_TypeError, "output: a path and its storage are wanted");
+        return false;
+    }
+    output->storage = &storage->asked;
+    return request_read_storage(PyTuple_GetItem(tuple, 1), storage) &&
+           read_path(request, PyTuple_GetItem(tuple, 0), &output->to_path);
+}
+
 static bool read_output(struct request *request, struct session *session, Py_ssize_t i,
                         struct gad_output *output)
 {
@@ -130,6 +183,8 @@ static bool read_output(struct request *request, struct session *session, Py_ssi
         return true;
     if (Py_IS_TYPE(items[2], session->state->array_type))
         return read_array(session, items[2], output->name ? output->name : "out", &output->to);
+    if (PyTuple_Check(items[2]))
+        return read_stored_path(request, items[2], &request->storages[i], output);
     return read_path(request, items[2], &output->to_path);
 }
 

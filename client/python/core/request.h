@@ -6,12 +6,21 @@
 #define REQUEST_MAX_ARGS    64
 #define REQUEST_MAX_OUTPUTS 16
 
+struct storage {
+    struct gad_storage asked; /* points into the rest, and to the object's texts */
+    int64_t chunks[GAD_MAX_NDIM], shards[GAD_MAX_NDIM];
+};
+/* (chunks, shards, compress, shuffle, fletcher32, sync); the first three may be None. Returns false
+ * with an exception. */
+bool request_read_storage(PyObject *tuple, struct storage *ret_storage);
+
 struct request {
     struct gad_job_options options; /* points into the rest and into the objects */
     struct gad_argument args[REQUEST_MAX_ARGS];
     struct gad_output outputs[REQUEST_MAX_OUTPUTS];
     PyObject *paths[REQUEST_MAX_OUTPUTS + 1]; /* of to_path and of the journal, as bytes */
     unsigned n_paths;
+    struct storage storages[REQUEST_MAX_OUTPUTS];
     PyObject *output_tuple, *arg_tuple; /* references; they hold arrays and texts */
 };
 

@@ -8,6 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias, final
 
 Scalar: TypeAlias = bool | int | float
+Storage: TypeAlias = tuple[tuple[int, ...] | None, tuple[int, ...] | None, str | None, bool, bool,
+                           bool]  # chunks, shards, compression, shuffle, fletcher32, sync
+Destination: TypeAlias = "Array | str | tuple[str, Storage] | None"
 MoveBlock: TypeAlias = Callable[[tuple[int, ...], tuple[int, ...], memoryview], None]
 
 def versions() -> str:
@@ -59,7 +62,7 @@ class Session:
         """Several as one array, for reading. A spec with wildcards is the files that match."""
         ...
     def create(self, spec: str, typestr: str, shape: Sequence[int], fortran_order: bool,
-               replace: bool, /) -> Array: ...
+               replace: bool, storage: Storage | None = None, /) -> Array: ...
     def from_buffer(self, buffer: object, writable: bool, /) -> Array:
         """What lies in shared memory of this session travels as such, other memory through a ring.
         Any strides. Holds the buffer. bad-dtype for formats that are not computed, bad-shape for
@@ -89,22 +92,22 @@ class Session:
         ...
 
     # Jobs. outputs: (expression, name or None, destination). args: (name, value).
-    def submit(self, outputs: Sequence[tuple[str, str | None, Array | str | None]],
+    def submit(self, outputs: Sequence[tuple[str, str | None, Destination]],
                args: Sequence[tuple[str, Array | Scalar]], engine: str | None, priority: int,
                label: str | None, progress: bool, journal: str | bool = False,
                tf32: bool = False, /) -> Job:
-        """A destination that is a str is created (to_path). journal: True where the library puts
-        it, or its path. tf32: whether float32 may be multiplied with TF32. ints beyond int64
-        and uint64 raise OverflowError.
+        """A destination that is a str is created (to_path), or with its storage: (path, storage).
+        journal: True where the library puts it, or its path. tf32: whether float32 may be
+        multiplied with TF32. ints beyond int64 and uint64 raise OverflowError.
         The job keeps its arrays until it dies; one that dies before its end is cancelled."""
         ...
-    def run(self, outputs: Sequence[tuple[str, str | None, Array | str | None]],
+    def run(self, outputs: Sequence[tuple[str, str | None, Destination]],
             args: Sequence[tuple[str, Array | Scalar]], engine: str | None, priority: int,
             label: str | None, journal: str | bool = False, tf32: bool = False, /) -> Job:
         """submit() and wait(None) in one; the job is done. A signal's exception cancels the job
         first and waits for its end, at most 10 seconds."""
         ...
-    def plan(self, outputs: Sequence[tuple[str, str | None, Array | str | None]],
+    def plan(self, outputs: Sequence[tuple[str, str | None, Destination]],
              args: Sequence[tuple[str, Array | Scalar]], engine: str | None, /) -> Plan: ...
     def wait_any(self, jobs: Sequence[Job], timeout: float | None, /) -> list[Job]:
         """Those that have ended; empty when the time is over or wake() was called."""

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from .. import errors
 
 if TYPE_CHECKING:
-    from .._core import Array, Job, Scalar, Session
+    from .._core import Array, Destination, Job, Scalar, Session
 
-    Output = tuple[str, str | None, Array | str | None]
+    Output = tuple[str, str | None, Destination]
     Argument = tuple[str, Array | Scalar]
 
 _STEP = 0.1  # seconds between two looks

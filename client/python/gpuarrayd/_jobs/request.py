@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Planned: TypeAlias = tuple[np.dtype[Any], tuple[int, ...], str]  # the last is "C" or "F"
 Results: TypeAlias = list[Any]
 Named: TypeAlias = "list[tuple[str, _arguments.Source]]"
-Wanted: TypeAlias = "tuple[str, str | None, _core.Array | str | None]"
+Wanted: TypeAlias = "tuple[str, str | None, _core.Destination]"
 
 _MAX_PLANS = 512
 _plans: dict[object, list[Planned]] = kept_for_session()
@@ -39,12 +39,18 @@ _plans: dict[object, list[Planned]] = kept_for_session()
 
 class To:
     """A destination that the job creates: "file.npy", "file.npz:x", "file.h5:/dataset" or
-    "file.raw"."""
+    "file.raw"; storage: how, where the format should not decide."""
 
-    __slots__ = ("path",)
+    __slots__ = ("path", "storage")
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, storage: "_core.Storage | None" = None) -> None:
         self.path = path
+        self.storage = storage
+
+    @property
+    def destination(self) -> "str | tuple[str, _core.Storage]":
+        """As the extension takes it."""
+        return self.path if self.storage is None else (self.path, self.storage)
 
     @property
     def is_raw(self) -> bool:
@@ -153,11 +159,11 @@ class _Prepared:
             self.key = request._key(sources, new)
             plans = iter(_planned(session, self.key, request, new, sources))
         for (text, name), out in zip(request.outputs, outs, strict=True):
-            to: _core.Array | str | None
+            to: _core.Destination
             if out is None:
                 result, to = _new_result(session, len(self.made), next(plans))
             elif type(out) is To:
-                result, to = _File(out, next(plans) if out.is_raw else None), out.path
+                result, to = _File(out, next(plans) if out.is_raw else None), out.destination
             else:
                 result, to = out, self._sink(request, session, out, name)
             self.wanted.append((text, name, to))

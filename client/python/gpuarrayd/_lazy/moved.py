@@ -221,7 +221,7 @@ class MoveRequest(Request):
         if out is None:
             result, made = new_array(session, moved.dtype, moved.shape, "C")
         elif isinstance(out, To):
-            made = session.create(out.path, moved.dtype.str, moved.shape, False, True)
+            made = session.create(out.path, moved.dtype.str, moved.shape, False, True, out.storage)
         else:
             made = _sink(session, moved, out)
         fill(session, moved, made, self, progress)

@@ -8,6 +8,7 @@ from typing import Any, overload
 
 from .. import errors
 from .._arguments.refusals import WrongType
+from .._arguments.storage import Sizes, storage
 from .array import Lazy, Progress, lazy, request, told
 from .graph import Node
 from .operands import Operand
@@ -54,18 +55,27 @@ Path = str | os.PathLike[str]
 
 @overload
 def save(path: Path, array: Operand, *, engine: str | None = None, priority: int = 0,
-         label: str | None = None, progress: Progress = False, tf32: bool = False) -> Lazy: ...
+         label: str | None = None, progress: Progress = False, tf32: bool = False,
+         chunks: Sizes = None, shards: Sizes = None, compression: str | int | None = None,
+         compression_opts: object = None, shuffle: bool = False, fletcher32: bool = False,
+         sync: bool = False) -> Lazy: ...
 
 
 @overload
 def save(path: Mapping[Any, Operand], array: None = None, *, engine: str | None = None,
          priority: int = 0, label: str | None = None, progress: Progress = False,
-         tf32: bool = False) -> dict[Any, Lazy]: ...
+         tf32: bool = False, chunks: Sizes = None, shards: Sizes = None,
+         compression: str | int | None = None, compression_opts: object = None,
+         shuffle: bool = False, fletcher32: bool = False,
+         sync: bool = False) -> dict[Any, Lazy]: ...
 
 
 def save(path: Path | Mapping[Any, Operand], array: Operand | None = None, *,
          engine: str | None = None, priority: int = 0, label: str | None = None,
-         progress: Progress = False, tf32: bool = False) -> Lazy | dict[Any, Lazy]:
+         progress: Progress = False, tf32: bool = False, chunks: Sizes = None,
+         shards: Sizes = None, compression: str | int | None = None,
+         compression_opts: object = None, shuffle: bool = False, fletcher32: bool = False,
+         sync: bool = False) -> Lazy | dict[Any, Lazy]:
     """Computes into files: each appears whole when the job is done, or not at all.
 
     Parameters
@@ -78,6 +88,19 @@ def save(path: Path | Mapping[Any, Operand], array: Operand | None = None, *,
         What is computed; not with a dict.
     engine, priority, label, progress, tf32
         As of Lazy.compute().
+    chunks : tuple of int, optional
+        Sizes of a chunk, for HDF5 and Zarr. None: as it suits what packs them, else no chunks.
+    shards : tuple of int, optional
+        Zarr: elements of a file along each axis, multiples of the chunks.
+    compression : str or int, optional
+        "gzip" (an int is its level, as h5py has it), "zstd", "lzf", "lz4", "blosc", "blosc:zstd",
+        "bitshuffle", "szip". Chunks are packed on all processors.
+    compression_opts : int, optional
+        The level.
+    shuffle, fletcher32 : bool
+        Bytes sorted by their place first, which packs better; with a checksum of each chunk.
+    sync : bool
+        On the disk, with its name, before the job says done.
 
     Returns
     -------
@@ -95,8 +118,9 @@ def save(path: Path | Mapping[Any, Operand], array: Operand | None = None, *,
                                  found="a dict and a lazy" if array is not None else "a path alone")
     if not pairs:
         return {}
+    how = storage(chunks, shards, compression, compression_opts, shuffle, fletcher32, sync)
     made = request([lazy(one) for one in pairs.values()],
-                   [To(os.fspath(one)) for one in pairs], engine, priority, label, tf32)
+                   [To(os.fspath(one), how) for one in pairs], engine, priority, label, tf32)
     results = told(made, Request.run, progress)
     return dict(zip(pairs, results, strict=True)) if pairs is path else results[0]
 

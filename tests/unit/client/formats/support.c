@@ -108,7 +108,7 @@ struct gad_array *open_ok(const char *spec)
 struct gad_array *create_ok(const char *spec, enum dtype dtype, int ndim, const int64_t *shape)
 {
     struct gad_array *array = NULL;
-    int r = format_create(NULL, spec, false, dtype, ndim, shape, false, &array, &last_error);
+    int r = format_create(NULL, spec, false, dtype, ndim, shape, false, NULL, &array, &last_error);
     cr_assert(r == 0, "%s: %s", error_word(r), last_error.message);
     return array;
 }
@@ -146,8 +146,8 @@ const char *create_word(const char *spec, bool replace, enum dtype dtype, int nd
     struct gad_array *array = NULL;
     int n = descriptor_count();
     return outcome(
-        format_create(NULL, spec, replace, dtype, ndim, shape, false, &array, &last_error), &array,
-        n);
+        format_create(NULL, spec, replace, dtype, ndim, shape, false, NULL, &array, &last_error),
+        &array, n);
 }
 
 size_t n_elements(const struct gad_array *array)

@@ -28,7 +28,8 @@ static int commit(struct gad_array *array)
 static struct gad_array *make(const char *spec, bool replace, double first)
 {
     struct gad_array *array = NULL;
-    int r = format_create(NULL, spec, replace, DTYPE_FLOAT64, 2, shape, false, &array, &last_error);
+    int r = format_create(NULL, spec, replace, DTYPE_FLOAT64, 2, shape, false, NULL, &array,
+                          &last_error);
     cr_assert(r == 0, "%s", last_error.message);
     double values[1200];
     for (int i = 0; i < 1200; i++)

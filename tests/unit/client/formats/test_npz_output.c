@@ -123,8 +123,8 @@ Test(npz_output, an_array_is_replaced)
         struct gad_array *array = NULL;
         cr_assert(eq(str, (char *)create_word("a.npz:x", false, DTYPE_INT32, 2, shape), "exists"));
         cr_assert(eq(int,
-                     format_create(NULL, "a.npz:x.npy", true, DTYPE_INT32, 2, shape, false, &array,
-                                   &last_error),
+                     format_create(NULL, "a.npz:x.npy", true, DTYPE_INT32, 2, shape, false, NULL,
+                                   &array, &last_error),
                      0));
         fill(array, 10 + i);
         commit_ok(array);

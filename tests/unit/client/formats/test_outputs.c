@@ -80,8 +80,9 @@ Test(outputs, hold_what_was_written)
 Test(outputs, are_made_in_fortran_order_too)
 {
     struct gad_array *array;
-    cr_assert(
-        eq(int, format_create(NULL, "a.npy", false, DTYPE_INT16, 2, shape, true, &array, NULL), 0));
+    cr_assert(eq(
+        int, format_create(NULL, "a.npy", false, DTYPE_INT16, 2, shape, true, NULL, &array, NULL),
+        0));
     cr_assert(eq(i64, array->info.strides[0], 2));
     cr_assert(eq(i64, array->info.strides[1], 6));
     commit_ok(array);
@@ -89,8 +90,9 @@ Test(outputs, are_made_in_fortran_order_too)
     array = open_ok("a.npy");
     cr_assert(eq(i64, array->info.strides[1], 6));
     gad_array_release(array);
-    cr_assert(
-        eq(int, format_create(NULL, "a.raw", false, DTYPE_INT16, 2, shape, true, &array, NULL), 0));
+    cr_assert(eq(
+        int, format_create(NULL, "a.raw", false, DTYPE_INT16, 2, shape, true, NULL, &array, NULL),
+        0));
     cr_assert(eq(i64, array->info.strides[0], 8));
     gad_array_release(array);
 }

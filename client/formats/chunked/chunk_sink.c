@@ -1,0 +1,280 @@
+/* Sinks in chunks.
+ *
+ *     drain      a block of elements, in any order
+ *     assembly   the chunks that it has parts of (chunk_assembly.h)
+ *     pipeline   a chunk that is whole, encoded by the thread that brought its last element
+ *     store      the format
+ *
+ * A block that has all of a chunk is encoded as it is, without the assembly. Chunks at the array's
+ * end are stored whole, with zeros beyond it.
+ *
+ * Called by the pump's threads (drain), and by formats.
+ */
+#include "client/formats/chunked/chunk_sink.h"
+#include "client/formats/chunked/chunk_assembly.h"
+#include "client/formats/chunked/thread_tools.h"
+#include "proto/util.h"
+
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MAX_ASSEMBLED_BYTES (UINT64_C(32) << 20)
+#define MAX_CHUNK_BYTES     (UINT64_C(1) << 30)
+#define LEAST_CHUNKS        2u
+#define MAX_REASON          200
+
+struct chunk_sink {
+    struct chunk_grid grid;
+    int64_t shape[ARRAY_MAX_NDIM];
+    int64_t strides[ARRAY_MAX_NDIM]; /* of elements in a chunk, in elements */
+    size_t item_bytes;
+    struct codec_pipeline pipeline;
+    chunk_store_fn *store;
+    void *state;
+    char *path, *dataset, *folder;
+    struct chunk_assembly assembly;
+    struct tools_pool tools;
+    _Atomic uint64_t *stored; /* bit i: chunk i was stored */
+    pthread_mutex_t lock;     /* of what follows: what failed first */
+    int fault;
+    char reason[MAX_REASON];
+};
+
+static int set_fault(struct chunk_sink *sink, int number, const char *reason)
+{
+    pthread_mutex_lock(&sink->lock);
+    if (!sink->fault) {
+        sink->fault = number;
+        snprintf(sink->reason, sizeof(sink->reason), "%s", reason);
+    }
+    pthread_mutex_unlock(&sink->lock);
+    return number;
+}
+
+static int store_with(struct chunk_sink *sink, struct thread_tools *tools, uint64_t index,
+                      const void *elements)
+{
+    int64_t place[ARRAY_MAX_NDIM];
+    char reason[MAX_REASON] = "";
+    const void *bytes;
+    size_t n_bytes;
+    uint32_t skipped;
+    int r = codec_encode(&sink->pipeline, tools->scratch, elements, sink->grid.chunk_bytes, &bytes,
+                         &n_bytes, &skipped);
+    if (r)
+        return set_fault(sink, r < 0 ? -r : EINVAL, codec_fault_text(r));
+    chunk_grid_start(&sink->grid, index, place);
+    r = sink->store(sink->state, index, place, bytes, n_bytes, skipped, reason, sizeof(reason));
+    if (r)
+        return set_fault(sink, r, reason);
+    atomic_fetch_or(&sink->stored[index / 64], UINT64_C(1) << index % 64);
+    return 0;
+}
+
+static int store(struct chunk_sink *sink, uint64_t index, const void *elements)
+{
+    struct thread_tools *tools = tools_take(&sink->tools);
+    if (!tools)
+        return set_fault(sink, ENOMEM, "");
+    int r = store_with(sink, tools, index, elements);
+    tools_give_back(&sink->tools, tools);
+    return r;
+}
+
+/* Blocks --------------------------------------------------------------------------------------- */
+
+/* What a block and a chunk have in common. */
+struct common {
+    int64_t count[ARRAY_MAX_NDIM];
+    int64_t in_chunk; /* elements from the chunk's first to the common part's first */
+    int64_t in_block; /* bytes, likewise */
+};
+
+struct block {
+    const uint8_t *bytes;
+    const int64_t *start, *count;
+    int64_t strides[ARRAY_MAX_NDIM]; /* bytes */
+};
+
+/* Returns whether the block has all of the chunk, as it lies there. */
+static bool meet(const struct chunk_sink *sink, const struct block *block, const int64_t *chunk,
+                 struct common *ret)
+{
+    bool is_whole = true;
+    int64_t stride = (int64_t)sink->item_bytes;
+    ret->in_chunk = ret->in_block = 0;
+    for (int k = sink->grid.ndim - 1; k >= 0; k--) {
+        int64_t length = sink->grid.chunk_shape[k], low = chunk[k] * length;
+        int64_t from = low > block->start[k] ? low : block->start[k];
+        int64_t end = block->start[k] + block->count[k];
+        int64_t to = low + length < end ? low + length : end;
+        ret->count[k] = to - from;
+        ret->in_chunk += (from - low) * sink->strides[k];
+        ret->in_block += (from - block->start[k]) * block->strides[k];
+        is_whole &= to - from == length && (length == 1 || block->strides[k] == stride);
+        stride *= length;
+    }
+    return is_whole;
+}
+
+static int add_part(struct chunk_sink *sink, const struct block *block, const struct common *common,
+                    uint64_t index)
+{
+    struct assembled_chunk *chunk;
+    struct box copied, noted;
+    int64_t item_bytes = (int64_t)sink->item_bytes;
+    int r = chunk_assembly_take(&sink->assembly, index, &chunk);
+    if (r)
+        return set_fault(sink, r, "");
+    copied.n = noted.n = 0;
+    for (int k = sink->grid.ndim - 1; k >= 0; k--) {
+        box_add(&copied, common->count[k], sink->strides[k] * item_bytes, block->strides[k]);
+        box_add(&noted, common->count[k], sink->strides[k], sink->strides[k]);
+    }
+    box_copy(&copied, chunk->elements + common->in_chunk * item_bytes,
+             block->bytes + common->in_block, sink->item_bytes, false);
+    if (!chunk_assembly_give_back(&sink->assembly, chunk, &noted, common->in_chunk))
+        return 0;
+    r = store(sink, index, chunk->elements);
+    chunk_assembly_end(&sink->assembly, chunk);
+    return r;
+}
+
+static int drain(void *state, const int64_t *start, const int64_t *count, const void *bytes)
+{
+    struct chunk_sink *sink = state;
+    struct block block = {.bytes = bytes, .start = start, .count = count};
+    struct common common;
+    int64_t chunk[ARRAY_MAX_NDIM], stride = (int64_t)sink->item_bytes;
+    int ndim = sink->grid.ndim, r, k;
+    for (k = ndim - 1; k >= 0; stride *= count[k--]) {
+        if (start[k] < 0 || count[k] < 0 || start[k] > sink->shape[k] ||
+            count[k] > sink->shape[k] - start[k])
+            return EINVAL;
+        if (count[k] == 0)
+            return 0;
+        block.strides[k] = stride;
+        chunk[k] = start[k] / sink->grid.chunk_shape[k];
+    }
+    do {
+        uint64_t index = 0;
+        for (k = 0; k < ndim; k++)
+            index = index * (uint64_t)sink->grid.n_chunks_of[k] + (uint64_t)chunk[k];
+        r = meet(sink, &block, chunk, &common) ? store(sink, index, block.bytes + common.in_block)
+                                               : add_part(sink, &block, &common, index);
+        for (k = ndim - 1; k >= 0; k--) {
+            if (++chunk[k] <= (start[k] + count[k] - 1) / sink->grid.chunk_shape[k])
+                break;
+            chunk[k] = start[k] / sink->grid.chunk_shape[k];
+        }
+    } while (r == 0 && k >= 0);
+    return r;
+}
+
+static void explain(void *state, struct gad_error *error)
+{
+    struct chunk_sink *sink = state;
+    char argument[sizeof(error->argument)];
+    if (!sink->fault)
+        return;
+    memcpy(argument, error->argument, sizeof(argument)); /* error_set() begins with an empty one */
+    int status = sink->fault == ENOSPC ? GAD_NO_SPACE : GAD_PROVIDER_FAILED;
+    error_set(error, status, argument, "%.120s%s%.80s: a chunk cannot be written: %s%s%.120s",
+              sink->path, sink->dataset ? ":" : "", sink->dataset ? sink->dataset : "",
+              strerrordesc_np(sink->fault), *sink->reason ? ": " : "", sink->reason);
+    error_found(error, "%s", strerrordesc_np(sink->fault));
+}
+
+const struct provider chunk_sink_provider = {
+    .is_concurrent = true,
+    .drain = drain,
+    .explain = explain,
+};
+
+/* From layouts --------------------------------------------------------------------------------- */
+
+/* The folder of the path, in which files without a name are made. */
+static char *folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash == path ? strdup("/")
+           : slash       ? strndup(path, (size_t)(slash - path))
+                         : strdup(".");
+}
+
+static int take_layout(struct chunk_sink *sink, const struct chunk_sink_layout *layout)
+{
+    int64_t stride = 1;
+    sink->grid = layout->grid;
+    sink->item_bytes = layout->item_bytes;
+    sink->pipeline = *layout->pipeline;
+    sink->store = layout->store;
+    sink->state = layout->state;
+    for (int k = layout->grid.ndim - 1; k >= 0; stride *= layout->grid.chunk_shape[k--]) {
+        sink->shape[k] = layout->shape[k];
+        sink->strides[k] = stride;
+    }
+    sink->path = strdup(layout->path);
+    sink->dataset = layout->dataset ? strdup(layout->dataset) : NULL;
+    sink->folder = folder_of(layout->path);
+    sink->stored = calloc(layout->grid.n_chunks / 64 + 1, sizeof(*sink->stored));
+    if (!sink->path || (layout->dataset && !sink->dataset) || !sink->folder || !sink->stored)
+        return -ENOMEM;
+    return chunk_assembly_init(&sink->assembly, &sink->grid, sink->shape, sink->item_bytes,
+                               MAX_ASSEMBLED_BYTES, LEAST_CHUNKS, sink->folder);
+}
+
+int chunk_sink_new(const struct chunk_sink_layout *layout, const char *name,
+                   struct chunk_sink **ret_sink, struct gad_error *error)
+{
+    if (layout->grid.chunk_bytes > MAX_CHUNK_BYTES) {
+        error_set(error, GAD_BAD_ARGUMENT, name, "a chunk has %" PRIu64 " bytes",
+                  layout->grid.chunk_bytes);
+        error_expected(error, "at most %" PRIu64 " bytes", MAX_CHUNK_BYTES);
+        error_found(error, "%" PRIu64 " bytes", layout->grid.chunk_bytes);
+        return GAD_BAD_ARGUMENT;
+    }
+    struct chunk_sink *sink = calloc(1, sizeof(*sink));
+    if (!sink)
+        return error_from_errno(error, ENOMEM, name, layout->path);
+    pthread_mutex_init(&sink->lock, NULL);
+    tools_init(&sink->tools);
+    int r = take_layout(sink, layout);
+    if (r < 0) {
+        chunk_sink_free(sink);
+        return error_from_errno(error, -r, name, layout->path);
+    }
+    *ret_sink = sink;
+    return 0;
+}
+
+int chunk_sink_finish(struct chunk_sink *sink, const char *name, struct gad_error *error)
+{
+    uint64_t n_stored = 0;
+    for (uint64_t i = 0; i <= sink->grid.n_chunks / 64; i++)
+        n_stored += (uint64_t)__builtin_popcountll(sink->stored[i]);
+    if (n_stored == sink->grid.n_chunks && chunk_assembly_n_begun(&sink->assembly) == 0)
+        return 0;
+    error_set(error, GAD_INTERNAL, name, "'%.160s' is not whole", sink->path);
+    error_expected(error, "%" PRIu64 " chunks", sink->grid.n_chunks);
+    error_found(error, "%" PRIu64 " chunks", n_stored);
+    return GAD_INTERNAL;
+}
+
+struct chunk_sink *chunk_sink_free(struct chunk_sink *sink)
+{
+    if (!sink)
+        return NULL;
+    if (sink->assembly.chunks)
+        chunk_assembly_deinit(&sink->assembly);
+    tools_deinit(&sink->tools);
+    pthread_mutex_destroy(&sink->lock);
+    free(sink->stored);
+    free(sink->path);
+    free(sink->dataset);
+    free(sink->folder);
+    free(sink);
+    return NULL;
+}

@@ -1,0 +1,39 @@
+/* Outputs in chunks: blocks come in any order, whole chunks go out encoded, by as many threads as
+ * bring blocks. */
+#pragma once
+
+#include "client/array.h"
+#include "client/codecs/codec.h"
+#include "client/formats/chunk_grid.h"
+
+struct chunk_sink;
+
+/* Takes an encoded chunk; the bytes are the caller's again afterwards. index: in C order of the
+ * grid; place: its first element; skipped: bit i: step i of the pipeline was not applied. Called by
+ * several threads at once, and for a chunk again where a job was begun again. 0, or a positive
+ * errno; reason (of n_reason bytes, empty before): what more there is to say. */
+typedef int chunk_store_fn(void *state, uint64_t index, const int64_t *place, const void *bytes,
+                           size_t n_bytes, uint32_t skipped, char *reason, size_t n_reason);
+
+/* What a format says of an output; all of it is copied. */
+struct chunk_sink_layout {
+    struct chunk_grid
+        grid; /* of the whole array; chunks at its end are stored whole, zero beyond */
+    const int64_t *shape;
+    size_t item_bytes;
+    const struct codec_pipeline *pipeline;
+    chunk_store_fn *store;
+    void *state;                /* the caller's, until the sink is freed */
+    const char *path, *dataset; /* for errors, and where there is room; dataset may be NULL */
+};
+
+extern const struct provider chunk_sink_provider; /* its state is a struct chunk_sink */
+
+/* no-memory; bad-argument: chunks too large. */
+int chunk_sink_new(const struct chunk_sink_layout *layout, const char *name,
+                   struct chunk_sink **ret_sink, struct gad_error *error) GAD_MUST_CHECK;
+/* After the last block: whether every chunk was stored. internal: blocks are missing. */
+int chunk_sink_finish(struct chunk_sink *sink, const char *name,
+                      struct gad_error *error) GAD_MUST_CHECK;
+/* NULL allowed; no block is being taken. Returns NULL. */
+struct chunk_sink *chunk_sink_free(struct chunk_sink *sink);

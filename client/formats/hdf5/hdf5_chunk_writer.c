@@ -1,0 +1,188 @@
+/* Writing encoded chunks.
+ *
+ * Chunks are encoded by many threads and written by one: HDF5 has one lock, and a file may be open
+ * for writing in one place only. So they gather in a batch, and the thread that fills it opens the
+ * file, writes all of them as they are and closes it again, while the others fill the next batch.
+ * Between batches the file is closed and whole, as far as HDF5 is concerned: a source of the same
+ * job may lie in it, and a process that dies leaves a file that can be opened.
+ *
+ * A file that somebody else has locked is tried for a while.
+ *
+ * Called by chunk sinks (store) and hdf5_output.c.
+ */
+#include "client/formats/hdf5/hdf5_chunk_writer.h"
+#include "client/clock.h"
+#include "client/formats/hdf5/hdf5_file.h"
+#include "proto/util.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+#define BATCH_BYTES (UINT64_C(4) << 20)
+#define WAIT_MS     30000
+#define RETRY_MS    50
+
+struct stored_chunk {
+    struct stored_chunk *next;
+    hsize_t place[ARRAY_MAX_NDIM];
+    uint32_t skipped;
+    size_t n_bytes;
+    uint8_t bytes[];
+};
+
+struct hdf5_chunk_writer {
+    const struct hdf5_target *target;
+    const char *dataset, *shown;
+    int ndim;
+    pthread_mutex_t writing; /* of the file; taken before `lock` */
+    pthread_mutex_t lock;    /* of the batch */
+    struct stored_chunk *batch, **batch_end;
+    uint64_t batch_bytes;
+};
+
+struct hdf5_chunk_writer *hdf5_chunk_writer_new(const struct hdf5_target *target,
+                                                const char *dataset, const char *shown, int ndim)
+{
+    struct hdf5_chunk_writer *writer = calloc(1, sizeof(*writer));
+    if (!writer)
+        return NULL;
+    writer->target = target;
+    writer->dataset = dataset;
+    writer->shown = shown;
+    writer->ndim = ndim;
+    writer->batch_end = &writer->batch;
+    pthread_mutex_init(&writer->writing, NULL);
+    pthread_mutex_init(&writer->lock, NULL);
+    return writer;
+}
+
+static void free_batch(struct stored_chunk *batch)
+{
+    while (batch) {
+        struct stored_chunk *next = batch->next;
+        free(batch);
+        batch = next;
+    }
+}
+
+struct hdf5_chunk_writer *hdf5_chunk_writer_free(struct hdf5_chunk_writer *writer)
+{
+    if (!writer)
+        return NULL;
+    free_batch(writer->batch);
+    pthread_mutex_destroy(&writer->writing);
+    pthread_mutex_destroy(&writer->lock);
+    free(writer);
+    return NULL;
+}
+
+static int write_failed(char *reason, size_t n_reason)
+{
+    hdf5_reason(reason, n_reason);
+    return errno == ENOSPC || strstr(reason, "No space left") ? ENOSPC : EIO;
+}
+
+static int write_chunks(const struct hdf5_chunk_writer *writer, hid_t file,
+                        const struct stored_chunk *batch, char *reason, size_t n_reason)
+{
+    _cleanup_hid_ hid_t dataset = H5Dopen2(file, writer->dataset, H5P_DEFAULT);
+    if (dataset <= 0)
+        return write_failed(reason, n_reason);
+    for (const struct stored_chunk *chunk = batch; chunk; chunk = chunk->next)
+        if (H5Dwrite_chunk(dataset, H5P_DEFAULT, chunk->skipped, chunk->place, chunk->n_bytes,
+                           chunk->bytes) < 0)
+            return write_failed(reason, n_reason);
+    return 0;
+}
+
+/* EBUSY: the file is locked. */
+static int write_once(const struct hdf5_chunk_writer *writer, const struct stored_chunk *batch,
+                      char *reason, size_t n_reason)
+{
+    struct gad_error error;
+    HDF5_SCOPE(scope);
+    hid_t file = H5I_INVALID_HID;
+    errno = 0;
+    int r = hdf5_file_open(hdf5_target_path(writer->target), hdf5_target_stat(writer->target), true,
+                           writer->shown, writer->shown, &file, &error);
+    if (r) {
+        snprintf(reason, n_reason, "%.*s", (int)n_reason - 1, error.message);
+        return r == GAD_BUSY ? EBUSY : EIO;
+    }
+    r = write_chunks(writer, file, batch, reason, n_reason);
+    if (H5Fclose(file) < 0 && r == 0)
+        r = write_failed(reason, n_reason);
+    return r;
+}
+
+static int write_batch(const struct hdf5_chunk_writer *writer, const struct stored_chunk *batch,
+                       char *reason, size_t n_reason)
+{
+    int r = write_once(writer, batch, reason, n_reason);
+    for (int ms = 0; r == EBUSY && ms < WAIT_MS; ms += RETRY_MS) {
+        clock_sleep_ms(RETRY_MS);
+        r = write_once(writer, batch, reason, n_reason);
+    }
+    return r;
+}
+
+int hdf5_chunk_writer_flush(struct hdf5_chunk_writer *writer, char *reason, size_t n_reason)
+{
+    pthread_mutex_lock(&writer->writing);
+    pthread_mutex_lock(&writer->lock);
+    struct stored_chunk *batch = writer->batch;
+    writer->batch = NULL;
+    writer->batch_end = &writer->batch;
+    writer->batch_bytes = 0;
+    pthread_mutex_unlock(&writer->lock);
+    int r = batch ? write_batch(writer, batch, reason, n_reason) : 0;
+    pthread_mutex_unlock(&writer->writing);
+    free_batch(batch);
+    return r;
+}
+
+int hdf5_chunk_writer_store(void *state, uint64_t index, const int64_t *place, const void *bytes,
+                            size_t n_bytes, uint32_t skipped, char *reason, size_t n_reason)
+{
+    struct hdf5_chunk_writer *writer = state;
+    struct stored_chunk *chunk = malloc(sizeof(*chunk) + n_bytes);
+    if (!chunk)
+        return ENOMEM;
+    chunk->next = NULL;
+    chunk->skipped = skipped;
+    chunk->n_bytes = n_bytes;
+    memcpy(chunk->bytes, bytes, n_bytes);
+    for (int i = 0; i < writer->ndim; i++)
+        chunk->place[i] = (hsize_t)place[i];
+    pthread_mutex_lock(&writer->lock);
+    *writer->batch_end = chunk;
+    writer->batch_end = &chunk->next;
+    writer->batch_bytes += n_bytes;
+    bool is_full = writer->batch_bytes >= BATCH_BYTES;
+    pthread_mutex_unlock(&writer->lock);
+    return is_full ? hdf5_chunk_writer_flush(writer, reason, n_reason) : 0;
+}
+
+/* New datasets --------------------------------------------------------------------------------- */
+
+/* A filter that HDF5 has not must be optional: then it makes the dataset all the same. */
+bool hdf5_chunk_properties(hid_t create_plist, int ndim, const struct storage *storage)
+{
+    hsize_t dims[ARRAY_MAX_NDIM];
+    for (int i = 0; i < ndim; i++)
+        dims[i] = (hsize_t)storage->chunk_shape[i];
+    if (H5Pset_chunk(create_plist, ndim, dims) < 0)
+        return false;
+    for (unsigned i = 0; i < storage->pipeline.n_steps; i++) {
+        const struct codec_step *step = &storage->pipeline.steps[i];
+        unsigned values[CODEC_MAX_VALUES];
+        for (unsigned k = 0; k < step->n_values; k++)
+            values[k] = step->values[k];
+        unsigned flags = step->is_optional ? H5Z_FLAG_OPTIONAL : H5Z_FLAG_MANDATORY;
+        if (H5Pset_filter(create_plist, (H5Z_filter_t)step->codec->hdf5_id, flags, step->n_values,
+                          values) < 0)
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,313 @@
+/* What `--chunks`, `--compress` and their kin mean.
+ *
+ * A text such as "blosc:lz4:5" is a row of the table below: a codec, what may follow its name, and
+ * how that becomes the values that HDF5's filter has. Other formats take the same pipeline.
+ *
+ * Called by format.c.
+ */
+#include "client/formats/storage.h"
+#include "proto/util.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define TARGET_CHUNK_BYTES (INT64_C(1) << 20)
+#define LZF_FILTER_VERSION 4
+#define LZF_VERSION        0x0105
+#define BLOSC_VERSION      2
+#define SZIP_OPTIONS       141 /* nearest neighbour, as the library says, and its own flags */
+#define SZIP_PIXELS        32
+
+struct words {      /* of a text, apart */
+    char name[16];  /* "blosc" */
+    char inner[16]; /* "lz4"; "": none */
+    bool has_level;
+    int64_t level;
+};
+
+/* What is stored of. */
+struct subject {
+    uint32_t item_bytes;
+    uint64_t chunk_bytes, line_items;
+};
+
+static void gzip_values(const struct words *words, const struct subject *subject,
+                        struct codec_step *step)
+{
+    step->n_values = 1;
+    step->values[0] = words->has_level ? (uint32_t)words->level : 4;
+}
+
+static void zstd_values(const struct words *words, const struct subject *subject,
+                        struct codec_step *step)
+{
+    step->n_values = 1;
+    step->values[0] = words->has_level ? (uint32_t)words->level : 3;
+}
+
+static void lzf_values(const struct words *words, const struct subject *subject,
+                       struct codec_step *step)
+{
+    step->n_values = 3;
+    step->values[0] = LZF_FILTER_VERSION;
+    step->values[1] = LZF_VERSION;
+    step->values[2] = (uint32_t)subject->chunk_bytes;
+}
+
+static void lz4_values(const struct words *words, const struct subject *subject,
+                       struct codec_step *step)
+{
+    step->n_values = 1;
+    step->values[0] = 0;
+}
+
+static const char *const blosc_codecs[] = {"blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd"};
+
+static void blosc_values(const struct words *words, const struct subject *subject,
+                         struct codec_step *step)
+{
+    const uint32_t values[] = {
+        BLOSC_VERSION,
+        BLOSC_VERSION,
+        subject->item_bytes,
+        (uint32_t)subject->chunk_bytes,
+        words->has_level ? (uint32_t)words->level : 5,
+        1, /* its own shuffle */
+        1,
+    };
+    step->n_values = ARRAY_LENGTH(values);
+    memcpy(step->values, values, sizeof(values));
+    for (uint32_t i = 0; i < ARRAY_LENGTH(blosc_codecs); i++)
+        if (strcmp(words->inner, blosc_codecs[i]) == 0)
+            step->values[6] = i;
+}
+
+static void szip_values(const struct words *words, const struct subject *subject,
+                        struct codec_step *step)
+{
+    uint64_t line = subject->line_items < SZIP_PIXELS ? SZIP_PIXELS : subject->line_items;
+    step->n_values = 4;
+    step->values[0] = SZIP_OPTIONS;
+    step->values[1] = SZIP_PIXELS;
+    step->values[2] = 8 * subject->item_bytes;
+    step->values[3] = (uint32_t)(line > 4096 ? 4096 : line);
+}
+
+static void bitshuffle_values(const struct words *words, const struct subject *subject,
+                              struct codec_step *step)
+{
+    const uint32_t values[] = {0, 3, subject->item_bytes, 0, 2, 0};
+    step->n_values = 5;
+    memcpy(step->values, values, sizeof(values));
+    if (strcmp(words->inner, "zstd") == 0) {
+        step->n_values = 6;
+        step->values[4] = 3;
+        step->values[5] = words->has_level ? (uint32_t)words->level : 3;
+    }
+}
+
+static const char *const bitshuffle_codecs[] = {"lz4", "zstd"};
+
+static const struct packer {
+    const char *name, *codec;
+    int64_t least_level, most_level; /* both 0: there is none */
+    const char *const *inner;
+    size_t n_inner;
+    void (*values)(const struct words *words, const struct subject *subject,
+                   struct codec_step *step);
+} packers[] = {
+    {"gzip", "deflate", 0, 9, NULL, 0, gzip_values},
+    {"zstd", "zstd", -7, 22, NULL, 0, zstd_values},
+    {"lzf", "lzf", 0, 0, NULL, 0, lzf_values},
+    {"lz4", "lz4", 0, 0, NULL, 0, lz4_values},
+    {"blosc", "blosc", 0, 9, blosc_codecs, ARRAY_LENGTH(blosc_codecs), blosc_values},
+    {"szip", "szip", 0, 0, NULL, 0, szip_values},
+    {"bitshuffle", "bitshuffle", 1, 22, bitshuffle_codecs, ARRAY_LENGTH(bitshuffle_codecs),
+     bitshuffle_values},
+};
+
+/* Texts ---------------------------------------------------------------------------------------- */
+
+static int refuse_text(const char *text, const char *name, struct gad_error *error)
+{
+    error_set(error, GAD_BAD_ARGUMENT, name, "'%.60s' is no way to compress", text);
+    error_expected(error, "none, gzip[:0-9], zstd[:LEVEL], lzf, lz4, blosc[:CODEC][:0-9], szip, "
+                          "bitshuffle[:lz4|:zstd]");
+    error_found(error, "'%.60s'", text);
+    return GAD_BAD_ARGUMENT;
+}
+
+static bool has_inner(const struct packer *packer, const char *word)
+{
+    for (size_t i = 0; i < packer->n_inner; i++)
+        if (strcmp(packer->inner[i], word) == 0)
+            return true;
+    return false;
+}
+
+/* "name[:inner][:level]". */
+static const struct packer *read_text(const char *text, struct words *ret)
+{
+    struct words words = {.has_level = false};
+    size_t n_name = strcspn(text, ":");
+    const struct packer *packer = NULL;
+    if (n_name == 0 || n_name >= sizeof(words.name))
+        return NULL;
+    memcpy(words.name, text, n_name);
+    for (size_t i = 0; i < ARRAY_LENGTH(packers); i++)
+        if (strcmp(packers[i].name, words.name) == 0)
+            packer = &packers[i];
+    for (const char *at = text + n_name; packer && *at == ':';) {
+        char word[16] = "", *end;
+        size_t n = strcspn(++at, ":");
+        if (n == 0 || n >= sizeof(word))
+            return NULL;
+        memcpy(word, at, n);
+        at += n;
+        int64_t level = strtoll(word, &end, 10);
+        if (*end == '\0' && !words.has_level && packer->least_level < packer->most_level) {
+            words.has_level = true;
+            words.level = level;
+        } else if (!*words.inner && !words.has_level && has_inner(packer, word)) {
+            memcpy(words.inner, word, sizeof(words.inner));
+        } else {
+            return NULL;
+        }
+    }
+    if (words.has_level && packer &&
+        (words.level < packer->least_level || words.level > packer->most_level))
+        return NULL;
+    *ret = words;
+    return packer;
+}
+
+/* Chunks --------------------------------------------------------------------------------------- */
+
+void storage_choose_chunks(enum dtype dtype, int ndim, const int64_t *shape, int64_t *ret_chunks)
+{
+    int64_t left = TARGET_CHUNK_BYTES / (int64_t)dtype_size(dtype); /* elements */
+    for (int i = ndim - 1; i >= 0; i--) {
+        int64_t size = shape[i] > 0 ? shape[i] : 1;
+        ret_chunks[i] = size < left ? size : left;
+        left = left / ret_chunks[i];
+        left = left > 0 ? left : 1;
+    }
+}
+
+static int read_shape(int n_axes, const int64_t *sizes, const char *what, int ndim,
+                      const char *name, int64_t *ret_sizes, struct gad_error *error)
+{
+    bool is_right = n_axes == ndim;
+    for (int i = 0; is_right && i < ndim; i++) {
+        ret_sizes[i] = sizes[i];
+        is_right = sizes[i] > 0;
+    }
+    if (is_right)
+        return 0;
+    error_set(error, GAD_BAD_ARGUMENT, name, "the %s do not fit an array of %d dimensions", what,
+              ndim);
+    error_expected(error, "%d sizes of 1 or more", ndim);
+    error_found(error, "%d sizes%s", n_axes, n_axes == ndim ? ", not all of them above 0" : "");
+    return GAD_BAD_ARGUMENT;
+}
+
+static int read_shapes(const struct gad_storage *asked, enum dtype dtype, int ndim,
+                       const int64_t *shape, const char *name, struct storage *storage,
+                       struct gad_error *error)
+{
+    int r = 0;
+    if (asked->n_chunk_axes > 0)
+        r = read_shape(asked->n_chunk_axes, asked->chunk_shape, "chunks", ndim, name,
+                       storage->chunk_shape, error);
+    else
+        storage_choose_chunks(dtype, ndim, shape, storage->chunk_shape);
+    for (int i = 0; i < ndim && asked->n_chunk_axes > 0; i++)
+        if (shape[i] > 0 && storage->chunk_shape[i] > shape[i])
+            storage->chunk_shape[i] = shape[i];
+    if (r || asked->n_shard_axes == 0)
+        return r;
+    storage->has_shards = true;
+    r = read_shape(asked->n_shard_axes, asked->shard_shape, "shards", ndim, name,
+                   storage->shard_shape, error);
+    for (int i = 0; i < ndim && r == 0; i++) {
+        if (storage->shard_shape[i] % storage->chunk_shape[i] == 0)
+            continue;
+        error_set(error, GAD_BAD_ARGUMENT, name, "a shard is not of whole chunks along axis %d", i);
+        error_expected(error, "a multiple of %" PRId64, storage->chunk_shape[i]);
+        error_found(error, "%" PRId64, storage->shard_shape[i]);
+        r = GAD_BAD_ARGUMENT;
+    }
+    return r;
+}
+
+static void add_step(struct codec_pipeline *pipeline, const char *codec, uint32_t value,
+                     unsigned n_values)
+{
+    struct codec_step *step = &pipeline->steps[pipeline->n_steps++];
+    step->codec = codec_of_name(codec);
+    step->n_values = n_values;
+    step->values[0] = value;
+    step->is_optional = true;
+}
+
+static int read_pipeline(const struct gad_storage *asked, const struct subject *subject,
+                         const char *name, struct storage *storage, struct gad_error *error)
+{
+    struct codec_pipeline *pipeline = &storage->pipeline;
+    struct words words;
+    const struct packer *packer = NULL;
+    if (asked->compress && strcmp(asked->compress, "none") != 0) {
+        packer = read_text(asked->compress, &words);
+        if (!packer)
+            return refuse_text(asked->compress, name, error);
+    }
+    if (asked->shuffle && subject->item_bytes > 1)
+        add_step(pipeline, "shuffle", subject->item_bytes, 1);
+    if (packer) {
+        add_step(pipeline, packer->codec, 0, 0);
+        packer->values(&words, subject, &pipeline->steps[pipeline->n_steps - 1]);
+    }
+    if (asked->fletcher32) {
+        add_step(pipeline, "fletcher32", 0, 0);
+        pipeline->steps[pipeline->n_steps - 1].is_optional = false;
+    }
+    return 0;
+}
+
+int storage_read(const struct gad_storage *asked, enum dtype dtype, int ndim, const int64_t *shape,
+                 const char *name, struct storage *ret_storage, struct gad_error *error)
+{
+    struct storage storage = {.has_chunks = false};
+    struct subject subject = {.item_bytes = (uint32_t)dtype_size(dtype)};
+    *ret_storage = storage;
+    if (!asked)
+        return 0;
+    storage.sync = asked->sync;
+    bool is_packed = (asked->compress && strcmp(asked->compress, "none") != 0) || asked->shuffle ||
+                     asked->fletcher32;
+    storage.has_chunks = asked->n_chunk_axes > 0 || asked->n_shard_axes > 0 || is_packed;
+    if (!storage.has_chunks) {
+        *ret_storage = storage;
+        return 0;
+    }
+    if (ndim == 0) {
+        error_set(error, GAD_BAD_ARGUMENT, name, "a single element has no chunks");
+        error_expected(error, "an array, or neither chunks nor compression");
+        error_found(error, "an array without dimensions");
+        return GAD_BAD_ARGUMENT;
+    }
+    int r = read_shapes(asked, dtype, ndim, shape, name, &storage, error);
+    if (r)
+        return r;
+    subject.chunk_bytes = subject.item_bytes;
+    for (int i = 0; i < ndim; i++)
+        if (__builtin_mul_overflow(subject.chunk_bytes, (uint64_t)storage.chunk_shape[i],
+                                   &subject.chunk_bytes))
+            return error_set(error, GAD_BAD_ARGUMENT, name, "a chunk has more than 2^64 bytes");
+    subject.line_items = (uint64_t)storage.chunk_shape[ndim - 1];
+    r = read_pipeline(asked, &subject, name, &storage, error);
+    if (r == 0)
+        *ret_storage = storage;
+    return r;
+}

@@ -1,0 +1,23 @@
+/* How a new array is to be stored: the user's words as chunks and a pipeline. */
+#pragma once
+
+#include "client/codecs/codec.h"
+#include "client/formats/chunk_grid.h"
+#include "client/gpuarrayd.h"
+
+struct storage {
+    bool has_chunks; /* else as the format does by itself */
+    int64_t chunk_shape[ARRAY_MAX_NDIM];
+    bool has_shards;
+    int64_t shard_shape[ARRAY_MAX_NDIM];
+    struct codec_pipeline pipeline;
+    bool sync;
+};
+
+/* asked: may be NULL. Chunks that were not given, where something packs them, are of about 1 MiB
+ * and span the last axes. bad-argument with what was expected. */
+int storage_read(const struct gad_storage *asked, enum dtype dtype, int ndim, const int64_t *shape,
+                 const char *name, struct storage *ret_storage,
+                 struct gad_error *error) GAD_MUST_CHECK;
+/* Chunks for an array of this shape that was given none. */
+void storage_choose_chunks(enum dtype dtype, int ndim, const int64_t *shape, int64_t *ret_chunks);

@@ -1,0 +1,206 @@
+/* Chunk sinks: blocks in any order and twice, from several threads, whole chunks out; memory for
+ * those that are begun is bounded. */
+#include "client/codecs/codec.h"
+#include "client/formats/chunked/chunk_assembly.h"
+#include "client/formats/chunked/chunk_sink.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MAX_CHUNKS 512
+
+/* An array whose element is its index in C order; what is stored is decoded and compared. */
+struct kept {
+    int64_t shape[2], chunk_shape[2];
+    const struct codec_pipeline *pipeline;
+    atomic_uint n_stored[MAX_CHUNKS];
+    int fails_with;
+};
+
+static int store(void *state, uint64_t index, const int64_t *place, const void *bytes,
+                 size_t n_bytes, uint32_t skipped, char *reason, size_t n_reason)
+{
+    struct kept *kept = state;
+    size_t n = (size_t)(kept->chunk_shape[0] * kept->chunk_shape[1]);
+    uint32_t *elements = malloc(n * 4);
+    struct codec_scratch *scratch = codec_scratch_new();
+    unsigned step;
+    if (kept->fails_with) {
+        snprintf(reason, n_reason, "as it was told");
+        free(elements);
+        codec_scratch_free(scratch);
+        return kept->fails_with;
+    }
+    cr_assert(codec_decode(kept->pipeline, skipped, scratch, bytes, n_bytes, elements, n * 4,
+                           &step) == 0);
+    for (size_t e = 0; e < n; e++) {
+        int64_t row = place[0] + (int64_t)e / kept->chunk_shape[1];
+        int64_t column = place[1] + (int64_t)e % kept->chunk_shape[1];
+        bool is_inside = row < kept->shape[0] && column < kept->shape[1];
+        uint32_t wanted = is_inside ? (uint32_t)(row * kept->shape[1] + column) : 0;
+        cr_assert(elements[e] == wanted, "chunk %d, element %zu: %u", (int)index, e, elements[e]);
+    }
+    kept->n_stored[index]++;
+    free(elements);
+    codec_scratch_free(scratch);
+    return 0;
+}
+
+static struct codec_pipeline packed(void)
+{
+    struct codec_pipeline pipeline = {.n_steps = 2};
+    pipeline.steps[0] =
+        (struct codec_step){.codec = codec_of_name("shuffle"), .n_values = 1, .values = {4}};
+    pipeline.steps[1] = (struct codec_step){.codec = codec_of_name("zstd"), .is_optional = true};
+    return pipeline;
+}
+
+static struct chunk_sink *open_sink(struct kept *kept, struct chunk_grid *ret_grid)
+{
+    struct chunk_sink *sink = NULL;
+    struct gad_error error;
+    struct chunk_sink_layout layout = {
+        .shape = kept->shape,
+        .item_bytes = 4,
+        .pipeline = kept->pipeline,
+        .store = store,
+        .state = kept,
+        .path = "/tmp/x.h5",
+        .dataset = "/d",
+    };
+    cr_assert(chunk_grid_init(&layout.grid, 2, kept->shape, kept->chunk_shape, 4));
+    cr_assert(layout.grid.n_chunks <= MAX_CHUNKS);
+    cr_assert(eq(int, chunk_sink_new(&layout, "x", &sink, &error), 0));
+    *ret_grid = layout.grid;
+    return sink;
+}
+
+static int drain(struct chunk_sink *sink, const struct kept *kept, int64_t row, int64_t column,
+                 int64_t n_rows, int64_t n_columns)
+{
+    const int64_t start[2] = {row, column}, count[2] = {n_rows, n_columns};
+    uint32_t *block = malloc((size_t)(n_rows * n_columns) * 4 + 4);
+    for (int64_t i = 0; i < n_rows; i++)
+        for (int64_t j = 0; j < n_columns; j++)
+            block[i * n_columns + j] = (uint32_t)((row + i) * kept->shape[1] + column + j);
+    int r = chunk_sink_provider.drain(sink, start, count, block);
+    free(block);
+    return r;
+}
+
+Test(chunk_sink, stores_whole_chunks_of_blocks_in_any_order)
+{
+    static const int64_t blocks[][2] = {{1, 70}, {50, 1}, {7, 9}, {20, 30}, {50, 70}, {10, 10}};
+    struct codec_pipeline pipeline = packed(), none = {.n_steps = 0};
+    for (size_t b = 0; b < sizeof(blocks) / sizeof(*blocks); b++) {
+        struct kept kept = {.shape = {50, 70}, .chunk_shape = {20, 30}};
+        struct chunk_grid grid;
+        struct gad_error error;
+        int64_t n_across = (70 - 1) / blocks[b][1] + 1, n_down = (50 - 1) / blocks[b][0] + 1;
+        kept.pipeline = b % 2 ? &none : &pipeline;
+        struct chunk_sink *sink = open_sink(&kept, &grid);
+        for (int64_t i = n_across * n_down; i-- > 0;) { /* backwards, every third one twice */
+            int64_t row = i / n_across * blocks[b][0], column = i % n_across * blocks[b][1];
+            int64_t n_rows = row + blocks[b][0] > 50 ? 50 - row : blocks[b][0];
+            int64_t n_columns = column + blocks[b][1] > 70 ? 70 - column : blocks[b][1];
+            if (i == 0)
+                cr_assert(eq(int, chunk_sink_finish(sink, "x", &error), GAD_INTERNAL));
+            for (int times = i % 3 ? 1 : 2; times > 0; times--)
+                cr_assert(eq(int, drain(sink, &kept, row, column, n_rows, n_columns), 0));
+        }
+        for (uint64_t i = 0; i < grid.n_chunks; i++)
+            cr_assert(ge(uint, kept.n_stored[i], 1));
+        /* Those that came twice after their chunk was whole have begun it anew. */
+        for (int64_t row = 0; row < 50; row++)
+            cr_assert(eq(int, drain(sink, &kept, row, 0, 1, 70), 0));
+        cr_assert(eq(int, chunk_sink_finish(sink, "x", &error), 0));
+        chunk_sink_free(sink);
+    }
+}
+
+struct rows {
+    struct chunk_sink *sink;
+    const struct kept *kept;
+    atomic_int next;
+};
+
+static void *drain_rows(void *userdata)
+{
+    struct rows *rows = userdata;
+    for (int64_t row; (row = atomic_fetch_add(&rows->next, 1)) < rows->kept->shape[0];)
+        cr_assert(drain(rows->sink, rows->kept, row, 0, 1, rows->kept->shape[1]) == 0);
+    return NULL;
+}
+
+Test(chunk_sink, takes_blocks_from_several_threads)
+{
+    struct codec_pipeline pipeline = packed();
+    struct kept kept = {.shape = {300, 90}, .chunk_shape = {40, 17}, .pipeline = &pipeline};
+    struct chunk_grid grid;
+    struct gad_error error;
+    pthread_t threads[4];
+    struct rows rows = {.sink = open_sink(&kept, &grid), .kept = &kept};
+    for (int i = 0; i < 4; i++)
+        pthread_create(&threads[i], NULL, drain_rows, &rows);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    cr_assert(eq(int, chunk_sink_finish(rows.sink, "x", &error), 0));
+    for (uint64_t i = 0; i < grid.n_chunks; i++)
+        cr_assert(eq(uint, kept.n_stored[i], 1));
+    chunk_sink_free(rows.sink);
+}
+
+Test(chunk_sink, says_why_a_chunk_cannot_be_written)
+{
+    struct codec_pipeline pipeline = packed();
+    struct kept kept = {.shape = {4, 4}, .chunk_shape = {4, 4}, .pipeline = &pipeline};
+    struct gad_error error = {.argument = "out"};
+    struct chunk_grid grid;
+    kept.fails_with = ENOSPC;
+    struct chunk_sink *sink = open_sink(&kept, &grid);
+    cr_assert(eq(int, drain(sink, &kept, 0, 0, 4, 4), ENOSPC));
+    chunk_sink_provider.explain(sink, &error);
+    cr_assert(eq(int, (int)error.status, GAD_NO_SPACE));
+    cr_assert(eq(str, error.argument, "out"));
+    cr_assert(strstr(error.message, "/tmp/x.h5:/d") && strstr(error.message, "as it was told"));
+    chunk_sink_free(sink);
+}
+
+/* Room for two chunks, and rows that cut sixteen of them. */
+Test(chunk_assembly, puts_chunks_aside_in_a_file)
+{
+    const int64_t shape[2] = {64, 64}, chunk_shape[2] = {64, 4};
+    struct chunk_grid grid;
+    struct chunk_assembly assembly;
+    unsigned n_whole = 0;
+    cr_assert(chunk_grid_init(&grid, 2, shape, chunk_shape, 1));
+    cr_assert(eq(int, chunk_assembly_init(&assembly, &grid, shape, 1, 1, 2, "/tmp"), 0));
+    cr_assert(eq(uint, assembly.n_chunks, 2));
+    for (int64_t row = 0; row < 64; row++) {
+        for (uint64_t i = 0; i < 16; i++) {
+            struct assembled_chunk *chunk;
+            struct box box;
+            box.n = 0;
+            box_add(&box, 4, 1, 1);
+            cr_assert(eq(int, chunk_assembly_take(&assembly, i, &chunk), 0));
+            memset(chunk->elements + row * 4, (int)(row + (int64_t)i), 4);
+            if (!chunk_assembly_give_back(&assembly, chunk, &box, row * 4))
+                continue;
+            for (int e = 0; e < 64 * 4; e++)
+                cr_assert(eq(u8, chunk->elements[e], (uint8_t)(e / 4 + (int)i)));
+            chunk_assembly_end(&assembly, chunk);
+            n_whole++;
+        }
+    }
+    cr_assert(eq(uint, n_whole, 16));
+    cr_assert(eq(u64, chunk_assembly_n_begun(&assembly), 0));
+    cr_assert(assembly.n_places >= 14 && assembly.n_places <= 64);
+    chunk_assembly_deinit(&assembly);
+}
