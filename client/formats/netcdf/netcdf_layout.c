@@ -30,7 +30,7 @@ static int check_order(const struct netcdf_header *header, bool of_records, uint
             return GAD_BAD_FORMAT;
         }
         /* Both are below 2**63. */
-        *end = round_up_u64(variable->offset_bytes + variable->n_bytes, 4);
+        *end = variable->offset_bytes + variable->n_bytes;
     }
     return 0;
 }

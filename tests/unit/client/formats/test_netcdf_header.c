@@ -259,7 +259,7 @@ Test(netcdf_header, what_is_damaged_is_named)
     maker_variable(&maker, "v", 0, 1, (uint64_t[]){0}, 900);
     expect_refused(GAD_BAD_FORMAT, "no such type");
     begin_variable(1, 4, 5);
-    maker_variable(&maker, "v", 1, 1, (uint64_t[]){0}, 803);
+    maker_variable(&maker, "v", 1, 1, (uint64_t[]){0}, 800);
     expect_refused(GAD_BAD_FORMAT, "'v' lies over what comes before it");
     begin_variable(1, 4, 5);
     maker_variable(&maker, "v", 1, 1, (uint64_t[]){0}, 20);
