@@ -76,7 +76,8 @@ static int list_variable(const struct netcdf_header *header, const struct netcdf
             .n_attributes = list.n,
             .attributes = list.attributes,
         };
-        *ret_goes_on = function(userdata, &entry) == 0;
+        int step = function(userdata, &entry);
+        *ret_goes_on = step == GAD_LIST_ON || step == GAD_LIST_PAST; /* nothing is in it */
     }
     netcdf_attributes_free(&list);
     shown_deinit(&shown);
@@ -96,7 +97,7 @@ static int list_root(const struct netcdf_header *header, gad_list_function *func
         .n_attributes = list.n,
         .attributes = list.attributes,
     };
-    *ret_goes_on = function(userdata, &entry) == 0;
+    *ret_goes_on = function(userdata, &entry) == GAD_LIST_ON;
     netcdf_attributes_free(&list);
     return 0;
 }

@@ -1,6 +1,7 @@
 """netCDF classic files, as several libraries write them: every element is what those libraries read,
 whole, by selections, and after it was written in place."""
 
+import json
 import pathlib
 import random
 import shutil
@@ -288,3 +289,25 @@ def test_files_of_a_pattern_are_each_what_they_begin_with(gd, folder):
     for key, selected in (("v[0]", expected), ("other[1:, ::2]", expected[1:, ::2])):
         got = gd.evaluate("v", v=gd.open(f"{folder}/m*.nc:/{key}"))
         np.testing.assert_array_equal(got, selected)
+
+
+@pytest.mark.parametrize("kind", CLASSIC)
+def test_a_file_is_listed_as_netcdf_has_it(daemon, folder, kind):
+    path = folder / "l.nc"
+    make(path, kind, np.random.default_rng(9), 5, 3, 4)
+    with netCDF4.Dataset(path, "a") as file:
+        file.createVariable("text", "S1", ("d0",))
+        file["v0"].numbers = np.array([1, -2, 3], "i2")
+    listed = {entry.pop("name"): entry
+              for entry in json.loads(daemon.ctl("info", path, "--json").stdout)["contents"]}
+    assert listed.pop("/")["attributes"] == {"title": "random"}
+    with netCDF4.Dataset(path) as file:
+        assert [f"/{name}" for name in file.variables] == list(listed)
+        for name, v in file.variables.items():
+            entry = listed[f"/{name}"]
+            assert tuple(entry["shape"]) == v.shape
+            assert tuple(entry.get("dimensions", ())) == v.dimensions
+            assert entry["served"] == (name != "text")
+            assert entry["dtype"] == ("a text" if name == "text" else v.dtype.name)
+            expected = {key: np.array(v.getncattr(key)).tolist() for key in v.ncattrs()}
+            assert entry.get("attributes", {}) == expected

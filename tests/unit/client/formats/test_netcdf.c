@@ -306,6 +306,7 @@ Test(netcdf, headers_may_be_long)
 
 static char listed[1024];
 static int n_wanted;
+static enum gad_list_step last_step;
 
 static int note(void *userdata, const struct gad_listed *entry)
 {
@@ -322,28 +323,36 @@ static int note(void *userdata, const struct gad_listed *entry)
         n += (size_t)snprintf(text + n, sizeof(listed) - n, " @%s=%s", entry->attributes[i].name,
                               entry->attributes[i].text ? entry->attributes[i].text : "?");
     snprintf(text + n, sizeof(listed) - n, "\n");
-    return --n_wanted == 0;
+    return --n_wanted == 0 ? last_step : GAD_LIST_ON;
 }
 
-static const char *list(const char *spec, int n)
+/* The n-th one answers `step`. */
+static const char *list_until(const char *spec, int n, enum gad_list_step step)
 {
     n_wanted = n;
+    last_step = step;
     listed[0] = '\0';
     int r = format_list(spec, note, listed, &last_error);
     return r ? error_word(r) : listed;
 }
 
+static const char *list(const char *spec, int n)
+{
+    return list_until(spec, n, GAD_LIST_END);
+}
+
+#define WHOLE_LIST                                                                                 \
+    "/ @title=bytes\n/fixed int16 x=2\n/text a text! x=2\n/a[0] int16 t=4 x=2\n/b int8 t=4 y=3\n"
+
 Test(netcdf, the_file_and_its_variables_are_listed)
 {
     put_usual("a.nc", 5, N_RECORDS, FILE_BYTES);
-    cr_assert(eq(str, (char *)list("a.nc", 99),
-                 "/ @title=bytes\n"
-                 "/fixed int16 x=2\n"
-                 "/text a text! x=2\n"
-                 "/a[0] int16 t=4 x=2\n"
-                 "/b int8 t=4 y=3\n"));
+    cr_assert(eq(str, (char *)list("a.nc", 99), WHOLE_LIST));
     cr_assert(eq(str, (char *)list("a.nc:/", 2), "/ @title=bytes\n/fixed int16 x=2\n"));
+    cr_assert(eq(str, (char *)list_until("a.nc", 1, GAD_LIST_PAST), "/ @title=bytes\n"));
+    cr_assert(eq(str, (char *)list_until("a.nc", 2, GAD_LIST_PAST), WHOLE_LIST));
     cr_assert(eq(str, (char *)list("a.nc:/b", 99), "/b int8 t=4 y=3\n"));
+    cr_assert(eq(str, (char *)list("a.nc:/a[0][2]", 99), "/a[0] int16 t=4 x=2\n"));
     cr_assert(eq(str, (char *)list("a.nc:/c", 99), "not-found"));
     cr_assert(eq(str, (char *)list("none.nc3", 99), "not-found"));
     put_file("cut.nc", 100);
