@@ -9,6 +9,7 @@
  * Whoever makes arrays, a format or the library's memory, calls array_new() and fills in the rest.
  */
 #include "client/array.h"
+#include "client/carried.h"
 #include "client/meaning.h"
 #include "proto/util.h"
 
@@ -92,6 +93,7 @@ void gad_array_release(struct gad_array *array)
     free((char *)array->info.path);
     free(array->spec);
     meaning_free(array->meaning);
+    carried_free(array->carried);
     free(array);
 }
 

@@ -32,6 +32,7 @@ struct gad_array {
     unsigned n_refs;
     struct gad_array_info info; /* info.path is owned by the array */
     char *spec; /* as its program named it; NULL: it is no source, or memory is short */
+    struct carried *carried; /* of an output: what else is written; NULL: nothing */
     struct meaning *meaning; /* what its attributes say; NULL: nothing */
     bool has_lost_meaning;   /* memory was short for that */
     enum access access;

@@ -31,7 +31,7 @@ struct meaning *meaning_of(struct gad_array *array)
     return meaning;
 }
 
-static void unref_attributes(struct meaning_attributes *attributes)
+void meaning_attributes_unref(struct meaning_attributes *attributes)
 {
     if (--attributes->n_refs > 0)
         return;
@@ -48,9 +48,11 @@ void meaning_free(struct meaning *meaning)
 {
     if (!meaning)
         return;
-    unref_attributes(meaning->attributes);
-    for (int i = 0; i < ARRAY_MAX_NDIM; i++)
+    meaning_attributes_unref(meaning->attributes);
+    for (int i = 0; i < ARRAY_MAX_NDIM; i++) {
         free(meaning->dimensions[i]);
+        free(meaning->coordinates[i]);
+    }
     free(meaning->packing.fills);
     free(meaning);
 }
@@ -115,7 +117,7 @@ int meaning_copy_to_view(const struct gad_array *array, struct gad_array *view, 
     struct meaning *meaning = meaning_of(view);
     if (!meaning)
         return -ENOMEM;
-    unref_attributes(meaning->attributes);
+    meaning_attributes_unref(meaning->attributes);
     meaning->attributes = base->attributes;
     meaning->attributes->n_refs++;
     meaning->masking = base->masking;
@@ -124,7 +126,9 @@ int meaning_copy_to_view(const struct gad_array *array, struct gad_array *view, 
         if (k < 0 || !base->dimensions[k])
             continue;
         meaning->dimensions[i] = strdup(base->dimensions[k]);
-        if (!meaning->dimensions[i])
+        if (base->coordinates[k])
+            meaning->coordinates[i] = strdup(base->coordinates[k]);
+        if (!meaning->dimensions[i] || (base->coordinates[k] && !meaning->coordinates[i]))
             return -ENOMEM;
         meaning->starts[i] = base->starts[k] + starts[i] * base->steps[k];
         meaning->steps[i] = steps[i] * base->steps[k];

@@ -38,7 +38,8 @@ struct meaning_packing {
 
 struct meaning {
     struct meaning_attributes *attributes;
-    char *dimensions[ARRAY_MAX_NDIM]; /* of this array's axes; NULL: no name */
+    char *dimensions[ARRAY_MAX_NDIM];  /* of this array's axes; NULL: no name */
+    char *coordinates[ARRAY_MAX_NDIM]; /* arrays of the same file, as a spec has them; NULL: none */
     /* How this array's axes lie along those of the file's coordinates: element i of the axis is
      * element start + i * step of the dimension. */
     int64_t starts[ARRAY_MAX_NDIM], steps[ARRAY_MAX_NDIM];
@@ -50,6 +51,7 @@ struct meaning {
 
 /* Those of an array, made with the first call. NULL: no memory. */
 struct meaning *meaning_of(struct gad_array *array);
+void meaning_attributes_unref(struct meaning_attributes *attributes);
 /* NULL is allowed. */
 void meaning_free(struct meaning *meaning);
 /* A view, whose info is filled in, has its array's attributes. axes[i]: the array's axis along

@@ -94,6 +94,14 @@ void attribute_take(struct gad_array *array, const struct gad_attribute *attribu
         all->n++;
 }
 
+/* It may be described twice: what was there goes. */
+static void set_text(struct gad_array *array, char **at, const char *text)
+{
+    free(*at);
+    *at = text ? strdup(text) : NULL;
+    array->has_lost_meaning |= text && !*at;
+}
+
 void attribute_take_dimensions(struct gad_array *array, const struct selection *selection,
                                const char *const *names)
 {
@@ -102,15 +110,24 @@ void attribute_take_dimensions(struct gad_array *array, const struct selection *
         if (axis == SELECTION_NEW_AXIS || !names[axis])
             continue;
         struct meaning *meaning = meaning_of(array);
-        if (meaning) {
-            free(meaning->dimensions[i]); /* it may be described twice */
-            meaning->dimensions[i] = strdup(names[axis]);
-        }
-        array->has_lost_meaning |= !meaning || !meaning->dimensions[i];
-        if (!meaning)
+        if (!meaning) {
+            array->has_lost_meaning = true;
             return;
+        }
+        set_text(array, &meaning->dimensions[i], names[axis]);
+        set_text(array, &meaning->coordinates[i], names[axis]);
         meaning->starts[i] = selection->axes[axis].start;
         meaning->steps[i] = selection->axes[axis].step;
+    }
+}
+
+void attribute_take_coordinates(struct gad_array *array, const struct selection *selection,
+                                const char *const *coordinates)
+{
+    for (int i = 0; i < selection->ndim && array->meaning; i++) {
+        int axis = selection->axis_of[i];
+        if (axis != SELECTION_NEW_AXIS)
+            set_text(array, &array->meaning->coordinates[i], coordinates[axis]);
     }
 }
 

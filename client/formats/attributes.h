@@ -13,6 +13,11 @@ bool attribute_is_kept(const char *name);
 /* Names of the axes of the file's array, which may be NULL; the array is what is selected of it. */
 void attribute_take_dimensions(struct gad_array *array, const struct selection *selection,
                                const char *const *names);
+/* After them: the arrays of the same file whose elements are the coordinates along the axes, as a
+ * spec has them behind the file, which may be NULL. Without this they are those that are named as
+ * the dimensions. */
+void attribute_take_coordinates(struct gad_array *array, const struct selection *selection,
+                                const char *const *coordinates);
 
 /* When all are taken: what was asked for is done. bad-format, no-memory. */
 int attributes_apply(struct gad_array *array, enum gad_masking masking, const char *name,

@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 
+struct carried_coordinate;
 struct format; /* a row of the table: format_impl.h */
 
 /* A spec taken apart. The texts are heap strings. */
@@ -46,6 +47,9 @@ int format_create(struct gad_client *client, const char *spec, bool replace, enu
                   int ndim, const int64_t *shape, bool fortran_order,
                   const struct gad_storage *storage, struct gad_array **ret_array,
                   struct gad_error *error) GAD_MUST_CHECK;
+/* The coordinate of what is selected along an axis of a source; NULL: there is none, or it cannot
+ * be read. To be ended by coordinate_free(). */
+struct carried_coordinate *format_coordinate(const struct gad_array *array, int axis);
 /* gad_list(), its arguments checked. */
 int format_list(const char *spec, gad_list_function *function, void *userdata,
                 struct gad_error *error) GAD_MUST_CHECK;

@@ -11,6 +11,7 @@
 #include "client/formats/hdf5/hdf5_attributes.h"
 #include "client/formats/attributes.h"
 #include "client/formats/hdf5/hdf5_file.h"
+#include "client/formats/hdf5/hdf5_scales.h"
 #include "client/formats/hdf5/hdf5_type.h"
 #include "proto/util.h"
 
@@ -116,65 +117,56 @@ void hdf5_attributes_take(hid_t dataset, struct gad_array *array)
 
 /* ---- Names of axes ---- */
 
-/* The last part of an object's path, a heap string. */
-static char *name_of(hid_t object)
+/* What a scale says of an axis; heap strings. */
+struct axis_names {
+    char *names[ARRAY_MAX_NDIM];
+    char *coordinates[ARRAY_MAX_NDIM]; /* paths of scales with values of their own */
+};
+
+static void name_axis(struct axis_names *axes, int axis, hid_t scale)
 {
     char path[MAX_NAME_BYTES];
-    ssize_t n = H5Iget_name(object, path, sizeof(path));
+    ssize_t n = H5Iget_name(scale, path, sizeof(path));
     if (n <= 0 || n >= (ssize_t)sizeof(path))
-        return NULL;
-    return strdup(strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
+        return;
+    axes->names[axis] = strdup(strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
+    if (!hdf5_scale_is_bare(scale))
+        axes->coordinates[axis] = strdup(path);
 }
 
-static char *name_of_scale(hid_t dataset, const hvl_t *scales)
+static void name_by_list(struct axis_names *axes, int axis, hid_t dataset, const hvl_t *scales)
 {
     if (scales->len == 0)
-        return NULL;
+        return;
     _cleanup_hid_ hid_t scale =
         H5Rdereference2(dataset, H5P_DEFAULT, H5R_OBJECT, &((hobj_ref_t *)scales->p)[0]);
-    return scale > 0 ? name_of(scale) : NULL;
+    if (scale > 0)
+        name_axis(axes, axis, scale);
 }
 
 /* False: it has no such list. */
-static bool read_list(hid_t dataset, int ndim, char **ret_names)
+static bool read_list(hid_t dataset, int ndim, struct axis_names *axes)
 {
     hvl_t lists[ARRAY_MAX_NDIM];
-    if (ndim == 0 || H5Aexists(dataset, "DIMENSION_LIST") <= 0)
-        return false;
-    _cleanup_hid_ hid_t attribute = H5Aopen(dataset, "DIMENSION_LIST", H5P_DEFAULT);
-    _cleanup_hid_ hid_t space = attribute > 0 ? H5Aget_space(attribute) : H5I_INVALID_HID;
-    _cleanup_hid_ hid_t stored = attribute > 0 ? H5Aget_type(attribute) : H5I_INVALID_HID;
-    _cleanup_hid_ hid_t type = H5Tvlen_create(H5T_STD_REF_OBJ);
-    if (space <= 0 || stored <= 0 || type <= 0 || H5Tequal(stored, type) <= 0 ||
-        H5Sget_simple_extent_npoints(space) != ndim || H5Aread(attribute, type, lists) < 0)
+    _cleanup_hid_ hid_t type = hdf5_scale_read_list(dataset, ndim, lists);
+    if (type <= 0)
         return false;
     for (int i = 0; i < ndim; i++)
-        ret_names[i] = name_of_scale(dataset, &lists[i]);
-    (void)H5Dvlen_reclaim(type, space, H5P_DEFAULT, lists);
+        name_by_list(axes, i, dataset, &lists[i]);
+    hdf5_scale_free_list(type, ndim, lists);
     return true;
-}
-
-static bool is_scale(hid_t dataset)
-{
-    char text[32] = "";
-    if (H5Aexists(dataset, "CLASS") <= 0)
-        return false;
-    _cleanup_hid_ hid_t attribute = H5Aopen(dataset, "CLASS", H5P_DEFAULT);
-    _cleanup_hid_ hid_t type = attribute > 0 ? H5Aget_type(attribute) : H5I_INVALID_HID;
-    _cleanup_hid_ hid_t space = attribute > 0 ? H5Aget_space(attribute) : H5I_INVALID_HID;
-    return type > 0 && space > 0 && H5Tget_class(type) == H5T_STRING &&
-           H5Tis_variable_str(type) == 0 && H5Tget_size(type) < sizeof(text) &&
-           H5Sget_simple_extent_npoints(space) == 1 && H5Aread(attribute, type, text) >= 0 &&
-           strcmp(text, "DIMENSION_SCALE") == 0;
 }
 
 void hdf5_dimensions_take(hid_t dataset, const struct selection *selection, struct gad_array *array)
 {
-    char *names[ARRAY_MAX_NDIM] = {NULL};
+    struct axis_names axes = {{NULL}, {NULL}};
     int ndim = selection->source_ndim;
-    if (!read_list(dataset, ndim, names) && ndim == 1 && is_scale(dataset))
-        names[0] = name_of(dataset);
-    attribute_take_dimensions(array, selection, (const char *const *)names);
-    for (int i = 0; i < ndim; i++)
-        free(names[i]);
+    if (!read_list(dataset, ndim, &axes) && ndim == 1 && hdf5_scale_is(dataset))
+        name_axis(&axes, 0, dataset);
+    attribute_take_dimensions(array, selection, (const char *const *)axes.names);
+    attribute_take_coordinates(array, selection, (const char *const *)axes.coordinates);
+    for (int i = 0; i < ndim; i++) {
+        free(axes.names[i]);
+        free(axes.coordinates[i]);
+    }
 }

@@ -26,6 +26,7 @@
 #include "client/formats/files/file_array.h"
 #include "client/formats/files/file_claim.h"
 #include "client/formats/files/file_output.h"
+#include "client/formats/hdf5/hdf5_dims.h"
 #include "client/formats/hdf5/hdf5_output.h"
 #include "client/formats/hdf5/hdf5_chunk_writer.h"
 #include "client/formats/hdf5/hdf5_file.h"
@@ -131,12 +132,16 @@ static int add_dataset(struct hdf5_output *output, const struct format_target *w
     return r ? r : close_file(&file, wanted->name, error);
 }
 
-static int commit_once(struct hdf5_output *output, const char *shown, struct gad_error *error)
+static int commit_once(struct hdf5_output *output, const struct gad_array *array,
+                       struct gad_error *error)
 {
+    const char *shown = array->info.path;
     HDF5_SCOPE(scope);
     _cleanup_hid_ hid_t file = H5I_INVALID_HID;
     const struct stat *st = hdf5_target_stat(output->target);
     int r = hdf5_file_open(hdf5_target_path(output->target), st, true, shown, shown, &file, error);
+    if (r == 0)
+        r = hdf5_dims_write(file, output->hidden, output->dataset, array, shown, error);
     if (r == 0)
         r = hdf5_tree_move(file, st, output->hidden, output->dataset, output->replace, shown,
                            error);
@@ -182,10 +187,10 @@ static int commit(struct gad_array *array, struct gad_error *error)
     }
     if (output->is_unreserved && fsync(array->fd) < 0)
         return error_from_errno(error, errno, array->info.path, "writing");
-    int r = commit_once(output, array->info.path, error);
+    int r = commit_once(output, array, error);
     for (int ms = 0; r == GAD_BUSY && ms < COMMIT_WAIT_MS; ms += RETRY_MS) {
         clock_sleep_ms(RETRY_MS);
-        r = commit_once(output, array->info.path, error);
+        r = commit_once(output, array, error);
     }
     if (r)
         return r;

@@ -14,6 +14,7 @@
  * Called by job.c.
  */
 #include "client/lib/jobs/targets.h"
+#include "client/lib/jobs/carry.h"
 #include "client/lib/memory/block.h"
 #include "client/formats/formats.h"
 #include "client/lib/memory/memory.h"
@@ -113,6 +114,8 @@ int targets_init(struct gad_job *job, struct gad_error *error)
             target->to = array_ref(output->to);
             r = make_stand_in(job, target, error);
         }
+        if (r == 0 && target->to && target->to->commit && !target->to->is_committed)
+            carry_expression(options, i, target->to);
         if (r == 0)
             r = check_target(job, i, error);
         job->to[i] = target->stand_in ? target->stand_in : target->to;

@@ -314,7 +314,10 @@ int move_run(struct move *move, struct gad_job_stats *ret_stats, struct gad_erro
         first += request.n;
         move_request_deinit(&request);
     }
-    return r ? r : move_finish(move, ret_stats, error);
+    if (r)
+        return r;
+    move_carry(move);
+    return move_finish(move, ret_stats, error);
 }
 
 int move_finish(struct move *move, struct gad_job_stats *ret_stats, struct gad_error *error)

@@ -51,6 +51,8 @@ void move_deinit(struct move *move);
 int move_add(struct move *move, struct gad_array *source, const int *source_axes,
              const struct move_segment *segments, struct gad_error *error) GAD_MUST_CHECK;
 
+/* move_carry.c: what the destination has beside its elements, of what the pieces' sources have. */
+void move_carry(struct move *move);
 /* Moves, waits, commits. ret_stats may be NULL. */
 int move_run(struct move *move, struct gad_job_stats *ret_stats,
              struct gad_error *error) GAD_MUST_CHECK;

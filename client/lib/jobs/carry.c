@@ -1,0 +1,361 @@
+/* What a result of an expression has beside its elements.
+ *
+ *     t                           all that t has
+ *     float32(t)                  the same, but for how its elements are stored
+ *     mean(t, axis=0)             the axes that are left, and of some reductions the units
+ *     (t - mean(t, axis=0)) / s   the axes, if all sources of the result's shape agree on them
+ *
+ * Axes keep their names where an expression has functions of elements and reductions alone, and the
+ * result has the shape of a source: then it is that source's element by element, with others
+ * broadcast to it. Products, look-ups, counts and random choices have axes of their own.
+ *
+ * Called by targets.c for each new output, before the job.
+ */
+#include "client/lib/jobs/carry.h"
+#include "client/formats/formats.h"
+#include "proto/dtype.h"
+#include "proto/ops.h"
+#include "proto/request.h"
+#include "proto/util.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool carry_is_written(const struct gad_array *to)
+{
+    return strcmp(to->info.format, "hdf5") == 0;
+}
+
+/* ---- Words ---- */
+
+struct word {
+    const char *at;
+    size_t n;
+};
+
+static bool is_word_char(char ch)
+{
+    return isalnum((unsigned char)ch) || ch == '_';
+}
+
+static const char *skip_blanks(const char *at)
+{
+    return at + strspn(at, " \t\n");
+}
+
+/* A name, `np.` in front of it left out; n is 0 where there is none. Returns what follows it. */
+static const char *read_word(const char *at, struct word *ret)
+{
+    at = skip_blanks(at);
+    if (strncmp(at, "np.", 3) == 0)
+        at += 3;
+    ret->at = at;
+    ret->n = 0;
+    while (is_word_char(at[ret->n]))
+        ret->n++;
+    if (isdigit((unsigned char)at[0]))
+        ret->n = 0;
+    return skip_blanks(at + ret->n);
+}
+
+static bool is(const struct word *word, const char *text)
+{
+    return word->n == strlen(text) && memcmp(word->at, text, word->n) == 0;
+}
+
+static struct gad_array *source_named(const struct gad_job_options *options,
+                                      const struct word *word)
+{
+    for (unsigned i = 0; i < options->n_args; i++)
+        if (is(word, options->args[i].name))
+            return options->args[i].array;
+    return NULL;
+}
+
+/* ---- Names of axes ---- */
+
+/* What is known of one source along one axis, of the array and in the result. */
+static bool add_axis(struct carried *carried, int to_axis, const struct gad_array *source, int axis)
+{
+    const char *name = source->meaning ? source->meaning->dimensions[axis] : NULL;
+    if (!name || !(carried->dimensions[to_axis] = strdup(name)))
+        return false;
+    carried->coordinates[to_axis] = format_coordinate(source, axis);
+    return true;
+}
+
+/* Axes of the source in their order, but for those that are left out. */
+static void add_axes(struct carried *carried, const struct gad_array *to,
+                     const struct gad_array *source, uint32_t left_out)
+{
+    int n = 0;
+    for (int i = 0; i < source->info.ndim; i++) {
+        if (left_out >> i & 1)
+            continue;
+        if (n == to->info.ndim || to->info.shape[n] != source->info.shape[i] ||
+            !add_axis(carried, n, source, i))
+            return;
+        n++;
+    }
+    carried->has_dimensions = n == to->info.ndim && n > 0;
+}
+
+/* ---- A source as a whole ---- */
+
+/* `t` or `float32(t)`. */
+static struct gad_array *whole_source(const struct gad_job_options *options, const char *expr)
+{
+    struct word word, inner;
+    enum dtype dtype;
+    const char *at = read_word(expr, &word);
+    if (word.n == 0)
+        return NULL;
+    if (*at == '\0')
+        return source_named(options, &word);
+    if (*at != '(' || !dtype_from_name(word.at, word.n, &dtype))
+        return NULL;
+    at = read_word(at + 1, &inner);
+    return *at == ')' && *skip_blanks(at + 1) == '\0' ? source_named(options, &inner) : NULL;
+}
+
+/* ---- A reduction of a source ---- */
+
+struct reduction {
+    struct word name;
+    bool takes_axis; /* behind its argument, without its name */
+    struct gad_array *source;
+    uint32_t axes;
+    bool keeps_axes;
+};
+
+/* "0", "-1", "(0, 1)", "None": which axes. Returns what follows; NULL: it is none of these. */
+static const char *read_axes(const char *at, int ndim, uint32_t *ret_axes)
+{
+    struct word word;
+    const char *after = read_word(at, &word);
+    uint32_t all = ndim >= 32 ? UINT32_MAX : (UINT32_C(1) << ndim) - 1;
+    *ret_axes = 0;
+    if (is(&word, "None")) {
+        *ret_axes = all;
+        return after;
+    }
+    at = skip_blanks(at);
+    bool is_list = *at == '(';
+    at += is_list;
+    for (;;) {
+        char *end;
+        long axis = strtol(at, &end, 10);
+        if (end == at || axis < -ndim || axis >= ndim)
+            return NULL;
+        *ret_axes |= UINT32_C(1) << (axis < 0 ? axis + ndim : axis);
+        at = skip_blanks(end);
+        if (!is_list)
+            return at;
+        at = skip_blanks(at + (*at == ','));
+        if (*at == ')')
+            return skip_blanks(at + 1);
+    }
+}
+
+/* `, axis=0, keepdims=True)` and the end. */
+static bool read_options(const char *at, struct reduction *ret)
+{
+    int ndim = ret->source->info.ndim;
+    ret->axes = ndim >= 32 ? UINT32_MAX : (UINT32_C(1) << ndim) - 1;
+    for (int place = 0; *at == ','; place++) {
+        struct word name, value;
+        const char *after = read_word(at + 1, &name);
+        bool is_named = name.n > 0 && *after == '=' && after[1] != '=';
+        if (place == 0 && !is_named && ret->takes_axis)
+            at = read_axes(at + 1, ndim, &ret->axes);
+        else if (is_named && is(&name, "axis"))
+            at = read_axes(after + 1, ndim, &ret->axes);
+        else if (is_named && is(&name, "keepdims")) {
+            at = read_word(after + 1, &value);
+            ret->keeps_axes = is(&value, "True");
+        } else {
+            return false;
+        }
+        if (!at)
+            return false;
+    }
+    return *at == ')' && *skip_blanks(at + 1) == '\0';
+}
+
+/* Of one argument, a median too. */
+static bool reduces(const struct op_info *op)
+{
+    return op->n_args == 1 && (op_rule_reduces(op->rule) || op->rule == OP_RULE_QUANTILE);
+}
+
+static bool read_reduction(const struct gad_job_options *options, const char *expr,
+                           struct reduction *ret)
+{
+    struct word inner;
+    const char *at = read_word(expr, &ret->name);
+    unsigned row = ret->name.n > 0 ? op_row_find(ret->name.at, ret->name.n) : OP_N_ROWS;
+    if (row == OP_N_ROWS || *at != '(' || !reduces(op_row_info(row)))
+        return false;
+    const char *keywords = op_row_info(row)->keywords;
+    ret->takes_axis = keywords && strncmp(keywords, "axis", 4) == 0;
+    at = read_word(at + 1, &inner);
+    ret->source = inner.n > 0 ? source_named(options, &inner) : NULL;
+    return ret->source && read_options(at, ret);
+}
+
+/* Whether its results are in the units of its argument. */
+static bool keeps_units(const struct word *name)
+{
+    static const char *const names[] = {"min",     "max",    "amin",   "amax",
+                                        "mean",    "sum",    "nanmin", "nanmax",
+                                        "nanmean", "nansum", "median", "nanmedian"};
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
+        if (is(name, names[i]))
+            return true;
+    return false;
+}
+
+/* ---- Element by element ---- */
+
+static bool has_own_axes(enum op_rule rule)
+{
+    switch (rule) {
+    case OP_RULE_RANDOM:
+    case OP_RULE_RANDOM_INTEGERS:
+    case OP_RULE_BINCOUNT:
+    case OP_RULE_HISTOGRAM:
+    case OP_RULE_TABLE:
+    case OP_RULE_QUANTILE:
+    case OP_RULE_MATMUL:
+    case OP_RULE_NONE: return true;
+    default: return false;
+    }
+}
+
+/* Whether every function in the text is of elements, or reduces axes. */
+static bool is_elementwise(const char *expr)
+{
+    enum dtype dtype;
+    for (const char *at = expr; *at;) {
+        struct word word;
+        if (*at == '@' || *at == '\'' || *at == '"')
+            return false;
+        if (!is_word_char(*at)) {
+            at++;
+            continue;
+        }
+        const char *after = read_word(at, &word);
+        if (word.n == 0) { /* a number */
+            while (is_word_char(*at) || *at == '.')
+                at++;
+            continue;
+        }
+        unsigned row = *after == '(' ? op_row_find(word.at, word.n) : OP_N_ROWS;
+        if (*after == '(' && !dtype_from_name(word.at, word.n, &dtype) && !is(&word, "astype") &&
+            (row == OP_N_ROWS || has_own_axes(op_row_info(row)->rule)))
+            return false;
+        at = after;
+    }
+    return true;
+}
+
+static bool is_used(const char *expr, const char *name)
+{
+    for (const char *at = expr; *at;) {
+        struct word word;
+        const char *after = read_word(at, &word);
+        if (word.n > 0 && is(&word, name))
+            return true;
+        at = word.n > 0 ? after : at + 1;
+    }
+    return false;
+}
+
+static bool has_shape(const struct gad_array *a, const struct gad_array *b)
+{
+    return a->info.ndim == b->info.ndim &&
+           memcmp(a->info.shape, b->info.shape, (size_t)b->info.ndim * sizeof(int64_t)) == 0;
+}
+
+static bool has_names(const struct gad_array *array)
+{
+    for (int i = 0; i < array->info.ndim; i++)
+        if (array->meaning && array->meaning->dimensions[i])
+            return true;
+    return false;
+}
+
+/* Another source of the same shape: what it says otherwise is dropped. False: other names. */
+static bool agrees(struct carried *carried, const struct gad_array *other)
+{
+    for (int i = 0; i < other->info.ndim; i++) {
+        const char *name = other->meaning->dimensions[i];
+        if (!name || strcmp(name, carried->dimensions[i]) != 0)
+            return false;
+        struct carried_coordinate *own = carried->coordinates[i];
+        struct carried_coordinate *theirs = own ? format_coordinate(other, i) : NULL;
+        if (own && !(theirs && coordinates_are_equal(own, theirs)))
+            carried->coordinates[i] = coordinate_free(own);
+        coordinate_free(theirs);
+    }
+    return true;
+}
+
+static void add_common_axes(struct carried *carried, const struct gad_job_options *options,
+                            const char *expr, const struct gad_array *to)
+{
+    const struct gad_array *first = NULL;
+    bool is_agreed = true;
+    for (unsigned i = 0; i < options->n_args && is_agreed; i++) {
+        const struct gad_array *source = options->args[i].array;
+        if (!source || !has_shape(source, to) || !has_names(source) ||
+            !is_used(expr, options->args[i].name))
+            continue;
+        if (!first) {
+            first = source;
+            add_axes(carried, to, source, 0);
+            is_agreed = carried->has_dimensions;
+        } else {
+            is_agreed = agrees(carried, source);
+        }
+    }
+    carried->has_dimensions = carried->has_dimensions && is_agreed;
+}
+
+/* ---- All of it ---- */
+
+/* None of the sources says anything: most jobs. */
+static bool is_silent(const struct gad_job_options *options)
+{
+    for (unsigned i = 0; i < options->n_args; i++)
+        if (options->args[i].array && options->args[i].array->meaning)
+            return false;
+    return true;
+}
+
+void carry_expression(const struct gad_job_options *options, unsigned i, struct gad_array *to)
+{
+    const char *expr = options->outputs[i].expr;
+    struct reduction reduction = {.source = NULL};
+    if (!carry_is_written(to) || is_silent(options))
+        return;
+    struct carried *carried = carried_new();
+    if (!carried)
+        return;
+    struct gad_array *source = whole_source(options, expr);
+    if (source) {
+        carried_take_attributes(carried, 1, &source, to->info.dtype);
+        add_axes(carried, to, source, 0);
+    } else if (read_reduction(options, expr, &reduction)) {
+        if (!reduction.keeps_axes)
+            add_axes(carried, to, reduction.source, reduction.axes);
+        if (keeps_units(&reduction.name))
+            carried_take_units(carried, reduction.source);
+    } else if (is_elementwise(expr)) {
+        add_common_axes(carried, options, expr, to);
+    }
+    carried_free(to->carried);
+    to->carried = carried;
+}

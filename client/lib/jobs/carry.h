@@ -1,0 +1,13 @@
+/* What a result has beside its elements, from what its sources have: names of axes, coordinates,
+ * units. */
+#pragma once
+
+#include "client/array.h"
+#include "client/carried.h"
+
+/* Of output i, which is a new array: of an expression that names a source, casts it, reduces axes
+ * of it, or works element by element. Of all else nothing is known. */
+void carry_expression(const struct gad_job_options *options, unsigned i, struct gad_array *to);
+
+/* Whether the format of a new array writes such things. */
+bool carry_is_written(const struct gad_array *to);

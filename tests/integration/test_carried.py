@@ -1,0 +1,243 @@
+"""What HDF5 and netCDF results have beside their elements: dimensions, coordinates, units."""
+
+import shutil
+import subprocess
+
+import h5py
+import netCDF4
+import numpy as np
+import pytest
+import xarray
+
+RNG = np.random.default_rng(11)
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    """Packed temperature and plain wind on (time, lat, lon), in netCDF-4 and in netCDF classic."""
+    folder = tmp_path_factory.mktemp("carried")
+    wind = RNG.normal(size=(3, 4, 5)).astype("f4")
+    stored = RNG.integers(0, 3000, (3, 4, 5), dtype="i2")
+    stored[1, 2] = -9999
+    for name, kind in (("c.nc", "NETCDF4"), ("c3.nc", "NETCDF3_CLASSIC")):
+        with netCDF4.Dataset(folder / name, "w", format=kind) as f:
+            for dim, size in (("time", None), ("lat", 4), ("lon", 5), ("bnds", 2)):
+                f.createDimension(dim, size)
+            for dim, units, values in (("time", "days since 2000-01-01", np.arange(3) * 30.0),
+                                       ("lat", "degrees_north", np.linspace(-30, 30, 4)),
+                                       ("lon", "degrees_east", np.arange(5, dtype="f4") * 10)):
+                v = f.createVariable(dim, values.dtype, (dim,))
+                v.units = units
+                v[:] = values
+            f["time"].calendar = "standard"
+            t = f.createVariable("t", "i2", ("time", "lat", "lon"), fill_value=np.int16(-9999))
+            t.set_auto_maskandscale(False)
+            t.scale_factor, t.add_offset = np.float32(0.01), np.float32(273.15)
+            t.units, t.long_name = "K", "température" if kind == "NETCDF4" else "temperature"
+            t[:] = stored
+            w = f.createVariable("w", "f4", ("time", "lat", "lon"))
+            w.units = "m s-1"
+            w[:] = wind
+            f.createVariable("lat_bnds", "f8", ("lat", "bnds"))[:] = 1.5
+    return folder
+
+
+def opened(path, **options):
+    with xarray.open_dataset(path, engine="netcdf4", **options) as f:
+        return f.load()
+
+
+def header(path):
+    return subprocess.run(["ncdump", "-h", str(path)], capture_output=True, text=True,
+                          check=True).stdout
+
+
+needs_ncdump = pytest.mark.skipif(not shutil.which("ncdump"), reason="netcdf-bin is not installed")
+
+
+@pytest.mark.parametrize("name", ["c.nc", "c3.nc"])
+def test_a_converted_variable_is_the_variable(daemon, source, tmp_path, name):
+    for way in ("--no-mask-and-scale", "--mask-and-scale"):
+        out = tmp_path / f"out{way}.nc"
+        daemon.ctl("convert", f"{source}/{name}:/t", f"{out}:/t", way)
+        got, want = opened(out), opened(source / name)
+        xarray.testing.assert_equal(got.t, want.t)
+        assert got.t.dims == ("time", "lat", "lon") and set(got.coords) == {"time", "lat", "lon"}
+        assert got.t.attrs == want.t.attrs and got.lat.attrs == want.lat.attrs
+        with netCDF4.Dataset(out) as f:
+            packed = way.startswith("--no")
+            assert f["t"].dtype == ("i2" if packed else "f4")
+            assert hasattr(f["t"], "scale_factor") == packed
+            assert f["time"].calendar == "standard" and f["lon"].dtype == "f4"
+            assert f["t"]._FillValue == -9999 if packed else np.isnan(f["t"]._FillValue)
+
+
+@needs_ncdump
+def test_ncdump_has_the_names(daemon, source, tmp_path):
+    daemon.ctl("convert", f"{source}/c.nc:/w", f"{tmp_path}/o.nc:/w")
+    text = header(tmp_path / "o.nc")
+    assert "float w(time, lat, lon) ;" in text and 'lat:units = "degrees_north" ;' in text
+    assert "phony" not in text and 'w:units = "m s-1" ;' in text
+
+
+def test_a_selection_has_the_coordinates_that_are_left(daemon, source, tmp_path):
+    daemon.ctl("convert", f"{source}/c.nc:/w[1, ::-2, 1:4]", f"{tmp_path}/o.nc:/w")
+    got, want = opened(tmp_path / "o.nc").w, opened(source / "c.nc").w[1, ::-2, 1:4]
+    xarray.testing.assert_equal(got, want.drop_vars("time"))
+    daemon.ctl("convert", f"{source}/c.nc:/w[:, None]", f"{tmp_path}/n.nc:/w")
+    assert opened(tmp_path / "n.nc").w.sizes == {
+        "phony_dim_0": 3, "phony_dim_1": 1, "phony_dim_2": 4, "phony_dim_3": 5}
+
+
+def test_expressions_keep_axes_and_only_true_units(daemon, source, tmp_path):
+    words = [f"t={source}/c.nc:/t", f"w={source}/c.nc:/w", "--mask-and-scale"]
+    daemon.ctl("run", "a = w - mean(w, axis=0); m = mean(w, axis=(0, -1)); s = std(t, axis=1);"
+               "g = nanmax(t, axis=0)", *words,
+               *(word for name in "amsg" for word in ("-o", f"{name}={tmp_path}/o.nc:/{name}")))
+    got, want = opened(tmp_path / "o.nc"), opened(source / "c.nc")
+    xarray.testing.assert_allclose(got.a, want.w - want.w.mean("time"), rtol=1e-4)
+    xarray.testing.assert_allclose(got.m, want.w.mean(("time", "lon")), rtol=1e-4)
+    xarray.testing.assert_allclose(got.g, want.t.max("time"))
+    assert got.s.dims == ("time", "lon")
+    assert [got[name].attrs.get("units") for name in "amsg"] == [None, "m s-1", None, "K"]
+    # Others' coordinates: names alone.
+    daemon.ctl("run", "u[1:] - v".replace("[1:]", ""), f"u={source}/c.nc:/w[1:]",
+               f"v={source}/c.nc:/w[:-1]", "-o", f"{tmp_path}/d.nc:/d")
+    got = opened(tmp_path / "d.nc")
+    assert got.d.dims == ("time", "lat", "lon") and set(got.coords) == {"lat", "lon"}
+
+
+def test_products_of_square_matrices_have_no_names(daemon, source, tmp_path):
+    square = f"{source}/c.nc:/w[0, :, :4]"
+    daemon.ctl("run", "q @ q", f"q={square}", "-o", f"{tmp_path}/o.nc:/q")
+    daemon.ctl("matmul", square, square, "-o", f"{tmp_path}/o.nc:/r")
+    assert not {"lat", "lon"} & set(opened(tmp_path / "o.nc").dims)
+
+
+MOVES = [
+    (["transpose", "--axes", "2,0,1"], lambda w: w.transpose("lon", "time", "lat")),
+    (["flip", "--axes", "1"], lambda w: w[:, ::-1]),
+    (["roll", "--axes", "2", "--shift", "2"], lambda w: w.roll(lon=2, roll_coords=True)),
+    (["tile", "--repeats", "1,1,2"], lambda w: xarray.concat([w, w], "lon")),
+    (["pad", "--width", "0,1,1", "--mode", "edge"], lambda w: w.pad(lat=1, lon=1, mode="edge")),
+]
+
+
+@pytest.mark.parametrize("words, move", MOVES, ids=[words[0] for words, _ in MOVES])
+def test_movements_take_coordinates_with_them(daemon, source, tmp_path, words, move):
+    daemon.ctl(words[0], f"{source}/c.nc:/w", *words[1:], "-o", f"{tmp_path}/o.nc:/w")
+    got, want = opened(tmp_path / "o.nc").w, move(opened(source / "c.nc").w)
+    assert got.dims == want.dims and np.array_equal(got, want) and got.units == "m s-1"
+    for dim in want.dims:
+        if words[0] != "pad" or dim == "time":  # xarray leaves out the others
+            assert np.array_equal(got[dim], want[dim]), dim
+
+
+def test_joined_arrays_have_joined_coordinates(daemon, source, tmp_path):
+    parts = [f"{source}/c.nc:/w[2:]", f"{source}/c3.nc:/w[:2]"]
+    daemon.ctl("concatenate", *parts, "--axis", "0", "-o", f"{tmp_path}/o.nc:/w")
+    got, w = opened(tmp_path / "o.nc").w, opened(source / "c.nc").w
+    assert got.dims == w.dims and np.array_equal(got.time, w.time[[2, 0, 1]])
+    assert np.array_equal(got.lat, w.lat) and got.units == "m s-1"
+    # A scale of one of them alone cannot be that of both; nor can units then.
+    daemon.ctl("concatenate", f"{source}/c.nc:/t", f"{source}/c.nc:/w", "-o", f"{tmp_path}/m.nc:/m",
+               "--no-mask-and-scale")
+    with netCDF4.Dataset(tmp_path / "m.nc") as f:
+        assert not {"scale_factor", "_FillValue", "units"} & set(f["m"].ncattrs())
+    daemon.ctl("pad", f"{source}/c.nc:/w", "--width", "0,0,1", "--value", "0", "-o",
+               f"{tmp_path}/p.nc:/w")
+    got = opened(tmp_path / "p.nc").w
+    assert got.dims == w.dims and set(got.coords) == {"time", "lat"}  # lon has a border
+
+
+def test_an_existing_file_is_added_to(daemon, source, tmp_path):
+    """Numbered dimensions of netCDF-4, axes that are there, and those that say something else."""
+    shutil.copy(source / "c.nc", tmp_path / "e.nc")
+    before = opened(tmp_path / "e.nc")
+    daemon.ctl("convert", f"{source}/c.nc:/w", f"{tmp_path}/e.nc:/again")
+    daemon.ctl("convert", f"{source}/c.nc:/w[:, ::2]", f"{tmp_path}/e.nc:/half")
+    daemon.ctl("convert", f"{source}/c.nc:/w[:, ::2]", f"{tmp_path}/e.nc:/other_half")
+    daemon.ctl("convert", f"{source}/c.nc:/lat_bnds", f"{tmp_path}/e.nc:/deep/er/b")
+    got = opened(tmp_path / "e.nc")
+    xarray.testing.assert_identical(got[["t", "w"]], before[["t", "w"]])
+    assert got.again.dims == ("time", "lat", "lon")
+    assert got.half.dims == got.other_half.dims == ("time", "lat_2", "lon")
+    assert np.array_equal(got.lat_2, got.lat[::2]) and got.lat_2.units == "degrees_north"
+    deep = opened(tmp_path / "e.nc", group="deep/er")
+    assert deep.b.dims == ("lat", "bnds") and "bnds" not in deep.coords
+    with h5py.File(tmp_path / "e.nc") as f:
+        numbers = [f[name].attrs["_Netcdf4Dimid"] for name in ("time", "lat", "lon", "bnds", "lat_2",
+                                                              "deep/er/lat", "deep/er/bnds")]
+        assert len(set(numbers)) == 7
+        assert f["half"].dims[1][0] == f["lat_2"] and f["lat_2"].is_scale
+        assert len(f["lat_2"].attrs["REFERENCE_LIST"]) == 2
+
+
+def test_coordinates_can_come_after_what_they_are_of(daemon, source, tmp_path):
+    """Replacing a scale: whose axes it named have the new one, as long as it can be theirs."""
+    out = tmp_path / "o.nc"
+    daemon.ctl("convert", f"{source}/c.nc:/w", f"{out}:/w")
+    daemon.ctl("run", "lat * 2", f"lat={out}:/lat", "-o", f"{out}:/lat")
+    got = opened(out)
+    assert np.array_equal(got.w.lat, np.linspace(-60, 60, 4))
+    with h5py.File(out) as f:
+        assert f["w"].dims[1][0] == f["lat"]
+    np.save(tmp_path / "x.npy", np.arange(9.0))
+    daemon.ctl("convert", f"{tmp_path}/x.npy", f"{out}:/lon")
+    got = opened(out)  # lon names nothing of w any more
+    assert got.lon.shape == (9,) and got.w.shape == (3, 4, 5) and "lon" not in got.w.dims
+    daemon.ctl("convert", f"{source}/c.nc:/w", f"{out}:/w")
+    assert opened(out).w.dims == ("time", "lat_2", "lon_2")
+
+
+def test_a_dataset_that_is_named_as_its_axis(daemon, source, tmp_path):
+    out = tmp_path / "o.nc"
+    daemon.ctl("convert", f"{source}/c.nc:/lat[::-1]", f"{out}:/lat")
+    daemon.ctl("convert", f"{source}/c.nc:/lon", f"{out}:/g/other")
+    daemon.ctl("convert", f"{source}/c.nc:/w[0]", f"{out}:/lon")
+    assert opened(out).lat.dims == ("lat",)
+    assert opened(out, group="g").other.dims == ("lon",)
+    with h5py.File(out) as f:
+        assert [f["lon"].dims[i][0].name for i in (0, 1)] == ["/lat_2", "/lon_2"]
+
+
+def test_python_saves_them_too(gd, source, tmp_path):
+    w = gd.open(f"{source}/c.nc:/w")
+    t = gd.open(f"{source}/c.nc:/t", mask_and_scale=True)
+    gd.save(f"{tmp_path}/o.nc:/t", t)
+    gd.save(f"{tmp_path}/o.nc:/a", w[:, 1:] * 2)
+    gd.save(f"{tmp_path}/p.nc:/m", gd.mean(w, axis=0))
+    got, want = opened(tmp_path / "o.nc"), opened(source / "c.nc")
+    xarray.testing.assert_equal(got.t, want.t)
+    assert got.a.dims == ("time", "lat_2", "lon") and np.array_equal(got.lat_2, want.lat[1:])
+    assert opened(tmp_path / "p.nc").m.units == "m s-1"
+    opened_again = gd.open(f"{tmp_path}/o.nc:/t")
+    assert np.array_equal(np.asarray(opened_again), want.t, equal_nan=True)
+
+
+def test_plain_sources_give_plain_results(daemon, tmp_path):
+    np.save(tmp_path / "x.npy", np.arange(12.0).reshape(3, 4))
+    daemon.ctl("convert", f"{tmp_path}/x.npy", f"{tmp_path}/o.h5:/x")
+    with h5py.File(tmp_path / "o.h5") as f:
+        assert list(f) == ["x"] and len(f["x"].attrs) == 0
+
+
+def test_broken_names_make_nothing_unreadable(daemon, tmp_path):
+    """Lists that refer to nothing, to groups, of wrong lengths; scales without elements."""
+    with h5py.File(tmp_path / "b.h5", "w") as f:
+        f["x"] = np.arange(6.0).reshape(2, 3)
+        f["y"] = np.arange(6.0).reshape(2, 3)
+        f["s"] = np.arange(3.0)
+        f.create_group("g")
+        lists = np.empty(2, "O")
+        lists[0], lists[1] = (np.array([f[name].ref], h5py.ref_dtype) for name in "gs")
+        f["x"].attrs.create("DIMENSION_LIST", lists, dtype=h5py.vlen_dtype(h5py.ref_dtype))
+        f["y"].dims[0].label = "a"
+        f["y"].attrs["DIMENSION_LIST"] = [1.5, 2.5]
+        f["y"].attrs["units"] = np.array(["a", "b"], "S1")
+        f["y"].attrs["_FillValue"] = "none"
+        f["s"].attrs["DIMENSION_LIST"] = np.array([f["g"].ref], h5py.ref_dtype)
+    for name in "xys":
+        daemon.ctl("convert", f"{tmp_path}/b.h5:/{name}", f"{tmp_path}/{name}.h5:/{name}")
+        with h5py.File(tmp_path / f"{name}.h5") as f, h5py.File(tmp_path / "b.h5") as b:
+            assert np.array_equal(f[name], b[name])
