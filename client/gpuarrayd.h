@@ -225,8 +225,8 @@ struct gad_array_info {
                                         zeros: chunked, or read by the library */
     bool has_fill;                 /**< the source names a fill value (_FillValue) */
     double fill;
-    const char *format; /**< "npy", "npz", "raw", "hdf5", "netcdf", "region", "memory", "file",
-                             "blocks"; "mixed": of files of several formats */
+    const char *format; /**< "npy", "npz", "raw", "hdf5", "netcdf", "zarr", "region", "memory",
+                             "file", "blocks"; "mixed": of files of several formats */
     const char *path;   /**< of the file, or NULL */
     const char *access; /**< "file", "chunks", "provider", "region", "memory": how it travels */
     struct gad_scalar exact_fill; /**< fill, which as a double may be rounded */
@@ -236,8 +236,9 @@ struct gad_array_info {
 /** Opens a source, as the calling user, for reading. The daemon is not asked.
  * client: whose jobs may use the array; NULL: none may, it is only looked at.
  * spec: `file.npy`, `file.npz:name`, `file.h5:/dataset` (also .hdf5 .he5 .h5p .mat .nc .nc4 .cdf
- * .nc3 .nc5), or `file.raw:DTYPE:SHAPE[:OFFSET]` with SHAPE as 1000x1000 and OFFSET in bytes (also
- * .bin .dat). Whether a file is HDF5 (netCDF-4) or netCDF classic is told by how it begins.
+ * .nc3 .nc5), `store.zarr` or `store.zarr:/array` (a directory), or `file.raw:DTYPE:SHAPE[:OFFSET]`
+ * with SHAPE as 1000x1000 and OFFSET in bytes (also .bin .dat). Whether a file is HDF5 (netCDF-4)
+ * or netCDF classic is told by how it begins.
  * ret_array: the caller's, given up by gad_array_release().
  *
  * Of an npz archive the name is a member's, with or without its .npy, and may be left out where

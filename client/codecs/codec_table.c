@@ -11,8 +11,12 @@
 #include <string.h>
 
 static const struct codec *const codecs[] = {
-    &codec_shuffle, &codec_bitshuffle, &codec_deflate, &codec_lzf,        &codec_szip,
-    &codec_zstd,    &codec_lz4,        &codec_blosc,   &codec_fletcher32,
+    &codec_shuffle,   &codec_bitshuffle, &codec_deflate,
+    &codec_lzf,       &codec_szip,       &codec_zstd,
+    &codec_lz4,       &codec_blosc,      &codec_fletcher32,
+    &codec_gzip,      &codec_bz2,        &codec_lzma,
+    &codec_lz4_sized, &codec_crc32c,     &codec_crc32,
+    &codec_adler32,   &codec_delta,      &codec_fixedscaleoffset,
 };
 
 const struct codec *codec_at(size_t i)

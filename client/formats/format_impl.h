@@ -22,6 +22,7 @@ struct format {
     const char *extensions; /* in lower case, a blank between two: ".h5 .hdf5" */
     const char *written;    /* how a spec is written, for errors: "FILE.npy" */
     bool has_chunks;        /* new arrays may be stored in chunks, packed */
+    bool is_directory;      /* which a slash may stand behind */
     bool takes_brackets;    /* a name may end in brackets of its own; else they are a selection */
     /* Of formats with several arrays in a file: from what follows the path to the array's name, a
      * heap string; NULL: no memory. */
@@ -47,7 +48,8 @@ struct format {
                 struct gad_error *error) GAD_MUST_CHECK;
 };
 
-extern const struct format format_npy, format_npz, format_raw, format_hdf5, format_netcdf;
+extern const struct format format_npy, format_npz, format_raw, format_hdf5, format_netcdf,
+    format_zarr;
 
 /* Whose extension the text ends in, whatever its case; NULL: none. */
 const struct format *format_of_name(const char *text, size_t n_chars);

@@ -12,8 +12,8 @@
 
 #define MAGIC_BYTES 8 /* by which files are told apart */
 
-static const struct format *const formats[] = {&format_npy, &format_npz, &format_raw, &format_hdf5,
-                                               &format_netcdf};
+static const struct format *const formats[] = {&format_npy,  &format_npz,    &format_raw,
+                                               &format_hdf5, &format_netcdf, &format_zarr};
 
 static bool has_extension(const struct format *format, const char *text, size_t n_chars)
 {

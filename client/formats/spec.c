@@ -30,6 +30,16 @@ static size_t without_brackets(const char *text, size_t n_chars)
     return n_chars;
 }
 
+/* Of a name, which may have slashes behind it where it is a directory's. */
+static const struct format *find_format(const char *text, size_t n_name)
+{
+    size_t n = n_name;
+    while (n > 0 && text[n - 1] == '/')
+        n--;
+    const struct format *format = format_of_name(text, n);
+    return format && (n == n_name || format->is_directory) ? format : NULL;
+}
+
 /* Where the path ends: at the first colon or end that has a known extension before it. */
 static bool find_path_end(const char *text, size_t *ret_n_chars, const struct format **ret_format)
 {
@@ -38,8 +48,7 @@ static bool find_path_end(const char *text, size_t *ret_n_chars, const struct fo
             return false;
         if (text[n] != '\0' && text[n] != ':')
             continue;
-        size_t n_name = without_brackets(text, n);
-        *ret_format = format_of_name(text, n_name);
+        *ret_format = find_format(text, without_brackets(text, n));
         if (*ret_format) {
             *ret_n_chars = n;
             return true;
@@ -90,6 +99,9 @@ static int refuse_unknown(const char *text, const char *whole, struct gad_error 
     const char *bracket = find_odd_bracket(whole);
     if (bracket)
         return spec_refuse_bracket(whole, bracket, error);
+    if (strcasestr(text, ".zarr.zip"))
+        return error_set(error, GAD_BAD_ARGUMENT, whole,
+                         "packed Zarr stores are not served: unpack it into a directory .zarr");
     error_set(error, GAD_BAD_ARGUMENT, whole, "'%.200s' has no extension of a known format", text);
     error_expected(error, "%s", format_names(list, sizeof(list)));
     error_found(error, "'%.100s'", text);

@@ -40,6 +40,7 @@ struct chunk_fault {
     int number; /* errno, or a codec_fault of `step` */
     bool is_codec;
     unsigned step;
+    char reason[CHUNK_REASON_BYTES]; /* "": the system's words */
 };
 
 struct chunk_source {
@@ -101,9 +102,12 @@ static int load_with(struct chunk_source *source, struct thread_tools *tools, ui
     chunk_grid_start(&source->grid, index, place);
     tools->bytes.is_absent = false;
     tools->bytes.skipped = 0;
+    tools->bytes.reason[0] = '\0';
     fault.number = source->fetch(source->state, index, place, &tools->bytes);
-    if (fault.number)
+    if (fault.number) {
+        memcpy(fault.reason, tools->bytes.reason, sizeof(fault.reason));
         return set_fault(source, &fault);
+    }
     if (tools->bytes.is_absent) {
         fill_chunk(source, ret_elements);
         return 0;
@@ -335,10 +339,11 @@ static void explain(void *state, struct gad_error *error)
         error_found(error, "%s", codec_fault_text(fault->number));
         return;
     }
-    error_set(error, GAD_PROVIDER_FAILED, argument, "%.120s%s%.80s: the chunk at %s: %s",
-              source->path, between, dataset, place, strerrordesc_np(fault->number));
+    const char *reason = *fault->reason ? fault->reason : strerrordesc_np(fault->number);
+    error_set(error, GAD_PROVIDER_FAILED, argument, "%.120s%s%.80s: the chunk at %s: %.150s",
+              source->path, between, dataset, place, reason);
     error_expected(error, "a chunk that can be read");
-    error_found(error, "%s", strerrordesc_np(fault->number));
+    error_found(error, "%.150s", reason);
 }
 
 const struct provider chunk_source_provider = {

@@ -7,6 +7,8 @@
 #include "client/formats/chunk_grid.h"
 #include "client/formats/selection.h"
 
+#define CHUNK_REASON_BYTES 160
+
 struct chunk_source;
 
 /* Bytes of a chunk as they are stored. */
@@ -15,13 +17,15 @@ struct chunk_bytes {
     size_t n_bytes, room;
     bool is_absent;   /* never written: its elements are the fill value */
     uint32_t skipped; /* bit i: step i of the pipeline was not applied */
+    /* What was wrong, where the system's words of an errno say too little. */
+    char reason[CHUNK_REASON_BYTES];
 };
 /* Makes room for n_bytes, and that many they are. What was in it is lost. -ENOMEM. */
 int chunk_bytes_reserve(struct chunk_bytes *bytes, size_t n_bytes) GAD_MUST_CHECK;
 
-/* Brings a chunk's stored bytes; is_absent and skipped are false and 0 before. index: in C order of
- * the grid; place: the chunk's first element. Called by several threads at once. 0, or a positive
- * errno. */
+/* Brings a chunk's stored bytes; is_absent, skipped and reason are false, 0 and empty before.
+ * index: in C order of the grid; place: the chunk's first element. Called by several threads at
+ * once. 0, or a positive errno. */
 typedef int chunk_fetch_fn(void *state, uint64_t index, const int64_t *place,
                            struct chunk_bytes *ret_bytes);
 

@@ -317,14 +317,15 @@ def open(spec: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], mode: 
     ----------
     spec : str or path, or several
         "file.npy", "file.npz:x", "file.h5:/dataset" (also netCDF: .nc, .nc4, .cdf),
-        "file.raw:f4:100x100"; behind it there may be a selection: "file.npy[10:20, ::-1]".
+        "store.zarr:/array", "file.raw:f4:100x100"; behind it there may be a
+        selection: "file.npy[10:20, ::-1]".
         Several, in a list or from a generator, are one array. So are the files that match a
         pattern, "runs/*.npy", in natural order (x2 before x10).
     mode : {"r", "r+"}
         "r+": it may be an output, too, and is then written in place. Many files are only read.
     mask_and_scale : bool, optional
-        True: elements are what the attributes of a netCDF or HDF5 variable mean, as xarray has
-        them: scale_factor and add_offset are applied, and NaN stands for _FillValue,
+        True: elements are what the attributes of a netCDF, HDF5 or Zarr variable mean, as xarray
+        has them: scale_factor and add_offset are applied, and NaN stands for _FillValue,
         missing_value and what is beyond valid_range, valid_min or valid_max. It is computed as
         part of each expression. False: elements as they are stored. None: the same, with a
         PackedWarning, once for each variable, where they are packed.

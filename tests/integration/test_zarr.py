@@ -1,0 +1,208 @@
+"""Zarr stores that zarr-python made, read by us: every codec, order, byte order, dtype, kind of shard
+and name of chunk; what is listed, and what is refused."""
+
+import itertools
+import json
+import shutil
+import struct
+import warnings
+
+import numpy as np
+import pytest
+
+zarr = pytest.importorskip("zarr", minversion="3")
+import numcodecs  # noqa: E402
+import zarr.codecs as codecs  # noqa: E402
+import zarr.codecs.numcodecs as wrapped  # noqa: E402
+
+warnings.filterwarnings("ignore", module="zarr")
+warnings.filterwarnings("ignore", module="numcodecs")
+
+DTYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"]
+SHAPE, CHUNKS = (7, 5, 6), (4, 5, 4)
+
+
+def values(dtype, seed=0, shape=SHAPE):
+    """Numbers that repeat and do not, with zeros in a chunk of their own."""
+    rng = np.random.default_rng(seed)
+    a = rng.integers(0, 100, shape).astype(dtype)
+    a[:4, :, :4] = 0
+    return a
+
+
+def compare(gd, spec, wanted):
+    """All arrays in few jobs; spec -> what NumPy has."""
+    names = list(wanted)
+    for at in range(0, len(names), 16):
+        some = names[at:at + 16]
+        got = gd.compute(*[spec(name) for name in some])
+        for name, array in zip(some, got if isinstance(got, (list, tuple)) else [got], strict=True):
+            want = wanted[name]
+            assert array.dtype == want.dtype.newbyteorder("="), name
+            np.testing.assert_array_equal(array, want, err_msg=str(name))
+
+
+def v2_codecs(dtype):
+    """Filters and compressor."""
+    for compressor in (None, numcodecs.Zlib(1), numcodecs.GZip(6), numcodecs.BZ2(1),
+                       numcodecs.LZMA(preset=1), numcodecs.LZMA(format=2, preset=1),
+                       numcodecs.LZ4(), numcodecs.Zstd(5), numcodecs.Zstd(-3, checksum=True)):
+        yield None, compressor
+    for cname, shuffle in itertools.product(("blosclz", "lz4", "lz4hc", "zlib", "zstd"), (0, 1, 2)):
+        yield None, numcodecs.Blosc(cname, 3, shuffle)
+    size = np.dtype(dtype).itemsize
+    yield [numcodecs.Shuffle(size)], numcodecs.Zlib(4)
+    yield [numcodecs.Shuffle(size), numcodecs.CRC32()], numcodecs.LZ4()
+    yield [numcodecs.Fletcher32()], numcodecs.Zstd()
+    yield [numcodecs.Adler32(), numcodecs.CRC32C()], None
+    yield [numcodecs.CRC32(location="end")], None
+    if np.dtype(dtype).kind in "iu":
+        yield [numcodecs.Delta(dtype)], numcodecs.Zlib(1)
+        yield [numcodecs.Delta(dtype, "i8"), numcodecs.Shuffle(8)], None
+    if np.dtype(dtype).kind == "f":
+        yield [numcodecs.FixedScaleOffset(offset=3, scale=2, dtype=dtype, astype="<i2")], None
+        yield [numcodecs.FixedScaleOffset(offset=-1, scale=4, dtype=dtype, astype="u2"),
+               numcodecs.Delta("u2")], numcodecs.BZ2()
+        yield [numcodecs.BitRound(8 if size == 4 else 20)], numcodecs.Zstd()
+        yield [numcodecs.Quantize(1, dtype)], numcodecs.Zlib(1)
+
+
+def test_version_2_in_every_codec_order_and_dtype(gd, folder):
+    group = zarr.open_group(folder / "a.zarr", mode="w", zarr_format=2)
+    wanted, n = {}, 0
+    for k, code in enumerate(DTYPES):
+        dtype = np.dtype(code)
+        for i, (filters, compressor) in list(enumerate(v2_codecs(dtype)))[k % 2::2]:
+            n += 1
+            order, separator = "CF"[n // 2 % 2], "./"[n % 2]
+            stored = dtype.newbyteorder(">") if n % 3 == 0 and not filters else dtype
+            name = f"{code.replace('?', 'b')}-{i}"
+            a = group.create_array(name, shape=SHAPE, chunks=CHUNKS, dtype=stored, order=order,
+                                   filters=filters, compressors=compressor,
+                                   fill_value=dtype.type(n % 2),
+                                   chunk_key_encoding={"name": "v2", "separator": separator})
+            a[:] = values(code, n)
+            wanted[name] = a[:]
+    assert len(wanted) > 150
+    compare(gd, lambda name: gd.open(f"{folder}/a.zarr:/{name}"), wanted)
+
+
+def v3_codecs(dtype):
+    """Filters, serializer and compressors."""
+    size = np.dtype(dtype).itemsize
+    for compressors in ([], [codecs.GzipCodec(level=4)], [codecs.ZstdCodec(level=3)],
+                        [codecs.ZstdCodec(level=1, checksum=True)], [codecs.Crc32cCodec()],
+                        [codecs.ZstdCodec(), codecs.Crc32cCodec()], [wrapped.Zlib(level=3)],
+                        [wrapped.BZ2(level=1)], [wrapped.LZ4()], [wrapped.LZMA(preset=1)],
+                        [wrapped.Shuffle(elementsize=size), codecs.GzipCodec()],
+                        [wrapped.Fletcher32()], [wrapped.Adler32(), wrapped.CRC32()]):
+        yield [], compressors
+    for cname, shuffle in (("lz4", "shuffle"), ("zstd", "bitshuffle"), ("zlib", "noshuffle")):
+        yield [], [codecs.BloscCodec(cname=cname, clevel=4, shuffle=shuffle, typesize=size)]
+    for order in ((2, 0, 1), (1, 2, 0), (2, 1, 0), (0, 2, 1)):
+        yield [codecs.TransposeCodec(order=order)], [codecs.ZstdCodec()]
+    if np.dtype(dtype).kind in "iu":
+        yield [wrapped.Delta(dtype=np.dtype(dtype).str)], [codecs.GzipCodec()]
+
+
+def test_version_3_in_every_codec_shard_and_dtype(gd, folder):
+    group = zarr.open_group(folder / "a.zarr", mode="w")
+    wanted, n = {}, 0
+    for k, code in enumerate(DTYPES):
+        for i, (filters, compressors) in list(enumerate(v3_codecs(code)))[k % 2::2]:
+            n += 1
+            endian = "big" if n % 2 and not any("delta" in str(f).lower() for f in filters) else "little"
+            shards = (None, (4, 5, 8), (8, 10, 4))[n % 3]
+            keys = [{"name": "default", "separator": "/"}, {"name": "v2", "separator": "."},
+                    {"name": "default", "separator": "."}, {"name": "v2", "separator": "/"}][n % 4]
+            name = f"{code.replace('?', 'b')}-{i}"
+            a = group.create_array(name, shape=SHAPE, chunks=CHUNKS, shards=shards, dtype=code,
+                                   filters=filters, serializer=codecs.BytesCodec(endian=endian),
+                                   compressors=compressors, fill_value=np.dtype(code).type(n // 2 % 2),
+                                   chunk_key_encoding=keys)
+            a[:] = values(code, n)
+            wanted[name] = a[:]
+    assert len(wanted) > 100
+    compare(gd, lambda name: gd.open(f"{folder}/a.zarr:/{name}"), wanted)
+
+
+def sharding(inner, codec_list, location="end", checked=True, endian="little"):
+    index = [{"name": "bytes", "configuration": {"endian": endian}}]
+    return {"name": "sharding_indexed", "configuration": {
+        "chunk_shape": inner, "codecs": codec_list, "index_location": location,
+        "index_codecs": index + ([{"name": "crc32c"}] if checked else [])}}
+
+
+BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
+ZSTD = {"name": "zstd", "configuration": {"level": 1, "checksum": False}}
+
+
+def transpose(*order):
+    return {"name": "transpose", "configuration": {"order": list(order)}}
+
+
+def write_v3(path, shape, chunks, dtype, codec_list, **more):
+    path.mkdir(parents=True)
+    meta = {"zarr_format": 3, "node_type": "array", "shape": list(shape), "data_type": dtype,
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(chunks)}},
+            "chunk_key_encoding": {"name": "default"}, "fill_value": 0, "codecs": codec_list,
+            "attributes": {}, **more}
+    (path / "zarr.json").write_text(json.dumps(meta))
+    return path
+
+
+def test_shards_of_every_kind(gd, folder):
+    """Shards in shards, transposed outside and inside, their index first and last, with a checksum
+    and without."""
+    kinds = {
+        "first": [sharding([3, 2, 2], [BYTES, ZSTD], "start")],
+        "unchecked": [sharding([3, 2, 2], [BYTES], "end", checked=False)],
+        "big": [sharding([1, 4, 2], [BYTES], "start", endian="big")],
+        "inside": [sharding([3, 2, 4], [transpose(2, 0, 1), BYTES, ZSTD])],
+        "outside": [transpose(2, 0, 1), sharding([2, 2, 4], [BYTES, ZSTD])],
+        "both": [transpose(1, 2, 0), sharding([2, 4, 2], [transpose(2, 1, 0), BYTES])],
+        "nested": [sharding([6, 4, 4], [sharding([3, 2, 4], [BYTES, ZSTD], "start")])],
+        "turned": [transpose(2, 1, 0),
+                   sharding([2, 4, 2], [transpose(1, 2, 0), sharding([2, 2, 1], [BYTES])])],
+    }
+    wanted = {}
+    for i, (name, codec_list) in enumerate(kinds.items()):
+        write_v3(folder / "a.zarr" / name, (11, 7, 10), (6, 4, 8), "int32", codec_list)
+        a = zarr.open_array(folder / "a.zarr" / name, mode="r+")
+        a[:] = values("i4", i, (11, 7, 10))
+        a[6:, 4:, :] = 0
+        wanted[name] = a[:]
+        assert wanted[name].any()
+    (folder / "a.zarr/zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}')
+    compare(gd, lambda name: gd.open(f"{folder}/a.zarr:/{name}"), wanted)
+    for name in wanted:
+        for text in ("[::-1, 2, 1::3]", "[5:7, None, ..., -1]"):
+            got = gd.open(f"{folder}/a.zarr:/{name}{text}").compute()
+            np.testing.assert_array_equal(got, eval(f"x{text}", {"x": wanted[name]}), err_msg=name)
+
+
+def test_arrays_at_the_root_without_axes_and_without_elements(gd, folder):
+    for version in (2, 3):
+        zarr.save_array(folder / f"r{version}.zarr", np.arange(30.0).reshape(5, 6), zarr_format=version)
+        for slash in ("", "/", ":", ":/", "/:/"):
+            got = gd.open(f"{folder}/r{version}.zarr{slash}").compute()
+            assert np.array_equal(got, np.arange(30.0).reshape(5, 6))
+        group = zarr.open_group(folder / f"g{version}.zarr", mode="w", zarr_format=version)
+        group.create_array("one", shape=(), dtype="f8")[...] = 2.5
+        group.create_array("none", shape=(3, 0, 2), dtype="i2")
+        group.create_array("never", shape=(3, 2), dtype="f4", fill_value=np.nan)
+        wanted = {"one": np.array(2.5), "none": np.zeros((3, 0, 2), "i2"),
+                  "never": np.full((3, 2), np.nan, "f4")}
+        compare(gd, lambda name: gd.open(f"{folder}/g{version}.zarr:/{name}"), wanted)
+        assert gd.open(f"{folder}/g{version}.zarr:one[None]").compute().tolist() == [2.5]
+
+
+@pytest.mark.parametrize("fill, dtype, value", [
+    ("NaN", "float32", np.nan), ("-Infinity", "float64", -np.inf), ("0x7fc00001", "float32", np.nan),
+    ("0x3ff8000000000000", "float64", 1.5), (2**64 - 1, "uint64", 2**64 - 1), (True, "bool", True),
+    (-2**63, "int64", -2**63), (7.0, "int8", 7)])
+def test_fill_values(gd, folder, fill, dtype, value):
+    codec_list = [{"name": "bytes", "configuration": {"endian": "big"}}]
+    write_v3(folder / "a.zarr", (2, 3), (1, 2), dtype, codec_list, fill_value=fill)
+    got = gd.open(f"{folder}/a.zarr").compute()
+    np.testing.assert_array_equal(got, np.full((2, 3), value, dtype))
