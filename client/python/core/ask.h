@@ -1,9 +1,13 @@
-/* Plain questions to the daemon: methods of Session. With the GIL. */
+/* Plain questions. With the GIL. */
 #pragma once
 
 #include "core/session.h"
 
+/* To the daemon: methods of Session. */
 PyObject *ask_ping(PyObject *self, PyObject *unused);
 PyObject *ask_info_json(PyObject *self, PyObject *unused);
 PyObject *ask_stats_json(PyObject *self, PyObject *unused);
 PyObject *ask_ops_json(PyObject *self, PyObject *unused);
+
+/* To a file: contents.c, a function of the module. */
+PyObject *contents_list(PyObject *module, PyObject *spec);

@@ -4,6 +4,7 @@
  *     base.c                      objects, forks
  *     session.c array.c job.c     the types with a connection; plan.c the one without
  *     make.c blocks.c             the ways to arrays
+ *     contents.c                  what is in a file
  *     request.c                   a job's description
  *     errors.c typestr.c          exceptions; dtypes as texts
  *     link.c wait.c               the connection between threads; these know nothing of Python
@@ -17,6 +18,7 @@
 #include "core/array.h"
 #include "core/base.h"
 #include "core/blocks.h"
+#include "core/ask.h"
 #include "core/job.h"
 #include "core/plan.h"
 #include "core/session.h"
@@ -38,6 +40,8 @@ static PyObject *close_all(PyObject *module, PyObject *unused)
 static PyMethodDef functions[] = {
     {"versions", versions, METH_NOARGS,
      "versions()\n--\n\nVersions of the library and of what it uses, as text."},
+    {"contents", contents_list, METH_O,
+     "contents(spec, /)\n--\n\nWhat is in a file; gpuarrayd.list() makes its entries of it."},
     {"_close_all", close_all, METH_NOARGS,
      "_close_all()\n--\n\nCloses every session; for the interpreter's end."},
     {NULL},

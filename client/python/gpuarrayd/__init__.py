@@ -13,17 +13,20 @@ Arrays may be larger than the device and larger than memory. Results are NumPy's
                    linalg.norm; median, quantile; cumsum, diff; histogram, bincount, take;
                    x @ y, matmul with alpha and beta, tensordot, einsum
     random numbers random.default_rng(seed), NumPy's Generator; random.normal(seed=3) and its like
+    files          open; list: what is in one, as Listed
     shared memory  empty, zeros, empty_like, zeros_like, asarray
     the daemon     connect, close, info, stats, ops
     errors         Error, and below it a class for each code (gpuarrayd.errors); Unsupported
     Dask           gpuarrayd.dask
 """
 
+import builtins as _builtins
 from typing import TYPE_CHECKING, Any
 
 from . import _core, _loading, errors
 from ._arrays import asarray, empty, empty_like, zeros, zeros_like
 from ._jobs.evaluate import evaluate, submit
+from ._files import Listed, list
 from ._functions.functions import *  # noqa: F403
 from ._functions.functions_of_one import *  # noqa: F403
 from ._functions.functions_of_two import *  # noqa: F403
@@ -47,9 +50,9 @@ if TYPE_CHECKING:
 __version__ = _core.versions().split(",")[0].split()[1]
 
 __all__ = [
-    "evaluate", "submit", "Future", "open", "lazy", "Lazy", "compute", "save", "empty",
-    "empty_like", "zeros", "zeros_like", "asarray", "connect", "close", "info", "stats", "ops",
-    "errors",
+    "evaluate", "submit", "Future", "open", "list", "Listed", "lazy", "Lazy", "compute", "save",
+    "empty", "empty_like", "zeros", "zeros_like", "asarray", "connect", "close", "info", "stats",
+    "ops", "errors",
     # functions
     "negative", "positive", "reciprocal", "sign", "invert", "bitwise_count", "logical_not",
     "absolute", "fabs", "sqrt", "square", "cbrt", "exp", "exp2", "expm1", "log", "log2",
@@ -96,5 +99,5 @@ if not TYPE_CHECKING:  # the checker would believe in every name
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def __dir__() -> list[str]:
+def __dir__() -> _builtins.list[str]:
     return sorted({*globals(), *__all__, "dask", "linalg", "random"})

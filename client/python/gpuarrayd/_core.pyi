@@ -5,7 +5,8 @@ Everything may be called from any thread. No function holds the interpreter's lo
 """
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias, final
+from os import PathLike
+from typing import Any, Literal, TypeAlias, final
 
 Scalar: TypeAlias = bool | int | float
 Storage: TypeAlias = tuple[tuple[int, ...] | None, tuple[int, ...] | None, str | None, bool, bool,
@@ -15,6 +16,14 @@ MoveBlock: TypeAlias = Callable[[tuple[int, ...], tuple[int, ...], memoryview], 
 
 def versions() -> str:
     """gad_versions()"""
+    ...
+
+def contents(spec: str | PathLike[str], /) -> list[tuple[
+        Literal["array", "group", "other"], str, str | None, bool, tuple[int, ...] | None,
+        tuple[int, ...] | None, tuple[str | None, ...] | None, str | None, dict[str, Any]]]:
+    """gad_list(): of each entry its kind, name, type, whether it is served, shape, chunks, names of
+    axes, filters, attributes; of attributes a text, a tuple of texts, None, or (dtype or None,
+    tuple of numbers)."""
     ...
 
 def _close_all() -> None:

@@ -89,7 +89,7 @@ def test_every_public_method_is_described():
 
 def test_what_takes_arguments_says_what_they_are_and_what_it_raises():
     for name in ("evaluate", "submit", "open", "lazy", "compute", "save", "empty", "asarray",
-                 "connect"):
+                 "connect", "list"):
         text = getattr(gd, name).__doc__
         assert "Parameters\n" in text and ("Raises\n" in text or "As of " in text), name
 

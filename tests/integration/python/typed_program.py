@@ -35,6 +35,9 @@ assert_type(x[10:20, ::2], gd.Lazy)
 gd.save("y.npy", gd.hypot(x, 1.0))
 gd.save({"y.npy": x, "z.h5:/z": x + 1})
 array: np.ndarray[Any, Any] = np.asarray(x)
+assert_type(gd.list("x.h5")[0], gd.Listed)
+assert_type(gd.list("x.h5")[0].shape, tuple[int, ...] | None)
+gd.list(3)  # type: ignore[arg-type]
 gd.open(3)  # type: ignore[arg-type]
 gd.sqrt()  # type: ignore[call-arg]
 gd.hypot(x)  # type: ignore[call-arg]
