@@ -4,6 +4,7 @@
 
 #include "client/formats/npz/npz_stream.h"
 
+#include <pthread.h>
 #include <unistd.h>
 
 TestSuite(npz, .init = folder_make, .fini = folder_remove);
@@ -156,31 +157,73 @@ Test(npz, whoever_asks_for_what_is_not_there_is_told_what_is)
     free_bytes();
 }
 
-/* Far more than the window, asked for in an order that the file does not have. */
-Test(npz, a_large_member_is_read_in_any_order)
+/* Far more than the window. */
+#define ROWS    4096
+#define COLUMNS 2048
+
+static int32_t large_value(int64_t row, int64_t column)
 {
-    const int64_t rows = 1 << 12, columns = 1 << 11;
-    size_t n_bytes, n_data = (size_t)(rows * columns * 4);
+    return (int32_t)((uint64_t)(row * COLUMNS + column) * 2654435761u >> 7);
+}
+
+static struct gad_array *open_large(void)
+{
+    size_t n_bytes, n_data = (size_t)ROWS * COLUMNS * sizeof(int32_t);
     uint8_t *bytes = npy_bytes("'<i4'", false, "(4096, 2048)", n_data, &n_bytes);
-    int32_t *values = (void *)(bytes + n_bytes - n_data);
-    for (int64_t i = 0; i < rows * columns; i++)
-        values[i] = (int32_t)(i * 2654435761u >> 7);
+    for (int64_t i = 0; i < ROWS * COLUMNS; i++) {
+        int32_t value = large_value(0, i);
+        memcpy(bytes + n_bytes - n_data + i * 4, &value, 4);
+    }
     const struct made_member member = {"x.npy", bytes, n_bytes, true, 0};
     archive_put("x.npz", &member, 1);
-    struct gad_array *array = open_ok("x.npz:x");
-    int32_t block[2][16];
-    for (int pass = 0; pass < 4; pass++)
-        for (int64_t column = columns - 8; column >= 0; column -= columns / 4 - 1)
-            for (int64_t row = 1; row < rows; row += rows - 3) {
-                const int64_t start[] = {row, column}, count[] = {2, 8};
-                int r = array->provider->fill(array->provider_state, start, count, block[0]);
-                cr_assert(eq(int, r, 0));
-                for (int i = 0; i < 16; i++)
-                    cr_assert(
-                        eq(i32, block[0][i], values[(row + i / 8) * columns + column + i % 8]));
-            }
-    gad_array_release(array);
     free(bytes);
+    return open_ok("x.npz:x");
+}
+
+/* Two rows of eight columns. */
+static bool is_right(const struct gad_array *array, int64_t row, int64_t column)
+{
+    int32_t block[16];
+    const int64_t start[] = {row, column}, count[] = {2, 8};
+    bool is = array->provider->fill(array->provider_state, start, count, block) == 0;
+    for (int i = 0; i < 16; i++)
+        is = is && block[i] == large_value(row + i / 8, column + i % 8);
+    return is;
+}
+
+Test(npz, a_large_member_is_read_in_any_order)
+{
+    struct gad_array *array = open_large();
+    for (int pass = 0; pass < 4; pass++)
+        for (int64_t column = COLUMNS - 8; column >= 0; column -= COLUMNS / 4 - 1)
+            for (int64_t row = 1; row < ROWS; row += ROWS - 3)
+                cr_assert(is_right(array, row, column));
+    gad_array_release(array);
+}
+
+static void *read_some(void *userdata)
+{
+    static const int64_t rows[] = {0, 4000, 2000, 3000, 1000, 4094};
+    const struct gad_array *array = userdata;
+    for (int i = 0; i < 12; i++)
+        if (!is_right(array, rows[i % 6], 8 * i))
+            return userdata;
+    return NULL;
+}
+
+/* Where the decoder begins again, and where all is unpacked, others may be reading. */
+Test(npz, a_member_is_read_by_several_threads)
+{
+    struct gad_array *array = open_large();
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++)
+        cr_assert(eq(int, pthread_create(&threads[i], NULL, read_some, array), 0));
+    for (int i = 0; i < 4; i++) {
+        void *failed;
+        cr_assert(eq(int, pthread_join(threads[i], &failed), 0));
+        cr_assert(failed == NULL);
+    }
+    gad_array_release(array);
 }
 
 Test(npz, a_damaged_member_is_found_out_by_its_crc)
