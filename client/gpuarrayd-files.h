@@ -20,7 +20,8 @@ struct gad_storage {
     const int64_t *shard_shape; /**< multiples of chunk_shape */
     /** NULL or "none", or what chunks are packed with and how hard: "gzip" "gzip:1" to "gzip:9",
      * "zstd:3", "lzf", "lz4", "blosc", "blosc:lz4:5" (also blosclz lz4hc zlib zstd), "szip",
-     * "bitshuffle". HDF5 and Zarr have not all of the same. */
+     * "bitshuffle". HDF5 and Zarr have not all of the same; npz has "gzip" alone, without chunks.
+     */
     const char *compress;
     bool shuffle;    /**< bytes of items are sorted by their place first, which packs better */
     bool fletcher32; /**< HDF5: with a checksum of each chunk */

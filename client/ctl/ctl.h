@@ -171,7 +171,7 @@ int ctl_parse_argument(struct ctl_job *job, char *word, struct gad_error *error)
 /* "-o DEST" (one output) or "-o NAME=DEST". */
 /* Where a shell has made several words of a pattern. */
 #define CTL_IN_QUOTES    "; many files are one source as a pattern in quotes: 'x*.npy'"
-#define CTL_DESTINATIONS "file.npy, file.h5:/dataset, file.raw" /* for the help */
+#define CTL_DESTINATIONS "file.npy, file.npz:name, file.h5:/dataset, file.raw" /* for the help */
 int ctl_parse_destination(struct ctl_job *job, char *word, struct gad_error *error);
 int ctl_open_sources(struct ctl_job *job, struct gad_client *client, struct gad_error *error);
 void ctl_warn_packed_job(const struct ctl_job *job);

@@ -132,7 +132,7 @@ static int refuse_chunks(const struct spec *spec, const char *text, struct gad_e
 {
     error_set(error, GAD_BAD_ARGUMENT, text, "%s files have neither chunks nor compression",
               spec->format->name);
-    error_expected(error, "an output that has: HDF5, netCDF-4 or Zarr");
+    error_expected(error, "an output that has: HDF5, netCDF-4, Zarr, or npz with gzip");
     error_found(error, "%.160s", text);
     return GAD_BAD_ARGUMENT;
 }

@@ -194,3 +194,18 @@ def test_a_writer_that_is_killed_leaves_what_was_there(daemon, folder):
                 assert sorted(found) == ["new", "old"]
             np.savez(folder / "k.npz", old=np.arange(10))
         assert [path.name for path in folder.iterdir()] == ["k.npz"]
+
+
+def test_what_is_packed_is_what_numpy_reads(daemon, folder):
+    x = np.random.default_rng(3).normal(size=(500, 700)).round(1)
+    np.save(folder / "x.npy", x)
+    daemon.ctl("run", "p = x - 1; q = x > 0; s = sum(x, axis=0)", f"x={folder}/x.npy", "--compress", "gzip:2",
+               "--sync", *(word for name in "pqs" for word in ("-o", f"{name}={folder}/p.npz:{name}")))
+    with np.load(folder / "p.npz") as found:
+        assert np.array_equal(found["p"], x - 1) and np.array_equal(found["q"], x > 0)
+        assert np.allclose(found["s"], x.sum(axis=0))
+    with zipfile.ZipFile(folder / "p.npz") as archive:
+        assert all(info.compress_type == zipfile.ZIP_DEFLATED for info in archive.infolist())
+    assert (folder / "p.npz").stat().st_size < x.nbytes / 2
+    done = daemon.ctl("run", "x", f"x={folder}/x.npy", "-o", f"{folder}/p.npz:z", "--compress", "zstd", check=False)
+    assert done.returncode == 1 and "[bad-argument]" in done.stderr and "gzip" in done.stderr

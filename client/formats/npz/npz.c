@@ -133,6 +133,7 @@ const struct format format_npz = {
     .name = "npz",
     .extensions = ".npz",
     .written = "FILE.npz:NAME",
+    .has_chunks = true, /* none, but what packs them: npz_output.c says what of that */
     .takes_brackets = true,
     .normalise = npz_normalise,
     .has_dataset = npz_has_member,

@@ -4,6 +4,9 @@
  *     write    by the daemon, in place
  *     commit   one pass over the elements for the CRC-32; then the archive appears (npz_target.c)
  *
+ * What is to be packed is written into a file of its own in the same folder, without a name too,
+ * and deflated from there at the commit: blocks come in any order, and deflated data have but one.
+ *
  * The outputs of one job that go to one archive are joined: they are written into one file, which
  * appears with the last commit, so that the archive has all of them or none.
  *
@@ -11,10 +14,12 @@
  */
 #include "client/formats/npz/npz_output.h"
 #include "client/formats/files/file_array.h"
+#include "client/formats/files/file_output.h"
 #include "client/formats/files/file_source.h"
 #include "client/formats/npy/npy_header.h"
 #include "client/formats/npz/npz_in_place.h"
 #include "client/formats/npz/npz_target.h"
+#include "client/formats/storage.h"
 #include "proto/util.h"
 
 #include <fcntl.h>
@@ -24,6 +29,9 @@
 struct npz_output {
     struct npz_target *target;
     struct npz_new member;
+    struct file_output *scratch; /* of one that will be packed */
+    int level;
+    bool is_synced;
     char *spec; /* for errors */
 };
 
@@ -31,9 +39,13 @@ static int commit(struct gad_array *array, struct gad_error *error)
 {
     struct npz_output *output = array->format_state;
     struct npz_new *member = &output->member;
-    int r = npz_crc_of(array->fd, member->data_offset, member->n_bytes, &member->crc);
+    int r = 0;
+    if (member->is_packed && !member->is_ready)
+        r = npz_target_pack(output->target, member, array->fd, output->level, output->spec, error);
+    else if (!member->is_packed)
+        r = npz_crc_of(array->fd, member->data_offset, member->n_bytes, &member->crc);
     if (r)
-        return file_path_error(error, -r, array->info.path, output->spec);
+        return r < 0 ? file_path_error(error, -r, array->info.path, output->spec) : r;
     member->is_ready = true;
     return npz_target_publish(output->target, output->spec, error);
 }
@@ -51,6 +63,7 @@ static void output_free(struct gad_array *array)
     if (output->target)
         npz_target_remove(output->target, &output->member);
     npz_target_unref(output->target);
+    file_output_free(output->scratch);
     free(output->member.name);
     free(output->spec);
     free(output);
@@ -62,6 +75,7 @@ static bool is_same_target(const struct gad_array *array, const struct gad_array
     return npz_target_is_for(a->target, b->target) && strcmp(a->member.name, b->member.name) == 0;
 }
 
+/* Makes the array one of the target, with its header where its elements will be written. */
 static int add(struct gad_array *array, struct npz_target *target, struct gad_error *error)
 {
     struct npz_output *output = array->format_state;
@@ -72,12 +86,13 @@ static int add(struct gad_array *array, struct npz_target *target, struct gad_er
     int r = npz_target_add(target, &output->member, output->spec, error);
     if (r)
         return r;
-    array->offset_bytes = output->member.data_offset + NPY_DATA_OFFSET;
+    int fd = output->scratch ? file_output_fd(output->scratch) : npz_target_fd(target);
+    uint64_t at = output->scratch ? 0 : output->member.data_offset;
+    array->offset_bytes = at + NPY_DATA_OFFSET;
     npy_header_format((enum dtype)info->dtype, info->ndim, info->shape, is_fortran, header);
     close_fd(&array->fd);
-    array->fd = fcntl(npz_target_fd(target), F_DUPFD_CLOEXEC, 3);
-    r = array->fd < 0 ? -errno
-                      : file_write(array->fd, header, sizeof(header), output->member.data_offset);
+    array->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    r = array->fd < 0 ? -errno : file_write(array->fd, header, sizeof(header), at);
     if (r == 0)
         return 0;
     npz_target_remove(target, &output->member);
@@ -93,9 +108,46 @@ static int join(struct gad_array *array, struct gad_array *other, struct gad_err
     npz_target_remove(output->target, &output->member);
     output->target = npz_target_unref(output->target);
     int r = add(array, first->target, error);
-    if (r == 0)
-        output->target = npz_target_ref(first->target);
-    return r;
+    if (r)
+        return r;
+    output->target = npz_target_ref(first->target);
+    if (output->is_synced)
+        npz_target_sync(output->target);
+    return 0;
+}
+
+/* Archives have deflate, without chunks, and nothing else that numpy would read. */
+static int set_storage(struct npz_output *output, const struct format_target *wanted,
+                       struct gad_error *error)
+{
+    const struct storage *storage = wanted->storage;
+    const struct codec_pipeline *pipeline = &storage->pipeline;
+    int64_t usual[ARRAY_MAX_NDIM];
+    output->is_synced = storage->sync;
+    if (!storage->has_chunks)
+        return 0;
+    storage_choose_chunks(wanted->dtype, wanted->ndim, wanted->shape, usual);
+    size_t n_shape_bytes = (size_t)wanted->ndim * sizeof(int64_t);
+    if (pipeline->n_steps == 1 && pipeline->steps[0].codec == codec_of_name("deflate") &&
+        !storage->has_shards && memcmp(usual, storage->chunk_shape, n_shape_bytes) == 0) {
+        output->member.is_packed = true;
+        output->level = (int)pipeline->steps[0].values[0];
+        return 0;
+    }
+    error_set(error, GAD_BAD_ARGUMENT, wanted->name,
+              "arrays in npz archives are stored, or packed whole by gzip's deflate");
+    error_expected(error, "no chunks, and compress none or gzip[:0-9] alone");
+    error_found(error, "other chunks or ways to pack");
+    return GAD_BAD_ARGUMENT;
+}
+
+/* The same directory has room for it, or says so now. */
+static int make_scratch(struct npz_output *output, const struct format_target *wanted,
+                        struct gad_error *error)
+{
+    int r = file_output_new(wanted->spec->path, false, wanted->name, &output->scratch, error);
+    return r ? r
+             : file_output_reserve(output->scratch, 0, output->member.n_bytes, wanted->name, error);
 }
 
 /* Continuation bytes where they belong; as Python demands of a member's name. */
@@ -165,7 +217,8 @@ static int add_state(struct gad_array *array, const struct format_target *wanted
     array->is_same_target = is_same_target;
     array->is_writable = true;
     output->member.replace = wanted->replace;
-    return set_name(output, wanted, error);
+    int r = set_storage(output, wanted, error);
+    return r ? r : set_name(output, wanted, error);
 }
 
 static int make(struct gad_array *array, const struct format_target *wanted,
@@ -186,6 +239,10 @@ static int make(struct gad_array *array, const struct format_target *wanted,
     struct npz_output *output = array->format_state;
     output->member.n_bytes = NPY_DATA_OFFSET + file_array_n_bytes(array);
     r = npz_target_new(wanted->spec->path, wanted->name, &output->target, error);
+    if (r == 0 && output->is_synced)
+        npz_target_sync(output->target);
+    if (r == 0 && output->member.is_packed)
+        r = make_scratch(output, wanted, error);
     return r ? r : add(array, output->target, error);
 }
 

@@ -18,7 +18,9 @@
 #include "client/clock.h"
 #include "client/formats/files/file_output.h"
 #include "client/formats/files/file_source.h"
+#include "client/formats/npz/npz_in_place.h"
 #include "client/formats/npz/npz_member.h"
+#include "client/formats/npz/npz_pack.h"
 #include "client/formats/npz/zip_write.h"
 #include "proto/util.h"
 
@@ -78,6 +80,11 @@ struct npz_target *npz_target_unref(struct npz_target *target)
 bool npz_target_is_for(const struct npz_target *target, const struct npz_target *other)
 {
     return target == other || file_output_is_for(target->output, other->output);
+}
+
+void npz_target_sync(struct npz_target *target)
+{
+    file_output_sync(target->output);
 }
 
 int npz_target_fd(const struct npz_target *target)
@@ -162,25 +169,43 @@ static int check_added(const struct npz_target *target, const struct npz_new *me
     return r;
 }
 
-static int append_header(const struct npz_new *member, struct zip_bytes *bytes)
+static struct zip_record record_of(const struct npz_new *member)
 {
     struct zip_record record =
         zip_record_stored(member->name, member->crc, member->n_bytes, member->header_offset);
-    zip_append_local(bytes, &record, true);
+    if (member->is_deflated) {
+        record.method = ZIP_DEFLATED;
+        record.packed_bytes = member->packed_bytes;
+    }
+    return record;
+}
+
+/* What is packed is never longer than it was, so its header has one length, whatever comes out. */
+static int append_header(const struct npz_new *member, struct zip_bytes *bytes)
+{
+    struct zip_record record = record_of(member);
+    zip_append_local(bytes, &record, !member->is_packed);
     return bytes->is_lost ? -ENOMEM : 0;
 }
 
-static int place(struct npz_target *target, struct npz_new *member, const char *name,
-                 struct gad_error *error)
+/* Behind all others. */
+static int set_place(const struct npz_target *target, struct npz_new *member)
 {
     struct zip_bytes header = {.bytes = NULL};
     member->header_offset = target->end;
     int r = append_header(member, &header);
     member->data_offset = target->end + header.n_bytes;
     zip_bytes_deinit(&header);
+    return r;
+}
+
+static int place(struct npz_target *target, struct npz_new *member, const char *name,
+                 struct gad_error *error)
+{
+    uint64_t end;
+    int r = set_place(target, member);
     if (r)
         return error_from_errno(error, -r, name, "output");
-    uint64_t end;
     if (__builtin_add_overflow(member->data_offset, member->n_bytes, &end))
         return error_set(error, GAD_NO_SPACE, name, "no file can be so large");
     r = file_output_reserve(target->output, target->end, end - target->end, name, error);
@@ -195,7 +220,7 @@ int npz_target_add(struct npz_target *target, struct npz_new *member, const char
     member->next = target->members;
     target->members = member;
     int r = check_added(target, member, name, error);
-    if (r == 0)
+    if (r == 0 && !member->is_packed)
         r = place(target, member, name, error);
     if (r)
         npz_target_remove(target, member);
@@ -211,17 +236,7 @@ void npz_target_remove(struct npz_target *target, struct npz_new *member)
         *at = member->next;
 }
 
-/* Publishing ---------------------------------------------------------------------------------- */
-
-struct writing { /* of one file */
-    const struct npz_target *target;
-    const struct npz_archive *current; /* fd -1: none */
-    uint64_t end;
-    struct zip_bytes directory;
-    uint64_t n_members;
-    struct zip_bytes header;
-    struct zip_local *local;
-};
+/* Packing -------------------------------------------------------------------------------------- */
 
 /* -EIO where the file that is copied has become shorter. */
 static int copy_by_buffer(int from, uint64_t from_offset, int to, uint64_t to_offset,
@@ -259,10 +274,47 @@ static int copy_bytes(int from, uint64_t from_offset, int to, uint64_t to_offset
     return 0;
 }
 
+int npz_target_pack(struct npz_target *target, struct npz_new *member, int from, int level,
+                    const char *name, struct gad_error *error)
+{
+    int r = set_place(target, member);
+    const struct npz_packing packing = {
+        .from = from,
+        .to = npz_target_fd(target),
+        .n_bytes = member->n_bytes,
+        .to_offset = member->data_offset,
+        .level = level,
+    };
+    if (r == 0)
+        r = npz_pack(&packing, &member->packed_bytes, &member->crc);
+    member->is_deflated = r == 0 && member->packed_bytes > 0;
+    if (r == 0 && !member->is_deflated) {
+        member->packed_bytes = member->n_bytes;
+        r = copy_bytes(from, 0, packing.to, packing.to_offset, member->n_bytes);
+        if (r == 0)
+            r = npz_crc_of(from, 0, member->n_bytes, &member->crc);
+    }
+    if (r)
+        return file_path_error(error, -r, target->path, name);
+    target->end = member->data_offset + member->packed_bytes;
+    return 0;
+}
+
+/* Publishing ---------------------------------------------------------------------------------- */
+
+struct writing { /* of one file */
+    const struct npz_target *target;
+    const struct npz_archive *current; /* fd -1: none */
+    uint64_t end;
+    struct zip_bytes directory;
+    uint64_t n_members;
+    struct zip_bytes header;
+    struct zip_local *local;
+};
+
 static int write_new(struct writing *writing, const struct npz_new *member)
 {
-    struct zip_record record =
-        zip_record_stored(member->name, member->crc, member->n_bytes, member->header_offset);
+    struct zip_record record = record_of(member);
     writing->header.n_bytes = 0;
     int r = append_header(member, &writing->header);
     if (r == 0)

@@ -9,12 +9,15 @@
 
 struct npz_target;
 
-/* A member of it; all of these are stored. */
+/* A member of it. */
 struct npz_new {
     struct npz_new *next;
     char *name; /* "x.npy" */
     bool replace;
-    uint64_t header_offset, data_offset, n_bytes; /* of the npy header with the elements */
+    bool is_packed;   /* it gets its place by npz_target_pack() */
+    uint64_t n_bytes; /* of the npy header with the elements */
+    uint64_t header_offset, data_offset, packed_bytes;
+    bool is_deflated;
     uint32_t crc;
     bool is_ready; /* all written, its CRC is known */
 };
@@ -27,12 +30,18 @@ struct npz_target *npz_target_ref(struct npz_target *target);
 struct npz_target *npz_target_unref(struct npz_target *target);
 bool npz_target_is_for(const struct npz_target *target, const struct npz_target *other);
 
-/* Gives a member its place, which is reserved; its data begin at a multiple of 4096. exists,
- * no-space, bad-format (what is there is no archive that can be added to). `member` is the caller's
- * and stays until it is removed. */
+/* Gives a member that is not packed its place, which is reserved; its data begin at a multiple of
+ * 4096. exists, no-space, bad-format (what is there is no archive that can be added to). `member`
+ * is the caller's and stays until it is removed. */
 int npz_target_add(struct npz_target *target, struct npz_new *member, const char *name,
                    struct gad_error *error) GAD_MUST_CHECK;
+/* The bytes of a packed member are the first ones of the file `from`: deflates them into the
+ * target, or copies them where that makes them hardly smaller. Its CRC is then known. */
+int npz_target_pack(struct npz_target *target, struct npz_new *member, int from, int level,
+                    const char *name, struct gad_error *error) GAD_MUST_CHECK;
 void npz_target_remove(struct npz_target *target, struct npz_new *member);
+/* It is on the disk, with its name, before it is published. */
+void npz_target_sync(struct npz_target *target);
 /* Open for reading and writing, as long as the target. */
 int npz_target_fd(const struct npz_target *target);
 

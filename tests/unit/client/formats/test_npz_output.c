@@ -257,3 +257,130 @@ Test(npz_output, scalars_and_empty_arrays_are_written)
     gad_array_release(e);
     check_by_python("a.npz");
 }
+
+/* Packed --------------------------------------------------------------------------------------- */
+
+static struct gad_array *create_packed(const char *spec, enum dtype dtype, int ndim,
+                                       const int64_t *sizes, const char *how)
+{
+    struct gad_array *array = NULL;
+    const struct gad_storage storage = {.compress = how, .sync = true};
+    int r =
+        format_create(NULL, spec, false, dtype, ndim, sizes, false, &storage, &array, &last_error);
+    cr_assert(r == 0, "%s", last_error.message);
+    return array;
+}
+
+/* Some pieces, the last one not whole. */
+#define N_LARGE (5 * 262144 + 77)
+
+static uint32_t scrambled(uint32_t i)
+{
+    i = (i ^ i >> 16) * 0x45d9f3bu;
+    i = (i ^ i >> 16) * 0x45d9f3bu;
+    return i ^ i >> 16;
+}
+
+static void fill_large(const struct gad_array *array, uint32_t mask)
+{
+    uint32_t *values = malloc(N_LARGE * sizeof(uint32_t));
+    for (uint32_t i = 0; i < N_LARGE; i++)
+        values[i] = scrambled(i) & mask;
+    cr_assert(pwrite(array->fd, values, N_LARGE * sizeof(uint32_t), (off_t)array->offset_bytes) ==
+              N_LARGE * sizeof(uint32_t));
+    free(values);
+}
+
+static void check_large(const char *spec, uint32_t mask, enum access access)
+{
+    struct gad_array *array = open_ok(spec);
+    cr_assert(eq(int, array->access, access));
+    uint32_t *values = elements_by_blocks(array, 100000);
+    bool is_right = true;
+    for (uint32_t i = 0; i < N_LARGE; i++)
+        is_right = is_right && values[i] == (scrambled(i) & mask);
+    cr_assert(is_right);
+    free(values);
+    gad_array_release(array);
+}
+
+Test(npz_output, is_packed_where_that_is_asked_for)
+{
+    static const char *const levels[] = {"gzip:0", "gzip:1", "gzip:2", "gzip", "gzip:9"};
+    const int64_t sizes[] = {N_LARGE};
+    int n = descriptor_count();
+    for (size_t i = 0; i < 5; i++) {
+        char spec[16];
+        snprintf(spec, sizeof(spec), "a.npz:x%zu", i);
+        struct gad_array *array = create_packed(spec, DTYPE_UINT32, 1, sizes, levels[i]);
+        fill_large(array, 0xff);
+        commit_ok(array);
+        gad_array_release(array);
+        check_large(spec, 0xff, ACCESS_PROVIDER);
+    }
+    struct stat st;
+    cr_assert(stat("a.npz", &st) == 0);
+    cr_assert(st.st_size < 5 * N_LARGE * 4 * 3 / 4);
+    cr_assert(eq(int, folder_count(), 1));
+    cr_assert(eq(int, descriptor_count(), n));
+    check_by_python("a.npz");
+}
+
+Test(npz_output, what_would_hardly_become_smaller_is_stored)
+{
+    const int64_t sizes[] = {N_LARGE};
+    struct gad_array *array = create_packed("a.npz:x", DTYPE_UINT32, 1, sizes, "gzip");
+    fill_large(array, UINT32_MAX);
+    commit_ok(array);
+    gad_array_release(array);
+    check_large("a.npz:x", UINT32_MAX, ACCESS_FILE);
+    check_by_python("a.npz");
+}
+
+Test(npz_output, stored_and_packed_ones_of_one_job_appear_together)
+{
+    const int64_t sizes[] = {N_LARGE};
+    put("a.npz:old", 3);
+    struct gad_array *p = create_packed("a.npz:p", DTYPE_UINT32, 1, sizes, "gzip:1");
+    struct gad_array *s = create_ok("a.npz:s", DTYPE_INT32, 2, shape);
+    struct gad_array *q = create_packed("a.npz:q", DTYPE_INT32, 2, shape, "gzip");
+    cr_assert(eq(int, s->join(s, p, &last_error), 0));
+    cr_assert(eq(int, q->join(q, p, &last_error), 0));
+    fill_large(p, 0xffff);
+    fill(s, 5);
+    fill(q, 6);
+    commit_ok(p);
+    commit_ok(s);
+    cr_assert(eq(str, (char *)open_word("a.npz:p"), "not-found"));
+    commit_ok(q);
+    gad_array_release(p);
+    gad_array_release(s);
+    gad_array_release(q);
+    check("a.npz:s", 5);
+    check("a.npz:q", 6);
+    check("a.npz:old", 3);
+    check_large("a.npz:p", 0xffff, ACCESS_PROVIDER);
+    check_by_python("a.npz");
+    cr_assert(eq(int, folder_count(), 1));
+}
+
+Test(npz_output, has_no_chunks_and_no_other_way_to_pack)
+{
+    const int64_t chunks[] = {10, 10};
+    const struct gad_storage storages[] = {
+        {.compress = "zstd"},
+        {.compress = "gzip", .shuffle = true},
+        {.compress = "gzip", .fletcher32 = true},
+        {.compress = "gzip", .n_chunk_axes = 2, .chunk_shape = chunks},
+        {.n_chunk_axes = 2, .chunk_shape = chunks},
+    };
+    int n = descriptor_count();
+    for (size_t i = 0; i < 5; i++) {
+        struct gad_array *array = NULL;
+        int r = format_create(NULL, "a.npz:x", false, DTYPE_INT32, 2, shape, false, &storages[i],
+                              &array, &last_error);
+        cr_assert(eq(int, r, GAD_BAD_ARGUMENT));
+    }
+    cr_assert(eq(int, folder_count(), 0));
+    cr_assert(eq(int, descriptor_count(), n));
+}
