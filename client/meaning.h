@@ -39,7 +39,7 @@ struct meaning_packing {
 struct meaning {
     struct meaning_attributes *attributes;
     char *dimensions[ARRAY_MAX_NDIM];  /* of this array's axes; NULL: no name */
-    char *coordinates[ARRAY_MAX_NDIM]; /* arrays of the same file, as a spec has them; NULL: none */
+    char *coordinates[ARRAY_MAX_NDIM]; /* specs of the arrays along them; NULL: none */
     /* How this array's axes lie along those of the file's coordinates: element i of the axis is
      * element start + i * step of the dimension. */
     int64_t starts[ARRAY_MAX_NDIM], steps[ARRAY_MAX_NDIM];

@@ -11,8 +11,10 @@
  */
 #include "client/formats/attributes.h"
 #include "client/meaning.h"
+#include "proto/text.h"
 #include "proto/util.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,6 +104,19 @@ static void set_text(struct gad_array *array, char **at, const char *text)
     array->has_lost_meaning |= text && !*at;
 }
 
+/* An array of the same file, as a spec names it. */
+static void set_spec(struct gad_array *array, char **at, const char *name)
+{
+    char *spec = NULL;
+    free(steal_ptr(*at));
+    if (!name || !array->info.path)
+        return;
+    if (asprintf(&spec, "%s:%s%s", array->info.path, name[0] == '/' ? "" : "/", name) < 0)
+        array->has_lost_meaning = true;
+    else
+        *at = spec;
+}
+
 void attribute_take_dimensions(struct gad_array *array, const struct selection *selection,
                                const char *const *names)
 {
@@ -115,7 +130,7 @@ void attribute_take_dimensions(struct gad_array *array, const struct selection *
             return;
         }
         set_text(array, &meaning->dimensions[i], names[axis]);
-        set_text(array, &meaning->coordinates[i], names[axis]);
+        set_spec(array, &meaning->coordinates[i], names[axis]);
         meaning->starts[i] = selection->axes[axis].start;
         meaning->steps[i] = selection->axes[axis].step;
     }
@@ -127,7 +142,7 @@ void attribute_take_coordinates(struct gad_array *array, const struct selection 
     for (int i = 0; i < selection->ndim && array->meaning; i++) {
         int axis = selection->axis_of[i];
         if (axis != SELECTION_NEW_AXIS)
-            set_text(array, &array->meaning->coordinates[i], coordinates[axis]);
+            set_spec(array, &array->meaning->coordinates[i], coordinates[axis]);
     }
 }
 
@@ -137,12 +152,16 @@ static int refuse_factor(const struct meaning *meaning, const char *bad, const c
     const struct meaning_attribute *found = meaning_find(meaning, bad);
     error_set(error, GAD_BAD_FORMAT, name, "its %s is no single finite number", bad);
     error_expected(error, "one finite number");
-    if (found->text)
-        error_found(error, "the text '%.60s'", found->text);
-    else if (found->n_values == 1)
+    if (found->text) {
+        char shown[64];
+        snprintf(shown, sizeof(shown), "%s", found->text);
+        text_make_printable(shown);
+        error_found(error, "the text '%s'", shown);
+    } else if (found->n_values == 1) {
         error_found(error, "%g", found->values[0].float_value);
-    else
+    } else {
         error_found(error, "%zu numbers", found->n_values);
+    }
     return GAD_BAD_FORMAT;
 }
 

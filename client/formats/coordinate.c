@@ -11,20 +11,14 @@
 #include "client/carried.h"
 #include "proto/util.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define MAX_BYTES (8 << 20)
 
-static struct gad_array *open_coordinate(const struct gad_array *array, const char *name)
+static struct gad_array *open_coordinate(const char *spec)
 {
     struct gad_array *found;
     struct gad_error error;
-    size_t n_bytes = strlen(array->info.path) + strlen(name) + 3;
-    _cleanup_free_ char *spec = malloc(n_bytes);
-    if (!spec)
-        return NULL;
-    snprintf(spec, n_bytes, "%s:%s%s", array->info.path, name[0] == '/' ? "" : "/", name);
     return format_open(NULL, spec, false, &found, &error) ? NULL : found;
 }
 
@@ -79,9 +73,9 @@ static struct carried_coordinate *select_of(const struct carried_coordinate *all
 struct carried_coordinate *format_coordinate(const struct gad_array *array, int axis)
 {
     const struct meaning *meaning = array->meaning;
-    if (!meaning || !meaning->dimensions[axis] || !meaning->coordinates[axis] || !array->info.path)
+    if (!meaning || !meaning->dimensions[axis] || !meaning->coordinates[axis])
         return NULL;
-    struct gad_array *found = open_coordinate(array, meaning->coordinates[axis]);
+    struct gad_array *found = open_coordinate(meaning->coordinates[axis]);
     struct carried_coordinate *all = NULL, *some = NULL;
     if (found && is_coordinate(found, meaning->dimensions[axis]))
         all = read_all(found);

@@ -241,3 +241,31 @@ def test_broken_names_make_nothing_unreadable(daemon, tmp_path):
         daemon.ctl("convert", f"{tmp_path}/b.h5:/{name}", f"{tmp_path}/{name}.h5:/{name}")
         with h5py.File(tmp_path / f"{name}.h5") as f, h5py.File(tmp_path / "b.h5") as b:
             assert np.array_equal(f[name], b[name])
+
+
+def test_netcdf_goes_on_writing_to_new_files(daemon, source, tmp_path):
+    """Its library takes links in the order in which they were made, and dimensions by number."""
+    out = tmp_path / "o.nc"
+    daemon.ctl("convert", f"{source}/c.nc:/w", f"{out}:/w")
+    daemon.ctl("convert", f"{source}/c.nc:/w", f"{out}:/g/w")
+    with netCDF4.Dataset(out, "a") as f:
+        assert list(f.dimensions) == ["time", "lat", "lon"]
+        f.createDimension("n", 2)
+        f.createVariable("a", "f4", ("n", "lat"))[:] = 1
+        f["g"].createVariable("b", "f4", ("lon",))[:] = 2
+        f["w"].note = "added"
+    daemon.ctl("convert", f"{source}/c.nc:/lat_bnds", f"{out}:/bounds")
+    with netCDF4.Dataset(out) as f:
+        assert f["a"].dimensions == ("n", "lat") and f["g/b"].dimensions == ("lon",)
+        assert f["w"].dimensions == ("time", "lat", "lon") and f["w"].note == "added"
+        assert f["bounds"].dimensions == ("lat", "bnds")
+
+
+def test_many_files_have_the_coordinates_that_they_share(daemon, source, tmp_path):
+    for i in range(3):
+        daemon.ctl("convert", f"{source}/c.nc:/w[{i}:{i + 1}]", f"{tmp_path}/part{i}.nc:/w")
+    daemon.ctl("run", "w * 1", f"w={tmp_path}/part*.nc:/w", "-o", f"{tmp_path}/o.nc:/w")
+    got, want = opened(tmp_path / "o.nc").w, opened(source / "c.nc").w
+    assert got.dims == want.dims and np.array_equal(got, want)
+    assert np.array_equal(got.lat, want.lat) and np.array_equal(got.lon, want.lon)
+    assert "time" not in got.coords  # which is not that of the first file

@@ -265,14 +265,20 @@ static int read_number(hid_t dataset)
     return number;
 }
 
-/* Of a group and those below it, along hard links. *n_left: how many objects are looked at still,
- * so that a file of very many, or one whose groups contain themselves, costs no more. */
-static void find_largest(hid_t group, int *n_left, int *largest)
+struct numbers {
+    int n_left;  /* objects to be looked at still, so that a file of very many, or one whose groups
+                    contain themselves, costs no more */
+    int largest; /* -1: there is none */
+    bool has_unnumbered;
+};
+
+/* Of a group and those below it, along hard links. */
+static void find_numbers(hid_t group, struct numbers *numbers)
 {
     H5G_info_t links;
     if (H5Gget_info(group, &links) < 0)
         return;
-    for (hsize_t i = 0; i < links.nlinks && (*n_left)-- > 0; i++) {
+    for (hsize_t i = 0; i < links.nlinks && numbers->n_left-- > 0; i++) {
         char name[1024];
         H5L_info_t link;
         ssize_t n = H5Lget_name_by_idx(group, ".", H5_INDEX_NAME, H5_ITER_INC, i, name,
@@ -283,17 +289,20 @@ static void find_largest(hid_t group, int *n_left, int *largest)
         _cleanup_hid_ hid_t object = H5Oopen(group, name, H5P_DEFAULT);
         H5I_type_t kind = object > 0 ? H5Iget_type(object) : H5I_BADID;
         int number = kind == H5I_DATASET ? read_number(object) : -1;
-        *largest = number > *largest ? number : *largest;
+        numbers->largest = number > numbers->largest ? number : numbers->largest;
+        numbers->has_unnumbered |= kind == H5I_DATASET && number < 0 && hdf5_scale_is(object);
         if (kind == H5I_GROUP)
-            find_largest(object, n_left, largest);
+            find_numbers(object, numbers);
     }
 }
 
 int hdf5_scale_next_number(hid_t file)
 {
-    int n_left = MAX_OBJECTS, largest = -1;
-    find_largest(file, &n_left, &largest);
-    return largest < 0 || largest == INT32_MAX ? -1 : largest + 1;
+    struct numbers numbers = {.n_left = MAX_OBJECTS, .largest = -1};
+    find_numbers(file, &numbers);
+    if (numbers.largest == INT32_MAX || (numbers.largest < 0 && numbers.has_unnumbered))
+        return -1;
+    return numbers.largest + 1;
 }
 
 bool hdf5_scale_set_number(hid_t dataset, int number)

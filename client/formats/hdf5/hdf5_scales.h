@@ -25,6 +25,6 @@ bool hdf5_scale_attach(hid_t dataset, int ndim, const hid_t *scales);
 /* A dataset is about to be replaced: who has an axis named by it has it by the new one from now on;
  * where that cannot be (new_scale negative) the names of all of its axes go. */
 bool hdf5_scale_replace(hid_t old_scale, hid_t new_scale);
-/* A number for a new dimension, where the file numbers its dimensions as netCDF-4 does; else -1. */
+/* A number for a new dimension, as netCDF-4 numbers them; -1: those of the file have none. */
 int hdf5_scale_next_number(hid_t file);
 bool hdf5_scale_set_number(hid_t dataset, int number);

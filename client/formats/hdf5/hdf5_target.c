@@ -18,6 +18,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 struct hdf5_target {
     struct hdf5_target *next; /* of the new ones */
@@ -39,14 +40,32 @@ static struct hdf5_target *target_free(struct hdf5_target *target)
     return NULL;
 }
 
+/* Whoever opens a netCDF-4 file by netCDF to write to it finds its links in the order in which they
+ * were made, or is refused. */
+static hid_t file_properties(const char *path)
+{
+    static const char *const names[] = {".nc", ".nc4", ".cdf"};
+    const char *dot = strrchr(path, '.');
+    hid_t properties = H5Pcreate(H5P_FILE_CREATE);
+    bool is_netcdf = false;
+    for (size_t i = 0; dot && i < ARRAY_LENGTH(names); i++)
+        is_netcdf |= strcasecmp(dot, names[i]) == 0;
+    if (properties > 0 && is_netcdf &&
+        H5Pset_link_creation_order(properties, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED) < 0)
+        hdf5_close(&properties);
+    return properties;
+}
+
 /* An empty HDF5 file in the place of the empty file. */
 static int make_file(struct hdf5_target *target, const char *shown, const char *name,
                      struct gad_error *error)
 {
     char reason[160];
     HDF5_SCOPE(scope);
-    hid_t file =
-        H5Fcreate(file_output_path(target->output), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    _cleanup_hid_ hid_t properties = file_properties(shown);
+    hid_t file = H5I_INVALID_HID;
+    if (properties > 0)
+        file = H5Fcreate(file_output_path(target->output), H5F_ACC_TRUNC, properties, H5P_DEFAULT);
     if (file > 0 && H5Fclose(file) >= 0)
         return 0;
     hdf5_reason(reason, sizeof(reason));

@@ -329,3 +329,28 @@ Test(packing, is_read_from_hdf5_whatever_else_is_there, .init = folder_make, .fi
     cr_assert(not(array->is_writable));
     gad_array_release(array);
 }
+
+static int opened(const char *spec, const struct gad_open_options *options, struct gad_error *error)
+{
+    struct gad_array *array = NULL;
+    int r = (int)gad_array_open_as(NULL, spec, options, &array, error);
+    gad_array_release(array);
+    return r;
+}
+
+Test(packing, cannot_be_written_in_place, .init = folder_make, .fini = folder_remove)
+{
+    struct gad_error error = {0};
+    const struct gad_open_options both = {.in_place = true, .masking = GAD_MASK_AND_SCALE};
+    const struct gad_open_options stored = {.in_place = true, .masking = GAD_AS_STORED};
+    const struct gad_open_options unknown = {.masking = (enum gad_masking)7};
+    put_strange_file();
+    cr_assert(eq(int, opened("a.h5:/t", &both, &error), GAD_BAD_ARGUMENT));
+    cr_assert(eq(str, error.argument, "masking"));
+    cr_assert(eq(int, opened("a.h5:/t", &unknown, &error), GAD_BAD_ARGUMENT));
+    cr_assert(eq(int, opened("a.h5:/t", NULL, &error), GAD_BAD_ARGUMENT));
+    cr_assert(eq(int, opened(NULL, &stored, &error), GAD_BAD_ARGUMENT));
+    cr_assert(zero(int, opened("a.h5:/t", &stored, &error)), "%s", error.message);
+    cr_assert(
+        eq(int, (int)gad_array_open_as(NULL, "a.h5:/t", &stored, NULL, &error), GAD_BAD_ARGUMENT));
+}
