@@ -87,6 +87,19 @@ def test_lists_paths_and_generators(gd, files, tmp_path):
          np.delete(elements[:4], 2, axis=1))
 
 
+def test_as_arguments_of_texts(gd, files, monkeypatch):
+    folder, elements = files
+    monkeypatch.chdir(folder)
+    x = gd.open("x*.npy")
+    same(gd.evaluate("a * b", a=x, b=x[0]), elements * elements[0])
+    same(gd.evaluate("sum(a)", a=x[4:20:3, 1:]), elements[4:20:3, 1:].sum())
+    assert "open('x*.npy')" in repr(x)
+    assert "open(['x0.npy', 'x1.npy', 'x2.npy', and 9 more])" in repr(
+        gd.open(f"x{i}.npy" for i in range(12)))
+    with pytest.raises(gd.errors.ReadOnly):
+        gd.evaluate("a + 1", a=x[:3], out=x[:3])
+
+
 def test_what_does_not_go_together(gd, files):
     folder, _ = files
     np.save(folder / "x7.npy", np.zeros((2, 6), "i4"))

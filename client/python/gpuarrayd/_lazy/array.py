@@ -38,6 +38,7 @@ from .methods import Reductions
 from .text import written
 from .turning import Turning
 from .unanswered import Unanswered, refuse, refuse_number, refuse_unusual
+from .views import ViewSource
 
 if TYPE_CHECKING:
     from .. import _core
@@ -255,9 +256,11 @@ class Lazy(Operators, Reductions, Turning, Unanswered):
     def __gad_sink__(self, session: "_core.Session") -> "_core.Array":
         return self._leaf("an output").__gad_sink__(session)
 
-    def _leaf(self, place: str) -> ArraySource | FileSource | ManySource:
-        if isinstance(self._node, (ArraySource, FileSource, ManySource)):
-            return self._node
+    def _leaf(self, place: str) -> ArraySource | FileSource | ManySource | ViewSource:
+        node = self._node
+        if isinstance(node, (ArraySource, FileSource, ManySource)) \
+                or isinstance(node, ViewSource) and isinstance(node.base, ManySource):
+            return node
         raise errors.Unsupported(
             f"an expression that is not computed yet cannot be {place}: compute() it, or write all "
             "of it with lazies", argument="Lazy", expected="gd.open(path) or an array",

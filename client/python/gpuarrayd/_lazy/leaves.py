@@ -254,8 +254,8 @@ def open_file(spec: str, mode: str, masking: bool | None) -> "FileSource | ManyS
         warn_packed(spec, place, opened)
     if opened.n_files > 1:
         from .many import ManySource
-        return ManySource((place,), None, False, opened.typestr, tuple(opened.shape), masking,
-                          opened)
+        return ManySource((spec,), (place,), None, False, opened.typestr, tuple(opened.shape),
+                          masking, opened)
     return FileSource(spec, place, mode, opened.typestr, tuple(opened.shape), masking, opened,
                       _identity(opened))
 

@@ -28,16 +28,17 @@ _SHOWN = 3  # names of a message
 
 
 class ManySource(Source):
-    """Specs from the root of the file system, that are joined along an axis, or along a new one.
-    axis None: one spec, which says that by itself."""
+    """Specs that are joined along an axis, or along a new one, as they were written and (places) the
+    same from the root of the file system. axis None: one spec, which says that by itself."""
 
-    __slots__ = ("_opened", "axis", "is_new_axis", "masking", "places", "typestr")
+    __slots__ = ("_opened", "axis", "is_new_axis", "masking", "places", "specs", "typestr")
 
-    def __init__(self, places: tuple[str, ...], axis: int | None, is_new_axis: bool, typestr: str,
-                 shape: Shape, masking: bool | None = None,
+    def __init__(self, specs: tuple[str, ...], places: tuple[str, ...], axis: int | None,
+                 is_new_axis: bool, typestr: str, shape: Shape, masking: bool | None = None,
                  opened: _core.Array | None = None) -> None:
         self.parts = ()
-        self.places, self.axis, self.is_new_axis = places, axis, is_new_axis
+        self.specs, self.places = specs, places
+        self.axis, self.is_new_axis = axis, is_new_axis
         self.typestr, self.shape, self.masking = typestr, shape, masking
         self._opened = opened
 
@@ -55,9 +56,9 @@ class ManySource(Source):
     def text(self) -> str:
         words = ", mask_and_scale=True" if self.masking else ""
         if self.axis is None:
-            return f"open({self.places[0]!r}{words})"
-        more = f", and {len(self.places) - _SHOWN} more" if len(self.places) > _SHOWN else ""
-        return f"open([{', '.join(map(repr, self.places[:_SHOWN]))}{more}]{words})"
+            return f"open({self.specs[0]!r}{words})"
+        more = f", and {len(self.specs) - _SHOWN} more" if len(self.specs) > _SHOWN else ""
+        return f"open([{', '.join(map(repr, self.specs[:_SHOWN]))}{more}]{words})"
 
     def __gad_source__(self, session: _core.Session) -> _core.Array:
         found = self._opened
@@ -79,7 +80,7 @@ class ManySource(Source):
         if tuple(opened.shape) != self.shape or opened.typestr != self.typestr:
             raise errors.BadArgument(
                 f"{self.text()} is not what it was when it was opened; open it again",
-                argument=self.places[0], expected=f"{np.dtype(self.typestr).name} {self.shape}",
+                argument=self.specs[0], expected=f"{np.dtype(self.typestr).name} {self.shape}",
                 found=f"{np.dtype(opened.typestr).name} {tuple(opened.shape)}")
         self._opened = opened
         return opened
@@ -90,21 +91,22 @@ class ManySource(Source):
         return ViewSource(self, (0,) * len(self.shape), axes).selected(items)
 
     def pickled(self) -> tuple[object, ...]:
-        return ("many", self.places, self.axis, self.is_new_axis, self.typestr, self.shape,
-                self.masking)
+        return ("many", self.specs, self.places, self.axis, self.is_new_axis, self.typestr,
+                self.shape, self.masking)
 
 
 def open_many(specs: Iterable[str | os.PathLike[str]], axis: object, stack: bool,
               masking: bool | None) -> ManySource:
     """Opens them for the session at hand."""
     from .. import _session
-    places = tuple([place_of(os.fspath(spec)) for spec in specs])
+    names = tuple([os.fspath(spec) for spec in specs])
+    places = tuple(map(place_of, names))
     if not places:
         raise errors.BadArgument("there is nothing to open", argument="spec",
                                  expected="at least one path", found="none")
     along = operator.index(axis)  # type: ignore[arg-type]
     opened = _session.current().open_many(places, along, bool(stack), masking)
     if opened.is_packing_unsaid:
-        warn_packed(places[0], places[0], opened)
-    return ManySource(places, along, bool(stack), opened.typestr, tuple(opened.shape), masking,
-                      opened)
+        warn_packed(names[0], places[0], opened)
+    return ManySource(names, places, along, bool(stack), opened.typestr, tuple(opened.shape),
+                      masking, opened)
