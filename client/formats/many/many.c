@@ -113,6 +113,16 @@ static bool take_word(char *text, const char *word)
     return true;
 }
 
+/* Brackets behind the extension alone make none: they stand where a selection does not belong. */
+static bool is_pattern(const char *path)
+{
+    size_t n = strlen(path), at;
+    while (selection_find(path, n, &at))
+        n = at;
+    _cleanup_free_ char *name = strndup(path, n);
+    return name && pattern_is(name) && pattern_is(path);
+}
+
 bool many_pattern_parse(const char *text, struct many_pattern *ret_pattern)
 {
     struct many_pattern pattern = {.path = NULL};
@@ -131,7 +141,7 @@ bool many_pattern_parse(const char *text, struct many_pattern *ret_pattern)
     if (spec_place(name, text, &place, NULL))
         return false;
     pattern.path = place.path;
-    pattern.rest = pattern_is(place.path) ? strdup(place.rest) : NULL;
+    pattern.rest = is_pattern(place.path) ? strdup(place.rest) : NULL;
     if (!pattern.rest) {
         many_pattern_deinit(&pattern);
         return false;

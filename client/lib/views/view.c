@@ -185,7 +185,7 @@ static int add_place(struct gad_array *view, const struct gad_array *array, int6
     view->data = array->data ? (char *)array->data + moved : NULL;
     if (view->access == ACCESS_FILE) {
         bool reads_by_strides = array->provider == &file_provider;
-        view->provider = reads_by_strides ? &file_provider : &view_provider;
+        view->provider = reads_by_strides ? &file_provider : view_provider_of(array);
         view->provider_state = reads_by_strides ? (void *)view : view->format_state;
         view->fd = fcntl(array->fd, F_DUPFD_CLOEXEC, 3);
         if (view->fd < 0)
@@ -222,6 +222,27 @@ static int add_meaning(struct gad_array *view, const struct gad_array *array, co
     return meaning_copy_to_view(array, view, ndim, own_axes, starts, steps);
 }
 
+/* The chunks of the array are the view's, where none is cut at its beginning or passed over. */
+static void keep_chunks(struct gad_array *view, const struct gad_array *array, const int64_t *start,
+                        const struct gad_view_axis *axes)
+{
+    uint64_t n_chunks = array->n_chunks > 0;
+    uint32_t seen = 0;
+    for (int i = 0; i < view->info.ndim && n_chunks > 0; i++) {
+        int axis = axes[i].axis;
+        int64_t count = axes[i].count, chunk = 1;
+        if (count > 1 && axis >= 0) {
+            chunk = array->chunk_shape[axis];
+            if (axes[i].step != 1 || start[axis] % chunk != 0 || seen >> axis & 1)
+                return;
+            seen |= UINT32_C(1) << axis;
+        }
+        view->chunk_shape[i] = chunk;
+        n_chunks *= (uint64_t)divide_up_i64(count, chunk);
+    }
+    view->n_chunks = n_chunks;
+}
+
 static int fill_view(struct gad_array *view, struct gad_array *array, const int64_t *start,
                      int ndim, const struct gad_view_axis *axes, bool is_empty,
                      struct gad_error *error)
@@ -250,9 +271,9 @@ static int fill_view(struct gad_array *view, struct gad_array *array, const int6
     view->is_write_only = array->is_write_only;
     view->is_writable = array->is_writable && !array_covers_itself(&described, &axis, &covered);
     if (view->access == ACCESS_PROVIDER) {
-        view->provider =
-            array->provider->is_concurrent ? &view_provider_concurrent : &view_provider;
+        view->provider = view_provider_of(array);
         view->provider_state = view->format_state;
+        keep_chunks(view, array, start, axes);
         return 0;
     }
     return add_place(view, array, moved, error);

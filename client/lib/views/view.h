@@ -18,9 +18,8 @@ struct view_blocks {
     char *buffer;
     size_t buffer_bytes;
 };
-/* Their state is a struct view_blocks. The latter is for arrays whose own provider is concurrent.
- */
-extern const struct provider view_provider, view_provider_concurrent;
+/* For views of an array. The state of what is returned is a struct view_blocks. */
+const struct provider *view_provider_of(const struct gad_array *array);
 
 /* Axis numbers as NumPy takes them, each once: *ret_axes has them from 0 on. `name` is the error's
  * argument. bad-argument. */

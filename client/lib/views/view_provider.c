@@ -211,7 +211,7 @@ static void view_explain(void *state, struct gad_error *error)
         view->base->provider->explain(view->base->provider_state, error);
 }
 
-const struct provider view_provider = {
+static const struct provider view_provider = {
     .fill = view_fill, .drain = view_drain, .explain = view_explain};
 
 static int move_alone(const struct view_blocks *view, const int64_t *start, const int64_t *count,
@@ -236,7 +236,20 @@ static int concurrent_drain(void *state, const int64_t *start, const int64_t *co
     return move_alone(state, start, count, (char *)(uintptr_t)block, false);
 }
 
-const struct provider view_provider_concurrent = {.is_concurrent = true,
-                                                  .fill = concurrent_fill,
-                                                  .drain = concurrent_drain,
-                                                  .explain = view_explain};
+static const struct provider view_provider_concurrent = {.is_concurrent = true,
+                                                         .fill = concurrent_fill,
+                                                         .drain = concurrent_drain,
+                                                         .explain = view_explain};
+
+static const struct provider view_provider_quick = {.is_concurrent = true,
+                                                    .is_quick = true,
+                                                    .fill = concurrent_fill,
+                                                    .drain = concurrent_drain,
+                                                    .explain = view_explain};
+
+const struct provider *view_provider_of(const struct gad_array *array)
+{
+    if (!array->provider || !array->provider->is_concurrent)
+        return &view_provider;
+    return array->provider->is_quick ? &view_provider_quick : &view_provider_concurrent;
+}

@@ -28,8 +28,8 @@ _SHOWN = 3  # names of a message
 
 
 class ManySource(Source):
-    """Specs that are joined along an axis, or along a new one, as they were written and (places) the
-    same from the root of the file system. axis None: one spec, which says that by itself."""
+    """Specs that are joined along an axis, or along a new one, as they were written, and (places)
+    the same from the root of the file system. axis None: one spec, which says that by itself."""
 
     __slots__ = ("_opened", "axis", "is_new_axis", "masking", "places", "specs", "typestr")
 

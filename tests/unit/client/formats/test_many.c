@@ -290,6 +290,8 @@ Test(many, refuses_what_it_cannot_do)
     cr_assert(eq(str, (char *)open_word("a*.npy[4]"), "bad-argument"));
     cr_assert(eq(str, (char *)open_word("a*.npy:stuck"), "bad-argument"));
     cr_assert(eq(str, (char *)open_word("a*.raw"), "bad-argument"));
+    cr_assert(eq(str, (char *)open_word("a.raw[1]:u2:7"), "not-found")); /* no pattern */
+    cr_assert(strstr(last_error.message, "there is no") != NULL);
     static const char *const selected[] = {"a*.npy[1:]"}, *const stacked[] = {"a*.npy:stack"},
                              *const one[] = {"a1.npy"};
     cr_assert(eq(str, (char *)join_word(1, selected, 0, false), "bad-argument"));
