@@ -249,3 +249,14 @@ def test_netcdf_of_both_kinds_and_archives(gd, folder):
         same(gd.open(spec).compute(), elements.reshape(30, 4))
         same(gd.open(f"{spec}[3:20:4, ::-1]").compute(), elements.reshape(30, 4)[3:20:4, ::-1])
         same(gd.open(f"{spec}:stack").sum(axis=(0, 2)).compute(), elements.sum(axis=(0, 2)))
+
+
+def test_zarr_stores(gd, folder):
+    zarr = pytest.importorskip("zarr")
+    elements = np.random.default_rng(9).normal(size=(12, 8, 6))
+    for i, part in enumerate(elements):
+        made = zarr.open_array(str(folder / f"s{i}.zarr"), mode="w", shape=part.shape, chunks=(4, 3),
+                               dtype="f8")
+        made[:] = part
+    same(gd.open(f"{folder}/s*.zarr").compute(), elements.reshape(96, 6))
+    same(gd.open(f"{folder}/s*.zarr:stack[::-5, 2:, ::2]").compute(), elements[::-5, 2:, ::2])
