@@ -28,6 +28,35 @@ struct gad_storage {
     bool sync;       /**< on the disk, with its name, before the job says done */
 };
 
+/** A format of files, as this library has it. */
+struct gad_known_format {
+    const char *name;       /**< as in gad_array_info: "hdf5" */
+    const char *extensions; /**< a blank between two: ".h5 .hdf5" */
+    const char *written;    /**< how a spec is written: "FILE.h5:/DATASET" */
+    bool has_chunks;        /**< new arrays may be stored in chunks, packed (struct gad_storage) */
+};
+
+/** A codec that packs chunks, or a filter of HDF5 that this library does not decode. */
+struct gad_known_codec {
+    const char *name;      /**< "deflate" */
+    uint32_t hdf5_id;      /**< in HDF5's registry of filters; 0: not there */
+    const char *zarr_name; /**< in Zarr's metadata; NULL: not there */
+    const char *package;   /**< what brings it; NULL: nothing but this library, or nobody knows */
+    bool can_read, can_write;
+};
+
+/** The formats, one after the other.
+ * i: from 0 on.
+ * ret_format: gets the library's texts.
+ * Returns false behind the last. */
+bool gad_format_at(size_t i, struct gad_known_format *ret_format);
+
+/** The codecs, those that are not here behind the others.
+ * i: from 0 on.
+ * ret_codec: gets the library's texts.
+ * Returns false behind the last. */
+bool gad_codec_at(size_t i, struct gad_known_codec *ret_codec);
+
 /** A named note of a file, a group or an array, as HDF5, netCDF and Zarr have them. */
 struct gad_attribute {
     const char *name;

@@ -71,8 +71,14 @@ const struct codec *codec_of_zarr(const char *name);
 const struct codec *codec_of_name(const char *name);
 /* The i-th row; NULL behind the last. */
 const struct codec *codec_at(size_t i);
-/* "a filter that nobody has": 307 is bzip2; NULL: not known to us. */
-const char *codec_known_elsewhere(uint32_t hdf5_id, const char **ret_package);
+/* A filter of HDF5's registry that is not in the table. */
+struct codec_elsewhere {
+    uint32_t hdf5_id;
+    const char *name;    /* "bzip2" */
+    const char *package; /* that has a plugin for HDF5 */
+};
+const struct codec_elsewhere *codec_elsewhere(uint32_t hdf5_id); /* NULL: not known to us */
+const struct codec_elsewhere *codec_elsewhere_at(size_t i);      /* NULL behind the last */
 
 /* n_from bytes at `from` into exactly n_bytes. skipped: bit i: step i was not applied to this
  * chunk. ret_step: where it failed. 0, -ENOMEM or a codec_fault. */

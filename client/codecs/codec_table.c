@@ -48,31 +48,30 @@ const struct codec *codec_of_name(const char *name)
     return NULL;
 }
 
-const char *codec_known_elsewhere(uint32_t hdf5_id, const char **ret_package)
+static const struct codec_elsewhere elsewhere[] = {
+    {5, "nbit", "libhdf5-dev"},
+    {6, "scaleoffset", "libhdf5-dev"},
+    {305, "lzo", "python3-tables"},
+    {307, "bzip2", "hdf5plugin (PyPI)"},
+    {32006, "jpeg", "hdf5plugin (PyPI)"},
+    {32013, "zfp", "hdf5plugin (PyPI)"},
+    {32014, "fpzip", "hdf5plugin (PyPI)"},
+    {32017, "sz", "hdf5plugin (PyPI)"},
+    {32018, "fcidecomp", "hdf5plugin (PyPI)"},
+    {32024, "sz3", "hdf5plugin (PyPI)"},
+    {32026, "blosc2", "hdf5plugin (PyPI)"},
+    {32028, "sperr", "hdf5plugin (PyPI)"},
+};
+
+const struct codec_elsewhere *codec_elsewhere(uint32_t hdf5_id)
 {
-    static const struct {
-        uint32_t id;
-        const char *name, *package;
-    } known[] = {
-        {5, "nbit", "libhdf5-dev"},
-        {6, "scaleoffset", "libhdf5-dev"},
-        {305, "lzo", "python3-tables"},
-        {307, "bzip2", "hdf5plugin (PyPI)"},
-        {32006, "jpeg", "hdf5plugin (PyPI)"},
-        {32013, "zfp", "hdf5plugin (PyPI)"},
-        {32014, "fpzip", "hdf5plugin (PyPI)"},
-        {32017, "sz", "hdf5plugin (PyPI)"},
-        {32018, "fcidecomp", "hdf5plugin (PyPI)"},
-        {32024, "sz3", "hdf5plugin (PyPI)"},
-        {32026, "blosc2", "hdf5plugin (PyPI)"},
-        {32028, "sperr", "hdf5plugin (PyPI)"},
-    };
-    for (size_t i = 0; i < ARRAY_LENGTH(known); i++) {
-        if (known[i].id == hdf5_id) {
-            *ret_package = known[i].package;
-            return known[i].name;
-        }
-    }
-    *ret_package = NULL;
+    for (size_t i = 0; i < ARRAY_LENGTH(elsewhere); i++)
+        if (elsewhere[i].hdf5_id == hdf5_id)
+            return &elsewhere[i];
     return NULL;
+}
+
+const struct codec_elsewhere *codec_elsewhere_at(size_t i)
+{
+    return i < ARRAY_LENGTH(elsewhere) ? &elsewhere[i] : NULL;
 }

@@ -61,6 +61,8 @@ static const struct verb {
      GROUP_ARRAYS, "describe header"},
     {"show", verb_show, "an array's shape, statistics and histogram", GROUP_ARRAYS,
      "head print summary histogram cat"},
+    {"formats", verb_formats, "list the formats of files, and what may pack them", GROUP_ARRAYS,
+     "codecs filters extensions"},
     {"stats", verb_stats, "what the daemon has done so far, also for Prometheus", GROUP_DAEMON,
      "metrics statistics counters"},
     {"top", verb_top, "users, jobs, rates and waits, refreshed in place", GROUP_DAEMON,

@@ -51,6 +51,8 @@ struct format {
 extern const struct format format_npy, format_npz, format_raw, format_hdf5, format_netcdf,
     format_zarr;
 
+/* The i-th row; NULL behind the last. */
+const struct format *format_at(size_t i);
 /* Whose extension the text ends in, whatever its case; NULL: none. */
 const struct format *format_of_name(const char *text, size_t n_chars);
 /* Whose the file at `path` is, of those whose names are read as the named one's are; `named` where

@@ -27,6 +27,11 @@ static bool has_extension(const struct format *format, const char *text, size_t 
     return false;
 }
 
+const struct format *format_at(size_t i)
+{
+    return i < ARRAY_LENGTH(formats) ? formats[i] : NULL;
+}
+
 const struct format *format_of_name(const char *text, size_t n_chars)
 {
     for (size_t i = 0; i < ARRAY_LENGTH(formats); i++)

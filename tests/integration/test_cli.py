@@ -542,3 +542,17 @@ def test_a_provider_job_goes_on_beside_one_that_never_pauses(folder, start, thre
     finally:
         busy.send_signal(signal.SIGINT)
         busy.wait(30)
+
+
+def test_formats_needs_no_daemon(daemon):
+    listed = json.loads(daemon.ctl("formats", "--json").stdout)
+    formats = {one["name"]: one for one in listed["formats"]}
+    assert formats["hdf5"]["chunks"] and not formats["npy"]["chunks"]
+    codecs = {one["name"]: one for one in listed["codecs"]}
+    assert codecs["zstd"] == {"name": "zstd", "hdf5": 32015, "zarr": "zstd", "reads": True,
+                              "writes": True, "package": "libzstd-dev"}
+    assert codecs["scaleoffset"]["reads"] and not codecs["scaleoffset"]["writes"]
+    assert not codecs["bzip2"]["reads"] and "hdf5plugin" in codecs["bzip2"]["package"]
+    shown = daemon.ctl("formats").stdout
+    assert all(name in shown for name in [*formats, *codecs])
+    assert daemon.ctl("formats", "more", check=False).returncode == 2

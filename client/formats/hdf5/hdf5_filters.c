@@ -39,14 +39,14 @@ bool hdf5_filters_pipeline(hid_t create_plist, struct codec_pipeline *ret_pipeli
 static int missing_error(H5Z_filter_t filter, const char *said, const char *dataset,
                          const char *name, struct gad_error *error)
 {
-    const char *package = NULL, *known = codec_known_elsewhere((uint32_t)filter, &package);
+    const struct codec_elsewhere *known = codec_elsewhere((uint32_t)filter);
     error_set(error, GAD_BAD_FORMAT, name,
               "'%.100s' is packed with filter %d (%.40s), which is not here%s%s", dataset,
               (int)filter,
               *said   ? said
-              : known ? known
+              : known ? known->name
                       : "nobody knows it",
-              package ? ": it comes with " : "", package ? package : "");
+              known ? ": it comes with " : "", known ? known->package : "");
     error_expected(error, "a plugin for filter %d in HDF5_PLUGIN_PATH", (int)filter);
     error_found(error, "none");
     return GAD_BAD_FORMAT;

@@ -17,3 +17,9 @@ void hdf5_version(char *buffer, size_t n_bytes)
     else
         snprintf(buffer, n_bytes, "%u.%u.%u", major, minor, release);
 }
+
+bool hdf5_has_filter(uint32_t id)
+{
+    HDF5_SCOPE(scope);
+    return H5Zfilter_avail((H5Z_filter_t)id) > 0;
+}

@@ -133,10 +133,9 @@ static bool is_served(struct list_filters *filters, H5Z_filter_t filter)
 /* As the file calls it, where we do not know it. NULL: nobody does. */
 static const char *filter_name(H5Z_filter_t filter, const char *own_name)
 {
-    const char *package;
     const struct codec *codec = filter > 0 ? codec_of_hdf5((uint32_t)filter) : NULL;
-    const char *known = filter > 0 ? codec_known_elsewhere((uint32_t)filter, &package) : NULL;
-    return codec ? codec->name : known ? known : *own_name ? own_name : NULL;
+    const struct codec_elsewhere *known = filter > 0 ? codec_elsewhere((uint32_t)filter) : NULL;
+    return codec ? codec->name : known ? known->name : *own_name ? own_name : NULL;
 }
 
 /* One filter with its values, behind what the buffer has. */
