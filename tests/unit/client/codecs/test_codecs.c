@@ -78,6 +78,8 @@ Test(codecs, give_back_what_they_took)
 {
     static const size_t sizes[] = {8, 16, 24, 1000, 4096, 65536 + 40, 300000};
     for (size_t c = 0; codec_at(c); c++) {
+        if (!codec_at(c)->encode)
+            continue;
         for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
             for (unsigned item_bytes = 1; item_bytes <= 8; item_bytes++) {
                 struct codec_pipeline pipeline = {.n_steps = 1};
@@ -137,6 +139,8 @@ Test(codecs, refuse_chunks_that_are_too_long_or_too_short)
     struct codec_scratch *scratch = codec_scratch_new();
     fill_bytes(elements, N, false);
     for (size_t c = 0; codec_at(c); c++) {
+        if (!codec_at(c)->encode)
+            continue;
         struct codec_pipeline pipeline = {.n_steps = 1};
         const void *stored;
         size_t n_stored;
@@ -169,6 +173,8 @@ Test(codecs, survive_damage)
     static uint8_t elements[N];
     struct codec_scratch *scratch = codec_scratch_new();
     for (size_t c = 0; codec_at(c); c++) {
+        if (!codec_at(c)->encode)
+            continue;
         for (int round = 0; round < 300; round++) {
             struct codec_pipeline pipeline = {.n_steps = 1};
             const void *stored;
