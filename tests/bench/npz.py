@@ -3,8 +3,8 @@
 npz.py FOLDER INFLATE GIB [ROUNDS], with a daemon; INFLATE is the program of inflate.c.
 
 Sums of a deflated member of GIB GiB of float32: once of smooth numbers as measurements have them (two decimals), once
-of normal ones, of which only the exponents are packed. Then a stored member is summed and one is written, beside
-numpy.savez().
+of normal ones, of which only the exponents are packed; in brackets what is left of it. Then a stored member is summed.
+New archives, stored and packed, are beside numpy.savez() and savez_compressed(); in brackets our size in theirs.
 """
 
 import pathlib
@@ -62,20 +62,22 @@ def report(what, n_bytes, taken):
           + "  ".join(f"{name} {value:.3f} s ({value / ours:.2f})" for name, value in taken.items()), flush=True)
 
 
-def write(folder, values, rounds):
+def write(folder, what, values, rounds, save, **storage):
+    """x * 2 into a new archive, by us and by `save`."""
     target, peer = folder / "ours.npz", folder / "peer.npz"
 
     def ours():
-        taken, _ = seconds(lambda: gd.evaluate("x * 2", x=values, to=f"{target}:x"))
-        target.unlink()
+        taken, _ = seconds(lambda: gd.save(f"{target}:x", gd.asarray(values) * 2, **storage))
         return taken
 
     def theirs():
-        taken, _ = seconds(lambda: np.savez(peer, x=values * 2))
-        peer.unlink()
+        taken, _ = seconds(lambda: save(peer, x=values * 2))
         return taken
 
-    report("x * 2 into a new one", values.nbytes, in_turns(rounds, ours=ours, savez=theirs))
+    taken = in_turns(rounds, **{"ours": ours, save.__name__: theirs})
+    report(f"{what} ({target.stat().st_size / peer.stat().st_size:.2f})", values.nbytes, taken)
+    target.unlink()
+    peer.unlink()
 
 
 def main():
@@ -98,7 +100,8 @@ def main():
     report("stored", normal.nbytes, in_turns(rounds, ours=our_sum(folder / "stored.npz", normal.sum(dtype="f8")),
                                              **{"numpy.load": numpy_sum(folder / "stored.npz")}))
     (folder / "stored.npz").unlink()
-    write(folder, normal, rounds)
+    write(folder, "x * 2, stored", normal, rounds, np.savez)
+    write(folder, "x * 2, packed", smooth, rounds, np.savez_compressed, compression="gzip")
 
 
 main()

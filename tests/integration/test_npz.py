@@ -132,14 +132,15 @@ def test_what_is_written_is_what_numpy_reads(gd, folder):
     for i, dtype in enumerate(DTYPES[::2]):
         gd.evaluate("x", x=np.arange(12).astype(dtype).reshape(3, 4), to=f"{folder}/a.npz:t{i}")
     gd.evaluate("sum(x)", x=a, to=f"{folder}/a.npz:größe")
+    gd.save(folder / "a.npz:packed", gd.asarray(np.zeros(1000)) + 3, compression="gzip", compression_opts=1)
     with np.load(folder / "a.npz") as found:
         assert np.array_equal(found["a"], a * 2) and np.array_equal(found["deep/er"], a - 1)
         assert found["deep/er"].flags.f_contiguous
-        assert np.isclose(found["größe"], a.sum())
+        assert np.isclose(found["größe"], a.sum()) and np.array_equal(found["packed"], np.full(1000, 3))
         for i, dtype in enumerate(DTYPES[::2]):
             assert np.array_equal(found[f"t{i}"], np.arange(12).astype(dtype).reshape(3, 4))
     with zipfile.ZipFile(folder / "a.npz") as archive:
-        assert archive.testzip() is None and len(archive.namelist()) == 3 + len(DTYPES[::2])
+        assert archive.testzip() is None and len(archive.namelist()) == 4 + len(DTYPES[::2])
 
 
 def test_one_job_writes_several_arrays_of_an_archive(daemon, folder):

@@ -27,7 +27,7 @@
 #define END64_BYTES         56
 #define LOCATOR_BYTES       20
 #define MAX_COMMENT         65535
-#define MAX_DIRECTORY_BYTES (UINT64_C(256) << 20)
+#define MAX_DIRECTORY_BYTES (UINT64_C(64) << 20) /* a million members */
 #define MAX_INFLATION       1032 /* times as long as deflated data their result can be */
 
 #define FLAGS_UNREADABLE 0x2060 /* patches, strong encryption, masked headers */
