@@ -151,6 +151,9 @@ static bool is_scaled(const struct meaning *meaning)
 
 static const struct meaning_attribute *find_seen(const struct gad_array *array, const char *name)
 {
+    bool is_of_units = strcmp(name, "units") == 0 || strcmp(name, "calendar") == 0;
+    if (is_of_units && array->meaning && array->meaning->has_other_units)
+        return NULL;
     if (is_packing(name) && meaning_unpacking(array))
         return NULL;
     return meaning_find(array->meaning, name);
@@ -226,7 +229,7 @@ void carried_take_attributes(struct carried *carried, unsigned n, struct gad_arr
 
 void carried_take_units(struct carried *carried, struct gad_array *source)
 {
-    const struct meaning_attribute *units = meaning_find(source->meaning, "units");
+    const struct meaning_attribute *units = source->meaning ? find_seen(source, "units") : NULL;
     if (units && (meaning_unpacking(source) || !is_scaled(source->meaning)))
         (void)!carried_add_attribute(carried, units);
 }

@@ -71,6 +71,17 @@ const char *meaning_text(const struct meaning *meaning, const char *name)
     return found ? found->text : NULL;
 }
 
+bool meaning_has_same_units(const struct meaning *a, const struct meaning *b)
+{
+    static const char *const names[] = {"units", "calendar"};
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
+        const char *of_a = meaning_text(a, names[i]), *of_b = meaning_text(b, names[i]);
+        if (!of_a != !of_b || (of_a && strcmp(of_a, of_b) != 0))
+            return false;
+    }
+    return true;
+}
+
 static bool has_dimensions(const struct meaning *meaning)
 {
     for (int i = 0; i < ARRAY_MAX_NDIM; i++)
@@ -99,7 +110,7 @@ static int answer(struct meaning *meaning, enum gad_dtype dtype)
         .valid_max = packing->valid_max,
         .scale_factor = packing->scale,
         .add_offset = packing->offset,
-        .units = meaning_text(meaning, "units"),
+        .units = meaning->has_other_units ? NULL : meaning_text(meaning, "units"),
         .long_name = meaning_text(meaning, "long_name"),
         .standard_name = meaning_text(meaning, "standard_name"),
         .dimensions = has_dimensions(meaning) ? (const char *const *)meaning->dimensions : NULL,
@@ -121,6 +132,7 @@ int meaning_copy_to_view(const struct gad_array *array, struct gad_array *view, 
     meaning->attributes = base->attributes;
     meaning->attributes->n_refs++;
     meaning->masking = base->masking;
+    meaning->has_other_units = base->has_other_units;
     for (int i = 0; i < ndim; i++) {
         int k = axes[i];
         if (k < 0 || !base->dimensions[k])

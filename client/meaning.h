@@ -44,6 +44,7 @@ struct meaning {
      * element start + i * step of the dimension. */
     int64_t starts[ARRAY_MAX_NDIM], steps[ARRAY_MAX_NDIM];
     enum gad_masking masking;
+    bool has_other_units; /* of several files: the units are those of the first alone */
     bool is_answered;
     struct meaning_packing packing; /* once it is answered */
     struct gad_meaning answer;
@@ -62,6 +63,8 @@ int meaning_copy_to_view(const struct gad_array *array, struct gad_array *view, 
 const struct meaning_attribute *meaning_find(const struct meaning *meaning, const char *name);
 /* The text of one that is a text; else NULL. */
 const char *meaning_text(const struct meaning *meaning, const char *name);
+/* Whether numbers of both are in the same units, times of the same calendar. */
+bool meaning_has_same_units(const struct meaning *a, const struct meaning *b);
 /* meaning_packing.c: from the attributes of an array of this dtype. -ENOMEM. */
 int meaning_read_packing(const struct meaning *meaning, enum gad_dtype dtype,
                          struct meaning_packing *ret) GAD_MUST_CHECK;

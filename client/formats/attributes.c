@@ -146,6 +146,20 @@ void attribute_take_coordinates(struct gad_array *array, const struct selection 
     }
 }
 
+void attribute_join_coordinate(struct gad_array *array, int axis, const char *path,
+                               const char *pattern)
+{
+    char **at = array->meaning ? &array->meaning->coordinates[axis] : NULL;
+    size_t n = path ? strlen(path) : 0;
+    char *joined;
+    if (!at || !*at || !pattern || strncmp(*at, path ? path : "", n) != 0 || (*at)[n] != ':')
+        return;
+    if (asprintf(&joined, "%s%s", pattern, *at + n) < 0)
+        joined = NULL; /* then there is none */
+    free(*at);
+    *at = joined;
+}
+
 static int refuse_factor(const struct meaning *meaning, const char *bad, const char *name,
                          struct gad_error *error)
 {

@@ -19,6 +19,12 @@ void attribute_take_dimensions(struct gad_array *array, const struct selection *
 void attribute_take_coordinates(struct gad_array *array, const struct selection *selection,
                                 const char *const *coordinates);
 
+/* Of an array of many files, whose attributes are those of the file at `path`: along the axis on
+ * which they are joined the coordinates are those of all that match the pattern (NULL: as it is).
+ */
+void attribute_join_coordinate(struct gad_array *array, int axis, const char *path,
+                               const char *pattern);
+
 /* When all are taken: what was asked for is done. bad-format, no-memory. */
 int attributes_apply(struct gad_array *array, enum gad_masking masking, const char *name,
                      struct gad_error *error) GAD_MUST_CHECK;

@@ -27,8 +27,9 @@ static bool is_coordinate(struct gad_array *found, const char *dimension)
 {
     const struct gad_array_info *info = &found->info;
     const char *name = found->meaning ? found->meaning->dimensions[0] : NULL;
-    return info->ndim == 1 && name && strcmp(name, dimension) == 0 && found->provider &&
-           found->provider->fill && info->shape[0] <= MAX_BYTES / 8;
+    return info->ndim == 1 && name && !found->meaning->has_other_units &&
+           strcmp(name, dimension) == 0 && found->provider && found->provider->fill &&
+           info->shape[0] <= MAX_BYTES / 8;
 }
 
 static void swap(void *values, int64_t n, size_t n_bytes)

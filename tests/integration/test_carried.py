@@ -267,5 +267,12 @@ def test_many_files_have_the_coordinates_that_they_share(daemon, source, tmp_pat
     daemon.ctl("run", "w * 1", f"w={tmp_path}/part*.nc:/w", "-o", f"{tmp_path}/o.nc:/w")
     got, want = opened(tmp_path / "o.nc").w, opened(source / "c.nc").w
     assert got.dims == want.dims and np.array_equal(got, want)
-    assert np.array_equal(got.lat, want.lat) and np.array_equal(got.lon, want.lon)
-    assert "time" not in got.coords  # which is not that of the first file
+    for dim in ("time", "lat", "lon"):
+        assert np.array_equal(got[dim], want[dim]), dim
+    daemon.ctl("convert", f"{tmp_path}/part*.nc:/w[::-2, 1]", f"{tmp_path}/s.nc:/w")
+    xarray.testing.assert_equal(opened(tmp_path / "s.nc").w, want[::-2, 1].drop_vars("lat"))
+    with netCDF4.Dataset(tmp_path / "part2.nc", "a") as f:
+        f["time"].units = "hours since 1900-01-01"
+    daemon.ctl("convert", f"{tmp_path}/part*.nc:/w", f"{tmp_path}/u.nc:/w")
+    got = opened(tmp_path / "u.nc").w  # the numbers of that file are of something else
+    assert got.dims == want.dims and set(got.coords) == {"lat", "lon"}

@@ -10,6 +10,7 @@
  * Called by format.c.
  */
 #include "client/formats/many/many.h"
+#include "client/formats/attributes.h"
 #include "client/formats/chunk_grid.h"
 #include "client/formats/format_impl.h"
 #include "client/formats/many/many_impl.h"
@@ -244,8 +245,12 @@ static int describe_meaning(struct gad_array *array, struct many *many)
     array->info.has_fill = first->has_fill;
     array->info.exact_fill = first->exact_fill;
     array->info.fill = first->fill;
-    return meaning_copy_to_view(many->first, array, many->form.ndim, many->own_axes, many->starts,
-                                many->steps);
+    int r = meaning_copy_to_view(many->first, array, many->form.ndim, many->own_axes, many->starts,
+                                 many->steps);
+    attribute_join_coordinate(array, many->axis, first->path, many->pattern);
+    if (array->meaning)
+        array->meaning->has_other_units = many->has_other_units;
+    return r;
 }
 
 static bool is_all_plain(const struct many *many)
@@ -276,6 +281,7 @@ static int make_array(struct gad_client *client, struct many *many, const char *
         return error_from_errno(error, ENOMEM, name, "attributes");
     }
     gad_array_release(steal_ptr(many->first));
+    many->pattern = NULL;
     *ret_array = array;
     return 0;
 }
@@ -313,6 +319,7 @@ int many_open_pattern(struct gad_client *client, const struct many_pattern *patt
         return r;
     }
     is_one |= many->n_members == 1 && !many->is_new_axis;
+    many->pattern = pattern->path;
     return finish(client, many, is_one, text, ret_array, error);
 }
 

@@ -23,6 +23,8 @@ struct many {
     const char *format;
     struct gad_array *first; /* the first member, closed: what it means, all mean */
     bool is_alike;           /* that is true */
+    bool has_other_units;    /* than the first one */
+    const char *pattern;     /* of their paths, while the array is made; NULL: they are a list */
     /* Of the result: along which axis of a member it goes, -1: none, and how. */
     int own_axes[ARRAY_MAX_NDIM];
     int64_t starts[ARRAY_MAX_NDIM], steps[ARRAY_MAX_NDIM];

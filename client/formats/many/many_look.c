@@ -47,7 +47,7 @@ struct look {
 struct looker {
     struct look *look;
     pthread_t thread;
-    bool is_mixed, is_mixed_order, has_other_chunks, has_other_meaning;
+    bool is_mixed, is_mixed_order, has_other_chunks, has_other_meaning, has_other_units;
     size_t bad; /* the member of `error` */
     int r;
     struct gad_error error;
@@ -177,6 +177,7 @@ static int compare(struct looker *looker, const struct member *member,
     int r = compare_meaning(looker, member, array);
     if (r)
         return r;
+    looker->has_other_units |= !meaning_has_same_units(many->first->meaning, array->meaning);
     looker->is_mixed |= strcmp(info->format, many->format) != 0;
     looker->is_mixed_order |= info->is_swapped != many->form.is_swapped;
     looker->has_other_chunks |=
@@ -321,6 +322,7 @@ static int look_at_all(struct look *look, struct gad_error *error)
             many->form.is_swapped = false; /* those that are swapped are turned when read */
         many->has_chunks &= !looker->has_other_chunks;
         many->is_alike &= !looker->has_other_meaning;
+        many->has_other_units |= looker->has_other_units;
         if (looker->r && (!bad || looker->bad < bad->bad))
             bad = looker;
     }
