@@ -53,6 +53,14 @@ enum gad_status gad_stream_new(struct gad_client *client, const struct gad_layou
  * is one argument, or one output, of one job: others get GAD_BUSY. */
 struct gad_array *gad_stream_array(struct gad_stream *stream);
 
+/** Waits until a job has begun with a stream: before that nothing is moved, and a producer need not
+ * begin either.
+ * stream: not NULL.
+ * timeout_ms: < 0 waits for ever.
+ * GAD_TIMEOUT: the time is over, or a signal came. Otherwise the job's status, where it has ended.
+ */
+enum gad_status gad_stream_wait(struct gad_stream *stream, int timeout_ms, struct gad_error *error);
+
 /** Gives the elements that come next. Waits while the buffer is full, or no job has begun.
  * stream: a source.
  * elements: n_elements of them, in C order, in the array's dtype and byte order; the caller's.

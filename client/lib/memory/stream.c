@@ -372,6 +372,20 @@ static enum gad_status move(struct gad_stream *stream, char *bytes, uint64_t n_b
     return status;
 }
 
+enum gad_status gad_stream_wait(struct gad_stream *stream, int timeout_ms, struct gad_error *error)
+{
+    int64_t deadline = clock_deadline_ms(timeout_ms);
+    enum gad_status status = GAD_OK;
+    if (!stream)
+        return error_set(error, GAD_BAD_ARGUMENT, "stream", "is NULL");
+    pthread_mutex_lock(&stream->lock);
+    while (!is_over(stream, &status, error) && !stream->feed)
+        if ((status = stream_wait(stream, deadline, error)))
+            break;
+    pthread_mutex_unlock(&stream->lock);
+    return status;
+}
+
 static enum gad_status check(const struct gad_stream *stream, bool is_output, const void *elements,
                              size_t n_elements, struct gad_error *error)
 {

@@ -44,17 +44,21 @@ static int array_traverse(PyObject *self, visitproc visit, void *arg)
     Py_VISIT(Py_TYPE(self));
     Py_VISIT((PyObject *)array->session);
     Py_VISIT((PyObject *)array->viewed);
+    Py_VISIT(array->begin);
+    Py_VISIT(array->failure);
     if (array->has_buffer)
         Py_VISIT(array->buffer.obj);
     return array->blocks ? blocks_traverse(array->blocks, visit, arg) : 0;
 }
 
-/* Only the functions of from_blocks() can be part of a cycle that the user has made. */
+/* Only functions and exceptions of the user's can be part of a cycle. */
 static int array_clear(PyObject *self)
 {
     struct array *array = (struct array *)self;
     if (array->blocks)
         blocks_clear(array->blocks);
+    Py_CLEAR(array->begin);
+    Py_CLEAR(array->failure);
     return 0;
 }
 
@@ -281,6 +285,16 @@ static int array_getbuffer(PyObject *self, Py_buffer *view, int flags)
 
 static PyMethodDef methods[] = {
     {"commit", array_commit, METH_NOARGS, "commit()\n--\n\nPuts what create() made in its place."},
+    {"begun", stream_begun, METH_NOARGS,
+     "begun()\n--\n\nOf a stream: waits until its job has begun."},
+    {"push", (PyCFunction)(void (*)(void))stream_push, METH_FASTCALL,
+     "push(buffer, job=None, /)\n--\n\nOf a stream: gives the elements that come next."},
+    {"end", stream_end, METH_NOARGS, "end()\n--\n\nOf a stream: all were pushed."},
+    {"take", (PyCFunction)(void (*)(void))stream_take, METH_FASTCALL,
+     "take(buffer, job=None, /)\n--\n\nOf a stream: takes the elements that come next; how many."},
+    {"fail", (PyCFunction)(void (*)(void))stream_fail, METH_FASTCALL,
+     "fail(why, exception, /)\n--\n\nOf a stream: makes its job fail, with the exception as "
+     "cause."},
     {NULL},
 };
 
@@ -297,7 +311,7 @@ static PyGetSetDef properties[] = {
     {"long_name", array_get_long_name, NULL, "Or None."},
     {"dimensions", array_get_dimensions, NULL, "A name or None for each axis, or None."},
     {"format", array_get_format, NULL,
-     "npy, npz, raw, hdf5, netcdf, region, memory, file, blocks or mixed."},
+     "npy, npz, raw, hdf5, netcdf, region, memory, file, blocks, stream or mixed."},
     {"path", array_get_path, NULL, "Of the file, or None."},
     {"n_files", array_get_n_files, NULL, "Files that are this one array; 0: it is no such one."},
     {"access", array_get_access, NULL, "How it travels: file, chunks, provider, region, memory."},

@@ -72,7 +72,8 @@ int job_wait_for(struct session *session, struct work *const *works, size_t n_wo
     return 0;
 }
 
-/* The exception that a function of from_blocks() raised in this job, or NULL. */
+/* The exception that a function of from_blocks(), or who pushes a stream, raised in this job, or
+ * NULL. */
 static PyObject *find_cause(const struct job *job)
 {
     PyObject *cause = NULL;
@@ -83,8 +84,10 @@ static PyObject *find_cause(const struct job *job)
             PyObject *item = PyTuple_GetItem(entry, PyTuple_Size(entry) - 1);
             if (!Py_IS_TYPE(item, job->session->state->array_type))
                 continue;
-            struct blocks *blocks = ((struct array *)item)->blocks;
-            cause = blocks ? blocks_take_error(blocks) : NULL;
+            struct array *array = (struct array *)item;
+            cause = array->blocks ? blocks_take_error(array->blocks) : array->failure;
+            if (cause && cause == array->failure)
+                array->failure = NULL;
         }
     }
     return cause;

@@ -134,6 +134,7 @@ struct making {
     int fd;
     uint64_t offset_bytes;
     struct gad_blocks blocks;
+    struct gad_stream *stream;
     struct gad_array *viewed;
     struct gad_view_axis axes[GAD_MAX_NDIM];
 };
@@ -420,6 +421,36 @@ PyObject *make_from_blocks(PyObject *self, PyObject *const *args, Py_ssize_t n)
     }
     making.blocks = blocks_for_library(array->blocks);
     return make(array, &making);
+}
+
+static enum gad_status call_stream(struct making *m, struct gad_client *client,
+                                   struct gad_array **ret_array, struct gad_error *error)
+{
+    const struct gad_stream_options options = {.in_other_thread = true};
+    enum gad_status status =
+        gad_stream_new(client, &m->form.layout, m->flag, &options, &m->stream, error);
+    if (status == GAD_OK)
+        *ret_array = gad_stream_array(m->stream);
+    return status;
+}
+
+PyObject *make_stream(PyObject *self, PyObject *const *args, Py_ssize_t n)
+{
+    struct session *session = (struct session *)self;
+    struct making making = {.func = call_stream};
+    PyObject *begin;
+    struct array *array;
+    if (!make_has_count("stream", n, 4) || !session_check(session) ||
+        !read_typestr(session->state, args[0], &making.form.layout) ||
+        !read_shape(session->state, args[1], &making.form) || !read_bool(args[2], &making.flag) ||
+        !read_function(args[3], &begin) || !(array = array_new(session)))
+        return NULL;
+    Py_XINCREF(begin);
+    array->begin = begin;
+    array = (struct array *)make(array, &making);
+    if (array)
+        array->stream = making.stream;
+    return (PyObject *)array;
 }
 
 /* Views ---------------------------------------------------------------------------------------- */

@@ -10,6 +10,7 @@ PyObject *make_create(PyObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *make_from_buffer(PyObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *make_from_file(PyObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *make_from_blocks(PyObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *make_stream(PyObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *make_view(PyObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *make_reshape(PyObject *self, PyObject *const *args, Py_ssize_t n);
 

@@ -53,6 +53,11 @@ static struct job *start_request(struct session *session, struct request *reques
         request->options.progress_data = job->work;
     }
     bool sees_signals = base_is_main_thread();
+    if (!stream_begin_all(session, request)) {
+        stream_abandon_all(session, request);
+        Py_DECREF((PyObject *)job);
+        return NULL;
+    }
     struct section section = session_enter(session, true);
     bool is_started = start(job, &request->options, &error);
     if (is_started && ret_end)
@@ -62,6 +67,7 @@ static struct job *start_request(struct session *session, struct request *reques
         request_move_tuples(request, job->work->keeps);
         return job;
     }
+    stream_abandon_all(session, request);
     error_raise(session->state, &error);
     Py_DECREF((PyObject *)job);
     return NULL;

@@ -269,6 +269,9 @@ static PyMethodDef methods[] = {
     {"from_blocks", FAST(make_from_blocks),
      "from_blocks(typestr, shape, read, write, /)\n--\n\nAn array that Python functions move "
      "block by block."},
+    {"stream", FAST(make_stream),
+     "stream(typestr, shape, is_output, begin, /)\n--\n\nAn array that is pushed or taken in "
+     "order."},
     {"reshape", FAST(make_reshape),
      "reshape(array, shape, /)\n--\n\nThe array's elements in C order by other sizes; bad-shape "
      "where "

@@ -12,6 +12,7 @@ Arrays may be larger than the device and larger than memory. Results are NumPy's
                    mean, std ... with axis, keepdims, where, ddof (gpuarrayd._functions.reductions);
                    linalg.norm; median, quantile; cumsum, diff; histogram, bincount, take;
                    x @ y, matmul with alpha and beta, tensordot, einsum
+    streams        from_generator, stream, stream_writer
     random numbers random.default_rng(seed), NumPy's Generator; random.normal(seed=3) and its like
     files          open; list: what is in one, as Listed
     shared memory  empty, zeros, empty_like, zeros_like, asarray
@@ -38,6 +39,7 @@ from ._functions.scans import *  # noqa: F403
 from ._lazy.array import Lazy, lazy, open
 from ._lazy.moves import *  # noqa: F403
 from ._lazy.results import compute, save
+from ._lazy.streams import from_generator, stream, stream_writer
 from ._session import close, connect, info, ops, stats
 from .errors import *  # noqa: F403
 
@@ -51,8 +53,8 @@ __version__ = _core.versions().split(",")[0].split()[1]
 
 __all__ = [
     "evaluate", "submit", "Future", "open", "list", "Listed", "lazy", "Lazy", "compute", "save",
-    "empty", "empty_like", "zeros", "zeros_like", "asarray", "connect", "close", "info", "stats",
-    "ops", "errors",
+    "empty", "empty_like", "zeros", "zeros_like", "asarray", "from_generator", "stream",
+    "stream_writer", "connect", "close", "info", "stats", "ops", "errors",
     # functions
     "negative", "positive", "reciprocal", "sign", "invert", "bitwise_count", "logical_not",
     "absolute", "fabs", "sqrt", "square", "cbrt", "exp", "exp2", "expm1", "log", "log2",

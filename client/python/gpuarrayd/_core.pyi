@@ -89,6 +89,13 @@ class Session:
         so does a view of the block that is kept after the call."""
         ...
 
+    def stream(self, typestr: str, shape: Sequence[int], is_output: bool,
+               begin: Callable[[Array], None] | None, /) -> Array:
+        """An array whose elements are pushed (a source) or taken (an output) once, in C order, by
+        one job. begin(array) is called when that is about to be sent, in its thread. Whoever pushes
+        ends with end() or fail()."""
+        ...
+
     def view(self, array: Array, start: Sequence[int], axes: Sequence[tuple[int, int, int]],
              /) -> Array:
         """The elements of an array in another order. start: along each of its axes. axes: for each
@@ -192,6 +199,24 @@ class Array:
     def access(self) -> str: ...
     @property
     def session(self) -> Session: ...
+    # Of streams; in any thread. Errors are those of the job, where it has ended.
+    def begun(self) -> None:
+        """Waits until the job has begun."""
+        ...
+    def push(self, buffer: object, job: Job = ..., /) -> int:
+        """Gives the elements that come next; waits until they were taken over. job: the stream's,
+        where nobody waits for it meanwhile. bad-shape: there are more than the array has."""
+        ...
+    def end(self) -> None:
+        """All were pushed. short-read: there are fewer than the array has."""
+        ...
+    def take(self, buffer: object, job: Job = ..., /) -> int:
+        """Fills the buffer with the elements that come next; fewer only at the array's end. job: as
+        of push()."""
+        ...
+    def fail(self, why: str, exception: BaseException | None, /) -> None:
+        """Makes the job fail with provider-failed."""
+        ...
     def commit(self) -> None:
         """Puts what create() made in its place."""
         ...

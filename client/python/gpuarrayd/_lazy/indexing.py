@@ -16,6 +16,7 @@ import numpy as np
 from .. import errors
 from .graph import Call, Node, Number, Reduction, Source, Whole, computed, is_placed
 from .selection import Item, Items, carried, is_all, items_of, shape_of
+from .generated import GeneratorSource
 from .leaves import ArraySource, FileSource
 from .many import ManySource
 from .moved import Moved
@@ -75,7 +76,7 @@ def _wanted(node: Node, items: Items) -> Wanted:
 
 
 def _selected(node: Node, items: Items, parts: tuple[Node, ...]) -> Node:
-    if isinstance(node, (ArraySource, FileSource, ManySource, Moved, ViewSource)):
+    if isinstance(node, (ArraySource, FileSource, GeneratorSource, ManySource, Moved, ViewSource)):
         if is_all(items, node.shape):
             return node
         shape = shape_of(items)

@@ -1,0 +1,134 @@
+"""Arrays that a generator makes: the source behind gd.from_generator().
+
+The generator runs in a thread of its own, from the moment at which its job has begun; while the
+daemon is behind, it waits. What it raises, and what is wrong with a slab, makes the job fail, and
+is then the __cause__ of its error.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from .. import errors
+from .._arguments.convert import LAST_NUM, refuse_dtype
+from .graph import Shape, Source
+from .selection import Items
+
+if TYPE_CHECKING:
+    from .. import _core
+
+Made = Callable[[], Iterable[Any]] | Iterable[Any]
+Slab = np.ndarray[Any, np.dtype[Any]]
+
+
+def described(dtype: DTypeLike, shape: object) -> tuple[np.dtype[Any], Shape]:
+    """Checked; in this machine's byte order or not."""
+    found = np.dtype(dtype)
+    if found.num > LAST_NUM:
+        refuse_dtype(found, "the stream")
+    try:
+        sizes = tuple([size.__index__() for size in shape])  # type: ignore[attr-defined]
+    except (TypeError, AttributeError):
+        raise errors.BadShape(f"{shape!r} is no shape of a stream", argument="shape",
+                              expected="a tuple of ints", found=repr(shape)) from None
+    if not sizes or min(sizes) < 0:
+        raise errors.BadShape(f"a stream has a first axis, and sizes of 0 or more, not {sizes}",
+                              argument="shape", expected="at least one size", found=str(sizes))
+    return found, sizes
+
+
+def checked_slab(made: Any, dtype: np.dtype[Any], shape: Shape, what: str) -> Slab:
+    """Rows of the stream: of any number, of this dtype, and of the stream's other sizes."""
+    slab = np.asarray(made)
+    if slab.dtype != dtype:
+        raise errors.BadDtype(f"{what} are {dtype.name}, and one is {slab.dtype.name}: "
+                              "astype() casts it", expected=dtype.str, found=slab.dtype.str)
+    if slab.ndim != len(shape) or slab.shape[1:] != shape[1:]:
+        wanted = f"(n{''.join(f', {size}' for size in shape[1:]) or ','})"
+        raise errors.BadShape(f"{what} have the shape {wanted}, and one has {slab.shape}",
+                              expected=wanted, found=str(slab.shape))
+    return slab if slab.flags.c_contiguous else np.ascontiguousarray(slab)
+
+
+class GeneratorSource(Source):
+    """What a generator makes. It begins when a job does."""
+
+    __slots__ = ("_dtype", "_is_used", "_made")
+
+    def __init__(self, made: Made, dtype: np.dtype[Any], shape: Shape) -> None:
+        self.parts = ()
+        self.shape = shape
+        self._made = made
+        self._dtype = dtype
+        self._is_used = False
+
+    @property
+    def dtype(self) -> np.dtype[np.generic]:
+        return self._dtype.newbyteorder("=")
+
+    def argument(self) -> object:
+        return self
+
+    def same(self) -> Hashable:
+        return id(self)
+
+    def text(self) -> str:
+        name = getattr(self._made, "__name__", type(self._made).__name__)
+        return f"from_generator({name})"
+
+    def selected(self, items: Items) -> NoReturn:
+        raise errors.BadArgument("a part of a stream cannot be taken: its elements come once and "
+                                 "in order; have the generator make that part", argument="[]",
+                                 expected="all of it", found=self.text())
+
+    def pickled(self) -> NoReturn:
+        raise errors.Unsupported("a generator does not go to another process",
+                                 argument=self.text(), expected="a file", found="a stream")
+
+    def __gad_source__(self, session: _core.Session) -> _core.Array:
+        return session.stream(self._dtype.str, self.shape, False, self._begin)
+
+    def __gad_sink__(self, session: _core.Session) -> NoReturn:
+        raise errors.ReadOnly("a generator is only read", argument="out",
+                              expected="an array or a file", found=self.text())
+
+    def _begin(self, array: _core.Array) -> None:
+        """A job is about to be sent."""
+        if callable(self._made):
+            made: Iterable[Any] = self._made()
+        elif self._is_used:
+            raise errors.BadArgument("the iterator was read by a job before; give a function that "
+                                     "makes one, and each job has its own", argument="f",
+                                     expected="a function", found=type(self._made).__name__)
+        else:
+            self._is_used = True
+            made = self._made
+        threading.Thread(target=_feed, args=(array, iter(made), self._dtype, self.shape),
+                         name="gpuarrayd-stream", daemon=True).start()
+
+
+def _feed(array: _core.Array, slabs: Iterator[Any], dtype: np.dtype[Any], shape: Shape) -> None:
+    """In its thread. What the job fails with is for whoever waits for that."""
+    try:
+        array.begun()
+        while True:
+            try:
+                slab = checked_slab(next(slabs), dtype, shape, "slabs")
+            except StopIteration:
+                break
+            except BaseException as raised:
+                array.fail(f"the generator raised {type(raised).__name__}: {raised}", raised)
+                return
+            array.push(slab)
+        array.end()
+    except errors.Error:
+        pass
+    finally:
+        close = getattr(slabs, "close", None)
+        if close is not None:
+            close()

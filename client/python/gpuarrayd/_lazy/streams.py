@@ -1,0 +1,254 @@
+"""Streams: arrays that a generator makes, results that are taken block by block, files that are
+written as their data comes.
+
+Elements come once and in C order, and few of them are on the way. Jobs that would read a stream in
+several passes or in another order are refused by the daemon's plan.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from .. import _session, errors
+from .array import Lazy, lazy, request, told
+from .._jobs.request import Request
+from .generated import GeneratorSource, Made, checked_slab, described
+from .graph import Shape
+from .operands import Operand
+
+if TYPE_CHECKING:
+    from .. import _core
+
+__all__ = ["StreamWriter", "from_generator", "stream", "stream_writer"]
+
+_BLOCK_BYTES = 1 << 20
+Slab = np.ndarray[Any, np.dtype[Any]]
+
+def from_generator(f: Made, dtype: DTypeLike, shape: tuple[int, ...]) -> Lazy:
+    """An array that a generator makes, slab by slab along the first axis, while a job reads it.
+
+        def frames():
+            while camera.has_more():
+                yield camera.read()               # of shape (any number, 480, 640)
+
+        x = gd.from_generator(frames, "u2", shape=(10_000, 480, 640))
+        bright = (x > 1000).sum(axis=(1, 2)).compute()
+
+    Nothing of it is kept: a few MiB are on the way, and the generator waits where it is faster.
+
+    Parameters
+    ----------
+    f : callable or iterable
+        A function without arguments that gives an iterator, which each job has for itself; or an
+        iterator, for a single job. It runs in a thread of its own.
+    dtype : data-type
+        That all slabs have.
+    shape : tuple of ints
+        Of all slabs together. A slab has any number of rows.
+
+    Returns
+    -------
+    Lazy
+        It is read once and in order. Jobs that would do otherwise, as x - x.mean() and matrix
+        products, raise BadArgument.
+
+    Raises
+    ------
+    BadDtype, BadShape
+        From here: it cannot be an array. From the job: ProviderFailed, whose __cause__ is what a
+        slab of another dtype or shape, or the generator, raised.
+    ShortRead, BadShape
+        From the job: there were fewer rows than said, or more.
+    """
+    if not callable(f) and not hasattr(f, "__iter__"):
+        raise errors.BadArgument(f"{f!r} is neither a function nor an iterator", argument="f",
+                                 expected="a function that gives an iterator",
+                                 found=type(f).__name__)
+    found, sizes = described(dtype, shape)
+    return Lazy._of(GeneratorSource(f, found, sizes))
+
+
+# Results ---------------------------------------------------------------------------------------
+
+
+class _Taken:
+    """A result that is taken as it comes."""
+
+    def __init__(self, dtype: np.dtype[Any], shape: Shape) -> None:
+        self.dtype, self.shape = dtype, shape
+        self.array: _core.Array | None = None
+
+    def __gad_sink__(self, session: _core.Session) -> _core.Array:
+        self.array = session.stream(self.dtype.str, self.shape, True, None)
+        return self.array
+
+
+def stream(x: Operand, rows: int | None = None, *, engine: str | None = None, priority: int = 0,
+           label: str | None = None) -> Iterator[Slab]:
+    """The elements of a lazy, block by block along the first axis, as they are computed.
+
+        for block in gd.stream(gd.sqrt(x * x + y * y), rows=1000):
+            send(block)
+
+    Parameters
+    ----------
+    x : Lazy
+        Of one axis or more.
+    rows : int, optional
+        Of each block; the last one may have fewer. None: as many as are about 1 MiB.
+    engine, priority, label
+        As of Lazy.compute().
+
+    Returns
+    -------
+    iterator of ndarray
+        The job begins with the first block. It is cancelled when the iterator is left before its
+        end, which closing it does at once.
+
+    Raises
+    ------
+    BadArgument
+        Results that are not computed in order, as of matrix products.
+    Error
+        From the iterator: why the job failed.
+    """
+    made = lazy(x)
+    dtype, shape, _ = told(request([made], [None]), Request.plan)[0]
+    if not shape:
+        raise errors.BadShape("a stream has a first axis, and this is one number: compute() "
+                              "gives it", argument="x", expected="one axis or more",
+                              found="shape ()")
+    row_bytes = math.prod(shape[1:]) * dtype.itemsize
+    count = max(1, _BLOCK_BYTES // max(row_bytes, 1)) if rows is None else rows.__index__()
+    if count < 1:
+        raise errors.BadArgument(f"blocks of {count} rows", argument="rows", expected="1 or more",
+                                 found=str(count))
+    return _blocks(made, dtype, shape, count, (engine, priority, label))
+
+
+def _blocks(made: Lazy, dtype: np.dtype[Any], shape: Shape, rows: int,
+            options: tuple[str | None, int, str | None]) -> Iterator[Slab]:
+    taken = _Taken(dtype, shape)
+    job, _ = told(request([made], [taken], *options), Request.start)
+    array = taken.array
+    assert array is not None
+    try:
+        for first in range(0, shape[0], rows):
+            block = np.empty((min(rows, shape[0] - first), *shape[1:]), dtype)
+            try:
+                array.take(block, job)
+            except errors.Error:
+                job.wait(None)  # has more words, and the cause
+                raise
+            yield block
+        job.wait(None)
+    finally:
+        if not job.is_done:
+            job.cancel()
+            array.fail("nobody takes the rest of the stream", None)
+
+
+# Files -----------------------------------------------------------------------------------------
+
+
+class StreamWriter:
+    """A new file that is written as its data comes. Made by stream_writer()."""
+
+    def __init__(self, path: str, dtype: np.dtype[Any], shape: Shape) -> None:
+        self.path, self.dtype, self.shape = path, dtype, shape
+        self._array: _core.Array | None = None
+        self._job: _core.Job | None = None
+        self._n_rows = 0
+
+    @property
+    def n_rows(self) -> int:
+        """How many were written."""
+        return self._n_rows
+
+    def __enter__(self) -> StreamWriter:
+        if self._job is not None:
+            raise errors.BadArgument("a stream_writer() writes one file once", argument="path",
+                                     expected="another stream_writer()", found=self.path)
+        session = _session.current()
+        self._array = session.stream(self.dtype.str, self.shape, False, None)
+        self._job = session.submit([("a", None, self.path)], [("a", self._array)], None, 0,
+                                   f"stream_writer {self.path}"[:60], False)
+        return self
+
+    def write(self, block: Any) -> None:
+        """Rows that come next, any number of them; waits while the daemon is behind.
+
+        Raises
+        ------
+        BadDtype, BadShape
+            The block does not fit, or there are more rows than the file has.
+        Error
+            Why the file cannot be written.
+        """
+        if self._array is None or self._job is None:
+            raise errors.BadArgument("stream_writer() writes inside of its with statement",
+                                     argument="block", expected="with gd.stream_writer(...) as w",
+                                     found="write() outside of it")
+        slab = checked_slab(block, self.dtype, self.shape, "blocks")
+        self._array.push(slab, self._job)
+        self._n_rows += slab.shape[0]
+
+    def __exit__(self, kind: type[BaseException] | None, raised: BaseException | None,
+                 traceback: TracebackType | None) -> None:
+        array, job = self._array, self._job
+        assert array is not None and job is not None
+        self._array = None
+        if raised is not None:
+            array.fail(f"{type(raised).__name__}: {raised}", None)
+            _wait_for_end(job)
+            return
+        try:
+            array.end()
+        except errors.Error:
+            _wait_for_end(job)
+            raise
+        job.wait(None)
+
+
+def _wait_for_end(job: _core.Job) -> None:
+    try:
+        job.wait(None)
+    except errors.Error:
+        pass  # why is known already
+
+
+def stream_writer(path: str | os.PathLike[str], dtype: DTypeLike,
+                  shape: tuple[int, ...]) -> StreamWriter:
+    """A new file, written block by block along the first axis.
+
+        with gd.stream_writer("log.npy", "f4", shape=(1_000_000, 3)) as w:
+            for block in blocks:
+                w.write(block)
+
+    Parameters
+    ----------
+    path : path
+        As of gd.save(): "file.npy", "file.h5:/dataset", "file.raw".
+    dtype : data-type
+        Of the file and of all blocks.
+    shape : tuple of ints
+        Of all blocks together.
+
+    Returns
+    -------
+    StreamWriter
+        A context manager with write(). The file appears whole when it is left well; else nothing
+        does, also where rows are missing (ShortRead).
+    """
+    found, sizes = described(dtype, shape)
+    if not found.isnative:
+        raise errors.BadDtype("new files have this machine's byte order",
+                              expected=found.newbyteorder("=").str, found=found.str)
+    return StreamWriter(os.fsdecode(path), found, sizes)

@@ -1,0 +1,205 @@
+"""Generators as arrays, results as iterators, files that are written as their data comes."""
+
+import asyncio
+import os
+import threading
+
+import numpy as np
+import pytest
+
+SHAPE = (100_000, 3)
+
+
+def slabs(n_rows=SHAPE[0], step=777):
+    a = np.arange(n_rows * 3, dtype="f4").reshape(-1, 3)
+    a[::13] = np.nan
+    for first in range(0, n_rows, step):
+        yield a[first:first + step]
+
+
+WHOLE = np.concatenate(list(slabs()))
+
+
+def test_a_generator_is_an_array(gd):
+    x = gd.from_generator(slabs, "f4", SHAPE)
+    assert x.shape == SHAPE and x.dtype == np.float32
+    assert np.array_equal(x.compute(), WHOLE, equal_nan=True)
+    assert np.isclose(gd.nansum(x * 2).compute(), np.nansum(WHOLE.astype("f8") * 2))
+    assert np.array_equal(gd.nanmax(x, axis=0).compute(), np.nanmax(WHOLE, axis=0))
+    assert np.array_equal((x + WHOLE).compute(), WHOLE + WHOLE, equal_nan=True)
+    y = gd.from_generator(iter(slabs()), ">f4", SHAPE)
+    with pytest.raises(gd.ProviderFailed) as raised:
+        y.compute()
+    assert isinstance(raised.value.__cause__, gd.BadDtype)
+    swapped = gd.from_generator(lambda: (s.astype(">f4") for s in slabs()), ">f4", SHAPE)
+    assert np.array_equal(swapped.compute(), WHOLE, equal_nan=True)
+
+
+@pytest.mark.parametrize("step", [1, 5_000, 100_000])
+def test_slabs_have_any_number_of_rows(gd, step):
+    n = SHAPE[0] if step > 1 else 2000
+    x = gd.from_generator(lambda: slabs(n, step), "f4", (n, 3))
+    assert np.array_equal(x.compute(), WHOLE[:n], equal_nan=True)
+
+
+def test_slabs_need_not_be_contiguous_and_may_be_empty(gd):
+    turned = np.asfortranarray(WHOLE)
+    x = gd.from_generator(lambda: iter([turned[:10], turned[10:10], turned[10:]]), "f4", SHAPE)
+    assert np.array_equal(x.compute(), WHOLE, equal_nan=True)
+    none = gd.from_generator(lambda: iter([]), "f4", (0, 3))
+    assert none.sum().compute() == 0
+
+
+def test_an_iterator_is_for_one_job(gd):
+    x = gd.from_generator(slabs(), "f4", SHAPE)
+    assert np.array_equal(x.compute(), WHOLE, equal_nan=True)
+    with pytest.raises(gd.BadArgument, match="the iterator was read by a job before"):
+        x.compute()
+
+
+def test_a_job_that_cannot_begin_does_not_touch_the_generator(gd):
+    def touched():
+        began.append(1)
+        yield from slabs()
+
+    began = []
+    x = gd.from_generator(touched, "f4", SHAPE)
+    with pytest.raises(gd.BadArgument, match="read once and in order") as raised:
+        (x - x.mean()).compute()
+    assert raised.value.expected == "one pass in C order"
+    with pytest.raises(gd.BadArgument, match="a part of a stream"):
+        x[:10]
+    with pytest.raises(gd.NotFound):
+        gd.save("/there/is/no/such/folder/r.npy", x)
+    assert not began
+
+
+def boom():
+    yield from slabs(1000)
+    raise ValueError("the sensor is off")
+
+
+@pytest.mark.parametrize("f, kind, cause, text", [
+    (boom, "ProviderFailed", ValueError, "the sensor is off"),
+    (lambda: iter([WHOLE.astype("f8")]), "ProviderFailed", "BadDtype", "float64"),
+    (lambda: iter([WHOLE[:9], WHOLE[:9, :2]]), "ProviderFailed", "BadShape", r"\(9, 2\)"),
+    (lambda: iter([7]), "ProviderFailed", "BadDtype", "int64"),
+    (lambda: slabs(99_000), "ShortRead", None, "before the array was complete"),
+    (lambda: slabs(100_001), "BadShape", None, "more elements"),
+])
+def test_what_goes_wrong_in_a_generator_is_the_jobs_error(gd, folder, f, kind, cause, text):
+    x = gd.from_generator(f, "f4", SHAPE)
+    for run in (lambda: gd.nansum(x).compute(), lambda: gd.save(folder / "r.npy", x + 1),
+                lambda: gd.submit(x * 2).result(60), lambda: list(gd.stream(x, rows=100))):
+        with pytest.raises(getattr(gd, kind), match=text) as raised:
+            run()
+        found = raised.value.__cause__
+        assert (found is None) if cause is None else \
+            isinstance(found, getattr(gd, cause) if isinstance(cause, str) else cause)
+        if kind == "ShortRead":
+            assert raised.value.expected == "100000 rows" and raised.value.found == "99000 rows"
+    assert not os.listdir(folder)
+
+
+def test_a_generator_is_closed_when_its_job_is_cancelled(gd):
+    closed, began = threading.Event(), threading.Event()
+
+    def endless():
+        try:
+            while True:
+                began.set()
+                yield WHOLE[:1000]
+        finally:
+            closed.set()
+
+    future = gd.submit(gd.from_generator(endless, "f4", (1 << 40, 3)).sum())
+    assert began.wait(30)
+    future.cancel()
+    assert future.join(30) and closed.wait(30)
+
+
+def test_what_cannot_be_a_stream_says_so(gd):
+    for wrong, error in ((lambda: gd.from_generator(7, "f4", (3,)), gd.BadArgument),
+                         (lambda: gd.from_generator(slabs, "c16", (3,)), gd.BadDtype),
+                         (lambda: gd.from_generator(slabs, "f4", ()), gd.BadShape),
+                         (lambda: gd.from_generator(slabs, "f4", 3), gd.BadShape),
+                         (lambda: gd.from_generator(slabs, "f4", (-1, 3)), gd.BadShape),
+                         (lambda: gd.stream_writer("x.npy", ">f4", (3,)), gd.BadDtype),
+                         (lambda: gd.stream(gd.lazy(WHOLE).sum()), gd.BadShape),
+                         (lambda: gd.stream(gd.lazy(WHOLE), rows=0), gd.BadArgument)):
+        with pytest.raises(error):
+            wrong()
+
+
+def test_results_come_block_by_block(gd):
+    x = gd.lazy(WHOLE)
+    for rows in (None, 1000, 99_999, 10 ** 9):
+        blocks = list(gd.stream(x * 2, rows=rows))
+        assert all(len(block) == len(blocks[0]) for block in blocks[:-1])
+        assert np.array_equal(np.concatenate(blocks), WHOLE * 2, equal_nan=True)
+    sums = list(gd.stream(gd.nansum(x, axis=1), rows=7))
+    assert np.array_equal(np.concatenate(sums), np.nansum(WHOLE, axis=1)) and len(sums[-1]) == 5
+    assert list(gd.stream(gd.lazy(np.zeros((0, 3))))) == []
+    through = gd.stream(gd.from_generator(slabs, "f4", SHAPE) + 1, rows=10_000)
+    assert np.array_equal(np.concatenate(list(through)), WHOLE + 1, equal_nan=True)
+
+
+def test_an_iterator_that_is_left_cancels_its_job(gd):
+    a = np.zeros(3_000_000)
+    blocks = gd.stream(gd.lazy(a) + 1, rows=10)
+    assert np.array_equal(next(blocks), np.ones(10))
+    blocks.close()
+    assert gd.lazy(a).sum().compute() == 0
+
+
+@pytest.mark.parametrize("name", ["r.npy", "r.h5:/d", "r.raw"])
+def test_a_file_is_written_as_its_data_comes(gd, folder, name):
+    with gd.stream_writer(folder / name, "f4", SHAPE) as w:
+        for slab in slabs():
+            w.write(slab)
+        assert w.n_rows == SHAPE[0]
+    spec = f"{folder / name}" + (":f4:100000x3" if name == "r.raw" else "")
+    assert np.array_equal(gd.open(spec).compute(), WHOLE, equal_nan=True)
+
+
+def test_a_file_that_is_not_whole_is_not_there(gd, folder):
+    with pytest.raises(gd.ShortRead) as raised:
+        with gd.stream_writer(folder / "r.npy", "f4", SHAPE) as w:
+            w.write(WHOLE[:7])
+    assert raised.value.expected == "100000 rows" and raised.value.found == "7 rows"
+    with pytest.raises(ZeroDivisionError):
+        with gd.stream_writer(folder / "r.npy", "f4", SHAPE) as w:
+            w.write(WHOLE)
+            1 / 0
+    with pytest.raises(gd.BadShape):
+        with gd.stream_writer(folder / "r.npy", "f4", SHAPE) as w:
+            w.write(WHOLE)
+            w.write(WHOLE[:1])
+    with pytest.raises(gd.BadDtype):
+        with gd.stream_writer(folder / "r.npy", "f4", SHAPE) as w:
+            w.write(WHOLE.astype("f8"))
+    with pytest.raises(gd.BadArgument):
+        w.write(WHOLE)
+    with pytest.raises(gd.BadArgument), w:
+        pass
+    assert not os.listdir(folder)
+
+
+def test_threads_and_tasks_have_streams_of_their_own(gd):
+    async def one(i):
+        return await gd.submit(gd.nansum(gd.from_generator(slabs, "f4", SHAPE) * i))
+
+    async def all_of_them():
+        return await asyncio.gather(*[one(i) for i in range(8)])
+
+    want = np.nansum(WHOLE.astype("f8"))
+    assert np.allclose(asyncio.run(all_of_them()), [want * i for i in range(8)])
+    found = []
+    threads = [threading.Thread(target=lambda: found.append(
+        np.concatenate(list(gd.stream(gd.from_generator(slabs, "f4", SHAPE) * 2, rows=3000)))))
+        for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 6 and all(np.array_equal(a, WHOLE * 2, equal_nan=True) for a in found)
