@@ -20,7 +20,7 @@
 #include "core/blocks.h"
 #include "core/ask.h"
 #include "core/job.h"
-#include "core/plan.h"
+#include "core/run.h"
 #include "core/session.h"
 
 /* Functions ------------------------------------------------------------------------------------ */

@@ -9,7 +9,6 @@
 #include "core/ask.h"
 #include "core/blocks.h"
 #include "core/make.h"
-#include "core/plan.h"
 #include "core/run.h"
 #include "core/wait.h"
 
