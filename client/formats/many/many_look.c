@@ -186,17 +186,26 @@ static int compare(struct looker *looker, const struct member *member,
     return 0;
 }
 
-/* In one piece, whatever its format is. */
-static bool is_plain(const struct gad_array *array)
+static bool is_in_order(const struct gad_array_info *info, bool fortran_order)
 {
-    const struct gad_array_info *info = &array->info;
     int64_t stride = (int64_t)gad_dtype_size(info->dtype);
-    bool is_c_order = true;
-    for (int i = info->ndim - 1; i >= 0; i--) {
-        is_c_order &= info->shape[i] <= 1 || info->strides[i] == stride;
-        stride *= info->shape[i];
+    for (int i = 0; i < info->ndim; i++) {
+        int axis = fortran_order ? i : info->ndim - 1 - i;
+        if (info->shape[axis] > 1 && info->strides[axis] != stride)
+            return false;
+        stride *= info->shape[axis];
     }
-    return array->access == ACCESS_FILE && array->provider == &file_provider && is_c_order;
+    return true;
+}
+
+/* Whether it is in one piece, whatever its format is. */
+static void take_order(struct member *member, const struct gad_array *array)
+{
+    bool is_c_order = is_in_order(&array->info, false);
+    member->is_fortran = !is_c_order && is_in_order(&array->info, true);
+    member->is_plain = array->access == ACCESS_FILE && array->provider == &file_provider &&
+                       (is_c_order || member->is_fortran);
+    member->offset_bytes = array->offset_bytes;
 }
 
 static int take_stamp(struct member *member, const struct gad_array *array, struct gad_error *error)
@@ -228,8 +237,7 @@ static int take(const struct look *look, struct member *member, const struct gad
 {
     member->length = look->own_axis >= 0 ? array->info.shape[look->own_axis] : 1;
     member->is_swapped = array->info.is_swapped;
-    member->is_plain = is_plain(array);
-    member->offset_bytes = array->offset_bytes;
+    take_order(member, array);
     int r = take_stamp(member, array, error);
     return r ? r : make_absolute(look, member, error);
 }
@@ -351,18 +359,26 @@ static int lay(struct look *look, struct gad_error *error)
     return array_check(&many->form, look->name, error);
 }
 
-/* Files that are small are best read whole, several at a time: each is opened once then. */
-static void take_files_as_chunks(struct look *look)
+/* What is read at once, where members are in one piece: files that are small, whole ones, so that
+ * each is opened once; of files in Fortran order some of their columns, which lie side by side. */
+static void take_pieces_as_chunks(struct look *look)
 {
     struct many *many = look->many;
+    const struct member *first = first_of(look);
     int64_t n_bytes = (int64_t)dtype_size(many->form.dtype);
     bool is_alike = many->form.ndim > 0;
-    for (size_t i = 0; i < many->n_members && is_alike; i++)
-        is_alike = many->members[i].is_plain && many->members[i].length == many->members[0].length;
-    for (int i = 0; i < many->member_ndim; i++)
-        n_bytes = mul_saturating_i64(n_bytes, look->first_shape[i]);
-    many->has_chunks = is_alike && n_bytes > 0 && n_bytes <= SMALL_BYTES;
-    memcpy(look->chunk_shape, look->first_shape, sizeof(look->chunk_shape));
+    for (size_t i = 0; i < many->n_members && is_alike; i++) {
+        const struct member *member = &many->members[i];
+        is_alike = member->is_plain && member->is_fortran == first->is_fortran &&
+                   member->length == first->length;
+    }
+    for (int i = 0; i < many->member_ndim && is_alike; i++) {
+        int64_t most = max_i64(SMALL_BYTES / n_bytes, 1), length = look->first_shape[i];
+        look->chunk_shape[i] = first->is_fortran ? min_i64(length, most) : length;
+        n_bytes = mul_saturating_i64(n_bytes, look->chunk_shape[i]);
+        is_alike = length > 0;
+    }
+    many->has_chunks = is_alike && n_bytes <= SMALL_BYTES;
 }
 
 /* Chunks of all members are a grid of the whole where no chunk but the last is cut short. */
@@ -370,7 +386,7 @@ static void set_chunks(struct look *look)
 {
     struct many *many = look->many;
     if (!many->has_chunks)
-        take_files_as_chunks(look);
+        take_pieces_as_chunks(look);
     for (size_t i = 0; i < many->n_members && many->has_chunks && look->own_axis >= 0; i++)
         many->has_chunks = many->members[i].first % look->chunk_shape[look->own_axis] == 0;
     for (int i = 0, own = 0; i < many->form.ndim && many->has_chunks; i++)

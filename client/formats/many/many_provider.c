@@ -80,6 +80,16 @@ static bool is_run(const struct many *many, const struct piece *piece, uint64_t 
     return is_run;
 }
 
+static void set_strides(struct gad_array *array, const int64_t *shape, bool is_fortran)
+{
+    int64_t stride = (int64_t)gad_dtype_size(array->info.dtype);
+    for (int i = 0; i < array->info.ndim; i++) {
+        int axis = is_fortran ? i : array->info.ndim - 1 - i;
+        array->info.strides[axis] = stride;
+        stride *= shape[axis];
+    }
+}
+
 /* The box through the provider of files, which needs an array. */
 static int read_box(const struct many *many, int fd, const struct piece *piece, void *ret_bytes)
 {
@@ -90,8 +100,7 @@ static int read_box(const struct many *many, int fd, const struct piece *piece, 
     for (int i = 0, own = 0; i < many->form.ndim; i++)
         if (i != many->axis || !many->is_new_axis)
             shape[own++] = i == many->axis ? piece->member->length : many->form.shape[i];
-    array_c_strides(many->member_ndim, shape, (int64_t)dtype_size(many->form.dtype),
-                    array.info.strides);
+    set_strides(&array, shape, piece->member->is_fortran);
     return file_provider.fill(&array, piece->start, piece->count, ret_bytes);
 }
 
@@ -99,7 +108,7 @@ static int read_plain(const struct many *many, int fd, const struct piece *piece
 {
     uint64_t offset;
     size_t n_bytes;
-    if (!is_run(many, piece, &offset))
+    if (piece->member->is_fortran || !is_run(many, piece, &offset))
         return read_box(many, fd, piece, ret_bytes);
     int r = file_read(fd, ret_bytes, piece->n_bytes, offset, &n_bytes);
     if (r < 0)

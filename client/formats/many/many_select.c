@@ -141,7 +141,7 @@ static int lay(struct many *many, struct member *member, const struct selection 
     struct selection own = *whole;
     if (is_whole && (many->is_new_axis || is_all(part, member->length)))
         return 0;
-    member->is_plain &= is_whole && part->step == 1 && many->axis == 0;
+    member->is_plain &= is_whole && part->step == 1 && many->axis == 0 && !member->is_fortran;
     if (member->is_plain)
         member->offset_bytes += (uint64_t)(part->start * bytes_of_element(many));
     own.axes[many->axis] = *part;

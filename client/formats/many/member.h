@@ -24,7 +24,8 @@ struct member {
     size_t selection_at;     /* of the bracket in `name`; 0: none */
     int64_t first, length;   /* elements along the joined axis; of a new axis 1 */
     bool is_swapped;
-    bool is_plain; /* C order in one piece of a file, from offset_bytes on */
+    bool is_plain; /* in one piece of a file, from offset_bytes on, in C order or: */
+    bool is_fortran;
     uint64_t offset_bytes;
     struct stamp stamp;
     struct opened *opened; /* under the lock of the members */

@@ -418,6 +418,29 @@ Test(many, tells_the_chunks_that_members_have)
     gad_array_release(array);
 }
 
+Test(many, reads_columns_of_files_in_fortran_order)
+{
+    static const char text[] = "{'descr': '|u1', 'fortran_order': True, 'shape': (3, 4)}\n";
+    npy_put("f1.npy", 1, text, 12);
+    npy_put("f2.npy", 1, text, 12);
+    struct gad_array *array = open_ok("f*.npy");
+    expect_shape(array, "(6, 4)");
+    cr_assert(array->chunk_shape[0] == 3 && array->chunk_shape[1] == 4 && array->n_chunks == 2);
+    for (int64_t step = 1; step < 7; step++) {
+        uint8_t *got = elements_by_blocks(array, step);
+        for (int i = 0; i < 24; i++)
+            cr_assert(eq(int, got[i], i / 4 % 3 + 3 * (i % 4)), "step %d", (int)step);
+        free(got);
+    }
+    gad_array_release(array);
+    array = open_ok("f*.npy:stack[::-1, 1:, ::2]");
+    uint8_t *got = elements(array);
+    for (int i = 0; i < 8; i++)
+        cr_assert(eq(int, got[i], i / 2 % 2 + 1 + 6 * (i % 2)));
+    free(got);
+    gad_array_release(array);
+}
+
 /* Files that change ---------------------------------------------------------------------------- */
 
 static struct gad_array *open_three(void)
