@@ -268,24 +268,23 @@ enum gad_status gad_array_open(struct gad_client *client, const char *spec,
 struct gad_storage; /* gpuarrayd-files.h: how a new array is stored in its file */
 
 /** Makes an output. The file appears, or replaces an existing one, only with gad_array_commit(); a
- * dataset in an existing HDF5 file or npz archive likewise, what else is in it stays (of an archive
- * it is copied into a new file, which takes its place). Its space is reserved at once, but for
- * chunks.
- * client: not NULL; whose jobs may use the array.
- * spec: as for gad_array_open(), raw as `file.raw`; without a selection, which only an array that
- * exists can have (GAD_BAD_ARGUMENT).
- * replace: whether a dataset or member of that name may be replaced; files are.
- * dtype: of the elements, stored in this machine's byte order.
- * ndim, shape: 0 to GAD_MAX_NDIM sizes, each 0 or more; shape may be NULL when ndim is 0.
- * fortran_order: the first axis is the densest (npy and npz only); else C order.
- * storage: chunks and what packs them; may be NULL. What the format has not is GAD_BAD_ARGUMENT.
- * ret_array: the caller's; released without a commit it leaves nothing behind.
- * GAD_EXISTS: the dataset is there and `replace` is false, or something else has its name.
- * GAD_NO_SPACE: the file system or the user's quota is full. GAD_NOT_FOUND: no such folder.
- * GAD_PERMISSION, GAD_READ_ONLY: as the system says. GAD_BUSY: another program has the HDF5 file
- * locked, for more than some seconds. GAD_BAD_FORMAT: the existing file is no HDF5 file or archive.
- * GAD_BAD_SHAPE: sizes that no array can have. GAD_READ_ONLY: also an existing netCDF classic file,
- * to which nothing is added; new files are HDF5 (netCDF-4). */
+ * dataset in an existing HDF5 file, npz archive or Zarr store likewise, what else is in it stays
+ * (of an archive it is copied into a new file, which takes its place). Its space is reserved at
+ * once, but for chunks. A new store is of version 3, an array in a store is of the store's. client:
+ * not NULL; whose jobs may use the array. spec: as for gad_array_open(), raw as `file.raw`; without
+ * a selection, which only an array that exists can have (GAD_BAD_ARGUMENT). replace: whether a
+ * dataset or member of that name may be replaced; files are, and stores that are one array. dtype:
+ * of the elements, stored in this machine's byte order. ndim, shape: 0 to GAD_MAX_NDIM sizes, each
+ * 0 or more; shape may be NULL when ndim is 0. fortran_order: the first axis is the densest (npy
+ * and npz only); else C order. storage: chunks and what packs them; may be NULL. What the format
+ * has not is GAD_BAD_ARGUMENT. ret_array: the caller's; released without a commit it leaves nothing
+ * behind. GAD_EXISTS: the dataset is there and `replace` is false, or something else has its name,
+ * as a group of a Zarr store. GAD_NO_SPACE: the file system or the user's quota is full.
+ * GAD_NOT_FOUND: no such folder. GAD_PERMISSION, GAD_READ_ONLY: as the system says. GAD_BUSY:
+ * another program has the HDF5 file locked, for more than some seconds. GAD_BAD_FORMAT: the
+ * existing file is no HDF5 file or archive. GAD_BAD_SHAPE: sizes that no array can have.
+ * GAD_READ_ONLY: also an existing netCDF classic file, to which nothing is added; new files are
+ * HDF5 (netCDF-4). */
 enum gad_status gad_array_create(struct gad_client *client, const char *spec, bool replace,
                                  enum gad_dtype dtype, int ndim, const int64_t *shape,
                                  bool fortran_order, const struct gad_storage *storage,

@@ -18,6 +18,7 @@
  */
 #include "client/hidden.h"
 #include "client/process.h"
+#include "client/tree.h"
 #include "proto/util.h"
 
 #include <dirent.h>
@@ -113,16 +114,19 @@ void hidden_file_name(const char *base, const char *tag, char *ret_name)
     snprintf(ret_name, NAME_MAX + 1, ".%s.%s", is_short ? base : "gpuarrayd", tag);
 }
 
-/* A file of this user's, which has this name alone. */
+/* A file of this user's, which has this name alone, or a folder. */
 static void sweep_file(int dir_fd, const char *name)
 {
     const char *tag = strrchr(name, '.');
     struct stat st;
     if (name[0] != '.' || tag < name + 2 || !hidden_is_left(tag + 1))
         return;
-    if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
-        st.st_uid == geteuid() && st.st_nlink == 1)
+    if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) || st.st_uid != geteuid())
+        return;
+    if (S_ISREG(st.st_mode) && st.st_nlink == 1)
         unlinkat(dir_fd, name, 0);
+    else if (S_ISDIR(st.st_mode))
+        (void)!tree_remove(dir_fd, name); /* what stays is left to the next output */
 }
 
 static bool is_first_time(const struct stat *st)

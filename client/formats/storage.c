@@ -284,6 +284,7 @@ int storage_read(const struct gad_storage *asked, enum dtype dtype, int ndim, co
     if (!asked)
         return 0;
     storage.sync = asked->sync;
+    storage.says_packing = asked->compress || asked->shuffle || asked->fletcher32;
     bool is_packed = (asked->compress && strcmp(asked->compress, "none") != 0) || asked->shuffle ||
                      asked->fletcher32;
     storage.has_chunks = asked->n_chunk_axes > 0 || asked->n_shard_axes > 0 || is_packed;

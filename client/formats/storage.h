@@ -10,6 +10,7 @@ struct storage {
     int64_t chunk_shape[ARRAY_MAX_NDIM];
     bool has_shards;
     int64_t shard_shape[ARRAY_MAX_NDIM];
+    bool says_packing; /* whether the user has said how chunks are packed, or that they are not */
     struct codec_pipeline pipeline;
     bool sync;
 };

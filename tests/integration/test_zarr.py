@@ -206,3 +206,93 @@ def test_fill_values(gd, folder, fill, dtype, value):
     write_v3(folder / "a.zarr", (2, 3), (1, 2), dtype, codec_list, fill_value=fill)
     got = gd.open(f"{folder}/a.zarr").compute()
     np.testing.assert_array_equal(got, np.full((2, 3), value, dtype))
+
+
+# -- Written by us, read by zarr-python --------------------------------------------------------------
+
+STORED = [{}, {"compression": "none"}, {"compression": "gzip:1"}, {"compression": "zstd:5"}, {"compression": "lz4"},
+          {"compression": "blosc"}, {"compression": "blosc:zstd:3", "chunks": (3, 5, 4)},
+          {"chunks": (2, 2, 2)}, {"chunks": (3, 2, 4), "shuffle": True, "compression": "zstd"},
+          {"chunks": (3, 5, 4), "compression": "none"}]
+SHARDED = [{"chunks": (3, 5, 2), "shards": (6, 5, 4)}, {"chunks": (2, 2, 2), "shards": (4, 4, 8)},
+           {"chunks": (1, 5, 3), "shards": (7, 10, 6), "compression": "blosc:lz4:9"},
+           {"chunks": (2, 3, 2), "shards": (2, 3, 2), "compression": "none"}]
+
+
+def check(path, want):
+    got = zarr.open(str(path), mode="r")
+    assert got.dtype == want.dtype and got.shape == want.shape, path
+    np.testing.assert_array_equal(got[...], want, err_msg=str(path))
+
+
+def test_what_is_written_zarr_python_reads(gd, folder):
+    for version in (2, 3):
+        zarr.open_group(folder / f"v{version}.zarr", mode="w", zarr_format=version)
+        kinds = STORED + (SHARDED if version == 3 else [])
+        wanted = {}
+        for i, kind in enumerate(kinds):
+            code = DTYPES[i % len(DTYPES)]
+            wanted[f"g/{i}"] = values(code, i)
+            gd.save(f"{folder}/v{version}.zarr:/g/{i}", gd.lazy(wanted[f"g/{i}"]), **kind)
+        for name, want in wanted.items():
+            check(folder / f"v{version}.zarr" / name, want)
+        compare(gd, lambda name: gd.open(f"{folder}/v{version}.zarr:/{name}"), wanted)
+        assert zarr.open_group(folder / f"v{version}.zarr").metadata.zarr_format == version
+        assert not list(folder.glob(f"v{version}.zarr/**/.*gad-*"))
+    for i, code in enumerate(DTYPES):
+        gd.save(f"{folder}/{i}.zarr", gd.lazy(values(code, i)))
+        check(folder / f"{i}.zarr", values(code, i))
+        assert zarr.open(str(folder / f"{i}.zarr")).metadata.zarr_format == 3
+    assert not list(folder.glob(".*gad-*"))
+
+
+def test_results_of_large_jobs_and_several_at_once(start, folder):
+    """Through a pool of 1 MiB: tiles that cut chunks and shards, two results into one new store."""
+    daemon = start(pool="1M")
+    a = np.random.default_rng(1).normal(size=(700, 900)).round(2)
+    zarr.save_array(folder / "a.zarr", a)
+    np.save(folder / "b.npy", a[::-1])
+    daemon.ctl("run", "s = a + b; d = a - b", "a=a.zarr", "b=b.npy", "-o", "s=x.zarr:/g/s", "-o",
+               "d=x.zarr:/d", "--chunks", "64x100", "--shards", "256x500", "--compress", "zstd:1",
+               cwd=folder)
+    check(folder / "x.zarr/g/s", a + a[::-1])
+    check(folder / "x.zarr/d", a - a[::-1])
+    assert zarr.open(str(folder / "x.zarr/d")).shards == (256, 500)
+    daemon.ctl("transpose", "x.zarr:/d", "-o", "x.zarr:/g/t", cwd=folder)
+    check(folder / "x.zarr/g/t", (a - a[::-1]).T)
+    daemon.ctl("run", "x * 2", "x=x.zarr:/d", "-o", "x.zarr:/d", cwd=folder)  # replaced by itself
+    check(folder / "x.zarr/d", 2 * (a - a[::-1]))
+    refused = daemon.ctl("run", "x * 2; x", "x=x.zarr:/d", "-o", "x.zarr", check=False, cwd=folder)
+    assert refused.returncode and sorted(p.name for p in folder.iterdir()) == ["a.zarr", "b.npy", "x.zarr"]
+
+
+def test_stores_of_xarray_there_and_back(gd, folder):
+    """Names of axes, units and the value of what was not measured; consolidated metadata stay true."""
+    xarray = pytest.importorskip("xarray")
+    for version in (2, 3):
+        path = folder / f"x{version}.zarr"
+        data = np.arange(24, dtype="f4").reshape(4, 6)
+        data[1, 2] = np.nan
+        xarray.Dataset({"t": (("y", "x"), data, {"units": "K"})}).to_zarr(
+            path, zarr_format=version, consolidated=True, encoding={"t": {"_FillValue": -9.0}})
+        leaf = gd.open(f"{path}:/t", mask_and_scale=True)
+        np.testing.assert_array_equal(leaf.compute(), data)
+        gd.save(f"{path}:/u", gd.open(f"{path}:/t", mask_and_scale=True) * 2)
+        with xarray.open_zarr(path, consolidated=True) as seen:
+            np.testing.assert_array_equal(seen["u"].values, data * 2)
+            assert seen["u"].dims == ("y", "x")
+
+
+def test_damaged_chunks_end_jobs_with_their_place(daemon, folder):
+    a = zarr.create_array(folder / "a.zarr", shape=(40, 40), chunks=(10, 10), shards=(20, 20), dtype="f8")
+    a[...] = np.random.default_rng(1).normal(size=(40, 40))
+    path = folder / "a.zarr/c/1/1"
+    bytes_ = path.read_bytes()
+    path.write_bytes(bytes(8) + bytes_[8:])
+    done = daemon.ctl("run", "sum(a)", "a=a.zarr", check=False, cwd=folder)
+    assert done.returncode and "a.zarr: the chunk at (20, 20): zstd" in done.stderr, done.stderr
+    path.write_bytes(bytes_[:-1])
+    done = daemon.ctl("run", "sum(a)", "a=a.zarr", check=False, cwd=folder)
+    assert "index of shard 'c/1/1'" in done.stderr and "provider-failed" in done.stderr, done.stderr
+    done = daemon.ctl("run", "sum(a)", "a=a.zarr[:20]", cwd=folder)
+    assert done.returncode == 0

@@ -20,6 +20,7 @@
 #include "client/formats/zarr/zarr_attributes.h"
 #include "client/formats/zarr/zarr_chunks.h"
 #include "client/formats/zarr/zarr_list.h"
+#include "client/formats/zarr/zarr_output.h"
 #include "proto/util.h"
 
 #include <fcntl.h>
@@ -233,13 +234,6 @@ static int zarr_open(struct gad_client *client, const struct spec *spec, const c
     return 0;
 }
 
-static int zarr_create(struct gad_client *client, const struct format_target *target,
-                       struct gad_array **ret_array, struct gad_error *error)
-{
-    (void)client, (void)ret_array;
-    return error_set(error, GAD_BAD_ARGUMENT, target->name, "arrays of Zarr are read, not written");
-}
-
 static bool has_dataset(const char *path, const char *dataset)
 {
     struct zarr_store store;
@@ -276,6 +270,7 @@ const struct format format_zarr = {
     .name = "zarr",
     .extensions = ".zarr",
     .written = "DIRECTORY.zarr[:/ARRAY]",
+    .has_chunks = true,
     .is_directory = true,
     .takes_brackets = true,
     .normalise = dataset_path_normalise,

@@ -56,6 +56,19 @@ static size_t most_values(struct json_object *value)
     return json_object_is_type(value, json_type_array) ? json_object_array_length(value) : 1;
 }
 
+/* A list of texts alone: all of them, or none. */
+static size_t read_texts(struct json_object *value, const char **ret_texts)
+{
+    size_t n = json_object_is_type(value, json_type_array) ? json_object_array_length(value) : 0;
+    for (size_t i = 0; i < n; i++) {
+        struct json_object *text = json_object_array_get_idx(value, i);
+        if (!json_object_is_type(text, json_type_string))
+            return 0;
+        ret_texts[i] = json_object_get_string(text);
+    }
+    return n;
+}
+
 /* All of them, or none. */
 static size_t read_values(struct json_object *value, struct gad_scalar *ret_values)
 {
@@ -83,11 +96,13 @@ int zarr_attributes_init(struct json_object *object, struct zarr_attributes *ret
     }
     attributes.list = calloc(n + 1, sizeof(*attributes.list));
     attributes.values = calloc(n_values + 1, sizeof(*attributes.values));
-    if (!attributes.list || !attributes.values) {
+    attributes.texts = calloc(n_values + 1, sizeof(*attributes.texts));
+    if (!attributes.list || !attributes.values || !attributes.texts) {
         zarr_attributes_deinit(&attributes);
         return -ENOMEM;
     }
     struct gad_scalar *values = attributes.values;
+    const char **texts = attributes.texts;
     json_object_object_foreach(object, key, member)
     {
         struct gad_attribute *attribute = &attributes.list[attributes.n++];
@@ -98,6 +113,10 @@ int zarr_attributes_init(struct json_object *object, struct zarr_attributes *ret
             attribute->n_values = read_values(member, values);
         attribute->values = values;
         values += attribute->n_values;
+        if (attribute->n_values == 0)
+            attribute->n_texts = read_texts(member, texts);
+        attribute->texts = texts;
+        texts += attribute->n_texts;
     }
     *ret = attributes;
     return 0;
@@ -107,6 +126,7 @@ void zarr_attributes_deinit(struct zarr_attributes *attributes)
 {
     free_ptr(&attributes->list);
     free_ptr(&attributes->values);
+    free_ptr(&attributes->texts);
 }
 
 /* Twelve characters, the last of which is '=': eight bytes. */

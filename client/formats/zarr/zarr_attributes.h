@@ -10,6 +10,7 @@ struct zarr_attributes {
     size_t n;
     struct gad_attribute *list; /* names and texts are the JSON object's */
     struct gad_scalar *values;
+    const char **texts;
 };
 
 /* object NULL: none. -ENOMEM. */

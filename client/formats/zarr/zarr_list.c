@@ -192,10 +192,10 @@ static int list_node(void *userdata, const char *dataset, const struct zarr_node
         describe_array(node, entry, &listed);
     listed.n_attributes = attributes.n;
     listed.attributes = attributes.list;
-    bool is_over = lister->function(lister->userdata, &listed) != 0;
+    int step = lister->function(lister->userdata, &listed);
     zarr_attributes_deinit(&attributes);
     free(entry);
-    return is_over;
+    return step == GAD_LIST_ON ? 0 : step == GAD_LIST_PAST ? ZARR_WALK_PAST : 1;
 }
 
 /* Without such a node there is nothing to list. */

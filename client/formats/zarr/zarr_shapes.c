@@ -34,8 +34,12 @@ int zarr_check_shapes(const struct zarr_doc *doc, const struct zarr_meta *meta)
     struct array array = {.dtype = meta->dtype, .ndim = meta->ndim};
     int64_t item_bytes = (int64_t)dtype_size(meta->dtype), least[ARRAY_MAX_NDIM];
     memcpy(array.shape, meta->shape, sizeof(array.shape));
+    int r =
+        array_check(&array, doc->name, doc->error); /* the shape alone: strides are still zero */
+    if (r)
+        return r;
     array_c_strides(meta->ndim, meta->shape, item_bytes, array.strides);
-    int r = array_check(&array, doc->name, doc->error);
+    r = array_check(&array, doc->name, doc->error);
     if (r)
         return r;
     if (meta->ndim == 0)

@@ -39,7 +39,9 @@ void zarr_node_deinit(struct zarr_node *node);
 const char *zarr_directory(const char *dataset);
 
 /* Each node at and below `dataset`, a group before what is in it, those of one group by name.
- * Anything but 0 ends the walk and is returned. Nodes that cannot be read are left out. */
+ * Anything but 0 and ZARR_WALK_PAST, which passes over what is in the group, ends the walk and is
+ * returned. Nodes that cannot be read are left out. */
+#define ZARR_WALK_PAST 2
 typedef int zarr_walk_function(void *userdata, const char *dataset, const struct zarr_node *node);
 int zarr_walk(const struct zarr_store *store, const char *dataset, zarr_walk_function *function,
               void *userdata);

@@ -72,7 +72,7 @@ static int walk_directory(struct walk *walk, const char *dataset, unsigned depth
     if (r == 0 && node.kind == ZARR_GROUP)
         r = walk_children(walk, dataset, depth);
     zarr_node_deinit(&node);
-    return r;
+    return r == ZARR_WALK_PAST ? 0 : r;
 }
 
 static int compare_names(const void *a, const void *b)
@@ -139,9 +139,15 @@ static int walk_consolidated(struct walk *walk, const char *group)
         r = visit(walk, "", &node);
         zarr_node_deinit(&node);
     }
-    for (size_t i = 0; i < n; i++) {
-        if (r == 0 && is_below(names[i], group) && (i == 0 || strcmp(names[i], names[i - 1]) != 0))
-            r = visit_consolidated(walk, names[i]);
+    const char *past = r == ZARR_WALK_PAST ? "" : NULL;
+    r = past ? 0 : r;
+    for (size_t i = 0; i < n && r == 0; i++) {
+        if (!is_below(names[i], group) || (past && is_below(names[i], past)) ||
+            (i > 0 && strcmp(names[i], names[i - 1]) == 0))
+            continue;
+        r = visit_consolidated(walk, names[i]);
+        past = r == ZARR_WALK_PAST ? names[i] : past;
+        r = r == ZARR_WALK_PAST ? 0 : r;
     }
     for (size_t i = 0; i < n; i++)
         free(names[i]);

@@ -25,7 +25,7 @@
 
 bool carry_is_written(const struct gad_array *to)
 {
-    return strcmp(to->info.format, "hdf5") == 0;
+    return strcmp(to->info.format, "hdf5") == 0 || strcmp(to->info.format, "zarr") == 0;
 }
 
 /* ---- Words ---- */

@@ -51,8 +51,8 @@ def evaluate(expr: str | Sequence[str], /, *, out: Any = None, to: Any = None,
         result must be castable by the rule "same_kind". For a list of expressions a list, None in
         it for a new array.
     to : path, or list of paths, optional
-        A new file for the result: "file.npy", "file.npz:x", "file.h5:/dataset", "file.raw". It
-        appears whole, at the end.
+        A new file for the result: "file.npy", "file.npz:x", "file.h5:/dataset",
+        "store.zarr:/array", "file.raw". It appears whole, at the end.
     engine : str, optional
         "auto" (where it ends sooner), "cpu", "cuda", or "cuda:0" for the first device, "cuda:1"
         for the second. The stats of submit()'s future say which it was, and why.

@@ -81,9 +81,9 @@ def save(path: Path | Mapping[Any, Operand], array: Operand | None = None, *,
     Parameters
     ----------
     path : str or path, or a dict
-        "file.npy", "file.npz:x", "file.h5:/dataset" or "file.raw"; existing ones are replaced,
-        other datasets and arrays in them stay. A dict {path: lazy} gives several in one pass over
-        the data, as one job.
+        "file.npy", "file.npz:x", "file.h5:/dataset", "store.zarr:/array" or "file.raw";
+        existing ones are replaced, other datasets and arrays in them stay. A dict
+        {path: lazy} gives several in one pass over the data, as one job.
     array : Lazy
         What is computed; not with a dict.
     engine, priority, label, progress, tf32
