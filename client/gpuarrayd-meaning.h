@@ -34,7 +34,10 @@ struct gad_open_options {
  * valid_min, valid_max). It is computed on the way, as part of the expression: nothing is copied,
  * and nothing read twice. The dtype is a float wherever something can be NaN or is scaled, chosen
  * as xarray does; gad_meaning.dtype names it. Fill values of integers are compared exactly.
- * An array without such attributes is the same either way.
+ * An array without such attributes is the same either way. Where an array is masked and scaled, its
+ * argument's name may be none that means something else in expressions, as `e` or `max` do
+ * (GAD_BAD_EXPRESSION of the job), and what masks and scales it counts among an expression's
+ * characters (GAD_LIMIT_EXCEEDED).
  *
  * client, spec: as for gad_array_open().
  * options: not NULL.
