@@ -41,11 +41,12 @@ struct format {
     int (*create)(struct gad_client *client, const struct format_target *target,
                   struct gad_array **ret_array, struct gad_error *error) GAD_MUST_CHECK;
     /* What is in the file at `path`, or in its group `dataset` ("": all), or that array
-     * alone: see gad_list(). After a function that returned GAD_LIST_PAST the group is passed over.
-     * NULL: a file is one array. */
+     * alone: see gad_list(). NULL: a file is one array. */
     int (*list)(const char *path, const char *dataset, const char *name,
                 gad_list_function *function, void *userdata,
                 struct gad_error *error) GAD_MUST_CHECK;
+    bool passes_over; /* after GAD_LIST_PAST `list` does not read what is in the group; otherwise
+                         it is not told of that */
 };
 
 extern const struct format format_npy, format_npz, format_raw, format_hdf5, format_netcdf,

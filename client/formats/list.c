@@ -7,6 +7,9 @@
  * Behind the name of an array in a file there may be a selection, as where it is opened: what
  * exists under the whole name comes first here too.
  *
+ * A function may not want what is in a group. A format that would have to read it then is told so;
+ * of others the entries are left out here.
+ *
  * Called by open.c.
  */
 #include "client/formats/format_impl.h"
@@ -18,14 +21,36 @@
 struct teller {
     gad_list_function *function;
     void *userdata;
-    bool has_told;
+    const struct format *format;
+    bool has_told, is_short; /* is_short: of memory */
+    char *past;              /* a group that is passed over; NULL: none */
 };
+
+static bool is_in(const char *name, const char *group)
+{
+    size_t n = group ? strlen(group) : 0;
+    return n > 0 && strncmp(name, group, n) == 0 && name[n] == '/';
+}
 
 static int pass_on(void *userdata, const struct gad_listed *entry)
 {
     struct teller *teller = userdata;
+    if (is_in(entry->name, teller->past))
+        return GAD_LIST_ON;
     teller->has_told = true;
-    return teller->function(teller->userdata, entry);
+    int step = teller->function(teller->userdata, entry);
+    if (step != GAD_LIST_PAST)
+        return step;
+    if (entry->kind != GAD_LISTED_GROUP)
+        return GAD_LIST_ON;
+    if (teller->format->passes_over)
+        return GAD_LIST_PAST;
+    if (strcmp(entry->name, "/") == 0)
+        return GAD_LIST_END;
+    free(teller->past);
+    teller->past = strdup(entry->name);
+    teller->is_short = !teller->past;
+    return teller->is_short ? GAD_LIST_END : GAD_LIST_ON;
 }
 
 static int list_array(struct gad_array *array, gad_list_function *function, void *userdata)
@@ -61,7 +86,11 @@ static int list_place(const struct format_place *place, const char *text, struct
     const char *dataset = place->rest + (*place->rest == ':');
     if (!dataset[strspn(dataset, "/")])
         dataset = "";
+    teller->format = place->format;
     int r = place->format->list(place->path, dataset, text, pass_on, teller, error);
+    free_ptr(&teller->past);
+    if (r == 0 && teller->is_short)
+        return error_from_errno(error, ENOMEM, text, "a list");
     if (r || teller->has_told || !*dataset)
         return r;
     return error_set(error, GAD_NOT_FOUND, text, "there is no '%.100s' in '%.120s'", dataset,

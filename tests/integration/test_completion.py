@@ -1,9 +1,11 @@
 """What shells offer behind `FILE:`: names inside files, typed at a terminal."""
 
+import json
 import os
 import pty
 import select
 import shutil
+import subprocess
 import time
 
 import h5py
@@ -37,6 +39,14 @@ def place(tmp_path_factory):
     os.mkdir(folder / "a folder")
     shutil.copy(folder / "winds.h5", folder / "a folder/same.h5")
     (folder / "cut.h5").write_bytes((folder / "winds.h5").read_bytes()[:1000])
+    for name in ("", "group/", "group/inner/"):
+        (folder / f"store.zarr/{name}").mkdir()
+        (folder / f"store.zarr/{name}.zgroup").write_text('{"zarr_format": 2}')
+    for name in ("before", "group/inner/x", "hind"):
+        (folder / f"store.zarr/{name}").mkdir()
+        (folder / f"store.zarr/{name}/.zarray").write_text(json.dumps({
+            "zarr_format": 2, "shape": [4], "chunks": [2], "dtype": "<f4", "compressor": None, "fill_value": 0,
+            "order": "C", "filters": None}))
     np.savez(folder / "some.npz", first=np.zeros(2), second=np.zeros(2))
     return folder
 
@@ -96,6 +106,8 @@ LINES = [
     ("info ~/winds.h5:/U", "info ~/winds.h5:/UWND "),
     ("matmul winds.h5:/UWND winds.h5:/V", "matmul winds.h5:/UWND winds.h5:/VWND "),
     ("info some.npz:f", "info some.npz:first "),
+    ("show store.zarr:/h", "show store.zarr:/hind "),
+    ("show store.zarr:/group/", "show store.zarr:/group/inner/"),
     ("info winds.h5:/t", "info winds.h5:/two\\ words "),     # /text is not served
     ("info winds.h5:/s", "info winds.h5:/s"),                 # a link that leads nowhere
     ("info winds.h5:/nothing", "info winds.h5:/nothing"),
@@ -115,3 +127,14 @@ def test_names_in_files_are_completed(shell, place):
 def test_signs_that_cut_words_may_be_in_names(shell, place):
     [said] = tab(shell, place, ["gpuarrayctl run 'a' a=winds.h5:/k"])
     assert said.replace("\\", "") == "gpuarrayctl run 'a' a=winds.h5:/k=3:1 "
+
+
+@pytest.mark.parametrize("source, names", [
+    ("winds.h5", "UWND VWND deep/"), ("winds.h5:/deep", "deep/er/ deep/inside"), ("winds.h5:/UWND", "UWND"),
+    ("store.zarr", "before group/ hind"), ("store.zarr:/group", "group/inner/"),
+    ("store.zarr:/group/inner/", "group/inner/x")])
+def test_names_are_of_what_is_directly_in_a_group(source, names, place):
+    done = subprocess.run([conftest.CTL, "info", "--names", source], cwd=place, capture_output=True, text=True,
+                          check=True)
+    odd = {"/two words", "/it's", "/k=3:1"}
+    assert [name for name in done.stdout.splitlines() if name not in odd] == [f"/{name}" for name in names.split()]

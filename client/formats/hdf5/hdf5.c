@@ -403,4 +403,5 @@ const struct format format_hdf5 = {
     .open = hdf5_open,
     .create = hdf5_create,
     .list = hdf5_list,
+    .passes_over = true,
 };
