@@ -61,6 +61,7 @@ struct list {
     struct object_texts seen; /* groups, and the paths by which they are walked */
     struct list_axes axes;
     struct list_filters filters;
+    struct hdf5_heap heap;
     struct list_memory memory; /* of the entry at hand */
     bool is_ended;
 };
@@ -199,16 +200,29 @@ static void make_dimension(struct list *list, struct gad_listed *entry)
     entry->type = list_memory_format(&list->memory, "a dimension of %lld", size);
 }
 
+/* How a dataset was made. HDF5 then also reads its fill value, and where that is of varying length
+ * follows damaged heaps as of attributes (hdf5_varying.c): such datasets are not asked. */
+static hid_t create_plist(hid_t dataset)
+{
+    _cleanup_hid_ hid_t type = H5Dget_type(dataset);
+    H5T_class_t class = type > 0 ? H5Tget_class(type) : H5T_NO_CLASS;
+    bool is_compound = class == H5T_COMPOUND || class == H5T_ARRAY;
+    if (type <= 0 || H5Tdetect_class(type, H5T_VLEN) != 0 || H5Tis_variable_str(type) != 0 ||
+        (is_compound && H5Tdetect_class(type, H5T_STRING) != 0))
+        return H5I_INVALID_HID;
+    return H5Dget_create_plist(dataset);
+}
+
 static int list_array(struct list *list, hid_t dataset, struct gad_error *error)
 {
     bool is_past;
     struct list_notes notes;
     struct gad_listed entry = {.kind = GAD_LISTED_ARRAY, .name = list->path};
-    _cleanup_hid_ hid_t plist = H5Dget_create_plist(dataset);
-    hdf5_list_notes(dataset, plist, &list->memory, &notes);
+    _cleanup_hid_ hid_t plist = create_plist(dataset);
+    hdf5_list_notes(dataset, plist, &list->heap, &list->memory, &notes);
     hdf5_list_array(dataset, plist, list->file_path, &list->filters, &list->memory, &entry);
-    entry.dimensions =
-        list_axes_of(&list->axes, dataset, list->path, entry.ndim, &notes, &list->memory);
+    entry.dimensions = list_axes_of(&list->axes, dataset, list->path, entry.ndim, &notes,
+                                    &list->heap, &list->memory);
     if (notes.is_dimension)
         make_dimension(list, &entry);
     add_notes(&entry, &notes);
@@ -226,7 +240,7 @@ static int list_type(struct list *list, hid_t type, struct gad_error *error)
     entry.type = list_memory_format(&list->memory, "a named type: %s",
                                     is_known ? dtype_name(dtype)
                                              : hdf5_type_describe(type, text, sizeof(text)));
-    hdf5_list_notes(type, H5I_INVALID_HID, &list->memory, &notes);
+    hdf5_list_notes(type, H5I_INVALID_HID, &list->heap, &list->memory, &notes);
     add_notes(&entry, &notes);
     return tell(list, &entry, &is_past, error);
 }
@@ -253,7 +267,7 @@ static int list_group(struct list *list, hid_t *group, const char *link, struct 
     struct list_notes notes;
     struct gad_listed entry = {.kind = GAD_LISTED_GROUP, .name = *list->path ? list->path : "/"};
     _cleanup_hid_ hid_t plist = H5Gget_create_plist(*group);
-    hdf5_list_notes(*group, plist, &list->memory, &notes);
+    hdf5_list_notes(*group, plist, &list->heap, &list->memory, &notes);
     add_notes(&entry, &notes);
     entry.type = link ? link : why_not(list, *group, &id);
     bool is_walked = !entry.type;
@@ -364,6 +378,7 @@ static int list_in_scope(struct list *list, const char *dataset, struct gad_erro
     while (list->n_levels > 0)
         pop(list);
     list_axes_deinit(&list->axes);
+    hdf5_heap_deinit(&list->heap);
     hdf5_close(&list->access);
     hdf5_close(&list->file);
     hdf5_leave(&list->scope);

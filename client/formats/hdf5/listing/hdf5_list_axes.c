@@ -78,58 +78,80 @@ static const char *find_around(struct list_axes *axes, const struct object_id *i
 /* ---- The scale of an axis ---- */
 
 /* What it calls itself. NULL: nothing. */
-static const char *own_name(hid_t scale, struct list_memory *memory)
+static const char *own_name(hid_t scale, struct hdf5_heap *heap, struct list_memory *memory)
 {
     const char *const *texts;
-    size_t n = hdf5_list_texts(scale, "NAME", memory, &texts);
+    size_t n = hdf5_list_texts(scale, "NAME", heap, memory, &texts);
     if (n != 1 || !*texts[0] || strncmp(texts[0], "This is a netCDF", 16) == 0)
         return NULL;
     const char *slash = strrchr(texts[0], '/');
     return slash ? slash + 1 : texts[0];
 }
 
+/* What the references of a list are looked up with. */
+struct look_up {
+    struct list_axes *axes;
+    hid_t dataset;
+    const char *path;
+    struct hdf5_heap *heap;
+    struct list_memory *memory;
+    hobj_ref_t *references; /* of each axis the first; 0: none */
+};
+
 /* Of this file: names are kept. */
-static const char *scale_name(struct list_axes *axes, hid_t dataset, const hobj_ref_t *reference,
-                              const char *path, struct list_memory *memory)
+static const char *scale_name(const struct look_up *at, const hobj_ref_t *reference)
 {
+    struct list_axes *axes = at->axes;
     struct object_id key = {.file = axes->file_number}, id;
     memcpy(key.place, reference, min_u64(sizeof(*reference), sizeof(key.place)));
     const char *known = object_texts_find(&axes->scales, &key);
     if (known)
         return *known ? known : NULL;
-    _cleanup_hid_ hid_t scale = H5Rdereference2(dataset, H5P_DEFAULT, H5R_OBJECT, reference);
+    _cleanup_hid_ hid_t scale = H5Rdereference2(at->dataset, H5P_DEFAULT, H5R_OBJECT, reference);
     if (scale <= 0 || !object_id_of(scale, &id))
         return NULL;
     if (id.file != axes->file_number) /* the dataset is behind a link to another file */
-        return own_name(scale, memory);
-    const char *name = find_around(axes, &id, path);
+        return own_name(scale, at->heap, at->memory);
+    const char *name = find_around(axes, &id, at->path);
     if (!name)
-        name = own_name(scale, memory);
-    memory->is_short |= !object_texts_add(&axes->scales, &key, name ? name : "");
-    return name ? list_memory_text(memory, name, strlen(name)) : NULL;
+        name = own_name(scale, at->heap, at->memory);
+    at->memory->is_short |= !object_texts_add(&axes->scales, &key, name ? name : "");
+    return name ? list_memory_text(at->memory, name, strlen(name)) : NULL;
 }
 
-static void read_list(struct list_axes *axes, hid_t dataset, const char *path, int ndim,
-                      struct list_memory *memory, const char **names)
+/* As HDF5 stores it, which is an address. */
+static void take_reference(void *userdata, size_t i, struct hdf5_varying element)
 {
-    hvl_t lists[H5S_MAX_RANK];
-    _cleanup_hid_ hid_t attribute = H5Aopen(dataset, "DIMENSION_LIST", H5P_DEFAULT);
+    const struct look_up *at = userdata;
+    if (element.n_items > 0)
+        memcpy(&at->references[i], element.items,
+               min_u64(at->heap->address_bytes, sizeof(hobj_ref_t)));
+}
+
+static void read_list(const struct look_up *at, int ndim, const char **names)
+{
+    hobj_ref_t references[H5S_MAX_RANK] = {0};
+    struct look_up look_up = *at;
+    _cleanup_hid_ hid_t attribute = H5Aopen(at->dataset, "DIMENSION_LIST", H5P_DEFAULT);
     _cleanup_hid_ hid_t space = attribute > 0 ? H5Aget_space(attribute) : H5I_INVALID_HID;
     _cleanup_hid_ hid_t stored = attribute > 0 ? H5Aget_type(attribute) : H5I_INVALID_HID;
     _cleanup_hid_ hid_t type = H5Tvlen_create(H5T_STD_REF_OBJ);
     if (space <= 0 || stored <= 0 || type <= 0 || H5Tequal(stored, type) <= 0 ||
-        H5Sget_simple_extent_npoints(space) != ndim || H5Aread(attribute, type, lists) < 0)
+        H5Sget_simple_extent_npoints(space) != ndim)
         return;
+    look_up.references = references;
+    (void)hdf5_varying_read(at->heap, attribute, (size_t)ndim, sizeof(hobj_ref_t), take_reference,
+                            &look_up);
     for (int i = 0; i < ndim; i++)
-        if (lists[i].len > 0 && lists[i].p)
-            names[i] = scale_name(axes, dataset, lists[i].p, path, memory);
-    (void)H5Dvlen_reclaim(type, space, H5P_DEFAULT, lists);
+        if (references[i] != 0)
+            names[i] = scale_name(at, &references[i]);
 }
 
-static void read_labels(hid_t dataset, int ndim, struct list_memory *memory, const char **names)
+static void read_labels(const struct look_up *at, int ndim, const char **names)
 {
     const char *const *texts;
-    if (hdf5_list_texts(dataset, "DIMENSION_LABELS", memory, &texts) != (size_t)ndim)
+    if (hdf5_list_texts(at->dataset, "DIMENSION_LABELS", at->heap, at->memory, &texts) !=
+        (size_t)ndim)
         return;
     for (int i = 0; i < ndim; i++)
         if (!names[i] && *texts[i])
@@ -137,7 +159,8 @@ static void read_labels(hid_t dataset, int ndim, struct list_memory *memory, con
 }
 
 const char *const *list_axes_of(struct list_axes *axes, hid_t dataset, const char *path, int ndim,
-                                const struct list_notes *notes, struct list_memory *memory)
+                                const struct list_notes *notes, struct hdf5_heap *heap,
+                                struct list_memory *memory)
 {
     if (ndim < 1 || ndim > H5S_MAX_RANK ||
         !(notes->has_axes || notes->has_labels || notes->is_scale))
@@ -145,12 +168,13 @@ const char *const *list_axes_of(struct list_axes *axes, hid_t dataset, const cha
     const char **names = list_memory_take(memory, (size_t)ndim, sizeof(*names));
     if (!names)
         return NULL;
+    const struct look_up at = {axes, dataset, path, heap, memory, NULL};
     if (notes->has_axes)
-        read_list(axes, dataset, path, ndim, memory, names);
+        read_list(&at, ndim, names);
     else if (notes->is_scale)
         names[0] = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
     if (notes->has_labels)
-        read_labels(dataset, ndim, memory, names);
+        read_labels(&at, ndim, names);
     for (int i = 0; i < ndim; i++)
         if (names[i])
             return names;

@@ -17,4 +17,5 @@ void list_axes_deinit(struct list_axes *axes);
 
 /* path: of the dataset, in its file. ndim names, each of which may be NULL; NULL: there is none. */
 const char *const *list_axes_of(struct list_axes *axes, hid_t dataset, const char *path, int ndim,
-                                const struct list_notes *notes, struct list_memory *memory);
+                                const struct list_notes *notes, struct hdf5_heap *heap,
+                                struct list_memory *memory);

@@ -49,35 +49,44 @@ static bool read_fixed(hid_t attribute, hid_t type, size_t n, const char **texts
     return true;
 }
 
-static bool read_varying(hid_t attribute, hid_t type, hid_t space, size_t n, const char **texts,
-                         struct list_memory *memory)
+struct varying_texts {
+    const char **texts;
+    size_t n_bytes;
+    struct list_memory *memory;
+};
+
+static void take_varying(void *userdata, size_t i, struct hdf5_varying element)
 {
-    _cleanup_free_ char **read = calloc(n, sizeof(*read));
-    if (!read || H5Aread(attribute, type, read) < 0)
-        return false;
-    size_t n_bytes = 0;
-    for (size_t i = 0; i < n; i++)
-        n_bytes += read[i] ? strlen(read[i]) : 0;
-    for (size_t i = 0; i < n && n_bytes <= MAX_TEXT_BYTES; i++)
-        texts[i] = list_memory_text(memory, read[i] ? read[i] : "", read[i] ? strlen(read[i]) : 0);
-    (void)H5Dvlen_reclaim(type, space, H5P_DEFAULT, read);
-    return n_bytes <= MAX_TEXT_BYTES;
+    struct varying_texts *taken = userdata;
+    const char *text = element.items ? (const char *)element.items : "";
+    size_t n = element.items ? strnlen(text, element.n_items) : 0;
+    taken->n_bytes += n;
+    if (taken->n_bytes <= MAX_TEXT_BYTES)
+        taken->texts[i] = list_memory_text(taken->memory, text, n);
 }
 
-static const char **read_texts(hid_t attribute, hid_t type, hid_t space, size_t n,
+static bool read_varying(hid_t attribute, struct hdf5_heap *heap, size_t n, const char **texts,
+                         struct list_memory *memory)
+{
+    struct varying_texts taken = {.texts = texts, .memory = memory};
+    return hdf5_varying_read(heap, attribute, n, 1, take_varying, &taken) &&
+           taken.n_bytes <= MAX_TEXT_BYTES;
+}
+
+static const char **read_texts(hid_t attribute, hid_t type, struct hdf5_heap *heap, size_t n,
                                struct list_memory *memory)
 {
     const char **texts = list_memory_take(memory, n, sizeof(*texts));
-    bool is_read = texts && (H5Tis_variable_str(type) > 0
-                                 ? read_varying(attribute, type, space, n, texts, memory)
-                                 : read_fixed(attribute, type, n, texts, memory));
+    bool is_read =
+        texts && (H5Tis_variable_str(type) > 0 ? read_varying(attribute, heap, n, texts, memory)
+                                               : read_fixed(attribute, type, n, texts, memory));
     return is_read && !memory->is_short ? texts : NULL;
 }
 
-static void take_texts(struct gad_attribute *note, hid_t attribute, hid_t type, hid_t space,
-                       size_t n, struct list_memory *memory)
+static void take_texts(struct gad_attribute *note, hid_t attribute, hid_t type,
+                       struct hdf5_heap *heap, size_t n, struct list_memory *memory)
 {
-    const char **texts = read_texts(attribute, type, space, n, memory);
+    const char **texts = read_texts(attribute, type, heap, n, memory);
     if (texts && n == 1) {
         note->text = texts[0];
     } else if (texts) {
@@ -124,7 +133,8 @@ static void take_numbers(struct gad_attribute *note, hid_t attribute, hid_t type
 }
 
 /* Leaves out what it cannot read. */
-static void read_values(hid_t attribute, struct gad_attribute *note, struct list_memory *memory)
+static void read_values(hid_t attribute, struct gad_attribute *note, struct hdf5_heap *heap,
+                        struct list_memory *memory)
 {
     _cleanup_hid_ hid_t type = H5Aget_type(attribute);
     _cleanup_hid_ hid_t space = H5Aget_space(attribute);
@@ -138,19 +148,19 @@ static void read_values(hid_t attribute, struct gad_attribute *note, struct list
     if (n == 0 && is_text) /* as netCDF-4 stores empty ones */
         note->text = "";
     else if (n > 0 && is_text)
-        take_texts(note, attribute, type, space, (size_t)n, memory);
+        take_texts(note, attribute, type, heap, (size_t)n, memory);
     else if (n > 0 && (class == H5T_INTEGER || class == H5T_FLOAT || class == H5T_ENUM) &&
              H5Tget_size(type) <= MAX_ITEM_BYTES)
         take_numbers(note, attribute, type, (size_t)n, memory);
 }
 
-size_t hdf5_list_texts(hid_t object, const char *attribute, struct list_memory *memory,
-                       const char *const **ret_texts)
+size_t hdf5_list_texts(hid_t object, const char *attribute, struct hdf5_heap *heap,
+                       struct list_memory *memory, const char *const **ret_texts)
 {
     _cleanup_hid_ hid_t opened = H5Aopen(object, attribute, H5P_DEFAULT);
     struct gad_attribute note = {.name = attribute};
     if (opened > 0)
-        read_values(opened, &note, memory);
+        read_values(opened, &note, heap, memory);
     if (note.text) {
         const char **one = list_memory_take(memory, 1, sizeof(*one));
         if (one)
@@ -171,6 +181,7 @@ struct ordered {
 
 struct walk {
     struct list_notes *notes;
+    struct hdf5_heap *heap;
     struct list_memory *memory;
     struct ordered *list;
     size_t n, room;
@@ -224,7 +235,7 @@ static herr_t take_note(hid_t object, const char *name, const H5A_info_t *info, 
         return 1;
     _cleanup_hid_ hid_t attribute = H5Aopen(object, name, H5P_DEFAULT);
     if (attribute > 0)
-        read_values(attribute, &note, walk->memory);
+        read_values(attribute, &note, walk->heap, walk->memory);
     walk->list[walk->n++] = (struct ordered){note, info->corder_valid ? info->corder : 0};
     return 0;
 }
@@ -273,11 +284,12 @@ static void sort(struct walk *walk, bool is_by_creation)
         notes->list[notes->n++] = walk->list[i].note;
 }
 
-void hdf5_list_notes(hid_t object, hid_t plist, struct list_memory *memory, struct list_notes *ret)
+void hdf5_list_notes(hid_t object, hid_t plist, struct hdf5_heap *heap, struct list_memory *memory,
+                     struct list_notes *ret)
 {
     unsigned order = 0;
     *ret = (struct list_notes){0};
-    struct walk walk = {.notes = ret, .memory = memory};
+    struct walk walk = {.notes = ret, .heap = heap, .memory = memory};
     if (plist <= 0 || H5Pget_attr_creation_order(plist, &order) < 0)
         order = 0;
     bool is_by_creation = (order & H5P_CRT_ORDER_INDEXED) != 0;
