@@ -183,13 +183,15 @@ static int describe(struct source *source, struct gad_error *error)
     source->dataset = H5Dopen2(source->file, source->spec->dataset, H5P_DEFAULT);
     if (source->dataset <= 0)
         return hdf5_no_dataset_error(source->file, source->spec->dataset, source->name, error);
+    int r = read_type(source, error);
+    if (r)
+        return r;
+    /* Only now: it has the fill value, and HDF5 follows damaged ones of varying length. */
     source->create_plist = H5Dget_create_plist(source->dataset);
     if (source->create_plist <= 0)
         return error_set(error, GAD_BAD_FORMAT, source->name, "'%.200s' cannot be read",
                          source->spec->dataset);
-    int r = read_type(source, error);
-    if (r == 0)
-        r = read_shape(source, error);
+    r = read_shape(source, error);
     if (r == 0)
         r = hdf5_check_external(source->create_plist, source->spec->path, source->spec->dataset,
                                 source->name, error);

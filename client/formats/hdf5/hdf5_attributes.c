@@ -13,6 +13,7 @@
 #include "client/formats/hdf5/hdf5_file.h"
 #include "client/formats/hdf5/hdf5_scales.h"
 #include "client/formats/hdf5/hdf5_type.h"
+#include "client/formats/hdf5/listing/hdf5_varying.h"
 #include "proto/util.h"
 
 #include <stdlib.h>
@@ -24,17 +25,23 @@
 
 /* ---- Attributes ---- */
 
+static void take_varying(void *userdata, size_t i, struct hdf5_varying element)
+{
+    char **text = userdata;
+    (void)i;
+    if (element.items && element.n_items <= MAX_TEXT_BYTES)
+        *text = strndup((const char *)element.items, element.n_items);
+}
+
 /* A heap string; NULL: it is none, or too long. */
 static char *read_text(hid_t attribute, hid_t type)
 {
     if (H5Tis_variable_str(type) > 0) {
         char *text = NULL;
-        _cleanup_hid_ hid_t memory = H5Tcopy(type);
-        if (memory <= 0 || H5Aread(attribute, memory, (void *)&text) < 0 || !text)
-            return NULL;
-        char *copy = strdup(text);
-        H5free_memory(text);
-        return copy;
+        struct hdf5_heap heap = {.is_known = false};
+        (void)hdf5_varying_read(&heap, attribute, 1, 1, take_varying, &text);
+        hdf5_heap_deinit(&heap);
+        return text;
     }
     size_t n = H5Tget_size(type);
     if (n == 0 || n > MAX_TEXT_BYTES)

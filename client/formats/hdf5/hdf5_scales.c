@@ -14,6 +14,7 @@
  */
 #include "client/formats/hdf5/hdf5_scales.h"
 #include "client/formats/hdf5/hdf5_file.h"
+#include "client/formats/hdf5/listing/hdf5_varying.h"
 #include "proto/array.h"
 #include "proto/util.h"
 
@@ -87,6 +88,34 @@ bool hdf5_scale_make(hid_t dataset, const char *name, bool is_bare)
 
 /* ---- Lists of a dataset ---- */
 
+static void take_references(void *userdata, size_t i, struct hdf5_varying element)
+{
+    hvl_t *lists = userdata;
+    size_t n_bytes = element.n_items * sizeof(hobj_ref_t);
+    lists[i].p = n_bytes ? malloc(n_bytes) : NULL;
+    if (!lists[i].p)
+        return;
+    memcpy(lists[i].p, element.items, n_bytes);
+    lists[i].len = element.n_items;
+}
+
+/* What is only read may be damaged in ways that HDF5 does not expect. */
+static bool read_lists(hid_t dataset, hid_t attribute, hid_t type, int ndim, hvl_t *ret_lists)
+{
+    unsigned intent = H5F_ACC_RDWR;
+    _cleanup_hid_ hid_t file = H5Iget_file_id(dataset);
+    if (file <= 0 || H5Fget_intent(file, &intent) < 0 || (intent & H5F_ACC_RDWR))
+        return H5Aread(attribute, type, ret_lists) >= 0;
+    struct hdf5_heap heap = {.is_known = false};
+    memset(ret_lists, 0, (size_t)ndim * sizeof(*ret_lists));
+    bool is_read = hdf5_varying_read(&heap, attribute, (size_t)ndim, sizeof(hobj_ref_t),
+                                     take_references, ret_lists);
+    hdf5_heap_deinit(&heap);
+    for (int i = 0; !is_read && i < ndim; i++)
+        free(ret_lists[i].p);
+    return is_read;
+}
+
 hid_t hdf5_scale_read_list(hid_t dataset, int ndim, hvl_t *ret_lists)
 {
     if (ndim == 0 || H5Aexists(dataset, "DIMENSION_LIST") <= 0)
@@ -96,7 +125,8 @@ hid_t hdf5_scale_read_list(hid_t dataset, int ndim, hvl_t *ret_lists)
     _cleanup_hid_ hid_t stored = attribute > 0 ? H5Aget_type(attribute) : H5I_INVALID_HID;
     hid_t type = H5Tvlen_create(H5T_STD_REF_OBJ);
     if (space > 0 && stored > 0 && type > 0 && H5Tequal(stored, type) > 0 &&
-        H5Sget_simple_extent_npoints(space) == ndim && H5Aread(attribute, type, ret_lists) >= 0)
+        H5Sget_simple_extent_npoints(space) == ndim &&
+        read_lists(dataset, attribute, type, ndim, ret_lists))
         return type;
     hdf5_close(&type);
     return H5I_INVALID_HID;

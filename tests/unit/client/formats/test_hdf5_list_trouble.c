@@ -205,6 +205,7 @@ static void make_with_heap(const char *path)
     h5_put(file, "d", H5T_IEEE_F32LE, 2, dims, NULL, 0);
     attach(file, "d", 2, (const char *[]){"x", "x"});
     hid_t dataset = H5Dopen2(file, "d", H5P_DEFAULT), dcpl = H5Pcreate(H5P_DATASET_CREATE);
+    put_attribute(dataset, "units", varying, varying, 0, texts);
     put_attribute(dataset, "texts", varying, varying, 3, texts);
     put_attribute(dataset, "DIMENSION_LABELS", varying, varying, 2, texts);
     H5Dclose(dataset);
@@ -221,6 +222,8 @@ static void list_changed(char *bytes, size_t n_bytes, size_t at, int mask)
     bytes[at] ^= (char)mask;
     list("b.h5");
     cr_assert(eq(u32, told.n, 4), "at %zu", at);
+    cr_assert(eq(str, (char *)open_word("b.h5:/d"), "ok"), "at %zu", at);
+    cr_assert(eq(str, (char *)open_word("b.h5:/words"), "bad-dtype"), "at %zu", at);
 }
 
 Test(hdf5_list_trouble, damaged_heaps_are_not_followed)
