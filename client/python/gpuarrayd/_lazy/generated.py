@@ -31,6 +31,9 @@ def described(dtype: DTypeLike, shape: object) -> tuple[np.dtype[Any], Shape]:
     found = np.dtype(dtype)
     if found.num > LAST_NUM:
         refuse_dtype(found, "the stream")
+    if isinstance(shape, (tuple, list)) and shape and shape[0] is None:
+        from .unbounded import UNBOUNDED
+        shape = (UNBOUNDED, *shape[1:])
     try:
         sizes = tuple([size.__index__() for size in shape])  # type: ignore[attr-defined]
     except (TypeError, AttributeError):
@@ -99,6 +102,11 @@ class GeneratorSource(Source):
 
     def _begin(self, array: _core.Array) -> None:
         """A job is about to be sent."""
+        threading.Thread(target=_feed, args=(array, self._slabs(), self._dtype, self.shape),
+                         name="gpuarrayd-stream", daemon=True).start()
+
+    def _slabs(self) -> Iterator[Any]:
+        """For one job."""
         if callable(self._made):
             made: Iterable[Any] = self._made()
         elif self._is_used:
@@ -108,8 +116,7 @@ class GeneratorSource(Source):
         else:
             self._is_used = True
             made = self._made
-        threading.Thread(target=_feed, args=(array, iter(made), self._dtype, self.shape),
-                         name="gpuarrayd-stream", daemon=True).start()
+        return iter(made)
 
 
 def _feed(array: _core.Array, slabs: Iterator[Any], dtype: np.dtype[Any], shape: Shape) -> None:

@@ -118,6 +118,16 @@ def save(path: Path | Mapping[Any, Operand], array: Operand | None = None, *,
                                  found="a dict and a lazy" if array is not None else "a path alone")
     if not pairs:
         return {}
+    from .unbounded import unbounded
+    if any(unbounded(lazy(one)._node) for one in pairs.values()):
+        from .streams import save_unbounded
+        if len(pairs) > 1 or any((chunks, shards, compression, shuffle, fletcher32, sync)):
+            raise errors.BadArgument("a lazy of unknown length goes into one file, npy or raw, "
+                                     "as it is", argument="save", expected="save(path, lazy)",
+                                     found=f"{len(pairs)} files, or options of formats")
+        [(one, made_one)] = pairs.items()
+        result = save_unbounded(os.fspath(one), lazy(made_one), engine, priority, label)
+        return {one: result} if pairs is path else result
     how = storage(chunks, shards, compression, compression_opts, shuffle, fletcher32, sync)
     made = request([lazy(one) for one in pairs.values()],
                    [To(os.fspath(one), how) for one in pairs], engine, priority, label, tf32)

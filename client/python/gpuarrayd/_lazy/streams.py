@@ -21,17 +21,23 @@ from .array import Lazy, lazy, request, told
 from .._jobs.request import Request
 from .generated import GeneratorSource, Made, checked_slab, described
 from .graph import Shape
+from .growing import GrowingWriter
 from .operands import Operand
+from .unbounded import (UNBOUNDED, UnboundedSource, check_part, next_chunks, standing_for,
+                        unbounded)
+from .._jobs.evaluate import submit
 
 if TYPE_CHECKING:
     from .. import _core
+    from .._jobs.future import Future
 
 __all__ = ["StreamWriter", "from_generator", "stream", "stream_writer"]
 
 _BLOCK_BYTES = 1 << 20
+_CHUNK_BYTES = 4 << 20  # of a job, where the length is not known
 Slab = np.ndarray[Any, np.dtype[Any]]
 
-def from_generator(f: Made, dtype: DTypeLike, shape: tuple[int, ...]) -> Lazy:
+def from_generator(f: Made, dtype: DTypeLike, shape: tuple[int | None, ...]) -> Lazy:
     """An array that a generator makes, slab by slab along the first axis, while a job reads it.
 
         def frames():
@@ -51,7 +57,10 @@ def from_generator(f: Made, dtype: DTypeLike, shape: tuple[int, ...]) -> Lazy:
     dtype : data-type
         That all slabs have.
     shape : tuple of ints
-        Of all slabs together. A slab has any number of rows.
+        Of all slabs together. A slab has any number of rows. The first may be None: the generator
+        says by its end how many there are. Such an array is computed by gd.stream(), and by
+        gd.save() into npy and raw files, where each row follows from the same row alone:
+        functions of elements, and reductions along other axes.
 
     Returns
     -------
@@ -72,6 +81,8 @@ def from_generator(f: Made, dtype: DTypeLike, shape: tuple[int, ...]) -> Lazy:
                                  expected="a function that gives an iterator",
                                  found=type(f).__name__)
     found, sizes = described(dtype, shape)
+    if sizes[0] == UNBOUNDED:
+        return Lazy._of(UnboundedSource(f, found, sizes[1:]))
     return Lazy._of(GeneratorSource(f, found, sizes))
 
 
@@ -120,6 +131,7 @@ def stream(x: Operand, rows: int | None = None, *, engine: str | None = None, pr
         From the iterator: why the job failed.
     """
     made = lazy(x)
+    sources = unbounded(made._node)
     dtype, shape, _ = told(request([made], [None]), Request.plan)[0]
     if not shape:
         raise errors.BadShape("a stream has a first axis, and this is one number: compute() "
@@ -130,6 +142,8 @@ def stream(x: Operand, rows: int | None = None, *, engine: str | None = None, pr
     if count < 1:
         raise errors.BadArgument(f"blocks of {count} rows", argument="rows", expected="1 or more",
                                  found=str(count))
+    if sources:
+        return _blocks_of_unbounded(made, sources, dtype, shape, count, (engine, priority, label))
     return _blocks(made, dtype, shape, count, (engine, priority, label))
 
 
@@ -153,6 +167,67 @@ def _blocks(made: Lazy, dtype: np.dtype[Any], shape: Shape, rows: int,
         if not job.is_done:
             job.cancel()
             array.fail("nobody takes the rest of the stream", None)
+
+
+def _blocks_of_unbounded(made: Lazy, sources: list[UnboundedSource], dtype: np.dtype[Any],
+                         shape: Shape, rows: int,
+                         options: tuple[str | None, int, str | None]) -> Iterator[Slab]:
+    """A job for each chunk of rows; the generators make the next chunk meanwhile."""
+    if shape[0] != UNBOUNDED:
+        raise errors.BadArgument(
+            "the first axis of the result must be that of the generator, whose length nobody knows",
+            argument="x", expected="a result for each row", found=f"shape {shape}")
+    widest = max(math.prod(row) * of.itemsize for row, of in
+                 [(shape[1:], dtype), *[(one.shape[1:], one.dtype) for one in sources]])
+    n_rows = rows * -(-max(1, _CHUNK_BYTES // max(widest, 1)) // rows)
+    engine, priority, label = options
+    readers = [source.reader() for source in sources]
+
+    def begin() -> Future[Any] | None:
+        chunks = next_chunks(readers, n_rows)
+        if not len(chunks[0]):
+            return None
+        with standing_for(sources, chunks):
+            part = made[:len(chunks[0])]
+        check_part(sources, part._node)
+        return submit(part, engine=engine, priority=priority, label=label)
+
+    running = None
+    try:
+        running = begin()
+        while running is not None:
+            failure: Exception | None = None
+            following = None
+            try:
+                following = begin()
+            except Exception as raised:
+                failure = raised  # told after the rows before it
+            result = running.result()
+            running = following
+            for first in range(0, len(result), rows):
+                yield result[first:first + rows]
+            if failure is not None:
+                raise failure
+    finally:
+        if running is not None:
+            running.cancel()
+        for reader in readers:
+            reader.close()
+
+
+def save_unbounded(path: str, made: Lazy, engine: str | None, priority: int,
+                   label: str | None) -> Lazy:
+    """What save() does with a lazy of unknown length."""
+    from .array import open
+    blocks = stream(made, engine=engine, priority=priority, label=label)
+    dtype, shape, _ = told(request([made], [None]), Request.plan)[0]
+    with GrowingWriter(path, dtype, shape[1:]) as writer:
+        for block in blocks:
+            writer.write(block)
+    if path.lower().endswith(".npy"):
+        return open(path, mask_and_scale=False)
+    sizes = "x".join(map(str, (writer.n_rows, *shape[1:])))
+    return open(f"{path}:{dtype.str[1:]}:{sizes}", mask_and_scale=False)
 
 
 # Files -----------------------------------------------------------------------------------------
@@ -225,7 +300,7 @@ def _wait_for_end(job: _core.Job) -> None:
 
 
 def stream_writer(path: str | os.PathLike[str], dtype: DTypeLike,
-                  shape: tuple[int, ...]) -> StreamWriter:
+                  shape: tuple[int | None, ...]) -> StreamWriter | GrowingWriter:
     """A new file, written block by block along the first axis.
 
         with gd.stream_writer("log.npy", "f4", shape=(1_000_000, 3)) as w:
@@ -239,7 +314,7 @@ def stream_writer(path: str | os.PathLike[str], dtype: DTypeLike,
     dtype : data-type
         Of the file and of all blocks.
     shape : tuple of ints
-        Of all blocks together.
+        Of all blocks together. The first may be None, for npy and raw: as many rows as come.
 
     Returns
     -------
@@ -251,4 +326,6 @@ def stream_writer(path: str | os.PathLike[str], dtype: DTypeLike,
     if not found.isnative:
         raise errors.BadDtype("new files have this machine's byte order",
                               expected=found.newbyteorder("=").str, found=found.str)
+    if sizes[0] == UNBOUNDED:
+        return GrowingWriter(os.fsdecode(path), found, sizes[1:])
     return StreamWriter(os.fsdecode(path), found, sizes)

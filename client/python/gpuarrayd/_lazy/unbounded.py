@@ -1,0 +1,141 @@
+"""Arrays whose length along the first axis nobody knows before their end: shape=(None, ...).
+
+    generator --> chunk of rows --> x[:n] with the chunk in its place --> job --> block
+                  next chunk meanwhile ...
+
+The rows of what is computed depend on the same rows of the generator alone, or it cannot be
+computed so. A part of a lazy is pushed down to its sources (indexing.py); that is how an expression
+over a chunk is made of the whole one, and how everything that needs other rows is found: what reads
+the whole array asks it for an argument, and is refused.
+
+In a graph such an array has a first axis of a length that no array has.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import errors
+from .generated import GeneratorSource, Made, Slab, checked_slab
+from .graph import Node, Shape, ordered
+from .leaves import ArraySource
+from .selection import Items
+from .views import ViewSource
+
+if TYPE_CHECKING:
+    from .. import _core
+
+UNBOUNDED = (1 << 40) - 87  # a prime: nothing else has it by chance
+
+_standing = threading.Lock()  # whoever puts chunks in the place of arrays
+
+
+class UnboundedSource(GeneratorSource):
+    """What a generator makes until it ends."""
+
+    __slots__ = ("chunk",)
+
+    def __init__(self, made: Made, dtype: np.dtype[Any], rest: Shape) -> None:
+        super().__init__(made, dtype, (UNBOUNDED, *rest))
+        self.chunk: Slab | None = None  # in whose place it stands
+
+    def selected(self, items: Items) -> ArraySource:  # type: ignore[override]
+        if self.chunk is None or items[0] != (0, 1, len(self.chunk)):
+            super().selected(items)
+        return ArraySource(self.chunk).selected(items)  # type: ignore[return-value]
+
+    def __gad_source__(self, session: _core.Session) -> _core.Array:
+        raise self.refusal()
+
+    def refusal(self) -> errors.BadArgument:
+        """Of what needs the whole array."""
+        return errors.BadArgument(
+            f"the length of {self.text()} is known at its end only: gd.stream() and gd.save() "
+            "compute row by row, and this needs other rows, or all of them at a time",
+            argument="shape", expected="a length for the first axis", found="None")
+
+    def __gad_like__(self, session: _core.Session) -> _core.Array:
+        return session.from_blocks(self._dtype.str, self.shape, _unread, None)
+
+    def reader(self) -> Reader:
+        return Reader(self)
+
+
+def _unread(*_: object) -> None:
+    raise AssertionError("a plan reads nothing")
+
+
+class Reader:
+    """The rows of one, in chunks of any length."""
+
+    def __init__(self, source: UnboundedSource) -> None:
+        self._slabs = source._slabs()
+        self._dtype, self._shape = source._dtype, source.shape
+        self._rest: Slab | None = None
+
+    def next(self, rows: int) -> Slab:
+        """So many, or fewer at the end."""
+        chunk = np.empty((rows, *self._shape[1:]), self._dtype)
+        n = 0
+        while n < rows:
+            slab = self._rest if self._rest is not None else self._slab()
+            if slab is None:
+                break
+            taken = slab[:rows - n]
+            chunk[n:n + len(taken)] = taken
+            n += len(taken)
+            self._rest = slab[len(taken):] if len(taken) < len(slab) else None
+        return chunk[:n]
+
+    def _slab(self) -> Slab | None:
+        try:
+            return checked_slab(next(self._slabs), self._dtype, self._shape, "slabs")
+        except StopIteration:
+            return None
+        except Exception as raised:
+            raise errors.ProviderFailed(
+                f"the generator raised {type(raised).__name__}: {raised}") from raised
+
+    def close(self) -> None:
+        close = getattr(self._slabs, "close", None)
+        if close is not None:
+            close()
+
+
+def unbounded(node: Node) -> list[UnboundedSource]:
+    """Those that it is made of."""
+    return [one for one in ordered(node) if isinstance(one, UnboundedSource)]
+
+
+@contextmanager
+def standing_for(sources: list[UnboundedSource], chunks: list[Slab]) -> Iterator[None]:
+    """Inside, the first rows of the arrays are these."""
+    with _standing, ExitStack() as stack:
+        for source, chunk in zip(sources, chunks, strict=True):
+            source.chunk = chunk
+            stack.callback(setattr, source, "chunk", None)
+        yield
+
+
+def check_part(sources: list[UnboundedSource], node: Node) -> None:
+    """Of an expression over chunks: nothing in it is of the whole arrays any more."""
+    for one in ordered(node):
+        base = one.base if isinstance(one, ViewSource) else one
+        if UNBOUNDED in base.shape:
+            raise sources[0].refusal()
+
+
+def next_chunks(readers: list[Reader], rows: int) -> list[Slab]:
+    """Of each as many rows."""
+    chunks = [reader.next(rows) for reader in readers]
+    lengths = [len(chunk) for chunk in chunks]
+    if min(lengths) != max(lengths):
+        raise errors.ShortRead("generators of one expression have different numbers of rows",
+                               expected=f"{max(lengths)} more rows",
+                               found=f"{min(lengths)} more rows")
+    return chunks
