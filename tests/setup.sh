@@ -17,21 +17,28 @@ is_known() {
     apt-cache show "$1" >/dev/null 2>&1
 }
 
-# need PURPOSE...: installs what of the list is missing, and nothing when nothing is.
-need() {
+# find_missing PURPOSE...: into $missing. PACKAGE|-: not missing where apt does not know it.
+find_missing() {
     missing=
     for purpose; do
         for choice in $(sed -n "s/^$purpose //p" "$top/tests/packages.txt"); do
             found=
             for package in $(printf '%s' "$choice" | tr '|' ' '); do
-                if is_installed "$package"; then found=yes; fi
+                if [ "$package" = - ] && ! is_known "${choice%|-}"; then found=yes; fi
+                if [ "$package" != - ] && is_installed "$package"; then found=yes; fi
             done
             if [ -z "$found" ]; then missing="$missing $choice"; fi
         done
     done
+}
+
+# need PURPOSE...: installs what of the list is missing, and nothing when nothing is.
+need() {
+    find_missing "$@"
     if [ -z "$missing" ]; then return 0; fi
-    say "installing:$missing"
     as_root apt-get update -qq
+    find_missing "$@" # more is known now
+    say "installing:$missing"
     chosen=
     for choice in $missing; do
         found=

@@ -11,12 +11,25 @@
 #include <string.h>
 
 static const struct codec *const codecs[] = {
-    &codec_shuffle,   &codec_bitshuffle, &codec_deflate,
-    &codec_lzf,       &codec_szip,       &codec_zstd,
-    &codec_lz4,       &codec_blosc,      &codec_fletcher32,
-    &codec_gzip,      &codec_bz2,        &codec_lzma,
-    &codec_lz4_sized, &codec_crc32c,     &codec_crc32,
-    &codec_adler32,   &codec_delta,      &codec_fixedscaleoffset,
+    &codec_shuffle,
+    &codec_bitshuffle,
+    &codec_deflate,
+    &codec_lzf,
+    &codec_szip,
+    &codec_zstd,
+    &codec_lz4,
+    &codec_blosc,
+    &codec_blosc2,
+    &codec_fletcher32,
+    &codec_gzip,
+    &codec_bz2,
+    &codec_lzma,
+    &codec_lz4_sized,
+    &codec_crc32c,
+    &codec_crc32,
+    &codec_adler32,
+    &codec_delta,
+    &codec_fixedscaleoffset,
 };
 
 const struct codec *codec_at(size_t i)
@@ -59,7 +72,6 @@ static const struct codec_elsewhere elsewhere[] = {
     {32017, "sz", "hdf5plugin (PyPI)"},
     {32018, "fcidecomp", "hdf5plugin (PyPI)"},
     {32024, "sz3", "hdf5plugin (PyPI)"},
-    {32026, "blosc2", "hdf5plugin (PyPI)"},
     {32028, "sperr", "hdf5plugin (PyPI)"},
 };
 

@@ -40,13 +40,16 @@ static int missing_error(H5Z_filter_t filter, const char *said, const char *data
                          const char *name, struct gad_error *error)
 {
     const struct codec_elsewhere *known = codec_elsewhere((uint32_t)filter);
+    const struct codec *ours = codec_of_hdf5((uint32_t)filter); /* its library was not there */
+    const char *package = ours ? ours->package : known ? known->package : NULL;
     error_set(error, GAD_BAD_FORMAT, name,
               "'%.100s' is packed with filter %d (%.40s), which is not here%s%s", dataset,
               (int)filter,
               *said   ? said
+              : ours  ? ours->name
               : known ? known->name
                       : "nobody knows it",
-              known ? ": it comes with " : "", known ? known->package : "");
+              package ? ": it comes with " : "", package ? package : "");
     error_expected(error, "a plugin for filter %d in HDF5_PLUGIN_PATH", (int)filter);
     error_found(error, "none");
     return GAD_BAD_FORMAT;

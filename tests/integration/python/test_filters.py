@@ -1,12 +1,16 @@
 """HDF5 datasets with filters: what h5py and hdf5plugin write is read, chunk by chunk, as it is; what
 is damaged or packed by nobody we know gets an error that says where."""
 
+import json
 import os
+import subprocess
 
 import h5py
 import hdf5plugin
 import numpy as np
 import pytest
+
+from conftest import CTL
 
 SHAPES = [((1000,), (77,)), ((60, 50), (13, 50)), ((60, 50), (60, 7)), ((9, 20, 30), (4, 5, 6))]
 DTYPES = ["i1", "<i2", ">i4", "f4", ">f8", "u8", "?"]
@@ -35,6 +39,29 @@ OURS = {
 
 def made(rng, dtype, shape):
     return rng.integers(0, 2 if dtype == "?" else 100, shape).astype(dtype)
+
+
+def has_blosc2():
+    listed = subprocess.run([CTL, "formats", "--json"], capture_output=True, check=True).stdout
+    return any(one["reads"] for one in json.loads(listed)["codecs"] if one["name"] == "blosc2")
+
+
+def test_blosc2_is_read_where_its_library_is(gd, tmp_path):
+    """Debian 12 has none, and then the error says what would bring it."""
+    rng = np.random.default_rng(6)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for i, (shape, chunks) in enumerate(SHAPES):
+            for name in ("blosclz", "lz4", "zstd"):
+                file.create_dataset(f"{name}{i}", data=made(rng, ">f8", shape), chunks=chunks,
+                                    **hdf5plugin.Blosc2(cname=name))
+    with h5py.File(tmp_path / "a.h5") as file:
+        for name in file:
+            if not has_blosc2():
+                with pytest.raises(gd.BadFormat, match="filter 32026 .*libblosc2-dev"):
+                    gd.open(f"{tmp_path}/a.h5:/{name}")
+                continue
+            np.testing.assert_array_equal((gd.open(f"{tmp_path}/a.h5:/{name}") + 0).compute(),
+                                          file[name][()])
 
 
 @pytest.mark.parametrize("filters", OURS)
