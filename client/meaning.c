@@ -1,7 +1,7 @@
 /* What the attributes of an array's file mean: keeping it, views, and the public question.
  *
- * An array has a struct meaning only where there is something to say, or somebody has asked. It is
- * answered once: what the attributes say of packing is read when it is first wanted.
+ * An array has a struct meaning only where there is something to say. It is answered once: what the
+ * attributes say of packing is read when it is first wanted.
  *
  * Formats fill it (formats/attributes.c); the library asks when it builds requests, makes views and
  * creates outputs.
@@ -149,10 +149,24 @@ int meaning_copy_to_view(const struct gad_array *array, struct gad_array *view, 
     return meaning->masking == GAD_MASK_AND_SCALE ? answer(meaning, view->info.dtype) : 0;
 }
 
+/* Of the many arrays that have no attributes. */
+static const struct gad_meaning *plain_answer(enum gad_dtype dtype)
+{
+#define PLAIN(d) [d] = {.packing = "", .dtype = (d) }
+    static const struct gad_meaning answers[] = {
+        PLAIN(GAD_BOOL),   PLAIN(GAD_INT8),    PLAIN(GAD_INT16),   PLAIN(GAD_INT32),
+        PLAIN(GAD_INT64),  PLAIN(GAD_UINT8),   PLAIN(GAD_UINT16),  PLAIN(GAD_UINT32),
+        PLAIN(GAD_UINT64), PLAIN(GAD_FLOAT32), PLAIN(GAD_FLOAT64),
+    };
+#undef PLAIN
+    return &answers[dtype];
+}
+
 const struct gad_meaning *gad_array_meaning(struct gad_array *array)
 {
-    struct meaning *meaning = array ? meaning_of(array) : NULL;
-    return meaning && answer(meaning, array->info.dtype) == 0 ? &meaning->answer : NULL;
+    if (!array || !array->meaning)
+        return array ? plain_answer(array->info.dtype) : NULL;
+    return answer(array->meaning, array->info.dtype) == 0 ? &array->meaning->answer : NULL;
 }
 
 const struct meaning_packing *meaning_unpacking(const struct gad_array *array)

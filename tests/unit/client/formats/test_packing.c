@@ -130,6 +130,11 @@ Test(packing, is_computed_only_when_it_is_asked_for)
     cr_assert(plain->info.has_fill);
     gad_array_release(plain);
     cr_assert(eq(ptr, (void *)gad_array_meaning(NULL), NULL));
+    plain = array_of(GAD_UINT16); /* without attributes */
+    cr_assert(eq(int, (int)gad_array_meaning(plain)->dtype, GAD_UINT16));
+    cr_assert(eq(str, (char *)gad_array_meaning(plain)->packing, ""));
+    cr_assert(eq(ptr, plain->meaning, NULL));
+    gad_array_release(plain);
 }
 
 Test(packing, leaves_out_what_no_element_can_be)
