@@ -90,6 +90,9 @@ class Place:
         np.save(folder / "ints.npy", np.array([3, 0, -4], "i2"))
         np.save(folder / "flags.npy", np.array([True, False]))
         np.save(folder / "speed.npy", np.sqrt(np.arange(1000, dtype="f4")))
+        (folder / "runs").mkdir()
+        for name in ("x2", "x10"):
+            np.save(folder / f"runs/{name}.npy", a)
         np.save(folder / "rates.npy", np.full(1000, 4.5))
         for name in ("x1", "x2", "x3", "red", "green", "blue"):
             np.save(folder / f"{name}.npy", a)
@@ -438,7 +441,7 @@ def test_json_is_one_document_for_every_verb_and_every_error(daemon, place):
             code, said = ask(verb, wrong[verb], env)
             assert code == 1 and said["error"]["hint"] and said["error"]["message"], (verb, said)
         code, said = ask(verb, words.get(verb, []), gone)
-        assert verb in ("doctor", "version", "status") or said["error"]["code"] == "no-daemon" or \
+        assert verb in ("doctor", "formats", "version", "status") or said["error"]["code"] == "no-daemon" or \
             said == [], (verb, said)
 
 
