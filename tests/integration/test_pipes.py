@@ -113,6 +113,20 @@ def test_a_stream_that_is_ended_in_the_middle(daemon, w, number, code):
         assert process.wait(30) == code
 
 
+def test_a_worker_that_is_lost_is_not_given_the_stream_again(start):
+    """What came is gone with it; the next job finds another worker."""
+    daemon = start()
+    data = npy(np.ones(2_000_000))
+    with begin(daemon, "a * 2", "a=-", "-o", "-") as process:
+        process.stdin.write(data[:1_000_000])
+        assert process.stdout.read(6) == b"\x93NUMPY"
+        os.kill(daemon.worker_pid(), signal.SIGKILL)
+        assert process.wait(30) == 1
+        assert b"[worker-lost]" in process.stderr.read()
+    done = run(daemon, "sum(a)", "a=-", data=data)
+    assert float(done.stdout) == 2_000_000
+
+
 def test_streams_that_wait_keep_nobody_waiting(daemon, w, folder):
     """More of them than the daemon has threads, with results in its pool, and some that nobody
     takes from; then the jobs of another client, which end before any of these."""

@@ -31,7 +31,7 @@ static const char everything[] =
     "          'c': {'dtype': '<i8', 'shape': [2], 'at': {'kind': 'inline', 'data': <16>}},"
     "          'd': {'dtype': '<f8', 'shape': [8], 'at': {'kind': 'provider', 'ring': 3,"
     "                'request': 4, 'done': 5, 'slots': 2, 'slot_bytes': 262144,"
-    "                'chunks': {'shape': [3]}}},"
+    "                'stream': true, 'chunks': {'shape': [3]}}},"
     "          'k': {'scalar': 2.5}, 't': {'scalar': true}, 'n': {'scalar': -3},"
     "          'u': {'scalar': 18446744073709551615}, 'p': {'scalar': 9}},"
     " 'engine': 'cpu', 'priority': -5, 'label': 'a label', 'key': 'k1', 'progress_ms': 100,"
@@ -63,6 +63,7 @@ static void check_everything(const struct job_request *q)
     cr_assert(eq(int, q->args[3].array.ndim, 1));
     cr_assert(eq(u32, q->args[3].array.at.provider.done_fd_index, 5));
     cr_assert(q->args[3].array.at.provider.has_chunks);
+    cr_assert(q->args[3].array.at.provider.is_stream);
     cr_assert(eq(i64, q->args[3].array.at.provider.chunk_shape[0], 3));
 
     cr_assert(eq(int, q->args[4].scalar_dtype, DTYPE_FLOAT64));
@@ -377,6 +378,8 @@ Test(request, refuses_malformed_arrays_by_the_arguments_name)
         {"{" F8 ", 'at': {" PROVIDER ", 'slots': 2, 'slot_bytes': 262144,"
          " 'chunks': {'shape': [1, 1]}}}",
          GAD_BAD_CHUNK_TABLE, "x"},
+        {"{" F8 ", 'at': {" PROVIDER ", 'slots': 2, 'slot_bytes': 262144, 'stream': 1}}",
+         GAD_BAD_REQUEST, "x"},
         {"{" F8 ", 'at': {'kind': 'provider', 'ring': 0, 'request': 0, 'done': 2, 'slots': 2,"
          " 'slot_bytes': 262144}}",
          GAD_BAD_DESCRIPTOR, "x"},

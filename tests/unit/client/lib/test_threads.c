@@ -11,6 +11,7 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -263,5 +264,80 @@ Test(threads, push_and_take_streams_while_another_waits, .timeout = 120)
     for (int i = 0; i < N_TURNS; i++)
         stream_through(client, elements, i % 2 == 1);
     free(elements);
+    tear_down(client);
+}
+
+struct pipe_end {
+    int fd;
+    double sum;
+    size_t n_bytes;
+};
+
+static void *write_npy(void *argument)
+{
+    struct pipe_end *end = argument;
+    char header[128];
+    double block[1000];
+    int n = snprintf(header, sizeof(header),
+                     "\x93NUMPY\x01%cv%c{'descr': '<f8', 'fortran_order': False, 'shape': (%d,), }",
+                     0, 0, N_STREAMED);
+    memset(header + n, ' ', sizeof(header) - (size_t)n);
+    header[127] = '\n';
+    bool is_well = write(end->fd, header, sizeof(header)) == sizeof(header);
+    for (int i = 0; i < N_STREAMED && is_well; i++) {
+        block[i % 1000] = i;
+        if (i % 1000 == 999)
+            is_well = write(end->fd, block, sizeof(block)) == sizeof(block);
+    }
+    close(end->fd);
+    return NULL;
+}
+
+static void *read_npy(void *argument)
+{
+    struct pipe_end *end = argument;
+    static double all[N_STREAMED + 512];
+    ssize_t n = 1;
+    while (n > 0) {
+        n = read(end->fd, (char *)all + end->n_bytes, sizeof(all) - end->n_bytes);
+        end->n_bytes += n > 0 ? (size_t)n : 0;
+    }
+    for (int i = 0; i < N_STREAMED; i++)
+        end->sum += all[512 + i]; /* behind a header of 4096 bytes */
+    return NULL;
+}
+
+Test(threads, carry_streams_from_pipe_to_pipe, .timeout = 60)
+{
+    struct gad_client *client = set_up();
+    const int64_t shape[] = {N_STREAMED};
+    for (int i = 0; i < N_TURNS / 4; i++) {
+        int in[2], out[2];
+        pthread_t writer, reader;
+        cr_assert(eq(int, pipe(in), 0));
+        cr_assert(eq(int, pipe(out), 0));
+        struct pipe_end write_end = {.fd = in[1]}, read_end = {.fd = out[0]};
+        cr_assert(eq(int, pthread_create(&writer, NULL, write_npy, &write_end), 0));
+        cr_assert(eq(int, pthread_create(&reader, NULL, read_npy, &read_end), 0));
+        struct gad_stream *source, *sink;
+        cr_assert(eq(int, (int)gad_stream_read_npy(client, in[0], "in", &source, NULL), 0));
+        cr_assert(eq(
+            int, (int)gad_stream_write_npy(client, out[1], GAD_FLOAT64, 1, shape, &sink, NULL), 0));
+        close(out[1]);
+        struct gad_argument arg = {.name = "a", .array = gad_stream_array(source)};
+        struct gad_output output = {.expr = "a * 2", .to = gad_stream_array(sink)};
+        const struct gad_job_options options = {
+            .n_args = 1, .args = &arg, .n_outputs = 1, .outputs = &output};
+        cr_assert(eq(int, (int)gad_run(client, &options, NULL, NULL), 0));
+        cr_assert(eq(int, (int)gad_stream_join(sink, NULL), 0));
+        gad_stream_free(source);
+        gad_stream_free(sink); /* with it the last descriptor that writes goes */
+        cr_assert(eq(int, pthread_join(writer, NULL), 0));
+        cr_assert(eq(int, pthread_join(reader, NULL), 0));
+        cr_assert(eq(sz, read_end.n_bytes, 4096 + N_STREAMED * sizeof(double)));
+        cr_assert(eq(dbl, read_end.sum, (double)N_STREAMED * (N_STREAMED - 1)));
+        close(in[0]);
+        close(out[0]);
+    }
     tear_down(client);
 }
