@@ -57,7 +57,9 @@ bool gad_format_at(size_t i, struct gad_known_format *ret_format);
  * Returns false behind the last. */
 bool gad_codec_at(size_t i, struct gad_known_codec *ret_codec);
 
-/** A named note of a file, a group or an array, as HDF5, netCDF and Zarr have them. */
+/** A named note of a file, a group or an array, as HDF5, netCDF and Zarr have them. One that is of
+ * another type than those below, damaged or very long (HDF5: over 1024 values or 1 MiB, or behind
+ * 8 MiB of others) is there by its name alone. */
 struct gad_attribute {
     const char *name;
     const char *text; /**< of one that is a text; NULL: numbers */
