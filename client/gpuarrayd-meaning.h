@@ -9,17 +9,18 @@
  */
 #pragma once
 
-#include "gpuarrayd.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
-
+/** How packed elements are taken. Here, because headers that gpuarrayd.h includes name it. */
 enum gad_masking {
     GAD_MASK_UNSAID,    /**< nobody has said: as they are stored, see gad_meaning.is_unsaid */
     GAD_AS_STORED,      /**< as they are stored */
     GAD_MASK_AND_SCALE, /**< as they are meant */
 };
+
+#include "gpuarrayd.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /** How an array is opened. Zeroed: as gad_array_open() does. */
 struct gad_open_options {
