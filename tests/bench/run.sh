@@ -27,6 +27,7 @@ sh "$top/tests/run-uninstalled.sh" --pool 256M -- "$python" "$top/tests/bench/ma
 sh "$top/tests/run-uninstalled.sh" -- "$build/tests/bench/random" 100 "$python" "$top/tests/bench/random_peer.py"
 sh "$top/tests/run-uninstalled.sh" -- "$python" "$top/tests/bench/random_file.py" "$work" "$((gib * 125)),2000,2000"
 sh "$top/tests/run-uninstalled.sh" -- "$python" "$top/tests/bench/npz.py" "$work" "$build/tests/bench/inflate" 1
+sh "$top/tests/run-uninstalled.sh" -- "$python" "$top/tests/bench/zarr_stores.py" "$work" 1
 sh "$top/tests/run-uninstalled.sh" -- sh -c "'$build/tests/bench/heap' \"\$GPUARRAYD_SOCKET\""
 sh "$top/tests/run-uninstalled.sh" -- sh -c "'$build/tests/bench/latency' \"\$GPUARRAYD_SOCKET\""
 sh "$top/tests/run-uninstalled.sh" -- sh -c "'$build/tests/bench/throughput' \"\$GPUARRAYD_SOCKET\""

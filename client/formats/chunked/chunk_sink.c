@@ -20,7 +20,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MAX_ASSEMBLED_BYTES (UINT64_C(32) << 20)
+#define MAX_ASSEMBLED_BYTES (UINT64_C(36) << 20)
 #define MAX_CHUNK_BYTES     (UINT64_C(1) << 30)
 #define LEAST_CHUNKS        2u
 #define MAX_REASON          200
