@@ -190,6 +190,10 @@ static int list_node(void *userdata, const char *dataset, const struct zarr_node
     }
     if (node->kind == ZARR_ARRAY)
         describe_array(node, entry, &listed);
+    if (node->kind == ZARR_DAMAGED) {
+        listed.kind = GAD_LISTED_OTHER;
+        listed.type = "metadata that cannot be read";
+    }
     listed.n_attributes = attributes.n;
     listed.attributes = attributes.list;
     int step = lister->function(lister->userdata, &listed);

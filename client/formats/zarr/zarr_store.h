@@ -11,7 +11,7 @@ struct zarr_store {
     int consolidated_version;
 };
 
-enum zarr_kind { ZARR_NOTHING, ZARR_ARRAY, ZARR_GROUP };
+enum zarr_kind { ZARR_NOTHING, ZARR_ARRAY, ZARR_GROUP, ZARR_DAMAGED };
 
 struct zarr_node {
     enum zarr_kind kind;
@@ -40,7 +40,7 @@ const char *zarr_directory(const char *dataset);
 
 /* Each node at and below `dataset`, a group before what is in it, those of one group by name.
  * Anything but 0 and ZARR_WALK_PAST, which passes over what is in the group, ends the walk and is
- * returned. Nodes that cannot be read are left out. */
+ * returned. Nodes whose metadata cannot be read are ZARR_DAMAGED and have none. */
 #define ZARR_WALK_PAST 2
 typedef int zarr_walk_function(void *userdata, const char *dataset, const struct zarr_node *node);
 int zarr_walk(const struct zarr_store *store, const char *dataset, zarr_walk_function *function,

@@ -65,10 +65,14 @@ static int walk_children(struct walk *walk, const char *dataset, unsigned depth)
 static int walk_directory(struct walk *walk, const char *dataset, unsigned depth)
 {
     struct zarr_node node;
-    if (depth > MAX_DEPTH || walk->n_nodes >= MAX_NODES ||
-        zarr_store_node(walk->store, dataset, NULL, &node, NULL))
+    if (depth > MAX_DEPTH || walk->n_nodes >= MAX_NODES)
         return 0;
-    int r = visit(walk, dataset, &node);
+    int r = zarr_store_node(walk->store, dataset, NULL, &node, NULL);
+    if (r == GAD_NOT_FOUND) /* a link to a file */
+        return 0;
+    if (r)
+        node = (struct zarr_node){ZARR_DAMAGED};
+    r = visit(walk, dataset, &node);
     if (r == 0 && node.kind == ZARR_GROUP)
         r = walk_children(walk, dataset, depth);
     zarr_node_deinit(&node);

@@ -383,7 +383,8 @@ Test(zarr, lists_what_is_in_a_store)
                "/ title=t/0\n"
                "/a float16? 3/-1 {}\n"
                "/b\n"
-               "/b/s int16 4/1 6/3 {zstd 3, sharding_indexed} t - units=K/0 range=/2 x=/0\n");
+               "/b/s int16 4/1 6/3 {zstd 3, sharding_indexed} t - units=K/0 range=/2 x=/0\n"
+               "/junk\n");
     check_list("x.zarr:/b/s",
                "/b/s int16 4/1 6/3 {zstd 3, sharding_indexed} t - units=K/0 range=/2 x=/0\n");
     cr_assert(eq(int, (int)gad_list("x.zarr:/c", take_line, NULL, &last_error), GAD_NOT_FOUND));
