@@ -3,12 +3,15 @@ and name of chunk; what is listed, and what is refused."""
 
 import itertools
 import json
-import shutil
-import struct
+import os
+import subprocess
+import time
 import warnings
 
 import numpy as np
 import pytest
+
+import conftest
 
 zarr = pytest.importorskip("zarr", minversion="3")
 import numcodecs  # noqa: E402
@@ -296,3 +299,28 @@ def test_damaged_chunks_end_jobs_with_their_place(daemon, folder):
     assert "index of shard 'c/1/1'" in done.stderr and "provider-failed" in done.stderr, done.stderr
     done = daemon.ctl("run", "sum(a)", "a=a.zarr[:20]", cwd=folder)
     assert done.returncode == 0
+
+
+def test_processes_that_are_killed_or_write_the_same_array(daemon, folder):
+    """Nothing half written is ever seen, and the next output removes what the killed have left."""
+    a = np.random.default_rng(0).normal(size=(1200, 1500))
+    np.save(folder / "a.npy", a)
+
+    def begin(expression, *more):
+        return subprocess.Popen([conftest.CTL, "run", expression, "a=a.npy", "-o", "x.zarr:/g/r", *more],
+                                cwd=folder, env={**os.environ, "GPUARRAYD_SOCKET": daemon.socket})
+
+    for wait_s in (0.02, 0.06, 0.1):
+        killed = begin("a * 3")
+        time.sleep(wait_s)
+        killed.kill()
+        killed.wait()
+        if (folder / "x.zarr").exists():
+            check(folder / "x.zarr/g/r", a * 3)
+    both = [begin("a * 2", "--chunks", "300x300"), begin("a * 5", "--chunks", "500x200", "--shards", "1000x400")]
+    assert [process.wait(60) for process in both] == [0, 0]
+    got = zarr.open(str(folder / "x.zarr/g/r"))[...]
+    assert np.array_equal(got, a * 2) or np.array_equal(got, a * 5)
+    daemon.ctl("run", "a + 1", "a=a.npy", "-o", "y.zarr", cwd=folder)
+    assert sorted(path.name for path in folder.iterdir()) == ["a.npy", "x.zarr", "y.zarr"]
+    assert not list((folder / "x.zarr").rglob("*gad-*"))
