@@ -140,6 +140,14 @@ static int marked_error(const char *shown, const char *name, struct gad_error *e
     return GAD_BUSY;
 }
 
+void hdf5_say_older(struct gad_error *error)
+{
+    error_expected(error,
+                   "a file in the format of HDF5 1.10, as h5py writes it with libver='v110', or "
+                   "'h5repack --high=2' of the HDF5 that wrote it");
+    error_found(error, "a newer format, or damage");
+}
+
 static int open_error(const char *path, const struct stat *st, bool for_writing, const char *shown,
                       const char *name, struct gad_error *error)
 {
@@ -153,8 +161,10 @@ static int open_error(const char *path, const struct stat *st, bool for_writing,
         return locked_error(st, for_writing, shown, name, error);
     if (H5Fis_hdf5(path) <= 0)
         return error_set(error, GAD_BAD_FORMAT, name, "'%.200s' is no HDF5 file", shown);
-    return error_set(error, GAD_BAD_FORMAT, name, "'%.140s' cannot be opened by HDF5: %.120s",
-                     shown, reason);
+    error_set(error, GAD_BAD_FORMAT, name, "'%.140s' cannot be opened by HDF5 %d.%d.%d: %.120s",
+              shown, H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE, reason);
+    hdf5_say_older(error);
+    return GAD_BAD_FORMAT;
 }
 
 int hdf5_file_fd(hid_t file)

@@ -69,8 +69,10 @@ static void walk_group(struct walk *walk, const char *path)
 static int unreadable_error(const char *dataset, const char *reason, const char *name,
                             struct gad_error *error)
 {
-    return error_set(error, GAD_BAD_FORMAT, name, "HDF5 %d.%d.%d cannot open '%.100s': %.140s",
-                     H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE, dataset, reason);
+    error_set(error, GAD_BAD_FORMAT, name, "HDF5 %d.%d.%d cannot open '%.100s': %.140s",
+              H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE, dataset, reason);
+    hdf5_say_older(error);
+    return GAD_BAD_FORMAT;
 }
 
 int hdf5_no_dataset_error(hid_t file, const char *dataset, const char *name,

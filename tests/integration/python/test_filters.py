@@ -178,3 +178,14 @@ def test_a_filter_that_nobody_has_is_named(gd, tmp_path, filters, number, packag
         file.create_dataset("d", data=np.zeros((50, 50), "f4"), chunks=(30, 40), **filters)
     with pytest.raises(gd.BadFormat, match=f"filter {number} .*{package}"):
         gd.open(f"{tmp_path}/a.h5:/d")
+
+
+def test_what_a_newer_hdf5_has_written_says_what_helps(gd, tmp_path):
+    if h5py.version.hdf5_version_tuple < (2, 0, 0):
+        return  # h5py's HDF5 writes what ours reads
+    with h5py.File(tmp_path / "a.h5", "w", libver="latest") as file:
+        file.create_dataset("d", data=np.arange(100.0), chunks=(10,), compression="gzip")
+    try:
+        assert gd.open(f"{tmp_path}/a.h5:/d").sum() == 4950  # as new an HDF5
+    except gd.BadFormat as error:
+        assert "libver='v110'" in str(error) and "HDF5 1." in str(error)
