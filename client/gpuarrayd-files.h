@@ -14,7 +14,8 @@ extern "C" {
 
 /** How a new array is stored in its file. All zero: as the format does by itself. */
 struct gad_storage {
-    int n_chunk_axes;           /**< 0: chunks as they suit the format and `compress` */
+    int n_chunk_axes;           /**< 0: chunks as `compress` and the format need them; -1: chunks,
+                                     of sizes that the library chooses */
     const int64_t *chunk_shape; /**< n_chunk_axes sizes, each 1 or more; as many as the array has */
     int n_shard_axes;           /**< Zarr: as for chunks; 0: no shards */
     const int64_t *shard_shape; /**< multiples of chunk_shape */

@@ -29,6 +29,7 @@ enum { COMPRESSOR_NONE = 0, COMPRESSOR_LZ4 = 2, COMPRESSOR_ZSTD = 3 };
 #define MIN_BLOCK_ITEMS 128
 #define HEAD_BYTES      12
 #define LENGTH_BYTES    4
+#define BLOCK_OVERHEAD  96 /* what a compressor may add to a small block, and its length */
 #define MAX_BLOCK_BYTES (UINT32_C(1) << 30)
 
 struct blocks {
@@ -298,8 +299,10 @@ static size_t bound(const struct codec_step *step, size_t n_bytes)
     struct blocks blocks;
     if (!blocks_of(step, &blocks))
         return n_bytes;
+    if (blocks.compressor == COMPRESSOR_NONE)
+        return HEAD_BYTES + n_bytes;
     size_t n_blocks = n_bytes / (blocks.n_block_items * blocks.item_bytes) + 2;
-    return HEAD_BYTES + n_bytes + n_bytes / 64 + n_blocks * 512;
+    return HEAD_BYTES + n_bytes + n_bytes / 64 + n_blocks * BLOCK_OVERHEAD;
 }
 
 const struct codec codec_bitshuffle = {

@@ -10,6 +10,7 @@
 #include "proto/util.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 bool chunk_grid_init(struct chunk_grid *ret_grid, int ndim, const int64_t *shape,
                      const int64_t *chunk_shape, int64_t item_bytes)
@@ -40,6 +41,20 @@ void chunk_grid_start(const struct chunk_grid *grid, uint64_t index, int64_t *re
         ret_start[i] = (int64_t)(index % n) * grid->chunk_shape[i];
         index /= n;
     }
+}
+
+const char *chunk_place_text(const struct chunk_grid *grid, uint64_t index, char *buffer,
+                             size_t n_bytes)
+{
+    int64_t place[ARRAY_MAX_NDIM];
+    size_t used = 0;
+    chunk_grid_start(grid, index, place);
+    for (int i = 0; i < grid->ndim && used < n_bytes; i++)
+        used +=
+            (size_t)snprintf(buffer + used, n_bytes - used, "%s%" PRId64, i ? ", " : "(", place[i]);
+    if (used < n_bytes)
+        snprintf(buffer + used, n_bytes - used, ")");
+    return buffer;
 }
 
 int chunk_table_check(const struct chunk_grid *grid, const struct chunk_entry *entries,

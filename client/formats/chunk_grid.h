@@ -21,6 +21,10 @@ bool chunk_grid_init(struct chunk_grid *ret_grid, int ndim, const int64_t *shape
 /* First element of the chunk with this index in C order; index < n_chunks. */
 void chunk_grid_start(const struct chunk_grid *grid, uint64_t index, int64_t *ret_start);
 
+/* The same for messages: "(3, 0, 12)"; returns the buffer. */
+const char *chunk_place_text(const struct chunk_grid *grid, uint64_t index, char *buffer,
+                             size_t n_bytes);
+
 /* Every entry absent or whole, and inside a file of file_bytes: bad-chunk-table, short-read (with
  * the bytes that the file would need). ret_n_absent is set on success. */
 int chunk_table_check(const struct chunk_grid *grid, const struct chunk_entry *entries,

@@ -128,6 +128,14 @@ static int refuse_selection(const struct spec *spec, const char *text, struct ga
     return GAD_BAD_ARGUMENT;
 }
 
+static int refuse_shards(const struct spec *spec, const char *text, struct gad_error *error)
+{
+    error_set(error, GAD_BAD_ARGUMENT, text, "%s has no shards", spec->format->name);
+    error_expected(error, "chunks without shards, or a Zarr store");
+    error_found(error, "shards for %.140s", text);
+    return GAD_BAD_ARGUMENT;
+}
+
 static int refuse_chunks(const struct spec *spec, const char *text, struct gad_error *error)
 {
     error_set(error, GAD_BAD_ARGUMENT, text, "%s files have neither chunks nor compression",
@@ -160,6 +168,8 @@ int format_create(struct gad_client *client, const char *text, bool replace, enu
         r = storage_read(storage, dtype, ndim, described.shape, text, &stored, error);
     if (r == 0 && stored.has_chunks && !spec.format->has_chunks)
         r = refuse_chunks(&spec, text, error);
+    if (r == 0 && stored.has_shards && !spec.format->has_shards)
+        r = refuse_shards(&spec, text, error);
     struct format_target target = {
         .spec = &spec,
         .name = text,

@@ -22,6 +22,7 @@ struct format {
     const char *extensions; /* in lower case, a blank between two: ".h5 .hdf5" */
     const char *written;    /* how a spec is written, for errors: "FILE.npy" */
     bool has_chunks;        /* new arrays may be stored in chunks, packed */
+    bool has_shards;        /* many of them in a file */
     bool is_directory;      /* which a slash may stand behind */
     bool takes_brackets;    /* a name may end in brackets of its own; else they are a selection */
     /* Of formats with several arrays in a file: from what follows the path to the array's name, a

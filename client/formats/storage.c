@@ -16,7 +16,7 @@
 #define LZF_FILTER_VERSION 4
 #define LZF_VERSION        0x0105
 #define BLOSC_VERSION      2
-#define SZIP_OPTIONS       141 /* nearest neighbour, as the library says, and its own flags */
+#define SZIP_OPTIONS       141 /* entropy coding, and the library's own flags */
 #define SZIP_PIXELS        32
 
 struct words {      /* of a text, apart */
@@ -83,13 +83,16 @@ static void blosc_values(const struct words *words, const struct subject *subjec
             step->values[6] = i;
 }
 
+/* Blocks of 32 elements, or of as many as a chunk has, an even number. */
 static void szip_values(const struct words *words, const struct subject *subject,
                         struct codec_step *step)
 {
-    uint64_t line = subject->line_items < SZIP_PIXELS ? SZIP_PIXELS : subject->line_items;
+    uint64_t n = subject->chunk_bytes / subject->item_bytes;
+    uint32_t pixels = n < SZIP_PIXELS ? (uint32_t)(n / 2 * 2) : SZIP_PIXELS;
+    uint64_t line = subject->line_items < pixels ? pixels : subject->line_items;
     step->n_values = 4;
     step->values[0] = SZIP_OPTIONS;
-    step->values[1] = SZIP_PIXELS;
+    step->values[1] = pixels > 2 ? pixels : 2;
     step->values[2] = 8 * subject->item_bytes;
     step->values[3] = (uint32_t)(line > 4096 ? 4096 : line);
 }
@@ -287,7 +290,7 @@ int storage_read(const struct gad_storage *asked, enum dtype dtype, int ndim, co
     storage.says_packing = asked->compress || asked->shuffle || asked->fletcher32;
     bool is_packed = (asked->compress && strcmp(asked->compress, "none") != 0) || asked->shuffle ||
                      asked->fletcher32;
-    storage.has_chunks = asked->n_chunk_axes > 0 || asked->n_shard_axes > 0 || is_packed;
+    storage.has_chunks = asked->n_chunk_axes != 0 || asked->n_shard_axes > 0 || is_packed;
     if (!storage.has_chunks) {
         *ret_storage = storage;
         return 0;

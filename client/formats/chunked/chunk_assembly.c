@@ -4,10 +4,9 @@
  * where a job was begun again after its worker was lost. So a chunk has a bit for each of its
  * elements: it is whole when all bits are set, however often some of them came.
  *
- * Memory for chunks that are begun is bounded. When one more is wanted, the one that was used
- * longest ago makes room: its elements and bits go to a file without a name beside the output, and
- * come back with the next block that has a part of it. That happens only where the chunks' shape is
- * across the order of computing.
+ * Memory for elements is bounded. A chunk that is begun when there is none left lies in a file
+ * without a name beside the output: what comes of it is written to its place there, and read once,
+ * when it is whole. That happens only where the chunks' shape is across the order of computing.
  *
  * Called by chunk_sink.c.
  */
@@ -20,16 +19,14 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <unistd.h>
 
-struct spilled {
-    bool is_used;
-    uint64_t index, n_left;
-};
+#define FIRST_TABLE 64u        /* a power of two */
+#define IN_MEMORY   UINT64_MAX /* for a place */
 
 int chunk_assembly_init(struct chunk_assembly *assembly, const struct chunk_grid *grid,
                         const int64_t *shape, size_t item_bytes, uint64_t most_bytes,
-                        unsigned least_chunks, const char *folder)
+                        const char *folder)
 {
     uint64_t n_elements = grid->chunk_bytes / item_bytes;
     *assembly = (struct chunk_assembly){
@@ -38,144 +35,36 @@ int chunk_assembly_init(struct chunk_assembly *assembly, const struct chunk_grid
         .item_bytes = item_bytes,
         .elements_bytes = grid->chunk_bytes,
         .has_bytes = (size_t)(n_elements + 63) / 64 * 8,
+        .most_in_memory = max_u64(most_bytes / grid->chunk_bytes, 1),
+        .table = calloc(FIRST_TABLE, sizeof(*assembly->table)),
+        .n_table = FIRST_TABLE,
         .folder = folder,
         .spill_fd = -1,
     };
     pthread_mutex_init(&assembly->lock, NULL);
-    pthread_cond_init(&assembly->changed, NULL);
-    uint64_t n = most_bytes / (assembly->elements_bytes + assembly->has_bytes);
-    n = min_u64(max_u64(n, least_chunks), max_u64(grid->n_chunks, 1));
-    assembly->n_chunks = (unsigned)min_u64(n, 1u << 16);
-    assembly->chunks = calloc(assembly->n_chunks, sizeof(*assembly->chunks));
-    return assembly->chunks ? 0 : -ENOMEM;
+    return assembly->table ? 0 : -ENOMEM;
+}
+
+static void free_chunk(struct assembled_chunk *chunk)
+{
+    free(chunk->elements);
+    free(chunk->has);
+    free(chunk);
 }
 
 void chunk_assembly_deinit(struct chunk_assembly *assembly)
 {
-    for (unsigned i = 0; assembly->chunks && i < assembly->n_chunks; i++) {
-        free(assembly->chunks[i].elements);
-        free(assembly->chunks[i].has);
+    for (uint64_t i = 0; assembly->table && i < assembly->n_table; i++) {
+        while (assembly->table[i]) {
+            struct assembled_chunk *chunk = assembly->table[i];
+            assembly->table[i] = chunk->next;
+            free_chunk(chunk);
+        }
     }
-    free_ptr(&assembly->chunks);
-    free_ptr(&assembly->spilled);
+    free_ptr(&assembly->table);
+    free_ptr(&assembly->free_places);
     close_fd(&assembly->spill_fd);
-    pthread_cond_destroy(&assembly->changed);
     pthread_mutex_destroy(&assembly->lock);
-}
-
-/* The file of those that made room ------------------------------------------------------------- */
-
-static int open_spill(struct chunk_assembly *assembly)
-{
-    if (assembly->spill_fd >= 0)
-        return 0;
-    assembly->spill_fd = open(assembly->folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    return assembly->spill_fd >= 0 ? 0 : errno;
-}
-
-static uint64_t place_bytes(const struct chunk_assembly *assembly)
-{
-    return (uint64_t)assembly->elements_bytes + assembly->has_bytes;
-}
-
-/* A place that is free; the table grows when there is none. */
-static int find_place(struct chunk_assembly *assembly, uint64_t *ret_place)
-{
-    for (uint64_t i = 0; assembly->n_free_places > 0 && i < assembly->n_places; i++) {
-        if (!assembly->spilled[i].is_used) {
-            *ret_place = i;
-            return 0;
-        }
-    }
-    uint64_t n = assembly->n_places ? 2 * assembly->n_places : 64;
-    struct spilled *more = realloc(assembly->spilled, n * sizeof(*more));
-    if (!more)
-        return ENOMEM;
-    memset(more + assembly->n_places, 0, (n - assembly->n_places) * sizeof(*more));
-    *ret_place = assembly->n_places;
-    assembly->spilled = more;
-    assembly->n_free_places += n - assembly->n_places;
-    assembly->n_places = n;
-    return 0;
-}
-
-/* Under the lock: this is rare, and the page cache takes it. */
-static int spill(struct chunk_assembly *assembly, struct assembled_chunk *chunk)
-{
-    uint64_t place;
-    int r = open_spill(assembly);
-    if (r == 0)
-        r = find_place(assembly, &place);
-    if (r)
-        return r;
-    uint64_t at = place * place_bytes(assembly);
-    r = -file_write(assembly->spill_fd, chunk->elements, assembly->elements_bytes, at);
-    if (r == 0)
-        r = -file_write(assembly->spill_fd, chunk->has, assembly->has_bytes,
-                        at + assembly->elements_bytes);
-    if (r)
-        return r;
-    assembly->spilled[place] = (struct spilled){true, chunk->index, chunk->n_left};
-    assembly->n_free_places--;
-    chunk->is_used = false;
-    return 0;
-}
-
-static int bring_back(struct chunk_assembly *assembly, uint64_t place,
-                      struct assembled_chunk *chunk)
-{
-    size_t n_elements, n_has;
-    uint64_t at = place * place_bytes(assembly);
-    int r =
-        -file_read(assembly->spill_fd, chunk->elements, assembly->elements_bytes, at, &n_elements);
-    if (r == 0)
-        r = -file_read(assembly->spill_fd, chunk->has, assembly->has_bytes,
-                       at + assembly->elements_bytes, &n_has);
-    if (r == 0 && (n_elements < assembly->elements_bytes || n_has < assembly->has_bytes))
-        r = EIO;
-    if (r)
-        return r;
-    chunk->n_left = assembly->spilled[place].n_left;
-    assembly->spilled[place].is_used = false;
-    assembly->n_free_places++;
-    return 0;
-}
-
-static bool find_spilled(const struct chunk_assembly *assembly, uint64_t index, uint64_t *ret_place)
-{
-    if (assembly->n_places == assembly->n_free_places)
-        return false;
-    for (uint64_t i = 0; i < assembly->n_places; i++) {
-        if (assembly->spilled[i].is_used && assembly->spilled[i].index == index) {
-            *ret_place = i;
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Under the lock ------------------------------------------------------------------------------- */
-
-static struct assembled_chunk *find(const struct chunk_assembly *assembly, uint64_t index)
-{
-    for (unsigned i = 0; i < assembly->n_chunks; i++)
-        if (assembly->chunks[i].is_used && assembly->chunks[i].index == index)
-            return &assembly->chunks[i];
-    return NULL;
-}
-
-/* One that is free, or of those that nobody copies into the one of longest ago. */
-static struct assembled_chunk *find_room(const struct chunk_assembly *assembly)
-{
-    struct assembled_chunk *found = NULL;
-    for (unsigned i = 0; i < assembly->n_chunks; i++) {
-        struct assembled_chunk *chunk = &assembly->chunks[i];
-        if (!chunk->is_used)
-            return chunk;
-        if (chunk->n_users == 0 && (!found || chunk->last_used < found->last_used))
-            found = chunk;
-    }
-    return found;
 }
 
 /* Elements of a chunk that are inside the array. */
@@ -191,29 +80,196 @@ static uint64_t n_inside(const struct chunk_assembly *assembly, uint64_t index)
     return n;
 }
 
-static int begin(struct chunk_assembly *assembly, struct assembled_chunk *chunk, uint64_t index)
+/* n: elements that are inside. */
+static bool is_cut(const struct chunk_assembly *assembly, uint64_t n)
 {
-    uint64_t place;
-    if (!chunk->elements)
-        chunk->elements = malloc(assembly->elements_bytes);
-    if (!chunk->has)
-        chunk->has = malloc(assembly->has_bytes);
-    if (!chunk->elements || !chunk->has)
-        return ENOMEM;
-    if (find_spilled(assembly, index, &place)) {
-        int r = bring_back(assembly, place, chunk);
-        if (r)
-            return r;
-    } else {
-        chunk->n_left = n_inside(assembly, index);
-        memset(chunk->has, 0, assembly->has_bytes);
-        if (chunk->n_left < assembly->elements_bytes / assembly->item_bytes)
-            memset(chunk->elements, 0, assembly->elements_bytes);
-    }
-    chunk->index = index;
-    chunk->is_used = true;
-    chunk->n_users = 0;
+    return n < assembly->elements_bytes / assembly->item_bytes;
+}
+
+/* The file ------------------------------------------------------------------------------------- */
+
+static int open_in(const char *folder)
+{
+    char path[PATH_MAX];
+    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        return fd;
+    if ((size_t)snprintf(path, sizeof(path), "%s/.gpuarrayd-XXXXXX", folder) >= sizeof(path))
+        return -1;
+    fd = mkostemp(path, O_CLOEXEC); /* where the file system has no files without a name */
+    if (fd >= 0)
+        unlink(path);
+    return fd;
+}
+
+static int open_spill(struct chunk_assembly *assembly)
+{
+    if (assembly->spill_fd < 0)
+        assembly->spill_fd = open_in(assembly->folder);
+    return assembly->spill_fd >= 0 ? 0 : errno;
+}
+
+static int take_place(struct chunk_assembly *assembly, uint64_t *ret_place)
+{
+    int r = open_spill(assembly);
+    if (r)
+        return r;
+    *ret_place = assembly->n_free_places > 0 ? assembly->free_places[--assembly->n_free_places]
+                                             : assembly->n_places++;
     return 0;
+}
+
+/* A place that cannot be noted is not used again. */
+static void give_place(struct chunk_assembly *assembly, uint64_t place)
+{
+    if (assembly->n_free_places == assembly->free_room) {
+        uint64_t room = assembly->free_room ? 2 * assembly->free_room : 64;
+        uint64_t *more = realloc(assembly->free_places, room * sizeof(*more));
+        if (!more)
+            return;
+        assembly->free_places = more;
+        assembly->free_room = room;
+    }
+    assembly->free_places[assembly->n_free_places++] = place;
+}
+
+static int write_piece(const struct chunk_assembly *assembly, const struct assembled_chunk *chunk,
+                       struct box *box, int64_t first, const char *from)
+{
+    struct box_place place = {.index = {0}};
+    uint64_t base = chunk->place * assembly->elements_bytes + (uint64_t)first;
+    size_t run = (size_t)box_take_run(box, (int64_t)assembly->item_bytes);
+    do {
+        int r = file_write(assembly->spill_fd, from + place.offset[1], run,
+                           base + (uint64_t)place.offset[0]);
+        if (r < 0)
+            return -r;
+    } while (box_next(box->axes, box->n, &place));
+    return 0;
+}
+
+/* The place may have had another chunk: what is beyond the array is zero. */
+static void clear_beyond(const struct chunk_assembly *assembly, struct assembled_chunk *chunk)
+{
+    uint64_t n = assembly->elements_bytes / assembly->item_bytes;
+    for (uint64_t e = 0; e < n; e++)
+        if (!(chunk->has[e / 64] >> e % 64 & 1))
+            memset(chunk->elements + e * assembly->item_bytes, 0, assembly->item_bytes);
+}
+
+static int read_whole(const struct chunk_assembly *assembly, struct assembled_chunk *chunk)
+{
+    size_t n_bytes;
+    chunk->elements = malloc(assembly->elements_bytes);
+    if (!chunk->elements)
+        return ENOMEM;
+    int r = file_read(assembly->spill_fd, chunk->elements, assembly->elements_bytes,
+                      chunk->place * assembly->elements_bytes, &n_bytes);
+    if (r < 0)
+        return -r;
+    if (n_bytes < assembly->elements_bytes) /* the file's end: nothing was written there */
+        memset(chunk->elements + n_bytes, 0, assembly->elements_bytes - n_bytes);
+    if (is_cut(assembly, n_inside(assembly, chunk->index)))
+        clear_beyond(assembly, chunk);
+    return 0;
+}
+
+/* The table; under the lock -------------------------------------------------------------------- */
+
+static struct assembled_chunk **slot_of(const struct chunk_assembly *assembly, uint64_t index)
+{
+    uint64_t hash = index * UINT64_C(0x9e3779b97f4a7c15) >> 20;
+    return &assembly->table[hash & (assembly->n_table - 1)];
+}
+
+static struct assembled_chunk *find(const struct chunk_assembly *assembly, uint64_t index)
+{
+    struct assembled_chunk *chunk = *slot_of(assembly, index);
+    while (chunk && chunk->index != index)
+        chunk = chunk->next;
+    return chunk;
+}
+
+/* Without memory for a larger one it stays as it is. */
+static void grow_table(struct chunk_assembly *assembly)
+{
+    struct assembled_chunk **old = assembly->table;
+    uint64_t n_old = assembly->n_table;
+    if (assembly->n_begun < n_old)
+        return;
+    assembly->table = calloc(2 * n_old, sizeof(*assembly->table));
+    if (!assembly->table) {
+        assembly->table = old;
+        return;
+    }
+    assembly->n_table = 2 * n_old;
+    for (uint64_t i = 0; i < n_old; i++) {
+        while (old[i]) {
+            struct assembled_chunk *chunk = old[i], **slot = slot_of(assembly, chunk->index);
+            old[i] = chunk->next;
+            chunk->next = *slot;
+            *slot = chunk;
+        }
+    }
+    free(old);
+}
+
+static void take_out(struct chunk_assembly *assembly, struct assembled_chunk *chunk)
+{
+    struct assembled_chunk **at = slot_of(assembly, chunk->index);
+    while (*at != chunk)
+        at = &(*at)->next;
+    *at = chunk->next;
+    assembly->n_begun--;
+}
+
+/* In memory while there is some. */
+static int place_elements(struct chunk_assembly *assembly, struct assembled_chunk *chunk)
+{
+    if (assembly->n_in_memory >= assembly->most_in_memory)
+        return take_place(assembly, &chunk->place);
+    chunk->place = IN_MEMORY;
+    chunk->elements = is_cut(assembly, chunk->n_left) ? calloc(1, assembly->elements_bytes)
+                                                      : malloc(assembly->elements_bytes);
+    if (!chunk->elements)
+        return ENOMEM;
+    assembly->n_in_memory++;
+    return 0;
+}
+
+static int begin(struct chunk_assembly *assembly, uint64_t index,
+                 struct assembled_chunk **ret_chunk)
+{
+    struct assembled_chunk *chunk = calloc(1, sizeof(*chunk));
+    if (!chunk)
+        return ENOMEM;
+    chunk->index = index;
+    chunk->n_left = n_inside(assembly, index);
+    chunk->has = calloc(1, assembly->has_bytes);
+    int r = chunk->has ? place_elements(assembly, chunk) : ENOMEM;
+    if (r) {
+        free_chunk(chunk);
+        return r;
+    }
+    grow_table(assembly);
+    struct assembled_chunk **slot = slot_of(assembly, index);
+    chunk->next = *slot;
+    *slot = chunk;
+    assembly->n_begun++;
+    *ret_chunk = chunk;
+    return 0;
+}
+
+static int take(struct chunk_assembly *assembly, uint64_t index, struct assembled_chunk **ret_chunk)
+{
+    pthread_mutex_lock(&assembly->lock);
+    struct assembled_chunk *chunk = find(assembly, index);
+    int r = chunk ? 0 : begin(assembly, index, &chunk);
+    if (r == 0)
+        chunk->n_users++;
+    pthread_mutex_unlock(&assembly->lock);
+    *ret_chunk = chunk;
+    return r;
 }
 
 /* Sets n bits from bit `first` on; returns how many of them were not set. */
@@ -232,69 +288,70 @@ static uint64_t set_bits(uint64_t *bits, uint64_t first, uint64_t n)
     return n_new;
 }
 
-static uint64_t note_box(struct assembled_chunk *chunk, struct box *box, int64_t first)
+static uint64_t note_box(struct assembled_chunk *chunk, struct box *box, int64_t first,
+                         size_t item_bytes)
 {
     struct box_place place = {.index = {0}};
-    uint64_t n_new = 0, run = (uint64_t)box_take_run(box, 1);
+    uint64_t n_new = 0, run = (uint64_t)box_take_run(box, (int64_t)item_bytes) / item_bytes;
     do
-        n_new += set_bits(chunk->has, (uint64_t)(first + place.offset[0]), run);
+        n_new += set_bits(chunk->has, (uint64_t)(first + place.offset[0]) / item_bytes, run);
     while (box_next(box->axes, box->n, &place));
     return n_new;
 }
 
-/* The caller's side ---------------------------------------------------------------------------- */
-
-int chunk_assembly_take(struct chunk_assembly *assembly, uint64_t index,
-                        struct assembled_chunk **ret_chunk)
-{
-    struct assembled_chunk *chunk;
-    int r = 0;
-    pthread_mutex_lock(&assembly->lock);
-    while (!(chunk = find(assembly, index)) && r == 0) {
-        chunk = find_room(assembly);
-        if (!chunk) {
-            pthread_cond_wait(&assembly->changed, &assembly->lock);
-            continue;
-        }
-        if (chunk->is_used)
-            r = spill(assembly, chunk);
-        if (r == 0)
-            r = begin(assembly, chunk, index);
-    }
-    if (r == 0) {
-        chunk->n_users++;
-        chunk->last_used = ++assembly->clock;
-        *ret_chunk = chunk;
-    }
-    pthread_mutex_unlock(&assembly->lock);
-    return r;
-}
-
-bool chunk_assembly_give_back(struct chunk_assembly *assembly, struct assembled_chunk *chunk,
-                              struct box *box, int64_t first)
+/* Returns whether it is whole now, and nobody else copies into it. */
+static bool note(struct chunk_assembly *assembly, struct assembled_chunk *chunk, struct box *box,
+                 int64_t first, bool was_copied)
 {
     pthread_mutex_lock(&assembly->lock);
-    chunk->n_left -= note_box(chunk, box, first);
-    bool is_whole = chunk->n_left == 0 && chunk->n_users == 1;
-    if (!is_whole && --chunk->n_users == 0)
-        pthread_cond_broadcast(&assembly->changed);
+    if (was_copied)
+        chunk->n_left -= note_box(chunk, box, first, assembly->item_bytes);
+    bool is_whole = chunk->n_left == 0 && chunk->n_users == 1 && was_copied;
+    if (is_whole)
+        take_out(assembly, chunk);
+    else
+        chunk->n_users--;
     pthread_mutex_unlock(&assembly->lock);
     return is_whole;
+}
+
+/* The caller's side ---------------------------------------------------------------------------- */
+
+int chunk_assembly_add(struct chunk_assembly *assembly, uint64_t index, const struct box *box,
+                       int64_t first, const void *from, struct assembled_chunk **ret_whole)
+{
+    struct assembled_chunk *chunk;
+    struct box copied = *box, noted = *box;
+    *ret_whole = NULL;
+    int r = take(assembly, index, &chunk);
+    if (r)
+        return r;
+    if (chunk->elements)
+        box_copy(&copied, chunk->elements + first, from, assembly->item_bytes, false);
+    else
+        r = write_piece(assembly, chunk, &copied, first, from);
+    /* For the bits a run is one in the chunk, however it lies in the block. */
+    for (int i = 0; i < noted.n; i++)
+        noted.axes[i].strides[1] = noted.axes[i].strides[0];
+    if (!note(assembly, chunk, &noted, first, r == 0))
+        return r;
+    if (!chunk->elements)
+        r = read_whole(assembly, chunk);
+    if (r) {
+        chunk_assembly_end(assembly, chunk);
+        return r;
+    }
+    *ret_whole = chunk;
+    return 0;
 }
 
 void chunk_assembly_end(struct chunk_assembly *assembly, struct assembled_chunk *chunk)
 {
     pthread_mutex_lock(&assembly->lock);
-    chunk->is_used =
-        --chunk->n_users > 0; /* of a job that was begun again: it is whole once more */
-    pthread_cond_broadcast(&assembly->changed);
+    if (chunk->place == IN_MEMORY)
+        assembly->n_in_memory--;
+    else
+        give_place(assembly, chunk->place);
     pthread_mutex_unlock(&assembly->lock);
-}
-
-uint64_t chunk_assembly_n_begun(const struct chunk_assembly *assembly)
-{
-    uint64_t n = assembly->n_places - assembly->n_free_places;
-    for (unsigned i = 0; i < assembly->n_chunks; i++)
-        n += assembly->chunks[i].is_used;
-    return n;
+    free_chunk(chunk);
 }

@@ -21,20 +21,35 @@
 enum cached_state { CACHED_NOTHING, CACHED_LOADING, CACHED_READY };
 
 struct cached_chunk {
+    struct cached_chunk *older, *newer;
+    struct cached_chunk *next; /* of those with the same hash, where it is not nothing */
     enum cached_state state;
     uint64_t index;
     unsigned n_users;
-    uint64_t last_used;
-    bool is_guess; /* nobody has asked for it yet */
+    bool is_guess;  /* nobody has asked for it yet */
+    bool is_absent; /* the elements are the fill value, and not here */
     void *elements;
 };
+
+static void append(struct chunk_cache *cache, struct cached_chunk *chunk)
+{
+    chunk->newer = NULL;
+    chunk->older = cache->newest;
+    *(cache->newest ? &cache->newest->newer : &cache->oldest) = chunk;
+    cache->newest = chunk;
+}
 
 int chunk_cache_init(struct chunk_cache *cache, unsigned n_chunks, size_t chunk_bytes,
                      chunk_load_fn *load, chunk_wanted_fn *is_wanted, void *state)
 {
+    unsigned n_table = 1;
+    while (n_table < n_chunks)
+        n_table *= 2;
     *cache = (struct chunk_cache){
         .chunks = calloc(n_chunks, sizeof(*cache->chunks)),
+        .table = calloc(n_table, sizeof(struct cached_chunk *)),
         .n_chunks = n_chunks,
+        .n_table = n_table,
         .chunk_bytes = chunk_bytes,
         .load = load,
         .is_wanted = is_wanted,
@@ -43,7 +58,9 @@ int chunk_cache_init(struct chunk_cache *cache, unsigned n_chunks, size_t chunk_
     };
     pthread_mutex_init(&cache->lock, NULL);
     pthread_cond_init(&cache->changed, NULL);
-    return cache->chunks ? 0 : -ENOMEM;
+    for (unsigned i = 0; cache->chunks && i < n_chunks; i++)
+        append(cache, &cache->chunks[i]);
+    return cache->chunks && cache->table ? 0 : -ENOMEM;
 }
 
 void chunk_cache_deinit(struct chunk_cache *cache)
@@ -51,42 +68,71 @@ void chunk_cache_deinit(struct chunk_cache *cache)
     for (unsigned i = 0; cache->chunks && i < cache->n_chunks; i++)
         free(cache->chunks[i].elements);
     free_ptr(&cache->chunks);
+    free_ptr(&cache->table);
     pthread_cond_destroy(&cache->changed);
     pthread_mutex_destroy(&cache->lock);
 }
 
 /* Under the lock ------------------------------------------------------------------------------- */
 
-static struct cached_chunk *find(const struct chunk_cache *cache, uint64_t index)
+static struct cached_chunk **slot_of(const struct chunk_cache *cache, uint64_t index)
 {
-    for (unsigned i = 0; i < cache->n_chunks; i++)
-        if (cache->chunks[i].state != CACHED_NOTHING && cache->chunks[i].index == index)
-            return &cache->chunks[i];
-    return NULL;
+    uint64_t hash = index * UINT64_C(0x9e3779b97f4a7c15) >> 20;
+    return &cache->table[hash & (cache->n_table - 1)];
 }
 
-/* One that nobody uses: an empty one, else that of longest ago. NULL: there is none. */
+static struct cached_chunk *find(const struct chunk_cache *cache, uint64_t index)
+{
+    struct cached_chunk *chunk = *slot_of(cache, index);
+    while (chunk && chunk->index != index)
+        chunk = chunk->next;
+    return chunk;
+}
+
+static void use(struct chunk_cache *cache, struct cached_chunk *chunk)
+{
+    *(chunk->older ? &chunk->older->newer : &cache->oldest) = chunk->newer;
+    *(chunk->newer ? &chunk->newer->older : &cache->newest) = chunk->older;
+    append(cache, chunk);
+}
+
+/* One that nobody uses, of longest ago. NULL: there is none. */
 static struct cached_chunk *find_free(const struct chunk_cache *cache)
 {
-    struct cached_chunk *found = NULL;
-    for (unsigned i = 0; i < cache->n_chunks; i++) {
-        struct cached_chunk *chunk = &cache->chunks[i];
-        if (chunk->state == CACHED_NOTHING)
-            return chunk;
-        if (chunk->state == CACHED_READY && chunk->n_users == 0 &&
-            (!found || chunk->last_used < found->last_used))
-            found = chunk;
-    }
-    return found;
+    struct cached_chunk *chunk = cache->oldest;
+    while (chunk && (chunk->state == CACHED_LOADING || chunk->n_users > 0))
+        chunk = chunk->newer;
+    return chunk;
+}
+
+static void set_nothing(struct chunk_cache *cache, struct cached_chunk *chunk)
+{
+    struct cached_chunk **at = slot_of(cache, chunk->index);
+    while (*at != chunk)
+        at = &(*at)->next;
+    *at = chunk->next;
+    chunk->state = CACHED_NOTHING;
+}
+
+static void set_loading(struct chunk_cache *cache, struct cached_chunk *chunk, uint64_t index)
+{
+    struct cached_chunk **slot = slot_of(cache, index);
+    chunk->state = CACHED_LOADING;
+    chunk->index = index;
+    chunk->next = *slot;
+    *slot = chunk;
+    use(cache, chunk);
 }
 
 /* Loads a chunk into one that is free; the lock is let go meanwhile. */
 static int load(struct chunk_cache *cache, struct cached_chunk *chunk, uint64_t index,
                 bool is_guess)
 {
-    cache->n_useless += chunk->state == CACHED_READY && chunk->is_guess;
-    chunk->state = CACHED_LOADING;
-    chunk->index = index;
+    if (chunk->state == CACHED_READY) {
+        cache->n_useless += chunk->is_guess;
+        set_nothing(cache, chunk);
+    }
+    set_loading(cache, chunk, index);
     chunk->is_guess = is_guess;
     cache->has_last = true;
     cache->last = index;
@@ -95,10 +141,13 @@ static int load(struct chunk_cache *cache, struct cached_chunk *chunk, uint64_t 
         chunk->elements = malloc(cache->chunk_bytes);
     int r = chunk->elements ? cache->load(cache->state, index, chunk->elements) : ENOMEM;
     pthread_mutex_lock(&cache->lock);
-    chunk->state = r ? CACHED_NOTHING : CACHED_READY;
-    chunk->last_used = ++cache->clock;
+    chunk->is_absent = r == CHUNK_LOAD_ABSENT;
+    if (r > 0)
+        set_nothing(cache, chunk);
+    else
+        chunk->state = CACHED_READY;
     pthread_cond_broadcast(&cache->changed);
-    return r;
+    return r > 0 ? r : 0;
 }
 
 /* Somebody else loads what is wanted: returns whether another one was loaded meanwhile. */
@@ -146,9 +195,9 @@ int chunk_cache_take(struct chunk_cache *cache, uint64_t index, const void **ret
     cache->n_useful += chunk->is_guess;
     chunk->is_guess = false;
     chunk->n_users++;
-    chunk->last_used = ++cache->clock;
+    use(cache, chunk);
     pthread_mutex_unlock(&cache->lock);
-    *ret_elements = chunk->elements;
+    *ret_elements = chunk->is_absent ? NULL : chunk->elements;
     *ret_chunk = chunk;
     return 0;
 }

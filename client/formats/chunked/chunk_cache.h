@@ -5,8 +5,9 @@
 
 #include <pthread.h>
 
-/* What brings the elements of a chunk: 0 or a positive errno. Called by several threads at once,
- * without the cache's lock. */
+#define CHUNK_LOAD_ABSENT (-1)
+/* What brings the elements of a chunk: 0, a positive errno, or CHUNK_LOAD_ABSENT: they are the fill
+ * value, and were not touched. Called by several threads at once, without the cache's lock. */
 typedef int chunk_load_fn(void *state, uint64_t index, void *ret_elements);
 /* Whether a chunk may be wanted at all. */
 typedef bool chunk_wanted_fn(const void *state, uint64_t index);
@@ -17,9 +18,10 @@ struct chunk_cache {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct cached_chunk *chunks;
-    unsigned n_chunks;
+    struct cached_chunk *oldest, *newest; /* all of them, as they were used */
+    struct cached_chunk **table;          /* by the index's hash */
+    unsigned n_chunks, n_table;
     size_t chunk_bytes;
-    uint64_t clock;
     chunk_load_fn *load;
     chunk_wanted_fn *is_wanted;
     void *state;
@@ -36,7 +38,8 @@ int chunk_cache_init(struct chunk_cache *cache, unsigned n_chunks, size_t chunk_
                      chunk_load_fn *load, chunk_wanted_fn *is_wanted, void *state) GAD_MUST_CHECK;
 void chunk_cache_deinit(struct chunk_cache *cache);
 
-/* The elements of a chunk, to be given back. A thread has one at a time. Positive errno. */
+/* The elements of a chunk, to be given back; NULL: it is absent. A thread has one at a time.
+ * Positive errno. */
 int chunk_cache_take(struct chunk_cache *cache, uint64_t index, const void **ret_elements,
                      struct cached_chunk **ret_chunk) GAD_MUST_CHECK;
 void chunk_cache_give_back(struct chunk_cache *cache, struct cached_chunk *chunk);

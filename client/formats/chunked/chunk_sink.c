@@ -22,7 +22,6 @@
 
 #define MAX_ASSEMBLED_BYTES (UINT64_C(36) << 20)
 #define MAX_CHUNK_BYTES     (UINT64_C(1) << 30)
-#define LEAST_CHUNKS        2u
 #define MAX_REASON          200
 
 struct chunk_sink {
@@ -39,14 +38,16 @@ struct chunk_sink {
     _Atomic uint64_t *stored; /* bit i: chunk i was stored */
     pthread_mutex_t lock;     /* of what follows: what failed first */
     int fault;
+    uint64_t fault_chunk;
     char reason[MAX_REASON];
 };
 
-static int set_fault(struct chunk_sink *sink, int number, const char *reason)
+static int set_fault(struct chunk_sink *sink, uint64_t index, int number, const char *reason)
 {
     pthread_mutex_lock(&sink->lock);
     if (!sink->fault) {
         sink->fault = number;
+        sink->fault_chunk = index;
         snprintf(sink->reason, sizeof(sink->reason), "%s", reason);
     }
     pthread_mutex_unlock(&sink->lock);
@@ -64,11 +65,11 @@ static int store_with(struct chunk_sink *sink, struct thread_tools *tools, uint6
     int r = codec_encode(&sink->pipeline, tools->scratch, elements, sink->grid.chunk_bytes, &bytes,
                          &n_bytes, &skipped);
     if (r)
-        return set_fault(sink, r < 0 ? -r : EINVAL, codec_fault_text(r));
+        return set_fault(sink, index, r < 0 ? -r : EINVAL, codec_fault_text(r));
     chunk_grid_start(&sink->grid, index, place);
     r = sink->store(sink->state, index, place, bytes, n_bytes, skipped, reason, sizeof(reason));
     if (r)
-        return set_fault(sink, r, reason);
+        return set_fault(sink, index, r, reason);
     atomic_fetch_or(&sink->stored[index / 64], UINT64_C(1) << index % 64);
     return 0;
 }
@@ -77,7 +78,7 @@ static int store(struct chunk_sink *sink, uint64_t index, const void *elements)
 {
     struct thread_tools *tools = tools_take(&sink->tools);
     if (!tools)
-        return set_fault(sink, ENOMEM, "");
+        return set_fault(sink, index, ENOMEM, "");
     int r = store_with(sink, tools, index, elements);
     tools_give_back(&sink->tools, tools);
     return r;
@@ -119,26 +120,27 @@ static bool meet(const struct chunk_sink *sink, const struct block *block, const
     return is_whole;
 }
 
+/* Of a job that was begun again parts come a second time: those of chunks that are stored are left.
+ */
 static int add_part(struct chunk_sink *sink, const struct block *block, const struct common *common,
                     uint64_t index)
 {
-    struct assembled_chunk *chunk;
-    struct box copied, noted;
+    struct assembled_chunk *whole;
+    struct box box;
     int64_t item_bytes = (int64_t)sink->item_bytes;
-    int r = chunk_assembly_take(&sink->assembly, index, &chunk);
-    if (r)
-        return set_fault(sink, r, "");
-    copied.n = noted.n = 0;
-    for (int k = sink->grid.ndim - 1; k >= 0; k--) {
-        box_add(&copied, common->count[k], sink->strides[k] * item_bytes, block->strides[k]);
-        box_add(&noted, common->count[k], sink->strides[k], sink->strides[k]);
-    }
-    box_copy(&copied, chunk->elements + common->in_chunk * item_bytes,
-             block->bytes + common->in_block, sink->item_bytes, false);
-    if (!chunk_assembly_give_back(&sink->assembly, chunk, &noted, common->in_chunk))
+    if (atomic_load(&sink->stored[index / 64]) >> index % 64 & 1)
         return 0;
-    r = store(sink, index, chunk->elements);
-    chunk_assembly_end(&sink->assembly, chunk);
+    box.n = 0;
+    for (int k = sink->grid.ndim - 1; k >= 0; k--)
+        box_add(&box, common->count[k], sink->strides[k] * item_bytes, block->strides[k]);
+    int r = chunk_assembly_add(&sink->assembly, index, &box, common->in_chunk * item_bytes,
+                               block->bytes + common->in_block, &whole);
+    if (r)
+        return set_fault(sink, index, r, "");
+    if (!whole)
+        return 0;
+    r = store(sink, index, whole->elements);
+    chunk_assembly_end(&sink->assembly, whole);
     return r;
 }
 
@@ -176,15 +178,19 @@ static int drain(void *state, const int64_t *start, const int64_t *count, const 
 static void explain(void *state, struct gad_error *error)
 {
     struct chunk_sink *sink = state;
-    char argument[sizeof(error->argument)];
-    if (!sink->fault)
+    char argument[sizeof(error->argument)], place[96];
+    int number = sink->fault;
+    if (!number)
         return;
     memcpy(argument, error->argument, sizeof(argument)); /* error_set() begins with an empty one */
-    int status = sink->fault == ENOSPC ? GAD_NO_SPACE : GAD_PROVIDER_FAILED;
-    error_set(error, status, argument, "%.120s%s%.80s: a chunk cannot be written: %s%s%.120s",
-              sink->path, sink->dataset ? ":" : "", sink->dataset ? sink->dataset : "",
-              strerrordesc_np(sink->fault), *sink->reason ? ": " : "", sink->reason);
-    error_found(error, "%s", strerrordesc_np(sink->fault));
+    chunk_place_text(&sink->grid, sink->fault_chunk, place, sizeof(place));
+    int status = number == ENOSPC ? GAD_NO_SPACE : number == EBUSY ? GAD_BUSY : GAD_PROVIDER_FAILED;
+    error_set(error, status, argument, "%.120s%s%.60s: the chunk at %s cannot be written: %.120s",
+              sink->path, sink->dataset ? ":" : "", sink->dataset ? sink->dataset : "", place,
+              *sink->reason ? sink->reason : strerrordesc_np(number));
+    error_expected(error, "a chunk that can be written");
+    error_found(error, "%s", strerrordesc_np(number));
+    sink->fault = 0;
 }
 
 const struct provider chunk_sink_provider = {
@@ -223,7 +229,7 @@ static int take_layout(struct chunk_sink *sink, const struct chunk_sink_layout *
     if (!sink->path || (layout->dataset && !sink->dataset) || !sink->folder || !sink->stored)
         return -ENOMEM;
     return chunk_assembly_init(&sink->assembly, &sink->grid, sink->shape, sink->item_bytes,
-                               MAX_ASSEMBLED_BYTES, LEAST_CHUNKS, sink->folder);
+                               MAX_ASSEMBLED_BYTES, sink->folder);
 }
 
 int chunk_sink_new(const struct chunk_sink_layout *layout, const char *name,
@@ -255,7 +261,7 @@ int chunk_sink_finish(struct chunk_sink *sink, const char *name, struct gad_erro
     uint64_t n_stored = 0;
     for (uint64_t i = 0; i <= sink->grid.n_chunks / 64; i++)
         n_stored += (uint64_t)__builtin_popcountll(sink->stored[i]);
-    if (n_stored == sink->grid.n_chunks && chunk_assembly_n_begun(&sink->assembly) == 0)
+    if (n_stored == sink->grid.n_chunks)
         return 0;
     error_set(error, GAD_INTERNAL, name, "'%.160s' is not whole", sink->path);
     error_expected(error, "%" PRIu64 " chunks", sink->grid.n_chunks);
@@ -267,7 +273,7 @@ struct chunk_sink *chunk_sink_free(struct chunk_sink *sink)
 {
     if (!sink)
         return NULL;
-    if (sink->assembly.chunks)
+    if (sink->assembly.table)
         chunk_assembly_deinit(&sink->assembly);
     tools_deinit(&sink->tools);
     pthread_mutex_destroy(&sink->lock);

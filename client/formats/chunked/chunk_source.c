@@ -26,13 +26,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MIN_CACHE_BYTES (UINT64_C(16) << 20)
-#define MAX_CACHE_BYTES (UINT64_C(32) << 20)
-#define N_SLABS         3 /* blocks are asked for out of order, across the border of two */
-#define MIN_CHUNKS      3 /* one that is copied, two that are decoded */
-#define MAX_CHUNKS      1024
-#define MAX_CHUNK_BYTES (UINT64_C(4) << 30)
-#define MAX_FILL_BYTES  16
+#define MIN_CACHE_BYTES   (UINT64_C(16) << 20)
+#define MAX_CACHE_BYTES   (UINT64_C(32) << 20)
+#define N_SLABS           3 /* blocks are asked for out of order, across the border of two */
+#define MIN_CHUNKS        3 /* one that is copied, two that are decoded */
+#define MAX_CHUNKS        (1u << 17)
+#define MAX_SLAB_BYTES    (UINT64_C(256) << 20) /* where chunks are across the walk */
+#define LARGE_CHUNK_BYTES (UINT64_C(256) << 20)
+#define MAX_CHUNK_BYTES   (UINT64_C(4) << 30)
+#define MAX_FILL_BYTES    16
 
 struct chunk_fault {
     bool is_set;
@@ -108,10 +110,8 @@ static int load_with(struct chunk_source *source, struct thread_tools *tools, ui
         memcpy(fault.reason, tools->bytes.reason, sizeof(fault.reason));
         return set_fault(source, &fault);
     }
-    if (tools->bytes.is_absent) {
-        fill_chunk(source, ret_elements);
-        return 0;
-    }
+    if (tools->bytes.is_absent)
+        return CHUNK_LOAD_ABSENT;
     fault.is_codec = true;
     fault.number =
         codec_decode(&source->pipeline, tools->bytes.skipped, tools->scratch, tools->bytes.data,
@@ -128,6 +128,15 @@ static int load(void *state, uint64_t index, void *ret_elements)
     int r = load_with(source, tools, index, ret_elements);
     tools_give_back(&source->tools, tools);
     return r;
+}
+
+static int load_into_block(struct chunk_source *source, uint64_t index, void *ret_elements)
+{
+    int r = load(source, index, ret_elements);
+    if (r != CHUNK_LOAD_ABSENT)
+        return r;
+    fill_chunk(source, ret_elements);
+    return 0;
 }
 
 static bool is_wanted(const void *state, uint64_t index)
@@ -234,16 +243,19 @@ static bool is_whole(const struct chunk_source *source, const struct block *bloc
     return true;
 }
 
+/* elements NULL: the fill value, again and again. */
 static void copy_part(const struct chunk_source *source, const struct block *block,
                       const struct common *common, uint8_t *to, const uint8_t *elements)
 {
+    const uint8_t *from = elements ? elements : source->fill;
     struct box box;
     box.n = 0;
     for (int k = source->grid.ndim - 1; k >= 0; k--) {
-        elements += common[k].in_chunk * source->strides[k];
-        box_add(&box, common[k].count, block->strides[k], common[k].step * source->strides[k]);
+        int64_t stride = elements ? common[k].step * source->strides[k] : 0;
+        from += elements ? common[k].in_chunk * source->strides[k] : 0;
+        box_add(&box, common[k].count, block->strides[k], stride);
     }
-    box_copy(&box, to, elements, source->item_bytes, false);
+    box_copy(&box, to, from, source->item_bytes, false);
 }
 
 static int fill_from_chunk(struct chunk_source *source, const struct block *block,
@@ -263,7 +275,7 @@ static int fill_from_chunk(struct chunk_source *source, const struct block *bloc
         index = index * (uint64_t)source->grid.n_chunks_of[k] + (uint64_t)chunk[k];
     }
     if (is_whole(source, block, common))
-        return load(source, index, to);
+        return load_into_block(source, index, to);
     int r = chunk_cache_take(&source->cache, index, &elements, &cached);
     if (r)
         return r;
@@ -303,29 +315,16 @@ static int fill(void *state, const int64_t *start, const int64_t *count, void *r
     return r;
 }
 
-/* "(3, 0, 12)". */
-static void place_text(const struct chunk_source *source, uint64_t index, char *buffer,
-                       size_t n_bytes)
-{
-    int64_t place[ARRAY_MAX_NDIM];
-    size_t used = 0;
-    chunk_grid_start(&source->grid, index, place);
-    for (int i = 0; i < source->grid.ndim && used < n_bytes; i++)
-        used +=
-            (size_t)snprintf(buffer + used, n_bytes - used, "%s%" PRId64, i ? ", " : "(", place[i]);
-    if (used < n_bytes)
-        snprintf(buffer + used, n_bytes - used, ")");
-}
-
 static void explain(void *state, struct gad_error *error)
 {
     struct chunk_source *source = state;
-    const struct chunk_fault *fault = &source->fault;
+    const struct chunk_fault kept = source->fault, *fault = &kept;
     char place[96], argument[sizeof(error->argument)];
     if (!fault->is_set)
         return;
+    source->fault.is_set = false;                        /* the next job's is its own */
     memcpy(argument, error->argument, sizeof(argument)); /* error_set() begins with an empty one */
-    place_text(source, fault->chunk, place, sizeof(place));
+    chunk_place_text(&source->grid, fault->chunk, place, sizeof(place));
     const char *between = source->dataset ? ":" : "";
     const char *dataset = source->dataset ? source->dataset : "";
     if (fault->is_codec) {
@@ -366,21 +365,26 @@ static void lay_chunk(struct chunk_source *source, const int *order)
     }
 }
 
-/* Chunks that blocks of a walk in C order cut at a time. */
+/* Chunks that blocks of a walk in C order cut at a time: some times over where that is little, once
+ * where it is much. Of chunks that are very large there is one, and no other is decoded beside it.
+ */
 static unsigned n_cached(const struct chunk_source *source)
 {
-    uint64_t slab = source->grid.chunk_bytes, bytes;
+    uint64_t slab = source->grid.chunk_bytes, least = MIN_CHUNKS;
     bool has_walk = false; /* the axis that is walked outermost counts once */
     for (int k = 0; k < source->grid.ndim; k++) {
         uint64_t n = (uint64_t)(source->last_chunk[k] - source->first_chunk[k] + 1);
         if (!has_walk && source->selection.axes[k].count > 1)
             has_walk = true;
         else if (__builtin_mul_overflow(slab, n, &slab))
-            slab = MAX_CACHE_BYTES;
+            slab = MAX_SLAB_BYTES;
     }
-    slab = min_u64(slab, MAX_CACHE_BYTES);
-    bytes = min_u64(max_u64(N_SLABS * slab, MIN_CACHE_BYTES), MAX_CACHE_BYTES);
-    return (unsigned)min_u64(max_u64(bytes / source->grid.chunk_bytes, MIN_CHUNKS), MAX_CHUNKS);
+    uint64_t bytes = min_u64(max_u64(N_SLABS * min_u64(slab, MAX_CACHE_BYTES), MIN_CACHE_BYTES),
+                             MAX_CACHE_BYTES);
+    bytes = max_u64(bytes, min_u64(slab + slab / 8, MAX_SLAB_BYTES));
+    if (source->grid.chunk_bytes >= LARGE_CHUNK_BYTES)
+        least = 1;
+    return (unsigned)min_u64(max_u64(bytes / source->grid.chunk_bytes, least), MAX_CHUNKS);
 }
 
 static void find_chunks(struct chunk_source *source)

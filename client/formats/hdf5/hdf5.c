@@ -122,14 +122,16 @@ static int locate_chunks(struct source *source, struct gad_error *error)
     return r;
 }
 
-/* What elements are that were never written: zero where the dataset does not say. */
+/* What elements are that were never written: zero where the dataset does not say, or says that they
+ * are not to be filled. */
 static void read_fill_element(struct source *source)
 {
     H5D_fill_value_t defined = H5D_FILL_VALUE_UNDEFINED;
+    H5D_fill_time_t when = H5D_FILL_TIME_NEVER;
     _cleanup_hid_ hid_t type = H5Dget_type(source->dataset);
     if (H5Pfill_value_defined(source->create_plist, &defined) < 0 ||
-        defined == H5D_FILL_VALUE_UNDEFINED || type <= 0 ||
-        H5Tget_size(type) > sizeof(source->fill) ||
+        H5Pget_fill_time(source->create_plist, &when) < 0 || defined == H5D_FILL_VALUE_UNDEFINED ||
+        when == H5D_FILL_TIME_NEVER || type <= 0 || H5Tget_size(type) > sizeof(source->fill) ||
         H5Pget_fill_value(source->create_plist, type, source->fill) < 0)
         memset(source->fill, 0, sizeof(source->fill));
 }

@@ -4,9 +4,10 @@
  * for writing in one place only. So they gather in a batch, and the thread that fills it opens the
  * file, writes all of them as they are and closes it again, while the others fill the next batch.
  * Between batches the file is closed and whole, as far as HDF5 is concerned: a source of the same
- * job may lie in it, and a process that dies leaves a file that can be opened.
+ * job may lie in it. A process that dies in the moment in which HDF5 closes a file may leave it
+ * such that HDF5 cannot open it: HDF5 has no journal.
  *
- * A file that somebody else has locked is tried for a while.
+ * A file that somebody else has locked is tried for a while. What failed is not tried again.
  *
  * Called by chunk sinks (store) and hdf5_output.c.
  */
@@ -16,12 +17,16 @@
 #include "proto/util.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/statvfs.h>
 
 #define BATCH_BYTES (UINT64_C(4) << 20)
-#define WAIT_MS     30000
+#define WAIT_MS     5000 /* in all */
 #define RETRY_MS    50
+#define SLACK_BYTES (UINT64_C(1) << 19)
 
 struct stored_chunk {
     struct stored_chunk *next;
@@ -36,7 +41,9 @@ struct hdf5_chunk_writer {
     const char *dataset, *shown;
     int ndim;
     pthread_mutex_t writing; /* of the file; taken before `lock` */
-    pthread_mutex_t lock;    /* of the batch */
+    int failed_with;         /* under it: what failed once is not tried again */
+    char reason[160];
+    pthread_mutex_t lock; /* of the batch */
     struct stored_chunk *batch, **batch_end;
     uint64_t batch_bytes;
 };
@@ -116,10 +123,31 @@ static int write_once(const struct hdf5_chunk_writer *writer, const struct store
     return r;
 }
 
-static int write_batch(const struct hdf5_chunk_writer *writer, const struct stored_chunk *batch,
-                       char *reason, size_t n_reason)
+/* HDF5 leaves a file broken where it finds no space in the middle of writing: so there is space for
+ * the batch, and for what HDF5 notes of it, before it begins. The rest goes back when HDF5 closes
+ * the file. */
+static int reserve(const struct hdf5_chunk_writer *writer, uint64_t n_bytes)
 {
-    int r = write_once(writer, batch, reason, n_reason);
+    struct statvfs disk;
+    struct stat st;
+    _cleanup_fd_ int fd = open(hdf5_target_path(writer->target), O_RDWR | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return errno;
+    n_bytes += n_bytes / 8 + SLACK_BYTES;
+    if (fallocate(fd, FALLOC_FL_KEEP_SIZE, st.st_size, (off_t)n_bytes) == 0)
+        return 0;
+    if (errno != EOPNOTSUPP && errno != ENOSYS)
+        return errno;
+    return fstatvfs(fd, &disk) == 0 && disk.f_bavail * disk.f_frsize < n_bytes ? ENOSPC : 0;
+}
+
+static int write_batch(const struct hdf5_chunk_writer *writer, const struct stored_chunk *batch,
+                       uint64_t n_bytes, char *reason, size_t n_reason)
+{
+    int r = reserve(writer, n_bytes);
+    if (r)
+        return r;
+    r = write_once(writer, batch, reason, n_reason);
     for (int ms = 0; r == EBUSY && ms < WAIT_MS; ms += RETRY_MS) {
         clock_sleep_ms(RETRY_MS);
         r = write_once(writer, batch, reason, n_reason);
@@ -132,11 +160,16 @@ int hdf5_chunk_writer_flush(struct hdf5_chunk_writer *writer, char *reason, size
     pthread_mutex_lock(&writer->writing);
     pthread_mutex_lock(&writer->lock);
     struct stored_chunk *batch = writer->batch;
+    uint64_t n_bytes = writer->batch_bytes;
     writer->batch = NULL;
     writer->batch_end = &writer->batch;
     writer->batch_bytes = 0;
     pthread_mutex_unlock(&writer->lock);
-    int r = batch ? write_batch(writer, batch, reason, n_reason) : 0;
+    if (batch && !writer->failed_with)
+        writer->failed_with =
+            write_batch(writer, batch, n_bytes, writer->reason, sizeof(writer->reason));
+    int r = writer->failed_with;
+    snprintf(reason, n_reason, "%.*s", (int)n_reason - 1, r ? writer->reason : "");
     pthread_mutex_unlock(&writer->writing);
     free_batch(batch);
     return r;
@@ -166,7 +199,16 @@ int hdf5_chunk_writer_store(void *state, uint64_t index, const int64_t *place, c
 
 /* New datasets --------------------------------------------------------------------------------- */
 
-/* A filter that HDF5 has not must be optional: then it makes the dataset all the same. */
+/* Values that the filter itself puts before those of the user, where HDF5 has it. */
+static unsigned n_filters_own(const struct codec *codec)
+{
+    bool is_bitshuffle = strcmp(codec->name, "bitshuffle") == 0;
+    return is_bitshuffle && H5Zfilter_avail((H5Z_filter_t)codec->hdf5_id) > 0 ? 3 : 0;
+}
+
+/* A filter that HDF5 has not must be optional: then it makes the dataset all the same. One that it
+ * has may put values of its own in the place of ours, or before them: so the dataset is asked, once
+ * it is made, what its filters are. */
 bool hdf5_chunk_properties(hid_t create_plist, int ndim, const struct storage *storage)
 {
     hsize_t dims[ARRAY_MAX_NDIM];
@@ -176,12 +218,12 @@ bool hdf5_chunk_properties(hid_t create_plist, int ndim, const struct storage *s
         return false;
     for (unsigned i = 0; i < storage->pipeline.n_steps; i++) {
         const struct codec_step *step = &storage->pipeline.steps[i];
-        unsigned values[CODEC_MAX_VALUES];
-        for (unsigned k = 0; k < step->n_values; k++)
-            values[k] = step->values[k];
+        unsigned values[CODEC_MAX_VALUES], n_own = n_filters_own(step->codec);
+        for (unsigned k = n_own; k < step->n_values; k++)
+            values[k - n_own] = step->values[k];
         unsigned flags = step->is_optional ? H5Z_FLAG_OPTIONAL : H5Z_FLAG_MANDATORY;
-        if (H5Pset_filter(create_plist, (H5Z_filter_t)step->codec->hdf5_id, flags, step->n_values,
-                          values) < 0)
+        if (H5Pset_filter(create_plist, (H5Z_filter_t)step->codec->hdf5_id, flags,
+                          step->n_values - n_own, values) < 0)
             return false;
     }
     return true;

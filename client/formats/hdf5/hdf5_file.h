@@ -30,7 +30,8 @@ void hdf5_close(hid_t *id);
 /* What HDF5 said last, innermost; "" when nothing. */
 const char *hdf5_reason(char *buffer, size_t n_bytes);
 
-/* What helps where HDF5 cannot open what is there: a newer HDF5 has written it, or it is damaged. */
+/* What helps where HDF5 cannot open what is there: a newer HDF5 has written it, or it is damaged.
+ */
 void hdf5_say_older(struct gad_error *error);
 
 /* Opens the file at `path`, which must be the one of `st`. `shown` is the path for messages.

@@ -30,6 +30,7 @@
 #include "client/formats/hdf5/hdf5_output.h"
 #include "client/formats/hdf5/hdf5_chunk_writer.h"
 #include "client/formats/hdf5/hdf5_file.h"
+#include "client/formats/hdf5/hdf5_filters.h"
 #include "client/formats/hdf5/hdf5_names.h"
 #include "client/formats/hdf5/hdf5_target.h"
 #include "client/formats/hdf5/hdf5_tree.h"
@@ -54,6 +55,7 @@ struct hdf5_output {
     bool is_unreserved;      /* space could not be reserved: flush at the commit */
     struct chunk_sink *sink; /* of one in chunks; else NULL */
     struct hdf5_chunk_writer *writer;
+    struct codec_pipeline pipeline; /* as HDF5 has noted it */
 };
 
 static hid_t make_space(const struct format_target *wanted)
@@ -80,9 +82,8 @@ static hid_t make_properties(const struct format_target *wanted)
     return dcpl;
 }
 
-static int make_dataset(hid_t file, const struct hdf5_output *output,
-                        const struct format_target *wanted, uint64_t n_bytes,
-                        uint64_t *ret_offset_bytes, struct gad_error *error)
+static int make_dataset(hid_t file, struct hdf5_output *output, const struct format_target *wanted,
+                        uint64_t n_bytes, uint64_t *ret_offset_bytes, struct gad_error *error)
 {
     char reason[160];
     _cleanup_hid_ hid_t space = make_space(wanted);
@@ -92,7 +93,11 @@ static int make_dataset(hid_t file, const struct hdf5_output *output,
     haddr_t offset = 0;
     if (space > 0 && type > 0 && dcpl > 0)
         dataset = H5Dcreate2(file, output->hidden, type, space, H5P_DEFAULT, dcpl, H5P_DEFAULT);
-    if (dataset > 0 && n_bytes > 0 && !wanted->storage->has_chunks)
+    if (dataset > 0 && wanted->storage->has_chunks) {
+        _cleanup_hid_ hid_t made = H5Dget_create_plist(dataset);
+        if (made <= 0 || !hdf5_filters_pipeline(made, &output->pipeline))
+            hdf5_close(&dataset);
+    } else if (dataset > 0 && n_bytes > 0)
         offset = H5Dget_offset(dataset);
     if (dataset > 0 && offset != HADDR_UNDEF) {
         *ret_offset_bytes = offset;
@@ -156,7 +161,9 @@ static int delete_once(struct hdf5_output *output, struct gad_error *error)
     _cleanup_hid_ hid_t file = H5I_INVALID_HID;
     int r = hdf5_file_open(hdf5_target_path(output->target), hdf5_target_stat(output->target), true,
                            output->dataset, NULL, &file, error);
-    return r ? r : hdf5_tree_delete(file, output->hidden, error);
+    if (r == 0)
+        r = hdf5_tree_delete(file, output->hidden, error);
+    return r ? r : close_file(&file, output->dataset, error);
 }
 
 /* All chunks are in the file. */
@@ -295,7 +302,7 @@ static int use_sink(struct gad_array *array, struct hdf5_output *output,
     struct chunk_sink_layout layout = {
         .shape = wanted->shape,
         .item_bytes = dtype_size(wanted->dtype),
-        .pipeline = &wanted->storage->pipeline,
+        .pipeline = &output->pipeline,
         .store = hdf5_chunk_writer_store,
         .path = wanted->spec->path,
         .dataset = wanted->spec->dataset,

@@ -364,15 +364,34 @@ static int fill(void *state, const int64_t *start, const int64_t *count, void *r
 /* Chunks as they are stored ---------------------------------------------------------------------
  */
 
-/* Whether the chunk is cut by the dataset's end and was therefore left without filters. */
+/* Whether the chunk is cut by the dataset's end, as it is now, and was therefore left without
+ * filters. */
 static bool is_left_plain(const struct hdf5_provider *provider, const int64_t *place)
 {
+    hsize_t dims[H5S_MAX_RANK];
     if (!provider->has_plain_ends)
         return false;
+    _cleanup_hid_ hid_t space = H5Dget_space(provider->id);
+    if (space <= 0 || H5Sget_simple_extent_dims(space, dims, NULL) < 0)
+        return false;
     for (int i = 0; i < provider->selection.source_ndim; i++)
-        if (place[i] + (int64_t)provider->chunk_dims[i] > provider->shape[i])
+        if ((hsize_t)place[i] + provider->chunk_dims[i] > dims[i])
             return true;
     return false;
+}
+
+/* HDF5 1.10 fails for a chunk that was never written too: only its own words tell, or a walk
+ * through the whole index, which a damaged one does not survive. */
+static bool is_never_written(const struct hdf5_provider *provider, const hsize_t *offsets,
+                             const char *reason)
+{
+    hsize_t n_bytes = 0;
+    haddr_t address = 0;
+    unsigned mask;
+    if (strstr(reason, "storage is not allocated"))
+        return true;
+    return H5Dget_chunk_info_by_coord(provider->id, offsets, &mask, &address, &n_bytes) >= 0 &&
+           address == HADDR_UNDEF;
 }
 
 static int fetch(struct hdf5_provider *provider, const int64_t *place,
@@ -381,16 +400,25 @@ static int fetch(struct hdf5_provider *provider, const int64_t *place,
     hsize_t offsets[H5S_MAX_RANK], n_bytes = 0;
     for (int i = 0; i < provider->selection.source_ndim; i++)
         offsets[i] = (hsize_t)place[i];
-    if (H5Dget_chunk_storage_size(provider->id, offsets, &n_bytes) < 0 || n_bytes == 0) {
-        ret_bytes->is_absent = true;
-        return 0;
+    H5Eclear2(H5E_DEFAULT);
+    if (H5Dget_chunk_storage_size(provider->id, offsets, &n_bytes) < 0) {
+        hdf5_reason(ret_bytes->reason, sizeof(ret_bytes->reason));
+        if (!is_never_written(provider, offsets, ret_bytes->reason))
+            return EIO;
+        n_bytes = 0;
     }
+    ret_bytes->is_absent = n_bytes == 0;
+    if (n_bytes == 0)
+        return 0;
     if (n_bytes > MAX_STORED_CHUNK)
         return EFBIG;
     if (chunk_bytes_reserve(ret_bytes, (size_t)n_bytes) < 0)
         return ENOMEM;
-    if (H5Dread_chunk(provider->id, H5P_DEFAULT, offsets, &ret_bytes->skipped, ret_bytes->data) < 0)
+    if (H5Dread_chunk(provider->id, H5P_DEFAULT, offsets, &ret_bytes->skipped, ret_bytes->data) <
+        0) {
+        hdf5_reason(ret_bytes->reason, sizeof(ret_bytes->reason));
         return EIO;
+    }
     if (is_left_plain(provider, place))
         ret_bytes->skipped = UINT32_MAX;
     return 0;

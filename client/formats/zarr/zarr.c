@@ -271,6 +271,7 @@ const struct format format_zarr = {
     .extensions = ".zarr",
     .written = "DIRECTORY.zarr[:/ARRAY]",
     .has_chunks = true,
+    .has_shards = true,
     .is_directory = true,
     .takes_brackets = true,
     .normalise = dataset_path_normalise,

@@ -123,7 +123,11 @@ static bool read_sizes(PyObject *object, const char *what, int64_t *ret_sizes, i
     if (object == Py_None)
         return true;
     Py_ssize_t n = PyTuple_Check(object) ? PyTuple_Size(object) : -1;
-    if (n < 1 || n > GAD_MAX_NDIM) {
+    if (n == 0) { /* chosen by the library */
+        *ret_n = -1;
+        return true;
+    }
+    if (n < 0 || n > GAD_MAX_NDIM) {
         PyErr_Format(PyExc_TypeError, "%s: a tuple of sizes is wanted, not %R", what, object);
         return false;
     }

@@ -157,6 +157,31 @@ def test_a_damaged_chunk_is_named(gd, tmp_path, filters, word):
     assert x[:60].sum() == a[:60].sum()  # the others are read
 
 
+@pytest.mark.parametrize("libver, word", [("earliest", b"TREE"), ("v110", b"BTLF")])
+def test_a_damaged_index_is_no_fill_value(gd, tmp_path, libver, word):
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w", libver=libver) as file:
+        file.create_dataset("d", data=np.ones((400, 40)), chunks=(10, 10), compression="gzip",
+                            maxshape=(None, None))
+    stored = bytearray(path.read_bytes())
+    at = stored.rfind(word)
+    assert at > 0
+    stored[at] ^= 0xff
+    path.write_bytes(stored)
+    with pytest.raises(gd.Error):
+        x = gd.open(f"{path}:/d")
+        x.sum().compute()
+
+
+def test_a_fill_value_that_is_never_filled_in(gd, tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        d = file.create_dataset("d", (100,), "i4", chunks=(10,), compression="gzip", fillvalue=7,
+                                fill_time="never")
+        d[20:30] = 1
+    np.testing.assert_array_equal((gd.open(f"{tmp_path}/a.h5:/d") + 0).compute(),
+                                  np.repeat([0, 0, 1, 0, 0, 0, 0, 0, 0, 0], 10))
+
+
 def test_a_cut_file_and_a_vanishing_one_are_errors(gd, tmp_path):
     path = str(tmp_path / "a.h5")
     with h5py.File(path, "w") as file:

@@ -3,9 +3,10 @@ what was computed; what cannot be done is said, and nothing half-written stays."
 
 import os
 import subprocess
+import sys
 
 import h5py
-import hdf5plugin  # noqa: F401: registers the filters
+import hdf5plugin
 import numpy as np
 import pytest
 
@@ -52,6 +53,44 @@ def test_are_as_small_as_h5pys(gd, tmp_path):
         file.create_dataset("d", data=a, chunks=(100, 700), compression="gzip", shuffle=True)
     ours, theirs = (os.path.getsize(tmp_path / name) for name in ("a.h5", "b.h5"))
     assert ours < 1.05 * theirs
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3, 20, 31])
+def test_szip_of_narrow_chunks(gd, tmp_path, columns):
+    """HDF5 puts a value of its own in the place of ours."""
+    a = np.random.default_rng(columns).integers(0, 1000, (200, columns)).astype("i4")
+    for shuffle in (False, True):
+        gd.save(f"{tmp_path}/a.h5:/{shuffle}", gd.lazy(a), chunks=(100, columns),
+                compression="szip", shuffle=shuffle)
+        with h5py.File(tmp_path / "a.h5") as file:
+            np.testing.assert_array_equal(file[str(shuffle)][()], a)
+    gd.save(f"{tmp_path}/a.h5:/small", gd.lazy(a), chunks=(5, columns), compression="szip")
+    np.testing.assert_array_equal((gd.open(f"{tmp_path}/a.h5:/small") + 0).compute(), a)
+
+
+def test_filters_of_which_hdf5_has_a_plugin(gd, daemon, tmp_path):
+    """Such a filter has values of its own: what is written is what the file says."""
+    program = f"""if True:
+        import numpy as np, gpuarrayd as gd
+        x = gd.lazy(np.arange(60000.0).reshape(300, 200))
+        for how in ("bitshuffle", "bitshuffle:zstd", "blosc:zstd", "lz4", "zstd"):
+            gd.save("{tmp_path}/a.h5:/" + how.replace(":", "_"), x, compression=how)
+    """
+    environment = {**os.environ, "HDF5_PLUGIN_PATH": hdf5plugin.PLUGIN_PATH,
+                   "GPUARRAYD_SOCKET": daemon.socket}
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert len(file) == 5
+        for name in file:
+            np.testing.assert_array_equal(file[name][()], np.arange(60000.0).reshape(300, 200))
+
+
+def test_chunks_that_the_library_chooses(gd, tmp_path):
+    gd.save(f"{tmp_path}/a.h5:/d", gd.lazy(np.ones((3000, 1000))), chunks=True)
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert file["d"].chunks == (131, 1000) and file["d"].compression is None
+    with pytest.raises(gd.BadArgument, match="no shards"):
+        gd.save(f"{tmp_path}/a.h5:/e", gd.lazy(np.ones((30, 10))), chunks=(3, 5), shards=(6, 5))
 
 
 def test_chunks_across_the_walk(gd, tmp_path):

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, SupportsIndex
+from typing import TYPE_CHECKING, SupportsIndex, TypedDict
 
 from .. import errors
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from .. import _core
 
 Sizes = Sequence[SupportsIndex] | SupportsIndex | bool | None
 
 
 def _sizes(value: Sizes, name: str) -> tuple[int, ...] | None:
-    if value is None or value is True:
+    if value is None or value is False:
         return None
+    if value is True and name == "chunks":
+        return ()  # chosen by the library, as by h5py
     try:
         sizes = tuple(map(operator.index, value)) if isinstance(value, Sequence) \
             else (operator.index(value),)
@@ -35,8 +39,11 @@ def _compression(compression: str | int | None, opts: object) -> str | None:
                                      argument="compression_opts", expected="compression='gzip'",
                                      found=repr(opts))
         return None
-    if isinstance(compression, int):  # as h5py: a level of gzip
-        compression, opts = "gzip", compression
+    if not isinstance(compression, str):  # as h5py: a level of gzip
+        try:
+            compression, opts = "gzip", operator.index(compression)
+        except TypeError:
+            pass
     if not isinstance(compression, str):
         raise errors.BadArgument(f"compression is {compression!r}", argument="compression",
                                  expected="gzip, zstd, lzf, lz4, blosc, bitshuffle or szip",
@@ -44,10 +51,24 @@ def _compression(compression: str | int | None, opts: object) -> str | None:
     return compression if opts is None else f"{compression}:{opts}"
 
 
-def storage(chunks: Sizes = None, shards: Sizes = None, compression: str | int | None = None,
-            compression_opts: object = None, shuffle: bool = False, fletcher32: bool = False,
-            sync: bool = False) -> _core.Storage | None:
+class Stored(TypedDict, total=False):
+    """The words."""
+
+    chunks: Sizes
+    shards: Sizes
+    compression: str | int | None
+    compression_opts: object
+    shuffle: bool
+    fletcher32: bool
+    sync: bool
+
+
+def storage(**words: Unpack[Stored]) -> _core.Storage | None:
     """None where nothing was asked for: the format decides."""
-    how = (_sizes(chunks, "chunks"), _sizes(shards, "shards"),
-           _compression(compression, compression_opts), bool(shuffle), bool(fletcher32), bool(sync))
+    unknown = sorted(words.keys() - Stored.__annotations__.keys())
+    if unknown:
+        raise TypeError(f"save() got an unexpected keyword argument {unknown[0]!r}")
+    how = (_sizes(words.get("chunks"), "chunks"), _sizes(words.get("shards"), "shards"),
+           _compression(words.get("compression"), words.get("compression_opts")),
+           bool(words.get("shuffle")), bool(words.get("fletcher32")), bool(words.get("sync")))
     return None if how == (None, None, None, False, False, False) else how

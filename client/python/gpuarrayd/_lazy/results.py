@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from .. import errors
 from .._arguments.refusals import WrongType
-from .._arguments.storage import Sizes, storage
+from .._arguments.storage import storage
 from .array import Lazy, Progress, lazy, request, told
 from .graph import Node
 from .operands import Operand
 from .._jobs.request import Request, To
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from .._arguments.storage import Stored
 
 
 def compute(*lazies: Operand, out: Any = None, engine: str | None = None,
@@ -56,26 +61,19 @@ Path = str | os.PathLike[str]
 @overload
 def save(path: Path, array: Operand, *, engine: str | None = None, priority: int = 0,
          label: str | None = None, progress: Progress = False, tf32: bool = False,
-         chunks: Sizes = None, shards: Sizes = None, compression: str | int | None = None,
-         compression_opts: object = None, shuffle: bool = False, fletcher32: bool = False,
-         sync: bool = False) -> Lazy: ...
+         **stored: Unpack[Stored]) -> Lazy: ...
 
 
 @overload
 def save(path: Mapping[Any, Operand], array: None = None, *, engine: str | None = None,
          priority: int = 0, label: str | None = None, progress: Progress = False,
-         tf32: bool = False, chunks: Sizes = None, shards: Sizes = None,
-         compression: str | int | None = None, compression_opts: object = None,
-         shuffle: bool = False, fletcher32: bool = False,
-         sync: bool = False) -> dict[Any, Lazy]: ...
+         tf32: bool = False, **stored: Unpack[Stored]) -> dict[Any, Lazy]: ...
 
 
 def save(path: Path | Mapping[Any, Operand], array: Operand | None = None, *,
          engine: str | None = None, priority: int = 0, label: str | None = None,
-         progress: Progress = False, tf32: bool = False, chunks: Sizes = None,
-         shards: Sizes = None, compression: str | int | None = None,
-         compression_opts: object = None, shuffle: bool = False, fletcher32: bool = False,
-         sync: bool = False) -> Lazy | dict[Any, Lazy]:
+         progress: Progress = False, tf32: bool = False,
+         **stored: Unpack[Stored]) -> Lazy | dict[Any, Lazy]:
     """Computes into files: each appears whole when the job is done, or not at all.
 
     Parameters
@@ -88,8 +86,9 @@ def save(path: Path | Mapping[Any, Operand], array: Operand | None = None, *,
         What is computed; not with a dict.
     engine, priority, label, progress, tf32
         As of Lazy.compute().
-    chunks : tuple of int, optional
-        Sizes of a chunk, for HDF5 and Zarr. None: as it suits what packs them, else no chunks.
+    chunks : tuple of int or True, optional
+        Sizes of a chunk, for HDF5 and Zarr; True: chosen by the library. None: chunks only where
+        something packs them.
     shards : tuple of int, optional
         Zarr: elements of a file along each axis, multiples of the chunks.
     compression : str or int, optional
@@ -128,7 +127,7 @@ def save(path: Path | Mapping[Any, Operand], array: Operand | None = None, *,
         [(one, made_one)] = pairs.items()
         result = save_unbounded(os.fspath(one), lazy(made_one), engine, priority, label)
         return {one: result} if pairs is path else result
-    how = storage(chunks, shards, compression, compression_opts, shuffle, fletcher32, sync)
+    how = storage(**stored)
     made = request([lazy(one) for one in pairs.values()],
                    [To(os.fspath(one), how) for one in pairs], engine, priority, label, tf32)
     results = told(made, Request.run, progress)

@@ -117,9 +117,6 @@ Test(chunk_sink, stores_whole_chunks_of_blocks_in_any_order)
         }
         for (uint64_t i = 0; i < grid.n_chunks; i++)
             cr_assert(ge(uint, kept.n_stored[i], 1));
-        /* Those that came twice after their chunk was whole have begun it anew. */
-        for (int64_t row = 0; row < 50; row++)
-            cr_assert(eq(int, drain(sink, &kept, row, 0, 1, 70), 0));
         cr_assert(eq(int, chunk_sink_finish(sink, "x", &error), 0));
         chunk_sink_free(sink);
     }
@@ -173,34 +170,60 @@ Test(chunk_sink, says_why_a_chunk_cannot_be_written)
     chunk_sink_free(sink);
 }
 
-/* Room for two chunks, and rows that cut sixteen of them. */
-Test(chunk_assembly, puts_chunks_aside_in_a_file)
+/* A job that is begun again: of each chunk a later part has come before an earlier one. */
+Test(chunk_sink, takes_parts_that_come_again_when_their_chunk_is_stored)
 {
-    const int64_t shape[2] = {64, 64}, chunk_shape[2] = {64, 4};
+    struct codec_pipeline pipeline = packed();
+    struct kept kept = {.shape = {40, 30}, .chunk_shape = {20, 30}, .pipeline = &pipeline};
+    struct chunk_grid grid;
+    struct gad_error error;
+    struct chunk_sink *sink = open_sink(&kept, &grid);
+    for (int64_t row = 5; row < 40; row++)
+        cr_assert(eq(int, drain(sink, &kept, row, 0, 1, 30), 0));
+    for (int64_t row = 0; row < 40; row++)
+        cr_assert(eq(int, drain(sink, &kept, row, 0, 1, 30), 0));
+    cr_assert(eq(int, chunk_sink_finish(sink, "x", &error), 0));
+    cr_assert(eq(uint, kept.n_stored[0], 1));
+    cr_assert(eq(uint, kept.n_stored[1], 1));
+    chunk_sink_free(sink);
+}
+
+/* Memory for two chunks, and rows that cut seventeen of them, the last of which is cut by the
+ * array: twice, so that places in the file are used again. */
+Test(chunk_assembly, keeps_chunks_in_a_file)
+{
+    const int64_t shape[2] = {128, 66}, chunk_shape[2] = {64, 4};
     struct chunk_grid grid;
     struct chunk_assembly assembly;
     unsigned n_whole = 0;
-    cr_assert(chunk_grid_init(&grid, 2, shape, chunk_shape, 1));
-    cr_assert(eq(int, chunk_assembly_init(&assembly, &grid, shape, 1, 1, 2, "/tmp"), 0));
-    cr_assert(eq(uint, assembly.n_chunks, 2));
-    for (int64_t row = 0; row < 64; row++) {
-        for (uint64_t i = 0; i < 16; i++) {
-            struct assembled_chunk *chunk;
+    cr_assert(chunk_grid_init(&grid, 2, shape, chunk_shape, 2));
+    cr_assert(eq(int, chunk_assembly_init(&assembly, &grid, shape, 2, 2 * 64 * 4 * 2, "/tmp"), 0));
+    for (int64_t row = 0; row < 128; row++) {
+        for (uint64_t column = 0; column < 17; column++) {
+            int64_t n = column < 16 ? 4 : 2;
+            uint64_t index = (uint64_t)(row / 64) * 17 + column;
+            uint16_t line[4];
+            struct assembled_chunk *whole;
             struct box box;
+            for (int i = 0; i < 4; i++)
+                line[i] = (uint16_t)(row * 100 + (int64_t)column);
             box.n = 0;
-            box_add(&box, 4, 1, 1);
-            cr_assert(eq(int, chunk_assembly_take(&assembly, i, &chunk), 0));
-            memset(chunk->elements + row * 4, (int)(row + (int64_t)i), 4);
-            if (!chunk_assembly_give_back(&assembly, chunk, &box, row * 4))
+            box_add(&box, n, 2, 2);
+            cr_assert(
+                eq(int, chunk_assembly_add(&assembly, index, &box, row % 64 * 8, line, &whole), 0));
+            if (!whole)
                 continue;
-            for (int e = 0; e < 64 * 4; e++)
-                cr_assert(eq(u8, chunk->elements[e], (uint8_t)(e / 4 + (int)i)));
-            chunk_assembly_end(&assembly, chunk);
+            const uint16_t *elements = (const uint16_t *)whole->elements;
+            for (int e = 0; e < 64 * 4; e++) {
+                int64_t wanted = (row / 64 * 64 + e / 4) * 100 + (int64_t)column;
+                cr_assert(eq(u32, elements[e], e % 4 < n ? (uint16_t)wanted : 0));
+            }
+            chunk_assembly_end(&assembly, whole);
             n_whole++;
         }
     }
-    cr_assert(eq(uint, n_whole, 16));
-    cr_assert(eq(u64, chunk_assembly_n_begun(&assembly), 0));
-    cr_assert(assembly.n_places >= 14 && assembly.n_places <= 64);
+    cr_assert(eq(uint, n_whole, 34));
+    cr_assert(eq(u64, assembly.n_begun, 0));
+    cr_assert(eq(u64, assembly.n_places, 15)); /* those of the upper chunks were used again */
     chunk_assembly_deinit(&assembly);
 }

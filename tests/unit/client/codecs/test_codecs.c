@@ -175,7 +175,7 @@ Test(codecs, survive_damage)
     for (size_t c = 0; codec_at(c); c++) {
         if (!codec_at(c)->encode)
             continue;
-        for (int round = 0; round < 300; round++) {
+        for (int round = 0; round < 120; round++) {
             struct codec_pipeline pipeline = {.n_steps = 1};
             const void *stored;
             size_t n_stored;
