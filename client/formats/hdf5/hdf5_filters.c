@@ -73,3 +73,17 @@ int hdf5_filters_check(hid_t create_plist, const char *dataset, const char *name
     }
     return 0;
 }
+
+unsigned hdf5_plugins_stop(void)
+{
+    unsigned plugins = 0;
+    if (H5PLget_loading_state(&plugins) < 0)
+        return 0;
+    H5PLset_loading_state(plugins & ~(unsigned)H5PL_FILTER_PLUGIN);
+    return plugins;
+}
+
+void hdf5_plugins_resume(unsigned plugins)
+{
+    H5PLset_loading_state(plugins);
+}

@@ -88,11 +88,13 @@ static int make_dataset(hid_t file, struct hdf5_output *output, const struct for
     char reason[160];
     _cleanup_hid_ hid_t space = make_space(wanted);
     _cleanup_hid_ hid_t type = hdf5_type_make(wanted->dtype);
+    unsigned plugins = hdf5_plugins_stop();
     _cleanup_hid_ hid_t dcpl = make_properties(wanted);
     _cleanup_hid_ hid_t dataset = H5I_INVALID_HID;
     haddr_t offset = 0;
     if (space > 0 && type > 0 && dcpl > 0)
         dataset = H5Dcreate2(file, output->hidden, type, space, H5P_DEFAULT, dcpl, H5P_DEFAULT);
+    hdf5_plugins_resume(plugins);
     if (dataset > 0 && wanted->storage->has_chunks) {
         _cleanup_hid_ hid_t made = H5Dget_create_plist(dataset);
         if (made <= 0 || !hdf5_filters_pipeline(made, &output->pipeline))

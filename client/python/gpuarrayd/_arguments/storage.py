@@ -32,18 +32,15 @@ def _sizes(value: Sizes, name: str) -> tuple[int, ...] | None:
     return sizes
 
 
-def _compression(compression: str | int | None, opts: object) -> str | None:
+def _compression(compression: str | SupportsIndex | None, opts: object) -> str | None:
     if compression is None:
         if opts is not None:
             raise errors.BadArgument("compression_opts without compression",
                                      argument="compression_opts", expected="compression='gzip'",
                                      found=repr(opts))
         return None
-    if not isinstance(compression, str):  # as h5py: a level of gzip
-        try:
-            compression, opts = "gzip", operator.index(compression)
-        except TypeError:
-            pass
+    if not isinstance(compression, str) and hasattr(compression, "__index__"):  # h5py's: of gzip
+        compression, opts = "gzip", operator.index(compression)
     if not isinstance(compression, str):
         raise errors.BadArgument(f"compression is {compression!r}", argument="compression",
                                  expected="gzip, zstd, lzf, lz4, blosc, bitshuffle or szip",
@@ -56,7 +53,7 @@ class Stored(TypedDict, total=False):
 
     chunks: Sizes
     shards: Sizes
-    compression: str | int | None
+    compression: str | SupportsIndex | None
     compression_opts: object
     shuffle: bool
     fletcher32: bool

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from .. import errors
 from .._arguments.refusals import WrongType
@@ -56,6 +56,7 @@ def compute(*lazies: Operand, out: Any = None, engine: str | None = None,
 
 
 Path = str | os.PathLike[str]
+Paths: TypeAlias = "Path | Mapping[Any, Operand]"
 
 
 @overload
@@ -70,7 +71,7 @@ def save(path: Mapping[Any, Operand], array: None = None, *, engine: str | None 
          tf32: bool = False, **stored: Unpack[Stored]) -> dict[Any, Lazy]: ...
 
 
-def save(path: Path | Mapping[Any, Operand], array: Operand | None = None, *,
+def save(path: Paths, array: Operand | None = None, *,
          engine: str | None = None, priority: int = 0, label: str | None = None,
          progress: Progress = False, tf32: bool = False,
          **stored: Unpack[Stored]) -> Lazy | dict[Any, Lazy]:
@@ -120,7 +121,7 @@ def save(path: Path | Mapping[Any, Operand], array: Operand | None = None, *,
     from .unbounded import unbounded
     if any(unbounded(lazy(one)._node) for one in pairs.values()):
         from .streams import save_unbounded
-        if len(pairs) > 1 or any((chunks, shards, compression, shuffle, fletcher32, sync)):
+        if len(pairs) > 1 or any(stored.values()):
             raise errors.BadArgument("a lazy of unknown length goes into one file, npy or raw, "
                                      "as it is", argument="save", expected="save(path, lazy)",
                                      found=f"{len(pairs)} files, or options of formats")
