@@ -39,12 +39,13 @@ def _compression(compression: str | SupportsIndex | None, opts: object) -> str |
                                      argument="compression_opts", expected="compression='gzip'",
                                      found=repr(opts))
         return None
-    if not isinstance(compression, str) and hasattr(compression, "__index__"):  # h5py's: of gzip
-        compression, opts = "gzip", operator.index(compression)
-    if not isinstance(compression, str):
-        raise errors.BadArgument(f"compression is {compression!r}", argument="compression",
-                                 expected="gzip, zstd, lzf, lz4, blosc, bitshuffle or szip",
-                                 found=repr(compression))
+    if not isinstance(compression, str):  # as h5py: a level of gzip
+        try:
+            return f"gzip:{operator.index(compression)}"
+        except TypeError:
+            raise errors.BadArgument(f"compression is {compression!r}", argument="compression",
+                                     expected="gzip, zstd, lzf, lz4, blosc, bitshuffle or szip",
+                                     found=repr(compression)) from None
     return compression if opts is None else f"{compression}:{opts}"
 
 
