@@ -26,6 +26,7 @@ sh "$top/tests/run-uninstalled.sh" --pool 64M -- sh "$top/tests/bench/transpose.
 sh "$top/tests/run-uninstalled.sh" --pool 256M -- "$python" "$top/tests/bench/matmul.py" "$work" 256
 sh "$top/tests/run-uninstalled.sh" -- "$build/tests/bench/random" 100 "$python" "$top/tests/bench/random_peer.py"
 sh "$top/tests/run-uninstalled.sh" -- "$python" "$top/tests/bench/random_file.py" "$work" "$((gib * 125)),2000,2000"
+sh "$top/tests/run-uninstalled.sh" -- "$python" "$top/tests/bench/filters.py" "$work" "$build/tests/bench/codecs"
 sh "$top/tests/run-uninstalled.sh" -- "$python" "$top/tests/bench/npz.py" "$work" "$build/tests/bench/inflate" 1
 sh "$top/tests/run-uninstalled.sh" -- "$python" "$top/tests/bench/zarr_stores.py" "$work" 1
 sh "$top/tests/run-uninstalled.sh" -- sh -c "'$build/tests/bench/heap' \"\$GPUARRAYD_SOCKET\""
