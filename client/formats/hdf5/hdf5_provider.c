@@ -37,6 +37,7 @@ struct hdf5_provider {
     struct hdf5_provider *next; /* of all that exist */
     char *path, *dataset;
     struct stat st;
+    struct stat own_st;            /* of the file in which it lies, behind an external link */
     int64_t shape[ARRAY_MAX_NDIM]; /* of the dataset */
     size_t item_bytes;
     struct selection selection; /* what the blocks are of */
@@ -140,10 +141,15 @@ struct hdf5_provider *hdf5_provider_free(struct hdf5_provider *provider)
     return NULL;
 }
 
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
 void hdf5_provider_suspend(const struct stat *st)
 {
     for (struct hdf5_provider *provider = all; provider; provider = provider->next)
-        if (provider->st.st_dev == st->st_dev && provider->st.st_ino == st->st_ino)
+        if (is_same(&provider->st, st) || is_same(&provider->own_st, st))
             close_dataset(provider);
 }
 
@@ -198,6 +204,13 @@ static void read_chunk_options(struct hdf5_provider *provider)
         H5Pget_chunk_opts(dcpl, &options) >= 0 && (options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS);
 }
 
+static void note_own_file(struct hdf5_provider *provider)
+{
+    _cleanup_hid_ hid_t file = provider->id > 0 ? H5Iget_file_id(provider->id) : H5I_INVALID_HID;
+    if (file <= 0 || fstat(hdf5_file_fd(file), &provider->own_st) < 0)
+        provider->own_st = provider->st;
+}
+
 static int open_dataset(struct hdf5_provider *provider)
 {
     struct gad_error error;
@@ -213,6 +226,7 @@ static int open_dataset(struct hdf5_provider *provider)
     provider->id = H5Dopen2(provider->file, provider->dataset, dapl > 0 ? dapl : H5P_DEFAULT);
     if (provider->id > 0)
         provider->type = H5Dget_type(provider->id);
+    note_own_file(provider);
     if (provider->type > 0 && is_as_it_was(provider)) {
         provider->may_skip = may_skip(provider->id);
         read_chunk_options(provider);

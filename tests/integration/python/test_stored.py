@@ -117,6 +117,17 @@ def test_a_source_and_an_output_in_one_file(gd, tmp_path):
         assert sorted(file) == ["a", "b", "c"]
 
 
+def test_a_source_behind_a_link_into_the_output(gd, tmp_path):
+    with h5py.File(tmp_path / "b.h5", "w") as file:
+        file.create_dataset("d", data=np.arange(50000.0), chunks=(500,), compression="gzip")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["link"] = h5py.ExternalLink("b.h5", "/d")
+    x = gd.open(f"{tmp_path}/a.h5:/link")
+    gd.save(f"{tmp_path}/b.h5:/e", x + 1, chunks=(500,), compression="gzip")
+    with h5py.File(tmp_path / "b.h5") as file:
+        np.testing.assert_array_equal(file["e"][()], np.arange(50000.0) + 1)
+
+
 def test_products_moves_and_reductions_go_there_too(gd, tmp_path):
     a = np.random.default_rng(4).random((300, 200))
     gd.save(f"{tmp_path}/p.h5:/p", gd.lazy(a) @ gd.lazy(a.T), chunks=(64, 64), compression="blosc")
