@@ -97,6 +97,7 @@ static int put_in_place(struct zarr_output *output, struct nodes *nodes, const c
 {
     unsigned n_new;
     _cleanup_fd_ int lock_fd = lock_store(&output->place);
+    (void)lock_fd; /* held until the end */
     int r = zarr_place_commit(&output->place, name, &n_new, error);
     if (r)
         return r;

@@ -41,6 +41,16 @@ def made(rng, dtype, shape):
     return rng.integers(0, 2 if dtype == "?" else 100, shape).astype(dtype)
 
 
+def refused(spec, number):
+    """The refusal, in a process of its own: packages that others have loaded may have brought
+    plugins of HDF5."""
+    environment = {name: value for name, value in os.environ.items() if name != "HDF5_PLUGIN_PATH"}
+    done = subprocess.run([CTL, "info", spec], capture_output=True, text=True, env=environment)
+    assert done.returncode == 1 and "[bad-format]" in done.stderr
+    assert f"filter {number} " in done.stderr
+    return done.stderr
+
+
 def has_blosc2():
     listed = subprocess.run([CTL, "formats", "--json"], capture_output=True, check=True).stdout
     return any(one["reads"] for one in json.loads(listed)["codecs"] if one["name"] == "blosc2")
@@ -54,12 +64,11 @@ def test_blosc2_is_read_where_its_library_is(gd, tmp_path):
             for name in ("blosclz", "lz4", "zstd"):
                 file.create_dataset(f"{name}{i}", data=made(rng, ">f8", shape), chunks=chunks,
                                     **hdf5plugin.Blosc2(cname=name))
+    if not has_blosc2():
+        assert "libblosc2-dev" in refused(f"{tmp_path}/a.h5:/lz40", 32026)
+        return
     with h5py.File(tmp_path / "a.h5") as file:
         for name in file:
-            if not has_blosc2():
-                with pytest.raises(gd.BadFormat, match="filter 32026 .*libblosc2-dev"):
-                    gd.open(f"{tmp_path}/a.h5:/{name}")
-                continue
             np.testing.assert_array_equal((gd.open(f"{tmp_path}/a.h5:/{name}") + 0).compute(),
                                           file[name][()])
 
@@ -196,13 +205,11 @@ def test_a_cut_file_and_a_vanishing_one_are_errors(gd, tmp_path):
         gd.open(f"{path}:/d")
 
 
-@pytest.mark.parametrize("filters, number, package", [
-    (hdf5plugin.BZip2(), 307, "hdf5plugin"), (hdf5plugin.Zfp(), 32013, "hdf5plugin")])
-def test_a_filter_that_nobody_has_is_named(gd, tmp_path, filters, number, package):
+@pytest.mark.parametrize("filters, number", [(hdf5plugin.BZip2(), 307), (hdf5plugin.Zfp(), 32013)])
+def test_a_filter_that_nobody_has_is_named(tmp_path, filters, number):
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("d", data=np.zeros((50, 50), "f4"), chunks=(30, 40), **filters)
-    with pytest.raises(gd.BadFormat, match=f"filter {number} .*{package}"):
-        gd.open(f"{tmp_path}/a.h5:/d")
+    assert "hdf5plugin" in refused(f"{tmp_path}/a.h5:/d", number)
 
 
 def test_what_a_newer_hdf5_has_written_says_what_helps(gd, tmp_path):

@@ -158,7 +158,7 @@ def test_thousands_with_few_descriptors(gd, folder):
         (folder / f"runs/r{i}.npy").write_bytes(begin + elements[i].tobytes())
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     highest = max(int(one.name) for one in pathlib.Path("/proc/self/fd").iterdir())
-    resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 60, before[1]))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 60 + highest // 4, before[1]))
     try:
         x = gd.open(folder / "runs/*.npy", stack=True)
         same(x.compute(), elements)
