@@ -229,7 +229,7 @@ def test_a_journal_by_a_relative_name_is_removed(daemon, files, tmp_path, verb):
 @pytest.mark.parametrize("verb", ["matmul", "run"])
 def test_of_a_journal_is_said_what_is_so(start, tmp_path, verb):
     """A job that is refused has not begun, whatever file lies there; one that is cancelled may have."""
-    n = 900 if conftest.IS_SANITIZED else 1500  # a sanitizer's takes as long
+    n = 1400 if conftest.IS_SANITIZED else 1800  # a sanitizer's takes as long
     rng = np.random.default_rng(2)
     a = rng.integers(0, 9, (n, n))
     product = a.astype("f8") @ a.astype("f8")  # exact, and twenty times as fast as of integers

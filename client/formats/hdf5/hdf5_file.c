@@ -43,8 +43,11 @@ void hdf5_enter(struct hdf5_scope *ret_scope)
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
 }
 
+/* What failed is forgotten: a thread that ends with an error on its stack, of which HDF5 has one a
+ * thread where it is built so, leaves HDF5 unable to close itself at the end of the process. */
 void hdf5_leave(struct hdf5_scope *scope)
 {
+    H5Eclear2(H5E_DEFAULT);
     H5Eset_auto2(H5E_DEFAULT, scope->print, scope->print_data);
     pthread_mutex_unlock(&library);
 }
