@@ -23,6 +23,11 @@ else:
 
 import pytest
 
+try:
+    import hdf5plugin  # noqa: F401: before netCDF4, whose wheel brings filters of the same numbers
+except ImportError:
+    pass
+
 import installed as installation
 import wire
 from watchdog import Watchdog
