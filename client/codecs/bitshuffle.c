@@ -121,20 +121,6 @@ static void split_block(const uint8_t *from, uint8_t *to, uint8_t *work, size_t 
         split_bits(work + k * n_items, to + k * n_items, n_items / 8);
 }
 
-static uint64_t read_big(const uint8_t *bytes, int n)
-{
-    uint64_t value = 0;
-    for (int i = 0; i < n; i++)
-        value = value << 8 | bytes[i];
-    return value;
-}
-
-static void write_big(uint8_t *bytes, int n, uint64_t value)
-{
-    for (int i = n; i-- > 0; value >>= 8)
-        bytes[i] = (uint8_t)value;
-}
-
 static int inflate(size_t compressor, struct codec_scratch *scratch, const uint8_t *from,
                    size_t n_from, uint8_t *to, size_t n_to)
 {
@@ -181,7 +167,7 @@ static int decode_blocks(const struct blocks *blocks, struct codec_scratch *scra
         if (blocks->compressor != COMPRESSOR_NONE) {
             if (end - at < LENGTH_BYTES)
                 return CODEC_FAULT_SHORT;
-            n_stored = (size_t)read_big(at, LENGTH_BYTES);
+            n_stored = (size_t)codec_read_big(at, LENGTH_BYTES);
             at += LENGTH_BYTES;
         }
         if (n_stored > (size_t)(end - at))
@@ -215,7 +201,7 @@ static int decode(const struct codec_step *step, struct codec_scratch *scratch, 
     if (blocks.compressor != COMPRESSOR_NONE) {
         if (n_from < HEAD_BYTES)
             return CODEC_FAULT_SHORT;
-        uint64_t n_said = read_big(at, 8), n_block = read_big(at + 8, LENGTH_BYTES);
+        uint64_t n_said = codec_read_big(at, 8), n_block = codec_read_big(at + 8, LENGTH_BYTES);
         if (n_said > room)
             return CODEC_FAULT_LONG;
         if (n_block == 0 || n_block > MAX_BLOCK_BYTES || n_block % (8 * blocks.item_bytes) != 0)
@@ -266,8 +252,8 @@ static int encode(const struct codec_step *step, struct codec_scratch *scratch, 
     if (room < HEAD_BYTES + n_from)
         return CODEC_FAULT_LONG;
     if (!is_plain) {
-        write_big(to, 8, n_from);
-        write_big(to + 8, LENGTH_BYTES, blocks.n_block_items * blocks.item_bytes);
+        codec_write_big(to, 8, n_from);
+        codec_write_big(to + 8, LENGTH_BYTES, blocks.n_block_items * blocks.item_bytes);
         to += HEAD_BYTES;
     }
     for (; (n_items = next_block(&blocks, n_left)) > 0; n_left -= n_items) {
@@ -280,7 +266,7 @@ static int encode(const struct codec_step *step, struct codec_scratch *scratch, 
                                (size_t)(end - to) - LENGTH_BYTES);
             if (n_stored == 0)
                 return CODEC_FAULT_LONG;
-            write_big(to, LENGTH_BYTES, n_stored);
+            codec_write_big(to, LENGTH_BYTES, n_stored);
             to += LENGTH_BYTES;
         }
         to += n_stored;

@@ -14,9 +14,7 @@ static int decode(const struct codec_step *step, struct codec_scratch *scratch, 
     const uint8_t *at = from;
     uint8_t *to = ret_bytes;
     size_t left = n_from, done = 0;
-    if (!scratch->inflater)
-        scratch->inflater = libdeflate_alloc_decompressor();
-    if (!scratch->inflater)
+    if (!codec_inflater(scratch))
         return -ENOMEM;
     if (n_from == 0)
         return CODEC_FAULT_SHORT;
@@ -36,21 +34,10 @@ static int decode(const struct codec_step *step, struct codec_scratch *scratch, 
     return 0;
 }
 
-static int use_level(const struct codec_step *step, struct codec_scratch *scratch)
-{
-    int level = step->n_values > 0 && step->values[0] <= 9 ? (int)step->values[0] : 5;
-    if (scratch->deflater && scratch->deflater_level == level)
-        return 0;
-    libdeflate_free_compressor(scratch->deflater);
-    scratch->deflater = libdeflate_alloc_compressor(level);
-    scratch->deflater_level = level;
-    return scratch->deflater ? 0 : -ENOMEM;
-}
-
 static int encode(const struct codec_step *step, struct codec_scratch *scratch, const void *from,
                   size_t n_from, void *ret_bytes, size_t room, size_t *ret_n_bytes)
 {
-    int r = use_level(step, scratch);
+    int r = codec_use_deflater(step, scratch, 5);
     if (r)
         return r;
     *ret_n_bytes = libdeflate_gzip_compress(scratch->deflater, from, n_from, ret_bytes, room);

@@ -14,20 +14,6 @@
 #define LENGTH_BYTES  4
 #define DEFAULT_BLOCK (UINT32_C(1) << 30)
 
-static uint64_t read_big(const uint8_t *bytes, int n)
-{
-    uint64_t value = 0;
-    for (int i = 0; i < n; i++)
-        value = value << 8 | bytes[i];
-    return value;
-}
-
-static void write_big(uint8_t *bytes, int n, uint64_t value)
-{
-    for (int i = n; i-- > 0; value >>= 8)
-        bytes[i] = (uint8_t)value;
-}
-
 static int decode_block(const uint8_t *from, size_t n_from, uint8_t *to, size_t n_to)
 {
     if (n_from == n_to) {
@@ -47,7 +33,7 @@ static int decode(const struct codec_step *step, struct codec_scratch *scratch, 
     uint8_t *to = ret_bytes;
     if (n_from < HEAD_BYTES)
         return CODEC_FAULT_SHORT;
-    uint64_t n_bytes = read_big(at, 8), block = read_big(at + 8, 4);
+    uint64_t n_bytes = codec_read_big(at, 8), block = codec_read_big(at + 8, 4);
     if (n_bytes > room)
         return CODEC_FAULT_LONG;
     if (block == 0 && n_bytes > 0)
@@ -57,7 +43,7 @@ static int decode(const struct codec_step *step, struct codec_scratch *scratch, 
         size_t n = block < left ? (size_t)block : (size_t)left;
         if (end - at < LENGTH_BYTES)
             return CODEC_FAULT_SHORT;
-        size_t n_stored = (size_t)read_big(at, LENGTH_BYTES);
+        size_t n_stored = (size_t)codec_read_big(at, LENGTH_BYTES);
         at += LENGTH_BYTES;
         if (n_stored > (size_t)(end - at))
             return CODEC_FAULT_SHORT;
@@ -88,8 +74,8 @@ static int encode(const struct codec_step *step, struct codec_scratch *scratch, 
     size_t block = block_of(step, n_from);
     if (room < HEAD_BYTES)
         return CODEC_FAULT_LONG;
-    write_big(to, 8, n_from);
-    write_big(to + 8, 4, block);
+    codec_write_big(to, 8, n_from);
+    codec_write_big(to + 8, 4, block);
     to += HEAD_BYTES;
     for (size_t left = n_from; left > 0;) {
         size_t n = block < left ? block : left;
@@ -100,7 +86,7 @@ static int encode(const struct codec_step *step, struct codec_scratch *scratch, 
             memcpy(to + LENGTH_BYTES, at, n);
             n_stored = (int)n;
         }
-        write_big(to, LENGTH_BYTES, (uint64_t)n_stored);
+        codec_write_big(to, LENGTH_BYTES, (uint64_t)n_stored);
         to += LENGTH_BYTES + n_stored;
         at += n;
         left -= n;

@@ -22,6 +22,26 @@ struct codec_scratch {
 /* Room for n_bytes, what was in it is lost. -ENOMEM. */
 int codec_buffer_reserve(struct codec_buffer *buffer, size_t n_bytes) GAD_MUST_CHECK;
 
+/* The states of libraries, made when they are first wanted. False, NULL, -ENOMEM: no memory. */
+bool codec_inflater(struct codec_scratch *scratch);
+int codec_use_deflater(const struct codec_step *step, struct codec_scratch *scratch,
+                       int usual_level) GAD_MUST_CHECK; /* values[0]: 0 to 9 */
+
+/* Numbers of n bytes, the highest first. */
+static inline uint64_t codec_read_big(const uint8_t *bytes, int n)
+{
+    uint64_t value = 0;
+    for (int i = 0; i < n; i++)
+        value = value << 8 | bytes[i];
+    return value;
+}
+
+static inline void codec_write_big(uint8_t *bytes, int n, uint64_t value)
+{
+    for (int i = n; i-- > 0; value >>= 8)
+        bytes[i] = (uint8_t)value;
+}
+
 /* Rows of the table, each in a file of its own. */
 extern const struct codec codec_adler32, codec_bitshuffle, codec_blosc, codec_blosc2, codec_bz2,
     codec_crc32, codec_crc32c, codec_deflate, codec_delta, codec_fixedscaleoffset, codec_fletcher32,
