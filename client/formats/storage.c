@@ -6,6 +6,7 @@
  * Called by format.c.
  */
 #include "client/formats/storage.h"
+#include "client/formats/formats.h"
 #include "proto/util.h"
 
 #include <inttypes.h>
@@ -276,6 +277,20 @@ static int read_pipeline(const struct gad_storage *asked, const struct subject *
         pipeline->steps[pipeline->n_steps - 1].is_optional = false;
     }
     return 0;
+}
+
+int format_check_unstored(const struct gad_storage *storage, const char *name,
+                          struct gad_error *error)
+{
+    if (!storage ||
+        (storage->n_chunk_axes == 0 && storage->n_shard_axes == 0 && !storage->compress &&
+         !storage->shuffle && !storage->fletcher32 && !storage->sync))
+        return 0;
+    error_set(error, GAD_BAD_ARGUMENT, name,
+              "chunks, compression and sync are of new files, and this result goes into none");
+    error_expected(error, "a path of a new file, or nothing about its storage");
+    error_found(error, "an array that exists, or no destination");
+    return GAD_BAD_ARGUMENT;
 }
 
 int storage_read(const struct gad_storage *asked, enum dtype dtype, int ndim, const int64_t *shape,

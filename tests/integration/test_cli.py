@@ -556,3 +556,13 @@ def test_formats_needs_no_daemon(daemon):
     shown = daemon.ctl("formats").stdout
     assert all(name in shown for name in [*formats, *codecs])
     assert daemon.ctl("formats", "more", check=False).returncode == 2
+
+
+def test_what_is_written_in_place_is_not_stored_anew(daemon, files):
+    folder, a = files
+    np.save(folder / "place.npy", a)
+    for words in (["run", "a + 1", "a=a.npy"], ["flip", "a.npy"]):
+        for how in (["--compress", "gzip"], ["--chunks", "3x3"], ["--sync"]):
+            done = daemon.ctl(*words, "-o", "place.npy", "--in-place", *how, cwd=folder, check=False)
+            assert done.returncode == 1 and "[bad-argument]" in done.stderr, done.stderr
+    assert np.array_equal(np.load(folder / "place.npy"), a)

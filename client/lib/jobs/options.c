@@ -7,6 +7,7 @@
  * Called by gad_plan(), gad_submit() and gad_run(). Which arrays a refusal means is found here,
  * too.
  */
+#include "client/formats/formats.h"
 #include "client/lib/jobs/build.h"
 #include "client/lib/jobs/job.h"
 #include "client/lib/memory/memory.h"
@@ -119,6 +120,8 @@ static int check_outputs(const struct gad_job_options *o, struct gad_error *erro
         if (output->to && output->to_path)
             return bad(error, name, "has both an array and a path to go to");
         int r = output->to ? check_target(o, i, name, error) : 0;
+        if (r == 0 && !output->to_path)
+            r = format_check_unstored(output->storage, name, error);
         if (r)
             return r;
     }

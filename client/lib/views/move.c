@@ -120,6 +120,8 @@ int move_init(struct move *move, struct gad_client *client, const struct gad_mov
     if (options->to) {
         move->to = array_ref(options->to);
         r = check_target(move->to, result, error);
+        if (r == 0)
+            r = format_check_unstored(options->storage, "the result", error);
         return r ? r : check_apart(move->to, n_sources, sources, error);
     }
     move->is_created = true;
