@@ -470,9 +470,8 @@ struct gad_job_options {
                            journal goes on from there; where there is none, the job had not begun
                            or had ended. Safe against the end of processes, not against loss
                            of power. No effect where the output is in memory */
-    const char *journal_path; /**< where; NULL: beside the output, its name and ".journal". Removed
-                                   when the job has ended well. While another job has it,
-                                   gad_submit() waits up to 10 s, and then says GAD_BUSY */
+    const char *journal_path; /**< where; NULL: beside the output, its name and ".journal", removed
+                       at a good end. While another job has it, gad_submit() waits 10 s: GAD_BUSY */
     bool tf32;      /**< a device may round float32 to the 10 bits of TF32 before it multiplies
                          matrices, which is several times as fast; it adds in float32. It is leave, not
                          an order: product_precision of the job's stats says "tf32" where it was done.
@@ -480,8 +479,8 @@ struct gad_job_options {
     bool exclusive; /**< nobody else writes to the outputs' files while the job runs: where elements
                          of an output lie a few bytes apart (a column), those between them may be
                          read and written back as they were, so that many elements go out at once.
-                         Results do not depend on it; what somebody writes between them all the
-                         same may be lost */
+                         Results do not depend on it; what others write there may be lost */
+    const struct gad_draws *draws; /**< of random functions: gpuarrayd-random.h; may be NULL */
 };
 
 /** A result as it is, or would be. It keeps its members, since it may be in the caller's memory. */
@@ -596,4 +595,5 @@ enum gad_status gad_run(struct gad_client *client, const struct gad_job_options 
 #include "gpuarrayd-move.h"
 #include "gpuarrayd-plan.h"
 #include "gpuarrayd-product.h"
+#include "gpuarrayd-random.h"
 #include "gpuarrayd-stream.h"

@@ -5,7 +5,8 @@
  *       "args":    { "a": ARRAY, "k": {"scalar": 2.5}, ... },
  *       "engine": "auto"|"cpu"|"cuda"|"cuda:N"?, "priority": 0?, "label": ""?, "key": ""?,
  *       "progress_ms": 0?, "settle": false?, "journal": {"fd": i}?, "tf32": false?,
- *       "exclusive": false?, "again": false? }
+ *       "exclusive": false?, "again": false?,
+ *       "draws": {"seed": u?, "size": [..]?, "rows": "name"?}? }
  *
  *     ARRAY = {"dtype": "<f8", "shape": [..], "strides": [..]?, "at": LOCATION}
  *     LOCATION = {"kind": "inline", "data": bin}
@@ -53,6 +54,16 @@ struct request_output {
     struct array to;
 };
 
+/* Of random functions: what those take that do not say it, and what their elements are numbered by.
+ * The compiler checks the argument that it names. */
+struct request_draws {
+    bool has_seed, has_size, has_rows;
+    uint64_t seed;
+    unsigned rows; /* index of the argument */
+    int ndim;
+    int64_t size[ARRAY_MAX_NDIM];
+};
+
 struct job_request {
     unsigned n_args, n_outputs;
     struct request_arg *args;
@@ -75,6 +86,7 @@ struct job_request {
     bool exclusive;
     bool again;  /* what is behind the rings can be asked for again, from the beginning */
     bool settle; /* the owner will say job.settle when the output is in its place */
+    struct request_draws draws;
     /* Not of the message: whoever knows the files says here that no output is stored over an
      * argument. */
     bool is_apart;

@@ -326,6 +326,57 @@ static int decode_journal(struct decoding *d, const msgpack_object *params,
                                   &request->journal_fd_index, d->error);
 }
 
+static int decode_size(const msgpack_object *list, struct request_draws *draws,
+                       struct gad_error *error)
+{
+    if (list->type != MSGPACK_OBJECT_ARRAY)
+        return error_set(error, GAD_BAD_REQUEST, "draws", "'size' is not an array");
+    if (list->via.array.size > ARRAY_MAX_NDIM)
+        return too_many("axes", list->via.array.size, ARRAY_MAX_NDIM, error);
+    draws->has_size = true;
+    draws->ndim = (int)list->via.array.size;
+    for (int i = 0; i < draws->ndim; i++) {
+        const msgpack_object *length = &list->via.array.ptr[i];
+        if (length->type != MSGPACK_OBJECT_POSITIVE_INTEGER || length->via.u64 > INT64_MAX)
+            return error_set(error, GAD_BAD_SHAPE, "draws", "'size' has a length that is none");
+        draws->size[i] = length->via.i64;
+    }
+    return 0;
+}
+
+static int decode_rows(const char *name, size_t n_chars, struct job_request *request,
+                       struct gad_error *error)
+{
+    for (unsigned i = 0; i < request->n_args; i++)
+        if (strlen(request->args[i].name) == n_chars &&
+            memcmp(request->args[i].name, name, n_chars) == 0) {
+            request->draws.has_rows = true;
+            request->draws.rows = i;
+            return 0;
+        }
+    return error_set(error, GAD_UNKNOWN_NAME, "draws", "'rows' names no argument");
+}
+
+/* Behind the arguments. */
+static int decode_draws(const msgpack_object *params, struct job_request *request,
+                        struct gad_error *error)
+{
+    const msgpack_object *draws = map_find(params, "draws"), *size;
+    const char *rows = NULL;
+    size_t n_chars = 0;
+    if (draws == NULL || draws->type == MSGPACK_OBJECT_NIL)
+        return 0;
+    if (draws->type != MSGPACK_OBJECT_MAP)
+        return error_set(error, GAD_BAD_REQUEST, "draws", "'draws' is not a map");
+    request->draws.has_seed = map_find(draws, "seed") != NULL;
+    int r = map_u64(draws, "seed", &request->draws.seed, error);
+    if (r == 0 && (size = map_find(draws, "size")) != NULL)
+        r = decode_size(size, &request->draws, error);
+    if (r == 0)
+        r = map_str(draws, "rows", &rows, &n_chars, error);
+    return r == 0 && rows != NULL ? decode_rows(rows, n_chars, request, error) : r;
+}
+
 /* Finds the two lists and checks their counts. *ret_args may be NULL: no arguments. */
 static int find_lists(const msgpack_object *params, const msgpack_object **ret_args,
                       const msgpack_object **ret_outputs, struct gad_error *error)
@@ -385,6 +436,8 @@ int request_decode(const msgpack_object *params, unsigned n_fds, bool is_plan,
         r = decode_outputs(&d, outputs, request);
     if (r == 0)
         r = decode_journal(&d, params, request);
+    if (r == 0)
+        r = decode_draws(params, request, error);
     if (r) {
         request_free(request);
         return r;

@@ -165,6 +165,24 @@ static void pack_engine(msgpack_packer *p, enum engine_choice engine, int index)
     pack_key_str(p, "engine", word);
 }
 
+static bool has_draws(const struct request_draws *draws)
+{
+    return draws->has_seed || draws->has_size || draws->has_rows;
+}
+
+static void pack_draws(msgpack_packer *p, const struct job_request *request)
+{
+    const struct request_draws *draws = &request->draws;
+    pack_str(p, "draws");
+    msgpack_pack_map(p, 0u + draws->has_seed + draws->has_size + draws->has_rows);
+    if (draws->has_seed)
+        pack_key_u64(p, "seed", draws->seed);
+    if (draws->has_size)
+        pack_shape(p, "size", draws->ndim, draws->size);
+    if (draws->has_rows)
+        pack_key_str(p, "rows", request->args[draws->rows].name);
+}
+
 void request_encode(msgpack_packer *packer, const struct job_request *request)
 {
     bool has_engine = request->engine != ENGINE_AUTO, has_priority = request->priority != 0;
@@ -172,7 +190,8 @@ void request_encode(msgpack_packer *packer, const struct job_request *request)
     bool has_progress = request->progress_ms != 0;
     msgpack_pack_map(packer, 2u + has_engine + has_priority + has_label + has_key + has_progress +
                                  request->settle + request->tf32 + request->exclusive +
-                                 request->again + request->has_journal);
+                                 request->again + request->has_journal +
+                                 has_draws(&request->draws));
     pack_outputs(packer, request);
     pack_args(packer, request);
     if (has_engine)
@@ -193,6 +212,8 @@ void request_encode(msgpack_packer *packer, const struct job_request *request)
         pack_key_bool(packer, "exclusive", true);
     if (request->again)
         pack_key_bool(packer, "again", true);
+    if (has_draws(&request->draws))
+        pack_draws(packer, request);
     if (request->has_journal) {
         pack_str(packer, "journal");
         bool has_fd = request->journal_fd_index != REQUEST_NO_FD;

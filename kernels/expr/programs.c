@@ -2,7 +2,7 @@
  *
  * The key is exact: the owner; of each argument its name and its scalar with its dtype, or dtype,
  * shape, kind of location and whether it is in chunks; of each output its text, dtype, shape and
- * kind of where it goes, and which arguments may be the same memory.
+ * kind of where it goes, and which arguments may be the same memory; what draws take.
  * Lengths stand before what they count, so different requests have different keys, and keys are
  * compared byte for byte: the hash only says where to look. What is no part of a program (offsets,
  * descriptors, strides, names of outputs) is no part of the key. Whoever lets the compiler read
@@ -90,12 +90,22 @@ static void put_output(struct key *k, const struct request_output *output, uint6
     put_u64(k, overwritten);
 }
 
+static void put_draws(struct key *k, const struct request_draws *draws)
+{
+    put_u64(k, (uint64_t)draws->has_seed | (uint64_t)draws->has_size << 1 |
+                   (uint64_t)draws->has_rows << 2 | (uint64_t)draws->ndim << 8 |
+                   (uint64_t)draws->rows << 16);
+    put_u64(k, draws->seed);
+    put(k, draws->size, (size_t)draws->ndim * sizeof(draws->size[0]));
+}
+
 static void make_key(struct key *k, uint32_t owner, const struct job_request *request)
 {
     k->n_bytes = 0;
     k->is_too_long = false;
     put_u64(k, owner | (uint64_t)request->n_args << 32);
     put_u64(k, request->n_outputs);
+    put_draws(k, &request->draws);
     for (unsigned i = 0; i < request->n_args && !k->is_too_long; i++)
         put_arg(k, &request->args[i]);
     for (unsigned i = 0; i < request->n_outputs && !k->is_too_long; i++)

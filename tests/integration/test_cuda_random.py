@@ -7,7 +7,9 @@ import pytest
 import conftest
 from cuda_daemons import daemon, start  # noqa: F401: fixtures
 from test_random import (  # noqa: F401: run here too
-    test_all_distributions_are_of_their_kind, test_integers_are_the_upper_half_of_a_product,
+    test_all_distributions_are_of_their_kind,
+    test_by_rows_a_row_has_its_numbers_whatever_it_is_drawn_with,
+    test_by_rows_one_number_for_each_broadcasts, test_integers_are_the_upper_half_of_a_product,
     test_parameters_may_be_arrays, test_uniform_is_philox_in_every_format)
 
 

@@ -7,6 +7,8 @@ import h5py
 import numpy as np
 import pytest
 
+import wire
+
 SEED = 0x0123456789ABCDEF
 SHAPE = (37, 41, 53)
 
@@ -161,3 +163,44 @@ def test_what_a_distribution_does_not_have_fails_the_job(daemon, folder, wrong, 
     answer = json.loads(done.stdout)
     assert done.returncode == 1 and not (folder / "x.npy").exists()
     assert "error" in answer and (code is None or answer["error"]["code"] == code), answer
+
+
+@pytest.mark.parametrize("what", [
+    "normal()", "normal(3, 2, dtype=float32)", "uniform(seed=4)", "integers(-5, 1000)",
+    "poisson(9.5)", "bernoulli(0.3)", "exponential(size=(-1, 6, 7))", "choice(37)"])
+def test_by_rows_a_row_has_its_numbers_whatever_it_is_drawn_with(daemon, what):
+    """As in the whole array, in any order, repeated, in any part; and rows in order are no rows."""
+    shape = (40, 6, 7)
+
+    def drawn(rows=None, n=40):
+        draws = {"seed": 3, "size": [n, 6, 7]}
+        args = {}
+        if rows is not None:
+            args["i"] = wire.argument(np.array(rows, "i8").reshape(-1, 1, 1))
+            draws["rows"] = "i"
+        text = what.replace("-1", "40") if rows is None else what
+        with daemon.connect() as w:
+            reply = w.call("job.run", outputs=[{"expr": text}], args=args, draws=draws)
+        return wire.result_array(reply["outputs"][0])
+
+    whole = drawn()
+    assert whole.shape == shape and len(np.unique(whole)) > 1
+    assert drawn(range(40)).tobytes() == whole.tobytes()
+    for rows in ([7], [39, 0, 12, 12], [5] * 9):
+        assert drawn(rows, len(rows)).tobytes() == whole[rows].tobytes()
+
+
+def test_by_rows_one_number_for_each_broadcasts(daemon):
+    rows = np.array([[5], [2], [5]])
+    with daemon.connect() as w:
+        reply = w.call("job.run", outputs=[{"expr": "x * uniform(size=(-1, 1))"}],
+                       args={"x": wire.argument(np.ones((3, 1000))), "i": wire.argument(rows)},
+                       draws={"seed": SEED, "rows": "i"})
+        made = wire.result_array(reply["outputs"][0])
+        assert np.array_equal(made, np.repeat(uniform((6,), "f8")[rows], 1000, axis=1))
+        for wrong, code in (({"rows": "j"}, "unknown-name"), ({"size": [-1]}, "bad-shape"),
+                            ({"seed": -1}, "bad-request"), (3, "bad-request"),
+                            ({"size": 7}, "bad-request"), ({"size": [1] * 33}, "limit-exceeded")):
+            with pytest.raises(wire.Error) as refused:
+                w.call("job.run", outputs=[{"expr": "normal(seed=1)"}], draws=wrong)
+            assert refused.value.code == code, wrong

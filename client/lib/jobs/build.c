@@ -265,6 +265,24 @@ static void add_rest(struct job_request *request, const struct build_source *sou
     request->exclusive = options->exclusive;
 }
 
+static void add_draws(struct job_request *request, const struct gad_job_options *options)
+{
+    const struct gad_draws *from = options->draws;
+    struct request_draws *to = &request->draws;
+    if (!from)
+        return;
+    to->has_seed = from->has_seed;
+    to->seed = from->seed;
+    to->has_size = from->ndim > 0;
+    to->ndim = from->ndim;
+    for (int i = 0; i < from->ndim; i++)
+        to->size[i] = from->size[i];
+    to->has_rows = from->rows != NULL;
+    for (unsigned i = 0; from->rows && i < options->n_args; i++)
+        if (strcmp(options->args[i].name, from->rows) == 0)
+            to->rows = i;
+}
+
 static bool has_provider(const struct job_request *request)
 {
     for (unsigned i = 0; i < request->n_args; i++)
@@ -294,8 +312,10 @@ int build_init(struct build *build, struct gad_client *client, const struct buil
         r = add_outputs(build, client, source, error);
     if (r == 0)
         r = add_journal(build, source, error);
-    if (r == 0)
+    if (r == 0) {
         add_rest(&build->request, source);
+        add_draws(&build->request, options);
+    }
     build->request.again = source->is_repeatable && has_provider(&build->request);
     return r;
 }

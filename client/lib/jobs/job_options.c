@@ -58,6 +58,30 @@ static int copy_outputs(const struct gad_job_options *options, struct gad_job_op
     return r;
 }
 
+/* In one piece. */
+static int copy_draws(const struct gad_draws *draws, const struct gad_draws **ret)
+{
+    if (!draws)
+        return 0;
+    size_t n_chars = draws->rows ? strlen(draws->rows) + 1 : 0;
+    struct {
+        struct gad_draws draws;
+        int64_t size[GAD_MAX_NDIM];
+        char rows[];
+    } *copy = malloc(sizeof(*copy) + n_chars);
+    if (!copy)
+        return -ENOMEM;
+    copy->draws = *draws;
+    copy->draws.size = copy->size;
+    copy->draws.rows = draws->rows ? copy->rows : NULL;
+    for (int i = 0; i < draws->ndim; i++)
+        copy->size[i] = draws->size[i];
+    if (draws->rows)
+        memcpy(copy->rows, draws->rows, n_chars);
+    *ret = &copy->draws;
+    return 0;
+}
+
 int job_options_copy(const struct gad_job_options *options, struct gad_job_options *ret)
 {
     *ret = *options;
@@ -65,11 +89,14 @@ int job_options_copy(const struct gad_job_options *options, struct gad_job_optio
     ret->args = NULL;
     ret->outputs = NULL;
     ret->engine = ret->label = ret->journal_path = NULL;
+    ret->draws = NULL;
     int r = copy_text(options->engine, &ret->engine);
     if (r == 0)
         r = copy_text(options->label, &ret->label);
     if (r == 0)
         r = copy_text(options->journal_path, &ret->journal_path);
+    if (r == 0)
+        r = copy_draws(options->draws, &ret->draws);
     if (r == 0)
         r = copy_args(options, ret);
     return r ? r : copy_outputs(options, ret);
@@ -91,6 +118,7 @@ void job_options_deinit(struct gad_job_options *options)
     free((char *)options->engine);
     free((char *)options->label);
     free((char *)options->journal_path);
+    free((void *)options->draws);
     *options = (struct gad_job_options){0};
 }
 

@@ -140,6 +140,20 @@ static int check_engine(const char *word, struct gad_error *error)
     return GAD_BAD_ARGUMENT;
 }
 
+static int check_draws(const struct gad_job_options *o, struct gad_error *error)
+{
+    const struct gad_draws *draws = o->draws;
+    if (draws->ndim < 0 || draws->ndim > GAD_MAX_NDIM || (draws->ndim > 0 && !draws->size))
+        return bad(error, "draws", "its size is none");
+    for (int i = 0; i < draws->ndim; i++)
+        if (draws->size[i] < 0)
+            return bad(error, "draws", "its size has an axis of negative length");
+    for (unsigned i = 0; draws->rows && i < o->n_args; i++)
+        if (strcmp(o->args[i].name, draws->rows) == 0)
+            return 0;
+    return draws->rows ? bad(error, "draws", "its rows are no argument") : 0;
+}
+
 int build_check_options(const struct gad_job_options *options, struct gad_error *error)
 {
     if (!options)
@@ -150,6 +164,8 @@ int build_check_options(const struct gad_job_options *options, struct gad_error 
     int r = options->engine ? check_engine(options->engine, error) : 0;
     if (r == 0)
         r = check_args(options, error);
+    if (r == 0 && options->draws)
+        r = check_draws(options, error);
     return r ? r : check_outputs(options, error);
 }
 

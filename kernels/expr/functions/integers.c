@@ -144,6 +144,10 @@ static int make_integers(struct draw *d, const struct value *first, struct value
 /* Where a permutation of 0 to n - 1 takes the element's number. */
 static int make_permuted(struct draw *d, uint64_t n, struct value *ret)
 {
+    if (d->l.c->request->draws.has_rows)
+        return compiler_fail(d->l.c, GAD_BAD_EXPRESSION, d->l.n->column,
+                             "%s: an order of all elements has no rows",
+                             op_info((enum op)d->l.n->op)->name);
     uint16_t src[3] = {random_flat_index(d), d->seed, random_u64(d, n > 0 ? n : 1)};
     uint16_t node = random_step(d, OP_RANDOM_PERMUTED, DTYPE_UINT64, DTYPE_UINT64, 3, src);
     return lower_finish(&d->l, lower_cast(&d->l, node, DTYPE_INT64), ret);

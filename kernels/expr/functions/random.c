@@ -9,6 +9,10 @@
  * gives. `size` gives the numbers a shape of their own; then the array that is computed must have
  * it (axes.c).
  *
+ * Where the request names rows, element (i, place) of what is drawn has the number rows[i] *
+ * (elements of a row) + place: what a row gets does not depend on the rows that it is drawn with.
+ * A draw of one element for each row is the function of the row alone, and broadcasts.
+ *
  * Called by rules.c; integers.c has those of integers.
  */
 #include "kernels/expr/functions/random.h"
@@ -37,6 +41,9 @@ static int read_seed(struct draw *d)
 {
     struct compiler *c = d->l.c;
     __int128 seed;
+    if (literals_find(c, d->l.n, "seed") == NULL) /* arguments_require() has seen this one */
+        return graph_const(c, DTYPE_UINT64, (union scalar){.u64 = c->request->draws.seed}, 0,
+                           &d->seed);
     int r = literals_integer(c, d->l.n, "seed", &seed);
     if (r)
         return r;
@@ -61,11 +68,19 @@ static int read_size(struct draw *d)
     bool is_tuple;
     char text[64];
     enum op op = (enum op)d->l.n->op;
-    if (keywords_find(op, "size", 4) == keywords_count(op) ||
-        literals_find(c, d->l.n, "size") == NULL)
+    const struct request_draws *draws = &c->request->draws;
+    if (keywords_find(op, "size", 4) == keywords_count(op))
         return 0;
+    if (literals_find(c, d->l.n, "size") == NULL) {
+        d->is_sized = draws->has_size;
+        return draws->has_size
+                   ? graph_shape(c, d->l.n->column, draws->ndim, draws->size, false, &d->shape)
+                   : 0;
+    }
     uint32_t column = literals_find(c, d->l.n, "size")->column;
     int r = literals_integers(c, d->l.n, "size", given, &n, &is_tuple);
+    if (r == 0 && n > 0 && given[0] == -1 && draws->has_rows)
+        given[0] = c->request->args[draws->rows].array.shape[0];
     for (unsigned i = 0; r == 0 && i < n; i++) {
         if (given[i] < 0 || given[i] > INT64_MAX) {
             r = compiler_fail(c, GAD_BAD_SHAPE, column, "%s: 'size' has an axis of length %s",
@@ -88,9 +103,67 @@ int random_begin(struct draw *d, struct compiler *c, const struct ast_node *n)
     return r ? r : read_size(d);
 }
 
+/* The argument that names the rows can name them for this draw. */
+static int check_rows(struct draw *d, const struct request_arg *arg)
+{
+    struct compiler *c = d->l.c;
+    const struct array *rows = &arg->array;
+    const struct shape *shape = &c->graph.shapes[d->shape];
+    char text[96], own[96];
+    int r = 0;
+    if (arg->is_scalar || rows->dtype != DTYPE_INT64 || rows->ndim == 0)
+        r = compiler_fail(c, GAD_BAD_DTYPE, d->l.n->column,
+                          "random numbers of rows: '%s' must be an array of int64", arg->name);
+    for (int i = 1; r == 0 && i < rows->ndim; i++)
+        if (rows->shape[i] != 1)
+            r = compiler_fail(c, GAD_BAD_SHAPE, d->l.n->column,
+                              "random numbers of rows: '%s' must have the shape (n, 1, ..., 1)",
+                              arg->name);
+    if (r == 0 && !d->is_sized)
+        r = compiler_fail(c, GAD_BAD_SHAPE, d->l.n->column,
+                          "random numbers of rows: write size=(-1, ...)");
+    if (r == 0 && (shape->ndim != rows->ndim || shape->dims[0] != rows->shape[0])) {
+        array_format_shape(shape->ndim, shape->dims, own, sizeof(own));
+        array_format_shape(rows->ndim, rows->shape, text, sizeof(text));
+        r = compiler_fail(c, GAD_BAD_SHAPE, d->l.n->column,
+                          "random numbers of size %s for rows of shape %s", own, text);
+        error_expected(c->error, "as many axes, and the same first length");
+        error_found(c->error, "%s", own);
+    }
+    return r;
+}
+
+/* rows * (elements of a row) + place in the row, all modulo 2^64. */
+static uint16_t number_by_rows(struct draw *d)
+{
+    struct compiler *c = d->l.c;
+    unsigned at = c->request->draws.rows;
+    uint16_t flat = 0, rows = 0, index = 0;
+    d->l.r = check_rows(d, &c->request->args[at]);
+    if (d->l.r == 0)
+        d->l.r = graph_input(c, (uint16_t)at, false, &rows);
+    if (d->l.r)
+        return 0;
+    const struct shape *shape = &c->graph.shapes[d->shape];
+    int64_t n_rows = shape->dims[0], n_each = n_rows > 0 ? shape->n_elements / n_rows : 0;
+    int ndim = shape->ndim;
+    rows = lower_cast(&d->l, rows, DTYPE_UINT64);
+    if (n_each == 1)
+        return rows;
+    if (d->l.r == 0)
+        d->l.r = graph_flat_index(c, true, d->shape, &flat);
+    if (d->l.r == 0)
+        d->l.r = graph_index(c, -ndim, &index);
+    rows = lower_binary(&d->l, OP_SUBTRACT, rows, lower_cast(&d->l, index, DTYPE_UINT64));
+    rows = lower_binary(&d->l, OP_MULTIPLY, rows, random_u64(d, (uint64_t)n_each));
+    return lower_binary(&d->l, OP_ADD, rows, flat);
+}
+
 uint16_t random_flat_index(struct draw *d)
 {
     uint16_t node = 0;
+    if (d->l.r == 0 && d->l.c->request->draws.has_rows)
+        return number_by_rows(d);
     if (d->l.r == 0)
         d->l.r = graph_flat_index(d->l.c, d->is_sized, d->shape, &node);
     return node;

@@ -45,6 +45,8 @@ int arguments_require(struct parser *p, const struct call *call)
         struct keyword k = keywords_get(call->op, i);
         if (!k.is_required || call->is_given[call->n_required + i])
             continue;
+        if (p->c->request->draws.has_seed && keywords_is(&k, "seed"))
+            continue;
         int r =
             compiler_fail(p->c, GAD_BAD_ARITY, call->name->start + 1, "%s: '%.*s' must be given",
                           op_info(call->op)->name, (int)k.n_chars, k.name);

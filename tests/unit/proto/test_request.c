@@ -35,7 +35,8 @@ static const char everything[] =
     "          'k': {'scalar': 2.5}, 't': {'scalar': true}, 'n': {'scalar': -3},"
     "          'u': {'scalar': 18446744073709551615}, 'p': {'scalar': 9}},"
     " 'engine': 'cpu', 'priority': -5, 'label': 'a label', 'key': 'k1', 'progress_ms': 100,"
-    " 'settle': true, 'tf32': true, 'exclusive': true, 'journal': {'fd': 6}, 'unknown': [1, 2, 3]}";
+    " 'settle': true, 'tf32': true, 'exclusive': true, 'journal': {'fd': 6},"
+    " 'draws': {'seed': 18446744073709551615, 'size': [2, 3], 'rows': 'c'}, 'unknown': [1, 2, 3]}";
 
 static void check_everything(const struct job_request *q)
 {
@@ -87,6 +88,11 @@ static void check_everything(const struct job_request *q)
     cr_assert(q->exclusive);
     cr_assert(q->has_journal);
     cr_assert(eq(u32, q->journal_fd_index, 6));
+    cr_assert(all(q->draws.has_seed, q->draws.has_size, q->draws.has_rows));
+    cr_assert(eq(u64, q->draws.seed, UINT64_MAX));
+    cr_assert(eq(int, q->draws.ndim, 2));
+    cr_assert(eq(i64, q->draws.size[1], 3));
+    cr_assert(eq(uint, q->draws.rows, 2));
 }
 
 Test(request, everything_that_can_be_said_is_decoded)

@@ -124,6 +124,9 @@ enum change {
     CHANGE_TO_SCALAR,
     CHANGE_FEWER_ARGS,
     CHANGE_FEWER_OUTPUTS,
+    CHANGE_DRAWS_SEED,
+    CHANGE_DRAWS_SIZE,
+    CHANGE_DRAWS_ROWS,
     CHANGE_TO,
     CHANGE_TO_DTYPE,
     CHANGE_TO_KIND,
@@ -154,6 +157,9 @@ static void change(struct asked *a, enum change what)
         a->f->request.n_args--;
         break;
     case CHANGE_FEWER_OUTPUTS: a->f->request.n_outputs--; break;
+    case CHANGE_DRAWS_SEED: a->f->request.draws.has_seed = true; break;
+    case CHANGE_DRAWS_SIZE: a->f->request.draws.ndim = 1; break;
+    case CHANGE_DRAWS_ROWS: a->f->request.draws.rows = 1; break;
     case CHANGE_TO:
         output->has_to = true;
         output->to = f8->array;

@@ -136,3 +136,91 @@ Test(expr_random, says_what_is_wrong)
     };
     EXPECT_RESULTS(cases);
 }
+
+/* rows is (3, 1) of int64. */
+static struct fixture *by_rows(void)
+{
+    struct fixture *f = fixture_new();
+    f->request.draws = (struct request_draws){
+        .has_seed = true,
+        .seed = 9,
+        .has_rows = true,
+        .rows = f->request.n_args,
+        .has_size = true,
+        .ndim = 2,
+        .size = {3, 4},
+    };
+    fixture_add_array(f, "rows", DTYPE_INT64, 2, (int64_t[]){3, 1});
+    return f;
+}
+
+Test(expr_random, numbers_are_counted_from_their_rows)
+{
+    struct fixture *f = by_rows();
+    cr_assert(eq(int, fixture_compile(f, "f8 + normal()"), 0), "%s", f->error.message);
+    cr_expect(eq(str, f->text,
+                 (char *)"in0 = argument 10: float64 (3, 4)\n"
+                         "in1 = argument 17: int64 (3, 1)\n"
+                         "pass 0 over (3, 4): 2 registers\n"
+                         "  r0 = uint64.int64 in1\n"
+                         "  r1 = uint64.int64 index0\n"
+                         "  r0 = subtract.uint64 r0 r1\n"
+                         "  r0 = multiply.uint64 r0 4\n"
+                         "  r0 = add.uint64 r0 index\n"
+                         "  r0 = random u64.uint64 r0 9 2\n"
+                         "  r0 = standard normal.uint64 r0\n"
+                         "  r0 = add.float64 in0 r0\n"
+                         "  out0 = r0 (float64)\n"));
+    cr_assert(eq(int, fixture_compile(f, "f8 * uniform(size=(-1, 1), seed=1)"), 0), "%s",
+              f->error.message);
+    cr_expect(eq(str, f->text,
+                 (char *)"in0 = argument 10: float64 (3, 4)\n"
+                         "in1 = argument 17: int64 (3, 1)\n"
+                         "pass 0 over (3, 4): 1 register\n"
+                         "  r0 = uint64.int64 in1\n"
+                         "  r0 = random u64.uint64 r0 1 1\n"
+                         "  r0 = standard uniform.uint64 r0\n"
+                         "  r0 = multiply.float64 in0 r0\n"
+                         "  out0 = r0 (float64)\n"));
+    fixture_free(f);
+}
+
+Test(expr_random, rows_that_do_not_fit_are_refused)
+{
+    static const struct expected cases[] = {
+        {"row + sum(normal(size=(3, 4)), axis=0)", "float64 (4,)"},
+        {"normal(size=(-1, 7))", "float64 (3, 7)"},
+        {"normal(size=(4, 4))",
+         "bad-shape: column 1: random numbers of size (4, 4) for rows of shape (3, 1)"},
+        {"row + normal(size=3)",
+         "bad-shape: column 7: random numbers of size (3,) for rows of shape (3, 1)"},
+        {"permutation(9)",
+         "bad-expression: column 1: permutation: an order of all elements has no rows"},
+        {"choice(9, (3, 1), False)",
+         "bad-expression: column 1: choice: an order of all elements has no rows"},
+        {"choice(9)", "int64 (3, 4)"},
+    };
+    static const struct expected unsized = {
+        "f8 + normal()",
+        "bad-shape: column 6: random numbers of rows: write size=(-1, ...)",
+    };
+    static const struct expected others[] = {
+        {"normal()", "bad-dtype: column 1: random numbers of rows: 'f8' must be an array of int64"},
+        {"normal()",
+         "bad-shape: column 1: random numbers of rows: 'i8' must have the shape (n, 1, ..., 1)"},
+        {"normal(size=(-1, 2))",
+         "bad-dtype: column 1: random numbers of rows: 'k' must be an array of int64"},
+    };
+    static const unsigned wrong[] = {10, 4, 16};
+    struct fixture *f = by_rows();
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+        expect_result(f, cases[i].expr, cases[i].result);
+    for (size_t i = 0; i < 3; i++) {
+        f->request.draws.rows = wrong[i];
+        expect_result(f, others[i].expr, others[i].result);
+    }
+    f->request.draws.rows = 17;
+    f->request.draws.has_size = false;
+    expect_result(f, unsized.expr, unsized.result);
+    fixture_free(f);
+}
