@@ -121,10 +121,7 @@ static int compile(struct compiler *c, struct program **ret)
     if (r)
         return r;
     set_output(c, 0); /* for limits that no single output exceeds */
-    if (c->product != NODE_NONE)
-        product_passes_assign(c, &schedule);
-    else
-        r = passes_assign(c, &schedule);
+    r = passes_assign(c, &schedule);
     return r ? r : assemble_program(c, &schedule, ret);
 }
 
@@ -137,7 +134,6 @@ int program_compile(const struct job_request *request, struct program **ret_prog
     c.error = error;
     c.checks = NULL;
     c.n_checks = 0;
-    c.product = NODE_NONE;
     c.product_column = 0;
     c.transposed_columns = NULL;
     c.arena = (struct arena){.at = memory, .end = memory + sizeof(memory)};

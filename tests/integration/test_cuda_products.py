@@ -31,12 +31,17 @@ from test_product_jobs import (  # noqa: F401
     test_two_jobs_with_one_journal,
     total,
 )
+from test_product_chains import (  # noqa: F401
+    test_chains,
+    test_generated_chains,
+    test_outputs_beside_each_other,
+    test_what_is_kept_and_does_not_fit,
+)
 from test_products import (  # noqa: F401
     Held,
     check_near,
     same,
     test_a_matrix_times_itself_transposed_is_symmetric_to_the_bit,
-    test_a_product_is_the_only_output_of_its_job,
     test_an_output_may_not_overlap_an_operand,
     test_every_pair_of_dtypes,
     test_expressions_on_operands_and_result,
@@ -44,7 +49,7 @@ from test_products import (  # noqa: F401
     test_layouts,
     test_nan_and_infinities_pass_through,
     test_operands_of_indices_random_numbers_and_constants,
-    test_refuses_what_is_to_be_a_job_of_its_own,
+    test_refuses_transposed_arguments_elsewhere,
     test_refuses_what_numpy_refuses,
     test_shapes,
     test_sums_of_floats_are_as_near_as_their_dtype_allows,

@@ -478,22 +478,11 @@ def test_refuses_what_numpy_refuses(w):
         fails(w, "bad-shape", text, **used(text, s=np.zeros((2, 3, 3)), v=a[:, 0], k=3, a=a))
 
 
-@pytest.mark.parametrize("text", [
-    "sum(a @ b)", "a @ b / max(b)", "a @ (b / sum(b))", "cumsum(a @ b, axis=0)", "a @ b @ b.T",
-    "a @ b + a @ (b + 1)", "a.T", "a.T + b", "sum(a.T)", "(a @ b) + b.T", "median(a @ b)",
-    "take(v @ a, i)", "(a + b).T @ a"])
-def test_refuses_what_is_to_be_a_job_of_its_own(w, text):
+@pytest.mark.parametrize("text", ["a.T", "a.T + b", "sum(a.T)", "(a @ b) + b.T", "(a + b).T @ a",
+                                  "sum(b.T, axis=0) @ a"])
+def test_refuses_transposed_arguments_elsewhere(w, text):
     a = whole("f8", (5, 5))
-    fails(w, "bad-expression", text,
-          **used(text, a=a, b=whole("f8", (5, 5), 1), v=a[0].copy(), i=np.arange(3)))
-
-
-def test_a_product_is_the_only_output_of_its_job(w):
-    a = wire.argument(whole("f8", (5, 5)))
-    with pytest.raises(wire.Error) as caught:
-        w.call("job.run", args={"a": a}, outputs=[{"expr": "a + 1"}, {"expr": "a @ a"}])
-    assert caught.value.code == "bad-expression" and caught.value.found == "2"
-    assert caught.value.argument == "outputs[1]"
+    fails(w, "bad-expression", text, **used(text, a=a, b=whole("f8", (5, 5), 1)))
 
 
 def test_an_output_may_not_overlap_an_operand(w):

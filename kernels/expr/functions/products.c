@@ -6,9 +6,8 @@
  *     (depth) @ (depth)                             ()
  *
  * Axes in front broadcast, numbers are refused, as numpy.matmul does. Both operands are cast to
- * their common dtype, which is the result's. A NODE_PRODUCT is evaluated between the passes of its
- * operands and the one of the output, so a program has one at most: see product_passes.c, which
- * checks that.
+ * their common dtype, which is the result's. A NODE_PRODUCT is evaluated between three passes of
+ * its own, see product_passes.c.
  *
  * Called by rules.c; product_passes.c asks for the extents again.
  */

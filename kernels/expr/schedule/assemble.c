@@ -70,10 +70,10 @@ static int emitter_init(struct emitter *e, struct compiler *c, const struct sche
     p->n_insns = p->n_reductions = p->n_stores = p->n_inputs = p->n_consts = 0;
     p->n_checks = (uint16_t)c->n_checks;
     p->n_outputs = (uint16_t)c->request->n_outputs;
-    p->n_products = c->product != NODE_NONE;
-    p->n_all_outputs = (uint16_t)(p->n_outputs + PRODUCT_RESULT * p->n_products); /* none is kept */
-    if (p->n_products > 0)
-        g->nodes[c->product].index = 0;
+    p->n_products = s->n_products;
+    p->n_all_outputs = s->n_all_outputs;
+    for (uint16_t i = 0; i < s->n_products; i++) /* behind all others */
+        g->nodes[s->products[i].node].index = (uint16_t)(s->n_reductions + i);
     p->insns = arena_take(&c->arena, e->max_insns * sizeof(*p->insns));
     p->consts = arena_take(&c->arena, n_consts * sizeof(*p->consts));
     p->inputs = arena_take(&c->arena, REQUEST_MAX_ARGS * sizeof(*p->inputs));
@@ -136,8 +136,8 @@ int assemble_program(struct compiler *c, const struct schedule *schedule, struct
         unsigned first = schedule->first_root[i], end = schedule->first_root[i + 1];
         r = emit_pass(&e, &e.draft.passes[i], schedule->roots + first, end - first);
     }
-    if (r == 0 && c->product != NODE_NONE)
-        r = product_passes_finish(c, &e.draft);
+    if (r == 0)
+        r = product_passes_finish(c, schedule, &e.draft);
     if (r)
         return r;
     program_list_stages(&e.draft);

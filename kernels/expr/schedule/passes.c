@@ -8,6 +8,9 @@
  * of scans along the same axis alone. Those come first of their level and shape. KTHs of one source
  * have a pass for themselves, whose grains are of another shape.
  *
+ * A matrix product has three passes of its own, which come first of their level, and outputs that
+ * are stored in the last of them stay there (product_passes.c).
+ *
  * An output may move to a later pass of the same shape:
  * - where it would need a pass of its own now and none then;
  * - where it may be stored over an array that a later pass still reads. Within a level, passes of
@@ -29,7 +32,6 @@
 #include "proto/util.h"
 
 #define LARGE_RESULTS (UINT64_C(128) * 1024) /* elements, for which a small pool has no room */
-#define IS_BELOW      0x80                   /* of a node's state, while a store is looked at */
 
 static void add_output(struct compiler *c, struct schedule *s, uint16_t index)
 {
@@ -46,7 +48,7 @@ static void add_output(struct compiler *c, struct schedule *s, uint16_t index)
         root->scan = root->node;
         root->node = n->src[0];
         root->reduced_axes = n->reduced_axes;
-        s->n_scans++;
+        s->n_reductions++;
     }
 }
 
@@ -64,13 +66,13 @@ static void blame_deepest(struct compiler *c)
 static int add_reduction(struct compiler *c, struct schedule *s, uint16_t index)
 {
     const struct graph_node *n = &c->graph.nodes[index];
-    unsigned most = c->request->n_outputs - s->n_scans + PROGRAM_MAX_REDUCTIONS;
-    if (s->n_roots >= most) {
+    if (s->n_reductions + s->n_products >= PROGRAM_MAX_REDUCTIONS) {
         blame_deepest(c);
         int r = compiler_fail(c, GAD_LIMIT_EXCEEDED, 0, "too many reductions");
         error_expected(c->error, "at most %d", PROGRAM_MAX_REDUCTIONS);
         return r;
     }
+    s->n_reductions++;
     s->roots[s->n_roots++] = (struct root){.node = n->src[0],
                                            .weights = n->n_src > 1 ? n->src[1] : NODE_NONE,
                                            .level = n->level - 1,
@@ -82,7 +84,7 @@ static int add_reduction(struct compiler *c, struct schedule *s, uint16_t index)
     return 0;
 }
 
-/* Outputs, then the reductions that they and the checks need. */
+/* Outputs, then the reductions that they and the checks need, then the products. */
 static int collect_roots(struct compiler *c, struct schedule *s)
 {
     struct graph *g = &c->graph;
@@ -100,10 +102,13 @@ static int collect_roots(struct compiler *c, struct schedule *s)
             continue;
         for (unsigned k = 0; k < n->n_src; k++)
             g->nodes[n->src[k]].state = 1;
-        int r = n->kind == NODE_REDUCTION ? add_reduction(c, s, (uint16_t)i) : 0;
+        int r = n->kind == NODE_REDUCTION ? add_reduction(c, s, (uint16_t)i)
+                : n->kind == NODE_PRODUCT ? product_passes_add(c, s, (uint16_t)i)
+                                          : 0;
         if (r)
             return r;
     }
+    product_passes_place(c, s);
     return 0;
 }
 
@@ -149,7 +154,8 @@ uint64_t passes_overwritten(const struct job_request *request, unsigned output)
 
 bool passes_may_overwrite(const struct compiler *c, const struct root *output, uint64_t reads)
 {
-    return reads != 0 && (reads & passes_overwritten(c->request, output->target)) != 0;
+    return reads != 0 && !output->is_own &&
+           (reads & passes_overwritten(c->request, output->target)) != 0;
 }
 
 static uint16_t highest(uint16_t a, uint16_t b)
@@ -189,7 +195,8 @@ static uint16_t better_level(const struct compiler *c, const struct schedule *s,
             continue;
         if (is_behind(output, other) && passes_may_overwrite(c, output, reads_of(c, other)))
             safe = highest(safe, (uint16_t)(other->level + comes_before(output, other)));
-        if (output->scan != NODE_NONE || other->scan != NODE_NONE || other->kth_of != 0)
+        if (output->scan != NODE_NONE || other->scan != NODE_NONE || other->kth_of != 0 ||
+            other->product != 0)
             continue;
         if (other->shape == output->shape && other->level > shared)
             shared = other->level;
@@ -220,6 +227,8 @@ static int move_outputs(struct compiler *c, struct schedule *s)
     while (has_moved) {
         has_moved = false;
         for (unsigned i = 0; i < c->request->n_outputs; i++) {
+            if (s->roots[i].product != 0)
+                continue;
             uint16_t level = better_level(c, s, &s->roots[i]);
             if (level > limit)
                 return no_order(c);
@@ -235,6 +244,10 @@ static int compare_roots(const struct graph *g, const struct root *a, const stru
     const struct shape *x = &g->shapes[a->shape], *y = &g->shapes[b->shape];
     if (a->level != b->level)
         return a->level < b->level ? -1 : 1;
+    if (a->product != b->product)
+        return a->product > b->product ? -1 : 1;
+    if (a->product != 0)
+        return a->part - b->part;
     if (x->n_elements != y->n_elements)
         return x->n_elements > y->n_elements ? -1 : 1;
     if (x->ndim != y->ndim)
@@ -266,7 +279,8 @@ static void sort_roots(const struct compiler *c, struct schedule *s)
 /* Stores join any pass of their shape: they come last, so the last one. */
 static bool share_pass(const struct root *a, const struct root *b)
 {
-    if (a->level != b->level || a->shape != b->shape)
+    if (a->level != b->level || a->shape != b->shape || a->product != b->product ||
+        a->part != b->part)
         return false;
     if (a->scan != NODE_NONE || b->scan != NODE_NONE)
         return share_scan(a, b);
@@ -290,18 +304,18 @@ static bool is_apart(const struct compiler *c, const struct root *store, uint32_
 {
     const struct graph *g = &c->graph;
     uint64_t n_elements = 0;
-    g->nodes[store->node].state |= IS_BELOW;
+    g->nodes[store->node].state |= SCHEDULE_IS_BELOW;
     for (unsigned i = store->node + 1u; i-- > 0;) {
         struct graph_node *n = &g->nodes[i];
-        bool is_needed = n->state & IS_BELOW;
-        n->state &= (uint8_t)~IS_BELOW;
+        bool is_needed = n->state & SCHEDULE_IS_BELOW;
+        n->state &= (uint8_t)~SCHEDULE_IS_BELOW;
         if (is_needed && n->kind == NODE_REDUCTION &&
             is_long(&g->shapes[n->shape], g->shapes[store->shape].ndim, reduced_axes))
             n_elements += min_u64((uint64_t)g->shapes[n->shape].n_elements, LARGE_RESULTS + 1);
         bool is_lookup = n->kind == NODE_INSN && graph_is_lookup((enum op)n->op);
         for (unsigned k = 0; is_needed && n->kind == NODE_INSN && k < n->n_src; k++)
             if (!is_lookup || k == 0)
-                g->nodes[n->src[k]].state |= IS_BELOW;
+                g->nodes[n->src[k]].state |= SCHEDULE_IS_BELOW;
     }
     return n_elements > LARGE_RESULTS;
 }
@@ -320,7 +334,7 @@ int passes_assign(struct compiler *c, struct schedule *ret)
 {
     unsigned n_reductions = 0; /* of the pass at hand */
     uint32_t reduced_axes = 0;
-    ret->n_roots = ret->n_passes = ret->n_scans = 0;
+    ret->n_roots = ret->n_passes = ret->n_reductions = ret->n_products = 0;
     int r = collect_roots(c, ret);
     if (r == 0)
         r = move_outputs(c, ret);
@@ -330,6 +344,8 @@ int passes_assign(struct compiler *c, struct schedule *ret)
     for (uint16_t i = 0; i < ret->n_roots; i++) {
         const struct root *root = &ret->roots[i];
         bool is_store = root->is_output && root->scan == NODE_NONE;
+        if (root->product != 0 && root->part == PRODUCT_LEFT)
+            ret->products[root->product - 1].first_pass = ret->n_passes;
         if (i > 0 && share_pass(&root[-1], root) &&
             (is_store ? !is_one_apart(c, ret, i, reduced_axes)
                       : n_reductions < PASS_MAX_REDUCTIONS)) {
@@ -349,5 +365,6 @@ int passes_assign(struct compiler *c, struct schedule *ret)
         ret->first_root[ret->n_passes++] = i;
     }
     ret->first_root[ret->n_passes] = ret->n_roots;
+    product_passes_order(ret);
     return 0;
 }

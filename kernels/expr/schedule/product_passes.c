@@ -1,42 +1,35 @@
-/* The three passes of a program with a matrix product, and what such a program may be.
+/* Matrix products in the schedule: the roots of their passes, and who stores what they give.
  *
  *     maximum((a / 255) @ w.T + bias, 0)
  *              PRODUCT_LEFT: a / 255    PRODUCT_RIGHT: w.T
  *              PRODUCT_RESULT: maximum(product + bias, 0)
  *
- * The product's steps run between these passes, so all three are elementwise and there is one
- * product and one output. What is left out (reductions, scans, another product) is a job of its own
- * before or after, and the errors say so. Transposed arguments are there for the operands alone:
- * an engine reads them along with the matrix, while the output is written in its own order.
+ * A product's steps run between its three passes. Outputs that are made of it element for element,
+ * of its shape, are stored by PRODUCT_RESULT as it comes, tile by tile, whatever its size. Whoever
+ * else reads it (another product, a reduction, an output that broadcasts it) finds it kept, whole,
+ * with the results of reductions:
  *
- * Called by compile.c for each output, then by it and by assemble.c for a program with a product.
+ *     (a @ b) @ c                  a @ b is kept
+ *     a @ b - mean(c)              mean(c) comes first, nothing is kept
+ *     x = a @ b; x - mean(x)       x is kept
+ *     a @ b + c @ d                a @ b is kept
+ *
+ * A product that nobody else reads waits for what its outputs need besides (its level rises), so
+ * that it need not be kept.
+ *
+ * Transposed arguments are there for operands alone: an engine reads them along with the matrix,
+ * while other passes walk in the order of what they give.
+ *
+ * Called by compile.c for each output, by passes.c, and by assemble.c when the passes are there.
  */
 #include "kernels/expr/functions/functions.h"
+#include "kernels/expr/schedule/build.h"
 #include "kernels/expr/schedule/schedule.h"
 
 #include <string.h>
 
-/* By which of the three passes a node is evaluated, or read as the product. */
-enum { IN_RESULT = 1, IN_LEFT = 2, IN_RIGHT = 4 };
-
-/* Sets the state of all nodes that the output needs; the product, or NODE_NONE. */
-static uint16_t mark(struct compiler *c, uint16_t output)
-{
-    struct graph *g = &c->graph;
-    uint16_t product = NODE_NONE;
-    for (unsigned i = 0; i < g->n_nodes; i++)
-        g->nodes[i].state = 0;
-    g->nodes[output].state = IN_RESULT;
-    for (unsigned i = g->n_nodes; i-- > 0;) {
-        const struct graph_node *n = &g->nodes[i];
-        bool is_product = n->kind == NODE_PRODUCT && product == NODE_NONE && n->state != 0;
-        if (is_product)
-            product = (uint16_t)i;
-        for (unsigned k = 0; n->state != 0 && k < n->n_src; k++)
-            g->nodes[n->src[k]].state |= !is_product ? n->state : k == 0 ? IN_LEFT : IN_RIGHT;
-    }
-    return product;
-}
+/* By what a node is evaluated. */
+enum { IN_PASS = 1, IN_OPERAND = 2 };
 
 static int bad_transposed(struct compiler *c, uint16_t arg)
 {
@@ -50,75 +43,168 @@ static int bad_transposed(struct compiler *c, uint16_t arg)
     return r;
 }
 
-/* What cannot stand beside a product. */
-static int bad_company(struct compiler *c, bool is_product)
+int product_passes_check(struct compiler *c, unsigned output)
 {
-    int r = compiler_fail(
-        c, GAD_BAD_EXPRESSION, c->product_column, "matmul: %s",
-        is_product ? "there is a second matrix product; store the result of one, then use "
-                     "it in the other"
-                   : "beside a matrix product there can be no reductions, scans, counts or "
-                     "look-ups; compute them in a job of their own, before or after");
-    error_expected(c->error, "one product of elementwise expressions, in an elementwise one");
-    error_found(c->error, is_product ? "two products" : "more than elementwise expressions");
-    return r;
-}
-
-static int check_nodes(struct compiler *c, uint16_t product)
-{
-    const struct graph *g = &c->graph;
+    struct graph *g = &c->graph;
+    if (c->transposed_columns == NULL)
+        return 0;
+    for (unsigned i = 0; i < g->n_nodes; i++)
+        g->nodes[i].state = 0;
+    g->nodes[c->outputs[output]].state = IN_PASS;
     for (unsigned i = g->n_nodes; i-- > 0;) {
         const struct graph_node *n = &g->nodes[i];
-        if (n->state == 0 || i == product)
-            continue;
-        if (n->kind == NODE_INPUT && n->is_transposed && (n->state & IN_RESULT))
+        if (n->kind == NODE_INPUT && n->is_transposed && (n->state & IN_PASS))
             return bad_transposed(c, (uint16_t)n->arg);
-        bool is_company =
-            n->kind == NODE_REDUCTION || n->kind == NODE_SCAN || n->kind == NODE_PRODUCT;
-        if (product != NODE_NONE && is_company)
-            return bad_company(c, n->kind == NODE_PRODUCT);
+        uint8_t state = n->kind == NODE_PRODUCT     ? IN_OPERAND
+                        : n->kind == NODE_REDUCTION ? IN_PASS
+                                                    : n->state;
+        for (unsigned k = 0; n->state != 0 && k < n->n_src; k++)
+            g->nodes[n->src[k]].state |= state;
     }
     return 0;
 }
 
-static int check_shape(struct compiler *c, uint16_t product, uint16_t output_shape)
+/* ---- roots ---- */
+
+/* Of one of a product's passes; target: what it stores to, set when all are known. */
+static void add_root(const struct compiler *c, struct schedule *s, uint16_t number, unsigned part,
+                     uint16_t node)
 {
-    const struct shape *own = &c->graph.shapes[c->graph.nodes[product].shape];
-    const struct shape *whole = &c->graph.shapes[output_shape];
-    char a[96], b[96];
-    if (own == whole)
-        return 0;
-    array_format_shape(own->ndim, own->dims, a, sizeof(a));
-    array_format_shape(whole->ndim, whole->dims, b, sizeof(b));
-    int r =
-        compiler_fail(c, GAD_BAD_SHAPE, c->product_column,
-                      "matmul: the product has shape %s, what is computed with it %s; store the "
-                      "product, then broadcast it",
-                      a, b);
-    error_expected(c->error, "%s", a);
-    error_found(c->error, "%s", b);
-    return r;
+    s->roots[s->n_roots++] = (struct root){.node = node,
+                                           .weights = NODE_NONE,
+                                           .level = s->products[number].level,
+                                           .shape = c->graph.nodes[node].shape,
+                                           .scan = NODE_NONE,
+                                           .product = number + 1u,
+                                           .part = (uint8_t)part,
+                                           .is_output = true,
+                                           .is_own = true};
 }
 
-int product_passes_check(struct compiler *c, unsigned index)
+int product_passes_add(struct compiler *c, struct schedule *s, uint16_t node)
 {
-    if (c->product_column == 0 && c->transposed_columns == NULL)
-        return 0;
-    uint16_t product = mark(c, c->outputs[index]);
-    int r = check_nodes(c, product);
-    if (r != 0 || product == NODE_NONE)
-        return r;
-    if (c->request->n_outputs > 1) {
-        r = compiler_fail(c, GAD_BAD_EXPRESSION, c->product_column,
-                          "matmul: a matrix product is the only output of its job");
-        error_expected(c->error, "one output");
-        error_found(c->error, "%u", c->request->n_outputs);
+    struct graph_node *n = &c->graph.nodes[node];
+    if (s->n_products == PROGRAM_MAX_PRODUCTS) {
+        int r = compiler_fail(c, GAD_LIMIT_EXCEEDED, c->product_column,
+                              "matmul: too many matrix products");
+        error_expected(c->error, "at most %d", PROGRAM_MAX_PRODUCTS);
         return r;
     }
-    if (c->n_checks > 0) /* of a name that is not used */
-        return bad_company(c, false);
-    c->product = product;
-    return check_shape(c, product, c->output_shapes[index]);
+    n->index = s->n_products;
+    s->products[s->n_products++] =
+        (struct scheduled_product){.node = node, .level = (uint16_t)(n->level - 1)};
+    return 0;
+}
+
+/* The products that a root's pass reads, bits, and the first level at which all results that it
+ * reads are there, but for the product `apart`. */
+static uint32_t products_read(const struct compiler *c, const struct root *root, unsigned apart,
+                              uint16_t *ret_level)
+{
+    const struct graph *g = &c->graph;
+    uint32_t products = 0;
+    unsigned top = root->node;
+    *ret_level = 0;
+    g->nodes[root->node].state |= SCHEDULE_IS_BELOW;
+    if (root->weights != NODE_NONE) {
+        g->nodes[root->weights].state |= SCHEDULE_IS_BELOW;
+        top = root->weights > top ? root->weights : top;
+    }
+    for (unsigned i = top + 1u; i-- > 0;) {
+        struct graph_node *n = &g->nodes[i];
+        if (!(n->state & SCHEDULE_IS_BELOW))
+            continue;
+        n->state &= (uint8_t)~SCHEDULE_IS_BELOW;
+        bool is_product = n->kind == NODE_PRODUCT;
+        if (is_product)
+            products |= UINT32_C(1) << n->index;
+        if ((is_product ? n->index != apart : n->kind == NODE_REDUCTION) && n->level > *ret_level)
+            *ret_level = n->level;
+        for (unsigned k = 0; n->kind == NODE_INSN && k < n->n_src; k++)
+            g->nodes[n->src[k]].state |= SCHEDULE_IS_BELOW;
+    }
+    return products;
+}
+
+/* Whether an output may be stored as the product comes. */
+static bool may_take(const struct compiler *c, const struct schedule *s, const struct root *root,
+                     unsigned number)
+{
+    return root->is_output && root->product == 0 && root->scan == NODE_NONE &&
+           root->shape == c->graph.nodes[s->products[number].node].shape;
+}
+
+/* Whether nothing but outputs that may take it reads the product; the level at which they can. */
+static bool is_for_outputs(const struct compiler *c, const struct schedule *s, unsigned number,
+                           uint16_t *ret_level)
+{
+    *ret_level = s->products[number].level;
+    for (unsigned i = 0; i < s->n_roots; i++) {
+        uint16_t level;
+        if (!(s->roots[i].products >> number & 1))
+            continue;
+        if (!may_take(c, s, &s->roots[i], number))
+            return false;
+        (void)products_read(c, &s->roots[i], number, &level);
+        *ret_level = level > *ret_level ? level : *ret_level;
+    }
+    return true;
+}
+
+/* Gives the product's pass the outputs that it can store, and keeps it for the others. */
+static void place_product(const struct compiler *c, struct schedule *s, unsigned number)
+{
+    struct scheduled_product *product = &s->products[number];
+    uint16_t level;
+    if (is_for_outputs(c, s, number, &level)) {
+        for (unsigned i = 0; i < s->n_roots; i++)
+            if (s->roots[i].product == number + 1u)
+                s->roots[i].level = level;
+        product->level = level;
+    }
+    for (unsigned i = 0; i < s->n_roots; i++) {
+        struct root *root = &s->roots[i];
+        if (!(root->products >> number & 1))
+            continue;
+        (void)products_read(c, root, number, &level);
+        if (may_take(c, s, root, number) && level <= product->level) {
+            root->product = (uint16_t)(number + 1);
+            root->part = PRODUCT_RESULT;
+            root->level = product->level;
+        } else {
+            product->is_kept = true;
+        }
+    }
+    if (product->is_kept) /* a root without `products`: it reads what is its pass's own */
+        add_root(c, s, (uint16_t)number, PRODUCT_RESULT, product->node);
+}
+
+void product_passes_place(const struct compiler *c, struct schedule *s)
+{
+    const struct graph_node *nodes = c->graph.nodes;
+    for (uint16_t i = 0; i < s->n_products; i++) {
+        const struct graph_node *n = &nodes[s->products[i].node];
+        add_root(c, s, i, PRODUCT_LEFT, n->src[0]);
+        add_root(c, s, i, PRODUCT_RIGHT, n->src[1]);
+    }
+    for (unsigned i = 0; i < s->n_roots; i++) {
+        uint16_t level;
+        s->roots[i].products = products_read(c, &s->roots[i], NODE_NONE, &level);
+    }
+    /* They come in the order of the graph backwards: what is on top of an output first. */
+    for (unsigned i = 0; i < s->n_products; i++)
+        place_product(c, s, i);
+    uint16_t own = (uint16_t)c->request->n_outputs;
+    for (unsigned i = 0; i < s->n_products; i++) {
+        s->products[i].first_output = own;
+        own = (uint16_t)(own + PRODUCT_RESULT + s->products[i].is_kept);
+    }
+    s->n_all_outputs = own;
+    for (unsigned i = 0; i < s->n_roots; i++) {
+        struct root *root = &s->roots[i];
+        if (root->is_own)
+            root->target = (uint16_t)(s->products[root->product - 1].first_output + root->part);
+    }
 }
 
 /* ---- symmetry ---- */
@@ -172,43 +258,40 @@ static int find_symmetry(struct compiler *c, const struct graph_node *product, b
 
 /* ---- passes ---- */
 
-static struct root make_root(const struct compiler *c, uint16_t node, uint16_t target)
+void product_passes_order(struct schedule *s)
 {
-    return (struct root){.node = node,
-                         .weights = NODE_NONE,
-                         .level = c->graph.nodes[node].level,
-                         .shape = c->graph.nodes[node].shape,
-                         .target = target,
-                         .scan = NODE_NONE,
-                         .is_output = true};
+    for (unsigned i = 1; i < s->n_products; i++) {
+        struct scheduled_product product = s->products[i];
+        unsigned at = i;
+        for (; at > 0 && s->products[at - 1].first_pass > product.first_pass; at--)
+            s->products[at] = s->products[at - 1];
+        s->products[at] = product;
+    }
 }
 
-void product_passes_assign(const struct compiler *c, struct schedule *ret)
+int product_passes_finish(struct compiler *c, const struct schedule *s, struct program *draft)
 {
-    const struct graph_node *product = &c->graph.nodes[c->product];
-    *ret = (struct schedule){.n_roots = PRODUCT_N_PASSES, .n_passes = PRODUCT_N_PASSES};
-    ret->roots[PRODUCT_LEFT] = make_root(c, product->src[0], 1);
-    ret->roots[PRODUCT_RIGHT] = make_root(c, product->src[1], 2);
-    ret->roots[PRODUCT_RESULT] = make_root(c, c->outputs[0], 0);
-    for (uint16_t i = 0; i <= PRODUCT_N_PASSES; i++)
-        ret->first_root[i] = i;
-}
-
-int product_passes_finish(struct compiler *c, struct program *draft)
-{
-    const struct graph_node *n = &c->graph.nodes[c->product];
-    const struct shape *left = &c->graph.shapes[c->graph.nodes[n->src[0]].shape];
-    const struct shape *right = &c->graph.shapes[c->graph.nodes[n->src[1]].shape];
-    struct program_product *product = &draft->products[0];
-    int r = products_extents(c, c->product_column, left, right, product);
-    bool may_be = product->has_rows && product->has_columns && left->ndim == right->ndim &&
-                  product->n_rows == product->n_columns;
-    if (r == 0 && may_be)
-        r = find_symmetry(c, n, &product->is_symmetric);
-    product->first_output = draft->n_outputs;
-    product->dtype = (enum dtype)n->dtype;
-    draft->n_reductions = 1;
-    draft->reductions[0] =
-        (struct reduction){.op = OP_MATMUL, .result = n->dtype, .pass = PRODUCT_RESULT};
+    int r = 0;
+    for (uint16_t i = 0; r == 0 && i < s->n_products; i++) {
+        const struct scheduled_product *scheduled = &s->products[i];
+        const struct graph_node *n = &c->graph.nodes[scheduled->node];
+        const struct shape *left = &c->graph.shapes[c->graph.nodes[n->src[0]].shape];
+        const struct shape *right = &c->graph.shapes[c->graph.nodes[n->src[1]].shape];
+        struct program_product *product = &draft->products[i];
+        r = products_extents(c, c->product_column, left, right, product);
+        bool may_be = product->has_rows && product->has_columns && left->ndim == right->ndim &&
+                      product->n_rows == product->n_columns;
+        if (r == 0 && may_be)
+            r = find_symmetry(c, n, &product->is_symmetric);
+        product->first_pass = scheduled->first_pass;
+        product->first_output = scheduled->first_output;
+        product->is_kept = scheduled->is_kept;
+        product->dtype = (enum dtype)n->dtype;
+        product->reduction = draft->n_reductions++;
+        draft->reductions[product->reduction] =
+            (struct reduction){.op = OP_MATMUL,
+                               .result = n->dtype,
+                               .pass = (uint16_t)(scheduled->first_pass + PRODUCT_RESULT)};
+    }
     return r;
 }

@@ -19,36 +19,56 @@ struct root {
     uint16_t node;    /* that is stored, reduced or scanned */
     uint16_t weights; /* that goes with it, or NODE_NONE */
     uint16_t level, shape;
-    uint16_t target; /* the output's index, or the reduction's node */
-    uint16_t scan;   /* an output's NODE_SCAN, or NODE_NONE */
-    uint16_t kth_of; /* KTH: one more than the node that it is of; else 0 */
+    uint16_t target;  /* the output's index, or the reduction's node */
+    uint16_t scan;    /* an output's NODE_SCAN, or NODE_NONE */
+    uint16_t kth_of;  /* KTH: one more than the node that it is of; else 0 */
+    uint16_t product; /* whose pass it is in: one more than its number; 0: no product's */
+    uint8_t part;     /* enum product_pass */
     bool is_output;
+    bool is_own;           /* an output of a product's own */
+    uint32_t products;     /* bits: those that its pass reads */
     uint32_t reduced_axes; /* or the one that is scanned */
 };
 
-#define SCHEDULE_MAX_ROOTS (REQUEST_MAX_OUTPUTS + PROGRAM_MAX_REDUCTIONS)
+#define SCHEDULE_MAX_ROOTS                                                                         \
+    (REQUEST_MAX_OUTPUTS + PROGRAM_MAX_REDUCTIONS + PRODUCT_N_PASSES * PROGRAM_MAX_PRODUCTS)
+#define SCHEDULE_IS_BELOW 0x80 /* of a node's state, while what a root reads is looked at */
+
+struct scheduled_product {
+    uint16_t node;
+    uint16_t level; /* of its passes */
+    bool is_kept;
+    uint16_t first_output, first_pass;
+};
 
 struct schedule {
     struct root roots[SCHEDULE_MAX_ROOTS]; /* those of one pass are neighbours */
     uint16_t n_roots;
     uint16_t n_passes;
-    uint16_t n_scans; /* roots that are */
+    uint16_t n_reductions; /* roots that are, or are scans */
     uint16_t first_root[PROGRAM_MAX_PASSES + 1];
+    uint16_t n_products;
+    struct scheduled_product products[PROGRAM_MAX_PRODUCTS]; /* as their passes follow each other */
+    uint16_t n_all_outputs;
 };
 
-/* passes.c; and product_passes.c where there is a product. Sets the state of all nodes that are
- * needed. */
+/* passes.c. Sets the state of all nodes that are needed. */
 int passes_assign(struct compiler *c, struct schedule *ret) GAD_MUST_CHECK;
 /* The arguments, a bit for each, that storing the output could overwrite. */
 uint64_t passes_overwritten(const struct job_request *request, unsigned output);
 /* Are there any of them that `reads` names? */
 bool passes_may_overwrite(const struct compiler *c, const struct root *output, uint64_t reads);
 
-/* product_passes.c: whether an output has a product, or transposed arguments, where they may be. */
+/* product_passes.c: whether an output has transposed arguments where they may be. */
 int product_passes_check(struct compiler *c, unsigned output) GAD_MUST_CHECK;
-void product_passes_assign(const struct compiler *c, struct schedule *ret);
-/* When the passes are there: what the draft says of the product. */
-int product_passes_finish(struct compiler *c, struct program *draft) GAD_MUST_CHECK;
+/* One more product; then, when all roots but those of products are there, theirs. */
+int product_passes_add(struct compiler *c, struct schedule *s, uint16_t node) GAD_MUST_CHECK;
+void product_passes_place(const struct compiler *c, struct schedule *s);
+/* When their passes are known. */
+void product_passes_order(struct schedule *s);
+/* When the passes are there: what the draft says of the products, behind all reductions. */
+int product_passes_finish(struct compiler *c, const struct schedule *s,
+                          struct program *draft) GAD_MUST_CHECK;
 
 /* emit.c: one pass into the draft. */
 struct emitter {

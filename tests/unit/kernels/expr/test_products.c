@@ -188,8 +188,8 @@ Test(expr_products, refuse_shapes_that_do_not_fit)
         {"point @ m", "bad-shape: column 1: matmul: the left operand has no axes; numbers are "
                       "multiplied with *"},
         {"m @ n + s", "bad-shape: column 7: shapes (3, 5) and (2, 3, 4) do not broadcast together"},
-        {"m @ v + column", "bad-shape: column 3: matmul: the product has shape (3,), what is "
-                           "computed with it (3, 3); store the product, then broadcast it"},
+        {"cumsum(m, axis=0) @ n", "bad-expression: column 19: cumsum can only be a whole output: "
+                                  "store it, then compute with what is stored"},
         {"t @ s.mT", "bad-shape: column 3: matmul: inner dimensions differ: (6, 1, 4, 5) @ "
                      "(2, 4, 3)"},
     };
@@ -204,30 +204,72 @@ Test(expr_products, refuse_shapes_that_do_not_fit)
     fixture_free(f);
 }
 
-Test(expr_products, stand_alone)
+/* "left right result | pass ...": the stages of a program, each product with a star where it is
+ * kept, behind it how many outputs of the job its result's pass stores. */
+static void list_stages(const struct program *p, char *text, size_t n_bytes)
 {
-#define ALONE                                                                                      \
-    "matmul: beside a matrix product there can be no reductions, scans, counts or look-ups; "      \
-    "compute them in a job of their own, before or after"
-#define SECOND                                                                                     \
-    "matmul: there is a second matrix product; store the result of one, then use it in the other"
-    static const struct expected cases[] = {
-        {"sum(m @ n)", "bad-expression: column 7: " ALONE},
-        {"m @ n / max(m)", "bad-expression: column 3: " ALONE},
-        {"(m - mean(m)) @ n", "bad-expression: column 15: " ALONE},
-        {"cumsum(m @ n, axis=0)", "bad-expression: column 10: " ALONE},
-        {"cumsum(m, axis=0) @ n", "bad-expression: column 19: cumsum can only be a whole output: "
-                                  "store it, then compute with what is stored"},
-        {"take(v @ n, small)", "bad-expression: column 8: " ALONE},
-        {"unused = take(v, small); m @ n", "bad-expression: column 28: " ALONE},
-        {"m @ n @ n.T", "bad-expression: column 7: " SECOND},
-        {"m @ n + f4 @ n", "bad-expression: column 12: " SECOND},
-    };
-    EXPECT_ALL(cases);
+    size_t n = 0;
+    text[0] = 0;
+    for (unsigned i = 0; i < p->n_stages; i++) {
+        const struct stage *stage = &p->stages[i];
+        const char *space = i > 0 ? " " : "";
+        if (stage->kind == STAGE_PASS) {
+            n += (size_t)snprintf(text + n, n_bytes - n, "%spass", space);
+            continue;
+        }
+        const struct program_product *product = &p->products[stage->product];
+        unsigned n_stores = p->passes[stage->first_pass + PRODUCT_RESULT].n_stores;
+        n += (size_t)snprintf(text + n, n_bytes - n, "%sproduct%s%u", space,
+                              product->is_kept ? "*" : "", n_stores - product->is_kept);
+    }
+}
+
+static void expect_stages(const char *exprs, const char *expected)
+{
     struct fixture *f = new_matrices();
-    cr_expect(ne(int, fixture_compile(f, "m @ n; m + 1"), 0));
-    cr_expect(eq(str, f->error.message,
-                 (char *)"column 3: matmul: a matrix product is the only output of its job"));
+    char found[512];
+    if (fixture_compile(f, exprs) != 0)
+        snprintf(found, sizeof(found), "%s", f->error.message);
+    else
+        list_stages(f->program, found, sizeof(found));
+    cr_expect(eq(str, found, (char *)expected), "%s", exprs);
+    fixture_free(f);
+}
+
+Test(expr_products, are_kept_for_others_alone)
+{
+    static const struct expected cases[] = {
+        {"m @ n", "product1"},
+        {"m @ n; m @ n + 1", "product2"},
+        {"m @ n; m + 1", "product1 pass"},
+        {"sum(m @ n)", "product*0 pass pass"},
+        {"m @ n; sum(m @ n)", "product*1 pass pass"},
+        {"m @ n / max(m)", "pass product1"},
+        {"(m - mean(m)) @ n", "pass product1"},
+        {"m @ n - mean(m @ n)", "product*0 pass pass"},
+        {"m @ n @ n.T", "product*0 product1"},
+        {"m @ (n @ n.T)", "product*0 product1"},
+        {"m @ n + f4 @ n", "product*0 product1"},
+        {"m @ n @ n.T - max(m @ n)", "product*0 pass product1"},
+        {"m @ v + column", "product*0 pass"},
+        {"cumsum(m @ n, axis=0)", "product*0 pass"},
+        {"take(v @ n, small)", "product*0 pass pass pass"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        expect_stages(cases[i].expr, cases[i].result);
+}
+
+Test(expr_products, are_as_many_as_passes_allow)
+{
+    char text[256] = "w";
+    struct fixture *f = new_matrices();
+    add(f, "w", 2, (int64_t[]){3, 3});
+    for (unsigned i = 0; i < PROGRAM_MAX_PRODUCTS; i++)
+        strcat(text, " @ w");
+    cr_expect(eq(int, fixture_compile(f, text), 0), "%s", f->error.message);
+    strcat(text, " @ w");
+    cr_expect(eq(int, fixture_compile(f, text), GAD_LIMIT_EXCEEDED));
+    cr_expect(eq(str, f->error.expected, (char *)"at most 13"));
     fixture_free(f);
 }
 
