@@ -1,0 +1,46 @@
+/* Rows of a source by number, in any order, with repeats: each place on the way is visited once. */
+#pragma once
+
+#include "client/rows/row_order.h"
+#include "client/rows/row_source.h"
+
+/* Where rows go: wanted row i to base i / rows_per_base, as its row i % rows_per_base. */
+struct row_target {
+    char *const *bases;
+    uint64_t rows_per_base;
+    size_t stride_bytes;
+};
+
+/* Rows that could not be read. */
+struct row_failure {
+    int64_t first, n;
+    int error_number;
+};
+
+struct gather_options {
+    unsigned n_threads; /* 0: as many as help */
+    /* Not NULL: a failure does not end the gather; where a wanted row was not read its byte is set.
+     * Zeroed by the caller. */
+    uint8_t *failed;
+    /* Becomes true when nobody wants the rows any more; may be NULL. */
+    const bool *is_cancelled;
+};
+
+/* Fills the target with the rows of an order. ret_failure (n 0: none) is the first one. 0, a
+ * positive errno; ECANCELED. */
+int gather(struct row_source *source, const struct row_order *order,
+           const struct row_target *target, const struct gather_options *options,
+           struct row_failure *ret_failure) GAD_MUST_CHECK;
+
+/* One block of rows that is there: the wanted ones among its rows [first, first + n) go to the
+ * target. from: the order's first one at or behind `first`. Returns where the next block begins. */
+uint64_t gather_scatter(const struct row_order *order, uint64_t from, const void *block,
+                        int64_t first, int64_t n, size_t row_bytes,
+                        const struct row_target *target);
+
+/* The whole way: n rows by numbers as an array's user has them (from 0 on), to out + i *
+ * out_stride_bytes, as they are stored. Not above INT64_MAX rows. `name` is the error's argument.
+ * bad-index (with the place); what reading says; no-memory. */
+int rows_gather(struct row_source *source, uint64_t n, const int64_t *rows, void *out,
+                size_t out_stride_bytes, unsigned n_threads, const char *name,
+                struct gad_error *error) GAD_MUST_CHECK;

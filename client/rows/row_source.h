@@ -1,0 +1,41 @@
+/* An array as rows along its first axis, whatever it lies in. */
+#pragma once
+
+#include "client/array.h"
+
+#include <pthread.h>
+
+struct row_source {
+    struct gad_array *array; /* a reference */
+    int64_t n_rows;
+    size_t row_bytes, item_bytes;
+    /* Rows [k * unit_rows, (k + 1) * unit_rows) are read at about the cost of any one of them: a
+     * row of chunks. 1: each row is read by itself. */
+    int64_t unit_rows;
+    bool is_packed;     /* units are decoded, or made by a program */
+    bool is_plain;      /* each row is in one piece of a file or of memory */
+    bool is_concurrent; /* several threads read at once */
+    pthread_mutex_t turn;
+};
+
+/* `name` is the error's argument. bad-shape: no axis; bad-argument: it is for writing. */
+int row_source_init(struct row_source *ret_source, struct gad_array *array, const char *name,
+                    struct gad_error *error) GAD_MUST_CHECK;
+void row_source_deinit(struct row_source *source); /* zeroed is allowed */
+
+/* Rows [first, first + n) as they are stored, packed in C order. By several threads at once. 0 or a
+ * positive errno. */
+int row_source_read(struct row_source *source, int64_t first, int64_t n,
+                    void *ret_rows) GAD_MUST_CHECK;
+/* Rows that could not be read, as an error; they are read once more, so that it is of them. Nobody
+ * reads meanwhile. Returns its status. */
+int row_source_explain(struct row_source *source, int64_t first, int64_t n, int error_number,
+                       const char *name, struct gad_error *error);
+
+/* Brings rows to this machine's byte order, if they are not. */
+void row_source_order_bytes(const struct row_source *source, void *rows, size_t n_bytes);
+
+/* Arrays without a client, which own what they lie in: packed rows of the source's dtype and shape
+ * in memory of malloc(), or in a file. NULL: no memory; nothing was taken. */
+struct gad_array *row_source_in_memory(const struct row_source *source, void *memory_take);
+struct gad_array *row_source_in_file(const struct row_source *source, int fd_take);
