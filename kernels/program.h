@@ -247,6 +247,9 @@ struct program {
     uint16_t n_stages, n_products; /* n_products: how many of the stages are products */
     uint16_t n_passes, n_insns, n_reductions, n_stores, n_inputs, n_outputs, n_consts, n_checks;
     uint16_t n_all_outputs; /* those of products, too */
+    /* Of an open array (struct job_request): an enum op that has nothing to say of an array without
+     * elements, if it turns out to be one; -1: none has that trouble. */
+    int16_t needs_elements;
     struct stage stages[PROGRAM_MAX_PASSES];
     struct pass passes[PROGRAM_MAX_PASSES];
     struct insn *insns;

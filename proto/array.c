@@ -307,8 +307,12 @@ char *array_format_shape(int ndim, const int64_t *shape, char *buffer, size_t n_
         if (used >= n_bytes)
             break;
         const char *comma = ndim == 1 ? "," : i + 1 < ndim ? ", " : "";
-        n = i == ndim ? snprintf(buffer + used, n_bytes - used, ")")
-                      : snprintf(buffer + used, n_bytes - used, "%" PRId64 "%s", shape[i], comma);
+        if (i == ndim)
+            n = snprintf(buffer + used, n_bytes - used, ")");
+        else if (shape[i] < 0)
+            n = snprintf(buffer + used, n_bytes - used, "?%s", comma);
+        else
+            n = snprintf(buffer + used, n_bytes - used, "%" PRId64 "%s", shape[i], comma);
     }
     return buffer;
 }

@@ -71,6 +71,9 @@ struct array {
     int ndim;
     int64_t shape[ARRAY_MAX_NDIM];
     int64_t strides[ARRAY_MAX_NDIM]; /* bytes; always filled (C order when none were given) */
+    /* A source whose first axis ends where its client says so; shape[0] is the most it may be.
+     * Every axis of the job that is as long is this one. */
+    bool is_open;
     struct location at;
 };
 
@@ -103,5 +106,5 @@ bool array_is_f_contiguous(const struct array *array);
 int array_broadcast(int *ndim, int64_t *shape, int b_ndim, const int64_t *b_shape,
                     struct gad_error *error) GAD_MUST_CHECK;
 
-/* "(3, 4)", "(5,)", "()" into buffer; returns buffer. */
+/* "(3, 4)", "(5,)", "()" into buffer, "?" for a length below 0; returns buffer. */
 char *array_format_shape(int ndim, const int64_t *shape, char *buffer, size_t n_bytes);

@@ -291,6 +291,17 @@ static bool has_fixed_order(const struct location *at)
            (at->kind == LOCATION_FILE && at->file.is_grid);
 }
 
+/* The end of it is an answer of the ring's. */
+static int check_open(const struct decoder *d, const struct array *array)
+{
+    const struct location *at = &array->at;
+    if (at->kind != LOCATION_NONE && (at->kind != LOCATION_PROVIDER || !at->provider.is_stream))
+        return bad(d, "only a stream is open");
+    if (array->ndim > 0 && array_n_elements(array) > 0)
+        return 0;
+    return bad(d, "an open array has a first axis, and rows that have elements");
+}
+
 static int decode_parts(const struct decoder *d, const msgpack_object *map, bool needs_at,
                         struct array *array)
 {
@@ -305,6 +316,8 @@ static int decode_parts(const struct decoder *d, const msgpack_object *map, bool
         return r;
     array_c_strides(array->ndim, array->shape, (int64_t)dtype_size(array->dtype), array->strides);
     r = decode_strides(d, map, array);
+    if (r == 0)
+        r = rename_error(d, map_bool(map, "open", &array->is_open, d->error));
     const msgpack_object *at = map_find(map, "at");
     if (r == 0 && at != NULL)
         r = decode_location(d, at, array->ndim, &array->at);
@@ -314,7 +327,7 @@ static int decode_parts(const struct decoder *d, const msgpack_object *map, bool
         r = array_check(array, d->name, d->error);
     if (r == 0 && has_fixed_order(&array->at) && !array_is_c_contiguous(array))
         r = bad(d, "strides go with regions and contiguous files only");
-    return r;
+    return r == 0 && array->is_open ? check_open(d, array) : r;
 }
 
 int descriptor_decode_with(const msgpack_object *map, const char *name, const char *key,

@@ -8,7 +8,7 @@
  *       "exclusive": false?, "again": false?,
  *       "draws": {"seed": u?, "size": [..]?, "rows": "name"?}? }
  *
- *     ARRAY = {"dtype": "<f8", "shape": [..], "strides": [..]?, "at": LOCATION}
+ *     ARRAY = {"dtype": "<f8", "shape": [..], "strides": [..]?, "open": false?, "at": LOCATION}
  *     LOCATION = {"kind": "inline", "data": bin}
  *              | {"kind": "region", "id": u, "offset": u}
  *              | {"kind": "file", "fd": i, "offset": u}
@@ -84,6 +84,9 @@ struct job_request {
     /* Nobody else writes to the outputs' files while the job runs: what lies between an output's
      * elements may be read and written back with them. */
     bool exclusive;
+    /* Not of the message: the most that its open arrays may have along their first axes, which is
+     * the same for all; 0: none is open. Every axis of the job that is as long is theirs. */
+    int64_t open_length;
     bool again;  /* what is behind the rings can be asked for again, from the beginning */
     bool settle; /* the owner will say job.settle when the output is in its place */
     struct request_draws draws;

@@ -121,6 +121,27 @@ static int decode_args(struct decoding *d, const msgpack_object *args, struct jo
     return 0;
 }
 
+/* One axis of the job is open: its arrays have it in common. */
+static int set_open_length(struct job_request *request, struct gad_error *error)
+{
+    for (unsigned i = 0; i < request->n_args; i++) {
+        const struct request_arg *arg = &request->args[i];
+        if (arg->is_scalar || !arg->array.is_open)
+            continue;
+        int64_t length = arg->array.shape[0];
+        if (request->open_length == 0)
+            request->open_length = length;
+        if (request->open_length == length)
+            continue;
+        int r = error_set(error, GAD_BAD_REQUEST, arg->name,
+                          "open arrays of one job may have equally many rows at most");
+        error_expected(error, "%" PRId64, request->open_length);
+        error_found(error, "%" PRId64, length);
+        return r;
+    }
+    return 0;
+}
+
 /* Outputs ------------------------------------------------------------------------------------ */
 
 /* Every job passes here several times: no printf. */
@@ -432,6 +453,8 @@ int request_decode(const msgpack_object *params, unsigned n_fds, bool is_plan,
     r = decode_options(params, request, error);
     if (r == 0)
         r = decode_args(&d, args, request);
+    if (r == 0)
+        r = set_open_length(request, error);
     if (r == 0)
         r = decode_outputs(&d, outputs, request);
     if (r == 0)

@@ -94,9 +94,11 @@ static bool has_strides(const struct array *array)
 void array_encode(msgpack_packer *packer, const struct array *array)
 {
     bool with_strides = has_strides(array), with_at = array->at.kind != LOCATION_NONE;
-    msgpack_pack_map(packer, 2u + with_strides + with_at);
+    msgpack_pack_map(packer, 2u + with_strides + with_at + array->is_open);
     pack_key_str(packer, "dtype", dtype_typestr(array->dtype, array->is_swapped));
     pack_shape(packer, "shape", array->ndim, array->shape);
+    if (array->is_open)
+        pack_key_bool(packer, "open", true);
     if (with_strides)
         pack_shape(packer, "strides", array->ndim, array->strides);
     if (with_at) {

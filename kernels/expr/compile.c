@@ -134,6 +134,7 @@ int program_compile(const struct job_request *request, struct program **ret_prog
     c.error = error;
     c.checks = NULL;
     c.n_checks = 0;
+    c.needs_elements = -1;
     c.product_column = 0;
     c.transposed_columns = NULL;
     c.arena = (struct arena){.at = memory, .end = memory + sizeof(memory)};

@@ -48,6 +48,7 @@ struct compiler {
     uint32_t random_column;                      /* where the last random number is */
     struct check *checks;                        /* checks.c; NULL: none yet */
     unsigned n_checks;
+    int16_t needs_elements;       /* as in struct program */
     uint32_t product_column;      /* where the last product is in the text; 0: there is none */
     uint32_t *transposed_columns; /* of arguments, where last `.T`; NULL: nowhere */
 };

@@ -62,9 +62,9 @@ static void put_u64(struct key *k, uint64_t value)
 
 static void put_array(struct key *k, const struct array *array)
 {
-    put_u64(k, (uint64_t)array->dtype | (uint64_t)array->ndim << 8 |
-                   (uint64_t)array->at.kind << 16 |
-                   (uint64_t)(array_chunk_shape(array) != NULL) << 24);
+    put_u64(
+        k, (uint64_t)array->dtype | (uint64_t)array->ndim << 8 | (uint64_t)array->at.kind << 16 |
+               (uint64_t)(array_chunk_shape(array) != NULL) << 24 | (uint64_t)array->is_open << 25);
     put(k, array->shape, (size_t)array->ndim * sizeof(array->shape[0]));
 }
 

@@ -23,6 +23,7 @@
 
 #include <assert.h>
 
+#define ENDLESS             (INT64_C(1) << 40)
 #define RESULT_RUN_ELEMENTS 8192
 #define MAX_DIVISOR_SEARCH  4096
 
@@ -122,6 +123,14 @@ static void fill(struct cutter *c)
         }
         n_left = wanted < limit ? 0 : n_left / g->grain_shape[axis];
     }
+}
+
+/* Whether the axis is cut as if it had no end: then the grains of an array are those of a longer
+ * one, but for where it ends. */
+static bool is_endless(const struct cutter *c, int axis)
+{
+    return (c->rules->open_axes >> axis & 1) && c->g->shape[axis] > 1 &&
+           (c->rules->whole_elements == 0 || !cutter_is_reduced(c, axis));
 }
 
 static void choose_grain_shape(struct cutter *c)
@@ -271,7 +280,14 @@ void geometry_init(struct geometry *g, int ndim, const int64_t *shape, unsigned 
     }
     if (!is_empty) {
         cutter_choose_order(&c);
+        for (int i = 0; i < ndim; i++)
+            if (is_endless(&c, i))
+                g->shape[i] = ENDLESS;
         choose_grain_shape(&c);
+        for (int i = 0; i < ndim; i++) {
+            g->shape[i] = shape[i];
+            g->grain_shape[i] = g->grain_shape[i] < shape[i] ? g->grain_shape[i] : shape[i];
+        }
     }
     bool has_swaths = !is_empty && rules->swath_extents[0] > 0;
     if (has_swaths)

@@ -65,6 +65,7 @@ struct geometry {
 /* What decides on the cut beside the operands. */
 struct geometry_rules {
     uint32_t reduced_axes;
+    uint32_t open_axes;   /* extents follow as if these had no end; grains end where they do */
     uint64_t max_cells;   /* of a grain's kept axes; 0: any number */
     uint64_t chunk_cells; /* where these are a whole chunk's: if they are more than max_cells */
     int round_axis;       /* -1: none */

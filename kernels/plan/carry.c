@@ -30,6 +30,11 @@
 static int cut_product(struct planner *p, unsigned index)
 {
     const struct plan_limits *limits = p->limits;
+    const struct pass *passes = &p->program->passes[p->program->products[index].first_pass];
+
+    for (unsigned i = 0; i < PRODUCT_N_PASSES; i++)
+        if (planner_open_axis(p, &passes[i]) >= 0)
+            return planner_refuse_open(p, "multiplies matrices along it");
     int r = limits->engine->check_product(limits, p->program->products[index].dtype, p->error);
     r = r ? r : planner_cut_product(p, index, p->room.product_bytes);
     return r == GAD_TOO_LARGE_FOR_POOL && p->room.is_for_refusal ? 0 : r;
@@ -141,6 +146,9 @@ static int refuse(struct planner *p, uint64_t result_bytes)
 {
     uint64_t there = p->limits->carry_limit_bytes, needed = result_bytes;
 
+    for (unsigned i = 0; i < p->program->n_reductions; i++)
+        if (planner_keeps_open(p, i))
+            return planner_refuse_open(p, "would keep something of each row for later");
     p->room = (struct planner_room){.least_window = 2, .is_for_refusal = true};
     bool fits;
     int r =

@@ -342,6 +342,29 @@ static int64_t whole_elements_of(const struct program *program, const struct pas
     return ENGINE_MAX_KEY_BYTES / (int64_t)dtype_size((enum dtype)first->src.dtype);
 }
 
+int planner_open_axis(const struct planner *p, const struct pass *pass)
+{
+    for (int i = 0; i < pass->ndim && p->request->open_length > 0; i++)
+        if (pass->shape[i] == p->request->open_length)
+            return i;
+    return -1;
+}
+
+/* Streams are cut along their first axes as if these had no end, whether that is known or not: it
+ * makes no difference to the bits. */
+static uint32_t stream_axes(const struct planner *p, const struct pass *pass)
+{
+    int open_axis = planner_open_axis(p, pass);
+    uint32_t axes = open_axis >= 0 ? UINT32_C(1) << open_axis : 0;
+
+    for (uint64_t left = pass->inputs_used; left; left &= left - 1) {
+        const struct program_input *input = &p->program->inputs[__builtin_ctzll(left)];
+        if (planner_is_stream(&p->request->args[input->arg].array) && input->ndim > 0)
+            axes |= UINT32_C(1) << (pass->ndim - input->ndim);
+    }
+    return axes;
+}
+
 /* With nodes of at most so many cells; is_best: more where chunks are larger. */
 static int cut(struct planner *p, unsigned index, uint64_t max_cells, bool is_best, bool *ret_fits)
 {
@@ -349,6 +372,7 @@ static int cut(struct planner *p, unsigned index, uint64_t max_cells, bool is_be
     struct plan_pass *planned = &p->plan->passes[index];
     struct geometry_rules rules = {
         .reduced_axes = pass->reduced_axes,
+        .open_axes = stream_axes(p, pass),
         .max_cells = max_cells,
         .chunk_cells = is_best ? planner_chunk_cells(p->program, index) : 0,
         .round_axis = p->round_length > 0 ? p->round_axes[index] : -1,
@@ -364,6 +388,9 @@ static int cut(struct planner *p, unsigned index, uint64_t max_cells, bool is_be
     if (!has_swaths)
         rules.swath_extents[0] = 0;
     *planned = (struct plan_pass){.tile_log2 = 0};
+    planned->open_axis = planner_open_axis(p, pass);
+    planned->has_open_axis = planned->open_axis >= 0;
+    planned->has_stream = rules.open_axes != 0;
     planner_count_steps(p, (uint64_t)p->n_operands * (uint64_t)(pass->ndim + 1));
     list.n = p->n_operands;
     list.n_shapes = 0;

@@ -227,6 +227,36 @@ void plan_tile_grains(const struct plan_pass *pass, uint64_t tile, uint64_t *ret
     *ret_n = min_u64(UINT64_C(1) << pass->tile_log2, n - (index << pass->tile_log2));
 }
 
+uint64_t plan_open_grains(const struct plan_pass *pass, int64_t length)
+{
+    const struct geometry *g = &pass->geometry;
+    int64_t n = divide_up_i64(length, g->grain_shape[pass->open_axis]);
+
+    assert(n <= g->grid[pass->open_axis]);
+    return (uint64_t)n * (g->n_grains / (uint64_t)g->grid[pass->open_axis]);
+}
+
+uint64_t plan_open_tiles(const struct plan_pass *pass, uint64_t n_grains)
+{
+    const struct geometry *g = &pass->geometry;
+    uint64_t rest = n_grains % g->round_grains, n = n_grains / g->round_grains * pass->round_tiles;
+    uint64_t run = g->n_steps > 0        ? geometry_step_grains(g)
+                   : g->chain_grains > 1 ? g->chain_grains
+                                         : g->round_grains;
+
+    n += rest / run * planner_ceil_shift(run, pass->tile_log2);
+    return n + planner_ceil_shift(rest % run, pass->tile_log2);
+}
+
+void plan_open_clip(const struct plan_pass *pass, int64_t length, const int64_t *start,
+                    int64_t *count)
+{
+    int axis = pass->open_axis;
+
+    if (pass->has_open_axis && count[axis] > length - start[axis])
+        count[axis] = length > start[axis] ? length - start[axis] : 0;
+}
+
 uint64_t plan_scan_needs(const struct plan_pass *pass, uint64_t tile)
 {
     const struct geometry *g = &pass->geometry;

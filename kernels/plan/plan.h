@@ -41,6 +41,10 @@ struct plan_pass {
     uint64_t tile_worst_ns;
     uint64_t n_tiles;     /* over all rounds */
     uint64_t round_tiles; /* of a whole round */
+    /* The axis that ends where a client says so (struct job_request), the slowest of those along
+     * which there are several grains. */
+    bool has_open_axis, has_stream; /* the latter: some axis is cut as if it had no end */
+    int open_axis;
     bool needs_slot; /* some operand is a file, staged in a slot (providers bring their own); for a
                         device: always, but of an empty space */
     struct engine_room room; /* for a device: of the largest grain */
@@ -121,6 +125,13 @@ void plan_tile_grains(const struct plan_pass *pass, uint64_t tile, uint64_t *ret
  * done: the one that has the states of its scans is the last of these. No tile has two grains of
  * one chain. */
 uint64_t plan_scan_needs(const struct plan_pass *pass, uint64_t tile);
+/* Of a pass with an open axis that turned out to be so long: the number of its grains, which are
+ * the first ones; of those before a grain the number of tiles that have some; what is left of a
+ * box. */
+uint64_t plan_open_grains(const struct plan_pass *pass, int64_t length);
+uint64_t plan_open_tiles(const struct plan_pass *pass, uint64_t n_grains);
+void plan_open_clip(const struct plan_pass *pass, int64_t length, const int64_t *start,
+                    int64_t *count);
 /* The tiles [first, first + n) of a round. */
 void plan_round_tiles(const struct plan_pass *pass, uint64_t round, uint64_t *ret_first,
                       uint64_t *ret_n);
@@ -139,10 +150,10 @@ void *plan_table(const struct plan *plan, unsigned reduction, char *carry);
 void plan_state_view(const struct plan *plan, const struct program *program, unsigned reduction,
                      const int64_t *start, char *carry, struct engine_view *ret_view);
 /* Writes a chain's values to the results: its node is complete. first_grain is any of the chain's
- * grains. */
+ * grains; open_length: of the pass's open axis, if it has one. */
 void plan_keep_results(const struct plan *plan, const struct program *program, unsigned pass,
-                       uint64_t first_grain, const struct reduce_layout *layout, const void *node,
-                       char *carry);
+                       uint64_t first_grain, int64_t open_length,
+                       const struct reduce_layout *layout, const void *node, char *carry);
 /* Writes to all results of a round what reductions of no elements give: the pass has none. */
 void plan_keep_identities(const struct plan *plan, const struct program *program, unsigned pass,
                           uint64_t round, char *carry);

@@ -104,7 +104,26 @@ void planner_set_swaths(const struct planner *p, unsigned pass, const struct geo
 /* carry.c: cuts all stages so that everything fits the carry, in rounds if need be. */
 int planner_cut_all(struct planner *p) GAD_MUST_CHECK;
 
-/* streams.c: bad-argument where a stream would not be read or written once, in C order. */
+/* passes.c: the axis of a pass that is the job's open one; -1: it has none. */
+int planner_open_axis(const struct planner *p, const struct pass *pass);
+static inline bool planner_is_stream(const struct array *array)
+{
+    return array->at.kind == LOCATION_PROVIDER && array->at.provider.is_stream;
+}
+/* Whether a result of the job's has its open axis. */
+static inline bool planner_keeps_open(const struct planner *p, unsigned reduction)
+{
+    int64_t shape[ARRAY_MAX_NDIM];
+    int ndim = program_reduction_shape(p->program, reduction, shape);
+    bool has = false;
+    for (int i = 0; i < ndim; i++)
+        has |= p->request->open_length > 0 && shape[i] == p->request->open_length;
+    return has;
+}
+/* streams.c: what the job would do, of which the length must be known; bad-argument. */
+int planner_refuse_open(const struct planner *p, const char *what);
+/* streams.c: bad-argument where a stream would not be read or written once, in C order, or where
+ * the length of an open one would have to be known. */
 int planner_check_streams(const struct planner *p) GAD_MUST_CHECK;
 
 /* places.c: where the results of a round lie, from 0 on; how many bytes that are. UINT64_MAX: more

@@ -111,12 +111,14 @@ void plan_state_view(const struct plan *plan, const struct program *program, uns
 }
 
 /* Where the chain's first cell goes; its kept axes in visiting order. */
-static char *place_chain(const struct geometry *g, const int64_t *strides, uint64_t grain, char *to,
-                         struct box *ret_box)
+static char *place_chain(const struct plan_pass *pass, const int64_t *strides, uint64_t grain,
+                         int64_t open_length, char *to, struct box *ret_box)
 {
+    const struct geometry *g = &pass->geometry;
     int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
 
     geometry_grain(g, grain, start, count);
+    plan_open_clip(pass, open_length, start, count);
     ret_box->n = 0;
     for (int i = g->ndim - 1; i >= 0; i--) {
         int axis = g->axis_order[i];
@@ -175,10 +177,9 @@ static void copy_cells(const struct reduction *r, const struct box *box, char *t
 }
 
 void plan_keep_results(const struct plan *plan, const struct program *program, unsigned pass,
-                       uint64_t first_grain, const struct reduce_layout *layout, const void *node,
-                       char *carry)
+                       uint64_t first_grain, int64_t open_length,
+                       const struct reduce_layout *layout, const void *node, char *carry)
 {
-    const struct geometry *g = &plan->passes[pass].geometry;
     unsigned first = program->passes[pass].first_reduction;
 
     for (unsigned i = 0; i < layout->n_reductions; i++) {
@@ -186,7 +187,7 @@ void plan_keep_results(const struct plan *plan, const struct program *program, u
         struct box box;
         char *to = carry + plan->results[first + i].offset_bytes;
         (void)result_strides(plan, program, first + i, strides);
-        to = place_chain(g, strides, first_grain, to, &box);
+        to = place_chain(&plan->passes[pass], strides, first_grain, open_length, to, &box);
         copy_cells(&layout->reductions[i], &box, to, reduce_values(layout, node, i));
     }
 }
@@ -197,7 +198,7 @@ void plan_keep_identities(const struct plan *plan, const struct program *program
     const struct pass *p = &program->passes[pass];
 
     (void)round; /* a round's place is the same for all */
-    if (plan->passes[pass].n_tiles > 0)
+    if (plan->passes[pass].n_tiles > 0 && !plan->passes[pass].has_open_axis)
         return; /* it has elements, in the first round */
     for (unsigned i = p->first_reduction; i < (unsigned)p->first_reduction + p->n_reductions; i++) {
         int64_t strides[ARRAY_MAX_NDIM];

@@ -7,6 +7,11 @@
  *     a + b, b in F order  blocks with parts of many rows, more of them side by side than slots
  *     a[:, None] * b       a grain of a for many of b: each would be asked for again
  *
+ * An open stream's length is known when its last row was read: what must be known before, or would
+ * be read once more afterwards, is refused as well. Passes with the open axis have it as the
+ * slowest one, so that what lies beyond the end are the last grains, and the one that reads the
+ * streams comes first.
+ *
  * A grain need not be a run of neighbours in C order: then those that share rows are open together,
  * and the ring must have a slot for each. Called by plan_make(), when the geometry is there.
  */
@@ -126,9 +131,96 @@ static int check_output(const struct planner *p, unsigned index)
     return check_pass(p, &stream, p->program->outputs[index].pass);
 }
 
-static bool is_stream(const struct array *array)
+/* Open ones ------------------------------------------------------------------------------------ */
+
+static const struct request_arg *first_open(const struct planner *p)
 {
-    return array->at.kind == LOCATION_PROVIDER && array->at.provider.is_stream;
+    const struct request_arg *arg = p->request->args;
+
+    while (arg->is_scalar || !arg->array.is_open)
+        arg++;
+    return arg;
+}
+
+int planner_refuse_open(const struct planner *p, const char *what)
+{
+    const char *name = first_open(p)->name;
+
+    error_set(p->error, GAD_BAD_ARGUMENT, name,
+              "how long %s is will be known at its end, and the job %s: put it into a file first",
+              name, what);
+    error_expected(p->error, "one pass from its beginning to its end");
+    error_found(p->error, "%s", what);
+    return GAD_BAD_ARGUMENT;
+}
+
+static bool is_slowest(const struct geometry *g, int axis)
+{
+    if (g->round_axis >= 0 && g->round_axis != axis)
+        return false;
+    for (int i = 0; i < g->ndim && g->grid_order[i] != axis; i++)
+        if (g->grid[g->grid_order[i]] > 1)
+            return false;
+    return true;
+}
+
+static int n_open_axes(const struct planner *p, const struct pass *pass)
+{
+    int n = 0;
+
+    for (int i = 0; i < pass->ndim; i++)
+        n += pass->shape[i] == p->request->open_length;
+    return n;
+}
+
+/* The open inputs that a pass reads. */
+static uint64_t open_inputs(const struct planner *p, uint64_t inputs_used)
+{
+    uint64_t open = 0;
+
+    for (uint64_t left = inputs_used; left; left &= left - 1) {
+        unsigned i = (unsigned)__builtin_ctzll(left);
+        if (p->request->args[p->program->inputs[i].arg].array.is_open)
+            open |= UINT64_C(1) << i;
+    }
+    return open;
+}
+
+static int check_open_pass(const struct planner *p, unsigned index, uint64_t open)
+{
+    const struct pass *pass = &p->program->passes[index];
+    int axis = planner_open_axis(p, pass);
+
+    if (axis < 0)
+        return 0;
+    if (open == 0)
+        return planner_refuse_open(p, "needs its length before it is read");
+    if (p->plan->passes[index].geometry.n_grains == 0)
+        return planner_refuse_open(p, "computes nothing of it");
+    if (n_open_axes(p, pass) > 1)
+        return planner_refuse_open(p, "has it along two axes");
+    if (!is_slowest(&p->plan->passes[index].geometry, axis))
+        return planner_refuse_open(p, "goes through it in another order");
+    return 0;
+}
+
+/* All that are open come in one pass, which sees that they are equally long. */
+static int check_open(const struct planner *p)
+{
+    uint64_t open = 0, all = open_inputs(p, p->program->n_inputs < 64
+                                                ? (UINT64_C(1) << p->program->n_inputs) - 1
+                                                : UINT64_MAX);
+
+    for (unsigned i = 0; i < p->program->n_passes; i++) {
+        uint64_t own = open_inputs(p, p->program->passes[i].inputs_used);
+        if (own != 0 && own != all)
+            return planner_refuse_open(p, "reads streams of unknown length one after the other");
+        open |= own;
+        int r = check_open_pass(p, i, open);
+        if (r)
+            return r;
+    }
+    return 0;
 }
 
 int planner_check_streams(const struct planner *p)
@@ -136,10 +228,12 @@ int planner_check_streams(const struct planner *p)
     int r = 0;
 
     for (unsigned i = 0; i < p->request->n_args && !r; i++)
-        if (!p->request->args[i].is_scalar && is_stream(&p->request->args[i].array))
+        if (!p->request->args[i].is_scalar && planner_is_stream(&p->request->args[i].array))
             r = check_source(p, i);
+    if (!r && p->request->open_length > 0)
+        r = check_open(p);
     for (unsigned i = 0; i < p->program->n_outputs && !r; i++)
-        if (p->request->outputs[i].has_to && is_stream(&p->request->outputs[i].to))
+        if (p->request->outputs[i].has_to && planner_is_stream(&p->request->outputs[i].to))
             r = check_output(p, i);
     return r;
 }

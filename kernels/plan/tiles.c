@@ -100,7 +100,7 @@ static unsigned choose_leaf_log2(const struct planner *p, unsigned index)
     }
     while (k < MAX_LEAF_LOG2 && n_rows << (k + 1) <= most_rows)
         k++;
-    return n_elements >= LEAF_LEAST_ELEMENTS ? k : 0;
+    return n_elements >= LEAF_LEAST_ELEMENTS || p->plan->passes[index].has_stream ? k : 0;
 }
 
 static uint64_t grain_worst_ns(const struct planner *p, unsigned index)

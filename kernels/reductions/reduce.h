@@ -112,6 +112,9 @@ typedef void reduce_chain_done(void *argument, uint64_t chain, const struct redu
                                const void *node);
 void reduce_tree_add(struct reduce_tree *t, uint64_t tile, const struct reduce_layout *layout,
                      reduce_chain_done *done, void *argument);
+/* No tile follows those that came, which all were added: gives the chain that is open, if one is.
+ */
+void reduce_tree_end(struct reduce_tree *t, reduce_chain_done *done, void *argument);
 /* Tiles below this one have all been combined; tiles from it + window on must not be begun. */
 uint64_t reduce_tree_oldest_missing(const struct reduce_tree *t);
 bool reduce_tree_is_complete(const struct reduce_tree *t);

@@ -29,7 +29,8 @@ struct reduce_tree {
     char *nodes, *places;
     uint64_t place_bytes;
     uint64_t n_added;
-    unsigned n_nodes; /* of the open chain */
+    unsigned n_nodes;            /* of the open chain */
+    struct reduce_layout layout; /* its */
     struct waiting waiting[];
 };
 
@@ -116,6 +117,7 @@ static void take_oldest(struct reduce_tree *t, reduce_chain_done *done, void *ar
         return;
     }
     push(t, index, &w->layout, place);
+    t->layout = w->layout;
     if (index == t->shape.chain_tiles - 1)
         done(argument, chain, &w->layout, finish_chain(t, &w->layout));
 }
@@ -131,6 +133,12 @@ void reduce_tree_add(struct reduce_tree *t, uint64_t tile, const struct reduce_l
     *w = (struct waiting){.layout = *layout, .is_there = true};
     while (t->waiting[t->n_added % t->shape.window].is_there)
         take_oldest(t, done, argument);
+}
+
+void reduce_tree_end(struct reduce_tree *t, reduce_chain_done *done, void *argument)
+{
+    if (t->n_nodes > 0)
+        done(argument, t->n_added / t->shape.chain_tiles, &t->layout, finish_chain(t, &t->layout));
 }
 
 uint64_t reduce_tree_oldest_missing(const struct reduce_tree *t)

@@ -16,13 +16,17 @@
  * signals the done eventfd. Sink: the worker fills the slot before it asks; the client stores the
  * block where it belongs before it says done.
  *
+ * The client of an open array (`open`) says with every block of a source how many of its rows there
+ * are, from the first on: all of them, fewer in the block where the array ends, none behind it.
+ *
  * Signals cost more than small blocks, so a side that looks at the ring by itself says so, and is
  * not signalled meanwhile: enum ring_wish. A side that is about to wait wishes to be told, and then
  * looks once more, since what came just before was not signalled.
  *
  * The worker keeps its own copy of everything that it needs; of what the client can write it reads
- * `done`, `status` and `client_wish` once each and never uses any as an index: a client that lies
- * about its wish waits for ever, or is signalled too often. Data may change at any time.
+ * `done`, `status`, `n_rows` and `client_wish` once each and never uses any as an index: a client
+ * that lies about its wish waits for ever, or is signalled too often. Numbers of rows are compared
+ * with the block's and with each other. Data may change at any time.
  */
 #pragma once
 
@@ -63,6 +67,7 @@ struct ring_entry {
     uint32_t ndim;            /* worker */
     int64_t start[ARRAY_MAX_NDIM];
     int64_t count[ARRAY_MAX_NDIM];
+    uint64_t n_rows; /* client, of an open source: read after `done` */
 };
 
 _Static_assert(offsetof(struct ring_head, client_wish) == 64, "as in PROTOCOL.md");

@@ -295,7 +295,7 @@ static enum tile_outcome run_step(struct tile *t, struct thread_context *th)
         if (!sched_may_go_on(t, th))
             return TILE_FAILED;
         if (t->job->has_rings && !t->has_blocks && !tile_take_blocks(t))
-            return TILE_NEEDS_CLIENT;
+            return t->grain < t->end ? TILE_NEEDS_CLIENT : TILE_DONE;
         int r = steps[t->step].run_grain(t, th);
         if (r)
             return outcome_of(t, r, th);

@@ -16,6 +16,9 @@
  * positions while it is the last one asked for, but not more than POSITIONS_AHEAD beyond those that
  * were given back. What is needed again later is asked for again.
  *
+ * An open source is asked for blocks until one is not whole. Whatever comes first, rows that are
+ * there lie before all ends that its client names. Blocks without rows are free again at once.
+ *
  * A stream's sink gives slots only to the positions that follow the oldest one that is not drained:
  * its client takes blocks in order and has no other place for those that come early.
  *
@@ -68,6 +71,7 @@ struct ring {
      * Slots are for the n_slots positions from there on: the client has no room but the ring, and
      * the oldest position must always find a slot. */
     uint64_t low, drained;
+    int64_t least_rows, most_rows; /* of an open source, as of ring_length() */
     uint32_t n_slots, n_busy, n_stale;
     struct block blocks[];
 };
@@ -125,6 +129,22 @@ bool ring_is_idle(const struct ring *ring)
     return !ring->is_output || ring->n_busy == 0;
 }
 
+static bool is_open(const struct ring *ring)
+{
+    return ring->array->is_open && !ring->is_output;
+}
+
+void ring_length(const struct ring *ring, int64_t *ret_least, int64_t *ret_most)
+{
+    *ret_least = ring->least_rows;
+    *ret_most = ring->most_rows;
+}
+
+bool ring_is_over(const struct ring *ring)
+{
+    return is_open(ring) && ring->least_rows == ring->most_rows && !ring_is_awaited(ring);
+}
+
 bool ring_is_awaited(const struct ring *ring)
 {
     bool is = false;
@@ -158,7 +178,7 @@ struct entry_call {
     uint32_t slot;        /* to be written */
     bool is_wanted;       /* the client's wish, read */
     struct entry_answer { /* read */
-        uint64_t done;
+        uint64_t done, n_rows;
         uint32_t status;
     } answers[RING_MAX_SLOTS];
 };
@@ -191,6 +211,7 @@ static int entries_read(void *argument)
             continue;
         call->answers[i].done = atomic_load_explicit(&entry->done, memory_order_acquire);
         call->answers[i].status = *(volatile uint32_t *)&entry->status;
+        call->answers[i].n_rows = *(volatile uint64_t *)&entry->n_rows;
     }
     return 0;
 }
@@ -254,6 +275,7 @@ int ring_new(const struct array *array, const char *name, int ring_fd, int reque
     ring->done_fd = done_fd;
     ring->n_slots = n_slots;
     ring->slot_bytes = slot_bytes;
+    ring->most_rows = INT64_MAX;
     ring->size_bytes = ring_size_bytes(n_slots, slot_bytes);
     int r = ring_check(ring, ring_fd, error);
     if (!r && (!is_eventfd(request_fd) || !is_eventfd(done_fd)))
@@ -309,9 +331,11 @@ void ring_begin(struct ring *ring, const struct ring_walk *walk)
     ring->n_open = 0;
     ring->last = ring->n_slots;
     ring->newest = ring->n_slots - 1;
-    for (uint32_t i = 0; i < ring->n_slots; i++)
-        if (ring->blocks[i].state != BLOCK_STALE)
-            ring->blocks[i].state = BLOCK_FREE;
+    for (uint32_t i = 0; i < ring->n_slots; i++) {
+        enum block_state *state = &ring->blocks[i].state;
+        ring->n_stale += *state == BLOCK_ASKED; /* behind the end of an open axis, in vain */
+        *state = is_awaited(&ring->blocks[i]) ? BLOCK_STALE : BLOCK_FREE;
+    }
     ring->n_busy = 0;
     ring->low = ring->next_position;
     ring->drained = 0;
@@ -397,6 +421,30 @@ static void note_drained(struct ring *ring, uint64_t position)
         ring->low++;
 }
 
+/* So many rows of the block are there. */
+static int rows_answered(struct ring *ring, struct block *block, uint64_t n_rows,
+                         struct gad_error *error)
+{
+    bool is_possible = n_rows <= (uint64_t)block->count[0];
+    int64_t end = block->start[0] + (is_possible ? (int64_t)n_rows : 0);
+    if (is_possible && n_rows > 0)
+        ring->least_rows = end > ring->least_rows ? end : ring->least_rows;
+    if (n_rows < (uint64_t)block->count[0])
+        ring->most_rows = min_i64(ring->most_rows, end);
+    ring->has_next &= ring->most_rows == INT64_MAX;
+    if (!is_possible || ring->least_rows > ring->most_rows) {
+        error_set(error, GAD_PROVIDER_FAILED, ring->name,
+                  "the client says of its rows what cannot be");
+        error_expected(error, "no rows behind the end, nor more than were asked for");
+        error_found(error, "%llu rows from row %lld on", (unsigned long long)n_rows,
+                    (long long)block->start[0]);
+        return GAD_PROVIDER_FAILED;
+    }
+    block->state = n_rows > 0 ? BLOCK_READY : BLOCK_FREE;
+    ring->n_busy -= n_rows == 0;
+    return 0;
+}
+
 static int block_answered(struct ring *ring, struct block *block, uint32_t status,
                           struct gad_error *error)
 {
@@ -430,6 +478,8 @@ int ring_collect(struct ring *ring, bool *ret_has_news, struct gad_error *error)
             stale_answered(ring, block);
         else
             r = block_answered(ring, block, call.answers[i].status, error);
+        if (!r && is_open(ring) && block->state == BLOCK_READY)
+            r = rows_answered(ring, block, call.answers[i].n_rows, error);
     }
     if (!r && had_stale && ring->n_stale == 0 && !ring->is_output)
         r = ring_ask(ring, error); /* it was put off */

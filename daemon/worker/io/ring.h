@@ -56,6 +56,12 @@ int ring_give(struct ring *ring, uint64_t position, uint32_t slot,
 /* The tile is given up: a sink's slot is free again. */
 void ring_drop(struct ring *ring, uint32_t slot);
 
+/* Of an open source, what its client has said of its first axis: it has so many rows at least, and
+ * at most; INT64_MAX: it has not ended yet. ring_is_over(): it has, and nothing is asked of it any
+ * more. Other rings have 0, INT64_MAX and false. */
+void ring_length(const struct ring *ring, int64_t *ret_least, int64_t *ret_most);
+bool ring_is_over(const struct ring *ring);
+
 bool ring_is_awaited(const struct ring *ring); /* the client has not answered all that was asked */
 bool ring_is_idle(const struct ring *ring);    /* no sink slot is lent or being drained */
 

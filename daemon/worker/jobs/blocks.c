@@ -4,6 +4,9 @@
  * short) without it, since writing to their eventfds may block. When that happens is noted for the
  * main thread, which sends a signal to a thread that does not come back.
  *
+ * Where an open axis ends is seen here, too: a tile whose next grain lies behind that ends before
+ * it.
+ *
  * A tile that cannot have all blocks looks once at what clients have answered since. If that does
  * not help it is put aside, and whoever sees the next answer wakes a thread for it.
  */
@@ -27,7 +30,8 @@ static bool have_blocks(const struct pass_ports *ports, uint64_t position)
 
 bool wjob_has_blocks(const struct tile *tile)
 {
-    return !tile->job->has_rings || have_blocks(tile->ports, tile_position(tile));
+    return !tile->job->has_rings || tile->grain >= tile->job->walk.end_grain ||
+           have_blocks(tile->ports, tile_position(tile));
 }
 
 bool wjob_has_next_blocks(const struct wjob *job)
@@ -46,6 +50,8 @@ static bool collect_one(struct wjob *job, struct ring *ring, bool is_last)
         wjob_fail(job, r, &error);
     else
         job->wants_signal |= ring_has_asked(ring);
+    if (has_news)
+        walk_note_length(job);
     if (has_news)
         job->heard_ns = clock_ns();
     return has_news || r;
@@ -123,7 +129,9 @@ bool tile_take_blocks(struct tile *t)
     pthread_mutex_lock(job->lock);
     if (!wjob_has_blocks(t))
         wjob_collect(job);
-    if (!job->status && wjob_has_blocks(t))
+    t->end = min_u64(t->end, job->walk.end_grain);
+    t->open_length = job->walk.length;
+    if (!job->status && t->grain < t->end && wjob_has_blocks(t))
         take_blocks(t);
     pthread_mutex_unlock(job->lock);
     return t->has_blocks;

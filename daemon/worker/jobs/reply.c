@@ -25,7 +25,7 @@ static void pack_output(msgpack_packer *p, const struct wjob *job, unsigned inde
     pack_str(p, "shape");
     msgpack_pack_array(p, (size_t)port->array.ndim);
     for (int i = 0; i < port->array.ndim; i++)
-        msgpack_pack_int64(p, port->array.shape[i]);
+        msgpack_pack_int64(p, walk_length(job, port->array.shape[i]));
     if (is_inline) {
         size_t n_bytes = (size_t)array_n_bytes(&port->array);
         pack_str(p, "data");

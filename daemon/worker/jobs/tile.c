@@ -38,6 +38,7 @@ void tile_boxes(const struct tile *t, uint64_t grain, struct thread_context *th)
     const struct geometry *g = &tile_plan(t)->geometry;
     const struct walk_ops *ops = t->job->walk.ops;
     geometry_grain(g, ops->has_runs ? grain : ops->grain_number(t, grain), th->start, th->count);
+    plan_open_clip(tile_plan(t), t->open_length, th->start, th->count);
     for (unsigned i = 0; i < ports->n_inputs; i++)
         port_pass_box(ports->inputs[i].port, g->ndim, th->start, th->count, &th->input_boxes[i]);
     for (unsigned i = 0; i < ports->n_outputs; i++)

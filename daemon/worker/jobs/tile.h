@@ -38,6 +38,7 @@ struct tile {
     uint64_t index, grain, end;            /* of the stage; the grain in hand; behind the last */
     uint64_t first_position;               /* a ring knows a grain as first_position + grain */
     uint64_t prefetch_end;                 /* behind the last grain that will be read soon */
+    int64_t open_length;                   /* of the open axis, for the grain in hand */
     uint64_t results_used;                 /* of the program's reductions, that it finds in the
                                               carry: of earlier passes, and states of its scans */
     unsigned n_states;                     /* so many of these */

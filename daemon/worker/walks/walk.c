@@ -2,9 +2,17 @@
  *
  * A stage is over when its tiles are done and its sinks' rings are drained; then what it has
  * reduced is there for the stages behind it.
+ *
+ * An open axis is planned with the most that it may have. When a client says where it ends, the
+ * tiles behind that are the stage's no more: none of them has begun, since each waits for its
+ * blocks. The tile in which the end is has fewer grains, the last of these fewer rows (tile.c). The
+ * stage then waits until all clients with open arrays have said so, and the job has no rounds
+ * behind this one.
  */
 #include "daemon/worker/jobs/tile.h"
 #include "proto/util.h"
+
+#include <inttypes.h>
 
 #include <assert.h>
 #include <string.h>
@@ -86,6 +94,94 @@ static void begin_rings(struct wjob *job)
     }
 }
 
+/* The open axis ------------------------------------------------------------------------------ */
+
+int64_t walk_length(const struct wjob *job, int64_t planned)
+{
+    bool is_open = job->request->open_length > 0 && planned == job->request->open_length;
+    return is_open && job->walk.length < planned ? job->walk.length : planned;
+}
+
+/* The stage's tiles end where the axis does. */
+static void cut_stage(struct wjob *job)
+{
+    struct walk *w = &job->walk;
+    const struct plan_pass *plan = &job->plan.passes[w->stage->first_pass];
+    w->end_grain = UINT64_MAX;
+    if (w->length == INT64_MAX || w->stage->kind == STAGE_PRODUCT || !plan->has_open_axis)
+        return;
+    w->end_grain = plan_open_grains(plan, w->length);
+    w->end_tile = max_u64(w->first_tile, min_u64(w->end_tile, plan_open_tiles(plan, w->end_grain)));
+    w->n_tiles = w->end_tile;
+}
+
+static int refuse_lengths(const struct port *shorter, const struct port *longer,
+                          struct gad_error *error)
+{
+    int64_t least, most, rows, end;
+    ring_length(shorter->ring, &least, &most);
+    ring_length(longer->ring, &rows, &end);
+    const char *or_more = end == rows ? "" : " or more";
+    error_set(error, GAD_BAD_SHAPE, longer->name,
+              "%s ended after %" PRId64 " rows, and %s has %" PRId64 "%s: they are computed row by "
+              "row, and must be equally long",
+              shorter->name, most, longer->name, rows, or_more);
+    error_expected(error, "%" PRId64 " rows", most);
+    error_found(error, "%" PRId64 " rows%s", rows, or_more);
+    return GAD_BAD_SHAPE;
+}
+
+static bool is_open_source(const struct pass_ring *ring)
+{
+    return ring->port->array.is_open && !ring->is_sink;
+}
+
+void walk_note_length(struct wjob *job)
+{
+    struct walk *w = &job->walk;
+    const struct port *shortest = NULL, *longest = NULL;
+    int64_t length = INT64_MAX, rows = 0, least, most;
+    if (job->request->open_length == 0 || job->status)
+        return;
+    for (unsigned i = 0; i < w->ports.n_rings; i++) {
+        const struct port *port = w->ports.rings[i].port;
+        if (!is_open_source(&w->ports.rings[i]))
+            continue;
+        ring_length(port->ring, &least, &most);
+        shortest = most < length ? port : shortest;
+        longest = least > rows ? port : longest;
+        length = min_i64(length, most);
+        rows = least > rows ? least : rows;
+    }
+    if (rows > length) {
+        struct gad_error error;
+        wjob_fail(job, refuse_lengths(shortest, longest, &error), &error);
+    } else if (length < w->length) {
+        w->length = length;
+        cut_stage(job);
+    }
+}
+
+/* What clients of open arrays have still to say. */
+static bool waits_for_end(const struct wjob *job)
+{
+    const struct walk *w = &job->walk;
+    for (unsigned i = 0; i < w->ports.n_rings && w->length < INT64_MAX; i++)
+        if (is_open_source(&w->ports.rings[i]) && !ring_is_over(w->ports.rings[i].port->ring))
+            return true;
+    return false;
+}
+
+static int refuse_nothing(const struct wjob *job, struct gad_error *error)
+{
+    error_set(error, GAD_BAD_SHAPE, NULL,
+              "zero-size array to reduction operation %s which has no identity",
+              op_info((enum op)job->program->needs_elements)->name);
+    error_expected(error, "at least one element");
+    error_found(error, "none");
+    return GAD_BAD_SHAPE;
+}
+
 static const struct walk_ops *ops_of(const struct program *program, const struct stage *stage)
 {
     if (stage->kind == STAGE_PRODUCT)
@@ -105,6 +201,7 @@ static void begin_stage(struct wjob *job)
     struct walk *w = &job->walk;
     w->ops = ops_of(job->program, w->stage);
     w->ops->begin(job);
+    cut_stage(job);
     w->next_tile = w->first_tile;
     w->n_tiles_done = 0;
     look_at_next(job);
@@ -120,7 +217,7 @@ static bool is_stage_over(const struct wjob *job)
     for (unsigned i = 0; i < w->ports.n_rings; i++)
         if (!ring_is_idle(w->ports.rings[i].port->ring))
             return false;
-    return true;
+    return !waits_for_end(job);
 }
 
 void wjob_begin(struct wjob *job, char *carry)
@@ -128,6 +225,7 @@ void wjob_begin(struct wjob *job, char *carry)
     job->carry = carry;
     job->walk.stage = job->program->stages;
     job->walk.round = 0;
+    job->walk.length = INT64_MAX;
     if (job->program->n_stages == 0) {
         job->is_complete = true;
         return;
@@ -143,14 +241,18 @@ static bool has_next_stage(struct wjob *job)
     if (++w->stage == program->stages + program->n_stages) {
         w->stage = program->stages;
         w->round++;
+        return w->round < job->plan.n_rounds && w->length == INT64_MAX;
     }
-    return w->round < job->plan.n_rounds;
+    return true;
 }
 
 void wjob_advance(struct wjob *job)
 {
     while (!job->is_complete && !job->status && is_stage_over(job)) {
-        if (job->walk.ops->end)
+        struct gad_error error;
+        if (job->walk.length == 0 && job->program->needs_elements >= 0)
+            wjob_fail(job, refuse_nothing(job, &error), &error);
+        else if (job->walk.ops->end)
             job->walk.ops->end(job);
         if (job->status)
             return;

@@ -113,6 +113,10 @@ struct walk {
     uint64_t next_tile, n_tiles_done; /* of those */
     uint64_t n_tiles;                 /* of the stage in all rounds */
     struct pass_ports ports;          /* of a pass; of a product the rings of all its passes */
+    /* Of the job's open axis: INT64_MAX: it has not ended yet. end_grain: of the stage, behind its
+     * last one; UINT64_MAX: that of its plan. */
+    int64_t length;
+    uint64_t end_grain;
     struct walk_next next;
     /* Where tiles wait for others: all below `oldest` are done, and those behind it whose bits are
      * set, at their numbers' places. */
@@ -126,6 +130,7 @@ struct walk {
         uint64_t oldest_tile;                  /* that the tree misses */
         uint64_t stacks[PLAN_MAX_WINDOW / 64]; /* without a tree: those that tiles have */
         struct reduce_tree *tree; /* NULL: none is needed. Changed under the lock below */
+        int64_t open_length;      /* as tiles have it that were combined. Under the lock, too */
         pthread_mutex_t lock;     /* never held together with the scheduler's */
     } nodes;
     struct walk_product *product; /* walk_product.c; NULL: the program has none */
@@ -134,6 +139,11 @@ struct walk {
 
 /* What a pass reads and writes. */
 void walk_collect_ports(const struct wjob *job, unsigned pass, struct pass_ports *ports);
+
+/* The clients have said something: where the open axis ends, perhaps. May fail the job. */
+void walk_note_length(struct wjob *job);
+/* The axis of an output that is open: how long it turned out to be. */
+int64_t walk_length(const struct wjob *job, int64_t planned);
 
 /* The next tile, which is there, is this one. */
 void walk_take(struct wjob *job, struct tile *t);

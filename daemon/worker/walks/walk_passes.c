@@ -65,7 +65,9 @@ void walk_runs_take(struct tile *t)
     plan_tile_grains(plan_of(job), t->index, &t->grain, &n);
     t->end = t->grain + n;
     geometry_round(&plan_of(job)->geometry, job->walk.round, &first, &n);
-    t->prefetch_end = first + n;
+    t->prefetch_end = min_u64(first + n, job->walk.end_grain);
+    t->end = min_u64(t->end, job->walk.end_grain);
+    t->open_length = job->walk.length;
 }
 
 bool walk_runs_find_position(const struct ring_walk *walk, uint64_t *position)
@@ -74,7 +76,7 @@ bool walk_runs_find_position(const struct ring_walk *walk, uint64_t *position)
     uint64_t first, n;
     geometry_round(&plan_of(job)->geometry, job->walk.round, &first, &n);
     *position = max_u64(*position, first);
-    return *position < first + n;
+    return *position < min_u64(first + n, job->walk.end_grain);
 }
 
 void walk_runs_position_box(const struct ring_walk *walk, uint64_t position, int64_t *ret_start,
@@ -85,6 +87,7 @@ void walk_runs_position_box(const struct ring_walk *walk, uint64_t position, int
     const struct geometry *g = &plan_of(job)->geometry;
     int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
     geometry_grain(g, position, start, count);
+    plan_open_clip(plan_of(job), job->walk.length, start, count);
     geometry_operand_box(g->ndim, start, count, port->array.ndim, port->array.shape, ret_start,
                          ret_count);
 }
@@ -110,6 +113,8 @@ void walk_runs_views(const struct tile *t, const int64_t *start, struct engine_v
 
 /* The stage ---------------------------------------------------------------------------------- */
 
+static reduce_chain_done keep_chain;
+
 static bool has_nodes(const struct wjob *job)
 {
     return pass_of(job)->n_reductions > 0;
@@ -122,6 +127,7 @@ static void begin(struct wjob *job)
     walk_runs_begin(job);
     nodes->oldest_tile = job->walk.first_tile;
     nodes->tree = NULL;
+    nodes->open_length = INT64_MAX;
     memset(nodes->stacks, 0, sizeof(nodes->stacks));
     if (!has_nodes(job) || job->walk.first_tile == job->walk.end_tile || !plan->has_tree)
         return;
@@ -159,11 +165,15 @@ static void end(struct wjob *job)
 {
     const struct walk *w = &job->walk;
     const struct plan_pass *plan = plan_of(job);
-    assert(!w->nodes.tree || reduce_tree_is_complete(w->nodes.tree));
+    bool is_cut = w->end_grain < UINT64_MAX;
+    assert(!w->nodes.tree || is_cut || reduce_tree_is_complete(w->nodes.tree));
     if (!has_nodes(job) || job->plan.n_tiles == 0)
         return;
+    if (w->nodes.tree && is_cut)
+        reduce_tree_end(w->nodes.tree, keep_chain, job);
     /* Somebody may read them; what goes in rounds shares its memory with others in each of them. */
-    if (plan->n_tiles == 0 && (w->round == 0 || plan->geometry.round_axis >= 0))
+    if ((plan->n_tiles == 0 && (w->round == 0 || plan->geometry.round_axis >= 0)) ||
+        w->end_grain == 0)
         plan_keep_identities(&job->plan, job->program, w->stage->first_pass, w->round, job->carry);
     for (unsigned i = 0; w->round == 0 && i < job->program->n_checks; i++)
         if (job->program->reductions[job->program->checks[i].reduction].pass ==
@@ -253,11 +263,11 @@ const struct reduce_layout *tile_node_layout(const struct tile *t)
     return t->nodes ? &t->stack.layout : NULL;
 }
 
-static void keep(const struct wjob *job, uint64_t grain, const struct reduce_layout *layout,
-                 const void *node)
+static void keep(const struct wjob *job, uint64_t grain, int64_t open_length,
+                 const struct reduce_layout *layout, const void *node)
 {
-    plan_keep_results(&job->plan, job->program, job->walk.stage->first_pass, grain, layout, node,
-                      job->carry);
+    plan_keep_results(&job->plan, job->program, job->walk.stage->first_pass, grain, open_length,
+                      layout, node, job->carry);
 }
 
 static void push_node(struct tile *t, const struct thread_context *th)
@@ -270,7 +280,7 @@ static void push_node(struct tile *t, const struct thread_context *th)
     t->n_in_leaf = 0;
     reduce_stack_push(&t->stack);
     if (grain_is_chain(t))
-        keep(t->job, t->grain, &t->stack.layout, reduce_stack_finish(&t->stack));
+        keep(t->job, t->grain, t->open_length, &t->stack.layout, reduce_stack_finish(&t->stack));
 }
 
 static void keep_chain(void *argument, uint64_t chain, const struct reduce_layout *layout,
@@ -280,7 +290,7 @@ static void keep_chain(void *argument, uint64_t chain, const struct reduce_layou
     const struct geometry *g = &plan_of(job)->geometry;
     uint64_t first, n;
     geometry_round(g, job->walk.round, &first, &n);
-    keep(job, first + chain * g->chain_grains, layout, node);
+    keep(job, first + chain * g->chain_grains, job->walk.nodes.open_length, layout, node);
 }
 
 static void combine(struct tile *t)
@@ -290,12 +300,15 @@ static void combine(struct tile *t)
     uint64_t first_tile = job->walk.first_tile;
     if (!t->nodes || grain_is_chain(t))
         return;
+    if (t->n_in_leaf > 0) /* the open axis has ended in a leaf */
+        reduce_stack_push(&t->stack);
     const void *node = reduce_stack_finish(&t->stack);
     if (!nodes->tree) {
-        keep(job, t->end - 1, &t->stack.layout, node);
+        keep(job, t->end - 1, t->open_length, &t->stack.layout, node);
         return;
     }
     pthread_mutex_lock(&nodes->lock);
+    nodes->open_length = (int64_t)min_u64((uint64_t)nodes->open_length, (uint64_t)t->open_length);
     reduce_tree_add(nodes->tree, t->index - first_tile, &t->stack.layout, keep_chain, job);
     t->oldest_tile = first_tile + reduce_tree_oldest_missing(nodes->tree);
     pthread_mutex_unlock(&nodes->lock);

@@ -84,7 +84,7 @@ static uint16_t masked_squares(struct reduce *k)
 /* n - ddof, and 0 where that is less; nan*: NaN in place of 0. */
 static uint16_t degrees_of_freedom(struct reduce *k, double ddof, bool is_nan)
 {
-    if (k->mask == NODE_NONE) {
+    if (k->mask == NODE_NONE && !reduce_is_open(k)) {
         double n = (double)k->n_reduced - ddof;
         return lower_float(&k->l, DTYPE_FLOAT64, n < 0 ? 0 : n); /* NaN stays */
     }

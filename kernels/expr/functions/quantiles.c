@@ -380,6 +380,19 @@ static int of_nothing(struct quantiles *s, struct value *ret)
     return reduce_finish(k, stack(s, values), ret);
 }
 
+/* Which place is looked for follows from the length. */
+static int refuse_open(struct reduce *k)
+{
+    struct compiler *c = k->l.c;
+    int r = compiler_fail(c, GAD_BAD_ARGUMENT, k->l.n->column,
+                          "%s: how long the axis is must be known before it is read: put it into a "
+                          "file first",
+                          op_info((enum op)k->l.n->op)->name);
+    error_expected(c->error, "an axis of known length");
+    error_found(c->error, "the first axis of a stream that ends when its producer says so");
+    return r;
+}
+
 int quantiles_apply(struct reduce *k, struct value *ret)
 {
     struct quantiles s = {.k = k, .keeps_dims = k->keeps_dims, .method = QUANTILE_MEDIAN};
@@ -396,6 +409,8 @@ int quantiles_apply(struct reduce *k, struct value *ret)
     if (n_elements == 0)
         return of_nothing(&s, ret);
     k->keeps_dims |= k->n_reduced < n_elements;
+    if (reduce_is_open(k))
+        return refuse_open(k);
     if (k->axes == 0)
         find_same(&s, values);
     else

@@ -41,6 +41,16 @@ void reduce_these_axes(struct reduce *k, uint32_t axes)
             k->n_reduced *= shape->dims[i];
 }
 
+bool reduce_is_open(const struct reduce *k)
+{
+    const struct shape *shape = source_shape(k);
+    int64_t open_length = k->l.c->request->open_length;
+    for (int i = 0; i < shape->ndim && open_length > 0; i++)
+        if ((k->axes >> i & 1) && shape->dims[i] == open_length)
+            return true;
+    return false;
+}
+
 void reduce_all_axes(struct reduce *k)
 {
     reduce_these_axes(k, (uint32_t)((1ull << source_shape(k)->ndim) - 1));
@@ -324,16 +334,14 @@ uint16_t reduce_count(struct reduce *k, bool is_beside)
 {
     struct compiler *c = k->l.c;
     uint16_t all = 0, shape = c->graph.nodes[k->src].shape;
-    if (k->mask == NODE_NONE)
+    if (k->mask == NODE_NONE && !reduce_is_open(k))
         return lower_float(&k->l, DTYPE_FLOAT64, (double)k->n_reduced);
     if (k->l.r != 0)
         return 0;
-    if (c->graph.nodes[k->mask].shape != shape) {
+    if (k->mask == NODE_NONE || c->graph.nodes[k->mask].shape != shape)
         k->l.r = graph_const(c, DTYPE_BOOL, (union scalar){.u64 = 1}, shape, &all);
-        all = lower_binary(&k->l, OP_BITWISE_AND, k->mask, all);
-    } else {
-        all = k->mask;
-    }
+    if (k->mask != NODE_NONE)
+        all = all != 0 ? lower_binary(&k->l, OP_BITWISE_AND, k->mask, all) : k->mask;
     all = is_beside ? reduce_beside(k, OP_COUNT_NONZERO, all) : reduce_by(k, OP_COUNT_NONZERO, all);
     return lower_cast(&k->l, all, DTYPE_FLOAT64);
 }
@@ -342,6 +350,8 @@ int reduce_check_not_empty(struct reduce *k)
 {
     const struct shape *shape = source_shape(k);
     struct compiler *c = k->l.c;
+    if (k->n_reduced > 0 && reduce_is_open(k))
+        c->needs_elements = (int16_t)k->l.n->op;
     if (k->n_reduced > 0)
         return 0;
     char text[96];

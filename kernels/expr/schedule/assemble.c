@@ -69,6 +69,7 @@ static int emitter_init(struct emitter *e, struct compiler *c, const struct sche
     p->n_passes = s->n_passes;
     p->n_insns = p->n_reductions = p->n_stores = p->n_inputs = p->n_consts = 0;
     p->n_checks = (uint16_t)c->n_checks;
+    p->needs_elements = c->needs_elements;
     p->n_outputs = (uint16_t)c->request->n_outputs;
     p->n_products = s->n_products;
     p->n_all_outputs = s->n_all_outputs;

@@ -226,7 +226,7 @@ static void keep_grain(const struct plan *plan, uint64_t grain, char *carry)
                 bins[cell * N_BINS + bin] = count_of(row, column, bin);
         }
     }
-    plan_keep_results(plan, &along, 0, grain, &layout, node, carry);
+    plan_keep_results(plan, &along, 0, grain, INT64_MAX, &layout, node, carry);
     free(node);
 }
 

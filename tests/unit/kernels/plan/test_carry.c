@@ -157,7 +157,7 @@ static void run_grain(const struct work *w, uint64_t grain, struct reduce_stack 
     if (is_reducing)
         reduce_stack_push(stack);
     if (is_reducing && g->chain_grains == 1)
-        plan_keep_results(w->plan, program, w->pass, grain, &stack->layout,
+        plan_keep_results(w->plan, program, w->pass, grain, INT64_MAX, &stack->layout,
                           reduce_stack_finish(stack), w->carry);
 }
 
@@ -168,7 +168,7 @@ static void keep_chain(void *argument, uint64_t chain, const struct reduce_layou
     const struct geometry *g = &w->plan->passes[w->pass].geometry;
 
     plan_keep_results(w->plan, w->job->program, w->pass, w->first_grain + chain * g->chain_grains,
-                      layout, node, w->carry);
+                      INT64_MAX, layout, node, w->carry);
 }
 
 static void run_tile(struct work *w, uint64_t tile)
@@ -189,7 +189,8 @@ static void run_tile(struct work *w, uint64_t tile)
     if (w->tree)
         reduce_tree_add(w->tree, tile, &stack.layout, keep_chain, w);
     else
-        plan_keep_results(w->plan, w->job->program, w->pass, first, &stack.layout, node, w->carry);
+        plan_keep_results(w->plan, w->job->program, w->pass, first, INT64_MAX, &stack.layout, node,
+                          w->carry);
 }
 
 /* Tiles of one pass in one round, in any order that the window allows. */

@@ -60,6 +60,9 @@ static int plan_of(const char *expr)
     output.expr = expr;
     output.n_expr_chars = strlen(expr);
     request = (struct job_request){.n_args = 2, .args = args, .n_outputs = 1, .outputs = &output};
+    for (int i = 0; i < 2; i++)
+        if (args[i].array.is_open)
+            request.open_length = args[i].array.shape[0];
     cr_assert(zero(int, program_compile(&request, &program, &error)), "%s", error.message);
     int r = plan_make(&request, program, false, &limits, &plan, &error);
     program_free(program);
@@ -147,4 +150,100 @@ Test(streams, are_written_in_order)
     cr_assert(zero(int, plan_of("a - b")), "%s", error.message);
     reverse_strides(&args[1].array);
     expect_refusal("-b", "r", "goes through its axes in another order");
+}
+
+/* Open ones -------------------------------------------------------------------------------------
+ */
+
+#define OPEN_ROWS ((INT64_C(1) << 40) - 3)
+
+static void set_open(int64_t n_columns)
+{
+    const int64_t shape[] = {OPEN_ROWS, n_columns}, row[] = {n_columns};
+    set_args(2, shape, 1, row);
+    args[0].array.is_open = true;
+}
+
+/* Of so many rows: the grains that have some, and the tiles that have some of these. */
+static void check_end(const struct plan_pass *pass, int64_t n_rows)
+{
+    uint64_t n_grains = plan_open_grains(pass, n_rows), n_tiles = plan_open_tiles(pass, n_grains);
+    int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
+    uint64_t first, n;
+    for (uint64_t i = n_tiles > 2 ? n_tiles - 2 : 0; i < n_tiles + 2; i++) {
+        plan_tile_grains(pass, i, &first, &n);
+        cr_assert(eq(int, first < n_grains, i < n_tiles), "tile %llu", (unsigned long long)i);
+    }
+    for (uint64_t i = n_grains > 2 ? n_grains - 2 : 0; i < n_grains + 2; i++) {
+        geometry_grain(&pass->geometry, i, start, count);
+        cr_assert(eq(int, start[pass->open_axis] < n_rows, i < n_grains));
+        plan_open_clip(pass, n_rows, start, count);
+        cr_assert(le(i64, 0, count[pass->open_axis]));
+        cr_assert(eq(int, count[pass->open_axis] > 0, i < n_grains));
+        if (i < n_grains)
+            cr_assert(le(i64, start[pass->open_axis] + count[pass->open_axis], n_rows));
+    }
+}
+
+Test(streams, that_are_open_end_anywhere)
+{
+    static const char *const exprs[] = {"a + b",          "sum(a)", "sum(a, axis=1)",
+                                        "sum(a, axis=0)", "-a",     "cumsum(a, axis=0)"};
+    const int64_t columns[] = {1, 3, 300, 100000};
+    for (size_t i = 0; i < ARRAY_LENGTH(exprs); i++)
+        for (size_t k = 0; k < ARRAY_LENGTH(columns); k++) {
+            set_open(columns[k]);
+            if (k == 3 && (i == 3 || i == 5))
+                continue; /* a row is wider than a grain */
+            cr_assert(zero(int, plan_of(exprs[i])), "%s: %s", exprs[i], error.message);
+            for (unsigned pass = 0; pass < plan.n_passes; pass++) {
+                const struct plan_pass *planned = &plan.passes[pass];
+                if (!planned->has_open_axis)
+                    continue;
+                int64_t n = planned->geometry.grain_shape[planned->open_axis];
+                for (int64_t rows = 0; rows < 40 * n; rows += 1 + (rows % 3) * n / 2)
+                    check_end(planned, rows);
+            }
+        }
+}
+
+/* Grains of known streams are those of open ones. */
+Test(streams, are_cut_as_if_they_had_no_end)
+{
+    const int64_t shape[] = {100000, 30};
+    set_open(30);
+    cr_assert(zero(int, plan_of("sum(a)")), "%s", error.message);
+    struct geometry open = plan.passes[0].geometry;
+    unsigned leaf_log2 = plan.passes[0].leaf_log2;
+    set_args(2, shape, 2, shape);
+    cr_assert(zero(int, plan_of("sum(a)")), "%s", error.message);
+    cr_assert(eq(i64, plan.passes[0].geometry.grain_shape[0], open.grain_shape[0]));
+    cr_assert(eq(i64, plan.passes[0].geometry.grain_shape[1], open.grain_shape[1]));
+    cr_assert(eq(uint, plan.passes[0].leaf_log2, leaf_log2));
+}
+
+Test(streams, that_are_open_are_refused_where_they_must_be_known)
+{
+    static const struct {
+        const char *expr, *found;
+    } cases[] = {
+        {"a - mean(a, axis=0)", "reads it in several passes"},
+        {"sum(max(a, axis=1))", "would keep something of each row for later"},
+        {"sum(a) + sum(b)", "needs its length before it is read"},
+        {"a @ ones", "multiplies matrices along it"},
+    };
+    const int64_t square[] = {3, 3}, long_row[] = {OPEN_ROWS, 7};
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        set_open(3);
+        if (i == 2)
+            set_array(&args[1].array, 2, long_row, false); /* as long, and not open */
+        if (i == 3) {
+            snprintf(args[1].name, sizeof(args[1].name), "ones");
+            set_array(&args[1].array, 2, square, false);
+        }
+        cr_assert(eq(int, plan_of(cases[i].expr), GAD_BAD_ARGUMENT), "%s", cases[i].expr);
+        cr_assert(eq(str, error.argument, (char *)"a"));
+        cr_assert(eq(str, error.found, (char *)cases[i].found), "%s: %s", cases[i].expr,
+                  error.message);
+    }
 }
