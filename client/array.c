@@ -15,6 +15,9 @@
 
 #include <string.h>
 
+#define OPEN_MAX_BYTES (INT64_C(1) << 50) /* what is computed with it may be some times larger */
+#define OPEN_ODD_ROWS  87
+
 static const char *access_name(enum access access)
 {
     static const char *const names[] = {
@@ -69,6 +72,23 @@ struct array array_described(const struct gad_array *array)
     memcpy(described.shape, array->info.shape, sizeof(described.shape));
     memcpy(described.strides, array->info.strides, sizeof(described.strides));
     return described;
+}
+
+bool array_is_open(const struct gad_array *array)
+{
+    return array->info.ndim > 0 && array->info.shape[0] == GAD_UNKNOWN_LENGTH;
+}
+
+/* No number that somebody would choose, since what is as long in a job is taken for the same axis.
+ */
+int64_t array_open_rows(const struct gad_array *array)
+{
+    int64_t row_bytes = (int64_t)gad_dtype_size(array->info.dtype);
+    for (int i = 1; i < array->info.ndim; i++)
+        if (mul_overflows_i64(row_bytes, array->info.shape[i], &row_bytes))
+            return 0;
+    int64_t n_rows = row_bytes > 0 ? OPEN_MAX_BYTES / row_bytes - OPEN_ODD_ROWS : 0;
+    return n_rows > 0 ? n_rows : 0;
 }
 
 bool array_use_provider(struct gad_array *array)

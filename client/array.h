@@ -77,6 +77,12 @@ struct gad_array *array_new(struct gad_client *client, const char *format, enum 
                             const char *path);
 /* For errors: how the program named the source; NULL: not at all. */
 void array_set_spec(struct gad_array *array, const char *spec);
+/* Whether its first axis ends where its producer says so: it has the length GAD_UNKNOWN_LENGTH
+ * until that is known. */
+bool array_is_open(const struct gad_array *array);
+/* The most rows that such an array may have, for who has to reckon with them; 0: a row alone is too
+ * large, or has no elements. */
+int64_t array_open_rows(const struct gad_array *array);
 /* One more reference, undone by gad_array_release(). */
 struct gad_array *array_ref(struct gad_array *array);
 /* Its dtype, shape and strides as the protocol has them; no location. */

@@ -15,6 +15,13 @@
  *     gad_job_wait(job, -1, &error);
  *     gad_stream_free(stream);
  *
+ * The first axis may be of a length that nobody knows before its end: GAD_UNKNOWN_LENGTH. Such a
+ * source ends where gad_stream_end() says so; what is computed of it, row by row or of all rows, is
+ * the same, bit for bit, as of a stream that was known to be as long. A result that is as long is
+ * taken from a stream of unknown length, or goes to a new npy or raw file; gad_plan() tells it with
+ * that length. What must be known before the end is refused with GAD_BAD_ARGUMENT. Several sources
+ * of one job are equally long, or it fails with GAD_BAD_SHAPE.
+ *
  * A job that has ended says so to whoever pushes or takes: these functions then return its status.
  * Where a job has both, one thread that only pushes will wait for ever for one that takes.
  */
@@ -28,6 +35,10 @@ extern "C" {
 
 struct gad_stream;
 
+/** The length of a first axis that is known at its end only: of streams, and of what a plan says of
+ * results that are as long. */
+#define GAD_UNKNOWN_LENGTH (-1)
+
 /** Zeroed: what is right for most. */
 struct gad_stream_options {
     size_t buffer_bytes; /**< on the way, at most; 0: 4 MiB. From 512 KiB to 16 MiB */
@@ -39,10 +50,9 @@ struct gad_stream_options {
 
 /** Makes a stream, for one job.
  * client: not NULL; whose job it is for.
- * layout: not NULL; copied. Its strides are not used.
- * is_output: whether it is taken from, as an output's `to`; else it is a source.
- * options: NULL for the defaults.
- * ret_stream: the caller's, given up by gad_stream_free().
+ * layout: not NULL; copied. Its strides are not used. Its first axis may be GAD_UNKNOWN_LENGTH, of
+ * rows that have elements. is_output: whether it is taken from, as an output's `to`; else it is a
+ * source. options: NULL for the defaults. ret_stream: the caller's, given up by gad_stream_free().
  * GAD_BAD_SHAPE: sizes that no array can have. */
 enum gad_status gad_stream_new(struct gad_client *client, const struct gad_layout *layout,
                                bool is_output, const struct gad_stream_options *options,
@@ -75,8 +85,8 @@ enum gad_status gad_stream_push(struct gad_stream *stream, const void *elements,
 
 /** Says that all elements were pushed. No job ends well before.
  * stream: a source.
- * GAD_SHORT_READ: there are fewer than the array has; the job fails with it. Otherwise the job's
- * status, where it has ended. */
+ * GAD_SHORT_READ: there are fewer than the array has, or, where its length was unknown, a part of a
+ * row; the job fails with it. Otherwise the job's status, where it has ended. */
 enum gad_status gad_stream_end(struct gad_stream *stream, struct gad_error *error);
 
 /** Says that no more elements come, or are taken: the job fails with GAD_PROVIDER_FAILED. Nothing

@@ -145,6 +145,12 @@ static int place(struct build *build, struct gad_client *client, const struct bu
                  struct gad_error *error)
 {
     *ret = array_described(array);
+    if (array_is_open(array) && build->request.open_length == 0)
+        return error_set(error, GAD_BAD_SHAPE, array->info.path,
+                         "an output cannot be of unknown length where all sources are of known");
+    if (array_is_open(array))
+        ret->shape[0] = build->request.open_length;
+    ret->is_open = array_is_open(array) && !is_output;
     if (!has_strides(array))
         array_c_strides(ret->ndim, ret->shape, (int64_t)dtype_size(ret->dtype), ret->strides);
     if (source->purpose == BUILD_SHAPES)
@@ -294,6 +300,36 @@ static bool has_provider(const struct job_request *request)
     return false;
 }
 
+/* What is open is one axis, planned with the most that it may have. */
+static void set_open_length(struct build *build, const struct gad_job_options *options)
+{
+    int64_t *length = &build->request.open_length;
+    for (unsigned i = 0; i < options->n_args; i++) {
+        const struct gad_array *array = options->args[i].array;
+        if (!array || !array_is_open(array))
+            continue;
+        int64_t most = array_open_rows(array);
+        *length = *length == 0 || most < *length ? most : *length;
+    }
+}
+
+void build_restore_text(int64_t open_length, char *text)
+{
+    char number[24];
+    snprintf(number, sizeof(number), "%lld", (long long)open_length);
+    for (char *at = text; open_length > 0 && (at = strstr(at, number)); at++) {
+        *at = '?';
+        memmove(at + 1, at + strlen(number), strlen(at + strlen(number)) + 1);
+    }
+}
+
+void build_restore_length(int64_t open_length, struct gad_error *error)
+{
+    build_restore_text(open_length, error->message);
+    build_restore_text(open_length, error->expected);
+    build_restore_text(open_length, error->found);
+}
+
 int build_init(struct build *build, struct gad_client *client, const struct build_source *source,
                struct gad_error *error)
 {
@@ -307,6 +343,7 @@ int build_init(struct build *build, struct gad_client *client, const struct buil
     build->texts = calloc(options->n_outputs + 1, sizeof(*build->texts));
     if (!build->request.args || !build->request.outputs || !build->packed || !build->texts)
         return error_from_errno(error, ENOMEM, NULL, "a request");
+    set_open_length(build, options);
     int r = add_args(build, client, source, error);
     if (r == 0)
         r = add_outputs(build, client, source, error);

@@ -40,6 +40,10 @@ struct build { /* zeroed, then build_init() */
 /* bad-argument, limit-exceeded, no-memory; those of regions and rings. */
 int build_init(struct build *build, struct gad_client *client, const struct build_source *source,
                struct gad_error *error) GAD_MUST_CHECK;
+/* What the daemon says has `?` where it has the length with which an open axis was planned; 0: none
+ * is open. */
+void build_restore_length(int64_t open_length, struct gad_error *error);
+void build_restore_text(int64_t open_length, char *text);
 void build_deinit(struct build *build); /* also after a failure; what was taken out is NULL, -1 */
 
 /* What can be known of the options without the daemon: names, engine, priority, outputs. */

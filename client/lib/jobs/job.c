@@ -224,6 +224,7 @@ static int begin(struct gad_job *job, struct gad_error *error)
     if (r)
         return r;
     r = build_init(&build, job->client, &source, error);
+    job->open_length = build.request.open_length;
     if (r == 0)
         r = start_feeds(job, &build, error);
     if (r == 0)
@@ -273,6 +274,7 @@ static void failed(struct gad_job *job, int status, const struct gad_error *erro
     }
     struct gad_error own = *error; /* in the program's names */
     unpack_restore(&job->options, &own);
+    build_restore_length(job->open_length, &own);
     if (!can_try_again(job, status, &own)) {
         end(job, status, &own);
         return;

@@ -131,8 +131,9 @@ static bool has_small_space(const struct gad_job_options *options)
         for (unsigned i = 0; i < options->n_args; i++) {
             const struct gad_array *array = options->args[i].array;
             int own = array ? array->info.ndim - 1 - axis : -1;
-            if (own >= 0 && array->info.shape[own] > longest)
-                longest = array->info.shape[own];
+            int64_t length = own >= 0 ? array->info.shape[own] : 1;
+            if (length == GAD_UNKNOWN_LENGTH || length > longest)
+                longest = length == GAD_UNKNOWN_LENGTH ? INT64_MAX : length;
         }
         if (longest > SMALL_JOB_ELEMENTS || n * longest > SMALL_JOB_ELEMENTS)
             return false;

@@ -59,7 +59,7 @@ static void print_program(FILE *out, const msgpack_object *map)
     }
 }
 
-static int print_plan(const msgpack_object *map, struct gad_plan *plan)
+static int print_plan(const msgpack_object *map, bool is_open, struct gad_plan *plan)
 {
     size_t n_bytes = 0;
     FILE *out = open_memstream(&plan->text, &n_bytes);
@@ -71,13 +71,18 @@ static int print_plan(const msgpack_object *map, struct gad_plan *plan)
         plan_product_print(out, map, plan);
     else
         plan_passes_print(out, map, plan);
-    fputs("reads    ", out);
-    plan_bytes_print(out, plan->read_bytes);
-    fputs("\nwrites   ", out);
-    plan_bytes_print(out, plan->write_bytes);
-    fputs("\ncarries  ", out);
+    if (is_open) {
+        fputs("reads    until the streams of unknown length end\n", out);
+    } else {
+        fputs("reads    ", out);
+        plan_bytes_print(out, plan->read_bytes);
+        fputs("\nwrites   ", out);
+        plan_bytes_print(out, plan->write_bytes);
+        fprintf(out, "\ntime     about %.3g s\n", plan->seconds);
+    }
+    fputs("carries  ", out);
     plan_bytes_print(out, plan->carry_bytes);
-    fprintf(out, "\ntime     about %.3g s\n", plan->seconds);
+    fputc('\n', out);
     fprintf(out, "restarts %s\n", plan->is_restartable ? "yes" : "no");
     print_program(out, map);
     bool has_failed = ferror(out) != 0;
@@ -94,8 +99,22 @@ void *plan_list_new(size_t n, size_t element_bytes)
     return list;
 }
 
-static int read_plan(const msgpack_object *map, unsigned n_outputs, struct gad_plan *plan,
-                     struct gad_error *error)
+/* What is as long as the open axis is of a length that nobody knows, and so is all that goes with
+ * it. */
+static void forget_lengths(struct gad_plan *plan, struct gad_plan_output *const *outputs,
+                           int64_t open_length)
+{
+    if (open_length == 0)
+        return;
+    for (unsigned i = 0; i < plan->n_outputs; i++)
+        if (outputs[i]->ndim > 0 && outputs[i]->shape[0] == open_length)
+            outputs[i]->shape[0] = GAD_UNKNOWN_LENGTH;
+    plan->n_tiles = plan->read_bytes = plan->write_bytes = 0;
+    plan->seconds = 0;
+}
+
+static int read_plan(const msgpack_object *map, unsigned n_outputs, int64_t open_length,
+                     struct gad_plan *plan, struct gad_error *error)
 {
     const msgpack_object *outputs = map_find(map, "outputs");
     struct gad_plan_output **list = plan_list_new(n_outputs, sizeof(**list));
@@ -120,17 +139,23 @@ static int read_plan(const msgpack_object *map, unsigned n_outputs, struct gad_p
     plan->n_outputs = n_outputs;
     for (unsigned i = 0; i < n_outputs && r == 0; i++)
         r = result_read_output(&outputs->via.array.ptr[i], list[i], error);
-    return r ? r : print_plan(map, plan);
+    forget_lengths(plan, list, open_length);
+    r = r ? r : print_plan(map, open_length > 0, plan);
+    if (r == 0)
+        build_restore_text(open_length, plan->text);
+    return r;
 }
 
+/* *ret_open_length: as of the request. */
 static int ask_once(struct gad_client *client, const struct build_source *source,
-                    struct reply **ret_reply, struct gad_error *error)
+                    struct reply **ret_reply, int64_t *ret_open_length, struct gad_error *error)
 {
     struct build build;
     struct client_call call;
     uint32_t id;
     int fds[FRAME_MAX_FDS];
     int r = build_init(&build, client, source, error);
+    *ret_open_length = build.request.open_length;
     if (r == 0)
         r = client_begin_call(client, "job.plan", &call, &id, error);
     if (r == 0) {
@@ -152,14 +177,17 @@ int plan_ask(struct gad_client *client, const struct gad_job_options *options,
     struct build_source source = {.options = options, .to = to, .purpose = purpose};
     struct gad_error refusal;
     struct reply *reply;
+    int64_t open_length = 0;
     for (unsigned i = 0; i < options->n_outputs; i++)
         to[i] = options->outputs[i].to;
     source.is_repeatable = options->has_journal || targets_are_repeatable(options, to);
     int r;
     do {
-        r = ask_once(client, &source, &reply, &refusal);
-        if (r > 0)
+        r = ask_once(client, &source, &reply, &open_length, &refusal);
+        if (r > 0) {
             unpack_restore(options, &refusal);
+            build_restore_length(open_length, &refusal);
+        }
     } while (r == GAD_USE_PROVIDER && job_turn_to_providers(options, to, &refusal));
     if (r) {
         if (error)
@@ -167,7 +195,8 @@ int plan_ask(struct gad_client *client, const struct gad_job_options *options,
         return r;
     }
     struct gad_plan *plan = calloc(1, sizeof(*plan));
-    r = plan ? read_plan(&reply->message.result, options->n_outputs, plan, error) : -ENOMEM;
+    r = plan ? read_plan(&reply->message.result, options->n_outputs, open_length, plan, error)
+             : -ENOMEM;
     reply_free(reply);
     if (r)
         gad_plan_free(plan);

@@ -18,6 +18,7 @@
 #include "client/lib/memory/block.h"
 #include "client/formats/formats.h"
 #include "client/lib/memory/memory.h"
+#include "client/lib/memory/stream.h"
 #include "client/lib/jobs/plan.h"
 #include "proto/overlap.h"
 #include "proto/util.h"
@@ -138,6 +139,8 @@ int targets_finish(struct gad_job *job, struct gad_error *error)
         struct job_target *target = &job->targets[i];
         if (target->stand_in)
             copy_out(target);
+        if (target->to && array_is_open(target->to) && !stream_of(target->to))
+            target->to->info.shape[0] = job->result.outputs[i].what.shape[0];
         if (target->is_created)
             r = (int)gad_array_commit(target->to, error);
         else if (target->to && target->to->written)

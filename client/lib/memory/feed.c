@@ -41,10 +41,12 @@ int feed_new(struct gad_array *array, bool is_sink, struct feed **ret_feed, stru
     feed->is_sink = is_sink;
     feed->ndim = info->ndim;
     feed->item_bytes = gad_dtype_size(info->dtype);
+    feed->is_open = array_is_open(array);
+    feed->end_row = -1;
     for (int i = 0; i < info->ndim; i++) {
-        feed->shape[i] = info->shape[i];
+        feed->shape[i] = i == 0 && feed->is_open ? array_open_rows(array) : info->shape[i];
         feed->strides[i] = info->strides[i];
-        array_bytes *= (uint64_t)info->shape[i]; /* was checked when the array was made */
+        array_bytes *= (uint64_t)feed->shape[i]; /* was checked when the array was made */
     }
     feed->is_large = array_bytes >= LARGE_BYTES;
     feed->data = array->access == ACCESS_MEMORY ? array->data : NULL;
@@ -159,6 +161,8 @@ static int serve_slot(struct feed *feed, uint32_t index, const struct run *next)
         copy_memory(feed, &box, slot, next);
         return 0;
     }
+    if (feed->end_row >= 0) /* what is there of it was put there before */
+        return 0;
     if (feed->is_sink)
         return feed->provider->drain(feed->provider_state, box.start, box.count, slot);
     return feed->provider->fill(feed->provider_state, box.start, box.count, slot);
@@ -177,10 +181,22 @@ uint64_t feed_request(const struct feed *feed, uint32_t slot)
                                 memory_order_acquire);
 }
 
+/* Of the block that is asked for in the slot. */
+static uint64_t rows_there(const struct feed *feed, const struct ring_entry *entry)
+{
+    int64_t start = *(const volatile int64_t *)&entry->start[0];
+    int64_t count = *(const volatile int64_t *)&entry->count[0];
+    if (feed->end_row < 0 || feed->end_row >= start + count)
+        return (uint64_t)count;
+    return feed->end_row > start ? (uint64_t)(feed->end_row - start) : 0;
+}
+
 void feed_answer(struct feed *feed, uint32_t slot, int status)
 {
     struct ring_entry *entry = ring_entry_at(feed->ring.memory, slot);
     entry->status = (uint32_t)status;
+    if (feed->is_open)
+        entry->n_rows = rows_there(feed, entry);
     atomic_store_explicit(&entry->done, feed_request(feed, slot), memory_order_release);
 }
 

@@ -34,6 +34,8 @@ struct feed {
     char *data;    /* NULL: provider */
     const struct provider *provider;
     void *provider_state;
+    bool is_open;
+    int64_t end_row;           /* of an open source: where it has ended; -1: it goes on */
     struct gad_stream *stream; /* who serves it instead of the pump; NULL: the pump does */
 };
 

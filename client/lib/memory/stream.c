@@ -10,6 +10,10 @@
  * stream that has failed gives its feed to the pump, whose threads then answer every block with an
  * errno; the job's error is replaced by the stream's own, which has the numbers (job.c).
  *
+ * A source of unknown length ends where gad_stream_end() says so: the pump then answers what the
+ * worker asks for with the rows that are there, in the last block, and none behind it. An output of
+ * unknown length ends when its job has.
+ *
  * Two threads meet here, where the program wants it so: the client's, which attaches, detaches and
  * tells the end, and the one that moves elements. The lock is held while bytes are copied, but not
  * while anybody waits. The ring's descriptors are polled without it: who detaches waits until that
@@ -24,6 +28,7 @@
 
 #include <inttypes.h>
 #include <poll.h>
+#include <string.h>
 #include <sys/eventfd.h>
 
 #define DEFAULT_SLOTS 16u
@@ -90,7 +95,10 @@ static void measure(struct gad_stream *stream, const struct array *described)
     stream->row_bytes = stream->item_bytes;
     for (int i = 1; i < described->ndim; i++)
         stream->row_bytes *= (uint64_t)described->shape[i];
+    stream->is_open = array_is_open(stream->array);
     stream->n_rows = described->ndim > 0 ? described->shape[0] : 1;
+    if (stream->is_open)
+        stream->n_rows = array_open_rows(stream->array);
     stream->total_bytes = stream->row_bytes * (uint64_t)stream->n_rows;
 }
 
@@ -115,15 +123,35 @@ static int make(struct gad_client *client, const struct array *described, bool i
     stream->n_slots = slots_for(options);
     pthread_mutex_init(&stream->lock, NULL);
     pthread_cond_init(&stream->woken, NULL);
+    memory_fill_info(array, described);
     measure(stream, described);
     stream_forget_slots(stream);
-    memory_fill_info(array, described);
     array->is_writable = array->is_write_only = is_output;
     array->provider = &stream_provider;
     array->provider_state = array->format_state = stream;
     array->maker_free = free_stream;
     *ret_stream = stream;
     return 0;
+}
+
+static int describe(const struct gad_layout *layout, struct array *ret, struct gad_error *error)
+{
+    struct gad_layout dense = *layout;
+    int64_t shape[GAD_MAX_NDIM];
+    bool is_open = layout->ndim > 0 && layout->ndim <= GAD_MAX_NDIM && layout->shape &&
+                   layout->shape[0] == GAD_UNKNOWN_LENGTH;
+    dense.strides = NULL;
+    if (is_open) {
+        memcpy(shape, layout->shape, (size_t)layout->ndim * sizeof(*shape));
+        shape[0] = 1;
+        dense.shape = shape;
+    }
+    int r = memory_describe(&dense, ret, error);
+    for (int i = 0; r == 0 && i < ret->ndim; i++)
+        ret->strides[i] = 0; /* it lies nowhere */
+    if (r == 0 && is_open)
+        ret->shape[0] = GAD_UNKNOWN_LENGTH;
+    return r;
 }
 
 enum gad_status gad_stream_new(struct gad_client *client, const struct gad_layout *layout,
@@ -137,13 +165,14 @@ enum gad_status gad_stream_new(struct gad_client *client, const struct gad_layou
                          : !ret_stream ? "ret_stream"
                                        : "layout",
                          "is NULL");
-    struct gad_layout without_strides = *layout;
-    without_strides.strides = NULL;
-    int r = memory_describe(&without_strides, &described, error);
-    for (int i = 0; r == 0 && i < described.ndim; i++)
-        described.strides[i] = 0; /* it lies nowhere */
+    int r = describe(layout, &described, error);
     if (r == 0)
         r = make(client, &described, is_output, options, ret_stream);
+    if (r == 0 && (*ret_stream)->is_open && (*ret_stream)->n_rows == 0) {
+        gad_stream_free(steal_ptr(*ret_stream));
+        r = error_set(error, GAD_BAD_SHAPE, "shape",
+                      "rows without elements, or of more than 1 PiB, cannot be of unknown number");
+    }
     return client_status(r, error);
 }
 
@@ -164,7 +193,10 @@ static void count_moved(const struct gad_stream *stream, struct gad_error *error
 {
     uint64_t row_bytes = max_u64(stream->row_bytes, 1);
     uint64_t n_rows = stream->at / row_bytes, rest = stream->at % row_bytes / stream->item_bytes;
-    error_expected(error, "%" PRId64 " rows", stream->n_rows);
+    if (stream->is_open)
+        error_expected(error, "whole rows, and an end");
+    else
+        error_expected(error, "%" PRId64 " rows", stream->n_rows);
     if (rest > 0)
         error_found(error, "%" PRIu64 " rows and %" PRIu64 " elements", n_rows, rest);
     else
@@ -186,6 +218,19 @@ void stream_fail(struct gad_stream *stream)
     wake(stream);
 }
 
+void stream_end_open(struct gad_stream *stream)
+{
+    struct feed *feed = stream->feed;
+    struct gad_error ignored;
+    if (!feed)
+        return;
+    feed->end_row = (int64_t)(stream->at / stream->row_bytes);
+    if (pump_add(stream->pump, feed, &ignored) != 0) {
+        error_set(&stream->failure, GAD_NO_MEMORY, NULL, "no memory to tell the stream's end");
+        stream_fail(stream);
+    }
+}
+
 static enum gad_status fail(struct gad_stream *stream)
 {
     stream_fail(stream);
@@ -195,7 +240,9 @@ static enum gad_status fail(struct gad_stream *stream)
 static enum gad_status fail_short(struct gad_stream *stream)
 {
     error_set(&stream->failure, GAD_SHORT_READ, NULL,
-              "the stream ended before the array was complete");
+              stream->is_open && stream->is_ended
+                  ? "the stream ended in the middle of a row"
+                  : "the stream ended before the array was complete");
     count_moved(stream, &stream->failure);
     return fail(stream);
 }
@@ -245,6 +292,8 @@ int stream_attach(struct gad_stream *stream, struct pump *pump, struct feed *fee
         stream->feed = feed;
         stream->pump = pump;
         stream_forget_slots(stream);
+        if (stream->is_open && stream->is_ended)
+            stream_end_open(stream);
     }
     pthread_mutex_unlock(&stream->lock);
     wake(stream);
@@ -459,10 +508,13 @@ enum gad_status gad_stream_end(struct gad_stream *stream, struct gad_error *erro
     pthread_mutex_lock(&stream->lock);
     stream->is_ended = true;
     if (!is_over(stream, &status, error)) {
-        if (stream->at < stream->total_bytes) {
+        if (stream->is_open ? stream->at % stream->row_bytes != 0
+                            : stream->at < stream->total_bytes) {
             status = fail_short(stream);
             if (error)
                 *error = stream->failure;
+        } else if (stream->is_open) {
+            stream_end_open(stream);
         } else if (stream->feed) {
             stream_answer_last(stream);
         }
@@ -475,7 +527,7 @@ void gad_stream_fail(struct gad_stream *stream, const char *why)
 {
     enum gad_status status;
     pthread_mutex_lock(&stream->lock);
-    if (!is_over(stream, &status, NULL)) {
+    if (!is_over(stream, &status, NULL) && !(stream->is_open && stream->is_ended)) {
         error_set(&stream->failure, GAD_PROVIDER_FAILED, NULL, "%s", why);
         count_moved(stream, &stream->failure);
         (void)fail(stream);

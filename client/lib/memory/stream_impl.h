@@ -16,7 +16,7 @@ struct stream_slot { /* of the ring, as far as it was looked at */
 struct gad_stream {
     struct gad_client *client;
     struct gad_array *array;
-    bool is_output, in_other_thread;
+    bool is_output, in_other_thread, is_open; /* the last: total_bytes is the most that may be */
     int wake_fd; /* written when something below has changed that a waiting thread must know */
     uint32_t n_slots;
     uint64_t total_bytes, row_bytes, item_bytes;
@@ -56,6 +56,8 @@ void stream_advance(struct gad_stream *stream, uint64_t n_bytes);
 void stream_answer_last(struct gad_stream *stream);
 /* stream.c, under the lock. What `failure` says is why; the job, if it has one, fails. */
 void stream_fail(struct gad_stream *stream);
+/* An open source has ended, at a whole row. */
+void stream_end_open(struct gad_stream *stream);
 /* Waits until something may have changed, without the lock meanwhile. */
 enum gad_status stream_wait(struct gad_stream *stream, int64_t deadline, struct gad_error *error);
 /* The worker asks for blocks, and none is the next: the stream fails. */
