@@ -20,14 +20,30 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
-#define LARGE_BYTES (UINT64_C(16) << 20)
+#define LARGE_BYTES     (UINT64_C(16) << 20)
+#define MAX_CHUNK_BYTES (UINT64_C(2) << 20) /* in a slot */
+#define MAX_RING_BYTES  (UINT64_C(16) << 20)
 
-static int open_ring(struct feed *feed, uint64_t array_bytes, struct gad_error *error)
+/* Of a source in chunks that are not too large for it, each is a block: it is decoded into its
+ * slot.
+ */
+static uint64_t slot_bytes_of(const struct gad_array *array, bool is_sink)
 {
-    uint32_t most = feed->stream ? stream_n_slots(feed->stream) : FEED_N_SLOTS;
-    uint64_t n_slots = min_u64(array_bytes / FEED_SLOT_BYTES + 1, most);
-    return rings_take(feed->kept, (uint32_t)n_slots, FEED_SLOT_BYTES, feed->ndim, &feed->ring,
-                      error);
+    uint64_t n_bytes = gad_dtype_size(array->info.dtype);
+    for (int i = 0; i < array->info.ndim && n_bytes <= MAX_CHUNK_BYTES; i++)
+        n_bytes *= min_u64((uint64_t)array->chunk_shape[i], MAX_CHUNK_BYTES + 1);
+    if (is_sink || array->n_chunks == 0 || n_bytes > MAX_CHUNK_BYTES)
+        return FEED_SLOT_BYTES;
+    return max_u64(round_up_u64(n_bytes, 4096), FEED_SLOT_BYTES);
+}
+
+static int open_ring(struct feed *feed, uint64_t array_bytes, uint64_t slot_bytes,
+                     struct gad_error *error)
+{
+    uint64_t most = feed->stream ? stream_n_slots(feed->stream) : FEED_N_SLOTS;
+    most = min_u64(most, MAX_RING_BYTES / slot_bytes);
+    uint64_t n_slots = min_u64(array_bytes / slot_bytes + 1, most);
+    return rings_take(feed->kept, (uint32_t)n_slots, slot_bytes, feed->ndim, &feed->ring, error);
 }
 
 int feed_new(struct gad_array *array, bool is_sink, struct feed **ret_feed, struct gad_error *error)
@@ -53,7 +69,7 @@ int feed_new(struct gad_array *array, bool is_sink, struct feed **ret_feed, stru
     feed->provider = array->provider;
     feed->provider_state = array->provider_state;
     feed->stream = stream_of(array);
-    int r = open_ring(feed, array_bytes, error);
+    int r = open_ring(feed, array_bytes, slot_bytes_of(array, is_sink), error);
     if (r) {
         free(feed);
         return r;

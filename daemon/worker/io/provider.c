@@ -1,12 +1,23 @@
-/* The port of a provider: a box lies dense in a slot of the ring, which the tile took. What the
- * client does with the ring is the business of ring.c; here the two meet.
+/* The port of a provider: a box is in a slot of the ring, which the tile took, alone or as a part
+ * of the block there. What the client does with the ring is the business of ring.c; here the two
+ * meet.
  */
 #include "daemon/worker/io/port.h"
 #include "daemon/worker/io/ring.h"
 
+static void place(const struct port *p, const struct port_box *box, void *memory,
+                  struct engine_view *ret_view)
+{
+    const struct port_box *block = ring_source_box(p->ring, memory);
+    port_place_dense(p, block ? block : box, memory, ret_view);
+    for (int i = 0; block && i < p->array.ndim; i++)
+        ret_view->base =
+            (char *)ret_view->base + (box->start[i] - block->start[i]) * ret_view->strides[i];
+}
+
 static const struct port_ops provider_ops = {
     .capabilities = PORT_ASKED,
-    .place = port_place_dense,
+    .place = place,
 };
 
 int port_open_provider(struct port *p, const struct port_context *context, struct gad_error *error)

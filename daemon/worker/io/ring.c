@@ -12,9 +12,10 @@
  *     of a worker or an attempt that is gone: STALE --done--> FREE
  *
  * A source asks in the order of the walk's positions. Those that follow each other and need the
- * same box (an operand that is broadcast) share one block; the block stays open for more such
- * positions while it is the last one asked for, but not more than POSITIONS_AHEAD beyond those that
- * were given back. What is needed again later is asked for again.
+ * same box (an operand that is broadcast), or parts of one (a chunk), share one block; the block
+ * stays open for more such positions while it is the last one asked for, but not more than
+ * RING_POSITIONS_AHEAD beyond those that were given back. What is needed again later is asked for
+ * again.
  *
  * An open source is asked for blocks until one is not whole. Whatever comes first, rows that are
  * there lie before all ends that its client names. Blocks without rows are free again at once.
@@ -28,18 +29,16 @@
  * never stores a block of an earlier attempt over one of this.
  */
 #include "daemon/worker/io/ring.h"
+#include "daemon/worker/io/ring_check.h"
+#include "daemon/worker/io/ring_chunk.h"
 #include "proto/util.h"
 
 #include <assert.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 
-#define POSITIONS_AHEAD    256u
-#define POPULATE_MAX_BYTES (16u << 20)
+#define POPULATE_MAX_BYTES (32u << 20)
 
 enum block_state { BLOCK_FREE, BLOCK_ASKED, BLOCK_READY, BLOCK_LENT, BLOCK_STALE };
 
@@ -49,7 +48,7 @@ struct block {
     uint64_t first, last; /* source: the positions that use it, and nothing else between them does;
                              sink: first */
     uint64_t n_positions, n_given;
-    int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
+    struct port_box box;
 };
 
 struct ring {
@@ -75,44 +74,6 @@ struct ring {
     uint32_t n_slots, n_busy, n_stale;
     struct block blocks[];
 };
-
-static int ring_check(const struct ring *ring, int fd, struct gad_error *error)
-{
-    struct stat st;
-    if (ring->size_bytes == 0) {
-        error_set(error, GAD_BAD_DESCRIPTOR, ring->name, "the ring's slots are out of limits");
-        error_expected(error, "1 to %u slots of %u to %u bytes", RING_MAX_SLOTS,
-                       RING_MIN_SLOT_BYTES, RING_MAX_SLOT_BYTES);
-        error_found(error, "%u slots of %llu bytes", ring->n_slots,
-                    (unsigned long long)ring->slot_bytes);
-        return GAD_BAD_DESCRIPTOR;
-    }
-    int seals = fcntl(fd, F_GET_SEALS);
-    if (seals < 0 || (seals & (F_SEAL_SHRINK | F_SEAL_GROW)) != (F_SEAL_SHRINK | F_SEAL_GROW))
-        return error_set(error, GAD_BAD_DESCRIPTOR, ring->name,
-                         "the ring must be a memfd sealed against shrinking and growing");
-    if (fstat(fd, &st) < 0)
-        return -errno;
-    if ((uint64_t)st.st_size < ring->size_bytes) {
-        error_set(error, GAD_BAD_DESCRIPTOR, ring->name, "the ring is smaller than announced");
-        error_expected(error, "%zu bytes", ring->size_bytes);
-        error_found(error, "%lld bytes", (long long)st.st_size);
-        return GAD_BAD_DESCRIPTOR;
-    }
-    return 0;
-}
-
-/* Writing to anything else, a pipe say, would mean something else. */
-static bool is_eventfd(int fd)
-{
-    char link[64], target[64];
-    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-    ssize_t n = readlink(link, target, sizeof(target) - 1);
-    if (n < 0)
-        return false;
-    target[n] = '\0';
-    return strcmp(target, "anon_inode:[eventfd]") == 0;
-}
 
 struct guard_range ring_range(const struct ring *ring)
 {
@@ -158,6 +119,14 @@ void *ring_slot_memory(const struct ring *ring, uint32_t slot)
     return (char *)ring->memory + ring_slot_offset_bytes(ring->n_slots, ring->slot_bytes, slot);
 }
 
+const struct port_box *ring_source_box(const struct ring *ring, const void *memory)
+{
+    if (ring->is_output)
+        return NULL;
+    uint64_t offset = (uint64_t)((const char *)memory - (const char *)ring_slot_memory(ring, 0));
+    return &ring->blocks[offset / ring->slot_bytes].box;
+}
+
 /* By reading: the kernel then maps what is there in runs of pages, writable ones too, whereas the
  * first write to a page that is not mapped maps that page alone. Without it the pages come one by
  * one, later. */
@@ -188,10 +157,10 @@ static int entry_write(void *argument)
     struct entry_call *call = argument;
     const struct block *block = &call->ring->blocks[call->slot];
     struct ring_entry *entry = ring_entry_at(call->ring->memory, call->slot);
-    size_t n_bytes = (size_t)call->ring->array->ndim * sizeof(block->start[0]);
+    size_t n_bytes = (size_t)call->ring->array->ndim * sizeof(block->box.start[0]);
     entry->ndim = (uint32_t)call->ring->array->ndim;
-    memcpy(entry->start, block->start, n_bytes);
-    memcpy(entry->count, block->count, n_bytes);
+    memcpy(entry->start, block->box.start, n_bytes);
+    memcpy(entry->count, block->box.count, n_bytes);
     atomic_store_explicit(&entry->request, block->sequence, memory_order_release);
     return 0;
 }
@@ -277,9 +246,7 @@ int ring_new(const struct array *array, const char *name, int ring_fd, int reque
     ring->slot_bytes = slot_bytes;
     ring->most_rows = INT64_MAX;
     ring->size_bytes = ring_size_bytes(n_slots, slot_bytes);
-    int r = ring_check(ring, ring_fd, error);
-    if (!r && (!is_eventfd(request_fd) || !is_eventfd(done_fd)))
-        r = error_set(error, GAD_BAD_DESCRIPTOR, name, "the ring is signalled by eventfds only");
+    int r = ring_check(array, name, ring_fd, request_fd, done_fd, error);
     if (!r) {
         ring->memory = mmap(NULL, ring->size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring_fd, 0);
         if (ring->memory == MAP_FAILED) {
@@ -342,14 +309,12 @@ void ring_begin(struct ring *ring, const struct ring_walk *walk)
 }
 
 /* Whether the last block can serve this box too; if so it does. */
-static bool last_block_extend(struct ring *ring, const int64_t *start, const int64_t *count)
+static bool last_block_extend(struct ring *ring, const struct port_box *box)
 {
     if (ring->last == ring->n_slots)
         return false;
     struct block *block = &ring->blocks[ring->last];
-    size_t n_bytes = (size_t)ring->array->ndim * sizeof(*start);
-    if (block->state == BLOCK_FREE || memcmp(block->start, start, n_bytes) != 0 ||
-        memcmp(block->count, count, n_bytes) != 0)
+    if (block->state == BLOCK_FREE || !ring_box_is_inside(ring->array->ndim, box, &block->box))
         return false;
     block->last = ring->next_position;
     block->n_positions++;
@@ -370,17 +335,17 @@ static uint32_t free_slot(const struct ring *ring)
 
 int ring_ask(struct ring *ring, struct gad_error *error)
 {
-    int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
-    while (ring->has_next && ring->n_open < POSITIONS_AHEAD) {
-        ring->walk.box(&ring->walk, ring->next_position, start, count);
-        if (!last_block_extend(ring, start, count)) {
+    struct port_box box;
+    while (ring->has_next && ring->n_open < RING_POSITIONS_AHEAD) {
+        ring->walk.box(&ring->walk, ring->next_position, box.start, box.count);
+        if (!last_block_extend(ring, &box)) {
             uint32_t slot = free_slot(ring);
             if (slot == ring->n_slots)
                 return 0;
             struct block *block = &ring->blocks[slot];
-            size_t n_bytes = (size_t)ring->array->ndim * sizeof(*start);
-            memcpy(block->start, start, n_bytes);
-            memcpy(block->count, count, n_bytes);
+            ring_widen_to_chunk(ring->array, ring->slot_bytes, &ring->walk, ring->next_position,
+                                &box);
+            block->box = box;
             block->first = block->last = ring->next_position;
             block->n_positions = 1;
             block->n_given = 0;
@@ -425,11 +390,11 @@ static void note_drained(struct ring *ring, uint64_t position)
 static int rows_answered(struct ring *ring, struct block *block, uint64_t n_rows,
                          struct gad_error *error)
 {
-    bool is_possible = n_rows <= (uint64_t)block->count[0];
-    int64_t end = block->start[0] + (is_possible ? (int64_t)n_rows : 0);
+    bool is_possible = n_rows <= (uint64_t)block->box.count[0];
+    int64_t end = block->box.start[0] + (is_possible ? (int64_t)n_rows : 0);
     if (is_possible && n_rows > 0)
         ring->least_rows = end > ring->least_rows ? end : ring->least_rows;
-    if (n_rows < (uint64_t)block->count[0])
+    if (n_rows < (uint64_t)block->box.count[0])
         ring->most_rows = min_i64(ring->most_rows, end);
     ring->has_next &= ring->most_rows == INT64_MAX;
     if (!is_possible || ring->least_rows > ring->most_rows) {
@@ -437,7 +402,7 @@ static int rows_answered(struct ring *ring, struct block *block, uint64_t n_rows
                   "the client says of its rows what cannot be");
         error_expected(error, "no rows behind the end, nor more than were asked for");
         error_found(error, "%llu rows from row %lld on", (unsigned long long)n_rows,
-                    (long long)block->start[0]);
+                    (long long)block->box.start[0]);
         return GAD_PROVIDER_FAILED;
     }
     block->state = n_rows > 0 ? BLOCK_READY : BLOCK_FREE;
@@ -535,7 +500,7 @@ int ring_give(struct ring *ring, uint64_t position, uint32_t slot, struct gad_er
     struct block *block = &ring->blocks[slot];
     if (ring->is_output) {
         assert(block->state == BLOCK_LENT);
-        ring->walk.box(&ring->walk, position, block->start, block->count);
+        ring->walk.box(&ring->walk, position, block->box.start, block->box.count);
         return block_request(ring, slot, error);
     }
     assert(block->state == BLOCK_READY);

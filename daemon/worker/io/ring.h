@@ -1,17 +1,15 @@
 /* A provider's ring in the worker: which blocks are asked for, there, lent or being drained.
  *
  * One ring is one array, a source or a sink. A block is the part of the array that one position of
- * the job's walk needs: a grain (or several in a row, when they need the same part). Positions are
- * numbers; what they stand for is the caller's business. Not thread-safe: the scheduler's lock is
- * held around every call but ring_signal() and ring_slot_memory().
+ * the job's walk needs: a grain (or several in a row, when they need the same part, or the parts of
+ * a chunk). Positions are numbers; what they stand for is the caller's business. Not thread-safe:
+ * the scheduler's lock is held around every call but ring_signal(), ring_slot_memory() and
+ * ring_source_box().
  */
 #pragma once
 
-#include "daemon/worker/io/guard.h"
-#include "proto/array.h"
+#include "daemon/worker/io/port.h"
 #include "proto/wire/ring.h"
-
-struct ring;
 
 /* The positions that need something of an array, and which box of it. */
 struct ring_walk {
@@ -79,3 +77,6 @@ int ring_signal(const struct ring *ring, struct gad_error *error) GAD_MUST_CHECK
 int ring_wish_signal(struct ring *ring, struct gad_error *error) GAD_MUST_CHECK;
 
 void *ring_slot_memory(const struct ring *ring, uint32_t slot);
+/* Sources: of which box the block is that lies, dense, in a slot's memory; of a slot that was
+ * taken. Sinks: NULL, it is the position's. */
+const struct port_box *ring_source_box(const struct ring *ring, const void *memory);

@@ -21,6 +21,7 @@ struct client {
     int64_t item_bytes;
     bool is_output;
     unsigned n_slots;
+    uint64_t slot_bytes;
     int fds[3];
     char *memory;
     pthread_t thread;
@@ -78,7 +79,7 @@ static inline void answer(struct client *c, uint32_t slot, uint64_t *last)
         entry->n_rows = rows_there(c, entry);
         there.count[0] = (int64_t)min_u64(entry->n_rows, c->lie ? 0 : UINT64_MAX);
     }
-    copy_block(c, &there, c->memory + ring_slot_offset_bytes(c->n_slots, SLOT_BYTES, slot));
+    copy_block(c, &there, c->memory + ring_slot_offset_bytes(c->n_slots, c->slot_bytes, slot));
     entry->status = ++c->n_answers == c->fail_at ? 5 : 0;
     atomic_store(&entry->done, request);
     cr_assert(eq(i64, write(c->fds[2], &one, sizeof(one)), 8));
@@ -99,8 +100,9 @@ static inline void *serve(void *argument)
     return NULL;
 }
 
-static inline void client_start(struct client *c, void *values, int64_t item_bytes, int ndim,
-                                const int64_t *shape, unsigned n_slots, bool is_output)
+static inline void client_start_slots(struct client *c, void *values, int64_t item_bytes, int ndim,
+                                      const int64_t *shape, unsigned n_slots, uint64_t slot_bytes,
+                                      bool is_output)
 {
     memset(c, 0, sizeof(*c));
     c->values = values;
@@ -108,9 +110,10 @@ static inline void client_start(struct client *c, void *values, int64_t item_byt
     c->ndim = ndim;
     memcpy(c->shape, shape, (size_t)ndim * sizeof(*shape));
     c->n_slots = n_slots;
+    c->slot_bytes = slot_bytes;
     c->end_row = -1;
     c->is_output = is_output;
-    size_t n_bytes = ring_size_bytes(n_slots, SLOT_BYTES);
+    size_t n_bytes = ring_size_bytes(n_slots, slot_bytes);
     c->fds[0] = make_memfd(n_bytes, F_SEAL_SHRINK | F_SEAL_GROW);
     c->fds[1] = eventfd(0, EFD_CLOEXEC);
     c->fds[2] = eventfd(0, EFD_CLOEXEC);
@@ -118,11 +121,17 @@ static inline void client_start(struct client *c, void *values, int64_t item_byt
     cr_assert(eq(int, pthread_create(&c->thread, NULL, serve, c), 0));
 }
 
+static inline void client_start(struct client *c, void *values, int64_t item_bytes, int ndim,
+                                const int64_t *shape, unsigned n_slots, bool is_output)
+{
+    client_start_slots(c, values, item_bytes, ndim, shape, n_slots, SLOT_BYTES, is_output);
+}
+
 static inline void client_stop(struct client *c)
 {
     c->is_over = true;
     pthread_join(c->thread, NULL);
-    munmap(c->memory, ring_size_bytes(c->n_slots, SLOT_BYTES));
+    munmap(c->memory, ring_size_bytes(c->n_slots, c->slot_bytes));
     for (int i = 0; i < 3; i++)
         close(c->fds[i]);
 }
@@ -134,7 +143,7 @@ static inline void at_provider(struct test_job *j, struct array *array, const st
     array->at.provider.request_fd_index = j->n_fds + 1;
     array->at.provider.done_fd_index = j->n_fds + 2;
     array->at.provider.n_slots = c->n_slots;
-    array->at.provider.slot_bytes = SLOT_BYTES;
+    array->at.provider.slot_bytes = c->slot_bytes;
     for (int i = 0; i < 3; i++)
         j->fds[j->n_fds++] = c->fds[i];
 }

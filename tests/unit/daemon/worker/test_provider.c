@@ -42,6 +42,57 @@ Test(provider, heap_arrays_go_through_rings_of_any_length)
     heap_to_heap(64, 4);
 }
 
+/* Grains are the same wherever they lie: parts of a chunk in its slot, along either axis, or alone
+ * in slots that no chunk fits. */
+static void sum_of_chunks(const int64_t *chunk_shape, uint64_t slot_bytes, unsigned n_blocks,
+                          unsigned n_threads, double *ret_sum)
+{
+    struct harness h;
+    struct test_job j;
+    struct outcome o;
+    struct client in;
+    const int64_t shape[] = {600, 1000};
+    double *a = malloc(600 * 1000 * sizeof(*a));
+    for (unsigned i = 0; i < 600 * 1000; i++)
+        a[i] = 1.0 / (i + 1);
+    harness_start(&h, 2 * MIB, n_threads);
+    client_start_slots(&in, a, sizeof(*a), 2, shape, 3, slot_bytes, false);
+    job_init(&j, 1);
+    j.needs_carry = true;
+    struct array *array = job_arg(&j, "a", DTYPE_FLOAT64, 2, shape);
+    at_provider(&j, array, &in);
+    array->at.provider.has_chunks = true;
+    memcpy(array->at.provider.chunk_shape, chunk_shape, 2 * sizeof(*chunk_shape));
+    job_output(&j, "sum(a)", "");
+    harness_run(&h, &j, &o);
+    cr_assert(eq(int, o.status, 0), "%s: %s", o.error.argument, o.error.message);
+    memcpy(ret_sum, outcome_data(&o, 0, NULL), sizeof(*ret_sum));
+    outcome_free(&o);
+    client_stop(&in);
+    if (n_blocks > 0)
+        cr_assert(eq(uint, in.n_answers, n_blocks));
+    harness_stop(&h);
+    free(a);
+}
+
+Test(provider, chunks_are_asked_for_as_a_whole_and_the_sum_has_the_same_bits)
+{
+    const int64_t rows[] = {128, 1000}, columns[] = {600, 200}, tiles[] = {250, 300};
+    const struct {
+        const int64_t *shape;
+        unsigned n_blocks;
+    } cases[] = {{rows, 5}, {columns, 5}, {tiles, 0}}; /* of the last a grain has parts of two */
+    for (unsigned i = 0; i < ARRAY_LENGTH(cases); i++) {
+        double whole, again, grains;
+        sum_of_chunks(cases[i].shape, MIB, cases[i].n_blocks, 2, &whole);
+        sum_of_chunks(cases[i].shape, MIB, cases[i].n_blocks, 1, &again);
+        sum_of_chunks(cases[i].shape, SLOT_BYTES, 0, 2, &grains);
+        cr_assert(memcmp(&whole, &again, sizeof(whole)) == 0);
+        cr_assert(memcmp(&whole, &grains, sizeof(whole)) == 0);
+        cr_assert(epsilon_eq(dbl, whole, 13.8819, 1e-3)); /* ln 600000 + 0.5772 */
+    }
+}
+
 Test(provider, two_passes_read_the_array_twice_and_broadcast_it)
 {
     struct harness h;

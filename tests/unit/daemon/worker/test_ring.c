@@ -21,22 +21,35 @@ struct fixture {
 };
 
 /* A column of n rows of 32768 float64: a grain is a row. */
-static void set_up(struct fixture *f, int64_t n_rows, unsigned n_slots, bool is_output)
+static void set_up_slots(struct fixture *f, int64_t n_rows, unsigned n_slots, uint64_t slot_bytes,
+                         bool is_output)
 {
     memset(f, 0, sizeof(*f));
     f->array = (struct array){
         .dtype = DTYPE_FLOAT64, .ndim = 2, .shape = {n_rows, 32768}, .strides = {262144, 8}};
     f->array.at.kind = LOCATION_PROVIDER;
     f->array.at.provider.n_slots = n_slots;
-    f->array.at.provider.slot_bytes = SLOT_BYTES;
+    f->array.at.provider.slot_bytes = slot_bytes;
     const struct geometry_operand operand = {
         .dtype = DTYPE_FLOAT64, .ndim = 2, .shape = f->array.shape, .is_output = is_output};
     geometry_init(&f->geometry, 2, f->array.shape, 1, &operand, &elementwise);
-    size_t n_bytes = ring_size_bytes(n_slots, SLOT_BYTES);
+    size_t n_bytes = ring_size_bytes(n_slots, slot_bytes);
     f->fds[0] = make_memfd(n_bytes, SEALS);
     f->fds[1] = eventfd(0, EFD_CLOEXEC);
     f->fds[2] = eventfd(0, EFD_CLOEXEC);
     f->memory = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, f->fds[0], 0);
+}
+
+static void set_up(struct fixture *f, int64_t n_rows, unsigned n_slots, bool is_output)
+{
+    set_up_slots(f, n_rows, n_slots, SLOT_BYTES, is_output);
+}
+
+static void set_chunks(struct fixture *f, int64_t n_rows, int64_t n_columns)
+{
+    f->array.at.provider.has_chunks = true;
+    f->array.at.provider.chunk_shape[0] = n_rows;
+    f->array.at.provider.chunk_shape[1] = n_columns;
 }
 
 static bool find_grain(const struct ring_walk *walk, uint64_t *place)
@@ -56,22 +69,35 @@ static void grain_box(const struct ring_walk *walk, uint64_t place, int64_t *ret
                          ret_count);
 }
 
-static void open_ring(struct fixture *f, bool is_output)
+/* Of ten rows: 0, 5, 1, 6, 2, and so on. */
+static void scattered_box(const struct ring_walk *walk, uint64_t place, int64_t *ret_start,
+                          int64_t *ret_count)
 {
-    const struct ring_walk walk = {.find = find_grain, .box = grain_box, .job = f};
+    grain_box(walk, place % 2 * 5 + place / 2, ret_start, ret_count);
+}
+
+static void open_ring_for(struct fixture *f, bool is_output, const struct ring_walk *walk)
+{
     struct gad_error error;
     cr_assert(
         eq(int,
            ring_new(&f->array, "a", f->fds[0], f->fds[1], f->fds[2], is_output, &f->ring, &error),
            0),
         "%s", error.message);
-    ring_begin(f->ring, &walk);
+    ring_begin(f->ring, walk);
+}
+
+static void open_ring(struct fixture *f, bool is_output)
+{
+    open_ring_for(f, is_output,
+                  &(struct ring_walk){.find = find_grain, .box = grain_box, .job = f});
 }
 
 static void tear_down(struct fixture *f)
 {
     f->ring = ring_free(f->ring);
-    munmap(f->memory, ring_size_bytes(f->array.at.provider.n_slots, SLOT_BYTES));
+    const struct location *at = &f->array.at;
+    munmap(f->memory, ring_size_bytes(at->provider.n_slots, at->provider.slot_bytes));
     for (int i = 0; i < 3; i++)
         close(f->fds[i]);
 }
@@ -142,6 +168,91 @@ Test(ring, shares_a_block_among_grains_that_need_the_same)
     }
     cr_assert(eq(u64, ring_entry_at(f.memory, 0)->request, 1));
     cr_assert(eq(u64, ring_entry_at(f.memory, 1)->request, 0));
+    tear_down(&f);
+}
+
+static void check_asked(const struct fixture *f, uint32_t slot, int64_t first_row, int64_t n_rows)
+{
+    const struct ring_entry *entry = ring_entry_at(f->memory, slot);
+    cr_assert(eq(i64, entry->start[0], first_row));
+    cr_assert(eq(i64, entry->count[0], n_rows));
+    cr_assert(eq(i64, entry->start[1], 0));
+    cr_assert(eq(i64, entry->count[1], 32768));
+}
+
+Test(ring, asks_for_a_chunk_as_a_whole_and_shares_it_among_its_grains)
+{
+    struct fixture f;
+    struct gad_error error;
+    uint32_t slot;
+    set_up_slots(&f, 10, 2, 4 * SLOT_BYTES, false);
+    set_chunks(&f, 4, 32768);
+    open_ring(&f, false);
+    cr_assert(eq(int, ring_ask(f.ring, &error), 0));
+    check_asked(&f, 0, 0, 4);
+    check_asked(&f, 1, 4, 4);
+    answer(&f, 0, 0);
+    cr_assert(collect(&f));
+    for (uint64_t grain = 0; grain < 4; grain++) {
+        cr_assert(eq(u64, ring_entry_at(f.memory, 0)->request, 1)); /* until the last is given */
+        cr_assert(ring_take(f.ring, grain, &slot));
+        cr_assert(eq(u32, slot, 0));
+        const struct port_box *box = ring_source_box(f.ring, ring_slot_memory(f.ring, slot));
+        cr_assert(eq(i64, box->start[0], 0));
+        cr_assert(eq(i64, box->count[0], 4));
+        cr_assert(eq(int, ring_give(f.ring, grain, slot, &error), 0));
+    }
+    cr_assert(not(ring_has(f.ring, 4)));
+    check_asked(&f, 0, 8, 2); /* what the array has of the last one */
+    tear_down(&f);
+}
+
+/* The second grain of a chunk may be given back before the first, by another thread. */
+Test(ring, keeps_a_chunk_until_all_of_its_grains_are_given_back)
+{
+    struct fixture f;
+    struct gad_error error;
+    uint32_t first, second;
+    set_up_slots(&f, 4, 1, 2 * SLOT_BYTES, false);
+    set_chunks(&f, 2, 32768);
+    open_ring(&f, false);
+    cr_assert(eq(int, ring_ask(f.ring, &error), 0));
+    answer(&f, 0, 0);
+    cr_assert(collect(&f));
+    cr_assert(ring_take(f.ring, 0, &first) && ring_take(f.ring, 1, &second));
+    cr_assert(eq(int, ring_give(f.ring, 1, second, &error), 0));
+    cr_assert(eq(u64, ring_entry_at(f.memory, 0)->request, 1));
+    cr_assert(eq(int, ring_give(f.ring, 0, first, &error), 0));
+    cr_assert(eq(u64, ring_entry_at(f.memory, 0)->request, 2));
+    check_asked(&f, 0, 2, 2);
+    tear_down(&f);
+}
+
+Test(ring, asks_for_grains_where_a_chunk_is_not_needed_whole_or_does_not_fit_a_slot)
+{
+    struct fixture f;
+    struct gad_error error;
+    const struct ring_walk scattered = {.find = find_grain, .box = scattered_box, .job = &f};
+    set_up_slots(&f, 10, 2, 4 * SLOT_BYTES, false);
+    set_chunks(&f, 4, 32768);
+    open_ring_for(&f, false, &scattered); /* row 5 comes before the others of row 0's chunk */
+    cr_assert(eq(int, ring_ask(f.ring, &error), 0));
+    check_asked(&f, 0, 0, 1);
+    check_asked(&f, 1, 5, 1);
+    tear_down(&f);
+
+    set_up_slots(&f, 10, 2, 4 * SLOT_BYTES, false);
+    set_chunks(&f, 5, 32768);
+    open_ring(&f, false);
+    cr_assert(eq(int, ring_ask(f.ring, &error), 0));
+    check_asked(&f, 0, 0, 1);
+    tear_down(&f);
+
+    set_up_slots(&f, 10, 2, 4 * SLOT_BYTES, false);
+    set_chunks(&f, 4, 16384); /* a grain is in two */
+    open_ring(&f, false);
+    cr_assert(eq(int, ring_ask(f.ring, &error), 0));
+    check_asked(&f, 0, 0, 1);
     tear_down(&f);
 }
 
