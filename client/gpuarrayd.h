@@ -119,9 +119,8 @@ struct gad_connect_options {
                                   plain questions; 0: 10 seconds */
     int restart_ms; /**< milliseconds for which a daemon is waited for that restarts: the client was
                        connected to it, or its socket is there and refuses. Counted from the first
-                       call that misses it; calls after that time fail at once until it is back. Not
-                       for a private daemon, which the library starts. 0: 3 seconds; -1: not at all
-                     */
+                       call that misses it; later ones fail at once until it is back. Not for a
+                       private daemon, which the library starts. 0: 3 seconds; -1: not at all */
 };
 
 /** Connects to the daemon, and starts a private one where that is allowed and none is there.
@@ -159,7 +158,7 @@ int gad_fd(const struct gad_client *client);
  * client: may be NULL; then 0. */
 uint64_t gad_connection(const struct gad_client *client);
 
-/** Whether something waits to be sent, so that gad_fd() is to be polled for writing too.
+/** Whether something waits to be sent or copied, so that gad_fd() is to be polled for writing too.
  * client: may be NULL; then, and while the connection is lost, false. */
 bool gad_wants_write(const struct gad_client *client);
 
@@ -481,6 +480,8 @@ struct gad_job_options {
                          read and written back as they were, so that many elements go out at once.
                          Results do not depend on it; what others write there may be lost */
     const struct gad_draws *draws; /**< of random functions: gpuarrayd-random.h; may be NULL */
+    bool may_copy; /**< a new file may share the blocks of the file that is its one argument. Such
+                        a job has no number, goes on while somebody waits; engine "client" */
 };
 
 /** A result as it is, or would be. It keeps its members, since it may be in the caller's memory. */

@@ -9,7 +9,11 @@
 #include "proto/file_systems.h"
 #include "proto/util.h"
 
+#include <linux/magic.h>
 #include <string.h>
+#include <sys/statfs.h>
+
+#define ZFS_MAGIC 0x2fc12fc1
 
 static const char *const local_types[] = {
     "ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "tmpfs", "overlay",
@@ -38,4 +42,20 @@ enum file_system_class file_system_classify(const char *type)
     if (is_in(pseudo_types, ARRAY_LENGTH(pseudo_types), type))
         return FILE_SYSTEM_PSEUDO;
     return FILE_SYSTEM_OTHER;
+}
+
+bool file_system_is_local(int fd)
+{
+    static const unsigned long local[] = {
+        EXT4_SUPER_MAGIC, /* and its forerunners' */
+        XFS_SUPER_MAGIC,  BTRFS_SUPER_MAGIC, ZFS_MAGIC,
+        F2FS_SUPER_MAGIC, TMPFS_MAGIC,       OVERLAYFS_SUPER_MAGIC,
+    };
+    struct statfs fs;
+    if (fstatfs(fd, &fs))
+        return false;
+    for (size_t i = 0; i < ARRAY_LENGTH(local); i++)
+        if ((unsigned long)fs.f_type == local[i])
+            return true;
+    return false;
 }

@@ -1,6 +1,8 @@
 /* Which file systems the daemon reads and writes by itself. */
 #pragma once
 
+#include <stdbool.h>
+
 /* What becomes of regular files of a file system. */
 enum file_system_class {
     FILE_SYSTEM_LOCAL,  /* the daemon reads and writes them */
@@ -10,3 +12,5 @@ enum file_system_class {
 
 /* The class of the type that mountinfo names, such as "ext4"; NULL: other. */
 enum file_system_class file_system_classify(const char *type);
+/* The same of an open file, by its file system's number: false for all but FILE_SYSTEM_LOCAL. */
+bool file_system_is_local(int fd);

@@ -1,7 +1,8 @@
 /* gpuarrayctl convert: an array into another file, format or dtype.
  *
  * It is run's job with the identity as its expression, or a cast: so everything that run does holds
- * here too, sources of any kind, outputs that appear whole or not at all, progress, Ctrl-C. The
+ * here too, sources of any kind, outputs that appear whole or not at all, progress, Ctrl-C; and
+ * where the file system shares blocks those of the source are in the new file, too. The
  * dtype stays unless --dtype is given; values that a cast could not keep are counted and warned
  * about. What is written has this machine's byte order.
  */
@@ -69,7 +70,8 @@ static const struct argp convert_argp = {
     parse_option,
     "SOURCE DESTINATION",
     "Copies an array into another file, format or dtype.\v"
-    "Sources and destinations are those of run.\n"
+    "Sources and destinations are those of run. Where elements go into the new file as they are, "
+    "block by block, it shares the blocks of the source if the file system can.\n"
     "Examples:\n"
     "  gpuarrayctl convert winds.h5:/UWND u.npy\n"
     "  gpuarrayctl convert scan.raw:u2:4096x4096 scan.h5:/counts --dtype float32\n"

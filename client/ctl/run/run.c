@@ -316,6 +316,7 @@ static int run_job(struct run_options *o, struct gad_client *client)
     struct ctl_progress progress;
     ctl_progress_begin(&progress, o->quiet || o->json);
     struct gad_job_options options = run_job_options(o, &progress);
+    options.may_copy = true;
     struct ctl_journal journal = {.path = NULL};
     struct gad_job *job;
     if (o->journal_path && !o->json)

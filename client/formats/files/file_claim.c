@@ -18,29 +18,10 @@
  * Called by HDF5 outputs.
  */
 #include "client/formats/files/file_claim.h"
+#include "proto/file_systems.h"
 #include "proto/util.h"
 
 #include <fcntl.h>
-#include <linux/magic.h>
-#include <sys/statfs.h>
-
-#define ZFS_MAGIC 0x2fc12fc1
-
-/* Those of proto/file_systems.c. */
-static bool is_local(int fd)
-{
-    static const unsigned long known[] = {
-        EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC,     ZFS_MAGIC,
-        F2FS_SUPER_MAGIC, TMPFS_MAGIC,     OVERLAYFS_SUPER_MAGIC,
-    };
-    struct statfs fs;
-    if (fstatfs(fd, &fs))
-        return false;
-    for (size_t i = 0; i < ARRAY_LENGTH(known); i++)
-        if ((unsigned long)fs.f_type == known[i])
-            return true;
-    return false;
-}
 
 static struct flock lock_of(uint64_t offset_bytes, uint64_t n_bytes)
 {
@@ -64,7 +45,8 @@ int file_claim(int fd, uint64_t offset_bytes, uint64_t n_bytes, const char *path
                struct gad_error *error)
 {
     struct flock lock = lock_of(offset_bytes, n_bytes);
-    if (n_bytes == 0 || !is_local(fd) || fcntl(fd, F_OFD_SETLK, &lock) == 0 || has_no_locks(errno))
+    if (n_bytes == 0 || !file_system_is_local(fd) || fcntl(fd, F_OFD_SETLK, &lock) == 0 ||
+        has_no_locks(errno))
         return 0;
     if (errno == EAGAIN || errno == EACCES)
         return error_set(error, GAD_BUSY, name,
@@ -85,6 +67,6 @@ void file_claim_release(int fd, uint64_t offset_bytes, uint64_t n_bytes)
 bool file_is_claimed(int fd, uint64_t offset_bytes, uint64_t n_bytes)
 {
     struct flock lock = lock_of(offset_bytes, n_bytes);
-    return n_bytes > 0 && is_local(fd) && fcntl(fd, F_OFD_GETLK, &lock) == 0 &&
+    return n_bytes > 0 && file_system_is_local(fd) && fcntl(fd, F_OFD_GETLK, &lock) == 0 &&
            lock.l_type != F_UNLCK;
 }

@@ -135,7 +135,7 @@ static int handle_frames(struct gad_client *client, unsigned *ret_n)
 static int poll_conn(struct gad_client *client, int64_t deadline)
 {
     struct pollfd polled = {.fd = conn_fd(client->conn), .events = POLLIN};
-    if (gad_wants_write(client))
+    if (conn_n_queued_bytes(client->conn) > 0)
         polled.events |= POLLOUT;
     int n = poll(&polled, 1, clock_left_ms(deadline));
     if (n < 0)
@@ -151,8 +151,10 @@ static int poll_conn(struct gad_client *client, int64_t deadline)
     return r == -EAGAIN ? 0 : r;
 }
 
+/* Where this process copies, a piece of that is what happens, and answers do not have to wait. */
 int client_wait(struct gad_client *client, int64_t deadline, struct gad_error *error)
 {
+    bool has_copied = copy_jobs(client);
     for (;;) {
         unsigned n = 0;
         if (!client->conn)
@@ -161,7 +163,9 @@ int client_wait(struct gad_client *client, int64_t deadline, struct gad_error *e
         if (n > 0 && r == 0)
             return 0;
         if (r == 0)
-            r = poll_conn(client, deadline);
+            r = poll_conn(client, has_copied ? 0 : deadline);
+        if (r == GAD_TIMEOUT && has_copied)
+            return 0;
         if (r == GAD_TIMEOUT)
             return error_set(error, GAD_TIMEOUT, NULL, "nothing happened in time");
         if (r == -EINTR)
@@ -417,7 +421,8 @@ uint64_t gad_connection(const struct gad_client *client)
 
 bool gad_wants_write(const struct gad_client *client)
 {
-    return client && client->conn && conn_n_queued_bytes(client->conn) > 0;
+    return client && client->conn &&
+           (conn_n_queued_bytes(client->conn) > 0 || copy_is_under_way(client));
 }
 
 enum gad_status gad_dispatch(struct gad_client *client, int timeout_ms, struct gad_error *error)

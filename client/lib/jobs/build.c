@@ -252,6 +252,12 @@ static int add_journal(struct build *build, const struct build_source *source,
     return add_fd(build, source->journal->fd, &build->request.journal_fd_index, error);
 }
 
+uint32_t build_progress_ms(const struct gad_job_options *options)
+{
+    uint32_t ms = options->progress_ms ? options->progress_ms : DEFAULT_PROGRESS_MS;
+    return ms < MIN_PROGRESS_MS ? MIN_PROGRESS_MS : ms;
+}
+
 static void add_rest(struct job_request *request, const struct build_source *source)
 {
     const struct gad_job_options *options = source->options;
@@ -262,10 +268,8 @@ static void add_rest(struct job_request *request, const struct build_source *sou
     request->priority = options->priority;
     copy_label(request->label, sizeof(request->label), options->label ? options->label : "");
     copy_label(request->key, sizeof(request->key), source->key ? source->key : "");
-    if (options->progress) {
-        uint32_t ms = options->progress_ms ? options->progress_ms : DEFAULT_PROGRESS_MS;
-        request->progress_ms = ms < MIN_PROGRESS_MS ? MIN_PROGRESS_MS : ms;
-    }
+    if (options->progress)
+        request->progress_ms = build_progress_ms(options);
     request->settle = source->settle;
     request->tf32 = options->tf32;
     request->exclusive = options->exclusive;

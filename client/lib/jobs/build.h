@@ -50,5 +50,8 @@ void build_deinit(struct build *build); /* also after a failure; what was taken 
 int build_check_options(const struct gad_job_options *options,
                         struct gad_error *error) GAD_MUST_CHECK;
 
+/* Milliseconds between two calls of its progress function. */
+uint32_t build_progress_ms(const struct gad_job_options *options);
+
 /* Whether a source in memory travels in the message. */
 bool build_is_small(const struct gad_array *array);

@@ -65,13 +65,20 @@ static bool is(const struct word *word, const char *text)
     return word->n == strlen(text) && memcmp(word->at, text, word->n) == 0;
 }
 
-static struct gad_array *source_named(const struct gad_job_options *options,
-                                      const struct word *word)
+static const struct gad_argument *argument_named(const struct gad_job_options *options,
+                                                 const struct word *word)
 {
     for (unsigned i = 0; i < options->n_args; i++)
         if (is(word, options->args[i].name))
-            return options->args[i].array;
+            return &options->args[i];
     return NULL;
+}
+
+static struct gad_array *source_named(const struct gad_job_options *options,
+                                      const struct word *word)
+{
+    const struct gad_argument *argument = argument_named(options, word);
+    return argument ? argument->array : NULL;
 }
 
 /* ---- Names of axes ---- */
@@ -104,8 +111,8 @@ static void add_axes(struct carried *carried, const struct gad_array *to,
 
 /* ---- A source as a whole ---- */
 
-/* `t` or `float32(t)`. */
-static struct gad_array *whole_source(const struct gad_job_options *options, const char *expr)
+const struct gad_argument *carry_whole_source(const struct gad_job_options *options,
+                                              const char *expr)
 {
     struct word word, inner;
     enum dtype dtype;
@@ -113,11 +120,11 @@ static struct gad_array *whole_source(const struct gad_job_options *options, con
     if (word.n == 0)
         return NULL;
     if (*at == '\0')
-        return source_named(options, &word);
+        return argument_named(options, &word);
     if (*at != '(' || !dtype_from_name(word.at, word.n, &dtype))
         return NULL;
     at = read_word(at + 1, &inner);
-    return *at == ')' && *skip_blanks(at + 1) == '\0' ? source_named(options, &inner) : NULL;
+    return *at == ')' && *skip_blanks(at + 1) == '\0' ? argument_named(options, &inner) : NULL;
 }
 
 /* ---- A reduction of a source ---- */
@@ -344,7 +351,8 @@ void carry_expression(const struct gad_job_options *options, unsigned i, struct 
     struct carried *carried = carried_new();
     if (!carried)
         return;
-    struct gad_array *source = whole_source(options, expr);
+    const struct gad_argument *whole = carry_whole_source(options, expr);
+    struct gad_array *source = whole ? whole->array : NULL;
     if (source) {
         carried_take_attributes(carried, 1, &source, to->info.dtype);
         add_axes(carried, to, source, 0);

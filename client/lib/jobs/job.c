@@ -5,6 +5,8 @@
  *      |                                                 \------------------------------------ /
  *      +-- use-provider: sent again by itself, through the providers
  *
+ *     COPYING ------> DONE: what this process does alone (copy.c)
+ *
  *     LOST: the connection went in SENT or WAITING; whoever waits for the job connects anew and
  *     sends it again under its key, once, if nothing that it reads can have been overwritten
  *
@@ -168,6 +170,7 @@ static void end(struct gad_job *job, int status, const struct gad_error *error)
             name_source(job);
         result_deinit(&job->result);
     }
+    copy_deinit(&job->copy);
     job_end_streams(job);
     journal_close(&job->journal, status == GAD_OK, is_lost);
     targets_deinit(job);
@@ -357,6 +360,11 @@ static void on_settled(void *userdata, int status, struct reply *reply_take,
     end(job, (int)job->status, &job->error);
 }
 
+void job_copied(struct gad_job *job, int r)
+{
+    end_with(job, r ? r : targets_finish(job, &job->error));
+}
+
 /* Beginning ------------------------------------------------------------------------------------ */
 
 static int make_key(struct gad_job *job)
@@ -390,7 +398,9 @@ static int submit(struct gad_client *client, const struct gad_job_options *optio
     if (r == 0 && options->has_journal)
         r = journal_open(&job->journal, job->options.journal_path,
                          job->targets[0].is_created ? NULL : job->targets[0].to, error);
-    if (r == 0) {
+    if (r == 0 && copy_begin(job)) {
+        job->state = JOB_COPYING;
+    } else if (r == 0) {
         job->is_run = !job->needs_settling && !options->progress &&
                       (is_waited || job_options_are_small(options));
         r = begin(job, error);
@@ -515,9 +525,13 @@ enum gad_status gad_job_wait(struct gad_job *job, int timeout_ms, struct gad_err
             continue;
         }
         int r = client_wait(job->client, deadline, error);
-        if (r == GAD_TIMEOUT && job->state != JOB_DONE)
+        if (job->state == JOB_COPYING && clock_left_ms(deadline) == 0)
+            return error_set(error, GAD_TIMEOUT, NULL, "the copy goes on");
+        if (job->state == JOB_COPYING || job->state == JOB_DONE)
+            continue;
+        if (r == GAD_TIMEOUT)
             return GAD_TIMEOUT;
-        if (r == GAD_DISCONNECTED && job->state != JOB_DONE)
+        if (r == GAD_DISCONNECTED)
             job->state = JOB_LOST;
     }
     if (job->status && error)

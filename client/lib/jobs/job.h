@@ -2,11 +2,13 @@
 #pragma once
 
 #include "client/lib/jobs/build.h"
+#include "client/lib/jobs/copy.h"
 #include "client/lib/jobs/result.h"
 
 enum job_state {
     JOB_SENT,     /* job.run or job.submit is under way */
     JOB_WAITING,  /* job.wait is under way; the id is known */
+    JOB_COPYING,  /* by this process: see copy.c */
     JOB_SETTLING, /* files are in their place; job.settle is under way */
     JOB_LOST,     /* the connection went first */
     JOB_DONE,
@@ -39,7 +41,11 @@ struct gad_job {
     struct gad_error error;
     struct result result;
     struct journal journal;
+    struct copy copy;
 };
+
+/* Every byte is in its place, or what went wrong. */
+void job_copied(struct gad_job *job, int r);
 
 /* job.progress */
 void job_progress(struct gad_client *client, const msgpack_object *params);

@@ -52,6 +52,7 @@ static struct job *start_request(struct session *session, struct request *reques
         request->options.progress = note_progress;
         request->options.progress_data = job->work;
     }
+    request->options.may_copy = ret_end != NULL; /* goes on only while somebody waits */
     bool sees_signals = base_is_main_thread();
     if (!stream_begin_all(session, request)) {
         stream_abandon_all(session, request);

@@ -27,6 +27,7 @@
 
 #define SLICE_NS INT64_C(100000000) /* between looks for signals */
 #define PAUSE_NS INT64_C(10000000)  /* between attempts to connect; the mutex is free */
+#define YIELD_NS INT64_C(100000)    /* between pieces that this process copies; likewise */
 #define BILLION  INT64_C(1000000000)
 
 struct waiter {
@@ -204,6 +205,9 @@ static enum wait_end poll_for_all(struct link *link, struct waiter *waiter, int6
     struct timespec timeout = as_timespec(left > 0 ? left : 0);
     int n = ppoll(polled, 2, until_ns == WAIT_FOR_EVER ? NULL : &timeout, NULL);
     bool is_interrupted = n < 0 && errno == EINTR;
+    const struct timespec yield = as_timespec(YIELD_NS);
+    if (n > 0 && polled[1].revents == POLLOUT)
+        nanosleep(&yield, NULL); /* others that want the mutex have time to wake up */
     link_lock(link);
     link->poller = NULL;
     eventfd_t count;
