@@ -103,6 +103,10 @@ static void print_value(const char *key, struct json_object *value, int depth)
         info_print_rates(value, depth);
         return;
     }
+    if (key && strcmp(key, "scans") == 0 && json_object_is_type(value, json_type_object)) {
+        info_print_scan(value, depth);
+        return;
+    }
     if (json_object_is_type(value, json_type_object)) {
         if (key)
             printf("%*s%s\n", depth * 2, "", key);

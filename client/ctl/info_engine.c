@@ -131,3 +131,19 @@ void info_print_rates(struct json_object *rates, int depth)
     if (floor_s > 0)
         printf("%*s%-*s %.3g us\n", depth * 2, "", 22 - depth * 2, "least", floor_s * 1e6);
 }
+
+/* Chunks that readers took for each that was decoded: how much was saved. */
+void info_print_scan(struct json_object *scan, int depth)
+{
+    uint64_t n_decoded = number(scan, "decoded"), n_failed = number(scan, "failed");
+    printf("%*s%-*s %" PRIu64 ": inode %" PRIu64 " of device %" PRIu64 ":%" PRIu64 ", %" PRIu64
+           " readers, %" PRIu64 " of %" PRIu64 " chunks decoded",
+           depth * 2, "", 22 - depth * 2, "scan", number(scan, "scan"), number(scan, "inode"),
+           number(scan, "device") >> 32, number(scan, "device") & UINT32_MAX,
+           number(scan, "readers"), n_decoded, number(scan, "chunks"));
+    if (n_decoded > 0)
+        printf(", each for %.2f", (double)number(scan, "taken") / (double)n_decoded);
+    if (n_failed > 0)
+        printf(", %" PRIu64 " in vain", n_failed);
+    printf("\n");
+}

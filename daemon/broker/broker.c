@@ -23,6 +23,7 @@
 #include "daemon/broker/host/notify.h"
 #include "daemon/broker/config/reload.h"
 #include "daemon/broker/jobs/planner.h"
+#include "daemon/broker/scans/scans.h"
 #include "daemon/broker/sessions/server.h"
 #include "daemon/broker/sessions/session.h"
 #include "daemon/broker/workers/workers.h"
@@ -39,6 +40,7 @@
 #define LOG_REPORT_NS  UINT64_C(2000000000)
 
 #define RESERVED_SESSIONS 8u  /* of a user: to look and to cancel when all others are in use */
+#define SCANS             32u /* of a user: what it reads from shared ones */
 #define REFUSED_SESSIONS  16u /* of a user: who knocks beyond these is not told why */
 
 void broker_set_deadline(struct broker *broker, struct deadline *deadline, uint64_t delay_ns,
@@ -266,6 +268,7 @@ static void account_limits_of(const struct options *o, struct account_limits *re
     ret->user[ACCOUNT_RESERVE] = RESERVED_SESSIONS;
     ret->user[ACCOUNT_REFUSED] = REFUSED_SESSIONS;
     ret->user[ACCOUNT_JOBS] = o->user_jobs;
+    ret->user[ACCOUNT_SCANS] = SCANS;
     ret->user[ACCOUNT_WAITS] = o->session_requests;
     ret->user[ACCOUNT_REGION_BYTES] = o->region_limit_bytes;
     ret->user[ACCOUNT_DESCRIPTORS] = o->user_descriptors;
@@ -329,9 +332,9 @@ static int make_parts(struct broker *broker)
 int broker_init(struct broker *broker, const struct options *options)
 {
     *broker = (struct broker){.options = *options, .started_ns = loop_now_ns()};
-    struct list *lists[] = {&broker->sessions, &broker->users,  &broker->regions,
-                            &broker->dirty,    &broker->busy,   &broker->paused,
-                            &broker->slow,     &broker->closed, &broker->stats_waits};
+    struct list *lists[] = {
+        &broker->sessions, &broker->users, &broker->regions, &broker->dirty,       &broker->busy,
+        &broker->paused,   &broker->slow,  &broker->closed,  &broker->stats_waits, &broker->scans};
     for (unsigned i = 0; i < ARRAY_LENGTH(lists); i++)
         list_init(lists[i]);
     for (unsigned i = 0; i < BROKER_REGION_BUCKETS; i++)
@@ -383,6 +386,7 @@ void broker_deinit(struct broker *broker)
         close_all_sessions(broker);
         end_all_jobs(broker);
     }
+    scans_free(broker);
     broker->planner = planner_free(broker->planner);
     workers_free(broker);
     broker->jobs = jobs_free(broker->jobs);

@@ -50,8 +50,10 @@ struct broker {
     struct list paused; /* sessions that are not read from, because they hold too much */
     struct list slow;   /* sessions that leave much unread */
     struct list closed; /* sessions to be freed */
+    struct list scans;
     unsigned n_sessions, n_regions;
-    uint64_t last_region_id;
+    uint64_t last_region_id, last_scan_id;
+    uint32_t last_reader_id; /* of a scan */
 
     struct list stats_waits; /* server.info that waits for workers */
     struct deadline idle_deadline, drain_deadline, tidy_deadline, log_deadline;

@@ -173,6 +173,7 @@ static void give_up_calls(void)
 
 static int set_up(struct options *options, unsigned n_files)
 {
+    options_find_scan(options);
     int r = find_workers(options);
     if (r == 0)
         r = take_socket(options);

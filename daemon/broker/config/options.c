@@ -10,7 +10,8 @@
  * one that --config names.
  *
  * A worker is looked for beside our own executable (an installation in one folder), then in
- * ../worker (a build tree), then in the libexec directory. Called by main.c and reload.c.
+ * ../worker or ../../client/scan (a build tree), then in the libexec directory. Called by main.c
+ * and reload.c.
  */
 #include "daemon/broker/config/options.h"
 #include "daemon/broker/config/contradictions.h"
@@ -22,6 +23,7 @@
 
 #define WORKER_NAME      "gpuarrayd-worker-cpu"
 #define CUDA_WORKER_NAME "gpuarrayd-worker-cuda"
+#define SCAN_NAME        "gpuarrayd-scan"
 #define DEFAULT_CONFIG   GAD_SYSCONFDIR "/gpuarrayd/gpuarrayd.conf"
 #define MAX_FD           (1u << 20)
 #define DOC_SIZE         320
@@ -248,7 +250,8 @@ void options_reload(const struct options *running, struct options *ret_options,
 
 static int look_for_worker(const char *name, char *path, size_t n_bytes)
 {
-    static const char *const beside[] = {"", "../worker/", "../libexec/gpuarrayd/"};
+    static const char *const beside[] = {"", "../worker/", "../../client/scan/",
+                                         "../libexec/gpuarrayd/"};
     char directory[256];
     ssize_t n = readlink("/proc/self/exe", directory, sizeof(directory) - 1);
     if (n > 0) {
@@ -282,4 +285,10 @@ int options_find_cuda_worker(struct options *o)
 {
     return find_worker(o->cuda_worker, CUDA_WORKER_NAME, o->cuda_worker_path,
                        sizeof(o->cuda_worker_path));
+}
+
+void options_find_scan(struct options *o)
+{
+    if (look_for_worker(SCAN_NAME, o->scan_path, sizeof(o->scan_path)) < 0)
+        o->scan_path[0] = '\0';
 }

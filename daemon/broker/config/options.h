@@ -19,3 +19,5 @@ void options_reload(const struct options *running, struct options *ret_options,
 int options_find_worker(struct options *o) GAD_MUST_CHECK;
 /* The same for cuda_worker_path. */
 int options_find_cuda_worker(struct options *o) GAD_MUST_CHECK;
+/* scan_path; empty where there is no such program. */
+void options_find_scan(struct options *o);

@@ -125,6 +125,7 @@ struct options {
     struct setting_source sources[SETTING_COUNT];
 
     char worker_path[SETTING_PATH_SIZE], cuda_worker_path[SETTING_PATH_SIZE]; /* as found */
+    char scan_path[SETTING_PATH_SIZE]; /* "": there is none */
 
     /* What the command line alone can say. */
     bool is_private;

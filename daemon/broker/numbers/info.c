@@ -10,6 +10,7 @@
 #include "daemon/broker/numbers/info.h"
 #include "daemon/broker/broker.h"
 #include "daemon/broker/host/closer.h"
+#include "daemon/broker/scans/scans.h"
 #include "daemon/broker/sessions/session.h"
 #include "daemon/broker/sessions/splice.h"
 #include "daemon/broker/workers/workers.h"
@@ -153,7 +154,7 @@ void info_reply_info(struct session *session, uint32_t id, const struct info_ans
     struct broker *broker = session->broker;
     msgpack_packer *p = &broker->writer.packer;
     message_begin_result(&broker->writer, id);
-    msgpack_pack_map(p, 7);
+    msgpack_pack_map(p, 8);
     pack_key_str(p, "version", GPUARRAYD_VERSION);
     pack_key_u64(p, "pid", (uint64_t)getpid());
     pack_program(p);
@@ -161,6 +162,8 @@ void info_reply_info(struct session *session, uint32_t id, const struct info_ans
     pack_pool(p, workers_main(broker));
     pack_engines(p, broker, answers);
     pack_counts(p, broker, &answers[0]);
+    pack_str(p, "scans");
+    scans_pack(p, session);
     session_send(session);
 }
 

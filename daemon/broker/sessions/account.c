@@ -39,6 +39,7 @@ static const char *const resource_names[ACCOUNT_N_RESOURCES] = {
     [ACCOUNT_RESERVE] = "sessions in reserve",
     [ACCOUNT_REFUSED] = "sessions that are refused",
     [ACCOUNT_JOBS] = "jobs queued or running",
+    [ACCOUNT_SCANS] = "readers of shared scans",
     [ACCOUNT_WAITS] = "requests that wait",
     [ACCOUNT_REGION_BYTES] = "bytes of regions",
     [ACCOUNT_DESCRIPTORS] = "descriptors",

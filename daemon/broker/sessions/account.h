@@ -17,6 +17,7 @@ enum account_resource {
     ACCOUNT_RESERVE, /* sessions beyond these, which may only look and cancel */
     ACCOUNT_REFUSED, /* and those that are only told why they may not stay */
     ACCOUNT_JOBS,    /* queued, running, settling */
+    ACCOUNT_SCANS,   /* shared ones that are read from, or will be */
     ACCOUNT_WAITS,   /* requests that wait for a job's end */
     ACCOUNT_REGION_BYTES,
     ACCOUNT_DESCRIPTORS,   /* kept for jobs and regions, and of messages not read yet */

@@ -21,7 +21,9 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 
 static int refuse(struct gad_error *error, enum gad_status status, const char *name,
                   const char *expected, const char *found)
@@ -48,7 +50,8 @@ static const char *kind_name(mode_t mode)
 
 static int get_stat(int fd, const char *name, struct statx *ret, struct gad_error *error)
 {
-    unsigned mask = STATX_TYPE | STATX_SIZE | STATX_INO | STATX_BLOCKS | STATX_MNT_ID;
+    unsigned mask = STATX_TYPE | STATX_SIZE | STATX_INO | STATX_BLOCKS | STATX_MNT_ID |
+                    STATX_MTIME | STATX_CTIME;
     if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, mask, ret) < 0)
         return error_from_errno(error, errno, name, "statx");
     return 0;
@@ -67,12 +70,19 @@ static bool has_holes(const struct statx *st)
     return n_bytes < st->stx_size || n_bytes > (st->stx_size + page - 1) / page * page;
 }
 
+static int64_t nanoseconds(const struct statx_timestamp *at)
+{
+    return (int64_t)((uint64_t)at->tv_sec * 1000000000u + at->tv_nsec);
+}
+
 static void fill(const struct statx *st, struct inspected *ret)
 {
     *ret = (struct inspected){
         .device = device_of(st),
         .inode = st->stx_ino,
         .size_bytes = st->stx_size,
+        .modified_ns = nanoseconds(&st->stx_mtime),
+        .changed_ns = nanoseconds(&st->stx_ctime),
         .has_holes = has_holes(st),
     };
 }
@@ -251,6 +261,37 @@ int inspect_memfd(int fd, int seals, uint64_t min_size_bytes, bool is_written,
     }
     fill(&st, ret);
     ret->may_lose_pages = !is_writable(flags) && !(has & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE));
+    return 0;
+}
+
+static bool has_name(int fd, int (*get_name)(int fd, struct sockaddr *restrict name,
+                                             socklen_t *restrict n_bytes))
+{
+    struct sockaddr_un address;
+    socklen_t n_bytes = sizeof(address);
+    return get_name(fd, (struct sockaddr *)&address, &n_bytes) < 0 ||
+           n_bytes > sizeof(address.sun_family);
+}
+
+static int socket_option(int fd, int option)
+{
+    int value = -1;
+    socklen_t n_bytes = sizeof(value);
+    return getsockopt(fd, SOL_SOCKET, option, &value, &n_bytes) < 0 ? -1 : value;
+}
+
+/* A connection to some service would have its name at one end, or the service's process as peer. */
+int inspect_socketpair(int fd, uid_t uid, const char *name, struct gad_error *error)
+{
+    struct ucred peer = {.uid = (uid_t)-1};
+    socklen_t n_bytes = sizeof(peer);
+    if (socket_option(fd, SO_DOMAIN) != AF_UNIX || socket_option(fd, SO_TYPE) != SOCK_SEQPACKET)
+        return refuse(error, GAD_BAD_DESCRIPTOR, name, "a Unix socket of packets",
+                      "another descriptor");
+    if (has_name(fd, getsockname) || has_name(fd, getpeername) ||
+        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n_bytes) < 0 || peer.uid != uid)
+        return refuse(error, GAD_BAD_DESCRIPTOR, name, "one of a pair of sockets of the client's",
+                      "another socket");
     return 0;
 }
 

@@ -6,10 +6,12 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct inspected {
     uint64_t device, inode; /* identity: the same for every descriptor of the file */
     uint64_t size_bytes;
+    int64_t modified_ns, changed_ns; /* when: its bytes, anything of it */
     bool is_memory;      /* a file system in memory: what is allocated by writing is the writer's */
     bool has_holes;      /* other blocks than its size asks for; of files in memory */
     bool may_lose_pages; /* of a memfd: others may punch holes, and this descriptor cannot watch it
@@ -26,5 +28,9 @@ int inspect_file(struct mounts *mounts, int fd, bool is_output, const char *name
 int inspect_memfd(int fd, int seals, uint64_t min_size_bytes, bool is_written,
                   enum gad_status status, const char *name, struct inspected *ret,
                   struct gad_error *error) GAD_MUST_CHECK;
+
+/* One of two sockets of packets that are connected with each other and have no name (socketpair()
+ * with SOCK_SEQPACKET), made by a process of this user. */
+int inspect_socketpair(int fd, uid_t uid, const char *name, struct gad_error *error) GAD_MUST_CHECK;
 
 int inspect_eventfd(int fd, const char *name, struct gad_error *error) GAD_MUST_CHECK;

@@ -11,6 +11,7 @@
 #include "daemon/broker/broker.h"
 #include "daemon/broker/numbers/info.h"
 #include "daemon/broker/host/log.h"
+#include "daemon/broker/scans/scans.h"
 #include "daemon/broker/sessions/region.h"
 #include "daemon/broker/sessions/session.h"
 #include "daemon/broker/numbers/stats.h"
@@ -173,6 +174,7 @@ static const struct {
     {"job.list", handle_job_list, true},
     {"region.attach", handle_region_attach, false},
     {"region.detach", handle_region_detach, false},
+    {"scan.join", scans_join, false},
     {"ping", handle_ping, true},
     {"hello", handle_hello, true},
     {"server.info", handle_server_info, true},

@@ -36,6 +36,7 @@
 #include "daemon/broker/sessions/methods.h"
 #include "daemon/broker/jobs/planner.h"
 #include "daemon/broker/sessions/region.h"
+#include "daemon/broker/scans/scans.h"
 #include "daemon/broker/jobs/fair_share.h"
 #include "proto/text.h"
 #include "proto/util.h"
@@ -125,9 +126,9 @@ int session_new(struct broker *broker, int fd_take, uid_t uid, pid_t pid,
                           .charge = charge,
                           .refusal = s->refusal};
     text_quote("?", s->client, sizeof(s->client));
-    struct list *lists[] = {&s->dirty_link, &s->busy_link,    &s->paused_link,
-                            &s->slow_link,  &s->planner_link, &s->jobs,
-                            &s->waiters,    &s->stats_waits,  &s->regions};
+    struct list *lists[] = {&s->dirty_link,   &s->busy_link, &s->paused_link, &s->slow_link,
+                            &s->planner_link, &s->jobs,      &s->waiters,     &s->stats_waits,
+                            &s->regions,      &s->scans};
     for (unsigned i = 0; i < ARRAY_LENGTH(lists); i++)
         list_init(lists[i]);
     r = loop_watch_new(broker->loop, conn_fd(conn), on_event, s, &s->watch);
@@ -194,6 +195,8 @@ void session_close(struct session *s)
         finish_owner_gone(s->broker, list_entry(first, struct job, owner_link));
     while ((first = list_first(&s->regions)))
         region_session_gone(list_entry(first, struct region, session_link));
+    while ((first = list_first(&s->scans)))
+        scans_session_gone(scans_reader_of(first));
     info_session_gone(s);
     if (s->held) {
         planner_session_gone(s);

@@ -49,6 +49,7 @@ struct session {
     struct list waiters;          /* of session_link */
     struct list stats_waits;      /* of session_link */
     struct list regions;          /* of session_link */
+    struct list scans;            /* of session_link */
     unsigned n_pending;
     uint64_t request_bytes; /* large ones, of its jobs that have not been computed */
     bool has_failed;        /* it cannot be answered: closes at the end of the turn */

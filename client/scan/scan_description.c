@@ -1,0 +1,210 @@
+/* Descriptions of shared scans, and chunks as they say.
+ *
+ * A description is a client's: whatever its bytes are, what is read from it is a pipeline of known
+ * codecs with so many values each, which are checked where they meet a chunk, as those of a file
+ * are. An entry is looked at when its chunk is decoded: one that lies outside of the file or claims
+ * too much is that chunk's failure alone.
+ *
+ * The file is read from whole pages into whole pages: its descriptor is shared with the client that
+ * handed it over, which may switch O_DIRECT on at any time.
+ *
+ * Called by the scan's process, and by readers that decode for themselves.
+ */
+#include "client/scan/scan_description.h"
+#include "proto/util.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define PAGE_BYTES 4096u
+
+/* Reading -------------------------------------------------------------------------------------- */
+
+static bool is_text(const char *text, size_t room)
+{
+    return memchr(text, '\0', room) != NULL;
+}
+
+static bool read_dtype(const char *text, size_t room, enum dtype *ret)
+{
+    bool is_swapped = false;
+    *ret = DTYPE_BOOL;
+    if (text[0] == '\0')
+        return true;
+    return is_text(text, room) &&
+           dtype_from_typestr(text, strlen(text), ret, &is_swapped, NULL) == 0 && !is_swapped;
+}
+
+static int read_step(const struct scan_step *step, unsigned place, struct codec_step *ret,
+                     struct gad_error *error)
+{
+    const struct codec *codec =
+        is_text(step->codec, sizeof(step->codec)) ? codec_of_name(step->codec) : NULL;
+    if (!codec || !codec->decode) {
+        error_set(error, GAD_BAD_ARGUMENT, "description", "step %u: there is no such codec", place);
+        error_expected(error, "a codec that this daemon has");
+        error_found(error, "%.*s", (int)sizeof(step->codec), step->codec);
+        return GAD_BAD_ARGUMENT;
+    }
+    *ret = (struct codec_step){.codec = codec,
+                               .n_values = step->n_values,
+                               .is_optional = step->is_optional != 0,
+                               .scale = step->scale,
+                               .offset = step->offset};
+    if (step->n_values > SCAN_MAX_VALUES ||
+        !read_dtype(step->dtype, sizeof(step->dtype), &ret->dtype) ||
+        !read_dtype(step->stored, sizeof(step->stored), &ret->stored))
+        return error_set(error, GAD_BAD_ARGUMENT, "description",
+                         "step %u: %s: parameters that no codec has", place, codec->name);
+    memcpy(ret->values, step->values, step->n_values * sizeof(*step->values));
+    return 0;
+}
+
+int scan_description_read(const void *bytes, size_t n_bytes, struct scan_description *ret,
+                          struct gad_error *error)
+{
+    const struct scan_head *head = bytes;
+    const struct scan_step *steps = (const struct scan_step *)(head + 1);
+    if (n_bytes < sizeof(*head))
+        return error_set(error, GAD_BAD_CHUNK_TABLE, "description",
+                         "the description of a scan has %zu bytes", n_bytes);
+    int r = scan_head_check(head, n_bytes, error);
+    if (r)
+        return r;
+    ret->n_chunks = head->n_chunks;
+    ret->chunk_bytes = head->chunk_bytes;
+    ret->pipeline.n_steps = head->n_steps;
+    ret->entries = (const struct scan_entry *)(steps + head->n_steps);
+    for (unsigned i = 0; i < head->n_steps && r == 0; i++)
+        r = read_step(&steps[i], i, &ret->pipeline.steps[i], error);
+    return r;
+}
+
+/* Making --------------------------------------------------------------------------------------- */
+
+static void write_step(const struct codec_step *step, struct scan_step *ret)
+{
+    *ret = (struct scan_step){.n_values = step->n_values,
+                              .is_optional = step->is_optional,
+                              .scale = step->scale,
+                              .offset = step->offset};
+    snprintf(ret->codec, sizeof(ret->codec), "%s", step->codec->name);
+    snprintf(ret->dtype, sizeof(ret->dtype), "%s", dtype_typestr(step->dtype, false));
+    snprintf(ret->stored, sizeof(ret->stored), "%s", dtype_typestr(step->stored, false));
+    memcpy(ret->values, step->values, step->n_values * sizeof(*step->values));
+}
+
+static int fill(int fd, const struct scan_description *description, const struct scan_head *head,
+                uint64_t n_bytes)
+{
+    if (ftruncate(fd, (off_t)n_bytes) < 0)
+        return -errno;
+    struct scan_head *to = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (to == MAP_FAILED)
+        return -errno;
+    struct scan_step *steps = (struct scan_step *)(to + 1);
+    *to = *head;
+    for (unsigned i = 0; i < head->n_steps; i++)
+        write_step(&description->pipeline.steps[i], &steps[i]);
+    memcpy(steps + head->n_steps, description->entries,
+           description->n_chunks * sizeof(*description->entries));
+    munmap(to, n_bytes);
+    return fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0
+               ? -errno
+               : 0;
+}
+
+int scan_description_make(const struct scan_description *description, int *ret_fd,
+                          struct gad_error *error)
+{
+    const struct scan_head head = {.magic = SCAN_MAGIC,
+                                   .n_chunks = description->n_chunks,
+                                   .chunk_bytes = description->chunk_bytes,
+                                   .n_steps = description->pipeline.n_steps};
+    uint64_t n_bytes = head.n_chunks <= SCAN_MAX_CHUNKS ? scan_description_bytes(&head) : 0;
+    int r = scan_head_check(&head, n_bytes, error);
+    if (r)
+        return r;
+    _cleanup_fd_ int fd = memfd_create("gpuarrayd-scan", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    r = fd < 0 ? -errno : fill(fd, description, &head, n_bytes);
+    if (r < 0)
+        return error_from_errno(error, -r, "description", "memfd");
+    *ret_fd = steal_fd(&fd);
+    return 0;
+}
+
+/* Chunks --------------------------------------------------------------------------------------- */
+
+int scan_tools_init(struct scan_tools *tools)
+{
+    *tools = (struct scan_tools){.scratch = codec_scratch_new()};
+    return tools->scratch ? 0 : -ENOMEM;
+}
+
+void scan_tools_deinit(struct scan_tools *tools)
+{
+    tools->scratch = codec_scratch_free(tools->scratch);
+    free(steal_ptr(tools->stored));
+}
+
+static int reserve(struct scan_tools *tools, size_t n_bytes)
+{
+    if (n_bytes <= tools->room)
+        return 0;
+    free(steal_ptr(tools->stored));
+    tools->room = 0;
+    tools->stored = aligned_alloc(PAGE_BYTES, n_bytes);
+    if (!tools->stored)
+        return -ENOMEM;
+    tools->room = n_bytes;
+    return 0;
+}
+
+static int read_pages(int fd, char *to, size_t n_bytes, off_t offset, size_t n_needed)
+{
+    for (size_t done = 0; done < n_needed;) {
+        ssize_t n = pread(fd, to + done, n_bytes - done, offset + (off_t)done);
+        if (n < 0 && errno != EINTR)
+            return -errno;
+        if (n == 0)
+            return -ENODATA;
+        done += n > 0 ? (size_t)n : 0;
+    }
+    return 0;
+}
+
+static int read_stored(int fd, const struct scan_entry *entry, struct scan_tools *tools,
+                       const char **ret)
+{
+    uint64_t first = entry->offset_bytes & ~(uint64_t)(PAGE_BYTES - 1);
+    size_t before = (size_t)(entry->offset_bytes - first), n_needed = before + entry->size_bytes;
+    size_t n_bytes = round_up_u64(n_needed, PAGE_BYTES);
+    if (entry->size_bytes > SCAN_MAX_STORED_BYTES)
+        return CODEC_FAULT_LONG;
+    if (entry->offset_bytes > (uint64_t)INT64_MAX - 2 * SCAN_MAX_STORED_BYTES)
+        return -ENODATA;
+    int r = reserve(tools, n_bytes);
+    if (r == 0)
+        r = read_pages(fd, tools->stored, n_bytes, (off_t)first, n_needed);
+    *ret = (const char *)tools->stored + before;
+    return r;
+}
+
+enum scan_status scan_decode(const struct scan_description *description, int file_fd,
+                             uint64_t index, struct scan_tools *tools, void *ret_elements,
+                             struct scan_fault *ret_fault)
+{
+    const struct scan_entry entry = description->entries[index];
+    const char *stored;
+    *ret_fault = (struct scan_fault){0};
+    if (entry.offset_bytes == SCAN_ABSENT)
+        return SCAN_IS_ABSENT;
+    ret_fault->number = read_stored(file_fd, &entry, tools, &stored);
+    if (ret_fault->number == 0)
+        ret_fault->number = codec_decode(&description->pipeline, entry.skipped, tools->scratch,
+                                         stored, entry.size_bytes, ret_elements,
+                                         description->chunk_bytes, &ret_fault->step);
+    return ret_fault->number == 0 ? SCAN_THERE : SCAN_FAILED;
+}

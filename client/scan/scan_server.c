@@ -1,0 +1,312 @@
+/* A shared scan's ring and threads.
+ *
+ *     thread:  claim a number --> stamp 2n + 1 --> decode into the slot --> stamp 2n + 2 --> tell
+ *     main:    a reader's packet --> its place in the flow --> threads may go on
+ *
+ * The lock covers the flow alone; decoding is done outside of it. Only this process can write the
+ * ring: it is sealed against other writable mappings once ours is there (F_SEAL_FUTURE_WRITE), and
+ * against punching holes. Nothing is read from it.
+ *
+ * Sockets are never waited for: a reader that does not take what it is told has asked for it in
+ * vain. Everything that a reader sends is one packet of a fixed size; descriptors that come with it
+ * are dropped by the kernel.
+ *
+ * Called by scan_main.c.
+ */
+#include "client/scan/scan_server.h"
+#include "client/scan/scan_flow.h"
+#include "proto/util.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#define PACKETS_A_TURN 8u
+
+struct scan_server {
+    const struct scan_description *description;
+    int file_fd, ring_fd;
+    struct scan_layout layout;
+    char *ring;
+    unsigned n_threads;
+    pthread_t *threads;
+    struct scan_tools *tools; /* of the threads */
+    pthread_mutex_t lock;     /* of what follows */
+    pthread_cond_t changed;
+    bool is_ending;
+    struct scan_flow flow;
+    int sockets[SCAN_MAX_READERS];
+    struct scan_numbers numbers;
+};
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Threads -------------------------------------------------------------------------------------- */
+
+static void wait_until(struct scan_server *server, uint64_t until_ns)
+{
+    struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000u),
+                             .tv_nsec = (long)(until_ns % 1000000000u)};
+    if (until_ns == SCAN_NEVER_NS)
+        pthread_cond_wait(&server->changed, &server->lock);
+    else
+        pthread_cond_timedwait(&server->changed, &server->lock, &until);
+}
+
+/* False: the end. */
+static bool claim(struct scan_server *server, uint64_t *ret_number)
+{
+    uint64_t until_ns;
+    pthread_mutex_lock(&server->lock);
+    while (!server->is_ending && !scan_flow_claim(&server->flow, now_ns(), ret_number, &until_ns))
+        wait_until(server, until_ns);
+    bool has_one = !server->is_ending;
+    pthread_mutex_unlock(&server->lock);
+    return has_one;
+}
+
+static void tell(const struct scan_server *server, unsigned place)
+{
+    const uint64_t nothing = 0;
+    (void)!send(server->sockets[place], &nothing, sizeof(nothing), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* A reader may say that it is done with a number as soon as it sees the stamp, so the flow knows
+ * of it by then. */
+static void publish(struct scan_server *server, struct scan_slot *slot, uint64_t number,
+                    enum scan_status status)
+{
+    pthread_mutex_lock(&server->lock);
+    atomic_store_explicit(&slot->stamp, 2 * number + 2, memory_order_release);
+    server->numbers.n_decoded += status == SCAN_THERE;
+    server->numbers.n_failed += status == SCAN_FAILED;
+    scan_flow_publish(&server->flow, number);
+    for (unsigned i = 0; i < SCAN_MAX_READERS; i++)
+        if (scan_flow_take_wish(&server->flow, i))
+            tell(server, i);
+    pthread_cond_broadcast(&server->changed); /* a thread may have waited for this very slot */
+    pthread_mutex_unlock(&server->lock);
+}
+
+static void decode(struct scan_server *server, struct scan_tools *tools, uint64_t number)
+{
+    const struct scan_layout *layout = &server->layout;
+    uint32_t place = (uint32_t)(number % layout->n_slots);
+    struct scan_slot *slot = (struct scan_slot *)server->ring + place;
+    char *elements = server->ring + layout->data_offset_bytes + place * layout->slot_bytes;
+    struct scan_fault fault;
+    atomic_store_explicit(&slot->stamp, 2 * number + 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
+    enum scan_status status =
+        scan_decode(server->description, server->file_fd, number % server->description->n_chunks,
+                    tools, elements, &fault);
+    slot->status = status;
+    publish(server, slot, number, status);
+}
+
+struct start {
+    struct scan_server *server;
+    struct scan_tools *tools;
+};
+
+static void *run(void *argument)
+{
+    struct start start = *(struct start *)argument;
+    uint64_t number;
+    free(argument);
+    while (claim(start.server, &number))
+        decode(start.server, start.tools, number);
+    return NULL;
+}
+
+static int start_thread(struct scan_server *server)
+{
+    unsigned i = server->n_threads;
+    struct start *start = malloc(sizeof(*start));
+    if (!start)
+        return -ENOMEM;
+    *start = (struct start){server, &server->tools[i]};
+    int r = scan_tools_init(start->tools);
+    if (r == 0)
+        r = -pthread_create(&server->threads[i], NULL, run, start);
+    if (r) {
+        scan_tools_deinit(&server->tools[i]);
+        free(start);
+        return r;
+    }
+    server->n_threads++;
+    return 0;
+}
+
+/* Making and ending ---------------------------------------------------------------------------- */
+
+static int make_ring(struct scan_server *server)
+{
+    const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
+    size_t n_bytes = server->layout.size_bytes;
+    server->ring_fd = memfd_create("gpuarrayd-scan-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (server->ring_fd < 0 || ftruncate(server->ring_fd, (off_t)n_bytes) < 0)
+        return -errno;
+    void *ring = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, server->ring_fd, 0);
+    if (ring == MAP_FAILED)
+        return -errno;
+    server->ring = ring;
+    return fcntl(server->ring_fd, F_ADD_SEALS, seals) < 0 ? -errno : 0;
+}
+
+static void init_lock(struct scan_server *server)
+{
+    pthread_condattr_t attributes;
+    pthread_mutex_init(&server->lock, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&server->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+int scan_server_new(uint64_t chunk_bytes, const struct scan_description *description, int file_fd,
+                    unsigned n_threads, struct scan_server **ret_server)
+{
+    struct scan_server *server = calloc(1, sizeof(*server));
+    if (!server)
+        return -ENOMEM;
+    server->description = description;
+    server->file_fd = file_fd;
+    server->ring_fd = -1;
+    scan_layout(chunk_bytes, &server->layout);
+    init_lock(server);
+    scan_flow_init(&server->flow, server->layout.n_slots);
+    for (unsigned i = 0; i < SCAN_MAX_READERS; i++)
+        server->sockets[i] = -1;
+    server->threads = calloc(n_threads, sizeof(*server->threads));
+    server->tools = calloc(n_threads, sizeof(*server->tools));
+    int r = server->threads && server->tools ? make_ring(server) : -ENOMEM;
+    for (unsigned i = 0; i < n_threads && r == 0; i++)
+        r = start_thread(server);
+    if (r) {
+        scan_server_free(server);
+        return r;
+    }
+    *ret_server = server;
+    return 0;
+}
+
+struct scan_server *scan_server_free(struct scan_server *server)
+{
+    if (!server)
+        return NULL;
+    pthread_mutex_lock(&server->lock);
+    server->is_ending = true;
+    pthread_cond_broadcast(&server->changed);
+    pthread_mutex_unlock(&server->lock);
+    for (unsigned i = 0; i < server->n_threads; i++) {
+        pthread_join(server->threads[i], NULL);
+        scan_tools_deinit(&server->tools[i]);
+    }
+    for (unsigned i = 0; i < SCAN_MAX_READERS; i++)
+        close_fd(&server->sockets[i]);
+    if (server->ring)
+        munmap(server->ring, server->layout.size_bytes);
+    close_fd(&server->ring_fd);
+    pthread_cond_destroy(&server->changed);
+    pthread_mutex_destroy(&server->lock);
+    free(server->threads);
+    free(server->tools);
+    free(server);
+    return NULL;
+}
+
+/* Readers -------------------------------------------------------------------------------------- */
+
+static int greet(int fd, uint64_t first, int ring_fd)
+{
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {.header = {.cmsg_len = CMSG_LEN(sizeof(int)),
+                            .cmsg_level = SOL_SOCKET,
+                            .cmsg_type = SCM_RIGHTS}};
+    struct scan_welcome welcome = {.magic = SCAN_MAGIC, .first = first};
+    struct iovec part = {.iov_base = &welcome, .iov_len = sizeof(welcome)};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof(control)};
+    memcpy(CMSG_DATA(&control.header), &ring_fd, sizeof(ring_fd));
+    ssize_t n = sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    return n == sizeof(welcome) ? 0 : n < 0 ? -errno : -EPROTO;
+}
+
+int scan_server_join(struct scan_server *server, int socket_take, unsigned *ret_place)
+{
+    _cleanup_fd_ int fd = socket_take;
+    uint64_t first = 0;
+    pthread_mutex_lock(&server->lock);
+    int r = scan_flow_join(&server->flow, now_ns(), ret_place, &first);
+    if (r == 0) {
+        r = greet(fd, first, server->ring_fd);
+        if (r < 0)
+            scan_flow_leave(&server->flow, *ret_place);
+        else
+            server->sockets[*ret_place] = steal_fd(&fd);
+    }
+    pthread_cond_broadcast(&server->changed);
+    pthread_mutex_unlock(&server->lock);
+    return r;
+}
+
+void scan_server_leave(struct scan_server *server, unsigned place)
+{
+    pthread_mutex_lock(&server->lock);
+    scan_flow_leave(&server->flow, place);
+    close_fd(&server->sockets[place]);
+    pthread_cond_broadcast(&server->changed); /* who waited for it goes on */
+    pthread_mutex_unlock(&server->lock);
+}
+
+int scan_server_socket(const struct scan_server *server, unsigned place)
+{
+    return server->sockets[place];
+}
+
+static int hear_packet(struct scan_server *server, unsigned place, const struct scan_ack *ack)
+{
+    pthread_mutex_lock(&server->lock);
+    int r = scan_flow_ack(&server->flow, place, ack, now_ns());
+    if (r == 0 && scan_flow_take_wish(&server->flow, place))
+        tell(server, place);
+    pthread_cond_broadcast(&server->changed);
+    pthread_mutex_unlock(&server->lock);
+    return r;
+}
+
+int scan_server_hear(struct scan_server *server, unsigned place)
+{
+    int r = 0;
+    for (unsigned i = 0; i < PACKETS_A_TURN && r == 0; i++) {
+        struct scan_ack ack;
+        ssize_t n = recv(server->sockets[place], &ack, sizeof(ack), MSG_DONTWAIT | MSG_TRUNC);
+        if (n < 0)
+            return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+        if (n == 0)
+            return -EPIPE;
+        r = n == sizeof(ack) ? hear_packet(server, place, &ack) : -EPROTO;
+    }
+    return r;
+}
+
+void scan_server_count(struct scan_server *server, struct scan_numbers *ret)
+{
+    pthread_mutex_lock(&server->lock);
+    *ret = server->numbers;
+    ret->n_taken = server->flow.n_taken;
+    pthread_mutex_unlock(&server->lock);
+}

@@ -1,0 +1,303 @@
+/* Who shares a scan with whom.
+ *
+ *     scan.join --> descriptors checked, charged --> scans of the same file, head and times?
+ *                     no: a process of its own          |
+ *                                                       v
+ *                        a thread compares the descriptions, byte for byte
+ *                     the same: it joins              another: a process of its own
+ *
+ * Every reader has opened the file itself, which the kernel allowed it; the descriptor that it
+ * hands over must be of the very file that the others read, unchanged since they began (device,
+ * inode, size, times). So a shared scan shows nobody what it could not read, and as every byte of
+ * the descriptions is the same, nobody has chosen for another what is done with that file.
+ *
+ * Descriptions are sealed, so they are what they are when they are looked at later; they may be
+ * large, so a thread reads them. It works on copies of descriptors: scans and sessions may go
+ * meanwhile.
+ *
+ * What a reader costs is charged to its user each time, also where it shares: a scan lives as long
+ * as any of them.
+ *
+ * Called by methods.c and session.c.
+ */
+#define LOG_TOPIC "scan"
+#include "daemon/broker/host/closer.h"
+#include "daemon/broker/host/log.h"
+#include "daemon/broker/scans/scan_impl.h"
+#include "daemon/broker/sessions/inspect.h"
+#include "daemon/broker/sessions/methods.h"
+#include "daemon/broker/sessions/session.h"
+#include "proto/util.h"
+#include "proto/wire/pack.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+#define MAX_CANDIDATES 8u
+#define COMPARED_BYTES (64u * 1024u)
+
+enum { FD_FILE, FD_DESCRIPTION, FD_SOCKET, N_FDS };
+
+struct candidate {
+    uint64_t id; /* of the scan, which may be gone afterwards */
+    int description_fd;
+};
+
+struct join {
+    struct scan_reader *reader;
+    struct scan_identity identity;
+    int fds[N_FDS];
+    struct candidate candidates[MAX_CANDIDATES];
+    unsigned n_candidates;
+    uint64_t found; /* id of the scan that is the same; 0: none */
+};
+
+static void free_join(struct join *join)
+{
+    for (unsigned i = 0; i < N_FDS; i++)
+        closer_close(join->fds[i]);
+    for (unsigned i = 0; i < join->n_candidates; i++)
+        closer_close(join->candidates[i].description_fd);
+    free(join);
+}
+
+/* Once its scan is known ----------------------------------------------------------------------- */
+
+static int enter(struct join *join, struct scan *scan)
+{
+    struct broker *broker = join->reader->broker;
+    int r = 0;
+    join->reader->is_shared = scan != NULL;
+    if (!scan)
+        r = scan_start(broker, &join->identity, join->fds[FD_FILE], join->fds[FD_DESCRIPTION],
+                       &scan);
+    return r == 0 ? scan_add(scan, join->reader, steal_fd(&join->fds[FD_SOCKET])) : r;
+}
+
+/* The join is over; the request is answered, or will be by the process. */
+static void finish(struct join *join, struct scan *scan)
+{
+    struct gad_error error = {0};
+    int r = join->reader->session ? enter(join, scan) : 0;
+    if (r < 0)
+        error_set(&error, GAD_WORKER_LOST, NULL, "the process of the shared scan is not there: %s",
+                  strerrordesc_np(-r));
+    if (r < 0 || !join->reader->session)
+        scan_reader_refuse(join->reader, &error);
+    free_join(join);
+}
+
+/* Comparing ------------------------------------------------------------------------------------ */
+
+static bool is_same(int a, int b, uint64_t n_bytes)
+{
+    _cleanup_free_ char *of_a = malloc(COMPARED_BYTES), *of_b = malloc(COMPARED_BYTES);
+    bool same = of_a && of_b;
+    for (uint64_t done = 0; done < n_bytes && same; done += COMPARED_BYTES) {
+        size_t n = (size_t)min_u64(n_bytes - done, COMPARED_BYTES);
+        same = pread(a, of_a, n, (off_t)done) == (ssize_t)n &&
+               pread(b, of_b, n, (off_t)done) == (ssize_t)n && memcmp(of_a, of_b, n) == 0;
+    }
+    return same;
+}
+
+static void on_work(void *userdata)
+{
+    struct join *join = userdata;
+    uint64_t n_bytes = scan_description_bytes(&join->identity.head);
+    for (unsigned i = 0; i < join->n_candidates && join->found == 0; i++)
+        if (is_same(join->fds[FD_DESCRIPTION], join->candidates[i].description_fd, n_bytes))
+            join->found = join->candidates[i].id;
+}
+
+static struct scan *find_scan(const struct broker *broker, uint64_t id)
+{
+    list_for_each (it, &broker->scans) {
+        struct scan *scan = list_entry(it, struct scan, link);
+        if (scan->id == id && scan->conn)
+            return scan;
+    }
+    return NULL;
+}
+
+static void on_done(void *userdata)
+{
+    struct join *join = userdata;
+    finish(join, find_scan(join->reader->broker, join->found));
+}
+
+static bool is_candidate(const struct scan *scan, const struct scan_identity *identity)
+{
+    return scan->conn && memcmp(&scan->identity, identity, sizeof(*identity)) == 0;
+}
+
+static int begin(struct join *join)
+{
+    struct broker *broker = join->reader->broker;
+    list_for_each (it, &broker->scans) {
+        const struct scan *scan = list_entry(it, struct scan, link);
+        if (join->n_candidates == MAX_CANDIDATES || !is_candidate(scan, &join->identity))
+            continue;
+        int fd = fcntl(scan->description_fd, F_DUPFD_CLOEXEC, 3);
+        if (fd >= 0)
+            join->candidates[join->n_candidates++] = (struct candidate){scan->id, fd};
+    }
+    if (join->n_candidates > 0)
+        return loop_work(broker->loop, on_work, on_done, join);
+    finish(join, NULL);
+    return 0;
+}
+
+/* Checking ------------------------------------------------------------------------------------- */
+
+static int check(struct broker *broker, const struct session *session, const int *fds,
+                 struct scan_identity *ret, struct gad_error *error)
+{
+    struct inspected file, description;
+    int r = inspect_file(broker->mounts, fds[FD_FILE], false, "file", &file, error);
+    if (r == 0)
+        r = inspect_memfd(fds[FD_DESCRIPTION], F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE,
+                          sizeof(ret->head), false, GAD_BAD_CHUNK_TABLE, "description",
+                          &description, error);
+    if (r == 0)
+        r = inspect_socketpair(fds[FD_SOCKET], session->uid, "socket", error);
+    if (r)
+        return r;
+    memset(ret, 0, sizeof(*ret)); /* compared as bytes */
+    if (pread(fds[FD_DESCRIPTION], &ret->head, sizeof(ret->head), 0) != sizeof(ret->head))
+        return error_set(error, GAD_BAD_CHUNK_TABLE, "description", "it cannot be read");
+    ret->device = file.device;
+    ret->inode = file.inode;
+    ret->size_bytes = file.size_bytes;
+    ret->modified_ns = file.modified_ns;
+    ret->changed_ns = file.changed_ns;
+    return scan_head_check(&ret->head, description.size_bytes, error);
+}
+
+static int charge(struct scan_reader *reader, uid_t uid, const struct scan_head *head,
+                  struct gad_error *error)
+{
+    struct accounts *accounts = reader->broker->accounts;
+    struct scan_layout layout;
+    scan_layout(head->chunk_bytes, &layout);
+    int r = account_charge(accounts, uid, ACCOUNT_SCANS, 1, &reader->scan_charge, error);
+    if (r == 0)
+        r = account_charge(accounts, uid, ACCOUNT_DESCRIPTORS, N_FDS, &reader->fd_charge, error);
+    if (r == 0)
+        r = account_charge(accounts, uid, ACCOUNT_REGION_BYTES,
+                           layout.size_bytes + scan_description_bytes(head), &reader->bytes_charge,
+                           error);
+    return r;
+}
+
+static int new_reader(const struct request *q, const struct scan_identity *identity,
+                      struct scan_reader **ret_reader, struct gad_error *error)
+{
+    struct session *session = q->session;
+    struct scan_reader *reader = calloc(1, sizeof(*reader));
+    if (!reader)
+        return -ENOMEM;
+    *reader = (struct scan_reader){.broker = session->broker,
+                                   .session = session,
+                                   .id = ++session->broker->last_reader_id,
+                                   .has_waiter = true,
+                                   .waiter_id = q->id};
+    list_init(&reader->link);
+    list_init(&reader->session_link);
+    int r = charge(reader, session->uid, &identity->head, error);
+    if (r) {
+        scan_reader_free(reader);
+        return r;
+    }
+    list_push_back(&session->scans, &reader->session_link);
+    *ret_reader = reader;
+    return 0;
+}
+
+static int check_request(const struct request *q, struct gad_error *error)
+{
+    const struct broker *broker = q->session->broker;
+    if (broker->is_draining)
+        return error_set(error, GAD_SHUTTING_DOWN, NULL, "the daemon is leaving");
+    if (!broker->options.scan_path[0])
+        return error_set(error, GAD_NOT_FOUND, NULL,
+                         "there is no program for shared scans (gpuarrayd-scan)");
+    if (q->frame->n_fds == N_FDS)
+        return 0;
+    error_set(error, GAD_BAD_REQUEST, NULL, "scan.join comes with three descriptors");
+    error_expected(error, "3 descriptors: the file, the description, the socket");
+    error_found(error, "%u descriptors", q->frame->n_fds);
+    return GAD_BAD_REQUEST;
+}
+
+int scans_join(const struct request *q, struct gad_error *error)
+{
+    struct scan_identity identity;
+    struct scan_reader *reader;
+    int r = check_request(q, error);
+    if (r == 0)
+        r = check(q->session->broker, q->session, q->frame->fds, &identity, error);
+    if (r)
+        return r;
+    struct join *join = calloc(1, sizeof(*join));
+    if (!join)
+        return -ENOMEM;
+    r = new_reader(q, &identity, &reader, error);
+    if (r) {
+        free(join);
+        return r;
+    }
+    join->reader = reader;
+    join->identity = identity;
+    for (unsigned i = 0; i < N_FDS; i++)
+        join->fds[i] = steal_fd(&q->frame->fds[i]);
+    r = begin(join);
+    if (r < 0) {
+        free_join(join);
+        scan_reader_free(reader);
+    }
+    return r;
+}
+
+/* What there is -------------------------------------------------------------------------------- */
+
+static bool may_see(const struct scan *scan, const struct session *session)
+{
+    if (session_is_admins(session))
+        return true;
+    list_for_each (it, &scan->readers) {
+        const struct scan_reader *reader = list_entry(it, struct scan_reader, link);
+        if (reader->session && reader->session->uid == session->uid)
+            return true;
+    }
+    return false;
+}
+
+static void pack_scan(msgpack_packer *p, const struct scan *scan)
+{
+    msgpack_pack_map(p, 10);
+    pack_key_u64(p, "scan", scan->id);
+    pack_key_u64(p, "pid", (uint64_t)scan->pid);
+    pack_key_u64(p, "device", scan->identity.device);
+    pack_key_u64(p, "inode", scan->identity.inode);
+    pack_key_u64(p, "chunks", scan->identity.head.n_chunks);
+    pack_key_u64(p, "chunk_bytes", scan->identity.head.chunk_bytes);
+    pack_key_u64(p, "readers", scan->n_readers);
+    pack_key_u64(p, "decoded", scan->n_decoded);
+    pack_key_u64(p, "failed", scan->n_failed);
+    pack_key_u64(p, "taken", scan->n_taken);
+}
+
+void scans_pack(msgpack_packer *p, const struct session *session)
+{
+    const struct broker *broker = session->broker;
+    uint32_t n = 0;
+    list_for_each (it, &broker->scans)
+        n += may_see(list_entry(it, struct scan, link), session);
+    msgpack_pack_array(p, n);
+    list_for_each (it, &broker->scans) {
+        const struct scan *scan = list_entry(it, struct scan, link);
+        if (may_see(scan, session))
+            pack_scan(p, scan);
+    }
+}
