@@ -9,6 +9,7 @@
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <math.h>
+#include <signal.h>
 #include <string.h>
 
 TestSuite(lengths, .init = set_up, .fini = tear_down, .timeout = 60);
@@ -305,4 +306,69 @@ Test(lengths, are_told_by_plans)
     cr_assert(strstr(plan->text, "float64 (?, 3)") != NULL, "%s", plan->text);
     gad_plan_free(plan);
     gad_stream_free(a);
+}
+
+static enum gad_status to_file(const char *expr, const char *path, int64_t n_rows, bool is_ended)
+{
+    int64_t shape[] = {GAD_UNKNOWN_LENGTH, 3};
+    struct gad_stream *a = new_stream(false, 2, shape);
+    struct gad_job *job;
+    struct gad_argument arg = {.name = "a", .array = gad_stream_array(a)};
+    struct gad_output output = {.expr = expr, .to_path = path};
+    struct gad_job_options options = {
+        .args = &arg, .n_args = 1, .outputs = &output, .n_outputs = 1};
+    enum gad_status status = gad_submit(client, &options, &job, &error);
+    if (status == GAD_OK) {
+        (void)!push(a, 0, 3 * n_rows, 3);
+        if (is_ended)
+            cr_assert(zero(int, (int)gad_stream_end(a, &error)), "%s", error.message);
+        else
+            gad_stream_fail(a, "the camera was unplugged");
+        status = gad_job_wait(job, -1, &error);
+        gad_job_free(job);
+    }
+    gad_stream_free(a);
+    return status;
+}
+
+Test(lengths, are_those_of_new_files)
+{
+    static const int64_t sizes[] = {0, 1, GRAIN / 3, 100003};
+    for (size_t i = 0; i < ARRAY_LENGTH(sizes); i++) {
+        int64_t n = sizes[i];
+        const char *path = path_in("r.npy");
+        cr_assert(zero(int, (int)to_file("-a", path, n, true)), "%s", error.message);
+        struct gad_array *r;
+        cr_assert(zero(int, (int)gad_array_open(client, path, &r, &error)), "%s", error.message);
+        cr_assert(eq(i64, gad_array_info(r)->shape[0], n));
+        cr_assert(eq(i64, gad_array_info(r)->shape[1], 3));
+        double want = 0, got = n > 0 ? ask("sum(a)", r) : 0;
+        for (int64_t k = 0; k < 3 * n; k++)
+            want -= at(k);
+        cr_assert(fabs(want - got) <= 1e-3, "%lld: %.17g %.17g", (long long)n, want, got);
+        gad_array_release(r);
+    }
+    cr_assert(eq(int, (int)to_file("a + 1", path_in("s.npy"), 50000, false), GAD_PROVIDER_FAILED));
+    cr_assert(eq(int, (int)to_file("a + 1", path_in("s.h5:/d"), 1, true), GAD_BAD_ARGUMENT));
+    cr_assert(eq(str, error.found, (char *)"FILE.h5:/DATASET"), "%s", error.message);
+    cr_assert(eq(int, n_files(), 1), "r.npy alone is there");
+    cr_assert(zero(int, (int)to_file("a + 1", path_in("t.raw"), 5000, true)), "%s", error.message);
+    cr_assert(eq(int, n_files(), 2));
+}
+
+Test(lengths, are_lost_with_their_worker)
+{
+    int64_t shape[] = {GAD_UNKNOWN_LENGTH};
+    struct gad_stream *a = new_stream(false, 1, shape);
+    struct gad_job *job = submit("sum(a)", gad_stream_array(a), NULL, NULL);
+    cr_assert(zero(int, (int)push(a, 0, 20 * GRAIN, 1)));
+    cr_assert(zero(int, kill(worker_pid(), SIGKILL)));
+    enum gad_status status = GAD_OK;
+    while (status == GAD_OK)
+        status = push(a, 0, GRAIN, 1);
+    cr_assert(eq(int, (int)status, GAD_WORKER_LOST), "%s", error.message);
+    cr_assert(eq(int, (int)gad_job_wait(job, -1, &error), GAD_WORKER_LOST));
+    gad_job_free(job);
+    gad_stream_free(a);
+    cr_assert(eq(dbl, reduced("sum(a * 0)", 100, 1, true), 0), "its successor goes on");
 }

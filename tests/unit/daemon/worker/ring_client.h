@@ -31,8 +31,8 @@ struct client {
     _Atomic bool is_silent;
     /* Of an open stream: it ends so; -1: it is none. What it says of a block of so many rows from
      * `start` on, where it does not tell the truth; NULL: it does. */
-    int64_t end_row;
-    uint64_t (*lie)(int64_t start, int64_t count);
+    _Atomic int64_t end_row;
+    uint64_t (*_Atomic lie)(int64_t start, int64_t count);
 };
 
 static inline uint64_t rows_there(const struct client *c, const struct ring_entry *entry)

@@ -97,15 +97,15 @@ Test(open_streams, are_reduced_row_by_row)
     const msgpack_object *told = map_find(&outputs->via.array.ptr[0], "shape");
     cr_assert(eq(u64, told->via.array.ptr[0].via.u64, (uint64_t)n_rows));
     outcome_free(&o);
+    check_unused(&h, descriptors);
+    client_stop(&in);
+    client_stop(&out);
     for (int64_t row = 0; row < n_rows; row++) {
         double sum = 0;
         for (int i = 0; i < 5; i++)
             sum += (double)a[row * 5 + i] * (double)a[row * 5 + i];
         cr_assert(fabs((double)r[row] - sqrt(sum)) <= 1e-3 * sqrt(sum), "row %lld", (long long)row);
     }
-    check_unused(&h, descriptors);
-    client_stop(&in);
-    client_stop(&out);
     harness_stop(&h);
     free(a);
     free(r);
