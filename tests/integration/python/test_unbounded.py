@@ -1,7 +1,8 @@
-"""Generators of unknown length: row by row, to blocks and to files that grow."""
+"""Generators of unknown length: row by row, to blocks and to files that grow, and reduced."""
 
 import os
 import stat
+import threading
 
 import numpy as np
 import pytest
@@ -39,13 +40,66 @@ def test_axes_but_the_first_are_reduced(gd, x):
     assert np.array_equal(largest, np.argmax(WHOLE, axis=1))
 
 
+def test_the_first_axis_is_reduced(gd, x):
+    known = gd.from_generator(slabs, "f4", WHOLE.shape)
+    for f in (lambda a: gd.nansum(a), lambda a: gd.nanmean(a, axis=0), lambda a: gd.where(a > 7, a, 7).var(),
+              lambda a: gd.where(a > 7, a, 7).mean(axis=0), lambda a: gd.nanmax(a, axis=0),
+              lambda a: gd.argmin(gd.where(a > 7, a, 7)), lambda a: (a > 5).any(axis=0),
+              lambda a: gd.count_nonzero(a), lambda a: gd.where(a > 7, a, 7).std(axis=0, ddof=1),
+              lambda a: gd.histogram(gd.where(a > 7, a, 7), bins=4, range=(0, 1e5))[0]):
+        got, want = f(x).compute(), f(known).compute()
+        assert np.shape(got) == np.shape(want) and np.asarray(got).tobytes() == np.asarray(want).tobytes()
+    low, total = gd.compute(gd.nanmin(x, axis=0), gd.nansum(x, axis=0))
+    assert np.array_equal(low, np.nanmin(WHOLE, axis=0))
+    assert np.allclose(total, np.nansum(WHOLE.astype("f8"), axis=0))
+    assert np.allclose(list(gd.stream(gd.nansum(x, axis=0))), [total])
+
+
+@pytest.mark.parametrize("n", [0, 1, 21844, 21845, 21846, 65535])
+def test_it_ends_beside_a_grain(gd, n):
+    x = gd.from_generator(lambda: slabs(n, 1 + n // 7), "f4", (None, 3))
+    a = np.nan_to_num(WHOLE[:n])
+    filled = gd.where(x == x, x, 0)
+    assert np.isclose(filled.sum().compute(), a.astype("f8").sum())
+    assert np.array_equal(gd.count_nonzero(filled, axis=0).compute(), np.count_nonzero(a, axis=0))
+    assert np.array_equal(np.concatenate([a[:0], *gd.stream(filled + 1)]), a + 1)
+    if n == 0:
+        assert np.isnan(filled.mean().compute())
+        with pytest.raises(gd.BadShape, match="zero-size array"):
+            filled.max().compute()
+    else:
+        assert filled.max().compute() == a.max()
+
+
+def test_one_that_never_ends_is_cancelled(gd):
+    closed, began = threading.Event(), threading.Event()
+
+    def endless():
+        try:
+            while True:
+                yield WHOLE
+                began.set()
+        finally:
+            closed.set()
+
+    future = gd.submit(gd.from_generator(endless, "f4", (None, 3)).sum())
+    assert began.wait(30)
+    future.cancel()
+    assert future.join(30) and closed.wait(30)
+    blocks = gd.stream(gd.from_generator(endless, "f4", (None, 3)) * 2, rows=10)
+    next(blocks)
+    closed.clear()
+    blocks.close()
+    assert closed.wait(30)
+
+
 def test_files_grow(gd, x, folder):
     saved = gd.save(folder / "r.npy", x + 1)
     assert saved.shape == WHOLE.shape and saved.dtype == np.float32
     assert np.array_equal(np.load(folder / "r.npy"), WHOLE + 1, equal_nan=True)
     assert np.array_equal(gd.save(folder / "r.raw", x).compute(), WHOLE, equal_nan=True)
     os.chmod(folder / "r.npy", 0o640)
-    gd.save({folder / "r.npy": x[...] * 2})
+    gd.save({folder / "r.npy": x[...] * 2, folder / "sums.npy": gd.where(x == x, x, 0) + 1}, sync=True)
     assert stat.S_IMODE(os.stat(folder / "r.npy").st_mode) == 0o640
     assert np.array_equal(np.load(folder / "r.npy"), WHOLE * 2, equal_nan=True)
     with gd.stream_writer(folder / "w.npy", "f4", (None, 3)) as w:
@@ -56,7 +110,11 @@ def test_files_grow(gd, x, folder):
     with gd.stream_writer(folder / "none.npy", "i2", (None, 3)):
         pass
     assert np.load(folder / "none.npy").shape == (0, 3)
-    assert sorted(os.listdir(folder)) == ["none.npy", "r.npy", "r.raw", "w.npy"]
+    assert np.array_equal(np.load(folder / "sums.npy"), np.nan_to_num(WHOLE) + 1)
+    gd.save(folder / "r.npy", x - x.mean(axis=1, keepdims=True))
+    assert np.allclose(np.load(folder / "r.npy"), WHOLE - WHOLE.mean(axis=1, keepdims=True),
+                       equal_nan=True)
+    assert sorted(os.listdir(folder)) == ["none.npy", "r.npy", "r.raw", "sums.npy", "w.npy"]
 
 
 def test_a_generator_of_no_rows(gd, folder):
@@ -70,17 +128,22 @@ def test_two_generators_go_side_by_side(gd, x):
     both = np.concatenate(list(gd.stream(x + y * 2, rows=5000)))
     assert np.array_equal(both, WHOLE + WHOLE * 2, equal_nan=True)
     fewer = gd.from_generator(lambda: slabs(99_999), "f4", (None, 3))
+    with pytest.raises(gd.BadShape, match="99999 rows") as raised:
+        gd.nansum(x + fewer).compute()
+    assert raised.value.expected == "99999 rows" and raised.value.found == "100000 rows"
     with pytest.raises(gd.ShortRead, match="different numbers of rows"):
-        list(gd.stream(x + fewer))
+        list(gd.stream((x + fewer) - (x + fewer).mean(axis=1, keepdims=True)))
 
 
 def test_what_needs_other_rows_is_refused(gd, x, folder):
-    for wrong in (lambda: x.compute(), lambda: x.sum().compute(), lambda: gd.save(folder / "a.npy", x.T),
-                  lambda: list(gd.stream(x - x.mean(axis=0))), lambda: list(gd.stream(x.sum(axis=0))),
-                  lambda: list(gd.stream(gd.cumsum(x, axis=1))), lambda: x[5:], lambda: x[::-1],
-                  lambda: gd.save(folder / "a.h5:/d", x), lambda: gd.save(folder / "a.npy", x, sync=True),
+    for wrong in (lambda: x.compute(), lambda: gd.median(x).compute(), lambda: (x - x.mean()).compute(),
+                  lambda: gd.save(folder / "a.npy", x.T), lambda: (x.T @ x).compute(),
+                  lambda: list(gd.stream(x - x.mean(axis=0))), lambda: x[5:], lambda: x[::-1],
+                  lambda: x.sum(axis=1).sum().compute(),
+                  lambda: gd.save(folder / "a.h5:/d", x),
                   lambda: gd.stream_writer(folder / "a.h5:/d", "f4", (None, 3)),
-                  lambda: gd.save({folder / "a.npy": x, folder / "b.npy": x + 1})):
+                  lambda: gd.save({folder / "a.npy": x - x.mean(axis=1, keepdims=True),
+                                   folder / "b.npy": x + 1})):
         with pytest.raises(gd.BadArgument):
             wrong()
     with pytest.raises(gd.BadShape):

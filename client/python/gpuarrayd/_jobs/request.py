@@ -15,6 +15,8 @@ because numbers fold as in Python (2**k is an int or a float, as k says). So a j
 before costs one round trip. A plan that turns out not to fit is dropped and made again.
 """
 
+import math
+import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -23,12 +25,13 @@ import numpy as np
 from .._arguments import convert as _arguments
 from .._loading import loading
 from .._session import current, kept_for_session
-from ..errors import BadShape, QuotaExceeded
+from ..errors import BadArgument, BadShape, QuotaExceeded
 
 if TYPE_CHECKING:
     from .. import _core
 
-Planned: TypeAlias = tuple[np.dtype[Any], tuple[int, ...], str]  # the last is "C" or "F"
+# The last is "C" or "F"; a first axis of -1 is as long as a stream turns out to be.
+Planned: TypeAlias = tuple[np.dtype[Any], tuple[int, ...], str]
 Results: TypeAlias = list[Any]
 Named: TypeAlias = "list[tuple[str, _arguments.Source]]"
 Wanted: TypeAlias = "tuple[str, str | None, _core.Destination]"
@@ -96,8 +99,9 @@ class Request:
         try:
             job = self._wait(session, prepared.wanted, sources, progress)
         except BadShape:
-            if not prepared.drop_plan():
-                raise
+            has_streams = any(getattr(made, "format", "") == "stream" for _, made in sources)
+            if not prepared.drop_plan() or has_streams:
+                raise  # a stream is not read again
             prepared = _Prepared(self, session, sources)
             job = self._wait(session, prepared.wanted, sources, progress)
         return prepared.results(job)
@@ -216,6 +220,9 @@ class _File:
         if self.planned is None:
             return _lazy.open(self.to.path, mask_and_scale=False)
         dtype, shape, _ = self.planned
+        if shape and shape[0] < 0:
+            row_bytes = math.prod(shape[1:]) * dtype.itemsize
+            shape = (os.path.getsize(self.to.path) // row_bytes, *shape[1:])
         sizes = "x".join(map(str, shape)) if shape else "1[0]"
         return _lazy.open(f"{self.to.path}:{dtype.str[1:]}:{sizes}", mask_and_scale=False)
 
@@ -236,6 +243,10 @@ def _planned(session: "_core.Session", key: object, request: Request,
 def _new_result(session: "_core.Session", i: int,
                 planned: Planned) -> "tuple[object, _core.Array | None]":
     dtype, shape, order = planned
+    if shape and shape[0] < 0:
+        raise BadArgument("how many rows the result has is known at its end only: gd.stream() "
+                          "gives them as they come, gd.save() writes them to a npy or raw file",
+                          argument="shape", expected="a length for the first axis", found="None")
     return new_array(session, dtype, shape, order) if shape else (Inline(i), None)
 
 

@@ -12,7 +12,7 @@ from .._arguments.storage import storage
 from .array import Lazy, Progress, lazy, request, told
 from .graph import Node
 from .operands import Operand
-from .._jobs.request import Request, To
+from .._jobs.request import Planned, Request, To
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -119,11 +119,13 @@ def save(path: Paths, array: Operand | None = None, *,
     if not pairs:
         return {}
     from .unbounded import unbounded
-    if any(unbounded(lazy(one)._node) for one in pairs.values()):
+    if any(unbounded(lazy(one)._node) for one in pairs.values()) and \
+            told_of_rows(list(pairs.values())) is None:
         from .streams import save_unbounded
         if len(pairs) > 1 or any(stored.values()):
-            raise errors.BadArgument("a lazy of unknown length goes into one file, npy or raw, "
-                                     "as it is", argument="save", expected="save(path, lazy)",
+            raise errors.BadArgument("a lazy of unknown length whose rows are read several times "
+                                     "goes into one file, npy or raw, as it is", argument="save",
+                                     expected="save(path, lazy)",
                                      found=f"{len(pairs)} files, or options of formats")
         [(one, made_one)] = pairs.items()
         result = save_unbounded(os.fspath(one), lazy(made_one), engine, priority, label)
@@ -133,6 +135,17 @@ def save(path: Paths, array: Operand | None = None, *,
                    [To(os.fspath(one), how) for one in pairs], engine, priority, label, tf32)
     results = told(made, Request.run, progress)
     return dict(zip(pairs, results, strict=True)) if pairs is path else results[0]
+
+
+def told_of_rows(made: Sequence[Operand]) -> list[Planned] | None:
+    """What a job would give of lazies of unknown length; None: it cannot be one job, as it needs
+    rows again that have gone by."""
+    try:
+        planned: list[Planned] = told(request([lazy(one) for one in made], [None] * len(made)),
+                                      Request.plan)
+    except errors.BadArgument:
+        return None
+    return planned
 
 
 def _broadened(one: Lazy, out: object) -> Lazy:

@@ -23,8 +23,9 @@ from .generated import GeneratorSource, Made, checked_slab, described
 from .graph import Shape
 from .growing import GrowingWriter
 from .operands import Operand
-from .unbounded import (UNBOUNDED, UnboundedSource, check_part, next_chunks, standing_for,
-                        unbounded)
+from .results import told_of_rows
+from .unbounded import (UNBOUNDED, UnboundedSource, check_part, next_chunks, of_one_row,
+                        standing_for, unbounded)
 from .._jobs.evaluate import submit
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["StreamWriter", "from_generator", "stream", "stream_writer"]
 
 _BLOCK_BYTES = 1 << 20
-_CHUNK_BYTES = 4 << 20  # of a job, where the length is not known
+_CHUNK_BYTES = 4 << 20  # of a job, where rows of a generator are read several times
 Slab = np.ndarray[Any, np.dtype[Any]]
 
 def from_generator(f: Made, dtype: DTypeLike, shape: tuple[int | None, ...]) -> Lazy:
@@ -58,9 +59,8 @@ def from_generator(f: Made, dtype: DTypeLike, shape: tuple[int | None, ...]) -> 
         That all slabs have.
     shape : tuple of ints
         Of all slabs together. A slab has any number of rows. The first may be None: the generator
-        says by its end how many there are. Such an array is computed by gd.stream(), and by
-        gd.save() into npy and raw files, where each row follows from the same row alone:
-        functions of elements, and reductions along other axes.
+        says by its end how many there are. Reductions are finished then; results that are as long
+        are given by gd.stream(), and by gd.save() into npy and raw files.
 
     Returns
     -------
@@ -132,7 +132,8 @@ def stream(x: Operand, rows: int | None = None, *, engine: str | None = None, pr
     """
     made = lazy(x)
     sources = unbounded(made._node)
-    dtype, shape, _ = told(request([made], [None]), Request.plan)[0]
+    planned = told_of_rows([made]) if sources else told(request([made], [None]), Request.plan)
+    dtype, shape = planned[0][:2] if planned else _of_rows(made, sources)
     if not shape:
         raise errors.BadShape("a stream has a first axis, and this is one number: compute() "
                               "gives it", argument="x", expected="one axis or more",
@@ -142,9 +143,19 @@ def stream(x: Operand, rows: int | None = None, *, engine: str | None = None, pr
     if count < 1:
         raise errors.BadArgument(f"blocks of {count} rows", argument="rows", expected="1 or more",
                                  found=str(count))
-    if sources:
+    if not planned:
         return _blocks_of_unbounded(made, sources, dtype, shape, count, (engine, priority, label))
     return _blocks(made, dtype, shape, count, (engine, priority, label))
+
+
+def _of_rows(made: Lazy, sources: list[UnboundedSource]) -> tuple[np.dtype[Any], Shape]:
+    """dtype and shape of what is computed in chunks."""
+    if made._node.shape[:1] != (UNBOUNDED,):
+        raise sources[0].refusal()
+    part = of_one_row(made, sources)
+    check_part(sources, part._node)
+    dtype, shape, _ = told(request([part], [None]), Request.plan)[0]
+    return dtype, (UNBOUNDED, *shape[1:])
 
 
 def _blocks(made: Lazy, dtype: np.dtype[Any], shape: Shape, rows: int,
@@ -154,29 +165,33 @@ def _blocks(made: Lazy, dtype: np.dtype[Any], shape: Shape, rows: int,
     array = taken.array
     assert array is not None
     try:
-        for first in range(0, shape[0], rows):
-            block = np.empty((min(rows, shape[0] - first), *shape[1:]), dtype)
+        n_left = shape[0] if shape[0] >= 0 else UNBOUNDED
+        n_row = math.prod(shape[1:])
+        while n_left > 0:
+            block = np.empty((min(rows, n_left), *shape[1:]), dtype)
             try:
-                array.take(block, job)
+                n_taken = array.take(block, job)
             except errors.Error:
                 job.wait(None)  # has more words, and the cause
                 raise
-            yield block
+            n_left -= len(block)
+            if n_taken < block.size:
+                block = block[:n_taken // n_row]
+                n_left = 0
+            if shape[0] >= 0 or len(block):
+                yield block
         job.wait(None)
     finally:
         if not job.is_done:
             job.cancel()
             array.fail("nobody takes the rest of the stream", None)
+            _wait_for_end(job)  # so that generators hear of it
 
 
 def _blocks_of_unbounded(made: Lazy, sources: list[UnboundedSource], dtype: np.dtype[Any],
                          shape: Shape, rows: int,
                          options: tuple[str | None, int, str | None]) -> Iterator[Slab]:
     """A job for each chunk of rows; the generators make the next chunk meanwhile."""
-    if shape[0] != UNBOUNDED:
-        raise errors.BadArgument(
-            "the first axis of the result must be that of the generator, whose length nobody knows",
-            argument="x", expected="a result for each row", found=f"shape {shape}")
     widest = max(math.prod(row) * of.itemsize for row, of in
                  [(shape[1:], dtype), *[(one.shape[1:], one.dtype) for one in sources]])
     n_rows = rows * -(-max(1, _CHUNK_BYTES // max(widest, 1)) // rows)
@@ -217,10 +232,10 @@ def _blocks_of_unbounded(made: Lazy, sources: list[UnboundedSource], dtype: np.d
 
 def save_unbounded(path: str, made: Lazy, engine: str | None, priority: int,
                    label: str | None) -> Lazy:
-    """What save() does with a lazy of unknown length."""
+    """What save() does with a lazy of unknown length whose rows are read several times."""
     from .array import open
     blocks = stream(made, engine=engine, priority=priority, label=label)
-    dtype, shape, _ = told(request([made], [None]), Request.plan)[0]
+    dtype, shape = _of_rows(made, unbounded(made._node))
     with GrowingWriter(path, dtype, shape[1:]) as writer:
         for block in blocks:
             writer.write(block)

@@ -1,12 +1,15 @@
 """Arrays whose length along the first axis nobody knows before their end: shape=(None, ...).
 
+In a job such an array is a stream that ends when its generator does. What reads each row several
+times, as x - x.mean(axis=1, keepdims=True), goes in chunks, with a job for each:
+
     generator --> chunk of rows --> x[:n] with the chunk in its place --> job --> block
                   next chunk meanwhile ...
 
-The rows of what is computed depend on the same rows of the generator alone, or it cannot be
-computed so. A part of a lazy is pushed down to its sources (indexing.py); that is how an expression
-over a chunk is made of the whole one, and how everything that needs other rows is found: what reads
-the whole array asks it for an argument, and is refused.
+The rows of what is computed then depend on the same rows of the generator alone. A part of a lazy
+is pushed down to its sources (indexing.py); that is how an expression over a chunk is made of the
+whole one, and how everything that needs other rows is found: what reads the whole array asks it for
+an argument, and is refused.
 
 In a graph such an array has a first axis of a length that no array has.
 """
@@ -29,6 +32,7 @@ from .views import ViewSource
 
 if TYPE_CHECKING:
     from .. import _core
+    from .array import Lazy
 
 UNBOUNDED = (1 << 40) - 87  # a prime: nothing else has it by chance
 
@@ -50,24 +54,20 @@ class UnboundedSource(GeneratorSource):
         return ArraySource(self.chunk).selected(items)  # type: ignore[return-value]
 
     def __gad_source__(self, session: _core.Session) -> _core.Array:
-        raise self.refusal()
+        return session.stream(self._dtype.str, (-1, *self.shape[1:]), False, self._begin)
 
     def refusal(self) -> errors.BadArgument:
         """Of what needs the whole array."""
         return errors.BadArgument(
-            f"the length of {self.text()} is known at its end only: gd.stream() and gd.save() "
-            "compute row by row, and this needs other rows, or all of them at a time",
+            f"the length of {self.text()} is known at its end only, when its rows have gone by: "
+            "this needs other rows than the one in hand, or all of them again",
             argument="shape", expected="a length for the first axis", found="None")
 
     def __gad_like__(self, session: _core.Session) -> _core.Array:
-        return session.from_blocks(self._dtype.str, self.shape, _unread, None)
+        return session.stream(self._dtype.str, (-1, *self.shape[1:]), False, None)
 
     def reader(self) -> Reader:
         return Reader(self)
-
-
-def _unread(*_: object) -> None:
-    raise AssertionError("a plan reads nothing")
 
 
 class Reader:
@@ -128,6 +128,12 @@ def check_part(sources: list[UnboundedSource], node: Node) -> None:
         base = one.base if isinstance(one, ViewSource) else one
         if UNBOUNDED in base.shape:
             raise sources[0].refusal()
+
+
+def of_one_row(made: Lazy, sources: list[UnboundedSource]) -> Lazy:
+    """What is computed of a single row."""
+    with standing_for(sources, [np.empty((1, *one.shape[1:]), one.dtype) for one in sources]):
+        return made[:1]
 
 
 def next_chunks(readers: list[Reader], rows: int) -> list[Slab]:
