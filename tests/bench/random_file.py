@@ -1,6 +1,7 @@
 """A large array of normal float32 numbers into a new HDF5 file, beside the fastest of some ways of only
-writing as many bytes and beside h5py fed by two generator threads; with the private memory of client,
-broker and worker together, sampled while the job runs.
+writing as many bytes, beside only drawing them (their sum), and beside h5py fed by two generator
+threads; with the processors' time of each, of which the two together are a limit; and with the private
+memory of client, broker and worker together, sampled while the job runs.
 
 random_file.py FOLDER SHAPE [ROUNDS], with a daemon: SHAPE as 500,2000,2000.
 """
@@ -125,28 +126,56 @@ def run_job(path, shape):
     return seconds, most
 
 
+def draw(shape):
+    """Seconds of the numbers' sum: nothing is written."""
+    began = time.perf_counter()
+    numbers = f"normal(size=({','.join(map(str, shape))}), seed=1, dtype=float32)"
+    subprocess.run(["gpuarrayctl", "run", "-q", f"sum({numbers})"], stdout=subprocess.DEVNULL,
+                   check=True)
+    return time.perf_counter() - began
+
+
+def busy_seconds():
+    """Of the machine's processors so far, kernel threads included, shared by THREADS."""
+    line = pathlib.Path("/proc/stat").read_text().split("\n", 1)[0]
+    user, nice, system, _, _, *interrupts = list(map(int, line.split()[1:8]))
+    return (user + nice + system + sum(interrupts)) / os.sysconf("SC_CLK_TCK") / THREADS
+
+
 def main():
     folder, shape = pathlib.Path(sys.argv[1]), tuple(map(int, sys.argv[2].split(",")))
     n_rounds = int(sys.argv[3]) if len(sys.argv) > 3 else 3
     n_bytes = int(np.prod(shape)) * 4
     ways = {"pwrite": {}, "pwritev2(RWF_DONTCACHE)": {"flags": RWF_DONTCACHE},
             "O_DIRECT": {"direct": True}}
-    times = {name: [] for name in [*ways, "ours", "h5py"]}
+    times = {name: [] for name in [*ways, "ours", "drawing", "h5py"]}
+    busy = {name: [] for name in times}
     most = 0
+
+    def note(name, call, *args, **options):
+        began = busy_seconds()
+        answer = call(*args, **options)
+        seconds, *rest = answer if isinstance(answer, tuple) else (answer,)
+        if seconds is not None:
+            times[name].append(seconds)
+            busy[name].append(busy_seconds() - began)
+        return rest
+
     for _ in range(n_rounds):
         for name, way in ways.items():
-            seconds = write_bytes(folder / "bytes", n_bytes, **way)
-            if seconds is not None:
-                times[name].append(seconds)
-        seconds, memory = run_job(folder / "ours.h5", shape)
-        times["ours"].append(seconds)
+            note(name, write_bytes, folder / "bytes", n_bytes, **way)
+        note("drawing", draw, shape)
+        memory, = note("ours", run_job, folder / "ours.h5", shape)
         most = max(most, memory)
-        times["h5py"].append(feed_h5py(folder / "theirs.h5", shape))
+        note("h5py", feed_h5py, folder / "theirs.h5", shape)
     medians = {name: statistics.median(each) for name, each in times.items() if each}
-    ours, peer = medians.pop("ours"), medians.pop("h5py")
+    ours, peer, drawing = medians.pop("ours"), medians.pop("h5py"), medians.pop("drawing")
     best = min(medians, key=medians.get)
+    work = statistics.median(busy["drawing"]) + statistics.median(busy[best])
     print(f"normal float32 {sys.argv[2]} into HDF5: {ours:.2f} s; writing alone, {best}: "
           f"{medians[best]:.2f} s; {ours / medians[best]:.2f} times (at most 1.2)")
+    print(f"  drawing alone: {drawing:.2f} s; the work of both on {THREADS} processors: {work:.2f} s; "
+          f"{ours / max(medians[best], work):.2f} times the longer of that and writing alone")
     for name, seconds in medians.items():
         print(f"  {name}: {seconds:.2f} s")
     print(f"  h5py fed by two generator threads: {peer:.2f} s; {peer / ours:.2f} times (at least 2)")

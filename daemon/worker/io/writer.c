@@ -149,6 +149,6 @@ int writer_write(int fd, struct writing *writing, const char *name, const char *
     int r = way == WRITE_AROUND ? write_around(&run, writing, &is_around, error)
                                 : write_all(&run, 0, error);
     if (!r && is_around == (way == WRITE_AROUND))
-        writing_note(writing->device, way, (uint64_t)n_bytes, clock_ns() - begin);
+        writing_note(writing->device, way, (uint64_t)n_bytes, begin, clock_ns());
     return r;
 }

@@ -9,14 +9,17 @@
  *     |b b b b b b ... b b|x x x x x x x x|b b b b b b ...
  *        n_between           the probe
  *
- * b is the way with the lower mean, but the one around the cache already when it is no more than
- * 10 % slower: it leaves to others what they have in the cache. x is the other way, of which the
- * last probe alone counts; a probe ends early when it is very slow. The first probe comes soon
- * after every change of b, so a wrong turn is short; each one that changes nothing makes the time
- * to the next one longer, up to where probes cost a PROBE_SHARE of all.
+ * b is the one around the cache unless its mean is more than 2.5 times the other's: a write around
+ * pays for the disk at once, one into the cache leaves that for later, to the same processors, and
+ * keeps its pages: it looks fast as long as it gets pages that writes around have just given back,
+ * and slows down those that come after it. x is the other way, of which the last probe alone
+ * counts; a probe ends early when it is very slow. The first probe comes soon after every change of
+ * b, so a wrong turn is short; each one that changes nothing makes the time to the next one longer,
+ * up to where probes cost a PROBE_SHARE of all.
  *
  * The mean of b follows its last dozens of pieces. One long wait does not turn the choice (a file
- * system's journal makes everybody wait now and then), a second one does.
+ * system's journal makes everybody wait now and then), a second one does. A wait that several
+ * threads share is one.
  *
  * An output beyond what the cache can hold dirty is not timed: through the cache it looks fast
  * until the limit is reached. It goes around by RWF_DONTCACHE from its first piece on, where that
@@ -41,7 +44,8 @@
 #define MAX_BETWEEN   16384 /* 4 GiB */
 #define MEAN_OF       32
 #define MAX_OUTLIER   64 /* times the mean */
-#define WORTH_TENTHS  11 /* around is taken up to 11 tenths of the other way's time */
+#define WORTH_TENTHS  25 /* around is taken up to 25 tenths of the other way's time */
+#define LONG_WAIT     4  /* times the mean */
 #define ALWAYS_SMALL  (16u * 1024 * 1024)
 #define LARGE_SHARE   4 /* of the memory that is available */
 #define BEYOND_SHARE  8 /* the same */
@@ -137,12 +141,29 @@ enum write_way writing_next(const struct write_device *d)
     return (enum write_way)atomic_load_explicit(&d->way, memory_order_relaxed);
 }
 
-void writing_note(struct write_device *d, enum write_way way, uint64_t n_bytes, uint64_t ns)
+/* What keeps one thread waiting mostly keeps the others, too: that is one wait, not several. */
+static bool is_same_wait(struct write_device *d, enum write_way way, uint64_t piece_ns,
+                         uint64_t begin_ns, uint64_t end_ns)
 {
+    if (d->choice.n_between == 0 || piece_ns / LONG_WAIT <= d->choice.piece_ns[way])
+        return false;
+    if (begin_ns < d->waited_until_ns)
+        return true;
+    d->waited_until_ns = end_ns;
+    return false;
+}
+
+void writing_note(struct write_device *d, enum write_way way, uint64_t n_bytes, uint64_t begin_ns,
+                  uint64_t end_ns)
+{
+    double pieces = (double)n_bytes / WRITING_PIECE_BYTES;
+    uint64_t piece_ns = (uint64_t)((double)(end_ns - begin_ns) / pieces);
     if (atomic_flag_test_and_set_explicit(&d->is_learning, memory_order_acquire))
         return;
-    writing_learn(&d->choice, way, (uint64_t)((double)ns * WRITING_PIECE_BYTES / (double)n_bytes));
-    atomic_store_explicit(&d->way, writing_choose(&d->choice), memory_order_relaxed);
+    if (!is_same_wait(d, way, piece_ns, begin_ns, end_ns)) {
+        writing_learn(&d->choice, way, piece_ns);
+        atomic_store_explicit(&d->way, writing_choose(&d->choice), memory_order_relaxed);
+    }
     atomic_flag_clear_explicit(&d->is_learning, memory_order_release);
 }
 
@@ -164,6 +185,7 @@ static void forget(struct write_device *d, uint64_t device)
         ;
     d->device = device;
     d->choice = (struct write_choice){.n_between = 0};
+    d->waited_until_ns = 0;
     atomic_store(&d->around, AROUND_DONTCACHE);
     atomic_store(&d->way, writing_choose(&d->choice));
     atomic_flag_clear(&d->is_learning);

@@ -39,7 +39,8 @@ struct write_device {
     uint64_t last_used; /* the table's count of openings; 0: free */
     _Atomic uint32_t around, way;
     atomic_flag is_learning;
-    struct write_choice choice; /* whoever is learning */
+    struct write_choice choice; /* these two: whoever is learning */
+    uint64_t waited_until_ns;   /* the end of the last long wait that counted */
 };
 
 #define WRITING_MAX_DEVICES 16
@@ -61,7 +62,9 @@ struct writing {
 };
 
 enum write_way writing_next(const struct write_device *d);
-void writing_note(struct write_device *d, enum write_way way, uint64_t n_bytes, uint64_t ns);
+/* So many bytes went that way from begin_ns to end_ns (clock_ns()). */
+void writing_note(struct write_device *d, enum write_way way, uint64_t n_bytes, uint64_t begin_ns,
+                  uint64_t end_ns);
 enum write_around writing_around(const struct write_device *d);
 /* This way around is not to be had there: the next one is tried. */
 void writing_lost(struct write_device *d, enum write_around around);
