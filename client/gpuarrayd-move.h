@@ -199,3 +199,5 @@ enum gad_status gad_diff(struct gad_client *client, struct gad_array *array, int
 #ifdef __cplusplus
 }
 #endif
+
+#include "gpuarrayd-take.h"

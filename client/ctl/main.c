@@ -48,6 +48,8 @@ static const struct verb {
     {"roll", verb_roll, "move elements along axes, around the end", GROUP_MOVE, "shift rotate"},
     {"tile", verb_tile, "repeat an array", GROUP_MOVE, "repeat"},
     {"pad", verb_pad, "put a border around an array", GROUP_MOVE, "border extend"},
+    {"take", verb_take, "pick elements by their indices, or by a mask", GROUP_MOVE,
+     "index select pick gather rows mask"},
     {"diff", verb_diff, "differences of neighbours along an axis", GROUP_COMPUTE,
      "difference gradient delta"},
     {"wait", verb_wait, "wait until jobs have ended and their files are in their place", GROUP_JOBS,

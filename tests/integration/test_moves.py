@@ -1,4 +1,4 @@
-"""transpose, concatenate, stack, flip, roll, tile, pad and diff of the command, and so of the C library: NumPy's
+"""transpose, concatenate, stack, flip, roll, tile, pad, take and diff of the command, and so of the C library: NumPy's
 results byte for byte, from every kind of file to every kind, and what is refused."""
 
 import json
@@ -280,3 +280,65 @@ def test_a_movement_is_not_in_place(daemon, folder):
                                    ["diff", "a.npy"], ["diff", "a.npy", "--n", "x", "-o", "b.npy"]])
 def test_wrong_words(daemon, folder, words):
     assert daemon.ctl(*words, cwd=folder, check=False).returncode == 2
+
+
+# take
+
+@pytest.mark.parametrize("seed", range(N_CASES))
+def test_elements_are_taken(daemon, folder, seed):
+    files = Files(folder, seed)
+    shape = files.shape()
+    a, source = files.array(shape)
+    axis = files.random.choice([None, "none", *range(-len(shape), len(shape))])
+    along = 0 if axis is None else None if axis == "none" else axis
+    mode = files.random.choice(["raise", "wrap", "clip"])
+    size = a.size if along is None else shape[along]
+    low, high = (-size, size) if mode == "raise" else (-9 * size, 9 * size)
+    i = files.numbers.integers(low, high, files.random.choice([(), (5,), (1000,), (3, 0), (7, 30)]),
+                               dtype="i8")
+    np.save(folder / "i.npy", i.astype(files.random.choice(["i8", ">i4", "i4"])))
+    words = [] if axis is None else [f"--axis={axis}"]
+    same(files.moved(daemon, "take", source, folder / "i.npy", *words,
+                     "--mode", mode), np.take(a, i, along, mode=mode))
+    axis = files.random.randrange(len(shape))
+    mask = files.numbers.random(shape[axis:files.random.randint(axis + 1, len(shape))]) < 0.5
+    np.save(folder / "m.npy", mask)
+    same(files.moved(daemon, "take", source, folder / "m.npy", f"--axis={axis}"),
+         a[(slice(None),) * axis + (mask,)])
+
+
+def test_rows_out_of_a_packed_file_in_a_tiny_pool(start, folder):
+    """Which decodes each chunk a few times, not once for every row."""
+    rng = np.random.default_rng(3)
+    a = rng.integers(0, 9, (20000, 30)).astype("f4")
+    with h5py.File(folder / "a.h5", "w") as f:
+        f.create_dataset("a", data=a, chunks=(500, 30), compression="gzip")
+    i = rng.permutation(20000)
+    np.save(folder / "i.npy", i)
+    start(pool="1M").ctl("take", "a.h5:/a", "i.npy", "-o", "b.npy", cwd=folder)
+    same(np.load(folder / "b.npy"), a[i])
+
+
+@pytest.mark.parametrize(("words", "code", "expected", "argument"), [
+    (["i.npy"], "bad-index", "-3 to 2", "i.npy"), (["i.npy", "--axis", "1"], "bad-index", "-4 to 3", "i.npy"),
+    (["f.npy"], "bad-dtype", "int8 to int64, uint8 to uint64", "f.npy"),
+    (["i.npy", "--axis", "2"], "bad-shape", "-2 to 1", "axis"),
+    (["m.npy"], "bad-shape", "the shape of these axes", "m.npy"),
+    (["no.npy"], "not-found", "", "no.npy")])
+def test_what_is_not_taken(daemon, folder, words, code, expected, argument):
+    np.save(folder / "a.npy", np.zeros((3, 4)))
+    np.save(folder / "i.npy", np.array([[0, 1], [2, -9]]))
+    np.save(folder / "f.npy", np.zeros(3, "f4"))
+    np.save(folder / "m.npy", np.zeros(4, "?"))
+    done = daemon.ctl("take", "a.npy", *words, "-o", "o.npy", "--json", cwd=folder, check=False)
+    error = json.loads(done.stdout)["error"]
+    assert (done.returncode, error["code"], error["argument"]) == (1, code, argument)
+    assert error.get("expected", "") == expected
+    assert code != "bad-index" or "-9 at place (1, 1)" in error["found"]
+    assert not (folder / "o.npy").exists()
+
+
+@pytest.mark.parametrize("words", [["a.npy"], ["a.npy", "i.npy", "j.npy"], ["a.npy", "i.npy", "--mode", "edge"],
+                                   ["a.npy", "i.npy", "--axis", "x"]])
+def test_wrong_words_of_take(daemon, folder, words):
+    assert daemon.ctl("take", *words, "-o", "o.npy", cwd=folder, check=False).returncode == 2

@@ -89,6 +89,9 @@ class Place:
         np.save(folder / "big.npy", np.linspace(0, 1, 100000))
         np.save(folder / "ints.npy", np.array([3, 0, -4], "i2"))
         np.save(folder / "flags.npy", np.array([True, False]))
+        np.save(folder / "rows.npy", np.array([2, 0, 2]))
+        np.save(folder / "columns.npy", np.array([1]))
+        np.save(folder / "mask.npy", a > 7)
         np.save(folder / "speed.npy", np.sqrt(np.arange(1000, dtype="f4")))
         (folder / "runs").mkdir()
         for name in ("x2", "x10"):
@@ -414,7 +417,8 @@ def test_json_is_one_document_for_every_verb_and_every_error(daemon, place):
              "concatenate": ["a.npy", "a.npy", "-o", "m.npy"], "stack": ["a.npy", "a.npy", "-o", "m.npy"],
              "roll": ["a.npy", "--shift", "1", "-o", "m.npy"],
              "tile": ["a.npy", "--repeats", "2", "-o", "m.npy"],
-             "pad": ["a.npy", "--width", "1", "-o", "m.npy"], "diff": ["a.npy", "-o", "m.npy"],
+             "pad": ["a.npy", "--width", "1", "-o", "m.npy"], "diff": ["a.npy", "-o", "m.npy"], 
+             "take": ["a.npy", "ints.npy", "--mode", "clip", "-o", "m.npy"],
              "matmul": ["A.npy", "B.npy", "-o", "m.npy"]}
     wrong = {"run": ["sqr(a)", "a=a.npy"], "submit": ["sqr(a)", "a=a.npy", "-o", "j.npy"],
              "convert": ["no.npy", "k.npy"], "wait": ["4711"], "cancel": ["4711"], "status": ["4711"],

@@ -33,7 +33,9 @@ _gpuarrayctl_words() {
     --state) echo queued running settling done failed cancelled active; return ;;
     --dtype) echo bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64; return ;;
     --engine) echo auto cpu cuda; _gpuarrayctl_devices; return ;;
-    --mode) echo constant edge reflect symmetric wrap; return ;;
+    --mode)
+        [ "$1" = take ] && echo raise wrap clip || echo constant edge reflect symmetric wrap
+        return ;;
     --shape | --seed | --alpha | --beta | --axes | --axis | --n | --shift | --repeats | --reps | --width | --pad-width | --value | --constant-values | --priority | --label | -l | --timeout | --interval | -n | --count | -c | --lines) return ;;
     esac
     case "$1" in
@@ -128,7 +130,7 @@ _gpuarrayctl() {
     else
         COMPREPLY=($(compgen -W "$(_gpuarrayctl_words "$verb" "$previous")" -- "$current"))
         case "$verb" in
-        run | matmul | random | submit | convert | info | show | transpose | concatenate | stack | flip | roll | tile | pad | diff)
+        run | matmul | random | submit | convert | info | show | transpose | concatenate | stack | flip | roll | tile | pad | take | diff)
             # sources and destinations, also behind NAME=
             _gpuarrayctl_inside "$2" && return
             compopt -o filenames 2>/dev/null

@@ -80,17 +80,31 @@ bool move_read_pairs(const char *text, bool is_whole, int *ret_n, struct move_pa
     return true;
 }
 
+/* Where a word is in a table; -1: nowhere. */
+static int find_word(const char *const *words, unsigned n, const char *text)
+{
+    for (unsigned i = 0; i < n; i++)
+        if (strcmp(words[i], text) == 0)
+            return (int)i;
+    return -1;
+}
+
 bool move_read_mode(const char *text, enum gad_pad_mode *ret_mode)
 {
     static const char *const modes[] = {
         [GAD_PAD_CONSTANT] = "constant",   [GAD_PAD_EDGE] = "edge", [GAD_PAD_REFLECT] = "reflect",
         [GAD_PAD_SYMMETRIC] = "symmetric", [GAD_PAD_WRAP] = "wrap",
     };
-    for (unsigned i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
-        if (strcmp(modes[i], text) == 0) {
-            *ret_mode = (enum gad_pad_mode)i;
-            return true;
-        }
-    }
-    return false;
+    int found = find_word(modes, sizeof(modes) / sizeof(modes[0]), text);
+    *ret_mode = found < 0 ? *ret_mode : (enum gad_pad_mode)found;
+    return found >= 0;
+}
+
+bool move_read_take_mode(const char *text, enum gad_take_mode *ret_mode)
+{
+    static const char *const modes[] = {
+        [GAD_TAKE_RAISE] = "raise", [GAD_TAKE_WRAP] = "wrap", [GAD_TAKE_CLIP] = "clip"};
+    int found = find_word(modes, sizeof(modes) / sizeof(modes[0]), text);
+    *ret_mode = found < 0 ? *ret_mode : (enum gad_take_mode)found;
+    return found >= 0;
 }

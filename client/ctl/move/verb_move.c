@@ -1,5 +1,5 @@
-/* gpuarrayctl transpose, concatenate, stack, flip, roll, tile, pad, diff: arrays into another
- * layout, and differences of neighbours.
+/* gpuarrayctl transpose, concatenate, stack, flip, roll, tile, pad, take, diff: arrays into another
+ * layout, elements by their indices, and differences of neighbours.
  *
  * The words are NumPy's: the verbs are its functions, the options their parameters. The movement is
  * the library's, and runs as one job or several; Ctrl-C ends it and leaves nothing behind.
@@ -47,7 +47,9 @@ enum {
 static int add_source(struct move_options *o, const char *text, const struct argp_state *state)
 {
     bool takes_many = o->kind == MOVE_CONCATENATE || o->kind == MOVE_STACK;
-    if (!takes_many && o->n_sources == 1)
+    if (o->kind == MOVE_TAKE && o->n_sources == 2)
+        return ctl_usage_error(state, "a source and its indices: '%s' is too much", text);
+    if (!takes_many && o->kind != MOVE_TAKE && o->n_sources == 1)
         return ctl_usage_error(state, "one source: '%s' is too much", text);
     if (o->n_sources == MOVE_MAX_SOURCES)
         return ctl_usage_error(state, "at most %d sources", MOVE_MAX_SOURCES);
@@ -59,6 +61,8 @@ static int check_end(const struct move_options *o, const struct argp_state *stat
 {
     if (o->n_sources == 0)
         return ctl_usage_error(state, "a source is needed");
+    if (o->kind == MOVE_TAKE && o->n_sources == 1)
+        return ctl_usage_error(state, "which elements? take a.npy indices.npy -o b.npy");
     if (!o->destination)
         return ctl_usage_error(state, "a destination is needed: -o file.npy");
     if (o->kind == MOVE_ROLL && o->n_numbers == 0)
@@ -98,6 +102,11 @@ static error_t parse_common(int key, char *arg, struct argp_state *state)
 static int read_axis(struct move_options *o, const char *text, const struct argp_state *state)
 {
     int n, axes[GAD_MAX_NDIM];
+    o->take.n_axes = o->kind == MOVE_TAKE && strcmp(text, "none") == 0 ? -1 : 1;
+    if (o->take.n_axes < 0) {
+        o->axis = 0;
+        return 0;
+    }
     if (!move_read_axes(text, &n, axes) || n != 1)
         return ctl_usage_error(state, "an axis is a number, not '%s'", text);
     o->axis = axes[0];
@@ -129,6 +138,16 @@ static int read_values(struct move_options *o, const char *text, const struct ar
     return 0;
 }
 
+static int read_mode(struct move_options *o, const char *text, const struct argp_state *state)
+{
+    if (o->kind == MOVE_TAKE && !move_read_take_mode(text, &o->take.mode))
+        return ctl_usage_error(state, "a mode is raise, wrap or clip, not '%s'", text);
+    if (o->kind == MOVE_PAD && !move_read_mode(text, &o->mode))
+        return ctl_usage_error(
+            state, "a mode is constant, edge, reflect, symmetric or wrap, not '%s'", text);
+    return 0;
+}
+
 static error_t parse_own(int key, char *arg, struct argp_state *state)
 {
     struct move_options *o = state->input;
@@ -154,11 +173,7 @@ static error_t parse_own(int key, char *arg, struct argp_state *state)
                 arg);
         return 0;
     case OPTION_VALUE: return read_values(o, arg, state);
-    case OPTION_MODE:
-        if (!move_read_mode(arg, &o->mode))
-            return ctl_usage_error(
-                state, "a mode is constant, edge, reflect, symmetric or wrap, not '%s'", arg);
-        return 0;
+    case OPTION_MODE: return read_mode(o, arg, state);
     default: return parse_common(key, arg, state);
     }
 }
@@ -245,6 +260,9 @@ static int move(struct move_options *o, struct gad_client *client, struct gad_ar
     case MOVE_TILE:
         return (int)gad_tile(client, sources[0], o->n_numbers, o->numbers, &o->move, stats, error);
     case MOVE_DIFF: return (int)gad_diff(client, sources[0], o->n, o->axis, &o->move, stats, error);
+    case MOVE_TAKE:
+        o->take.axis = o->axis;
+        return (int)gad_take(client, sources[0], sources[1], &o->take, &o->move, stats, error);
     case MOVE_PAD: break;
     }
     return pad(o, client, sources[0], stats, error);
@@ -271,6 +289,12 @@ static void name_source(const struct move_options *o, struct gad_error *error)
 {
     unsigned i;
     int n_chars = 0;
+    if (o->kind == MOVE_TAKE &&
+        (strcmp(error->argument, "indices") == 0 || strcmp(error->argument, "array") == 0)) {
+        const char *name = o->sources[error->argument[0] == 'i'];
+        snprintf(error->argument, sizeof(error->argument), "%s", name);
+        return;
+    }
     if (sscanf(error->argument, "arrays[%u]%n", &i, &n_chars) != 1 || i >= o->n_sources)
         return;
     char message[sizeof(error->message)];
@@ -421,6 +445,21 @@ VERB(pad, MOVE_PAD, "SOURCE",
      OWN_OPTION("value", OPTION_VALUE, "LIST",
                 "of a constant border, written as widths are; without it 0"),
      NUMPY_OPTION("constant-values", OPTION_VALUE))
+
+VERB(take, MOVE_TAKE, "SOURCE INDICES",
+     "Picks elements of an array, of any size, by their indices along an axis, or where a mask is "
+     "true, as NumPy's a[indices].\v"
+     "Indices are integers of any shape, in any order and again and again; negative ones count "
+     "from the end. A mask is of bool.\n"
+     "Examples:\n"
+     "  gpuarrayctl take a.npy rows.npy -o b.npy\n"
+     "  gpuarrayctl take x.h5:/x columns.npy --axis 1 -o some.h5:/x\n"
+     "  gpuarrayctl take a.npy mask.npy -o chosen.npy",
+     OWN_OPTION("axis", OPTION_AXIS, "N",
+                "along which; negative: from the end; none: as if the array were flat; without it "
+                "0"),
+     OWN_OPTION("mode", OPTION_MODE, "NAME",
+                "what becomes of indices that are outside: raise, wrap or clip; without it raise"))
 
 VERB(diff, MOVE_DIFF, "SOURCE",
      "Takes differences of neighbours along an axis, as numpy.diff; of bool whether they differ.\v"

@@ -14,6 +14,7 @@ enum move_kind {
     MOVE_TILE,
     MOVE_PAD,
     MOVE_DIFF,
+    MOVE_TAKE,
 };
 
 struct move_pair { /* of the border of an axis */
@@ -35,6 +36,7 @@ struct move_options {
     int n_numbers; /* shifts or repeats */
     int64_t numbers[GAD_MAX_NDIM];
     enum gad_pad_mode mode;
+    struct gad_take_options take;
     int n_widths, n_values;
     struct move_pair widths[GAD_MAX_NDIM], values[GAD_MAX_NDIM];
 };
@@ -46,5 +48,6 @@ bool move_read_axes(const char *text, int *ret_n, int *ret_axes) GAD_MUST_CHECK;
  * GAD_SCALAR_INT, "1e3" too; else GAD_SCALAR_NONE is an integer that does not fit 64 bits. */
 bool move_read_pairs(const char *text, bool is_whole, int *ret_n,
                      struct move_pair *ret_pairs) GAD_MUST_CHECK;
-/* "edge"; false when it is none. */
+/* "edge", "wrap"; false when it is none. */
 bool move_read_mode(const char *text, enum gad_pad_mode *ret_mode) GAD_MUST_CHECK;
+bool move_read_take_mode(const char *text, enum gad_take_mode *ret_mode) GAD_MUST_CHECK;

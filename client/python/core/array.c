@@ -2,7 +2,7 @@
  *
  * Who keeps what alive: exported buffers (memoryviews, NumPy arrays) and jobs keep the Array, and
  * the Array its session. So when an Array dies nobody uses its memory. Its gad_array is then given
- * up without waiting (section.c, link.c), and after that the buffer that it was made of.
+ * up without waiting (session.c, link.c), and after that the buffer that it was made of.
  *
  * Shapes and strides that are exported lie in the gad_array, which lives as long as the Array.
  */
@@ -43,7 +43,7 @@ static int array_traverse(PyObject *self, visitproc visit, void *arg)
     struct array *array = (struct array *)self;
     Py_VISIT(Py_TYPE(self));
     Py_VISIT((PyObject *)array->session);
-    Py_VISIT((PyObject *)array->viewed);
+    Py_VISIT(array->viewed);
     Py_VISIT(array->begin);
     Py_VISIT(array->failure);
     if (array->has_buffer)
@@ -76,7 +76,7 @@ static void array_dealloc(PyObject *self)
     }
     if (array->has_buffer)
         PyBuffer_Release(&array->buffer);
-    Py_XDECREF((PyObject *)array->viewed);
+    Py_XDECREF(array->viewed);
     Py_XDECREF((PyObject *)array->session);
     base_free_object(self);
 }

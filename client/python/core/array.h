@@ -16,7 +16,7 @@ struct array {
     bool has_buffer;
     Py_buffer buffer;      /* of from_buffer() */
     struct blocks *blocks; /* of from_blocks(), else NULL */
-    struct array *viewed;  /* of view(): a reference, else NULL */
+    PyObject *viewed;      /* of view(), take() and the like: what it is made of; else NULL */
     /* Of stream(), else NULL: the library's, which lives as long as `array`; what is called with
      * this object when its job is about to be sent; the exception that made it fail. */
     struct gad_stream *stream;

@@ -508,8 +508,8 @@ static PyObject *finish_view(struct session *session, struct array *viewed, stru
     struct array *array = array_new(session);
     if (!array)
         return NULL;
-    array->viewed = viewed;
-    Py_INCREF((PyObject *)viewed);
+    array->viewed = (PyObject *)viewed;
+    Py_INCREF(array->viewed);
     return make(array, making);
 }
 

@@ -14,5 +14,10 @@ PyObject *make_stream(PyObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *make_view(PyObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *make_reshape(PyObject *self, PyObject *const *args, Py_ssize_t n);
 
+/* taking.c */
+PyObject *taking_take(PyObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *taking_new_marks(PyObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *taking_positions(PyObject *self, PyObject *const *args, Py_ssize_t n);
+
 /* Whether a method got as many arguments as it wants; else raises TypeError. */
 bool make_has_count(const char *name, Py_ssize_t n, Py_ssize_t wanted);

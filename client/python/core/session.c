@@ -4,6 +4,11 @@
  * any array in it. close() leaves the daemon at once all the same: the socket is shut, the memory
  * stays. A child of fork() has a copy of all this whose lock may be held by a thread that it does
  * not have, so there nothing is touched but by forget().
+ *
+ * Every call into the library is a section: session_enter() gets the lock without ever waiting for
+ * it while holding the GIL, session_leave() gives it back before it takes the GIL. What was found
+ * out in between is raised afterwards. What the destructors of arrays and jobs give up goes through
+ * session_release(), which never waits. In a child of fork() no section is ever entered.
  */
 #include "core/session.h"
 #include "core/ask.h"
@@ -21,6 +26,83 @@
 #include <unistd.h>
 
 #define END_PATIENCE_NS INT64_C(5000000000)
+
+_Static_assert(offsetof(struct session, ob_base) == 0, "objects begin with their head");
+
+/* Sections ------------------------------------------------------------------------------------- */
+
+bool session_is_ours(const struct session *session)
+{
+    return session->generation == base_generation() && !session->is_forgotten;
+}
+
+bool session_check(struct session *session)
+{
+    if (session_is_ours(session))
+        return true;
+    if (session->generation == base_generation())
+        error_raise_own(session->state, GAD_NO_DAEMON, NULL, NULL, NULL, "the interpreter ends");
+    else
+        error_raise_own(session->state, GAD_NO_DAEMON, NULL, NULL, NULL,
+                        "this session belongs to process %ld, the parent of this one: connect anew",
+                        session->pid);
+    return false;
+}
+
+struct section session_enter(struct session *session, bool may_wait)
+{
+    struct section section = {NULL};
+    if (!may_wait && link_try_lock(&session->link))
+        return section;
+    section.saved = PyEval_SaveThread();
+    link_lock(&session->link);
+    return section;
+}
+
+void session_leave(struct session *session, struct section section)
+{
+    link_unlock(&session->link);
+    if (section.saved)
+        PyEval_RestoreThread(section.saved);
+    session_collect(session);
+}
+
+bool session_is_closed(struct session *session, struct gad_error *ret_error)
+{
+    if (!session->link.is_closed)
+        return false;
+    error_fill(ret_error, GAD_NO_DAEMON, NULL, "this session was closed: connect anew");
+    return true;
+}
+
+static void drop_keeps(struct work *work)
+{
+    for (size_t i = 0; i < sizeof(work->keeps) / sizeof(work->keeps[0]); i++) {
+        Py_XDECREF((PyObject *)work->keeps[i]);
+        work->keeps[i] = NULL;
+    }
+}
+
+void session_release(struct session *session, struct release *node)
+{
+    if (!session_is_ours(session)) {
+        if (node->work && session->generation != base_generation())
+            drop_keeps(node->work); /* else threads of the library may still use its arrays */
+        return;
+    }
+    link_release(&session->link, node);
+    session_collect(session);
+}
+
+void session_collect(struct session *session)
+{
+    struct release *next;
+    for (struct release *node = link_take_releases(&session->link.garbage); node; node = next) {
+        next = node->next;
+        drop_keeps(node->work);
+        free(node->work);
+    }
+}
 
 /* Beginning ------------------------------------------------------------------------------------ */
 
@@ -278,6 +360,13 @@ static PyMethodDef methods[] = {
     {"view", FAST(make_view),
      "view(array, start, axes, /)\n--\n\nThe array's elements in another order: start along each "
      "of its axes, and for each\naxis of the view (axis of the array or -1, count, step)."},
+    {"take", FAST(taking_take),
+     "take(array, indices, axis, n_axes, mode, /)\n--\n\nThe array's elements by their indices "
+     "along so many axes as one. mode: 0 raise, 1 wrap,\n2 clip."},
+    {"new_marks", FAST(taking_new_marks),
+     "new_marks(shape, /)\n--\n\nAn output of bool that remembers where it is true."},
+    {"positions", FAST(taking_positions),
+     "positions(marks, /)\n--\n\nWhere that is, as numpy.flatnonzero()."},
     {"submit", FAST(run_submit),
      "submit(outputs, args, engine, priority, label, progress, journal=False, tf32=False, "
      "/)\n--\n\nStarts a job."},

@@ -107,6 +107,19 @@ class Session:
         """
         ...
 
+    def take(self, array: Array, indices: Array, axis: int, n_axes: int, mode: int, /) -> Array:
+        """The elements of an array by their indices along n_axes axes from `axis` on, which are
+        one. mode: 0 raise, 1 wrap, 2 clip. bad-index when a job meets one that is outside."""
+        ...
+
+    def new_marks(self, shape: Sequence[int], /) -> Array:
+        """An output of bool that remembers where it is true."""
+        ...
+
+    def positions(self, marks: Array, /) -> Array:
+        """Where marks are true, after the job that has written them: as numpy.flatnonzero()."""
+        ...
+
     # Jobs. outputs: (expression, name or None, destination). args: (name, value).
     def submit(self, outputs: Sequence[tuple[str, str | None, Destination]],
                args: Sequence[tuple[str, Array | Scalar]], engine: str | None, priority: int,

@@ -184,7 +184,7 @@ def test_reductions_around_them(x):
     (lambda x, r: np.searchsorted(x, 3), "bad-shape", "a"),
     (lambda x, r: np.searchsorted(r, 3, "middle"), "bad-argument", "side"),
     (lambda x, r: np.digitize(x, x), "bad-shape", "bins"),
-    (lambda x, r: np.take(x, 1), "unsupported", "a"),
+    (lambda x, r: np.take(x, np.array([1.5])), "bad-dtype", "indices"),
     (lambda x, r: np.take(r, 1, axis=1), "bad-shape", "axis"),
     (lambda x, r: np.take(r, 1, mode="wrapped"), "bad-argument", "mode"),
     (lambda x, r: np.quantile(x, 1.5), "bad-argument", "q"),

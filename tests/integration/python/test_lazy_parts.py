@@ -98,8 +98,7 @@ def test_parts_that_are_not_there(gd, x):
     x, _ = x
     for key, error in [(30, IndexError), ((0, 40), IndexError), ((0, 0, 0), IndexError),
                        (np.s_[..., ...], IndexError), (1.5, IndexError), ("a", IndexError),
-                       (x > 1, TypeError), ([1, 2], TypeError), (np.array([1]), TypeError),
-                       (True, TypeError)]:
+                       ((x > 1)[1:], IndexError), ([1.5], IndexError), (True, TypeError)]:
         for one in (x, x + 1):
             with pytest.raises(error):
                 one[key]

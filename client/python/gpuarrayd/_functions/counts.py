@@ -34,7 +34,7 @@ right : bool
 indices : Lazy, array_like or int
     Of any shape; negative ones count from the end.
 axis : int or None
-    For arrays of one axis alone: 0, -1 or None.
+    Along which; None: as if the array were flat.
 out : optional
     Where the result goes, as of Lazy.compute(): then it is computed at once, and out is given back.
 mode : {"raise", "wrap", "clip"}
@@ -76,7 +76,9 @@ from .._lazy.graph import Call, Node, Whole, Words, dtype_name
 from .._lazy.leaves import ArraySource
 from .._lazy.moves import array_of, axis_of
 from .._lazy.operands import Operand, node_of
+from .._lazy.picked import MODES, indices_of, is_mask, picked
 from .._lazy.results import compute, made
+from .._lazy.views import viewed
 
 
 def _choice(op: str, name: str, value: object, choices: tuple[str, ...]) -> str:
@@ -274,16 +276,22 @@ def digitize(x: Operand, bins: Operand, right: bool = False) -> Lazy:
                                (("right", "True"),) if right else ()))
 
 
-def taken(a: object, indices: object, axis: object, mode: object) -> Whole:
-    """The node of take()."""
-    word = _choice("take", "mode", mode, ("raise", "wrap", "clip"))
+_MOST_LOOKED_UP = 1 << 16  # elements of a table that the daemon keeps
+
+
+def taken(a: object, indices: object, axis: object, mode: object) -> Node:
+    """The node of take(): a look-up in a table, or what is picked from an array."""
+    word = _choice("take", "mode", mode, MODES)
     table = array_of(a)
-    if len(table.shape) != 1:
-        raise errors.Unsupported(f"take: of an array of shape {table.shape}; the daemon takes "
-                                 "elements of arrays of one axis", argument="a",
-                                 expected="one axis", found=str(table.shape))
-    if axis is not None:
-        axis_of(axis, 1)
+    ndim = len(table.shape)
+    along = 0 if axis is None else axis_of(axis, ndim)
+    if ndim != 1 or table.shape[0] > _MOST_LOOKED_UP:
+        if not ndim:
+            table = viewed(table, (), ((-1, 1, 0),))
+        where = indices_of(indices)
+        if is_mask(where):  # which NumPy takes as 0 and 1 here
+            where = Call("astype", (where,), dtype="int64")
+        return picked(table, where, along, max(ndim, 1) if axis is None else 1, word)
     where = node_of(indices)
     if isinstance(indices, (list, tuple)) and isinstance(where, ArraySource) \
             and where.dtype.kind == "f":  # of nothing, too; NumPy takes lists as integers
@@ -294,7 +302,10 @@ def taken(a: object, indices: object, axis: object, mode: object) -> Whole:
 
 def take(a: Operand, indices: Operand, axis: int | None = None, out: object = None,
          mode: str = "raise") -> Lazy:
-    """elements of a one-dimensional array by their indices"""
+    """elements of a one-dimensional array by their indices
+
+    Of an array of any size with an axis; without one as if it were flat. Indices that are read with
+    the array, and are no part of its text, may lie anywhere and have any number."""
     return made(taken(a, indices, axis, mode), out)
 
 

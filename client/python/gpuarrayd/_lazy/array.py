@@ -35,6 +35,7 @@ from .leaves import ArraySource, FileSource, open_file
 from .many import ManySource, open_many
 from .moved import Moved, MoveRequest
 from .methods import Reductions
+from .picked import TakeSource
 from .text import written
 from .turning import Turning
 from .unanswered import Unanswered, refuse, refuse_number, refuse_unusual
@@ -52,8 +53,8 @@ class Lazy(Operators, Reductions, Turning, Unanswered):
     their results. It never changes; what it reads may.
 
     It takes part in expressions as an ndarray does: operators, NumPy's functions (np.sqrt(x),
-    np.where(x > 0, x, y)), basic indexing, broadcasting. Nothing falls back to NumPy: what the
-    daemon does not compute raises Unsupported with its name.
+    np.where(x > 0, x, y)), indexing, also by arrays and masks, broadcasting. Nothing falls back to
+    NumPy: what the daemon does not compute raises Unsupported with its name.
     """
 
     __slots__ = ("__weakref__", "_planned", "_written")
@@ -256,9 +257,10 @@ class Lazy(Operators, Reductions, Turning, Unanswered):
     def __gad_sink__(self, session: "_core.Session") -> "_core.Array":
         return self._leaf("an output").__gad_sink__(session)
 
-    def _leaf(self, place: str) -> ArraySource | FileSource | ManySource | ViewSource:
+    def _leaf(self, place: str) \
+            -> ArraySource | FileSource | ManySource | TakeSource | ViewSource:
         node = self._node
-        if isinstance(node, (ArraySource, FileSource, ManySource)) \
+        if isinstance(node, (ArraySource, FileSource, ManySource, TakeSource)) \
                 or isinstance(node, ViewSource) and isinstance(node.base, ManySource):
             return node
         raise errors.Unsupported(

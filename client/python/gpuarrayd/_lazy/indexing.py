@@ -1,4 +1,5 @@
-"""x[10:20] of a lazy: a part of what is read, never of what was computed.
+"""x[10:20] of a lazy: a part of what is read, never of what was computed. Keys with arrays are
+fancy.py's.
 
 Of a source it is the source's own part. Of an expression the same part of every array in it, where
 each element is made of the elements at its place: then the part of the result is the result of the
@@ -15,11 +16,13 @@ import numpy as np
 
 from .. import errors
 from .graph import Call, Node, Number, Reduction, Source, Whole, computed, is_placed
+from .fancy import fancy, is_fancy
 from .selection import Item, Items, carried, is_all, items_of, shape_of
 from .generated import GeneratorSource
 from .leaves import ArraySource, FileSource
 from .many import ManySource
 from .moved import Moved
+from .picked import Positions, TakeSource
 from .views import ViewSource
 
 Wanted: TypeAlias = list[tuple[Node, Items]]
@@ -33,8 +36,10 @@ def indexed(node: Node, key: object) -> Node:
     IndexError
         As NumPy, for what is out of bounds.
     Unsupported
-        Other than basic indexing; of a number, or with an index() or random numbers inside.
+        Of a number, or with an index() or random numbers inside.
     """
+    if is_fancy(key):
+        return fancy(node, key, indexed)
     items = items_of(key, node.shape)
     if is_all(items, node.shape):
         return node
@@ -76,7 +81,8 @@ def _wanted(node: Node, items: Items) -> Wanted:
 
 
 def _selected(node: Node, items: Items, parts: tuple[Node, ...]) -> Node:
-    if isinstance(node, (ArraySource, FileSource, GeneratorSource, ManySource, Moved, ViewSource)):
+    if isinstance(node, (ArraySource, FileSource, GeneratorSource, ManySource, Moved, Positions,
+                         TakeSource, ViewSource)):
         if is_all(items, node.shape):
             return node
         shape = shape_of(items)

@@ -312,6 +312,14 @@ def unpickled(state: tuple[Any, ...]) -> Source:
         from .views import ViewSource
         base, start, axes = rest
         return ViewSource(unpickled(base), start, axes)
+    if kind == "taken":
+        from .picked import TakeSource
+        base, indices, *how = rest
+        return TakeSource(unpickled(base), unpickled(indices), *how)
+    if kind == "positions":
+        from .picked import Positions
+        from .pickling import restored
+        return Positions(restored(*rest))
     if kind == "moved":
         from .moved import Moved, Piece
         from .pickling import restored

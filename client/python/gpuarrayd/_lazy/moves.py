@@ -19,9 +19,10 @@ import numpy as np
 
 from .. import errors
 from .array import Lazy
-from .graph import Node, Shape, Source
+from .graph import Call, Node, Shape, Source, number
 from .moved import Moved, Piece
 from .operands import Operand, node_of, source_of
+from .picked import is_mask, positions_of
 from .results import compute_into
 from .._arguments.refusals import WrongType
 from .unanswered import NoAxis, refuse
@@ -29,7 +30,7 @@ from .views import Axes, Start, permuted, viewed
 
 __all__ = ["transpose", "permute_dims", "swapaxes", "moveaxis", "flip", "fliplr", "flipud",
            "expand_dims", "squeeze", "concatenate", "concat", "stack", "vstack", "hstack",
-           "dstack", "roll", "tile", "pad"]
+           "dstack", "roll", "tile", "pad", "flatnonzero", "nonzero"]
 
 Numbers: TypeAlias = int | Sequence[int]
 
@@ -350,3 +351,23 @@ def pad(array: Operand, pad_width: Any, mode: str = "constant", **kwargs: Any) -
     "symmetric" or "wrap"."""
     from .padding import padded
     return padded(array_of(array), pad_width, mode, kwargs)
+
+
+# Places.
+
+def flatnonzero(a: Operand) -> Lazy:
+    """The numbers, in C order, of elements that are not zero, as numpy.flatnonzero(). They are
+    counted when the shape is asked for."""
+    node = array_of(a)
+    return Lazy._of(positions_of(node if is_mask(node) else Call("not_equal", (node, number(0)))))
+
+
+def nonzero(a: Operand) -> tuple[Lazy, ...]:
+    """The indices of elements that are not zero, as numpy.nonzero(): of each axis in an array."""
+    places, shape = flatnonzero(a), array_of(a).shape
+    if not shape:
+        raise errors.BadShape("nonzero: of an array without axes", argument="a",
+                              expected="at least one axis", found="()")
+    steps = [math.prod(shape[axis + 1:]) for axis in range(len(shape))]
+    return tuple([places if len(shape) == 1 else places // step % size
+                  for step, size in zip(steps, shape, strict=True)])

@@ -23,8 +23,7 @@ Items: TypeAlias = tuple[Item, ...]
 def items_of(key: object, shape: Shape) -> Items:
     """A key between brackets, for an array of this shape.
 
-    IndexError: NumPy's, for what is out of bounds or too much. Unsupported: arrays, lists and
-    masks as keys.
+    IndexError: NumPy's, for what is out of bounds or too much. Unsupported: True and False as keys.
     """
     keys = key if isinstance(key, tuple) else (key,)
     for part in keys:
@@ -58,9 +57,9 @@ def _check(part: object) -> None:
         return
     if isinstance(part, (Held, bool, np.bool_, np.ndarray, list, tuple)):
         raise errors.Unsupported(
-            "only basic indexing (integers, slices, ..., None) is served, not arrays and masks; "
-            "gd.where(mask, x, y) chooses element by element", argument="[]",
-            expected="integers, slices, ... and None", found=type(part).__name__)
+            "a single True or False is no index here; gd.where(mask, x, y) chooses element by "
+            "element", argument="[]",
+            expected="integers, slices, ..., None, arrays and masks", found=type(part).__name__)
     if not hasattr(type(part), "__index__"):
         raise IndexError("only integers, slices (`:`), ellipsis (`...`) and None are indices here, "
                          f"not {type(part).__name__}")

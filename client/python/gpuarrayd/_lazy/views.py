@@ -78,13 +78,7 @@ class ViewSource(Source):
                        request: "Request") -> "_core.Array":
         """The same, where `made` are the arrays that are made for one request, each once, by jobs
         as that one's is."""
-        base: Any = self.base
-        found = made.get(id(base))
-        if found is None and hasattr(base, "__gad_shared__"):
-            found = base.__gad_shared__(session, made, request)
-        elif found is None:
-            found = made[id(base)] = base.__gad_source__(session)
-        return session.view(found, self.start, self.axes)
+        return session.view(shared(self.base, session, made, request), self.start, self.axes)
 
     def __gad_like__(self, session: "_core.Session") -> "_core.Array":
         """What has its shape and dtype, for plans."""
@@ -101,15 +95,26 @@ class ViewSource(Source):
         return "view", self.base.pickled(), self.start, self.axes
 
 
+def shared(source: Any, session: "_core.Session", made: "dict[int, _core.Array]",
+           request: "Request") -> "_core.Array":
+    """A source as the array that is made of it for one request, once."""
+    found = made.get(id(source))
+    if found is None and hasattr(source, "__gad_shared__"):
+        return source.__gad_shared__(session, made, request)  # type: ignore[no-any-return]
+    if found is None:
+        found = made[id(source)] = source.__gad_source__(session)
+    return found
+
+
 def viewed(node: Node, start: Start, axes: Axes) -> Node:
     """The node of a view. start: along each axis of the node; axes: of the view."""
-    if not node.shape or _is_whole(node) or _counts(node):
+    if not node.shape or is_whole(node) or counts_places(node):
         return _of_source(_as_source(node), start, axes)
     made: dict[int, Node] = {}
     stack = [node]
     while stack:
         one = stack[-1]
-        inner = one.parts if isinstance(one, Call) and one.shape and not _is_whole(one) else ()
+        inner = one.parts if isinstance(one, Call) and one.shape and not is_whole(one) else ()
         waiting = [part for part in inner if id(part) not in made]
         if waiting and id(one) not in made:
             stack.extend(reversed(waiting))
@@ -137,12 +142,12 @@ def broadcast_to(node: Node, shape: Shape) -> Node:
     return viewed(node, (0,) * len(node.shape), tuple(axes))
 
 
-def _is_whole(node: Node) -> bool:
+def is_whole(node: Node) -> bool:
     """Whether its elements cannot be had one by one from those of what it is made of."""
     return isinstance(node, (Reduction, Whole)) or is_placed(node)
 
 
-def _counts(node: Node) -> bool:
+def counts_places(node: Node) -> bool:
     """Whether an index() or random numbers without a shape of their own count in the whole."""
     return any(is_placed(one) and not one.shape for one in ordered(node))
 

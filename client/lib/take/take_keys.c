@@ -1,0 +1,169 @@
+/* Indices as places, and places in order.
+ *
+ * Indices are read into memory of our own before they are checked: whoever has them may write them
+ * meanwhile. A place that has passed is below the length of its axis.
+ *
+ * Sorting is by digits of eight bits, the lowest first, of as many of them as the places differ in;
+ * keys that are in order already are left alone.
+ *
+ * Called by take_provider.c and take_window.c, by any thread.
+ */
+#include "client/lib/memory/block.h"
+#include "client/lib/take/take.h"
+#include "proto/util.h"
+
+#include <string.h>
+
+#define PIECE 4096 /* indices that are widened at a time: they stay in the cache */
+
+int take_read(const struct gad_array *array, const int64_t *start, const int64_t *count,
+              void *ret_block)
+{
+    if (array->access != ACCESS_MEMORY && array->access != ACCESS_REGION)
+        return array->provider->fill(array->provider_state, start, count, ret_block);
+    const char *first = array->data;
+    for (int i = 0; i < array->info.ndim; i++) {
+        if (count[i] == 0)
+            return 0;
+        first += start[i] * array->info.strides[i];
+    }
+    block_gather(ret_block, first, array->info.ndim, count, array->info.strides,
+                 gad_dtype_size(array->info.dtype));
+    return 0;
+}
+
+/* Widening ------------------------------------------------------------------------------------- */
+
+#define WIDEN(type, unsigned_type, swap)                                                           \
+    for (size_t i = 0; i < n; i++) {                                                               \
+        unsigned_type stored;                                                                      \
+        memcpy(&stored, from + i * sizeof(stored), sizeof(stored));                                \
+        ret[i] = (int64_t)(type)(is_swapped ? swap(stored) : stored);                              \
+    }                                                                                              \
+    break
+#define KEEP(x) (x)
+
+/* Of uint64 those beyond int64 become negative. */
+static void widen(enum gad_dtype dtype, bool is_swapped, const char *from, size_t n, int64_t *ret)
+{
+    switch (dtype) {
+    case GAD_INT8: WIDEN(int8_t, uint8_t, KEEP);
+    case GAD_UINT8: WIDEN(uint8_t, uint8_t, KEEP);
+    case GAD_INT16: WIDEN(int16_t, uint16_t, __builtin_bswap16);
+    case GAD_UINT16: WIDEN(uint16_t, uint16_t, __builtin_bswap16);
+    case GAD_INT32: WIDEN(int32_t, uint32_t, __builtin_bswap32);
+    case GAD_UINT32: WIDEN(uint32_t, uint32_t, __builtin_bswap32);
+    default: WIDEN(int64_t, uint64_t, __builtin_bswap64);
+    }
+}
+
+/* Checking ------------------------------------------------------------------------------------- */
+
+/* The first one is kept. at: its number among the box's. */
+static int fail(struct take *take, const int64_t *start, const int64_t *count, size_t at,
+                int64_t value, bool is_unsigned)
+{
+    pthread_mutex_lock(&take->lock);
+    if (!take->has_failed) {
+        take->has_failed = true;
+        take->value = value;
+        take->is_unsigned = is_unsigned;
+        for (int i = take->n_index_axes - 1; i >= 0; at /= (size_t)count[i--])
+            take->failed_at[i] = start[i] + (int64_t)(at % (size_t)count[i]);
+    }
+    pthread_mutex_unlock(&take->lock);
+    return ERANGE;
+}
+
+static int64_t wrapped(int64_t value, int64_t length, bool is_unsigned)
+{
+    if (is_unsigned)
+        return (int64_t)((uint64_t)value % (uint64_t)length);
+    int64_t rest = value % length;
+    return rest < 0 ? rest + length : rest;
+}
+
+/* Where an index lies that is not from 0 to length - 1; negative: nowhere. */
+static int64_t brought_in(const struct take *take, int64_t value, bool is_unsigned)
+{
+    switch (take->mode) {
+    case GAD_TAKE_WRAP: return wrapped(value, take->length, is_unsigned);
+    case GAD_TAKE_CLIP: return value < 0 && !is_unsigned ? 0 : take->length - 1;
+    case GAD_TAKE_RAISE: break;
+    }
+    return value < 0 && value >= -take->length && !is_unsigned ? value + take->length : -1;
+}
+
+int take_places(struct take *take, const int64_t *start, const int64_t *count, int64_t *ret_places)
+{
+    const struct gad_array_info *info = &take->indices->info;
+    size_t n = 1, item = gad_dtype_size(info->dtype);
+    bool is_unsigned = info->dtype == GAD_UINT64;
+    for (int i = 0; i < take->n_index_axes; i++)
+        n *= (size_t)count[i];
+    _cleanup_free_ char *raw = malloc(n * item);
+    int r = raw ? take_read(take->indices, start, count, raw) : ENOMEM;
+    if (r) {
+        pthread_mutex_lock(&take->lock);
+        take->unread = take->unread ? take->unread : take->indices;
+        pthread_mutex_unlock(&take->lock);
+        return r;
+    }
+    for (size_t first = 0; first < n; first += PIECE) {
+        size_t end = first + PIECE < n ? first + PIECE : n;
+        widen(info->dtype, info->is_swapped, raw + first * item, end - first, ret_places + first);
+        for (size_t i = first; i < end; i++) {
+            int64_t value = ret_places[i];
+            if ((uint64_t)value < (uint64_t)take->length)
+                continue;
+            ret_places[i] = brought_in(take, value, is_unsigned);
+            if (ret_places[i] < 0)
+                return fail(take, start, count, i, value, is_unsigned);
+        }
+    }
+    return 0;
+}
+
+/* Keys ----------------------------------------------------------------------------------------- */
+
+unsigned take_order_bits(const struct take *take)
+{
+    unsigned rest = 64 - take->place_bits;
+    return rest < 30 ? rest : 30;
+}
+
+void take_make_keys(int64_t *places, size_t n, unsigned order_bits)
+{
+    for (size_t i = 0; i < n; i++)
+        places[i] = (int64_t)((uint64_t)places[i] << order_bits | i);
+}
+
+uint64_t *take_sort(uint64_t *keys, uint64_t *spare, size_t n, unsigned order_bits)
+{
+    uint64_t differing = 0;
+    bool is_sorted = true;
+    for (size_t i = 1; i < n; i++) {
+        differing |= keys[i] ^ keys[0];
+        is_sorted &= keys[i - 1] < keys[i];
+    }
+    if (is_sorted)
+        return keys;
+    for (unsigned shift = order_bits; shift < 64 && differing >> shift; shift += 8) {
+        size_t at[256] = {0}, sum = 0;
+        if ((differing >> shift & 0xff) == 0)
+            continue;
+        for (size_t i = 0; i < n; i++)
+            at[keys[i] >> shift & 0xff]++;
+        for (unsigned digit = 0; digit < 256; digit++) {
+            size_t n_of_it = at[digit];
+            at[digit] = sum;
+            sum += n_of_it;
+        }
+        for (size_t i = 0; i < n; i++)
+            spare[at[keys[i] >> shift & 0xff]++] = keys[i];
+        uint64_t *sorted = spare;
+        spare = keys;
+        keys = sorted;
+    }
+    return keys;
+}

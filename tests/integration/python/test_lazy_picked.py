@@ -1,0 +1,202 @@
+"""Lazies indexed by arrays and masks against NumPy: sources of every kind, shapes, dtypes, orders,
+expressions, tiny pools and windows, and what is refused."""
+
+import itertools
+import os
+import pickle
+
+import h5py
+import numpy as np
+import pytest
+
+SHAPE = (60, 7, 5)
+
+
+def same(got, want):
+    got, want = np.asarray(got), np.asarray(want)
+    assert (got.dtype, got.shape) == (want.dtype.newbyteorder("="), want.shape)
+    assert np.array_equal(got, want)
+
+
+def sources(gd, folder, a):
+    """The same array in places of every kind."""
+    np.save(folder / "c.npy", a)
+    np.save(folder / "f.npy", np.asfortranarray(a))
+    np.savez_compressed(folder / "z.npz", a=a)
+    for i, part in enumerate(np.array_split(a, 4)):
+        np.save(folder / f"part{i}.npy", part)
+    with h5py.File(folder / "a.h5", "w") as f:
+        f.create_dataset("plain", data=a)
+        f.create_dataset("chunks", data=a, chunks=(7, 3, 5))
+        f.create_dataset("packed", data=a, chunks=(9, 7, 2), compression="gzip")
+    names = ["c.npy", "f.npy", "z.npz:a", "part*.npy", "a.h5:/plain", "a.h5:/chunks", "a.h5:/packed"]
+    shared = gd.empty(a.shape, a.dtype.newbyteorder("="))
+    shared[...] = a
+    return [*[gd.open(folder / name) for name in names], gd.lazy(a), gd.lazy(shared),
+            gd.lazy(np.repeat(a, 2, -1)[..., ::2]), gd.lazy(a)[::-1][::-1]]
+
+
+def keys(rng, shape):
+    n, m, k = shape
+    mask = rng.random(shape) < 0.3
+    yield rng.integers(-n, n, 200)
+    yield slice(None), rng.integers(-m, m, (3, 2))
+    yield Ellipsis, rng.integers(-k, k, 4).astype("i1"), slice(1, 4)
+    yield Ellipsis, rng.integers(0, k, 9).astype("u8")
+    yield rng.integers(0, n, 30).astype(">i4"), slice(None, None, -2), 3
+    yield 0, slice(None), rng.integers(0, k, 3)
+    yield rng.integers(0, n, 8), rng.integers(-m, m, 8)
+    yield rng.integers(0, n, (4, 1)), slice(1, 3), rng.integers(0, k, 3)
+    yield None, [3, 1, 1], None
+    yield [], slice(2)
+    yield mask
+    yield mask[:, 0, 0]
+    yield slice(None), mask[0]
+    yield mask[:, :, 1], [1] * int(mask[:, :, 1].sum())
+    yield np.zeros(shape, bool)
+    yield slice(5, 50, 3), np.arange(m)[::-1]
+    yield np.array(3), slice(None), [0, 2]
+    yield [2, 1], Ellipsis, [0, 3]
+
+
+@pytest.mark.parametrize("dtype", ["f4", "?", ">i2", "u8"])
+def test_every_source_and_key_is_numpys(gd, tmp_path, dtype):
+    rng = np.random.default_rng(5)
+    a = rng.integers(0, 200 if dtype != "?" else 2, SHAPE).astype(dtype)
+    found = sources(gd, tmp_path, a)
+    for i, key in enumerate(keys(rng, SHAPE)):
+        # every source with some keys, and every key with some sources
+        for x in found[i % 3::3]:
+            got = x[key]
+            assert got.shape == a[key].shape, key
+            same(got.compute(), a[key])
+
+
+def test_take_is_numpys(gd, tmp_path):
+    rng = np.random.default_rng(6)
+    a = rng.normal(size=SHAPE)
+    x = sources(gd, tmp_path, a)[6]
+    for axis, mode in itertools.product((0, 1, -1, None), ("raise", "wrap", "clip")):
+        size = a.size if axis is None else SHAPE[axis]
+        far = 1 if mode == "raise" else 3
+        where = rng.integers(-size * far, size * far, (4, 3))
+        same(gd.take(x, where, axis, mode=mode).compute(), np.take(a, where, axis, mode=mode))
+    same(np.take(x, 3, axis=1).compute(), a.take(3, axis=1))
+    same(x.take([[True]], axis=1).compute(), a.take([[True]], axis=1))
+    out = np.empty((2, 7, 5))
+    assert x.take([1, 2], 0, out) is out
+    same(out, a[1:3])
+    large = np.arange(200000.)
+    same(gd.take(large, np.arange(0, 200000, 7)[::-1]).compute(), large[::7][::-1][-28572:])
+
+
+def test_expressions_are_taken_apart(gd):
+    rng = np.random.default_rng(7)
+    a, b, c = rng.normal(size=(50, 6)), rng.normal(size=6), rng.normal(size=(50, 1))
+    x, y, z = gd.lazy(a), gd.lazy(b), gd.lazy(c)
+    i, j = rng.integers(-50, 50, (3, 9)), rng.integers(-6, 6, 4)
+    for made, want in ((x * 2 + y, a * 2 + b), (x - x.mean(), a - a.mean()), (z * y, c * b),
+                       (gd.where(x > 0, x, z), np.where(a > 0, a, c)),
+                       (x.sum(axis=1, keepdims=True) + y, a.sum(axis=1, keepdims=True) + b)):
+        for key in ((i,), (slice(None), j), (i[0, :4], j), (want > 0,)):
+            np.testing.assert_allclose(made[key].compute(), want[key], rtol=1e-12)
+    same((x[x > 0.5] * 2 + 1).compute(), a[a > 0.5] * 2 + 1)
+    same(x[(x * 2).argmax(axis=0)].compute(), a[a.argmax(axis=0)])
+    same(x.cumsum(axis=0)[[3, 1]].compute(), a.cumsum(axis=0)[[3, 1]])
+    same(x[[5, 4, 3]][[0, 2], 1:3].T.compute(), a[[5, 4, 3]][[0, 2], 1:3].T)
+    np.testing.assert_allclose((x @ x.T)[[3, 1]].compute(), (a @ a.T)[[3, 1]])
+    assert float((x[i] * 2).sum()) == pytest.approx((a[i] * 2).sum())
+    assert gd.evaluate("max(p)", p=x[[1, 3]]) == a[[1, 3]].max()
+    noise = gd.random.normal(seed=3, size=(20, 3))
+    same(noise[[7, 1]].compute(), noise.compute()[[7, 1]])
+
+
+def test_places_of_what_is_not_zero(gd):
+    a = np.random.default_rng(8).integers(0, 3, (11, 13, 3))
+    x = gd.lazy(a)
+    same(gd.flatnonzero(x).compute(), np.flatnonzero(a))
+    for got, want in zip(np.nonzero(x > 1), np.nonzero(a > 1), strict=True):
+        same(got.compute(), want)
+
+
+def test_a_large_mask_keeps_a_bit_for_each_element(gd):
+    """Those that stand here are counted by NumPy up to a size: this is larger."""
+    rng = np.random.default_rng(9)
+    mask = rng.random((1200, 1000)) < 0.001
+    mask[700:705] = True
+    a = np.arange(mask.size, dtype="i4").reshape(mask.shape)
+    found = gd.lazy(a)[gd.lazy(mask)]
+    same(found.compute(), a[mask])
+    same(found[100:200:3].compute(), a[mask][100:200:3])
+    same(pickle.loads(pickle.dumps(found)).compute(), a[mask])
+    same(gd.lazy(np.asfortranarray(a))[np.asfortranarray(mask)].compute(), a[mask])
+
+
+def test_files_that_are_indices_and_results(gd, tmp_path):
+    rng = np.random.default_rng(10)
+    a, i = rng.normal(size=(5000, 40)).astype("f4"), rng.integers(0, 5000, 20000)
+    np.save(tmp_path / "a.npy", a)
+    np.save(tmp_path / "i.npy", i.astype(">u2"))
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f.create_dataset("a", data=a, chunks=(64, 40), compression="gzip")
+    for name in ("a.npy", "a.h5:/a"):
+        picked = gd.open(tmp_path / name)[gd.open(tmp_path / "i.npy")]
+        same(gd.save(tmp_path / "o.npy", picked).compute(), a[i])
+        same(picked.T.compute(), a[i].T)  # which walks through it another way
+
+
+@pytest.mark.parametrize(("key", "kind", "words"), [
+    ([1, 60], "BadIndex", r"index 60 at place \(1,\).*axis 0 with size 60"),
+    ([[0, 0], [0, -61]], "BadIndex", r"index -61 at place \(1, 1\)"),
+    ((slice(None), [7]), "BadIndex", r"index 7 at place \(0,\).*axis 1 with size 7"),
+    (([1, 60], [0, 0]), "BadIndex", r"index 60 at place \(1,\) of indexing array 0"),
+    (([1, 2], [0, 0, 0]), "BadIndex", "broadcast together"),
+    (np.zeros(59, bool), "BadIndex", "boolean index did not match"),
+    (np.zeros((60, 6), bool), "BadIndex", "along axis 1; its size is 7"),
+    ([0.5], "NoIndex", "integers or bool, not float64"),
+    (([1],) * 4, "IndexError", "too many indices"),
+    ((Ellipsis, [1], Ellipsis), "IndexError", "single ellipsis"),
+    (True, "Unsupported", "True or False"),
+])
+def test_what_is_no_index(gd, key, kind, words):
+    x = gd.lazy(np.zeros(SHAPE))
+    with pytest.raises((IndexError, TypeError), match=words) as raised:
+        x[key].compute()
+    assert type(raised.value).__name__ == kind
+
+
+def test_what_else_is_refused(gd, tmp_path):
+    x = gd.lazy(np.zeros(SHAPE))
+    with pytest.raises(gd.Unsupported, match=r"x\[i\]\[:, j\]"):
+        x[gd.lazy(np.array([1])) + 0, [2]]
+    with pytest.raises(IndexError, match="no elements"):
+        x[:0][[0]]
+    with pytest.raises(gd.errors.BadArgument, match="stream"):
+        gd.from_generator(lambda: iter([np.zeros(3)]), "f8", (3,))[[1]]
+    with pytest.raises(gd.errors.ReadOnly):
+        gd.lazy(np.ones(2)).compute(out=x[[1]])
+    with pytest.raises(gd.errors.BadShape):
+        gd.take(x, [1], axis=3)
+    with pytest.raises(gd.errors.BadDtype):
+        gd.take(x, [[1.5]], axis=0)
+    with pytest.raises(gd.errors.BadIndex):  # nothing of it is written
+        np.save(tmp_path / "o.npy", np.zeros(1))
+        gd.save(tmp_path / "o.npy", x[[0] * 59 + [60]])
+    same(np.load(tmp_path / "o.npy"), np.zeros(1))
+
+
+def test_a_file_of_indices_that_is_cut_or_changed(gd, tmp_path):
+    a = np.arange(100000.).reshape(-1, 2)
+    np.save(tmp_path / "i.npy", np.arange(50000)[::-1])
+    i = gd.open(tmp_path / "i.npy")
+    x = gd.lazy(a)[i]
+    same(x.compute(), a[::-1])
+    changed = np.lib.format.open_memmap(tmp_path / "i.npy", "r+")
+    changed[40000] = 50000
+    with pytest.raises(gd.errors.BadIndex, match=r"50000 at place \(40000,\)"):
+        x.compute()
+    changed[40000] = 7
+    assert x.compute()[40000, 0] == 14
+    os.truncate(tmp_path / "i.npy", 20000)
+    with pytest.raises(gd.Error):
+        x.compute()
