@@ -1,0 +1,12 @@
+/* Shared scans, as far as the daemon is asked for them. */
+#pragma once
+
+#include "client/scan/scan_reader.h"
+
+struct gad_client;
+
+/* Asks for a scan of the file as described, and is greeted. Both stay the caller's, and are needed
+ * as long as the reader. Any failure: there is no scan, and the caller decodes by itself. */
+int client_join_scan(struct gad_client *client, const struct scan_description *description,
+                     int file_fd, struct scan_reader **ret_reader,
+                     struct gad_error *error) GAD_MUST_CHECK;

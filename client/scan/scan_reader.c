@@ -1,0 +1,259 @@
+/* A reader of a shared scan.
+ *
+ * A circle is as many numbers as there are chunks, from wherever the scan is. Chunks that could not
+ * be had are noted and decoded here afterwards: those that were overwritten before or while they
+ * were used, those that the process could not decode (so that what is wrong is found out by whom it
+ * concerns), and all that are left when the process is gone. So a circle always ends, and its
+ * chunks are the same as without a scan.
+ *
+ * Nothing that the process says is believed beyond its elements: the ring has the size that follows
+ * from the description, is sealed against shrinking, and a number's place is computed here.
+ *
+ * Between circles nothing is read, and nobody waits for this reader for long; the next one begins
+ * with what is there by then.
+ *
+ * Called by whoever fills windows of rows, in one thread at a time.
+ */
+#include "client/scan/scan_reader.h"
+#include "client/clock.h"
+#include "proto/util.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#define ACKS_A_RING 8u
+#define LOOK_MS     100 /* how often is_cancelled is looked at while nothing comes */
+
+struct scan_reader {
+    const struct scan_description *description;
+    int file_fd, socket; /* socket -1: the process is gone */
+    struct scan_layout layout;
+    const char *ring; /* NULL: none */
+    uint64_t next, told;
+    struct scan_tools tools;
+    void *elements; /* of chunks that are decoded here; NULL: none was */
+    uint8_t *is_missing;
+};
+
+/* Greeting ------------------------------------------------------------------------------------- */
+
+static int receive_welcome(int fd, struct scan_welcome *ret, int *ret_ring_fd)
+{
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec part = {.iov_base = ret, .iov_len = sizeof(*ret)};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof(control)};
+    ssize_t n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    const struct cmsghdr *header = n >= 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    if (header && header->cmsg_type == SCM_RIGHTS && header->cmsg_len == CMSG_LEN(sizeof(int)))
+        memcpy(ret_ring_fd, CMSG_DATA(header), sizeof(int));
+    if (n <= 0)
+        return n < 0 ? -errno : -EPIPE;
+    return n == sizeof(*ret) && *ret_ring_fd >= 0 && ret->magic == SCAN_MAGIC ? 0 : -EPROTO;
+}
+
+static int map_ring(struct scan_reader *reader, int fd)
+{
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    int seals = fcntl(fd, F_GET_SEALS);
+    if (seals < 0 || !(seals & F_SEAL_SHRINK) || (uint64_t)st.st_size < reader->layout.size_bytes)
+        return -EPROTO;
+    void *ring = mmap(NULL, reader->layout.size_bytes, PROT_READ, MAP_SHARED, fd, 0);
+    if (ring == MAP_FAILED)
+        return -errno;
+    reader->ring = ring;
+    return 0;
+}
+
+static int be_greeted(struct scan_reader *reader, int timeout_ms)
+{
+    struct pollfd ready = {.fd = reader->socket, .events = POLLIN};
+    struct scan_welcome welcome;
+    _cleanup_fd_ int ring_fd = -1;
+    int64_t deadline = clock_deadline_ms(timeout_ms);
+    int n;
+    do
+        n = poll(&ready, 1, clock_left_ms(deadline));
+    while (n < 0 && errno == EINTR);
+    if (n <= 0)
+        return n < 0 ? -errno : -ETIMEDOUT;
+    int r = receive_welcome(reader->socket, &welcome, &ring_fd);
+    if (r == 0)
+        r = map_ring(reader, ring_fd);
+    reader->next = reader->told = welcome.first;
+    return r;
+}
+
+int scan_reader_new(int socket_take, const struct scan_description *description, int file_fd,
+                    int timeout_ms, struct scan_reader **ret_reader)
+{
+    _cleanup_fd_ int fd = socket_take;
+    struct scan_reader *reader = calloc(1, sizeof(*reader));
+    if (!reader)
+        return -ENOMEM;
+    reader->description = description;
+    reader->file_fd = file_fd;
+    reader->socket = steal_fd(&fd);
+    scan_layout(description->chunk_bytes, &reader->layout);
+    reader->is_missing = malloc(description->n_chunks);
+    int r = reader->is_missing ? scan_tools_init(&reader->tools) : -ENOMEM;
+    if (r == 0)
+        r = be_greeted(reader, timeout_ms);
+    if (r < 0) {
+        scan_reader_free(reader);
+        return r;
+    }
+    *ret_reader = reader;
+    return 0;
+}
+
+struct scan_reader *scan_reader_free(struct scan_reader *reader)
+{
+    if (!reader)
+        return NULL;
+    close_fd(&reader->socket);
+    if (reader->ring)
+        munmap((void *)reader->ring, reader->layout.size_bytes);
+    scan_tools_deinit(&reader->tools);
+    free(reader->elements);
+    free(reader->is_missing);
+    free(reader);
+    return NULL;
+}
+
+/* From the ring -------------------------------------------------------------------------------- */
+
+static const struct scan_slot *slot_of(const struct scan_reader *reader, uint64_t number)
+{
+    return (const struct scan_slot *)reader->ring + number % reader->layout.n_slots;
+}
+
+static uint64_t stamp_of(const struct scan_reader *reader, uint64_t number)
+{
+    return atomic_load_explicit(&slot_of(reader, number)->stamp, memory_order_acquire);
+}
+
+static void tell(struct scan_reader *reader, bool wants_more)
+{
+    const struct scan_ack ack = {.done = reader->next, .wants_more = wants_more};
+    ssize_t n;
+    do
+        n = send(reader->socket, &ack, sizeof(ack), MSG_NOSIGNAL);
+    while (n < 0 && errno == EINTR);
+    reader->told = reader->next;
+    if (n < 0)
+        close_fd(&reader->socket);
+}
+
+/* One packet, or a moment; the end of the process closes the socket. */
+static void listen_once(struct scan_reader *reader)
+{
+    struct pollfd ready = {.fd = reader->socket, .events = POLLIN};
+    uint64_t nothing;
+    if (poll(&ready, 1, LOOK_MS) <= 0)
+        return;
+    ssize_t n = recv(reader->socket, &nothing, sizeof(nothing), MSG_DONTWAIT);
+    if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN))
+        close_fd(&reader->socket);
+}
+
+static bool is_over(const bool *is_cancelled)
+{
+    return is_cancelled && __atomic_load_n(is_cancelled, __ATOMIC_RELAXED);
+}
+
+/* Until the number is there, was there, or the process is gone. False: cancelled. */
+static bool await(struct scan_reader *reader, const bool *is_cancelled)
+{
+    uint64_t wanted = 2 * reader->next + 2;
+    bool has_asked = false;
+    while (stamp_of(reader, reader->next) < wanted && reader->socket >= 0) {
+        if (is_over(is_cancelled))
+            return false;
+        if (!has_asked)
+            tell(reader, true);
+        has_asked = true;
+        if (reader->socket >= 0)
+            listen_once(reader);
+    }
+    return true;
+}
+
+/* The next number, used where it lies. Positive or negative: what `use` said. */
+static int use_next(struct scan_reader *reader, scan_use_fn *use, void *state)
+{
+    uint64_t number = reader->next, stamp = 2 * number + 2;
+    uint64_t index = number % reader->description->n_chunks;
+    const char *elements = reader->ring + reader->layout.data_offset_bytes +
+                           number % reader->layout.n_slots * reader->layout.slot_bytes;
+    bool is_there = stamp_of(reader, number) == stamp;
+    uint32_t status = slot_of(reader, number)->status;
+    int r = 0;
+    if (is_there && status != SCAN_FAILED)
+        r = use(state, index, status == SCAN_THERE ? elements : NULL, NULL);
+    atomic_thread_fence(memory_order_acquire);
+    if (is_there && status != SCAN_FAILED && stamp_of(reader, number) == stamp)
+        reader->is_missing[index] = 0;
+    reader->next++;
+    if (reader->next - reader->told >= reader->layout.n_slots / ACKS_A_RING && reader->socket >= 0)
+        tell(reader, false);
+    return r;
+}
+
+/* To the oldest number that the ring may still have. */
+static void catch_up(struct scan_reader *reader)
+{
+    uint64_t stamp = stamp_of(reader, reader->next);
+    uint64_t last = stamp > 0 ? (stamp - 1) / 2 : 0;
+    if (stamp > 2 * reader->next + 2)
+        reader->next = last - reader->layout.n_slots + 1;
+}
+
+/* By oneself ----------------------------------------------------------------------------------- */
+
+static int use_own(struct scan_reader *reader, uint64_t index, scan_use_fn *use, void *state)
+{
+    struct scan_fault fault;
+    if (!reader->elements)
+        reader->elements = malloc(reader->description->chunk_bytes);
+    if (!reader->elements)
+        return -ENOMEM;
+    enum scan_status status = scan_decode(reader->description, reader->file_fd, index,
+                                          &reader->tools, reader->elements, &fault);
+    return use(state, index, status == SCAN_THERE ? reader->elements : NULL,
+               status == SCAN_FAILED ? &fault : NULL);
+}
+
+int scan_reader_circle(struct scan_reader *reader, scan_use_fn *use, void *state,
+                       const bool *is_cancelled, struct scan_circle *ret_circle)
+{
+    uint64_t n_chunks = reader->description->n_chunks;
+    int r = 0;
+    *ret_circle = (struct scan_circle){0};
+    memset(reader->is_missing, 1, n_chunks);
+    catch_up(reader);
+    for (uint64_t i = 0; i < n_chunks && r == 0 && reader->socket >= 0; i++)
+        r = await(reader, is_cancelled) ? use_next(reader, use, state) : -ECANCELED;
+    if (reader->socket >= 0)
+        tell(reader, false);
+    for (uint64_t i = 0; i < n_chunks && r == 0; i++) {
+        if (!reader->is_missing[i]) {
+            ret_circle->n_shared++;
+            continue;
+        }
+        ret_circle->n_own++;
+        r = is_over(is_cancelled) ? -ECANCELED : use_own(reader, i, use, state);
+    }
+    return r;
+}

@@ -1,0 +1,251 @@
+#include "client/scan/scan_reader.h"
+#include "client/scan/scan_server.h"
+#include "proto/util.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#define N_CHUNKS    40u
+#define CHUNK_BYTES (1u << 20)
+#define ABSENT      3u
+#define DAMAGED     5u
+
+/* Chunks of one value each, as they are stored; one was never written, and one is too short. */
+struct whole {
+    struct scan_description description;
+    struct scan_entry entries[N_CHUNKS];
+    int file_fd;
+    struct scan_server *server;
+    unsigned place;
+    struct scan_reader *reader;
+    pthread_t ear;
+    bool is_deaf; /* the thread that hears the reader is to end */
+};
+
+static void *hear(void *argument)
+{
+    struct whole *whole = argument;
+    struct pollfd ready = {.fd = scan_server_socket(whole->server, whole->place), .events = POLLIN};
+    while (!__atomic_load_n(&whole->is_deaf, __ATOMIC_ACQUIRE)) {
+        poll(&ready, 1, 10);
+        if (scan_server_hear(whole->server, whole->place) < 0)
+            break;
+    }
+    return NULL;
+}
+
+static void describe(struct whole *whole)
+{
+    _cleanup_free_ char *bytes = malloc(CHUNK_BYTES);
+    *whole = (struct whole){.file_fd = memfd_create("chunks", MFD_CLOEXEC)};
+    whole->description = (struct scan_description){
+        .n_chunks = N_CHUNKS,
+        .chunk_bytes = CHUNK_BYTES,
+        .pipeline = {.n_steps = 1, .steps = {{.codec = codec_of_name("deflate")}}},
+        .entries = whole->entries};
+    for (unsigned i = 0; i < N_CHUNKS; i++) {
+        memset(bytes, (int)i + 1, CHUNK_BYTES);
+        whole->entries[i] = (struct scan_entry){(uint64_t)i * CHUNK_BYTES, CHUNK_BYTES, 1};
+        cr_assert(eq(long, pwrite(whole->file_fd, bytes, CHUNK_BYTES, (off_t)i * CHUNK_BYTES),
+                     CHUNK_BYTES));
+    }
+    whole->entries[ABSENT].offset_bytes = SCAN_ABSENT;
+    whole->entries[DAMAGED].size_bytes /= 2;
+}
+
+static void make(struct whole *whole)
+{
+    int pair[2];
+    describe(whole);
+    cr_assert(eq(
+        int, scan_server_new(CHUNK_BYTES, &whole->description, whole->file_fd, 2, &whole->server),
+        0));
+    cr_assert(eq(int, socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0));
+    cr_assert(eq(int, scan_server_join(whole->server, pair[1], &whole->place), 0));
+    cr_assert(
+        eq(int, scan_reader_new(pair[0], &whole->description, whole->file_fd, 1000, &whole->reader),
+           0));
+    cr_assert(eq(int, pthread_create(&whole->ear, NULL, hear, whole), 0));
+}
+
+static void end_server(struct whole *whole)
+{
+    __atomic_store_n(&whole->is_deaf, true, __ATOMIC_RELEASE);
+    pthread_join(whole->ear, NULL);
+    whole->server = scan_server_free(whole->server);
+}
+
+static void end(struct whole *whole)
+{
+    scan_reader_free(whole->reader);
+    if (whole->server)
+        end_server(whole);
+    close(whole->file_fd);
+}
+
+struct seen {
+    unsigned n[N_CHUNKS], n_all;
+    struct whole *kill_at_10; /* NULL: nobody */
+    bool cancel_at_10, is_cancelled;
+};
+
+static int use(void *state, uint64_t index, const void *elements, const struct scan_fault *fault)
+{
+    struct seen *seen = state;
+    const char *bytes = elements;
+    cr_assert(lt(u64, index, N_CHUNKS));
+    seen->n[index]++;
+    if (index == DAMAGED) {
+        cr_assert(eq(int, bytes == NULL && fault && fault->number == CODEC_FAULT_SHORT, 1));
+    } else if (index == ABSENT) {
+        cr_assert(eq(int, bytes == NULL && fault == NULL, 1));
+    } else {
+        cr_assert(eq(int, bytes != NULL && fault == NULL, 1));
+        cr_assert(eq(int, bytes[0], (int)index + 1));
+        cr_assert(eq(int, memcmp(bytes, bytes + 1, CHUNK_BYTES - 1), 0));
+    }
+    if (++seen->n_all == 10 && seen->kill_at_10)
+        end_server(seen->kill_at_10);
+    __atomic_store_n(&seen->is_cancelled, seen->cancel_at_10 && seen->n_all >= 10,
+                     __ATOMIC_RELAXED);
+    return 0;
+}
+
+static void check_seen(const struct seen *seen, unsigned times)
+{
+    for (unsigned i = 0; i < N_CHUNKS; i++)
+        cr_assert(eq(uint, seen->n[i], times));
+}
+
+Test(scan_reader, a_circle_has_every_chunk_once)
+{
+    struct seen seen = {.n_all = 0};
+    struct scan_circle circle;
+    struct whole whole;
+    make(&whole);
+    for (unsigned round = 1; round <= 3; round++) {
+        cr_assert(eq(int, scan_reader_circle(whole.reader, use, &seen, NULL, &circle), 0));
+        check_seen(&seen, round);
+        cr_assert(eq(u64, circle.n_shared, N_CHUNKS - 1));
+        cr_assert(eq(u64, circle.n_own, 1)); /* the damaged one, to learn what is wrong */
+    }
+    end(&whole);
+}
+
+Test(scan_reader, goes_on_by_itself_when_the_process_is_gone)
+{
+    struct whole whole;
+    struct seen seen = {.kill_at_10 = &whole};
+    struct scan_circle circle;
+    make(&whole);
+    cr_assert(eq(int, scan_reader_circle(whole.reader, use, &seen, NULL, &circle), 0));
+    check_seen(&seen, 1);
+    cr_assert(le(u64, 1, circle.n_own));
+    seen = (struct seen){.n_all = 0};
+    cr_assert(eq(int, scan_reader_circle(whole.reader, use, &seen, NULL, &circle), 0));
+    check_seen(&seen, 1);
+    cr_assert(eq(u64, circle.n_own, N_CHUNKS));
+    end(&whole);
+}
+
+Test(scan_reader, can_be_cancelled)
+{
+    struct seen seen = {.cancel_at_10 = true};
+    struct scan_circle circle;
+    struct whole whole;
+    make(&whole);
+    cr_assert(eq(int, scan_reader_circle(whole.reader, use, &seen, &seen.is_cancelled, &circle),
+                 -ECANCELED));
+    seen = (struct seen){.n_all = 0};
+    cr_assert(eq(int, scan_reader_circle(whole.reader, use, &seen, NULL, &circle), 0));
+    check_seen(&seen, 1);
+    end(&whole);
+}
+
+static int stop(void *state, uint64_t index, const void *elements, const struct scan_fault *fault)
+{
+    (void)index, (void)elements, (void)fault;
+    return ++*(unsigned *)state == 4 ? 77 : 0;
+}
+
+Test(scan_reader, ends_with_what_is_said)
+{
+    struct scan_circle circle;
+    struct whole whole;
+    unsigned n = 0;
+    make(&whole);
+    cr_assert(eq(int, scan_reader_circle(whole.reader, stop, &n, NULL, &circle), 77));
+    cr_assert(eq(uint, n, 4));
+    end(&whole);
+}
+
+/* A process that is none. ring_fd -1: no descriptor. */
+static int greeted(uint64_t magic, int ring_fd, size_t n_bytes)
+{
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {.header = {.cmsg_len = CMSG_LEN(sizeof(int)),
+                            .cmsg_level = SOL_SOCKET,
+                            .cmsg_type = SCM_RIGHTS}};
+    struct scan_welcome welcome = {.magic = magic};
+    struct iovec part = {.iov_base = &welcome, .iov_len = n_bytes};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = ring_fd < 0 ? NULL : &control,
+                             .msg_controllen = ring_fd < 0 ? 0 : sizeof(control)};
+    struct scan_reader *reader = NULL;
+    struct whole whole;
+    int pair[2];
+    describe(&whole);
+    memcpy(CMSG_DATA(&control.header), &ring_fd, sizeof(ring_fd));
+    cr_assert(eq(int, socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0));
+    cr_assert(eq(long, sendmsg(pair[1], &message, 0), (long)n_bytes));
+    int r = scan_reader_new(pair[0], &whole.description, whole.file_fd, 1000, &reader);
+    cr_assert(eq(ptr, reader, NULL));
+    close(pair[1]);
+    close(whole.file_fd);
+    return r;
+}
+
+Test(scan_reader, greetings_that_are_none)
+{
+    struct scan_layout layout;
+    scan_layout(CHUNK_BYTES, &layout);
+    int unsealed = memfd_create("ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int short_one = memfd_create("ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    cr_assert(eq(int, ftruncate(unsealed, (off_t)layout.size_bytes), 0));
+    cr_assert(eq(int, ftruncate(short_one, (off_t)layout.size_bytes - 1), 0));
+    cr_assert(eq(int, fcntl(short_one, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0));
+    cr_assert(eq(int, greeted(SCAN_MAGIC, unsealed, 16), -EPROTO));
+    cr_assert(eq(int, greeted(SCAN_MAGIC, short_one, 16), -EPROTO));
+    cr_assert(eq(int, greeted(SCAN_MAGIC, -1, 16), -EPROTO));
+    cr_assert(eq(int, fcntl(unsealed, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0));
+    cr_assert(eq(int, greeted(SCAN_MAGIC + 1, unsealed, 16), -EPROTO));
+    cr_assert(eq(int, greeted(SCAN_MAGIC, unsealed, 8), -EPROTO));
+    close(unsealed);
+    close(short_one);
+}
+
+Test(scan_reader, nobody_greets)
+{
+    struct scan_reader *reader;
+    struct whole whole;
+    int pair[2];
+    describe(&whole);
+    cr_assert(eq(int, socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0));
+    cr_assert(eq(int, scan_reader_new(pair[0], &whole.description, whole.file_fd, 1, &reader),
+                 -ETIMEDOUT));
+    close(pair[1]);
+    cr_assert(eq(int, socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0));
+    close(pair[1]);
+    cr_assert(eq(int, scan_reader_new(pair[0], &whole.description, whole.file_fd, 1000, &reader),
+                 -EPIPE));
+    close(whole.file_fd);
+}
