@@ -71,19 +71,19 @@ static int print_plan(const msgpack_object *map, bool is_open, struct gad_plan *
         plan_product_print(out, map, plan);
     else
         plan_passes_print(out, map, plan);
+    fputs("reads    ", out);
     if (is_open) {
-        fputs("reads    until the streams of unknown length end\n", out);
+        fputs("until the streams of unknown length end", out);
     } else {
-        fputs("reads    ", out);
         plan_bytes_print(out, plan->read_bytes);
         fputs("\nwrites   ", out);
         plan_bytes_print(out, plan->write_bytes);
-        fprintf(out, "\ntime     about %.3g s\n", plan->seconds);
     }
-    fputs("carries  ", out);
+    fputs("\ncarries  ", out);
     plan_bytes_print(out, plan->carry_bytes);
-    fputc('\n', out);
-    fprintf(out, "restarts %s\n", plan->is_restartable ? "yes" : "no");
+    if (!is_open)
+        fprintf(out, "\ntime     about %.3g s", plan->seconds);
+    fprintf(out, "\nrestarts %s\n", plan->is_restartable ? "yes" : "no");
     print_program(out, map);
     bool has_failed = ferror(out) != 0;
     if (fclose(out) || has_failed)
