@@ -118,6 +118,15 @@ enum gad_status gad_stream_take(struct gad_stream *stream, void *ret_elements, s
 enum gad_status gad_stream_read_npy(struct gad_client *client, int fd, const char *name,
                                     struct gad_stream **ret_stream, struct gad_error *error);
 
+/** Makes a source of elements that come through a pipe as they are, in C order.
+ * form: "DTYPE:SHAPE", as behind the path of a raw file: "f4:1000x3"; "f4:?x3" for as many rows as
+ * come. Others as of gad_stream_read_npy(). The job ends well when the pipe ends behind the last
+ * element, or, where their number is unknown, behind a whole row (else GAD_SHORT_READ).
+ * GAD_BAD_DTYPE, GAD_BAD_SHAPE: of the form. Those of gad_stream_new(). */
+enum gad_status gad_stream_read_raw(struct gad_client *client, int fd, const char *form,
+                                    const char *name, struct gad_stream **ret_stream,
+                                    struct gad_error *error);
+
 /** Makes an output that a thread of the library writes to a pipe, as numpy.load() reads it. Nothing
  * is written before the job has its first results. The job fails with GAD_CANCELLED where the pipe
  * has no reader any more.
@@ -125,14 +134,22 @@ enum gad_status gad_stream_read_npy(struct gad_client *client, int fd, const cha
  * fd: open for writing. It is duplicated and stays the caller's, who writes nothing meanwhile.
  * dtype, ndim, shape: of the result, as gad_plan() tells it.
  * ret_stream: the caller's, given up by gad_stream_free(); nobody takes from it.
- * The statuses of gad_stream_new(). */
+ * GAD_BAD_SHAPE: also where its length is unknown, which an npy says first. Those of
+ * gad_stream_new().
+ */
 enum gad_status gad_stream_write_npy(struct gad_client *client, int fd, enum gad_dtype dtype,
+                                     int ndim, const int64_t *shape, struct gad_stream **ret_stream,
+                                     struct gad_error *error);
+
+/** The same without a header: the elements as they are, in C order and this machine's byte order.
+ * Of unknown length, too. */
+enum gad_status gad_stream_write_raw(struct gad_client *client, int fd, enum gad_dtype dtype,
                                      int ndim, const int64_t *shape, struct gad_stream **ret_stream,
                                      struct gad_error *error);
 
 /** Waits, after its job has ended, until the library's thread is done with a stream: then all was
  * written.
- * stream: of gad_stream_read_npy() or gad_stream_write_npy().
+ * stream: of gad_stream_read_npy(), gad_stream_write_raw() and their like.
  * What the stream has failed with, if it has; GAD_CANCELLED: the pipe has no reader. */
 enum gad_status gad_stream_join(struct gad_stream *stream, struct gad_error *error);
 

@@ -29,6 +29,10 @@ struct spec {
 int spec_parse(const char *text, bool is_output, struct spec *ret_spec,
                struct gad_error *error) GAD_MUST_CHECK;
 void spec_deinit(struct spec *spec);
+/* raw.c: of a raw array without a path, ":DTYPE:SHAPE", its type alone. A pipe's first axis may be
+ * GAD_UNKNOWN_LENGTH. */
+int format_parse_raw(const char *rest, const char *whole, struct spec *spec,
+                     struct gad_error *error) GAD_MUST_CHECK;
 
 /* in_place: npy, stored npz, raw, contiguous HDF5. */
 int format_open_as(struct gad_client *client, const char *spec,

@@ -39,18 +39,21 @@ static int parse_shape(const char *text, size_t n_chars, const char *whole, stru
     for (;;) {
         const char *x = memchr(text, 'x', (size_t)(end - text));
         const char *stop = x ? x : end;
-        uint64_t dim;
-        if (!parse_decimal(text, (size_t)(stop - text), INT64_MAX, &dim)) {
+        uint64_t dim = 0;
+        bool is_open = spec->ndim == 0 && stop == text + 1 && *text == '?';
+        if (!is_open && !parse_decimal(text, (size_t)(stop - text), INT64_MAX, &dim)) {
             error_set(error, GAD_BAD_SHAPE, whole, "'%.*s' is no shape", (int)n_chars,
                       end - n_chars);
-            error_expected(error, "numbers of at most 63 bits joined by x, as in 1000x1000");
+            error_expected(error,
+                           "numbers of at most 63 bits joined by x, as in 1000x1000; of a pipe "
+                           "also ?x1000");
             error_found(error, "'%.*s'", (int)n_chars, end - n_chars);
             return GAD_BAD_SHAPE;
         }
         if (spec->ndim == ARRAY_MAX_NDIM)
             return error_set(error, GAD_BAD_SHAPE, whole, "more than %d dimensions",
                              ARRAY_MAX_NDIM);
-        spec->shape[spec->ndim++] = (int64_t)dim;
+        spec->shape[spec->ndim++] = is_open ? GAD_UNKNOWN_LENGTH : (int64_t)dim;
         if (!x)
             return 0;
         text = x + 1;
@@ -120,6 +123,12 @@ static int parse_rest(const char *rest, const char *whole, bool is_output, struc
     return 0;
 }
 
+int format_parse_raw(const char *rest, const char *whole, struct spec *spec,
+                     struct gad_error *error)
+{
+    return parse_rest(rest, whole, false, spec, error);
+}
+
 static int open_array(struct gad_array *array, const struct spec *spec, const char *name,
                       struct gad_error *error)
 {
@@ -131,6 +140,9 @@ static int open_array(struct gad_array *array, const struct spec *spec, const ch
         .shape = spec->shape,
         .offset_bytes = spec->offset_bytes,
     };
+    if (spec->ndim > 0 && spec->shape[0] == GAD_UNKNOWN_LENGTH)
+        return error_set(error, GAD_BAD_SHAPE, name,
+                         "%s: only what comes through a pipe may be of unknown length", name);
     int r = file_array_describe(array, &layout, name, error);
     if (r == 0)
         r = file_source_open(spec->path, array->is_writable, name, &array->fd, &st, error);

@@ -151,3 +151,35 @@ def test_streams_that_wait_keep_nobody_waiting(daemon, w, folder):
     for process in takers:
         out, _ = process.communicate(timeout=60)
         assert np.array_equal(np.load(io.BytesIO(b"\x93NUMPY" + out)), a + 1)
+
+
+@pytest.mark.parametrize("n", [0, 1, 21845, 100_003])
+def test_as_many_elements_as_come(daemon, folder, n):
+    a = np.random.default_rng(n).normal(size=(n, 3)).astype("f4")
+    done = run(daemon, "a * -1", "a=-:f4:?x3", "-o", "-:raw", data=a.tobytes())
+    assert done.returncode == 0 and done.stderr == b"", done
+    assert done.stdout == (-a).tobytes()
+    done = run(daemon, "s = sum(a, axis=0); c = count_nonzero(a, axis=0)", "a=-:>f4:?x3", "-o", "c=c.npy", "-o",
+               "s=-", data=a.astype(">f4").tobytes(), folder=folder)
+    assert np.allclose(np.load(io.BytesIO(done.stdout)), a.sum(axis=0, dtype="f8"), rtol=1e-4, atol=1e-2)
+    assert np.array_equal(np.load(folder / "c.npy"), np.count_nonzero(a, axis=0))
+    done = run(daemon, "a + 1", "a=-:f4:?x3", "-o", "r.npy", data=a.tobytes(), folder=folder)
+    assert done.returncode == 0 and np.array_equal(np.load(folder / "r.npy"), a + 1)
+    done = run(daemon, "a + 1", f"a=-:f4:{n}x3", "-o", "-", data=a.tobytes())
+    assert np.array_equal(np.load(io.BytesIO(done.stdout)), a + 1)
+
+
+def test_what_is_wrong_with_elements_alone(daemon, folder):
+    failed(run(daemon, "sum(a)", "a=-:f4:?x3", data=bytes(40)), "short-read", "in the middle of a row")
+    failed(run(daemon, "sum(a)", "a=-:f4:5x3", data=bytes(40)), "short-read")
+    failed(run(daemon, "a + 1", "a=-:f4:?x3", "-o", "-", data=bytes(24)), "bad-shape", "-:raw")
+    failed(run(daemon, "a + 1", "a=-:f4:?x3", data=bytes(24)), "too-large-for-inline")
+    failed(run(daemon, "a + 1", "a=-:f4:?x3", "-o", "r.h5:/d", data=bytes(24), folder=folder), "bad-argument")
+    failed(run(daemon, "a - mean(a)", "a=-:f4:?x3", "-o", "-:raw", data=bytes(24)), "bad-argument",
+           "in several passes")
+    failed(run(daemon, "max(a)", "a=-:f4:?x3"), "bad-shape", "zero-size array")
+    failed(run(daemon, "sum(a)", "a=-:f4:3x?"), "bad-shape")
+    failed(run(daemon, "sum(a)", "a=-:c8:?"), "bad-dtype")
+    failed(run(daemon, "sum(a)", "a=x.raw:f4:?", folder=folder), "bad-shape", "through a pipe")
+    assert run(daemon, "sum(a)", "a=-:f4:?", "-o", "-:npy").returncode == 2
+    assert not os.listdir(folder)

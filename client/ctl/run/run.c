@@ -30,8 +30,8 @@ enum {
 
 static const struct argp_option run_argp_options[] = {
     {"output", 'o', "[NAME=]DEST", 0,
-     "where a result goes: " CTL_DESTINATIONS ", or - for npy on standard output; without it the "
-     "result is printed",
+     "where a result goes: " CTL_DESTINATIONS ", or - for npy on standard output, -:raw for its "
+     "elements alone; without it the result is printed",
      0},
     {"explain", OPTION_EXPLAIN, NULL, 0,
      "print the plan, with what each engine would take, and run nothing", 0},
@@ -102,7 +102,8 @@ static const struct argp run_argp = {
     "'a=file.npy[10:20, ::2]', in quotes. "
     "Many files are one array as a pattern: 'a=runs/*.npy', behind each other along the first "
     "axis; 'a=runs/*.npy:stack', along a new one. "
-    "'-' is npy on standard input, as a source, and on standard output, as a destination.\n"
+    "'-' is npy on standard input, as a source, and on standard output, as a destination; "
+    "'-:f4:?x3' are elements alone, rows of 3, as many as come, and '-:raw' writes them so.\n"
     "Write -- before an expression that begins with a minus sign.\n"
     "\nExamples:\n"
     "  gpuarrayctl run 'hypot(u, v)' u=winds.h5:/UWND v=winds.h5:/VWND -o w.npy\n"

@@ -1,6 +1,8 @@
-/* "-" as a source or a destination of run: npy on standard input, npy on standard output.
+/* "-" as a source or a destination of run: npy on standard input, npy on standard output; with more
+ * words the elements alone, as many as come.
  *
  *     producer | gpuarrayctl run 'sqrt(a)' a=- -o - | consumer
+ *     producer | gpuarrayctl run 'sqrt(a)' a=-:f4:?x3 -o -:raw | consumer
  *
  * Each is a stream of the library's (gpuarrayd-stream.h), for one argument and one result. Where a
  * result goes to standard output nothing else does.
@@ -13,7 +15,7 @@
 
 bool run_is_pipe(const char *word)
 {
-    return word && strcmp(word, "-") == 0;
+    return word && word[0] == '-' && (word[1] == '\0' || word[1] == ':');
 }
 
 static int check_standard_output(const struct run_options *o)
@@ -34,8 +36,14 @@ int run_check_pipes(const struct run_options *o)
     unsigned n_sources = 0, n_destinations = 0;
     for (unsigned i = 0; i < o->job.n_args; i++)
         n_sources += run_is_pipe(o->job.sources[i]);
-    for (unsigned i = 0; i < o->job.n_outputs; i++)
-        n_destinations += run_is_pipe(o->job.outputs[i].to_path);
+    for (unsigned i = 0; i < o->job.n_outputs; i++) {
+        const char *word = o->job.outputs[i].to_path;
+        n_destinations += run_is_pipe(word);
+        if (run_is_pipe(word) && word[1] && strcmp(word, "-:raw") != 0)
+            return ctl_usage_report("gpuarrayctl run", o->json, "- or -:raw",
+                                    "'%s' is no destination: standard output gets npy, or raw",
+                                    word);
+    }
     if (n_sources > 1 || n_destinations > 1)
         return ctl_usage_report("gpuarrayctl run", o->json, "files for the others",
                                 "standard %s has one array, and is named %u times",
@@ -52,8 +60,11 @@ int run_open_input_pipe(struct run_options *o, struct gad_client *client)
     for (unsigned i = 0; i < o->job.n_args; i++) {
         if (!run_is_pipe(o->job.sources[i]))
             continue;
+        const char *word = o->job.sources[i], *name = "standard input";
         int r =
-            (int)gad_stream_read_npy(client, STDIN_FILENO, "standard input", &o->input, &o->error);
+            (int)(word[1] ? gad_stream_read_raw(client, STDIN_FILENO, word + 2, name, &o->input,
+                                                &o->error)
+                          : gad_stream_read_npy(client, STDIN_FILENO, name, &o->input, &o->error));
         if (r)
             return r;
         o->job.args[i].array = gad_stream_array(o->input);
@@ -63,7 +74,8 @@ int run_open_input_pipe(struct run_options *o, struct gad_client *client)
 }
 
 /* The plan says what the result is. */
-static int open_output(struct run_options *o, struct gad_client *client, unsigned index)
+static int open_output(struct run_options *o, struct gad_client *client, unsigned index,
+                       bool is_raw)
 {
     struct gad_job_options options = run_job_options(o, NULL);
     struct gad_plan *plan;
@@ -71,8 +83,10 @@ static int open_output(struct run_options *o, struct gad_client *client, unsigne
     if (r)
         return r;
     const struct gad_plan_output *result = plan->outputs[index];
-    r = (int)gad_stream_write_npy(client, STDOUT_FILENO, result->dtype, result->ndim, result->shape,
-                                  &o->output, &o->error);
+    r = (int)(is_raw ? gad_stream_write_raw : gad_stream_write_npy)(
+        client, STDOUT_FILENO, result->dtype, result->ndim, result->shape, &o->output, &o->error);
+    if (r == GAD_BAD_SHAPE && !is_raw)
+        snprintf(o->error.expected, sizeof(o->error.expected), "-o -:raw, or -o FILE");
     gad_plan_free(plan);
     if (r)
         return r;
@@ -87,8 +101,9 @@ int run_open_output_pipe(struct run_options *o, struct gad_client *client)
     for (unsigned i = 0; i < o->job.n_outputs && !r; i++) {
         if (!run_is_pipe(o->job.outputs[i].to_path))
             continue;
+        bool is_raw = o->job.outputs[i].to_path[1] != '\0';
         o->job.outputs[i].to_path = NULL;
-        r = o->explain ? 0 : open_output(o, client, i);
+        r = o->explain ? 0 : open_output(o, client, i, is_raw);
     }
     return r;
 }

@@ -1,4 +1,4 @@
-/* Streams that a thread of the library carries from or to a descriptor, as npy.
+/* Streams that a thread of the library carries from or to a descriptor, as npy or as they are.
  *
  *     pipe --read()--> slot of the ring --> worker       worker --> slot --write()--> pipe
  *
@@ -9,10 +9,12 @@
  * wait for the rest. Other descriptors (files, sockets) are written as they are.
  *
  * A source's header is read before there is a stream, since its shape is the stream's. An output's
- * is written with the first block, so a job that is refused has written nothing.
+ * is written with the first block, so a job that is refused has written nothing. Elements without a
+ * header may be as many as come.
  */
 #include "client/lib/connection/client.h"
 #include "client/lib/memory/stream_impl.h"
+#include "client/formats/formats.h"
 #include "client/formats/npy/npy_header.h"
 #include "proto/util.h"
 
@@ -44,9 +46,13 @@ static void fail_errno(struct gad_stream *stream, int number)
 static void fail_length(struct gad_stream *stream, bool is_long)
 {
     error_set(&stream->failure, is_long ? GAD_BAD_SHAPE : GAD_SHORT_READ, NULL,
-              is_long ? "the pipe has more than its header says"
-                      : "the pipe ended before the array was complete");
-    error_expected(&stream->failure, "%" PRIu64 " bytes of elements", stream->total_bytes);
+              is_long           ? "the pipe has more than its array"
+              : stream->is_open ? "the pipe ended in the middle of a row"
+                                : "the pipe ended before the array was complete");
+    if (stream->is_open)
+        error_expected(&stream->failure, "whole rows of %" PRIu64 " bytes", stream->row_bytes);
+    else
+        error_expected(&stream->failure, "%" PRIu64 " bytes of elements", stream->total_bytes);
     if (is_long)
         error_found(&stream->failure, "more");
     else
@@ -110,6 +116,16 @@ static bool write_header(struct gad_stream *stream)
     return false;
 }
 
+/* Before there is as much as there could be. */
+static void end_early(struct gad_stream *stream)
+{
+    stream->is_ended = stream->is_open && stream->at % stream->row_bytes == 0;
+    if (stream->is_ended)
+        stream_end_open(stream);
+    else
+        fail_length(stream, false);
+}
+
 /* One part of one block, or waits for a block. Under the lock. */
 static void carry_part(struct gad_stream *stream)
 {
@@ -134,7 +150,7 @@ static void carry_part(struct gad_stream *stream)
     else if (n < 0 && n != -EAGAIN)
         fail_errno(stream, (int)-n);
     else if (n == 0 && !stream->is_output)
-        fail_length(stream, false);
+        end_early(stream);
 }
 
 /* Behind the last element: nothing may follow. Under the lock. */
@@ -157,7 +173,7 @@ static void carry_end(struct gad_stream *stream)
 
 static bool is_over(const struct gad_stream *stream)
 {
-    return stream->has_failed || stream->has_job_ended ||
+    return stream->has_failed || stream->has_job_ended || (stream->is_open && stream->is_ended) ||
            (stream->at == stream->total_bytes && (stream->is_output || stream->is_ended));
 }
 
@@ -206,7 +222,7 @@ static int start(struct gad_stream *stream, int fd, struct gad_error *error)
 }
 
 static enum gad_status make(struct gad_client *client, const struct gad_layout *layout,
-                            bool is_output, int fd, struct gad_stream **ret_stream,
+                            bool is_output, bool has_header, int fd, struct gad_stream **ret_stream,
                             struct gad_error *error)
 {
     const struct gad_stream_options options = {.in_other_thread = true};
@@ -214,6 +230,7 @@ static enum gad_status make(struct gad_client *client, const struct gad_layout *
     enum gad_status status = gad_stream_new(client, layout, is_output, &options, &stream, error);
     if (status)
         return status;
+    stream->n_header_bytes = has_header ? 0 : NPY_DATA_OFFSET;
     int r = start(stream, fd, error);
     if (r) {
         gad_stream_free(stream);
@@ -300,7 +317,42 @@ enum gad_status gad_stream_read_npy(struct gad_client *client, int fd, const cha
                                       .is_swapped = header.is_swapped,
                                       .ndim = header.ndim,
                                       .shape = header.shape};
-    return make(client, &layout, false, fd, ret_stream, error);
+    return make(client, &layout, false, true, fd, ret_stream, error);
+}
+
+enum gad_status gad_stream_read_raw(struct gad_client *client, int fd, const char *form,
+                                    const char *name, struct gad_stream **ret_stream,
+                                    struct gad_error *error)
+{
+    struct spec spec = {.path = (char *)name};
+    char rest[512];
+    if (!client || !form || !name || !ret_stream)
+        return error_set(error, GAD_BAD_ARGUMENT,
+                         !client ? "client"
+                         : !form ? "form"
+                         : !name ? "name"
+                                 : "ret_stream",
+                         "is NULL");
+    if (snprintf(rest, sizeof(rest), ":%s", form) >= (int)sizeof(rest))
+        return error_set(error, GAD_BAD_ARGUMENT, name, "too long for DTYPE:SHAPE");
+    int r = format_parse_raw(rest, name, &spec, error);
+    if (r == 0 && spec.offset_bytes > 0)
+        r = error_set(error, GAD_BAD_ARGUMENT, name, "a pipe has no offset");
+    if (r)
+        return client_status(r, error);
+    const struct gad_layout layout = {.dtype = (enum gad_dtype)spec.dtype,
+                                      .is_swapped = spec.is_swapped,
+                                      .ndim = spec.ndim,
+                                      .shape = spec.shape};
+    return make(client, &layout, false, false, fd, ret_stream, error);
+}
+
+enum gad_status gad_stream_write_raw(struct gad_client *client, int fd, enum gad_dtype dtype,
+                                     int ndim, const int64_t *shape, struct gad_stream **ret_stream,
+                                     struct gad_error *error)
+{
+    const struct gad_layout layout = {.dtype = dtype, .ndim = ndim, .shape = shape};
+    return make(client, &layout, true, false, fd, ret_stream, error);
 }
 
 enum gad_status gad_stream_write_npy(struct gad_client *client, int fd, enum gad_dtype dtype,
@@ -308,7 +360,16 @@ enum gad_status gad_stream_write_npy(struct gad_client *client, int fd, enum gad
                                      struct gad_error *error)
 {
     const struct gad_layout layout = {.dtype = dtype, .ndim = ndim, .shape = shape};
-    return make(client, &layout, true, fd, ret_stream, error);
+    if (ndim > 0 && shape && shape[0] == GAD_UNKNOWN_LENGTH) {
+        error_set(
+            error, GAD_BAD_SHAPE, "shape",
+            "npy says how long an array is before its elements, and that will be known behind "
+            "them: write the elements alone, or to a file");
+        error_expected(error, "a length for the first axis");
+        error_found(error, "none");
+        return GAD_BAD_SHAPE;
+    }
+    return make(client, &layout, true, true, fd, ret_stream, error);
 }
 
 enum gad_status gad_stream_join(struct gad_stream *stream, struct gad_error *error)
