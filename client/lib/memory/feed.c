@@ -74,6 +74,7 @@ int feed_new(struct gad_array *array, bool is_sink, struct feed **ret_feed, stru
         free(feed);
         return r;
     }
+    feed->newest = feed->ring.n_slots - 1;
     *ret_feed = feed;
     return 0;
 }

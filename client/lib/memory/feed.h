@@ -18,6 +18,7 @@ struct feed {
     bool is_in_pump, has_untold; /* the latter: blocks that the worker was not told of */
     bool is_in_hand[RING_MAX_SLOTS];
     unsigned n_in_hand;
+    uint32_t newest; /* the slot that was taken last */
     uint64_t told_ns;
 
     struct client_ring ring; /* owned */

@@ -105,13 +105,16 @@ static struct feed *find_untold(const struct pump *pump, uint64_t for_ns)
 }
 
 /* Returns how many blocks of the feed could be served, counting no further than `most`, and the
- * first one of them. */
+ * first one of them: the worker uses slots in turn, and waits for the block that it asked for
+ * longest ago. */
 static unsigned find_blocks(struct feed *feed, unsigned most, struct block *ret_block)
 {
     unsigned n = 0;
-    for (uint32_t i = 0; i < feed->ring.n_slots && n < most; i++)
-        if (!feed->is_in_hand[i] && feed_has_request(feed, i) && n++ == 0)
-            *ret_block = (struct block){feed, i};
+    for (uint32_t i = 1; i <= feed->ring.n_slots && n < most; i++) {
+        uint32_t slot = (feed->newest + i) % feed->ring.n_slots;
+        if (!feed->is_in_hand[slot] && feed_has_request(feed, slot) && n++ == 0)
+            *ret_block = (struct block){feed, slot};
+    }
     return n;
 }
 
@@ -153,6 +156,7 @@ static void take(struct pump *pump, const struct block *block)
     if (!feed)
         return;
     feed->is_in_hand[block->slot] = true;
+    feed->newest = block->slot;
     feed->n_in_hand++;
     pump->is_in_provider |= is_alone(feed);
     feeds_unlink(pump, feed);
@@ -262,9 +266,11 @@ static void wait_for_events(struct pump *pump)
     look_again(pump);
 }
 
-/* A block to be filled is fetched from memory while the other is drained. */
-static void serve_memory(struct pump *pump, const struct work *work, bool is_kick)
+/* n: blocks that could be served. One that is to be filled is fetched from memory while the other
+ * is drained. */
+static void serve_memory(struct pump *pump, const struct work *work, unsigned n)
 {
+    bool is_kick = n > BACKLOG && is_waited_for(pump) && needs_kick(pump, MAX_COPIERS);
     pthread_mutex_unlock(&pump->lock);
     if (is_kick)
         eventfd_write(pump->kick_fd, 1);
@@ -298,7 +304,7 @@ static void serve_provider(struct pump *pump, const struct block *block)
     give(pump, block);
 }
 
-static void serve(struct pump *pump, const struct work *work, bool is_kick)
+static void serve(struct pump *pump, const struct work *work, unsigned n)
 {
     const struct block *first = work->drain.feed ? &work->drain : &work->fill;
     take(pump, &work->drain);
@@ -306,7 +312,7 @@ static void serve(struct pump *pump, const struct work *work, bool is_kick)
     if (first->feed->provider)
         serve_provider(pump, first);
     else
-        serve_memory(pump, work, is_kick);
+        serve_memory(pump, work, n);
 }
 
 /* Looks for something to do until there is nothing. What is left for one of several threads is left
@@ -321,7 +327,7 @@ static void work_on(struct pump *pump)
     }
     unsigned n = find_work(pump, &work);
     if (n > (pump->n_looking > 1))
-        serve(pump, &work, n > BACKLOG && is_waited_for(pump) && needs_kick(pump, MAX_COPIERS));
+        serve(pump, &work, n);
     else if ((untold = find_untold(pump, 0)))
         tell(pump, untold);
     else

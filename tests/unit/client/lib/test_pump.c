@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -409,6 +410,111 @@ Test(pump, serves_memory_again_after_a_slow_provider, .timeout = 20)
     pump_remove(b.pump, memory);
     feed_free(memory);
     gad_array_release(array);
+    bench_deinit(&b);
+}
+
+static struct gad_array *array_of(const struct provider *provider, void *state)
+{
+    struct gad_array *array = array_new(NULL, "npy", ACCESS_PROVIDER, NULL);
+    array->info.dtype = GAD_FLOAT64;
+    array->info.ndim = 1;
+    array->info.shape[0] = 1 << 20; /* a ring of many slots */
+    array->provider = provider;
+    array->provider_state = state;
+    return array;
+}
+
+struct noted {
+    int64_t starts[8];
+    atomic_uint n, n_allowed; /* blocks that were begun; so many may be answered */
+};
+
+static int fill_noted(void *state, const int64_t *start, const int64_t *count, void *ret_block)
+{
+    struct noted *noted = state;
+    (void)count;
+    (void)ret_block;
+    unsigned i = noted->n++;
+    noted->starts[i] = start[0];
+    while (noted->n_allowed <= i)
+        clock_sleep_ms(1);
+    return 0;
+}
+
+Test(pump, serves_slots_in_the_order_in_which_they_are_used, .timeout = 20)
+{
+    static const struct provider provider = {.fill = fill_noted};
+    static const int64_t starts[] = {0, 1, 2, 3, 4, 5}, count[] = {1};
+    struct noted noted = {.n = 0};
+    struct bench b;
+    bench_init(&b, array_of(&provider, &noted), false);
+    for (uint32_t i = 0; i < 4; i++)
+        ask(&b.end, i, 1, &starts[i], count);
+    for (uint32_t i = 0; i < 2; i++) { /* they are used again while the others wait */
+        noted.n_allowed = i + 1;
+        cr_assert(zero(u32, wait_done(&b.end, i, 1)));
+        ask(&b.end, i, 2, &starts[4 + i], count);
+    }
+    noted.n_allowed = 6;
+    for (uint32_t i = 0; i < 4; i++)
+        cr_assert(zero(u32, wait_done(&b.end, i, i < 2 ? 2 : 1)));
+    for (unsigned i = 0; i < 6; i++)
+        cr_assert(eq(i64, noted.starts[i], starts[i]), "block %u", i);
+    bench_deinit(&b);
+}
+
+struct meeting {
+    atomic_uint n_in;
+    atomic_bool have_met;
+};
+
+static int fill_when_two_are_there(void *state, const int64_t *start, const int64_t *count,
+                                   void *ret_block)
+{
+    struct meeting *meeting = state;
+    (void)start;
+    (void)count;
+    (void)ret_block;
+    if (++meeting->n_in == 2)
+        meeting->have_met = true;
+    while (!meeting->have_met)
+        clock_sleep_ms(1);
+    meeting->n_in--;
+    return 0;
+}
+
+/* The worker, which waits, asks for some blocks by one signal. */
+Test(pump, wakes_a_second_thread_for_a_provider_each_time, .timeout = 20)
+{
+    static const struct provider provider = {.is_concurrent = true,
+                                             .fill = fill_when_two_are_there};
+    const int64_t start[] = {0}, count[] = {1};
+    cpu_set_t processors;
+    struct meeting meeting;
+    struct bench b;
+    if (sched_getaffinity(0, sizeof(processors), &processors) || CPU_COUNT(&processors) < 2)
+        cr_skip("a client's threads are no more than its processors");
+    bench_init(&b, array_of(&provider, &meeting), false);
+    struct ring_head *head = b.end.ring;
+    for (uint64_t request = 1; request <= 20; request++) {
+        meeting.n_in = 0;
+        meeting.have_met = false;
+        while (atomic_load(&head->client_wish) != RING_TELL_ONCE) /* all wait */
+            clock_sleep_ms(1);
+        ring_set_wish(&head->worker_wish, RING_TELL_ONCE);
+        for (uint32_t slot = 0; slot < 6; slot++) {
+            struct ring_entry *entry = ring_entry_at(b.end.ring, slot);
+            entry->ndim = 1;
+            entry->start[0] = start[0];
+            entry->count[0] = count[0];
+            atomic_store_explicit(&entry->request, request, memory_order_release);
+        }
+        eventfd_write(b.feed->ring.request_fd, 1);
+        for (uint32_t slot = 0; slot < 6; slot++) {
+            ring_set_wish(&head->worker_wish, RING_TELL_ALWAYS);
+            cr_assert(zero(u32, wait_done(&b.end, slot, request)));
+        }
+    }
     bench_deinit(&b);
 }
 
