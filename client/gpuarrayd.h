@@ -36,8 +36,7 @@
  *     GAD_SHUTTING_DOWN the daemon is leaving and takes nothing new
  *     GAD_INTERNAL      a fault of gpuarrayd; the daemon's log says more
  *
- * Strings and structures that are given to a function are the caller's, and are needed until it
- * returns, unless said otherwise.
+ * Strings and structures given to a function are the caller's, and needed until it returns.
  *
  * Threads. A client and everything made from it belongs to one thread at a time. Different clients
  * are independent. Functions without a client may be called from any thread. The library starts
@@ -589,6 +588,7 @@ enum gad_status gad_run(struct gad_client *client, const struct gad_job_options 
 }
 #endif
 
+#include "gpuarrayd-dataset.h"
 #include "gpuarrayd-files.h"
 #include "gpuarrayd-jobs.h"
 #include "gpuarrayd-many.h"

@@ -50,6 +50,7 @@
     X(GAD_PERMISSION, "permission-denied", "the system refused access")                            \
     X(GAD_NO_MEMORY, "no-memory", "the process has no memory left")                                \
     X(GAD_BAD_INDEX, "bad-index", "an index is outside of its array")                              \
+    X(GAD_DATASET_CHANGED, "dataset-changed", "a file of the dataset is not what it was")          \
     /* This session: connect anew. */                                                              \
     X(GAD_PROTOCOL, "protocol-error", "the peer does not speak the protocol")                      \
     X(GAD_VERSION, "version-mismatch", "the peer speaks another version of the protocol")          \

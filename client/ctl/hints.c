@@ -73,6 +73,7 @@ static const char *const hints[GAD_STATUS_COUNT] = {
     [GAD_NO_MEMORY] = "'ulimit -v' and 'free -h' show what the process may have",
     [GAD_BAD_INDEX] = "'gpuarrayctl info SOURCE' prints the shape of an array; its elements are "
                       "counted from 0, or from -1 at the end",
+    [GAD_DATASET_CHANGED] = "open the dataset again when nobody writes to its files any more",
     [GAD_PROTOCOL] = "'gpuarrayctl daemon status'; is GPUARRAYD_SOCKET the socket of gpuarrayd?",
     [GAD_DISCONNECTED] = "the same again; 'gpuarrayctl daemon status' says whether one is there",
     [GAD_TIMEOUT] = "'gpuarrayctl ping' says whether the daemon answers; jobs go on meanwhile",

@@ -22,7 +22,6 @@
 
 #include <sched.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <string.h>
 
 #define MAX_THREADS      16u
@@ -107,7 +106,7 @@ static int fail(struct gathering *gathering, uint64_t from, uint64_t to, int64_t
     if (!gathering->options->failed)
         return error_number;
     for (; from < to; from++)
-        gathering->options->failed[gathering->order->wanted[from].place] = 1;
+        gathering->options->failed[gathering->order->wanted[from].place] = gathering->options->mark;
     return 0;
 }
 
@@ -184,7 +183,7 @@ static int read_unit(struct reader *reader, uint64_t from, uint64_t to)
 static bool take_piece(struct gathering *gathering, uint64_t *ret_from, uint64_t *ret_to)
 {
     const struct row_order *order = gathering->order;
-    const bool *is_cancelled = gathering->options->is_cancelled;
+    const atomic_bool *is_cancelled = gathering->options->is_cancelled;
     int64_t unit_rows = gathering->source->unit_rows;
     pthread_mutex_lock(&gathering->lock);
     uint64_t from = gathering->next, to = min_u64(from + ROWS_AT_A_TIME, order->n);
@@ -194,7 +193,7 @@ static bool take_piece(struct gathering *gathering, uint64_t *ret_from, uint64_t
     pthread_mutex_unlock(&gathering->lock);
     *ret_from = from;
     *ret_to = to;
-    return from < to && !(is_cancelled && __atomic_load_n(is_cancelled, __ATOMIC_RELAXED));
+    return from < to && !(is_cancelled && atomic_load(is_cancelled));
 }
 
 static void *run(void *userdata)
@@ -263,6 +262,8 @@ int gather(struct row_source *source, const struct row_order *order,
     *ret_failure = (struct row_failure){.n = 0};
     if (order->n == 0 || source->row_bytes == 0)
         return 0;
+    if (source->bring)
+        return source->bring(source->bring_state, source, order, target, options, ret_failure);
     pthread_mutex_init(&gathering.lock, NULL);
     unsigned n_threads =
         start_threads(&gathering, threads_for(source, order, options->n_threads), threads);
@@ -273,9 +274,7 @@ int gather(struct row_source *source, const struct row_order *order,
     *ret_failure = gathering.failure;
     if (atomic_load(&gathering.is_over))
         return gathering.failure.error_number;
-    return options->is_cancelled && __atomic_load_n(options->is_cancelled, __ATOMIC_RELAXED)
-               ? ECANCELED
-               : 0;
+    return options->is_cancelled && atomic_load(options->is_cancelled) ? ECANCELED : 0;
 }
 
 int rows_gather(struct row_source *source, uint64_t n, const int64_t *rows, void *out,

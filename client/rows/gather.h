@@ -4,6 +4,8 @@
 #include "client/rows/row_order.h"
 #include "client/rows/row_source.h"
 
+#include <stdatomic.h>
+
 /* Where rows go: wanted row i to base i / rows_per_base, as its row i % rows_per_base. */
 struct row_target {
     char *const *bases;
@@ -22,8 +24,9 @@ struct gather_options {
     /* Not NULL: a failure does not end the gather; where a wanted row was not read its byte is set.
      * Zeroed by the caller. */
     uint8_t *failed;
+    uint8_t mark; /* that byte; not 0 */
     /* Becomes true when nobody wants the rows any more; may be NULL. */
-    const bool *is_cancelled;
+    const atomic_bool *is_cancelled;
 };
 
 /* Fills the target with the rows of an order. ret_failure (n 0: none) is the first one. 0, a

@@ -10,10 +10,8 @@
 #include "proto/permutation.h"
 #include "proto/util.h"
 
-#define N_ABREAST 8u
-#define EPOCH_SEEDS                                                                                \
-    2u /* the try of the blocks from which epochs have their seeds; see philox.h                   \
-        */
+#define N_ABREAST   8u
+#define EPOCH_SEEDS 2u /* the try of the blocks (philox.h) that epochs have their seeds of */
 
 void permuted_init(struct permuted *ret_permuted, uint64_t n, uint64_t seed, uint64_t epoch,
                    bool is_shuffled)

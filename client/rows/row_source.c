@@ -159,10 +159,19 @@ int row_source_explain(struct row_source *source, int64_t first, int64_t n, int 
                        const char *name, struct gad_error *error)
 {
     const struct gad_array *array = source->array;
+    const struct provider *provider = source->is_packed ? array->provider : NULL;
     const char *path = array->info.path ? array->info.path : name;
     struct gad_error own;
     if (!error)
         error = &own;
+    error_set(error, GAD_PROVIDER_FAILED, name, "%.160s", path);
+    if (provider && provider->explain) { /* it keeps the first failure: of other rows, so far */
+        struct gad_error earlier = *error;
+        provider->explain(array->provider_state, &earlier);
+    }
+    _cleanup_free_ char *again = malloc((size_t)n * source->row_bytes + 1);
+    int now = again ? row_source_read(source, first, n, again) : ENOMEM;
+    error_number = error_number ? error_number : now ? now : EIO;
     if (error_number == ENOMEM)
         return error_from_errno(error, ENOMEM, name, "reading rows");
     if (error_number == ENODATA)
@@ -172,10 +181,8 @@ int row_source_explain(struct row_source *source, int64_t first, int64_t n, int 
                   strerrordesc_np(error_number));
     error_expected(error, "rows that can be read");
     error_found(error, "%s", strerrordesc_np(error_number));
-    _cleanup_free_ char *again = malloc((size_t)n * source->row_bytes + 1);
-    if (again && source->is_packed && array->provider->explain &&
-        row_source_read(source, first, n, again))
-        array->provider->explain(array->provider_state, error);
+    if (now && provider && provider->explain)
+        provider->explain(array->provider_state, error);
     size_t n_chars = strlen(error->message);
     snprintf(error->message + n_chars, sizeof(error->message) - n_chars,
              " (rows %" PRId64 " to %" PRId64 " of %.32s)", first, first + n - 1, name);

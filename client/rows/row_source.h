@@ -5,6 +5,15 @@
 
 #include <pthread.h>
 
+struct row_source;
+struct row_order;
+struct row_target;
+struct gather_options;
+struct row_failure;
+typedef int row_bringer(void *state, struct row_source *source, const struct row_order *order,
+                        const struct row_target *target, const struct gather_options *options,
+                        struct row_failure *ret_failure);
+
 struct row_source {
     struct gad_array *array; /* a reference */
     int64_t n_rows;
@@ -16,6 +25,10 @@ struct row_source {
     bool is_plain;      /* each row is in one piece of a file or of memory */
     bool is_concurrent; /* several threads read at once */
     pthread_mutex_t turn;
+    /* Who brings wanted rows instead, as gather() does (gather.h): a process that decodes for
+     * several. NULL: this process reads. The state is that one's. */
+    row_bringer *bring;
+    void *bring_state;
 };
 
 /* `name` is the error's argument. bad-shape: no axis; bad-argument: it is for writing. */
@@ -27,8 +40,9 @@ void row_source_deinit(struct row_source *source); /* zeroed is allowed */
  * positive errno. */
 int row_source_read(struct row_source *source, int64_t first, int64_t n,
                     void *ret_rows) GAD_MUST_CHECK;
-/* Rows that could not be read, as an error; they are read once more, so that it is of them. Nobody
- * reads meanwhile. Returns its status. */
+/* Rows that could not be read, as an error; they are read once more, so that it is of them.
+ * error_number: what reading them said; 0: what it says now. Nobody reads meanwhile. Returns its
+ * status. */
 int row_source_explain(struct row_source *source, int64_t first, int64_t n, int error_number,
                        const char *name, struct gad_error *error);
 

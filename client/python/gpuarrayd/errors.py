@@ -22,6 +22,7 @@ __all__ = [
     "ProviderFailed", "BadChunkTable", "BadJournal", "NegativePower", "Cancelled", "UnknownJob",
     "UnknownMethod", "BadRequest", "QuotaExceeded", "QueueFull", "Poisoned", "WorkerLost",
     "NoEngine", "NotFound", "BadFormat", "Exists", "Busy", "Permission", "NoMemory", "BadIndex",
+    "DatasetChanged",
     "Unsupported", "Protocol", "VersionMismatch", "Disconnected", "Untrusted", "Timeout",
     "OutcomeUnknown", "DeviceFault", "ShuttingDown", "NoDaemon", "Internal", "PackedWarning",
 ]
@@ -357,6 +358,12 @@ class BadIndex(BadArgument, IndexError):
     code = "bad-index"
 
 
+class DatasetChanged(RequestError):
+    """A file of a dataset is not what it was when it was opened."""
+
+    code = "dataset-changed"
+
+
 class Unsupported(RequestError, TypeError):
     """The package is asked for what the daemon does not compute; the message names it. Nothing is
     computed by NumPy instead: write np.asarray(x) where that is meant."""
@@ -443,7 +450,8 @@ _REQUEST: tuple[type[RequestError], ...] = (
     TooLargeForInline, LimitExceeded, ShortRead, NoSpace, IoError, RegionFault, ProviderFailed,
     BadChunkTable, BadJournal, NegativePower, Cancelled, UnknownJob, UnknownMethod, BadRequest,
     QuotaExceeded, QueueFull, Poisoned, WorkerLost, NoEngine, NotFound, BadFormat, Exists, Busy,
-    Permission, NoMemory, BadIndex)
+    Permission, NoMemory, BadIndex,
+    DatasetChanged)
 _SESSION: tuple[type[SessionError], ...] = (
     Protocol, VersionMismatch, Disconnected, Untrusted, Timeout, OutcomeUnknown)
 _DAEMON: tuple[type[DaemonError], ...] = (

@@ -1,0 +1,192 @@
+/* Datasets: arrays of one length, and what their files were when they were opened.
+ *
+ * The fingerprint is of what batches are, not of where rows come from: an epoch that began with one
+ * format goes on with another. Files are marked by device, inode, size and time; that is compared
+ * after rows were read, before anybody sees them. An array of many files compares its files itself.
+ */
+#include "client/lib/datasets/dataset.h"
+#include "client/array.h"
+#include "client/lib/connection/client.h"
+#include "client/meaning.h"
+#include "proto/util.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define FNV_PRIME  UINT64_C(0x100000001b3)
+#define FNV_OFFSET UINT64_C(0xcbf29ce484222325)
+
+static void hash(uint8_t *fingerprint, const void *bytes, size_t n_bytes)
+{
+    uint64_t sums[2];
+    memcpy(sums, fingerprint, sizeof(sums));
+    for (size_t i = 0; i < n_bytes; i++)
+        for (unsigned k = 0; k < 2; k++)
+            sums[k] = (sums[k] ^ (((const uint8_t *)bytes)[i] + (k << 3))) * FNV_PRIME;
+    memcpy(fingerprint, sums, sizeof(sums));
+}
+
+static void take_fingerprint(struct gad_dataset *dataset)
+{
+    const uint64_t offsets[2] = {FNV_OFFSET, ~FNV_OFFSET};
+    memcpy(dataset->fingerprint, offsets, sizeof(offsets));
+    for (unsigned i = 0; i < dataset->n_parts; i++) {
+        const struct dataset_part *part = &dataset->parts[i];
+        const struct gad_array_info *info = &part->source.array->info;
+        const char *dtype = gad_dtype_name(info->dtype);
+        hash(dataset->fingerprint, part->name, strlen(part->name) + 1);
+        hash(dataset->fingerprint, dtype, strlen(dtype) + 1);
+        hash(dataset->fingerprint, info->shape, (size_t)info->ndim * sizeof(info->shape[0]));
+    }
+}
+
+/* Files ---------------------------------------------------------------------------------------- */
+
+static void mark_file(struct file_mark *mark, const struct gad_array *array)
+{
+    if (array->info.path && array->info.n_files == 0)
+        mark->path = realpath(array->info.path, NULL);
+    mark->is_set = array->fd >= 0 ? fstat(array->fd, &mark->st) == 0
+                   : mark->path   ? stat(mark->path, &mark->st) == 0
+                                  : false;
+}
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+int dataset_check(const struct gad_dataset *dataset, struct gad_error *error)
+{
+    for (unsigned i = 0; i < dataset->n_parts; i++) {
+        const struct dataset_part *part = &dataset->parts[i];
+        const struct file_mark *mark = &part->mark;
+        struct stat now;
+        if (!mark->is_set)
+            continue;
+        int r = mark->path ? stat(mark->path, &now) : fstat(part->source.array->fd, &now);
+        if (r == 0 && is_same(&now, &mark->st))
+            continue;
+        error_set(error, GAD_DATASET_CHANGED, part->name, "%.200s was %s since it was opened",
+                  mark->path ? mark->path : part->name,
+                  r                                 ? "removed"
+                  : now.st_ino != mark->st.st_ino   ? "replaced"
+                  : now.st_size != mark->st.st_size ? "resized"
+                                                    : "written to");
+        error_expected(error, "%" PRIu64 " bytes of time %" PRId64, (uint64_t)mark->st.st_size,
+                       (int64_t)mark->st.st_mtim.tv_sec);
+        if (r)
+            error_found(error, "no file");
+        else
+            error_found(error, "%" PRIu64 " bytes of time %" PRId64, (uint64_t)now.st_size,
+                        (int64_t)now.st_mtim.tv_sec);
+        return GAD_DATASET_CHANGED;
+    }
+    return 0;
+}
+
+/* Datasets ------------------------------------------------------------------------------------- */
+
+static int check_name(const struct gad_dataset *dataset, const char *name, struct gad_error *error)
+{
+    if (!name || !*name || strlen(name) >= sizeof(dataset->parts->name))
+        return error_set(error, GAD_BAD_ARGUMENT, "parts",
+                         "part %u has no name of 1 to 63 characters", dataset->n_parts);
+    for (unsigned i = 0; i < dataset->n_parts; i++)
+        if (strcmp(dataset->parts[i].name, name) == 0)
+            return error_set(error, GAD_BAD_ARGUMENT, "parts", "two parts are named '%s'", name);
+    return 0;
+}
+
+static int add_part(struct gad_dataset *dataset, const struct gad_dataset_part *wanted,
+                    struct gad_error *error)
+{
+    struct dataset_part *part = &dataset->parts[dataset->n_parts];
+    int r = check_name(dataset, wanted->name, error);
+    if (r)
+        return r;
+    if (!wanted->array)
+        return error_set(error, GAD_BAD_ARGUMENT, wanted->name, "the array of '%s' is NULL",
+                         wanted->name);
+    const struct meaning_packing *packing = meaning_unpacking(wanted->array);
+    if (packing) {
+        error_set(error, GAD_BAD_DTYPE, wanted->name, "'%s' is packed, by its attributes %s",
+                  wanted->name, packing->names);
+        error_expected(error, "an array that is opened as stored");
+        error_found(error, "%s", packing->names);
+        return GAD_BAD_DTYPE;
+    }
+    r = row_source_init(&part->source, wanted->array, wanted->name, error);
+    if (r)
+        return r;
+    strcpy(part->name, wanted->name);
+    mark_file(&part->mark, wanted->array);
+    dataset->n_parts++;
+    if (dataset->n_parts == 1)
+        dataset->n_rows = part->source.n_rows;
+    if (part->source.n_rows == dataset->n_rows)
+        return 0;
+    error_set(error, GAD_BAD_SHAPE, part->name, "'%s' has another number of rows than '%s'",
+              part->name, dataset->parts[0].name);
+    error_expected(error, "%" PRId64 " rows", dataset->n_rows);
+    error_found(error, "%" PRId64 " rows", part->source.n_rows);
+    return GAD_BAD_SHAPE;
+}
+
+enum gad_status gad_dataset_new(struct gad_client *client, unsigned n_parts,
+                                const struct gad_dataset_part *parts,
+                                struct gad_dataset **ret_dataset, struct gad_error *error)
+{
+    if (!parts || !ret_dataset)
+        return error_set(error, GAD_BAD_ARGUMENT, parts ? "ret_dataset" : "parts", "is NULL");
+    if (n_parts == 0 || n_parts > GAD_MAX_PARTS)
+        return error_set(error, GAD_BAD_ARGUMENT, "n_parts", "%u parts: 1 to %d are possible",
+                         n_parts, GAD_MAX_PARTS);
+    struct gad_dataset *dataset = calloc(1, sizeof(*dataset));
+    if (!dataset)
+        return client_status(-ENOMEM, error);
+    dataset->n_refs = 1;
+    dataset->client = client;
+    pthread_mutex_init(&dataset->reading, NULL);
+    dataset->parts = calloc(n_parts, sizeof(*dataset->parts));
+    int r = dataset->parts ? 0 : -ENOMEM;
+    for (unsigned i = 0; i < n_parts && r == 0; i++)
+        r = add_part(dataset, &parts[i], error);
+    if (r) {
+        gad_dataset_free(dataset);
+        return client_status(r, error);
+    }
+    take_fingerprint(dataset);
+    *ret_dataset = dataset;
+    return GAD_OK;
+}
+
+struct gad_dataset *dataset_ref(struct gad_dataset *dataset)
+{
+    dataset->n_refs++;
+    return dataset;
+}
+
+void gad_dataset_free(struct gad_dataset *dataset)
+{
+    if (!dataset || --dataset->n_refs > 0)
+        return;
+    for (unsigned i = 0; i < dataset->n_parts; i++) {
+        row_source_deinit(&dataset->parts[i].source);
+        free(dataset->parts[i].mark.path);
+    }
+    free(dataset->parts);
+    pthread_mutex_destroy(&dataset->reading);
+    free(dataset);
+}
+
+int64_t gad_dataset_length(const struct gad_dataset *dataset)
+{
+    return dataset ? dataset->n_rows : 0;
+}
+
+const uint8_t *gad_dataset_fingerprint(const struct gad_dataset *dataset)
+{
+    return dataset->fingerprint;
+}

@@ -1,0 +1,119 @@
+/* Loaders: who makes batches, and where they are meanwhile.
+ *
+ *     free --> being made --> ready (in order) --> held by the caller --> free
+ *                        \--> (gad_loader_batch) -------^
+ */
+#pragma once
+
+#include "client/lib/datasets/dataset.h"
+#include "client/lib/memory/region.h"
+#include "client/rows/epoch_order.h"
+#include "client/rows/gather.h"
+
+#include <stdatomic.h>
+
+enum part_kept { KEPT_NOT, KEPT_IN_MEMORY, KEPT_IN_SCRATCH };
+enum load_plan { PLAN_DIRECT, PLAN_SCAN, PLAN_COPY, PLAN_RESIDENT };
+
+#define N_KEPT_BATCHES 2u /* free ones that are for gad_loader_batch() */
+
+struct gad_batch {
+    struct gad_loader *loader;
+    struct gad_batch *next; /* of those that are free, or ready */
+    uint64_t k, epoch;
+    int64_t n_rows;
+    int64_t *rows;
+    int64_t (*shapes)[GAD_MAX_NDIM]; /* of the parts */
+    char *memory;
+    struct gad_error error; /* status not 0: it could not be made */
+};
+
+struct loader_part {
+    struct row_source *source; /* of the dataset, or own */
+    struct row_source own;     /* in memory or scratch space, once rows are there */
+    enum part_kept kept;       /* where rows are to be brought before others are read */
+    size_t offset_bytes;       /* in a batch's memory */
+    char *window;              /* of the plan scan */
+    struct gad_layout layout;  /* but for the shape */
+};
+
+struct row_window { /* batches [first, end) of an epoch */
+    uint64_t epoch, seed, first, end;
+    uint8_t *failed; /* by row: 0, or 1 + the part that could not be read */
+    int64_t *rows;
+    int status; /* of all of them */
+    struct gad_error error;
+};
+
+struct gad_loader {
+    struct gad_dataset *dataset; /* NULL: the loader was freed, and only batches are left */
+    unsigned n_parts, n_batches; /* the latter: batches for which there is memory */
+    struct loader_part *parts;
+    struct gad_batch *batches;
+    struct gad_array *array; /* that has their memory, or: */
+    struct region *region;
+    size_t batch_bytes;
+    pid_t process;
+
+    int64_t n_rows, batch_size;
+    enum row_shuffle shuffle;
+    bool drop_last, skips_errors;
+    uint32_t rank, world;
+    uint64_t rank_rows; /* of a batch that is no shorter than others, at most */
+    uint64_t group;     /* batches that are made together by the plan direct, at most */
+    uint64_t window;    /* batches of a window */
+    uint64_t memory_bytes;
+    _Atomic enum load_plan plan;
+    char *scratch;
+
+    bool is_prepared; /* by who reads rows of the dataset */
+    struct row_window filled;
+
+    pthread_mutex_t lock; /* of what follows */
+    pthread_cond_t changed;
+    char note[256];  /* why the plan is not another one; "": nothing is to be said */
+    unsigned n_refs; /* the caller's, and one for each batch that is held */
+    pthread_t maker;
+    bool has_maker, is_stopping;
+    atomic_bool is_cancelled; /* what is being made is not wanted any more */
+    uint64_t turn;            /* counts jumps: batches of an earlier one are thrown away */
+    uint64_t seed, epoch;
+    uint64_t next, to_make; /* batches of the epoch */
+    uint64_t n_skipped;
+    struct gad_batch *free, *ready, **ready_end;
+    unsigned n_free, n_making; /* the latter by the maker */
+};
+
+/* loader_plan.c: checks options and decides how rows are brought. */
+int loader_plan(struct gad_loader *loader, const struct gad_loader_options *options,
+                struct gad_error *error) GAD_MUST_CHECK;
+const char *loader_plan_name(enum load_plan plan);
+
+/* loader.c: to a batch of an epoch. seed NULL: it stays. */
+int loader_jump(struct gad_loader *loader, const uint64_t *seed, uint64_t epoch, uint64_t next,
+                struct gad_error *error) GAD_MUST_CHECK;
+
+/* batches.c */
+int batches_new(struct gad_loader *loader, struct gad_error *error) GAD_MUST_CHECK;
+void batches_free(struct gad_loader *loader);
+/* Under the lock. */
+struct gad_batch *batches_take(struct gad_loader *loader); /* a free one; NULL: there is none */
+void batches_give(struct gad_loader *loader, struct gad_batch *batch);
+
+/* rows_of_batch.c: the rows of this rank in batch k. ret_rows may be NULL. */
+uint64_t loader_batch_rows(const struct gad_loader *loader, const struct epoch_order *order,
+                           uint64_t k, int64_t *ret_rows);
+uint64_t loader_n_batches(const struct gad_loader *loader);
+
+/* fill.c: makes batches; what went wrong is in each of them. Not under the lock.
+ * is_alone: one batch that somebody waits for: no window is filled for it. */
+void loader_fill(struct gad_loader *loader, const struct epoch_order *order,
+                 struct gad_batch *const *batches, uint64_t n, bool is_alone);
+void loader_fill_deinit(struct gad_loader *loader);
+
+/* maker.c */
+/* Brings rows that are to be kept where they are, once; a failure changes the plan. By who reads.
+ */
+void loader_prepare(struct gad_loader *loader);
+int maker_start(struct gad_loader *loader, struct gad_error *error) GAD_MUST_CHECK; /* locked */
+void maker_stop(struct gad_loader *loader);
