@@ -26,7 +26,7 @@
 #include "client/formats/hdf5/hdf5_file.h"
 #include "client/formats/hdf5/hdf5_filters.h"
 #include "client/formats/hdf5/hdf5_names.h"
-#include "client/formats/hdf5/hdf5_output.h"
+#include "client/formats/hdf5/writing/hdf5_output.h"
 #include "client/formats/hdf5/hdf5_provider.h"
 #include "client/formats/hdf5/hdf5_storage.h"
 #include "client/formats/hdf5/hdf5_type.h"

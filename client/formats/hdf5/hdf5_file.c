@@ -19,6 +19,7 @@
  * Called by all hdf5-*.c.
  */
 #include "client/formats/hdf5/hdf5_file.h"
+#include "client/formats/hdf5/writing/hdf5_driver.h"
 #include "client/file_lock.h"
 #include "client/formats/hdf5/hdf5_provider.h"
 #include "proto/util.h"
@@ -80,16 +81,23 @@ const char *hdf5_reason(char *buffer, size_t n_bytes)
     return buffer;
 }
 
-static hid_t access_properties(void)
+herr_t hdf5_file_set_locking(hid_t access_plist)
+{
+#if H5_VERSION_GE(1, 10, 7)
+    return H5Pset_file_locking(access_plist, true, true);
+#else
+    return 0;
+#endif
+}
+
+static hid_t access_properties(bool for_writing)
 {
     hid_t fapl = H5Pcreate(H5P_FILE_ACCESS);
-#if H5_VERSION_GE(1, 10, 7)
-    /* Locked where the file system can; $HDF5_USE_FILE_LOCKING decides otherwise. */
-    if (fapl > 0 && H5Pset_file_locking(fapl, true, true) < 0)
+    if (fapl > 0 && hdf5_file_set_locking(fapl) < 0)
         hdf5_close(&fapl);
-#endif
     /* Where many bytes begin with a block, as in our other files, the system can share blocks. */
-    if (fapl > 0 && H5Pset_alignment(fapl, 1 << 20, 4096) < 0)
+    if (fapl > 0 && for_writing &&
+        (H5Pset_alignment(fapl, 1 << 20, 4096) < 0 || hdf5_driver_use(fapl) < 0))
         hdf5_close(&fapl);
     return fapl;
 }
@@ -201,7 +209,7 @@ int hdf5_file_open(const char *path, const struct stat *st, bool for_writing, co
 {
     if (for_writing)
         hdf5_provider_suspend(st);
-    _cleanup_hid_ hid_t fapl = access_properties();
+    _cleanup_hid_ hid_t fapl = access_properties(for_writing);
     if (fapl <= 0)
         return error_set(error, GAD_NO_MEMORY, name, "HDF5 cannot be used");
     hid_t file = for_writing ? H5Fopen(path, H5F_ACC_RDWR, fapl) : open_to_read(path, fapl);

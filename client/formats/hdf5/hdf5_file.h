@@ -40,6 +40,10 @@ void hdf5_say_older(struct gad_error *error);
 int hdf5_file_open(const char *path, const struct stat *st, bool for_writing, const char *shown,
                    const char *name, hid_t *ret_file, struct gad_error *error) GAD_MUST_CHECK;
 
+/* Of an access list: files are locked where the file system can; $HDF5_USE_FILE_LOCKING decides
+ * otherwise. */
+herr_t hdf5_file_set_locking(hid_t access_plist);
+
 /* The descriptor by which HDF5 has it open; -1: it has none. */
 int hdf5_file_fd(hid_t file);
 

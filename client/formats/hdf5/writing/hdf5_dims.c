@@ -10,7 +10,7 @@
  *
  * Called by hdf5_output.c, when the elements are written and the dataset is still hidden.
  */
-#include "client/formats/hdf5/hdf5_dims.h"
+#include "client/formats/hdf5/writing/hdf5_dims.h"
 #include "client/carried.h"
 #include "client/formats/hdf5/hdf5_file.h"
 #include "client/formats/hdf5/hdf5_scales.h"

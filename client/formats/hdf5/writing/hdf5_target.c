@@ -8,7 +8,7 @@
  *
  * Called by hdf5_output.c.
  */
-#include "client/formats/hdf5/hdf5_target.h"
+#include "client/formats/hdf5/writing/hdf5_target.h"
 #include "client/formats/files/file_output.h"
 #include "client/formats/files/file_source.h"
 #include "client/formats/hdf5/hdf5_file.h"

@@ -1,7 +1,7 @@
 /* Encoded chunks on their way into an HDF5 dataset. */
 #pragma once
 
-#include "client/formats/hdf5/hdf5_target.h"
+#include "client/formats/hdf5/writing/hdf5_target.h"
 #include "client/formats/storage.h"
 
 #include <hdf5.h>

@@ -4,14 +4,13 @@
  * for writing in one place only. So they gather in a batch, and the thread that fills it opens the
  * file, writes all of them as they are and closes it again, while the others fill the next batch.
  * Between batches the file is closed and whole, as far as HDF5 is concerned: a source of the same
- * job may lie in it. A process that dies in the moment in which HDF5 closes a file may leave it
- * such that HDF5 cannot open it: HDF5 has no journal.
+ * job may lie in it, and whoever dies leaves what was there (hdf5_driver.c).
  *
  * A file that somebody else has locked is tried for a while. What failed is not tried again.
  *
  * Called by chunk sinks (store) and hdf5_output.c.
  */
-#include "client/formats/hdf5/hdf5_chunk_writer.h"
+#include "client/formats/hdf5/writing/hdf5_chunk_writer.h"
 #include "client/clock.h"
 #include "client/formats/hdf5/hdf5_file.h"
 #include "proto/util.h"

@@ -1,0 +1,8 @@
+/* How files are written to that somebody may open after the writer was killed. */
+#pragma once
+
+#include <hdf5.h>
+
+/* Files opened with this access list are changed when they are closed, at once as far as that goes:
+ * hdf5_driver.c. Called in an HDF5_SCOPE. */
+herr_t hdf5_driver_use(hid_t access_plist);
