@@ -2,6 +2,7 @@
 #include "tests/unit/daemon/worker/harness.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -244,4 +245,66 @@ Test(writer, says_what_went_wrong_on_every_way)
         close(fd);
         close(reader);
     }
+}
+
+#define THREADS      4
+#define THREAD_RUNS  32
+#define THREAD_BYTES (128 * 1024 + 40) /* the ends of runs share pages */
+
+struct one_of_several {
+    pthread_t thread;
+    int fd, index, status;
+    struct writing *writing;
+};
+
+static void *write_every_fourth(void *argument)
+{
+    struct one_of_several *one = argument;
+    struct gad_error error;
+    char *memory = malloc(THREAD_BYTES);
+    for (int i = one->index; i < THREADS * THREAD_RUNS && !one->status; i += THREADS) {
+        memset(memory, i + 1, THREAD_BYTES);
+        one->status = writer_write(one->fd, one->writing, "r", memory, THREAD_BYTES,
+                                   (int64_t)i * THREAD_BYTES, &error);
+    }
+    free(memory);
+    return NULL;
+}
+
+/* Two files of one file system, as of two jobs; the ways change while threads write. */
+Test(writer, threads_write_side_by_side_whatever_the_others_find_out)
+{
+    struct write_device device = {.device = 1};
+    struct writing writings[2] = {{.device = &device}, {.device = &device}};
+    struct one_of_several each[2][THREADS];
+    char *found = malloc(THREAD_BYTES), *expected = malloc(THREAD_BYTES);
+    int fds[2];
+    for (int k = 0; k < 2; k++) {
+        char path[] = "/var/tmp/gpuarrayd-test-XXXXXX";
+        fds[k] = mkostemp(path, O_CLOEXEC);
+        unlink(path);
+    }
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < THREADS; i++) {
+            each[k][i] = (struct one_of_several){.fd = fds[k], .index = i, .writing = &writings[k]};
+            cr_assert(eq(
+                int, pthread_create(&each[k][i].thread, NULL, write_every_fourth, &each[k][i]), 0));
+        }
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < THREADS; i++) {
+            pthread_join(each[k][i].thread, NULL);
+            cr_assert(eq(int, each[k][i].status, 0));
+        }
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < THREADS * THREAD_RUNS; i++) {
+            cr_assert(eq(i64, pread(fds[k], found, THREAD_BYTES, (int64_t)i * THREAD_BYTES),
+                         THREAD_BYTES));
+            memset(expected, i + 1, THREAD_BYTES);
+            cr_assert(eq(int, memcmp(found, expected, THREAD_BYTES), 0), "file %d, run %d", k, i);
+        }
+    cr_assert(lt(u32, 0, device.choice.n_samples[WRITE_CACHED]), "nothing was timed");
+    close(fds[0]);
+    close(fds[1]);
+    free(found);
+    free(expected);
 }
