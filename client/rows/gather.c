@@ -127,8 +127,8 @@ static int read_span(struct reader *reader, uint64_t from, uint64_t to, int64_t 
     r = row_source_read(source, first, n, reader->buffer);
     if (r)
         return fail(gathering, from, to, first, n, r);
-    gather_scatter(gathering->order, from, reader->buffer, first, n, source->row_bytes,
-                   gathering->target);
+    const struct row_order own = {to, gathering->order->wanted}; /* others are another thread's */
+    gather_scatter(&own, from, reader->buffer, first, n, source->row_bytes, gathering->target);
     return 0;
 }
 
