@@ -57,6 +57,7 @@ struct chunk_source {
     int64_t first_chunk[ARRAY_MAX_NDIM], last_chunk[ARRAY_MAX_NDIM]; /* of the selection */
     struct codec_pipeline pipeline;
     chunk_fetch_fn *fetch;
+    chunk_locate_fn *locate;
     void (*free_state)(void *state);
     void *state;
     char *path, *dataset;
@@ -441,10 +442,47 @@ int chunk_source_new(const struct chunk_layout *layout, const char *name,
         return error_from_errno(error, -r, name, layout->path);
     }
     source->fetch = layout->fetch;
+    source->locate = layout->locate;
     source->free_state = layout->free_state;
     source->state = layout->state;
     *ret_source = source;
     return 0;
+}
+
+/* Elsewhere ------------------------------------------------------------------------------------ */
+
+static bool is_whole_array(const struct chunk_source *source)
+{
+    const struct selection *selection = &source->selection;
+    if (selection->ndim != source->grid.ndim)
+        return false;
+    for (int k = 0; k < source->grid.ndim; k++)
+        if (selection->axis_of[k] != k || selection->axes[k].start != 0 ||
+            selection->axes[k].step != 1 || selection->axes[k].count != source->shape[k])
+            return false;
+    return true;
+}
+
+int chunk_source_locate(struct chunk_source *source, struct chunk_file *ret_file)
+{
+    struct chunk_file file = {.fd = -1, .grid = source->grid, .pipeline = source->pipeline};
+    if (!source->locate || !source->is_c_order || !is_whole_array(source))
+        return ENOTSUP;
+    file.places = calloc(file.grid.n_chunks, sizeof(*file.places));
+    int r = file.places ? source->locate(source->state, &file.grid, file.places, &file.fd) : ENOMEM;
+    if (r)
+        free(file.places);
+    else
+        *ret_file = file;
+    return r;
+}
+
+void chunk_file_deinit(struct chunk_file *file)
+{
+    if (!file->places)
+        return;
+    close(file->fd);
+    free(steal_ptr(file->places));
 }
 
 struct chunk_source *chunk_source_free(struct chunk_source *source)

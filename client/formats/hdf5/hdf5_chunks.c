@@ -214,3 +214,28 @@ int hdf5_chunk_table(hid_t file, hid_t dataset, hid_t create_plist, const struct
     cut_chunks(pick, entries);
     return make_table(entries, n_entries, name, ret_table_fd, error);
 }
+
+int hdf5_chunk_places(hid_t file, hid_t dataset, const struct chunk_grid *grid,
+                      struct chunk_place *ret_places)
+{
+    hsize_t block = 1, offsets[H5S_MAX_RANK], n_bytes;
+    int64_t start[ARRAY_MAX_NDIM];
+    _cleanup_hid_ hid_t fcpl = H5Fget_create_plist(file);
+    if (grid->n_chunks > HDF5_MAX_TABLE_CHUNKS || fcpl <= 0 || H5Pget_userblock(fcpl, &block) < 0 ||
+        block != 0 || !has_true_index(dataset, grid))
+        return ENOTSUP;
+    for (uint64_t i = 0; i < grid->n_chunks; i++) {
+        haddr_t address = HADDR_UNDEF;
+        chunk_grid_start(grid, i, start);
+        for (int k = 0; k < grid->ndim; k++)
+            offsets[k] = (hsize_t)start[k];
+        n_bytes = 0;
+        if (H5Dget_chunk_info_by_coord(dataset, offsets, &ret_places[i].skipped, &address,
+                                       &n_bytes) < 0)
+            return ENOTSUP;
+        bool is_there = address != HADDR_UNDEF && n_bytes > 0;
+        ret_places[i].offset_bytes = is_there ? address : CHUNK_ABSENT;
+        ret_places[i].size_bytes = is_there ? n_bytes : 0;
+    }
+    return 0;
+}

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "client/formats/chunk_pick.h"
+#include "client/formats/chunked/chunk_source.h"
 
 #include <hdf5.h>
 
@@ -13,6 +14,11 @@
 /* The grid of a chunked dataset of this shape (without a 0). */
 bool hdf5_chunk_grid(hid_t create_plist, int ndim, const int64_t *shape, int64_t item_bytes,
                      struct chunk_grid *ret_grid);
+
+/* Where the chunks of a whole dataset are, filtered or not, in a file without a user block.
+ * ENOTSUP: they are too many, or HDF5 does not tell. */
+int hdf5_chunk_places(hid_t file, hid_t dataset, const struct chunk_grid *grid,
+                      struct chunk_place *ret_places) GAD_MUST_CHECK;
 
 /* Looks up the chunks of the pick, among n_chunks of the dataset, and makes the sealed memfd, whose
  * entries are of pick->grid. `fd` is the file's. On success ret_table_fd is -1 when the chunks

@@ -19,10 +19,12 @@
  * Called by the pump's thread (fill), by hdf5_file.c (suspend) and at the array's end.
  */
 #include "client/formats/hdf5/hdf5_provider.h"
+#include "client/formats/hdf5/hdf5_chunks.h"
 #include "client/formats/hdf5/hdf5_file.h"
 #include "proto/box.h"
 #include "proto/util.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 
@@ -445,6 +447,32 @@ int hdf5_provider_fetch(void *state, uint64_t index, const int64_t *place,
     HDF5_SCOPE(scope);
     int r = open_dataset(provider);
     return r ? r : fetch(provider, place, ret_bytes);
+}
+
+/* What lies behind an external link is in a file whose path is not ours to open. */
+static int open_own_file(const struct hdf5_provider *provider, int *ret_fd)
+{
+    struct stat st;
+    _cleanup_fd_ int fd = open(provider->path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return errno;
+    if (st.st_dev != provider->own_st.st_dev || st.st_ino != provider->own_st.st_ino)
+        return ENOTSUP;
+    *ret_fd = steal_fd(&fd);
+    return 0;
+}
+
+int hdf5_provider_locate(void *state, const struct chunk_grid *grid, struct chunk_place *ret_places,
+                         int *ret_fd)
+{
+    struct hdf5_provider *provider = state;
+    HDF5_SCOPE(scope);
+    int r = open_dataset(provider);
+    if (r == 0)
+        r = provider->has_plain_ends
+                ? ENOTSUP
+                : hdf5_chunk_places(provider->file, provider->id, grid, ret_places);
+    return r ? r : open_own_file(provider, ret_fd);
 }
 
 const struct provider hdf5_dataset_provider = {.fill = fill};
