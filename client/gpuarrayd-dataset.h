@@ -20,7 +20,10 @@
  *
  *     direct    rows that can be read by themselves, straight into the batches that are made ahead
  *     scan      packed chunks, short rows: a window of rows is filled, for which each chunk is
- *               decoded once; the more memory, the fewer windows
+ *               decoded once; the more memory, the fewer windows. Of a dataset with a client, HDF5
+ *               chunks in one local file are decoded once for all loaders of the machine that read
+ *               it at the time, by a process of the daemon's (`gpuarrayctl info` shows it); where
+ *               that is not to be had, by this process
  *     copy      packed chunks, where scratch space is allowed: decoded once, then direct
  *     resident  all rows are kept in memory
  *

@@ -168,13 +168,13 @@ static void listen_once(struct scan_reader *reader)
         close_fd(&reader->socket);
 }
 
-static bool is_over(const bool *is_cancelled)
+static bool is_over(const atomic_bool *is_cancelled)
 {
-    return is_cancelled && __atomic_load_n(is_cancelled, __ATOMIC_RELAXED);
+    return is_cancelled && atomic_load_explicit(is_cancelled, memory_order_relaxed);
 }
 
 /* Until the number is there, was there, or the process is gone. False: cancelled. */
-static bool await(struct scan_reader *reader, const bool *is_cancelled)
+static bool await(struct scan_reader *reader, const atomic_bool *is_cancelled)
 {
     uint64_t wanted = 2 * reader->next + 2;
     bool has_asked = false;
@@ -236,7 +236,7 @@ static int use_own(struct scan_reader *reader, uint64_t index, scan_use_fn *use,
 }
 
 int scan_reader_circle(struct scan_reader *reader, scan_use_fn *use, void *state,
-                       const bool *is_cancelled, struct scan_circle *ret_circle)
+                       const atomic_bool *is_cancelled, struct scan_circle *ret_circle)
 {
     uint64_t n_chunks = reader->description->n_chunks;
     int r = 0;

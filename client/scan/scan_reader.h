@@ -26,4 +26,5 @@ struct scan_circle {
 /* Every chunk. is_cancelled (may be NULL) is looked at between chunks. What `use` said; -ENOMEM;
  * -ECANCELED. */
 int scan_reader_circle(struct scan_reader *reader, scan_use_fn *use, void *state,
-                       const bool *is_cancelled, struct scan_circle *ret_circle) GAD_MUST_CHECK;
+                       const atomic_bool *is_cancelled,
+                       struct scan_circle *ret_circle) GAD_MUST_CHECK;

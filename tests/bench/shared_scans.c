@@ -9,7 +9,7 @@
  * a process. Their windows' sums must be the same in all ways of reading.
  */
 #include "client/clock.h"
-#include "client/lib/connection/scan_join.h"
+#include "client/lib/scans/scan_join.h"
 #include "client/gpuarrayd.h"
 #include "proto/util.h"
 

@@ -5,6 +5,7 @@
  * after rows were read, before anybody sees them. An array of many files compares its files itself.
  */
 #include "client/lib/datasets/dataset.h"
+#include "client/lib/scans/shared_rows.h"
 #include "client/array.h"
 #include "client/lib/connection/client.h"
 #include "client/meaning.h"
@@ -173,6 +174,7 @@ void gad_dataset_free(struct gad_dataset *dataset)
     if (!dataset || --dataset->n_refs > 0)
         return;
     for (unsigned i = 0; i < dataset->n_parts; i++) {
+        shared_rows_free(dataset->parts[i].shared);
         row_source_deinit(&dataset->parts[i].source);
         free(dataset->parts[i].mark.path);
     }

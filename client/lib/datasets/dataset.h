@@ -17,6 +17,7 @@ struct dataset_part {
     char name[64];
     struct row_source source;
     struct file_mark mark;
+    struct shared_rows *shared; /* a scan that windows are filled from; NULL: none */
 };
 
 struct gad_dataset {

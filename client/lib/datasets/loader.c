@@ -5,6 +5,7 @@
  * the memory of all goes with the last of them.
  */
 #include "client/lib/datasets/loader.h"
+#include "client/lib/scans/shared_rows.h"
 #include "client/clock.h"
 #include "client/lib/connection/client.h"
 #include "proto/util.h"
@@ -49,6 +50,17 @@ static void jump(struct gad_loader *loader, uint64_t seed, uint64_t epoch, uint6
     pthread_cond_broadcast(&loader->changed);
 }
 
+/* Where another loader of the dataset reads just now, the sources stay as they are. */
+static void share_scans(struct gad_dataset *dataset)
+{
+    if (pthread_mutex_trylock(&dataset->reading) != 0)
+        return;
+    for (unsigned i = 0; i < dataset->n_parts; i++)
+        if (!dataset->parts[i].shared)
+            dataset->parts[i].shared = shared_rows_new(dataset->client, &dataset->parts[i].source);
+    pthread_mutex_unlock(&dataset->reading);
+}
+
 static int init(struct gad_loader *loader, struct gad_dataset *dataset,
                 const struct gad_loader_options *options, struct gad_error *error)
 {
@@ -73,6 +85,8 @@ static int init(struct gad_loader *loader, struct gad_dataset *dataset,
         loader->parts[i].layout = (struct gad_layout){.dtype = info->dtype, .ndim = info->ndim};
     }
     int r = loader_plan(loader, options, error);
+    if (r == 0 && loader->plan == PLAN_SCAN)
+        share_scans(dataset);
     return r ? r : batches_new(loader, error);
 }
 

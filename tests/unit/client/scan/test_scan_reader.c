@@ -92,7 +92,8 @@ static void end(struct whole *whole)
 struct seen {
     unsigned n[N_CHUNKS], n_all;
     struct whole *kill_at_10; /* NULL: nobody */
-    bool cancel_at_10, is_cancelled;
+    bool cancel_at_10;
+    atomic_bool is_cancelled;
 };
 
 static int use(void *state, uint64_t index, const void *elements, const struct scan_fault *fault)
@@ -112,8 +113,7 @@ static int use(void *state, uint64_t index, const void *elements, const struct s
     }
     if (++seen->n_all == 10 && seen->kill_at_10)
         end_server(seen->kill_at_10);
-    __atomic_store_n(&seen->is_cancelled, seen->cancel_at_10 && seen->n_all >= 10,
-                     __ATOMIC_RELAXED);
+    atomic_store(&seen->is_cancelled, seen->cancel_at_10 && seen->n_all >= 10);
     return 0;
 }
 

@@ -3,7 +3,7 @@
  *
  * Called by those who read rows.
  */
-#include "client/lib/connection/scan_join.h"
+#include "client/lib/scans/scan_join.h"
 #include "client/clock.h"
 #include "client/lib/connection/client.h"
 #include "proto/util.h"
