@@ -44,9 +44,7 @@ static int parse_shape(const char *text, size_t n_chars, const char *whole, stru
         if (!is_open && !parse_decimal(text, (size_t)(stop - text), INT64_MAX, &dim)) {
             error_set(error, GAD_BAD_SHAPE, whole, "'%.*s' is no shape", (int)n_chars,
                       end - n_chars);
-            error_expected(error,
-                           "numbers of at most 63 bits joined by x, as in 1000x1000; of a pipe "
-                           "also ?x1000");
+            error_expected(error, "numbers of at most 63 bits joined by x, as in 1000x1000");
             error_found(error, "'%.*s'", (int)n_chars, end - n_chars);
             return GAD_BAD_SHAPE;
         }

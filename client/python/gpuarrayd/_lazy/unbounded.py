@@ -109,7 +109,8 @@ class Reader:
 
 def unbounded(node: Node) -> list[UnboundedSource]:
     """Those that it is made of."""
-    return [one for one in ordered(node) if isinstance(one, UnboundedSource)]
+    bases = [one.base if isinstance(one, ViewSource) else one for one in ordered(node)]
+    return [one for one in bases if isinstance(one, UnboundedSource)]
 
 
 @contextmanager
@@ -120,6 +121,13 @@ def standing_for(sources: list[UnboundedSource], chunks: list[Slab]) -> Iterator
             source.chunk = chunk
             stack.callback(setattr, source, "chunk", None)
         yield
+
+
+def check_lengths(shape: Shape, nodes: list[Node]) -> None:
+    """Of an array that is put together from these: all lengths are known."""
+    for node in nodes:
+        if (UNBOUNDED in shape or UNBOUNDED in node.shape) and (sources := unbounded(node)):
+            raise sources[0].refusal()
 
 
 def check_part(sources: list[UnboundedSource], node: Node) -> None:
