@@ -222,13 +222,13 @@ static int fail_fill(void *state, const int64_t *start, const int64_t *count, vo
     (void)start;
     (void)count;
     (void)ret_block;
-    return ++*(int *)state == 1 ? EIO : 0;
+    return ++*(atomic_int *)state == 1 ? EIO : 0;
 }
 
 Test(pump, passes_a_providers_errno_on, .timeout = 20)
 {
     static const struct provider provider = {.fill = fail_fill};
-    int n_calls = 0;
+    atomic_int n_calls = 0;
     int64_t start[] = {0}, count[] = {1};
     struct gad_array *array = array_new(NULL, "npy", ACCESS_PROVIDER, NULL);
     array->info.dtype = GAD_FLOAT64;
@@ -242,7 +242,7 @@ Test(pump, passes_a_providers_errno_on, .timeout = 20)
     cr_assert(eq(u32, wait_done(&b.end, 0, 1), EIO));
     ask(&b.end, 0, 2, start, count);
     cr_assert(zero(u32, wait_done(&b.end, 0, 2)));
-    cr_assert(eq(int, n_calls, 2));
+    cr_assert(eq(int, (int)n_calls, 2));
     bench_deinit(&b);
 }
 
@@ -253,7 +253,7 @@ static int check_mask(void *state, const int64_t *start, const int64_t *count, v
     (void)count;
     (void)ret_block;
     pthread_sigmask(SIG_SETMASK, NULL, &mask);
-    *(int *)state =
+    *(atomic_int *)state =
         sigismember(&mask, SIGINT) && sigismember(&mask, SIGALRM) && sigismember(&mask, SIGCHLD);
     return 0;
 }
@@ -261,7 +261,7 @@ static int check_mask(void *state, const int64_t *start, const int64_t *count, v
 Test(pump, blocks_all_signals_in_its_thread, .timeout = 20)
 {
     static const struct provider provider = {.fill = check_mask};
-    int are_blocked = 0;
+    atomic_int are_blocked = 0;
     int64_t start[] = {0}, count[] = {1};
     struct gad_array *array = array_new(NULL, "npy", ACCESS_PROVIDER, NULL);
     array->info.ndim = 1;
@@ -272,7 +272,7 @@ Test(pump, blocks_all_signals_in_its_thread, .timeout = 20)
     bench_init(&b, array, false);
     ask(&b.end, 0, 1, start, count);
     wait_done(&b.end, 0, 1);
-    cr_assert(are_blocked);
+    cr_assert(ne(int, (int)are_blocked, 0));
     sigset_t mask;
     pthread_sigmask(SIG_SETMASK, NULL, &mask);
     cr_assert(not(sigismember(&mask, SIGUSR2)), "and leaves the caller's alone");
@@ -425,7 +425,7 @@ static struct gad_array *array_of(const struct provider *provider, void *state)
 }
 
 struct noted {
-    int64_t starts[8];
+    atomic_llong starts[8];
     atomic_uint n, n_allowed; /* blocks that were begun; so many may be answered */
 };
 
@@ -459,7 +459,7 @@ Test(pump, serves_slots_in_the_order_in_which_they_are_used, .timeout = 20)
     for (uint32_t i = 0; i < 4; i++)
         cr_assert(zero(u32, wait_done(&b.end, i, i < 2 ? 2 : 1)));
     for (unsigned i = 0; i < 6; i++)
-        cr_assert(eq(i64, noted.starts[i], starts[i]), "block %u", i);
+        cr_assert(eq(i64, (int64_t)noted.starts[i], starts[i]), "block %u", i);
     bench_deinit(&b);
 }
 
