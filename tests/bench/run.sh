@@ -29,6 +29,7 @@ sh "$top/tests/run-uninstalled.sh" -- "$python" "$top/tests/bench/random_file.py
 sh "$top/tests/run-uninstalled.sh" -- "$python" "$top/tests/bench/filters.py" "$work" "$build/tests/bench/codecs"
 sh "$top/tests/run-uninstalled.sh" -- "$python" "$top/tests/bench/npz.py" "$work" "$build/tests/bench/inflate" 1
 sh "$top/tests/run-uninstalled.sh" -- "$python" "$top/tests/bench/zarr_stores.py" "$work" 1
+sh "$top/tests/run-uninstalled.sh" -- "$python" "$top/tests/bench/take.py" "$work" 1024
 sh "$top/tests/run-uninstalled.sh" -- sh -c "'$build/tests/bench/heap' \"\$GPUARRAYD_SOCKET\""
 sh "$top/tests/run-uninstalled.sh" -- sh -c "'$build/tests/bench/latency' \"\$GPUARRAYD_SOCKET\""
 sh "$top/tests/run-uninstalled.sh" -- sh -c "'$build/tests/bench/throughput' \"\$GPUARRAYD_SOCKET\""

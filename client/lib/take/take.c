@@ -125,9 +125,10 @@ static struct take *take_new(struct gad_array *array, struct gad_array *indices,
             mul_saturating_i64(take->length, array->info.shape[i]); /* beside an axis of 0 */
     while (take->place_bits < 63 && (take->length - 1) >> take->place_bits > 0)
         take->place_bits++;
+    take->is_in_file = is_in_file(array);
     take->is_in_memory = has_memory(array);
     take->memory_bytes = options->memory_bytes ? options->memory_bytes : MEMORY_BYTES;
-    take->gap_bytes = is_in_file(array) ? FILE_GAP_BYTES : PACKED_GAP_BYTES;
+    take->gap_bytes = take->is_in_file ? FILE_GAP_BYTES : PACKED_GAP_BYTES;
     return take;
 }
 
@@ -188,11 +189,11 @@ static void set_cost(struct take *take)
     for (int i = take->axis + take->n_axes; i < array->info.ndim; i++)
         row_bytes *= array->info.shape[i];
     take->chunk_places = PACKED_PLACES;
-    if (is_in_file(array))
+    if (take->is_in_file)
         take->chunk_places = row_bytes > 0 ? FILE_GAP_BYTES / row_bytes : 1;
     else if (array->n_chunks > 0)
         take->chunk_places = array->chunk_shape[take->axis];
-    for (int i = take->axis + 1; i < take->axis + take->n_axes && !is_in_file(array); i++)
+    for (int i = take->axis + 1; i < take->axis + take->n_axes && !take->is_in_file; i++)
         take->chunk_places *= array->n_chunks > 0 ? array->chunk_shape[i] : 1;
     take->chunk_places = max_i64(take->chunk_places, 1);
 }

@@ -25,6 +25,7 @@ struct take {
     unsigned place_bits;        /* that a place below it needs */
     int64_t gap_bytes;          /* between elements, that are read rather than passed over */
     int64_t chunk_places;       /* that are decoded together, or cost as much as one; at least 1 */
+    bool is_in_file;            /* its elements lie there as they are */
     bool is_in_memory;          /* the array's elements can be copied */
     uint64_t memory_bytes;      /* of windows */
     struct take_window *window; /* NULL: blocks are made one by one */

@@ -10,6 +10,7 @@
  *
  * Called by take_provider.c and take_window.c, by any thread.
  */
+#include "client/formats/files/file_source.h"
 #include "client/lib/take/take.h"
 #include "proto/box.h"
 #include "proto/util.h"
@@ -33,6 +34,11 @@ struct gathering {
     size_t n;
     unsigned order_bits;
     int64_t place_bytes, gap_places;
+    /* Whether each place is one run of bytes in a file; where place 0 is, how far they are apart.
+     */
+    bool is_run;
+    uint64_t file_offset;
+    int64_t place_stride;
 };
 
 static int64_t place_of(const struct gathering *g, size_t i)
@@ -135,10 +141,21 @@ static void find_span(const struct gathering *g, size_t from, struct span *span)
     span->is_straight |= span->n_places == 1 && g->part->n_outer == 1;
 }
 
+/* Of a part that is one run of a file for each place: without the walk through all axes. */
+static int read_run(const struct gathering *g, const struct span *span, char *to)
+{
+    const struct gad_array *array = g->take->array;
+    size_t n_bytes = (size_t)(span->n_places * g->place_bytes), n = 0;
+    int r = file_read(array->fd, to, n_bytes,
+                      g->file_offset + (uint64_t)(span->first * g->place_stride), &n);
+    return r < 0 ? -r : n == n_bytes ? 0 : ENODATA; /* shorter than the array */
+}
+
 static int read_span(const struct gathering *g, const struct span *span, char *to)
 {
     struct take *take = g->take;
-    int r = take_read(take->array, span->start, span->count, to);
+    bool is_run = g->is_run && (span->n_places == 1 || g->place_stride == g->place_bytes);
+    int r = is_run ? read_run(g, span, to) : take_read(take->array, span->start, span->count, to);
     if (r) {
         pthread_mutex_lock(&take->lock);
         take->unread = take->unread ? take->unread : take->array;
@@ -173,6 +190,26 @@ static int gather_span(const struct gathering *g, const struct span *span, char 
     return r;
 }
 
+static void find_runs(struct gathering *g)
+{
+    const struct take *take = g->take;
+    const struct gad_array_info *info = &take->array->info;
+    int64_t run = (int64_t)gad_dtype_size(info->dtype);
+    int last = take->axis + take->n_axes - 1;
+    g->place_stride = info->strides[last];
+    g->file_offset = take->array->offset_bytes;
+    g->is_run = take->is_in_file && g->part->n_outer == 1;
+    for (int k = info->ndim - 1; k > last; k--) {
+        g->is_run &= g->part->count[k] == 1 || info->strides[k] == run;
+        run *= g->part->count[k];
+    }
+    for (int k = take->axis; k < last; k++)
+        g->is_run &= info->strides[k] == info->strides[k + 1] * info->shape[k + 1];
+    for (int k = 0; k < info->ndim; k++)
+        if (k < take->axis || k > last)
+            g->file_offset += (uint64_t)(g->part->start[k] * info->strides[k]);
+}
+
 int take_gather(struct take *take, const struct take_part *part, const uint64_t *keys, size_t n,
                 unsigned order_bits)
 {
@@ -186,6 +223,7 @@ int take_gather(struct take *take, const struct take_part *part, const uint64_t 
     _cleanup_free_ char *bounce = malloc(max_u64(TAKE_BOUNCE_BYTES, (uint64_t)g.place_bytes));
     struct span span;
     int r = bounce ? 0 : ENOMEM;
+    find_runs(&g);
     memcpy(span.start, part->start, sizeof(span.start));
     memcpy(span.count, part->count, sizeof(span.count));
     for (size_t i = 0; i < n && r == 0; i = span.to) {
