@@ -14,7 +14,8 @@
  * expression permutation(n, seed) in epoch 0. Nothing of the dataset's size is kept for it. Batch k
  * has positions [k * batch_size, (k + 1) * batch_size). Of `world` ranks each has its part of every
  * batch, and one behind the other they are the batch that one process has. What a batch has is a
- * function of data, seed, epoch and batch size alone: not of memory, plan, format or ranks.
+ * function of data, seed, epoch, batch size and transforms alone: not of memory, plan, format or
+ * ranks.
  *
  * How rows are brought is a plan, chosen by what they lie in:
  *
@@ -80,6 +81,15 @@ enum gad_shuffle {
                              order, and the rows of 8 of them at a time are mixed */
 };
 
+/** What a part becomes, by an expression over the parts of the batch and arguments: a job of the
+ * daemon for each batch, run when it is made ahead. Random functions need neither seed nor size:
+ * they are seeded by the loader's seed, the epoch and the part, and numbered by the rows of the
+ * dataset (struct gad_draws), so that a row has the same numbers in whichever batch it comes. */
+struct gad_transform {
+    const char *part;       /**< no other transform's; others see the part as it was read */
+    const char *expression; /**< its result's first axis is the rows' */
+};
+
 struct gad_loader_options {
     int64_t batch_size; /**< rows of all ranks together, above 0 */
     enum gad_shuffle shuffle;
@@ -94,6 +104,10 @@ struct gad_loader_options {
     const char *plan;       /**< NULL: the best; "direct", "scan", "copy", "resident": this one */
     bool skips_errors;      /**< batches that cannot be read are left out, and counted; the others
                                  stay where they are */
+    unsigned n_transforms, n_args;
+    const struct gad_transform *transforms; /**< not NULL: the dataset has a client */
+    const struct gad_argument *args; /**< that transforms name: numbers, and arrays in memory, which
+                                          are copied */
 };
 
 /** Makes a loader, which stands at the first batch of epoch 0. Nothing is read yet.
@@ -101,8 +115,10 @@ struct gad_loader_options {
  * options: not NULL; copied.
  * ret_loader: the caller's, ended by gad_loader_free().
  * GAD_BAD_ARGUMENT: an option is out of its range; memory_bytes are fewer than a batch has, or than
- * a plan that was asked for needs (with both numbers). GAD_NO_SPACE: plan "copy", and there is too
- * little scratch space. GAD_NO_MEMORY. */
+ * a plan that was asked for needs (with both numbers). Of a transform the statuses of gad_plan(),
+ * about its part; GAD_BAD_SHAPE also: its first axis is not the rows', or it computes along them
+ * and there are several ranks. Connection statuses where there are transforms. GAD_NO_SPACE: plan
+ * "copy", and there is too little scratch space. GAD_NO_MEMORY. */
 enum gad_status gad_loader_new(struct gad_dataset *dataset,
                                const struct gad_loader_options *options,
                                struct gad_loader **ret_loader, struct gad_error *error);

@@ -15,7 +15,8 @@
  * by. Numbers by rows do not depend on which rows are computed together: row i of what is drawn has
  * the numbers of row rows[i] of an array with any number of rows. */
 struct gad_draws {
-    bool has_seed; /**< `seed` is the seed of functions without one */
+    bool has_seed; /**< `seed` is that of functions without one, and with seed=k they take its k-th:
+                        all numbers of a job differ with it */
     uint64_t seed;
     const char *rows; /**< an argument, int64 of shape (n, 1, ..., 1) with as many axes as what is
                            drawn, whose first length is then n; NULL: by their place */

@@ -54,7 +54,8 @@ struct request_output {
     struct array to;
 };
 
-/* Of random functions: what those take that do not say it, and what their elements are numbered by.
+/* Of random functions: what those take that do not say it (a seed of their own is mixed with the
+ * request's), and what their elements are numbered by.
  * The compiler checks the argument that it names. */
 struct request_draws {
     bool has_seed, has_size, has_rows;

@@ -16,7 +16,8 @@ static int new_memory(struct gad_loader *loader, char **ret_memory, struct gad_e
 {
     const int64_t shape[] = {(int64_t)(loader->n_batches * loader->batch_bytes)};
     const struct gad_layout layout = {.dtype = GAD_UINT8, .ndim = 1, .shape = shape};
-    struct gad_client *client = loader->dataset->client;
+    struct gad_client *client =
+        loader->transforms ? transforms_client(loader->transforms) : loader->dataset->client;
     struct array described;
     int r;
     if (client) {
@@ -42,8 +43,7 @@ static int init_batch(struct gad_loader *loader, struct gad_batch *batch, char *
     if (!batch->rows || !batch->shapes)
         return -ENOMEM;
     for (unsigned i = 0; i < loader->n_parts; i++)
-        memcpy(batch->shapes[i], loader->parts[i].source->array->info.shape,
-               sizeof(batch->shapes[i]));
+        memcpy(batch->shapes[i], loader->parts[i].shape, sizeof(batch->shapes[i]));
     batches_give(loader, batch);
     return 0;
 }
@@ -65,8 +65,13 @@ void batches_free(struct gad_loader *loader)
         free(loader->batches[i].shapes);
     }
     free(loader->batches);
+    if (loader->transforms && loader->process != getpid()) { /* the connection is the parent's */
+        gad_forget(transforms_client(loader->transforms));
+        return;
+    }
     gad_array_release(loader->array);
     region_free(loader->region);
+    transforms_free(loader->transforms);
 }
 
 struct gad_batch *batches_take(struct gad_loader *loader)
@@ -86,6 +91,11 @@ void batches_give(struct gad_loader *loader, struct gad_batch *batch)
     batch->next = loader->free;
     loader->free = batch;
     loader->n_free++;
+}
+
+char *batches_rows(const struct gad_batch *batch, unsigned part)
+{
+    return batch->memory + batch->loader->parts[part].offset_bytes;
 }
 
 /* The caller's ----------------------------------------------------------------------------------
@@ -114,5 +124,5 @@ const int64_t *gad_batch_rows(const struct gad_batch *batch)
 void *gad_batch_data(const struct gad_batch *batch, unsigned part)
 {
     const struct gad_loader *loader = batch->loader;
-    return part < loader->n_parts ? batch->memory + loader->parts[part].offset_bytes : NULL;
+    return part < loader->n_parts ? batch->memory + loader->parts[part].result_offset_bytes : NULL;
 }

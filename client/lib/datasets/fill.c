@@ -92,7 +92,7 @@ static int direct_init(struct direct *direct, const struct gad_loader *loader,
         return -ENOMEM;
     for (unsigned i = 0; i < loader->n_parts; i++) {
         for (uint64_t j = 0; j < n; j++)
-            direct->bases[i * n + j] = gad_batch_data(batches[j], i);
+            direct->bases[i * n + j] = batches_rows(batches[j], i);
         direct->targets[i] = (struct row_target){
             .bases = direct->bases + i * n,
             .rows_per_base = max_u64((uint64_t)batches[0]->n_rows, 1),
@@ -204,7 +204,7 @@ static void fill_from_window(struct gad_loader *loader, const struct epoch_order
         (batch->k - window->first) * loader_batch_rows(loader, order, window->first, NULL);
     for (unsigned i = 0; i < loader->n_parts; i++) {
         size_t row_bytes = loader->parts[i].source->row_bytes;
-        memcpy(gad_batch_data(batch, i), loader->parts[i].window + at * row_bytes, n * row_bytes);
+        memcpy(batches_rows(batch, i), loader->parts[i].window + at * row_bytes, n * row_bytes);
     }
     explain(loader, batch->rows, window->failed + at, n, &batch->error);
 }
@@ -232,7 +232,10 @@ void loader_fill(struct gad_loader *loader, const struct epoch_order *order,
     for (uint64_t j = 0; j < n; j++)
         for (unsigned i = 0; i < loader->n_parts && !batches[j]->error.status; i++) {
             const struct row_source *source = &dataset->parts[i].source;
-            row_source_order_bytes(source, gad_batch_data(batches[j], i),
+            row_source_order_bytes(source, batches_rows(batches[j], i),
                                    (size_t)batches[j]->n_rows * source->row_bytes);
         }
+    for (uint64_t j = 0; j < n && loader->transforms; j++)
+        if (!batches[j]->error.status)
+            loader_transform(loader, order, batches[j]);
 }

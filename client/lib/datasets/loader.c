@@ -87,6 +87,8 @@ static int init(struct gad_loader *loader, struct gad_dataset *dataset,
     int r = loader_plan(loader, options, error);
     if (r == 0 && loader->plan == PLAN_SCAN)
         share_scans(dataset);
+    if (r == 0)
+        r = loader_add_transforms(loader, options, error);
     return r ? r : batches_new(loader, error);
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "client/lib/datasets/dataset.h"
+#include "client/lib/datasets/transforms.h"
 #include "client/lib/memory/region.h"
 #include "client/rows/epoch_order.h"
 #include "client/rows/gather.h"
@@ -29,12 +30,14 @@ struct gad_batch {
 };
 
 struct loader_part {
-    struct row_source *source; /* of the dataset, or own */
-    struct row_source own;     /* in memory or scratch space, once rows are there */
-    enum part_kept kept;       /* where rows are to be brought before others are read */
-    size_t offset_bytes;       /* in a batch's memory */
-    char *window;              /* of the plan scan */
-    struct gad_layout layout;  /* but for the shape */
+    struct row_source *source;   /* of the dataset, or own */
+    struct row_source own;       /* in memory or scratch space, once rows are there */
+    enum part_kept kept;         /* where rows are to be brought before others are read */
+    size_t offset_bytes;         /* in a batch's memory */
+    size_t result_offset_bytes;  /* of what the caller gets: the same but for some transforms */
+    char *window;                /* of the plan scan */
+    struct gad_layout layout;    /* of what the caller gets, but for the shape */
+    int64_t shape[GAD_MAX_NDIM]; /* of the most rows */
 };
 
 struct row_window { /* batches [first, end) of an epoch */
@@ -52,6 +55,7 @@ struct gad_loader {
     struct gad_batch *batches;
     struct gad_array *array; /* that has their memory, or: */
     struct region *region;
+    struct transforms *transforms; /* NULL: there are none */
     size_t batch_bytes;
     pid_t process;
 
@@ -104,6 +108,16 @@ void batches_give(struct gad_loader *loader, struct gad_batch *batch);
 uint64_t loader_batch_rows(const struct gad_loader *loader, const struct epoch_order *order,
                            uint64_t k, int64_t *ret_rows);
 uint64_t loader_n_batches(const struct gad_loader *loader);
+
+/* Where a part's rows are read to. */
+char *batches_rows(const struct gad_batch *batch, unsigned part);
+
+/* loader_transforms.c: after the plan, before there is memory. */
+int loader_add_transforms(struct gad_loader *loader, const struct gad_loader_options *options,
+                          struct gad_error *error) GAD_MUST_CHECK;
+/* What went wrong is in the batch. */
+void loader_transform(struct gad_loader *loader, const struct epoch_order *order,
+                      struct gad_batch *batch);
 
 /* fill.c: makes batches; what went wrong is in each of them. Not under the lock.
  * is_alone: one batch that somebody waits for: no window is filled for it. */

@@ -22,6 +22,7 @@
 #include "kernels/expr/text/keywords.h"
 #include "kernels/expr/text/literals.h"
 #include "kernels/expr/text/scalar.h"
+#include "proto/seeds.h"
 
 #include <math.h>
 #include <string.h>
@@ -56,6 +57,8 @@ static int read_seed(struct draw *d)
         error_found(c->error, "%s", scalar_format(seed, text));
         return r;
     }
+    if (c->request->draws.has_seed)
+        seed = seed_of_draw(c->request->draws.seed, (uint64_t)seed);
     return graph_const(c, DTYPE_UINT64, (union scalar){.u64 = (uint64_t)seed}, 0, &d->seed);
 }
 

@@ -171,17 +171,18 @@ Test(expr_random, numbers_are_counted_from_their_rows)
                          "  r0 = standard normal.uint64 r0\n"
                          "  r0 = add.float64 in0 r0\n"
                          "  out0 = r0 (float64)\n"));
-    cr_assert(eq(int, fixture_compile(f, "f8 * uniform(size=(-1, 1), seed=1)"), 0), "%s",
-              f->error.message);
+    cr_assert(eq(int, fixture_compile(f, "f8 * uniform(size=(-1, 1))"), 0), "%s", f->error.message);
     cr_expect(eq(str, f->text,
                  (char *)"in0 = argument 10: float64 (3, 4)\n"
                          "in1 = argument 17: int64 (3, 1)\n"
                          "pass 0 over (3, 4): 1 register\n"
                          "  r0 = uint64.int64 in1\n"
-                         "  r0 = random u64.uint64 r0 1 1\n"
+                         "  r0 = random u64.uint64 r0 9 1\n"
                          "  r0 = standard uniform.uint64 r0\n"
                          "  r0 = multiply.float64 in0 r0\n"
                          "  out0 = r0 (float64)\n"));
+    cr_assert(eq(int, fixture_compile(f, "normal(seed=1)"), 0));
+    cr_expect(ne(ptr, strstr(f->text, " 1650229905798425133 2\n"), NULL), "%s", f->text);
     fixture_free(f);
 }
 
