@@ -145,12 +145,12 @@ for path in sorted((TOP / "tests").rglob("*.[ch]")):
 PACKAGE = TOP / "client/python"
 PUBLIC = {"gpuarrayd.h", "gpuarrayd-dataset.h", "gpuarrayd-files.h", "gpuarrayd-jobs.h", "gpuarrayd-many.h", "gpuarrayd-meaning.h", "gpuarrayd-move.h",
           "gpuarrayd-plan.h", "gpuarrayd-product.h", "gpuarrayd-random.h", "gpuarrayd-stream.h", "gpuarrayd-take.h", "gpuarrayd-status.h"}
-for path in sorted(PACKAGE.glob("core/*.[ch]")):
+for path in sorted(PACKAGE.glob("core/**/*.[ch]")):
     for included in re.findall(r'^\s*#\s*include\s+"([^"]+)"', path.read_text(), re.M):
         if included not in PUBLIC and not (PACKAGE / included).exists():
             faults.append(f"{path.relative_to(TOP)}: {included} is not the library's public header")
 listed = (PACKAGE / "meson.build").read_text()
-for path in sorted([*PACKAGE.glob("core/*.c"), *PACKAGE.glob("gpuarrayd/**/*")]):
+for path in sorted([*PACKAGE.glob("core/**/*.c"), *PACKAGE.glob("gpuarrayd/**/*")]):
     if path.is_dir() or "__pycache__" in path.parts:
         continue
     if f"'{path.relative_to(PACKAGE)}'" not in listed:

@@ -9,7 +9,8 @@
 struct session;
 
 struct module_state {
-    PyTypeObject *session_type, *array_type, *job_type, *plan_type, *block_type;
+    PyTypeObject *session_type, *array_type, *job_type, *plan_type, *block_type, *loader_type,
+        *part_type;
     PyObject *from_status;    /* errors.from_status, from the first failure on; or NULL */
     struct session *sessions; /* all that are alive; with the GIL */
     unsigned n_calls;         /* functions of from_blocks() that run; with the GIL */

@@ -4,6 +4,7 @@
  *     base.c                      objects, forks
  *     session.c array.c job.c     the types with a connection; plan.c the one without
  *     make.c blocks.c             the ways to arrays
+ *     datasets/                   batches of rows
  *     contents.c                  what is in a file
  *     request.c                   a job's description
  *     errors.c typestr.c          exceptions; dtypes as texts
@@ -22,6 +23,7 @@
 #include "core/job.h"
 #include "core/run.h"
 #include "core/session.h"
+#include "core/datasets/loader.h"
 
 /* Functions ------------------------------------------------------------------------------------ */
 
@@ -66,7 +68,8 @@ static int exec(PyObject *module)
     base_watch_forks();
     if (!session_add_type(module, state) || !array_add_type(module, state) ||
         !job_add_type(module, state) || !plan_add_type(module, state) ||
-        !blocks_add_type(module, state))
+        !blocks_add_type(module, state) || !loader_add_type(module, state) ||
+        !part_add_type(module, state))
         return -1;
     return register_end(module);
 }
@@ -79,6 +82,8 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->job_type);
     Py_VISIT(state->plan_type);
     Py_VISIT(state->block_type);
+    Py_VISIT(state->loader_type);
+    Py_VISIT(state->part_type);
     Py_VISIT(state->from_status);
     return 0;
 }
@@ -92,6 +97,8 @@ static int clear(PyObject *module)
     Py_CLEAR(state->job_type);
     Py_CLEAR(state->plan_type);
     Py_CLEAR(state->block_type);
+    Py_CLEAR(state->loader_type);
+    Py_CLEAR(state->part_type);
     return 0;
 }
 

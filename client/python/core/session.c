@@ -13,6 +13,7 @@
 #include "core/session.h"
 #include "core/ask.h"
 #include "core/blocks.h"
+#include "core/datasets/loader.h"
 #include "core/make.h"
 #include "core/run.h"
 #include "core/wait.h"
@@ -367,6 +368,8 @@ static PyMethodDef methods[] = {
      "new_marks(shape, /)\n--\n\nAn output of bool that remembers where it is true."},
     {"positions", FAST(taking_positions),
      "positions(marks, /)\n--\n\nWhere that is, as numpy.flatnonzero()."},
+    {"loader", FAST(loader_make),
+     "loader(parts, transforms, args, options, /)\n--\n\nBatches of arrays' rows."},
     {"submit", FAST(run_submit),
      "submit(outputs, args, engine, priority, label, progress, journal=False, tf32=False, "
      "/)\n--\n\nStarts a job."},

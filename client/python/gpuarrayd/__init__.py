@@ -18,6 +18,7 @@ Arrays may be larger than the device and larger than memory. Results are NumPy's
     shared memory  empty, zeros, empty_like, zeros_like, asarray
     the daemon     connect, close, info, stats, ops
     errors         Error, and below it a class for each code (gpuarrayd.errors); Unsupported
+    training       Dataset, DataLoader: batches of rows, shuffled exactly
     Dask           gpuarrayd.dask
 """
 
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
     from . import dask as dask
     from . import linalg as linalg
     from . import random as random
+    from ._datasets.dataset import Dataset as Dataset
+    from ._datasets.loader import DataLoader as DataLoader
     from ._jobs.future import Future as Future
 
 __version__ = _core.versions().split(",")[0].split()[1]
@@ -54,7 +57,7 @@ __version__ = _core.versions().split(",")[0].split()[1]
 __all__ = [
     "evaluate", "submit", "Future", "open", "list", "Listed", "lazy", "Lazy", "compute", "save",
     "empty", "empty_like", "zeros", "zeros_like", "asarray", "from_generator", "stream",
-    "stream_writer", "connect", "close", "info", "stats", "ops", "errors",
+    "stream_writer", "Dataset", "DataLoader", "connect", "close", "info", "stats", "ops", "errors",
     # functions
     "negative", "positive", "reciprocal", "sign", "invert", "bitwise_count", "logical_not",
     "absolute", "fabs", "sqrt", "square", "cbrt", "exp", "exp2", "expm1", "log", "log2",
@@ -89,7 +92,8 @@ __all__ = [
 
 if not TYPE_CHECKING:  # the checker would believe in every name
     def __getattr__(name: str) -> Any:
-        """What is loaded when it is asked for: Dask, random numbers, and what futures need."""
+        """What is loaded when it is asked for: Dask, random numbers, datasets, and what futures
+        need."""
         if name in ("dask", "linalg", "random"):
             import importlib
             with _loading.loading():
@@ -98,6 +102,11 @@ if not TYPE_CHECKING:  # the checker would believe in every name
             with _loading.loading():
                 from ._jobs.future import Future
             return Future
+        if name in ("Dataset", "DataLoader"):
+            with _loading.loading():
+                from ._datasets.dataset import Dataset
+                from ._datasets.loader import DataLoader
+            return Dataset if name == "Dataset" else DataLoader
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

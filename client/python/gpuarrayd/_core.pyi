@@ -120,6 +120,16 @@ class Session:
         """Where marks are true, after the job that has written them: as numpy.flatnonzero()."""
         ...
 
+    def loader(self, parts: Sequence[tuple[str, Array]],
+               transforms: Sequence[tuple[str, str, None]],
+               args: Sequence[tuple[str, Array | Scalar]],
+               options: tuple[int, int, int, bool, int, int, int, int, str | None, int,
+                              str | None, bool], /) -> Loader:
+        """Batches of the rows of arrays. parts: (name, array). transforms: (expression, part,
+        None). options: batch_size, shuffle (0: not, 1: exactly, 2: blocks), seed, drop_last, rank,
+        world, prefetch, memory, scratch, scratch_bytes, plan, whether errors are skipped."""
+        ...
+
     # Jobs. outputs: (expression, name or None, destination). args: (name, value).
     def submit(self, outputs: Sequence[tuple[str, str | None, Destination]],
                args: Sequence[tuple[str, Array | Scalar]], engine: str | None, priority: int,
@@ -234,6 +244,41 @@ class Array:
         """Puts what create() made in its place."""
         ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
+
+@final
+class Part:
+    """A part of a batch. Its slot is used again when no part of the batch is left."""
+
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+@final
+class Loader:
+    """Batches, made ahead by the library. Any threads may take them."""
+
+    def next(self, waits: bool, /
+             ) -> tuple[int, bytes, tuple[Part, ...]] | Literal[False] | None:
+        """(number, its rows as int64, parts). None: the epoch is over. False: none is ready, of
+        those who do not wait."""
+        ...
+    def batch(self, k: int, /) -> tuple[int, bytes, tuple[Part, ...]]:
+        """Batch k of the epoch by itself."""
+        ...
+    def set_epoch(self, epoch: int, /) -> None:
+        """To its beginning."""
+        ...
+    def state(self) -> str:
+        """Behind the last batch that next() gave: JSON."""
+        ...
+    def load_state(self, state: str, /) -> None: ...
+    def explain(self) -> str: ...
+    @property
+    def length(self) -> int:
+        """Batches of an epoch"""
+        ...
+    @property
+    def skipped(self) -> int:
+        """Batches that were left out"""
+        ...
 
 @final
 class Job:

@@ -1,0 +1,1 @@
+"""Datasets: batches of rows of arrays that never fit, for training."""

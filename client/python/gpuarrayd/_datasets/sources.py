@@ -1,0 +1,84 @@
+"""What a dataset is made of: each part as a lazy, and as an array of a session.
+
+A file, an array of the process, a dataset of h5py or Zarr are read as they are. An expression and
+what a generator makes are computed once, when a loader is made: into shared memory where a quarter
+of the loader's memory has room for it, else into a file in the folder `scratch` that has no name
+any more as soon as it is open.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from typing import TYPE_CHECKING, Any
+
+from .. import errors
+from .._lazy.array import Lazy, lazy, open
+from .._lazy.graph import Source
+from .._lazy.generated import GeneratorSource
+from .._lazy.results import save
+from .._lazy.unbounded import unbounded
+
+if TYPE_CHECKING:
+    from .. import _core
+
+
+def part_of(name: str, value: Any) -> Lazy:
+    """A part of a dataset, which has rows."""
+    is_paths = isinstance(value, (list, tuple)) and value \
+        and all(isinstance(one, (str, os.PathLike)) for one in value)
+    if callable(value) or hasattr(value, "__next__"):
+        raise errors.Unsupported(f"{name} is a generator, of which dtype and shape are not known: "
+                                 "gd.from_generator(f, dtype, shape)", argument=name,
+                                 expected="gd.from_generator(f, dtype, shape)",
+                                 found=type(value).__name__)
+    made = open(value) if is_paths or isinstance(value, (str, os.PathLike)) else lazy(value)
+    if unbounded(made._node):
+        raise errors.Unsupported(f"{name} is of unknown length: gd.save() it, and use the file",
+                                 argument=name, expected="a first axis that is known",
+                                 found=made._node.parts and "a lazy expression" or "a generator")
+    if made.ndim == 0:
+        raise errors.BadShape(f"{name} has no axis, so no rows", argument=name,
+                              expected="at least one axis", found="()")
+    return made
+
+
+def is_read(part: Lazy) -> bool:
+    """Whether it is read as it is, rather than computed first."""
+    node = part._node
+    return isinstance(node, Source) and not isinstance(node, GeneratorSource)
+
+
+def array_of(name: str, part: Lazy, session: _core.Session, memory: int, scratch: str | None,
+             is_shuffled: bool) -> _core.Array:
+    """The array that a loader reads."""
+    from .._arguments.convert import source
+    if not is_read(part):
+        if part.nbytes * 4 <= memory:
+            part = lazy(part.compute())
+        elif scratch is None:
+            raise _no_room(name, part, memory, is_shuffled)
+        else:
+            return _in_file(part, session, scratch)
+    node = part._node
+    assert isinstance(node, Source)
+    made = source(session, node.argument(), name)
+    assert not isinstance(made, (bool, int, float))
+    return made
+
+
+def _in_file(part: Lazy, session: _core.Session, scratch: str) -> _core.Array:
+    with tempfile.TemporaryDirectory(prefix="gpuarrayd-", dir=scratch) as folder:
+        path = os.path.join(folder, "part.npy")
+        save(path, part)
+        return session.open(path, False)
+
+
+def _no_room(name: str, part: Lazy, memory: int, is_shuffled: bool) -> errors.Error:
+    is_generator = isinstance(part._node, GeneratorSource)
+    kind = "made by a generator" if is_generator else "an expression"
+    why = ", which is read in order alone," if is_generator and is_shuffled else ""
+    return errors.BadArgument(
+        f"{name} is {kind}{why} and computed first: {part.nbytes} bytes, of which memory has room "
+        f"for {memory // 4}; scratch= names a folder for it", argument=name,
+        expected="scratch=..., or a file", found=f"{part.nbytes} bytes")

@@ -1,0 +1,343 @@
+"""gd.Dataset and gd.DataLoader: batches are the same bytes whatever they are read from and by whom,
+and what is wrong is said before anything is read."""
+
+import asyncio
+import os
+import pickle
+import sys
+import threading
+
+import h5py
+import numpy as np
+import pytest
+
+N = 1000
+SHAPE = (N, 3, 5)
+X = (np.arange(np.prod(SHAPE), dtype="f4") * 0.37).reshape(SHAPE)
+Y = np.arange(N, dtype="i8") * 3
+
+
+@pytest.fixture
+def data(folder, monkeypatch):
+    """The same rows in three formats; the working directory."""
+    monkeypatch.chdir(folder)
+    zarr = pytest.importorskip("zarr")
+    np.save("x.npy", X)
+    np.save("y.npy", Y)
+    with h5py.File("d.h5", "w") as file:
+        file.create_dataset("x", data=X, chunks=(64, 3, 2), compression="gzip", shuffle=True)
+        file.create_dataset("y", data=Y, chunks=(100,), compression="gzip")
+    for name, whole, chunks in (("x", X, (37, 3, 5)), ("y", Y, (250,))):
+        zarr.create_array(f"{name}.zarr", shape=whole.shape, dtype=whole.dtype,
+                          chunks=chunks)[...] = whole
+    return {"npy": {"x": "x.npy", "y": "y.npy"}, "hdf5": {"x": "d.h5:/x", "y": "d.h5:/y"},
+            "zarr": {"x": "x.zarr", "y": "y.zarr"}}
+
+
+def taken(loader):
+    """Copies of an epoch's batches, parts by name."""
+    return [{name: one.copy() for name, one in batch.items()} for batch in loader]
+
+
+def joined(batches):
+    return {name: np.concatenate([one[name] for one in batches]) for name in batches[0]}
+
+
+def assert_same(some, others):
+    assert len(some) == len(others)
+    for one, other in zip(some, others, strict=True):
+        assert {k: v.tobytes() for k, v in one.items()} == {k: v.tobytes() for k, v in other.items()}
+
+
+NOISY = {"x": "(x - m) / s + 0.1*normal(dtype=float32)", "y": "float32(y) + uniform(dtype=float32)"}
+ARGS = {"m": np.arange(5, dtype="f4"), "s": np.float32(2.5)}
+
+
+def test_a_batch_is_a_function_of_data_and_seed_alone(gd, data, folder):
+    """Not of format, plan, prefetch, memory or ranks."""
+    how = {"batch_size": 96, "shuffle": True, "seed": 7, "transform": NOISY, "args": ARGS}
+    loader = gd.DataLoader(gd.Dataset(**data["npy"]), **how)
+    first = taken(loader)
+    second = taken(loader)  # the next epoch
+    assert len(first) == len(loader) == 11 and loader.epoch == 2
+    assert not np.array_equal(first[0]["x"], second[0]["x"])
+    assert (first[0]["x"].dtype, first[0]["x"].shape) == ("f4", (96, 3, 5))
+    assert (first[0]["y"].dtype, first[-1]["y"].shape) == ("f4", (40,))
+    for other in ({"prefetch": 5}, {"memory": "64K"}, {"plan": "resident"}, {"plan": "scan"},
+                  {"scratch": str(folder), "plan": "copy"}):
+        for name in ("hdf5", "zarr") if "plan" in other else data:
+            loader = gd.DataLoader(gd.Dataset(**data[name]), **how, **other)
+            assert_same(taken(loader), first)
+    ranks = [taken(gd.DataLoader(gd.Dataset(**data["hdf5"]), **how, shard=(rank, 3)))
+             for rank in range(3)]
+    assert_same([joined(parts) for parts in zip(*ranks, strict=True)], first)
+
+
+def test_each_row_comes_once_in_the_order_of_permutation(gd, data):
+    loader = gd.DataLoader(gd.Dataset(**data["npy"]), 64, shuffle=True, seed=11)
+    whole = joined(taken(loader))
+    order = gd.random.permutation(N, seed=11).compute()
+    assert np.array_equal(whole["y"], Y[order]) and np.array_equal(whole["x"], X[order])
+    loader.set_epoch(0)
+    assert np.array_equal(np.concatenate([batch.rows for batch in loader]), order)
+    loader.set_epoch(5)
+    assert sorted(joined(taken(loader))["y"]) == list(Y)
+    plain = gd.DataLoader(gd.Dataset(**data["npy"]), 300, drop_last=True)
+    assert len(plain) == 3 and np.array_equal(joined(taken(plain))["x"], X[:900])
+
+
+def test_random_numbers_are_those_of_their_row(gd, data):
+    """In any batch; and gd.random makes them again."""
+    def drawn(size, **how):
+        loader = gd.DataLoader(gd.Dataset(x="x.npy"), size, seed=5, **how, transform={
+            "x": "0*x + normal(dtype=float32)*uniform(size=(-1, 1, 1), dtype=float32)"})
+        loader.set_epoch(2)
+        found = np.empty_like(X)
+        for batch in loader:
+            found[batch.rows] = batch["x"]
+        return found
+
+    from gpuarrayd.random._generator import call_seed
+    name = 0xCBF29CE484222325
+    for letter in b"x":
+        name = (name ^ letter) * 0x100000001B3 % 2**64
+    seed = call_seed(call_seed(5, 2), name)
+    normal = gd.random.normal(size=SHAPE, seed=seed, dtype="f4").compute()
+    uniform = gd.random.uniform(size=N, seed=seed, dtype="f4").compute()
+    expected = normal * uniform[:, None, None]
+    assert drawn(1000).tobytes() == expected.tobytes()
+    assert drawn(7, shuffle=True).tobytes() == expected.tobytes()
+
+
+def test_a_transform_sees_the_parts_as_they_were_read(gd, data):
+    loader = gd.DataLoader(gd.Dataset(**data["npy"]), 200, transform={
+        "x": "x * 2", "y": "y + int64(max(x, axis=(1, 2)))"})
+    whole = joined(taken(loader))
+    assert np.array_equal(whole["x"], X * 2)
+    assert np.array_equal(whole["y"], Y + X.max(axis=(1, 2)).astype("i8"))
+
+
+def test_batches_are_writable_memory_that_goes_back_with_its_last_view(gd, data):
+    loader = gd.DataLoader(gd.Dataset(**data["npy"]), 100, memory="16K")
+    batches = iter(loader)
+    batch = next(batches)
+    x = batch["x"]
+    assert x.flags.writeable and x.flags.c_contiguous and x.ctypes.data % 64 == 0
+    x += 1
+    view = x[5, 1]
+    del batch, x
+    for _ in batches:
+        pass
+    assert np.array_equal(view, X[5, 1] + 1)  # nobody else had the slot
+    held = []
+    with pytest.raises(gd.errors.LimitExceeded) as refused:
+        for batch in loader:
+            held.append(batch)
+    assert 1 <= len(held) < 10 and refused.value.message
+    n = len(held)
+    assert all(np.array_equal(one["y"], Y[i * 100:i * 100 + 100]) for i, one in enumerate(held))
+    del held, batch, view
+    rest = gd.evaluate("sum(y)", y=loader[n]["y"])
+    assert rest == Y[n * 100:n * 100 + 100].sum()
+
+
+@pytest.mark.parametrize("ranks", [(1, 2, 8), (8, 3, 1)])
+def test_a_state_resumes_on_other_ranks_and_formats(gd, data, ranks):
+    how = {"batch_size": 90, "shuffle": True, "seed": 3, "transform": NOISY, "args": ARGS}
+    whole = gd.DataLoader(gd.Dataset(**data["npy"]), **how)
+    whole.set_epoch(4)
+    expected, got = taken(whole), []
+    state = None
+    for world, name in zip(ranks, data, strict=True):
+        loaders = [gd.DataLoader(gd.Dataset(**data[name]), **how, shard=(rank, world))
+                   for rank in range(world)]
+        for loader in loaders:
+            if state is None:
+                loader.set_epoch(4)
+            else:
+                loader.load_state_dict(pickle.loads(pickle.dumps(state)))
+        iterations = [iter(loader) for loader in loaders]
+        for _ in range(4):
+            parts = [next(one, None) for one in iterations]
+            if parts[0] is not None:
+                got.append(joined([dict(one) for one in parts]))
+        states = [loader.state_dict() for loader in loaders]
+        assert all(one == states[0] for one in states) and len(str(states[0])) < 512
+        state = states[0]
+    assert_same(got, expected)
+
+
+def test_any_batch_by_its_number(gd, data):
+    loader = gd.DataLoader(gd.Dataset(**data["hdf5"]), 64, shuffle=True, seed=1, transform=NOISY,
+                           args=ARGS)
+    expected = taken(loader)
+    loader.set_epoch(0)
+    assert_same([dict(loader[k]) for k in (15, -2, 0)], [expected[k] for k in (15, 14, 0)])
+    for wrong in (16, -17):
+        with pytest.raises(IndexError):
+            loader[wrong]
+
+
+def test_every_kind_of_source(gd, data, folder):
+    for i in range(3):
+        np.save(f"part{i}.npy", X[i * 300:(i + 1) * 300 if i < 2 else N])
+    np.savez("z.npz", y=Y)
+    with h5py.File("d.h5") as file:
+        dataset = gd.Dataset(
+            a="part*.npy", b=["part0.npy", "part1.npy", "part2.npy"], c=X, d=gd.open("x.npy"),
+            e=gd.open("x.npy") * 2, f=file["x"], g=np.load("x.npy", mmap_mode="r"), h="z.npz:y",
+            i=gd.from_generator(lambda: iter([X[:400], X[400:]]), "f4", SHAPE),
+            j=gd.open("x.npy")[:, 1:], k=list(range(N)), l=np.asfortranarray(X))
+        assert len(dataset) == N and dataset.shapes["j"] == (N, 2, 5)
+        assert "e: float32 (1000, 3, 5)" in repr(dataset)
+        whole = joined(taken(gd.DataLoader(dataset, 128, shuffle=True, seed=2)))
+    order = gd.random.permutation(N, seed=2).compute()
+    for name in "abcdfgil":
+        assert np.array_equal(whole[name], X[order]), name
+    assert np.array_equal(whole["e"], X[order] * 2) and np.array_equal(whole["h"], Y[order])
+    assert np.array_equal(whole["j"], X[order][:, 1:]) and np.array_equal(whole["k"], order)
+    computed = gd.Dataset(e=gd.open("x.npy") * 2)
+    loader = gd.DataLoader(computed, 32, memory="128K", scratch=folder)
+    assert np.array_equal(joined(taken(loader))["e"], X * 2)
+    assert not [name for name in os.listdir(folder) if name.startswith("gpuarrayd-")]
+    assert gd.DataLoader(computed, 32).explain()
+
+
+def test_what_is_wrong_is_said_before_anything_is_read(gd, data, folder):
+    def refused(kind, says, make):
+        with pytest.raises(kind) as error:
+            make()
+        assert says in str(error.value), str(error.value)
+
+    good = gd.Dataset(**data["npy"])
+    np.save("y999.npy", Y[:999])
+    np.save("i1.npy", np.ones((3, 3), "i4"))
+    np.save("i2.npy", np.ones((3, 3), "f8"))
+    refused(gd.errors.BadShape, "y has 999", lambda: gd.Dataset(x="x.npy", y="y999.npy"))
+    refused(gd.errors.NotFound, "none*.npy", lambda: gd.Dataset(x="none*.npy"))
+    refused(gd.errors.BadDtype, "i2.npy", lambda: gd.Dataset(x="i*.npy"))
+    refused(gd.errors.BadShape, "x has no axis", lambda: gd.Dataset(x=3.0))
+    refused(gd.Unsupported, "from_generator", lambda: gd.Dataset(x=lambda: iter([])))
+    refused(gd.errors.BadArgument, "at least one", lambda: gd.Dataset())
+    refused(gd.Unsupported, "prefetch=", lambda: gd.DataLoader(good, 4, num_workers=2))
+    refused(gd.Unsupported, "transform=", lambda: gd.DataLoader(good, 4, collate_fn=len))
+    refused(gd.Unsupported, "shuffle=", lambda: gd.DataLoader(good, 4, sampler=[1]))
+    refused(TypeError, "unexpected keyword", lambda: gd.DataLoader(good, 4, colour=2))
+    for wrong in ({"batch_size": 0}, {"batch_size": 2.5}, {"seed": -1}, {"shard": (2, 2)},
+                  {"shuffle": "some"}, {"memory": "much"}, {"on_error": "pass"}, {"plan": "luck"}):
+        refused(gd.errors.BadArgument, [*wrong][0].split("_")[0],
+                lambda wrong=wrong: gd.DataLoader(good, **{"batch_size": 4, **wrong}))
+    refused(gd.errors.BadArgument, "memory", lambda: gd.DataLoader(good, 900, memory="4K",
+                                                                   plan="scan"))
+    for text, kind, says in (("x + q", gd.errors.UnknownName, "column 5"),
+                             ("x @ x", gd.errors.BadShape, "column"),
+                             ("sum(x)", gd.errors.BadShape, "first axis"),
+                             ("normal(", gd.errors.BadExpression, "column")):
+        refused(kind, says, lambda text=text: gd.DataLoader(good, 4, transform={"x": text}))
+    refused(gd.errors.UnknownName, "'z'", lambda: gd.DataLoader(good, 4, transform={"z": "x"}))
+    refused(gd.errors.BadShape, "ranks", lambda: gd.DataLoader(
+        good, 4, shard=(0, 2), transform={"x": "x - mean(x, axis=0)"}))
+    long = gd.Dataset(x=gd.from_generator(lambda: iter([X]), "f4", SHAPE))
+    refused(gd.errors.BadArgument, "scratch=", lambda: gd.DataLoader(long, 4, shuffle=True,
+                                                                     memory="64K"))
+    loader, other = gd.DataLoader(good, 10), gd.DataLoader(gd.Dataset(x="x.npy"), 10)
+    refused(gd.errors.BadArgument, "state", lambda: loader.load_state_dict(other.state_dict()))
+    refused(gd.errors.BadArgument, "state", lambda: loader.load_state_dict({"seed": 1}))
+
+
+def test_a_chunk_that_is_damaged_fails_its_batch_or_is_left_out(gd, data):
+    with h5py.File("d.h5") as file:
+        place = file["x"].id.get_chunk_info_by_coord((64, 0, 0))
+    with open("d.h5", "r+b") as file:
+        file.seek(place.byte_offset + 10)
+        file.write(b"\xff" * 40)
+    loader = gd.DataLoader(gd.Dataset(**data["hdf5"]), 32)
+    batches = iter(loader)
+    good = [next(batches).index for _ in range(2)]
+    with pytest.raises(gd.Error) as failed:
+        next(batches)
+    assert good == [0, 1] and "d.h5" in str(failed.value)
+    loader = gd.DataLoader(gd.Dataset(**data["hdf5"]), 32, on_error="skip")
+    assert [batch.index for batch in loader] == [0, 1, *range(4, 32)] and loader.skipped == 2
+
+
+def test_threads_share_an_iteration(gd, data):
+    loader = gd.DataLoader(gd.Dataset(**data["npy"]), 10, shuffle=True, prefetch=8)
+    batches, found, lock = iter(loader), [], threading.Lock()
+
+    def take():
+        for batch in batches:
+            with lock:
+                found.append((batch.index, batch["y"].copy()))
+
+    threads = [threading.Thread(target=take) for _ in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert sorted(index for index, _ in found) == list(range(100))
+    assert sorted(np.concatenate([y for _, y in found])) == list(Y)
+    old = iter(loader)
+    assert next(iter(loader)).index == 0
+    with pytest.raises(gd.errors.BadArgument, match="another iteration"):
+        next(old)
+
+
+def test_under_asyncio_the_loop_goes_on(gd, data):
+    async def run():
+        loader = gd.DataLoader(gd.Dataset(**data["hdf5"]), 50, transform={"x": "x*1"})
+        found = [batch["y"].copy() async for batch in loader]
+        batches = aiter(loader)
+        task = asyncio.ensure_future(anext(batches))
+        await asyncio.sleep(0)
+        task.cancel()
+        rest = [batch.index async for batch in batches]
+        return found, rest
+
+    found, rest = asyncio.run(run())
+    assert np.array_equal(np.concatenate(found), Y)
+    assert rest in (list(range(20)), list(range(1, 20)))
+
+
+def test_a_child_of_fork_makes_its_own(gd, data):
+    loader = gd.DataLoader(gd.Dataset(**data["npy"]), 100, shuffle=True, transform=NOISY, args=ARGS)
+    batches = iter(loader)
+    first = next(batches)
+    expected = float(first["x"].sum())
+    child = os.fork()
+    if child == 0:
+        try:
+            del first
+            again = next(iter(loader))
+            os._exit(0 if float(again["x"].sum()) == expected else 1)
+        except BaseException as error:
+            print(error, file=sys.stderr)
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert [batch.index for batch in batches] == list(range(1, 10))
+    state = pickle.loads(pickle.dumps(loader))
+    assert_same(taken(state), taken(loader))
+
+
+def test_dlpack_shares_the_memory(gd, data):
+    loader = gd.DataLoader(gd.Dataset(**data["npy"]), 10)
+    x = np.from_dlpack(loader[3]["x"])
+    assert np.array_equal(x, X[30:40]) and x.ctypes.data % 64 == 0
+
+
+def test_tensors_of_pytorch(gd, data):
+    torch = pytest.importorskip("torch")
+    loader = gd.DataLoader(gd.Dataset(**data["npy"]), 10)
+    batch = loader[0]
+    made = batch.to_torch()
+    made["x"] += 1
+    assert made["y"].dtype == torch.int64 and batch["x"][3, 2, 1] == X[3, 2, 1] + 1
+    assert made["x"].data_ptr() == batch["x"].ctypes.data
+
+
+def test_arrays_of_jax(gd, data):
+    pytest.importorskip("jax")
+    batch = gd.DataLoader(gd.Dataset(x="x.npy"), 10)[0]
+    made = batch.to_jax()["x"]
+    assert made.unsafe_buffer_pointer() == batch["x"].ctypes.data
+    assert np.array_equal(np.asarray(made), X[:10])
