@@ -98,3 +98,12 @@ def test_the_same_with_dask(run):
     assert lines[0] == "4 workers, 1 daemon(s)"
     assert [line.split(":")[0] for line in lines[1:]] == ["loop over blocks", "with Dask",
                                                          "they agree"]
+
+
+def test_a_network_that_is_trained_from_a_compressed_file(run):
+    pytest.importorskip("h5py")
+    lines = run("trained_network.py")
+    assert lines[0].startswith("11 MiB of rows") and lines[0].endswith(" 3 MiB of memory")
+    last = float(lines[2].rsplit(" ", 1)[1])
+    assert lines[1].startswith("epoch 0: loss 2.") and last < 0.5
+    assert lines[3] == "two ranks go on from batch 70 of epoch 1: the same weights"
