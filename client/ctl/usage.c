@@ -197,7 +197,7 @@ static int scan_long(struct scan *s)
                         (int)n_chars, name, n_found, option->name);
     if (name[n_chars] == '=' && !option->arg)
         return complain(s, NULL, "the option '--%s' takes no value", option->name);
-    if (name[n_chars] == '=' || !option->arg)
+    if (name[n_chars] == '=' || !option->arg || (option->flags & OPTION_ARG_OPTIONAL))
         return 0;
     if (++s->at >= s->argc)
         return complain(s, NULL, "the option '--%s' needs its %s", option->name, option->arg);
