@@ -30,7 +30,7 @@ def expected_files(installed):
     return {
         *([o("libexecdir") / "gpuarrayd/gpuarrayd-worker-cuda"] if is_built else []),
         o("bindir") / "gpuarrayd", o("bindir") / "gpuarrayctl",
-        o("libexecdir") / "gpuarrayd/gpuarrayd-worker-cpu",
+        o("libexecdir") / "gpuarrayd/gpuarrayd-worker-cpu", o("libexecdir") / "gpuarrayd/gpuarrayd-scan",
         o("libdir") / "libgpuarrayd.so", o("libdir") / "libgpuarrayd.so.0",
         o("libdir") / "libgpuarrayd.so.0.1.0", o("libdir") / "pkgconfig/gpuarrayd.pc",
         *(o("includedir") / name for name in (
@@ -183,6 +183,6 @@ def test_the_examples_run_with_the_installed_library_and_daemon(installed, compi
         assert (done.returncode, done.stdout) == (
             0, "after 10 steps: 977.5153 at the centre, 0.9527 at the edge\n"), done.stderr
 
-        done = run("progress", "0.2", env=env, cwd=tmp_path)
+        done = run("progress", "0.06", env=env, cwd=tmp_path)
         assert done.returncode == 1 and "(cancelled)" in done.stderr, done.stdout
         assert "of 1025 tiles" in done.stdout and not done.stdout.startswith("0 reports")

@@ -136,7 +136,7 @@ def test_the_keys_of_replies(daemon, w):
     assert keys_of(text, "passes") == set(plan["passes"][0])
     array = {"dtype": "<f8", "shape": [3, 3]}
     product = w.call("job.plan", args={"a": array}, outputs=[{"expr": "a @ a"}])
-    text = re.search(r"`product` is there for a matrix\s+product:\s+`([^`]*)`", DOCUMENT)[1]
+    text = re.search(r"`product` is there where the job has matrix products, and is of the first one:\s+`([^`]*)`", DOCUMENT)[1]
     assert set(product) - set(plan) == {"product"}
     assert keys_of(" ".join(text.split())) == set(product["product"])
     assert keys_of(documented("server.ops")) == set(w.call("server.ops")[0])

@@ -419,6 +419,8 @@ def test_json_is_one_document_for_every_verb_and_every_error(daemon, place):
              "tile": ["a.npy", "--repeats", "2", "-o", "m.npy"],
              "pad": ["a.npy", "--width", "1", "-o", "m.npy"], "diff": ["a.npy", "-o", "m.npy"], 
              "take": ["a.npy", "ints.npy", "--mode", "clip", "-o", "m.npy"],
+             "shuffle": ["a.npy", "-o", "m.npy"],
+             "batches": ["x=a.npy", "--batch-size", "2", "--index", "0", "-o", "m.npz"],
              "matmul": ["A.npy", "B.npy", "-o", "m.npy"]}
     wrong = {"run": ["sqr(a)", "a=a.npy"], "submit": ["sqr(a)", "a=a.npy", "-o", "j.npy"],
              "convert": ["no.npy", "k.npy"], "wait": ["4711"], "cancel": ["4711"], "status": ["4711"],

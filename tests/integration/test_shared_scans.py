@@ -97,10 +97,23 @@ def test_readers_in_several_processes_share_one_decode(daemon, folder):
         assert process.exitcode == 0
     assert len({one["scan"] for one in joined}) == 1
     assert sorted(one["shared"] for one in joined) == [False, True, True, True]
-    with daemon.connect() as w:
-        scan = scan_of(w, joined[0]["scan"], lambda scan: scan["taken"] >= 4 * 3000)
-        # A circle, the ring that was full before the last one came, and what some had to see again.
-        assert scan["decoded"] <= 2 * 3000, scan
+
+
+def test_chunks_are_decoded_once_for_readers_that_go_together(w, folder):
+    source = Source(folder / "together", n_chunks=3000, chunk_bytes=4096)
+    n_taken = 0
+    with Reader(w, source) as first, Reader(w, source) as second:
+        for _ in range(len(source.table)):
+            for reader in (first, second):
+                try:
+                    reader.take()
+                except scans.Lost:  # it was waited for as long as readers are
+                    pass
+                n_taken += 1
+                reader.ack()
+        decoded = scan_of(w, first.joined["scan"], lambda scan: scan["decoded"] > 0)["decoded"]
+    assert n_taken == 2 * len(source.table)
+    assert decoded <= max(first.next, second.next) + first.n_slots
 
 
 def test_joining_in_the_middle(w, source):

@@ -57,7 +57,7 @@ static const struct argp_option batches_argp_options[] = {
     {"output", 'o', "FILE", 0, "where to: b.npz has an array of each name", 0},
     {"bench", OPTION_BENCH, NULL, 0, "take all batches of the epoch, and say how long it took", 0},
     {"explain", OPTION_EXPLAIN, NULL, 0, "say how rows are read, and read none", 0},
-    {"json", OPTION_JSON, NULL, 0, "failures as JSON", 0},
+    {"json", OPTION_JSON, NULL, 0, "print the outcome as JSON", 0},
     {0},
 };
 
@@ -149,9 +149,10 @@ static const struct argp batches_argp = {
     "Batch K of an epoch depends on the arrays, the seed and the batch size alone. Shards, one "
     "behind the other, are the whole batch.\n"
     "Examples:\n"
-    "  gpuarrayctl batches x=x.npy y=d.h5:/y --batch-size 256 --shuffle --explain\n"
-    "  gpuarrayctl batches x=x.npy --batch-size 256 --shuffle --seed 7 --index 3 -o b.npz"
-    "\n  gpuarrayctl batches x=x.npy --batch-size 256 --shuffle --shard 0/4 --bench" CTL_EXIT_CODES,
+    "  gpuarrayctl batches x=speed.npy y=rates.npy --batch-size 64 --explain\n"
+    "  gpuarrayctl batches x=speed.npy --batch-size 64 --shuffle --index 3 -o b.npz\n"
+    "  gpuarrayctl batches x=speed.npy --batch-size 64 --shuffle --shard 0/4 "
+    "--bench" CTL_EXIT_CODES,
     NULL,
     NULL,
     NULL};
@@ -187,7 +188,8 @@ static double now_s(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-static int bench(struct gad_loader *loader, struct gad_error *error)
+static int bench(const struct batches_options *o, struct gad_loader *loader,
+                 struct gad_error *error)
 {
     struct gad_batch *batch;
     uint64_t n_batches = 0, n_rows = 0;
@@ -201,21 +203,35 @@ static int bench(struct gad_loader *loader, struct gad_error *error)
             return (int)error_set(error, GAD_CANCELLED, NULL, "interrupted");
     }
     double seconds = now_s() - begin;
-    if (r == 0)
+    if (r == 0 && o->json) {
+        struct json_object *object = json_object_new_object();
+        json_object_object_add(object, "batches", json_object_new_uint64(n_batches));
+        json_object_object_add(object, "rows", json_object_new_uint64(n_rows));
+        json_object_object_add(object, "seconds", json_object_new_double(seconds));
+        ctl_put_json(object);
+    } else if (r == 0) {
         printf("%" PRIu64 " batches, %" PRIu64 " rows in %.3f s: %.0f rows/s\n", n_batches, n_rows,
                seconds, (double)n_rows / (seconds > 0 ? seconds : 1e-9));
+    }
     return r;
 }
 
-static int explain(struct gad_loader *loader, struct gad_error *error)
+static int explain(const struct batches_options *o, struct gad_loader *loader,
+                   struct gad_error *error)
 {
     char *text;
     int r = (int)gad_loader_explain(loader, &text, error);
-    if (r == 0) {
+    if (r)
+        return r;
+    if (o->json) {
+        struct json_object *object = json_object_new_object();
+        json_object_object_add(object, "explain", json_object_new_string(text));
+        ctl_put_json(object);
+    } else {
         fputs(text, stdout);
-        free(text);
     }
-    return r;
+    free(text);
+    return 0;
 }
 
 /* Where a part goes; heap text. */
@@ -266,6 +282,15 @@ static int take_batch(const struct batches_options *o, struct gad_client *client
     if (r)
         return r;
     r = write_batch(o, client, batch, error);
+    if (r == 0 && o->json) {
+        struct json_object *object = json_object_new_object(), *rows = json_object_new_array();
+        for (int64_t i = 0; i < gad_batch_length(batch); i++)
+            json_object_array_add(rows, json_object_new_int64(gad_batch_rows(batch)[i]));
+        json_object_object_add(object, "batch", json_object_new_uint64(gad_batch_index(batch)));
+        json_object_object_add(object, "rows", rows);
+        json_object_object_add(object, "to", json_object_new_string(o->destination));
+        ctl_put_json(object);
+    }
     gad_batch_release(batch);
     return r;
 }
@@ -283,9 +308,9 @@ int verb_batches(int argc, char **argv)
     if (r == 0)
         r = open_loader(&o, client, &loader, &error);
     if (r == 0 && o.explains)
-        r = explain(loader, &error);
+        r = explain(&o, loader, &error);
     if (r == 0 && o.benches)
-        r = bench(loader, &error);
+        r = bench(&o, loader, &error);
     if (r == 0 && o.has_index)
         r = take_batch(&o, client, loader, &error);
     gad_loader_free(loader);
@@ -299,7 +324,7 @@ static const struct argp_option shuffle_argp_options[] = {
     {"seed", OPTION_SEED, "N", 0, "of the order; without it 0", 0},
     {"scratch", OPTION_SCRATCH, "FOLDER", 0, "rows that are packed may be copied there", 0},
     {"output", 'o', "FILE", 0, "the destination", 0},
-    {"json", OPTION_JSON, NULL, 0, "failures as JSON", 0},
+    {"json", OPTION_JSON, NULL, 0, "print the outcome as JSON", 0},
     {0},
 };
 
@@ -335,7 +360,7 @@ static const struct argp shuffle_argp = {
     "The order is that of permutation(n, seed), and of batches --shuffle in epoch 0.\n"
     "Examples:\n"
     "  gpuarrayctl shuffle a.npy -o mixed.npy --seed 7\n"
-    "  gpuarrayctl shuffle d.h5:/x -o mixed.zarr" CTL_EXIT_CODES,
+    "  gpuarrayctl shuffle x.h5:/x -o mixed.zarr" CTL_EXIT_CODES,
     NULL,
     NULL,
     NULL};
@@ -420,6 +445,13 @@ int verb_shuffle(int argc, char **argv)
         r = ctl_open_source(client, o.specs[0], GAD_AS_STORED, &source, &error);
     if (r == 0)
         r = shuffle(&o, client, gad_array_info(source), &error);
+    if (r == 0 && o.json) {
+        struct json_object *object = json_object_new_object();
+        json_object_object_add(object, "rows",
+                               json_object_new_int64(gad_array_info(source)->shape[0]));
+        json_object_object_add(object, "to", json_object_new_string(o.destination));
+        ctl_put_json(object);
+    }
     gad_array_release(source);
     gad_close(client);
     return r ? ctl_fail(&error, o.json) : EXIT_OK;
