@@ -151,8 +151,7 @@ static const struct argp batches_argp = {
     "Examples:\n"
     "  gpuarrayctl batches x=speed.npy y=rates.npy --batch-size 64 --explain\n"
     "  gpuarrayctl batches x=speed.npy --batch-size 64 --shuffle --index 3 -o b.npz\n"
-    "  gpuarrayctl batches x=speed.npy --batch-size 64 --shuffle --shard 0/4 "
-    "--bench" CTL_EXIT_CODES,
+    "  gpuarrayctl batches x=speed.npy --batch-size 64 --shard 0/4 --bench" CTL_EXIT_CODES,
     NULL,
     NULL,
     NULL};
