@@ -88,7 +88,7 @@ static void check_everything(const struct job_request *q)
     cr_assert(q->exclusive);
     cr_assert(q->has_journal);
     cr_assert(eq(u32, q->journal_fd_index, 6));
-    cr_assert(all(q->draws.has_seed, q->draws.has_size, q->draws.has_rows));
+    cr_assert(q->draws.has_seed && q->draws.has_size && q->draws.has_rows);
     cr_assert(eq(u64, q->draws.seed, UINT64_MAX));
     cr_assert(eq(int, q->draws.ndim, 2));
     cr_assert(eq(i64, q->draws.size[1], 3));
