@@ -119,10 +119,15 @@ enum gad_status gad_stream_read_npy(struct gad_client *client, int fd, const cha
                                     struct gad_stream **ret_stream, struct gad_error *error);
 
 /** Makes a source of elements that come through a pipe as they are, in C order.
+ * client: not NULL; whose job it is for.
+ * fd: open for reading. It is duplicated and stays the caller's, who reads nothing from it any
+ * more.
  * form: "DTYPE:SHAPE", as behind the path of a raw file: "f4:1000x3"; "f4:?x3" for as many rows as
- * come. Others as of gad_stream_read_npy(). The job ends well when the pipe ends behind the last
- * element, or, where their number is unknown, behind a whole row (else GAD_SHORT_READ).
- * GAD_BAD_DTYPE, GAD_BAD_SHAPE: of the form. Those of gad_stream_new(). */
+ * come.
+ * name: for errors, as "standard input"; not NULL.
+ * ret_stream: the caller's, given up by gad_stream_free(); nobody pushes to it. The job ends well
+ * when the pipe ends behind the last element, or, where their number is unknown, behind a whole row
+ * (else GAD_SHORT_READ). GAD_BAD_DTYPE, GAD_BAD_SHAPE: of the form. Those of gad_stream_new(). */
 enum gad_status gad_stream_read_raw(struct gad_client *client, int fd, const char *form,
                                     const char *name, struct gad_stream **ret_stream,
                                     struct gad_error *error);
@@ -141,8 +146,12 @@ enum gad_status gad_stream_write_npy(struct gad_client *client, int fd, enum gad
                                      int ndim, const int64_t *shape, struct gad_stream **ret_stream,
                                      struct gad_error *error);
 
-/** The same without a header: the elements as they are, in C order and this machine's byte order.
- * Of unknown length, too. */
+/** Makes an output that a thread of the library writes to a pipe without a header: the elements as
+ * they are, in C order and this machine's byte order. Otherwise as gad_stream_write_npy().
+ * client: not NULL; whose job it is for.
+ * fd: open for writing. It is duplicated and stays the caller's, who writes nothing meanwhile.
+ * dtype, ndim, shape: of the result, as gad_plan() tells it; of unknown length, too.
+ * ret_stream: the caller's, given up by gad_stream_free(); nobody takes from it. */
 enum gad_status gad_stream_write_raw(struct gad_client *client, int fd, enum gad_dtype dtype,
                                      int ndim, const int64_t *shape, struct gad_stream **ret_stream,
                                      struct gad_error *error);

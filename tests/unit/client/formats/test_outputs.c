@@ -227,7 +227,7 @@ Test(outputs, respect_what_may_not_be_written)
 
 Test(outputs, refuse_shapes_beyond_63_bits)
 {
-    const int64_t big[2] = {INT64_MAX, 2}, negative[1] = {-1}, edge[1] = {INT64_MAX};
+    const int64_t big[2] = {INT64_MAX, 2}, negative[1] = {-2}, edge[1] = {INT64_MAX};
     cr_assert(eq(str, (char *)create_word("a.npy", true, DTYPE_BOOL, 2, big), "bad-shape"));
     cr_assert(eq(str, (char *)create_word("a.npy", true, DTYPE_BOOL, 1, negative), "bad-shape"));
     cr_assert(eq(str, (char *)create_word("a.npy", true, DTYPE_BOOL, 33, big), "bad-shape"));
