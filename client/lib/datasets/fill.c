@@ -102,9 +102,9 @@ static int direct_init(struct direct *direct, const struct gad_loader *loader,
     return 0;
 }
 
-/* All but the last batch have the same number of rows. */
-static void fill_direct(struct gad_loader *loader, struct gad_batch *const *batches, uint64_t n,
-                        const atomic_bool *is_cancelled)
+/* All but the last batch have the same number of rows, and that one no more. */
+static void fill_even(struct gad_loader *loader, struct gad_batch *const *batches, uint64_t n,
+                      const atomic_bool *is_cancelled)
 {
     struct direct direct;
     struct gad_error error;
@@ -126,6 +126,16 @@ static void fill_direct(struct gad_loader *loader, struct gad_batch *const *batc
             explain(loader, batches[j]->rows, direct.failed + at, (uint64_t)batches[j]->n_rows,
                     &batches[j]->error);
     direct_deinit(&direct);
+}
+
+/* Of a batch that is shorter than the others a rank may have one row more than of those. */
+static void fill_direct(struct gad_loader *loader, struct gad_batch *const *batches, uint64_t n,
+                        const atomic_bool *is_cancelled)
+{
+    bool is_even = n == 1 || batches[n - 1]->n_rows <= batches[0]->n_rows;
+    fill_even(loader, batches, is_even ? n : n - 1, is_cancelled);
+    if (!is_even)
+        fill_even(loader, batches + n - 1, 1, is_cancelled);
 }
 
 /* Through a window ------------------------------------------------------------------------------
@@ -199,7 +209,7 @@ static void fill_from_window(struct gad_loader *loader, const struct epoch_order
         batch->error = window->error;
         return;
     }
-    uint64_t n = (uint64_t)batch->n_rows; /* those before it have no fewer, and as many all */
+    uint64_t n = (uint64_t)batch->n_rows; /* those before it have the same number, all of them */
     uint64_t at =
         (batch->k - window->first) * loader_batch_rows(loader, order, window->first, NULL);
     for (unsigned i = 0; i < loader->n_parts; i++) {

@@ -202,6 +202,25 @@ Test(loader, ranks_have_what_one_process_has)
         }
 }
 
+/* The last batch of 2000 rows by 23 has 22: rank 2 of 5 gets one more of it than of the others. */
+Test(loader, a_rank_may_have_more_of_the_last_batch_than_of_others)
+{
+    static const char *const plans[] = {"direct", "scan", "copy", "resident"};
+    put_npy();
+    put_h5();
+    for (int p = 0; p < 4; p++)
+        for (uint32_t rank = 0; rank < 5; rank++) {
+            struct gad_loader_options options = {.batch_size = 23,
+                                                 .shuffle = GAD_SHUFFLE_EXACT,
+                                                 .rank = rank,
+                                                 .world = 5,
+                                                 .prefetch = 300,
+                                                 .scratch = ".",
+                                                 .plan = plans[p]};
+            check_options(&options);
+        }
+}
+
 Test(loader, epochs_and_seeds_differ_and_every_row_comes_once)
 {
     static const enum gad_shuffle shuffles[] = {GAD_SHUFFLE_EXACT, GAD_SHUFFLE_BLOCKS};
