@@ -4,6 +4,7 @@ and what is wrong is said before anything is read."""
 import asyncio
 import os
 import pickle
+import signal
 import sys
 import threading
 
@@ -299,6 +300,40 @@ def test_under_asyncio_the_loop_goes_on(gd, data):
     assert rest in (list(range(20)), list(range(1, 20)))
 
 
+def test_tasks_share_an_iteration(gd, data):
+    async def take(batches, found):
+        async for batch in batches:
+            found.append(batch.index)
+            del batch
+            await asyncio.sleep(0)
+
+    async def run():
+        loader = gd.DataLoader(gd.Dataset(**data["hdf5"]), 10, shuffle=True)
+        batches, found = aiter(loader), []
+        await asyncio.gather(*(take(batches, found) for _ in range(4)))
+        return found
+
+    assert sorted(asyncio.run(run())) == list(range(100))
+
+
+def test_a_batch_that_a_cancelled_task_waited_for_is_the_next_one(gd, data):
+    loader = gd.DataLoader(gd.Dataset(**data["hdf5"]), 50, transform={"x": "x*1"})
+
+    async def give_up(batches):
+        task = asyncio.ensure_future(anext(batches))
+        await asyncio.sleep(0)
+        if task.done():
+            return (await task).index + 1
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return 0
+
+    batches = aiter(loader)
+    first = asyncio.run(give_up(batches))  # which waits for the thread
+    assert loader.state_dict()["position"] == 50 * first
+    assert [batch.index for batch in batches] == list(range(first, 20))
+
+
 def test_a_child_of_fork_makes_its_own(gd, data):
     loader = gd.DataLoader(gd.Dataset(**data["npy"]), 100, shuffle=True, transform=NOISY, args=ARGS)
     batches = iter(loader)
@@ -317,6 +352,41 @@ def test_a_child_of_fork_makes_its_own(gd, data):
     assert [batch.index for batch in batches] == list(range(1, 10))
     state = pickle.loads(pickle.dumps(loader))
     assert_same(taken(state), taken(loader))
+
+
+def test_a_child_of_fork_has_the_seed_of_the_state(gd, data):
+    dataset = gd.Dataset(**data["npy"])
+    state = gd.DataLoader(dataset, 100, shuffle=True, seed=9).state_dict()
+    loader = gd.DataLoader(dataset, 100, shuffle=True, seed=7)
+    loader.load_state_dict(state)
+    first = next(iter(loader)).rows.tolist()
+    loader.set_epoch(0)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if next(iter(loader)).rows.tolist() == first else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_child_of_fork_does_not_wait_for_a_thread_of_its_parent(gd, data):
+    """One that waits for a batch meanwhile."""
+    loader = gd.DataLoader(gd.Dataset(**data["npy"]), 100, shuffle=True)
+    held = threading.Event(), threading.Event()
+
+    def hold():  # as a thread does that waits for a batch
+        with loader._lock:
+            held[0].set()
+            held[1].wait(20)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held[0].wait()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(10)
+        os._exit(0 if len(list(loader)) == 10 else 1)
+    held[1].set()
+    thread.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_dlpack_shares_the_memory(gd, data):

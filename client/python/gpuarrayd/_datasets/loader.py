@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import json
 import operator
+import os
 import threading
+from collections import deque
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -92,14 +94,20 @@ class DataLoader:
 
     def _begin(self) -> None:
         self._made: tuple[_core.Session, _core.Loader] | None = None
-        self._lock = threading.RLock()
+        self._process, self._lock = os.getpid(), threading.RLock()
         self._iteration: _Iteration | None = None
         self._current()
+
+    def _locked(self) -> threading.RLock:
+        """The lock of this process: at fork() a thread that the child lacks may have held it."""
+        if self._process != os.getpid():
+            self._process, self._lock = os.getpid(), threading.RLock()
+        return self._lock
 
     def _current(self) -> _core.Loader:
         """Of this process and its session."""
         session = _session.current()
-        with self._lock:
+        with self._locked():
             if self._made is None or self._made[0] is not session:
                 self._made = session, self._make(session)
             return self._made[1]
@@ -118,8 +126,8 @@ class DataLoader:
 
     def __getstate__(self) -> dict[str, Any]:
         """What another process makes its own of."""
-        return {**self.__dict__, "_state": self._current().state(), "_made": None, "_lock": None,
-                "_iteration": None}
+        return {**self.__dict__, "_state": json.dumps(self.state_dict()), "_made": None,
+                "_lock": None, "_iteration": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -132,7 +140,7 @@ class DataLoader:
 
     def __iter__(self) -> Iterator[Batch]:
         core = self._current()
-        with self._lock:
+        with self._locked():
             if self._state is None:
                 core.set_epoch(self._epoch)
             self._state = None
@@ -163,14 +171,19 @@ class DataLoader:
     def set_epoch(self, epoch: int) -> None:
         """Goes to the beginning of an epoch."""
         number = count("epoch", epoch)
-        with self._lock:
+        with self._locked():
             self._current().set_epoch(number)
             self._epoch, self._state, self._iteration = number, None, None
 
     def state_dict(self) -> dict[str, Any]:
         """Where it is, behind the last batch that was given out: a few numbers, with which a
         loader of the same data, with any number of ranks and any format, goes on."""
-        found: dict[str, Any] = json.loads(self._current().state())
+        core = self._current()
+        with self._locked():
+            found: dict[str, Any] = json.loads(core.state())
+            left = self._iteration and self._iteration.left()
+            if left is not None:
+                found["position"] = left * found["batch_size"]
         return found
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -188,9 +201,10 @@ class DataLoader:
             raise errors.BadArgument("this is no state of a loader", argument="state",
                                      expected="what state_dict() gave",
                                      found=type(state).__name__) from None
-        with self._lock:
+        with self._locked():
             self._current().load_state(text)
             self._state, self._epoch, self._iteration = text, int(state["epoch"]), None
+            self._options = (*self._options[:2], int(state["seed"]), *self._options[3:])
 
     @property
     def skipped(self) -> int:
@@ -208,13 +222,14 @@ class DataLoader:
 class _Iteration:
     """The rest of an epoch. Threads may share it: each batch goes to one of them."""
 
-    __slots__ = ("_core", "_is_over", "_loader", "_pending")
+    __slots__ = ("_core", "_is_over", "_left", "_loader", "_pending")
 
     def __init__(self, loader: DataLoader, core: _core.Loader) -> None:
         self._loader = loader
         self._core = core
         self._is_over = False
-        self._pending: asyncio.Future[Batch | None] | None = None
+        self._left: deque[Batch | Exception | None] = deque()  # taken, and given to nobody yet
+        self._pending: asyncio.Future[None] | None = None
 
     def __iter__(self) -> _Iteration:
         return self
@@ -225,10 +240,25 @@ class _Iteration:
             raise StopIteration
         return batch
 
+    def left(self) -> int | None:
+        """The number of the first batch that was taken for a task that did not wait for it."""
+        first = self._left[0] if self._left else None
+        return first.index if isinstance(first, Batch) else None
+
     def _take(self, waits: bool) -> Batch | Literal[False] | None:
         """None: the epoch is over. False: nothing is ready, of those who do not wait."""
+        with self._loader._locked():
+            if not self._left:
+                return self._take_new(waits)
+            self._check()
+            batch = self._left.popleft()
+        if isinstance(batch, Exception):
+            raise batch
+        return batch
+
+    def _take_new(self, waits: bool) -> Batch | Literal[False] | None:
         loader = self._loader
-        with loader._lock:  # whoever ends the epoch goes on to the next one, which is another's
+        with loader._locked():  # who ends the epoch goes on to the next one, which is another's
             if self._is_over:
                 return None
             self._check()
@@ -238,10 +268,10 @@ class _Iteration:
                 loader._iteration, loader._epoch = None, loader._epoch + 1
                 self._core.set_epoch(loader._epoch)
                 return None
-        return made and batch_of(loader._dataset.names, made)
+            return made and batch_of(loader._dataset.names, made)
 
     def _check(self) -> None:
-        if self._loader._iteration is not self:
+        if self._loader._iteration is not self and not self._is_over:
             raise errors.BadArgument("another iteration of this loader has begun, or it went to "
                                      "another epoch: one goes on at a time", argument="iteration",
                                      expected="the last one that began", found="an earlier one")
@@ -250,18 +280,26 @@ class _Iteration:
         return self
 
     async def __anext__(self) -> Batch:
-        batch = self._take(False) if self._pending is None else False
-        if batch is False:
+        """One thread waits for all tasks; each batch goes to the first that asks for it then."""
+        while (batch := self._take(False) if self._is_free() else False) is False:
             if self._pending is None:
-                self._pending = asyncio.get_running_loop().run_in_executor(None, self._waited)
-            try:
-                batch = await asyncio.shield(self._pending)  # who is cancelled loses no batch
-            finally:
-                if self._pending.done():
-                    self._pending = None
+                self._pending = asyncio.get_running_loop().run_in_executor(None, self._wait)
+            await asyncio.shield(self._pending)  # who is cancelled loses no batch
         if not batch:
             raise StopAsyncIteration
         return batch
 
-    def _waited(self) -> Batch | None:
-        return self._take(True) or None
+    def _is_free(self) -> bool:
+        """Whether no thread waits, which would hold the lock."""
+        pending = self._pending
+        if pending is not None and (pending.done()
+                                    or pending.get_loop() is not asyncio.get_running_loop()):
+            self._pending = None
+        return self._pending is None
+
+    def _wait(self) -> None:
+        with self._loader._locked():
+            try:
+                self._left.append(self._take_new(True) or None)
+            except Exception as error:
+                self._left.append(error)
