@@ -98,7 +98,8 @@ struct gad_loader_options {
     uint32_t rank, world;   /**< world 0: one rank; rank is below it */
     unsigned prefetch;      /**< batches made ahead, at least; 0: 2 */
     uint64_t memory_bytes;  /**< of rows in windows; 0: 256 MiB. Batches, 40 bytes for each row of a
-                                 window, and parts that are small beside it come on top */
+                                 window (at most twice the memory), and parts that are small beside
+                                 it come on top */
     const char *scratch;    /**< a folder for the plan copy; NULL: none */
     uint64_t scratch_bytes; /**< at most so many there; 0: what is free */
     const char *plan;       /**< NULL: the best; "direct", "scan", "copy", "resident": this one */

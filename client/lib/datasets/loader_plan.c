@@ -22,6 +22,7 @@
 #define SMALL_PART      16u  /* this share of the memory is little */
 #define LONG_ROW_BYTES  2048 /* of a file: worth reading by itself, wherever it is */
 #define BATCH_ALIGNMENT 64u
+#define ROW_COST_BYTES  41u  /* of a row in a window: its number, its places in the order, a mark */
 #define BLOCKS_WINDOW   128u /* batches whose rows are mixed; see epoch_order.c */
 
 static const char *const plan_names[] = {
@@ -83,6 +84,13 @@ static int read_plan(const struct gad_loader_options *options, int *ret_plan,
 }
 
 /* Sizes ---------------------------------------------------------------------------------------- */
+
+/* Batches whose rows have room in so many bytes, and cost at most twice as many besides. */
+static uint64_t batches_in(const struct gad_loader *loader, uint64_t n_bytes, uint64_t batch_bytes)
+{
+    uint64_t half_cost = max_u64(loader->rank_rows, 1) * ROW_COST_BYTES / 2;
+    return max_u64(min_u64(n_bytes / batch_bytes, n_bytes / half_cost), 1);
+}
 
 static uint64_t part_bytes(const struct loader_part *part)
 {
@@ -239,7 +247,7 @@ int loader_plan(struct gad_loader *loader, const struct gad_loader_options *opti
     if (r)
         return r;
     uint64_t n = max_u64(loader_n_batches(loader), 1);
-    loader->window = min_u64(loader->memory_bytes / row_bytes, n);
+    loader->window = min_u64(batches_in(loader, loader->memory_bytes, row_bytes), n);
     if (loader->shuffle == ROW_SHUFFLE_BLOCKS && loader->window > BLOCKS_WINDOW)
         loader->window -= loader->window % BLOCKS_WINDOW;
     else
@@ -248,10 +256,9 @@ int loader_plan(struct gad_loader *loader, const struct gad_loader_options *opti
     if (r)
         return r;
     uint64_t ahead = options->prefetch ? options->prefetch : DEFAULT_AHEAD;
-    loader->group =
-        max_u64(min_u64(min_u64(loader->memory_bytes, DIRECT_BYTES) / loader->batch_bytes,
-                        min_u64(n, MAX_AHEAD)),
-                1);
+    loader->group = min_u64(
+        batches_in(loader, min_u64(loader->memory_bytes, DIRECT_BYTES), loader->batch_bytes),
+        min_u64(n, MAX_AHEAD));
     if (loader->plan == PLAN_SCAN)
         loader->group = 1;
     loader->n_batches = (unsigned)(max_u64(ahead, loader->group) + 1 + N_KEPT_BATCHES);

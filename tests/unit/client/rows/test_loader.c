@@ -525,6 +525,25 @@ Test(loader, refuses_what_it_cannot_do)
     gad_array_release(parts[1].array);
 }
 
+Test(loader, rows_of_few_bytes_take_little_more_than_the_memory)
+{
+    put_npy();
+    struct gad_dataset_part part = {"y", open_ok("y.npy")};
+    struct gad_dataset *dataset;
+    struct gad_loader_options options = {
+        .batch_size = 10, .shuffle = GAD_SHUFFLE_EXACT, .plan = "scan", .memory_bytes = 1000};
+    char *text;
+    cr_assert(eq(int, gad_dataset_new(NULL, 1, &part, &dataset, &last_error), GAD_OK));
+    struct gad_loader *loader = make_loader(dataset, &options);
+    cr_assert(eq(int, gad_loader_explain(loader, &text, &last_error), GAD_OK));
+    cr_assert(strstr(text, "50 windows of 4 batches") != NULL, "%s",
+              text); /* a row costs 41 bytes */
+    free(text);
+    gad_loader_free(loader);
+    gad_dataset_free(dataset);
+    gad_array_release(part.array);
+}
+
 Test(loader, tells_what_it_does)
 {
     char *text;
