@@ -298,6 +298,9 @@ static int check_plan(const struct transforms *t, const struct text *text,
     return 0;
 }
 
+/* Of several ranks one may have a single row of a batch: whether rows are mixed is seen by more. */
+#define ROWS_TO_MIX 3
+
 static int plan_text(struct transforms *t, struct text *text, int64_t n_rows, bool is_whole,
                      struct gad_error *error)
 {
@@ -371,6 +374,8 @@ static int fill(struct transforms *t, struct gad_client *client,
         r = set_text(t, i, &options->texts[i], error);
     for (unsigned i = 0; i < options->n_texts && r == 0; i++)
         r = plan_text(t, &t->texts[i], n_rows, true, error);
+    for (unsigned i = 0; i < options->n_texts && r == 0 && t->is_shared && n_rows == 1; i++)
+        r = plan_text(t, &t->texts[i], ROWS_TO_MIX, false, error);
     for (unsigned i = 0; i < options->n_texts && r == 0 && options->last_rows > 0; i++)
         r = plan_text(t, &t->texts[i], options->last_rows, false, error);
     return r;

@@ -110,6 +110,15 @@ def test_random_numbers_are_those_of_their_row(gd, data):
     assert drawn(7, shuffle=True).tobytes() == expected.tobytes()
 
 
+def test_a_transform_along_rows_is_refused_of_a_single_row_of_a_rank_too(gd, data):
+    for size in (2, 8):
+        with pytest.raises(gd.BadShape, match="several ranks"):
+            gd.DataLoader(gd.Dataset(**data["npy"]), size, shard=(0, 2),
+                          transform={"x": "x - mean(x, axis=0)"})
+    gd.DataLoader(gd.Dataset(**data["npy"]), 2, shard=(0, 2),
+                  transform={"x": "x - mean(x, axis=(1, 2), keepdims=True)"})
+
+
 def test_a_transform_sees_the_parts_as_they_were_read(gd, data):
     loader = gd.DataLoader(gd.Dataset(**data["npy"]), 200, transform={
         "x": "x * 2", "y": "y + int64(max(x, axis=(1, 2)))"})
