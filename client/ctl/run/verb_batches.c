@@ -75,10 +75,15 @@ static int read_count(const char *text, uint64_t most, uint64_t *ret,
 static int read_shard(struct gad_loader_options *loader, const char *text,
                       const struct argp_state *state)
 {
+    unsigned long long rank, world;
     int n_chars = 0;
-    if (sscanf(text, "%" SCNu32 "/%" SCNu32 "%n", &loader->rank, &loader->world, &n_chars) == 2 &&
-        text[n_chars] == '\0' && loader->rank < loader->world && text[0] != '-')
+    if (!text[strspn(text, "0123456789/")] &&
+        sscanf(text, "%llu/%llu%n", &rank, &world, &n_chars) == 2 && text[n_chars] == '\0' &&
+        rank < world && world <= UINT32_MAX) {
+        loader->rank = (uint32_t)rank;
+        loader->world = (uint32_t)world;
         return 0;
+    }
     return ctl_usage_error(state, "a shard is K/N with K from 0 to N - 1, not '%s'", text);
 }
 
