@@ -57,6 +57,9 @@ def keys(rng, shape):
     yield slice(5, 50, 3), np.arange(m)[::-1]
     yield np.array(3), slice(None), [0, 2]
     yield [2, 1], Ellipsis, [0, 3]
+    yield np.array(-2)
+    yield slice(1, 9), np.array(1, "u1")
+    yield np.array(2), slice(None), np.array(-1, ">i2")
 
 
 @pytest.mark.parametrize("dtype", ["f4", "?", ">i2", "u8"])

@@ -58,6 +58,8 @@ def fancy(node: Node, key: object, basic: Basic) -> Node:
         axis += n
         at += n
     part = basic(node, tuple(plain))
+    if not arrays:  # all had no axes, and are numbers
+        return part
     if len(arrays) == 1:
         return _by_one(part, *arrays[0], is_apart)
     return _by_several(part, arrays, 0 if is_apart else first)
