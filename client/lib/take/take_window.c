@@ -86,8 +86,9 @@ int take_window_new(struct take *take, const struct gad_array_info *result)
     own.n_rows_all = result->shape[take->axis];
     own.order_bits = take_order_bits(take);
     uint64_t with_keys = own.row_bytes + own.row_bytes / TAIL_SHARE + (uint64_t)row * 16;
-    uint64_t most = min_u64(take->memory_bytes / with_keys, UINT64_C(1) << own.order_bits);
-    own.most_rows = (int64_t)min_u64(most / (uint64_t)row, (uint64_t)own.n_rows_all);
+    uint64_t most =
+        min_u64(take->memory_bytes / with_keys, (UINT64_C(1) << own.order_bits) / (uint64_t)row);
+    own.most_rows = (int64_t)min_u64(most, (uint64_t)own.n_rows_all);
     if ((uint64_t)own.most_rows * own.row_bytes <= BLOCK_BYTES)
         return 0;
     memcpy(own.shape, result->shape, sizeof(own.shape));

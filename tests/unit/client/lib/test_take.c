@@ -214,6 +214,23 @@ Test(take, a_window_reads_all_rows_once)
     gad_array_release(taken);
 }
 
+Test(take, rows_of_many_indices_have_windows_as_large)
+{
+    enum { N_IN_ROW = 50, N_BLOCK = 4 };
+    static const int64_t shape[] = {N_INDICES / N_IN_ROW, N_IN_ROW};
+    gad_array_release(new_indices(SHUFFLED));
+    struct gad_array *taken = take(
+        made_array(), new_array(ACCESS_MEMORY, GAD_INT64, 2, shape, indices), UINT64_C(8) << 20);
+    for (int64_t row = 0; row < shape[0]; row += N_BLOCK) {
+        int64_t start[] = {row, 0, 0}, count[] = {N_BLOCK, N_IN_ROW, ROW};
+        cr_assert(zero(int, taken->provider->fill(taken->provider_state, start, count,
+                                                  asking.result + row * N_IN_ROW * ROW)));
+    }
+    check_result();
+    cr_assert(le(u64, made.n_rows_read, N_ROWS + 64 * 2048));
+    gad_array_release(taken);
+}
+
 Test(take, what_is_in_order_needs_no_window)
 {
     struct gad_array *taken = take(made_array(), new_indices(ASCENDING), 0);
