@@ -173,7 +173,8 @@ def test_what_is_wrong_with_elements_alone(daemon, folder):
     failed(run(daemon, "sum(a)", "a=-:f4:?x3", data=bytes(40)), "short-read", "in the middle of a row")
     failed(run(daemon, "sum(a)", "a=-:f4:5x3", data=bytes(40)), "short-read")
     failed(run(daemon, "a + 1", "a=-:f4:?x3", "-o", "-", data=bytes(24)), "bad-shape", "-:raw")
-    failed(run(daemon, "a + 1", "a=-:f4:?x3", data=bytes(24)), "too-large-for-inline")
+    failed(run(daemon, "a + 1", "a=-:f4:?x3", data=bytes(24)), "too-large-for-inline",
+           "known at the end only")
     failed(run(daemon, "a + 1", "a=-:f4:?x3", "-o", "r.h5:/d", data=bytes(24), folder=folder), "bad-argument")
     failed(run(daemon, "a - mean(a)", "a=-:f4:?x3", "-o", "-:raw", data=bytes(24)), "bad-argument",
            "in several passes")

@@ -128,8 +128,12 @@ static int measure_inline(const struct wjob *job, const struct port *outputs, si
                       is_one ? "the result is" : "the results together are");
             error_expected(error, "at most %u bytes",
                            is_one ? ARRAY_MAX_INLINE_BYTES : MAX_INLINE_RESULTS);
-            error_found(error, "%llu bytes",
-                        (unsigned long long)(is_one ? n_bytes : total + n_bytes));
+            if (job->request->open_length > 0 && array->ndim > 0 &&
+                array->shape[0] == job->request->open_length)
+                error_found(error, "a length that is known at the end only");
+            else
+                error_found(error, "%llu bytes",
+                            (unsigned long long)(is_one ? n_bytes : total + n_bytes));
             return GAD_TOO_LARGE_FOR_INLINE;
         }
         total += round_up_u64(n_bytes, 64);

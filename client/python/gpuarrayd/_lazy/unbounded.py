@@ -36,6 +36,12 @@ if TYPE_CHECKING:
 
 UNBOUNDED = (1 << 40) - 87  # a prime: nothing else has it by chance
 
+
+def shown(shape: Shape) -> str:
+    """As a program wrote it: None for a length that nobody knows."""
+    return str(tuple([None if size == UNBOUNDED else size for size in shape]))
+
+
 _standing = threading.Lock()  # whoever puts chunks in the place of arrays
 
 
