@@ -124,6 +124,7 @@ def _new_like(prototype: Any, dtype: DTypeLike | None, zeroed: bool) -> Array:
     is_fortran = isinstance(array, np.ndarray) \
         and array.flags.f_contiguous and not array.flags.c_contiguous
     wanted = (array.dtype if dtype is None else np.dtype(dtype)).newbyteorder("=")
+    _ = array.size  # which is refused where nobody knows it
     return _new(array.shape, wanted, "F" if is_fortran else "C", zeroed)
 
 

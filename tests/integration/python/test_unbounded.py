@@ -141,7 +141,8 @@ def test_what_needs_other_rows_is_refused(gd, x, folder):
                   lambda: list(gd.stream(x - x.mean(axis=0))), lambda: x[5:], lambda: x[::-1],
                   lambda: x.sum(axis=1).sum().compute(), lambda: gd.roll(x, 1, axis=0),
                   lambda: gd.concatenate([x, x]), lambda: gd.pad(x, 1),
-                  lambda: gd.diff(x, axis=0).sum().compute(),
+                  lambda: gd.diff(x, axis=0).sum().compute(), lambda: x[:, :0], lambda: len(x * 2),
+                  lambda: x.size, lambda: (x + 1).nbytes, lambda: gd.zeros_like(x), lambda: np.zeros_like(x),
                   lambda: gd.save(folder / "a.h5:/d", x),
                   lambda: gd.stream_writer(folder / "a.h5:/d", "f4", (None, 3)),
                   lambda: gd.save({folder / "a.npy": x - x.mean(axis=1, keepdims=True),
@@ -150,6 +151,7 @@ def test_what_needs_other_rows_is_refused(gd, x, folder):
             wrong()
     with pytest.raises(gd.BadShape, match=r"shapes \(None, 3\) and \(100000, 3\) do not"):
         x + WHOLE
+    assert "(None, 3)" in repr(x) and "(None, 3)" in repr(x * 2)
     assert not os.listdir(folder)
 
 

@@ -39,6 +39,7 @@ from .picked import TakeSource
 from .text import written
 from .turning import Turning
 from .unanswered import Unanswered, refuse, refuse_number, refuse_unusual
+from .unbounded import check_lengths
 from .views import ViewSource
 
 if TYPE_CHECKING:
@@ -102,6 +103,7 @@ class Lazy(Operators, Reductions, Turning, Unanswered):
     @property
     def size(self) -> int:
         """The number of elements."""
+        check_lengths(self._node.shape, [self._node])
         return math.prod(self.shape)
 
     @property
@@ -117,6 +119,7 @@ class Lazy(Operators, Reductions, Turning, Unanswered):
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of unsized object")
+        check_lengths(self._node.shape, [self._node])
         return self.shape[0]
 
     # A lazy without axes is a number to whoever asks for one; that computes it.

@@ -14,6 +14,7 @@ from .graph import Shape, dtype_name
 from .leaves import ArraySource
 from .operands import Operand
 from .unanswered import refuse, refuse_unusual
+from .unbounded import check_lengths
 from .views import broadcast_to
 
 __all__ = ["zeros_like", "ones_like", "empty_like", "full_like"]
@@ -26,6 +27,7 @@ def _filled(name: str, a: Operand, value: Any, dtype: npt.DTypeLike | None, orde
     like = lazy(a)
     kind = np.dtype(like.dtype if dtype is None else dtype_name(dtype))
     if shape is None:
+        check_lengths(like._node.shape, [like._node])
         wanted: Shape = like.shape
     else:
         sizes = shape if isinstance(shape, (tuple, list)) else (shape,)

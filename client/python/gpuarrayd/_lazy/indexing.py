@@ -23,6 +23,7 @@ from .leaves import ArraySource, FileSource
 from .many import ManySource
 from .moved import Moved
 from .picked import Positions, TakeSource
+from .unbounded import UNBOUNDED
 from .views import ViewSource
 
 Wanted: TypeAlias = list[tuple[Node, Items]]
@@ -86,7 +87,8 @@ def _selected(node: Node, items: Items, parts: tuple[Node, ...]) -> Node:
         if is_all(items, node.shape):
             return node
         shape = shape_of(items)
-        return node.selected(items) if 0 not in shape else ArraySource(np.empty(shape, node.dtype))
+        is_some = 0 not in shape or UNBOUNDED in shape
+        return node.selected(items) if is_some else ArraySource(np.empty(shape, node.dtype))
     if isinstance(node, Reduction):
         if not parts and is_all(items, node.shape):
             return node
