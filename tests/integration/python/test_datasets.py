@@ -7,6 +7,7 @@ import pickle
 import signal
 import sys
 import threading
+import weakref
 
 import h5py
 import numpy as np
@@ -291,6 +292,16 @@ def test_threads_share_an_iteration(gd, data):
     assert next(iter(loader)).index == 0
     with pytest.raises(gd.errors.BadArgument, match="another iteration"):
         next(old)
+
+
+def test_a_loader_that_is_broken_off_goes_with_its_last_name(gd, data):
+    """Its memory and thread too, without the collector of cycles."""
+    loader = gd.DataLoader(gd.Dataset(**data["npy"]), 100)
+    for _ in loader:
+        break
+    gone = weakref.ref(loader)
+    del loader
+    assert gone() is None
 
 
 def test_under_asyncio_the_loop_goes_on(gd, data):

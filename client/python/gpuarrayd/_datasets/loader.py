@@ -11,6 +11,7 @@ import json
 import operator
 import os
 import threading
+import weakref
 from collections import deque
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
@@ -95,7 +96,7 @@ class DataLoader:
     def _begin(self) -> None:
         self._made: tuple[_core.Session, _core.Loader] | None = None
         self._process, self._lock = os.getpid(), threading.RLock()
-        self._iteration: _Iteration | None = None
+        self._iteration: weakref.ref[_Iteration] | None = None  # which has the loader
         self._current()
 
     def _locked(self) -> threading.RLock:
@@ -144,8 +145,9 @@ class DataLoader:
             if self._state is None:
                 core.set_epoch(self._epoch)
             self._state = None
-            self._iteration = _Iteration(self, core)
-            return self._iteration
+            made = _Iteration(self, core)
+            self._iteration = weakref.ref(made)
+            return made
 
     def __aiter__(self) -> AsyncIterator[Batch]:
         made = iter(self)
@@ -181,7 +183,8 @@ class DataLoader:
         core = self._current()
         with self._locked():
             found: dict[str, Any] = json.loads(core.state())
-            left = self._iteration and self._iteration.left()
+            iteration = None if self._iteration is None else self._iteration()
+            left = iteration.left() if iteration is not None else None
             if left is not None:
                 found["position"] = left * found["batch_size"]
         return found
@@ -222,7 +225,7 @@ class DataLoader:
 class _Iteration:
     """The rest of an epoch. Threads may share it: each batch goes to one of them."""
 
-    __slots__ = ("_core", "_is_over", "_left", "_loader", "_pending")
+    __slots__ = ("__weakref__", "_core", "_is_over", "_left", "_loader", "_pending")
 
     def __init__(self, loader: DataLoader, core: _core.Loader) -> None:
         self._loader = loader
@@ -271,7 +274,8 @@ class _Iteration:
             return made and batch_of(loader._dataset.names, made)
 
     def _check(self) -> None:
-        if self._loader._iteration is not self and not self._is_over:
+        last = self._loader._iteration
+        if (last is None or last() is not self) and not self._is_over:
             raise errors.BadArgument("another iteration of this loader has begun, or it went to "
                                      "another epoch: one goes on at a time", argument="iteration",
                                      expected="the last one that began", found="an earlier one")
