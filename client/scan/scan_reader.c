@@ -24,12 +24,14 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define ACKS_A_RING 8u
 #define LOOK_MS     100 /* how often is_cancelled is looked at while nothing comes */
 
 struct scan_reader {
     const struct scan_description *description;
+    pid_t process;
     int file_fd, socket; /* socket -1: the process is gone */
     struct scan_layout layout;
     const char *ring; /* NULL: none */
@@ -103,6 +105,7 @@ int scan_reader_new(int socket_take, const struct scan_description *description,
     if (!reader)
         return -ENOMEM;
     reader->description = description;
+    reader->process = getpid();
     reader->file_fd = file_fd;
     reader->socket = steal_fd(&fd);
     scan_layout(description->chunk_bytes, &reader->layout);
@@ -122,6 +125,9 @@ struct scan_reader *scan_reader_free(struct scan_reader *reader)
 {
     if (!reader)
         return NULL;
+    /* A child of fork() may have a copy, by which the scan would wait for nobody. */
+    if (reader->socket >= 0 && reader->process == getpid())
+        shutdown(reader->socket, SHUT_RDWR);
     close_fd(&reader->socket);
     if (reader->ring)
         munmap((void *)reader->ring, reader->layout.size_bytes);

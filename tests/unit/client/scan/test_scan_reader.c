@@ -123,6 +123,26 @@ static void check_seen(const struct seen *seen, unsigned times)
         cr_assert(eq(uint, seen->n[i], times));
 }
 
+/* As a child of fork() has one. */
+Test(scan_reader, leaves_also_where_somebody_has_a_copy_of_its_socket)
+{
+    struct whole whole;
+    int pair[2], copy;
+    describe(&whole);
+    cr_assert(eq(
+        int, scan_server_new(CHUNK_BYTES, &whole.description, whole.file_fd, 1, &whole.server), 0));
+    cr_assert(eq(int, socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0));
+    cr_assert(eq(int, scan_server_join(whole.server, pair[1], &whole.place), 0));
+    cr_assert(eq(
+        int, scan_reader_new(pair[0], &whole.description, whole.file_fd, 1000, &whole.reader), 0));
+    copy = fcntl(pair[0], F_DUPFD_CLOEXEC, 3);
+    scan_reader_free(whole.reader);
+    cr_assert(eq(int, scan_server_hear(whole.server, whole.place), -EPIPE));
+    scan_server_free(whole.server);
+    close(copy);
+    close(whole.file_fd);
+}
+
 Test(scan_reader, a_circle_has_every_chunk_once)
 {
     struct seen seen = {.n_all = 0};
