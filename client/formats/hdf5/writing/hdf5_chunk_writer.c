@@ -11,6 +11,7 @@
  * Called by chunk sinks (store) and hdf5_output.c.
  */
 #include "client/formats/hdf5/writing/hdf5_chunk_writer.h"
+#include "client/formats/hdf5/writing/hdf5_driver.h"
 #include "client/clock.h"
 #include "client/formats/hdf5/hdf5_file.h"
 #include "proto/util.h"
@@ -117,7 +118,7 @@ static int write_once(const struct hdf5_chunk_writer *writer, const struct store
         return r == GAD_BUSY ? EBUSY : EIO;
     }
     r = write_chunks(writer, file, batch, reason, n_reason);
-    if (H5Fclose(file) < 0 && r == 0)
+    if (hdf5_driver_close(file) < 0 && r == 0)
         r = write_failed(reason, n_reason);
     return r;
 }

@@ -210,15 +210,34 @@ static int write_pieces(struct driver_file *file)
                : 0;
 }
 
+/* Of the last file that was closed. */
+static struct {
+    int error_number;
+    const char *what;
+} not_written;
+
+/* HDF5 is not told of a failure: it would keep the file, whose memory it has given back, and crash
+ * when it closes all files at the end of the process. */
 static herr_t driver_close(H5FD_t *base)
 {
     struct driver_file *file = file_of(base);
-    herr_t r = write_pieces(file);
+    bool is_written = write_pieces(file) == 0;
+    int error_number = is_written ? 0 : errno;
     drop_pieces(file);
-    if (H5FDclose(file->inner) < 0)
-        r = -1;
+    if (H5FDclose(file->inner) < 0 && is_written)
+        error_number = EIO;
     free(file);
-    return r;
+    not_written.error_number = error_number;
+    not_written.what = is_written ? "closing" : "writing the changes";
+    return 0;
+}
+
+herr_t hdf5_driver_close(hid_t file)
+{
+    not_written.error_number = 0;
+    herr_t r = H5Fclose(file);
+    return r >= 0 && not_written.error_number ? failed(not_written.error_number, not_written.what)
+                                              : r;
 }
 
 /* Opening, reading, writing -------------------------------------------------------------------- */

@@ -6,3 +6,6 @@
 /* Files opened with this access list are changed when they are closed, at once as far as that goes:
  * hdf5_driver.c. Called in an HDF5_SCOPE. */
 herr_t hdf5_driver_use(hid_t access_plist);
+/* H5Fclose() of such a file; negative also where its changes could not be written, which HDF5 does
+ * not learn. */
+herr_t hdf5_driver_close(hid_t file);

@@ -27,6 +27,7 @@
 #include "client/formats/files/file_claim.h"
 #include "client/formats/files/file_output.h"
 #include "client/formats/hdf5/writing/hdf5_dims.h"
+#include "client/formats/hdf5/writing/hdf5_driver.h"
 #include "client/formats/hdf5/writing/hdf5_output.h"
 #include "client/formats/hdf5/writing/hdf5_chunk_writer.h"
 #include "client/formats/hdf5/hdf5_file.h"
@@ -113,7 +114,7 @@ static int make_dataset(hid_t file, struct hdf5_output *output, const struct for
 static int close_file(hid_t *file, const char *name, struct gad_error *error)
 {
     char reason[160];
-    herr_t r = H5Fclose(*file);
+    herr_t r = hdf5_driver_close(*file);
     *file = H5I_INVALID_HID;
     if (r >= 0)
         return 0;

@@ -4,6 +4,7 @@
  */
 #include "support.h"
 
+#include <errno.h>
 #include <hdf5.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,12 +16,21 @@ TestSuite(hdf5_kill, .init = folder_make, .fini = folder_remove, .timeout = 60);
 
 #define MANY 12 /* links: enough for a group to be kept in several places */
 
-static int n_left; /* changes until this process is killed; 0: it lives */
+static int n_left;   /* changes until this process is killed; 0: it lives */
+static bool is_full; /* instead, that one and those behind it fail */
 
 static void count_change(void)
 {
-    if (n_left > 0 && --n_left == 0)
+    if (n_left > 0 && !is_full && --n_left == 0)
         kill(getpid(), SIGKILL);
+}
+
+static bool has_failed(void)
+{
+    if (!is_full || n_left == 0 || (n_left > 1 && n_left--))
+        return false;
+    errno = ENOSPC;
+    return true;
 }
 
 ssize_t pwrite64(int fd, const void *bytes, size_t n_bytes, off_t offset);
@@ -28,6 +38,8 @@ int ftruncate64(int fd, off_t size);
 
 ssize_t pwrite64(int fd, const void *bytes, size_t n_bytes, off_t offset)
 {
+    if (has_failed())
+        return -1;
     ssize_t n = syscall(SYS_pwrite64, fd, bytes, n_bytes, offset);
     count_change();
     return n;
@@ -35,6 +47,8 @@ ssize_t pwrite64(int fd, const void *bytes, size_t n_bytes, off_t offset)
 
 int ftruncate64(int fd, off_t size)
 {
+    if (has_failed())
+        return -1;
     int r = (int)syscall(SYS_ftruncate, fd, size);
     count_change();
     return r;
@@ -156,4 +170,35 @@ Test(hdf5_kill, leaves_what_was_in_a_file_of_the_new_format_without_a_mark)
 {
     cr_assert(zero(int, kill_everywhere(true, 3, 0, &packed)));
     cr_assert(zero(int, kill_everywhere(true, MANY, 0, NULL)));
+}
+
+/* Ends as a process does, which closes HDF5. */
+static int add_to_full(int n)
+{
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        n_left = n;
+        is_full = true;
+        bool is_added = add("f.h5:/g/new", NULL);
+        n_left = 0;
+        bool is_next = is_added || add("f.h5:/next", NULL);
+        _exit(H5close() < 0 || !is_next ? 2 : is_added);
+    }
+    cr_assert(eq(int, waitpid(pid, &status, 0), pid));
+    bool has_ended = WIFEXITED(status);
+    cr_assert(has_ended, "after %d changes: status %d", n, status);
+    return WEXITSTATUS(status);
+}
+
+Test(hdf5_kill, a_change_that_cannot_be_written_fails_that_output_alone)
+{
+    int n = 1, status = 0;
+    for (; status == 0; n++) {
+        make_file(n % 2, 3, 0);
+        status = add_to_full(n);
+        cr_assert(check_file(3, n));
+    }
+    cr_assert(eq(int, status, 1), "after %d changes", n - 1);
+    cr_assert(lt(int, 8, n));
 }
