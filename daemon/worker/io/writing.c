@@ -9,13 +9,11 @@
  *     |b b b b b b ... b b|x x x x x x x x|b b b b b b ...
  *        n_between           the probe
  *
- * b is the one around the cache unless its mean is more than 2.5 times the other's: a write around
- * pays for the disk at once, one into the cache leaves that for later, to the same processors, and
- * keeps its pages: it looks fast as long as it gets pages that writes around have just given back,
- * and slows down those that come after it. x is the other way, of which the last probe alone
- * counts; a probe ends early when it is very slow. The first probe comes soon after every change of
- * b, so a wrong turn is short; each one that changes nothing makes the time to the next one longer,
- * up to where probes cost a PROBE_SHARE of all.
+ * b is the way with the lower mean, but the one around the cache already when it is no more than
+ * 10 % slower: it leaves to others what they have in the cache. x is the other way, of which the
+ * last probe alone counts; a probe ends early when it is very slow. The first probe comes soon
+ * after every change of b, so a wrong turn is short; each one that changes nothing makes the time
+ * to the next one longer, up to where probes cost a PROBE_SHARE of all.
  *
  * The mean of b follows its last dozens of pieces. One long wait does not turn the choice (a file
  * system's journal makes everybody wait now and then), a second one does. A wait that several
@@ -44,7 +42,7 @@
 #define MAX_BETWEEN   16384 /* 4 GiB */
 #define MEAN_OF       32
 #define MAX_OUTLIER   64 /* times the mean */
-#define WORTH_TENTHS  25 /* around is taken up to 25 tenths of the other way's time */
+#define WORTH_TENTHS  11 /* around is taken up to 11 tenths of the other way's time */
 #define LONG_WAIT     4  /* times the mean */
 #define ALWAYS_SMALL  (16u * 1024 * 1024)
 #define LARGE_SHARE   4 /* of the memory that is available */
