@@ -203,3 +203,21 @@ int format_create(struct gad_client *client, const char *text, bool replace, enu
     spec_deinit(&spec);
     return r;
 }
+
+/* New arrays ----------------------------------------------------------------------------------- */
+
+int format_make(struct gad_client *client, const struct format_target *target, format_make_fn *make,
+                struct gad_array **ret_array, struct gad_error *error)
+{
+    struct gad_array *array =
+        array_new(client, target->spec->format->name, ACCESS_FILE, target->spec->path);
+    if (!array)
+        return error_from_errno(error, ENOMEM, target->name, "array");
+    int r = make(array, target, error);
+    if (r) {
+        gad_array_release(array);
+        return r;
+    }
+    *ret_array = array;
+    return 0;
+}

@@ -64,6 +64,13 @@ const struct format *format_of_file(const struct format *named, const char *path
 /* How specs are written: "FILE.npy, FILE.raw:DTYPE:SHAPE"; returns the buffer. */
 const char *format_names(char *buffer, size_t n_bytes);
 
+/* format.c: an array of the target's format, which `make` makes an output of; what it has made so
+ * far goes with the array where it fails. */
+typedef int format_make_fn(struct gad_array *array, const struct format_target *target,
+                           struct gad_error *error);
+int format_make(struct gad_client *client, const struct format_target *target, format_make_fn *make,
+                struct gad_array **ret_array, struct gad_error *error) GAD_MUST_CHECK;
+
 /* format.c: a spec of one source, its brackets given to whom they belong. */
 int format_parse(const char *text, bool is_output, struct spec *ret_spec,
                  struct gad_error *error) GAD_MUST_CHECK;

@@ -302,15 +302,5 @@ static int make(struct gad_array *array, const struct format_target *wanted,
 int zarr_create(struct gad_client *client, const struct format_target *target,
                 struct gad_array **ret_array, struct gad_error *error)
 {
-    struct gad_array *array =
-        array_new(client, target->spec->format->name, ACCESS_FILE, target->spec->path);
-    if (!array)
-        return error_from_errno(error, ENOMEM, target->name, "array");
-    int r = make(array, target, error);
-    if (r) {
-        gad_array_release(array);
-        return r;
-    }
-    *ret_array = array;
-    return 0;
+    return format_make(client, target, make, ret_array, error);
 }
