@@ -20,12 +20,12 @@ import numpy as np
 from .. import errors
 from .._session import current
 from .generated import GeneratorSource
-from .graph import Call, Node, Shape, Source, computed, is_placed
+from .graph import Node, Shape, Source, computed, is_placed
 from .leaves import ArraySource
 from .operands import node_of
 from .selection import Items
 from .text import written
-from .views import ViewSource, broadcast_to, counts_places, is_whole, shared, viewed
+from .views import ViewSource, broadcast_to, counts_places, is_whole, rebuilt, shared, viewed
 
 if TYPE_CHECKING:
     from .. import _core
@@ -218,24 +218,7 @@ def picked(node: Node, indices: Node, axis: int, n_axes: int = 1, mode: str = "r
                               expected="no indices", found=f"shape {where.shape}")
     if is_whole(node) or counts_places(node):
         return _from(computed(node), where, axis, n_axes, mode)
-    made: dict[int, Node] = {}
-    stack = [node]
-    while stack:
-        one = stack[-1]
-        inner = one.parts if isinstance(one, Call) and one.shape and not is_whole(one) else ()
-        waiting = [part for part in inner if id(part) not in made]
-        if waiting and id(one) not in made:
-            stack.extend(reversed(waiting))
-            continue
-        stack.pop()
-        if id(one) in made:
-            continue
-        if inner:
-            assert isinstance(one, Call)
-            made[id(one)] = one.of(tuple([made[id(part)] for part in inner]))
-        else:
-            made[id(one)] = _of_part(one, node.shape, where, axis, n_axes, mode)
-    return made[id(node)]
+    return rebuilt(node, lambda one: _of_part(one, node.shape, where, axis, n_axes, mode))
 
 
 def _of_part(part: Node, shape: Shape, where: Source, axis: int, n_axes: int, mode: str) -> Node:

@@ -11,7 +11,7 @@ computed into shared memory when the view is read.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -110,6 +110,13 @@ def viewed(node: Node, start: Start, axes: Axes) -> Node:
     """The node of a view. start: along each axis of the node; axes: of the view."""
     if not node.shape or is_whole(node) or counts_places(node):
         return _of_source(_as_source(node), start, axes)
+    return rebuilt(node, lambda one: _of_source(_as_source(one), *_carried(
+        node.shape, one.shape, start, axes)) if one.shape else one)
+
+
+def rebuilt(node: Node, leaf: Callable[[Node], Node]) -> Node:
+    """The functions of elements that a node is made of, of others: of what leaf() gives for each
+    node whose elements are not had from those of its parts."""
     made: dict[int, Node] = {}
     stack = [node]
     while stack:
@@ -124,13 +131,9 @@ def viewed(node: Node, start: Start, axes: Axes) -> Node:
             continue
         if inner:
             assert isinstance(one, Call)
-            made[id(one)] = Call(one.op, tuple([made[id(part)] for part in inner]), one.options,
-                                 one.result, one.dtype)
-        elif one.shape:
-            made[id(one)] = _of_source(_as_source(one), *_carried(node.shape, one.shape, start,
-                                                                  axes))
+            made[id(one)] = one.of(tuple([made[id(part)] for part in inner]))
         else:
-            made[id(one)] = one
+            made[id(one)] = leaf(one)
     return made[id(node)]
 
 
