@@ -11,7 +11,7 @@ Arrays may be larger than the device and larger than memory. Results are NumPy's
     lazy form      open, lazy: Lazy; compute, save; NumPy's functions by name: sqrt, where, sum,
                    mean, std ... with axis, keepdims, where, ddof (gpuarrayd._functions.reductions);
                    linalg.norm; median, quantile; cumsum, diff; histogram, bincount, take;
-                   x @ y, matmul with alpha and beta, tensordot, einsum
+                   x @ y, matmul with alpha and beta, tensordot, einsum, diagonal
     streams        from_generator, stream, stream_writer
     random numbers random.default_rng(seed), NumPy's Generator; random.normal(seed=3) and its like
     files          open; list: what is in one, as Listed
@@ -33,6 +33,7 @@ from ._functions.functions import *  # noqa: F403
 from ._functions.functions_of_one import *  # noqa: F403
 from ._functions.functions_of_two import *  # noqa: F403
 from ._functions.counts import *  # noqa: F403
+from ._functions.einsum import *  # noqa: F403
 from ._functions.products import *  # noqa: F403
 from ._functions.quantiles import *  # noqa: F403
 from ._functions.reductions import *  # noqa: F403
@@ -82,6 +83,7 @@ __all__ = [
     "histogram", "histogram_bin_edges", "bincount", "searchsorted", "digitize", "take",
     # matrix products
     "matmul", "dot", "inner", "vdot", "vecdot", "matvec", "vecmat", "outer", "tensordot", "einsum",
+    "diagonal", "trace",
     # elsewhere
     "transpose", "permute_dims", "swapaxes", "moveaxis", "flip", "fliplr", "flipud",
     "expand_dims", "squeeze", "concatenate", "concat", "stack", "vstack", "hstack", "dstack",

@@ -299,7 +299,7 @@ def test_one_number_is_computed_for_whoever_asks_for_it(gd):
 
 def test_attributes_of_arrays_that_lazies_have_not(gd):
     x = gd.lazy(A)
-    for name in ("real", "imag", "reshape", "flatten", "ravel", "repeat", "trace", "tolist",
+    for name in ("real", "imag", "reshape", "flatten", "ravel", "repeat", "tolist",
                  "fill", "sort", "strides", "data"):
         assert not hasattr(x, name)
         refused(gd, f"{name} of a lazy", lambda: getattr(x, name))

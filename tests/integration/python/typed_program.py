@@ -65,6 +65,8 @@ assert_type(x @ x.T, gd.Lazy)
 assert_type([1.0, 2.0] @ (x @ x.T), gd.Lazy)
 assert_type(gd.matmul(x, x.T, alpha=2, beta=0.5, journal=False), gd.Lazy)
 assert_type(gd.einsum("ij,kj->ik", x, x, dtype="f8"), gd.Lazy)
+assert_type(gd.einsum(x, [0, 1], x, [2, 1], x.diagonal(), [2]), gd.Lazy)
+assert_type(gd.trace(x.T, dtype="f8"), gd.Lazy)
 assert_type(gd.tensordot(x, x.T, ([1], [0])).dot(x), gd.Lazy)
 gd.matmul(x)  # type: ignore[call-arg]
 gd.matmul(x, x, beta="1")  # type: ignore[arg-type]

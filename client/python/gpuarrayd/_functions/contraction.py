@@ -94,7 +94,7 @@ def without(node: Node, labels: list[Label], gone: Sequence[Label],
     rest = [one for one in labels if one not in gone]
     if dtype.kind == "b":
         return reduced("any", node, axes), rest
-    return reduced("sum", node, axes, dtype=dtype), rest
+    return reduced("sum", node, axes, dtype=dtype, initial=0), rest
 
 
 def _aligned(node: Node, labels: list[Label], result: list[Label]) -> Node:

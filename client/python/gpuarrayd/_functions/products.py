@@ -1,4 +1,4 @@
-"""Matrix products: x @ y, gd.matmul(x1, x2), gd.tensordot(a, b), gd.einsum("ij,jk->ik", a, b).
+"""Matrix products: x @ y, gd.matmul(x1, x2), gd.tensordot(a, b).
 
 They have NumPy's names, parameters and meaning, and give lazies. Of a product and functions of
 elements, of what is multiplied and of the result, one job is made: maximum((a/255) @ w + b, 0)
@@ -29,16 +29,6 @@ axis : int
 axes : int, or two sequences of ints
     The last axes of a and the first of b, as many as this; or those of a and those of b that are
     summed over.
-subscripts : str
-    A letter for each axis of each operand, "ij,jk->ik"; what is not behind the arrow is summed
-    over. "..." stands for axes that broadcast. Without an arrow: letters that are there once, in
-    the alphabet's order.
-operands : Lazy or array_like
-    One or two.
-dtype : data-type, optional
-    What the operands are cast to first.
-optimize : bool
-    Means nothing here.
 
 Returns
 -------
@@ -51,7 +41,7 @@ Raises
 BadShape
     The axes that are summed over differ in length, or something has too few axes.
 BadArgument
-    beta without out, or subscripts or axes that say nothing.
+    beta without out, or axes that say nothing.
 Unsupported
     What the daemon does not compute, with the reason.
 BadJournal
@@ -66,18 +56,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from .. import errors
 from .._lazy.array import Lazy, lazy, request, told
-from .contraction import Label, contracted, without
+from .contraction import Label, contracted
 from .._lazy.describing import describe
-from .._lazy.graph import Call, Node, Product, Shape, Source, broadcast, dtype_name
+from .._lazy.graph import Node, Product, Shape, Source, broadcast
 from .._lazy.leaves import ArraySource
 from .._lazy.moves import array_of, axis_of
 from .._lazy.operands import Operand, call, node_of
 from .._lazy.results import made
-from .._lazy.subscripts import parsed
 from .._lazy.views import ViewSource, permuted
 from .._jobs.request import Request
 
@@ -313,44 +301,7 @@ def tensordot(a: Operand, b: Operand, axes: Any = 2, *, tf32: bool = False) -> L
     return Lazy._of(_over(left, right, mine, others, tf32))
 
 
-def einsum(subscripts: str, /, *operands: Operand, out: Any = None,
-           dtype: npt.DTypeLike | None = None, order: str = "K", casting: str = "safe",
-           optimize: object = False, tf32: bool = False) -> Lazy:
-    """Sums of products by the names of axes, as numpy.einsum(), of one or two operands."""
-    if order != "K" or casting != "safe":
-        raise errors.Unsupported("einsum: order= and casting= are not served", argument="einsum",
-                                 expected="order='K', casting='safe'",
-                                 found=f"order={order!r}, casting={casting!r}")
-    nodes = [array_of(one) for one in operands]
-    terms, result = parsed(subscripts, [node.shape for node in nodes])
-    if dtype is not None:
-        nodes = [_cast(node, dtype_name(dtype)) for node in nodes]
-    if len(nodes) == 1:
-        return made(summed(nodes[0], terms[0], result), out)
-    return made(contracted(nodes[0], terms[0], nodes[1], terms[1], result, tf32), out)
-
-
-def _cast(node: Node, dtype: str) -> Node:
-    own = Lazy._of(node).dtype
-    if not np.can_cast(own, dtype):
-        raise errors.BadDtype(f"einsum: {own} is not cast to {dtype} without loss; x.astype() does",
-                              argument="dtype", expected="a dtype that holds the operands'",
-                              found=dtype)
-    return Call("astype", (node,), dtype=dtype)
-
-
-def summed(node: Node, labels: list[Label], result: list[Label]) -> Node:
-    """Without the axes that are not in the result, in its order."""
-    return permuted_to(*without(node, labels, [one for one in labels if one not in result]), result)
-
-
-def permuted_to(node: Node, labels: list[Label], wanted: list[Label]) -> Node:
-    """With its axes in another order."""
-    return permuted(node, [labels.index(one) for one in wanted])
-
-
-__all__ = ["matmul", "dot", "inner", "vdot", "vecdot", "matvec", "vecmat", "outer", "tensordot",
-           "einsum"]
+__all__ = ["matmul", "dot", "inner", "vdot", "vecdot", "matvec", "vecmat", "outer", "tensordot"]
 
 if __doc__:  # not where they are left out
-    describe(__doc__, [matmul, dot, inner, vdot, vecdot, matvec, vecmat, outer, tensordot, einsum])
+    describe(__doc__, [matmul, dot, inner, vdot, vecdot, matvec, vecmat, outer, tensordot])

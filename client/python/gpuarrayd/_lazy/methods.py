@@ -120,6 +120,17 @@ class Reductions(Held):
         from .._functions.products import dotted
         return self._reduced(dotted(self, b), out)
 
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Self:
+        """Elements on a diagonal; see gd.diagonal()."""
+        from .._functions.einsum import diagonal
+        return diagonal(self, offset, axis1, axis2)  # type: ignore[return-value, arg-type]
+
+    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1,
+              dtype: npt.DTypeLike | None = None, out: object = None) -> Self:
+        """The sum of a diagonal; see gd.trace()."""
+        from .._functions.einsum import trace
+        return trace(self, offset, axis1, axis2, dtype, out)  # type: ignore[return-value, arg-type]
+
     def searchsorted(self, v: Operand, side: str = "left", sorter: Operand | None = None) -> Self:
         """Where elements would be put into this; see gd.searchsorted()."""
         from .._functions.counts import searched

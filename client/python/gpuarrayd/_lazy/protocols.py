@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from . import filled, moves
-from .._functions import counts, functions, products, quantiles, reductions, scans
+from .._functions import counts, einsum, functions, products, quantiles, reductions, scans
 from .. import errors
 from .array import Lazy, lazy_call, lazy_pair
 from .array import lazy as as_lazy
@@ -200,7 +200,8 @@ _BY_NAME: dict[str, Callable[..., Any]] = {
     "sinc": _of_one("sinc"), "fix": _of_one("trunc"), "isposinf": _of_one("isposinf"),
     "isneginf": _of_one("isneginf"), "astype": _astype, "linalg.norm": _own(functions.norm),
     **{name: _own(getattr(module, name))
-       for module in (reductions, quantiles, scans, counts, products) for name in module.__all__},
+       for module in (reductions, quantiles, scans, counts, products, einsum)
+       for name in module.__all__},
     **{name: getattr(moves, name) for name in moves.__all__},
     "linalg.matmul": _own(products.matmul), "linalg.outer": _own(products.outer),
     "linalg.tensordot": _own(products.tensordot), "linalg.vecdot": _own(products.vecdot),

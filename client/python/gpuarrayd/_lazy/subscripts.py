@@ -1,38 +1,67 @@
 """The words of einsum: "ij,jk->ik" as a label for each axis.
 
-Label are letters; the axes of "..." have numbers, -1 for the last of them, so that they meet as
+Labels are letters; the axes of "..." have numbers, -1 for the last of them, so that they meet as
 broadcasting aligns them.
 """
 
 from __future__ import annotations
 
+import string
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
+
+import numpy as np
 
 from .. import errors
 from .._functions.contraction import Label
 from .graph import Shape
 
+_LETTERS = string.ascii_uppercase + string.ascii_lowercase  # NumPy's of its numbers
 
 def _refuse(message: str, expected: str, found: str) -> NoReturn:
     raise errors.BadArgument(f"einsum: {message}", argument="subscripts", expected=expected,
                              found=found)
 
 
-def parsed(subscripts: object, shapes: Sequence[Shape]) -> tuple[list[list[Label]], list[Label]]:
-    """The labels of each operand and of the result.
+def in_words(given: Sequence[object]) -> tuple[str, list[Any]]:
+    """The text and the operands, of NumPy's other way to say it: x, [0, 1], y, [1, 2], [0, 2].
+
+    Raises
+    ------
+    BadArgument
+        It is no way to say it.
+    """
+    if given and isinstance(given[0], str):
+        return given[0], list(given[1:])
+    n = len(given) // 2
+    lists = [*given[1::2], *given[2 * n:]]
+    if n == 0 or not all(isinstance(one, (list, tuple)) for one in lists):
+        _refuse("the subscripts are neither a text nor a list behind each operand",
+                "\"ij,jk->ik\", x, y or x, [0, 1], y, [1, 2], [0, 2]",
+                ", ".join(type(one).__name__ for one in given))
+    words = [_word(one) for one in lists]
+    arrow = f"->{words.pop()}" if len(given) % 2 else ""
+    return ",".join(words) + arrow, list(given[:2 * n:2])
+
+
+def _word(labels: Any) -> str:
+    letters = []
+    for one in labels:
+        if one is not Ellipsis and not (isinstance(one, (int, np.integer))
+                                        and 0 <= one < len(_LETTERS)):
+            _refuse(f"{one!r} is no label", f"0 to {len(_LETTERS) - 1}, or ...", repr(one))
+        letters.append("..." if one is Ellipsis else _LETTERS[one])
+    return "".join(letters)
+
+
+def parsed(subscripts: str, shapes: Sequence[Shape]) -> tuple[list[list[Label]], list[Label]]:
+    """The labels of each operand, which may be there twice, and of the result.
 
     Raises
     ------
     BadArgument, BadShape
         They cannot be read, or do not fit the operands.
-    Unsupported
-        More operands than two, or a letter twice in one of them.
     """
-    if not isinstance(subscripts, str):
-        raise errors.Unsupported("einsum: subscripts are a text here, \"ij,jk->ik\"",
-                                 argument="subscripts", expected="a str",
-                                 found=type(subscripts).__name__)
     text = subscripts.replace(" ", "")
     sides = text.split("->")
     if len(sides) > 2:
@@ -41,10 +70,6 @@ def parsed(subscripts: object, shapes: Sequence[Shape]) -> tuple[list[list[Label
     if len(words) != len(shapes):
         _refuse(f"{len(words)} groups of letters for {len(shapes)} operands",
                 f"{len(shapes)} groups", repr(subscripts))
-    if not 1 <= len(shapes) <= 2:
-        raise errors.Unsupported(f"einsum: of {len(shapes)} operands; take them two by two",
-                                 argument="operands", expected="one or two",
-                                 found=str(len(shapes)))
     terms = [_term(word, shape) for word, shape in zip(words, shapes, strict=True)]
     dots = max([_n_dots(term) for term in terms], default=0)
     if len(sides) == 1:
@@ -75,11 +100,6 @@ def _term(word: str, shape: Shape) -> list[Label]:
     labels: list[Label] = []
     for one in letters:
         labels += list(range(-n_dots, 0)) if one == "." else [one]
-    for one in letters:
-        if labels.count(one) > 1:
-            raise errors.Unsupported(f"einsum: {one!r} is twice in {word!r}, which takes a "
-                                     "diagonal", argument="subscripts",
-                                     expected="each letter once", found=repr(word))
     return labels
 
 
