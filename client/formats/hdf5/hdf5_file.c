@@ -20,6 +20,7 @@
  */
 #include "client/formats/hdf5/hdf5_file.h"
 #include "client/formats/hdf5/writing/hdf5_driver.h"
+#include "client/formats/hdf5/writing/hdf5_undo.h"
 #include "client/file_lock.h"
 #include "client/formats/hdf5/hdf5_provider.h"
 #include "proto/util.h"
@@ -28,7 +29,9 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/file.h>
 
 #define REASON_CHARS 200
@@ -88,6 +91,12 @@ herr_t hdf5_file_set_locking(hid_t access_plist)
 #else
     return 0;
 #endif
+}
+
+bool hdf5_file_has_locking(void)
+{
+    const char *setting = getenv("HDF5_USE_FILE_LOCKING");
+    return !setting || (strcasecmp(setting, "FALSE") != 0 && strcmp(setting, "0") != 0);
 }
 
 static hid_t access_properties(bool for_writing)
@@ -209,6 +218,7 @@ int hdf5_file_open(const char *path, const struct stat *st, bool for_writing, co
 {
     if (for_writing)
         hdf5_provider_suspend(st);
+    hdf5_undo(path, st);
     _cleanup_hid_ hid_t fapl = access_properties(for_writing);
     if (fapl <= 0)
         return error_set(error, GAD_NO_MEMORY, name, "HDF5 cannot be used");

@@ -43,6 +43,8 @@ int hdf5_file_open(const char *path, const struct stat *st, bool for_writing, co
 /* Of an access list: files are locked where the file system can; $HDF5_USE_FILE_LOCKING decides
  * otherwise. */
 herr_t hdf5_file_set_locking(hid_t access_plist);
+/* False: that setting is off. */
+bool hdf5_file_has_locking(void);
 
 /* The descriptor by which HDF5 has it open; -1: it has none. */
 int hdf5_file_fd(hid_t file);

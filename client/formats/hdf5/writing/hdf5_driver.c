@@ -8,12 +8,15 @@
  *
  *     the file is made as long as it will be
  *     what is new is written, to which nothing leads yet
+ *     what will be overwritten is noted behind the end (hdf5_undo.c)
  *     the superblock says where the file ends, in its final words
  *     what was there is changed, from the last address to the first
+ *     the note is cut off
  *
  * so that a process that dies before these few last calls has changed nothing. They are not one: in
- * the old format the names of a group lie in two places and its links in a third, and whoever dies
- * just between them leaves these in disorder.
+ * the old format the names of a group lie in two places and its links in a third, and others than
+ * we would find these in disorder. So they are made by a child, which goes on when this process is
+ * killed; where both die, the note tells whoever of ours opens the file next what was there.
  *
  * Invariant: pieces that overlap have the same bytes where they do, so their order does not matter.
  *
@@ -22,13 +25,18 @@
 #include "client/formats/hdf5/writing/hdf5_driver.h"
 #include "client/formats/files/file_source.h"
 #include "client/formats/hdf5/hdf5_file.h"
+#include "client/formats/hdf5/writing/hdf5_undo.h"
 #include "proto/util.h"
 
 #if H5_VERSION_GE(1, 13, 0)
 #include <H5FDdevelop.h>
 #endif
+#include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define OWN_NUMBER 600 /* from 512 on they are for drivers that HDF5 does not know */
 
@@ -140,17 +148,61 @@ static int rank(const struct driver_file *file, const struct piece *piece, bool 
     return piece->kind == PIECE_HEAP ? RANK_HEAP : RANK_OLD;
 }
 
+/* A negative errno. Nothing but system calls: the child may do no more. */
 static int write_rank(const struct driver_file *file, int wanted, bool has_grown)
 {
-    for (size_t n = file->n_pieces; n > 0; n--) { /* sorted by address */
+    int r = 0;
+    for (size_t n = file->n_pieces; n > 0 && r == 0; n--) { /* sorted by address */
         const struct piece *piece = &file->pieces[n - 1];
-        if (rank(file, piece, has_grown) != wanted)
-            continue;
-        int r = file_write(file->fd, piece->bytes, piece->n_bytes, piece->addr);
-        if (r < 0)
-            return failed(-r, "writing a change");
+        if (rank(file, piece, has_grown) == wanted)
+            r = file_write(file->fd, piece->bytes, piece->n_bytes, piece->addr);
     }
-    return 0;
+    return r;
+}
+
+/* What the pieces overwrite, from `end` on. */
+static int note_old(const struct driver_file *file, uint64_t end)
+{
+    _cleanup_free_ struct undo_piece *old = calloc(file->n_pieces, sizeof(*old));
+    size_t n_old = 0;
+    if (!old)
+        return -ENOMEM;
+    for (size_t i = 0; i < file->n_pieces; i++) {
+        const struct piece *piece = &file->pieces[i];
+        if (piece->addr < file->old_end)
+            old[n_old++] = (struct undo_piece){
+                piece->addr, min_u64(piece->n_bytes, file->old_end - piece->addr)};
+    }
+    return n_old > 0 ? hdf5_undo_note(file->fd, old, n_old, file->old_end, end) : 0;
+}
+
+static int change_old(const struct driver_file *file, haddr_t end)
+{
+    int r = 0;
+    for (int i = RANK_NEW + 1; i < N_RANKS && r == 0; i++)
+        r = write_rank(file, i, end >= file->old_end);
+    return r == 0 && ftruncate(file->fd, (off_t)end) < 0 ? -errno : r;
+}
+
+/* By a child that shares our memory, while this thread waits: it is not killed with us, and no
+ * signal of the terminal reaches it. If it was killed itself, or there is none, we go on. */
+static int change_old_apart(const struct driver_file *file, haddr_t end)
+{
+    volatile bool is_done = false;
+    volatile int r = 0;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pid_t child = vfork();
+    if (child == 0) {
+        r = change_old(file, end);
+        is_done = true;
+        _exit(0);
+    }
+    if (child > 0)
+        (void)waitpid(child, NULL, 0); /* the program may have waited for all its children */
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return is_done ? r : change_old(file, end);
 }
 
 static int by_address(const void *a, const void *b)
@@ -202,12 +254,12 @@ static int write_pieces(struct driver_file *file)
     qsort(file->pieces, file->n_pieces, sizeof(*file->pieces), by_address);
     if (join_pieces(file, end >= file->old_end))
         return -1;
-    for (int i = 0; i < N_RANKS; i++)
-        if (write_rank(file, i, end >= file->old_end))
-            return -1;
-    return (haddr_t)st.st_size > end && ftruncate(file->fd, (off_t)end)
-               ? failed(errno, "making the file shorter")
-               : 0;
+    int r = write_rank(file, RANK_NEW, end >= file->old_end);
+    if (r == 0)
+        r = note_old(file, max_u64(end, (uint64_t)st.st_size));
+    if (r == 0)
+        r = change_old_apart(file, end);
+    return r < 0 ? failed(-r, "writing a change") : 0;
 }
 
 /* Of the last file that was closed. */
