@@ -6,14 +6,15 @@
  * Both are the same array with the same strides, in the file or in what is unpacked, so that
  * selections, Fortran order and the other byte order cost nothing of their own.
  *
- * The CRC-32 of a deflated member is compared when its last byte is read. Of a stored one it is
- * not: the daemon reads what it needs where it lies.
+ * The CRC-32 of a deflated member is compared when its last byte is read, of a stored one after a
+ * job that read all of it (npz_crc.c).
  *
  * Called by format.c.
  */
 #include "client/formats/files/file_array.h"
 #include "client/formats/files/file_provider.h"
 #include "client/formats/format_impl.h"
+#include "client/formats/npz/npz_crc.h"
 #include "client/formats/npz/npz_in_place.h"
 #include "client/formats/npz/npz_member.h"
 #include "client/formats/npz/npz_output.h"
@@ -86,6 +87,8 @@ static int describe(struct gad_array *array, const struct npz_archive *archive,
         set_provider(array, elements);
     else if (array->is_writable)
         r = npz_in_place_begin(array, archive, member, elements->data_offset, error);
+    else
+        r = npz_crc_check(array, archive, member, elements->data_offset, error);
     return r;
 }
 

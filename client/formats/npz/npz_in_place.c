@@ -8,11 +8,11 @@
  */
 #include "client/formats/npz/npz_in_place.h"
 #include "client/formats/files/file_source.h"
+#include "client/formats/npz/npz_crc.h"
 #include "proto/util.h"
 
-#include <isa-l.h>
+#include <stdlib.h>
 
-#define BUFFER_BYTES   (1u << 20)
 #define CRC_IN_LOCAL   14
 #define CRC_IN_CENTRAL 16
 
@@ -20,25 +20,6 @@ struct in_place {
     uint64_t data_offset, n_bytes;
     uint64_t crc_at[2]; /* in the file */
 };
-
-int npz_crc_of(int fd, uint64_t offset_bytes, uint64_t n_bytes, uint32_t *ret_crc)
-{
-    _cleanup_free_ uint8_t *buffer = malloc(BUFFER_BYTES);
-    uint32_t crc = 0;
-    int r = buffer ? 0 : -ENOMEM;
-    for (uint64_t done = 0; done < n_bytes && r == 0;) {
-        size_t n = (size_t)min_u64(BUFFER_BYTES, n_bytes - done), n_read = 0;
-        r = file_read(fd, buffer, n, offset_bytes + done, &n_read);
-        if (r == 0 && n_read < n)
-            r = -EIO;
-        if (r == 0)
-            crc = crc32_gzip_refl(crc, buffer, n);
-        done += n;
-    }
-    if (r == 0)
-        *ret_crc = crc;
-    return r;
-}
 
 static int written(struct gad_array *array, struct gad_error *error)
 {

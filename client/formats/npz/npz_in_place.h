@@ -9,5 +9,3 @@
 int npz_in_place_begin(struct gad_array *array, const struct npz_archive *archive,
                        const struct zip_member *member, uint64_t data_offset,
                        struct gad_error *error) GAD_MUST_CHECK;
-/* CRC-32 of n_bytes of a file. 0 or -errno. */
-int npz_crc_of(int fd, uint64_t offset_bytes, uint64_t n_bytes, uint32_t *ret_crc) GAD_MUST_CHECK;

@@ -17,7 +17,7 @@
 #include "client/formats/files/file_output.h"
 #include "client/formats/files/file_source.h"
 #include "client/formats/npy/npy_header.h"
-#include "client/formats/npz/npz_in_place.h"
+#include "client/formats/npz/npz_crc.h"
 #include "client/formats/npz/npz_target.h"
 #include "client/formats/storage.h"
 #include "proto/util.h"

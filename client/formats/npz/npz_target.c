@@ -18,7 +18,7 @@
 #include "client/clock.h"
 #include "client/formats/files/file_output.h"
 #include "client/formats/files/file_source.h"
-#include "client/formats/npz/npz_in_place.h"
+#include "client/formats/npz/npz_crc.h"
 #include "client/formats/npz/npz_member.h"
 #include "client/formats/npz/npz_pack.h"
 #include "client/formats/npz/zip_write.h"

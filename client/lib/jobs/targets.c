@@ -132,9 +132,20 @@ static void copy_out(const struct job_target *target)
                   gad_dtype_size(info->dtype), false);
 }
 
-int targets_finish(struct gad_job *job, struct gad_error *error)
+static int check_sources(const struct gad_job_options *options, struct gad_error *error)
 {
     int r = 0;
+    for (unsigned i = 0; i < options->n_args && r == 0; i++) {
+        struct gad_array *source = options->args[i].array;
+        if (source && source->was_read)
+            r = source->was_read(source, error);
+    }
+    return r;
+}
+
+int targets_finish(struct gad_job *job, struct gad_error *error)
+{
+    int r = check_sources(&job->options, error);
     for (unsigned i = 0; i < job->options.n_outputs && r == 0; i++) {
         struct job_target *target = &job->targets[i];
         if (target->stand_in)

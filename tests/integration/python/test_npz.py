@@ -111,6 +111,24 @@ def test_a_damaged_member_fails_the_job_by_its_name(daemon, archives, folder):
     assert daemon.ctl("run", "sum(x)", f"x={folder}/d0.npz:one").stdout.strip() == "1"
 
 
+def test_the_crc_of_a_stored_member_that_was_read(daemon, folder):
+    """Of the whole: a part has none. Nothing is made of what is damaged."""
+    x = np.arange(300_000.0).reshape(600, 500)
+    np.savez(folder / "s.npz", good=x, bad=x.T)
+    damaged = bytearray((folder / "s.npz").read_bytes())
+    at = damaged.rindex(np.float64(299_999).tobytes())
+    damaged[at + 7] ^= 1
+    (folder / "s.npz").write_bytes(damaged)
+    for words in (("run", "a + 1", "a=s.npz:bad", "-o", "r.npy"), ("convert", "s.npz:bad", "r.npy"),
+                  ("run", "mean(a) + mean(b)", "a=s.npz:good", "b=s.npz:bad")):
+        done = daemon.ctl(*words, check=False, cwd=folder)
+        assert done.returncode == 1 and "[bad-format]" in done.stderr, done.stderr
+        assert "the member 'bad.npy' of s.npz is damaged" in done.stderr and "CRC-32" in done.stderr
+        assert [path.name for path in folder.iterdir()] == ["s.npz"]
+    assert float(daemon.ctl("run", "sum(a)", "a=s.npz:good", cwd=folder).stdout) == x.sum()
+    assert float(daemon.ctl("run", "sum(a)", "a=s.npz:bad[:100]", cwd=folder).stdout) == x.T[:100].sum()
+
+
 def test_archives_beyond_4_gib(daemon, folder):
     """Sparse: the members stand behind a hole of 5 GiB, so that their offsets are Zip64's."""
     with open(folder / "x.npz", "wb") as f:
