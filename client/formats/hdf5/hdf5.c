@@ -52,6 +52,7 @@ struct source {
     struct codec_pipeline pipeline;
     uint8_t fill[16];
     bool is_unallocated; /* contiguous, and never written to */
+    bool is_converted;   /* the elements are not as they lie */
     struct chunk_grid grid;
     struct chunk_pick pick;
 };
@@ -60,8 +61,11 @@ static int read_type(struct source *source, struct gad_error *error)
 {
     char text[64];
     _cleanup_hid_ hid_t type = H5Dget_type(source->dataset);
-    if (type > 0 && hdf5_type_to_dtype(type, &source->layout.dtype, &source->layout.is_swapped))
+    source->is_converted = type > 0 && hdf5_type_is_time64(type);
+    if (type > 0 && hdf5_type_to_dtype(type, &source->layout.dtype, &source->layout.is_swapped)) {
+        source->layout.dtype = hdf5_attributes_sign(source->dataset, source->layout.dtype);
         return 0;
+    }
     if (type <= 0)
         return error_set(error, GAD_BAD_FORMAT, source->name, "'%.120s' has no type",
                          source->spec->dataset);
@@ -144,8 +148,8 @@ static void look_at_chunks(struct source *source)
         return;
     source->has_grid = hdf5_chunk_grid(source->create_plist, source->layout.ndim, source->shape,
                                        item_bytes, &source->grid);
-    source->is_decoded =
-        source->has_grid && hdf5_filters_pipeline(source->create_plist, &source->pipeline);
+    source->is_decoded = source->has_grid && !source->is_converted &&
+                         hdf5_filters_pipeline(source->create_plist, &source->pipeline);
     if (source->is_decoded)
         read_fill_element(source);
 }
@@ -160,7 +164,7 @@ static int locate(struct source *source, struct gad_error *error)
     if (is_empty)
         return 0;
     look_at_chunks(source);
-    if (!hdf5_is_in_file(source->dataset, &source->st))
+    if (source->is_converted || !hdf5_is_in_file(source->dataset, &source->st))
         return 0;
     switch (H5Pget_layout(source->create_plist)) {
     case H5D_CONTIGUOUS: {

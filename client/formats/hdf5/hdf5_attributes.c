@@ -6,6 +6,9 @@
  * a scale itself, as netCDF's coordinate variables are, names its own axis. Nothing of this can
  * make a dataset unreadable: what is not as it should be is left out.
  *
+ * By netCDF's convention integers with an attribute `_Unsigned` are of the other sign where it says
+ * so, and so are those of their attributes that are elements: the same bits.
+ *
  * Called by hdf5.c.
  */
 #include "client/formats/hdf5/hdf5_attributes.h"
@@ -18,6 +21,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define MAX_VALUES     64
 #define MAX_TEXT_BYTES 65536 /* HDF5's own limit of a compact attribute */
@@ -53,6 +57,11 @@ static char *read_text(hid_t attribute, hid_t type)
     return NULL;
 }
 
+struct taker {
+    struct gad_array *array;
+    enum dtype stored; /* of the elements, which may be meant with the other sign */
+};
+
 static void take_text(struct gad_array *array, const char *name, hid_t attribute, hid_t type)
 {
     char *text = read_text(attribute, type);
@@ -61,6 +70,62 @@ static void take_text(struct gad_array *array, const char *name, hid_t attribute
     const struct gad_attribute taken = {.name = name, .text = text};
     attribute_take(array, &taken);
     free(text);
+}
+
+/* ---- The sign that is meant ---- */
+
+static bool is_integer(enum dtype dtype)
+{
+    return dtype >= DTYPE_INT8 && dtype <= DTYPE_UINT64;
+}
+
+static enum dtype with_sign(enum dtype dtype, bool is_unsigned)
+{
+    if (!is_integer(dtype) || is_unsigned == (dtype >= DTYPE_UINT8))
+        return dtype;
+    return is_unsigned ? dtype - DTYPE_INT8 + DTYPE_UINT8 : dtype - DTYPE_UINT8 + DTYPE_INT8;
+}
+
+enum dtype hdf5_attributes_sign(hid_t dataset, enum dtype dtype)
+{
+    if (!is_integer(dtype) || H5Aexists(dataset, "_Unsigned") <= 0)
+        return dtype;
+    _cleanup_hid_ hid_t attribute = H5Aopen(dataset, "_Unsigned", H5P_DEFAULT);
+    _cleanup_hid_ hid_t type = attribute > 0 ? H5Aget_type(attribute) : H5I_INVALID_HID;
+    _cleanup_hid_ hid_t space = attribute > 0 ? H5Aget_space(attribute) : H5I_INVALID_HID;
+    bool is_text = type > 0 && space > 0 && H5Tget_class(type) == H5T_STRING &&
+                   H5Sget_simple_extent_npoints(space) == 1;
+    _cleanup_free_ char *text = is_text ? read_text(attribute, type) : NULL;
+    if (text && strcasecmp(text, "true") == 0)
+        return with_sign(dtype, true);
+    return text && strcasecmp(text, "false") == 0 ? with_sign(dtype, false) : dtype;
+}
+
+static bool is_of_elements(const char *name)
+{
+    static const char *const names[] = {"_FillValue", "missing_value", "valid_min", "valid_max",
+                                        "valid_range"};
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* Values of the elements' dtype as it lies there. */
+static void change_sign(struct gad_attribute *taken, enum dtype dtype)
+{
+    struct gad_scalar *values = (struct gad_scalar *)taken->values;
+    unsigned shift = 64 - 8 * (unsigned)dtype_size(dtype);
+    bool is_unsigned = dtype >= DTYPE_UINT8;
+    for (size_t i = 0; i < taken->n_values; i++) {
+        uint64_t bits = values[i].uint_value << shift;
+        values[i].kind = is_unsigned ? GAD_SCALAR_UINT : GAD_SCALAR_INT;
+        if (is_unsigned)
+            values[i].uint_value = bits >> shift;
+        else
+            values[i].int_value = (int64_t)bits >> shift;
+    }
+    taken->dtype = (enum gad_dtype)dtype;
 }
 
 static void take_integers(struct gad_attribute *taken, hid_t attribute, hid_t type)
@@ -79,7 +144,7 @@ static void take_integers(struct gad_attribute *taken, hid_t attribute, hid_t ty
     }
 }
 
-static void take_numbers(struct gad_array *array, const char *name, hid_t attribute, hid_t type,
+static void take_numbers(const struct taker *taker, const char *name, hid_t attribute, hid_t type,
                          size_t n)
 {
     struct gad_scalar values[MAX_VALUES] = {{GAD_SCALAR_NONE}};
@@ -96,12 +161,16 @@ static void take_numbers(struct gad_array *array, const char *name, hid_t attrib
     else if (H5Aread(attribute, H5T_NATIVE_DOUBLE, floats) >= 0)
         for (size_t i = 0; i < n; i++)
             values[i] = (struct gad_scalar){.kind = GAD_SCALAR_FLOAT, .float_value = floats[i]};
+    enum dtype own = (enum dtype)taker->array->info.dtype;
+    if (taken.is_dtype_known && dtype == taker->stored && own != dtype && is_of_elements(name))
+        change_sign(&taken, own);
     if (values[0].kind != GAD_SCALAR_NONE)
-        attribute_take(array, &taken);
+        attribute_take(taker->array, &taken);
 }
 
 static herr_t take_attribute(hid_t dataset, const char *name, const H5A_info_t *info, void *data)
 {
+    const struct taker *taker = data;
     (void)info;
     if (!attribute_is_kept(name))
         return 0;
@@ -111,15 +180,20 @@ static herr_t take_attribute(hid_t dataset, const char *name, const H5A_info_t *
     hssize_t n = type > 0 && space > 0 ? H5Sget_simple_extent_npoints(space) : -1;
     H5T_class_t class = n > 0 ? H5Tget_class(type) : H5T_NO_CLASS;
     if (class == H5T_STRING && n == 1)
-        take_text(data, name, attribute, type);
+        take_text(taker->array, name, attribute, type);
     else if (class == H5T_INTEGER || class == H5T_FLOAT)
-        take_numbers(data, name, attribute, type, (size_t)n);
+        take_numbers(taker, name, attribute, type, (size_t)n);
     return 0;
 }
 
 void hdf5_attributes_take(hid_t dataset, struct gad_array *array)
 {
-    (void)H5Aiterate2(dataset, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, take_attribute, array);
+    bool is_swapped;
+    struct taker taker = {.array = array, .stored = (enum dtype)array->info.dtype};
+    _cleanup_hid_ hid_t type = H5Dget_type(dataset);
+    if (type > 0)
+        (void)hdf5_type_to_dtype(type, &taker.stored, &is_swapped);
+    (void)H5Aiterate2(dataset, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, take_attribute, &taker);
 }
 
 /* ---- Names of axes ---- */

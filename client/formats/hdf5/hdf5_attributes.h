@@ -6,6 +6,9 @@
 
 #include <hdf5.h>
 
+/* The dtype of a dataset's elements, which its attribute _Unsigned may say to be of the other sign
+ * than `dtype`, as which they are stored. */
+enum dtype hdf5_attributes_sign(hid_t dataset, enum dtype dtype);
 /* Hands over what attribute_take() keeps; what cannot be read is left out. */
 void hdf5_attributes_take(hid_t dataset, struct gad_array *array);
 /* Names of the axes by netCDF-4's dimension scales, of what is selected. */

@@ -12,8 +12,8 @@
  * takes stepped elements one by one: with small steps it is several times faster to read all that
  * lies between and to pick the elements, in the selection's direction, from a buffer.
  *
- * Memory type = the type in the file, so nothing is converted. Chunks that were never written, of a
- * dataset that says its fill value is not to be used, leave the block untouched in HDF5: such
+ * Memory type = the type in the file, so HDF5 converts nothing. Chunks that were never written, of
+ * a dataset that says its fill value is not to be used, leave the block untouched in HDF5: such
  * blocks are cleared first, as h5py does.
  *
  * Called by the pump's thread (fill), by hdf5_file.c (suspend) and at the array's end.
@@ -21,6 +21,7 @@
 #include "client/formats/hdf5/hdf5_provider.h"
 #include "client/formats/hdf5/hdf5_chunks.h"
 #include "client/formats/hdf5/hdf5_file.h"
+#include "client/formats/hdf5/hdf5_type.h"
 #include "proto/box.h"
 #include "proto/util.h"
 
@@ -316,21 +317,28 @@ static struct slab make_slab(const struct hdf5_provider *provider, const int64_t
     return slab;
 }
 
-static int read_slab(const struct hdf5_provider *provider, const struct slab *slab, void *ret_bytes)
+static herr_t read_elements(const struct hdf5_provider *provider, const struct slab *slab,
+                            void *ret_bytes)
 {
     int ndim = provider->selection.source_ndim;
-    if (provider->may_skip)
-        memset(ret_bytes, 0, slab->n_bytes);
     if (ndim == 0)
-        return H5Dread(provider->id, provider->type, H5S_ALL, H5S_ALL, H5P_DEFAULT, ret_bytes) < 0
-                   ? EIO
-                   : 0;
+        return H5Dread(provider->id, provider->type, H5S_ALL, H5S_ALL, H5P_DEFAULT, ret_bytes);
     _cleanup_hid_ hid_t memory = H5Screate_simple(ndim, slab->count, NULL);
     _cleanup_hid_ hid_t file = H5Dget_space(provider->id);
     if (memory <= 0 || file <= 0 ||
-        H5Sselect_hyperslab(file, H5S_SELECT_SET, slab->start, slab->step, slab->count, NULL) < 0 ||
-        H5Dread(provider->id, provider->type, memory, file, H5P_DEFAULT, ret_bytes) < 0)
+        H5Sselect_hyperslab(file, H5S_SELECT_SET, slab->start, slab->step, slab->count, NULL) < 0)
+        return -1;
+    return H5Dread(provider->id, provider->type, memory, file, H5P_DEFAULT, ret_bytes);
+}
+
+static int read_slab(const struct hdf5_provider *provider, const struct slab *slab, void *ret_bytes)
+{
+    if (provider->may_skip)
+        memset(ret_bytes, 0, slab->n_bytes);
+    if (read_elements(provider, slab, ret_bytes) < 0)
         return EIO;
+    if (hdf5_type_is_time64(provider->type))
+        hdf5_times_convert(provider->type, ret_bytes, slab->n_bytes);
     return 0;
 }
 

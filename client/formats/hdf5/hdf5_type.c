@@ -3,7 +3,8 @@
  * Served are the plain integers and IEEE floats in either byte order, with all bits in use; the
  * enum of FALSE = 0 and TRUE = 1 over int8 that h5py makes of NumPy's bool; other enums as the
  * integers that they name; bit fields of 8 bits, which are PyTables' bools, and wider ones as
- * unsigned integers. Everything else is named in the refusal.
+ * unsigned integers; times of 32 bits as integers, and those of 64, once they are converted, as
+ * floats. Everything else is named in the refusal.
  *
  * Called by hdf5.c and hdf5_output.c.
  */
@@ -11,6 +12,7 @@
 #include "client/formats/hdf5/hdf5_file.h"
 #include "proto/util.h"
 
+#include <endian.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,7 +23,7 @@ struct known_type {
 };
 
 /* HDF5's names are variables, so the table cannot be static. */
-#define N_KNOWN 28
+#define N_KNOWN 32
 static void known_types(struct known_type ret_known[N_KNOWN])
 {
     const struct known_type known[N_KNOWN] = {
@@ -39,6 +41,8 @@ static void known_types(struct known_type ret_known[N_KNOWN])
         {H5T_STD_B16LE, DTYPE_UINT16, false},   {H5T_STD_B16BE, DTYPE_UINT16, true},
         {H5T_STD_B32LE, DTYPE_UINT32, false},   {H5T_STD_B32BE, DTYPE_UINT32, true},
         {H5T_STD_B64LE, DTYPE_UINT64, false},   {H5T_STD_B64BE, DTYPE_UINT64, true},
+        {H5T_UNIX_D32LE, DTYPE_INT32, false},   {H5T_UNIX_D32BE, DTYPE_INT32, true},
+        {H5T_UNIX_D64LE, DTYPE_FLOAT64, false}, {H5T_UNIX_D64BE, DTYPE_FLOAT64, false},
     };
     memcpy(ret_known, known, sizeof(known));
 }
@@ -77,6 +81,24 @@ bool hdf5_type_to_dtype(hid_t type, enum dtype *ret_dtype, bool *ret_is_swapped)
         }
     }
     return false;
+}
+
+bool hdf5_type_is_time64(hid_t type)
+{
+    return H5Tget_class(type) == H5T_TIME && H5Tget_size(type) == sizeof(int64_t);
+}
+
+void hdf5_times_convert(hid_t type, void *values, size_t n_bytes)
+{
+    bool is_big_endian = H5Tget_order(type) == H5T_ORDER_BE;
+    char *at = values;
+    for (size_t i = 0; i + sizeof(uint64_t) <= n_bytes; i += sizeof(uint64_t)) {
+        uint64_t bits;
+        memcpy(&bits, at + i, sizeof(bits));
+        bits = is_big_endian ? be64toh(bits) : le64toh(bits);
+        double seconds = 1e-6 * (int32_t)(uint32_t)bits + (double)((int64_t)bits >> 32);
+        memcpy(at + i, &seconds, sizeof(seconds));
+    }
 }
 
 const char *hdf5_type_describe(hid_t type, char *buffer, size_t n_bytes)

@@ -2,7 +2,7 @@
  *
  * Before CDF-5 the format had no unsigned types, so that there is a convention: a variable of a
  * signed type with an attribute `_Unsigned = "true"` is of the unsigned type of that size, and so
- * are those of its attributes that name values of it.
+ * are those of its attributes that name values of it; and the other way round with "false".
  *
  * Called by netcdf.c and netcdf_list.c.
  */
@@ -18,33 +18,44 @@
 static const char *const value_names[] = {"_FillValue", "missing_value", "valid_min", "valid_max",
                                           "valid_range"};
 
-static bool is_unsigned(const struct netcdf_variable *variable)
+static bool says(const struct netcdf_attribute *attribute, const char *word)
+{
+    size_t n = strlen(word);
+    return attribute->type == NETCDF_CHAR &&
+           strnlen((const char *)attribute->values, attribute->n_values) == n &&
+           strncasecmp((const char *)attribute->values, word, n) == 0;
+}
+
+/* Of each size the signed type and the unsigned one. */
+static const enum netcdf_type signs[][2] = {{NETCDF_BYTE, NETCDF_UBYTE},
+                                            {NETCDF_SHORT, NETCDF_USHORT},
+                                            {NETCDF_INT, NETCDF_UINT},
+                                            {NETCDF_INT64, NETCDF_UINT64}};
+
+static enum netcdf_type with_sign(enum netcdf_type type, bool is_unsigned)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(signs); i++)
+        if (signs[i][!is_unsigned] == type)
+            return signs[i][is_unsigned];
+    return type;
+}
+
+/* What the variable's elements are, its attribute _Unsigned considered. */
+static enum netcdf_type meant_type(const struct netcdf_variable *variable)
 {
     struct netcdf_attributes left = variable->attributes;
     struct netcdf_attribute attribute;
     while (netcdf_next_attribute(&left, &attribute))
         if (netcdf_text_is(&attribute.name, "_Unsigned"))
-            return attribute.type == NETCDF_CHAR &&
-                   strnlen((const char *)attribute.values, attribute.n_values) == 4 &&
-                   strncasecmp((const char *)attribute.values, "true", 4) == 0;
-    return false;
-}
-
-static enum netcdf_type as_unsigned(enum netcdf_type type)
-{
-    switch (type) {
-    case NETCDF_BYTE: return NETCDF_UBYTE;
-    case NETCDF_SHORT: return NETCDF_USHORT;
-    case NETCDF_INT: return NETCDF_UINT;
-    case NETCDF_INT64: return NETCDF_UINT64;
-    default: return type;
-    }
+            return says(&attribute, "true")    ? with_sign(variable->type, true)
+                   : says(&attribute, "false") ? with_sign(variable->type, false)
+                                               : variable->type;
+    return variable->type;
 }
 
 bool netcdf_variable_dtype(const struct netcdf_variable *variable, enum dtype *ret_dtype)
 {
-    return netcdf_type_to_dtype(
-        is_unsigned(variable) ? as_unsigned(variable->type) : variable->type, ret_dtype);
+    return netcdf_type_to_dtype(meant_type(variable), ret_dtype);
 }
 
 static struct gad_scalar read_value(enum netcdf_type type, const uint8_t *bytes)
@@ -64,7 +75,7 @@ static struct gad_scalar read_value(enum netcdf_type type, const uint8_t *bytes)
         memcpy(&value, &bits, sizeof(value));
         return (struct gad_scalar){.kind = GAD_SCALAR_FLOAT, .float_value = value};
     }
-    if (as_unsigned(type) == type)
+    if (with_sign(type, true) == type)
         return (struct gad_scalar){.kind = GAD_SCALAR_UINT, .uint_value = bits};
     unsigned shift = (unsigned)(64 - 8 * n_bytes);
     return (struct gad_scalar){.kind = GAD_SCALAR_INT,
@@ -96,7 +107,7 @@ static bool is_of_elements(const struct netcdf_attribute *attribute,
         return false;
     for (size_t i = 0; i < ARRAY_LENGTH(value_names); i++)
         if (netcdf_text_is(&attribute->name, value_names[i]))
-            return is_unsigned(variable);
+            return true;
     return false;
 }
 
@@ -105,7 +116,7 @@ static int read_one(const struct netcdf_attribute *attribute,
 {
     enum netcdf_type type = attribute->type;
     if (is_of_elements(attribute, variable))
-        type = as_unsigned(type);
+        type = meant_type(variable);
     ret->name = strndup(attribute->name.chars, attribute->name.n_chars);
     if (!ret->name)
         return -ENOMEM;

@@ -250,6 +250,14 @@ def test_unsigned_variables_of_files_without_such_types(gd, folder):
         unsigned = np.dtype(dtype.replace("i", "u"))
         assert got.dtype == unsigned and x.fill == np.iinfo(unsigned).max
         np.testing.assert_array_equal(got, np.array([0, -1, -2, 1], dtype).view(unsigned))
+    with netCDF4.Dataset(path, "w", format="NETCDF3_64BIT_DATA") as file:
+        file.createDimension("x", 4)
+        v = file.createVariable("v", "u2", ("x",), fill_value=65534)
+        v.setncattr("_Unsigned", "false")
+        v.set_auto_maskandscale(False)
+        v[:] = np.array([0, 1, 65535, 65534], "u2")
+    got, x = stored(gd, f"{path}:/v")
+    assert got.dtype == "i2" and got.tolist() == [0, 1, -1, -2] and x.fill == -2
 
 
 def test_attributes_and_dimensions_mean_what_they_mean_elsewhere(gd, folder):

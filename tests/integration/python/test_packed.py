@@ -99,6 +99,12 @@ def test_unsigned_integers_are_what_xarray_makes_of_them(gd, tmp_path):
     want = np.where(stored == -1, np.nan, stored.astype("f4"))
     got = np.asarray(gd.open(f"{tmp_path}/u.nc:/signed", mask_and_scale=True))
     assert np.array_equal(got, want, equal_nan=True)
+    for name, dtype, fill in (("filled", "u1", 255), ("wide", "u4", 2**32 - 1), ("signed", "i1", -1)):
+        x = gd.open(f"{tmp_path}/u.nc:/{name}", mask_and_scale=False)  # as a file in the classic format
+        values = wide if name == "wide" else stored
+        assert x.dtype == dtype and np.array_equal(np.asarray(x), values.view(dtype)), name
+        from gpuarrayd import _session
+        assert _session.current().open(f"{tmp_path}/u.nc:/{name}", False).fill == fill
 
 
 def test_what_is_beyond_the_valid_range_is_what_netcdf4_masks(gd, tmp_path):

@@ -7,6 +7,7 @@
  * Called by hdf5_list.c.
  */
 #include "client/formats/hdf5/listing/hdf5_list_array.h"
+#include "client/formats/hdf5/hdf5_attributes.h"
 #include "client/formats/hdf5/hdf5_file.h"
 #include "client/formats/hdf5/hdf5_filters.h"
 #include "client/formats/hdf5/hdf5_storage.h"
@@ -30,6 +31,7 @@ static int read_type(hid_t dataset, struct list_memory *memory, struct gad_liste
     bool is_swapped;
     _cleanup_hid_ hid_t type = H5Dget_type(dataset);
     if (type > 0 && hdf5_type_to_dtype(type, &dtype, &is_swapped)) {
+        dtype = hdf5_attributes_sign(dataset, dtype);
         entry->type = dtype_name(dtype);
         return (int)dtype;
     }
