@@ -71,6 +71,11 @@ static struct carried_coordinate *select_of(const struct carried_coordinate *all
     return some;
 }
 
+struct carried_coordinate *format_coordinate_of(struct gad_array *array, const char *dimension)
+{
+    return is_coordinate(array, dimension) ? read_all(array) : NULL;
+}
+
 struct carried_coordinate *format_coordinate(const struct gad_array *array, int axis)
 {
     const struct meaning *meaning = array->meaning;
@@ -78,8 +83,8 @@ struct carried_coordinate *format_coordinate(const struct gad_array *array, int 
         return NULL;
     struct gad_array *found = open_coordinate(meaning->coordinates[axis]);
     struct carried_coordinate *all = NULL, *some = NULL;
-    if (found && is_coordinate(found, meaning->dimensions[axis]))
-        all = read_all(found);
+    if (found)
+        all = format_coordinate_of(found, meaning->dimensions[axis]);
     if (all)
         some = select_of(all, meaning->starts[axis], meaning->steps[axis], array->info.shape[axis]);
     coordinate_free(all);

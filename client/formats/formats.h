@@ -54,6 +54,8 @@ int format_create(struct gad_client *client, const char *spec, bool replace, enu
 /* The coordinate of what is selected along an axis of a source; NULL: there is none, or it cannot
  * be read. To be ended by coordinate_free(). */
 struct carried_coordinate *format_coordinate(const struct gad_array *array, int axis);
+/* An array as the coordinate of a dimension; NULL: it is none, or cannot be read. The same. */
+struct carried_coordinate *format_coordinate_of(struct gad_array *array, const char *dimension);
 /* For what is not made in a file: bad-argument where `storage` (may be NULL) asks for something. */
 int format_check_unstored(const struct gad_storage *storage, const char *name,
                           struct gad_error *error) GAD_MUST_CHECK;

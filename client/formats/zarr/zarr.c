@@ -94,7 +94,8 @@ static int describe(struct source *source, struct gad_error *error)
                            &source->selection, error);
     else if (r == 0)
         selection_whole(meta->ndim, meta->shape, &source->selection);
-    if (r == 0 && zarr_attributes_take(array, &source->node, meta, &source->selection) < 0)
+    if (r == 0 && zarr_attributes_take(array, source->spec->dataset, &source->node, meta,
+                                       &source->selection) < 0)
         r = error_from_errno(error, ENOMEM, source->name, source->store.path);
     return r;
 }

@@ -15,6 +15,8 @@
 #include "proto/util.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define DIMENSIONS "_ARRAY_DIMENSIONS"
@@ -129,11 +131,23 @@ void zarr_attributes_deinit(struct zarr_attributes *attributes)
     free_ptr(&attributes->texts);
 }
 
+static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+void zarr_base64(double value, char ret_text[ZARR_BASE64_SIZE])
+{
+    uint8_t bytes[9] = {0};
+    memcpy(bytes, &value, sizeof(value));
+    for (int i = 0; i < 11; i++) {
+        int at = i * 6 / 8, shift = 10 - i * 6 % 8;
+        unsigned two = (unsigned)bytes[at] << 8 | bytes[at + 1];
+        ret_text[i] = letters[two >> shift & 63];
+    }
+    memcpy(ret_text + 11, "=", 2);
+}
+
 /* Twelve characters, the last of which is '=': eight bytes. */
 static bool read_base64(const char *text, double *ret)
 {
-    static const char letters[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     uint8_t bytes[9] = {0};
     if (strlen(text) != 12 || text[11] != '=')
         return false;
@@ -175,7 +189,11 @@ static void take_fill(struct gad_array *array, struct json_object *value, enum d
     struct gad_scalar fill = {.kind = GAD_SCALAR_NONE};
     if (!value || !read_fill(value, dtype, &fill))
         return;
-    const struct gad_attribute attribute = {.name = FILL_VALUE, .n_values = 1, .values = &fill};
+    const struct gad_attribute attribute = {.name = FILL_VALUE,
+                                            .n_values = 1,
+                                            .values = &fill,
+                                            .dtype = (enum gad_dtype)dtype,
+                                            .is_dtype_known = true};
     attribute_take(array, &attribute);
 }
 
@@ -196,7 +214,23 @@ bool zarr_dimensions(const struct zarr_node *node, int ndim, const char **ret_na
     return has_one;
 }
 
-int zarr_attributes_take(struct gad_array *array, const struct zarr_node *node,
+/* Coordinates are in the array's own group. */
+static void take_axes(struct gad_array *array, const char *dataset,
+                      const struct selection *selection, const char *const *names)
+{
+    const char *slash = strrchr(dataset, '/');
+    char *paths[ARRAY_MAX_NDIM] = {NULL};
+    for (int i = 0; i < selection->source_ndim; i++)
+        if (names[i] && asprintf(&paths[i], "%.*s/%s", slash ? (int)(slash - dataset) : 0, dataset,
+                                 names[i]) < 0)
+            paths[i] = NULL;
+    attribute_take_dimensions(array, selection, names);
+    attribute_take_coordinates(array, selection, (const char *const *)paths);
+    for (int i = 0; i < selection->source_ndim; i++)
+        free(paths[i]);
+}
+
+int zarr_attributes_take(struct gad_array *array, const char *dataset, const struct zarr_node *node,
                          const struct zarr_meta *meta, const struct selection *selection)
 {
     struct zarr_attributes attributes;
@@ -212,6 +246,6 @@ int zarr_attributes_take(struct gad_array *array, const struct zarr_node *node,
         take_fill(array, zarr_member(node->metadata, "fill_value"), meta->dtype);
     take_fill(array, zarr_member(node->attributes, FILL_VALUE), meta->dtype);
     if (zarr_dimensions(node, meta->ndim, names))
-        attribute_take_dimensions(array, selection, names);
+        take_axes(array, dataset, selection, names);
     return 0;
 }

@@ -19,6 +19,7 @@
 #include "client/formats/files/file_array.h"
 #include "client/formats/files/file_source.h"
 #include "client/formats/zarr/zarr_consolidate.h"
+#include "client/formats/zarr/zarr_coordinates.h"
 #include "client/formats/zarr/zarr_place.h"
 #include "client/formats/zarr/zarr_write.h"
 #include "client/formats/zarr/zarr_writer.h"
@@ -66,7 +67,7 @@ static int write_node(void *userdata, int folder_fd, unsigned part)
     int r = zarr_json_write(folder_fd, file, node->metadata);
     if (r || !is_v2)
         return r;
-    node->attributes = zarr_attributes_json(2, meta->ndim, node->is_array ? nodes->carried : NULL);
+    node->attributes = zarr_attributes_json(meta, node->is_array ? nodes->carried : NULL);
     return node->attributes ? zarr_json_write(folder_fd, ".zattrs", node->attributes) : -ENOMEM;
 }
 
@@ -131,13 +132,17 @@ static int commit(struct gad_array *array, struct gad_error *error)
     nodes.list = calloc(output->place.n_parts, sizeof(*nodes.list));
     if (!nodes.list)
         return error_from_errno(error, ENOMEM, name, "output");
-    r = zarr_place_each_new(&output->place, write_node, &nodes);
+    r = zarr_coordinates_name(array, &output->place);
+    if (r == 0)
+        r = zarr_place_each_new(&output->place, write_node, &nodes);
     if (r == 0 && output->sync && syncfs(output->place.array_fd) < 0)
         r = -errno;
     if (r)
         r = file_path_error(error, -r, name, name);
     else
         r = put_in_place(output, &nodes, name, error);
+    if (r == 0)
+        r = zarr_coordinates_write(array, &output->place, error);
     if (r == 0 && output->sync && syncfs(output->place.array_fd) < 0)
         r = error_from_errno(error, errno, name, "writing");
     nodes_deinit(&nodes);

@@ -2,13 +2,14 @@
  *
  * Codecs are those of a pipeline, by the names that each version has for them: what version 3 has
  * no name for is "numcodecs.NAME" there, which zarr-python reads as well. The fill value is 0 in
- * version 3, so a chunk of zeros need not be stored; in version 2 there is none, since xarray takes
- * it for the value of what was not measured.
+ * version 3, so a chunk of zeros need not be stored; in version 2 xarray takes it for the value of
+ * what was not measured, so it is that, or there is none.
  *
  * Called by zarr_output.c.
  */
 #include "client/formats/zarr/zarr_write.h"
 #include "client/formats/files/file_source.h"
+#include "client/formats/zarr/zarr_attributes.h"
 #include "proto/util.h"
 
 #include <fcntl.h>
@@ -263,26 +264,58 @@ static struct json_object *dimensions_json(int ndim, const struct carried *carri
     return list;
 }
 
-struct json_object *zarr_attributes_json(int version, int ndim, const struct carried *carried)
+/* The value of what was not measured, as xarray has it where axes have names: in version 2 it is
+ * the array's own fill value, in version 3 an attribute, of floats in base64. */
+static const struct gad_scalar *fill_of(const struct carried *carried)
+{
+    for (unsigned i = 0; carried && carried->has_dimensions && i < carried->n_attributes; i++) {
+        const struct meaning_attribute *attribute = &carried->attributes[i];
+        if (strcmp(attribute->name, "_FillValue") == 0 && !attribute->text &&
+            attribute->n_values == 1)
+            return attribute->values;
+    }
+    return NULL;
+}
+
+static struct json_object *fill_json(const struct zarr_meta *meta, const struct gad_scalar *fill)
+{
+    char text[ZARR_BASE64_SIZE];
+    if (meta->version == 2 || !dtype_is_float(meta->dtype))
+        return scalar_json(fill);
+    zarr_base64(fill->kind == GAD_SCALAR_FLOAT  ? fill->float_value
+                : fill->kind == GAD_SCALAR_UINT ? (double)fill->uint_value
+                                                : (double)fill->int_value,
+                text);
+    return json_object_new_string(text);
+}
+
+struct json_object *zarr_attributes_json(const struct zarr_meta *meta,
+                                         const struct carried *carried)
 {
     struct json_object *object = json_object_new_object();
-    for (unsigned i = 0; carried && i < carried->n_attributes; i++)
-        json_object_object_add(object, carried->attributes[i].name,
-                               attribute_json(&carried->attributes[i]));
-    if (version == 2 && carried && carried->has_dimensions)
-        json_object_object_add(object, "_ARRAY_DIMENSIONS", dimensions_json(ndim, carried));
+    const struct gad_scalar *fill = fill_of(carried);
+    for (unsigned i = 0; carried && i < carried->n_attributes; i++) {
+        const struct meaning_attribute *attribute = &carried->attributes[i];
+        bool is_fill = fill && attribute->values == fill;
+        if (!is_fill || meta->version == 3)
+            json_object_object_add(object, attribute->name,
+                                   is_fill ? fill_json(meta, fill) : attribute_json(attribute));
+    }
+    if (meta->version == 2 && carried && carried->has_dimensions)
+        json_object_object_add(object, "_ARRAY_DIMENSIONS", dimensions_json(meta->ndim, carried));
     return object;
 }
 
-static struct json_object *v2_json(const struct zarr_meta *meta)
+static struct json_object *v2_json(const struct zarr_meta *meta, const struct carried *carried)
 {
     struct json_object *object = json_object_new_object(), *filters = NULL;
+    const struct gad_scalar *fill = fill_of(carried);
     unsigned n = meta->pipeline.n_steps;
     add_number(object, "zarr_format", 2);
     json_object_object_add(object, "shape", sizes_json(meta->ndim, meta->shape));
     json_object_object_add(object, "chunks", sizes_json(meta->ndim, meta->chunk_shape));
     add_text(object, "dtype", dtype_typestr(meta->dtype, false));
-    json_object_object_add(object, "fill_value", NULL);
+    json_object_object_add(object, "fill_value", fill ? fill_json(meta, fill) : NULL);
     add_text(object, "order", "C");
     if (n > 1)
         filters = json_object_new_array();
@@ -309,7 +342,7 @@ static struct json_object *v3_json(const struct zarr_meta *meta, const struct ca
     json_object_object_add(object, "chunk_key_encoding", named("default", keys));
     json_object_object_add(object, "fill_value", zero_json(meta->dtype));
     json_object_object_add(object, "codecs", codecs_json(meta));
-    json_object_object_add(object, "attributes", zarr_attributes_json(3, meta->ndim, carried));
+    json_object_object_add(object, "attributes", zarr_attributes_json(meta, carried));
     if (carried && carried->has_dimensions)
         json_object_object_add(object, "dimension_names", dimensions_json(meta->ndim, carried));
     json_object_object_add(object, "storage_transformers", json_object_new_array());
@@ -318,7 +351,7 @@ static struct json_object *v3_json(const struct zarr_meta *meta, const struct ca
 
 struct json_object *zarr_array_json(const struct zarr_meta *meta, const struct carried *carried)
 {
-    return meta->version == 2 ? v2_json(meta) : v3_json(meta, carried);
+    return meta->version == 2 ? v2_json(meta, carried) : v3_json(meta, carried);
 }
 
 struct json_object *zarr_group_json(int version)

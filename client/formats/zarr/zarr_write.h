@@ -14,8 +14,9 @@ int zarr_meta_make(const struct storage *storage, enum dtype dtype, int ndim, co
 /* Of an array: .zarray, or zarr.json with attributes and names of axes. carried: may be NULL. NULL:
  * no memory. */
 struct json_object *zarr_array_json(const struct zarr_meta *meta, const struct carried *carried);
-/* .zattrs of an array of version 2. */
-struct json_object *zarr_attributes_json(int version, int ndim, const struct carried *carried);
+/* .zattrs of an array of version 2, or of a group: carried NULL. */
+struct json_object *zarr_attributes_json(const struct zarr_meta *meta,
+                                         const struct carried *carried);
 /* .zgroup, or zarr.json of a group. */
 struct json_object *zarr_group_json(int version);
 

@@ -1,4 +1,4 @@
-"""What HDF5 and netCDF results have beside their elements: dimensions, coordinates, units."""
+"""What HDF5, netCDF and Zarr results have beside their elements: dimensions, coordinates, units."""
 
 import shutil
 import subprocess
@@ -8,6 +8,7 @@ import netCDF4
 import numpy as np
 import pytest
 import xarray
+import zarr
 
 RNG = np.random.default_rng(11)
 
@@ -70,6 +71,30 @@ def test_a_converted_variable_is_the_variable(daemon, source, tmp_path, name):
             assert hasattr(f["t"], "scale_factor") == packed
             assert f["time"].calendar == "standard" and f["lon"].dtype == "f4"
             assert f["t"]._FillValue == -9999 if packed else np.isnan(f["t"]._FillValue)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_stores_of_zarr_have_the_same(daemon, source, tmp_path, version):
+    """In one store, where axes of the same name and other coordinates get another name."""
+    path, want = tmp_path / "o.zarr", opened(source / "c.nc")
+    zarr.open_group(str(path), mode="w", zarr_format=version).create_group("g")
+    daemon.ctl("convert", f"{source}/c.nc:/t", f"{path}:/g/t", "--no-mask-and-scale")
+    daemon.ctl("convert", f"{source}/c3.nc:/t", f"{path}:/g/u", "--mask-and-scale")
+    daemon.ctl("run", "m = mean(w, axis=0); n = w * 2", f"w={source}/c.nc:/w", "-o", f"m={path}:/g/m",
+               "-o", f"n={path}:/g/n")
+    daemon.ctl("convert", f"{source}/c.nc:/w[:, ::-1]", f"{path}:/g/back")
+    got = xarray.open_zarr(path, group="g", consolidated=False)
+    for name, of in zip("tu", ("c.nc", "c3.nc")):
+        xarray.testing.assert_allclose(got[name].load(), want.t)  # JSON's numbers are float64
+        assert got[name].attrs == opened(source / of).t.attrs and got.lat.attrs == want.lat.attrs
+    xarray.testing.assert_allclose(got.m.load(), want.w.mean("time"), rtol=1e-4)
+    xarray.testing.assert_equal(got.n.load(), want.w * 2)
+    assert got.back.dims == ("time", "lat_2", "lon") and np.array_equal(got.lat_2, want.lat[::-1])
+    assert set(got.coords) == {"time", "lat", "lon", "lat_2"} and got.m.units == "m s-1"
+    array = zarr.open_group(str(path))["g/t"]
+    assert array.dtype == "i2" and array.attrs["scale_factor"] == np.float32(0.01)
+    daemon.ctl("convert", f"{path}:/g/t", f"{tmp_path}/o.nc:/t", "--no-mask-and-scale")
+    xarray.testing.assert_allclose(opened(tmp_path / "o.nc").t, want.t)
 
 
 @needs_ncdump
