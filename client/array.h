@@ -68,8 +68,8 @@ struct gad_array {
     /* Of one that is written in place, after a job that did so: what its file says of the elements
      * beside them is made true again. NULL: nothing. */
     int (*written)(struct gad_array *array, struct gad_error *error);
-    /* Of a source, after a job that was given it and before anything is made of the results: whether
-     * what was read can be trusted. NULL: always. */
+    /* Of a source, after a job that was given it and before anything is made of the results:
+     * whether what was read can be trusted. NULL: always. */
     int (*was_read)(struct gad_array *array, struct gad_error *error);
     void *format_state;
     bool is_committed;
