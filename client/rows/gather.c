@@ -49,18 +49,12 @@ struct reader { /* a thread's */
     size_t buffer_bytes;
 };
 
-static char *place_of(const struct row_target *target, uint64_t place)
-{
-    return target->bases[place / target->rows_per_base] +
-           place % target->rows_per_base * target->stride_bytes;
-}
-
 uint64_t gather_scatter(const struct row_order *order, uint64_t from, const void *block,
                         int64_t first, int64_t n, size_t row_bytes, const struct row_target *target)
 {
     for (; from < order->n && order->wanted[from].row < first + n; from++) {
         const struct wanted_row *wanted = &order->wanted[from];
-        memcpy(place_of(target, wanted->place),
+        memcpy(row_target_place(target, wanted->place),
                (const char *)block + (size_t)(wanted->row - first) * row_bytes, row_bytes);
     }
     return from;
@@ -118,7 +112,8 @@ static int read_span(struct reader *reader, uint64_t from, uint64_t to, int64_t 
     const struct wanted_row *wanted = gathering->order->wanted;
     int r;
     if ((uint64_t)n == to - from && is_straight(gathering, from, to)) {
-        r = row_source_read(source, first, n, place_of(gathering->target, wanted[from].place));
+        r = row_source_read(source, first, n,
+                            row_target_place(gathering->target, wanted[from].place));
         return r ? fail(gathering, from, to, first, n, r) : 0;
     }
     r = reserve(reader, (size_t)n * source->row_bytes);

@@ -13,6 +13,12 @@ struct row_target {
     size_t stride_bytes;
 };
 
+static inline char *row_target_place(const struct row_target *target, uint64_t place)
+{
+    return target->bases[place / target->rows_per_base] +
+           place % target->rows_per_base * target->stride_bytes;
+}
+
 /* Rows that could not be read. */
 struct row_failure {
     int64_t first, n;

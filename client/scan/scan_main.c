@@ -1,4 +1,5 @@
-/* gpuarrayd-scan THREADS: one shared scan, for as long as the broker wants it.
+/* gpuarrayd-scan THREADS: one shared scan, for as long as the broker wants it. Its other work,
+ * gpuarrayd-scan copy, is row_copy_serve.c's.
  *
  * Started by the broker, never by a person, with its socket as descriptor 3, the file as 4 and the
  * scan's description as 5. Until it is confined it looks at nothing of the description but its
@@ -16,6 +17,8 @@
  * taken what is there. So it is a little nicer than they are, where that is allowed. Memory beyond
  * what such chunks need is refused by the kernel, and a chunk that asks for it has failed.
  */
+#include "client/scan/row_copy.h"
+#include "client/scan/row_copy_serve.h"
 #include "client/scan/scan_confine.h"
 #include "client/scan/scan_flow.h"
 #include "client/scan/scan_server.h"
@@ -325,6 +328,8 @@ static int set_up(struct program *p, unsigned n_threads)
 int main(int argc, char **argv)
 {
     static struct program p;
+    if (argc == 2 && strcmp(argv[1], ROW_COPY_WORD) == 0)
+        return row_copy_serve();
     unsigned n_threads = argc == 2 ? (unsigned)strtoul(argv[1], NULL, 10) : 0;
     if (n_threads == 0 || n_threads > MAX_THREADS) {
         fprintf(stderr, "gpuarrayd-scan is started by gpuarrayd\n");

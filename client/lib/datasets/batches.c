@@ -74,6 +74,11 @@ void batches_free(struct gad_loader *loader)
     transforms_free(loader->transforms);
 }
 
+const struct region *batches_region(const struct gad_loader *loader)
+{
+    return loader->array ? loader->array->region : loader->region;
+}
+
 struct gad_batch *batches_take(struct gad_loader *loader)
 {
     struct gad_batch *batch = loader->free;

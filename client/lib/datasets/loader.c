@@ -5,6 +5,7 @@
  * the memory of all goes with the last of them.
  */
 #include "client/lib/datasets/loader.h"
+#include "client/lib/scans/row_copier.h"
 #include "client/lib/scans/shared_rows.h"
 #include "client/clock.h"
 #include "client/lib/connection/client.h"
@@ -46,6 +47,7 @@ static void jump(struct gad_loader *loader, uint64_t seed, uint64_t epoch, uint6
         loader->ready = batch->next;
         batches_give(loader, batch);
     }
+    loader->n_ready = 0;
     loader->ready_end = &loader->ready;
     pthread_cond_broadcast(&loader->changed);
 }
@@ -89,7 +91,9 @@ static int init(struct gad_loader *loader, struct gad_dataset *dataset,
         share_scans(dataset);
     if (r == 0)
         r = loader_add_transforms(loader, options, error);
-    return r ? r : batches_new(loader, error);
+    if (r == 0)
+        r = batches_new(loader, error);
+    return r ? r : loader_copy_rows(loader, error);
 }
 
 enum gad_status gad_loader_new(struct gad_dataset *dataset,
@@ -121,6 +125,8 @@ void gad_loader_free(struct gad_loader *loader)
     if (loader->process == getpid()) /* in a child there is no thread */
         maker_stop(loader);
     loader_fill_deinit(loader);
+    permuted_tables_deinit(&loader->tables);
+    loader->copier = row_copier_free(loader->copier);
     for (unsigned i = 0; loader->parts && i < loader->n_parts; i++)
         row_source_deinit(&loader->parts[i].own);
     gad_dataset_free(loader->dataset);
@@ -176,7 +182,8 @@ static void explain_parts(const struct gad_loader *loader, FILE *text)
             fprintf(text, "%" PRId64 " are read together%s\n", source->unit_rows,
                     kept[loader->parts[i].kept]);
         else
-            fprintf(text, "each read by itself%s\n", kept[loader->parts[i].kept]);
+            fprintf(text, "each read by itself%s%s\n", kept[loader->parts[i].kept],
+                    loader->parts[i].source->bring ? ", by a process that maps the file" : "");
     }
 }
 
@@ -294,6 +301,7 @@ enum gad_status gad_loader_next(struct gad_loader *loader, int timeout_ms,
         loader->ready = batch->next;
         if (!loader->ready)
             loader->ready_end = &loader->ready;
+        loader->n_ready--;
         pthread_cond_broadcast(&loader->changed);
         loader->next++;
         r = hand_over(loader, batch, &batch, error);

@@ -31,7 +31,7 @@ struct gad_batch {
 
 struct loader_part {
     struct row_source *source;   /* of the dataset, or own */
-    struct row_source own;       /* in memory or scratch space, once rows are there */
+    struct row_source own;       /* in memory or scratch space, once rows are there; or copied */
     enum part_kept kept;         /* where rows are to be brought before others are read */
     size_t offset_bytes;         /* in a batch's memory */
     size_t result_offset_bytes;  /* of what the caller gets: the same but for some transforms */
@@ -48,6 +48,8 @@ struct row_window { /* batches [first, end) of an epoch */
     struct gad_error error;
 };
 
+struct row_copier;
+
 struct gad_loader {
     struct gad_dataset *dataset; /* NULL: the loader was freed, and only batches are left */
     unsigned n_parts, n_batches; /* the latter: batches for which there is memory */
@@ -56,6 +58,7 @@ struct gad_loader {
     struct gad_array *array; /* that has their memory, or: */
     struct region *region;
     struct transforms *transforms; /* NULL: there are none */
+    struct row_copier *copier;     /* NULL: no rows are copied by another process */
     size_t batch_bytes;
     pid_t process;
 
@@ -65,12 +68,14 @@ struct gad_loader {
     uint32_t rank, world;
     uint64_t rank_rows; /* of a batch that is no shorter than others, at most */
     uint64_t group;     /* batches that are made together by the plan direct, at most */
+    uint64_t ahead;     /* the caller's prefetch */
     uint64_t window;    /* batches of a window */
     uint64_t memory_bytes;
     _Atomic enum load_plan plan;
     char *scratch;
 
-    bool is_prepared; /* by who reads rows of the dataset */
+    bool is_prepared;              /* by who reads rows of the dataset */
+    struct permuted_tables tables; /* the maker's */
     struct row_window filled;
 
     pthread_mutex_t lock; /* of what follows */
@@ -85,13 +90,19 @@ struct gad_loader {
     uint64_t next, to_make; /* batches of the epoch */
     uint64_t n_skipped;
     struct gad_batch *free, *ready, **ready_end;
-    unsigned n_free, n_making; /* the latter by the maker */
+    unsigned n_free, n_ready, n_making; /* the latter by the maker */
 };
 
 /* loader_plan.c: checks options and decides how rows are brought. */
 int loader_plan(struct gad_loader *loader, const struct gad_loader_options *options,
                 struct gad_error *error) GAD_MUST_CHECK;
 const char *loader_plan_name(enum load_plan plan);
+
+/* copied.c: once there is memory for batches: of what plan and rows allow it. */
+int loader_copy_rows(struct gad_loader *loader, struct gad_error *error) GAD_MUST_CHECK;
+/* How many batches are read together now, and how many are made ahead. Under the lock. */
+uint64_t loader_group(const struct gad_loader *loader);
+uint64_t loader_most_ready(const struct gad_loader *loader);
 
 /* loader.c: to a batch of an epoch. seed NULL: it stays. */
 int loader_jump(struct gad_loader *loader, const uint64_t *seed, uint64_t epoch, uint64_t next,
@@ -100,6 +111,7 @@ int loader_jump(struct gad_loader *loader, const uint64_t *seed, uint64_t epoch,
 /* batches.c */
 int batches_new(struct gad_loader *loader, struct gad_error *error) GAD_MUST_CHECK;
 void batches_free(struct gad_loader *loader);
+const struct region *batches_region(const struct gad_loader *loader);
 /* Under the lock. */
 struct gad_batch *batches_take(struct gad_loader *loader); /* a free one; NULL: there is none */
 void batches_give(struct gad_loader *loader, struct gad_batch *batch);

@@ -255,13 +255,13 @@ int loader_plan(struct gad_loader *loader, const struct gad_loader_options *opti
     r = use_plan(loader, options, plan, error);
     if (r)
         return r;
-    uint64_t ahead = options->prefetch ? options->prefetch : DEFAULT_AHEAD;
+    loader->ahead = options->prefetch ? options->prefetch : DEFAULT_AHEAD;
     loader->group = min_u64(
         batches_in(loader, min_u64(loader->memory_bytes, DIRECT_BYTES), loader->batch_bytes),
         min_u64(n, MAX_AHEAD));
     if (loader->plan == PLAN_SCAN)
         loader->group = 1;
-    loader->n_batches = (unsigned)(max_u64(ahead, loader->group) + 1 + N_KEPT_BATCHES);
+    loader->n_batches = (unsigned)(max_u64(loader->ahead, loader->group) + 1 + N_KEPT_BATCHES);
     loader->scratch = options->scratch ? strdup(options->scratch) : NULL;
     return options->scratch && !loader->scratch ? -ENOMEM : 0;
 }

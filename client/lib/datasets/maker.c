@@ -19,8 +19,11 @@ static uint64_t find_work(const struct gad_loader *loader)
 {
     uint64_t left = loader_n_batches(loader) - loader->to_make;
     uint64_t n = loader->n_free > N_KEPT_BATCHES ? loader->n_free - N_KEPT_BATCHES : 0;
-    n = min_u64(min_u64(n, left), loader->group);
-    if (loader->ready && n < left && n < loader->group / 2)
+    uint64_t group = loader_group(loader);
+    n = min_u64(min_u64(n, left), group);
+    if (loader->ready && n < left && n < group / 2)
+        return 0;
+    if (loader->n_ready >= loader_most_ready(loader))
         return 0;
     return n;
 }
@@ -30,6 +33,7 @@ static void append_ready(struct gad_loader *loader, struct gad_batch *batch)
     batch->next = NULL;
     *loader->ready_end = batch;
     loader->ready_end = &batch->next;
+    loader->n_ready++;
 }
 
 /* Under the lock, which is let go meanwhile. */
@@ -46,6 +50,8 @@ static void make(struct gad_loader *loader, struct gad_batch **batches, uint64_t
     epoch_order_init(&order, loader->shuffle, (uint64_t)loader->n_rows,
                      (uint64_t)loader->batch_size, loader->seed, loader->epoch);
     pthread_mutex_unlock(&loader->lock);
+    if (loader->shuffle == ROW_SHUFFLE_EXACT)
+        permuted_use_tables(&order.permuted, &loader->tables);
     loader_fill(loader, &order, batches, n, false);
     pthread_mutex_lock(&loader->lock);
     loader->n_making = 0;

@@ -41,12 +41,6 @@ struct bringing {
     struct row_failure *failure;
 };
 
-static char *place_of(const struct row_target *target, uint64_t place)
-{
-    return target->bases[place / target->rows_per_base] +
-           place % target->rows_per_base * target->stride_bytes;
-}
-
 /* A part of each row, where the grid has several chunks side by side. */
 static void scatter_parts(const struct bringing *b, const int64_t *start, const char *elements,
                           uint64_t from, uint64_t to)
@@ -64,7 +58,7 @@ static void scatter_parts(const struct bringing *b, const int64_t *start, const 
     size_t run_bytes = (size_t)box_take_run(&box, (int64_t)b->alone.item_bytes);
     for (uint64_t i = from; i < to; i++) {
         const struct wanted_row *wanted = &b->order->wanted[i];
-        char *part = place_of(b->target, wanted->place) + offset;
+        char *part = row_target_place(b->target, wanted->place) + offset;
         const char *row = elements + (wanted->row - start[0]) * stride;
         if (box.n == 0) {
             memcpy(part, row, run_bytes);

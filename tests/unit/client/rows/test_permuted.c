@@ -38,6 +38,24 @@ Test(permuted, takes_every_row_once)
     free(seen);
 }
 
+Test(permuted, is_the_same_by_tables)
+{
+    static const uint64_t lengths[] = {65, 1972, 4096, 99991, (1u << 18) + 1, 1u << 20};
+    struct permuted_tables tables = {.n = 0};
+    int64_t own[1003], by_tables[1003];
+    for (size_t k = 0; k < sizeof(lengths) / sizeof(lengths[0]); k++) {
+        struct permuted permuted;
+        uint64_t n = lengths[k] < 1003 ? lengths[k] : 1003;
+        permuted_init(&permuted, lengths[k], SEED, k, true);
+        permuted_rows(&permuted, lengths[k] - n, n, own);
+        permuted_use_tables(&permuted, &tables);
+        cr_assert(eq(int, permuted.tables != NULL, lengths[k] > 1000));
+        permuted_rows(&permuted, lengths[k] - n, n, by_tables);
+        cr_assert_arr_eq(own, by_tables, n * sizeof(*own), "n %lu", lengths[k]);
+    }
+    permuted_tables_deinit(&tables);
+}
+
 Test(permuted, goes_there_and_back)
 {
     static const uint64_t lengths[] = {1,    2,     3,        64,       65,

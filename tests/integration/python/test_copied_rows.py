@@ -1,0 +1,102 @@
+"""Rows of large files in the page cache are copied by a process of their own, which may die."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+N, BATCH = 9000, 256  # rows of 4000 bytes: as many as are worth a process
+ROWS = np.arange(N, dtype="f4")
+
+
+@pytest.fixture
+def path(folder):
+    path = folder / "rows.npy"
+    x = np.lib.format.open_memmap(path, "w+", "f4", (N, 1000))
+    x[...] = ROWS[:, None]
+    del x
+    return path
+
+
+def copiers(path):
+    """Processes that map the file."""
+    found = []
+    for process in pathlib.Path("/proc").iterdir():
+        try:
+            if process.name.isdigit() and b"gpuarrayd-scan\0copy" in (process / "cmdline").read_bytes():
+                if str(path) in (process / "maps").read_text():
+                    found.append(int(process.name))
+        except OSError:
+            pass
+    return found
+
+
+def wait_for_none(path):
+    end = time.monotonic() + 20
+    while copiers(path):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def taken(batches, n=None):
+    """The first column of each batch, whose rows are whole."""
+    columns = []
+    for batch in batches:
+        columns.append(batch["x"][:, 0].copy())
+        assert (batch["x"] == columns[-1][:, None]).all()
+        if len(columns) == n:
+            break
+    return np.concatenate(columns)
+
+
+def test_each_row_comes_once_also_when_the_process_is_killed(gd, path):
+    loader = gd.DataLoader(gd.Dataset(x=path), BATCH, shuffle=True, seed=3)
+    order = gd.random.permutation(N, seed=3).compute()
+    assert "by a process" in loader.explain()
+    batches = iter(loader)
+    first = taken(batches, 5)
+    (copier,) = copiers(path)
+    os.kill(copier, signal.SIGKILL)
+    assert np.array_equal(np.concatenate([first, taken(batches)]), ROWS[order])
+    assert copiers(path) == []
+    assert sorted(taken(loader)) == list(ROWS)  # by itself
+
+
+def test_it_ends_with_its_loader_and_with_a_trainer_that_is_killed(gd, daemon, path):
+    loader = gd.DataLoader(gd.Dataset(x=path), BATCH, shuffle=True)
+    taken(iter(loader), 1)
+    assert len(copiers(path)) == 1
+    del loader
+    wait_for_none(path)
+    program = ("import os, sys, time, gpuarrayd as gd\n"
+               f"gd.connect({str(daemon.socket)!r})\n"
+               f"batches = iter(gd.DataLoader(gd.Dataset(x={str(path)!r}), {BATCH}, shuffle=True))\n"
+               "next(batches)\n"
+               "if os.fork() == 0: time.sleep(60)\n"  # it has copies of all descriptors
+               "print(flush=True); time.sleep(60)\n")
+    trainer = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, start_new_session=True)
+    trainer.stdout.readline()
+    assert len(copiers(path)) == 1
+    trainer.kill()
+    trainer.wait()
+    wait_for_none(path)
+    os.killpg(trainer.pid, signal.SIGKILL)
+    trainer.stdout.close()
+
+
+def test_a_file_that_is_cut_meanwhile(gd, path):
+    loader = gd.DataLoader(gd.Dataset(x=path), BATCH, shuffle=True, memory="2M")
+    batches = iter(loader)
+    taken(batches, 1)
+    os.truncate(path, 8 << 20)
+    with pytest.raises(gd.Error) as caught:
+        taken(batches)
+    assert caught.value.code == "dataset-changed"
+    with pytest.raises(gd.Error) as caught:
+        loader[0]
+    assert caught.value.code == "dataset-changed"
