@@ -3,8 +3,8 @@
  * A circle is as many numbers as there are chunks, from wherever the scan is. Chunks that could not
  * be had are noted and decoded here afterwards: those that were overwritten before or while they
  * were used, those that the process could not decode (so that what is wrong is found out by whom it
- * concerns), and all that are left when the process is gone. So a circle always ends, and its
- * chunks are the same as without a scan.
+ * concerns), and all that are left when the process is gone and no other is to be had. So a circle
+ * always ends, and its chunks are the same as without a scan.
  *
  * Nothing that the process says is believed beyond its elements: the ring has the size that follows
  * from the description, is sealed against shrinking, and a number's place is computed here.
@@ -27,12 +27,16 @@
 #include <unistd.h>
 
 #define ACKS_A_RING 8u
+#define MAX_REJOINS 2u  /* in a circle: a chunk may be what kills processes */
 #define LOOK_MS     100 /* how often is_cancelled is looked at while nothing comes */
 
 struct scan_reader {
     const struct scan_description *description;
     pid_t process;
-    int file_fd, socket; /* socket -1: the process is gone */
+    int file_fd, timeout_ms;
+    int socket;             /* -1: the process is gone */
+    scan_rejoin_fn *rejoin; /* NULL: there is no other one */
+    void *rejoin_state;
     struct scan_layout layout;
     const char *ring; /* NULL: none */
     uint64_t next, told;
@@ -74,16 +78,18 @@ static int map_ring(struct scan_reader *reader, int fd)
     void *ring = mmap(NULL, reader->layout.size_bytes, PROT_READ, MAP_SHARED, fd, 0);
     if (ring == MAP_FAILED)
         return -errno;
+    if (reader->ring)
+        munmap((void *)reader->ring, reader->layout.size_bytes);
     reader->ring = ring;
     return 0;
 }
 
-static int be_greeted(struct scan_reader *reader, int timeout_ms)
+static int be_greeted(struct scan_reader *reader)
 {
     struct pollfd ready = {.fd = reader->socket, .events = POLLIN};
     struct scan_welcome welcome;
     _cleanup_fd_ int ring_fd = -1;
-    int64_t deadline = clock_deadline_ms(timeout_ms);
+    int64_t deadline = clock_deadline_ms(reader->timeout_ms);
     int n;
     do
         n = poll(&ready, 1, clock_left_ms(deadline));
@@ -107,18 +113,37 @@ int scan_reader_new(int socket_take, const struct scan_description *description,
     reader->description = description;
     reader->process = getpid();
     reader->file_fd = file_fd;
+    reader->timeout_ms = timeout_ms;
     reader->socket = steal_fd(&fd);
     scan_layout(description->chunk_bytes, &reader->layout);
     reader->is_missing = malloc(description->n_chunks);
     int r = reader->is_missing ? scan_tools_init(&reader->tools) : -ENOMEM;
     if (r == 0)
-        r = be_greeted(reader, timeout_ms);
+        r = be_greeted(reader);
     if (r < 0) {
         scan_reader_free(reader);
         return r;
     }
     *ret_reader = reader;
     return 0;
+}
+
+void scan_reader_set_rejoin(struct scan_reader *reader, scan_rejoin_fn *rejoin, void *state)
+{
+    reader->rejoin = rejoin;
+    reader->rejoin_state = state;
+}
+
+/* Whether there is a process. */
+static bool has_process(struct scan_reader *reader)
+{
+    if (reader->socket >= 0 || !reader->rejoin)
+        return reader->socket >= 0;
+    if (reader->rejoin(reader->rejoin_state, &reader->socket) != 0)
+        return false;
+    if (be_greeted(reader) != 0)
+        close_fd(&reader->socket);
+    return reader->socket >= 0;
 }
 
 struct scan_reader *scan_reader_free(struct scan_reader *reader)
@@ -206,7 +231,7 @@ static int use_next(struct scan_reader *reader, scan_use_fn *use, void *state)
     bool is_there = stamp_of(reader, number) == stamp;
     uint32_t status = slot_of(reader, number)->status;
     int r = 0;
-    if (is_there && status != SCAN_FAILED)
+    if (is_there && status != SCAN_FAILED && reader->is_missing[index])
         r = use(state, index, status == SCAN_THERE ? elements : NULL, NULL);
     atomic_thread_fence(memory_order_acquire);
     if (is_there && status != SCAN_FAILED && stamp_of(reader, number) == stamp)
@@ -241,6 +266,24 @@ static int use_own(struct scan_reader *reader, uint64_t index, scan_use_fn *use,
                status == SCAN_FAILED ? &fault : NULL);
 }
 
+static bool is_complete(const struct scan_reader *reader)
+{
+    return memchr(reader->is_missing, 1, reader->description->n_chunks) == NULL;
+}
+
+/* As many numbers as there are chunks, or until the process is gone. */
+static int take_numbers(struct scan_reader *reader, scan_use_fn *use, void *state,
+                        const atomic_bool *is_cancelled)
+{
+    int r = 0;
+    catch_up(reader);
+    for (uint64_t i = 0; i < reader->description->n_chunks && r == 0 && reader->socket >= 0; i++)
+        r = await(reader, is_cancelled) ? use_next(reader, use, state) : -ECANCELED;
+    if (reader->socket >= 0)
+        tell(reader, false);
+    return r;
+}
+
 int scan_reader_circle(struct scan_reader *reader, scan_use_fn *use, void *state,
                        const atomic_bool *is_cancelled, struct scan_circle *ret_circle)
 {
@@ -248,11 +291,11 @@ int scan_reader_circle(struct scan_reader *reader, scan_use_fn *use, void *state
     int r = 0;
     *ret_circle = (struct scan_circle){0};
     memset(reader->is_missing, 1, n_chunks);
-    catch_up(reader);
-    for (uint64_t i = 0; i < n_chunks && r == 0 && reader->socket >= 0; i++)
-        r = await(reader, is_cancelled) ? use_next(reader, use, state) : -ECANCELED;
-    if (reader->socket >= 0)
-        tell(reader, false);
+    for (unsigned i = 0; i <= MAX_REJOINS && r == 0 && has_process(reader); i++) {
+        r = take_numbers(reader, use, state, is_cancelled);
+        if (reader->socket >= 0 || is_complete(reader))
+            break;
+    }
     for (uint64_t i = 0; i < n_chunks && r == 0; i++) {
         if (!reader->is_missing[i]) {
             ret_circle->n_shared++;

@@ -13,6 +13,11 @@ int scan_reader_new(int socket_take, const struct scan_description *description,
                     int timeout_ms, struct scan_reader **ret_reader) GAD_MUST_CHECK;
 struct scan_reader *scan_reader_free(struct scan_reader *reader); /* NULL */
 
+/* How the reader gets to another process when its own has gone: 0, and a socket of which the daemon
+ * has the other end. Called by who reads, a few times in a circle at most. */
+typedef int scan_rejoin_fn(void *state, int *ret_socket);
+void scan_reader_set_rejoin(struct scan_reader *reader, scan_rejoin_fn *rejoin, void *state);
+
 /* Gets a chunk. elements: NULL where it was never written, or where `fault` says what is wrong.
  * They may be overwritten meanwhile: then the chunk comes once more, and what was taken the first
  * time is to be replaced. Not 0: the end. */

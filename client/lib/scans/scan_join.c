@@ -28,8 +28,8 @@ static int ask(struct gad_client *client, int *fds_take, struct gad_error *error
                               NULL, error);
 }
 
-int client_join_scan(struct gad_client *client, const struct scan_description *description,
-                     int file_fd, struct scan_reader **ret_reader, struct gad_error *error)
+int client_ask_scan(struct gad_client *client, const struct scan_description *description,
+                    int file_fd, int *ret_socket, struct gad_error *error)
 {
     int pair[2];
     _cleanup_fd_ int described = -1, file = fcntl(file_fd, F_DUPFD_CLOEXEC, 3);
@@ -43,8 +43,17 @@ int client_join_scan(struct gad_client *client, const struct scan_description *d
     int fds[] = {steal_fd(&file), steal_fd(&described), pair[1]};
     _cleanup_fd_ int ours = pair[0];
     r = ask(client, fds, error);
+    if (r == 0)
+        *ret_socket = steal_fd(&ours);
+    return r;
+}
+
+int client_join_scan(struct gad_client *client, const struct scan_description *description,
+                     int file_fd, struct scan_reader **ret_reader, struct gad_error *error)
+{
+    int socket, r = client_ask_scan(client, description, file_fd, &socket, error);
     if (r)
         return r;
-    r = scan_reader_new(steal_fd(&ours), description, file_fd, client->answer_ms, ret_reader);
+    r = scan_reader_new(socket, description, file_fd, client->answer_ms, ret_reader);
     return r < 0 ? error_from_errno(error, -r, "socket", "the shared scan") : 0;
 }

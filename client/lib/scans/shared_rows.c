@@ -8,7 +8,9 @@
  * A chunk may come twice, where it was overwritten while it was copied: the second time replaces
  * what the first one left.
  *
- * One thread at a time has the reader; others read by themselves meanwhile. Called by gather().
+ * One thread at a time has the reader; others read by themselves meanwhile. Where the scan's
+ * process has gone, that thread asks for another one, by a connection of its own, as the client is
+ * its program's. A child of fork() leaves all of it alone. Called by gather().
  */
 #include "client/lib/scans/shared_rows.h"
 #include "client/formats/chunked/chunk_source.h"
@@ -20,7 +22,8 @@
 
 #include <string.h>
 
-#define MIN_WANTED_SHARE 2u /* rows of chunks that are wanted: one in so many at least */
+#define REJOIN_MS        2000 /* to connect, and for the answer: else rows are read without a scan */
+#define MIN_WANTED_SHARE 2u   /* rows of chunks that are wanted: one in so many at least */
 
 struct shared_rows {
     pthread_mutex_t lock;
@@ -29,6 +32,9 @@ struct shared_rows {
     struct scan_entry *entries;
     struct scan_description description;
     struct scan_reader *reader;
+    char *socket;             /* of the client; NULL: where it is by default */
+    struct gad_client *later; /* asked for scans by who reads; NULL: was not needed */
+    pid_t process;
 };
 
 /* Of a gather. */
@@ -101,6 +107,25 @@ static bool wants_most(const struct shared_rows *shared, const struct row_order 
     return n >= n_all / MIN_WANTED_SHARE;
 }
 
+static int rejoin(void *state, int *ret_socket)
+{
+    struct shared_rows *shared = state;
+    struct gad_error error;
+    const struct gad_connect_options options = {
+        .socket = shared->socket,
+        .client_name = "gpuarrayd scan",
+        .no_private_daemon = true,
+        .timeout_ms = REJOIN_MS,
+        .restart_ms = -1,
+    };
+    if (shared->process != getpid())
+        return GAD_DISCONNECTED;
+    if (!shared->later && gad_connect(&options, &shared->later, &error) != GAD_OK)
+        return (int)error.status;
+    return client_ask_scan(shared->later, &shared->description, shared->file.fd, ret_socket,
+                           &error);
+}
+
 static int bring(void *state, struct row_source *source, const struct row_order *order,
                  const struct row_target *target, const struct gather_options *options,
                  struct row_failure *ret_failure)
@@ -156,9 +181,13 @@ struct shared_rows *shared_rows_new(struct gad_client *client, struct row_source
         return NULL;
     pthread_mutex_init(&shared->lock, NULL);
     shared->source = source;
-    if (chunk_source_locate(array->provider_state, &shared->file) != 0 || !describe(shared) ||
+    shared->process = getpid();
+    shared->socket = client->socket ? strdup(client->socket) : NULL;
+    if ((client->socket && !shared->socket) ||
+        chunk_source_locate(array->provider_state, &shared->file) != 0 || !describe(shared) ||
         client_join_scan(client, &shared->description, shared->file.fd, &shared->reader, &error))
         return shared_rows_free(shared);
+    scan_reader_set_rejoin(shared->reader, rejoin, shared);
     source->bring_state = shared;
     source->bring = bring;
     return shared;
@@ -171,6 +200,11 @@ struct shared_rows *shared_rows_free(struct shared_rows *shared)
     if (shared->source->bring == bring)
         shared->source->bring = NULL;
     scan_reader_free(shared->reader);
+    if (shared->later && shared->process != getpid())
+        gad_forget(shared->later);
+    else
+        gad_close(shared->later);
+    free(shared->socket);
     chunk_file_deinit(&shared->file);
     free(shared->entries);
     pthread_mutex_destroy(&shared->lock);

@@ -31,6 +31,8 @@ struct scan {
     uint64_t n_decoded, n_failed, n_taken; /* as it told last */
 };
 
+struct join;
+
 struct scan_reader {
     struct broker *broker;
     struct list link, session_link;
@@ -39,16 +41,23 @@ struct scan_reader {
     uint32_t id;
     bool has_waiter; /* the session waits for the answer to waiter_id */
     uint32_t waiter_id;
-    bool is_shared; /* the scan was there */
+    struct join *join; /* until it is answered: with it another process may be asked; else NULL */
+    bool is_shared;    /* the scan was there */
     struct charge scan_charge, fd_charge, bytes_charge;
 };
 
 /* Starts a process; the descriptors stay the caller's. */
 int scan_start(struct broker *broker, const struct scan_identity *identity, int file_fd,
                int description_fd, struct scan **ret_scan) GAD_MUST_CHECK;
-/* Sends the reader there, with its socket. After a failure the reader is still the caller's. */
+/* Sends the reader there, with its socket. After a failure nobody joins that scan any more, and the
+ * reader is still the caller's. */
 int scan_add(struct scan *scan, struct scan_reader *reader, int socket_take) GAD_MUST_CHECK;
 /* Takes the reader from its scan and its session, and gives back what it was charged. */
 void scan_reader_free(struct scan_reader *reader);
 /* Answers the one who waits, if there is one, and frees the reader. */
 void scan_reader_refuse(struct scan_reader *reader, const struct gad_error *error);
+
+/* scan_join.c. Of a reader that still waits, whose process has ended: looks for another one, once.
+ * False: it has had that, and is still the caller's. */
+bool scan_join_again(struct scan_reader *reader);
+struct join *scan_join_free(struct join *join); /* NULL */

@@ -15,6 +15,9 @@
  * large, so a thread reads them. It works on copies of descriptors: scans and sessions may go
  * meanwhile.
  *
+ * The descriptors are kept until the process has answered: where it ends before, another one is
+ * asked.
+ *
  * What a reader costs is charged to its user each time, also where it shares: a scan lives as long
  * as any of them.
  *
@@ -50,41 +53,60 @@ struct join {
     struct candidate candidates[MAX_CANDIDATES];
     unsigned n_candidates;
     uint64_t found; /* id of the scan that is the same; 0: none */
+    bool is_again;
 };
 
-static void free_join(struct join *join)
+static void forget_candidates(struct join *join)
 {
-    for (unsigned i = 0; i < N_FDS; i++)
-        closer_close(join->fds[i]);
     for (unsigned i = 0; i < join->n_candidates; i++)
         closer_close(join->candidates[i].description_fd);
+    join->n_candidates = 0;
+    join->found = 0;
+}
+
+struct join *scan_join_free(struct join *join)
+{
+    if (!join)
+        return NULL;
+    forget_candidates(join);
+    for (unsigned i = 0; i < N_FDS; i++)
+        closer_close(join->fds[i]);
     free(join);
+    return NULL;
 }
 
 /* Once its scan is known ----------------------------------------------------------------------- */
 
+static int add(const struct join *join, struct scan *scan)
+{
+    int socket = fcntl(join->fds[FD_SOCKET], F_DUPFD_CLOEXEC, 3);
+    return socket < 0 ? -errno : scan_add(scan, join->reader, socket);
+}
+
+/* A scan whose process has just died is still there until that is known. */
 static int enter(struct join *join, struct scan *scan)
 {
     struct broker *broker = join->reader->broker;
-    int r = 0;
-    join->reader->is_shared = scan != NULL;
-    if (!scan)
-        r = scan_start(broker, &join->identity, join->fds[FD_FILE], join->fds[FD_DESCRIPTION],
-                       &scan);
-    return r == 0 ? scan_add(scan, join->reader, steal_fd(&join->fds[FD_SOCKET])) : r;
+    join->reader->is_shared = true;
+    if (scan && add(join, scan) == 0)
+        return 0;
+    join->reader->is_shared = false;
+    int r =
+        scan_start(broker, &join->identity, join->fds[FD_FILE], join->fds[FD_DESCRIPTION], &scan);
+    return r == 0 ? add(join, scan) : r;
 }
 
-/* The join is over; the request is answered, or will be by the process. */
+/* The request is answered, or will be by the process. */
 static void finish(struct join *join, struct scan *scan)
 {
     struct gad_error error = {0};
     int r = join->reader->session ? enter(join, scan) : 0;
+    forget_candidates(join);
     if (r < 0)
         error_set(&error, GAD_WORKER_LOST, NULL, "the process of the shared scan is not there: %s",
                   strerrordesc_np(-r));
     if (r < 0 || !join->reader->session)
         scan_reader_refuse(join->reader, &error);
-    free_join(join);
 }
 
 /* Comparing ------------------------------------------------------------------------------------ */
@@ -146,6 +168,15 @@ static int begin(struct join *join)
         return loop_work(broker->loop, on_work, on_done, join);
     finish(join, NULL);
     return 0;
+}
+
+bool scan_join_again(struct scan_reader *reader)
+{
+    struct join *join = reader->join;
+    if (!join || join->is_again || !reader->session)
+        return false;
+    join->is_again = true;
+    return begin(join) == 0;
 }
 
 /* Checking ------------------------------------------------------------------------------------- */
@@ -251,11 +282,10 @@ int scans_join(const struct request *q, struct gad_error *error)
     join->identity = identity;
     for (unsigned i = 0; i < N_FDS; i++)
         join->fds[i] = steal_fd(&q->frame->fds[i]);
+    reader->join = join;
     r = begin(join);
-    if (r < 0) {
-        free_join(join);
+    if (r < 0)
         scan_reader_free(reader);
-    }
     return r;
 }
 

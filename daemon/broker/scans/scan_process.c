@@ -2,8 +2,8 @@
  *
  *     start --> readers come and go --> nobody for IDLE_NS --> end of file --> it exits
  *                     |
- *                     +--> it dies: its readers see the end of their sockets and decode by
- *                          themselves; nothing takes its place until somebody joins anew
+ *                     +--> it dies: its readers see the end of their sockets, and join anew or
+ *                          decode by themselves; who waits for its answer gets another process
  *
  * The process decodes what clients chose, so it is believed as little as they are: it tells numbers
  * and which reader has gone, and whatever else it says ends it. It is never waited for.
@@ -62,6 +62,7 @@ void scan_reader_free(struct scan_reader *reader)
     list_remove(&reader->link);
     if (scan && --scan->n_readers == 0 && scan->conn)
         broker_set_deadline(scan->broker, &scan->idle, IDLE_NS, on_idle_time);
+    scan_join_free(reader->join);
     charge_release(&reader->scan_charge);
     charge_release(&reader->fd_charge);
     charge_release(&reader->bytes_charge);
@@ -87,13 +88,19 @@ static struct scan_reader *find_reader(const struct scan *scan, uint64_t id)
     return NULL;
 }
 
-static void refuse_all(struct scan *scan)
+static void let_go(struct scan *scan)
 {
     struct gad_error error = {0};
     struct list *first;
     error_set(&error, GAD_WORKER_LOST, NULL, "the process of the shared scan has ended");
-    while ((first = list_first(&scan->readers)))
-        scan_reader_refuse(list_entry(first, struct scan_reader, link), &error);
+    while ((first = list_first(&scan->readers))) {
+        struct scan_reader *reader = list_entry(first, struct scan_reader, link);
+        list_remove(&reader->link);
+        reader->scan = NULL;
+        scan->n_readers--;
+        if (!reader->has_waiter || !scan_join_again(reader))
+            scan_reader_refuse(reader, &error);
+    }
 }
 
 static void answer(struct scan_reader *reader)
@@ -102,6 +109,7 @@ static void answer(struct scan_reader *reader)
     if (!reader->has_waiter)
         return;
     reader->has_waiter = false;
+    reader->join = scan_join_free(reader->join);
     message_begin_result(w, reader->waiter_id);
     msgpack_pack_map(&w->packer, 3);
     pack_key_u64(&w->packer, "scan", reader->scan->id);
@@ -221,10 +229,10 @@ static void on_event(void *userdata, unsigned events)
 
 static struct scan *free_scan(struct scan *scan)
 {
-    refuse_all(scan);
+    list_remove(&scan->link);
+    let_go(scan);
     broker_clear_deadline(scan->broker, &scan->idle);
     broker_clear_deadline(scan->broker, &scan->kill);
-    list_remove(&scan->link);
     scan->watch = loop_watch_close(scan->watch);
     scan->conn = conn_free(scan->conn);
     scan->child = child_close(scan->child);
