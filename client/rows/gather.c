@@ -17,10 +17,10 @@
  * Called by the windows of loaders, and for indices of arrays.
  */
 #include "client/rows/gather.h"
+#include "client/processors.h"
 #include "proto/box.h"
 #include "proto/util.h"
 
-#include <sched.h>
 #include <signal.h>
 #include <string.h>
 
@@ -209,13 +209,6 @@ static void *run(void *userdata)
     }
     free(reader.buffer);
     return NULL;
-}
-
-static unsigned n_processors(void)
-{
-    cpu_set_t set;
-    int n = sched_getaffinity(0, sizeof(set), &set) ? 1 : CPU_COUNT(&set);
-    return n < 1 ? 1 : (unsigned)n;
 }
 
 static unsigned threads_for(const struct row_source *source, const struct row_order *order,

@@ -4,8 +4,8 @@
 
 FOLDER: where the files go; CODECS: the program tests/bench/codecs of a build. Reading is
 `sum(x)` of float32 in chunks of 1 MiB, h5py's a loop of read_direct() with a sum. Writing is the
-same array from an npy file. The limit of reading is the codec by itself on all processors with every
-chunk in memory. Prints the best of ROUNDS each, and their ratios. Wants a daemon on GPUARRAYD_SOCKET
+same array from an npy file. The limits of reading: the codec by itself on all processors with every
+chunk in memory, and the same with reading and adding. Prints the best of ROUNDS each, and their ratios. Wants a daemon on GPUARRAYD_SOCKET
 (run-uninstalled.sh) and hdf5plugin.
 """
 
@@ -82,11 +82,12 @@ for name, (theirs, ours) in FILTERS.items():
     wrote = [best(lambda: write_h5py(one, theirs)), best(lambda: write_ours(other, ours))]
     read = [best(lambda: read_h5py(one)),
             best(lambda: float(gd.open(f"{one}:/d").sum()))]
-    alone = float(subprocess.run([codecs, one, "/d"], capture_output=True, text=True,
-                                 check=True).stdout.split()[0])
+    limits = subprocess.run([codecs, one, "/d"], capture_output=True, text=True, check=True).stdout
+    alone, whole = (float(line.split()[0]) for line in limits.splitlines())
     size = os.path.getsize(other) / os.path.getsize(one)
-    rate = [a.nbytes / 1e9 / seconds for seconds in (*read, alone, *wrote)]
+    rate = [a.nbytes / 1e9 / seconds for seconds in (*read, alone, *wrote, whole)]
     print(f"{name:15} read: h5py {rate[0]:.2f}, ours {rate[1]:.2f}, codec alone {rate[2]:.2f}: "
-          f"{rate[1] / rate[0]:.2f} of h5py, {rate[1] / rate[2]:.2f} of the codec;  "
+          f"{rate[1] / rate[0]:.2f} of h5py, {rate[1] / rate[2]:.2f} of the codec, "
+          f"{rate[1] / rate[5]:.2f} with reading and adding;  "
           f"write: h5py {rate[3]:.2f}, ours {rate[4]:.2f}: {rate[4] / rate[3]:.2f} of h5py, "
           f"size {size:.3f}", flush=True)

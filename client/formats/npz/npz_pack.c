@@ -14,11 +14,11 @@
  */
 #include "client/formats/npz/npz_pack.h"
 #include "client/formats/files/file_source.h"
+#include "client/processors.h"
 #include "proto/util.h"
 
 #include <isa-l.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 
 #define PIECE_BYTES  (1u << 20)
@@ -156,9 +156,7 @@ static void *run(void *userdata)
 
 static unsigned count_threads(uint64_t n_pieces)
 {
-    cpu_set_t set;
-    int n = sched_getaffinity(0, sizeof(set), &set) ? 1 : CPU_COUNT(&set);
-    return (unsigned)min_u64(min_u64(n < 1 ? 1 : (unsigned)n, MAX_THREADS), n_pieces);
+    return (unsigned)min_u64(min_u64(n_processors(), MAX_THREADS), n_pieces);
 }
 
 /* The caller's thread is one of them; it goes on alone where there can be no other. Signals are the

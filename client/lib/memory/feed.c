@@ -14,6 +14,7 @@
 #include "client/lib/memory/block.h"
 #include "client/lib/memory/stream.h"
 #include "client/lib/connection/client.h"
+#include "client/processors.h"
 #include "proto/box.h"
 #include "proto/util.h"
 
@@ -22,6 +23,7 @@
 
 #define LARGE_BYTES     (UINT64_C(16) << 20)
 #define MAX_CHUNK_BYTES (UINT64_C(2) << 20) /* in a slot */
+#define RING_BYTES      (UINT64_C(4) << 20)
 #define MAX_RING_BYTES  (UINT64_C(16) << 20)
 
 /* Of a source in chunks that are not too large for it, each is a block: it is decoded into its
@@ -37,11 +39,20 @@ static uint64_t slot_bytes_of(const struct gad_array *array, bool is_sink)
     return max_u64(round_up_u64(n_bytes, 4096), FEED_SLOT_BYTES);
 }
 
+/* A ring for each array is as large as the processors' own caches are about. With large slots that
+ * are few, but two for each processor: one is filled while the other is read. A chunk that is
+ * decoded into a ring of 16 MiB and read from there costs up to half as much again, since it goes
+ * through memory both times. */
+static uint64_t n_slots_of(uint64_t slot_bytes)
+{
+    uint64_t n = max_u64(RING_BYTES / slot_bytes, UINT64_C(2) * n_processors());
+    return min_u64(min_u64(n, FEED_N_SLOTS), MAX_RING_BYTES / slot_bytes);
+}
+
 static int open_ring(struct feed *feed, uint64_t array_bytes, uint64_t slot_bytes,
                      struct gad_error *error)
 {
-    uint64_t most = feed->stream ? stream_n_slots(feed->stream) : FEED_N_SLOTS;
-    most = min_u64(most, MAX_RING_BYTES / slot_bytes);
+    uint64_t most = feed->stream ? stream_n_slots(feed->stream) : n_slots_of(slot_bytes);
     uint64_t n_slots = min_u64(array_bytes / slot_bytes + 1, most);
     return rings_take(feed->kept, (uint32_t)n_slots, slot_bytes, feed->ndim, &feed->ring, error);
 }

@@ -23,11 +23,11 @@
  */
 #include "client/lib/memory/pump.h"
 #include "client/clock.h"
+#include "client/processors.h"
 #include "proto/util.h"
 
 #include <assert.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -351,13 +351,6 @@ static int watch(struct pump *pump, int fd)
 {
     struct epoll_event event = {.events = EPOLLIN | (uint32_t)EPOLLET};
     return epoll_ctl(pump->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? errno : 0;
-}
-
-static unsigned n_processors(void)
-{
-    cpu_set_t set;
-    int n = sched_getaffinity(0, sizeof(set), &set) ? 1 : CPU_COUNT(&set);
-    return n < 1 ? 1 : (unsigned)n;
 }
 
 static void pump_close(struct pump *pump)
