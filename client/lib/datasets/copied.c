@@ -10,15 +10,47 @@
 #include "client/lib/scans/row_copier.h"
 #include "proto/util.h"
 
+#include <stdio.h>
+#include <unistd.h>
+
 #define LEAST_PART_BYTES (UINT64_C(32) << 20) /* less is read before a process has started */
+#define LEAST_ROW_BYTES  64u /* the time of a row is hardly that of its bytes any more */
+#define MEMORY_SHARE     2   /* of the machine's: a file that takes more will not stay there */
 #define TOGETHER_BYTES   (UINT64_C(8) << 20)
+
+static bool is_copying(const struct gad_loader *loader)
+{
+    return loader->copier && row_copier_is_in_use(loader->copier);
+}
+
+static bool is_large(const struct row_source *source)
+{
+    return (uint64_t)source->n_rows * source->row_bytes >= LEAST_PART_BYTES;
+}
 
 static bool is_worth(const struct loader_part *part)
 {
     const struct row_source *source = part->source;
-    return part->kept == KEPT_NOT && source->unit_rows == 1 && !source->bring &&
-           (uint64_t)source->n_rows * source->row_bytes >= LEAST_PART_BYTES &&
+    return part->kept == KEPT_NOT && source->unit_rows == 1 && !source->bring && is_large(source) &&
            row_copier_can_copy(source);
+}
+
+bool loader_may_copy(const struct row_source *source)
+{
+    uint64_t there = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    return source->unit_rows == 1 && source->row_bytes >= LEAST_ROW_BYTES && is_large(source) &&
+           row_copier_can_copy(source) &&
+           (uint64_t)source->n_rows * source->row_bytes <= there / MEMORY_SHARE &&
+           row_copier_is_in_memory(source);
+}
+
+void loader_review_plan(struct gad_loader *loader)
+{
+    if (!loader->needs_copier || loader->plan != PLAN_DIRECT || is_copying(loader))
+        return;
+    loader->plan = PLAN_SCAN;
+    loader->group = 1;
+    snprintf(loader->note, sizeof(loader->note), "rows can not be copied from memory any more");
 }
 
 static int add(struct gad_loader *loader, unsigned i, struct gad_error *error)
@@ -50,11 +82,6 @@ int loader_copy_rows(struct gad_loader *loader, struct gad_error *error)
 static uint64_t few(const struct gad_loader *loader)
 {
     return max_u64(TOGETHER_BYTES / loader->batch_bytes, 1);
-}
-
-static bool is_copying(const struct gad_loader *loader)
-{
-    return loader->copier && row_copier_is_in_use(loader->copier);
 }
 
 uint64_t loader_group(const struct gad_loader *loader)

@@ -65,6 +65,7 @@ struct gad_loader {
     int64_t n_rows, batch_size;
     enum row_shuffle shuffle;
     bool drop_last, skips_errors;
+    bool needs_copier; /* the plan direct was chosen as rows can be copied */
     uint32_t rank, world;
     uint64_t rank_rows; /* of a batch that is no shorter than others, at most */
     uint64_t group;     /* batches that are made together by the plan direct, at most */
@@ -98,11 +99,16 @@ int loader_plan(struct gad_loader *loader, const struct gad_loader_options *opti
                 struct gad_error *error) GAD_MUST_CHECK;
 const char *loader_plan_name(enum load_plan plan);
 
-/* copied.c: once there is memory for batches: of what plan and rows allow it. */
+/* copied.c: whether short rows are brought where each is by itself, as they can be copied. */
+bool loader_may_copy(const struct row_source *source);
+/* Once there is memory for batches: of what plan and rows allow it. */
 int loader_copy_rows(struct gad_loader *loader, struct gad_error *error) GAD_MUST_CHECK;
 /* How many batches are read together now, and how many are made ahead. Under the lock. */
 uint64_t loader_group(const struct gad_loader *loader);
 uint64_t loader_most_ready(const struct gad_loader *loader);
+/* By the maker, after batches were read: short rows that are not copied after all are read in
+ * order, through a window. */
+void loader_review_plan(struct gad_loader *loader);
 
 /* loader.c: to a batch of an epoch. seed NULL: it stays. */
 int loader_jump(struct gad_loader *loader, const uint64_t *seed, uint64_t epoch, uint64_t next,

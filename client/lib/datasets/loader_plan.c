@@ -135,7 +135,7 @@ static bool is_long(const struct row_source *source)
 {
     return source->unit_rows == 1 &&
            (source->row_bytes >= LONG_ROW_BYTES || source->array->access == ACCESS_MEMORY ||
-            source->array->access == ACCESS_REGION);
+            source->array->access == ACCESS_REGION || loader_may_copy(source));
 }
 
 static uint64_t count_windows(const struct gad_loader *loader)
@@ -219,6 +219,10 @@ static int use_plan(struct gad_loader *loader, const struct gad_loader_options *
     if (r)
         return r;
     loader->plan = plan < 0 ? choose(loader, options) : (enum load_plan)plan;
+    for (unsigned i = 0; i < loader->n_parts && loader->plan == PLAN_DIRECT && plan < 0; i++)
+        loader->needs_copier |= loader->shuffle != ROW_SHUFFLE_NONE && !loader->parts[i].kept &&
+                                loader->parts[i].source->row_bytes < LONG_ROW_BYTES &&
+                                loader_may_copy(loader->parts[i].source);
     if (loader->plan == PLAN_RESIDENT)
         keep_parts(loader, KEPT_IN_MEMORY);
     if (loader->plan == PLAN_COPY)

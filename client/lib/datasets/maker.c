@@ -55,6 +55,7 @@ static void make(struct gad_loader *loader, struct gad_batch **batches, uint64_t
     loader_fill(loader, &order, batches, n, false);
     pthread_mutex_lock(&loader->lock);
     loader->n_making = 0;
+    loader_review_plan(loader);
     for (uint64_t j = 0; j < n; j++)
         if (turn == loader->turn)
             append_ready(loader, batches[j]);

@@ -161,16 +161,19 @@ static uint64_t offset_of(const struct row_source *source, int64_t row)
     return source->array->offset_bytes + (uint64_t)(row * source->array->info.strides[0]);
 }
 
+static bool is_row_in_memory(const struct row_source *source, int64_t row)
+{
+    char byte;
+    struct iovec part = {.iov_base = &byte, .iov_len = 1};
+    return preadv2(source->array->fd, &part, 1, (off_t)offset_of(source, row), RWF_NOWAIT) == 1;
+}
+
 /* Whether some rows, all over the wanted ones, are in the page cache. */
 static bool are_in_memory(const struct row_source *source, const struct row_order *order)
 {
-    for (uint64_t i = 0; i < N_SAMPLES; i++) {
-        int64_t row = order->wanted[i * (order->n - 1) / (N_SAMPLES - 1)].row;
-        char byte;
-        struct iovec part = {.iov_base = &byte, .iov_len = 1};
-        if (preadv2(source->array->fd, &part, 1, (off_t)offset_of(source, row), RWF_NOWAIT) != 1)
+    for (uint64_t i = 0; i < N_SAMPLES; i++)
+        if (!is_row_in_memory(source, order->wanted[i * (order->n - 1) / (N_SAMPLES - 1)].row))
             return false;
-    }
     return true;
 }
 
@@ -232,11 +235,11 @@ static int bring(void *state, struct row_source *source, const struct row_order 
 {
     struct copied_file *file = state;
     struct row_copier *copier = file->copier;
-    bool is_copied = copier->state != COPIER_IS_GONE &&
-                     order->n * source->row_bytes >= LEAST_BYTES && order->n >= N_SAMPLES &&
-                     are_in_memory(source, order) &&
+    bool are_many = order->n * source->row_bytes >= LEAST_BYTES && order->n >= N_SAMPLES;
+    bool is_copied = are_many && copier->state != COPIER_IS_GONE && are_in_memory(source, order) &&
                      copy(copier, (uint32_t)(file - copier->files), order, target);
-    atomic_store(&copier->is_in_use, is_copied);
+    if (are_many)
+        atomic_store(&copier->is_in_use, is_copied);
     if (is_copied) {
         *ret_failure = (struct row_failure){.n = 0};
         return 0;
@@ -255,6 +258,14 @@ bool row_copier_can_copy(const struct row_source *source)
     return source->is_plain && array->access == ACCESS_FILE && source->row_bytes > 0 &&
            source->n_rows > 0 && array->info.strides[0] >= 0 && fstat(array->fd, &st) == 0 &&
            (uint64_t)st.st_size >= end_of(source);
+}
+
+bool row_copier_is_in_memory(const struct row_source *source)
+{
+    for (int64_t i = 0; i < (int64_t)N_SAMPLES; i++)
+        if (!is_row_in_memory(source, source->n_rows / (int64_t)N_SAMPLES * i))
+            return false;
+    return true;
 }
 
 struct row_copier *row_copier_new(const struct copied_memory *target)

@@ -19,10 +19,12 @@ struct row_copier *row_copier_free(struct row_copier *copier);
 
 /* Whether a source's rows are such that it can be added. */
 bool row_copier_can_copy(const struct row_source *source);
+/* Whether it is so of some rows all over it. */
+bool row_copier_is_in_memory(const struct row_source *source);
 /* From now on gathers of many rows that are in memory, into the target, come from the process.
  * Else, and whatever goes wrong later, the source reads as before. Before the first gather. False:
  * there are too many of them. */
 bool row_copier_add(struct row_copier *copier, struct row_source *source) GAD_MUST_CHECK;
 
-/* Whether the rows of the last gather were copied. By any thread. */
+/* Whether the rows of the last gather of many were copied. By any thread. */
 bool row_copier_is_in_use(const struct row_copier *copier);

@@ -100,3 +100,20 @@ def test_a_file_that_is_cut_meanwhile(gd, path):
     with pytest.raises(gd.Error) as caught:
         loader[0]
     assert caught.value.code == "dataset-changed"
+
+
+def test_short_rows_are_read_by_themselves_while_they_can_be_copied(gd, folder):
+    n, path = 80000, folder / "short.npy"
+    x = np.lib.format.open_memmap(path, "w+", "f4", (n, 128))
+    x[...] = np.arange(n, dtype="f4")[:, None]
+    x.flush()
+    del x
+    loader = gd.DataLoader(gd.Dataset(x=path), 500, shuffle=True, seed=3, memory="8M")
+    assert "plan      direct" in loader.explain()
+    batches = iter(loader)
+    first = taken(batches, 40)
+    (copier,) = copiers(path)
+    os.kill(copier, signal.SIGKILL)
+    order = gd.random.permutation(n, seed=3).compute()
+    assert np.array_equal(np.concatenate([first, taken(batches)]), order.astype("f4"))
+    assert "plan      scan" in loader.explain()
