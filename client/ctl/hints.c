@@ -204,6 +204,12 @@ void ctl_hint(const struct gad_error *error, char *ret_hint, size_t n_bytes)
         snprintf(ret_hint, n_bytes, "%s", hint_provider_failed(error));
     else if (status == GAD_NO_ENGINE)
         snprintf(ret_hint, n_bytes, "%s", hint_no_engine(error));
+    else if (status == GAD_BAD_EXPRESSION && strcmp(error->found, "','") == 0)
+        snprintf(ret_hint, n_bytes, "several results of one job: 'm = mean(a); x = max(a)'");
+    else if (status == GAD_BAD_ARGUMENT && strstr(error->found, "in several passes"))
+        snprintf(ret_hint, n_bytes,
+                 "a file, or reductions along the same axes, which are one pass: max(max(a, "
+                 "axis=0)) beside mean(a, axis=0)");
     else if (status == GAD_BAD_ARGUMENT)
         snprintf(ret_hint, n_bytes, "the examples of 'gpuarrayctl %s --help'", verb);
     else if (status > GAD_OK && status < GAD_STATUS_COUNT && hints[status])

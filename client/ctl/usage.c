@@ -228,18 +228,35 @@ static int scan_short(struct scan *s)
     return 0;
 }
 
+/* "-:f4:?", elements on standard input, is no option; argp is shown a word that looks like none. */
+#define PIPE_SIGN '\1'
+
+static argp_parser_t verb_parser;
+
+static error_t parse_shown(int key, char *arg, struct argp_state *state)
+{
+    if (key == ARGP_KEY_ARG && arg[0] == PIPE_SIGN)
+        arg[0] = '-';
+    return verb_parser(key, arg, state);
+}
+
 int ctl_parse(const struct argp *argp, int argc, char **argv, void *input)
 {
+    struct argp shown = *argp;
     struct scan s = {argp->options, argc, argv, 1, ctl_wants_json(argc, argv)};
     for (; s.at < argc && strcmp(argv[s.at], "--") != 0; s.at++) {
         const char *word = argv[s.at];
         int r = 0;
         if (word[0] == '-' && word[1] == '-')
             r = scan_long(&s);
+        else if (word[0] == '-' && word[1] == ':')
+            argv[s.at][0] = PIPE_SIGN;
         else if (word[0] == '-' && word[1] != '\0')
             r = scan_short(&s);
         if (r)
             return r;
     }
-    return argp_parse(argp, argc, argv, 0, NULL, input) ? EXIT_USAGE : 0;
+    verb_parser = argp->parser;
+    shown.parser = parse_shown;
+    return argp_parse(&shown, argc, argv, 0, NULL, input) ? EXIT_USAGE : 0;
 }

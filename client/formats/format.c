@@ -150,10 +150,21 @@ static int refuse_open(const struct spec *spec, const char *text, struct gad_err
     error_set(
         error, GAD_BAD_ARGUMENT, text,
         "%s: how long the result is will be known at its end, and %s files are made with their "
-        "length: write it to a .npy or .raw file, and convert that",
+        "length: write it to another kind of file, and convert that",
         text, spec->format->name);
-    error_expected(error, "FILE.npy or FILE.raw");
+    error_expected(error, "FILE.npy, FILE.raw, FILE.h5:/DATASET or DIRECTORY.zarr");
     error_found(error, "%s", spec->format->written);
+    return GAD_BAD_ARGUMENT;
+}
+
+static int refuse_open_shards(const char *text, struct gad_error *error)
+{
+    error_set(error, GAD_BAD_ARGUMENT, text,
+              "%s: how long the result is will be known at its end, and shards are made with their "
+              "length: write chunks alone, and convert those",
+              text);
+    error_expected(error, "chunks without shards");
+    error_found(error, "shards");
     return GAD_BAD_ARGUMENT;
 }
 
@@ -184,6 +195,12 @@ int format_create(struct gad_client *client, const char *text, bool replace, enu
         described.shape[0] = GAD_UNKNOWN_LENGTH;
     if (r == 0)
         r = storage_read(storage, dtype, ndim, described.shape, text, &stored, error);
+    if (r == 0 && is_open && spec.format->has_chunks && !stored.has_chunks) {
+        stored.has_chunks = true; /* what has them grows by them */
+        storage_choose_chunks(dtype, ndim, described.shape, stored.chunk_shape);
+    }
+    if (r == 0 && is_open && stored.has_shards)
+        r = refuse_open_shards(text, error);
     if (r == 0 && stored.has_chunks && !spec.format->has_chunks)
         r = refuse_chunks(&spec, text, error);
     if (r == 0 && stored.has_shards && !spec.format->has_shards)

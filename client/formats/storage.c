@@ -192,7 +192,7 @@ void storage_choose_chunks(enum dtype dtype, int ndim, const int64_t *shape, int
 {
     int64_t left = TARGET_CHUNK_BYTES / (int64_t)dtype_size(dtype); /* elements */
     for (int i = ndim - 1; i >= 0; i--) {
-        int64_t size = shape[i] > 0 ? shape[i] : 1;
+        int64_t size = shape[i] > 0 ? shape[i] : shape[i] == GAD_UNKNOWN_LENGTH ? INT64_MAX : 1;
         ret_chunks[i] = size < left ? size : left;
         left = left / ret_chunks[i];
         left = left > 0 ? left : 1;

@@ -5,8 +5,10 @@ import os
 import signal
 import subprocess
 
+import h5py
 import numpy as np
 import pytest
+import zarr
 
 import conftest
 
@@ -17,8 +19,8 @@ def npy(array):
     return file.getvalue()
 
 
-def run(daemon, *words, data=b"", folder=None):
-    return subprocess.run([str(conftest.CTL), "run", *map(str, words)], input=data, capture_output=True,
+def run(daemon, *words, data=b"", folder=None, verb="run"):
+    return subprocess.run([str(conftest.CTL), verb, *map(str, words)], input=data, capture_output=True,
                           timeout=60, cwd=folder, env={**os.environ, "GPUARRAYD_SOCKET": daemon.socket})
 
 
@@ -169,15 +171,40 @@ def test_as_many_elements_as_come(daemon, folder, n):
     assert np.array_equal(np.load(io.BytesIO(done.stdout)), a + 1)
 
 
+@pytest.mark.parametrize("n", [0, 1, 1999, 2000, 300_001])
+def test_datasets_of_as_many_rows_as_come(daemon, folder, n):
+    a = np.random.default_rng(n).normal(size=(n, 3)).astype("f4")
+    done = run(daemon, "p = a * 2; q = a - 1; r = a > 0; s = a", "a=-:f4:?x3", "-o", "p=r.h5:/g/p", "-o", "q=r.zarr:/q",
+               "-o", "r=r.h5:/r", "-o", "s=r.nc:/s", "--chunks", "1000x2", "--compress", "gzip:1", data=a.tobytes(),
+               folder=folder)
+    assert done.returncode == 0, done.stderr
+    with h5py.File(folder / "r.h5") as file, h5py.File(folder / "r.nc") as netcdf:
+        assert file["g/p"].maxshape == (None, 3) and np.array_equal(file["g/p"], a * 2)
+        assert np.array_equal(file["r"], a > 0) and np.array_equal(netcdf["s"], a)
+    assert np.array_equal(zarr.open(str(folder / "r.zarr"))["q"], a - 1)
+    done = run(daemon, "-:f4:?x3", "c.h5:/x", verb="convert", data=a.tobytes(), folder=folder)
+    assert done.returncode == 0, done.stderr
+    with h5py.File(folder / "c.h5") as file:
+        assert np.array_equal(file["x"], a)
+    failed(run(daemon, "a + 1", "a=-:f4:?x3", "-o", "r.h5:/bad", data=a.tobytes() + b"!", folder=folder), "short-read")
+    with h5py.File(folder / "r.h5") as file:
+        assert sorted(file) == ["g", "r"]
+
+
 def test_what_is_wrong_with_elements_alone(daemon, folder):
     failed(run(daemon, "sum(a)", "a=-:f4:?x3", data=bytes(40)), "short-read", "in the middle of a row")
     failed(run(daemon, "sum(a)", "a=-:f4:5x3", data=bytes(40)), "short-read")
     failed(run(daemon, "a + 1", "a=-:f4:?x3", "-o", "-", data=bytes(24)), "bad-shape", "-:raw")
     failed(run(daemon, "a + 1", "a=-:f4:?x3", data=bytes(24)), "too-large-for-inline",
            "known at the end only")
-    failed(run(daemon, "a + 1", "a=-:f4:?x3", "-o", "r.h5:/d", data=bytes(24), folder=folder), "bad-argument")
+    failed(run(daemon, "a + 1", "a=-:f4:?x3", "-o", "r.npz:d", data=bytes(24), folder=folder), "bad-argument", "FILE.h5")
+    failed(run(daemon, "a + 1", "a=-:f4:?x3", "-o", "r.zarr", "--chunks", "1x3", "--shards", "2x3", data=bytes(24),
+               folder=folder), "bad-argument", "shards")
     failed(run(daemon, "a - mean(a)", "a=-:f4:?x3", "-o", "-:raw", data=bytes(24)), "bad-argument",
            "in several passes")
+    failed(run(daemon, "mean(a), max(a)", "a=-:f4:?", data=bytes(24)), "bad-expression", "m = mean(a); x = max(a)")
+    done = run(daemon, "m = mean(a, axis=0); x = max(max(a, axis=0)); s = std(a, axis=0)", "a=-:f4:?x3", data=bytes(24))
+    assert done.returncode == 0 and b"x = 0" in done.stdout
     failed(run(daemon, "max(a)", "a=-:f4:?x3"), "bad-shape", "zero-size array")
     failed(run(daemon, "sum(a)", "a=-:f4:3x?"), "bad-shape")
     failed(run(daemon, "sum(a)", "a=-:c8:?"), "bad-dtype")

@@ -83,7 +83,7 @@ static uint64_t n_inside(const struct chunk_assembly *assembly, uint64_t index)
 /* n: elements that are inside. */
 static bool is_cut(const struct chunk_assembly *assembly, uint64_t n)
 {
-    return n < assembly->elements_bytes / assembly->item_bytes;
+    return assembly->is_open || n < assembly->elements_bytes / assembly->item_bytes;
 }
 
 /* The file ------------------------------------------------------------------------------------- */
@@ -343,6 +343,36 @@ int chunk_assembly_add(struct chunk_assembly *assembly, uint64_t index, const st
     }
     *ret_whole = chunk;
     return 0;
+}
+
+/* Nothing is missing of what is inside: when it was begun the first axis had no end. */
+static bool is_whole_now(const struct chunk_assembly *assembly, const struct assembled_chunk *chunk)
+{
+    int64_t place[ARRAY_MAX_NDIM], length = assembly->grid->chunk_shape[0];
+    chunk_grid_start(assembly->grid, chunk->index, place);
+    int64_t n_rows =
+        assembly->shape[0] - place[0] < length ? assembly->shape[0] - place[0] : length;
+    uint64_t n = n_inside(assembly, chunk->index);
+    return n_rows > 0 && chunk->n_left == n / (uint64_t)n_rows * (uint64_t)(length - n_rows);
+}
+
+int chunk_assembly_next_cut(struct chunk_assembly *assembly, struct assembled_chunk **ret_whole)
+{
+    struct assembled_chunk *chunk = NULL;
+    *ret_whole = NULL;
+    for (uint64_t i = 0; i < assembly->n_table && !*ret_whole; i++)
+        for (chunk = assembly->table[i]; chunk && !*ret_whole; chunk = chunk->next)
+            if (is_whole_now(assembly, chunk))
+                *ret_whole = chunk;
+    if (!*ret_whole)
+        return 0;
+    take_out(assembly, *ret_whole);
+    int r = (*ret_whole)->elements ? 0 : read_whole(assembly, *ret_whole);
+    if (r) {
+        chunk_assembly_end(assembly, *ret_whole);
+        *ret_whole = NULL;
+    }
+    return r;
 }
 
 void chunk_assembly_end(struct chunk_assembly *assembly, struct assembled_chunk *chunk)

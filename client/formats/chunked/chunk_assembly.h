@@ -3,6 +3,7 @@
 
 #include "client/formats/chunk_grid.h"
 #include "proto/box.h"
+#include "proto/error.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -21,6 +22,7 @@ struct chunk_assembly {
     pthread_mutex_t lock;
     const struct chunk_grid *grid;
     const int64_t *shape;
+    bool is_open; /* the first axis may end anywhere: shape[0] is the most until it is known */
     size_t item_bytes, elements_bytes, has_bytes; /* the latter two of a chunk */
     uint64_t n_in_memory, most_in_memory;         /* chunks whose elements are */
     struct assembled_chunk **table;               /* by hash */
@@ -45,4 +47,8 @@ void chunk_assembly_deinit(struct chunk_assembly *assembly);
 int chunk_assembly_add(struct chunk_assembly *assembly, uint64_t index, const struct box *box,
                        int64_t first, const void *from,
                        struct assembled_chunk **ret_whole) GAD_MUST_CHECK;
+/* A chunk that was whole all the time, now that the shape says where the array ends; NULL: there is
+ * none. The same; positive errno. */
+int chunk_assembly_next_cut(struct chunk_assembly *assembly,
+                            struct assembled_chunk **ret_whole) GAD_MUST_CHECK;
 void chunk_assembly_end(struct chunk_assembly *assembly, struct assembled_chunk *chunk);

@@ -35,8 +35,10 @@ struct chunk_sink {
     char *path, *dataset, *folder;
     struct chunk_assembly assembly;
     struct tools_pool tools;
-    _Atomic uint64_t *stored; /* bit i: chunk i was stored */
-    pthread_mutex_t lock;     /* of what follows: what failed first */
+    /* Bit i: chunk i was stored. NULL: it is open; a job with a stream is not begun again. */
+    _Atomic uint64_t *stored;
+    _Atomic uint64_t n_stored; /* of an open one */
+    pthread_mutex_t lock;      /* of what follows: what failed first */
     int fault;
     uint64_t fault_chunk;
     char reason[MAX_REASON];
@@ -70,7 +72,10 @@ static int store_with(struct chunk_sink *sink, struct thread_tools *tools, uint6
     r = sink->store(sink->state, index, place, bytes, n_bytes, skipped, reason, sizeof(reason));
     if (r)
         return set_fault(sink, index, r, reason);
-    atomic_fetch_or(&sink->stored[index / 64], UINT64_C(1) << index % 64);
+    if (sink->stored)
+        atomic_fetch_or(&sink->stored[index / 64], UINT64_C(1) << index % 64);
+    else
+        atomic_fetch_add(&sink->n_stored, 1);
     return 0;
 }
 
@@ -128,7 +133,7 @@ static int add_part(struct chunk_sink *sink, const struct block *block, const st
     struct assembled_chunk *whole;
     struct box box;
     int64_t item_bytes = (int64_t)sink->item_bytes;
-    if (atomic_load(&sink->stored[index / 64]) >> index % 64 & 1)
+    if (sink->stored && atomic_load(&sink->stored[index / 64]) >> index % 64 & 1)
         return 0;
     box.n = 0;
     for (int k = sink->grid.ndim - 1; k >= 0; k--)
@@ -225,11 +230,15 @@ static int take_layout(struct chunk_sink *sink, const struct chunk_sink_layout *
     sink->path = strdup(layout->path);
     sink->dataset = layout->dataset ? strdup(layout->dataset) : NULL;
     sink->folder = folder_of(layout->path);
-    sink->stored = calloc(layout->grid.n_chunks / 64 + 1, sizeof(*sink->stored));
-    if (!sink->path || (layout->dataset && !sink->dataset) || !sink->folder || !sink->stored)
+    if (!layout->is_open)
+        sink->stored = calloc(layout->grid.n_chunks / 64 + 1, sizeof(*sink->stored));
+    if (!sink->path || (layout->dataset && !sink->dataset) || !sink->folder ||
+        (!layout->is_open && !sink->stored))
         return -ENOMEM;
-    return chunk_assembly_init(&sink->assembly, &sink->grid, sink->shape, sink->item_bytes,
-                               MAX_ASSEMBLED_BYTES, sink->folder);
+    int r = chunk_assembly_init(&sink->assembly, &sink->grid, sink->shape, sink->item_bytes,
+                                MAX_ASSEMBLED_BYTES, sink->folder);
+    sink->assembly.is_open = layout->is_open;
+    return r;
 }
 
 int chunk_sink_new(const struct chunk_sink_layout *layout, const char *name,
@@ -256,10 +265,35 @@ int chunk_sink_new(const struct chunk_sink_layout *layout, const char *name,
     return 0;
 }
 
+int chunk_sink_set_length(struct chunk_sink *sink, int64_t n_rows, const char *name,
+                          struct gad_error *error)
+{
+    struct chunk_grid *grid = &sink->grid;
+    struct assembled_chunk *cut;
+    uint64_t n_across = grid->n_chunks / (uint64_t)grid->n_chunks_of[0];
+    sink->shape[0] = n_rows;
+    grid->n_chunks_of[0] = divide_up_i64(n_rows, grid->chunk_shape[0]);
+    grid->n_chunks = n_across * (uint64_t)grid->n_chunks_of[0];
+    for (;;) {
+        int r = chunk_assembly_next_cut(&sink->assembly, &cut);
+        if (r == 0 && !cut)
+            return 0;
+        if (r == 0) {
+            r = store(sink, cut->index, cut->elements);
+            chunk_assembly_end(&sink->assembly, cut);
+        }
+        if (r) {
+            (void)error_from_errno(error, r, name, "writing the last chunks");
+            explain(sink, error);
+            return (int)error->status;
+        }
+    }
+}
+
 int chunk_sink_finish(struct chunk_sink *sink, const char *name, struct gad_error *error)
 {
-    uint64_t n_stored = 0;
-    for (uint64_t i = 0; i <= sink->grid.n_chunks / 64; i++)
+    uint64_t n_stored = sink->n_stored;
+    for (uint64_t i = 0; sink->stored && i <= sink->grid.n_chunks / 64; i++)
         n_stored += (uint64_t)__builtin_popcountll(sink->stored[i]);
     if (n_stored == sink->grid.n_chunks)
         return 0;

@@ -20,6 +20,7 @@ struct chunk_sink_layout {
     struct chunk_grid
         grid; /* of the whole array; chunks at its end are stored whole, zero beyond */
     const int64_t *shape;
+    bool is_open; /* shape[0] is the most: where the array ends is said at its end */
     size_t item_bytes;
     const struct codec_pipeline *pipeline;
     chunk_store_fn *store;
@@ -32,6 +33,10 @@ extern const struct provider chunk_sink_provider; /* its state is a struct chunk
 /* no-memory; bad-argument: chunks too large. */
 int chunk_sink_new(const struct chunk_sink_layout *layout, const char *name,
                    struct chunk_sink **ret_sink, struct gad_error *error) GAD_MUST_CHECK;
+/* Of an open one, after the last block and before chunk_sink_finish(): so many rows have come. What
+ * a chunk has beyond them is zero. */
+int chunk_sink_set_length(struct chunk_sink *sink, int64_t n_rows, const char *name,
+                          struct gad_error *error) GAD_MUST_CHECK;
 /* After the last block: whether every chunk was stored. internal: blocks are missing. */
 int chunk_sink_finish(struct chunk_sink *sink, const char *name,
                       struct gad_error *error) GAD_MUST_CHECK;

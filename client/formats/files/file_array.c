@@ -32,8 +32,11 @@ int file_array_describe(struct gad_array *array, const struct file_layout *layou
         .ndim = layout->ndim,
         .at = {.kind = LOCATION_FILE, .file = {.offset_bytes = layout->offset_bytes}},
     };
+    bool is_open = layout->ndim > 0 && layout->shape[0] == GAD_UNKNOWN_LENGTH;
     if (layout->ndim >= 0 && layout->ndim <= ARRAY_MAX_NDIM)
         memcpy(described.shape, layout->shape, (size_t)layout->ndim * sizeof(int64_t));
+    if (is_open)
+        described.shape[0] = 1;                   /* strides do not follow from it */
     int r = array_check(&described, name, error); /* the shape alone: strides are still zero */
     if (r)
         return r;
@@ -52,6 +55,8 @@ int file_array_describe(struct gad_array *array, const struct file_layout *layou
     array->info.ndim = layout->ndim;
     memcpy(array->info.shape, described.shape, sizeof(described.shape));
     memcpy(array->info.strides, described.strides, sizeof(described.strides));
+    if (is_open)
+        array->info.shape[0] = GAD_UNKNOWN_LENGTH;
     array->offset_bytes = layout->offset_bytes;
     array->provider = &file_provider;
     array->provider_state = array;

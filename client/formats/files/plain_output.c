@@ -49,24 +49,18 @@ static bool is_same_target(const struct gad_array *array, const struct gad_array
 static int describe(struct gad_array *array, const struct format_target *target,
                     size_t n_header_bytes, struct gad_error *error)
 {
-    int64_t shape[ARRAY_MAX_NDIM];
     bool is_open = target->ndim > 0 && target->shape[0] == GAD_UNKNOWN_LENGTH;
     struct file_layout layout = {
         .dtype = target->dtype,
         .fortran_order = target->fortran_order && !is_open,
         .ndim = target->ndim,
-        .shape = is_open ? shape : target->shape,
+        .shape = target->shape,
         .offset_bytes = n_header_bytes,
     };
-    if (is_open)
-        memcpy(shape, target->shape, (size_t)target->ndim * sizeof(*shape));
-    shape[0] = 1; /* strides do not follow from it */
     int r = file_array_describe(array, &layout, target->name, error);
-    if (r || !is_open)
-        return r;
-    array->info.shape[0] = GAD_UNKNOWN_LENGTH;
-    array->is_write_only = array_use_provider(array);
-    return 0;
+    if (r == 0 && is_open)
+        array->is_write_only = array_use_provider(array);
+    return r;
 }
 
 static int make(struct gad_array *array, const struct format_target *target, const void *header,

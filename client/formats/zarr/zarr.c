@@ -272,6 +272,7 @@ const struct format format_zarr = {
     .extensions = ".zarr",
     .written = "DIRECTORY.zarr[:/ARRAY]",
     .has_chunks = true,
+    .may_grow = true,
     .has_shards = true,
     .is_directory = true,
     .takes_brackets = true,

@@ -35,6 +35,7 @@ struct zarr_output {
     struct zarr_writer *writer;
     struct chunk_sink *sink; /* NULL: no axes, or no elements */
     bool has_come;           /* of one without axes: its element */
+    bool is_open;            /* its length is known at the commit */
     bool sync;
 };
 
@@ -111,9 +112,16 @@ static int put_in_place(struct zarr_output *output, struct nodes *nodes, const c
                      strerrordesc_np(-r));
 }
 
-static int finish_chunks(const struct zarr_output *output, const char *name,
+static int finish_chunks(struct zarr_output *output, const struct gad_array *array,
                          struct gad_error *error)
 {
+    const char *name = array->info.path;
+    if (output->is_open) {
+        output->meta.shape[0] = array->info.shape[0];
+        int r = chunk_sink_set_length(output->sink, array->info.shape[0], name, error);
+        if (r)
+            return r;
+    }
     if (output->sink)
         return chunk_sink_finish(output->sink, name, error);
     if (output->meta.ndim > 0 || output->has_come)
@@ -126,7 +134,7 @@ static int commit(struct gad_array *array, struct gad_error *error)
     struct zarr_output *output = array->format_state;
     const char *name = array->info.path;
     struct nodes nodes = {.output = output, .carried = array->carried};
-    int r = finish_chunks(output, name, error);
+    int r = finish_chunks(output, array, error);
     if (r)
         return r;
     nodes.list = calloc(output->place.n_parts, sizeof(*nodes.list));
@@ -221,15 +229,20 @@ static int use_sink(struct gad_array *array, struct zarr_output *output,
                     const struct format_target *wanted, struct gad_error *error)
 {
     const struct zarr_meta *meta = &output->meta;
+    int64_t shape[ARRAY_MAX_NDIM];
+    memcpy(shape, wanted->shape, (size_t)wanted->ndim * sizeof(*shape));
+    if (output->is_open)
+        shape[0] = array_open_rows(array);
     struct chunk_sink_layout layout = {
-        .shape = wanted->shape,
+        .shape = shape,
+        .is_open = output->is_open,
         .item_bytes = dtype_size(wanted->dtype),
         .pipeline = &meta->pipeline,
         .store = zarr_writer_store,
         .path = wanted->spec->path,
         .dataset = *wanted->spec->dataset ? wanted->spec->dataset : NULL,
     };
-    (void)chunk_grid_init(&layout.grid, wanted->ndim, wanted->shape, zarr_inner_shape(meta),
+    (void)chunk_grid_init(&layout.grid, wanted->ndim, shape, zarr_inner_shape(meta),
                           (int64_t)layout.item_bytes); /* the shapes are checked */
     layout.state = output->writer;
     int r = chunk_sink_new(&layout, wanted->name, &output->sink, error);
@@ -285,6 +298,7 @@ static int make(struct gad_array *array, const struct format_target *wanted,
     struct zarr_output *output = calloc(1, sizeof(*output));
     if (!output)
         return error_from_errno(error, ENOMEM, wanted->name, "output");
+    output->is_open = array_is_open(array);
     output->place.parent_fd = output->place.array_fd = -1;
     output->sync = wanted->storage->sync;
     array->format_state = output;
@@ -300,8 +314,9 @@ static int make(struct gad_array *array, const struct format_target *wanted,
                            output->place.version, wanted->name, &output->meta, error);
     if (r)
         return r;
-    return file_array_n_bytes(array) > 0 ? use_provider(array, output, wanted, error)
-                                         : use_nothing(array, output, wanted->name, error);
+    return output->is_open || file_array_n_bytes(array) > 0
+               ? use_provider(array, output, wanted, error)
+               : use_nothing(array, output, wanted->name, error);
 }
 
 int zarr_create(struct gad_client *client, const struct format_target *target,

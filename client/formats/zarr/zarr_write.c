@@ -82,7 +82,7 @@ int zarr_meta_make(const struct storage *storage, enum dtype dtype, int ndim, co
     };
     const struct zarr_doc doc = {"the new array", name, error};
     for (int i = 0; i < ndim; i++) {
-        meta.shape[i] = shape[i];
+        meta.shape[i] = shape[i] == GAD_UNKNOWN_LENGTH ? 0 : shape[i];
         meta.order[i] = i;
     }
     if (storage->has_chunks)

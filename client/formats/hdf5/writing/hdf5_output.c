@@ -54,6 +54,7 @@ struct hdf5_output {
     bool replace;
     bool is_made;            /* the hidden link is there */
     bool is_unreserved;      /* space could not be reserved: flush at the commit */
+    bool is_open;            /* its length is known at the commit */
     struct chunk_sink *sink; /* of one in chunks; else NULL */
     struct hdf5_chunk_writer *writer;
     struct codec_pipeline pipeline; /* as HDF5 has noted it */
@@ -62,9 +63,13 @@ struct hdf5_output {
 static hid_t make_space(const struct format_target *wanted)
 {
     hsize_t dims[ARRAY_MAX_NDIM];
-    for (int i = 0; i < wanted->ndim; i++)
-        dims[i] = (hsize_t)wanted->shape[i];
-    return wanted->ndim ? H5Screate_simple(wanted->ndim, dims, NULL) : H5Screate(H5S_SCALAR);
+    hsize_t most[ARRAY_MAX_NDIM];
+    for (int i = 0; i < wanted->ndim; i++) {
+        bool is_open = wanted->shape[i] == GAD_UNKNOWN_LENGTH;
+        dims[i] = is_open ? 0 : (hsize_t)wanted->shape[i];
+        most[i] = is_open ? H5S_UNLIMITED : dims[i];
+    }
+    return wanted->ndim ? H5Screate_simple(wanted->ndim, dims, most) : H5Screate(H5S_SCALAR);
 }
 
 /* Contiguous, allocated at once, never filled: the offset is known and nothing is written. */
@@ -140,6 +145,22 @@ static int add_dataset(struct hdf5_output *output, const struct format_target *w
     return r ? r : close_file(&file, wanted->name, error);
 }
 
+/* The chunks have made it as long as whole ones are. */
+static int set_length(hid_t file, const struct hdf5_output *output, const struct gad_array *array,
+                      struct gad_error *error)
+{
+    char reason[160];
+    hsize_t dims[ARRAY_MAX_NDIM];
+    _cleanup_hid_ hid_t dataset = H5Dopen2(file, output->hidden, H5P_DEFAULT);
+    for (int i = 0; i < array->info.ndim; i++)
+        dims[i] = (hsize_t)array->info.shape[i];
+    if (dataset > 0 && H5Dset_extent(dataset, dims) >= 0)
+        return 0;
+    hdf5_reason(reason, sizeof(reason));
+    return error_set(error, GAD_IO_ERROR, array->info.path,
+                     "HDF5 cannot make '%.120s' as long as it is: %.160s", output->dataset, reason);
+}
+
 static int commit_once(struct hdf5_output *output, const struct gad_array *array,
                        struct gad_error *error)
 {
@@ -148,6 +169,8 @@ static int commit_once(struct hdf5_output *output, const struct gad_array *array
     _cleanup_hid_ hid_t file = H5I_INVALID_HID;
     const struct stat *st = hdf5_target_stat(output->target);
     int r = hdf5_file_open(hdf5_target_path(output->target), st, true, shown, shown, &file, error);
+    if (r == 0 && output->is_open)
+        r = set_length(file, output, array, error);
     if (r == 0)
         r = hdf5_dims_write(file, output->hidden, output->dataset, array, shown, error);
     if (r == 0)
@@ -170,10 +193,16 @@ static int delete_once(struct hdf5_output *output, struct gad_error *error)
 }
 
 /* All chunks are in the file. */
-static int finish_chunks(struct hdf5_output *output, const char *shown, struct gad_error *error)
+static int finish_chunks(struct hdf5_output *output, const struct gad_array *array,
+                         struct gad_error *error)
 {
     char reason[160] = "";
-    int r = chunk_sink_finish(output->sink, shown, error);
+    const char *shown = array->info.path;
+    int r = output->is_open
+                ? chunk_sink_set_length(output->sink, array->info.shape[0], shown, error)
+                : 0;
+    if (r == 0)
+        r = chunk_sink_finish(output->sink, shown, error);
     if (r)
         return r;
     r = hdf5_chunk_writer_flush(output->writer, reason, sizeof(reason));
@@ -191,7 +220,7 @@ static int commit(struct gad_array *array, struct gad_error *error)
 {
     struct hdf5_output *output = array->format_state;
     if (output->sink) {
-        int chunks = finish_chunks(output, array->info.path, error);
+        int chunks = finish_chunks(output, array, error);
         if (chunks)
             return chunks;
     }
@@ -302,15 +331,21 @@ static int make_place(struct hdf5_output *output, int fd, const struct format_ta
 static int use_sink(struct gad_array *array, struct hdf5_output *output,
                     const struct format_target *wanted, struct gad_error *error)
 {
+    int64_t shape[ARRAY_MAX_NDIM];
+    output->is_open = array_is_open(array);
+    memcpy(shape, wanted->shape, (size_t)wanted->ndim * sizeof(*shape));
+    if (output->is_open)
+        shape[0] = array_open_rows(array);
     struct chunk_sink_layout layout = {
-        .shape = wanted->shape,
+        .shape = shape,
+        .is_open = output->is_open,
         .item_bytes = dtype_size(wanted->dtype),
         .pipeline = &output->pipeline,
         .store = hdf5_chunk_writer_store,
         .path = wanted->spec->path,
         .dataset = wanted->spec->dataset,
     };
-    if (!chunk_grid_init(&layout.grid, wanted->ndim, wanted->shape, wanted->storage->chunk_shape,
+    if (!chunk_grid_init(&layout.grid, wanted->ndim, shape, wanted->storage->chunk_shape,
                          (int64_t)layout.item_bytes))
         return 0; /* no elements */
     output->writer =
@@ -336,7 +371,7 @@ static int make_chunked(struct gad_array *array, struct hdf5_output *output,
                         const struct format_target *wanted, struct gad_error *error)
 {
     uint64_t nowhere;
-    int r = make_place(output, array->fd, wanted, file_array_n_bytes(array), &nowhere, error);
+    int r = make_place(output, array->fd, wanted, 0, &nowhere, error);
     return r ? r : use_sink(array, output, wanted, error);
 }
 

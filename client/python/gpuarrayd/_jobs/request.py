@@ -245,7 +245,7 @@ def _new_result(session: "_core.Session", i: int,
     dtype, shape, order = planned
     if shape and shape[0] < 0:
         raise BadArgument("how many rows the result has is known at its end only: gd.stream() "
-                          "gives them as they come, gd.save() writes them to a npy or raw file",
+                          "gives them as they come, gd.save() writes them to a file",
                           argument="shape", expected="a length for the first axis", found="None")
     return new_array(session, dtype, shape, order) if shape else (Inline(i), None)
 

@@ -60,7 +60,7 @@ def from_generator(f: Made, dtype: DTypeLike, shape: tuple[int | None, ...]) -> 
     shape : tuple of ints
         Of all slabs together. A slab has any number of rows. The first may be None: the generator
         says by its end how many there are. Reductions are finished then; results that are as long
-        are given by gd.stream(), and by gd.save() into npy and raw files.
+        are given by gd.stream(), and by gd.save() into npy, raw, HDF5 and Zarr.
 
     Returns
     -------
