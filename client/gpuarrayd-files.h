@@ -22,6 +22,9 @@ struct gad_storage {
     /** NULL or "none", or what chunks are packed with and how hard: "gzip" "gzip:1" to "gzip:9",
      * "zstd:3", "lzf", "lz4", "blosc", "blosc:lz4:5" (also blosclz lz4hc zlib zstd), "szip",
      * "bitshuffle". HDF5 and Zarr have not all of the same; npz has "gzip" alone, without chunks.
+     * Zarr: before it, with a comma, what is done to the elements: "delta,zstd:3", or
+     * "fixedscaleoffset:OFFSET:SCALE:DTYPE,zstd", which keeps (x - OFFSET) * SCALE, rounded, as
+     * "i2" for example, and the end of its range for what that has not.
      */
     const char *compress;
     bool shuffle;    /**< bytes of items are sorted by their place first, which packs better */

@@ -1,7 +1,10 @@
-/* Codecs of elements: delta and fixedscaleoffset of numcodecs, which are only read here.
+/* Codecs of elements: delta and fixedscaleoffset of numcodecs.
  *
  *     delta             the first element, then differences: summed up in the elements' dtype
  *     fixedscaleoffset  stored / scale + offset, in double, or in float where that is stored
+ *
+ * Scaled elements are rounded to integers, halves to even ones. What the stored dtype has not
+ * becomes the end of its range; NaN is a fault of the chunk.
  *
  * step: dtype of the elements, `stored` of what is in the chunk, scale and offset. values[0]: bit
  * 0: the elements are of the other byte order, bit 1: what is stored is.
@@ -64,6 +67,14 @@ static union scalar from_double(double number, enum dtype dtype)
     else
         value.u64 = !(number > 0) ? 0 : number >= 0x1p64 ? UINT64_MAX : (uint64_t)number;
     return value;
+}
+
+/* The nearest element of an integer dtype. */
+static double clamp(double number, enum dtype dtype)
+{
+    double span = ldexp(1, 8 * (int)dtype_size(dtype) - dtype_is_signed(dtype));
+    double low = dtype_is_signed(dtype) ? -span : 0;
+    return number < low ? low : number > span - 1 ? span - 1 : number;
 }
 
 struct lines {
@@ -144,6 +155,57 @@ static int decode_scaled(const struct codec_step *step, struct codec_scratch *sc
     return 0;
 }
 
+/* From elements to what is stored: in this machine's byte order, as all that we write. */
+static int stored_init(const struct codec_step *step, const void *from, size_t n_from, void *to,
+                       size_t room, struct lines *ret)
+{
+    const struct codec_step back = {.dtype = step->stored, .stored = step->dtype};
+    return lines_init(&back, from, n_from, to, room, ret);
+}
+
+static int encode_delta(const struct codec_step *step, struct codec_scratch *scratch,
+                        const void *from, size_t n_from, void *ret_bytes, size_t room,
+                        size_t *ret_n_bytes)
+{
+    struct lines lines;
+    union scalar last = {.u64 = 0}, change;
+    int r = stored_init(step, from, n_from, ret_bytes, room, &lines);
+    if (r)
+        return r;
+    for (size_t i = 0; i < lines.n; i++) {
+        union scalar value = load(lines.from + i * lines.n_from_bytes, step->dtype, false);
+        if (step->dtype == DTYPE_FLOAT32)
+            change.f64 = (double)((float)value.f64 - (float)last.f64);
+        else if (step->dtype == DTYPE_FLOAT64)
+            change.f64 = value.f64 - last.f64;
+        else
+            change.u64 = value.u64 - last.u64;
+        put(lines.to + i * lines.n_to_bytes, step->stored, false, change);
+        last = value;
+    }
+    *ret_n_bytes = lines.n * lines.n_to_bytes;
+    return 0;
+}
+
+static int encode_scaled(const struct codec_step *step, struct codec_scratch *scratch,
+                         const void *from, size_t n_from, void *ret_bytes, size_t room,
+                         size_t *ret_n_bytes)
+{
+    struct lines lines;
+    bool is_integer = !dtype_is_float(step->stored);
+    int r = stored_init(step, from, n_from, ret_bytes, room, &lines);
+    for (size_t i = 0; i < lines.n && r == 0; i++) {
+        union scalar value = load(lines.from + i * lines.n_from_bytes, step->dtype, false);
+        double number = rint((as_double(value, step->dtype) - step->offset) * step->scale);
+        if (is_integer && isnan(number))
+            return CODEC_FAULT_VALUES;
+        put(lines.to + i * lines.n_to_bytes, step->stored, false,
+            from_double(is_integer ? clamp(number, step->stored) : number, step->stored));
+    }
+    *ret_n_bytes = r ? 0 : lines.n * lines.n_to_bytes;
+    return r;
+}
+
 static size_t bound(const struct codec_step *step, size_t n_bytes)
 {
     return n_bytes / dtype_size(step->dtype) * dtype_size(step->stored);
@@ -153,11 +215,13 @@ const struct codec codec_delta = {
     .name = "delta",
     .zarr_name = "delta",
     .decode = decode_delta,
+    .encode = encode_delta,
     .bound = bound,
 };
 const struct codec codec_fixedscaleoffset = {
     .name = "fixedscaleoffset",
     .zarr_name = "fixedscaleoffset",
     .decode = decode_scaled,
+    .encode = encode_scaled,
     .bound = bound,
 };

@@ -1,7 +1,8 @@
 /* What `--chunks`, `--compress` and their kin mean.
  *
  * A text such as "blosc:lz4:5" is a row of the table below: a codec, what may follow its name, and
- * how that becomes the values that HDF5's filter has. Other formats take the same pipeline.
+ * how that becomes the values that HDF5's filter has. Other formats take the same pipeline. Before
+ * it, with a comma, may be what is done to the elements: "delta,zstd".
  *
  * Called by format.c.
  */
@@ -10,7 +11,9 @@
 #include "proto/util.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define TARGET_CHUNK_BYTES (INT64_C(1) << 20)
@@ -19,6 +22,7 @@
 #define BLOSC_VERSION      2
 #define SZIP_OPTIONS       141 /* entropy coding, and the library's own flags */
 #define SZIP_PIXELS        32
+#define MAX_ELEMENT_STEPS  4
 
 struct words {      /* of a text, apart */
     char name[16];  /* "blosc" */
@@ -137,7 +141,7 @@ static int refuse_text(const char *text, const char *name, struct gad_error *err
 {
     error_set(error, GAD_BAD_ARGUMENT, name, "'%.60s' is no way to compress", text);
     error_expected(error, "none, gzip[:0-9], zstd[:LEVEL], lzf, lz4, blosc[:CODEC][:0-9], szip, "
-                          "bitshuffle[:lz4|:zstd]");
+                          "bitshuffle[:lz4|:zstd], delta");
     error_found(error, "'%.60s'", text);
     return GAD_BAD_ARGUMENT;
 }
@@ -255,17 +259,72 @@ static void add_step(struct codec_pipeline *pipeline, const char *codec, uint32_
     step->is_optional = true;
 }
 
-static int read_pipeline(const struct gad_storage *asked, const struct subject *subject,
+static bool is_word(const char *at, size_t n, const char *word)
+{
+    return n == strlen(word) && memcmp(at, word, n) == 0;
+}
+
+/* "fixedscaleoffset:OFFSET:SCALE:DTYPE", n characters: numcodecs' parameters in their order. */
+static bool read_scaling(const char *text, size_t n, struct codec_step *step)
+{
+    char *end;
+    double numbers[2];
+    const char *at = text + strlen("fixedscaleoffset");
+    for (int i = 0; i < 2; i++) {
+        if (*at != ':')
+            return false;
+        numbers[i] = strtod(at + 1, &end);
+        if (end == at + 1 || end > text + n || !isfinite(numbers[i]))
+            return false;
+        at = end;
+    }
+    step->offset = numbers[0];
+    step->scale = numbers[1];
+    bool is_swapped = false;
+    return *at == ':' && step->scale != 0 &&
+           dtype_from_typestr(at + 1, (size_t)(text + n - at - 1), &step->stored, &is_swapped,
+                              NULL) == 0 &&
+           !is_swapped && step->stored != DTYPE_BOOL;
+}
+
+/* What is done to elements, up to the comma before what packs them. Returns that; NULL: a text that
+ * is not understood. */
+static const char *read_element_steps(const char *text, enum dtype dtype, struct subject *subject,
+                                      struct codec_pipeline *pipeline)
+{
+    for (;;) {
+        size_t n = strcspn(text, ","), n_name = strcspn(text, ":,");
+        bool is_delta = is_word(text, n, "delta");
+        if (!is_delta && !is_word(text, n_name, "fixedscaleoffset"))
+            return text;
+        struct codec_step step = {.n_values = 1, .dtype = dtype, .stored = dtype};
+        step.codec = codec_of_name(is_delta ? "delta" : "fixedscaleoffset");
+        if (dtype == DTYPE_BOOL || pipeline->n_steps == MAX_ELEMENT_STEPS ||
+            (!is_delta && !read_scaling(text, n, &step)))
+            return NULL;
+        pipeline->steps[pipeline->n_steps++] = step;
+        uint64_t n_elements = subject->chunk_bytes / subject->item_bytes;
+        dtype = step.stored;
+        subject->item_bytes = (uint32_t)dtype_size(dtype);
+        subject->chunk_bytes = n_elements * subject->item_bytes;
+        if (text[n] == '\0')
+            return "none";
+        text += n + 1;
+    }
+}
+
+static int read_pipeline(const struct gad_storage *asked, enum dtype dtype, struct subject *subject,
                          const char *name, struct storage *storage, struct gad_error *error)
 {
     struct codec_pipeline *pipeline = &storage->pipeline;
     struct words words;
     const struct packer *packer = NULL;
-    if (asked->compress && strcmp(asked->compress, "none") != 0) {
-        packer = read_text(asked->compress, &words);
-        if (!packer)
-            return refuse_text(asked->compress, name, error);
-    }
+    const char *text = asked->compress ? asked->compress : "none";
+    text = read_element_steps(text, dtype, subject, pipeline);
+    if (text && strcmp(text, "none") != 0)
+        packer = read_text(text, &words);
+    if (!text || (!packer && strcmp(text, "none") != 0))
+        return refuse_text(asked->compress, name, error);
     if (asked->shuffle && subject->item_bytes > 1)
         add_step(pipeline, "shuffle", subject->item_bytes, 1);
     if (packer) {
@@ -325,7 +384,7 @@ int storage_read(const struct gad_storage *asked, enum dtype dtype, int ndim, co
                                    &subject.chunk_bytes))
             return error_set(error, GAD_BAD_ARGUMENT, name, "a chunk has more than 2^64 bytes");
     subject.line_items = (uint64_t)storage.chunk_shape[ndim - 1];
-    r = read_pipeline(asked, &subject, name, &storage, error);
+    r = read_pipeline(asked, dtype, &subject, name, &storage, error);
     if (r == 0)
         *ret_storage = storage;
     return r;

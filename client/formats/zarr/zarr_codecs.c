@@ -215,8 +215,8 @@ static const struct codec_step *last_step(const struct codec_pipeline *pipeline)
     return pipeline->n_steps > 0 ? &pipeline->steps[pipeline->n_steps - 1] : NULL;
 }
 
-/* delta and its kin see elements: nothing that makes bytes may come before them. */
-static bool is_of_elements(const struct codec_step *step)
+/* Nothing that makes bytes may come before them. */
+bool zarr_is_of_elements(const struct codec_step *step)
 {
     for (size_t i = 0; i < ARRAY_LENGTH(readers); i++)
         if (readers[i].is_of_elements && strcmp(readers[i].id, step->codec->zarr_name) == 0)
@@ -232,7 +232,7 @@ int zarr_add_codec(const struct zarr_doc *doc, const char *key, const char *id,
     struct codec_step step = {.codec = NULL};
     const struct codec_step *last = last_step(pipeline);
     struct entry entry = {doc, key, is_prefixed ? id + 10 : id, values, meta->dtype, &step};
-    if (last && is_of_elements(last))
+    if (last && zarr_is_of_elements(last))
         entry.elements = last->stored;
     if (is_no_step(entry.id, values))
         return 0;
@@ -243,7 +243,7 @@ int zarr_add_codec(const struct zarr_doc *doc, const char *key, const char *id,
             continue;
         if (!step.codec->decode)
             return refuse_unbuilt(&entry);
-        if (readers[i].is_of_elements && last && !is_of_elements(last))
+        if (readers[i].is_of_elements && last && !zarr_is_of_elements(last))
             return zarr_bad(doc, key, values, "elements' codecs before those of bytes");
         int r = readers[i].read(&entry);
         if (r == 0)

@@ -54,6 +54,8 @@ int zarr_fill_parse(const struct zarr_doc *doc, struct json_object *value,
 /* A number, "NaN" and its kin, 0x and hexadecimal digits: into native bytes; false: none of them,
  * or not one of the dtype's. */
 bool zarr_fill_read(struct json_object *value, enum dtype dtype, union scalar *ret_value);
+/* delta and its kin, which see elements and not bytes. */
+bool zarr_is_of_elements(const struct codec_step *step);
 /* One codec more, as numcodecs names it (`id`) or version 3; `values` is its configuration.
  * item_bytes: of the elements that come to it. `key` is where it stands. */
 int zarr_add_codec(const struct zarr_doc *doc, const char *key, const char *id,

@@ -154,6 +154,13 @@ static struct json_object *values_json(const struct codec_step *step, int versio
     const char *name = step->codec->zarr_name;
     if (strcmp(name, "blosc") == 0) {
         add_blosc(values, step, version);
+    } else if (zarr_is_of_elements(step)) {
+        add_text(values, "dtype", dtype_typestr(step->dtype, false));
+        add_text(values, "astype", dtype_typestr(step->stored, false));
+        if (step->scale != 0) {
+            json_object_object_add(values, "offset", json_object_new_double(step->offset));
+            json_object_object_add(values, "scale", json_object_new_double(step->scale));
+        }
     } else if (strcmp(name, "shuffle") == 0) {
         add_number(values, "elementsize", step->values[0]);
     } else if (strcmp(name, "lz4") == 0) {
@@ -196,9 +203,16 @@ static struct json_object *bytes_json(enum dtype dtype)
 static struct json_object *chunk_codecs_json(const struct zarr_meta *meta)
 {
     struct json_object *list = json_object_new_array();
-    json_object_array_add(list, bytes_json(meta->dtype));
-    for (unsigned i = 0; i < meta->pipeline.n_steps; i++)
-        json_object_array_add(list, step_json(&meta->pipeline.steps[i], 3));
+    const struct codec_step *steps = meta->pipeline.steps;
+    enum dtype stored = meta->dtype;
+    unsigned i = 0;
+    for (; i < meta->pipeline.n_steps && zarr_is_of_elements(&steps[i]); i++) {
+        json_object_array_add(list, step_json(&steps[i], 3));
+        stored = steps[i].stored;
+    }
+    json_object_array_add(list, bytes_json(stored));
+    for (; i < meta->pipeline.n_steps; i++)
+        json_object_array_add(list, step_json(&steps[i], 3));
     return list;
 }
 
@@ -310,20 +324,22 @@ static struct json_object *v2_json(const struct zarr_meta *meta, const struct ca
 {
     struct json_object *object = json_object_new_object(), *filters = NULL;
     const struct gad_scalar *fill = fill_of(carried);
+    const struct codec_step *steps = meta->pipeline.steps;
     unsigned n = meta->pipeline.n_steps;
+    unsigned n_filters = n > 0 && !zarr_is_of_elements(&steps[n - 1]) ? n - 1 : n;
     add_number(object, "zarr_format", 2);
     json_object_object_add(object, "shape", sizes_json(meta->ndim, meta->shape));
     json_object_object_add(object, "chunks", sizes_json(meta->ndim, meta->chunk_shape));
     add_text(object, "dtype", dtype_typestr(meta->dtype, false));
     json_object_object_add(object, "fill_value", fill ? fill_json(meta, fill) : NULL);
     add_text(object, "order", "C");
-    if (n > 1)
+    if (n_filters > 0)
         filters = json_object_new_array();
-    for (unsigned i = 0; i + 1 < n; i++)
-        json_object_array_add(filters, step_json(&meta->pipeline.steps[i], 2));
+    for (unsigned i = 0; i < n_filters; i++)
+        json_object_array_add(filters, step_json(&steps[i], 2));
     json_object_object_add(object, "filters", filters);
     json_object_object_add(object, "compressor",
-                           n > 0 ? step_json(&meta->pipeline.steps[n - 1], 2) : NULL);
+                           n > n_filters ? step_json(&steps[n - 1], 2) : NULL);
     add_text(object, "dimension_separator", ".");
     return object;
 }

@@ -249,6 +249,32 @@ def test_what_is_written_zarr_python_reads(gd, folder):
     assert not list(folder.glob(".*gad-*"))
 
 
+@pytest.mark.parametrize("version", [2, 3])
+def test_filters_of_elements_are_numcodecs(gd, folder, version):
+    rng = np.random.default_rng(version)
+    group = zarr.open_group(str(folder / "f.zarr"), mode="w", zarr_format=version)
+    for name, x, how in (("i2", rng.integers(-2**15, 2**15, (70, 50), "i2"), "delta,zstd:1"),
+                         ("u8", rng.integers(0, 2**64, (70, 50), "u8"), "delta,gzip:1"),
+                         ("f4", rng.integers(-99, 99, (70, 50)).astype("f4"), "delta"),
+                         ("f8", rng.integers(-999, 999, (70, 50)) / 10, "fixedscaleoffset:-5:10:i2,delta,zstd")):
+        gd.save(f"{folder}/f.zarr:/{name}", gd.asarray(x), chunks=(32, 32), compression=how)
+        assert np.allclose(group[name][...], x, rtol=0, atol=1e-9) and group[name].dtype == x.dtype, name
+        assert np.array_equal(gd.open(f"{folder}/f.zarr:/{name}").compute(), group[name][...])
+    got = zarr.open_group(str(folder / "f.zarr"), mode="r")["f8"]
+    inner = got.metadata.filters if version == 2 else got.metadata.codecs
+    assert "fixedscaleoffset" in str(inner).lower()
+    wide = np.array([-1e9, -300.26, 0, 300.25, 1e9])
+    gd.save(f"{folder}/f.zarr:/wide", gd.asarray(wide), compression="fixedscaleoffset:0:10:i2")
+    assert got.store and zarr.open(str(folder / "f.zarr"))["wide"][...].tolist() == [-3276.8, -300.3, 0, 300.2, 3276.7]
+    for path, how in (("f.h5:/x", "delta"), ("f.npz:x", "delta"), ("f.zarr:/x", "delta:1"), ("f.zarr:/x", "delta,delt"),
+                      ("f.zarr:/x", "fixedscaleoffset:0:0:i2"), ("f.zarr:/x", "fixedscaleoffset:1:i2")):
+        with pytest.raises(gd.BadArgument):
+            gd.save(f"{folder}/{path}", gd.asarray(wide), compression=how)
+    with pytest.raises(gd.ProviderFailed, match="do not fit"):
+        gd.save(f"{folder}/f.zarr:/x", gd.asarray(wide * np.nan), compression="fixedscaleoffset:0:10:i2")
+    assert not (folder / "f.zarr/x").exists()
+
+
 def test_results_of_large_jobs_and_several_at_once(start, folder):
     """Through a pool of 1 MiB: tiles that cut chunks and shards, two results into one new store."""
     daemon = start(pool="1M")

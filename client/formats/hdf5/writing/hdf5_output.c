@@ -367,6 +367,22 @@ static int use_sink(struct gad_array *array, struct hdf5_output *output,
     return 0;
 }
 
+/* What numcodecs has and HDF5 has not. */
+static int check_filters(const struct format_target *wanted, struct gad_error *error)
+{
+    const struct codec_pipeline *pipeline = &wanted->storage->pipeline;
+    for (unsigned i = 0; i < pipeline->n_steps; i++) {
+        const char *codec = pipeline->steps[i].codec->name;
+        if (pipeline->steps[i].codec->hdf5_id)
+            continue;
+        error_set(error, GAD_BAD_ARGUMENT, wanted->name, "HDF5 has no filter '%s'", codec);
+        error_expected(error, "gzip, zstd, lzf, lz4, blosc, szip or bitshuffle; or a Zarr store");
+        error_found(error, "%s", codec);
+        return GAD_BAD_ARGUMENT;
+    }
+    return 0;
+}
+
 static int make_chunked(struct gad_array *array, struct hdf5_output *output,
                         const struct format_target *wanted, struct gad_error *error)
 {
@@ -403,6 +419,8 @@ static int make(struct gad_array *array, const struct format_target *wanted,
         .shape = wanted->shape,
     };
     int r = file_array_describe(array, &layout, wanted->name, error);
+    if (r == 0)
+        r = check_filters(wanted, error);
     if (r == 0)
         r = add_state(array, wanted, &output, error);
     if (r == 0)
