@@ -7,6 +7,7 @@
  *
  * Elements are taken as they are stored.
  */
+#include "client/ctl/run/batch_transforms.h"
 #include "client/ctl/run/run.h"
 
 #include <errno.h>
@@ -28,6 +29,8 @@ enum {
     OPTION_DROP_LAST,
     OPTION_SCRATCH,
     OPTION_PLAN,
+    OPTION_TRANSFORM,
+    OPTION_WITH,
     OPTION_INDEX,
     OPTION_BENCH,
     OPTION_EXPLAIN,
@@ -35,6 +38,7 @@ enum {
 
 struct batches_options {
     struct gad_loader_options loader;
+    struct batch_transforms transforms;
     unsigned n_parts;
     char *names[MAX_SOURCES], *specs[MAX_SOURCES];
     const char *destination;
@@ -53,6 +57,9 @@ static const struct argp_option batches_argp_options[] = {
     {"drop-last", OPTION_DROP_LAST, NULL, 0, "no batch that is shorter than the others", 0},
     {"scratch", OPTION_SCRATCH, "FOLDER", 0, "rows that are packed may be copied there", 0},
     {"plan", OPTION_PLAN, "NAME", 0, "direct, scan, copy or resident; without it the best", 0},
+    {"transform", OPTION_TRANSFORM, "NAME=EXPR", 0, "what a part becomes, of its rows and others'",
+     0},
+    {"with", OPTION_WITH, "NAME=VALUE", 0, "what transforms name: a number or a source", 0},
     {"index", OPTION_INDEX, "K", 0, "write batch K", 0},
     {"output", 'o', "FILE", 0, "where to: b.npz has an array of each name", 0},
     {"bench", OPTION_BENCH, NULL, 0, "take all batches of the epoch, and say how long it took", 0},
@@ -134,6 +141,8 @@ static error_t parse_batches(int key, char *arg, struct argp_state *state)
     case OPTION_DROP_LAST: o->loader.drop_last = true; return 0;
     case OPTION_SCRATCH: o->loader.scratch = arg; return 0;
     case OPTION_PLAN: o->loader.plan = arg; return 0;
+    case OPTION_TRANSFORM: return batch_transforms_add(&o->transforms, arg, state);
+    case OPTION_WITH: return batch_transforms_with(&o->transforms, arg, state);
     case OPTION_INDEX: o->has_index = true; return read_count(arg, UINT64_MAX, &o->index, state);
     case 'o': o->destination = arg; return 0;
     case OPTION_BENCH: o->benches = true; return 0;
@@ -150,20 +159,22 @@ static const struct argp batches_argp = {
     parse_batches,
     "NAME=SOURCE...",
     "Takes batches of rows of arrays of one length, in order or shuffled, as a training program "
-    "gets them: without the daemon but for --index, and without loading the arrays.\v"
+    "gets them: without the daemon but for --index and --transform, and without loading the "
+    "arrays.\v"
     "Batch K of an epoch depends on the arrays, the seed and the batch size alone. Shards, one "
     "behind the other, are the whole batch.\n"
     "Examples:\n"
     "  gpuarrayctl batches x=speed.npy y=rates.npy --batch-size 64 --explain\n"
     "  gpuarrayctl batches x=speed.npy --batch-size 64 --shuffle --index 3 -o b.npz\n"
-    "  gpuarrayctl batches x=speed.npy --batch-size 64 --shard 0/4 --bench" CTL_EXIT_CODES,
+    "  gpuarrayctl batches x=speed.npy --batch-size 64 --shard 0/4 --bench\n"
+    "  gpuarrayctl batches x=speed.npy --batch-size 8 --transform x='x-1' --bench" CTL_EXIT_CODES,
     NULL,
     NULL,
     NULL};
 
 /* Datasets ------------------------------------------------------------------------------------- */
 
-static int open_loader(const struct batches_options *o, struct gad_client *client,
+static int open_loader(struct batches_options *o, struct gad_client *client,
                        struct gad_loader **ret_loader, struct gad_error *error)
 {
     struct gad_dataset_part parts[MAX_SOURCES] = {{NULL}};
@@ -175,6 +186,8 @@ static int open_loader(const struct batches_options *o, struct gad_client *clien
     }
     if (r == 0)
         r = (int)gad_dataset_new(client, o->n_parts, parts, &dataset, error);
+    if (r == 0)
+        r = batch_transforms_open(&o->transforms, client, &o->loader, error);
     if (r == 0)
         r = (int)gad_loader_new(dataset, &o->loader, ret_loader, error);
     if (r == 0 && o->epoch > 0)
@@ -305,10 +318,12 @@ int verb_batches(int argc, char **argv)
     struct gad_client *client = NULL;
     struct gad_loader *loader = NULL;
     struct gad_error error;
-    if (ctl_parse(&batches_argp, argc, argv, &o))
+    if (ctl_parse(&batches_argp, argc, argv, &o)) {
+        batch_transforms_deinit(&o.transforms);
         return EXIT_USAGE;
+    }
     ctl_watch_signals();
-    int r = o.has_index ? ctl_connect(&client, &error) : 0;
+    int r = o.has_index || o.transforms.n > 0 ? ctl_connect(&client, &error) : 0;
     if (r == 0)
         r = open_loader(&o, client, &loader, &error);
     if (r == 0 && o.explains)
@@ -318,6 +333,7 @@ int verb_batches(int argc, char **argv)
     if (r == 0 && o.has_index)
         r = take_batch(&o, client, loader, &error);
     gad_loader_free(loader);
+    batch_transforms_deinit(&o.transforms);
     gad_close(client);
     return r ? ctl_fail(&error, o.json) : EXIT_OK;
 }
