@@ -322,15 +322,30 @@ static bool last_block_extend(struct ring *ring, const struct port_box *box)
 }
 
 /* None while some are stale. The one that was used longest ago: its lines have left the other
- * side's own cache. Writing to lines that still are there is several times slower. */
+ * side's own cache. Writing to lines that still are there is several times slower. Of a stream the
+ * first one: it moves slowly enough for few slots, and those stay in the caches. */
 static uint32_t free_slot(const struct ring *ring)
 {
+    uint32_t before = ring->array->at.provider.is_stream ? ring->n_slots - 1 : ring->newest;
     for (uint32_t i = 1; i <= ring->n_slots && ring->n_stale == 0; i++) {
-        uint32_t slot = (ring->newest + i) % ring->n_slots;
+        uint32_t slot = (before + i) % ring->n_slots;
         if (ring->blocks[slot].state == BLOCK_FREE)
             return slot;
     }
     return ring->n_slots;
+}
+
+/* Whether the client has enough to do, and can do all of that without this block, which shares no
+ * row with it: a stream's producer goes from row to row. */
+static bool is_for_later(const struct ring *ring, const struct port_box *box)
+{
+    bool is_apart = ring->walk.n_ahead > 0 && ring->n_busy >= ring->walk.n_ahead;
+    for (uint32_t i = 0; i < ring->n_slots && is_apart; i++) {
+        const struct block *block = &ring->blocks[i];
+        is_apart = block->state != BLOCK_ASKED ||
+                   box->start[0] >= block->box.start[0] + block->box.count[0];
+    }
+    return is_apart;
 }
 
 int ring_ask(struct ring *ring, struct gad_error *error)
@@ -339,6 +354,8 @@ int ring_ask(struct ring *ring, struct gad_error *error)
     while (ring->has_next && ring->n_open < RING_POSITIONS_AHEAD) {
         ring->walk.box(&ring->walk, ring->next_position, box.start, box.count);
         if (!last_block_extend(ring, &box)) {
+            if (is_for_later(ring, &box))
+                return 0;
             uint32_t slot = free_slot(ring);
             if (slot == ring->n_slots)
                 return 0;

@@ -18,6 +18,7 @@ struct ring_walk {
     void (*box)(const struct ring_walk *walk, uint64_t position, int64_t *ret_start,
                 int64_t *ret_count);
     const void *job, *port; /* for these two: they outlive the walk */
+    uint32_t n_ahead;       /* blocks that are enough at a time; 0: as many as there are slots */
 };
 
 /* Maps the memfd after checking its seals and size; the descriptors stay the caller's. `array` must
@@ -32,8 +33,8 @@ int ring_done_fd(const struct ring *ring);
 /* A walk begins, which is copied: no block is in use. */
 void ring_begin(struct ring *ring, const struct ring_walk *walk);
 
-/* Sources: asks for as many blocks ahead as there are free slots. 0, or region-fault. Afterwards
- * the client must be told, see below. */
+/* Sources: asks for as many blocks ahead as there are free slots, or as are enough. 0, or
+ * region-fault. Afterwards the client must be told, see below. */
 int ring_ask(struct ring *ring, struct gad_error *error) GAD_MUST_CHECK;
 
 /* Reads what the client answered. *ret_has_news: a block came or a slot was drained.

@@ -86,6 +86,7 @@ static int compile(struct wjob *job, const msgpack_object *params,
         return error_set(error, GAD_BAD_REQUEST, "carry_size",
                          "the carry is smaller than the plan's");
     job->fills_slots = context->limits->engine->fills_slots;
+    job->n_threads = context->limits->n_threads;
     job->is_express = job->plan.read_bytes <= EXPRESS_MAX_BYTES &&
                       job->plan.write_bytes <= EXPRESS_MAX_BYTES - job->plan.read_bytes;
     return 0;

@@ -58,7 +58,8 @@ struct wjob {
     struct writing writings[REQUEST_MAX_OUTPUTS];
     struct gaps gaps; /* of files that the job has for itself */
     bool has_rings, is_express, is_in_place;
-    bool fills_slots; /* every tile needs a slot, see struct plan_engine */
+    bool fills_slots;   /* every tile needs a slot, see struct plan_engine */
+    unsigned n_threads; /* of the engine */
     uint64_t begun_ns;
     pthread_mutex_t *lock; /* the scheduler's */
 

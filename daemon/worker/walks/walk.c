@@ -73,6 +73,12 @@ void walk_order_done(struct wjob *job, const struct tile *t)
 
 /* Stages ------------------------------------------------------------------------------------- */
 
+/* Enough for all threads, and so few that they stay in the caches. */
+static uint32_t stream_blocks(const struct wjob *job)
+{
+    return (uint32_t)max_u64(UINT64_C(2) * job->n_threads, 6);
+}
+
 /* What an earlier worker has asked a sink's client for may not have been told to it. */
 static void begin_rings(struct wjob *job)
 {
@@ -81,7 +87,12 @@ static void begin_rings(struct wjob *job)
     bool has_asked = false;
     for (unsigned i = 0; i < job->walk.ports.n_rings; i++) {
         const struct pass_ring *r = &job->walk.ports.rings[i];
-        const struct ring_walk walk = {ops->find_position, ops->position_box, job, r->port};
+        const struct ring_walk walk = {
+            .find = ops->find_position,
+            .box = ops->position_box,
+            .job = job,
+            .port = r->port,
+            .n_ahead = r->port->array.at.provider.is_stream ? stream_blocks(job) : 0};
         ring_begin(r->port->ring, &walk);
         int status = r->is_sink ? 0 : ring_ask(r->port->ring, &error);
         if (status)

@@ -300,6 +300,56 @@ Test(ring, of_a_streams_sink_keeps_a_slot_for_the_oldest_block)
     tear_down(&f);
 }
 
+static unsigned n_asked(const struct fixture *f)
+{
+    unsigned n = 0;
+    for (uint32_t i = 0; i < f->array.at.provider.n_slots; i++)
+        n += ring_entry_at(f->memory, i)->request != ring_entry_at(f->memory, i)->done;
+    return n;
+}
+
+/* Four blocks side by side in each two rows. */
+static void quarter_rows_box(const struct ring_walk *walk, uint64_t place, int64_t *ret_start,
+                             int64_t *ret_count)
+{
+    const struct fixture *f = walk->job;
+    ret_start[0] = (int64_t)(place / 4) * 2;
+    ret_count[0] = 2;
+    ret_count[1] = f->array.shape[1] / 4;
+    ret_start[1] = (int64_t)(place % 4) * ret_count[1];
+}
+
+Test(ring, asks_for_what_is_enough_in_the_same_slots)
+{
+    struct fixture f;
+    struct gad_error error;
+    uint32_t slot;
+    set_up(&f, 10, 6, false);
+    open_ring_for(&f, false, &(struct ring_walk){find_grain, grain_box, &f, .n_ahead = 2});
+    f.array.at.provider.is_stream = true;
+    cr_assert(eq(int, ring_ask(f.ring, &error), 0));
+    for (uint64_t i = 0; i < 9; i++) {
+        cr_assert(eq(uint, n_asked(&f), 2));
+        answer(&f, (uint32_t)(i % 2), 0);
+        cr_assert(collect(&f) && ring_take(f.ring, i, &slot));
+        cr_assert(eq(u32, slot, (uint32_t)(i % 2)));
+        cr_assert(eq(int, ring_give(f.ring, i, slot, &error), 0));
+    }
+    cr_assert(eq(uint, n_asked(&f), 1));
+    tear_down(&f);
+}
+
+Test(ring, asks_for_all_blocks_that_share_rows_at_a_time)
+{
+    struct fixture f;
+    struct gad_error error;
+    set_up(&f, 10, 6, false);
+    open_ring_for(&f, false, &(struct ring_walk){find_grain, quarter_rows_box, &f, .n_ahead = 2});
+    cr_assert(eq(int, ring_ask(f.ring, &error), 0));
+    cr_assert(eq(uint, n_asked(&f), 4), "those of the first two rows");
+    tear_down(&f);
+}
+
 Test(ring, fails_with_the_clients_errno)
 {
     struct fixture f;
