@@ -51,6 +51,9 @@
     X(GAD_NO_MEMORY, "no-memory", "the process has no memory left")                                \
     X(GAD_BAD_INDEX, "bad-index", "an index is outside of its array")                              \
     X(GAD_DATASET_CHANGED, "dataset-changed", "a file of the dataset is not what it was")          \
+    X(GAD_BAD_RANK, "bad-rank", "the data has no decomposition of that rank")                      \
+    X(GAD_BAD_CHECKPOINT, "bad-checkpoint", "the checkpoint is not usable for this call")          \
+    X(GAD_SINGULAR, "singular-matrix", "a matrix that is to be inverted is singular")              \
     /* This session: connect anew. */                                                              \
     X(GAD_PROTOCOL, "protocol-error", "the peer does not speak the protocol")                      \
     X(GAD_VERSION, "version-mismatch", "the peer speaks another version of the protocol")          \

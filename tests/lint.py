@@ -36,9 +36,10 @@ WALLS = [
     ("daemon/worker/cpu/", ("daemon/worker/cuda/", "kernels/cuda/"), ()),
     ("daemon/worker/cuda/", ("daemon/worker/cpu/",), ()),
     ("client/formats/", ("client/lib/", "client/ctl/", "proto/wire/"), ()),
-    ("client/lib/", ("client/ctl/", "client/formats/"), FORMATS),
+    ("client/lib/", ("client/ctl/", "client/formats/", "client/linalg/"), FORMATS),
+    ("client/linalg/", ("client/ctl/", "client/formats/"), FORMATS),
     ("client/scan/", ("client/lib/", "client/ctl/", "client/formats/"), ()),
-    ("client/ctl/", ("client/lib/", "client/formats/", "proto/wire/"), ()),
+    ("client/ctl/", ("client/lib/", "client/linalg/", "client/formats/", "proto/wire/"), ()),
 ]
 # Who stands at a wall's door: an array, a request and the protocol's version as messages have them.
 DOORS = {"proto/request.h", "proto/request_decode.c", "proto/request_encode.c",
@@ -143,7 +144,7 @@ for path in sorted((TOP / "tests").rglob("*.[ch]")):
 # The Python package is a client like others: C that sees the public header alone, and a list of
 # its files in its own meson.build, from which none must be missing.
 PACKAGE = TOP / "client/python"
-PUBLIC = {"gpuarrayd.h", "gpuarrayd-dataset.h", "gpuarrayd-files.h", "gpuarrayd-jobs.h", "gpuarrayd-many.h", "gpuarrayd-meaning.h", "gpuarrayd-move.h",
+PUBLIC = {"gpuarrayd.h", "gpuarrayd-dataset.h", "gpuarrayd-files.h", "gpuarrayd-jobs.h", "gpuarrayd-linalg.h", "gpuarrayd-many.h", "gpuarrayd-meaning.h", "gpuarrayd-move.h",
           "gpuarrayd-plan.h", "gpuarrayd-product.h", "gpuarrayd-random.h", "gpuarrayd-stream.h", "gpuarrayd-take.h", "gpuarrayd-status.h"}
 for path in sorted(PACKAGE.glob("core/**/*.[ch]")):
     for included in re.findall(r'^\s*#\s*include\s+"([^"]+)"', path.read_text(), re.M):

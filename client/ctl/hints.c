@@ -74,6 +74,9 @@ static const char *const hints[GAD_STATUS_COUNT] = {
     [GAD_BAD_INDEX] = "'gpuarrayctl info SOURCE' prints the shape of an array; its elements are "
                       "counted from 0, or from -1 at the end",
     [GAD_DATASET_CHANGED] = "open the dataset again when nobody writes to its files any more",
+    [GAD_BAD_RANK] = "a lower rank; 'gpuarrayctl info SOURCE' prints the shape",
+    [GAD_BAD_CHECKPOINT] = "another file for --checkpoint, or remove this one to begin anew",
+    [GAD_SINGULAR] = "a ridge (regularisation), or look at the data: columns that depend on others",
     [GAD_PROTOCOL] = "'gpuarrayctl daemon status'; is GPUARRAYD_SOCKET the socket of gpuarrayd?",
     [GAD_DISCONNECTED] = "the same again; 'gpuarrayctl daemon status' says whether one is there",
     [GAD_TIMEOUT] = "'gpuarrayctl ping' says whether the daemon answers; jobs go on meanwhile",

@@ -22,7 +22,7 @@ __all__ = [
     "ProviderFailed", "BadChunkTable", "BadJournal", "NegativePower", "Cancelled", "UnknownJob",
     "UnknownMethod", "BadRequest", "QuotaExceeded", "QueueFull", "Poisoned", "WorkerLost",
     "NoEngine", "NotFound", "BadFormat", "Exists", "Busy", "Permission", "NoMemory", "BadIndex",
-    "DatasetChanged",
+    "DatasetChanged", "BadRank", "BadCheckpoint", "SingularMatrix",
     "Unsupported", "Protocol", "VersionMismatch", "Disconnected", "Untrusted", "Timeout",
     "OutcomeUnknown", "DeviceFault", "ShuttingDown", "NoDaemon", "Internal", "PackedWarning",
 ]
@@ -364,6 +364,24 @@ class DatasetChanged(RequestError):
     code = "dataset-changed"
 
 
+class BadRank(BadArgument):
+    """The data has no decomposition of that rank."""
+
+    code = "bad-rank"
+
+
+class BadCheckpoint(RequestError):
+    """A checkpoint is of other data or settings, or none at all."""
+
+    code = "bad-checkpoint"
+
+
+class SingularMatrix(RequestError, ValueError):
+    """A matrix that is to be inverted is singular, or not positive definite where it must be."""
+
+    code = "singular-matrix"
+
+
 class Unsupported(RequestError, TypeError):
     """The package is asked for what the daemon does not compute; the message names it. Nothing is
     computed by NumPy instead: write np.asarray(x) where that is meant."""
@@ -451,7 +469,7 @@ _REQUEST: tuple[type[RequestError], ...] = (
     BadChunkTable, BadJournal, NegativePower, Cancelled, UnknownJob, UnknownMethod, BadRequest,
     QuotaExceeded, QueueFull, Poisoned, WorkerLost, NoEngine, NotFound, BadFormat, Exists, Busy,
     Permission, NoMemory, BadIndex,
-    DatasetChanged)
+    DatasetChanged, BadRank, BadCheckpoint, SingularMatrix)
 _SESSION: tuple[type[SessionError], ...] = (
     Protocol, VersionMismatch, Disconnected, Untrusted, Timeout, OutcomeUnknown)
 _DAEMON: tuple[type[DaemonError], ...] = (

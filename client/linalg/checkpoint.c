@@ -1,0 +1,199 @@
+/* Checkpoints of decompositions: written between iterations, read before the first.
+ *
+ * Whatever kills the process, the file is that of one full iteration: it takes the place of the
+ * one before as a whole.
+ */
+#include "client/linalg/checkpoint.h"
+#include "client/linalg/dense_files.h"
+#include "proto/util.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define MAX_ARRAYS 16
+#define OF_DIGEST  2 /* numbers of 32 bits */
+#define FNV_BASIS  UINT64_C(0xcbf29ce484222325)
+#define FNV_PRIME  UINT64_C(0x100000001b3)
+
+/* FNV-1a. */
+static void digest(struct checkpoint *c, const void *bytes, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        c->digest = (c->digest ^ ((const uint8_t *)bytes)[i]) * FNV_PRIME;
+}
+
+static void digest_text(struct checkpoint *c, const char *text)
+{
+    digest(c, text ? text : "", text ? strlen(text) + 1 : 1);
+}
+
+static void digest_array(struct checkpoint *c, const struct gad_array *array)
+{
+    const struct gad_array_info *info = &array->info;
+    struct stat st;
+    digest_text(c, info->format);
+    digest(c, &info->dtype, sizeof(info->dtype));
+    digest(c, info->shape, sizeof(*info->shape) * (size_t)info->ndim);
+    if (!info->path)
+        return;
+    _cleanup_free_ char *path = realpath(info->path, NULL);
+    digest_text(c, path ? path : info->path);
+    if (stat(info->path, &st) == 0) {
+        digest(c, &st.st_size, sizeof(st.st_size));
+        digest(c, &st.st_mtim.tv_sec, sizeof(st.st_mtim.tv_sec));
+        digest(c, &st.st_mtim.tv_nsec, sizeof(st.st_mtim.tv_nsec));
+    }
+}
+
+void checkpoint_init(struct checkpoint *c, const char *path, const struct gad_operand *operand,
+                     enum gad_dtype dtype, int ndim, const int64_t *shape)
+{
+    *c = (struct checkpoint){
+        .path = path, .dtype = dtype, .ndim = ndim, .digest = FNV_BASIS, .n_state = 1};
+    memcpy(c->shape, shape, sizeof(*shape) * (size_t)ndim);
+    digest_text(c, operand->expr);
+    if (!operand->expr)
+        digest_array(c, operand->array);
+    for (unsigned i = 0; operand->expr && i < operand->n_args; i++) {
+        const struct gad_argument *arg = &operand->args[i];
+        digest_text(c, arg->name);
+        digest(c, &arg->scalar, sizeof(arg->scalar));
+        if (arg->array)
+            digest_array(c, arg->array);
+        else if (arg->scalar == GAD_SCALAR_FLOAT)
+            digest(c, &arg->float_value, sizeof(arg->float_value));
+        else
+            digest(c, &arg->int_value, sizeof(arg->int_value));
+    }
+}
+
+void checkpoint_mark(struct checkpoint *c, double setting)
+{
+    digest(c, &setting, sizeof(setting));
+}
+
+/* dtype, digest, shape. */
+static struct gad_dense of_what(const struct checkpoint *c, double *ret_numbers)
+{
+    ret_numbers[0] = c->dtype;
+    ret_numbers[1] = (double)(c->digest >> 32);
+    ret_numbers[2] = (double)(c->digest & UINT32_MAX);
+    for (int i = 0; i < c->ndim; i++)
+        ret_numbers[1 + OF_DIGEST + i] = (double)c->shape[i];
+    return (struct gad_dense){
+        .name = "_of", .ndim = 1, .shape = {1 + OF_DIGEST + c->ndim}, .data = ret_numbers};
+}
+
+int checkpoint_write(const struct checkpoint *c, unsigned n, const struct gad_dense *arrays,
+                     struct gad_error *error)
+{
+    struct gad_dense all[MAX_ARRAYS + 2];
+    double numbers[1 + OF_DIGEST + ARRAY_MAX_NDIM], state[CHECKPOINT_STATE];
+    if (!c->path)
+        return 0;
+    if (n > MAX_ARRAYS)
+        return error_set(error, GAD_LIMIT_EXCEEDED, c->path, "a checkpoint has at most %d arrays",
+                         MAX_ARRAYS);
+    memcpy(all, arrays, sizeof(*arrays) * n);
+    memcpy(state, c->state, sizeof(state));
+    all[n] = of_what(c, numbers);
+    all[n + 1] =
+        (struct gad_dense){.name = "_state", .ndim = 1, .shape = {c->n_state}, .data = state};
+    return dense_save(c->path, n + 2, all, error);
+}
+
+static int of_another(const struct checkpoint *c, const char *expected, const char *found,
+                      struct gad_error *error)
+{
+    error_set(error, GAD_BAD_CHECKPOINT, c->path,
+              "%s is a checkpoint of something else: remove it, or name another file", c->path);
+    error_expected(error, "%s", expected);
+    error_found(error, "%s", found);
+    return GAD_BAD_CHECKPOINT;
+}
+
+static int load(const struct checkpoint *c, const char *name, struct gad_dense *ret_dense,
+                struct gad_error *error)
+{
+    _cleanup_free_ char *spec = NULL;
+    if (asprintf(&spec, "%s:%s", c->path, name) < 0) {
+        spec = NULL;
+        return -ENOMEM;
+    }
+    return dense_load(spec, ret_dense, error);
+}
+
+static void shape_text(const double *of, int ndim, char *ret_text, size_t n_bytes)
+{
+    size_t at = (size_t)snprintf(ret_text, n_bytes, "%s (", gad_dtype_name((enum gad_dtype)of[0]));
+    for (int i = 0; i < ndim && at < n_bytes; i++)
+        at += (size_t)snprintf(ret_text + at, n_bytes - at, "%s%.0f", i ? ", " : "",
+                               of[1 + OF_DIGEST + i]);
+    if (at < n_bytes)
+        snprintf(ret_text + at, n_bytes - at, ")");
+}
+
+static int check_of(const struct checkpoint *c, const struct gad_dense *found,
+                    struct gad_error *error)
+{
+    double numbers[1 + OF_DIGEST + ARRAY_MAX_NDIM];
+    char wanted_text[100], found_text[100];
+    struct gad_dense wanted = of_what(c, numbers);
+    int64_t n = wanted.shape[0];
+    if (found->ndim != 1 || found->shape[0] < 1 + OF_DIGEST)
+        return of_another(c, "a checkpoint", "an archive", error);
+    bool is_same_size = found->shape[0] == n;
+    if (is_same_size && memcmp(found->data, numbers, sizeof(double) * (size_t)n) == 0)
+        return 0;
+    shape_text(numbers, c->ndim, wanted_text, sizeof(wanted_text));
+    int ndim = (int)min_i64(found->shape[0] - 1 - OF_DIGEST, ARRAY_MAX_NDIM);
+    shape_text(found->data, ndim, found_text, sizeof(found_text));
+    return strcmp(wanted_text, found_text) == 0
+               ? of_another(c, "this file, as it is, and these settings", "others", error)
+               : of_another(c, wanted_text, found_text, error);
+}
+
+static int read_member(const struct checkpoint *c, struct gad_dense *into, struct gad_error *error)
+{
+    struct gad_dense found;
+    int r = load(c, into->name, &found, error);
+    if (r)
+        return r;
+    size_t n_shape_bytes = sizeof(*into->shape) * (size_t)into->ndim;
+    if (found.ndim != into->ndim || memcmp(found.shape, into->shape, n_shape_bytes) != 0) {
+        gad_dense_deinit(&found);
+        return of_another(c, "arrays of these settings", "other sizes", error);
+    }
+    size_t n_bytes = sizeof(double);
+    for (int i = 0; i < into->ndim; i++)
+        n_bytes *= (size_t)into->shape[i];
+    memcpy(into->data, found.data, n_bytes);
+    gad_dense_deinit(&found);
+    return 0;
+}
+
+int checkpoint_read(struct checkpoint *c, unsigned n, struct gad_dense *arrays, bool *ret_is_there,
+                    struct gad_error *error)
+{
+    struct gad_dense of;
+    double state[CHECKPOINT_STATE] = {0};
+    *ret_is_there = false;
+    if (!c->path || access(c->path, F_OK) != 0)
+        return 0;
+    int r = load(c, "_of", &of, error);
+    if (r)
+        return r == GAD_NOT_FOUND ? of_another(c, "a checkpoint", "an archive", error) : r;
+    r = check_of(c, &of, error);
+    gad_dense_deinit(&of);
+    for (unsigned i = 0; i < n && r == 0; i++)
+        r = read_member(c, &arrays[i], error);
+    struct gad_dense kept = {.name = "_state", .ndim = 1, .shape = {c->n_state}, .data = state};
+    if (r == 0)
+        r = read_member(c, &kept, error);
+    if (r == 0) {
+        memcpy(c->state, state, sizeof(state));
+        *ret_is_there = true;
+    }
+    return r;
+}

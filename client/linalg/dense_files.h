@@ -1,0 +1,9 @@
+/* Small arrays in files: gad_dense_save() and gad_dense_load() for the rest of the room. */
+#pragma once
+
+#include "client/gpuarrayd-linalg.h"
+
+int dense_save(const char *path, unsigned n, const struct gad_dense *arrays,
+               struct gad_error *error) __attribute__((warn_unused_result));
+int dense_load(const char *spec, struct gad_dense *ret_dense, struct gad_error *error)
+    __attribute__((warn_unused_result));

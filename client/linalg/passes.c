@@ -1,0 +1,291 @@
+/* Passes over the data of a decomposition.
+ *
+ * An expression of the caller's may have parts with names: what is behind its last semicolon is the
+ * data, and gets the name `_x` as one part more. How often a job reads the data is told by bytes,
+ * the same way before and after it: those that its inputs do not explain.
+ */
+#include "client/linalg/passes.h"
+#include "client/clock.h"
+#include "client/lib/memory/stream.h"
+#include "client/lib/views/move.h"
+#include "client/meaning.h"
+#include "proto/dtype.h"
+#include "proto/request.h"
+#include "proto/util.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The operand ---------------------------------------------------------------------------------- */
+
+static int check_argument(const struct gad_argument *arg, struct gad_error *error)
+{
+    if (!arg->name || !arg->name[0])
+        return error_set(error, GAD_BAD_ARGUMENT, "args", "an argument has no name");
+    if (arg->name[0] == '_') {
+        error_set(error, GAD_BAD_ARGUMENT, arg->name, "%s: names that begin with '_' are used here",
+                  arg->name);
+        error_expected(error, "another name");
+        error_found(error, "%.60s", arg->name);
+        return GAD_BAD_ARGUMENT;
+    }
+    if (arg->array && stream_of(arg->array))
+        return error_set(
+            error, GAD_BAD_ARGUMENT, arg->name,
+            "%s: a stream comes once, a decomposition may read it again: save it first", arg->name);
+    return 0;
+}
+
+static int set_prefix(struct passes *p, const char *expr)
+{
+    const char *last = strrchr(expr, ';');
+    int n_before = last ? (int)(last + 1 - expr) : 0;
+    const char *space = n_before > 0 ? " " : "";
+    if (asprintf(&p->prefix, "%.*s%s_x = %s; ", n_before, expr, space, expr + n_before) >= 0)
+        return 0;
+    p->prefix = NULL;
+    return -ENOMEM;
+}
+
+static int take_operand(struct passes *p, const struct gad_operand *operand,
+                        struct gad_error *error)
+{
+    struct gad_argument alone = {.name = "x", .array = operand->array};
+    p->n_args = operand->expr ? operand->n_args : 1;
+    const struct gad_argument *args = operand->expr ? operand->args : &alone;
+    if (!operand->expr && !operand->array)
+        return error_set(error, GAD_BAD_ARGUMENT, "operand", "there is no array to decompose");
+    p->args = calloc(p->n_args ? p->n_args : 1, sizeof(*p->args));
+    if (!p->args)
+        return -ENOMEM;
+    for (unsigned i = 0; i < p->n_args; i++) {
+        int r = check_argument(&args[i], error);
+        if (r)
+            return r;
+        p->args[i] = args[i];
+        if (args[i].array)
+            array_ref(args[i].array);
+    }
+    if (operand->expr)
+        return set_prefix(p, operand->expr);
+    p->args[0].name = "_x";
+    p->prefix = strdup("");
+    return p->prefix ? 0 : -ENOMEM;
+}
+
+/* Jobs ----------------------------------------------------------------------------------------- */
+
+/* A job of a pass: the operand's arguments and its inputs, texts with the prefix. */
+struct pass_job {
+    struct gad_argument args[REQUEST_MAX_ARGS];
+    struct gad_output outputs[REQUEST_MAX_OUTPUTS];
+    char *texts[REQUEST_MAX_OUTPUTS];
+    uint64_t input_bytes;
+    struct gad_job_options options; /* points into the rest */
+};
+
+static void job_deinit(struct pass_job *job)
+{
+    for (unsigned i = 0; i < REQUEST_MAX_OUTPUTS; i++)
+        free(job->texts[i]);
+}
+
+static uint64_t stored_bytes(const struct gad_array *array)
+{
+    const struct gad_array_info *info = &array->info;
+    uint64_t n = gad_dtype_size(info->dtype);
+    for (int i = 0; i < info->ndim; i++)
+        n *= (uint64_t)info->shape[i];
+    return n;
+}
+
+static int fill_job(const struct passes *p, const struct pass *pass, struct pass_job *job,
+                    struct gad_error *error)
+{
+    if (p->n_args + pass->n_inputs > REQUEST_MAX_ARGS)
+        return error_set(error, GAD_LIMIT_EXCEEDED, "args",
+                         "the expression has %u arguments, %u are possible here", p->n_args,
+                         REQUEST_MAX_ARGS - pass->n_inputs);
+    for (unsigned i = 0; i < p->n_args; i++)
+        job->args[i] = p->args[i];
+    for (unsigned i = 0; i < pass->n_inputs; i++) {
+        job->args[p->n_args + i] = pass->inputs[i];
+        if (pass->inputs[i].array)
+            job->input_bytes += stored_bytes(pass->inputs[i].array);
+    }
+    for (unsigned i = 0; i < pass->n_outputs; i++) {
+        job->outputs[i] = pass->outputs[i];
+        if (asprintf(&job->texts[i], "%s%s", p->prefix, pass->outputs[i].expr) < 0) {
+            job->texts[i] = NULL;
+            return -ENOMEM;
+        }
+        job->outputs[i].expr = job->texts[i];
+    }
+    job->options = (struct gad_job_options){
+        .n_args = p->n_args + pass->n_inputs,
+        .args = job->args,
+        .n_outputs = pass->n_outputs,
+        .outputs = job->outputs,
+        .engine = p->run.engine,
+        .priority = p->run.priority,
+        .label = p->run.label,
+        .progress = p->run.progress,
+        .progress_data = p->run.data,
+    };
+    return 0;
+}
+
+static void count_reads(struct passes *p, const struct pass_job *job, uint64_t read_bytes,
+                        uint64_t write_bytes)
+{
+    uint64_t of_data = read_bytes - min_u64(read_bytes, job->input_bytes);
+    p->reads.n_jobs++;
+    p->reads.read_bytes += read_bytes;
+    p->reads.write_bytes += write_bytes;
+    if (p->read_once_bytes > 0)
+        p->reads.n_reads += max_u64(1, of_data / p->read_once_bytes);
+}
+
+static int plan_job(struct passes *p, const struct pass_job *job, struct gad_error *error)
+{
+    struct gad_plan *plan;
+    int r = (int)gad_plan(p->client, &job->options, &plan, error);
+    if (r)
+        return r;
+    count_reads(p, job, plan->read_bytes, plan->write_bytes);
+    p->carry_bytes = max_u64(p->carry_bytes, plan->carry_bytes);
+    p->planned_s += plan->seconds;
+    gad_plan_free(plan);
+    return 0;
+}
+
+static int run_job(struct passes *p, const struct pass_job *job, struct gad_error *error)
+{
+    const struct gad_move_options waiting = {.is_cancelled = p->run.is_cancelled,
+                                             .progress_data = p->run.data};
+    struct gad_job *running;
+    int r = (int)gad_submit(p->client, &job->options, &running, error);
+    if (r)
+        return r;
+    r = move_wait(&waiting, running, error);
+    if (r == 0) {
+        const struct gad_job_stats *stats = gad_job_stats(running);
+        count_reads(p, job, stats->read_bytes, stats->write_bytes);
+    }
+    gad_job_free(running);
+    return r;
+}
+
+int passes_run(struct passes *p, const struct pass *pass, struct gad_error *error)
+{
+    struct pass_job job = {.input_bytes = 0};
+    int r = fill_job(p, pass, &job, error);
+    if (r == 0)
+        r = p->only_plans ? plan_job(p, &job, error) : run_job(p, &job, error);
+    job_deinit(&job);
+    return r;
+}
+
+/* Beginning and end ---------------------------------------------------------------------------- */
+
+/* What an expression gives: the daemon knows, from its plan. */
+static int ask_shape(struct passes *p, struct gad_error *error)
+{
+    const struct gad_output output = {.expr = "_x"};
+    const struct pass pass = {.n_outputs = 1, .outputs = &output};
+    struct pass_job job = {.input_bytes = 0};
+    struct gad_plan *plan = NULL;
+    int r = fill_job(p, &pass, &job, error);
+    job.options.progress = NULL;
+    if (r == 0)
+        r = (int)gad_plan(p->client, &job.options, &plan, error);
+    job_deinit(&job);
+    if (r)
+        return r;
+    p->dtype = plan->outputs[0]->dtype;
+    p->ndim = plan->outputs[0]->ndim;
+    memcpy(p->shape, plan->outputs[0]->shape, sizeof(*p->shape) * (size_t)p->ndim);
+    p->read_once_bytes = plan->read_bytes;
+    gad_plan_free(plan);
+    return 0;
+}
+
+static void take_shape(struct passes *p)
+{
+    const struct gad_array *array = p->args[0].array;
+    p->dtype = meaning_dtype(array);
+    p->ndim = array->info.ndim;
+    memcpy(p->shape, array->info.shape, sizeof(*p->shape) * (size_t)p->ndim);
+    p->read_once_bytes = stored_bytes(array);
+}
+
+int passes_init(struct passes *p, struct gad_client *client, const struct gad_operand *operand,
+                const struct gad_linalg_run *run, bool only_plans, struct gad_error *error)
+{
+    *p = (struct passes){
+        .client = client, .run = *run, .only_plans = only_plans, .started_ms = clock_now_ms()};
+    if (!client)
+        return error_set(error, GAD_BAD_ARGUMENT, "client", "client is NULL");
+    int r = take_operand(p, operand, error);
+    if (r)
+        return r;
+    if (operand->expr)
+        return ask_shape(p, error);
+    take_shape(p);
+    return 0;
+}
+
+void passes_deinit(struct passes *p)
+{
+    for (unsigned i = 0; i < p->n_matrices; i++)
+        gad_array_release(p->matrices[i]);
+    for (unsigned i = 0; p->args && i < p->n_args; i++)
+        gad_array_release(p->args[i].array);
+    free(p->args);
+    free(p->prefix);
+    *p = (struct passes){.n_matrices = 0};
+}
+
+int passes_new_matrix(struct passes *p, int ndim, const int64_t *shape, struct gad_array **ret,
+                      struct gad_error *error)
+{
+    if (p->n_matrices == PASSES_MATRICES)
+        return error_set(error, GAD_LIMIT_EXCEEDED, NULL, "a decomposition has over %d matrices",
+                         PASSES_MATRICES);
+    struct gad_array **slot = &p->matrices[p->n_matrices];
+    int r = (int)gad_array_new(p->client, GAD_FLOAT64, ndim, shape, slot, error);
+    if (r)
+        return r;
+    p->n_matrices++;
+    *ret = *slot;
+    return 0;
+}
+
+bool passes_tell(const struct passes *p, unsigned iteration, unsigned n_iterations, double fit,
+                 double change)
+{
+    if (p->only_plans || !p->run.iteration)
+        return false;
+    double seconds = (double)(clock_now_ms() - p->started_ms) / 1000;
+    const struct gad_iteration now = {
+        .iteration = iteration,
+        .n_iterations = n_iterations,
+        .fit = fit,
+        .change = change,
+        .reads = p->reads,
+        .seconds = seconds,
+        .seconds_left = seconds / iteration * (n_iterations - iteration),
+    };
+    return p->run.iteration(p->run.data, &now) != 0;
+}
+
+struct gad_reads passes_since(const struct passes *p, const struct gad_reads *before)
+{
+    return (struct gad_reads){
+        .n_jobs = p->reads.n_jobs - before->n_jobs,
+        .n_reads = p->reads.n_reads - before->n_reads,
+        .read_bytes = p->reads.read_bytes - before->read_bytes,
+        .write_bytes = p->reads.write_bytes - before->write_bytes,
+    };
+}

@@ -1,0 +1,65 @@
+/* Passes over the data of a decomposition, as jobs: how they are run, or only planned, and what
+ * they read.
+ *
+ *     passes_init(&p, client, &operand, &run, only_plans, &error)
+ *     passes_new_matrix(&p, 2, shape, &w, &error)              in shared memory, gad_array_data(w)
+ *     passes_run(&p, &pass, &error)                            reads the data once or more often
+ *     passes_deinit(&p)                                        releases the matrices too
+ *
+ * Expressions name the data `_x`, whatever the caller gave: an array or an expression of some. The
+ * same code plans and runs, so that what is said before is what is read: with only_plans a pass
+ * asks the daemon for its plan instead, and results are left as they are.
+ */
+#pragma once
+
+#include "client/gpuarrayd-linalg.h"
+#include "client/array.h"
+
+#define PASSES_MATRICES 32
+
+struct passes {
+    struct gad_client *client;
+    struct gad_linalg_run run;
+    bool only_plans;
+    enum gad_dtype dtype; /* of the data, ndim and shape too */
+    int ndim;
+    int64_t shape[ARRAY_MAX_NDIM];
+    struct gad_reads reads;   /* until now */
+    uint64_t read_once_bytes; /* of the data */
+    uint64_t carry_bytes;     /* the most that a job has of the pool */
+    double planned_s;         /* of what was planned only */
+    int64_t started_ms;
+
+    char *prefix; /* "m = t < -900; _x = where(m, 0, t); ", or "" */
+    unsigned n_args;
+    struct gad_argument *args; /* the operand's; arrays are references */
+    unsigned n_matrices;
+    struct gad_array *matrices[PASSES_MATRICES];
+};
+
+/* One job. */
+struct pass {
+    unsigned n_inputs, n_outputs;
+    const struct gad_argument *inputs; /* beside the data */
+    const struct gad_output *outputs;  /* of expressions in which `_x` is the data */
+};
+
+/* *p is valid for passes_deinit() whatever the outcome. bad-argument: no operand, a stream, a name
+ * that begins with '_'; bad-dtype: bool. */
+int passes_init(struct passes *p, struct gad_client *client, const struct gad_operand *operand,
+                const struct gad_linalg_run *run, bool only_plans,
+                struct gad_error *error) GAD_MUST_CHECK;
+void passes_deinit(struct passes *p);
+
+/* A float64 array in shared memory, of zeros, for inputs and outputs of passes; it belongs to
+ * `p`. */
+int passes_new_matrix(struct passes *p, int ndim, const int64_t *shape, struct gad_array **ret,
+                      struct gad_error *error) GAD_MUST_CHECK;
+/* Runs or plans a job. cancelled; those of gad_run(). */
+int passes_run(struct passes *p, const struct pass *pass, struct gad_error *error) GAD_MUST_CHECK;
+
+/* Tells who wants to know of an iteration's end; true: the loop shall end. Not while planning. */
+bool passes_tell(const struct passes *p, unsigned iteration, unsigned n_iterations, double fit,
+                 double change);
+/* What was read since `before`, a copy of p->reads. */
+struct gad_reads passes_since(const struct passes *p, const struct gad_reads *before);

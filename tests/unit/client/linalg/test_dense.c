@@ -1,0 +1,167 @@
+/* Small matrices: what is decomposed comes together again, in C order, for shapes that are no
+ * squares. */
+#include "client/linalg/dense.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <math.h>
+#include <string.h>
+
+#define MOST 12
+
+/* Numbers between -1 and 1 that are the same each time. */
+static void fill(double *elements, int n)
+{
+    unsigned state = 12345;
+    for (int i = 0; i < n; i++) {
+        state = state * 1103515245 + 12345;
+        elements[i] = (double)(state >> 8 & 0xffff) / 32768 - 1;
+    }
+}
+
+/* The largest difference of a from b @ c, of m x n; transpose_b: b is k x m. */
+static double distance(int m, int n, int k, const double *a, const double *b, bool transpose_b,
+                       const double *c)
+{
+    double largest = 0;
+    for (int i = 0; i < m; i++)
+        for (int j = 0; j < n; j++) {
+            double sum = 0;
+            for (int l = 0; l < k; l++)
+                sum += (transpose_b ? b[l * m + i] : b[i * k + l]) * c[l * n + j];
+            largest = fmax(largest, fabs(sum - a[i * n + j]));
+        }
+    return largest;
+}
+
+static double distance_from_identity(int n, const double *a)
+{
+    double largest = 0;
+    for (int i = 0; i < n * n; i++)
+        largest = fmax(largest, fabs(a[i] - (i % (n + 1) == 0)));
+    return largest;
+}
+
+/* g = a.T @ a of an m x n matrix of numbers. */
+static void fill_gram(int m, int n, double *g)
+{
+    double a[MOST * MOST];
+    fill(a, m * n);
+    const struct dense_product product = {.transpose_a = true, .m = n, .n = n, .k = m, .alpha = 1};
+    cr_assert(eq(int, dense_multiply(&product, a, a, g, NULL), 0));
+}
+
+Test(dense, products_take_either_side_transposed_and_add)
+{
+    double a[12], b[8], c[6], want[6];
+    fill(a, 12);
+    fill(b, 8);
+    for (int i = 0; i < 6; i++)
+        c[i] = want[i] = i;
+    struct dense_product product = {.m = 3, .n = 2, .k = 4, .alpha = 1, .beta = 1};
+    cr_assert(eq(int, dense_multiply(&product, a, b, c, NULL), 0));
+    for (int i = 0; i < 6; i++)
+        c[i] -= want[i];
+    cr_assert(lt(dbl, distance(3, 2, 4, c, a, false, b), 1e-14));
+
+    product.beta = 0; /* what is there is not read */
+    product.transpose_a = true;
+    c[0] = NAN;
+    cr_assert(eq(int, dense_multiply(&product, a, b, c, NULL), 0));
+    cr_assert(lt(dbl, distance(3, 2, 4, c, a, true, b), 1e-14));
+}
+
+Test(dense, a_positive_definite_matrix_has_a_lower_factor_and_an_inverse)
+{
+    double g[25], factor[25], transposed[25], product[25];
+    int64_t bad;
+    fill_gram(9, 5, g);
+    memcpy(factor, g, sizeof(g));
+    cr_assert(eq(int, dense_cholesky(5, factor, &bad, NULL), 0));
+    cr_assert(eq(i64, bad, 0));
+    for (int i = 0; i < 25; i++)
+        transposed[i] = factor[i % 5 * 5 + i / 5];
+    cr_assert(lt(dbl, distance(5, 5, 5, g, factor, false, transposed), 1e-13));
+    cr_assert(eq(dbl, factor[1], 0));
+
+    double inverse[25];
+    memcpy(inverse, g, sizeof(g));
+    cr_assert(eq(int, dense_invert(5, inverse, &bad, NULL), 0));
+    const struct dense_product one = {.m = 5, .n = 5, .k = 5, .alpha = 1};
+    cr_assert(eq(int, dense_multiply(&one, g, inverse, product, NULL), 0));
+    cr_assert(lt(dbl, distance_from_identity(5, product), 1e-12));
+
+    double indefinite[4] = {1, 2, 2, 1};
+    cr_assert(eq(int, dense_cholesky(2, indefinite, &bad, NULL), 0));
+    cr_assert(eq(i64, bad, 2));
+}
+
+Test(dense, rows_are_solved_and_a_singular_matrix_gets_the_least_ridge)
+{
+    double g[16], rows[3 * 4], solved[3 * 4], added;
+    fill_gram(7, 4, g);
+    fill(rows, 12);
+    memcpy(solved, rows, sizeof(rows));
+    cr_assert(eq(int, dense_solve_rows(4, g, 0, 3, solved, &added, NULL), 0));
+    cr_assert(eq(dbl, added, 0));
+    cr_assert(lt(dbl, distance(3, 4, 4, rows, solved, false, g), 1e-12));
+
+    double ones[4] = {1, 1, 1, 1}, row[2] = {2, 2};
+    cr_assert(eq(int, dense_solve_rows(2, ones, 0, 1, row, &added, NULL), 0));
+    cr_assert(lt(dbl, 0, added));
+    cr_assert(lt(dbl, added, 1e-13));
+    cr_assert(lt(dbl, fabs(row[0] + row[1] - 2), 1e-6));
+
+    double zeros[4] = {0}, nans[4] = {NAN, 0, 0, NAN};
+    struct gad_error error;
+    cr_assert(eq(int, dense_solve_rows(2, zeros, 0, 1, row, &added, NULL), 0));
+    cr_assert(lt(dbl, 0, added));
+    cr_assert(eq(int, dense_solve_rows(2, nans, 0, 1, row, &added, &error), GAD_BAD_ARGUMENT));
+}
+
+Test(dense, orthogonal_decompositions_come_together_again)
+{
+    static const int shapes[][2] = {{7, 3}, {4, 4}, {5, 1}, {3, 7}};
+    for (int i = 0; i < 4; i++) {
+        int m = shapes[i][0], n = shapes[i][1], k = m < n ? m : n;
+        double a[MOST * MOST], q[MOST * MOST], r[MOST * MOST], s[MOST], u[MOST * MOST],
+            vt[MOST * MOST], spoilt[MOST * MOST];
+        fill(a, m * n);
+        memcpy(q, a, sizeof(a));
+        memcpy(spoilt, a, sizeof(a));
+        if (m >= n) {
+            cr_assert(eq(int, dense_qr(m, n, q, r, NULL), 0));
+            cr_assert(lt(dbl, distance(m, n, n, a, q, false, r), 1e-14), "%d x %d", m, n);
+            cr_assert(eq(dbl, n > 1 ? r[n] : 0, 0));
+        }
+        cr_assert(eq(int, dense_svd(m, n, spoilt, u, s, vt, NULL), 0));
+        for (int j = 0; j < k; j++) {
+            cr_assert(j == 0 || s[j] <= s[j - 1]);
+            for (int l = 0; l < n; l++)
+                vt[j * n + l] *= s[j];
+        }
+        cr_assert(lt(dbl, distance(m, n, k, a, u, false, vt), 1e-14), "%d x %d", m, n);
+    }
+}
+
+Test(dense, eigenvectors_are_rows_and_values_fall)
+{
+    double g[25], vectors[25], scaled[25], values[5];
+    fill_gram(9, 5, g);
+    memcpy(vectors, g, sizeof(g));
+    cr_assert(eq(int, dense_eigh(5, vectors, values, NULL), 0));
+    for (int i = 0; i < 5; i++) {
+        cr_assert(i == 0 || values[i] <= values[i - 1]);
+        for (int j = 0; j < 5; j++)
+            scaled[i * 5 + j] = values[i] * vectors[i * 5 + j];
+    }
+    cr_assert(lt(dbl, distance(5, 5, 5, g, vectors, true, scaled), 1e-13));
+}
+
+Test(dense, sizes_beyond_lapacks_integers_are_refused)
+{
+    struct gad_error error;
+    double one = 1;
+    int64_t bad;
+    cr_assert(eq(int, dense_cholesky(INT64_C(1) << 31, &one, &bad, &error), GAD_LIMIT_EXCEEDED));
+}
