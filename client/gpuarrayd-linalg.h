@@ -80,11 +80,11 @@ struct gad_dense {
     double *data;
 };
 
-/** Writes small arrays into one npz archive, which appears whole or not at all. Members of other
- * names that are there already stay.
- * path: of the archive.
+/** Writes small arrays into an npz archive, which appears whole or not at all, in the place of what
+ * has its name.
+ * path: of the archive; it ends in .npz.
  * n, arrays: not NULL; each becomes the member of its name.
- * GAD_NO_SPACE, GAD_PERMISSION, GAD_BAD_FORMAT: what is there is no archive. */
+ * GAD_BAD_ARGUMENT: another ending. GAD_NO_SPACE, GAD_PERMISSION. */
 enum gad_status gad_dense_save(const char *path, unsigned n, const struct gad_dense *arrays,
                                struct gad_error *error);
 
@@ -102,3 +102,5 @@ void gad_dense_deinit(struct gad_dense *dense);
 #ifdef __cplusplus
 }
 #endif
+
+#include "gpuarrayd-tensor.h"

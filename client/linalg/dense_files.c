@@ -1,11 +1,13 @@
 /* Small arrays to npz archives, and from any source.
  *
  * The archive is made as that of a job's outputs is: its members are joined, and appear with the
- * last commit. Called by programs and by checkpoint.c.
+ * last commit. A checkpoint is so written again and again; results get an archive of their own, in
+ * which nothing else is left. Called by programs and by checkpoint.c.
  */
 #include "client/array.h"
 #include "client/formats/formats.h"
 #include "client/gpuarrayd-linalg.h"
+#include "client/hidden.h"
 #include "client/lib/connection/client.h"
 #include "client/linalg/dense_files.h"
 #include "proto/dtype.h"
@@ -13,6 +15,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #define MAX_MEMBERS 32
 
@@ -79,6 +82,35 @@ int dense_save(const char *path, unsigned n, const struct gad_dense *arrays,
     }
     for (unsigned i = 0; i < n; i++)
         gad_array_release(members[i]);
+    return r;
+}
+
+/* A new archive in the place of what is there: made under a name beside it. */
+int dense_replace(const char *path, unsigned n, const struct gad_dense *arrays,
+                  struct gad_error *error)
+{
+    char tag[HIDDEN_TAG_SIZE];
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    _cleanup_free_ char *temporary = NULL;
+    size_t n_base = strlen(base);
+    if (n_base < 4 || strcasecmp(base + n_base - 4, ".npz") != 0) {
+        error_set(error, GAD_BAD_ARGUMENT, path, "%s is not named as an npz archive", path);
+        error_expected(error, "FILE.npz");
+        error_found(error, "%.100s", base);
+        return GAD_BAD_ARGUMENT;
+    }
+    int r = hidden_tag(tag);
+    if (r < 0)
+        return r;
+    if (asprintf(&temporary, "%.*s.%s.%s.npz", (int)(base - path), path, base, tag) < 0) {
+        temporary = NULL;
+        return -ENOMEM;
+    }
+    r = dense_save(temporary, n, arrays, error);
+    if (r == 0 && rename(temporary, path) != 0) {
+        r = error_from_errno(error, errno, path, path);
+        unlink(temporary);
+    }
     return r;
 }
 
@@ -163,7 +195,7 @@ enum gad_status gad_dense_save(const char *path, unsigned n, const struct gad_de
 {
     if (!path || (n > 0 && !arrays))
         return error_set(error, GAD_BAD_ARGUMENT, path ? "arrays" : "path", "is NULL");
-    return client_status(dense_save(path, n, arrays, error), error);
+    return client_status(dense_replace(path, n, arrays, error), error);
 }
 
 enum gad_status gad_dense_load(const char *spec, struct gad_dense *ret_dense,

@@ -3,7 +3,11 @@
 
 #include "client/gpuarrayd-linalg.h"
 
+/* Members of other names that are there already stay. */
 int dense_save(const char *path, unsigned n, const struct gad_dense *arrays,
                struct gad_error *error) __attribute__((warn_unused_result));
+/* A new archive, in the place of what is there. */
+int dense_replace(const char *path, unsigned n, const struct gad_dense *arrays,
+                  struct gad_error *error) __attribute__((warn_unused_result));
 int dense_load(const char *spec, struct gad_dense *ret_dense, struct gad_error *error)
     __attribute__((warn_unused_result));

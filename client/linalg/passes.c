@@ -13,6 +13,7 @@
 #include "proto/request.h"
 #include "proto/util.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,9 +24,9 @@ static int check_argument(const struct gad_argument *arg, struct gad_error *erro
 {
     if (!arg->name || !arg->name[0])
         return error_set(error, GAD_BAD_ARGUMENT, "args", "an argument has no name");
-    if (arg->name[0] == '_') {
-        error_set(error, GAD_BAD_ARGUMENT, arg->name, "%s: names that begin with '_' are used here",
-                  arg->name);
+    if (arg->name[0] == '_' && isalpha((unsigned char)arg->name[1])) {
+        error_set(error, GAD_BAD_ARGUMENT, arg->name,
+                  "%s: names that begin with '_' and a letter are used here", arg->name);
         error_expected(error, "another name");
         error_found(error, "%.60s", arg->name);
         return GAD_BAD_ARGUMENT;
@@ -37,12 +38,15 @@ static int check_argument(const struct gad_argument *arg, struct gad_error *erro
     return 0;
 }
 
+/* What comes last in an expression is the data. */
 static int set_prefix(struct passes *p, const char *expr)
 {
     const char *last = strrchr(expr, ';');
     int n_before = last ? (int)(last + 1 - expr) : 0;
-    const char *space = n_before > 0 ? " " : "";
-    if (asprintf(&p->prefix, "%.*s%s_x = %s; ", n_before, expr, space, expr + n_before) >= 0)
+    const char *function = p->is_float ? "" : "float64";
+    free(steal_ptr(p->prefix));
+    if (asprintf(&p->prefix, "%.*s%s_x = %s(%s); ", n_before, expr, n_before > 0 ? " " : "",
+                 function, expr + n_before) >= 0)
         return 0;
     p->prefix = NULL;
     return -ENOMEM;
@@ -67,11 +71,7 @@ static int take_operand(struct passes *p, const struct gad_operand *operand,
         if (args[i].array)
             array_ref(args[i].array);
     }
-    if (operand->expr)
-        return set_prefix(p, operand->expr);
-    p->args[0].name = "_x";
-    p->prefix = strdup("");
-    return p->prefix ? 0 : -ENOMEM;
+    return 0;
 }
 
 /* Jobs ----------------------------------------------------------------------------------------- */
@@ -82,6 +82,7 @@ struct pass_job {
     struct gad_output outputs[REQUEST_MAX_OUTPUTS];
     char *texts[REQUEST_MAX_OUTPUTS];
     uint64_t input_bytes;
+    bool has_no_data;
     struct gad_job_options options; /* points into the rest */
 };
 
@@ -107,23 +108,26 @@ static int fill_job(const struct passes *p, const struct pass *pass, struct pass
         return error_set(error, GAD_LIMIT_EXCEEDED, "args",
                          "the expression has %u arguments, %u are possible here", p->n_args,
                          REQUEST_MAX_ARGS - pass->n_inputs);
-    for (unsigned i = 0; i < p->n_args; i++)
+    unsigned n_args = pass->has_no_data ? 0 : p->n_args;
+    for (unsigned i = 0; i < n_args; i++)
         job->args[i] = p->args[i];
     for (unsigned i = 0; i < pass->n_inputs; i++) {
-        job->args[p->n_args + i] = pass->inputs[i];
+        job->args[n_args + i] = pass->inputs[i];
         if (pass->inputs[i].array)
             job->input_bytes += stored_bytes(pass->inputs[i].array);
     }
     for (unsigned i = 0; i < pass->n_outputs; i++) {
         job->outputs[i] = pass->outputs[i];
-        if (asprintf(&job->texts[i], "%s%s", p->prefix, pass->outputs[i].expr) < 0) {
+        if (asprintf(&job->texts[i], "%s%s", pass->has_no_data ? "" : p->prefix,
+                     pass->outputs[i].expr) < 0) {
             job->texts[i] = NULL;
             return -ENOMEM;
         }
         job->outputs[i].expr = job->texts[i];
     }
+    job->has_no_data = pass->has_no_data;
     job->options = (struct gad_job_options){
-        .n_args = p->n_args + pass->n_inputs,
+        .n_args = n_args + pass->n_inputs,
         .args = job->args,
         .n_outputs = pass->n_outputs,
         .outputs = job->outputs,
@@ -139,11 +143,12 @@ static int fill_job(const struct passes *p, const struct pass *pass, struct pass
 static void count_reads(struct passes *p, const struct pass_job *job, uint64_t read_bytes,
                         uint64_t write_bytes)
 {
+
     uint64_t of_data = read_bytes - min_u64(read_bytes, job->input_bytes);
     p->reads.n_jobs++;
     p->reads.read_bytes += read_bytes;
     p->reads.write_bytes += write_bytes;
-    if (p->read_once_bytes > 0)
+    if (!job->has_no_data && p->read_once_bytes > 0)
         p->reads.n_reads += max_u64(1, of_data / p->read_once_bytes);
 }
 
@@ -165,6 +170,8 @@ static int run_job(struct passes *p, const struct pass_job *job, struct gad_erro
     const struct gad_move_options waiting = {.is_cancelled = p->run.is_cancelled,
                                              .progress_data = p->run.data};
     struct gad_job *running;
+    if (p->run.is_cancelled && p->run.is_cancelled(p->run.data))
+        return error_set(error, GAD_CANCELLED, NULL, "it was cancelled");
     int r = (int)gad_submit(p->client, &job->options, &running, error);
     if (r)
         return r;
@@ -183,6 +190,19 @@ int passes_run(struct passes *p, const struct pass *pass, struct gad_error *erro
     int r = fill_job(p, pass, &job, error);
     if (r == 0)
         r = p->only_plans ? plan_job(p, &job, error) : run_job(p, &job, error);
+    job_deinit(&job);
+    return r;
+}
+
+int passes_try(struct passes *p, const struct pass *pass, struct gad_error *error)
+{
+    struct pass_job job = {.input_bytes = 0};
+    struct gad_plan *plan = NULL;
+    int r = fill_job(p, pass, &job, error);
+    job.options.progress = NULL;
+    if (r == 0)
+        r = (int)gad_plan(p->client, &job.options, &plan, error);
+    gad_plan_free(plan);
     job_deinit(&job);
     return r;
 }
@@ -220,6 +240,34 @@ static void take_shape(struct passes *p)
     p->read_once_bytes = stored_bytes(array);
 }
 
+static bool is_float(enum gad_dtype dtype)
+{
+    return dtype == GAD_FLOAT32 || dtype == GAD_FLOAT64;
+}
+
+/* Texts and shape. An array of floats has the data's name itself, so that it can be transposed in
+ * texts. */
+static int name_array(struct passes *p)
+{
+    take_shape(p);
+    p->is_float = is_float(p->dtype);
+    p->args[0].name = p->is_float ? "_x" : "_d";
+    if (!p->is_float)
+        return set_prefix(p, "_d");
+    p->prefix = strdup("");
+    return p->prefix ? 0 : -ENOMEM;
+}
+
+static int name_expression(struct passes *p, const char *expr, struct gad_error *error)
+{
+    p->is_float = true;
+    int r = set_prefix(p, expr);
+    if (r == 0)
+        r = ask_shape(p, error);
+    p->is_float = is_float(p->dtype);
+    return r || p->is_float ? r : set_prefix(p, expr);
+}
+
 int passes_init(struct passes *p, struct gad_client *client, const struct gad_operand *operand,
                 const struct gad_linalg_run *run, bool only_plans, struct gad_error *error)
 {
@@ -230,16 +278,34 @@ int passes_init(struct passes *p, struct gad_client *client, const struct gad_op
     int r = take_operand(p, operand, error);
     if (r)
         return r;
-    if (operand->expr)
-        return ask_shape(p, error);
-    take_shape(p);
+    return operand->expr ? name_expression(p, operand->expr, error) : name_array(p);
+}
+
+int passes_reshape(struct passes *p, int ndim, const int64_t *shape, struct gad_error *error)
+{
+    for (unsigned i = 0; i < p->n_args; i++) {
+        struct gad_array *view, *array = p->args[i].array;
+        if (!array || array->info.ndim == 0)
+            continue;
+        int r = (int)gad_array_reshape(array, ndim, shape, &view, error);
+        if (r)
+            return r;
+        gad_array_release(array);
+        p->args[i].array = view;
+    }
     return 0;
+}
+
+void passes_release_matrices(struct passes *p)
+{
+    for (unsigned i = 0; i < p->n_matrices; i++)
+        gad_array_release(p->matrices[i]);
+    p->n_matrices = 0;
 }
 
 void passes_deinit(struct passes *p)
 {
-    for (unsigned i = 0; i < p->n_matrices; i++)
-        gad_array_release(p->matrices[i]);
+    passes_release_matrices(p);
     for (unsigned i = 0; p->args && i < p->n_args; i++)
         gad_array_release(p->args[i].array);
     free(p->args);
@@ -275,7 +341,7 @@ bool passes_tell(const struct passes *p, unsigned iteration, unsigned n_iteratio
         .change = change,
         .reads = p->reads,
         .seconds = seconds,
-        .seconds_left = seconds / iteration * (n_iterations - iteration),
+        .seconds_left = seconds / (iteration - p->n_before) * (n_iterations - iteration),
     };
     return p->run.iteration(p->run.data, &now) != 0;
 }
@@ -287,5 +353,15 @@ struct gad_reads passes_since(const struct passes *p, const struct gad_reads *be
         .n_reads = p->reads.n_reads - before->n_reads,
         .read_bytes = p->reads.read_bytes - before->read_bytes,
         .write_bytes = p->reads.write_bytes - before->write_bytes,
+    };
+}
+
+struct gad_reads reads_sum(const struct gad_reads *a, int64_t n, const struct gad_reads *b)
+{
+    return (struct gad_reads){
+        .n_jobs = a->n_jobs + (uint64_t)n * b->n_jobs,
+        .n_reads = a->n_reads + (uint64_t)n * b->n_reads,
+        .read_bytes = a->read_bytes + (uint64_t)n * b->read_bytes,
+        .write_bytes = a->write_bytes + (uint64_t)n * b->write_bytes,
     };
 }

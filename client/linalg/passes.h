@@ -29,8 +29,10 @@ struct passes {
     uint64_t carry_bytes;     /* the most that a job has of the pool */
     double planned_s;         /* of what was planned only */
     int64_t started_ms;
+    unsigned n_before; /* iterations that were done before the call, by a checkpoint */
 
-    char *prefix; /* "m = t < -900; _x = where(m, 0, t); ", or "" */
+    char *prefix;  /* "m = t < -900; _x = where(m, 0, t); ", or "" */
+    bool is_float; /* else the prefix converts it */
     unsigned n_args;
     struct gad_argument *args; /* the operand's; arrays are references */
     unsigned n_matrices;
@@ -39,13 +41,14 @@ struct passes {
 
 /* One job. */
 struct pass {
+    bool has_no_data; /* `_x` is not used, and nothing is read but the inputs */
     unsigned n_inputs, n_outputs;
     const struct gad_argument *inputs; /* beside the data */
     const struct gad_output *outputs;  /* of expressions in which `_x` is the data */
 };
 
 /* *p is valid for passes_deinit() whatever the outcome. bad-argument: no operand, a stream, a name
- * that begins with '_'; bad-dtype: bool. */
+ * that begins with '_' and a letter. */
 int passes_init(struct passes *p, struct gad_client *client, const struct gad_operand *operand,
                 const struct gad_linalg_run *run, bool only_plans,
                 struct gad_error *error) GAD_MUST_CHECK;
@@ -55,11 +58,21 @@ void passes_deinit(struct passes *p);
  * `p`. */
 int passes_new_matrix(struct passes *p, int ndim, const int64_t *shape, struct gad_array **ret,
                       struct gad_error *error) GAD_MUST_CHECK;
+/* From now on the data is seen with other sizes, in C order; shape and ndim stay what they are.
+ * bad-shape: an argument is not of the data's shape, or does not lie so. */
+int passes_reshape(struct passes *p, int ndim, const int64_t *shape,
+                   struct gad_error *error) GAD_MUST_CHECK;
+/* All of them are given up. */
+void passes_release_matrices(struct passes *p);
 /* Runs or plans a job. cancelled; those of gad_run(). */
 int passes_run(struct passes *p, const struct pass *pass, struct gad_error *error) GAD_MUST_CHECK;
+/* Asks for the plan alone, and counts nothing: whether it could be run. Those of gad_plan(). */
+int passes_try(struct passes *p, const struct pass *pass, struct gad_error *error) GAD_MUST_CHECK;
 
 /* Tells who wants to know of an iteration's end; true: the loop shall end. Not while planning. */
 bool passes_tell(const struct passes *p, unsigned iteration, unsigned n_iterations, double fit,
                  double change);
 /* What was read since `before`, a copy of p->reads. */
 struct gad_reads passes_since(const struct passes *p, const struct gad_reads *before);
+/* a + n * b. */
+struct gad_reads reads_sum(const struct gad_reads *a, int64_t n, const struct gad_reads *b);

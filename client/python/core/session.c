@@ -14,6 +14,7 @@
 #include "core/ask.h"
 #include "core/blocks.h"
 #include "core/datasets/loader.h"
+#include "core/linalg/tensor.h"
 #include "core/make.h"
 #include "core/run.h"
 #include "core/wait.h"
@@ -378,6 +379,20 @@ static PyMethodDef methods[] = {
      "job; it is done when this returns."},
     {"plan", FAST(plan_make),
      "plan(outputs, args, engine, /)\n--\n\nWhat a job would do. Nothing is run."},
+    {"cp", FAST(tensor_cp),
+     "cp(outputs, args, engine, priority, label, options, callback, explains, /)\n--\n\n"
+     "gad_cp() of the first output's expression."},
+    {"tucker", FAST(tensor_tucker),
+     "tucker(outputs, args, engine, priority, label, options, callback, explains, /)\n--\n\n"
+     "gad_tucker()."},
+    {"mttkrp", FAST(tensor_mttkrp),
+     "mttkrp(outputs, args, engine, priority, label, factors, mode, /)\n--\n\ngad_mttkrp()."},
+    {"relative_error", FAST(tensor_relative_error),
+     "relative_error(outputs, args, engine, priority, label, factors, /)\n--\n\n"
+     "gad_relative_error()."},
+    {"reconstruct", FAST(tensor_reconstruct),
+     "reconstruct(outputs, args, engine, priority, label, factors, is_float32, /)\n--\n\n"
+     "gad_reconstruct() into the first output's destination."},
     {"wait_any", FAST(run_wait_any),
      "wait_any(jobs, timeout, /)\n--\n\nThose that have ended; waits until there is one, the "
      "time is over or wake() is called."},

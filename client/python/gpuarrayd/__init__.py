@@ -18,6 +18,7 @@ Arrays may be larger than the device and larger than memory. Results are NumPy's
     shared memory  empty, zeros, empty_like, zeros_like, asarray
     the daemon     connect, close, info, stats, ops
     errors         Error, and below it a class for each code (gpuarrayd.errors); Unsupported
+    decompositions tensor.cp, tensor.tucker
     training       Dataset, DataLoader: batches of rows, shuffled exactly
     Dask           gpuarrayd.dask
 """
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from . import dask as dask
     from . import linalg as linalg
     from . import random as random
+    from . import tensor as tensor
     from ._datasets.dataset import Dataset as Dataset
     from ._datasets.loader import DataLoader as DataLoader
     from ._jobs.future import Future as Future
@@ -96,7 +98,7 @@ if not TYPE_CHECKING:  # the checker would believe in every name
     def __getattr__(name: str) -> Any:
         """What is loaded when it is asked for: Dask, random numbers, datasets, and what futures
         need."""
-        if name in ("dask", "linalg", "random"):
+        if name in ("dask", "linalg", "random", "tensor"):
             import importlib
             with _loading.loading():
                 return importlib.import_module(f"gpuarrayd.{name}")
@@ -113,4 +115,4 @@ if not TYPE_CHECKING:  # the checker would believe in every name
 
 
 def __dir__() -> _builtins.list[str]:
-    return sorted({*globals(), *__all__, "dask", "linalg", "random"})
+    return sorted({*globals(), *__all__, "dask", "linalg", "random", "tensor"})

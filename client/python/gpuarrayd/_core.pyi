@@ -130,6 +130,39 @@ class Session:
         world, prefetch, memory, scratch, scratch_bytes, plan, whether errors are skipped."""
         ...
 
+    # Decompositions. The first output's expression is the data. Small arrays come as (shape,
+    # bytes of float64) and go as buffers of float64: (is Tucker, core, factor, ...).
+    def cp(self, outputs: Sequence[tuple[str, str | None, Destination]],
+           args: Sequence[tuple[str, Array | Scalar]], engine: str | None, priority: int,
+           label: str | None,
+           options: tuple[int, bool, float, int, int, int, float, str | None],
+           callback: Callable[..., object] | None, explains: bool, /) -> Any:
+        """gad_cp(): core, factors, a dict; or gad_cp_explain(): a dict. options: rank, nonnegative,
+        ridge, init (0: random, 1: svd), seed, iterations, tolerance, checkpoint."""
+        ...
+    def tucker(self, outputs: Sequence[tuple[str, str | None, Destination]],
+               args: Sequence[tuple[str, Array | Scalar]], engine: str | None, priority: int,
+               label: str | None, options: tuple[tuple[int, ...], float, int, int],
+               callback: Callable[..., object] | None, explains: bool, /) -> Any:
+        """gad_tucker(). options: ranks, tolerance, seed, reads."""
+        ...
+    def mttkrp(self, outputs: Sequence[tuple[str, str | None, Destination]],
+               args: Sequence[tuple[str, Array | Scalar]], engine: str | None, priority: int,
+               label: str | None, factors: tuple[Any, ...], mode: int,
+               /) -> tuple[tuple[int, ...], bytearray]:
+        """gad_mttkrp()"""
+        ...
+    def relative_error(self, outputs: Sequence[tuple[str, str | None, Destination]],
+                       args: Sequence[tuple[str, Array | Scalar]], engine: str | None,
+                       priority: int, label: str | None, factors: tuple[Any, ...], /) -> float:
+        """gad_relative_error()"""
+        ...
+    def reconstruct(self, outputs: Sequence[tuple[str, str | None, Destination]],
+                    args: Sequence[tuple[str, Array | Scalar]], engine: str | None, priority: int,
+                    label: str | None, factors: tuple[Any, ...], is_float32: bool, /) -> None:
+        """gad_reconstruct() into the first output's destination."""
+        ...
+
     # Jobs. outputs: (expression, name or None, destination). args: (name, value).
     def submit(self, outputs: Sequence[tuple[str, str | None, Destination]],
                args: Sequence[tuple[str, Array | Scalar]], engine: str | None, priority: int,

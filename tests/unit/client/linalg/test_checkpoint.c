@@ -102,13 +102,14 @@ Test(checkpoint, an_archive_that_is_none_is_refused_and_stays)
     cr_assert(eq(int, read_one(7, shape, &c, elements, &is_there, &error), GAD_BAD_CHECKPOINT));
 }
 
-Test(checkpoint, small_arrays_are_saved_and_loaded_beside_others)
+Test(checkpoint, small_arrays_are_saved_and_loaded)
 {
     double elements[8] = {1, -2, 3.5, 0, 0, 0, 0, 9}, one = 4;
     struct gad_dense factor = factor_of(elements), weight = {.name = "w", .data = &one}, loaded;
     char spec[80];
-    cr_assert(eq(int, gad_dense_save(path, 1, &factor, NULL), 0));
+    const struct gad_dense both[] = {factor, weight};
     cr_assert(eq(int, gad_dense_save(path, 1, &weight, NULL), 0));
+    cr_assert(eq(int, gad_dense_save(path, 2, both, NULL), 0));
     snprintf(spec, sizeof(spec), "%s:factor_0", path);
     cr_assert(eq(int, gad_dense_load(spec, &loaded, NULL), 0));
     cr_assert(eq(int, loaded.ndim, 2));
@@ -120,5 +121,8 @@ Test(checkpoint, small_arrays_are_saved_and_loaded_beside_others)
     cr_assert(eq(int, loaded.ndim, 0));
     cr_assert(eq(dbl, loaded.data[0], 4));
     gad_dense_deinit(&loaded);
-    cr_assert(eq(int, gad_dense_load("nothing.npz:w", &loaded, NULL), GAD_NOT_FOUND));
+    cr_assert(eq(int, gad_dense_save(path, 1, &weight, NULL), 0)); /* in its place, alone */
+    snprintf(spec, sizeof(spec), "%s:factor_0", path);
+    cr_assert(eq(int, gad_dense_load(spec, &loaded, NULL), GAD_NOT_FOUND));
+    cr_assert(eq(int, gad_dense_save("w.txt", 1, &weight, NULL), GAD_BAD_ARGUMENT));
 }

@@ -1,0 +1,58 @@
+/* The products of a tensor that CP and Tucker are made of, by its longest axis.
+ *
+ *     rows = tensordot(x, C) @ g      n x rank: over all other axes, where C[j, k, .., r] is the
+ *                                     product of the other axes' factors
+ *     rest = tensordot(x, rows)       j x k x .. x rank: over the longest axis
+ *
+ * Two reads: each is a matrix product, of the tensor with its axes before and behind the longest
+ * one as one each.
+ */
+#pragma once
+
+#include "client/linalg/passes.h"
+
+#define SLABS_MAX_NDIM GAD_MAX_FACTORS
+#define SLABS_MAX_RANK 512
+
+struct slabs {
+    struct passes *p;
+    int axis, n_others, others[SLABS_MAX_NDIM];
+    int64_t rank;
+    /* In shared memory: a factor for each axis, n x rank; rank x rank; the rest; a number. */
+    struct gad_array *factors[SLABS_MAX_NDIM], *g, *rest, *squares;
+    struct gad_array *columns;  /* j x k x .. x rank: C */
+    bool has_columns;           /* it is written by the caller, else made of the factors */
+    int64_t n_before, n_behind; /* elements of the axes there */
+    struct gad_array *views[4]; /* what the products read and write of the above */
+    bool is_split;              /* two reads */
+};
+
+/* bad-shape: axes that are too few or too many, or without elements. */
+int slabs_check_shape(const struct passes *p, struct gad_error *error) GAD_MUST_CHECK;
+/* The longest axis, which slabs are of. */
+int slabs_axis(const struct passes *p);
+
+/* *s is valid for slabs_deinit() whatever the outcome, as long as p is. bad-shape, bad-rank,
+ * too-large-for-pool. */
+int slabs_init(struct slabs *s, struct passes *p, int64_t rank,
+               struct gad_error *error) GAD_MUST_CHECK;
+void slabs_deinit(struct slabs *s);
+
+/* Both. With squares *squares becomes the sum of the elements' squares. */
+int slabs_read(struct slabs *s, bool with_squares, struct gad_error *error) GAD_MUST_CHECK;
+/* One after the other: rows without `@ g`; the rest, of factors[axis] as it is. */
+int slabs_read_rows(struct slabs *s, bool with_squares, struct gad_error *error) GAD_MUST_CHECK;
+int slabs_read_rest(struct slabs *s, bool with_squares, struct gad_error *error) GAD_MUST_CHECK;
+
+/* Random factors, of one job that reads nothing: "uniform" or "normal". */
+int slabs_draw(struct slabs *s, const char *function, uint64_t seed,
+               struct gad_error *error) GAD_MUST_CHECK;
+/* From now on C is what is written into `columns`. */
+int slabs_use_columns(struct slabs *s, struct gad_error *error) GAD_MUST_CHECK;
+
+/* The elements of a factor, of g, of the rest; and how many rest has without its columns. */
+double *slabs_factor(const struct slabs *s, int axis);
+int64_t slabs_n_rest(const struct slabs *s);
+
+/* Once the squares are known: bad-argument, which names the first element that is not finite. */
+int slabs_check_finite(struct slabs *s, struct gad_error *error) GAD_MUST_CHECK;
