@@ -7,6 +7,7 @@
 #include "kernels/program.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct program *program_ref(struct program *program)
 {
@@ -30,17 +31,40 @@ void program_list_stages(struct program *p)
         *stage = (struct stage){.kind = is_product ? STAGE_PRODUCT : STAGE_PASS,
                                 .first_pass = pass,
                                 .n_passes = is_product ? PRODUCT_N_PASSES : 1};
-        pass += stage->n_passes;
         if (is_product)
             stage->product = product++;
+        for (uint16_t i = 0; i < p->n_slabs; i++)
+            if (p->slabs[i].first_pass == pass)
+                *stage = (struct stage){.kind = STAGE_SLAB,
+                                        .first_pass = pass,
+                                        .n_passes = p->slabs[i].n_passes,
+                                        .slab = i};
+        pass += stage->n_passes;
     }
+}
+
+const struct slab_value *program_slab_value(const struct program *program, unsigned reduction)
+{
+    for (unsigned i = 0; i < program->n_slabs; i++)
+        for (unsigned k = 0; k < program->slabs[i].n_values; k++) {
+            const struct slab_value *value = &program->slabs[i].values[k];
+            if (value->has_reduction && value->reduction == reduction)
+                return value;
+        }
+    return NULL;
 }
 
 int program_reduction_shape(const struct program *program, unsigned reduction, int64_t *ret_shape)
 {
     const struct reduction *r = &program->reductions[reduction];
     const struct pass *pass = &program->passes[r->pass];
+    const struct slab_value *value =
+        r->op == OP_MATMUL ? program_slab_value(program, reduction) : NULL;
     int ndim = 0;
+    if (value != NULL) {
+        memcpy(ret_shape, value->shape, (size_t)value->ndim * sizeof(*ret_shape));
+        return value->ndim;
+    }
     for (int i = 0; i < pass->ndim; i++) {
         bool is_reduced = pass->reduced_axes >> i & 1;
         if (!is_reduced || r->keeps_dims)
@@ -68,6 +92,10 @@ uint64_t program_product_results(const struct program *program)
     uint64_t results = 0;
     for (unsigned i = 0; i < program->n_products; i++)
         results |= UINT64_C(1) << program->products[i].reduction;
+    for (unsigned i = 0; i < program->n_slabs; i++)
+        for (unsigned k = 0; k < program->slabs[i].n_values; k++)
+            if (program->slabs[i].values[k].has_reduction)
+                results |= UINT64_C(1) << program->slabs[i].values[k].reduction;
     return results;
 }
 
@@ -76,7 +104,8 @@ bool program_is_kept(const struct program *program, unsigned reduction)
     for (unsigned i = 0; i < program->n_products; i++)
         if (program->products[i].reduction == reduction)
             return program->products[i].is_kept;
-    return true;
+    const struct slab_value *value = program_slab_value(program, reduction);
+    return value == NULL || value->is_kept;
 }
 
 bool program_is_product(const struct program *program)

@@ -1,7 +1,8 @@
 /* The compiled expression: what the compiler makes, the planner reads and the engines run.
  *
  * A program is a list of stages, done one after the other: a stage is a pass, or a matrix product
- * with its three passes (struct program_product). What a stage gives, those behind it read.
+ * with its three passes (struct program_product), or a walk by slabs of rows with all products that
+ * share the matrix (struct program_slab). What a stage gives, those behind it read.
  *
  * A pass walks one iteration space (its `shape`) once; in it every
  * instruction works on strips of elements: registers hold one strip each, inputs are read by
@@ -31,11 +32,16 @@
 #define PROGRAM_MAX_REDUCTIONS 64 /* over all passes */
 #define PROGRAM_MAX_CHECKS     8
 #define PROGRAM_MAX_PRODUCTS   (PROGRAM_MAX_PASSES / PRODUCT_N_PASSES)
-#define PROGRAM_MAX_OUTPUTS    (REQUEST_MAX_OUTPUTS + PROGRAM_MAX_PASSES) /* products' own, too */
-#define PASS_MAX_REDUCTIONS    32
-#define PASS_MAX_STORES        (REQUEST_MAX_OUTPUTS + 1) /* what a product keeps, too */
-#define PASS_MAX_RESULTS       32                        /* that it reads, tables included */
-#define PASS_MAX_TABLE_BYTES   (512u * 1024u)            /* of all tables that it reads */
+#define PROGRAM_MAX_SLABS      2
+#define SLAB_MAX_VALUES        24
+#define SLAB_MAX_STEPS         24
+/* Those of products and slabs, too. */
+#define PROGRAM_MAX_OUTPUTS                                                                        \
+    (REQUEST_MAX_OUTPUTS + PROGRAM_MAX_PASSES + PROGRAM_MAX_SLABS * SLAB_MAX_VALUES)
+#define PASS_MAX_REDUCTIONS  32
+#define PASS_MAX_STORES      (REQUEST_MAX_OUTPUTS + 1) /* what a product keeps, too */
+#define PASS_MAX_RESULTS     32                        /* that it reads, tables included */
+#define PASS_MAX_TABLE_BYTES (512u * 1024u)            /* of all tables that it reads */
 
 /* Of a cell in a pass with KTHs; 8 bytes in each input. */
 #define PROGRAM_MAX_KTH_ELEMENTS 8192
@@ -120,7 +126,8 @@ enum random_stream {
  *   result has one axis more, of n_bins, behind all others: INT64, how many elements are in each
  *   bin, or FLOAT64, the sum of their weights;
  * - CUMSUM, CUMPROD: of a pass that scans, see struct store. Result dtypes as of SUM and PROD.
- * - MATMUL: a matrix product, see struct program_product. No pass counts it among its own.
+ * - MATMUL: a matrix product, see struct program_product, or a value of a slab, see struct
+ *   program_slab. No pass counts it among its own.
  * All others are written with these. */
 struct reduction {
     uint16_t op;
@@ -212,12 +219,86 @@ struct program_product {
     bool is_symmetric;
 };
 
-enum stage_kind { STAGE_PASS, STAGE_PRODUCT };
+/* A walk over a long matrix X by slabs, each some of its rows: X is read once, and while a slab is
+ * there all skinny products of it are computed, whatever they need of each other.
+ *
+ *     t = x @ c           SLAB_PROJECT     t_s = x_s @ c
+ *     a = t @ g           SLAB_MULTIPLY    a_s = t_s @ g
+ *     v = maximum(a, 0)   SLAB_ROWS        a pass over the slab's rows of a, which gives v's
+ *     p = x.T @ v         SLAB_GATHER      p += x_s.T @ v_s
+ *     q = v.T @ a         SLAB_GATHER      q += v_s.T @ a_s
+ *
+ * X may have more axes: rows are one of them, and the others, in their order, are the columns.
+ *
+ * What steps take and give are values: X itself, operands (small, there as a whole before the first
+ * slab), values of rows (as many as the slab has), and sums over all rows. Each has its dtype, to
+ * which it is rounded when it is whole; all multiplications and additions are in float64.
+ *
+ * Passes of the stage, which follow each other in the program: that of X, those of operands, those
+ * of rows, those of results; each is elementwise. SLAB_PASS_X and _OPERAND store to an output of
+ * the stage's own behind those of the job, as products' passes do, operands in float64. _ROWS and
+ * _RESULT store to outputs of the job, and what steps or stages behind need to outputs of the
+ * stage's own. They read values as results of reductions whose op is MATMUL.
+ *
+ * One more kind of step is a row in the tables of kernels/slabs/slab_steps.c (what it holds in the
+ * carry, what it costs) and of an engine (daemon/worker/cpu/slab.c), and a case in
+ * kernels/expr/schedule/slabs.c, where a node of the graph becomes a step. A step that gives a sum
+ * has memory for each lane, and the engine's `combine` says how lanes' sums become one. */
+enum slab_step_kind {
+    SLAB_PROJECT,  /* of rows: X times an operand */
+    SLAB_MULTIPLY, /* of rows: a value of rows times an operand */
+    SLAB_GATHER,   /* a sum: X or a value of rows, transposed, times a value of rows or X */
+    SLAB_ROWS,     /* a pass */
+    SLAB_N_STEP_KINDS,
+};
+
+enum slab_value_kind { SLAB_X, SLAB_OPERAND, SLAB_OF_ROWS, SLAB_SUM };
+enum slab_pass_kind { SLAB_PASS_X, SLAB_PASS_OPERAND, SLAB_PASS_ROWS, SLAB_PASS_RESULT };
+
+#define SLAB_NONE      UINT8_MAX
+#define SLAB_NO_OUTPUT UINT16_MAX
+
+struct slab_value {
+    uint8_t kind, dtype;
+    bool is_kept;       /* stages behind it read it */
+    bool has_reduction; /* passes may read it */
+    bool has_columns;   /* its last axis is the columns'; else there is one, and no axis */
+    uint16_t reduction; /* it, in program->reductions */
+    uint16_t output; /* of the stage's own, which a pass stores it to; UINT16_MAX: SLAB_NO_OUTPUT:
+                        a step gives it */
+    uint16_t kept_output; /* is_kept: to which it is stored for the stages behind */
+    /* OPERAND: lines are the columns of X, or of a value of rows. SUM: those of its left. OF_ROWS
+     * and X: the rows of X. */
+    int64_t n_lines, n_columns;
+    int ndim; /* as passes see it */
+    int64_t shape[ARRAY_MAX_NDIM];
+};
+
+struct slab_step {
+    uint8_t kind;
+    uint8_t result;    /* value; SLAB_NONE of ROWS */
+    uint8_t src[2];    /* values */
+    bool is_symmetric; /* GATHER: both are the same value */
+    uint16_t pass;     /* ROWS: of the stage's, from first_pass on */
+};
+
+struct program_slab {
+    uint16_t first_pass, n_passes;
+    int row_axis;
+    int64_t n_rows, n_columns; /* of X */
+    unsigned n_values, n_steps;
+    struct slab_value values[SLAB_MAX_VALUES]; /* [0] is X */
+    struct slab_step steps[SLAB_MAX_STEPS];
+    uint8_t pass_kinds[PROGRAM_MAX_PASSES]; /* enum slab_pass_kind, from first_pass on */
+};
+
+enum stage_kind { STAGE_PASS, STAGE_PRODUCT, STAGE_SLAB };
 
 struct stage {
     enum stage_kind kind;
-    uint16_t first_pass, n_passes; /* in program->passes; 1 or PRODUCT_N_PASSES */
+    uint16_t first_pass, n_passes; /* in program->passes; of a pass 1 */
     uint16_t product;              /* STAGE_PRODUCT: index into program->products */
+    uint16_t slab;                 /* STAGE_SLAB: index into program->slabs */
 };
 
 /* An array argument; index = position among the request's args that are arrays and are used. */
@@ -245,6 +326,7 @@ struct program_const {
 struct program {
     unsigned n_refs;               /* changed by one thread alone */
     uint16_t n_stages, n_products; /* n_products: how many of the stages are products */
+    uint16_t n_slabs;              /* of the stages, too */
     uint16_t n_passes, n_insns, n_reductions, n_stores, n_inputs, n_outputs, n_consts, n_checks;
     uint16_t n_all_outputs; /* those of products, too */
     /* Of an open array (struct job_request): an enum op that has nothing to say of an array without
@@ -260,6 +342,7 @@ struct program {
     struct program_const *consts;
     struct program_check *checks;
     struct program_product *products;
+    struct program_slab *slabs;
 };
 
 /* Compiles all outputs of a request into one program (NumPy 2 semantics). Pure: no I/O, bounded by
@@ -282,8 +365,15 @@ int program_reduction_shape(const struct program *program, unsigned reduction, i
 /* Whether a reduction's result is one element, which is the same for all elements that read it. A
  * product's C never counts as such. */
 bool program_is_uniform(const struct program *program, unsigned reduction);
-/* The reductions that are products' C, bits. */
+/* The reductions that are products' C, or values of slabs; bits. */
 uint64_t program_product_results(const struct program *program);
+/* The value of a slab that this reduction is; NULL: it is none. */
+const struct slab_value *program_slab_value(const struct program *program, unsigned reduction);
+/* Whether the stage is computed by turns of its own, and not grain by grain. */
+static inline bool stage_has_turns(const struct stage *stage)
+{
+    return stage->kind != STAGE_PASS;
+}
 /* Whether a reduction's result is a whole array, for stages behind the one that makes it: all are,
  * but for products whose is_kept is false. */
 bool program_is_kept(const struct program *program, unsigned reduction);

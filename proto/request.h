@@ -94,6 +94,8 @@ struct job_request {
     /* Not of the message: whoever knows the files says here that no output is stored over an
      * argument. */
     bool is_apart;
+    /* Not of the message either: the engine does not walk by slabs, so each product is a stage. */
+    bool has_no_slabs;
 };
 
 /* n_fds: how many descriptors came with the message (indices are checked, and that none is used

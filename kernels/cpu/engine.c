@@ -8,6 +8,7 @@
 #include "kernels/cpu/run/run.h"
 
 #include "kernels/cpu/multiply/multiply_kernels.h"
+#include "kernels/cpu/slab/slab_kernels.h"
 #include "proto/util.h"
 
 #define LEVEL(id, name)                                                                            \
@@ -33,6 +34,7 @@
         .ranks = &ranks_##name,                                                                    \
         .tiles = &multiply_tiles_##name,                                                           \
         .vectors = &multiply_vectors_##name,                                                       \
+        .slabs = &slab_kernels_##name,                                                             \
     }
 
 static const struct cpu_engine engines[] = {

@@ -129,6 +129,23 @@ static void estimate_product(const struct plan_estimate *e, const struct plan_pr
         e->spent[PLAN_BOUND_DISK] += disk;
 }
 
+/* As of a product; slabs are multiplied in float64. */
+static void estimate_slab(const struct plan_estimate *e, const struct plan_slab *slab)
+{
+    const struct plan_rates *m = &e->rates;
+    for (unsigned i = 0; i < slab->whole->n_passes; i++) {
+        unsigned pass = slab->whole->first_pass + i;
+        const struct planned_traffic *traffic = &e->p->traffic[pass];
+        struct file_seconds file = estimate_files(m, traffic->file, traffic->read);
+        e->spent[PLAN_BOUND_DISK] += file.disk;
+        e->spent[PLAN_BOUND_FILE] += file.cached;
+        e->spent[PLAN_BOUND_MEMORY] += traffic->memory / m->memory;
+        if (e->p->program->passes[pass].n_insns > 0)
+            e->spent[PLAN_BOUND_WORK] += estimate_work(e, pass) / m->work;
+    }
+    e->spent[PLAN_BOUND_WORK] += slab->n_operations / planner_product_rate(m, DTYPE_FLOAT64);
+}
+
 static int check_product(const struct plan_limits *limits, enum dtype dtype,
                          struct gad_error *error)
 {
@@ -156,6 +173,7 @@ const struct plan_engine plan_cpu = {
     .can_pause = true,
     .has_swaths = true,
     .adds_alike = true,
+    .walks_slabs = true,
     .slot_need_bytes = slot_need_bytes,
     .suits_tile = suits_tile,
     .most_continued_rows = most_continued_rows,
@@ -166,6 +184,7 @@ const struct plan_engine plan_cpu = {
     .n_looks = n_looks,
     .estimate_pass = estimate_pass,
     .estimate_product = estimate_product,
+    .estimate_slab = estimate_slab,
     /* So large that a library's own copying of operands costs little beside the arithmetic, and so
      * small that a turn is some milliseconds. */
     .blocks = {.float32 = {384, 768, 384},

@@ -104,7 +104,7 @@ static void make_key(struct key *k, uint32_t owner, const struct job_request *re
     k->n_bytes = 0;
     k->is_too_long = false;
     put_u64(k, owner | (uint64_t)request->n_args << 32);
-    put_u64(k, request->n_outputs);
+    put_u64(k, request->n_outputs | (uint64_t)request->has_no_slabs << 32);
     put_draws(k, &request->draws);
     for (unsigned i = 0; i < request->n_args && !k->is_too_long; i++)
         put_arg(k, &request->args[i]);
@@ -165,7 +165,8 @@ static struct kept *find(struct kept set[static N_WAYS], uint64_t hash, const st
 static size_t program_bytes(const struct program *p)
 {
     return sizeof(*p) + p->n_inputs * sizeof(*p->inputs) + p->n_outputs * sizeof(*p->outputs) +
-           p->n_consts * sizeof(*p->consts) + p->n_insns * sizeof(*p->insns);
+           p->n_consts * sizeof(*p->consts) + p->n_insns * sizeof(*p->insns) +
+           p->n_slabs * sizeof(*p->slabs);
 }
 
 /* Without memory it is not kept. */

@@ -40,6 +40,24 @@ static int cut_product(struct planner *p, unsigned index)
     return r == GAD_TOO_LARGE_FOR_POOL && p->room.is_for_refusal ? 0 : r;
 }
 
+static int refuse_slab(const struct planner *p)
+{
+    error_set(p->error, GAD_NO_ENGINE, "engine",
+              "the engine does not share one read of a matrix among several products");
+    error_expected(p->error, "cpu or auto");
+    return GAD_NO_ENGINE;
+}
+
+static int cut_slab(struct planner *p, const struct stage *stage, bool *ret_fits)
+{
+    for (unsigned i = 0; i < stage->n_passes; i++)
+        if (planner_open_axis(p, &p->program->passes[stage->first_pass + i]) >= 0)
+            return planner_refuse_open(p, "multiplies matrices along it");
+    int r = p->limits->engine->walks_slabs ? planner_cut_slab(p, stage->slab) : refuse_slab(p);
+    *ret_fits = r == 0 && p->plan->slabs[stage->slab].scratch_bytes <= p->room.product_bytes;
+    return r;
+}
+
 static int cut_stages(struct planner *p, bool *ret_fits)
 {
     *ret_fits = true;
@@ -47,6 +65,7 @@ static int cut_stages(struct planner *p, bool *ret_fits)
         const struct stage *stage = &p->program->stages[i];
         bool fits = true;
         int r = stage->kind == STAGE_PRODUCT ? cut_product(p, stage->product)
+                : stage->kind == STAGE_SLAB  ? cut_slab(p, stage, &fits)
                                              : planner_cut_pass(p, stage->first_pass, &fits);
         if (r)
             return r;
@@ -62,11 +81,13 @@ static uint64_t most_scratch_bytes(const struct planner *p, bool of_least)
 
     for (unsigned i = 0; i < p->program->n_stages; i++) {
         const struct stage *stage = &p->program->stages[i];
-        bool is_product = stage->kind == STAGE_PRODUCT;
         const struct plan_product *product = &p->plan->products[stage->product];
-        uint64_t n_bytes = is_product ? of_least ? product->least_bytes : product->scratch_bytes
-                                      : planner_tree_bytes(&p->plan->passes[stage->first_pass]);
-        most = max_u64(most, n_bytes);
+        if (stage->kind == STAGE_PRODUCT)
+            most = max_u64(most, of_least ? product->least_bytes : product->scratch_bytes);
+        else if (stage->kind == STAGE_SLAB)
+            most = max_u64(most, p->plan->slabs[stage->slab].scratch_bytes);
+        else
+            most = max_u64(most, planner_tree_bytes(&p->plan->passes[stage->first_pass]));
     }
     return round_up_u64(most, PLANNER_CARRY_ALIGN);
 }
@@ -123,6 +144,9 @@ static bool overwrites_itself(const struct planner *p)
 
 static const char *advice(const struct planner *p)
 {
+    if (p->program->n_slabs > 0)
+        return "compute what shares a matrix in jobs of their own, which read it more often, or "
+               "take a larger pool";
     if (p->program->n_products > 0)
         return "store what a product gives, and use it in a job of its own, or take a larger pool";
     if (overwrites_itself(p))
@@ -172,7 +196,8 @@ static int cut_to_fit(struct planner *p)
     bool fits;
 
     int r = try_whole(p, result_bytes, false, &fits);
-    if (!r && !fits && p->program->n_products == 0 && !overwrites_itself(p))
+    if (!r && !fits && p->program->n_products == 0 && p->program->n_slabs == 0 &&
+        !overwrites_itself(p))
         r = try_rounds(p, &fits);
     if (!r && !fits)
         r = try_whole(p, result_bytes, true, &fits);

@@ -143,6 +143,8 @@ void planner_estimate(const struct planner *p)
         const struct stage *stage = &p->program->stages[i];
         if (stage->kind == STAGE_PRODUCT)
             p->limits->engine->estimate_product(&e, &plan->products[stage->product]);
+        else if (stage->kind == STAGE_SLAB)
+            p->limits->engine->estimate_slab(&e, &plan->slabs[stage->slab]);
         else if (plan->passes[stage->first_pass].n_tiles > 0)
             p->limits->engine->estimate_pass(&e, stage->first_pass);
     }

@@ -267,7 +267,7 @@ int planner_refuse_bytes(const struct planner *p)
     return GAD_LIMIT_EXCEEDED;
 }
 
-static int count_bytes(struct planner *p, unsigned index)
+int planner_count_bytes(struct planner *p, unsigned index, bool counts_boxes)
 {
     struct plan_pass *planned = &p->plan->passes[index];
 
@@ -277,8 +277,9 @@ static int count_bytes(struct planner *p, unsigned index)
         uint64_t *sum = operand->shape.is_output ? &planned->write_bytes : &planned->read_bytes;
         uint64_t n_bytes, n_box_bytes;
         if (!moved_bytes(&planned->geometry, operand, &n_box_bytes, &n_bytes) ||
-            !planner_add_checked(sum, n_bytes))
+            !planner_add_checked(sum, counts_boxes ? n_box_bytes : n_bytes))
             return planner_refuse_bytes(p);
+        n_bytes = counts_boxes ? n_box_bytes : n_bytes;
         add_traffic(&p->traffic[index], operand, n_bytes, n_box_bytes);
     }
     return 0;
@@ -409,7 +410,7 @@ static int cut(struct planner *p, unsigned index, uint64_t max_cells, bool is_be
     planned->needs_slot |= p->limits->engine->fills_slots;
     planned->needs_slot &= planned->geometry.n_grains > 0;
     if (planned->geometry.n_grains > 0) {
-        int r = count_bytes(p, index);
+        int r = planner_count_bytes(p, index, false);
         if (r)
             return r;
         measure_grain(planned, &list, n_copied);

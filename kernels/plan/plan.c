@@ -45,6 +45,9 @@ static int add_up(const struct planner *p)
     for (unsigned i = 0; i < p->program->n_products; i++)
         if (!planner_add_checked(&plan->n_tiles, plan->products[i].n_turns))
             return refuse_tiles(p);
+    for (unsigned i = 0; i < p->program->n_slabs; i++)
+        if (!planner_add_checked(&plan->n_tiles, plan->slabs[i].n_turns))
+            return refuse_tiles(p);
     return 0;
 }
 
@@ -99,7 +102,7 @@ static bool is_small(const struct planner *p)
 {
     const struct plan *plan = p->plan;
 
-    if (p->program->n_products > 0) /* it goes turn by turn */
+    if (p->program->n_products + p->program->n_slabs > 0) /* it goes turn by turn */
         return false;
     for (unsigned i = 0; i < plan->n_passes; i++) {
         if (plan->passes[i].n_tiles > 1)
@@ -126,7 +129,7 @@ static bool is_fortran_order(const struct planner *p)
     int ndim = 0;
     bool has_fortran = false;
 
-    if (p->program->n_products > 0) /* as NumPy */
+    if (p->program->n_products + p->program->n_slabs > 0) /* as NumPy */
         return false;
     for (unsigned i = 0; i < p->program->n_outputs; i++) {
         if (p->program->outputs[i].ndim > ndim)

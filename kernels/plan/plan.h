@@ -12,6 +12,7 @@
 #include "kernels/grains/geometry.h"
 #include "kernels/products/product.h"
 #include "kernels/reductions/reduce.h"
+#include "kernels/slabs/slab.h"
 
 #include <stddef.h>
 
@@ -27,8 +28,8 @@ enum plan_bound {
 /* "start" "memory" "file" "disk" "link" "work" */
 const char *plan_bound_name(enum plan_bound bound);
 
-/* Of a product's pass only `geometry`, read_bytes and write_bytes (of all its grains), needs_slot
- * and room mean something; it has no tiles. */
+/* Of a product's or slab's pass only `geometry`, read_bytes and write_bytes (of all its grains),
+ * needs_slot and room mean something; it has no tiles. */
 struct plan_pass {
     struct geometry geometry;
     unsigned tile_log2;
@@ -93,7 +94,7 @@ struct plan {
     uint64_t n_rounds;
     /* What the job holds of the pool for its life; 0 without reductions and products. The carry is:
      * the tree of the pass in hand, or its tiles' stacks, or tile and panels of the product in
-     * hand; then the results of program->reductions. */
+     * hand, or all of the slab's in hand; then the results of program->reductions. */
     uint64_t carry_bytes, tree_offset_bytes;
     uint64_t read_bytes, write_bytes, n_tiles;
     double seconds; /* estimate */
@@ -107,6 +108,7 @@ struct plan {
     struct plan_result results[PROGRAM_MAX_REDUCTIONS];
     struct plan_pass passes[PROGRAM_MAX_PASSES];
     struct plan_product products[PROGRAM_MAX_PRODUCTS];
+    struct plan_slab slabs[PROGRAM_MAX_SLABS];
 };
 #define PLAN_HEAD_BYTES offsetof(struct plan, results)
 

@@ -12,6 +12,7 @@
 
 struct planner;
 struct plan_product;
+struct plan_slab;
 struct plan_estimate;
 
 /* Tiles of a pass, of so many grains each. */
@@ -45,9 +46,10 @@ struct plan_engine {
     /* All operands of all grains of a tile lie in one slot together, wherever they come from. Else
      * they pass it grain by grain, and only those that are staged. */
     bool fills_slots;
-    bool can_pause;  /* a turn may be put aside in the middle of a tile */
-    bool has_link;   /* it computes in a memory of its own, behind a link */
-    bool has_swaths; /* it transposes files by blocks in the carry (swaths.c) */
+    bool can_pause;   /* a turn may be put aside in the middle of a tile */
+    bool has_link;    /* it computes in a memory of its own, behind a link */
+    bool has_swaths;  /* it transposes files by blocks in the carry (swaths.c) */
+    bool walks_slabs; /* it has STAGE_SLAB */
     /* The order in which a multiplication adds does not follow from how lines are aligned. Which
      * extents a block may be parted to without a bit changed, may_join() says. */
     bool adds_alike;
@@ -69,6 +71,7 @@ struct plan_engine {
     /* Adds to what a job spends. Passes of more than no tiles. */
     void (*estimate_pass)(const struct plan_estimate *e, unsigned pass);
     void (*estimate_product)(const struct plan_estimate *e, const struct plan_product *product);
+    void (*estimate_slab)(const struct plan_estimate *e, const struct plan_slab *slab);
 
     struct plan_blocks blocks;
     /* GAD_NO_ENGINE where it cannot multiply such matrices. */

@@ -182,6 +182,19 @@ int64_t product_panel_matrices(const struct plan_product *product, enum product_
                                int64_t n_matrices);
 /* product_grains.c: the geometry of one of its three passes, for the tiles that are chosen. */
 int planner_cut_product_pass(struct planner *p, enum product_pass pass) GAD_MUST_CHECK;
+/* product_grains.c: the geometry of one of the passes that a product or slab has, whose grains are
+ * parts of boxes of these extents (INT64_MAX: of all there is), room and whether it needs a slot.
+ */
+int planner_cut_fenced(struct planner *p, unsigned pass, const int64_t *fences) GAD_MUST_CHECK;
+/* Whether a pass stores an argument as it is, from a file where the fastest axis is the last one
+ * beside slow_axis. */
+bool planner_is_direct(const struct planner *p, const struct pass *space, int slow_axis);
+/* slabs/slab_plan.c: everything of one of the program's slabs. What it needs of the carry is no
+ * choice: scratch_bytes. Errors as plan_make()'s. */
+int planner_cut_slab(struct planner *p, unsigned index) GAD_MUST_CHECK;
+/* passes.c: bytes and traffic of a pass whose operands are in p->operands. counts_boxes: each
+ * grain's boxes count, whatever they lie in. */
+int planner_count_bytes(struct planner *p, unsigned pass, bool counts_boxes) GAD_MUST_CHECK;
 /* The fastest axis of C's outputs and of what is added to it is the rows'. */
 bool planner_product_rows_are_fastest(struct planner *p);
 /* The fastest axis of its operands is the depth. */

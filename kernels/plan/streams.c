@@ -80,7 +80,7 @@ static bool is_of_product(const struct planner *p, unsigned pass)
 {
     for (unsigned i = 0; i < p->program->n_stages; i++) {
         const struct stage *stage = &p->program->stages[i];
-        if (stage->kind == STAGE_PRODUCT && pass >= stage->first_pass &&
+        if (stage_has_turns(stage) && pass >= stage->first_pass &&
             pass < (unsigned)stage->first_pass + stage->n_passes)
             return true;
     }

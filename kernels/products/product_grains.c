@@ -47,14 +47,12 @@ static void set_fences(const struct planner *p, enum product_pass pass, int64_t 
  * it stores for the product itself, and what it reads of products. */
 struct operand_list {
     unsigned n, n_staged; /* n_staged: that a device's slot has room for */
-    struct geometry_operand operands[PLANNER_MAX_OPERANDS + 1 + PASS_MAX_RESULTS];
+    struct geometry_operand operands[PLANNER_MAX_OPERANDS + SLAB_MAX_VALUES + PASS_MAX_RESULTS];
     int64_t shapes[PASS_MAX_RESULTS][ARRAY_MAX_NDIM];
 };
 
-static void list_operands(struct planner *p, enum product_pass pass, struct operand_list *ret)
+static void list_operands(struct planner *p, const struct pass *space, struct operand_list *ret)
 {
-    const struct pass *space = planner_product_space(p, pass);
-
     planner_collect_operands(p, space);
     uint64_t of_products = space->reduced_used & program_product_results(p->program);
     ret->n = p->n_operands;
@@ -64,12 +62,16 @@ static void list_operands(struct planner *p, enum product_pass pass, struct oper
                                    ret->operands + ret->n);
     unsigned n_results = ret->n - p->n_operands;
     ret->n_staged = ret->n;
-    if (pass != PRODUCT_RESULT || p->product->whole->is_kept)
-        ret->operands[ret->n++] = (struct geometry_operand){.dtype = p->product->whole->dtype,
-                                                            .ndim = space->ndim,
-                                                            .shape = space->shape,
-                                                            .is_output = true,
-                                                            .is_internal = true};
+    for (unsigned i = 0; i < space->n_stores; i++) {
+        unsigned output = p->program->stores[space->first_store + i].output;
+        if (output >= p->program->n_outputs)
+            ret->operands[ret->n++] =
+                (struct geometry_operand){.dtype = p->program->outputs[output].dtype,
+                                          .ndim = space->ndim,
+                                          .shape = space->shape,
+                                          .is_output = true,
+                                          .is_internal = true};
+    }
     ret->n += planner_list_results(p, of_products, ret->shapes + n_results, ret->operands + ret->n);
 }
 
@@ -163,22 +165,43 @@ static int fastest_axis(const struct array *array)
     return fastest;
 }
 
+/* The argument that a pass stores as it is, in a file; NULL: it is none. */
+static const struct program_input *direct_input(const struct planner *p, const struct pass *space)
+{
+    const struct operand *src = &p->program->stores[space->first_store].src;
+    int ndim = space->ndim;
+
+    if (p->limits->engine->fills_slots || space->n_insns > 0 || src->kind != OPERAND_INPUT)
+        return NULL;
+    const struct program_input *input = &p->program->inputs[src->index];
+    const struct array *array = &p->request->args[input->arg].array;
+    if (array->at.kind != LOCATION_FILE || array->is_swapped || input->ndim != ndim)
+        return NULL;
+    for (int i = 0; i < ndim; i++)
+        if (input->shape[i] != space->shape[i])
+            return NULL;
+    return input;
+}
+
+bool planner_is_direct(const struct planner *p, const struct pass *space, int slow_axis)
+{
+    const struct program_input *input = direct_input(p, space);
+    int fastest = space->ndim - 1 - (slow_axis == space->ndim - 1);
+
+    return input != NULL && !input->is_transposed &&
+           fastest_axis(&p->request->args[input->arg].array) == fastest;
+}
+
 /* Whether an operand is one argument as it is, in a file where its fastest axis is the panel's. */
 static bool is_direct(const struct planner *p, enum product_pass pass)
 {
     const struct pass *space = planner_product_space(p, pass);
-    const struct operand *src = &p->program->stores[space->first_store].src;
+    const struct program_input *input = direct_input(p, space);
     int ndim = space->ndim;
 
-    if (pass == PRODUCT_RESULT || space->n_insns > 0 || src->kind != OPERAND_INPUT)
+    if (pass == PRODUCT_RESULT || input == NULL)
         return false;
-    const struct program_input *input = &p->program->inputs[src->index];
     const struct array *array = &p->request->args[input->arg].array;
-    if (array->at.kind != LOCATION_FILE || array->is_swapped || input->ndim != ndim)
-        return false;
-    for (int i = 0; i < ndim; i++)
-        if (input->shape[i] != space->shape[i])
-            return false;
     bool is_last = p->product->is_depth_fastest[pass] == (pass == PRODUCT_LEFT) || ndim == 1;
     return fastest_axis(array) == (is_last != input->is_transposed ? ndim - 1 : ndim - 2);
 }
@@ -200,39 +223,50 @@ static void measure_grain(const struct operand_list *list, struct plan_pass *pla
     }
 }
 
-int planner_cut_product_pass(struct planner *p, enum product_pass pass)
+int planner_cut_fenced(struct planner *p, unsigned index, const int64_t *fences)
 {
-    const struct pass *space = planner_product_space(p, pass);
-    struct plan_pass *planned = &p->product->passes[pass];
+    const struct pass *space = &p->program->passes[index];
+    struct plan_pass *planned = &p->plan->passes[index];
     struct operand_list list; /* large, so only what is used of it is written */
     struct geometry_rules rules = {.round_axis = -1};
     struct cutter c = {.g = &planned->geometry, .rules = &rules, .operands = list.operands};
-    int64_t fences[ARRAY_MAX_NDIM];
 
     int r = planner_check_space(p, space);
     if (r)
         return r;
     *planned = (struct plan_pass){.tile_log2 = 0};
-    list_operands(p, pass, &list);
+    list_operands(p, space, &list);
     c.n_operands = list.n;
     start_geometry(space, c.g);
     if (c.g->n_grains > 0) {
         for (int i = 0; i < space->ndim; i++)
             c.unit[i] = 1;
-        set_fences(p, pass, fences);
         cutter_choose_order(&c);
         choose_extents(&c, fences);
         for (unsigned i = 0; i < p->n_operands; i++)
             planned->needs_slot |= p->operands[i].kind == LOCATION_FILE;
-        planned->needs_slot |= pass == PRODUCT_RESULT && p->request->has_journal;
         planned->needs_slot |= p->limits->engine->fills_slots;
         measure_grain(&list, planned);
     }
+    set_grid(c.g);
+    return 0;
+}
+
+int planner_cut_product_pass(struct planner *p, enum product_pass pass)
+{
+    struct plan_pass *planned = &p->product->passes[pass];
+    int64_t fences[ARRAY_MAX_NDIM];
+
+    set_fences(p, pass, fences);
+    int r = planner_cut_fenced(p, p->product->whole->first_pass + pass, fences);
+    if (r)
+        return r;
+    if (planned->geometry.n_grains > 0)
+        planned->needs_slot |= pass == PRODUCT_RESULT && p->request->has_journal;
     if (pass < PRODUCT_RESULT && !p->limits->engine->fills_slots) {
         p->product->is_direct[pass] = is_direct(p, pass);
         planned->needs_slot &= !p->product->is_direct[pass];
     }
-    set_grid(c.g);
     return 0;
 }
 
@@ -244,7 +278,7 @@ static bool is_faster(struct planner *p, enum product_pass pass, int axis, int o
     struct geometry g;
     struct cutter c = {.g = &g, .operands = list.operands};
 
-    list_operands(p, pass, &list);
+    list_operands(p, space, &list);
     c.n_operands = list.n;
     start_geometry(space, &g);
     cutter_choose_order(&c);

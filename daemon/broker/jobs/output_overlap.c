@@ -211,13 +211,17 @@ static bool is_read_by(const struct program *program, const struct pass *pass, u
 
 /* Whether the output's first bytes are written before the argument is read for the last time. A
  * pass reads just before it writes; but the operands of a product are read again and again while
- * its result is written. */
+ * its result is written, and so may be what a walk by slabs has beside its matrix. */
 static bool is_still_read(const struct program *program, unsigned output, unsigned arg)
 {
     unsigned writing = program->outputs[output].pass, first = writing + 1;
     for (unsigned i = 0; i < program->n_products; i++)
         if (writing - program->products[i].first_pass == PRODUCT_RESULT)
             first = program->products[i].first_pass;
+    for (unsigned i = 0; i < program->n_slabs; i++)
+        if (writing >= program->slabs[i].first_pass &&
+            writing < (unsigned)program->slabs[i].first_pass + program->slabs[i].n_passes)
+            first = program->slabs[i].first_pass;
     for (unsigned i = first; i < program->n_passes; i++)
         if (i != writing && is_read_by(program, &program->passes[i], arg))
             return true;
@@ -231,7 +235,8 @@ static int refuse_still_read(struct gad_error *error, const struct program *prog
     error_set(error, GAD_OVERLAPPING_OUTPUT, output,
               "%s is written over argument '%s' before the %s it for the last time",
               who("output", output, own), arg,
-              program->n_products > 0 ? "matrix product has read" : "expression has read");
+              program->n_products + program->n_slabs > 0 ? "matrix product has read"
+                                                         : "expression has read");
     error_expected(error, "another place for the output");
     return GAD_OVERLAPPING_OUTPUT;
 }

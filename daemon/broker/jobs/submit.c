@@ -97,6 +97,20 @@ static int print(struct submission *s)
     return 0;
 }
 
+/* Where the engine that was asked for does not walk by slabs, products become stages of their own.
+ */
+static int decide_on_program(struct submission *s, struct programs *programs,
+                             struct gad_error *error)
+{
+    int r = decide(s, error);
+    if (r != GAD_NO_ENGINE || s->program->n_slabs == 0)
+        return r;
+    s->program = program_free(s->program);
+    s->request->has_no_slabs = true;
+    r = compile(s, programs, error);
+    return r ? r : decide(s, error);
+}
+
 /* The compiler is told whether outputs are stored over arguments. */
 int submission_judge(struct submission *s, struct programs *programs, struct gad_error *error)
 {
@@ -114,7 +128,7 @@ int submission_judge(struct submission *s, struct programs *programs, struct gad
     if (r == 0 && s->is_in_place)
         r = overlap_check_passes(s->request, s->program, places->args, places->outputs, error);
     if (r == 0)
-        r = decide(s, error);
+        r = decide_on_program(s, programs, error);
     return r == 0 && s->kind == SUBMISSION_PLAN ? print(s) : r;
 }
 
@@ -181,7 +195,7 @@ static void take_plan(struct job *job, const struct submission *s)
     job->planned_serial = offer->limits_serial;
     job->planned_seconds = plan->seconds;
     job->planned_rates = offer->limits.rates;
-    job->has_product = s->program->n_products > 0;
+    job->has_product = s->program->n_products + s->program->n_slabs > 0;
     job->n_tiles = plan->n_tiles;
     memcpy(job->engine_why, decision->why, sizeof(job->engine_why));
 }
@@ -314,7 +328,7 @@ int submit_decide_again(struct broker *broker, struct job *job, struct gad_error
     int r = decode_again(broker, job, &unpacked, &s, error);
     workers_offer(broker, job->regions, job->n_regions, s.choice);
     if (r == 0)
-        r = decide(&s, error);
+        r = decide_on_program(&s, broker->programs, error);
     if (r == 0)
         r = move(broker, job, &s, error);
     submission_deinit(&s);

@@ -19,6 +19,11 @@ int engine_cpu_new(const struct engine_cpu_config *config,
 int cpu_product_fill(const struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
 int cpu_product_multiply(struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
 
+/* slab.c. WALK_FILL of a slab, as above. WALK_STEPS, and what is behind the grains of a slab's
+ * turn; 0, -ECANCELED or a status in th->error. */
+int cpu_slab_fill(const struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
+int cpu_slab_steps(struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
+
 /* together.c: which grains are read and written with the one in hand, whose boxes are in th. Then,
  * of a staged operand: the bytes of them all; where in `memory`, which has those, the elements of
  * the grain in hand are; reading those of an input; and writing all outputs, once the grain in hand

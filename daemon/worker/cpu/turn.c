@@ -227,10 +227,15 @@ static int grain_read(struct tile *t, struct thread_context *th)
     return grain_fill(t, th);
 }
 
+static int panel_fill(const struct tile *t, struct thread_context *th)
+{
+    return t->slab ? cpu_slab_fill(t, th) : cpu_product_fill(t, th);
+}
+
 static int panel_read(struct tile *t, struct thread_context *th)
 {
     tile_boxes(t, t->grain, th);
-    return cpu_product_fill(t, th);
+    return panel_fill(t, th);
 }
 
 /* There is nothing to compute. */
@@ -238,7 +243,7 @@ static int panel_run(struct tile *t, struct thread_context *th)
 {
     uint64_t begin = clock_ns();
     tile_boxes(t, t->grain, th);
-    int r = t->is_staged ? 0 : cpu_product_fill(t, th);
+    int r = t->is_staged ? 0 : panel_fill(t, th);
     t->measure.source_ns += clock_ns() - begin;
     return r;
 }
@@ -273,6 +278,7 @@ static const struct {
     [WALK_FILL] = {.run_grain = panel_run, .read_grain = panel_read},
     [WALK_APPLY] = {.run_grain = apply_run, .read_grain = apply_read},
     [WALK_MULTIPLY] = {.run = cpu_product_multiply},
+    [WALK_STEPS] = {.run = cpu_slab_steps},
     [WALK_MARK] = {.run = walk_log_mark},
 };
 
@@ -301,7 +307,9 @@ static enum tile_outcome run_step(struct tile *t, struct thread_context *th)
             return outcome_of(t, r, th);
         tile_grain_done(t, th);
     }
-    return TILE_DONE;
+    int r = t->slab ? cpu_slab_steps(t, th) : 0;
+    th->status = r == -ECANCELED ? 0 : r;
+    return r ? TILE_FAILED : TILE_DONE;
 }
 
 enum tile_outcome cpu_turn_run(struct engine *e, struct tile *t, struct thread_context *th)

@@ -55,6 +55,9 @@ struct tile {
     /* walk_product.c: NULL, its product, with the turn that it is. */
     const struct plan_product *product;
     struct product_turn turn;
+    /* walk_slab.c: NULL, its slab, with the turn that it is. */
+    const struct plan_slab *slab;
+    struct slab_turn slab_turn;
     /* walk_passes.c */
     char *nodes;          /* memory for the stack, in the carry; NULL: no reductions */
     unsigned stack_index; /* without a tree: which of the plan's stacks that is */

@@ -13,6 +13,7 @@
 #include "daemon/worker/jobs/swaths.h"
 #include "daemon/worker/walks/journal.h"
 #include "daemon/worker/walks/walk_product.h"
+#include "daemon/worker/walks/walk_slab.h"
 #include "kernels/expr/programs.h"
 #include "kernels/plan/plan_engine.h"
 #include "proto/util.h"
@@ -75,6 +76,7 @@ static int compile(struct wjob *job, const msgpack_object *params,
         r = request_decode(request, job->frame.n_fds, false, &job->request, error);
     if (!r) {
         job->request->is_apart = !job->is_in_place; /* as in the broker: the same program */
+        job->request->has_no_slabs = !context->limits->engine->walks_slabs;
         r = programs_compile(context->programs, job->identity.user, job->request, &job->program,
                              error);
     }
@@ -249,6 +251,8 @@ static int open_ports(struct wjob *job, const struct wjob_context *with, struct 
         r = plan_without_mapping(job, with->limits, error);
     if (!r)
         r = walk_product_new(job, error);
+    if (r == 0)
+        r = walk_slab_new(job);
     return r ? r : collect_ranges(job);
 }
 
@@ -305,6 +309,7 @@ struct wjob *wjob_free(struct wjob *job)
     for (unsigned i = 0; i < job->n_ports; i++)
         port_close_region(&job->ports[i]);
     walk_product_free(job);
+    walk_slab_free(job);
     free(job->ports);
     free(job->ranges);
     free(job->inline_results);

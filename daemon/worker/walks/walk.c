@@ -119,7 +119,7 @@ static void cut_stage(struct wjob *job)
     struct walk *w = &job->walk;
     const struct plan_pass *plan = &job->plan.passes[w->stage->first_pass];
     w->end_grain = UINT64_MAX;
-    if (w->length == INT64_MAX || w->stage->kind == STAGE_PRODUCT || !plan->has_open_axis)
+    if (w->length == INT64_MAX || stage_has_turns(w->stage) || !plan->has_open_axis)
         return;
     w->end_grain = plan_open_grains(plan, w->length);
     w->end_tile = max_u64(w->first_tile, min_u64(w->end_tile, plan_open_tiles(plan, w->end_grain)));
@@ -197,6 +197,8 @@ static const struct walk_ops *ops_of(const struct program *program, const struct
 {
     if (stage->kind == STAGE_PRODUCT)
         return &walk_product_ops;
+    if (stage->kind == STAGE_SLAB)
+        return &walk_slab_ops;
     bool is_scan = program->passes[stage->first_pass].scanned_axis >= 0;
     return is_scan ? &walk_scan_ops : &walk_pass_ops;
 }

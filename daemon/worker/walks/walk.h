@@ -4,8 +4,9 @@
  *
  * A stage is a pass, or the passes of a matrix product together (struct stage). walk_ops is the
  * table of a kind of stage: walk_passes.c (a pass that reduces or not), walk_scan.c (a pass that
- * scans), walk_product.c. Nobody else asks which kind a job or a tile is of: the scheduler asks
- * what the next tile needs (struct walk_next), engines look at a tile's step and at its grains.
+ * scans), walk_product.c, walk_slab.c. Nobody else asks which kind a job or a tile is of: the
+ * scheduler asks what the next tile needs (struct walk_next), engines look at a tile's step and at
+ * its grains.
  *
  * A round is a part of the arrays for which the results of all reductions fit the carry; most jobs
  * have one. Tiles are numbered through all rounds: a stage in a round has those of
@@ -26,6 +27,7 @@ struct wjob;
 struct tile;
 struct thread_context;
 struct walk_product;
+struct walk_slab;
 struct journal;
 
 struct pass_port { /* a port that a pass uses */
@@ -49,11 +51,14 @@ struct pass_ports {
 
 /* What an engine does with a tile. */
 enum walk_step {
-    WALK_COMPUTE,  /* grains: inputs through the pass to the outputs, or to a product's panel */
+    WALK_COMPUTE,  /* grains: inputs through the pass to the outputs, or to a product's panel, or a
+                      slab; then what of WALK_STEPS is behind them */
     WALK_LOG,      /* the same, but what they give goes to the journal, not to the output */
-    WALK_FILL,     /* grains of a file, as they are, to a product's panel; only with the CPU */
+    WALK_FILL,     /* grains of a file, as they are, to a product's panel or a slab; only with the
+                      CPU */
     WALK_APPLY,    /* grains: from the journal to the output */
     WALK_MULTIPLY, /* of a product's panels; no grains */
+    WALK_STEPS,    /* of a slab; no grains */
     WALK_MARK,     /* in the journal; no grains */
     WALK_NOTHING,  /* it is over at once, and no engine's */
     WALK_N_STEPS,
@@ -103,7 +108,7 @@ struct walk_ops {
     void (*combine)(struct tile *t);
 };
 
-extern const struct walk_ops walk_pass_ops, walk_scan_ops, walk_product_ops;
+extern const struct walk_ops walk_pass_ops, walk_scan_ops, walk_product_ops, walk_slab_ops;
 
 struct walk {
     const struct walk_ops *ops; /* of the stage in hand */
@@ -134,6 +139,7 @@ struct walk {
         pthread_mutex_t lock;     /* never held together with the scheduler's */
     } nodes;
     struct walk_product *product; /* walk_product.c; NULL: the program has none */
+    struct walk_slab *slab;       /* walk_slab.c; NULL: the program has none */
     struct journal *journal;      /* journal.h; NULL: none */
 };
 

@@ -23,6 +23,7 @@ struct cpu_engine {
     const struct rank_kernels *ranks;
     const struct multiply_tiles *tiles; /* multiply_kernels.h */
     const struct multiply_vectors *vectors;
+    const struct slab_kernels *slabs; /* slab_kernels.h */
 };
 
 /* Never NULL for what the compiler makes; NULL for an op that its dtypes do not have. Where

@@ -72,9 +72,11 @@ static int emitter_init(struct emitter *e, struct compiler *c, const struct sche
     p->needs_elements = c->needs_elements;
     p->n_outputs = (uint16_t)c->request->n_outputs;
     p->n_products = s->n_products;
+    p->n_slabs = s->n_slabs;
     p->n_all_outputs = s->n_all_outputs;
     for (uint16_t i = 0; i < s->n_products; i++) /* behind all others */
         g->nodes[s->products[i].node].index = (uint16_t)(s->n_reductions + i);
+    slabs_number(c, s, (uint16_t)(s->n_reductions + s->n_products));
     p->insns = arena_take(&c->arena, e->max_insns * sizeof(*p->insns));
     p->consts = arena_take(&c->arena, n_consts * sizeof(*p->consts));
     p->inputs = arena_take(&c->arena, REQUEST_MAX_ARGS * sizeof(*p->inputs));
@@ -82,8 +84,9 @@ static int emitter_init(struct emitter *e, struct compiler *c, const struct sche
     e->stack = arena_take(&c->arena, ((size_t)g->n_nodes * 3 + 1) * sizeof(*e->stack));
     p->checks = arena_take(&c->arena, p->n_checks * sizeof(*p->checks));
     p->products = arena_take(&c->arena, p->n_products * sizeof(*p->products));
+    p->slabs = arena_take(&c->arena, p->n_slabs * sizeof(*p->slabs));
     if (p->insns == NULL || p->consts == NULL || p->inputs == NULL || p->outputs == NULL ||
-        p->checks == NULL || p->products == NULL || e->stack == NULL)
+        p->checks == NULL || p->products == NULL || p->slabs == NULL || e->stack == NULL)
         return compiler_no_memory(c);
     return list_inputs(e);
 }
@@ -113,8 +116,9 @@ static struct program *pack_program(const struct program *draft)
     size_t insns = draft->n_insns * sizeof(*draft->insns);
     size_t checks = draft->n_checks * sizeof(*draft->checks);
     size_t products = draft->n_products * sizeof(*draft->products);
+    size_t slabs = draft->n_slabs * sizeof(*draft->slabs);
     struct program *p =
-        malloc(sizeof(*p) + inputs + outputs + consts + insns + checks + products + 48);
+        malloc(sizeof(*p) + inputs + outputs + consts + insns + checks + products + slabs + 56);
     if (p == NULL)
         return NULL;
     char *at = (char *)(p + 1);
@@ -126,6 +130,7 @@ static struct program *pack_program(const struct program *draft)
     p->insns = copy_part(&at, draft->insns, insns);
     p->checks = copy_part(&at, draft->checks, checks);
     p->products = copy_part(&at, draft->products, products);
+    p->slabs = copy_part(&at, draft->slabs, slabs);
     return p;
 }
 
@@ -141,6 +146,7 @@ int assemble_program(struct compiler *c, const struct schedule *schedule, struct
         r = product_passes_finish(c, schedule, &e.draft);
     if (r)
         return r;
+    slabs_finish(c, schedule, &e.draft);
     program_list_stages(&e.draft);
     list_checks(&e);
     struct program *program = pack_program(&e.draft);

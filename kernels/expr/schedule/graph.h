@@ -36,7 +36,8 @@ enum node_kind {
  * is reduced, then BINCOUNT's weights. The second source of SEARCH_LEFT, SEARCH_RIGHT and TAKE is a
  * NODE_REDUCTION of one axis, a table. A NODE_SCAN is a running result along one axis, of the dtype
  * `compute`, stored as `dtype`; it is a whole output and no source of anything. A NODE_PRODUCT is
- * the matrix product of its two sources, which have its dtype. */
+ * the matrix product of its two sources, which have its dtype; with left_axes their tensordot:
+ * along these of the left one and those of the right one, both in ascending order. */
 struct graph_node {
     uint8_t kind;
     uint8_t dtype;
@@ -70,12 +71,16 @@ struct graph_node {
             uint8_t has_minus_zero; /* 1: of SUM, -0 where all terms are */
             uint16_t is_cumulative; /* 1: of BINCOUNT, running sums along the bins */
         };
+        struct {                            /* NODE_PRODUCT */
+            uint32_t left_axes, right_axes; /* bits; 0: those of matmul */
+        };
     };
     /* Of emit.c: */
     uint16_t n_uses; /* not yet made, in the pass at hand */
     uint16_t index;  /* of the constant, input or reduction in the program */
     uint8_t state;
     uint8_t register_index;
+    uint8_t slab; /* of slabs.c: the value of a slab that it is, one more than its number */
 };
 
 struct shape {

@@ -9,7 +9,8 @@
  * have a pass for themselves, whose grains are of another shape.
  *
  * A matrix product has three passes of its own, which come first of their level, and outputs that
- * are stored in the last of them stay there (product_passes.c).
+ * are stored in the last of them stay there (product_passes.c). So has a walk by slabs, which come
+ * before all others (slabs.c).
  *
  * An output may move to a later pass of the same shape:
  * - where it would need a pass of its own now and none then;
@@ -63,10 +64,18 @@ static void blame_deepest(struct compiler *c)
     c->argument = request_output_name(&c->request->outputs[deepest], deepest, c->unnamed);
 }
 
+static unsigned n_slab_results(const struct schedule *s)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < s->n_slabs; i++)
+        n += s->slabs[i].slab.n_values;
+    return n;
+}
+
 static int add_reduction(struct compiler *c, struct schedule *s, uint16_t index)
 {
     const struct graph_node *n = &c->graph.nodes[index];
-    if (s->n_reductions + s->n_products >= PROGRAM_MAX_REDUCTIONS) {
+    if (s->n_reductions + s->n_products + n_slab_results(s) >= PROGRAM_MAX_REDUCTIONS) {
         blame_deepest(c);
         int r = compiler_fail(c, GAD_LIMIT_EXCEEDED, 0, "too many reductions");
         error_expected(c->error, "at most %d", PROGRAM_MAX_REDUCTIONS);
@@ -98,17 +107,22 @@ static int collect_roots(struct compiler *c, struct schedule *s)
         g->nodes[c->checks[i].node].state = 1;
     for (unsigned i = g->n_nodes; i-- > 0;) {
         const struct graph_node *n = &g->nodes[i];
-        if (!n->state)
-            continue;
-        for (unsigned k = 0; k < n->n_src; k++)
+        for (unsigned k = 0; n->state && k < n->n_src; k++)
             g->nodes[n->src[k]].state = 1;
-        int r = n->kind == NODE_REDUCTION ? add_reduction(c, s, (uint16_t)i)
-                : n->kind == NODE_PRODUCT ? product_passes_add(c, s, (uint16_t)i)
-                                          : 0;
-        if (r)
-            return r;
     }
+    int r = slabs_find(c, s);
+    for (unsigned i = g->n_nodes; r == 0 && i-- > 0;) {
+        const struct graph_node *n = &g->nodes[i];
+        if (!n->state || n->slab != 0)
+            continue;
+        r = n->kind == NODE_REDUCTION ? add_reduction(c, s, (uint16_t)i)
+            : n->kind == NODE_PRODUCT ? product_passes_add(c, s, (uint16_t)i)
+                                      : 0;
+    }
+    if (r)
+        return r;
     product_passes_place(c, s);
+    slabs_place(s);
     return 0;
 }
 
@@ -196,7 +210,7 @@ static uint16_t better_level(const struct compiler *c, const struct schedule *s,
         if (is_behind(output, other) && passes_may_overwrite(c, output, reads_of(c, other)))
             safe = highest(safe, (uint16_t)(other->level + comes_before(output, other)));
         if (output->scan != NODE_NONE || other->scan != NODE_NONE || other->kth_of != 0 ||
-            other->product != 0)
+            other->product != 0 || other->slab != 0)
             continue;
         if (other->shape == output->shape && other->level > shared)
             shared = other->level;
@@ -227,7 +241,7 @@ static int move_outputs(struct compiler *c, struct schedule *s)
     while (has_moved) {
         has_moved = false;
         for (unsigned i = 0; i < c->request->n_outputs; i++) {
-            if (s->roots[i].product != 0)
+            if (s->roots[i].product != 0 || s->roots[i].slab != 0)
                 continue;
             uint16_t level = better_level(c, s, &s->roots[i]);
             if (level > limit)
@@ -244,9 +258,11 @@ static int compare_roots(const struct graph *g, const struct root *a, const stru
     const struct shape *x = &g->shapes[a->shape], *y = &g->shapes[b->shape];
     if (a->level != b->level)
         return a->level < b->level ? -1 : 1;
+    if (a->slab != b->slab)
+        return a->slab > b->slab ? -1 : 1;
     if (a->product != b->product)
         return a->product > b->product ? -1 : 1;
-    if (a->product != 0)
+    if (a->product != 0 || a->slab != 0)
         return a->part - b->part;
     if (x->n_elements != y->n_elements)
         return x->n_elements > y->n_elements ? -1 : 1;
@@ -280,7 +296,7 @@ static void sort_roots(const struct compiler *c, struct schedule *s)
 static bool share_pass(const struct root *a, const struct root *b)
 {
     if (a->level != b->level || a->shape != b->shape || a->product != b->product ||
-        a->part != b->part)
+        a->slab != b->slab || a->part != b->part)
         return false;
     if (a->scan != NODE_NONE || b->scan != NODE_NONE)
         return share_scan(a, b);
@@ -334,7 +350,7 @@ int passes_assign(struct compiler *c, struct schedule *ret)
 {
     unsigned n_reductions = 0; /* of the pass at hand */
     uint32_t reduced_axes = 0;
-    ret->n_roots = ret->n_passes = ret->n_reductions = ret->n_products = 0;
+    ret->n_roots = ret->n_passes = ret->n_reductions = ret->n_products = ret->n_slabs = 0;
     int r = collect_roots(c, ret);
     if (r == 0)
         r = move_outputs(c, ret);
@@ -346,6 +362,8 @@ int passes_assign(struct compiler *c, struct schedule *ret)
         bool is_store = root->is_output && root->scan == NODE_NONE;
         if (root->product != 0 && root->part == PRODUCT_LEFT)
             ret->products[root->product - 1].first_pass = ret->n_passes;
+        if (root->slab != 0 && (i == 0 || root[-1].slab != root->slab))
+            ret->slabs[root->slab - 1].slab.first_pass = ret->n_passes;
         if (i > 0 && share_pass(&root[-1], root) &&
             (is_store ? !is_one_apart(c, ret, i, reduced_axes)
                       : n_reductions < PASS_MAX_REDUCTIONS)) {

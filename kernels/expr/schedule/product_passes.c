@@ -115,10 +115,11 @@ static uint32_t products_read(const struct compiler *c, const struct root *root,
         if (!(n->state & SCHEDULE_IS_BELOW))
             continue;
         n->state &= (uint8_t)~SCHEDULE_IS_BELOW;
-        bool is_product = n->kind == NODE_PRODUCT;
+        bool is_product = n->kind == NODE_PRODUCT && n->slab == 0;
+        bool is_result = n->kind == NODE_REDUCTION || n->kind == NODE_PRODUCT;
         if (is_product)
             products |= UINT32_C(1) << n->index;
-        if ((is_product ? n->index != apart : n->kind == NODE_REDUCTION) && n->level > *ret_level)
+        if ((is_product ? n->index != apart : is_result) && n->level > *ret_level)
             *ret_level = n->level;
         for (unsigned k = 0; n->kind == NODE_INSN && k < n->n_src; k++)
             g->nodes[n->src[k]].state |= SCHEDULE_IS_BELOW;
@@ -130,7 +131,7 @@ static uint32_t products_read(const struct compiler *c, const struct root *root,
 static bool may_take(const struct compiler *c, const struct schedule *s, const struct root *root,
                      unsigned number)
 {
-    return root->is_output && root->product == 0 && root->scan == NODE_NONE &&
+    return root->is_output && root->product == 0 && root->slab == 0 && root->scan == NODE_NONE &&
            root->shape == c->graph.nodes[s->products[number].node].shape;
 }
 
@@ -202,7 +203,7 @@ void product_passes_place(const struct compiler *c, struct schedule *s)
     s->n_all_outputs = own;
     for (unsigned i = 0; i < s->n_roots; i++) {
         struct root *root = &s->roots[i];
-        if (root->is_own)
+        if (root->is_own && root->product != 0)
             root->target = (uint16_t)(s->products[root->product - 1].first_output + root->part);
     }
 }
@@ -229,7 +230,7 @@ static bool is_mirrored(const struct graph *g, const struct graph_node *a,
 
 /* Both operands are walked side by side: what is met on the left always meets the same on the
  * right, since equal values are one node. */
-static int find_symmetry(struct compiler *c, const struct graph_node *product, bool *ret)
+int product_passes_mirror(struct compiler *c, uint16_t left, uint16_t right, bool *ret)
 {
     const struct graph *g = &c->graph;
     uint16_t *mirror = arena_take(&c->arena, g->n_nodes * sizeof(*mirror));
@@ -237,8 +238,8 @@ static int find_symmetry(struct compiler *c, const struct graph_node *product, b
     if (mirror == NULL)
         return compiler_no_memory(c);
     memset(mirror, 0xff, g->n_nodes * sizeof(*mirror));
-    mirror[product->src[0]] = product->src[1];
-    for (unsigned i = product->src[0] + 1u; i-- > 0;) {
+    mirror[left] = right;
+    for (unsigned i = left + 1u; i-- > 0;) {
         const struct graph_node *a = &g->nodes[i];
         if (mirror[i] == NODE_NONE)
             continue;
@@ -282,7 +283,7 @@ int product_passes_finish(struct compiler *c, const struct schedule *s, struct p
         bool may_be = product->has_rows && product->has_columns && left->ndim == right->ndim &&
                       product->n_rows == product->n_columns;
         if (r == 0 && may_be)
-            r = find_symmetry(c, n, &product->is_symmetric);
+            r = product_passes_mirror(c, n->src[0], n->src[1], &product->is_symmetric);
         product->first_pass = scheduled->first_pass;
         product->first_output = scheduled->first_output;
         product->is_kept = scheduled->is_kept;

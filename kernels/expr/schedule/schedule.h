@@ -23,15 +23,17 @@ struct root {
     uint16_t scan;    /* an output's NODE_SCAN, or NODE_NONE */
     uint16_t kth_of;  /* KTH: one more than the node that it is of; else 0 */
     uint16_t product; /* whose pass it is in: one more than its number; 0: no product's */
-    uint8_t part;     /* enum product_pass */
+    uint8_t part;     /* enum product_pass; of a slab, which of its passes */
+    uint8_t slab;     /* whose pass it is in: one more than its number; 0: no slab's */
     bool is_output;
-    bool is_own;           /* an output of a product's own */
+    bool is_own;           /* an output of a product's or a slab's own */
     uint32_t products;     /* bits: those that its pass reads */
     uint32_t reduced_axes; /* or the one that is scanned */
 };
 
 #define SCHEDULE_MAX_ROOTS                                                                         \
-    (REQUEST_MAX_OUTPUTS + PROGRAM_MAX_REDUCTIONS + PRODUCT_N_PASSES * PROGRAM_MAX_PRODUCTS)
+    (REQUEST_MAX_OUTPUTS + PROGRAM_MAX_REDUCTIONS + PRODUCT_N_PASSES * PROGRAM_MAX_PRODUCTS +      \
+     PROGRAM_MAX_SLABS * SLAB_MAX_VALUES)
 #define SCHEDULE_IS_BELOW 0x80 /* of a node's state, while what a root reads is looked at */
 
 struct scheduled_product {
@@ -39,6 +41,12 @@ struct scheduled_product {
     uint16_t level; /* of its passes */
     bool is_kept;
     uint16_t first_output, first_pass;
+};
+
+struct scheduled_slab {
+    struct program_slab slab;
+    uint16_t level;
+    uint16_t nodes[SLAB_MAX_VALUES]; /* of values that steps give; NODE_NONE */
 };
 
 struct schedule {
@@ -49,6 +57,8 @@ struct schedule {
     uint16_t first_root[PROGRAM_MAX_PASSES + 1];
     uint16_t n_products;
     struct scheduled_product products[PROGRAM_MAX_PRODUCTS]; /* as their passes follow each other */
+    uint16_t n_slabs;
+    struct scheduled_slab slabs[PROGRAM_MAX_SLABS];
     uint16_t n_all_outputs;
 };
 
@@ -69,6 +79,16 @@ void product_passes_order(struct schedule *s);
 /* When the passes are there: what the draft says of the products, behind all reductions. */
 int product_passes_finish(struct compiler *c, const struct schedule *s,
                           struct program *draft) GAD_MUST_CHECK;
+
+/* product_passes.c: whether b is a transposed, element for element. */
+int product_passes_mirror(struct compiler *c, uint16_t a, uint16_t b, bool *ret) GAD_MUST_CHECK;
+
+/* slabs.c: which products are steps of slabs, when all outputs are roots and the state says which
+ * nodes are needed; what these store to; what the draft says of them, behind all products. */
+int slabs_find(struct compiler *c, struct schedule *s) GAD_MUST_CHECK;
+void slabs_place(struct schedule *s);
+void slabs_number(struct compiler *c, const struct schedule *s, uint16_t first_reduction);
+void slabs_finish(struct compiler *c, const struct schedule *s, struct program *draft);
 
 /* emit.c: one pass into the draft. */
 struct emitter {

@@ -153,6 +153,42 @@ static void add_product(struct text *t, const struct program_product *m)
         m->n_columns, m->depth, m->is_symmetric ? ", symmetric" : "", dtype_name(m->dtype));
 }
 
+static void add_value(struct text *t, const struct program_slab *slab, unsigned index)
+{
+    static const char *const names[] = {"x", "operand", "rows", "sum"};
+    const struct slab_value *v = &slab->values[index];
+    add(t, "%s%u", names[v->kind], index);
+    if (v->has_reduction)
+        add(t, " (red%u)", v->reduction);
+}
+
+static void add_slab(struct text *t, const struct program_slab *slab)
+{
+    static const char *const names[SLAB_N_STEP_KINDS] = {"project", "multiply", "gather", "pass"};
+    add(t, "slabs of %" PRId64 " rows of %" PRId64 " columns (%s), read once\n", slab->n_rows,
+        slab->n_columns, dtype_name((enum dtype)slab->values[0].dtype));
+    for (unsigned i = 0; i < slab->n_steps; i++) {
+        const struct slab_step *step = &slab->steps[i];
+        add(t, "  %s ", names[step->kind]);
+        if (step->kind == SLAB_ROWS) {
+            add(t, "%u\n", slab->first_pass + step->pass);
+            continue;
+        }
+        add_value(t, slab, step->result);
+        add(t, " = ");
+        add_value(t, slab, step->src[0]);
+        add(t, step->kind == SLAB_GATHER ? ".T @ " : " @ ");
+        add_value(t, slab, step->src[1]);
+        add(t, "\n");
+    }
+    for (unsigned i = 0; i < slab->n_values; i++)
+        if (slab->values[i].output != SLAB_NO_OUTPUT) {
+            add(t, "  out%u = ", slab->values[i].output);
+            add_value(t, slab, i);
+            add(t, "\n");
+        }
+}
+
 static void add_pass(struct text *t, const struct program *p, unsigned index)
 {
     const struct pass *pass = &p->passes[index];
@@ -200,6 +236,8 @@ void program_print(const struct program *program, char *buffer, size_t n_bytes)
     }
     for (unsigned i = 0; i < program->n_stages; i++) {
         const struct stage *stage = &program->stages[i];
+        if (stage->kind == STAGE_SLAB)
+            add_slab(&t, &program->slabs[stage->slab]);
         for (unsigned k = 0; k < stage->n_passes; k++) {
             if (stage->kind == STAGE_PRODUCT && k == PRODUCT_RESULT)
                 add_product(&t, &program->products[stage->product]);

@@ -59,6 +59,9 @@ static bool is_made_before(const struct walk *w, unsigned reduction)
     const struct stage *stage = stage_of(w->program, w->pass_index);
     if (made_in < stage->first_pass)
         return program_is_kept(w->program, reduction);
+    const struct slab_value *value = program_slab_value(w->program, reduction);
+    if (stage->kind == STAGE_SLAB)
+        return value != NULL && made_in < (unsigned)stage->first_pass + stage->n_passes;
     return stage->kind == STAGE_PRODUCT && made_in == w->pass_index &&
            w->program->products[stage->product].reduction == reduction;
 }
@@ -421,7 +424,8 @@ static bool is_of_operands(const struct program *p, unsigned input)
     uint64_t others = 0;
     for (unsigned i = 0; i < p->n_stages; i++)
         for (unsigned k = 0; k < p->stages[i].n_passes; k++)
-            if (p->stages[i].kind != STAGE_PRODUCT || k == PRODUCT_RESULT)
+            if (p->stages[i].kind == STAGE_PASS ||
+                (p->stages[i].kind == STAGE_PRODUCT && k == PRODUCT_RESULT))
                 others |= p->passes[p->stages[i].first_pass + k].inputs_used;
     return !(others >> input & 1);
 }
@@ -433,7 +437,10 @@ static const char *check_tables(const struct job_request *request, const struct 
     CHECK(p->n_reductions <= PROGRAM_MAX_REDUCTIONS);
     CHECK(p->n_outputs == request->n_outputs && p->n_stores == p->n_all_outputs);
     unsigned n_insns = 0, n_reductions = 0, n_stores = 0;
-    uint64_t outputs = 0;
+    unsigned __int128 outputs = 0;
+    unsigned n_slab_results = 0;
+    for (unsigned i = 0; i < p->n_reductions; i++)
+        n_slab_results += p->reductions[i].op == OP_MATMUL && program_slab_value(p, i) != NULL;
     for (unsigned i = 0; i < p->n_passes; i++) {
         CHECK(p->passes[i].first_insn == n_insns);
         CHECK(p->passes[i].first_reduction == n_reductions);
@@ -444,9 +451,9 @@ static const char *check_tables(const struct job_request *request, const struct 
     }
     CHECK(n_insns == p->n_insns && n_stores == p->n_stores);
     for (unsigned i = 0; i < p->n_stores; i++)
-        outputs |= UINT64_C(1) << p->stores[i].output;
-    CHECK(n_reductions + p->n_products == p->n_reductions);
-    CHECK(outputs == (UINT64_C(1) << p->n_all_outputs) - 1);
+        outputs |= (unsigned __int128)1 << p->stores[i].output;
+    CHECK(n_reductions + p->n_products + n_slab_results == p->n_reductions);
+    CHECK(outputs == ((unsigned __int128)1 << p->n_all_outputs) - 1);
     CHECK(p->n_checks <= PROGRAM_MAX_CHECKS);
     for (unsigned i = 0; i < p->n_checks; i++) {
         int64_t shape[ARRAY_MAX_NDIM];
@@ -488,17 +495,21 @@ static const char *check_batch(const struct program_product *m, const struct pas
 /* The stages are all passes, in their order; the products are those of the stages, in theirs. */
 static const char *check_stages(const struct program *p)
 {
-    unsigned n_passes = 0, n_products = 0;
+    unsigned n_passes = 0, n_products = 0, n_slabs = 0;
     for (unsigned i = 0; i < p->n_stages; i++) {
         const struct stage *stage = &p->stages[i];
         bool is_product = stage->kind == STAGE_PRODUCT;
         CHECK(stage->first_pass == n_passes);
-        CHECK(stage->n_passes == (is_product ? PRODUCT_N_PASSES : 1));
+        bool is_slab = stage->kind == STAGE_SLAB;
+        CHECK(!is_slab || (p->slabs[stage->slab].first_pass == n_passes &&
+                           p->slabs[stage->slab].n_passes == stage->n_passes));
+        CHECK(is_slab || stage->n_passes == (is_product ? PRODUCT_N_PASSES : 1));
+        n_slabs += is_slab;
         CHECK(!is_product || stage->product == n_products);
         n_passes += stage->n_passes;
         n_products += is_product;
     }
-    CHECK(n_passes == p->n_passes && n_products == p->n_products);
+    CHECK(n_passes == p->n_passes && n_products == p->n_products && n_slabs == p->n_slabs);
     return NULL;
 }
 

@@ -1,0 +1,286 @@
+/* What the CPU does with slabs beside what passes do with grains: the steps of struct program_slab.
+ *
+ *     LOAD          PROJECTs of the unit's part; by lanes, the first section behind them
+ *     ROWS          its section
+ *     ADD           GATHERs of X, of the unit's columns; by lanes, behind the last section
+ *     FINISH        lanes' sums in pairs, then rounded to their dtypes
+ *
+ * In a section steps are done in their order, each for all rows of the slab. One more kind of step
+ * is a function in `steps`.
+ *
+ * Called by the CPU engine's turns (turn.c).
+ */
+#include "daemon/worker/cpu/engine.h"
+#include "daemon/worker/turns/scheduler.h"
+#include "daemon/worker/walks/walk_slab.h"
+#include "kernels/cpu/slab/skinny.h"
+#include "proto/util.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct call {
+    struct tile *tile;
+    struct thread_context *th;
+    const struct plan_slab *plan;
+    const struct slab_turn *turn;
+    char *carry;
+};
+
+static enum dtype dtype_of(const struct call *c, unsigned value)
+{
+    return (enum dtype)c->plan->whole->values[value].dtype;
+}
+
+/* Rows of a value that the slab has. */
+static struct cpu_rows rows_of(const struct call *c, unsigned value)
+{
+    struct cpu_rows rows = {.dtype = dtype_of(c, value),
+                            .n_rows = c->turn->n_rows,
+                            .n_columns = c->plan->whole->values[value].n_columns};
+    rows.base = slab_place(c->plan, value, c->turn->lane, c->carry, &rows.line_bytes);
+    return rows;
+}
+
+static struct cpu_rows rows_of_x(const struct call *c, const struct slab_box *box)
+{
+    return (struct cpu_rows){.base = box->base,
+                             .dtype = dtype_of(c, 0),
+                             .line_bytes = box->line_bytes,
+                             .n_rows = box->n_rows,
+                             .n_columns = box->n_columns};
+}
+
+/* Of an operand or a sum, from a column of X on: elements. */
+static double *line_of(const struct call *c, unsigned value, int64_t first, int64_t *ret_line)
+{
+    int64_t line_bytes;
+    char *base = slab_place(c->plan, value, c->turn->lane, c->carry, &line_bytes);
+    *ret_line = line_bytes / (int64_t)sizeof(double);
+    return (double *)base + first;
+}
+
+/* Steps of rows ------------------------------------------------------------------------------ */
+
+/* LOADs have multiplied: their parts of columns are added up. */
+static int add_parts(const struct call *c, unsigned index)
+{
+    const struct slab_step *step = &c->plan->whole->steps[index];
+    struct cpu_rows to = rows_of(c, step->result);
+    cpu_slab_add_parts(slab_part(c->plan, index, c->turn->lane, 0, c->carry),
+                       (int64_t)(c->plan->part_bytes[index] / sizeof(double)),
+                       slab_n_parts(c->plan), to.n_rows * to.n_columns, (void *)to.base, to.dtype);
+    return 0;
+}
+
+static int multiply(const struct call *c, unsigned index)
+{
+    const struct slab_step *step = &c->plan->whole->steps[index];
+    struct cpu_rows from = rows_of(c, step->src[0]), to = rows_of(c, step->result);
+    int64_t line;
+    const double *operand = line_of(c, step->src[1], 0, &line);
+    cpu_slab_project(c->th->cpu, &from, operand, line, to.n_columns, (void *)to.base, to.dtype,
+                     c->th->scratch);
+    return 0;
+}
+
+/* Of values of rows; those of X are ADDs'. */
+static int gather(const struct call *c, unsigned index)
+{
+    const struct slab_step *step = &c->plan->whole->steps[index];
+    if (step->src[0] == 0)
+        return 0;
+    struct cpu_rows left = rows_of(c, step->src[0]), right = rows_of(c, step->src[1]);
+    int64_t line;
+    double *sums = line_of(c, step->result, 0, &line);
+    cpu_slab_gather(c->th->cpu, &left, &right, sums, line, !c->turn->is_first, CPU_SLAB_ALL,
+                    c->th->scratch);
+    return 0;
+}
+
+/* A pass that needs nothing but what is in the carry. */
+static int run_pass(const struct call *c, unsigned index)
+{
+    const struct wjob *job = c->tile->job;
+    struct thread_context *th = c->th;
+    unsigned pass = c->plan->whole->first_pass + c->plan->whole->steps[index].pass;
+    const struct geometry *g = &job->plan.passes[pass].geometry;
+    int64_t start[2] = {c->turn->first_row, 0}, count[2] = {c->turn->n_rows, 1};
+    if (g->ndim > 1)
+        count[1] = g->shape[1];
+    struct engine_box box = {
+        .ndim = g->ndim, .count = count, .axis_order = g->axis_order, .start = start};
+    walk_slab_views(c->tile, pass, start, th->outputs, th->results);
+    int r = cpu_engine_run(th->cpu, job->program, pass, &box, th->inputs, th->outputs, th->results,
+                           NULL, NULL, &c->tile->measure.warnings, th->scratch);
+    return r ? tile_engine_error(c->tile, r, NULL, &th->error) : 0;
+}
+
+static int (*const steps[SLAB_N_STEP_KINDS])(const struct call *c, unsigned index) = {
+    [SLAB_PROJECT] = add_parts,
+    [SLAB_MULTIPLY] = multiply,
+    [SLAB_GATHER] = gather,
+    [SLAB_ROWS] = run_pass,
+};
+
+/* The first step of a section but the first is its pass, whose grains were done. */
+static int run_section(const struct call *c, unsigned section)
+{
+    unsigned first = section > 0 ? c->plan->section_steps[section] + 1u : 0;
+    for (unsigned i = first; i < c->plan->section_steps[section + 1]; i++) {
+        if (!sched_may_go_on(c->tile, c->th))
+            return -ECANCELED;
+        int r = steps[c->plan->whole->steps[i].kind](c, i);
+        if (r)
+            return r;
+    }
+    return 0;
+}
+
+/* Steps of X --------------------------------------------------------------------------------- */
+
+static int project(const struct call *c)
+{
+    const struct plan_slab *p = c->plan;
+    struct slab_box box;
+    slab_load_box(p, c->turn, c->turn->unit, c->carry, &box);
+    const struct cpu_rows x = rows_of_x(c, &box);
+    for (unsigned i = 0; i < p->whole->n_steps; i++) {
+        const struct slab_step *step = &p->whole->steps[i];
+        if (step->kind != SLAB_PROJECT)
+            continue;
+        if (!sched_may_go_on(c->tile, c->th))
+            return -ECANCELED;
+        int64_t line, n_results = p->whole->values[step->result].n_columns;
+        const double *operand = line_of(c, step->src[1], box.first_column, &line);
+        double *to = slab_part(p, i, c->turn->lane, p->is_by_columns ? c->turn->unit : 0, c->carry);
+        cpu_slab_project(c->th->cpu, &x, operand, line, n_results, to + box.first_row * n_results,
+                         DTYPE_FLOAT64, c->th->scratch);
+    }
+    return 0;
+}
+
+/* x.T @ x: of the unit's columns what is on and below the diagonal. */
+static void gather_square(const struct call *c, const struct slab_step *step,
+                          const struct cpu_rows *x, const struct slab_box *box)
+{
+    struct slab_box all = *box;
+    struct cpu_rows v = *x;
+    int64_t line;
+    all.base -= box->first_column * (int64_t)dtype_size(x->dtype);
+    v.base = all.base;
+    v.n_columns = c->plan->n_columns;
+    double *sums = line_of(c, step->result, box->first_column, &line);
+    cpu_slab_gather(c->th->cpu, x, &v, sums, line, !c->turn->is_first, box->first_column,
+                    c->th->scratch);
+}
+
+static int add(const struct call *c)
+{
+    const struct plan_slab *p = c->plan;
+    struct slab_box box;
+    slab_add_box(p, c->turn, c->carry, &box);
+    const struct cpu_rows x = rows_of_x(c, &box);
+    for (unsigned i = 0; i < p->whole->n_steps; i++) {
+        const struct slab_step *step = &p->whole->steps[i];
+        if (step->kind != SLAB_GATHER || step->src[0] != 0)
+            continue;
+        if (!sched_may_go_on(c->tile, c->th))
+            return -ECANCELED;
+        if (step->is_symmetric) {
+            gather_square(c, step, &x, &box);
+            continue;
+        }
+        struct cpu_rows v = rows_of(c, step->src[1]);
+        int64_t line;
+        double *sums = line_of(c, step->result, box.first_column, &line);
+        cpu_slab_gather(c->th->cpu, &x, &v, sums, line, !c->turn->is_first, CPU_SLAB_ALL,
+                        c->th->scratch);
+    }
+    return 0;
+}
+
+/* The end ------------------------------------------------------------------------------------ */
+
+/* In pairs: lane i takes in lane i + half. */
+static void add_lanes(const struct call *c, unsigned value)
+{
+    const struct plan_slab *p = c->plan;
+    size_t n = p->lane_bytes[value] / sizeof(double);
+    for (unsigned half = SLAB_LANES / 2; half > 0; half /= 2)
+        for (unsigned i = 0; i < half && i + half < p->n_lanes; i++) {
+            int64_t line_bytes;
+            double *to = (double *)slab_place(p, value, i, c->carry, &line_bytes);
+            const double *from =
+                (const double *)slab_place(p, value, i + half, c->carry, &line_bytes);
+            for (size_t k = 0; k < n; k++)
+                to[k] += from[k];
+        }
+}
+
+static void mirror(double *sums, int64_t line, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t k = 0; k < i; k++)
+            sums[i * line + k] = sums[k * line + i];
+}
+
+/* In place: elements stay where they are. */
+static void round_sums(double *sums, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        float rounded = (float)sums[i];
+        memcpy(&sums[i], &rounded, sizeof(rounded));
+    }
+}
+
+static int finish(const struct call *c)
+{
+    const struct program_slab *whole = c->plan->whole;
+    for (unsigned i = 0; i < whole->n_steps; i++) {
+        const struct slab_step *step = &whole->steps[i];
+        if (step->kind != SLAB_GATHER)
+            continue;
+        const struct slab_value *v = &whole->values[step->result];
+        int64_t line;
+        double *sums = line_of(c, step->result, 0, &line);
+        add_lanes(c, step->result);
+        if (step->is_symmetric)
+            mirror(sums, line, v->n_columns);
+        if (v->dtype == DTYPE_FLOAT32)
+            round_sums(sums, line * v->n_columns);
+    }
+    return 0;
+}
+
+/* Turns -------------------------------------------------------------------------------------- */
+
+int cpu_slab_fill(const struct tile *t, struct thread_context *th)
+{
+    const struct port *port = t->ports->inputs[0].port;
+    struct engine_view view;
+    slab_view(t->slab, &t->slab_turn, 0, th->start, t->job->carry, &view);
+    return port->ops->fill_view(port, &th->input_boxes[0], &view, &th->io, &th->error);
+}
+
+int cpu_slab_steps(struct tile *t, struct thread_context *th)
+{
+    const struct plan_slab *p = t->slab;
+    const struct slab_turn *turn = &t->slab_turn;
+    const struct call call = {t, th, p, turn, t->job->carry};
+    unsigned section = turn->section;
+    int r = 0;
+    switch (turn->kind) {
+    case SLAB_TURN_LOAD:
+        r = project(&call);
+        if (r == 0 && p->is_by_lanes)
+            r = run_section(&call, 0);
+        break;
+    case SLAB_TURN_ROWS: r = run_section(&call, section); break;
+    case SLAB_TURN_ADD: return add(&call);
+    case SLAB_TURN_FINISH: return finish(&call);
+    case SLAB_TURN_OPERAND:
+    case SLAB_TURN_STORE: return 0;
+    }
+    return r == 0 && p->is_by_lanes && section + 1 == p->n_sections ? add(&call) : r;
+}

@@ -1,0 +1,284 @@
+/* Which products share one walk by slabs over a matrix X (struct program_slab), and what else it
+ * computes on the way. It follows from the graph alone, so from texts, shapes and dtypes: the bits
+ * of results do not depend on the pool.
+ *
+ *     node                                    is
+ *     x @ c, tensordot(x, c, 2)               a member, of rows    c is not behind the slab
+ *     t @ g                                   a member, of rows    t is of rows, g not behind
+ *     x.T @ v, tensordot(x, v, (rows, 0))     a member, a sum      v is of rows, or an argument
+ *     tensordot(v, w, (0, 0))                 a member, a sum      so are v and w
+ *     maximum(t, 0), t / b, ...               of rows              what it is made of is, or
+ *                                                                  broadcasts to rows
+ *
+ * Rows are the first axis of what is of rows, so nothing may move them: what broadcasts t to more
+ * axes is not of rows, and is computed behind the slab, which then keeps t in whole.
+ *
+ * A slab pays where X would be read several times. A single product of matrices stays a stage of
+ * its own, which has no limit; a tensordot that is no product of matrices is always a slab. Members
+ * are skinny, since a slab's kernels keep a few columns in registers.
+ *
+ * Called by slabs.c.
+ */
+#include "kernels/expr/schedule/slab_members.h"
+
+#include <string.h>
+
+#define MAX_COLUMNS       512                /* of an operand */
+#define MAX_PLAIN_COLUMNS 128                /* where a product of matrices would do as well */
+#define MAX_PLAIN_CELLS   (INT64_C(1) << 18) /* of an operand, and of a sum: fits most pools */
+#define MAX_PLAIN_ROW     16384              /* columns of X: so do some of its rows */
+#define MAX_SQUARE        2048               /* columns of x.T @ x */
+
+static const struct shape *shape_of(const struct graph *g, uint16_t node)
+{
+    return &g->shapes[g->nodes[node].shape];
+}
+
+uint32_t slab_summed_axes(const struct graph *g, const struct graph_node *product)
+{
+    if (product->left_axes != 0)
+        return product->left_axes;
+    return UINT32_C(1) << (shape_of(g, product->src[0])->ndim - 1);
+}
+
+/* tensordot, or matmul without batches. */
+static bool is_plain(const struct graph *g, const struct graph_node *product)
+{
+    return product->left_axes != 0 ||
+           (shape_of(g, product->src[0])->ndim == 2 && shape_of(g, product->src[1])->ndim <= 2);
+}
+
+/* The first axes of the right operand are summed, and at most one is left. */
+static bool has_skinny_right(const struct graph *g, const struct graph_node *product)
+{
+    int n_summed = __builtin_popcount(slab_summed_axes(g, product));
+    int ndim = shape_of(g, product->src[1])->ndim;
+    bool is_first = product->left_axes == 0 || product->right_axes == (UINT32_C(1) << n_summed) - 1;
+    return is_first && ndim <= n_summed + 1;
+}
+
+static int64_t columns_of(const struct graph *g, const struct graph_node *product)
+{
+    const struct shape *right = shape_of(g, product->src[1]);
+    int n_summed = __builtin_popcount(slab_summed_axes(g, product));
+    return right->ndim > n_summed ? right->dims[right->ndim - 1] : 1;
+}
+
+static bool has(const struct slab_search *s, uint16_t node, unsigned flags)
+{
+    return (s->flags[node] & flags) == flags;
+}
+
+/* Row by row, or an argument with as many rows. */
+static bool is_like_rows(const struct slab_search *s, uint16_t node)
+{
+    const struct shape *shape = shape_of(&s->c->graph, node);
+    if (shape->ndim < 1 || shape->ndim > 2 || shape->dims[0] != s->n_rows)
+        return false;
+    return has(s, node, SLAB_IS_OF_ROWS) || !has(s, node, SLAB_IS_BEHIND);
+}
+
+bool slab_is_of_x(const struct slab_search *s, const struct graph_node *member)
+{
+    const struct graph *g = &s->c->graph;
+    bool is_mirror;
+    if (member->src[0] == s->x || (member->left_axes != 0))
+        return member->src[0] == s->x;
+    if (shape_of(g, s->x)->ndim != 2 || shape_of(g, member->src[0])->ndim != 2)
+        return false;
+    int r = product_passes_mirror(s->c, member->src[0], s->x, &is_mirror);
+    return r == 0 && is_mirror;
+}
+
+enum role { NO_ROLE, GIVES_ROWS, GIVES_SUM };
+
+static enum role role_of_x(const struct slab_search *s, const struct graph_node *n)
+{
+    const struct graph *g = &s->c->graph;
+    uint32_t all = (UINT32_C(1) << shape_of(g, s->x)->ndim) - 1, rows = UINT32_C(1) << s->row_axis;
+    uint32_t summed = slab_summed_axes(g, n);
+    bool is_mirror = n->src[0] != s->x;
+    if (is_mirror) /* its axis 1 is the rows */
+        summed = rows;
+    if (summed == (all & ~rows) && !is_mirror)
+        return has(s, n->src[1], SLAB_IS_BEHIND) ? NO_ROLE : GIVES_ROWS;
+    if (summed != rows)
+        return NO_ROLE;
+    if (n->src[1] == s->x)
+        return all == 3 && s->n_columns <= MAX_SQUARE ? GIVES_SUM : NO_ROLE;
+    return is_like_rows(s, n->src[1]) ? GIVES_SUM : NO_ROLE;
+}
+
+static enum role role_of(const struct slab_search *s, const struct graph_node *n)
+{
+    const struct graph *g = &s->c->graph;
+    bool is_square = n->src[1] == s->x;
+    if (!is_plain(g, n) || !dtype_is_float((enum dtype)n->dtype) || !has_skinny_right(g, n) ||
+        (!is_square && columns_of(g, n) > MAX_COLUMNS))
+        return NO_ROLE;
+    if (slab_is_of_x(s, n))
+        return role_of_x(s, n);
+    if (!has(s, n->src[0], SLAB_IS_OF_ROWS) || shape_of(g, n->src[0])->ndim != 2)
+        return NO_ROLE;
+    if (slab_summed_axes(g, n) == 2)
+        return has(s, n->src[1], SLAB_IS_BEHIND) ? NO_ROLE : GIVES_ROWS;
+    return is_like_rows(s, n->src[1]) ? GIVES_SUM : NO_ROLE;
+}
+
+/* Of an operation element for element: all sources behind the slab are of rows, and none is
+ * broadcast along them. */
+static bool keeps_rows(const struct slab_search *s, const struct graph_node *n)
+{
+    const struct graph *g = &s->c->graph;
+    const struct shape *shape = &g->shapes[n->shape];
+    if (shape->ndim < 1 || shape->ndim > 2 || shape->dims[0] != s->n_rows)
+        return false;
+    for (unsigned i = 0; i < n->n_src; i++) {
+        if (!has(s, n->src[i], SLAB_IS_BEHIND))
+            continue;
+        if (!has(s, n->src[i], SLAB_IS_OF_ROWS) || shape_of(g, n->src[i])->ndim != shape->ndim)
+            return false;
+    }
+    return true;
+}
+
+/* The levels of what a node behind the slab takes from elsewhere. */
+static uint16_t level_of(const struct slab_search *s, const struct graph_node *n)
+{
+    uint16_t level = 0;
+    for (unsigned i = 0; i < n->n_src; i++) {
+        uint16_t own = has(s, n->src[i], SLAB_IS_BEHIND) ? s->levels[n->src[i]]
+                                                         : s->c->graph.nodes[n->src[i]].level;
+        level = own > level ? own : level;
+    }
+    return level;
+}
+
+static void look_at(struct slab_search *s, uint16_t index)
+{
+    const struct graph_node *n = &s->c->graph.nodes[index];
+    enum role role = NO_ROLE;
+    bool is_behind = false;
+    for (unsigned i = 0; i < n->n_src; i++)
+        is_behind |= has(s, n->src[i], SLAB_IS_BEHIND);
+    if (n->kind == NODE_PRODUCT && n->slab == 0 && s->n_members < SLAB_MAX_MEMBERS)
+        role = role_of(s, n);
+    if (role != NO_ROLE) {
+        s->members[s->n_members++] = index;
+        s->flags[index] |= SLAB_IS_MEMBER | SLAB_IS_BEHIND;
+    } else if (is_behind) {
+        s->flags[index] |= SLAB_IS_BEHIND;
+    }
+    bool is_of_rows = n->kind == NODE_INSN && is_behind && keeps_rows(s, n);
+    if (is_of_rows || role == GIVES_ROWS)
+        s->flags[index] |= SLAB_IS_OF_ROWS;
+    s->levels[index] = level_of(s, n);
+}
+
+/* ---- what is read where ---- */
+
+static void mark_outside(struct slab_search *s)
+{
+    const struct graph *g = &s->c->graph;
+    for (uint16_t i = s->n_nodes; i-- > 0;) {
+        const struct graph_node *n = &g->nodes[i];
+        bool is_inside = has(s, i, SLAB_IS_MEMBER) ||
+                         (has(s, i, SLAB_IS_OF_ROWS) && !has(s, i, SLAB_IS_OUTSIDE));
+        for (unsigned k = 0; n->state && !is_inside && k < n->n_src; k++)
+            s->flags[n->src[k]] |= SLAB_IS_OUTSIDE;
+    }
+}
+
+/* The slab's level, and whether all that others read of it is early enough for them. */
+static bool set_level(struct slab_search *s)
+{
+    const struct compiler *c = s->c;
+    const struct graph_node *nodes = c->graph.nodes;
+    s->level = nodes[s->x].level;
+    for (unsigned i = 0; i < s->n_members; i++)
+        s->level = s->levels[s->members[i]] > s->level ? s->levels[s->members[i]] : s->level;
+    for (unsigned i = 0; i < c->request->n_outputs; i++)
+        if (has(s, c->outputs[i], SLAB_IS_OF_ROWS) && s->levels[c->outputs[i]] > s->level)
+            s->level = s->levels[c->outputs[i]];
+    for (unsigned i = 0; i < s->n_members; i++)
+        if (has(s, s->members[i], SLAB_IS_OUTSIDE) && nodes[s->members[i]].level <= s->level)
+            return false;
+    return true;
+}
+
+/* ---- whether it is worth it ---- */
+
+static bool is_worth_it(const struct slab_search *s)
+{
+    const struct graph *g = &s->c->graph;
+    unsigned n_reads = 0, n_sums = 0;
+    bool is_too_wide = false;
+    for (unsigned i = 0; i < s->n_members; i++) {
+        const struct graph_node *n = &g->nodes[s->members[i]];
+        if (n->left_axes != 0)
+            return true;
+        if (!slab_is_of_x(s, n))
+            continue;
+        bool is_square = n->src[1] == s->x;
+        n_reads += 1 + is_square;
+        n_sums += !slab_gives_rows(s, s->members[i]);
+        is_too_wide |= !is_square && (columns_of(g, n) > MAX_PLAIN_COLUMNS ||
+                                      columns_of(g, n) > MAX_PLAIN_CELLS / s->n_columns);
+    }
+    return n_reads > 1 && n_sums > 0 && !is_too_wide && s->n_columns <= MAX_PLAIN_ROW;
+}
+
+/* ---- X ---- */
+
+/* Sums over all axes but one are rows of that one; over one axis of several, it is the rows'. Of a
+ * matrix the first axis is always the rows'. */
+static bool choose_x(struct slab_search *s, uint16_t index)
+{
+    const struct graph *g = &s->c->graph;
+    const struct graph_node *n = &g->nodes[index];
+    const struct shape *left = shape_of(g, n->src[0]);
+    uint32_t summed = slab_summed_axes(g, n), all = (UINT32_C(1) << left->ndim) - 1;
+    bool is_mirror = false;
+    if (!is_plain(g, n) || left->ndim < 2 || left->n_elements == 0)
+        return false;
+    s->x = n->src[0];
+    s->row_axis = 0;
+    if (left->ndim == 2 && n->left_axes == 0 && shape_of(g, n->src[1])->ndim == 2 &&
+        product_passes_mirror(s->c, n->src[0], n->src[1], &is_mirror) == 0 && is_mirror)
+        s->x = n->src[1];
+    else if (left->ndim > 2 && __builtin_popcount(summed) == 1)
+        s->row_axis = __builtin_ctz(summed);
+    else if (left->ndim > 2 && __builtin_popcount(all & ~summed) == 1)
+        s->row_axis = __builtin_ctz(all & ~summed);
+    else if (left->ndim > 2)
+        return false;
+    const struct graph_node *x = &g->nodes[s->x];
+    if (left->ndim == 2 && n->left_axes == 0 && x->kind == NODE_INPUT && x->is_transposed)
+        return false; /* as the plain one, if at all */
+    s->n_rows = g->shapes[x->shape].dims[s->row_axis];
+    s->n_columns = g->shapes[x->shape].n_elements / s->n_rows;
+    return s->n_rows > 1 && dtype_is_float((enum dtype)x->dtype);
+}
+
+int slab_members_find(struct compiler *c, const struct schedule *s, uint16_t index,
+                      struct slab_search *ret, bool *ret_is_found)
+{
+    const struct graph *g = &c->graph;
+    *ret_is_found = false;
+    *ret = (struct slab_search){.c = c, .n_nodes = g->n_nodes};
+    if (s->n_slabs == PROGRAM_MAX_SLABS || !choose_x(ret, index))
+        return 0;
+    ret->flags = arena_take(&c->arena, g->n_nodes);
+    ret->levels = arena_take(&c->arena, g->n_nodes * sizeof(*ret->levels));
+    if (ret->flags == NULL || ret->levels == NULL)
+        return compiler_no_memory(c);
+    memset(ret->flags, 0, g->n_nodes);
+    for (uint16_t i = 0; i < g->n_nodes; i++)
+        if (g->nodes[i].state)
+            look_at(ret, i);
+    if (!(ret->flags[index] & SLAB_IS_MEMBER) || !is_worth_it(ret))
+        return 0;
+    mark_outside(ret);
+    *ret_is_found = set_level(ret);
+    return 0;
+}

@@ -1,0 +1,41 @@
+/* Which nodes of the graph one walk by slabs computes: see slab_members.c. */
+#pragma once
+
+#include "kernels/expr/schedule/schedule.h"
+
+enum slab_flag {
+    SLAB_IS_BEHIND = 1,  /* it is made of a member of the slab, or is one */
+    SLAB_IS_OF_ROWS = 2, /* with this: row by row; a slab's rows of it follow from the slab */
+    SLAB_IS_MEMBER = 4,  /* a product that is a step */
+    SLAB_IS_OUTSIDE = 8, /* some stage behind the slab reads it */
+};
+
+#define SLAB_MAX_MEMBERS 16
+
+struct slab_search {
+    struct compiler *c;
+    uint16_t x; /* the node */
+    int row_axis;
+    int64_t n_rows, n_columns;
+    uint16_t n_nodes;
+    uint8_t *flags;   /* of each node, enum slab_flag */
+    uint16_t *levels; /* of nodes behind the slab: the first level at which all that it takes from
+                         elsewhere is there */
+    unsigned n_members;
+    uint16_t members[SLAB_MAX_MEMBERS]; /* in ascending order */
+    uint16_t level;                     /* of the slab's passes */
+};
+
+/* Whether the product `index` can be a step of a walk over its operand. Then what else can be. */
+int slab_members_find(struct compiler *c, const struct schedule *s, uint16_t index,
+                      struct slab_search *ret, bool *ret_is_found) GAD_MUST_CHECK;
+
+/* The left operand's axes that a product sums over. */
+uint32_t slab_summed_axes(const struct graph *g, const struct graph_node *product);
+/* The member's left operand is X itself, or X transposed. */
+bool slab_is_of_x(const struct slab_search *s, const struct graph_node *member);
+/* Of a member whether its result is a value of rows, not a sum. */
+static inline bool slab_gives_rows(const struct slab_search *s, uint16_t node)
+{
+    return s->flags[node] & SLAB_IS_OF_ROWS;
+}

@@ -1,0 +1,409 @@
+/* Walks by slabs in the schedule: the values and steps of each, and the roots of its passes.
+ *
+ *     t = x @ c; v = maximum(t, 0); p = x.T @ v       outputs t and p
+ *
+ *     values    0: X    1: c (operand)    2: t (of rows)    3: v (of rows)    4: p (sum)
+ *     steps     PROJECT 2 = 0, 1    ROWS (v from t)    GATHER 4 = 0, 3    ROWS (output t)
+ *     passes    X, then operands, then those of rows, then those of results
+ *
+ * A member's operand that is made element for element of values of rows, or of arguments, has a
+ * pass of its own, in front of the member. Outputs that are of rows are stored by passes of rows;
+ * one that is such an operand, by the same pass. What stages behind the slab read of it is stored
+ * once more, to where results of reductions lie. A sum that is an output is stored by a pass of
+ * results.
+ *
+ * Passes are numbered when all are known; until then a root's part is a number in order of
+ * appearance.
+ *
+ * Called by passes.c and assemble.c.
+ */
+#include "kernels/expr/schedule/build.h"
+#include "kernels/expr/schedule/slab_members.h"
+
+#include <string.h>
+
+struct builder {
+    struct compiler *c;
+    struct schedule *s;
+    const struct slab_search *search;
+    struct scheduled_slab *own;
+    uint8_t number;    /* of the slab, one more */
+    uint8_t *operands; /* of each node, the value that it is; SLAB_NONE */
+    uint8_t *values;   /* the same, as a value of rows */
+    unsigned n_parts;
+    uint8_t kinds[PROGRAM_MAX_PASSES]; /* of parts, enum slab_pass_kind */
+    uint16_t shapes[PROGRAM_MAX_PASSES];
+    bool is_too_large;
+};
+
+/* ---- values ---- */
+
+/* n_line_axes: the axis behind them, if there is one, is the columns'. */
+static uint8_t add_value(struct builder *b, enum slab_value_kind kind, enum dtype dtype,
+                         uint16_t node, int64_t n_lines, int64_t n_columns, int n_line_axes)
+{
+    struct program_slab *slab = &b->own->slab;
+    const struct shape *shape = &b->c->graph.shapes[b->c->graph.nodes[node].shape];
+    if (slab->n_values == SLAB_MAX_VALUES) {
+        b->is_too_large = true;
+        return 0;
+    }
+    struct slab_value *value = &slab->values[slab->n_values];
+    *value = (struct slab_value){.kind = (uint8_t)kind,
+                                 .dtype = (uint8_t)dtype,
+                                 .output = SLAB_NO_OUTPUT,
+                                 .kept_output = SLAB_NO_OUTPUT,
+                                 .has_columns = shape->ndim > n_line_axes,
+                                 .n_lines = n_lines,
+                                 .n_columns = n_columns,
+                                 .ndim = shape->ndim};
+    memcpy(value->shape, shape->dims, (size_t)shape->ndim * sizeof(*shape->dims));
+    b->own->nodes[slab->n_values] = NODE_NONE;
+    return (uint8_t)slab->n_values++;
+}
+
+static uint8_t add_part(struct builder *b, enum slab_pass_kind kind, uint16_t shape)
+{
+    if (b->n_parts == PROGRAM_MAX_PASSES) {
+        b->is_too_large = true;
+        return 0;
+    }
+    b->kinds[b->n_parts] = (uint8_t)kind;
+    b->shapes[b->n_parts] = shape;
+    return (uint8_t)b->n_parts++;
+}
+
+/* What a pass stores for the slab itself; weights: which value that is, and whether it is what is
+ * kept (slabs_place() takes it from there). */
+static void add_root(struct builder *b, uint8_t part, uint16_t node, uint8_t value, bool is_kept)
+{
+    struct schedule *s = b->s;
+    if (s->n_roots == SCHEDULE_MAX_ROOTS || b->is_too_large) {
+        b->is_too_large = true;
+        return;
+    }
+    s->roots[s->n_roots++] = (struct root){.node = node,
+                                           .weights = NODE_NONE,
+                                           .level = b->own->level,
+                                           .shape = b->c->graph.nodes[node].shape,
+                                           .target = (uint16_t)(value | is_kept << 8),
+                                           .scan = NODE_NONE,
+                                           .slab = b->number,
+                                           .part = part,
+                                           .is_output = true,
+                                           .is_own = true};
+}
+
+static struct slab_step *add_step(struct builder *b, enum slab_step_kind kind)
+{
+    struct program_slab *slab = &b->own->slab;
+    if (slab->n_steps == SLAB_MAX_STEPS) {
+        b->is_too_large = true;
+        slab->n_steps--;
+    }
+    struct slab_step *step = &slab->steps[slab->n_steps++];
+    *step = (struct slab_step){
+        .kind = (uint8_t)kind, .result = SLAB_NONE, .src = {SLAB_NONE, SLAB_NONE}};
+    return step;
+}
+
+static int64_t rows_columns(const struct shape *shape)
+{
+    return shape->ndim > 1 ? shape->dims[1] : 1;
+}
+
+/* An operand as float64, in which slabs multiply. */
+static int operand_of(struct builder *b, uint16_t node, int64_t n_lines, int n_line_axes,
+                      uint8_t *ret)
+{
+    struct graph *g = &b->c->graph;
+    uint16_t cast;
+    *ret = b->operands[node];
+    if (*ret != SLAB_NONE)
+        return 0;
+    int r = graph_cast(b->c, node, DTYPE_FLOAT64, &cast);
+    if (r)
+        return r;
+    g->nodes[cast].state = 1;
+    *ret = add_value(b, SLAB_OPERAND, DTYPE_FLOAT64, node, n_lines,
+                     g->shapes[g->nodes[node].shape].n_elements / n_lines, n_line_axes);
+    b->operands[node] = *ret;
+    add_root(b, add_part(b, SLAB_PASS_OPERAND, g->nodes[node].shape), cast, *ret, false);
+    return 0;
+}
+
+static uint8_t add_rows(struct builder *b, uint16_t node)
+{
+    const struct graph *g = &b->c->graph;
+    const struct graph_node *n = &g->nodes[node];
+    uint8_t value = add_value(b, SLAB_OF_ROWS, (enum dtype)n->dtype, node, b->search->n_rows,
+                              rows_columns(&g->shapes[n->shape]), 1);
+    b->values[node] = value;
+    return value;
+}
+
+/* A value of rows: what a step gives, X, or what a pass makes. */
+static uint8_t rows_of(struct builder *b, uint16_t node)
+{
+    if (node == b->search->x)
+        return 0;
+    if (b->values[node] != SLAB_NONE)
+        return b->values[node];
+    uint8_t value = add_rows(b, node);
+    uint8_t part = add_part(b, SLAB_PASS_ROWS, b->c->graph.nodes[node].shape);
+    add_step(b, SLAB_ROWS)->pass = part;
+    add_root(b, part, node, value, false);
+    return value;
+}
+
+/* ---- steps ---- */
+
+static int64_t lines_of(const struct builder *b, uint8_t value)
+{
+    return b->own->slab.values[value].n_columns;
+}
+
+static int add_member(struct builder *b, uint16_t index)
+{
+    struct graph *g = &b->c->graph;
+    const struct slab_search *search = b->search;
+    const struct graph_node n = g->nodes[index]; /* the graph may grow */
+    bool is_of_x = slab_is_of_x(search, &n), gives_rows = slab_gives_rows(search, index);
+    uint8_t src[2], result;
+    int n_line_axes = is_of_x ? g->shapes[g->nodes[search->x].shape].ndim - 1 : 1;
+    src[0] = is_of_x ? 0 : rows_of(b, n.src[0]);
+    int r = 0;
+    if (gives_rows)
+        r = operand_of(b, n.src[1], lines_of(b, src[0]), n_line_axes, &src[1]);
+    else
+        src[1] = rows_of(b, n.src[1]);
+    if (r)
+        return r;
+    if (gives_rows)
+        result = add_rows(b, index);
+    else
+        result = add_value(b, SLAB_SUM, (enum dtype)n.dtype, index, lines_of(b, src[0]),
+                           lines_of(b, src[1]), n_line_axes);
+    struct slab_step *step =
+        add_step(b, gives_rows ? is_of_x ? SLAB_PROJECT : SLAB_MULTIPLY : SLAB_GATHER);
+    step->result = result;
+    step->src[0] = src[0];
+    step->src[1] = src[1];
+    step->is_symmetric = !gives_rows && src[0] == src[1];
+    b->own->nodes[result] = index;
+    b->own->slab.values[result].has_reduction = true;
+    b->own->slab.values[result].is_kept = search->flags[index] & SLAB_IS_OUTSIDE;
+    return 0;
+}
+
+/* ---- what is stored ---- */
+
+/* A pass that is behind all steps, of this kind and shape. */
+static uint8_t last_part(struct builder *b, enum slab_pass_kind kind, uint16_t shape,
+                         unsigned first)
+{
+    for (unsigned i = first; i < b->n_parts; i++)
+        if (b->kinds[i] == kind && b->shapes[i] == shape)
+            return (uint8_t)i;
+    uint8_t part = add_part(b, kind, shape);
+    if (kind == SLAB_PASS_ROWS)
+        add_step(b, SLAB_ROWS)->pass = part;
+    return part;
+}
+
+/* The pass that makes this operand of a step; -1: there is none. */
+static int own_part(const struct builder *b, uint16_t node)
+{
+    for (unsigned i = 0; i < b->s->n_roots; i++) {
+        const struct root *root = &b->s->roots[i];
+        if (root->slab == b->number && root->is_own && root->node == node &&
+            b->kinds[root->part] == SLAB_PASS_ROWS)
+            return root->part;
+    }
+    return -1;
+}
+
+static void take_outputs(struct builder *b)
+{
+    const struct compiler *c = b->c;
+    const struct slab_search *search = b->search;
+    unsigned first = b->n_parts;
+    for (unsigned i = 0; i < c->request->n_outputs; i++) {
+        uint16_t node = c->outputs[i];
+        struct root *root = &b->s->roots[i];
+        bool is_sum = (search->flags[node] & SLAB_IS_MEMBER) && !slab_gives_rows(search, node);
+        if (root->slab != 0 || root->scan != NODE_NONE ||
+            (!is_sum && !slab_gives_rows(search, node)))
+            continue;
+        int part = is_sum ? -1 : own_part(b, node);
+        if (part < 0)
+            part = last_part(b, is_sum ? SLAB_PASS_RESULT : SLAB_PASS_ROWS, root->shape, first);
+        root->slab = b->number;
+        root->part = (uint8_t)part;
+        root->level = b->own->level;
+    }
+    for (uint8_t i = 0; i < b->own->slab.n_values; i++) {
+        const struct slab_value *value = &b->own->slab.values[i];
+        if (!value->is_kept)
+            continue;
+        uint16_t node = b->own->nodes[i];
+        enum slab_pass_kind kind = value->kind == SLAB_SUM ? SLAB_PASS_RESULT : SLAB_PASS_ROWS;
+        add_root(b, last_part(b, kind, c->graph.nodes[node].shape, first), node, i, true);
+    }
+}
+
+/* Passes of one kind follow each other. */
+static void number_parts(struct builder *b)
+{
+    struct program_slab *slab = &b->own->slab;
+    uint8_t numbers[PROGRAM_MAX_PASSES];
+    unsigned n = 0;
+    for (unsigned kind = SLAB_PASS_X; kind <= SLAB_PASS_RESULT; kind++)
+        for (unsigned i = 0; i < b->n_parts; i++)
+            if (b->kinds[i] == kind) {
+                slab->pass_kinds[n] = (uint8_t)kind;
+                numbers[i] = (uint8_t)n++;
+            }
+    slab->n_passes = (uint16_t)n;
+    for (unsigned i = 0; i < b->s->n_roots; i++)
+        if (b->s->roots[i].slab == b->number)
+            b->s->roots[i].part = numbers[b->s->roots[i].part];
+    for (unsigned i = 0; i < slab->n_steps; i++)
+        if (slab->steps[i].kind == SLAB_ROWS)
+            slab->steps[i].pass = numbers[slab->steps[i].pass];
+}
+
+static int start(struct builder *b, const struct slab_search *search)
+{
+    struct compiler *c = b->c;
+    struct scheduled_slab *own = b->own;
+    own->level = search->level;
+    own->slab = (struct program_slab){
+        .row_axis = search->row_axis, .n_rows = search->n_rows, .n_columns = search->n_columns};
+    b->operands = arena_take(&c->arena, c->graph.n_nodes);
+    b->values = arena_take(&c->arena, c->graph.n_nodes);
+    if (b->operands == NULL || b->values == NULL)
+        return compiler_no_memory(c);
+    memset(b->operands, SLAB_NONE, c->graph.n_nodes);
+    memset(b->values, SLAB_NONE, c->graph.n_nodes);
+    const struct graph_node *x = &c->graph.nodes[search->x];
+    uint8_t value =
+        add_value(b, SLAB_X, (enum dtype)x->dtype, search->x, search->n_rows, search->n_columns, 1);
+    add_root(b, add_part(b, SLAB_PASS_X, x->shape), search->x, value, false);
+    return 0;
+}
+
+/* Where it is too large, everything is as if it had not been tried. */
+static int build(struct compiler *c, struct schedule *s, const struct slab_search *search)
+{
+    struct builder b = {.c = c,
+                        .s = s,
+                        .search = search,
+                        .own = &s->slabs[s->n_slabs],
+                        .number = (uint8_t)(s->n_slabs + 1)};
+    uint16_t n_roots = s->n_roots;
+    int r = start(&b, search);
+    for (unsigned i = 0; r == 0 && i < search->n_members; i++)
+        r = add_member(&b, search->members[i]);
+    if (r)
+        return r;
+    if (!b.is_too_large)
+        take_outputs(&b);
+    if (b.is_too_large) {
+        s->n_roots = n_roots;
+        for (unsigned i = 0; i < n_roots; i++)
+            if (s->roots[i].slab == b.number)
+                s->roots[i].slab = 0;
+        return 0;
+    }
+    number_parts(&b);
+    for (uint8_t i = 0; i < b.own->slab.n_values; i++)
+        if (b.own->nodes[i] != NODE_NONE)
+            c->graph.nodes[b.own->nodes[i]].slab = (uint8_t)(i + 1);
+    s->n_slabs++;
+    return 0;
+}
+
+/* A tensordot that became no step: nothing else computes it. */
+static int refuse_tensordot(struct compiler *c)
+{
+    if (c->request->has_no_slabs) {
+        int r = compiler_fail(c, GAD_NO_ENGINE, c->product_column,
+                              "tensordot: the engine does not walk by slabs; ask for \"cpu\"");
+        error_expected(c->error, "cpu or auto");
+        return r;
+    }
+    int r = compiler_fail(c, GAD_BAD_EXPRESSION, c->product_column,
+                          "tensordot: these axes, or so many columns, are not summed in one walk "
+                          "over the left operand");
+    error_expected(c->error, "all axes of the left operand but one with the first of the right "
+                             "one, or one of them with its first, and at most 512 columns left");
+    return r;
+}
+
+int slabs_find(struct compiler *c, struct schedule *s)
+{
+    uint16_t n_nodes = c->graph.n_nodes;
+    for (uint16_t i = 0; i < n_nodes && !c->request->has_no_slabs; i++) {
+        struct graph_node *n = &c->graph.nodes[i];
+        struct slab_search search;
+        bool is_found;
+        if (n->kind != NODE_PRODUCT || !n->state || n->slab != 0)
+            continue;
+        int r = slab_members_find(c, s, i, &search, &is_found);
+        if (r == 0 && is_found)
+            r = build(c, s, &search);
+        if (r)
+            return r;
+    }
+    for (uint16_t i = 0; i < n_nodes; i++) {
+        const struct graph_node *n = &c->graph.nodes[i];
+        if (n->kind == NODE_PRODUCT && n->state && n->slab == 0 && n->left_axes != 0)
+            return refuse_tensordot(c);
+    }
+    return 0;
+}
+
+/* ---- behind ---- */
+
+void slabs_place(struct schedule *s)
+{
+    uint16_t own = s->n_all_outputs;
+    for (unsigned i = 0; i < s->n_roots; i++) {
+        struct root *root = &s->roots[i];
+        if (root->slab == 0 || !root->is_own)
+            continue;
+        struct slab_value *value = &s->slabs[root->slab - 1].slab.values[root->target & 0xff];
+        *(root->target >> 8 ? &value->kept_output : &value->output) = own;
+        root->target = own++;
+    }
+    s->n_all_outputs = own;
+}
+
+void slabs_number(struct compiler *c, const struct schedule *s, uint16_t first_reduction)
+{
+    for (unsigned i = 0; i < s->n_slabs; i++)
+        for (unsigned k = 0; k < s->slabs[i].slab.n_values; k++)
+            if (s->slabs[i].slab.values[k].has_reduction)
+                c->graph.nodes[s->slabs[i].nodes[k]].index = first_reduction++;
+}
+
+void slabs_finish(struct compiler *c, const struct schedule *s, struct program *draft)
+{
+    for (unsigned i = 0; i < s->n_slabs; i++) {
+        struct program_slab *slab = &draft->slabs[i];
+        *slab = s->slabs[i].slab;
+        for (unsigned k = 0; k < slab->n_values; k++) {
+            struct slab_value *value = &slab->values[k];
+            if (!value->has_reduction)
+                continue;
+            uint16_t pass =
+                value->is_kept ? draft->outputs[value->kept_output].pass : slab->first_pass;
+            value->reduction = draft->n_reductions++;
+            draft->reductions[value->reduction] =
+                (struct reduction){.op = OP_MATMUL,
+                                   .result = c->graph.nodes[s->slabs[i].nodes[k]].dtype,
+                                   .pass = pass};
+        }
+    }
+}

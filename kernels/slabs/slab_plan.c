@@ -1,0 +1,313 @@
+/* How large slabs, units and grains of a walk by slabs are, and its place in the carry.
+ *
+ * What decides on the order in which anything is added follows from shapes and dtypes alone: lanes
+ * or blocks, the rows of a slab, the columns of a LOAD. All else may depend on more.
+ *
+ * By blocks a slab is so large that reading operands and sums once for each slab costs little
+ * beside reading the slab itself, which has been in a cache just before.
+ *
+ * Called by plan/carry.c.
+ */
+#include "kernels/plan/plan_engine.h"
+#include "kernels/plan/planner.h"
+#include "proto/util.h"
+
+#define LANE_BYTES    (64 * 1024) /* of X */
+#define LANE_MAX_ROW  (8 * 1024)  /* bytes */
+#define LANE_MAX_SUMS (96 * 1024)
+#define LANE_MAX_ROWS 1024
+#define SLAB_BYTES    (1024 * 1024) /* by blocks, at least */
+#define SLAB_MAX_ROWS 512
+#define ROW_UNIT      8
+#define MAX_WHOLE_ROW (512 * 1024) /* bytes, of which LOADs are whole rows */
+#define LOAD_BYTES    (256 * 1024)
+#define LOAD_COLUMNS  4096 /* of a row in parts: reads are as long */
+#define ADD_BYTES     (256 * 1024)
+#define TURN_GRAINS   4
+
+static int64_t value_bytes(const struct program_slab *slab, unsigned value)
+{
+    const struct slab_value *v = &slab->values[value];
+    int64_t line = (int64_t)round_up_u64((uint64_t)v->n_lines * sizeof(double), 64);
+    return mul_saturating_i64(line, v->n_columns);
+}
+
+static int64_t kind_bytes(const struct program_slab *slab, enum slab_value_kind kind)
+{
+    int64_t sum = 0;
+    for (unsigned i = 0; i < slab->n_values; i++)
+        if (slab->values[i].kind == kind && __builtin_add_overflow(sum, value_bytes(slab, i), &sum))
+            return INT64_MAX;
+    return sum;
+}
+
+static bool is_of_columns(const struct slab_step *step)
+{
+    return step->kind == SLAB_GATHER && (step->src[0] == 0 || step->src[1] == 0);
+}
+
+/* Whether a pass of rows needs no array of the job: then it is done between steps. */
+static bool is_inside(const struct program *program, const struct program_slab *slab,
+                      const struct slab_step *step)
+{
+    const struct pass *pass = &program->passes[slab->first_pass + step->pass];
+    if (pass->inputs_used != 0)
+        return false;
+    for (unsigned i = 0; i < pass->n_stores; i++)
+        if (program->stores[pass->first_store + i].output < program->n_outputs)
+            return false;
+    return true;
+}
+
+static void set_sections(const struct program *program, struct plan_slab *s)
+{
+    const struct program_slab *slab = s->whole;
+    s->n_sections = 1;
+    for (unsigned i = 0; i < slab->n_steps; i++) {
+        const struct slab_step *step = &slab->steps[i];
+        s->adds_columns |= is_of_columns(step);
+        s->is_whole |= step->kind == SLAB_GATHER && step->src[0] == 0 && step->src[1] == 0;
+        if (step->kind == SLAB_ROWS && !is_inside(program, slab, step))
+            s->section_steps[s->n_sections++] = (uint8_t)i;
+    }
+    s->section_steps[s->n_sections] = (uint8_t)slab->n_steps;
+}
+
+static void set_passes(struct plan_slab *s)
+{
+    const struct program_slab *slab = s->whole;
+    s->first_rows = s->first_result = slab->n_passes;
+    for (unsigned i = slab->n_passes; i-- > 0;) {
+        s->first_result = slab->pass_kinds[i] == SLAB_PASS_RESULT ? i : s->first_result;
+        s->first_rows = slab->pass_kinds[i] >= SLAB_PASS_ROWS ? i : s->first_rows;
+    }
+}
+
+/* Units of columns: `extent` along the axis that is cut, all of those behind it. */
+static void cut_columns(struct plan_slab *s, const struct pass *x)
+{
+    int64_t most = max_i64(LOAD_COLUMNS, divide_up_i64(s->n_columns, SLAB_MAX_UNITS / 2));
+    for (;; most *= 2) {
+        int64_t behind = 1, n_units = 1;
+        int axis = x->ndim - 1;
+        s->cut_axis = -1;
+        for (; axis >= 0; axis--) {
+            if (axis == s->whole->row_axis)
+                continue;
+            if (s->cut_axis >= 0) {
+                n_units = mul_saturating_i64(n_units, x->shape[axis]);
+                continue;
+            }
+            if (behind * x->shape[axis] <= most && axis > 0)
+                behind *= x->shape[axis];
+            else
+                s->cut_axis = axis;
+            if (s->cut_axis < 0)
+                continue;
+            s->cut_columns = behind;
+            s->cut_extent = min_i64(max_i64(most / behind, 1), x->shape[axis]);
+            n_units = divide_up_i64(x->shape[axis], s->cut_extent);
+        }
+        if (s->cut_axis < 0) { /* rows are the first axis, all others are one unit */
+            s->cut_axis = s->whole->row_axis == 0 ? 1 : 0;
+            s->cut_columns = s->n_columns / x->shape[s->cut_axis];
+            s->cut_extent = x->shape[s->cut_axis];
+            n_units = 1;
+        }
+        /* Rows are not a power of two of bytes apart. */
+        s->block_columns = s->cut_extent * s->cut_columns / ROW_UNIT * ROW_UNIT + 2 * ROW_UNIT;
+        s->n_loads = (unsigned)min_i64(n_units, INT32_MAX);
+        if (n_units <= SLAB_MAX_UNITS)
+            return;
+    }
+}
+
+static void choose_blocks(struct plan_slab *s, const struct pass *x, int64_t row_bytes)
+{
+    int64_t small_bytes =
+        kind_bytes(s->whole, SLAB_OPERAND) / 2 + kind_bytes(s->whole, SLAB_SUM) / 2;
+    int64_t wanted = max_i64(SLAB_BYTES, mul_saturating_i64(small_bytes, 3));
+    int64_t item = row_bytes / s->n_columns;
+    s->slab_rows = min_i64(max_i64(wanted / row_bytes, 1), SLAB_MAX_ROWS);
+    /* LOADs' rows begin at multiples of theirs. */
+    s->load_rows = max_i64(LOAD_BYTES / row_bytes / ROW_UNIT * ROW_UNIT, ROW_UNIT);
+    s->load_rows = min_i64(s->load_rows, SLAB_MAX_ROWS);
+    s->slab_rows = min_i64(divide_up_i64(s->slab_rows, s->load_rows) * s->load_rows, s->n_rows);
+    s->n_slabs = (uint64_t)divide_up_i64(s->n_rows, s->slab_rows);
+    s->n_rounds = s->n_slabs;
+    s->n_lanes = 1;
+    s->is_by_columns = row_bytes > MAX_WHOLE_ROW && !s->is_whole;
+    if (s->is_by_columns) {
+        cut_columns(s, x);
+        s->n_adds = s->n_loads;
+    } else {
+        s->n_loads = (unsigned)divide_up_i64(s->slab_rows, s->load_rows);
+        s->add_columns = max_i64(ADD_BYTES / (s->slab_rows * item), 64);
+        s->add_columns = max_i64(s->add_columns, divide_up_i64(s->n_columns, SLAB_MAX_UNITS));
+        s->add_columns = (s->add_columns + ROW_UNIT - 1) / ROW_UNIT * ROW_UNIT;
+        s->n_adds = (unsigned)divide_up_i64(s->n_columns, s->add_columns);
+    }
+    s->n_adds = s->adds_columns ? s->n_adds : 0;
+    s->slab_turns = s->n_loads + s->n_sections + s->n_adds;
+}
+
+static void choose_lanes(struct plan_slab *s, int64_t row_bytes)
+{
+    s->slab_rows = min_i64(LANE_BYTES / row_bytes / ROW_UNIT * ROW_UNIT, LANE_MAX_ROWS);
+    s->slab_rows = min_i64(s->slab_rows, s->n_rows);
+    s->n_slabs = (uint64_t)divide_up_i64(s->n_rows, s->slab_rows);
+    s->n_rounds = (s->n_slabs + SLAB_LANES - 1) / SLAB_LANES;
+    s->n_lanes = (unsigned)min_u64(s->n_slabs, SLAB_LANES);
+    s->n_loads = 1;
+    s->slab_turns = (uint64_t)SLAB_LANES * s->n_sections;
+}
+
+/* ---- the carry ---- */
+
+static uint64_t take(uint64_t *at, int64_t n_bytes, uint64_t n)
+{
+    uint64_t own = *at, total;
+    if (__builtin_mul_overflow(round_up_u64((uint64_t)n_bytes, 64), n, &total) ||
+        __builtin_add_overflow(*at, total, at) || *at > INT64_MAX)
+        *at = (uint64_t)INT64_MAX - 64;
+    return own;
+}
+
+static void lay_out(struct plan_slab *s)
+{
+    const struct program_slab *slab = s->whole;
+    uint64_t at = 0;
+    for (unsigned i = 0; i < slab->n_values; i++) {
+        const struct slab_value *v = &slab->values[i];
+        int64_t item = (int64_t)dtype_size((enum dtype)v->dtype);
+        int64_t n_bytes = value_bytes(slab, i);
+        if (v->kind == SLAB_X)
+            n_bytes = (s->is_by_columns ? s->n_loads * s->block_columns : s->n_columns) *
+                      s->slab_rows * item;
+        else if (v->kind == SLAB_OF_ROWS)
+            n_bytes = v->n_columns * s->slab_rows * item;
+        bool is_one = v->kind == SLAB_OPERAND;
+        s->lane_bytes[i] = is_one ? 0 : round_up_u64((uint64_t)n_bytes, 64);
+        s->offsets[i] = take(&at, n_bytes, is_one ? 1 : s->n_lanes);
+    }
+    for (unsigned i = 0; i < slab->n_steps; i++) {
+        if (slab->steps[i].kind != SLAB_PROJECT)
+            continue;
+        int64_t n_bytes = slab->values[slab->steps[i].result].n_columns * s->slab_rows * 8;
+        s->part_bytes[i] = round_up_u64((uint64_t)n_bytes, 64);
+        s->part_lane_bytes[i] = s->part_bytes[i] * slab_n_parts(s);
+        s->part_offsets[i] = take(&at, (int64_t)s->part_lane_bytes[i], s->n_lanes);
+    }
+    s->scratch_bytes = at;
+}
+
+/* ---- grains ---- */
+
+static void set_fences(const struct plan_slab *s, unsigned pass, const struct pass *space,
+                       int64_t *ret_fences)
+{
+    for (int i = 0; i < space->ndim; i++) {
+        bool is_x = pass == 0 && s->is_by_columns && i != s->whole->row_axis;
+        ret_fences[i] = INT64_MAX;
+        if (is_x && i <= s->cut_axis)
+            ret_fences[i] = i == s->cut_axis ? s->cut_extent : 1;
+    }
+    enum slab_pass_kind kind = (enum slab_pass_kind)s->whole->pass_kinds[pass];
+    if (kind == SLAB_PASS_X)
+        ret_fences[s->whole->row_axis] =
+            s->is_by_lanes || s->is_by_columns ? s->slab_rows : s->load_rows;
+    else if (kind == SLAB_PASS_ROWS)
+        ret_fences[0] = s->slab_rows;
+    for (int i = 0; i < space->ndim; i++)
+        if (ret_fences[i] >= space->shape[i])
+            ret_fences[i] = INT64_MAX;
+}
+
+static uint64_t grains_in(const struct plan_slab *s, unsigned pass)
+{
+    const struct geometry *g = &s->passes[pass].geometry;
+    int64_t fences[ARRAY_MAX_NDIM];
+    uint64_t n = 1;
+    const struct pass space = {.ndim = g->ndim};
+    struct pass shaped = space;
+    for (int i = 0; i < g->ndim; i++)
+        shaped.shape[i] = g->shape[i];
+    set_fences(s, pass, &shaped, fences);
+    for (int i = 0; i < g->ndim; i++)
+        n *= (uint64_t)divide_up_i64(min_i64(fences[i], g->shape[i]), g->grain_shape[i]);
+    return n;
+}
+
+static int cut_passes(struct planner *p, struct plan_slab *s)
+{
+    s->turn_grains = TURN_GRAINS;
+    s->most_grains = s->turn_grains;
+    s->first_slab_turn = 0;
+    s->n_turns = s->n_rounds * s->slab_turns + 1;
+    for (unsigned i = 0; i < s->whole->n_passes; i++) {
+        const struct pass *space = &p->program->passes[s->whole->first_pass + i];
+        enum slab_pass_kind kind = (enum slab_pass_kind)s->whole->pass_kinds[i];
+        int64_t fences[ARRAY_MAX_NDIM];
+        set_fences(s, i, space, fences);
+        int r = planner_cut_fenced(p, s->whole->first_pass + i, fences);
+        p->traffic[s->whole->first_pass + i] = (struct planned_traffic){.memory = 0};
+        if (!r && s->passes[i].geometry.n_grains > 0)
+            r = planner_count_bytes(p, s->whole->first_pass + i, true);
+        if (r)
+            return r;
+        uint64_t n = s->passes[i].geometry.n_grains;
+        uint64_t n_turns = (n + s->turn_grains - 1) / s->turn_grains;
+        if (kind == SLAB_PASS_OPERAND)
+            s->first_slab_turn += n_turns;
+        if (kind == SLAB_PASS_OPERAND || kind == SLAB_PASS_RESULT)
+            s->n_turns += n_turns;
+        else
+            s->most_grains = max_u64(s->most_grains, grains_in(s, i));
+        s->is_direct |= i == 0 && planner_is_direct(p, space, s->whole->row_axis);
+    }
+    if (s->is_direct)
+        s->passes[0].needs_slot = false;
+    return 0;
+}
+
+static double n_operations(const struct program_slab *slab)
+{
+    double n = 0;
+    for (unsigned i = 0; i < slab->n_steps; i++) {
+        const struct slab_step *step = &slab->steps[i];
+        if (step->kind == SLAB_ROWS)
+            continue;
+        const struct slab_value *result = &slab->values[step->result];
+        double lines = (double)(step->kind == SLAB_GATHER ? result->n_lines
+                                                          : slab->values[step->src[1]].n_lines);
+        n += 2.0 * (double)slab->n_rows * lines * (double)result->n_columns /
+             (step->is_symmetric ? 2 : 1);
+    }
+    return n;
+}
+
+int planner_cut_slab(struct planner *p, unsigned index)
+{
+    struct plan_slab *s = &p->plan->slabs[index];
+    const struct program_slab *slab = &p->program->slabs[index];
+    const struct pass *x = &p->program->passes[slab->first_pass];
+    int64_t row_bytes = slab->n_columns * (int64_t)dtype_size((enum dtype)slab->values[0].dtype);
+
+    *s = (struct plan_slab){.whole = slab,
+                            .passes = &p->plan->passes[slab->first_pass],
+                            .n_rows = slab->n_rows,
+                            .n_columns = slab->n_columns,
+                            .n_operations = n_operations(slab)};
+    set_sections(p->program, s);
+    set_passes(s);
+    s->is_by_lanes = row_bytes <= LANE_MAX_ROW && kind_bytes(slab, SLAB_SUM) <= LANE_MAX_SUMS;
+    if (s->is_by_lanes)
+        choose_lanes(s, row_bytes);
+    else
+        choose_blocks(s, x, row_bytes);
+    lay_out(s);
+    int r = cut_passes(p, s);
+    if (!r && s->n_turns > INT64_MAX / max_u64(s->most_grains, 1))
+        r = error_set(p->error, GAD_LIMIT_EXCEEDED, "shape", "the job would have too many turns");
+    return r;
+}

@@ -1,0 +1,113 @@
+"""Products that share one read of a long matrix, against NumPy: what is read, values, bits."""
+
+import numpy as np
+import pytest
+
+import wire
+from catalogue import NUMPY_2
+from conftest import ENGINE, Daemon
+from test_products import Held
+
+pytestmark = [pytest.mark.skipif(not NUMPY_2, reason="needs NumPy 2's dtypes"),
+              pytest.mark.skipif(ENGINE != "cpu", reason="a device computes products apart")]
+
+# Rows, columns, columns of c and g: by lanes, by blocks of rows, by blocks of columns, odd ones.
+SHAPES = [(1000, 37, 5, 3), (3, 2, 1, 1), (4100, 64, 13, 13), (257, 5001, 7, 4), (40, 1, 2, 2),
+          (600, 1500, 20, 20), (11000, 8, 30, 2)]
+NAMES = {"maximum": np.maximum, "where": np.where, "sqrt": np.sqrt, "tensordot": np.tensordot}
+JOBS = [
+    ["x @ c", "x.T @ (x @ c)"],
+    ["(x @ c) @ g", "x.T @ ((x @ c) @ g)"],
+    ["maximum((x @ c) @ g - row, 0)", "x.T @ maximum((x @ c) @ g - row, 0)"],
+    ["x.T @ (((x @ c) @ g) * weight)", "x.T @ y"],
+    ["where(x < 0, 0, x) @ c", "where(x.T < 0, 0, x.T) @ (where(x < 0, 0, x) @ c)"],
+    ["x.T @ (x @ c) + sqrt(c * c)", "(x @ c) / (1 + max(c))"],
+]
+
+
+@pytest.fixture(scope="module")
+def daemon():
+    daemon = Daemon(pool="64M")
+    yield daemon
+    daemon.stop()
+
+
+def matrices(dtype, m, n, r, q):
+    rng = np.random.default_rng([m, n, r, q])
+    shapes = {"x": (m, n), "c": (n, r), "g": (r, q), "row": (q,), "weight": (m, 1), "y": (m, 2)}
+    return {name: rng.standard_normal(shape).astype(dtype) for name, shape in shapes.items()}
+
+
+def used(texts, args):
+    names = compile(" + ".join(f"({text})" for text in texts), "", "eval").co_names
+    return {name: value for name, value in args.items() if name in names}
+
+
+def exact(texts, args):
+    wide = {name: value.astype("f8") for name, value in args.items()}
+    return [np.asarray(eval(text, dict(NAMES, max=np.max), wide)) for text in texts]
+
+
+def near(got, expected, n_terms, dtype):
+    """As far off as sums of so many terms are that were rounded to the dtype, t and v too."""
+    scale = np.abs(expected).max(initial=0)
+    error = np.abs(got - expected).max(initial=0)
+    limit = (2e-15 * np.sqrt(n_terms) * 8 + (2e-6 if dtype == "f4" else 0)) * scale
+    assert error <= limit, (error / scale, limit / scale)
+
+
+def run(w, texts, args):
+    return w.call("job.run", args={name: wire.argument(value) for name, value in args.items()},
+                  outputs=[{"expr": text} for text in texts])
+
+
+@pytest.mark.parametrize("texts", JOBS, ids=lambda texts: texts[-1])
+def test_values(w, texts):
+    for shape in SHAPES:
+        for dtype in ("f8", "f4"):
+            args = used(texts, matrices(dtype, *shape))
+            expected = exact(texts, args)
+            held = Held(w, **args, **{f"out{i}": np.zeros(e.shape, dtype)
+                                      for i, e in enumerate(expected)})
+            w.call("job.run", args={name: held.at(name) for name in args},
+                   outputs=[{"expr": text, "to": held.at(f"out{i}")} for i, text in enumerate(texts)])
+            for i, e in enumerate(expected):
+                near(held[f"out{i}"].astype("f8"), e, shape[0] + shape[1], dtype)
+            held.leave()
+
+
+def test_x_is_read_once(w):
+    """As the plan says, and as the reply counts."""
+    args = used(["x", "c", "g"], matrices("f8", 3000, 200, 6, 6))
+    held = Held(w, **args, a=np.zeros((3000, 6)), p=np.zeros((200, 6)))
+    job = {"args": {name: held.at(name) for name in args},
+           "outputs": [{"expr": "(x @ c) @ g", "to": held.at("a")},
+                       {"expr": "x.T @ ((x @ c) @ g)", "to": held.at("p")}]}
+    plan = w.call("job.plan", **job)
+    assert "read once" in plan["program"]
+    assert plan["read_bytes"] == sum(value.nbytes for value in args.values())
+    assert w.call("job.run", **job)["read_bytes"] == plan["read_bytes"]
+    held.leave()
+
+
+@pytest.mark.values
+def test_the_bits_are_the_same_for_every_pool_and_source(tmp_path):
+    texts, got = ["x.T @ maximum((x @ c) @ g, 0)", "(x @ c) @ g"], {}
+    shapes = [(5000, 50, 6, 6), (900, 1100, 5, 5), (300, 9001, 3, 3)]
+    for pool, threads in [("16M", 1), ("128M", 5)]:
+        daemon = Daemon(pool=pool, threads=threads)
+        with daemon.connect() as w:
+            for shape in shapes:
+                args = used(texts, matrices("f8", *shape))
+                held = Held(w, **args, p=np.zeros((shape[1], shape[3])), a=np.zeros((shape[0], shape[3])))
+                outputs = [{"expr": texts[0], "to": held.at("p")}, {"expr": texts[1], "to": held.at("a")}]
+                (tmp_path / "x").write_bytes(args["x"].tobytes())
+                with open(tmp_path / "x", "rb") as f:
+                    for x, fds in [(held.at("x"), []),
+                                   (wire.described(args["x"], wire.file_at(0)), [f.fileno()])]:
+                        w.call("job.run", fds=fds, outputs=outputs, args={
+                            name: x if name == "x" else held.at(name) for name in args})
+                        bits = held["p"].tobytes() + held["a"].tobytes()
+                        assert got.setdefault(shape, bits) == bits
+                held.leave()
+        daemon.stop()
