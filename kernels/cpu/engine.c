@@ -2,8 +2,9 @@
  *
  * A level is a set of constant tables. What a level does not have is taken from the plain level,
  * which has everything. Engines are constants; cpu_engine_get() asks the processor each time and
- * keeps nothing. On processors other than x86-64 there are the plain level and the baseline, which
- * is the same source vectorised for the processor that the build was for.
+ * keeps nothing. The build says which levels there are (CPU_HAS_..., at least the plain one). On
+ * processors other than x86-64 these are the plain level and the baseline, which is the same source
+ * vectorised for the processor that the build was for.
  */
 #include "kernels/cpu/run/run.h"
 
@@ -39,9 +40,13 @@
 
 static const struct cpu_engine engines[] = {
     LEVEL(CPU_LEVEL_PLAIN, plain),
+#if defined(CPU_HAS_BASELINE)
     LEVEL(CPU_LEVEL_BASELINE, baseline),
-#if defined(__x86_64__)
+#endif
+#if defined(CPU_HAS_AVX2)
     LEVEL(CPU_LEVEL_AVX2, avx2),
+#endif
+#if defined(CPU_HAS_AVX512)
     LEVEL(CPU_LEVEL_AVX512, avx512),
 #endif
 };
@@ -49,11 +54,15 @@ static const struct cpu_engine engines[] = {
 static bool is_supported(enum cpu_level level)
 {
     switch (level) {
-    case CPU_LEVEL_PLAIN:
+    case CPU_LEVEL_PLAIN: return true;
+#if defined(CPU_HAS_BASELINE)
     case CPU_LEVEL_BASELINE: return true;
-#if defined(__x86_64__)
+#endif
+#if defined(CPU_HAS_AVX2)
     case CPU_LEVEL_AVX2: /* SLEEF's functions for AVX2 need FMA too */
         return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#endif
+#if defined(CPU_HAS_AVX512)
     case CPU_LEVEL_AVX512:
         return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
                __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");

@@ -8,6 +8,8 @@
  */
 #include "kernels/cpu/levels/template.h"
 
+#include <string.h>
+
 #if defined(KERNEL_IS_VECTORISED)
 #include "kernels/cpu/levels/reduce_lanes.h"
 #define HAS_WIDE true
@@ -18,27 +20,60 @@
 #define BAND   1024
 #define NARROW 4
 
-/* FIRST(a, i): a cell's value of its first element; NEXT(v, a, i): of one more. */
-#define ROWS_NARROW(name, T, R, FIRST, NEXT)                                                       \
+/* A row's type in which two elements are multiplied exactly, and four added. */
+#define PART_i8  i16
+#define PART_u8  u16
+#define PART_i16 i32
+#define PART_u16 u32
+#define PART_i32 i64
+#define PART_u32 u64
+#define PART_u64 u64
+
+/* BEGIN: cells before their first row, as what makes no difference to it: for extrema that row,
+ * which may be taken in again. Returns how many rows they need not take in. */
+#define ZEROS(value, n, at)      (memset(value, 0, (n) * sizeof(*(value))), 0)
+#define ONES(value, n, at)       fill_u64(value, n, 1)
+#define ONES_F64(value, n, at)   fill_f64(value, n, 1)
+#define NO_SUM_YET(value, n, at) fill_f64(value, n, -0.0)
+#define FIRST_ROW(value, n, at)  (memcpy(value, at, (n) * sizeof(*(value))), 1)
+static inline size_t fill_u64(u64 *value, size_t n, u64 x)
+{
+    for (size_t i = 0; i < n; i++)
+        value[i] = x;
+    return 0;
+}
+
+static inline size_t fill_f64(f64 *value, size_t n, f64 x)
+{
+    for (size_t i = 0; i < n; i++)
+        value[i] = x;
+    return 0;
+}
+
+/* NEXT(v, a, i): a cell's value of one element more. Nothing is gained by vectors of so few cells
+ * or of elements a stride apart, for which compilers make ten times as much code: so they do not
+ * see where the next row is. */
+#define ROWS_NARROW(name, T, R, NEXT, BEGIN)                                                       \
     static inline void name##_narrow_##T(const struct reduce_rows *rows, size_t n)                 \
     {                                                                                              \
         const char *at = rows->src;                                                                \
         const f64 *shift = rows->shift;                                                            \
         R v[NARROW] = {0}, *value = rows->value;                                                   \
-        for (size_t i = 0; i < n; i++)                                                             \
-            v[i] = rows->is_first ? FIRST(((const T *)at)[i], i) : value[i];                       \
-        for (size_t r = rows->is_first; r < rows->n_rows; r++) {                                   \
-            const T *as = (const T *)(at + (int64_t)r * rows->row_bytes);                          \
+        if (rows->is_first)                                                                        \
+            (void)BEGIN(value, n, at);                                                             \
+        memcpy(v, value, n * sizeof(R));                                                           \
+        for (size_t r = 0; r < rows->n_rows; r++, at += rows->row_bytes) {                         \
+            const T *as = (const T *)at;                                                           \
+            __asm__("" : "+r"(as));                                                                \
             for (size_t i = 0; i < n; i++)                                                         \
                 v[i] = NEXT(v[i], as[i], i);                                                       \
         }                                                                                          \
-        for (size_t i = 0; i < n; i++)                                                             \
-            value[i] = v[i];                                                                       \
+        memcpy(value, v, n * sizeof(R));                                                           \
         (void)shift;                                                                               \
     }
-/* Several rows; is_first: the first of them begins the cells. DONE: of the first cells in another
- * way, returns how many. */
-#define ROWS_BESIDE(name, T, R, FIRST, NEXT, DONE)                                                 \
+/* FOUR: joins elements of four rows in `v`. DONE: of the first cells, N_DONE(n) of them, in another
+ * way, in which they begin as well. */
+#define ROWS_BESIDE(name, T, R, NEXT, FOUR, DONE)                                                  \
     static inline void name##_four_##T(R *value, const f64 *shift, const char *at,                 \
                                        int64_t row_bytes, size_t n, bool is_first)                 \
     {                                                                                              \
@@ -47,13 +82,11 @@
         size_t n_done = DONE(T, 4);                                                                \
         KERNEL_LOOP                                                                                \
         for (size_t i = n_done; i < n; i++) {                                                      \
-            R v = is_first ? FIRST(as[i], i) : NEXT(value[i], as[i], i);                           \
-            v = NEXT(v, bs[i], i);                                                                 \
-            v = NEXT(v, cs[i], i);                                                                 \
-            v = NEXT(v, ds[i], i);                                                                 \
+            R v = value[i];                                                                        \
+            FOUR(T, NEXT, i);                                                                      \
             value[i] = v;                                                                          \
         }                                                                                          \
-        (void)shift;                                                                               \
+        (void)shift, (void)is_first;                                                               \
     }                                                                                              \
     static inline void name##_one_##T(R *value, const f64 *shift, const char *at, size_t n,        \
                                       bool is_first)                                               \
@@ -63,10 +96,10 @@
         size_t n_done = DONE(T, 1);                                                                \
         KERNEL_LOOP                                                                                \
         for (size_t i = n_done; i < n; i++)                                                        \
-            value[i] = is_first ? FIRST(as[i], i) : NEXT(value[i], as[i], i);                      \
-        (void)shift, (void)row_bytes;                                                              \
+            value[i] = NEXT(value[i], as[i], i);                                                   \
+        (void)shift, (void)row_bytes, (void)is_first;                                              \
     }
-#define ROWS_BANDS(name, T, R, DONE, IS_WIDE)                                                      \
+#define ROWS_BANDS(name, T, R, BEGIN, DONE, N_DONE, IS_WIDE)                                       \
     static inline void name##_band_##T(const struct reduce_rows *rows, size_t begin, size_t n)     \
     {                                                                                              \
         int64_t row_bytes = rows->row_bytes;                                                       \
@@ -75,24 +108,20 @@
         R *value = (R *)rows->value + begin;                                                       \
         size_t n_left = rows->n_rows;                                                              \
         bool is_first = rows->is_first;                                                            \
+        if (is_first && BEGIN(value + N_DONE(n), n - N_DONE(n), at) && n_left % 4 != 0)            \
+            n_left--, at += row_bytes;                                                             \
         for (; IS_WIDE && n_left >= 8; n_left -= 8, at += 8 * row_bytes, is_first = false) {       \
             size_t n_done = DONE(T, 8);                                                            \
             const f64 *s = shift ? shift + n_done : NULL;                                          \
             const char *from = at + n_done * sizeof(T);                                            \
-            name##_four_##T(value + n_done, s, from, row_bytes, n - n_done, is_first);             \
+            name##_four_##T(value + n_done, s, from, row_bytes, n - n_done, false);                \
             from += 4 * row_bytes;                                                                 \
             name##_four_##T(value + n_done, s, from, row_bytes, n - n_done, false);                \
         }                                                                                          \
         for (; n_left >= 4; n_left -= 4, at += 4 * row_bytes, is_first = false)                    \
-            if (is_first)                                                                          \
-                name##_four_##T(value, shift, at, row_bytes, n, true);                             \
-            else                                                                                   \
-                name##_four_##T(value, shift, at, row_bytes, n, false);                            \
+            name##_four_##T(value, shift, at, row_bytes, n, is_first);                             \
         for (; n_left > 0; n_left--, at += row_bytes, is_first = false)                            \
-            if (is_first)                                                                          \
-                name##_one_##T(value, shift, at, n, true);                                         \
-            else                                                                                   \
-                name##_one_##T(value, shift, at, n, false);                                        \
+            name##_one_##T(value, shift, at, n, is_first);                                         \
     }                                                                                              \
     static void name##_##T(const struct reduce_rows *rows)                                         \
     {                                                                                              \
@@ -106,15 +135,25 @@
             name##_band_##T(rows, i, rows->n_cells - i < BAND ? rows->n_cells - i : BAND);         \
     }
 
-#define ROWS(name, T, R, FIRST, NEXT)                                                              \
-    ROWS_NARROW(name, T, R, FIRST, NEXT)                                                           \
-    ROWS_BESIDE(name, T, R, FIRST, NEXT, NONE_DONE)                                                \
-    ROWS_BANDS(name, T, R, NONE_DONE, false)
-#define ROWS_ADDED(name, T, FIRST, NEXT, DONE)                                                     \
-    ROWS_NARROW(name, T, f64, FIRST, NEXT)                                                         \
-    ROWS_BESIDE(name, T, f64, FIRST, NEXT, DONE)                                                   \
-    ROWS_BANDS(name, T, f64, DONE, HAS_WIDE)
+#define ROWS(name, T, R, NEXT, FOUR, BEGIN)                                                        \
+    ROWS_NARROW(name, T, R, NEXT, BEGIN)                                                           \
+    ROWS_BESIDE(name, T, R, NEXT, FOUR, NONE_DONE)                                                 \
+    ROWS_BANDS(name, T, R, BEGIN, NONE_DONE, NONE_OF, false)
+#define ROWS_ADDED(name, T, NEXT, DONE)                                                            \
+    ROWS_NARROW(name, T, f64, NEXT, NO_SUM_YET)                                                    \
+    ROWS_BESIDE(name, T, f64, NEXT, IN_TURN, DONE)                                                 \
+    ROWS_BANDS(name, T, f64, NO_SUM_YET, DONE, VECTORS_OF, HAS_WIDE)
 #define NONE_DONE(T, n_rows) 0
+#define NONE_OF(n)           0
+
+/* Of floats one after the other; of integers, of which any order is the same, narrow ones first. */
+#define IN_TURN(T, NEXT, i)                                                                        \
+    v = NEXT(v, as[i], i), v = NEXT(v, bs[i], i), v = NEXT(v, cs[i], i), v = NEXT(v, ds[i], i)
+#define ADDED_FIRST(T, NEXT, i)                                                                    \
+    v = NEXT(v, (PART_##T)((PART_##T)as[i] + bs[i] + (cs[i] + (PART_##T)ds[i])), i)
+#define IN_PAIRS(T, NEXT, i)                                                                       \
+    v = NEXT(v, (PART_##T)((PART_##T)as[i] * bs[i]), i),                                           \
+    v = NEXT(v, (PART_##T)((PART_##T)cs[i] * ds[i]), i)
 
 /* The same additions in vectors that load and convert in one step, which compilers do in two. */
 #if defined(KERNEL_IS_VECTORISED)
@@ -148,27 +187,26 @@ ADD_ROWS(f64)
 #define DIFFERENCES_DONE(T, n_rows)                                                                \
     add_rows_##T(value, shift, at, row_bytes, n, n_rows, is_first, false)
 #define SQUARES_DONE(T, n_rows) add_rows_##T(value, shift, at, row_bytes, n, n_rows, is_first, true)
+#define VECTORS_OF(n)           ((n) - (n) % (4 * LANES))
 #else
 #define ELEMENTS_DONE    NONE_DONE
 #define DIFFERENCES_DONE NONE_DONE
 #define SQUARES_DONE     NONE_DONE
+#define VECTORS_OF       NONE_OF
 #endif
 
-#define FLOAT_OF(a, i)   ((f64)(a))
 #define SUM(v, a, i)     ((v) + (f64)(a))
 #define PRODUCT(v, a, i) ((v) * (f64)(a))
-ROWS_ADDED(sum, f32, FLOAT_OF, SUM, ELEMENTS_DONE)
-ROWS_ADDED(sum, f64, FLOAT_OF, SUM, ELEMENTS_DONE)
-ROWS(prod, f32, f64, FLOAT_OF, PRODUCT)
-ROWS(prod, f64, f64, FLOAT_OF, PRODUCT)
+ROWS_ADDED(sum, f32, SUM, ELEMENTS_DONE)
+ROWS_ADDED(sum, f64, SUM, ELEMENTS_DONE)
+ROWS(prod, f32, f64, PRODUCT, IN_TURN, ONES_F64)
+ROWS(prod, f64, f64, PRODUCT, IN_TURN, ONES_F64)
 
-#define DIFFERENCE(a, i)     ((f64)(a)-shift[i])
 #define DIFFERENCES(v, a, i) ((v) + ((f64)(a)-shift[i]))
-#define SQUARE(a, i)         (((f64)(a)-shift[i]) * ((f64)(a)-shift[i]))
 #define SQUARES(v, a, i)     ((v) + ((f64)(a)-shift[i]) * ((f64)(a)-shift[i]))
-ROWS_ADDED(differences, f64, DIFFERENCE, DIFFERENCES, DIFFERENCES_DONE)
-ROWS_ADDED(squares, f32, SQUARE, SQUARES, SQUARES_DONE)
-ROWS_ADDED(squares, f64, SQUARE, SQUARES, SQUARES_DONE)
+ROWS_ADDED(differences, f64, DIFFERENCES, DIFFERENCES_DONE)
+ROWS_ADDED(squares, f32, SQUARES, SQUARES_DONE)
+ROWS_ADDED(squares, f64, SQUARES, SQUARES_DONE)
 
 /* Of float32 the elements themselves are added up beside the squares. */
 #define DEVIATIONS(T, added)                                                                       \
@@ -182,38 +220,43 @@ ROWS_ADDED(squares, f64, SQUARE, SQUARES, SQUARES_DONE)
 DEVIATIONS(f32, sum)
 DEVIATIONS(f64, differences)
 
-#define SIGNED_OF(a, i)           ((u64)(i64)(a))
-#define UNSIGNED_OF(a, i)         ((u64)(a))
 #define SUM_SIGNED(v, a, i)       ((v) + (u64)(i64)(a))
 #define SUM_UNSIGNED(v, a, i)     ((v) + (u64)(a))
 #define PRODUCT_SIGNED(v, a, i)   ((v) * (u64)(i64)(a))
 #define PRODUCT_UNSIGNED(v, a, i) ((v) * (u64)(a))
-#define INTEGERS(name, NAME)                                                                       \
-    ROWS(name, i8, u64, SIGNED_OF, NAME##_SIGNED)                                                  \
-    ROWS(name, i16, u64, SIGNED_OF, NAME##_SIGNED)                                                 \
-    ROWS(name, i32, u64, SIGNED_OF, NAME##_SIGNED)                                                 \
-    ROWS(name, u8, u64, UNSIGNED_OF, NAME##_UNSIGNED)                                              \
-    ROWS(name, u16, u64, UNSIGNED_OF, NAME##_UNSIGNED)                                             \
-    ROWS(name, u32, u64, UNSIGNED_OF, NAME##_UNSIGNED)                                             \
-    ROWS(name, u64, u64, UNSIGNED_OF, NAME##_UNSIGNED)
-INTEGERS(sum, SUM)
-INTEGERS(prod, PRODUCT)
+#define INTEGERS(name, NAME, FOUR, BEGIN)                                                          \
+    ROWS(name, i8, u64, NAME##_SIGNED, FOUR, BEGIN)                                                \
+    ROWS(name, i16, u64, NAME##_SIGNED, FOUR, BEGIN)                                               \
+    ROWS(name, i32, u64, NAME##_SIGNED, FOUR, BEGIN)                                               \
+    ROWS(name, u8, u64, NAME##_UNSIGNED, FOUR, BEGIN)                                              \
+    ROWS(name, u16, u64, NAME##_UNSIGNED, FOUR, BEGIN)                                             \
+    ROWS(name, u32, u64, NAME##_UNSIGNED, FOUR, BEGIN)                                             \
+    ROWS(name, u64, u64, NAME##_UNSIGNED, FOUR, BEGIN)
+INTEGERS(sum, SUM, ADDED_FIRST, ZEROS)
+INTEGERS(prod, PRODUCT, IN_PAIRS, ONES)
 
-#define NONZERO(a, i)  ((u64)((a) != 0))
 #define COUNT(v, a, i) ((v) + (u64)((a) != 0))
-ROWS(count, u8, u64, NONZERO, COUNT)
-ROWS(count, u16, u64, NONZERO, COUNT)
-ROWS(count, u32, u64, NONZERO, COUNT)
-ROWS(count, u64, u64, NONZERO, COUNT)
-ROWS(count, f32, u64, NONZERO, COUNT)
-ROWS(count, f64, u64, NONZERO, COUNT)
+#define COUNTED_FIRST(T, NEXT, i)                                                                  \
+    v += (WIDTH_##T)((as[i] != 0) + (bs[i] != 0) + (cs[i] != 0) + (ds[i] != 0))
+#define WIDTH_u8  u8
+#define WIDTH_u16 u16
+#define WIDTH_u32 u32
+#define WIDTH_u64 u64
+#define WIDTH_f32 u32
+#define WIDTH_f64 u64
+#define COUNTS(T) ROWS(count, T, u64, COUNT, COUNTED_FIRST, ZEROS)
+COUNTS(u8)
+COUNTS(u16)
+COUNTS(u32)
+COUNTS(u64)
+COUNTS(f32)
+COUNTS(f64)
 
-#define SAME(a, i)     (a)
 #define LEAST(v, a, i) ((a) < (v) ? (a) : (v))
 #define MOST(v, a, i)  ((a) > (v) ? (a) : (v))
 #define EXTREMA(T)                                                                                 \
-    ROWS(min, T, T, SAME, LEAST)                                                                   \
-    ROWS(max, T, T, SAME, MOST)
+    ROWS(min, T, T, LEAST, IN_TURN, FIRST_ROW)                                                     \
+    ROWS(max, T, T, MOST, IN_TURN, FIRST_ROW)
 EXTREMA(i8)
 EXTREMA(i16)
 EXTREMA(i32)
@@ -225,10 +268,10 @@ EXTREMA(u64)
 
 #define LEAST_FLOAT(v, a, i) ((v) != (v) ? (v) : (a) >= (v) ? (v) : (a))
 #define MOST_FLOAT(v, a, i)  ((v) != (v) ? (v) : (a) <= (v) ? (v) : (a))
-ROWS(min, f32, f32, SAME, LEAST_FLOAT)
-ROWS(min, f64, f64, SAME, LEAST_FLOAT)
-ROWS(max, f32, f32, SAME, MOST_FLOAT)
-ROWS(max, f64, f64, SAME, MOST_FLOAT)
+ROWS(min, f32, f32, LEAST_FLOAT, IN_TURN, FIRST_ROW)
+ROWS(min, f64, f64, LEAST_FLOAT, IN_TURN, FIRST_ROW)
+ROWS(max, f32, f32, MOST_FLOAT, IN_TURN, FIRST_ROW)
+ROWS(max, f64, f64, MOST_FLOAT, IN_TURN, FIRST_ROW)
 
 /* clang-format off */
 const rows_table KERNEL_SYMBOL(rows) = {
