@@ -10,8 +10,6 @@
 . "$(dirname "$0")/setup.sh"
 need build check
 if has_nvcc; then need cuda; fi
-make_venv & # it waits for the index while the compiler works
-venv=$!
 passed=0
 failed=0
 began=$(date +%s)
@@ -92,10 +90,17 @@ integration_of_package() {
     done
 }
 
-# What is compiled of Python lies in the build folder, once for all processes.
+# What is compiled of Python lies in the build folder, once for all processes: before they begin, since
+# each of those that begin together would compile all of the tests.
 PYTHONPYCACHEPREFIX=$build/pycache
 export PYTHONPYCACHEPREFIX
 unset PYTHONDONTWRITEBYTECODE
+compile_tests() {
+    "$build/venv/bin/python" -m pytest -q -p no:cacheprovider --collect-only --tb=no \
+        "$top/tests/integration" >"$build/collected.log" 2>&1 || true # what they import is not built yet
+}
+{ make_venv && compile_tests; } & # the index is waited for while the compiler works
+venv=$!
 ASAN_OPTIONS=detect_leaks=1:abort_on_error=0:exitcode=99
 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 TSAN_OPTIONS=halt_on_error=1:exitcode=99
@@ -105,19 +110,23 @@ export ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS
 # does on the host runs on the test double of the CUDA runtime, in every build.
 # Under sanitizers with -O1 and line tables alone, which their reports need: half of the time to
 # compile. The kernels have levels of their own. At -O1 gcc warns of texts that are never cut short.
-# Functions of very many accesses call ASan's checks: in a copy each, they took longest to compile.
+# Functions of many accesses call ASan's checks: in a copy each, they took longest to compile. lld links
+# in half of the time.
 pick="--but tests/unit --but tests/fuzz --suite values" # those run under sanitizers
 attempt "build with gcc" compile "$build" --werror -Dnvcc_architectures=75 -Ddebug=false
 pick="--but tests/bench --but tests/gpu" # those run as they are meant to, quickly
+CC_LD=lld
+export CC_LD
 attempt "build with gcc, ASan and UBSan" compile "$build/asan" --werror \
     -Db_sanitize=address,undefined -Db_lundef=false -Dcuda=disabled \
     -Doptimization=1 \
-    "-Dc_args=-g1 -Wno-format-truncation --param=asan-instrumentation-with-call-threshold=300"
+    "-Dc_args=-g1 -Wno-format-truncation --param=asan-instrumentation-with-call-threshold=30"
 pick=
 attempt "build with clang, TSan" env CC=clang pick="--but . --suite threads" sh -c '
     . "$1/tests/setup.sh"
     compile "$2" --werror -Db_sanitize=thread -Db_lundef=false -Dcuda=disabled \
         -Doptimization=1 -Dc_args=-g1' "$0" "$top" "$build/tsan"
+unset CC_LD
 wait "$venv" && made=0 || made=$?
 python_for_tests "$made"
 attempt "build the Python package" python_package "$build" --werror
