@@ -218,18 +218,19 @@ while True: next(batches)
 """
 
 
-def helpers():
+def helpers(path):
+    """Processes that still map the file."""
     found = 0
     for process in pathlib.Path("/proc").iterdir():
         try:
-            found += process.name.isdigit() and b"gpuarrayd-scan" in (process / "cmdline").read_bytes()
+            found += process.name.isdigit() and str(path) in (process / "maps").read_text()
         except OSError:
             pass
     return found
 
 
 def shared_memory():
-    """Bytes of files in memory, of the whole machine: with a name or without."""
+    """Bytes of files in memory, of the whole machine, others' too: with a name or without."""
     return int(next(line.split()[1] for line in open("/proc/meminfo") if line.startswith("Shmem:"))) << 10
 
 
@@ -246,7 +247,7 @@ def killed():
         trainer.communicate()
     time.sleep(2)
     print(f"killed: {n} trainers; new names in /dev/shm {len(set(os.listdir('/dev/shm')) - names)}, shared memory "
-          f"{(shared_memory() - before) / 2**20:+.1f} MiB, helpers left {helpers()}")
+          f"{(shared_memory() - before) / 2**20:+.1f} MiB, processes that have its file {helpers(path)}")
 
 
 SECTIONS = {"npz": npz, "packed": packed, "four": four, "resume": resume, "many": many, "killed": killed}

@@ -293,6 +293,11 @@ def test_the_process_is_killed(w, source):
         with Reader(w, source) as later:
             assert not later.joined["shared"]
             later.check_circle()
+            later.ack()
+            scan_of(w, later.joined["scan"], lambda scan: scan["taken"] >= 64)
+    told = w.call("server.stats")["scans"]
+    assert told["started"] >= 2 and told["lost"] >= 1 and told["joined"] >= 2
+    assert told["taken"] >= 64 and told["decoded"] >= 63
 
 
 def test_a_scan_ends_when_nobody_reads(w, source):

@@ -64,6 +64,18 @@ static void check_engines(struct doctor *d)
         check_engine(d, json_object_array_get_idx(engines, i));
 }
 
+static void say_scans(struct doctor *d)
+{
+    struct json_object *scans = json_object_object_get(d->facts.info, "scans");
+    size_t n = json_object_is_type(scans, json_type_array) ? json_object_array_length(scans) : 0;
+    uint64_t n_readers = 0;
+    for (size_t i = 0; i < n; i++)
+        n_readers += number(json_object_array_get_idx(scans, i), "readers");
+    if (n > 0)
+        doctor_say(d, FINDING_OK, NULL, "%zu files are decoded once for %llu readers", n,
+                   (unsigned long long)n_readers);
+}
+
 static void say_there(struct doctor *d)
 {
     char pool[32];
@@ -73,6 +85,7 @@ static void say_there(struct doctor *d)
                ctl_format_bytes((double)number(map, "bytes"), pool));
     check_version(d);
     check_engines(d);
+    say_scans(d);
 }
 
 static bool is_program(const char *path)

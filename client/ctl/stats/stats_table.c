@@ -64,6 +64,13 @@ static void print_counts(FILE *file, struct json_object *stats)
             stats_u64(stats, "regions.attached"),
             ctl_format_bytes(stats_f64(stats, "regions.bytes"), a),
             stats_u64(stats, "regions.total"));
+    if (stats_u64(stats, "scans.started") > 0)
+        fprintf(file,
+                "scans      %" PRIu64 " with %" PRIu64 " readers, %" PRIu64 " so far (%" PRIu64
+                " lost); chunks decoded %" PRIu64 ", taken %" PRIu64 "\n",
+                stats_u64(stats, "scans.running"), stats_u64(stats, "scans.readers"),
+                stats_u64(stats, "scans.started"), stats_u64(stats, "scans.lost"),
+                stats_u64(stats, "scans.decoded"), stats_u64(stats, "scans.taken"));
     fprintf(file, "pool       %s", ctl_format_bytes(stats_f64(stats, "pool.bytes"), b));
     if (stats_at(stats, "pool.slots"))
         fprintf(file, ", %" PRIu64 " of %" PRIu64 " slots lent",

@@ -30,10 +30,19 @@ struct metrics_user {
     struct metrics_jobs jobs;
 };
 
+/* Of shared scans. */
+struct metrics_scans {
+    uint64_t n_started, n_lost;   /* processes; the latter: that ended of something else than us */
+    uint64_t n_joined, n_shared;  /* readers; the latter: to whom a process was there */
+    uint64_t n_decoded, n_failed; /* chunks */
+    uint64_t n_taken;             /* by all readers */
+};
+
 struct metrics {
     uint64_t n_sessions, n_regions, n_submitted, n_requeued, n_failed_starts;
     uint64_t n_ended[GAD_STATUS_COUNT];    /* jobs, by outcome */
     uint64_t n_refusals[GAD_STATUS_COUNT]; /* requests and connections */
+    struct metrics_scans scans;
     struct traffic traffic;
     uint64_t queue_ns; /* jobs in the queue; without those that wait now */
     struct metrics_jobs jobs;

@@ -16,6 +16,7 @@
 #include "daemon/broker/numbers/stats.h"
 #include "daemon/broker/broker.h"
 #include "daemon/broker/host/log.h"
+#include "daemon/broker/scans/scans.h"
 #include "daemon/broker/sessions/session.h"
 #include "daemon/broker/workers/workers.h"
 #include "daemon/poolmap.h"
@@ -117,6 +118,24 @@ static void pack_pool(msgpack_packer *p, const struct broker *broker,
     }
 }
 
+static void pack_scans(msgpack_packer *p, const struct broker *broker)
+{
+    const struct metrics_scans *scans = &broker->metrics.scans;
+    uint64_t n_running = 0, n_readers = 0;
+    scans_count(broker, &n_running, &n_readers);
+    pack_str(p, "scans");
+    msgpack_pack_map(p, 9);
+    pack_key_u64(p, "running", n_running);
+    pack_key_u64(p, "readers", n_readers);
+    pack_key_u64(p, "started", scans->n_started);
+    pack_key_u64(p, "lost", scans->n_lost);
+    pack_key_u64(p, "joined", scans->n_joined);
+    pack_key_u64(p, "shared", scans->n_shared);
+    pack_key_u64(p, "decoded", scans->n_decoded);
+    pack_key_u64(p, "failed", scans->n_failed);
+    pack_key_u64(p, "taken", scans->n_taken);
+}
+
 static void pack_counts(msgpack_packer *p, const struct broker *broker)
 {
     pack_str(p, "sessions");
@@ -128,6 +147,7 @@ static void pack_counts(msgpack_packer *p, const struct broker *broker)
     pack_key_u64(p, "attached", broker->n_regions);
     pack_key_u64(p, "bytes", accounts_total(broker->accounts, ACCOUNT_REGION_BYTES));
     pack_key_u64(p, "total", broker->metrics.n_regions);
+    pack_scans(p, broker);
     pack_words(p, "refusals", broker->metrics.n_refusals);
     pack_str(p, "log");
     msgpack_pack_map(p, 2);
@@ -296,7 +316,7 @@ void stats_reply(struct session *session, uint32_t id, const struct info_answer 
                               .sees_all = session_is_admins(session)};
     list_jobs(&listing);
     message_begin_result(&broker->writer, id);
-    msgpack_pack_map(p, 14);
+    msgpack_pack_map(p, 15);
     pack_key_str(p, "version", GPUARRAYD_VERSION);
     pack_key_f64(p, "uptime_s", seconds_between(broker->started_ns, now_ns));
     pack_jobs(p, &broker->metrics);

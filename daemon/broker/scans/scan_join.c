@@ -331,3 +331,12 @@ void scans_pack(msgpack_packer *p, const struct session *session)
             pack_scan(p, scan);
     }
 }
+
+void scans_count(const struct broker *broker, uint64_t *ret_scans, uint64_t *ret_readers)
+{
+    *ret_scans = *ret_readers = 0;
+    list_for_each (it, &broker->scans) {
+        ++*ret_scans;
+        *ret_readers += list_entry(it, struct scan, link)->n_readers;
+    }
+}

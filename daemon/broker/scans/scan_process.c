@@ -110,6 +110,8 @@ static void answer(struct scan_reader *reader)
         return;
     reader->has_waiter = false;
     reader->join = scan_join_free(reader->join);
+    reader->broker->metrics.scans.n_joined++;
+    reader->broker->metrics.scans.n_shared += reader->is_shared;
     message_begin_result(w, reader->waiter_id);
     msgpack_pack_map(&w->packer, 3);
     pack_key_u64(&w->packer, "scan", reader->scan->id);
@@ -151,13 +153,25 @@ static int on_gone(struct scan *scan, const struct message *message)
     return 0;
 }
 
+/* It has counted since it began; it may only count up. */
+static int take_number(const struct message *message, const char *key, uint64_t *number,
+                       uint64_t *sum)
+{
+    uint64_t now;
+    if (map_require_u64(&message->params, key, &now, NULL) != 0 || now < *number)
+        return -EPROTO;
+    *sum += now - *number;
+    *number = now;
+    return 0;
+}
+
 static int on_numbers(struct scan *scan, const struct message *message)
 {
-    if (map_require_u64(&message->params, "decoded", &scan->n_decoded, NULL) != 0 ||
-        map_require_u64(&message->params, "failed", &scan->n_failed, NULL) != 0 ||
-        map_require_u64(&message->params, "taken", &scan->n_taken, NULL) != 0)
-        return -EPROTO;
-    return 0;
+    struct metrics_scans *sums = &scan->broker->metrics.scans;
+    int r = take_number(message, "decoded", &scan->n_decoded, &sums->n_decoded);
+    if (r == 0)
+        r = take_number(message, "failed", &scan->n_failed, &sums->n_failed);
+    return r ? r : take_number(message, "taken", &scan->n_taken, &sums->n_taken);
 }
 
 static int handle(struct scan *scan, const struct frame *frame)
@@ -249,6 +263,7 @@ static void on_exit_status(void *userdata, int exit_code, int term_signal)
                  (unsigned long long)scan->id, (int)scan->pid,
                  term_signal ? "signal" : "exit status", term_signal ? term_signal : exit_code,
                  scan->n_readers);
+    scan->broker->metrics.scans.n_lost += term_signal || exit_code;
     free_scan(scan);
 }
 
@@ -292,6 +307,7 @@ int scan_start(struct broker *broker, const struct scan_identity *identity, int 
         free_scan(scan);
         return r;
     }
+    broker->metrics.scans.n_started++;
     *ret_scan = scan;
     return 0;
 }

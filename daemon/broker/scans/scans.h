@@ -23,5 +23,8 @@ struct scan_reader *scans_reader_of(struct list *session_link);
  * from. */
 void scans_pack(msgpack_packer *p, const struct session *session);
 
+/* Processes, and their readers. */
+void scans_count(const struct broker *broker, uint64_t *ret_scans, uint64_t *ret_readers);
+
 /* Ends all processes; sessions have gone. */
 void scans_free(struct broker *broker);
