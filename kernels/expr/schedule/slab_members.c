@@ -13,9 +13,9 @@
  * Rows are the first axis of what is of rows, so nothing may move them: what broadcasts t to more
  * axes is not of rows, and is computed behind the slab, which then keeps t in whole.
  *
- * A slab pays where X would be read several times. A single product of matrices stays a stage of
- * its own, which has no limit; a tensordot that is no product of matrices is always a slab. Members
- * are skinny, since a slab's kernels keep a few columns in registers.
+ * A slab pays where X would be read by several products. A single product of matrices stays a stage
+ * of its own, which has no limit; a tensordot that is no product of matrices is always a slab.
+ * Members are skinny, since a slab's kernels keep a few columns in registers.
  *
  * Called by slabs.c.
  */
@@ -220,7 +220,7 @@ static bool is_worth_it(const struct slab_search *s)
         if (!slab_is_of_x(s, n))
             continue;
         bool is_square = n->src[1] == s->x;
-        n_reads += 1 + is_square;
+        n_reads++;
         n_sums += !slab_gives_rows(s, s->members[i]);
         is_too_wide |= !is_square && (columns_of(g, n) > MAX_PLAIN_COLUMNS ||
                                       columns_of(g, n) > MAX_PLAIN_CELLS / s->n_columns);

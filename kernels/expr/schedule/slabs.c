@@ -341,6 +341,40 @@ static int refuse_tensordot(struct compiler *c)
     return r;
 }
 
+/* X transposed is read by nobody, where a step has X instead. */
+static bool is_read(const struct graph *g, const struct graph_node *n, const struct schedule *s,
+                    unsigned src)
+{
+    if (n->slab == 0 || src != 0)
+        return true;
+    for (unsigned i = 0; i < s->n_roots; i++)
+        if (s->roots[i].slab != 0 && s->roots[i].is_own && s->roots[i].node == n->src[0])
+            return true;
+    const struct graph_node *left = &g->nodes[n->src[0]];
+    return left->kind == NODE_PRODUCT;
+}
+
+/* Which nodes are needed, now that it is known what steps read. */
+static void mark_needed(const struct compiler *c, const struct schedule *s)
+{
+    const struct graph *g = &c->graph;
+    for (unsigned i = 0; i < g->n_nodes; i++)
+        g->nodes[i].state = 0;
+    for (unsigned i = 0; i < c->request->n_outputs; i++)
+        g->nodes[c->outputs[i]].state = 1;
+    for (unsigned i = 0; i < c->n_checks; i++)
+        g->nodes[c->checks[i].node].state = 1;
+    for (unsigned i = 0; i < s->n_roots; i++)
+        if (s->roots[i].slab != 0)
+            g->nodes[s->roots[i].node].state = 1;
+    for (unsigned i = g->n_nodes; i-- > 0;) {
+        const struct graph_node *n = &g->nodes[i];
+        for (unsigned k = 0; n->state && k < n->n_src; k++)
+            if (is_read(g, n, s, k))
+                g->nodes[n->src[k]].state = 1;
+    }
+}
+
 int slabs_find(struct compiler *c, struct schedule *s)
 {
     uint16_t n_nodes = c->graph.n_nodes;
@@ -356,6 +390,8 @@ int slabs_find(struct compiler *c, struct schedule *s)
         if (r)
             return r;
     }
+    if (s->n_slabs > 0)
+        mark_needed(c, s);
     for (uint16_t i = 0; i < n_nodes; i++) {
         const struct graph_node *n = &c->graph.nodes[i];
         if (n->kind == NODE_PRODUCT && n->state && n->slab == 0 && n->left_axes != 0)
