@@ -102,6 +102,7 @@ integration() {
     "$python" -m pytest -q -p no:cacheprovider "$@"
 }
 
+# package TEST...: tests of the Python package on daemons whose jobs the device computes.
 package() {
     PYTHONPATH=$build/python${PYTHONPATH:+:$PYTHONPATH}
     export PYTHONPATH
@@ -109,7 +110,7 @@ package() {
         echo "the Python package is not in the bundle, or not for this Python"
         return 77
     fi
-    integration python/test_evaluate.py python/test_futures.py
+    integration "$@"
 }
 
 # The floor is of the same machine and minute: the ping-pong of latency, the copies of checkcuda.
@@ -156,7 +157,9 @@ step "kernels, all functions" 60 "$check"
 step "kernels, rates" 45 "$check" --bench $bench
 # shellcheck disable=SC2086
 part "integration tests" 150 integration $fast
-part "the python package" 20 package
+part "the python package" 20 package python/test_evaluate.py python/test_futures.py
+part "open first axes" 30 package python/test_unbounded.py python/test_streams.py
+part "chunks as blocks of rings" 40 package python/test_chunked_arrays.py
 part "compute-sanitizer memcheck" 25 sanitize memcheck sqrt
 part "compute-sanitizer racecheck" 25 sanitize racecheck "sum float"
 part "compute-sanitizer racecheck, counts" 25 sanitize racecheck counts
