@@ -3,6 +3,7 @@
 import atexit
 import collections
 import gc
+import itertools
 import os
 import pathlib
 import shutil
@@ -73,15 +74,15 @@ for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
 
 # Files whose tests take longest, the first the longest of all: begun first, so that no process is left
 # with one of them when the others have nothing more to do. The rest follows as it is.
-LONGEST = """test_cuda_products test_reductions test_cuda_functions test_workers test_sessions
-    test_cuda_jobs test_cli test_quantiles test_products test_trees test_core_threads test_interrupt
-    test_detached_many test_replies test_broker test_detached test_jobs test_cuda_faults
-    test_cuda_counts test_client test_reduction_functions test_product_jobs test_dask_cluster
-    test_lazy_reductions test_futures test_counts test_arguments test_count_configurations
-    test_selections test_worker_loss test_loss test_fork test_package test_types test_cuda_quantiles
-    test_moves test_read_together test_taken_files test_top test_written_together test_restarts
-    test_journals test_small_jobs test_exit test_examples test_innocents test_dask_reductions
-    test_life test_cuda test_numpys_edges""".split()
+LONGEST = """test_package test_dask_cluster test_examples test_lazy_reductions test_types
+    test_cuda_quantiles test_counts test_cuda_products test_cuda_functions test_jobs test_reductions
+    test_workers test_sessions test_cuda_jobs test_cli test_interrupt test_cuda_counts
+    test_product_jobs test_futures test_products test_trees test_quantiles test_dask_reductions
+    test_core_threads test_detached_many test_replies test_broker test_detached test_cuda_faults
+    test_client test_reduction_functions test_restarts test_fork test_exit test_life test_arguments
+    test_count_configurations test_selections test_worker_loss test_loss test_moves
+    test_read_together test_taken_files test_top test_written_together test_journals test_small_jobs
+    test_innocents test_cuda test_numpys_edges""".split()
 
 
 def pytest_configure(config):
@@ -165,6 +166,13 @@ def engine_args(engine, pool):
             "--pinned-bytes", f"{slab}M", "--chunk-bytes", f"{slot >> 20}M"]
 
 
+def pauses(most_s=0.05):
+    """Sleeps a little longer each time: for what is there in a moment, or takes its time."""
+    for n in itertools.count():
+        time.sleep(min(0.001 * 1.5 ** n, most_s))
+        yield
+
+
 class Daemon:
     def __init__(self, pool="8M", threads=2, worker=WORKER, args=(), env=None, user=None,
                  program=DAEMON, under=(), engine=ENGINE):
@@ -228,17 +236,19 @@ class Daemon:
         """The counts once the sessions of earlier tests have gone: only ours, and the same twice."""
         end = time.monotonic() + seconds
         last = None
+        pause = pauses()
         while (counts := self.counts()) != last or counts["sessions"] != 1:
             assert time.monotonic() < end, (last, counts)
             last = counts
-            time.sleep(0.01)
+            next(pause)
         return counts
 
     def wait_for_counts(self, wanted, seconds=20):
         """Closing is asynchronous: waits until the counts are as before."""
         end = time.monotonic() + seconds
+        pause = pauses()
         while (counts := self.counts()) != wanted and time.monotonic() < end:
-            time.sleep(0.05)
+            next(pause)
         assert counts == wanted
 
     def wait_for_restarts(self, at_least, seconds=20):

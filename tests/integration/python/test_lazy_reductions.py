@@ -491,7 +491,7 @@ def test_saved_and_submitted(gd, folder):
     assert gd.submit(x.max(axis=1)).result().tolist() == a.max(1).tolist()
 
 
-@pytest.mark.parametrize("shape", [(70, 70001), (300, 20000), (9, 300, 700)])
+@pytest.mark.parametrize("shape", [(20, 70001), (80, 20000), (9, 300, 700)])
 @pytest.mark.parametrize("dtype", ["f4", "f8", "u1"])
 def test_rows_longer_than_what_a_client_hands_over_at_a_time(gd, folder, dtype, shape):
     """Along the first axis; of memory that is the client's own, and of what only it can read."""
