@@ -13,9 +13,9 @@ Test(files, larger_than_the_pool_go_through_it)
 {
     struct harness h;
     struct test_job j;
-    const int64_t shape[] = {2048, 4096};
+    const int64_t shape[] = {2048, 1024};
     float *a;
-    int in = make_floats(8 * MIB, &a), out = make_file("", 0);
+    int in = make_floats(2 * MIB, &a), out = make_file("", 0);
     harness_start(&h, 2 * MIB, 2);
     uint64_t descriptors = harness_stat(&h, "descriptors");
     for (int is_cold = 0; is_cold < 2; is_cold++) {
@@ -27,8 +27,8 @@ Test(files, larger_than_the_pool_go_through_it)
         at_file(&j, job_arg(&j, "a", DTYPE_FLOAT32, 2, shape), in, 0);
         at_file(&j, job_output_to(&j, "a * 2 + 1", "r", DTYPE_FLOAT32, 2, shape), out, 128);
         run_ok(&h, &j);
-        float *r = read_floats(out, 8 * MIB + 32);
-        for (unsigned i = 0; i < 8 * MIB; i++)
+        float *r = read_floats(out, 2 * MIB + 32);
+        for (unsigned i = 0; i < 2 * MIB; i++)
             cr_assert(r[32 + i] == a[i] * 2 + 1, "element %u", i);
         free(r);
         cr_assert(eq(int, ftruncate(out, 0), 0));
@@ -114,17 +114,17 @@ Test(files, are_overwritten_in_place)
 {
     struct harness h;
     struct test_job j;
-    const int64_t shape[] = {4 * MIB};
+    const int64_t shape[] = {2 * MIB};
     float *a;
-    int fd = make_floats(4 * MIB, &a);
+    int fd = make_floats(2 * MIB, &a);
     harness_start(&h, 2 * MIB, 2);
     job_init(&j, 1);
     j.needs_carry = true;
     at_file(&j, job_arg(&j, "a", DTYPE_FLOAT32, 1, shape), fd, 0);
     at_file(&j, job_output_to(&j, "a - min(a) + 2", "a", DTYPE_FLOAT32, 1, shape), fd, 0);
     run_ok(&h, &j);
-    float *got = read_floats(fd, 4 * MIB);
-    for (unsigned i = 0; i < 4 * MIB; i++)
+    float *got = read_floats(fd, 2 * MIB);
+    for (unsigned i = 0; i < 2 * MIB; i++)
         cr_assert(got[i] == a[i] + 2);
     free(got);
     free(a);
@@ -134,10 +134,10 @@ Test(files, are_overwritten_in_place)
 
 Test(files, with_reductions_have_the_same_bits_whatever_the_pool)
 {
-    const int64_t shape[] = {4 * MIB};
+    const int64_t shape[] = {2 * MIB};
     uint64_t bits[4];
     float *a;
-    int fd = make_floats(4 * MIB, &a);
+    int fd = make_floats(2 * MIB, &a);
     for (int i = 0; i < 4; i++) {
         struct harness h;
         struct test_job j;
@@ -160,6 +160,7 @@ Test(files, with_reductions_have_the_same_bits_whatever_the_pool)
 /* Of what many jobs read each: several tiles, fewer on the test double, which computes each value
  * some ten times as slowly as the CPU engine. */
 #define SHARED_VALUES ((HARNESS_IS_CUDA ? 1u : 4u) * MIB / 2)
+#define CUT_VALUES    ((HARNESS_IS_CUDA ? 4u : 16u) * MIB) /* that take longer than to cut them */
 
 /* Reads, writes, reductions and cancels of three users, with a pool of 16 slots. */
 Test(files, many_jobs_of_all_kinds_run_at_once)
@@ -244,9 +245,9 @@ Test(files, that_are_cut_in_the_middle_fail_their_job_alone)
     struct harness h;
     struct test_job j;
     struct outcome o;
-    const int64_t shape[] = {16 * MIB};
+    const int64_t shape[] = {CUT_VALUES};
     float *a;
-    int fd = make_floats(16 * MIB, &a);
+    int fd = make_floats(CUT_VALUES, &a);
     harness_start(&h, 2 * MIB, 1);
     uint64_t descriptors = harness_stat(&h, "descriptors");
     job_init(&j, 1);
@@ -256,7 +257,7 @@ Test(files, that_are_cut_in_the_middle_fail_their_job_alone)
     harness_send(&h, &j);
     while (atomic_load(&h.page->threads[1].job) == 0)
         usleep(100);
-    cr_assert(eq(int, ftruncate(fd, 32 * MIB), 0));
+    cr_assert(eq(int, ftruncate(fd, 2 * CUT_VALUES), 0));
     harness_receive(&h, &o, NULL);
     cr_assert(eq(int, o.status, GAD_SHORT_READ), "%s", o.error.message);
     cr_assert(eq(str, o.error.argument, text("a")));

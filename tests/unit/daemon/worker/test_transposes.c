@@ -10,7 +10,7 @@
 
 /* Transposing: the source's file may be cut as the first tile begins. */
 #define N_ROWS    2048
-#define N_COLUMNS 4096
+#define N_COLUMNS 2048
 
 static int fd_to_cut = -1;
 
