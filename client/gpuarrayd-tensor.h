@@ -8,11 +8,11 @@
  *     result.factors.core.data[r], result.factors.factors[0].data[i * 10 + r]
  *     gad_tensor_result_deinit(&result);
  *
- * A tensor is read in slabs along its longest axis. For each slab its own rows of that axis' factor
- * follow at once, and with them the slab's part of what all other factors, and the fit, are made
- * of: alternating least squares in one read an iteration. What it needs of the daemon's pool is
- * twice (elements / longest axis) * rank numbers of float64; where only half of that is to be had,
- * there are two reads.
+ * A tensor is read in slabs along one axis: the first, or the longest where that is over four times
+ * as long. For each slab its own rows of that axis' factor follow at once, and with them the slab's
+ * part of what all other factors, and the fit, are made of: alternating least squares in one read
+ * an iteration, where the daemon computes both together; else in two. It does so along the first
+ * axis where what it needs, twice (elements / that axis) * rank numbers, is little; the plan says.
  */
 #pragma once
 

@@ -42,13 +42,9 @@ static int start_svd(struct cp *cp, struct gad_error *error)
 {
     struct slabs *s = &cp->slabs;
     int64_t rank = s->rank, left = 1, right = slabs_n_rest(s) * rank;
-    double *g = gad_array_data(s->g);
-    memset(g, 0, sizeof(*g) * (size_t)(rank * rank));
-    for (int64_t i = 0; i < rank; i++)
-        g[i * rank + i] = 1;
     int r = slabs_draw(s, "normal", cp->options.seed, error);
     if (r == 0)
-        r = slabs_read(s, true, error);
+        r = slabs_read_plain(s, true, error);
     if (r == 0)
         r = slabs_check_finite(s, error);
     if (r == 0)

@@ -34,13 +34,15 @@ int slabs_check_shape(const struct passes *p, struct gad_error *error)
     return 0;
 }
 
+#define MUCH_SHORTER 4 /* an axis that the first one is preferred to is at most so much longer */
+
 int slabs_axis(const struct passes *p)
 {
     int axis = 0;
     for (int i = 1; i < p->ndim; i++)
         if (p->shape[i] > p->shape[axis])
             axis = i;
-    return axis;
+    return p->shape[axis] <= MUCH_SHORTER * p->shape[0] ? 0 : axis;
 }
 
 static void choose_axis(struct slabs *s)
@@ -62,7 +64,13 @@ int64_t slabs_n_rest(const struct slabs *s)
 /* Any tensor is a sum of so many outer products as it has elements beside its longest axis. */
 static int check_rank(const struct slabs *s, int64_t rank, struct gad_error *error)
 {
-    int64_t most = min_i64(SLABS_MAX_RANK, slabs_n_rest(s));
+    const struct passes *p = s->p;
+    int64_t n = 1, longest = 1;
+    for (int i = 0; i < p->ndim; i++) {
+        n = mul_saturating_i64(n, p->shape[i]);
+        longest = max_i64(longest, p->shape[i]);
+    }
+    int64_t most = min_i64(SLABS_MAX_RANK, n / longest);
     if (rank >= 1 && rank <= most)
         return 0;
     error_set(error, GAD_BAD_RANK, "rank", "rank %lld is not possible for this tensor",
@@ -136,20 +144,22 @@ static int make_views(struct slabs *s, struct gad_error *error)
     if (r == 0)
         r = (int)gad_array_reshape(s->rest, ndim, shape, &flat, error);
     const int swapped[] = {1, 0}, swapped_last[] = {0, 2, 1};
+    s->rest_flat = flat;
     if (r == 0 && is_last(s))
-        s->views[VIEW_REST] = steal_ptr(flat);
+        s->views[VIEW_REST] = array_ref(flat);
     else if (r == 0)
         r = (int)gad_array_transpose(flat, ndim == 2 ? swapped : swapped_last, &s->views[VIEW_REST],
                                      error);
-    gad_array_release(flat);
     if (r)
         return r;
     return (int)gad_array_transpose(s->factors[s->axis], NULL, &s->views[VIEW_ROWS], error);
 }
 
+static int choose_reads(struct slabs *s, struct gad_error *error);
+
 int slabs_init(struct slabs *s, struct passes *p, int64_t rank, struct gad_error *error)
 {
-    *s = (struct slabs){.p = p, .rank = rank, .is_split = true};
+    *s = (struct slabs){.p = p, .rank = rank};
     int r = slabs_check_shape(p, error);
     if (r)
         return r;
@@ -159,13 +169,16 @@ int slabs_init(struct slabs *s, struct passes *p, int64_t rank, struct gad_error
         r = make_matrices(s, error);
     if (r == 0)
         r = collapse(s, error);
-    return r ? r : make_views(s, error);
+    if (r == 0)
+        r = make_views(s, error);
+    return r ? r : choose_reads(s, error);
 }
 
 void slabs_deinit(struct slabs *s)
 {
     for (size_t i = 0; i < ARRAY_LENGTH(s->views); i++)
         gad_array_release(s->views[i]);
+    gad_array_release(s->rest_flat);
     *s = (struct slabs){.axis = 0};
 }
 
@@ -191,15 +204,20 @@ static void make_columns(struct slabs *s)
     contract_weights(s->n_others, sizes, factors, s->rank, gad_array_data(s->columns));
 }
 
+static int read_squares(struct slabs *s, struct gad_error *error)
+{
+    const struct gad_output outputs[] = {{.expr = SQUARES_TEXT, .to = s->squares}};
+    const struct pass pass = {.n_outputs = 1, .outputs = outputs};
+    return passes_run(s->p, &pass, error);
+}
+
 static int run(struct slabs *s, const char *name, struct gad_array *input, const char *expr,
                struct gad_array *to, bool with_squares, struct gad_error *error)
 {
     const struct gad_argument inputs[] = {{.name = name, .array = input}};
     const struct gad_output outputs[] = {{.expr = expr, .to = to}};
-    const struct gad_output squares[] = {{.expr = SQUARES_TEXT, .to = s->squares}};
     const struct pass pass = {.n_inputs = 1, .inputs = inputs, .n_outputs = 1, .outputs = outputs};
-    const struct pass second = {.n_outputs = 1, .outputs = squares};
-    int r = with_squares ? passes_run(s->p, &second, error) : 0;
+    int r = with_squares ? read_squares(s, error) : 0;
     return r ? r : passes_run(s->p, &pass, error);
 }
 
@@ -234,8 +252,69 @@ static int solve_rows(struct slabs *s, struct gad_error *error)
     return r;
 }
 
+struct both {
+    struct gad_argument inputs[2];
+    struct gad_output outputs[2];
+    struct pass pass;
+};
+
+/* One job for both. */
+static void describe_both(const struct slabs *s, bool is_solved, struct both *both)
+{
+    const char *rows = is_solved ? "(_x @ _c) @ _g" : "_x @ _c";
+    both->inputs[0] = (struct gad_argument){.name = "_c", .array = s->views[VIEW_C]};
+    both->inputs[1] = (struct gad_argument){.name = "_g", .array = s->g};
+    both->outputs[0] = (struct gad_output){.expr = rows, .to = s->factors[s->axis]};
+    both->outputs[1] =
+        (struct gad_output){.expr = is_solved ? s->solved_text : s->rest_text, .to = s->rest_flat};
+    both->pass = (struct pass){.n_inputs = is_solved ? 2 : 1,
+                               .inputs = both->inputs,
+                               .n_outputs = 2,
+                               .outputs = both->outputs};
+}
+
+/* The daemon says whether it has room. */
+static int choose_reads(struct slabs *s, struct gad_error *error)
+{
+    const char *transposed;
+    struct both both;
+    s->is_split = true;
+    if (!is_first(s))
+        return 0;
+    int r = passes_transpose(s->p, &transposed, error);
+    if (r)
+        return r;
+    snprintf(s->rest_text, sizeof(s->rest_text), "%s @ (_x @ _c)", transposed);
+    snprintf(s->solved_text, sizeof(s->solved_text), "%s @ ((_x @ _c) @ _g)", transposed);
+    describe_both(s, true, &both);
+    r = passes_try(s->p, &both.pass, error);
+    s->is_split = r == GAD_TOO_LARGE_FOR_POOL;
+    return s->is_split ? 0 : r;
+}
+
+static int read_both(struct slabs *s, bool is_solved, bool with_squares, struct gad_error *error)
+{
+    struct both both;
+    int r = with_squares ? read_squares(s, error) : 0;
+    if (r)
+        return r;
+    make_columns(s);
+    describe_both(s, is_solved, &both);
+    return passes_run(s->p, &both.pass, error);
+}
+
+int slabs_read_plain(struct slabs *s, bool with_squares, struct gad_error *error)
+{
+    if (!s->is_split)
+        return read_both(s, false, with_squares, error);
+    int r = slabs_read_rows(s, with_squares, error);
+    return r ? r : slabs_read_rest(s, false, error);
+}
+
 int slabs_read(struct slabs *s, bool with_squares, struct gad_error *error)
 {
+    if (!s->is_split)
+        return read_both(s, true, with_squares, error);
     int r = slabs_read_rows(s, with_squares, error);
     if (r == 0 && !s->p->only_plans)
         r = solve_rows(s, error);

@@ -1,11 +1,12 @@
-/* The products of a tensor that CP and Tucker are made of, by its longest axis.
+/* The products of a tensor that CP and Tucker are made of, by slabs of one axis.
  *
  *     rows = tensordot(x, C) @ g      n x rank: over all other axes, where C[j, k, .., r] is the
  *                                     product of the other axes' factors
- *     rest = tensordot(x, rows)       j x k x .. x rank: over the longest axis
+ *     rest = tensordot(x, rows)       j x k x .. x rank: over the slabs' axis
  *
- * Two reads: each is a matrix product, of the tensor with its axes before and behind the longest
- * one as one each.
+ * Of the first axis both come of one read, where the pool has room for C and rest; else each is a
+ * read, of the tensor with its axes before and behind the slabs' as one each. The axis is the first
+ * where it is not much shorter than the longest, which it is else.
  */
 #pragma once
 
@@ -20,16 +21,19 @@ struct slabs {
     int64_t rank;
     /* In shared memory: a factor for each axis, n x rank; rank x rank; the rest; a number. */
     struct gad_array *factors[SLABS_MAX_NDIM], *g, *rest, *squares;
-    struct gad_array *columns;  /* j x k x .. x rank: C */
-    bool has_columns;           /* it is written by the caller, else made of the factors */
-    int64_t n_before, n_behind; /* elements of the axes there */
-    struct gad_array *views[4]; /* what the products read and write of the above */
-    bool is_split;              /* two reads */
+    struct gad_array *columns;   /* j x k x .. x rank: C */
+    bool has_columns;            /* it is written by the caller, else made of the factors */
+    int64_t n_before, n_behind;  /* elements of the axes there */
+    struct gad_array *rest_flat; /* rest as before x behind x rank, without axes of no account */
+    struct gad_array *views[4];  /* what the products read and write of the above */
+    bool is_split;               /* two reads */
+    char rest_text[48];          /* of one read: of rows as they are */
+    char solved_text[56];        /* and of rows @ g */
 };
 
 /* bad-shape: axes that are too few or too many, or without elements. */
 int slabs_check_shape(const struct passes *p, struct gad_error *error) GAD_MUST_CHECK;
-/* The longest axis, which slabs are of. */
+/* Which slabs are of. */
 int slabs_axis(const struct passes *p);
 
 /* *s is valid for slabs_deinit() whatever the outcome, as long as p is. bad-shape, bad-rank,
@@ -40,6 +44,8 @@ void slabs_deinit(struct slabs *s);
 
 /* Both. With squares *squares becomes the sum of the elements' squares. */
 int slabs_read(struct slabs *s, bool with_squares, struct gad_error *error) GAD_MUST_CHECK;
+/* The same with rows as they are, without `@ g`. */
+int slabs_read_plain(struct slabs *s, bool with_squares, struct gad_error *error) GAD_MUST_CHECK;
 /* One after the other: rows without `@ g`; the rest, of factors[axis] as it is. */
 int slabs_read_rows(struct slabs *s, bool with_squares, struct gad_error *error) GAD_MUST_CHECK;
 int slabs_read_rest(struct slabs *s, bool with_squares, struct gad_error *error) GAD_MUST_CHECK;

@@ -91,13 +91,7 @@ static int make_slabs(struct tucker *t, int64_t n_columns, struct gad_error *err
 {
     slabs_deinit(&t->slabs);
     passes_release_matrices(&t->passes);
-    int r = slabs_init(&t->slabs, &t->passes, n_columns, error);
-    if (r)
-        return r;
-    double *g = gad_array_data(t->slabs.g);
-    for (int64_t i = 0; i < n_columns; i++)
-        g[i * n_columns + i] = 1;
-    return 0;
+    return slabs_init(&t->slabs, &t->passes, n_columns, error);
 }
 
 static int tucker_init(struct tucker *t, struct gad_client *client,
@@ -134,7 +128,7 @@ static int read_sketch(struct tucker *t, struct gad_error *error)
     struct slabs *s = &t->slabs;
     int r = slabs_draw(s, "normal", t->options.seed, error);
     if (r == 0)
-        r = slabs_read(s, true, error);
+        r = slabs_read_plain(s, true, error);
     if (r || t->passes.only_plans)
         return r;
     t->squares = *(const double *)gad_array_data(s->squares);
@@ -175,7 +169,7 @@ static int read_again(struct tucker *t, struct gad_error *error)
     if (r == 0 && !t->passes.only_plans)
         r = tucker_make_columns(t, error);
     if (r == 0)
-        r = slabs_read(s, false, error);
+        r = slabs_read_plain(s, false, error);
     if (r || t->passes.only_plans)
         return r;
     r = tucker_compress(t, error);

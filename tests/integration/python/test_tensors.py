@@ -6,7 +6,7 @@ import string
 import numpy as np
 import pytest
 
-SHAPES = [(13, 7, 9), (5, 17, 6), (4, 6, 21), (3, 4, 11, 2), (2, 3, 4, 5, 3)]
+SHAPES = [(13, 7, 9), (4, 17, 6), (4, 6, 21), (3, 4, 13, 2), (2, 3, 4, 5, 3)]
 
 
 def outer(weights, factors):
@@ -45,9 +45,10 @@ def right_side(x, factors, axis):
 
 
 def textbook(x, factors, iterations, ridge=0.0, nonnegative=False):
-    """Alternating least squares, the longest axis first: relative errors, factors."""
+    """Alternating least squares: relative errors, factors. The longest axis is updated first where it
+    is over four times as long as the axis that comes first."""
     factors, errors = [one.copy() for one in factors], []
-    longest = int(np.argmax(x.shape))
+    longest = int(np.argmax(x.shape)) if max(x.shape) > 4 * len(x) else 0
     order = [longest, *(i for i in range(x.ndim) if i != longest)]
     for _ in range(iterations):
         for axis in order:
@@ -113,7 +114,7 @@ def test_what_is_read_is_what_was_said(gd):
         plan = gd.tensor.plan_cp(x, 2, iterations=3, **how)
         found = gd.tensor.cp(x, 2, iterations=3, tolerance=-1, **how)
         assert found.reads == plan["total"], how
-        assert plan["iteration"]["reads"] in (1, 2)
+        assert plan["iteration"]["reads"] == (2 if "nonnegative" in how else 1)
     plan, found = gd.tensor.plan_tucker(x, 2), gd.tensor.tucker(x, 2)
     assert found.reads == plan["total"]
 
