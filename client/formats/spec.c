@@ -102,6 +102,12 @@ static int refuse_unknown(const char *text, const char *whole, struct gad_error 
     if (strcasestr(text, ".zarr.zip"))
         return error_set(error, GAD_BAD_ARGUMENT, whole,
                          "packed Zarr stores are not served: unpack it into a directory .zarr");
+    if (strcasestr(text, ".zarr/")) {
+        error_set(error, GAD_BAD_ARGUMENT, whole, "an array of a store is named behind a colon");
+        error_expected(error, "STORE.zarr:/ARRAY");
+        error_found(error, "%.100s", text);
+        return GAD_BAD_ARGUMENT;
+    }
     error_set(error, GAD_BAD_ARGUMENT, whole, "'%.200s' has no extension of a known format", text);
     error_expected(error, "%s", format_names(list, sizeof(list)));
     error_found(error, "'%.100s'", text);

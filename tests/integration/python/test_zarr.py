@@ -8,6 +8,7 @@ import subprocess
 import time
 import warnings
 
+import h5py
 import numpy as np
 import pytest
 
@@ -273,6 +274,15 @@ def test_filters_of_elements_are_numcodecs(gd, folder, version):
     with pytest.raises(gd.ProviderFailed, match="do not fit"):
         gd.save(f"{folder}/f.zarr:/x", gd.asarray(wide * np.nan), compression="fixedscaleoffset:0:10:i2")
     assert not (folder / "f.zarr/x").exists()
+
+
+def test_whoever_gives_no_name_is_told_the_names(daemon, folder):
+    zarr.open_group(str(folder / "s.zarr"), mode="w").create_array("a", data=np.arange(5))
+    with h5py.File(folder / "f.h5", "w") as file:
+        file["g/x"], file["y"] = np.arange(3), np.arange(4)
+    for spec, words in (("s.zarr", "'/a'"), ("s.zarr/a", "STORE.zarr:/ARRAY"), ("f.h5", "'/g/x', '/y'")):
+        done = daemon.ctl("show", spec, check=False, cwd=folder)
+        assert done.returncode == 1 and f"expected: {words}" in done.stderr, done.stderr
 
 
 def test_results_of_large_jobs_and_several_at_once(start, folder):

@@ -45,6 +45,13 @@ static struct codec_step step_of(const char *name, unsigned item_bytes)
         const uint32_t values[] = {2, 2, item_bytes, 0, 5, any() % 3, any() % 2 ? 1 : 5};
         step.n_values = 7;
         memcpy(step.values, values, sizeof(values));
+    } else if (strcmp(name, "delta") == 0 || strcmp(name, "fixedscaleoffset") == 0) {
+        step.dtype = item_bytes == 2   ? DTYPE_INT16
+                     : item_bytes == 4 ? DTYPE_UINT32
+                     : item_bytes == 8 ? (name[0] == 'd' ? DTYPE_INT64 : DTYPE_INT32)
+                                       : DTYPE_UINT8;
+        step.stored = step.dtype;
+        step.scale = 1;
     }
     return step;
 }
