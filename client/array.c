@@ -91,6 +91,16 @@ int64_t array_open_rows(const struct gad_array *array)
     return n_rows > 0 ? n_rows : 0;
 }
 
+void array_write_through(struct gad_array *array, const struct provider *provider, void *state)
+{
+    memset(array->info.strides, 0, sizeof(array->info.strides));
+    array->access = ACCESS_PROVIDER;
+    array->info.access = access_name(ACCESS_PROVIDER);
+    array->is_write_only = true;
+    array->provider = provider;
+    array->provider_state = state;
+}
+
 bool array_use_provider(struct gad_array *array)
 {
     if (!array->provider || (array->access != ACCESS_FILE && array->access != ACCESS_CHUNKS))

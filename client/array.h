@@ -90,5 +90,7 @@ int64_t array_open_rows(const struct gad_array *array);
 struct gad_array *array_ref(struct gad_array *array);
 /* Its dtype, shape and strides as the protocol has them; no location. */
 struct array array_described(const struct gad_array *array);
+/* A new one, to which nothing is written but through this provider. */
+void array_write_through(struct gad_array *array, const struct provider *provider, void *state);
 /* From now on through its provider; false when it has none, or uses it already. */
 bool array_use_provider(struct gad_array *array);

@@ -265,8 +265,9 @@ int chunk_sink_new(const struct chunk_sink_layout *layout, const char *name,
     return 0;
 }
 
-int chunk_sink_set_length(struct chunk_sink *sink, int64_t n_rows, const char *name,
-                          struct gad_error *error)
+/* Of an open one: so many rows have come. What a chunk has beyond them is zero. */
+static int set_length(struct chunk_sink *sink, int64_t n_rows, const char *name,
+                      struct gad_error *error)
 {
     struct chunk_grid *grid = &sink->grid;
     struct assembled_chunk *cut;
@@ -301,6 +302,45 @@ int chunk_sink_finish(struct chunk_sink *sink, const char *name, struct gad_erro
     error_expected(error, "%" PRIu64 " chunks", sink->grid.n_chunks);
     error_found(error, "%" PRIu64 " chunks", n_stored);
     return GAD_INTERNAL;
+}
+
+/* Arrays --------------------------------------------------------------------------------------- */
+
+int chunk_sink_serve(struct gad_array *array, const struct chunk_sink_format *format,
+                     const char *name, struct chunk_sink **ret_sink, struct gad_error *error)
+{
+    int64_t shape[ARRAY_MAX_NDIM];
+    struct chunk_sink_layout layout = {
+        .shape = shape,
+        .is_open = array_is_open(array),
+        .item_bytes = gad_dtype_size(array->info.dtype),
+        .pipeline = format->pipeline,
+        .store = format->store,
+        .state = format->state,
+        .path = array->info.path,
+        .dataset = *format->dataset ? format->dataset : NULL,
+    };
+    memcpy(shape, array->info.shape, sizeof(shape));
+    if (layout.is_open)
+        shape[0] = array_open_rows(array);
+    if (!chunk_grid_init(&layout.grid, array->info.ndim, shape, format->chunk_shape,
+                         (int64_t)layout.item_bytes))
+        return 0;
+    int r = chunk_sink_new(&layout, name, ret_sink, error);
+    if (r)
+        return r;
+    memcpy(array->chunk_shape, layout.grid.chunk_shape, sizeof(array->chunk_shape));
+    array->n_chunks = layout.grid.n_chunks;
+    array_write_through(array, &chunk_sink_provider, *ret_sink);
+    return 0;
+}
+
+int chunk_sink_complete(struct chunk_sink *sink, const struct gad_array *array,
+                        struct gad_error *error)
+{
+    const char *name = array->info.path;
+    int r = sink->stored ? 0 : set_length(sink, array->info.shape[0], name, error);
+    return r ? r : chunk_sink_finish(sink, name, error);
 }
 
 struct chunk_sink *chunk_sink_free(struct chunk_sink *sink)

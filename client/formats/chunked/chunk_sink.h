@@ -33,12 +33,24 @@ extern const struct provider chunk_sink_provider; /* its state is a struct chunk
 /* no-memory; bad-argument: chunks too large. */
 int chunk_sink_new(const struct chunk_sink_layout *layout, const char *name,
                    struct chunk_sink **ret_sink, struct gad_error *error) GAD_MUST_CHECK;
-/* Of an open one, after the last block and before chunk_sink_finish(): so many rows have come. What
- * a chunk has beyond them is zero. */
-int chunk_sink_set_length(struct chunk_sink *sink, int64_t n_rows, const char *name,
-                          struct gad_error *error) GAD_MUST_CHECK;
 /* After the last block: whether every chunk was stored. internal: blocks are missing. */
 int chunk_sink_finish(struct chunk_sink *sink, const char *name,
                       struct gad_error *error) GAD_MUST_CHECK;
+/* A new array of a format, described by now, is written through a sink. */
+struct chunk_sink_format {
+    const int64_t *chunk_shape;
+    const struct codec_pipeline *pipeline;
+    chunk_store_fn *store;
+    void *state;         /* as of the layout */
+    const char *dataset; /* "": the file, or folder, is the array */
+};
+/* ret_sink: the caller's; NULL: there are no elements, and the array is as it was. */
+int chunk_sink_serve(struct gad_array *array, const struct chunk_sink_format *format,
+                     const char *name, struct chunk_sink **ret_sink,
+                     struct gad_error *error) GAD_MUST_CHECK;
+/* At the commit: all of it has come, and is stored. Of an array that was open the length is known
+ * by now. */
+int chunk_sink_complete(struct chunk_sink *sink, const struct gad_array *array,
+                        struct gad_error *error) GAD_MUST_CHECK;
 /* NULL allowed; no block is being taken. Returns NULL. */
 struct chunk_sink *chunk_sink_free(struct chunk_sink *sink);

@@ -116,14 +116,10 @@ static int finish_chunks(struct zarr_output *output, const struct gad_array *arr
                          struct gad_error *error)
 {
     const char *name = array->info.path;
-    if (output->is_open) {
+    if (output->is_open)
         output->meta.shape[0] = array->info.shape[0];
-        int r = chunk_sink_set_length(output->sink, array->info.shape[0], name, error);
-        if (r)
-            return r;
-    }
     if (output->sink)
-        return chunk_sink_finish(output->sink, name, error);
+        return chunk_sink_complete(output->sink, array, error);
     if (output->meta.ndim > 0 || output->has_come)
         return 0;
     return error_set(error, GAD_INTERNAL, name, "'%.160s' has no element", name);
@@ -225,36 +221,6 @@ static int make_writer(struct zarr_output *output, const char *name, struct gad_
     return output->writer ? 0 : error_from_errno(error, ENOMEM, name, "output");
 }
 
-static int use_sink(struct gad_array *array, struct zarr_output *output,
-                    const struct format_target *wanted, struct gad_error *error)
-{
-    const struct zarr_meta *meta = &output->meta;
-    int64_t shape[ARRAY_MAX_NDIM];
-    memcpy(shape, wanted->shape, (size_t)wanted->ndim * sizeof(*shape));
-    if (output->is_open)
-        shape[0] = array_open_rows(array);
-    struct chunk_sink_layout layout = {
-        .shape = shape,
-        .is_open = output->is_open,
-        .item_bytes = dtype_size(wanted->dtype),
-        .pipeline = &meta->pipeline,
-        .store = zarr_writer_store,
-        .path = wanted->spec->path,
-        .dataset = *wanted->spec->dataset ? wanted->spec->dataset : NULL,
-    };
-    (void)chunk_grid_init(&layout.grid, wanted->ndim, shape, zarr_inner_shape(meta),
-                          (int64_t)layout.item_bytes); /* the shapes are checked */
-    layout.state = output->writer;
-    int r = chunk_sink_new(&layout, wanted->name, &output->sink, error);
-    if (r)
-        return r;
-    memcpy(array->chunk_shape, layout.grid.chunk_shape, sizeof(array->chunk_shape));
-    array->n_chunks = layout.grid.n_chunks;
-    array->provider = &chunk_sink_provider;
-    array->provider_state = output->sink;
-    return 0;
-}
-
 /* Nothing comes: there is only a descriptor to hand over. */
 static int use_nothing(struct gad_array *array, const struct zarr_output *output, const char *name,
                        struct gad_error *error)
@@ -273,15 +239,18 @@ static int use_provider(struct gad_array *array, struct zarr_output *output,
     int r = make_writer(output, wanted->name, error);
     if (r)
         return r;
-    memset(array->info.strides, 0, sizeof(array->info.strides));
-    array->access = ACCESS_PROVIDER;
-    array->info.access = "provider";
-    array->is_write_only = true;
-    if (wanted->ndim > 0)
-        return use_sink(array, output, wanted, error);
-    array->provider = &one_element;
-    array->provider_state = output;
-    return 0;
+    if (wanted->ndim == 0) {
+        array_write_through(array, &one_element, output);
+        return 0;
+    }
+    const struct chunk_sink_format format = {
+        .chunk_shape = zarr_inner_shape(&output->meta),
+        .pipeline = &output->meta.pipeline,
+        .store = zarr_writer_store,
+        .state = output->writer,
+        .dataset = wanted->spec->dataset,
+    };
+    return chunk_sink_serve(array, &format, wanted->name, &output->sink, error);
 }
 
 static int make(struct gad_array *array, const struct format_target *wanted,

@@ -198,11 +198,7 @@ static int finish_chunks(struct hdf5_output *output, const struct gad_array *arr
 {
     char reason[160] = "";
     const char *shown = array->info.path;
-    int r = output->is_open
-                ? chunk_sink_set_length(output->sink, array->info.shape[0], shown, error)
-                : 0;
-    if (r == 0)
-        r = chunk_sink_finish(output->sink, shown, error);
+    int r = chunk_sink_complete(output->sink, array, error);
     if (r)
         return r;
     r = hdf5_chunk_writer_flush(output->writer, reason, sizeof(reason));
@@ -331,40 +327,19 @@ static int make_place(struct hdf5_output *output, int fd, const struct format_ta
 static int use_sink(struct gad_array *array, struct hdf5_output *output,
                     const struct format_target *wanted, struct gad_error *error)
 {
-    int64_t shape[ARRAY_MAX_NDIM];
-    output->is_open = array_is_open(array);
-    memcpy(shape, wanted->shape, (size_t)wanted->ndim * sizeof(*shape));
-    if (output->is_open)
-        shape[0] = array_open_rows(array);
-    struct chunk_sink_layout layout = {
-        .shape = shape,
-        .is_open = output->is_open,
-        .item_bytes = dtype_size(wanted->dtype),
+    struct chunk_sink_format format = {
+        .chunk_shape = wanted->storage->chunk_shape,
         .pipeline = &output->pipeline,
         .store = hdf5_chunk_writer_store,
-        .path = wanted->spec->path,
         .dataset = wanted->spec->dataset,
     };
-    if (!chunk_grid_init(&layout.grid, wanted->ndim, shape, wanted->storage->chunk_shape,
-                         (int64_t)layout.item_bytes))
-        return 0; /* no elements */
+    output->is_open = array_is_open(array);
     output->writer =
         hdf5_chunk_writer_new(output->target, output->hidden, array->info.path, wanted->ndim);
     if (!output->writer)
         return error_from_errno(error, ENOMEM, wanted->name, "output");
-    layout.state = output->writer;
-    int r = chunk_sink_new(&layout, wanted->name, &output->sink, error);
-    if (r)
-        return r;
-    memcpy(array->chunk_shape, layout.grid.chunk_shape, sizeof(array->chunk_shape));
-    memset(array->info.strides, 0, sizeof(array->info.strides));
-    array->n_chunks = layout.grid.n_chunks;
-    array->access = ACCESS_PROVIDER;
-    array->info.access = "provider";
-    array->is_write_only = true;
-    array->provider = &chunk_sink_provider;
-    array->provider_state = output->sink;
-    return 0;
+    format.state = output->writer;
+    return chunk_sink_serve(array, &format, wanted->name, &output->sink, error);
 }
 
 /* What numcodecs has and HDF5 has not. */
