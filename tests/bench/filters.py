@@ -1,12 +1,13 @@
 """HDF5 datasets with filters, beside h5py and the codec alone, in one run.
 
-    filters.py FOLDER CODECS [MIB] [ROUNDS]
+    filters.py FOLDER CODECS [MIB [ROUNDS [NAME...]]]
 
 FOLDER: where the files go; CODECS: the program tests/bench/codecs of a build. Reading is
 `sum(x)` of float32 in chunks of 1 MiB, h5py's a loop of read_direct() with a sum. Writing is the
 same array from an npy file. The limits of reading: the codec by itself on all processors with every
-chunk in memory, and the same with reading and adding. Prints the best of ROUNDS each, and their ratios. Wants a daemon on GPUARRAYD_SOCKET
-(run-uninstalled.sh) and hdf5plugin.
+chunk in memory, and the same with reading and adding. Prints the best of ROUNDS each, and their
+ratios. NAME: only these, of FILTERS below.
+Wants a daemon on GPUARRAYD_SOCKET (run-uninstalled.sh) and hdf5plugin.
 """
 
 import os
@@ -78,6 +79,8 @@ def write_ours(path, how):
 print(f"{a.nbytes / 2**20:.0f} MiB float32, {os.cpu_count()} processors, best of {n_rounds}; "
       "GB/s of elements")
 for name, (theirs, ours) in FILTERS.items():
+    if sys.argv[5:] and name not in sys.argv[5:]:
+        continue
     one, other = f"{folder}/h5py.h5", f"{folder}/ours.h5"
     wrote = [best(lambda: write_h5py(one, theirs)), best(lambda: write_ours(other, ours))]
     read = [best(lambda: read_h5py(one)),
