@@ -89,7 +89,7 @@ __all__ = [
     # elsewhere
     "transpose", "permute_dims", "swapaxes", "moveaxis", "flip", "fliplr", "flipud",
     "expand_dims", "squeeze", "concatenate", "concat", "stack", "vstack", "hstack", "dstack",
-    "roll", "tile", "pad", "flatnonzero", "nonzero",
+    "roll", "tile", "pad", "flatnonzero", "nonzero", "take_along_axis",
     # errors; those of single codes (`except gd.BadShape`) are in the reference of gpuarrayd.errors
     "Error", "RequestError", "SessionError", "DaemonError", "Unsupported", "PackedWarning",
 ]

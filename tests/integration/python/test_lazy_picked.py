@@ -93,6 +93,26 @@ def test_take_is_numpys(gd, tmp_path):
     same(gd.take(large, np.arange(0, 200000, 7)[::-1]).compute(), large[::7][::-1][-28572:])
 
 
+def test_take_along_axis_is_numpys(gd, tmp_path):
+    rng = np.random.default_rng(5)
+    a = rng.integers(-1000, 1000, SHAPE)
+    for one in sources(gd, tmp_path, a):
+        for axis in (-1, 0, 1):
+            order = np.argsort(a, axis)
+            same(np.take_along_axis(one, order, axis), np.take_along_axis(a, order, axis))
+        some = rng.integers(-7, 7, (1, 3, 5))
+        same(gd.take_along_axis(one, gd.lazy(some), 1), np.take_along_axis(a, some, 1))
+    flat = rng.integers(0, a.size, 9)
+    same(gd.take_along_axis(a, flat, None), np.take_along_axis(a, flat, None))
+    same(gd.take_along_axis(a[0, 0], [3, 1]) * 2, np.take_along_axis(a[0, 0], np.array([3, 1])) * 2)
+    for bad, kind in ((a[0] % 5, ValueError), (a > 0, IndexError), (a * 1.5, IndexError),
+                      (a * 0 + 60, IndexError)):
+        with pytest.raises(kind):
+            np.take_along_axis(gd.lazy(a), bad, 0).compute()
+        with pytest.raises(kind):
+            np.take_along_axis(a, bad, 0)
+
+
 def test_expressions_are_taken_apart(gd):
     rng = np.random.default_rng(7)
     a, b, c = rng.normal(size=(50, 6)), rng.normal(size=6), rng.normal(size=(50, 1))

@@ -22,7 +22,7 @@ from .array import Lazy
 from .graph import Call, Node, Shape, Source, number
 from .moved import Moved, Piece
 from .operands import Operand, node_of, source_of
-from .picked import is_mask, positions_of
+from .picked import NoIndex, indices_of, is_mask, picked, positions_of
 from .results import compute_into
 from .._arguments.refusals import WrongType
 from .unanswered import NoAxis, refuse
@@ -30,7 +30,8 @@ from .views import Axes, Start, permuted, viewed
 
 __all__ = ["transpose", "permute_dims", "swapaxes", "moveaxis", "flip", "fliplr", "flipud",
            "expand_dims", "squeeze", "concatenate", "concat", "stack", "vstack", "hstack",
-           "dstack", "roll", "tile", "pad", "flatnonzero", "nonzero"]
+           "dstack", "roll", "tile", "pad", "flatnonzero", "nonzero",
+           "take_along_axis"]
 
 Numbers: TypeAlias = int | Sequence[int]
 
@@ -371,3 +372,25 @@ def nonzero(a: Operand) -> tuple[Lazy, ...]:
     steps = [math.prod(shape[axis + 1:]) for axis in range(len(shape))]
     return tuple([places if len(shape) == 1 else places // step % size
                   for step, size in zip(steps, shape, strict=True)])
+
+
+def take_along_axis(arr: Operand, indices: Operand, axis: int | None = -1) -> Lazy:
+    """Elements along an axis, each by an index of its own, as numpy.take_along_axis(): what
+    argsort() gives sorts. The indices have as many axes as the array, whose others they are
+    broadcast against."""
+    table, where = array_of(arr), indices_of(indices)
+    if is_mask(where):
+        raise NoIndex("take_along_axis: indices are integers, not bool", argument="indices",
+                      expected="integers", found="bool")
+    ndim = 1 if axis is None else len(table.shape)
+    if len(where.shape) != ndim:
+        raise errors.BadShape(f"take_along_axis: indices have {len(where.shape)} axes for {ndim}",
+                              argument="indices", expected=f"{ndim} axes",
+                              found=f"{len(where.shape)} axes")
+    if axis is None:
+        return Lazy._of(picked(table, where, 0, len(table.shape), "raise"))
+    along = axis_of(axis, ndim)
+    key = tuple(Lazy._of(where) if k == along else
+                np.arange(size).reshape([size if i == k else 1 for i in range(ndim)])
+                for k, size in enumerate(table.shape))
+    return Lazy._of(table)[key]
