@@ -103,4 +103,5 @@ void gad_dense_deinit(struct gad_dense *dense);
 }
 #endif
 
+#include "gpuarrayd-solve.h"
 #include "gpuarrayd-tensor.h"

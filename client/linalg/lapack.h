@@ -18,6 +18,12 @@
        const double *beta, double *c, const int *ldc, size_t, size_t))                             \
     X(void, dpotrf_,                                                                               \
       (const char *uplo, const int *n, double *a, const int *lda, int *info, size_t))              \
+    X(void, dtrsm_,                                                                                \
+      (const char *side, const char *uplo, const char *transa, const char *diag, const int *m,     \
+       const int *n, const double *alpha, const double *a, const int *lda, double *b,              \
+       const int *ldb, size_t, size_t, size_t, size_t))                                            \
+    X(void, dgetrf_,                                                                               \
+      (const int *m, const int *n, double *a, const int *lda, int *ipiv, int *info))               \
     X(void, dpotrs_,                                                                               \
       (const char *uplo, const int *n, const int *nrhs, const double *a, const int *lda,           \
        double *b, const int *ldb, int *info, size_t))                                              \

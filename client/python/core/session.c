@@ -14,6 +14,7 @@
 #include "core/ask.h"
 #include "core/blocks.h"
 #include "core/datasets/loader.h"
+#include "core/linalg/solving.h"
 #include "core/linalg/tensor.h"
 #include "core/make.h"
 #include "core/run.h"
@@ -362,6 +363,11 @@ static PyMethodDef methods[] = {
     {"view", FAST(make_view),
      "view(array, start, axes, /)\n--\n\nThe array's elements in another order: start along each "
      "of its axes, and for each\naxis of the view (axis of the array or -1, count, step)."},
+    {"factor", FAST(solving_factor),
+     "factor(kind, a, b, to, options, callback, /)\n--\n\nFactors a matrix by panels, and solves "
+     "with it."},
+    {"factor_plan", FAST(solving_plan),
+     "factor_plan(kind, a, b, to, options, /)\n--\n\nWhat factor() would read and write."},
     {"take", FAST(taking_take),
      "take(array, indices, axis, n_axes, mode, /)\n--\n\nThe array's elements by their indices "
      "along so many axes as one. mode: 0 raise, 1 wrap,\n2 clip."},

@@ -163,6 +163,23 @@ class Session:
         """gad_reconstruct() into the first output's destination."""
         ...
 
+    def factor(self, kind: int, a: Array, b: Array | None, to: Array | str | None,
+               options: tuple[object, ...],
+               callback: Callable[[int, int, float], object] | None, /) -> tuple[
+                   float, float, int, int, int, int, int, float]:
+        """gad_cholesky() and its like, by enum gad_solve_kind, in one section: nobody else uses the
+        session meanwhile. options: memory, scratch, checkpoint, is_upper, is_positive, engine,
+        priority, label. callback(step, n_steps, seconds_left) after each panel. Gives sign and
+        log_abs of the determinant, width, n_continued, n_jobs, read_bytes, write_bytes, seconds.
+        """
+        ...
+
+    def factor_plan(self, kind: int, a: Array, b: Array | None, to: Array | str | None,
+                    options: tuple[object, ...], /) -> tuple[
+                        str, int, int, int, int, int, float]:
+        """method, steps, jobs, bytes read, written and of the carry, seconds"""
+        ...
+
     # Jobs. outputs: (expression, name or None, destination). args: (name, value).
     def submit(self, outputs: Sequence[tuple[str, str | None, Destination]],
                args: Sequence[tuple[str, Array | Scalar]], engine: str | None, priority: int,

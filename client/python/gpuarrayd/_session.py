@@ -99,6 +99,14 @@ def connect(socket: str | os.PathLike[str] | None = None, *, start: bool = True,
            None if daemon is None else os.fspath(daemon), float(timeout), name))
 
 
+def another() -> _core.Session:
+    """A session of its own, with the settings last used. Whoever asks for it closes it."""
+    current()  # which starts the daemon where there is none
+    with _lock:
+        socket, start, daemon, timeout, name = _settings
+    return _core.Session(socket, name, start, daemon, timeout)
+
+
 def close() -> None:
     """Cancels what still runs and leaves the daemon. The next call connects anew.
 

@@ -16,7 +16,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from . import filled, moves
-from .._functions import counts, einsum, functions, products, quantiles, reductions, scans
+from .._functions import (counts, einsum, functions, products, quantiles, reductions, scans,
+                          solving)
 from .. import errors
 from .array import Lazy, lazy_call, lazy_pair
 from .array import lazy as as_lazy
@@ -205,6 +206,8 @@ _BY_NAME: dict[str, Callable[..., Any]] = {
     **{name: getattr(moves, name) for name in moves.__all__},
     "linalg.matmul": _own(products.matmul), "linalg.outer": _own(products.outer),
     "linalg.tensordot": _own(products.tensordot), "linalg.vecdot": _own(products.vecdot),
+    **{f"linalg.{name}": _own(getattr(solving, name))
+       for name in ("cholesky", "solve", "inv", "slogdet", "det")},
     **{name: getattr(filled, name) for name in filled.__all__},
     "shape": lambda a: as_lazy(a).shape, "ndim": lambda a: as_lazy(a).ndim, "size": _size,
     "result_type": _result_type,

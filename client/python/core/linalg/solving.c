@@ -1,0 +1,149 @@
+/* Factors and solutions of matrices: methods of Session.
+ *
+ * A call is one section of its session from the beginning to the end, which may be hours: it is
+ * made on a session of its own, which nobody else waits for. In between signals are looked at, and
+ * Python's function is told of each step; an exception of either ends the call.
+ */
+#include "core/linalg/solving.h"
+#include "core/make.h"
+
+#include <string.h>
+
+struct solving {
+    struct session *session;
+    int kind;
+    struct gad_array *a, *b;
+    struct gad_solve_options options;
+    PyObject *callback; /* NULL: nobody is told */
+    PyThreadState *saved;
+    bool sees_signals, has_raised;
+};
+
+static bool is_cancelled(const void *data)
+{
+    struct solving *s = (struct solving *)data;
+    if (!s->sees_signals || s->has_raised)
+        return s->has_raised;
+    PyEval_RestoreThread(s->saved);
+    s->has_raised = PyErr_CheckSignals() != 0;
+    s->saved = PyEval_SaveThread();
+    return s->has_raised;
+}
+
+static int tell(void *data, const struct gad_iteration *iteration)
+{
+    struct solving *s = data;
+    if (!s->callback || s->has_raised)
+        return s->has_raised;
+    PyEval_RestoreThread(s->saved);
+    PyObject *done = PyObject_CallFunction(s->callback, "IId", iteration->iteration,
+                                           iteration->n_iterations, iteration->seconds_left);
+    s->has_raised = done == NULL;
+    Py_XDECREF(done);
+    s->saved = PyEval_SaveThread();
+    return s->has_raised;
+}
+
+/* ---- arguments ---- */
+
+/* An Array of the session, or None. */
+static bool read_array(struct solving *s, PyObject *object, struct gad_array **ret)
+{
+    bool is_array = PyObject_TypeCheck(object, s->session->state->array_type);
+    if (is_array && ((struct array *)object)->session == s->session) {
+        *ret = ((struct array *)object)->array;
+        return true;
+    }
+    if (object == Py_None)
+        return true;
+    PyErr_SetString(PyExc_TypeError, "matrices are Arrays of the same session");
+    return false;
+}
+
+/* kind, a, b, to, options. */
+static bool read_call(struct solving *s, PyObject *const *args)
+{
+    struct gad_solve_options *options = &s->options;
+    unsigned long long memory;
+    int is_upper, is_positive;
+    s->kind = (int)PyLong_AsLong(args[0]);
+    if (PyErr_Occurred() || !read_array(s, args[1], &s->a) || !read_array(s, args[2], &s->b))
+        return false;
+    options->size = sizeof(*options);
+    if (PyUnicode_Check(args[3]))
+        options->to_path = PyUnicode_AsUTF8AndSize(args[3], NULL);
+    else if (!read_array(s, args[3], &options->to))
+        return false;
+    if (PyErr_Occurred() ||
+        !PyArg_ParseTuple(args[4], "Kzzppziz", &memory, &options->scratch, &options->checkpoint,
+                          &is_upper, &is_positive, &options->run.engine, &options->run.priority,
+                          &options->run.label))
+        return false;
+    options->memory_bytes = memory;
+    options->is_upper = is_upper;
+    options->is_positive = is_positive;
+    return true;
+}
+
+/* ---- calls ---- */
+
+static enum gad_status call(struct solving *s, struct gad_solved *solved, struct gad_error *error)
+{
+    struct gad_client *client = s->session->link.client;
+    switch ((enum gad_solve_kind)s->kind) {
+    case GAD_CHOLESKY: return gad_cholesky(client, s->a, &s->options, solved, error);
+    case GAD_SOLVE: return gad_solve(client, s->a, s->b, &s->options, solved, error);
+    case GAD_INV: return gad_inv(client, s->a, &s->options, solved, error);
+    case GAD_SLOGDET: break;
+    }
+    return gad_slogdet(client, s->a, &s->options, solved, error);
+}
+
+PyObject *solving_factor(PyObject *self, PyObject *const *args, Py_ssize_t n)
+{
+    struct solving s = {.session = (struct session *)self};
+    struct gad_solved solved = {0};
+    struct gad_error error;
+    if (!make_has_count("factor", n, 6) || !session_check(s.session) || !read_call(&s, args))
+        return NULL;
+    s.callback = args[5] == Py_None ? NULL : args[5];
+    s.sees_signals = base_is_main_thread();
+    s.options.run.is_cancelled = is_cancelled;
+    s.options.run.iteration = tell;
+    s.options.run.data = &s;
+    struct section section = session_enter(s.session, true);
+    s.saved = section.saved;
+    bool is_refused = session_is_closed(s.session, &error) || call(&s, &solved, &error) != GAD_OK;
+    section.saved = s.saved;
+    link_talked(&s.session->link);
+    session_leave(s.session, section);
+    if (PyErr_Occurred())
+        return NULL;
+    if (is_refused)
+        return error_raise(s.session->state, &error);
+    return Py_BuildValue("ddLLKKKd", solved.sign, solved.log_abs, (long long)solved.width,
+                         (long long)solved.n_continued, (unsigned long long)solved.reads.n_jobs,
+                         (unsigned long long)solved.reads.read_bytes,
+                         (unsigned long long)solved.reads.write_bytes, solved.seconds);
+}
+
+PyObject *solving_plan(PyObject *self, PyObject *const *args, Py_ssize_t n)
+{
+    struct solving s = {.session = (struct session *)self};
+    struct gad_linalg_plan plan;
+    struct gad_error error;
+    if (!make_has_count("factor_plan", n, 5) || !session_check(s.session) || !read_call(&s, args))
+        return NULL;
+    struct section section = session_enter(s.session, true);
+    bool is_refused = session_is_closed(s.session, &error) ||
+                      gad_solve_plan(s.session->link.client, (enum gad_solve_kind)s.kind, s.a, s.b,
+                                     &s.options, &plan, &error) != GAD_OK;
+    link_talked(&s.session->link);
+    session_leave(s.session, section);
+    if (is_refused)
+        return error_raise(s.session->state, &error);
+    return Py_BuildValue(
+        "sIKKKKd", plan.method, plan.n_iterations, (unsigned long long)plan.total.n_jobs,
+        (unsigned long long)plan.total.read_bytes, (unsigned long long)plan.total.write_bytes,
+        (unsigned long long)plan.carry_bytes, plan.seconds);
+}
