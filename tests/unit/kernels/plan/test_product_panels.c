@@ -44,9 +44,9 @@ static unsigned kinds_with(const struct job *job, uint64_t carry_bytes)
 Test(product, panels_are_deep_and_kept_as_the_carry_has_room)
 {
     static const struct shape shapes[] = {
-        {.rows = 700, .columns = 900, .depth = 1500, .is_float = true},
-        {.rows = 1024, .columns = 800, .depth = 1300},
-        {.rows = 900, .columns = 300, .depth = 1500, .is_fortran = {false, true}},
+        {.rows = 350, .columns = 450, .depth = 1500, .is_float = true},
+        {.rows = 512, .columns = 400, .depth = 1300},
+        {.rows = 450, .columns = 150, .depth = 1500, .is_fortran = {false, true}},
         {.rows = 280, .columns = 300, .depth = 200, .is_result_fortran = true},
         {.rows = 150, .columns = 260, .depth = 800, .n_batch = 1, .batch = {2}, .right_has = 1},
         {.rows = 260, .columns = 140, .depth = 600, .n_batch = 2, .batch = {2, 3}, .left_has = 3},
