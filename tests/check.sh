@@ -106,14 +106,16 @@ UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 TSAN_OPTIONS=halt_on_error=1:exitcode=99
 export ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS
 
-# Where nvcc is, the CUDA worker is built once and for one architecture: it runs nowhere here. What it
-# does on the host runs on the test double of the CUDA runtime, in every build.
+# Where nvcc is, the CUDA worker is built once, for one architecture, whose own code is not optimised:
+# it runs nowhere here. What it does on the host runs on the test double of the CUDA runtime, in every
+# build.
 # Under sanitizers with -O1 and line tables alone, which their reports need: half of the time to
 # compile. The kernels have levels of their own. At -O1 gcc warns of texts that are never cut short.
 # Functions of many accesses call ASan's checks: in a copy each, they took longest to compile. lld links
 # in half of the time.
 pick="--but tests/unit --but tests/fuzz --suite values" # those run under sanitizers
-attempt "build with gcc" compile "$build" --werror -Dnvcc_architectures=75 -Ddebug=false
+attempt "build with gcc" compile "$build" --werror -Dnvcc_architectures=75 \
+    -Dnvcc_args=-Xptxas,-O0 -Ddebug=false
 pick="--but tests/bench --but tests/gpu" # those run as they are meant to, quickly
 CC_LD=lld
 export CC_LD
