@@ -132,6 +132,7 @@ ELSEWHERE = {
     "cumsum": ("test_counts", "test_scans"),
     "cumprod": ("test_counts", "test_scans"),
     "matmul": ("test_products", "test_shapes"),
+    "tensordot": ("test_slabs", "test_tensors"),
     **{name: ("test_quantiles", "test_every_function") for name in (
         "quantile percentile median nanquantile nanpercentile nanmedian").split()},
 }

@@ -76,6 +76,56 @@ def test_values(w, texts):
             held.leave()
 
 
+# Of x (i, j, k): rows are each axis in turn; a Khatri-Rao product; large rows; of matrices.
+TENSORS = [
+    ((13, 30, 11), ["tensordot(x, c, 2)", "tensordot(x, tensordot(x, c, 2) @ g, (0, 0))"],
+     {"c": (30, 11, 4), "g": (4, 4)}),
+    ((13, 30, 11), ["tensordot(x, b * d, ((0, 2), (0, 1)))",
+                    "tensordot(x, maximum(tensordot(x, b * d, ((0, 2), (0, 1))), 0), (1, 0))"],
+     {"b": (13, 1, 5), "d": (11, 5)}),
+    ((13, 30, 11), ["tensordot(x, c, ((0, 1), (0, 1)))", "tensordot(x, v, (-1, 0))"],
+     {"c": (13, 30, 17), "v": (11, 3)}),
+    ((9, 300, 400), ["tensordot(x, tensordot(x, b * d, 2) @ g, (0, 0))", "tensordot(x, b * d, 2) @ g"],
+     {"b": (300, 1, 3), "d": (400, 3), "g": (3, 3)}),
+    ((300, 9, 301), ["tensordot(x, tensordot(x, c, ((0, 2), (0, 1))), (1, 0))"], {"c": (300, 301, 2)}),
+    ((6, 5, 4, 7), ["tensordot(x, tensordot(x, c, ((0, 1, 3), (0, 1, 2))), (2, 0))"], {"c": (6, 5, 7, 3)}),
+    ((2000, 41), ["tensordot(x, x, (0, 0))", "tensordot(x, y, (0, 0))"], {"y": (2000,)}),
+    ((700, 600), ["tensordot(x, x, (0, 0))"], {}),
+    ((3000, 20), ["tensordot(x @ c, (x @ c) @ g, (0, 0))", "tensordot(x, x @ c, (0, 0))"],
+     {"c": (20, 6), "g": (6, 2)}),
+]
+
+
+@pytest.mark.parametrize("case", range(len(TENSORS)))
+def test_tensors(w, case):
+    shape, texts, shapes = TENSORS[case]
+    rng = np.random.default_rng(case)
+    for dtype in ("f8", "f4"):
+        args = {name: rng.standard_normal(s).astype(dtype) for name, s in {"x": shape, **shapes}.items()}
+        expected = exact(texts, args)
+        held = Held(w, **args, **{f"out{i}": np.zeros(e.shape, dtype) for i, e in enumerate(expected)})
+        job = {"args": {name: held.at(name) for name in args},
+               "outputs": [{"expr": text, "to": held.at(f"out{i}")} for i, text in enumerate(texts)]}
+        assert w.call("job.plan", **job)["read_bytes"] <= sum(
+            a.nbytes * (1 if name in "xy" else 40) for name, a in args.items())
+        w.call("job.run", **job)
+        for i, e in enumerate(expected):
+            near(held[f"out{i}"].astype("f8"), e, args["x"].size / shape[0] + shape[0], dtype)
+        held.leave()
+
+
+@pytest.mark.parametrize("text,code", [
+    ("tensordot(x, c, 1)", "bad-shape"), ("tensordot(x, c, ((2, 1), (1, 0)))", "bad-shape"),
+    ("tensordot(x, c, ((1, 2), (0, 1), 3))", "bad-shape"), ("tensordot(x, c, (1, 0))", "bad-expression"),
+    ("tensordot(int32(x), int32(c), 2)", "bad-dtype"), ("tensordot(x, c, 5)", "bad-shape")])
+def test_what_tensordot_refuses(w, text, code):
+    args = {"x": np.zeros((3, 4, 5)), "c": np.zeros((4, 5, 2))}
+    with pytest.raises(wire.Error) as caught:
+        w.call("job.plan", args={name: wire.argument(a) for name, a in args.items()},
+               outputs=[{"expr": text}])
+    assert caught.value.code == code
+
+
 def test_x_is_read_once(w):
     """As the plan says, and as the reply counts."""
     args = used(["x", "c", "g"], matrices("f8", 3000, 200, 6, 6))

@@ -7,6 +7,9 @@
 int products_extents(struct compiler *c, uint32_t column, const struct shape *left,
                      const struct shape *right, struct program_product *ret) GAD_MUST_CHECK;
 
+/* products.c: an operand as a node whose shape can be multiplied. */
+int products_operand(struct compiler *c, const struct ast_node *n, const struct value *arg,
+                     unsigned operand, uint16_t *ret) GAD_MUST_CHECK;
 /* scans.c: the scan as an output of another dtype. */
 int scans_fit(struct compiler *c, uint16_t scan, enum dtype to, uint16_t *ret) GAD_MUST_CHECK;
 /* lookups.c: elements of an array of one axis; the index, int64, is in its bounds. */

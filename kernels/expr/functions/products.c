@@ -21,16 +21,15 @@
 static int no_axes(struct compiler *c, const struct ast_node *n, unsigned operand)
 {
     int r = compiler_fail(c, GAD_BAD_SHAPE, types_child_column(c, n, operand),
-                          "matmul: the %s operand has no axes; numbers are multiplied with *",
-                          operand == 0 ? "left" : "right");
+                          "%s: the %s operand has no axes; numbers are multiplied with *",
+                          op_info((enum op)n->op)->name, operand == 0 ? "left" : "right");
     error_expected(c->error, "one axis or more");
     error_found(c->error, "()");
     return r;
 }
 
-/* The operand as a node whose shape can be multiplied. */
-static int operand_node(struct compiler *c, const struct ast_node *n, const struct value *arg,
-                        unsigned operand, uint16_t *ret)
+int products_operand(struct compiler *c, const struct ast_node *n, const struct value *arg,
+                     unsigned operand, uint16_t *ret)
 {
     if (arg->kind != VALUE_NODE)
         return no_axes(c, n, operand);
@@ -114,7 +113,7 @@ int products_apply(struct compiler *c, const struct ast_node *n, const struct va
     struct program_product product;
     uint16_t src[2] = {0}, node;
     for (unsigned i = 0; i < 2; i++) {
-        int r = operand_node(c, n, &args[i], i, &src[i]);
+        int r = products_operand(c, n, &args[i], i, &src[i]);
         if (r)
             return r;
     }

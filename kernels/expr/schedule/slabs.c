@@ -324,6 +324,15 @@ static int build(struct compiler *c, struct schedule *s, const struct slab_searc
     return 0;
 }
 
+/* What matmul computes, too. */
+static bool is_of_matrices(const struct graph *g, const struct graph_node *n)
+{
+    int left = g->shapes[g->nodes[n->src[0]].shape].ndim;
+    int right = g->shapes[g->nodes[n->src[1]].shape].ndim;
+    return left <= 2 && right <= 2 && n->left_axes == UINT32_C(1) << (left - 1) &&
+           n->right_axes == 1;
+}
+
 /* A tensordot that became no step: nothing else computes it. */
 static int refuse_tensordot(struct compiler *c)
 {
@@ -393,9 +402,12 @@ int slabs_find(struct compiler *c, struct schedule *s)
     if (s->n_slabs > 0)
         mark_needed(c, s);
     for (uint16_t i = 0; i < n_nodes; i++) {
-        const struct graph_node *n = &c->graph.nodes[i];
-        if (n->kind == NODE_PRODUCT && n->state && n->slab == 0 && n->left_axes != 0)
+        struct graph_node *n = &c->graph.nodes[i];
+        if (n->kind != NODE_PRODUCT || !n->state || n->slab != 0 || n->left_axes == 0)
+            continue;
+        if (!is_of_matrices(&c->graph, n))
             return refuse_tensordot(c);
+        n->left_axes = n->right_axes = 0;
     }
     return 0;
 }

@@ -57,7 +57,7 @@ static enum keyword_kind kind_of(const struct keyword *k)
     } kinds[] = {
         {"axis", KEYWORD_TUPLE}, {"size", KEYWORD_TUPLE},  {"dtype", KEYWORD_DTYPE},
         {"out", KEYWORD_NONE},   {"method", KEYWORD_WORD}, {"side", KEYWORD_WORD},
-        {"mode", KEYWORD_WORD},  {"range", KEYWORD_TUPLE},
+        {"mode", KEYWORD_WORD},  {"range", KEYWORD_TUPLE}, {"axes", KEYWORD_TUPLES},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(kinds); i++)
         if (keywords_is(k, kinds[i].name))

@@ -10,6 +10,7 @@
 enum keyword_kind {
     KEYWORD_EXPRESSION,
     KEYWORD_TUPLE,
+    KEYWORD_TUPLES, /* of which elements may be tuples themselves */
     KEYWORD_DTYPE,
     KEYWORD_WORD, /* one of a few */
     KEYWORD_NONE,

@@ -67,8 +67,15 @@ static int not_closed(struct parser *p, uint32_t open_column, enum token_kind en
 }
 
 /* From behind the "(" or "[" to behind its end. has_comma: it is a tuple in any case. */
+typedef int parse_fn(struct parser *p, uint32_t *ret);
+
+static int parse_number(struct parser *p, uint32_t *ret)
+{
+    return parser_binary(p, 0, ret);
+}
+
 static int parse_elements(struct parser *p, uint32_t open_column, enum token_kind end,
-                          uint32_t *children, unsigned *ret_n, bool *ret_has_comma)
+                          parse_fn *parse, uint32_t *children, unsigned *ret_n, bool *ret_has_comma)
 {
     int r = 0;
     *ret_n = 0;
@@ -76,7 +83,7 @@ static int parse_elements(struct parser *p, uint32_t open_column, enum token_kin
     while (r == 0 && p->token.kind != end) {
         if (*ret_n == ARRAY_MAX_NDIM)
             return too_many_elements(p);
-        r = parser_binary(p, 0, &children[(*ret_n)++]);
+        r = parse(p, &children[(*ret_n)++]);
         if (r != 0 || p->token.kind != TOKEN_COMMA)
             break;
         *ret_has_comma = true;
@@ -89,7 +96,7 @@ static int parse_elements(struct parser *p, uint32_t open_column, enum token_kin
     return r == 0 ? parser_advance(p) : r;
 }
 
-int literals_parse_tuple(struct parser *p, uint32_t *ret)
+static int parse_tuple(struct parser *p, parse_fn *parse, uint32_t *ret)
 {
     uint32_t column = parser_column(p), children[ARRAY_MAX_NDIM];
     enum token_kind start = (enum token_kind)p->token.kind;
@@ -99,7 +106,7 @@ int literals_parse_tuple(struct parser *p, uint32_t *ret)
         return parser_binary(p, 0, ret);
     int r = parser_advance(p);
     if (r == 0)
-        r = parse_elements(p, column, start == TOKEN_OPEN ? TOKEN_CLOSE : TOKEN_LIST_CLOSE,
+        r = parse_elements(p, column, start == TOKEN_OPEN ? TOKEN_CLOSE : TOKEN_LIST_CLOSE, parse,
                            children, &n, &has_comma);
     if (r)
         return r;
@@ -109,6 +116,16 @@ int literals_parse_tuple(struct parser *p, uint32_t *ret)
     }
     parser_append(p, AST_TUPLE, column, ret);
     return parser_set_children(p, *ret, children, n);
+}
+
+int literals_parse_tuple(struct parser *p, uint32_t *ret)
+{
+    return parse_tuple(p, parse_number, ret);
+}
+
+int literals_parse_tuples(struct parser *p, uint32_t *ret)
+{
+    return parse_tuple(p, literals_parse_tuple, ret);
 }
 
 /* ---- what was given ---- */

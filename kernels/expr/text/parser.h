@@ -80,6 +80,8 @@ int names_unknown_dtype(struct parser *p, const struct token *name);
 
 /* literals.c: a tuple or one of its elements; a dtype's name; a word, bare or in quotes. */
 int literals_parse_tuple(struct parser *p, uint32_t *ret) GAD_MUST_CHECK;
+/* The same, and elements may be tuples. */
+int literals_parse_tuples(struct parser *p, uint32_t *ret) GAD_MUST_CHECK;
 int literals_parse_dtype(struct parser *p, enum dtype *ret) GAD_MUST_CHECK;
 int literals_parse_word(struct parser *p, uint32_t *ret) GAD_MUST_CHECK;
 

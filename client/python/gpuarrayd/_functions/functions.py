@@ -28,7 +28,7 @@ from .counts import __all__ as _counts
 from .._lazy.operands import Operand, node_of
 from .quantiles import *  # noqa: F403
 from .quantiles import __all__ as _quantiles
-from .products import matmul
+from .products import matmul, tensordot
 from .reductions import *  # noqa: F403
 from .reductions import __all__ as _reductions
 from .scans import cumprod, cumsum
@@ -126,7 +126,8 @@ def modf(x: Operand, /) -> tuple[Lazy, Lazy]:
 
 around = round
 __all__ = [
-    *_of_one, *_of_two, *_reductions, *_counts, *_quantiles, "matmul", "cumsum", "cumprod",
+    *_of_one, *_of_two, *_reductions, *_counts, *_quantiles, "matmul", "tensordot", "cumsum",
+    "cumprod",
     "where", "select", "clip", "round", "around", "isclose",
     "nan_to_num", "index", "astype", "divmod", "frexp", "modf",
 ]

@@ -278,7 +278,9 @@ def _over(left: Node, right: Node, left_axes: Sequence[int], right_axes: Sequenc
 
 
 def tensordot(a: Operand, b: Operand, axes: Any = 2, *, tf32: bool = False) -> Lazy:
-    """The sum of products over axes of both, as numpy.tensordot()."""
+    """sum of products over axes of both
+
+    As numpy.tensordot()."""
     left, right = array_of(a), array_of(b)
     if np.iterable(axes):
         first, second = (list(one) if np.iterable(one) else [one] for one in axes)

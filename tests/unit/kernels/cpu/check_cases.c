@@ -84,7 +84,8 @@ static unsigned dtypes_of(enum op op)
     case OP_RULE_HISTOGRAM:
     case OP_RULE_TABLE:
     case OP_RULE_QUANTILE:
-    case OP_RULE_MATMUL: return NOT_WRITTEN;
+    case OP_RULE_MATMUL:
+    case OP_RULE_TENSORDOT: return NOT_WRITTEN;
     }
     return ALL;
 }

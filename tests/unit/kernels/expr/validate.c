@@ -141,6 +141,7 @@ static const char *check_insn_is_engines(const struct insn *insn)
     case OP_RULE_HISTOGRAM:
     case OP_RULE_QUANTILE:
     case OP_RULE_MATMUL:
+    case OP_RULE_TENSORDOT:
     case OP_RULE_INDEX: return "an operation that is written with others";
     case OP_RULE_TABLE: CHECK(insn->op == OP_TAKE); break;
     case OP_RULE_ARITHMETIC: CHECK(d != DTYPE_BOOL); break;
