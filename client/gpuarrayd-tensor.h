@@ -11,8 +11,8 @@
  * A tensor is read in slabs along one axis: the first, or the longest where that is over four times
  * as long. For each slab its own rows of that axis' factor follow at once, and with them the slab's
  * part of what all other factors, and the fit, are made of: alternating least squares in one read
- * an iteration, where the daemon computes both together; else in two. It does so along the first
- * axis where what it needs, twice (elements / that axis) * rank numbers, is little; the plan says.
+ * an iteration. What it needs of the daemon's pool is twice (elements / that axis) * rank numbers
+ * of float64; where only half of that is to be had, there are two reads. The plan says.
  */
 #pragma once
 

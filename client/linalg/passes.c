@@ -5,7 +5,6 @@
  * the same way before and after it: those that its inputs do not explain.
  */
 #include "client/linalg/passes.h"
-#include "client/linalg/transposed.h"
 #include "client/clock.h"
 #include "client/lib/memory/stream.h"
 #include "client/lib/views/move.h"
@@ -119,9 +118,8 @@ static int fill_job(const struct passes *p, const struct pass *pass, struct pass
     }
     for (unsigned i = 0; i < pass->n_outputs; i++) {
         job->outputs[i] = pass->outputs[i];
-        bool has_transposed = p->transposed && strstr(pass->outputs[i].expr, "_x_T");
-        if (asprintf(&job->texts[i], "%s%s%s", pass->has_no_data ? "" : p->prefix,
-                     has_transposed ? p->transposed : "", pass->outputs[i].expr) < 0) {
+        if (asprintf(&job->texts[i], "%s%s", pass->has_no_data ? "" : p->prefix,
+                     pass->outputs[i].expr) < 0) {
             job->texts[i] = NULL;
             return -ENOMEM;
         }
@@ -283,34 +281,6 @@ int passes_init(struct passes *p, struct gad_client *client, const struct gad_op
     return operand->expr ? name_expression(p, operand->expr, error) : name_array(p);
 }
 
-int passes_reshape(struct passes *p, int ndim, const int64_t *shape, struct gad_error *error)
-{
-    for (unsigned i = 0; i < p->n_args; i++) {
-        struct gad_array *view, *array = p->args[i].array;
-        if (!array || array->info.ndim == 0)
-            continue;
-        int r = (int)gad_array_reshape(array, ndim, shape, &view, error);
-        if (r)
-            return r;
-        gad_array_release(array);
-        p->args[i].array = view;
-    }
-    return 0;
-}
-
-int passes_transpose(struct passes *p, const char **ret_name, struct gad_error *error)
-{
-    *ret_name = "_x.T";
-    if (!p->prefix[0])
-        return 0;
-    *ret_name = "_x_T";
-    if (p->transposed)
-        return 0;
-    p->transposed = transposed_text(p->prefix, p->n_args, p->args);
-    return p->transposed ? 0
-                         : error_set(error, GAD_NO_MEMORY, NULL, "the process has no memory left");
-}
-
 void passes_release_matrices(struct passes *p)
 {
     for (unsigned i = 0; i < p->n_matrices; i++)
@@ -325,7 +295,6 @@ void passes_deinit(struct passes *p)
         gad_array_release(p->args[i].array);
     free(p->args);
     free(p->prefix);
-    free(p->transposed);
     *p = (struct passes){.n_matrices = 0};
 }
 

@@ -31,9 +31,8 @@ struct passes {
     int64_t started_ms;
     unsigned n_before; /* iterations that were done before the call, by a checkpoint */
 
-    char *prefix;     /* "m = t < -900; _x = where(m, 0, t); ", or "" */
-    char *transposed; /* the same of `_x_T`; NULL: not asked for */
-    bool is_float;    /* else the prefix converts it */
+    char *prefix;  /* "m = t < -900; _x = where(m, 0, t); ", or "" */
+    bool is_float; /* else the prefix converts it */
     unsigned n_args;
     struct gad_argument *args; /* the operand's; arrays are references */
     unsigned n_matrices;
@@ -59,13 +58,6 @@ void passes_deinit(struct passes *p);
  * `p`. */
 int passes_new_matrix(struct passes *p, int ndim, const int64_t *shape, struct gad_array **ret,
                       struct gad_error *error) GAD_MUST_CHECK;
-/* From now on the data is seen with other sizes, in C order; shape and ndim stay what they are.
- * bad-shape: an argument is not of the data's shape, or does not lie so. */
-int passes_reshape(struct passes *p, int ndim, const int64_t *shape,
-                   struct gad_error *error) GAD_MUST_CHECK;
-/* The name, in expressions, of the data transposed, where it is a matrix. */
-int passes_transpose(struct passes *p, const char **ret_name,
-                     struct gad_error *error) GAD_MUST_CHECK;
 /* All of them are given up. */
 void passes_release_matrices(struct passes *p);
 /* Runs or plans a job. cancelled; those of gad_run(). */

@@ -1,16 +1,10 @@
-/* The products of a tensor that CP and Tucker are made of, as jobs.
+/* One read of a tensor by slabs of one axis.
  *
- * With the tensor as before x n x behind, x is before matrices of n x behind:
- *
- *     rows   sum of x @ C over them, where C is before x behind x rank
- *     rest   rows.T @ x of each, before x rank x behind, into a view of rest
- *
- * C is made here, of the other axes' factors.
+ * The daemon sees `tensordot` with an operand of broadcast factors, makes C of them once, and walks
+ * the tensor. That both results come of one read is its doing: they are two outputs of one job.
  */
 #include "client/linalg/slabs.h"
 #include "client/gpuarrayd-tensor.h"
-#include "client/linalg/contract.h"
-#include "client/linalg/dense.h"
 #include "proto/util.h"
 
 #include <math.h>
@@ -80,6 +74,18 @@ static int check_rank(const struct slabs *s, int64_t rank, struct gad_error *err
     return GAD_BAD_RANK;
 }
 
+/* Of the i-th other axis: n x 1 x .. x 1 x rank, as many ones as other axes follow. */
+static int make_view(struct slabs *s, int i, struct gad_error *error)
+{
+    int64_t shape[SLABS_MAX_NDIM + 1];
+    int ndim = s->n_others - i + 1, axis = s->others[i];
+    shape[0] = s->p->shape[axis];
+    for (int j = 1; j < ndim - 1; j++)
+        shape[j] = 1;
+    shape[ndim - 1] = s->rank;
+    return (int)gad_array_reshape(s->factors[axis], ndim, shape, &s->views[axis], error);
+}
+
 static int make_matrices(struct slabs *s, struct gad_error *error)
 {
     struct passes *p = s->p;
@@ -92,67 +98,29 @@ static int make_matrices(struct slabs *s, struct gad_error *error)
         const int64_t shape[] = {p->shape[i], s->rank};
         r = passes_new_matrix(p, 2, shape, &s->factors[i], error);
     }
-    for (int i = 0; i < s->n_others; i++)
+    for (int i = 0; i < s->n_others && r == 0; i++) {
         rest_shape[i] = p->shape[s->others[i]];
+        r = make_view(s, i, error);
+    }
     rest_shape[s->n_others] = s->rank;
-    if (r == 0)
-        r = passes_new_matrix(p, s->n_others + 1, rest_shape, &s->rest, error);
-    return r ? r : passes_new_matrix(p, s->n_others + 1, rest_shape, &s->columns, error);
+    return r ? r : passes_new_matrix(p, s->n_others + 1, rest_shape, &s->rest, error);
 }
 
-/* before x n x behind, without axes of no account: n x behind, before x n. */
-static int collapse(struct slabs *s, struct gad_error *error)
+static void write_texts(struct slabs *s)
 {
-    int64_t shape[3], n = s->p->shape[s->axis];
-    int ndim = 0;
-    s->n_before = s->n_behind = 1;
-    for (int i = 0; i < s->p->ndim; i++)
-        *(i < s->axis ? &s->n_before : &s->n_behind) *= i == s->axis ? 1 : s->p->shape[i];
-    if (s->n_before > 1)
-        shape[ndim++] = s->n_before;
-    shape[ndim++] = n;
-    if (s->n_behind > 1 || s->n_before == 1)
-        shape[ndim++] = s->n_behind;
-    return passes_reshape(s->p, ndim, shape, error);
-}
-
-enum { VIEW_C, VIEW_REST, VIEW_ROWS };
-
-static bool is_first(const struct slabs *s)
-{
-    return s->n_before == 1;
-}
-
-static bool is_last(const struct slabs *s)
-{
-    return !is_first(s) && s->n_behind == 1;
-}
-
-/* before x behind x rank of C and rest, without axes of no account; rest with the last two
- * exchanged where that is how the product comes. */
-static int make_views(struct slabs *s, struct gad_error *error)
-{
-    int64_t shape[3];
-    int ndim = 0;
-    struct gad_array *flat = NULL;
-    if (!is_first(s))
-        shape[ndim++] = s->n_before;
-    if (!is_last(s))
-        shape[ndim++] = s->n_behind;
-    shape[ndim++] = s->rank;
-    int r = (int)gad_array_reshape(s->columns, ndim, shape, &s->views[VIEW_C], error);
-    if (r == 0)
-        r = (int)gad_array_reshape(s->rest, ndim, shape, &flat, error);
-    const int swapped[] = {1, 0}, swapped_last[] = {0, 2, 1};
-    s->rest_flat = flat;
-    if (r == 0 && is_last(s))
-        s->views[VIEW_REST] = array_ref(flat);
-    else if (r == 0)
-        r = (int)gad_array_transpose(flat, ndim == 2 ? swapped : swapped_last, &s->views[VIEW_REST],
-                                     error);
-    if (r)
-        return r;
-    return (int)gad_array_transpose(s->factors[s->axis], NULL, &s->views[VIEW_ROWS], error);
+    char product[100] = "", from[40] = "", to[40] = "";
+    for (int i = 0; i < s->n_others; i++) {
+        const char *between = i ? ", " : "";
+        size_t at = strlen(product);
+        snprintf(product + at, sizeof(product) - at, "%s_f%d", i ? " * " : "", s->others[i]);
+        at = strlen(from);
+        snprintf(from + at, sizeof(from) - at, "%s%d", between, s->others[i]);
+        at = strlen(to);
+        snprintf(to + at, sizeof(to) - at, "%s%d", between, i);
+    }
+    snprintf(s->product, sizeof(s->product), "tensordot(_x, %s, ((%s), (%s)))",
+             s->columns ? "_c" : product, from, to);
+    snprintf(s->rows_text, sizeof(s->rows_text), "%s @ _g", s->product);
 }
 
 static int choose_reads(struct slabs *s, struct gad_error *error);
@@ -167,18 +135,16 @@ int slabs_init(struct slabs *s, struct passes *p, int64_t rank, struct gad_error
     r = check_rank(s, rank, error);
     if (r == 0)
         r = make_matrices(s, error);
-    if (r == 0)
-        r = collapse(s, error);
-    if (r == 0)
-        r = make_views(s, error);
-    return r ? r : choose_reads(s, error);
+    if (r)
+        return r;
+    write_texts(s);
+    return choose_reads(s, error);
 }
 
 void slabs_deinit(struct slabs *s)
 {
-    for (size_t i = 0; i < ARRAY_LENGTH(s->views); i++)
+    for (int i = 0; i < SLABS_MAX_NDIM; i++)
         gad_array_release(s->views[i]);
-    gad_array_release(s->rest_flat);
     *s = (struct slabs){.axis = 0};
 }
 
@@ -191,17 +157,40 @@ double *slabs_factor(const struct slabs *s, int axis)
 
 #define SQUARES_TEXT "sum(square(float64(_x)))"
 
-static void make_columns(struct slabs *s)
+struct slabs_job {
+    struct gad_argument inputs[SLABS_MAX_NDIM + 1];
+    struct gad_output outputs[3];
+    char names[SLABS_MAX_NDIM][8], rest_text[320];
+    struct pass pass;
+};
+
+static void add_input(struct slabs_job *job, const char *name, struct gad_array *array)
 {
-    int64_t sizes[SLABS_MAX_NDIM];
-    const double *factors[SLABS_MAX_NDIM];
-    if (s->has_columns || s->p->only_plans)
+    job->inputs[job->pass.n_inputs++] = (struct gad_argument){.name = name, .array = array};
+}
+
+static void add_output(struct slabs_job *job, const char *expr, struct gad_array *to)
+{
+    job->outputs[job->pass.n_outputs++] = (struct gad_output){.expr = expr, .to = to};
+}
+
+static void add_factors(const struct slabs *s, struct slabs_job *job)
+{
+    if (s->columns) {
+        add_input(job, "_c", s->columns);
         return;
-    for (int i = 0; i < s->n_others; i++) {
-        sizes[i] = s->p->shape[s->others[i]];
-        factors[i] = slabs_factor(s, s->others[i]);
     }
-    contract_weights(s->n_others, sizes, factors, s->rank, gad_array_data(s->columns));
+    for (int i = 0; i < s->n_others; i++) {
+        int axis = s->others[i];
+        snprintf(job->names[i], sizeof(job->names[i]), "_f%d", axis);
+        add_input(job, job->names[i], s->views[axis]);
+    }
+}
+
+static void add_rest(const struct slabs *s, struct slabs_job *job, const char *rows)
+{
+    snprintf(job->rest_text, sizeof(job->rest_text), "tensordot(_x, %s, (%d, 0))", rows, s->axis);
+    add_output(job, job->rest_text, s->rest);
 }
 
 static int read_squares(struct slabs *s, struct gad_error *error)
@@ -211,114 +200,81 @@ static int read_squares(struct slabs *s, struct gad_error *error)
     return passes_run(s->p, &pass, error);
 }
 
-static int run(struct slabs *s, const char *name, struct gad_array *input, const char *expr,
-               struct gad_array *to, bool with_squares, struct gad_error *error)
+static int run(struct slabs *s, struct slabs_job *job, bool with_squares, struct gad_error *error)
 {
-    const struct gad_argument inputs[] = {{.name = name, .array = input}};
-    const struct gad_output outputs[] = {{.expr = expr, .to = to}};
-    const struct pass pass = {.n_inputs = 1, .inputs = inputs, .n_outputs = 1, .outputs = outputs};
     int r = with_squares ? read_squares(s, error) : 0;
-    return r ? r : passes_run(s->p, &pass, error);
+    if (r)
+        return r;
+    job->pass.inputs = job->inputs;
+    job->pass.outputs = job->outputs;
+    return passes_run(s->p, &job->pass, error);
+}
+
+/* Both, of one job: rows as they are, or `@ g`. */
+static void describe_both(const struct slabs *s, bool is_solved, struct slabs_job *job)
+{
+    const char *rows = is_solved ? s->rows_text : s->product;
+    add_factors(s, job);
+    if (is_solved)
+        add_input(job, "_g", s->g);
+    add_output(job, rows, s->factors[s->axis]);
+    add_rest(s, job, rows);
+}
+
+static int read_rows(struct slabs *s, bool is_solved, bool with_squares, struct gad_error *error)
+{
+    struct slabs_job job = {.names = {""}};
+    add_factors(s, &job);
+    if (is_solved)
+        add_input(&job, "_g", s->g);
+    add_output(&job, is_solved ? s->rows_text : s->product, s->factors[s->axis]);
+    return run(s, &job, with_squares, error);
 }
 
 int slabs_read_rows(struct slabs *s, bool with_squares, struct gad_error *error)
 {
-    make_columns(s);
-    if (is_last(s))
-        return run(s, "_c", s->views[VIEW_C], "_c.mT @ _x", s->views[VIEW_ROWS], with_squares,
-                   error);
-    return run(s, "_c", s->views[VIEW_C], is_first(s) ? "_x @ _c" : "sum(_x @ _c, axis=0)",
-               s->factors[s->axis], with_squares, error);
+    return read_rows(s, false, with_squares, error);
 }
 
 int slabs_read_rest(struct slabs *s, bool with_squares, struct gad_error *error)
 {
-    return run(s, "_a", s->factors[s->axis], is_last(s) ? "_x @ _a" : "_a.mT @ _x",
-               s->views[VIEW_REST], with_squares, error);
+    struct slabs_job job = {.names = {""}};
+    add_input(&job, "_a", s->factors[s->axis]);
+    add_rest(s, &job, "_a");
+    return run(s, &job, with_squares, error);
 }
 
-/* rows @ g, in place. */
-static int solve_rows(struct slabs *s, struct gad_error *error)
+static int read_both(struct slabs *s, bool is_solved, bool with_squares, struct gad_error *error)
 {
-    int64_t n = s->p->shape[s->axis];
-    double *rows = slabs_factor(s, s->axis);
-    const struct dense_product product = {.m = n, .n = s->rank, .k = s->rank, .alpha = 1};
-    _cleanup_free_ double *solved = malloc(sizeof(double) * (size_t)(n * s->rank));
-    if (!solved)
-        return error_set(error, GAD_NO_MEMORY, NULL, "the process has no memory left");
-    int r = dense_multiply(&product, rows, gad_array_data(s->g), solved, error);
-    if (r == 0)
-        memcpy(rows, solved, sizeof(double) * (size_t)(n * s->rank));
-    return r;
+    if (s->is_split) {
+        int r = read_rows(s, is_solved, with_squares, error);
+        return r ? r : slabs_read_rest(s, false, error);
+    }
+    struct slabs_job job = {.names = {""}};
+    describe_both(s, is_solved, &job);
+    return run(s, &job, with_squares, error);
 }
 
-struct both {
-    struct gad_argument inputs[2];
-    struct gad_output outputs[2];
-    struct pass pass;
-};
-
-/* One job for both. */
-static void describe_both(const struct slabs *s, bool is_solved, struct both *both)
+int slabs_read_plain(struct slabs *s, bool with_squares, struct gad_error *error)
 {
-    const char *rows = is_solved ? "(_x @ _c) @ _g" : "_x @ _c";
-    both->inputs[0] = (struct gad_argument){.name = "_c", .array = s->views[VIEW_C]};
-    both->inputs[1] = (struct gad_argument){.name = "_g", .array = s->g};
-    both->outputs[0] = (struct gad_output){.expr = rows, .to = s->factors[s->axis]};
-    both->outputs[1] =
-        (struct gad_output){.expr = is_solved ? s->solved_text : s->rest_text, .to = s->rest_flat};
-    both->pass = (struct pass){.n_inputs = is_solved ? 2 : 1,
-                               .inputs = both->inputs,
-                               .n_outputs = 2,
-                               .outputs = both->outputs};
+    return read_both(s, false, with_squares, error);
+}
+
+int slabs_read(struct slabs *s, bool with_squares, struct gad_error *error)
+{
+    return read_both(s, true, with_squares, error);
 }
 
 /* The daemon says whether it has room. */
 static int choose_reads(struct slabs *s, struct gad_error *error)
 {
-    const char *transposed;
-    struct both both;
-    s->is_split = true;
-    if (!is_first(s))
-        return 0;
-    int r = passes_transpose(s->p, &transposed, error);
-    if (r)
-        return r;
-    snprintf(s->rest_text, sizeof(s->rest_text), "%s @ (_x @ _c)", transposed);
-    snprintf(s->solved_text, sizeof(s->solved_text), "%s @ ((_x @ _c) @ _g)", transposed);
-    describe_both(s, true, &both);
-    r = passes_try(s->p, &both.pass, error);
+    struct slabs_job job = {.names = {""}};
+    describe_both(s, true, &job);
+    job.pass.inputs = job.inputs;
+    job.pass.outputs = job.outputs;
+    int r = passes_try(s->p, &job.pass, error);
     s->is_split = r == GAD_TOO_LARGE_FOR_POOL;
     return s->is_split ? 0 : r;
-}
-
-static int read_both(struct slabs *s, bool is_solved, bool with_squares, struct gad_error *error)
-{
-    struct both both;
-    int r = with_squares ? read_squares(s, error) : 0;
-    if (r)
-        return r;
-    make_columns(s);
-    describe_both(s, is_solved, &both);
-    return passes_run(s->p, &both.pass, error);
-}
-
-int slabs_read_plain(struct slabs *s, bool with_squares, struct gad_error *error)
-{
-    if (!s->is_split)
-        return read_both(s, false, with_squares, error);
-    int r = slabs_read_rows(s, with_squares, error);
-    return r ? r : slabs_read_rest(s, false, error);
-}
-
-int slabs_read(struct slabs *s, bool with_squares, struct gad_error *error)
-{
-    if (!s->is_split)
-        return read_both(s, true, with_squares, error);
-    int r = slabs_read_rows(s, with_squares, error);
-    if (r == 0 && !s->p->only_plans)
-        r = solve_rows(s, error);
-    return r ? r : slabs_read_rest(s, false, error);
 }
 
 /* Factors to begin with ------------------------------------------------------------------------ */
@@ -346,8 +302,16 @@ int slabs_draw(struct slabs *s, const char *function, uint64_t seed, struct gad_
 
 int slabs_use_columns(struct slabs *s, struct gad_error *error)
 {
-    s->has_columns = true;
-    return 0;
+    int64_t shape[SLABS_MAX_NDIM + 1];
+    if (s->columns)
+        return 0;
+    for (int i = 0; i < s->n_others; i++)
+        shape[i] = s->p->shape[s->others[i]];
+    shape[s->n_others] = s->rank;
+    int r = passes_new_matrix(s->p, s->n_others + 1, shape, &s->columns, error);
+    if (r == 0)
+        write_texts(s);
+    return r;
 }
 
 /* Elements that are not finite ------------------------------------------------------------------

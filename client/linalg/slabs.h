@@ -1,12 +1,11 @@
-/* The products of a tensor that CP and Tucker are made of, by slabs of one axis.
+/* One read of a tensor by slabs of one axis: what CP and Tucker are made of.
  *
  *     rows = tensordot(x, C) @ g      n x rank: over all other axes, where C[j, k, .., r] is the
  *                                     product of the other axes' factors
  *     rest = tensordot(x, rows)       j x k x .. x rank: over the slabs' axis
  *
- * Of the first axis both come of one read, where the pool has room for C and rest; else each is a
- * read, of the tensor with its axes before and behind the slabs' as one each. The axis is the first
- * where it is not much shorter than the longest, which it is else.
+ * Both in one read where the pool has room for C and rest, else in two. The axis is the first where
+ * it is not much shorter than the longest, which it is else.
  */
 #pragma once
 
@@ -21,14 +20,10 @@ struct slabs {
     int64_t rank;
     /* In shared memory: a factor for each axis, n x rank; rank x rank; the rest; a number. */
     struct gad_array *factors[SLABS_MAX_NDIM], *g, *rest, *squares;
-    struct gad_array *columns;   /* j x k x .. x rank: C */
-    bool has_columns;            /* it is written by the caller, else made of the factors */
-    int64_t n_before, n_behind;  /* elements of the axes there */
-    struct gad_array *rest_flat; /* rest as before x behind x rank, without axes of no account */
-    struct gad_array *views[4];  /* what the products read and write of the above */
-    bool is_split;               /* two reads */
-    char rest_text[48];          /* of one read: of rows as they are */
-    char solved_text[56];        /* and of rows @ g */
+    struct gad_array *views[SLABS_MAX_NDIM]; /* of the other axes' factors, broadcast to C */
+    struct gad_array *columns; /* j x k x .. x rank: C as it is; NULL: it is made of the factors */
+    bool is_split;             /* two reads */
+    char product[200], rows_text[260];
 };
 
 /* bad-shape: axes that are too few or too many, or without elements. */

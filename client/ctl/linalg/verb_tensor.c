@@ -137,8 +137,8 @@ static const struct argp cp_argp = {
     parse_cp,
     "SOURCE",
     "Decomposes a tensor of 3 to 8 axes into a sum of outer products (CP, PARAFAC).\v"
-    "The tensor is never held: it is read once or twice an iteration; --explain says which. FILE "
-    "gets weights, factor_0, factor_1 ...\n"
+    "The tensor is never held: it is read once an iteration where the daemon's pool has room, else "
+    "twice; --explain says. FILE gets weights, factor_0, factor_1 ...\n"
     "Ctrl-C leaves the checkpoint; the same command goes on from it.\n"
     "\nExamples:\n"
     "  gpuarrayctl cp t.npy --rank 10 -o f.npz\n"

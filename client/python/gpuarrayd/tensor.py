@@ -4,8 +4,8 @@
     core, factors = gd.tensor.tucker(gd.open("t.npy"), (10, 10, 10))
 
 A tensor is whatever an array can be here: files, ndarrays, lazies (`gd.where(t < -9, 0, t)` is
-computed in each read and stored nowhere). It is read once or twice an iteration of CP, as plan_cp()
-says, and once or twice for each of Tucker's reads.
+computed in each read and stored nowhere). It is read once an iteration of CP where the daemon's
+pool has room, else twice, as plan_cp() says; Tucker reads it twice, and once for its norm.
 Results have TensorLy's order, and the data's dtype; sums are made in float64. Each call waits for
 its end; other threads go on between two of its jobs. Ctrl-C ends it.
 """

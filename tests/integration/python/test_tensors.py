@@ -119,6 +119,17 @@ def test_what_is_read_is_what_was_said(gd):
     assert found.reads == plan["total"]
 
 
+def test_a_pool_with_room_for_half_reads_twice(gd):
+    shape = (20, 200, 200)
+    x = planted(shape, 2, 0.1)
+    assert gd.tensor.plan_cp(x, 24)["iteration"]["reads"] == 2
+    found = gd.tensor.cp(x, 24, seed=5, iterations=2, tolerance=-1)
+    wanted, _ = textbook(x, first_factors(gd, shape, 24, 5), 2)
+    assert np.isclose(found.relative_error, wanted[-1], rtol=1e-7)
+    with pytest.raises(gd.errors.TooLargeForPool):
+        gd.tensor.cp(x, 60)
+
+
 def hooi(x, ranks, sweeps=20):
     factors = [np.linalg.svd(np.moveaxis(x, i, 0).reshape(n, -1), full_matrices=False)[0][:, :r]
                for i, (n, r) in enumerate(zip(x.shape, ranks, strict=True))]
