@@ -10,6 +10,7 @@ const char *op_arguments(unsigned row)
 {
     switch (row) {
     case OP_ROW_SELECT: return "condlist, choicelist";
+    case OP_ROW_TENSORDOT:
     case OP_ROW_ISCLOSE: return "a, b";
     case OP_ROW_SEARCHSORTED: return "a, v";
     case OP_ROW_DIGITIZE: return "x, bins";

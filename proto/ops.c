@@ -69,6 +69,7 @@ const char *op_dtypes(unsigned row)
             return "int float";
         break;
     case OP_RULE_SELECT: return "bool, bool int float";
+    case OP_RULE_TENSORDOT: return "float";
     default: break;
     }
     return "bool int float";

@@ -62,8 +62,8 @@ def test_arguments_options_and_texts_are_the_catalogues(gd):
         known = (op["keywords"] or "").replace("*, ", "").replace(" length", " length=None")
         if "quantile" in op["name"] or "percentile" in op["name"]:
             assert optional.pop() == "weights=None"  # which is refused
-        if op["name"] in ("matmul", "tensordot"):
-            assert optional.pop() == {"matmul": "out=None", "tensordot": "tf32=False"}[op["name"]]
+        if op["name"] == "matmul":
+            assert optional.pop() == "out=None"
         assert ", ".join(optional) == known, op["name"]
         assert all(p.annotation is not inspect.Parameter.empty for p in parameters(function))
 
