@@ -24,6 +24,7 @@ sh "$top/tests/run-uninstalled.sh" -- "$python" "$top/tests/bench/many.py" "$bui
     "$work"
 sh "$top/tests/run-uninstalled.sh" --pool 64M -- sh "$top/tests/bench/transpose.sh" "$work" 2 "$python"
 sh "$top/tests/run-uninstalled.sh" --pool 256M -- "$python" "$top/tests/bench/matmul.py" "$work" 256
+sh "$top/tests/run-uninstalled.sh" --pool 256M -- "$python" "$top/tests/bench/decompositions.py" "$work"
 sh "$top/tests/run-uninstalled.sh" -- "$build/tests/bench/random" 100 "$python" "$top/tests/bench/random_peer.py"
 sh "$top/tests/run-uninstalled.sh" -- "$python" "$top/tests/bench/random_file.py" "$work" "$((gib * 125)),2000,2000"
 sh "$top/tests/run-uninstalled.sh" -- "$python" "$top/tests/bench/filters.py" "$work" "$build/tests/bench/codecs"
