@@ -91,6 +91,8 @@ TENSORS = [
     ((6, 5, 4, 7), ["tensordot(x, tensordot(x, c, ((0, 1, 3), (0, 1, 2))), (2, 0))"], {"c": (6, 5, 7, 3)}),
     ((2000, 41), ["tensordot(x, x, (0, 0))", "tensordot(x, y, (0, 0))"], {"y": (2000,)}),
     ((700, 600), ["tensordot(x, x, (0, 0))"], {}),
+    ((1, 30, 11), ["tensordot(x, c, 2)", "tensordot(x, tensordot(x, c, 2), (0, 0))"], {"c": (30, 11, 4)}),
+    ((12, 1700), ["tensordot(x @ c, x, (0, 0))", "tensordot(x, x @ c, (0, 0))"], {"c": (1700, 2)}),
     ((3000, 20), ["tensordot(x @ c, (x @ c) @ g, (0, 0))", "tensordot(x, x @ c, (0, 0))"],
      {"c": (20, 6), "g": (6, 2)}),
 ]
@@ -124,6 +126,14 @@ def test_what_tensordot_refuses(w, text, code):
         w.call("job.plan", args={name: wire.argument(a) for name, a in args.items()},
                outputs=[{"expr": text}])
     assert caught.value.code == code
+
+
+def test_x_as_the_right_operand_of_a_tensordot_is_not_too_wide(w):
+    with pytest.raises(wire.Error) as caught:
+        w.call("job.plan", outputs=[{"expr": "tensordot(x @ c, x, (0, 0))"}],
+               args={name: {"dtype": "<f8", "shape": shape, "at": {"kind": "region", "id": 0, "offset": 0}}
+                     for name, shape in {"x": [12, 70000], "c": [70000, 2]}.items()})
+    assert caught.value.code == "bad-expression"
 
 
 def test_x_is_read_once(w):

@@ -27,7 +27,7 @@
 #define MAX_PLAIN_COLUMNS 128                /* where a product of matrices would do as well */
 #define MAX_PLAIN_CELLS   (INT64_C(1) << 18) /* of an operand, and of a sum: fits most pools */
 #define MAX_PLAIN_ROW     16384              /* columns of X: so do some of its rows */
-#define MAX_SQUARE        2048               /* columns of x.T @ x */
+#define MAX_SQUARE        2048               /* columns of X, where it is the right operand */
 
 static const struct shape *shape_of(const struct graph *g, uint16_t node)
 {
@@ -105,16 +105,16 @@ static enum role role_of_x(const struct slab_search *s, const struct graph_node 
     if (summed != rows)
         return NO_ROLE;
     if (n->src[1] == s->x)
-        return all == 3 && s->n_columns <= MAX_SQUARE ? GIVES_SUM : NO_ROLE;
+        return all == 3 ? GIVES_SUM : NO_ROLE;
     return is_like_rows(s, n->src[1]) ? GIVES_SUM : NO_ROLE;
 }
 
 static enum role role_of(const struct slab_search *s, const struct graph_node *n)
 {
     const struct graph *g = &s->c->graph;
-    bool is_square = n->src[1] == s->x;
+    int64_t most = n->src[1] == s->x ? MAX_SQUARE : MAX_COLUMNS;
     if (!is_plain(g, n) || !dtype_is_float((enum dtype)n->dtype) || !has_skinny_right(g, n) ||
-        (!is_square && columns_of(g, n) > MAX_COLUMNS))
+        columns_of(g, n) > most)
         return NO_ROLE;
     if (slab_is_of_x(s, n))
         return role_of_x(s, n);
@@ -257,7 +257,7 @@ static bool choose_x(struct slab_search *s, uint16_t index)
         return false; /* as the plain one, if at all */
     s->n_rows = g->shapes[x->shape].dims[s->row_axis];
     s->n_columns = g->shapes[x->shape].n_elements / s->n_rows;
-    return s->n_rows > 1 && dtype_is_float((enum dtype)x->dtype);
+    return (s->n_rows > 1 || n->left_axes != 0) && dtype_is_float((enum dtype)x->dtype);
 }
 
 int slab_members_find(struct compiler *c, const struct schedule *s, uint16_t index,
