@@ -128,6 +128,17 @@ def test_what_tensordot_refuses(w, text, code):
     assert caught.value.code == code
 
 
+def test_a_sum_may_be_stored_over_the_operand_it_is_made_of(w):
+    args = used(["x", "c", "y"], matrices("f8", 300, 300, 2, 2))
+    x, c, y = (args[name] for name in "xcy")
+    for to, expected in [("c", x.T @ (x @ c)), ("y", x.T @ (x @ c))]:
+        held = Held(w, **args)
+        w.call("job.run", args={name: held.at(name) for name in "xcy"},
+               outputs=[{"expr": "x.T @ (x @ c + 0 * y)", "to": held.at(to)}])
+        near(held[to], expected, 600, "f8")
+        held.leave()
+
+
 def test_x_as_the_right_operand_of_a_tensordot_is_not_too_wide(w):
     with pytest.raises(wire.Error) as caught:
         w.call("job.plan", outputs=[{"expr": "tensordot(x @ c, x, (0, 0))"}],

@@ -211,17 +211,21 @@ static bool is_read_by(const struct program *program, const struct pass *pass, u
 
 /* Whether the output's first bytes are written before the argument is read for the last time. A
  * pass reads just before it writes; but the operands of a product are read again and again while
- * its result is written, and so may be what a walk by slabs has beside its matrix. */
+ * its result is written, and so may be what a walk by slabs has beside its matrix, until its sums
+ * are stored at the end. */
 static bool is_still_read(const struct program *program, unsigned output, unsigned arg)
 {
     unsigned writing = program->outputs[output].pass, first = writing + 1;
     for (unsigned i = 0; i < program->n_products; i++)
         if (writing - program->products[i].first_pass == PRODUCT_RESULT)
             first = program->products[i].first_pass;
-    for (unsigned i = 0; i < program->n_slabs; i++)
-        if (writing >= program->slabs[i].first_pass &&
-            writing < (unsigned)program->slabs[i].first_pass + program->slabs[i].n_passes)
-            first = program->slabs[i].first_pass;
+    for (unsigned i = 0; i < program->n_slabs; i++) {
+        const struct program_slab *slab = &program->slabs[i];
+        unsigned own = writing - slab->first_pass;
+        if (writing >= slab->first_pass && own < slab->n_passes &&
+            slab->pass_kinds[own] != SLAB_PASS_RESULT)
+            first = slab->first_pass;
+    }
     for (unsigned i = first; i < program->n_passes; i++)
         if (i != writing && is_read_by(program, &program->passes[i], arg))
             return true;
