@@ -10,10 +10,11 @@
 #include "kernels/op_costs.h"
 
 /* What is not an instruction but happens to every element of a strip, at its worst. */
-#define MOVE_NS   4u  /* reading it strided and swapped, or writing it so */
-#define REDUCE_NS 12u /* adding it to a sum, an extremum or its place */
-#define BIN_NS    16u
-#define LOOK_NS   1u /* of a KTH, at one bit of one key */
+#define MOVE_NS       4u  /* reading it strided and swapped, or writing it so */
+#define REDUCE_NS     12u /* adding it to a sum, an extremum or its place */
+#define BIN_NS        16u
+#define LOOK_NS       1u /* of a KTH, at one bit of one key */
+#define ROTATE_PER_NS 4u /* of a QR_R, columns for which an element is worked with */
 
 static const struct op_cost costs[OP_COUNT] = {
 #define COST(id, cpu, device, worst_float_ns, worst_integer_ns)                                    \
@@ -41,7 +42,9 @@ static uint64_t reductions_worst_ns(const struct program *program, const struct 
         return LOOK_NS * ((pass->n_reductions + 1u) / 2) * 8 *
                dtype_size((enum dtype)first->src.dtype);
     for (unsigned i = 0; i < pass->n_reductions; i++)
-        ns += first[i].op == OP_BINCOUNT ? BIN_NS : REDUCE_NS;
+        ns += first[i].op == OP_BINCOUNT ? BIN_NS
+              : first[i].op == OP_QR_R   ? REDUCE_NS + first[i].n_bins / ROTATE_PER_NS
+                                         : REDUCE_NS;
     return ns;
 }
 

@@ -72,6 +72,8 @@ int program_reduction_shape(const struct program *program, unsigned reduction, i
     }
     if (r->n_bins > 0)
         ret_shape[ndim++] = r->n_bins;
+    if (r->op == OP_QR_R)
+        ret_shape[ndim++] = r->n_bins;
     return ndim;
 }
 
@@ -126,10 +128,20 @@ bool program_is_scan(const struct reduction *reduction)
     return reduction->op == OP_CUMSUM || reduction->op == OP_CUMPROD;
 }
 
+uint64_t program_qr_columns(const struct program *program, const struct pass *pass)
+{
+    uint64_t n = 0;
+    for (unsigned i = 0; i < pass->n_reductions; i++) {
+        const struct reduction *r = &program->reductions[pass->first_reduction + i];
+        n += r->op == OP_QR_R ? r->n_bins : 0;
+    }
+    return n;
+}
+
 bool program_reads_boxes(const struct pass *pass, const struct reduction *reduction)
 {
     return program_is_scan(reduction) || reduction->op == OP_BINCOUNT || reduction->op == OP_KTH ||
-           program_keeps_axes(pass);
+           reduction->op == OP_QR_R || program_keeps_axes(pass);
 }
 
 /* Whether an operand is there before anything is computed, element by element. */

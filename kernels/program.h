@@ -47,6 +47,13 @@
 #define PROGRAM_MAX_KTH_ELEMENTS 8192
 #define PROGRAM_MAX_KTH_BYTES    (512u * 1024u)
 
+/* Of one QR_R, and of all of a pass. For rows, as float64 and in an odd number of lines of eight
+ * where these are more than two, and for groups of reflections there are PROGRAM_QR_BYTES. */
+#define PROGRAM_MAX_QR_COLUMNS     1024
+#define PROGRAM_MAX_ALL_QR_COLUMNS 2048
+#define PROGRAM_QR_BYTES           (320u * 1024u)
+#define PROGRAM_QR_LINE            8
+
 enum operand_kind {
     OPERAND_NONE,
     OPERAND_REGISTER, /* index of a register of this pass */
@@ -126,6 +133,9 @@ enum random_stream {
  *   result has one axis more, of n_bins, behind all others: INT64, how many elements are in each
  *   bin, or FLOAT64, the sum of their weights;
  * - CUMSUM, CUMPROD: of a pass that scans, see struct store. Result dtypes as of SUM and PROD.
+ * - QR_R: src is FLOAT64, of a pass of two axes, both reduced: the upper triangular R of a QR
+ *   decomposition of its matrix. `weights`, FLOAT64 or OPERAND_NONE, is one column more behind the
+ *   others, the same in the whole of a row. The result has two axes of n_bins columns: FLOAT64;
  * - MATMUL: a matrix product, see struct program_product, or a value of a slab, see struct
  *   program_slab. No pass counts it among its own.
  * All others are written with these. */
@@ -137,8 +147,8 @@ struct reduction {
     bool has_minus_zero; /* SUM of floats: it is -0 where all terms are; else 0 then, as NumPy's */
     uint16_t pass;       /* in which it is computed */
     struct operand src;
-    struct operand weights; /* BINCOUNT: FLOAT64, or OPERAND_NONE */
-    uint32_t n_bins;        /* BINCOUNT: at least 1; else 0 */
+    struct operand weights; /* BINCOUNT: FLOAT64, or OPERAND_NONE; QR_R: a column, or that */
+    uint32_t n_bins;        /* BINCOUNT, and QR_R's columns: at least 1; else 0 */
     struct kth_rank kth;    /* KTH; else 0 */
 };
 
@@ -382,6 +392,8 @@ bool program_is_product(const struct program *program);
 /* Whether some axes of more than one element are kept by the pass's reductions. */
 bool program_keeps_axes(const struct pass *pass);
 bool program_is_scan(const struct reduction *reduction);
+/* Columns of all its QR_Rs together. */
+uint64_t program_qr_columns(const struct program *program, const struct pass *pass);
 /* Whether a reduction of the pass is made of its operands in whole boxes: where axes are kept, of
  * counts, scans and KTHs. Else elements are taken in as they are computed. */
 bool program_reads_boxes(const struct pass *pass, const struct reduction *reduction);

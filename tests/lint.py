@@ -58,7 +58,7 @@ PLACES = {
     "curses.h": ("client/ctl/stats/top_",),
     "Python.h": ("client/python/core/",),
     "structmember.h": ("client/python/core/",),
-    "cblas.h": ("kernels/cpu/multiply/multiply.c",),
+    "cblas.h": ("kernels/cpu/multiply/multiply.c", "kernels/cpu/multiply/triangle.c"),
     "seccomp.h": ("daemon/confine.c", "client/scan/scan_confine.c"),
     "pthread.h": ("daemon/worker/", "daemon/broker/host/closer.c", "daemon/broker/host/log.c", "client/"),
 }

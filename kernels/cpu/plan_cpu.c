@@ -43,9 +43,26 @@ static bool suits_tile(const struct plan_tile_size *size)
            size->worst_ns * size->n_grains <= PLAN_LONG_TURN_NS && size->n_tiles >= n_wanted;
 }
 
+/* What a node holds of these is all that they need to go on. QR_Rs do without the others. */
+bool cpu_engine_can_continue(const struct program *program, const struct pass *pass)
+{
+    unsigned n_qrs = 0;
+
+    for (unsigned i = 0; i < pass->n_reductions; i++) {
+        unsigned op = program->reductions[pass->first_reduction + i].op;
+        n_qrs += op == OP_QR_R;
+        if (op != OP_SUM && op != OP_PROD && op != OP_MIN && op != OP_MAX &&
+            op != OP_COUNT_NONZERO && op != OP_QR_R)
+            return false;
+    }
+    return n_qrs == 0 || n_qrs == pass->n_reductions;
+}
+
 static int64_t most_continued_rows(const struct program *program, const struct pass *pass)
 {
-    return cpu_engine_can_continue(program, pass) ? CPU_MAX_CONTINUED_ROWS : 0;
+    if (!cpu_engine_can_continue(program, pass))
+        return 0;
+    return program_qr_columns(program, pass) > 0 ? INT64_MAX >> 16 : CPU_MAX_CONTINUED_ROWS;
 }
 
 static unsigned n_busy(const struct plan_limits *limits)
@@ -172,6 +189,7 @@ static double enough_blocks(const struct plan_limits *limits)
 const struct plan_engine plan_cpu = {
     .can_pause = true,
     .has_swaths = true,
+    .has_qr = true,
     .adds_alike = true,
     .walks_slabs = true,
     .slot_need_bytes = slot_need_bytes,

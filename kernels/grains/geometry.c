@@ -133,8 +133,33 @@ static bool is_endless(const struct cutter *c, int axis)
            (c->rules->whole_elements == 0 || !cutter_is_reduced(c, axis));
 }
 
+/* Whole rows, those of a chunk together as far as they fit. */
+static void choose_rows(struct cutter *c)
+{
+    struct geometry *g = c->g;
+    int64_t chunk = 0, limit = c->rules->most_rows;
+
+    assert(g->ndim == 2);
+    for (unsigned n = 0; n < c->n_operands && chunk == 0; n++)
+        if (c->operands[n].chunk_shape && cutter_has_axis(g, &c->operands[n], 0))
+            chunk = c->operands[n].chunk_shape[c->operands[n].ndim - 2];
+    g->grain_shape[0] = 1;
+    g->grain_shape[1] = g->shape[1];
+    for (int i = 0; i < g->ndim; i++)
+        c->unit[i] = 1;
+    g->grain_shape[0] = cutter_largest_extent(c, 0, g->shape[0] < limit ? g->shape[0] : limit);
+    if (chunk > 0 && chunk <= g->grain_shape[0])
+        g->grain_shape[0] -= g->grain_shape[0] % chunk;
+    else if (chunk > 0)
+        g->grain_shape[0] = cutter_near_divisor(chunk, g->grain_shape[0]);
+}
+
 static void choose_grain_shape(struct cutter *c)
 {
+    if (c->rules->most_rows > 0) {
+        choose_rows(c);
+        return;
+    }
     if (!cutter_set_units(c)) {
         cutter_limit_cells(c);
         return;

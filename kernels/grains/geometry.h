@@ -77,6 +77,9 @@ struct geometry_rules {
     /* The most elements of a grain that has the whole of each reduced axis, which all operands must
      * have room for beside one element of the others; no operand is in chunks. 0: it need not. */
     int64_t whole_elements;
+    /* A grain has all of the second of two axes, and at most so many elements of the first one, as
+     * rows that are worked with together; 0: nothing of the kind. */
+    int64_t most_rows;
     bool is_scan; /* the one reduced axis is scanned: it is slower in grid_order than others */
     /* Blocks of these extents along two axes, and one element along all others, in any order;
      * grains are numbered along the second first, and are chains along it. [0] = 0: as above. */

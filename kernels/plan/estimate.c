@@ -37,6 +37,7 @@
 #define DEFAULT_MEMORY_RATE 4e9
 #define DEFAULT_FILE_RATE   1e9
 #define CACHE_SHARE         2
+#define QR_COLUMNS_PER_WORK 4
 
 static double or_default(double measured, double by_default)
 {
@@ -121,6 +122,7 @@ double estimate_work(const struct plan_estimate *e, unsigned index)
     const struct program *program = e->p->program;
     const struct pass *pass = &program->passes[index];
     double work = 1 + pass->n_reductions + kth_work(e->p, pass), n_elements = 1;
+    work += (double)program_qr_columns(program, pass) / QR_COLUMNS_PER_WORK;
 
     for (unsigned i = 0; i < pass->n_insns; i++) {
         const struct insn *insn = &program->insns[pass->first_insn + i];

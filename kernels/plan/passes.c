@@ -26,6 +26,10 @@
 #define MAX_GEOMETRY_OPERANDS (PLANNER_MAX_OPERANDS + MAX_RESULTS + PROGRAM_MAX_REDUCTIONS)
 
 _Static_assert(MAX_GEOMETRY_OPERANDS <= CUTTER_MAX_OPERANDS, "the cutter takes them all");
+/* Of a column, for groups of reflections: the more, the fewer columns are in a group. */
+#define QR_GROUP_BYTES   (2 * 16 * sizeof(double))
+#define QR_GROUP_COLUMNS 512
+
 _Static_assert(PROGRAM_MAX_KTH_BYTES <= GRAIN_MAX_TOTAL_BYTES &&
                    PROGRAM_MAX_KTH_ELEMENTS * sizeof(union scalar) <= ENGINE_MAX_KEY_BYTES,
                "a cell's elements fit a grain");
@@ -343,6 +347,35 @@ static int64_t whole_elements_of(const struct program *program, const struct pas
     return ENGINE_MAX_KEY_BYTES / (int64_t)dtype_size((enum dtype)first->src.dtype);
 }
 
+/* Of a pass with QR_Rs. */
+static int64_t most_rows_of(const struct program *program, const struct pass *pass)
+{
+    uint64_t n = program_qr_columns(program, pass), line_bytes = PROGRAM_QR_LINE * sizeof(double);
+    uint64_t n_bytes = PROGRAM_QR_BYTES - QR_GROUP_BYTES * min_u64(n, QR_GROUP_COLUMNS);
+
+    if (n == 0)
+        return 0;
+    uint64_t n_lines = max_u64(n_bytes / line_bytes / n, 1);
+    return PROGRAM_QR_LINE * (int64_t)(n_lines - (n_lines > 2 && n_lines % 2 == 0));
+}
+
+static int check_qr(const struct planner *p, const struct pass *pass)
+{
+    uint64_t n = program_qr_columns(p->program, pass);
+
+    if (n > 0 && !p->limits->engine->has_qr) {
+        error_set(p->error, GAD_NO_ENGINE, "engine", "qr_r is computed on the CPU");
+        error_expected(p->error, "engine \"cpu\" or \"auto\"");
+        return GAD_NO_ENGINE;
+    }
+    if (n <= PROGRAM_MAX_ALL_QR_COLUMNS)
+        return 0;
+    error_set(p->error, GAD_LIMIT_EXCEEDED, "outputs", "qr_r of too many columns in one pass");
+    error_expected(p->error, "at most %d, of all matrices together", PROGRAM_MAX_ALL_QR_COLUMNS);
+    error_found(p->error, "%" PRIu64, n);
+    return GAD_LIMIT_EXCEEDED;
+}
+
 int planner_open_axis(const struct planner *p, const struct pass *pass)
 {
     for (int i = 0; i < pass->ndim && p->request->open_length > 0; i++)
@@ -380,6 +413,7 @@ static int cut(struct planner *p, unsigned index, uint64_t max_cells, bool is_be
         .round_length = p->round_length,
         .long_bytes = long_bytes_of(p),
         .whole_elements = whole_elements_of(p->program, pass),
+        .most_rows = most_rows_of(p->program, pass),
         .is_scan = pass->scanned_axis >= 0,
     };
     struct operand_list list; /* large, so only what is used of it is written */
@@ -459,6 +493,7 @@ int planner_cut_pass(struct planner *p, unsigned index, bool *ret_fits)
     const struct pass *pass = &p->program->passes[index];
     int r = planner_is_out_of_steps(p) ? refuse_steps(p) : planner_check_space(p, pass);
 
+    r = r ? r : check_qr(p, pass);
     if (r)
         return r;
     planner_collect_operands(p, pass);

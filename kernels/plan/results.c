@@ -47,7 +47,7 @@ static int reader_axis(const struct program *program, unsigned reduction, int ax
 {
     const struct reduction *r = &program->reductions[reduction];
     const struct pass *maker = &program->passes[r->pass];
-    int behind = r->n_bins > 0; /* axes of the result behind this one */
+    int behind = (r->n_bins > 0) + (r->op == OP_QR_R); /* axes of the result behind this one */
 
     if (maker->reduced_axes >> axis & 1)
         return -1;
@@ -57,7 +57,7 @@ static int reader_axis(const struct program *program, unsigned reduction, int ax
     return reader_ndim - 1 - behind;
 }
 
-/* The axis of bins is the reader's last one. */
+/* The axis of bins is the reader's last one. An R lies column by column. */
 static void add_bins(const struct reduction *r, int axis, const int64_t *start,
                      struct engine_view *view)
 {
@@ -65,6 +65,11 @@ static void add_bins(const struct reduction *r, int axis, const int64_t *start,
 
     if (r->n_bins < 2)
         return;
+    if (r->op == OP_QR_R) {
+        view->strides[axis - 1] = stride;
+        view->base = (char *)view->base + start[axis - 1] * stride;
+        stride *= (int64_t)r->n_bins;
+    }
     view->strides[axis] = stride;
     view->base = (char *)view->base + start[axis] * stride;
 }
@@ -135,7 +140,7 @@ static char *place_chain(const struct plan_pass *pass, const int64_t *strides, u
 static void copy_bins(const struct reduction *r, char *to, int64_t stride, const char *from,
                       int64_t n)
 {
-    size_t cell_bytes = r->n_bins * sizeof(int64_t);
+    size_t cell_bytes = reduce_values_per_cell(r) * sizeof(int64_t);
 
     for (int64_t i = 0; i < n; i++, to += stride, from += cell_bytes) {
         const int64_t *counts = (const int64_t *)from;

@@ -89,8 +89,9 @@ static unsigned choose_leaf_log2(const struct planner *p, unsigned index)
     int64_t n_rows = 1, n_elements = 1;
     unsigned k = 0;
 
-    if (!planner_has_nodes(pass) || g->chain_grains == 1 || !is_fastest_kept(g) ||
-        planner_work_per_element(pass) > LEAF_MAX_WORK)
+    bool is_qr = program_qr_columns(p->program, pass) > 0;
+    if (!planner_has_nodes(pass) || g->chain_grains == 1 ||
+        (!is_qr && (!is_fastest_kept(g) || planner_work_per_element(pass) > LEAF_MAX_WORK)))
         return 0;
     int64_t most_rows = p->limits->engine->most_continued_rows(p->program, pass);
     for (int axis = 0; axis < g->ndim; axis++) {

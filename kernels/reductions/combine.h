@@ -20,3 +20,7 @@ struct deviations {
     uint64_t n_elements;
 };
 void combine_deviations(size_t n, const struct deviations *left, const struct deviations *right);
+
+/* QR_R: two upper triangles of n columns, column by column, become that of both below each other.
+ * The right one is spoilt. (triangles.c) */
+void combine_triangles(size_t n, double *left, double *right);

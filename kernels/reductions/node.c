@@ -40,7 +40,9 @@ enum dtype reduce_plane_dtype(const struct reduction *reduction, unsigned plane)
 
 uint64_t reduce_values_per_cell(const struct reduction *reduction)
 {
-    return max_u64(reduction->n_bins, 1);
+    uint64_t n = max_u64(reduction->n_bins, 1);
+
+    return reduction->op == OP_QR_R ? n * n : n;
 }
 
 uint64_t reduce_n_values(const struct reduce_layout *layout, unsigned i)
@@ -161,13 +163,16 @@ void reduce_identity(const struct reduce_layout *layout, void *node)
     }
 }
 
-static void combine_one(const struct reduce_layout *layout, unsigned i, void *left,
-                        const void *right)
+static void combine_one(const struct reduce_layout *layout, unsigned i, void *left, void *right)
 {
     const struct reduction *r = &layout->reductions[i];
     enum dtype dtype = reduce_plane_dtype(r, 0);
     void *own = reduce_plane(layout, left, i, 0), *other = reduce_plane(layout, right, i, 0);
 
+    if (r->op == OP_QR_R) {
+        combine_triangles(r->n_bins, own, other);
+        return;
+    }
     if (reduce_n_planes(r) == 1) {
         combine_values((enum op)r->op, dtype, reduce_n_values(layout, i), own, other);
         return;
@@ -182,7 +187,7 @@ static void combine_one(const struct reduce_layout *layout, unsigned i, void *le
                        &(struct deviations){other, others, other_header->n_elements});
 }
 
-void reduce_combine(const struct reduce_layout *layout, void *left, const void *right)
+void reduce_combine(const struct reduce_layout *layout, void *left, void *right)
 {
     struct reduce_header *header = left;
     const struct reduce_header *other = right;

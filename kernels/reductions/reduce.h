@@ -21,7 +21,8 @@
  * int64 index), SQUARED_DEVIATIONS two (float64 sum, float64 sum of squared deviations from the
  * mean). A plane has room for 8 bytes a value, rounded up to 64, and n_cells values of its dtype
  * lie densely at its beginning, in visiting order of the kept axes. BINCOUNT has one plane, of
- * n_cells times n_bins values: those of a cell's bins are neighbours. Values: as in the reduction's
+ * n_cells times n_bins values: those of a cell's bins are neighbours. QR_R has one, its R column by
+ * column. Values: as in the reduction's
  * result dtype, but ARGMIN's and ARGMAX's values, which have the source's.
  *
  * SUM and PROD of floats are added in float64, pairwise; integers wrap in 64 bits. MIN and MAX
@@ -66,8 +67,8 @@ void *reduce_plane(const struct reduce_layout *layout, const void *node, unsigne
 void reduce_identity(const struct reduce_layout *layout, void *node);
 /* n values of the result of nothing, densely. */
 void reduce_fill_identity(const struct reduction *reduction, uint64_t n, void *values);
-/* left = combine(left, right) */
-void reduce_combine(const struct reduce_layout *layout, void *left, const void *right);
+/* left = combine(left, right); `right` may be spoilt. */
+void reduce_combine(const struct reduce_layout *layout, void *left, void *right);
 /* The result of reduction i: its values of its result dtype, densely. Of SQUARED_DEVIATIONS
  * the second plane, of ARGMIN and ARGMAX the index. */
 const void *reduce_values(const struct reduce_layout *layout, const void *node, unsigned i);

@@ -83,7 +83,7 @@ static char *node_at(const struct reduce_tree *t, unsigned i)
 
 /* One tile more of the open chain; index: how many came before. */
 static void push(struct reduce_tree *t, uint64_t index, const struct reduce_layout *layout,
-                 const void *node)
+                 void *node)
 {
     if (layout->is_flat && index > 0)
         index = 1;
@@ -107,7 +107,7 @@ static const void *finish_chain(struct reduce_tree *t, const struct reduce_layou
 static void take_oldest(struct reduce_tree *t, reduce_chain_done *done, void *argument)
 {
     struct waiting *w = &t->waiting[t->n_added % t->shape.window];
-    const void *place = reduce_tree_place(t, t->n_added);
+    void *place = reduce_tree_place(t, t->n_added);
     uint64_t chain = t->n_added / t->shape.chain_tiles, index = t->n_added % t->shape.chain_tiles;
 
     w->is_there = false;

@@ -39,6 +39,7 @@ from ._functions.products import *  # noqa: F403
 from ._functions.quantiles import *  # noqa: F403
 from ._functions.reductions import *  # noqa: F403
 from ._functions.scans import *  # noqa: F403
+from ._functions.triangles import *  # noqa: F403
 from ._lazy.array import Lazy, lazy, open
 from ._lazy.moves import *  # noqa: F403
 from ._lazy.results import compute, save
@@ -85,6 +86,7 @@ __all__ = [
     "histogram", "histogram_bin_edges", "bincount", "searchsorted", "digitize", "take",
     # matrix products
     "matmul", "dot", "inner", "vdot", "vecdot", "matvec", "vecmat", "outer", "tensordot", "einsum",
+    "qr_r",
     "diagonal", "trace",
     # elsewhere
     "transpose", "permute_dims", "swapaxes", "moveaxis", "flip", "fliplr", "flipud",

@@ -66,14 +66,19 @@ static void multiply_floats(const struct multiply_job *j)
                     j->left->base, a.apart, j->is_added, (double *)j->result, apart);
 }
 
-/* A serial library's callers take turns. */
-static void multiply_in_turn(const struct multiply_job *job)
+static atomic_flag is_taken = ATOMIC_FLAG_INIT;
+
+void multiply_enter(void)
 {
-    static atomic_flag is_taken = ATOMIC_FLAG_INIT;
-    while (atomic_flag_test_and_set_explicit(&is_taken, memory_order_acquire))
+    while (cpu_multiply_is_serial() &&
+           atomic_flag_test_and_set_explicit(&is_taken, memory_order_acquire))
         sched_yield();
-    multiply_floats(job);
-    atomic_flag_clear_explicit(&is_taken, memory_order_release);
+}
+
+void multiply_leave(void)
+{
+    if (cpu_multiply_is_serial())
+        atomic_flag_clear_explicit(&is_taken, memory_order_release);
 }
 
 static void set_zeros(const struct multiply_job *j)
@@ -97,10 +102,11 @@ void cpu_multiply(const struct cpu_engine *engine, enum dtype dtype, int64_t n_r
         multiply_line(&job);
     else if (!dtype_is_float(dtype))
         multiply_blocks(&job);
-    else if (cpu_multiply_is_serial())
-        multiply_in_turn(&job);
-    else
+    else {
+        multiply_enter();
         multiply_floats(&job);
+        multiply_leave();
+    }
 }
 
 bool cpu_multiply_is_serial(void)

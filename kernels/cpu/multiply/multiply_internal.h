@@ -16,6 +16,10 @@ struct multiply_job {
     void *scratch;
 };
 
+/* Around calls of OpenBLAS: a serial one's callers take turns. */
+void multiply_enter(void);
+void multiply_leave(void);
+
 /* Integers and bools. */
 void multiply_blocks(const struct multiply_job *job);
 /* One row or one column; all dtypes. */

@@ -15,6 +15,8 @@
  */
 #include "kernels/cpu/run/bind.h"
 
+#include "kernels/cpu/run/qr_rows.h"
+
 #include "kernels/op_costs.h"
 #include "proto/util.h"
 
@@ -342,6 +344,8 @@ static int bind_uses(struct binding *b)
     for (unsigned i = 0; i < run->n_reductions; i++) {
         struct reducing *d = &run->reductions[i];
         d->src = slot_of(b, &d->reduction->src);
+        if (d->qr && d->qr->has_column)
+            d->qr->column = slot_of(b, &d->reduction->weights);
         if (d->counting)
             d->counting->weights = slot_of(b, &d->reduction->weights);
     }

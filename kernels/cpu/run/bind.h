@@ -7,7 +7,8 @@
 #define NEVER               UINT16_MAX
 #define BIND_MAX_INPUTS     REQUEST_MAX_ARGS
 #define BIND_MAX_STREAMS    (BIND_MAX_INPUTS + PASS_MAX_RESULTS)
-#define BIND_MAX_CELL_BYTES (256u << 10)   /* of what reductions keep beside a node */
+#define BIND_MAX_CELL_BYTES (256u << 10) /* of what reductions keep beside a node */
+#define BIND_MAX_QR_BYTES   PROGRAM_QR_BYTES
 #define BIND_INDEX_FLAT     ARRAY_MAX_NDIM /* in index_slot */
 #define BIND_MAX_DRAWS      32             /* of a pass; more are as any other instruction */
 #define BIND_PERIOD_FEW     32 /* longest period that is kept; more where a pass has few values */
@@ -27,6 +28,7 @@ struct binding {
     uint16_t index_slot[ARRAY_MAX_NDIM + 1];     /* the last one: OPERAND_INDEX_FLAT */
     unsigned n_values;   /* inputs, consts and reduced values that are used */
     size_t counter_room; /* bytes for what BINCOUNTs have beside a node */
+    size_t qr_bytes;     /* of QR_Rs' rows, so far */
     bool is_valid;
 };
 

@@ -12,6 +12,7 @@
 #include "kernels/cpu/run/bind.h"
 
 #include "kernels/cpu/run/kth.h"
+#include "kernels/cpu/run/qr_rows.h"
 #include "proto/util.h"
 
 #include <string.h>
@@ -36,6 +37,35 @@ static int bind_counting(struct binding *b, struct reducing *d, void *plane)
     size_t n_bytes = counting_choose_tables(c, &run->reducer, b->counter_room / run->n_counts);
     counting_begin(c, &run->reducer, layout_take(b, n_bytes));
     return 0;
+}
+
+static int bind_qr(struct binding *b, struct reducing *d, void *plane)
+{
+    struct run *run = b->run;
+    struct qr_rows *q = d->qr = layout_take(b, sizeof(*q));
+    if (!qr_rows_init(q, run->box, run->pass, d->reduction, plane))
+        return -EINVAL;
+    size_t n_bytes = qr_rows_bytes(q), n_beside = qr_rows_scratch_bytes(q);
+    if (b->qr_bytes + n_bytes + n_beside > BIND_MAX_QR_BYTES)
+        return -EINVAL;
+    b->qr_bytes += n_bytes;
+    q->rows = layout_take(b, n_bytes);
+    run->n_qrs++;
+    return 0;
+}
+
+/* All QR_Rs use it in turn. */
+static void share_qr_scratch(struct binding *b)
+{
+    struct run *run = b->run;
+    size_t n_bytes = 0;
+    for (unsigned i = 0; i < run->n_reductions; i++)
+        if (run->reductions[i].qr)
+            n_bytes = max_u64(n_bytes, qr_rows_scratch_bytes(run->reductions[i].qr));
+    void *scratch = layout_take(b, n_bytes);
+    for (unsigned i = 0; i < run->n_reductions; i++)
+        if (run->reductions[i].qr)
+            run->reductions[i].qr->scratch = scratch;
 }
 
 /* All of the pass. Places beyond a cell's end, and keys beyond the room for them, are no plan's. */
@@ -77,6 +107,8 @@ static int bind_reduction(struct binding *b, unsigned i, const struct reduce_lay
     *d = (struct reducing){.reduction = reduction};
     if (reduction->op == OP_BINCOUNT)
         return bind_counting(b, d, reduce_plane(layout, node, i, 0));
+    if (reduction->op == OP_QR_R)
+        return bind_qr(b, d, reduce_plane(layout, node, i, 0));
     if (!engine_find_reduction(b->run->engine, reduction, d))
         return -EINVAL;
     d->item_log2 = (unsigned)__builtin_ctzl(dtype_size((enum dtype)reduction->src.dtype));
@@ -100,7 +132,7 @@ static uint64_t cell_bytes(const struct run *run, const struct reduce_layout *la
     uint64_t n_values = 0;
     for (unsigned i = 0; i < run->n_reductions; i++) {
         const struct reduction *reduction = &layout->reductions[i];
-        if (reduction->op == OP_BINCOUNT || reduction->op == OP_KTH)
+        if (reduction->op == OP_BINCOUNT || reduction->op == OP_KTH || reduction->op == OP_QR_R)
             continue;
         n_values += reduction->op == OP_SQUARED_DEVIATIONS;
         n_values += r->n_rows > r->block ? reduce_n_planes(reduction) : 0;
@@ -145,21 +177,12 @@ static void find_extrema(struct run *run, unsigned op)
     }
 }
 
-/* What a node holds of these is all that they need to go on. */
-bool cpu_engine_can_continue(const struct program *program, const struct pass *pass)
-{
-    for (unsigned i = 0; i < pass->n_reductions; i++) {
-        unsigned op = program->reductions[pass->first_reduction + i].op;
-        if (op != OP_SUM && op != OP_PROD && op != OP_MIN && op != OP_MAX && op != OP_COUNT_NONZERO)
-            return false;
-    }
-    return true;
-}
-
 static int continue_node(struct binding *b, const void *node)
 {
     struct reducer *r = &b->run->reducer;
     r->n_rows_before = ((const struct reduce_header *)node)->n_elements;
+    if (program_qr_columns(b->run->program, b->run->pass) > 0)
+        return 0;
     bool can = cpu_engine_can_continue(b->run->program, b->run->pass) && !r->is_along_rows &&
                r->n_rows_before > 0 && r->n_rows_before + r->n_rows <= CPU_MAX_CONTINUED_ROWS;
     return can ? 0 : -EINVAL;
@@ -206,6 +229,7 @@ int bind_reductions(struct binding *b, const struct reduce_layout *layout, void 
         if (r)
             return r;
     }
+    share_qr_scratch(b);
     bind_positions(b);
     find_twins(run);
     if (run->reducer.is_along_rows && run->reducer.row >= REDUCER_SHORT_ROW) {

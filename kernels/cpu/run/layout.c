@@ -15,6 +15,7 @@
 #include "kernels/cpu/run/bind.h"
 
 #include "kernels/cpu/run/kth.h"
+#include "kernels/cpu/run/qr_rows.h"
 #include "proto/util.h"
 
 #define STRIP_MAX   2048
@@ -38,8 +39,11 @@
       PASS_MAX_REDUCTIONS + 1) *                                                                   \
          KERNEL_GRANULE * 8 +                                                                      \
      BIND_MAX_STREAMS * BIND_PERIOD_FEW * 8)
+/* A pass with KTHs has no QR_Rs. */
 #define LARGEST_KTHS (sizeof(struct kth) + ENGINE_MAX_KEY_BYTES + KTH_SOME_BYTES)
-_Static_assert(LARGEST_BOOKS + LARGEST_STRIPS + BIND_MAX_CELL_BYTES + LARGEST_KTHS <=
+#define LARGEST_QRS  (BIND_MAX_QR_BYTES + PASS_MAX_REDUCTIONS * (sizeof(struct qr_rows) + 64))
+_Static_assert(LARGEST_BOOKS + LARGEST_STRIPS + BIND_MAX_CELL_BYTES +
+                       (LARGEST_KTHS > LARGEST_QRS ? LARGEST_KTHS : LARGEST_QRS) <=
                    CPU_SCRATCH_BYTES,
                "the largest program must fit the scratch");
 

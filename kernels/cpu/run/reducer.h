@@ -50,6 +50,7 @@ struct reducing {
     unsigned item_log2;
     uint16_t src;
     struct counting *counting;   /* BINCOUNT: it alone, and nothing else of what is here */
+    struct qr_rows *qr;          /* QR_R: likewise */
     const struct reducing *twin; /* that adds up the same float32 elements; NULL: none */
     reduce_fused_fn *fused;      /* SUM and SQUARED_DEVIATIONS, with MIN and MAX; NULL: none */
     struct reducing *extrema[2]; /* MIN and MAX that this one takes in as well; NULL: none */

@@ -20,6 +20,7 @@
 #include "kernels/cpu/run/kth.h"
 #include "kernels/cpu/levels/lines.h"
 #include "kernels/cpu/run/movement.h"
+#include "kernels/cpu/run/qr_rows.h"
 #include "proto/util.h"
 
 #include <errno.h>
@@ -137,7 +138,10 @@ static void take_strip(struct run *run, uint64_t first, size_t n)
     for (unsigned i = 0; i < run->n_reductions; i++) {
         struct reducing *d = &run->reductions[i];
         struct counting *c = d->counting;
-        if (c)
+        if (d->qr)
+            qr_rows_take(d->qr, first, n, run->address[d->src],
+                         d->qr->has_column ? run->address[d->qr->column] : NULL);
+        else if (c)
             counting_take(&run->reducer, c, first, n, run->address[d->src],
                           c->has_weights ? run->address[c->weights] : NULL);
         else
@@ -216,7 +220,10 @@ static void finish_reductions(const struct run *run, void *node)
         kth_finish(&run->reducer, run->kth);
     for (int is_twin = 0; is_twin < 2 && !run->kth; is_twin++)
         for (unsigned i = 0; i < run->n_reductions; i++)
-            if (run->reductions[i].counting && !is_twin)
+            if (run->reductions[i].qr) {
+                if (!is_twin)
+                    qr_rows_finish(run->reductions[i].qr);
+            } else if (run->reductions[i].counting && !is_twin)
                 counting_finish(run->reductions[i].counting);
             else if ((run->reductions[i].twin != NULL) == is_twin)
                 reducing_finish(&run->reducer, &run->reductions[i]);
@@ -238,7 +245,7 @@ int cpu_engine_run(const struct cpu_engine *engine, const struct program *progra
         run_bind(engine, program, pass, box, inputs, outputs, reduced, layout, node, scratch, &run);
     if (r)
         return r;
-    bool is_done = run->n_counts == 0 && !run->kth && run_directly(run);
+    bool is_done = run->n_counts + run->n_qrs == 0 && !run->kth && run_directly(run);
     for (uint64_t first = 0; !is_done && first < run->n_elements;) {
         size_t n = strip_length(run, first);
         run_strip(run, first, n);

@@ -104,6 +104,7 @@ struct run {
     struct reducer reducer;
     struct reducing *reductions;
     unsigned n_counts;              /* of the reductions: BINCOUNTs */
+    unsigned n_qrs;                 /* and QR_Rs */
     struct kth *kth;                /* all reductions are KTHs of one source; NULL: none is */
     struct index_stream *positions; /* of all elements, where ARGMIN or ARGMAX want them; or NULL */
     struct bound_store *stores;

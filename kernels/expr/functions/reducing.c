@@ -39,10 +39,10 @@ static int too_many_axes(struct compiler *c)
 }
 
 static int shape_of_result(struct compiler *c, uint16_t over, uint32_t axes, bool keeps_dims,
-                           uint32_t n_bins, uint16_t *ret)
+                           uint32_t n_bins, bool is_square, uint16_t *ret)
 {
     const struct shape *s = &c->graph.shapes[over];
-    int64_t dims[ARRAY_MAX_NDIM + 1];
+    int64_t dims[ARRAY_MAX_NDIM + 2];
     int ndim = 0;
     for (int i = 0; i < s->ndim; i++) {
         bool is_reduced = axes >> i & 1;
@@ -50,6 +50,8 @@ static int shape_of_result(struct compiler *c, uint16_t over, uint32_t axes, boo
             dims[ndim++] = is_reduced ? 1 : s->dims[i];
     }
     if (n_bins > 0)
+        dims[ndim++] = n_bins;
+    if (is_square)
         dims[ndim++] = n_bins;
     if (ndim > ARRAY_MAX_NDIM)
         return too_many_axes(c);
@@ -59,7 +61,7 @@ static int shape_of_result(struct compiler *c, uint16_t over, uint32_t axes, boo
 int graph_shape_reduced(struct compiler *c, uint16_t shape, uint32_t axes, bool keeps_dims,
                         uint16_t *ret)
 {
-    return shape_of_result(c, shape, axes, keeps_dims, 0, ret);
+    return shape_of_result(c, shape, axes, keeps_dims, 0, false, ret);
 }
 
 static int add_source(struct compiler *c, struct graph_node *key, uint16_t src)
@@ -84,7 +86,7 @@ int graph_reduce_over(struct compiler *c, enum op op, enum dtype dtype, uint16_t
     key.keeps_dims = keeps_dims;
     int r = add_source(c, &key, src);
     if (r == 0)
-        r = shape_of_result(c, over, axes, keeps_dims, 0, &key.shape);
+        r = shape_of_result(c, over, axes, keeps_dims, 0, false, &key.shape);
     return r ? r : graph_find_or_add(c, &key, ret);
 }
 
@@ -100,7 +102,7 @@ int graph_sum_from_minus_zero(struct compiler *c, uint16_t src, uint32_t axes, b
     key.has_minus_zero = 1;
     int r = add_source(c, &key, src);
     if (r == 0)
-        r = shape_of_result(c, key.over, axes, keeps_dims, 0, &key.shape);
+        r = shape_of_result(c, key.over, axes, keeps_dims, 0, false, &key.shape);
     return r ? r : graph_find_or_add(c, &key, ret);
 }
 
@@ -123,7 +125,7 @@ int graph_kth(struct compiler *c, uint16_t src, uint32_t axes, bool keeps_dims,
     key.kth = *place;
     int r = add_source(c, &key, src);
     if (r == 0)
-        r = shape_of_result(c, key.over, axes, keeps_dims, 0, &key.shape);
+        r = shape_of_result(c, key.over, axes, keeps_dims, 0, false, &key.shape);
     return r ? r : graph_find_or_add(c, &key, ret);
 }
 
@@ -144,7 +146,23 @@ int graph_bincount(struct compiler *c, uint16_t bins, uint16_t weights, uint16_t
     if (r == 0 && weights != NODE_NONE)
         r = add_source(c, &key, weights);
     if (r == 0)
-        r = shape_of_result(c, over, axes, keeps_dims, n_bins, &key.shape);
+        r = shape_of_result(c, over, axes, keeps_dims, n_bins, false, &key.shape);
+    return r ? r : graph_find_or_add(c, &key, ret);
+}
+
+int graph_qr(struct compiler *c, uint16_t src, uint16_t column, uint32_t n_columns, uint16_t *ret)
+{
+    struct graph_node key = graph_key(NODE_REDUCTION, DTYPE_FLOAT64);
+    key.op = OP_QR_R;
+    key.compute = DTYPE_FLOAT64;
+    key.over = c->graph.nodes[src].shape;
+    key.reduced_axes = 3;
+    key.n_bins = n_columns;
+    int r = add_source(c, &key, src);
+    if (r == 0 && column != NODE_NONE)
+        r = add_source(c, &key, column);
+    if (r == 0)
+        r = shape_of_result(c, key.over, key.reduced_axes, false, n_columns, true, &key.shape);
     return r ? r : graph_find_or_add(c, &key, ret);
 }
 

@@ -40,6 +40,10 @@ int graph_bincount(struct compiler *c, uint16_t bins, uint16_t weights, uint16_t
 /* CUMSUM or CUMPROD of the source, computed in `compute` and stored as `dtype`. */
 int graph_scan(struct compiler *c, enum op op, enum dtype compute, enum dtype dtype, uint16_t src,
                int axis, uint16_t *ret) GAD_MUST_CHECK;
+/* QR_R of a matrix of float64, with a column behind it (of float64, that broadcasts to it) or
+ * NODE_NONE; n_columns: of both together. */
+int graph_qr(struct compiler *c, uint16_t src, uint16_t column, uint32_t n_columns,
+             uint16_t *ret) GAD_MUST_CHECK;
 /* A table: the node as a reduction of one axis, of length n. It is evaluated in a pass of the shape
  * (1, n), to which it broadcasts: an index(-1) in it counts the table's elements. */
 int graph_table(struct compiler *c, uint16_t src, int64_t n, uint16_t *ret) GAD_MUST_CHECK;

@@ -56,7 +56,7 @@ struct graph_node {
     uint16_t sized;      /* the shape of the number of an element that has one; NODE_NONE: there is
                             none, SIZED_DIFFERENTLY: they are of different sizes */
     uint16_t over;       /* NODE_REDUCTION and NODE_SCAN: index into graph->shapes; else 0 */
-    uint32_t n_bins;     /* BINCOUNT; else 0 */
+    uint32_t n_bins;     /* BINCOUNT, and QR_R's columns; else 0 */
     struct kth_rank kth; /* KTH; else 0 */
     union {
         union scalar value; /* NODE_CONST; unused bytes are 0 */

@@ -131,12 +131,12 @@ static void add_details(struct text *t, const struct program *p, const struct re
         add(t, " from -0");
     if (r->n_bins == 0)
         return;
-    add(t, " in %u bins", r->n_bins);
+    add(t, r->op == OP_QR_R ? " of %u columns" : " in %u bins", r->n_bins);
     if (r->is_cumulative)
         add(t, ", running");
     if (r->weights.kind == OPERAND_NONE)
         return;
-    add(t, ", of weights ");
+    add(t, r->op == OP_QR_R ? ", the last " : ", of weights ");
     add_operand(t, p, &r->weights);
 }
 

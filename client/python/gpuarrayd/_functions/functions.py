@@ -32,6 +32,7 @@ from .products import matmul, tensordot
 from .reductions import *  # noqa: F403
 from .reductions import __all__ as _reductions
 from .scans import cumprod, cumsum
+from .triangles import qr_r
 from .._lazy.unanswered import refuse_unusual
 
 
@@ -127,7 +128,7 @@ def modf(x: Operand, /) -> tuple[Lazy, Lazy]:
 around = round
 __all__ = [
     *_of_one, *_of_two, *_reductions, *_counts, *_quantiles, "matmul", "tensordot", "cumsum",
-    "cumprod",
+    "cumprod", "qr_r",
     "where", "select", "clip", "round", "around", "isclose",
     "nan_to_num", "index", "astype", "divmod", "frexp", "modf",
 ]

@@ -38,6 +38,7 @@ static const struct written {
     {OP_BERNOULLI, {"where(bernoulli(0.5, seed=1), a, b)"}},
     {OP_POISSON, {"poisson(3.5, seed=1) + b", "poisson(300, seed=1) + b"}},
     {OP_CHOICE, {"choice(10, seed=1) + b"}},
+    {OP_QR_R, {"where(max(qr_r(integers(-9, 9, size=(40, 3), seed=1))) > 0, a, b)"}},
     {OP_PERMUTATION, {"permutation(130, seed=1) + b"}},
     {OP_CUMSUM, {"cumsum(a)", "cumsum(a + b, axis=0)"}},
     {OP_CUMPROD, {"cumprod(a)"}},

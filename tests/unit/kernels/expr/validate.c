@@ -142,6 +142,7 @@ static const char *check_insn_is_engines(const struct insn *insn)
     case OP_RULE_QUANTILE:
     case OP_RULE_MATMUL:
     case OP_RULE_TENSORDOT:
+    case OP_RULE_QR:
     case OP_RULE_INDEX: return "an operation that is written with others";
     case OP_RULE_TABLE: CHECK(insn->op == OP_TAKE); break;
     case OP_RULE_ARITHMETIC: CHECK(d != DTYPE_BOOL); break;
@@ -308,17 +309,28 @@ static const char *check_counts(struct walk *w, const struct reduction *r)
     return fault != NULL ? fault : check_operand(w, &r->src);
 }
 
+static const char *check_triangle(struct walk *w, const struct reduction *r)
+{
+    bool has_column = r->weights.kind != OPERAND_NONE;
+    CHECK(w->pass->ndim == 2 && w->pass->reduced_axes == 3 && !r->keeps_dims);
+    CHECK(r->n_bins == w->pass->shape[1] + has_column && r->n_bins <= PROGRAM_MAX_QR_COLUMNS);
+    CHECK(r->src.dtype == DTYPE_FLOAT64 && r->result == DTYPE_FLOAT64);
+    CHECK(!has_column || r->weights.dtype == DTYPE_FLOAT64);
+    const char *fault = has_column ? check_operand(w, &r->weights) : NULL;
+    return fault != NULL ? fault : check_operand(w, &r->src);
+}
+
 static const char *check_reduction(struct walk *w, const struct reduction *r)
 {
     CHECK(r->pass == w->pass_index);
     CHECK(w->pass->reduced_axes != 0 && w->pass->reduced_axes >> (w->pass->ndim - 1) <= 1);
     bool is_scan = r->op == OP_CUMSUM || r->op == OP_CUMPROD;
     CHECK(is_scan == (w->pass->scanned_axis >= 0));
-    CHECK((r->n_bins > 0) == (r->op == OP_BINCOUNT));
+    CHECK((r->n_bins > 0) == (r->op == OP_BINCOUNT || r->op == OP_QR_R));
     CHECK(r->op == OP_KTH || memcmp(&r->kth, &(struct kth_rank){0}, sizeof(r->kth)) == 0);
     CHECK(w->program->reductions[w->pass->first_reduction].op != OP_KTH || r->op == OP_KTH);
     CHECK(!r->is_cumulative || (r->op == OP_BINCOUNT && r->weights.kind == OPERAND_NONE));
-    CHECK(r->weights.kind == OPERAND_NONE || r->op == OP_BINCOUNT);
+    CHECK(r->weights.kind == OPERAND_NONE || r->op == OP_BINCOUNT || r->op == OP_QR_R);
     switch (r->op) {
     case OP_CUMSUM:
     case OP_CUMPROD:
@@ -326,6 +338,7 @@ static const char *check_reduction(struct walk *w, const struct reduction *r)
         CHECK(r->result == sum_dtype((enum dtype)r->src.dtype));
         break;
     case OP_BINCOUNT: return check_counts(w, r);
+    case OP_QR_R: return check_triangle(w, r);
     case OP_SUM:
     case OP_PROD: CHECK(r->result == sum_dtype((enum dtype)r->src.dtype)); break;
     case OP_MIN:
