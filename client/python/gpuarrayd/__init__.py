@@ -15,6 +15,7 @@ Arrays may be larger than the device and larger than memory. Results are NumPy's
     streams        from_generator, stream, stream_writer
     random numbers random.default_rng(seed), NumPy's Generator; random.normal(seed=3) and its like
     files          open; list: what is in one, as Listed
+    decompositions linalg.svd, pca, lstsq, qr ...; cov, corrcoef
     shared memory  empty, zeros, empty_like, zeros_like, asarray
     the daemon     connect, close, info, stats, ops
     errors         Error, and below it a class for each code (gpuarrayd.errors); Unsupported
@@ -54,6 +55,8 @@ if TYPE_CHECKING:
     from . import tensor as tensor
     from ._datasets.dataset import Dataset as Dataset
     from ._datasets.loader import DataLoader as DataLoader
+    from ._linalg.spread import corrcoef as corrcoef
+    from ._linalg.spread import cov as cov
     from ._jobs.future import Future as Future
 
 __version__ = _core.versions().split(",")[0].split()[1]
@@ -86,7 +89,8 @@ __all__ = [
     "histogram", "histogram_bin_edges", "bincount", "searchsorted", "digitize", "take",
     # matrix products
     "matmul", "dot", "inner", "vdot", "vecdot", "matvec", "vecmat", "outer", "tensordot", "einsum",
-    "qr_r",
+    # decompositions
+    "qr_r", "cov", "corrcoef",
     "diagonal", "trace",
     # elsewhere
     "transpose", "permute_dims", "swapaxes", "moveaxis", "flip", "fliplr", "flipud",
@@ -108,6 +112,10 @@ if not TYPE_CHECKING:  # the checker would believe in every name
             with _loading.loading():
                 from ._jobs.future import Future
             return Future
+        if name in ("cov", "corrcoef"):
+            with _loading.loading():
+                from ._linalg import spread
+            return getattr(spread, name)
         if name in ("Dataset", "DataLoader"):
             with _loading.loading():
                 from ._datasets.dataset import Dataset

@@ -107,3 +107,23 @@ def test_a_network_that_is_trained_from_a_compressed_file(run):
     last = float(lines[2].rsplit(" ", 1)[1])
     assert lines[1].startswith("epoch 0: loss 2.") and last < 0.5
     assert lines[3] == "two ranks go on from batch 70 of epoch 1: the same weights"
+
+
+def test_patterns_of_winds_that_it_makes(run):
+    lines = run("eof.py")
+    parts = [float(line.split(":")[1].split("%")[0]) for line in lines[:3]]
+    assert parts[0] > parts[1] > 10 * parts[2] and sum(parts) > 90  # two are planted
+    assert len(lines) == 3 + 18 and "@" in lines[3 + 8] + lines[3 + 9]  # at the equator
+
+
+@pytest.mark.skipif(not WINDS.exists(), reason="no measured winds")
+def test_patterns_of_measured_winds(run):
+    netcdf = pytest.importorskip("netCDF4")
+    lines = run("eof.py", f"{WINDS}:/UWND")
+    with netcdf.Dataset(WINDS) as file:
+        u = np.ma.getdata(file["UWND"][:]).astype("f8").reshape(11, 12, 73, 144)
+    area = np.cos(np.linspace(-np.pi / 2, np.pi / 2, 73)).clip(0)
+    anomaly = ((u - u.mean(axis=0)) * np.sqrt(area)[:, None]).reshape(132, -1)
+    s = np.linalg.svd(anomaly, compute_uv=False)
+    for line, part in zip(lines, s ** 2 / (s @ s)):
+        assert f": {part:.1%} of the variance" in line

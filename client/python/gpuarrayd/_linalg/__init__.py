@@ -1,0 +1,2 @@
+"""Decompositions of matrices with many rows: loops of jobs, and NumPy's LAPACK for what is small.
+"""

@@ -1,0 +1,153 @@
+"""Decompositions of matrices with many rows against NumPy's, with nothing taken as small: well and ill
+conditioned, far from zero, float32 and integers, views and expressions, files; what is refused."""
+
+import numpy as np
+import pytest
+
+from conftest import ENGINE
+
+pytestmark = pytest.mark.skipif(ENGINE != "cpu", reason="a device has no QR decompositions")
+
+
+@pytest.fixture
+def la(gd, monkeypatch):
+    from gpuarrayd._linalg import matrices
+    monkeypatch.setattr(matrices, "SMALL_BYTES", 0)
+    return gd.linalg
+
+
+def normal(*shape, seed=1):
+    return np.random.default_rng(seed).normal(size=shape)
+
+
+def close(got, wanted, part=1e-12):
+    got, wanted = np.asarray(got), np.asarray(wanted)
+    assert got.shape == wanted.shape
+    assert np.abs(got - wanted).max(initial=0) <= part * max(np.abs(wanted).max(initial=0), 1e-300)
+
+
+def test_least_squares_are_numpys(la, gd):
+    b = normal(900, 2, seed=2)
+    full, lacking = normal(900, 7), normal(900, 7)
+    lacking[:, 3] = lacking[:, 1] - lacking[:, 5]
+    for a in (full, lacking, full.astype("f4"), (full * 9).astype("i2"), full[::-2],
+              np.asfortranarray(full), full * np.logspace(0, -9, 7), normal(1, 1)):
+        right = b[:len(a)]
+        for y in (right, right[:, 1]):
+            got = la.lstsq(a, y)
+            wanted = np.linalg.lstsq(a.astype("f8"), y, None if a.dtype != "f4" else 1e-4)
+            assert got[2] == wanted[2] and got[1].shape == np.shape(wanted[1])
+            close(got[0], wanted[0], 1e-6)
+            close(got[3], wanted[3])
+            if got[1].size:
+                close(got[1], wanted[1], 1e-10)
+    x = gd.lazy(full)
+    close(la.lstsq(x * 2 + 1, b)[0], np.linalg.lstsq(full * 2 + 1, b)[0])
+    wanted = [np.linalg.solve(full.T @ full + r * np.eye(7), full.T @ b) for r in (0.5, 3, 1e4)]
+    close(la.ridge(full, b, [0.5, 3, 1e4]), wanted)
+    close(la.ridge(full, b[:, 0], 3), wanted[1][:, 0])
+
+
+def test_an_ill_conditioned_matrix_keeps_its_digits(la):
+    """Normal equations would have none left."""
+    t = np.linspace(0, 1, 2000)
+    a = np.stack([t ** i for i in range(12)], axis=1)
+    y = np.polynomial.chebyshev.chebval(t, np.ones(5))
+    assert la.lstsq(a, y)[1][0] < 1e-24
+    got, wanted = la.svdvals(a), np.linalg.svd(a, compute_uv=False)
+    assert np.abs(got - wanted).max() < 1e-14 * wanted[0]
+    assert abs(la.cond(a) / np.linalg.cond(a) - 1) < 1e-5
+
+
+def test_factors_make_the_matrix(la, gd, folder):
+    a = normal(500, 9)
+    q, r = la.qr(a)
+    close(q.compute() @ r, a)
+    close(q.T.compute() @ q.compute(), np.eye(9))
+    close(la.qr(a, "r"), r)
+    u, s, vh = la.svd(a)
+    close(u * s @ vh, a)
+    close(u.T @ u, np.eye(9))
+    u, s, vh = la.svd(a.astype("f4"), 3, out=f"{folder}/u.npy")
+    close(s, np.linalg.svd(a, compute_uv=False)[:3], 1e-6)
+    assert np.load(f"{folder}/u.npy").shape == u.shape == (500, 3)
+    close(la.pinv(a).compute(), np.linalg.pinv(a), 1e-11)
+    for order in ("fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf):
+        close(la.matrix_norm(a, ord=order), np.linalg.matrix_norm(a, ord=order))
+    close(la.matrix_norm(a, ord=2, keepdims=True), np.linalg.matrix_norm(a, ord=2, keepdims=True))
+
+
+def test_data_far_from_zero_vary_as_those_near_it(la, gd):
+    a = normal(6000, 4) * [1, 2, 3, 0]
+    for far in (0, 1e9):
+        m = a + far
+        about = m - far  # as it is after rounding
+        close(gd.cov(m, rowvar=False), np.cov(about, rowvar=False), 1e-7 if far else 1e-12)
+        got = la.pca(m, 2)
+        _, s, vh = np.linalg.svd(about - about.mean(axis=0), full_matrices=False)
+        close(got.singular_values, s[:2], 1e-10)
+        close(np.abs(got.components), np.abs(vh[:2]), 1e-7)
+        close(got.explained_variance_ratio, (s ** 2 / (s @ s))[:2], 1e-9)
+        close(got.mean, m.mean(axis=0), 1e-9 if not far else 1e-14)
+    first = np.concatenate([np.zeros((5000, 2)), normal(5000, 2) + 1e8])
+    close(gd.cov(first, rowvar=False), np.cov(first, rowvar=False), 1e-10)
+    b = normal(300, 3).astype("f4")
+    close(gd.cov(b.T), np.cov(b.T.astype("f8")))
+    close(gd.cov(b[:, 0], bias=True), np.cov(b[:, 0].astype("f8"), bias=True))
+    close(gd.corrcoef(b, rowvar=False), np.corrcoef(b.astype("f8"), rowvar=False))
+
+
+def test_planted_directions_of_many_columns_are_found(la, gd, monkeypatch):
+    from gpuarrayd._linalg import matrices, singular
+    monkeypatch.setattr(singular, "MOST_COLUMNS", 50)
+    monkeypatch.setattr(matrices, "PART_BYTES", 100_000)  # several parts
+    u, v = np.linalg.qr(normal(700, 5))[0], np.linalg.qr(normal(90, 5, seed=2))[0]
+    a = u * [500, 300, 200, 100, 50] @ v.T + normal(700, 90, seed=3) * 1e-4
+    wanted = np.linalg.svd(a, compute_uv=False)
+    steps = []
+    for dtype, part in (("f8", 1e-12), ("f4", 1e-6)):
+        got = la.svd(a.astype(dtype), 5, callback=lambda *told: steps.append(told))
+        close(got.S, wanted[:5], part)
+        close(np.abs(np.sum(got.Vh * v.T, axis=1)), np.ones(5), 1e-6)
+        close(got.U.T @ got.U, np.eye(5), 1e-6)
+    assert [step[:2] for step in steps] == [(i, 4) for i in range(1, 5)] * 2
+    assert steps[3][2] == 0
+    got = la.pca(a + 1000, 3)
+    close(got.singular_values, np.linalg.svd(a - a.mean(axis=0), compute_uv=False)[:3])
+    close(got.noise_variance, (np.cov(a.T).trace() - got.explained_variance.sum()) / 87, 1e-6)
+    assert la.svd(a[:40], 40, compute_uv=False).shape == (40,)
+    symmetric = (a.T @ a)[:60, :60] - 1e4 * np.eye(60)
+    values = np.linalg.eigvalsh(symmetric)
+    got = la.eigh(symmetric, k=3)
+    close(got.eigenvalues, np.sort(values[np.argsort(-np.abs(values))[:3]]), 1e-9)
+    close(symmetric @ got.eigenvectors, got.eigenvectors * got.eigenvalues, 1e-6)
+
+
+def test_what_is_refused_says_why(la, gd):
+    a = normal(300, 4)
+    bad = a.copy()
+    bad[217, 2] = np.inf
+    for call in (lambda: la.lstsq(bad, a[:, 0]), lambda: la.pca(bad), lambda: gd.cov(bad.T),
+                 lambda: la.svd(bad, 2), lambda: la.eigh(np.where(np.eye(4) > 0, np.nan, 1), k=1)):
+        with pytest.raises(gd.BadArgument) as caught:
+            call()
+        assert "(217, 2)" in caught.value.found or "(0, 0)" in caught.value.found
+    for error, call in (
+            (gd.BadRank, lambda: la.svd(a, 5)), (gd.BadRank, lambda: la.pca(a, 0)),
+            (gd.BadShape, lambda: la.lstsq(a, a[1:])), (gd.BadShape, lambda: la.svd(a[0])),
+            (gd.Unsupported, lambda: la.lstsq(a.T, a.T[:, :1])),
+            (gd.Unsupported, lambda: gd.cov(a.T, fweights=np.ones(300))),
+            (gd.SingularMatrix, lambda: la.qr(a[:, [0, 1, 1]])),
+            (gd.BadArgument, lambda: la.ridge(a, a[:, 0], -1))):
+        with pytest.raises(error) as caught:
+            call()
+        assert caught.value.expected and caught.value.found
+
+
+def test_small_matrices_are_numpys(gd):
+    a = normal(30, 4)
+    assert gd.linalg.lstsq(a, a[:, 0])[0].tobytes() == np.linalg.lstsq(a, a[:, 0])[0].tobytes()
+    assert gd.linalg.svdvals(gd.lazy(a)).tobytes() == np.linalg.svdvals(a).tobytes()
+    assert gd.cov(a, rowvar=False).tobytes() == np.cov(a, rowvar=False).tobytes()
+    got = gd.linalg.pca(a, 2)
+    assert got.components.shape == (2, 4) and got.n_samples == 30
