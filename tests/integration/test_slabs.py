@@ -182,3 +182,18 @@ def test_the_bits_are_the_same_for_every_pool_and_source(tmp_path):
                         assert got.setdefault(shape, bits) == bits
                 held.leave()
         daemon.stop()
+
+
+@pytest.mark.values
+def test_the_bits_are_the_same_at_every_level():
+    texts, got = ["x @ c", "tensordot(x, x @ c, (0, 0))", "tensordot(x, x, (0, 0))"], set()
+    for level in ("plain", "baseline", "avx2", "avx512"):
+        daemon, bits = Daemon(args=["--level", level]), b""
+        with daemon.connect() as w:
+            for dtype, shape in [("f8", (150, 37, 7)), ("f4", (300, 37, 13)), ("f4", (9, 1501, 5))]:
+                args = {"x": matrices(dtype, *shape, 1)["x"], "c": matrices(dtype, *shape, 1)["c"]}
+                texts_of = texts if shape[1] < 100 else texts[:2]
+                bits += b"".join(out["data"] for out in run(w, texts_of, args)["outputs"])
+        daemon.stop()
+        got.add(bits)
+    assert len(got) == 1
