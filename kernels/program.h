@@ -250,10 +250,9 @@ struct program_product {
  * _RESULT store to outputs of the job, and what steps or stages behind need to outputs of the
  * stage's own. They read values as results of reductions whose op is MATMUL.
  *
- * One more kind of step is a row in the tables of kernels/slabs/slab_steps.c (what it holds in the
- * carry, what it costs) and of an engine (daemon/worker/cpu/slab.c), and a case in
- * kernels/expr/schedule/slabs.c, where a node of the graph becomes a step. A step that gives a sum
- * has memory for each lane, and the engine's `combine` says how lanes' sums become one. */
+ * One more kind of step is a function among `steps` of the CPU's engine (daemon/worker/cpu/slab.c),
+ * and a case in kernels/expr/schedule/slab_members.c and slabs.c, where a node of the graph becomes
+ * a step. A step that gives a sum has memory for each lane, which FINISH makes one. */
 enum slab_step_kind {
     SLAB_PROJECT,  /* of rows: X times an operand */
     SLAB_MULTIPLY, /* of rows: a value of rows times an operand */
