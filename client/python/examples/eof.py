@@ -37,14 +37,14 @@ def make_winds(path):
 
 def decompose(source, folder):
     x = gd.open(source, mask_and_scale=True)
-    months, north, east = x.shape
-    years = months // 12
-    x = x[:years * 12].reshape(years, 12, north, east)
+    years, north, east = x.shape[0] // 12, *x.shape[1:]
+    months = [x[month:years * 12:12] for month in range(12)]
     area = np.cos(np.linspace(-np.pi / 2, np.pi / 2, north)).clip(0)
     weight = np.sqrt(area)[:, None]
-    anomaly = gd.save(folder / "anomaly.npy", (x - x.mean(axis=0)) * weight)
+    anomalies = gd.stack([(one - one.mean(axis=0)) * weight for one in months], axis=1)
+    gd.save(folder / "anomalies.npy", anomalies)
 
-    a = anomaly.reshape(years * 12, north * east)
+    a = np.load(folder / "anomalies.npy", mmap_mode="r").reshape(years * 12, north * east)
     strengths, s, patterns = gd.linalg.svd(a, N)
     part = s ** 2 / float(gd.linalg.matrix_norm(a)) ** 2
     for i in range(N):

@@ -113,7 +113,7 @@ def test_patterns_of_winds_that_it_makes(run):
     lines = run("eof.py")
     parts = [float(line.split(":")[1].split("%")[0]) for line in lines[:3]]
     assert parts[0] > parts[1] > 10 * parts[2] and sum(parts) > 90  # two are planted
-    assert len(lines) == 3 + 18 and "@" in lines[3 + 8] + lines[3 + 9]  # at the equator
+    assert len(lines) == 3 + 18 and lines[3 + 4].count("@") > 60  # all around, at 50 degrees
 
 
 @pytest.mark.skipif(not WINDS.exists(), reason="no measured winds")
@@ -125,5 +125,5 @@ def test_patterns_of_measured_winds(run):
     area = np.cos(np.linspace(-np.pi / 2, np.pi / 2, 73)).clip(0)
     anomaly = ((u - u.mean(axis=0)) * np.sqrt(area)[:, None]).reshape(132, -1)
     s = np.linalg.svd(anomaly, compute_uv=False)
-    for line, part in zip(lines, s ** 2 / (s @ s)):
+    for line, part in zip(lines[:3], s ** 2 / (s @ s)):
         assert f": {part:.1%} of the variance" in line
