@@ -42,7 +42,7 @@ static void add(size_t n, double factor, const double *restrict from, double *re
 static double largest(size_t n, const double *x, double most)
 {
     for (size_t i = 0; i < n; i++)
-        most = fabs(x[i]) <= most ? most : fabs(x[i]);
+        most = isnan(most) || fabs(x[i]) <= most ? most : fabs(x[i]);
     return most;
 }
 
