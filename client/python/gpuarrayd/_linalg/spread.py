@@ -21,7 +21,7 @@ fweights, aweights : array_like, optional
     How often each observation counts, of small data.
 dtype : optional
     Of the result; float64 without.
-engine, priority, label
+engine : str, optional
     As of Lazy.compute().
 
 Returns
@@ -93,10 +93,9 @@ def _refuse(name: str, **given: object) -> None:
 
 def cov(m: Operand, y: Operand | None = None, rowvar: bool = True, bias: bool = False,
         ddof: int | None = None, fweights: Any = None, aweights: Any = None, *,
-        dtype: npt.DTypeLike | None = None, engine: str | None = None, priority: int = 0,
-        label: str | None = None) -> Array:
+        dtype: npt.DTypeLike | None = None, engine: str | None = None) -> Array:
     """Covariances of variables, in one read."""
-    run, given = Run(engine, priority, label), [m] if y is None else [m, y]
+    run, given = Run(engine), [m] if y is None else [m, y]
     if is_small(*given):
         small: Array = NUMPY.cov(in_memory(m, run), None if y is None else in_memory(y, run),
                                  rowvar, bias, ddof, fweights, aweights, dtype=dtype)
@@ -109,10 +108,9 @@ def cov(m: Operand, y: Operand | None = None, rowvar: bool = True, bias: bool = 
 
 
 def corrcoef(x: Operand, y: Operand | None = None, rowvar: bool = True, *,
-             dtype: npt.DTypeLike | None = None, engine: str | None = None, priority: int = 0,
-             label: str | None = None) -> Array:
+             dtype: npt.DTypeLike | None = None, engine: str | None = None) -> Array:
     """Correlations of variables, in one read."""
-    run, given = Run(engine, priority, label), [x] if y is None else [x, y]
+    run, given = Run(engine), [x] if y is None else [x, y]
     if is_small(*given):
         small: Array = NUMPY.corrcoef(in_memory(x, run),
                                       None if y is None else in_memory(y, run), rowvar, dtype=dtype)
