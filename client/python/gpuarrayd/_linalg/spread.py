@@ -93,7 +93,7 @@ def _refuse(name: str, **given: object) -> None:
 
 def cov(m: Operand, y: Operand | None = None, rowvar: bool = True, bias: bool = False,
         ddof: int | None = None, fweights: Any = None, aweights: Any = None, *,
-        dtype: npt.DTypeLike | None = None, engine: str | None = None) -> Array:
+        dtype: Any = None, engine: str | None = None) -> Array:
     """Covariances of variables, in one read."""
     run, given = Run(engine), [m] if y is None else [m, y]
     if is_small(*given):
