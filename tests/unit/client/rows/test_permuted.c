@@ -51,7 +51,7 @@ Test(permuted, is_the_same_by_tables)
         permuted_use_tables(&permuted, &tables);
         cr_assert(eq(int, permuted.tables != NULL, lengths[k] > 1000));
         permuted_rows(&permuted, lengths[k] - n, n, by_tables);
-        cr_assert_arr_eq(own, by_tables, n * sizeof(*own), "n %lu", lengths[k]);
+        cr_assert(memcmp(own, by_tables, n * sizeof(*own)) == 0, "n %lu", lengths[k]);
     }
     permuted_tables_deinit(&tables);
 }
