@@ -94,7 +94,7 @@ def singular_values(folder, scale, rounds):
     if dask:
         chunks = dask.array.from_array(x, chunks=(max(rows // 20, 1), 5000))
         peers["dask's svd_compressed"] = lambda: np.asarray(
-            dask.array.linalg.svd_compressed(chunks, K, n_power_iter=4, seed=0)[1])
+            dask.array.linalg.svd_compressed(chunks, K, n_power_iter=2, iterator="QR", seed=0)[1])
     compare(f"svd {rows} x 5000 float32, k = {K}", rounds,
             lambda: gd.linalg.svd(gd.open(path), K)[1], peers,
             lambda a, b: np.abs(a / b - 1).max())

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import stat
 from types import TracebackType
 from typing import Any
@@ -67,7 +66,7 @@ class GrowingWriter:
         self._is_used = True
         self._target = os.path.realpath(self.path)
         folder, name = os.path.split(self._target)
-        hidden = os.path.join(folder, f".{name}.gad-{secrets.token_hex(6)}")
+        hidden = os.path.join(folder, f".{name}.gad-{os.urandom(6).hex()}")
         try:
             try:
                 self._fd = os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666)
