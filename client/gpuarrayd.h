@@ -234,9 +234,9 @@ struct gad_array_info {
 /** Opens a source, as the calling user, for reading. The daemon is not asked.
  * client: whose jobs may use the array; NULL: none may, it is only looked at.
  * spec: `file.npy`, `file.npz:name`, `file.h5:/dataset` (also .hdf5 .he5 .h5p .mat .nc .nc4 .cdf
- * .nc3 .nc5), `store.zarr` or `store.zarr:/array` (a directory), or `file.raw:DTYPE:SHAPE[:OFFSET]`
- * with SHAPE as 1000x1000 and OFFSET in bytes (also .bin .dat). Whether a file is HDF5 (netCDF-4)
- * or netCDF classic is told by how it begins.
+ * .nc3 .nc5), `store.zarr` or `store.zarr:/array` (a directory), or (also .bin .dat) raw
+ * `file.raw:DTYPE:SHAPE[:OFFSET][:F]` with SHAPE as 1000x1000, OFFSET in bytes, F: Fortran order.
+ * Whether a file is HDF5 (netCDF-4) or netCDF classic is told by how it begins.
  * ret_array: the caller's, given up by gad_array_release().
  *
  * Of an npz archive the name is a member's, with or without its .npy, and may be left out where

@@ -22,7 +22,8 @@ struct spec {
     int ndim;
     int64_t shape[ARRAY_MAX_NDIM];
     uint64_t offset_bytes;
-    size_t selection_at; /* where the selection's bracket stands in the text; 0: there is none */
+    bool is_fortran_order; /* raw */
+    size_t selection_at;   /* where the selection's bracket stands in the text; 0: there is none */
     char *
         literal; /* npy: path, HDF5 and npz: dataset, if the brackets belong to the name; or NULL */
 };

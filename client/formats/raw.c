@@ -1,7 +1,7 @@
-/* Raw files: elements and nothing else; dtype, shape and offset come from the spec.
+/* Raw files: elements and nothing else; dtype, shape, offset and order come from the spec.
  *
- * Written in C order and this machine's byte order. A spec of an output may say dtype and shape, as
- * a promise that is checked against what the result turns out to be.
+ * Written in this machine's byte order, and in C order unless the spec says F. A spec of an output
+ * may say dtype and shape, as a promise that is checked against what the result turns out to be.
  *
  * Called by format.c.
  */
@@ -72,7 +72,22 @@ static int parse_dtype(const char *text, size_t n_chars, const char *whole, stru
     return GAD_BAD_DTYPE;
 }
 
-/* `rest` is what follows the path: "" or ":DTYPE:SHAPE[:OFFSET]". */
+static int refuse_parts(const char *whole, struct gad_error *error)
+{
+    return error_set(error, GAD_BAD_ARGUMENT, whole,
+                     "after the path of a raw file come DTYPE:SHAPE[:OFFSET][:F]");
+}
+
+/* The last part may be NumPy's word for an order. */
+static bool parse_order(const char *text, size_t n_chars, struct spec *spec)
+{
+    if (n_chars != 1 || (*text != 'C' && *text != 'F'))
+        return false;
+    spec->is_fortran_order = *text == 'F';
+    return true;
+}
+
+/* `rest` is what follows the path: "" or ":DTYPE:SHAPE[:OFFSET][:C|F]". */
 static int parse_rest(const char *rest, const char *whole, bool is_output, struct spec *spec,
                       struct gad_error *error)
 {
@@ -82,16 +97,15 @@ static int parse_rest(const char *rest, const char *whole, bool is_output, struc
         return error_set(error, GAD_BAD_ARGUMENT, whole,
                          "a raw file needs dtype and shape, as in %s:f4:1000x1000", spec->path);
     }
-    const char *parts[3], *bracket = strpbrk(rest, "[]");
-    size_t n_chars[3];
+    const char *parts[4], *bracket = strpbrk(rest, "[]");
+    size_t n_chars[4];
     unsigned n_parts = 0;
     if (bracket)
         return spec_refuse_bracket(whole, bracket, error);
     for (const char *at = rest + 1;; n_parts++) {
         const char *colon = strchr(at, ':');
-        if (n_parts == 3 || (colon ? (size_t)(colon - at) : strlen(at)) > MAX_PART_CHARS)
-            return error_set(error, GAD_BAD_ARGUMENT, whole,
-                             "after the path of a raw file come DTYPE:SHAPE[:OFFSET]");
+        if (n_parts == 4 || (colon ? (size_t)(colon - at) : strlen(at)) > MAX_PART_CHARS)
+            return refuse_parts(whole, error);
         parts[n_parts] = at;
         n_chars[n_parts] = colon ? (size_t)(colon - at) : strlen(at);
         if (!colon) {
@@ -108,10 +122,15 @@ static int parse_rest(const char *rest, const char *whole, bool is_output, struc
         r = parse_shape(parts[1], n_chars[1], whole, spec, error);
     if (r)
         return r;
+    if (n_parts > 2 && parse_order(parts[n_parts - 1], n_chars[n_parts - 1], spec))
+        n_parts--;
+    if (n_parts == 4)
+        return refuse_parts(whole, error);
     if (n_parts == 3 && !parse_decimal(parts[2], n_chars[2], INT64_MAX, &spec->offset_bytes)) {
-        error_set(error, GAD_BAD_EXTENT, whole, "'%s' is no offset in bytes", parts[2]);
-        error_expected(error, "a number from 0 to %lld", (long long)INT64_MAX);
-        error_found(error, "'%s'", parts[2]);
+        error_set(error, GAD_BAD_EXTENT, whole, "'%.*s' is no offset in bytes and no order",
+                  (int)n_chars[2], parts[2]);
+        error_expected(error, "a number from 0 to %lld, then C or F", (long long)INT64_MAX);
+        error_found(error, "'%.*s'", (int)n_chars[2], parts[2]);
         return GAD_BAD_EXTENT;
     }
     if (is_output && spec->offset_bytes)
@@ -124,7 +143,11 @@ static int parse_rest(const char *rest, const char *whole, bool is_output, struc
 int format_parse_raw(const char *rest, const char *whole, struct spec *spec,
                      struct gad_error *error)
 {
-    return parse_rest(rest, whole, false, spec, error);
+    int r = parse_rest(rest, whole, false, spec, error);
+    if (r == 0 && spec->is_fortran_order)
+        return error_set(error, GAD_BAD_ARGUMENT, whole,
+                         "what comes through a pipe is in C order: the last axis is the fastest");
+    return r;
 }
 
 static int open_array(struct gad_array *array, const struct spec *spec, const char *name,
@@ -134,6 +157,7 @@ static int open_array(struct gad_array *array, const struct spec *spec, const ch
     struct file_layout layout = {
         .dtype = spec->dtype,
         .is_swapped = spec->is_swapped,
+        .fortran_order = spec->is_fortran_order,
         .ndim = spec->ndim,
         .shape = spec->shape,
         .offset_bytes = spec->offset_bytes,
@@ -182,7 +206,7 @@ static int raw_create(struct gad_client *client, const struct format_target *tar
                       struct gad_array **ret_array, struct gad_error *error)
 {
     struct format_target plain = *target;
-    plain.fortran_order = false;
+    plain.fortran_order = target->spec->is_fortran_order;
     int r = check_promise(target, error);
     return r ? r : plain_output_new(client, &plain, "", 0, ret_array, error);
 }

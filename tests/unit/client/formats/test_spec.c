@@ -65,7 +65,34 @@ Test(spec, reads_dtype_shape_and_offset_of_a_raw_file)
     spec_deinit(&spec);
     cr_assert(eq(int, spec_parse("x.raw:float32:7", false, &spec, &last_error), 0));
     cr_assert(eq(int, spec.dtype, DTYPE_FLOAT32));
+    cr_assert(not(spec.is_fortran_order));
     spec_deinit(&spec);
+}
+
+Test(spec, reads_the_order_of_a_raw_file)
+{
+    static const struct {
+        const char *text;
+        bool is_fortran_order;
+        uint64_t offset_bytes;
+    } cases[] = {{"x.raw:f4:2x3:F", true, 0},
+                 {"x.raw:f4:2x3:C", false, 0},
+                 {"x.raw:f4:2x3:16:F", true, 16},
+                 {"x.raw:f4:2x3:16:F[0]", true, 16}};
+    static const char *const bad[] = {"x.raw:f4:2x3:F:16", "x.raw:f4:2x3:A", "x.raw:f4:2x3:1:F:2",
+                                      "x.raw:f4:2x3:1:2", "x.raw:f4:2x3:FF"};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct spec spec;
+        cr_assert(eq(int, spec_parse(cases[i].text, false, &spec, &last_error), 0));
+        cr_assert(eq(int, spec.is_fortran_order, cases[i].is_fortran_order), "%s", cases[i].text);
+        cr_assert(eq(u64, spec.offset_bytes, cases[i].offset_bytes), "%s", cases[i].text);
+        spec_deinit(&spec);
+    }
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct spec spec;
+        cr_assert(spec_parse(bad[i], false, &spec, &last_error) != 0, "%s", bad[i]);
+        spec_deinit(&spec);
+    }
 }
 
 Test(spec, tells_a_selection_from_the_name_before_it)
