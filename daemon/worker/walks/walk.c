@@ -12,9 +12,8 @@
 #include "daemon/worker/jobs/tile.h"
 #include "proto/util.h"
 
-#include <inttypes.h>
-
 #include <assert.h>
+#include <inttypes.h>
 #include <string.h>
 
 static void add_port(struct pass_ports *ports, struct port *port, unsigned slot, bool is_sink)
@@ -43,6 +42,43 @@ void walk_collect_ports(const struct wjob *job, unsigned index, struct pass_port
         add_port(ports, port, REQUEST_MAX_ARGS + ports->n_outputs, true);
         ports->outputs[ports->n_outputs++] = (struct pass_port){port, output};
     }
+}
+
+const struct port *walk_find_port(const struct pass_ports *ports, const struct ring *ring)
+{
+    for (unsigned i = 0; i < ports->n_rings; i++)
+        if (ports->rings[i].port->ring == ring)
+            return ports->rings[i].port;
+    return NULL;
+}
+
+void walk_collect_rings(struct wjob *job, unsigned n_passes, const struct pass_ports *passes)
+{
+    struct pass_ports *all = &job->walk.ports;
+    all->n_rings = 0;
+    all->needs_slot = false;
+    for (unsigned pass = 0; pass < n_passes; pass++) {
+        const struct pass_ports *ports = &passes[pass];
+        all->needs_slot |= ports->needs_slot;
+        for (unsigned i = 0; i < ports->n_rings; i++)
+            if (!ports->rings[i].port->has_others_ring &&
+                !walk_find_port(all, ports->rings[i].port->ring))
+                all->rings[all->n_rings++] = ports->rings[i];
+    }
+}
+
+void walk_ring_box(const struct ring_walk *walk, const struct pass_ports *ports,
+                   const struct geometry *geometry, uint64_t grain, int64_t *ret_start,
+                   int64_t *ret_count)
+{
+    int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
+    const struct port *asked = walk->port, *port = walk_find_port(ports, asked->ring);
+    struct port_box box;
+    assert(port);
+    geometry_grain(geometry, grain, start, count);
+    port_pass_box(port, geometry->ndim, start, count, &box);
+    memcpy(ret_start, box.start, (size_t)port->array.ndim * sizeof(*ret_start));
+    memcpy(ret_count, box.count, (size_t)port->array.ndim * sizeof(*ret_count));
 }
 
 /* Tiles that wait for others ----------------------------------------------------------------- */

@@ -145,6 +145,15 @@ struct walk {
 
 /* What a pass reads and writes. */
 void walk_collect_ports(const struct wjob *job, unsigned pass, struct pass_ports *ports);
+/* For walks of several passes at a time. The port of a ring; NULL: none of these has it. */
+const struct port *walk_find_port(const struct pass_ports *ports, const struct ring *ring);
+/* The rings of all passes, each once, into walk.ports. */
+void walk_collect_rings(struct wjob *job, unsigned n_passes, const struct pass_ports *passes);
+/* The part of the ring's array that a grain of the pass with these ports has. The port may see it
+ * transposed, where walk->port does not. */
+void walk_ring_box(const struct ring_walk *walk, const struct pass_ports *ports,
+                   const struct geometry *geometry, uint64_t grain, int64_t *ret_start,
+                   int64_t *ret_count);
 
 /* The clients have said something: where the open axis ends, perhaps. May fail the job. */
 void walk_note_length(struct wjob *job);

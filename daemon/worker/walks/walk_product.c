@@ -17,7 +17,6 @@
 #include "proto/util.h"
 #include "proto/wire/pack.h"
 
-#include <assert.h>
 #include <string.h>
 
 struct walk_product {
@@ -84,30 +83,6 @@ void walk_product_pack(const struct wjob *job, const struct engine *e, msgpack_p
 
 /* Passes ------------------------------------------------------------------------------------- */
 
-static const struct port *find_port(const struct pass_ports *ports, const struct ring *ring)
-{
-    for (unsigned i = 0; i < ports->n_rings; i++)
-        if (ports->rings[i].port->ring == ring)
-            return ports->rings[i].port;
-    return NULL;
-}
-
-/* The rings of all passes, each once. */
-static void collect_rings(struct wjob *job)
-{
-    struct pass_ports *all = &job->walk.ports;
-    all->n_rings = 0;
-    all->needs_slot = false;
-    for (unsigned pass = 0; pass < PRODUCT_N_PASSES; pass++) {
-        const struct pass_ports *ports = &job->walk.product->ports[pass];
-        all->needs_slot |= ports->needs_slot;
-        for (unsigned i = 0; i < ports->n_rings; i++)
-            if (!ports->rings[i].port->has_others_ring &&
-                !find_port(all, ports->rings[i].port->ring))
-                all->rings[all->n_rings++] = ports->rings[i];
-    }
-}
-
 static void set_ports(struct wjob *job)
 {
     struct walk_product *product = job->walk.product;
@@ -120,7 +95,7 @@ static void set_ports(struct wjob *job)
         product->apply = product->ports[PRODUCT_RESULT];
         product->apply.n_inputs = product->apply.n_rings = 0; /* the output has none */
     }
-    collect_rings(job);
+    walk_collect_rings(job, PRODUCT_N_PASSES, product->ports);
 }
 
 static void begin(struct wjob *job)
@@ -229,7 +204,7 @@ static bool find_position(const struct ring_walk *walk, uint64_t *position)
     uint64_t n_positions = positions_of_turn(job), grain = *position % n_positions;
     unsigned passes = 0; /* in which the ring is, bits */
     for (unsigned pass = 0; pass < PRODUCT_N_PASSES; pass++)
-        passes |= (find_port(&job->walk.product->ports[pass], ring) != NULL) << pass;
+        passes |= (walk_find_port(&job->walk.product->ports[pass], ring) != NULL) << pass;
     for (uint64_t i = *position / n_positions; i < job->walk.end_tile; i++, grain = 0) {
         struct product_turn turn;
         uint64_t next = product_skip(product, i, passes);
@@ -238,7 +213,7 @@ static bool find_position(const struct ring_walk *walk, uint64_t *position)
         grain = next == i ? grain : 0;
         i = next;
         product_turn(product, i, &turn);
-        if (grain >= turn.n_grains || !find_port(ports_of(job, &turn), ring))
+        if (grain >= turn.n_grains || !walk_find_port(ports_of(job, &turn), ring))
             continue;
         *position = i * n_positions + grain;
         return true;
@@ -251,20 +226,11 @@ static void position_box(const struct ring_walk *walk, uint64_t position, int64_
 {
     const struct wjob *job = walk->job;
     const struct plan_product *product = job->walk.product->planned;
-    const struct port *port = walk->port;
     uint64_t n_positions = positions_of_turn(job);
-    int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
     struct product_turn turn;
-    struct port_box box;
     product_turn(product, position / n_positions, &turn);
-    const struct geometry *g = &product->passes[turn.pass].geometry;
-    /* It may be transposed, where walk->port is not. */
-    port = find_port(ports_of(job, &turn), port->ring);
-    assert(port);
-    geometry_grain(g, product_grain(product, &turn, position % n_positions), start, count);
-    port_pass_box(port, g->ndim, start, count, &box);
-    memcpy(ret_start, box.start, (size_t)port->array.ndim * sizeof(*ret_start));
-    memcpy(ret_count, box.count, (size_t)port->array.ndim * sizeof(*ret_count));
+    walk_ring_box(walk, ports_of(job, &turn), &product->passes[turn.pass].geometry,
+                  product_grain(product, &turn, position % n_positions), ret_start, ret_count);
 }
 
 const struct walk_ops walk_product_ops = {

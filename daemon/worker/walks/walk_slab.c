@@ -9,7 +9,6 @@
 #include "kernels/plan/plan.h"
 #include "proto/util.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,29 +39,6 @@ void walk_slab_free(struct wjob *job)
 
 /* Ports -------------------------------------------------------------------------------------- */
 
-static const struct port *find_port(const struct pass_ports *ports, const struct ring *ring)
-{
-    for (unsigned i = 0; i < ports->n_rings; i++)
-        if (ports->rings[i].port->ring == ring)
-            return ports->rings[i].port;
-    return NULL;
-}
-
-static void collect_rings(struct wjob *job)
-{
-    struct pass_ports *all = &job->walk.ports;
-    all->n_rings = 0;
-    all->needs_slot = false;
-    for (unsigned pass = 0; pass < job->walk.slab->n_ports; pass++) {
-        const struct pass_ports *ports = &job->walk.slab->ports[pass];
-        all->needs_slot |= ports->needs_slot;
-        for (unsigned i = 0; i < ports->n_rings; i++)
-            if (!ports->rings[i].port->has_others_ring &&
-                !find_port(all, ports->rings[i].port->ring))
-                all->rings[all->n_rings++] = ports->rings[i];
-    }
-}
-
 static void begin(struct wjob *job)
 {
     struct walk *w = &job->walk;
@@ -74,7 +50,7 @@ static void begin(struct wjob *job)
     for (unsigned i = 0; i < slab->n_ports; i++)
         walk_collect_ports(job, w->stage->first_pass + i, &slab->ports[i]);
     slab->ports[0].needs_slot &= !slab->planned->is_direct;
-    collect_rings(job);
+    walk_collect_rings(job, slab->n_ports, slab->ports);
     walk_order_begin(job);
 }
 
@@ -181,7 +157,7 @@ static bool find_position(const struct ring_walk *walk, uint64_t *position)
     uint64_t grain = *position % planned->most_grains;
     unsigned kinds = 0;
     for (unsigned i = 0; i < slab->n_ports; i++)
-        if (find_port(&slab->ports[i], ring))
+        if (walk_find_port(&slab->ports[i], ring))
             kinds |= 1u << planned->whole->pass_kinds[i];
     for (uint64_t i = *position / planned->most_grains; i < planned->n_turns; i++, grain = 0) {
         struct slab_turn turn;
@@ -191,7 +167,7 @@ static bool find_position(const struct ring_walk *walk, uint64_t *position)
         grain = next == i ? grain : 0;
         i = next;
         slab_turn(planned, i, &turn);
-        if (turn.is_empty || grain >= turn.n_grains || !find_port(ports_of(job, &turn), ring))
+        if (turn.is_empty || grain >= turn.n_grains || !walk_find_port(ports_of(job, &turn), ring))
             continue;
         *position = i * planned->most_grains + grain;
         return true;
@@ -204,19 +180,11 @@ static void position_box(const struct ring_walk *walk, uint64_t position, int64_
 {
     const struct wjob *job = walk->job;
     const struct plan_slab *planned = job->walk.slab->planned;
-    int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
     struct slab_turn turn;
-    struct port_box box;
     slab_turn(planned, position / planned->most_grains, &turn);
-    const struct geometry *g = &planned->passes[turn.pass].geometry;
-    const struct port *port = walk->port;
-    /* It may be transposed, where walk->port is not. */
-    port = find_port(ports_of(job, &turn), port->ring);
-    assert(port);
-    geometry_grain(g, slab_grain(planned, &turn, position % planned->most_grains), start, count);
-    port_pass_box(port, g->ndim, start, count, &box);
-    memcpy(ret_start, box.start, (size_t)port->array.ndim * sizeof(*ret_start));
-    memcpy(ret_count, box.count, (size_t)port->array.ndim * sizeof(*ret_count));
+    walk_ring_box(walk, ports_of(job, &turn), &planned->passes[turn.pass].geometry,
+                  slab_grain(planned, &turn, position % planned->most_grains), ret_start,
+                  ret_count);
 }
 
 const struct walk_ops walk_slab_ops = {
