@@ -140,15 +140,7 @@ static int write_tensor(struct writing *w, const struct gad_factors *f, enum gad
                                            .progress = options->progress,
                                            .progress_data = options->progress_data,
                                            .progress_ms = options->progress_ms};
-    struct gad_job *job;
-    r = (int)gad_submit(w->client, &wanted, &job, error);
-    if (r)
-        return r;
-    r = move_wait(options, job, error);
-    if (r == 0 && ret_stats)
-        *ret_stats = *gad_job_stats(job);
-    gad_job_free(job);
-    return r;
+    return move_submit(w->client, &wanted, options, ret_stats, error);
 }
 
 enum gad_status gad_reconstruct(struct gad_client *client, const struct gad_factors *factors,

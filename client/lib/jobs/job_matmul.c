@@ -176,21 +176,6 @@ static int prepare(struct gad_client *client, const struct gad_product *product,
     return r;
 }
 
-static int run(struct gad_client *client, const struct matmul *m,
-               const struct gad_move_options *options, struct gad_job_stats *ret_stats,
-               struct gad_error *error)
-{
-    struct gad_job *job;
-    int r = (int)gad_submit(client, &m->job, &job, error);
-    if (r)
-        return r;
-    r = move_wait(options, job, error);
-    if (r == 0 && ret_stats)
-        *ret_stats = *gad_job_stats(job);
-    gad_job_free(job);
-    return r;
-}
-
 enum gad_status gad_matmul(struct gad_client *client, const struct gad_product *product,
                            const struct gad_move_options *options, struct gad_job_stats *ret_stats,
                            struct gad_error *error)
@@ -199,7 +184,7 @@ enum gad_status gad_matmul(struct gad_client *client, const struct gad_product *
     int r = prepare(client, product, options, &m, error);
     if (r)
         return (enum gad_status)r;
-    return client_status(run(client, &m, options, ret_stats, error), error);
+    return client_status(move_submit(client, &m.job, options, ret_stats, error), error);
 }
 
 enum gad_status gad_matmul_plan(struct gad_client *client, const struct gad_product *product,

@@ -241,6 +241,21 @@ int move_wait(const struct gad_move_options *options, struct gad_job *job, struc
     return (int)status;
 }
 
+int move_submit(struct gad_client *client, const struct gad_job_options *wanted,
+                const struct gad_move_options *options, struct gad_job_stats *ret_stats,
+                struct gad_error *error)
+{
+    struct gad_job *job;
+    int r = (int)gad_submit(client, wanted, &job, error);
+    if (r)
+        return r;
+    r = move_wait(options, job, error);
+    if (r == 0 && ret_stats)
+        *ret_stats = *gad_job_stats(job);
+    gad_job_free(job);
+    return r;
+}
+
 static int wait_for(struct move *move, struct gad_job *job, struct gad_error *error)
 {
     int r = move_wait(move->options, job, error);

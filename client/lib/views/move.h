@@ -60,6 +60,10 @@ int move_run(struct move *move, struct gad_job_stats *ret_stats,
 /* Waits for a job; cancels it when options->is_cancelled says so. Its status. */
 int move_wait(const struct gad_move_options *options, struct gad_job *job,
               struct gad_error *error) GAD_MUST_CHECK;
+/* Submits a job of the caller's own making, and waits for it. ret_stats: may be NULL. */
+int move_submit(struct gad_client *client, const struct gad_job_options *wanted,
+                const struct gad_move_options *options, struct gad_job_stats *ret_stats,
+                struct gad_error *error) GAD_MUST_CHECK;
 
 /* One job of the movement, and waiting for it; the destination is among the outputs. */
 int move_run_job(struct move *move, unsigned n_args, const struct gad_argument *args,
