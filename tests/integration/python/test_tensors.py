@@ -108,6 +108,17 @@ def test_data_may_be_an_expression_and_in_files(gd, folder):
     assert got.reads["reads"] == want.reads["reads"]
 
 
+def test_packed_chunks_give_the_same_bits(gd, folder):
+    h5py = pytest.importorskip("h5py")
+    x = planted((300, 20, 30), 2, 0.1)
+    with h5py.File(folder / "x.h5", "w") as file:
+        file.create_dataset("x", data=x, chunks=(70, 7, 30), compression="gzip")
+    options = {"seed": 5, "iterations": 3, "tolerance": -1}
+    found = gd.tensor.cp(gd.open(folder / "x.h5:/x"), 2, **options)
+    wanted = gd.tensor.cp(x, 2, **options)
+    assert all(np.array_equal(a, b) for a, b in zip(found.factors, wanted.factors))
+
+
 def test_what_is_read_is_what_was_said(gd):
     x = planted((30, 11, 10), 2, 0.1)
     for how in ({}, {"init": "svd"}, {"nonnegative": True}):
