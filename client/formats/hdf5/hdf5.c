@@ -61,7 +61,7 @@ static int read_type(struct source *source, struct gad_error *error)
 {
     char text[64];
     _cleanup_hid_ hid_t type = H5Dget_type(source->dataset);
-    source->is_converted = type > 0 && hdf5_type_is_time64(type);
+    source->is_converted = type > 0 && hdf5_type_is_converted(type);
     if (type > 0 && hdf5_type_to_dtype(type, &source->layout.dtype, &source->layout.is_swapped)) {
         source->layout.dtype = hdf5_attributes_sign(source->dataset, source->layout.dtype);
         return 0;
@@ -353,7 +353,8 @@ static int open_array(struct source *source, struct gad_error *error)
         return r;
     if (array->is_writable && source->access != ACCESS_FILE)
         return error_set(error, GAD_READ_ONLY, source->name,
-                         "only contiguous datasets can be written in place; '%.160s' is not",
+                         "only contiguous datasets%s can be written in place; '%.160s' is not",
+                         source->is_converted ? " whose elements lie as they are read" : "",
                          source->spec->dataset);
     return set_access(source, error);
 }

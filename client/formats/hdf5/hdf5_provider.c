@@ -12,9 +12,9 @@
  * takes stepped elements one by one: with small steps it is several times faster to read all that
  * lies between and to pick the elements, in the selection's direction, from a buffer.
  *
- * Memory type = the type in the file, so HDF5 converts nothing. Chunks that were never written, of
- * a dataset that says its fill value is not to be used, leave the block untouched in HDF5: such
- * blocks are cleared first, as h5py does.
+ * Memory type = the type in the file, so HDF5 converts nothing, but for integers and floats of odd
+ * widths. Chunks that were never written, of a dataset that says its fill value is not to be used,
+ * leave the block untouched in HDF5: such blocks are cleared first, as h5py does.
  *
  * Called by the pump's thread (fill), by hdf5_file.c (suspend) and at the array's end.
  */
@@ -227,8 +227,9 @@ static int open_dataset(struct hdf5_provider *provider)
         return r == GAD_BUSY ? EBUSY : r == GAD_NOT_FOUND ? ESTALE : EIO;
     _cleanup_hid_ hid_t dapl = dataset_properties(provider);
     provider->id = H5Dopen2(provider->file, provider->dataset, dapl > 0 ? dapl : H5P_DEFAULT);
-    if (provider->id > 0)
-        provider->type = H5Dget_type(provider->id);
+    _cleanup_hid_ hid_t type = provider->id > 0 ? H5Dget_type(provider->id) : H5I_INVALID_HID;
+    if (type > 0)
+        provider->type = hdf5_type_as_read(type);
     note_own_file(provider);
     if (provider->type > 0 && is_as_it_was(provider)) {
         provider->may_skip = may_skip(provider->id);
@@ -337,8 +338,7 @@ static int read_slab(const struct hdf5_provider *provider, const struct slab *sl
         memset(ret_bytes, 0, slab->n_bytes);
     if (read_elements(provider, slab, ret_bytes) < 0)
         return EIO;
-    if (hdf5_type_is_time64(provider->type))
-        hdf5_times_convert(provider->type, ret_bytes, slab->n_bytes);
+    hdf5_type_convert(provider->type, ret_bytes, slab->n_bytes);
     return 0;
 }
 

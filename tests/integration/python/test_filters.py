@@ -101,6 +101,66 @@ def test_are_read(gd, tmp_path, filters):
             assert x.sum(dtype="f8") == a.sum(dtype="f8")
 
 
+def odd_type(kind, size, precision, offset, order):
+    """Of `precision` bits above `offset` ones, of size bytes."""
+    made = {"i": h5py.h5t.STD_I64LE, "u": h5py.h5t.STD_U64LE,
+            "f": h5py.h5t.IEEE_F64LE}[kind].copy()
+    if kind == "f":  # a sign, some bits of exponent, the rest of mantissa
+        n = 5 if precision <= 16 else 8
+        made.set_fields(offset + precision - 1, offset + precision - 1 - n, n, offset,
+                        precision - 1 - n)
+        made.set_ebias(2 ** (n - 1) - 1)
+    made.set_offset(offset)
+    made.set_precision(precision)
+    made.set_size(size)
+    made.set_order(order)
+    return made
+
+
+ODD = [(kind, size, precision, offset) for kind in "iu" for size, precision, offset in
+       ((2, 12, 0), (2, 12, 3), (1, 5, 1), (4, 17, 9), (3, 24, 0), (8, 33, 20))] + [
+       ("f", 2, 16, 0), ("f", 4, 20, 7), ("f", 4, 16, 0), ("f", 8, 52, 9)]
+
+
+@pytest.mark.parametrize("storage", ["nbit", "nbit deflate", "contiguous", "never written"])
+def test_numbers_of_odd_widths_are_read(gd, tmp_path, storage):
+    """As HDF5 converts them, whose n-bit filter packs just such numbers, at the edges of chunks too."""
+    rng = np.random.default_rng(8)
+    wanted = {}
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for kind, size, precision, offset in ODD:
+            for order in (h5py.h5t.ORDER_LE, h5py.h5t.ORDER_BE):
+                file_type = odd_type(kind, size, precision, offset, order)
+                name = f"{kind}{size}{precision}{offset}{order}"
+                dcpl = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+                if storage != "contiguous":
+                    dcpl.set_chunk((4, 5))
+                    dcpl.set_filter(h5py.h5z.FILTER_NBIT)
+                if "deflate" in storage:
+                    dcpl.set_deflate(1)
+                d = h5py.h5d.create(file.id, name.encode(), file_type, h5py.h5s.create_simple((9, 13)),
+                                    dcpl)
+                if kind == "f":
+                    memory, a = h5py.h5t.NATIVE_DOUBLE, rng.integers(-40, 40, (9, 13)) / 8.0
+                    dtype = "f4" if size < 8 else "f8"
+                else:
+                    dtype = ("i" if kind == "i" else "u") + str(4 if size == 3 else size)
+                    low = -(2 ** (precision - 1)) if kind == "i" else 0
+                    a = rng.integers(low, low + 2 ** precision, (9, 13)).astype(dtype)
+                    a[0, :2] = low, low + 2 ** precision - 1
+                    memory = h5py.h5t.py_create(a.dtype)
+                if storage == "never written":
+                    a = np.zeros((9, 13))
+                else:
+                    d.write(h5py.h5s.ALL, h5py.h5s.ALL, a, memory)
+                wanted[name] = a.astype(dtype)
+    for name, a in wanted.items():
+        x = gd.open(f"{tmp_path}/a.h5:/{name}")
+        assert x.dtype == a.dtype, name
+        np.testing.assert_array_equal((x + x.dtype.type(0)).compute(), a, name)
+        np.testing.assert_array_equal((x[::-3, 2:9] + x.dtype.type(0)).compute(), a[::-3, 2:9])
+
+
 def test_chunks_that_were_never_written_are_the_fill_value(gd, tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as file:
         for name, dtype, fill in (("f", ">f4", 2.5), ("i", "i2", -7), ("z", "f8", None)):

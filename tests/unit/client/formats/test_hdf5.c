@@ -367,11 +367,11 @@ Test(hdf5, other_types_are_refused_by_kind)
     const hsize_t n[1] = {4};
     hid_t file = h5_create("a.h5", 0), space = H5Screate_simple(1, n, NULL);
     hid_t text = H5Tcopy(H5T_C_S1), vlen = H5Tvlen_create(H5T_NATIVE_INT);
-    hid_t compound = H5Tcreate(H5T_COMPOUND, 8), odd = H5Tcopy(H5T_STD_I32LE);
+    hid_t compound = H5Tcreate(H5T_COMPOUND, 8), odd = H5Tcopy(H5T_STD_I64LE);
     H5Tinsert(compound, "x", 0, H5T_NATIVE_FLOAT);
-    hid_t bits = H5Tcopy(H5T_STD_B32LE);
-    H5Tset_precision(odd, 24);
-    H5Tset_precision(bits, 5);
+    hid_t bits = H5Tcopy(H5T_STD_B64LE);
+    H5Tset_size(odd, 9);
+    H5Tset_size(bits, 16);
     H5Tset_size(text, 10);
     const struct {
         const char *name;
@@ -381,9 +381,9 @@ Test(hdf5, other_types_are_refused_by_kind)
         {"text", text, "a string of 10 bytes"},
         {"vlen", vlen, "a list of varying length"},
         {"compound", compound, "a compound of 8 bytes"},
-        {"odd", odd, "an unusual integer of 4 bytes"},
+        {"odd", odd, "an unusual integer of 9 bytes"},
         {"long", H5T_NATIVE_LDOUBLE, "an unusual float of 16 bytes"},
-        {"bits", bits, "an unusual bit field of 4 bytes"},
+        {"bits", bits, "an unusual bit field of 16 bytes"},
     };
     for (size_t i = 0; i < 6; i++)
         H5Dclose(H5Dcreate2(file, cases[i].name, cases[i].type, space, H5P_DEFAULT, H5P_DEFAULT,
@@ -395,6 +395,27 @@ Test(hdf5, other_types_are_refused_by_kind)
         cr_assert(eq(str, (char *)open_word(spec), "bad-dtype"));
         cr_assert(strstr(last_error.found, cases[i].kind) != NULL, "%s", last_error.found);
     }
+}
+
+Test(hdf5, bit_fields_of_odd_widths_are_unsigned_integers)
+{
+    const hsize_t n[1] = {4};
+    const uint32_t values[4] = {0, 1, 30, 31};
+    hid_t file = h5_create("a.h5", 0), space = H5Screate_simple(1, n, NULL);
+    hid_t bits = H5Tcopy(H5T_STD_B32BE);
+    cr_assert(H5Tset_precision(bits, 5) >= 0 && H5Tset_offset(bits, 9) >= 0);
+    hid_t d = H5Dcreate2(file, "bits", bits, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    cr_assert(H5Dwrite(d, H5T_NATIVE_B32, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0);
+    H5Dclose(d);
+    H5Fclose(file);
+    struct gad_array *array = open_ok("a.h5:bits");
+    cr_assert(eq(int, (int)array->info.dtype, GAD_UINT32));
+    void *got = elements(array);
+    cr_assert(memcmp(got, values, sizeof(values)) == 0);
+    free(got);
+    gad_array_release(array);
+    cr_assert(eq(str, (char *)open_in_place_word("a.h5:bits"), "read-only"));
+    cr_assert(strstr(last_error.message, "lie as they are read") != NULL);
 }
 
 static void put_attribute(hid_t file, const char *dataset, const char *name, hid_t type,

@@ -52,11 +52,11 @@ Test(hdf5_list, says_what_arrays_are_stored_as)
                  "G /\n"
                  "A /chunked int64 (4x6) by 2x3\n"
                  "A /fixed a string of 8 bytes (4) unserved\n"
-                 "A /half an unusual float of 2 bytes (4x6) unserved\n"
+                 "A /half float32 (4x6)\n"
                  "A /none nothing, of type int8 () unserved\n"
                  "A /packed float32 (4x6) by 2x3 "
                  "[shuffle, deflate 6, fletcher32]\n"
-                 "O /type a named type: an unusual float of 2 bytes\n"
+                 "O /type a named type: float32\n"
                  "A /varying a string of varying length (4) unserved\n"));
 }
 
