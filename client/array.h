@@ -6,6 +6,8 @@
 #include "client/gpuarrayd.h"
 #include "proto/array.h"
 
+struct file_sums;
+
 enum access {
     ACCESS_FILE,     /* descriptor + offset + strides */
     ACCESS_CHUNKS,   /* descriptor + sealed memfd of struct chunk_entry */
@@ -25,6 +27,14 @@ struct provider {
     /* After a job has failed because of a block: completes its error, provider-failed with the
      * argument, by what was wrong. No block is served any more. May be NULL. */
     void (*explain)(void *state, struct gad_error *error);
+    /* For who reads for long: from now on a block fails with ESTALE, which explain() explains,
+     * where a file that it comes from is not what it was when the array was opened, or is now.
+     * `sums` gets all of them. Called once, before blocks. NULL: there is no file but the array's
+     * path. 0 or a positive errno. */
+    int (*watch)(void *state, struct file_sums *sums);
+    /* The same of blocks that were served so far: 0, or ESTALE. No block is served meanwhile. NULL:
+     * blocks say all of it. */
+    int (*verify)(void *state);
 };
 
 struct gad_array {

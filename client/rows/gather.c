@@ -97,8 +97,8 @@ static int fail(struct gathering *gathering, uint64_t from, uint64_t to, int64_t
     if (gathering->failure.n == 0)
         gathering->failure = (struct row_failure){first, n, error_number};
     pthread_mutex_unlock(&gathering->lock);
-    if (!gathering->options->failed)
-        return error_number;
+    if (!gathering->options->failed || error_number == ESTALE)
+        return error_number; /* a file that has changed is no matter of some rows */
     for (; from < to; from++)
         gathering->options->failed[gathering->order->wanted[from].place] = gathering->options->mark;
     return 0;

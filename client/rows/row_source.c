@@ -155,11 +155,47 @@ int row_source_read(struct row_source *source, int64_t first, int64_t n, void *r
     return r;
 }
 
+/* Its own; NULL: it is read without one. */
+static const struct provider *provider_of(const struct row_source *source)
+{
+    return source->array->access == ACCESS_PROVIDER ? source->array->provider : NULL;
+}
+
+static int say_changed(const struct row_source *source, const char *name, struct gad_error *error)
+{
+    const struct provider *provider = provider_of(source);
+    struct gad_error own;
+    if (!error)
+        error = &own;
+    error_set(error, GAD_DATASET_CHANGED, name, "a file of %.60s has changed", name);
+    if (provider->explain)
+        provider->explain(source->array->provider_state, error);
+    return error->status = GAD_DATASET_CHANGED;
+}
+
+int row_source_watch(struct row_source *source, const char *name, struct file_sums *sums,
+                     struct gad_error *error)
+{
+    const struct provider *provider = provider_of(source);
+    int r = provider && provider->watch ? provider->watch(source->array->provider_state, sums) : 0;
+    if (r == ESTALE)
+        return say_changed(source, name, error);
+    return r ? error_from_errno(error, r, name, "looking at files") : 0;
+}
+
+int row_source_verify(struct row_source *source, const char *name, struct gad_error *error)
+{
+    const struct provider *provider = provider_of(source);
+    if (!provider || !provider->verify || !provider->verify(source->array->provider_state))
+        return 0;
+    return say_changed(source, name, error);
+}
+
 int row_source_explain(struct row_source *source, int64_t first, int64_t n, int error_number,
                        const char *name, struct gad_error *error)
 {
     const struct gad_array *array = source->array;
-    const struct provider *provider = source->is_packed ? array->provider : NULL;
+    const struct provider *provider = provider_of(source);
     const char *path = array->info.path ? array->info.path : name;
     struct gad_error own;
     if (!error)
@@ -183,6 +219,8 @@ int row_source_explain(struct row_source *source, int64_t first, int64_t n, int 
     error_found(error, "%s", strerrordesc_np(error_number));
     if (now && provider && provider->explain)
         provider->explain(array->provider_state, error);
+    if (error_number == ESTALE)
+        return error->status = GAD_DATASET_CHANGED;
     size_t n_chars = strlen(error->message);
     snprintf(error->message + n_chars, sizeof(error->message) - n_chars,
              " (rows %" PRId64 " to %" PRId64 " of %.32s)", first, first + n - 1, name);

@@ -40,9 +40,14 @@ void row_source_deinit(struct row_source *source); /* zeroed is allowed */
  * positive errno. */
 int row_source_read(struct row_source *source, int64_t first, int64_t n,
                     void *ret_rows) GAD_MUST_CHECK;
+/* Its array's files, see array.h: watch and verify. dataset-changed; no-memory, io-error. */
+int row_source_watch(struct row_source *source, const char *name, struct file_sums *sums,
+                     struct gad_error *error) GAD_MUST_CHECK;
+int row_source_verify(struct row_source *source, const char *name,
+                      struct gad_error *error) GAD_MUST_CHECK;
 /* Rows that could not be read, as an error; they are read once more, so that it is of them.
- * error_number: what reading them said; 0: what it says now. Nobody reads meanwhile. Returns its
- * status. */
+ * error_number: what reading them said; 0: what it says now. ESTALE is dataset-changed. Nobody
+ * reads meanwhile. Returns its status. */
 int row_source_explain(struct row_source *source, int64_t first, int64_t n, int error_number,
                        const char *name, struct gad_error *error);
 

@@ -58,6 +58,7 @@ struct chunk_source {
     struct codec_pipeline pipeline;
     chunk_fetch_fn *fetch;
     chunk_locate_fn *locate;
+    chunk_watch_fn *watch;
     void (*free_state)(void *state);
     void *state;
     char *path, *dataset;
@@ -346,10 +347,17 @@ static void explain(void *state, struct gad_error *error)
     error_found(error, "%.150s", reason);
 }
 
+static int watch(void *state, struct file_sums *sums)
+{
+    const struct chunk_source *source = state;
+    return source->watch ? source->watch(source->state, sums) : 0;
+}
+
 const struct provider chunk_source_provider = {
     .is_concurrent = true,
     .fill = fill,
     .explain = explain,
+    .watch = watch,
 };
 
 /* From layouts --------------------------------------------------------------------------------- */
@@ -443,6 +451,7 @@ int chunk_source_new(const struct chunk_layout *layout, const char *name,
     }
     source->fetch = layout->fetch;
     source->locate = layout->locate;
+    source->watch = layout->watch;
     source->free_state = layout->free_state;
     source->state = layout->state;
     *ret_source = source;

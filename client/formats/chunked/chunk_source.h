@@ -41,6 +41,9 @@ struct chunk_place {
 typedef int chunk_locate_fn(void *state, const struct chunk_grid *grid,
                             struct chunk_place *ret_places, int *ret_fd);
 
+/* provider.watch, of the files that chunks are fetched from. */
+typedef int chunk_watch_fn(void *state, struct file_sums *sums);
+
 /* What a format says of an array; all of it is copied. */
 struct chunk_layout {
     struct chunk_grid grid; /* of the whole array; chunks at its end are stored whole */
@@ -52,6 +55,7 @@ struct chunk_layout {
     const struct codec_pipeline *pipeline;
     chunk_fetch_fn *fetch;
     chunk_locate_fn *locate;         /* NULL: they are never in one file */
+    chunk_watch_fn *watch;           /* NULL: they are in the one at `path` */
     void (*free_state)(void *state); /* may be NULL */
     void *state;                     /* taken over on success */
     const char *path, *dataset;      /* for errors; dataset may be NULL */

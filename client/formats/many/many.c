@@ -52,6 +52,7 @@ struct many *many_free(struct many *many)
 {
     if (!many)
         return NULL;
+    many->is_watched = false;
     if (many->failed)
         many_let_go(many, steal_ptr(many->failed));
     many_close_all(many);

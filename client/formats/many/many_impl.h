@@ -4,6 +4,8 @@
 #include "client/formats/formats.h"
 #include "client/formats/many/member.h"
 
+#include <stdatomic.h>
+
 /* What members have in common that were named together. */
 struct group {
     struct group *next;
@@ -33,6 +35,8 @@ struct many {
     struct gad_array plain; /* what file_provider reads a plain member by */
 
     unsigned max_open;
+    bool is_watched;
+    atomic_bool has_changed; /* what is not open any more */
 
     pthread_mutex_t lock; /* from here on */
     struct opened *newest, *oldest;
@@ -70,5 +74,15 @@ void many_close_all(struct many *many);
 int many_fail(struct many *many, int error_number, const struct gad_error *error);
 /* Of a member that is open; lets it go. */
 int many_fail_read(struct many *many, struct opened *opened, int error_number);
+int many_fail_changed(struct many *many, const struct member *member, const struct file_mark *now);
 /* The failure as the provider tells it; it is forgotten. */
 void many_explain(void *state, struct gad_error *error);
+
+/* Watching: the provider's, and for opened.c. 0 where nobody watches, or the member's file is what
+ * it was; else ESTALE. Without the lock. */
+int many_watch(void *state, struct file_sums *sums);
+int many_verify(void *state);
+int many_check(struct many *many, const struct member *member);
+/* The same of the files in a store, which is open; from now on its array says it of itself. */
+int many_check_inside(struct many *many, const struct member *member,
+                      const struct gad_array *array);

@@ -208,13 +208,14 @@ static void take_order(struct member *member, const struct gad_array *array)
     member->offset_bytes = array->offset_bytes;
 }
 
-static int take_stamp(struct member *member, const struct gad_array *array, struct gad_error *error)
+static int take_mark(struct member *member, const struct gad_array *array, struct gad_error *error)
 {
     struct stat st;
     int r = array->fd >= 0 ? fstat(array->fd, &st) : stat(member->path, &st);
     if (r < 0)
         return file_path_error(error, errno, member->path, member->name);
-    stamp_of(&st, &member->stamp);
+    file_mark_of(&st, &member->mark);
+    member->is_folder = S_ISDIR(st.st_mode);
     return 0;
 }
 
@@ -238,7 +239,7 @@ static int take(const struct look *look, struct member *member, const struct gad
     member->length = look->own_axis >= 0 ? array->info.shape[look->own_axis] : 1;
     member->is_swapped = array->info.is_swapped;
     take_order(member, array);
-    int r = take_stamp(member, array, error);
+    int r = take_mark(member, array, error);
     return r ? r : make_absolute(look, member, error);
 }
 

@@ -224,7 +224,14 @@ static int fill(void *state, const int64_t *start, const int64_t *count, void *r
     return r;
 }
 
-const struct provider many_provider = {
-    .is_concurrent = true, .fill = fill, .explain = many_explain};
-const struct provider many_provider_plain = {
-    .is_concurrent = true, .is_quick = true, .fill = fill, .explain = many_explain};
+const struct provider many_provider = {.is_concurrent = true,
+                                       .fill = fill,
+                                       .explain = many_explain,
+                                       .watch = many_watch,
+                                       .verify = many_verify};
+const struct provider many_provider_plain = {.is_concurrent = true,
+                                             .is_quick = true,
+                                             .fill = fill,
+                                             .explain = many_explain,
+                                             .watch = many_watch,
+                                             .verify = many_verify};

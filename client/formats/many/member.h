@@ -2,19 +2,11 @@
 #pragma once
 
 #include "client/array.h"
+#include "client/formats/files/file_mark.h"
 
 #include <pthread.h>
-#include <sys/stat.h>
 
 struct spec;
-
-/* What tells whether a file is what it was. */
-struct stamp {
-    dev_t dev;
-    ino_t ino;
-    off_t size;
-    struct timespec written;
-};
 
 /* One source of several. */
 struct member {
@@ -27,7 +19,9 @@ struct member {
     bool is_plain; /* in one piece of a file, from offset_bytes on, in C order or: */
     bool is_fortran;
     uint64_t offset_bytes;
-    struct stamp stamp;
+    bool is_folder;          /* a store of many files, and so: */
+    struct file_sums inside; /* of who watches */
+    struct file_mark mark;
     struct opened *opened; /* under the lock of the members */
 };
 
@@ -42,11 +36,6 @@ struct opened {
     struct opened *newer, *older; /* of those that are open */
 };
 
-/* Array, stamp and errors are those of `member`; the selection is its own. */
+/* Array and errors are those of `member`; the selection is its own. */
 int member_open(const struct member *member, struct gad_client *client,
                 struct gad_array **ret_array, struct gad_error *error) GAD_MUST_CHECK;
-/* Of an open file. */
-int stamp_take(int fd, struct stamp *ret_stamp) GAD_MUST_CHECK; /* a negative errno */
-void stamp_of(const struct stat *st, struct stamp *ret_stamp);
-bool stamp_is_same(const struct stamp *a, const struct stamp *b);
-bool stamp_is_same_file(const struct stamp *a, const struct stamp *b);

@@ -9,7 +9,8 @@
  * they have decoded, so that fewer of them are open.
  *
  * Whatever is opened again must be what it was. The elements of a plain member are where they were
- * only if its file was not written since; a dataset of a file that was written is looked up anew.
+ * only if its file was not written since; a dataset of a file that was written is looked up anew,
+ * unless its reader watches for that (watched.c).
  *
  * Called by many_provider.c.
  */
@@ -33,10 +34,15 @@ static atomic_uint n_open_of_all;
 
 int many_fail(struct many *many, int error_number, const struct gad_error *error)
 {
+    struct opened *failed = NULL;
     pthread_mutex_lock(&many->lock);
-    if (many->failure.status == GAD_OK && !many->failed)
+    if (error_number == ESTALE) /* what else was wrong comes of it */
+        failed = steal_ptr(many->failed);
+    if (error_number == ESTALE || (many->failure.status == GAD_OK && !many->failed))
         many->failure = *error;
     pthread_mutex_unlock(&many->lock);
+    if (failed)
+        many_let_go(many, failed);
     return error_number;
 }
 
@@ -57,6 +63,10 @@ int many_fail_read(struct many *many, struct opened *opened, int error_number)
     const struct member *member = opened->member;
     struct gad_error error;
     bool is_kept = false;
+    if (many_check(many, member)) {
+        many_let_go(many, opened);
+        return ESTALE;
+    }
     pthread_mutex_lock(&many->lock);
     if (can_explain(opened) && many->failure.status == GAD_OK && !many->failed) {
         many->failed = opened;
@@ -104,21 +114,20 @@ static int errno_of(int status)
     }
 }
 
-static int fail_changed(struct many *many, const struct member *member, const struct stamp *now)
+int many_fail_changed(struct many *many, const struct member *member, const struct file_mark *now)
 {
     struct gad_error error;
-    bool is_same = stamp_is_same_file(&member->stamp, now);
-    bool is_short = is_same && now->size < member->stamp.size;
+    bool is_same = file_mark_is_same_file(&member->mark, now);
+    bool is_short = is_same && now->size < member->mark.size;
     error_set(&error, is_short ? GAD_SHORT_READ : GAD_NOT_FOUND, member->name,
               "'%.200s' was %s after it was opened: open the array again", member->path,
               !is_same   ? "replaced"
               : is_short ? "cut short"
                          : "written to");
-    error_expected(&error, "the file as it was, of %" PRIu64 " bytes",
-                   (uint64_t)member->stamp.size);
+    error_expected(&error, "the file as it was, of %" PRIu64 " bytes", (uint64_t)member->mark.size);
     error_found(&error, "%s of %" PRIu64 " bytes", is_same ? "it" : "another one",
                 (uint64_t)now->size);
-    return many_fail(many, is_short ? ENODATA : ESTALE, &error);
+    return many_fail(many, is_short && !many->is_watched ? ENODATA : ESTALE, &error);
 }
 
 /* The list, under the lock --------------------------------------------------------------------- */
@@ -186,6 +195,8 @@ static void close_idle(struct many *many, unsigned most)
         pthread_mutex_lock(&many->lock);
         opened = take_idle(many, most);
         pthread_mutex_unlock(&many->lock);
+        if (opened && many_check(many, opened->member))
+            many->has_changed = true; /* after it was read, and nobody would look at it again */
         opened_free(opened);
     } while (opened);
 }
@@ -229,11 +240,13 @@ static int open_array(struct many *many, const struct member *member, struct gad
     }
     if (is_same && stat(member->path, &st) < 0)
         r = fail_by_number(many, member, errno);
-    struct stamp now = member->stamp;
+    struct file_mark now = member->mark;
     if (is_same && r == 0)
-        stamp_of(&st, &now);
-    if (r == 0 && (!is_same || !stamp_is_same_file(&now, &member->stamp)))
-        r = fail_changed(many, member, &now);
+        file_mark_of(&st, &now);
+    if (r == 0 && (!is_same || !file_mark_is_same_file(&now, &member->mark)))
+        r = many_fail_changed(many, member, &now);
+    if (r == 0)
+        r = many_check_inside(many, member, array);
     if (r) {
         gad_array_release(array);
         return r;
@@ -246,15 +259,17 @@ static int open_array(struct many *many, const struct member *member, struct gad
 static int opened_new(struct many *many, struct member *member, bool is_plain,
                       struct opened **ret_opened)
 {
-    struct opened *opened = calloc(1, sizeof(*opened));
+    int r = many_check(many, member);
+    struct opened *opened = r ? NULL : calloc(1, sizeof(*opened));
     if (!opened)
-        return ENOMEM;
+        return r ? r : ENOMEM;
     opened->member = member;
     opened->fd = -1;
     opened->n_users = 1;
     pthread_mutex_init(&opened->turn, NULL);
-    int r =
-        is_plain ? open_plain(many, member, &opened->fd) : open_array(many, member, &opened->array);
+    r = is_plain ? open_plain(many, member, &opened->fd) : open_array(many, member, &opened->array);
+    if (r && many_check(many, member))
+        r = ESTALE;
     if (r) {
         opened_free(opened);
         return r;
@@ -332,17 +347,19 @@ static void forget_place(struct many *many, struct opened *opened)
 static int check(struct many *many, const struct opened *opened, bool *ret_is_moved)
 {
     const struct member *member = opened->member;
-    struct stamp now;
+    struct file_mark now;
+    struct stat st;
     *ret_is_moved = false;
     if (opened->array)
         return 0;
-    int r = stamp_take(opened->fd, &now);
-    if (r < 0)
-        return fail_by_number(many, member, -r);
-    if (stamp_is_same(&now, &member->stamp))
+    if (fstat(opened->fd, &st) < 0)
+        return fail_by_number(many, member, errno);
+    file_mark_of(&st, &now);
+    if (file_mark_is_same(&now, &member->mark))
         return 0;
-    *ret_is_moved = member->spec->dataset && stamp_is_same_file(&now, &member->stamp);
-    return *ret_is_moved ? 0 : fail_changed(many, member, &now);
+    *ret_is_moved =
+        !many->is_watched && member->spec->dataset && file_mark_is_same_file(&now, &member->mark);
+    return *ret_is_moved ? 0 : many_fail_changed(many, member, &now);
 }
 
 int many_acquire(struct many *many, struct member *member, struct opened **ret_opened)

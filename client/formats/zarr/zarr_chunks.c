@@ -11,6 +11,7 @@
  * Called by the chunk source, by several threads at once.
  */
 #include "client/formats/zarr/zarr_chunks.h"
+#include "client/formats/files/file_mark.h"
 #include "client/formats/files/file_source.h"
 #include "client/formats/zarr/zarr_shards.h"
 #include "proto/util.h"
@@ -22,11 +23,16 @@
 
 #define SLACK_BYTES (UINT64_C(1) << 20)
 
+#define MAX_MARKS (UINT64_C(1) << 20) /* a second, and 8 MiB */
+
 struct zarr_chunks {
     struct zarr_meta meta;
     int dir_fd;
     uint64_t most_stored_bytes;
     struct zarr_shards *shards; /* NULL: files are chunks */
+    struct chunk_grid files;
+    uint64_t *marks; /* of the files, 0: none was there; NULL: nobody watches them */
+    struct file_sums sums;
 };
 
 void zarr_key(const struct zarr_meta *meta, const int64_t *place, char ret_key[ZARR_KEY_BYTES])
@@ -80,6 +86,7 @@ void zarr_chunks_free(void *state)
     if (!chunks)
         return;
     zarr_shards_free(chunks->shards);
+    free(chunks->marks);
     close_fd(&chunks->dir_fd);
     free(chunks);
 }
@@ -109,13 +116,19 @@ static int read_part(const struct zarr_chunks *chunks, int fd, uint64_t offset, 
     return EIO;
 }
 
+/* Where the file that an element is in stands in the grid of files. */
+static void place_file(const struct zarr_chunks *chunks, const int64_t *place, int64_t *ret_place)
+{
+    for (int i = 0; i < chunks->meta.ndim; i++)
+        ret_place[i] = place[i] / chunks->meta.chunk_shape[i];
+}
+
 static int fetch_file(struct zarr_chunks *chunks, const int64_t *place, struct chunk_bytes *ret)
 {
     char key[ZARR_KEY_BYTES];
     int64_t file_place[ARRAY_MAX_NDIM];
     struct stat st;
-    for (int i = 0; i < chunks->meta.ndim; i++)
-        file_place[i] = place[i] / chunks->meta.chunk_shape[i];
+    place_file(chunks, place, file_place);
     zarr_key(&chunks->meta, file_place, key);
     _cleanup_fd_ int fd = openat(chunks->dir_fd, key, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0 && errno == ENOENT) {
@@ -143,11 +156,71 @@ static int fetch_part(struct zarr_chunks *chunks, const int64_t *place, struct c
     return r;
 }
 
+/* Files that change ---------------------------------------------------------------------------- */
+
+static uint64_t mark_of(const struct zarr_chunks *chunks, const int64_t *file_place,
+                        struct file_sums *sums)
+{
+    char key[ZARR_KEY_BYTES];
+    struct file_mark mark;
+    struct stat st;
+    zarr_key(&chunks->meta, file_place, key);
+    if (fstatat(chunks->dir_fd, key, &st, 0) < 0)
+        return 0;
+    file_mark_of(&st, &mark);
+    if (sums)
+        file_sums_content(sums, &mark);
+    return file_mark_digest(&mark);
+}
+
+int zarr_chunks_watch(void *state, struct file_sums *sums)
+{
+    struct zarr_chunks *chunks = state;
+    const struct zarr_meta *meta = &chunks->meta;
+    int64_t place[ARRAY_MAX_NDIM];
+    if (!chunks->marks &&
+        chunk_grid_init(&chunks->files, meta->ndim, meta->shape, meta->chunk_shape, 1) &&
+        chunks->files.n_chunks <= MAX_MARKS) {
+        chunks->marks = malloc((size_t)chunks->files.n_chunks * sizeof(*chunks->marks));
+        if (!chunks->marks)
+            return ENOMEM;
+        for (uint64_t i = 0; i < chunks->files.n_chunks; i++) {
+            chunk_grid_start(&chunks->files, i, place);
+            place_file(chunks, place, place);
+            chunks->marks[i] = mark_of(chunks, place, &chunks->sums);
+        }
+    }
+    file_sums_add(sums, &chunks->sums);
+    return 0;
+}
+
+/* After its bytes were read, or not. */
+static int check(const struct zarr_chunks *chunks, const int64_t *place, int error_number,
+                 struct chunk_bytes *ret)
+{
+    char key[ZARR_KEY_BYTES];
+    int64_t file_place[ARRAY_MAX_NDIM];
+    uint64_t number = 0;
+    place_file(chunks, place, file_place);
+    for (int i = 0; i < chunks->files.ndim; i++)
+        number = number * (uint64_t)chunks->files.n_chunks_of[i] + (uint64_t)file_place[i];
+    uint64_t now = mark_of(chunks, file_place, NULL);
+    if (now == chunks->marks[number])
+        return error_number;
+    zarr_key(&chunks->meta, file_place, key);
+    snprintf(ret->reason, sizeof(ret->reason), "its file '%.60s' was %s since it was opened", key,
+             now == 0                     ? "removed"
+             : chunks->marks[number] == 0 ? "made"
+                                          : "written to");
+    return ESTALE;
+}
+
 int zarr_chunks_fetch(void *state, uint64_t index, const int64_t *place, struct chunk_bytes *ret)
 {
     struct zarr_chunks *chunks = state;
     (void)index;
     ret->is_absent = false;
     ret->skipped = 0;
-    return chunks->shards ? fetch_part(chunks, place, ret) : fetch_file(chunks, place, ret);
+    int r = chunks->shards ? fetch_part(chunks, place, ret) : fetch_file(chunks, place, ret);
+    return chunks->marks ? check(chunks, place, r, ret) : r;
 }

@@ -14,6 +14,9 @@ void zarr_chunks_free(void *chunks);
 /* chunk_layout.fetch, of the grid of innermost chunks. */
 int zarr_chunks_fetch(void *chunks, uint64_t index, const int64_t *place, struct chunk_bytes *ret);
 
+/* chunk_layout.watch: files are marked as they are now; of very many, none. */
+int zarr_chunks_watch(void *chunks, struct file_sums *sums);
+
 /* The name of the file of a chunk in the grid of files, as "c/0/1" or "0.1". */
 #define ZARR_KEY_BYTES (ARRAY_MAX_NDIM * 21 + 4)
 void zarr_key(const struct zarr_meta *meta, const int64_t *place, char ret_key[ZARR_KEY_BYTES]);

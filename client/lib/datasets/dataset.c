@@ -2,7 +2,8 @@
  *
  * The fingerprint is of what batches are, not of where rows come from: an epoch that began with one
  * format goes on with another. Files are marked by device, inode, size and time; that is compared
- * after rows were read, before anybody sees them. An array of many files compares its files itself.
+ * after rows were read, before anybody sees them. Arrays of many files, and stores, compare theirs
+ * themselves (array.h: watch).
  */
 #include "client/lib/datasets/dataset.h"
 #include "client/lib/scans/shared_rows.h"
@@ -43,48 +44,67 @@ static void take_fingerprint(struct gad_dataset *dataset)
 
 /* Files ---------------------------------------------------------------------------------------- */
 
-static void mark_file(struct file_mark *mark, const struct gad_array *array)
+static int mark_files(struct dataset_part *part, const struct gad_array *array,
+                      struct gad_error *error)
 {
-    if (array->info.path && array->info.n_files == 0)
-        mark->path = realpath(array->info.path, NULL);
-    mark->is_set = array->fd >= 0 ? fstat(array->fd, &mark->st) == 0
-                   : mark->path   ? stat(mark->path, &mark->st) == 0
-                                  : false;
-}
-
-static bool is_same(const struct stat *a, const struct stat *b)
-{
-    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
-}
-
-int dataset_check(const struct gad_dataset *dataset, struct gad_error *error)
-{
-    for (unsigned i = 0; i < dataset->n_parts; i++) {
-        const struct dataset_part *part = &dataset->parts[i];
-        const struct file_mark *mark = &part->mark;
-        struct stat now;
-        if (!mark->is_set)
-            continue;
-        int r = mark->path ? stat(mark->path, &now) : fstat(part->source.array->fd, &now);
-        if (r == 0 && is_same(&now, &mark->st))
-            continue;
-        error_set(error, GAD_DATASET_CHANGED, part->name, "%.200s was %s since it was opened",
-                  mark->path ? mark->path : part->name,
-                  r                                 ? "removed"
-                  : now.st_ino != mark->st.st_ino   ? "replaced"
-                  : now.st_size != mark->st.st_size ? "resized"
-                                                    : "written to");
-        error_expected(error, "%" PRIu64 " bytes of time %" PRId64, (uint64_t)mark->st.st_size,
-                       (int64_t)mark->st.st_mtim.tv_sec);
-        if (r)
-            error_found(error, "no file");
-        else
-            error_found(error, "%" PRIu64 " bytes of time %" PRId64, (uint64_t)now.st_size,
-                        (int64_t)now.st_mtim.tv_sec);
-        return GAD_DATASET_CHANGED;
+    struct own_file *file = &part->file;
+    struct stat st;
+    if (array->info.path)
+        file->path = realpath(array->info.path, NULL);
+    file->is_marked = array->fd >= 0 ? fstat(array->fd, &st) == 0
+                      : file->path   ? stat(file->path, &st) == 0
+                                     : false;
+    if (file->is_marked) {
+        file_mark_of(&st, &file->mark);
+        file->is_folder = S_ISDIR(st.st_mode);
     }
-    return 0;
+    if (file->path)
+        file_sums_name(&part->sums, file->path);
+    if (file->is_marked && !file->is_folder)
+        file_sums_content(&part->sums, &file->mark);
+    return row_source_watch(&part->source, part->name, &part->sums, error);
+}
+
+static int check_file(const struct dataset_part *part, struct gad_error *error)
+{
+    const struct own_file *file = &part->file;
+    const struct file_mark *was = &file->mark;
+    struct file_mark now;
+    struct stat st;
+    if (!file->is_marked)
+        return 0;
+    int r = file->path ? stat(file->path, &st) : fstat(part->source.array->fd, &st);
+    if (r == 0)
+        file_mark_of(&st, &now);
+    if (r == 0 &&
+        (file->is_folder ? file_mark_is_same_file(&now, was) : file_mark_is_same(&now, was)))
+        return 0;
+    error_set(error, GAD_DATASET_CHANGED, part->name, "%.200s was %s since it was opened",
+              file->path ? file->path : part->name,
+              r                                    ? "removed"
+              : !file_mark_is_same_file(&now, was) ? "replaced"
+              : now.size != was->size              ? "resized"
+                                                   : "written to");
+    error_expected(error, "%" PRIu64 " bytes of time %" PRId64, (uint64_t)was->size,
+                   (int64_t)was->written.tv_sec);
+    if (r)
+        error_found(error, "no file");
+    else
+        error_found(error, "%" PRIu64 " bytes of time %" PRId64, (uint64_t)now.size,
+                    (int64_t)now.written.tv_sec);
+    return GAD_DATASET_CHANGED;
+}
+
+int dataset_check(struct gad_dataset *dataset, struct gad_error *error)
+{
+    int r = 0;
+    for (unsigned i = 0; i < dataset->n_parts && r == 0; i++) {
+        struct dataset_part *part = &dataset->parts[i];
+        r = check_file(part, error);
+        if (r == 0)
+            r = row_source_verify(&part->source, part->name, error);
+    }
+    return r;
 }
 
 /* Datasets ------------------------------------------------------------------------------------- */
@@ -122,8 +142,10 @@ static int add_part(struct gad_dataset *dataset, const struct gad_dataset_part *
     if (r)
         return r;
     strcpy(part->name, wanted->name);
-    mark_file(&part->mark, wanted->array);
     dataset->n_parts++;
+    r = mark_files(part, wanted->array, error);
+    if (r)
+        return r;
     if (dataset->n_parts == 1)
         dataset->n_rows = part->source.n_rows;
     if (part->source.n_rows == dataset->n_rows)
@@ -176,7 +198,7 @@ void gad_dataset_free(struct gad_dataset *dataset)
     for (unsigned i = 0; i < dataset->n_parts; i++) {
         shared_rows_free(dataset->parts[i].shared);
         row_source_deinit(&dataset->parts[i].source);
-        free(dataset->parts[i].mark.path);
+        free(dataset->parts[i].file.path);
     }
     free(dataset->parts);
     pthread_mutex_destroy(&dataset->reading);

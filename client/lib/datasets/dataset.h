@@ -2,21 +2,21 @@
 #pragma once
 
 #include "client/gpuarrayd-dataset.h"
+#include "client/formats/files/file_mark.h"
 #include "client/rows/row_source.h"
 
-#include <sys/stat.h>
-
-/* By what a file is told from what it was. */
-struct file_mark {
+/* The file that an array is in, or the folder. */
+struct own_file {
     char *path; /* from the root of the file system; NULL: none is known */
-    struct stat st;
-    bool is_set;
+    struct file_mark mark;
+    bool is_marked, is_folder;
 };
 
 struct dataset_part {
     char name[64];
     struct row_source source;
-    struct file_mark mark;
+    struct own_file file;
+    struct file_sums sums;      /* of all its files; zero: it has none, or they are not known */
     struct shared_rows *shared; /* a scan that windows are filled from; NULL: none */
 };
 
@@ -32,4 +32,4 @@ struct gad_dataset {
 
 struct gad_dataset *dataset_ref(struct gad_dataset *dataset);
 /* dataset-changed, about the part. */
-int dataset_check(const struct gad_dataset *dataset, struct gad_error *error) GAD_MUST_CHECK;
+int dataset_check(struct gad_dataset *dataset, struct gad_error *error) GAD_MUST_CHECK;

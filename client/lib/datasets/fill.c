@@ -27,18 +27,22 @@ static int read_rows(struct gad_loader *loader, const int64_t *rows, uint64_t n,
     int r = 0;
     if (row_order_init(&order, n, rows))
         return set_no_memory(error);
-    for (unsigned i = 0; i < loader->n_parts && r == 0; i++) {
+    unsigned i = 0;
+    struct row_failure failure;
+    for (; i < loader->n_parts && r == 0; i++) {
         const struct gather_options options = {
             .failed = failed,
             .mark = (uint8_t)(i + 1),
             .is_cancelled = is_cancelled,
         };
-        struct row_failure failure;
         r = gather(loader->parts[i].source, &order, &targets[i], &options, &failure);
     }
     row_order_deinit(&order);
     if (r == ECANCELED)
         return error_set(error, GAD_CANCELLED, NULL, "the batch is not wanted any more");
+    if (r == ESTALE)
+        return row_source_explain(loader->parts[i - 1].source, failure.first, failure.n, r,
+                                  loader->dataset->parts[i - 1].name, error);
     if (r)
         return error_from_errno(error, r, NULL, "reading rows");
     return dataset_check(loader->dataset, error);

@@ -211,8 +211,25 @@ static void view_explain(void *state, struct gad_error *error)
         view->base->provider->explain(view->base->provider_state, error);
 }
 
-static const struct provider view_provider = {
-    .fill = view_fill, .drain = view_drain, .explain = view_explain};
+static int view_watch(void *state, struct file_sums *sums)
+{
+    const struct view_blocks *view = state;
+    const struct provider *provider = view->base->provider;
+    return provider->watch ? provider->watch(view->base->provider_state, sums) : 0;
+}
+
+static int view_verify(void *state)
+{
+    const struct view_blocks *view = state;
+    const struct provider *provider = view->base->provider;
+    return provider->verify ? provider->verify(view->base->provider_state) : 0;
+}
+
+static const struct provider view_provider = {.fill = view_fill,
+                                              .drain = view_drain,
+                                              .explain = view_explain,
+                                              .watch = view_watch,
+                                              .verify = view_verify};
 
 static int move_alone(const struct view_blocks *view, const int64_t *start, const int64_t *count,
                       char *block, bool is_fill)
@@ -239,13 +256,17 @@ static int concurrent_drain(void *state, const int64_t *start, const int64_t *co
 static const struct provider view_provider_concurrent = {.is_concurrent = true,
                                                          .fill = concurrent_fill,
                                                          .drain = concurrent_drain,
-                                                         .explain = view_explain};
+                                                         .explain = view_explain,
+                                                         .watch = view_watch,
+                                                         .verify = view_verify};
 
 static const struct provider view_provider_quick = {.is_concurrent = true,
                                                     .is_quick = true,
                                                     .fill = concurrent_fill,
                                                     .drain = concurrent_drain,
-                                                    .explain = view_explain};
+                                                    .explain = view_explain,
+                                                    .watch = view_watch,
+                                                    .verify = view_verify};
 
 const struct provider *view_provider_of(const struct gad_array *array)
 {
