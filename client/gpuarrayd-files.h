@@ -20,11 +20,13 @@ struct gad_storage {
     int n_shard_axes;           /**< Zarr: as for chunks; 0: no shards */
     const int64_t *shard_shape; /**< multiples of chunk_shape */
     /** NULL or "none", or what chunks are packed with and how hard: "gzip" "gzip:1" to "gzip:9",
-     * "zstd:3", "lzf", "lz4", "blosc", "blosc:lz4:5" (also blosclz lz4hc zlib zstd), "szip",
-     * "bitshuffle". HDF5 and Zarr have not all of the same; npz has "gzip" alone, without chunks.
-     * Zarr: before it, with a comma, what is done to the elements: "delta,zstd:3", or
-     * "fixedscaleoffset:OFFSET:SCALE:DTYPE,zstd", which keeps (x - OFFSET) * SCALE, rounded, as
-     * "i2" for example, and the end of its range for what that has not.
+     * "zlib:6", "zstd:3", "lzf", "lz4", "blosc", "blosc:lz4:5" (also blosclz lz4hc zlib zstd),
+     * "bz2:9", "lzma:6", "szip", "bitshuffle". HDF5 and Zarr have not all of the same; npz has
+     * "gzip" alone, without chunks. Zarr: before it, with a comma, how the axes of a chunk lie:
+     * "transpose" (the last one slowest) or "transpose:1:0:2"; and what is done to the elements:
+     * "delta,zstd:3", or "fixedscaleoffset:OFFSET:SCALE:DTYPE,zstd", which keeps
+     * (x - OFFSET) * SCALE, rounded, as "i2" for example, and the end of its range for what that
+     * has not. Behind it a checksum, "crc32c", "crc32" or "adler32": "transpose,delta,zstd,crc32c".
      */
     const char *compress;
     bool shuffle;    /**< bytes of items are sorted by their place first, which packs better */

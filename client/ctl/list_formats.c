@@ -34,7 +34,10 @@ static const struct argp formats_argp = {
     "",
     "Lists the formats of files, how an array in one is named, and the codecs that pack chunks: "
     "with the number of HDF5's filter, the name in Zarr, and for those that are not here what "
-    "would bring them.\v"
+    "would bring them. What is here is read and written (--compress, --shuffle, --fletcher32) "
+    "where "
+    "it has a number or a name, Zarr's transpose likewise (--compress transpose,zstd). Shards are "
+    "written in one level, those in shards are read.\v"
     "Examples:\n"
     "  gpuarrayctl formats\n"
     "  gpuarrayctl formats --json" CTL_EXIT_CODES,

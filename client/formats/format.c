@@ -128,11 +128,13 @@ static int refuse_selection(const struct spec *spec, const char *text, struct ga
     return GAD_BAD_ARGUMENT;
 }
 
-static int refuse_shards(const struct spec *spec, const char *text, struct gad_error *error)
+/* What Zarr alone has. */
+static int refuse_kind(const struct spec *spec, const char *kind, const char *text,
+                       struct gad_error *error)
 {
-    error_set(error, GAD_BAD_ARGUMENT, text, "%s has no shards", spec->format->name);
-    error_expected(error, "chunks without shards, or a Zarr store");
-    error_found(error, "shards for %.140s", text);
+    error_set(error, GAD_BAD_ARGUMENT, text, "%s has no %s", spec->format->name, kind);
+    error_expected(error, "chunks without that, or a Zarr store");
+    error_found(error, "%s for %.140s", kind, text);
     return GAD_BAD_ARGUMENT;
 }
 
@@ -194,7 +196,8 @@ int format_create(struct gad_client *client, const char *text, bool replace, enu
     if (is_open)
         described.shape[0] = GAD_UNKNOWN_LENGTH;
     if (r == 0)
-        r = storage_read(storage, dtype, ndim, described.shape, text, &stored, error);
+        r = storage_read(storage, dtype, ndim, described.shape, spec.format->has_numcodecs, text,
+                         &stored, error);
     if (r == 0 && is_open && spec.format->has_chunks && !stored.has_chunks) {
         stored.has_chunks = true; /* what has them grows by them */
         storage_choose_chunks(dtype, ndim, described.shape, stored.chunk_shape);
@@ -203,8 +206,10 @@ int format_create(struct gad_client *client, const char *text, bool replace, enu
         r = refuse_open_shards(text, error);
     if (r == 0 && stored.has_chunks && !spec.format->has_chunks)
         r = refuse_chunks(&spec, text, error);
+    if (r == 0 && stored.is_transposed && !spec.format->has_numcodecs)
+        r = refuse_kind(&spec, "transposed chunks", text, error);
     if (r == 0 && stored.has_shards && !spec.format->has_shards)
-        r = refuse_shards(&spec, text, error);
+        r = refuse_kind(&spec, "shards", text, error);
     struct format_target target = {
         .spec = &spec,
         .name = text,

@@ -23,6 +23,7 @@ struct format {
     const char *written;    /* how a spec is written, for errors: "FILE.npy" */
     bool has_chunks;        /* new arrays may be stored in chunks, packed */
     bool has_shards;        /* many of them in a file */
+    bool has_numcodecs;     /* chunks are packed by them, and have their axes in any order */
     bool is_directory;      /* which a slash may stand behind */
     bool may_grow;          /* a new array may be of a length that is known at the end */
     bool takes_brackets;    /* a name may end in brackets of its own; else they are a selection */

@@ -1,8 +1,10 @@
 /* What `--chunks`, `--compress` and their kin mean.
  *
  * A text such as "blosc:lz4:5" is a row of the table below: a codec, what may follow its name, and
- * how that becomes the values that HDF5's filter has. Other formats take the same pipeline. Before
- * it, with a comma, may be what is done to the elements: "delta,zstd".
+ * how that becomes the values that HDF5's filter has. Other formats take the same pipeline; where
+ * numcodecs frames the same bytes otherwise than HDF5's filter, the row names both. Before it, with
+ * a comma, may be how a chunk's axes lie and what is done to its elements, behind it a checksum:
+ * "transpose,delta,zstd,crc32c".
  *
  * Called by format.c.
  */
@@ -33,6 +35,8 @@ struct words {      /* of a text, apart */
 
 /* What is stored of. */
 struct subject {
+    int ndim;
+    bool has_numcodecs; /* by the format */
     uint32_t item_bytes;
     uint64_t chunk_bytes, line_items;
 };
@@ -42,6 +46,20 @@ static void gzip_values(const struct words *words, const struct subject *subject
 {
     step->n_values = 1;
     step->values[0] = words->has_level ? (uint32_t)words->level : 4;
+}
+
+static void bz2_values(const struct words *words, const struct subject *subject,
+                       struct codec_step *step)
+{
+    step->n_values = 1;
+    step->values[0] = words->has_level ? (uint32_t)words->level : 9;
+}
+
+static void lzma_values(const struct words *words, const struct subject *subject,
+                        struct codec_step *step)
+{
+    step->n_values = 1;
+    step->values[0] = words->has_level ? (uint32_t)words->level : 6;
 }
 
 static void zstd_values(const struct words *words, const struct subject *subject,
@@ -118,21 +136,24 @@ static void bitshuffle_values(const struct words *words, const struct subject *s
 static const char *const bitshuffle_codecs[] = {"lz4", "zstd"};
 
 static const struct packer {
-    const char *name, *codec;
-    int64_t least_level, most_level; /* both 0: there is none */
+    const char *name, *filter, *numcodec; /* the codecs of HDF5 and npz, and of Zarr */
+    int64_t least_level, most_level;      /* both 0: there is none */
     const char *const *inner;
     size_t n_inner;
     void (*values)(const struct words *words, const struct subject *subject,
                    struct codec_step *step);
 } packers[] = {
-    {"gzip", "deflate", 0, 9, NULL, 0, gzip_values},
-    {"zstd", "zstd", -7, 22, NULL, 0, zstd_values},
-    {"lzf", "lzf", 0, 0, NULL, 0, lzf_values},
-    {"lz4", "lz4", 0, 0, NULL, 0, lz4_values},
-    {"blosc", "blosc", 0, 9, blosc_codecs, ARRAY_LENGTH(blosc_codecs), blosc_values},
-    {"szip", "szip", 0, 0, NULL, 0, szip_values},
-    {"bitshuffle", "bitshuffle", 1, 22, bitshuffle_codecs, ARRAY_LENGTH(bitshuffle_codecs),
-     bitshuffle_values},
+    {"gzip", "deflate", "gzip", 0, 9, NULL, 0, gzip_values},
+    {"zlib", "deflate", "deflate", 0, 9, NULL, 0, gzip_values},
+    {"zstd", "zstd", "zstd", -7, 22, NULL, 0, zstd_values},
+    {"bz2", "bz2", "bz2", 1, 9, NULL, 0, bz2_values},
+    {"lzma", "lzma", "lzma", 0, 9, NULL, 0, lzma_values},
+    {"lzf", "lzf", "lzf", 0, 0, NULL, 0, lzf_values},
+    {"lz4", "lz4", "lz4-sized", 0, 0, NULL, 0, lz4_values},
+    {"blosc", "blosc", "blosc", 0, 9, blosc_codecs, ARRAY_LENGTH(blosc_codecs), blosc_values},
+    {"szip", "szip", "szip", 0, 0, NULL, 0, szip_values},
+    {"bitshuffle", "bitshuffle", "bitshuffle", 1, 22, bitshuffle_codecs,
+     ARRAY_LENGTH(bitshuffle_codecs), bitshuffle_values},
 };
 
 /* Texts ---------------------------------------------------------------------------------------- */
@@ -140,8 +161,9 @@ static const struct packer {
 static int refuse_text(const char *text, const char *name, struct gad_error *error)
 {
     error_set(error, GAD_BAD_ARGUMENT, name, "'%.60s' is no way to compress", text);
-    error_expected(error, "none, gzip[:0-9], zstd[:LEVEL], lzf, lz4, blosc[:CODEC][:0-9], szip, "
-                          "bitshuffle[:lz4|:zstd], delta");
+    error_expected(error, "none, gzip[:0-9], zlib, zstd[:LEVEL], bz2, lzma, lzf, lz4, "
+                          "blosc[:CODEC][:0-9], szip, bitshuffle[:lz4|:zstd], delta, transpose, "
+                          "crc32c, crc32, adler32");
     error_found(error, "'%.60s'", text);
     return GAD_BAD_ARGUMENT;
 }
@@ -154,11 +176,11 @@ static bool has_inner(const struct packer *packer, const char *word)
     return false;
 }
 
-/* "name[:inner][:level]". */
-static const struct packer *read_text(const char *text, struct words *ret)
+/* "name[:inner][:level]", n characters. */
+static const struct packer *read_text(const char *text, size_t n_chars, struct words *ret)
 {
     struct words words = {.has_level = false};
-    size_t n_name = strcspn(text, ":");
+    size_t n_name = strcspn(text, ":,");
     const struct packer *packer = NULL;
     if (n_name == 0 || n_name >= sizeof(words.name))
         return NULL;
@@ -166,9 +188,9 @@ static const struct packer *read_text(const char *text, struct words *ret)
     for (size_t i = 0; i < ARRAY_LENGTH(packers); i++)
         if (strcmp(packers[i].name, words.name) == 0)
             packer = &packers[i];
-    for (const char *at = text + n_name; packer && *at == ':';) {
+    for (const char *at = text + n_name; packer && at < text + n_chars;) {
         char word[16] = "", *end;
-        size_t n = strcspn(++at, ":");
+        size_t n = strcspn(++at, ":,");
         if (n == 0 || n >= sizeof(word))
             return NULL;
         memcpy(word, at, n);
@@ -287,13 +309,44 @@ static bool read_scaling(const char *text, size_t n, struct codec_step *step)
            !is_swapped && step->stored != DTYPE_BOOL;
 }
 
+/* "transpose", or "transpose:AXIS:AXIS:..." with each axis once, n characters. */
+static bool read_order(const char *text, size_t n, int ndim, struct storage *storage)
+{
+    const char *at = text + strlen("transpose");
+    uint64_t seen = 0;
+    int n_axes = 0;
+    for (; at < text + n && n_axes < ndim; n_axes++) {
+        char *end;
+        long axis = strtol(at + 1, &end, 10);
+        if (*at != ':' || end == at + 1 || axis < 0 || axis >= ndim || seen >> axis & 1)
+            return false;
+        seen |= UINT64_C(1) << axis;
+        storage->order[n_axes] = (int)axis;
+        at = end;
+    }
+    for (int i = 0; n_axes == 0 && i < ndim; i++)
+        storage->order[i] = ndim - 1 - i;
+    storage->is_transposed = true;
+    return at == text + n && (n_axes == 0 || n_axes == ndim);
+}
+
 /* What is done to elements, up to the comma before what packs them. Returns that; NULL: a text that
  * is not understood. */
 static const char *read_element_steps(const char *text, enum dtype dtype, struct subject *subject,
-                                      struct codec_pipeline *pipeline)
+                                      struct storage *storage)
 {
+    struct codec_pipeline *pipeline = &storage->pipeline;
     for (;;) {
         size_t n = strcspn(text, ","), n_name = strcspn(text, ":,");
+        if (is_word(text, n_name, "transpose") && !storage->is_transposed &&
+            pipeline->n_steps == 0) {
+            if (!read_order(text, n, subject->ndim, storage))
+                return NULL;
+            if (text[n] == '\0')
+                return "none";
+            text += n + 1;
+            continue;
+        }
         bool is_delta = is_word(text, n, "delta");
         if (!is_delta && !is_word(text, n_name, "fixedscaleoffset"))
             return text;
@@ -313,6 +366,20 @@ static const char *read_element_steps(const char *text, enum dtype dtype, struct
     }
 }
 
+/* Where numcodecs has them if nothing is said. */
+static const struct checksum {
+    const char *name;
+    bool is_before;
+} checksums[] = {{"crc32c", false}, {"crc32", true}, {"adler32", true}};
+
+static const struct checksum *find_checksum(const char *text)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(checksums); i++)
+        if (strcmp(text, checksums[i].name) == 0)
+            return &checksums[i];
+    return NULL;
+}
+
 static int read_pipeline(const struct gad_storage *asked, enum dtype dtype, struct subject *subject,
                          const char *name, struct storage *storage, struct gad_error *error)
 {
@@ -320,21 +387,26 @@ static int read_pipeline(const struct gad_storage *asked, enum dtype dtype, stru
     struct words words;
     const struct packer *packer = NULL;
     const char *text = asked->compress ? asked->compress : "none";
-    text = read_element_steps(text, dtype, subject, pipeline);
-    if (text && strcmp(text, "none") != 0)
-        packer = read_text(text, &words);
-    if (!text || (!packer && strcmp(text, "none") != 0))
+    text = read_element_steps(text, dtype, subject, storage);
+    size_t n = text ? strcspn(text, ",") : 0;
+    const struct checksum *sum = text ? find_checksum(text + (text[n] ? n + 1 : 0)) : NULL;
+    bool has_packer = text && !is_word(text, n, "none") && !(sum && !text[n]);
+    if (has_packer)
+        packer = read_text(text, n, &words);
+    if (!text || (has_packer && !packer) || (text[n] && !sum))
         return refuse_text(asked->compress, name, error);
     if (asked->shuffle && subject->item_bytes > 1)
         add_step(pipeline, "shuffle", subject->item_bytes, 1);
     if (packer) {
-        add_step(pipeline, packer->codec, 0, 0);
+        add_step(pipeline, subject->has_numcodecs ? packer->numcodec : packer->filter, 0, 0);
         packer->values(&words, subject, &pipeline->steps[pipeline->n_steps - 1]);
     }
-    if (asked->fletcher32) {
+    if (sum)
+        add_step(pipeline, sum->name, sum->is_before, 1);
+    if (asked->fletcher32)
         add_step(pipeline, "fletcher32", 0, 0);
+    if (sum || asked->fletcher32)
         pipeline->steps[pipeline->n_steps - 1].is_optional = false;
-    }
     return 0;
 }
 
@@ -353,10 +425,15 @@ int format_check_unstored(const struct gad_storage *storage, const char *name,
 }
 
 int storage_read(const struct gad_storage *asked, enum dtype dtype, int ndim, const int64_t *shape,
-                 const char *name, struct storage *ret_storage, struct gad_error *error)
+                 bool has_numcodecs, const char *name, struct storage *ret_storage,
+                 struct gad_error *error)
 {
     struct storage storage = {.has_chunks = false};
-    struct subject subject = {.item_bytes = (uint32_t)dtype_size(dtype)};
+    struct subject subject = {
+        .ndim = ndim,
+        .has_numcodecs = has_numcodecs,
+        .item_bytes = (uint32_t)dtype_size(dtype),
+    };
     *ret_storage = storage;
     if (!asked)
         return 0;

@@ -11,14 +11,17 @@ struct storage {
     bool has_shards;
     int64_t shard_shape[ARRAY_MAX_NDIM];
     bool says_packing; /* whether the user has said how chunks are packed, or that they are not */
+    bool is_transposed;
+    int order[ARRAY_MAX_NDIM]; /* of the axes in a chunk, the slowest first */
     struct codec_pipeline pipeline;
     bool sync;
 };
 
 /* asked: may be NULL. Chunks that were not given, where something packs them, are of about 1 MiB
- * and span the last axes. bad-argument with what was expected. */
+ * and span the last axes. has_numcodecs: codecs are framed as numcodecs does, not as HDF5's
+ * filters. bad-argument with what was expected. */
 int storage_read(const struct gad_storage *asked, enum dtype dtype, int ndim, const int64_t *shape,
-                 const char *name, struct storage *ret_storage,
+                 bool has_numcodecs, const char *name, struct storage *ret_storage,
                  struct gad_error *error) GAD_MUST_CHECK;
 /* Chunks for an array of this shape that was given none. */
 void storage_choose_chunks(enum dtype dtype, int ndim, const int64_t *shape, int64_t *ret_chunks);

@@ -109,7 +109,6 @@ static bool meet(const struct chunk_sink *sink, const struct block *block, const
                  struct common *ret)
 {
     bool is_whole = true;
-    int64_t stride = (int64_t)sink->item_bytes;
     ret->in_chunk = ret->in_block = 0;
     for (int k = sink->grid.ndim - 1; k >= 0; k--) {
         int64_t length = sink->grid.chunk_shape[k], low = chunk[k] * length;
@@ -119,8 +118,9 @@ static bool meet(const struct chunk_sink *sink, const struct block *block, const
         ret->count[k] = to - from;
         ret->in_chunk += (from - low) * sink->strides[k];
         ret->in_block += (from - block->start[k]) * block->strides[k];
-        is_whole &= to - from == length && (length == 1 || block->strides[k] == stride);
-        stride *= length;
+        is_whole &=
+            to - from == length &&
+            (length == 1 || block->strides[k] == sink->strides[k] * (int64_t)sink->item_bytes);
     }
     return is_whole;
 }
@@ -218,14 +218,17 @@ static char *folder_of(const char *path)
 static int take_layout(struct chunk_sink *sink, const struct chunk_sink_layout *layout)
 {
     int64_t stride = 1;
+    int ndim = layout->grid.ndim;
     sink->grid = layout->grid;
     sink->item_bytes = layout->item_bytes;
     sink->pipeline = *layout->pipeline;
     sink->store = layout->store;
     sink->state = layout->state;
-    for (int k = layout->grid.ndim - 1; k >= 0; stride *= layout->grid.chunk_shape[k--]) {
-        sink->shape[k] = layout->shape[k];
+    memcpy(sink->shape, layout->shape, (size_t)ndim * sizeof(*sink->shape));
+    for (int i = ndim - 1; i >= 0; i--) {
+        int k = layout->order ? layout->order[i] : i;
         sink->strides[k] = stride;
+        stride *= layout->grid.chunk_shape[k];
     }
     sink->path = strdup(layout->path);
     sink->dataset = layout->dataset ? strdup(layout->dataset) : NULL;
@@ -314,6 +317,7 @@ int chunk_sink_serve(struct gad_array *array, const struct chunk_sink_format *fo
         .shape = shape,
         .is_open = array_is_open(array),
         .item_bytes = gad_dtype_size(array->info.dtype),
+        .order = format->order,
         .pipeline = format->pipeline,
         .store = format->store,
         .state = format->state,

@@ -22,6 +22,7 @@ struct chunk_sink_layout {
     const int64_t *shape;
     bool is_open; /* shape[0] is the most: where the array ends is said at its end */
     size_t item_bytes;
+    const int *order; /* of the axes in a chunk, the slowest first; NULL: as in the array */
     const struct codec_pipeline *pipeline;
     chunk_store_fn *store;
     void *state;                /* the caller's, until the sink is freed */
@@ -39,6 +40,7 @@ int chunk_sink_finish(struct chunk_sink *sink, const char *name,
 /* A new array of a format, described by now, is written through a sink. */
 struct chunk_sink_format {
     const int64_t *chunk_shape;
+    const int *order; /* as of the layout */
     const struct codec_pipeline *pipeline;
     chunk_store_fn *store;
     void *state;         /* as of the layout */

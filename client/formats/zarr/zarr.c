@@ -275,6 +275,7 @@ const struct format format_zarr = {
     .has_chunks = true,
     .may_grow = true,
     .has_shards = true,
+    .has_numcodecs = true,
     .is_directory = true,
     .takes_brackets = true,
     .normalise = dataset_path_normalise,

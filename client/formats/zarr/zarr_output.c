@@ -245,6 +245,7 @@ static int use_provider(struct gad_array *array, struct zarr_output *output,
     }
     const struct chunk_sink_format format = {
         .chunk_shape = zarr_inner_shape(&output->meta),
+        .order = output->meta.order,
         .pipeline = &output->meta.pipeline,
         .store = zarr_writer_store,
         .state = output->writer,

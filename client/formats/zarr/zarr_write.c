@@ -21,14 +21,6 @@ enum { BLOSC_ITEM_BYTES = 2, BLOSC_LEVEL = 4, BLOSC_SHUFFLE = 5, BLOSC_CODEC = 6
 
 /* Chunks and codecs --------------------------------------------------------------------------- */
 
-/* The user's words are for HDF5's filters too: some have another framing in Zarr. */
-static const struct codec *codec_for(const struct codec *codec)
-{
-    if (strcmp(codec->name, "deflate") == 0)
-        return codec_of_name("gzip");
-    return strcmp(codec->name, "lz4") == 0 ? codec_of_name("lz4-sized") : codec;
-}
-
 static int set_pipeline(const struct storage *storage, const char *name, struct zarr_meta *meta,
                         struct gad_error *error)
 {
@@ -40,14 +32,12 @@ static int set_pipeline(const struct storage *storage, const char *name, struct 
     }
     for (unsigned i = 0; i < meta->pipeline.n_steps; i++) {
         struct codec_step *step = &meta->pipeline.steps[i];
-        const struct codec *codec = codec_for(step->codec);
-        if (!codec->zarr_name) {
-            error_set(error, GAD_BAD_ARGUMENT, name, "Zarr has no codec '%s'", codec->name);
-            error_expected(error, "none, gzip, zstd, lz4 or blosc");
-            error_found(error, "%s", codec->name);
+        if (!step->codec->zarr_name) {
+            error_set(error, GAD_BAD_ARGUMENT, name, "Zarr has no codec '%s'", step->codec->name);
+            error_expected(error, "none, gzip, zlib, zstd, bz2, lzma, lz4 or blosc");
+            error_found(error, "%s", step->codec->name);
             return GAD_BAD_ARGUMENT;
         }
-        step->codec = codec;
         step->is_optional = false; /* a chunk does not say what was left out */
     }
     return 0;
@@ -68,6 +58,23 @@ static void set_shards(const struct storage *storage, struct zarr_meta *meta)
     shard->index_bytes = 16 * shard->n_chunks + 4;
 }
 
+/* Axes of a chunk: in the array's order, or from the last to the first. */
+static bool is_straight(const struct zarr_meta *meta)
+{
+    for (int i = 0; i < meta->ndim; i++)
+        if (meta->order[i] != i)
+            return false;
+    return true;
+}
+
+static bool is_reversed(const struct zarr_meta *meta)
+{
+    for (int i = 0; i < meta->ndim; i++)
+        if (meta->order[i] != meta->ndim - 1 - i)
+            return false;
+    return true;
+}
+
 int zarr_meta_make(const struct storage *storage, enum dtype dtype, int ndim, const int64_t *shape,
                    int version, const char *name, struct zarr_meta *ret_meta,
                    struct gad_error *error)
@@ -83,7 +90,7 @@ int zarr_meta_make(const struct storage *storage, enum dtype dtype, int ndim, co
     const struct zarr_doc doc = {"the new array", name, error};
     for (int i = 0; i < ndim; i++) {
         meta.shape[i] = shape[i] == GAD_UNKNOWN_LENGTH ? 0 : shape[i];
-        meta.order[i] = i;
+        meta.order[i] = storage->is_transposed ? storage->order[i] : i;
     }
     if (storage->has_chunks)
         memcpy(meta.chunk_shape, storage->chunk_shape, (size_t)ndim * sizeof(*shape));
@@ -92,6 +99,10 @@ int zarr_meta_make(const struct storage *storage, enum dtype dtype, int ndim, co
     if (storage->has_shards && version == 2)
         return error_set(error, GAD_BAD_ARGUMENT, name,
                          "a store of Zarr version 2 has no shards: choose another store");
+    if (version == 2 && !is_straight(&meta) && !is_reversed(&meta))
+        return error_set(error, GAD_BAD_ARGUMENT, name,
+                         "a store of Zarr version 2 has axes in their order or in the reverse: "
+                         "choose another store, or 'transpose' alone");
     if (storage->has_shards)
         set_shards(storage, &meta);
     int r = set_pipeline(storage, name, &meta, error);
@@ -165,8 +176,11 @@ static struct json_object *values_json(const struct codec_step *step, int versio
         add_number(values, "elementsize", step->values[0]);
     } else if (strcmp(name, "lz4") == 0) {
         add_number(values, "acceleration", 1);
-    } else if (step->n_values > 0) {
-        add_number(values, "level", (int32_t)step->values[0]);
+    } else if (strcmp(name, "crc32") == 0 || strcmp(name, "adler32") == 0) {
+        add_text(values, "location", "start");
+    } else if (step->n_values > 0 && strcmp(name, "crc32c") != 0) {
+        add_number(values, strcmp(name, "lzma") == 0 ? "preset" : "level",
+                   (int32_t)step->values[0]);
         if (strcmp(name, "zstd") == 0)
             json_object_object_add(values, "checksum", json_object_new_boolean(false));
     }
@@ -206,6 +220,13 @@ static struct json_object *chunk_codecs_json(const struct zarr_meta *meta)
     const struct codec_step *steps = meta->pipeline.steps;
     enum dtype stored = meta->dtype;
     unsigned i = 0;
+    if (!is_straight(meta)) {
+        struct json_object *values = json_object_new_object(), *order = json_object_new_array();
+        for (int k = 0; k < meta->ndim; k++)
+            json_object_array_add(order, json_object_new_int(meta->order[k]));
+        json_object_object_add(values, "order", order);
+        json_object_array_add(list, named("transpose", values));
+    }
     for (; i < meta->pipeline.n_steps && zarr_is_of_elements(&steps[i]); i++) {
         json_object_array_add(list, step_json(&steps[i], 3));
         stored = steps[i].stored;
@@ -332,7 +353,7 @@ static struct json_object *v2_json(const struct zarr_meta *meta, const struct ca
     json_object_object_add(object, "chunks", sizes_json(meta->ndim, meta->chunk_shape));
     add_text(object, "dtype", dtype_typestr(meta->dtype, false));
     json_object_object_add(object, "fill_value", fill ? fill_json(meta, fill) : NULL);
-    add_text(object, "order", "C");
+    add_text(object, "order", is_straight(meta) ? "C" : "F");
     if (n_filters > 0)
         filters = json_object_new_array();
     for (unsigned i = 0; i < n_filters; i++)

@@ -217,10 +217,15 @@ def test_fill_values(gd, folder, fill, dtype, value):
 STORED = [{}, {"compression": "none"}, {"compression": "gzip:1"}, {"compression": "zstd:5"}, {"compression": "lz4"},
           {"compression": "blosc"}, {"compression": "blosc:zstd:3", "chunks": (3, 5, 4)},
           {"chunks": (2, 2, 2)}, {"chunks": (3, 2, 4), "shuffle": True, "compression": "zstd"},
-          {"chunks": (3, 5, 4), "compression": "none"}]
+          {"chunks": (3, 5, 4), "compression": "none"}, {"compression": "zlib:2"},
+          {"compression": "bz2:1,crc32c"}, {"compression": "lzma:1"}, {"compression": "none,crc32"},
+          {"chunks": (3, 5, 4), "compression": "transpose,delta,zstd,adler32"},
+          {"chunks": (3, 2, 4), "shuffle": True, "compression": "transpose"}]
 SHARDED = [{"chunks": (3, 5, 2), "shards": (6, 5, 4)}, {"chunks": (2, 2, 2), "shards": (4, 4, 8)},
            {"chunks": (1, 5, 3), "shards": (7, 10, 6), "compression": "blosc:lz4:9"},
-           {"chunks": (2, 3, 2), "shards": (2, 3, 2), "compression": "none"}]
+           {"chunks": (2, 3, 2), "shards": (2, 3, 2), "compression": "none"},
+           {"chunks": (1, 5, 3), "shards": (7, 10, 6), "compression": "transpose:1:2:0,bz2,crc32c"},
+           {"chunks": (2, 3, 2), "compression": "transpose:2:0:1,crc32c"}]
 
 
 def check(path, want):

@@ -94,8 +94,10 @@ def save(path: Paths, array: Operand | None = None, *,
         Zarr: elements of a file along each axis, multiples of the chunks.
     compression : str or int, optional
         "gzip" (an int is its level, as h5py has it), "zstd", "lzf", "lz4", "blosc", "blosc:zstd",
-        "bitshuffle", "szip". Chunks are packed on all processors. Zarr: before it, with a comma,
-        numcodecs' "delta" or "fixedscaleoffset:OFFSET:SCALE:DTYPE", as in "delta,zstd:3".
+        "bitshuffle", "szip"; Zarr: also "zlib", "bz2", "lzma". Chunks are packed on all processors.
+        Zarr: before it, with a comma, numcodecs' "delta" or "fixedscaleoffset:OFFSET:SCALE:DTYPE",
+        as in "delta,zstd:3", and before that "transpose" or "transpose:1:0:2", how the axes of a
+        chunk lie; behind it "crc32c", "crc32" or "adler32".
     compression_opts : int, optional
         The level.
     shuffle, fletcher32 : bool

@@ -242,14 +242,23 @@ Test(zarr_output, are_refused_where_something_else_is)
 
 Test(zarr_output, have_codecs_that_zarr_knows)
 {
-    static char *const known[] = {"gzip:9", "zstd:-3", "lz4", "blosc:zlib:2"};
+    static char *const known[] = {"gzip:9", "zstd:-3", "lz4", "blosc:zlib:2",
+                                  "transpose:1:0,lzma:0"};
     struct gad_array *array;
     for (size_t i = 0; i < ARRAY_LENGTH(known); i++) {
         const struct gad_storage storage = {.compress = known[i], .shuffle = i % 2};
         write_stored("a.zarr", &storage, (int32_t)i);
         check_stored("a.zarr", (int32_t)i);
     }
-    static char *const unknown[] = {"lzf", "szip", "bitshuffle"};
+    static char *const unknown[] = {
+        "lzf",           "szip",
+        "bitshuffle",    "bz2:0",
+        "transpose:0",   "transpose:1:1",
+        "transpose:0:2", "transpose:0:1:0",
+        "transpose:",    "transpose,transpose",
+        "crc32c,zstd",   "zstd,crc32c,crc32c",
+        "zstd,",         "delta,transpose",
+    };
     for (size_t i = 0; i < ARRAY_LENGTH(unknown); i++) {
         const struct gad_storage storage = {.compress = unknown[i]};
         int r = format_create(NULL, "b.zarr", false, DTYPE_INT32, 2, shape, false, &storage, &array,
