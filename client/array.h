@@ -28,9 +28,10 @@ struct provider {
      * argument, by what was wrong. No block is served any more. May be NULL. */
     void (*explain)(void *state, struct gad_error *error);
     /* For who reads for long: from now on a block fails with ESTALE, which explain() explains,
-     * where a file that it comes from is not what it was when the array was opened, or is now.
-     * `sums` gets all of them. Called once, before blocks. NULL: there is no file but the array's
-     * path. 0 or a positive errno. */
+     * where a file that it comes from is not what it was when the array was opened, or is now; and
+     * whether it fails is no matter of which blocks were asked for before. `sums` gets all files
+     * but the array's path. Called before blocks. NULL: all of that is so anyway. 0 or a positive
+     * errno. */
     int (*watch)(void *state, struct file_sums *sums);
     /* The same of blocks that were served so far: 0, or ESTALE. No block is served meanwhile. NULL:
      * blocks say all of it. */

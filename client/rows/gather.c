@@ -97,34 +97,53 @@ static int fail(struct gathering *gathering, uint64_t from, uint64_t to, int64_t
     if (gathering->failure.n == 0)
         gathering->failure = (struct row_failure){first, n, error_number};
     pthread_mutex_unlock(&gathering->lock);
-    if (!gathering->options->failed || error_number == ESTALE)
-        return error_number; /* a file that has changed is no matter of some rows */
+    if (!gathering->options->failed || error_number == ESTALE || error_number == ENOMEM)
+        return error_number; /* that is no matter of some rows */
     for (; from < to; from++)
         gathering->options->failed[gathering->order->wanted[from].place] = gathering->options->mark;
     return 0;
 }
 
-/* Wanted rows [from, to), by reading rows [first, first + n). */
-static int read_span(struct reader *reader, uint64_t from, uint64_t to, int64_t first, int64_t n)
+/* Wanted rows [from, to), by reading rows [first, first + n). A positive errno. */
+static int try_span(struct reader *reader, uint64_t from, uint64_t to, int64_t first, int64_t n)
 {
     struct gathering *gathering = reader->gathering;
     struct row_source *source = gathering->source;
     const struct wanted_row *wanted = gathering->order->wanted;
-    int r;
-    if ((uint64_t)n == to - from && is_straight(gathering, from, to)) {
-        r = row_source_read(source, first, n,
-                            row_target_place(gathering->target, wanted[from].place));
-        return r ? fail(gathering, from, to, first, n, r) : 0;
-    }
-    r = reserve(reader, (size_t)n * source->row_bytes);
+    if (n == (int64_t)(to - from) && is_straight(gathering, from, to))
+        return row_source_read(source, first, n,
+                               row_target_place(gathering->target, wanted[from].place));
+    int r = reserve(reader, (size_t)n * source->row_bytes);
+    if (r == 0)
+        r = row_source_read(source, first, n, reader->buffer);
     if (r)
         return r;
-    r = row_source_read(source, first, n, reader->buffer);
-    if (r)
-        return fail(gathering, from, to, first, n, r);
     const struct row_order own = {to, gathering->order->wanted}; /* others are another thread's */
     gather_scatter(&own, from, reader->buffer, first, n, source->row_bytes, gathering->target);
     return 0;
+}
+
+/* What fails is read by halves, until it is known which of the wanted rows it is: what was read
+ * together by chance has nothing to do with that. */
+static int read_span(struct reader *reader, uint64_t from, uint64_t to, int64_t first, int64_t n)
+{
+    const struct gathering *gathering = reader->gathering;
+    const struct wanted_row *wanted = gathering->order->wanted;
+    int r = try_span(reader, from, to, first, n);
+    if (r == 0)
+        return 0;
+    uint64_t middle = row_order_find(gathering->order, from, wanted[from + (to - from) / 2].row);
+    if (middle == from) /* many are the first row */
+        middle = min_u64(row_order_find(gathering->order, from, wanted[from].row + 1), to);
+    if (!gathering->options->failed || r == ESTALE || r == ENOMEM ||
+        gathering->source->is_chunked || middle == to)
+        return fail(reader->gathering, from, to, first, n, r);
+    r = read_span(reader, from, middle, wanted[from].row,
+                  wanted[middle - 1].row - wanted[from].row + 1);
+    if (r == 0)
+        r = read_span(reader, middle, to, wanted[middle].row,
+                      wanted[to - 1].row - wanted[middle].row + 1);
+    return r;
 }
 
 /* Rows that are read by themselves: those that lie near each other together. */

@@ -48,7 +48,8 @@ static void find_unit(struct row_source *source)
         (is_many_files && array->access == ACCESS_PROVIDER))
         return;
     source->is_packed = array->access != ACCESS_FILE;
-    if (source->is_packed && array->n_chunks > 0)
+    source->is_chunked = source->is_packed && array->n_chunks > 0;
+    if (source->is_chunked)
         source->unit_rows = array->chunk_shape[0];
     else
         source->unit_rows = UNIT_BYTES / (int64_t)source->row_bytes;
@@ -225,6 +226,39 @@ int row_source_explain(struct row_source *source, int64_t first, int64_t n, int 
     snprintf(error->message + n_chars, sizeof(error->message) - n_chars,
              " (rows %" PRId64 " to %" PRId64 " of %.32s)", first, first + n - 1, name);
     return error->status;
+}
+
+/* The last one before `limit` on its way there, which is a row, too. Steps become longer, then
+ * shorter again. */
+static int64_t last_unreadable(struct row_source *source, int64_t row, int64_t limit, void *buffer)
+{
+    int64_t step = limit < row ? -1 : 1;
+    bool is_growing = true;
+    while (row != limit && step != 0) {
+        int64_t next = step < 0 ? max_i64(row + step, limit) : min_i64(row + step, limit);
+        bool is_bad = row_source_read(source, next, 1, buffer) != 0;
+        row = is_bad ? next : row;
+        is_growing &= is_bad;
+        step = is_growing ? step * 2 : step / 2;
+    }
+    return row;
+}
+
+void row_source_unreadable(struct row_source *source, int64_t row, int64_t *ret_first,
+                           int64_t *ret_n)
+{
+    *ret_first = row;
+    *ret_n = 1;
+    if (source->is_chunked) {
+        *ret_first = row / source->unit_rows * source->unit_rows;
+        *ret_n = min_i64(source->unit_rows, source->n_rows - *ret_first);
+        return;
+    }
+    _cleanup_free_ void *buffer = malloc(source->row_bytes);
+    if (!buffer)
+        return;
+    *ret_first = last_unreadable(source, row, 0, buffer);
+    *ret_n = last_unreadable(source, row, source->n_rows - 1, buffer) - *ret_first + 1;
 }
 
 void row_source_order_bytes(const struct row_source *source, void *rows, size_t n_bytes)

@@ -21,6 +21,7 @@ struct row_source {
     /* Rows [k * unit_rows, (k + 1) * unit_rows) are read at about the cost of any one of them: a
      * row of chunks. 1: each row is read by itself. */
     int64_t unit_rows;
+    bool is_chunked;    /* none of a unit's rows can be read where one of them cannot */
     bool is_packed;     /* units are decoded, or made by a program */
     bool is_plain;      /* each row is in one piece of a file or of memory */
     bool is_concurrent; /* several threads read at once */
@@ -50,6 +51,10 @@ int row_source_verify(struct row_source *source, const char *name,
  * reads meanwhile. Returns its status. */
 int row_source_explain(struct row_source *source, int64_t first, int64_t n, int error_number,
                        const char *name, struct gad_error *error);
+
+/* The rows around one that cannot be read which cannot either, as far as they go together. */
+void row_source_unreadable(struct row_source *source, int64_t row, int64_t *ret_first,
+                           int64_t *ret_n);
 
 /* Brings rows to this machine's byte order, if they are not. */
 void row_source_order_bytes(const struct row_source *source, void *rows, size_t n_bytes);

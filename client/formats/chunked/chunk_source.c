@@ -98,11 +98,26 @@ static void fill_chunk(const struct chunk_source *source, uint8_t *ret_elements)
     }
 }
 
+/* What is damaged stays so while nobody has heard of it: who looks for the rows that it has reads
+ * around in it. */
+static int known_fault(struct chunk_source *source, uint64_t index)
+{
+    const struct chunk_fault *fault = &source->fault;
+    pthread_mutex_lock(&source->lock);
+    bool is_known =
+        fault->is_set && fault->is_codec && fault->chunk == index && fault->number != -ENOMEM;
+    pthread_mutex_unlock(&source->lock);
+    return is_known ? EBADMSG : 0;
+}
+
 static int load_with(struct chunk_source *source, struct thread_tools *tools, uint64_t index,
                      void *ret_elements)
 {
     struct chunk_fault fault = {.chunk = index};
     int64_t place[ARRAY_MAX_NDIM];
+    int known = known_fault(source, index);
+    if (known)
+        return known;
     chunk_grid_start(&source->grid, index, place);
     tools->bytes.is_absent = false;
     tools->bytes.skipped = 0;

@@ -40,10 +40,10 @@ int many_check(struct many *many, const struct member *member)
 int many_check_inside(struct many *many, const struct member *member, const struct gad_array *array)
 {
     struct file_sums inside = {0};
-    if (!many->is_watched || !member->is_folder || !array->provider->watch)
+    if (!many->is_watched || !array->provider->watch)
         return 0;
     int r = array->provider->watch(array->provider_state, &inside);
-    if (r || inside.contents == member->inside.contents)
+    if (r || !member->is_folder || inside.contents == member->inside.contents)
         return r;
     return many_fail_changed(many, member, &member->mark);
 }

@@ -45,10 +45,19 @@ static void explain(void *state, struct gad_error *error)
               array->spec ? array->spec : array->info.path, fault);
 }
 
+static int watch(void *state, struct file_sums *sums)
+{
+    const struct gad_array *array = state;
+    (void)sums; /* its file is the array's path */
+    npz_stream_check_first(array->format_state);
+    return 0;
+}
+
 static const struct provider deflated_provider = {
     .is_concurrent = true,
     .fill = fill,
     .explain = explain,
+    .watch = watch,
 };
 
 static void free_stream(struct gad_array *array)

@@ -44,6 +44,7 @@ struct npz_stream {
     uint32_t crc;       /* of them */
     uint64_t n_decoded_ever;
     bool has_no_space;
+    bool is_unchecked;   /* all of it is to be decoded before something is read */
     atomic_int spill_fd; /* all that is unpacked, once it is there; else -1 */
     _Atomic(const char *) fault;
 };
@@ -114,6 +115,11 @@ struct npz_stream *npz_stream_free(struct npz_stream *stream)
 void npz_stream_need(struct npz_stream *stream, uint64_t end_bytes)
 {
     stream->need_end = end_bytes;
+}
+
+void npz_stream_check_first(struct npz_stream *stream)
+{
+    stream->is_unchecked = true;
 }
 
 bool npz_stream_begin(struct npz_stream *stream)
@@ -295,6 +301,11 @@ int npz_stream_read(void *state, void *buffer, size_t n_bytes, uint64_t offset_b
     uint64_t end = offset_bytes + n_bytes;
     int spill_fd = atomic_load(&stream->spill_fd);
     int r = end > stream->packed.size_bytes ? EINVAL : npz_stream_fault(stream) ? EBADMSG : 0;
+    if (r)
+        return r;
+    while (stream->is_unchecked && r == 0 && stream->n_decoded < stream->packed.size_bytes)
+        r = step(stream);
+    stream->is_unchecked &= r != 0;
     if (r)
         return r;
     if (spill_fd < 0 && n_bytes > 0 && offset_bytes < oldest(stream)) {

@@ -24,6 +24,9 @@ void npz_stream_end(struct npz_stream *stream);
  * offsets rise. Whoever reads the last byte that is needed (npz_stream_need()) learns whether the
  * CRC is right. 0 or a positive errno; npz_stream_fault() then says more. */
 int npz_stream_read(void *state, void *buffer, size_t n_bytes, uint64_t offset_bytes);
+/* From now on the CRC is compared before anything is read, so that whether a damaged member can be
+ * read is no matter of which of its bytes were asked for first. Before threads read. */
+void npz_stream_check_first(struct npz_stream *stream);
 /* The end of the bytes that are read at all. */
 void npz_stream_need(struct npz_stream *stream, uint64_t end_bytes);
 /* What is wrong with the data, as a sentence; NULL: nothing was found. */

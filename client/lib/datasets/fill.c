@@ -48,8 +48,8 @@ static int read_rows(struct gad_loader *loader, const int64_t *rows, uint64_t n,
     return dataset_check(loader->dataset, error);
 }
 
-/* The first of a batch's rows that could not be read. Its unit is read once more for the message.
- */
+/* The first of a batch's rows that could not be read, and what is around it, which is read once
+ * more for the message. */
 static void explain(struct gad_loader *loader, const int64_t *rows, const uint8_t *failed,
                     uint64_t n, struct gad_error *ret_error)
 {
@@ -58,8 +58,8 @@ static void explain(struct gad_loader *loader, const int64_t *rows, const uint8_
             continue;
         unsigned part = failed[i] - 1u;
         struct row_source *source = loader->parts[part].source;
-        int64_t first = rows[i] / source->unit_rows * source->unit_rows;
-        int64_t n_rows = min_i64(source->unit_rows, source->n_rows - first);
+        int64_t first, n_rows;
+        row_source_unreadable(source, rows[i], &first, &n_rows);
         row_source_explain(source, first, n_rows, 0, loader->dataset->parts[part].name, ret_error);
         return;
     }

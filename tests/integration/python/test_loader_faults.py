@@ -1,0 +1,154 @@
+"""What loaders do about files that change and about damaged ones, in every format and by every plan.
+
+A file that changes while it is read is dataset-changed, and named; nothing is skipped for it. A
+damaged chunk fails exactly those batches that have rows of it.
+"""
+
+import os
+import tempfile
+
+import h5py
+import numpy as np
+import pytest
+
+N = 600
+X = np.arange(N * 6, dtype="f4").reshape(N, 6)
+
+
+def put_h5(path, rows, **how):
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", data=rows, **how)
+
+
+def put_zarr(path, rows, **how):
+    zarr = pytest.importorskip("zarr")
+    zarr.create_array(path, shape=rows.shape, dtype=rows.dtype, overwrite=True, **how)[...] = rows
+
+
+def each_third(put):
+    for i in range(3):
+        put(f"m{i}", X[i * 200:i * 200 + 200])
+
+
+def packed_h5(name, rows):
+    put_h5(name + ".h5", rows, chunks=(64, 6), compression="gzip")
+
+
+SOURCES = {  # how it is made, as what it is opened, the file that changes
+    "npy": (lambda: each_third(lambda name, rows: np.save(name, rows)), "m*.npy", "m2.npy"),
+    "npz": (lambda: each_third(lambda name, rows: np.savez_compressed(name, x=rows)), "m*.npz:x", "m2.npz"),
+    "h5": (lambda: each_third(packed_h5), "m*.h5:/x", "m2.h5"),
+    "plain h5": (lambda: each_third(lambda name, rows: put_h5(name + ".h5", rows)), "m*.h5:/x", "m2.h5"),
+    "one h5": (lambda: packed_h5("m", X), "m.h5:/x", "m.h5"),
+    "zarr": (lambda: put_zarr("m.zarr", X, chunks=(100, 6)), "m.zarr", "m.zarr/c/5/0"),
+    "shards": (lambda: put_zarr("m.zarr", X, chunks=(50, 6), shards=(200, 6)), "m.zarr", "m.zarr/c/2/0"),
+    "stores": (lambda: each_third(lambda name, rows: put_zarr(name + ".zarr", rows, chunks=(50, 6))),
+               "m*.zarr", "m2.zarr/c/1/0"),
+}
+
+
+def cut(path):
+    os.truncate(path, os.path.getsize(path) // 2)
+
+
+def remove(path):
+    os.unlink(path)
+
+
+def replace(path):
+    with open(path, "rb") as old, open(path + ".new", "wb") as new:
+        new.write(old.read())
+    os.rename(path + ".new", path)
+
+
+def rewrite(path):
+    with open(path, "r+b") as file:
+        file.write(bytes(100))
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_file_that_changes_is_named(gd, folder, monkeypatch, source):
+    put, spec, victim = SOURCES[source]
+    for way in (cut, remove, replace, rewrite):
+        for how in ({"memory": "4K"}, {"memory": "8K", "shuffle": True, "plan": "direct"}):
+            monkeypatch.chdir(tempfile.mkdtemp(dir=folder))
+            put()
+            loader = gd.DataLoader(gd.Dataset(x=spec), 10, prefetch=1, on_error="skip", **how)
+            batches = iter(loader)
+            assert next(batches).index == 0
+            way(victim)
+            with pytest.raises(gd.Error, match=victim.split("/")[0]) as caught:
+                list(map(len, batches))
+            assert caught.value.code == "dataset-changed" and loader.skipped == 0
+
+
+WIDE = np.random.default_rng(1).integers(0, 1000, (N, 300)).astype("f4")  # npz unpacks 128 KiB at once
+
+
+def damage(path, at):
+    with open(path, "r+b") as file:
+        file.seek(at)
+        old = file.read(8)
+        file.seek(at)
+        file.write(bytes(255 - byte for byte in old))
+
+
+def damaged_h5(name, rows, row):
+    put_h5(name, rows, chunks=(50, 3), compression="gzip", fletcher32=True)
+    with h5py.File(name) as file:
+        chunk = file["x"].id.get_chunk_info_by_coord((row, 0))
+    damage(name, chunk.byte_offset + chunk.size // 2)
+
+
+def cut_anywhere():
+    put_h5("m0.h5", X[:130])
+    damaged_h5("m1.h5", X[130:], 150)
+
+
+def damaged_npz():
+    for i in range(3):
+        np.savez_compressed(f"m{i}", x=WIDE[i * 200:i * 200 + 200])
+    damage("m1.npz", os.path.getsize("m1.npz") * 9 // 10)
+
+
+def damaged_shards():
+    put_zarr("m.zarr", X, chunks=(40, 6), shards=(120, 6))
+    damage("m.zarr/c/2/0", 30)
+
+
+DAMAGED = {  # how it is made, what is in it, which rows are lost
+    "m.h5:/x": (lambda: damaged_h5("m.h5", X, 250), X, range(250, 300)),
+    "m.h5:/x[7:]": (lambda: damaged_h5("m.h5", X, 250), X[7:], range(243, 293)),
+    "m*.h5:/x": (cut_anywhere, X, range(280, 330)),
+    "m*.npz:x": (damaged_npz, WIDE, range(200, 400)),
+    "m.zarr[3:]": (damaged_shards, X[3:], range(237, 277)),
+}
+
+
+@pytest.mark.parametrize("spec", DAMAGED)
+def test_a_damaged_chunk_fails_the_batches_that_have_rows_of_it(gd, folder, monkeypatch, spec):
+    monkeypatch.chdir(folder)
+    put, rows, lost = DAMAGED[spec]
+    put()
+    shuffled = gd.random.permutation(len(rows), seed=3).compute()
+    for how in ({"shuffle": False}, {"shuffle": False, "memory": "3M"}, {}, {"plan": "direct"},
+                {"plan": "scan", "memory": "3M"}, {"plan": "copy", "scratch": folder}, {"plan": "resident", "memory": "3M"}):
+        for prefetch in (1, 9):
+            options = {"shuffle": True, "seed": 3, "memory": "32K", "on_error": "skip", "prefetch": prefetch, **how}
+            loader = gd.DataLoader(gd.Dataset(x=spec), 8, **options)
+            order = shuffled if options["shuffle"] else np.arange(len(rows))
+            kept = [k for k in range(len(loader)) if not {*order[k * 8:k * 8 + 8]} & {*lost}]
+            found = []
+            for batch in loader:
+                assert batch["x"].tobytes() == rows[batch.rows].tobytes()
+                found.append(batch.index)
+            assert found == kept and loader.skipped == len(loader) - len(kept), options
+    said = set()
+    batches = iter(gd.DataLoader(gd.Dataset(x=spec), 8, memory="32K"))
+    for _ in range((len(rows) + 7) // 8):
+        try:
+            next(batches)
+        except gd.Error as error:
+            said.add(f"{error.code} {error}")
+    (text,) = said
+    assert f"rows {lost[0]} to {lost[-1]} of x" in text and os.path.basename(os.getcwd()) in text
