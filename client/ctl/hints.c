@@ -164,12 +164,13 @@ static void hint_version(const struct gad_error *error, char *hint, size_t n_byt
                  theirs, PROTOCOL_VERSION);
 }
 
-/* Mostly a dataset that HDF5 cannot read; show has one source alone. */
+/* Mostly a chunk that cannot be read; show has one source alone. */
 static const char *hint_provider_failed(const struct gad_error *error)
 {
     return error->argument[0] != '\0' || strcmp(verb, "show") == 0
-               ? "a new copy of the file, if it is damaged; 'h5dump -d /DATASET FILE' says what "
-                 "HDF5 cannot read, 'h5dump -pH FILE' which filters it needs"
+               ? "a new copy of the file, if it is damaged; 'gpuarrayctl info SOURCE' prints how "
+                 "it "
+                 "is packed"
                : hints[GAD_PROVIDER_FAILED];
 }
 
@@ -205,6 +206,11 @@ void ctl_hint(const struct gad_error *error, char *ret_hint, size_t n_bytes)
                  ctl_socket_path());
     else if (status == GAD_PROVIDER_FAILED)
         snprintf(ret_hint, n_bytes, "%s", hint_provider_failed(error));
+    else if (status == GAD_BAD_FORMAT &&
+             (strstr(error->found, "damage") || strstr(error->message, "damage")))
+        snprintf(ret_hint, n_bytes,
+                 "a new copy of the file, if it is damaged; 'gpuarrayctl info FILE' lists what can "
+                 "be read of it");
     else if (status == GAD_NO_ENGINE)
         snprintf(ret_hint, n_bytes, "%s", hint_no_engine(error));
     else if (status == GAD_BAD_EXPRESSION && strcmp(error->found, "','") == 0)

@@ -321,7 +321,7 @@ def test_a_damaged_dataset_is_not_to_be_looked_for(daemon, files):
         done = daemon.ctl(*words, check=False, cwd=folder)
         assert done.returncode == 1 and "[provider-failed]" in done.stderr
         hint = done.stderr.rpartition("try: ")[2]
-        assert "for each source" not in hint and "new copy" in hint and "h5dump" in hint, hint
+        assert "for each source" not in hint and "new copy" in hint and "info SOURCE" in hint, hint
 
 
 def test_a_worker_that_never_starts_is_not_an_engine_that_was_asked_for(start, files, tmp_path):

@@ -8,9 +8,11 @@
  */
 #include "client/formats/hdf5/hdf5_names.h"
 #include "client/formats/hdf5/hdf5_file.h"
+#include "client/formats/hdf5/listing/list_memory.h"
 #include "client/formats/near_names.h"
 #include "proto/util.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -65,24 +67,69 @@ static void walk_group(struct walk *walk, const char *path)
     }
 }
 
-/* It is there, but made by a newer HDF5, or damaged. */
-static int unreadable_error(const char *dataset, const char *reason, const char *name,
-                            struct gad_error *error)
+/* ---- What is there and cannot be read ---- */
+
+/* Its header's, as HDF5 counts, from the end of a user block. 0: unknown. */
+static uint64_t address_of(hid_t file, const char *path)
 {
-    error_set(error, GAD_BAD_FORMAT, name, "HDF5 %d.%d.%d cannot open '%.100s': %.140s",
-              H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE, dataset, reason);
+    H5L_info_t link;
+    struct object_id id = {.file = 0};
+    uint64_t address;
+    if (strcmp(path, "/") == 0)
+        (void)object_id_of(file, &id);
+    else if (H5Lget_info(file, path, &link, H5P_DEFAULT) >= 0 && link.type == H5L_TYPE_HARD)
+        id = object_id_linked(0, &link);
+    memcpy(&address, id.place, sizeof(address));
+    return address;
+}
+
+/* It is made by a newer HDF5, or damaged. */
+static int unreadable_error(hid_t file, const char *path, const char *what, const char *reason,
+                            const char *name, struct gad_error *error)
+{
+    char address[40] = "";
+    uint64_t at = address_of(file, path);
+    if (at > 0)
+        snprintf(address, sizeof(address), " at byte %" PRIu64, at);
+    error_set(error, GAD_BAD_FORMAT, name, "HDF5 %d.%d.%d cannot %s '%.100s'%s: %.140s",
+              H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE, what, path, address, reason);
     hdf5_say_older(error);
     return GAD_BAD_FORMAT;
+}
+
+/* 0: what is on the way to the dataset can be read, or the way ends. */
+static int check_way(hid_t file, const char *dataset, const char *name, struct gad_error *error)
+{
+    char reason[160], group[NAME_BYTES] = "/", path[NAME_BYTES];
+    for (const char *end = dataset; *end;) {
+        end += 1 + strcspn(end + 1, "/");
+        if ((size_t)snprintf(path, sizeof(path), "%.*s", (int)(end - dataset), dataset) >=
+            sizeof(path))
+            return 0;
+        H5Eclear2(H5E_DEFAULT);
+        htri_t is_there = H5Lexists(file, path, H5P_DEFAULT);
+        hdf5_reason(reason, sizeof(reason));
+        if (is_there < 0)
+            return unreadable_error(file, group, "read the group", reason, name, error);
+        _cleanup_hid_ hid_t object = is_there ? H5Oopen(file, path, H5P_DEFAULT) : H5I_INVALID_HID;
+        hdf5_reason(reason, sizeof(reason));
+        if (is_there && object <= 0 && H5Oexists_by_name(file, path, H5P_DEFAULT) != 0)
+            return unreadable_error(file, path, "open", reason, name, error);
+        if (object <= 0 || H5Iget_type(object) != H5I_GROUP)
+            return 0;
+        strcpy(group, path);
+    }
+    return 0;
 }
 
 int hdf5_no_dataset_error(hid_t file, const char *dataset, const char *name,
                           struct gad_error *error)
 {
-    char list[NEAR_TEXT_BYTES], reason[160];
+    char list[NEAR_TEXT_BYTES];
+    int r = check_way(file, dataset, name, error);
+    if (r)
+        return r;
     _cleanup_hid_ hid_t object = H5Oopen(file, dataset, H5P_DEFAULT);
-    hdf5_reason(reason, sizeof(reason));
-    if (object <= 0 && H5Oexists_by_name(file, dataset, H5P_DEFAULT) > 0)
-        return unreadable_error(dataset, reason, name, error);
     bool is_group = object > 0 && H5Iget_type(object) == H5I_GROUP;
     struct walk *walk = calloc(1, sizeof(*walk));
     if (!walk)

@@ -242,6 +242,23 @@ def test_a_damaged_index_is_no_fill_value(gd, tmp_path, libver, word):
         x.sum().compute()
 
 
+@pytest.mark.parametrize("libver, group, word", [
+    ("earliest", "/", b"SNOD"), ("earliest", "/", b"HEAP"), ("v110", "/g", b"FRHP"),
+    ("v110", "/g", b"OHDR")])
+def test_a_damaged_group_is_not_one_without_the_dataset(gd, tmp_path, libver, group, word):
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w", libver=libver) as file:
+        for k in range(20):
+            file[f"g/d{k}"] = np.arange(8)
+        at = h5py.h5o.get_info(file[group].id).addr
+    stored = bytearray(path.read_bytes())
+    stored[at if word == b"OHDR" else stored.find(word)] ^= 0xff
+    path.write_bytes(stored)
+    with pytest.raises(gd.BadFormat, match=f"cannot (read the group|open) '{group}' at byte {at}: ") as caught:
+        gd.open(f"{path}:/g/d3")
+    assert str(path)[:60] in str(caught.value) and "damage" in caught.value.found
+
+
 def test_a_fill_value_that_is_never_filled_in(gd, tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as file:
         d = file.create_dataset("d", (100,), "i4", chunks=(10,), compression="gzip", fillvalue=7,
