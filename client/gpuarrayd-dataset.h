@@ -166,7 +166,9 @@ enum gad_status gad_loader_state(struct gad_loader *loader, char *ret_state,
  * loader: not NULL.
  * state: a text of gad_loader_state(), of a dataset with the same fingerprint in any format, with
  * this loader's batch size, shuffle and drop_last; the seed is then the state's.
- * GAD_BAD_ARGUMENT: it is another one's, or no state. */
+ * GAD_BAD_ARGUMENT: it is another one's, or no state. GAD_DATASET_CHANGED: a part's files have the
+ * paths that they had, and other sizes or times of writing. Files at other paths are taken for
+ * another copy of the data, and so are all of them where the state has no "files" any more. */
 enum gad_status gad_loader_load_state(struct gad_loader *loader, const char *state,
                                       struct gad_error *error);
 

@@ -1,10 +1,15 @@
 /* Where a loader is, as text.
  *
- *     {"dataset":"<32 hexadecimal digits>","shuffle":"exact","drop_last":false,"batch_size":256,
- *      "seed":7,"epoch":3,"position":12800}
+ *     {"dataset":"<32 hexadecimal digits>","files":"<16 for each part>","shuffle":"exact",
+ *      "drop_last":false,"batch_size":256,"seed":7,"epoch":3,"position":12800}
  *
  * The position counts rows of all ranks together, so that any number of ranks goes on there. What
  * is read is compared with what this loader would write: it is not trusted.
+ *
+ * Of the files of each part there are two sums, of their names and of their sizes and times. Where
+ * the names are the same the rest has to be. Files of other names are another copy of the data, in
+ * whatever format, and are believed to be that. Of more than N_SUMS parts some have a sum in
+ * common.
  */
 #include "client/lib/connection/client.h"
 #include "client/lib/datasets/loader.h"
@@ -24,20 +29,39 @@ static void fingerprint_text(const struct gad_loader *loader, char ret_text[33])
         snprintf(ret_text + 2 * i, 3, "%02x", loader->dataset->fingerprint[i]);
 }
 
+#define N_SUMS      8u
+#define SUM_DIGITS  8 /* of either */
+#define FILES_BYTES (N_SUMS * 2 * SUM_DIGITS + 1)
+
+/* Part i is in sum i % N_SUMS. Returns how many there are. */
+static unsigned sums_text(const struct gad_dataset *dataset, char ret_text[FILES_BYTES])
+{
+    struct file_sums sums[N_SUMS] = {0};
+    unsigned n = dataset->n_parts < N_SUMS ? dataset->n_parts : N_SUMS;
+    for (unsigned i = 0; i < dataset->n_parts; i++)
+        file_sums_add(&sums[i % N_SUMS], &dataset->parts[i].sums);
+    for (unsigned i = 0; i < n; i++)
+        snprintf(ret_text + i * 2 * SUM_DIGITS, 2 * SUM_DIGITS + 1, "%08" PRIx32 "%08" PRIx32,
+                 (uint32_t)sums[i].names, (uint32_t)sums[i].contents);
+    return n;
+}
+
 enum gad_status gad_loader_state(struct gad_loader *loader, char *ret_state,
                                  struct gad_error *error)
 {
-    char dataset[33];
+    char dataset[33], files[FILES_BYTES];
     if (!loader || !ret_state)
         return error_set(error, GAD_BAD_ARGUMENT, loader ? "ret_state" : "loader", "is NULL");
     fingerprint_text(loader, dataset);
+    sums_text(loader->dataset, files);
     pthread_mutex_lock(&loader->lock);
     uint64_t position =
         min_u64(loader->next * (uint64_t)loader->batch_size, (uint64_t)loader->n_rows);
     snprintf(ret_state, GAD_STATE_BYTES,
-             "{\"dataset\":\"%s\",\"shuffle\":\"%s\",\"drop_last\":%s,\"batch_size\":%" PRId64
-             ",\"seed\":%" PRIu64 ",\"epoch\":%" PRIu64 ",\"position\":%" PRIu64 "}",
-             dataset, shuffle_names[loader->shuffle], loader->drop_last ? "true" : "false",
+             "{\"dataset\":\"%s\",\"files\":\"%s\",\"shuffle\":\"%s\",\"drop_last\":%s,\"batch_"
+             "size\":%" PRId64 ",\"seed\":%" PRIu64 ",\"epoch\":%" PRIu64 ",\"position\":%" PRIu64
+             "}",
+             dataset, files, shuffle_names[loader->shuffle], loader->drop_last ? "true" : "false",
              loader->batch_size, loader->seed, loader->epoch, position);
     pthread_mutex_unlock(&loader->lock);
     return GAD_OK;
@@ -79,6 +103,27 @@ static int read_number(json_object *state, const char *key, uint64_t *ret, struc
     return errno == 0 && strcmp(again, found) == 0 ? 0 : bad_state(error, key, "a number", found);
 }
 
+static int check_files(const struct gad_loader *loader, json_object *state, struct gad_error *error)
+{
+    const struct gad_dataset *dataset = loader->dataset;
+    char files[FILES_BYTES];
+    const char *found = value_of(state, "files");
+    unsigned n = sums_text(dataset, files);
+    for (unsigned i = 0; i < n && strlen(found) == strlen(files); i++) {
+        const char *was = found + i * 2 * SUM_DIGITS, *now = files + i * 2 * SUM_DIGITS;
+        const struct dataset_part *part = &dataset->parts[i];
+        if (strncmp(was, now, SUM_DIGITS) != 0 || strncmp(was, now, (size_t)2 * SUM_DIGITS) == 0)
+            continue;
+        error_set(error, GAD_DATASET_CHANGED, part->name,
+                  "%.200s was written to since the state was taken",
+                  part->file.path ? part->file.path : part->name);
+        error_expected(error, "files of the same sizes and times");
+        error_found(error, "others of the same names");
+        return GAD_DATASET_CHANGED;
+    }
+    return 0;
+}
+
 static int load(struct gad_loader *loader, json_object *state, struct gad_error *error)
 {
     char dataset[33], size[32];
@@ -86,6 +131,8 @@ static int load(struct gad_loader *loader, json_object *state, struct gad_error 
     fingerprint_text(loader, dataset);
     snprintf(size, sizeof(size), "%" PRId64, loader->batch_size);
     int r = check_value(state, "dataset", dataset, error);
+    if (r == 0)
+        r = check_files(loader, state, error);
     if (r == 0)
         r = check_value(state, "shuffle", shuffle_names[loader->shuffle], error);
     if (r == 0)

@@ -82,6 +82,25 @@ def test_a_file_that_changes_is_named(gd, folder, monkeypatch, source):
             assert caught.value.code == "dataset-changed" and loader.skipped == 0
 
 
+@pytest.mark.parametrize("source", ["npy", "h5", "shards", "stores"])
+def test_a_state_is_of_the_files_as_they_were(gd, folder, monkeypatch, source):
+    monkeypatch.chdir(folder)
+    put, spec, victim = SOURCES[source]
+    put()
+    np.save("y.npy", X)
+    state = gd.DataLoader(gd.Dataset(x=spec, y="y.npy"), 10).state_dict()
+    gd.DataLoader(gd.Dataset(x=spec, y="y.npy"), 10).load_state_dict(state)
+    gd.DataLoader(gd.Dataset(x="y.npy", y=X), 10).load_state_dict(state)  # another copy
+    put()
+    os.utime(victim, (5, 5))  # clocks are coarse
+    changed = gd.DataLoader(gd.Dataset(x=spec, y="y.npy"), 10)
+    with pytest.raises(gd.errors.DatasetChanged, match="x"):
+        changed.load_state_dict(state)
+    del state["files"]
+    changed.load_state_dict(state)
+    assert len(str(gd.DataLoader(gd.Dataset(**{f"p{i}": X for i in range(64)}), 10).state_dict())) < 512
+
+
 WIDE = np.random.default_rng(1).integers(0, 1000, (N, 300)).astype("f4")  # npz unpacks 128 KiB at once
 
 

@@ -197,6 +197,10 @@ class DataLoader:
         BadArgument
             It is of other data, or of another batch_size, shuffle or drop_last. The seed is then
             the state's.
+        DatasetChanged
+            A file was written to since: one of the same path has another size or time. Files
+            elsewhere are another copy. Who knows that the data are the same takes "files" out of
+            the state.
         """
         try:
             text = json.dumps(dict(state))
