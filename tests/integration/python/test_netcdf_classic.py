@@ -319,3 +319,42 @@ def test_a_file_is_listed_as_netcdf_has_it(daemon, folder, kind):
             assert entry["dtype"] == ("a text" if name == "text" else v.dtype.name)
             expected = {key: np.array(v.getncattr(key)).tolist() for key in v.ncattrs()}
             assert entry.get("attributes", {}) == expected
+
+
+NCO = (
+    "ncks -3 -d TIME,0,2 {winds} a.nc",                         # records
+    "ncks -6 --fix_rec_dmn TIME -d TIME,1,3 {winds} b.nc",      # none
+    "ncks -5 -d TIME,5,6 {winds} c.nc",
+    "ncks -7 -L 1 -d TIME,0,2 {winds} d.nc",                    # HDF5, deflated
+    "ncap2 -4 --cnk_plc=g2d -L 2 -v -s S=sqrt(UWND^2+VWND^2)*1.0;I=short(VWND) a.nc e.nc",
+    "ncrcat a.nc c.nc f.nc",
+    "ncpdq -P all_new a.nc p.nc",                               # packed as short
+    "ncpdq -4 -L 1 --map flt_byt a.nc q.nc",                    # and as byte, in HDF5
+    "ncpdq -a -FNOCY,TIME a.nc r.nc",                           # turned and transposed
+    "ncwa -a FNOCX a.nc w.nc",
+)
+
+
+@pytest.mark.skipif(not shutil.which("ncks") or not WINDS.exists(), reason="nco is not installed")
+def test_what_nco_writes(gd, tmp_path):
+    """As netCDF4 reads it, the packed ones as xarray does."""
+    import xarray
+    for line in NCO:
+        words = line.format(winds=WINDS).split()
+        subprocess.run([words[0], "-O", "-h", *words[1:]], check=True, cwd=tmp_path,
+                       stderr=subprocess.DEVNULL)
+    for path in sorted(tmp_path.glob("?.nc")):
+        is_packed = path.stem in "pq"
+        with netCDF4.Dataset(path) as file:
+            file.set_auto_maskandscale(False)
+            assert not is_packed or file["UWND"].dtype == (np.int16 if path.stem == "p" else np.int8)
+            for name, variable in file.variables.items():
+                x = gd.open(f"{path}:/{name}", mask_and_scale=False)
+                got, wanted = (x + x.dtype.type(0)).compute(), np.asarray(variable[...])
+                assert got.dtype == wanted.dtype.newbyteorder("=") and x.shape == wanted.shape
+                np.testing.assert_array_equal(got, wanted, f"{path.name} {name}")
+        if is_packed:
+            with xarray.open_dataset(path, decode_times=False) as file:
+                for name in ("UWND", "VWND"):
+                    got = (gd.open(f"{path}:/{name}", mask_and_scale=True) + np.float32(0)).compute()
+                    np.testing.assert_allclose(got, file[name].values, rtol=1e-6, atol=1e-6)
