@@ -70,6 +70,9 @@ struct gad_linalg_run {
                                                  true: it ends with GAD_CANCELLED, and a checkpoint
                                                  has the last full iteration */
     void *data;                             /**< of all three */
+    struct gad_linalg_plan *plan; /**< not NULL: nothing is run, and what would be is told there;
+                                       results have no elements. Of matrices alone:
+                                       gpuarrayd-matrix.h; others have functions that explain */
 };
 
 /** A small array with a name, of float64 in C order. */
@@ -103,5 +106,6 @@ void gad_dense_deinit(struct gad_dense *dense);
 }
 #endif
 
+#include "gpuarrayd-matrix.h"
 #include "gpuarrayd-solve.h"
 #include "gpuarrayd-tensor.h"

@@ -27,6 +27,18 @@ static int64_t n_elements(int ndim, const int64_t *shape)
     return n;
 }
 
+int dense_init(struct gad_dense *dense, const char *name, int ndim, const int64_t *shape,
+               struct gad_error *error)
+{
+    *dense = (struct gad_dense){.ndim = ndim};
+    snprintf(dense->name, sizeof(dense->name), "%s", name);
+    for (int i = 0; i < ndim; i++)
+        dense->shape[i] = shape[i];
+    dense->data = calloc((size_t)max_i64(n_elements(ndim, shape), 1), sizeof(*dense->data));
+    return dense->data ? 0
+                       : error_set(error, GAD_NO_MEMORY, NULL, "the process has no memory left");
+}
+
 static int write_all(int fd, const void *bytes, uint64_t n_bytes, uint64_t at)
 {
     while (n_bytes > 0) {

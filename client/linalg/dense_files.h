@@ -11,3 +11,7 @@ int dense_replace(const char *path, unsigned n, const struct gad_dense *arrays,
                   struct gad_error *error) __attribute__((warn_unused_result));
 int dense_load(const char *spec, struct gad_dense *ret_dense, struct gad_error *error)
     __attribute__((warn_unused_result));
+
+/* Zeros, with a name; the caller's, ended by gad_dense_deinit() whatever the outcome. */
+int dense_init(struct gad_dense *dense, const char *name, int ndim, const int64_t *shape,
+               struct gad_error *error) __attribute__((warn_unused_result));

@@ -143,13 +143,12 @@ static int fill_job(const struct passes *p, const struct pass *pass, struct pass
 static void count_reads(struct passes *p, const struct pass_job *job, uint64_t read_bytes,
                         uint64_t write_bytes)
 {
-
     uint64_t of_data = read_bytes - min_u64(read_bytes, job->input_bytes);
     p->reads.n_jobs++;
     p->reads.read_bytes += read_bytes;
     p->reads.write_bytes += write_bytes;
     if (!job->has_no_data && p->read_once_bytes > 0)
-        p->reads.n_reads += max_u64(1, of_data / p->read_once_bytes);
+        p->reads.n_reads += max_u64(1, (of_data + p->read_once_bytes / 2) / p->read_once_bytes);
 }
 
 static int plan_job(struct passes *p, const struct pass_job *job, struct gad_error *error)

@@ -65,6 +65,23 @@ int passes_run(struct passes *p, const struct pass *pass, struct gad_error *erro
 /* Asks for the plan alone, and counts nothing: whether it could be run. Those of gad_plan(). */
 int passes_try(struct passes *p, const struct pass *pass, struct gad_error *error) GAD_MUST_CHECK;
 
+/* What is looked through for elements that are not finite. */
+struct pass_finite {
+    const char *argument; /* for the error */
+    const char *expr;     /* NULL: the data */
+    unsigned n_inputs;
+    const struct gad_argument *inputs; /* of `expr` */
+    int ndim;
+    const int64_t *shape; /* of `expr` */
+};
+/* Once a result was not finite: bad-argument, which names the first such element, or says that sums
+ * of squares are beyond float64. */
+int passes_refuse_not_finite(struct passes *p, const char *argument,
+                             struct gad_error *error) GAD_MUST_CHECK;
+/* The same of what is not the data. 0: all its elements are finite. */
+int passes_find_not_finite(struct passes *p, const struct pass_finite *what,
+                           struct gad_error *error) GAD_MUST_CHECK;
+
 /* Tells who wants to know of an iteration's end; true: the loop shall end. Not while planning. */
 bool passes_tell(const struct passes *p, unsigned iteration, unsigned n_iterations, double fit,
                  double change);

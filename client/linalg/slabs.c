@@ -314,55 +314,9 @@ int slabs_use_columns(struct slabs *s, struct gad_error *error)
     return r;
 }
 
-/* Elements that are not finite ------------------------------------------------------------------
- */
-
-#define N_FINDS 4
-
-static int refuse(const struct slabs *s, int64_t at, const char *what, struct gad_error *error)
-{
-    const struct passes *p = s->p;
-    int64_t index[SLABS_MAX_NDIM];
-    char text[100] = "";
-    for (int i = p->ndim; i-- > 0; at /= p->shape[i])
-        index[i] = at % p->shape[i];
-    for (int i = 0; i < p->ndim; i++) {
-        size_t n = strlen(text);
-        snprintf(text + n, sizeof(text) - n, "%s%lld", i ? ", " : "", (long long)index[i]);
-    }
-    error_set(error, GAD_BAD_ARGUMENT, "tensor", "element [%s] is %s: nothing fits it", text, what);
-    error_expected(error, "finite numbers; where(isfinite(x), x, 0) takes others as 0");
-    error_found(error, "%s at [%s]", what, text);
-    return GAD_BAD_ARGUMENT;
-}
-
 int slabs_check_finite(struct slabs *s, struct gad_error *error)
 {
-    static const char *const texts[N_FINDS] = {
-        "float64(argmax(isnan(_x)))", "float64(any(isnan(_x)))", "float64(argmax(isinf(_x)))",
-        "float64(any(isinf(_x)))"};
-    const double *squares = gad_array_data(s->squares);
-    struct gad_array *found[N_FINDS];
-    struct gad_output outputs[N_FINDS];
-    double values[N_FINDS];
-    if (s->p->only_plans || isfinite(*squares))
+    if (s->p->only_plans || isfinite(*(const double *)gad_array_data(s->squares)))
         return 0;
-    for (int i = 0; i < N_FINDS; i++) {
-        int r = passes_new_matrix(s->p, 0, NULL, &found[i], error);
-        if (r)
-            return r;
-        outputs[i] = (struct gad_output){.expr = texts[i], .to = found[i]};
-    }
-    const struct pass pass = {.n_outputs = N_FINDS, .outputs = outputs};
-    int r = passes_run(s->p, &pass, error);
-    if (r)
-        return r;
-    for (int i = 0; i < N_FINDS; i++)
-        values[i] = *(const double *)gad_array_data(found[i]);
-    if (values[1] != 0 && (values[3] == 0 || values[0] < values[2]))
-        return refuse(s, (int64_t)values[0], "nan", error);
-    if (values[3] != 0)
-        return refuse(s, (int64_t)values[2], "infinite", error);
-    return error_set(error, GAD_BAD_ARGUMENT, "tensor",
-                     "the sum of its elements' squares is beyond float64: divide it by a number");
+    return passes_refuse_not_finite(s->p, "tensor", error);
 }

@@ -9,21 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static int make(struct gad_dense *dense, const char *name, int ndim, const int64_t *shape,
-                struct gad_error *error)
-{
-    size_t n = sizeof(double);
-    *dense = (struct gad_dense){.ndim = ndim};
-    snprintf(dense->name, sizeof(dense->name), "%s", name);
-    for (int i = 0; i < ndim; i++) {
-        dense->shape[i] = shape[i];
-        n *= (size_t)shape[i];
-    }
-    dense->data = calloc(1, n ? n : 1);
-    return dense->data ? 0
-                       : error_set(error, GAD_NO_MEMORY, NULL, "the process has no memory left");
-}
-
 int tensor_result_init(struct gad_tensor_result *result, bool is_tucker, const struct passes *p,
                        const int64_t *core_shape, int core_ndim, struct gad_error *error)
 {
@@ -33,8 +18,8 @@ int tensor_result_init(struct gad_tensor_result *result, bool is_tucker, const s
         .reads = p->reads,
         .seconds = (double)(clock_now_ms() - p->started_ms) / 1000,
     };
-    return make(&result->factors.core, is_tucker ? "core" : "weights", core_ndim, core_shape,
-                error);
+    return dense_init(&result->factors.core, is_tucker ? "core" : "weights", core_ndim, core_shape,
+                      error);
 }
 
 int tensor_result_factor(struct gad_tensor_result *result, int axis, const int64_t *shape,
@@ -43,7 +28,7 @@ int tensor_result_factor(struct gad_tensor_result *result, int axis, const int64
     char name[32];
     struct gad_dense *factor = &result->factors.factors[axis];
     snprintf(name, sizeof(name), "factor_%d", axis);
-    int r = make(factor, name, 2, shape, error);
+    int r = dense_init(factor, name, 2, shape, error);
     if (r == 0)
         memcpy(factor->data, elements, sizeof(*elements) * (size_t)(shape[0] * shape[1]));
     return r;

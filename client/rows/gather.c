@@ -17,7 +17,7 @@
  * Called by the windows of loaders, and for indices of arrays.
  */
 #include "client/rows/gather.h"
-#include "client/processors.h"
+#include "client/process.h"
 #include "proto/box.h"
 #include "proto/util.h"
 

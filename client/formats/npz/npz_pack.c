@@ -14,7 +14,7 @@
  */
 #include "client/formats/npz/npz_pack.h"
 #include "client/formats/files/file_source.h"
-#include "client/processors.h"
+#include "client/process.h"
 #include "proto/util.h"
 
 #include <isa-l.h>

@@ -14,7 +14,7 @@
 #include "client/lib/memory/block.h"
 #include "client/lib/memory/stream.h"
 #include "client/lib/connection/client.h"
-#include "client/processors.h"
+#include "client/process.h"
 #include "proto/box.h"
 #include "proto/util.h"
 

@@ -23,7 +23,7 @@
  */
 #include "client/lib/memory/pump.h"
 #include "client/clock.h"
-#include "client/processors.h"
+#include "client/process.h"
 #include "proto/util.h"
 
 #include <assert.h>

@@ -15,6 +15,7 @@
 #include "core/blocks.h"
 #include "core/datasets/loader.h"
 #include "core/linalg/solving.h"
+#include "core/linalg/decompose.h"
 #include "core/linalg/tensor.h"
 #include "core/make.h"
 #include "core/run.h"
@@ -385,6 +386,13 @@ static PyMethodDef methods[] = {
      "job; it is done when this returns."},
     {"plan", FAST(plan_make),
      "plan(outputs, args, engine, /)\n--\n\nWhat a job would do. Nothing is run."},
+    {"decompose", FAST(decompose_matrix),
+     "decompose(outputs, args, engine, priority, label, kind, options, callback, explains, "
+     "/)\n--\n\n"
+     "gad_svd(), gad_pca(), gad_eigh(), gad_qr_r(), gad_cov() of the first output's expression."},
+    {"lstsq", FAST(decompose_lstsq),
+     "lstsq(outputs, args, engine, priority, label, options, explains, /)\n--\n\n"
+     "gad_lstsq() of the first two outputs' expressions."},
     {"cp", FAST(tensor_cp),
      "cp(outputs, args, engine, priority, label, options, callback, explains, /)\n--\n\n"
      "gad_cp() of the first output's expression."},

@@ -132,6 +132,21 @@ class Session:
 
     # Decompositions. The first output's expression is the data. Small arrays come as (shape,
     # bytes of float64) and go as buffers of float64: (is Tucker, core, factor, ...).
+    def decompose(self, outputs: Sequence[tuple[str, str | None, Destination]],
+                  args: Sequence[tuple[str, Array | Scalar]], engine: str | None, priority: int,
+                  label: str | None, kind: tuple[int],
+                  options: tuple[int, bool, int, int, int, float, str | None],
+                  callback: Callable[..., object] | None, explains: bool, /) -> Any:
+        """gad_svd() (kind 0), gad_pca() (1), gad_eigh() (2): a dict; gad_qr_r() (3), gad_cov() (4):
+        an array; or a plan. The first output's destination is that of U or scores. options: k,
+        values_only, n_iterations, n_oversamples, seed, tolerance, checkpoint."""
+        ...
+    def lstsq(self, outputs: Sequence[tuple[str, str | None, Destination]],
+              args: Sequence[tuple[str, Array | Scalar]], engine: str | None, priority: int,
+              label: str | None, options: tuple[float, Sequence[float]], explains: bool,
+              /) -> Any:
+        """gad_lstsq() of the first two outputs: x, residuals, rank, s. options: rcond, ridges."""
+        ...
     def cp(self, outputs: Sequence[tuple[str, str | None, Destination]],
            args: Sequence[tuple[str, Array | Scalar]], engine: str | None, priority: int,
            label: str | None,

@@ -19,9 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from . import errors
-from ._jobs.request import Request, To, new_array
-from ._lazy.array import Lazy, request
-from ._lazy.operands import node_of
+from ._jobs.request import To, new_array
+from ._linalg.matrices import data_of, dense as _array
 from ._session import current
 
 Floats: TypeAlias = npt.NDArray[np.floating[Any]]
@@ -243,14 +242,8 @@ def reconstruct(decomposition: Any, *, to: "str | os.PathLike[str] | None" = Non
 
 def _data(x: Any) -> Any:
     """A session, the expression as its output, and its arguments."""
-    lazy = x if isinstance(x, Lazy) else Lazy._of(node_of(x))
-    made = request([lazy], [None])
-    if type(made) is not Request or lazy._node.product is not None or lazy._node.has_passes:
-        raise errors.Unsupported("a tensor that is itself made of moves, products or reductions is "
-                                 "computed again in each read: gd.save() it first", argument="x",
-                                 expected="an array, or functions of elements", found="others")
-    session = current()
-    return session, [(made.outputs[0][0], None, None)], made._sources(session)
+    data = data_of(x)
+    return data.session, data.outputs(), data.sources
 
 
 def _given(decomposition: Any) -> tuple[Any, ...]:
@@ -262,11 +255,6 @@ def _given(decomposition: Any) -> tuple[Any, ...]:
     if np.ndim(core) == 0:
         made[0] = made[0].reshape(1)
     return np.ndim(core) > 1, *made
-
-
-def _array(dense: Any) -> Floats:
-    shape, elements = dense
-    return np.frombuffer(elements, "f8").reshape(shape)
 
 
 def _decomposed(made: Any) -> Decomposition:

@@ -5,38 +5,36 @@
 #include "core/linalg/tensor.h"
 #include "core/linalg/loop.h"
 #include "core/make.h"
-#include "core/request.h"
 #include "core/run.h"
 
 #include <string.h>
 
 /* The data ------------------------------------------------------------------------------------- */
 
-struct data {
-    struct request request;
-    struct gad_operand operand;
-    struct gad_linalg_run run;
-};
-
-/* outputs: [(expression, None, None)], and what else a job has. data_deinit() either way. */
-static bool data_init(struct data *data, struct session *session, PyObject *const *args)
+struct gad_operand tensor_operand(const struct tensor_data *data, unsigned i)
 {
-    *data = (struct data){.operand = {.array = NULL}};
+    const struct gad_job_options *options = &data->request.options;
+    const char *expr = options->outputs[i].expr;
+    for (unsigned j = 0; j < options->n_args; j++)
+        if (options->args[j].array && strcmp(options->args[j].name, expr) == 0)
+            return (struct gad_operand){.array = options->args[j].array};
+    return (struct gad_operand){.expr = expr, .n_args = options->n_args, .args = options->args};
+}
+
+bool tensor_data_init(struct tensor_data *data, struct session *session, PyObject *const *args)
+{
+    *data = (struct tensor_data){.operand = {.array = NULL}};
     if (!session_check(session) ||
         !request_init(&data->request, session, args[0], args[1], args[2], args[3], args[4]))
         return false;
     const struct gad_job_options *options = &data->request.options;
-    const struct gad_argument *first = &options->args[0];
-    data->operand = (struct gad_operand){
-        .expr = options->outputs[0].expr, .n_args = options->n_args, .args = options->args};
-    if (options->n_args == 1 && first->array && strcmp(first->name, data->operand.expr) == 0)
-        data->operand = (struct gad_operand){.array = first->array};
+    data->operand = tensor_operand(data, 0);
     data->run = (struct gad_linalg_run){
         .engine = options->engine, .priority = options->priority, .label = options->label};
     return true;
 }
 
-static void data_deinit(struct data *data)
+void tensor_data_deinit(struct tensor_data *data)
 {
     request_deinit(&data->request);
 }
@@ -114,8 +112,9 @@ static PyObject *result_of(const struct gad_tensor_result *result)
 /* Methods -------------------------------------------------------------------------------------- */
 
 /* CP or Tucker: exactly one of the options. */
-static PyObject *decompose(struct session *session, struct data *data, struct gad_cp_options *cp,
-                           struct gad_tucker_options *tucker, PyObject *callback, bool explains)
+static PyObject *decompose(struct session *session, struct tensor_data *data,
+                           struct gad_cp_options *cp, struct gad_tucker_options *tucker,
+                           PyObject *callback, bool explains)
 {
     struct gad_client *client = session->link.client;
     struct gad_tensor_result result = {.norm = 0};
@@ -142,14 +141,14 @@ static PyObject *decompose(struct session *session, struct data *data, struct ga
 PyObject *tensor_cp(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
     struct gad_cp_options options = {.size = sizeof(options)};
-    struct data data = {.operand = {.array = NULL}};
+    struct tensor_data data = {.operand = {.array = NULL}};
     long long rank;
     unsigned long long seed;
     int nonnegative, init, explains;
     PyObject *made = NULL;
     if (!make_has_count("cp", n, 8))
         return NULL;
-    if (data_init(&data, (struct session *)self, args) &&
+    if (tensor_data_init(&data, (struct session *)self, args) &&
         PyArg_ParseTuple(args[5], "LpdiKIdz", &rank, &nonnegative, &options.ridge, &init, &seed,
                          &options.n_iterations, &options.tolerance, &options.checkpoint) &&
         (explains = PyObject_IsTrue(args[7])) >= 0) {
@@ -160,7 +159,7 @@ PyObject *tensor_cp(PyObject *self, PyObject *const *args, Py_ssize_t n)
         options.run = data.run;
         made = decompose((struct session *)self, &data, &options, NULL, args[6], explains);
     }
-    data_deinit(&data);
+    tensor_data_deinit(&data);
     return made;
 }
 
@@ -182,20 +181,20 @@ static bool read_ranks(PyObject *tuple, int64_t *ret_ranks)
 PyObject *tensor_tucker(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
     struct gad_tucker_options options = {.size = sizeof(options)};
-    struct data data = {.operand = {.array = NULL}};
+    struct tensor_data data = {.operand = {.array = NULL}};
     unsigned long long seed;
     int explains;
     PyObject *ranks, *made = NULL;
     if (!make_has_count("tucker", n, 8))
         return NULL;
-    if (data_init(&data, (struct session *)self, args) &&
+    if (tensor_data_init(&data, (struct session *)self, args) &&
         PyArg_ParseTuple(args[5], "OdKI", &ranks, &options.tolerance, &seed, &options.n_reads) &&
         read_ranks(ranks, options.ranks) && (explains = PyObject_IsTrue(args[7])) >= 0) {
         options.seed = seed;
         options.run = data.run;
         made = decompose((struct session *)self, &data, NULL, &options, args[6], explains);
     }
-    data_deinit(&data);
+    tensor_data_deinit(&data);
     return made;
 }
 
@@ -203,7 +202,7 @@ PyObject *tensor_tucker(PyObject *self, PyObject *const *args, Py_ssize_t n)
 static PyObject *compare(PyObject *self, PyObject *const *args, bool is_error, long mode)
 {
     struct session *session = (struct session *)self;
-    struct data data = {.operand = {.array = NULL}};
+    struct tensor_data data = {.operand = {.array = NULL}};
     struct given given = {.n_buffers = 0};
     struct gad_dense dense = {.ndim = 0};
     struct gad_error error = {0};
@@ -211,7 +210,7 @@ static PyObject *compare(PyObject *self, PyObject *const *args, bool is_error, l
     enum gad_status status;
     double relative = 0;
     PyObject *made = NULL;
-    if (data_init(&data, session, args) && given_init(&given, args[5]) &&
+    if (tensor_data_init(&data, session, args) && given_init(&given, args[5]) &&
         loop_begin(&loop, session, Py_None, &data.run)) {
         struct gad_client *client = session->link.client;
         if (is_error)
@@ -225,7 +224,7 @@ static PyObject *compare(PyObject *self, PyObject *const *args, bool is_error, l
     }
     gad_dense_deinit(&dense);
     given_deinit(&given);
-    data_deinit(&data);
+    tensor_data_deinit(&data);
     return made;
 }
 
@@ -248,14 +247,14 @@ PyObject *tensor_relative_error(PyObject *self, PyObject *const *args, Py_ssize_
 PyObject *tensor_reconstruct(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
     struct session *session = (struct session *)self;
-    struct data data = {.operand = {.array = NULL}};
+    struct tensor_data data = {.operand = {.array = NULL}};
     struct given given = {.n_buffers = 0};
     struct gad_error error = {0};
     struct loop loop;
     PyObject *made = NULL;
     if (!make_has_count("reconstruct", n, 7))
         return NULL;
-    if (data_init(&data, session, args) && given_init(&given, args[5])) {
+    if (tensor_data_init(&data, session, args) && given_init(&given, args[5])) {
         const struct gad_output *output = &data.request.outputs[0];
         const struct gad_move_options move = {.to = output->to,
                                               .to_path = output->to_path,
@@ -275,6 +274,6 @@ PyObject *tensor_reconstruct(PyObject *self, PyObject *const *args, Py_ssize_t n
         }
     }
     given_deinit(&given);
-    data_deinit(&data);
+    tensor_data_deinit(&data);
     return made;
 }

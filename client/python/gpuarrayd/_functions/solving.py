@@ -71,6 +71,7 @@ from .._lazy.graph import Node, computed
 from .._lazy.leaves import place_of
 from .._lazy.moves import array_of
 from .._lazy.operands import Operand
+from .._linalg.matrices import KINDS, planned
 
 Callback = Callable[[int, int, float], object]
 Path = str | os.PathLike[str]
@@ -97,6 +98,7 @@ class SolvePlan(NamedTuple):
     write_bytes: int
     carry_bytes: int
     seconds: float
+    reads: int | None = None  # of all of the data, by a decomposition
 
 
 class _Options(NamedTuple):
@@ -262,12 +264,15 @@ def det(a: Operand, *, memory: int | None = None, scratch: Path | None = None,
 
 def explain(op: str, a: Operand, b: Operand | None = None, *, upper: bool = False,
             assume_a: str = "gen", out: Path | None = None, memory: int | None = None,
-            scratch: Path | None = None, checkpoint: Path | None = None,
-            engine: str | None = None) -> SolvePlan:
-    """What "cholesky", "solve", "inv" or "slogdet" of a matrix would read and write, by panels."""
+            scratch: Path | None = None, checkpoint: Path | None = None, k: int | None = None,
+            n_iter: int = 0, engine: str | None = None) -> SolvePlan:
+    """What a function of a matrix would read and write: "cholesky", "solve", "inv", "slogdet" by
+    panels; "svd" (with U where `out` is a path), "pca", "eigh", "lstsq", "qr", "cov" by reads."""
+    if op in (*KINDS, "lstsq"):
+        return SolvePlan(*planned(op, a, b, k, n_iter, out, engine))
     if op not in _KINDS:
         raise errors.BadArgument(f"explain: {op!r} is none of these", argument="op",
-                                 expected=", ".join(_KINDS), found=repr(op))
+                                 expected=", ".join((*_KINDS, *KINDS, "lstsq")), found=repr(op))
     nodes = [_matrix(op, a), *([] if b is None else [array_of(b)])]
     _refuse_stack(op, nodes[0])
     options = _Options(out, memory, scratch, checkpoint, engine=engine)

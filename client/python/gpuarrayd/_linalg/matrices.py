@@ -1,26 +1,31 @@
-"""What decompositions share: which matrices are small, and passes over those that are not.
+"""What decompositions of matrices share: which are small, and how the library is called for others.
 
-A pass is a job, or where its results have a row for each of the data's a job for each part of the
-rows, so that what is in memory stays small; each part is read from where the one before has left it
-in the page cache.
+The library's functions (gpuarrayd-matrix.h) do everything that reads; here are NumPy's names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, TypeAlias
+import math
+import os
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import errors
-from .._functions.functions_of_one import isfinite
-from .._functions.triangles import qr_r
-from .._jobs.evaluate import evaluate
+from .._arguments import convert as _arguments
+from .._jobs.request import Request, To, new_array
 from .._lazy.array import Lazy, lazy
-from .._lazy.leaves import ArraySource, FileSource
-from .._lazy.many import ManySource
-from .._lazy.operands import Operand
+from .._lazy.graph import settled
+from .._lazy.moved import Moved
+from .._lazy.operands import Operand, node_of
+from .._lazy.text import written
+from .._session import current
+
+if TYPE_CHECKING:
+    from .. import _core
 
 Array: TypeAlias = npt.NDArray[Any]
 Callback: TypeAlias = Callable[[int, int, float], object]
@@ -28,8 +33,10 @@ Callback: TypeAlias = Callable[[int, int, float], object]
 NUMPY: Any = np  # whose overloads do not know of arguments that are passed on
 
 SMALL_BYTES = 16 << 20  # of float64, that NumPy decomposes by itself
-PART_BYTES = 64 << 20  # of what has a row for each row of the data
-MOST_COLUMNS = 1023  # of qr_r, with one more behind them
+MADE_BYTES = 256 << 20  # of what no job reads as it is, and is made in memory first
+MOST_COLUMNS = 1023  # that a QR decomposition in one read has
+
+KINDS = ("svd", "pca", "eigh", "qr", "cov")
 
 
 class Run(NamedTuple):
@@ -52,13 +59,95 @@ def in_memory(operand: Operand, run: Run = Run()) -> Array:
 
 
 def matrix_of(name: str, operand: Operand) -> Lazy:
-    """A matrix of floats."""
+    """A matrix with elements."""
     one = lazy(operand)
     if one.ndim != 2 or 0 in one.shape:
         raise errors.BadShape(f"{name}: {one.ndim}-dimensional array of shape {one.shape}",
                               argument="a", expected="two axes, with elements",
                               found=str(one.shape))
-    return one if one.dtype.kind == "f" else one.astype("f8")
+    return one
+
+
+class Data(NamedTuple):
+    """What is decomposed, as the extension takes it."""
+
+    session: _core.Session
+    texts: list[str]
+    sources: list[tuple[str, Any]]
+
+    def outputs(self, to: Any = None) -> list[tuple[str, str | None, Any]]:
+        return [(text, None, to) for text in self.texts]
+
+    @property
+    def is_array(self) -> bool:
+        return self.texts[0] in (name for name, _ in self.sources)
+
+
+def data_of(*operands: Operand) -> Data:
+    """Expressions of elements; reductions, products and pieces in them are made once, before."""
+    nodes = [settled(node_of(one) if not isinstance(one, Lazy) else one._node) for one in operands]
+    for node in nodes:
+        n_bytes = math.prod(node.shape) * 8
+        if isinstance(node, Moved) and n_bytes > MADE_BYTES:
+            raise errors.Unsupported(
+                f"what is decomposed would be made in memory first, {n_bytes >> 20} MiB of pieces, "
+                "products or reductions: gd.save() it, and open the file", argument="x",
+                expected=f"at most {MADE_BYTES >> 20} MiB, or functions of an array's elements",
+                found=f"{n_bytes >> 20} MiB")
+    texts, sources = written(nodes)
+    args = {name: source.argument() for name, source in sources.items()}
+    session = current()
+    request = Request([(text, None) for text in texts], args, [None] * len(texts))
+    return Data(session, texts, request._sources(session))
+
+
+def decomposed(kind: str, operand: Operand | Data, run: Run = Run(), k: int | None = None,
+               values_only: bool = False, n_iter: int = 0, n_oversamples: int = 10, seed: int = 0,
+               tol: float = 0.0, checkpoint: Any = None, callback: Callback | None = None,
+               to: Any = None, explains: bool = False) -> Any:
+    """gad_svd() and its like, by their kind."""
+    if k is not None and k < 1:
+        raise errors.BadRank(f"{kind}: k is {k}", argument="k", expected="1 or more", found=str(k))
+    data = operand if isinstance(operand, Data) else data_of(operand)
+    options = (k or 0, values_only, n_iter, n_oversamples or -1, seed, tol,
+               None if checkpoint is None else os.path.abspath(os.fsdecode(checkpoint)))
+
+    def told(*now: Any) -> object:
+        assert callback is not None
+        return callback(now[0], now[1], now[-1])
+
+    found = data.session.decompose(
+        data.outputs(to), data.sources, run.engine, run.priority, run.label, (KINDS.index(kind),),
+        options, None if callback is None else told, explains)
+    if isinstance(found, dict) and found.get("warning"):
+        warnings.warn(found["warning"], RuntimeWarning, stacklevel=4)
+    return found
+
+
+def planned(op: str, a: Operand, b: Operand | None, k: int | None, n_iter: int, out: Any,
+            engine: str | None) -> tuple[Any, ...]:
+    """method, steps, jobs, bytes that are read, written, carried, seconds, reads."""
+    if op == "lstsq":
+        data = data_of(a, np.zeros(0) if b is None else b)
+        plan = data.session.lstsq(data.outputs(), data.sources, engine, 0, None, (0.0, ()), True)
+    else:
+        plan = decomposed(op, a, Run(engine), k, n_iter=n_iter, explains=True,
+                          to=None if out is None else To(os.fspath(out)).destination)
+    total = plan["total"]
+    return (plan["method"], plan["iterations"], total["jobs"], total["read_bytes"],
+            total["write_bytes"], plan["carry_bytes"], plan["seconds"], total["reads"])
+
+
+def dense(made: Any) -> Array:
+    """An array of what the extension gives."""
+    shape, elements = made
+    return np.frombuffer(elements, "f8").reshape(shape)
+
+
+def triangle(name: str, matrix: Lazy, run: Run = Run()) -> Array:
+    """R of the matrix in float64, in one read; its diagonal is not negative."""
+    check_few(name, matrix)
+    return dense(decomposed("qr", matrix, run))
 
 
 def check_few(name: str, matrix: Lazy) -> None:
@@ -71,61 +160,10 @@ def check_few(name: str, matrix: Lazy) -> None:
                                  found=str(matrix.shape))
 
 
-def check_finite(name: str, matrix: Lazy, result: Array, run: Run = Run()) -> None:
-    """Of the result of a pass: what is not finite comes from the data, and is looked for there."""
-    if np.isfinite(result).all():
-        return
-    flat = isfinite(matrix).argmin()
-    first = int(flat.compute(**run._asdict()))
-    at = np.unravel_index(first, matrix.shape)
-    value = float(matrix[at].compute(**run._asdict()))
-    index = str(tuple(int(i) for i in at))
-    if np.isfinite(value):
-        raise errors.BadArgument(f"{name}: sums of squares overflow", argument="a",
-                                 expected="elements whose squares are finite", found="infinity")
-    raise errors.BadArgument(f"{name}: the element at {index} is {value}", argument="a",
-                             expected="finite elements", found=f"{value} at {index}")
-
-
-def triangle(name: str, matrix: Lazy, column: Operand | None = None, run: Run = Run()) -> Array:
-    """R of the matrix in float64, with a column behind it, in one read; its diagonal is not
-    negative."""
-    matrix = matrix.astype("f8")
-    r = np.asarray(qr_r(matrix, column).compute(**run._asdict()))
-    check_finite(name, matrix, r, run)
-    return r * np.where(np.diag(r) < 0, -1.0, 1.0)[:, None]
-
-
-def parts(matrix: Lazy, width: int) -> Iterator[slice]:
-    """Rows, so many that a result of that width fits memory."""
-    step = max(1, PART_BYTES // (8 * width))
-    for first in range(0, matrix.shape[0], step):
-        yield slice(first, min(first + step, matrix.shape[0]))
-
-
-def times(matrix: Lazy, right: Array, run: Run = Run()) -> Array:
-    """matrix @ right, which is small."""
-    return np.asarray((matrix @ right).compute(**run._asdict()), "f8")
-
-
-def is_stored(matrix: Lazy) -> bool:
-    """Whether it is an array that is there, and nothing computed of one."""
-    return isinstance(matrix._node, (ArraySource, FileSource, ManySource))
-
-
-def gram_times(matrix: Lazy, right: Array, run: Run = Run()) -> Array:
-    """matrix.T @ (matrix @ right), in float64: of a stored matrix in one read, if what is in hand
-    then fits the daemon's pool; else each part of the rows is read twice."""
-    if is_stored(matrix):
-        try:
-            return np.asarray(evaluate("x.T @ (x @ w)", x=matrix, w=right, **run._asdict()), "f8")
-        except errors.TooLargeForPool:
-            pass
-    result = np.zeros((matrix.shape[1], right.shape[1]))
-    for rows in parts(matrix, right.shape[1]):
-        part = matrix[rows]
-        product = (part @ right).compute(**run._asdict())
-        result += (part.T @ product).compute(**run._asdict())
-    return result
-
-
+def destination(session: _core.Session, out: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
+    """What takes a result, and how the extension calls it."""
+    if out is None:
+        return new_array(session, np.dtype("f8"), shape, "C")
+    if isinstance(out, (str, os.PathLike)):
+        return None, To(os.fspath(out)).destination
+    return out, _arguments.sink(session, out, "out")

@@ -1,10 +1,9 @@
-"""Singular values and vectors, and principal components, of matrices with many rows: svd, pca,
-eigh.
+"""Singular values and vectors, and principal components, of matrices of any size: svd, pca, eigh.
 
-With at most 1023 columns all of them come from the R of a QR decomposition, by one read, as close
-to exact as LAPACK's in float64. With more, k are found by n_iter reads: those that stand out to
-some 1e-12 of their size, others as far as the reads got. U is one read more. Matrices that are
-small go to NumPy's own LAPACK.
+With at most 1023 columns, or arrays with as few rows, all of them come from the R of a QR
+decomposition, by one read, as close to exact as LAPACK's in float64. Of others, k are found by
+n_iter reads: those that stand out to some 1e-12 of their size, others as far as the reads got. U is
+one read more. Matrices that are small go to NumPy's own LAPACK.
 
 Parameters
 ----------
@@ -17,7 +16,8 @@ full_matrices : bool
 compute_uv : bool
     Whether U and Vh are wanted, or the singular values alone.
 out : optional
-    Where U goes: a path of a new file, or as of Lazy.compute(). None: into memory.
+    Where U goes, or of a matrix with at most 1023 rows and more columns Vh: a path of a new file,
+    or as of Lazy.compute(). None: into memory.
 n_iter : int
     Passes over a matrix with many columns: a pass is A.T @ (A @ W). scikit-learn's iterations need
     more of them for as much.
@@ -27,9 +27,12 @@ seed : int
     Of the first directions: the same seed gives the same result.
 tol : float
     Passes end when what is left is at most this part of the largest singular value's square; 0: all
-    n_iter.
+    n_iter. A RuntimeWarning says that it is not reached.
+checkpoint : path, optional
+    An npz file with the directions, written after each pass; where it is there, the passes go on
+    from it. Not of matrices that are done in one read.
 callback : optional
-    callback(step, n_steps, seconds_left) is called after each pass. An exception ends the call.
+    callback(step, n_steps, seconds_left) is called after each pass; what is true ends them.
 UPLO : {"L", "U"}
     Of a small matrix: the half that is read.
 engine, priority, label
@@ -62,17 +65,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import errors
-from .._lazy.array import Lazy
+from .._lazy.array import open as open_lazy
 from .._lazy.describing import describe
 from .._lazy.operands import Operand
-from .._lazy.results import compute, save
-from .directions import Found, check_k, find, turned
-from .matrices import (MOST_COLUMNS, NUMPY, Array, Callback, Run, check_finite, gram_times,
-                       in_memory, is_small, is_stored, matrix_of, times, triangle)
-from .spread import spread
-
-
-FAR = 1e4  # squares of means in variances: then the mean is taken out before what is squared
+from .matrices import (MOST_COLUMNS, NUMPY, Array, Callback, Run, data_of, decomposed, dense,
+                       destination, in_memory, is_small, matrix_of)
 
 
 class SVDResult(NamedTuple):
@@ -80,7 +77,7 @@ class SVDResult(NamedTuple):
 
     U: Any
     S: Array
-    Vh: Array
+    Vh: Any
 
 
 class PCAResult(NamedTuple):
@@ -105,88 +102,62 @@ class EighResult(NamedTuple):
     eigenvectors: Array
 
 
-def _of_many(name: str, matrix: Lazy, k: int | None, n_iter: int, n_oversamples: int, seed: int,
-             tol: float, callback: Callback | None, run: Run,
-             mean: Array | None = None) -> tuple[Array, Array]:
-    """Singular values and rows of Vh of a matrix with many columns, or of it less the mean."""
-    most = min(matrix.shape)
-    if k is None:
-        raise errors.BadRank(f"{name}: all {most} singular values of {matrix.shape[1]} columns are "
-                             "not found by passes", argument="k", expected="a number", found="None")
-
-    def apply(block: Array) -> Array:
-        image = gram_times(matrix, block, run)
-        if mean is not None:
-            image -= matrix.shape[0] * np.outer(mean, mean @ block)
-        check_finite(name, matrix, image, run)
-        return image
-
-    found: Found = find(apply, matrix.shape[1], k, n_iter, min(n_oversamples, most - k), seed, tol,
-                        callback)
-    return np.sqrt(np.maximum(found.values, 0)), turned(found.vectors.T)
-
-
-def _left(matrix: Lazy, s: Array, vh: Array, out: Any, run: Run) -> Any:
-    """U, in one read; of what is zero it is zero."""
-    inverse = np.divide(1, s, out=np.zeros_like(s), where=s > 0)
-    product = matrix @ np.ascontiguousarray(vh.T * inverse)
-    if isinstance(out, (str, os.PathLike)):
-        return save(out, product, **run._asdict())
-    return product.compute(out=out, **run._asdict())
+def _check_k(name: str, k: int | None, most: int) -> None:
+    if k is not None and not 1 <= k <= most:
+        raise errors.BadRank(f"{name}: k is {k}", argument="k", expected=f"1 to {most}",
+                             found=str(k))
 
 
 def svd(a: Operand, k: int | None = None, full_matrices: bool = False, compute_uv: bool = True, *,
         out: Any = None, n_iter: int = 4, n_oversamples: int = 10, seed: int = 0, tol: float = 0.0,
-        callback: Callback | None = None, engine: str | None = None, priority: int = 0,
-        label: str | None = None) -> Any:
+        checkpoint: Any = None, callback: Callback | None = None, engine: str | None = None,
+        priority: int = 0, label: str | None = None) -> Any:
     """Singular values and vectors, a = U @ diag(S) @ Vh: all, or the k largest."""
     run, matrix = Run(engine, priority, label), matrix_of("svd", a)
-    if k is not None:
-        check_k("svd", k, min(matrix.shape))
+    rows, columns = matrix.shape
+    _check_k("svd", k, min(rows, columns))
     if is_small(a) and out is None:
         found = NUMPY.linalg.svd(in_memory(a, run), full_matrices and k is None, compute_uv)
         return SVDResult(found[0][:, :k], found[1][:k], found[2][:k]) if compute_uv else found[:k]
-    if matrix.shape[1] <= MOST_COLUMNS:
-        _, s, vh = np.linalg.svd(triangle("svd", matrix, None, run))
-        least = min(min(matrix.shape), k or MOST_COLUMNS)
-        s, vh = s[:least], turned(vh[:least])
-    else:
-        s, vh = _of_many("svd", matrix, k, n_iter, n_oversamples, seed, tol, callback, run)
-    return SVDResult(_left(matrix, s, vh, out, run), s, vh) if compute_uv else s
+    data, is_turned = data_of(a), rows <= MOST_COLUMNS < columns
+    if is_turned and not data.is_array and out is None:  # what is computed is turned at its sources
+        turned = svd(matrix.T, k, False, compute_uv, engine=engine, priority=priority, label=label)
+        return SVDResult(turned.Vh.T, turned.S, turned.U.T) if compute_uv else turned
+    width = k or min(rows, columns)
+    is_turned = is_turned and data.is_array
+    result, to = destination(data.session, out, (width, columns) if is_turned else (rows, width)) \
+        if compute_uv else (None, None)
+    found = decomposed("svd", data, run, k, not compute_uv, n_iter, n_oversamples, seed, tol,
+                       checkpoint, callback, to)
+    if not compute_uv:
+        return dense(found["s"])
+    if isinstance(out, (str, os.PathLike)):
+        result = open_lazy(os.fspath(out))
+    s, vectors = dense(found["s"]), dense(found["vectors"])
+    return SVDResult(vectors, s, result) if found["has_u"] else SVDResult(result, s, vectors)
 
 
 def pca(x: Operand, n_components: int | None = None, *, n_iter: int = 4, n_oversamples: int = 10,
-        seed: int = 0, tol: float = 0.0, callback: Callback | None = None,
+        seed: int = 0, tol: float = 0.0, checkpoint: Any = None, callback: Callback | None = None,
         engine: str | None = None, priority: int = 0, label: str | None = None) -> PCAResult:
     """Principal components: the directions in which rows differ most from their mean. Data far from
-    zero lose nothing: differences from the mean of their first part are taken."""
+    zero lose nothing: differences from the mean are taken before anything is squared."""
     run, matrix = Run(engine, priority, label), matrix_of("pca", x)
     rows, columns = matrix.shape
-    if n_components is not None:
-        check_k("pca", n_components, min(rows, columns))
-    if columns <= MOST_COLUMNS:
-        mean, factor = spread("pca", matrix, run)
-        _, s, vh = np.linalg.svd(factor)
-        total = float(s @ s)
-        n = min(rows, columns) if n_components is None else n_components
-        s, vh = s[:n], turned(vh[:n])
-    else:
-        mean, variance = (np.asarray(one, "f8") for one in compute(
-            matrix.mean(axis=0, dtype="f8"), matrix.var(axis=0, dtype="f8"), **run._asdict()))
-        check_finite("pca", matrix, variance, run)
-        total, is_near = float(variance.sum()) * rows, bool((mean ** 2 <= FAR * variance).all())
-        given = (matrix, mean) if is_stored(matrix) and is_near else (matrix - mean, None)
-        s, vh = _of_many("pca", given[0], n_components, n_iter, n_oversamples, seed, tol, callback,
-                         run, given[1])
+    _check_k("pca", n_components, min(rows, columns))
+    found = decomposed("pca", x, run, n_components, False, n_iter, n_oversamples, seed, tol,
+                       checkpoint, callback)
+    s, total = dense(found["s"]), found["squares"]
     freedom, n = max(rows - 1, 1), len(s)
     variances, left = s ** 2 / freedom, min(rows, columns) - n
     noise = max(total / freedom - float(variances.sum()), 0.0) / left if left > 0 else 0.0
     ratio = variances / (total / freedom) if total > 0 else np.zeros_like(variances)
-    return PCAResult(vh, variances, ratio, s, mean, n, rows, columns, noise)
+    return PCAResult(dense(found["vectors"]), variances, ratio, s, dense(found["mean"]), n, rows,
+                     columns, noise)
 
 
 def eigh(a: Operand, UPLO: str = "L", *, k: int | None = None, n_iter: int = 8,
-         n_oversamples: int = 10, seed: int = 0, tol: float = 0.0,
+         n_oversamples: int = 10, seed: int = 0, tol: float = 0.0, checkpoint: Any = None,
          callback: Callback | None = None, engine: str | None = None, priority: int = 0,
          label: str | None = None) -> EighResult:
     """Eigenvalues and eigenvectors of a symmetric matrix: all, or k of the largest magnitude."""
@@ -194,25 +165,14 @@ def eigh(a: Operand, UPLO: str = "L", *, k: int | None = None, n_iter: int = 8,
     if matrix.shape[0] != matrix.shape[1]:
         raise errors.BadShape(f"eigh: the matrix has shape {matrix.shape}", argument="a",
                               expected="as many rows as columns", found=str(matrix.shape))
-    n = matrix.shape[0]
-    if k is not None:
-        check_k("eigh", k, n)
+    _check_k("eigh", k, matrix.shape[0])
     if is_small(a):
         values, vectors = NUMPY.linalg.eigh(in_memory(a, run), UPLO)
         order = np.sort(np.argsort(-np.abs(values), kind="stable")[:k])
         return EighResult(values[order], vectors[:, order])
-    if k is None:
-        raise errors.BadRank(f"eigh: all {n} eigenvalues are not found by passes", argument="k",
-                             expected="a number", found="None")
-
-    def apply(block: Array) -> Array:
-        image = times(matrix, block, run)
-        check_finite("eigh", matrix, image, run)
-        return image
-
-    found = find(apply, n, k, n_iter, n_oversamples, seed, tol, callback)
-    order = np.argsort(found.values, kind="stable")
-    return EighResult(found.values[order], found.vectors[:, order])
+    found = decomposed("eigh", a, run, k, False, n_iter, n_oversamples, seed, tol, checkpoint,
+                       callback)
+    return EighResult(dense(found["s"]), dense(found["vectors"]).T)
 
 
 __all__ = ["svd", "pca", "eigh"]

@@ -1,9 +1,7 @@
 """How columns vary together: gd.cov, gd.corrcoef, and what principal components are made of.
 
-One read gives the R of a QR decomposition of differences from the mean of the first rows, with a
-column of ones behind them: that column says what the mean of all rows is, and taking it out of R
-leaves a factor whose square are the sums of products about the mean. So data far from zero lose
-nothing, and nothing is squared before the end.
+Sums of products are of differences from the mean, which one read has found: data far from zero lose
+nothing.
 
 Parameters
 ----------
@@ -47,32 +45,11 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import errors
-from .._lazy.array import Lazy, lazy
+from .._lazy.array import lazy
 from .._lazy.describing import describe
 from .._lazy.operands import Operand
-from .matrices import NUMPY, Array, Run, check_few, in_memory, is_small, matrix_of, triangle
-
-FIRST_ROWS = 4096
-LEAST_LEFT = 1e-6  # of squares about the first rows' mean, else it is taken again
-
-
-def spread(name: str, matrix: Lazy, run: Run) -> tuple[Array, Array]:
-    """The mean, and a factor F: F.T @ F are the sums of products about it."""
-    rows, columns = matrix.shape
-    matrix = matrix.astype("f8")
-    first = np.asarray(matrix[:FIRST_ROWS].mean(axis=0).compute(**run._asdict()))
-    centre = np.where(np.isfinite(first), first, 0.0)
-    ones = np.broadcast_to(np.ones((1, 1)), (rows, 1))
-    for _ in range(2):
-        r = triangle(name, matrix - centre, ones, run)
-        along, square = r[:columns, columns], r[:columns, :columns]
-        part = float(along @ along) / rows  # of the ones, in the directions of the columns
-        centre = centre + square.T @ along / rows
-        if 1 - part > LEAST_LEFT:
-            break
-    factor = (1 - np.sqrt(max(1 - part, 0.0))) / (part * rows) if part > 0 else 0.0
-    return centre, square - np.outer(factor * along, along @ square)
-
+from .matrices import (NUMPY, Array, Run, check_few, decomposed, dense, in_memory, is_small,
+                       matrix_of)
 
 def _variables(name: str, m: Operand, rowvar: bool, run: Run) -> tuple[Array, int]:
     one = lazy(m)
@@ -80,8 +57,7 @@ def _variables(name: str, m: Operand, rowvar: bool, run: Run) -> tuple[Array, in
         one, rowvar = one[:, None], False
     matrix = matrix_of(name, one.T if rowvar else one)
     check_few(name, matrix)
-    _, factor = spread(name, matrix, run)
-    return factor.T @ factor, matrix.shape[0]
+    return dense(decomposed("cov", matrix, run)), matrix.shape[0]
 
 
 def _refuse(name: str, **given: object) -> None:

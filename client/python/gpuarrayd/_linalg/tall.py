@@ -10,8 +10,8 @@ Parameters
 a : Lazy or array_like
     A matrix; one that is not small has at most 1023 columns, and at least as many rows.
 b : Lazy or array_like
-    The right side: as many numbers as a has rows, or columns of them. Each column more of one that
-    is not small takes a read more.
+    The right side: as many numbers as a has rows, or columns of them. A read has 15 of them, or
+    fewer where a has over 63 columns.
 x : Lazy or array_like
     A matrix, as a.
 rcond, rtol : float, optional
@@ -63,7 +63,9 @@ from .._functions.reductions import norm
 from .._lazy.array import Lazy, lazy
 from .._lazy.describing import describe
 from .._lazy.operands import Operand
-from .matrices import NUMPY, Array, Run, check_few, in_memory, is_small, matrix_of, triangle
+from .matrices import (NUMPY, Array, Run, check_few, data_of, decomposed, dense, in_memory,
+                       is_small, matrix_of, triangle)
+from .singular import svd
 
 
 class QRResult(NamedTuple):
@@ -73,35 +75,33 @@ class QRResult(NamedTuple):
     R: Array
 
 
-def _rcond(matrix: Lazy, rcond: float | None) -> float:
+def _rcond(rcond: float | None) -> float:
+    """As the library takes it: 0 is the precision's, and what is below is none."""
+    return 0.0 if rcond is None or rcond < 0 else rcond or -1.0
+
+
+def _least(matrix: Lazy, rcond: float | None = None) -> float:
     if rcond is not None and rcond >= 0:
         return float(rcond)
-    return float(np.finfo(matrix.dtype).eps * max(matrix.shape))
+    dtype = matrix.dtype if matrix.dtype.kind == "f" else np.dtype("f8")
+    return float(np.finfo(dtype).eps * max(matrix.shape))
 
 
-class _Side(NamedTuple):
-    """One column of the right side against the singular vectors."""
-
-    s: Array
-    vt: Array
-    along: Array  # in the directions of U
-    rest: float  # square of what no direction has
-
-
-def _sides(name: str, a: Operand, b: Operand, run: Run) -> tuple[Lazy, list[_Side], bool]:
+def _solved(name: str, a: Operand, b: Operand, rcond: float, ridges: Sequence[float],
+            run: Run) -> Any:
     matrix, right = matrix_of(name, a), lazy(b)
     check_few(name, matrix)
     if right.ndim not in (1, 2) or right.shape[0] != matrix.shape[0]:
         raise errors.BadShape(f"{name}: b has shape {right.shape}", argument="b",
                               expected=f"{matrix.shape[0]} rows", found=str(right.shape))
-    columns = [right[:, None]] if right.ndim == 1 else \
-        [right[:, i:i + 1] for i in range(right.shape[1])]
-    found, n = [], matrix.shape[1]
-    for column in columns:
-        r = triangle(name, matrix, column, run)
-        u, s, vt = np.linalg.svd(r[:n, :n])
-        found.append(_Side(s, vt, u.T @ r[:n, n], float(r[n, n]) ** 2))
-    return matrix, found, right.ndim == 1
+    is_vector = right.ndim == 1
+    data = data_of(a, right[:, None] if is_vector else right)
+    if not is_vector and right.shape[1] != 1 and data.texts[1] not in dict(data.sources):
+        data = data_of(a, np.asarray(right.compute(**run._asdict())))  # of columns a job reads one
+    x, residuals, rank, s = data.session.lstsq(data.outputs(), data.sources, *run, (rcond, ridges),
+                                               False)
+    x, residuals = dense(x), dense(residuals)
+    return (x[..., 0] if is_vector else x), residuals, rank, dense(s)
 
 
 def lstsq(a: Operand, b: Operand, rcond: float | None = None, *, engine: str | None = None,
@@ -114,13 +114,8 @@ def lstsq(a: Operand, b: Operand, rcond: float | None = None, *, engine: str | N
     if is_small(a, b):
         x, rest, rank, s = NUMPY.linalg.lstsq(in_memory(a, run), in_memory(b, run), rcond)
         return x, rest, int(rank), s
-    matrix, sides, is_vector = _sides("lstsq", a, b, run)
-    s = sides[0].s
-    rank = int(np.count_nonzero(s > _rcond(matrix, rcond) * s[0]))
-    x = np.stack([one.vt[:rank].T @ (one.along[:rank] / one.s[:rank]) for one in sides], axis=1)
-    is_full = rank == len(s) < matrix.shape[0]
-    rest = np.array([one.rest for one in sides] if is_full else [])
-    return x[:, 0] if is_vector else x, rest, rank, s
+    x, rest, rank, s = _solved("lstsq", a, b, _rcond(rcond), (), run)
+    return x, rest if rank == len(s) < lazy(a).shape[0] else np.array([]), rank, s
 
 
 def ridge(a: Operand, b: Operand, alpha: float | Sequence[float], *, engine: str | None = None,
@@ -130,28 +125,10 @@ def ridge(a: Operand, b: Operand, alpha: float | Sequence[float], *, engine: str
     if (strengths < 0).any() or not np.isfinite(strengths).all():
         raise errors.BadArgument("ridge: alpha is negative or not finite", argument="alpha",
                                  expected="0 or more", found=str(alpha))
-    if is_small(a, b):
-        u, s, vt = np.linalg.svd(in_memory(a, run), full_matrices=False)
-        right = in_memory(b, run)
-        is_vector = right.ndim == 1
-        along = u.T @ (right[:, None] if is_vector else right)
-        sides = [_Side(s, vt, column, 0.0) for column in along.T]
-        matrix = lazy(a)
-    else:
-        matrix, sides, is_vector = _sides("ridge", a, b, run)
-    found: list[Array] = []
-    for strength in strengths.ravel():
-        x = np.stack([one.vt.T @ _filtered(one, float(strength)) for one in sides], axis=1)
-        found.append(x[:, 0] if is_vector else x)
-    if not found:
-        return np.zeros((*strengths.shape, matrix.shape[1]))
-    return np.stack(found).reshape(*strengths.shape, *found[0].shape)
-
-
-def _filtered(side: _Side, strength: float) -> Array:
-    below, found = side.s ** 2 + strength, np.zeros_like(side.s)
-    np.divide(side.s * side.along, below, out=found, where=below > 0)
-    return found
+    flat = [float(one) for one in strengths.ravel()] or [0.0]
+    found: Array = _solved("ridge", a, b, 0, flat, run)[0]
+    found = found[:strengths.size]
+    return found.reshape(*strengths.shape, *found.shape[1:])
 
 
 def qr(a: Operand, mode: str = "reduced", *, engine: str | None = None, priority: int = 0,
@@ -164,12 +141,11 @@ def qr(a: Operand, mode: str = "reduced", *, engine: str | None = None, priority
         raise errors.BadArgument(f"qr: mode {mode!r}", argument="mode",
                                  expected="'reduced' or 'r'", found=repr(mode))
     matrix = matrix_of("qr", a)
-    check_few("qr", matrix)
-    r = triangle("qr", matrix, None, run)
+    r = triangle("qr", matrix, run)
     if mode == "r":
         return r
     s = np.linalg.svd(r, compute_uv=False)
-    if s[-1] <= _rcond(matrix.astype("f8"), None) * s[0]:
+    if s[-1] <= _least(matrix.astype("f8")) * s[0]:
         raise errors.SingularMatrix("qr: columns depend on each other, so Q is not determined",
                                     argument="a", expected="independent columns, or mode='r'",
                                     found=f"singular values from {s[0]:.3g} to {s[-1]:.3g}")
@@ -178,13 +154,12 @@ def qr(a: Operand, mode: str = "reduced", *, engine: str | None = None, priority
 
 def svdvals(x: Operand, /, *, engine: str | None = None, priority: int = 0,
             label: str | None = None) -> Array:
-    """All singular values, falling, in one read."""
+    """All singular values, falling, in one read; of a matrix with few rows, too."""
     run = Run(engine, priority, label)
     if is_small(x):
         return np.linalg.svd(in_memory(x, run), compute_uv=False)
-    matrix = matrix_of("svdvals", x)
-    check_few("svdvals", matrix)
-    return np.linalg.svd(triangle("svdvals", matrix, None, run), compute_uv=False)
+    found: Array = svd(x, compute_uv=False, **run._asdict())
+    return found
 
 
 def cond(x: Operand, p: Any = None, *, engine: str | None = None, priority: int = 0,
@@ -224,8 +199,9 @@ def pinv(a: Operand, rcond: float | None = None, hermitian: bool = False, *,
         return np.linalg.pinv(in_memory(a, run), least, hermitian)
     matrix = matrix_of("pinv", a)
     check_few("pinv", matrix)
-    _, s, vt = np.linalg.svd(triangle("pinv", matrix, None, run))
-    rank = int(np.count_nonzero(s > _rcond(matrix, least) * s[0]))
+    found = decomposed("svd", matrix, run)
+    s, vt = dense(found["s"]), dense(found["vectors"])
+    rank = int(np.count_nonzero(s > _least(matrix, least) * s[0]))
     v = vt[:rank].T / s[:rank]
     return (v @ v.T) @ matrix.T
 

@@ -1,0 +1,326 @@
+/* Values of largest magnitude of a symmetric operator: a block Krylov method (Musco and Musco,
+ * Randomized block Krylov methods for stronger and faster approximate singular value decomposition,
+ * 2015).
+ *
+ *     block    n x width, orthonormal: random at first, then what the operator made of the one
+ *              before, at right angles to all before it, twice
+ *     basis    all blocks, and `images` what the operator made of them, a row each: the values are
+ *              those of the operator restricted to the basis
+ *
+ * A read is one application. Where the daemon's pool has no room for one of the whole block, it is
+ * made of fewer columns at a time. Between reads basis, images and the next block are kept in the
+ * checkpoint, which is all that the loop depends on.
+ */
+#include "client/gpuarrayd-matrix.h"
+#include "client/linalg/checkpoint.h"
+#include "client/linalg/dense.h"
+#include "client/linalg/matrix/matrix.h"
+#include "proto/util.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { STATE_DONE, STATE_ROWS, STATE_WIDTH, N_STATES };
+
+struct loop {
+    struct directions *d;
+    int64_t width, most_width; /* of the block, and of the first one */
+    int64_t n_rows;            /* of basis and images */
+    double *block, *basis, *images;
+    int64_t step;                /* columns that a job has */
+    struct gad_array *w, *image; /* n x step */
+};
+
+/* The operator ----------------------------------------------------------------------------------
+ */
+
+static int apply_step(struct loop *l, bool only_tries, struct gad_error *error)
+{
+    const struct directions *d = l->d;
+    const struct gad_argument inputs[] = {{.name = "_w", .array = l->w},
+                                          {.name = "_m", .array = d->centre}};
+    const struct gad_output output = {.expr = d->expr, .to = l->image};
+    const struct pass pass = {
+        .n_inputs = d->centre ? 2 : 1, .inputs = inputs, .n_outputs = 1, .outputs = &output};
+    return only_tries ? passes_try(d->p, &pass, error) : passes_run(d->p, &pass, error);
+}
+
+/* So many columns at a time as the pool has room for. */
+static int choose_step(struct loop *l, struct gad_error *error)
+{
+    struct passes *p = l->d->p;
+    l->step = l->width;
+    for (;;) {
+        const int64_t shape[] = {l->d->n, l->step};
+        int r = passes_new_matrix(p, 2, shape, &l->w, error);
+        if (r == 0)
+            r = passes_new_matrix(p, 2, shape, &l->image, error);
+        if (r == 0)
+            r = apply_step(l, true, error);
+        if (r != GAD_TOO_LARGE_FOR_POOL || l->step == 1)
+            return r;
+        l->step = divide_up_i64(l->step, 2);
+    }
+}
+
+static void copy_columns(int64_t n, int64_t n_columns, const double *from, int64_t from_width,
+                         double *to, int64_t to_width)
+{
+    for (int64_t i = 0; i < n; i++)
+        memcpy(to + i * to_width, from + i * from_width, sizeof(*to) * (size_t)n_columns);
+}
+
+/* The block's images into rows of `images`, and itself into those of `basis`. */
+static int apply(struct loop *l, struct gad_error *error)
+{
+    struct directions *d = l->d;
+    bool is_finite = true;
+    double *w = gad_array_data(l->w), *image = gad_array_data(l->image);
+    for (int64_t first = 0; first < l->width; first += l->step) {
+        int64_t n_now = min_i64(l->step, l->width - first);
+        memset(w, 0, sizeof(*w) * (size_t)(d->n * l->step));
+        copy_columns(d->n, n_now, l->block + first, l->width, w, l->step);
+        int r = apply_step(l, false, error);
+        if (r)
+            return r;
+        for (int64_t i = 0; i < d->n && !d->p->only_plans; i++)
+            for (int64_t j = 0; j < n_now; j++) {
+                int64_t row = l->n_rows + first + j;
+                l->images[row * d->n + i] = image[i * l->step + j];
+                l->basis[row * d->n + i] = l->block[i * l->width + first + j];
+                is_finite &= isfinite(image[i * l->step + j]) != 0;
+            }
+    }
+    if (!is_finite)
+        return passes_refuse_not_finite(d->p, d->argument, error);
+    l->n_rows += l->width;
+    return 0;
+}
+
+/* Blocks --------------------------------------------------------------------------------------- */
+
+static int draw(struct loop *l, struct gad_error *error)
+{
+    struct directions *d = l->d;
+    struct gad_array *drawn;
+    char text[120];
+    const int64_t shape[] = {d->n, l->width};
+    int r = passes_new_matrix(d->p, 2, shape, &drawn, error);
+    if (r)
+        return r;
+    snprintf(text, sizeof(text), "normal(size=(%lld, %lld), seed=%llu)", (long long)d->n,
+             (long long)l->width, (unsigned long long)(d->seed & INT64_MAX));
+    const struct gad_output output = {.expr = text, .to = drawn};
+    const struct pass pass = {.has_no_data = true, .n_outputs = 1, .outputs = &output};
+    r = passes_run(d->p, &pass, error);
+    if (r || d->p->only_plans)
+        return r;
+    memcpy(l->block, gad_array_data(drawn), sizeof(*l->block) * (size_t)(d->n * l->width));
+    return dense_qr(d->n, l->width, l->block, NULL, error);
+}
+
+/* The newest images' first columns, at right angles to the basis. */
+static int next_block(struct loop *l, struct gad_error *error)
+{
+    int64_t n = l->d->n, rows = l->n_rows, width = min_i64(l->width, n - rows);
+    const double *newest = l->images + (rows - l->width) * n;
+    _cleanup_free_ double *along = matrix_new(rows, max_i64(width, 1), error);
+    if (!along)
+        return GAD_NO_MEMORY;
+    l->width = width;
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < width; j++)
+            l->block[i * width + j] = newest[j * n + i];
+    const struct dense_product find = {.m = rows, .n = width, .k = n, .alpha = 1};
+    const struct dense_product take = {
+        .transpose_a = true, .m = n, .n = width, .k = rows, .alpha = -1, .beta = 1};
+    int r = 0;
+    for (int i = 0; i < 2 && r == 0; i++) {
+        r = dense_multiply(&find, l->basis, l->block, along, error);
+        if (r == 0)
+            r = dense_multiply(&take, l->basis, along, l->block, error);
+        if (r == 0)
+            r = dense_qr(n, width, l->block, NULL, error);
+    }
+    return r;
+}
+
+/* Values --------------------------------------------------------------------------------------- */
+
+/* Of the k values of largest magnitude, which fall, the numbers; values are sorted by size. */
+static void choose(int64_t n, const double *values, int64_t k, int64_t *ret_chosen)
+{
+    int64_t low = 0, high = n - 1;
+    for (int64_t i = 0; i < k; i++)
+        ret_chosen[i] = fabs(values[low]) >= fabs(values[high]) ? low++ : high--;
+}
+
+/* values and vectors; the largest length of what the operator makes of a vector beside it. */
+static int restrict_to_basis(const struct loop *l, double *ret_rest, struct gad_error *error)
+{
+    struct directions *d = l->d;
+    int64_t n = d->n, rows = l->n_rows;
+    const struct dense_product inner = {
+        .transpose_b = true, .m = rows, .n = rows, .k = n, .alpha = 1};
+    const struct dense_product turn = {.m = d->k, .n = n, .k = rows, .alpha = 1};
+    _cleanup_free_ double *h = matrix_new(rows, rows, error), *all = matrix_new(rows, 1, error);
+    _cleanup_free_ double *turned = matrix_new(d->k, rows, error);
+    _cleanup_free_ double *images = matrix_new(d->k, n, error);
+    _cleanup_free_ int64_t *chosen = calloc((size_t)d->k, sizeof(*chosen));
+    if (!h || !all || !turned || !images || !chosen)
+        return GAD_NO_MEMORY;
+    int r = dense_multiply(&inner, l->basis, l->images, h, error);
+    if (r)
+        return r;
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < i; j++)
+            h[i * rows + j] = h[j * rows + i] = (h[i * rows + j] + h[j * rows + i]) / 2;
+    r = dense_eigh(rows, h, all, error);
+    if (r)
+        return r;
+    choose(rows, all, d->k, chosen);
+    for (int64_t i = 0; i < d->k; i++) {
+        d->values[i] = all[chosen[i]];
+        memcpy(turned + i * rows, h + chosen[i] * rows, sizeof(*h) * (size_t)rows);
+    }
+    r = dense_multiply(&turn, turned, l->basis, d->vectors, error);
+    if (r == 0)
+        r = dense_multiply(&turn, turned, l->images, images, error);
+    *ret_rest = 0;
+    for (int64_t i = 0; i < d->k && r == 0; i++) {
+        double squares = 0;
+        for (int64_t j = 0; j < n; j++) {
+            double rest = images[i * n + j] - d->values[i] * d->vectors[i * n + j];
+            squares += rest * rest;
+        }
+        *ret_rest = max_f64(*ret_rest, sqrt(squares));
+    }
+    return r;
+}
+
+/* Checkpoints ---------------------------------------------------------------------------------- */
+
+static void list(const struct loop *l, struct gad_dense *ret_arrays)
+{
+    ret_arrays[0] = (struct gad_dense){
+        .name = "basis", .ndim = 2, .shape = {l->n_rows, l->d->n}, .data = l->basis};
+    ret_arrays[1] = (struct gad_dense){
+        .name = "images", .ndim = 2, .shape = {l->n_rows, l->d->n}, .data = l->images};
+    ret_arrays[2] = (struct gad_dense){
+        .name = "block", .ndim = 2, .shape = {l->d->n, l->width}, .data = l->block};
+}
+
+static int save(const struct loop *l, struct gad_error *error)
+{
+    struct checkpoint *c = l->d->checkpoint;
+    struct gad_dense arrays[3];
+    list(l, arrays);
+    c->n_state = N_STATES;
+    c->state[STATE_DONE] = l->d->n_done;
+    c->state[STATE_ROWS] = (double)l->n_rows;
+    c->state[STATE_WIDTH] = (double)l->width;
+    return checkpoint_write(c, 3, arrays, error);
+}
+
+/* First how large the arrays are, then the arrays. */
+static int load(struct loop *l, bool *ret_is_there, struct gad_error *error)
+{
+    struct checkpoint *c = l->d->checkpoint;
+    struct gad_dense arrays[3];
+    c->n_state = N_STATES;
+    int r = checkpoint_read(c, 0, NULL, ret_is_there, error);
+    if (r || !*ret_is_there)
+        return r;
+    l->d->n_done = (unsigned)c->state[STATE_DONE];
+    l->n_rows = (int64_t)c->state[STATE_ROWS];
+    l->width = (int64_t)c->state[STATE_WIDTH];
+    if (l->d->n_done > l->d->n_iterations || l->n_rows > l->most_width * l->d->n_iterations ||
+        l->width > l->most_width)
+        return error_set(error, GAD_BAD_CHECKPOINT, c->path,
+                         "%s has more iterations than were asked for", c->path);
+    list(l, arrays);
+    return checkpoint_read(c, 3, arrays, ret_is_there, error);
+}
+
+/* The loop ------------------------------------------------------------------------------------- */
+
+static int prepare(struct loop *l, struct gad_error *error)
+{
+    struct directions *d = l->d;
+    bool is_there = false;
+    l->width = l->most_width = min_i64(d->k + d->n_oversamples, d->n);
+    int64_t most = min_i64(mul_saturating_i64(l->most_width, d->n_iterations), d->n);
+    d->values = matrix_new(d->k, 1, error);
+    d->vectors = matrix_new(d->k, d->n, error);
+    l->block = matrix_new(d->n, l->most_width, error);
+    l->basis = matrix_new(most, d->n, error);
+    l->images = matrix_new(most, d->n, error);
+    if (!d->values || !d->vectors || !l->block || !l->basis || !l->images)
+        return GAD_NO_MEMORY;
+    int r = choose_step(l, error);
+    if (r == 0 && !d->p->only_plans)
+        r = load(l, &is_there, error);
+    d->p->n_before = d->n_done;
+    return r || is_there ? r : draw(l, error);
+}
+
+static int iterate(struct loop *l, struct gad_error *error)
+{
+    struct directions *d = l->d;
+    double rest;
+    int r = apply(l, error);
+    if (r == 0)
+        r = restrict_to_basis(l, &rest, error);
+    if (r)
+        return r;
+    double largest = fabs(d->values[0]), change = largest > 0 ? rest / largest : 0;
+    d->n_done++;
+    d->is_converged = change <= d->tolerance || l->n_rows == d->n;
+    d->is_stopped = passes_tell(d->p, d->n_done, d->n_iterations, NAN, change);
+    r = l->n_rows == d->n ? 0 : next_block(l, error);
+    return r ? r : save(l, error);
+}
+
+static int plan(struct loop *l, struct gad_error *error)
+{
+    struct passes *p = l->d->p;
+    struct gad_reads before = p->reads;
+    double before_s = p->planned_s;
+    int r = apply(l, error);
+    l->d->planned = passes_since(p, &before);
+    l->d->planned_s = p->planned_s - before_s;
+    return r;
+}
+
+static int run(struct loop *l, struct gad_error *error)
+{
+    struct directions *d = l->d;
+    double rest;
+    int r = prepare(l, error);
+    if (r == 0 && d->p->only_plans)
+        return plan(l, error);
+    if (r == 0 && d->n_done > 0) {
+        r = restrict_to_basis(l, &rest, error);
+        d->is_converged = rest <= d->tolerance * fabs(d->values[0]) || l->n_rows == d->n;
+    }
+    while (r == 0 && d->n_done < d->n_iterations && !d->is_converged && !d->is_stopped)
+        r = iterate(l, error);
+    return r;
+}
+
+int directions_find(struct directions *d, struct gad_error *error)
+{
+    struct loop l = {.d = d};
+    int r = run(&l, error);
+    free(l.block);
+    free(l.basis);
+    free(l.images);
+    return r;
+}
+
+void directions_deinit(struct directions *d)
+{
+    free(d->values);
+    free(d->vectors);
+}

@@ -1,0 +1,325 @@
+/* Least squares: of the R of [a | b] all that is asked for follows in memory.
+ *
+ *         n      1
+ *     [  R_a  |  c  ]  n        R_a = P diag(s) Q.T,  along = P.T c,  x = Q (along / s)
+ *     [   0   | rest]  1        |a x - b|^2 = rest^2 + what is left of along
+ *
+ * One read has an R for each of several columns of b.
+ */
+#include "client/clock.h"
+#include "client/gpuarrayd-matrix.h"
+#include "client/gpuarrayd-move.h"
+#include "client/lib/connection/client.h"
+#include "client/linalg/dense.h"
+#include "client/linalg/matrix/matrix.h"
+#include "proto/dtype.h"
+#include "proto/util.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MOST_TOGETHER 15   /* columns of b in a job */
+#define MOST_COLUMNS  1024 /* of all Rs of a job */
+
+struct lstsq {
+    const struct gad_lstsq_options *options;
+    struct passes passes;
+    const struct gad_operand *b;
+    const char *b_expr; /* of an expression, without its parts before */
+    char *b_parts;
+    struct gad_argument b_args[PASSES_MATRICES];
+    unsigned n_b_args;
+    int64_t n, m; /* columns of a and of b */
+    bool is_vector;
+    double *s, *vt, *along; /* n, n x n, n */
+    struct gad_lstsq_result result;
+};
+
+/* b -------------------------------------------------------------------------------------------- */
+
+static int bad(const char *argument, const char *what, struct gad_error *error)
+{
+    return error_set(error, GAD_BAD_ARGUMENT, argument, "%s: %s", argument, what);
+}
+
+static int refuse_shape(const struct lstsq *l, int ndim, const int64_t *shape,
+                        struct gad_error *error)
+{
+    error_set(error, GAD_BAD_SHAPE, "b", "b does not fit a, which has %lld rows",
+              (long long)l->passes.shape[0]);
+    error_expected(error, "(%lld, m)", (long long)l->passes.shape[0]);
+    error_found(error, "%d axes, the first of %lld", ndim, ndim > 0 ? (long long)shape[0] : 1);
+    return GAD_BAD_SHAPE;
+}
+
+/* Arguments that a has, too, are there once. */
+static int take_arguments(struct lstsq *l, struct gad_error *error)
+{
+    const struct passes *a = &l->passes;
+    for (unsigned i = 0; i < l->b->n_args; i++) {
+        const struct gad_argument *arg = &l->b->args[i];
+        unsigned j = 0;
+        while (j < a->n_args && strcmp(a->args[j].name, arg->name) != 0)
+            j++;
+        if (j < a->n_args && a->args[j].array != arg->array)
+            return bad(arg->name, "is something else in a", error);
+        if (j == a->n_args && l->n_b_args == ARRAY_LENGTH(l->b_args))
+            return bad("b", "has too many arguments", error);
+        if (j == a->n_args)
+            l->b_args[l->n_b_args++] = *arg;
+    }
+    return 0;
+}
+
+static int take_expression(struct lstsq *l, struct gad_client *client, struct gad_error *error)
+{
+    const char *last = strrchr(l->b->expr, ';');
+    struct passes b;
+    int r = passes_init(&b, client, l->b, &l->options->run, true, error);
+    if (r == 0 && (b.ndim != 2 || b.shape[0] != l->passes.shape[0] || b.shape[1] != 1))
+        r = refuse_shape(l, b.ndim, b.shape, error);
+    passes_deinit(&b);
+    l->m = 1;
+    l->is_vector = true;
+    l->b_expr = last ? last + 1 : l->b->expr;
+    l->b_parts = last ? strndup(l->b->expr, (size_t)(last + 1 - l->b->expr)) : strdup("");
+    return r ? r : l->b_parts ? take_arguments(l, error) : -ENOMEM;
+}
+
+static int take_b(struct lstsq *l, struct gad_client *client, struct gad_error *error)
+{
+    if (!l->b || (!l->b->expr && !l->b->array))
+        return bad("b", "is NULL", error);
+    if (l->b->expr)
+        return take_expression(l, client, error);
+    const struct gad_array_info *info = gad_array_info(l->b->array);
+    if (info->ndim < 1 || info->ndim > 2 || info->shape[0] != l->passes.shape[0])
+        return refuse_shape(l, info->ndim, info->shape, error);
+    l->is_vector = info->ndim == 1;
+    l->m = l->is_vector ? 1 : info->shape[1];
+    return 0;
+}
+
+static int check_options(const struct gad_lstsq_options *options, struct gad_error *error)
+{
+    if (!options)
+        return bad("options", "is NULL", error);
+    if (options->size < offsetof(struct gad_lstsq_options, ridges) + sizeof(double *))
+        return bad("options", "its size is not that of a struct gad_lstsq_options", error);
+    for (unsigned i = 0; i < options->n_ridges; i++)
+        if (!(options->ridges[i] >= 0) || isinf(options->ridges[i])) {
+            error_set(error, GAD_BAD_ARGUMENT, "ridges", "ridge %u is %g", i, options->ridges[i]);
+            error_expected(error, "numbers from 0 on");
+            error_found(error, "%g", options->ridges[i]);
+            return GAD_BAD_ARGUMENT;
+        }
+    return isnan(options->rcond) ? bad("rcond", "is not a number", error) : 0;
+}
+
+/* Solutions ------------------------------------------------------------------------------------ */
+
+static double least_value(const struct lstsq *l)
+{
+    double rcond = l->options->rcond,
+           precision = l->passes.dtype == GAD_FLOAT32 ? FLT_EPSILON : DBL_EPSILON;
+    if (rcond == 0)
+        rcond = precision * (double)max_i64(l->passes.shape[0], l->n);
+    return max_f64(rcond, 0) * l->s[0];
+}
+
+/* x of one column, with or without a ridge, and its residual. */
+static void solve(struct lstsq *l, int64_t column, int64_t ridge_number, double rest)
+{
+    double *x = l->result.x.data + (ridge_number * l->n) * l->m + column;
+    bool has_ridge = l->options->n_ridges > 0;
+    double ridge = has_ridge ? l->options->ridges[ridge_number] : 0, squares = rest * rest;
+    for (int64_t i = 0; i < l->n; i++) {
+        bool counts = has_ridge ? l->s[i] * l->s[i] + ridge > 0 : i < l->result.rank;
+        double kept = !counts ? 0 : has_ridge ? l->s[i] * l->s[i] / (l->s[i] * l->s[i] + ridge) : 1;
+        double filtered = kept > 0 ? kept * l->along[i] / l->s[i] : 0;
+        squares += (1 - kept) * (1 - kept) * l->along[i] * l->along[i];
+        for (int64_t j = 0; j < l->n; j++)
+            x[j * l->m] += filtered * l->vt[i * l->n + j];
+    }
+    l->result.residuals.data[ridge_number * l->m + column] = squares;
+}
+
+static int take_column(struct lstsq *l, int64_t column, const double *r_of, struct gad_error *error)
+{
+    int64_t n = l->n;
+    _cleanup_free_ double *u = matrix_new(n, n, error), *triangle = matrix_new(n, n, error);
+    if (!u || !triangle)
+        return GAD_NO_MEMORY;
+    for (int64_t i = 0; i < n; i++)
+        memcpy(triangle + i * n, r_of + i * (n + 1), sizeof(*triangle) * (size_t)n);
+    int r = dense_svd(n, n, triangle, u, l->s, l->vt, error);
+    if (r)
+        return r;
+    double least = least_value(l);
+    l->result.rank = 0;
+    memset(l->along, 0, sizeof(*l->along) * (size_t)n);
+    for (int64_t i = 0; i < n; i++) {
+        l->result.rank += l->s[i] > least;
+        for (int64_t j = 0; j < n; j++)
+            l->along[j] += u[i * n + j] * r_of[i * (n + 1) + n];
+    }
+    memcpy(l->result.s.data, l->s, sizeof(*l->s) * (size_t)n);
+    for (unsigned i = 0; i < (l->options->n_ridges ? l->options->n_ridges : 1); i++)
+        solve(l, column, i, r_of[n * (n + 1) + n]);
+    return 0;
+}
+
+/* Reading -------------------------------------------------------------------------------------- */
+
+/* Column j of an array, as (rows, 1). */
+static int view_column(const struct lstsq *l, int64_t j, struct gad_array **ret,
+                       struct gad_error *error)
+{
+    const int64_t start[] = {0, j};
+    const struct gad_view_axis axes[] = {{0, l->passes.shape[0], 1}, {-1, 1, 0}};
+    return (int)gad_array_view(l->b->array, start, 2, axes, ret, error);
+}
+
+/* Which of both has what is not finite. */
+static int refuse(struct lstsq *l, struct gad_error *error)
+{
+    const char *expr = l->b->expr ? l->b->expr : "_b";
+    const struct gad_argument alone = {.name = "_b", .array = l->b->array};
+    const int64_t shape[] = {l->passes.shape[0], l->m};
+    const struct pass_finite what = {.argument = "b",
+                                     .expr = expr,
+                                     .n_inputs = l->b->expr ? l->b->n_args : 1,
+                                     .inputs = l->b->expr ? l->b->args : &alone,
+                                     .ndim = l->is_vector ? 1 : 2,
+                                     .shape = shape};
+    int r = strchr(expr, ';') ? 0 : passes_find_not_finite(&l->passes, &what, error);
+    return r ? r : passes_refuse_not_finite(&l->passes, "a", error);
+}
+
+static int read_columns(struct lstsq *l, int64_t first, unsigned n_now, double **rs,
+                        struct gad_error *error)
+{
+    struct matrix_column columns[MOST_TOGETHER];
+    struct gad_argument inputs[PASSES_MATRICES + MOST_TOGETHER];
+    struct gad_array *views[MOST_TOGETHER] = {NULL};
+    char names[MOST_TOGETHER][8];
+    unsigned n_inputs = l->n_b_args;
+    bool is_finite = true;
+    int r = 0;
+    memcpy(inputs, l->b_args, sizeof(*inputs) * n_inputs);
+    for (unsigned i = 0; i < n_now && r == 0; i++) {
+        columns[i] = (struct matrix_column){.parts = l->b_parts, .expr = l->b_expr};
+        if (l->b->expr)
+            continue;
+        snprintf(names[i], sizeof(names[i]), "_b%u", i);
+        columns[i] = (struct matrix_column){.parts = "", .expr = names[i]};
+        r = view_column(l, first + i, &views[i], error);
+        inputs[n_inputs++] = (struct gad_argument){.name = names[i], .array = views[i]};
+    }
+    if (r == 0)
+        r = matrix_triangles(&l->passes, NULL, n_now, columns, n_inputs, inputs, rs, &is_finite,
+                             error);
+    for (unsigned i = 0; i < n_now; i++)
+        gad_array_release(views[i]);
+    passes_release_matrices(&l->passes);
+    return r || is_finite ? r : refuse(l, error);
+}
+
+static int read_all(struct lstsq *l, struct gad_error *error)
+{
+    unsigned together = (unsigned)max_i64(1, min_i64(MOST_TOGETHER, MOST_COLUMNS / (l->n + 1)));
+    double *rs[MOST_TOGETHER] = {NULL};
+    int64_t size = (l->n + 1) * (l->n + 1);
+    together = (unsigned)min_i64(together, l->m);
+    _cleanup_free_ double *all = matrix_new(together, size, error);
+    if (!all)
+        return GAD_NO_MEMORY;
+    for (unsigned i = 0; i < together; i++)
+        rs[i] = all + i * size;
+    int r = 0;
+    for (int64_t first = 0; first < l->m && r == 0; first += together) {
+        unsigned n_now = (unsigned)min_i64(together, l->m - first);
+        r = read_columns(l, first, n_now, rs, error);
+        for (unsigned i = 0; i < n_now && r == 0 && !l->passes.only_plans; i++)
+            r = take_column(l, first + i, rs[i], error);
+    }
+    return r;
+}
+
+static int prepare(struct lstsq *l, struct gad_error *error)
+{
+    int64_t n = l->n, m = l->m, n_ridges = l->options->n_ridges;
+    const int64_t x_shape[] = {n_ridges, n, m}, rest_shape[] = {n_ridges, m};
+    bool has_ridges = n_ridges > 0;
+    l->s = matrix_new(n, 1, error);
+    l->along = matrix_new(n, 1, error);
+    l->vt = matrix_new(n, n, error);
+    if (!l->s || !l->along || !l->vt)
+        return GAD_NO_MEMORY;
+    int r = dense_init(&l->result.x, "x", 2 + has_ridges, x_shape + !has_ridges, error);
+    if (r == 0)
+        r = dense_init(&l->result.residuals, "residuals", 1 + has_ridges, rest_shape + !has_ridges,
+                       error);
+    return r ? r : dense_init(&l->result.s, "s", 1, &n, error);
+}
+
+static int run(struct lstsq *l, struct gad_client *client, const struct gad_operand *a,
+               struct gad_error *error)
+{
+    struct gad_lstsq_result *result = &l->result;
+    static const struct gad_reads nothing;
+    int r = matrix_init(&l->passes, "a", client, a, &l->options->run, error);
+    if (r == 0)
+        r = matrix_check_columns(&l->passes, "a", GAD_SVD_MOST, error);
+    if (r == 0)
+        r = take_b(l, client, error);
+    l->n = l->passes.shape[1];
+    if (r == 0)
+        r = prepare(l, error);
+    if (r == 0)
+        r = read_all(l, error);
+    if (r)
+        return r;
+    matrix_tell_plan(&l->passes, &l->passes.reads, 0, &nothing, &nothing, l->passes.planned_s,
+                     "R of a with each column of b behind it");
+    result->reads = l->passes.reads;
+    result->seconds = (double)(clock_now_ms() - l->passes.started_ms) / 1000;
+    if (result->rank < l->n && l->options->n_ridges == 0 && !l->passes.only_plans)
+        snprintf(result->warning, sizeof(result->warning),
+                 "columns of a depend on each other: of its rank %lld, x is the shortest solution",
+                 (long long)result->rank);
+    return 0;
+}
+
+void gad_lstsq_result_deinit(struct gad_lstsq_result *result)
+{
+    if (!result)
+        return;
+    gad_dense_deinit(&result->x);
+    gad_dense_deinit(&result->residuals);
+    gad_dense_deinit(&result->s);
+}
+
+enum gad_status gad_lstsq(struct gad_client *client, const struct gad_operand *a,
+                          const struct gad_operand *b, const struct gad_lstsq_options *options,
+                          struct gad_lstsq_result *ret_result, struct gad_error *error)
+{
+    struct lstsq l = {.options = options, .b = b};
+    if (!ret_result)
+        return (enum gad_status)bad("ret_result", "is NULL", error);
+    int r = check_options(options, error);
+    if (r == 0)
+        r = run(&l, client, a, error);
+    passes_deinit(&l.passes);
+    free(l.b_parts);
+    free(l.s);
+    free(l.along);
+    free(l.vt);
+    if (r)
+        gad_lstsq_result_deinit(&l.result);
+    else
+        *ret_result = l.result;
+    return client_status(r, error);
+}
