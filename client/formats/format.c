@@ -159,17 +159,6 @@ static int refuse_open(const struct spec *spec, const char *text, struct gad_err
     return GAD_BAD_ARGUMENT;
 }
 
-static int refuse_open_shards(const char *text, struct gad_error *error)
-{
-    error_set(error, GAD_BAD_ARGUMENT, text,
-              "%s: how long the result is will be known at its end, and shards are made with their "
-              "length: write chunks alone, and convert those",
-              text);
-    error_expected(error, "chunks without shards");
-    error_found(error, "shards");
-    return GAD_BAD_ARGUMENT;
-}
-
 int format_create(struct gad_client *client, const char *text, bool replace, enum dtype dtype,
                   int ndim, const int64_t *shape, bool fortran_order,
                   const struct gad_storage *storage, struct gad_array **ret_array,
@@ -202,8 +191,6 @@ int format_create(struct gad_client *client, const char *text, bool replace, enu
         stored.has_chunks = true; /* what has them grows by them */
         storage_choose_chunks(dtype, ndim, described.shape, stored.chunk_shape);
     }
-    if (r == 0 && is_open && stored.has_shards)
-        r = refuse_open_shards(text, error);
     if (r == 0 && stored.has_chunks && !spec.format->has_chunks)
         r = refuse_chunks(&spec, text, error);
     if (r == 0 && stored.is_transposed && !spec.format->has_numcodecs)

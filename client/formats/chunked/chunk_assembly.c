@@ -8,7 +8,7 @@
  * without a name beside the output: what comes of it is written to its place there, and read once,
  * when it is whole. That happens only where the chunks' shape is across the order of computing.
  *
- * Called by chunk_sink.c.
+ * Called by chunk_sink.c; the file also by chunk_order.c.
  */
 #include "client/formats/chunked/chunk_assembly.h"
 #include "client/formats/files/file_source.h"
@@ -88,7 +88,7 @@ static bool is_cut(const struct chunk_assembly *assembly, uint64_t n)
 
 /* The file ------------------------------------------------------------------------------------- */
 
-static int open_in(const char *folder)
+int chunk_spill_open(const char *folder)
 {
     char path[PATH_MAX];
     int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
@@ -105,7 +105,7 @@ static int open_in(const char *folder)
 static int open_spill(struct chunk_assembly *assembly)
 {
     if (assembly->spill_fd < 0)
-        assembly->spill_fd = open_in(assembly->folder);
+        assembly->spill_fd = chunk_spill_open(assembly->folder);
     return assembly->spill_fd >= 0 ? 0 : errno;
 }
 

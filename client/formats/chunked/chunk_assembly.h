@@ -52,3 +52,6 @@ int chunk_assembly_add(struct chunk_assembly *assembly, uint64_t index, const st
 int chunk_assembly_next_cut(struct chunk_assembly *assembly,
                             struct assembled_chunk **ret_whole) GAD_MUST_CHECK;
 void chunk_assembly_end(struct chunk_assembly *assembly, struct assembled_chunk *chunk);
+
+/* A file without a name in a folder, to read and write. -1 and errno. */
+int chunk_spill_open(const char *folder) GAD_MUST_CHECK;

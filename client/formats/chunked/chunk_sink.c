@@ -3,6 +3,7 @@
  *     drain      a block of elements, in any order
  *     assembly   the chunks that it has parts of (chunk_assembly.h)
  *     pipeline   a chunk that is whole, encoded by the thread that brought its last element
+ *     order      where several chunks go into one file (chunk_order.h)
  *     store      the format
  *
  * A block that has all of a chunk is encoded as it is, without the assembly. Chunks at the array's
@@ -12,6 +13,7 @@
  */
 #include "client/formats/chunked/chunk_sink.h"
 #include "client/formats/chunked/chunk_assembly.h"
+#include "client/formats/chunked/chunk_order.h"
 #include "client/formats/chunked/thread_tools.h"
 #include "proto/util.h"
 
@@ -35,7 +37,12 @@ struct chunk_sink {
     char *path, *dataset, *folder;
     struct chunk_assembly assembly;
     struct tools_pool tools;
-    /* Bit i: chunk i was stored. NULL: it is open; a job with a stream is not begun again. */
+    struct chunk_order *order; /* NULL: each chunk is stored as soon as it can be */
+    bool is_member;            /* of the order: all of it is one part */
+    unsigned member;
+    int64_t n_in_part[ARRAY_MAX_NDIM]; /* else: chunks along each axis */
+    /* Bit i: chunk i is being stored, or was. NULL: it is open; a job with a stream is not begun
+     * again. */
     _Atomic uint64_t *stored;
     _Atomic uint64_t n_stored; /* of an open one */
     pthread_mutex_t lock;      /* of what follows: what failed first */
@@ -56,11 +63,42 @@ static int set_fault(struct chunk_sink *sink, uint64_t index, int number, const 
     return number;
 }
 
+/* A chunk_out_fn. */
+static int put_out(void *state, uint64_t index, const void *bytes, size_t n_bytes, uint32_t skipped)
+{
+    struct chunk_sink *sink = state;
+    int64_t place[ARRAY_MAX_NDIM];
+    char reason[MAX_REASON] = "";
+    chunk_grid_start(&sink->grid, index, place);
+    int r = sink->store(sink->state, index, place, bytes, n_bytes, skipped, reason, sizeof(reason));
+    return r ? set_fault(sink, index, r, reason) : 0;
+}
+
+/* Of the first axis, which may be open, only the parts before a chunk count. */
+static struct chunk_turn turn_of(const struct chunk_sink *sink, uint64_t index)
+{
+    const struct chunk_grid *grid = &sink->grid;
+    int64_t at[ARRAY_MAX_NDIM];
+    struct chunk_turn turn = {.n_turns = 1};
+    if (sink->is_member) {
+        turn.turn = chunk_order_turn(sink->order, sink->member, index);
+        turn.n_turns = UINT64_MAX;
+        return turn;
+    }
+    chunk_grid_start(grid, index, at);
+    for (int k = 0; k < grid->ndim; k++) {
+        int64_t n = sink->n_in_part[k], chunk = at[k] / grid->chunk_shape[k], part = chunk / n;
+        uint64_t n_here = (uint64_t)min_i64(n, grid->n_chunks_of[k] - part * n);
+        turn.part = turn.part * (uint64_t)divide_up_i64(grid->n_chunks_of[k], n) + (uint64_t)part;
+        turn.turn = turn.turn * n_here + (uint64_t)(chunk % n);
+        turn.n_turns *= n_here;
+    }
+    return turn;
+}
+
 static int store_with(struct chunk_sink *sink, struct thread_tools *tools, uint64_t index,
                       const void *elements)
 {
-    int64_t place[ARRAY_MAX_NDIM];
-    char reason[MAX_REASON] = "";
     const void *bytes;
     size_t n_bytes;
     uint32_t skipped;
@@ -68,19 +106,37 @@ static int store_with(struct chunk_sink *sink, struct thread_tools *tools, uint6
                          &n_bytes, &skipped);
     if (r)
         return set_fault(sink, index, r < 0 ? -r : EINVAL, codec_fault_text(r));
-    chunk_grid_start(&sink->grid, index, place);
-    r = sink->store(sink->state, index, place, bytes, n_bytes, skipped, reason, sizeof(reason));
-    if (r)
-        return set_fault(sink, index, r, reason);
+    if (sink->order) {
+        const struct chunk_turn turn = turn_of(sink, index);
+        r = chunk_order_put(sink->order, &turn, sink, index, bytes, n_bytes, skipped);
+        if (r)
+            return set_fault(sink, index, r, "");
+    } else {
+        r = put_out(sink, index, bytes, n_bytes, skipped);
+    }
+    return r;
+}
+
+/* Of a job that was begun again blocks come a second time. */
+static bool is_stored(struct chunk_sink *sink, uint64_t index)
+{
+    return sink->stored && atomic_load(&sink->stored[index / 64]) >> index % 64 & 1;
+}
+
+/* False: it was there already. */
+static bool note_stored(struct chunk_sink *sink, uint64_t index)
+{
+    uint64_t bit = UINT64_C(1) << index % 64;
     if (sink->stored)
-        atomic_fetch_or(&sink->stored[index / 64], UINT64_C(1) << index % 64);
-    else
-        atomic_fetch_add(&sink->n_stored, 1);
-    return 0;
+        return !(atomic_fetch_or(&sink->stored[index / 64], bit) & bit);
+    atomic_fetch_add(&sink->n_stored, 1);
+    return true;
 }
 
 static int store(struct chunk_sink *sink, uint64_t index, const void *elements)
 {
+    if (!note_stored(sink, index))
+        return 0;
     struct thread_tools *tools = tools_take(&sink->tools);
     if (!tools)
         return set_fault(sink, index, ENOMEM, "");
@@ -125,16 +181,12 @@ static bool meet(const struct chunk_sink *sink, const struct block *block, const
     return is_whole;
 }
 
-/* Of a job that was begun again parts come a second time: those of chunks that are stored are left.
- */
 static int add_part(struct chunk_sink *sink, const struct block *block, const struct common *common,
                     uint64_t index)
 {
     struct assembled_chunk *whole;
     struct box box;
     int64_t item_bytes = (int64_t)sink->item_bytes;
-    if (sink->stored && atomic_load(&sink->stored[index / 64]) >> index % 64 & 1)
-        return 0;
     box.n = 0;
     for (int k = sink->grid.ndim - 1; k >= 0; k--)
         box_add(&box, common->count[k], sink->strides[k] * item_bytes, block->strides[k]);
@@ -149,11 +201,22 @@ static int add_part(struct chunk_sink *sink, const struct block *block, const st
     return r;
 }
 
+static int store_parts(struct chunk_sink *sink, const struct block *block, const int64_t *chunk)
+{
+    struct common common;
+    uint64_t index = 0;
+    for (int k = 0; k < sink->grid.ndim; k++)
+        index = index * (uint64_t)sink->grid.n_chunks_of[k] + (uint64_t)chunk[k];
+    if (is_stored(sink, index))
+        return 0;
+    return meet(sink, block, chunk, &common) ? store(sink, index, block->bytes + common.in_block)
+                                             : add_part(sink, block, &common, index);
+}
+
 static int drain(void *state, const int64_t *start, const int64_t *count, const void *bytes)
 {
     struct chunk_sink *sink = state;
     struct block block = {.bytes = bytes, .start = start, .count = count};
-    struct common common;
     int64_t chunk[ARRAY_MAX_NDIM], stride = (int64_t)sink->item_bytes;
     int ndim = sink->grid.ndim, r, k;
     for (k = ndim - 1; k >= 0; stride *= count[k--]) {
@@ -166,11 +229,7 @@ static int drain(void *state, const int64_t *start, const int64_t *count, const 
         chunk[k] = start[k] / sink->grid.chunk_shape[k];
     }
     do {
-        uint64_t index = 0;
-        for (k = 0; k < ndim; k++)
-            index = index * (uint64_t)sink->grid.n_chunks_of[k] + (uint64_t)chunk[k];
-        r = meet(sink, &block, chunk, &common) ? store(sink, index, block.bytes + common.in_block)
-                                               : add_part(sink, &block, &common, index);
+        r = store_parts(sink, &block, chunk);
         for (k = ndim - 1; k >= 0; k--) {
             if (++chunk[k] <= (start[k] + count[k] - 1) / sink->grid.chunk_shape[k])
                 break;
@@ -233,10 +292,18 @@ static int take_layout(struct chunk_sink *sink, const struct chunk_sink_layout *
     sink->path = strdup(layout->path);
     sink->dataset = layout->dataset ? strdup(layout->dataset) : NULL;
     sink->folder = folder_of(layout->path);
+    for (int k = 0; k < layout->grid.ndim && layout->parts == PARTS_OF_SHAPE; k++)
+        sink->n_in_part[k] = layout->part_shape[k] / layout->grid.chunk_shape[k];
+    if (layout->parts != PARTS_OF_CHUNKS && sink->folder)
+        sink->order = chunk_order_new(put_out, sink->folder);
+    sink->is_member = layout->parts == PARTS_OF_ALL;
+    if (sink->order && sink->is_member &&
+        chunk_order_join(sink->order, layout->grid.n_chunks, &sink->member))
+        return -ENOMEM;
     if (!layout->is_open)
         sink->stored = calloc(layout->grid.n_chunks / 64 + 1, sizeof(*sink->stored));
     if (!sink->path || (layout->dataset && !sink->dataset) || !sink->folder ||
-        (!layout->is_open && !sink->stored))
+        (!layout->is_open && !sink->stored) || (layout->parts != PARTS_OF_CHUNKS && !sink->order))
         return -ENOMEM;
     int r = chunk_assembly_init(&sink->assembly, &sink->grid, sink->shape, sink->item_bytes,
                                 MAX_ASSEMBLED_BYTES, sink->folder);
@@ -319,6 +386,8 @@ int chunk_sink_serve(struct gad_array *array, const struct chunk_sink_format *fo
         .item_bytes = gad_dtype_size(array->info.dtype),
         .order = format->order,
         .pipeline = format->pipeline,
+        .parts = format->parts,
+        .part_shape = format->part_shape,
         .store = format->store,
         .state = format->state,
         .path = array->info.path,
@@ -344,7 +413,27 @@ int chunk_sink_complete(struct chunk_sink *sink, const struct gad_array *array,
 {
     const char *name = array->info.path;
     int r = sink->stored ? 0 : set_length(sink, array->info.shape[0], name, error);
+    int flushed = r == 0 && sink->order ? chunk_order_flush(sink->order) : 0;
+    if (flushed) {
+        r = error_from_errno(error, flushed, name, "writing the last chunks");
+        explain(sink, error);
+        return (int)error->status;
+    }
     return r ? r : chunk_sink_finish(sink, name, error);
+}
+
+int chunk_sink_join(struct chunk_sink *sink, struct chunk_sink *other, const char *name,
+                    struct gad_error *error)
+{
+    unsigned member;
+    if (sink->order == other->order)
+        return 0;
+    if (chunk_order_join(other->order, sink->grid.n_chunks, &member))
+        return error_from_errno(error, ENOMEM, name, "output");
+    chunk_order_unref(sink->order);
+    sink->order = chunk_order_ref(other->order);
+    sink->member = member;
+    return 0;
 }
 
 struct chunk_sink *chunk_sink_free(struct chunk_sink *sink)
@@ -354,6 +443,7 @@ struct chunk_sink *chunk_sink_free(struct chunk_sink *sink)
     if (sink->assembly.table)
         chunk_assembly_deinit(&sink->assembly);
     tools_deinit(&sink->tools);
+    chunk_order_unref(sink->order);
     pthread_mutex_destroy(&sink->lock);
     free(sink->stored);
     free(sink->path);

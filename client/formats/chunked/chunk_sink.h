@@ -9,11 +9,15 @@
 struct chunk_sink;
 
 /* Takes an encoded chunk; the bytes are the caller's again afterwards. index: in C order of the
- * grid; place: its first element; skipped: bit i: step i of the pipeline was not applied. Called by
- * several threads at once, and for a chunk again where a job was begun again. 0, or a positive
- * errno; reason (of n_reason bytes, empty before): what more there is to say. */
+ * grid; place: its first element; skipped: bit i: step i of the pipeline was not applied. Once for
+ * each chunk, by any thread. 0, or a positive errno; reason (of n_reason bytes, empty before): what
+ * more there is to say. */
 typedef int chunk_store_fn(void *state, uint64_t index, const int64_t *place, const void *bytes,
                            size_t n_bytes, uint32_t skipped, char *reason, size_t n_reason);
+
+/* In a part chunks are stored in C order and one at a time, so that a file does not tell which was
+ * ready first; of several parts, beside each other. */
+enum chunk_parts { PARTS_OF_CHUNKS, PARTS_OF_SHAPE, PARTS_OF_ALL };
 
 /* What a format says of an output; all of it is copied. */
 struct chunk_sink_layout {
@@ -24,6 +28,8 @@ struct chunk_sink_layout {
     size_t item_bytes;
     const int *order; /* of the axes in a chunk, the slowest first; NULL: as in the array */
     const struct codec_pipeline *pipeline;
+    enum chunk_parts parts;
+    const int64_t *part_shape; /* PARTS_OF_SHAPE: multiples of the chunks' */
     chunk_store_fn *store;
     void *state;                /* the caller's, until the sink is freed */
     const char *path, *dataset; /* for errors, and where there is room; dataset may be NULL */
@@ -42,8 +48,10 @@ struct chunk_sink_format {
     const int64_t *chunk_shape;
     const int *order; /* as of the layout */
     const struct codec_pipeline *pipeline;
+    enum chunk_parts parts; /* these as of the layout */
+    const int64_t *part_shape;
     chunk_store_fn *store;
-    void *state;         /* as of the layout */
+    void *state;
     const char *dataset; /* "": the file, or folder, is the array */
 };
 /* ret_sink: the caller's; NULL: there are no elements, and the array is as it was. */
@@ -54,5 +62,9 @@ int chunk_sink_serve(struct gad_array *array, const struct chunk_sink_format *fo
  * by now. */
 int chunk_sink_complete(struct chunk_sink *sink, const struct gad_array *array,
                         struct gad_error *error) GAD_MUST_CHECK;
+/* Both are PARTS_OF_ALL, store into one file, and are of one job to which nothing has come: they do
+ * so by turns. */
+int chunk_sink_join(struct chunk_sink *sink, struct chunk_sink *other, const char *name,
+                    struct gad_error *error) GAD_MUST_CHECK;
 /* NULL allowed; no block is being taken. Returns NULL. */
 struct chunk_sink *chunk_sink_free(struct chunk_sink *sink);

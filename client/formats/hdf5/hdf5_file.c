@@ -63,6 +63,14 @@ void hdf5_close(hid_t *id)
     *id = H5I_INVALID_HID;
 }
 
+hid_t hdf5_untimed(hid_t class)
+{
+    hid_t plist = H5Pcreate(class);
+    if (plist > 0 && H5Pset_obj_track_times(plist, false) < 0)
+        hdf5_close(&plist);
+    return plist;
+}
+
 struct reason {
     char *buffer;
     size_t n_bytes;

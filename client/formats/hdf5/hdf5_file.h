@@ -27,6 +27,10 @@ void hdf5_leave(struct hdf5_scope *scope);
 void hdf5_close(hid_t *id);
 #define _cleanup_hid_ __attribute__((cleanup(hdf5_close)))
 
+/* Properties for making files, groups or datasets that do not note when they were made, so that two
+ * runs of one job make the same bytes. */
+hid_t hdf5_untimed(hid_t class);
+
 /* What HDF5 said last, innermost; "" when nothing. */
 const char *hdf5_reason(char *buffer, size_t n_bytes);
 

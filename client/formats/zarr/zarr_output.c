@@ -118,8 +118,12 @@ static int finish_chunks(struct zarr_output *output, const struct gad_array *arr
     const char *name = array->info.path;
     if (output->is_open)
         output->meta.shape[0] = array->info.shape[0];
-    if (output->sink)
-        return chunk_sink_complete(output->sink, array, error);
+    if (output->sink) {
+        int r = chunk_sink_complete(output->sink, array, error);
+        if (r == 0 && (r = zarr_writer_finish(output->writer)))
+            r = file_path_error(error, r, name, name);
+        return r;
+    }
     if (output->meta.ndim > 0 || output->has_come)
         return 0;
     return error_set(error, GAD_INTERNAL, name, "'%.160s' has no element", name);
@@ -213,7 +217,8 @@ static int make_writer(struct zarr_output *output, const char *name, struct gad_
     if (scratch && zeros)
         r = codec_encode(&meta->pipeline, scratch, zeros, n_elements, &bytes, &n_bytes, &skipped);
     if (r == 0)
-        output->writer = zarr_writer_new(meta, output->place.array_fd, bytes, n_bytes);
+        output->writer =
+            zarr_writer_new(meta, output->is_open, output->place.array_fd, bytes, n_bytes);
     codec_scratch_free(scratch);
     if (r > 0)
         return error_set(error, GAD_BAD_ARGUMENT, name, "chunks cannot be packed so: %s",
@@ -247,6 +252,8 @@ static int use_provider(struct gad_array *array, struct zarr_output *output,
         .chunk_shape = zarr_inner_shape(&output->meta),
         .order = output->meta.order,
         .pipeline = &output->meta.pipeline,
+        .parts = output->meta.n_shards > 0 ? PARTS_OF_SHAPE : PARTS_OF_CHUNKS,
+        .part_shape = output->meta.chunk_shape,
         .store = zarr_writer_store,
         .state = output->writer,
         .dataset = wanted->spec->dataset,

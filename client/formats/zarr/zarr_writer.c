@@ -4,10 +4,10 @@
  *
  *     | chunk | chunk | ... | offset n_bytes, ... crc32c |
  *
- * Chunks of a shard come in any order, by any thread: each takes the next bytes of the file. The
- * thread that brings the last one writes the index behind them. Until then the index is in memory,
- * 16 bytes a chunk. A chunk that comes again, of a job that was begun again, has the same elements,
- * and is passed over.
+ * Chunks of a shard come in order and one at a time (chunk_order.h), those of several shards at
+ * once. The thread that brings the last one writes the index behind them; where the array's length
+ * was not known, what is left at the end is closed then. Until then the index is in memory, 16
+ * bytes a chunk.
  *
  * Files are open for one write only, however many shards are begun.
  *
@@ -25,57 +25,47 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NOT_COME UINT64_MAX - 1 /* an entry's offset */
-#define ABSENT   UINT64_MAX
+#define ABSENT    UINT64_MAX /* both of an entry */
+#define N_BUCKETS 64u
 
 struct entry {
     uint64_t offset_bytes, n_bytes;
 };
 
-struct shard {
-    bool is_done;
+struct shard { /* that is begun, and not ended */
+    struct shard *next;
+    uint64_t number;
     uint64_t n_left;       /* chunks that have not come */
     uint64_t n_file_bytes; /* of chunks */
-    struct entry *entries; /* NULL: none has come, or all have */
+    char key[ZARR_KEY_BYTES];
+    struct entry entries[];
 };
 
 struct zarr_writer {
     struct zarr_meta meta;
+    bool is_open; /* along the first axis */
     int dir_fd;
     void *blank;
     size_t n_blank;
-    pthread_mutex_t lock; /* of the shards */
-    uint64_t n_shards;
-    struct shard *shards; /* NULL: chunks are files */
+    pthread_mutex_t lock; /* of the list, not of what is in it */
+    struct shard *shards[N_BUCKETS];
 };
 
-static uint64_t count_shards(const struct zarr_meta *meta)
-{
-    uint64_t n = 1;
-    for (int i = 0; i < meta->ndim; i++)
-        n *= (uint64_t)divide_up_i64(meta->shape[i], meta->chunk_shape[i]);
-    return n;
-}
-
-struct zarr_writer *zarr_writer_new(const struct zarr_meta *meta, int dir_fd, const void *blank,
-                                    size_t n_blank)
+struct zarr_writer *zarr_writer_new(const struct zarr_meta *meta, bool is_open, int dir_fd,
+                                    const void *blank, size_t n_blank)
 {
     struct zarr_writer *writer = calloc(1, sizeof(*writer));
     if (!writer)
         return NULL;
     pthread_mutex_init(&writer->lock, NULL);
     writer->meta = *meta;
+    writer->is_open = is_open;
     writer->dir_fd = dir_fd;
     writer->n_blank = n_blank;
     writer->blank = malloc(n_blank > 0 ? n_blank : 1);
-    if (writer->blank)
-        memcpy(writer->blank, blank, n_blank);
-    if (meta->n_shards > 0) {
-        writer->n_shards = count_shards(meta);
-        writer->shards = calloc(writer->n_shards, sizeof(*writer->shards));
-    }
-    if (!writer->blank || (meta->n_shards > 0 && !writer->shards))
+    if (!writer->blank)
         return zarr_writer_free(writer);
+    memcpy(writer->blank, blank, n_blank);
     return writer;
 }
 
@@ -83,10 +73,14 @@ struct zarr_writer *zarr_writer_free(struct zarr_writer *writer)
 {
     if (!writer)
         return NULL;
-    for (uint64_t i = 0; writer->shards && i < writer->n_shards; i++)
-        free(writer->shards[i].entries);
+    for (unsigned i = 0; i < N_BUCKETS; i++) {
+        while (writer->shards[i]) {
+            struct shard *shard = writer->shards[i];
+            writer->shards[i] = shard->next;
+            free(shard);
+        }
+    }
     pthread_mutex_destroy(&writer->lock);
-    free(writer->shards);
     free(writer->blank);
     free(writer);
     return NULL;
@@ -108,9 +102,9 @@ static int make_folders(int dir_fd, const char *key)
     return 0;
 }
 
-static int open_key(const struct zarr_writer *writer, const char *key, int flags, int *ret_fd)
+static int open_key(const struct zarr_writer *writer, const char *key, int *ret_fd)
 {
-    flags |= O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
+    const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
     int fd = openat(writer->dir_fd, key, flags, 0666);
     if (fd < 0 && errno == ENOENT) {
         int r = make_folders(writer->dir_fd, key);
@@ -122,11 +116,11 @@ static int open_key(const struct zarr_writer *writer, const char *key, int flags
     return fd < 0 ? errno : 0;
 }
 
-static int write_at(const struct zarr_writer *writer, const char *key, int flags, const void *bytes,
+static int write_at(const struct zarr_writer *writer, const char *key, const void *bytes,
                     size_t n_bytes, uint64_t offset)
 {
     int fd;
-    int r = open_key(writer, key, flags, &fd);
+    int r = open_key(writer, key, &fd);
     if (r)
         return r;
     r = -file_write(fd, bytes, n_bytes, offset);
@@ -167,91 +161,93 @@ static uint64_t entry_number(const struct zarr_meta *meta, const int64_t *place)
 }
 
 /* Chunks of a shard that the array has elements in. */
-static uint64_t count_chunks(const struct zarr_meta *meta, const int64_t *place)
+static uint64_t count_chunks(const struct zarr_writer *writer, const int64_t *place)
 {
+    const struct zarr_meta *meta = &writer->meta;
     const int64_t *inner = meta->shards[0].chunk_shape;
     uint64_t n = 1;
     for (int i = 0; i < meta->ndim; i++) {
-        int64_t first = place[i] / meta->chunk_shape[i] * meta->chunk_shape[i];
-        n *= (uint64_t)divide_up_i64(min_i64(meta->chunk_shape[i], meta->shape[i] - first),
-                                     inner[i]);
+        int64_t length = meta->chunk_shape[i], first = place[i] / length * length;
+        if (i > 0 || !writer->is_open)
+            length = min_i64(length, meta->shape[i] - first);
+        n *= (uint64_t)divide_up_i64(length, inner[i]);
     }
     return n;
 }
 
-/* Under the lock. */
-static int begin_shard(const struct zarr_writer *writer, struct shard *shard, const int64_t *place)
+static struct shard **find_shard(struct zarr_writer *writer, uint64_t number)
 {
-    uint64_t n = writer->meta.shards[0].n_chunks;
-    shard->entries = malloc(n * sizeof(*shard->entries));
-    if (!shard->entries)
-        return ENOMEM;
-    for (uint64_t i = 0; i < n; i++)
-        shard->entries[i] = (struct entry){NOT_COME, 0};
-    shard->n_left = count_chunks(&writer->meta, place);
-    return 0;
+    struct shard **at = &writer->shards[number % N_BUCKETS];
+    while (*at && (*at)->number != number)
+        at = &(*at)->next;
+    return at;
 }
 
-/* All have come: only this thread knows of the entries now. */
-static int end_shard(const struct zarr_writer *writer, struct entry *entries, uint64_t n_file_bytes,
-                     const char *key)
+static struct shard *begin_shard(const struct zarr_writer *writer, uint64_t number,
+                                 const int64_t *place, const char *key)
 {
     uint64_t n = writer->meta.shards[0].n_chunks;
-    size_t n_bytes = (size_t)(n * sizeof(*entries));
+    struct shard *shard = calloc(1, sizeof(*shard) + n * sizeof(*shard->entries));
+    if (!shard)
+        return NULL;
+    shard->number = number;
+    shard->n_left = count_chunks(writer, place);
+    snprintf(shard->key, sizeof(shard->key), "%s", key);
     for (uint64_t i = 0; i < n; i++)
-        if (entries[i].offset_bytes == NOT_COME || entries[i].offset_bytes == ABSENT)
-            entries[i] = (struct entry){ABSENT, ABSENT};
-    if (n_file_bytes == 0)
-        return 0; /* nothing but the fill value: no file */
-    uint32_t sum = crc32c(entries, n_bytes);
-    int r = write_at(writer, key, 0, entries, n_bytes, n_file_bytes);
-    return r ? r : write_at(writer, key, 0, &sum, sizeof(sum), n_file_bytes + n_bytes);
+        shard->entries[i] = (struct entry){ABSENT, ABSENT};
+    return shard;
+}
+
+static struct shard *get_shard(struct zarr_writer *writer, const int64_t *place, const char *key)
+{
+    uint64_t number = shard_number(&writer->meta, place);
+    pthread_mutex_lock(&writer->lock);
+    struct shard **at = find_shard(writer, number);
+    if (!*at)
+        *at = begin_shard(writer, number, place, key);
+    struct shard *shard = *at;
+    pthread_mutex_unlock(&writer->lock);
+    return shard;
+}
+
+/* Writes the index, and forgets the shard. Without a chunk there is only the fill value: no file.
+ */
+static int end_shard(struct zarr_writer *writer, struct shard *shard)
+{
+    size_t n_bytes = (size_t)writer->meta.shards[0].n_chunks * sizeof(*shard->entries);
+    uint64_t at = shard->n_file_bytes;
+    uint32_t sum = crc32c(shard->entries, n_bytes);
+    int r = at > 0 ? write_at(writer, shard->key, shard->entries, n_bytes, at) : 0;
+    if (r == 0 && at > 0)
+        r = write_at(writer, shard->key, &sum, sizeof(sum), at + n_bytes);
+    pthread_mutex_lock(&writer->lock);
+    *find_shard(writer, shard->number) = shard->next;
+    pthread_mutex_unlock(&writer->lock);
+    free(shard);
+    return r;
 }
 
 static int store_part(struct zarr_writer *writer, const int64_t *place, const char *key,
                       const void *bytes, size_t n_bytes, bool is_blank)
 {
-    struct shard *shard = &writer->shards[shard_number(&writer->meta, place)];
-    struct entry *entry, *ended = NULL;
-    uint64_t number = entry_number(&writer->meta, place), offset = 0, n_file_bytes = 0;
-    pthread_mutex_lock(&writer->lock);
-    int r = shard->is_done || shard->entries ? 0 : begin_shard(writer, shard, place);
-    bool is_known = r || shard->is_done || shard->entries[number].offset_bytes != NOT_COME;
-    if (!is_known && !is_blank) {
-        offset = shard->n_file_bytes;
+    struct shard *shard = get_shard(writer, place, key);
+    int r = shard ? 0 : ENOMEM;
+    if (r == 0 && !is_blank) {
+        shard->entries[entry_number(&writer->meta, place)] =
+            (struct entry){shard->n_file_bytes, n_bytes};
+        r = write_at(writer, key, bytes, n_bytes, shard->n_file_bytes);
         shard->n_file_bytes += n_bytes;
     }
-    pthread_mutex_unlock(&writer->lock);
-    if (is_known)
-        return r;
-    if (!is_blank)
-        r = write_at(writer, key, 0, bytes, n_bytes, offset);
-    if (r)
-        return r;
-    pthread_mutex_lock(&writer->lock);
-    entry = shard->is_done ? NULL : &shard->entries[number];
-    if (entry && entry->offset_bytes == NOT_COME) {
-        *entry = is_blank ? (struct entry){ABSENT, ABSENT} : (struct entry){offset, n_bytes};
-        if (--shard->n_left == 0) {
-            shard->is_done = true;
-            ended = shard->entries;
-            n_file_bytes = shard->n_file_bytes;
-            shard->entries = NULL;
-        }
-    }
-    pthread_mutex_unlock(&writer->lock);
-    if (ended)
-        r = end_shard(writer, ended, n_file_bytes, key);
-    free(ended);
-    return r;
+    return r == 0 && --shard->n_left == 0 ? end_shard(writer, shard) : r;
 }
 
-static int store_file(struct zarr_writer *writer, const char *key, const void *bytes,
-                      size_t n_bytes, bool is_blank)
+int zarr_writer_finish(struct zarr_writer *writer)
 {
-    if (!is_blank)
-        return write_at(writer, key, O_TRUNC, bytes, n_bytes, 0);
-    return unlinkat(writer->dir_fd, key, 0) < 0 && errno != ENOENT ? errno : 0;
+    int r = 0;
+    for (unsigned i = 0; i < N_BUCKETS && r == 0; i++)
+        while (r == 0 && writer->shards[i])
+            r = end_shard(writer, writer->shards[i]);
+    return r;
 }
 
 int zarr_writer_store(void *state, uint64_t index, const int64_t *place, const void *bytes,
@@ -263,8 +259,9 @@ int zarr_writer_store(void *state, uint64_t index, const int64_t *place, const v
                     memcmp(bytes, writer->blank, writer->n_blank) == 0;
     (void)index, (void)skipped; /* no step may be left out */
     key_of(writer, place, key);
-    int r = writer->shards ? store_part(writer, place, key, bytes, n_bytes, is_blank)
-                           : store_file(writer, key, bytes, n_bytes, is_blank);
+    int r = writer->meta.n_shards > 0 ? store_part(writer, place, key, bytes, n_bytes, is_blank)
+            : is_blank                ? 0
+                                      : write_at(writer, key, bytes, n_bytes, 0);
     if (r)
         snprintf(reason, n_reason, "%.60s", key);
     return r;

@@ -1,10 +1,12 @@
 /* Writing encoded chunks.
  *
  * Chunks are encoded by many threads and written by one: HDF5 has one lock, and a file may be open
- * for writing in one place only. So they gather in a batch, and the thread that fills it opens the
- * file, writes all of them as they are and closes it again, while the others fill the next batch.
- * Between batches the file is closed and whole, as far as HDF5 is concerned: a source of the same
- * job may lie in it, and whoever dies leaves what was there (hdf5_driver.c).
+ * for writing in one place only. They come in order (chunk_order.h) and gather in a batch; the
+ * thread that fills it opens the file, writes all of them as they are and closes it again. Batches
+ * end where their bytes say so, for HDF5 puts its tables between those of two batches: so of two
+ * runs of one job the files are the same. Between batches the file is closed and whole, as far as
+ * HDF5 is concerned: a source of the same job may lie in it, and whoever dies leaves what was there
+ * (hdf5_driver.c).
  *
  * A file that somebody else has locked is tried for a while. What failed is not tried again.
  *
@@ -18,7 +20,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/statvfs.h>
@@ -40,10 +41,8 @@ struct hdf5_chunk_writer {
     const struct hdf5_target *target;
     const char *dataset, *shown;
     int ndim;
-    pthread_mutex_t writing; /* of the file; taken before `lock` */
-    int failed_with;         /* under it: what failed once is not tried again */
+    int failed_with; /* what failed once is not tried again */
     char reason[160];
-    pthread_mutex_t lock; /* of the batch */
     struct stored_chunk *batch, **batch_end;
     uint64_t batch_bytes;
 };
@@ -59,8 +58,6 @@ struct hdf5_chunk_writer *hdf5_chunk_writer_new(const struct hdf5_target *target
     writer->shown = shown;
     writer->ndim = ndim;
     writer->batch_end = &writer->batch;
-    pthread_mutex_init(&writer->writing, NULL);
-    pthread_mutex_init(&writer->lock, NULL);
     return writer;
 }
 
@@ -78,8 +75,6 @@ struct hdf5_chunk_writer *hdf5_chunk_writer_free(struct hdf5_chunk_writer *write
     if (!writer)
         return NULL;
     free_batch(writer->batch);
-    pthread_mutex_destroy(&writer->writing);
-    pthread_mutex_destroy(&writer->lock);
     free(writer);
     return NULL;
 }
@@ -177,20 +172,16 @@ static int write_batch(const struct hdf5_chunk_writer *writer, const struct stor
 
 int hdf5_chunk_writer_flush(struct hdf5_chunk_writer *writer, char *reason, size_t n_reason)
 {
-    pthread_mutex_lock(&writer->writing);
-    pthread_mutex_lock(&writer->lock);
     struct stored_chunk *batch = writer->batch;
     uint64_t n_bytes = writer->batch_bytes;
     writer->batch = NULL;
     writer->batch_end = &writer->batch;
     writer->batch_bytes = 0;
-    pthread_mutex_unlock(&writer->lock);
     if (batch && !writer->failed_with)
         writer->failed_with =
             write_batch(writer, batch, n_bytes, writer->reason, sizeof(writer->reason));
     int r = writer->failed_with;
     snprintf(reason, n_reason, "%.*s", (int)n_reason - 1, r ? writer->reason : "");
-    pthread_mutex_unlock(&writer->writing);
     free_batch(batch);
     return r;
 }
@@ -208,13 +199,11 @@ int hdf5_chunk_writer_store(void *state, uint64_t index, const int64_t *place, c
     memcpy(chunk->bytes, bytes, n_bytes);
     for (int i = 0; i < writer->ndim; i++)
         chunk->place[i] = (hsize_t)place[i];
-    pthread_mutex_lock(&writer->lock);
     *writer->batch_end = chunk;
     writer->batch_end = &chunk->next;
     writer->batch_bytes += n_bytes;
-    bool is_full = writer->batch_bytes >= BATCH_BYTES;
-    pthread_mutex_unlock(&writer->lock);
-    return is_full ? hdf5_chunk_writer_flush(writer, reason, n_reason) : 0;
+    return writer->batch_bytes >= BATCH_BYTES ? hdf5_chunk_writer_flush(writer, reason, n_reason)
+                                              : 0;
 }
 
 /* New datasets --------------------------------------------------------------------------------- */

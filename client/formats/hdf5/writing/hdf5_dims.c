@@ -135,9 +135,11 @@ static hid_t make_dataset(const struct dims *dims, int i, const char *path)
     _cleanup_hid_ hid_t type =
         coordinate ? hdf5_type_make((enum dtype)coordinate->dtype) : H5Tcopy(H5T_IEEE_F32BE);
     _cleanup_hid_ hid_t links = H5Pcreate(H5P_LINK_CREATE);
-    if (space <= 0 || type <= 0 || links <= 0 || H5Pset_create_intermediate_group(links, 1) < 0)
+    _cleanup_hid_ hid_t how = hdf5_untimed(H5P_DATASET_CREATE);
+    if (space <= 0 || type <= 0 || links <= 0 || how <= 0 ||
+        H5Pset_create_intermediate_group(links, 1) < 0)
         return H5I_INVALID_HID;
-    hid_t made = H5Dcreate2(dims->file, path, type, space, links, H5P_DEFAULT, H5P_DEFAULT);
+    hid_t made = H5Dcreate2(dims->file, path, type, space, links, how, H5P_DEFAULT);
     if (made <= 0 || !coordinate)
         return made;
     const struct meaning_attributes *attributes = coordinate->attributes;

@@ -32,7 +32,6 @@
 #include "client/formats/hdf5/writing/hdf5_chunk_writer.h"
 #include "client/formats/hdf5/hdf5_file.h"
 #include "client/formats/hdf5/hdf5_filters.h"
-#include "client/formats/hdf5/hdf5_names.h"
 #include "client/formats/hdf5/writing/hdf5_target.h"
 #include "client/formats/hdf5/hdf5_tree.h"
 #include "client/formats/hdf5/hdf5_type.h"
@@ -50,9 +49,9 @@
 struct hdf5_output {
     struct hdf5_target *target;
     char *dataset;
-    char hidden[sizeof(HDF5_HIDDEN_PREFIX) + HIDDEN_TAG_SIZE];
+    char hidden[HDF5_HIDDEN_SIZE], tag[HIDDEN_TAG_SIZE]; /* its name until then, and its sign */
     bool replace;
-    bool is_made;            /* the hidden link is there */
+    bool is_made;            /* the hidden link is, or may be there */
     bool is_unreserved;      /* space could not be reserved: flush at the commit */
     bool is_open;            /* its length is known at the commit */
     struct chunk_sink *sink; /* of one in chunks; else NULL */
@@ -75,7 +74,7 @@ static hid_t make_space(const struct format_target *wanted)
 /* Contiguous, allocated at once, never filled: the offset is known and nothing is written. */
 static hid_t make_properties(const struct format_target *wanted)
 {
-    hid_t dcpl = H5Pcreate(H5P_DATASET_CREATE);
+    hid_t dcpl = hdf5_untimed(H5P_DATASET_CREATE);
     if (dcpl > 0 && wanted->storage->has_chunks) {
         if (!hdf5_chunk_properties(dcpl, wanted->ndim, wanted->storage))
             hdf5_close(&dcpl);
@@ -107,7 +106,7 @@ static int make_dataset(hid_t file, struct hdf5_output *output, const struct for
             hdf5_close(&dataset);
     } else if (dataset > 0 && n_bytes > 0)
         offset = H5Dget_offset(dataset);
-    if (dataset > 0 && offset != HADDR_UNDEF) {
+    if (dataset > 0 && offset != HADDR_UNDEF && hdf5_tree_sign(dataset, output->tag)) {
         *ret_offset_bytes = offset;
         return 0;
     }
@@ -140,6 +139,7 @@ static int add_dataset(struct hdf5_output *output, const struct format_target *w
     if (r)
         return r;
     hdf5_tree_sweep(file);
+    hdf5_tree_free_name(file, output->hidden);
     output->is_made = true; /* or half made: discard deletes what there is */
     r = make_dataset(file, output, wanted, n_bytes, ret_offset_bytes, error);
     return r ? r : close_file(&file, wanted->name, error);
@@ -174,8 +174,8 @@ static int commit_once(struct hdf5_output *output, const struct gad_array *array
     if (r == 0)
         r = hdf5_dims_write(file, output->hidden, output->dataset, array, shown, error);
     if (r == 0)
-        r = hdf5_tree_move(file, st, output->hidden, output->dataset, output->replace, shown,
-                           error);
+        r = hdf5_tree_move(file, st, output->hidden, output->tag, output->dataset, output->replace,
+                           shown, error);
     if (r == 0)
         r = close_file(&file, shown, error);
     return r;
@@ -188,7 +188,7 @@ static int delete_once(struct hdf5_output *output, struct gad_error *error)
     int r = hdf5_file_open(hdf5_target_path(output->target), hdf5_target_stat(output->target), true,
                            output->dataset, NULL, &file, error);
     if (r == 0)
-        r = hdf5_tree_delete(file, output->hidden, error);
+        r = hdf5_tree_delete(file, output->hidden, output->tag, error);
     return r ? r : close_file(&file, output->dataset, error);
 }
 
@@ -248,7 +248,7 @@ static void discard(struct gad_array *array)
         r = delete_once(output, &error);
     }
     if (r)
-        hidden_give_up(output->hidden + strlen(HDF5_HIDDEN_PREFIX));
+        hidden_give_up(output->tag);
 }
 
 static void format_free(struct gad_array *array)
@@ -268,18 +268,30 @@ static bool is_on_the_way(const char *above, const char *path)
     return strncmp(above, path, n) == 0 && (path[n] == '\0' || path[n] == '/');
 }
 
+static bool have_one_file(const struct hdf5_output *a, const struct hdf5_output *b)
+{
+    const struct stat *st_a = hdf5_target_stat(a->target), *st_b = hdf5_target_stat(b->target);
+    return st_a->st_dev == st_b->st_dev && st_a->st_ino == st_b->st_ino;
+}
+
+static int join(struct gad_array *array, struct gad_array *other, struct gad_error *error)
+{
+    struct hdf5_output *a = array->format_state, *b = other->format_state;
+    if (!a->sink || !b->sink || !have_one_file(a, b))
+        return 0;
+    return chunk_sink_join(a->sink, b->sink, array->info.path, error);
+}
+
 static bool is_same_target(const struct gad_array *array, const struct gad_array *other)
 {
     const struct hdf5_output *a = array->format_state, *b = other->format_state;
-    const struct stat *st_a = hdf5_target_stat(a->target), *st_b = hdf5_target_stat(b->target);
-    return st_a->st_dev == st_b->st_dev && st_a->st_ino == st_b->st_ino &&
+    return have_one_file(a, b) &&
            (is_on_the_way(a->dataset, b->dataset) || is_on_the_way(b->dataset, a->dataset));
 }
 
 static int add_state(struct gad_array *array, const struct format_target *wanted,
                      struct hdf5_output **ret_output, struct gad_error *error)
 {
-    char tag[HIDDEN_TAG_SIZE];
     struct hdf5_output *output = calloc(1, sizeof(*output));
     if (!output)
         return error_from_errno(error, ENOMEM, wanted->name, "output");
@@ -288,15 +300,15 @@ static int add_state(struct gad_array *array, const struct format_target *wanted
     array->commit = commit;
     array->discard = discard;
     array->is_same_target = is_same_target;
+    array->join = join;
     array->is_writable = true;
     output->replace = wanted->replace;
     output->dataset = strdup(wanted->spec->dataset);
     if (!output->dataset)
         return error_from_errno(error, ENOMEM, wanted->name, "output");
-    int r = hidden_tag(tag);
+    int r = hidden_tag(output->tag);
     if (r)
         return error_from_errno(error, -r, wanted->name, "output");
-    snprintf(output->hidden, sizeof(output->hidden), HDF5_HIDDEN_PREFIX "%s", tag);
     *ret_output = output;
     return 0;
 }
@@ -330,6 +342,7 @@ static int use_sink(struct gad_array *array, struct hdf5_output *output,
     struct chunk_sink_format format = {
         .chunk_shape = wanted->storage->chunk_shape,
         .pipeline = &output->pipeline,
+        .parts = PARTS_OF_ALL,
         .store = hdf5_chunk_writer_store,
         .dataset = wanted->spec->dataset,
     };

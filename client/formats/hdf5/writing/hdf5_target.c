@@ -46,7 +46,7 @@ static hid_t file_properties(const char *path)
 {
     static const char *const names[] = {".nc", ".nc4", ".cdf"};
     const char *dot = strrchr(path, '.');
-    hid_t properties = H5Pcreate(H5P_FILE_CREATE);
+    hid_t properties = hdf5_untimed(H5P_FILE_CREATE);
     bool is_netcdf = false;
     for (size_t i = 0; dot && i < ARRAY_LENGTH(names); i++)
         is_netcdf |= strcasecmp(dot, names[i]) == 0;

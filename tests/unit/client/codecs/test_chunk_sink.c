@@ -1,5 +1,5 @@
-/* Chunk sinks: blocks in any order and twice, from several threads, whole chunks out; memory for
- * those that are begun is bounded. */
+/* Chunk sinks: blocks in any order and twice, from several threads, whole chunks out, in order
+ * where they go into one file; memory for those that are begun is bounded. */
 #include "client/codecs/codec.h"
 #include "client/formats/chunked/chunk_assembly.h"
 #include "client/formats/chunked/chunk_sink.h"
@@ -22,7 +22,30 @@ struct kept {
     const struct codec_pipeline *pipeline;
     atomic_uint n_stored[MAX_CHUNKS];
     int fails_with;
+    enum chunk_parts parts;
+    int64_t part_shape[2];
+    /* The number of the next chunk in each part, and whether somebody stores one. */
+    atomic_int next[MAX_CHUNKS], n_storing[MAX_CHUNKS];
 };
+
+/* Of parts that are cut by the array chunks beyond it have no number. */
+static void check_turn(struct kept *kept, const int64_t *place)
+{
+    if (kept->parts == PARTS_OF_CHUNKS)
+        return;
+    bool is_all = kept->parts == PARTS_OF_ALL;
+    int64_t turn = 0, part = 0;
+    for (int k = 0; k < 2; k++) {
+        int64_t size = is_all ? kept->shape[k] : kept->part_shape[k];
+        int64_t first = place[k] / size * size, left = kept->shape[k] - first;
+        int64_t here = ((left < size ? left : size) - 1) / kept->chunk_shape[k] + 1;
+        turn = turn * here + (place[k] - first) / kept->chunk_shape[k];
+        part = part * ((kept->shape[k] - 1) / size + 1) + place[k] / size;
+    }
+    cr_assert(eq(int, kept->n_storing[part]++, 0));
+    cr_assert(eq(int, kept->next[part]++, (int)turn));
+    kept->n_storing[part]--;
+}
 
 static int store(void *state, uint64_t index, const int64_t *place, const void *bytes,
                  size_t n_bytes, uint32_t skipped, char *reason, size_t n_reason)
@@ -48,6 +71,7 @@ static int store(void *state, uint64_t index, const int64_t *place, const void *
         cr_assert(elements[e] == wanted, "chunk %d, element %zu: %u", (int)index, e, elements[e]);
     }
     kept->n_stored[index]++;
+    check_turn(kept, place);
     free(elements);
     codec_scratch_free(scratch);
     return 0;
@@ -70,6 +94,8 @@ static struct chunk_sink *open_sink(struct kept *kept, struct chunk_grid *ret_gr
         .shape = kept->shape,
         .item_bytes = 4,
         .pipeline = kept->pipeline,
+        .parts = kept->parts,
+        .part_shape = kept->part_shape,
         .store = store,
         .state = kept,
         .path = "/tmp/x.h5",
@@ -152,6 +178,42 @@ Test(chunk_sink, takes_blocks_from_several_threads)
     for (uint64_t i = 0; i < grid.n_chunks; i++)
         cr_assert(eq(uint, kept.n_stored[i], 1));
     chunk_sink_free(rows.sink);
+}
+
+/* By four threads that go backwards, of 20 MiB that are not packed: a part of it waits in a file.
+ */
+static void *drain_backwards(void *userdata)
+{
+    struct rows *rows = userdata;
+    const struct kept *kept = rows->kept;
+    int64_t n = kept->shape[0] / kept->chunk_shape[0];
+    for (int64_t row; (row = n - 1 - atomic_fetch_add(&rows->next, 1)) >= 0;)
+        cr_assert(drain(rows->sink, kept, row * kept->chunk_shape[0], 0, kept->chunk_shape[0],
+                        kept->shape[1]) == 0);
+    return NULL;
+}
+
+Test(chunk_sink, stores_chunks_of_a_file_in_order)
+{
+    struct codec_pipeline none = {.n_steps = 0};
+    struct chunk_grid grid;
+    struct gad_error error;
+    pthread_t threads[4];
+    for (int round = 0; round < 3; round++) {
+        struct kept kept = {.shape = {1024, 5000}, .chunk_shape = {256, 300}, .pipeline = &none};
+        kept.parts = round ? PARTS_OF_SHAPE : PARTS_OF_ALL;
+        kept.part_shape[0] = round == 1 ? 512 : 256;
+        kept.part_shape[1] = round == 1 ? 1200 : 600;
+        struct rows rows = {.sink = open_sink(&kept, &grid), .kept = &kept};
+        for (int i = 0; i < 4; i++)
+            pthread_create(&threads[i], NULL, round == 1 ? drain_rows : drain_backwards, &rows);
+        for (int i = 0; i < 4; i++)
+            pthread_join(threads[i], NULL);
+        cr_assert(eq(int, chunk_sink_finish(rows.sink, "x", &error), 0));
+        for (uint64_t i = 0; i < grid.n_chunks; i++)
+            cr_assert(eq(uint, kept.n_stored[i], 1));
+        chunk_sink_free(rows.sink);
+    }
 }
 
 Test(chunk_sink, says_why_a_chunk_cannot_be_written)
