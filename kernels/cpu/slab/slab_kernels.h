@@ -1,12 +1,14 @@
 /* The kernels of walks by slabs, in a table per level: skinny products of a part of X, in float64.
  *
- * Both keep SLAB_LANES_OF neighbouring columns of X in a vector's lanes. `project` adds to n_rows x
- * n_results x SLAB_LANES_OF sums, each of every SLAB_LANES_OF-th column; `gather` to a sum for each
- * column and result. A sum takes in one column after the other, or one row after the other, each
- * with one rounding (fused): so levels differ in no bit, and neither do tiles of other sizes.
+ * Both keep SLAB_LANES_OF neighbouring columns of X in a vector's lanes. `project` adds to
+ * SLAB_LANES_OF sums of each row and result, of every SLAB_LANES_OF-th column each, which with the
+ * last columns become one, in pairs; `gather` to a sum for each column and result. A sum takes in
+ * one column after the other, or one row after the other, each with one rounding (fused): so levels
+ * differ in no bit, and neither do tiles of other sizes.
  *
- * n_columns is a multiple of SLAB_LANES_OF. Nothing needs to be aligned. Operand and sums are
- * transposed: a line for each result. v is packed, n_results of each row.
+ * n_columns of project is a multiple of SLAB_LANES_OF but for the last ones. Nothing needs to be
+ * aligned, nothing beyond the columns is touched. Operand and sums are transposed: a line for each
+ * result.
  */
 #pragma once
 
@@ -21,21 +23,28 @@ struct slab_tile {
     size_t n_rows, n_columns, n_results; /* at most the level's n_results */
     const void *x;
     int64_t line_bytes; /* from one row of X to the next */
+    bool is_added;      /* to lanes or sums; else they are set */
     /* project */
     const double *operand;
     size_t operand_line; /* elements */
     double *lanes;
+    bool is_last;
+    double *to;
+    size_t to_line;
     /* gather */
     const double *v;
+    size_t v_line;
     double *sums;
     size_t sums_line;
-    bool is_added; /* else they are set */
 };
 typedef void slab_tile_fn(const struct slab_tile *tile);
 
 struct slab_kernels {
     size_t n_results;
     slab_tile_fn *project[2], *gather[2]; /* of float32, of float64 */
+    /* Rows of n_results float32, line_bytes apart, as float64 side by side. */
+    void (*widen)(const void *from, int64_t line_bytes, size_t n_rows, size_t n_results,
+                  double *to);
 };
 
 #define SLAB_DECLARE(level) extern const struct slab_kernels slab_kernels_##level;
