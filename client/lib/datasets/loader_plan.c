@@ -143,6 +143,20 @@ static uint64_t count_windows(const struct gad_loader *loader)
     return (max_u64(loader_n_batches(loader), 1) - 1) / loader->window + 1;
 }
 
+/* By the plan copy: rows that can be read by themselves are where they would be then. */
+static bool is_copied(const struct loader_part *part)
+{
+    return part->source->unit_rows > 1 && !part->kept;
+}
+
+static bool has_copied(const struct gad_loader *loader)
+{
+    unsigned i = 0;
+    while (i < loader->n_parts && !is_copied(&loader->parts[i]))
+        i++;
+    return i < loader->n_parts;
+}
+
 /* Whether what is packed has room in the scratch space. A status; a domain fault is a reason. */
 static int check_scratch(struct gad_loader *loader, const struct gad_loader_options *options,
                          struct gad_error *error)
@@ -153,7 +167,7 @@ static int check_scratch(struct gad_loader *loader, const struct gad_loader_opti
     if (r)
         return r;
     for (unsigned i = 0; i < loader->n_parts; i++)
-        if (loader->parts[i].source->unit_rows > 1 && !loader->parts[i].kept)
+        if (is_copied(&loader->parts[i]))
             n_bytes += part_bytes(&loader->parts[i]);
     uint64_t there = rows_scratch_free(fd);
     if (options->scratch_bytes > 0)
@@ -173,7 +187,7 @@ static void keep_parts(struct gad_loader *loader, enum part_kept kept)
 {
     for (unsigned i = 0; i < loader->n_parts; i++)
         if (loader->parts[i].kept == KEPT_NOT &&
-            (kept == KEPT_IN_MEMORY || loader->parts[i].source->unit_rows > 1))
+            (kept == KEPT_IN_MEMORY || is_copied(&loader->parts[i])))
             loader->parts[i].kept = kept;
 }
 
@@ -194,7 +208,8 @@ static enum load_plan choose(struct gad_loader *loader, const struct gad_loader_
         return PLAN_RESIDENT;
     if (!needs_window)
         return PLAN_DIRECT;
-    if (!options->scratch || loader->shuffle == ROW_SHUFFLE_BLOCKS || count_windows(loader) < 2)
+    if (!options->scratch || !has_copied(loader) || loader->shuffle == ROW_SHUFFLE_BLOCKS ||
+        count_windows(loader) < 2)
         return PLAN_SCAN;
     if (check_scratch(loader, options, &error) == 0)
         return PLAN_COPY;
@@ -218,6 +233,11 @@ static int use_plan(struct gad_loader *loader, const struct gad_loader_options *
     int r = plan == PLAN_COPY ? check_scratch(loader, options, error) : 0;
     if (r)
         return r;
+    if (plan == PLAN_COPY && !has_copied(loader)) {
+        plan = PLAN_DIRECT;
+        snprintf(loader->note, sizeof(loader->note),
+                 "nothing is copied: rows are read by themselves where they are");
+    }
     loader->plan = plan < 0 ? choose(loader, options) : (enum load_plan)plan;
     for (unsigned i = 0; i < loader->n_parts && loader->plan == PLAN_DIRECT && plan < 0; i++)
         loader->needs_copier |= loader->shuffle != ROW_SHUFFLE_NONE && !loader->parts[i].kept &&

@@ -171,3 +171,27 @@ def test_a_damaged_chunk_fails_the_batches_that_have_rows_of_it(gd, folder, monk
             said.add(f"{error.code} {error}")
     (text,) = said
     assert f"rows {lost[0]} to {lost[-1]} of x" in text and os.path.basename(os.getcwd()) in text
+
+
+@pytest.mark.parametrize("kind", ["lazy", "generator"])
+def test_scratch_space_that_is_too_small_is_found_before(gd, folder, monkeypatch, kind):
+    monkeypatch.chdir(folder)
+    np.save("x.npy", X)
+    made = gd.open("x.npy") * 2 if kind == "lazy" else gd.from_generator(lambda: iter([X * 2]), "f4", X.shape)
+    order = gd.random.permutation(N, seed=1).compute()
+
+    def explained(**how):
+        loader = gd.DataLoader(gd.Dataset(x=made), 10, shuffle=True, seed=1, scratch=folder, **how)
+        assert np.array_equal(np.concatenate([batch["x"].copy() for batch in loader]), X[order] * 2)
+        assert os.listdir(folder) == ["x.npy"]
+        return loader.explain()
+
+    assert "note" not in explained(memory="12K")
+    assert "note      x is computed into memory" in explained(memory="20K", scratch_bytes="10K")
+    with pytest.raises(gd.errors.NoSpace, match="may be used") as caught:
+        explained(memory="12K", scratch_bytes="10K")
+    assert (caught.value.argument, caught.value.found) == ("scratch", "10240 bytes")
+    raw = gd.DataLoader(gd.Dataset(x="x.npy"), 10, shuffle=True, memory="4K", scratch=folder)
+    assert "plan      scan" in raw.explain()  # there is nothing to be copied
+    raw = gd.DataLoader(gd.Dataset(x="x.npy"), 10, shuffle=True, memory="4K", scratch=folder, plan="copy")
+    assert "note      nothing is copied" in raw.explain()

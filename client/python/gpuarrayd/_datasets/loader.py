@@ -24,7 +24,7 @@ from .._lazy.array import Lazy
 from .batch import Batch, batch_of
 from .dataset import Dataset
 from .options import Options, count, read_options
-from .sources import array_of
+from .sources import Room
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -114,12 +114,15 @@ class DataLoader:
             return self._made[1]
 
     def _make(self, session: _core.Session) -> _core.Loader:
-        _, shuffle, *_, memory, scratch, _, _, _ = self._options
-        parts = tuple([(name, array_of(name, part, session, memory, scratch, bool(shuffle)))
+        _, shuffle, *_, memory, scratch, scratch_bytes, _, _ = self._options
+        room = Room(self._dataset._parts, memory, scratch, scratch_bytes, bool(shuffle))
+        self._notes = "".join(room.notes)
+        parts = tuple([(name, room.array_of(name, part, session))
                        for name, part in self._dataset._parts.items()])
         texts = tuple([(text, name, None) for name, text in self._transform.items()])
         args = tuple([(name, source(session, one, name)) for name, one in self._args.items()])
-        made = session.loader(parts, texts, args, self._options)
+        options = (*self._options[:9], room.scratch_bytes, *self._options[10:])
+        made = session.loader(parts, texts, args, options)
         made.set_epoch(self._epoch)
         if self._state is not None:
             made.load_state(self._state)
@@ -220,7 +223,7 @@ class DataLoader:
 
     def explain(self) -> str:
         """How the data is read, and what that takes."""
-        return self._current().explain()
+        return self._current().explain() + self._notes
 
     def __repr__(self) -> str:
         return f"<DataLoader of {self._dataset!r}: {len(self)} batches of {self._options[0]}>"
