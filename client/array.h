@@ -7,6 +7,7 @@
 #include "proto/array.h"
 
 struct file_sums;
+struct packed_chunks;
 
 enum access {
     ACCESS_FILE,     /* descriptor + offset + strides */
@@ -36,6 +37,10 @@ struct provider {
     /* The same of blocks that were served so far: 0, or ESTALE. No block is served meanwhile. NULL:
      * blocks say all of it. */
     int (*verify)(void *state);
+    /* Adds where its packed chunks lie, as a part (client/formats/chunked/packed_chunks.h), for
+     * who decodes them elsewhere. NULL: they are not packed. 0; ENOTSUP: they are, but cannot be
+     * had so; another positive errno. No block is served meanwhile. */
+    int (*locate)(void *state, struct packed_chunks *packed);
 };
 
 struct gad_array {

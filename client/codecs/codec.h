@@ -44,6 +44,13 @@ struct codec_pipeline {
     struct codec_step steps[CODEC_MAX_STEPS]; /* in the order in which they encode */
 };
 
+/* How chunks are packed that lie somewhere: each by itself, or as parts of a deflated stream
+ * (RFC 1951, as in zip archives), which can only be decoded one after the other. */
+struct codec_packing {
+    bool is_stream;
+    struct codec_pipeline pipeline; /* of a stream: empty */
+};
+
 /* Buffers and states of libraries, for one thread at a time. NULL: no memory. */
 struct codec_scratch;
 struct codec_scratch *codec_scratch_new(void);

@@ -136,10 +136,13 @@ void info_print_rates(struct json_object *rates, int depth)
 void info_print_scan(struct json_object *scan, int depth)
 {
     uint64_t n_decoded = number(scan, "decoded"), n_failed = number(scan, "failed");
-    printf("%*s%-*s %" PRIu64 ": inode %" PRIu64 " of device %" PRIu64 ":%" PRIu64 ", %" PRIu64
-           " readers, %" PRIu64 " of %" PRIu64 " chunks decoded",
-           depth * 2, "", 22 - depth * 2, "scan", number(scan, "scan"), number(scan, "inode"),
-           number(scan, "device") >> 32, number(scan, "device") & UINT32_MAX,
+    uint64_t n_files = number(scan, "files");
+    printf("%*s%-*s %" PRIu64 ": inode %" PRIu64 " of device %" PRIu64 ":%" PRIu64, depth * 2, "",
+           22 - depth * 2, "scan", number(scan, "scan"), number(scan, "inode"),
+           number(scan, "device") >> 32, number(scan, "device") & UINT32_MAX);
+    if (n_files > 1)
+        printf(" and %" PRIu64 " other files", n_files - 1);
+    printf(", %" PRIu64 " readers, %" PRIu64 " of %" PRIu64 " chunks decoded",
            number(scan, "readers"), n_decoded, number(scan, "chunks"));
     if (n_decoded > 0)
         printf(", each for %.2f", (double)number(scan, "taken") / (double)n_decoded);

@@ -1,8 +1,8 @@
 /* The system calls of a shared scan's process.
  *
  * Codecs meet bytes here that a client chose, for readers who trust that nobody else can touch what
- * they get. Who takes the process over has the file that it was given and the ring, both of which
- * its readers know as the work of that file: no other file can be opened, no descriptor made, no
+ * they get. Who takes the process over has the files that it was given and the ring, both of which
+ * its readers know as the work of those files: no other one can be opened, no descriptor made, no
  * program started, no other process seen or signalled, and none of its memory executed.
  *
  * A call that is not in the list fails with ENOSYS, which C libraries of later years understand.
@@ -11,6 +11,7 @@
 #include "proto/util.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <seccomp.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -22,15 +23,41 @@
 #endif
 
 static const char *const own[] = {
-    "brk",         "clock_gettime", "clock_nanosleep", "close",
-    "epoll_ctl",   "epoll_pwait",   "epoll_wait",      "exit",
-    "exit_group",  "futex",         "getpid",          "getrandom",
-    "gettid",      "gettimeofday",  "madvise",         "mremap",
-    "munmap",      "poll",          "ppoll",           "pread64",
-    "read",        "recvfrom",      "recvmsg",         "restart_syscall",
-    "rseq",        "rt_sigaction",  "rt_sigprocmask",  "rt_sigreturn",
-    "sched_yield", "sendmsg",       "sendto",          "set_robust_list",
-    "sigaltstack", "write",
+    "brk",
+    "clock_gettime",
+    "clock_nanosleep",
+    "close",
+    "epoll_ctl",
+    "epoll_pwait",
+    "epoll_wait",
+    "exit",
+    "exit_group",
+    "fstat",
+    "futex",
+    "getpid",
+    "getrandom",
+    "gettid",
+    "gettimeofday",
+    "madvise",
+    "mremap",
+    "munmap",
+    "poll",
+    "ppoll",
+    "pread64",
+    "read",
+    "recvfrom",
+    "recvmsg",
+    "restart_syscall",
+    "rseq",
+    "rt_sigaction",
+    "rt_sigprocmask",
+    "rt_sigreturn",
+    "sched_yield",
+    "sendmsg",
+    "sendto",
+    "set_robust_list",
+    "sigaltstack",
+    "write",
 };
 
 static int add(scmp_filter_ctx filter, const char *name, unsigned n_conditions,
@@ -45,6 +72,7 @@ static int add(scmp_filter_ctx filter, const char *name, unsigned n_conditions,
 static int fill(scmp_filter_ctx filter)
 {
     const struct scmp_arg_cmp is_no_code = SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0);
+    const struct scmp_arg_cmp is_look = SCMP_A1(SCMP_CMP_EQ, F_GETFL);
     const struct scmp_arg_cmp is_own = SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid());
     int r = 0;
     for (size_t i = 0; i < ARRAY_LENGTH(own) && r == 0; i++)
@@ -53,6 +81,8 @@ static int fill(scmp_filter_ctx filter)
         r = add(filter, "mmap", 1, is_no_code);
     if (r == 0)
         r = add(filter, "mprotect", 1, is_no_code);
+    if (r == 0)
+        r = add(filter, "fcntl", 1, is_look);
     return r ? r : add(filter, "tgkill", 1, is_own); /* abort() */
 }
 

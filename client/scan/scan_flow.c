@@ -7,8 +7,8 @@
  * Number n takes the slot of n - n_slots, so it waits until that was published and every reader is
  * done with it; but
  *
- * - nobody runs ahead of the fastest reader by more than the ring, so a scan whose readers all rest
- *   rests too;
+ * - nobody runs ahead of the fastest reader by more than the ring or all chunks, so a scan whose
+ *   readers all rest rests too;
  * - a reader that is behind is waited for at most PATIENCE_NS, of which it gets back an eighth of
  *   the time in which it is not: then it lags, and chunks are overwritten before it has seen them,
  *   which the stamps tell it. It is waited for again when it has caught up. So readers cost each
@@ -28,28 +28,21 @@
 #define PATIENCE_NS  UINT64_C(100000000)
 #define REFILL_SHARE 8u
 
-void scan_flow_init(struct scan_flow *flow, uint32_t n_slots)
+void scan_flow_init(struct scan_flow *flow, uint32_t n_slots, uint64_t n_chunks)
 {
     memset(flow, 0, sizeof(*flow));
     flow->n_slots = n_slots;
+    flow->most_ahead = min_u64(n_slots, n_chunks);
 }
 
-int scan_flow_join(struct scan_flow *flow, uint64_t now_ns, unsigned *ret_place,
-                   uint64_t *ret_first)
+uint64_t scan_flow_join(struct scan_flow *flow, unsigned place, uint64_t now_ns)
 {
-    unsigned place = 0;
-    while (place < SCAN_MAX_READERS && flow->readers[place].is_there)
-        place++;
-    if (place == SCAN_MAX_READERS)
-        return -ENOSPC;
     uint64_t back = min_u64(flow->next, flow->n_slots / 2);
     flow->readers[place] = (struct scan_reader_flow){.is_there = true,
                                                      .done = flow->next - back,
                                                      .patience_ns = PATIENCE_NS,
                                                      .refilled_ns = now_ns};
-    *ret_place = place;
-    *ret_first = flow->next - back;
-    return 0;
+    return flow->next - back;
 }
 
 void scan_flow_leave(struct scan_flow *flow, unsigned place)
@@ -117,7 +110,7 @@ bool scan_flow_claim(struct scan_flow *flow, uint64_t now_ns, uint64_t *ret_numb
             most = max_u64(most, flow->readers[i].done);
             has_reader = true;
         }
-    if (!has_reader || flow->next >= most + flow->n_slots ||
+    if (!has_reader || flow->next >= most + flow->most_ahead ||
         flow->next >= flow->published + flow->n_slots)
         return false;
     for (unsigned i = 0; i < SCAN_MAX_READERS; i++) {

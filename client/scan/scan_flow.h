@@ -18,6 +18,7 @@ struct scan_reader_flow {
 
 struct scan_flow {
     uint32_t n_slots;
+    uint64_t most_ahead;            /* of the fastest reader */
     uint64_t next;                  /* is begun next */
     uint64_t published;             /* all numbers below are there */
     uint64_t there[SCAN_MAX_SLOTS]; /* by slot: 1 + the last number that is there */
@@ -25,11 +26,11 @@ struct scan_flow {
     uint64_t n_taken; /* by all readers together */
 };
 
-void scan_flow_init(struct scan_flow *flow, uint32_t n_slots);
+/* Of so many chunks that are decoded again and again. */
+void scan_flow_init(struct scan_flow *flow, uint32_t n_slots, uint64_t n_chunks);
 
-/* The reader's place, or -ENOSPC; the first number that is meant for it. */
-int scan_flow_join(struct scan_flow *flow, uint64_t now_ns, unsigned *ret_place,
-                   uint64_t *ret_first) GAD_MUST_CHECK;
+/* At a place where nobody is. Returns the first number that is meant for the reader. */
+uint64_t scan_flow_join(struct scan_flow *flow, unsigned place, uint64_t now_ns);
 void scan_flow_leave(struct scan_flow *flow, unsigned place);
 
 /* What a reader says. -EPROTO: it cannot be true. */

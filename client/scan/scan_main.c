@@ -1,10 +1,10 @@
 /* gpuarrayd-scan THREADS: one shared scan, for as long as the broker wants it. Its other work,
  * gpuarrayd-scan copy, is row_copy_serve.c's.
  *
- * Started by the broker, never by a person, with its socket as descriptor 3, the file as 4 and the
- * scan's description as 5. Until it is confined it looks at nothing of the description but its
- * head, and at nothing of the file; then it tells the broker who joins, who has gone, and what was
- * done (proto/PROTOCOL.md has what readers see):
+ * Started by the broker, never by a person, with its socket as descriptor 3 and the scan's
+ * description as 4. Until it is confined it looks at nothing of the description but its head; the
+ * files come later, from those who read them. It tells the broker who joins, who has gone, and what
+ * was done (proto/PROTOCOL.md has what readers see):
  *
  *     broker: request reader.join, with the reader's socket; its id is the reader's
  *             notification reader.leave {reader}
@@ -40,8 +40,7 @@
 #include <time.h>
 
 #define BROKER_FD      3
-#define FILE_FD        4
-#define DESCRIPTION_FD 5
+#define DESCRIPTION_FD 4
 #define MAX_THREADS    256
 #define NICE           5
 #define VICTIM_SCORE   "500"
@@ -315,7 +314,7 @@ static int set_up(struct program *p, unsigned n_threads)
     message_writer_init(&p->writer);
     int r = map_description(p, &head);
     if (r == 0)
-        r = scan_server_new(head.chunk_bytes, &p->description, FILE_FD, n_threads, &p->server);
+        r = scan_server_new(&head, &p->description, n_threads, &p->server);
     if (r == 0)
         r = conn_new(BROKER_FD, NULL, &p->conn);
     p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);

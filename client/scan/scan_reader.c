@@ -1,10 +1,11 @@
 /* A reader of a shared scan.
  *
  * A circle is as many numbers as there are chunks, from wherever the scan is. Chunks that could not
- * be had are noted and decoded here afterwards: those that were overwritten before or while they
- * were used, those that the process could not decode (so that what is wrong is found out by whom it
- * concerns), and all that are left when the process is gone and no other is to be had. So a circle
- * always ends, and its chunks are the same as without a scan.
+ * be had are noted, and told of afterwards: those that were overwritten before or while they were
+ * used, those that were never written or that the process could not decode (so that what is wrong
+ * is found out by whom it concerns), and all that are left when the process is gone and no other is
+ * to be had. So a circle always ends, and who reads the missing chunks by itself has the same bytes
+ * as without a scan.
  *
  * Nothing that the process says is believed beyond its elements: the ring has the size that follows
  * from the description, is sealed against shrinking, and a number's place is computed here.
@@ -32,18 +33,88 @@
 
 struct scan_reader {
     const struct scan_description *description;
+    struct scan_access access;
     pid_t process;
-    int file_fd, timeout_ms;
-    int socket;             /* -1: the process is gone */
-    scan_rejoin_fn *rejoin; /* NULL: there is no other one */
-    void *rejoin_state;
+    int timeout_ms;
+    int socket; /* -1: the process is gone */
     struct scan_layout layout;
     const char *ring; /* NULL: none */
     uint64_t next, told;
-    struct scan_tools tools;
-    void *elements; /* of chunks that are decoded here; NULL: none was */
     uint8_t *is_missing;
 };
+
+/* Files ---------------------------------------------------------------------------------------- */
+
+static int open_file(const struct scan_reader *reader, uint32_t file, int *ret_fd)
+{
+    struct scan_file found;
+    struct stat st;
+    _cleanup_fd_ int fd = reader->access.open(reader->access.state, file);
+    if (fd < 0)
+        return fd;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    scan_file_of(&st, &found);
+    if (!scan_file_is_same(&found, &reader->description->files[file]))
+        return -ESTALE;
+    *ret_fd = steal_fd(&fd);
+    return 0;
+}
+
+static int send_files(const struct scan_reader *reader, struct scan_show *show, const int *fds,
+                      int64_t deadline)
+{
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(SCAN_FILES_AT_A_TIME * sizeof(int))];
+    } control = {.header = {.cmsg_len = CMSG_LEN(show->n_files * sizeof(int)),
+                            .cmsg_level = SOL_SOCKET,
+                            .cmsg_type = SCM_RIGHTS}};
+    struct iovec part = {.iov_base = show, .iov_len = sizeof(*show)};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = CMSG_SPACE(show->n_files * sizeof(int))};
+    struct pollfd ready = {.fd = reader->socket, .events = POLLOUT};
+    memcpy(CMSG_DATA(&control.header), fds, show->n_files * sizeof(int));
+    while (sendmsg(reader->socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+        if (errno != EAGAIN && errno != EINTR && errno != ETOOMANYREFS)
+            return -errno;
+        int left_ms = clock_left_ms(deadline);
+        if (left_ms == 0)
+            return -ETIMEDOUT;
+        /* Where too many descriptors are on their way there is room, and nothing to wait for. */
+        if (errno == ETOOMANYREFS)
+            usleep(1000);
+        else
+            (void)poll(&ready, 1, left_ms);
+    }
+    return 0;
+}
+
+static int show_some(const struct scan_reader *reader, uint32_t first, int64_t deadline)
+{
+    struct scan_show show = {.magic = SCAN_MAGIC, .first = first};
+    int fds[SCAN_FILES_AT_A_TIME], r = 0;
+    uint32_t n = (uint32_t)min_u64(reader->description->n_files - first, SCAN_FILES_AT_A_TIME);
+    while (show.n_files < n && r == 0) {
+        r = open_file(reader, first + show.n_files, &fds[show.n_files]);
+        show.n_files += r == 0;
+    }
+    if (r == 0)
+        r = send_files(reader, &show, fds, deadline);
+    for (uint32_t i = 0; i < show.n_files; i++)
+        close(fds[i]);
+    return r;
+}
+
+static int show_files(const struct scan_reader *reader, int64_t deadline)
+{
+    int r = 0;
+    for (uint32_t i = 0; i < reader->description->n_files && r == 0; i += SCAN_FILES_AT_A_TIME)
+        r = show_some(reader, i, deadline);
+    return r;
+}
 
 /* Greeting ------------------------------------------------------------------------------------- */
 
@@ -90,7 +161,9 @@ static int be_greeted(struct scan_reader *reader)
     struct scan_welcome welcome;
     _cleanup_fd_ int ring_fd = -1;
     int64_t deadline = clock_deadline_ms(reader->timeout_ms);
-    int n;
+    int n, shown = show_files(reader, deadline);
+    if (shown < 0)
+        return shown;
     do
         n = poll(&ready, 1, clock_left_ms(deadline));
     while (n < 0 && errno == EINTR);
@@ -103,23 +176,22 @@ static int be_greeted(struct scan_reader *reader)
     return r;
 }
 
-int scan_reader_new(int socket_take, const struct scan_description *description, int file_fd,
-                    int timeout_ms, struct scan_reader **ret_reader)
+int scan_reader_new(int socket_take, const struct scan_description *description,
+                    const struct scan_access *access, int timeout_ms,
+                    struct scan_reader **ret_reader)
 {
     _cleanup_fd_ int fd = socket_take;
     struct scan_reader *reader = calloc(1, sizeof(*reader));
     if (!reader)
         return -ENOMEM;
     reader->description = description;
+    reader->access = *access;
     reader->process = getpid();
-    reader->file_fd = file_fd;
     reader->timeout_ms = timeout_ms;
     reader->socket = steal_fd(&fd);
     scan_layout(description->chunk_bytes, &reader->layout);
     reader->is_missing = malloc(description->n_chunks);
-    int r = reader->is_missing ? scan_tools_init(&reader->tools) : -ENOMEM;
-    if (r == 0)
-        r = be_greeted(reader);
+    int r = reader->is_missing ? be_greeted(reader) : -ENOMEM;
     if (r < 0) {
         scan_reader_free(reader);
         return r;
@@ -128,18 +200,12 @@ int scan_reader_new(int socket_take, const struct scan_description *description,
     return 0;
 }
 
-void scan_reader_set_rejoin(struct scan_reader *reader, scan_rejoin_fn *rejoin, void *state)
-{
-    reader->rejoin = rejoin;
-    reader->rejoin_state = state;
-}
-
 /* Whether there is a process. */
 static bool has_process(struct scan_reader *reader)
 {
-    if (reader->socket >= 0 || !reader->rejoin)
+    if (reader->socket >= 0 || !reader->access.rejoin)
         return reader->socket >= 0;
-    if (reader->rejoin(reader->rejoin_state, &reader->socket) != 0)
+    if (reader->access.rejoin(reader->access.state, &reader->socket) != 0)
         return false;
     if (be_greeted(reader) != 0)
         close_fd(&reader->socket);
@@ -156,8 +222,6 @@ struct scan_reader *scan_reader_free(struct scan_reader *reader)
     close_fd(&reader->socket);
     if (reader->ring)
         munmap((void *)reader->ring, reader->layout.size_bytes);
-    scan_tools_deinit(&reader->tools);
-    free(reader->elements);
     free(reader->is_missing);
     free(reader);
     return NULL;
@@ -228,13 +292,11 @@ static int use_next(struct scan_reader *reader, scan_use_fn *use, void *state)
     uint64_t index = number % reader->description->n_chunks;
     const char *elements = reader->ring + reader->layout.data_offset_bytes +
                            number % reader->layout.n_slots * reader->layout.slot_bytes;
-    bool is_there = stamp_of(reader, number) == stamp;
-    uint32_t status = slot_of(reader, number)->status;
-    int r = 0;
-    if (is_there && status != SCAN_FAILED && reader->is_missing[index])
-        r = use(state, index, status == SCAN_THERE ? elements : NULL, NULL);
+    bool is_there =
+        stamp_of(reader, number) == stamp && slot_of(reader, number)->status == SCAN_THERE;
+    int r = is_there && reader->is_missing[index] ? use(state, index, elements) : 0;
     atomic_thread_fence(memory_order_acquire);
-    if (is_there && status != SCAN_FAILED && stamp_of(reader, number) == stamp)
+    if (is_there && stamp_of(reader, number) == stamp)
         reader->is_missing[index] = 0;
     reader->next++;
     if (reader->next - reader->told >= reader->layout.n_slots / ACKS_A_RING && reader->socket >= 0)
@@ -251,20 +313,7 @@ static void catch_up(struct scan_reader *reader)
         reader->next = last - reader->layout.n_slots + 1;
 }
 
-/* By oneself ----------------------------------------------------------------------------------- */
-
-static int use_own(struct scan_reader *reader, uint64_t index, scan_use_fn *use, void *state)
-{
-    struct scan_fault fault;
-    if (!reader->elements)
-        reader->elements = malloc(reader->description->chunk_bytes);
-    if (!reader->elements)
-        return -ENOMEM;
-    enum scan_status status = scan_decode(reader->description, reader->file_fd, index,
-                                          &reader->tools, reader->elements, &fault);
-    return use(state, index, status == SCAN_THERE ? reader->elements : NULL,
-               status == SCAN_FAILED ? &fault : NULL);
-}
+/* Circles -------------------------------------------------------------------------------------- */
 
 static bool is_complete(const struct scan_reader *reader)
 {
@@ -302,7 +351,7 @@ int scan_reader_circle(struct scan_reader *reader, scan_use_fn *use, void *state
             continue;
         }
         ret_circle->n_own++;
-        r = is_over(is_cancelled) ? -ECANCELED : use_own(reader, i, use, state);
+        r = is_over(is_cancelled) ? -ECANCELED : use(state, i, NULL);
     }
     return r;
 }

@@ -1,4 +1,9 @@
-/* A shared scan's ring and threads.
+/* A shared scan's ring and threads, and its files.
+ *
+ * Nobody is told anything, and nothing is decoded for anybody, before all files were shown: by a
+ * descriptor each that can be read from and is of the very file that the description says (device,
+ * inode, size, times). The first one that is shown is kept. So who sees what is in them has opened
+ * them, and who does not find them as the others did has a scan of its own.
  *
  *     thread:  claim a number --> stamp 2n + 1 --> decode into the slot --> stamp 2n + 2 --> tell
  *     main:    a reader's packet --> its place in the flow --> threads may go on
@@ -7,9 +12,11 @@
  * ring: it is sealed against other writable mappings once ours is there (F_SEAL_FUTURE_WRITE), and
  * against punching holes. Nothing is read from it.
  *
+ * Parts of streams are decoded one after the other: who claims one gets a turn with it.
+ *
  * Sockets are never waited for: a reader that does not take what it is told has asked for it in
- * vain. Everything that a reader sends is one packet of a fixed size; descriptors that come with it
- * are dropped by the kernel.
+ * vain. Everything that a reader sends is one packet of a fixed size; descriptors that come with
+ * one that needs none are dropped by the kernel.
  *
  * Called by scan_main.c.
  */
@@ -22,23 +29,32 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #define PACKETS_A_TURN 8u
+#define NO_TURN        UINT64_MAX
 
 struct scan_server {
     const struct scan_description *description;
-    int file_fd, ring_fd;
+    uint32_t n_files;
+    int *files; /* -1: nobody has shown it */
+    int ring_fd;
     struct scan_layout layout;
     char *ring;
     unsigned n_threads;
     pthread_t *threads;
-    struct scan_tools *tools; /* of the threads */
-    pthread_mutex_t lock;     /* of what follows */
+    struct scan_tools *tools;  /* of the threads */
+    struct scan_stream stream; /* of whose turn it is */
+    pthread_mutex_t lock;      /* of what follows */
     pthread_cond_t changed;
     bool is_ending;
     struct scan_flow flow;
+    uint64_t next_turn, turn;
     int sockets[SCAN_MAX_READERS];
+    uint32_t n_shown[SCAN_MAX_READERS]; /* files */
     struct scan_numbers numbers;
 };
 
@@ -62,15 +78,28 @@ static void wait_until(struct scan_server *server, uint64_t until_ns)
 }
 
 /* False: the end. */
-static bool claim(struct scan_server *server, uint64_t *ret_number)
+static bool claim(struct scan_server *server, uint64_t *ret_number, uint64_t *ret_turn)
 {
+    const struct scan_description *description = server->description;
     uint64_t until_ns;
     pthread_mutex_lock(&server->lock);
     while (!server->is_ending && !scan_flow_claim(&server->flow, now_ns(), ret_number, &until_ns))
         wait_until(server, until_ns);
     bool has_one = !server->is_ending;
+    *ret_turn = has_one && scan_goes_on(description, *ret_number % description->n_chunks)
+                    ? server->next_turn++
+                    : NO_TURN;
     pthread_mutex_unlock(&server->lock);
     return has_one;
+}
+
+/* Those before have been claimed, so they come to their end. */
+static void await_turn(struct scan_server *server, uint64_t turn)
+{
+    pthread_mutex_lock(&server->lock);
+    while (turn != NO_TURN && server->turn != turn)
+        pthread_cond_wait(&server->changed, &server->lock);
+    pthread_mutex_unlock(&server->lock);
 }
 
 static void tell(const struct scan_server *server, unsigned place)
@@ -82,9 +111,10 @@ static void tell(const struct scan_server *server, unsigned place)
 /* A reader may say that it is done with a number as soon as it sees the stamp, so the flow knows
  * of it by then. */
 static void publish(struct scan_server *server, struct scan_slot *slot, uint64_t number,
-                    enum scan_status status)
+                    uint64_t turn, enum scan_status status)
 {
     pthread_mutex_lock(&server->lock);
+    server->turn += turn != NO_TURN;
     atomic_store_explicit(&slot->stamp, 2 * number + 2, memory_order_release);
     server->numbers.n_decoded += status == SCAN_THERE;
     server->numbers.n_failed += status == SCAN_FAILED;
@@ -96,20 +126,22 @@ static void publish(struct scan_server *server, struct scan_slot *slot, uint64_t
     pthread_mutex_unlock(&server->lock);
 }
 
-static void decode(struct scan_server *server, struct scan_tools *tools, uint64_t number)
+static void decode(struct scan_server *server, struct scan_tools *tools, uint64_t number,
+                   uint64_t turn)
 {
     const struct scan_layout *layout = &server->layout;
     uint32_t place = (uint32_t)(number % layout->n_slots);
     struct scan_slot *slot = (struct scan_slot *)server->ring + place;
     char *elements = server->ring + layout->data_offset_bytes + place * layout->slot_bytes;
-    struct scan_fault fault;
+    int fault;
     atomic_store_explicit(&slot->stamp, 2 * number + 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
+    await_turn(server, turn);
     enum scan_status status =
-        scan_decode(server->description, server->file_fd, number % server->description->n_chunks,
-                    tools, elements, &fault);
+        scan_decode(server->description, server->files, number % server->description->n_chunks,
+                    tools, &server->stream, elements, &fault);
     slot->status = status;
-    publish(server, slot, number, status);
+    publish(server, slot, number, turn, status);
 }
 
 struct start {
@@ -120,10 +152,10 @@ struct start {
 static void *run(void *argument)
 {
     struct start start = *(struct start *)argument;
-    uint64_t number;
+    uint64_t number, turn;
     free(argument);
-    while (claim(start.server, &number))
-        decode(start.server, start.tools, number);
+    while (claim(start.server, &number, &turn))
+        decode(start.server, start.tools, number, turn);
     return NULL;
 }
 
@@ -172,23 +204,25 @@ static void init_lock(struct scan_server *server)
     pthread_condattr_destroy(&attributes);
 }
 
-int scan_server_new(uint64_t chunk_bytes, const struct scan_description *description, int file_fd,
+int scan_server_new(const struct scan_head *head, const struct scan_description *description,
                     unsigned n_threads, struct scan_server **ret_server)
 {
     struct scan_server *server = calloc(1, sizeof(*server));
     if (!server)
         return -ENOMEM;
     server->description = description;
-    server->file_fd = file_fd;
     server->ring_fd = -1;
-    scan_layout(chunk_bytes, &server->layout);
+    scan_layout(head->chunk_bytes, &server->layout);
     init_lock(server);
-    scan_flow_init(&server->flow, server->layout.n_slots);
+    scan_flow_init(&server->flow, server->layout.n_slots, head->n_chunks);
     for (unsigned i = 0; i < SCAN_MAX_READERS; i++)
         server->sockets[i] = -1;
     server->threads = calloc(n_threads, sizeof(*server->threads));
     server->tools = calloc(n_threads, sizeof(*server->tools));
-    int r = server->threads && server->tools ? make_ring(server) : -ENOMEM;
+    server->files = malloc(head->n_files * sizeof(*server->files));
+    for (; server->files && server->n_files < head->n_files; server->n_files++)
+        server->files[server->n_files] = -1;
+    int r = server->threads && server->tools && server->files ? make_ring(server) : -ENOMEM;
     for (unsigned i = 0; i < n_threads && r == 0; i++)
         r = start_thread(server);
     if (r) {
@@ -213,6 +247,9 @@ struct scan_server *scan_server_free(struct scan_server *server)
     }
     for (unsigned i = 0; i < SCAN_MAX_READERS; i++)
         close_fd(&server->sockets[i]);
+    for (uint32_t i = 0; i < server->n_files; i++)
+        close_fd(&server->files[i]);
+    scan_stream_deinit(&server->stream);
     if (server->ring)
         munmap(server->ring, server->layout.size_bytes);
     close_fd(&server->ring_fd);
@@ -220,6 +257,7 @@ struct scan_server *scan_server_free(struct scan_server *server)
     pthread_mutex_destroy(&server->lock);
     free(server->threads);
     free(server->tools);
+    free(server->files);
     free(server);
     return NULL;
 }
@@ -248,19 +286,15 @@ static int greet(int fd, uint64_t first, int ring_fd)
 int scan_server_join(struct scan_server *server, int socket_take, unsigned *ret_place)
 {
     _cleanup_fd_ int fd = socket_take;
-    uint64_t first = 0;
-    pthread_mutex_lock(&server->lock);
-    int r = scan_flow_join(&server->flow, now_ns(), ret_place, &first);
-    if (r == 0) {
-        r = greet(fd, first, server->ring_fd);
-        if (r < 0)
-            scan_flow_leave(&server->flow, *ret_place);
-        else
-            server->sockets[*ret_place] = steal_fd(&fd);
-    }
-    pthread_cond_broadcast(&server->changed);
-    pthread_mutex_unlock(&server->lock);
-    return r;
+    unsigned place = 0;
+    while (place < SCAN_MAX_READERS && server->sockets[place] >= 0)
+        place++;
+    if (place == SCAN_MAX_READERS)
+        return -ENOSPC;
+    server->sockets[place] = steal_fd(&fd);
+    server->n_shown[place] = 0;
+    *ret_place = place;
+    return 0;
 }
 
 void scan_server_leave(struct scan_server *server, unsigned place)
@@ -288,19 +322,107 @@ static int hear_packet(struct scan_server *server, unsigned place, const struct 
     return r;
 }
 
+/* Files ---------------------------------------------------------------------------------------- */
+
+/* fstat() and nothing else, which may come with a path. */
+static int check_file(int fd, const struct scan_file *file)
+{
+    struct stat st;
+    struct scan_file found;
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || syscall(SYS_fstat, fd, &st) < 0)
+        return -errno;
+    scan_file_of(&st, &found);
+    return S_ISREG(st.st_mode) && !(flags & O_PATH) && (flags & O_ACCMODE) != O_WRONLY &&
+                   scan_file_is_same(&found, file)
+               ? 0
+               : -EPROTO;
+}
+
+/* Takes those that nobody else has shown; the others stay the caller's. */
+static int take_files(struct scan_server *server, unsigned place, const struct scan_show *show,
+                      int *fds, unsigned n_fds)
+{
+    const struct scan_description *description = server->description;
+    if (show->magic != SCAN_MAGIC || show->n_files != n_fds || n_fds == 0 ||
+        show->first != server->n_shown[place] || show->n_files > description->n_files - show->first)
+        return -EPROTO;
+    for (uint32_t i = 0; i < n_fds; i++) {
+        int r = check_file(fds[i], &description->files[show->first + i]);
+        if (r)
+            return r;
+        if (server->files[show->first + i] < 0)
+            server->files[show->first + i] = steal_fd(&fds[i]);
+    }
+    server->n_shown[place] += n_fds;
+    return 0;
+}
+
+static int let_in(struct scan_server *server, unsigned place)
+{
+    pthread_mutex_lock(&server->lock);
+    int r = greet(server->sockets[place], scan_flow_join(&server->flow, place, now_ns()),
+                  server->ring_fd);
+    if (r < 0)
+        scan_flow_leave(&server->flow, place);
+    pthread_cond_broadcast(&server->changed);
+    pthread_mutex_unlock(&server->lock);
+    return r;
+}
+
+static unsigned read_fds(struct msghdr *message, int *ret_fds)
+{
+    const struct cmsghdr *header = CMSG_FIRSTHDR(message);
+    if (!header || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
+        return 0;
+    size_t n_bytes = header->cmsg_len - CMSG_LEN(0);
+    memcpy(ret_fds, CMSG_DATA(header), n_bytes);
+    return (unsigned)(n_bytes / sizeof(int));
+}
+
+static int hear_show(struct scan_server *server, unsigned place)
+{
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(SCAN_FILES_AT_A_TIME * sizeof(int))];
+    } control;
+    struct scan_show show;
+    struct iovec part = {.iov_base = &show, .iov_len = sizeof(show)};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof(control)};
+    int fds[SCAN_FILES_AT_A_TIME];
+    ssize_t n = recvmsg(server->sockets[place], &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (n <= 0)
+        return n == 0 ? -EPIPE : -errno;
+    unsigned n_fds = read_fds(&message, fds);
+    int r = n == sizeof(show) && !(message.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
+                ? take_files(server, place, &show, fds, n_fds)
+                : -EPROTO;
+    for (unsigned i = 0; i < n_fds; i++)
+        close_fd(&fds[i]);
+    if (r == 0 && server->n_shown[place] == server->n_files)
+        r = let_in(server, place);
+    return r;
+}
+
+static int hear_ack(struct scan_server *server, unsigned place)
+{
+    struct scan_ack ack;
+    ssize_t n = recv(server->sockets[place], &ack, sizeof(ack), MSG_DONTWAIT | MSG_TRUNC);
+    if (n <= 0)
+        return n == 0 ? -EPIPE : -errno;
+    return n == sizeof(ack) ? hear_packet(server, place, &ack) : -EPROTO;
+}
+
 int scan_server_hear(struct scan_server *server, unsigned place)
 {
     int r = 0;
-    for (unsigned i = 0; i < PACKETS_A_TURN && r == 0; i++) {
-        struct scan_ack ack;
-        ssize_t n = recv(server->sockets[place], &ack, sizeof(ack), MSG_DONTWAIT | MSG_TRUNC);
-        if (n < 0)
-            return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-        if (n == 0)
-            return -EPIPE;
-        r = n == sizeof(ack) ? hear_packet(server, place, &ack) : -EPROTO;
-    }
-    return r;
+    for (unsigned i = 0; i < PACKETS_A_TURN && r == 0; i++)
+        r = server->n_shown[place] < server->n_files ? hear_show(server, place)
+                                                     : hear_ack(server, place);
+    return r == -EAGAIN || r == -EINTR ? 0 : r;
 }
 
 void scan_server_count(struct scan_server *server, struct scan_numbers *ret)

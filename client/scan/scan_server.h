@@ -10,14 +10,14 @@ struct scan_numbers {
     uint64_t n_taken;             /* by all readers together */
 };
 
-/* Makes the ring and starts the threads, which wait. The descriptors stay the caller's; description
- * may be filled until the first reader joins. -errno. */
-int scan_server_new(uint64_t chunk_bytes, const struct scan_description *description, int file_fd,
+/* Makes the ring and starts the threads, which wait. description may be filled until the first
+ * reader joins. -errno. */
+int scan_server_new(const struct scan_head *head, const struct scan_description *description,
                     unsigned n_threads, struct scan_server **ret_server) GAD_MUST_CHECK;
 struct scan_server *scan_server_free(struct scan_server *server); /* NULL */
 
-/* Takes the socket and greets the reader: its place, to be passed to the others. -ENOSPC: there are
- * too many; other errno: its socket is of no use. */
+/* Takes the socket, on which the reader is greeted when it has shown all files: its place, to be
+ * passed to the others. -ENOSPC: there are too many. */
 int scan_server_join(struct scan_server *server, int socket_take,
                      unsigned *ret_place) GAD_MUST_CHECK;
 void scan_server_leave(struct scan_server *server, unsigned place);

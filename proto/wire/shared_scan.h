@@ -1,4 +1,4 @@
-/* Shared scans: one process decodes the chunks of a file for all who read it at the time.
+/* Shared scans: one process decodes the chunks of files for all who read them at the time.
  *
  * Three things have a layout: the description that a client hands over, a sealed memfd; the ring, a
  * memfd that the process makes and clients can only read; and the packets on the socket between the
@@ -6,11 +6,14 @@
  *
  * The description (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE), without gaps:
  *
- *     +-----------+-------------------+----------------------+
- *     | scan_head | scan_step[n_steps]| scan_entry[n_chunks] |
- *     +-----------+-------------------+----------------------+
+ *     +------+-----------------+-----------------+-----------------+--------------------+
+ *     | head | files [n_files] | kinds [n_kinds] | steps [n_steps] | entries [n_chunks] |
+ *     +------+-----------------+-----------------+-----------------+--------------------+
  *
- * The ring, whose sizes follow from the size of a chunk alone:
+ * A reader hands over every file, opened by itself, before it sees anything: packets of scan_show,
+ * each with so many descriptors, the files in their order.
+ *
+ * The ring, whose sizes follow from the size of the largest chunk alone:
  *
  *     0                         data_offset_bytes
  *     +-------------------------+-------------+-------------+----
@@ -18,7 +21,7 @@
  *     +-------------------------+-------------+-------------+----
  *                                 slot_bytes each
  *
- * Chunks are decoded for ever in one order, as if the file were a circle: number n = 0, 1, 2 .. is
+ * Chunks are decoded for ever in one order, as if the files were a circle: number n = 0, 1, 2 .. is
  * chunk n % n_chunks, and comes to slot n % n_slots. A slot's stamp is 2n + 1 while n is written,
  * and 2n + 2 when it is there. Who reads looks at the stamp before and after: another one then says
  * that the slot was taken for a later chunk meanwhile, and what was read is of no use. */
@@ -31,11 +34,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SCAN_MAGIC            UINT64_C(0x316e616353646147) /* "GadScan1" */
+#define SCAN_MAGIC            UINT64_C(0x326e616353646147) /* "GadScan2" */
 #define SCAN_MAX_CHUNKS       (UINT64_C(1) << 20)
 #define SCAN_MAX_CHUNK_BYTES  (UINT64_C(16) << 20)
 #define SCAN_MAX_STORED_BYTES (UINT64_C(32) << 20) /* of a chunk */
-#define SCAN_MAX_STEPS        16u
+#define SCAN_MAX_FILES        (1u << 14)
+#define SCAN_FILE_COST        2048u /* bytes of the kernel's, about, for one that is open */
+#define SCAN_FILES_AT_A_TIME  64u   /* in a packet */
+#define SCAN_MAX_KINDS        64u
+#define SCAN_MAX_STEPS        16u /* of a kind */
 #define SCAN_MAX_VALUES       32u
 #define SCAN_ABSENT           UINT64_MAX /* an entry's offset: the chunk was never written */
 #define SCAN_MAX_SLOTS        1024u
@@ -44,8 +51,24 @@
 struct scan_head {
     uint64_t magic;
     uint64_t n_chunks;
-    uint64_t chunk_bytes; /* decoded */
-    uint32_t n_steps;
+    uint64_t chunk_bytes; /* decoded, of the largest */
+    uint32_t n_files, n_kinds, n_steps;
+    uint32_t zero;
+};
+
+/* By which a descriptor of it is known; times in nanoseconds. */
+struct scan_file {
+    uint64_t device; /* major << 32 | minor */
+    uint64_t inode, size_bytes;
+    int64_t modified_ns, changed_ns;
+};
+
+/* How chunks are packed: steps first_step .. first_step + n_steps. */
+struct scan_kind {
+    uint32_t first_step, n_steps;
+    /* 1: deflated streams (RFC 1951), without steps. Chunks of one stream, with the same offset,
+     * follow each other, and each goes on where the one before ends. */
+    uint32_t is_stream;
     uint32_t zero;
 };
 
@@ -61,8 +84,10 @@ struct scan_step {
 
 struct scan_entry {
     uint64_t offset_bytes; /* in the file, or SCAN_ABSENT */
-    uint32_t size_bytes;   /* as stored */
-    uint32_t skipped;      /* bit i: step i was not applied to this chunk */
+    uint64_t size_bytes;   /* as stored; of a stream, all of it */
+    uint32_t file, kind;
+    uint32_t n_bytes; /* decoded */
+    uint32_t skipped; /* bit i: step i was not applied to this chunk; of a stream its CRC-32 */
 };
 
 enum scan_status {
@@ -76,7 +101,15 @@ struct scan_slot {
     uint32_t status;
 };
 
-/* To a reader, once, with the ring's descriptor: numbers from `first` on are meant for it. */
+/* From a reader, before all else: it has opened files first .. first + n_files, whose descriptors
+ * come with this. */
+struct scan_show {
+    uint64_t magic;
+    uint32_t first, n_files;
+};
+
+/* To a reader that has shown all files, once, with the ring's descriptor: numbers from `first` on
+ * are meant for it. */
 struct scan_welcome {
     uint64_t magic;
     uint64_t first;
@@ -89,8 +122,9 @@ struct scan_ack {
     uint64_t wants_more;
 };
 
-_Static_assert(sizeof(struct scan_head) == 32 && sizeof(struct scan_step) == 200 &&
-                   sizeof(struct scan_entry) == 16 && sizeof(struct scan_slot) == 64,
+_Static_assert(sizeof(struct scan_head) == 40 && sizeof(struct scan_file) == 40 &&
+                   sizeof(struct scan_kind) == 16 && sizeof(struct scan_step) == 200 &&
+                   sizeof(struct scan_entry) == 32 && sizeof(struct scan_slot) == 64,
                "as in PROTOCOL.md");
 
 struct scan_layout {
@@ -100,6 +134,10 @@ struct scan_layout {
 
 /* chunk_bytes: 1 to SCAN_MAX_CHUNK_BYTES. */
 void scan_layout(uint64_t chunk_bytes, struct scan_layout *ret);
+
+struct stat;
+void scan_file_of(const struct stat *st, struct scan_file *ret);
+bool scan_file_is_same(const struct scan_file *a, const struct scan_file *b);
 
 /* A head by itself, with the size of what it stands in: bad-chunk-table, limit-exceeded. */
 int scan_head_check(const struct scan_head *head, uint64_t description_bytes,

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #define CHUNK_BYTES  (UINT64_C(1) << 20)
@@ -28,6 +29,8 @@
 #define N_THREADS    2u
 
 static struct scan_description description;
+static struct codec_packing kind = {.pipeline.n_steps = 2};
+static struct scan_file file;
 static int file_fd;
 static uint64_t n_rows;
 
@@ -58,26 +61,35 @@ static void make_file(const char *folder, uint64_t n_chunks)
     struct scan_entry *entries = calloc(n_chunks, sizeof(*entries));
     if (file_fd < 0 || !entries || scan_tools_init(&tools))
         fail("no file");
-    description = (struct scan_description){
-        .n_chunks = n_chunks,
-        .chunk_bytes = CHUNK_BYTES,
-        .pipeline = {.n_steps = 2,
-                     .steps = {{.codec = codec_of_name("shuffle"), .n_values = 1, .values = {4}},
-                               {.codec = codec_of_name("deflate"), .n_values = 1, .values = {4}}}},
-        .entries = entries};
+    kind.pipeline.steps[0] =
+        (struct codec_step){.codec = codec_of_name("shuffle"), .n_values = 1, .values = {4}};
+    kind.pipeline.steps[1] =
+        (struct codec_step){.codec = codec_of_name("deflate"), .n_values = 1, .values = {4}};
+    description = (struct scan_description){.n_chunks = n_chunks,
+                                            .chunk_bytes = CHUNK_BYTES,
+                                            .n_files = 1,
+                                            .n_kinds = 1,
+                                            .files = &file,
+                                            .kinds = &kind,
+                                            .entries = entries};
     for (uint64_t i = 0; i < n_chunks; i++) {
         const void *bytes;
         size_t n;
         fill_chunk(elements, i);
-        if (codec_encode(&description.pipeline, tools.scratch, elements, CHUNK_BYTES, &bytes, &n,
+        if (codec_encode(&kind.pipeline, tools.scratch, elements, CHUNK_BYTES, &bytes, &n,
                          &entries[i].skipped) ||
             pwrite(file_fd, bytes, n, (off_t)at) != (ssize_t)n)
             fail("the file cannot be written");
         entries[i].offset_bytes = at;
-        entries[i].size_bytes = (uint32_t)n;
+        entries[i].size_bytes = n;
+        entries[i].n_bytes = CHUNK_BYTES;
         at += n;
     }
     scan_tools_deinit(&tools);
+    struct stat st;
+    if (fstat(file_fd, &st) < 0)
+        fail("fstat");
+    scan_file_of(&st, &file);
     printf("%llu MiB of float32, packed to %.0f%%\n", (unsigned long long)n_chunks,
            100.0 * (double)at / (double)(n_chunks * CHUNK_BYTES));
 }
@@ -88,13 +100,37 @@ struct trainer {
     uint64_t seed, window; /* which one is filled */
     char *rows;            /* of the window */
     uint64_t sum, n_own;
+    struct missed *missed; /* NULL: it reads alone */
 };
 
-static int use(void *state, uint64_t index, const void *elements, const struct scan_fault *fault)
+/* Chunks that the scan did not bring. */
+struct missed {
+    struct scan_tools tools;
+    char elements[CHUNK_BYTES];
+};
+
+static const void *decode_missed(struct missed *missed, uint64_t index)
+{
+    int fault;
+    return scan_decode(&description, &file_fd, index, &missed->tools, NULL, missed->elements,
+                       &fault) == SCAN_THERE
+               ? missed->elements
+               : NULL;
+}
+
+static int open_file(void *state, uint32_t number)
+{
+    (void)state, (void)number;
+    return fcntl(file_fd, F_DUPFD_CLOEXEC, 3);
+}
+
+static int use(void *state, uint64_t index, const void *elements)
 {
     struct trainer *trainer = state;
     uint64_t per_window = n_rows / N_WINDOWS;
-    if (fault || !elements)
+    if (!elements && trainer->missed)
+        elements = decode_missed(trainer->missed, index);
+    if (!elements)
         return -EBADMSG;
     for (uint64_t i = 0; i < ROWS; i++) {
         uint64_t place = ((index * ROWS + i) * (trainer->seed * 8 + 5) + trainer->seed) % n_rows;
@@ -121,8 +157,12 @@ static void train_shared(struct trainer *trainer)
     struct gad_client *client;
     struct scan_reader *reader;
     struct scan_circle circle;
+    const struct scan_access access = {.open = open_file};
+    trainer->missed = malloc(sizeof(*trainer->missed));
+    if (!trainer->missed || scan_tools_init(&trainer->missed->tools))
+        fail("no memory");
     if (gad_connect(NULL, &client, &error) ||
-        client_join_scan(client, &description, file_fd, &reader, &error))
+        client_join_scan(client, &description, &access, &reader, &error))
         fail(error.message);
     for (; trainer->window < N_WINDOWS; trainer->window++) {
         if (scan_reader_circle(reader, use, trainer, NULL, &circle))
@@ -131,6 +171,8 @@ static void train_shared(struct trainer *trainer)
         add_window(trainer);
     }
     scan_reader_free(reader);
+    scan_tools_deinit(&trainer->missed->tools);
+    free(trainer->missed);
     gad_close(client);
 }
 
@@ -139,14 +181,14 @@ static _Atomic uint64_t next_chunk;
 static void *decode_some(void *argument)
 {
     struct scan_tools tools;
-    struct scan_fault fault;
+    int fault;
     void *elements = malloc(CHUNK_BYTES);
     uint64_t i;
     if (!elements || scan_tools_init(&tools))
         fail("no memory");
     while ((i = atomic_fetch_add(&next_chunk, 1)) < description.n_chunks)
-        if (scan_decode(&description, file_fd, i, &tools, elements, &fault) != SCAN_THERE ||
-            (argument && use(argument, i, elements, NULL)))
+        if (scan_decode(&description, &file_fd, i, &tools, NULL, elements, &fault) != SCAN_THERE ||
+            (argument && use(argument, i, elements)))
             fail("a chunk");
     scan_tools_deinit(&tools);
     free(elements);

@@ -18,15 +18,21 @@
 static void decode(const struct scan_description *description, const uint8_t *data, size_t n_bytes)
 {
     struct scan_tools tools;
-    struct scan_fault fault;
+    struct scan_stream stream = {.n_taken = 0};
+    int fault;
     _cleanup_fd_ int fd = memfd_create("fuzz", MFD_CLOEXEC);
     _cleanup_free_ void *elements = malloc(description->chunk_bytes);
     assert(fd >= 0 && elements && pwrite(fd, data, n_bytes, 0) == (ssize_t)n_bytes);
-    assert(scan_tools_init(&tools) == 0);
+    _cleanup_free_ int *files = malloc(description->n_files * sizeof(*files));
+    assert(files && scan_tools_init(&tools) == 0);
+    for (uint32_t i = 0; i < description->n_files; i++)
+        files[i] = fd;
     for (uint64_t i = 0; i < description->n_chunks && i < 4; i++) {
-        enum scan_status status = scan_decode(description, fd, i, &tools, elements, &fault);
-        assert(status == SCAN_FAILED ? fault.number != 0 : fault.number == 0);
+        enum scan_status status =
+            scan_decode(description, files, i, &tools, &stream, elements, &fault);
+        assert(status == SCAN_FAILED ? fault != 0 : fault == 0);
     }
+    scan_stream_deinit(&stream);
     scan_tools_deinit(&tools);
 }
 
@@ -43,20 +49,21 @@ static void read_description(const uint8_t *data, size_t n_bytes)
         return;
     }
     assert((const char *)(description.entries + description.n_chunks) == (char *)copy + n_bytes);
-    for (unsigned i = 0; i < description.pipeline.n_steps; i++)
-        assert(description.pipeline.steps[i].codec->decode);
+    for (uint32_t i = 0; i < description.n_kinds; i++)
+        for (unsigned k = 0; k < description.kinds[i].pipeline.n_steps; k++)
+            assert(description.kinds[i].pipeline.steps[k].codec->decode);
     if (description.chunk_bytes <= MAX_DECODED_BYTES)
         decode(&description, data, n_bytes);
+    scan_description_deinit(&description);
 }
 
 static void hear_packets(const uint8_t *data, size_t n_bytes)
 {
     static struct scan_flow flow;
-    uint64_t number = 0, until_ns, now_ns = 1, first;
-    unsigned place;
-    scan_flow_init(&flow, SCAN_MIN_SLOTS);
+    uint64_t number = 0, until_ns, now_ns = 1;
+    scan_flow_init(&flow, SCAN_MIN_SLOTS, SCAN_MIN_SLOTS);
     for (unsigned i = 0; i < 3; i++)
-        assert(scan_flow_join(&flow, now_ns, &place, &first) == 0);
+        assert(scan_flow_join(&flow, i, now_ns) == 0);
     for (; n_bytes >= 1 + sizeof(struct scan_ack); data += 17, n_bytes -= 17) {
         struct scan_ack ack;
         memcpy(&ack, data + 1, sizeof(ack));

@@ -10,14 +10,20 @@ import zlib
 
 from wire import F_ADD_SEALS, F_SEAL_GROW, F_SEAL_SHRINK, F_SEAL_WRITE
 
-MAGIC = int.from_bytes(b"GadScan1", "little")
+MAGIC = int.from_bytes(b"GadScan2", "little")
 SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE
 ABSENT = 2**64 - 1
 THERE, IS_ABSENT, FAILED = range(3)
 
 
-def head(n_chunks, chunk_bytes, n_steps, magic=MAGIC):
-    return struct.pack("<QQQII", magic, n_chunks, chunk_bytes, n_steps, 0)
+def head(n_chunks, chunk_bytes, n_steps, magic=MAGIC, n_files=1, n_kinds=1):
+    return struct.pack("<QQQIIII", magic, n_chunks, chunk_bytes, n_files, n_kinds, n_steps, 0)
+
+
+def identity(path):
+    st = os.stat(path)
+    return struct.pack("<QQQqq", os.major(st.st_dev) << 32 | os.minor(st.st_dev), st.st_ino, st.st_size,
+                       st.st_mtime_ns, st.st_ctime_ns)
 
 
 def step(codec=b"deflate", values=(4,), n_values=None, dtype=b"", stored=b""):
@@ -25,8 +31,10 @@ def step(codec=b"deflate", values=(4,), n_values=None, dtype=b"", stored=b""):
                        dtype, stored, 0, 0, *values, *[0] * (32 - len(values)))
 
 
-def entries(table):
-    return b"".join(struct.pack("<QII", *entry) for entry in table)
+def entries(table, chunk_bytes):
+    """Of one file and one kind."""
+    return b"".join(struct.pack("<QQIIII", offset, size, 0, 0, chunk_bytes, skipped)
+                    for offset, size, skipped in table)
 
 
 def sealed(data, seals=SEALS):
@@ -57,8 +65,13 @@ class Source:
     def description(self, steps=None, table=None, **kwargs):
         steps = [step()] if steps is None else steps
         table = self.table if table is None else table
-        return (head(len(table), self.chunk_bytes, len(steps), **kwargs) + b"".join(steps)
-                + entries(table))
+        return (head(len(table), self.chunk_bytes, len(steps), **kwargs) + identity(self.path)
+                + struct.pack("<IIII", 0, len(steps), 0, 0) + b"".join(steps)
+                + entries(table, self.chunk_bytes))
+
+
+class Refused(Exception):
+    """What was shown is not the file that the description says."""
 
 
 class Lost(Exception):
@@ -72,7 +85,8 @@ class Reader:
         described = sealed(source.description() if description is None else description)
         file = os.open(source.path, os.O_RDONLY) if fd is None else fd
         try:
-            self.joined = w.call("scan.join", fds=[file, described, theirs.fileno()])
+            self.joined = w.call("scan.join", fds=[described, theirs.fileno()])
+            socket.send_fds(ours, [struct.pack("<QII", MAGIC, 0, 1)], [file])
         except BaseException:
             ours.close()
             raise
@@ -88,6 +102,8 @@ class Reader:
         self.n_slots = min(max((32 << 20) // self.slot_bytes, 8), 1024)
         self.data_offset = -(-self.n_slots * 64 // 4096) * 4096
         data, control, _, _ = ours.recvmsg(16, socket.CMSG_SPACE(4))
+        if not data:
+            raise Refused
         magic, self.next = struct.unpack("<QQ", data)
         assert magic == MAGIC
         fds = array.array("i", control[0][2])

@@ -333,14 +333,16 @@ def test_the_process_is_confined(w, source):
 def garbage(source):
     good = source.description()
     yield "bad-chunk-table", b""
-    yield "bad-chunk-table", good[:31]
+    yield "bad-chunk-table", good[:79]
     yield "bad-chunk-table", good[:-1]
     yield "bad-chunk-table", good + b"\0"
     yield "bad-chunk-table", source.description(magic=7)
-    yield "limit-exceeded", scans.head(0, 4096, 1)
-    yield "limit-exceeded", scans.head(2**63, 4096, 1)
-    yield "limit-exceeded", scans.head(1, 2**40, 1)
-    yield "limit-exceeded", scans.head(1, 4096, 17)
+    for bad in ((0, 4096, 1), (2**63, 4096, 1), (1, 2**40, 1), (1, 4096, 1025)):
+        yield "limit-exceeded", scans.head(*bad) + bytes(40)
+    for kwargs in ({"n_files": 0}, {"n_files": 1 << 15}, {"n_kinds": 0}, {"n_kinds": 65}):
+        yield "limit-exceeded", source.description(**kwargs)
+    yield "bad-chunk-table", good[:80] + struct.pack("<IIII", 1, 1, 0, 0) + good[96:]
+    yield "bad-chunk-table", good[:80] + struct.pack("<IIII", 0, 1, 1, 0) + good[96:]
     yield "bad-argument", source.description(steps=[scans.step(b"frobnicate")])
     yield "bad-argument", source.description(steps=[scans.step(b"x" * 32)])
     yield "bad-argument", source.description(steps=[scans.step(n_values=33)])
@@ -373,20 +375,30 @@ def test_descriptors_that_are_none(w, source, folder):
     to_somebody.connect(str(folder / "socket"))
     from_somebody, _ = listening.accept()
     pipe, _ = os.pipe()
-    with open(source.path, "rb") as file, open(folder / "written", "wb") as written:
+    with open(source.path, "rb") as file:
         f, d, s = file.fileno(), described, theirs.fileno()
-        refused("bad-request", "", fds=[f, d])
-        refused("bad-descriptor", "file", fds=[pipe, d, s])
-        refused("bad-descriptor", "file", fds=[written.fileno(), d, s])
-        refused("bad-chunk-table", "description", fds=[f, f, s])
-        refused("bad-chunk-table", "description", fds=[f, unsealed, s])
+        refused("bad-request", "", fds=[d])
+        refused("bad-chunk-table", "description", fds=[f, s])
+        refused("bad-chunk-table", "description", fds=[unsealed, s])
         for bad in (f, pipe, stream.fileno(), listening.fileno(), to_somebody.fileno(),
                     from_somebody.fileno()):
-            refused("bad-descriptor", "socket", fds=[f, d, bad])
+            refused("bad-descriptor", "socket", fds=[d, bad])
     for fd in (described, unsealed, pipe):
         os.close(fd)
     for one in (ours, theirs, stream, listening, to_somebody, from_somebody):
         one.close()
+
+
+def test_who_has_not_opened_the_file_to_read_it(w, source, folder):
+    """By its identity alone, which everybody may know who sees its folder, nobody gets at a scan."""
+    with Reader(w, source) as first:
+        other = Source(folder / "other")
+        for path, flags in ((other.path, os.O_RDONLY), (source.path, os.O_PATH), (source.path, os.O_WRONLY)):
+            fd = os.open(path, flags)
+            with pytest.raises(scans.Refused):
+                Reader(w, source, fd=fd)
+            os.close(fd)
+        first.check_circle()
 
 
 def test_a_user_has_so_many_readers(start, source):

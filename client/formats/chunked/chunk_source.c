@@ -368,11 +368,38 @@ static int watch(void *state, struct file_sums *sums)
     return source->watch ? source->watch(source->state, sums) : 0;
 }
 
+/* Elsewhere ------------------------------------------------------------------------------------ */
+
+static int locate(void *state, struct packed_chunks *packed)
+{
+    const struct chunk_source *source = state;
+    const struct selection *selection = &source->selection;
+    const struct codec_packing kind = {.pipeline = source->pipeline};
+    struct packed_part part = {.first_chunk = packed->n_chunks, .ndim = source->grid.ndim};
+    uint32_t number;
+    for (int k = 0; k < part.ndim; k++) {
+        part.to_axis[k] = -1;
+        part.low[k] = source->first_chunk[k];
+        part.n_of[k] = source->last_chunk[k] - source->first_chunk[k] + 1;
+        part.chunk_shape[k] = source->grid.chunk_shape[k];
+        part.strides[k] = source->strides[k];
+        part.axes[k] = selection->axes[k];
+    }
+    for (int i = 0; i < selection->ndim; i++)
+        if (selection->axis_of[i] != SELECTION_NEW_AXIS)
+            part.to_axis[selection->axis_of[i]] = i;
+    int r = packed_add_kind(packed, &kind, &number);
+    if (r == 0)
+        r = source->locate(source->state, &source->grid, part.low, part.n_of, number, packed);
+    return r ? r : packed_add_part(packed, &part);
+}
+
 const struct provider chunk_source_provider = {
     .is_concurrent = true,
     .fill = fill,
     .explain = explain,
     .watch = watch,
+    .locate = locate,
 };
 
 /* From layouts --------------------------------------------------------------------------------- */
@@ -471,42 +498,6 @@ int chunk_source_new(const struct chunk_layout *layout, const char *name,
     source->state = layout->state;
     *ret_source = source;
     return 0;
-}
-
-/* Elsewhere ------------------------------------------------------------------------------------ */
-
-static bool is_whole_array(const struct chunk_source *source)
-{
-    const struct selection *selection = &source->selection;
-    if (selection->ndim != source->grid.ndim)
-        return false;
-    for (int k = 0; k < source->grid.ndim; k++)
-        if (selection->axis_of[k] != k || selection->axes[k].start != 0 ||
-            selection->axes[k].step != 1 || selection->axes[k].count != source->shape[k])
-            return false;
-    return true;
-}
-
-int chunk_source_locate(struct chunk_source *source, struct chunk_file *ret_file)
-{
-    struct chunk_file file = {.fd = -1, .grid = source->grid, .pipeline = source->pipeline};
-    if (!source->locate || !source->is_c_order || !is_whole_array(source))
-        return ENOTSUP;
-    file.places = calloc(file.grid.n_chunks, sizeof(*file.places));
-    int r = file.places ? source->locate(source->state, &file.grid, file.places, &file.fd) : ENOMEM;
-    if (r)
-        free(file.places);
-    else
-        *ret_file = file;
-    return r;
-}
-
-void chunk_file_deinit(struct chunk_file *file)
-{
-    if (!file->places)
-        return;
-    close(file->fd);
-    free(steal_ptr(file->places));
 }
 
 struct chunk_source *chunk_source_free(struct chunk_source *source)

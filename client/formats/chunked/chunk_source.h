@@ -5,6 +5,7 @@
 #include "client/array.h"
 #include "client/codecs/codec.h"
 #include "client/formats/chunk_grid.h"
+#include "client/formats/chunked/packed_chunks.h"
 #include "client/formats/selection.h"
 
 #define CHUNK_REASON_BYTES 160
@@ -29,17 +30,11 @@ int chunk_bytes_reserve(struct chunk_bytes *bytes, size_t n_bytes) GAD_MUST_CHEC
 typedef int chunk_fetch_fn(void *state, uint64_t index, const int64_t *place,
                            struct chunk_bytes *ret_bytes);
 
-/* Where a chunk lies in a file, as it is stored. */
-struct chunk_place {
-    uint64_t offset_bytes; /* CHUNK_ABSENT: never written */
-    uint64_t size_bytes;
-    uint32_t skipped; /* as of chunk_bytes */
-};
-
-/* Opens the one regular file in which all chunks lie, and says where. 0; ENOTSUP: they do not lie
- * so, or are too many to look for; other positive errno. */
-typedef int chunk_locate_fn(void *state, const struct chunk_grid *grid,
-                            struct chunk_place *ret_places, int *ret_fd);
+/* Adds (packed_add_chunk()) the chunks of a box of the grid, low .. low + n along each axis, in C
+ * order, and the files that they lie in. 0; ENOTSUP: they are too many to look for, or lie
+ * elsewhere; other positive errno. */
+typedef int chunk_locate_fn(void *state, const struct chunk_grid *grid, const int64_t *low,
+                            const int64_t *n, uint32_t kind, struct packed_chunks *packed);
 
 /* provider.watch, of the files that chunks are fetched from. */
 typedef int chunk_watch_fn(void *state, struct file_sums *sums);
@@ -54,8 +49,8 @@ struct chunk_layout {
     const struct selection *selection; /* what blocks are of */
     const struct codec_pipeline *pipeline;
     chunk_fetch_fn *fetch;
-    chunk_locate_fn *locate;         /* NULL: they are never in one file */
-    chunk_watch_fn *watch;           /* NULL: they are in the one at `path` */
+    chunk_watch_fn *watch; /* NULL: they are in the one at `path` */
+    chunk_locate_fn *locate;
     void (*free_state)(void *state); /* may be NULL */
     void *state;                     /* taken over on success */
     const char *path, *dataset;      /* for errors; dataset may be NULL */
@@ -66,16 +61,5 @@ extern const struct provider chunk_source_provider; /* its state is a struct chu
 /* no-memory; bad-format: chunks so large that none fits memory. */
 int chunk_source_new(const struct chunk_layout *layout, const char *name,
                      struct chunk_source **ret_source, struct gad_error *error) GAD_MUST_CHECK;
-/* The whole of an array whose chunks lie in one regular file, for who decodes it elsewhere. */
-struct chunk_file {
-    int fd;
-    struct chunk_grid grid;
-    struct codec_pipeline pipeline;
-    struct chunk_place *places;
-};
-/* 0; ENOTSUP: it is not of that kind, or a selection; other positive errno. */
-int chunk_source_locate(struct chunk_source *source, struct chunk_file *ret_file) GAD_MUST_CHECK;
-void chunk_file_deinit(struct chunk_file *file); /* zeroed: nothing */
-
 /* NULL allowed; no block is being filled. Returns NULL. */
 struct chunk_source *chunk_source_free(struct chunk_source *source);

@@ -215,27 +215,40 @@ int hdf5_chunk_table(hid_t file, hid_t dataset, hid_t create_plist, const struct
     return make_table(entries, n_entries, name, ret_table_fd, error);
 }
 
-int hdf5_chunk_places(hid_t file, hid_t dataset, const struct chunk_grid *grid,
-                      struct chunk_place *ret_places)
+static int look_at(hid_t dataset, const hsize_t *offsets, struct packed_chunk *chunk)
 {
-    hsize_t block = 1, offsets[H5S_MAX_RANK], n_bytes;
-    int64_t start[ARRAY_MAX_NDIM];
-    _cleanup_hid_ hid_t fcpl = H5Fget_create_plist(file);
-    if (grid->n_chunks > HDF5_MAX_TABLE_CHUNKS || fcpl <= 0 || H5Pget_userblock(fcpl, &block) < 0 ||
-        block != 0 || !has_true_index(dataset, grid))
+    haddr_t address = HADDR_UNDEF;
+    hsize_t n_bytes = 0;
+    if (H5Dget_chunk_info_by_coord(dataset, offsets, &chunk->skipped, &address, &n_bytes) < 0)
         return ENOTSUP;
-    for (uint64_t i = 0; i < grid->n_chunks; i++) {
-        haddr_t address = HADDR_UNDEF;
-        chunk_grid_start(grid, i, start);
-        for (int k = 0; k < grid->ndim; k++)
-            offsets[k] = (hsize_t)start[k];
-        n_bytes = 0;
-        if (H5Dget_chunk_info_by_coord(dataset, offsets, &ret_places[i].skipped, &address,
-                                       &n_bytes) < 0)
-            return ENOTSUP;
-        bool is_there = address != HADDR_UNDEF && n_bytes > 0;
-        ret_places[i].offset_bytes = is_there ? address : CHUNK_ABSENT;
-        ret_places[i].size_bytes = is_there ? n_bytes : 0;
+    bool is_there = address != HADDR_UNDEF && n_bytes > 0;
+    chunk->offset_bytes = is_there ? address : CHUNK_ABSENT;
+    chunk->size_bytes = is_there ? n_bytes : 0;
+    return 0;
+}
+
+int hdf5_chunk_places(hid_t file, hid_t dataset, const struct chunk_grid *grid, const int64_t *low,
+                      const int64_t *n, struct packed_chunk *ret_chunks)
+{
+    hsize_t block = 1, offsets[H5S_MAX_RANK];
+    int64_t place[ARRAY_MAX_NDIM];
+    uint64_t n_all = 1;
+    _cleanup_hid_ hid_t fcpl = H5Fget_create_plist(file);
+    for (int k = 0; k < grid->ndim; k++)
+        n_all *= (uint64_t)n[k];
+    if (n_all > HDF5_MAX_TABLE_CHUNKS || grid->n_chunks > HDF5_MAX_LOOK_UPS / n_all || fcpl <= 0 ||
+        H5Pget_userblock(fcpl, &block) < 0 || block != 0 || !has_true_index(dataset, grid))
+        return ENOTSUP;
+    for (uint64_t i = 0; i < n_all; i++) {
+        uint64_t rest = i;
+        for (int k = grid->ndim - 1; k >= 0; k--) {
+            place[k] = low[k] + (int64_t)(rest % (uint64_t)n[k]);
+            offsets[k] = (hsize_t)(place[k] * grid->chunk_shape[k]);
+            rest /= (uint64_t)n[k];
+        }
+        int r = look_at(dataset, offsets, &ret_chunks[i]);
+        if (r)
+            return r;
     }
     return 0;
 }

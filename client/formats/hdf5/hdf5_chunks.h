@@ -15,10 +15,10 @@
 bool hdf5_chunk_grid(hid_t create_plist, int ndim, const int64_t *shape, int64_t item_bytes,
                      struct chunk_grid *ret_grid);
 
-/* Where the chunks of a whole dataset are, filtered or not, in a file without a user block.
- * ENOTSUP: they are too many, or HDF5 does not tell. */
-int hdf5_chunk_places(hid_t file, hid_t dataset, const struct chunk_grid *grid,
-                      struct chunk_place *ret_places) GAD_MUST_CHECK;
+/* Where a box of a dataset's chunks is, filtered or not, in a file without a user block: offsets,
+ * sizes and what was skipped. ENOTSUP: they are too many, or HDF5 does not tell. */
+int hdf5_chunk_places(hid_t file, hid_t dataset, const struct chunk_grid *grid, const int64_t *low,
+                      const int64_t *n, struct packed_chunk *ret_chunks) GAD_MUST_CHECK;
 
 /* Looks up the chunks of the pick, among n_chunks of the dataset, and makes the sealed memfd, whose
  * entries are of pick->grid. `fd` is the file's. On success ret_table_fd is -1 when the chunks

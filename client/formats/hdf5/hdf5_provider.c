@@ -458,29 +458,49 @@ int hdf5_provider_fetch(void *state, uint64_t index, const int64_t *place,
 }
 
 /* What lies behind an external link is in a file whose path is not ours to open. */
-static int open_own_file(const struct hdf5_provider *provider, int *ret_fd)
+static int add_own_file(const struct hdf5_provider *provider, struct packed_chunks *packed,
+                        uint32_t *ret_file)
 {
     struct stat st;
-    _cleanup_fd_ int fd = open(provider->path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st) < 0)
+    if (stat(provider->path, &st) < 0)
         return errno;
     if (st.st_dev != provider->own_st.st_dev || st.st_ino != provider->own_st.st_ino)
         return ENOTSUP;
-    *ret_fd = steal_fd(&fd);
-    return 0;
+    return packed_add_file(packed, AT_FDCWD, provider->path, &st, ret_file);
 }
 
-int hdf5_provider_locate(void *state, const struct chunk_grid *grid, struct chunk_place *ret_places,
-                         int *ret_fd)
+static int locate(struct hdf5_provider *provider, const struct chunk_grid *grid, const int64_t *low,
+                  const int64_t *n, struct packed_chunk *chunks)
 {
-    struct hdf5_provider *provider = state;
     HDF5_SCOPE(scope);
     int r = open_dataset(provider);
+    if (r)
+        return r;
+    return provider->has_plain_ends
+               ? ENOTSUP
+               : hdf5_chunk_places(provider->file, provider->id, grid, low, n, chunks);
+}
+
+int hdf5_provider_locate(void *state, const struct chunk_grid *grid, const int64_t *low,
+                         const int64_t *n, uint32_t kind, struct packed_chunks *packed)
+{
+    uint64_t n_all = 1;
+    struct packed_chunk chunk = {.kind = kind, .n_bytes = (uint32_t)grid->chunk_bytes};
+    for (int k = 0; k < grid->ndim; k++)
+        n_all *= (uint64_t)n[k];
+    if (n_all > HDF5_MAX_TABLE_CHUNKS || grid->chunk_bytes > UINT32_MAX)
+        return ENOTSUP;
+    _cleanup_free_ struct packed_chunk *chunks = calloc(n_all, sizeof(*chunks));
+    int r = chunks ? locate(state, grid, low, n, chunks) : ENOMEM;
     if (r == 0)
-        r = provider->has_plain_ends
-                ? ENOTSUP
-                : hdf5_chunk_places(provider->file, provider->id, grid, ret_places);
-    return r ? r : open_own_file(provider, ret_fd);
+        r = add_own_file(state, packed, &chunk.file);
+    for (uint64_t i = 0; i < n_all && r == 0; i++) {
+        chunk.offset_bytes = chunks[i].offset_bytes;
+        chunk.size_bytes = chunks[i].size_bytes;
+        chunk.skipped = chunks[i].skipped;
+        r = packed_add_chunk(packed, &chunk);
+    }
+    return r;
 }
 
 const struct provider hdf5_dataset_provider = {.fill = fill};

@@ -26,9 +26,9 @@ struct hdf5_provider *hdf5_provider_new(const char *path, const char *dataset,
  */
 int hdf5_provider_fetch(void *state, uint64_t index, const int64_t *place,
                         struct chunk_bytes *ret_bytes);
-/* Where all chunks are (a chunk_locate_fn); likewise. */
-int hdf5_provider_locate(void *state, const struct chunk_grid *grid, struct chunk_place *ret_places,
-                         int *ret_fd);
+/* Where chunks are (a chunk_locate_fn); likewise. */
+int hdf5_provider_locate(void *state, const struct chunk_grid *grid, const int64_t *low,
+                         const int64_t *n, uint32_t kind, struct packed_chunks *packed);
 /* NULL allowed; needs no scope, must not be called inside one. Returns NULL. */
 struct hdf5_provider *hdf5_provider_free(struct hdf5_provider *provider);
 

@@ -13,6 +13,7 @@
  *
  * Called by the pump, by several threads at once.
  */
+#include "client/formats/chunked/packed_chunks.h"
 #include "client/formats/files/file_provider.h"
 #include "client/formats/files/file_source.h"
 #include "client/formats/many/many_impl.h"
@@ -224,11 +225,63 @@ static int fill(void *state, const int64_t *start, const int64_t *count, void *r
     return r;
 }
 
+/* Elsewhere ------------------------------------------------------------------------------------ */
+
+/* From the axes of a member to those of the result. */
+static int shift_part(const struct many *many, const struct member *member,
+                      struct packed_part *part)
+{
+    int axis = many->axis;
+    if (part->is_stream && axis != 0)
+        return ENOTSUP;
+    for (int k = 0; k < part->ndim; k++)
+        part->to_axis[k] += many->is_new_axis && part->to_axis[k] >= axis;
+    part->origin[axis] += member->first;
+    if (!part->is_stream || !many->is_new_axis)
+        return 0;
+    if (part->stride_bytes != part->row_bytes)
+        return ENOTSUP;
+    part->row_bytes *= (uint64_t)part->n_rows; /* all of it is one row */
+    part->stride_bytes = part->row_bytes;
+    part->n_rows = 1;
+    return 0;
+}
+
+static int locate_member(struct many *many, struct member *member, struct packed_chunks *packed)
+{
+    uint32_t first = packed->n_parts;
+    struct opened *opened;
+    if (member->length == 0)
+        return 0;
+    if (member->is_plain || member->is_swapped != many->form.is_swapped)
+        return ENOTSUP;
+    int r = many_acquire(many, member, &opened);
+    if (r)
+        return r;
+    const struct gad_array *array = opened->array;
+    r = array && array->provider->locate ? array->provider->locate(array->provider_state, packed)
+                                         : ENOTSUP;
+    for (uint32_t i = first; i < packed->n_parts && r == 0; i++)
+        r = shift_part(many, member, &packed->parts[i]);
+    many_let_go(many, opened);
+    return r;
+}
+
+static int locate(void *state, struct packed_chunks *packed)
+{
+    struct many *many = state;
+    int r = 0;
+    for (size_t i = 0; i < many->n_members && r == 0; i++)
+        r = locate_member(many, &many->members[i], packed);
+    return r;
+}
+
 const struct provider many_provider = {.is_concurrent = true,
                                        .fill = fill,
                                        .explain = many_explain,
                                        .watch = many_watch,
-                                       .verify = many_verify};
+                                       .verify = many_verify,
+                                       .locate = locate};
 const struct provider many_provider_plain = {.is_concurrent = true,
                                              .is_quick = true,
                                              .fill = fill,

@@ -11,6 +11,7 @@
  *
  * Called by format.c.
  */
+#include "client/formats/chunked/packed_chunks.h"
 #include "client/formats/files/file_array.h"
 #include "client/formats/files/file_provider.h"
 #include "client/formats/format_impl.h"
@@ -20,7 +21,10 @@
 #include "client/formats/npz/npz_output.h"
 #include "proto/util.h"
 
+#include <fcntl.h>
 #include <string.h>
+
+#define PART_BYTES (UINT64_C(1) << 20) /* of a stream that is decoded elsewhere */
 
 static int fill(void *state, const int64_t *start, const int64_t *count, void *ret_block)
 {
@@ -53,11 +57,68 @@ static int watch(void *state, struct file_sums *sums)
     return 0;
 }
 
+/* Whether each row is in one piece, and rows behind each other, with or without gaps. */
+static bool has_rows(const struct gad_array_info *info, int64_t *ret_row_bytes)
+{
+    int64_t stride = (int64_t)gad_dtype_size(info->dtype);
+    for (int i = info->ndim - 1; i > 0; i--) {
+        if (info->shape[i] != 1 && info->strides[i] != stride)
+            return false;
+        stride *= info->shape[i];
+    }
+    *ret_row_bytes = stride;
+    return info->ndim > 0 && info->strides[0] >= stride;
+}
+
+static int add_parts(const struct npz_packed *packed, struct packed_chunk *chunk,
+                     struct packed_chunks *chunks)
+{
+    int r = 0;
+    for (uint64_t at = 0; at < packed->size_bytes && r == 0; at += PART_BYTES) {
+        chunk->n_bytes = (uint32_t)min_u64(packed->size_bytes - at, PART_BYTES);
+        r = packed_add_chunk(chunks, chunk);
+    }
+    return r;
+}
+
+/* The member is parts of one stream; what is selected are rows of what it unpacks to. */
+static int locate(void *state, struct packed_chunks *chunks)
+{
+    const struct gad_array *array = state;
+    const struct codec_packing kind = {.is_stream = true};
+    int64_t row_bytes;
+    struct stat st;
+    int fd;
+    const struct npz_packed *packed = npz_stream_packed(array->format_state, &fd);
+    struct packed_chunk chunk = {.offset_bytes = packed->offset_bytes,
+                                 .size_bytes = packed->packed_bytes,
+                                 .skipped = packed->crc};
+    if (!has_rows(&array->info, &row_bytes))
+        return ENOTSUP;
+    if (fstat(fd, &st) < 0)
+        return errno;
+    const struct packed_part part = {.first_chunk = chunks->n_chunks,
+                                     .is_stream = true,
+                                     .begin_bytes = array->offset_bytes,
+                                     .row_bytes = (uint64_t)row_bytes,
+                                     .stride_bytes = (uint64_t)array->info.strides[0],
+                                     .chunk_bytes = PART_BYTES,
+                                     .n_rows = array->info.shape[0]};
+    _cleanup_free_ char *path = realpath(array->info.path, NULL);
+    int r = path ? packed_add_file(chunks, AT_FDCWD, path, &st, &chunk.file) : errno;
+    if (r == 0)
+        r = packed_add_kind(chunks, &kind, &chunk.kind);
+    if (r == 0)
+        r = add_parts(packed, &chunk, chunks);
+    return r ? r : packed_add_part(chunks, &part);
+}
+
 static const struct provider deflated_provider = {
     .is_concurrent = true,
     .fill = fill,
     .explain = explain,
     .watch = watch,
+    .locate = locate,
 };
 
 static void free_stream(struct gad_array *array)

@@ -122,6 +122,12 @@ void npz_stream_check_first(struct npz_stream *stream)
     stream->is_unchecked = true;
 }
 
+const struct npz_packed *npz_stream_packed(const struct npz_stream *stream, int *ret_fd)
+{
+    *ret_fd = stream->fd;
+    return &stream->packed;
+}
+
 bool npz_stream_begin(struct npz_stream *stream)
 {
     if (atomic_load(&stream->spill_fd) >= 0)

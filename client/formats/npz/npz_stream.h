@@ -16,6 +16,9 @@ struct npz_packed {
 struct npz_stream *npz_stream_new(int fd_take, const struct npz_packed *packed);
 struct npz_stream *npz_stream_free(struct npz_stream *stream); /* NULL allowed; returns NULL */
 
+/* Where its packed bytes lie, and the file's descriptor, which stays the stream's. */
+const struct npz_packed *npz_stream_packed(const struct npz_stream *stream, int *ret_fd);
+
 /* Between the two one thread reads. False: the stream needs no turns any more, anybody may read. */
 bool npz_stream_begin(struct npz_stream *stream);
 void npz_stream_end(struct npz_stream *stream);

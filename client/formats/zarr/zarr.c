@@ -176,6 +176,7 @@ static int set_chunks(struct source *source, struct gad_error *error)
         .pipeline = &meta->pipeline,
         .fetch = zarr_chunks_fetch,
         .watch = zarr_chunks_watch,
+        .locate = zarr_chunks_locate,
         .free_state = zarr_chunks_free,
         .state = chunks,
         .path = source->store.path,

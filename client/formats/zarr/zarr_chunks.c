@@ -116,20 +116,26 @@ static int read_part(const struct zarr_chunks *chunks, int fd, uint64_t offset, 
     return EIO;
 }
 
-/* Where the file that an element is in stands in the grid of files. */
-static void place_file(const struct zarr_chunks *chunks, const int64_t *place, int64_t *ret_place)
+/* The name of the file that an element is in; returns its number in C order. */
+static uint64_t key_of(const struct zarr_meta *meta, const int64_t *place,
+                       char ret_key[ZARR_KEY_BYTES])
 {
-    for (int i = 0; i < chunks->meta.ndim; i++)
-        ret_place[i] = place[i] / chunks->meta.chunk_shape[i];
+    int64_t file_place[ARRAY_MAX_NDIM];
+    uint64_t number = 0;
+    for (int i = 0; i < meta->ndim; i++) {
+        file_place[i] = place[i] / meta->chunk_shape[i];
+        number = number * (uint64_t)divide_up_i64(meta->shape[i], meta->chunk_shape[i]) +
+                 (uint64_t)file_place[i];
+    }
+    zarr_key(meta, file_place, ret_key);
+    return number;
 }
 
 static int fetch_file(struct zarr_chunks *chunks, const int64_t *place, struct chunk_bytes *ret)
 {
     char key[ZARR_KEY_BYTES];
-    int64_t file_place[ARRAY_MAX_NDIM];
     struct stat st;
-    place_file(chunks, place, file_place);
-    zarr_key(&chunks->meta, file_place, key);
+    (void)key_of(&chunks->meta, place, key);
     _cleanup_fd_ int fd = openat(chunks->dir_fd, key, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0 && errno == ENOENT) {
         ret->is_absent = true;
@@ -158,13 +164,10 @@ static int fetch_part(struct zarr_chunks *chunks, const int64_t *place, struct c
 
 /* Files that change ---------------------------------------------------------------------------- */
 
-static uint64_t mark_of(const struct zarr_chunks *chunks, const int64_t *file_place,
-                        struct file_sums *sums)
+static uint64_t mark_of(const struct zarr_chunks *chunks, const char *key, struct file_sums *sums)
 {
-    char key[ZARR_KEY_BYTES];
     struct file_mark mark;
     struct stat st;
-    zarr_key(&chunks->meta, file_place, key);
     if (fstatat(chunks->dir_fd, key, &st, 0) < 0)
         return 0;
     file_mark_of(&st, &mark);
@@ -178,6 +181,7 @@ int zarr_chunks_watch(void *state, struct file_sums *sums)
     struct zarr_chunks *chunks = state;
     const struct zarr_meta *meta = &chunks->meta;
     int64_t place[ARRAY_MAX_NDIM];
+    char key[ZARR_KEY_BYTES];
     if (!chunks->marks &&
         chunk_grid_init(&chunks->files, meta->ndim, meta->shape, meta->chunk_shape, 1) &&
         chunks->files.n_chunks <= MAX_MARKS) {
@@ -186,8 +190,8 @@ int zarr_chunks_watch(void *state, struct file_sums *sums)
             return ENOMEM;
         for (uint64_t i = 0; i < chunks->files.n_chunks; i++) {
             chunk_grid_start(&chunks->files, i, place);
-            place_file(chunks, place, place);
-            chunks->marks[i] = mark_of(chunks, place, &chunks->sums);
+            (void)key_of(meta, place, key);
+            chunks->marks[i] = mark_of(chunks, key, &chunks->sums);
         }
     }
     file_sums_add(sums, &chunks->sums);
@@ -199,15 +203,9 @@ static int check(const struct zarr_chunks *chunks, const int64_t *place, int err
                  struct chunk_bytes *ret)
 {
     char key[ZARR_KEY_BYTES];
-    int64_t file_place[ARRAY_MAX_NDIM];
-    uint64_t number = 0;
-    place_file(chunks, place, file_place);
-    for (int i = 0; i < chunks->files.ndim; i++)
-        number = number * (uint64_t)chunks->files.n_chunks_of[i] + (uint64_t)file_place[i];
-    uint64_t now = mark_of(chunks, file_place, NULL);
+    uint64_t number = key_of(&chunks->meta, place, key), now = mark_of(chunks, key, NULL);
     if (now == chunks->marks[number])
         return error_number;
-    zarr_key(&chunks->meta, file_place, key);
     snprintf(ret->reason, sizeof(ret->reason), "its file '%.60s' was %s since it was opened", key,
              now == 0                     ? "removed"
              : chunks->marks[number] == 0 ? "made"
@@ -223,4 +221,101 @@ int zarr_chunks_fetch(void *state, uint64_t index, const int64_t *place, struct 
     ret->skipped = 0;
     int r = chunks->shards ? fetch_part(chunks, place, ret) : fetch_file(chunks, place, ret);
     return chunks->marks ? check(chunks, place, r, ret) : r;
+}
+
+/* Elsewhere ------------------------------------------------------------------------------------ */
+
+struct locating {
+    struct zarr_chunks *chunks;
+    struct packed_chunks *packed;
+    int folder_fd;
+    uint64_t n_shards; /* files, in their grid */
+    uint32_t *files;   /* 1 + the file of a shard that was added; 0: it was not */
+};
+
+static int locate_file(struct locating *l, const int64_t *place, struct packed_chunk *chunk)
+{
+    char key[ZARR_KEY_BYTES];
+    struct stat st;
+    (void)key_of(&l->chunks->meta, place, key);
+    if (fstatat(l->chunks->dir_fd, key, &st, 0) < 0) {
+        chunk->offset_bytes = CHUNK_ABSENT;
+        return errno == ENOENT ? 0 : errno;
+    }
+    chunk->offset_bytes = 0;
+    chunk->size_bytes = (uint64_t)st.st_size;
+    return packed_add_file(l->packed, l->folder_fd, key, &st, &chunk->file);
+}
+
+static int add_shard(struct locating *l, const int64_t *place, int fd, uint32_t *ret_file)
+{
+    char key[ZARR_KEY_BYTES];
+    struct stat st;
+    uint64_t number = key_of(&l->chunks->meta, place, key);
+    int r = 0;
+    if (number >= l->n_shards)
+        return ENOTSUP;
+    if (l->files[number] == 0) {
+        r = fstat(fd, &st) < 0 ? errno
+                               : packed_add_file(l->packed, l->folder_fd, key, &st, ret_file);
+        if (r == 0)
+            l->files[number] = 1 + *ret_file;
+    }
+    *ret_file = r ? 0 : l->files[number] - 1;
+    return r;
+}
+
+static int locate_part(struct locating *l, const int64_t *place, struct packed_chunk *chunk)
+{
+    char reason[CHUNK_REASON_BYTES];
+    struct zarr_part part;
+    int r = zarr_shards_find(l->chunks->shards, place, &part, reason);
+    if (r)
+        return r;
+    chunk->offset_bytes = CHUNK_ABSENT;
+    if (!part.is_absent) {
+        chunk->offset_bytes = part.offset_bytes;
+        chunk->size_bytes = part.n_bytes;
+        r = add_shard(l, place, part.fd, &chunk->file);
+    }
+    zarr_shards_release(l->chunks->shards, &part);
+    return r;
+}
+
+static int locate_box(struct locating *l, const struct chunk_grid *grid, const int64_t *low,
+                      const int64_t *n, uint32_t kind)
+{
+    int64_t place[ARRAY_MAX_NDIM];
+    uint64_t n_all = 1;
+    int r = 0;
+    for (int k = 0; k < grid->ndim; k++)
+        n_all *= (uint64_t)n[k];
+    if (n_all > PACKED_MAX_CHUNKS || grid->chunk_bytes > UINT32_MAX)
+        return ENOTSUP;
+    for (uint64_t i = 0; i < n_all && r == 0; i++) {
+        struct packed_chunk chunk = {.kind = kind, .n_bytes = (uint32_t)grid->chunk_bytes};
+        uint64_t rest = i;
+        for (int k = grid->ndim - 1; k >= 0; rest /= (uint64_t)n[k--])
+            place[k] = (low[k] + (int64_t)(rest % (uint64_t)n[k])) * grid->chunk_shape[k];
+        r = l->chunks->shards ? locate_part(l, place, &chunk) : locate_file(l, place, &chunk);
+        if (r == 0)
+            r = packed_add_chunk(l->packed, &chunk);
+    }
+    return r;
+}
+
+int zarr_chunks_locate(void *state, const struct chunk_grid *grid, const int64_t *low,
+                       const int64_t *n, uint32_t kind, struct packed_chunks *packed)
+{
+    struct locating l = {.chunks = state, .packed = packed, .n_shards = 1};
+    const struct zarr_meta *meta = &l.chunks->meta;
+    for (int i = 0; i < meta->ndim; i++)
+        l.n_shards *= (uint64_t)divide_up_i64(meta->shape[i], meta->chunk_shape[i]);
+    l.n_shards = min_u64(l.n_shards, PACKED_MAX_CHUNKS);
+    l.files = calloc(l.n_shards, sizeof(*l.files));
+    int r = l.files ? packed_add_folder(packed, l.chunks->dir_fd, &l.folder_fd) : ENOMEM;
+    if (r == 0)
+        r = locate_box(&l, grid, low, n, kind);
+    free(l.files);
+    return r;
 }

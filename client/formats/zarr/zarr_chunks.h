@@ -20,3 +20,7 @@ int zarr_chunks_watch(void *chunks, struct file_sums *sums);
 /* The name of the file of a chunk in the grid of files, as "c/0/1" or "0.1". */
 #define ZARR_KEY_BYTES (ARRAY_MAX_NDIM * 21 + 4)
 void zarr_key(const struct zarr_meta *meta, const int64_t *place, char ret_key[ZARR_KEY_BYTES]);
+
+/* chunk_layout.locate, likewise. */
+int zarr_chunks_locate(void *chunks, const struct chunk_grid *grid, const int64_t *low,
+                       const int64_t *n, uint32_t kind, struct packed_chunks *packed);

@@ -5,12 +5,12 @@
 
 struct gad_client;
 
-/* Asks for a scan of the file as described: the end of the pair of which the scan has the other.
- * Any failure: there is no scan. */
+/* Asks for a scan as described: the end of the pair of which the scan has the other. Any failure:
+ * there is no scan. */
 int client_ask_scan(struct gad_client *client, const struct scan_description *description,
-                    int file_fd, int *ret_socket, struct gad_error *error) GAD_MUST_CHECK;
-/* The same, and is greeted. Both stay the caller's, and are needed
- * as long as the reader. Any failure: there is no scan, and the caller decodes by itself. */
+                    int *ret_socket, struct gad_error *error) GAD_MUST_CHECK;
+/* The same, and is greeted. The description stays the caller's, and is needed as long as the
+ * reader. Any failure: there is no scan, and the caller decodes by itself. */
 int client_join_scan(struct gad_client *client, const struct scan_description *description,
-                     int file_fd, struct scan_reader **ret_reader,
+                     const struct scan_access *access, struct scan_reader **ret_reader,
                      struct gad_error *error) GAD_MUST_CHECK;

@@ -7,12 +7,10 @@
 #include "proto/wire/conn.h"
 #include "proto/wire/shared_scan.h"
 
-/* Two clients mean one scan only where all of this is the same, and every byte of what the
- * descriptions say. */
+/* How a description begins. Two clients mean one scan only where all of it is the same. */
 struct scan_identity {
-    uint64_t device, inode, size_bytes;
-    int64_t modified_ns, changed_ns;
     struct scan_head head;
+    struct scan_file file; /* the first one */
 };
 
 struct scan {
@@ -46,9 +44,9 @@ struct scan_reader {
     struct charge scan_charge, fd_charge, bytes_charge;
 };
 
-/* Starts a process; the descriptors stay the caller's. */
-int scan_start(struct broker *broker, const struct scan_identity *identity, int file_fd,
-               int description_fd, struct scan **ret_scan) GAD_MUST_CHECK;
+/* Starts a process; the descriptor stays the caller's. */
+int scan_start(struct broker *broker, const struct scan_identity *identity, int description_fd,
+               struct scan **ret_scan) GAD_MUST_CHECK;
 /* Sends the reader there, with its socket. After a failure nobody joins that scan any more, and the
  * reader is still the caller's. */
 int scan_add(struct scan *scan, struct scan_reader *reader, int socket_take) GAD_MUST_CHECK;

@@ -1,15 +1,15 @@
 /* Who shares a scan with whom.
  *
- *     scan.join --> descriptors checked, charged --> scans of the same file, head and times?
+ *     scan.join --> descriptors checked, charged --> scans that begin the same?
  *                     no: a process of its own          |
  *                                                       v
  *                        a thread compares the descriptions, byte for byte
  *                     the same: it joins              another: a process of its own
  *
- * Every reader has opened the file itself, which the kernel allowed it; the descriptor that it
- * hands over must be of the very file that the others read, unchanged since they began (device,
- * inode, size, times). So a shared scan shows nobody what it could not read, and as every byte of
- * the descriptions is the same, nobody has chosen for another what is done with that file.
+ * A description says which files are meant (device, inode, size, times), and where in them what
+ * lies; as every byte of it is the same, nobody has chosen for another what is done with them. It
+ * is no way to what its maker could not read: the process greets a reader only when that has handed
+ * over a descriptor of each of these files, opened by itself (client/scan/scan_server.c).
  *
  * Descriptions are sealed, so they are what they are when they are looked at later; they may be
  * large, so a thread reads them. It works on copies of descriptors: scans and sessions may go
@@ -39,7 +39,7 @@
 #define MAX_CANDIDATES 8u
 #define COMPARED_BYTES (64u * 1024u)
 
-enum { FD_FILE, FD_DESCRIPTION, FD_SOCKET, N_FDS };
+enum { FD_DESCRIPTION, FD_SOCKET, N_FDS };
 
 struct candidate {
     uint64_t id; /* of the scan, which may be gone afterwards */
@@ -91,8 +91,7 @@ static int enter(struct join *join, struct scan *scan)
     if (scan && add(join, scan) == 0)
         return 0;
     join->reader->is_shared = false;
-    int r =
-        scan_start(broker, &join->identity, join->fds[FD_FILE], join->fds[FD_DESCRIPTION], &scan);
+    int r = scan_start(broker, &join->identity, join->fds[FD_DESCRIPTION], &scan);
     return r == 0 ? add(join, scan) : r;
 }
 
@@ -181,27 +180,19 @@ bool scan_join_again(struct scan_reader *reader)
 
 /* Checking ------------------------------------------------------------------------------------- */
 
-static int check(struct broker *broker, const struct session *session, const int *fds,
-                 struct scan_identity *ret, struct gad_error *error)
+static int check(const struct session *session, const int *fds, struct scan_identity *ret,
+                 struct gad_error *error)
 {
-    struct inspected file, description;
-    int r = inspect_file(broker->mounts, fds[FD_FILE], false, "file", &file, error);
-    if (r == 0)
-        r = inspect_memfd(fds[FD_DESCRIPTION], F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE,
-                          sizeof(ret->head), false, GAD_BAD_CHUNK_TABLE, "description",
-                          &description, error);
+    struct inspected description;
+    int r =
+        inspect_memfd(fds[FD_DESCRIPTION], F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE, sizeof(*ret),
+                      false, GAD_BAD_CHUNK_TABLE, "description", &description, error);
     if (r == 0)
         r = inspect_socketpair(fds[FD_SOCKET], session->uid, "socket", error);
     if (r)
         return r;
-    memset(ret, 0, sizeof(*ret)); /* compared as bytes */
-    if (pread(fds[FD_DESCRIPTION], &ret->head, sizeof(ret->head), 0) != sizeof(ret->head))
+    if (pread(fds[FD_DESCRIPTION], ret, sizeof(*ret), 0) != sizeof(*ret))
         return error_set(error, GAD_BAD_CHUNK_TABLE, "description", "it cannot be read");
-    ret->device = file.device;
-    ret->inode = file.inode;
-    ret->size_bytes = file.size_bytes;
-    ret->modified_ns = file.modified_ns;
-    ret->changed_ns = file.changed_ns;
     return scan_head_check(&ret->head, description.size_bytes, error);
 }
 
@@ -216,8 +207,9 @@ static int charge(struct scan_reader *reader, uid_t uid, const struct scan_head 
         r = account_charge(accounts, uid, ACCOUNT_DESCRIPTORS, N_FDS, &reader->fd_charge, error);
     if (r == 0)
         r = account_charge(accounts, uid, ACCOUNT_REGION_BYTES,
-                           layout.size_bytes + scan_description_bytes(head), &reader->bytes_charge,
-                           error);
+                           layout.size_bytes + scan_description_bytes(head) +
+                               (uint64_t)head->n_files * SCAN_FILE_COST,
+                           &reader->bytes_charge, error);
     return r;
 }
 
@@ -255,8 +247,8 @@ static int check_request(const struct request *q, struct gad_error *error)
                          "there is no program for shared scans (gpuarrayd-scan)");
     if (q->frame->n_fds == N_FDS)
         return 0;
-    error_set(error, GAD_BAD_REQUEST, NULL, "scan.join comes with three descriptors");
-    error_expected(error, "3 descriptors: the file, the description, the socket");
+    error_set(error, GAD_BAD_REQUEST, NULL, "scan.join comes with two descriptors");
+    error_expected(error, "2 descriptors: the description, the socket");
     error_found(error, "%u descriptors", q->frame->n_fds);
     return GAD_BAD_REQUEST;
 }
@@ -267,7 +259,7 @@ int scans_join(const struct request *q, struct gad_error *error)
     struct scan_reader *reader;
     int r = check_request(q, error);
     if (r == 0)
-        r = check(q->session->broker, q->session, q->frame->fds, &identity, error);
+        r = check(q->session, q->frame->fds, &identity, error);
     if (r)
         return r;
     struct join *join = calloc(1, sizeof(*join));
@@ -305,11 +297,12 @@ static bool may_see(const struct scan *scan, const struct session *session)
 
 static void pack_scan(msgpack_packer *p, const struct scan *scan)
 {
-    msgpack_pack_map(p, 10);
+    msgpack_pack_map(p, 11);
     pack_key_u64(p, "scan", scan->id);
     pack_key_u64(p, "pid", (uint64_t)scan->pid);
-    pack_key_u64(p, "device", scan->identity.device);
-    pack_key_u64(p, "inode", scan->identity.inode);
+    pack_key_u64(p, "device", scan->identity.file.device);
+    pack_key_u64(p, "inode", scan->identity.file.inode);
+    pack_key_u64(p, "files", scan->identity.head.n_files);
     pack_key_u64(p, "chunks", scan->identity.head.n_chunks);
     pack_key_u64(p, "chunk_bytes", scan->identity.head.chunk_bytes);
     pack_key_u64(p, "readers", scan->n_readers);

@@ -267,7 +267,7 @@ static void on_exit_status(void *userdata, int exit_code, int term_signal)
     free_scan(scan);
 }
 
-static int start_process(struct scan *scan, int file_fd)
+static int start_process(struct scan *scan)
 {
     const struct options *o = &scan->broker->options;
     char n_threads[16];
@@ -284,15 +284,15 @@ static int start_process(struct scan *scan, int file_fd)
         r = loop_watch_set(scan->watch, WATCH_READ);
     if (r == 0)
         r = child_start(scan->broker->loop, (char *const *)argv,
-                        (int[]){theirs, file_fd, scan->description_fd}, 3, on_exit_status, scan,
+                        (int[]){theirs, scan->description_fd}, 2, on_exit_status, scan,
                         &scan->child);
     if (r == 0)
         scan->pid = child_pid(scan->child);
     return r;
 }
 
-int scan_start(struct broker *broker, const struct scan_identity *identity, int file_fd,
-               int description_fd, struct scan **ret_scan)
+int scan_start(struct broker *broker, const struct scan_identity *identity, int description_fd,
+               struct scan **ret_scan)
 {
     struct scan *scan = calloc(1, sizeof(*scan));
     if (!scan)
@@ -301,7 +301,7 @@ int scan_start(struct broker *broker, const struct scan_identity *identity, int 
     list_init(&scan->readers);
     list_push_back(&broker->scans, &scan->link);
     scan->description_fd = fcntl(description_fd, F_DUPFD_CLOEXEC, 3);
-    int r = scan->description_fd < 0 ? -errno : start_process(scan, file_fd);
+    int r = scan->description_fd < 0 ? -errno : start_process(scan);
     if (r < 0) {
         log_error(NULL, "%s cannot be started: %s", broker->options.scan_path, strerrordesc_np(-r));
         free_scan(scan);

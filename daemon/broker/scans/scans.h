@@ -11,8 +11,8 @@ struct request;
 struct scan_reader;
 struct session;
 
-/* scan.join: three descriptors: the file, the scan's description, an end of a socketpair. Answered
- * when the reader is greeted, or refused. */
+/* scan.join: two descriptors: the scan's description, an end of a socketpair. Answered when the
+ * process has the latter, or refuses. */
 int scans_join(const struct request *q, struct gad_error *error) GAD_MUST_CHECK;
 /* The reader's session has gone. */
 void scans_session_gone(struct scan_reader *reader);

@@ -15,6 +15,8 @@
 struct made {
     int fd;
     struct scan_description description;
+    struct codec_packing kinds[1];
+    struct scan_file files[1];
     struct scan_entry entries[N_CHUNKS];
     uint8_t elements[N_CHUNKS][CHUNK_BYTES];
 };
@@ -23,17 +25,21 @@ static void make(struct made *made)
 {
     struct scan_tools tools;
     uint64_t at = 13;
-    *made = (struct made){.fd = memfd_create("chunks", MFD_CLOEXEC)};
-    made->description = (struct scan_description){
-        .n_chunks = N_CHUNKS,
-        .chunk_bytes = CHUNK_BYTES,
-        .pipeline = {.n_steps = 2,
-                     .steps = {{.codec = codec_of_name("shuffle"), .n_values = 1, .values = {4}},
-                               {.codec = codec_of_name("deflate"),
-                                .n_values = 1,
-                                .values = {6},
-                                .is_optional = true}}},
-        .entries = made->entries};
+    *made = (struct made){.fd = memfd_create("chunks", MFD_CLOEXEC), .files = {{.inode = 7}}};
+    made->kinds[0].pipeline = (struct codec_pipeline){
+        .n_steps = 2,
+        .steps = {{.codec = codec_of_name("shuffle"), .n_values = 1, .values = {4}},
+                  {.codec = codec_of_name("deflate"),
+                   .n_values = 1,
+                   .values = {6},
+                   .is_optional = true}}};
+    made->description = (struct scan_description){.n_chunks = N_CHUNKS,
+                                                  .chunk_bytes = CHUNK_BYTES,
+                                                  .n_files = 1,
+                                                  .n_kinds = 1,
+                                                  .files = made->files,
+                                                  .kinds = made->kinds,
+                                                  .entries = made->entries};
     cr_assert(eq(int, scan_tools_init(&tools), 0));
     for (unsigned i = 0; i < N_CHUNKS; i++) {
         const void *bytes;
@@ -41,12 +47,13 @@ static void make(struct made *made)
         for (unsigned k = 0; k < CHUNK_BYTES; k++)
             made->elements[i][k] = (uint8_t)(k * (i + 3) / 7);
         cr_assert(eq(int,
-                     codec_encode(&made->description.pipeline, tools.scratch, made->elements[i],
+                     codec_encode(&made->kinds[0].pipeline, tools.scratch, made->elements[i],
                                   CHUNK_BYTES, &bytes, &n_bytes, &made->entries[i].skipped),
                      0));
         cr_assert(eq(long, pwrite(made->fd, bytes, n_bytes, (off_t)at), (long)n_bytes));
         made->entries[i].offset_bytes = at;
-        made->entries[i].size_bytes = (uint32_t)n_bytes;
+        made->entries[i].size_bytes = n_bytes;
+        made->entries[i].n_bytes = CHUNK_BYTES;
         at += n_bytes;
     }
     made->entries[N_CHUNKS - 1].offset_bytes = SCAN_ABSENT;
@@ -76,24 +83,28 @@ Test(scan_description, is_read_as_it_was_made)
     cr_assert(eq(int, scan_description_read(bytes, n_bytes, &read, &error), 0));
     cr_assert(eq(u64, read.n_chunks, N_CHUNKS));
     cr_assert(eq(u64, read.chunk_bytes, CHUNK_BYTES));
-    cr_assert(eq(uint, read.pipeline.n_steps, 2));
-    cr_assert(eq(ptr, (void *)read.pipeline.steps[0].codec, (void *)codec_of_name("shuffle")));
-    cr_assert(eq(uint, read.pipeline.steps[0].values[0], 4));
-    cr_assert(read.pipeline.steps[1].is_optional);
+    const struct codec_pipeline *pipeline = &read.kinds[0].pipeline;
+    cr_assert(eq(u64, read.files[0].inode, 7));
+    cr_assert(eq(uint, pipeline->n_steps, 2));
+    cr_assert(eq(ptr, (void *)pipeline->steps[0].codec, (void *)codec_of_name("shuffle")));
+    cr_assert(eq(uint, pipeline->steps[0].values[0], 4));
+    cr_assert(pipeline->steps[1].is_optional);
     cr_assert(eq(int, memcmp(read.entries, made.entries, sizeof(made.entries)), 0));
 
     struct scan_tools tools;
     uint8_t elements[CHUNK_BYTES];
-    struct scan_fault fault;
+    int fault;
     cr_assert(eq(int, scan_tools_init(&tools), 0));
     for (unsigned i = 0; i + 1 < N_CHUNKS; i++) {
-        cr_assert(
-            eq(int, (int)scan_decode(&read, made.fd, i, &tools, elements, &fault), SCAN_THERE));
+        cr_assert(eq(int, (int)scan_decode(&read, &made.fd, i, &tools, NULL, elements, &fault),
+                     SCAN_THERE));
         cr_assert(eq(int, memcmp(elements, made.elements[i], CHUNK_BYTES), 0));
     }
-    cr_assert(eq(int, (int)scan_decode(&read, made.fd, N_CHUNKS - 1, &tools, elements, &fault),
+    cr_assert(eq(int,
+                 (int)scan_decode(&read, &made.fd, N_CHUNKS - 1, &tools, NULL, elements, &fault),
                  SCAN_IS_ABSENT));
     scan_tools_deinit(&tools);
+    scan_description_deinit(&read);
     munmap(bytes, n_bytes);
     close(fd);
     close(made.fd);
@@ -121,7 +132,8 @@ static int read_changed(size_t offset, const void *bytes, size_t n_bytes, struct
 Test(scan_description, refuses_codecs_and_parameters_that_are_none)
 {
     struct gad_error error = {0};
-    const size_t step = sizeof(struct scan_head);
+    const size_t step =
+        sizeof(struct scan_head) + sizeof(struct scan_file) + sizeof(struct scan_kind);
     char unending[32];
     memset(unending, 'x', sizeof(unending));
     cr_assert(eq(int, read_changed(step, "shuffly", 8, &error), GAD_BAD_ARGUMENT));
@@ -148,14 +160,15 @@ Test(scan_description, refuses_heads_that_lie)
                  GAD_BAD_CHUNK_TABLE));
 }
 
-static struct scan_fault failure(struct made *made, struct scan_entry entry)
+static int failure(struct made *made, struct scan_entry entry)
 {
     struct scan_tools tools;
     uint8_t elements[CHUNK_BYTES];
-    struct scan_fault fault;
+    int fault;
     made->entries[0] = entry;
     cr_assert(eq(int, scan_tools_init(&tools), 0));
-    cr_assert(eq(int, (int)scan_decode(&made->description, made->fd, 0, &tools, elements, &fault),
+    cr_assert(eq(int,
+                 (int)scan_decode(&made->description, &made->fd, 0, &tools, NULL, elements, &fault),
                  SCAN_FAILED));
     scan_tools_deinit(&tools);
     return fault;
@@ -168,20 +181,28 @@ Test(scan_description, what_is_wrong_with_a_chunk)
     const struct scan_entry good = made.entries[0];
     struct scan_entry entry = good;
     entry.offset_bytes = UINT64_MAX - 1;
-    cr_assert(eq(int, failure(&made, entry).number, -ENODATA));
+    cr_assert(eq(int, failure(&made, entry), -ENODATA));
     entry.offset_bytes = INT64_MAX;
-    cr_assert(eq(int, failure(&made, entry).number, -ENODATA));
+    cr_assert(eq(int, failure(&made, entry), -ENODATA));
     entry.offset_bytes = 1 << 30;
-    cr_assert(eq(int, failure(&made, entry).number, -ENODATA));
+    cr_assert(eq(int, failure(&made, entry), -ENODATA));
     entry = good;
     entry.size_bytes = UINT32_MAX;
-    cr_assert(eq(int, failure(&made, entry).number, CODEC_FAULT_LONG));
+    cr_assert(eq(int, failure(&made, entry), CODEC_FAULT_LONG));
     entry.size_bytes = good.size_bytes / 2;
-    cr_assert(lt(int, 0, failure(&made, entry).number));
-    cr_assert(eq(uint, failure(&made, entry).step, 1));
+    cr_assert(lt(int, 0, failure(&made, entry)));
+    entry = good;
+    entry.file = 1;
+    cr_assert(eq(int, failure(&made, entry), CODEC_FAULT_VALUES));
+    entry = good;
+    entry.kind = UINT32_MAX;
+    cr_assert(eq(int, failure(&made, entry), CODEC_FAULT_VALUES));
+    entry = good;
+    entry.n_bytes = CHUNK_BYTES + 1;
+    cr_assert(eq(int, failure(&made, entry), CODEC_FAULT_VALUES));
     entry = good;
     entry.skipped = 3; /* its bytes as they are: another size */
-    cr_assert(lt(int, 0, failure(&made, entry).number));
+    cr_assert(lt(int, 0, failure(&made, entry)));
     close(made.fd);
 }
 

@@ -1,3 +1,4 @@
+#include "client/scan/scan_flow.h"
 #include "client/scan/scan_server.h"
 #include "proto/util.h"
 
@@ -6,9 +7,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 /* Chunks of one byte value each, as they are stored: a step that is skipped. Their size makes the
  * ring short, so readers wait for it and are waited for. */
@@ -16,8 +19,13 @@
 #define CHUNK_BYTES (2u << 20)
 #define N_READERS   3u
 
+static const struct scan_head head = {
+    .n_chunks = N_CHUNKS, .chunk_bytes = CHUNK_BYTES, .n_files = 1};
+
 struct whole {
     struct scan_description description;
+    struct codec_packing kind;
+    struct scan_file file;
     struct scan_entry entries[N_CHUNKS];
     int file_fd;
     struct scan_server *server;
@@ -27,20 +35,28 @@ static void make(struct whole *whole)
 {
     _cleanup_free_ char *bytes = malloc(CHUNK_BYTES);
     *whole = (struct whole){.file_fd = memfd_create("chunks", MFD_CLOEXEC)};
-    whole->description = (struct scan_description){
-        .n_chunks = N_CHUNKS,
-        .chunk_bytes = CHUNK_BYTES,
-        .pipeline = {.n_steps = 1, .steps = {{.codec = codec_of_name("deflate")}}},
-        .entries = whole->entries};
+    whole->description = (struct scan_description){.n_chunks = N_CHUNKS,
+                                                   .chunk_bytes = CHUNK_BYTES,
+                                                   .n_files = 1,
+                                                   .n_kinds = 1,
+                                                   .files = &whole->file,
+                                                   .kinds = &whole->kind,
+                                                   .entries = whole->entries};
+    whole->kind.pipeline =
+        (struct codec_pipeline){.n_steps = 1, .steps = {{.codec = codec_of_name("deflate")}}};
     for (unsigned i = 0; i < N_CHUNKS; i++) {
         memset(bytes, (int)i + 1, CHUNK_BYTES);
-        whole->entries[i] = (struct scan_entry){(uint64_t)i * CHUNK_BYTES, CHUNK_BYTES, 1};
+        whole->entries[i] = (struct scan_entry){.offset_bytes = (uint64_t)i * CHUNK_BYTES,
+                                                .size_bytes = CHUNK_BYTES,
+                                                .n_bytes = CHUNK_BYTES,
+                                                .skipped = 1};
         cr_assert(eq(long, pwrite(whole->file_fd, bytes, CHUNK_BYTES, (off_t)i * CHUNK_BYTES),
                      CHUNK_BYTES));
     }
-    cr_assert(eq(
-        int, scan_server_new(CHUNK_BYTES, &whole->description, whole->file_fd, 2, &whole->server),
-        0));
+    struct stat st;
+    cr_assert(eq(int, fstat(whole->file_fd, &st), 0));
+    scan_file_of(&st, &whole->file);
+    cr_assert(eq(int, scan_server_new(&head, &whole->description, 2, &whole->server), 0));
 }
 
 struct reader {
@@ -71,6 +87,23 @@ static void welcome(struct reader *reader)
     cr_assert(ne(ptr, (void *)reader->ring, MAP_FAILED));
 }
 
+static void show(struct reader *reader, struct scan_show show, int fd)
+{
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {.header = {.cmsg_len = CMSG_LEN(sizeof(int)),
+                            .cmsg_level = SOL_SOCKET,
+                            .cmsg_type = SCM_RIGHTS}};
+    struct iovec part = {.iov_base = &show, .iov_len = sizeof(show)};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof(control)};
+    memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+    cr_assert(eq(long, sendmsg(reader->socket, &message, 0), sizeof(show)));
+}
+
 static void join(struct whole *whole, struct reader *reader)
 {
     int pair[2];
@@ -78,6 +111,8 @@ static void join(struct whole *whole, struct reader *reader)
     cr_assert(eq(int, socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0));
     reader->socket = pair[0];
     cr_assert(eq(int, scan_server_join(whole->server, pair[1], &reader->place), 0));
+    show(reader, (struct scan_show){SCAN_MAGIC, 0, 1}, whole->file_fd);
+    cr_assert(eq(int, scan_server_hear(whole->server, reader->place), 0));
     welcome(reader);
 }
 
@@ -176,6 +211,20 @@ Test(scan_server, one_reader_loses_nothing_and_is_waited_for)
     end(&whole);
 }
 
+Test(scan_server, has_so_many_places)
+{
+    struct whole whole;
+    unsigned place;
+    make(&whole);
+    for (unsigned i = 0; i < SCAN_MAX_READERS; i++)
+        cr_assert(eq(int, scan_server_join(whole.server, dup(0), &place), 0));
+    cr_assert(eq(int, scan_server_join(whole.server, dup(0), &place), -ENOSPC));
+    scan_server_leave(whole.server, 77);
+    cr_assert(eq(int, scan_server_join(whole.server, dup(0), &place), 0));
+    cr_assert(eq(uint, place, 77));
+    end(&whole);
+}
+
 Test(scan_server, what_no_reader_sends)
 {
     const struct scan_ack lie = {.done = 1u << 30};
@@ -194,5 +243,46 @@ Test(scan_server, what_no_reader_sends)
     shutdown(reader.socket, SHUT_WR);
     cr_assert(eq(int, scan_server_hear(whole.server, reader.place), -EPIPE));
     part(&reader);
+    end(&whole);
+}
+
+/* What is shown by one who has not opened the file to read it, or is another one. */
+Test(scan_server, who_has_not_opened_the_file_sees_nothing)
+{
+    const struct scan_show good = {SCAN_MAGIC, 0, 1}, later = {SCAN_MAGIC, 1, 1};
+    struct whole whole;
+    char path[64], byte;
+    make(&whole);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", whole.file_fd);
+    int other = memfd_create("other", MFD_CLOEXEC), pipes[2];
+    int as_path = open(path, O_PATH | O_CLOEXEC), for_writing = open(path, O_WRONLY | O_CLOEXEC);
+    cr_assert(eq(int, pipe(pipes), 0));
+    const struct {
+        struct scan_show show;
+        int fd;
+    } cases[] = {{good, other},
+                 {good, as_path},
+                 {good, for_writing},
+                 {good, pipes[0]},
+                 {later, whole.file_fd},
+                 {{SCAN_MAGIC, 0, 2}, whole.file_fd},
+                 {{7, 0, 1}, whole.file_fd}};
+    for (unsigned i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct reader reader = {.whole = &whole};
+        int pair[2];
+        cr_assert(eq(int, socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0));
+        reader.socket = pair[0];
+        cr_assert(eq(int, scan_server_join(whole.server, pair[1], &reader.place), 0));
+        show(&reader, cases[i].show, cases[i].fd);
+        cr_assert(eq(int, scan_server_hear(whole.server, reader.place), -EPROTO), "case %u", i);
+        cr_assert(eq(long, recv(pair[0], &byte, 1, MSG_DONTWAIT), -1));
+        scan_server_leave(whole.server, reader.place);
+        close(pair[0]);
+    }
+    close(other);
+    close(as_path);
+    close(for_writing);
+    close(pipes[0]);
+    close(pipes[1]);
     end(&whole);
 }
