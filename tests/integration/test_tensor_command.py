@@ -1,4 +1,5 @@
-"""gpuarrayctl cp, tucker and reconstruct: from a file to factors and back, killed and given again."""
+"""gpuarrayctl cp, tucker and reconstruct, svd, pca and lstsq: from a file to factors and back, killed and
+given again."""
 
 import json
 import os
@@ -47,6 +48,46 @@ def test_factors_of_a_file_and_back(daemon, t):
                               (("tucker", "t.npy", "--ranks", "2,2", "-o", "f.npz"), 1, "bad-rank"),
                               (("reconstruct", "t.npy", "-o", "y.npy"), 1, "")):
         done = daemon.ctl(*words, cwd=t, check=False)
+        assert done.returncode == code and says in done.stderr, (words, done.stderr)
+
+
+def test_matrices(daemon, folder):
+    rng = np.random.default_rng(4)
+    a, wide, b = rng.normal(size=(700, 12)) + 3, rng.normal(size=(20, 1100)), rng.normal(size=(700, 3))
+    for name, array in (("a", a), ("wide", wide), ("b", b), ("y", b[:, 0]), ("nan", np.where(a > 5, np.nan, a))):
+        np.save(folder / f"{name}.npy", array)
+
+    def said(*words):
+        plan = json.loads(daemon.ctl(*words, "--json", "--explain", cwd=folder).stdout)
+        found = json.loads(daemon.ctl(*words, "--json", "-o", "f.npz", cwd=folder).stdout)
+        assert all(found[name] == plan["total"][name] for name in ("jobs", "reads", "read_bytes", "write_bytes"))
+        return found, np.load(folder / "f.npz")
+
+    found, f = said("svd", "a.npy", "-k", "4", "--vectors", "u.npy")
+    assert found["reads"] == 2 and np.allclose(f["s"], np.linalg.svd(a)[1][:4])
+    assert np.allclose(np.load(folder / "u.npy") * f["s"], a @ f["vh"].T)
+    _, f = said("svd", "wide.npy", "--vectors", "vh.npy")
+    assert np.allclose(f["u"] * f["s"] @ np.load(folder / "vh.npy"), wide)
+    assert said("svd", "x=a.npy", "--of", "y = x * 2; y - 1", "--values")[1].files == ["s"]
+    _, f = said("pca", "a.npy", "-k", "3", "--scores", "scores.npy")
+    about = a - a.mean(axis=0)
+    assert np.allclose(np.load(folder / "scores.npy"), about @ f["components"].T)
+    assert np.allclose(f["singular_values"], np.linalg.svd(about)[1][:3]) and np.allclose(f["mean"], a.mean(axis=0))
+    found, f = said("lstsq", "a.npy", "--right", "b.npy")
+    want = np.linalg.lstsq(a, b)
+    assert found["rank"] == 12 and found["reads"] == 1 and np.allclose(f["x"], want[0])
+    assert np.allclose(f["residuals"], want[1]) and np.allclose(f["s"], want[3])
+    _, f = said("lstsq", "a.npy", "--right", "y.npy", "--ridge", "0.5,30")
+    for x, residual, ridge in zip(f["x"], f["residuals"], (0.5, 30), strict=True):
+        assert np.allclose(x[:, 0], np.linalg.solve(a.T @ a + ridge * np.eye(12), a.T @ b[:, 0]))
+        assert np.allclose(residual, np.sum((a @ x - b[:, :1]) ** 2))
+    for words, code, says in ((("svd", "a.npy"), 2, "-o f.npz"), (("svd", "a.npy", "-k", "13", "-o", "f.npz"), 1, "bad-rank"),
+                              (("lstsq", "a.npy", "-o", "f.npz"), 2, "--right b.npy"),
+                              (("lstsq", "a.npy", "--right", "wide.npy", "-o", "f.npz"), 1, "bad-shape"),
+                              (("lstsq", "a.npy", "--right", "y.npy", "--ridge", "-1", "-o", "f.npz"), 1, "ridge 0 is -1"),
+                              (("pca", "nan.npy", "-o", "f.npz"), 1, "is nan"),
+                              (("lstsq", "b.npy", "--right", "nan.npy", "-o", "f.npz"), 1, "b: element [")):
+        done = daemon.ctl(*words, cwd=folder, check=False)
         assert done.returncode == code and says in done.stderr, (words, done.stderr)
 
 

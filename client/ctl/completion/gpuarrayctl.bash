@@ -36,7 +36,7 @@ _gpuarrayctl_words() {
     --mode)
         [ "$1" = take ] && echo raise wrap clip || echo constant edge reflect symmetric wrap
         return ;;
-    --shape | --seed | --alpha | --beta | --axes | --axis | --n | --shift | --repeats | --reps | --width | --pad-width | --value | --constant-values | --priority | --label | -l | --timeout | --interval | -n | --count | -c | --lines | --batch-size | --epoch | --shard | --index | --rank | --ranks | --ridge | --tolerance | --iterations | --reads | --of) return ;;
+    --shape | --seed | --alpha | --beta | --axes | --axis | --n | --shift | --repeats | --reps | --width | --pad-width | --value | --constant-values | --priority | --label | -l | --timeout | --interval | -n | --count | -c | --lines | --batch-size | --epoch | --shard | --index | --rank | --ranks | --ridge | --tolerance | --iterations | --reads | --of | --oversamples | --rcond | -k) return ;;
     --plan) echo direct scan copy resident; return ;;
     --init) echo random svd; return ;;
     esac
@@ -132,7 +132,7 @@ _gpuarrayctl() {
     else
         COMPREPLY=($(compgen -W "$(_gpuarrayctl_words "$verb" "$previous")" -- "$current"))
         case "$verb" in
-        run | matmul | random | submit | convert | info | show | transpose | concatenate | stack | flip | roll | tile | pad | take | shuffle | batches | diff | cp | tucker | reconstruct)
+        run | matmul | random | submit | convert | info | show | transpose | concatenate | stack | flip | roll | tile | pad | take | shuffle | batches | diff | cp | tucker | reconstruct | svd | pca | lstsq)
             # sources and destinations, also behind NAME=
             _gpuarrayctl_inside "$2" && return
             compopt -o filenames 2>/dev/null

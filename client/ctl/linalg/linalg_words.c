@@ -3,6 +3,8 @@
  * Progress is a line on a terminal, drawn in place after each iteration:
  *
  *     iteration 7 of 50, fit 0.93121, change 2.1e-04, 7 reads, 3 s left
+ *
+ * Before that, and of what has no iterations, it is the bar of the job that runs.
  */
 #include "client/ctl/linalg/linalg_words.h"
 
@@ -119,8 +121,17 @@ static int draw(void *data, const struct gad_iteration *now)
     return 0;
 }
 
+static void draw_job(void *data, const struct gad_progress *now)
+{
+    struct linalg_words *words = data;
+    if (!words->has_drawn)
+        ctl_progress_draw(&words->progress, now);
+}
+
 void linalg_end_progress(struct linalg_words *words)
 {
+    if (!words->has_drawn)
+        ctl_progress_end(&words->progress);
     if (words->has_drawn)
         fputs("\r\033[K", stderr);
     words->has_drawn = false;
@@ -143,7 +154,9 @@ int linalg_open(struct linalg_words *words, const char *verb, struct gad_client 
              words->of ? words->of : job->sources[0]);
     if (!words->run.label)
         words->run.label = words->label;
+    ctl_progress_begin(&words->progress, words->quiet || words->json);
     words->run.iteration = draw;
+    words->run.progress = draw_job;
     words->run.is_cancelled = is_cancelled;
     words->run.data = words;
     return 0;
@@ -198,9 +211,13 @@ void linalg_print_plan(const struct linalg_words *words, const struct gad_linalg
         ctl_put_json(object);
         return;
     }
-    printf("%s; at most %u iterations\n", plan->method, plan->n_iterations);
+    if (plan->n_iterations > 0)
+        printf("%s; at most %u iterations\n", plan->method, plan->n_iterations);
+    else
+        printf("%s\n", plan->method);
     print_reads("to begin", &plan->start);
-    print_reads("an iteration", &plan->iteration);
+    if (plan->n_iterations > 0)
+        print_reads("an iteration", &plan->iteration);
     if (plan->finish.n_jobs > 0)
         print_reads("at the end", &plan->finish);
     print_reads("in all", &plan->total);

@@ -12,6 +12,7 @@ struct linalg_words {
     const char *of;     /* NULL: the one source as it is */
     const char *destination;
     bool json, quiet, explain, has_drawn;
+    struct ctl_progress progress; /* of the job that runs, before the first iteration */
     char label[64];
     struct gad_linalg_run run;
     struct gad_operand operand; /* once the sources are open */

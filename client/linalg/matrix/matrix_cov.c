@@ -139,7 +139,7 @@ enum gad_status gad_qr_r(struct gad_client *client, const struct gad_operand *x,
     if (r == 0)
         r = matrix_triangle(&p, "x", NULL, made.data, error);
     if (r == 0)
-        matrix_tell_plan(&p, &p.reads, 0, &nothing, &nothing, p.planned_s, "R in one read");
+        matrix_tell_plan(&p, &p.reads, 0, &nothing, &nothing, p.planned_s, "by a QR decomposition");
     passes_deinit(&p);
     if (r)
         gad_dense_deinit(&made);
@@ -162,7 +162,7 @@ static int make_products(struct passes *p, const struct gad_operand *x, struct g
         r = matrix_spread(p, x, mean->data, factor, error);
     if (r == 0)
         matrix_tell_plan(p, &p->reads, 0, &nothing, &nothing, p->planned_s,
-                         "R of differences from a guess of the mean");
+                         "by a QR decomposition of differences from a guess of the mean");
     return r || p->only_plans ? r : dense_multiply(&square, factor, factor, products->data, error);
 }
 

@@ -283,7 +283,7 @@ static int run(struct lstsq *l, struct gad_client *client, const struct gad_oper
     if (r)
         return r;
     matrix_tell_plan(&l->passes, &l->passes.reads, 0, &nothing, &nothing, l->passes.planned_s,
-                     "R of a with each column of b behind it");
+                     "by a QR decomposition with each column of b behind it");
     result->reads = l->passes.reads;
     result->seconds = (double)(clock_now_ms() - l->passes.started_ms) / 1000;
     if (result->rank < l->n && l->options->n_ridges == 0 && !l->passes.only_plans)

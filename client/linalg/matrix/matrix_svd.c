@@ -429,7 +429,8 @@ static void tell_plan(const struct svd *s, const struct gad_reads *before_finish
     struct gad_reads finish = passes_since(p, before_finish), start = *before_finish;
     char method[96];
     if (!s->is_by_directions) {
-        snprintf(method, sizeof(method), "R%s", s->is_turned ? " of the matrix turned" : "");
+        snprintf(method, sizeof(method), "by a QR decomposition%s",
+                 s->is_turned ? " of the matrix turned" : "");
         matrix_tell_plan(p, &start, 0, &nothing, &finish, p->planned_s, method);
         return;
     }
