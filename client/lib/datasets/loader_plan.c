@@ -100,7 +100,9 @@ static uint64_t part_bytes(const struct loader_part *part)
 static int too_little_memory(struct gad_error *error, uint64_t memory, uint64_t needed,
                              const char *what)
 {
-    error_set(error, GAD_BAD_ARGUMENT, "memory_bytes", "the memory is less than %s", what);
+    error_set(error, GAD_BAD_ARGUMENT, "memory_bytes",
+              "%s has %" PRIu64 " bytes, for which a memory of %" PRIu64 " is too little", what,
+              needed, memory);
     error_expected(error, "%" PRIu64 " bytes", needed);
     error_found(error, "%" PRIu64 " bytes", memory);
     return GAD_BAD_ARGUMENT;
@@ -117,7 +119,7 @@ static int lay_batch(struct gad_loader *loader, uint64_t *ret_row_bytes, struct 
         part->offset_bytes = loader->batch_bytes;
         if (__builtin_mul_overflow(loader->rank_rows, part->source->row_bytes, &bytes) ||
             bytes > INT64_MAX / (2 * GAD_MAX_PARTS * MAX_AHEAD))
-            return too_little_memory(error, loader->memory_bytes, bytes, "a batch");
+            return too_little_memory(error, loader->memory_bytes, bytes, "a part of a batch");
         n_bytes += bytes;
         loader->batch_bytes += (size_t)round_up_u64(bytes, BATCH_ALIGNMENT);
     }
@@ -229,7 +231,7 @@ static int use_plan(struct gad_loader *loader, const struct gad_loader_options *
             part->kept = KEPT_IN_MEMORY;
     }
     if (plan == PLAN_RESIDENT && total > loader->memory_bytes)
-        return too_little_memory(error, loader->memory_bytes, total, "all rows");
+        return too_little_memory(error, loader->memory_bytes, total, "the dataset");
     int r = plan == PLAN_COPY ? check_scratch(loader, options, error) : 0;
     if (r)
         return r;
