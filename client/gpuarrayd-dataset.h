@@ -57,8 +57,8 @@ struct gad_dataset_part {
  * shared memory of their own.
  * n_parts, parts: 1 to GAD_MAX_PARTS; copied.
  * ret_dataset: the caller's, ended by gad_dataset_free().
- * GAD_BAD_SHAPE: first axes differ, or an array has none. GAD_BAD_DTYPE: an array is packed (scale
- * and offset); open it as stored (GAD_AS_STORED). */
+ * GAD_BAD_SHAPE: first axes differ, or an array has none. GAD_BAD_DTYPE: an array that was opened
+ * with GAD_MASK_AND_SCALE is packed, and there is no client, whose daemon unpacks batches. */
 enum gad_status gad_dataset_new(struct gad_client *client, unsigned n_parts,
                                 const struct gad_dataset_part *parts,
                                 struct gad_dataset **ret_dataset, struct gad_error *error);

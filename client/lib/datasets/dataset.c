@@ -38,6 +38,8 @@ static void take_fingerprint(struct gad_dataset *dataset)
         const char *dtype = gad_dtype_name(info->dtype);
         hash(dataset->fingerprint, part->name, strlen(part->name) + 1);
         hash(dataset->fingerprint, dtype, strlen(dtype) + 1);
+        if (meaning_unpacking(part->source.array))
+            hash(dataset->fingerprint, "unpacked", sizeof("unpacked"));
         hash(dataset->fingerprint, info->shape, (size_t)info->ndim * sizeof(info->shape[0]));
     }
 }
@@ -131,7 +133,7 @@ static int add_part(struct gad_dataset *dataset, const struct gad_dataset_part *
         return error_set(error, GAD_BAD_ARGUMENT, wanted->name, "the array of '%s' is NULL",
                          wanted->name);
     const struct meaning_packing *packing = meaning_unpacking(wanted->array);
-    if (packing) {
+    if (packing && !dataset->client) { /* that unpacks them */
         error_set(error, GAD_BAD_DTYPE, wanted->name, "'%s' is packed, by its attributes %s",
                   wanted->name, packing->names);
         error_expected(error, "an array that is opened as stored");

@@ -238,10 +238,11 @@ enum gad_status gad_loader_explain(struct gad_loader *loader, char **ret_text,
 static int all_are_held(const struct gad_loader *loader, struct gad_error *error)
 {
     unsigned most = loader->n_batches - N_KEPT_BATCHES - 1;
-    error_set(error, GAD_LIMIT_EXCEEDED, "loader",
-              "%u batches are held, and there is no memory for another one: let one go, or copy it, "
-              "before the next; with a larger prefetch more can be held",
-              loader->n_refs - 1);
+    error_set(
+        error, GAD_LIMIT_EXCEEDED, "loader",
+        "%u batches are held, and there is no memory for another one: let one go, or copy it, "
+        "before the next; with a larger prefetch more can be held",
+        loader->n_refs - 1);
     error_expected(error, "at most %u held batches", most);
     error_found(error, "%u", loader->n_refs - 1);
     return GAD_LIMIT_EXCEEDED;

@@ -4,6 +4,8 @@
  * place. It is made with the transforms' client, whose jobs work in it.
  */
 #include "client/lib/datasets/loader.h"
+#include "client/meaning.h"
+#include "proto/request.h"
 #include "proto/util.h"
 
 #include <string.h>
@@ -43,21 +45,49 @@ static int lay_result(struct gad_loader *loader, unsigned i, struct gad_error *e
     return 0;
 }
 
+static const struct gad_array *packed_part(const struct gad_loader *loader, unsigned i)
+{
+    const struct gad_array *array = loader->dataset->parts[i].source.array;
+    return meaning_unpacking(array) ? array : NULL;
+}
+
+/* A packed part that has no transform becomes what it stands for: itself, to an expression. */
+static unsigned add_unpacking(const struct gad_loader *loader,
+                              const struct gad_loader_options *options, struct gad_transform *texts)
+{
+    unsigned n = options->n_transforms;
+    for (unsigned k = 0; k < n; k++)
+        texts[k] = options->transforms[k];
+    for (unsigned i = 0; i < loader->n_parts; i++) {
+        const char *name = loader->dataset->parts[i].name;
+        bool has_own = false;
+        for (unsigned k = 0; k < options->n_transforms; k++)
+            has_own |= texts[k].part && strcmp(texts[k].part, name) == 0;
+        if (packed_part(loader, i) && !has_own)
+            texts[n++] = (struct gad_transform){name, name};
+    }
+    return n;
+}
+
 static int make(struct gad_loader *loader, const struct gad_loader_options *options,
                 struct gad_error *error)
 {
     struct transforms_part parts[GAD_MAX_PARTS];
     uint64_t size = (uint64_t)loader->batch_size, last = (uint64_t)loader->n_rows % size;
     for (unsigned i = 0; i < loader->n_parts; i++)
-        parts[i] =
-            (struct transforms_part){loader->dataset->parts[i].name, loader->parts[i].layout.dtype,
-                                     loader->parts[i].layout.ndim, loader->parts[i].shape};
+        parts[i] = (struct transforms_part){
+            loader->dataset->parts[i].name, loader->parts[i].layout.dtype,
+            loader->parts[i].layout.ndim, loader->parts[i].shape, packed_part(loader, i)};
+    struct gad_transform texts[REQUEST_MAX_OUTPUTS + GAD_MAX_PARTS];
+    if (options->n_transforms > REQUEST_MAX_OUTPUTS)
+        return error_set(error, GAD_LIMIT_EXCEEDED, "transforms", "more than %d transforms",
+                         REQUEST_MAX_OUTPUTS);
     const struct transforms_options wanted = {
         .n_parts = loader->n_parts,
-        .n_texts = options->n_transforms,
+        .n_texts = add_unpacking(loader, options, texts),
         .n_args = options->n_args,
         .parts = parts,
-        .texts = options->transforms,
+        .texts = texts,
         .args = options->args,
         .last_rows = loader->drop_last ? 0 : (int64_t)(last / loader->world),
         .is_shared = loader->world > 1,
@@ -75,9 +105,13 @@ int loader_add_transforms(struct gad_loader *loader, const struct gad_loader_opt
         part->shape[0] = (int64_t)max_u64(loader->rank_rows, 1);
         part->result_offset_bytes = part->offset_bytes;
     }
-    if (options->n_transforms == 0)
+    bool has_packed = false;
+    for (unsigned i = 0; i < loader->n_parts; i++)
+        has_packed |= packed_part(loader, i) != NULL;
+    if (options->n_transforms == 0 && !has_packed)
         return 0;
-    if (!options->transforms || !loader->dataset->client || (options->n_args > 0 && !options->args))
+    if ((options->n_transforms > 0 && !options->transforms) || !loader->dataset->client ||
+        (options->n_args > 0 && !options->args))
         return error_set(error, GAD_BAD_ARGUMENT, "transforms",
                          "transforms need a dataset with a client, texts and arguments");
     int r = make(loader, options, error);

@@ -13,8 +13,10 @@
  */
 #include "client/lib/datasets/transforms.h"
 #include "client/lib/connection/client.h"
+#include "client/lib/jobs/unpack.h"
 #include "client/lib/memory/block.h"
 #include "client/lib/memory/memory.h"
+#include "client/meaning.h"
 #include "proto/request.h"
 #include "proto/seeds.h"
 #include "proto/util.h"
@@ -28,6 +30,9 @@
 
 struct text {
     char *expression;
+    /* As it is run: with what packed parts stand for, which have other names in it. */
+    char *unpacked;
+    char (*unpacked_names)[ARRAY_NAME_SIZE];
     unsigned part;
     unsigned n_parts, parts[REQUEST_MAX_ARGS]; /* that it reads */
     unsigned n_args, args[REQUEST_MAX_ARGS];
@@ -36,7 +41,8 @@ struct text {
 struct transforms {
     struct gad_client *client;
     unsigned n_parts, n_texts, n_args;
-    char **names; /* of the parts */
+    char **names;                    /* of the parts */
+    const struct gad_array **packed; /* of the dataset; only while it is made */
     struct transforms_result *read, *results;
     struct text *texts;
     struct gad_argument *args; /* names and arrays are ours */
@@ -229,6 +235,7 @@ static int job_init(struct job *job, const struct transforms *t, const struct te
 {
     const struct transforms_result *own = &t->read[text->part];
     struct transforms_result rows = {.dtype = GAD_INT64, .ndim = own->ndim};
+    static const int64_t none[ARRAY_MAX_NDIM];
     bool is_plan = !batch->array;
     *job = (struct job){
         .options = {.args = job->args,
@@ -236,7 +243,8 @@ static int job_init(struct job *job, const struct transforms *t, const struct te
                     .outputs = &job->output,
                     .label = "batch",
                     .draws = &job->draws},
-        .output = {.expr = text->expression, .name = t->names[text->part]},
+        .output = {.expr = is_plan ? text->expression : text->unpacked,
+                   .name = t->names[text->part]},
         .draws = {.has_seed = true,
                   .seed = seed_of_part(t->names[text->part], batch),
                   .rows = ROWS_NAME,
@@ -250,8 +258,11 @@ static int job_init(struct job *job, const struct transforms *t, const struct te
     int r = add_arg(job, t, ROWS_NAME, is_plan ? NULL : t->rows, 0, &rows);
     for (unsigned i = 0; i < text->n_parts && r == 0; i++) {
         unsigned part = text->parts[i];
-        r = add_arg(job, t, t->names[part], batch->array, is_plan ? 0 : batch->from[part],
-                    &t->read[part]);
+        r = add_arg(job, t, is_plan ? t->names[part] : text->unpacked_names[i], batch->array,
+                    is_plan ? 0 : batch->from[part], &t->read[part]);
+        if (r == 0 && is_plan && t->packed[part])
+            r = meaning_copy_to_view(t->packed[part], job->made[job->n_made - 1], 0, NULL, none,
+                                     none);
     }
     for (unsigned i = 0; i < text->n_args && r == 0; i++)
         job->args[job->options.n_args++] = t->args[text->args[i]];
@@ -301,6 +312,21 @@ static int check_plan(const struct transforms *t, const struct text *text,
 /* Of several ranks one may have a single row of a batch: whether rows are mixed is seen by more. */
 #define ROWS_TO_MIX 3
 
+/* What goes to the daemon, once for all batches. The job is that of a plan: behind the rows the
+ * parts are its arguments. */
+static int unpack(struct text *text, const struct job *job, struct gad_error *error)
+{
+    text->unpacked_names = calloc(text->n_parts + 1, sizeof(*text->unpacked_names));
+    if (!text->unpacked_names)
+        return -ENOMEM;
+    for (unsigned i = 0; i < text->n_parts; i++)
+        unpack_name(&job->options, i + 1, text->unpacked_names[i]);
+    int r = unpack_text(&job->options, 0, &text->unpacked, error);
+    if (r == 0 && !text->unpacked)
+        text->unpacked = strdup(text->expression);
+    return r ? r : text->unpacked ? 0 : -ENOMEM;
+}
+
 static int plan_text(struct transforms *t, struct text *text, int64_t n_rows, bool is_whole,
                      struct gad_error *error)
 {
@@ -323,6 +349,8 @@ static int plan_text(struct transforms *t, struct text *text, int64_t n_rows, bo
             result->ndim != read->ndim ||
             memcmp(result->shape, read->shape, (size_t)read->ndim * sizeof(*read->shape)) != 0;
     }
+    if (r == 0 && !text->unpacked)
+        r = unpack(text, &job, error);
     gad_plan_free(plan);
     job_deinit(&job);
     return r;
@@ -354,6 +382,7 @@ static int copy_parts(struct transforms *t, const struct transforms_options *opt
         *read = (struct transforms_result){.dtype = part->dtype, .ndim = part->ndim};
         for (int axis = 0; axis < part->ndim; axis++)
             read->shape[axis] = part->shape[axis];
+        t->packed[i] = part->packed;
         t->results[i] = *read;
     }
     return 0;
@@ -378,6 +407,7 @@ static int fill(struct transforms *t, struct gad_client *client,
         r = plan_text(t, &t->texts[i], ROWS_TO_MIX, false, error);
     for (unsigned i = 0; i < options->n_texts && r == 0 && options->last_rows > 0; i++)
         r = plan_text(t, &t->texts[i], options->last_rows, false, error);
+    free_ptr(&t->packed);
     return r;
 }
 
@@ -393,12 +423,13 @@ int transforms_new(struct gad_client *client, const struct transforms_options *o
     t->is_shared = options->is_shared;
     pthread_mutex_init(&t->turn, NULL);
     t->names = calloc(t->n_parts, sizeof(*t->names));
+    t->packed = calloc(t->n_parts, sizeof(*t->packed));
     t->read = calloc(t->n_parts, sizeof(*t->read));
     t->results = calloc(t->n_parts, sizeof(*t->results));
     t->texts = calloc(t->n_texts + 1, sizeof(*t->texts));
     t->args = calloc(t->n_args + 1, sizeof(*t->args));
     int r = -ENOMEM;
-    if (t->names && t->read && t->results && t->texts && t->args)
+    if (t->names && t->packed && t->read && t->results && t->texts && t->args)
         r = fill(t, client, options, error);
     if (r) {
         transforms_free(t);
@@ -416,8 +447,11 @@ struct transforms *transforms_free(struct transforms *t)
         free((char *)t->args[i].name);
         gad_array_release(t->args[i].array);
     }
-    for (unsigned i = 0; t->texts && i < t->n_texts; i++)
+    for (unsigned i = 0; t->texts && i < t->n_texts; i++) {
         free(t->texts[i].expression);
+        free(t->texts[i].unpacked);
+        free(t->texts[i].unpacked_names);
+    }
     for (unsigned i = 0; t->names && i < t->n_parts; i++)
         free(t->names[i]);
     pthread_mutex_destroy(&t->turn);
@@ -426,6 +460,7 @@ struct transforms *transforms_free(struct transforms *t)
     free(t->args);
     free(t->texts);
     free(t->results);
+    free(t->packed);
     free(t->read);
     free(t->names);
     free(t);

@@ -19,6 +19,8 @@ struct transforms_part {
     enum gad_dtype dtype;
     int ndim;
     const int64_t *shape;
+    const struct gad_array
+        *packed; /* whose scale and offset texts are to see applied; NULL: none's */
 };
 
 struct transforms_options {

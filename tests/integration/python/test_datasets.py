@@ -214,6 +214,24 @@ def test_every_kind_of_source(gd, data, folder):
     assert gd.DataLoader(computed, 32).explain()
 
 
+def test_packed_parts_are_what_they_stand_for(gd, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    stored = np.arange(N * 4, dtype="i2").reshape(N, 4)
+    stored[5, 2] = -99
+    with h5py.File("p.h5", "w") as file:
+        file.create_dataset("v", data=stored, chunks=(64, 4), compression="gzip")
+        file["v"].attrs.update(scale_factor=np.float32(0.5), add_offset=np.float32(10), _FillValue=np.int16(-99))
+    meant = np.where(stored == -99, np.nan, stored * np.float32(0.5) + np.float32(10)).astype("f4")
+    parts = {"v": gd.open("p.h5:/v", mask_and_scale=True), "y": Y}
+    for transform in (None, {"v": "v * 2", "y": "float32(y) + max(v, axis=1)"}, {"y": "y + 1"}):
+        for how in ({}, {"shuffle": True, "memory": "8K"}):
+            for batch in gd.DataLoader(gd.Dataset(**parts), 64, transform=transform, **how):
+                v = meant[batch.rows]
+                y = Y[batch.rows] + (0 if not transform else 1 if "v" not in transform else v.max(axis=1))
+                assert batch["v"].tobytes() == (v * 2 if transform and "v" in transform else v).tobytes()
+                assert np.array_equal(batch["y"], y.astype(batch["y"].dtype), equal_nan=True)
+
+
 def test_what_is_wrong_is_said_before_anything_is_read(gd, data, folder):
     def refused(kind, says, make):
         with pytest.raises(kind) as error:
