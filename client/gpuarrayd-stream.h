@@ -18,7 +18,7 @@
  * The first axis may be of a length that nobody knows before its end: GAD_UNKNOWN_LENGTH. Such a
  * source ends where gad_stream_end() says so; what is computed of it, row by row or of all rows, is
  * the same, bit for bit, as of a stream that was known to be as long. A result that is as long is
- * taken from a stream of unknown length, or goes to a new npy, raw, HDF5 or Zarr array; gad_plan()
+ * taken from a stream of unknown length, or goes to a new array in a file of any kind; gad_plan()
  * tells it with that length. What must be known before the end is refused with GAD_BAD_ARGUMENT.
  * Several sources of one job are equally long, or it fails with GAD_BAD_SHAPE.
  *

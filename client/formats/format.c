@@ -147,18 +147,6 @@ static int refuse_chunks(const struct spec *spec, const char *text, struct gad_e
     return GAD_BAD_ARGUMENT;
 }
 
-static int refuse_open(const struct spec *spec, const char *text, struct gad_error *error)
-{
-    error_set(
-        error, GAD_BAD_ARGUMENT, text,
-        "%s: how long the result is will be known at its end, and %s files are made with their "
-        "length: write it to another kind of file, and convert that",
-        text, spec->format->name);
-    error_expected(error, "FILE.npy, FILE.raw, FILE.h5:/DATASET or DIRECTORY.zarr");
-    error_found(error, "%s", spec->format->written);
-    return GAD_BAD_ARGUMENT;
-}
-
 int format_create(struct gad_client *client, const char *text, bool replace, enum dtype dtype,
                   int ndim, const int64_t *shape, bool fortran_order,
                   const struct gad_storage *storage, struct gad_array **ret_array,
@@ -180,8 +168,7 @@ int format_create(struct gad_client *client, const char *text, bool replace, enu
         memcpy(described.shape, shape, (size_t)ndim * sizeof(int64_t));
     if (is_open)
         described.shape[0] = 1;
-    r = is_open && !spec.format->may_grow ? refuse_open(&spec, text, error)
-                                          : array_check(&described, text, error);
+    r = array_check(&described, text, error);
     if (is_open)
         described.shape[0] = GAD_UNKNOWN_LENGTH;
     if (r == 0)

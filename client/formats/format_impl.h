@@ -25,7 +25,6 @@ struct format {
     bool has_shards;        /* many of them in a file */
     bool has_numcodecs;     /* chunks are packed by them, and have their axes in any order */
     bool is_directory;      /* which a slash may stand behind */
-    bool may_grow;          /* a new array may be of a length that is known at the end */
     bool takes_brackets;    /* a name may end in brackets of its own; else they are a selection */
     /* Of formats with several arrays in a file: from what follows the path to the array's name, a
      * heap string; NULL: no memory. */

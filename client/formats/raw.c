@@ -215,7 +215,6 @@ const struct format format_raw = {
     .name = "raw",
     .extensions = ".raw .bin .dat",
     .written = "FILE.raw:DTYPE:SHAPE",
-    .may_grow = true,
     .parse_rest = parse_rest,
     .open = raw_open,
     .create = raw_create,

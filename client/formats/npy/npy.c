@@ -117,7 +117,6 @@ const struct format format_npy = {
     .extensions = ".npy",
     .written = "FILE.npy",
     .takes_brackets = true,
-    .may_grow = true,
     .parse_rest = parse_rest,
     .open = npy_open,
     .create = npy_create,

@@ -4,8 +4,9 @@
  *     write    by the daemon, in place
  *     commit   one pass over the elements for the CRC-32; then the archive appears (npz_target.c)
  *
- * What is to be packed is written into a file of its own in the same folder, without a name too,
- * and deflated from there at the commit: blocks come in any order, and deflated data have but one.
+ * What is to be packed, or is of a length that is known at its end, is written into a file of its
+ * own in the same folder, without a name too, and deflated or copied from there at the commit:
+ * blocks come in any order, and deflated data have but one.
  *
  * The outputs of one job that go to one archive are joined: they are written into one file, which
  * appears with the last commit, so that the archive has all of them or none.
@@ -29,20 +30,36 @@
 struct npz_output {
     struct npz_target *target;
     struct npz_new member;
-    struct file_output *scratch; /* of one that will be packed */
+    struct file_output *scratch; /* of one that is late */
     int level;
+    bool is_open; /* its length is known at the commit */
     bool is_synced;
     char *spec; /* for errors */
 };
+
+/* At the beginning of a file that the member has, or of its place. */
+static int write_header(const struct gad_array *array, uint64_t at)
+{
+    char header[NPY_DATA_OFFSET];
+    const struct gad_array_info *info = &array->info;
+    const struct array described = array_described(array);
+    bool is_fortran = info->ndim > 1 && !array_is_c_contiguous(&described);
+    npy_header_format((enum dtype)info->dtype, info->ndim, info->shape, is_fortran, header);
+    return file_write(array->fd, header, sizeof(header), at);
+}
 
 static int commit(struct gad_array *array, struct gad_error *error)
 {
     struct npz_output *output = array->format_state;
     struct npz_new *member = &output->member;
     int r = 0;
-    if (member->is_packed && !member->is_ready)
+    if (output->is_open) {
+        member->n_bytes = NPY_DATA_OFFSET + file_array_n_bytes(array);
+        r = write_header(array, 0);
+    }
+    if (r == 0 && member->is_late && !member->is_ready)
         r = npz_target_pack(output->target, member, array->fd, output->level, output->spec, error);
-    else if (!member->is_packed)
+    else if (r == 0 && !member->is_late)
         r = npz_crc_of(array->fd, member->data_offset, member->n_bytes, &member->crc);
     if (r)
         return r < 0 ? file_path_error(error, -r, array->info.path, output->spec) : r;
@@ -79,24 +96,19 @@ static bool is_same_target(const struct gad_array *array, const struct gad_array
 static int add(struct gad_array *array, struct npz_target *target, struct gad_error *error)
 {
     struct npz_output *output = array->format_state;
-    char header[NPY_DATA_OFFSET];
-    const struct gad_array_info *info = &array->info;
-    const struct array described = array_described(array);
-    bool is_fortran = info->ndim > 1 && !array_is_c_contiguous(&described);
     int r = npz_target_add(target, &output->member, output->spec, error);
     if (r)
         return r;
     int fd = output->scratch ? file_output_fd(output->scratch) : npz_target_fd(target);
     uint64_t at = output->scratch ? 0 : output->member.data_offset;
     array->offset_bytes = at + NPY_DATA_OFFSET;
-    npy_header_format((enum dtype)info->dtype, info->ndim, info->shape, is_fortran, header);
     close_fd(&array->fd);
     array->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-    r = array->fd < 0 ? -errno : file_write(array->fd, header, sizeof(header), at);
+    r = array->fd < 0 ? -errno : output->is_open ? 0 : write_header(array, at);
     if (r == 0)
         return 0;
     npz_target_remove(target, &output->member);
-    return file_path_error(error, -r, info->path, output->spec);
+    return file_path_error(error, -r, array->info.path, output->spec);
 }
 
 /* Of two that are made for one archive the later one moves, before anything is written. */
@@ -124,13 +136,18 @@ static int set_storage(struct npz_output *output, const struct format_target *wa
     const struct codec_pipeline *pipeline = &storage->pipeline;
     int64_t usual[ARRAY_MAX_NDIM];
     output->is_synced = storage->sync;
+    output->level = NPZ_STORED;
+    output->member.is_late = output->is_open;
     if (!storage->has_chunks)
         return 0;
     storage_choose_chunks(wanted->dtype, wanted->ndim, wanted->shape, usual);
     size_t n_shape_bytes = (size_t)wanted->ndim * sizeof(int64_t);
-    if (pipeline->n_steps == 1 && pipeline->steps[0].codec == codec_of_name("deflate") &&
-        !storage->has_shards && memcmp(usual, storage->chunk_shape, n_shape_bytes) == 0) {
-        output->member.is_packed = true;
+    bool is_usual = !storage->has_shards && memcmp(usual, storage->chunk_shape, n_shape_bytes) == 0;
+    if (is_usual && pipeline->n_steps == 0 && output->is_open)
+        return 0;
+    if (is_usual && pipeline->n_steps == 1 &&
+        pipeline->steps[0].codec == codec_of_name("deflate")) {
+        output->member.is_late = true;
         output->level = (int)pipeline->steps[0].values[0];
         return 0;
     }
@@ -217,6 +234,7 @@ static int add_state(struct gad_array *array, const struct format_target *wanted
     array->is_same_target = is_same_target;
     array->is_writable = true;
     output->member.replace = wanted->replace;
+    output->is_open = array_is_open(array);
     int r = set_storage(output, wanted, error);
     return r ? r : set_name(output, wanted, error);
 }
@@ -224,9 +242,10 @@ static int add_state(struct gad_array *array, const struct format_target *wanted
 static int make(struct gad_array *array, const struct format_target *wanted,
                 struct gad_error *error)
 {
+    bool is_open = wanted->ndim > 0 && wanted->shape[0] == GAD_UNKNOWN_LENGTH;
     const struct file_layout layout = {
         .dtype = wanted->dtype,
-        .fortran_order = wanted->fortran_order,
+        .fortran_order = wanted->fortran_order && !is_open,
         .ndim = wanted->ndim,
         .shape = wanted->shape,
         .offset_bytes = NPY_DATA_OFFSET,
@@ -237,11 +256,13 @@ static int make(struct gad_array *array, const struct format_target *wanted,
     if (r)
         return r;
     struct npz_output *output = array->format_state;
-    output->member.n_bytes = NPY_DATA_OFFSET + file_array_n_bytes(array);
+    output->member.n_bytes = NPY_DATA_OFFSET + (output->is_open ? 0 : file_array_n_bytes(array));
+    if (output->is_open)
+        array->is_write_only = array_use_provider(array);
     r = npz_target_new(wanted->spec->path, wanted->name, &output->target, error);
     if (r == 0 && output->is_synced)
         npz_target_sync(output->target);
-    if (r == 0 && output->member.is_packed)
+    if (r == 0 && output->member.is_late)
         r = make_scratch(output, wanted, error);
     return r ? r : add(array, output->target, error);
 }

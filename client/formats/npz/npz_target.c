@@ -184,7 +184,7 @@ static struct zip_record record_of(const struct npz_new *member)
 static int append_header(const struct npz_new *member, struct zip_bytes *bytes)
 {
     struct zip_record record = record_of(member);
-    zip_append_local(bytes, &record, !member->is_packed);
+    zip_append_local(bytes, &record, !member->is_late);
     return bytes->is_lost ? -ENOMEM : 0;
 }
 
@@ -220,7 +220,7 @@ int npz_target_add(struct npz_target *target, struct npz_new *member, const char
     member->next = target->members;
     target->members = member;
     int r = check_added(target, member, name, error);
-    if (r == 0 && !member->is_packed)
+    if (r == 0 && !member->is_late)
         r = place(target, member, name, error);
     if (r)
         npz_target_remove(target, member);
@@ -285,7 +285,8 @@ int npz_target_pack(struct npz_target *target, struct npz_new *member, int from,
         .to_offset = member->data_offset,
         .level = level,
     };
-    if (r == 0)
+    member->packed_bytes = 0;
+    if (r == 0 && level != NPZ_STORED)
         r = npz_pack(&packing, &member->packed_bytes, &member->crc);
     member->is_deflated = r == 0 && member->packed_bytes > 0;
     if (r == 0 && !member->is_deflated) {

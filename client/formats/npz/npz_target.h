@@ -14,8 +14,8 @@ struct npz_new {
     struct npz_new *next;
     char *name; /* "x.npy" */
     bool replace;
-    bool is_packed;   /* it gets its place by npz_target_pack() */
-    uint64_t n_bytes; /* of the npy header with the elements */
+    bool is_late;     /* it gets its place by npz_target_pack() */
+    uint64_t n_bytes; /* of the npy header with the elements; by then it is known */
     uint64_t header_offset, data_offset, packed_bytes;
     bool is_deflated;
     uint32_t crc;
@@ -30,13 +30,15 @@ struct npz_target *npz_target_ref(struct npz_target *target);
 struct npz_target *npz_target_unref(struct npz_target *target);
 bool npz_target_is_for(const struct npz_target *target, const struct npz_target *other);
 
-/* Gives a member that is not packed its place, which is reserved; its data begin at a multiple of
+/* Gives a member that is not late its place, which is reserved; its data begin at a multiple of
  * 4096. exists, no-space, bad-format (what is there is no archive that can be added to). `member`
  * is the caller's and stays until it is removed. */
 int npz_target_add(struct npz_target *target, struct npz_new *member, const char *name,
                    struct gad_error *error) GAD_MUST_CHECK;
-/* The bytes of a packed member are the first ones of the file `from`: deflates them into the
- * target, or copies them where that makes them hardly smaller. Its CRC is then known. */
+/* The bytes of a late member are the first ones of the file `from`: deflates them into the target,
+ * or copies them where that makes them hardly smaller, or level is NPZ_STORED. Its CRC is then
+ * known. */
+#define NPZ_STORED (-1)
 int npz_target_pack(struct npz_target *target, struct npz_new *member, int from, int level,
                     const char *name, struct gad_error *error) GAD_MUST_CHECK;
 void npz_target_remove(struct npz_target *target, struct npz_new *member);

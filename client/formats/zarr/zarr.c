@@ -274,7 +274,6 @@ const struct format format_zarr = {
     .extensions = ".zarr",
     .written = "DIRECTORY.zarr[:/ARRAY]",
     .has_chunks = true,
-    .may_grow = true,
     .has_shards = true,
     .has_numcodecs = true,
     .is_directory = true,

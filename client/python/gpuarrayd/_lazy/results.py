@@ -125,13 +125,13 @@ def save(path: Paths, array: Operand | None = None, *,
     if any(unbounded(lazy(one)._node) for one in pairs.values()) and \
             told_of_rows(list(pairs.values())) is None:
         from .streams import save_unbounded
-        if len(pairs) > 1 or any(stored.values()):
+        if len(pairs) > 1:
             raise errors.BadArgument("a lazy of unknown length whose rows are read several times "
-                                     "goes into one file, npy or raw, as it is", argument="save",
-                                     expected="save(path, lazy)",
-                                     found=f"{len(pairs)} files, or options of formats")
+                                     "goes into one file, by itself", argument="save",
+                                     expected="save(path, lazy)", found=f"{len(pairs)} files")
         [(one, made_one)] = pairs.items()
-        result = save_unbounded(os.fspath(one), lazy(made_one), engine, priority, label)
+        result = save_unbounded(os.fspath(one), lazy(made_one), storage(**stored), engine,
+                                priority, label)
         return {one: result} if pairs is path else result
     how = storage(**stored)
     made = request([lazy(one) for one in pairs.values()],

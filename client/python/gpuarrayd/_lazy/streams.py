@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from .. import _session, errors
+from .._arguments.storage import storage
 from .array import Lazy, lazy, request, told
 from .._jobs.request import Request
 from .generated import GeneratorSource, Made, checked_slab, described
 from .graph import Shape
-from .growing import GrowingWriter
 from .operands import Operand
 from .results import told_of_rows
 from .unbounded import (UNBOUNDED, UnboundedSource, check_part, next_chunks, of_one_row,
@@ -29,7 +29,10 @@ from .unbounded import (UNBOUNDED, UnboundedSource, check_part, next_chunks, of_
 from .._jobs.evaluate import submit
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from .. import _core
+    from .._arguments.storage import Stored
     from .._jobs.future import Future
 
 __all__ = ["StreamWriter", "from_generator", "stream", "stream_writer"]
@@ -60,7 +63,7 @@ def from_generator(f: Made, dtype: DTypeLike, shape: tuple[int | None, ...]) -> 
     shape : tuple of ints
         Of all slabs together. A slab has any number of rows. The first may be None: the generator
         says by its end how many there are. Reductions are finished then; results that are as long
-        are given by gd.stream(), and by gd.save() into npy, raw, HDF5 and Zarr.
+        are given by gd.stream(), and by gd.save() into files of any kind.
 
     Returns
     -------
@@ -230,16 +233,16 @@ def _blocks_of_unbounded(made: Lazy, sources: list[UnboundedSource], dtype: np.d
             reader.close()
 
 
-def save_unbounded(path: str, made: Lazy, engine: str | None, priority: int,
-                   label: str | None) -> Lazy:
+def save_unbounded(path: str, made: Lazy, how: _core.Storage | None, engine: str | None,
+                   priority: int, label: str | None) -> Lazy:
     """What save() does with a lazy of unknown length whose rows are read several times."""
     from .array import open
     blocks = stream(made, engine=engine, priority=priority, label=label)
     dtype, shape = _of_rows(made, unbounded(made._node))
-    with GrowingWriter(path, dtype, shape[1:]) as writer:
+    with StreamWriter(path, dtype, shape, how) as writer:
         for block in blocks:
             writer.write(block)
-    if path.lower().endswith(".npy"):
+    if not path.lower().endswith((".raw", ".bin", ".dat")):
         return open(path, mask_and_scale=False)
     sizes = "x".join(map(str, (writer.n_rows, *shape[1:])))
     return open(f"{path}:{dtype.str[1:]}:{sizes}", mask_and_scale=False)
@@ -251,11 +254,18 @@ def save_unbounded(path: str, made: Lazy, engine: str | None, priority: int,
 class StreamWriter:
     """A new file that is written as its data comes. Made by stream_writer()."""
 
-    def __init__(self, path: str, dtype: np.dtype[Any], shape: Shape) -> None:
-        self.path, self.dtype, self.shape = path, dtype, shape
+    def __init__(self, path: str, dtype: np.dtype[Any], shape: Shape,
+                 how: _core.Storage | None = None) -> None:
+        self.path, self.dtype = path, dtype
+        self._sizes, self._how = shape, how
         self._array: _core.Array | None = None
         self._job: _core.Job | None = None
         self._n_rows = 0
+
+    @property
+    def shape(self) -> tuple[int | None, ...]:
+        """Of all blocks together; None: as many rows as come."""
+        return (None if self._sizes[0] == UNBOUNDED else self._sizes[0], *self._sizes[1:])
 
     @property
     def n_rows(self) -> int:
@@ -267,8 +277,10 @@ class StreamWriter:
             raise errors.BadArgument("a stream_writer() writes one file once", argument="path",
                                      expected="another stream_writer()", found=self.path)
         session = _session.current()
-        self._array = session.stream(self.dtype.str, self.shape, False, None)
-        self._job = session.submit([("a", None, self.path)], [("a", self._array)], None, 0,
+        n_rows = -1 if self._sizes[0] == UNBOUNDED else self._sizes[0]
+        self._array = session.stream(self.dtype.str, (n_rows, *self._sizes[1:]), False, None)
+        where = (self.path, self._how) if self._how else self.path
+        self._job = session.submit([("a", None, where)], [("a", self._array)], None, 0,
                                    f"stream_writer {self.path}"[:60], False)
         return self
 
@@ -286,7 +298,7 @@ class StreamWriter:
             raise errors.BadArgument("stream_writer() writes inside of its with statement",
                                      argument="block", expected="with gd.stream_writer(...) as w",
                                      found="write() outside of it")
-        slab = checked_slab(block, self.dtype, self.shape, "blocks")
+        slab = checked_slab(block, self.dtype, self._sizes, "blocks")
         self._array.push(slab, self._job)
         self._n_rows += slab.shape[0]
 
@@ -314,22 +326,24 @@ def _wait_for_end(job: _core.Job) -> None:
         pass  # why is known already
 
 
-def stream_writer(path: str | os.PathLike[str], dtype: DTypeLike,
-                  shape: tuple[int | None, ...]) -> StreamWriter | GrowingWriter:
+def stream_writer(path: str | os.PathLike[str], dtype: DTypeLike, shape: tuple[int | None, ...],
+                  **stored: Unpack[Stored]) -> StreamWriter:
     """A new file, written block by block along the first axis.
 
-        with gd.stream_writer("log.npy", "f4", shape=(1_000_000, 3)) as w:
+        with gd.stream_writer("log.npy", "f4", shape=(None, 3)) as w:
             for block in blocks:
                 w.write(block)
 
     Parameters
     ----------
     path : path
-        As of gd.save(): "file.npy", "file.h5:/dataset", "file.raw".
+        As of gd.save(): "file.npy", "file.npz:x", "file.h5:/dataset", "store.zarr", "file.raw".
     dtype : data-type
         Of the file and of all blocks.
     shape : tuple of ints
-        Of all blocks together. The first may be None, for npy and raw: as many rows as come.
+        Of all blocks together. The first may be None: as many rows as come.
+    chunks, shards, compression, compression_opts, shuffle, fletcher32, sync
+        As of gd.save().
 
     Returns
     -------
@@ -341,6 +355,4 @@ def stream_writer(path: str | os.PathLike[str], dtype: DTypeLike,
     if not found.isnative:
         raise errors.BadDtype("new files have this machine's byte order",
                               expected=found.newbyteorder("=").str, found=found.str)
-    if sizes[0] == UNBOUNDED:
-        return GrowingWriter(os.fsdecode(path), found, sizes[1:])
-    return StreamWriter(os.fsdecode(path), found, sizes)
+    return StreamWriter(os.fsdecode(path), found, sizes, storage(**stored))
