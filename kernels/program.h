@@ -237,6 +237,8 @@ struct program_product {
  *     v = maximum(a, 0)   SLAB_ROWS        a pass over the slab's rows of a, which gives v's
  *     p = x.T @ v         SLAB_GATHER      p += x_s.T @ v_s
  *     q = v.T @ a         SLAB_GATHER      q += v_s.T @ a_s
+ *     s = sum(x, axis=0)  SLAB_COLUMNS     s += sum(x_s, axis=0); of squares; of all columns
+ * together
  *
  * X may have more axes: rows are one of them, and the others, in their order, are the columns.
  *
@@ -257,6 +259,7 @@ enum slab_step_kind {
     SLAB_PROJECT,  /* of rows: X times an operand */
     SLAB_MULTIPLY, /* of rows: a value of rows times an operand */
     SLAB_GATHER,   /* a sum: X or a value of rows, transposed, times a value of rows or X */
+    SLAB_COLUMNS,  /* a sum: of X's elements or of their squares */
     SLAB_ROWS,     /* a pass */
     SLAB_N_STEP_KINDS,
 };
@@ -285,10 +288,11 @@ struct slab_value {
 
 struct slab_step {
     uint8_t kind;
-    uint8_t result;    /* value; SLAB_NONE of ROWS */
-    uint8_t src[2];    /* values */
-    bool is_symmetric; /* GATHER: both are the same value */
-    uint16_t pass;     /* ROWS: of the stage's, from first_pass on */
+    uint8_t result;            /* value; SLAB_NONE of ROWS */
+    uint8_t src[2];            /* values; SLAB_NONE: there is none */
+    bool is_symmetric;         /* GATHER: both are the same value */
+    bool is_square, is_joined; /* COLUMNS: of squares; FINISH adds up the columns */
+    uint16_t pass;             /* ROWS: of the stage's, from first_pass on */
 };
 
 struct program_slab {

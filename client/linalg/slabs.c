@@ -193,18 +193,10 @@ static void add_rest(const struct slabs *s, struct slabs_job *job, const char *r
     add_output(job, job->rest_text, s->rest);
 }
 
-static int read_squares(struct slabs *s, struct gad_error *error)
-{
-    const struct gad_output outputs[] = {{.expr = SQUARES_TEXT, .to = s->squares}};
-    const struct pass pass = {.n_outputs = 1, .outputs = outputs};
-    return passes_run(s->p, &pass, error);
-}
-
 static int run(struct slabs *s, struct slabs_job *job, bool with_squares, struct gad_error *error)
 {
-    int r = with_squares ? read_squares(s, error) : 0;
-    if (r)
-        return r;
+    if (with_squares)
+        add_output(job, SQUARES_TEXT, s->squares);
     job->pass.inputs = job->inputs;
     job->pass.outputs = job->outputs;
     return passes_run(s->p, &job->pass, error);
@@ -270,6 +262,7 @@ static int choose_reads(struct slabs *s, struct gad_error *error)
 {
     struct slabs_job job = {.names = {""}};
     describe_both(s, true, &job);
+    add_output(&job, SQUARES_TEXT, s->squares);
     job.pass.inputs = job.inputs;
     job.pass.outputs = job.outputs;
     int r = passes_try(s->p, &job.pass, error);

@@ -16,7 +16,8 @@
 #define LANE_MAX_ROW  (8 * 1024)  /* bytes */
 #define LANE_MAX_SUMS (96 * 1024)
 #define LANE_MAX_ROWS 1024
-#define SLAB_BYTES    (1024 * 1024) /* by blocks, at least */
+#define SLAB_BYTES    (1024 * 1024)      /* by blocks, at least */
+#define LARGE_SLAB    (70 * 1024 * 1024) /* as large only where operands and sums are */
 #define SLAB_MAX_ROWS 512
 #define ROW_UNIT      8
 #define MAX_WHOLE_ROW (512 * 1024) /* bytes, of which LOADs are whole rows */
@@ -43,7 +44,8 @@ static int64_t kind_bytes(const struct program_slab *slab, enum slab_value_kind 
 
 static bool is_of_columns(const struct slab_step *step)
 {
-    return step->kind == SLAB_GATHER && (step->src[0] == 0 || step->src[1] == 0);
+    return step->kind == SLAB_COLUMNS ||
+           (step->kind == SLAB_GATHER && (step->src[0] == 0 || step->src[1] == 0));
 }
 
 /* Whether a pass of rows needs no array of the job: then it is done between steps. */
@@ -126,13 +128,15 @@ static void choose_blocks(struct plan_slab *s, const struct pass *x, int64_t row
 {
     int64_t small_bytes =
         kind_bytes(s->whole, SLAB_OPERAND) / 2 + kind_bytes(s->whole, SLAB_SUM) / 2;
-    int64_t wanted = max_i64(SLAB_BYTES, mul_saturating_i64(small_bytes, 3));
+    int64_t wanted = min_i64(mul_saturating_i64(small_bytes, 3), max_i64(LARGE_SLAB, small_bytes));
+    wanted = max_i64(wanted, SLAB_BYTES);
     int64_t item = row_bytes / s->n_columns;
     s->slab_rows = min_i64(max_i64(wanted / row_bytes, 1), SLAB_MAX_ROWS);
     /* LOADs' rows begin at multiples of theirs. */
     s->load_rows = max_i64(LOAD_BYTES / row_bytes / ROW_UNIT * ROW_UNIT, ROW_UNIT);
     s->load_rows = min_i64(s->load_rows, SLAB_MAX_ROWS);
-    s->slab_rows = min_i64(divide_up_i64(s->slab_rows, s->load_rows) * s->load_rows, s->n_rows);
+    s->slab_rows = max_i64(s->slab_rows / s->load_rows, 1) * s->load_rows;
+    s->slab_rows = min_i64(s->slab_rows, s->n_rows);
     s->n_slabs = (uint64_t)divide_up_i64(s->n_rows, s->slab_rows);
     s->n_rounds = s->n_slabs;
     s->n_lanes = 1;
@@ -278,8 +282,8 @@ static double n_operations(const struct program_slab *slab)
         if (step->kind == SLAB_ROWS)
             continue;
         const struct slab_value *result = &slab->values[step->result];
-        double lines = (double)(step->kind == SLAB_GATHER ? result->n_lines
-                                                          : slab->values[step->src[1]].n_lines);
+        bool is_sum = step->kind == SLAB_GATHER || step->kind == SLAB_COLUMNS;
+        double lines = (double)(is_sum ? result->n_lines : slab->values[step->src[1]].n_lines);
         n += 2.0 * (double)slab->n_rows * lines * (double)result->n_columns /
              (step->is_symmetric ? 2 : 1);
     }

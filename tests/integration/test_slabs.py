@@ -14,7 +14,8 @@ pytestmark = [pytest.mark.skipif(not NUMPY_2, reason="needs NumPy 2's dtypes"),
 # Rows, columns, columns of c and g: by lanes, by blocks of rows, by blocks of columns, odd ones.
 SHAPES = [(1000, 37, 5, 3), (3, 2, 1, 1), (4100, 64, 13, 13), (257, 5001, 7, 4), (40, 1, 2, 2),
           (600, 1500, 20, 20), (11000, 8, 30, 2)]
-NAMES = {"maximum": np.maximum, "where": np.where, "sqrt": np.sqrt, "tensordot": np.tensordot}
+NAMES = {"maximum": np.maximum, "where": np.where, "sqrt": np.sqrt, "tensordot": np.tensordot,
+         "sum": np.sum, "square": np.square, "float64": np.float64}
 JOBS = [
     ["x @ c", "x.T @ (x @ c)"],
     ["(x @ c) @ g", "x.T @ ((x @ c) @ g)"],
@@ -22,6 +23,7 @@ JOBS = [
     ["x.T @ (((x @ c) @ g) * weight)", "x.T @ y"],
     ["where(x < 0, 0, x) @ c", "where(x.T < 0, 0, x.T) @ (where(x < 0, 0, x) @ c)"],
     ["x.T @ (x @ c) + sqrt(c * c)", "(x @ c) / (1 + max(c))"],
+    ["x @ c", "sqrt(sum(x * x)) - sum(x)", "sum(x, axis=0)", "sum(square(x), axis=0) + 1"],
 ]
 
 
@@ -90,7 +92,8 @@ TENSORS = [
     ((300, 9, 301), ["tensordot(x, tensordot(x, c, ((0, 2), (0, 1))), (1, 0))"], {"c": (300, 301, 2)}),
     ((6, 5, 4, 7), ["tensordot(x, tensordot(x, c, ((0, 1, 3), (0, 1, 2))), (2, 0))"], {"c": (6, 5, 7, 3)}),
     ((2000, 41), ["tensordot(x, x, (0, 0))", "tensordot(x, y, (0, 0))"], {"y": (2000,)}),
-    ((700, 600), ["tensordot(x, x, (0, 0))"], {}),
+    ((700, 600), ["tensordot(x, x, (0, 0))", "sum(x, axis=0, keepdims=1)"], {}),
+    ((9, 300, 400), ["tensordot(x, c, 2)", "sum(square(float64(x)))", "sum(x, axis=0)"], {"c": (300, 400, 2)}),
     ((1, 30, 11), ["tensordot(x, c, 2)", "tensordot(x, tensordot(x, c, 2), (0, 0))"], {"c": (30, 11, 4)}),
     ((12, 1700), ["tensordot(x @ c, x, (0, 0))", "tensordot(x, x @ c, (0, 0))"], {"c": (1700, 2)}),
     ((3000, 20), ["tensordot(x @ c, (x @ c) @ g, (0, 0))", "tensordot(x, x @ c, (0, 0))"],

@@ -2,8 +2,8 @@
  *
  *     LOAD          PROJECTs of the unit's part; by lanes, the first section behind them
  *     ROWS          its section
- *     ADD           GATHERs of X, of the unit's columns; by lanes, behind the last section
- *     FINISH        lanes' sums in pairs, then rounded to their dtypes
+ *     ADD           GATHERs and COLUMNS of X, of the unit's columns; by lanes, behind the last
+ * section FINISH        lanes' sums in pairs, then rounded to their dtypes
  *
  * In a section steps are done in their order, each for all rows of the slab. One more kind of step
  * is a function in `steps`.
@@ -98,6 +98,14 @@ static int gather(const struct call *c, unsigned index)
     return 0;
 }
 
+/* ADDs'. */
+static int nothing(const struct call *c, unsigned index)
+{
+    (void)c;
+    (void)index;
+    return 0;
+}
+
 /* A pass that needs nothing but what is in the carry. */
 static int run_pass(const struct call *c, unsigned index)
 {
@@ -117,10 +125,8 @@ static int run_pass(const struct call *c, unsigned index)
 }
 
 static int (*const steps[SLAB_N_STEP_KINDS])(const struct call *c, unsigned index) = {
-    [SLAB_PROJECT] = add_parts,
-    [SLAB_MULTIPLY] = multiply,
-    [SLAB_GATHER] = gather,
-    [SLAB_ROWS] = run_pass,
+    [SLAB_PROJECT] = add_parts, [SLAB_MULTIPLY] = multiply, [SLAB_GATHER] = gather,
+    [SLAB_COLUMNS] = nothing,   [SLAB_ROWS] = run_pass,
 };
 
 /* The first step of a section but the first is its pass, whose grains were done. */
@@ -183,17 +189,21 @@ static int add(const struct call *c)
     const struct cpu_rows x = rows_of_x(c, &box);
     for (unsigned i = 0; i < p->whole->n_steps; i++) {
         const struct slab_step *step = &p->whole->steps[i];
-        if (step->kind != SLAB_GATHER || step->src[0] != 0)
+        if ((step->kind != SLAB_GATHER && step->kind != SLAB_COLUMNS) || step->src[0] != 0)
             continue;
         if (!sched_may_go_on(c->tile, c->th))
             return -ECANCELED;
+        int64_t line;
+        double *sums = line_of(c, step->result, box.first_column, &line);
+        if (step->kind == SLAB_COLUMNS) {
+            cpu_slab_add(c->th->cpu, &x, step->is_square, sums, !c->turn->is_first);
+            continue;
+        }
         if (step->is_symmetric) {
             gather_square(c, step, &x, &box);
             continue;
         }
         struct cpu_rows v = rows_of(c, step->src[1]);
-        int64_t line;
-        double *sums = line_of(c, step->result, box.first_column, &line);
         cpu_slab_gather(c->th->cpu, &x, &v, sums, line, !c->turn->is_first, CPU_SLAB_ALL,
                         c->th->scratch);
     }
@@ -225,6 +235,16 @@ static void mirror(double *sums, int64_t line, int64_t n)
             sums[i * line + k] = sums[k * line + i];
 }
 
+/* All columns of X, in pairs: the first takes in the one behind the half. */
+static void join(double *sums, int64_t n)
+{
+    for (int64_t half; n > 1; n = half) {
+        half = (n + 1) / 2;
+        for (int64_t i = 0; i + half < n; i++)
+            sums[i] += sums[i + half];
+    }
+}
+
 /* In place: elements stay where they are. */
 static void round_sums(double *sums, int64_t n)
 {
@@ -239,12 +259,14 @@ static int finish(const struct call *c)
     const struct program_slab *whole = c->plan->whole;
     for (unsigned i = 0; i < whole->n_steps; i++) {
         const struct slab_step *step = &whole->steps[i];
-        if (step->kind != SLAB_GATHER)
+        if (step->kind != SLAB_GATHER && step->kind != SLAB_COLUMNS)
             continue;
         const struct slab_value *v = &whole->values[step->result];
         int64_t line;
         double *sums = line_of(c, step->result, 0, &line);
         add_lanes(c, step->result);
+        if (step->is_joined)
+            join(sums, v->n_lines);
         if (step->is_symmetric)
             mirror(sums, line, v->n_columns);
         if (v->dtype == DTYPE_FLOAT32)

@@ -119,6 +119,19 @@ void cpu_slab_gather(const struct cpu_engine *engine, const struct cpu_rows *x,
     }
 }
 
+void cpu_slab_add(const struct cpu_engine *engine, const struct cpu_rows *x, bool is_square,
+                  double *sums, bool is_added)
+{
+    const struct slab_kernels *k = engine->slabs;
+    const struct slab_tile t = {.n_rows = (size_t)x->n_rows,
+                                .n_columns = (size_t)x->n_columns,
+                                .x = x->base,
+                                .line_bytes = x->line_bytes,
+                                .is_added = is_added,
+                                .sums = sums};
+    (is_square ? k->add_squares : k->add)[x->dtype == DTYPE_FLOAT64](&t);
+}
+
 void cpu_slab_add_parts(const double *parts, int64_t part_apart, unsigned n_parts,
                         int64_t n_elements, void *to, enum dtype dtype)
 {

@@ -29,6 +29,10 @@ void cpu_slab_gather(const struct cpu_engine *engine, const struct cpu_rows *x,
                      int64_t skipped, void *scratch);
 #define CPU_SLAB_ALL INT64_MIN
 
+/* sums += the sum over x's rows, or of squares. */
+void cpu_slab_add(const struct cpu_engine *engine, const struct cpu_rows *x, bool is_square,
+                  double *sums, bool is_added);
+
 /* Rows rounded to a dtype, of the sum of n_parts parts, part_line elements apart. */
 void cpu_slab_add_parts(const double *parts, int64_t part_apart, unsigned n_parts,
                         int64_t n_elements, void *to, enum dtype dtype);

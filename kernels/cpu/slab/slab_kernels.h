@@ -41,7 +41,8 @@ typedef void slab_tile_fn(const struct slab_tile *tile);
 
 struct slab_kernels {
     size_t n_results;
-    slab_tile_fn *project[2], *gather[2]; /* of float32, of float64 */
+    slab_tile_fn *project[2], *gather[2];  /* of float32, of float64 */
+    slab_tile_fn *add[2], *add_squares[2]; /* to one line of sums: of columns */
     /* Rows of n_results float32, line_bytes apart, as float64 side by side. */
     void (*widen)(const void *from, int64_t line_bytes, size_t n_rows, size_t n_results,
                   double *to);

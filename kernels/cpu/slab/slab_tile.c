@@ -2,6 +2,7 @@
  *
  *     project    to[i][j] = sum over k of x[i][k] * operand[j][k]     k: columns
  *     gather     sums[j][k..] += v[i][j] * x[i][k..]
+ *     add        sums[k..] += x[i][k..], or its square
  *
  * As many sums as registers hold are kept there: some rows, or vectors of columns, for all results.
  * The number of results is a constant in each copy of the loop. Columns behind the last whole
@@ -279,6 +280,50 @@ INLINE size_t together(size_t n_results)
 TILES(f32)
 TILES(f64)
 
+/* Rows in order, for as many columns as there are vectors. */
+#define ADDS(name, T, factor)                                                                      \
+    INLINE void name##_columns_##T(const struct slab_tile *t, size_t from, const size_t n_vectors, \
+                                   const size_t some)                                              \
+    {                                                                                              \
+        vector sums[ADD_VECTORS];                                                                  \
+        const char *line = (const char *)((const T *)t->x + from);                                 \
+        f64 *to = t->sums + from;                                                                  \
+        UNROLL for (size_t m = 0; m < n_vectors; m++) sums[m] =                                    \
+            !t->is_added ? SAME(0)                                                                 \
+            : some       ? LOAD_SOME_f64(to, some)                                                 \
+                         : LOAD_f64(to + m * SLAB_LANES_OF);                                             \
+        for (size_t i = 0; i < t->n_rows; i++, line += t->line_bytes)                              \
+            UNROLL for (size_t m = 0; m < n_vectors; m++)                                          \
+            {                                                                                      \
+                const T *x = (const T *)line + m * SLAB_LANES_OF;                                  \
+                vector own = some ? LOAD_SOME_##T(x, some) : LOAD_##T(x);                          \
+                __builtin_prefetch((const char *)x + AHEAD);                                       \
+                sums[m] = FUSED(own, factor, sums[m]);                                             \
+            }                                                                                      \
+        UNROLL for (size_t m = 0; m < n_vectors; m++)                                              \
+        {                                                                                          \
+            if (some)                                                                              \
+                STORE_SOME(to, sums[m], some);                                                     \
+            else                                                                                   \
+                STORE(to + m * SLAB_LANES_OF, sums[m]);                                            \
+        }                                                                                          \
+    }                                                                                              \
+    static void tile_##name##_##T(const struct slab_tile *t)                                       \
+    {                                                                                              \
+        size_t k = 0, n = ADD_VECTORS * SLAB_LANES_OF;                                             \
+        for (; k + n <= t->n_columns; k += n)                                                      \
+            name##_columns_##T(t, k, ADD_VECTORS, 0);                                              \
+        for (; k + SLAB_LANES_OF <= t->n_columns; k += SLAB_LANES_OF)                              \
+            name##_columns_##T(t, k, 1, 0);                                                        \
+        if (k < t->n_columns)                                                                      \
+            name##_columns_##T(t, k, 1, t->n_columns - k);                                         \
+    }
+enum { ADD_VECTORS = N_MOST > 1 ? 8 : 4 };
+ADDS(add, f32, SAME(1))
+ADDS(add, f64, SAME(1))
+ADDS(add_squares, f32, own)
+ADDS(add_squares, f64, own)
+
 /* A copy for each number of results. */
 #define CASE(name, n)                                                                              \
     case n:                                                                                        \
@@ -340,5 +385,7 @@ const struct slab_kernels KERNEL_SYMBOL(slab_kernels) = {
     .n_results = N_RESULTS,
     .project = {tile_project_f32, tile_project_f64},
     .gather = {tile_gather_f32, tile_gather_f64},
+    .add = {tile_add_f32, tile_add_f64},
+    .add_squares = {tile_add_squares_f32, tile_add_squares_f64},
     .widen = widen,
 };

@@ -7,6 +7,7 @@
  *     t @ g                                   a member, of rows    t is of rows, g not behind
  *     x.T @ v, tensordot(x, v, (rows, 0))     a member, a sum      v is of rows, or an argument
  *     tensordot(v, w, (0, 0))                 a member, a sum      so are v and w
+ *     sum(x * x), sum(x, axis=0)              a member, a sum      nothing with rows is made of it
  *     maximum(t, 0), t / b, ...               of rows              what it is made of is, or
  *                                                                  broadcasts to rows
  *
@@ -154,15 +155,54 @@ static uint16_t level_of(const struct slab_search *s, const struct graph_node *n
     return level;
 }
 
+/* x itself, or widened. */
+static bool is_like_x(const struct slab_search *s, uint16_t node)
+{
+    const struct graph_node *n = &s->c->graph.nodes[node];
+    return node == s->x || (n->kind == NODE_INSN && n->op == OP_CAST && n->src[0] == s->x &&
+                            n->dtype == DTYPE_FLOAT64);
+}
+
+bool slab_is_sum_of_x(const struct slab_search *s, const struct graph_node *n, bool *ret_is_square)
+{
+    const struct graph *g = &s->c->graph;
+    const struct graph_node *x = &g->nodes[s->x];
+    uint32_t all = (UINT32_C(1) << shape_of(g, s->x)->ndim) - 1, rows = UINT32_C(1) << s->row_axis;
+    if (n->kind != NODE_REDUCTION || n->op != OP_SUM || n->n_src != 1 || n->over != x->shape ||
+        (n->reduced_axes != all && n->reduced_axes != rows))
+        return false;
+    const struct graph_node *of = &g->nodes[n->src[0]];
+    *ret_is_square = of->kind == NODE_INSN && (of->op == OP_SQUARE || of->op == OP_MULTIPLY) &&
+                     of->src[0] == of->src[of->n_src - 1u];
+    return is_like_x(s, *ret_is_square ? of->src[0] : n->src[0]);
+}
+
+/* What sums must not wait for: a slab would have to keep what they go into. */
+static void mark_feeding(struct slab_search *s)
+{
+    const struct graph *g = &s->c->graph;
+    for (uint16_t i = s->n_nodes; i-- > 0;) {
+        const struct graph_node *n = &g->nodes[i];
+        const struct shape *shape = &g->shapes[n->shape];
+        bool feeds = has(s, i, SLAB_FEEDS) || n->kind == NODE_PRODUCT ||
+                     (shape->ndim > 0 && shape->dims[0] == s->n_rows);
+        for (unsigned k = 0; n->state && feeds && k < n->n_src; k++)
+            s->flags[n->src[k]] |= SLAB_FEEDS;
+    }
+}
+
 static void look_at(struct slab_search *s, uint16_t index)
 {
     const struct graph_node *n = &s->c->graph.nodes[index];
     enum role role = NO_ROLE;
-    bool is_behind = false;
+    bool is_behind = false, is_square;
     for (unsigned i = 0; i < n->n_src; i++)
         is_behind |= has(s, n->src[i], SLAB_IS_BEHIND);
     if (n->kind == NODE_PRODUCT && n->slab == 0 && s->n_members < SLAB_MAX_MEMBERS)
         role = role_of(s, n);
+    if (n->kind == NODE_REDUCTION && n->slab == 0 && s->n_members < SLAB_MAX_MEMBERS &&
+        !has(s, index, SLAB_FEEDS) && slab_is_sum_of_x(s, n, &is_square))
+        role = GIVES_SUM;
     if (role != NO_ROLE) {
         s->members[s->n_members++] = index;
         s->flags[index] |= SLAB_IS_MEMBER | SLAB_IS_BEHIND;
@@ -200,9 +240,18 @@ static bool set_level(struct slab_search *s)
     for (unsigned i = 0; i < c->request->n_outputs; i++)
         if (has(s, c->outputs[i], SLAB_IS_OF_ROWS) && s->levels[c->outputs[i]] > s->level)
             s->level = s->levels[c->outputs[i]];
-    for (unsigned i = 0; i < s->n_members; i++)
-        if (has(s, s->members[i], SLAB_IS_OUTSIDE) && nodes[s->members[i]].level <= s->level)
+    unsigned n_early = 0; /* sums that are needed before the slab: not its members */
+    for (unsigned i = 0; i < s->n_members; i++) {
+        uint16_t member = s->members[i];
+        bool is_early = has(s, member, SLAB_IS_OUTSIDE) && nodes[member].level <= s->level;
+        if (is_early && nodes[member].kind != NODE_REDUCTION)
             return false;
+        if (is_early)
+            s->flags[member] &= (uint8_t)~SLAB_IS_MEMBER;
+        n_early += is_early;
+        s->members[i - n_early] = member;
+    }
+    s->n_members -= n_early;
     return true;
 }
 
@@ -215,6 +264,11 @@ static bool is_worth_it(const struct slab_search *s)
     bool is_too_wide = false;
     for (unsigned i = 0; i < s->n_members; i++) {
         const struct graph_node *n = &g->nodes[s->members[i]];
+        if (n->kind == NODE_REDUCTION) {
+            n_reads++;
+            n_sums++;
+            continue;
+        }
         if (n->left_axes != 0)
             return true;
         if (!slab_is_of_x(s, n))
@@ -273,6 +327,7 @@ int slab_members_find(struct compiler *c, const struct schedule *s, uint16_t ind
     if (ret->flags == NULL || ret->levels == NULL)
         return compiler_no_memory(c);
     memset(ret->flags, 0, g->n_nodes);
+    mark_feeding(ret);
     for (uint16_t i = 0; i < g->n_nodes; i++)
         if (g->nodes[i].state)
             look_at(ret, i);

@@ -6,8 +6,9 @@
 enum slab_flag {
     SLAB_IS_BEHIND = 1,  /* it is made of a member of the slab, or is one */
     SLAB_IS_OF_ROWS = 2, /* with this: row by row; a slab's rows of it follow from the slab */
-    SLAB_IS_MEMBER = 4,  /* a product that is a step */
+    SLAB_IS_MEMBER = 4,  /* a product or a sum that is a step */
     SLAB_IS_OUTSIDE = 8, /* some stage behind the slab reads it */
+    SLAB_FEEDS = 16,     /* a product, or what has a row for each of X, is made of it */
 };
 
 #define SLAB_MAX_MEMBERS 16
@@ -34,6 +35,8 @@ int slab_members_find(struct compiler *c, const struct schedule *s, uint16_t ind
 uint32_t slab_summed_axes(const struct graph *g, const struct graph_node *product);
 /* The member's left operand is X itself, or X transposed. */
 bool slab_is_of_x(const struct slab_search *s, const struct graph_node *member);
+/* Whether a reduction is a sum of X over its rows, or over all, of elements or of squares. */
+bool slab_is_sum_of_x(const struct slab_search *s, const struct graph_node *n, bool *ret_is_square);
 /* Of a member whether its result is a value of rows, not a sum. */
 static inline bool slab_gives_rows(const struct slab_search *s, uint16_t node)
 {

@@ -163,9 +163,30 @@ static int64_t lines_of(const struct builder *b, uint8_t value)
     return b->own->slab.values[value].n_columns;
 }
 
+static void add_sum(struct builder *b, uint16_t index)
+{
+    const struct graph *g = &b->c->graph;
+    const struct graph_node *n = &g->nodes[index];
+    const struct shape *shape = &g->shapes[n->shape];
+    uint8_t result =
+        add_value(b, SLAB_SUM, (enum dtype)n->dtype, index, b->search->n_columns, 1, shape->ndim);
+    struct slab_step *step = add_step(b, SLAB_COLUMNS);
+    step->result = result;
+    step->src[0] = 0;
+    step->is_joined = n->reduced_axes != UINT32_C(1) << b->search->row_axis;
+    (void)slab_is_sum_of_x(b->search, n, &step->is_square);
+    b->own->nodes[result] = index;
+    b->own->slab.values[result].has_reduction = true;
+    b->own->slab.values[result].is_kept = b->search->flags[index] & SLAB_IS_OUTSIDE;
+}
+
 static int add_member(struct builder *b, uint16_t index)
 {
     struct graph *g = &b->c->graph;
+    if (g->nodes[index].kind == NODE_REDUCTION) {
+        add_sum(b, index);
+        return 0;
+    }
     const struct slab_search *search = b->search;
     const struct graph_node n = g->nodes[index]; /* the graph may grow */
     bool is_of_x = slab_is_of_x(search, &n), gives_rows = slab_gives_rows(search, index);

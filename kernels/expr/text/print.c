@@ -164,7 +164,8 @@ static void add_value(struct text *t, const struct program_slab *slab, unsigned 
 
 static void add_slab(struct text *t, const struct program_slab *slab)
 {
-    static const char *const names[SLAB_N_STEP_KINDS] = {"project", "multiply", "gather", "pass"};
+    static const char *const names[SLAB_N_STEP_KINDS] = {"project", "multiply", "gather", "add up",
+                                                         "pass"};
     add(t, "slabs of %" PRId64 " rows of %" PRId64 " columns (%s), read once\n", slab->n_rows,
         slab->n_columns, dtype_name((enum dtype)slab->values[0].dtype));
     for (unsigned i = 0; i < slab->n_steps; i++) {
@@ -177,9 +178,11 @@ static void add_slab(struct text *t, const struct program_slab *slab)
         add_value(t, slab, step->result);
         add(t, " = ");
         add_value(t, slab, step->src[0]);
-        add(t, step->kind == SLAB_GATHER ? ".T @ " : " @ ");
-        add_value(t, slab, step->src[1]);
-        add(t, "\n");
+        if (step->src[1] != SLAB_NONE) {
+            add(t, step->kind == SLAB_GATHER ? ".T @ " : " @ ");
+            add_value(t, slab, step->src[1]);
+        }
+        add(t, "%s%s\n", step->is_square ? " squared" : "", step->is_joined ? ", all" : "");
     }
     for (unsigned i = 0; i < slab->n_values; i++)
         if (slab->values[i].output != SLAB_NO_OUTPUT) {
