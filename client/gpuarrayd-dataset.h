@@ -21,10 +21,11 @@
  *
  *     direct    rows that can be read by themselves, straight into the batches that are made ahead
  *     scan      packed chunks, short rows: a window of rows is filled, for which each chunk is
- *               decoded once; the more memory, the fewer windows. Of a dataset with a client, HDF5
- *               chunks in one local file are decoded once for all loaders of the machine that read
- *               it at the time, by a process of the daemon's (`gpuarrayctl info` shows it); where
- *               that is not to be had, by this process
+ *               decoded once; the more memory, the fewer windows. Of a dataset with a client,
+ *               chunks in local files (HDF5, Zarr, deflated npz; parts and globs of them) are
+ *               decoded once for all loaders of the machine that read the same at the time, by a
+ *               process of the daemon's (`gpuarrayctl info` shows it); where that is not to be had,
+ *               by this process
  *     copy      packed chunks, where scratch space is allowed: decoded once, then direct
  *     resident  all rows are kept in memory
  *
@@ -109,6 +110,8 @@ struct gad_loader_options {
     const struct gad_transform *transforms; /**< not NULL: the dataset has a client */
     const struct gad_argument *args; /**< that transforms name: numbers, and arrays in memory, which
                                           are copied */
+    const char *engine; /**< where transforms are computed, as of struct gad_job_options: batches
+                             are brought there and back. NULL: where it ends sooner */
 };
 
 /** Makes a loader, which stands at the first batch of epoch 0. Nothing is read yet.

@@ -36,3 +36,16 @@ def test_the_bytes_of_the_cpu_engine(daemon, cpu_daemon, folder, what):
                  "-o", folder / f"{name}.npy")
         made.append(np.load(folder / f"{name}.npy"))
     assert made[0].tobytes() == made[1].tobytes()
+
+
+def test_batches_are_transformed_there(daemon, cpu_daemon, folder):
+    """Random augmentation, too, has the CPU engine's bits."""
+    np.save(folder / "x.npy", np.linspace(-3, 9, 3000, dtype="f4").reshape(100, 30))
+    np.save(folder / "m.npy", np.arange(30, dtype="f4"))
+    made = []
+    for engine, each in (("cpu", cpu_daemon), ("cuda", daemon)):
+        each.ctl("batches", f"x={folder}/x.npy", "--batch-size", 32, "--shuffle", "--seed", 5, "--index", 2,
+                 "--transform", "x=where(bernoulli(0.3), (x - m)/2, x + 0.1*normal(dtype=float32))",
+                 "--with", f"m={folder}/m.npy", "--engine", engine, "-o", folder / f"{engine}.npy")
+        made.append(np.load(folder / f"{engine}.npy"))
+    assert made[0].shape == (32, 30) and made[0].tobytes() == made[1].tobytes()

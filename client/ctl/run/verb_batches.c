@@ -31,6 +31,7 @@ enum {
     OPTION_PLAN,
     OPTION_TRANSFORM,
     OPTION_WITH,
+    OPTION_ENGINE,
     OPTION_INDEX,
     OPTION_BENCH,
     OPTION_EXPLAIN,
@@ -60,6 +61,7 @@ static const struct argp_option batches_argp_options[] = {
     {"transform", OPTION_TRANSFORM, "NAME=EXPR", 0, "what a part becomes, of its rows and others'",
      0},
     {"with", OPTION_WITH, "NAME=VALUE", 0, "what transforms name: a number or a source", 0},
+    {"engine", OPTION_ENGINE, "NAME", 0, "of transforms: auto, cpu, cuda, or cuda:N", 0},
     {"index", OPTION_INDEX, "K", 0, "write batch K", 0},
     {"output", 'o', "FILE", 0, "where to: b.npz has an array of each name", 0},
     {"bench", OPTION_BENCH, NULL, 0, "take all batches of the epoch, and say how long it took", 0},
@@ -143,6 +145,7 @@ static error_t parse_batches(int key, char *arg, struct argp_state *state)
     case OPTION_PLAN: o->loader.plan = arg; return 0;
     case OPTION_TRANSFORM: return batch_transforms_add(&o->transforms, arg, state);
     case OPTION_WITH: return batch_transforms_with(&o->transforms, arg, state);
+    case OPTION_ENGINE: o->loader.engine = arg; return 0;
     case OPTION_INDEX: o->has_index = true; return read_count(arg, UINT64_MAX, &o->index, state);
     case 'o': o->destination = arg; return 0;
     case OPTION_BENCH: o->benches = true; return 0;
@@ -251,13 +254,16 @@ static int explain(const struct batches_options *o, struct gad_loader *loader,
     return 0;
 }
 
-/* Where a part goes; heap text. */
+/* Where a part goes; heap text. Files of several arrays get it by its name. */
 static char *path_of(const struct batches_options *o, const char *name)
 {
-    size_t n = strlen(o->destination);
-    bool is_npz = n > 4 && strcmp(o->destination + n - 4, ".npz") == 0;
+    static const char *const hdf5[] = {".h5", ".hdf5", ".he5", ".h5p", ".nc", ".nc4"};
+    const char *dot = strrchr(o->destination, '.');
+    bool is_npz = dot && strcmp(dot, ".npz") == 0, has_names = is_npz || o->n_parts > 1;
     char *path;
-    if (o->n_parts == 1 && !is_npz)
+    for (size_t i = 0; dot && i < sizeof(hdf5) / sizeof(hdf5[0]); i++)
+        has_names |= strcmp(dot, hdf5[i]) == 0;
+    if (!has_names)
         return strdup(o->destination);
     return asprintf(&path, is_npz ? "%s:%s" : "%s:/%s", o->destination, name) < 0 ? NULL : path;
 }

@@ -91,6 +91,7 @@ static int make(struct gad_loader *loader, const struct gad_loader_options *opti
         .args = options->args,
         .last_rows = loader->drop_last ? 0 : (int64_t)(last / loader->world),
         .is_shared = loader->world > 1,
+        .engine = options->engine,
     };
     return transforms_new(loader->dataset->client, &wanted, &loader->transforms, error);
 }

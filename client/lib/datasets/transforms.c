@@ -47,6 +47,7 @@ struct transforms {
     struct text *texts;
     struct gad_argument *args; /* names and arrays are ours */
     struct gad_array *rows;
+    char *engine; /* NULL: any */
     bool is_shared;
     pthread_mutex_t turn; /* of running */
 };
@@ -241,6 +242,7 @@ static int job_init(struct job *job, const struct transforms *t, const struct te
         .options = {.args = job->args,
                     .n_outputs = 1,
                     .outputs = &job->output,
+                    .engine = t->engine,
                     .label = "batch",
                     .draws = &job->draws},
         .output = {.expr = is_plan ? text->expression : text->unpacked,
@@ -428,8 +430,10 @@ int transforms_new(struct gad_client *client, const struct transforms_options *o
     t->results = calloc(t->n_parts, sizeof(*t->results));
     t->texts = calloc(t->n_texts + 1, sizeof(*t->texts));
     t->args = calloc(t->n_args + 1, sizeof(*t->args));
+    t->engine = options->engine ? strdup(options->engine) : NULL;
     int r = -ENOMEM;
-    if (t->names && t->packed && t->read && t->results && t->texts && t->args)
+    if ((t->engine || !options->engine) && t->names && t->packed && t->read && t->results &&
+        t->texts && t->args)
         r = fill(t, client, options, error);
     if (r) {
         transforms_free(t);
@@ -457,6 +461,7 @@ struct transforms *transforms_free(struct transforms *t)
     pthread_mutex_destroy(&t->turn);
     gad_array_release(t->rows);
     gad_close(t->client);
+    free(t->engine);
     free(t->args);
     free(t->texts);
     free(t->results);

@@ -30,6 +30,7 @@ struct transforms_options {
     const struct gad_argument *args;   /* numbers, and arrays in memory, which are copied */
     int64_t last_rows;                 /* of a batch that has fewer; 0: there is none */
     bool is_shared;                    /* a batch is made in several parts, by several ranks */
+    const char *engine;                /* NULL: any */
 };
 
 /* What a part becomes. */

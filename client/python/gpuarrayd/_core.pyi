@@ -124,10 +124,11 @@ class Session:
                transforms: Sequence[tuple[str, str, None]],
                args: Sequence[tuple[str, Array | Scalar]],
                options: tuple[int, int, int, bool, int, int, int, int, str | None, int,
-                              str | None, bool], /) -> Loader:
+                              str | None, bool, str | None], /) -> Loader:
         """Batches of the rows of arrays. parts: (name, array). transforms: (expression, part,
         None). options: batch_size, shuffle (0: not, 1: exactly, 2: blocks), seed, drop_last, rank,
-        world, prefetch, memory, scratch, scratch_bytes, plan, whether errors are skipped."""
+        world, prefetch, memory, scratch, scratch_bytes, plan, whether errors are skipped,
+        engine of transforms."""
         ...
 
     # Decompositions. The first output's expression is the data. Small arrays come as (shape,

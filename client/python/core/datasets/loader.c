@@ -54,9 +54,10 @@ static bool read_options(PyObject *tuple, struct gad_loader_options *options)
     long long batch_size;
     unsigned long long seed, memory, scratch_bytes;
     int shuffle, drops, skips;
-    if (!PyArg_ParseTuple(tuple, "LiKpIIIKzKzp", &batch_size, &shuffle, &seed, &drops,
+    if (!PyArg_ParseTuple(tuple, "LiKpIIIKzKzpz", &batch_size, &shuffle, &seed, &drops,
                           &options->rank, &options->world, &options->prefetch, &memory,
-                          &options->scratch, &scratch_bytes, &options->plan, &skips))
+                          &options->scratch, &scratch_bytes, &options->plan, &skips,
+                          &options->engine))
         return false;
     options->batch_size = batch_size;
     options->shuffle = (enum gad_shuffle)shuffle;

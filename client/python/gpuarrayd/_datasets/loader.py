@@ -71,6 +71,9 @@ class DataLoader:
         How it is read; None: what takes the least time. explain() says which.
     on_error : {"raise", "skip"}
         What rows do that cannot be read: their batch raises, or they are left out and counted.
+    engine : str, optional
+        Where transforms are computed: "cpu", "cuda", "cuda:0"; None: where it ends sooner. Batches
+        are the same numbers as of any job there, in shared memory all the same.
 
     Iterating gives an epoch's batches and then goes on to the next epoch; breaking off and
     beginning again gives the same epoch from its beginning. One iteration goes on at a time, and
@@ -114,7 +117,7 @@ class DataLoader:
             return self._made[1]
 
     def _make(self, session: _core.Session) -> _core.Loader:
-        _, shuffle, *_, memory, scratch, scratch_bytes, _, _ = self._options
+        _, shuffle, *_, memory, scratch, scratch_bytes, _, _, _ = self._options
         room = Room(self._dataset._parts, memory, scratch, scratch_bytes, bool(shuffle))
         self._notes = "".join(room.notes)
         parts = tuple([(name, room.array_of(name, part, session))

@@ -28,12 +28,13 @@ class Options(TypedDict, total=False):
     scratch_bytes: int | str
     plan: str | None
     on_error: Literal["raise", "skip"]
+    engine: str | None
 
 
 DEFAULTS: Options = {
     "shuffle": False, "seed": 0, "drop_last": False, "shard": (0, 1), "prefetch": 2,
     "transform": None, "args": None, "memory": "256M", "scratch": None, "scratch_bytes": 0,
-    "plan": None, "on_error": "raise"}
+    "plan": None, "on_error": "raise", "engine": None}
 
 _INSTEAD = {
     "num_workers": "batches are made ahead by threads of this process: prefetch=",
@@ -54,7 +55,8 @@ _INSTEAD = {
 _SHUFFLES = {False: 0, True: 1, "blocks": 2}
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
-Read = tuple[int, int, int, bool, int, int, int, int, str | None, int, str | None, bool]
+Read = tuple[int, int, int, bool, int, int, int, int, str | None, int, str | None, bool,
+             str | None]
 
 
 def read_options(batch_size: int, options: Options) -> Read:
@@ -76,7 +78,7 @@ def read_options(batch_size: int, options: Options) -> Read:
             bool(given["drop_last"]), rank, world, count("prefetch", given["prefetch"], 2**32),
             _bytes("memory", given["memory"]), None if scratch is None else os.fspath(scratch),
             _bytes("scratch_bytes", given["scratch_bytes"]), given["plan"],
-            given["on_error"] == "skip")
+            given["on_error"] == "skip", given["engine"])
 
 
 def count(name: str, value: Any, limit: int = 2**64) -> int:
